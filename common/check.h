@@ -1,0 +1,71 @@
+/* check.h - every CUDA call and every launch checked, with a message that teaches.
+ *
+ *     CUDA_CHECK(cudaMalloc(&x, bytes));
+ *     relu_forward_kernel<<<grid, block>>>(x, y, n);
+ *     CUDA_CHECK_LAUNCH();
+ *
+ * A launch returns before the kernel runs, so a fault inside it surfaces at a later call. Run the program with
+ * CUDA_LAUNCH_BLOCKING=1 and the line that is reported is the line that launched it.
+ */
+#ifndef COMMON_CHECK_H
+#define COMMON_CHECK_H
+
+#include <cuda_runtime_api.h>
+
+#include "common/error.h"
+
+/* What to try for the errors that students really meet; "" when the name says it all. */
+static inline const char *cuda_error_advice(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      return "the GPU's memory is full: use a smaller batch, free what is unused, look at nvidia-smi for other programs";
+    case cudaErrorInvalidValue:
+      return "an argument is out of range: look for a NULL or host pointer, a wrong byte count, a wrong copy direction";
+    case cudaErrorInvalidConfiguration:
+      return "the launch asks for what the GPU does not have: at most 1024 threads a block, grid sizes above zero, "
+             "48 KiB of shared memory unless cudaFuncSetAttribute raised it";
+    case cudaErrorIllegalAddress:
+      return "a kernel read or wrote outside its arrays: check the bounds test and the index arithmetic, "
+             "run compute-sanitizer for the kernel's line";
+    case cudaErrorMisalignedAddress:
+      return "a vector load (float4) needs an address that is a multiple of its size: check the offset of the pointer";
+    case cudaErrorLaunchFailure:
+      return "a kernel stopped on a fault: run compute-sanitizer for its line";
+    case cudaErrorLaunchOutOfResources:
+      return "the block needs more registers or shared memory than an SM has: fewer threads a block, or __launch_bounds__";
+    case cudaErrorNoDevice:
+      return "no NVIDIA GPU was found: check nvidia-smi, or use --device=cpu";
+    case cudaErrorInsufficientDriver:
+      return "the driver is older than this CUDA toolkit: update the driver, or build with an older toolkit";
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      return "the program holds no code for this GPU: build with --//tools/build:archs=native or with its number";
+    case cudaErrorAssert:
+      return "an assert() in a kernel failed: its message stands above";
+    default:
+      return "";
+  }
+}
+
+__attribute__((noreturn)) static inline void cuda_fail(cudaError_t status, const char *call, const char *file, int line) {
+  const char *advice = cuda_error_advice(status);
+  die("%s:%d: %s failed: %s (%s)%s%s", file, line, call, cudaGetErrorString(status), cudaGetErrorName(status),
+      advice[0] ? "\n  try: " : "", advice);
+}
+
+#define CUDA_CHECK(call)                                                             \
+  do {                                                                               \
+    cudaError_t cuda_check_status = (call);                                          \
+    if (cuda_check_status != cudaSuccess)                                            \
+      cuda_fail(cuda_check_status, #call, __FILE__, __LINE__);                       \
+  } while (0)
+
+/* After `kernel<<<...>>>(...)`: a bad configuration is reported here, a fault inside the kernel at a later call. */
+#define CUDA_CHECK_LAUNCH()                                                          \
+  do {                                                                               \
+    cudaError_t cuda_check_status = cudaGetLastError();                              \
+    if (cuda_check_status != cudaSuccess)                                            \
+      cuda_fail(cuda_check_status, "the kernel launch above", __FILE__, __LINE__);   \
+  } while (0)
+
+#endif /* COMMON_CHECK_H */

@@ -1,0 +1,101 @@
+/* device.h - one network, two devices: where an array lives and who computes on it.
+ *
+ * `Device` travels with every layer. Memory comes from device_alloc(), and ON_DEVICE() picks the twin of an operation:
+ *
+ *     ON_DEVICE(device, relu_forward_gpu(x, y, n), relu_forward_cpu_fast(x, y, n));
+ *
+ * Compiled without a CUDA compiler the GPU half of ON_DEVICE() vanishes, and device_open() refuses DEVICE_GPU.
+ */
+#ifndef COMMON_DEVICE_H
+#define COMMON_DEVICE_H
+
+#include "common/error.h"
+
+#ifdef __CUDACC__
+#include "common/check.h"
+#define ON_DEVICE(device, gpu_call, cpu_call) \
+  do {                                        \
+    if ((device) == DEVICE_GPU) {             \
+      gpu_call;                               \
+    } else {                                  \
+      cpu_call;                               \
+    }                                         \
+  } while (0)
+#else
+#define ON_DEVICE(device, gpu_call, cpu_call) \
+  do {                                        \
+    (void)(device);                           \
+    cpu_call;                                 \
+  } while (0)
+#endif
+
+typedef enum Device { DEVICE_CPU, DEVICE_GPU } Device;
+
+static inline const char *device_name(Device device) { return device == DEVICE_GPU ? "gpu" : "cpu"; }
+
+/* Makes the device ready and writes one line about it into `description` ("GPU NVIDIA H200, compute capability 9.0").
+ * -1 with a sentence that says how to get a GPU when there is none. */
+static inline int device_open(Device device, char *description, size_t size, Error *err) {
+  if (device == DEVICE_CPU) {
+    snprintf(description, size, "CPU");
+    return 0;
+  }
+#ifdef __CUDACC__
+  int count = 0;
+  cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0)
+    return error_set(err, "--device=gpu: no usable NVIDIA GPU (%s); check nvidia-smi, or use --device=cpu",
+                     status == cudaSuccess ? "none found" : cudaGetErrorString(status));
+  cudaDeviceProp properties;
+  CUDA_CHECK(cudaSetDevice(0));
+  CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
+  snprintf(description, size, "GPU %s, compute capability %d.%d", properties.name, properties.major, properties.minor);
+  return 0;
+#else
+  return error_set(err,
+                   "--device=gpu: this program was built without CUDA kernels (--config=cpu); on a machine with an "
+                   "NVIDIA GPU and the CUDA toolkit build it with --config=cuda, or use --device=cpu");
+#endif
+}
+
+/* `bytes` zeroed bytes on the device, aligned to at least 64. Ends the program with a sentence when there is no memory. */
+static inline void *device_alloc(Device device, size_t bytes) {
+  void *memory = NULL;
+  bytes = (bytes + 63) / 64 * 64 + (bytes == 0 ? 64 : 0);
+  ON_DEVICE(
+      device,
+      {
+        CUDA_CHECK(cudaMalloc(&memory, bytes));
+        CUDA_CHECK(cudaMemset(memory, 0, bytes));
+      },
+      {
+        if (posix_memalign(&memory, 64, bytes) != 0) die("out of memory: %zu bytes were asked for", bytes);
+        memset(memory, 0, bytes);
+      });
+  return memory;
+}
+
+static inline void device_free(Device device, void *memory) {
+  ON_DEVICE(device, CUDA_CHECK(cudaFree(memory)), free(memory));
+}
+
+/* Host to device, device to host, within the device, and zeroing. Copies to and from the host are synchronous. */
+static inline void device_upload(Device device, void *to, const void *from, size_t bytes) {
+  ON_DEVICE(device, CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)), memcpy(to, from, bytes));
+}
+
+static inline void device_download(Device device, void *to, const void *from, size_t bytes) {
+  ON_DEVICE(device, CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost)), memcpy(to, from, bytes));
+}
+
+static inline void device_copy(Device device, void *to, const void *from, size_t bytes) {
+  ON_DEVICE(device, CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice)), memcpy(to, from, bytes));
+}
+
+static inline void device_zero(Device device, void *memory, size_t bytes) {
+  ON_DEVICE(device, CUDA_CHECK(cudaMemsetAsync(memory, 0, bytes)), memset(memory, 0, bytes));
+}
+
+static inline void device_synchronize(Device device) { ON_DEVICE(device, CUDA_CHECK(cudaDeviceSynchronize()), (void)0); }
+
+#endif /* COMMON_DEVICE_H */
