@@ -1,0 +1,136 @@
+/* test.h - cmocka as this project uses it: one group a binary, a log for people, JUnit XML for Bazel.
+ *
+ *     #include "common/test.h"
+ *
+ *     static void relu_clamps(void **state) {
+ *       (void)state;
+ *       ...
+ *       assert_close(y, expected, n, 1e-5, 1e-6);      // relative, absolute tolerance
+ *     }
+ *
+ *     int main(void) {
+ *       const struct CMUnitTest tests[] = {cmocka_unit_test(relu_clamps)};
+ *       return TEST_MAIN("relu", tests);
+ *     }
+ *
+ * The log comes first, test by test, so that a crash leaves the name of its test in it; the XML is written at the end,
+ * to the file that Bazel names in XML_OUTPUT_FILE. `bazel test --test_filter='relu_*'` runs only the tests that match.
+ * A test that needs a GPU begins with test_requires_gpu(): without one it is reported as skipped, never as passed.
+ */
+#ifndef COMMON_TEST_H
+#define COMMON_TEST_H
+
+#include "common/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include <cmocka.h>
+#ifdef __cplusplus
+}
+#endif
+
+#include "common/philox.h"
+
+#ifdef __CUDACC__
+#include <cuda_runtime_api.h>
+#endif
+
+/* cmocka knows one format at a time and writes the XML after the group's teardown: log until here, XML from here. */
+static inline int test_begin_xml(void **state) {
+  (void)state;
+  if (getenv("XML_OUTPUT_FILE") != NULL) cmocka_set_message_output(CM_OUTPUT_XML);
+  return 0;
+}
+
+/* Fails the test with a sentence. cmocka's own fail_msg() keeps the sentence out of the XML, hence the redefinition. */
+#undef fail_msg
+#define fail_msg(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
+
+__attribute__((format(printf, 3, 4))) static inline void test_fail(const char *file, int line, const char *format, ...) {
+  char message[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  _assert_true(0, message, file, line);
+}
+
+/* Runs the group and gives main()'s exit status. `tests` is an array of struct CMUnitTest. */
+#define TEST_MAIN(group, tests) test_run_group(group, tests, sizeof(tests) / sizeof((tests)[0]))
+
+static inline int test_run_group(const char *group, const struct CMUnitTest *tests, size_t count) {
+  setvbuf(stdout, NULL, _IOLBF, 0); /* keeps the log in order with stderr, and out of forked children */
+  const char *xml = getenv("XML_OUTPUT_FILE");
+  if (xml != NULL) {
+    unlink(xml); /* cmocka would print to the terminal rather than replace a file */
+    setenv("CMOCKA_XML_FILE", xml, 1);
+  }
+  unsetenv("CMOCKA_MESSAGE_OUTPUT");
+  cmocka_set_test_filter(getenv("TESTBRIDGE_TEST_ONLY"));
+  return _cmocka_run_group_tests(group, tests, count, NULL, test_begin_xml) == 0 ? 0 : 1;
+}
+
+/* A directory to write in, the same throughout the run: Bazel's, or a new one under /tmp. */
+static inline const char *test_tmpdir(void) {
+  static char made[] = "/tmp/test.XXXXXX";
+  static const char *directory;
+  if (directory == NULL) directory = getenv("TEST_TMPDIR");
+  if (directory == NULL) directory = mkdtemp(made);
+  if (directory == NULL) die("%s: cannot make a directory for the test: %s", made, strerror(errno));
+  return directory;
+}
+
+/* Writes the path of `name` in test_tmpdir() into `buffer`, and returns it. */
+static inline const char *test_path(char *buffer, size_t size, const char *name) {
+  if ((size_t)snprintf(buffer, size, "%s/%s", test_tmpdir(), name) >= size) die("%s: the path is too long", name);
+  return buffer;
+}
+
+/* n random floats, uniform in [-1, 2): neither symmetric nor of zero mean, so that a lost sign or a wrong mean shows. */
+static inline void test_random_fill(float *x, size_t n, uint64_t seed) {
+  for (size_t i = 0; i < n; i++) {
+    PhiloxBlock block = philox4x32(seed, 0, i / 4);
+    x[i] = 3.0f * philox_uniform(block.word[i % 4]) - 1.0f;
+  }
+}
+
+/* Skips the test where there is no usable GPU, or no kernels in the program. */
+static inline void test_requires_gpu(void) {
+#ifdef __CUDACC__
+  int count = 0;
+  cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return;
+  print_message("skipped: no usable NVIDIA GPU (%s)\n", status == cudaSuccess ? "none found" : cudaGetErrorString(status));
+#else
+  print_message("skipped: built without CUDA kernels\n");
+#endif
+  skip();
+}
+
+/* Fails unless every |actual - expected| <= atol + rtol * |expected|; NaN and infinities never pass. */
+#define assert_close(actual, expected, n, rtol, atol) \
+  test_assert_close(actual, expected, 1, n, rtol, atol, __FILE__, __LINE__)
+
+/* The same for rows x cols, row-major: the message speaks of rows and columns. */
+#define assert_matrix_close(actual, expected, rows, cols, rtol, atol) \
+  test_assert_close(actual, expected, rows, cols, rtol, atol, __FILE__, __LINE__)
+
+static inline void test_assert_close(const float *actual, const float *expected, size_t rows, size_t cols, double rtol,
+                                     double atol, const char *file, int line) {
+  for (size_t i = 0; i < rows * cols; i++) {
+    double error = fabs((double)actual[i] - expected[i]);
+    if (!(error <= atol + rtol * fabs((double)expected[i])))
+      test_fail(file, line, "element (%zu,%zu) is %g, expected %g, error %g", i / cols, i % cols, (double)actual[i],
+                (double)expected[i], error);
+  }
+}
+
+#endif /* COMMON_TEST_H */
