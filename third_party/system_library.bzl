@@ -1,0 +1,47 @@
+"""Libraries of the distribution, found by pkg-config."""
+
+def _system_library_impl(ctx):
+    lib = ctx.attr.lib
+    pkg_config = ctx.which("pkg-config")
+    if pkg_config == None:
+        fail("@%s needs pkg-config, which is not installed. On Debian and Ubuntu: apt install pkg-config" % lib)
+    found = ctx.execute([pkg_config, "--cflags", "--libs", lib])
+    if found.return_code != 0:
+        fail(("@%s needs the library %s with its header %s, which is not installed. " +
+              "On Debian and Ubuntu: apt install %s (or run ./setup.sh)") % (lib, lib, ctx.attr.header, ctx.attr.apt))
+
+    # Every -I directory becomes includeN here, so that headers are inputs that Bazel knows.
+    includes, linkopts, defines = [], [], []
+    for flag in found.stdout.strip().split(" "):
+        if flag.startswith("-I"):
+            name = "include%d" % len(includes)
+            ctx.symlink(flag[2:], name)
+            includes.append(name)
+        elif flag.startswith("-D"):
+            defines.append(flag[2:])
+        elif flag and not ctx.attr.header_only:
+            linkopts.append(flag)
+
+    ctx.file("BUILD", """
+cc_library(
+    name = "%s",
+    hdrs = glob([d + "/**/*.h" for d in %s]),
+    defines = %s,
+    includes = %s,
+    linkopts = %s,
+    visibility = ["//visibility:public"],
+)
+""" % (lib, includes, defines, includes, linkopts))
+
+system_library = repository_rule(
+    implementation = _system_library_impl,
+    attrs = {
+        "apt": attr.string(mandatory = True, doc = "The Debian package that brings it."),
+        "header": attr.string(mandatory = True, doc = "The header, for the message."),
+        "header_only": attr.bool(doc = "Leave out what pkg-config says about linking."),
+        "lib": attr.string(mandatory = True, doc = "Its name for pkg-config; also the target's name."),
+    },
+    configure = True,
+    environ = ["PKG_CONFIG_PATH"],
+    local = True,
+)

@@ -1,0 +1,223 @@
+"""cuda_library, cuda_binary, cuda_test: one .cu source, two backends.
+
+    load("//tools/build:cuda.bzl", "cuda_library", "cuda_test")
+
+    cuda_library(name = "relu", hdrs = ["relu.cuh"], deps = ["//common:device"])
+    cuda_test(name = "relu_test", srcs = ["relu_test.cu"], deps = [":relu", "//common:test"])
+
+Attributes are named as in rules_cuda. With --config=cuda nvcc compiles the .cu files, host code with the same --copt
+and --cxxopt flags as any C++ file. With --config=cpu g++ compiles them and `#ifdef __CUDACC__` leaves the kernels out.
+The libraries are ordinary C++ libraries to the rest of Bazel, so cc_* targets may depend on them and they on cc_*.
+"""
+
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("@local_cuda//:defs.bzl", "HAS_CUDA", "NVCC")
+load(":string_flag.bzl", "FlagInfo")
+
+_MODE_FLAGS = {
+    "dbg": ["-g", "-G", "-O0"],
+    "fastbuild": ["-O1", "-lineinfo"],
+    "opt": ["-O3", "-lineinfo", "-DNDEBUG"],
+}
+
+def _arch_flags(archs):
+    """"80,90" -> code for both, and PTX of the last for GPUs to come."""
+    flags = []
+    for arch in archs.split(","):
+        if not arch.rstrip("af").isdigit():
+            fail("--//tools/build:archs: '%s' is not a list of compute capabilities like 80,90" % archs)
+        flags += ["-gencode", "arch=compute_%s,code=sm_%s" % (arch, arch)]
+    return flags + ["-gencode", "arch=compute_%s,code=compute_%s" % (arch, arch)]
+
+def _nvcc(ctx, src, compile_ctx, cc_toolchain):
+    """Compiles one .cu file for the GPU; returns the object."""
+    obj = ctx.actions.declare_file("_cuda/%s/%s.o" % (ctx.label.name, src.basename))
+    mode = ctx.var["COMPILATION_MODE"]
+    host_flags = [f for f in ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts if not f.startswith("-std=")]
+    args = ctx.actions.args()
+    args.add_all(["-c", src.path, "-o", obj.path, "-ccbin", cc_toolchain.compiler_executable, "-std=c++17"])
+    args.add_all(_arch_flags(ctx.attr._archs[FlagInfo].value))
+    args.add_all(_MODE_FLAGS[mode])
+    args.add("-Werror=all-warnings")
+    args.add_all(["-fPIC"] + host_flags + ctx.attr.host_copts, format_each = "-Xcompiler=%s")
+    args.add_all(ctx.attr.ptxopts, before_each = "-Xptxas")
+    args.add_all(ctx.attr.copts)
+    args.add_all(compile_ctx.defines, format_each = "-D%s")
+    args.add_all(compile_ctx.local_defines, format_each = "-D%s")
+    args.add_all(compile_ctx.quote_includes, format_each = "-I%s")
+    args.add_all(compile_ctx.includes, format_each = "-I%s")
+    for directory in compile_ctx.system_includes.to_list():
+        if "local_cuda" not in directory:  # nvcc knows its own headers
+            args.add_all(["-isystem", directory])
+    ctx.actions.run(
+        executable = NVCC,
+        arguments = [args],
+        inputs = depset([src, ctx.file._cuda_version], transitive = [compile_ctx.headers, cc_toolchain.all_files]),
+        outputs = [obj],
+        mnemonic = "CudaCompile",
+        progress_message = "Compiling %s with nvcc" % src.short_path,
+        env = {"PATH": "/usr/bin:/bin"},
+    )
+    return obj
+
+def _to_cpp(ctx, src):
+    """The one place where the cpu backend turns a .cu file into C++: today unchanged, with errors naming the .cu."""
+    cpp = ctx.actions.declare_file("_cpu/%s/%s.cpp" % (ctx.label.name, src.basename))
+    ctx.actions.run_shell(
+        command = '{ echo \'#line 1 "%s"\'; cat "$1"; } > "$2"' % src.path,
+        arguments = [src.path, cpp.path],
+        inputs = [src],
+        outputs = [cpp],
+        mnemonic = "CudaToCpp",
+        progress_message = "Preparing %s for g++" % src.short_path,
+    )
+    return cpp
+
+def _cuda_library_impl(ctx):
+    use_cuda = ctx.attr._backend[FlagInfo].value == "cuda"
+    if use_cuda and not HAS_CUDA:
+        fail("--config=cuda: no CUDA toolkit was found in $CUDA_HOME, $CUDA_PATH, beside the nvcc on PATH or in " +
+             "/usr/local/cuda; install one (developer.nvidia.com/cuda-downloads), or build with --config=cpu")
+    cc_toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(
+        ctx = ctx,
+        cc_toolchain = cc_toolchain,
+        requested_features = ctx.features,
+        unsupported_features = ctx.disabled_features,
+    )
+    by_kind = {"c": [], "cc": [], "cpp": [], "cu": [], "cuh": [], "h": []}
+    for src in ctx.files.srcs:
+        if src.extension not in by_kind:
+            fail("%s: %s is no .c, .cc, .cpp, .cu, .h or .cuh file" % (ctx.label, src.short_path))
+        by_kind[src.extension].append(src)
+    cpp_srcs = by_kind["cc"] + by_kind["cpp"]
+    if not use_cuda:
+        cpp_srcs += [_to_cpp(ctx, src) for src in by_kind["cu"]]
+
+    deps = [d[CcInfo] for d in ctx.attr.deps]
+    if use_cuda:
+        deps.append(ctx.attr._cudart[CcInfo])
+
+    # cc_common.compile knows no .cuh files: they come as headers of a dependency.
+    cuh = by_kind["cuh"] + [f for f in ctx.files.hdrs if f.extension == "cuh"]
+    contexts = [cc_common.create_compilation_context(headers = depset(cuh))]
+    contexts += [d.compilation_context for d in deps]
+    package = ctx.label.package
+    common = {
+        "actions": ctx.actions,
+        "cc_toolchain": cc_toolchain,
+        "compilation_contexts": contexts,
+        "defines": ctx.attr.defines,
+        "disallow_nopic_outputs": True,
+        "feature_configuration": features,
+        "includes": [package + "/" + d if package else d for d in ctx.attr.includes],
+        "local_defines": ctx.attr.local_defines,
+        "private_hdrs": by_kind["h"],
+        "public_hdrs": [f for f in ctx.files.hdrs if f.extension != "cuh"],
+        "user_compile_flags": ctx.attr.host_copts,
+    }
+
+    # C and C++ go to two calls, because the -std flags differ.
+    compile_ctx, outputs = cc_common.compile(name = ctx.label.name, srcs = by_kind["c"], **common)
+    objects = list(outputs.pic_objects)
+    if cpp_srcs:
+        _, outputs = cc_common.compile(name = ctx.label.name + "_cpp", srcs = cpp_srcs, **common)
+        objects += outputs.pic_objects
+    if use_cuda:
+        objects += [_nvcc(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
+
+    linking_ctx, _ = cc_common.create_linking_context_from_compilation_outputs(
+        actions = ctx.actions,
+        name = ctx.label.name,
+        alwayslink = ctx.attr.alwayslink,
+        cc_toolchain = cc_toolchain,
+        # -c opt links `objects`, the other modes `pic_objects`.
+        compilation_outputs = cc_common.create_compilation_outputs(
+            objects = depset(objects),
+            pic_objects = depset(objects),
+        ),
+        disallow_dynamic_library = True,
+        feature_configuration = features,
+        linking_contexts = [d.linking_context for d in deps],
+        user_link_flags = ctx.attr.linkopts,
+    )
+    runfiles = ctx.runfiles(files = ctx.files.data)
+    for target in ctx.attr.deps + ctx.attr.data:
+        runfiles = runfiles.merge(target[DefaultInfo].default_runfiles)
+    return [
+        DefaultInfo(files = depset(objects), runfiles = runfiles),
+        CcInfo(compilation_context = compile_ctx, linking_context = linking_ctx),
+    ]
+
+cuda_library = rule(
+    implementation = _cuda_library_impl,
+    attrs = {
+        "alwayslink": attr.bool(),
+        "copts": attr.string_list(doc = "Flags for nvcc."),
+        "data": attr.label_list(allow_files = True),
+        "defines": attr.string_list(),
+        "deps": attr.label_list(providers = [CcInfo]),
+        "hdrs": attr.label_list(allow_files = True),
+        "host_copts": attr.string_list(doc = "Flags for the host compiler, in both backends."),
+        "includes": attr.string_list(),
+        "linkopts": attr.string_list(),
+        "local_defines": attr.string_list(),
+        "ptxopts": attr.string_list(doc = "Flags for ptxas."),
+        "srcs": attr.label_list(allow_files = True),
+        "_archs": attr.label(default = "//tools/build:archs"),
+        "_backend": attr.label(default = "//tools/build:backend"),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+        "_cuda_version": attr.label(default = "@local_cuda//:version.txt", allow_single_file = True),
+        "_cudart": attr.label(default = "@local_cuda//:cudart", providers = [CcInfo]),
+    },
+    fragments = ["cpp"],
+    incompatible_use_toolchain_transition = True,
+    provides = [CcInfo],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
+
+_LIBRARY_ATTRS = ["copts", "defines", "host_copts", "includes", "local_defines", "ptxopts", "srcs"]
+
+def _cuda_program(rule, name, compatible, deps, kwargs):
+    """A program is a library of its sources, kept whole, and a cc_binary or cc_test that links it."""
+    library = {key: kwargs.pop(key) for key in _LIBRARY_ATTRS if key in kwargs}
+    own = kwargs.pop("target_compatible_with", [])
+    cuda_library(
+        name = name + "_objects",
+        alwayslink = True,
+        tags = kwargs.get("tags", []),
+        target_compatible_with = own,
+        testonly = kwargs.get("testonly", rule == native.cc_test),
+        visibility = ["//visibility:private"],
+        deps = deps,
+        **library
+    )
+    rule(
+        name = name,
+        linkstatic = True,
+        target_compatible_with = compatible + own,
+        deps = [":%s_objects" % name],
+        **kwargs
+    )
+
+def cuda_binary(name, deps = [], **kwargs):
+    """A program; attributes of cc_binary and cuda_library."""
+    _cuda_program(native.cc_binary, name, [], deps, kwargs)
+
+def cuda_test(name, deps = [], needs_gpu = True, **kwargs):
+    """A test; attributes of cc_test and cuda_library.
+
+    Args:
+      name: the target.
+      deps: libraries.
+      needs_gpu: with --config=cuda on a machine without a GPU the test is SKIPPED. False for a test of host code only.
+      **kwargs: the rest.
+    """
+    compatible = []
+    if needs_gpu:
+        kwargs["tags"] = kwargs.get("tags", []) + ["requires-gpu"]
+        compatible = select({
+            "//tools/build:cuda_without_gpu": ["//tools/build:nvidia_gpu"],
+            "//conditions:default": [],
+        })
+    _cuda_program(native.cc_test, name, compatible, deps, kwargs)
