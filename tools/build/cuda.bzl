@@ -22,12 +22,12 @@ _MODE_FLAGS = {
 
 def _arch_flags(archs):
     """"80,90" -> code for both, and PTX of the last for GPUs to come."""
-    flags = []
-    for arch in archs.split(","):
-        if not arch.rstrip("af").isdigit():
+    numbers = archs.split(",")
+    for number in numbers:
+        if not number.rstrip("af").isdigit():
             fail("--//tools/build:archs: '%s' is not a list of compute capabilities like 80,90" % archs)
-        flags += ["-gencode", "arch=compute_%s,code=sm_%s" % (arch, arch)]
-    return flags + ["-gencode", "arch=compute_%s,code=compute_%s" % (arch, arch)]
+    flags = ["-gencode=arch=compute_%s,code=sm_%s" % (number, number) for number in numbers]
+    return flags + ["-gencode=arch=compute_%s,code=compute_%s" % (numbers[-1], numbers[-1])]
 
 def _nvcc(ctx, src, compile_ctx, cc_toolchain):
     """Compiles one .cu file for the GPU; returns the object."""
