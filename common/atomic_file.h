@@ -20,47 +20,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Stays where it is between open and commit: the stream points back to it. */
 typedef struct AtomicFile {
   FILE *stream;
-  int fd;
-  int error; /* errno of the first write that failed */
   char path[PATH_MAX];
   char temporary[PATH_MAX + 8];
 } AtomicFile;
 
-/* What the stream calls to write. Keeping the first errno here lets commit name the reason ("No space left"). */
-static inline ssize_t atomic_file_sink(void *cookie, const char *bytes, size_t size) {
-  AtomicFile *f = (AtomicFile *)cookie;
-  for (size_t done = 0; done < size && f->error == 0;) {
-    ssize_t n = write(f->fd, bytes + done, size - done);
-    if (n > 0)
-      done += (size_t)n;
-    else if (n == 0 || errno != EINTR)
-      f->error = n == 0 ? EIO : errno;
-  }
-  return f->error == 0 ? (ssize_t)size : 0;
-}
-
 static inline void atomic_file_abandon(AtomicFile *f) {
-  if (f->fd < 0) return;
-  if (f->stream != NULL) fclose(f->stream);
-  unlink(f->temporary);
-  close(f->fd);
+  if (f->stream == NULL) return;
+  unlink(f->temporary); /* while the lock, which ends with the stream, is ours */
+  fclose(f->stream);
   f->stream = NULL;
-  f->fd = -1;
 }
 
-/* Whether PATH.tmp still names the file we hold: another writer may have renamed or removed it before we got the lock. */
-static inline int atomic_file_is_ours(const AtomicFile *f) {
-  struct stat ours, named;
-  return fstat(f->fd, &ours) == 0 && lstat(f->temporary, &named) == 0 && ours.st_dev == named.st_dev &&
+/* Whether `name` still is the file open as fd: another writer may have renamed or removed it before we got the lock. */
+static inline int atomic_file_is(const char *name, int fd) {
+  struct stat named, ours;
+  return fstat(fd, &ours) == 0 && lstat(name, &named) == 0 && ours.st_dev == named.st_dev &&
          ours.st_ino == named.st_ino;
 }
 
 static inline int atomic_file_open(AtomicFile *f, const char *path, Error *err) {
   memset(f, 0, sizeof *f);
-  f->fd = -1;
   if (path[0] == '\0') return error_set(err, "cannot write a file without a name");
   struct stat old;
   int exists = stat(path, &old) == 0;
@@ -74,25 +55,25 @@ static inline int atomic_file_open(AtomicFile *f, const char *path, Error *err) 
     return error_set(err, "cannot write %s: %s", path, exists ? strerror(errno) : "the name is too long");
   snprintf(f->temporary, sizeof f->temporary, "%s.tmp", f->path);
 
+  int fd = -1;
   do {
-    if (f->fd >= 0) close(f->fd);
-    f->fd = open(f->temporary, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (f->fd < 0)
+    if (fd >= 0) close(fd);
+    fd = open(f->temporary, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0)
       return error_set(err, "cannot create %s: %s; check that its directory exists and may be written", f->temporary,
                        strerror(errno));
-    if (flock(f->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      close(f->fd);
-      f->fd = -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      close(fd);
       return error_set(err, "cannot write %s: another program is writing it now; wait for it or choose another name",
                        path);
     }
-  } while (!atomic_file_is_ours(f));
+  } while (!atomic_file_is(f->temporary, fd));
 
-  cookie_io_functions_t functions = {NULL, atomic_file_sink, NULL, NULL};
-  f->stream = fopencookie(f, "w", functions);
-  if (f->stream == NULL || ftruncate(f->fd, 0) != 0 || (exists && fchmod(f->fd, old.st_mode & 07777) != 0)) {
+  if (ftruncate(fd, 0) != 0 || (exists && fchmod(fd, old.st_mode & 07777) != 0) ||
+      (f->stream = fdopen(fd, "wb")) == NULL) {
     error_set(err, "cannot write %s: %s", path, strerror(errno));
-    atomic_file_abandon(f);
+    unlink(f->temporary);
+    close(fd);
     return -1;
   }
   return 0;
@@ -113,17 +94,18 @@ static inline int atomic_file_sync_directory(const char *path) {
 }
 
 static inline int atomic_file_commit(AtomicFile *f, Error *err) {
-  int closed = fclose(f->stream);
-  f->stream = NULL;
-  if (f->error == 0 && (closed != 0 || fsync(f->fd) != 0 || rename(f->temporary, f->path) != 0)) f->error = errno;
-  if (f->error != 0) {
-    error_set(err, "cannot write %s: %s; what was there before is untouched; make room, or choose another place",
-              f->path, strerror(f->error));
+  int fd = fileno(f->stream), reason = 0;
+  if (fflush(f->stream) != 0 || fsync(fd) != 0) reason = errno;
+  if (ferror(f->stream)) /* some write failed; the stream forgot why, and trying once more tells */
+    reason = write(fd, "", 1) < 0 ? errno : EIO;
+  if (reason == 0 && rename(f->temporary, f->path) != 0) reason = errno;
+  if (reason != 0) {
     atomic_file_abandon(f);
-    return -1;
+    return error_set(err, "cannot write %s: %s; what was there before is untouched; make room, or choose another place",
+                     f->path, strerror(reason));
   }
-  close(f->fd); /* after the sync there is nothing left that closing could fail to write; it drops the lock */
-  f->fd = -1;
+  fclose(f->stream); /* all is on the disk: this only drops the lock */
+  f->stream = NULL;
   if (atomic_file_sync_directory(f->path) != 0)
     return error_set(err, "%s is written, but its directory could not be synced to the disk: %s", f->path,
                      strerror(errno));

@@ -57,8 +57,10 @@ static inline int idx_read_stream(gzFile in, const char *name, IdxArray *out, Er
   if (idx_fetch(in, magic, 4, &got, name, err) != 0) return -1;
   if (got == 0) return error_set(err, "%s is empty; fetch it again", name);
   if (got < 4 || magic[0] != 0 || magic[1] != 0)
-    return error_set(err, "%s is not an IDX file: it does not begin with two zero bytes, a type and a rank; fetch it "
-                     "again, or check that it is not a web page or another archive", name);
+    return error_set(err,
+                     "%s is not an IDX file: it does not begin with two zero bytes, a type and a rank; fetch it "
+                     "again, or check that it is not a web page or another archive",
+                     name);
   if (magic[2] != IDX_UBYTE)
     return error_set(err, "%s holds elements of type 0x%02x; only unsigned bytes (type 0x08) are read", name, magic[2]);
   int rank = magic[3];
@@ -97,8 +99,10 @@ static inline int idx_read_stream(gzFile in, const char *name, IdxArray *out, Er
 
   /* Reading past the end also makes zlib verify the checksum, which stands behind the data. */
   got = 0;
-  int status = filled < count ? error_set(err, "%s is cut short: it declares %zu bytes of data and holds %zu; fetch it "
-                                          "again", name, count, filled)
+  int status = filled < count ? error_set(err,
+                                          "%s is cut short: it declares %zu bytes of data and holds %zu; fetch it "
+                                          "again",
+                                          name, count, filled)
                               : idx_fetch(in, &extra, 1, &got, name, err);
   if (status == 0 && got != 0)
     status = error_set(err, "%s holds more than the %zu bytes of data it declares; fetch it again", name, count);
@@ -147,7 +151,7 @@ static inline int idx_write(const char *path, int rank, const size_t *shape, con
     fwrite(size, 1, 4, f.stream);
     count *= shape[i];
   }
-  fwrite(data, 1, count, f.stream);
+  if (count > 0) fwrite(data, 1, count, f.stream);
   return atomic_file_commit(&f, err);
 }
 
