@@ -30,7 +30,7 @@ static inline void idx_free(IdxArray *array) {
   memset(array, 0, sizeof *array);
 }
 
-/* Reads until `size` bytes are there or the file ends; sets *got. -1 when the compressed data is damaged or cut short. */
+/* Reads until `size` bytes are there or the file ends; sets *got. -1 when compressed data is damaged or cut short. */
 static inline int idx_fetch(gzFile in, void *to, size_t size, size_t *got, const char *name, Error *err) {
   *got = 0;
   while (*got < size) {
@@ -49,72 +49,62 @@ static inline int idx_fetch(gzFile in, void *to, size_t size, size_t *got, const
   return 0;
 }
 
-/* The array in the open file `in`; `name` is for the messages. */
-static inline int idx_read_stream(gzFile in, const char *name, IdxArray *out, Error *err) {
-  unsigned char magic[4], sizes[4 * IDX_MAX_RANK], extra;
+/* Fills rank, shape and count. */
+static inline int idx_read_header(gzFile in, const char *name, IdxArray *out, Error *err) {
+  unsigned char magic[4], sizes[4 * IDX_MAX_RANK];
   size_t got;
-  memset(out, 0, sizeof *out);
   if (idx_fetch(in, magic, 4, &got, name, err) != 0) return -1;
   if (got == 0) return error_set(err, "%s is empty; fetch it again", name);
   if (got < 4 || magic[0] != 0 || magic[1] != 0)
-    return error_set(err,
-                     "%s is not an IDX file: it does not begin with two zero bytes, a type and a rank; fetch it "
-                     "again, or check that it is not a web page or another archive",
+    return error_set(err, "%s is not an IDX file, which begins with two zero bytes, a type and a rank: fetch it again",
                      name);
   if (magic[2] != IDX_UBYTE)
     return error_set(err, "%s holds elements of type 0x%02x; only unsigned bytes (type 0x08) are read", name, magic[2]);
-  int rank = magic[3];
-  if (rank < 1 || rank > IDX_MAX_RANK)
-    return error_set(err, "%s declares %d dimensions; 1 to %d are read", name, rank, IDX_MAX_RANK);
-
-  if (idx_fetch(in, sizes, 4 * (size_t)rank, &got, name, err) != 0) return -1;
-  if (got < 4 * (size_t)rank) return error_set(err, "%s is cut short inside its header; fetch it again", name);
-  size_t shape[IDX_MAX_RANK] = {0}, count = 1;
-  for (int i = 0; i < rank; i++) {
+  if (magic[3] < 1 || magic[3] > IDX_MAX_RANK)
+    return error_set(err, "%s declares %d dimensions; 1 to %d are read", name, magic[3], IDX_MAX_RANK);
+  out->rank = magic[3];
+  if (idx_fetch(in, sizes, 4 * (size_t)out->rank, &got, name, err) != 0) return -1;
+  if (got < 4 * (size_t)out->rank) return error_set(err, "%s is cut short inside its header; fetch it again", name);
+  out->count = 1;
+  for (int i = 0; i < out->rank; i++) {
     const unsigned char *s = sizes + 4 * i;
-    shape[i] = (size_t)s[0] << 24 | (size_t)s[1] << 16 | (size_t)s[2] << 8 | s[3];
-    if (__builtin_mul_overflow(count, shape[i], &count)) count = IDX_MAX_BYTES + 1;
-    if (count > IDX_MAX_BYTES)
+    out->shape[i] = (size_t)s[0] << 24 | (size_t)s[1] << 16 | (size_t)s[2] << 8 | s[3];
+    if (__builtin_mul_overflow(out->count, out->shape[i], &out->count) || out->count > IDX_MAX_BYTES)
       return error_set(err, "%s declares more than %zu MiB of data; it is damaged, or not a data set for this program",
                        name, IDX_MAX_BYTES >> 20);
   }
+  return 0;
+}
 
-  unsigned char *data = NULL;
-  size_t capacity = 0, filled = 0;
+/* Fills data with out->count bytes, after which the file must end. */
+static inline int idx_read_data(gzFile in, const char *name, IdxArray *out, Error *err) {
+  size_t capacity = 0, filled = 0, got;
   do {
     capacity = capacity == 0 ? (size_t)1 << 16 : 2 * capacity;
-    if (capacity > count) capacity = count;
-    unsigned char *grown = (unsigned char *)realloc(data, capacity ? capacity : 1);
-    if (grown == NULL) {
-      free(data);
-      return error_set(err, "%s: out of memory, %zu bytes were asked for", name, capacity);
-    }
-    data = grown;
-    if (idx_fetch(in, data + filled, capacity - filled, &got, name, err) != 0) {
-      free(data);
-      return -1;
-    }
+    if (capacity > out->count) capacity = out->count;
+    unsigned char *grown = (unsigned char *)realloc(out->data, capacity ? capacity : 1);
+    if (grown == NULL) return error_set(err, "%s: out of memory, %zu bytes were asked for", name, capacity);
+    out->data = grown;
+    if (idx_fetch(in, out->data + filled, capacity - filled, &got, name, err) != 0) return -1;
     filled += got;
-  } while (filled == capacity && filled < count);
-
-  /* Reading past the end also makes zlib verify the checksum, which stands behind the data. */
-  got = 0;
-  int status = filled < count ? error_set(err,
-                                          "%s is cut short: it declares %zu bytes of data and holds %zu; fetch it "
-                                          "again",
-                                          name, count, filled)
-                              : idx_fetch(in, &extra, 1, &got, name, err);
-  if (status == 0 && got != 0)
-    status = error_set(err, "%s holds more than the %zu bytes of data it declares; fetch it again", name, count);
-  if (status != 0) {
-    free(data);
-    return -1;
-  }
-  out->rank = rank;
-  memcpy(out->shape, shape, sizeof shape);
-  out->count = count;
-  out->data = data;
+  } while (filled == capacity && filled < out->count);
+  if (filled < out->count)
+    return error_set(err, "%s is cut short: it declares %zu bytes of data and holds %zu; fetch it again", name,
+                     out->count, filled);
+  /* Reading on also makes zlib verify the checksum, which stands behind the data. */
+  unsigned char extra;
+  if (idx_fetch(in, &extra, 1, &got, name, err) != 0) return -1;
+  if (got != 0)
+    return error_set(err, "%s holds more than the %zu bytes of data it declares; fetch it again", name, out->count);
   return 0;
+}
+
+/* The array in the open file `in`; `name` is for the messages. */
+static inline int idx_read_stream(gzFile in, const char *name, IdxArray *out, Error *err) {
+  memset(out, 0, sizeof *out);
+  if (idx_read_header(in, name, out, err) == 0 && idx_read_data(in, name, out, err) == 0) return 0;
+  idx_free(out);
+  return -1;
 }
 
 /* Reads `path`, or `path`.gz where there is no `path`. */

@@ -1,11 +1,11 @@
-/* safetensors.h - named tensors in one file, as PyTorch and Hugging Face write them: checkpoints and pretrained weights.
+/* safetensors.h - named tensors in one file, as PyTorch and Hugging Face write them: checkpoints, pretrained weights.
  *
  *     u64 N | N bytes of JSON | the tensors' bytes
- *     {"__metadata__": {"epoch": "3"}, "fc1.weight": {"dtype": "F32", "shape": [120, 400], "data_offsets": [0, 192000]}}
+ *     {"__metadata__": {"epoch": "3"}, "fc1.bias": {"dtype": "F32", "shape": [120], "data_offsets": [0, 480]}}
  *
  * All little-endian, row-major; offsets count from the end of the JSON. The format holds no code and no surprises, and
  * the reader keeps it so: the tensors must fill the file without holes, overlaps or leftovers, sizes must agree with
- * shapes, names must be unique. Nothing but the JSON is read at opening; a tensor goes from the file straight into place.
+ * shapes, names must be unique. Opening reads nothing but the JSON; a tensor goes from the file straight into place.
  *
  *     SafetensorsFile in;
  *     if (safetensors_open("best.safetensors", &in, &err) != 0) return -1;
