@@ -1,0 +1,49 @@
+/* interrupt.h - Ctrl-C asks a training run to stop after the step, so that nothing learned is lost.
+ *
+ *     interrupt_install();
+ *     while (!interrupt_requested() && step < steps) { ... }
+ *     checkpoint_save(...);                       // as at the end of an uninterrupted run
+ *
+ * SIGTERM, which job schedulers send, does the same. A second signal ends the program at once, with status 128 + its
+ * number as shells have it: 130 for Ctrl-C.
+ */
+#ifndef COMMON_INTERRUPT_H
+#define COMMON_INTERRUPT_H
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Weak: all files of a program that include this header share one counter. */
+__attribute__((weak)) volatile sig_atomic_t interrupt_count;
+
+static inline int interrupt_requested(void) { return interrupt_count > 0; }
+
+/* Only calls that signal-safety(7) allows: no printf(), no exit(). */
+static inline void interrupt_handler(int number) {
+  static const char message[] = "\nstopping after this step; press Ctrl-C again to quit at once\n";
+  int saved = errno;
+  if (interrupt_count > 0) _exit(128 + number);
+  interrupt_count = 1;
+  ssize_t written = write(2, message, sizeof message - 1);
+  (void)written; /* there is nobody to tell */
+  errno = saved;
+}
+
+static inline void interrupt_install(void) {
+  const int signals[] = {SIGINT, SIGTERM};
+  for (int i = 0; i < 2; i++) {
+    struct sigaction action, before;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = interrupt_handler;
+    action.sa_flags = SA_RESTART; /* a read or write under way goes on */
+    sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, SIGINT); /* one at a time */
+    sigaddset(&action.sa_mask, SIGTERM);
+    if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue; /* nohup, background */
+    sigaction(signals[i], &action, NULL);
+  }
+}
+
+#endif /* COMMON_INTERRUPT_H */
