@@ -13,13 +13,17 @@
 #define COMMON_ERROR_H
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* program_invocation_short_name */
+#define _GNU_SOURCE /* what g++ always has */
 #endif
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifndef __cplusplus
+extern char *program_invocation_short_name; /* for whoever included a system header first */
+#endif
 
 typedef struct Error {
   char message[1024];

@@ -23,10 +23,11 @@
 #include "common/error.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef __cplusplus
@@ -37,6 +38,7 @@ extern "C" {
 }
 #endif
 
+#include "common/compare.h"
 #include "common/philox.h"
 
 #ifdef __CUDACC__
@@ -54,7 +56,8 @@ static inline int test_begin_xml(void **state) {
 #undef fail_msg
 #define fail_msg(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
 
-__attribute__((format(printf, 3, 4))) static inline void test_fail(const char *file, int line, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static inline void test_fail(const char *file, int line, const char *format,
+                                                                   ...) {
   char message[1024];
   va_list args;
   va_start(args, format);
@@ -108,29 +111,59 @@ static inline void test_requires_gpu(void) {
   int count = 0;
   cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return;
-  print_message("skipped: no usable NVIDIA GPU (%s)\n", status == cudaSuccess ? "none found" : cudaGetErrorString(status));
+  print_message("skipped: no usable NVIDIA GPU (%s)\n",
+                status == cudaSuccess ? "none found" : cudaGetErrorString(status));
 #else
   print_message("skipped: built without CUDA kernels\n");
 #endif
   skip();
 }
 
-/* Fails unless every |actual - expected| <= atol + rtol * |expected|; NaN and infinities never pass. */
-#define assert_close(actual, expected, n, rtol, atol) \
-  test_assert_close(actual, expected, 1, n, rtol, atol, __FILE__, __LINE__)
-
-/* The same for rows x cols, row-major: the message speaks of rows and columns. */
-#define assert_matrix_close(actual, expected, rows, cols, rtol, atol) \
-  test_assert_close(actual, expected, rows, cols, rtol, atol, __FILE__, __LINE__)
-
-static inline void test_assert_close(const float *actual, const float *expected, size_t rows, size_t cols, double rtol,
-                                     double atol, const char *file, int line) {
-  for (size_t i = 0; i < rows * cols; i++) {
-    double error = fabs((double)actual[i] - expected[i]);
-    if (!(error <= atol + rtol * fabs((double)expected[i])))
-      test_fail(file, line, "element (%zu,%zu) is %g, expected %g, error %g", i / cols, i % cols, (double)actual[i],
-                (double)expected[i], error);
+/* Runs `body` in a child process, for what ends a program. Gives its exit status, or 128 + the signal that killed it,
+ * and what it wrote on stdout and stderr. The child must be the first to touch CUDA: a GPU does not survive fork(). */
+static inline int test_fork(void (*body)(void), char *output, size_t size) {
+  int ends[2], status;
+  if (pipe(ends) != 0) die("pipe: %s", strerror(errno));
+  fflush(NULL);
+  pid_t child = fork();
+  if (child < 0) die("fork: %s", strerror(errno));
+  if (child == 0) {
+    const int caught[] = {SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS}; /* by cmocka, which would go on in the child */
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) signal(caught[i], SIG_DFL);
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    body();
+    fflush(NULL);
+    _exit(0);
   }
+  close(ends[1]);
+  size_t used = 0;
+  ssize_t got;
+  char rest[256]; /* what does not fit is read all the same, or the child would wait */
+  while ((got = read(ends[0], rest, sizeof rest)) > 0)
+    for (ssize_t i = 0; i < got; i++)
+      if (used + 1 < size) output[used++] = rest[i];
+  if (size > 0) output[used] = '\0';
+  close(ends[0]);
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Fails with the diagnosis unless the Comparison of compare_arrays() or compare_runs() is right. */
+#define assert_comparison(comparison) test_assert_comparison(comparison, __FILE__, __LINE__)
+
+/* Fails unless every |actual - expected| <= atol + rtol * |expected|; NaN never passes. */
+#define assert_close(actual, expected, n, rtol, atol) \
+  assert_comparison(compare_arrays(actual, expected, 1, n, tolerance_make(rtol, atol)))
+
+/* The same for rows x cols, row-major: the diagnosis speaks of rows and columns. */
+#define assert_matrix_close(actual, expected, rows, cols, rtol, atol) \
+  assert_comparison(compare_arrays(actual, expected, rows, cols, tolerance_make(rtol, atol)))
+
+static inline void test_assert_comparison(Comparison comparison, const char *file, int line) {
+  if (!comparison.ok) test_fail(file, line, "%s", comparison.message);
 }
 
 #endif /* COMMON_TEST_H */

@@ -1,0 +1,451 @@
+/* compare.h - is this array right, and if not, what is wrong with it?
+ *
+ *     compare_poison(y, n);                              // before the kernel: NaN that marks "never written"
+ *     ...
+ *     Comparison c = compare_arrays(y, expected, rows, cols, tolerance_dot(k, 1));
+ *     puts(c.message);
+ *
+ *     33 of 1089 elements are wrong, worst at row 32, column 0: nan where 0.5 was expected (tolerance 1e-05).
+ *     33 elements were never written. They fill the last partial tile of 32: round the grid up and treat the edge.
+ *
+ * An element is right when |actual - expected| <= absolute + relative * |expected|. The test is written so that NaN
+ * never passes, which is why this header refuses -ffast-math. Infinity equals only itself; NaN equals NaN only with
+ * `nan_equal`. The message joins two findings: what the wrong values are (CompareValues) and where (ComparePlaces).
+ */
+#ifndef COMMON_COMPARE_H
+#define COMMON_COMPARE_H
+
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "compare.h must not be compiled with -ffast-math: it lets the compiler assume that there is no NaN"
+#endif
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+typedef struct Tolerance {
+  double relative, absolute;
+  int nan_equal; /* NaN is right where NaN is expected */
+} Tolerance;
+
+/* What all wrong elements have in common; the first that fits. */
+typedef enum CompareValues {
+  VALUES_RIGHT,
+  VALUES_REFERENCE_NAN,       /* NaN was expected, and not declared equal */
+  VALUES_NEVER_WRITTEN,       /* still the poison */
+  VALUES_READ_BEFORE_WRITTEN, /* something was added to the poison */
+  VALUES_NAN,
+  VALUES_INFINITE,
+  VALUES_ZERO,
+  VALUES_CONSTANT,
+  VALUES_SIGN,
+  VALUES_FACTOR,
+  VALUES_TRANSPOSED,
+  VALUES_SHIFTED,
+  VALUES_PERMUTED, /* whole rows or columns in each other's place */
+  VALUES_CLOSE,    /* within 100 tolerances: rounding */
+  VALUES_RACE,     /* from compare_runs() */
+  VALUES_UNKNOWN
+} CompareValues;
+
+typedef enum ComparePlaces {
+  PLACES_NONE,
+  PLACES_ALL,
+  PLACES_LAST_TILE,   /* the rows and columns beyond the last whole tile */
+  PLACES_AFTER_FIRST, /* all but the first rows, columns or elements */
+  PLACES_EVERY_KTH,   /* k, and every k-th element */
+  PLACES_ALL_BUT_EVERY_KTH,
+  PLACES_SCATTERED
+} ComparePlaces;
+
+typedef struct Comparison {
+  int ok;
+  size_t wrong, worst_row, worst_col; /* the worst element is the one with the most tolerances of error */
+  double error, tolerance;            /* at the worst element; of a right array, too */
+  float actual, expected;
+  CompareValues values;
+  ComparePlaces places;
+  char message[768];
+} Comparison;
+
+static inline Tolerance tolerance_make(double relative, double absolute) {
+  Tolerance t;
+  t.relative = relative;
+  t.absolute = absolute;
+  t.nan_equal = 0;
+  return t;
+}
+
+/* For sums of `length` products, each about `magnitude` in size (root mean square of one factor times that of the
+ * other; 1 for inputs from test_random_fill), summed in float in whatever order on either side.
+ *
+ * With S the sum of the |products| and u = 2^-24, summing in float errs by at most gamma_n S, gamma_n = n u / (1 - n u)
+ * (Higham, "Accuracy and Stability of Numerical Algorithms", ch. 3). That needs every rounding to go the same way; they
+ * behave as if independent, and lambda sqrt(n) u S holds with probability 1 - 2 exp(-lambda^2 / 2) (Higham and Mary,
+ * 2019). Here lambda = 4, the smaller of the two bounds, S = length * magnitude, and twice u for two such sums. A
+ * tree or tiled order errs less than the bound, so a kernel may change its order and keep its test. */
+static inline Tolerance tolerance_dot(size_t length, double magnitude) {
+  double n = (double)length + 1; /* the product rounds as well */
+  double growth = fmin(n, 4 * sqrt(n));
+  return tolerance_make(FLT_EPSILON, growth * FLT_EPSILON * (double)length * magnitude);
+}
+
+/* The poison is a signalling NaN: arithmetic on it gives a quiet one (on x86 with the same payload, on a GPU without),
+ * so that an element never written is told from one that was computed out of it. */
+enum { COMPARE_POISON = 0x7FA0DEAD, COMPARE_QUIET = 0x00400000 };
+
+/* By address, because a float passed by value may be quieted on the way. */
+static inline uint32_t compare_bits(const float *x) {
+  uint32_t bits;
+  memcpy(&bits, x, sizeof bits);
+  return bits;
+}
+
+static inline int compare_is_poison(const float *x) { return compare_bits(x) == COMPARE_POISON; }
+
+static inline void compare_poison(float *x, size_t n) {
+  uint32_t bits = COMPARE_POISON;
+  for (size_t i = 0; i < n; i++) memcpy(&x[i], &bits, sizeof bits);
+}
+
+static inline int compare_element(const float *actual, double expected, Tolerance tolerance) {
+  if (isnan(expected)) return tolerance.nan_equal && isnan(*actual) && !compare_is_poison(actual);
+  if (isinf(expected) || isinf(*actual)) return *actual == expected;
+  return fabs(*actual - expected) <= tolerance.absolute + tolerance.relative * fabs(expected); /* false for NaN */
+}
+
+/* One comparison while it is being diagnosed; `marked` holds 1 for each element of the kind that is looked into. */
+typedef struct CompareView {
+  const float *actual, *expected; /* (rows, cols) */
+  size_t rows, cols, count;       /* count: how many are marked */
+  Tolerance tolerance;
+  unsigned char *marked;
+} CompareView;
+
+/* A guess explains the values if it holds for every marked element it speaks of, and speaks of three and of half. */
+static inline int compare_explained(const CompareView *v, size_t held) { return held >= 3 && 2 * held >= v->count; }
+
+static inline int compare_is_transposed(const CompareView *v) {
+  size_t n = v->rows * v->cols;
+  if (v->rows == 1 || v->cols == 1) return 0;
+  for (size_t i = 0; i < n; i++) {
+    float there = v->expected[i % v->rows * v->cols + i / v->rows];
+    if (v->marked[i] && !compare_element(&v->actual[i], there, v->tolerance)) return 0;
+  }
+  return compare_explained(v, v->count);
+}
+
+/* Does every marked element hold what belongs (down, right) of it? Nothing is known where that lies outside. */
+static inline int compare_is_shifted(const CompareView *v, int down, int right) {
+  size_t held = 0;
+  for (size_t r = 0; r < v->rows; r++)
+    for (size_t c = 0; c < v->cols; c++) {
+      size_t row = r + (size_t)down, col = c + (size_t)right; /* -1 wraps round to a huge number */
+      if (!v->marked[r * v->cols + c] || row >= v->rows || col >= v->cols) continue;
+      if (!compare_element(&v->actual[r * v->cols + c], v->expected[row * v->cols + col], v->tolerance)) return 0;
+      held++;
+    }
+  return compare_explained(v, held);
+}
+
+/* Is every line with a mark some other line? Rows: `count` = rows, `step` = cols, `item_step` = 1; columns likewise. */
+static inline int compare_is_permuted(const CompareView *v, size_t count, size_t length, size_t step, size_t item_step,
+                                      size_t *line, size_t *source) {
+  if (length < 3 || count > 4096) return 0; /* the search is quadratic */
+  size_t found = 0;
+  for (size_t l = 0; l < count; l++) {
+    size_t first = 0;
+    while (first < length && !v->marked[l * step + first * item_step]) first++;
+    if (first == length) continue;
+    size_t s = 0, i = 0;
+    for (; s < count; s++) {
+      for (i = 0; i < length; i++)
+        if (!compare_element(&v->actual[l * step + i * item_step], v->expected[s * step + i * item_step], v->tolerance))
+          break;
+      if (i == length) break;
+    }
+    if (s == count) return 0;
+    if (found++ == 0) {
+      *line = l;
+      *source = s;
+    }
+  }
+  return found >= 2;
+}
+
+/* The one number that turns expected into actual at all marked elements; 0 if there is none, or it is about 1. */
+static inline double compare_factor(const CompareView *v) {
+  size_t n = v->rows * v->cols, anchor = n;
+  for (size_t i = 0; i < n; i++)
+    if (v->marked[i] && (anchor == n || fabsf(v->expected[i]) > fabsf(v->expected[anchor]))) anchor = i;
+  double factor = (double)v->actual[anchor] / v->expected[anchor];
+  double noise = v->tolerance.absolute * fmax(1, fabs(factor));
+  if (!isfinite(factor) || fabs(factor - 1) < 1e-3 || fabs((double)v->actual[anchor]) <= 8 * noise) return 0;
+  for (size_t i = 0; i < n; i++) {
+    double there = factor * v->expected[i];
+    if (v->marked[i] && !(fabs(v->actual[i] - there) <= noise + (v->tolerance.relative + 1e-4) * fabs(there))) return 0;
+  }
+  return compare_explained(v, v->count) ? factor : 0;
+}
+
+__attribute__((format(printf, 2, 3))) static inline void compare_say(Comparison *c, const char *format, ...) {
+  size_t used = strlen(c->message);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(c->message + used, sizeof c->message - used, format, args);
+  va_end(args);
+}
+
+/* Marks the elements of one kind; finds that kind when there are any. */
+static inline int compare_mark(CompareView *v, CompareValues kind) {
+  size_t n = v->rows * v->cols;
+  v->count = 0;
+  for (size_t i = 0; i < n; i++) {
+    const float *x = &v->actual[i];
+    int wrong = !compare_element(x, v->expected[i], v->tolerance), is = 1;
+    if (kind == VALUES_REFERENCE_NAN) is = isnan(v->expected[i]) && !v->tolerance.nan_equal;
+    if (kind == VALUES_NEVER_WRITTEN) is = compare_is_poison(x);
+    if (kind == VALUES_READ_BEFORE_WRITTEN) is = compare_bits(x) == (COMPARE_POISON | COMPARE_QUIET);
+    if (kind == VALUES_NAN) is = isnan(*x);
+    if (kind == VALUES_INFINITE) is = isinf(*x);
+    v->marked[i] = wrong && is;
+    v->count += v->marked[i];
+  }
+  return v->count > 0;
+}
+
+static inline CompareValues compare_values(CompareView *v, Comparison *c) {
+  size_t n = v->rows * v->cols, line = 0, source = 0;
+  if (compare_mark(v, VALUES_REFERENCE_NAN)) {
+    compare_say(c, " The expected array itself holds NaN: the reference is wrong, or was not computed.");
+    return VALUES_REFERENCE_NAN;
+  }
+  if (compare_mark(v, VALUES_NEVER_WRITTEN)) {
+    compare_say(c, " %zu elements were never written.", v->count);
+    return VALUES_NEVER_WRITTEN;
+  }
+  if (compare_mark(v, VALUES_READ_BEFORE_WRITTEN)) {
+    compare_say(c, " %zu elements were read before they were written: sum in a register, or clear the output first.",
+                v->count);
+    return VALUES_READ_BEFORE_WRITTEN;
+  }
+  if (compare_mark(v, VALUES_NAN)) {
+    compare_say(c,
+                " %zu elements are NaN: 0/0, inf - inf, the logarithm or root of a negative number, a sum that "
+                "starts from the output, or a read outside an array.",
+                v->count);
+    return VALUES_NAN;
+  }
+  if (compare_mark(v, VALUES_INFINITE)) {
+    compare_say(c,
+                " %zu elements are infinite: a division by zero, or an overflow (exp without the maximum subtracted).",
+                v->count);
+    return VALUES_INFINITE;
+  }
+
+  compare_mark(v, VALUES_UNKNOWN);
+  size_t same = 0, first = 0;
+  while (!v->marked[first]) first++;
+  for (size_t i = 0; i < n; i++) same += v->marked[i] && v->actual[i] == v->actual[first];
+  if (same == v->count && v->actual[first] == 0) {
+    compare_say(c, " All wrong elements are zero.");
+    return VALUES_ZERO;
+  }
+  if (same == v->count && same >= 3) {
+    compare_say(c, " All wrong elements are %g: does the value depend on the thread's index?",
+                (double)v->actual[first]);
+    return VALUES_CONSTANT;
+  }
+  double factor = compare_factor(v);
+  if (fabs(factor + 1) < 1e-3) {
+    compare_say(c, " The sign is the opposite.");
+    return VALUES_SIGN;
+  }
+  if (fabs(factor) > 1) {
+    compare_say(c, " The values are %.4g times what they should be: is a division (the mean over a batch) missing?",
+                factor);
+    return VALUES_FACTOR;
+  }
+  if (factor != 0) {
+    compare_say(c,
+                " The values are 1/%.4g of what they should be: divided once too often, or terms of the sum missing?",
+                1 / factor);
+    return VALUES_FACTOR;
+  }
+  if (compare_is_transposed(v)) {
+    compare_say(c, " The output is the transpose: rows and columns are exchanged in an index.");
+    return VALUES_TRANSPOSED;
+  }
+  for (int by = -1; by <= 1; by += 2) {
+    int right = compare_is_shifted(v, 0, by);
+    if (right || compare_is_shifted(v, by, 0)) {
+      compare_say(c, " The output is shifted by one %s: elements hold the value of their %s.",
+                  v->rows == 1 ? "element"
+                  : right      ? "column"
+                               : "row",
+                  by < 0 ? "predecessor" : "successor");
+      return VALUES_SHIFTED;
+    }
+  }
+  int rows = compare_is_permuted(v, v->rows, v->cols, v->cols, 1, &line, &source);
+  if (rows || compare_is_permuted(v, v->cols, v->rows, 1, v->cols, &line, &source)) {
+    compare_say(c, " %s stand in each other's place: %zu holds what belongs into %zu.", rows ? "Rows" : "Columns", line,
+                source);
+    return VALUES_PERMUTED;
+  }
+  if (c->error <= 100 * c->tolerance) {
+    compare_say(c,
+                " The errors are small: rounding (lower precision, a worse order of summation) beyond the tolerance.");
+    return VALUES_CLOSE;
+  }
+  return VALUES_UNKNOWN;
+}
+
+/* Are the elements with this mark every k-th one, without a gap, and at least three? */
+static inline int compare_every_kth(const CompareView *v, int mark, size_t *k, size_t *first) {
+  size_t n = v->rows * v->cols, found = 0;
+  *k = *first = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (v->marked[i] != mark) continue;
+    if (found == 0) *first = i;
+    if (found == 1) *k = i - *first;
+    if (i != *first + found * *k) return 0;
+    found++;
+  }
+  return found >= 3 && *k >= 2 && *first < *k && *first + found * *k >= n;
+}
+
+/* Are the marked elements those beyond row `r0` or column `c0`, read off the first column and the first row? */
+static inline int compare_is_beyond(const CompareView *v, size_t *r0, size_t *c0) {
+  for (*r0 = 0; *r0 < v->rows && !v->marked[*r0 * v->cols];) ++*r0;
+  for (*c0 = 0; *c0 < v->cols && !v->marked[*c0];) ++*c0;
+  if (*r0 == 0 || *c0 == 0) return 0;
+  size_t beyond = v->rows * v->cols - *r0 * *c0;
+  for (size_t r = 0; r < *r0; r++)
+    for (size_t c = 0; c < *c0; c++)
+      if (v->marked[r * v->cols + c]) return 0;
+  return beyond > 0 && (double)v->count >= 0.9 * (double)beyond; /* a few may be right by chance */
+}
+
+/* Is `start` the end of the last whole tile? */
+static inline int compare_tile_fits(size_t tile, size_t start, size_t size) {
+  return start == size || (start % tile == 0 && size - start < tile);
+}
+
+static inline ComparePlaces compare_places(const CompareView *view, Comparison *c) {
+  size_t k, first, r0, c0;
+  if (view->count == view->rows * view->cols) {
+    compare_say(c, " That is every element.");
+    return PLACES_ALL;
+  }
+  if (compare_every_kth(view, 0, &k, &first) && k > 2) {
+    compare_say(c, " Only one in %zu elements (%zu, %zu, ...) is spared.", k, first, first + k);
+    return PLACES_ALL_BUT_EVERY_KTH;
+  }
+  int kth = compare_every_kth(view, 1, &k, &first);
+  if (!kth || k == view->cols) { /* one whole column may be a partial tile */
+    CompareView flat = *view;
+    flat.rows = 1;
+    flat.cols = view->rows * view->cols;
+    const CompareView *v = compare_is_beyond(view, &r0, &c0) ? view : &flat;
+    if (v == view || compare_is_beyond(v, &r0, &c0)) {
+      for (size_t tile = 256; tile >= 4; tile /= 2)
+        if (compare_tile_fits(tile, r0, v->rows) && compare_tile_fits(tile, c0, v->cols)) {
+          compare_say(c, " They fill the last partial tile of %zu: round the grid up and treat the edge.", tile);
+          return PLACES_LAST_TILE;
+        }
+      if (v->rows == 1)
+        compare_say(c, " Only the first %zu elements are spared", c0);
+      else
+        compare_say(c, " Only the first %zu rows x %zu columns are spared", r0, c0);
+      compare_say(c, ": does the grid cover the array, is blockIdx in the index?");
+      return PLACES_AFTER_FIRST;
+    }
+  }
+  if (kth) {
+    compare_say(c, " They are one in %zu elements (%zu, %zu, ...).", k, first, first + k);
+    return PLACES_EVERY_KTH;
+  }
+  return PLACES_SCATTERED;
+}
+
+/* Compares actual with expected, both (rows, cols), row-major. An empty array is not right: nothing was checked. */
+static inline Comparison compare_arrays(const float *actual, const float *expected, size_t rows, size_t cols,
+                                        Tolerance tolerance) {
+  Comparison c;
+  memset(&c, 0, sizeof c);
+  if (rows * cols == 0) {
+    c.values = VALUES_UNKNOWN;
+    compare_say(&c, "Nothing was compared: the array is empty.");
+    return c;
+  }
+  if (cols == 1) {
+    cols = rows;
+    rows = 1;
+  }
+  double worst = -1;
+  for (size_t i = 0; i < rows * cols; i++) {
+    int right = compare_element(&actual[i], expected[i], tolerance);
+    double error = fabs((double)actual[i] - expected[i]);
+    if (right && !isfinite(expected[i])) error = 0; /* inf - inf and NaN - NaN */
+    double limit = tolerance.absolute + tolerance.relative * fabs((double)expected[i]);
+    double excess = right && error == 0 ? 0 : isfinite(error) && limit > 0 ? error / limit : INFINITY;
+    c.wrong += !right;
+    if (!(excess > worst) && !(excess == worst && error > c.error)) continue;
+    worst = excess;
+    c.worst_row = i / cols;
+    c.worst_col = i % cols;
+    c.error = error;
+    c.tolerance = limit;
+    c.actual = actual[i];
+    c.expected = expected[i];
+  }
+  c.ok = c.wrong == 0;
+  if (c.ok) {
+    compare_say(&c, "All %zu elements are right: error %.3g, tolerance %.3g.", rows * cols, c.error, c.tolerance);
+    return c;
+  }
+  compare_say(&c,
+              "%zu of %zu elements are wrong, worst at row %zu, column %zu: %g where %g was expected (tolerance %.3g).",
+              c.wrong, rows * cols, c.worst_row, c.worst_col, (double)c.actual, (double)c.expected, c.tolerance);
+  CompareView view;
+  view.actual = actual;
+  view.expected = expected;
+  view.rows = rows;
+  view.cols = cols;
+  view.tolerance = tolerance;
+  view.marked = (unsigned char *)xmalloc(rows * cols);
+  c.values = compare_values(&view, &c);
+  c.places = compare_places(&view, &c);
+  free(view.marked);
+  return c;
+}
+
+/* Two runs with the same input must agree to the bit. */
+static inline Comparison compare_runs(const float *first, const float *second, size_t n) {
+  Comparison c;
+  memset(&c, 0, sizeof c);
+  for (size_t i = n; i-- > 0;) {
+    if (memcmp(&first[i], &second[i], sizeof *first) == 0) continue;
+    c.wrong++;
+    c.worst_col = i;
+    c.expected = first[i];
+    c.actual = second[i];
+    c.error = fabs((double)second[i] - first[i]);
+  }
+  c.ok = c.wrong == 0 && n > 0;
+  if (c.ok)
+    compare_say(&c, "All %zu elements are the same in both runs.", n);
+  else
+    compare_say(
+        &c,
+        "%zu of %zu elements differ between two runs, first at element %zu: %.9g, then %.9g. That is a race: a "
+        "missing __syncthreads(), two threads that write one element, or a sum by atomicAdd, in no fixed order.",
+        c.wrong, n, c.worst_col, (double)c.expected, (double)c.actual);
+  c.values = c.ok ? VALUES_RIGHT : VALUES_RACE;
+  return c;
+}
+
+#endif /* COMMON_COMPARE_H */

@@ -1,0 +1,378 @@
+/* Feeds compare.h one array for each way to be wrong, and asserts that it is rejected with the diagnosis meant for it. */
+#include "common/compare.h"
+
+#include "common/test.h"
+
+enum { ROWS = 33, COLS = 37, N = ROWS * COLS };
+
+static float expected[N], actual[N];
+static const Tolerance tolerance = {1e-5, 1e-6, 0};
+
+static int setup(void **state) {
+  (void)state;
+  test_random_fill(expected, N, 1);
+  memcpy(actual, expected, sizeof actual);
+  return 0;
+}
+
+static Comparison compare_shape(size_t rows, size_t cols) {
+  Comparison c = compare_arrays(actual, expected, rows, cols, tolerance);
+  print_message("%s\n", c.message);
+  return c;
+}
+
+static Comparison compare(void) { return compare_shape(ROWS, COLS); }
+
+#define assert_diagnosis(comparison, wanted_values, wanted_places)                   \
+  do {                                                                               \
+    Comparison diagnosis = (comparison);                                             \
+    if (diagnosis.ok) fail_msg("a wrong array was accepted: %s", diagnosis.message); \
+    assert_int_equal(diagnosis.values, wanted_values);                               \
+    assert_int_equal(diagnosis.places, wanted_places);                               \
+  } while (0)
+
+static float next_up(float x) { return nextafterf(x, INFINITY); }
+
+/* ---- right ---- */
+
+static void equal_is_right(void **state) {
+  (void)state;
+  for (size_t n = 1; n <= N; n = 2 * n + 1) {
+    Comparison c = compare_shape(1, n);
+    assert_true(c.ok);
+    assert_int_equal(c.wrong, 0);
+    assert_true(c.error == 0);
+    assert_int_equal(c.values, VALUES_RIGHT);
+  }
+}
+
+static void within_tolerance_is_right_and_reported(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i++) actual[i] = next_up(expected[i]);
+  expected[40] = 1;
+  actual[40] = 1 + 5e-6f;
+  Comparison c = compare();
+  assert_true(c.ok);
+  assert_int_equal(c.worst_row, 1);
+  assert_int_equal(c.worst_col, 3);
+  assert_true(c.error > 4.5e-6 && c.error < 5.5e-6);
+  assert_true(c.tolerance > 1e-6 && c.tolerance < 3.1e-5);
+}
+
+static void infinity_equals_itself_only(void **state) {
+  (void)state;
+  expected[5] = actual[5] = INFINITY;
+  expected[6] = actual[6] = -INFINITY;
+  assert_true(compare().ok);
+  actual[6] = INFINITY;
+  assert_diagnosis(compare(), VALUES_INFINITE, PLACES_SCATTERED);
+  actual[6] = 3e38f;
+  assert_false(compare().ok);
+}
+
+static void nan_equals_nan_only_when_asked(void **state) {
+  (void)state;
+  expected[5] = actual[5] = NAN;
+  assert_diagnosis(compare(), VALUES_REFERENCE_NAN, PLACES_SCATTERED);
+  Tolerance nan_equal = {1e-5, 1e-6, 1};
+  assert_true(compare_arrays(actual, expected, ROWS, COLS, nan_equal).ok);
+  actual[5] = 1;
+  assert_false(compare_arrays(actual, expected, ROWS, COLS, nan_equal).ok);
+  compare_poison(&actual[5], 1);
+  assert_false(compare_arrays(actual, expected, ROWS, COLS, nan_equal).ok);
+}
+
+/* ---- wrong values ---- */
+
+static void beyond_tolerance_is_wrong(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i += 1 + i % 7) {
+    memcpy(actual, expected, sizeof actual);
+    actual[i] += 0.5f;
+    Comparison c = compare();
+    assert_false(c.ok);
+    assert_int_equal(c.wrong, 1);
+    assert_int_equal(c.worst_row * COLS + c.worst_col, i);
+  }
+}
+
+static void empty_is_not_right(void **state) {
+  (void)state;
+  assert_false(compare_shape(0, 3).ok);
+  assert_false(compare_shape(3, 0).ok);
+}
+
+static void zero_tolerance_wants_equality(void **state) {
+  (void)state;
+  actual[17] = next_up(actual[17]);
+  Comparison c = compare_arrays(actual, expected, ROWS, COLS, tolerance_make(0, 0));
+  assert_false(c.ok);
+  assert_int_equal(c.worst_col, 17);
+}
+
+static void nan_is_wrong(void **state) {
+  (void)state;
+  actual[N - 3] = NAN;
+  Comparison c = compare();
+  assert_diagnosis(c, VALUES_NAN, PLACES_SCATTERED);
+  assert_int_equal(c.worst_row, ROWS - 1);
+  actual[3] = 1e30f; /* the NaN is worse, and what the message is about */
+  c = compare();
+  assert_diagnosis(c, VALUES_NAN, PLACES_SCATTERED);
+  assert_int_equal(c.worst_row, ROWS - 1);
+  for (size_t i = 0; i < N; i++) actual[i] = -NAN;
+  assert_diagnosis(compare(), VALUES_NAN, PLACES_ALL);
+}
+
+static void untouched(void **state) {
+  (void)state;
+  compare_poison(actual, N);
+  assert_diagnosis(compare(), VALUES_NEVER_WRITTEN, PLACES_ALL);
+  for (size_t i = 0; i < N; i++) assert_true(compare_is_poison(&actual[i]) && isnan(actual[i]));
+}
+
+static void accumulated_into_the_poison(void **state) {
+  (void)state;
+  compare_poison(actual, N);
+  for (size_t i = 0; i < N; i++) {
+    volatile float sum = actual[i];
+    actual[i] = sum + expected[i];
+  }
+  assert_diagnosis(compare(), VALUES_READ_BEFORE_WRITTEN, PLACES_ALL);
+}
+
+static void zeros(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i += 3) expected[i] = 0; /* as after a ReLU */
+  memset(actual, 0, sizeof actual);
+  Comparison c = compare();
+  assert_false(c.ok);
+  assert_int_equal(c.values, VALUES_ZERO);
+}
+
+static void one_value_everywhere(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i++) actual[i] = 0.1f;
+  expected[3] = 0.1f;
+  assert_int_equal(compare().values, VALUES_CONSTANT);
+}
+
+static void opposite_sign(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i++) actual[i] = -expected[i];
+  assert_diagnosis(compare(), VALUES_SIGN, PLACES_ALL);
+}
+
+static void constant_factor(void **state) {
+  (void)state;
+  const float factors[] = {64, 2, 0.5f, 1.0f / 64, -3, 1.01f};
+  for (size_t f = 0; f < sizeof factors / sizeof *factors; f++) {
+    for (size_t i = 0; i < N; i++) actual[i] = factors[f] * expected[i];
+    Comparison c = compare();
+    assert_diagnosis(c, VALUES_FACTOR, PLACES_ALL);
+    if (f == 0) assert_non_null(strstr(c.message, "64 times"));
+    if (f == 3) assert_non_null(strstr(c.message, "1/64 "));
+  }
+}
+
+static void transpose(void **state) {
+  (void)state;
+  for (size_t r = 0; r < ROWS; r++)
+    for (size_t c = 0; c < COLS; c++) actual[c * ROWS + r] = expected[r * COLS + c];
+  assert_int_equal(compare().values, VALUES_TRANSPOSED);
+  for (size_t r = 0; r < ROWS; r++)
+    for (size_t c = 0; c < ROWS; c++) actual[c * ROWS + r] = expected[r * ROWS + c];
+  assert_int_equal(compare_shape(ROWS, ROWS).values, VALUES_TRANSPOSED);
+}
+
+static void shifted_by_one(void **state) {
+  (void)state;
+  memcpy(actual, expected + 1, (N - 1) * sizeof *actual);
+  Comparison c = compare();
+  assert_int_equal(c.values, VALUES_SHIFTED);
+  assert_non_null(strstr(c.message, "one column: elements hold the value of their successor"));
+  c = compare_shape(N, 1);
+  assert_int_equal(c.values, VALUES_SHIFTED);
+  assert_non_null(strstr(c.message, "one element"));
+  memcpy(actual + 1, expected, (N - 1) * sizeof *actual);
+  assert_int_equal(compare_shape(1, N).values, VALUES_SHIFTED);
+  memcpy(actual, expected, COLS * sizeof *actual);
+  memcpy(actual + COLS, expected, (N - COLS) * sizeof *actual);
+  c = compare();
+  assert_int_equal(c.values, VALUES_SHIFTED);
+  assert_non_null(strstr(c.message, "one row: elements hold the value of their predecessor"));
+}
+
+static void rows_exchanged(void **state) {
+  (void)state;
+  memcpy(actual + 3 * COLS, expected + 20 * COLS, COLS * sizeof *actual);
+  memcpy(actual + 20 * COLS, expected + 3 * COLS, COLS * sizeof *actual);
+  Comparison c = compare();
+  assert_diagnosis(c, VALUES_PERMUTED, PLACES_SCATTERED);
+  assert_non_null(strstr(c.message, "Rows"));
+  assert_non_null(strstr(c.message, "3 holds what belongs into 20"));
+}
+
+static void columns_reversed(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i++) actual[i] = expected[i / COLS * COLS + COLS - 1 - i % COLS];
+  Comparison c = compare();
+  assert_int_equal(c.values, VALUES_PERMUTED);
+  assert_non_null(strstr(c.message, "Columns"));
+}
+
+static void rounding(void **state) {
+  (void)state;
+  float noise[N];
+  test_random_fill(noise, N, 2);
+  for (size_t i = 0; i < N; i++) actual[i] += 3e-5f * noise[i];
+  assert_int_equal(compare().values, VALUES_CLOSE);
+}
+
+static void unrelated(void **state) {
+  (void)state;
+  test_random_fill(actual, N, 2);
+  assert_diagnosis(compare(), VALUES_UNKNOWN, PLACES_ALL);
+}
+
+/* A lone wrong element must not be explained by a pattern that any number would fit. */
+static void no_pattern_in_one_element(void **state) {
+  (void)state;
+  actual[100] *= 2;
+  assert_diagnosis(compare(), VALUES_UNKNOWN, PLACES_SCATTERED);
+  actual[100] = expected[101];
+  assert_diagnosis(compare(), VALUES_UNKNOWN, PLACES_SCATTERED);
+}
+
+/* ---- wrong places ---- */
+
+/* Poisons what lies at or beyond a row, or a column, or an element. */
+static Comparison compare_beyond(size_t rows, size_t cols, size_t row, size_t col, size_t element) {
+  memcpy(actual, expected, sizeof actual);
+  for (size_t i = 0; i < rows * cols; i++)
+    if (i / cols >= row || i % cols >= col || i >= element) compare_poison(&actual[i], 1);
+  return compare_shape(rows, cols);
+}
+
+static void last_partial_tile(void **state) {
+  (void)state;
+  const size_t sizes[][2] = {{1, 33}, {1, 127}, {1, 1021}, {33, 37}, {33, 31}, {7, 127}, {31, 33}, {5, 9}};
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+    for (size_t tile = 4; tile <= 256; tile *= 2) {
+      size_t rows = sizes[s][0], cols = sizes[s][1], n = rows * cols;
+      size_t row = rows / tile * tile, col = cols / tile * tile, element = n / tile * tile;
+      if (row > 0 && row < rows)
+        assert_diagnosis(compare_beyond(rows, cols, row, cols, n), VALUES_NEVER_WRITTEN, PLACES_LAST_TILE);
+      if (col > 0 && col < cols)
+        assert_diagnosis(compare_beyond(rows, cols, rows, col, n), VALUES_NEVER_WRITTEN, PLACES_LAST_TILE);
+      if (row > 0 && row < rows && col > 0 && col < cols)
+        assert_diagnosis(compare_beyond(rows, cols, row, col, n), VALUES_NEVER_WRITTEN, PLACES_LAST_TILE);
+      if (element > 0 && element < n)
+        assert_diagnosis(compare_beyond(rows, cols, rows, cols, element), VALUES_NEVER_WRITTEN, PLACES_LAST_TILE);
+    }
+  assert_non_null(strstr(compare_beyond(33, 31, 32, 31, N).message, "tile of 32"));
+}
+
+static void only_the_first_block(void **state) {
+  (void)state;
+  assert_diagnosis(compare_beyond(ROWS, COLS, 8, COLS, N), VALUES_NEVER_WRITTEN, PLACES_AFTER_FIRST);
+  assert_diagnosis(compare_beyond(ROWS, COLS, 1, COLS, N), VALUES_NEVER_WRITTEN, PLACES_AFTER_FIRST);
+  assert_diagnosis(compare_beyond(ROWS, COLS, ROWS, 16, N), VALUES_NEVER_WRITTEN, PLACES_AFTER_FIRST);
+  assert_diagnosis(compare_beyond(ROWS, COLS, 16, 16, N), VALUES_NEVER_WRITTEN, PLACES_AFTER_FIRST);
+  assert_diagnosis(compare_beyond(ROWS, COLS, ROWS, COLS, 256), VALUES_NEVER_WRITTEN, PLACES_AFTER_FIRST);
+  assert_diagnosis(compare_beyond(1, N, 1, N, 1), VALUES_NEVER_WRITTEN, PLACES_AFTER_FIRST);
+}
+
+static void every_kth_element(void **state) {
+  (void)state;
+  const size_t ks[] = {2, 3, 4, 32, 37, 64, 256};
+  for (size_t s = 0; s < sizeof ks / sizeof *ks; s++)
+    for (size_t first = 0; first < ks[s]; first += 1 + ks[s] / 3) {
+      memcpy(actual, expected, sizeof actual);
+      for (size_t i = first; i < N; i += ks[s]) compare_poison(&actual[i], 1);
+      assert_diagnosis(compare(), VALUES_NEVER_WRITTEN, PLACES_EVERY_KTH);
+      compare_poison(actual, N);
+      for (size_t i = first; i < N; i += ks[s]) actual[i] = expected[i];
+      assert_diagnosis(compare(), VALUES_NEVER_WRITTEN, ks[s] == 2 ? PLACES_EVERY_KTH : PLACES_ALL_BUT_EVERY_KTH);
+    }
+}
+
+static void two_runs(void **state) {
+  (void)state;
+  assert_true(compare_runs(actual, expected, N).ok);
+  actual[9] = next_up(actual[9]);
+  actual[99] = next_up(actual[99]);
+  Comparison c = compare_runs(expected, actual, N);
+  print_message("%s\n", c.message);
+  assert_false(c.ok);
+  assert_int_equal(c.values, VALUES_RACE);
+  assert_int_equal(c.worst_col, 9);
+  assert_int_equal(c.wrong, 2);
+  assert_non_null(strstr(c.message, "race"));
+  assert_false(compare_runs(expected, actual, 0).ok);
+  actual[9] = expected[9] = NAN; /* the same NaN twice is no race */
+  actual[99] = expected[99];
+  assert_true(compare_runs(expected, actual, N).ok);
+}
+
+/* The bound holds for float sums in three orders, and is tight enough to see one missing product. */
+static void dot_tolerance_holds_and_bites(void **state) {
+  (void)state;
+  const size_t lengths[] = {1, 3, 31, 33, 127, 400, 1021, 4096};
+  static float a[4096], b[4096];
+  for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
+    for (uint64_t seed = 0; seed < 20; seed++) {
+      size_t n = lengths[l];
+      test_random_fill(a, n, 100 + seed);
+      test_random_fill(b, n, 200 + seed);
+      double exact = 0;
+      float forward = 0, backward = 0, lanes[8] = {0};
+      for (size_t i = 0; i < n; i++) {
+        exact += (double)a[i] * b[i];
+        forward += a[i] * b[i];
+        backward += a[n - 1 - i] * b[n - 1 - i];
+        lanes[i % 8] += a[i] * b[i];
+      }
+      float reference = (float)exact;
+      float wide = lanes[0] + lanes[1] + lanes[2] + lanes[3] + lanes[4] + lanes[5] + lanes[6] + lanes[7];
+      Tolerance t = tolerance_dot(n, 1);
+      assert_true(compare_arrays(&forward, &reference, 1, 1, t).ok);
+      assert_true(compare_arrays(&backward, &reference, 1, 1, t).ok);
+      assert_true(compare_arrays(&wide, &forward, 1, 1, t).ok);
+      float missing = forward - 0.6f; /* the mean of |a b| */
+      assert_false(compare_arrays(&missing, &reference, 1, 1, t).ok);
+    }
+}
+
+int main(void) {
+#define CASE(function) cmocka_unit_test_setup(function, setup)
+  const struct CMUnitTest tests[] = {
+      CASE(equal_is_right),
+      CASE(within_tolerance_is_right_and_reported),
+      CASE(infinity_equals_itself_only),
+      CASE(nan_equals_nan_only_when_asked),
+      CASE(beyond_tolerance_is_wrong),
+      CASE(empty_is_not_right),
+      CASE(zero_tolerance_wants_equality),
+      CASE(nan_is_wrong),
+      CASE(untouched),
+      CASE(accumulated_into_the_poison),
+      CASE(zeros),
+      CASE(one_value_everywhere),
+      CASE(opposite_sign),
+      CASE(constant_factor),
+      CASE(transpose),
+      CASE(shifted_by_one),
+      CASE(rows_exchanged),
+      CASE(columns_reversed),
+      CASE(rounding),
+      CASE(unrelated),
+      CASE(no_pattern_in_one_element),
+      CASE(last_partial_tile),
+      CASE(only_the_first_block),
+      CASE(every_kth_element),
+      CASE(two_runs),
+      CASE(dot_tolerance_holds_and_bites),
+  };
+  return TEST_MAIN("compare", tests);
+}

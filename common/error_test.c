@@ -1,0 +1,71 @@
+#include "common/error.h"
+
+#include "common/test.h"
+
+static void error_set_formats_and_returns_minus_one(void **state) {
+  (void)state;
+  Error err;
+  assert_int_equal(error_set(&err, "%s: %d bytes", "x.gz", 7), -1);
+  assert_string_equal(err.message, "x.gz: 7 bytes");
+  assert_int_equal(error_set(NULL, "%s", "nobody listens"), -1);
+}
+
+static void error_set_cuts_what_does_not_fit(void **state) {
+  (void)state;
+  struct {
+    Error err;
+    char after[8];
+  } s;
+  memset(&s, '#', sizeof s);
+  char text[2 * sizeof s.err.message];
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  assert_int_equal(error_set(&s.err, "%s", text), -1);
+  assert_int_equal(strlen(s.err.message), sizeof s.err.message - 1);
+  assert_memory_equal(s.after, "########", sizeof s.after);
+}
+
+static void dies(void) {
+  printf("a result\n");
+  die("%s: no such file; try another", "data.bin");
+}
+
+static void die_names_the_program_and_exits_with_1(void **state) {
+  (void)state;
+  char output[256], wanted[256];
+  assert_int_equal(test_fork(dies, output, sizeof output), 1);
+  snprintf(wanted, sizeof wanted, "a result\n%s: error: data.bin: no such file; try another\n",
+           program_invocation_short_name);
+  assert_string_equal(output, wanted);
+}
+
+static volatile size_t huge = SIZE_MAX / 4;
+
+static void asks_too_much(void) { xcalloc(huge, 8); }
+
+static void xcalloc_gives_zeros_or_dies(void **state) {
+  (void)state;
+#ifndef __SANITIZE_ADDRESS__ /* which reports the request itself */
+  char output[256];
+  assert_int_equal(test_fork(asks_too_much, output, sizeof output), 1);
+  assert_non_null(strstr(output, "out of memory"));
+#else
+  (void)asks_too_much;
+#endif
+  char *memory = (char *)xcalloc(33, 1);
+  for (int i = 0; i < 33; i++) assert_int_equal(memory[i], 0);
+  free(memory);
+  memory = (char *)xmalloc(0); /* nothing is something */
+  assert_non_null(memory);
+  free(memory);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(error_set_formats_and_returns_minus_one),
+      cmocka_unit_test(error_set_cuts_what_does_not_fit),
+      cmocka_unit_test(die_names_the_program_and_exits_with_1),
+      cmocka_unit_test(xcalloc_gives_zeros_or_dies),
+  };
+  return TEST_MAIN("error", tests);
+}
