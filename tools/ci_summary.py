@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Adds up what Bazel said: ci_summary.py [--failed STEP]... [NAME=EVENTS.json]...
+
+EVENTS.json is what `bazel test --build_event_json_file` wrote. A test counts as failed when it failed, was flaky, timed
+out or could not be built; a Bazel that ended in error for another reason, and every --failed step, counts as one failure.
+The last line is `N passed, N failed, N skipped`; the exit status is 0 only when nothing failed and something passed.
+"""
+import argparse
+import json
+
+
+def read_events(path):
+    """Returns ({label: status of each test}, Bazel's exit code or None when it did not finish)."""
+    status, exit_code, left_out = {}, None, set()
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            event = json.loads(line)
+            kind, ident = next(iter(event["id"].items()))
+            label = ident.get("label", "")
+            if kind == "optionsParsed":
+                for option in event["optionsParsed"].get("cmdLine", []):
+                    if option.startswith("--test_tag_filters="):
+                        left_out = {tag[1:] for tag in option.split("=", 1)[1].split(",") if tag.startswith("-")}
+            elif kind == "targetConfigured":
+                target = event.get("configured", {})
+                if target.get("targetKind", "").endswith("_test rule") and not left_out & set(target.get("tag", [])):
+                    status.setdefault(label, "NOT RUN")  # stays so when it does not build
+            elif kind == "targetCompleted" and event.get("aborted", {}).get("reason") == "SKIPPED":
+                if label in status:
+                    status[label] = "SKIPPED"
+            elif kind == "testSummary":
+                status[label] = event.get("testSummary", {}).get("overallStatus", "NOT RUN")
+            elif kind == "buildFinished":
+                exit_code = event["finished"].get("exitCode", {}).get("code", 0)  # a code of 0 is left out
+    return status, exit_code
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--failed", action="append", default=[], metavar="STEP")
+    parser.add_argument("runs", nargs="*", metavar="NAME=EVENTS.json")
+    arguments = parser.parse_args()
+
+    totals = {"passed": 0, "failed": len(arguments.failed), "skipped": 0}
+    for step in arguments.failed:
+        print("FAILED step: %s" % step)
+    for run in arguments.runs:
+        name, path = run.split("=", 1)
+        try:
+            status, exit_code = read_events(path)
+        except (OSError, ValueError) as error:
+            print("FAILED %s: no readable event file: %s" % (name, error))
+            totals["failed"] += 1
+            continue
+        passed = sum(s == "PASSED" for s in status.values())
+        skipped = sum(s == "SKIPPED" for s in status.values())
+        bad = sorted((label, s) for label, s in status.items() if s not in ("PASSED", "SKIPPED"))
+        for label, s in bad:
+            print("%s %s: %s" % (s, name, label))
+        failed = len(bad)
+        if exit_code != 0 and not bad:
+            print("FAILED %s: bazel %s" % (name, "did not finish" if exit_code is None else "ended with %d" % exit_code))
+            failed += 1
+        print("%-8s %d passed, %d failed, %d skipped" % (name, passed, failed, skipped))
+        for key, count in (("passed", passed), ("failed", failed), ("skipped", skipped)):
+            totals[key] += count
+    print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % totals)
+    return 0 if totals["failed"] == 0 and totals["passed"] > 0 else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
