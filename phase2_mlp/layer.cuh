@@ -25,7 +25,7 @@ typedef struct Layer {
   Device device;         /* set by network_create(), as is all below that is a pointer */
 
   int weight_rank;        /* 0: the layer has no parameters */
-  long long weight_shape[4]; /* PyTorch's: (out, in) or (K, C, R, S) */
+  size_t weight_shape[4]; /* PyTorch's: (out, in) or (K, C, R, S) */
   int fan_in;             /* inputs that one output adds up; He initialisation needs it */
   size_t weight_count, bias_count;
   float *weight, *bias, *weight_grad, *bias_grad;
