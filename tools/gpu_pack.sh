@@ -1,0 +1,52 @@
+#!/bin/bash
+# Packs every test, benchmark and program, built for CUDA, for a GPU machine that has no Bazel.
+#
+#   tools/gpu_pack.sh [BAZEL_OPTION...]       for instance --//tools/build:archs=80,90
+#
+# Writes dist/gpu_pack.tar.gz: the binaries with their data and the libraries that a bare Ubuntu with CUDA 13 lacks. There:
+#
+#   tar xzf gpu_pack.tar.gz && gpu_pack/run.sh [PATTERN]    runs the tests; see tools/gpu_pack_run.sh
+#   gpu_pack/bin/lenet_mnist --device=gpu                   a program
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+options=(--config=cuda --//tools/build:gpu=yes --build_runfile_links --noshow_progress "$@")
+bazel build "${options[@]}" //...
+bin=$(bazel info "${options[@]}" bazel-bin 2> /dev/null)
+query() { bazel query --noshow_progress "$1" 2> /dev/null | sed 's|^//||; s|:|/|' | sort; }
+mapfile -t tests < <(query 'kind("cc_test rule", //...) except attr(tags, manual, //...)')
+mapfile -t programs < <(query 'kind("cc_binary rule", //...) except attr(tags, manual, //...)')
+
+mkdir -p dist
+pack=dist/gpu_pack
+rm -rf "$pack"
+mkdir -p "$pack/bin" "$pack/lib" "$pack/runfiles/nn"
+
+# All runfiles go into one tree, so that a data set is carried once.
+for name in "${tests[@]}" "${programs[@]}"; do
+  for tree in "$bin/$name.runfiles/nn" "$bin/$name.runfiles/_main"; do
+    [ ! -d "$tree" ] || cp -rLu "$tree/." "$pack/runfiles/nn/"
+  done
+done
+
+# What the loader finds, less CUDA (there it is the machine's own) and what every Ubuntu has.
+for name in "${tests[@]}" "${programs[@]}"; do ldd "$bin/$name"; done |
+  awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u |
+  grep -Ev '^(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|lib(cu|nv|nccl)[A-Za-z_]*)\.so' |
+  while read -r soname path; do cp -L "$path" "$pack/lib/$soname"; done
+
+for name in "${programs[@]}"; do
+  cat > "$pack/bin/${name##*/}" << END
+#!/bin/sh
+here=\$(cd "\$(dirname "\$0")/.." && pwd)
+LD_LIBRARY_PATH="\$here/lib:\$LD_LIBRARY_PATH" RUNFILES_DIR="\$here/runfiles" exec "\$here/runfiles/nn/$name" "\$@"
+END
+  chmod +x "$pack/bin/${name##*/}"
+done
+printf '%s\n' "${tests[@]}" > "$pack/tests.txt"
+cp tools/gpu_pack_run.sh "$pack/run.sh"
+
+tar -C dist -czf dist/gpu_pack.tar.gz gpu_pack
+size=$(stat -c %s dist/gpu_pack.tar.gz)
+echo "dist/gpu_pack.tar.gz: ${#tests[@]} tests, ${#programs[@]} programs, $((size / 1000000)) MB"
+[ "$size" -lt 60000000 ] || { echo "gpu_pack.sh: error: the pack is over 60 MB; look for data carried twice" >&2; exit 1; }
