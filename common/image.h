@@ -1,0 +1,273 @@
+/* image.h - pictures in and out: PNG and JPEG files, sheets of small images, learned filters as colours.
+ *
+ *     Image photo;
+ *     if (image_read_gray("seven.png", &photo, &err) != 0) die("%s", err.message);
+ *     ...
+ *     image_free(&photo);
+ *
+ * stb does the decoding. A file from outside may be anything, so only two formats are compiled in, sizes are checked
+ * before the pixels are, and no allocation may exceed 1 GiB. Transparent parts count as white paper.
+ */
+#ifndef COMMON_IMAGE_H
+#define COMMON_IMAGE_H
+
+#include "common/error.h"
+
+#include <limits.h>
+#include <math.h>
+#include <sys/stat.h>
+
+#include "common/atomic_file.h"
+
+enum { IMAGE_MAX_SIDE = 16384, IMAGE_MAX_PIXELS = 1 << 26, IMAGE_MAX_FILE_BYTES = 1 << 28 };
+
+/* A few kilobytes of PNG can claim to unpack to gigabytes. */
+static inline void *image_realloc(void *memory, size_t size) { return size >> 30 != 0 ? NULL : realloc(memory, size); }
+
+/* Private copies of stb, without what is not used here, and without its compiler warnings. */
+#define STBIDEF static __attribute__((unused))
+#define STBIWDEF static __attribute__((unused))
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_PNG
+#define STBI_ONLY_JPEG
+#define STBI_NO_GIF
+#define STBI_NO_STDIO
+#define STBI_NO_LINEAR
+#define STBI_NO_HDR
+#define STBI_FAILURE_USERMSG
+#define STBI_MAX_DIMENSIONS IMAGE_MAX_SIDE
+#define STBI_MALLOC(size) image_realloc(NULL, size)
+#define STBI_REALLOC(memory, size) image_realloc(memory, size)
+#define STBI_FREE(memory) free(memory)
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#define STB_IMAGE_RESIZE_IMPLEMENTATION
+#define STB_IMAGE_RESIZE_STATIC
+/* stb declares this one and never defines it; so it becomes a second declaration of its sister. */
+#define stbi_set_unpremultiply_on_load_thread stbi_set_unpremultiply_on_load
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#ifdef __NVCC__
+#pragma nv_diagnostic push
+#pragma nv_diag_suppress 550
+#endif
+#include <stb/stb_image.h>
+#include <stb/stb_image_resize.h>
+#include <stb/stb_image_write.h>
+#ifdef __NVCC__
+#pragma nv_diagnostic pop
+#endif
+#pragma GCC diagnostic pop
+
+/* pixels (height,width,channels), 8 bits each. */
+typedef struct Image {
+  int width, height, channels;
+  unsigned char *pixels;
+} Image;
+
+static inline void image_free(Image *image) {
+  free(image->pixels);
+  memset(image, 0, sizeof *image);
+}
+
+/* A white picture. Ends the program when the sizes are no sizes. */
+static inline Image image_new(int width, int height, int channels) {
+  Image image = {width, height, channels, NULL};
+  if (width < 1 || height < 1 || (long long)width * height > IMAGE_MAX_PIXELS)
+    die("a picture of %d x %d pixels cannot be made", width, height);
+  size_t size = (size_t)width * (size_t)height * (size_t)channels;
+  image.pixels = (unsigned char *)xmalloc(size);
+  memset(image.pixels, 255, size);
+  return image;
+}
+
+/* ---- reading ---- */
+
+/* stb fills what is missing of a truncated JPEG with grey. A complete one has its end marker behind the scan data, in
+ * which FF is always followed by 00 or a restart marker; thumbnails in the blocks before the scan have one, too. */
+static inline int image_jpeg_is_complete(const unsigned char *bytes, size_t size) {
+  size_t at = 2;
+  while (at + 4 <= size && bytes[at] == 0xff && bytes[at + 1] != 0xda)
+    at += bytes[at + 1] == 0xff ? 1 : 2 + ((size_t)bytes[at + 2] << 8 | bytes[at + 3]);
+  for (; at + 2 <= size; at++)
+    if (bytes[at] == 0xff && bytes[at + 1] == 0xd9) return 1;
+  return 0;
+}
+
+/* Decodes a file in memory to 1 (grey) or 3 (red, green, blue) channels; `name` is for the messages. */
+static inline int image_decode(const unsigned char *bytes, size_t size, const char *name, int channels, Image *out,
+                               Error *err) {
+  int width, height, found, is_jpeg = size >= 3 && memcmp(bytes, "\xff\xd8\xff", 3) == 0;
+  memset(out, 0, sizeof *out);
+  if (size == 0) return error_set(err, "%s is empty; a PNG or JPEG image was expected", name);
+  if (size > IMAGE_MAX_FILE_BYTES)
+    return error_set(err, "%s is larger than %d MiB; scale the image down", name, IMAGE_MAX_FILE_BYTES >> 20);
+  if (!is_jpeg && (size < 8 || memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) != 0))
+    return error_set(err, "%s is not an image this program reads; a PNG or JPEG file was expected", name);
+  if (!stbi_info_from_memory(bytes, (int)size, &width, &height, &found))
+    return error_set(err, "%s cannot be read: its header is damaged, or its size is not from 1 x 1 to %d x %d pixels",
+                     name, IMAGE_MAX_SIDE, IMAGE_MAX_SIDE);
+  if ((long long)width * height > IMAGE_MAX_PIXELS)
+    return error_set(err, "%s is %d x %d pixels; up to %d million are read, scale the image down", name, width, height,
+                     IMAGE_MAX_PIXELS / 1000000);
+  if (is_jpeg && !image_jpeg_is_complete(bytes, size))
+    return error_set(err, "%s is cut short: its end marker is missing; fetch it again", name);
+  unsigned char *pixels = stbi_load_from_memory(bytes, (int)size, &width, &height, &found, channels + 1);
+  if (pixels == NULL)
+    return error_set(err, "%s is damaged or cut short: %s; fetch it again", name, stbi_failure_reason());
+  *out = image_new(width, height, channels);
+  for (size_t i = 0; i < (size_t)width * (size_t)height; i++) {
+    const unsigned char *from = pixels + i * (size_t)(channels + 1);
+    unsigned alpha = from[channels];
+    for (int c = 0; c < channels; c++)
+      out->pixels[i * (size_t)channels + (size_t)c] =
+          (unsigned char)((from[c] * alpha + 255 * (255 - alpha) + 127) / 255);
+  }
+  stbi_image_free(pixels);
+  return 0;
+}
+
+static inline int image_read(const char *path, int channels, Image *out, Error *err) {
+  struct stat info;
+  memset(out, 0, sizeof *out);
+  if (stat(path, &info) != 0) return error_set(err, "cannot open %s: %s", path, strerror(errno));
+  if (!S_ISREG(info.st_mode))
+    return error_set(err, "%s is a %s; a PNG or JPEG image was expected", path,
+                     S_ISDIR(info.st_mode) ? "directory" : "device or pipe");
+  if (info.st_size > IMAGE_MAX_FILE_BYTES)
+    return error_set(err, "%s is larger than %d MiB; scale the image down", path, IMAGE_MAX_FILE_BYTES >> 20);
+  FILE *in = fopen(path, "rb");
+  if (in == NULL) return error_set(err, "cannot open %s: %s", path, strerror(errno));
+  unsigned char *bytes = (unsigned char *)xmalloc((size_t)info.st_size);
+  size_t size = fread(bytes, 1, (size_t)info.st_size, in);
+  int status = ferror(in) ? error_set(err, "cannot read %s: %s", path, strerror(errno))
+                          : image_decode(bytes, size, path, channels, out, err);
+  free(bytes);
+  fclose(in);
+  return status;
+}
+
+static inline int image_read_gray(const char *path, Image *out, Error *err) { return image_read(path, 1, out, err); }
+static inline int image_read_rgb(const char *path, Image *out, Error *err) { return image_read(path, 3, out, err); }
+
+/* The rectangle (x, y, width, height) of a grey image, scaled to out (out_height,out_width); black lies beyond it. */
+static inline int image_resize_gray(const Image *image, int x, int y, int width, int height, unsigned char *out,
+                                    int out_width, int out_height, Error *err) {
+  const unsigned char *from = image->pixels + (size_t)y * (size_t)image->width + (size_t)x;
+  if (!stbir_resize_uint8_generic(from, width, height, image->width, out, out_width, out_height, out_width, 1,
+                                  STBIR_ALPHA_CHANNEL_NONE, 0, STBIR_EDGE_ZERO, STBIR_FILTER_TRIANGLE,
+                                  STBIR_COLORSPACE_LINEAR, NULL))
+    return error_set(err, "no memory to scale an image of %d x %d pixels", width, height);
+  return 0;
+}
+
+/* ---- writing ---- */
+
+static inline void image_write_piece(void *stream, void *bytes, int size) {
+  fwrite(bytes, 1, (size_t)size, (FILE *)stream);
+}
+
+/* `path` is replaced in one step. */
+static inline int image_write_png(const char *path, const Image *image, Error *err) {
+  AtomicFile f;
+  if (atomic_file_open(&f, path, err) != 0) return -1;
+  if (!stbi_write_png_to_func(image_write_piece, f.stream, image->width, image->height, image->channels, image->pixels,
+                              image->width * image->channels)) {
+    atomic_file_abandon(&f);
+    return error_set(err, "cannot write %s: no memory to encode %d x %d pixels", path, image->width, image->height);
+  }
+  return atomic_file_commit(&f, err);
+}
+
+/* ---- sheets ---- */
+
+/* Paints a size x size block of an RGB image; what lies outside is clipped. */
+static inline void image_put_block(Image *image, int x, int y, int size, const unsigned char rgb[3]) {
+  for (int j = y; j < y + size; j++)
+    for (int i = x; i < x + size; i++)
+      if (i >= 0 && i < image->width && j >= 0 && j < image->height)
+        memcpy(image->pixels + ((size_t)j * (size_t)image->width + (size_t)i) * 3, rgb, 3);
+}
+
+/* What captions are made of, 5 x 7 dots: a byte a row, the leftmost dot is 16. Other characters are left blank. */
+static inline const unsigned char *image_glyph(char c) {
+  static const char characters[] = "0123456789->.%";
+  static const unsigned char glyphs[][7] = {
+      {14, 17, 19, 21, 25, 17, 14}, {4, 12, 4, 4, 4, 4, 14},    {14, 17, 1, 2, 4, 8, 31},   {31, 2, 4, 2, 1, 17, 14},
+      {2, 6, 10, 18, 31, 2, 2},     {31, 16, 30, 1, 1, 17, 14}, {6, 8, 16, 30, 17, 17, 14}, {31, 1, 2, 4, 8, 8, 8},
+      {14, 17, 17, 14, 17, 17, 14}, {14, 17, 17, 15, 1, 2, 12}, {0, 0, 0, 31, 0, 0, 0},     {8, 4, 2, 1, 2, 4, 8},
+      {0, 0, 0, 0, 0, 12, 12},      {24, 25, 2, 4, 8, 19, 3},
+  };
+  const char *at = c == '\0' ? NULL : strchr(characters, c);
+  return at == NULL ? NULL : glyphs[at - characters];
+}
+
+/* Writes `text` in black, each dot `scale` pixels wide; a character takes 6 dots. */
+static inline void image_put_text(Image *image, int x, int y, int scale, const char *text) {
+  static const unsigned char black[3] = {0, 0, 0};
+  for (; *text != '\0'; text++, x += 6 * scale) {
+    const unsigned char *glyph = image_glyph(*text);
+    for (int dot = 0; glyph != NULL && dot < 35; dot++)
+      if (glyph[dot / 5] & (16 >> dot % 5))
+        image_put_block(image, x + dot % 5 * scale, y + dot / 5 * scale, scale, black);
+  }
+}
+
+/* A sheet with room for `count` tiles in rows of `columns`: tiles (count,height,width,3), each pixel enlarged `scale`
+ * times, `margin` pixels round each; captions[i] below tile i, or captions NULL. */
+static inline Image image_sheet_rgb(const unsigned char *tiles, int count, int height, int width, int columns,
+                                    int scale, int margin, const char *const *captions) {
+  int text_scale = scale > 1 ? scale / 2 : 1;
+  int step_x = width * scale + margin;
+  int step_y = height * scale + margin + (captions != NULL ? 8 * text_scale : 0);
+  int rows = count < 1 ? 1 : (count + columns - 1) / columns;
+  Image sheet = image_new(columns * step_x + margin, rows * step_y + margin, 3);
+  for (int tile = 0; tile < count; tile++) {
+    int x = margin + tile % columns * step_x, y = margin + tile / columns * step_y;
+    for (int i = 0; i < height * width; i++, tiles += 3)
+      image_put_block(&sheet, x + i % width * scale, y + i / width * scale, scale, tiles);
+    if (captions != NULL) image_put_text(&sheet, x, y + height * scale + text_scale, text_scale, captions[tile]);
+  }
+  return sheet;
+}
+
+/* The same for grey tiles (count,height,width). */
+static inline Image image_sheet_gray(const unsigned char *tiles, int count, int height, int width, int columns,
+                                     int scale, int margin, const char *const *captions) {
+  size_t size = (size_t)count * (size_t)height * (size_t)width;
+  unsigned char *rgb = (unsigned char *)xmalloc(3 * size);
+  for (size_t i = 0; i < 3 * size; i++) rgb[i] = tiles[i / 3];
+  Image sheet = image_sheet_rgb(rgb, count, height, width, columns, scale, margin, captions);
+  free(rgb);
+  return sheet;
+}
+
+/* Blue for -1, white for 0, red for +1, linear between; grey for NaN. */
+static inline void image_diverging_color(float value, unsigned char rgb[3]) {
+  float fade = fminf(fabsf(value), 1.0f);
+  unsigned char pale = (unsigned char)lrintf(255.0f * (1.0f - fade));
+  rgb[0] = value < 0 ? pale : 255;
+  rgb[1] = pale;
+  rgb[2] = value < 0 ? 255 : pale;
+  if (isnan(value)) memset(rgb, 128, 3);
+}
+
+/* Filters (count,height,width) as colours. The range is symmetric and common to all: -largest is blue, +largest red. */
+static inline Image image_sheet_filters(const float *filters, int count, int height, int width, int columns, int scale,
+                                        int margin) {
+  size_t size = (size_t)count * (size_t)height * (size_t)width;
+  float largest = 0;
+  for (size_t i = 0; i < size; i++)
+    if (isfinite(filters[i])) largest = fmaxf(largest, fabsf(filters[i]));
+  unsigned char *rgb = (unsigned char *)xmalloc(3 * size);
+  for (size_t i = 0; i < size; i++)
+    image_diverging_color(filters[i] == 0.0f ? 0.0f : filters[i] / largest, rgb + 3 * i);
+  Image sheet = image_sheet_rgb(rgb, count, height, width, columns, scale, margin, NULL);
+  free(rgb);
+  return sheet;
+}
+
+#endif /* COMMON_IMAGE_H */
