@@ -107,7 +107,7 @@ static void a_bar_on_a_terminal(void **state) {
   progress_begin(&progress, "epoch 1", "images", 0, 1000);
   progress_show(&progress, 1000, progress.start + 4, "loss 0.5");
   assert_string_equal(captured(), "\repoch 1 [========] 1000/1000 250 images/s 0:00 left  loss 0.5\033[K");
-  setenv("COLUMNS", "24", 1);
+  setenv("COLUMNS", "23", 1);
   progress_show(&progress, 1000, progress.start + 4, "loss 0.5");
   assert_string_equal(captured(), "\repoch 1 100% 1000/1000\033[K");
   progress_end(&progress);
