@@ -25,19 +25,26 @@ static inline const char *cuda_error_advice(cudaError_t status) {
       return "the launch asks for what the GPU does not have: at most 1024 threads a block, grid sizes above zero, "
              "48 KiB of shared memory unless cudaFuncSetAttribute raised it";
     case cudaErrorIllegalAddress:
-      return "a kernel read or wrote outside its arrays: check the bounds test and the index arithmetic, "
-             "run compute-sanitizer for the kernel's line";
+      return "a kernel, this one or one launched before, left its arrays or was given a host pointer: check the bounds "
+             "test and the index arithmetic, run compute-sanitizer for the kernel's line";
     case cudaErrorMisalignedAddress:
-      return "a vector load (float4) needs an address that is a multiple of its size: check the offset of the pointer";
+      return "a vector load (float4) needs an address that is a multiple of its size: check the pointer's offset and "
+             "the row length";
     case cudaErrorLaunchFailure:
       return "a kernel stopped on a fault: run compute-sanitizer for its line";
     case cudaErrorLaunchOutOfResources:
       return "the block needs more registers or shared memory than an SM has: use fewer threads, or __launch_bounds__";
+    case cudaErrorLaunchTimeout:
+      return "the kernel ran too long for a GPU that drives a display: an endless loop, or too much work in one launch";
     case cudaErrorNoDevice:
-      return "no NVIDIA GPU was found: check nvidia-smi, or use --device=cpu";
+      return "no NVIDIA GPU was found: check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device=cpu";
     case cudaErrorInsufficientDriver:
-      return "the driver is older than this CUDA toolkit: update the driver, or build with an older toolkit";
+      return "there is no NVIDIA driver here, or one older than the CUDA toolkit that built this program: check "
+             "nvidia-smi, or use --device=cpu";
+    case cudaErrorDevicesUnavailable:
+      return "another program holds the GPU for itself: look at nvidia-smi";
     case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
     case cudaErrorUnsupportedPtxVersion:
       return "the program holds no code for this GPU: build with --//tools/build:archs=native or with its number";
     case cudaErrorAssert:

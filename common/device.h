@@ -49,7 +49,8 @@ static inline int device_open(Device device, char *description, size_t size, Err
   cudaDeviceProp properties;
   CUDA_CHECK(cudaSetDevice(0));
   CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
-  snprintf(description, size, "GPU %s, compute capability %d.%d", properties.name, properties.major, properties.minor);
+  snprintf(description, size, "GPU %.64s, compute capability %d.%d", properties.name, properties.major,
+           properties.minor);
   return 0;
 #else
   return error_set(err,
