@@ -111,20 +111,25 @@ static void neighbours_are_independent(void **state) {
   }
 }
 
-/* A bound of 3/4 of 2^32 shows the modulo's bias at once: there, the lower third would come twice as often. */
+/* A bound of 3/4 of 2^32 shows a bias at once: by word % bound the lower third, and by word * bound / 2^32 every third
+ * value, would come twice as often. */
 static void below_is_unbiased(void **state) {
   (void)state;
   enum { N = 30000 };
   const uint32_t bounds[] = {1, 2, 3, 10, 60000, 0xc0000000u, 0xffffffffu};
   for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++) {
-    int thirds[3] = {0};
+    int thirds[3] = {0}, residues[3] = {0};
     for (uint64_t i = 0; i < N; i++) {
       uint32_t x = philox_below(bounds[b], 3, 1, i);
       assert_true(x < bounds[b]);
       thirds[(uint64_t)x * 3 / bounds[b]]++;
+      residues[x % 3]++;
     }
     if (bounds[b] % 3 != 0) continue;
-    for (int t = 0; t < 3; t++) assert_true(abs(thirds[t] - N / 3) < 5 * sqrt(N * 2.0 / 9));
+    for (int t = 0; t < 3; t++) {
+      assert_true(abs(thirds[t] - N / 3) < 5 * sqrt(N * 2.0 / 9));
+      assert_true(abs(residues[t] - N / 3) < 5 * sqrt(N * 2.0 / 9));
+    }
   }
 }
 
