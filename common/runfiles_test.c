@@ -78,6 +78,7 @@ static void the_first_variable_wins_and_a_miss_falls_through(void **state) {
 static void manifest_with_files_and_directories(void **state) {
   (void)state;
   char planted[PATH_MAX], found[PATH_MAX], manifest[PATH_MAX], text[3 * PATH_MAX];
+  plant("elsewhere/se", planted); /* half a name is no name */
   plant("elsewhere/set/deep/labels", planted);
   /* The first line's name only begins like the one that is sought. */
   snprintf(text, sizeof text, "nn/data/set2/deep/labels /nowhere/set2/deep/labels\nnn/empty \nnn/data/set/deep/labels %s\n",
