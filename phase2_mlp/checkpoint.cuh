@@ -23,7 +23,7 @@ typedef struct TrainState {
   double mean, stddev; /* normalisation of the pixels: x = (pixel / 255 - mean) / stddev */
   int train_images;
 
-  long long step; /* optimizer steps so far */
+  long step; /* optimizer steps so far */
   int epoch;      /* finished epochs */
   int position;   /* images of the epoch under way that are done */
   Totals epoch_totals;
@@ -100,7 +100,7 @@ static inline int checkpoint_read(SafetensorsFile *file, const Network *net, con
 typedef struct CheckpointField {
   const char *key;
   size_t offset;
-  char type; /* i int, l long long, u uint64_t, d double */
+  char type; /* i int, l long, u uint64_t, d double */
   double min, max;
 } CheckpointField;
 
@@ -137,7 +137,7 @@ static inline void checkpoint_add_state(SafetensorsWriter *out, const TrainState
     char text[64];
     switch (fields[i].type) {
       case 'i': snprintf(text, sizeof text, "%d", *(const int *)member); break;
-      case 'l': snprintf(text, sizeof text, "%lld", *(const long long *)member); break;
+      case 'l': snprintf(text, sizeof text, "%ld", *(const long *)member); break;
       case 'u': snprintf(text, sizeof text, "%llu", (unsigned long long)*(const uint64_t *)member); break;
       default: snprintf(text, sizeof text, "%.17g", *(const double *)member); break; /* 17 digits give the same bits */
     }
@@ -159,7 +159,7 @@ static inline int checkpoint_read_state(const SafetensorsFile *file, TrainState 
     char *member = (char *)state + field->offset;
     switch (field->type) {
       case 'i': *(int *)member = (int)value; break;
-      case 'l': *(long long *)member = (long long)value; break;
+      case 'l': *(long *)member = (long)value; break;
       case 'u': *(uint64_t *)member = strtoull(text, NULL, 10); break;
       default: *(double *)member = value; break;
     }

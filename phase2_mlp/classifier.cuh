@@ -167,13 +167,14 @@ static inline int classifier_predict(const ClassifierOptions *options) {
     network_forward(net, 1);
     network_score(net, 1);
     device_download(net->device, probabilities, net->probabilities, net->classes * sizeof(float));
-    report_prediction(file, digit, probabilities, net->classes, predictions);
+    report_prediction(file, probabilities, net->classes, predictions);
   }
-  if (options->common.json)
-    json_result(json_pack("{s:s, s:s, s:s, s:o}", "program", program_invocation_short_name, "device",
-                          device_name(options->common.device), "checkpoint", path, "predictions", predictions));
-  else
-    json_decref(predictions);
+  if (options->common.json &&
+      json_result(json_pack("{s:s, s:s, s:s, s:O}", "program", program_invocation_short_name, "device",
+                            device_name(options->common.device), "checkpoint", path, "predictions", predictions),
+                  &err) != 0)
+    die("%s", err.message);
+  json_decref(predictions);
   return failed ? 1 : 0;
 }
 
@@ -188,9 +189,11 @@ static inline void classifier_load(const ClassifierOptions *options, MnistSet *t
     die("%s", err.message);
   if (mnist_load(directory, "train", train, &err) != 0 || mnist_load(directory, "t10k", test, &err) != 0)
     die("%s", err.message);
-  if (train->rows != 28 || train->cols != 28 || test->rows != 28 || test->cols != 28)
-    die("%s: the images are %dx%d (train) and %dx%d (test), this network takes 28x28", directory, train->rows,
-        train->cols, test->rows, test->cols);
+  if (train->height != MNIST_SIDE || train->width != MNIST_SIDE || test->height != MNIST_SIDE ||
+      test->width != MNIST_SIDE)
+    die("%s: the images are %dx%d (train) and %dx%d (test), this network takes 28x28", directory, train->height,
+        train->width, test->height, test->width);
+  if (train->count > INT_MAX || test->count > INT_MAX) die("%s: more than %d images", directory, INT_MAX);
 }
 
 /* A run that was started with other settings cannot be continued bit by bit: say so instead of doing something else. */
@@ -259,7 +262,7 @@ static inline TrainResult classifier_train(Trainer *t, Error *err) {
     Totals totals = image_set_evaluate(t->test, t->net, NULL);
     t->test_loss = totals.loss / t->test->count;
     state->test_accuracy = totals.correct / t->test->count;
-    trainer_log(t, "test", totals, t->test->count, seconds_now() - evaluation);
+    trainer_log(t, state->epoch, "test", totals, t->test->count, seconds_now() - evaluation);
     int best = state->best_epoch == 0 || state->test_accuracy > state->best_accuracy;
     if (best) {
       state->best_accuracy = state->test_accuracy;
@@ -276,14 +279,28 @@ static inline TrainResult classifier_train(Trainer *t, Error *err) {
   return TRAIN_FINISHED;
 }
 
-static inline void classifier_print_json(const ClassifierOptions *options, const Trainer *t, const char *checkpoint) {
-  json_result(json_pack("{s:s, s:s, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:s}", "program",
-                        program_invocation_short_name, "device", device_name(options->common.device), "seed",
-                        (json_int_t)t->state.seed, "epochs", t->state.epoch, "test_accuracy", t->state.test_accuracy,
-                        "test_loss", t->test_loss, "train_loss", t->train_loss, "train_accuracy", t->train_accuracy,
-                        "best_test_accuracy", t->state.best_accuracy, "best_epoch", t->state.best_epoch,
-                        "images_per_second", t->images_per_second, "seconds", t->state.seconds, "checkpoint",
-                        checkpoint));
+/* A figure that was not measured, because the run was stopped before, is left out. */
+static inline void classifier_print_json(const ClassifierOptions *options, const Trainer *t) {
+  Error err;
+  char path[PATH_MAX + 32];
+  snprintf(path, sizeof path, "%s/last.safetensors", t->output_dir);
+  json_t *result = json_object();
+  json_object_set_new(result, "program", json_string(program_invocation_short_name));
+  json_object_set_new(result, "device", json_string(device_name(options->common.device)));
+  json_object_set_new(result, "seed", json_integer((json_int_t)t->state.seed));
+  json_object_set_new(result, "epochs", json_integer(t->state.epoch));
+  const double figures[] = {t->test_loss < INFINITY ? t->state.test_accuracy : NAN, t->test_loss, t->train_loss,
+                            t->train_accuracy, t->images_per_second, t->state.seconds};
+  const char *const names[] = {"test_accuracy", "test_loss", "train_loss", "train_accuracy", "images_per_second",
+                               "seconds"};
+  for (int i = 0; i < 6; i++)
+    if (isfinite(figures[i])) json_object_set_new(result, names[i], json_real(figures[i]));
+  if (t->state.best_epoch > 0) {
+    json_object_set_new(result, "best_test_accuracy", json_real(t->state.best_accuracy));
+    json_object_set_new(result, "best_epoch", json_integer(t->state.best_epoch));
+  }
+  json_object_set_new(result, "checkpoint", json_string(path));
+  if (json_result(result, &err) != 0) die("%s", err.message);
 }
 
 static inline int classifier_run(const ClassifierOptions *options) {
@@ -292,12 +309,17 @@ static inline int classifier_run(const ClassifierOptions *options) {
   char path[PATH_MAX + 64];
   MnistSet train_set, test_set;
   classifier_load(options, &train_set, &test_set);
-  int train_images = options->train_images && options->train_images < train_set.count ? options->train_images : train_set.count;
-  int test_images = options->test_images && options->test_images < test_set.count ? options->test_images : test_set.count;
+  int train_images = (int)train_set.count, test_images = (int)test_set.count;
+  if (options->train_images && options->train_images < train_images) train_images = options->train_images;
+  if (options->test_images && options->test_images < test_images) test_images = options->test_images;
 
   Trainer trainer = Trainer();
+  trainer.images_per_second = trainer.train_loss = trainer.train_accuracy = trainer.test_loss = NAN;
   TrainState *state = &trainer.state;
-  mnist_statistics(&train_set, &state->mean, &state->stddev);
+  float mean, stddev;
+  mnist_statistics(&train_set, &mean, &stddev);
+  state->mean = mean;
+  state->stddev = stddev;
   state->seed = common->seed;
   state->epochs = common->epochs;
   state->batch_size = common->batch_size;
@@ -314,7 +336,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
   snprintf(path, sizeof path, "%s/last.state.safetensors", common->output_dir);
   if (options->resume) {
     classifier_resume(options, &trainer, path);
-    printf("resuming at epoch %d, image %d, step %lld\n", state->epoch + 1, state->position, state->step);
+    printf("resuming at epoch %d, image %d, step %ld\n", state->epoch + 1, state->position, state->step);
     if (state->epoch >= state->epochs)
       die("--resume: the run in %s has its %d epochs already; ask for more with --epochs", common->output_dir,
           state->epoch);
@@ -328,8 +350,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
   trainer.test = &test;
 
   TrainLog log;
-  snprintf(path, sizeof path, "%s/log", common->output_dir);
-  if (train_log_open(&log, path, options->resume ? state->step : 0, &err) != 0) die("%s", err.message);
+  if (train_log_open(&log, common->output_dir, options->resume ? state->step : -1, &err) != 0) die("%s", err.message);
   trainer.log = &log;
 
   interrupt_install();
@@ -339,19 +360,14 @@ static inline int classifier_run(const ClassifierOptions *options) {
     printf("\nstopped in epoch %d at image %d of %d; go on with: %s --resume --output-dir=%s\n", state->epoch + 1,
            state->position, train.count, program_invocation_short_name, common->output_dir);
   else
-    report_write(trainer.net, &test, &test_set, state, common->output_dir, log.json_path);
+    report_write(options->classifier->title, trainer.net, &test, &test_set, state, common->output_dir);
 
-  if (common->json) {
-    snprintf(path, sizeof path, "%s/last.safetensors", common->output_dir);
-    classifier_print_json(options, &trainer, path);
-  }
-  Error log_error;
-  int log_status = train_log_close(&log, &log_error);
+  if (train_log_close(&log, &err) != 0) die("%s", err.message);
+  if (common->json) classifier_print_json(options, &trainer);
   image_set_destroy(&train);
   image_set_destroy(&test);
   mnist_free(&test_set);
   network_destroy(trainer.net);
-  if (log_status != 0) die("%s", log_error.message);
   return result == TRAIN_INTERRUPTED ? 130 : 0;
 }
 

@@ -24,7 +24,7 @@ static inline void image_set_create(ImageSet *set, Device device, const MnistSet
                                     float stddev) {
   set->device = device;
   set->count = count;
-  set->pixels = host->rows * host->cols;
+  set->pixels = host->height * host->width;
   set->mean = mean;
   set->stddev = stddev;
   set->images = (uint8_t *)device_alloc(device, (size_t)count * set->pixels);
@@ -32,7 +32,7 @@ static inline void image_set_create(ImageSet *set, Device device, const MnistSet
   set->order = (uint32_t *)device_alloc(device, count * sizeof(uint32_t));
   set->host_order = (uint32_t *)xcalloc(count, sizeof(uint32_t));
   for (int i = 0; i < count; i++) set->host_order[i] = (uint32_t)i;
-  device_upload(device, set->images, host->pixels, (size_t)count * set->pixels);
+  device_upload(device, set->images, host->images, (size_t)count * set->pixels);
   device_upload(device, set->labels, host->labels, count);
   device_upload(device, set->order, set->host_order, count * sizeof(uint32_t));
 }

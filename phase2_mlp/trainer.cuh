@@ -25,18 +25,19 @@ typedef struct Trainer {
   TrainState state;       /* what a checkpoint keeps */
   const char *output_dir; /* last.safetensors, best.safetensors, last.state.safetensors */
   TrainLog *log;
-  double images_per_second; /* of the last epoch, evaluation left out */
-  double test_loss, test_accuracy, train_loss, train_accuracy; /* of the last epoch */
+  /* Of the last epoch; NAN before the first. */
+  double images_per_second; /* evaluation left out */
+  double train_loss, train_accuracy, test_loss;
 } Trainer;
 
 typedef enum TrainResult { TRAIN_FINISHED, TRAIN_INTERRUPTED, TRAIN_FAILED } TrainResult;
 
-/* One record of the log: the interval of training steps, or the evaluation, that ended now. */
-static inline void trainer_log(Trainer *t, const char *split, Totals totals, double images, double seconds) {
+/* One record of the log: the interval of training steps, or the evaluation, that ended now in `epoch` (from 1). */
+static inline void trainer_log(Trainer *t, int epoch, const char *split, Totals totals, double images, double seconds) {
   TrainRecord record = TrainRecord();
   record.step = t->state.step;
-  record.epoch = t->state.epoch + (double)t->state.position / t->train->count;
-  record.split = split;
+  record.epoch = epoch;
+  snprintf(record.split, sizeof record.split, "%s", split);
   record.loss = totals.loss / images;
   record.accuracy = totals.correct / images;
   record.lr = t->state.lr;
@@ -75,12 +76,12 @@ static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
       Totals interval = {now.loss - seen.loss, now.correct - seen.correct};
       if (!isfinite(now.loss))
         return (TrainResult)(error_set(err,
-                                       "the loss is not finite at step %lld of epoch %d: the learning rate %g is too "
+                                       "the loss is not finite at step %ld of epoch %d: the learning rate %g is too "
                                        "high for this network; try --lr=%g. The last good checkpoint in %s is kept",
                                        state->step, state->epoch + 1, state->lr, state->lr / 10, t->output_dir),
                              TRAIN_FAILED);
       state->seconds = before + seconds_now() - start;
-      trainer_log(t, "train", interval, images, seconds);
+      trainer_log(t, state->epoch + 1, "train", interval, images, seconds);
       loss = interval.loss / images;
       accuracy = interval.correct / images;
       seen = now;

@@ -1,0 +1,437 @@
+/* The program lenet_mnist as its users meet it: it learns, stops, goes on, predicts, and survives what is wrong. */
+#include <dirent.h>
+#include <jansson.h>
+
+#include "common/image.h"
+#include "common/mnist.h"
+#include "common/runfiles.h"
+#include "common/safetensors.h"
+#include "common/subprocess.h"
+#include "common/test.h"
+
+enum { SECONDS = 240 }; /* for one run; a sanitized program on a busy machine is slow */
+
+static char program[PATH_MAX], mnist[PATH_MAX];
+
+/* --output-dir=TMP/name, in a buffer of its own for each call of a test. */
+static const char *output_dir(const char *name) {
+  static char buffers[8][PATH_MAX];
+  static int next;
+  char *buffer = buffers[next++ % 8];
+  snprintf(buffer, PATH_MAX, "--output-dir=%s/%s", test_tmpdir(), name);
+  return buffer;
+}
+
+static const char *in_dir(const char *directory, const char *name) {
+  static char buffers[8][PATH_MAX];
+  static int next;
+  char *buffer = buffers[next++ % 8];
+  snprintf(buffer, PATH_MAX, "%s/%s/%s", test_tmpdir(), directory, name);
+  return buffer;
+}
+
+/* Runs the program on small parts of the real data, with the arguments that are not NULL. */
+static Subprocess lenet(const char *a, const char *b, const char *c, const char *d, const char *e) {
+  static char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[16] = {program, data, "--train-images=4000", "--test-images=1000", "--device=cpu"};
+  const char *more[] = {a, b, c, d, e};
+  int n = 5;
+  for (int i = 0; i < 5; i++)
+    if (more[i]) argv[n++] = more[i];
+  return subprocess_run(argv, SECONDS);
+}
+
+static void expect(const Subprocess *run, int status, const char *out, const char *err) {
+  if (run->status != status || (out && !strstr(run->out, out)) || (err && !strstr(run->err, err)))
+    fail_msg("exit status %d (expected %d), expected \"%s\" on stdout and \"%s\" on stderr\n--- stdout\n%s\n--- stderr\n%s",
+             run->status, status, out ? out : "", err ? err : "", run->out, run->err);
+}
+
+/* The JSON object on the last line of stdout. */
+static json_t *last_json(const Subprocess *run) {
+  size_t end = strlen(run->out);
+  while (end > 0 && run->out[end - 1] == '\n') end--;
+  size_t begin = end;
+  while (begin > 0 && run->out[begin - 1] != '\n') begin--;
+  json_t *object = json_loadb(run->out + begin, end - begin, 0, NULL);
+  if (!json_is_object(object)) fail_msg("the last line is no JSON object:\n%s", run->out);
+  return object;
+}
+
+/* All tensors of two files have the same names, shapes and bits. */
+static void assert_same_tensors(const char *path_a, const char *path_b) {
+  Error err;
+  SafetensorsFile a, b;
+  if (safetensors_open(path_a, &a, &err) != 0 || safetensors_open(path_b, &b, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(a.count, b.count);
+  for (size_t i = 0; i < a.count; i++) {
+    const SafetensorsTensor *t = &a.tensors[i];
+    char *x = (char *)xmalloc(t->bytes), *y = (char *)xmalloc(t->bytes);
+    if (safetensors_read(&a, t->name, t->dtype, t->rank, t->shape, x, &err) != 0 ||
+        safetensors_read(&b, t->name, t->dtype, t->rank, t->shape, y, &err) != 0)
+      fail_msg("%s", err.message);
+    if (memcmp(x, y, t->bytes) != 0) fail_msg("%s and %s differ in %s", path_a, path_b, t->name);
+    free(x);
+    free(y);
+  }
+  safetensors_close(&a);
+  safetensors_close(&b);
+}
+
+static int file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+/* ---------------------------------------------------------------------------------------------- it learns */
+
+static void learns_and_writes_its_results(void **state) {
+  (void)state;
+  Subprocess run = lenet(output_dir("learn"), "--epochs=2", "--json", NULL, NULL);
+  expect(&run, 0, "confusion", NULL);
+  json_t *result = last_json(&run);
+  double accuracy = json_number_value(json_object_get(result, "test_accuracy"));
+  assert_true(accuracy > 0.90 && accuracy < 1); /* 4,000 images, two epochs: about 0.95 */
+  assert_true(json_number_value(json_object_get(result, "train_loss")) < 0.6);
+  assert_true(json_number_value(json_object_get(result, "images_per_second")) > 0);
+  assert_int_equal(json_integer_value(json_object_get(result, "epochs")), 2);
+  assert_string_equal(json_string_value(json_object_get(result, "program")), "lenet_mnist");
+  json_decref(result);
+  subprocess_free(&run);
+
+  const char *names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors", "log.jsonl", "log.csv",
+                         "filters.png", "misclassified.png"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (!file_exists(in_dir("learn", names[i]))) fail_msg("%s is missing", names[i]);
+
+  /* The tensors have the names and shapes that PyTorch's state_dict has. */
+  Error err;
+  SafetensorsFile file;
+  if (safetensors_open(in_dir("learn", "best.safetensors"), &file, &err) != 0) fail_msg("%s", err.message);
+  const char *tensors[] = {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
+                           "fc1.bias",     "fc2.weight", "fc2.bias",     "fc3.weight", "fc3.bias"};
+  const size_t shapes[][4] = {{6, 1, 5, 5}, {6},       {16, 6, 5, 5}, {16},     {120, 400},
+                              {120},        {84, 120}, {84},          {10, 84}, {10}};
+  const int ranks[] = {4, 1, 4, 1, 2, 1, 2, 1, 2, 1};
+  assert_int_equal(file.count, 10);
+  static float values[48000];
+  for (int i = 0; i < 10; i++)
+    if (safetensors_read_f32(&file, tensors[i], ranks[i], shapes[i], values, &err) != 0) fail_msg("%s", err.message);
+  safetensors_close(&file);
+}
+
+static void the_same_seed_gives_the_same_bits(void **state) {
+  (void)state;
+  Subprocess a = lenet(output_dir("same_a"), "--epochs=1", "--seed=7", "--threads=1", NULL);
+  Subprocess b = lenet(output_dir("same_b"), "--epochs=1", "--seed=7", "--threads=3", NULL);
+  Subprocess c = lenet(output_dir("other"), "--epochs=1", "--seed=8", NULL, NULL);
+  expect(&a, 0, NULL, NULL);
+  expect(&b, 0, NULL, NULL);
+  expect(&c, 0, NULL, NULL);
+  assert_same_tensors(in_dir("same_a", "last.state.safetensors"), in_dir("same_b", "last.state.safetensors"));
+  json_t *x, *y;
+  Error err;
+  SafetensorsFile file;
+  (void)x, (void)y;
+  float first[6], other[6];
+  const size_t shape[] = {6};
+  if (safetensors_open(in_dir("same_a", "last.safetensors"), &file, &err) != 0) fail_msg("%s", err.message);
+  safetensors_read_f32(&file, "conv1.bias", 1, shape, first, &err);
+  safetensors_close(&file);
+  if (safetensors_open(in_dir("other", "last.safetensors"), &file, &err) != 0) fail_msg("%s", err.message);
+  safetensors_read_f32(&file, "conv1.bias", 1, shape, other, &err);
+  safetensors_close(&file);
+  assert_memory_not_equal(first, other, sizeof first);
+  subprocess_free(&a);
+  subprocess_free(&b);
+  subprocess_free(&c);
+}
+
+/* ------------------------------------------------------------------------------------- it stops and goes on */
+
+/* Starts a run of three epochs, sends `signal` once the log has `lines` lines, and waits. */
+static Subprocess start_and_signal(const char *directory, int signal, int lines, int resume) {
+  char data[PATH_MAX + 16], output[PATH_MAX + 16], log[PATH_MAX];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  snprintf(output, sizeof output, "%s", output_dir(directory));
+  snprintf(log, sizeof log, "%s", in_dir(directory, "log.csv"));
+  const char *argv[] = {program, data, output, "--train-images=20000", "--test-images=500", "--device=cpu",
+                        "--epochs=3", resume ? "--resume" : NULL, NULL};
+  Subprocess run = subprocess_start(argv, 0);
+  struct timespec nap = {0, 2 * 1000 * 1000};
+  for (int i = 0; i < 60 * 500; i++) {
+    int seen = 0, c;
+    FILE *file = fopen(log, "r");
+    while (file && (c = fgetc(file)) != EOF) seen += c == '\n';
+    if (file) fclose(file);
+    if (seen >= lines || kill(run.pid, 0) != 0) break;
+    nanosleep(&nap, NULL);
+  }
+  kill(run.pid, signal);
+  subprocess_wait(&run, SECONDS);
+  return run;
+}
+
+static void interrupted_and_resumed_equals_uninterrupted(void **state) {
+  (void)state;
+  char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *whole[] = {program, data, output_dir("whole"), "--train-images=20000", "--test-images=500",
+                         "--device=cpu", "--epochs=3", NULL};
+  Subprocess uninterrupted = subprocess_run(whole, SECONDS);
+  expect(&uninterrupted, 0, NULL, NULL);
+
+  /* Twice in the middle of an epoch (313 steps): after its first hundred steps, and again in the second epoch. */
+  Subprocess first = start_and_signal("parts", SIGINT, 2, 0);
+  expect(&first, 130, "--resume", "stopping after this step");
+  Subprocess second = start_and_signal("parts", SIGTERM, 7, 1);
+  expect(&second, 130, "--resume", NULL);
+  const char *rest[] = {program, data, output_dir("parts"), "--train-images=20000", "--test-images=500",
+                        "--device=cpu", "--epochs=3", "--resume", NULL};
+  Subprocess third = subprocess_run(rest, SECONDS);
+  expect(&third, 0, "resuming at epoch", NULL);
+  assert_same_tensors(in_dir("whole", "last.state.safetensors"), in_dir("parts", "last.state.safetensors"));
+  assert_same_tensors(in_dir("whole", "best.safetensors"), in_dir("parts", "best.safetensors"));
+
+  Subprocess again = subprocess_run(rest, SECONDS);
+  expect(&again, 1, NULL, "ask for more with --epochs");
+  subprocess_free(&uninterrupted);
+  subprocess_free(&first);
+  subprocess_free(&second);
+  subprocess_free(&third);
+  subprocess_free(&again);
+}
+
+static void killed_at_any_moment_leaves_a_checkpoint(void **state) {
+  (void)state;
+  char data[PATH_MAX + 16], output[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  snprintf(output, sizeof output, "%s", output_dir("killed"));
+  /* An epoch is 64 images: most of the time goes into checkpoints, which is where a kill could hurt. */
+  const char *argv[] = {program,        data, output, "--train-images=64", "--test-images=64", "--device=cpu",
+                        "--epochs=9999", "--resume", NULL};
+  const char *begin[] = {program,       data, output, "--train-images=64", "--test-images=64", "--device=cpu",
+                         "--epochs=1", NULL};
+  Subprocess first = subprocess_run(begin, SECONDS);
+  expect(&first, 0, NULL, NULL);
+  subprocess_free(&first);
+  for (int i = 0; i < 12; i++) {
+    Subprocess run = subprocess_start(argv, 0);
+    long milliseconds = 400 + (long)(philox4x32(5, 0, (uint64_t)i).word[0] % 400);
+    struct timespec nap = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+    nanosleep(&nap, NULL);
+    kill(run.pid, SIGKILL);
+    subprocess_wait(&run, SECONDS);
+    expect(&run, 128 + SIGKILL, NULL, NULL);
+    subprocess_free(&run);
+    const char *names[] = {"last.safetensors", "last.state.safetensors", "best.safetensors"};
+    for (int j = 0; j < 3; j++) {
+      Error err;
+      SafetensorsFile file;
+      if (safetensors_open(in_dir("killed", names[j]), &file, &err) != 0) fail_msg("%s", err.message);
+      safetensors_close(&file);
+    }
+  }
+}
+
+static void a_full_disk_keeps_the_old_checkpoint(void **state) {
+  (void)state;
+  Subprocess before = lenet(output_dir("full"), "--epochs=1", "--train-images=640", NULL, NULL);
+  expect(&before, 0, NULL, NULL);
+  subprocess_free(&before);
+  Subprocess copy = lenet(output_dir("full_copy"), "--epochs=1", "--train-images=640", NULL, NULL);
+  expect(&copy, 0, NULL, NULL);
+  subprocess_free(&copy);
+
+  char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[] = {program,      data,       output_dir("full"), "--train-images=640", "--test-images=1000",
+                        "--epochs=2", "--resume", "--device=cpu",     NULL};
+  Subprocess run = subprocess_start(argv, 100000); /* a checkpoint has 250,000 bytes */
+  subprocess_wait(&run, SECONDS);
+  expect(&run, 1, NULL, "safetensors");
+  subprocess_free(&run);
+  assert_same_tensors(in_dir("full", "last.state.safetensors"), in_dir("full_copy", "last.state.safetensors"));
+  assert_same_tensors(in_dir("full", "last.safetensors"), in_dir("full_copy", "last.safetensors"));
+  DIR *directory = opendir(in_dir("full", "."));
+  assert_non_null(directory);
+  for (struct dirent *entry = readdir(directory); entry; entry = readdir(directory))
+    if (strstr(entry->d_name, "tmp")) fail_msg("%s was left behind", entry->d_name);
+  closedir(directory);
+}
+
+/* ----------------------------------------------------------------------------------------------- it predicts */
+
+/* A digit of the test set as a photograph would show it: `scale` times as large, dark on light, with a margin. */
+static void write_digit(const MnistSet *set, int index, int scale, const char *path) {
+  Error err;
+  int side = 28 * scale;
+  Image image = image_new(side + 40, side + 90, 1);
+  memset(image.pixels, 235, (size_t)image.width * image.height);
+  for (int y = 0; y < side; y++)
+    for (int x = 0; x < side; x++) {
+      int ink = set->images[(size_t)index * 784 + (y / scale) * 28 + x / scale];
+      image.pixels[(size_t)(y + 60) * image.width + x + 10] = (unsigned char)(235 - ink * 200 / 255);
+    }
+  if (image_write_png(path, &image, &err) != 0) fail_msg("%s", err.message);
+  image_free(&image);
+}
+
+static void predicts_images_of_any_size(void **state) {
+  (void)state;
+  Error err;
+  MnistSet set;
+  if (mnist_load(mnist, "t10k", &set, &err) != 0) fail_msg("%s", err.message);
+  enum { DIGITS = 10 };
+  static char paths[DIGITS][PATH_MAX];
+  const char *argv[DIGITS + 8] = {program, "--device=cpu", output_dir("learn"), "--json", "--predict"};
+  for (int i = 0; i < DIGITS; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "digit%d.png", i);
+    write_digit(&set, i, 1 + 3 * i, test_path(paths[i], sizeof paths[i], name));
+    argv[5 + i] = paths[i];
+  }
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect(&run, 0, "digit3.png", NULL);
+  json_t *result = last_json(&run), *predictions = json_object_get(result, "predictions");
+  assert_int_equal(json_array_size(predictions), DIGITS);
+  int right = 0;
+  for (int i = 0; i < DIGITS; i++) {
+    json_t *top = json_object_get(json_array_get(predictions, (size_t)i), "top");
+    assert_int_equal(json_array_size(top), 3);
+    right += json_integer_value(json_object_get(json_array_get(top, 0), "label")) == set.labels[i];
+  }
+  assert_in_range(right, 8, 10);
+  json_decref(result);
+  subprocess_free(&run);
+  mnist_free(&set);
+}
+
+static void predict_refuses_what_is_no_image(void **state) {
+  (void)state;
+  char path[PATH_MAX];
+  FILE *file = fopen(test_path(path, sizeof path, "text.png"), "w");
+  fputs("this is not a picture", file);
+  fclose(file);
+  const char *argv[] = {program, "--device=cpu", output_dir("learn"), "--predict", path, "/no/such/file.png", NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect(&run, 1, NULL, "text.png");
+  expect(&run, 1, NULL, "/no/such/file.png");
+  subprocess_free(&run);
+  const char *untrained[] = {program, "--device=cpu", output_dir("nothing"), "--predict", path, NULL};
+  run = subprocess_run(untrained, SECONDS);
+  expect(&run, 1, NULL, "there is no trained model yet");
+  subprocess_free(&run);
+}
+
+/* ---------------------------------------------------------------------------------------------- it refuses */
+
+static void wrong_options_exit_with_2(void **state) {
+  (void)state;
+  const char *wrong[] = {"--no-such-option", "--epochs=0",      "--epochs=-3",   "--epochs=many", "--batch-size=0",
+                         "--batch-size=1e9", "--lr=-0.1",       "--lr=nan",      "--lr=",         "--momentum=2",
+                         "--seed=-1",        "--device=abacus", "--threads=0",   "stray.png",     "--predict",
+                         "--epochs=99999999999999999999"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    Subprocess run = lenet(output_dir("wrong"), wrong[i], NULL, NULL, NULL);
+    if (run.status != 2 || strlen(run.err) < 20) fail_msg("%s: status %d\n%s", wrong[i], run.status, run.err);
+    subprocess_free(&run);
+  }
+  assert_false(file_exists(in_dir("wrong", "log.csv")));
+}
+
+static void help_names_every_option(void **state) {
+  (void)state;
+  const char *argv[] = {program, "--help", NULL};
+  const char *options[] = {"--device", "--epochs", "--batch-size", "--lr", "--momentum", "--seed", "--data-dir",
+                           "--output-dir", "--resume", "--json", "--predict"};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) expect(&run, 0, options[i], NULL);
+  subprocess_free(&run);
+}
+
+static void wrong_data_is_named(void **state) {
+  (void)state;
+  char directory[PATH_MAX], option[PATH_MAX + 16];
+  mkdir(test_path(directory, sizeof directory, "empty"), 0777);
+  snprintf(option, sizeof option, "--data-dir=%s", directory);
+  Subprocess run = lenet(output_dir("data"), option, NULL, NULL, NULL);
+  expect(&run, 1, NULL, "train-images");
+  subprocess_free(&run);
+  run = lenet(output_dir("data"), "--data-dir=/no/such/folder", NULL, NULL, NULL);
+  expect(&run, 1, NULL, "/no/such/folder");
+  subprocess_free(&run);
+  assert_false(file_exists(in_dir("data", "log.csv")));
+}
+
+static void an_unwritable_output_is_named(void **state) {
+  (void)state;
+  char path[PATH_MAX], option[PATH_MAX + 32];
+  FILE *file = fopen(test_path(path, sizeof path, "a_file"), "w");
+  fclose(file);
+  snprintf(option, sizeof option, "--output-dir=%s/below", path);
+  Subprocess run = lenet(option, "--epochs=1", NULL, NULL, NULL);
+  expect(&run, 1, NULL, "a_file");
+  subprocess_free(&run);
+}
+
+static void a_damaged_checkpoint_is_named(void **state) {
+  (void)state;
+  char path[PATH_MAX], option[PATH_MAX + 16], image[PATH_MAX];
+  FILE *file = fopen(test_path(path, sizeof path, "cut.safetensors"), "w");
+  fputs("cut short", file);
+  fclose(file);
+  test_path(image, sizeof image, "digit3.png");
+  snprintf(option, sizeof option, "--checkpoint=%s", path);
+  const char *argv[] = {program, "--device=cpu", option, "--predict", image, NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect(&run, 1, NULL, "cut.safetensors");
+  subprocess_free(&run);
+}
+
+static void a_divergent_run_stops_and_keeps_its_checkpoint(void **state) {
+  (void)state;
+  Subprocess good = lenet(output_dir("diverge"), "--epochs=1", NULL, NULL, NULL);
+  expect(&good, 0, NULL, NULL);
+  Subprocess run = lenet(output_dir("diverge"), "--resume", "--epochs=2", "--lr=1e6", NULL);
+  expect(&run, 1, NULL, "not finite at step");
+  Error err;
+  SafetensorsFile file;
+  if (safetensors_open(in_dir("diverge", "last.state.safetensors"), &file, &err) != 0) fail_msg("%s", err.message);
+  assert_string_equal(safetensors_metadata(&file, "epoch"), "1");
+  safetensors_close(&file);
+  subprocess_free(&good);
+  subprocess_free(&run);
+}
+
+static void a_gpu_that_is_not_there_is_explained(void **state) {
+  (void)state;
+  setenv("CUDA_VISIBLE_DEVICES", "", 1); /* also where there is one */
+  const char *argv[] = {program, "--device=gpu", NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  expect(&run, 1, NULL, "use --device=cpu");
+  subprocess_free(&run);
+}
+
+int main(void) {
+  Error err;
+  if (runfiles_find("phase3_cnn/lenet_mnist", program, sizeof program, &err) != 0 ||
+      runfiles_find("third_party/data/mnist", mnist, sizeof mnist, &err) != 0)
+    die("%s", err.message);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(learns_and_writes_its_results), /* the predictions below use its model */
+      cmocka_unit_test(the_same_seed_gives_the_same_bits),
+      cmocka_unit_test(interrupted_and_resumed_equals_uninterrupted),
+      cmocka_unit_test(killed_at_any_moment_leaves_a_checkpoint),
+      cmocka_unit_test(a_full_disk_keeps_the_old_checkpoint),
+      cmocka_unit_test(predicts_images_of_any_size),
+      cmocka_unit_test(predict_refuses_what_is_no_image),
+      cmocka_unit_test(wrong_options_exit_with_2),
+      cmocka_unit_test(help_names_every_option),
+      cmocka_unit_test(wrong_data_is_named),
+      cmocka_unit_test(an_unwritable_output_is_named),
+      cmocka_unit_test(a_damaged_checkpoint_is_named),
+      cmocka_unit_test(a_divergent_run_stops_and_keeps_its_checkpoint),
+      cmocka_unit_test(a_gpu_that_is_not_there_is_explained),
+  };
+  return TEST_MAIN("lenet_mnist", tests);
+}
