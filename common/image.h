@@ -42,8 +42,6 @@ static inline void *image_realloc(void *memory, size_t size) { return size >> 30
 #define STBI_FREE(memory) free(memory)
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
-#define STB_IMAGE_RESIZE_IMPLEMENTATION
-#define STB_IMAGE_RESIZE_STATIC
 /* stb declares this one and never defines it; so it becomes a second declaration of its sister. */
 #define stbi_set_unpremultiply_on_load_thread stbi_set_unpremultiply_on_load
 #pragma GCC diagnostic push
@@ -55,7 +53,6 @@ static inline void *image_realloc(void *memory, size_t size) { return size >> 30
 #pragma nv_diag_suppress 550
 #endif
 #include <stb/stb_image.h>
-#include <stb/stb_image_resize.h>
 #include <stb/stb_image_write.h>
 #ifdef __NVCC__
 #pragma nv_diagnostic pop
@@ -86,15 +83,37 @@ static inline Image image_new(int width, int height, int channels) {
 
 /* ---- reading ---- */
 
-/* stb fills what is missing of a truncated JPEG with grey. A complete one has its end marker behind the scan data, in
- * which FF is always followed by 00 or a restart marker; thumbnails in the blocks before the scan have one, too. */
-static inline int image_jpeg_is_complete(const unsigned char *bytes, size_t size) {
-  size_t at = 2;
-  while (at + 4 <= size && bytes[at] == 0xff && bytes[at + 1] != 0xda)
-    at += bytes[at + 1] == 0xff ? 1 : 2 + ((size_t)bytes[at + 2] << 8 | bytes[at + 3]);
-  for (; at + 2 <= size; at++)
-    if (bytes[at] == 0xff && bytes[at + 1] == 0xd9) return 1;
-  return 0;
+/* Whether the Huffman tables of a DHT segment have at most the 256 codes that stb 2.27 has room for, and trusts. */
+static inline int image_jpeg_tables_fit(const unsigned char *tables, size_t size) {
+  for (size_t at = 0, codes = 0; at < size; at += 17 + codes) {
+    if (size - at < 17) return 0;
+    codes = 0;
+    for (int i = 1; i <= 16; i++) codes += tables[at + (size_t)i];
+    if (codes > 256) return 0;
+  }
+  return 1;
+}
+
+/* Walks over the segments of a JPEG: NULL when it is sound, else what is wrong. A segment is FF, its kind, two bytes of
+ * length, data; behind a start of scan (DA) the picture follows, in which FF is always followed by 00 or a restart
+ * marker (D0 to D7); the file ends with D9. stb would fill what is missing of a truncated one with grey. */
+static inline const char *image_jpeg_fault(const unsigned char *bytes, size_t size) {
+  for (size_t at = 2; size - at >= 4;) {
+    unsigned kind = bytes[at + 1];
+    size_t length = (size_t)bytes[at + 2] << 8 | bytes[at + 3];
+    if (bytes[at] != 0xff) return "is damaged: a segment was expected";
+    if (kind == 0xff) { /* padding */
+      at++;
+      continue;
+    }
+    if (length < 2 || length > size - at - 2) break;
+    if (kind == 0xc4 && !image_jpeg_tables_fit(bytes + at + 4, length - 2)) return "is damaged: a table is too large";
+    at += 2 + length;
+    if (kind != 0xda) continue;
+    while (size - at >= 2 && !(bytes[at] == 0xff && bytes[at + 1] > 0 && bytes[at + 1] >> 3 != 0xd0 >> 3)) at++;
+    if (size - at >= 2 && bytes[at + 1] == 0xd9) return NULL;
+  }
+  return "is cut short: its end marker is missing";
 }
 
 /* Decodes a file in memory to 1 (grey) or 3 (red, green, blue) channels; `name` is for the messages. */
@@ -107,14 +126,14 @@ static inline int image_decode(const unsigned char *bytes, size_t size, const ch
     return error_set(err, "%s is larger than %d MiB; scale the image down", name, IMAGE_MAX_FILE_BYTES >> 20);
   if (!is_jpeg && (size < 8 || memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) != 0))
     return error_set(err, "%s is not an image this program reads; a PNG or JPEG file was expected", name);
+  const char *fault = is_jpeg ? image_jpeg_fault(bytes, size) : NULL;
+  if (fault != NULL) return error_set(err, "%s %s; fetch it again", name, fault);
   if (!stbi_info_from_memory(bytes, (int)size, &width, &height, &found))
     return error_set(err, "%s cannot be read: its header is damaged, or its size is not from 1 x 1 to %d x %d pixels",
                      name, IMAGE_MAX_SIDE, IMAGE_MAX_SIDE);
   if ((long long)width * height > IMAGE_MAX_PIXELS)
     return error_set(err, "%s is %d x %d pixels; up to %d million are read, scale the image down", name, width, height,
                      IMAGE_MAX_PIXELS / 1000000);
-  if (is_jpeg && !image_jpeg_is_complete(bytes, size))
-    return error_set(err, "%s is cut short: its end marker is missing; fetch it again", name);
   unsigned char *pixels = stbi_load_from_memory(bytes, (int)size, &width, &height, &found, channels + 1);
   if (pixels == NULL)
     return error_set(err, "%s is damaged or cut short: %s; fetch it again", name, stbi_failure_reason());
@@ -153,15 +172,22 @@ static inline int image_read(const char *path, int channels, Image *out, Error *
 static inline int image_read_gray(const char *path, Image *out, Error *err) { return image_read(path, 1, out, err); }
 static inline int image_read_rgb(const char *path, Image *out, Error *err) { return image_read(path, 3, out, err); }
 
-/* The rectangle (x, y, width, height) of a grey image, scaled to out (out_height,out_width); black lies beyond it. */
-static inline int image_resize_gray(const Image *image, int x, int y, int width, int height, unsigned char *out,
-                                    int out_width, int out_height, Error *err) {
-  const unsigned char *from = image->pixels + (size_t)y * (size_t)image->width + (size_t)x;
-  if (!stbir_resize_uint8_generic(from, width, height, image->width, out, out_width, out_height, out_width, 1,
-                                  STBIR_ALPHA_CHANNEL_NONE, 0, STBIR_EDGE_ZERO, STBIR_FILTER_TRIANGLE,
-                                  STBIR_COLORSPACE_LINEAR, NULL))
-    return error_set(err, "no memory to scale an image of %d x %d pixels", width, height);
-  return 0;
+/* The rectangle (x, y, width, height) of a grey image, scaled to out (out_height,out_width): each new pixel is the mean
+ * of the area it covers, parts of pixels included. Debian's stb_image_resize would end the program on a failed
+ * assertion at some sizes, 7 to 5 with its triangle filter for one. */
+static inline void image_scale_gray(const Image *image, int x, int y, int width, int height, unsigned char *out,
+                                    int out_width, int out_height) {
+  double step_x = (double)width / out_width, step_y = (double)height / out_height;
+  for (int j = 0; j < out_height; j++)
+    for (int i = 0; i < out_width; i++) {
+      double left = i * step_x, right = fmin(left + step_x, width);
+      double top = j * step_y, bottom = fmin(top + step_y, height), sum = 0;
+      for (int v = (int)top; v < bottom; v++)
+        for (int u = (int)left; u < right; u++)
+          sum += (fmin(u + 1, right) - fmax(u, left)) * (fmin(v + 1, bottom) - fmax(v, top)) *
+                 image->pixels[(size_t)(y + v) * (size_t)image->width + (size_t)(x + u)];
+      out[j * out_width + i] = (unsigned char)lrint(sum / (step_x * step_y));
+    }
 }
 
 /* ---- writing ---- */

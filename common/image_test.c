@@ -152,8 +152,25 @@ static void test_refuses_every_truncation(void **state) {
   }
   for (size_t cut = 0; cut < sizeof jpeg; cut++) {
     put(jpeg, cut);
-    check_refused(cut > 100 ? "its end marker is missing" : "");
+    check_refused(cut > 2 ? "its end marker is missing" : "");
   }
+}
+
+/* Each of these made stb 2.27 write beyond its tables. */
+static void test_refuses_what_stb_would_trust(void **state) {
+  (void)state;
+  unsigned char bad[sizeof jpeg];
+  size_t table = 0;
+  while (jpeg[table] != 0xff || jpeg[table + 1] != 0xc4) table++;
+  memcpy(bad, jpeg, sizeof jpeg);
+  bad[table + 6] = 200; /* 200 codes of 2 bits, 200 of 3 bits */
+  bad[table + 7] = 200;
+  put(bad, sizeof bad);
+  check_refused("a table is too large");
+  memcpy(bad, jpeg, sizeof jpeg);
+  bad[table + 3] -= 3; /* a table that its segment cannot hold */
+  put(bad, sizeof bad);
+  check_refused("is damaged");
 }
 
 static void test_limits_memory(void **state) {
@@ -162,16 +179,33 @@ static void test_limits_memory(void **state) {
   assert_null(image_realloc(NULL, SIZE_MAX));
 }
 
-static void test_resize(void **state) {
+static void test_scale(void **state) {
   (void)state;
-  unsigned char out[20];
+  unsigned char out[35];
   Image image = picture(5, 4, 1);
-  Error err;
-  assert_int_equal(image_resize_gray(&image, 0, 0, 5, 4, out, 5, 4, &err), 0); /* the same size: untouched */
+  image_scale_gray(&image, 0, 0, 5, 4, out, 5, 4); /* the same size: untouched */
   assert_memory_equal(out, image.pixels, 20);
-  assert_int_equal(image_resize_gray(&image, 2, 1, 3, 2, out, 3, 2, &err), 0); /* a crop */
+  image_scale_gray(&image, 2, 1, 3, 2, out, 3, 2); /* a crop */
   for (int i = 0; i < 6; i++) assert_int_equal(out[i], image.pixels[(1 + i / 3) * 5 + 2 + i % 3]);
   image_free(&image);
+  unsigned char pixels[] = {0, 90, 240, 10, 20, 30};
+  Image two_rows = {3, 2, 1, pixels};
+  image_scale_gray(&two_rows, 0, 0, 3, 1, out, 2, 1); /* (0 + 90/2) / 1.5, (90/2 + 240) / 1.5 */
+  assert_int_equal(out[0], 30);
+  assert_int_equal(out[1], 190);
+  image_scale_gray(&two_rows, 0, 0, 3, 2, out, 1, 1);
+  assert_int_equal(out[0], 65);
+  image_scale_gray(&two_rows, 1, 0, 1, 2, out, 2, 4); /* enlarged */
+  const unsigned char enlarged[] = {90, 90, 90, 90, 20, 20, 20, 20};
+  assert_memory_equal(out, enlarged, 8);
+  /* White stays white at every ratio: the weights add up to one. */
+  Image white = image_new(300, 1, 1);
+  for (int width = 1; width <= 300; width++)
+    for (int to = 1; to <= 35; to++) {
+      image_scale_gray(&white, 300 - width, 0, width, 1, out, to, 1);
+      for (int i = 0; i < to; i++) assert_int_equal(out[i], 255);
+    }
+  image_free(&white);
 }
 
 static unsigned pixel(const Image *image, int x, int y) {
@@ -253,8 +287,9 @@ int main(void) {
       cmocka_unit_test_setup(test_transparent_is_paper, setup),
       cmocka_unit_test_setup(test_refuses_what_is_no_image, setup),
       cmocka_unit_test_setup(test_refuses_every_truncation, setup),
+      cmocka_unit_test_setup(test_refuses_what_stb_would_trust, setup),
       cmocka_unit_test_setup(test_limits_memory, setup),
-      cmocka_unit_test_setup(test_resize, setup),
+      cmocka_unit_test_setup(test_scale, setup),
       cmocka_unit_test_setup(test_sheet_layout, setup),
       cmocka_unit_test_setup(test_captions, setup),
       cmocka_unit_test_setup(test_filters, setup),
