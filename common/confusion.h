@@ -1,8 +1,8 @@
 /* confusion.h - which classes a classifier takes for which, as a table in the terminal.
  *
  *     counts[truth * classes + predicted]++;                          for each test image
- *     confusion_print(stdout, counts, 10, NULL);                      classes are named 0..9
- *     confusion_print(stdout, counts, 10, fashion_names);
+ *     confusion_print(stdout, counts, 10);                            classes are named 0..9
+ *     confusion_print_named(stdout, counts, 10, fashion_names);
  *
  * A row is a true class: how its images were classified, how many there are, and the recall, the share that was right.
  * Below stand the accuracy and the pairs that are confused most.
@@ -33,7 +33,7 @@ static inline int confusion_next(const int *counts, int classes, int previous) {
 }
 
 /* counts (classes,classes): true class, predicted class. `names` may be NULL. */
-static inline void confusion_print(FILE *out, const int *counts, int classes, const char *const *names) {
+static inline void confusion_print_named(FILE *out, const int *counts, int classes, const char *const *names) {
   enum { NAME = 24, HEAD = 7 }; /* the most characters of a name, in a row and over a column */
   char name[NAME + 1], other[NAME + 1];
   long all = 0, right = 0;
@@ -80,6 +80,10 @@ static inline void confusion_print(FILE *out, const int *counts, int classes, co
     pair = confusion_next(counts, classes, pair);
     if (pair < 0 || n + 1 == CONFUSION_PAIRS) fputc('\n', out);
   }
+}
+
+static inline void confusion_print(FILE *out, const int *counts, int classes) {
+  confusion_print_named(out, counts, classes, NULL);
 }
 
 #endif /* COMMON_CONFUSION_H */

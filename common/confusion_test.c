@@ -6,7 +6,8 @@ static const char *printed(const int *counts, int classes, const char *const *na
   static char text[8192];
   FILE *stream = fmemopen(text, sizeof text, "w");
   assert_non_null(stream);
-  confusion_print(stream, counts, classes, names);
+  if (names == NULL) confusion_print(stream, counts, classes);
+  if (names != NULL) confusion_print_named(stream, counts, classes, names);
   fclose(stream);
   return text;
 }

@@ -11,16 +11,16 @@
  *     }
  *
  *     int main(int argc, char **argv) {
- *       static const struct argp_option rows[] = {{"lr", 'l', "RATE", 0, "Learning rate (default: 0.05)", 0}, OPTION_END};
+ *       static const struct argp_option rows[] = {{"lr", 'l', "RATE", 0, "Learning rate", 0}, OPTION_END};
  *       static const struct argp own = {rows, parse, NULL, "Trains LeNet-5 on MNIST.", NULL, NULL, NULL};
  *       Options options = ...;
  *       CommonOptions common = options_default(OPTIONS_TRAINER);
  *       common.epochs = 5;
  *       options_parse(&common, &own, &options, argc, argv);
  *
- * What cannot be understood ends the program with one sentence, the range that is accepted, and exit status 2. The third
- * field of `own` describes the arguments that are no options ("FILE..."); NULL refuses them. options_parse() turns the
- * two folders into paths that are valid whatever the current folder; it makes neither.
+ * What cannot be understood ends the program with one sentence, the range that is accepted, and exit status 2. The
+ * third field of `own` describes the arguments that are no options ("FILE..."); NULL refuses them. options_parse() turns
+ * the two folders into paths that are valid whatever the current folder; it makes neither.
  */
 #ifndef COMMON_OPTIONS_H
 #define COMMON_OPTIONS_H
@@ -47,7 +47,8 @@ enum {
   OPTIONS_LESSON = OPTIONS_DEVICE | OPTIONS_SEED | OPTIONS_JSON
 };
 
-#define OPTION_END {NULL, 0, NULL, 0, NULL, 0}
+#define OPTION_END \
+  { NULL, 0, NULL, 0, NULL, 0 } /* ends the rows */
 
 typedef struct CommonOptions {
   unsigned supported; /* OPTIONS_..., or'ed */
@@ -93,7 +94,8 @@ static inline double option_float(const struct argp_state *state, const char *ar
                                   double max) {
   char *end;
   double value = strtod(arg, &end);
-  if (end == arg || *end != '\0' || (unsigned char)arg[0] <= ' ' || !(value >= min && value <= max)) /* NaN fails both */
+  if (end == arg || *end != '\0' || (unsigned char)arg[0] <= ' ' ||
+      !(value >= min && value <= max)) /* NaN fails both */
     argp_error(state, "%s=%s: a number from %g to %g is expected", name, arg, min, max);
   return value;
 }
@@ -118,7 +120,9 @@ static inline error_t options_parse_common(int key, char *arg, struct argp_state
   OptionsParser *parser = (OptionsParser *)state->input;
   CommonOptions *common = parser->common;
   switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = parser->own_input; return 0;
+    case ARGP_KEY_INIT:
+      state->child_inputs[0] = parser->own_input;
+      return 0;
     case ARGP_KEY_ARG:
       if (parser->own->args_doc == NULL)
         argp_error(state, "\"%s\" is not an option, and this program takes no other arguments", arg);
@@ -127,13 +131,26 @@ static inline error_t options_parse_common(int key, char *arg, struct argp_state
       common->device = strcmp(arg, "gpu") == 0 ? DEVICE_GPU : DEVICE_CPU;
       if (strcmp(arg, device_name(common->device)) != 0) argp_error(state, "--device=%s: cpu or gpu is expected", arg);
       return 0;
-    case OPTIONS_SEED: common->seed = (uint64_t)option_int(state, arg, "--seed", 0, INT64_MAX); return 0;
-    case OPTIONS_EPOCHS: common->epochs = (int)option_int(state, arg, "--epochs", 1, 100000); return 0;
-    case OPTIONS_BATCH_SIZE: common->batch_size = (int)option_int(state, arg, "--batch-size", 1, 65536); return 0;
-    case OPTIONS_DATA_DIR: option_path(state, arg, "--data-dir", common->data_dir); return 0;
-    case OPTIONS_OUTPUT_DIR: option_path(state, arg, "--output-dir", common->output_dir); return 0;
-    case OPTIONS_JSON: common->json = 1; return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case OPTIONS_SEED:
+      common->seed = (uint64_t)option_int(state, arg, "--seed", 0, INT64_MAX);
+      return 0;
+    case OPTIONS_EPOCHS:
+      common->epochs = (int)option_int(state, arg, "--epochs", 1, 100000);
+      return 0;
+    case OPTIONS_BATCH_SIZE:
+      common->batch_size = (int)option_int(state, arg, "--batch-size", 1, 65536);
+      return 0;
+    case OPTIONS_DATA_DIR:
+      option_path(state, arg, "--data-dir", common->data_dir);
+      return 0;
+    case OPTIONS_OUTPUT_DIR:
+      option_path(state, arg, "--output-dir", common->output_dir);
+      return 0;
+    case OPTIONS_JSON:
+      common->json = 1;
+      return 0;
+    default:
+      return ARGP_ERR_UNKNOWN;
   }
 }
 
@@ -154,7 +171,8 @@ __attribute__((format(printf, 5, 6))) static inline void options_row(OptionsPars
 }
 
 /* Reads the command line into `common` and, through own->parser, into `own_input`. */
-static inline void options_parse(CommonOptions *common, const struct argp *own, void *own_input, int argc, char **argv) {
+static inline void options_parse(CommonOptions *common, const struct argp *own, void *own_input, int argc,
+                                 char **argv) {
   static OptionsParser parser; /* too large for some stacks */
   memset(&parser, 0, sizeof parser);
   parser.common = common;

@@ -13,10 +13,17 @@ typedef struct Options {
 static error_t parse(int key, char *arg, struct argp_state *state) {
   Options *options = (Options *)state->input;
   switch (key) {
-    case 'l': options->lr = option_float(state, arg, "--lr", 1e-9, 100); return 0;
-    case 'n': options->layers = option_int(state, arg, "--layers", -3, 12); return 0;
-    case ARGP_KEY_ARG: snprintf(options->file, sizeof options->file, "%s", arg); return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case 'l':
+      options->lr = option_float(state, arg, "--lr", 1e-9, 100);
+      return 0;
+    case 'n':
+      options->layers = option_int(state, arg, "--layers", -3, 12);
+      return 0;
+    case ARGP_KEY_ARG:
+      snprintf(options->file, sizeof options->file, "%s", arg);
+      return 0;
+    default:
+      return ARGP_ERR_UNKNOWN;
   }
 }
 
@@ -181,8 +188,9 @@ static void help_and_version(void **state) {
   (void)state;
   char output[4096];
   assert_int_equal(run(&with_files, OPTIONS_TRAINER, "--help", output, sizeof output), 0);
-  const char *expected[] = {"Usage: sample [OPTION...] FILE", "Does nothing.",         "-l, --lr=RATE", "(default: 0.05)",
-                            "--batch-size=N",                 "Images a step (default: 64)", "--json"};
+  const char *expected[] = {
+      "Usage: sample [OPTION...] FILE", "Does nothing.", "-l, --lr=RATE", "(default: 0.05)", "--batch-size=N",
+      "Images a step (default: 64)",    "--json"};
   for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
     if (strstr(output, expected[i]) == NULL) fail_msg("expected \"%s\" in: %s", expected[i], output);
   assert_true(strstr(output, "--lr=RATE") < strstr(output, "--device")); /* the program's own come first */
@@ -193,10 +201,14 @@ static void help_and_version(void **state) {
 int main(void) {
   unsetenv("BUILD_WORKING_DIRECTORY");
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(defaults_stay),          cmocka_unit_test(every_option_is_read),
-      cmocka_unit_test(folders_are_the_user_s), cmocka_unit_test(bad_whole_numbers),
-      cmocka_unit_test(bad_numbers),            cmocka_unit_test(bad_words),
-      cmocka_unit_test(only_what_the_program_has), cmocka_unit_test(help_and_version),
+      cmocka_unit_test(defaults_stay),
+      cmocka_unit_test(every_option_is_read),
+      cmocka_unit_test(folders_are_the_user_s),
+      cmocka_unit_test(bad_whole_numbers),
+      cmocka_unit_test(bad_numbers),
+      cmocka_unit_test(bad_words),
+      cmocka_unit_test(only_what_the_program_has),
+      cmocka_unit_test(help_and_version),
   };
   return TEST_MAIN("options", tests);
 }

@@ -77,9 +77,10 @@ static inline void plot_print_script(FILE *script, const Plot *plot, int png) {
   plot_print_title(script, "set title", plot->title);
   plot_print_title(script, "set xlabel", plot->x_title);
   plot_print_title(script, "set ylabel", plot->y_title);
-  fputs("set key below Left reverse\nset bmargin 5.5\nset border 3 linecolor '#404040'\nset tics nomirror\n"
-        "set grid linecolor '#d0d0d0' linetype 1 linewidth 0.5\n",
-        script);
+  fputs(
+      "set key below Left reverse\nset bmargin 5.5\nset border 3 linecolor '#404040'\nset tics nomirror\n"
+      "set grid linecolor '#d0d0d0' linetype 1 linewidth 0.5\n",
+      script);
   if (plot->right_title != NULL) {
     fputs("set border 11\nset y2tics\n", script);
     plot_print_title(script, "set y2label", plot->right_title);
@@ -122,7 +123,8 @@ static inline int plot_run(FILE *script, FILE *picture, FILE *messages, const ch
   posix_spawn_file_actions_adddup2(&files, fileno(messages), 2);
   int reason = posix_spawnp(&child, program, &files, NULL, argv, environ);
   posix_spawn_file_actions_destroy(&files);
-  if (reason == ENOENT) return error_set(err, "%s is not drawn: gnuplot is not installed; apt install gnuplot-nox", path);
+  if (reason == ENOENT)
+    return error_set(err, "%s is not drawn: gnuplot is not installed; apt install gnuplot-nox", path);
   if (reason != 0) return error_set(err, "%s is not drawn: gnuplot cannot be started: %s", path, strerror(reason));
   while ((first = waitpid(child, &status, 0)) < 0 && errno == EINTR) continue;
   if (first == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;

@@ -95,8 +95,8 @@ static void draws_svg(void **state) {
 
 static void draws_png(void **state) {
   (void)state;
-  static const unsigned char head[] = {0x89, 'P', 'N', 'G', '\r', '\n', 26, '\n', 0, 0, 0, 13, 'I', 'H', 'D', 'R',
-                                       0,    0,   5,   160, 0,    0,    3,  132}; /* 1440 x 900 */
+  static const unsigned char head[] = {0x89, 'P', 'N', 'G', '\r', '\n', 26, '\n', 0, 0, 0, 13,
+                                       'I',  'H', 'D', 'R', 0,    0,    5,  160,  0, 0, 3, 132}; /* 1440 x 900 */
   size_t size, empty_size;
   plot.log_y = 1;
   assert_int_equal(plot_write(&plot, "curve.png", NULL), 0);
@@ -198,8 +198,8 @@ static void a_failure_leaves_the_old_picture(void **state) {
   (void)state;
   Error err;
   size_t size;
-  const char *scripts[] = {"echo '<svg>'; echo 'line 3: out of ink' >&2; exit 3", "echo '<?xml><svg> and then the disk'",
-                           "kill -9 $$"};
+  const char *scripts[] = {"echo '<svg>'; echo 'line 3: out of ink' >&2; exit 3",
+                           "echo '<?xml><svg> and then the disk'", "kill -9 $$"};
   const char *words[] = {"gnuplot failed: line 3: out of ink", "is the disk full?", "gnuplot failed"};
   FILE *old = fopen("curve.svg", "w");
   assert_non_null(old);

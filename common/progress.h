@@ -12,8 +12,8 @@
  *
  *     epoch 1/5 [=======>         ] 27008/60000 18342 images/s 0:02 left  loss 0.123
  *
- * Elsewhere (a file, a CI log, TERM=dumb) it is a plain line every ten seconds. An update costs a look at the clock; its
- * note is formatted only when it is shown. NO_COLOR is honoured, and the width follows COLUMNS or the window.
+ * Elsewhere (a file, a CI log, TERM=dumb) it is a plain line every ten seconds. An update costs a look at the clock;
+ * its note is formatted only when it is shown. NO_COLOR is honoured, and the width follows COLUMNS or the window.
  */
 #ifndef COMMON_PROGRESS_H
 #define COMMON_PROGRESS_H

@@ -101,7 +101,8 @@ static void a_bar_on_a_terminal(void **state) {
   assert_string_equal(captured(), "\repoch 1  50% 500/1000 250 images/s 0:02 left  loss 0.5\033[K");
   setenv("COLUMNS", "61", 1); /* the user's word beats the window's width */
   progress_show(&progress, 500, progress.start + 2, "loss 0.5");
-  assert_string_equal(captured(), "\repoch 1 [\033[32m====>   \033[0m] 500/1000 250 images/s 0:02 left  loss 0.5\033[K");
+  assert_string_equal(captured(),
+                      "\repoch 1 [\033[32m====>   \033[0m] 500/1000 250 images/s 0:02 left  loss 0.5\033[K");
   setenv("COLUMNS", "62", 1);
   setenv("NO_COLOR", "1", 1);
   progress_begin(&progress, "epoch 1", "images", 0, 1000);

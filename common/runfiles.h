@@ -4,8 +4,8 @@
  *     if (runfiles_find("common/check.h", path, sizeof path, &err) != 0) die("%s", err.message);
  *
  * Bazel lays the data that a target names beside its binary, in "runfiles", and says where in a different way for
- * `bazel run`, `bazel test` and a binary started by hand. runfiles_find() knows them all, and takes a file or a directory
- * by its path in the workspace.
+ * `bazel run`, `bazel test` and a binary started by hand. runfiles_find() knows them all, and takes a file or a
+ * directory by its path in the workspace.
  *
  * What the *user* typed is another matter: `bazel run` starts the program in the runfiles, not where the command was
  * typed, so a relative path from the command line goes through user_path() first.
@@ -124,7 +124,8 @@ static inline int user_path(const char *typed, char *out, size_t size, Error *er
   if (typed[0] == '\0') return error_set(err, "an empty path was given where a file or a folder was expected");
   int alone = typed[0] == '/' || folder == NULL || folder[0] == '\0';
   int length = alone ? snprintf(out, size, "%s", typed) : snprintf(out, size, "%s/%s", folder, typed);
-  if ((size_t)length >= size) return error_set(err, "%.60s...: the path is too long, at most %zu bytes", typed, size - 1);
+  if ((size_t)length >= size)
+    return error_set(err, "%.60s...: the path is too long, at most %zu bytes", typed, size - 1);
   return 0;
 }
 
@@ -138,11 +139,13 @@ static inline int make_directories(const char *path, Error *err) {
     slash = strchr(slash + 1, '/');
     if (slash != NULL) *slash = '\0';
     if (mkdir(part, 0777) != 0 && errno != EEXIST)
-      return error_set(err, "%s: the folder cannot be made: %s; choose another with --output-dir", part, strerror(errno));
+      return error_set(err, "%s: the folder cannot be made: %s; choose another with --output-dir", part,
+                       strerror(errno));
     if (stat(part, &info) != 0)
       return error_set(err, "%s: %s; choose another folder with --output-dir", part, strerror(errno));
     if (!S_ISDIR(info.st_mode))
-      return error_set(err, "%s is a file, a folder is needed there; move it away, or choose another --output-dir", part);
+      return error_set(err, "%s is a file, a folder is needed there; move it away, or choose another --output-dir",
+                       part);
     if (slash != NULL) *slash = '/';
   }
   if (access(part, W_OK | X_OK) != 0)

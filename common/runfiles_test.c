@@ -81,8 +81,8 @@ static void manifest_with_files_and_directories(void **state) {
   plant("elsewhere/se", planted); /* half a name is no name */
   plant("elsewhere/set/deep/labels", planted);
   /* The first line's name only begins like the one that is sought. */
-  snprintf(text, sizeof text, "nn/data/set2/deep/labels /nowhere/set2/deep/labels\nnn/empty \nnn/data/set/deep/labels %s\n",
-           planted);
+  snprintf(text, sizeof text,
+           "nn/data/set2/deep/labels /nowhere/set2/deep/labels\nnn/empty \nnn/data/set/deep/labels %s\n", planted);
   write_file(test_path(manifest, sizeof manifest, "MANIFEST"), text);
   setenv("RUNFILES_MANIFEST_FILE", manifest, 1);
   assert_int_equal(runfiles_find("data/set/deep/labels", found, sizeof found, NULL), 0);

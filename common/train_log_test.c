@@ -37,8 +37,9 @@ static void put(const char *name, const char *text) {
 
 /* The record that every test writes at this step: figures with no short decimal form. */
 static TrainRecord record_of(long step) {
-  TrainRecord record = {step, 1 + step / 10, "train", 1.0 / (double)(3 * step + 1), 0.1 * (double)(step % 7), 0.05,
-                        12345.678, 0.25 * (double)step};
+  TrainRecord record = {
+      step,      1 + step / 10,      "train", 1.0 / (double)(3 * step + 1), 0.1 * (double)(step % 7), 0.05,
+      12345.678, 0.25 * (double)step};
   if (step % 5 == 0) snprintf(record.split, sizeof record.split, "test");
   return record;
 }
@@ -167,7 +168,8 @@ static void damaged_lines_are_dropped(void **state) {
   enter("damaged");
   put("log.jsonl",
       "{\"step\":1,\"epoch\":1,\"split\":\"a split with a name that is too long\",\"loss\":2}\n"
-      "\n{}\n[1]\nnull\n{\"step\":\"2\",\"split\":\"train\"}\n{\"step\":2,\"split\":3}\n{\"step\":3,\"split\":\"train\"}\n"
+      "\n{}\n[1]\nnull\n{\"step\":\"2\",\"split\":\"train\"}\n{\"step\":2,\"split\":3}\n{\"step\":3,\"split\":"
+      "\"train\"}\n"
       "{\"step\":4,\"epoch\":1,\"split\":\"train\",\"lo");
   assert_int_equal(train_log_open(&log, folder, 9, NULL), 0);
   TrainRecord last = record_of(4);
@@ -260,8 +262,9 @@ static void the_result_is_one_line(void **state) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(WEXITSTATUS(status), full);
   }
-  assert_string_equal(slurp("stdout"), "{\"program\":\"lenet\",\"epochs\":5,\"test_accuracy\":0.10000000000000001,"
-                                       "\"test_loss\":null}\n");
+  assert_string_equal(slurp("stdout"),
+                      "{\"program\":\"lenet\",\"epochs\":5,\"test_accuracy\":0.10000000000000001,"
+                      "\"test_loss\":null}\n");
 }
 
 int main(void) {
