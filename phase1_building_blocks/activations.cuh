@@ -77,7 +77,7 @@ static __global__ void relu_backward_kernel(float *dx, const float *dy, const fl
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launchers */
 
-enum { RELU_BLOCK = 256, RELU_MAX_GRID = 2048 };
+enum { RELU_BLOCK = 256, RELU_MAX_GRID = 1024 };
 
 /* Enough blocks for one step of four floats a thread, but no more than a large GPU holds at once. */
 static inline int relu_grid(size_t n) {

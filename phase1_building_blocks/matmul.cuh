@@ -73,11 +73,11 @@ static inline void matmul_cpu_fast(float *c, const float *a, const float *b, int
  * these are multiplied. A group of (TILE/REG)^2 threads covers the tile of C, REG x REG elements a thread; GROUPS such
  * groups take every GROUPS-th k each and are added up, in order, at the end.
  *
- * In shared memory k is the slow dimension, in rows of TILE + 1 floats: whether a warp fills the tile along k or across
- * it, its 32 floats lie in different banks (but for one).
+ * In shared memory k is the slow dimension, in rows of TILE + 1 floats: the odd stride spares a warp most of the bank
+ * conflicts where it fills the tile along k.
  *
- * Fetches this thread's share of a tile, LOADS floats, from an operand (rows,K) that lies in memory as (rows,K) or, with
- * ALONG_ROWS, as (K,rows). Neighbouring threads read neighbouring floats either way; outside the operand is zero. */
+ * Fetches this thread's share of a tile, LOADS floats, from an operand (rows,K) that lies in memory as (rows,K) or,
+ * with ALONG_ROWS, as (K,rows). Neighbouring threads read neighbouring floats either way; outside the operand is 0. */
 template <int TILE, int DEPTH, bool ALONG_ROWS, int LOADS>
 static __device__ void matmul_tile_fetch(float (&share)[LOADS], const float *operand, int row0, int k0, int rows,
                                          int k) {

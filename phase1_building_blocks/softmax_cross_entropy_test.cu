@@ -1,0 +1,252 @@
+#include "phase1_building_blocks/softmax_cross_entropy.cuh"
+
+#include <omp.h>
+
+#include "phase1_building_blocks/test_arrays.h"
+
+/* ---- by hand ---- */
+
+static void reference_is_right_by_hand(void **state) {
+  (void)state;
+  /* exp() of the rows: 1 2 5 and 4 4 8. */
+  const float logits[2 * 3] = {0, logf(2), logf(5), logf(4), logf(4), logf(8)};
+  const int labels[2] = {1, 2};
+  const float p_expected[2 * 3] = {0.125f, 0.25f, 0.625f, 0.25f, 0.25f, 0.5f};
+  const float losses_expected[2] = {logf(4), logf(2)};
+  const float dlogits_expected[2 * 3] = {0.0625f, -0.375f, 0.3125f, 0.125f, 0.125f, -0.25f}; /* halved: mean of two */
+  float p[6], losses[2], dlogits[6];
+  double totals[2] = {10, 20};
+  softmax_cross_entropy_forward_cpu(losses, p, logits, labels, 2, 3);
+  softmax_cross_entropy_backward_cpu(dlogits, p, labels, 0.5f, 2, 3);
+  softmax_cross_entropy_score_cpu(totals, losses, p, labels, 2, 3);
+  assert_matrix_close(p, p_expected, 2, 3, 1e-6, 0);
+  assert_close(losses, losses_expected, 2, 1e-6, 0);
+  assert_matrix_close(dlogits, dlogits_expected, 2, 3, 1e-6, 1e-7);
+  assert_true(fabs(totals[0] - (10 + log(8))) < 1e-6);
+  assert_true(totals[1] == 21); /* the second row is right, the first says 2 */
+}
+
+static void gradient_matches_central_differences(void **state) {
+  (void)state;
+  enum { B = 5, C = 7, N = B * C };
+  const double h = 1e-5;
+  const int labels[B] = {0, 6, 3, 3, 1};
+  float random[N];
+  double x[N], p[N], losses[B], dx[N], scratch[N];
+  test_random_fill(random, N, 1);
+  for (int i = 0; i < N; i++) x[i] = 3 * random[i];
+  softmax_cross_entropy_forward_cpu(losses, p, x, labels, B, C);
+  softmax_cross_entropy_backward_cpu(dx, p, labels, 1.0 / B, B, C);
+  for (int i = 0; i < N; i++) {
+    double mean[2] = {0, 0}, kept = x[i];
+    for (int side = 0; side < 2; side++) {
+      x[i] = kept + (side ? h : -h);
+      softmax_cross_entropy_forward_cpu(losses, scratch, x, labels, B, C);
+      for (int b = 0; b < B; b++) mean[side] += losses[b] / B;
+    }
+    x[i] = kept;
+    assert_true(fabs(dx[i] - (mean[1] - mean[0]) / (2 * h)) < 1e-9);
+  }
+}
+
+/* ---- every version, through one door ---- */
+
+typedef struct Result {
+  float *losses, *probabilities, *dlogits;
+  double totals[2];
+} Result;
+
+static Result result_create(int batch, int classes) {
+  Result r;
+  size_t n = (size_t)batch * classes;
+  r.losses = arrays_poison(batch);
+  r.probabilities = arrays_poison(n);
+  r.dlogits = arrays_poison(n);
+  r.totals[0] = 0.5;
+  r.totals[1] = 3;
+  return r;
+}
+
+static void result_free(Result *r) {
+  free(r->losses);
+  free(r->probabilities);
+  free(r->dlogits);
+}
+
+static Result run_reference(const float *logits, const int *labels, int batch, int classes) {
+  Result r = result_create(batch, classes);
+  softmax_cross_entropy_forward_cpu(r.losses, r.probabilities, logits, labels, batch, classes);
+  softmax_cross_entropy_backward_cpu(r.dlogits, r.probabilities, labels, 1.0f / batch, batch, classes);
+  softmax_cross_entropy_score_cpu(r.totals, r.losses, r.probabilities, labels, batch, classes);
+  return r;
+}
+
+static Result run(Device device, const float *logits, const int *labels, int batch, int classes) {
+  Result r = result_create(batch, classes);
+  size_t n = (size_t)batch * classes;
+  float scale = 1.0f / batch;
+  float *device_logits = arrays_upload(device, logits, n);
+  float *losses = arrays_upload(device, r.losses, batch);
+  float *p = arrays_upload(device, r.probabilities, n);
+  float *dlogits = arrays_upload(device, r.dlogits, n);
+  int *device_labels = (int *)arrays_upload_bytes(device, labels, batch * sizeof *labels);
+  double *totals = (double *)arrays_upload_bytes(device, r.totals, sizeof r.totals);
+  ON_DEVICE(device, softmax_cross_entropy_forward_gpu(losses, p, device_logits, device_labels, batch, classes),
+            softmax_cross_entropy_forward_cpu_fast(losses, p, device_logits, device_labels, batch, classes));
+  ON_DEVICE(device, softmax_cross_entropy_backward_gpu(dlogits, p, device_labels, scale, batch, classes),
+            softmax_cross_entropy_backward_cpu_fast(dlogits, p, device_labels, scale, batch, classes));
+  ON_DEVICE(device, softmax_cross_entropy_score_gpu(totals, losses, p, device_labels, batch, classes),
+            softmax_cross_entropy_score_cpu_fast(totals, losses, p, device_labels, batch, classes));
+  arrays_download(device, r.losses, losses, batch, "losses");
+  arrays_download(device, r.probabilities, p, n, "probabilities");
+  arrays_download(device, r.dlogits, dlogits, n, "dlogits");
+  arrays_download(device, NULL, device_logits, n, "logits");
+  device_download(device, r.totals, totals, sizeof r.totals);
+  device_free(device, device_labels);
+  device_free(device, totals);
+  return r;
+}
+
+/* exp() and log() of the math libraries are good to 2 units in the last place, its argument x - max is rounded once (of
+ * relative weight |x - max|, at most 100 where exp() is not 0), and the sum of C terms adds C roundings at most. */
+static void check_against_reference(Device device, const float *logits, const int *labels, int batch, int classes) {
+  Result expected = run_reference(logits, labels, batch, classes);
+  Result first = run(device, logits, labels, batch, classes), second = run(device, logits, labels, batch, classes);
+  size_t n = (size_t)batch * classes;
+  double relative = (8 + 100 + classes) * (double)FLT_EPSILON / 2, absolute = 1e-37; /* below: denormals */
+  Tolerance t = tolerance_make(relative, absolute);
+  assert_comparison(compare_arrays(first.probabilities, expected.probabilities, batch, classes, t));
+  t = tolerance_make(relative, relative);
+  assert_comparison(compare_arrays(first.losses, expected.losses, 1, batch, t));
+  t = tolerance_make(relative, 2 * relative / batch); /* p - 1 may cancel */
+  assert_comparison(compare_arrays(first.dlogits, expected.dlogits, batch, classes, t));
+  assert_true(fabs(first.totals[0] - expected.totals[0]) <= relative * (batch + fabs(expected.totals[0])));
+  assert_true(first.totals[1] == expected.totals[1]);
+
+  assert_comparison(compare_runs(first.probabilities, second.probabilities, n));
+  assert_comparison(compare_runs(first.dlogits, second.dlogits, n));
+  assert_comparison(compare_runs(first.losses, second.losses, batch));
+  assert_memory_equal(first.totals, second.totals, sizeof first.totals);
+  result_free(&expected);
+  result_free(&first);
+  result_free(&second);
+}
+
+static void check_random(Device device) {
+  const int batches[] = {1, 3, 33, 64, 127, 1009}, classes[] = {1, 2, 10, 31, 33, 1000};
+  for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+    for (size_t j = 0; j < sizeof classes / sizeof *classes; j++) {
+      size_t n = (size_t)batches[i] * classes[j];
+      float *logits = arrays_random(n, 1);
+      int *labels = (int *)xmalloc(batches[i] * sizeof *labels);
+      for (size_t at = 0; at < n; at++) logits[at] *= 5;
+      for (int b = 0; b < batches[i]; b++) labels[b] = (7 * b + 3) % classes[j];
+      check_against_reference(device, logits, labels, batches[i], classes[j]);
+      free(logits);
+      free(labels);
+    }
+  }
+}
+
+/* Each kind of extreme in rows of 1, 10 and 1000 classes; the expectations are arithmetic, not the reference's. */
+static void check_extremes(Device device) {
+  const int sizes[] = {1, 10, 1000};
+  for (int i = 0; i < 3; i++) {
+    enum { EQUAL, HUGE_RIGHT, HUGE_WRONG, RULED_OUT, ALL_TINY, BATCH };
+    int classes = sizes[i], last = classes - 1;
+    float *logits = (float *)xmalloc((size_t)BATCH * classes * sizeof *logits);
+    int labels[BATCH] = {last, last, 0, last, 0};
+    for (int c = 0; c < BATCH * classes; c++) logits[c] = 0.75f;
+    logits[HUGE_RIGHT * classes + last] = 1e4f;
+    logits[HUGE_WRONG * classes + last] = 1e4f;
+    if (classes > 1) logits[RULED_OUT * classes] = -INFINITY;
+    for (int c = 0; c < classes; c++) logits[ALL_TINY * classes + c] = -1e30f;
+    Result r = run(device, logits, labels, BATCH, classes);
+    float one_of = 1.0f / classes, one_of_rest = classes > 1 ? 1.0f / (classes - 1) : 1;
+    float losses[BATCH] = {logf(classes), 0, classes > 1 ? 1e4f - 0.75f : 0, -logf(one_of_rest), logf(classes)};
+    assert_close(r.losses, losses, BATCH, 1e-6, 1e-5);
+    for (int c = 0; c < classes; c++) {
+      float only_last = c == last ? 1 : 0, not_first = c == 0 && classes > 1 ? 0 : one_of_rest;
+      float expected[BATCH] = {one_of, only_last, only_last, not_first, one_of};
+      float p[BATCH];
+      for (int b = 0; b < BATCH; b++) p[b] = r.probabilities[b * classes + c];
+      assert_close(p, expected, BATCH, 1e-5, 0);
+    }
+    assert_true(r.totals[1] == 3 + (classes > 1 ? 2 : BATCH)); /* HUGE_RIGHT; ALL_TINY: the first of equals is 0 */
+    check_against_reference(device, logits, labels, BATCH, classes);
+    free(logits);
+    result_free(&r);
+  }
+}
+
+/* What has no answer gives NaN, in that row alone. */
+static void check_nan(Device device) {
+  enum { HAS_NAN, HAS_INFINITY, ALL_RULED_OUT, LABEL_TOO_LARGE, LABEL_NEGATIVE, SOUND, BATCH, CLASSES = 3 };
+  const float logits[BATCH * CLASSES] = {0, 1, NAN,        0, INFINITY, 1, -INFINITY, -INFINITY, -INFINITY,
+                                         0, 1, 2 /* ok */, 0, 1,        2, 0,         0,         0};
+  const int labels[BATCH] = {0, 0, 0, CLASSES, -1, 0};
+  Result r = run(device, logits, labels, BATCH, CLASSES);
+  for (int b = 0; b < SOUND; b++) assert_true(isnan(r.losses[b]));
+  for (int b = 0; b < LABEL_TOO_LARGE; b++) assert_true(isnan(r.probabilities[b * CLASSES]));
+  assert_true(fabsf(r.losses[SOUND] - logf(3)) < 1e-6f);
+  result_free(&r);
+}
+
+static void fast_matches_reference(void **state) {
+  (void)state;
+  check_random(DEVICE_CPU);
+}
+
+static void fast_survives_extremes(void **state) {
+  (void)state;
+  check_extremes(DEVICE_CPU);
+  check_nan(DEVICE_CPU);
+}
+
+static void fast_gives_the_same_bits_with_any_number_of_threads(void **state) {
+  (void)state;
+  enum { BATCH = 1009, CLASSES = 10, N = BATCH * CLASSES };
+  static float logits[N];
+  static int labels[BATCH];
+  test_random_fill(logits, N, 1);
+  int threads_before = omp_get_max_threads();
+  omp_set_num_threads(1);
+  Result alone = run(DEVICE_CPU, logits, labels, BATCH, CLASSES);
+  for (int threads = 2; threads <= 3; threads++) {
+    omp_set_num_threads(threads);
+    Result together = run(DEVICE_CPU, logits, labels, BATCH, CLASSES);
+    assert_comparison(compare_runs(alone.probabilities, together.probabilities, N));
+    assert_comparison(compare_runs(alone.losses, together.losses, BATCH));
+    assert_comparison(compare_runs(alone.dlogits, together.dlogits, N));
+    assert_memory_equal(alone.totals, together.totals, sizeof alone.totals);
+    result_free(&together);
+  }
+  result_free(&alone);
+  omp_set_num_threads(threads_before);
+}
+
+static void gpu_matches_reference(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_random(DEVICE_GPU);
+}
+
+static void gpu_survives_extremes(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_extremes(DEVICE_GPU);
+  check_nan(DEVICE_GPU);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(reference_is_right_by_hand),
+      cmocka_unit_test(gradient_matches_central_differences),
+      cmocka_unit_test(fast_matches_reference),
+      cmocka_unit_test(fast_survives_extremes),
+      cmocka_unit_test(fast_gives_the_same_bits_with_any_number_of_threads),
+      cmocka_unit_test(gpu_matches_reference),
+      cmocka_unit_test(gpu_survives_extremes),
+  };
+  return TEST_MAIN("softmax_cross_entropy", tests);
+}
