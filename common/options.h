@@ -19,8 +19,8 @@
  *       options_parse(&common, &own, &options, argc, argv);
  *
  * What cannot be understood ends the program with one sentence, the range that is accepted, and exit status 2. The
- * third field of `own` describes the arguments that are no options ("FILE..."); NULL refuses them. options_parse() turns
- * the two folders into paths that are valid whatever the current folder; it makes neither.
+ * third field of `own` describes the arguments that are no options ("FILE..."); NULL refuses them. options_parse()
+ * turns the two folders into paths that are valid whatever the current folder; it makes neither.
  */
 #ifndef COMMON_OPTIONS_H
 #define COMMON_OPTIONS_H
