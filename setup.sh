@@ -14,6 +14,7 @@ NEEDED='bazel-bootstrap        the build
 g++                            the compiler
 pkg-config                     finds libraries
 python3                        scripts around the build
+git                            the formatter asks it which files are ours
 libopenblas-dev                matrix products on the CPU
 zlib1g-dev                     .gz files
 libstb-dev                     PNG and JPEG images
