@@ -263,7 +263,7 @@ static void the_result_is_one_line(void **state) {
     assert_int_equal(WEXITSTATUS(status), full);
   }
   assert_string_equal(slurp("stdout"),
-                      "{\"program\":\"lenet\",\"epochs\":5,\"test_accuracy\":0.10000000000000001,"
+                      "{\"program\":\"lenet\",\"epochs\":5,\"test_accuracy\":0.1,"
                       "\"test_loss\":null}\n");
 }
 
