@@ -69,7 +69,8 @@ static inline int idx_read_header(gzFile in, const char *name, IdxArray *out, Er
   for (int i = 0; i < out->rank; i++) {
     const unsigned char *s = sizes + 4 * i;
     out->shape[i] = (size_t)s[0] << 24 | (size_t)s[1] << 16 | (size_t)s[2] << 8 | s[3];
-    if (__builtin_mul_overflow(out->count, out->shape[i], &out->count) || out->count > IDX_MAX_BYTES)
+    out->count *= out->shape[i]; /* at most 2^31 times 2^32: no overflow */
+    if (out->count > IDX_MAX_BYTES)
       return error_set(err, "%s declares more than %zu MiB of data; it is damaged, or not a data set for this program",
                        name, IDX_MAX_BYTES >> 20);
   }

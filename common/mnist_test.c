@@ -198,25 +198,27 @@ static void test_form_of_mnist(void **state) {
   for (int i = 0; i < 784; i++) assert_true(again[i] == out[i] || (again[i] == 0 && out[i] < 16));
 }
 
-/* A heavy end far from the middle must not push the other end out of the picture. */
+/* A heavy end far from the middle must not push the other end out of the picture: a hammer, in four directions. */
 static void test_nothing_is_cut_off(void **state) {
   (void)state;
-  Image image = image_new(100, 100, 1);
-  for (int i = 0; i < 10000; i++) {
-    int x = i % 100, y = i / 100;
-    if ((x > 10 && x < 90 && y > 48 && y < 53) || (x > 75 && x < 90 && y > 30 && y < 70)) image.pixels[i] = 0;
-  }
-  unsigned char out[784];
-  Error err;
-  assert_int_equal(mnist_from_image(&image, out, &err), 0);
-  image_free(&image);
-  int left = 28, right = -1;
-  for (int i = 0; i < 784; i++)
-    if (out[i] > 0) {
-      if (i % 28 < left) left = i % 28;
-      if (i % 28 > right) right = i % 28;
+  for (int turn = 0; turn < 4; turn++) {
+    Image image = image_new(100, 100, 1);
+    for (int i = 0; i < 10000; i++) {
+      int x = turn & 1 ? i % 100 : i / 100, y = turn & 1 ? i / 100 : i % 100;
+      if (turn & 2) x = 99 - x;
+      if ((x > 10 && x < 90 && y == 50) || (x > 80 && x < 90 && y > 20 && y < 80)) image.pixels[i] = 0;
     }
-  assert_int_equal(right - left + 1, 20);
+    unsigned char out[784];
+    assert_int_equal(mnist_from_image(&image, out, NULL), 0);
+    image_free(&image);
+    int first = 28, last = -1;
+    for (int i = 0; i < 784; i++) {
+      int x = turn & 1 ? i % 28 : i / 28;
+      if (out[i] > 0 && x < first) first = x;
+      if (out[i] > 0 && x > last) last = x;
+    }
+    assert_int_equal(last - first + 1, 20);
+  }
 }
 
 static void test_extreme_shapes(void **state) {
