@@ -17,7 +17,8 @@ python3                        scripts around the build
 git                            the formatter asks it which files are ours
 libopenblas-dev                matrix products on the CPU
 zlib1g-dev                     .gz files
-libstb-dev                     PNG and JPEG images
+libstb-dev                     PNG images
+libturbojpeg0-dev              JPEG images
 libcmocka-dev                  tests
 libjansson-dev                 JSON
 gnuplot-nox                    curves
@@ -165,5 +166,5 @@ fi
 [ ${#missing[@]} -eq 0 ] || install_missing
 has_buildifier || install_buildifier
 configure_bazel
-say "Everything is installed."
+has_buildifier && say "Everything is installed." || say "Everything else is installed."
 say_backend
