@@ -5,8 +5,9 @@
  *     ...
  *     image_free(&photo);
  *
- * stb does the decoding. A file from outside may be anything, so only two formats are compiled in, sizes are checked
- * before the pixels are, and no allocation may exceed 1 GiB. Transparent parts count as white paper.
+ * stb reads and writes PNG, libjpeg-turbo reads JPEG (stb 2.27, Debian's, writes beyond its tables on hostile JPEGs). A
+ * file from outside may be anything, so sizes are checked before memory is asked for. Transparent parts count as white
+ * paper.
  */
 #ifndef COMMON_IMAGE_H
 #define COMMON_IMAGE_H
@@ -16,12 +17,13 @@
 #include <limits.h>
 #include <math.h>
 #include <sys/stat.h>
+#include <turbojpeg.h>
 
 #include "common/atomic_file.h"
 
 enum { IMAGE_MAX_SIDE = 16384, IMAGE_MAX_PIXELS = 1 << 26, IMAGE_MAX_FILE_BYTES = 1 << 28 };
 
-/* A few kilobytes of PNG can claim to unpack to gigabytes. */
+/* A few kilobytes of PNG may claim to unpack to gigabytes. */
 static inline void *image_realloc(void *memory, size_t size) { return size >> 30 != 0 ? NULL : realloc(memory, size); }
 
 /* Private copies of stb, without what is not used here, and without its compiler warnings. */
@@ -30,7 +32,6 @@ static inline void *image_realloc(void *memory, size_t size) { return size >> 30
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_PNG
-#define STBI_ONLY_JPEG
 #define STBI_NO_GIF
 #define STBI_NO_STDIO
 #define STBI_NO_LINEAR
@@ -83,57 +84,43 @@ static inline Image image_new(int width, int height, int channels) {
 
 /* ---- reading ---- */
 
-/* Whether the Huffman tables of a DHT segment have at most the 256 codes that stb 2.27 has room for, and trusts. */
-static inline int image_jpeg_tables_fit(const unsigned char *tables, size_t size) {
-  for (size_t at = 0, codes = 0; at < size; at += 17 + codes) {
-    if (size - at < 17) return 0;
-    codes = 0;
-    for (int i = 1; i <= 16; i++) codes += tables[at + (size_t)i];
-    if (codes > 256) return 0;
-  }
-  return 1;
+static inline int image_check_size(int width, int height, const char *name, Error *err) {
+  if ((long long)width * height <= IMAGE_MAX_PIXELS) return 0;
+  return error_set(err, "%s is %d x %d pixels; up to %d million are read, scale the image down", name, width, height,
+                   IMAGE_MAX_PIXELS / 1000000);
 }
 
-/* Walks over the segments of a JPEG: NULL when it is sound, else what is wrong. A segment is FF, its kind, two bytes of
- * length, data; behind a start of scan (DA) the picture follows, in which FF is always followed by 00 or a restart
- * marker (D0 to D7); the file ends with D9. stb would fill what is missing of a truncated one with grey. */
-static inline const char *image_jpeg_fault(const unsigned char *bytes, size_t size) {
-  for (size_t at = 2; size - at >= 4;) {
-    unsigned kind = bytes[at + 1];
-    size_t length = (size_t)bytes[at + 2] << 8 | bytes[at + 3];
-    if (bytes[at] != 0xff) return "is damaged: a segment was expected";
-    if (kind == 0xff) { /* padding */
-      at++;
-      continue;
+static inline int image_decode_jpeg(const unsigned char *bytes, size_t size, const char *name, int channels, Image *out,
+                                    Error *err) {
+  int width = 0, height = 0, subsampling, colorspace;
+  tjhandle decoder = tjInitDecompress();
+  if (decoder == NULL) return error_set(err, "%s: no memory to decode it", name);
+  int status = tjDecompressHeader3(decoder, bytes, size, &width, &height, &subsampling, &colorspace);
+  if (status != 0 || width < 1 || height < 1)
+    status = error_set(err, "%s is damaged or cut short: %s; fetch it again", name,
+                       status != 0 ? tjGetErrorStr2(decoder) : "it holds no picture");
+  else
+    status = image_check_size(width, height, name, err);
+  if (status == 0) {
+    *out = image_new(width, height, channels);
+    /* By default what is missing of a truncated file becomes grey, and a small file may hold thousands of scans. */
+    if (tjDecompress2(decoder, bytes, size, out->pixels, width, 0, height, channels == 1 ? TJPF_GRAY : TJPF_RGB,
+                      TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS) != 0) {
+      image_free(out);
+      status = error_set(err, "%s is damaged or cut short: %s; fetch it again", name, tjGetErrorStr2(decoder));
     }
-    if (length < 2 || length > size - at - 2) break;
-    if (kind == 0xc4 && !image_jpeg_tables_fit(bytes + at + 4, length - 2)) return "is damaged: a table is too large";
-    at += 2 + length;
-    if (kind != 0xda) continue;
-    while (size - at >= 2 && !(bytes[at] == 0xff && bytes[at + 1] > 0 && bytes[at + 1] >> 3 != 0xd0 >> 3)) at++;
-    if (size - at >= 2 && bytes[at + 1] == 0xd9) return NULL;
   }
-  return "is cut short: its end marker is missing";
+  tjDestroy(decoder);
+  return status;
 }
 
-/* Decodes a file in memory to 1 (grey) or 3 (red, green, blue) channels; `name` is for the messages. */
-static inline int image_decode(const unsigned char *bytes, size_t size, const char *name, int channels, Image *out,
-                               Error *err) {
-  int width, height, found, is_jpeg = size >= 3 && memcmp(bytes, "\xff\xd8\xff", 3) == 0;
-  memset(out, 0, sizeof *out);
-  if (size == 0) return error_set(err, "%s is empty; a PNG or JPEG image was expected", name);
-  if (size > IMAGE_MAX_FILE_BYTES)
-    return error_set(err, "%s is larger than %d MiB; scale the image down", name, IMAGE_MAX_FILE_BYTES >> 20);
-  if (!is_jpeg && (size < 8 || memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) != 0))
-    return error_set(err, "%s is not an image this program reads; a PNG or JPEG file was expected", name);
-  const char *fault = is_jpeg ? image_jpeg_fault(bytes, size) : NULL;
-  if (fault != NULL) return error_set(err, "%s %s; fetch it again", name, fault);
+static inline int image_decode_png(const unsigned char *bytes, size_t size, const char *name, int channels, Image *out,
+                                   Error *err) {
+  int width, height, found;
   if (!stbi_info_from_memory(bytes, (int)size, &width, &height, &found))
     return error_set(err, "%s cannot be read: its header is damaged, or its size is not from 1 x 1 to %d x %d pixels",
                      name, IMAGE_MAX_SIDE, IMAGE_MAX_SIDE);
-  if ((long long)width * height > IMAGE_MAX_PIXELS)
-    return error_set(err, "%s is %d x %d pixels; up to %d million are read, scale the image down", name, width, height,
-                     IMAGE_MAX_PIXELS / 1000000);
+  if (image_check_size(width, height, name, err) != 0) return -1;
   unsigned char *pixels = stbi_load_from_memory(bytes, (int)size, &width, &height, &found, channels + 1);
   if (pixels == NULL)
     return error_set(err, "%s is damaged or cut short: %s; fetch it again", name, stbi_failure_reason());
@@ -147,6 +134,20 @@ static inline int image_decode(const unsigned char *bytes, size_t size, const ch
   }
   stbi_image_free(pixels);
   return 0;
+}
+
+/* Decodes a file in memory to 1 (grey) or 3 (red, green, blue) channels; `name` is for the messages. */
+static inline int image_decode(const unsigned char *bytes, size_t size, const char *name, int channels, Image *out,
+                               Error *err) {
+  memset(out, 0, sizeof *out);
+  if (size == 0) return error_set(err, "%s is empty; a PNG or JPEG image was expected", name);
+  if (size > IMAGE_MAX_FILE_BYTES)
+    return error_set(err, "%s is larger than %d MiB; scale the image down", name, IMAGE_MAX_FILE_BYTES >> 20);
+  if (size >= 3 && memcmp(bytes, "\xff\xd8\xff", 3) == 0)
+    return image_decode_jpeg(bytes, size, name, channels, out, err);
+  if (size >= 8 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0)
+    return image_decode_png(bytes, size, name, channels, out, err);
+  return error_set(err, "%s is not an image this program reads; a PNG or JPEG file was expected", name);
 }
 
 static inline int image_read(const char *path, int channels, Image *out, Error *err) {
