@@ -6,8 +6,9 @@
  *     mnist_statistics(&train, &mean, &stddev);
  *     mnist_free(&train);
  *
- * A network only knows digits as MNIST shows them: white ink on black, 20 pixels high or wide, its centre of mass in the
- * middle of 28 x 28. mnist_from_image() brings a photograph or drawing into that form; without it accuracy collapses.
+ * A network only knows digits as MNIST shows them: white ink on black, 20 pixels high or wide, the centre of mass in
+ * the middle of 28 x 28. mnist_from_image() brings a photograph or drawing into that form; without it accuracy
+ * collapses.
  * Source: Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits".
  */
 #ifndef COMMON_MNIST_H

@@ -1,4 +1,4 @@
-/* mnist_test.c - sets that do not hold together are refused; one drawing gives one digit, however it is photographed. */
+/* mnist_test.c - what is no set is refused; one drawing gives one digit, however it is photographed. */
 #include "common/mnist.h"
 
 #include "common/test.h"
