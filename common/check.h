@@ -54,24 +54,30 @@ static inline const char *cuda_error_advice(cudaError_t status) {
   }
 }
 
-__attribute__((noreturn)) static inline void cuda_fail(cudaError_t status, const char *call, const char *file,
-                                                       int line) {
-  const char *advice = cuda_error_advice(status);
+__attribute__((noreturn)) static inline void cuda_fail(cudaError_t status, const char *call, const char *file, int line,
+                                                       const char *advice) {
   die("%s:%d: %s failed: %s (%s)%s%s", file, line, call, cudaGetErrorString(status), cudaGetErrorName(status),
       advice[0] ? "\n  try: " : "", advice);
 }
 
-#define CUDA_CHECK(call)                                                                           \
-  do {                                                                                             \
-    cudaError_t cuda_check_status = (call);                                                        \
-    if (cuda_check_status != cudaSuccess) cuda_fail(cuda_check_status, #call, __FILE__, __LINE__); \
+/* CUDA 13 calls a block of too many threads an invalid value; CUDA 12 called it an invalid configuration. */
+__attribute__((noreturn)) static inline void cuda_fail_launch(cudaError_t status, const char *file, int line) {
+  const char *advice = cuda_error_advice(status == cudaErrorInvalidValue ? cudaErrorInvalidConfiguration : status);
+  cuda_fail(status, "the kernel launch above", file, line, advice);
+}
+
+#define CUDA_CHECK(call)                                                                             \
+  do {                                                                                               \
+    cudaError_t cuda_check_status = (call);                                                          \
+    if (cuda_check_status != cudaSuccess)                                                            \
+      cuda_fail(cuda_check_status, #call, __FILE__, __LINE__, cuda_error_advice(cuda_check_status)); \
   } while (0)
 
 /* After `kernel<<<...>>>(...)`: a bad configuration is reported here, a fault inside the kernel at a later call. */
-#define CUDA_CHECK_LAUNCH()                                                                                            \
-  do {                                                                                                                 \
-    cudaError_t cuda_check_status = cudaGetLastError();                                                                \
-    if (cuda_check_status != cudaSuccess) cuda_fail(cuda_check_status, "the kernel launch above", __FILE__, __LINE__); \
+#define CUDA_CHECK_LAUNCH()                                                                        \
+  do {                                                                                             \
+    cudaError_t cuda_check_status = cudaGetLastError();                                            \
+    if (cuda_check_status != cudaSuccess) cuda_fail_launch(cuda_check_status, __FILE__, __LINE__); \
   } while (0)
 
 #endif /* COMMON_CHECK_H */

@@ -1,17 +1,16 @@
-/* simd.h - sixteen floats at a time on any CPU, without intrinsics.
+/* simd.h - one binary that uses the vectors of the processor it meets.
  *
- * `vfloat` is GCC's vector extension: + and * work on all sixteen lanes, a scalar is broadcast. CPU_CLONES compiles a
- * function three times (AVX-512, AVX2 with FMA, the baseline) and the program picks at start what the processor has, so
- * one binary is fast everywhere. Everything such a function calls must be inlined into it: mark that SIMD_INLINE.
+ * CPU_CLONES compiles a function three times (AVX-512, AVX2 with FMA, the baseline) and the program picks at start what
+ * the processor has. Everything such a function calls must be inlined into it: mark that SIMD_INLINE.
+ *
+ * Vectors themselves are GCC's extension: `typedef float V4 __attribute__((vector_size(16)))` adds and multiplies lane
+ * by lane, and a scalar is broadcast. A vector must be no wider than the clone's registers: GCC 12 copies a wider one
+ * through memory, twenty times slower, which is why conv2d.cuh has a version for each width.
  */
 #ifndef COMMON_SIMD_H
 #define COMMON_SIMD_H
 
-#include <stddef.h>
-
-enum { SIMD_WIDTH = 16 };
-
-typedef float vfloat __attribute__((vector_size(4 * SIMD_WIDTH), aligned(4), may_alias));
+enum { SIMD_WIDTH = 16 }; /* floats in the widest vector, AVX-512's */
 
 #define SIMD_INLINE static inline __attribute__((always_inline))
 
@@ -22,13 +21,5 @@ typedef float vfloat __attribute__((vector_size(4 * SIMD_WIDTH), aligned(4), may
 #else
 #define CPU_CLONES
 #endif
-
-SIMD_INLINE float vfloat_sum(vfloat v) {
-  float lanes[SIMD_WIDTH];
-  __builtin_memcpy(lanes, &v, sizeof v);
-  for (int width = SIMD_WIDTH / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; i++) lanes[i] += lanes[i + width];
-  return lanes[0];
-}
 
 #endif /* COMMON_SIMD_H */

@@ -97,7 +97,7 @@ static inline const char *test_path(char *buffer, size_t size, const char *name)
   return buffer;
 }
 
-/* n random floats, uniform in [-1, 2): neither symmetric nor of zero mean, so that a lost sign or a wrong mean shows. */
+/* n random floats, uniform in [-1, 2): neither symmetric nor of zero mean, so that a lost sign shows. */
 static inline void test_random_fill(float *x, size_t n, uint64_t seed) {
   for (size_t i = 0; i < n; i++) {
     PhiloxBlock block = philox4x32(seed, 0, i / 4);

@@ -1,11 +1,11 @@
 /* checkpoint.cuh - a network in files: the model for everybody, and what a run needs to go on where it stopped.
  *
- *     last.safetensors, best.safetensors   the model: fc1.weight (out, in), fc1.bias (out), ... as PyTorch names and lays
- *                                          them out; metadata: program, epoch, step, test_accuracy, mean, stddev
- *     last.state.safetensors               all of a run: parameters, momentum_buffer.fc1.weight, ..., and the progress
+ *     last.safetensors, best.safetensors   the model: fc1.weight (out, in), fc1.bias (out), ... as PyTorch names and
+ *                                          lays them out; metadata: settings and progress of the run, mean, stddev
+ *     last.state.safetensors               all of a run: the parameters, momentum_buffer.fc1.weight, ..., metadata
  *
- * Each file is replaced in one step (common/atomic_file.h), and the state repeats the parameters, so that a kill between
- * the two files, or at any other moment, leaves both loadable and a resumed run exact.
+ * Each file is replaced in one step (common/atomic_file.h), and the state repeats the parameters, so that a kill
+ * between the two files, or at any other moment, leaves both loadable and a resumed run exact.
  */
 #ifndef PHASE2_MLP_CHECKPOINT_CUH
 #define PHASE2_MLP_CHECKPOINT_CUH
@@ -23,9 +23,9 @@ typedef struct TrainState {
   double mean, stddev; /* normalisation of the pixels: x = (pixel / 255 - mean) / stddev */
   int train_images;
 
-  long step; /* optimizer steps so far */
-  int epoch;      /* finished epochs */
-  int position;   /* images of the epoch under way that are done */
+  long step;    /* optimizer steps so far */
+  int epoch;    /* finished epochs */
+  int position; /* images of the epoch under way that are done */
   Totals epoch_totals;
   double seconds; /* spent training */
   double test_accuracy, best_accuracy;
@@ -34,7 +34,8 @@ typedef struct TrainState {
 
 /* ------------------------------------------------------------------------------- tensors of a network */
 
-typedef void CheckpointVisit(void *context, const char *name, int rank, const size_t *shape, size_t offset, size_t count);
+typedef void CheckpointVisit(void *context, const char *name, int rank, const size_t *shape, size_t offset,
+                             size_t count);
 
 /* Calls visit for each parameter tensor; `offset` counts floats in the flat array. */
 static inline void checkpoint_each(const Network *net, CheckpointVisit *visit, void *context) {
@@ -88,7 +89,8 @@ static inline void checkpoint_add(SafetensorsWriter *out, const Network *net, co
 }
 
 /* Reads the network's tensors into the flat host array; every shape must be the network's. */
-static inline int checkpoint_read(SafetensorsFile *file, const Network *net, const char *prefix, float *host, Error *err) {
+static inline int checkpoint_read(SafetensorsFile *file, const Network *net, const char *prefix, float *host,
+                                  Error *err) {
   CheckpointContext context = {file, NULL, prefix, host, 0, err};
   checkpoint_each(net, checkpoint_read_tensor, &context);
   return context.status;
@@ -136,10 +138,18 @@ static inline void checkpoint_add_state(SafetensorsWriter *out, const TrainState
     const char *member = (const char *)state + fields[i].offset;
     char text[64];
     switch (fields[i].type) {
-      case 'i': snprintf(text, sizeof text, "%d", *(const int *)member); break;
-      case 'l': snprintf(text, sizeof text, "%ld", *(const long *)member); break;
-      case 'u': snprintf(text, sizeof text, "%llu", (unsigned long long)*(const uint64_t *)member); break;
-      default: snprintf(text, sizeof text, "%.17g", *(const double *)member); break; /* 17 digits give the same bits */
+      case 'i':
+        snprintf(text, sizeof text, "%d", *(const int *)member);
+        break;
+      case 'l':
+        snprintf(text, sizeof text, "%ld", *(const long *)member);
+        break;
+      case 'u':
+        snprintf(text, sizeof text, "%llu", (unsigned long long)*(const uint64_t *)member);
+        break;
+      default:
+        snprintf(text, sizeof text, "%.17g", *(const double *)member);
+        break; /* 17 digits give the same bits */
     }
     safetensors_add_metadata(out, fields[i].key, text);
   }
@@ -154,18 +164,30 @@ static inline int checkpoint_read_state(const SafetensorsFile *file, TrainState 
     char *end = NULL;
     double value = text ? strtod(text, &end) : 0;
     if (text == NULL || end == text || *end != '\0' || !(value >= field->min && value <= field->max))
-      return error_set(err, "%s: the metadata's \"%s\" is %s, a number from %g to %g is expected; use a checkpoint that this "
-                       "program wrote", file->path, field->key, text ? text : "missing", field->min, field->max);
+      return error_set(
+          err,
+          "%s: the metadata's \"%s\" is %s, a number from %g to %g is expected; use a checkpoint that this "
+          "program wrote",
+          file->path, field->key, text ? text : "missing", field->min, field->max);
     char *member = (char *)state + field->offset;
     switch (field->type) {
-      case 'i': *(int *)member = (int)value; break;
-      case 'l': *(long *)member = (long)value; break;
-      case 'u': *(uint64_t *)member = strtoull(text, NULL, 10); break;
-      default: *(double *)member = value; break;
+      case 'i':
+        *(int *)member = (int)value;
+        break;
+      case 'l':
+        *(long *)member = (long)value;
+        break;
+      case 'u':
+        *(uint64_t *)member = strtoull(text, NULL, 10);
+        break;
+      default:
+        *(double *)member = value;
+        break;
     }
   }
   if (state->position > state->train_images)
-    return error_set(err, "%s: position %d lies beyond the %d training images; use a checkpoint that this program wrote",
+    return error_set(err,
+                     "%s: position %d lies beyond the %d training images; use a checkpoint that this program wrote",
                      file->path, state->position, state->train_images);
   return 0;
 }

@@ -5,8 +5,8 @@
  *     static Network *create(Device device, int max_batch) { ... }
  *
  *     int main(int argc, char **argv) {
- *       static const Classifier classifier = {"LeNet-5 on MNIST", "Trains ...", "third_party/data/mnist", create, 5, 64,
- *                                             0.02, 0.9};
+ *       static const Classifier classifier = {"LeNet-5 on MNIST", "Trains ...", "third_party/data/mnist", create,
+ *                                             5, 64, 0.03, 0.9};      // epochs, batch, learning rate, momentum
  *       return classifier_main(&classifier, argc, argv);
  *     }
  *
@@ -15,20 +15,17 @@
 #ifndef PHASE2_MLP_CLASSIFIER_CUH
 #define PHASE2_MLP_CLASSIFIER_CUH
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "common/options.h"
+#include "common/threads.h"
 #include "phase2_mlp/report.cuh"
 #include "phase2_mlp/trainer.cuh"
 
 typedef struct Classifier {
-  const char *title;       /* "LeNet-5 on MNIST" */
-  const char *description; /* for --help */
-  const char *data;        /* runfiles folder with the four IDX files */
+  const char *title;                                /* "LeNet-5 on MNIST" */
+  const char *description;                          /* for --help */
+  const char *data;                                 /* runfiles folder with the four IDX files */
   Network *(*create)(Device device, int max_batch); /* called once; the network lives as long as the program */
-  int epochs, batch_size;  /* defaults */
+  int epochs, batch_size;                           /* defaults */
   double lr, momentum;
 } Classifier;
 
@@ -59,10 +56,18 @@ static inline error_t classifier_parse(int key, char *arg, struct argp_state *st
       options->momentum = option_float(state, arg, "--momentum", 0, 0.9999);
       options->momentum_given = 1;
       return 0;
-    case 'r': options->resume = 1; return 0;
-    case 'p': options->predict = 1; return 0;
-    case CLASSIFIER_CHECKPOINT: option_path(state, arg, "--checkpoint", options->checkpoint); return 0;
-    case CLASSIFIER_THREADS: options->threads = (int)option_int(state, arg, "--threads", 1, 1024); return 0;
+    case 'r':
+      options->resume = 1;
+      return 0;
+    case 'p':
+      options->predict = 1;
+      return 0;
+    case CLASSIFIER_CHECKPOINT:
+      option_path(state, arg, "--checkpoint", options->checkpoint);
+      return 0;
+    case CLASSIFIER_THREADS:
+      options->threads = (int)option_int(state, arg, "--threads", 1, 1024);
+      return 0;
     case CLASSIFIER_TRAIN_IMAGES:
       options->train_images = (int)option_int(state, arg, "--train-images", 1, INT_MAX);
       return 0;
@@ -78,13 +83,16 @@ static inline error_t classifier_parse(int key, char *arg, struct argp_state *st
       if (!options->predict && options->file_count > 0)
         argp_error(state, "\"%s\" is not an option; to classify images say --predict FILE...", options->files[0]);
       return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+      return ARGP_ERR_UNKNOWN;
   }
 }
 
 static inline void classifier_options(ClassifierOptions *options, const Classifier *classifier, int argc, char **argv) {
-  static char lr_text[64], momentum_text[64];
-  snprintf(lr_text, sizeof lr_text, "Learning rate (default: %g)", classifier->lr);
+  static char lr_text[160], momentum_text[64];
+  snprintf(lr_text, sizeof lr_text,
+           "Highest learning rate; it rises over the first 5 %% of the run and falls to zero (default: %g)",
+           classifier->lr);
   snprintf(momentum_text, sizeof momentum_text, "Momentum of SGD (default: %g)", classifier->momentum);
   const struct argp_option rows[] = {
       {"lr", 'l', "RATE", 0, lr_text, 0},
@@ -106,10 +114,7 @@ static inline void classifier_options(ClassifierOptions *options, const Classifi
   options->lr = classifier->lr;
   options->momentum = classifier->momentum;
   options_parse(&options->common, &own, options, argc, argv);
-#ifdef _OPENMP
-  if (options->threads) omp_set_num_threads(options->threads);
-  options->threads = omp_get_max_threads();
-#endif
+  options->threads = threads_set(options->threads);
 }
 
 /* "Title: 61,706 parameters, on CPU, 2 threads". Ends the program when the device cannot be had. */
@@ -133,7 +138,8 @@ static inline int classifier_predict(const ClassifierOptions *options) {
   } else {
     snprintf(path, sizeof path, "%s/best.safetensors", options->common.output_dir);
     if (access(path, F_OK) != 0)
-      die("%s: there is no trained model yet; train one first (run %s without --predict), or name one with --checkpoint",
+      die("%s: there is no trained model yet; train one first (run %s without --predict), or name one with "
+          "--checkpoint",
           path, program_invocation_short_name);
   }
   Network *net = options->classifier->create(options->common.device, 1);
@@ -208,11 +214,13 @@ static inline void classifier_resume(const ClassifierOptions *options, Trainer *
     die("--resume: %s was started with --seed=%llu; leave the option out, or start a new run in another --output-dir",
         path, (unsigned long long)saved.seed);
   if (saved.batch_size != state->batch_size && state->batch_size != defaults->batch_size)
-    die("--resume: %s was started with --batch-size=%d; leave the option out, or start a new run in another --output-dir",
+    die("--resume: %s was started with --batch-size=%d; leave the option out, or start a new run in another "
+        "--output-dir",
         path, saved.batch_size);
   if (saved.train_images != state->train_images || fabs(saved.mean - state->mean) > 1e-12)
     die("--resume: %s was trained on other data (%d images with mean %.4f, here %d with mean %.4f); name the same "
-        "--data-dir and --train-images", path, saved.train_images, saved.mean, state->train_images, state->mean);
+        "--data-dir and --train-images",
+        path, saved.train_images, saved.mean, state->train_images, state->mean);
   if (state->epochs != defaults->epochs) saved.epochs = state->epochs;
   if (options->lr_given) saved.lr = options->lr;
   if (options->momentum_given) saved.momentum = options->momentum;
@@ -232,9 +240,8 @@ static inline void classifier_save(const Trainer *trainer, int best) {
 }
 
 static inline void classifier_print_header(const Trainer *t) {
-  printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g, seed %llu\n\n",
-         t->train->count, t->test->count, t->state.batch_size, t->state.lr, t->state.momentum,
-         (unsigned long long)t->state.seed);
+  printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g, seed %llu\n\n", t->train->count,
+         t->test->count, t->state.batch_size, t->state.lr, t->state.momentum, (unsigned long long)t->state.seed);
   printf("epoch   train loss   train accuracy   test loss   test accuracy    images/s   time left\n");
   fflush(stdout);
 }
@@ -289,10 +296,14 @@ static inline void classifier_print_json(const ClassifierOptions *options, const
   json_object_set_new(result, "device", json_string(device_name(options->common.device)));
   json_object_set_new(result, "seed", json_integer((json_int_t)t->state.seed));
   json_object_set_new(result, "epochs", json_integer(t->state.epoch));
-  const double figures[] = {t->test_loss < INFINITY ? t->state.test_accuracy : NAN, t->test_loss, t->train_loss,
-                            t->train_accuracy, t->images_per_second, t->state.seconds};
-  const char *const names[] = {"test_accuracy", "test_loss", "train_loss", "train_accuracy", "images_per_second",
-                               "seconds"};
+  const double figures[] = {t->test_loss < INFINITY ? t->state.test_accuracy : NAN,
+                            t->test_loss,
+                            t->train_loss,
+                            t->train_accuracy,
+                            t->images_per_second,
+                            t->state.seconds};
+  const char *const names[] = {"test_accuracy",  "test_loss",         "train_loss",
+                               "train_accuracy", "images_per_second", "seconds"};
   for (int i = 0; i < 6; i++)
     if (isfinite(figures[i])) json_object_set_new(result, names[i], json_real(figures[i]));
   if (t->state.best_epoch > 0) {
@@ -329,8 +340,8 @@ static inline int classifier_run(const ClassifierOptions *options) {
   trainer.output_dir = common->output_dir;
 
   int evaluation_batch = common->device == DEVICE_GPU ? 1000 : common->batch_size;
-  trainer.net = options->classifier->create(common->device,
-                                            common->batch_size > evaluation_batch ? common->batch_size : evaluation_batch);
+  trainer.net = options->classifier->create(
+      common->device, common->batch_size > evaluation_batch ? common->batch_size : evaluation_batch);
   network_init(trainer.net, state->seed);
   if (make_directories(common->output_dir, &err) != 0) die("--output-dir: %s", err.message);
   snprintf(path, sizeof path, "%s/last.state.safetensors", common->output_dir);
@@ -373,6 +384,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
 
 static inline int classifier_main(const Classifier *classifier, int argc, char **argv) {
   static ClassifierOptions options;
+  threads_begin(argv);
   classifier_options(&options, classifier, argc, argv);
   classifier_open_device(&options);
   return options.predict ? classifier_predict(&options) : classifier_run(&options);

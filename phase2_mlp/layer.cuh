@@ -1,7 +1,7 @@
 /* layer.cuh - what every layer of a network is: two functions and the memory they work on.
  *
- * A layer maps x (N, in_size) to y (N, out_size), and on the way back the gradient dy of the loss with respect to y to dx,
- * filling its own weight_grad and bias_grad as it goes. There is no autograd here: a network calls forward() in order
+ * A layer maps x (N, in_size) to y (N, out_size), and on the way back dy, the gradient of the loss with respect to y, to
+ * dx, filling its own weight_grad and bias_grad as it goes. There is no autograd here: a network calls forward() in order
  * and backward() in reverse order (network.cuh), and each backward() is the calculus of one operation, written by hand.
  *
  * A concrete layer is a struct whose first member is a Layer, so that a pointer to one is a pointer to the other:
@@ -53,7 +53,8 @@ static inline void linear_layer_forward(Layer *l, float *y, const float *x, int 
             linear_forward_cpu_fast(y, x, l->weight, l->bias, batch, l->in_size, l->out_size));
 }
 
-static inline void linear_layer_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y, int batch) {
+static inline void linear_layer_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y,
+                                         int batch) {
   (void)y;
   ON_DEVICE(l->device, linear_backward_weight_gpu(l->weight_grad, l->bias_grad, dy, x, batch, l->in_size, l->out_size),
             linear_backward_weight_cpu_fast(l->weight_grad, l->bias_grad, dy, x, batch, l->in_size, l->out_size));
@@ -90,7 +91,8 @@ static inline void relu_layer_forward(Layer *l, float *y, const float *x, int ba
   ON_DEVICE(l->device, relu_forward_gpu(y, x, n), relu_forward_cpu_fast(y, x, n));
 }
 
-static inline void relu_layer_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y, int batch) {
+static inline void relu_layer_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y,
+                                       int batch) {
   (void)x;
   size_t n = (size_t)batch * l->out_size;
   ON_DEVICE(l->device, relu_backward_gpu(dx, dy, y, n), relu_backward_cpu_fast(dx, dy, y, n));

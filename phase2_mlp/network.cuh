@@ -81,8 +81,9 @@ static inline void network_create(Network *net, Device device, Layer **layers, i
   size_t offset = 0;
   for (int i = 0; i < layer_count; i++) {
     Layer *l = layers[i];
-    net->activations[i + 1] =
-        l->in_place ? net->activations[i] : (float *)device_alloc(device, (size_t)max_batch * l->out_size * sizeof(float));
+    net->activations[i + 1] = l->in_place
+                                  ? net->activations[i]
+                                  : (float *)device_alloc(device, (size_t)max_batch * l->out_size * sizeof(float));
     l->workspace = net->workspace;
     if (l->saved_bytes) l->saved = (unsigned char *)device_alloc(device, max_batch * l->saved_bytes);
     l->weight = net->parameters + offset;
@@ -141,14 +142,16 @@ static inline void network_forward(Network *net, int batch) {
 /* Logits and labels -> probabilities, losses; adds to the totals. */
 static inline void network_score(Network *net, int batch) {
   const float *logits = network_logits(net);
-  ON_DEVICE(net->device,
-            softmax_cross_entropy_forward_gpu(net->losses, net->probabilities, logits, net->labels, batch, net->classes),
-            softmax_cross_entropy_forward_cpu_fast(net->losses, net->probabilities, logits, net->labels, batch,
-                                                   net->classes));
-  ON_DEVICE(net->device,
-            softmax_cross_entropy_score_gpu(net->totals, net->losses, net->probabilities, net->labels, batch, net->classes),
-            softmax_cross_entropy_score_cpu_fast(net->totals, net->losses, net->probabilities, net->labels, batch,
-                                                 net->classes));
+  ON_DEVICE(
+      net->device,
+      softmax_cross_entropy_forward_gpu(net->losses, net->probabilities, logits, net->labels, batch, net->classes),
+      softmax_cross_entropy_forward_cpu_fast(net->losses, net->probabilities, logits, net->labels, batch,
+                                             net->classes));
+  ON_DEVICE(
+      net->device,
+      softmax_cross_entropy_score_gpu(net->totals, net->losses, net->probabilities, net->labels, batch, net->classes),
+      softmax_cross_entropy_score_cpu_fast(net->totals, net->losses, net->probabilities, net->labels, batch,
+                                           net->classes));
 }
 
 /* Probabilities and labels -> gradients of the mean loss with respect to every parameter. */
@@ -170,9 +173,10 @@ static inline void network_backward(Network *net, int batch) {
 }
 
 static inline void network_update(Network *net, float lr, float momentum) {
-  ON_DEVICE(net->device,
-            sgd_step_gpu(net->parameters, net->velocity, net->gradients, net->parameter_count, lr, momentum, 0.0f),
-            sgd_step_cpu_fast(net->parameters, net->velocity, net->gradients, net->parameter_count, lr, momentum, 0.0f));
+  ON_DEVICE(
+      net->device,
+      sgd_step_gpu(net->parameters, net->velocity, net->gradients, net->parameter_count, lr, momentum, 0.0f),
+      sgd_step_cpu_fast(net->parameters, net->velocity, net->gradients, net->parameter_count, lr, momentum, 0.0f));
 }
 
 /* One training step on the batch that lies in activations[0] and labels. */

@@ -99,8 +99,8 @@ static inline void report_filters(const Network *net, int pixels_per_image, cons
   count = (int)(l->weight_count / ((size_t)height * width));
   float *filters = (float *)xmalloc(l->weight_count * sizeof(float));
   device_download(net->device, filters, l->weight, l->weight_count * sizeof(float));
-  Image image = image_sheet_filters(filters, count, height, width, columns < count ? columns : count,
-                                    height < 10 ? 20 : 3, 8);
+  Image image =
+      image_sheet_filters(filters, count, height, width, columns < count ? columns : count, height < 10 ? 20 : 3, 8);
   report_image(&image, directory, "filters.png");
   image_free(&image);
   free(filters);
@@ -133,7 +133,8 @@ static inline void report_mistakes(ReportMistake *mistakes, int count, const Mni
     caption_list[i] = captions[i];
   }
   if (count > 0) {
-    Image image = image_sheet_gray(tiles, count, test->height, test->width, count < 10 ? count : 10, 3, 10, caption_list);
+    Image image =
+        image_sheet_gray(tiles, count, test->height, test->width, count < 10 ? count : 10, 3, 10, caption_list);
     report_image(&image, directory, "misclassified.png");
     image_free(&image);
   }

@@ -32,6 +32,15 @@ typedef struct Trainer {
 
 typedef enum TrainResult { TRAIN_FINISHED, TRAIN_INTERRUPTED, TRAIN_FAILED } TrainResult;
 
+/* The learning rate of a step: up from zero over the first twentieth of the run, then down to zero in a straight line.
+ * The start spares the fresh weights, whose gradients are large; the end lets the noise of small batches settle. Phase 4
+ * compares schedules. */
+static inline double trainer_learning_rate(const TrainState *state) {
+  double steps_per_epoch = (state->train_images + state->batch_size - 1) / state->batch_size;
+  double done = (state->step + 0.5) / (steps_per_epoch * state->epochs), warm_up = 0.05;
+  return state->lr * (done < warm_up ? done / warm_up : fmax(0, 1 - done) / (1 - warm_up));
+}
+
 /* One record of the log: the interval of training steps, or the evaluation, that ended now in `epoch` (from 1). */
 static inline void trainer_log(Trainer *t, int epoch, const char *split, Totals totals, double images, double seconds) {
   TrainRecord record = TrainRecord();
@@ -40,7 +49,7 @@ static inline void trainer_log(Trainer *t, int epoch, const char *split, Totals 
   snprintf(record.split, sizeof record.split, "%s", split);
   record.loss = totals.loss / images;
   record.accuracy = totals.correct / images;
-  record.lr = t->state.lr;
+  record.lr = trainer_learning_rate(&t->state);
   record.images_per_second = images / seconds;
   record.seconds = t->state.seconds;
   train_log_write(t->log, &record);
@@ -66,7 +75,7 @@ static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
     int left = t->train->count - state->position;
     int batch = left < state->batch_size ? left : state->batch_size;
     image_set_gather(t->train, net, state->position, batch);
-    network_train_step(net, batch, (float)state->lr, (float)state->momentum);
+    network_train_step(net, batch, (float)trainer_learning_rate(state), (float)state->momentum);
     state->position += batch;
     state->step++;
 

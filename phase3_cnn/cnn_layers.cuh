@@ -31,7 +31,8 @@ static inline void conv2d_layer_forward(Layer *l, float *y, const float *x, int 
             conv2d_forward_cpu_fast(y, x, l->weight, l->bias, shape, l->workspace));
 }
 
-static inline void conv2d_layer_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y, int batch) {
+static inline void conv2d_layer_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y,
+                                         int batch) {
   (void)y;
   Conv2dShape shape = ((Conv2dLayer *)l)->shape;
   shape.n = batch;

@@ -10,9 +10,8 @@ static int bench_lanes;
 #include "phase3_cnn/conv2d.cuh"
 #include "phase3_cnn/max_pool2d.cuh"
 
-#include <omp.h>
-
 #include "common/options.h"
+#include "common/threads.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 
@@ -171,11 +170,11 @@ int main(int argc, char **argv) {
   static const struct argp own = {
       rows_of_help, parse, NULL, "Times convolution and pooling on the CPU at LeNet-5's shapes.", NULL, NULL, NULL};
   static BenchOptions options;
+  threads_begin(argv);
   options.common = options_default(OPTIONS_BATCH_SIZE | OPTIONS_JSON);
   options.rounds = 101;
-  options.threads = omp_get_max_threads();
   options_parse(&options.common, &own, &options, argc, argv);
-  omp_set_num_threads(options.threads);
+  options.threads = threads_set(options.threads);
 
   int batch = options.common.batch_size, widest = 4;
 #if defined(__x86_64__)

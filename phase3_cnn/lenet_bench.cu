@@ -7,11 +7,8 @@
  * table below it times each operation alone, many times in a row, so its sum differs a little from the step: caches are
  * warmer, and on a GPU an operation shorter than a launch (about 2 us) is bounded by the launch.
  */
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "common/options.h"
+#include "common/threads.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 #include "phase2_mlp/batches.cuh"
@@ -118,14 +115,20 @@ enum { OPTION_THREADS = 1, OPTION_ROUNDS };
 static error_t parse(int key, char *arg, struct argp_state *state) {
   BenchOptions *options = (BenchOptions *)state->input;
   switch (key) {
-    case OPTION_THREADS: options->threads = (int)option_int(state, arg, "--threads", 1, 1024); return 0;
-    case OPTION_ROUNDS: options->rounds = (int)option_int(state, arg, "--rounds", 1, MAX_ROUNDS); return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case OPTION_THREADS:
+      options->threads = (int)option_int(state, arg, "--threads", 1, 1024);
+      return 0;
+    case OPTION_ROUNDS:
+      options->rounds = (int)option_int(state, arg, "--rounds", 1, MAX_ROUNDS);
+      return 0;
+    default:
+      return ARGP_ERR_UNKNOWN;
   }
 }
 
 /* One line of the table, and one object of the JSON rows. FLOPs are counted for the products alone. */
-static void print_row(json_t *rows, const char *layer, const char *direction, double seconds, double flops, double step) {
+static void print_row(json_t *rows, const char *layer, const char *direction, double seconds, double flops,
+                      double step) {
   printf("  %-6s %-8s %10.1f us %6.1f %%", layer, direction, seconds * 1e6, 100.0 * seconds / step);
   if (flops > 0) printf(" %9.1f GFLOP/s", flops / seconds * 1e-9);
   putchar('\n');
@@ -148,7 +151,8 @@ static void print_operations(Bench *bench, int rounds, double step, json_t *rows
   print_row(rows, "loss", "forward", time_operation(bench, LOSS, 0, repeats, rounds), 0, step);
   for (int i = net->layer_count - 1; i >= 0; i--) {
     const Layer *l = net->layers[i];
-    double flops = (i == 0 ? 2.0 : 4.0) * l->fan_in * l->out_size * bench->batch; /* dw, and dx but in the first layer */
+    double flops =
+        (i == 0 ? 2.0 : 4.0) * l->fan_in * l->out_size * bench->batch; /* dw, and dx but in the first layer */
     print_row(rows, l->name, "backward", time_operation(bench, BACKWARD, i, repeats, rounds), flops, step);
   }
   print_row(rows, "sgd", "update", time_operation(bench, UPDATE, 0, repeats, rounds), 0, step);
@@ -159,16 +163,14 @@ int main(int argc, char **argv) {
       {"threads", OPTION_THREADS, "N", 0, "CPU threads (default: one a core)", 0},
       {"rounds", OPTION_ROUNDS, "N", 0, "Measurements, of which the median is printed (default: 7)", 0},
       OPTION_END};
-  static const struct argp own = {rows_of_help, parse, NULL, "Times a training step of LeNet-5 and each of its operations.",
-                                  NULL, NULL, NULL};
+  static const struct argp own = {
+      rows_of_help, parse, NULL, "Times a training step of LeNet-5 and each of its operations.", NULL, NULL, NULL};
   static BenchOptions options;
+  threads_begin(argv);
   options.common = options_default(OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON);
   options.rounds = 7;
   options_parse(&options.common, &own, &options, argc, argv);
-#ifdef _OPENMP
-  if (options.threads) omp_set_num_threads(options.threads);
-  options.threads = omp_get_max_threads();
-#endif
+  options.threads = threads_set(options.threads);
   Error err;
   char description[512];
   Device device = options.common.device;

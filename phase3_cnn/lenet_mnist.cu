@@ -5,7 +5,7 @@
  *     bazel run //phase3_cnn:lenet_mnist -- --predict my_digit.png
  *
  * The network is in lenet.cuh, its operations forward and backward in conv2d.cuh, max_pool2d.cuh and, from the phases
- * before, linear.cuh, activations.cuh and softmax_cross_entropy.cuh. The program around it is phase2_mlp/classifier.cuh.
+ * before, linear.cuh, activations.cuh and softmax_cross_entropy.cuh. The program around it is classifier.cuh in phase 2.
  */
 #include "phase2_mlp/classifier.cuh"
 #include "phase3_cnn/lenet.cuh"
@@ -19,13 +19,14 @@ static Network *create(Device device, int max_batch) {
 int main(int argc, char **argv) {
   static const Classifier classifier = {
       "LeNet-5 (61,706 parameters) on MNIST",
-      "Trains LeNet-5 on the 60,000 handwritten digits of MNIST, tests it on 10,000 others, and keeps the model, a log, the "
+      "Trains LeNet-5 on the 60,000 handwritten digits of MNIST, tests it on 10,000 others, and keeps the model, a "
+      "log, the "
       "learning curve, the learned filters and the misclassified digits in the output folder.",
       "third_party/data/mnist",
       create,
       5,    /* epochs */
       64,   /* images a batch */
-      0.02, /* learning rate */
+      0.03, /* learning rate, at its highest */
       0.9,  /* momentum */
   };
   return classifier_main(&classifier, argc, argv);

@@ -44,8 +44,9 @@ static Subprocess lenet(const char *a, const char *b, const char *c, const char 
 
 static void expect(const Subprocess *run, int status, const char *out, const char *err) {
   if (run->status != status || (out && !strstr(run->out, out)) || (err && !strstr(run->err, err)))
-    fail_msg("exit status %d (expected %d), expected \"%s\" on stdout and \"%s\" on stderr\n--- stdout\n%s\n--- stderr\n%s",
-             run->status, status, out ? out : "", err ? err : "", run->out, run->err);
+    fail_msg(
+        "exit status %d (expected %d), expected \"%s\" on stdout and \"%s\" on stderr\n--- stdout\n%s\n--- stderr\n%s",
+        run->status, status, out ? out : "", err ? err : "", run->out, run->err);
 }
 
 /* The JSON object on the last line of stdout. */
@@ -97,8 +98,8 @@ static void learns_and_writes_its_results(void **state) {
   json_decref(result);
   subprocess_free(&run);
 
-  const char *names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors", "log.jsonl", "log.csv",
-                         "filters.png", "misclassified.png"};
+  const char *names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors", "log.jsonl",
+                         "log.csv",          "filters.png",      "misclassified.png"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (!file_exists(in_dir("learn", names[i]))) fail_msg("%s is missing", names[i]);
 
@@ -153,8 +154,15 @@ static Subprocess start_and_signal(const char *directory, int signal, int lines,
   snprintf(data, sizeof data, "--data-dir=%s", mnist);
   snprintf(output, sizeof output, "%s", output_dir(directory));
   snprintf(log, sizeof log, "%s", in_dir(directory, "log.csv"));
-  const char *argv[] = {program, data, output, "--train-images=20000", "--test-images=500", "--device=cpu",
-                        "--epochs=3", resume ? "--resume" : NULL, NULL};
+  const char *argv[] = {program,
+                        data,
+                        output,
+                        "--train-images=20000",
+                        "--test-images=500",
+                        "--device=cpu",
+                        "--epochs=3",
+                        resume ? "--resume" : NULL,
+                        NULL};
   Subprocess run = subprocess_start(argv, 0);
   struct timespec nap = {0, 2 * 1000 * 1000};
   for (int i = 0; i < 60 * 500; i++) {
@@ -174,8 +182,9 @@ static void interrupted_and_resumed_equals_uninterrupted(void **state) {
   (void)state;
   char data[PATH_MAX + 16];
   snprintf(data, sizeof data, "--data-dir=%s", mnist);
-  const char *whole[] = {program, data, output_dir("whole"), "--train-images=20000", "--test-images=500",
-                         "--device=cpu", "--epochs=3", NULL};
+  const char *whole[] = {
+      program,      data, output_dir("whole"), "--train-images=20000", "--test-images=500", "--device=cpu",
+      "--epochs=3", NULL};
   Subprocess uninterrupted = subprocess_run(whole, SECONDS);
   expect(&uninterrupted, 0, NULL, NULL);
 
@@ -184,8 +193,9 @@ static void interrupted_and_resumed_equals_uninterrupted(void **state) {
   expect(&first, 130, "--resume", "stopping after this step");
   Subprocess second = start_and_signal("parts", SIGTERM, 7, 1);
   expect(&second, 130, "--resume", NULL);
-  const char *rest[] = {program, data, output_dir("parts"), "--train-images=20000", "--test-images=500",
-                        "--device=cpu", "--epochs=3", "--resume", NULL};
+  const char *rest[] = {
+      program,    data, output_dir("parts"), "--train-images=20000", "--test-images=500", "--device=cpu", "--epochs=3",
+      "--resume", NULL};
   Subprocess third = subprocess_run(rest, SECONDS);
   expect(&third, 0, "resuming at epoch", NULL);
   assert_same_tensors(in_dir("whole", "last.state.safetensors"), in_dir("parts", "last.state.safetensors"));
@@ -206,10 +216,10 @@ static void killed_at_any_moment_leaves_a_checkpoint(void **state) {
   snprintf(data, sizeof data, "--data-dir=%s", mnist);
   snprintf(output, sizeof output, "%s", output_dir("killed"));
   /* An epoch is 64 images: most of the time goes into checkpoints, which is where a kill could hurt. */
-  const char *argv[] = {program,        data, output, "--train-images=64", "--test-images=64", "--device=cpu",
+  const char *argv[] = {program,         data,       output, "--train-images=64", "--test-images=64", "--device=cpu",
                         "--epochs=9999", "--resume", NULL};
-  const char *begin[] = {program,       data, output, "--train-images=64", "--test-images=64", "--device=cpu",
-                         "--epochs=1", NULL};
+  const char *begin[] = {program,        data,         output, "--train-images=64", "--test-images=64",
+                         "--device=cpu", "--epochs=1", NULL};
   Subprocess first = subprocess_run(begin, SECONDS);
   expect(&first, 0, NULL, NULL);
   subprocess_free(&first);
@@ -243,8 +253,9 @@ static void a_full_disk_keeps_the_old_checkpoint(void **state) {
 
   char data[PATH_MAX + 16];
   snprintf(data, sizeof data, "--data-dir=%s", mnist);
-  const char *argv[] = {program,      data,       output_dir("full"), "--train-images=640", "--test-images=1000",
-                        "--epochs=2", "--resume", "--device=cpu",     NULL};
+  const char *argv[] = {
+      program,        data, output_dir("full"), "--train-images=640", "--test-images=1000", "--epochs=2", "--resume",
+      "--device=cpu", NULL};
   Subprocess run = subprocess_start(argv, 100000); /* a checkpoint has 250,000 bytes */
   subprocess_wait(&run, SECONDS);
   expect(&run, 1, NULL, "safetensors");
@@ -326,9 +337,21 @@ static void predict_refuses_what_is_no_image(void **state) {
 
 static void wrong_options_exit_with_2(void **state) {
   (void)state;
-  const char *wrong[] = {"--no-such-option", "--epochs=0",      "--epochs=-3",   "--epochs=many", "--batch-size=0",
-                         "--batch-size=1e9", "--lr=-0.1",       "--lr=nan",      "--lr=",         "--momentum=2",
-                         "--seed=-1",        "--device=abacus", "--threads=0",   "stray.png",     "--predict",
+  const char *wrong[] = {"--no-such-option",
+                         "--epochs=0",
+                         "--epochs=-3",
+                         "--epochs=many",
+                         "--batch-size=0",
+                         "--batch-size=1e9",
+                         "--lr=-0.1",
+                         "--lr=nan",
+                         "--lr=",
+                         "--momentum=2",
+                         "--seed=-1",
+                         "--device=abacus",
+                         "--threads=0",
+                         "stray.png",
+                         "--predict",
                          "--epochs=99999999999999999999"};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     Subprocess run = lenet(output_dir("wrong"), wrong[i], NULL, NULL, NULL);
@@ -341,8 +364,8 @@ static void wrong_options_exit_with_2(void **state) {
 static void help_names_every_option(void **state) {
   (void)state;
   const char *argv[] = {program, "--help", NULL};
-  const char *options[] = {"--device", "--epochs", "--batch-size", "--lr", "--momentum", "--seed", "--data-dir",
-                           "--output-dir", "--resume", "--json", "--predict"};
+  const char *options[] = {"--device",   "--epochs",     "--batch-size", "--lr",   "--momentum", "--seed",
+                           "--data-dir", "--output-dir", "--resume",     "--json", "--predict"};
   Subprocess run = subprocess_run(argv, SECONDS);
   for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) expect(&run, 0, options[i], NULL);
   subprocess_free(&run);
