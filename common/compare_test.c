@@ -1,4 +1,4 @@
-/* Feeds compare.h one array for each way to be wrong, and asserts that it is rejected with the diagnosis meant for it. */
+/* Feeds compare.h one array for each way to be wrong, and asserts that it is rejected with the right diagnosis. */
 #include "common/compare.h"
 
 #include "common/test.h"

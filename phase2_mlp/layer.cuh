@@ -1,7 +1,7 @@
 /* layer.cuh - what every layer of a network is: two functions and the memory they work on.
  *
- * A layer maps x (N, in_size) to y (N, out_size), and on the way back dy, the gradient of the loss with respect to y, to
- * dx, filling its own weight_grad and bias_grad as it goes. There is no autograd here: a network calls forward() in order
+ * A layer maps x (N, in_size) to y (N, out_size). On the way back it maps dy, the gradient of the loss with respect to
+ * y, to dx, and fills its own weight_grad and bias_grad. There is no autograd here: a network calls forward() in order
  * and backward() in reverse order (network.cuh), and each backward() is the calculus of one operation, written by hand.
  *
  * A concrete layer is a struct whose first member is a Layer, so that a pointer to one is a pointer to the other:

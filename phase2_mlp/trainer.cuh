@@ -32,9 +32,9 @@ typedef struct Trainer {
 
 typedef enum TrainResult { TRAIN_FINISHED, TRAIN_INTERRUPTED, TRAIN_FAILED } TrainResult;
 
-/* The learning rate of a step: up from zero over the first twentieth of the run, then down to zero in a straight line.
- * The start spares the fresh weights, whose gradients are large; the end lets the noise of small batches settle. Phase 4
- * compares schedules. */
+/* The learning rate of a step: up from zero over the first twentieth of the run, then straight down to zero.
+ * The start spares the fresh weights, whose gradients are large; the end lets the noise of small batches settle.
+ * Phase 4 compares schedules. */
 static inline double trainer_learning_rate(const TrainState *state) {
   double steps_per_epoch = (state->train_images + state->batch_size - 1) / state->batch_size;
   double done = (state->step + 0.5) / (steps_per_epoch * state->epochs), warm_up = 0.05;

@@ -72,7 +72,8 @@ static void gpu_follows_cpu(void **state) {
   double largest = 0;
   for (int step = 0; step < STEPS; step++) {
     double difference = fabs(cpu.losses[step] - gpu.losses[step]);
-    if (!(difference <= 1e-4)) fail_msg("step %d: loss %.6f on the CPU, %.6f on the GPU", step, cpu.losses[step], gpu.losses[step]);
+    if (!(difference <= 1e-4))
+      fail_msg("step %d: loss %.6f on the CPU, %.6f on the GPU", step, cpu.losses[step], gpu.losses[step]);
     largest = fmax(largest, difference);
   }
   print_message("largest difference of the losses of %d steps: %.2e\n", STEPS, largest);

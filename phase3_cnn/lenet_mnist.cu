@@ -4,8 +4,8 @@
  *     bazel run //phase3_cnn:lenet_mnist -- --device=gpu --epochs=10          on an NVIDIA GPU
  *     bazel run //phase3_cnn:lenet_mnist -- --predict my_digit.png
  *
- * The network is in lenet.cuh, its operations forward and backward in conv2d.cuh, max_pool2d.cuh and, from the phases
- * before, linear.cuh, activations.cuh and softmax_cross_entropy.cuh. The program around it is classifier.cuh in phase 2.
+ * The network is in lenet.cuh; its operations, forward and backward, are in conv2d.cuh, max_pool2d.cuh and, from the
+ * phases before, linear.cuh, activations.cuh and softmax_cross_entropy.cuh; the program around it is classifier.cuh.
  */
 #include "phase2_mlp/classifier.cuh"
 #include "phase3_cnn/lenet.cuh"
