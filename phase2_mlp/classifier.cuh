@@ -227,6 +227,20 @@ static inline void classifier_resume(const ClassifierOptions *options, Trainer *
   *state = saved;
 }
 
+/* A run that was stopped half-way is about to be replaced: the user may have meant to go on with it. */
+static inline void classifier_note_unfinished(const ClassifierOptions *options, const char *path) {
+  SafetensorsFile file;
+  TrainState saved;
+  if (access(path, F_OK) != 0 || safetensors_open(path, &file, NULL) != 0) return;
+  if (checkpoint_read_state(&file, &saved, NULL) == 0 && saved.epoch < saved.epochs)
+    fprintf(
+        stderr,
+        "%s: note: %s holds a run that was stopped in epoch %d of %d; this one starts anew and will replace it. To go "
+        "on with it: Ctrl-C now, then --resume\n",
+        program_invocation_short_name, options->common.output_dir, saved.epoch + 1, saved.epochs);
+  safetensors_close(&file);
+}
+
 /* Ends the program with a sentence when a checkpoint cannot be written: the files that are there stay as they were. */
 static inline void classifier_save(const Trainer *trainer, int best) {
   Error err;
@@ -345,6 +359,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
   network_init(trainer.net, state->seed);
   if (make_directories(common->output_dir, &err) != 0) die("--output-dir: %s", err.message);
   snprintf(path, sizeof path, "%s/last.state.safetensors", common->output_dir);
+  if (!options->resume) classifier_note_unfinished(options, path);
   if (options->resume) {
     classifier_resume(options, &trainer, path);
     printf("resuming at epoch %d, image %d, step %ld\n", state->epoch + 1, state->position, state->step);
