@@ -34,7 +34,7 @@ typedef struct ReportCurve {
 } ReportCurve;
 
 static inline ReportCurve report_curve(const TrainRecord *records, size_t count, const char *split,
-                                       double steps_per_epoch) {
+                                       double steps_per_epoch, double last_step) {
   ReportCurve curve = {NULL, NULL, NULL, 0};
   curve.epoch = (double *)xcalloc(count, sizeof(double));
   curve.loss = (double *)xcalloc(count, sizeof(double));
@@ -43,7 +43,8 @@ static inline ReportCurve report_curve(const TrainRecord *records, size_t count,
     if (strcmp(records[i].split, split) != 0) continue;
     curve.epoch[curve.count] = (double)records[i].step / steps_per_epoch;
     curve.loss[curve.count] = records[i].loss;
-    curve.accuracy[curve.count++] = 100 * records[i].accuracy;
+    int early = (double)records[i].step < 0.05 * last_step; /* would flatten the rest of the axis */
+    curve.accuracy[curve.count++] = early ? NAN : 100 * records[i].accuracy;
   }
   return curve;
 }
@@ -64,7 +65,8 @@ static inline void report_curves(const char *title, const TrainState *state, con
     return;
   }
   double steps = (state->train_images + state->batch_size - 1) / state->batch_size;
-  ReportCurve train = report_curve(records, count, "train", steps), test = report_curve(records, count, "test", steps);
+  ReportCurve train = report_curve(records, count, "train", steps, state->step);
+  ReportCurve test = report_curve(records, count, "test", steps, state->step);
   const PlotSeries series[] = {{"training loss", train.epoch, train.loss, train.count, 0},
                                {"test loss", test.epoch, test.loss, test.count, 0},
                                {"training accuracy", train.epoch, train.accuracy, train.count, 1},

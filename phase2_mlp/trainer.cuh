@@ -17,7 +17,7 @@
 #include "phase2_mlp/checkpoint.cuh"
 #include "phase2_mlp/image_set.cuh"
 
-enum { TRAINER_LOG_EVERY = 100 }; /* steps between two looks at the loss: each waits for the device */
+enum { TRAINER_LOG_EVERY = 100 }; /* steps of an epoch between two looks at the loss: each waits for the device */
 
 typedef struct Trainer {
   Network *net;
@@ -79,7 +79,7 @@ static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
     state->position += batch;
     state->step++;
 
-    if (state->step % TRAINER_LOG_EVERY == 0 || state->position == t->train->count) {
+    if (state->position / state->batch_size % TRAINER_LOG_EVERY == 0 || state->position == t->train->count) {
       Totals now = network_read_totals(net);
       double images = state->position - tick_position, seconds = seconds_now() - tick;
       Totals interval = {now.loss - seen.loss, now.correct - seen.correct};
