@@ -1,0 +1,156 @@
+/* Checkpoints: what is written comes back, what is wrong is refused and leaves network and state as they were. */
+#include "phase2_mlp/checkpoint.cuh"
+
+#include "common/test.h"
+
+enum { IN = 7, OUT = 3, PARAMETERS = OUT * IN + OUT };
+
+typedef struct Fixture {
+  LinearLayer fc;
+  Network net;
+  TrainState state;
+  char path[PATH_MAX];
+} Fixture;
+
+static void fixture_create(Fixture *f, const char *name) {
+  f->fc = linear_layer("fc", IN, OUT);
+  Layer *layers[] = {&f->fc.base};
+  network_create(&f->net, DEVICE_CPU, layers, 1, 1);
+  test_random_fill(f->net.parameters, PARAMETERS, 1);
+  test_random_fill(f->net.velocity, PARAMETERS, 2);
+  TrainState state = {18446744073709551615u, 5, 64, 0.1 / 3, 0.9, 0.13066, 0.30811, 60000, 3000000000L, 2, 128,
+                      {1.0 / 3, 99}, 12.5, 0.97, 0.98, 2};
+  f->state = state;
+  test_path(f->path, sizeof f->path, name);
+}
+
+static void the_state_comes_back(void **unused) {
+  (void)unused;
+  Fixture f;
+  Error err;
+  TrainState read = TrainState();
+  fixture_create(&f, "state.safetensors");
+  if (checkpoint_save_state(f.path, &f.net, &f.state, &err) != 0) fail_msg("%s", err.message);
+  float parameters[PARAMETERS], velocity[PARAMETERS];
+  memcpy(parameters, f.net.parameters, sizeof parameters);
+  memcpy(velocity, f.net.velocity, sizeof velocity);
+  memset(f.net.parameters, 0, sizeof parameters);
+  memset(f.net.velocity, 0, sizeof velocity);
+  if (checkpoint_load_state(f.path, &f.net, &read, &err) != 0) fail_msg("%s", err.message);
+  assert_memory_equal(f.net.parameters, parameters, sizeof parameters);
+  assert_memory_equal(f.net.velocity, velocity, sizeof velocity);
+  /* Member by member: the struct has padding. */
+  int count;
+  const CheckpointField *fields = checkpoint_fields(&count);
+  assert_int_equal(count, 17);
+  for (int i = 0; i < count; i++) {
+    size_t size = fields[i].type == 'i' ? sizeof(int) : 8;
+    if (memcmp((char *)&read + fields[i].offset, (char *)&f.state + fields[i].offset, size) != 0)
+      fail_msg("%s did not come back", fields[i].key);
+  }
+  network_destroy(&f.net);
+}
+
+static void the_model_comes_back_without_momentum(void **unused) {
+  (void)unused;
+  Fixture f;
+  Error err;
+  TrainState read = TrainState();
+  SafetensorsFile file;
+  fixture_create(&f, "model.safetensors");
+  if (checkpoint_save_model(f.path, &f.net, &f.state, &err) != 0) fail_msg("%s", err.message);
+  float parameters[PARAMETERS], velocity[PARAMETERS];
+  memcpy(parameters, f.net.parameters, sizeof parameters);
+  memcpy(velocity, f.net.velocity, sizeof velocity);
+  memset(f.net.parameters, 0, sizeof parameters);
+  if (checkpoint_load_model(f.path, &f.net, &read, &err) != 0) fail_msg("%s", err.message);
+  assert_memory_equal(f.net.parameters, parameters, sizeof parameters);
+  assert_memory_equal(f.net.velocity, velocity, sizeof velocity);
+  assert_true(read.mean == f.state.mean && read.stddev == f.state.stddev);
+  if (safetensors_open(f.path, &file, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(file.count, 2);
+  assert_string_equal(file.tensors[0].name, "fc.weight");
+  assert_string_equal(file.tensors[1].name, "fc.bias");
+  safetensors_close(&file);
+
+  /* A model is no state: the momentum is missing. */
+  assert_int_equal(checkpoint_load_state(f.path, &f.net, &read, &err), -1);
+  assert_non_null(strstr(err.message, "momentum_buffer.fc.weight"));
+  network_destroy(&f.net);
+}
+
+static void another_network_is_refused_and_left_alone(void **unused) {
+  (void)unused;
+  Fixture f;
+  Error err;
+  fixture_create(&f, "other.safetensors");
+  if (checkpoint_save_state(f.path, &f.net, &f.state, &err) != 0) fail_msg("%s", err.message);
+  LinearLayer wide = linear_layer("fc", IN + 1, OUT);
+  Layer *layers[] = {&wide.base};
+  Network net;
+  network_create(&net, DEVICE_CPU, layers, 1, 1);
+  test_random_fill(net.parameters, net.parameter_count, 3);
+  float before[PARAMETERS + OUT];
+  memcpy(before, net.parameters, sizeof before);
+  TrainState state = TrainState();
+  state.step = 42;
+  assert_int_equal(checkpoint_load_state(f.path, &net, &state, &err), -1);
+  assert_non_null(strstr(err.message, "fc.weight"));
+  assert_memory_equal(net.parameters, before, sizeof before);
+  assert_int_equal(state.step, 42);
+  network_destroy(&net);
+  network_destroy(&f.net);
+}
+
+static void values_that_are_not_finite_are_refused(void **unused) {
+  (void)unused;
+  const float values[] = {NAN, INFINITY, -INFINITY};
+  for (int i = 0; i < 3; i++) {
+    Fixture f;
+    Error err;
+    TrainState read = TrainState();
+    fixture_create(&f, "nan.safetensors");
+    f.net.parameters[PARAMETERS - 1] = values[i];
+    if (checkpoint_save_model(f.path, &f.net, &f.state, &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(checkpoint_load_model(f.path, &f.net, &read, &err), -1);
+    assert_non_null(strstr(err.message, "fc.bias"));
+    assert_non_null(strstr(err.message, "not finite"));
+    network_destroy(&f.net);
+  }
+}
+
+/* A state whose metadata were changed by hand. */
+static void wrong_metadata_is_named(void **unused) {
+  (void)unused;
+  const char *const wrong[][2] = {{"epoch", "-1"},     {"epoch", "many"}, {"epoch", "1e99"},        {"batch_size", "0"},
+                                  {"stddev", "0"},     {"lr", "nan"},     {"position", "60001"},    {"step", ""},
+                                  {"mean", "0.1 (x)"}, {"momentum", "2"}, {"test_accuracy", "inf"}, {"seed", "-5"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    Fixture f;
+    Error err;
+    TrainState read = TrainState();
+    float host[2 * PARAMETERS];
+    fixture_create(&f, "metadata.safetensors");
+    SafetensorsWriter out = SafetensorsWriter();
+    checkpoint_add(&out, &f.net, "", f.net.parameters, host);
+    checkpoint_add(&out, &f.net, "momentum_buffer.", f.net.velocity, host + PARAMETERS);
+    checkpoint_add_state(&out, &f.state);
+    safetensors_add_metadata(&out, wrong[i][0], wrong[i][1]);
+    if (safetensors_write(&out, f.path, &err) != 0) fail_msg("%s", err.message);
+    safetensors_writer_free(&out);
+    if (checkpoint_load_state(f.path, &f.net, &read, &err) != -1) fail_msg("%s=%s was accepted", wrong[i][0], wrong[i][1]);
+    if (strstr(err.message, wrong[i][0]) == NULL) fail_msg("%s is not named in: %s", wrong[i][0], err.message);
+    network_destroy(&f.net);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_state_comes_back),
+      cmocka_unit_test(the_model_comes_back_without_momentum),
+      cmocka_unit_test(another_network_is_refused_and_left_alone),
+      cmocka_unit_test(values_that_are_not_finite_are_refused),
+      cmocka_unit_test(wrong_metadata_is_named),
+  };
+  return TEST_MAIN("checkpoint", tests);
+}
