@@ -90,7 +90,10 @@ static void writes_misaligned(void) {
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-static void fails_without_advice(void) { cuda_fail(cudaErrorPeerAccessNotEnabled, "cudaX()", "file.cu", 12); }
+static void fails_without_advice(void) {
+  cudaError_t status = cudaErrorPeerAccessNotEnabled;
+  cuda_fail(status, "cudaX()", "file.cu", 12, cuda_error_advice(status));
+}
 
 static void no_gpu_is_explained(void **state) {
   (void)state;
