@@ -15,17 +15,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Weak: all files of a program that include this header share one counter. */
-__attribute__((weak)) volatile sig_atomic_t interrupt_count;
+/* The signal that came, 0 before. Weak: all files of a program that include this header share it. */
+__attribute__((weak)) volatile sig_atomic_t interrupt_signal;
 
-static inline int interrupt_requested(void) { return interrupt_count > 0; }
+static inline int interrupt_requested(void) { return interrupt_signal != 0; }
+
+/* What a program that was interrupted exits with, as shells have it. */
+static inline int interrupt_status(void) { return 128 + (int)interrupt_signal; }
 
 /* Only calls that signal-safety(7) allows: no printf(), no exit(). */
 static inline void interrupt_handler(int number) {
   static const char message[] = "\nstopping after this step; press Ctrl-C again to quit at once\n";
   int saved = errno;
-  if (interrupt_count > 0) _exit(128 + number);
-  interrupt_count = 1;
+  if (interrupt_signal != 0) _exit(128 + number);
+  interrupt_signal = number;
   ssize_t written = write(2, message, sizeof message - 1);
   (void)written; /* there is nobody to tell */
   errno = saved;

@@ -30,6 +30,7 @@
 #include "common/runfiles.h"
 
 #include <argp.h>
+#include <fcntl.h>
 #include <stdint.h>
 
 #define NN_VERSION "0.1"
@@ -52,6 +53,7 @@ enum {
 
 typedef struct CommonOptions {
   unsigned supported; /* OPTIONS_..., or'ed */
+  unsigned given;     /* those that the user typed */
   Device device;
   uint64_t seed;
   int epochs, batch_size;
@@ -66,8 +68,15 @@ static inline Device device_default(void) {
   return device_open(DEVICE_GPU, description, sizeof description, NULL) == 0 ? DEVICE_GPU : DEVICE_CPU;
 }
 
+/* A program started with stdin, stdout or stderr closed would open its first file in their place, and print into it. */
+static inline void options_open_standard_files(void) {
+  for (int fd = 0; fd <= 2; fd++)
+    if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) != fd) _exit(1);
+}
+
 static inline CommonOptions options_default(unsigned supported) {
   CommonOptions options;
+  options_open_standard_files();
   memset(&options, 0, sizeof options);
   options.supported = supported;
   options.device = supported & OPTIONS_DEVICE ? device_default() : DEVICE_CPU;
@@ -119,6 +128,7 @@ typedef struct OptionsParser {
 static inline error_t options_parse_common(int key, char *arg, struct argp_state *state) {
   OptionsParser *parser = (OptionsParser *)state->input;
   CommonOptions *common = parser->common;
+  if (key >= OPTIONS_DEVICE && key <= OPTIONS_JSON) common->given |= (unsigned)key;
   switch (key) {
     case ARGP_KEY_INIT:
       state->child_inputs[0] = parser->own_input;

@@ -19,6 +19,7 @@
 #define COMMON_PROGRESS_H
 
 #include "common/error.h"
+#include "common/timer.h"
 
 #include <sys/ioctl.h>
 #include <time.h>
@@ -30,12 +31,6 @@ typedef struct Progress {
   double start, last_shown;
   int terminal, colour;
 } Progress;
-
-static inline double progress_clock(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static inline int progress_width(void) {
   const char *columns = getenv("COLUMNS");
@@ -52,7 +47,7 @@ static inline void progress_begin(Progress *progress, const char *label, const c
   progress->unit = unit;
   progress->first = first;
   progress->total = total;
-  progress->start = progress->last_shown = progress_clock();
+  progress->start = progress->last_shown = seconds_now();
   progress->terminal = isatty(2) && terminal != NULL && terminal[0] != '\0' && strcmp(terminal, "dumb") != 0;
   progress->colour = progress->terminal && (no_color == NULL || no_color[0] == '\0');
 }
@@ -110,7 +105,7 @@ static inline void progress_show(Progress *progress, long done, double now, cons
 
 __attribute__((format(printf, 3, 4))) static inline void progress_update(Progress *progress, long done,
                                                                          const char *note_format, ...) {
-  double now = progress_clock();
+  double now = seconds_now();
   if (now - progress->last_shown < (progress->terminal ? 0.1 : 10.0)) return;
   char note[128];
   va_list args;

@@ -175,6 +175,17 @@ static inline int train_log_close(TrainLog *log, Error *err) {
   return log->failure.message[0] == '\0' ? 0 : error_set(err, "%s", log->failure.message);
 }
 
+/* A JSON string of any text: a path may hold bytes that are no UTF-8, which JSON cannot; each becomes a '?'. */
+static inline json_t *json_text(const char *text) {
+  json_t *string = json_string(text);
+  if (string != NULL) return string;
+  char *copy = (char *)xmalloc(strlen(text) + 1);
+  for (size_t i = 0; i <= strlen(text); i++) copy[i] = (unsigned char)text[i] < 128 ? text[i] : '?';
+  string = json_string(copy);
+  free(copy);
+  return string;
+}
+
 /* For --json: prints the object, which it takes over, as the last line on stdout. 15 digits: 0.944 stays 0.944. */
 static inline int json_result(json_t *object, Error *err) {
   int failed = json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15)) != 0;

@@ -11,6 +11,7 @@
 #define PHASE2_MLP_CHECKPOINT_CUH
 
 #include <limits.h>
+#include <math.h>
 
 #include "common/safetensors.h"
 #include "phase2_mlp/network.cuh"
@@ -21,16 +22,21 @@ typedef struct TrainState {
   int epochs, batch_size;
   double lr, momentum;
   double mean, stddev; /* normalisation of the pixels: x = (pixel / 255 - mean) / stddev */
-  int train_images;
+  int train_images, test_images;
 
   long step;    /* optimizer steps so far */
   int epoch;    /* finished epochs */
   int position; /* images of the epoch under way that are done */
   Totals epoch_totals;
-  double seconds; /* spent training */
-  double test_accuracy, best_accuracy;
-  int best_epoch; /* 1-based, 0: none yet */
+  double seconds;                      /* spent training */
+  double test_accuracy, best_accuracy; /* NAN: not measured yet */
+  int best_epoch;                      /* 1-based, 0: none yet */
 } TrainState;
+
+/* The last one may be smaller. */
+static inline double checkpoint_steps_per_epoch(const TrainState *state) {
+  return ceil((double)state->train_images / state->batch_size);
+}
 
 /* ------------------------------------------------------------------------------- tensors of a network */
 
@@ -59,12 +65,20 @@ typedef struct CheckpointContext {
   Error *err;
 } CheckpointContext;
 
+/* A network that has diverged is worth no file, and no file that holds one is worth reading. */
+static inline int checkpoint_all_finite(const float *values, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (!isfinite(values[i])) return 0;
+  return 1;
+}
+
 static inline void checkpoint_add_tensor(void *context, const char *name, int rank, const size_t *shape, size_t offset,
                                          size_t count) {
   CheckpointContext *c = (CheckpointContext *)context;
-  (void)count;
   char full[160];
   snprintf(full, sizeof full, "%s%s", c->prefix, name);
+  if (c->status == 0 && !checkpoint_all_finite(c->host + offset, count))
+    c->status = error_set(c->err, "%s is not finite: the training has diverged, and no checkpoint is written", full);
   safetensors_add(c->out, full, "F32", rank, shape, c->host + offset);
 }
 
@@ -74,18 +88,18 @@ static inline void checkpoint_read_tensor(void *context, const char *name, int r
   char full[160];
   snprintf(full, sizeof full, "%s%s", c->prefix, name);
   if (c->status == 0) c->status = safetensors_read_f32(c->file, full, rank, shape, c->host + offset, c->err);
-  for (size_t i = 0; i < count && c->status == 0; i++)
-    if (!(c->host[offset + i] - c->host[offset + i] == 0)) /* NaN and infinities */
-      c->status = error_set(c->err, "%s: tensor %s holds a value that is not finite; use an earlier checkpoint",
-                            c->file->path, full);
+  if (c->status == 0 && !checkpoint_all_finite(c->host + offset, count))
+    c->status = error_set(c->err, "%s: tensor %s holds a value that is not finite; use an earlier checkpoint",
+                          c->file->path, full);
 }
 
 /* Adds the network's tensors from the flat device array `values`, through `host`, which must live until the write. */
-static inline void checkpoint_add(SafetensorsWriter *out, const Network *net, const char *prefix, const float *values,
-                                  float *host) {
-  CheckpointContext context = {NULL, out, prefix, host, 0, NULL};
+static inline int checkpoint_add(SafetensorsWriter *out, const Network *net, const char *prefix, const float *values,
+                                 float *host, Error *err) {
+  CheckpointContext context = {NULL, out, prefix, host, 0, err};
   device_download(net->device, host, values, net->parameter_count * sizeof(float));
   checkpoint_each(net, checkpoint_add_tensor, &context);
+  return context.status;
 }
 
 /* Reads the network's tensors into the flat host array; every shape must be the network's. */
@@ -98,38 +112,45 @@ static inline int checkpoint_read(SafetensorsFile *file, const Network *net, con
 
 /* ------------------------------------------------------------------------------- the state as metadata */
 
+typedef enum CheckpointKind { CHECKPOINT_MODEL, CHECKPOINT_STATE } CheckpointKind;
+
+typedef enum CheckpointNeed { NEED_NEVER, NEED_IN_STATE, NEED_ALWAYS } CheckpointNeed;
+
 /* Every member of TrainState, so that writing and reading cannot differ. */
 typedef struct CheckpointField {
   const char *key;
   size_t offset;
   char type; /* i int, l long, u uint64_t, d double */
+  CheckpointNeed need;
   double min, max;
 } CheckpointField;
 
 static inline const CheckpointField *checkpoint_fields(int *count) {
   static const CheckpointField fields[] = {
-      {"seed", offsetof(TrainState, seed), 'u', 0, 1.9e19},
-      {"epochs", offsetof(TrainState, epochs), 'i', 1, INT_MAX},
-      {"batch_size", offsetof(TrainState, batch_size), 'i', 1, INT_MAX},
-      {"lr", offsetof(TrainState, lr), 'd', 0, 1e9},
-      {"momentum", offsetof(TrainState, momentum), 'd', 0, 1},
-      {"mean", offsetof(TrainState, mean), 'd', 0, 1},
-      {"stddev", offsetof(TrainState, stddev), 'd', 1e-6, 1},
-      {"train_images", offsetof(TrainState, train_images), 'i', 1, INT_MAX},
-      {"step", offsetof(TrainState, step), 'l', 0, 9e15},
-      {"epoch", offsetof(TrainState, epoch), 'i', 0, INT_MAX},
-      {"position", offsetof(TrainState, position), 'i', 0, INT_MAX},
-      {"epoch_loss", offsetof(TrainState, epoch_totals.loss), 'd', 0, 1e300},
-      {"epoch_correct", offsetof(TrainState, epoch_totals.correct), 'd', 0, INT_MAX},
-      {"seconds", offsetof(TrainState, seconds), 'd', 0, 1e12},
-      {"test_accuracy", offsetof(TrainState, test_accuracy), 'd', 0, 1},
-      {"best_accuracy", offsetof(TrainState, best_accuracy), 'd', 0, 1},
-      {"best_epoch", offsetof(TrainState, best_epoch), 'i', 0, INT_MAX},
+      {"seed", offsetof(TrainState, seed), 'u', NEED_IN_STATE, 0, 1.9e19},
+      {"epochs", offsetof(TrainState, epochs), 'i', NEED_IN_STATE, 1, 100000},
+      {"batch_size", offsetof(TrainState, batch_size), 'i', NEED_IN_STATE, 1, 65536},
+      {"lr", offsetof(TrainState, lr), 'd', NEED_IN_STATE, 0, 1e9},
+      {"momentum", offsetof(TrainState, momentum), 'd', NEED_IN_STATE, 0, 1},
+      {"mean", offsetof(TrainState, mean), 'd', NEED_ALWAYS, 0, 1},
+      {"stddev", offsetof(TrainState, stddev), 'd', NEED_ALWAYS, 1e-6, 1},
+      {"train_images", offsetof(TrainState, train_images), 'i', NEED_IN_STATE, 1, INT_MAX},
+      {"test_images", offsetof(TrainState, test_images), 'i', NEED_IN_STATE, 1, INT_MAX},
+      {"step", offsetof(TrainState, step), 'l', NEED_IN_STATE, 0, 9e15},
+      {"epoch", offsetof(TrainState, epoch), 'i', NEED_IN_STATE, 0, 100000},
+      {"position", offsetof(TrainState, position), 'i', NEED_IN_STATE, 0, INT_MAX},
+      {"epoch_loss", offsetof(TrainState, epoch_totals.loss), 'd', NEED_IN_STATE, 0, 1e300},
+      {"epoch_correct", offsetof(TrainState, epoch_totals.correct), 'd', NEED_IN_STATE, 0, INT_MAX},
+      {"seconds", offsetof(TrainState, seconds), 'd', NEED_IN_STATE, 0, 1e12},
+      {"test_accuracy", offsetof(TrainState, test_accuracy), 'd', NEED_NEVER, 0, 1},
+      {"best_accuracy", offsetof(TrainState, best_accuracy), 'd', NEED_NEVER, 0, 1},
+      {"best_epoch", offsetof(TrainState, best_epoch), 'i', NEED_NEVER, 0, 100000},
   };
   *count = (int)(sizeof fields / sizeof fields[0]);
   return fields;
 }
 
+/* What is NAN was not measured, and is left out. */
 static inline void checkpoint_add_state(SafetensorsWriter *out, const TrainState *state) {
   int count;
   const CheckpointField *fields = checkpoint_fields(&count);
@@ -147,108 +168,106 @@ static inline void checkpoint_add_state(SafetensorsWriter *out, const TrainState
       case 'u':
         snprintf(text, sizeof text, "%llu", (unsigned long long)*(const uint64_t *)member);
         break;
-      default:
+      default: /* 17 digits give the same bits */
+        if (isnan(*(const double *)member)) continue;
         snprintf(text, sizeof text, "%.17g", *(const double *)member);
-        break; /* 17 digits give the same bits */
+        break;
     }
     safetensors_add_metadata(out, fields[i].key, text);
   }
 }
 
-static inline int checkpoint_read_state(const SafetensorsFile *file, TrainState *state, Error *err) {
-  int count;
-  const CheckpointField *fields = checkpoint_fields(&count);
-  for (int i = 0; i < count; i++) {
-    const CheckpointField *field = &fields[i];
-    const char *text = safetensors_metadata(file, field->key);
-    char *end = NULL;
-    double value = text ? strtod(text, &end) : 0;
-    if (text == NULL || end == text || *end != '\0' || !(value >= field->min && value <= field->max))
-      return error_set(
-          err,
-          "%s: the metadata's \"%s\" is %s, a number from %g to %g is expected; use a checkpoint that this "
-          "program wrote",
-          file->path, field->key, text ? text : "missing", field->min, field->max);
-    char *member = (char *)state + field->offset;
-    switch (field->type) {
-      case 'i':
-        *(int *)member = (int)value;
-        break;
-      case 'l':
-        *(long *)member = (long)value;
-        break;
-      case 'u':
-        *(uint64_t *)member = strtoull(text, NULL, 10);
-        break;
-      default:
-        *(double *)member = value;
-        break;
-    }
+static inline int checkpoint_read_field(const SafetensorsFile *file, const CheckpointField *field, CheckpointKind kind,
+                                        TrainState *state, Error *err) {
+  char *member = (char *)state + field->offset;
+  const char *text = safetensors_metadata(file, field->key);
+  if (text == NULL && field->need <= (kind == CHECKPOINT_STATE ? NEED_NEVER : NEED_IN_STATE)) {
+    if (field->type == 'd') *(double *)member = NAN;
+    return 0;
   }
-  if (state->position > state->train_images)
+  char *end = NULL;
+  double value = text ? strtod(text, &end) : 0;
+  int good = text != NULL && end != text && *end == '\0' && value >= field->min && value <= field->max;
+  if (!good || (field->type != 'd' && value != floor(value)))
     return error_set(err,
-                     "%s: position %d lies beyond the %d training images; use a checkpoint that this program wrote",
-                     file->path, state->position, state->train_images);
+                     "%s: the metadata's \"%s\" is %s, a %snumber from %g to %g is expected; use a checkpoint that a "
+                     "training program wrote",
+                     file->path, field->key, text ? text : "missing", field->type == 'd' ? "" : "whole ", field->min,
+                     field->max);
+  switch (field->type) {
+    case 'i':
+      *(int *)member = (int)value;
+      break;
+    case 'l':
+      *(long *)member = (long)value;
+      break;
+    case 'u':
+      *(uint64_t *)member = strtoull(text, NULL, 10);
+      break;
+    default:
+      *(double *)member = value;
+      break;
+  }
   return 0;
 }
 
-/* ------------------------------------------------------------------------------------- model and state */
+/* A model needs only the normalisation of its pixels; the rest is zero or NAN where it is missing. */
+static inline int checkpoint_read_state(const SafetensorsFile *file, CheckpointKind kind, TrainState *state,
+                                        Error *err) {
+  int count;
+  const CheckpointField *fields = checkpoint_fields(&count);
+  memset(state, 0, sizeof *state);
+  for (int i = 0; i < count; i++)
+    if (checkpoint_read_field(file, &fields[i], kind, state, err) != 0) return -1;
+  if (kind == CHECKPOINT_STATE && (state->position > state->train_images || state->best_epoch > state->epoch))
+    return error_set(
+        err,
+        "%s: position %d of %d images, best_epoch %d of %d epochs cannot be; use a checkpoint that a training "
+        "program wrote",
+        file->path, state->position, state->train_images, state->best_epoch, state->epoch);
+  return 0;
+}
 
-/* Writes the model: what PyTorch, or --predict, needs. */
-static inline int checkpoint_save_model(const char *path, const Network *net, const TrainState *state, Error *err) {
-  float *host = (float *)xmalloc(net->parameter_count * sizeof(float));
+/* ---------------------------------------------------------------------------------------- save and load */
+
+/* Writes the model (what PyTorch, or --predict, needs) or the state (what --resume needs) in one step. */
+static inline int checkpoint_save(const char *path, CheckpointKind kind, const Network *net, const TrainState *state,
+                                  Error *err) {
+  size_t n = net->parameter_count;
+  float *host = (float *)xmalloc(2 * n * sizeof(float));
   SafetensorsWriter out = SafetensorsWriter();
-  checkpoint_add(&out, net, "", net->parameters, host);
+  int status = checkpoint_add(&out, net, "", net->parameters, host, err);
+  if (status == 0 && kind == CHECKPOINT_STATE)
+    status = checkpoint_add(&out, net, "momentum_buffer.", net->velocity, host + n, err);
   checkpoint_add_state(&out, state);
-  int status = safetensors_write(&out, path, err);
+  if (status == 0) status = safetensors_write(&out, path, err);
   safetensors_writer_free(&out);
   free(host);
   return status;
 }
 
-/* Reads a model into the network; *state tells how its pixels must be normalised. Neither is touched on failure. */
-static inline int checkpoint_load_model(const char *path, Network *net, TrainState *state, Error *err) {
+/* The metadata alone: what network the run needs, before there is one. */
+static inline int checkpoint_peek(const char *path, CheckpointKind kind, TrainState *state, Error *err) {
   SafetensorsFile file;
   if (safetensors_open(path, &file, err) != 0) return -1;
-  float *host = (float *)xmalloc(net->parameter_count * sizeof(float));
-  TrainState read = TrainState();
-  int status = checkpoint_read(&file, net, "", host, err);
-  if (status == 0) status = checkpoint_read_state(&file, &read, err);
-  if (status == 0) {
-    device_upload(net->device, net->parameters, host, net->parameter_count * sizeof(float));
-    *state = read;
-  }
+  int status = checkpoint_read_state(&file, kind, state, err);
   safetensors_close(&file);
-  free(host);
   return status;
 }
 
-/* Writes all that checkpoint_load_state() needs to go on with the very same numbers. */
-static inline int checkpoint_save_state(const char *path, const Network *net, const TrainState *state, Error *err) {
-  float *host = (float *)xmalloc(2 * net->parameter_count * sizeof(float));
-  SafetensorsWriter out = SafetensorsWriter();
-  checkpoint_add(&out, net, "", net->parameters, host);
-  checkpoint_add(&out, net, "momentum_buffer.", net->velocity, host + net->parameter_count);
-  checkpoint_add_state(&out, state);
-  int status = safetensors_write(&out, path, err);
-  safetensors_writer_free(&out);
-  free(host);
-  return status;
-}
-
-/* The inverse; neither the network nor *state is touched on failure. */
-static inline int checkpoint_load_state(const char *path, Network *net, TrainState *state, Error *err) {
+/* The inverse of checkpoint_save(); neither the network nor *state is touched on failure. */
+static inline int checkpoint_load(const char *path, CheckpointKind kind, Network *net, TrainState *state, Error *err) {
   SafetensorsFile file;
   if (safetensors_open(path, &file, err) != 0) return -1;
   size_t n = net->parameter_count;
   float *host = (float *)xmalloc(2 * n * sizeof(float));
-  TrainState read = TrainState();
+  TrainState read;
   int status = checkpoint_read(&file, net, "", host, err);
-  if (status == 0) status = checkpoint_read(&file, net, "momentum_buffer.", host + n, err);
-  if (status == 0) status = checkpoint_read_state(&file, &read, err);
+  if (status == 0 && kind == CHECKPOINT_STATE) status = checkpoint_read(&file, net, "momentum_buffer.", host + n, err);
+  if (status == 0) status = checkpoint_read_state(&file, kind, &read, err);
   if (status == 0) {
     device_upload(net->device, net->parameters, host, n * sizeof(float));
-    device_upload(net->device, net->velocity, host + n, n * sizeof(float));
+    if (kind == CHECKPOINT_STATE) device_upload(net->device, net->velocity, host + n, n * sizeof(float));
     *state = read;
   }
   safetensors_close(&file);

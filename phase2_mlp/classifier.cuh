@@ -15,6 +15,9 @@
 #ifndef PHASE2_MLP_CLASSIFIER_CUH
 #define PHASE2_MLP_CLASSIFIER_CUH
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include "common/options.h"
 #include "common/threads.h"
 #include "phase2_mlp/report.cuh"
@@ -34,7 +37,7 @@ typedef struct ClassifierOptions {
   const Classifier *classifier;
   double lr, momentum;
   int lr_given, momentum_given;
-  int resume, threads, train_images, test_images;
+  int resume, restart, threads, train_images, test_images;
   int predict;
   char checkpoint[PATH_MAX]; /* of --predict; "": best.safetensors of the output folder */
   char **files;
@@ -43,7 +46,13 @@ typedef struct ClassifierOptions {
 
 /* ------------------------------------------------------------------------------------------ command line */
 
-enum { CLASSIFIER_THREADS = 1, CLASSIFIER_TRAIN_IMAGES, CLASSIFIER_TEST_IMAGES, CLASSIFIER_CHECKPOINT };
+enum {
+  CLASSIFIER_RESTART = 1,
+  CLASSIFIER_THREADS,
+  CLASSIFIER_TRAIN_IMAGES,
+  CLASSIFIER_TEST_IMAGES,
+  CLASSIFIER_CHECKPOINT
+};
 
 static inline error_t classifier_parse(int key, char *arg, struct argp_state *state) {
   ClassifierOptions *options = (ClassifierOptions *)state->input;
@@ -61,6 +70,9 @@ static inline error_t classifier_parse(int key, char *arg, struct argp_state *st
       return 0;
     case 'p':
       options->predict = 1;
+      return 0;
+    case CLASSIFIER_RESTART:
+      options->restart = 1;
       return 0;
     case CLASSIFIER_CHECKPOINT:
       option_path(state, arg, "--checkpoint", options->checkpoint);
@@ -98,6 +110,7 @@ static inline void classifier_options(ClassifierOptions *options, const Classifi
       {"lr", 'l', "RATE", 0, lr_text, 0},
       {"momentum", 'm', "M", 0, momentum_text, 0},
       {"resume", 'r', NULL, 0, "Go on from the output folder's last checkpoint, to --epochs in all", 0},
+      {"restart", CLASSIFIER_RESTART, NULL, 0, "Start anew although the output folder holds an unfinished run", 0},
       {"train-images", CLASSIFIER_TRAIN_IMAGES, "N", 0, "Train on the first N images only", 0},
       {"test-images", CLASSIFIER_TEST_IMAGES, "N", 0, "Test on the first N images only", 0},
       {"threads", CLASSIFIER_THREADS, "N", 0, "CPU threads (default: one a core)", 0},
@@ -130,9 +143,32 @@ static inline void classifier_open_device(const ClassifierOptions *options) {
 
 /* ------------------------------------------------------------------------------------------------- predict */
 
+/* What the network makes of one picture: probabilities (classes). */
+static inline int classifier_predict_file(Network *net, const TrainState *state, const char *file, float *probabilities,
+                                          Error *err) {
+  Image image;
+  Error why;
+  char path[PATH_MAX];
+  unsigned char digit[MNIST_SIDE * MNIST_SIDE];
+  float input[MNIST_SIDE * MNIST_SIDE];
+  if (user_path(file, path, sizeof path, err) != 0 || image_read_gray(path, &image, err) != 0) return -1;
+  int status = mnist_from_image(&image, digit, &why);
+  image_free(&image);
+  if (status != 0) return error_set(err, "%s: %.700s", file, why.message);
+  for (int i = 0; i < MNIST_SIDE * MNIST_SIDE; i++)
+    input[i] = batch_normalize(digit[i], (float)state->mean, (float)state->stddev);
+  int label = 0; /* the score wants one; only the probabilities are read */
+  device_upload(net->device, net->activations[0], input, sizeof input);
+  device_upload(net->device, net->labels, &label, sizeof label);
+  network_forward(net, 1);
+  network_score(net, 1);
+  device_download(net->device, probabilities, net->probabilities, net->classes * sizeof(float));
+  return 0;
+}
+
 static inline int classifier_predict(const ClassifierOptions *options) {
   Error err;
-  char path[PATH_MAX + 32], typed[PATH_MAX];
+  char path[PATH_MAX + 32];
   if (options->checkpoint[0]) {
     if (user_path(options->checkpoint, path, PATH_MAX, &err) != 0) die("--checkpoint: %s", err.message);
   } else {
@@ -144,44 +180,34 @@ static inline int classifier_predict(const ClassifierOptions *options) {
   }
   Network *net = options->classifier->create(options->common.device, 1);
   TrainState state;
-  if (checkpoint_load_model(path, net, &state, &err) != 0) die("%s", err.message);
-  printf("model %s (epoch %d, test accuracy %.2f %%)\n\n", path, state.epoch, 100 * state.test_accuracy);
+  if (checkpoint_load(path, CHECKPOINT_MODEL, net, &state, &err) != 0) die("%s", err.message);
+  printf("model %s", path);
+  if (!isnan(state.test_accuracy)) printf(" (epoch %d, test accuracy %.2f %%)", state.epoch, 100 * state.test_accuracy);
+  printf("\n\n");
 
   int failed = 0;
   json_t *predictions = json_array();
   for (int i = 0; i < options->file_count; i++) {
-    Image image;
-    unsigned char digit[28 * 28];
     const char *file = options->files[i];
-    int status = user_path(file, typed, sizeof typed, &err);
-    if (status == 0) status = image_read_gray(typed, &image, &err);
-    if (status == 0) {
-      status = mnist_from_image(&image, digit, &err);
-      image_free(&image);
-    }
-    if (status != 0) {
-      fflush(stdout);
-      fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, err.message);
-      failed++;
+    float probabilities[REPORT_MAX_CLASSES];
+    if (classifier_predict_file(net, &state, file, probabilities, &err) == 0) {
+      json_array_append_new(predictions, report_prediction(file, probabilities, net->classes));
       continue;
     }
-    float input[28 * 28], probabilities[REPORT_MAX_CLASSES];
-    for (int j = 0; j < 28 * 28; j++) input[j] = batch_normalize(digit[j], (float)state.mean, (float)state.stddev);
-    int label = 0;
-    device_upload(net->device, net->activations[0], input, sizeof input);
-    device_upload(net->device, net->labels, &label, sizeof label);
-    network_forward(net, 1);
-    network_score(net, 1);
-    device_download(net->device, probabilities, net->probabilities, net->classes * sizeof(float));
-    report_prediction(file, probabilities, net->classes, predictions);
+    fflush(stdout);
+    fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, err.message);
+    json_array_append_new(predictions,
+                          json_pack("{s:o, s:o}", "file", json_text(file), "error", json_text(err.message)));
+    failed = 1;
   }
-  if (options->common.json &&
-      json_result(json_pack("{s:s, s:s, s:s, s:O}", "program", program_invocation_short_name, "device",
-                            device_name(options->common.device), "checkpoint", path, "predictions", predictions),
-                  &err) != 0)
+  if (options->common.json && json_result(json_pack("{s:s, s:s, s:o, s:O}", "program", program_invocation_short_name,
+                                                    "device", device_name(options->common.device), "checkpoint",
+                                                    json_text(path), "predictions", predictions),
+                                          &err) != 0)
     die("%s", err.message);
   json_decref(predictions);
-  return failed ? 1 : 0;
+  network_destroy(net);
+  return failed;
 }
 
 /* --------------------------------------------------------------------------------------------------- train */
@@ -202,55 +228,88 @@ static inline void classifier_load(const ClassifierOptions *options, MnistSet *t
   if (train->count > INT_MAX || test->count > INT_MAX) die("%s: more than %d images", directory, INT_MAX);
 }
 
-/* A run that was started with other settings cannot be continued bit by bit: say so instead of doing something else. */
-static inline void classifier_resume(const ClassifierOptions *options, Trainer *trainer, const char *path) {
+/* One run at a time writes into a folder: two would mix their logs and models. The lock goes with the process. */
+static inline void classifier_lock(const char *directory) {
+  char path[PATH_MAX + 16];
+  snprintf(path, sizeof path, "%s/.lock", directory);
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) die("%s cannot be written: %s; name another --output-dir", path, strerror(errno));
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    die("another run is writing into %s; wait for it, or name another --output-dir", directory);
+}
+
+/* The settings of a new run: the command line's, and the normalisation of this training set. */
+static inline void classifier_begin(const ClassifierOptions *options, const MnistSet *train_set,
+                                    const MnistSet *test_set, TrainState *state) {
+  float mean, stddev;
+  mnist_statistics(train_set, &mean, &stddev);
+  if (!(stddev >= 1e-6f))
+    die("all pixels of the training images are equal: there is nothing to learn; check --data-dir");
+  memset(state, 0, sizeof *state);
+  state->mean = mean;
+  state->stddev = stddev;
+  state->seed = options->common.seed;
+  state->epochs = options->common.epochs;
+  state->batch_size = options->common.batch_size;
+  state->lr = options->lr;
+  state->momentum = options->momentum;
+  state->train_images = (int)train_set->count;
+  state->test_images = (int)test_set->count;
+  if (options->train_images && options->train_images < state->train_images) state->train_images = options->train_images;
+  if (options->test_images && options->test_images < state->test_images) state->test_images = options->test_images;
+  state->test_accuracy = state->best_accuracy = NAN;
+}
+
+/* A stopped run is worth a question before a new one replaces it. */
+static inline void classifier_protect_unfinished(const ClassifierOptions *options, const char *path) {
+  TrainState saved;
+  if (options->restart || checkpoint_peek(path, CHECKPOINT_STATE, &saved, NULL) != 0) return;
+  if (saved.epoch < saved.epochs)
+    die("%s holds a run that was stopped in epoch %d of %d; go on with it by --resume, replace it by --restart, or "
+        "name "
+        "another --output-dir",
+        options->common.output_dir, saved.epoch + 1, saved.epochs);
+}
+
+/* Takes over the settings of the stopped run. One that was started with other data, seed or batch size cannot be
+ * continued bit by bit: say so instead of doing something else. */
+static inline void classifier_resume(const ClassifierOptions *options, const char *path, TrainState *state) {
   Error err;
-  TrainState saved, *state = &trainer->state;
-  const Classifier *defaults = options->classifier;
+  TrainState saved;
+  unsigned given = options->common.given;
   if (access(path, F_OK) != 0)
     die("--resume: there is no %s; start the run without --resume, or name its folder with --output-dir", path);
-  if (checkpoint_load_state(path, trainer->net, &saved, &err) != 0) die("--resume: %s", err.message);
-  if (saved.seed != state->seed && state->seed != 1)
+  if (checkpoint_peek(path, CHECKPOINT_STATE, &saved, &err) != 0) die("--resume: %s", err.message);
+  if ((given & OPTIONS_SEED) && saved.seed != state->seed)
     die("--resume: %s was started with --seed=%llu; leave the option out, or start a new run in another --output-dir",
         path, (unsigned long long)saved.seed);
-  if (saved.batch_size != state->batch_size && state->batch_size != defaults->batch_size)
+  if ((given & OPTIONS_BATCH_SIZE) && saved.batch_size != state->batch_size)
     die("--resume: %s was started with --batch-size=%d; leave the option out, or start a new run in another "
         "--output-dir",
         path, saved.batch_size);
-  if (saved.train_images != state->train_images || fabs(saved.mean - state->mean) > 1e-12)
-    die("--resume: %s was trained on other data (%d images with mean %.4f, here %d with mean %.4f); name the same "
-        "--data-dir and --train-images",
-        path, saved.train_images, saved.mean, state->train_images, state->mean);
-  if (state->epochs != defaults->epochs) saved.epochs = state->epochs;
+  if (saved.train_images != state->train_images || saved.test_images != state->test_images ||
+      fabs(saved.mean - state->mean) > 1e-12 || fabs(saved.stddev - state->stddev) > 1e-12)
+    die("--resume: %s was started with other data (%d training and %d test images of mean %.4f, here %d and %d of mean "
+        "%.4f); name the same --data-dir, --train-images and --test-images",
+        path, saved.train_images, saved.test_images, saved.mean, state->train_images, state->test_images, state->mean);
+  if (given & OPTIONS_EPOCHS) saved.epochs = state->epochs;
   if (options->lr_given) saved.lr = options->lr;
   if (options->momentum_given) saved.momentum = options->momentum;
   *state = saved;
 }
 
-/* A run that was stopped half-way is about to be replaced: the user may have meant to go on with it. */
-static inline void classifier_note_unfinished(const ClassifierOptions *options, const char *path) {
-  SafetensorsFile file;
-  TrainState saved;
-  if (access(path, F_OK) != 0 || safetensors_open(path, &file, NULL) != 0) return;
-  if (checkpoint_read_state(&file, &saved, NULL) == 0 && saved.epoch < saved.epochs)
-    fprintf(
-        stderr,
-        "%s: note: %s holds a run that was stopped in epoch %d of %d; this one starts anew and will replace it. To go "
-        "on with it: Ctrl-C now, then --resume\n",
-        program_invocation_short_name, options->common.output_dir, saved.epoch + 1, saved.epochs);
-  safetensors_close(&file);
-}
-
-/* Ends the program with a sentence when a checkpoint cannot be written: the files that are there stay as they were. */
-static inline void classifier_save(const Trainer *trainer, int best) {
+/* Ends the program with a sentence when a checkpoint cannot be written: the files that are there stay as they were. The
+ * state comes last: a kill before it costs an epoch, and the resumed run writes the others again. */
+static inline void classifier_save(const Trainer *t, int best) {
+  const char *const names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors"};
   Error err;
-  char path[PATH_MAX + 32];
-  snprintf(path, sizeof path, "%s/last.state.safetensors", trainer->output_dir);
-  if (checkpoint_save_state(path, trainer->net, &trainer->state, &err) != 0) die("%s", err.message);
-  snprintf(path, sizeof path, "%s/last.safetensors", trainer->output_dir);
-  if (checkpoint_save_model(path, trainer->net, &trainer->state, &err) != 0) die("%s", err.message);
-  snprintf(path, sizeof path, "%s/best.safetensors", trainer->output_dir);
-  if (best && checkpoint_save_model(path, trainer->net, &trainer->state, &err) != 0) die("%s", err.message);
+  if (make_directories(t->output_dir, &err) != 0) die("%s", err.message);
+  for (int i = best ? 0 : 1; i < 3; i++) {
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", t->output_dir, names[i]);
+    if (checkpoint_save(path, i == 2 ? CHECKPOINT_STATE : CHECKPOINT_MODEL, t->net, &t->state, &err) != 0)
+      die("%s", err.message);
+  }
 }
 
 static inline void classifier_print_header(const Trainer *t) {
@@ -281,6 +340,7 @@ static inline TrainResult classifier_train(Trainer *t, Error *err) {
 
     double evaluation = seconds_now();
     Totals totals = image_set_evaluate(t->test, t->net, NULL);
+    if (trainer_check_loss(t, totals.loss, err) != 0) return TRAIN_FAILED;
     t->test_loss = totals.loss / t->test->count;
     state->test_accuracy = totals.correct / t->test->count;
     trainer_log(t, state->epoch, "test", totals, t->test->count, seconds_now() - evaluation);
@@ -310,12 +370,8 @@ static inline void classifier_print_json(const ClassifierOptions *options, const
   json_object_set_new(result, "device", json_string(device_name(options->common.device)));
   json_object_set_new(result, "seed", json_integer((json_int_t)t->state.seed));
   json_object_set_new(result, "epochs", json_integer(t->state.epoch));
-  const double figures[] = {t->test_loss < INFINITY ? t->state.test_accuracy : NAN,
-                            t->test_loss,
-                            t->train_loss,
-                            t->train_accuracy,
-                            t->images_per_second,
-                            t->state.seconds};
+  const double figures[] = {t->state.test_accuracy, t->test_loss,         t->train_loss,
+                            t->train_accuracy,      t->images_per_second, t->state.seconds};
   const char *const names[] = {"test_accuracy",  "test_loss",         "train_loss",
                                "train_accuracy", "images_per_second", "seconds"};
   for (int i = 0; i < 6; i++)
@@ -324,7 +380,7 @@ static inline void classifier_print_json(const ClassifierOptions *options, const
     json_object_set_new(result, "best_test_accuracy", json_real(t->state.best_accuracy));
     json_object_set_new(result, "best_epoch", json_integer(t->state.best_epoch));
   }
-  json_object_set_new(result, "checkpoint", json_string(path));
+  json_object_set_new(result, "checkpoint", json_text(path));
   if (json_result(result, &err) != 0) die("%s", err.message);
 }
 
@@ -334,47 +390,42 @@ static inline int classifier_run(const ClassifierOptions *options) {
   char path[PATH_MAX + 64];
   MnistSet train_set, test_set;
   classifier_load(options, &train_set, &test_set);
-  int train_images = (int)train_set.count, test_images = (int)test_set.count;
-  if (options->train_images && options->train_images < train_images) train_images = options->train_images;
-  if (options->test_images && options->test_images < test_images) test_images = options->test_images;
+  if (make_directories(common->output_dir, &err) != 0) die("--output-dir: %s", err.message);
+  classifier_lock(common->output_dir);
 
   Trainer trainer = Trainer();
-  trainer.images_per_second = trainer.train_loss = trainer.train_accuracy = trainer.test_loss = NAN;
   TrainState *state = &trainer.state;
-  float mean, stddev;
-  mnist_statistics(&train_set, &mean, &stddev);
-  state->mean = mean;
-  state->stddev = stddev;
-  state->seed = common->seed;
-  state->epochs = common->epochs;
-  state->batch_size = common->batch_size;
-  state->lr = options->lr;
-  state->momentum = options->momentum;
-  state->train_images = train_images;
   trainer.output_dir = common->output_dir;
-
-  int evaluation_batch = common->device == DEVICE_GPU ? 1000 : common->batch_size;
-  trainer.net = options->classifier->create(
-      common->device, common->batch_size > evaluation_batch ? common->batch_size : evaluation_batch);
-  network_init(trainer.net, state->seed);
-  if (make_directories(common->output_dir, &err) != 0) die("--output-dir: %s", err.message);
+  trainer.images_per_second = trainer.train_loss = trainer.train_accuracy = trainer.test_loss = NAN;
+  classifier_begin(options, &train_set, &test_set, state);
   snprintf(path, sizeof path, "%s/last.state.safetensors", common->output_dir);
-  if (!options->resume) classifier_note_unfinished(options, path);
+  if (options->resume)
+    classifier_resume(options, path, state);
+  else
+    classifier_protect_unfinished(options, path);
+
+  /* Room for the larger of a training batch and an evaluation batch, no more than there are images. */
+  int evaluation = common->device == DEVICE_GPU ? 1000 : state->batch_size;
+  int train_batch = state->batch_size < state->train_images ? state->batch_size : state->train_images;
+  int test_batch = evaluation < state->test_images ? evaluation : state->test_images;
+  trainer.net = options->classifier->create(common->device, train_batch > test_batch ? train_batch : test_batch);
+  network_init(trainer.net, state->seed);
   if (options->resume) {
-    classifier_resume(options, &trainer, path);
-    printf("resuming at epoch %d, image %d, step %ld\n", state->epoch + 1, state->position, state->step);
+    TrainState saved; /* the settings were taken over above */
+    if (checkpoint_load(path, CHECKPOINT_STATE, trainer.net, &saved, &err) != 0) die("--resume: %s", err.message);
     if (state->epoch >= state->epochs)
-      die("--resume: the run in %s has its %d epochs already; ask for more with --epochs", common->output_dir,
-          state->epoch);
+      printf("the run in %s has its %d epochs already; ask for more with --epochs\n", common->output_dir, state->epoch);
+    else
+      printf("resuming at epoch %d, image %d, step %ld\n", state->epoch + 1, state->position, state->step);
   }
 
   ImageSet train, test;
-  image_set_create(&train, common->device, &train_set, train_images, (float)state->mean, (float)state->stddev);
-  image_set_create(&test, common->device, &test_set, test_images, (float)state->mean, (float)state->stddev);
+  float mean = (float)state->mean, stddev = (float)state->stddev;
+  image_set_create(&train, common->device, &train_set, state->train_images, mean, stddev);
+  image_set_create(&test, common->device, &test_set, state->test_images, mean, stddev);
   mnist_free(&train_set);
   trainer.train = &train;
   trainer.test = &test;
-
   TrainLog log;
   if (train_log_open(&log, common->output_dir, options->resume ? state->step : -1, &err) != 0) die("%s", err.message);
   trainer.log = &log;
@@ -383,8 +434,8 @@ static inline int classifier_run(const ClassifierOptions *options) {
   TrainResult result = classifier_train(&trainer, &err);
   if (result == TRAIN_FAILED) die("%s", err.message);
   if (result == TRAIN_INTERRUPTED)
-    printf("\nstopped in epoch %d at image %d of %d; go on with: %s --resume --output-dir=%s\n", state->epoch + 1,
-           state->position, train.count, program_invocation_short_name, common->output_dir);
+    printf("\nstopped in epoch %d at image %d of %d; to go on, add --resume to the same command\n", state->epoch + 1,
+           state->position, train.count);
   else
     report_write(options->classifier->title, trainer.net, &test, &test_set, state, common->output_dir);
 
@@ -394,7 +445,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
   image_set_destroy(&test);
   mnist_free(&test_set);
   network_destroy(trainer.net);
-  return result == TRAIN_INTERRUPTED ? 130 : 0;
+  return result == TRAIN_INTERRUPTED ? interrupt_status() : 0;
 }
 
 static inline int classifier_main(const Classifier *classifier, int argc, char **argv) {
@@ -402,7 +453,9 @@ static inline int classifier_main(const Classifier *classifier, int argc, char *
   threads_begin(argv);
   classifier_options(&options, classifier, argc, argv);
   classifier_open_device(&options);
-  return options.predict ? classifier_predict(&options) : classifier_run(&options);
+  int status = options.predict ? classifier_predict(&options) : classifier_run(&options);
+  if (fflush(stdout) != 0 || ferror(stdout)) die("the results cannot be written to stdout: %s", strerror(errno));
+  return status;
 }
 
 #endif /* PHASE2_MLP_CLASSIFIER_CUH */

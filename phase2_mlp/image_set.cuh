@@ -52,6 +52,7 @@ static inline void image_set_shuffle(ImageSet *set, uint64_t seed, int epoch) {
 
 /* Images start .. start + batch - 1 of the order, normalised, into the network's input and labels. */
 static inline void image_set_gather(const ImageSet *set, Network *net, int start, int batch) {
+  if (batch > net->max_batch) die("a batch of %d in a network made for %d", batch, net->max_batch);
   ON_DEVICE(set->device,
             batch_gather_gpu(net->activations[0], net->labels, set->images, set->labels, set->order + start, batch,
                              set->pixels, set->mean, set->stddev),

@@ -94,6 +94,7 @@ static inline void relu_layer_forward(Layer *l, float *y, const float *x, int ba
 static inline void relu_layer_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y,
                                        int batch) {
   (void)x;
+  if (dx == NULL) return;
   size_t n = (size_t)batch * l->out_size;
   ON_DEVICE(l->device, relu_backward_gpu(dx, dy, y, n), relu_backward_cpu_fast(dx, dy, y, n));
 }

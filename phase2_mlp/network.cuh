@@ -133,6 +133,7 @@ static inline const float *network_logits(const Network *net) { return net->acti
 
 /* activations[0] -> logits. */
 static inline void network_forward(Network *net, int batch) {
+  if (batch > net->max_batch) die("a batch of %d in a network made for %d", batch, net->max_batch);
   for (int i = 0; i < net->layer_count; i++) {
     Layer *l = net->layers[i];
     l->forward(l, net->activations[i + 1], net->activations[i], batch);

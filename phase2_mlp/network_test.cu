@@ -20,7 +20,7 @@ static void mlp_create(Mlp *mlp, Device device) {
   network_create(&mlp->network, device, layers, 3, BATCH + 2);
 }
 
-/* The mean loss of the same network in double, straight from the formulas. p: w1 (HIDDEN,IN), b1, w2 (OUT,HIDDEN), b2. */
+/* The mean loss of the same network in double, from the formulas. p: w1 (HIDDEN,IN), b1, w2 (OUT,HIDDEN), b2. */
 static double loss_of(const double *p, const float *x, const int *labels) {
   const double *w1 = p, *b1 = w1 + HIDDEN * IN, *w2 = b1 + HIDDEN, *b2 = w2 + OUT * HIDDEN;
   double loss = 0;

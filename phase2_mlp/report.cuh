@@ -64,7 +64,7 @@ static inline void report_curves(const char *title, const TrainState *state, con
     fprintf(stderr, "%s: warning: no learning curve: %s\n", program_invocation_short_name, err.message);
     return;
   }
-  double steps = (state->train_images + state->batch_size - 1) / state->batch_size;
+  double steps = checkpoint_steps_per_epoch(state);
   ReportCurve train = report_curve(records, count, "train", steps, state->step);
   ReportCurve test = report_curve(records, count, "test", steps, state->step);
   const PlotSeries series[] = {{"training loss", train.epoch, train.loss, train.count, 0},
@@ -134,6 +134,9 @@ static inline void report_mistakes(ReportMistake *mistakes, int count, const Mni
     snprintf(captions[i], sizeof captions[i], "%d->%d", mistakes[i].label % 10, mistakes[i].answer % 10);
     caption_list[i] = captions[i];
   }
+  char path[PATH_MAX + 32];
+  snprintf(path, sizeof path, "%s/misclassified.png", directory);
+  unlink(path); /* of an earlier run: this one may have made no mistakes */
   if (count > 0) {
     Image image =
         image_sheet_gray(tiles, count, test->height, test->width, count < 10 ? count : 10, 3, 10, caption_list);
@@ -185,8 +188,8 @@ static inline void report_write(const char *title, Network *net, const ImageSet 
 
 /* ------------------------------------------------------------------------------------------------- predict */
 
-/* Prints "three.png: 3 (99.8 %), 5 (0.1 %), 8 (0.0 %)", and adds the same to the JSON array. */
-static inline void report_prediction(const char *file, const float *probabilities, int classes, json_t *predictions) {
+/* Prints "three.png: 3 (99.8 %), 5 (0.1 %), 8 (0.0 %)", and returns the same for JSON. */
+static inline json_t *report_prediction(const char *file, const float *probabilities, int classes) {
   float left[REPORT_MAX_CLASSES];
   memcpy(left, probabilities, classes * sizeof(float));
   json_t *top = json_array();
@@ -198,7 +201,7 @@ static inline void report_prediction(const char *file, const float *probabilitie
     left[answer] = -1;
   }
   putchar('\n');
-  json_array_append_new(predictions, json_pack("{s:s, s:o}", "file", file, "top", top));
+  return json_pack("{s:o, s:o}", "file", json_text(file), "top", top);
 }
 
 #endif /* PHASE2_MLP_REPORT_CUH */

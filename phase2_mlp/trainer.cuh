@@ -25,6 +25,7 @@ typedef struct Trainer {
   TrainState state;       /* what a checkpoint keeps */
   const char *output_dir; /* last.safetensors, best.safetensors, last.state.safetensors */
   TrainLog *log;
+  double lr; /* of the last step */
   /* Of the last epoch; NAN before the first. */
   double images_per_second; /* evaluation left out */
   double train_loss, train_accuracy, test_loss;
@@ -36,8 +37,7 @@ typedef enum TrainResult { TRAIN_FINISHED, TRAIN_INTERRUPTED, TRAIN_FAILED } Tra
  * The start spares the fresh weights, whose gradients are large; the end lets the noise of small batches settle.
  * Phase 4 compares schedules. */
 static inline double trainer_learning_rate(const TrainState *state) {
-  double steps_per_epoch = (state->train_images + state->batch_size - 1) / state->batch_size;
-  double done = (state->step + 0.5) / (steps_per_epoch * state->epochs), warm_up = 0.05;
+  double done = (state->step + 0.5) / (checkpoint_steps_per_epoch(state) * state->epochs), warm_up = 0.05;
   return state->lr * (done < warm_up ? done / warm_up : fmax(0, 1 - done) / (1 - warm_up));
 }
 
@@ -49,61 +49,77 @@ static inline void trainer_log(Trainer *t, int epoch, const char *split, Totals 
   snprintf(record.split, sizeof record.split, "%s", split);
   record.loss = totals.loss / images;
   record.accuracy = totals.correct / images;
-  record.lr = trainer_learning_rate(&t->state);
+  record.lr = t->lr;
   record.images_per_second = images / seconds;
   record.seconds = t->state.seconds;
   train_log_write(t->log, &record);
 }
 
-/* Trains from the state's position to the end of its epoch. Returns early when the user interrupts. */
+/* The steps since the last look at the loss. */
+typedef struct TrainerInterval {
+  Totals begin; /* the epoch's sums when it began */
+  int position; /* the image at which it began */
+  double start, loss;
+} TrainerInterval;
+
+/* Not finite means diverged: nothing of such a network may reach a checkpoint. */
+static inline int trainer_check_loss(const Trainer *t, double loss, Error *err) {
+  if (isfinite(loss)) return 0;
+  return error_set(err,
+                   "the loss is not finite at step %ld of epoch %d: the learning rate %g is too high for this network; "
+                   "try --lr=%g. The last good checkpoint in %s is kept",
+                   t->state.step, t->state.epoch + 1, t->state.lr, t->state.lr / 10, t->output_dir);
+}
+
+/* Waits for the device, reads the sums, logs the interval and begins the next one. */
+static inline int trainer_look(Trainer *t, TrainerInterval *interval, Error *err) {
+  TrainState *state = &t->state;
+  state->epoch_totals = network_read_totals(t->net);
+  if (trainer_check_loss(t, state->epoch_totals.loss, err) != 0) return -1;
+  double now = seconds_now(), images = state->position - interval->position;
+  Totals sums = {state->epoch_totals.loss - interval->begin.loss,
+                 state->epoch_totals.correct - interval->begin.correct};
+  state->seconds += now - interval->start;
+  trainer_log(t, state->epoch + 1, "train", sums, images, now - interval->start);
+  interval->begin = state->epoch_totals;
+  interval->position = state->position;
+  interval->start = now;
+  interval->loss = sums.loss / images;
+  return 0;
+}
+
+/* Trains from the state's position to the end of its epoch, or to the step in which the user interrupts. */
 static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
   TrainState *state = &t->state;
-  Network *net = t->net;
   image_set_shuffle(t->train, state->seed, state->epoch);
-  network_reset_totals(net, state->epoch_totals);
+  network_reset_totals(t->net, state->epoch_totals);
 
   Progress progress;
   char title[32];
   snprintf(title, sizeof title, "epoch %d/%d", state->epoch + 1, state->epochs);
-  progress_begin(&progress, title, "images", state->position, t->train->count);
-
-  Totals seen = state->epoch_totals;
-  double loss = 0, accuracy = 0; /* of the last interval */
-  double start = seconds_now(), tick = start, before = state->seconds;
-  int from = state->position, tick_position = from;
-  while (state->position < t->train->count && !interrupt_requested()) {
+  progress_begin(&progress, title, "img", state->position, t->train->count);
+  TrainerInterval interval = {state->epoch_totals, state->position, seconds_now(), NAN};
+  double start = interval.start;
+  int first = state->position, status = 0;
+  while (status == 0 && state->position < t->train->count && !interrupt_requested()) {
     int left = t->train->count - state->position;
     int batch = left < state->batch_size ? left : state->batch_size;
-    image_set_gather(t->train, net, state->position, batch);
-    network_train_step(net, batch, (float)trainer_learning_rate(state), (float)state->momentum);
+    t->lr = trainer_learning_rate(state);
+    image_set_gather(t->train, t->net, state->position, batch);
+    network_train_step(t->net, batch, (float)t->lr, (float)state->momentum);
     state->position += batch;
     state->step++;
-
-    if (state->position / state->batch_size % TRAINER_LOG_EVERY == 0 || state->position == t->train->count) {
-      Totals now = network_read_totals(net);
-      double images = state->position - tick_position, seconds = seconds_now() - tick;
-      Totals interval = {now.loss - seen.loss, now.correct - seen.correct};
-      if (!isfinite(now.loss))
-        return (TrainResult)(error_set(err,
-                                       "the loss is not finite at step %ld of epoch %d: the learning rate %g is too "
-                                       "high for this network; try --lr=%g. The last good checkpoint in %s is kept",
-                                       state->step, state->epoch + 1, state->lr, state->lr / 10, t->output_dir),
-                             TRAIN_FAILED);
-      state->seconds = before + seconds_now() - start;
-      trainer_log(t, state->epoch + 1, "train", interval, images, seconds);
-      loss = interval.loss / images;
-      accuracy = interval.correct / images;
-      seen = now;
-      tick = seconds_now();
-      tick_position = state->position;
-    }
-    progress_update(&progress, state->position, "loss %.4f  accuracy %.2f %%", loss, 100 * accuracy);
+    if (state->position / state->batch_size % TRAINER_LOG_EVERY == 0 || state->position == t->train->count)
+      status = trainer_look(t, &interval, err);
+    if (isnan(interval.loss))
+      progress_update(&progress, state->position, "%s", "");
+    else
+      progress_update(&progress, state->position, "loss %.4f", interval.loss);
   }
-  state->epoch_totals = network_read_totals(net);
-  double seconds = seconds_now() - start;
-  state->seconds = before + seconds;
-  if (state->position > from) t->images_per_second = (state->position - from) / seconds;
+  if (status == 0 && interval.position < state->position) status = trainer_look(t, &interval, err);
   progress_end(&progress);
+  if (state->position > first) t->images_per_second = (state->position - first) / (seconds_now() - start);
+  if (status != 0) return TRAIN_FAILED;
   return state->position < t->train->count ? TRAIN_INTERRUPTED : TRAIN_FINISHED;
 }
 

@@ -48,6 +48,8 @@ static inline Conv2dLayer conv2d_layer(const char *name, int channels, int heigh
                                        int stride, int padding) {
   Conv2dLayer layer = Conv2dLayer();
   Conv2dShape shape = {1, channels, height, width, filters, kernel, kernel, stride, padding};
+  Error err;
+  if (conv2d_shape_check(shape, &err) != 0) die("layer %s: %s", name, err.message);
   layer.shape = shape;
   Layer *l = &layer.base;
   l->name = name;
@@ -94,6 +96,8 @@ static inline MaxPool2dLayer max_pool2d_layer(const char *name, int channels, in
                                               int stride) {
   MaxPool2dLayer layer = MaxPool2dLayer();
   Pool2dShape shape = {1, channels, height, width, kernel, stride};
+  Error err;
+  if (max_pool2d_shape_check(shape, &err) != 0) die("layer %s: %s", name, err.message);
   layer.shape = shape;
   Layer *l = &layer.base;
   l->name = name;

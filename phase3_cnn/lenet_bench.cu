@@ -61,7 +61,7 @@ static void gather(Bench *bench, int step) {
 
 typedef enum Operation { STEP, GATHER, FORWARD, LOSS, BACKWARD, UPDATE } Operation;
 
-/* One operation, `index` times over; a layer's backward gives dx except in the first layer, as in training. */
+/* One operation, `repeats` times over; a layer's backward gives dx except in the first layer, as in training. */
 static void run_operation(Bench *bench, Operation operation, int layer, int repeats) {
   Network *net = &bench->lenet.network;
   Layer *l = net->layers[layer];
