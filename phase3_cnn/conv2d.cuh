@@ -15,7 +15,8 @@
  *     _cpu           the loops of the formula, summed in double: the oracle (a template, for gradients by differences)
  *     _cpu_fast      sixteen images side by side in one vector, a register tile of filters x pixels (or taps)
  *     _naive_kernel  forward only: a thread for each output
- *     _kernel        a thread loads an input once and uses it for four filters; filters in shared memory
+ *     _kernel        a thread loads an input once and uses it for eight filters; filters (or dy) in shared memory; the
+ *                    threads of a block share out a long sum, so that a small batch, too, fills a GPU
  * Outputs are overwritten. bias and dbias may be NULL. No result depends on the number of threads or on their order.
  * A shape from outside goes through conv2d_shape_check() first.
  */
@@ -35,8 +36,6 @@ typedef struct Conv2dShape {
   int stride, padding;
 } Conv2dShape;
 
-enum { CONV2D_FILTER_MAX = 1024 }; /* R * S: what the kernels hold in shared memory */
-
 static inline int conv2d_out_h(Conv2dShape s) { return (s.h + 2 * s.padding - s.r) / s.stride + 1; }
 static inline int conv2d_out_w(Conv2dShape s) { return (s.w + 2 * s.padding - s.s) / s.stride + 1; }
 
@@ -52,9 +51,6 @@ static inline int conv2d_shape_check(Conv2dShape s, Error *err) {
                      "convolution of a %d x %d image, padding %d, with %d x %d filters: the filter does not fit; use a "
                      "smaller filter or more padding",
                      s.h, s.w, s.padding, s.r, s.s);
-  if ((long long)s.r * s.s > CONV2D_FILTER_MAX)
-    return error_set(err, "convolution with %d x %d filters: at most %d weights in a plane are supported", s.r, s.s,
-                     CONV2D_FILTER_MAX);
   /* in double: the products may not fit into an int */
   double height = s.h + 2.0 * s.padding, width = s.w + 2.0 * s.padding, most = INT_MAX / SIMD_WIDTH;
   double output = s.k * floor((height - s.r) / s.stride + 1) * floor((width - s.s) / s.stride + 1);
@@ -491,10 +487,13 @@ static inline void conv2d_backward_weight_cpu_fast(float *dw, float *dbias, cons
 #include "common/check.h"
 
 enum {
-  CONV2D_BLOCK = 128,     /* threads a block */
-  CONV2D_FILTERS = 4,     /* outputs a thread computes from one input: the four floats of a float4 */
-  CONV2D_SLICES_MAX = 64, /* partial sums of backward_weight */
-  CONV2D_SLICE_PIXELS = 512
+  CONV2D_BLOCK = 256,         /* threads of a block, as dim3: (pixels, shares of the sum of an output) */
+  CONV2D_SHARES = 4,          /* at most */
+  CONV2D_FILTERS = 8,         /* outputs a thread computes from one input */
+  CONV2D_COLUMNS = 5,         /* inputs that it loads at once: for a row of a 5 x 5 filter */
+  CONV2D_ROWS = 96,           /* of filters, in shared memory at once */
+  CONV2D_WEIGHT_BLOCK = 512,  /* backward_weight: threads, as dim3: (taps, shares), and pixels in shared memory */
+  CONV2D_WEIGHT_BLOCKS = 256, /* backward_weight: two for each multiprocessor of a large GPU */
 };
 
 /* One thread for each output (n,k,p,q), the loops of the formula. Every product costs two loads. */
@@ -516,173 +515,207 @@ static __global__ void conv2d_forward_naive_kernel(float *y, const float *x, con
   y[i] = sum;
 }
 
-static __device__ __forceinline__ void conv2d_add_product(float4 *sum, float4 a, float b) {
-  sum->x += a.x * b;
-  sum->y += a.y * b;
-  sum->z += a.z * b;
-  sum->w += a.w * b;
+/* to[f] = the same element of the next filters, `step` floats apart; zero past the last of the `left`. */
+static __device__ __forceinline__ void conv2d_load_filters(float *to, const float *from, int step, int left) {
+  for (int f = 0; f < CONV2D_FILTERS; f++) to[f] = f < left ? from[(size_t)f * step] : 0.0f;
 }
 
-/* One thread for each pixel (n,p,q) and four filters; blockIdx.y counts the fours. An input is loaded once for four
- * products, and the four weights of a tap are one 16-byte load that the whole warp shares. */
+/* Adds up the sums of threads (x, 0), (x, 1).. of a block, in this order, for thread (x, 0). */
+template <int THREADS>
+static __device__ __forceinline__ void conv2d_add_shares(float *sum) {
+  __shared__ float sums[CONV2D_FILTERS][THREADS];
+  for (int j = 0; j < CONV2D_FILTERS; j++) sums[j][threadIdx.y * blockDim.x + threadIdx.x] = sum[j];
+  __syncthreads();
+  if (threadIdx.y > 0) return;
+#pragma unroll 1
+  for (unsigned i = threadIdx.x + blockDim.x; i < blockDim.x * blockDim.y; i += blockDim.x)
+    for (int j = 0; j < CONV2D_FILTERS; j++) sum[j] += sums[j][i];
+}
+
+/* A row of taps, and what a pixel that lies at (0,0) reads there. */
+typedef struct Conv2dRow {
+  int h, offset; /* of the row in a plane, and of its first input in the image */
+  int phase;     /* backward_input: only pixels of this remainder by the stride meet the row */
+} Conv2dRow;
+
+/* A thread computes one pixel of several filters: it loads an input once for all their products, and the weights of a
+ * tap lie side by side in shared memory, where the whole warp reads the same 16 bytes. A small batch has too few pixels
+ * to fill a GPU, so threads (x, 0), (x, 1).. of a block share out the rows of taps of pixel x; blockIdx.y counts the
+ * groups of filters. */
 static __global__ void __launch_bounds__(CONV2D_BLOCK)
     conv2d_forward_kernel(float *y, const float *x, const float *w, const float *bias, Conv2dShape shape, int p_count,
                           int q_count) {
-  __shared__ float4 filters[CONV2D_FILTER_MAX]; /* (channels of this chunk, R, S) */
-  int area = shape.r * shape.s, taps = shape.c * area, pixels = p_count * q_count, k0 = blockIdx.y * CONV2D_FILTERS;
-  size_t i = (size_t)blockIdx.x * CONV2D_BLOCK + threadIdx.x, total = (size_t)shape.n * pixels;
-  size_t here = i < total ? i : total - 1; /* threads past the end help to load, and do not store */
-  size_t n = here / pixels;
-  int pixel = here % pixels, h0 = pixel / q_count * shape.stride - shape.padding,
-      v0 = pixel % q_count * shape.stride - shape.padding;
-  const float *image = x + n * shape.c * shape.h * shape.w;
+  __shared__ __align__(16) float filters[CONV2D_ROWS][CONV2D_COLUMNS][CONV2D_FILTERS];
+  __shared__ Conv2dRow rows[CONV2D_ROWS];
+  unsigned pixels = p_count * q_count, taps = shape.c * shape.r * shape.s, k0 = blockIdx.y * CONV2D_FILTERS;
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, total = (size_t)shape.n * pixels;
+  size_t here = i < total ? i : total - 1, n = here / pixels; /* threads past the end help to load, and do not store */
+  unsigned pixel = here % pixels;
+  int h0 = (int)(pixel / q_count) * shape.stride - shape.padding;
+  int v0 = (int)(pixel % q_count) * shape.stride - shape.padding;
+  const float *corner = x + n * shape.c * shape.h * shape.w + h0 * shape.w + v0;
 
-  float4 sum = make_float4(0, 0, 0, 0);
-  int chunk = CONV2D_FILTER_MAX / area;
-  for (int c0 = 0; c0 < shape.c; c0 += chunk) {
-    int channels = min(chunk, shape.c - c0), count = channels * area;
-    __syncthreads(); /* everyone is done with the last chunk */
-    for (int e = threadIdx.x; e < CONV2D_FILTERS * count; e += CONV2D_BLOCK) {
-      int j = e / count, t = e % count;
-      ((float *)&filters[t])[j] = k0 + j < shape.k ? w[(size_t)(k0 + j) * taps + c0 * area + t] : 0.0f;
-    }
-    __syncthreads();
+  float sum[CONV2D_FILTERS] = {0};
+  for (int s0 = 0; s0 < shape.s; s0 += CONV2D_COLUMNS) {
+    bool inside[CONV2D_COLUMNS]; /* of the image and of the filter */
+    for (int j = 0; j < CONV2D_COLUMNS; j++) inside[j] = s0 + j < shape.s && v0 + s0 + j >= 0 && v0 + s0 + j < shape.w;
 
-    const float4 *filter = filters;
-    const float *plane = image + (size_t)c0 * shape.h * shape.w;
-    for (int c = 0; c < channels; c++, plane += shape.h * shape.w)
-      for (int h = h0; h < h0 + shape.r; h++)
-#pragma unroll 5 /* so that five loads are under way at once */
-        for (int v = v0; v < v0 + shape.s; v++) {
-          bool inside = h >= 0 && h < shape.h && v >= 0 && v < shape.w;
-          conv2d_add_product(&sum, *filter++, inside ? plane[h * shape.w + v] : 0.0f);
+    for (int first = 0; first < shape.c * shape.r; first += CONV2D_ROWS) {
+      int count = min(CONV2D_ROWS, shape.c * shape.r - first);
+      __syncthreads(); /* everyone is done with the last rows */
+      for (int e = threadIdx.y * blockDim.x + threadIdx.x; e < count * CONV2D_COLUMNS; e += CONV2D_BLOCK) {
+        int row = first + e / CONV2D_COLUMNS, s = s0 + e % CONV2D_COLUMNS, c = row / shape.r, r = row % shape.r;
+        float *to = filters[e / CONV2D_COLUMNS][e % CONV2D_COLUMNS];
+        conv2d_load_filters(to, w + (size_t)k0 * taps + row * shape.s + s, taps, s < shape.s ? shape.k - k0 : 0);
+        if (s == s0) rows[e / CONV2D_COLUMNS] = {r, (c * shape.h + r) * shape.w + s0, 0};
+      }
+      __syncthreads();
+
+      for (int e = threadIdx.y; e < count; e += blockDim.y) {
+        Conv2dRow row = rows[e];
+        bool row_inside = (unsigned)(h0 + row.h) < (unsigned)shape.h; /* negative: a large unsigned */
+        for (int j = 0; j < CONV2D_COLUMNS; j++) {
+          float value = row_inside && inside[j] ? corner[row.offset + j] : 0.0f;
+          for (int f = 0; f < CONV2D_FILTERS; f++) sum[f] += filters[e][j][f] * value;
         }
-  }
-  if (i >= total) return;
-
-  const float results[CONV2D_FILTERS] = {sum.x, sum.y, sum.z, sum.w};
-  float *out = y + (n * shape.k + k0) * pixels + pixel;
-  for (int j = 0; j < CONV2D_FILTERS && k0 + j < shape.k; j++)
-    out[(size_t)j * pixels] = results[j] + (bias != NULL ? bias[k0 + j] : 0.0f);
-}
-
-/* The mirror image of the forward kernel: one thread for each input pixel (n,h,v) and four channels gathers, from every
- * filter, the outputs that it went into. Those are p = (h + padding - r) / stride where that has no remainder: r starts
- * at the remainder and goes in steps of the stride, while p falls by one. */
-static __global__ void __launch_bounds__(CONV2D_BLOCK)
-    conv2d_backward_input_kernel(float *dx, const float *dy, const float *w, Conv2dShape shape, int p_count,
-                                 int q_count) {
-  __shared__ float4 filters[CONV2D_FILTER_MAX]; /* (filters of this chunk, R, S), for four channels */
-  int area = shape.r * shape.s, pixels = shape.h * shape.w, c0 = blockIdx.y * CONV2D_FILTERS;
-  size_t i = (size_t)blockIdx.x * CONV2D_BLOCK + threadIdx.x, total = (size_t)shape.n * pixels;
-  size_t here = i < total ? i : total - 1;
-  size_t n = here / pixels;
-  int pixel = here % pixels, h = pixel / shape.w + shape.padding, v = pixel % shape.w + shape.padding;
-  const float *plane = dy + n * shape.k * p_count * q_count;
-
-  float4 sum = make_float4(0, 0, 0, 0);
-  int chunk = CONV2D_FILTER_MAX / area;
-  for (int k0 = 0; k0 < shape.k; k0 += chunk) {
-    int count = min(chunk, shape.k - k0);
-    __syncthreads();
-    for (int e = threadIdx.x; e < CONV2D_FILTERS * count * area; e += CONV2D_BLOCK) {
-      int k = e / (CONV2D_FILTERS * area), j = e / area % CONV2D_FILTERS, t = e % area;
-      ((float *)&filters[k * area + t])[j] =
-          c0 + j < shape.c ? w[((size_t)(k0 + k) * shape.c + c0 + j) * area + t] : 0.0f;
-    }
-    __syncthreads();
-
-    const float4 *filter = filters;
-    for (int k = 0; k < count; k++, filter += area, plane += p_count * q_count)
-      for (int r = h % shape.stride, p = h / shape.stride; r < shape.r; r += shape.stride, p--)
-#pragma unroll 5
-        for (int s = v % shape.stride, q = v / shape.stride; s < shape.s; s += shape.stride, q--) {
-          bool inside = p >= 0 && p < p_count && q >= 0 && q < q_count;
-          conv2d_add_product(&sum, filter[r * shape.s + s], inside ? plane[p * q_count + q] : 0.0f);
-        }
-  }
-  if (i >= total) return;
-
-  const float results[CONV2D_FILTERS] = {sum.x, sum.y, sum.z, sum.w};
-  float *out = dx + (n * shape.c + c0) * pixels + pixel;
-  for (int j = 0; j < CONV2D_FILTERS && c0 + j < shape.c; j++) out[(size_t)j * pixels] = results[j];
-}
-
-/* How many images a partial sum of backward_weight covers: enough pixels to keep a warp busy, few enough slices. */
-static inline int conv2d_slice_images(Conv2dShape s) {
-  int enough = CONV2D_SLICE_PIXELS / (conv2d_out_h(s) * conv2d_out_w(s));
-  int few = (s.n + CONV2D_SLICES_MAX - 1) / CONV2D_SLICES_MAX;
-  return enough > few ? enough : few;
-}
-
-static __device__ __forceinline__ float conv2d_warp_sum(float sum) {
-  for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xffffffff, sum, step);
-  return sum; /* in lane 0 */
-}
-
-/* One warp for 4 filters x 5 taps and one slice of the images; its lanes share out the pixels. Nine loads make twenty
- * products. Tap number `taps` is the bias, which reads 1. partial (K, taps+1, slices) is added up by the next kernel,
- * in a fixed order: atomicAdd would give another sum in every run. */
-static __global__ void __launch_bounds__(CONV2D_BLOCK)
-    conv2d_backward_weight_kernel(float *partial, const float *dy, const float *x, Conv2dShape shape, int p_count,
-                                  int q_count, int slice_images, int slices) {
-  int area = shape.r * shape.s, taps = shape.c * area, pixels = p_count * q_count, lane = threadIdx.x % 32;
-  int tap_tiles = taps / CONV2D_TAPS + 1, k_tiles = (shape.k + CONV2D_FILTERS - 1) / CONV2D_FILTERS;
-  int warp = (blockIdx.x * CONV2D_BLOCK + threadIdx.x) / 32;
-  int slice = warp / (tap_tiles * k_tiles), k0 = warp / tap_tiles % k_tiles * CONV2D_FILTERS,
-      t0 = warp % tap_tiles * CONV2D_TAPS;
-  if (slice >= slices) return;
-
-  int c[CONV2D_TAPS], r[CONV2D_TAPS], s[CONV2D_TAPS];
-  for (int j = 0; j < CONV2D_TAPS; j++) {
-    int t = min(t0 + j, taps - 1);
-    c[j] = t / area;
-    r[j] = t % area / shape.s - shape.padding;
-    s[j] = t % shape.s - shape.padding;
-  }
-  float4 sum[CONV2D_TAPS];
-  for (int j = 0; j < CONV2D_TAPS; j++) sum[j] = make_float4(0, 0, 0, 0);
-
-  int first = slice * slice_images, last = min(first + slice_images, shape.n);
-  for (int n = first; n < last; n++) {
-    const float *image = x + (size_t)n * shape.c * shape.h * shape.w;
-    const float *d = dy + ((size_t)n * shape.k + k0) * pixels;
-    for (int i = lane; i < pixels; i += 32) {
-      int p = i / q_count * shape.stride, q = i % q_count * shape.stride;
-      float4 four;
-      four.x = d[i]; /* filters past the last read it again, and are not stored */
-      four.y = d[min(1, shape.k - 1 - k0) * pixels + i];
-      four.z = d[min(2, shape.k - 1 - k0) * pixels + i];
-      four.w = d[min(3, shape.k - 1 - k0) * pixels + i];
-      for (int j = 0; j < CONV2D_TAPS; j++) {
-        int h = p + r[j], v = q + s[j];
-        bool inside = h >= 0 && h < shape.h && v >= 0 && v < shape.w;
-        float value = inside ? image[(c[j] * shape.h + h) * shape.w + v] : 0.0f;
-        conv2d_add_product(&sum[j], four, t0 + j == taps ? 1.0f : value);
       }
     }
   }
+  conv2d_add_shares<CONV2D_BLOCK>(sum);
+  if (i >= total || threadIdx.y > 0) return;
 
-  for (int j = 0; j < CONV2D_TAPS; j++) {
-    float results[CONV2D_FILTERS] = {sum[j].x, sum[j].y, sum[j].z, sum[j].w};
-    for (int i = 0; i < CONV2D_FILTERS; i++) {
-      float result = conv2d_warp_sum(results[i]);
-      if (lane == 0 && k0 + i < shape.k && t0 + j <= taps)
-        partial[((size_t)(k0 + i) * (taps + 1) + t0 + j) * slices + slice] = result;
-    }
-  }
+  float *out = y + (n * shape.k + k0) * pixels + pixel;
+  for (int f = 0; f < CONV2D_FILTERS; f++)
+    if ((int)k0 + f < shape.k) out[(size_t)f * pixels] = sum[f] + (bias != NULL ? bias[k0 + f] : 0.0f);
 }
 
-/* One warp for each weight and bias: adds up its slices. */
+/* The mirror image of the forward kernel: a thread computes one input pixel (n,h,v) of several channels and gathers,
+ * from every filter, the outputs that it went into. Those are p = (h + padding - r) / stride where that has no
+ * remainder, so h + padding and r leave the same remainder, and p is the difference of their quotients. */
 static __global__ void __launch_bounds__(CONV2D_BLOCK)
+    conv2d_backward_input_kernel(float *dx, const float *dy, const float *w, Conv2dShape shape, int p_count,
+                                 int q_count) {
+  __shared__ __align__(16) float filters[CONV2D_ROWS][CONV2D_COLUMNS][CONV2D_FILTERS]; /* of several channels */
+  __shared__ Conv2dRow rows[CONV2D_ROWS];
+  unsigned pixels = shape.h * shape.w, area = shape.r * shape.s, c0 = blockIdx.y * CONV2D_FILTERS;
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, total = (size_t)shape.n * pixels;
+  size_t here = i < total ? i : total - 1, n = here / pixels;
+  unsigned pixel = here % pixels, h = pixel / shape.w + shape.padding, v = pixel % shape.w + shape.padding;
+  int p0 = h / shape.stride, q0 = v / shape.stride, h_phase = h % shape.stride, v_phase = v % shape.stride;
+  const float *corner = dy + n * shape.k * p_count * q_count + p0 * q_count + q0;
+
+  float sum[CONV2D_FILTERS] = {0};
+  for (int s0 = 0; s0 < shape.s; s0 += CONV2D_COLUMNS) {
+    bool inside[CONV2D_COLUMNS];
+    int column[CONV2D_COLUMNS];
+    for (int j = 0; j < CONV2D_COLUMNS; j++) {
+      column[j] = -((s0 + j) / shape.stride);
+      inside[j] =
+          s0 + j < shape.s && (s0 + j) % shape.stride == v_phase && q0 + column[j] >= 0 && q0 + column[j] < q_count;
+    }
+    for (int first = 0; first < shape.k * shape.r; first += CONV2D_ROWS) {
+      int count = min(CONV2D_ROWS, shape.k * shape.r - first);
+      __syncthreads();
+      for (int e = threadIdx.y * blockDim.x + threadIdx.x; e < count * CONV2D_COLUMNS; e += CONV2D_BLOCK) {
+        int row = first + e / CONV2D_COLUMNS, s = s0 + e % CONV2D_COLUMNS, k = row / shape.r, r = row % shape.r;
+        float *to = filters[e / CONV2D_COLUMNS][e % CONV2D_COLUMNS];
+        const float *from = w + ((size_t)k * shape.c + c0) * area + r * shape.s + s;
+        conv2d_load_filters(to, from, area, s < shape.s ? shape.c - c0 : 0);
+        int up = r / shape.stride;
+        if (s == s0) rows[e / CONV2D_COLUMNS] = {-up, (k * p_count - up) * q_count, r % shape.stride};
+      }
+      __syncthreads();
+
+      for (int e = threadIdx.y; e < count; e += blockDim.y) {
+        Conv2dRow row = rows[e];
+        bool row_inside = row.phase == h_phase && (unsigned)(p0 + row.h) < (unsigned)p_count;
+        for (int j = 0; j < CONV2D_COLUMNS; j++) {
+          float value = row_inside && inside[j] ? corner[row.offset + column[j]] : 0.0f;
+          for (int f = 0; f < CONV2D_FILTERS; f++) sum[f] += filters[e][j][f] * value;
+        }
+      }
+    }
+  }
+  conv2d_add_shares<CONV2D_BLOCK>(sum);
+  if (i >= total || threadIdx.y > 0) return;
+
+  float *out = dx + (n * shape.c + c0) * pixels + pixel;
+  for (int f = 0; f < CONV2D_FILTERS; f++)
+    if ((int)c0 + f < shape.c) out[(size_t)f * pixels] = sum[f];
+}
+
+/* Where the filter's corner lies for a pixel. */
+typedef struct Conv2dPixel {
+  int h, v; /* in the plane: outside it is the border of zeros */
+  const float *corner;
+} Conv2dPixel;
+
+/* A thread computes one tap of several filters; blockIdx.x counts slices of the pixels of all images, blockIdx.z groups
+ * of filters. The threads of a block need the same dy, which wait in shared memory, and x next to each other; threads
+ * (x, 0), (x, 1).. share out the pixels. Tap number `taps` is the bias: it lies outside the image, and reads 1 there.
+ * partial (slices, K, taps+1) is added up by the next kernel, in a fixed order: atomicAdd would give another sum in
+ * every run. */
+static __global__ void __launch_bounds__(CONV2D_WEIGHT_BLOCK)
+    conv2d_backward_weight_kernel(float *partial, const float *dy, const float *x, Conv2dShape shape, int p_count,
+                                  int q_count, size_t slice_pixels) {
+  __shared__ __align__(16) float gradients[CONV2D_WEIGHT_BLOCK][CONV2D_FILTERS];
+  __shared__ Conv2dPixel places[CONV2D_WEIGHT_BLOCK];
+  unsigned area = shape.r * shape.s, taps = shape.c * area, pixels = p_count * q_count, plane = shape.h * shape.w;
+  unsigned k0 = blockIdx.z * CONV2D_FILTERS, t = blockIdx.y * blockDim.x + threadIdx.x;
+  bool is_tap = t < taps;
+  int c = t / area, r = is_tap ? t % area / shape.s : INT_MIN / 2, s = t % shape.s;
+  int offset = is_tap ? (c * shape.h + r) * shape.w + s : 0;
+  float outside = is_tap ? 0.0f : 1.0f;
+
+  float sum[CONV2D_FILTERS] = {0};
+  size_t first = blockIdx.x * slice_pixels, last = min(first + slice_pixels, (size_t)shape.n * pixels);
+  for (; first < last; first += CONV2D_WEIGHT_BLOCK) {
+    int count = (int)min((size_t)CONV2D_WEIGHT_BLOCK, last - first);
+    __syncthreads(); /* everyone is done with the last pixels */
+    for (int i = threadIdx.y * blockDim.x + threadIdx.x; i < count; i += blockDim.x * blockDim.y) {
+      size_t n = (first + i) / pixels;
+      unsigned pixel = (first + i) % pixels;
+      conv2d_load_filters(gradients[i], dy + (n * shape.k + k0) * pixels + pixel, pixels, shape.k - k0);
+      int h = (int)(pixel / q_count) * shape.stride - shape.padding;
+      int v = (int)(pixel % q_count) * shape.stride - shape.padding;
+      places[i] = {h, v, x + n * shape.c * plane + h * shape.w + v};
+    }
+    __syncthreads();
+
+#pragma unroll 8 /* so that eight loads are under way at once */
+    for (int i = threadIdx.y; i < count; i += blockDim.y) {
+      Conv2dPixel at = places[i];
+      bool inside = (unsigned)(at.h + r) < (unsigned)shape.h && (unsigned)(at.v + s) < (unsigned)shape.w;
+      float value = inside ? at.corner[offset] : outside;
+      for (int f = 0; f < CONV2D_FILTERS; f++) sum[f] += gradients[i][f] * value;
+    }
+  }
+  conv2d_add_shares<CONV2D_WEIGHT_BLOCK>(sum);
+  if (t > taps || threadIdx.y > 0) return;
+
+  float *out = partial + ((size_t)blockIdx.x * shape.k + k0) * (taps + 1) + t;
+  for (int f = 0; f < CONV2D_FILTERS; f++)
+    if ((int)k0 + f < shape.k) out[(size_t)f * (taps + 1)] = sum[f];
+}
+
+/* A block of 32 x 32 threads for 32 weights (a bias counts as one): thread (x, y) adds up every 32nd slice of weight x,
+ * so that a warp reads 32 neighbours; then warp y adds up the 32 sums of weight y. */
+static __global__ void __launch_bounds__(1024)
     conv2d_backward_weight_sum_kernel(float *dw, float *dbias, const float *partial, int filters, int taps,
                                       int slices) {
-  int weight = (blockIdx.x * CONV2D_BLOCK + threadIdx.x) / 32, lane = threadIdx.x % 32;
-  if (weight >= filters * (taps + 1)) return;
+  __shared__ float sums[32][33]; /* one more than 32: a column, too, lies in 32 banks */
+  int weights = filters * (taps + 1), weight = blockIdx.x * 32 + threadIdx.x;
   float sum = 0;
-  for (int i = lane; i < slices; i += 32) sum += partial[(size_t)weight * slices + i];
-  sum = conv2d_warp_sum(sum);
-  if (lane != 0) return;
+  if (weight < weights)
+#pragma unroll 8
+    for (int i = threadIdx.y; i < slices; i += 32) sum += partial[(size_t)i * weights + weight];
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+
+  sum = sums[threadIdx.x][threadIdx.y];
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xffffffff, sum, step);
+  weight = blockIdx.x * 32 + threadIdx.y;
+  if (threadIdx.x > 0 || weight >= weights) return;
   int k = weight / (taps + 1), t = weight % (taps + 1);
   if (t < taps)
     dw[(size_t)k * taps + t] = sum;
@@ -701,34 +734,64 @@ static inline void conv2d_forward_naive(float *y, const float *x, const float *w
   CUDA_CHECK_LAUNCH();
 }
 
+/* A sum of few rows is not worth sharing out. */
+static inline dim3 conv2d_block(int rows) {
+  int shares = rows < 4 * CONV2D_SHARES ? 1 : CONV2D_SHARES;
+  return dim3(CONV2D_BLOCK / shares, shares);
+}
+
+static inline dim3 conv2d_grid(size_t pixels, int filters, dim3 block) {
+  return dim3((unsigned)((pixels + block.x - 1) / block.x), (filters + CONV2D_FILTERS - 1) / CONV2D_FILTERS);
+}
+
 static inline void conv2d_forward_gpu(float *y, const float *x, const float *w, const float *bias, Conv2dShape s) {
   int p_count = conv2d_out_h(s), q_count = conv2d_out_w(s);
-  dim3 grid(conv2d_blocks((size_t)s.n * p_count * q_count), (s.k + CONV2D_FILTERS - 1) / CONV2D_FILTERS);
-  conv2d_forward_kernel<<<grid, CONV2D_BLOCK>>>(y, x, w, bias, s, p_count, q_count);
+  dim3 block = conv2d_block(s.c * s.r), grid = conv2d_grid((size_t)s.n * p_count * q_count, s.k, block);
+  conv2d_forward_kernel<<<grid, block>>>(y, x, w, bias, s, p_count, q_count);
   CUDA_CHECK_LAUNCH();
 }
 
 static inline void conv2d_backward_input_gpu(float *dx, const float *dy, const float *w, Conv2dShape s) {
-  dim3 grid(conv2d_blocks((size_t)s.n * s.h * s.w), (s.c + CONV2D_FILTERS - 1) / CONV2D_FILTERS);
-  conv2d_backward_input_kernel<<<grid, CONV2D_BLOCK>>>(dx, dy, w, s, conv2d_out_h(s), conv2d_out_w(s));
+  dim3 block = conv2d_block(s.k * s.r), grid = conv2d_grid((size_t)s.n * s.h * s.w, s.c, block);
+  conv2d_backward_input_kernel<<<grid, block>>>(dx, dy, w, s, conv2d_out_h(s), conv2d_out_w(s));
   CUDA_CHECK_LAUNCH();
+}
+
+/* How backward_weight cuts the pixels of a batch into slices: a few blocks cover all taps and filters, and slices are
+ * made until there are CONV2D_WEIGHT_BLOCKS. `most` does not depend on the batch. */
+typedef struct Conv2dSlices {
+  dim3 grid, block;
+  size_t pixels, most; /* of a slice; slices of any batch */
+} Conv2dSlices;
+
+static inline Conv2dSlices conv2d_slices(Conv2dShape s) {
+  size_t pixels = (size_t)s.n * conv2d_out_h(s) * conv2d_out_w(s);
+  int taps = (s.c * s.r * s.s + 1 + 31) / 32 * 32, filter_tiles = (s.k + CONV2D_FILTERS - 1) / CONV2D_FILTERS;
+  int taps_here = taps < CONV2D_WEIGHT_BLOCK ? taps : CONV2D_WEIGHT_BLOCK;
+  int tap_tiles = (taps + taps_here - 1) / taps_here;
+  Conv2dSlices slices;
+  slices.most = CONV2D_WEIGHT_BLOCKS / ((size_t)tap_tiles * filter_tiles) + 1;
+  slices.pixels = (pixels + slices.most - 1) / slices.most;
+  slices.block = dim3(taps_here, CONV2D_WEIGHT_BLOCK / taps_here);
+  slices.grid = dim3((unsigned)((pixels + slices.pixels - 1) / slices.pixels), tap_tiles, filter_tiles);
+  return slices;
 }
 
 /* Floats that conv2d_backward_weight_gpu needs beside its arguments; no fewer for a larger batch. */
 static inline size_t conv2d_workspace_floats_gpu(Conv2dShape s) {
-  int slices = s.n < CONV2D_SLICES_MAX ? s.n : CONV2D_SLICES_MAX;
-  return (size_t)slices * s.k * (s.c * s.r * s.s + 1);
+  size_t pixels = (size_t)s.n * conv2d_out_h(s) * conv2d_out_w(s), most = conv2d_slices(s).most;
+  return (pixels < most ? pixels : most) * s.k * (s.c * s.r * s.s + 1);
 }
 
 static inline void conv2d_backward_weight_gpu(float *dw, float *dbias, const float *dy, const float *x, Conv2dShape s,
                                               float *workspace) {
-  int taps = s.c * s.r * s.s, images = conv2d_slice_images(s), slices = (s.n + images - 1) / images;
-  size_t tiles = (size_t)(taps / CONV2D_TAPS + 1) * ((s.k + CONV2D_FILTERS - 1) / CONV2D_FILTERS);
-  conv2d_backward_weight_kernel<<<conv2d_blocks(32 * tiles * slices), CONV2D_BLOCK>>>(
-      workspace, dy, x, s, conv2d_out_h(s), conv2d_out_w(s), images, slices);
+  Conv2dSlices slices = conv2d_slices(s);
+  int taps = s.c * s.r * s.s;
+  conv2d_backward_weight_kernel<<<slices.grid, slices.block>>>(workspace, dy, x, s, conv2d_out_h(s), conv2d_out_w(s),
+                                                               slices.pixels);
   CUDA_CHECK_LAUNCH();
-  conv2d_backward_weight_sum_kernel<<<conv2d_blocks((size_t)32 * s.k * (taps + 1)), CONV2D_BLOCK>>>(
-      dw, dbias, workspace, s.k, taps, slices);
+  conv2d_backward_weight_sum_kernel<<<(s.k * (taps + 1) + 31) / 32, dim3(32, 32)>>>(dw, dbias, workspace, s.k, taps,
+                                                                                    slices.grid.x);
   CUDA_CHECK_LAUNCH();
 }
 
