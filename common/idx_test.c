@@ -140,7 +140,7 @@ static void test_refuses_every_truncation(void **state) {
   unlink(path);
   for (size_t size = 1; size < zipped_size; size++) {
     put(path_gz, zipped, size);
-    check_refused(path_gz, size == 1 ? "not an IDX" : "cut short");
+    check_refused(path_gz, size < 10 ? "fetch it again" : "cut short"); /* zlib 1.3.2 copies half a gzip header */
   }
 }
 

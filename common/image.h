@@ -43,8 +43,8 @@ static inline void *image_realloc(void *memory, size_t size) { return size >> 30
 #define STBI_FREE(memory) free(memory)
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
-/* stb declares this one and never defines it; so it becomes a second declaration of its sister. */
-#define stbi_set_unpremultiply_on_load_thread stbi_set_unpremultiply_on_load
+/* Older stb declares the one and defines the other; newer has the first only. */
+#define stbi__unpremultiply_on_load_thread stbi_set_unpremultiply_on_load_thread
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
