@@ -41,6 +41,24 @@ static void order_depends_on_seed_and_epoch_alone(void **state) {
   assert_in_range(same_places(2, 7), 0, 20);
 }
 
+/* Streams from 0x80000000 on, one an epoch, so that no shuffle draws the numbers of an initialisation, whose streams are
+ * the layers' numbers. */
+static void every_epoch_has_a_stream_of_its_own(void **state) {
+  (void)state;
+  enum { FEW = 50 };
+  for (uint32_t epoch = 0; epoch < 100; epoch++) {
+    batches_shuffle(order, FEW, 1, epoch);
+    for (uint32_t stream = 0; stream < 100; stream++) {
+      for (uint32_t i = 0; i < FEW; i++) other[i] = i;
+      philox_shuffle(other, FEW, 1, stream);
+      assert_memory_not_equal(order, other, FEW * sizeof *order);
+    }
+    for (uint32_t i = 0; i < FEW; i++) other[i] = i;
+    philox_shuffle(other, FEW, 1, 0x80000000u + epoch);
+    assert_memory_equal(order, other, FEW * sizeof *order);
+  }
+}
+
 /* Over 6000 epochs each of three images should come first 2000 times, give or take 5 * sqrt(6000 * 1/3 * 2/3). */
 static void every_order_is_equally_likely(void **state) {
   (void)state;
@@ -135,6 +153,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_image_comes_once),
       cmocka_unit_test(order_depends_on_seed_and_epoch_alone),
+      cmocka_unit_test(every_epoch_has_a_stream_of_its_own),
       cmocka_unit_test(every_order_is_equally_likely),
       cmocka_unit_test(reference_is_right_by_hand),
       cmocka_unit_test(fast_has_the_bits_of_the_reference),

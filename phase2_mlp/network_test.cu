@@ -147,6 +147,33 @@ static void initialisation_is_he(void **state) {
   network_destroy(&other);
 }
 
+/* Parameters and velocity of an earlier use do not stay. */
+static void check_init(Device device) {
+  Mlp mlp;
+  float used[PARAMETERS], velocity[PARAMETERS], bias[OUT];
+  test_random_fill(used, PARAMETERS, 3);
+  mlp_create(&mlp, device);
+  device_upload(device, mlp.network.parameters, used, sizeof used);
+  device_upload(device, mlp.network.velocity, used, sizeof used);
+  network_init(&mlp.network, 1);
+  device_download(device, velocity, mlp.network.velocity, sizeof velocity);
+  device_download(device, bias, mlp.fc2.base.bias, sizeof bias);
+  for (int i = 0; i < PARAMETERS; i++) assert_true(velocity[i] == 0);
+  for (int i = 0; i < OUT; i++) assert_true(bias[i] == 0);
+  network_destroy(&mlp.network);
+}
+
+static void initialisation_starts_from_rest_cpu(void **state) {
+  (void)state;
+  check_init(DEVICE_CPU);
+}
+
+static void initialisation_starts_from_rest_gpu(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_init(DEVICE_GPU);
+}
+
 static void mismatched_layers(void) {
   LinearLayer a = linear_layer("fc1", 3, 4), b = linear_layer("fc2", 5, 6);
   Layer *layers[] = {&a.base, &b.base};
@@ -163,9 +190,13 @@ static void layers_that_do_not_fit_are_named(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gradients_cpu),        cmocka_unit_test(parameters_lie_layer_by_layer),
-      cmocka_unit_test(initialisation_is_he), cmocka_unit_test(layers_that_do_not_fit_are_named),
-      cmocka_unit_test(gradients_gpu), /* last: a fork() after CUDA's start would be no use to the child */
+      cmocka_unit_test(gradients_cpu),
+      cmocka_unit_test(parameters_lie_layer_by_layer),
+      cmocka_unit_test(initialisation_is_he),
+      cmocka_unit_test(initialisation_starts_from_rest_cpu),
+      cmocka_unit_test(layers_that_do_not_fit_are_named),
+      cmocka_unit_test(gradients_gpu), /* the last two: a fork() after CUDA's start would be no use to the child */
+      cmocka_unit_test(initialisation_starts_from_rest_gpu),
   };
   return TEST_MAIN("network", tests);
 }

@@ -1,4 +1,7 @@
+/* The learning rate over a run; one epoch of a tiny network: what it logs, where it stops, why it fails. */
 #include "phase2_mlp/trainer.cuh"
+
+#include <sys/stat.h>
 
 #include "common/test.h"
 
@@ -29,7 +32,194 @@ static void the_learning_rate_rises_and_falls(void **unused) {
   assert_true(trainer_learning_rate(&state) == 0);
 }
 
+/* ---- one epoch: 130 images of 4x4 pixels one by one, so that the log has an interval of 100 steps and one of 30 ---- */
+
+enum { COUNT = 130, SIDE = 4, PIXELS = SIDE * SIDE, CLASSES = 3, PARAMETERS = CLASSES * PIXELS + CLASSES };
+
+typedef struct Fixture {
+  LinearLayer fc;
+  Network net;
+  ImageSet set;
+  TrainLog log;
+  Trainer trainer;
+  char directory[PATH_MAX];
+} Fixture;
+
+static int interrupt_at, steps; /* the step during which Ctrl-C comes; 0: never */
+
+static void forward_and_interrupt(Layer *l, float *y, const float *x, int batch) {
+  linear_layer_forward(l, y, x, batch);
+  if (++steps == interrupt_at) interrupt_signal = SIGINT;
+}
+
+static void fixture_create(Fixture *f, const char *name) {
+  Error err;
+  static unsigned char images[COUNT * PIXELS], labels[COUNT];
+  for (int i = 0; i < COUNT * PIXELS; i++) images[i] = (unsigned char)philox4x32(9, 0, i).word[0];
+  for (int i = 0; i < COUNT; i++) labels[i] = (unsigned char)(philox4x32(9, 1, i).word[0] % CLASSES);
+  MnistSet host = {COUNT, SIDE, SIDE, images, labels};
+  memset(f, 0, sizeof *f);
+  f->fc = linear_layer("fc", PIXELS, CLASSES);
+  f->fc.base.forward = forward_and_interrupt;
+  Layer *layers[] = {&f->fc.base};
+  network_create(&f->net, DEVICE_CPU, layers, 1, 2);
+  network_init(&f->net, 1);
+  image_set_create(&f->set, DEVICE_CPU, &host, COUNT, 0.5f, 0.3f);
+  mkdir(test_path(f->directory, sizeof f->directory, name), 0777);
+  if (train_log_open(&f->log, f->directory, -1, &err) != 0) fail_msg("%s", err.message);
+  Trainer *t = &f->trainer;
+  t->net = &f->net;
+  t->train = &f->set;
+  t->output_dir = f->directory;
+  t->log = &f->log;
+  t->state.seed = 11;
+  t->state.epochs = 2;
+  t->state.batch_size = 1;
+  t->state.train_images = COUNT;
+  t->state.lr = 0.02;
+  t->state.momentum = 0.5;
+  steps = interrupt_at = 0;
+  interrupt_signal = 0;
+}
+
+/* Ends the fixture and gives what it logged. */
+static TrainRecord *fixture_destroy(Fixture *f, size_t *count) {
+  Error err;
+  TrainRecord *records;
+  if (train_log_close(&f->log, &err) != 0 || train_log_load(f->directory, 1000000, &records, count, &err) != 0)
+    fail_msg("%s", err.message);
+  image_set_destroy(&f->set);
+  network_destroy(&f->net);
+  interrupt_signal = 0;
+  return records;
+}
+
+static void next_epoch(TrainState *state) {
+  state->epoch++;
+  state->position = 0;
+  state->epoch_totals.loss = state->epoch_totals.correct = 0;
+}
+
+/* The two epochs again, step by step from the parts, with the totals of each step by itself. */
+static void train_by_hand(Totals *totals, float *parameters) {
+  Fixture f;
+  size_t count;
+  const Totals none = {0, 0};
+  fixture_create(&f, "by_hand");
+  TrainState *state = &f.trainer.state;
+  for (state->step = 0; state->step < 2 * COUNT; state->step++) {
+    if (state->step % COUNT == 0) image_set_shuffle(&f.set, state->seed, (int)(state->step / COUNT));
+    network_reset_totals(&f.net, none);
+    image_set_gather(&f.set, &f.net, (int)(state->step % COUNT), 1);
+    network_train_step(&f.net, 1, (float)trainer_learning_rate(state), 0.5f);
+    totals[state->step] = network_read_totals(&f.net);
+  }
+  memcpy(parameters, f.net.parameters, PARAMETERS * sizeof(float));
+  free(fixture_destroy(&f, &count));
+}
+
+static void assert_record(const TrainRecord *record, const Totals *totals, long from, long to) {
+  double loss = 0, correct = 0;
+  for (long i = from; i < to; i++) {
+    loss += totals[i].loss;
+    correct += totals[i].correct;
+  }
+  assert_string_equal(record->split, "train");
+  assert_int_equal(record->step, to);
+  assert_int_equal(record->epoch, (to - 1) / COUNT + 1);
+  assert_true(fabs(record->loss - loss / (to - from)) < 1e-9);
+  assert_true(fabs(record->accuracy - correct / (to - from)) < 1e-9);
+  assert_true(record->images_per_second > 0 && record->seconds > 0 && record->lr > 0);
+}
+
+static void the_log_holds_every_step_once(void **unused) {
+  (void)unused;
+  Fixture f;
+  Error err;
+  Totals totals[2 * COUNT];
+  float parameters[PARAMETERS];
+  train_by_hand(totals, parameters);
+  fixture_create(&f, "whole");
+  for (int epoch = 0; epoch < 2; epoch++) {
+    if (trainer_train_epoch(&f.trainer, &err) != TRAIN_FINISHED) fail_msg("epoch %d did not finish", epoch + 1);
+    Totals sum = {0, 0};
+    for (int i = 0; i < COUNT; i++) {
+      sum.loss += totals[epoch * COUNT + i].loss;
+      sum.correct += totals[epoch * COUNT + i].correct;
+    }
+    assert_true(fabs(f.trainer.state.epoch_totals.loss - sum.loss) < 1e-9);
+    assert_true(f.trainer.state.epoch_totals.correct == sum.correct && sum.correct > 0);
+    assert_int_equal(f.trainer.state.position, COUNT);
+    next_epoch(&f.trainer.state);
+  }
+  assert_memory_equal(f.net.parameters, parameters, sizeof parameters);
+  size_t count;
+  TrainRecord *records = fixture_destroy(&f, &count);
+  assert_int_equal(count, 4);
+  const long ends[] = {0, 100, 130, 230, 260};
+  for (int i = 0; i < 4; i++) assert_record(&records[i], totals, ends[i], ends[i + 1]);
+  free(records);
+}
+
+static void an_interrupt_stops_after_its_step(void **unused) {
+  (void)unused;
+  Fixture f;
+  Error err;
+  Totals totals[2 * COUNT];
+  float parameters[PARAMETERS];
+  train_by_hand(totals, parameters);
+  fixture_create(&f, "interrupted");
+  TrainState *state = &f.trainer.state;
+  interrupt_at = 37;
+  assert_int_equal(trainer_train_epoch(&f.trainer, &err), TRAIN_INTERRUPTED);
+  assert_true(state->step == 37 && state->position == 37 && state->epoch == 0);
+  assert_int_equal(trainer_train_epoch(&f.trainer, &err), TRAIN_INTERRUPTED); /* still pressed: not one step more */
+  assert_true(state->step == 37 && state->position == 37);
+
+  interrupt_signal = 0; /* what is left computes what it would have */
+  assert_int_equal(trainer_train_epoch(&f.trainer, &err), TRAIN_FINISHED);
+  next_epoch(state);
+  assert_int_equal(trainer_train_epoch(&f.trainer, &err), TRAIN_FINISHED);
+  assert_memory_equal(f.net.parameters, parameters, sizeof parameters);
+  size_t count;
+  TrainRecord *records = fixture_destroy(&f, &count);
+  assert_int_equal(count, 5);
+  const long ends[] = {0, 37, 100, 130, 230, 260};
+  for (int i = 0; i < 5; i++) assert_record(&records[i], totals, ends[i], ends[i + 1]);
+  free(records);
+}
+
+/* At the hundredth step, at the end of the epoch, and when an interrupt comes first. */
+static void a_loss_that_is_not_finite_ends_the_run(void **unused) {
+  (void)unused;
+  const int failed_at[] = {100, 130, 20};
+  for (int i = 0; i < 3; i++) {
+    Fixture f;
+    Error err;
+    char expected[256];
+    fixture_create(&f, "diverged");
+    interrupt_at = i == 2 ? 20 : 0;
+    if (i == 1) f.trainer.state.step = f.trainer.state.position = 105;
+    f.net.parameters[1] = NAN;
+    assert_int_equal(trainer_train_epoch(&f.trainer, &err), TRAIN_FAILED);
+    snprintf(expected, sizeof expected,
+             "the loss is not finite at step %d of epoch 1: the learning rate 0.02 is too high for this network; "
+             "try --lr=0.002. The last good checkpoint in ",
+             failed_at[i]);
+    if (strncmp(err.message, expected, strlen(expected)) != 0) fail_msg("%s", err.message);
+    assert_non_null(strstr(err.message, f.directory));
+    size_t count;
+    free(fixture_destroy(&f, &count));
+    assert_int_equal(count, 0);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_learning_rate_rises_and_falls)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_learning_rate_rises_and_falls),
+      cmocka_unit_test(the_log_holds_every_step_once),
+      cmocka_unit_test(an_interrupt_stops_after_its_step),
+      cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
+  };
   return TEST_MAIN("trainer", tests);
 }

@@ -1,0 +1,242 @@
+/* What a run leaves for people: the pictures must show what they claim, the right way round. */
+#include "phase2_mlp/report.cuh"
+
+#include <sys/stat.h>
+
+#include "common/test.h"
+
+enum { SIDE = 4, PIXELS = SIDE * SIDE, CLASSES = 10, COUNT = 6 };
+
+/* Image i is one bright pixel, number pixel[i]; the unit answer[k] sees pixel k, and the larger the weight the surer. So
+ * images 1 to 4 are read wrong, the surest mistake is image 2, and images 1 and 4 are alike. */
+static const int pixel[COUNT] = {0, 1, 2, 3, 1, 5};
+static const unsigned char labels[COUNT] = {1, 4, 4, 9, 4, 7}, no_mistakes[COUNT] = {1, 9, 9, 4, 9, 7};
+static const int answer[PIXELS] = {1, 9, 9, 4, 0, 7};
+static const float sureness[PIXELS] = {3, 2, 5, 3, 0, 1};
+
+static char directory[PATH_MAX];
+
+static const char *in_directory(const char *name) {
+  static char path[PATH_MAX + 32];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  return path;
+}
+
+static void fill_images(unsigned char *images) {
+  memset(images, 0, COUNT * PIXELS);
+  for (int i = 0; i < COUNT; i++) images[i * PIXELS + pixel[i]] = 255;
+}
+
+static void fill_weights(float *weights) {
+  memset(weights, 0, CLASSES * PIXELS * sizeof(float));
+  for (int k = 0; k < PIXELS; k++) weights[answer[k] * PIXELS + k] = sureness[k];
+}
+
+static void write_report(const unsigned char *truth) {
+  unsigned char images[COUNT * PIXELS], truth_copy[COUNT];
+  memcpy(truth_copy, truth, COUNT);
+  fill_images(images);
+  MnistSet host = {COUNT, SIDE, SIDE, images, truth_copy};
+  LinearLayer fc = linear_layer("fc", PIXELS, CLASSES);
+  Layer *layers[] = {&fc.base};
+  Network net;
+  ImageSet set;
+  TrainState state = TrainState();
+  state.epochs = 1;
+  state.batch_size = state.train_images = 100;
+  network_create(&net, DEVICE_CPU, layers, 1, 4);
+  network_init(&net, 1); /* the bias is zero */
+  fill_weights(fc.base.weight);
+  image_set_create(&set, DEVICE_CPU, &host, COUNT, 0, 1);
+  report_write("test", &net, &set, &host, &state, directory);
+  image_set_destroy(&set);
+  network_destroy(&net);
+}
+
+static void write_report_with_mistakes(void) { write_report(labels); }
+static void write_report_without_mistakes(void) { write_report(no_mistakes); }
+
+static void assert_picture(const char *name, const Image *expected) {
+  Error err;
+  Image image;
+  if (image_read_rgb(in_directory(name), &image, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(image.width, expected->width);
+  assert_int_equal(image.height, expected->height);
+  assert_memory_equal(image.pixels, expected->pixels, (size_t)3 * image.width * image.height);
+  image_free(&image);
+}
+
+static void the_table_counts_labels_in_rows(void **unused) {
+  (void)unused;
+  char output[8192];
+  assert_int_equal(test_fork(write_report_with_mistakes, output, sizeof output), 0);
+  if (!strstr(output, "most confused: 4 taken for 9: 3, 9 taken for 4: 1\n") ||
+      !strstr(output, "accuracy 33.33%: 2 of 6") || !strstr(output, "4 of 6 test images are wrong"))
+    fail_msg("%s", output);
+}
+
+/* "4->9" is a 4 that was read as 9. */
+static void the_surest_mistakes_come_first(void **unused) {
+  (void)unused;
+  const int order[] = {2, 3, 1, 4};
+  const char *const captions[] = {"4->9", "9->4", "4->9", "4->9"};
+  char output[8192];
+  unsigned char images[COUNT * PIXELS], tiles[4 * PIXELS];
+  assert_int_equal(test_fork(write_report_with_mistakes, output, sizeof output), 0);
+  fill_images(images);
+  for (int i = 0; i < 4 * PIXELS; i++) tiles[i] = 255 - images[order[i / PIXELS] * PIXELS + i % PIXELS];
+  Image expected = image_sheet_gray(tiles, 4, SIDE, SIDE, 4, 3, 10, captions);
+  assert_picture("misclassified.png", &expected);
+  image_free(&expected);
+}
+
+static void without_mistakes_there_is_no_picture_of_them(void **unused) {
+  (void)unused;
+  char output[8192];
+  assert_int_equal(test_fork(write_report_with_mistakes, output, sizeof output), 0);
+  assert_int_equal(access(in_directory("misclassified.png"), F_OK), 0);
+  assert_int_equal(test_fork(write_report_without_mistakes, output, sizeof output), 0);
+  assert_int_not_equal(access(in_directory("misclassified.png"), F_OK), 0);
+  assert_non_null(strstr(output, "0 of 6 test images are wrong"));
+}
+
+/* ---- filters ---- */
+
+static void every_unit_of_a_linear_layer_is_shown(void **unused) {
+  (void)unused;
+  char output[8192];
+  float weights[CLASSES * PIXELS];
+  fill_weights(weights);
+  assert_int_equal(test_fork(write_report_with_mistakes, output, sizeof output), 0);
+  Image expected = image_sheet_filters(weights, CLASSES, SIDE, SIDE, CLASSES, 20, 8);
+  assert_picture("filters.png", &expected);
+  image_free(&expected);
+}
+
+/* 4 filters over 3 channels are 4 rows of 3 tiles; 7 over one channel are two rows. */
+static void every_filter_of_a_convolution_is_shown(void **unused) {
+  (void)unused;
+  float weights[4 * 3 * 5 * 5];
+  test_random_fill(weights, 4 * 3 * 5 * 5, 1);
+  Layer conv = Layer();
+  conv.weight_rank = 4;
+  conv.weight = weights;
+  Network net;
+  memset(&net, 0, sizeof net);
+  net.device = DEVICE_CPU;
+  net.layers[0] = &conv;
+  const size_t shapes[][4] = {{4, 3, 5, 5}, {7, 1, 5, 5}};
+  const int columns[] = {3, 6};
+  for (int i = 0; i < 2; i++) {
+    int count = (int)(shapes[i][0] * shapes[i][1]);
+    memcpy(conv.weight_shape, shapes[i], sizeof conv.weight_shape);
+    conv.weight_count = (size_t)count * 25;
+    report_filters(&net, 28 * 28, directory);
+    Image expected = image_sheet_filters(weights, count, 5, 5, columns[i], 20, 8);
+    assert_picture("filters.png", &expected);
+    image_free(&expected);
+  }
+}
+
+/* ---- learning curve ---- */
+
+static void a_curve_holds_the_records_of_its_split(void **unused) {
+  (void)unused;
+  const TrainRecord records[] = {{1, 1, "train", 2.5, 0.125, 0, 0, 0},
+                                 {50, 1, "test", 1.5, 0.5, 0, 0, 0},
+                                 {50, 1, "train", 1.25, 0.625, 0, 0, 0},
+                                 {100, 2, "test", 0.5, 0.75, 0, 0, 0}};
+  ReportCurve train = report_curve(records, 4, "train", 50, 100), test = report_curve(records, 4, "test", 50, 100);
+  assert_int_equal(train.count, 2);
+  assert_int_equal(test.count, 2);
+  assert_true(train.epoch[0] == 1.0 / 50 && train.epoch[1] == 1 && test.epoch[0] == 1 && test.epoch[1] == 2);
+  assert_true(train.loss[0] == 2.5 && train.loss[1] == 1.25 && test.loss[0] == 1.5 && test.loss[1] == 0.5);
+  assert_true(isnan(train.accuracy[0])); /* of the first moments */
+  assert_true(train.accuracy[1] == 62.5 && test.accuracy[0] == 50 && test.accuracy[1] == 75);
+  report_curve_free(&train);
+  report_curve_free(&test);
+}
+
+static char *svg_of(const char *split, double loss, double accuracy) {
+  Error err;
+  TrainLog log;
+  TrainState state = TrainState();
+  state.epochs = 2;
+  state.batch_size = 1;
+  state.train_images = 50;
+  state.step = 100;
+  if (train_log_open(&log, directory, -1, &err) != 0) fail_msg("%s", err.message);
+  for (long step = 50; step <= 100; step += 50) {
+    TrainRecord record = {step, step / 50, "", loss / step, accuracy, 0.1, 1, 1};
+    snprintf(record.split, sizeof record.split, "%s", split);
+    train_log_write(&log, &record);
+  }
+  if (train_log_close(&log, &err) != 0) fail_msg("%s", err.message);
+  unlink(in_directory("curve.svg"));
+  unlink(in_directory("curve.png"));
+  report_curves("test", &state, directory);
+  assert_int_equal(access(in_directory("curve.png"), F_OK), 0);
+  FILE *file = fopen(in_directory("curve.svg"), "r");
+  if (file == NULL) fail_msg("%s is missing", in_directory("curve.svg"));
+  static char svg[1 << 17];
+  svg[fread(svg, 1, sizeof svg - 1, file)] = '\0';
+  fclose(file);
+  return svg;
+}
+
+/* A series without points is left out, legend and all, which tells where each split's points went. */
+static void each_curve_has_its_own_name(void **unused) {
+  (void)unused;
+  if (system("gnuplot --version >/dev/null 2>&1") != 0) {
+    print_message("skipped: gnuplot is not installed\n");
+    skip();
+  }
+  const char *const names[] = {">training loss<", ">test loss<", ">training accuracy<", ">test accuracy<"};
+  const int shown[][4] = {{1, 0, 0, 0}, {0, 0, 1, 0}, {0, 1, 0, 0}, {0, 0, 0, 1}, {1, 0, 1, 0}};
+  for (int i = 0; i < 5; i++) {
+    const char *svg =
+        svg_of(i == 2 || i == 3 ? "test" : "train", i == 1 || i == 3 ? NAN : 2, i % 2 || i == 4 ? 0.5 : NAN);
+    for (int j = 0; j < 4; j++)
+      if ((strstr(svg, names[j]) != NULL) != shown[i][j]) fail_msg("case %d: %s", i, names[j]);
+  }
+}
+
+/* ---- predictions ---- */
+
+static const float probabilities[CLASSES] = {0.02f, 0, 0.01f, 0.5f, 0.02f, 0.25f, 0, 0, 0.125f, 0.075f};
+
+static void predict(void) { json_decref(report_prediction("three.png", probabilities, CLASSES)); }
+
+static void a_prediction_names_the_three_likeliest(void **unused) {
+  (void)unused;
+  char output[512];
+  assert_int_equal(test_fork(predict, output, sizeof output), 0);
+  assert_string_equal(output, "three.png: 3 (50.0 %), 5 (25.0 %), 8 (12.5 %)\n");
+  json_t *result = report_prediction("three.png", probabilities, CLASSES), *top = json_object_get(result, "top");
+  assert_string_equal(json_string_value(json_object_get(result, "file")), "three.png");
+  assert_int_equal(json_array_size(top), 3);
+  const int expected[] = {3, 5, 8};
+  for (int i = 0; i < 3; i++) {
+    json_t *entry = json_array_get(top, i);
+    assert_int_equal(json_integer_value(json_object_get(entry, "label")), expected[i]);
+    assert_true(json_number_value(json_object_get(entry, "probability")) == probabilities[expected[i]]);
+  }
+  json_decref(result);
+  const float alike[3] = {0.25f, 0.375f, 0.375f}; /* the first of equals */
+  assert_int_equal(report_answer(alike, 3), 1);
+}
+
+int main(void) {
+  mkdir(test_path(directory, sizeof directory, "report"), 0777);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_table_counts_labels_in_rows),
+      cmocka_unit_test(the_surest_mistakes_come_first),
+      cmocka_unit_test(without_mistakes_there_is_no_picture_of_them),
+      cmocka_unit_test(every_unit_of_a_linear_layer_is_shown),
+      cmocka_unit_test(every_filter_of_a_convolution_is_shown),
+      cmocka_unit_test(a_curve_holds_the_records_of_its_split),
+      cmocka_unit_test(each_curve_has_its_own_name),
+      cmocka_unit_test(a_prediction_names_the_three_likeliest),
+  };
+  return TEST_MAIN("report", tests);
+}
