@@ -110,7 +110,7 @@ static void launches_are_explained(void **state) {
   (void)state;
   const char *call = "the kernel launch above";
   assert_message(launches_too_many_threads, call, "cudaErrorInvalid", "at most 1024 threads");
-  assert_message(launches_no_block, call, "cudaErrorInvalidConfiguration", "grid sizes above zero");
+  assert_message(launches_no_block, call, "cudaErrorInvalid", "grid sizes above zero");
 }
 
 static void faults_in_kernels_are_explained(void **state) {
