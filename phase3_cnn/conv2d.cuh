@@ -488,7 +488,7 @@ static inline void conv2d_backward_weight_cpu_fast(float *dw, float *dbias, cons
 
 enum {
   CONV2D_BLOCK = 256,         /* threads of a block, as dim3: (pixels, shares of the sum of an output) */
-  CONV2D_SHARES = 4,          /* at most */
+  CONV2D_SHARES = 8,          /* at most */
   CONV2D_FILTERS = 8,         /* outputs a thread computes from one input */
   CONV2D_COLUMNS = 5,         /* inputs that it loads at once: for a row of a 5 x 5 filter */
   CONV2D_ROWS = 96,           /* of filters, in shared memory at once */
@@ -573,9 +573,10 @@ static __global__ void __launch_bounds__(CONV2D_BLOCK)
 
       for (int e = threadIdx.y; e < count; e += blockDim.y) {
         Conv2dRow row = rows[e];
+        const float *from = corner + row.offset;
         bool row_inside = (unsigned)(h0 + row.h) < (unsigned)shape.h; /* negative: a large unsigned */
         for (int j = 0; j < CONV2D_COLUMNS; j++) {
-          float value = row_inside && inside[j] ? corner[row.offset + j] : 0.0f;
+          float value = row_inside && inside[j] ? from[j] : 0.0f;
           for (int f = 0; f < CONV2D_FILTERS; f++) sum[f] += filters[e][j][f] * value;
         }
       }
@@ -591,17 +592,20 @@ static __global__ void __launch_bounds__(CONV2D_BLOCK)
 
 /* The mirror image of the forward kernel: a thread computes one input pixel (n,h,v) of several channels and gathers,
  * from every filter, the outputs that it went into. Those are p = (h + padding - r) / stride where that has no
- * remainder, so h + padding and r leave the same remainder, and p is the difference of their quotients. */
+ * remainder, so h + padding and r leave the same remainder, and p is the difference of their quotients. STRIDE 1 is
+ * a version of its own, where the divisions vanish; 0 takes any stride. */
+template <int STRIDE>
 static __global__ void __launch_bounds__(CONV2D_BLOCK)
     conv2d_backward_input_kernel(float *dx, const float *dy, const float *w, Conv2dShape shape, int p_count,
                                  int q_count) {
   __shared__ __align__(16) float filters[CONV2D_ROWS][CONV2D_COLUMNS][CONV2D_FILTERS]; /* of several channels */
   __shared__ Conv2dRow rows[CONV2D_ROWS];
+  int stride = STRIDE > 0 ? STRIDE : shape.stride;
   unsigned pixels = shape.h * shape.w, area = shape.r * shape.s, c0 = blockIdx.y * CONV2D_FILTERS;
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, total = (size_t)shape.n * pixels;
   size_t here = i < total ? i : total - 1, n = here / pixels;
   unsigned pixel = here % pixels, h = pixel / shape.w + shape.padding, v = pixel % shape.w + shape.padding;
-  int p0 = h / shape.stride, q0 = v / shape.stride, h_phase = h % shape.stride, v_phase = v % shape.stride;
+  int p0 = h / stride, q0 = v / stride, h_phase = h % stride, v_phase = v % stride;
   const float *corner = dy + n * shape.k * p_count * q_count + p0 * q_count + q0;
 
   float sum[CONV2D_FILTERS] = {0};
@@ -609,9 +613,8 @@ static __global__ void __launch_bounds__(CONV2D_BLOCK)
     bool inside[CONV2D_COLUMNS];
     int column[CONV2D_COLUMNS];
     for (int j = 0; j < CONV2D_COLUMNS; j++) {
-      column[j] = -((s0 + j) / shape.stride);
-      inside[j] =
-          s0 + j < shape.s && (s0 + j) % shape.stride == v_phase && q0 + column[j] >= 0 && q0 + column[j] < q_count;
+      column[j] = -((s0 + j) / stride);
+      inside[j] = s0 + j < shape.s && (s0 + j) % stride == v_phase && q0 + column[j] >= 0 && q0 + column[j] < q_count;
     }
     for (int first = 0; first < shape.k * shape.r; first += CONV2D_ROWS) {
       int count = min(CONV2D_ROWS, shape.k * shape.r - first);
@@ -621,16 +624,17 @@ static __global__ void __launch_bounds__(CONV2D_BLOCK)
         float *to = filters[e / CONV2D_COLUMNS][e % CONV2D_COLUMNS];
         const float *from = w + ((size_t)k * shape.c + c0) * area + r * shape.s + s;
         conv2d_load_filters(to, from, area, s < shape.s ? shape.c - c0 : 0);
-        int up = r / shape.stride;
-        if (s == s0) rows[e / CONV2D_COLUMNS] = {-up, (k * p_count - up) * q_count, r % shape.stride};
+        int up = r / stride;
+        if (s == s0) rows[e / CONV2D_COLUMNS] = {-up, (k * p_count - up) * q_count, r % stride};
       }
       __syncthreads();
 
       for (int e = threadIdx.y; e < count; e += blockDim.y) {
         Conv2dRow row = rows[e];
+        const float *from = corner + row.offset;
         bool row_inside = row.phase == h_phase && (unsigned)(p0 + row.h) < (unsigned)p_count;
         for (int j = 0; j < CONV2D_COLUMNS; j++) {
-          float value = row_inside && inside[j] ? corner[row.offset + column[j]] : 0.0f;
+          float value = row_inside && inside[j] ? from[column[j]] : 0.0f;
           for (int f = 0; f < CONV2D_FILTERS; f++) sum[f] += filters[e][j][f] * value;
         }
       }
@@ -682,8 +686,9 @@ static __global__ void __launch_bounds__(CONV2D_WEIGHT_BLOCK)
     }
     __syncthreads();
 
+    int share = (count + blockDim.y - 1) / blockDim.y, end = min(count, (int)(threadIdx.y + 1) * share);
 #pragma unroll 8 /* so that eight loads are under way at once */
-    for (int i = threadIdx.y; i < count; i += blockDim.y) {
+    for (int i = threadIdx.y * share; i < end; i++) {
       Conv2dPixel at = places[i];
       bool inside = (unsigned)(at.h + r) < (unsigned)shape.h && (unsigned)(at.v + s) < (unsigned)shape.w;
       float value = inside ? at.corner[offset] : outside;
@@ -734,9 +739,10 @@ static inline void conv2d_forward_naive(float *y, const float *x, const float *w
   CUDA_CHECK_LAUNCH();
 }
 
-/* A sum of few rows is not worth sharing out. */
+/* A share has six rows or more: fewer are not worth adding up. */
 static inline dim3 conv2d_block(int rows) {
-  int shares = rows < 4 * CONV2D_SHARES ? 1 : CONV2D_SHARES;
+  int shares = 1;
+  while (2 * shares <= CONV2D_SHARES && rows >= 6 * 2 * shares) shares *= 2;
   return dim3(CONV2D_BLOCK / shares, shares);
 }
 
@@ -753,7 +759,10 @@ static inline void conv2d_forward_gpu(float *y, const float *x, const float *w, 
 
 static inline void conv2d_backward_input_gpu(float *dx, const float *dy, const float *w, Conv2dShape s) {
   dim3 block = conv2d_block(s.k * s.r), grid = conv2d_grid((size_t)s.n * s.h * s.w, s.c, block);
-  conv2d_backward_input_kernel<<<grid, block>>>(dx, dy, w, s, conv2d_out_h(s), conv2d_out_w(s));
+  if (s.stride == 1)
+    conv2d_backward_input_kernel<1><<<grid, block>>>(dx, dy, w, s, conv2d_out_h(s), conv2d_out_w(s));
+  else
+    conv2d_backward_input_kernel<0><<<grid, block>>>(dx, dy, w, s, conv2d_out_h(s), conv2d_out_w(s));
   CUDA_CHECK_LAUNCH();
 }
 
