@@ -41,8 +41,8 @@ static void order_depends_on_seed_and_epoch_alone(void **state) {
   assert_in_range(same_places(2, 7), 0, 20);
 }
 
-/* Streams from 0x80000000 on, one an epoch, so that no shuffle draws the numbers of an initialisation, whose streams are
- * the layers' numbers. */
+/* Streams from 0x80000000 on, one an epoch, so that no shuffle draws the numbers of an initialisation, whose streams
+ * are the layers' numbers. */
 static void every_epoch_has_a_stream_of_its_own(void **state) {
   (void)state;
   enum { FEW = 50 };

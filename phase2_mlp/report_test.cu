@@ -7,7 +7,7 @@
 
 enum { SIDE = 4, PIXELS = SIDE * SIDE, CLASSES = 10, COUNT = 6 };
 
-/* Image i is one bright pixel, number pixel[i]; the unit answer[k] sees pixel k, and the larger the weight the surer. So
+/* Image i is one bright pixel, number pixel[i]; unit answer[k] sees pixel k, and the larger the weight the surer. So
  * images 1 to 4 are read wrong, the surest mistake is image 2, and images 1 and 4 are alike. */
 static const int pixel[COUNT] = {0, 1, 2, 3, 1, 5};
 static const unsigned char labels[COUNT] = {1, 4, 4, 9, 4, 7}, no_mistakes[COUNT] = {1, 9, 9, 4, 9, 7};

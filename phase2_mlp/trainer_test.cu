@@ -32,7 +32,7 @@ static void the_learning_rate_rises_and_falls(void **unused) {
   assert_true(trainer_learning_rate(&state) == 0);
 }
 
-/* ---- one epoch: 130 images of 4x4 pixels one by one, so that the log has an interval of 100 steps and one of 30 ---- */
+/* ---- epochs of 130 images of 4x4 pixels, one by one: the log has an interval of 100 steps and one of 30 ---- */
 
 enum { COUNT = 130, SIDE = 4, PIXELS = SIDE * SIDE, CLASSES = 3, PARAMETERS = CLASSES * PIXELS + CLASSES };
 

@@ -221,6 +221,7 @@ static void killed_at_any_moment_leaves_a_checkpoint(void **state) {
   Subprocess first = subprocess_run(begin, SECONDS);
   expect(&first, 0, NULL, NULL);
   subprocess_free(&first);
+  long epoch = 0;
   for (int i = 0; i < 12; i++) {
     Subprocess run = subprocess_start(argv, 0);
     long milliseconds = 400 + (long)(philox4x32(5, 0, (uint64_t)i).word[0] % 400);
@@ -235,9 +236,17 @@ static void killed_at_any_moment_leaves_a_checkpoint(void **state) {
       Error err;
       SafetensorsFile file;
       if (safetensors_open(in_dir("killed", names[j]), &file, &err) != 0) fail_msg("%s", err.message);
+      if (j == 1) epoch = atol(safetensors_metadata(&file, "epoch"));
       safetensors_close(&file);
     }
   }
+  assert_true(epoch > 1); /* it went on in between */
+  char epochs[32];
+  snprintf(epochs, sizeof epochs, "--epochs=%ld", epoch + 1);
+  argv[6] = epochs;
+  Subprocess last = subprocess_run(argv, SECONDS);
+  expect(&last, 0, "resuming at epoch", NULL);
+  subprocess_free(&last);
 }
 
 static void a_full_disk_keeps_the_old_checkpoint(void **state) {
@@ -265,6 +274,172 @@ static void a_full_disk_keeps_the_old_checkpoint(void **state) {
   for (struct dirent *entry = readdir(directory); entry; entry = readdir(directory))
     if (strstr(entry->d_name, "tmp")) fail_msg("%s was left behind", entry->d_name);
   closedir(directory);
+}
+
+/* ------------------------------------------------------------------------------- what a resumed run may change */
+
+/* A run over 640 images in a folder, with the arguments that are not NULL. */
+static Subprocess small(const char *directory, const char *a, const char *b, const char *c) {
+  return lenet(output_dir(directory), "--train-images=640", a, b, c);
+}
+
+static void small_must(const char *directory, const char *a, const char *b, const char *c) {
+  Subprocess run = small(directory, a, b, c);
+  expect(&run, 0, NULL, NULL);
+  subprocess_free(&run);
+}
+
+static void small_refused(const char *directory, const char *a, const char *b, const char *c, const char *sentence) {
+  Subprocess run = small(directory, a, b, c);
+  expect(&run, 1, NULL, sentence);
+  subprocess_free(&run);
+}
+
+static float first_bias(const char *directory) {
+  Error err;
+  SafetensorsFile file;
+  float bias[6];
+  const size_t shape[] = {6};
+  if (safetensors_open(in_dir(directory, "last.safetensors"), &file, &err) != 0 ||
+      safetensors_read_f32(&file, "conv1.bias", 1, shape, bias, &err) != 0)
+    fail_msg("%s", err.message);
+  safetensors_close(&file);
+  return bias[0];
+}
+
+static void momentum_matters_also_when_resumed(void **state) {
+  (void)state;
+  small_must("momentum_a", "--epochs=1", NULL, NULL);
+  small_must("momentum_b", "--epochs=1", NULL, NULL);
+  small_must("momentum_c", "--epochs=1", "--momentum=0.5", NULL);
+  assert_true(first_bias("momentum_a") == first_bias("momentum_b"));
+  assert_true(first_bias("momentum_a") != first_bias("momentum_c"));
+  small_must("momentum_a", "--epochs=2", "--resume", NULL);
+  small_must("momentum_b", "--epochs=2", "--resume", "--momentum=0.5");
+  assert_true(first_bias("momentum_a") != first_bias("momentum_b"));
+}
+
+static void resume_refuses_another_run(void **state) {
+  (void)state;
+  small_must("settings", "--epochs=1", "--batch-size=512", NULL);
+  small_refused("settings", "--resume", "--epochs=2", "--seed=99", "was started with --seed=");
+  small_refused("settings", "--resume", "--epochs=2", "--batch-size=32", "was started with --batch-size=512");
+  small_refused("settings", "--resume", "--epochs=2", "--train-images=320",
+                "was started with other data (640 training");
+  small_must("settings", "--resume", "--epochs=2", NULL); /* with the batches of 512 that it began with */
+  small_refused("nothing_yet", "--resume", NULL, NULL, "start the run without --resume");
+}
+
+/* ------------------------------------------------------------------------------------- unfinished and shared runs */
+
+static void an_unfinished_run_is_not_replaced_unasked(void **state) {
+  (void)state;
+  Subprocess stopped = start_and_signal("unfinished", SIGINT, 2, 0);
+  expect(&stopped, 130, NULL, NULL);
+  subprocess_free(&stopped);
+  small_refused("unfinished", "--epochs=1", NULL, NULL, "go on with it by --resume, replace it by --restart");
+  small_must("unfinished", "--epochs=1", "--restart", NULL);
+  small_must("unfinished", "--epochs=1", NULL, NULL); /* a finished one is */
+}
+
+static void one_run_at_a_time_writes_into_a_folder(void **state) {
+  (void)state;
+  char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[] = {program, data, output_dir("shared"), "--device=cpu", "--epochs=50", NULL};
+  Subprocess first = subprocess_start(argv, 0);
+  struct timespec nap = {0, 5 * 1000 * 1000};
+  for (int i = 0; i < 60 * 200 && !file_exists(in_dir("shared", "log.csv")); i++) nanosleep(&nap, NULL);
+  small_refused("shared", "--epochs=1", NULL, NULL, "another run is writing into");
+  kill(first.pid, SIGKILL);
+  subprocess_wait(&first, SECONDS);
+  subprocess_free(&first);
+  small_must("shared", "--epochs=1", "--restart", NULL); /* the lock went with the process */
+}
+
+/* ------------------------------------------------------------------------------------------- figures that agree */
+
+/* The JSON's figures are the log's, and the best model stays the best epoch's although a resumed epoch at a harmful
+ * learning rate comes later. */
+static void the_results_agree_with_the_log(void **state) {
+  (void)state;
+  small_must("figures", "--epochs=2", NULL, NULL);
+  char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[] = {program,
+                        data,
+                        output_dir("figures"),
+                        "--train-images=640",
+                        "--test-images=1000",
+                        "--device=cpu",
+                        "--epochs=3",
+                        "--resume",
+                        "--lr=0.3",
+                        "--json",
+                        NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect(&run, 0, NULL, NULL);
+  json_t *result = last_json(&run);
+  char line[512], split[16];
+  double loss, accuracy, last_loss = -1, best = -1;
+  long step, epoch, best_epoch = 0, last_epoch = 0;
+  FILE *file = fopen(in_dir("figures", "log.csv"), "r");
+  assert_non_null(file);
+  while (fgets(line, sizeof line, file)) {
+    if (sscanf(line, "%ld,%ld,%15[^,],%lf,%lf", &step, &epoch, split, &loss, &accuracy) != 5) continue;
+    if (strcmp(split, "test") != 0) continue;
+    last_loss = loss;
+    last_epoch = epoch;
+    if (accuracy > best) {
+      best = accuracy;
+      best_epoch = epoch;
+    }
+  }
+  fclose(file);
+  assert_int_equal(last_epoch, 3);
+  double test_loss = json_number_value(json_object_get(result, "test_loss"));
+  assert_true(fabs(test_loss - last_loss) < 1e-9);
+  assert_true(fabs(json_number_value(json_object_get(result, "train_loss")) - test_loss) > 1e-6);
+  assert_true(fabs(json_number_value(json_object_get(result, "best_test_accuracy")) - best) < 1e-9);
+  assert_int_equal(json_integer_value(json_object_get(result, "best_epoch")), best_epoch);
+  Error err;
+  SafetensorsFile model;
+  if (safetensors_open(in_dir("figures", "best.safetensors"), &model, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(atol(safetensors_metadata(&model, "epoch")), best_epoch);
+  assert_int_equal(best_epoch, 2); /* else the test shows nothing: choose another --lr above */
+  safetensors_close(&model);
+  json_decref(result);
+  subprocess_free(&run);
+}
+
+/* A file that is opened first must not become stdout. */
+static void a_closed_stdout_spoils_no_file(void **state) {
+  (void)state;
+  char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[] = {"/bin/sh",
+                        "-c",
+                        "exec \"$0\" \"$@\" >&-",
+                        program,
+                        data,
+                        output_dir("closed"),
+                        "--device=cpu",
+                        "--train-images=640",
+                        "--test-images=100",
+                        "--epochs=1",
+                        NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  subprocess_free(&run);
+  char line[1024];
+  int lines = 0;
+  FILE *file = fopen(in_dir("closed", "log.jsonl"), "r");
+  for (; file && fgets(line, sizeof line, file); lines++) {
+    json_t *object = json_loads(line, 0, NULL);
+    if (!json_is_object(object)) fail_msg("log.jsonl holds \"%s\"", line);
+    json_decref(object);
+  }
+  if (file) fclose(file);
+  assert_true(lines > 0 || run.status == 1); /* all of it, or a refusal */
 }
 
 /* ----------------------------------------------------------------------------------------------- it predicts */
@@ -423,6 +598,47 @@ static void a_divergent_run_stops_and_keeps_its_checkpoint(void **state) {
   subprocess_free(&run);
 }
 
+/* Ctrl-C before the first look at the loss: the network is not finite by then, and must not be saved. */
+static void an_interrupt_of_a_divergent_run_keeps_its_checkpoint(void **state) {
+  (void)state;
+  char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[] = {program,
+                        data,
+                        output_dir("diverge_int"),
+                        "--test-images=100",
+                        "--device=cpu",
+                        "--batch-size=2048",
+                        "--epochs=1",
+                        NULL,
+                        NULL,
+                        NULL};
+  Subprocess good = subprocess_run(argv, SECONDS);
+  expect(&good, 0, NULL, NULL);
+  subprocess_free(&good);
+  argv[6] = "--epochs=3";
+  argv[7] = "--resume";
+  argv[8] = "--lr=1e6";
+  Subprocess run = subprocess_start(argv, 0);
+  struct timespec nap = {0, 100 * 1000 * 1000}; /* a few of the epoch's 30 steps */
+  char out[8192] = "";
+  for (int i = 0; i < 600 && !strstr(out, "train loss"); i++) {
+    nanosleep(&nap, NULL);
+    ssize_t got = pread(run.out_fd, out, sizeof out - 1, 0);
+    out[got < 0 ? 0 : got] = '\0';
+  }
+  for (int i = 0; i < 4; i++) nanosleep(&nap, NULL);
+  kill(run.pid, SIGINT);
+  subprocess_wait(&run, SECONDS);
+  if (run.status != 130) expect(&run, 1, NULL, "not finite at step"); /* 130: so slow a machine has not diverged yet */
+  subprocess_free(&run);
+  const char *more[] = {program,    data, output_dir("diverge_int"), "--test-images=100", "--device=cpu", "--epochs=1",
+                        "--resume", NULL};
+  run = subprocess_run(more, SECONDS);
+  expect(&run, 0, NULL, NULL);
+  subprocess_free(&run);
+}
+
 static void a_gpu_that_is_not_there_is_explained(void **state) {
   (void)state;
   setenv("CUDA_VISIBLE_DEVICES", "", 1); /* also where there is one */
@@ -444,6 +660,12 @@ int main(void) {
       cmocka_unit_test(interrupted_and_resumed_equals_uninterrupted),
       cmocka_unit_test(killed_at_any_moment_leaves_a_checkpoint),
       cmocka_unit_test(a_full_disk_keeps_the_old_checkpoint),
+      cmocka_unit_test(momentum_matters_also_when_resumed),
+      cmocka_unit_test(resume_refuses_another_run),
+      cmocka_unit_test(an_unfinished_run_is_not_replaced_unasked),
+      cmocka_unit_test(one_run_at_a_time_writes_into_a_folder),
+      cmocka_unit_test(the_results_agree_with_the_log),
+      cmocka_unit_test(a_closed_stdout_spoils_no_file),
       cmocka_unit_test(predicts_images_of_any_size),
       cmocka_unit_test(predict_refuses_what_is_no_image),
       cmocka_unit_test(wrong_options_exit_with_2),
@@ -452,6 +674,7 @@ int main(void) {
       cmocka_unit_test(an_unwritable_output_is_named),
       cmocka_unit_test(a_damaged_checkpoint_is_named),
       cmocka_unit_test(a_divergent_run_stops_and_keeps_its_checkpoint),
+      cmocka_unit_test(an_interrupt_of_a_divergent_run_keeps_its_checkpoint),
       cmocka_unit_test(a_gpu_that_is_not_there_is_explained),
   };
   return TEST_MAIN("lenet_mnist", tests);
