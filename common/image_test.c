@@ -110,7 +110,7 @@ static void put_png_of_size(unsigned width, unsigned height) {
     bytes[20 + i] = (unsigned char)(height >> (24 - 8 * i));
   }
   bytes[24] = 8;
-  memcpy(bytes + 37, "IDAT", 4); /* an empty one: newer stb reads up to it */
+  memcpy(bytes + 33, "\0\0\0\x09IDAT", 8); /* newer stb reads up to it; its content is cut short */
   put(bytes, sizeof bytes);
 }
 
