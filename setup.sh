@@ -45,7 +45,7 @@ for option in "$@"; do
   esac
 done
 
-has_apt() { command -v apt-get dpkg-query > /dev/null; }
+has_apt() { command -v apt-get > /dev/null && command -v dpkg-query > /dev/null; }
 
 installed() {
   case $1 in
@@ -95,12 +95,13 @@ install_buildifier() {
     say "Note: npm could not install $BUILDIFIER; tools/format needs it, building and testing do not."
 }
 
-# Debian's Bazel 7 must be told to use WORKSPACE; a setting of this clone.
+# Bazel 7 must be told to use WORKSPACE; a setting of this clone. (Debian's does not know its own version.)
 configure_bazel() {
   local version
   version=$(dpkg-query -W -f='${Version}' bazel-bootstrap 2> /dev/null || true)
+  [ -n "$version" ] || version=$(bazel --version 2> /dev/null | sed 's/^bazel //' || true)
   case $version in
-    [6-9].*)
+    7.*)
       grep -qs 'noenable_bzlmod' user.bazelrc ||
         printf 'common --noenable_bzlmod --enable_workspace\n' >> user.bazelrc ;;
   esac
@@ -144,9 +145,9 @@ say_backend() {
 if ! has_apt; then
   say "This is not Debian or Ubuntu. Install the equivalents of these packages yourself:"
   say "$NEEDED"
-  say "With Bazel 6 or later also put this line into user.bazelrc: common --noenable_bzlmod --enable_workspace"
+  say "With Bazel 7 also put this line into user.bazelrc: common --noenable_bzlmod --enable_workspace"
   say_backend
-  command -v bazel g++ pkg-config python3 > /dev/null || exit 1
+  for tool in bazel g++ pkg-config python3; do command -v $tool > /dev/null || exit 1; done
   exit 0
 fi
 

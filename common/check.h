@@ -46,7 +46,8 @@ static inline const char *cuda_error_advice(cudaError_t status) {
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
     case cudaErrorUnsupportedPtxVersion:
-      return "the program holds no code for this GPU: build with --//tools/build:archs=native or with its number";
+      return "the program holds no code for this GPU: build on the machine that has it, or with "
+             "--//tools/build:archs=90, say, for compute capability 9.0";
     case cudaErrorAssert:
       return "an assert() in a kernel failed: its message stands above";
     default:

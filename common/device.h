@@ -47,8 +47,9 @@ static inline int device_open(Device device, char *description, size_t size, Err
     return error_set(err, "--device=gpu: no usable NVIDIA GPU (%s); check nvidia-smi, or use --device=cpu",
                      status == cudaSuccess ? "none found" : cudaGetErrorString(status));
   cudaDeviceProp properties;
-  CUDA_CHECK(cudaSetDevice(0));
-  CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
+  if ((status = cudaSetDevice(0)) != cudaSuccess || (status = cudaGetDeviceProperties(&properties, 0)) != cudaSuccess)
+    return error_set(err, "--device=gpu: the GPU cannot be used (%s); look at nvidia-smi, or use --device=cpu",
+                     cudaGetErrorString(status));
   snprintf(description, size, "GPU %.64s, compute capability %d.%d", properties.name, properties.major,
            properties.minor);
   return 0;

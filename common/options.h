@@ -64,8 +64,11 @@ typedef struct CommonOptions {
 
 /* The GPU where this program has kernels and there is a GPU to run them, else the CPU. */
 static inline Device device_default(void) {
-  char description[512];
-  return device_open(DEVICE_GPU, description, sizeof description, NULL) == 0 ? DEVICE_GPU : DEVICE_CPU;
+#ifdef __CUDACC__
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return DEVICE_GPU; /* makes no CUDA context yet */
+#endif
+  return DEVICE_CPU;
 }
 
 /* A program started with stdin, stdout or stderr closed would open its first file in their place, and print into it. */

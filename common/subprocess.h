@@ -75,13 +75,15 @@ static inline Subprocess subprocess_start(const char *const *argv, long max_file
 static inline void subprocess_wait(Subprocess *run, double seconds) {
   struct timespec nap = {0, 5 * 1000 * 1000};
   int status = 0, killed = 0;
-  for (double waited = 0; waitpid(run->pid, &status, WNOHANG) == 0; waited += 0.005) {
+  pid_t ended;
+  for (double waited = 0; (ended = waitpid(run->pid, &status, WNOHANG)) == 0; waited += 0.005) {
     if (waited > seconds && !killed) {
       kill(run->pid, SIGKILL);
       killed = 1;
     }
     nanosleep(&nap, NULL);
   }
+  if (ended != run->pid) die("cannot wait for process %ld: %s", (long)run->pid, strerror(errno));
   run->status = killed ? 124 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   run->out = subprocess_text(run->out_fd);
   run->err = subprocess_text(run->err_fd);

@@ -22,6 +22,7 @@
 
 #include "common/error.h"
 
+#include <fnmatch.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -87,7 +88,11 @@ static inline int test_run_group(const char *group, const struct CMUnitTest *tes
 #ifdef assert_int_in_range /* cmocka 2 writes both at once */
   if (xml != NULL) setenv("CMOCKA_MESSAGE_OUTPUT", "STANDARD,XML", 1);
 #endif
-  cmocka_set_test_filter(getenv("TESTBRIDGE_TEST_ONLY"));
+  const char *filter = getenv("TESTBRIDGE_TEST_ONLY");
+  int matches = 0;
+  for (size_t i = 0; i < count && filter != NULL; i++) matches += fnmatch(filter, tests[i].name, 0) == 0;
+  if (filter != NULL && matches == 0) die("--test_filter=%s matches none of the %zu cases of %s", filter, count, group);
+  cmocka_set_test_filter(filter);
   return _cmocka_run_group_tests(group, tests, count, NULL, test_begin_xml) == 0 ? 0 : 1;
 }
 

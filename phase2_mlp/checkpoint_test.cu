@@ -166,7 +166,8 @@ static void wrong_metadata_is_named(void **unused) {
                                   {"batch_size", "0"}, {"batch_size", "65537"}, {"stddev", "0"},
                                   {"lr", "nan"},       {"position", "60001"},   {"step", ""},
                                   {"mean", "0.1 (x)"}, {"momentum", "2"},       {"test_accuracy", "inf"},
-                                  {"seed", "-5"},      {"epochs", "2.5"},       {"best_epoch", "3"}};
+                                  {"seed", "-5"},      {"epochs", "2.5"},       {"seed", "1e3"},
+                                  {"step", "0x10"},    {"best_epoch", "3"}};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     Fixture f;
     Error err;

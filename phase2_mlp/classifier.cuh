@@ -10,7 +10,7 @@
  *       return classifier_main(&classifier, argc, argv);
  *     }
  *
- * and has --device --epochs --batch-size --lr --momentum --seed --data-dir --output-dir --resume --json and --predict.
+ * and has the options that classifier_options() lists, --predict among them.
  */
 #ifndef PHASE2_MLP_CLASSIFIER_CUH
 #define PHASE2_MLP_CLASSIFIER_CUH
@@ -141,6 +141,13 @@ static inline void classifier_open_device(const ClassifierOptions *options) {
   fflush(stdout);
 }
 
+/* What this program feeds a network, and the most that it takes from one. */
+static inline void classifier_check_network(const Network *net) {
+  if (net->in_size != MNIST_SIDE * MNIST_SIDE || net->classes > REPORT_MAX_CLASSES)
+    die("a network from %d inputs to %d classes; this program has %d pixels, and up to %d classes", net->in_size,
+        net->classes, MNIST_SIDE * MNIST_SIDE, REPORT_MAX_CLASSES);
+}
+
 /* ------------------------------------------------------------------------------------------------- predict */
 
 /* What the network makes of one picture: probabilities (classes). */
@@ -179,6 +186,7 @@ static inline int classifier_predict(const ClassifierOptions *options) {
           path, program_invocation_short_name);
   }
   Network *net = options->classifier->create(options->common.device, 1);
+  classifier_check_network(net);
   TrainState state;
   if (checkpoint_load(path, CHECKPOINT_MODEL, net, &state, &err) != 0) die("%s", err.message);
   printf("model %s", path);
@@ -271,6 +279,27 @@ static inline void classifier_protect_unfinished(const ClassifierOptions *option
         options->common.output_dir, saved.epoch + 1, saved.epochs);
 }
 
+/* An earlier run's files move into DIRECTORY/previous, in place of what lay there: two runs must not mix, and a new one
+ * that fails must not cost the old one. */
+static inline void classifier_set_aside(const char *directory) {
+  const char *const names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors",
+                               "log.jsonl",        "log.csv",          "curve.svg",
+                               "curve.png",        "filters.png",      "misclassified.png"};
+  Error err;
+  char from[PATH_MAX + 64], to[PATH_MAX + 64];
+  int moved = 0;
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    snprintf(from, sizeof from, "%s/%s", directory, names[i]);
+    snprintf(to, sizeof to, "%s/previous", directory);
+    if (access(from, F_OK) != 0) continue;
+    if (make_directories(to, &err) != 0) die("%s", err.message);
+    snprintf(to, sizeof to, "%s/previous/%s", directory, names[i]);
+    if (rename(from, to) != 0) die("%s cannot be moved to %s: %s", from, to, strerror(errno));
+    moved = 1;
+  }
+  if (moved) fprintf(stderr, "%s: note: the earlier run is in %s/previous\n", program_invocation_short_name, directory);
+}
+
 /* Takes over the settings of the stopped run. One that was started with other data, seed or batch size cannot be
  * continued bit by bit: say so instead of doing something else. */
 static inline void classifier_resume(const ClassifierOptions *options, const char *path, TrainState *state) {
@@ -324,7 +353,7 @@ static inline TrainResult classifier_train(Trainer *t, Error *err) {
   TrainState *state = &t->state;
   double started = seconds_now();
   int first = state->epoch;
-  classifier_print_header(t);
+  if (state->epoch < state->epochs) classifier_print_header(t);
   while (state->epoch < state->epochs) {
     TrainResult result = trainer_train_epoch(t, err);
     if (result == TRAIN_FAILED) return result;
@@ -409,6 +438,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
   int train_batch = state->batch_size < state->train_images ? state->batch_size : state->train_images;
   int test_batch = evaluation < state->test_images ? evaluation : state->test_images;
   trainer.net = options->classifier->create(common->device, train_batch > test_batch ? train_batch : test_batch);
+  classifier_check_network(trainer.net);
   network_init(trainer.net, state->seed);
   if (options->resume) {
     TrainState saved; /* the settings were taken over above */
@@ -419,6 +449,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
       printf("resuming at epoch %d, image %d, step %ld\n", state->epoch + 1, state->position, state->step);
   }
 
+  if (!options->resume) classifier_set_aside(common->output_dir);
   ImageSet train, test;
   float mean = (float)state->mean, stddev = (float)state->stddev;
   image_set_create(&train, common->device, &train_set, state->train_images, mean, stddev);

@@ -67,7 +67,7 @@ static inline int trainer_check_loss(const Trainer *t, double loss, Error *err) 
   if (isfinite(loss)) return 0;
   return error_set(err,
                    "the loss is not finite at step %ld of epoch %d: the learning rate %g is too high for this network; "
-                   "try --lr=%g. The last good checkpoint in %s is kept",
+                   "try --lr=%g. Nothing of it was saved: what %s held before is as it was",
                    t->state.step, t->state.epoch + 1, t->state.lr, t->state.lr / 10, t->output_dir);
 }
 

@@ -1,6 +1,6 @@
 /* lenet_mnist.cu - LeNet-5 learns to read handwritten digits.
  *
- *     bazel run //phase3_cnn:lenet_mnist                                      about 15 s on two CPU cores, 99 %
+ *     bazel run //phase3_cnn:lenet_mnist                                      some ten seconds on two CPU cores, 99 %
  *     bazel run //phase3_cnn:lenet_mnist -- --device=gpu --epochs=10          on an NVIDIA GPU
  *     bazel run //phase3_cnn:lenet_mnist -- --predict my_digit.png
  *

@@ -442,6 +442,24 @@ static void a_closed_stdout_spoils_no_file(void **state) {
   assert_true(lines > 0 || run.status == 1); /* all of it, or a refusal */
 }
 
+/* The second run has no best model before its first epoch ends, so --predict must not find the first one's. */
+static void a_new_run_sets_the_earlier_one_aside(void **state) {
+  (void)state;
+  Subprocess first = lenet(output_dir("aside"), "--epochs=1", "--train-images=640", "--seed=1", NULL);
+  Subprocess copy = lenet(output_dir("aside_copy"), "--epochs=1", "--train-images=640", "--seed=1", NULL);
+  Subprocess second = lenet(output_dir("aside"), "--epochs=2", "--train-images=640", "--lr=1e6", NULL);
+  expect(&first, 0, NULL, NULL);
+  expect(&copy, 0, NULL, NULL);
+  expect(&second, 1, NULL, "previous");
+  expect(&second, 1, NULL, "not finite at step");
+  assert_false(file_exists(in_dir("aside", "best.safetensors")));
+  assert_same_tensors(in_dir("aside", "previous/best.safetensors"), in_dir("aside_copy", "best.safetensors"));
+  assert_true(file_exists(in_dir("aside", "previous/log.csv")));
+  subprocess_free(&first);
+  subprocess_free(&copy);
+  subprocess_free(&second);
+}
+
 /* ----------------------------------------------------------------------------------------------- it predicts */
 
 /* A digit of the test set as a photograph would show it: `scale` times as large, dark on light, with a margin. */
@@ -666,6 +684,7 @@ int main(void) {
       cmocka_unit_test(one_run_at_a_time_writes_into_a_folder),
       cmocka_unit_test(the_results_agree_with_the_log),
       cmocka_unit_test(a_closed_stdout_spoils_no_file),
+      cmocka_unit_test(a_new_run_sets_the_earlier_one_aside),
       cmocka_unit_test(predicts_images_of_any_size),
       cmocka_unit_test(predict_refuses_what_is_no_image),
       cmocka_unit_test(wrong_options_exit_with_2),

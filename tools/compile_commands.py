@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+if sys.argv[1:] in (["-h"], ["--help"]):
+    sys.exit(print(__doc__))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GCC_ONLY = {"-fno-canonical-system-headers", "-Wno-free-nonheap-object"}
 TAKES_VALUE = {"-I", "-D", "-isystem", "-iquote", "-include"}

@@ -17,6 +17,8 @@ query() { bazel query --noshow_progress "$1" 2> /dev/null | sed 's|^//||; s|:|/|
 mapfile -t tests < <(query 'kind("cc_test rule", //...) except attr(tags, manual, //...)')
 mapfile -t programs < <(query 'kind("cc_binary rule", //...) except attr(tags, manual, //...)')
 
+[ ${#tests[@]} -gt 0 ] && [ ${#programs[@]} -gt 0 ] || { echo "gpu_pack.sh: error: bazel query found no targets" >&2; exit 1; }
+
 mkdir -p dist
 pack=dist/gpu_pack
 rm -rf "$pack"
@@ -39,9 +41,16 @@ for name in "${programs[@]}"; do
   cat > "$pack/bin/${name##*/}" << END
 #!/bin/sh
 here=\$(cd "\$(dirname "\$0")/.." && pwd)
-LD_LIBRARY_PATH="\$here/lib:\$LD_LIBRARY_PATH" RUNFILES_DIR="\$here/runfiles" exec "\$here/runfiles/nn/$name" "\$@"
+LD_LIBRARY_PATH="\$here/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" RUNFILES_DIR="\$here/runfiles" exec "\$here/runfiles/nn/$name" "\$@"
 END
   chmod +x "$pack/bin/${name##*/}"
+done
+# The licences of what the pack contains: ours with MNIST's, and those of the system's libraries.
+cp LICENSE "$pack/"
+mkdir -p "$pack/lib/copyright"
+for library in "$pack"/lib/*.so*; do
+  package=$(dpkg-query -S "*/${library##*/}" 2> /dev/null | sed -n '1s/[:,].*//p')
+  [ ! -e "/usr/share/doc/$package/copyright" ] || cp "/usr/share/doc/$package/copyright" "$pack/lib/copyright/$package"
 done
 printf '%s\n' "${tests[@]}" > "$pack/tests.txt"
 cp tools/gpu_pack_run.sh "$pack/run.sh"

@@ -11,7 +11,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 pattern=${1:-.}
 logs=$here/logs
-export LD_LIBRARY_PATH="$here/lib:${LD_LIBRARY_PATH:-}" RUNFILES_DIR="$here/runfiles" TEST_SRCDIR="$here/runfiles"
+export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" RUNFILES_DIR="$here/runfiles" TEST_SRCDIR="$here/runfiles"
 export TEST_WORKSPACE=nn GOMP_SPINCOUNT=1000
 read -ra under <<< "${RUN_UNDER:-}"
 mkdir -p "$logs"
