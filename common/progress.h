@@ -71,7 +71,8 @@ static inline void progress_show(Progress *progress, long done, double now, cons
   long total = progress->total, shown = done < 0 ? 0 : done > total ? total : done;
 
   used = total > 0 ? snprintf(facts, SIZE, " %ld/%ld", done, total) : snprintf(facts, SIZE, " %ld", done);
-  if (rate > 0) used += snprintf(facts + used, SIZE - used, " %.*f %.40s/s", rate < 10 ? 2 : 0, rate, progress->unit);
+  if (rate > 0)
+    used += snprintf(facts + used, SIZE - used, " %.*f %.40s/s", rate < 9.995 ? 2 : 0, rate, progress->unit);
   if (total > 0 && rate > 0) {
     progress_time_format(left, sizeof left, (double)(total - shown) / rate);
     used += snprintf(facts + used, SIZE - used, " %s left", left);
