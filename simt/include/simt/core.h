@@ -1,0 +1,126 @@
+/* core.h - the contract between a kernel, as the rewriter leaves it, and the runtime that executes it. C and C++.
+ *
+ * A block runs wholly on one OS thread. Its CUDA threads run one after the other on one stack; a thread that has to wait
+ * (a barrier, a shuffle) keeps that stack, a *fibre*, and the next thread goes on with another one. Everything a device
+ * header offers stands on five ways to wait:
+ *
+ *     simt_block_barrier()     until every thread of the block that has not returned is here
+ *     simt_warp_rendezvous()   until the lanes of a mask are here; the last one computes for all
+ *     simt_wait_until()        until a condition holds that another thread will make true
+ *     simt_grid_barrier()      until every block of a cooperative launch is here
+ *     simt_yield()             let another thread go first
+ *
+ * `what`, `file` and `line` name the call in the student's source: SIMT_SITE declares them as defaulted parameters and
+ * SIMT_PASS_SITE hands them on, so that a report names the kernel's line and not this header's.
+ */
+#ifndef SIMT_CORE_H
+#define SIMT_CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "driver_types.h"
+#include "vector_types.h"
+
+#define SIMT_WARP_SIZE 32
+#define SIMT_MAX_BLOCK_THREADS 1024
+#define SIMT_STATIC_SHARED_LIMIT (48 * 1024)
+#define SIMT_OPT_IN_SHARED_LIMIT (163 * 1024)
+
+#define SIMT_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+#define SIMT_PASS_SITE file, line
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where the running thread is. The names are CUDA's; read-only for kernels. */
+#ifndef SIMT_RUNTIME
+#define SIMT_COORDINATE extern __thread const
+SIMT_COORDINATE uint3 threadIdx __attribute__((tls_model("local-exec")));
+SIMT_COORDINATE uint3 blockIdx __attribute__((tls_model("local-exec")));
+SIMT_COORDINATE dim3 blockDim __attribute__((tls_model("local-exec")));
+SIMT_COORDINATE dim3 gridDim __attribute__((tls_model("local-exec")));
+#endif
+
+/* Every thread of the block that has not returned arrives; gives the number of them whose `predicate` was not 0. */
+int simt_block_barrier(int predicate, const char *what, const char *file, int line);
+
+/* The lanes of `mask` that have not returned arrive, each with a pointer to something of its own (usually a struct on its
+ * stack). When all are here complete(lanes, posts) runs once, with the lanes that came and posts[lane] of each; then all
+ * go on. Lanes meet when mask and `complete` are the same. NULL for `complete`: only meet. */
+typedef void SimtComplete(unsigned lanes, void *const posts[SIMT_WARP_SIZE]);
+void simt_warp_rendezvous(unsigned mask, void *post, SimtComplete *complete, const char *what, const char *file,
+                          int line);
+
+/* Returns once ready(context) is not 0; it is asked again whenever another thread has had its turn. */
+void simt_wait_until(int (*ready)(void *context), void *context, const char *what, const char *file, int line);
+
+/* Every thread of every block arrives. Only in a cooperative launch, where each block has an OS thread. */
+void simt_grid_barrier(const char *file, int line);
+int simt_grid_is_cooperative(void);
+
+/* Another thread of the block goes first: for a loop that retries. */
+void simt_yield(void);
+
+/* Ends the launch: prints `format` with kernel, block, thread and site; the launch and all later calls give `error`. */
+void simt_kernel_fault(cudaError_t error, const char *file, int line, const char *format, ...)
+    __attribute__((noreturn, format(printf, 4, 5)));
+
+int simt_in_kernel(void);          /* 0 in host code */
+unsigned simt_thread_rank(void);   /* 0 .. threads of the block - 1, x fastest */
+unsigned simt_active_mask(void);   /* the lanes that __activemask() may count on */
+void *simt_dynamic_shared(void);   /* the launch's third parameter, 1024-byte aligned */
+size_t simt_dynamic_shared_size(void);
+unsigned long long simt_clock(void); /* nanoseconds, monotonic */
+
+#ifdef SIMT_INSPECT
+/* An atomic operation of `bytes` at `address` is about to be done by code that the inspector does not see. */
+void simt_inspect_atomic(const void *address, size_t bytes);
+/* A plain access by such code (a vector load in a header, memcpy in a kernel, ...). */
+void simt_inspect_read(const void *address, size_t bytes);
+void simt_inspect_write(const void *address, size_t bytes);
+/* __threadfence() and its kin, and acquire/release operations of cuda::barrier and cuda::atomic. */
+void simt_inspect_fence(void);
+#else
+#define simt_inspect_atomic(address, bytes) ((void)0)
+#define simt_inspect_read(address, bytes) ((void)0)
+#define simt_inspect_write(address, bytes) ((void)0)
+#define simt_inspect_fence() ((void)0)
+#endif
+
+/* ---- launching; used by launch.h ---- */
+
+typedef struct SimtThreads { /* what a thread loop needs of its block, in one cache line */
+  int next, count;           /* next thread to start, threads in the block */
+  int finished;
+  const uint3 *index;        /* threadIdx of each, in the order in which they start */
+  unsigned char *state;      /* SIMT_DONE is stored here when a thread returns */
+  const unsigned short *rank; /* order of start -> thread rank */
+} SimtThreads;
+
+typedef struct SimtKernel {
+  const char *name, *file; /* as written at the launch */
+  int line;
+  uint3 grid, block;
+  size_t shared_bytes;
+  cudaStream_t stream;
+  int cooperative;
+  void (*run_threads)(const void *arguments); /* starts the block's threads until none is left to start */
+  const void *arguments;                      /* the kernel's arguments; copied byte by byte, as the driver does */
+  size_t arguments_size;
+  const void *const *pointers; /* those arguments that are object pointers, NULL for the others: checked */
+  int argument_count;
+} SimtKernel;
+
+/* Checks, then runs the grid, or queues it (lazy streams). The error is also kept for cudaGetLastError(). */
+cudaError_t simt_launch(const SimtKernel *kernel);
+
+/* Starts the next thread of the block: sets threadIdx and returns 1; 0 when all have been started. */
+int simt_next_thread(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SIMT_CORE_H */
