@@ -34,9 +34,13 @@
 extern "C" {
 #endif
 
-/* Where the running thread is. The names are CUDA's; read-only for kernels. */
-#ifndef SIMT_RUNTIME
+/* Where the running thread is. The names are CUDA's. The inspector's compiler pass skips what is const. */
+#ifdef SIMT_INSPECT
 #define SIMT_COORDINATE extern __thread const
+#else
+#define SIMT_COORDINATE extern __thread
+#endif
+#ifndef SIMT_RUNTIME
 SIMT_COORDINATE uint3 threadIdx __attribute__((tls_model("local-exec")));
 SIMT_COORDINATE uint3 blockIdx __attribute__((tls_model("local-exec")));
 SIMT_COORDINATE dim3 blockDim __attribute__((tls_model("local-exec")));
@@ -91,13 +95,20 @@ void simt_inspect_fence(void);
 
 /* ---- launching; used by launch.h ---- */
 
-typedef struct SimtThreads { /* what a thread loop needs of its block, in one cache line */
-  int next, count;           /* next thread to start, threads in the block */
-  int finished;
-  const uint3 *index;        /* threadIdx of each, in the order in which they start */
-  unsigned char *state;      /* SIMT_DONE is stored here when a thread returns */
-  const unsigned short *rank; /* order of start -> thread rank */
+/* What a loop over the threads of a block needs, in one cache line. Threads start in the order 0, 1, 2 ... of `index`. */
+typedef struct SimtThreads {
+  int next, count, finished; /* the next to start; in the block; returned */
+  int waiting;               /* blocked in one of the five ways */
+  const uint3 *index;        /* threadIdx in order of start */
+  const uint16_t *rank;      /* order of start -> thread rank */
+  unsigned char *state;      /* by rank; SIMT_DONE is stored here when a thread returns */
 } SimtThreads;
+enum { SIMT_UNSTARTED, SIMT_RUNNING, SIMT_READY, SIMT_AT_BARRIER, SIMT_AT_WARP, SIMT_AT_CONDITION, SIMT_AT_GRID, SIMT_DONE };
+
+extern __thread SimtThreads simt_threads __attribute__((tls_model("local-exec")));
+
+/* A thread has returned while others of its block wait: it may be the one they wait for. */
+void simt_thread_returned(int rank);
 
 typedef struct SimtKernel {
   const char *name, *file; /* as written at the launch */
@@ -109,15 +120,12 @@ typedef struct SimtKernel {
   void (*run_threads)(const void *arguments); /* starts the block's threads until none is left to start */
   const void *arguments;                      /* the kernel's arguments; copied byte by byte, as the driver does */
   size_t arguments_size;
-  const void *const *pointers; /* those arguments that are object pointers, NULL for the others: checked */
+  const void *const *pointers; /* argument_count of them: the argument if it is an object pointer, else NULL */
   int argument_count;
 } SimtKernel;
 
 /* Checks, then runs the grid, or queues it (lazy streams). The error is also kept for cudaGetLastError(). */
 cudaError_t simt_launch(const SimtKernel *kernel);
-
-/* Starts the next thread of the block: sets threadIdx and returns 1; 0 when all have been started. */
-int simt_next_thread(void);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,129 @@
+/* launch.h - what the rewriter turns `kernel<<<grid, block, shared, stream>>>(arguments)` into. C++17.
+ *
+ *     ::simt::kern("kernel", "file.cu", 12, [&](auto... a) { kernel(a...); }).cfg(grid, block, shared, stream).run(arguments);
+ *
+ * A generic lambda and not `&kernel`: overloads, deduced template arguments and default arguments work as in CUDA, and
+ * the compiler sees the kernel's body inside the loop over the threads.
+ */
+#ifndef SIMT_LAUNCH_H
+#define SIMT_LAUNCH_H
+
+#include <string.h>
+
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "simt/core.h"
+
+namespace simt {
+
+/* A literal 0, NULL or nullptr among the arguments: a null pointer where the kernel takes a pointer, else the number. */
+struct literal_zero {
+  constexpr operator int() const { return 0; }
+  template <class T>
+  constexpr operator T *() const {
+    return nullptr;
+  }
+};
+
+/* Object pointers are checked before the launch; pointers to functions are not. */
+template <class T>
+const void *checked_pointer(const T &argument) {
+  if constexpr (std::is_pointer_v<T>) {
+    if constexpr (!std::is_function_v<std::remove_pointer_t<T>>) return (const void *)argument;
+  }
+  return nullptr;
+}
+
+/* The inspector's kernels must be called, not inlined: the compiler may keep the constant threadIdx in a register. */
+#ifdef SIMT_INSPECT
+#define SIMT_KERNEL_CALL __attribute__((noinline, no_sanitize_thread, no_sanitize_coverage))
+#else
+#define SIMT_KERNEL_CALL inline __attribute__((always_inline))
+#endif
+
+template <class Function, class... Arguments>
+struct Call {
+  Function function;
+  std::tuple<Arguments...> arguments;
+
+  SIMT_KERNEL_CALL void operator()() const { std::apply(function, arguments); }
+
+  /* Starts threads of the block, one after the other, until none is left to start. A thread that waits keeps this
+   * stack, and another loop, on another stack, goes on with the threads that it finds. */
+  static void run_threads(const void *self) {
+    const Call &call = *(const Call *)self;
+    while (simt_threads.next < simt_threads.count) {
+      int order = simt_threads.next++, rank = simt_threads.rank[order];
+      const_cast<uint3 &>(threadIdx) = simt_threads.index[order];
+      simt_threads.state[rank] = SIMT_RUNNING;
+      call();
+      simt_threads.state[rank] = SIMT_DONE;
+      simt_threads.finished++;
+      if (simt_threads.waiting) simt_thread_returned(rank);
+    }
+  }
+};
+
+template <class Function>
+struct Launch {
+  Function function;
+  SimtKernel kernel;
+
+  Launch &cfg(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+    kernel.grid = {grid.x, grid.y, grid.z};
+    kernel.block = {block.x, block.y, block.z};
+    kernel.shared_bytes = shared_bytes;
+    kernel.stream = stream;
+    return *this;
+  }
+
+  template <class... Arguments>
+  cudaError_t run(Arguments... arguments) {
+    using This = Call<Function, Arguments...>;
+    const void *pointers[] = {checked_pointer(arguments)..., nullptr};
+    const This call{function, std::tuple<Arguments...>(arguments...)};
+    kernel.run_threads = This::run_threads;
+    kernel.arguments = &call;
+    kernel.arguments_size = sizeof call;
+    kernel.pointers = pointers;
+    kernel.argument_count = (int)sizeof...(Arguments);
+    return simt_launch(&kernel);
+  }
+};
+
+template <class Function>
+Launch<Function> kern(const char *name, const char *file, int line, Function function) {
+  return {function, SimtKernel{name, file, line, {}, {}, 0, nullptr, 0, nullptr, nullptr, 0, nullptr, 0}};
+}
+
+/* cudaLaunchKernel() and its kin: a function pointer, and the addresses of the arguments. */
+template <class... Parameters, size_t... I>
+cudaError_t launch_pointer(void (*function)(Parameters...), const char *name, dim3 grid, dim3 block, void **arguments,
+                           size_t shared_bytes, cudaStream_t stream, int cooperative, const char *file, int line,
+                           std::index_sequence<I...>) {
+  (void)arguments; /* a kernel without parameters */
+  auto launch = kern(name, file, line, [function](Parameters... a) { function(a...); });
+  launch.cfg(grid, block, shared_bytes, stream);
+  launch.kernel.cooperative = cooperative;
+  return launch.run(*(std::remove_cv_t<std::remove_reference_t<Parameters>> *)arguments[I]...);
+}
+
+template <class... Parameters>
+cudaError_t launch_pointer(void (*function)(Parameters...), const char *name, dim3 grid, dim3 block, void **arguments,
+                           size_t shared_bytes, cudaStream_t stream, int cooperative, const char *file, int line) {
+  return launch_pointer(function, name, grid, block, arguments, shared_bytes, stream, cooperative, file, line,
+                        std::index_sequence_for<Parameters...>{});
+}
+
+/* `extern __shared__ T name[];` at file scope. */
+template <class T>
+struct dynamic_shared {
+  operator T *() const { return (T *)simt_dynamic_shared(); }
+};
+
+}  // namespace simt
+
+#endif /* SIMT_LAUNCH_H */

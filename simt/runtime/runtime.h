@@ -1,0 +1,157 @@
+/* runtime.h - what the parts of the runtime know of each other.
+ *
+ *   launch.c    checks a launch, deals its blocks to the workers
+ *   schedule.c  a worker: runs the threads of a block on fibres until all have returned
+ *   report.c    diagnoses: what happened, where every thread is, what to try
+ *   watchdog.c  a thread that never ends; faults of the processor inside a kernel
+ *
+ * The rest (memory, streams, devices, errors) is in api.h.
+ */
+#ifndef SIMT_RUNTIME_H
+#define SIMT_RUNTIME_H
+
+#define SIMT_RUNTIME
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "simt/core.h"
+
+#define SIMT_MAX_WARPS (SIMT_MAX_BLOCK_THREADS / SIMT_WARP_SIZE)
+
+/* ---- fibres: a stack on which CUDA threads run ---- */
+
+typedef struct Fibre {
+  void *stack_pointer;  /* where it goes on, while it is switched out */
+  struct Fibre *next;   /* in the list of idle ones */
+  char *stack;          /* lowest address; SIMT_STACK_BYTES */
+  int colour;           /* tops of stacks are moved apart, or they would all fall into the same cache sets */
+  void *fake_stack;     /* AddressSanitizer's */
+  void *tsan;           /* ThreadSanitizer's */
+} Fibre;
+
+#define SIMT_STACK_BYTES (256 * 1024)
+
+/* Saves the callee-saved registers on the present stack, its pointer in *from, and goes on where `to` was saved. */
+void simt_switch(void **from, void *to);
+/* A stack that simt_switch() enters at entry(). */
+void *simt_new_stack(char *lowest, size_t bytes, void (*entry)(void));
+
+/* ---- the threads of the block that a worker is running ---- */
+
+typedef struct Thread {
+  Fibre *fibre; /* where it waits */
+  const char *what, *file;
+  int line;
+  unsigned mask;               /* SIMT_AT_WARP */
+  int (*ready)(void *context); /* SIMT_AT_CONDITION */
+  void *context;
+} Thread;
+
+/* Lanes that meet: those of `mask` in the same operation. */
+typedef struct Meeting {
+  unsigned mask, arrived;
+  SimtComplete *complete;
+  void *posts[SIMT_WARP_SIZE];
+} Meeting;
+
+typedef struct Warp {
+  unsigned open;   /* bit i: meetings[i] has begun */
+  unsigned exited; /* lanes that have returned, or that the block does not have */
+  int exited_at;   /* the block's `finished` when `exited` was computed */
+  Meeting meetings[SIMT_WARP_SIZE];
+} Warp;
+
+struct Job;
+
+/* An OS thread that runs blocks, one at a time. */
+typedef struct Worker {
+  struct Job *job;
+  Thread threads[SIMT_MAX_BLOCK_THREADS];
+  unsigned char state[SIMT_MAX_BLOCK_THREADS];
+  Warp warps[SIMT_MAX_WARPS];
+  uint3 index_by_rank[SIMT_MAX_BLOCK_THREADS]; /* threadIdx */
+  uint3 index_by_start[SIMT_MAX_BLOCK_THREADS];
+  uint16_t rank_by_start[SIMT_MAX_BLOCK_THREADS];
+  uint3 ordered_for; /* the block shape for which the three tables hold */
+  unsigned order_seed;
+
+  int conditions; /* threads in SIMT_AT_CONDITION */
+  int at_barrier, barrier_predicates, barrier_result;
+  int first_at_barrier; /* rank */
+  int at_grid;
+
+  Fibre *fibre; /* running */
+  Fibre *idle;
+  Fibre **fibres; /* all */
+  int fibre_count;
+  Fibre scheduler;  /* the OS thread's own stack */
+  int aborted;      /* the block is given up: its fibres are not to be continued */
+  char *dynamic_shared;
+  size_t dynamic_shared_size; /* allocated */
+
+  pthread_t os_thread;
+  atomic_ulong progress; /* counts blocks and switches: a worker whose count stands still is looked at */
+  atomic_int in_block;
+  struct Worker *next;
+} Worker;
+
+extern __thread Worker *simt_worker; /* NULL outside a kernel */
+extern __thread SimtThreads simt_threads __attribute__((tls_model("local-exec")));
+extern __thread uint3 threadIdx, blockIdx;
+extern __thread dim3 blockDim, gridDim;
+
+/* One launch being executed. */
+typedef struct Job {
+  const SimtKernel *kernel;
+  unsigned long long blocks;
+  atomic_ullong dealt; /* blocks given to workers */
+  atomic_int failed;   /* a cudaError_t: no more blocks are dealt */
+  unsigned number;     /* of the launch, for random orders */
+  /* cooperative launches: blocks meet at grid barriers */
+  pthread_mutex_t grid_lock;
+  pthread_cond_t grid_changed;
+  unsigned long long grid_blocks_left, grid_arrived, grid_phase;
+} Job;
+
+typedef enum SimtOrder { SIMT_FORWARD, SIMT_REVERSE, SIMT_RANDOM } SimtOrder;
+
+typedef struct SimtSettings {
+  int threads;       /* SIMT_THREADS: OS threads */
+  SimtOrder order;   /* SIMT_ORDER=forward|reverse|random[:SEED] */
+  unsigned seed;
+  double watchdog;   /* SIMT_WATCHDOG: seconds of processor time, 0 for never */
+  int strict;        /* SIMT_STRICT=1: what a GPU forgives is a fault, too */
+} SimtSettings;
+const SimtSettings *simt_settings(void);
+
+/* schedule.c */
+Worker *simt_worker_open(void); /* a new one, or one that was put back */
+void simt_worker_close(Worker *worker);
+void simt_run_block(Worker *worker, Job *job, unsigned long long block);
+void simt_abort_block(void) __attribute__((noreturn)); /* from a kernel's thread */
+uint64_t simt_mix(uint64_t number);                     /* a hash, for random orders */
+
+/* report.c */
+typedef enum SimtSeverity { SIMT_WARNING, SIMT_FAULT } SimtSeverity;
+/* One diagnosis of the running block: a line that says what, the kernel, the launch and the block, every thread grouped by
+ * where it is, and `advice`. In SIMT_WARNING the same kernel is told only once. */
+void simt_report_block(const char *advice, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A diagnosis of host code, on stderr: "=== simt: ..." */
+void simt_report_host(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "file.cu:12 (function)" of an address in the program, or "0x..."; innermost frame outside our headers. */
+const char *simt_where(const void *address, char *text, size_t size);
+int simt_current_rank(void);
+
+/* watchdog.c */
+void simt_watch(Worker *worker);   /* from now on, and handle faults of the processor on this OS thread */
+void simt_unwatch(Worker *worker);
+
+#endif /* SIMT_RUNTIME_H */
