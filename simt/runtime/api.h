@@ -1,0 +1,119 @@
+/* api.h - what the host side of the runtime offers to the rest of it: errors, memory, streams, a kernel's shared memory.
+ *
+ *   error.c   names and texts, the last error of each host thread, the sticky error of the device
+ *   memory.c  the imaginary GPU's memory, pinned and managed memory; copies
+ *   stream.c  streams, events, graphs
+ *   device.c  the device, its limits, kernels' attributes, occupancy
+ */
+#ifndef SIMT_API_H
+#define SIMT_API_H
+
+#include <stddef.h>
+
+#include "driver_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The imaginary GPU: documented in device.c. */
+#define SIMT_MULTIPROCESSORS 16
+#define SIMT_DEVICE_BYTES ((size_t)16 << 30)
+
+/* ---- errors ---- */
+
+/* Every API function ends in `return simt_error(code);`: keeps an error for cudaGetLastError(), and gives the sticky
+ * error instead where there is one. */
+cudaError_t simt_error(cudaError_t code);
+/* A kernel failed: this call and all later ones give `code`, until cudaDeviceReset(). The first one stays. */
+cudaError_t simt_error_sticky(cudaError_t code);
+/* The sticky error, or cudaSuccess: functions ask before they do anything. */
+cudaError_t simt_error_pending(void);
+
+/* ---- where an API call stands in the program ---- */
+
+typedef struct SimtSite {
+  const char *file; /* NULL: unknown (a call from a C file) */
+  int line;
+} SimtSite;
+
+/* "cudaMalloc at main.cu:12", or only "cudaMalloc" */
+const char *simt_site_text(const char *call, SimtSite site, char *text, size_t size);
+
+/* ---- memory ---- */
+
+/* Device memory is filled with this when it is handed out (the first SIMT_FILL_LIMIT bytes): as float, half or double it
+ * is NaN, as int -1, so that memory read before it is written shows in the results. */
+#define SIMT_FILL 0xff
+#define SIMT_FILL_LIMIT ((size_t)64 << 20)
+
+typedef enum SimtMemoryKind {
+  SIMT_UNKNOWN_MEMORY, /* the host's: stack, malloc, globals; or nobody's */
+  SIMT_DEVICE_MEMORY,  /* cudaMalloc */
+  SIMT_PINNED_MEMORY,  /* cudaMallocHost, cudaHostAlloc, cudaHostRegister: host and device */
+  SIMT_MANAGED_MEMORY, /* cudaMallocManaged, __managed__: host and device */
+  SIMT_SYMBOL_MEMORY,  /* __device__ variables */
+  SIMT_CONSTANT_MEMORY /* __constant__ variables */
+} SimtMemoryKind;
+
+typedef struct SimtMemory {
+  SimtMemoryKind kind;
+  const char *call; /* that made it: "cudaMalloc" */
+  void *base;
+  size_t size;   /* as asked for */
+  SimtSite site; /* of that call */
+  int freed;     /* it was freed, and nothing lies there now */
+  SimtSite freed_site;
+} SimtMemory;
+
+/* Describes the memory that holds `address`. Gives 1 for live memory; 0 for none: `found` is then the nearest allocation
+ * (the one freed there lately, or the one that ends before the address in the same arena), or of SIMT_UNKNOWN_MEMORY.
+ * O(log of the number of allocations). */
+int simt_memory_find(const void *address, SimtMemory *found);
+
+/* Changes with each allocation and each free: what was found stays true as long as it does not. */
+unsigned long simt_memory_generation(void);
+
+/* The addresses that device memory comes from. Under AddressSanitizer there is no such range (size 0). */
+void simt_memory_arena(char **base, size_t *size);
+
+/* 1 when host code may read `address`, as far as is known: not device memory. */
+int simt_memory_host_may_use(const void *address);
+
+/* "4000 bytes of cudaMalloc at main.cu:12" */
+const char *simt_memory_text(const SimtMemory *memory, char *text, size_t size);
+
+/* Called for each allocation when it is made (bytes > 0) and when it is freed; the inspector's, weak. */
+void simt_inspect_allocated(void *base, size_t size, SimtMemoryKind kind) __attribute__((weak));
+void simt_inspect_freed(void *base, size_t size, SimtMemoryKind kind) __attribute__((weak));
+/* Host code wrote (a copy, a memset): the bytes are initialised, and ordered before every later launch. */
+void simt_inspect_host_wrote(void *base, size_t size) __attribute__((weak));
+
+/* ---- streams ---- */
+
+/* Does work(context) in the stream's order: now (eager), or at the next synchronisation that waits for it (lazy; during
+ * a capture: when the graph is launched). Then `size` bytes of context are copied, 64-byte aligned. `what` ("kernel
+ * saxpy", "cudaMemcpyAsync") and the site are for reports. Gives the error of a handle that is no stream; errors of the
+ * work itself are sticky. */
+cudaError_t simt_stream_submit(cudaStream_t stream, void (*work)(void *context), const void *context, size_t size,
+                               const char *what, const char *file, int line);
+/* 1 when work is queued, not done at once: then arguments outlive the call. */
+int simt_stream_defers(cudaStream_t stream);
+/* Runs all that is queued, as cudaDeviceSynchronize() does. */
+void simt_stream_drain(void);
+
+/* ---- a kernel's shared memory ---- */
+
+/* Bytes of __shared__ variables, from the program's symbol table; 0 when it has none (stripped, or not ELF). */
+size_t simt_static_shared(const void *function);
+/* The same for the text of a launch, "ns::kernel<float>": the largest among the kernels of that base name. */
+size_t simt_static_shared_by_name(const char *launch);
+/* What cudaFuncSetAttribute(MaxDynamicSharedMemorySize) allowed for a kernel of that base name; 48 KB less the static
+ * size when it was not called. */
+size_t simt_max_dynamic_shared_by_name(const char *launch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SIMT_API_H */
