@@ -29,12 +29,12 @@
 /* ---- fibres: a stack on which CUDA threads run ---- */
 
 typedef struct Fibre {
-  void *stack_pointer;  /* where it goes on, while it is switched out */
-  struct Fibre *next;   /* in the list of idle ones */
-  char *stack;          /* lowest address; SIMT_STACK_BYTES */
-  int colour;           /* tops of stacks are moved apart, or they would all fall into the same cache sets */
-  void *fake_stack;     /* AddressSanitizer's */
-  void *tsan;           /* ThreadSanitizer's */
+  void *stack_pointer; /* where it goes on, while it is switched out */
+  struct Fibre *next;  /* in the list of idle ones */
+  char *stack;         /* lowest address; SIMT_STACK_BYTES */
+  int colour;          /* tops of stacks are moved apart, or they would all fall into the same cache sets */
+  void *fake_stack;    /* AddressSanitizer's */
+  void *tsan;          /* ThreadSanitizer's */
 } Fibre;
 
 #define SIMT_STACK_BYTES (256 * 1024)
@@ -65,8 +65,7 @@ typedef struct Meeting {
 typedef struct Warp {
   unsigned open;   /* bit i: meetings[i] has begun */
   unsigned exited; /* lanes that have returned, or that the block does not have */
-  int exited_at;   /* the block's `finished` when `exited` was computed */
-  Meeting meetings[SIMT_WARP_SIZE];
+  int exited_at;   /* the block's `finished` when `exited` was computed; -1: never */
 } Warp;
 
 struct Job;
@@ -77,12 +76,14 @@ typedef struct Worker {
   Thread threads[SIMT_MAX_BLOCK_THREADS];
   unsigned char state[SIMT_MAX_BLOCK_THREADS];
   Warp warps[SIMT_MAX_WARPS];
+  Meeting meetings[SIMT_MAX_WARPS][SIMT_WARP_SIZE];
   uint3 index_by_rank[SIMT_MAX_BLOCK_THREADS]; /* threadIdx */
   uint3 index_by_start[SIMT_MAX_BLOCK_THREADS];
   uint16_t rank_by_start[SIMT_MAX_BLOCK_THREADS];
   uint3 ordered_for; /* the block shape for which the three tables hold */
   unsigned order_seed;
 
+  int used;       /* a thread has waited since the tables were cleared */
   int conditions; /* threads in SIMT_AT_CONDITION */
   int at_barrier, barrier_predicates, barrier_result;
   int first_at_barrier; /* rank */
@@ -92,12 +93,14 @@ typedef struct Worker {
   Fibre *idle;
   Fibre **fibres; /* all */
   int fibre_count;
-  Fibre scheduler;  /* the OS thread's own stack */
-  int aborted;      /* the block is given up: its fibres are not to be continued */
+  Fibre scheduler; /* the OS thread's own stack */
+  size_t scheduler_bytes;
+  int aborted; /* the block is given up: its fibres are not to be continued */
   char *dynamic_shared;
   size_t dynamic_shared_size; /* allocated */
 
   pthread_t os_thread;
+  void *signal_stack;
   atomic_ulong progress; /* counts blocks and switches: a worker whose count stands still is looked at */
   atomic_int in_block;
   struct Worker *next;
@@ -124,11 +127,11 @@ typedef struct Job {
 typedef enum SimtOrder { SIMT_FORWARD, SIMT_REVERSE, SIMT_RANDOM } SimtOrder;
 
 typedef struct SimtSettings {
-  int threads;       /* SIMT_THREADS: OS threads */
-  SimtOrder order;   /* SIMT_ORDER=forward|reverse|random[:SEED] */
+  int threads;     /* SIMT_THREADS: OS threads */
+  SimtOrder order; /* SIMT_ORDER=forward|reverse|random[:SEED] */
   unsigned seed;
-  double watchdog;   /* SIMT_WATCHDOG: seconds of processor time, 0 for never */
-  int strict;        /* SIMT_STRICT=1: what a GPU forgives is a fault, too */
+  double watchdog; /* SIMT_WATCHDOG: seconds of processor time, 0 for never */
+  int strict;      /* SIMT_STRICT=1: what a GPU forgives is a fault, too */
 } SimtSettings;
 const SimtSettings *simt_settings(void);
 
@@ -137,13 +140,17 @@ Worker *simt_worker_open(void); /* a new one, or one that was put back */
 void simt_worker_close(Worker *worker);
 void simt_run_block(Worker *worker, Job *job, unsigned long long block);
 void simt_abort_block(void) __attribute__((noreturn)); /* from a kernel's thread */
-uint64_t simt_mix(uint64_t number);                     /* a hash, for random orders */
+uint64_t simt_mix(uint64_t number);                    /* a hash, for random orders */
 
 /* report.c */
-typedef enum SimtSeverity { SIMT_WARNING, SIMT_FAULT } SimtSeverity;
-/* One diagnosis of the running block: a line that says what, the kernel, the launch and the block, every thread grouped by
- * where it is, and `advice`. In SIMT_WARNING the same kernel is told only once. */
+/* One diagnosis of the running block on stderr, "=== simt: ...": what, the kernel, the launch and the block, every thread
+ * grouped by where it is, and `advice`. The same `format` is told once for each launch line. `running_at` is the place of
+ * the running thread where it is known. */
 void simt_report_block(const char *advice, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void simt_report_running(const char *running_at, const char *advice, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Ends the launch with `error`; from a kernel's thread. */
+void simt_give_up(cudaError_t error) __attribute__((noreturn));
 /* A diagnosis of host code, on stderr: "=== simt: ..." */
 void simt_report_host(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "file.cu:12 (function)" of an address in the program, or "0x..."; innermost frame outside our headers. */
@@ -151,7 +158,7 @@ const char *simt_where(const void *address, char *text, size_t size);
 int simt_current_rank(void);
 
 /* watchdog.c */
-void simt_watch(Worker *worker);   /* from now on, and handle faults of the processor on this OS thread */
+void simt_watch(Worker *worker); /* from now on, and handle faults of the processor on this OS thread */
 void simt_unwatch(Worker *worker);
 
 #endif /* SIMT_RUNTIME_H */

@@ -71,10 +71,10 @@ void simt_yield(void);
 void simt_kernel_fault(cudaError_t error, const char *file, int line, const char *format, ...)
     __attribute__((noreturn, format(printf, 4, 5)));
 
-int simt_in_kernel(void);          /* 0 in host code */
-unsigned simt_thread_rank(void);   /* 0 .. threads of the block - 1, x fastest */
-unsigned simt_active_mask(void);   /* the lanes that __activemask() may count on */
-void *simt_dynamic_shared(void);   /* the launch's third parameter, 1024-byte aligned */
+int simt_in_kernel(void);        /* 0 in host code */
+unsigned simt_thread_rank(void); /* 0 .. threads of the block - 1, x fastest */
+unsigned simt_active_mask(void); /* the lanes that __activemask() may count on */
+void *simt_dynamic_shared(void); /* the launch's third parameter, 1024-byte aligned */
 size_t simt_dynamic_shared_size(void);
 unsigned long long simt_clock(void); /* nanoseconds, monotonic */
 
@@ -103,7 +103,16 @@ typedef struct SimtThreads {
   const uint16_t *rank;      /* order of start -> thread rank */
   unsigned char *state;      /* by rank; SIMT_DONE is stored here when a thread returns */
 } SimtThreads;
-enum { SIMT_UNSTARTED, SIMT_RUNNING, SIMT_READY, SIMT_AT_BARRIER, SIMT_AT_WARP, SIMT_AT_CONDITION, SIMT_AT_GRID, SIMT_DONE };
+enum {
+  SIMT_UNSTARTED,
+  SIMT_RUNNING,
+  SIMT_READY,
+  SIMT_AT_BARRIER,
+  SIMT_AT_WARP,
+  SIMT_AT_CONDITION,
+  SIMT_AT_GRID,
+  SIMT_DONE
+};
 
 extern __thread SimtThreads simt_threads __attribute__((tls_model("local-exec")));
 

@@ -1,0 +1,314 @@
+/* launch.c - from `<<<>>>` to blocks on OS threads.
+ *
+ * A launch is checked as the driver checks it, then handed to its stream, which runs it now (eager) or when somebody
+ * waits for it (lazy). Running means: the calling thread and a pool of others take blocks until none is left, as a GPU
+ * deals blocks to its multiprocessors. In a cooperative launch every block has an OS thread of its own, since blocks
+ * wait for each other there.
+ */
+#include "runtime.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "api.h"
+#ifdef SIMT_INSPECT
+#include "inspect.h"
+#endif
+
+/* ---- settings from the environment ---- */
+
+static SimtSettings settings;
+
+static void bad_setting(const char *name, const char *value, const char *wanted) {
+  fprintf(stderr, "=== simt: %s=%s: expected %s\n", name, value, wanted);
+  exit(2);
+}
+
+static double number_setting(const char *name, double otherwise, double least, double most) {
+  const char *text = getenv(name);
+  if (!text || !*text) return otherwise;
+  char *end, wanted[64];
+  double value = strtod(text, &end);
+  if (*end || !(value >= least && value <= most)) {
+    snprintf(wanted, sizeof wanted, "a number from %g to %g", least, most);
+    bad_setting(name, text, wanted);
+  }
+  return value;
+}
+
+static void read_settings(void) {
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
+  settings.threads = (int)number_setting("SIMT_THREADS", (double)(cores < 1 ? 1 : cores), 1, 1024);
+#ifdef SIMT_INSPECT
+  settings.threads = 1; /* the inspector follows one thread at a time */
+#endif
+  settings.watchdog = number_setting("SIMT_WATCHDOG", 10, 0, 1e9);
+  settings.strict = (int)number_setting("SIMT_STRICT", 0, 0, 1);
+  const char *order = getenv("SIMT_ORDER");
+  if (!order || !*order || strcmp(order, "forward") == 0) {
+    settings.order = SIMT_FORWARD;
+  } else if (strcmp(order, "reverse") == 0) {
+    settings.order = SIMT_REVERSE;
+  } else if (strncmp(order, "random", 6) == 0 && (order[6] == ':' || !order[6])) {
+    char *end = "";
+    settings.order = SIMT_RANDOM;
+    settings.seed = order[6] ? (unsigned)strtoul(order + 7, &end, 10) : 0;
+    if (*end) bad_setting("SIMT_ORDER", order, "forward, reverse, random or random:SEED");
+  } else {
+    bad_setting("SIMT_ORDER", order, "forward, reverse, random or random:SEED");
+  }
+}
+
+const SimtSettings *simt_settings(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, read_settings);
+  return &settings;
+}
+
+/* ---- blocks to workers ---- */
+
+/* In a random order block b runs as number b * prime + offset, modulo their number. */
+static unsigned long long block_in_order(const Job *job, unsigned long long b) {
+  if (settings.order == SIMT_FORWARD) return b;
+  if (settings.order == SIMT_REVERSE) return job->blocks - 1 - b;
+  static const unsigned long long primes[] = {2654435761u, 4294967291u};
+  unsigned long long prime = primes[job->blocks % primes[0] == 0];
+  unsigned long long offset = simt_mix(settings.seed + job->number) % job->blocks;
+  return (unsigned long long)(((unsigned __int128)b * prime + offset) % job->blocks);
+}
+
+static void run_blocks(Worker *w, Job *job) {
+  unsigned long long chunk = job->blocks / (unsigned)(8 * settings.threads);
+  chunk = chunk < 1 ? 1 : chunk > 64 ? 64 : chunk;
+  for (;;) {
+    unsigned long long first = atomic_fetch_add_explicit(&job->dealt, chunk, memory_order_relaxed);
+    if (first >= job->blocks) return;
+    unsigned long long last = first + chunk < job->blocks ? first + chunk : job->blocks;
+    for (unsigned long long b = first; b < last; b++) {
+      if (atomic_load_explicit(&job->failed, memory_order_relaxed)) return;
+      simt_run_block(w, job, block_in_order(job, b));
+    }
+  }
+}
+
+/* A helper of the pool spins for a short while after a launch, since the next one is usually near; then it sleeps. */
+enum { SPINS = 4000 };
+static struct {
+  pthread_mutex_t run; /* one launch at a time */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  atomic_uint generation; /* counts launches that ask for help */
+  atomic_int busy;        /* helpers that have not finished with the present one */
+  int sleeping, started;
+  Job *job;
+} pool = {.run = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void pause_a_moment(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  sched_yield();
+#endif
+}
+
+static void *help(void *unused) {
+  (void)unused;
+  Worker *w = simt_worker_open();
+  unsigned seen = 0;
+  for (;;) {
+    for (int i = 0; i < SPINS && atomic_load_explicit(&pool.generation, memory_order_acquire) == seen; i++)
+      pause_a_moment();
+    if (atomic_load(&pool.generation) == seen) {
+      pthread_mutex_lock(&pool.lock);
+      pool.sleeping++;
+      while (atomic_load(&pool.generation) == seen) pthread_cond_wait(&pool.changed, &pool.lock);
+      pool.sleeping--;
+      pthread_mutex_unlock(&pool.lock);
+    }
+    seen = atomic_load(&pool.generation);
+    run_blocks(w, pool.job);
+    atomic_fetch_sub_explicit(&pool.busy, 1, memory_order_release);
+  }
+  return NULL;
+}
+
+static void start_helpers(void) {
+  while (pool.started < settings.threads - 1) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, help, NULL) != 0) {
+      settings.threads = pool.started + 1;
+      break;
+    }
+    pthread_detach(thread);
+    pool.started++;
+  }
+}
+
+static pthread_key_t worker_key;
+static void close_worker(void *worker) { simt_worker_close(worker); }
+static void make_worker_key(void) { pthread_key_create(&worker_key, close_worker); }
+
+/* The worker of the host's thread; it is put back when that thread ends. */
+static Worker *own_worker(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  static __thread Worker *own;
+  pthread_once(&once, make_worker_key);
+  if (!own) {
+    own = simt_worker_open();
+    pthread_setspecific(worker_key, own);
+  }
+  return own;
+}
+
+static void run_on_pool(Job *job) {
+  int helped = settings.threads > 1 && job->blocks > 1;
+  if (helped) {
+    start_helpers();
+    pool.job = job;
+    atomic_store(&pool.busy, pool.started);
+    atomic_fetch_add_explicit(&pool.generation, 1, memory_order_release);
+    pthread_mutex_lock(&pool.lock);
+    if (pool.sleeping) pthread_cond_broadcast(&pool.changed);
+    pthread_mutex_unlock(&pool.lock);
+  }
+  run_blocks(own_worker(), job);
+  for (int i = 0; helped && atomic_load_explicit(&pool.busy, memory_order_acquire) > 0; i++)
+    i < SPINS ? pause_a_moment() : (void)sched_yield();
+}
+
+/* ---- cooperative launches ---- */
+
+typedef struct Seat {
+  Job *job;
+  unsigned long long block;
+  pthread_t thread;
+} Seat;
+
+static void *run_seat(void *context) {
+  Seat *seat = context;
+  Job *job = seat->job;
+  Worker *w = simt_worker_open();
+  simt_run_block(w, job, seat->block);
+  pthread_mutex_lock(&job->grid_lock);
+  job->grid_blocks_left--; /* one less to wait for */
+  if (job->grid_arrived && job->grid_arrived == job->grid_blocks_left) {
+    job->grid_arrived = 0;
+    job->grid_phase++;
+  }
+  pthread_cond_broadcast(&job->grid_changed);
+  pthread_mutex_unlock(&job->grid_lock);
+  simt_worker_close(w);
+  return NULL;
+}
+
+static void run_cooperative(Job *job) {
+  Seat *seats = calloc(job->blocks, sizeof *seats);
+  unsigned long long started = 0;
+  if (!seats) abort();
+  for (; started < job->blocks; started++) {
+    seats[started] = (Seat){.job = job, .block = block_in_order(job, started)};
+    if (pthread_create(&seats[started].thread, NULL, run_seat, &seats[started]) != 0) {
+      atomic_store(&job->failed, cudaErrorCooperativeLaunchTooLarge);
+      break;
+    }
+  }
+  if (atomic_load(&job->failed)) {
+    pthread_mutex_lock(&job->grid_lock);
+    pthread_cond_broadcast(&job->grid_changed);
+    pthread_mutex_unlock(&job->grid_lock);
+  }
+  for (unsigned long long i = 0; i < started; i++) pthread_join(seats[i].thread, NULL);
+  free(seats);
+}
+
+/* ---- a launch ---- */
+
+static void execute(const SimtKernel *kernel) {
+  static unsigned launches;
+  simt_settings();
+  if (simt_error_pending() != cudaSuccess) return;
+  Job job = {.kernel = kernel,
+             .blocks = (unsigned long long)kernel->grid.x * kernel->grid.y * kernel->grid.z,
+             .grid_lock = PTHREAD_MUTEX_INITIALIZER,
+             .grid_changed = PTHREAD_COND_INITIALIZER};
+  job.grid_blocks_left = job.blocks;
+  pthread_mutex_lock(&pool.run);
+  job.number = launches++;
+#ifdef SIMT_INSPECT
+  simt_inspect_launch_begin(kernel);
+#endif
+  if (kernel->cooperative)
+    run_cooperative(&job);
+  else
+    run_on_pool(&job);
+#ifdef SIMT_INSPECT
+  simt_inspect_launch_end(kernel);
+#endif
+  pthread_mutex_unlock(&pool.run);
+  int failed = atomic_load(&job.failed);
+  if (failed) simt_error_sticky((cudaError_t)failed);
+}
+
+/* What a stream is given: the kernel with its arguments behind it. */
+static void execute_queued(void *context) {
+  SimtKernel kernel = *(const SimtKernel *)context;
+  kernel.arguments = (const char *)context + (sizeof kernel + 63) / 64 * 64;
+  execute(&kernel);
+}
+
+static cudaError_t check_shape(const SimtKernel *k) {
+  uint3 g = k->grid, b = k->block;
+  unsigned long long threads = (unsigned long long)b.x * b.y * b.z;
+  if (!threads || !g.x || !g.y || !g.z) return cudaErrorInvalidConfiguration;
+  if (b.x > 1024 || b.y > 1024 || b.z > 64 || threads > SIMT_MAX_BLOCK_THREADS) return cudaErrorInvalidConfiguration;
+  if (g.x > 2147483647u || g.y > 65535 || g.z > 65535) return cudaErrorInvalidConfiguration;
+  size_t fixed = simt_static_shared_by_name(k->name), most = simt_max_dynamic_shared_by_name(k->name);
+  if (k->shared_bytes > most || fixed + k->shared_bytes > SIMT_OPT_IN_SHARED_LIMIT) return cudaErrorInvalidValue;
+  if (k->cooperative) {
+    int resident = simt_resident_blocks((int)threads, fixed + k->shared_bytes);
+    if ((unsigned long long)g.x * g.y * g.z > (unsigned long long)resident) return cudaErrorCooperativeLaunchTooLarge;
+  }
+  return cudaSuccess;
+}
+
+static cudaError_t check_pointers(const SimtKernel *k) {
+  for (int i = 0; i < k->argument_count; i++) {
+    SimtMemory memory;
+    if (!k->pointers[i]) continue;
+    simt_memory_find(k->pointers[i], &memory); /* freed or past the end: its use, if any, is the inspector's to name */
+    if (memory.kind != SIMT_UNKNOWN_MEMORY) continue;
+    simt_report_host(
+        "host pointer: argument %d of kernel %s is %p, which is not device memory\n"
+        "    launched at %s:%d\n"
+        "    try: allocate it with cudaMalloc() and cudaMemcpy() the data there, or use cudaMallocManaged(); "
+        "a GPU would stop with \"an illegal memory access was encountered\"",
+        i + 1, k->name, k->pointers[i], k->file, k->line);
+    return cudaErrorIllegalAddress;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t simt_launch(const SimtKernel *kernel) {
+  cudaError_t error = simt_error_pending();
+  if (error == cudaSuccess) error = check_shape(kernel);
+  if (error != cudaSuccess) return simt_error(error);
+  error = check_pointers(kernel);
+  if (error != cudaSuccess) {
+    simt_error_sticky(error);
+    return simt_error(error);
+  }
+  if (!simt_stream_defers(kernel->stream)) {
+    execute(kernel);
+    return simt_error(simt_error_pending());
+  }
+  size_t head = (sizeof *kernel + 63) / 64 * 64, size = head + kernel->arguments_size;
+  char *context = aligned_alloc(64, (size + 63) / 64 * 64);
+  if (!context) return simt_error(cudaErrorMemoryAllocation);
+  memcpy(context, kernel, sizeof *kernel);
+  memcpy(context + head, kernel->arguments, kernel->arguments_size);
+  error = simt_stream_submit(kernel->stream, execute_queued, context, size, kernel->name, kernel->file, kernel->line);
+  free(context);
+  return error;
+}

@@ -1,0 +1,181 @@
+/* report.c - diagnoses a student can act on: what happened, in which kernel, launch and block, where every thread of the
+ * block is, and what to try. */
+#include "runtime.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include "api.h"
+
+static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void simt_report_host(const char *format, ...) {
+  va_list arguments;
+  fflush(stdout);
+  pthread_mutex_lock(&report_lock);
+  va_start(arguments, format);
+  fputs("=== simt: ", stderr);
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+  va_end(arguments);
+  pthread_mutex_unlock(&report_lock);
+}
+
+/* ---- addresses to source lines ---- */
+
+static int in_our_headers(const char *line) { return strstr(line, "/simt/include/") != NULL; }
+
+static int program_base(struct dl_phdr_info *info, size_t size, void *base) {
+  (void)size;
+  *(uintptr_t *)base = info->dlpi_addr; /* the first object is the program */
+  return 1;
+}
+
+const char *simt_where(const void *address, char *text, size_t size) {
+  uintptr_t base = 0;
+  char command[256], function[256] = "", place[512] = "";
+  dl_iterate_phdr(program_base, &base);
+  snprintf(text, size, "%p", address);
+  snprintf(command, sizeof command, "addr2line -i -f -C -e /proc/%d/exe 0x%lx 2> /dev/null", (int)getpid(),
+           (unsigned long)((uintptr_t)address - base));
+  FILE *lines = popen(command, "r");
+  if (!lines) return text;
+  while (fgets(function, sizeof function, lines) && fgets(place, sizeof place, lines)) {
+    function[strcspn(function, "\n")] = '\0';
+    place[strcspn(place, " \n")] = '\0';
+    if (place[0] == '?' || in_our_headers(place)) continue;
+    if (function[0] == '?' || strstr(function, "simt::"))
+      snprintf(text, size, "%s", place);
+    else
+      snprintf(text, size, "%s (%s)", place, function);
+    break;
+  }
+  pclose(lines);
+  return text;
+}
+
+/* ---- where the threads of a block are ---- */
+
+static const char *const state_text[] = {
+    [SIMT_UNSTARTED] = "not started yet", [SIMT_RUNNING] = "running",    [SIMT_READY] = "ready to go on after",
+    [SIMT_AT_BARRIER] = "waiting at",     [SIMT_AT_WARP] = "waiting at", [SIMT_AT_CONDITION] = "waiting at",
+    [SIMT_AT_GRID] = "waiting at",        [SIMT_DONE] = "returned",
+};
+
+static int same_place(const Worker *w, int a, int b) {
+  const Thread *s = &w->threads[a], *t = &w->threads[b];
+  if (w->state[a] != w->state[b]) return 0;
+  if (w->state[a] < SIMT_READY || w->state[a] == SIMT_DONE) return 1;
+  return s->line == t->line && s->mask == t->mask && s->what == t->what && s->file == t->file;
+}
+
+static void print_group(const Worker *w, int first, const char *running_at) {
+  int count = 0, state = w->state[first];
+  const Thread *t = &w->threads[first];
+  char examples[160] = "";
+  for (int r = first; r < simt_threads.count; r++) {
+    if (!same_place(w, first, r)) continue;
+    uint3 i = w->index_by_rank[r];
+    if (count < 4) {
+      size_t used = strlen(examples);
+      snprintf(examples + used, sizeof examples - used, " (%u,%u,%u)", i.x, i.y, i.z);
+    }
+    count++;
+  }
+  fprintf(stderr, "    %d thread%s %s", count, count == 1 ? "" : "s", state_text[state]);
+  if (state == SIMT_RUNNING && running_at) fprintf(stderr, " at %s", running_at);
+  if (state >= SIMT_READY && state != SIMT_DONE) {
+    fprintf(stderr, " %s", t->what);
+    if (state == SIMT_AT_WARP) fprintf(stderr, " with mask 0x%08x", t->mask);
+    if (t->line) fprintf(stderr, ", %s:%d", t->file, t->line);
+  }
+  fprintf(stderr, ":%s%s\n", examples, count > 4 ? " ..." : "");
+}
+
+static void print_threads(const Worker *w, const char *running_at) {
+  for (int r = 0; r < simt_threads.count; r++) {
+    int first = 1;
+    for (int s = 0; s < r && first; s++) first = !same_place(w, s, r);
+    if (first) print_group(w, r, running_at);
+  }
+}
+
+/* Something forgivable is told once for each kernel's launch line. */
+static int told_before(const SimtKernel *kernel, const char *format) {
+  static struct {
+    const char *file, *format;
+    int line;
+  } told[64];
+  static int count;
+  for (int i = 0; i < count; i++)
+    if (told[i].format == format && told[i].line == kernel->line && strcmp(told[i].file, kernel->file) == 0) return 1;
+  if (count < 64) {
+    told[count].format = format;
+    told[count].file = kernel->file;
+    told[count++].line = kernel->line;
+  }
+  return 0;
+}
+
+static void report(const char *running_at, const char *advice, const char *format, va_list arguments) {
+  Worker *w = simt_worker;
+  const SimtKernel *k = w->job->kernel;
+  fflush(stdout);
+  pthread_mutex_lock(&report_lock);
+  if (!told_before(k, format)) {
+    fputs("=== simt: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n    kernel %s, launched at %s:%d with <<<(%u,%u,%u), (%u,%u,%u)>>>; block (%u,%u,%u)\n", k->name,
+            k->file, k->line, k->grid.x, k->grid.y, k->grid.z, k->block.x, k->block.y, k->block.z, blockIdx.x,
+            blockIdx.y, blockIdx.z);
+    print_threads(w, running_at);
+    if (advice) fprintf(stderr, "    try: %s\n", advice);
+  }
+  pthread_mutex_unlock(&report_lock);
+}
+
+void simt_report_block(const char *advice, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  report(NULL, advice, format, arguments);
+  va_end(arguments);
+}
+
+void simt_report_running(const char *running_at, const char *advice, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  report(running_at, advice, format, arguments);
+  va_end(arguments);
+}
+
+void simt_kernel_fault(cudaError_t error, const char *file, int line, const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (!simt_worker) {
+    fprintf(stderr, "=== simt: %s, %s:%d, called by host code\n", text, file, line);
+    abort();
+  }
+  char place[256];
+  snprintf(place, sizeof place, "%s:%d", file, line);
+  simt_report_running(place, NULL, "%s\n    thread (%u,%u,%u), %s", text, threadIdx.x, threadIdx.y, threadIdx.z, place);
+  simt_give_up(error);
+  __builtin_unreachable();
+}
+
+/* assert() in a kernel prints what a GPU prints, ends the launch, and is cudaErrorAssert from the next call on; in host
+ * code it is the C library's. */
+void __assert_fail(const char *expression, const char *file, unsigned line, const char *function) {
+  fflush(stdout);
+  if (!simt_worker) {
+    fprintf(stderr, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, expression);
+    abort();
+  }
+  fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file, line, function,
+          blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, expression);
+  simt_give_up(cudaErrorAssert);
+  __builtin_unreachable();
+}

@@ -1,0 +1,620 @@
+/* schedule.c - how one OS thread runs the threads of a block.
+ *
+ * A GPU holds all threads of a block at once and issues a warp's next instruction whenever it can. Here the threads run
+ * one after the other, on one stack, until one of them has to wait. The waiting thread keeps that stack (a fibre), and the
+ * next thread starts on another. When everybody it waits for has arrived, it is READY, and its fibre goes on in its turn.
+ * So a kernel without barriers never switches, and one with barriers switches once for each thread and barrier.
+ *
+ * Nothing interrupts a thread: it runs until it waits or returns. What a kernel gets wrong by relying on an order shows
+ * when SIMT_ORDER turns the order round.
+ */
+#include "runtime.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api.h"
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+#ifdef SIMT_INSPECT
+#include "inspect.h"
+#endif
+
+__thread uint3 threadIdx __attribute__((tls_model("local-exec")));
+__thread uint3 blockIdx __attribute__((tls_model("local-exec")));
+__thread dim3 blockDim __attribute__((tls_model("local-exec")));
+__thread dim3 gridDim __attribute__((tls_model("local-exec")));
+__thread SimtThreads simt_threads __attribute__((tls_model("local-exec")));
+__thread Worker *simt_worker;
+
+enum { START_ONE = -1, NOBODY = -2 }; /* pick() */
+
+uint64_t simt_mix(uint64_t number) { /* splitmix64's finaliser */
+  number += 0x9e3779b97f4a7c15u;
+  number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9u;
+  number = (number ^ number >> 27) * 0x94d049bb133111ebu;
+  return number ^ number >> 31;
+}
+
+static unsigned next_random(Worker *w) { return (unsigned)simt_mix(w->order_seed++); }
+
+int simt_in_kernel(void) { return simt_worker != NULL; }
+
+int simt_current_rank(void) { return (int)(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)); }
+
+unsigned simt_thread_rank(void) { return (unsigned)simt_current_rank(); }
+
+void *simt_dynamic_shared(void) { return simt_worker ? simt_worker->dynamic_shared : NULL; }
+
+size_t simt_dynamic_shared_size(void) { return simt_worker ? simt_worker->job->kernel->shared_bytes : 0; }
+
+int simt_grid_is_cooperative(void) { return simt_worker && simt_worker->job->kernel->cooperative; }
+
+unsigned long long simt_clock(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (unsigned long long)now.tv_sec * 1000000000u + (unsigned long long)now.tv_nsec;
+}
+
+/* ---- fibres ---- */
+
+static void fibre_main(void);
+
+/* The tops of the stacks lie 0 .. 47 steps of two cache lines apart: at equal distances of 2^n they would share cache
+ * sets, and a switch among 1024 of them would cost four times as much. */
+static void reset_fibre(Fibre *f) {
+  size_t offset = (size_t)(f->colour * 7 % 48) * 128;
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(f->stack, SIMT_STACK_BYTES);
+#endif
+  f->fake_stack = NULL;
+  f->stack_pointer = simt_new_stack(f->stack, SIMT_STACK_BYTES - offset, fibre_main);
+}
+
+enum { FIBRES_AT_ONCE = 32 };
+
+/* Below each stack lies a page that may not be touched: too deep a recursion stops there (watchdog.c explains it). */
+static void add_fibres(Worker *w) {
+  size_t guard = (size_t)sysconf(_SC_PAGESIZE), step = SIMT_STACK_BYTES + guard;
+  char *slab = mmap(NULL, FIBRES_AT_ONCE * step, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  Fibre *fibres = calloc(FIBRES_AT_ONCE, sizeof *fibres);
+  Fibre **all = realloc(w->fibres, (size_t)(w->fibre_count + FIBRES_AT_ONCE) * sizeof *all);
+  if (slab == MAP_FAILED || !fibres || !all) {
+    fprintf(stderr, "=== simt: out of memory for the stacks of a block's threads (%s)\n", strerror(errno));
+    abort();
+  }
+  w->fibres = all;
+  for (int i = FIBRES_AT_ONCE - 1; i >= 0; i--) {
+    Fibre *f = &fibres[i];
+    mprotect(slab + (size_t)i * step, guard, PROT_NONE);
+    f->stack = slab + (size_t)i * step + guard;
+    f->colour = w->fibre_count + i;
+#if defined(__SANITIZE_THREAD__)
+    f->tsan = __tsan_create_fiber(0);
+#endif
+    reset_fibre(f);
+    w->fibres[w->fibre_count + i] = f;
+    f->next = w->idle;
+    w->idle = f;
+  }
+  w->fibre_count += FIBRES_AT_ONCE;
+}
+
+static Fibre *take_idle(Worker *w) {
+  if (!w->idle) add_fibres(w);
+  Fibre *f = w->idle;
+  w->idle = f->next;
+  return f;
+}
+
+/* After a block that was given up, or on another OS thread: every stack begins anew. */
+static void reset_fibres(Worker *w) {
+  w->idle = NULL;
+  for (int i = w->fibre_count - 1; i >= 0; i--) {
+    reset_fibre(w->fibres[i]);
+    w->fibres[i]->next = w->idle;
+    w->idle = w->fibres[i];
+  }
+}
+
+static inline void switch_to(Worker *w, Fibre *to) {
+  Fibre *from = w->fibre;
+  w->fibre = to;
+  atomic_store_explicit(&w->progress, atomic_load_explicit(&w->progress, memory_order_relaxed) + 1,
+                        memory_order_relaxed);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&from->fake_stack, to->stack,
+                                 to == &w->scheduler ? w->scheduler_bytes : SIMT_STACK_BYTES);
+#endif
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(to->tsan, 0);
+#endif
+  simt_switch(&from->stack_pointer, to->stack_pointer);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(from->fake_stack, NULL, NULL);
+#endif
+}
+
+/* ---- who goes next ---- */
+
+static int find_ready(Worker *w, int from, int to) {
+  if (!w->conditions) {
+    const unsigned char *found = from < to ? memchr(w->state + from, SIMT_READY, (size_t)(to - from)) : NULL;
+    return found ? (int)(found - w->state) : NOBODY;
+  }
+  for (int r = from; r < to; r++)
+    if (w->state[r] == SIMT_READY || (w->state[r] == SIMT_AT_CONDITION && w->threads[r].ready(w->threads[r].context)))
+      return r;
+  return NOBODY;
+}
+
+/* In ring order after `rank`, within [first, last). */
+static int find_ready_after(Worker *w, int rank, int first, int last) {
+  if (rank + 1 < last && w->state[rank + 1] == SIMT_READY) return rank + 1;
+  int found = find_ready(w, rank + 1, last);
+  return found >= 0 ? found : find_ready(w, first, rank + 1 < last ? rank + 1 : last);
+}
+
+static int find_ready_anywhere(Worker *w, int rank) {
+  int count = simt_threads.count;
+  switch (simt_settings()->order) {
+    case SIMT_FORWARD:
+      break;
+    case SIMT_REVERSE:
+      for (int i = 1; i <= count && !w->conditions; i++) {
+        int r = rank - i < 0 ? rank - i + count : rank - i;
+        if (w->state[r] == SIMT_READY) return r;
+      }
+      break;
+    case SIMT_RANDOM:
+      rank = (int)(next_random(w) % (unsigned)count);
+      break;
+  }
+  return find_ready_after(w, rank, 0, count);
+}
+
+/* The thread to go on with after `rank` has begun to wait: a rank, START_ONE, or NOBODY. A thread that waits for its warp
+ * lets its warp go first. */
+static int pick(Worker *w, int rank, int for_warp) {
+  int unstarted = simt_threads.next < simt_threads.count;
+  if (for_warp) {
+    int warp = rank / SIMT_WARP_SIZE, first = warp * SIMT_WARP_SIZE, last = first + SIMT_WARP_SIZE;
+    if (last > simt_threads.count) last = simt_threads.count;
+    if (unstarted && w->rank_by_start[simt_threads.next] / SIMT_WARP_SIZE == warp) return START_ONE;
+    int found = find_ready_after(w, rank, first, last);
+    if (found >= 0) return found;
+  }
+  return unstarted ? START_ONE : find_ready_anywhere(w, rank);
+}
+
+static void report_deadlock(Worker *w) {
+  simt_report_block(
+      w->at_barrier && w->conditions == 0
+          ? "a barrier waits for every thread of the block that has not returned, a warp operation for every lane of "
+            "its mask: take the barrier out of the branch, or give the warp operation the mask of the lanes that come"
+          : "each group waits for another one, or for lanes that went elsewhere: see that all lanes of a mask reach "
+            "the "
+            "same operation, and that whoever is waited for still arrives",
+      "deadlock: no thread of the block can go on");
+  simt_give_up(cudaErrorLaunchTimeout);
+}
+
+/* Waits for other blocks to make a condition true; in a launch of one block nobody will. */
+static int pick_patiently(Worker *w, int rank, int for_warp) {
+  int next = pick(w, rank, for_warp);
+  if (next != NOBODY || !w->conditions) return next;
+  double limit = w->job->blocks == 1 ? 0.2 : simt_settings()->watchdog;
+  unsigned long long start = simt_clock();
+  while ((next = pick(w, rank, for_warp)) == NOBODY) {
+    sched_yield();
+    if (limit > 0 && (double)(simt_clock() - start) * 1e-9 > limit) break;
+    if (atomic_load(&w->job->failed)) simt_abort_block();
+  }
+  return next;
+}
+
+static void resume(Worker *w, int rank) {
+  if (w->state[rank] == SIMT_AT_CONDITION) w->conditions--;
+  w->state[rank] = SIMT_RUNNING;
+  simt_threads.waiting--;
+}
+
+/* The present thread waits; returns when it goes on. */
+static void wait_here(Worker *w, int rank, int state, int for_warp) {
+  w->state[rank] = (unsigned char)state;
+  w->threads[rank].fibre = w->fibre;
+  w->used = 1;
+  simt_threads.waiting++;
+  if (state == SIMT_AT_CONDITION) w->conditions++;
+  int next = pick_patiently(w, rank, for_warp);
+  if (next == NOBODY) report_deadlock(w);
+  if (next >= 0) resume(w, next);
+  if (next != rank) switch_to(w, next == START_ONE ? take_idle(w) : w->threads[next].fibre);
+  threadIdx = w->index_by_rank[rank];
+}
+
+static void note_site(Thread *t, const char *what, const char *file, int line) {
+  t->what = what;
+  t->file = file;
+  t->line = line;
+}
+
+/* Every thread in `state` is READY. */
+static void release(Worker *w, int state) {
+  unsigned char *s = w->state;
+  for (int r = 0; r < simt_threads.count; r++) s[r] = s[r] == state ? SIMT_READY : s[r];
+}
+
+/* A loop over threads has none left to start: others go on, or the block is done. */
+static void fibre_main(void) {
+  for (;;) {
+    Worker *w = simt_worker;
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(w->fibre->fake_stack, NULL, NULL);
+#endif
+    w->job->kernel->run_threads(w->job->kernel->arguments);
+    Fibre *to = &w->scheduler;
+    if (simt_threads.finished < simt_threads.count) {
+      int next = pick_patiently(w, simt_current_rank(), 0);
+      if (next == NOBODY) report_deadlock(w);
+      resume(w, next);
+      to = w->threads[next].fibre;
+    }
+    w->fibre->next = w->idle;
+    w->idle = w->fibre;
+    switch_to(w, to);
+  }
+}
+
+/* ---- the five ways to wait ---- */
+
+static Worker *worker_of_kernel(const char *what, const char *file, int line) {
+  if (simt_worker) return simt_worker;
+  fprintf(stderr, "=== simt: %s called by host code, %s:%d: it exists only inside a kernel\n", what, file, line);
+  abort();
+}
+
+static void warn_divergence(const char *format, const char *what) {
+  simt_report_block(
+      "move the barrier to where every thread of the block passes exactly once: CUDA leaves the behaviour "
+      "undefined otherwise, even where today's GPUs go on",
+      format, what);
+  if (simt_settings()->strict) simt_give_up(cudaErrorLaunchTimeout);
+}
+
+static void open_barrier(Worker *w) {
+  if (simt_threads.finished > 0)
+    warn_divergence("barrier divergence: threads have returned while others of the block wait at %s",
+                    w->threads[w->first_at_barrier].what);
+  w->barrier_result = w->barrier_predicates;
+  w->barrier_predicates = w->at_barrier = 0;
+#ifdef SIMT_INSPECT
+  simt_inspect_block_barrier();
+#endif
+  release(w, SIMT_AT_BARRIER);
+}
+
+int simt_block_barrier(int predicate, const char *what, const char *file, int line) {
+  Worker *w = worker_of_kernel(what, file, line);
+  int rank = simt_current_rank();
+  Thread *t = &w->threads[rank], *first = &w->threads[w->first_at_barrier];
+  note_site(t, what, file, line);
+  w->barrier_predicates += predicate != 0;
+  if (w->at_barrier++ == 0) {
+    w->first_at_barrier = rank;
+  } else if (first->line != line || strcmp(first->file, file) != 0) {
+    w->state[rank] = SIMT_AT_BARRIER; /* for the report */
+    warn_divergence("barrier divergence: threads of one block wait at different calls of %s", what);
+  }
+  if (w->at_barrier == simt_threads.count - simt_threads.finished) {
+    open_barrier(w);
+    w->state[rank] = SIMT_RUNNING;
+    return w->barrier_result;
+  }
+  wait_here(w, rank, SIMT_AT_BARRIER, 0);
+  return w->barrier_result;
+}
+
+/* The lanes of a warp that have returned, or that the block does not have. */
+static unsigned exited_lanes(Worker *w, int warp) {
+  Warp *state = &w->warps[warp];
+  if (state->exited_at == simt_threads.finished) return state->exited;
+  int first = warp * SIMT_WARP_SIZE, lanes = simt_threads.count - first;
+  unsigned exited = lanes < SIMT_WARP_SIZE ? ~0u << lanes : 0;
+#if defined(__SSE2__)
+  const __m128i done = _mm_set1_epi8(SIMT_DONE), *bytes = (const __m128i *)(w->state + first);
+  exited |= (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(bytes), done));
+  exited |= (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(bytes + 1), done)) << 16;
+#else
+  for (int lane = 0; lane < SIMT_WARP_SIZE && lane < lanes; lane++)
+    exited |= (unsigned)(w->state[first + lane] == SIMT_DONE) << lane;
+#endif
+  state->exited = exited;
+  state->exited_at = simt_threads.finished;
+  return exited;
+}
+
+/* All lanes of the meeting are here: compute, and let them go on. */
+static void close_meeting(Worker *w, int warp, int index) {
+  Meeting *m = &w->meetings[warp][index];
+  if (m->complete) m->complete(m->arrived, m->posts);
+#ifdef SIMT_INSPECT
+  simt_inspect_warp_meeting(warp, m->arrived, m->complete == NULL);
+#endif
+  w->warps[warp].open &= ~(1u << index);
+  unsigned char *state = w->state + warp * SIMT_WARP_SIZE;
+  for (unsigned left = m->arrived; left; left &= left - 1) {
+    int lane = __builtin_ctz(left);
+    if (state[lane] == SIMT_AT_WARP) state[lane] = SIMT_READY;
+  }
+}
+
+static void fault_mask(Worker *w, int rank, const char *what, const char *file, int line, unsigned mask) {
+  note_site(&w->threads[rank], what, file, line);
+  w->state[rank] = SIMT_AT_WARP;
+  w->threads[rank].mask = mask;
+  simt_report_block(
+      "a lane may call it only if its own bit is set: take the mask from __ballot_sync() or "
+      "__activemask() of the lanes that come here, or 0xffffffff where the whole warp does",
+      "mask: lane %d calls %s with mask 0x%08x, which does not contain it", rank % SIMT_WARP_SIZE, what, mask);
+  simt_give_up(cudaErrorLaunchFailure);
+}
+
+void simt_warp_rendezvous(unsigned mask, void *post, SimtComplete *complete, const char *what, const char *file,
+                          int line) {
+  Worker *w = worker_of_kernel(what, file, line);
+  int rank = simt_current_rank(), warp = rank / SIMT_WARP_SIZE, lane = rank % SIMT_WARP_SIZE;
+  if (!(mask >> lane & 1)) fault_mask(w, rank, what, file, line, mask);
+  Warp *state = &w->warps[warp];
+  Meeting *meetings = w->meetings[warp];
+  w->used = 1;
+
+  int index = 0;
+  unsigned open = state->open;
+  for (; open; open &= open - 1) {
+    index = __builtin_ctz(open);
+    if (meetings[index].mask == mask && meetings[index].complete == complete) break;
+  }
+  if (!open) {
+    index = __builtin_ctz(~state->open);
+    state->open |= 1u << index;
+    meetings[index].mask = mask;
+    meetings[index].complete = complete;
+    meetings[index].arrived = 0;
+  }
+  Meeting *m = &meetings[index];
+  m->posts[lane] = post;
+  m->arrived |= 1u << lane;
+  Thread *t = &w->threads[rank];
+  note_site(t, what, file, line);
+  t->mask = mask;
+  if (m->arrived == (mask & ~exited_lanes(w, warp)))
+    close_meeting(w, warp, index);
+  else
+    wait_here(w, rank, SIMT_AT_WARP, 1);
+}
+
+void simt_wait_until(int (*ready)(void *context), void *context, const char *what, const char *file, int line) {
+  Worker *w = worker_of_kernel(what, file, line);
+  int rank = simt_current_rank();
+  Thread *t = &w->threads[rank];
+  while (!ready(context)) {
+    note_site(t, what, file, line);
+    t->ready = ready;
+    t->context = context;
+    wait_here(w, rank, SIMT_AT_CONDITION, 0);
+  }
+}
+
+void simt_yield(void) {
+  Worker *w = simt_worker;
+  if (!w) return;
+  int rank = simt_current_rank();
+  note_site(&w->threads[rank], "an atomic operation or __nanosleep()", "", 0);
+  if (simt_threads.count == 1 + simt_threads.finished) sched_yield(); /* whoever it waits for is in another block */
+  wait_here(w, rank, SIMT_READY, 0);
+}
+
+/* All threads of the block are at the grid barrier: the block waits for the other blocks. */
+static void meet_grid(Worker *w) {
+  Job *job = w->job;
+  w->at_grid = 0;
+  pthread_mutex_lock(&job->grid_lock);
+  unsigned long long phase = job->grid_phase;
+  if (++job->grid_arrived == job->grid_blocks_left) {
+    job->grid_arrived = 0;
+    job->grid_phase++;
+    pthread_cond_broadcast(&job->grid_changed);
+#ifdef SIMT_INSPECT
+    simt_inspect_grid_barrier();
+#endif
+  }
+  while (phase == job->grid_phase && !atomic_load(&job->failed)) {
+    atomic_store(&w->in_block, 0); /* the watchdog looks at blocks that run */
+    pthread_cond_wait(&job->grid_changed, &job->grid_lock);
+    atomic_store(&w->in_block, 1);
+  }
+  pthread_mutex_unlock(&job->grid_lock);
+  if (atomic_load(&job->failed)) simt_abort_block();
+  release(w, SIMT_AT_GRID);
+}
+
+void simt_grid_barrier(const char *file, int line) {
+  Worker *w = worker_of_kernel("grid.sync()", file, line);
+  int rank = simt_current_rank();
+  if (!w->job->kernel->cooperative)
+    simt_kernel_fault(cudaErrorLaunchFailure, file, line,
+                      "grid.sync() in a kernel that was launched with <<<>>>: only cudaLaunchCooperativeKernel() makes "
+                      "sure that all blocks run at once");
+  note_site(&w->threads[rank], "grid.sync()", file, line);
+  w->at_grid++;
+  if (w->at_grid == simt_threads.count - simt_threads.finished) {
+    w->state[rank] = SIMT_RUNNING;
+    meet_grid(w);
+    return;
+  }
+  wait_here(w, rank, SIMT_AT_GRID, 0);
+}
+
+void simt_thread_returned(int rank) {
+  Worker *w = simt_worker;
+  int warp = rank / SIMT_WARP_SIZE;
+  for (unsigned open = w->warps[warp].open; open; open &= open - 1) {
+    int index = __builtin_ctz(open);
+    Meeting *m = &w->meetings[warp][index];
+    if (m->arrived && m->arrived == (m->mask & ~exited_lanes(w, warp))) close_meeting(w, warp, index);
+  }
+  int left = simt_threads.count - simt_threads.finished;
+  if (w->at_barrier && w->at_barrier == left) open_barrier(w);
+  if (w->at_grid && w->at_grid == left) meet_grid(w);
+}
+
+#ifndef SIMT_INSPECT
+/* Which lanes run together is the hardware's affair; that only the own lane does is the least that CUDA promises. */
+unsigned simt_active_mask(void) { return 1u << (simt_current_rank() % SIMT_WARP_SIZE); }
+#endif
+
+/* ---- a block ---- */
+
+static void make_order(Worker *w, uint3 shape, uint64_t seed) {
+  SimtOrder order = simt_settings()->order;
+  int same = w->ordered_for.x == shape.x && w->ordered_for.y == shape.y && w->ordered_for.z == shape.z;
+  if (same && order != SIMT_RANDOM) return;
+  int count = (int)(shape.x * shape.y * shape.z);
+  for (int r = 0; r < count && !same; r++) {
+    unsigned rank = (unsigned)r;
+    w->index_by_rank[r] = (uint3){rank % shape.x, rank / shape.x % shape.y, rank / shape.x / shape.y};
+  }
+  for (int i = 0; i < count; i++) w->rank_by_start[i] = (uint16_t)(order == SIMT_REVERSE ? count - 1 - i : i);
+  if (order == SIMT_RANDOM) {
+    w->order_seed = (unsigned)seed;
+    for (int i = count - 1; i > 0; i--) {
+      int j = (int)(next_random(w) % (unsigned)(i + 1));
+      uint16_t swap = w->rank_by_start[i];
+      w->rank_by_start[i] = w->rank_by_start[j];
+      w->rank_by_start[j] = swap;
+    }
+  }
+  for (int i = 0; i < count; i++) w->index_by_start[i] = w->index_by_rank[w->rank_by_start[i]];
+  w->ordered_for = shape;
+}
+
+static void reserve_dynamic_shared(Worker *w, size_t bytes) {
+#if !defined(__SANITIZE_ADDRESS__) /* which wants the exact size */
+  if (bytes <= w->dynamic_shared_size) return;
+  if (bytes < 4096) bytes = 4096;
+#endif
+  if (bytes == w->dynamic_shared_size) return;
+  free(w->dynamic_shared);
+  void *memory = NULL;
+  if (posix_memalign(&memory, 1024, bytes) != 0) abort();
+  memset(memory, 0xA5, bytes);
+  w->dynamic_shared = memory;
+  w->dynamic_shared_size = bytes;
+}
+
+void simt_run_block(Worker *w, Job *job, unsigned long long block) {
+  const SimtKernel *k = job->kernel;
+  unsigned long long plane = (unsigned long long)k->grid.x * k->grid.y;
+  blockIdx = (uint3){(unsigned)(block % k->grid.x), (unsigned)(block % plane / k->grid.x), (unsigned)(block / plane)};
+  gridDim = (dim3){k->grid.x, k->grid.y, k->grid.z};
+  blockDim = (dim3){k->block.x, k->block.y, k->block.z};
+  make_order(w, k->block, simt_settings()->seed ^ simt_mix(job->number * 0x10001ull + block));
+  reserve_dynamic_shared(w, k->shared_bytes);
+
+  int count = (int)(k->block.x * k->block.y * k->block.z);
+  simt_threads = (SimtThreads){0, count, 0, 0, w->index_by_start, w->rank_by_start, w->state};
+  memset(w->state, SIMT_UNSTARTED, (size_t)count);
+  if (w->used) {
+    memset(w->warps, 0, sizeof w->warps);
+    w->conditions = w->at_barrier = w->barrier_predicates = w->at_grid = 0;
+    w->used = 0;
+  }
+  for (int i = 0; i <= (count - 1) / SIMT_WARP_SIZE; i++) w->warps[i].exited_at = -1;
+
+  w->job = job;
+  simt_worker = w;
+#ifdef SIMT_INSPECT
+  simt_inspect_block_begin(block);
+#endif
+  atomic_store_explicit(&w->in_block, 1, memory_order_relaxed);
+  w->fibre = &w->scheduler;
+  switch_to(w, take_idle(w));
+  atomic_store_explicit(&w->in_block, 0, memory_order_relaxed);
+#ifdef SIMT_INSPECT
+  simt_inspect_block_end();
+#endif
+  simt_worker = NULL;
+  if (w->aborted) {
+    reset_fibres(w);
+    w->aborted = 0;
+    w->used = 1;
+  }
+}
+
+void simt_give_up(cudaError_t error) {
+  int expected = 0;
+  atomic_compare_exchange_strong(&simt_worker->job->failed, &expected, (int)error);
+  simt_abort_block();
+}
+
+void simt_abort_block(void) {
+  Worker *w = simt_worker;
+  w->aborted = 1;
+  switch_to(w, &w->scheduler);
+  __builtin_unreachable();
+}
+
+/* ---- workers ---- */
+
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+static Worker *spare;
+
+Worker *simt_worker_open(void) {
+  pthread_mutex_lock(&spare_lock);
+  Worker *w = spare;
+  if (w) spare = w->next;
+  pthread_mutex_unlock(&spare_lock);
+  if (!w) {
+    w = calloc(1, sizeof *w);
+    if (!w) abort();
+    w->used = 1;
+  } else {
+    reset_fibres(w); /* they may hold addresses of the former OS thread's variables */
+  }
+#if defined(__SANITIZE_ADDRESS__)
+  pthread_attr_t attributes;
+  void *lowest = NULL;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    pthread_attr_getstack(&attributes, &lowest, &w->scheduler_bytes);
+    pthread_attr_destroy(&attributes);
+  }
+  w->scheduler.stack = lowest;
+#endif
+#if defined(__SANITIZE_THREAD__)
+  w->scheduler.tsan = __tsan_get_current_fiber();
+#endif
+  w->os_thread = pthread_self();
+  simt_watch(w);
+  return w;
+}
+
+void simt_worker_close(Worker *w) {
+  simt_unwatch(w);
+  pthread_mutex_lock(&spare_lock);
+  w->next = spare;
+  spare = w;
+  pthread_mutex_unlock(&spare_lock);
+}

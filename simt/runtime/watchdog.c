@@ -1,0 +1,175 @@
+/* watchdog.c - what a kernel does wrong without calling anything: it never ends, or the processor stops it.
+ *
+ * A thread that waits in a loop for another thread of its block, `while (!*flag);`, keeps the OS thread for itself. One
+ * watcher looks at all workers twice a second; a worker that has used SIMT_WATCHDOG seconds of processor time without
+ * going from one CUDA thread to another, while others of its block are waiting or not started, is interrupted and its
+ * place reported. A block of one thread, or whose other threads have returned, may compute for ten times as long.
+ *
+ * SIGSEGV and its kin inside a kernel end the launch with the error that a GPU gives, not the program.
+ */
+#include "runtime.h"
+
+#include <signal.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "api.h"
+
+enum { SIGNAL_STOP = SIGURG, MAX_WATCHED = 4096, ALTERNATE_STACK = 128 * 1024 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+  Worker *worker;
+  unsigned long progress; /* when last looked at */
+  double since;           /* processor time of the OS thread then, seconds */
+} watched[MAX_WATCHED];
+static int watched_count;
+
+static double processor_time(Worker *w) {
+  clockid_t clock;
+  struct timespec used;
+  if (pthread_getcpuclockid(w->os_thread, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
+  return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
+}
+
+static void *watch(void *unused) {
+  (void)unused;
+  double limit = simt_settings()->watchdog;
+  for (;;) {
+    nanosleep(&(struct timespec){0, 500000000}, NULL);
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < watched_count; i++) {
+      Worker *w = watched[i].worker;
+      unsigned long progress = atomic_load(&w->progress);
+      double now = processor_time(w);
+      if (!atomic_load(&w->in_block) || progress != watched[i].progress) {
+        watched[i].progress = progress;
+        watched[i].since = now;
+      } else if (now - watched[i].since > limit) {
+        pthread_kill(w->os_thread, SIGNAL_STOP);
+        watched[i].since = now;
+      }
+    }
+    pthread_mutex_unlock(&lock);
+  }
+  return NULL;
+}
+
+static const void *interrupted_at(void *context) {
+#if defined(__x86_64__)
+  return (const void *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+  return (const void *)((ucontext_t *)context)->uc_mcontext.pc;
+#else
+  (void)context;
+  return NULL;
+#endif
+}
+
+/* The kernel does not return from these handlers, so the signal must not stay blocked: SA_NODEFER. */
+static void stop(int signal, siginfo_t *info, void *context) {
+  (void)signal;
+  (void)info;
+  static __thread int warnings;
+  if (!simt_worker) return;
+  double limit = simt_settings()->watchdog;
+  int others = simt_threads.count - simt_threads.finished - 1;
+  if (others == 0 && ++warnings % 10 != 0) return; /* it may simply have much to do */
+  char place[512];
+  simt_report_running(
+      simt_where(interrupted_at(context), place, sizeof place),
+      "if it waits for another thread, use a barrier, an atomic operation or __nanosleep() in the loop, so that the "
+      "other one gets its turn; if the kernel really computes for so long, SIMT_WATCHDOG=0 lets it",
+      "watchdog: thread (%u,%u,%u) has run for %g seconds of processor time%s\n    at %s", threadIdx.x, threadIdx.y,
+      threadIdx.z, others ? limit : 10 * limit, others ? " while others of its block are waiting" : "", place);
+  simt_give_up(cudaErrorLaunchTimeout);
+}
+
+static int in_guard_page(const char *address) {
+  for (int i = 0; i < simt_worker->fibre_count; i++) {
+    const char *stack = simt_worker->fibres[i]->stack;
+    if (address < stack && address >= stack - sysconf(_SC_PAGESIZE)) return 1;
+  }
+  return 0;
+}
+
+static void processor_fault(int signal, siginfo_t *info, void *context) {
+  if (!simt_worker) { /* host code: as if nobody had caught it */
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    sigaction(signal, &plain, NULL);
+    raise(signal);
+    return;
+  }
+  char place[512];
+  const char *address = info->si_addr;
+  simt_where(interrupted_at(context), place, sizeof place);
+  uint3 t = threadIdx;
+  if (signal == SIGFPE) {
+    simt_report_running(place, "a GPU gives a meaningless quotient instead of stopping: guard the divisor",
+                        "integer division by zero (or overflow of a division) in thread (%u,%u,%u)\n    at %s", t.x,
+                        t.y, t.z, place);
+    simt_give_up(cudaErrorLaunchFailure);
+  } else if (signal == SIGILL) {
+    simt_report_running(place, NULL, "illegal instruction in thread (%u,%u,%u)\n    at %s", t.x, t.y, t.z, place);
+    simt_give_up(cudaErrorIllegalInstruction);
+  } else if (in_guard_page(address)) {
+    simt_report_running(
+        place,
+        "a thread has " /* SIMT_STACK_BYTES */
+        "256 KB here (on a GPU 1 KB of stack, cudaLimitStackSize, "
+        "and 512 KB of local memory): move large arrays to shared or global memory, bound the recursion",
+        "stack overflow in thread (%u,%u,%u)\n    at %s", t.x, t.y, t.z, place);
+  } else {
+    simt_report_running(place,
+                        address < (const char *)4096
+                            ? "the pointer is NULL: was its cudaMalloc() checked, and was it passed to the kernel?"
+                            : "is the index within the array, and the pointer one that the kernel was given? "
+                              "simtcc --inspect names the array and the index's line",
+                        "illegal address: thread (%u,%u,%u) accessed %p\n    at %s", t.x, t.y, t.z, address, place);
+  }
+  simt_give_up(cudaErrorIllegalAddress);
+}
+
+static void start_watching(void) {
+  struct sigaction on_stop = {.sa_sigaction = stop, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART};
+  sigaction(SIGNAL_STOP, &on_stop, NULL);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* whose own reports are better */
+  struct sigaction on_fault = {.sa_sigaction = processor_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+  const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+  for (int i = 0; i < 4; i++) sigaction(faults[i], &on_fault, NULL);
+#else
+  (void)processor_fault;
+#endif
+  pthread_t thread;
+  if (simt_settings()->watchdog > 0 && pthread_create(&thread, NULL, watch, NULL) == 0) pthread_detach(thread);
+}
+
+void simt_watch(Worker *w) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, start_watching);
+  stack_t alternate = {.ss_size = ALTERNATE_STACK};
+#if !defined(__SANITIZE_ADDRESS__)
+  alternate.ss_sp = w->signal_stack ? w->signal_stack : malloc(ALTERNATE_STACK);
+  w->signal_stack = alternate.ss_sp;
+  sigaltstack(&alternate, NULL);
+#else
+  (void)alternate;
+#endif
+  pthread_mutex_lock(&lock);
+  if (watched_count < MAX_WATCHED) {
+    watched[watched_count].progress = 0;
+    watched[watched_count].since = 0;
+    watched[watched_count++].worker = w;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void simt_unwatch(Worker *w) {
+  stack_t none = {.ss_flags = SS_DISABLE};
+  sigaltstack(&none, NULL);
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < watched_count; i++)
+    if (watched[i].worker == w) watched[i--] = watched[--watched_count];
+  pthread_mutex_unlock(&lock);
+}
