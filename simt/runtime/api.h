@@ -111,6 +111,9 @@ size_t simt_static_shared_by_name(const char *launch);
 /* What cudaFuncSetAttribute(MaxDynamicSharedMemorySize) allowed for a kernel of that base name; 48 KB less the static
  * size when it was not called. */
 size_t simt_max_dynamic_shared_by_name(const char *launch);
+/* How many blocks of that many threads and bytes of shared memory the whole device holds at once: the limit of a
+ * cooperative launch. */
+int simt_resident_blocks(int threads, size_t shared_bytes);
 
 #ifdef __cplusplus
 }
