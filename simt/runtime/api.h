@@ -33,11 +33,12 @@ cudaError_t simt_error_pending(void);
 /* ---- where an API call stands in the program ---- */
 
 typedef struct SimtSite {
-  const char *file; /* NULL: unknown (a call from a C file) */
+  const char *file; /* NULL: not told (a call from a C file, or cudaFree(), whose address is often taken) */
   int line;
+  const void *address; /* then: where the call returns to */
 } SimtSite;
 
-/* "cudaMalloc at main.cu:12", or only "cudaMalloc" */
+/* "cudaMalloc at main.cu:12"; only "cudaMalloc" where neither file nor debugging information tells more. */
 const char *simt_site_text(const char *call, SimtSite site, char *text, size_t size);
 
 /* ---- memory ---- */
@@ -83,11 +84,13 @@ int simt_memory_host_may_use(const void *address);
 /* "4000 bytes of cudaMalloc at main.cu:12" */
 const char *simt_memory_text(const SimtMemory *memory, char *text, size_t size);
 
-/* Called for each allocation when it is made (bytes > 0) and when it is freed; the inspector's, weak. */
+/* The inspector may define these; otherwise nobody is told.
+ * An allocation was made, or is about to be freed. */
 void simt_inspect_allocated(void *base, size_t size, SimtMemoryKind kind) __attribute__((weak));
 void simt_inspect_freed(void *base, size_t size, SimtMemoryKind kind) __attribute__((weak));
-/* Host code wrote (a copy, a memset): the bytes are initialised, and ordered before every later launch. */
+/* A copy or memset of the host wrote or is about to read device memory; `call` and `site` for reports. */
 void simt_inspect_host_wrote(void *base, size_t size) __attribute__((weak));
+void simt_inspect_host_reads(const void *base, size_t size, const char *call, SimtSite site) __attribute__((weak));
 
 /* ---- streams ---- */
 

@@ -17,7 +17,7 @@
 
 /* ---- settings from the environment ---- */
 
-static SimtSettings settings;
+SimtSettings simt_settings;
 
 static void bad_setting(const char *name, const char *value, const char *wanted) {
   fprintf(stderr, "=== simt: %s=%s: expected %s\n", name, value, wanted);
@@ -36,51 +36,47 @@ static double number_setting(const char *name, double otherwise, double least, d
   return value;
 }
 
-static void read_settings(void) {
+/* Before main(), so that a wrong value is told at once. */
+__attribute__((constructor)) static void read_settings(void) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
-  settings.threads = (int)number_setting("SIMT_THREADS", (double)(cores < 1 ? 1 : cores), 1, 1024);
+  simt_settings.threads = (int)number_setting("SIMT_THREADS", (double)(cores < 1 ? 1 : cores), 1, 1024);
 #ifdef SIMT_INSPECT
-  settings.threads = 1; /* the inspector follows one thread at a time */
+  simt_settings.threads = 1; /* the inspector follows one thread at a time */
 #endif
-  settings.watchdog = number_setting("SIMT_WATCHDOG", 10, 0, 1e9);
-  settings.strict = (int)number_setting("SIMT_STRICT", 0, 0, 1);
+  simt_settings.watchdog = number_setting("SIMT_WATCHDOG", 10, 0, 1e9);
+  simt_settings.strict = (int)number_setting("SIMT_STRICT", 0, 0, 1);
   const char *order = getenv("SIMT_ORDER");
   if (!order || !*order || strcmp(order, "forward") == 0) {
-    settings.order = SIMT_FORWARD;
+    simt_settings.order = SIMT_FORWARD;
   } else if (strcmp(order, "reverse") == 0) {
-    settings.order = SIMT_REVERSE;
+    simt_settings.order = SIMT_REVERSE;
   } else if (strncmp(order, "random", 6) == 0 && (order[6] == ':' || !order[6])) {
     char *end = "";
-    settings.order = SIMT_RANDOM;
-    settings.seed = order[6] ? (unsigned)strtoul(order + 7, &end, 10) : 0;
+    simt_settings.order = SIMT_RANDOM;
+    simt_settings.seed = order[6] ? (unsigned)strtoul(order + 7, &end, 10) : 0;
     if (*end) bad_setting("SIMT_ORDER", order, "forward, reverse, random or random:SEED");
   } else {
     bad_setting("SIMT_ORDER", order, "forward, reverse, random or random:SEED");
   }
 }
 
-const SimtSettings *simt_settings(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, read_settings);
-  return &settings;
-}
 
 /* ---- blocks to workers ---- */
 
 /* In a random order block b runs as number b * prime + offset, modulo their number. */
 static unsigned long long block_in_order(const Job *job, unsigned long long b) {
-  if (settings.order == SIMT_FORWARD) return b;
-  if (settings.order == SIMT_REVERSE) return job->blocks - 1 - b;
+  if (simt_settings.order == SIMT_FORWARD) return b;
+  if (simt_settings.order == SIMT_REVERSE) return job->blocks - 1 - b;
   static const unsigned long long primes[] = {2654435761u, 4294967291u};
   unsigned long long prime = primes[job->blocks % primes[0] == 0];
-  unsigned long long offset = simt_mix(settings.seed + job->number) % job->blocks;
+  unsigned long long offset = simt_mix(simt_settings.seed + job->number) % job->blocks;
   return (unsigned long long)(((unsigned __int128)b * prime + offset) % job->blocks);
 }
 
 static void run_blocks(Worker *w, Job *job) {
-  unsigned long long chunk = job->blocks / (unsigned)(8 * settings.threads);
+  unsigned long long chunk = job->blocks / (unsigned)(8 * simt_settings.threads);
   chunk = chunk < 1 ? 1 : chunk > 64 ? 64 : chunk;
   for (;;) {
     unsigned long long first = atomic_fetch_add_explicit(&job->dealt, chunk, memory_order_relaxed);
@@ -135,10 +131,10 @@ static void *help(void *unused) {
 }
 
 static void start_helpers(void) {
-  while (pool.started < settings.threads - 1) {
+  while (pool.started < simt_settings.threads - 1) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, help, NULL) != 0) {
-      settings.threads = pool.started + 1;
+      simt_settings.threads = pool.started + 1;
       break;
     }
     pthread_detach(thread);
@@ -163,7 +159,7 @@ static Worker *own_worker(void) {
 }
 
 static void run_on_pool(Job *job) {
-  int helped = settings.threads > 1 && job->blocks > 1;
+  int helped = simt_settings.threads > 1 && job->blocks > 1;
   if (helped) {
     start_helpers();
     pool.job = job;
@@ -227,7 +223,6 @@ static void run_cooperative(Job *job) {
 
 static void execute(const SimtKernel *kernel) {
   static unsigned launches;
-  simt_settings();
   if (simt_error_pending() != cudaSuccess) return;
   Job job = {.kernel = kernel,
              .blocks = (unsigned long long)kernel->grid.x * kernel->grid.y * kernel->grid.z,

@@ -133,7 +133,7 @@ typedef struct SimtSettings {
   double watchdog; /* SIMT_WATCHDOG: seconds of processor time, 0 for never */
   int strict;      /* SIMT_STRICT=1: what a GPU forgives is a fault, too */
 } SimtSettings;
-const SimtSettings *simt_settings(void);
+extern SimtSettings simt_settings;
 
 /* schedule.c */
 Worker *simt_worker_open(void); /* a new one, or one that was put back */

@@ -169,7 +169,8 @@ static int find_ready_after(Worker *w, int rank, int first, int last) {
 
 static int find_ready_anywhere(Worker *w, int rank) {
   int count = simt_threads.count;
-  switch (simt_settings()->order) {
+  if (rank + 1 < count && w->state[rank + 1] == SIMT_READY && simt_settings.order == SIMT_FORWARD) return rank + 1;
+  switch (simt_settings.order) {
     case SIMT_FORWARD:
       break;
     case SIMT_REVERSE:
@@ -215,7 +216,7 @@ static void report_deadlock(Worker *w) {
 static int pick_patiently(Worker *w, int rank, int for_warp) {
   int next = pick(w, rank, for_warp);
   if (next != NOBODY || !w->conditions) return next;
-  double limit = w->job->blocks == 1 ? 0.2 : simt_settings()->watchdog;
+  double limit = w->job->blocks == 1 ? 0.2 : simt_settings.watchdog;
   unsigned long long start = simt_clock();
   while ((next = pick(w, rank, for_warp)) == NOBODY) {
     sched_yield();
@@ -291,7 +292,7 @@ static void warn_divergence(const char *format, const char *what) {
       "move the barrier to where every thread of the block passes exactly once: CUDA leaves the behaviour "
       "undefined otherwise, even where today's GPUs go on",
       format, what);
-  if (simt_settings()->strict) simt_give_up(cudaErrorLaunchTimeout);
+  if (simt_settings.strict) simt_give_up(cudaErrorLaunchTimeout);
 }
 
 static void open_barrier(Worker *w) {
@@ -314,7 +315,7 @@ int simt_block_barrier(int predicate, const char *what, const char *file, int li
   w->barrier_predicates += predicate != 0;
   if (w->at_barrier++ == 0) {
     w->first_at_barrier = rank;
-  } else if (first->line != line || strcmp(first->file, file) != 0) {
+  } else if (first->line != line || (first->file != file && strcmp(first->file, file) != 0)) {
     w->state[rank] = SIMT_AT_BARRIER; /* for the report */
     warn_divergence("barrier divergence: threads of one block wait at different calls of %s", what);
   }
@@ -489,7 +490,7 @@ unsigned simt_active_mask(void) { return 1u << (simt_current_rank() % SIMT_WARP_
 /* ---- a block ---- */
 
 static void make_order(Worker *w, uint3 shape, uint64_t seed) {
-  SimtOrder order = simt_settings()->order;
+  SimtOrder order = simt_settings.order;
   int same = w->ordered_for.x == shape.x && w->ordered_for.y == shape.y && w->ordered_for.z == shape.z;
   if (same && order != SIMT_RANDOM) return;
   int count = (int)(shape.x * shape.y * shape.z);
@@ -531,7 +532,7 @@ void simt_run_block(Worker *w, Job *job, unsigned long long block) {
   blockIdx = (uint3){(unsigned)(block % k->grid.x), (unsigned)(block % plane / k->grid.x), (unsigned)(block / plane)};
   gridDim = (dim3){k->grid.x, k->grid.y, k->grid.z};
   blockDim = (dim3){k->block.x, k->block.y, k->block.z};
-  make_order(w, k->block, simt_settings()->seed ^ simt_mix(job->number * 0x10001ull + block));
+  make_order(w, k->block, simt_settings.seed ^ simt_mix(job->number * 0x10001ull + block));
   reserve_dynamic_shared(w, k->shared_bytes);
 
   int count = (int)(k->block.x * k->block.y * k->block.z);

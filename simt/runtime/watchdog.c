@@ -35,7 +35,7 @@ static double processor_time(Worker *w) {
 
 static void *watch(void *unused) {
   (void)unused;
-  double limit = simt_settings()->watchdog;
+  double limit = simt_settings.watchdog;
   for (;;) {
     nanosleep(&(struct timespec){0, 500000000}, NULL);
     pthread_mutex_lock(&lock);
@@ -73,7 +73,7 @@ static void stop(int signal, siginfo_t *info, void *context) {
   (void)info;
   static __thread int warnings;
   if (!simt_worker) return;
-  double limit = simt_settings()->watchdog;
+  double limit = simt_settings.watchdog;
   int others = simt_threads.count - simt_threads.finished - 1;
   if (others == 0 && ++warnings % 10 != 0) return; /* it may simply have much to do */
   char place[512];
@@ -142,7 +142,7 @@ static void start_watching(void) {
   (void)processor_fault;
 #endif
   pthread_t thread;
-  if (simt_settings()->watchdog > 0 && pthread_create(&thread, NULL, watch, NULL) == 0) pthread_detach(thread);
+  if (simt_settings.watchdog > 0 && pthread_create(&thread, NULL, watch, NULL) == 0) pthread_detach(thread);
 }
 
 void simt_watch(Worker *w) {
