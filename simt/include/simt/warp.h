@@ -14,6 +14,7 @@
 #include "core.h"
 
 #ifdef __cplusplus
+#include <type_traits>
 
 /* Functions that touch other lanes' stacks: the inspector shall neither judge nor count their accesses. */
 #if defined(SIMT_INSPECT) && defined(__clang__)
@@ -88,21 +89,21 @@ SIMT_UNSEEN void shuffle_complete(unsigned lanes, void *const posts[]) {
 }
 
 template <size_t bytes>
-struct ShuffleWord {
-  typedef uint32_t type; /* half words travel in a whole one */
+struct ShuffleBytes {
+  unsigned char byte[bytes];
 };
-template <>
-struct ShuffleWord<8> {
-  typedef uint64_t type;
+template <size_t bytes>
+struct ShuffleWord { /* half words travel in a whole one; only cooperative groups shuffle what is larger than 8 bytes */
+  typedef std::conditional_t<(bytes <= 4), uint32_t, std::conditional_t<bytes == 8, uint64_t, ShuffleBytes<bytes>>>
+      type;
 };
 
 template <ShuffleMode mode, class T>
 SIMT_UNSEEN inline T shuffle(unsigned mask, T value, unsigned operand, int width, const char *what, const char *file,
                              int line) {
-  static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "a shuffle moves 2, 4 or 8 bytes");
   typedef typename ShuffleWord<sizeof(T)>::type Word;
   ShuffleLane<Word> lane;
-  lane.value = 0;
+  if (sizeof(T) < sizeof(Word)) lane.value = Word();
   memcpy((void *)&lane.value, (const void *)&value, sizeof value);
   lane.operand = operand & 31;
   lane.segment = (32u - (unsigned)width) & 31;
