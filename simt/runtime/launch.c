@@ -62,7 +62,6 @@ __attribute__((constructor)) static void read_settings(void) {
   }
 }
 
-
 /* ---- blocks to workers ---- */
 
 /* In a random order block b runs as number b * prime + offset, modulo their number. */
@@ -253,12 +252,14 @@ static void execute_queued(void *context) {
   execute(&kernel);
 }
 
+/* An H200 with CUDA 13 answers each of these with cudaErrorInvalidValue; CUDA 12 said cudaErrorInvalidConfiguration for
+ * shapes. simt/test/hardware/errors.cu prints what a GPU says. */
 static cudaError_t check_shape(const SimtKernel *k) {
   uint3 g = k->grid, b = k->block;
   unsigned long long threads = (unsigned long long)b.x * b.y * b.z;
-  if (!threads || !g.x || !g.y || !g.z) return cudaErrorInvalidConfiguration;
-  if (b.x > 1024 || b.y > 1024 || b.z > 64 || threads > SIMT_MAX_BLOCK_THREADS) return cudaErrorInvalidConfiguration;
-  if (g.x > 2147483647u || g.y > 65535 || g.z > 65535) return cudaErrorInvalidConfiguration;
+  if (!threads || !g.x || !g.y || !g.z) return cudaErrorInvalidValue;
+  if (b.x > 1024 || b.y > 1024 || b.z > 64 || threads > SIMT_MAX_BLOCK_THREADS) return cudaErrorInvalidValue;
+  if (g.x > 2147483647u || g.y > 65535 || g.z > 65535) return cudaErrorInvalidValue;
   size_t fixed = simt_static_shared_by_name(k->name), most = simt_max_dynamic_shared_by_name(k->name);
   if (k->shared_bytes > most || fixed + k->shared_bytes > SIMT_OPT_IN_SHARED_LIMIT) return cudaErrorInvalidValue;
   if (k->cooperative) {
