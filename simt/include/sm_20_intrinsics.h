@@ -1,0 +1,8 @@
+/* sm_20_intrinsics.h - intrinsics of a later compute capability. */
+#ifndef SIMT_SM_20_INTRINSICS_H
+#define SIMT_SM_20_INTRINSICS_H
+#define __SM_20_INTRINSICS_H__
+
+#include "simt/intrinsics.h"
+
+#endif /* SIMT_SM_20_INTRINSICS_H */
