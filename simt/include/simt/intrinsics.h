@@ -65,7 +65,8 @@ static inline unsigned long long __nv_bswap64(unsigned long long x) { return __b
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   unsigned long long both = (unsigned long long)y << 32 | x;
   unsigned result = 0;
-= (unsigned)(both|= (unsigned)(both >> 8 * (selector >> 4 * n & 7) & 0xff) << 8 * n;
+#pragma GCC unroll 4
+  for (int n = 0; n < 4; n++) result |= (unsigned)(both >> 8 * (selector >> 4 * n & 7) & 0xff) << 8 * n;
   return result;
 }
 
