@@ -18,7 +18,7 @@
 
 #include "cuda_runtime.h"
 #include "library_types.h"
-#include "simt/absent.h"
+#include "simt/not_offered.h"
 
 #define CURANDAPI
 
@@ -108,15 +108,15 @@ curandStatus_t curandGeneratePoisson(curandGenerator_t generator, unsigned int *
 }
 #endif
 
-#define SIMT_CURAND_ABSENT(name) \
-  SIMT_ABSENT_FUNCTION(curandStatus_t, name, "the emulation offers no quasi-random and no tabulated distributions")
-SIMT_CURAND_ABSENT(curandGetDirectionVectors32);
-SIMT_CURAND_ABSENT(curandGetDirectionVectors64);
-SIMT_CURAND_ABSENT(curandGetScrambleConstants32);
-SIMT_CURAND_ABSENT(curandGetScrambleConstants64);
-SIMT_CURAND_ABSENT(curandCreatePoissonDistribution);
-SIMT_CURAND_ABSENT(curandDestroyDistribution);
-SIMT_CURAND_ABSENT(curandGenerateBinomial);
-#undef SIMT_CURAND_ABSENT
+#define SIMT_CURAND_NOT_OFFERED(name) \
+  SIMT_NOT_OFFERED_FUNCTION(curandStatus_t, name, "the emulation offers no quasi-random and no tabulated distributions")
+SIMT_CURAND_NOT_OFFERED(curandGetDirectionVectors32);
+SIMT_CURAND_NOT_OFFERED(curandGetDirectionVectors64);
+SIMT_CURAND_NOT_OFFERED(curandGetScrambleConstants32);
+SIMT_CURAND_NOT_OFFERED(curandGetScrambleConstants64);
+SIMT_CURAND_NOT_OFFERED(curandCreatePoissonDistribution);
+SIMT_CURAND_NOT_OFFERED(curandDestroyDistribution);
+SIMT_CURAND_NOT_OFFERED(curandGenerateBinomial);
+#undef SIMT_CURAND_NOT_OFFERED
 
 #endif /* CURAND_H_ */
