@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api.h"
+#include "runtime.h"
 #include "simt/random.h"
-#include "simt/runtime/api.h"
-#include "simt/runtime/runtime.h"
 
 #define LANES 4096
 #define MRG_LANES 81920

@@ -9,7 +9,7 @@
  *     Poisson        Knuth: The Art of Computer Programming 2, 3.4.1; Hoermann: The transformed rejection method (1993)
  *
  * Philox needs no state but a counter, so any of its numbers can be had at once. The others must be stepped through;
- * skipping n steps is a multiplication by the n-th power of the step's matrix (simt/rand/skip.c).
+ * skipping n steps is a multiplication by the n-th power of the step's matrix (simt/runtime/random.c).
  */
 #ifndef SIMT_RANDOM_H
 #define SIMT_RANDOM_H
