@@ -102,10 +102,9 @@ SIMT_ATOMIC_BODY T atomic_compare_exchange(volatile T *address, T compare, T val
   SIMT_ATOMIC_NAME(name, T, action)           \
   SIMT_ATOMIC_NAME(name##_block, T, action)   \
   SIMT_ATOMIC_NAME(name##_system, T, action)
-#define SIMT_ATOMIC_UPDATE(name, T, expression)                                                                    \
-  SIMT_ATOMIC_FUNCTION(name, T, simt::atomic_update(address, value, [](T old, T operand) SIMT_ATOMIC_UNSEEN -> T { \
-                         return expression;                                                                        \
-                       }))
+#define SIMT_ATOMIC_NEXT(T, expression) [](T old, T operand) SIMT_ATOMIC_UNSEEN -> T { return expression; }
+#define SIMT_ATOMIC_UPDATE(name, T, expression) \
+  SIMT_ATOMIC_FUNCTION(name, T, simt::atomic_update(address, value, SIMT_ATOMIC_NEXT(T, expression)))
 
 /* A constant 0 added: the kernel only wants to look, and will again. */
 #define SIMT_ATOMIC_LOOK(call) ((__builtin_constant_p(value) && value == 0 ? simt_yield() : (void)0), call)

@@ -7,26 +7,16 @@
 
 #ifdef __cplusplus
 
-#include <string.h>
 #include <time.h>
 
 #include <type_traits>
 
+#include "convert.h"
 #include "core.h"
 #include "math.h"
 #include "simd.h"
 
 /* ---- the bits of a number as another type ---- */
-
-namespace simt {
-template <class To, class From>
-static inline To bits_as(From from) {
-  static_assert(sizeof(To) == sizeof(From), "the same bits");
-  To to;
-  memcpy(&to, &from, sizeof to);
-  return to;
-}
-}  // namespace simt
 
 static inline int __float_as_int(float x) { return simt::bits_as<int>(x); }
 static inline unsigned __float_as_uint(float x) { return simt::bits_as<unsigned>(x); }
@@ -134,21 +124,6 @@ SIMT_INNER_PRODUCT_OF(__dp2a_hi, unsigned, ushort2, uchar4)
 #undef SIMT_INNER_PRODUCT_OF
 
 /* ---- conversions; those to float and double that round in a direction are in math.h ---- */
-
-namespace simt {
-/* As PTX's cvt: clamped to the type's range; NaN gives 0, or the top bit alone where one of the types has 64 bits. */
-template <class To, class From>
-static inline To to_integer(From x) {
-  const int bits = 8 * (int)sizeof(To);
-  const bool is_signed = (To)-1 < 0;
-  const To top = is_signed ? (To)(((unsigned long long)1 << (bits - 1)) - 1) : (To)-1;
-  const From limit = (From)((unsigned long long)1 << (bits - 1)) * (is_signed ? 1 : 2);
-  if (x != x) return sizeof(To) == 8 || sizeof(From) == 8 ? (To)((unsigned long long)1 << (bits - 1)) : 0;
-  if (x >= limit) return top;
-  if (x <= (is_signed ? -limit : 0)) return (To)(is_signed ? -top - 1 : 0);
-  return (To)x;
-}
-}  // namespace simt
 
 #define SIMT_TO_INTEGER(From, from, To, to)                                                    \
   static inline To __##from##2##to##_rn(From x) { return simt::to_integer<To>(std::rint(x)); } \
