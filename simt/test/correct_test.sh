@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# correct_test.sh - the kernels of correct/ look suspicious and are right: nothing may accuse them, in any order.
+#
+#   correct_test.sh [NAME...]      only these, correct/NAME.cu
+#
+# Each program checks its results itself. It runs plain and inspected, with its threads in order, backwards and shuffled,
+# its streams at once and as late as allowed, and with a look for leaks. Environment: SIMTCC, the driver; KEEP=1; JOBS.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+simtcc=${SIMTCC:-$here/../simtcc}
+limit=120 # seconds for a run
+work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/correct.XXXXXX")
+if [ -n "${KEEP:-}" ]; then echo "kept in $work"; else trap 'rm -rf "$work"' EXIT; fi
+if [ -n "${TEST_TMPDIR:-}" ]; then export XDG_CACHE_HOME=$TEST_TMPDIR/cache; fi
+unset SIMT_ORDER SIMT_STREAMS SIMT_LEAKS SIMT_REPORT SIMT_THREADS SIMT_STRICT SIMT_WATCHDOG
+
+runs=(
+  "plain SIMT_ORDER=forward SIMT_LEAKS=1"
+  "plain SIMT_ORDER=reverse"
+  "plain SIMT_ORDER=random:1"
+  "plain SIMT_ORDER=random:2 SIMT_THREADS=1"
+  "plain SIMT_ORDER=forward SIMT_STREAMS=lazy"
+  "plain SIMT_ORDER=random:3 SIMT_STREAMS=lazy SIMT_THREADS=4"
+  "inspect SIMT_ORDER=forward"
+  "inspect SIMT_ORDER=reverse SIMT_STREAMS=lazy"
+)
+
+try() {
+  local file=$1 name run settings built flag log
+  name=$(basename "$file" .cu)
+  : >"$work/$name.result"
+  for built in plain inspect; do
+    flag=--inspect
+    [ $built = inspect ] || flag=
+    "$simtcc" ${flag:+"$flag"} -w "$file" -o "$work/$name.$built" >"$work/$name.log" 2>&1 && continue
+    echo "FAIL $name ($built): does not compile: $(grep -m 1 error "$work/$name.log")" >>"$work/$name.result"
+  done
+  for run in "${runs[@]}"; do
+    read -ra settings <<<"$run"
+    built=${settings[0]} log=$work/$name.${run//[ :=]/_}.log
+    [ -x "$work/$name.$built" ] || continue
+    env "${settings[@]:1}" timeout $limit "$work/$name.$built" >"$log" 2>&1
+    status=$?
+    if [ $status -eq 124 ]; then
+      echo "FAIL $name ($run): no end after $limit s"
+    elif [ $status -ne 0 ]; then
+      echo "FAIL $name ($run): exit $status: $(grep -m 1 -E 'WRONG|=== simt|: ' "$log")"
+    elif grep -q '=== simt:' "$log"; then
+      echo "FAIL $name ($run): accused: $(grep -A 2 '=== simt:' "$log" | head -n 3 | tr -s '\n ' ' ')"
+    elif ! grep -qE '^([0-9]+) of \1 right' "$log"; then
+      echo "FAIL $name ($run): $(tail -n 1 "$log")"
+    else
+      echo "ok   $name ($run)"
+    fi >>"$work/$name.result"
+    [ -z "${VERBOSE:-}" ] || ! tail -n 1 "$work/$name.result" | grep -q ^FAIL || sed 's/^/     | /' "$log" >>"$work/$name.result"
+  done
+}
+
+names=("$@")
+if [ $# -eq 0 ]; then names=("$here"/correct/*.cu) names=("${names[@]##*/}") names=("${names[@]%.cu}"); fi
+jobs=0
+for name in "${names[@]}"; do
+  try "$here/correct/$name.cu" &
+  if [ $((++jobs)) -ge "${JOBS:-$(nproc)}" ]; then wait -n; fi
+done
+wait
+for name in "${names[@]}"; do cat "$work/$name.result"; done
+kernels=$(for name in "${names[@]}"; do cat "$here/correct/$name.cu"; done | grep -c __global__)
+echo "$kernels kernels in ${#names[@]} programs: $(cat "$work"/*.result | grep -c ^ok) runs clean," \
+  "$(cat "$work"/*.result | grep -c ^FAIL) not"
+! grep -q ^FAIL "$work"/*.result

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""Compares the inspector's counters with a GPU's, launch by launch.
+
+  compare.py compact NCU.csv [> h200.csv]       what ncu printed, one line for each launch
+  compare.py check h200.csv REPORT.json         fails where they differ and exceptions.txt does not say why
+  compare.py table h200.csv REPORT.json [> h200.md]   the same as a Markdown table
+
+REPORT.json is what an inspected program writes with SIMT_INSPECT_LAUNCHES=1 SIMT_REPORT=json:REPORT.json.
+Launches are paired in order among those of the same kernel, grid and block; kernels that only the GPU ran (a library's)
+are left out. exceptions.txt, beside this script, has on each line a kernel, a counter (or * for all) and the cause.
+"""
+import csv
+import json
+import os
+import re
+import sys
+from collections import defaultdict
+
+# Short name, Nsight Compute's name, and the inspector's where it does not give the former. The first ten are compared.
+GLOBAL = "l1tex__t_%s_pipe_lsu_mem_global_op_%s.sum"
+WAVES = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_%s.sum"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_%s.sum"
+COUNTERS = [
+    ("load requests", GLOBAL % ("requests", "ld")),
+    ("load sectors", GLOBAL % ("sectors", "ld")),
+    ("store requests", GLOBAL % ("requests", "st")),
+    ("store sectors", GLOBAL % ("sectors", "st")),
+    ("shared loads", "smsp__inst_executed_op_shared_ld.sum"),
+    ("wavefronts", WAVES % "ld"),
+    ("conflicts", CONFLICTS % "ld"),
+    ("shared stores", "smsp__inst_executed_op_shared_st.sum"),
+    ("wavefronts", WAVES % "st"),
+    ("conflicts", CONFLICTS % "st"),
+]
+ATOMICS = [
+    (GLOBAL % ("requests", "red"), GLOBAL % ("requests", "atom"), "global_atomic_requests"),
+    (GLOBAL % ("sectors", "red"), GLOBAL % ("sectors", "atom"), "global_atomic_sectors"),
+    ("smsp__inst_executed_op_shared_atom.sum", None, "shared_atomic_requests"),
+]
+BRANCHES = "smsp__sass_branch_targets.sum"
+UNIFORM = "smsp__sass_branch_targets_threads_uniform.sum"
+INSTRUCTIONS = "smsp__inst_executed.sum"
+LANES = "smsp__thread_inst_executed.sum"
+LANES_ON = "smsp__thread_inst_executed_pred_on.sum"
+
+
+def base_name(kernel):
+    """'void ns::copy<(int)4>(const float *)' and 'ns::copy<4>' are both 'copy'."""
+    depth, name = 0, ""
+    for character in kernel.replace("(anonymous namespace)::", ""):
+        if character == "(" and depth == 0:
+            break
+        depth += (character == "<") - (character == ">")
+        if depth == 0 and character != ">":
+            name += character
+    return re.split(r"[\s:*&]+", name.strip())[-1]
+
+
+def triple(text):
+    """'(4, 4, 1)', '4x4x1' and [4, 4, 1] as (4, 4, 1)."""
+    if isinstance(text, dict):
+        return (text["x"], text["y"], text["z"])
+    if isinstance(text, str):
+        text = re.findall(r"\d+", text)
+    return tuple((list(map(int, text)) + [1, 1])[:3])
+
+
+def compact(path):
+    """ncu's long form, a line for each launch and metric, between lines of other output."""
+    launches, names = {}, []
+    with open(path, newline="") as lines:
+        rows = csv.reader(line for line in lines if line.startswith('"'))
+        header = next(rows)
+        column = {name: i for i, name in enumerate(header)}
+        for row in rows:
+            if len(row) != len(header) or row == header:
+                continue
+            cell = lambda name: row[column[name]]
+            launch = launches.setdefault(int(cell("ID")), {
+                "kernel": base_name(cell("Kernel Name")),
+                "grid": "x".join(map(str, triple(cell("Grid Size")))),
+                "block": "x".join(map(str, triple(cell("Block Size")))),
+            })
+            launch[cell("Metric Name")] = cell("Metric Value").replace(",", "")
+            if cell("Metric Name") not in names:
+                names.append(cell("Metric Name"))
+    if not launches:
+        sys.exit("compare.py: error: %s holds no launch: did ncu fail? Its messages are in the same file." % path)
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(["kernel", "grid", "block"] + names)
+    for _, launch in sorted(launches.items()):
+        out.writerow([launch.get(name, "") for name in ["kernel", "grid", "block"] + names])
+
+
+def number(text):
+    value = float(text)
+    return int(value) if value == int(value) else value
+
+
+def read_gpu(path):
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            yield (row["kernel"], triple(row["grid"]), triple(row["block"])), {
+                name: number(value) for name, value in row.items()
+                if name not in ("kernel", "grid", "block") and value not in ("", "n/a", None)
+            }
+
+
+def read_ours(path):
+    with open(path) as file:
+        for kernel in json.load(file)["kernels"]:
+            counters = dict(kernel["counters"])
+            counters.update(kernel.get("nsight", {}))
+            yield (base_name(kernel["name"]), triple(kernel["grid"]), triple(kernel["block"])), counters
+
+
+def read_exceptions():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exceptions.txt")
+    found = []
+    with open(path) as file:
+        for line in file:
+            if line.strip() and not line.startswith("#"):
+                kernel, counter, cause = line.split(None, 2)
+                found.append((kernel, counter, cause.strip()))
+    return found
+
+
+def pair(gpu_path, our_path):
+    """The launches in the GPU's order: (name, grid, block), theirs, ours."""
+    queues, pairs, foreign, missing = defaultdict(list), [], defaultdict(int), []
+    known = set()
+    for signature, counters in read_ours(our_path):
+        queues[signature].append(counters)
+        known.add(signature[0])
+    for signature, counters in read_gpu(gpu_path):
+        if signature[0] not in known:
+            foreign[signature[0]] += 1
+        elif not queues[signature]:
+            missing.append(signature)
+        else:
+            pairs.append((signature, counters, queues[signature].pop(0)))
+    left = {signature: len(queue) for signature, queue in queues.items() if queue}
+    return pairs, foreign, missing, left
+
+
+def differences(pairs):
+    """For each pair the list of (counter, ours, theirs) that differ, and how many figures were compared."""
+    result, compared = [], 0
+    for signature, gpu, ours in pairs:
+        differs = []
+        figures = [(metric, ours.get(metric), gpu.get(metric)) for _, metric in COUNTERS]
+        for one, other, name in ATOMICS:
+            if one in gpu:
+                figures.append((name, ours.get(name), gpu[one] + gpu.get(other, 0)))
+        for name, mine, theirs in figures:
+            if mine is None or theirs is None:
+                continue
+            compared += 1
+            if mine != theirs:
+                differs.append((name, mine, theirs))
+        result.append(differs)
+    return result, compared
+
+
+def cause_of(exceptions, kernel, counter):
+    for index, (name, which, cause) in enumerate(exceptions):
+        if name in (kernel, "*") and which in (counter, "*"):
+            return index
+    return None
+
+
+def sort_out(pairs, differs):
+    exceptions, used, unexplained = read_exceptions(), set(), []
+    for (signature, _, _), list_ in zip(pairs, differs):
+        for counter, mine, theirs in list_:
+            index = cause_of(exceptions, signature[0], counter)
+            if index is None:
+                unexplained.append((signature, counter, mine, theirs))
+            else:
+                used.add(index)
+    ran = {signature[0] for signature, _, _ in pairs}
+    stale = [e for i, e in enumerate(exceptions) if i not in used and (e[0] in ran)]
+    return exceptions, unexplained, stale
+
+
+def shape(signature):
+    size = lambda v: "x".join(map(str, v)).removesuffix("x1").removesuffix("x1")
+    return "%s <<<%s, %s>>>" % (signature[0], size(signature[1]), size(signature[2]))
+
+
+def check(gpu_path, our_path):
+    pairs, foreign, missing, left = pair(gpu_path, our_path)
+    differs, compared = differences(pairs)
+    _, unexplained, stale = sort_out(pairs, differs)
+    unequal = sum(map(len, differs))
+    for signature, counter, mine, theirs in unexplained:
+        print("DIFFERS %s: %s: inspector %s, GPU %s" % (shape(signature), counter, mine, theirs))
+    for signature in missing:
+        print("MISSING %s: the inspector has no such launch" % shape(signature))
+    for kernel, counter, cause in stale:
+        print("EQUAL NOW, take it out of exceptions.txt: %s %s %s" % (kernel, counter, cause))
+    if foreign:
+        print("only on the GPU: %s" % ", ".join("%s (%d)" % item for item in sorted(foreign.items())))
+    if left:
+        print("only inspected: %d launches of %d shapes" % (sum(left.values()), len(left)))
+    print("%d launches, %d of %d figures equal, %d explained, %d not" %
+          (len(pairs), compared - unequal, compared, unequal - len(unexplained), len(unexplained)))
+    return 1 if unexplained or missing or stale or not pairs else 0
+
+
+def percent(part, whole):
+    return "%.1f" % (100.0 * part / whole) if whole else ""
+
+
+def table(gpu_path, our_path):
+    pairs, _, _, _ = pair(gpu_path, our_path)
+    differs, compared = differences(pairs)
+    exceptions, unexplained, _ = sort_out(pairs, differs)
+    unequal = sum(map(len, differs))
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(here, "preface.md")) as file:
+        print(file.read().rstrip())
+    print("\n**%d launches, %d figures: %d equal to the last digit, %d differ.**\n" %
+          (len(pairs), compared, compared - unequal, unequal))
+    print("## What differs, and why\n")
+    print("| launch | counter | inspector | GPU | cause |\n|---|---|---:|---:|---|")
+    for (signature, _, _), list_ in zip(pairs, differs):
+        for counter, mine, theirs in list_:
+            index = cause_of(exceptions, signature[0], counter)
+            cause = exceptions[index][2] if index is not None else "**not explained**"
+            print("| %s | `%s` | %s | %s | %s |" % (shape(signature), counter, mine, theirs, cause))
+    print("\n## All launches\n")
+    print("One figure where both agree, else inspector / **GPU**; empty where both are 0. Loads and stores of device memory: "
+          "requests and sectors; of shared memory: instructions, wavefronts and bank conflicts; atomics: global requests, "
+          "sectors, shared requests.\n")
+    heads = [name for name, _ in COUNTERS] + ["atomics", "sectors", "shared atomics"]
+    print("| launch | %s |\n|---|%s" % (" | ".join(heads), "---:|" * len(heads)))
+    for signature, gpu, ours in pairs:
+        cells = [(ours.get(metric, 0), gpu.get(metric, 0)) for _, metric in COUNTERS]
+        cells += [(ours.get(name, 0), gpu.get(one, 0) + gpu.get(other, 0)) for one, other, name in ATOMICS]
+        text = [("%s" % a if a else "") if a == b else "%s / **%s**" % (a, b) for a, b in cells]
+        print("| %s | %s |" % (shape(signature), " | ".join(text)))
+    print("\n## Divergence\n")
+    print("Branches that all active lanes took alike, of all branches, in per cent; and the lanes active in a step: for the "
+          "inspector over basic blocks, for the GPU over instructions (in brackets without those predicated off). Compilers "
+          "place branches and predicates as they like, so the two need not be equal; they tell the same story.\n")
+    print("| launch | uniform branches, inspector | GPU | lanes a step, inspector | GPU |\n|---|---:|---:|---:|---:|")
+    for signature, gpu, ours in pairs:
+        steps, instructions = ours.get("steps"), gpu.get(INSTRUCTIONS)
+        lanes = "%.1f" % (ours["step_lanes"] / steps) if steps else ""
+        theirs = "%.1f (%.1f)" % (gpu[LANES] / instructions, gpu.get(LANES_ON, 0) / instructions) if instructions else ""
+        print("| %s | %s | %s | %s | %s |" % (
+            shape(signature), percent(ours.get("uniform_branches", 0), ours.get("branches", 0)),
+            percent(gpu.get(UNIFORM, 0), gpu.get(BRANCHES, 0)), lanes, theirs))
+    return 1 if unexplained else 0
+
+
+def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "compact":
+        return compact(sys.argv[2])
+    if len(sys.argv) == 4 and sys.argv[1] in ("check", "table"):
+        return {"check": check, "table": table}[sys.argv[1]](sys.argv[2], sys.argv[3])
+    print(__doc__.strip(), file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
