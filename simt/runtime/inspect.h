@@ -16,7 +16,7 @@
  *   SIMT_INSPECT_KERNEL=text    only kernels whose name as launched contains it
  *   SIMT_INSPECT_SAMPLE=n       only one block in n; counts are scaled up and marked as estimated
  *   SIMT_INSPECT_LAUNCHES=1     every launch by itself, rather than all launches of a line and shape together
- *   SIMT_INSPECT_RACES=0        no races, SIMT_INSPECT_COUNTS=0 no counts: faster
+ *   SIMT_INSPECT_MEMORY=MB      the most that is spent on remembering accesses for races (2048)
  *   SIMT_INSPECT_EXIT=code      the exit status of a program with findings (without it: its own)
  */
 #ifndef SIMT_INSPECT_H
@@ -26,7 +26,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "vector_types.h"
+#include "simt/core.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -111,8 +111,8 @@ typedef enum SimtFindingKind {
   SIMT_USE_AFTER_FREE,
   SIMT_UNINITIALISED_READ,
   SIMT_MISALIGNED,
-  SIMT_HOST_POINTER,    /* a kernel uses memory of the host */
-  SIMT_DEVICE_POINTER,  /* host code uses memory of the device */
+  SIMT_HOST_POINTER,   /* a kernel uses memory of the host */
+  SIMT_DEVICE_POINTER, /* host code uses memory of the device */
   SIMT_NULL_POINTER,
   SIMT_READ_ONLY_WRITE, /* a kernel writes constant memory */
   SIMT_FINDING_KINDS
@@ -157,7 +157,25 @@ const char *simt_access_text(unsigned access, int bytes, char *text, size_t size
 
 /* All that is known so far; valid until the next call. Asks addr2line for the lines: some tenths of a second. */
 const SimtInspectReport *simt_inspect_report(void);
-void simt_inspect_print(FILE *out, const SimtInspectReport *report);
+/* As SIMT_REPORT says (inspect_formats.c); called when the program ends. */
+void simt_inspect_write_reports(const SimtInspectReport *report);
+
+/* ---- what the scheduler tells ---- */
+
+void simt_inspect_launch_begin(const SimtKernel *kernel);
+void simt_inspect_launch_end(const SimtKernel *kernel);
+void simt_inspect_block_begin(unsigned long long block);
+void simt_inspect_block_end(void);
+int simt_inspecting(void);                                          /* the running block is inspected */
+void simt_inspect_block_barrier(void);                              /* all threads of the block have met */
+void simt_inspect_warp_meeting(int warp, unsigned lanes, int sync); /* sync: it orders memory, as __syncwarp() does */
+void simt_inspect_grid_barrier(void);                               /* all blocks have met */
+void simt_inspect_sync_point(void);                                 /* the thread calls an operation that may wait */
+void simt_inspect_passed(void);        /* ... and need not wait: the other lanes of its group catch up */
+int simt_inspect_pick(int yields);     /* who goes on: a rank, -1 a thread that has not started, -2 nobody */
+void simt_inspect_stack(char *lowest); /* the stack that is about to run */
+void simt_inspect_give_turn(void);     /* cooperative launches: another block may run ... */
+void simt_inspect_take_turn(void);     /* ... until this one's turn comes */
 /* As SIMT_REPORT asks: table, source, json:FILE, html:FILE, none (inspect_formats.c). Called when the program ends. */
 void simt_inspect_write_reports(const SimtInspectReport *report);
 
@@ -168,8 +186,6 @@ typedef struct SimtRequest {
   uint32_t mask;
   uint16_t bytes; /* of each lane */
   uint8_t access; /* SimtAccessKind bits */
-  uint16_t site;
-  uintptr_t pc;
   uintptr_t address[32];
 } SimtRequest;
 

@@ -1,0 +1,258 @@
+/* inspect_hooks.c - what the compiler calls for every memory access (gcc's ThreadSanitizer interface; the sanitizer's own
+ * library is not linked).
+ *
+ * The lanes of a warp execute a basic block one after the other. The k-th access of each is put into row k, so that a row
+ * is what the GPU issues as one request: one instruction, up to 32 addresses. When all lanes have come to the end of the
+ * block, the rows are judged and counted (simt_flush_rows).
+ */
+#include "inspect_parts.h"
+
+__thread Inspector *simt_inspector __attribute__((tls_model("local-exec")));
+
+#define HERE ((uintptr_t)__builtin_return_address(0))
+
+/* ---- rows ---- */
+
+static void new_row(Inspector *in, Row *row, uintptr_t address, unsigned bytes, unsigned access, uintptr_t pc) {
+  row->request.mask = 0;
+  row->request.bytes = (uint16_t)bytes;
+  row->request.access = (uint8_t)access;
+  row->pc = pc;
+  row->site = simt_site_of(pc);
+  row->odd = 0;
+  if (row->site >= in->object_count) {
+    unsigned count = 2 * row->site + 64;
+    in->objects = realloc(in->objects, count * sizeof *in->objects);
+    if (!in->objects) abort();
+    memset(in->objects + in->object_count, 0, (count - in->object_count) * sizeof *in->objects);
+    in->object_count = count;
+  }
+  Object *last = &in->objects[row->site];
+  int known = last->era == simt_object_era && address - last->low < last->size;
+  if (!known) known = simt_find_object(in, address, last);
+  if (known && last->size >= bytes) {
+    row->object = *last;
+    row->low = last->low;
+    row->limit = last->size - bytes;
+  } else { /* no lane is inside */
+    row->low = UINTPTR_MAX;
+    row->limit = 0;
+  }
+}
+
+/* Row k is another instruction's: code that the compiler did not instrument called simt_inspect_read() and its kin. */
+static Row *other_row(Inspector *in, uintptr_t address, unsigned bytes, unsigned access, uintptr_t pc) {
+  for (int i = 0; i < in->used; i++)
+    if (in->rows[i].pc == pc && !(in->rows[i].request.mask & in->bit)) return &in->rows[i];
+  if (in->used == MAX_ROWS) simt_flush_rows(in);
+  new_row(in, &in->rows[in->used], address, bytes, access, pc);
+  return &in->rows[in->used++];
+}
+
+static void count_local(unsigned access, uintptr_t pc) {
+  simt_counts(simt_site_of(pc))[access & SIMT_WRITE ? SIMT_LOCAL_STORES : SIMT_LOCAL_LOADS]++;
+}
+
+static inline __attribute__((always_inline)) uint64_t peek(uintptr_t address, unsigned bytes) {
+  uint64_t value = 0;
+  memcpy(&value, (const void *)address, bytes < 8 ? bytes : 8);
+  return value;
+}
+
+static inline __attribute__((always_inline)) void note(const void *pointer, unsigned bytes, unsigned access,
+                                                       uintptr_t pc) {
+  Inspector *in = simt_inspector;
+  uintptr_t address = (uintptr_t)pointer;
+  if (!in) {
+    if (address - simt_watched_low[0] < simt_watched_size[0] || address - simt_watched_low[1] < simt_watched_size[1])
+      if (!simt_worker) simt_judge_host(address, (int)bytes, access, pc);
+    return;
+  }
+  if (address - in->stack_low < SIMT_STACK_BYTES) {
+    count_local(access, pc);
+    return;
+  }
+  if (__builtin_expect(in->cursor == MAX_ROWS, 0)) { /* a very long block: the lanes meet here */
+    simt_inspect_sync_point();
+    simt_arrive(in);
+  }
+  int k = in->cursor++;
+  Row *row = &in->rows[k];
+  if (k >= in->used) {
+    if (k > in->used) {
+      row = other_row(in, address, bytes, access, pc);
+    } else {
+      new_row(in, row, address, bytes, access, pc);
+      in->used++;
+    }
+  } else if (__builtin_expect(row->pc != pc, 0)) {
+    row = other_row(in, address, bytes, access, pc);
+  }
+  row->request.mask |= in->bit;
+  row->request.address[in->lane] = address;
+  if (__builtin_expect(address - row->low > row->limit, 0)) {
+    row->odd |= in->bit;
+  } else if (access & SIMT_WRITE) {
+    row->before[in->lane] = peek(address, bytes);
+  }
+  if (access & SIMT_WRITE) {
+    in->progressed = 1;
+  } else if (access & (SIMT_VOLATILE | SIMT_ATOMIC)) {
+    in->spun = 1;
+  }
+}
+
+void simt_flush_rows(Inspector *in) {
+  int used = in->used;
+  in->used = 0;
+  for (int i = 0; i < used; i++) simt_judge_row(in, &in->rows[i]);
+}
+
+/* ---- plain accesses ---- */
+
+#define ACCESSES(bytes)                                                                                    \
+  void __tsan_read##bytes(void *p) { note(p, bytes, SIMT_READ, HERE); }                                    \
+  void __tsan_write##bytes(void *p) { note(p, bytes, SIMT_WRITE, HERE); }                                  \
+  void __tsan_unaligned_read##bytes(void *p) { note(p, bytes, SIMT_READ, HERE); }                          \
+  void __tsan_unaligned_write##bytes(void *p) { note(p, bytes, SIMT_WRITE, HERE); }                        \
+  void __tsan_volatile_read##bytes(void *p) { note(p, bytes, SIMT_READ | SIMT_VOLATILE, HERE); }           \
+  void __tsan_volatile_write##bytes(void *p) { note(p, bytes, SIMT_WRITE | SIMT_VOLATILE, HERE); }         \
+  void __tsan_unaligned_volatile_read##bytes(void *p) { note(p, bytes, SIMT_READ | SIMT_VOLATILE, HERE); } \
+  void __tsan_unaligned_volatile_write##bytes(void *p) { note(p, bytes, SIMT_WRITE | SIMT_VOLATILE, HERE); }
+ACCESSES(1)
+ACCESSES(2)
+ACCESSES(4)
+ACCESSES(8)
+ACCESSES(16)
+
+/* A struct that is not aligned to its size is copied member by member on a GPU; its members are not known here, and taken
+ * to be of 4 bytes where that divides the size. */
+static inline __attribute__((always_inline)) void note_range(void *p, size_t bytes, unsigned access, uintptr_t pc) {
+  unsigned piece = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
+  for (size_t i = 0; i < bytes; i += piece) note((char *)p + i, piece, access, pc);
+}
+
+void __tsan_read_range(void *p, size_t bytes) { note_range(p, bytes, SIMT_READ, HERE); }
+void __tsan_write_range(void *p, size_t bytes) { note_range(p, bytes, SIMT_WRITE, HERE); }
+void __tsan_vptr_read(void **p) { note(p, sizeof *p, SIMT_READ, HERE); }
+void __tsan_vptr_update(void **p, void *value) {
+  (void)value;
+  note(p, sizeof *p, SIMT_WRITE, HERE);
+}
+
+/* What header code tells of itself; one row for each 16 bytes at most. */
+static void note_told(const void *address, size_t bytes, unsigned access, uintptr_t pc) {
+  const char *p = address;
+  while (bytes) {
+    unsigned piece = bytes >= 16 ? 16 : bytes >= 8 ? 8 : bytes >= 4 ? 4 : bytes >= 2 ? 2 : 1;
+    while ((uintptr_t)p % piece) piece /= 2;
+    note(p, piece, access, pc);
+    p += piece;
+    bytes -= piece;
+  }
+}
+
+void simt_inspect_read(const void *p, size_t bytes) { note_told(p, bytes, SIMT_READ, HERE); }
+void simt_inspect_write(const void *p, size_t bytes) { note_told(p, bytes, SIMT_WRITE, HERE); }
+void simt_inspect_atomic(const void *p, size_t bytes) { note_told(p, bytes, SIMT_WRITE | SIMT_ATOMIC, HERE); }
+
+/* ---- atomic operations: noted, then done. A relaxed one publishes only after a fence, as CUDA's atomicAdd(). ---- */
+
+static inline __attribute__((always_inline)) unsigned ordered(unsigned access, int order) {
+  return order >= __ATOMIC_RELEASE ? access | ACCESS_RELEASE : access;
+}
+
+/* The lock was taken: the operation was no progress. */
+static inline __attribute__((always_inline)) void in_vain(int progressed) {
+  Inspector *in = simt_inspector;
+  if (!in) return;
+  in->progressed = progressed;
+  in->spun = 1;
+}
+
+#define NOTE_ATOMIC(T, access) note((const void *)p, sizeof(T), ordered(access, order), HERE)
+#define FETCH(bits, T, name, operation)                            \
+  T __tsan_atomic##bits##_fetch_##name(T *p, T value, int order) { \
+    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE);                      \
+    return __atomic_fetch_##operation(p, value, __ATOMIC_SEQ_CST); \
+  }
+#define ATOMICS(bits, T)                                                                                               \
+  T __tsan_atomic##bits##_load(const T *p, int order) {                                                                \
+    NOTE_ATOMIC(T, SIMT_ATOMIC);                                                                                       \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                       \
+  }                                                                                                                    \
+  void __tsan_atomic##bits##_store(T *p, T value, int order) {                                                         \
+    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE | ACCESS_BLIND);                                                           \
+    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                                      \
+  }                                                                                                                    \
+  T __tsan_atomic##bits##_exchange(T *p, T value, int order) {                                                         \
+    int progressed = simt_inspector ? simt_inspector->progressed : 0;                                                  \
+    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE);                                                                          \
+    T old = __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);                                                           \
+    if (old == value) in_vain(progressed);                                                                             \
+    return old;                                                                                                        \
+  }                                                                                                                    \
+  FETCH(bits, T, add, add)                                                                                             \
+  FETCH(bits, T, sub, sub)                                                                                             \
+  FETCH(bits, T, and, and)                                                                                             \
+  FETCH(bits, T, or, or)                                                                                               \
+  FETCH(bits, T, xor, xor)                                                                                             \
+  FETCH(bits, T, nand, nand)                                                                                           \
+  T __tsan_atomic##bits##_compare_exchange_val(T *p, T expected, T value, int order, int failure) {                    \
+    (void)failure;                                                                                                     \
+    int progressed = simt_inspector ? simt_inspector->progressed : 0;                                                  \
+    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE);                                                                          \
+    if (!__atomic_compare_exchange_n(p, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) in_vain(progressed); \
+    return expected;                                                                                                   \
+  }                                                                                                                    \
+  int __tsan_atomic##bits##_compare_exchange_strong(T *p, T *expected, T value, int order, int failure) {              \
+    (void)failure;                                                                                                     \
+    int progressed = simt_inspector ? simt_inspector->progressed : 0;                                                  \
+    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE);                                                                          \
+    int done = __atomic_compare_exchange_n(p, expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                 \
+    if (!done) in_vain(progressed);                                                                                    \
+    return done;                                                                                                       \
+  }                                                                                                                    \
+  int __tsan_atomic##bits##_compare_exchange_weak(T *p, T *expected, T value, int order, int failure) {                \
+    (void)failure;                                                                                                     \
+    int progressed = simt_inspector ? simt_inspector->progressed : 0;                                                  \
+    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE);                                                                          \
+    int done = __atomic_compare_exchange_n(p, expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                 \
+    if (!done) in_vain(progressed);                                                                                    \
+    return done;                                                                                                       \
+  }
+
+ATOMICS(8, uint8_t)
+ATOMICS(16, uint16_t)
+ATOMICS(32, uint32_t)
+ATOMICS(64, uint64_t)
+
+void __tsan_atomic_thread_fence(int order) { __atomic_thread_fence(order); }
+void __tsan_atomic_signal_fence(int order) { __atomic_signal_fence(order); }
+
+/* ---- indices of arrays whose size the compiler knows (-fsanitize=bounds) ---- */
+
+typedef struct BoundsType {
+  uint16_t kind, info;
+  char name[];
+} BoundsType;
+typedef struct BoundsSite {
+  const char *file;
+  uint32_t line, column;
+  const BoundsType *array, *index;
+} BoundsSite;
+
+static void outside_of_array(const BoundsSite *at, uintptr_t index, uintptr_t pc) {
+  Inspector *in = simt_inspector;
+  if (!in && simt_worker) return;
+  unsigned site = simt_site_of(pc);
+  if (simt_found_before(SIMT_OUT_OF_BOUNDS, site, 0)) return;
+  RaceParty party[2] = {{site, in ? in->rank : -1, SIMT_READ, 0, in ? in->block_number : 0}};
+  char *memory = NULL;
+  long long number = (at->index->info & 1) && at->index->info >> 1 < 6 ? (long long)(int32_t)index : (long long)index;
+  if (asprintf(&memory, "index %lld of an array of type %s", number, at->array->name) < 0) abort();
+  simt_find(SIMT_OUT_OF_BOUNDS, 1, party, NULL, memory, "compare the index with the size of the array");
+}
+
+void __ubsan_handle_out_of_bounds(const BoundsSite *at, uintptr_t index) { outside_of_array(at, index, HERE); }
+void __ubsan_handle_out_of_bounds_abort(const BoundsSite *at, uintptr_t index) { outside_of_array(at, index, HERE); }

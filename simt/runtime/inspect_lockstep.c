@@ -1,0 +1,383 @@
+/* inspect_lockstep.c - the lanes of a warp go through the program together, basic block by basic block.
+ *
+ * The compiler calls __sanitizer_cov_trace_pc() at the beginning of each basic block. There a lane stops, and the next lane
+ * of its group executes the block that it has just left. When all have done so the *step* is over: its requests are
+ * counted, and the next group is formed of lanes that stand at the same place. Of several places the one in the deepest
+ * call, then at the lowest address goes first. The code lies in the order of the source, so the lanes that took a detour
+ * catch up before the others go on, and they meet where the branches join: as on a GPU, whose compiler lets them wait
+ * there for each other.
+ *
+ * A function's first block needs no stop, since the group that calls it is the group that enters. After it returns the
+ * lanes meet again, since they may have parted inside.
+ *
+ * Lanes that spin (a lock is taken, a flag not yet set) are passed over for some steps, so that the others can do what they
+ * are waiting for.
+ */
+#include "inspect_parts.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+enum {
+  SPIN_STEPS = 32, /* futile steps before the others go first */
+  PATIENCE = 32,   /* steps of the others before a spinning lane is asked again */
+  QUANTUM = 20000  /* steps of a warp before another warp gets its turn */
+};
+
+#define HERE ((uintptr_t)__builtin_return_address(0))
+
+static uint64_t place_of(int depth, uintptr_t pc) {
+  uint64_t deep = depth < 255 ? 255u - (unsigned)depth : 0;
+  return deep << 56 | (uint64_t)((pc - simt_text_low) & 0xffffffffffu) << 16;
+}
+
+static void begin_lane(Inspector *in, int rank) {
+  in->rank = rank;
+  in->lane = rank % SIMT_WARP_SIZE;
+  in->bit = 1u << in->lane;
+  in->cursor = 0;
+  in->self = &in->lanes[rank];
+}
+
+/* ---- the end of a step ---- */
+
+static void note_successor(Inspector *in, uintptr_t next) {
+  uintptr_t *known = simt_site_flow(simt_site_of(in->block))->next;
+  if (known[0] == next || known[1] == next) return;
+  if (!known[0])
+    known[0] = next;
+  else if (!known[1])
+    known[1] = next;
+}
+
+static void end_step(Inspector *in) {
+  if (in->used) simt_flush_rows(in);
+  if (in->arrived && in->next.fresh) {
+    SiteCounts *counts = simt_site_counts(simt_site_of(in->block));
+    counts->left++;
+    counts->left_apart += (unsigned)in->split;
+  }
+  if (in->progressed)
+    in->futile = 0;
+  else if (in->spun && ++in->futile >= SPIN_STEPS) {
+    WarpView *view = &in->warp_view[in->warp];
+    view->deferred |= in->group;
+    view->patience = PATIENCE;
+    in->futile = 0;
+  }
+  in->spun = in->progressed = 0;
+  if (in->fenced) {
+    simt_race_clock++;
+    for (uint32_t rest = in->fenced; rest; rest &= rest - 1)
+      in->lanes[in->warp * SIMT_WARP_SIZE + __builtin_ctz(rest)].fence_time = simt_race_clock;
+    in->fenced = 0;
+  }
+  for (int i = 0; i < in->pending_syncs; i++) simt_race_warp(in, in->pending[i].warp, in->pending[i].lanes);
+  in->pending_syncs = 0;
+  if (in->pending_barrier) simt_race_barrier(in);
+  in->pending_barrier = 0;
+}
+
+/* ---- the next group ---- */
+
+static unsigned ready_lanes(Worker *w, int warp) {
+  int first = warp * SIMT_WARP_SIZE, lanes = simt_threads.count - first;
+  unsigned ready = 0, valid = lanes < SIMT_WARP_SIZE ? (1u << lanes) - 1 : ~0u;
+#if defined(__SSE2__)
+  const __m128i wanted = _mm_set1_epi8(SIMT_READY), *bytes = (const __m128i *)(w->state + first);
+  ready |= (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(bytes), wanted));
+  ready |= (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(bytes + 1), wanted)) << 16;
+#else
+  for (int lane = 0; lane < SIMT_WARP_SIZE; lane++) ready |= (unsigned)(w->state[first + lane] == SIMT_READY) << lane;
+#endif
+  ready &= valid;
+  for (int lane = 0; w->conditions && lane < SIMT_WARP_SIZE && lane < lanes; lane++)
+    if (w->state[first + lane] == SIMT_AT_CONDITION && simt_condition_holds(w, first + lane)) ready |= 1u << lane;
+  return ready;
+}
+
+static void form_group(Inspector *in, int warp, unsigned ready) {
+  const Lane *lane = &in->lanes[warp * SIMT_WARP_SIZE];
+  int whole = warp == in->warp && in->arrived && !in->split && ready == in->group;
+  if (!whole) {
+    const Step *first = &lane[__builtin_ctz(ready)].now;
+    for (unsigned rest = ready; rest; rest &= rest - 1) {
+      const Step *other = &lane[__builtin_ctz(rest)].now;
+      if (other->place < first->place) first = other;
+    }
+    in->group = 0;
+    for (unsigned rest = ready; rest; rest &= rest - 1) {
+      const Step *other = &lane[__builtin_ctz(rest)].now;
+      if (other->place == first->place && other->calls == first->calls) in->group |= rest & -rest;
+    }
+  }
+  const Step *now = &lane[__builtin_ctz(in->group)].now;
+  in->warp = warp;
+  in->todo = in->group;
+  in->block = now->block;
+  if (now->fresh) {
+    uint64_t *count = simt_counts(simt_site_of(now->block));
+    count[SIMT_STEPS]++;
+    count[SIMT_STEP_LANES] += (unsigned)__builtin_popcount(in->group);
+  }
+}
+
+static void begin_warp(Inspector *in, int warp) {
+  int lanes = in->threads - warp * SIMT_WARP_SIZE;
+  in->warp_view[warp] = (WarpView){.begun = 1};
+  in->warp = warp;
+  in->group = in->todo = lanes < SIMT_WARP_SIZE ? (1u << lanes) - 1 : ~0u;
+  in->block = 0;
+}
+
+static int choose(Inspector *in) {
+  Worker *w = in->worker;
+  int first = in->warp;
+  if (++in->steps_in_warp > QUANTUM) {
+    in->steps_in_warp = 0;
+    first++;
+    if (in->interleaved) simt_inspect_give_turn(), simt_inspect_take_turn();
+  }
+  for (int patient = 1; patient >= 0; patient--)
+    for (int i = 0; i < in->warps; i++) {
+      int warp = (first + i) % in->warps;
+      WarpView *view = &in->warp_view[warp];
+      if (!view->begun) {
+        if (simt_threads.next != warp * SIMT_WARP_SIZE) continue;
+        begin_warp(in, warp);
+        return 1;
+      }
+      unsigned ready = ready_lanes(w, warp);
+      if (ready && view->deferred) {
+        if (patient && view->patience-- > 0)
+          ready &= ~view->deferred;
+        else
+          view->deferred = 0;
+      }
+      if (!ready) continue;
+      if (warp != in->warp) in->steps_in_warp = 0;
+      form_group(in, warp, ready);
+      return 1;
+    }
+  return 0;
+}
+
+/* A rank, -1 for one that has not started, -2 for nobody. */
+static int next_lane(Inspector *in) {
+  in->todo &= ~in->bit;
+  if (!in->todo) {
+    end_step(in);
+    int found = choose(in);
+    in->arrived = in->split = 0;
+    if (!found) {
+      in->bit = 0;
+      return -2;
+    }
+  }
+  int rank = in->warp * SIMT_WARP_SIZE + __builtin_ctz(in->todo);
+  begin_lane(in, rank);
+  if (in->worker->state[rank] != SIMT_UNSTARTED) return rank;
+  *in->self = (Lane){.entered = 1};
+  in->worker->threads[rank].what = "its last step";
+  in->worker->threads[rank].line = 0;
+  return -1;
+}
+
+int simt_inspect_pick(int yields) {
+  Inspector *in = simt_inspector;
+  if (yields) {
+    WarpView *view = &in->warp_view[in->warp];
+    view->deferred |= in->bit;
+    view->patience = PATIENCE;
+  }
+  return next_lane(in);
+}
+
+/* The running lane has come to in->self->now: the others of its group execute the step, then the next group does. */
+void simt_arrive(Inspector *in) {
+  const Step *now = &in->self->now;
+  int rank = in->rank;
+  if (!in->arrived) {
+    in->arrived = 1;
+    in->next = *now;
+    if (now->fresh) note_successor(in, now->block);
+  } else if (now->place != in->next.place || now->calls != in->next.calls) {
+    in->split = 1;
+    if (now->fresh) note_successor(in, now->block);
+  }
+  in->worker->state[rank] = SIMT_READY;
+  int next = next_lane(in);
+  if (next == rank)
+    in->worker->state[rank] = SIMT_RUNNING;
+  else
+    simt_lockstep_switch(rank, next);
+}
+
+/* ---- what the compiler calls ---- */
+
+void __sanitizer_cov_trace_pc(void) {
+  Inspector *in = simt_inspector;
+  if (!in) return;
+  Lane *lane = in->self;
+  uintptr_t pc = HERE;
+  lane->now.block = pc;
+  if (lane->entered) { /* no stop: nobody can have gone elsewhere */
+    lane->entered = 0;
+    lane->now.place = place_of(lane->now.depth, pc);
+    lane->now.fresh = 1;
+    in->block = pc;
+    if (in->bit != (in->group & -in->group)) return;
+    uint64_t *count = simt_counts(simt_site_of(pc));
+    count[SIMT_STEPS]++;
+    count[SIMT_STEP_LANES] += (unsigned)__builtin_popcount(in->group);
+    return;
+  }
+  lane->now.place = place_of(lane->now.depth, pc);
+  lane->now.fresh = 1;
+  simt_arrive(in);
+}
+
+void __tsan_func_entry(void *back) {
+  Inspector *in = simt_inspector;
+  if (!in) return;
+  Lane *lane = in->self;
+  int depth = lane->now.depth++;
+  lane->entered = 1;
+  if (depth >= MAX_CALLS) return;
+  lane->caller[depth] = lane->now;
+  lane->back[depth] = (uintptr_t)back;
+  lane->now.calls = (lane->now.calls ^ (uint32_t)(uintptr_t)back) * 0x9e3779b1u;
+}
+
+void __tsan_func_exit(void) {
+  Inspector *in = simt_inspector;
+  if (!in) return;
+  Lane *lane = in->self;
+  int depth = --lane->now.depth;
+  lane->entered = 0;
+  if (depth <= 0 || depth >= MAX_CALLS) return;
+  lane->now = lane->caller[depth];
+  lane->now.depth = (int16_t)depth;
+  lane->now.place = place_of(depth, lane->back[depth]);
+  lane->now.fresh = 0;
+  simt_arrive(in);
+}
+
+/* ---- what the scheduler and the headers tell ---- */
+
+void simt_inspect_sync_point(void) {
+  Inspector *in = simt_inspector;
+  if (!in) return;
+  in->self->now.place++;
+  in->self->now.fresh = 0;
+}
+
+void simt_inspect_passed(void) {
+  if (simt_inspector) simt_arrive(simt_inspector);
+}
+
+void simt_inspect_fence(void) {
+  Inspector *in = simt_inspector;
+  if (!in) return;
+  in->fenced |= in->bit;
+  simt_inspect_sync_point();
+  simt_arrive(in);
+}
+
+void simt_inspect_stack(char *lowest) {
+  if (simt_inspector) simt_inspector->stack_low = (uintptr_t)lowest;
+}
+
+void simt_inspect_block_barrier(void) {
+  if (simt_inspector) simt_inspector->pending_barrier = 1;
+}
+
+void simt_inspect_warp_meeting(int warp, unsigned lanes, int sync) {
+  Inspector *in = simt_inspector;
+  if (!in || !sync) return;
+  if (in->pending_syncs == MAX_SYNCS) return;
+  in->pending[in->pending_syncs].warp = warp;
+  in->pending[in->pending_syncs++].lanes = lanes;
+}
+
+int simt_inspecting(void) { return simt_inspector != NULL; }
+
+unsigned simt_active_mask(void) {
+  return simt_inspector ? simt_inspector->group : 1u << (simt_current_rank() % SIMT_WARP_SIZE);
+}
+
+/* ---- turns: of the blocks of a cooperative launch one runs at a time ---- */
+
+static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
+static unsigned long next_ticket, now_served;
+
+void simt_inspect_take_turn(void) {
+  Inspector *in = simt_inspector;
+  if (!in || !in->interleaved) return;
+  pthread_mutex_lock(&turn_lock);
+  unsigned long mine = next_ticket++;
+  while (now_served != mine) pthread_cond_wait(&turn_changed, &turn_lock);
+  pthread_mutex_unlock(&turn_lock);
+  simt_race_turn(in);
+}
+
+void simt_inspect_give_turn(void) {
+  if (!simt_inspector || !simt_inspector->interleaved) return;
+  pthread_mutex_lock(&turn_lock);
+  now_served++;
+  pthread_cond_broadcast(&turn_changed);
+  pthread_mutex_unlock(&turn_lock);
+}
+
+void simt_inspect_grid_barrier(void) {
+  if (simt_inspector) simt_race_grid();
+}
+
+/* ---- blocks ---- */
+
+static Inspector *spare[64];
+static int spares;
+
+void simt_inspect_block_begin(unsigned long long block) {
+  Worker *w = simt_worker;
+  const SimtKernel *k = w->job->kernel;
+  if (!simt_wants_block(block)) return;
+  pthread_mutex_lock(&turn_lock);
+  Inspector *in = spares ? spare[--spares] : calloc(1, sizeof *in);
+  pthread_mutex_unlock(&turn_lock);
+  if (!in) abort();
+  in->worker = w;
+  in->interleaved = k->cooperative;
+  in->block_number = block;
+  in->threads = (int)(k->block.x * k->block.y * k->block.z);
+  in->warps = (in->threads + SIMT_WARP_SIZE - 1) / SIMT_WARP_SIZE;
+  in->arguments_low = (uintptr_t)k->arguments;
+  in->arguments_size = k->arguments_size;
+  in->used = in->arrived = in->split = in->spun = in->progressed = in->futile = in->steps_in_warp = 0;
+  in->pending_barrier = in->pending_syncs = 0;
+  in->fenced = 0;
+  for (int i = 0; i < in->warps; i++) in->warp_view[i].begun = 0;
+  simt_inspector = in;
+  simt_inspect_take_turn();
+  simt_memory_block(in);
+  simt_race_block(in);
+  begin_warp(in, 0);
+  in->bit = 0;
+  next_lane(in); /* the scheduler starts the first thread itself */
+}
+
+void simt_inspect_block_end(void) {
+  Inspector *in = simt_inspector;
+  if (!in) return;
+  end_step(in); /* of a block that was given up: what the fault was shows in its last accesses */
+  simt_inspect_give_turn();
+  simt_inspector = NULL;
+  pthread_mutex_lock(&turn_lock);
+  if (spares < 64)
+    spare[spares++] = in;
+  else
+    free(in);
+  pthread_mutex_unlock(&turn_lock);
+}

@@ -1,0 +1,500 @@
+/* inspect_memory.c - whose memory an address is, and whether a thread may do with it what it does.
+ *
+ * A thread's own stack is dealt with in the hooks. The rest, in the order in which it is asked:
+ *   dynamic shared memory   the worker's buffer, as long as the launch asked for
+ *   static shared memory    thread-local variables of the program; names and sizes are in its symbol table
+ *   device memory           the arena that cudaMalloc() cuts up, pinned and managed memory
+ *   __device__, __constant__ variables: sections of the program
+ *   constants               the program's read-only data
+ * Anything else is a finding.
+ */
+#include "inspect_parts.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+unsigned long simt_object_era = 1;
+int simt_writes_unseen;
+
+static Region arena;
+/* Outside the arena: sections of variables, managed and pinned allocations. */
+enum { MAX_REGIONS = 256 };
+static Region extra[MAX_REGIONS];
+static int extra_count;
+uintptr_t simt_watched_low[2], simt_watched_size[2]; /* the arena; the sections and what lies between them */
+
+extern char __start_simt_device[] __attribute__((weak)), __stop_simt_device[] __attribute__((weak));
+extern char __start_simt_bss[] __attribute__((weak)), __stop_simt_bss[] __attribute__((weak));
+extern char __start_simt_constant[] __attribute__((weak)), __stop_simt_constant[] __attribute__((weak));
+extern char __start_simt_cbss[] __attribute__((weak)), __stop_simt_cbss[] __attribute__((weak));
+
+/* ---- shadow memory ---- */
+
+static void *reserve(size_t bytes) {
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
+static size_t cell_bytes(const Region *r) { return (r->high - r->low + 3) / 4 * sizeof(Cell); }
+
+static Region *add_region(uintptr_t low, uintptr_t high) {
+  if (high <= low || extra_count == MAX_REGIONS) return NULL;
+  Region *r = &extra[extra_count++];
+  *r = (Region){.low = low & ~(uintptr_t)3, .high = high};
+  r->cells = reserve(cell_bytes(r));
+  return r;
+}
+
+static Region *find_extra(uintptr_t address) {
+  for (int i = 0; i < extra_count; i++)
+    if (address >= extra[i].low && address < extra[i].high) return &extra[i];
+  return NULL;
+}
+
+static void add_section(char *start, char *stop, int judged) {
+  if (start == stop) return;
+  if (judged) add_region((uintptr_t)start, (uintptr_t)stop);
+  uintptr_t low = simt_watched_low[1], high = low + simt_watched_size[1];
+  if (!low || (uintptr_t)start < low) low = (uintptr_t)start;
+  if ((uintptr_t)stop > high) high = (uintptr_t)stop;
+  simt_watched_low[1] = low;
+  simt_watched_size[1] = high - low;
+}
+
+void simt_memory_open(void) {
+  char *base;
+  size_t size;
+  simt_memory_arena(&base, &size);
+  arena = (Region){.low = (uintptr_t)base, .high = (uintptr_t)base + size};
+  arena.cells = reserve(cell_bytes(&arena));
+  arena.written = reserve(size / 8 + 8);
+  arena.touched = reserve((size >> CHUNK_SHIFT) + 1);
+  if (!arena.cells || !arena.touched) {
+    arena.cells = NULL;
+    simt_note("no address space for the shadow memory: races in device memory are not looked for");
+  } else {
+    madvise(arena.cells, cell_bytes(&arena), MADV_HUGEPAGE);
+  }
+  simt_watched_low[0] = arena.low;
+  simt_watched_size[0] = size;
+  add_section(__start_simt_device, __stop_simt_device, 1);
+  add_section(__start_simt_bss, __stop_simt_bss, 1);
+  add_section(__start_simt_constant, __stop_simt_constant, 0);
+  add_section(__start_simt_cbss, __stop_simt_cbss, 0);
+}
+
+/* No access of an earlier launch can race with one of this: their memory is given back when it has become much. */
+void simt_memory_launch(void) {
+  simt_object_era++;
+  if (arena.cells && simt_race_forget(0)) {
+    madvise(arena.cells, cell_bytes(&arena), MADV_DONTNEED);
+    madvise(arena.touched, ((arena.high - arena.low) >> CHUNK_SHIFT) + 1, MADV_DONTNEED);
+  }
+}
+
+void simt_memory_block(Inspector *in) {
+  size_t size;
+  uintptr_t low = simt_tls_low(&size) & ~(uintptr_t)3;
+  if (in->fixed.low != low) {
+    free(in->fixed.cells);
+    free(in->fixed.written);
+    in->fixed = (Region){.low = low, .high = low + size + 4, .shared = 1};
+    in->fixed.cells = calloc(size / 4 + 2, sizeof(Cell));
+    in->fixed.written = calloc(size / 8 + 2, 1);
+  }
+  memset(in->fixed.written, 0, size / 8 + 2);
+  uintptr_t dynamic = (uintptr_t)in->worker->dynamic_shared;
+  size_t bytes = in->worker->job->kernel->shared_bytes;
+  if (in->dynamic.low != dynamic || in->dynamic.high < dynamic + bytes) {
+    free(in->dynamic.cells);
+    free(in->dynamic.written);
+    in->dynamic = (Region){.low = dynamic, .shared = 1};
+    in->dynamic.cells = calloc(bytes / 4 + 2, sizeof(Cell));
+    in->dynamic.written = calloc(bytes / 8 + 2, 1);
+  }
+  in->dynamic.high = dynamic + bytes;
+  memset(in->dynamic.written, 0, bytes / 8 + 2);
+}
+
+static int all_written(const Region *r, uintptr_t address, size_t bytes) {
+  size_t bit = address - r->low;
+  while (bytes) {
+    if (bit % 64 == 0 && bytes >= 64) {
+      uint64_t word;
+      memcpy(&word, r->written + bit / 8, sizeof word);
+      if (~word) return 0;
+      bit += 64;
+      bytes -= 64;
+      continue;
+    }
+    size_t some = 8 - bit % 8 < bytes ? 8 - bit % 8 : bytes;
+    unsigned mask = ((1u << some) - 1) << bit % 8;
+    if ((r->written[bit / 8] & mask) != mask) return 0;
+    bit += some;
+    bytes -= some;
+  }
+  return 1;
+}
+
+static void set_written(Region *r, uintptr_t address, size_t bytes, int value) {
+  size_t bit = address - r->low;
+  while (bytes) {
+    if (bit % 8 == 0 && bytes >= 8) {
+      memset(r->written + bit / 8, value ? 0xff : 0, bytes / 8);
+      bit += bytes / 8 * 8;
+      bytes %= 8;
+      continue;
+    }
+    size_t some = 8 - bit % 8 < bytes ? 8 - bit % 8 : bytes;
+    uint8_t mask = (uint8_t)(((1u << some) - 1) << bit % 8);
+    if (value)
+      r->written[bit / 8] |= mask;
+    else
+      r->written[bit / 8] &= (uint8_t)~mask;
+    bit += some;
+    bytes -= some;
+  }
+}
+
+static int in_arena(const void *base) { return (uintptr_t)base >= arena.low && (uintptr_t)base < arena.high; }
+
+/* ---- what the host does ---- */
+
+void simt_inspect_allocated(void *base, size_t size, SimtMemoryKind kind) {
+  simt_object_era++;
+  if (kind == SIMT_DEVICE_MEMORY && in_arena(base) && arena.written) set_written(&arena, (uintptr_t)base, size, 0);
+}
+
+void simt_inspect_freed(void *base, size_t size, SimtMemoryKind kind) {
+  (void)size;
+  simt_object_era++;
+  Region *r = kind == SIMT_DEVICE_MEMORY ? NULL : find_extra((uintptr_t)base);
+  if (!r || r->low != (uintptr_t)base) return;
+  munmap(r->cells, cell_bytes(r));
+  *r = extra[--extra_count];
+}
+
+void simt_inspect_host_wrote(void *base, size_t size) {
+  if (in_arena(base) && arena.written) set_written(&arena, (uintptr_t)base, size, 1);
+}
+
+/* ---- whose memory ---- */
+
+static int of_variable(uintptr_t address, Space space, Region *region, Object *o) {
+  const Variable *v = simt_find_variable(address, 0);
+  if (!v) return 0;
+  *o = (Object){v->low, v->size, space, region, simt_object_era};
+  return 1;
+}
+
+int simt_find_object(Inspector *in, uintptr_t address, Object *o) {
+  SimtMemory memory;
+  if (address >= in->dynamic.low && address < in->dynamic.high) {
+    *o = (Object){in->dynamic.low, in->dynamic.high - in->dynamic.low, SPACE_SHARED, &in->dynamic, simt_object_era};
+    return 1;
+  }
+  if (address >= in->fixed.low && address < in->fixed.high) {
+    const Variable *v = simt_find_shared(address - in->fixed.low, 0);
+    if (!v) return 0;
+    *o = (Object){in->fixed.low + v->low, v->size, SPACE_SHARED, &in->fixed, simt_object_era};
+    return 1;
+  }
+  if (address < 4096) return 0;
+  int live = simt_memory_find((void *)address, &memory);
+  Region *region = address >= arena.low && address < arena.high ? &arena : NULL;
+  switch (memory.kind) {
+    case SIMT_CONSTANT_MEMORY:
+      return of_variable(address, SPACE_CONSTANT, NULL, o);
+    case SIMT_SYMBOL_MEMORY:
+      return of_variable(address, SPACE_GLOBAL, find_extra(address), o);
+    case SIMT_UNKNOWN_MEMORY:
+      if (!simt_is_read_only(address)) return 0;
+      if (of_variable(address, SPACE_CONSTANT, NULL, o)) return 1;
+      *o = (Object){address, 16, SPACE_CONSTANT, NULL, simt_object_era}; /* a literal, which has no symbol */
+      return 1;
+    default:
+      break;
+  }
+  if (!live) return 0;
+  if (!region && !(region = find_extra(address)))
+    region = add_region((uintptr_t)memory.base, (uintptr_t)memory.base + memory.size);
+  *o = (Object){(uintptr_t)memory.base, memory.size, SPACE_GLOBAL, region, simt_object_era};
+  return 1;
+}
+
+static char *words(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static char *words(const char *format, ...) {
+  char *text = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  if (vasprintf(&text, format, arguments) < 0) abort();
+  va_end(arguments);
+  return text;
+}
+
+/* "byte 12", "4 bytes past its end", "4 bytes before it" */
+static const char *position(uintptr_t address, uintptr_t low, size_t size, char text[64]) {
+  if (address < low)
+    snprintf(text, 64, "%zu bytes before it", (size_t)(low - address));
+  else if (address - low < size)
+    snprintf(text, 64, "byte %zu", (size_t)(address - low));
+  else
+    snprintf(text, 64, "%zu bytes past its end", (size_t)(address - low - size));
+  return text;
+}
+
+/* The allocation behind, when it is nearer than the one before. */
+static void nearer_behind(uintptr_t address, SimtMemory *memory) {
+  for (size_t step = 16; step <= 4096; step *= 4) {
+    SimtMemory behind;
+    if (!simt_memory_find((void *)(address + step), &behind)) continue;
+    if (behind.base == memory->base || (uintptr_t)behind.base <= address) return;
+    size_t past = address - (uintptr_t)memory->base - memory->size;
+    if (!memory->size || (uintptr_t)behind.base - address < past) *memory = behind;
+    return;
+  }
+}
+
+char *simt_memory_words(Inspector *in, uintptr_t address) {
+  char name[256], place[64];
+  SimtMemory memory;
+  if (in) {
+    uintptr_t low = in->dynamic.low, end = low + in->worker->dynamic_shared_size;
+    if (address >= low && address < end)
+      return words("dynamic shared memory (%zu bytes by the launch), %s", (size_t)(in->dynamic.high - low),
+                   position(address, low, in->dynamic.high - low, place));
+    const Variable *v;
+    if (address >= in->fixed.low && address < in->fixed.high && (v = simt_find_shared(address - in->fixed.low, 1)))
+      return words("%s (static shared, %zu bytes), %s", simt_variable_text(v, name, sizeof name), v->size,
+                   position(address - in->fixed.low, v->low, v->size, place));
+  }
+  int live = simt_memory_find((void *)address, &memory);
+  if (memory.kind == SIMT_SYMBOL_MEMORY || memory.kind == SIMT_CONSTANT_MEMORY || simt_is_image(address)) {
+    const Variable *v = simt_find_variable(address, 1);
+    const char *kind = memory.kind == SIMT_UNKNOWN_MEMORY ? "a variable of the host" : memory.call;
+    if (v && memory.kind == SIMT_UNKNOWN_MEMORY && simt_is_read_only(address)) kind = "a constant";
+    if (v)
+      return words("%s (%s, %zu bytes), %s", simt_variable_text(v, name, sizeof name), kind, v->size,
+                   position(address, v->low, v->size, place));
+    return words("a variable of the host");
+  }
+  if (memory.kind == SIMT_UNKNOWN_MEMORY) return words("address 0x%lx", (unsigned long)address);
+  if (!live && !memory.freed) nearer_behind(address, &memory);
+  if (!memory.size) return words("address 0x%lx of device memory, before any allocation", (unsigned long)address);
+  char made[600], freed[600];
+  simt_memory_text(&memory, made, sizeof made);
+  position(address, (uintptr_t)memory.base, memory.size, place);
+  if (memory.freed)
+    return words("%s, %s; freed by %s", made, place,
+                 simt_site_text("cudaFree", memory.freed_site, freed, sizeof freed));
+  return words("%s, %s", made, place);
+}
+
+/* ---- what is wrong with an access ---- */
+
+static RaceParty party_of(const Inspector *in, const Row *row, int lane) {
+  return (RaceParty){row->site, in->warp * 32 + lane, row->request.access & 7, row->request.bytes, in->block_number};
+}
+
+static void found(Inspector *in, const Row *row, int lane, SimtFindingKind kind, char *memory, const char *advice) {
+  RaceParty party[2] = {party_of(in, row, lane)};
+  simt_find(kind, 1, party, NULL, memory, advice);
+}
+
+static int readable(uintptr_t address) {
+  unsigned char resident;
+  long page = sysconf(_SC_PAGESIZE);
+  return mincore((void *)(address & ~(uintptr_t)(page - 1)), (size_t)page, &resident) == 0;
+}
+
+static int on_a_stack(const Inspector *in, uintptr_t address) {
+  for (int i = 0; i < in->worker->fibre_count; i++)
+    if (address - (uintptr_t)in->worker->fibres[i]->stack < SIMT_STACK_BYTES) return 1;
+  return 0;
+}
+
+/* An address that belongs to nothing the kernel may touch. */
+static void judge_foreign(Inspector *in, const Row *row, int lane) {
+  uintptr_t address = row->request.address[lane];
+  if (address - in->arguments_low < in->arguments_size) return;
+  SimtMemory memory;
+  SimtFindingKind kind = SIMT_OUT_OF_BOUNDS;
+  const char *advice = "compare the index with the number of elements before the access";
+  int live = simt_memory_find((void *)address, &memory);
+  int shared = (address >= in->fixed.low && address < in->fixed.high) ||
+               address - in->dynamic.low < in->worker->dynamic_shared_size;
+  if (address < 4096) {
+    kind = SIMT_NULL_POINTER;
+    advice = "was its cudaMalloc() checked, and the pointer passed to the kernel?";
+  } else if (memory.freed) {
+    kind = SIMT_USE_AFTER_FREE;
+    advice = "free it after the last kernel that uses it has ended";
+  } else if (shared) {
+    advice = address >= in->dynamic.high && address - in->dynamic.low < in->worker->dynamic_shared_size
+                 ? "the third number of <<<grid, block, bytes>>> is the size of extern __shared__ arrays"
+                 : "compare the index with the size of the array";
+  } else if (!live && memory.kind == SIMT_UNKNOWN_MEMORY && on_a_stack(in, address)) {
+    advice = "local variables belong to their thread alone: exchange values through shared memory";
+  } else if (!live && memory.kind == SIMT_UNKNOWN_MEMORY && readable(address)) {
+    kind = SIMT_HOST_POINTER;
+    advice = "a kernel cannot reach the host's memory: copy the data with cudaMemcpy(), also what a struct points to";
+  }
+  if (!simt_found_before(kind, row->site, 0)) found(in, row, lane, kind, simt_memory_words(in, address), advice);
+}
+
+static void judge_alignment(Inspector *in, const Row *row, uint32_t lanes) {
+  unsigned bytes = row->request.bytes;
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    uintptr_t address = row->request.address[lane];
+    if (!(address & (bytes - 1))) continue;
+    if (simt_found_before(SIMT_MISALIGNED, row->site, 0)) continue;
+    found(in, row, lane, SIMT_MISALIGNED, simt_memory_words(in, address),
+          "a GPU stops here: an access of 2, 4, 8 or 16 bytes needs an address that is a multiple of as many");
+  }
+}
+
+static void judge_reads(Inspector *in, const Row *row, Region *region, uint32_t lanes) {
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    uintptr_t address = row->request.address[lane];
+    if (all_written(region, address, row->request.bytes)) continue;
+    if (simt_found_before(SIMT_UNINITIALISED_READ, row->site, 0)) continue;
+    found(in, row, lane, SIMT_UNINITIALISED_READ, simt_memory_words(in, address),
+          region->shared ? "no thread of this block has written it: shared memory starts with arbitrary contents"
+                         : "nobody has written it since it was allocated: cudaMemset() it, or copy or compute it "
+                           "first; a copy or a grid that is too small leaves such a rest");
+  }
+}
+
+static void judge_lanes(Inspector *in, Row *row, const Object *o, uint32_t lanes, int side_by_side) {
+  Region *region = o->region;
+  unsigned access = row->request.access, bytes = row->request.bytes;
+  int writes = access & SIMT_WRITE;
+  int reads = !writes || ((access & SIMT_ATOMIC) && !(access & ACCESS_BLIND));
+  uintptr_t first = row->request.address[__builtin_ctz(lanes)];
+  if (writes && o->space == SPACE_CONSTANT && !simt_found_before(SIMT_READ_ONLY_WRITE, row->site, 0))
+    found(in, row, __builtin_ctz(lanes), SIMT_READ_ONLY_WRITE, simt_memory_words(in, first),
+          "constant memory is written by the host, with cudaMemcpyToSymbol()");
+  if (!region) return;
+  if (region->written) {
+    if (reads && (region->shared || !simt_writes_unseen) &&
+        !(side_by_side && all_written(region, first, bytes * (unsigned)__builtin_popcount(lanes))))
+      judge_reads(in, row, region, lanes);
+    if (writes && side_by_side)
+      set_written(region, first, bytes * (unsigned)__builtin_popcount(lanes), 1);
+    else if (writes)
+      for (uint32_t rest = lanes; rest; rest &= rest - 1)
+        set_written(region, row->request.address[__builtin_ctz(rest)], bytes, 1);
+  }
+  if (region->cells) simt_race_row(in, row, region, lanes);
+}
+
+/* ---- counts ---- */
+
+static void count_global(uint64_t *count, const SimtRequest *r, int lanes) {
+  int ideal, sectors = simt_count_sectors(r, &ideal);
+  if (r->access & SIMT_ATOMIC) {
+    count[SIMT_GLOBAL_ATOMIC_REQUESTS]++;
+    count[SIMT_GLOBAL_ATOMIC_SECTORS] += (unsigned)sectors;
+    count[SIMT_GLOBAL_ATOMIC_LANES] += (unsigned)lanes;
+    count[SIMT_GLOBAL_ATOMIC_TURNS] += (unsigned)simt_count_turns(r);
+    return;
+  }
+  int first = r->access & SIMT_WRITE ? SIMT_GLOBAL_STORE_REQUESTS : SIMT_GLOBAL_LOAD_REQUESTS;
+  count[first]++;
+  count[first + 1] += (unsigned)sectors;
+  count[first + 2] += (unsigned)ideal;
+  count[first + 3] += (unsigned)(lanes * r->bytes);
+}
+
+static void count_shared(uint64_t *count, const SimtRequest *r, int lanes, int side_by_side) {
+  if (r->access & SIMT_ATOMIC) {
+    count[SIMT_SHARED_ATOMIC_REQUESTS]++;
+    count[SIMT_SHARED_ATOMIC_LANES] += (unsigned)lanes;
+    count[SIMT_SHARED_ATOMIC_TURNS] += (unsigned)simt_count_turns(r);
+    return;
+  }
+  int ideal = 1, wavefronts = 1;
+  if (!side_by_side || r->bytes > 4) wavefronts = simt_count_wavefronts(r, &ideal);
+  int first = r->access & SIMT_WRITE ? SIMT_SHARED_STORE_REQUESTS : SIMT_SHARED_LOAD_REQUESTS;
+  count[first]++;
+  count[first + 1] += (unsigned)wavefronts;
+  count[first + 2] += (unsigned)(wavefronts - ideal);
+}
+
+static void count_lanes(const Row *row, Space space, uint32_t lanes, int side_by_side) {
+  SimtRequest part;
+  const SimtRequest *r = &row->request;
+  uint64_t *count = simt_counts(row->site);
+  if (lanes != r->mask) { /* few requests are in two spaces at once, or partly out of bounds */
+    part = *r;
+    part.mask = lanes;
+    r = &part;
+  }
+  if (space == SPACE_GLOBAL) count_global(count, r, __builtin_popcount(lanes));
+  if (space == SPACE_SHARED) count_shared(count, r, __builtin_popcount(lanes), side_by_side);
+  if (space == SPACE_CONSTANT) {
+    count[SIMT_CONSTANT_LOAD_REQUESTS]++;
+    count[SIMT_CONSTANT_LOAD_WORDS] += (unsigned)simt_count_addresses(r);
+  }
+}
+
+/* Lanes in ascending order at ascending addresses without a gap. */
+static int side_by_side(const SimtRequest *r) {
+  uintptr_t next = r->address[__builtin_ctz(r->mask)];
+  for (uint32_t rest = r->mask; rest; rest &= rest - 1, next += r->bytes)
+    if (r->address[__builtin_ctz(rest)] != next) return 0;
+  return 1;
+}
+
+void simt_judge_row(Inspector *in, Row *row) {
+  SimtRequest *r = &row->request;
+  uint32_t lanes = r->mask, of_space[3] = {0, 0, 0};
+  uintptr_t addresses = 0;
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) addresses |= r->address[__builtin_ctz(rest)];
+  if ((r->bytes & (r->bytes - 1)) == 0 && (addresses & (r->bytes - 1u))) judge_alignment(in, row, lanes);
+  if (!row->odd) { /* all lanes are inside one object */
+    int adjacent = side_by_side(r);
+    count_lanes(row, row->object.space, lanes, adjacent);
+    judge_lanes(in, row, &row->object, lanes, adjacent);
+    return;
+  }
+  uint32_t left = lanes;
+  while (left) {
+    Object o = row->object;
+    uint32_t same = left & ~row->odd;
+    if (!same) {
+      int lane = __builtin_ctz(left);
+      uintptr_t address = r->address[lane];
+      if (!simt_find_object(in, address, &o) || address + r->bytes > o.low + o.size) {
+        judge_foreign(in, row, lane);
+        left &= left - 1;
+        continue;
+      }
+      for (uint32_t rest = left; rest; rest &= rest - 1)
+        if (r->address[__builtin_ctz(rest)] - o.low <= o.size - r->bytes) same |= rest & -rest;
+    }
+    judge_lanes(in, row, &o, same, 0);
+    of_space[o.space] |= same;
+    left &= ~same;
+  }
+  for (Space space = SPACE_GLOBAL; space <= SPACE_CONSTANT; space++)
+    if (of_space[space]) count_lanes(row, space, of_space[space], 0);
+}
+
+/* ---- host code ---- */
+
+void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc) {
+  SimtMemory memory;
+  simt_memory_find((void *)address, &memory);
+  if (memory.kind != SIMT_DEVICE_MEMORY && memory.kind != SIMT_SYMBOL_MEMORY && memory.kind != SIMT_CONSTANT_MEMORY)
+    return;
+  unsigned site = simt_site_of(pc);
+  if (simt_found_before(SIMT_DEVICE_POINTER, site, 0)) return;
+  RaceParty party[2] = {{site, -1, access & 7, bytes, 0}};
+  simt_find(SIMT_DEVICE_POINTER, 1, party, NULL, simt_memory_words(NULL, address),
+            memory.kind == SIMT_DEVICE_MEMORY
+                ? "host code cannot reach device memory: copy it with cudaMemcpy() first, or use cudaMallocManaged()"
+                : "host code cannot reach a __device__ or __constant__ variable: cudaMemcpyFromSymbol() copies it");
+}

@@ -1,0 +1,253 @@
+/* inspect_parts.h - what the parts of the inspector know of each other. */
+#ifndef SIMT_INSPECT_PARTS_H
+#define SIMT_INSPECT_PARTS_H
+
+#include "runtime.h"
+
+#include "api.h"
+#include "inspect.h"
+
+/* ---- memory ---- */
+
+typedef enum Space {
+  SPACE_GLOBAL, /* device, managed, pinned memory; __device__ variables */
+  SPACE_SHARED,
+  SPACE_CONSTANT, /* __constant__ variables and constants of the program */
+  SPACE_OTHER     /* nothing that a kernel may touch, or that is judged: see the finding */
+} Space;
+
+/* One access as the race detector remembers it, in 63 bits: when, by which thread, where in the source. */
+typedef uint64_t Trace;
+static inline Trace make_trace(uint32_t time, unsigned site, int rank, unsigned bytes, int atomic) {
+  return (uint64_t)time << 32 | (uint64_t)(site & 0xffff) << 16 | (unsigned)rank << 6 | bytes << 2 |
+         (unsigned)atomic << 1;
+}
+static inline uint32_t trace_time(Trace t) { return (uint32_t)(t >> 32); }
+static inline unsigned trace_site(Trace t) { return (unsigned)(t >> 16) & 0xffff; }
+static inline int trace_rank(Trace t) { return (int)(t >> 6) & 1023; }
+static inline unsigned trace_bytes(Trace t) { return (unsigned)(t >> 2) & 15; } /* of the word's four, a bit each */
+static inline int trace_atomic(Trace t) { return (int)(t >> 1) & 1; }
+
+/* For each aligned word of 4 bytes: the last write, and two reads. */
+typedef struct Cell {
+  Trace write, read[2];
+} Cell;
+
+/* A range of addresses with its shadow. */
+typedef struct Region {
+  uintptr_t low, high;
+  Cell *cells;      /* one for each word; NULL: races are not looked for */
+  uint8_t *written; /* a bit for each byte; NULL: all of it counts as initialised */
+  uint8_t *touched; /* whether cells of a chunk are in use, to bound their memory; NULL: too small to care */
+  int shared;       /* by the threads of one block */
+} Region;
+enum { CHUNK_SHIFT = 16 };
+
+/* The object that an address belongs to: an allocation, a variable, the dynamic shared memory of the block. */
+typedef struct Object {
+  uintptr_t low;
+  size_t size;
+  Space space;
+  Region *region;
+  unsigned long era; /* it holds until memory is allocated or freed, or the next launch */
+} Object;
+extern unsigned long simt_object_era;
+
+/* ---- requests ---- */
+
+typedef struct Row { /* one instruction of one warp */
+  SimtRequest request;
+  uintptr_t pc;
+  unsigned site;
+  uint32_t odd;         /* lanes whose address is outside `object` */
+  uintptr_t low, limit; /* of the object: a lane is inside when address - low <= limit */
+  Object object;
+  uint64_t before[32]; /* writes: what was there */
+} Row;
+
+enum { MAX_ROWS = 256, MAX_CALLS = 32, MAX_SYNCS = 32 };
+
+/* ---- a thread of the block ---- */
+
+typedef struct Step {
+  uint64_t place; /* where it will go on: the deepest call first, then the lowest address, then waits passed there */
+  uint32_t calls; /* a hash of the calls it is in */
+  int16_t depth;
+  int16_t fresh;   /* there begins a basic block */
+  uintptr_t block; /* the basic block it is in */
+} Step;
+
+typedef struct Lane {
+  Step now;
+  int entered; /* a function, whose first block follows */
+  Step caller[MAX_CALLS];
+  uintptr_t back[MAX_CALLS]; /* where calls return to */
+  uint32_t fence_time;       /* accesses before it are published by the next atomic operation; 0: no fence yet */
+  uint64_t seen;             /* releases up to this one happened before what it does now */
+} Lane;
+
+typedef struct Sync { /* a __syncwarp() */
+  uint32_t time;      /* accesses with a smaller time were before it */
+  unsigned lanes;
+} Sync;
+
+typedef struct WarpView {
+  int begun;
+  unsigned deferred; /* lanes that wait in a loop: others go first */
+  int patience;      /* steps until they are asked again */
+  Sync sync[MAX_SYNCS];
+  unsigned syncs;
+} WarpView;
+
+/* What is followed on one OS thread. */
+typedef struct Inspector {
+  /* the running lane: the hooks need these */
+  int lane, rank;
+  uint32_t bit;
+  int cursor; /* rows it has filled in this step */
+  uintptr_t stack_low;
+  uintptr_t arguments_low;
+  size_t arguments_size;
+  Lane *self;
+
+  /* the running step */
+  int warp;
+  uint32_t group, todo; /* lanes of the warp in it; those that have not run it yet */
+  int used;             /* rows */
+  int split;            /* lanes arrived at different places */
+  int arrived;          /* there is a first arrival */
+  uintptr_t block;
+  Step next;            /* where the first lane arrived */
+  int spun, progressed; /* it read a flag or found a lock taken; it wrote something */
+  int futile;           /* steps in a row that only spun */
+  int steps_in_warp;
+  uint32_t fenced; /* lanes that did a fence in this step */
+  int pending_barrier, pending_syncs;
+  struct {
+    int warp;
+    unsigned lanes;
+  } pending[MAX_SYNCS];
+
+  /* the block */
+  Worker *worker;
+  unsigned long long block_number;
+  int threads, warps;
+  int interleaved;                   /* blocks of the launch run in turn */
+  uint32_t block_time, barrier_time; /* accesses with a smaller time were before the block, before its last barrier */
+  uint64_t block_seen, most_seen;    /* as Lane.seen: for all threads; the most of any */
+
+  Region fixed, dynamic; /* shared memory: static, dynamic */
+  Object *objects;       /* by site: what it touched last */
+  unsigned object_count;
+  WarpView warp_view[SIMT_MAX_WARPS];
+  Lane lanes[SIMT_MAX_BLOCK_THREADS];
+  Row rows[MAX_ROWS];
+} Inspector;
+
+extern __thread Inspector *simt_inspector __attribute__((tls_model("local-exec"))); /* NULL: nothing is inspected */
+
+/* ---- a kernel's results ---- */
+
+typedef struct SiteCounts {
+  uint64_t count[SIMT_COUNTERS];
+  uint64_t left, left_apart; /* steps of this block; those whose lanes went on to different ones */
+} SiteCounts;
+
+typedef struct KernelEntry {
+  SimtKernelReport report;
+  SiteCounts **site; /* by site; NULL: never executed */
+  unsigned sites;
+} KernelEntry;
+
+typedef struct RaceParty {
+  unsigned site;
+  int rank; /* -1: host code */
+  unsigned access;
+  int bytes;
+  unsigned long long block;
+} RaceParty;
+
+/* ---- symbols ---- */
+
+/* The number of a place in the program, 1 .. 65535; 0 when there are too many. */
+unsigned simt_site_of(uintptr_t pc);
+uintptr_t simt_site_pc(unsigned site);
+unsigned simt_site_count(void); /* the largest number + 1 */
+extern uintptr_t simt_text_low;
+
+/* At most two different blocks that follow a block, as seen. */
+typedef struct SiteFlow {
+  uintptr_t next[2];
+} SiteFlow;
+SiteFlow *simt_site_flow(unsigned site);
+
+/* A variable of the program that holds `address`; in the static shared memory (at tls_low), `address` is relative to it. */
+typedef struct Variable {
+  uintptr_t low;
+  size_t size;
+  const char *name; /* as the linker knows it */
+} Variable;
+void simt_symbols_open(void);
+const Variable *simt_find_shared(uintptr_t offset, int before); /* before: or the nearest one that ends below */
+const Variable *simt_find_variable(uintptr_t address, int before);
+/* "s_tile" of "_ZZ9transposePKfPfiE6s_tile" */
+const char *simt_variable_text(const Variable *variable, char *text, size_t size);
+/* The program's read-only data and code. */
+int simt_is_read_only(uintptr_t address);
+int simt_is_image(uintptr_t address);
+/* The block of thread-local variables of this OS thread: low and size; 0 where there is none. */
+uintptr_t simt_tls_low(size_t *size);
+
+/* file:line of many sites at once. */
+void simt_resolve_sites(SimtPlace *place /* [count] */, const uintptr_t *pc, int count);
+
+/* ---- the parts ---- */
+
+/* inspect_hooks.c */
+void simt_flush_rows(Inspector *in);
+
+/* inspect_lockstep.c */
+void simt_arrive(Inspector *in);
+
+/* schedule.c: the thread `rank` is READY, `next` (-1: one that has not started) goes on. */
+void simt_lockstep_switch(int rank, int next);
+int simt_condition_holds(Worker *worker, int rank);
+
+/* inspect_memory.c */
+/* Beside SimtAccessKind: an atomic store, which does not read; an operation that publishes without a fence. */
+enum { ACCESS_BLIND = 8, ACCESS_RELEASE = 16 };
+void simt_memory_open(void);
+void simt_memory_launch(void);
+void simt_memory_block(Inspector *in);
+int simt_find_object(Inspector *in, uintptr_t address, Object *object);
+void simt_judge_row(Inspector *in, Row *row); /* bounds, alignment, initialisation, races, counts */
+void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc);
+/* "s_tile (static shared, 4096 bytes), byte 128"; malloc()ed */
+char *simt_memory_words(Inspector *in, uintptr_t address);
+extern uintptr_t simt_watched_low[2], simt_watched_size[2]; /* what host code may not touch, roughly */
+extern int simt_writes_unseen;                              /* a kernel ran, or a block of it, that was not inspected */
+
+/* inspect_race.c */
+extern uint32_t simt_race_clock;
+void simt_race_launch(void);
+void simt_race_turn(const Inspector *in); /* its block runs from now on, in turn with others */
+int simt_race_forget(size_t limit);       /* 1 when the traces take much memory: they are dropped */
+void simt_race_block(Inspector *in);
+void simt_race_barrier(Inspector *in);
+void simt_race_warp(Inspector *in, int warp, unsigned lanes);
+void simt_race_grid(void);
+void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes);
+
+/* inspect_report.c */
+SiteCounts *simt_site_counts(unsigned site);
+static inline uint64_t *simt_counts(unsigned site) { return simt_site_counts(site)->count; }
+/* Notes a finding once for its kind and sites; `words` makes the text of the memory when it is new. Gives 0 when it was
+ * known before. */
+void simt_find(SimtFindingKind kind, int parties, const RaceParty party[2], const char *scope, char *memory,
+               const char *advice);
+/* 1, and it is counted once more, when these sites have been found before. */
+int simt_found_before(SimtFindingKind kind, unsigned site, unsigned other);
+void simt_note(const char *text);               /* what was not checked */
+int simt_wants_block(unsigned long long block); /* and counts it */
+
+#endif /* SIMT_INSPECT_PARTS_H */

@@ -1,0 +1,332 @@
+/* inspect_race.c - data races: two threads touch the same word, one of them writes, and nothing orders the two.
+ *
+ * A clock ticks at every event that may order accesses. Each word remembers its last write and two reads (Trace: time,
+ * thread, site). An earlier access is ordered before the present one when
+ *   - it was in an earlier launch, or before a grid barrier;
+ *   - it was by the same thread;
+ *   - the same block has passed a __syncthreads() since;
+ *   - the same warp has passed __syncwarp()s since that lead from the one lane to the other. Shuffles and votes do not count:
+ *     in CUDA they order no memory, and lanes that happen to run in step here need not on a GPU;
+ *   - it was published: its thread, or after a barrier another thread of its block, did __threadfence() and then an atomic
+ *     operation, and the present thread (or, before a barrier, one of its block) did a later atomic operation on that
+ *     object or a later one. Objects of synchronisation are not told apart beyond that: threads that synchronise with
+ *     somebody else through another object may race unseen, but no correct program is accused.
+ * Two atomic operations never race. Writes that leave what was there do no harm, and are not reported.
+ */
+#include "inspect_parts.h"
+
+uint32_t simt_race_clock = 1;
+static uint32_t launch_time = 1;
+static size_t chunks_touched, chunks_most;
+
+/* ---- which block ran at a time ---- */
+
+typedef struct Turn {
+  uint32_t time; /* when it began */
+  unsigned long long block;
+} Turn;
+static Turn *turns;
+static size_t turn_count, turn_room;
+
+static unsigned long long block_at(uint32_t time) {
+  size_t low = 0, high = turn_count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (turns[middle].time <= time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low ? turns[low - 1].block : UINT64_MAX;
+}
+
+/* The block of `in` runs from now on. */
+void simt_race_turn(const Inspector *in) {
+  if (turn_count == turn_room) {
+    turn_room = turn_room ? 2 * turn_room : 1024;
+    turns = realloc(turns, turn_room * sizeof *turns);
+    if (!turns) abort();
+  }
+  turns[turn_count++] = (Turn){++simt_race_clock, in->block_number};
+}
+
+/* ---- what was published ---- */
+
+typedef struct Release {
+  unsigned long long block;
+  uint64_t when;           /* count of releases */
+  uint32_t fence, barrier; /* it publishes this thread's accesses before `fence`, the whole block's before `barrier` */
+  int rank;
+  uint32_t earlier; /* the block's release before this one: index + 1 */
+} Release;
+static Release *releases;
+static uint32_t release_count, release_room;
+static uint64_t now_released;
+
+/* Maps from a number to a number, emptied at each launch. */
+typedef struct Map {
+  struct {
+    uint64_t key, value;
+    uint32_t launch;
+  } * slot;
+  size_t room, used;
+} Map;
+static Map last_release; /* block -> index + 1 */
+static Map objects;      /* address of an atomic object -> when it was released last */
+
+static uint64_t *map_at(Map *m, uint64_t key) {
+  if (2 * m->used >= m->room) {
+    Map bigger = {.room = m->room ? 2 * m->room : 256};
+    bigger.slot = calloc(bigger.room, sizeof *bigger.slot);
+    if (!bigger.slot) abort();
+    for (size_t i = 0; i < m->room; i++)
+      if (m->slot[i].launch == launch_time) *map_at(&bigger, m->slot[i].key) = m->slot[i].value;
+    free(m->slot);
+    *m = bigger;
+  }
+  size_t i = simt_mix(key) & (m->room - 1);
+  while (m->slot[i].launch == launch_time && m->slot[i].key != key) i = (i + 1) & (m->room - 1);
+  if (m->slot[i].launch != launch_time) {
+    m->slot[i].launch = launch_time;
+    m->slot[i].key = key;
+    m->slot[i].value = 0;
+    m->used++;
+  }
+  return &m->slot[i].value;
+}
+
+static uint64_t map_get(const Map *m, uint64_t key) {
+  if (!m->used) return 0;
+  size_t i = simt_mix(key) & (m->room - 1);
+  for (; m->slot[i].launch == launch_time; i = (i + 1) & (m->room - 1))
+    if (m->slot[i].key == key) return m->slot[i].value;
+  return 0;
+}
+
+static void publish(Inspector *in, int rank, uintptr_t object) {
+  uint32_t fence = in->lanes[rank].fence_time;
+  uint64_t *last = map_at(&last_release, in->block_number);
+  const Release *r = *last ? &releases[*last - 1] : NULL;
+  now_released++;
+  if (!r || r->rank != rank || r->fence != fence || r->barrier != in->barrier_time) {
+    if (release_count == release_room) {
+      release_room = release_room ? 2 * release_room : 1024;
+      releases = realloc(releases, release_room * sizeof *releases);
+      if (!releases) abort();
+    }
+    releases[release_count] = (Release){in->block_number, now_released, fence, in->barrier_time, rank, (uint32_t)*last};
+    *last = ++release_count;
+  }
+  *map_at(&objects, object) = now_released;
+}
+
+static int was_published(unsigned long long block, int rank, uint32_t time, uint64_t seen) {
+  if (!seen) return 0;
+  for (uint64_t i = map_get(&last_release, block); i; i = releases[i - 1].earlier) {
+    const Release *r = &releases[i - 1];
+    if (r->when <= seen && (time < r->barrier || (r->rank == rank && time < r->fence))) return 1;
+  }
+  return 0;
+}
+
+/* An atomic operation: what its object's releases published is seen, and what this thread has fenced is published. */
+static void synchronise(Inspector *in, int rank, uintptr_t object, unsigned access) {
+  Lane *lane = &in->lanes[rank];
+  if (access & ACCESS_RELEASE) lane->fence_time = ++simt_race_clock;
+  if (!(access & ACCESS_BLIND)) {
+    uint64_t when = map_get(&objects, object);
+    if (when > lane->seen) lane->seen = when;
+    if (when > in->most_seen) in->most_seen = when;
+  }
+  if ((access & SIMT_WRITE) && lane->fence_time) publish(in, rank, object);
+}
+
+/* ---- events ---- */
+
+int simt_race_forget(size_t limit) {
+  if (chunks_touched <= limit) return 0;
+  chunks_touched = 0;
+  return 1;
+}
+
+void simt_race_launch(void) {
+  if (!chunks_most) {
+    const char *setting = getenv("SIMT_INSPECT_MEMORY");
+    double megabytes = setting && atof(setting) > 0 ? atof(setting) : 2048;
+    chunks_most = 1 + (size_t)(megabytes * 1048576 / ((double)(1 << CHUNK_SHIFT) / 4 * sizeof(Cell)));
+  }
+  launch_time = ++simt_race_clock;
+  turn_count = release_count = 0;
+  last_release.used = objects.used = 0;
+}
+
+void simt_race_block(Inspector *in) {
+  simt_race_turn(in);
+  in->block_time = in->barrier_time = simt_race_clock;
+  in->block_seen = in->most_seen = 0;
+}
+
+void simt_race_barrier(Inspector *in) {
+  in->barrier_time = ++simt_race_clock;
+  in->block_seen = in->most_seen;
+  for (int i = 0; i < in->warps; i++) in->warp_view[i].syncs = 0;
+}
+
+void simt_race_warp(Inspector *in, int warp, unsigned lanes) {
+  WarpView *view = &in->warp_view[warp];
+  Lane *lane = &in->lanes[warp * SIMT_WARP_SIZE];
+  uint64_t seen = 0;
+  view->sync[view->syncs++ % MAX_SYNCS] = (Sync){++simt_race_clock, lanes};
+  for (unsigned rest = lanes; rest; rest &= rest - 1)
+    if (lane[__builtin_ctz(rest)].seen > seen) seen = lane[__builtin_ctz(rest)].seen;
+  for (unsigned rest = lanes; rest && seen; rest &= rest - 1) lane[__builtin_ctz(rest)].seen = seen;
+}
+
+void simt_race_grid(void) {
+  launch_time = ++simt_race_clock;
+  last_release.used = objects.used = 0;
+}
+
+/* ---- one access against an earlier one ---- */
+
+static int same_block(const Inspector *in, Trace t) {
+  if (in->interleaved) return block_at(trace_time(t)) == in->block_number;
+  return trace_time(t) >= in->block_time;
+}
+
+/* Cheap answers for nearly all accesses: 1, it is ordered. */
+static inline int surely_ordered(const Inspector *in, const Region *region, Trace old, int rank) {
+  uint32_t time = trace_time(old);
+  if (time < launch_time) return 1;
+  if (region->shared || !in->interleaved) {
+    if (time < in->barrier_time) return region->shared || time >= in->block_time;
+    return trace_rank(old) == rank && time >= in->block_time;
+  }
+  return same_block(in, old) && (time < in->barrier_time || trace_rank(old) == rank);
+}
+
+/* The syncs of the warp since `time` lead from one lane to the other. */
+static int ordered_in_warp(const WarpView *view, uint32_t time, int from, int to) {
+  unsigned first = view->syncs > MAX_SYNCS ? view->syncs - MAX_SYNCS : 0, reached = 1u << from;
+  if (first && view->sync[first % MAX_SYNCS].time > time) return 1; /* too long ago to tell */
+  for (unsigned i = first; i < view->syncs; i++) {
+    const Sync *s = &view->sync[i % MAX_SYNCS];
+    if (s->time > time && (s->lanes & reached)) reached |= s->lanes;
+  }
+  return (int)(reached >> to & 1);
+}
+
+static int overlap(uintptr_t a, uintptr_t b, unsigned bytes) { return a < b + bytes && b < a + bytes; }
+
+/* The write of `lane` left the bytes as they were. */
+static int changed_nothing(const Row *row, int lane) {
+  uintptr_t address = row->request.address[lane];
+  unsigned bytes = row->request.bytes < 8 ? row->request.bytes : 8;
+  uint64_t after = 0;
+  if (row->odd >> lane & 1) return 0;
+  uint32_t later = row->request.mask & ~(lane == 31 ? ~0u : (2u << lane) - 1);
+  for (; later; later &= later - 1) { /* a later lane saw what this one had written */
+    int other = __builtin_ctz(later);
+    if (row->request.address[other] == address) return row->before[other] == row->before[lane];
+    if (overlap(row->request.address[other], address, row->request.bytes)) return 0;
+  }
+  memcpy(&after, (const void *)address, bytes);
+  return after == row->before[lane];
+}
+
+static const char *race_advice(int scope, const Region *region, int same_line) {
+  if (scope == 2)
+    return same_line ? "blocks run in any order and at once: use atomicAdd() and its kin, or give each block its own "
+                       "element"
+                     : "no barrier orders the blocks of a launch: split the kernel in two launches, or publish with "
+                       "__threadfence() before an atomic operation that the other block waits for";
+  if (scope == 0)
+    return same_line ? "let one lane write, or use an atomic operation"
+                     : "lanes of a warp need not run in step: put __syncwarp() between the two";
+  if (same_line) return "let one thread write each element, or use an atomic operation";
+  return region->shared ? "put __syncthreads() between the two, where all threads of the block pass"
+                        : "put __syncthreads() between the two, or let each thread use its own elements";
+}
+
+static void conflict(Inspector *in, const Row *row, const Region *region, int lane, Trace old, unsigned old_access) {
+  static const char *const scopes[] = {"between lanes of a warp", "between warps of a block", "between blocks"};
+  int rank = in->warp * SIMT_WARP_SIZE + lane, own = region->shared || same_block(in, old);
+  unsigned long long block = own ? in->block_number : block_at(trace_time(old));
+  int scope = !own ? 2 : trace_rank(old) / SIMT_WARP_SIZE == in->warp ? 0 : 1;
+  uint64_t seen = in->lanes[rank].seen > in->block_seen ? in->lanes[rank].seen : in->block_seen;
+  if (scope == 0 && ordered_in_warp(&in->warp_view[in->warp], trace_time(old), trace_rank(old) % SIMT_WARP_SIZE, lane))
+    return;
+  if (was_published(block, trace_rank(old), trace_time(old), seen)) return;
+  if ((row->request.access & SIMT_WRITE) && changed_nothing(row, lane)) return;
+  if (simt_found_before(SIMT_DATA_RACE, row->site, trace_site(old))) return;
+  RaceParty party[2] = {
+      {row->site, rank, row->request.access & 7, row->request.bytes, in->block_number},
+      {trace_site(old), trace_rank(old), old_access | (trace_atomic(old) ? SIMT_ATOMIC : 0u),
+       __builtin_popcount(trace_bytes(old)), block},
+  };
+  int same_line = row->site == trace_site(old) && old_access == SIMT_WRITE;
+  simt_find(SIMT_DATA_RACE, 2, party, scopes[scope], simt_memory_words(in, row->request.address[lane]),
+            race_advice(scope, region, same_line));
+}
+
+static inline void check(Inspector *in, const Row *row, const Region *region, int lane, Trace old, Trace now,
+                         unsigned old_access) {
+  if (surely_ordered(in, region, old, trace_rank(now))) return;
+  if (!(trace_bytes(old) & trace_bytes(now)) || (trace_atomic(old) && trace_atomic(now))) return;
+  conflict(in, row, region, lane, old, old_access);
+}
+
+/* Of two reads kept, one is of another block while there is one: a write may come from either side. */
+static inline void remember_read(const Inspector *in, Cell *cell, Trace now) {
+  Trace last = cell->read[0];
+  if (trace_rank(last) != trace_rank(now) || trace_time(last) < in->block_time) {
+    int foreign =
+        cell->read[1] && trace_time(cell->read[1]) < in->block_time && trace_time(cell->read[1]) >= launch_time;
+    if (!foreign || trace_time(last) < in->block_time) cell->read[1] = last;
+  }
+  cell->read[0] = now;
+}
+
+static int chunk_may_be_used(Region *region, uintptr_t offset) {
+  uint8_t *touched = &region->touched[offset >> CHUNK_SHIFT];
+  if (*touched) return 1;
+  if (chunks_touched >= chunks_most) {
+    simt_note(
+        "a kernel touched more device memory than SIMT_INSPECT_MEMORY allows to follow: races there were not looked "
+        "for");
+    return 0;
+  }
+  chunks_touched++;
+  *touched = 1;
+  return 1;
+}
+
+void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes) {
+  unsigned access = row->request.access;
+  int writes = access & SIMT_WRITE;
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest), rank = in->warp * SIMT_WARP_SIZE + lane;
+    uintptr_t offset = row->request.address[lane] - region->low, end = offset + row->request.bytes;
+    int atomic = (access & SIMT_ATOMIC) != 0;
+    if (atomic || ((access & SIMT_VOLATILE) && (!writes || in->lanes[rank].fence_time))) {
+      synchronise(in, rank, row->request.address[lane], access);
+      atomic = 1;
+    }
+    if (region->touched && !chunk_may_be_used(region, offset)) continue;
+    for (uintptr_t word = offset / 4; word * 4 < end; word++) {
+      Cell *cell = &region->cells[word];
+      unsigned bytes = 15;
+      if (offset > word * 4) bytes &= 15u << (offset - word * 4);
+      if (end < word * 4 + 4) bytes &= 15u >> (word * 4 + 4 - end);
+      Trace now = make_trace(simt_race_clock, row->site, rank, bytes, atomic);
+      check(in, row, region, lane, cell->write, now, SIMT_WRITE);
+      if (writes) {
+        check(in, row, region, lane, cell->read[0], now, SIMT_READ);
+        check(in, row, region, lane, cell->read[1], now, SIMT_READ);
+        cell->write = now;
+      } else {
+        remember_read(in, cell, now);
+      }
+    }
+  }
+}
