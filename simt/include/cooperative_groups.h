@@ -199,9 +199,7 @@ class coalesced_group : public thread_group {
   friend coalesced_group details_part(unsigned mask, unsigned meta_rank, unsigned meta_size);
 };
 
-inline coalesced_group coalesced_threads() {
-  return coalesced_group(simt_active_mask());
-}
+inline coalesced_group coalesced_threads() { return coalesced_group(simt_active_mask()); }
 
 inline coalesced_group details_part(unsigned mask, unsigned meta_rank, unsigned meta_size) {
   return coalesced_group(mask, meta_rank, meta_size);

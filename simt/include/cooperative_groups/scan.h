@@ -19,12 +19,17 @@ struct ScanLane {
 
 template <class T, class Op>
 SIMT_UNSEEN void scan_complete(unsigned lanes, void *const posts[]) {
-  ScanLane<T, Op> *before = NULL;
-  for (unsigned rest = lanes; rest; rest &= rest - 1) {
+  Op op = *((ScanLane<T, Op> *)posts[__builtin_ctz(lanes)])->op;
+  T running = ((ScanLane<T, Op> *)posts[__builtin_ctz(lanes)])->value;
+  int first = 1;
+  for (unsigned rest = lanes; rest; rest &= rest - 1, first = 0) {
     ScanLane<T, Op> *lane = (ScanLane<T, Op> *)posts[__builtin_ctz(rest)];
-    if (before) lane->exclusive = before->inclusive;
-    lane->inclusive = before ? (*lane->op)(before->inclusive, lane->value) : lane->value;
-    before = lane;
+    if (!first) {
+      T value = lane->value;
+      lane->exclusive = running;
+      running = op(running, value);
+    }
+    lane->inclusive = running;
   }
 }
 

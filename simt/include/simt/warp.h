@@ -272,6 +272,7 @@ struct FoldLane {
 template <class T, class Op>
 SIMT_UNSEEN void fold_complete(unsigned lanes, void *const posts[]) {
   FoldLane<T, Op> *lane[SIMT_WARP_SIZE];
+  Op op = *((FoldLane<T, Op> *)posts[__builtin_ctz(lanes)])->op;
   int count = 0;
   for (unsigned rest = lanes; rest; rest &= rest - 1) {
     lane[count] = (FoldLane<T, Op> *)posts[__builtin_ctz(rest)];
@@ -279,8 +280,11 @@ SIMT_UNSEEN void fold_complete(unsigned lanes, void *const posts[]) {
     count++;
   }
   for (int half = SIMT_WARP_SIZE / 2; half; half /= 2)
-    for (int i = 0; i < half && i + half < count; i++)
-      lane[i]->result = (*lane[i]->op)(lane[i]->result, lane[i + half]->result);
+    for (int i = 0; i < half && i + half < count; i++) {
+      T a = lane[i]->result,
+        b = lane[i + half]->result; /* the operation may be the kernel's, and see its own stack only */
+      lane[i]->result = op(a, b);
+    }
   for (int i = 1; i < count; i++) lane[i]->result = lane[0]->result;
 }
 
