@@ -7,15 +7,17 @@
  * token came from. What is not C++ is little:
  *
  *     kernel<<<grid, block>>>(x, n)       ::simt::kern("kernel", "k.cu", 12, [=](auto... a) { kernel(a...); })
- *                                             .cfg(grid, block).run(x, n)           (one line; include/simt/launch.h)
- *     __shared__ float tile[32];          static thread_local float tile[32];       a block runs on one OS thread
+ *                                             .cfg(grid, block).run(x, n)          (in one line; include/simt/launch.h)
+ *     __shared__ float tile[32];          static thread_local float tile[32];      a block runs on one OS thread
  *     extern __shared__ float s[];        float (&s)[] = *(float (*)[])simt_dynamic_shared();
- *     __device__ int count;               static int count, in a section of its own: host code is told from device data
+ *     __device__ int count;               static int count __attribute__((section("simt_bss"...)));   device memory
  *     #pragma unroll 4                    #pragma GCC unroll 4
  *     __global__, __device__, ...         nothing
  *
  * A token is never moved: it is left out, replaced, or gets text before or after it, and the space between tokens is
  * written as it was read. Hence every line keeps its number, in the compiler's messages and in the debugger.
+ *
+ * What cannot work is refused: FILE:LINE: error: simt: the reason, and what to do. All of it in one run; exit status 1.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -23,6 +25,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const char USAGE[] =
+    "usage: rewrite [option..] [HOST.ii [DEVICE.ii]]\n"
+    "Reads HOST.ii (or stdin), preprocessed CUDA; writes C++ to stdout.\n"
+    "DEVICE.ii is the same source, preprocessed with -D__CUDA_ARCH__=..: kernels and device functions are taken from "
+    "it.\n"
+    "  --rdc           device functions and variables may be used from other files, as with nvcc -rdc=true\n"
+    "  --clang         the C++ is for clang\n"
+    "  --kernels=FILE  writes a line for each kernel: line, tab, file, tab, name\n"
+    "  --ours=DIR      the folder of simt's headers\n"
+    "  --stubs=DIR     a folder of empty files that stand for headers that were not found\n"
+    "  --why=HEADER    only says why HEADER cannot be had; exit status 1 when nothing is known of it\n";
+
+static bool option_rdc, option_clang;
+static const char *option_ours, *option_stubs;
 
 /* ---- text that grows ---- */
 
@@ -34,7 +51,7 @@ typedef struct Text {
 static void *need(void *memory) {
   if (!memory) {
     fprintf(stderr, "simt rewrite: out of memory\n");
-    exit(1);
+    exit(2);
   }
   return memory;
 }
@@ -72,50 +89,179 @@ typedef struct Token {
   size_t length;
   const char *file; /* as the line marker spells it: escaped */
   int line;
-  int match; /* the bracket that belongs to this one, -1: none */
-  bool left_out;
-  Text before, after; /* the edit */
+  int match;          /* a bracket's other half; -1: none */
+  int parent;         /* the bracket that is open around this token; -1: none */
+  bool is_scope;      /* the { of a namespace or class */
+  int function;       /* the { of functions[function]; -1: not one */
+  bool left_out;      /* the edit: not written; */
+  Text before, after; /* text instead or around it */
 } Token;
 
 static Token *tokens;
 static int token_count;
-static int errors;
+
+typedef struct Names {
+  char **name;
+  int count;
+} Names;
+
+static bool has_name(const Names *names, const char *name) {
+  for (int i = 0; i < names->count; i++)
+    if (strcmp(names->name[i], name) == 0) return true;
+  return false;
+}
+
+static void add_name(Names *names, const char *name) {
+  if (has_name(names, name)) return;
+  names->name = need(realloc(names->name, (size_t)(names->count + 1) * sizeof *names->name));
+  names->name[names->count++] = need(strdup(name));
+}
 
 static bool is(int i, const char *text) {
   if (i < 0 || i >= token_count) return false;
   return strlen(text) == tokens[i].length && memcmp(tokens[i].text, text, tokens[i].length) == 0;
 }
 
-static bool is_one_of(int i, const char *const *texts) {
-  for (; *texts; texts++)
-    if (is(i, *texts)) return true;
+/* Is token i one of these words, which stand between single spaces? */
+static bool is_one_of(int i, const char *words) {
+  if (i < 0 || i >= token_count || tokens[i].kind == STRING) return false;
+  for (const char *p = words; *p; p += strcspn(p, " "), p += *p == ' ')
+    if (strcspn(p, " ") == tokens[i].length && memcmp(p, tokens[i].text, tokens[i].length) == 0) return true;
   return false;
 }
 
-static bool is_identifier(int i) { return i >= 0 && i < token_count && tokens[i].kind == IDENTIFIER; }
+static bool is_kind(int i, Kind kind) { return i >= 0 && i < token_count && tokens[i].kind == kind; }
+static bool is_identifier(int i) { return is_kind(i, IDENTIFIER); }
+static bool opens(int i) { return (is(i, "(") || is(i, "[") || is(i, "{")) && tokens[i].match >= 0; }
+static bool adjacent(int i) { return tokens[i].text + tokens[i].length == tokens[i + 1].text; }
 
-__attribute__((format(printf, 2, 3))) static void refuse(int i, const char *format, ...) {
-  fprintf(stderr, "%s:%d: error: simt: ", tokens[i].file, tokens[i].line);
+static char *name_of(int i) { return need(strndup(tokens[i].text, tokens[i].length)); }
+
+/* ---- errors ---- */
+
+static int errors;
+
+/* One error a line: the first says it. */
+__attribute__((format(printf, 3, 4))) static void refuse_at(const char *file, int line, const char *format, ...) {
+  static Names refused;
+  Text place = {0};
+  appendf(&place, "%s:%d", file, line);
+  if (has_name(&refused, place.data)) return;
+  add_name(&refused, place.data);
+  errors++;
+  fprintf(stderr, "%s: error: simt: ", place.data);
   va_list arguments;
   va_start(arguments, format);
   vfprintf(stderr, format, arguments);
   va_end(arguments);
   fputc('\n', stderr);
-  errors++;
 }
 
-static Token *add_token(Kind kind, const char *text, size_t length, const char *file, int line) {
-  static int capacity;
-  if (token_count == capacity) {
-    capacity = capacity ? 2 * capacity : 1 << 14;
-    tokens = need(realloc(tokens, (size_t)capacity * sizeof *tokens));
+#define refuse(i, ...) refuse_at(tokens[i].file, tokens[i].line, __VA_ARGS__)
+
+/* ---- headers that cannot be had ---- */
+
+/* When a header is refused: */
+#define ALWAYS ""    /* wherever the system has it */
+#define MISSING NULL /* only if it is not installed */
+                     /* "a/file.h": also if the program brings the library, which that file tells */
+typedef struct Header {
+  const char *name; /* with '/' at the end: a folder; else the beginning of a file's name */
+  const char *when, *reason;
+} Header;
+
+static const Header HEADERS[] = {
+    {"thrust/", "thrust/version.h",
+     "Thrust is not supported; write the loop as a kernel, or use CUB (#include <cub/cub.cuh>), which is in part"},
+    {"cudnn", ALWAYS, "cuDNN is not supported: it exists only for a GPU; write the layer as a kernel, or with cuBLAS"},
+    {"cufft", ALWAYS, "cuFFT is not supported; write the transform as a kernel, or use FFTW on the host"},
+    {"cusparse", ALWAYS, "cuSPARSE is not supported; write the sparse product as a kernel"},
+    {"cusolver", ALWAYS, "cuSOLVER is not supported; use LAPACK on the host"},
+    {"nccl.h", ALWAYS, "NCCL is not supported: the emulator has one GPU; copy with cudaMemcpy()"},
+    {"nvshmem", ALWAYS, "NVSHMEM is not supported: the emulator has one GPU"},
+    {"cutlass/", "cutlass/cutlass.h",
+     "CUTLASS is not supported: it is inline PTX inside; use cuBLAS (cublas_v2.h) or nvcuda::wmma (mma.h)"},
+    {"cute/", "cute/config.hpp",
+     "CuTe is not supported: it is inline PTX inside; use cuBLAS (cublas_v2.h) or nvcuda::wmma (mma.h)"},
+    {"nvjpeg", ALWAYS, "nvJPEG is not supported; read images on the host, with libjpeg or stb_image"},
+    {"npp", ALWAYS, "NPP is not supported; write the filter as a kernel"},
+    {"optix", ALWAYS, "OptiX is not supported: it needs ray-tracing hardware"},
+    {"nvrtc", ALWAYS, "NVRTC is not supported: kernels are compiled before the program runs"},
+    {"cupti", ALWAYS, "CUPTI is not supported; simtcc --inspect counts what a profiler would"},
+    {"nvml", ALWAYS, "NVML is not supported: there is no GPU to manage"},
+    {"NvInfer", ALWAYS, "TensorRT is not supported: it exists only for a GPU"},
+    {"cuda_gl_interop", ALWAYS, "OpenGL interoperation is not supported; copy the image to the host and write a file"},
+    {"cuda_egl_interop", ALWAYS, "EGL interoperation is not supported; copy the image to the host and write a file"},
+    {"cuda_vdpau_interop", ALWAYS, "VDPAU interoperation is not supported"},
+    {"cuda_d3d", ALWAYS, "Direct3D interoperation is not supported"},
+    {"texture_", ALWAYS, "textures are not supported; read the array by its index"},
+    {"cuda_texture_types.h", ALWAYS, "textures are not supported; read the array by its index"},
+    {"surface_", ALWAYS, "surfaces are not supported; write the array by its index"},
+    {"cuda_surface_types.h", ALWAYS, "surfaces are not supported; write the array by its index"},
+    {"cuda/ptx", ALWAYS, "cuda::ptx is not supported: it is GPU machine code; use the CUDA function for it"},
+    {"GL/", MISSING, "OpenGL is not installed, and a window cannot share memory with the emulated GPU"},
+    {"GLFW/", MISSING, "GLFW is not installed, and a window cannot share memory with the emulated GPU"},
+    {"mpi.h", MISSING,
+     "MPI is not installed (Debian: apt install libopenmpi-dev; then -I and -l as `mpicxx -show` says)"},
+    {"helper_", MISSING,
+     "this header belongs to NVIDIA's samples and not to CUDA: take their Common folder and add -I Common"},
+    {"cublas", MISSING, "this part of cuBLAS is not supported; cublas_v2.h is"},
+    {"curand", MISSING, "this part of cuRAND is not supported; curand.h and curand_kernel.h are"},
+    {"cub/", MISSING, "this part of CUB is not supported; #include <cub/cub.cuh> gives the parts that are"},
+    {"cuda/", MISSING, "this part of libcu++ is not supported; see the folder simt/include/cuda for those that are"},
+    {"cooperative_groups/", MISSING, "this part of cooperative groups is not supported; cooperative_groups.h is"},
+    {"nv/", MISSING, "this part of libcu++ is not supported; test __CUDA_ARCH__ instead"},
+};
+
+/* Why `path` (as included, or with folders before it) is refused. NULL: it is not. */
+static const Header *refused_header(const char *path) {
+  const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+  for (size_t i = 0; i < sizeof HEADERS / sizeof *HEADERS; i++) {
+    const char *name = HEADERS[i].name;
+    if (!strchr(name, '/')) {
+      if (strncmp(file, name, strlen(name)) == 0) return &HEADERS[i];
+    } else {
+      const char *found = strstr(path, name);
+      if (found && (found == path || found[-1] == '/')) return &HEADERS[i];
+    }
   }
-  Token *token = &tokens[token_count++];
-  *token = (Token){.kind = kind, .text = text, .length = length, .file = file, .line = line, .match = -1};
-  return token;
+  return NULL;
 }
 
-static bool starts_identifier(unsigned char c) { return isalpha(c) || c == '_' || c == '$' || c >= 0x80; }
+static bool begins(const char *text, const char *prefix) {
+  return prefix && *prefix && strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* ---- reading ---- */
+
+typedef struct Place { /* as the last line marker says */
+  const char *file;
+  int line;
+  bool system;           /* inside a system header; ours are among them: nothing to rewrite */
+  const char *user_file; /* the last file that is not a system header */
+  int depth;             /* of includes */
+  int refused_depth;     /* of the refused header that we are in; 0: none */
+} Place;
+
+/* The file `path` is included; by its name a program's own file is not judged. */
+static void check_header(const Place *at, const char *path, bool system) {
+  bool is_stub = begins(path, option_stubs);
+  if (begins(path, option_ours)) return;
+  if (is_stub) path += strlen(option_stubs) + 1;
+  const Header *header = refused_header(path);
+  if (!header) return;
+  const char *shown = strstr(path, header->name);
+  if (!is_stub && header->when && *header->when) {
+    Text proof = {0};
+    appendf(&proof, "%.*s%s", (int)(shown - path), path, header->when);
+    FILE *file = fopen(proof.data, "r");
+    if (!file) return;
+    fclose(file);
+  } else if (!is_stub && (!header->when || !system)) {
+    return;
+  }
+  refuse_at(at->file, at->line, "#include <%s>: %s", is_stub ? path : shown, header->reason);
+}
 
 /* After the closing quote; at the end of the line where there is none. */
 static const char *skip_quoted(const char *p) {
@@ -123,6 +269,39 @@ static const char *skip_quoted(const char *p) {
   while (*p && *p != quote && *p != '\n') p += *p == '\\' && p[1] ? 2 : 1;
   return *p == quote ? p + 1 : p;
 }
+
+/* p is at the number in: # 12 "file" flags. Flag 1: a file is entered, 2: left, 3: it is a system header. The text that
+ * a system header's macro leaves in a student's line has flag 3 as well, but that line's file. */
+static void read_line_marker(const char *p, Place *place) {
+  char *end;
+  int line = (int)strtol(p, &end, 10);
+  if (end == p || end[0] != ' ' || end[1] != '"') return;
+  const char *name = end + 2, *quote = skip_quoted(end + 1) - 1;
+  bool enters = false, leaves = false, system = false;
+  for (p = quote + 1; *p && *p != '\n'; p++) {
+    if (*p == '1') enters = true;
+    if (*p == '2') leaves = true;
+    if (*p == '3') system = true;
+  }
+  size_t length = (size_t)(quote - name);
+  if (!place->file || strlen(place->file) != length || memcmp(place->file, name, length) != 0) {
+    char *file = need(strndup(name, length));
+    if (enters && !place->refused_depth) {
+      int before = errors;
+      check_header(place, file, system);
+      if (errors > before) place->refused_depth = place->depth + 1;
+    }
+    place->file = file;
+  }
+  place->depth += enters - leaves;
+  if (place->depth < place->refused_depth) place->refused_depth = 0;
+  place->line = line - 1; /* the end of the marker's line counts */
+  place->system = (system && (enters || leaves || !place->user_file || strcmp(place->file, place->user_file) != 0)) ||
+                  place->refused_depth;
+  if (!place->system) place->user_file = place->file;
+}
+
+static bool starts_identifier(unsigned char c) { return isalpha(c) || c == '_' || c == '$' || c >= 0x80; }
 
 /* R"delimiter( ... )delimiter"; p is at the quote. */
 static const char *skip_raw_string(const char *p) {
@@ -141,45 +320,37 @@ static const char *skip_number(const char *p) {
   return p;
 }
 
-/* Operators of more than one character, as far as that matters: '<' and '>' are brackets and stay alone. */
+/* Operators of more than one character, as far as that matters. '<' and '>' stay alone: they may be brackets. */
 static size_t symbol_length(const char *p) {
-  static const char *const longer[] = {
-      "<=>", "...", "::", "->", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", NULL};
+  static const char *const longer[] = {"<=>", "...", "::", "->", "==", "!=", "<=", ">=", "+=", "-=",
+                                       "*=",  "/=",  "%=", "&=", "|=", "^=", "&&", "||", NULL};
   for (int i = 0; longer[i]; i++)
     if (strncmp(p, longer[i], strlen(longer[i])) == 0) return strlen(longer[i]);
   return 1;
 }
 
-/* Where we are, as the last line marker said. */
-typedef struct Place {
-  const char *file;
-  int line;
-  bool system;           /* inside a system header; ours are among them: nothing to rewrite */
-  const char *user_file; /* the last file that is not a system header */
-} Place;
-
-/* # 12 "file" flags. A system header's macro that is used in a student's line also has flag 3, and that line's file. */
-static void read_line_marker(const char *p, Place *place) {
-  char *end;
-  long line = strtol(p, &end, 10);
-  if (end == p || end[0] != ' ' || end[1] != '"') return;
-  const char *name = end + 2, *quote = skip_quoted(end + 1) - 1;
-  if (!place->file || strlen(place->file) != (size_t)(quote - name) ||
-      memcmp(place->file, name, (size_t)(quote - name)) != 0)
-    place->file = need(strndup(name, (size_t)(quote - name)));
-  bool moves = false, system = false;
-  for (p = quote + 1; *p && *p != '\n'; p++) {
-    if (*p == '1' || *p == '2') moves = true;
-    if (*p == '3') system = true;
+static void add_token(Kind kind, const char *text, const char *end, const Place *place) {
+  static int capacity;
+  if (token_count == 0) capacity = 0; /* a second text has its own array */
+  if (token_count == capacity) {
+    capacity = capacity ? 2 * capacity : 1 << 14;
+    tokens = need(realloc(tokens, (size_t)capacity * sizeof *tokens));
   }
-  place->line = (int)line - 1; /* the end of the marker's line counts */
-  place->system = system && (moves || !place->user_file || strcmp(place->file, place->user_file) != 0);
-  if (!place->system) place->user_file = place->file;
+  tokens[token_count++] = (Token){.kind = kind,
+                                  .text = text,
+                                  .length = (size_t)(end - text),
+                                  .file = place->file,
+                                  .line = place->line,
+                                  .match = -1,
+                                  .parent = -1,
+                                  .function = -1};
 }
 
 static void tokenise(const char *p) {
   Place place = {.file = "<stdin>", .line = 1};
   bool at_line_start = true;
+  tokens = NULL;
+  token_count = 0;
   while (*p) {
     if (*p == '\n') {
       place.line++;
@@ -191,9 +362,7 @@ static void tokenise(const char *p) {
       const char *word = p + 1 + strspn(p + 1, " \t");
       if (isdigit((unsigned char)*word)) read_line_marker(word, &place);
       p += strcspn(p, "\n");
-    } else if (place.system) {
-      p += strcspn(p, "\n");
-    } else if (p[0] == '/' && p[1] == '/') {
+    } else if (place.system || (p[0] == '/' && p[1] == '/')) {
       p += strcspn(p, "\n");
     } else if (p[0] == '/' && p[1] == '*') {
       const char *end = strstr(p + 2, "*/");
@@ -217,38 +386,257 @@ static void tokenise(const char *p) {
       } else {
         end = p + symbol_length(p);
       }
-      add_token(kind, p, (size_t)(end - p), place.file, place.line);
+      add_token(kind, p, end, &place);
       for (at_line_start = false; p < end; p++) place.line += *p == '\n';
     }
   }
-  add_token(END, p, 0, place.file, place.line);
+  add_token(END, p, p, &place);
 }
 
 static void match_brackets(void) {
   int *open = need(malloc((size_t)token_count * sizeof *open)), depth = 0;
   for (int i = 0; i < token_count; i++) {
+    tokens[i].parent = depth ? open[depth - 1] : -1;
     if (tokens[i].kind != SYMBOL || tokens[i].length != 1) continue;
     char c = *tokens[i].text;
     if (c == '(' || c == '[' || c == '{') open[depth++] = i;
     if (c != ')' && c != ']' && c != '}') continue;
     char wanted = c == ')' ? '(' : c == ']' ? '[' : '{';
-    /* An unbalanced bracket is the compiler's to report; keep the outer ones right. */
-    int level = depth;
+    int level = depth; /* a bracket too many is the compiler's to report: the others are matched in spite of it */
     while (level > 0 && *tokens[open[level - 1]].text != wanted) level--;
     if (!level) continue;
     depth = level - 1;
     tokens[open[depth]].match = i;
     tokens[i].match = open[depth];
+    tokens[i].parent = tokens[open[depth]].parent;
   }
   free(open);
+}
+
+/* ---- brackets that are not always brackets: < > ---- */
+
+/* i is at a '<'; gives its '>', or -1. A '<' inside is a bracket after a name, an operator elsewhere. */
+static int angle_end(int i) {
+  int depth = 0;
+  if (is(i + 1, "<") && adjacent(i)) return -1;
+  for (; i < token_count; i++) {
+    if (is(i, "<") && is(i + 1, "<") && adjacent(i))
+      i++; /* a shift */
+    else if (is(i, "<") && (depth == 0 || is_identifier(i - 1)))
+      depth++;
+    else if (is(i, ">") && --depth == 0)
+      return i;
+    else if (is(i, "(") || is(i, "[") || is(i, "{"))
+      i = tokens[i].match >= 0 ? tokens[i].match : token_count;
+    else if (is_one_of(i, "; ) ] }"))
+      return -1;
+  }
+  return -1;
+}
+
+/* i is at a '>'; gives its '<', or -1. */
+static int angle_start(int i) {
+  int depth = 0;
+  for (; i >= 0; i--) {
+    if (is(i, "<") && is(i - 1, "<") && adjacent(i - 1))
+      i--;
+    else if (is(i, ">"))
+      depth++;
+    else if (is(i, "<") && --depth == 0)
+      return i;
+    else if (is_one_of(i, ") ] }"))
+      i = tokens[i].match; /* -1 ends the search */
+    else if (is_one_of(i, "; ( [ {"))
+      return -1;
+  }
+  return -1;
+}
+
+/* The end of the comma-separated piece that starts at i: its ',' or `end`. */
+static int piece_end(int i, int end) {
+  for (; i < end; i++) {
+    if (is(i, ",")) return i;
+    if (opens(i)) {
+      i = tokens[i].match;
+    } else if (is(i, "<") && is_identifier(i - 1)) { /* a < b, or f<int, 3>(x)? */
+      int close = angle_end(i);
+      if (close >= 0 && close < end &&
+          (is_one_of(close + 1, "( :: { , *") || is_identifier(close + 1) || close + 1 == end))
+        i = close;
+    }
+  }
+  return end;
+}
+
+/* alignas(16), __attribute__((aligned(16))), [[maybe_unused]]: the end of it; i where there is none. */
+static int attribute_end(int i) {
+  if (is_one_of(i, "alignas _Alignas __align__ __attribute__ __attribute") && opens(i + 1))
+    return tokens[i + 1].match + 1;
+  if (is(i, "[") && is(i + 1, "[") && opens(i)) return tokens[i].match + 1;
+  return i;
+}
+
+/* ---- functions and declarations: what stands directly in a namespace or class ---- */
+
+typedef struct Item {
+  int start, end;            /* its tokens, up to and without `end` */
+  int name;                  /* the function's or first variable's; -1: neither */
+  int parameters;            /* the '(' of a function; -1: it is none */
+  int body;                  /* the '{' of a function's definition; -1: none */
+  const char *class_name;    /* of the class that it stands in; NULL: none */
+  bool is_template;          /* template <...>, but not template <> */
+  bool is_specialisation;    /* template <> */
+  bool global, device, host; /* CUDA's words for it */
+  bool constant, managed;
+} Item;
+
+static Item *items;
+static int item_count;
+
+static Item *function_at(int i) { /* whose body token i is in; NULL: none */
+  for (i = tokens[i].parent; i >= 0; i = tokens[i].parent)
+    if (tokens[i].function >= 0) return &items[tokens[i].function];
+  return NULL;
+}
+
+static bool in_function(int i) { /* a lambda's body counts */
+  for (i = tokens[i].parent; i >= 0; i = tokens[i].parent)
+    if (is(i, "{")) return !tokens[i].is_scope;
+  return false;
+}
+
+static bool is_kernel_or_device_only(const Item *item) { return item->global || (item->device && !item->host); }
+
+/* The parameter list of a function? f(..), f<int>(..); not (*f)(..), decltype(..), T x(1). */
+static bool is_parameter_list(int i) {
+  if (is_one_of(i - 1,
+                "decltype __typeof__ typeof noexcept throw __launch_bounds__ __maxnreg__ __cluster_dims__ "
+                "__block_size__ explicit requires asm __asm__ static_assert sizeof alignof"))
+    return false;
+  if (!is_identifier(i - 1) && !is(i - 1, ">")) return false;
+  return !is(i + 1, "*") && !is(i + 1, "&") && !is_kind(i + 1, NUMBER) && !is_kind(i + 1, STRING) &&
+         !is_one_of(i + 1, "- true false nullptr");
+}
+
+static void add_item(Item item, int end) {
+  if (item.name >= 0 && tokens[item.name].kind != IDENTIFIER) item.name = -1;
+  item.end = end;
+  items = need(realloc(items, (size_t)(item_count + 1) * sizeof *items));
+  items[item_count++] = item;
+}
+
+static void parse_scope(int i, int end, const char *class_name);
+
+/* One declaration or definition; gives the token after it. */
+static int parse_item(int i, int end, const char *class_name) {
+  Item item = {.start = i, .name = -1, .parameters = -1, .body = -1, .class_name = class_name};
+  bool is_namespace = false, is_enum = false, after_operator = false, assigned = false, has_initialisers = false;
+  int class_key = -1, number = -1; /* a class is items[number], before its members */
+  for (; i < end; i++) {
+    int skipped = attribute_end(i);
+    if (skipped > i) {
+      i = skipped - 1;
+    } else if (is(i, ";")) {
+      if (number < 0)
+        add_item(item, i + 1);
+      else
+        items[number].end = i + 1;
+      return i + 1;
+    } else if (is(i, "template") && is(i + 1, "<") && angle_end(i + 1) > 0) {
+      int close = angle_end(i + 1);
+      if (close == i + 2) item.is_specialisation = true;
+      if (close > i + 2) item.is_template = true;
+      i = close;
+    } else if (is(i, "operator") && !assigned) {
+      item.name = i;
+      after_operator = true;
+      if (is(i + 1, "(")) i += 2; /* operator()(..) */
+      while (i + 1 < end && !is_one_of(i + 1, "( ; {")) i++;
+    } else if (is(i, "(")) {
+      if (item.parameters < 0 && !assigned && (after_operator || is_parameter_list(i))) {
+        item.parameters = i;
+        if (!after_operator) item.name = is(i - 1, ">") ? angle_start(i - 1) - 1 : i - 1;
+      }
+      if (tokens[i].match > 0) i = tokens[i].match;
+    } else if (is(i, "[")) {
+      if (tokens[i].match > 0) i = tokens[i].match;
+    } else if (is(i, "<") && is_identifier(i - 1) && !assigned && angle_end(i) > 0) {
+      i = angle_end(i);
+    } else if (is(i, "=")) {
+      assigned = true;
+    } else if (is(i, ":") && item.parameters >= 0) {
+      has_initialisers = true; /* of a constructor */
+    } else if (is(i, "{") && tokens[i].match >= 0) {
+      int close = tokens[i].match;
+      bool is_linkage = is(item.start, "extern") && is_kind(item.start + 1, STRING) && i == item.start + 2;
+      if (is_namespace || is_linkage) {
+        tokens[i].is_scope = true;
+        add_item(item, i + 1);
+        parse_scope(i + 1, close, NULL);
+        return close + 1;
+      }
+      bool is_member = has_initialisers && (is_identifier(i - 1) || is(i - 1, ">")); /* S() : x{1} {} */
+      if (class_key >= 0 && !is_enum && item.parameters < 0 && !assigned) {
+        int name = class_key + 1;
+        while (attribute_end(name) > name) name = attribute_end(name);
+        tokens[i].is_scope = true;
+        number = item_count;
+        add_item(item, close + 1);
+        parse_scope(i + 1, close, is_identifier(name) ? name_of(name) : "");
+      } else if (item.parameters >= 0 && !assigned && !is_member) {
+        item.body = i;
+        tokens[i].function = item_count;
+        add_item(item, close + 1);
+        return close + 1;
+      }
+      i = close;
+    } else if (is_identifier(i) && !assigned) {
+      if (is(i, "namespace")) is_namespace = true;
+      if (is(i, "enum")) is_enum = true;
+      if (is_one_of(i, "class struct union") && class_key < 0 && item.parameters < 0) class_key = i;
+      if (is(i, "__global__")) item.global = true;
+      if (is(i, "__device__")) item.device = true;
+      if (is(i, "__host__")) item.host = true;
+      if (is(i, "__constant__")) item.constant = true;
+      if (is(i, "__managed__")) item.managed = true;
+    }
+  }
+  if (number < 0) add_item(item, end);
+  return end;
+}
+
+static void parse_scope(int i, int end, const char *class_name) {
+  while (i < end) {
+    if (is(i, ";"))
+      i++;
+    else if (is_one_of(i, "public private protected") && is(i + 1, ":"))
+      i += 2;
+    else
+      i = parse_item(i, end, class_name);
+  }
+}
+
+static void parse(const char *text) {
+  items = NULL;
+  item_count = 0;
+  tokenise(text);
+  match_brackets();
+  parse_scope(0, token_count - 1, NULL);
+}
+
+static bool head_has(const Item *item, const char *words) {
+  int end = item->parameters >= 0 ? item->parameters : item->end;
+  for (int i = item->start; i < end && !is(i, "=") && !is(i, "{"); i++)
+    if (is_one_of(i, words)) return true;
+  return false;
 }
 
 /* ---- edits ---- */
 
 static void leave_out(int i) { tokens[i].left_out = true; }
 
-static void leave_out_group(int i) { /* ( ... ) */
-  for (int end = tokens[i].match; i <= end; i++) leave_out(i);
+static void leave_out_between(int first, int end) {
+  for (; first < end; first++) leave_out(first);
 }
 
 static void replace(int i, const char *text) {
@@ -257,12 +645,14 @@ static void replace(int i, const char *text) {
   appendf(&tokens[i].before, "%s", text);
 }
 
-/* The tokens [first, end) on one line. */
+/* The tokens [first, end) in one line. */
 static char *spell(int first, int end) {
   Text text = {0};
   append(&text, "", 0);
   for (int i = first; i < end; i++) {
-    if (i > first && tokens[i - 1].text + tokens[i - 1].length != tokens[i].text) append(&text, " ", 1);
+    bool both_words = i > first && tokens[i - 1].kind != SYMBOL && tokens[i].kind != SYMBOL;
+    bool apart = i > first && !adjacent(i - 1) && !is_one_of(i, ":: < > , ) [ ]") && !is_one_of(i - 1, ":: < ( [");
+    if (both_words || apart) append(&text, " ", 1);
     append(&text, tokens[i].text, tokens[i].length);
   }
   return text.data;
@@ -279,73 +669,13 @@ static char *quote(const char *string) {
   return text.data;
 }
 
-/* ---- template arguments: which '<' is a bracket ---- */
-
-static bool adjacent(int i) { return tokens[i].text + tokens[i].length == tokens[i + 1].text; }
-
-/* i is at a '<'; gives its '>', or -1. A '<' inside is a bracket after a name, an operator elsewhere. */
-static int angle_end(int i) {
-  int depth = 0;
-  for (; i < token_count; i++) {
-    if (is(i, "<") && is(i + 1, "<") && adjacent(i))
-      i++; /* a shift */
-    else if (is(i, "<") && (depth == 0 || is_identifier(i - 1)))
-      depth++;
-    else if (is(i, ">") && --depth == 0)
-      return i;
-    else if (is(i, "(") || is(i, "[") || is(i, "{"))
-      i = tokens[i].match >= 0 ? tokens[i].match : token_count;
-    else if (is(i, ";") || is(i, ")") || is(i, "]") || is(i, "}"))
-      return -1;
-  }
-  return -1;
-}
-
-/* i is at a '>'; gives its '<', or -1. */
-static int angle_start(int i) {
-  int depth = 0;
-  for (; i >= 0; i--) {
-    if (is(i, "<") && is(i - 1, "<") && adjacent(i - 1))
-      i--;
-    else if (is(i, ">"))
-      depth++;
-    else if (is(i, "<") && --depth == 0)
-      return i;
-    else if (is(i, ")") || is(i, "]") || is(i, "}"))
-      i = tokens[i].match; /* -1 ends the search */
-    else if (is(i, ";") || is(i, "(") || is(i, "[") || is(i, "{"))
-      return -1;
-  }
-  return -1;
-}
-
-/* The end of the comma-separated piece that starts at i: its ',' or `end`. */
-static int piece_end(int i, int end) {
-  for (; i < end; i++) {
-    if (is(i, ",")) return i;
-    if ((is(i, "(") || is(i, "[") || is(i, "{")) && tokens[i].match >= 0) {
-      i = tokens[i].match;
-    } else if (is(i, "<") && is_identifier(i - 1)) {
-      int close = angle_end(i);
-      bool is_template = close >= 0 && close < end &&
-                         (is(close + 1, "(") || is(close + 1, "::") || is(close + 1, "{") || is(close + 1, ",") ||
-                          is(close + 1, "*") || is_identifier(close + 1) || close + 1 == end);
-      if (is_template) i = close;
-    }
-  }
-  return end;
-}
-
 /* ---- launches ---- */
 
 static bool is_launch(int i) {
   return is(i, "<") && is(i + 1, "<") && is(i + 2, "<") && !is(i - 1, "operator") && !is(i - 1, "<");
 }
 
-static bool is_statement_word(int i) {
-  static const char *const words[] = {"return", "else", "do", "case", "goto", "throw", "co_return", "co_yield", NULL};
-  return is_one_of(i, words);
-}
+static bool ends_expression_before(int i) { return is_one_of(i, "return else do case goto throw co_return co_yield"); }
 
 /* The first token of the expression that ends at `last`: k, ns::k<int>, kernels[i], (*k), object.k, choose(n), ... */
 static int callee_start(int last) {
@@ -358,96 +688,101 @@ static int callee_start(int last) {
       continue;
     }
     if (is(i, ")")) {
-      static const char *const heads[] = {"if", "while", "for", "switch", "constexpr", NULL};
       int open = tokens[i].match, before = open - 1;
       if (open < 0) return -1;
+      const char *heads = "if while for switch constexpr";
       bool after_condition = is(before, ")") && is_one_of(tokens[before].match - 1, heads);
-      bool is_call = (is_identifier(before) && !is_statement_word(before) && !is_one_of(before, heads)) ||
+      bool is_call = (is_identifier(before) && !ends_expression_before(before) && !is_one_of(before, heads)) ||
                      is(before, ">") || is(before, "]") || (is(before, ")") && !after_condition);
       if (!is_call) return open;
       i = before;
       continue;
     }
-    if (!is_identifier(i) || is_statement_word(i)) return -1;
+    if (!is_identifier(i) || ends_expression_before(i)) return -1;
     if (is(i - 1, "template")) i--;
     if (is(i - 1, ".") || is(i - 1, "->")) {
       i -= 2;
       continue;
     }
     if (!is(i - 1, "::")) return i;
-    if ((!is_identifier(i - 2) || is_statement_word(i - 2)) && !is(i - 2, ">")) return i - 1;
+    if ((!is_identifier(i - 2) || ends_expression_before(i - 2)) && !is(i - 2, ">")) return i - 1;
     i -= 2;
   }
 }
 
-/* The first '>' of the '>>>' that closes the launch: the last one before a '(' in the statement. */
+/* The first '>' of the '>>>' that closes the launch: the last one in the statement that has a '(' after it. */
 static int configuration_end(int open) {
   int found = -1;
   for (int i = open + 3; i < token_count; i++) {
-    if (is(i, ";") || is(i, ")") || is(i, "]") || is(i, "}") || is_launch(i)) break;
+    if (is_one_of(i, "; ) ] }") || is_launch(i)) break;
     if (is(i, ">") && is(i - 1, ">") && is(i - 2, ">") && is(i + 1, "(") && i - 2 >= open + 3) found = i - 2;
-    if ((is(i, "(") || is(i, "[") || is(i, "{")) && tokens[i].match >= 0) i = tokens[i].match;
+    if (opens(i)) i = tokens[i].match;
   }
   return found;
 }
 
-static bool in_function(int i);
-
-/* Arguments that must stay in the call itself: 0 and NULL are numbers or pointers, {1, 2} is what the parameter is. */
+/* Arguments whose text must stay in the call itself: 0 is a number or a null pointer, as is NULL, and {1, 2} whatever
+ * the parameter is. */
 static bool stays_in_call(int first, int end) {
-  if (end - first == 1) return is(first, "0") || is(first, "__null");
+  if (end - first == 1) return is_one_of(first, "0 __null");
   return is(first, "{") && tokens[first].match == end - 1;
 }
 
 static void rewrite_launch(int open) {
+  Item *function = function_at(open);
+  if (function && is_kernel_or_device_only(function)) {
+    refuse(open,
+           "a kernel launches a kernel (dynamic parallelism), which is not supported; launch it from the host, "
+           "or let the threads loop over the work");
+    return;
+  }
   int first = callee_start(open - 1), close = configuration_end(open);
   if (first < 0) {
     refuse(open, "there is no kernel's name before <<<");
     return;
   }
   if (close < 0) {
-    refuse(open, "this <<< has no >>>(arguments) after it; a launch is kernel<<<grid, block>>>(arguments)");
+    refuse(open, "after this <<< comes no >>>(...); a launch is kernel<<<grid, block>>>(arguments)");
     return;
   }
   int count = 0;
   for (int i = open + 3; i < close; i = piece_end(i, close) + 1) count++;
   if (count < 2 || count > 4) {
     refuse(open,
-           "a launch is kernel<<<grid, block, shared bytes, stream>>>(arguments), the last two may be left out; "
-           "here are %d",
+           "a launch is kernel<<<grid, block, shared bytes, stream>>>(arguments), where the last two may be left "
+           "out; this one has %d",
            count);
     return;
   }
   int arguments = close + 3, end = tokens[arguments].match;
   if (end < 0) {
-    refuse(open, "the launch's argument list is not closed");
+    refuse(open, "the launch's argument list is not closed: a ) is missing");
     return;
   }
 
+  /* [=](auto... a) { k(a...); }, or with one parameter each where the text of one stays in the call. */
   Text parameters = {0}, call = {0};
-  bool has_fixed = false, has_pack = false;
-  int number = 0;
-  for (int i = arguments + 1; i < end; number++) {
+  bool any_stays = false, has_pack = false;
+  for (int i = arguments + 1, number = 0; i < end; number++) {
     int next = piece_end(i, end);
-    if (is(next - 1, "...")) has_pack = true;
+    const char *comma = number ? ", " : "";
+    has_pack = has_pack || is(next - 1, "...");
     if (stays_in_call(i, next)) {
-      has_fixed = true;
-      appendf(&parameters, "%sauto", number ? ", " : "");
-      appendf(&call, "%s%s", number ? ", " : "", spell(i, next));
+      any_stays = true;
+      appendf(&parameters, "%sauto", comma);
+      appendf(&call, "%s%s", comma, spell(i, next));
     } else {
-      appendf(&parameters, "%sauto simt_%d", number ? ", " : "", number);
-      appendf(&call, "%ssimt_%d", number ? ", " : "", number);
+      appendf(&parameters, "%sauto simt_%d", comma, number);
+      appendf(&call, "%ssimt_%d", comma, number);
     }
     i = next + 1;
   }
-  if (has_fixed && !has_pack) {
-    for (int i = arguments + 1; i < end;) {
-      int next = piece_end(i, end);
-      if (stays_in_call(i, next)) {
-        for (int k = i; k < next; k++) leave_out(k);
-        appendf(&tokens[i].before, "::simt::literal_zero{}");
-      }
-      i = next + 1;
+  if (any_stays && !has_pack) {
+    for (int i = arguments + 1, next; i < end; i = next + 1) {
+      next = piece_end(i, end);
+      if (!stays_in_call(i, next)) continue;
+      leave_out_between(i, next);
+      appendf(&tokens[i].before, "::simt::literal_zero{}");
     }
   } else {
     parameters.length = call.length = 0;
@@ -455,99 +790,168 @@ static void rewrite_launch(int open) {
     appendf(&call, "simt_a...");
   }
 
-  Token *name = &tokens[first];
-  appendf(&name->before, " ::simt::kern(%s, \"%s\", %d, [%s](%s) { ", quote(spell(first, open)), name->file, name->line,
-          in_function(first) ? "=" : "", parameters.data);
+  /* By value: a lazy stream runs the kernel when the variables here may be gone. */
+  appendf(&tokens[first].before, " ::simt::kern(%s, \"%s\", %d, [%s](%s) { ", quote(spell(first, open)),
+          tokens[first].file, tokens[first].line, in_function(first) ? "=" : "", parameters.data);
   appendf(&tokens[open].before, "(%s); }).cfg(", call.data);
   appendf(&tokens[close].before, ").run");
-  for (int i = 0; i < 3; i++) {
-    leave_out(open + i);
-    leave_out(close + i);
-  }
+  leave_out_between(open, open + 3);
+  leave_out_between(close, close + 3);
 }
 
-/* ---- __shared__ ---- */
+/* cudaLaunchKernel((void *)kernel, ..) and its kin: without the cast the header's templates see the kernel's type. */
+static void rewrite_kernel_argument(int name) {
+  static const struct {
+    const char *name;
+    int argument;
+  } functions[] = {
+      {"cudaLaunchKernel", 0},
+      {"cudaLaunchCooperativeKernel", 0},
+      {"cudaLaunchKernelExC", 1},
+      {"cudaFuncSetAttribute", 0},
+      {"cudaFuncSetCacheConfig", 0},
+      {"cudaFuncGetAttributes", 1},
+      {"cudaFuncSetSharedMemConfig", 0},
+      {"cudaFuncGetName", 1},
+      {"cudaOccupancyMaxActiveBlocksPerMultiprocessor", 1},
+      {"cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 1},
+      {"cudaOccupancyMaxPotentialBlockSize", 2},
+      {"cudaOccupancyMaxPotentialBlockSizeVariableSMem", 2},
+      {"cudaOccupancyMaxPotentialBlockSizeWithFlags", 2},
+      {"cudaOccupancyAvailableDynamicSMemPerBlock", 1},
+  };
+  int argument = -1;
+  for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
+    if (is(name, functions[f].name)) argument = functions[f].argument;
+  if (argument < 0 || !opens(name + 1)) return;
+  int end = tokens[name + 1].match, i = name + 2;
+  for (; argument > 0 && i < end; argument--) i = piece_end(i, end) + 1;
+  int k = i + 1; /* (const void *) or reinterpret_cast<const void *> */
+  if (is_one_of(i, "reinterpret_cast static_cast") && is(i + 1, "<")) k = i + 2;
+  bool has_void = false;
+  for (; is_one_of(k, "const void *"); k++) has_void = has_void || is(k, "void");
+  if (has_void && is(k - 1, "*") && is(k, is(i, "(") ? ")" : ">")) leave_out_between(i, k + 1);
+}
+
+/* ---- variables: __shared__, __device__, __constant__ ---- */
 
 static int declaration_start(int i) {
   for (; i > 0; i--) {
-    if (is(i - 1, ";") || is(i - 1, "{") || is(i - 1, "}") || (is(i - 1, ":") && !is(i - 2, ":"))) return i;
-    if (is(i - 1, ")") && !is_one_of(tokens[i - 1].match - 1,
-                                     (const char *const[]){"alignas", "__align__", "__attribute__", "_Alignas", NULL}))
-      return i;
+    if (is_one_of(i - 1, "; { }") || (is(i - 1, ":") && !is(i, ":"))) return i;
+    if (is(i - 1, ")") && tokens[i - 1].match > 0 && attribute_end(tokens[i - 1].match - 1) != i) return i;
+    if (is(i - 1, ")") && tokens[i - 1].match > 0) i = tokens[i - 1].match + 1;
   }
   return i;
 }
 
 static int declaration_end(int i) {
   for (; i < token_count - 1 && !is(i, ";"); i++)
-    if ((is(i, "(") || is(i, "[") || is(i, "{")) && tokens[i].match >= 0) i = tokens[i].match;
+    if (opens(i)) i = tokens[i].match;
   return i;
 }
 
-/* alignas(16), __attribute__((aligned(16))): the end of it, or i where there is none. */
-static int attribute_end(int i) {
-  static const char *const words[] = {"alignas", "_Alignas", "__align__", "__attribute__", "__attribute", NULL};
-  if (is_one_of(i, words) && is(i + 1, "(") && tokens[i + 1].match >= 0) return tokens[i + 1].match + 1;
-  if (is(i, "[") && is(i + 1, "[") && tokens[i].match >= 0) return tokens[i].match + 1;
-  return i;
-}
-
-/* The name that the declarator [first, end) declares: *a[4], (*a)[4], a = 3, a{3}. */
+/* The name that the declarator [first, end) declares: *a[4], (*a)[4], a = 3, a{3}. With the type before it, or not. */
 static int declared_name(int first, int end) {
   int name = -1;
   for (int i = first; i < end; i++) {
-    if (is(i, "=") || is(i, "[") || is(i, "{")) break;
-    if (is(i, "(") && name >= 0 && !is(i + 1, "*")) break;
-    if (is(i, "<") && is_identifier(i - 1) && angle_end(i) > 0) i = angle_end(i);
+    if (is_one_of(i, "= [") || (is(i, "{") && name >= 0 && !is_one_of(name, "struct union class"))) break;
+    if (is(i, "(") && name >= 0 && !is(i + 1, "*") && !is(i + 1, "&")) break;
     int skipped = attribute_end(i);
     if (skipped > i) {
       i = skipped - 1;
-      continue;
+    } else if (is(i, "<") && is_identifier(i - 1) && angle_end(i) > 0) {
+      i = angle_end(i);
+    } else if (is(i, "{")) {
+      i = tokens[i].match;
+    } else if (is_identifier(i) && !is_one_of(i, "const volatile __restrict__")) {
+      name = i;
     }
-    if (is_identifier(i) && !is(i, "const") && !is(i, "volatile") && !is(i, "__restrict__")) name = i;
   }
   return name;
 }
 
-/* extern __shared__ T a[]: a reference to the block's dynamic shared memory, one for each declarator. */
-static void rewrite_dynamic_shared(int start, int end) {
-  int first = start;
-  for (int i = start; i < end;) { /* qualifiers go; alignment too: the memory has 1024 bytes' */
-    int skipped = attribute_end(i);
-    if (skipped > i || is(i, "extern") || is(i, "__shared__") || is(i, "static")) {
-      for (skipped = skipped > i ? skipped : i + 1; i < skipped; i++) leave_out(i);
-    } else {
-      i++;
-    }
-  }
-  while (first < end && tokens[first].left_out) first++;
-  int type_end = 0;
-  char *type = NULL;
-  for (int i = first; i < end;) {
-    int next = piece_end(i, end), name = declared_name(i, next);
-    if (name < 0) {
-      refuse(i, "this `extern __shared__` declaration is not understood; write extern __shared__ type name[];");
-      return;
-    }
-    int pointer = name;
-    while (pointer > i && (is(pointer - 1, "*") || is(pointer - 1, "const") || is(pointer - 1, "volatile")) &&
-           (is(pointer - 1, "*") || is(pointer - 2, "*")))
-      pointer--;
-    if (!type) {
-      type_end = pointer;
-      Text spelled = {0};
-      for (int k = first; k < type_end; k++)
-        if (!tokens[k].left_out) appendf(&spelled, "%.*s ", (int)tokens[k].length, tokens[k].text);
-      type = spelled.data;
-    }
-    appendf(&tokens[name].before, "(&");
-    appendf(&tokens[name].after, ")");
-    appendf(&tokens[next - 1].after, " = *(%s%s(*)%s)simt_dynamic_shared()", type ? type : "", spell(pointer, name),
-            spell(name + 1, next));
-    i = next + 1;
+/* alignas is C++'s only in front of a declaration; CUDA takes it anywhere. */
+static void move_alignas_to_front(int start, int end) {
+  for (int i = start + 1; i < end && !is(i, "{"); i++) {
+    if (!is(i, "alignas") || !opens(i + 1)) continue;
+    Text front = {0};
+    appendf(&front, "%s %s", spell(i, tokens[i + 1].match + 1),
+            tokens[start].before.length ? tokens[start].before.data : "");
+    tokens[start].before = front;
+    leave_out_between(i, tokens[i + 1].match + 1);
   }
 }
 
+typedef struct DynamicShared { /* one at file scope: each function that uses it gets a declaration of its own */
+  char *name, *declaration;
+} DynamicShared;
+
+static DynamicShared *dynamic_shared;
+static int dynamic_shared_count;
+
+/* extern __shared__ T a[]: a reference to the block's dynamic shared memory. Its type T (&)[] is what CUDA's has. */
+static void rewrite_dynamic_shared(int start, int end) {
+  bool at_file_scope = !in_function(start);
+  for (int i = start, next; i < end; i = next) { /* no alignment is needed: the memory has 1024 bytes' */
+    next = attribute_end(i);
+    if (next > i || is_one_of(i, "extern __shared__ static"))
+      leave_out_between(i, next = next > i ? next : i + 1);
+    else
+      next = i + 1;
+  }
+  Text type = {0};
+  for (int i = start, next; i < end; i = next + 1) {
+    next = piece_end(i, end);
+    int name = declared_name(i, next), pointer = name;
+    if (name < 0) {
+      refuse(
+          i,
+          "this declaration is not understood; dynamic shared memory is declared as extern __shared__ float name[];");
+      return;
+    }
+    while (pointer > i && (is(pointer - 1, "*") || (is_one_of(pointer - 1, "const volatile") && is(pointer - 2, "*"))))
+      pointer--;
+    if (!type.length)
+      for (int k = i; k < pointer; k++)
+        if (!tokens[k].left_out) appendf(&type, "%.*s ", (int)tokens[k].length, tokens[k].text);
+    char *stars = spell(pointer, name), *dimensions = spell(name + 1, next);
+    Text value = {0};
+    appendf(&value, " = *(%s%s(*)%s)simt_dynamic_shared()", type.data, stars, dimensions);
+    if (at_file_scope) {
+      dynamic_shared = need(realloc(dynamic_shared, (size_t)(dynamic_shared_count + 1) * sizeof *dynamic_shared));
+      Text declaration = {0};
+      appendf(&declaration, "%s%s(&%s)%s%s; ", type.data, stars, name_of(name), dimensions, value.data);
+      dynamic_shared[dynamic_shared_count++] = (DynamicShared){name_of(name), declaration.data};
+    } else {
+      appendf(&tokens[name].before, "(&");
+      appendf(&tokens[name].after, ")");
+      appendf(&tokens[next - 1].after, "%s", value.data);
+    }
+  }
+  if (at_file_scope) leave_out_between(start, end + 1);
+}
+
+/* void f(..) {  ->  void f(..) { float (&s)[] = ..; { : in braces of its own, so that the body may declare an s too. */
+static void declare_dynamic_shared_in_functions(void) {
+  for (int f = 0; f < item_count; f++) {
+    const Item *function = &items[f];
+    if (function->body < 0 || !(function->global || function->device)) continue;
+    int close = tokens[function->body].match;
+    for (int d = 0; d < dynamic_shared_count; d++) {
+      bool used = false, is_parameter = false;
+      for (int i = function->parameters; i < close; i++) {
+        if (!is(i, dynamic_shared[d].name) || is_one_of(i - 1, ". -> ::")) continue;
+        used = true;
+        if (i < function->body) is_parameter = true;
+      }
+      if (!used || is_parameter) continue;
+      appendf(&tokens[function->body].after, " %s{", dynamic_shared[d].declaration);
+      appendf(&tokens[close].before, "} ");
+    }
+  }
+}
+
+/* A block runs on one OS thread, and one block at a time: what is local to the thread is shared by the block. */
 static void rewrite_shared(int at) {
   int start = declaration_start(at), end = declaration_end(at);
   bool is_static = false;
@@ -559,63 +963,426 @@ static void rewrite_shared(int at) {
     if (is(i, "static")) is_static = true;
   }
   replace(at, is_static ? "thread_local" : "static thread_local");
-  /* alignas is C++'s only in front of a declaration; CUDA takes it anywhere. */
-  for (int i = start + 1; i < end && !is(i, "{"); i++) {
-    if (!is(i, "alignas") || !is(i + 1, "(") || tokens[i + 1].match < 0) continue;
-    char *alignment = spell(i, tokens[i + 1].match + 1);
-    Text front = {0};
-    appendf(&front, "%s %s", alignment, tokens[start].before.data ? tokens[start].before.data : "");
-    tokens[start].before = front;
-    leave_out(i);
-    leave_out_group(i + 1);
+  move_alignas_to_front(start, end);
+}
+
+/* Sections, so that the runtime can tell where a variable lives: initialised, and not. "#" hides what the compiler adds
+ * to the section's flags: without @nobits an array of 100 MB would fill 100 MB of the program's file. */
+static const char *section_of(const Item *item, bool initialised) {
+#if defined(__ELF__)
+#ifdef __aarch64__
+#define NOBITS(name) name ",\\\"aw\\\",@nobits//"
+#else
+#define NOBITS(name) name ",\\\"aw\\\",@nobits#"
+#endif
+  if (item->managed) return initialised || option_clang ? "simt_managed" : NOBITS("simt_mbss");
+  if (item->constant) return initialised || option_clang ? "simt_constant" : NOBITS("simt_cbss");
+  return initialised || option_clang ? "simt_device" : NOBITS("simt_bss");
+#else
+  (void)item, (void)initialised;
+  return NULL;
+#endif
+}
+
+static Names extern_variables;
+
+/* Without -rdc a device variable belongs to its file alone: two files may have one of the same name. */
+static void rewrite_device_variable(const Item *item) {
+  int end = item->end - 1, keyword = item->start;
+  if (item->class_name || item->is_template || head_has(item, "inline constexpr typedef using friend")) return;
+  while (!is_one_of(keyword, "__device__ __constant__ __managed__")) keyword++;
+  bool is_extern = head_has(item, "extern"), is_const = false, is_member = false;
+  for (int i = item->start, next; i < end; i = next + 1) {
+    next = piece_end(i, end);
+    int name = declared_name(i, next), after = name + 1;
+    if (name < 0) return;
+    is_member = is(name - 1, "::");
+    bool points = false, const_here = i > item->start && is_const;
+    for (int k = i; k < name; k++) {
+      if (is(k, "<") && is_identifier(k - 1) && angle_end(k) > 0) k = angle_end(k);
+      if (is(k, "*") || is(k, "&")) points = true, const_here = false;
+      if (is(k, "const")) const_here = true;
+    }
+    if (i == item->start) is_const = const_here && !points;
+    while (is(after, "[") && opens(after)) after = tokens[after].match + 1;
+    if (is(after, ")") && opens(after + 1)) after = tokens[after + 1].match + 1; /* (*f)(int) */
+    const char *section = section_of(item, is_one_of(after, "= { ("));
+    if (!is_extern && !const_here && section)
+      appendf(&tokens[after - 1].after, " __attribute__((section(\"%s\")))", section);
+    if (is_extern) add_name(&extern_variables, name_of(name));
+    if (has_name(&extern_variables, name_of(name))) is_extern = true;
+  }
+  if (!is_extern && !is_member && !option_rdc && !head_has(item, "static")) replace(keyword, "static");
+  move_alignas_to_front(item->start, end);
+}
+
+/* Without -rdc a device function belongs to its file alone: a header with one may be included by two files. */
+static void rewrite_device_function(const Item *item, const Names *friends) {
+  if (option_rdc || item->class_name || item->is_template || item->name < 0) return;
+  if (head_has(item, "static inline __inline__ __inline __forceinline__ constexpr consteval friend")) return;
+  int keyword = item->start;
+  while (!is(keyword, "__device__")) keyword++;
+  for (int i = item->start; i < keyword; i++) {
+    if (is(i, "extern") && is_kind(i + 1, STRING)) return;
+    if (is(i, "extern")) leave_out(i);
+  }
+  bool explicit_instantiation = is(item->start, "template") && !item->is_specialisation;
+  if (explicit_instantiation) return;
+  bool is_member = is(item->name - 1, "::") || (is(item->name - 1, "~") && is(item->name - 2, "::"));
+  if (item->is_specialisation || is_member || has_name(friends, name_of(item->name)))
+    replace(keyword, "inline");
+  else
+    replace(keyword, "static");
+}
+
+static void rewrite_items(FILE *kernels) {
+  Names friends = {0};
+  for (int k = 0; k < item_count; k++)
+    if (items[k].name >= 0 && items[k].device && head_has(&items[k], "friend"))
+      add_name(&friends, name_of(items[k].name));
+  for (int k = 0; k < item_count; k++) {
+    const Item *item = &items[k];
+    if (kernels && item->global && item->body >= 0 && item->name >= 0)
+      fprintf(kernels, "%d\t%s\t%s\n", tokens[item->name].line, tokens[item->name].file, name_of(item->name));
+    if (item->parameters >= 0) {
+      if (item->device && !item->host && !item->global) rewrite_device_function(item, &friends);
+    } else if (item->device || item->constant || item->managed) {
+      rewrite_device_variable(item);
+    }
   }
 }
 
-/* ---- the rest ---- */
+/* ---- what cannot work ---- */
 
-static bool in_function(int i) {
-  (void)i;
-  return true;
+static void check_assembly(int i) {
+  const Item *function = function_at(i);
+  int open = i + 1;
+  while (is_one_of(open, "volatile __volatile__ __volatile goto inline __inline__")) open++;
+  if (!is(open, "(") || !is_kind(open + 1, STRING) || !function) return;
+  Text code = {0};
+  append(&code, "", 0);
+  for (int k = open + 1; is_kind(k, STRING); k++) append(&code, tokens[k].text + 1, tokens[k].length - 2);
+  const char *start = code.data;
+  while (isspace((unsigned char)*start) || (start[0] == '\\' && strchr("nt", start[1])))
+    start += *start == '\\' ? 2 : 1;
+  if (!*start) return; /* asm volatile("" ::: "memory"): the compiler keeps its order of accesses */
+  bool is_ptx = is_kernel_or_device_only(function);
+  for (const char *p = start; *p && !is_ptx; p++) /* add.s32: no processor's assembly but the GPU's has such dots */
+    is_ptx = isalpha((unsigned char)p[0]) && p[1] == '.' && isalpha((unsigned char)p[2]);
+  if (!is_ptx) return;
+
+  static const char *const instead[][2] = {
+      {"cp.async.bulk", "plain loads and stores, or cuda::memcpy_async() (cuda/barrier)"},
+      {"cp.async", "__pipeline_memcpy_async() (cuda_pipeline.h), or cuda::memcpy_async()"},
+      {"wgmma", "nvcuda::wmma (mma.h)"},
+      {"mma", "nvcuda::wmma (mma.h)"},
+      {"ldmatrix", "nvcuda::wmma::load_matrix_sync() (mma.h)"},
+      {"cvta", "__cvta_generic_to_shared(); with the instruction that used the address, the CUDA function for it"},
+      {"mbarrier", "cuda::barrier (cuda/barrier)"},
+      {"laneid", "threadIdx.x % warpSize"},
+      {"lanemask", "an expression of threadIdx.x % warpSize"},
+      {"warpid", "threadIdx.x / warpSize"},
+      {"smid", "blockIdx: which multiprocessor a block runs on is nothing to rely on"},
+      {"globaltimer", "clock64()"},
+      {"clock", "clock64()"},
+      {"nanosleep", "__nanosleep()"},
+      {"barrier", "__syncthreads(), cooperative groups or cuda::barrier"},
+      {"bar.", "__syncthreads(), cooperative groups or cuda::barrier"},
+      {"shfl", "__shfl_sync() and its kin"},
+      {"vote", "__ballot_sync(), __any_sync() or __all_sync()"},
+      {"match", "__match_any_sync()"},
+      {"redux", "__reduce_add_sync() and its kin"},
+      {"membar", "__threadfence()"},
+      {"fence", "__threadfence()"},
+      {"atom.", "atomicAdd() and its kin"},
+      {"red.", "atomicAdd() and its kin"},
+      {"prefetch", "nothing: it changes no result"},
+      {"discard", "nothing: it changes no result"},
+      {"ld.", "*pointer, or __ldg(), __ldcs(), __ldcg()"},
+      {"st.", "*pointer = value, or __stcs(), __stcg()"},
+      {"ex2", "exp2f()"},
+      {"lg2", "log2f()"},
+      {"tanh", "tanhf()"},
+      {"rcp", "1 / x, or __frcp_rn()"},
+      {"rsqrt", "rsqrtf()"},
+      {"sqrt", "sqrtf()"},
+      {"sin", "sinf()"},
+      {"cos", "cosf()"},
+      {"fma", "fmaf()"},
+      {"cvt", "a conversion like __float2int_rn() or __float2half()"},
+      {"dp4a", "__dp4a()"},
+      {"lop3", "&, | and ^"},
+      {"prmt", "__byte_perm()"},
+      {"bfe", ">> and &"},
+      {"bfi", "<<, & and |"},
+      {"popc", "__popc()"},
+      {"clz", "__clz()"},
+      {"brev", "__brev()"},
+      {"trap", "__trap()"},
+      {"exit", "return"},
+  };
+  const char *advice = "C++, or the CUDA function that does the same";
+  for (size_t k = 0; k < sizeof instead / sizeof *instead; k++) {
+    if (!strstr(start, instead[k][0])) continue;
+    advice = instead[k][1];
+    break;
+  }
+  refuse(i, "inline PTX \"%.40s%s\" is a GPU's machine code and cannot run on a CPU; instead write %s", start,
+         strlen(start) > 40 ? ".." : "", advice);
 }
 
-static void rewrite_keyword(int i) {
-  static const char *const vanish[] = {"__global__",  "__device__",        "__host__", "__constant__",
-                                       "__managed__", "__grid_constant__", NULL};
-  static const char *const vanish_with_arguments[] = {"__launch_bounds__", "__maxnreg__", "__cluster_dims__",
-                                                      "__block_size__", NULL};
-  if (is_one_of(i, vanish)) {
+/* Names that stand for something that is not supported. */
+static void check_name(int i) {
+  static const struct {
+    const char *names, *reason;
+  } unsupported[] = {
+      {"tex1D tex1Dfetch tex1DLod tex1DGrad tex1DLayered tex2D tex2DLod tex2DGrad tex2DLayered tex2Dgather tex3D "
+       "tex3DLod "
+       "tex3DGrad texCubemap texCubemapLayered cudaTextureObject_t cudaCreateTextureObject cudaDestroyTextureObject "
+       "cudaTextureDesc cudaBindTexture cudaBindTexture2D cudaBindTextureToArray cudaUnbindTexture textureReference",
+       "textures are not supported; read the array by its index (a[y * width + x]), and interpolate by hand"},
+      {"surf1Dread surf1Dwrite surf2Dread surf2Dwrite surf3Dread surf3Dwrite cudaSurfaceObject_t "
+       "cudaCreateSurfaceObject "
+       "cudaDestroySurfaceObject cudaBindSurfaceToArray surfaceReference",
+       "surfaces are not supported; write the array by its index (a[y * width + x])"},
+      {"__cluster_dims__ cluster_group this_cluster cudaLaunchAttributeClusterDimension",
+       "thread block clusters are not supported (the emulated GPU has compute capability 8.0); let the blocks of the "
+       "grid "
+       "work together through global memory"},
+      {"cudaLaunchCooperativeKernelMultiDevice multi_grid_group this_multi_grid",
+       "a cooperative launch on several GPUs is not supported: the emulator has one; use "
+       "cudaLaunchCooperativeKernel()"},
+      {"CUtensorMap cuTensorMapEncodeTiled", "tensor memory access (TMA) is not supported; use plain loads and stores"},
+  };
+  if (is_one_of(i - 1, ". ->")) return; /* a member of the program's own */
+  for (size_t k = 0; k < sizeof unsupported / sizeof *unsupported; k++) {
+    if (!is_one_of(i, unsupported[k].names)) continue;
+    for (int f = 0; f < item_count; f++) /* the program has a function of that name */
+      if (items[f].parameters >= 0 && items[f].name >= 0 && is(items[f].name, name_of(i))) return;
+    refuse(i, "%s: %s", name_of(i), unsupported[k].reason);
+    return;
+  }
+  if (is(i, "texture") && is(i + 1, "<") && !in_function(i))
+    refuse(i, "texture<..>: %s", unsupported[0].reason);
+  else if (is(i, "surface") && is(i + 1, "<") && !in_function(i))
+    refuse(i, "surface<..>: %s", unsupported[1].reason);
+  else if (is(i, "cudaDeviceSynchronize") && function_at(i) && is_kernel_or_device_only(function_at(i)))
+    refuse(i, "cudaDeviceSynchronize() in a kernel belongs to dynamic parallelism, which is not supported");
+}
+
+/* ---- the pass over all tokens ---- */
+
+static void rewrite_word(int i) {
+  if (is_one_of(i, "__global__ __device__ __host__ __constant__ __managed__ __grid_constant__")) {
     leave_out(i);
-  } else if (is_one_of(i, vanish_with_arguments) && is(i + 1, "(") && tokens[i + 1].match >= 0) {
-    leave_out(i);
-    leave_out_group(i + 1);
+  } else if (is_one_of(i, "__launch_bounds__ __maxnreg__ __cluster_dims__ __block_size__") && opens(i + 1)) {
+    leave_out_between(i, tokens[i + 1].match + 1);
+  } else if (is(i, "__shared__")) {
+    rewrite_shared(i);
   } else if (is(i, "__forceinline__")) {
-    bool is_inline = false;
-    for (int k = declaration_start(i); !is(k, "(") && !is(k, ";") && !is(k, "{") && tokens[k].kind != END; k++)
-      if (is(k, "inline") || is(k, "__inline__") || is(k, "__inline") || (k < i && is(k, "__forceinline__")))
-        is_inline = true;
+    bool is_inline = false; /* g++ does not take the word twice */
+    for (int k = declaration_start(i); k < token_count && !is_one_of(k, "( ; {"); k++)
+      if (is_one_of(k, "inline __inline__ __inline") || (k < i && is(k, "__forceinline__"))) is_inline = true;
     replace(i, is_inline ? "__attribute__((always_inline))" : "inline __attribute__((always_inline))");
   } else if (is(i, "__noinline__")) { /* also a word inside __attribute__((..)) */
-    if (!is(i - 1, "(") && !is(i - 1, ",")) replace(i, "__attribute__((noinline))");
+    if (!is_one_of(i - 1, "( ,")) replace(i, "__attribute__((noinline))");
+  } else if (is_one_of(i, "asm __asm__ __asm")) {
+    check_assembly(i);
   }
 }
 
-/* The space before token i, as it was read; #pragma unroll is the only thing in it to change. g++ takes its own form of
- * it only directly before a loop and with a number. */
+static void rewrite(FILE *kernels) {
+  rewrite_items(kernels);
+  for (int i = 0; i < token_count; i++) {
+    if (is_launch(i)) {
+      rewrite_launch(i);
+      i += 2;
+    } else if (is_identifier(i)) {
+      rewrite_word(i);
+      check_name(i);
+      if (begins(tokens[i].text, "cuda")) rewrite_kernel_argument(i);
+    }
+  }
+  declare_dynamic_shared_in_functions();
+}
+
+/* ---- __CUDA_ARCH__ ----
+ *
+ * nvcc compiles a file twice, for the host without __CUDA_ARCH__ and for the GPU with it, and the program gets the
+ * functions of both. Here there is one compilation, of the host's text, in which
+ *
+ *     kernels and __device__ functions are those of the device's text, also where only that one has them;
+ *     a __host__ __device__ function whose bodies differ has both, and asks at run time where it is. */
+
+typedef struct Parsed {
+  Token *tokens;
+  int token_count;
+  Item *items;
+  int item_count;
+  const char *text;
+} Parsed;
+
+static Parsed parsed(const char *text) {
+  parse(text);
+  return (Parsed){tokens, token_count, items, item_count, text};
+}
+
+static bool same_text(const Parsed *a, int i, const Parsed *b, int j) {
+  return a->tokens[i].length == b->tokens[j].length &&
+         memcmp(a->tokens[i].text, b->tokens[j].text, a->tokens[i].length) == 0;
+}
+
+static bool same_tokens(const Parsed *a, int i, int a_end, const Parsed *b, int j, int b_end) {
+  for (; i < a_end && j < b_end; i++, j++)
+    if (!same_text(a, i, b, j)) return false;
+  return i == a_end && j == b_end;
+}
+
+/* The same place in the source? */
+static bool same_item(const Parsed *a, int k, const Parsed *b, int l) {
+  const Item *x = &a->items[k], *y = &b->items[l];
+  const Token *s = &a->tokens[x->start], *t = &b->tokens[y->start];
+  if (s->line != t->line || strcmp(s->file, t->file) != 0 || (x->name < 0) != (y->name < 0)) return false;
+  return x->name < 0 ? same_text(a, x->start, b, y->start) : same_text(a, x->name, b, y->name);
+}
+
+static bool has_assembly(const Parsed *p, const Item *item) {
+  for (int i = item->body; i < item->end; i++)
+    if (p->tokens[i].kind == IDENTIFIER && (begins(p->tokens[i].text, "asm") || begins(p->tokens[i].text, "__asm")) &&
+        (p->tokens[i].length == 3 || p->tokens[i].length == 5 || p->tokens[i].length == 7))
+      return true;
+  return false;
+}
+
+static void append_marker(Text *out, const Token *token) { appendf(out, "\n# %d \"%s\"\n", token->line, token->file); }
+
+/* The tokens [first, end) of p with the space between them; its own line markers come with it. */
+static void append_tokens(Text *out, const Parsed *p, int first, int end) {
+  append_marker(out, &p->tokens[first]);
+  const Token *last = &p->tokens[end - 1];
+  append(out, p->tokens[first].text, (size_t)(last->text + last->length - p->tokens[first].text));
+}
+
+/* The bracket around the item; items are neighbours if it is the same one. */
+static bool same_scope(const Parsed *a, int k, const Parsed *b, int l) {
+  int i = a->tokens[a->items[k].start].parent, j = b->tokens[b->items[l].start].parent;
+  if (i < 0 || j < 0) return i < 0 && j < 0;
+  return a->tokens[i].line == b->tokens[j].line && strcmp(a->tokens[i].file, b->tokens[j].file) == 0;
+}
+
+/* Two definitions of a function that stand in both texts. */
+static void merge_bodies(Text *out, const char **copied, const Parsed *host, const Item *h, const Parsed *device,
+                         const Item *d) {
+  int h_end = h->end - 1, d_end = d->end - 1;
+  if (h->body < 0 || d->body < 0 || !(h->global || h->device)) return;
+  if (same_tokens(host, h->body, h->end, device, d->body, d->end)) return;
+  if (has_assembly(device, d) && !has_assembly(host, h)) return; /* the way without PTX */
+  const Token *open = &host->tokens[h->body], *close = &host->tokens[h_end];
+  append(out, *copied, (size_t)(open->text + 1 - *copied));
+  *copied = open->text + 1;
+  if (is_kernel_or_device_only(h)) {
+    if (d_end > d->body + 1) append_tokens(out, device, d->body + 1, d_end);
+    append_marker(out, close);
+    *copied = close->text;
+    return;
+  }
+  if (head_has(h, "constexpr consteval")) {
+    fprintf(stderr,
+            "%s:%d: warning: simt: this constexpr function depends on __CUDA_ARCH__; kernels get the host's form\n",
+            open->file, open->line);
+    return;
+  }
+  appendf(out, " if (::simt_in_kernel()) {");
+  if (d_end > d->body + 1) append_tokens(out, device, d->body + 1, d_end);
+  appendf(out, "\n} else {");
+  append_marker(out, open);
+  append(out, *copied, (size_t)(close->text - *copied));
+  appendf(out, "}");
+  *copied = close->text;
+}
+
+static bool is_device_function(const Item *item) { return item->parameters >= 0 && is_kernel_or_device_only(item); }
+
+/* Is there, among the items [from, to) of p, a function like h[k]? */
+static bool has_function(const Parsed *p, int from, int to, const Parsed *h, int k) {
+  for (int i = from; i < to; i++)
+    if (is_device_function(&p->items[i]) && p->items[i].name >= 0 && h->items[k].name >= 0 &&
+        same_text(p, p->items[i].name, h, h->items[k].name))
+      return true;
+  return false;
+}
+
+static const char *merge(const char *host_text, const char *device_text) {
+  Parsed device = parsed(device_text), host = parsed(host_text);
+  Text out = {0};
+  const char *copied = host_text; /* up to here the host's text is in `out` */
+  for (int h = 0, d = 0; h < host.item_count || d < device.item_count;) {
+    /* How many items to skip until both are at the same place again: as few as possible. */
+    int skip_h = 0, skip_d = 0;
+    for (int sum = 0, found = 0; !found; sum++) {
+      if (sum > (host.item_count - h) + (device.item_count - d)) break;
+      for (skip_h = 0; skip_h <= sum; skip_h++) {
+        skip_d = sum - skip_h;
+        bool h_ends = h + skip_h == host.item_count, d_ends = d + skip_d == device.item_count;
+        if (h + skip_h > host.item_count || d + skip_d > device.item_count || h_ends != d_ends) continue;
+        found = h_ends || same_item(&host, h + skip_h, &device, d + skip_d);
+        if (found) break;
+      }
+    }
+    for (int k = h; k < h + skip_h; k++) { /* only the host has them */
+      const Item *item = &host.items[k];
+      bool replaced = !item->global || has_function(&device, d, d + skip_d, &host, k);
+      if (!is_device_function(item) || !replaced) continue;
+      append(&out, copied, (size_t)(host.tokens[item->start].text - copied));
+      append_marker(&out, &host.tokens[item->end]);
+      copied = host.tokens[item->end].text;
+    }
+    for (int l = d; l < d + skip_d; l++) { /* only the device has them */
+      if (!is_device_function(&device.items[l])) continue;
+      int last = h + skip_h - 1, next = last + 1, at;
+      if (last >= 0 && same_scope(&host, last, &device, l))
+        at = host.items[last].end;
+      else if (next < host.item_count && same_scope(&host, next, &device, l))
+        at = host.items[next].start;
+      else if (next == host.item_count)
+        at = host.token_count - 1;
+      else
+        continue;
+      const char *place = host.tokens[at].text;
+      if (place > copied) append(&out, copied, (size_t)(place - copied)), copied = place;
+      append_tokens(&out, &device, device.items[l].start, device.items[l].end);
+      append_marker(&out, &host.tokens[at]);
+    }
+    h += skip_h;
+    d += skip_d;
+    if (h == host.item_count) break;
+    merge_bodies(&out, &copied, &host, &host.items[h], &device, &device.items[d]);
+    h++;
+    d++;
+  }
+  append(&out, copied, strlen(copied));
+  return out.data;
+}
+
+/* ---- writing ---- */
+
+/* The space before token i, as it was read. Only `#pragma unroll` changes: g++ takes its own form of it, directly before a
+ * loop and with a number. */
 static void write_space(FILE *out, const char *from, int i) {
   const char *end = tokens[i].text;
   while (from < end) {
     const char *line_end = memchr(from, '\n', (size_t)(end - from));
     line_end = line_end ? line_end + 1 : end;
     const char *p = from + strspn(from, " \t");
-    if (strncmp(p, "#pragma", 7) == 0) {
+    if (begins(p, "#pragma")) {
       p += 7 + strspn(p + 7, " \t");
-      bool none = strncmp(p, "nounroll", 8) == 0;
-      if (none || strncmp(p, "unroll", 6) == 0) {
+      bool none = begins(p, "nounroll");
+      if (none || begins(p, "unroll")) {
         p += none ? 8 : 6;
         p += strspn(p, " \t(");
         long count = none ? 1 : isdigit((unsigned char)*p) ? strtol(p, NULL, 10) : 32;
         if (count > 64) count = 64;
-        if (is(i, "for") || is(i, "while") || is(i, "do")) fprintf(out, "#pragma GCC unroll %ld", count);
+        if (is_one_of(i, "for while do")) fprintf(out, "#pragma GCC unroll %ld", count);
         from = line_end - (line_end[-1] == '\n');
       }
     }
@@ -627,44 +1394,70 @@ static void write_space(FILE *out, const char *from, int i) {
 static void write_text(FILE *out, const char *input) {
   const char *from = input;
   for (int i = 0; i < token_count; i++) {
-    Token *token = &tokens[i];
+    const Token *token = &tokens[i];
     write_space(out, from, i);
-    if (token->before.length) fwrite(token->before.data, 1, token->before.length, out);
+    fwrite(token->before.data, 1, token->before.length, out);
     if (!token->left_out) fwrite(token->text, 1, token->length, out);
-    if (token->after.length) fwrite(token->after.data, 1, token->after.length, out);
+    fwrite(token->after.data, 1, token->after.length, out);
     from = token->text + token->length;
   }
 }
 
-static char *read_all(FILE *in) {
+static char *read_file(const char *name) { /* NULL: stdin */
+  FILE *in = name ? fopen(name, "r") : stdin;
+  if (!in) {
+    fprintf(stderr, "simt rewrite: cannot read %s\n", name);
+    exit(2);
+  }
   Text text = {0};
   char buffer[1 << 16];
   size_t length;
   append(&text, "", 0);
   while ((length = fread(buffer, 1, sizeof buffer, in)) > 0) append(&text, buffer, length);
+  if (name) fclose(in);
   return text.data;
 }
 
+static const char *option_value(const char *argument, const char *option) {
+  return begins(argument, option) ? argument + strlen(option) : NULL;
+}
+
 int main(int argc, char **argv) {
-  FILE *in = argc > 1 ? fopen(argv[1], "r") : stdin;
-  if (!in) {
-    perror(argv[1]);
-    return 2;
-  }
-  char *input = read_all(in);
-  tokenise(input);
-  match_brackets();
-  for (int i = 0; i < token_count; i++) {
-    if (is_launch(i)) {
-      rewrite_launch(i);
-      i += 2;
-    } else if (is(i, "__shared__")) {
-      rewrite_shared(i);
-    } else if (tokens[i].kind == IDENTIFIER && tokens[i].length > 8 && strncmp(tokens[i].text, "__", 2) == 0) {
-      rewrite_keyword(i);
+  const char *files[2] = {NULL, NULL}, *value;
+  FILE *kernels = NULL;
+  int count = 0;
+  for (int i = 1; i < argc; i++) {
+    if (strcmp(argv[i], "--rdc") == 0) {
+      option_rdc = true;
+    } else if (strcmp(argv[i], "--clang") == 0) {
+      option_clang = true;
+    } else if ((value = option_value(argv[i], "--ours="))) {
+      option_ours = value;
+    } else if ((value = option_value(argv[i], "--stubs="))) {
+      option_stubs = value;
+    } else if ((value = option_value(argv[i], "--kernels="))) {
+      kernels = fopen(value, "w");
+      if (!kernels) {
+        fprintf(stderr, "simt rewrite: cannot write %s\n", value);
+        return 2;
+      }
+    } else if ((value = option_value(argv[i], "--why="))) {
+      const Header *header = refused_header(value);
+      if (header) puts(header->reason);
+      return header ? 0 : 1;
+    } else if (argv[i][0] == '-' || count == 2) {
+      fputs(USAGE, stderr);
+      return 2;
+    } else {
+      files[count++] = argv[i];
     }
   }
+  const char *text = read_file(files[0]);
+  if (files[1]) text = merge(text, read_file(files[1]));
+  parse(text);
+  rewrite(kernels);
+  if (kernels) fclose(kernels);
   if (errors) return 1;
-  write_text(stdout, input);
-  return 0;
+  write_text(stdout, text);
+  return fflush(stdout) == 0 ? 0 : 2;
 }
