@@ -18,6 +18,10 @@ extern "C" {
 
 /* The imaginary GPU: documented in device.c. */
 #define SIMT_MULTIPROCESSORS 16
+#define SIMT_THREADS_PER_MULTIPROCESSOR 2048
+#define SIMT_BLOCKS_PER_MULTIPROCESSOR 32
+#define SIMT_SHARED_PER_MULTIPROCESSOR (164 * 1024)
+#define SIMT_SHARED_RESERVED 1024 /* of it, for each block */
 #define SIMT_DEVICE_BYTES ((size_t)16 << 30)
 
 /* ---- errors ---- */
@@ -100,7 +104,8 @@ void simt_inspect_host_reads(const void *base, size_t size, const char *call, Si
  * work itself are sticky. */
 cudaError_t simt_stream_submit(cudaStream_t stream, void (*work)(void *context), const void *context, size_t size,
                                const char *what, const char *file, int line);
-/* 1 when work is queued, not done at once: then arguments outlive the call. */
+/* 0 when work for this stream may be done at once, without asking: the default stream, eager, while nobody captures.
+ * Else simt_stream_submit() decides, and may copy the context to keep it. */
 int simt_stream_defers(cudaStream_t stream);
 /* Runs all that is queued, as cudaDeviceSynchronize() does. */
 void simt_stream_drain(void);

@@ -19,8 +19,8 @@ static int by_code(const void *code, const void *description) {
 static const Description *describe(cudaError_t error) {
   static const Description unknown = {-1, "unrecognized error code", "unrecognized error code"};
   int code = (int)error;
-  const Description *found = bsearch(&code, descriptions, sizeof descriptions / sizeof descriptions[0],
-                                     sizeof descriptions[0], by_code);
+  const Description *found =
+      bsearch(&code, descriptions, sizeof descriptions / sizeof descriptions[0], sizeof descriptions[0], by_code);
   return found ? found : &unknown;
 }
 

@@ -20,17 +20,47 @@ void simt_error_reset(void); /* error.c: cudaDeviceReset() */
 
 /* memory.c */
 cudaError_t simt_allocate(void **pointer, size_t bytes, SimtMemoryKind kind, const char *call, SimtSite site);
-void simt_memory_reset(SimtSite site); /* frees all that is left */
-/* __device__ and __constant__ variables: 1 when `address` is in one of their sections. */
-int simt_is_symbol(const void *address, SimtMemoryKind *kind);
+cudaError_t simt_deallocate(void *pointer, const char *call, SimtSite site); /* device or managed memory */
+void simt_memory_reset(SimtSite site);                                       /* frees all that is left */
+/* The pool that a live allocation came from, NULL for none; -1: there is no allocation that begins there. */
+int simt_memory_pool(void *pointer, cudaMemPool_t *pool, size_t *bytes);
+void simt_memory_set_pool(void *pointer, cudaMemPool_t pool);
+/* Whose variable an address is: of the program's __device__, __constant__ or __managed__ ones. */
+SimtMemoryKind simt_symbol_kind(const void *address);
 int simt_device_may_use(SimtMemoryKind kind);
+int simt_host_may_use(SimtMemoryKind kind);
+
+/* copy.c: cudaMemset() of elements of 1, 2 or 4 bytes, for graphs. */
+cudaError_t simt_memset_elements(const struct cudaMemsetParams *parameters, cudaStream_t stream);
 
 /* stream.c */
-void simt_streams_reset(void);
+
+/* Something a stream has to do, with its context behind it. */
+typedef struct Work {
+  void (*run)(void *context);
+  void *context; /* 64-byte aligned, its own */
+  size_t size;
+  const char *what, *file; /* for reports */
+  int line;
+} Work;
+
+Work simt_work_copy(const Work *work);
+void simt_work_free(Work *work);
+
 /* Waits for all that was submitted to `stream`; for the legacy stream, to every stream that blocks on it. */
 cudaError_t simt_stream_finish(cudaStream_t stream);
+int simt_streams_are_lazy(void);
+int simt_stream_captures(cudaStream_t stream);
 /* The error of a call that may not be made while a stream captures; cudaSuccess otherwise. */
 cudaError_t simt_forbidden_in_capture(void);
+void simt_streams_reset(void);
+
+/* graph.c. A capture collects the work of its streams, in the order of the calls, in a graph. */
+void simt_graph_append(cudaGraph_t graph, const Work *work);
+cudaGraph_t simt_graph_new(void);
+/* A stream that only writes down in the graph what is submitted to it. */
+cudaStream_t simt_recorder_open(cudaGraph_t graph);
+void simt_recorder_close(cudaStream_t stream);
 
 /* kernel.c */
 void simt_kernels_reset(void);

@@ -1,0 +1,440 @@
+/* copy.c - copies and memsets: whether the pointers fit the direction, whether the bytes fit the allocations, then the
+ * work itself, in its stream.
+ *
+ * What is returned for a wrong direction: cudaErrorInvalidMemcpyDirection only when `kind` is no enumerator. With unified
+ * addressing a GPU's driver knows most pointers, so where it needs memory of the device and finds the host's, or the other
+ * way round, it says cudaErrorInvalidValue.
+ */
+#include "host.h"
+
+typedef struct Call {
+  const char *name; /* "cudaMemcpy" */
+  SimtSite site;
+  cudaStream_t stream;
+  int async;
+} Call;
+
+/* A box of bytes: `depth` slices of `height` rows of `width` bytes. */
+typedef struct Copy {
+  char *to;
+  const char *from; /* NULL: memset */
+  size_t to_pitch, from_pitch, to_slice, from_slice;
+  size_t width, height, depth;
+  unsigned value; /* memset: of each element */
+  int element;    /* bytes: 1, 2 or 4 */
+  Call call;
+} Copy;
+
+typedef enum Wanted { ANY, HOST, DEVICE } Wanted;
+
+static const char *const kind_names[] = {"cudaMemcpyHostToHost", "cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost",
+                                         "cudaMemcpyDeviceToDevice", "cudaMemcpyDefault"};
+static const Wanted wanted_to[] = {HOST, DEVICE, HOST, DEVICE, ANY};
+static const Wanted wanted_from[] = {HOST, HOST, DEVICE, DEVICE, ANY};
+
+/* ---- checks ---- */
+
+/* Bytes from the first to the last of the box. */
+static size_t span(size_t pitch, size_t slice, const Copy *c) {
+  return (c->depth - 1) * slice + (c->height - 1) * pitch + c->width;
+}
+
+static const char *guess_size(size_t asked, size_t have) {
+  if (have && asked == 4 * have) return "exactly 4 times as much: is a sizeof(float) missing where it was allocated?";
+  if (have && asked == 8 * have) return "exactly 8 times as much: is a sizeof(double) missing where it was allocated?";
+  return "sizes are in bytes: compare the number of elements and the sizeof at both places";
+}
+
+static cudaError_t too_long(const Call *call, const char *side, size_t bytes, const char *pointer,
+                            const SimtMemory *m) {
+  char at[512], memory[512];
+  size_t offset = (size_t)(pointer - (char *)m->base), left = offset < m->size ? m->size - offset : 0;
+  simt_report_host(
+      "%s: %zu bytes, but the %s has room for %zu, %zu too few\n"
+      "    the %s is byte %zu of the %s\n    try: %s",
+      simt_site_text(call->name, call->site, at, sizeof at), bytes, side, left, bytes - left, side, offset,
+      simt_memory_text(m, memory, sizeof memory), guess_size(bytes, left));
+  return cudaErrorInvalidValue;
+}
+
+static cudaError_t not_there(const Call *call, const char *side, const void *pointer, const SimtMemory *m) {
+  char at[512], memory[512], by[512];
+  simt_site_text(call->name, call->site, at, sizeof at);
+  if (m->call) simt_memory_text(m, memory, sizeof memory);
+  if (m->freed)
+    simt_report_host("%s: the %s %p was freed: the %s\n    by %s", at, side, pointer, memory,
+                     simt_site_text("cudaFree", m->freed_site, by, sizeof by));
+  else if (m->call)
+    simt_report_host("%s: the %s %p lies behind the %s, in no allocation", at, side, pointer, memory);
+  else
+    simt_report_host("%s: the %s %p lies in no allocation", at, side, pointer);
+  return cudaErrorInvalidValue;
+}
+
+static cudaError_t wrong_side(const Call *call, const char *side, const void *pointer, Wanted wanted, int kind) {
+  char at[512];
+  const char *is = wanted == DEVICE ? "memory of the host" : "memory of the device";
+  simt_site_text(call->name, call->site, at, sizeof at);
+  if (kind < 0)
+    simt_report_host("%s: %p is %s\n    try: memset() for that, or pass what cudaMalloc() gave", at, pointer, is);
+  else
+    simt_report_host(
+        "wrong direction: %s says %s, but the %s %p is %s\n"
+        "    try: (to, from, bytes, kind) is the order; are the pointers swapped, or is it another kind?",
+        at, kind_names[kind], side, pointer, is);
+  return cudaErrorInvalidValue;
+}
+
+/* One side of a copy of `bytes` bytes. kind -1: a memset. */
+static cudaError_t check_side(const Call *call, const char *side, const char *pointer, size_t bytes, Wanted wanted,
+                              int kind) {
+  SimtMemory m;
+  char at[512];
+  if (!pointer) {
+    simt_site_text(call->name, call->site, at, sizeof at);
+    simt_report_host("%s: the %s is a null pointer\n    try: check the error of the call that should have set it", at,
+                     side);
+    return cudaErrorInvalidValue;
+  }
+  int live = simt_memory_find(pointer, &m);
+  if (wanted == DEVICE && !simt_device_may_use(m.kind)) return wrong_side(call, side, pointer, wanted, kind);
+  if (m.kind == SIMT_UNKNOWN_MEMORY) return cudaSuccess; /* the host's: nothing more is known */
+  if (!live) return not_there(call, side, pointer, &m);
+  if (bytes > m.size - (size_t)(pointer - (char *)m.base)) return too_long(call, side, bytes, pointer, &m);
+  /* Where a host's pointer is expected, the driver sees that it is the device's, and copies all the same. */
+  if (wanted == HOST && !simt_host_may_use(m.kind)) {
+    wrong_side(call, side, pointer, wanted, kind);
+    if (simt_settings.strict) return cudaErrorInvalidValue;
+  }
+  return cudaSuccess;
+}
+
+static cudaError_t check_copy(const Copy *c, int kind) {
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
+  cudaError_t error =
+      check_side(&c->call, "destination", c->to, span(c->to_pitch, c->to_slice, c), wanted_to[kind], kind);
+  if (error != cudaSuccess) return error;
+  return check_side(&c->call, "source", c->from, span(c->from_pitch, c->from_slice, c), wanted_from[kind], kind);
+}
+
+/* ---- the work ---- */
+
+static void fill(char *to, size_t bytes, unsigned value, int element) {
+  if (element == 1) {
+    memset(to, (int)value, bytes);
+    return;
+  }
+  for (size_t i = 0; i + (size_t)element <= bytes; i += (size_t)element) {
+    uint16_t half = (uint16_t)value;
+    memcpy(to + i, element == 2 ? (void *)&half : (void *)&value, (size_t)element);
+  }
+}
+
+static void row(const Copy *c, char *to, const char *from, size_t bytes) {
+  if (c->from && simt_inspect_host_reads) simt_inspect_host_reads(from, bytes, c->call.name, c->call.site);
+  if (c->from)
+    memmove(to, from, bytes);
+  else
+    fill(to, bytes, c->value, c->element);
+  if (simt_inspect_host_wrote) simt_inspect_host_wrote(to, bytes);
+}
+
+static void do_copy(void *context) {
+  const Copy *c = context;
+  int dense_rows = c->to_pitch == c->width && (!c->from || c->from_pitch == c->width);
+  for (size_t z = 0; z < c->depth; z++) {
+    char *to = c->to + z * c->to_slice;
+    const char *from = c->from ? c->from + z * c->from_slice : NULL;
+    if (dense_rows) {
+      row(c, to, from, c->width * c->height);
+      continue;
+    }
+    for (size_t y = 0; y < c->height; y++)
+      row(c, to + y * c->to_pitch, from ? from + y * c->from_pitch : NULL, c->width);
+  }
+}
+
+/* The bytes follow the Copy: they were taken along when it was queued. */
+static void do_staged_copy(void *context) {
+  Copy copy = *(const Copy *)context;
+  copy.from = (const char *)context + sizeof copy;
+  do_copy(&copy);
+}
+
+static SimtMemoryKind kind_of(const void *pointer) {
+  SimtMemory memory;
+  simt_memory_find(pointer, &memory);
+  return memory.kind;
+}
+
+static cudaError_t submit(const Call *call, void (*work)(void *), const void *context, size_t size) {
+  return simt_stream_submit(call->stream, work, context, size, call->name, call->site.file, call->site.line);
+}
+
+static cudaError_t submit_staged(const Copy *c) {
+  char *context = malloc(sizeof *c + c->width);
+  if (!context) return cudaErrorMemoryAllocation;
+  memcpy(context, c, sizeof *c);
+  memcpy(context + sizeof *c, c->from, c->width);
+  cudaError_t error = submit(&c->call, do_staged_copy, context, sizeof *c + c->width);
+  free(context);
+  return error;
+}
+
+/* When the host may go on, by the API's rules: a copy from ordinary (pageable) memory has read it, one to such memory
+ * has written it, even an Async one; only between pinned and device memory does Async mean what it says. Copies within
+ * the device, and memsets, are never waited for. */
+static cudaError_t perform(const Copy *c) {
+  enum { STAGED = 64 * 1024 };
+  cudaError_t error;
+  if (!simt_streams_are_lazy() || simt_stream_captures(c->call.stream)) return submit(&c->call, do_copy, c, sizeof *c);
+  SimtMemoryKind to = kind_of(c->to), from = c->from ? kind_of(c->from) : SIMT_DEVICE_MEMORY;
+  int touches_host = simt_host_may_use(to) || simt_host_may_use(from);
+  int waits = c->call.async ? to == SIMT_UNKNOWN_MEMORY || from == SIMT_UNKNOWN_MEMORY : touches_host && c->from;
+  if (waits && c->call.async && to != SIMT_UNKNOWN_MEMORY && c->width <= STAGED && c->height * c->depth == 1)
+    return submit_staged(c);
+  error = submit(&c->call, do_copy, c, sizeof *c);
+  if (error == cudaSuccess && waits) error = simt_stream_finish(c->call.stream);
+  return error;
+}
+
+/* ---- copies ---- */
+
+static cudaError_t copy_box(const Copy *c, int kind) {
+  RETURN_IF_STICKY;
+  if (!c->width || !c->height || !c->depth) return simt_error(cudaSuccess);
+  cudaError_t error = check_copy(c, kind);
+  return simt_error(error != cudaSuccess ? error : perform(c));
+}
+
+static cudaError_t copy_line(void *to, const void *from, size_t bytes, int kind, Call call) {
+  Copy c = {.to = to, .from = from, .width = bytes, .height = 1, .depth = 1, .call = call};
+  c.to_pitch = c.from_pitch = bytes;
+  return copy_box(&c, kind);
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+  return copy_line(to, from, bytes, kind, (Call){"cudaMemcpy", SIMT_CALLER, 0, 0});
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_line(to, from, bytes, kind, (Call){"cudaMemcpyAsync", SIMT_CALLER, stream, 1});
+}
+
+static cudaError_t copy_peer(void *to, int to_device, const void *from, int from_device, size_t bytes, Call call) {
+  RETURN_IF_STICKY;
+  if (to_device != 0 || from_device != 0) return simt_error(cudaErrorInvalidDevice);
+  return copy_line(to, from, bytes, cudaMemcpyDeviceToDevice, call);
+}
+
+cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes) {
+  return copy_peer(to, to_device, from, from_device, bytes, (Call){"cudaMemcpyPeer", SIMT_CALLER, 0, 0});
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                                cudaStream_t stream) {
+  return copy_peer(to, to_device, from, from_device, bytes, (Call){"cudaMemcpyPeerAsync", SIMT_CALLER, stream, 1});
+}
+
+static cudaError_t copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                           int kind, Call call) {
+  RETURN_IF_STICKY;
+  if (width > to_pitch || width > from_pitch) return simt_error(cudaErrorInvalidPitchValue);
+  Copy c = {.to = to, .from = from, .width = width, .height = height, .depth = 1, .call = call};
+  c.to_pitch = to_pitch;
+  c.from_pitch = from_pitch;
+  return copy_box(&c, kind);
+}
+
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                         enum cudaMemcpyKind kind) {
+  return copy_2d(to, to_pitch, from, from_pitch, width, height, kind, (Call){"cudaMemcpy2D", SIMT_CALLER, 0, 0});
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_2d(to, to_pitch, from, from_pitch, width, height, kind,
+                 (Call){"cudaMemcpy2DAsync", SIMT_CALLER, stream, 1});
+}
+
+static cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, Call call) {
+  RETURN_IF_STICKY;
+  if (!p) return simt_error(cudaErrorInvalidValue);
+  if (p->srcArray || p->dstArray) return simt_error(cudaErrorNotSupported);
+  struct cudaExtent e = p->extent;
+  Copy c = {.width = e.width, .height = e.height, .depth = e.depth, .call = call};
+  c.to_pitch = p->dstPtr.pitch;
+  c.from_pitch = p->srcPtr.pitch;
+  c.to_slice = p->dstPtr.pitch * p->dstPtr.ysize;
+  c.from_slice = p->srcPtr.pitch * p->srcPtr.ysize;
+  if (!e.width || !e.height || !e.depth) return simt_error(cudaSuccess);
+  if (!p->srcPtr.ptr || !p->dstPtr.ptr) return simt_error(cudaErrorInvalidValue);
+  if (e.width > c.to_pitch || e.width > c.from_pitch) return simt_error(cudaErrorInvalidPitchValue);
+  c.to = (char *)p->dstPtr.ptr + p->dstPos.z * c.to_slice + p->dstPos.y * c.to_pitch + p->dstPos.x;
+  c.from = (char *)p->srcPtr.ptr + p->srcPos.z * c.from_slice + p->srcPos.y * c.from_pitch + p->srcPos.x;
+  return copy_box(&c, p->kind);
+}
+
+cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *copy) {
+  return copy_3d(copy, (Call){"cudaMemcpy3D", SIMT_CALLER, 0, 0});
+}
+
+cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *copy, cudaStream_t stream) {
+  return copy_3d(copy, (Call){"cudaMemcpy3DAsync", SIMT_CALLER, stream, 1});
+}
+
+/* ---- symbols ---- */
+
+static cudaError_t check_symbol(const SimtSymbol *symbol, size_t bytes, size_t offset, const Call *call) {
+  char at[512];
+  if (!symbol->address) return cudaErrorInvalidSymbol;
+  if (!symbol->is_const && !simt_is_symbol(symbol->address)) {
+    simt_report_host(
+        "%s: %p is no __device__ or __constant__ variable\n"
+        "    try: pass the variable's name, not its name in quotes, and no pointer to host memory",
+        simt_site_text(call->name, call->site, at, sizeof at), symbol->address);
+    return cudaErrorInvalidSymbol;
+  }
+  if (symbol->bytes && (offset > symbol->bytes || bytes > symbol->bytes - offset)) {
+    simt_report_host("%s: %zu bytes from byte %zu on, but the symbol has only %zu bytes\n    try: %s",
+                     simt_site_text(call->name, call->site, at, sizeof at), bytes, offset, symbol->bytes,
+                     guess_size(bytes, symbol->bytes));
+    return cudaErrorInvalidValue;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t simt_symbol_address(void **pointer, size_t *bytes, const SimtSymbol *symbol) {
+  Call call = {"cudaGetSymbolAddress", SIMT_CALLER, 0, 0};
+  RETURN_IF_STICKY;
+  cudaError_t error = pointer ? check_symbol(symbol, 0, 0, &call) : cudaErrorInvalidValue;
+  if (error != cudaSuccess) return simt_error(error);
+  *pointer = (void *)symbol->address;
+  if (bytes) *bytes = symbol->bytes;
+  return cudaSuccess;
+}
+
+static cudaError_t to_symbol(const SimtSymbol *symbol, const void *from, size_t bytes, size_t offset, int kind,
+                             Call call) {
+  RETURN_IF_STICKY;
+  if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+    return simt_error(cudaErrorInvalidMemcpyDirection);
+  cudaError_t error = symbol->is_const ? cudaErrorInvalidSymbol : check_symbol(symbol, bytes, offset, &call);
+  if (error != cudaSuccess) return simt_error(error);
+  return copy_line((char *)symbol->address + offset, from, bytes, kind, call);
+}
+
+static cudaError_t from_symbol(void *to, const SimtSymbol *symbol, size_t bytes, size_t offset, int kind, Call call) {
+  RETURN_IF_STICKY;
+  if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+    return simt_error(cudaErrorInvalidMemcpyDirection);
+  cudaError_t error = check_symbol(symbol, bytes, offset, &call);
+  if (error != cudaSuccess) return simt_error(error);
+  if (symbol->is_const) kind = kind == cudaMemcpyDeviceToHost ? cudaMemcpyHostToHost : cudaMemcpyDefault;
+  return copy_line(to, (const char *)symbol->address + offset, bytes, kind, call);
+}
+
+cudaError_t simt_copy_to_symbol(const SimtSymbol *symbol, const void *from, size_t bytes, size_t offset,
+                                enum cudaMemcpyKind kind, cudaStream_t stream, int async) {
+  const char *name = async ? "cudaMemcpyToSymbolAsync" : "cudaMemcpyToSymbol";
+  return to_symbol(symbol, from, bytes, offset, kind, (Call){name, SIMT_CALLER, stream, async});
+}
+
+cudaError_t simt_copy_from_symbol(void *to, const SimtSymbol *symbol, size_t bytes, size_t offset,
+                                  enum cudaMemcpyKind kind, cudaStream_t stream, int async) {
+  const char *name = async ? "cudaMemcpyFromSymbolAsync" : "cudaMemcpyFromSymbol";
+  return from_symbol(to, symbol, bytes, offset, kind, (Call){name, SIMT_CALLER, stream, async});
+}
+
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
+                               enum cudaMemcpyKind kind) {
+  return to_symbol(&(SimtSymbol){.address = symbol}, from, bytes, offset, kind,
+                   (Call){"cudaMemcpyToSymbol", SIMT_CALLER, 0, 0});
+}
+
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset,
+                                    enum cudaMemcpyKind kind, cudaStream_t stream) {
+  return to_symbol(&(SimtSymbol){.address = symbol}, from, bytes, offset, kind,
+                   (Call){"cudaMemcpyToSymbolAsync", SIMT_CALLER, stream, 1});
+}
+
+cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind) {
+  return from_symbol(to, &(SimtSymbol){.address = symbol}, bytes, offset, kind,
+                     (Call){"cudaMemcpyFromSymbol", SIMT_CALLER, 0, 0});
+}
+
+cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset,
+                                      enum cudaMemcpyKind kind, cudaStream_t stream) {
+  return from_symbol(to, &(SimtSymbol){.address = symbol}, bytes, offset, kind,
+                     (Call){"cudaMemcpyFromSymbolAsync", SIMT_CALLER, stream, 1});
+}
+
+cudaError_t cudaGetSymbolAddress(void **pointer, const void *symbol) {
+  return simt_symbol_address(pointer, NULL, &(SimtSymbol){.address = symbol});
+}
+
+cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol) {
+  void *address;
+  return size ? simt_symbol_address(&address, size, &(SimtSymbol){.address = symbol})
+              : simt_error(cudaErrorInvalidValue);
+}
+
+/* ---- memsets ---- */
+
+static cudaError_t set_box(const Copy *c) {
+  RETURN_IF_STICKY;
+  if (!c->width || !c->height || !c->depth) return simt_error(cudaSuccess);
+  if (c->to_pitch < c->width) return simt_error(cudaErrorInvalidValue);
+  cudaError_t error = check_side(&c->call, "destination", c->to, span(c->to_pitch, c->to_slice, c), DEVICE, -1);
+  return simt_error(error != cudaSuccess ? error : perform(c));
+}
+
+static cudaError_t set_rows(void *pointer, size_t pitch, int value, size_t width, size_t height, Call call) {
+  Copy c = {.to = pointer, .to_pitch = pitch, .width = width, .height = height, .depth = 1, .call = call};
+  c.value = (unsigned)value;
+  c.element = 1;
+  return set_box(&c);
+}
+
+cudaError_t cudaMemset(void *pointer, int value, size_t bytes) {
+  return set_rows(pointer, bytes, value, bytes, 1, (Call){"cudaMemset", SIMT_CALLER, 0, 0});
+}
+
+cudaError_t cudaMemsetAsync(void *pointer, int value, size_t bytes, cudaStream_t stream) {
+  return set_rows(pointer, bytes, value, bytes, 1, (Call){"cudaMemsetAsync", SIMT_CALLER, stream, 1});
+}
+
+cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height) {
+  return set_rows(pointer, pitch, value, width, height, (Call){"cudaMemset2D", SIMT_CALLER, 0, 0});
+}
+
+cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
+  return set_rows(pointer, pitch, value, width, height, (Call){"cudaMemset2DAsync", SIMT_CALLER, stream, 1});
+}
+
+static cudaError_t set_3d(struct cudaPitchedPtr p, int value, struct cudaExtent e, Call call) {
+  Copy c = {.to = p.ptr, .to_pitch = p.pitch, .width = e.width, .height = e.height, .depth = e.depth, .call = call};
+  c.to_slice = p.pitch * p.ysize;
+  c.value = (unsigned)value;
+  c.element = 1;
+  return set_box(&c);
+}
+
+cudaError_t cudaMemset3D(struct cudaPitchedPtr pointer, int value, struct cudaExtent extent) {
+  return set_3d(pointer, value, extent, (Call){"cudaMemset3D", SIMT_CALLER, 0, 0});
+}
+
+cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pointer, int value, struct cudaExtent extent, cudaStream_t stream) {
+  return set_3d(pointer, value, extent, (Call){"cudaMemset3DAsync", SIMT_CALLER, stream, 1});
+}
+
+cudaError_t simt_memset_elements(const struct cudaMemsetParams *p, cudaStream_t stream) {
+  if (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4) return simt_error(cudaErrorInvalidValue);
+  Copy c = {.to = p->dst, .width = p->width * p->elementSize, .height = p->height, .depth = 1};
+  c.to_pitch = p->height > 1 ? p->pitch : c.width;
+  c.value = p->value;
+  c.element = (int)p->elementSize;
+  c.call = (Call){"cudaMemset", {0}, stream, 1};
+  return set_box(&c);
+}

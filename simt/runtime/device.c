@@ -1,0 +1,385 @@
+/* device.c - the imaginary GPU: what it is called, what it has, what it is set to.
+ *
+ *   compute capability 8.0, 16 multiprocessors of 2048 threads and 32 blocks, warps of 32
+ *   16 GiB of memory, 4 MiB of L2 cache, 64 KiB of constant memory
+ *   shared memory 48 KiB a block, 163 KiB for kernels that ask (cudaFuncSetAttribute), 164 KiB a multiprocessor
+ *   65536 registers a block and a multiprocessor; clock64() ticks in nanoseconds, hence 1 GHz
+ *   unified addressing, managed memory, cooperative launches, memory pools, graphs; no textures, no clusters, no peers
+ *
+ * It is of the size of a small GPU of the A100's generation, so that occupancy and limits come out as on real ones.
+ * Figures of speed that it reports (clock, bus) mean nothing: it is emulated.
+ */
+#include "host.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+static int cores(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static void describe(struct cudaDeviceProp *p) {
+  size_t free_bytes, total;
+  int count = cores() < simt_settings.threads ? cores() : simt_settings.threads;
+  memset(p, 0, sizeof *p);
+  snprintf(p->name, sizeof p->name, "SIMT emulated GPU (%d SMs, on %d CPU core%s)", SIMT_MULTIPROCESSORS, count,
+           count == 1 ? "" : "s");
+  memcpy(p->uuid.bytes, "SIMT emulated   ", sizeof p->uuid.bytes);
+  p->totalGlobalMem = cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? total : SIMT_DEVICE_BYTES;
+  p->sharedMemPerBlock = SIMT_STATIC_SHARED_LIMIT;
+  p->sharedMemPerBlockOptin = SIMT_OPT_IN_SHARED_LIMIT;
+  p->sharedMemPerMultiprocessor = SIMT_SHARED_PER_MULTIPROCESSOR;
+  p->reservedSharedMemPerBlock = SIMT_SHARED_RESERVED;
+  p->regsPerBlock = p->regsPerMultiprocessor = 65536;
+  p->warpSize = SIMT_WARP_SIZE;
+  p->memPitch = 0x7fffffff;
+  p->maxThreadsPerBlock = SIMT_MAX_BLOCK_THREADS;
+  p->maxThreadsDim[0] = p->maxThreadsDim[1] = 1024;
+  p->maxThreadsDim[2] = 64;
+  p->maxGridSize[0] = 0x7fffffff;
+  p->maxGridSize[1] = p->maxGridSize[2] = 65535;
+  p->totalConstMem = 64 * 1024;
+  p->major = 8;
+  p->textureAlignment = 512;
+  p->texturePitchAlignment = 32;
+  p->surfaceAlignment = 512;
+  p->multiProcessorCount = SIMT_MULTIPROCESSORS;
+  p->maxThreadsPerMultiProcessor = SIMT_THREADS_PER_MULTIPROCESSOR;
+  p->maxBlocksPerMultiProcessor = SIMT_BLOCKS_PER_MULTIPROCESSOR;
+  p->canMapHostMemory = p->managedMemory = p->concurrentManagedAccess = p->directManagedMemAccessFromHost = 1;
+  p->concurrentKernels = p->asyncEngineCount = p->deviceOverlap = p->unifiedAddressing = 1;
+  p->streamPrioritiesSupported = p->globalL1CacheSupported = p->localL1CacheSupported = 1;
+  p->hostNativeAtomicSupported = p->computePreemptionSupported = p->canUseHostPointerForRegisteredMem = 1;
+  p->cooperativeLaunch = p->hostRegisterSupported = p->hostRegisterReadOnlySupported = p->memoryPoolsSupported = 1;
+  p->unifiedFunctionPointers = 1;
+  p->memoryBusWidth = 256;
+  p->l2CacheSize = 4 << 20;
+  p->persistingL2CacheMaxSize = 3 << 20;
+  p->accessPolicyMaxWindowSize = 1 << 20;
+  p->clockRate = p->memoryClockRate = 1000000; /* kHz */
+  p->singleToDoublePrecisionPerfRatio = 2;
+}
+
+/* ---- which device ---- */
+
+cudaError_t cudaGetDeviceCount(int *count) {
+  RETURN_IF_STICKY;
+  if (!count) return simt_error(cudaErrorInvalidValue);
+  *count = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *device) {
+  RETURN_IF_STICKY;
+  if (!device) return simt_error(cudaErrorInvalidValue);
+  *device = 0;
+  return cudaSuccess;
+}
+
+static cudaError_t only_device_zero(int device) {
+  RETURN_IF_STICKY;
+  return simt_error(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaSetDevice(int device) { return only_device_zero(device); }
+
+cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int flags) {
+  (void)device_flags, (void)flags;
+  return only_device_zero(device);
+}
+
+cudaError_t cudaSetValidDevices(int *devices, int count) {
+  for (int i = 0; devices && i < count; i++)
+    if (devices[i] != 0) return simt_error(cudaErrorInvalidDevice);
+  return only_device_zero(0);
+}
+
+cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp *wanted) {
+  return wanted ? cudaGetDevice(device) : simt_error(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device) {
+  RETURN_IF_STICKY;
+  if (!properties) return simt_error(cudaErrorInvalidValue);
+  if (device == 0) describe(properties);
+  return only_device_zero(device);
+}
+
+/* ---- attributes ---- */
+
+static int attribute_of(const struct cudaDeviceProp *p, enum cudaDeviceAttr attribute, int *value) {
+#define IS(name, number)    \
+  case cudaDevAttr##name:   \
+    *value = (int)(number); \
+    return 1;
+  switch (attribute) {
+    IS(MaxThreadsPerBlock, p->maxThreadsPerBlock)
+    IS(MaxBlockDimX, p->maxThreadsDim[0])
+    IS(MaxBlockDimY, p->maxThreadsDim[1])
+    IS(MaxBlockDimZ, p->maxThreadsDim[2])
+    IS(MaxGridDimX, p->maxGridSize[0])
+    IS(MaxGridDimY, p->maxGridSize[1])
+    IS(MaxGridDimZ, p->maxGridSize[2])
+    IS(MaxSharedMemoryPerBlock, p->sharedMemPerBlock)
+    IS(TotalConstantMemory, p->totalConstMem)
+    IS(WarpSize, p->warpSize)
+    IS(MaxPitch, p->memPitch)
+    IS(MaxRegistersPerBlock, p->regsPerBlock)
+    IS(ClockRate, p->clockRate)
+    IS(TextureAlignment, p->textureAlignment)
+    IS(GpuOverlap, p->deviceOverlap)
+    IS(MultiProcessorCount, p->multiProcessorCount)
+    IS(KernelExecTimeout, p->kernelExecTimeoutEnabled)
+    IS(Integrated, p->integrated)
+    IS(CanMapHostMemory, p->canMapHostMemory)
+    IS(ComputeMode, p->computeMode)
+    IS(MaxTexture1DWidth, 0)
+    IS(MaxTexture2DWidth, 0)
+    IS(MaxTexture2DHeight, 0)
+    IS(MaxTexture3DWidth, 0)
+    IS(MaxTexture3DHeight, 0)
+    IS(MaxTexture3DDepth, 0)
+    IS(SurfaceAlignment, p->surfaceAlignment)
+    IS(ConcurrentKernels, p->concurrentKernels)
+    IS(EccEnabled, p->ECCEnabled)
+    IS(PciBusId, p->pciBusID)
+    IS(PciDeviceId, p->pciDeviceID)
+    IS(PciDomainId, p->pciDomainID)
+    IS(TccDriver, p->tccDriver)
+    IS(MemoryClockRate, p->memoryClockRate)
+    IS(GlobalMemoryBusWidth, p->memoryBusWidth)
+    IS(L2CacheSize, p->l2CacheSize)
+    IS(MaxThreadsPerMultiProcessor, p->maxThreadsPerMultiProcessor)
+    IS(AsyncEngineCount, p->asyncEngineCount)
+    IS(UnifiedAddressing, p->unifiedAddressing)
+    IS(TexturePitchAlignment, p->texturePitchAlignment)
+    IS(ComputeCapabilityMajor, p->major)
+    IS(ComputeCapabilityMinor, p->minor)
+    IS(StreamPrioritiesSupported, p->streamPrioritiesSupported)
+    IS(GlobalL1CacheSupported, p->globalL1CacheSupported)
+    IS(LocalL1CacheSupported, p->localL1CacheSupported)
+    IS(MaxSharedMemoryPerMultiprocessor, p->sharedMemPerMultiprocessor)
+    IS(MaxRegistersPerMultiprocessor, p->regsPerMultiprocessor)
+    IS(ManagedMemory, p->managedMemory)
+    IS(IsMultiGpuBoard, p->isMultiGpuBoard)
+    IS(MultiGpuBoardGroupID, p->multiGpuBoardGroupID)
+    IS(HostNativeAtomicSupported, p->hostNativeAtomicSupported)
+    IS(SingleToDoublePrecisionPerfRatio, p->singleToDoublePrecisionPerfRatio)
+    IS(PageableMemoryAccess, p->pageableMemoryAccess)
+    IS(ConcurrentManagedAccess, p->concurrentManagedAccess)
+    IS(ComputePreemptionSupported, p->computePreemptionSupported)
+    IS(CanUseHostPointerForRegisteredMem, p->canUseHostPointerForRegisteredMem)
+    IS(CooperativeLaunch, p->cooperativeLaunch)
+    IS(MaxSharedMemoryPerBlockOptin, p->sharedMemPerBlockOptin)
+    IS(CanFlushRemoteWrites, 0)
+    IS(HostRegisterSupported, p->hostRegisterSupported)
+    IS(PageableMemoryAccessUsesHostPageTables, p->pageableMemoryAccessUsesHostPageTables)
+    IS(DirectManagedMemAccessFromHost, p->directManagedMemAccessFromHost)
+    IS(MaxBlocksPerMultiprocessor, p->maxBlocksPerMultiProcessor)
+    IS(MaxPersistingL2CacheSize, p->persistingL2CacheMaxSize)
+    IS(MaxAccessPolicyWindowSize, p->accessPolicyMaxWindowSize)
+    IS(ReservedSharedMemoryPerBlock, p->reservedSharedMemPerBlock)
+    IS(SparseCudaArraySupported, p->sparseCudaArraySupported)
+    IS(HostRegisterReadOnlySupported, p->hostRegisterReadOnlySupported)
+    IS(MemoryPoolsSupported, p->memoryPoolsSupported)
+    IS(GPUDirectRDMASupported, p->gpuDirectRDMASupported)
+    IS(ClusterLaunch, p->clusterLaunch)
+    default:
+      return 0;
+  }
+#undef IS
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
+  struct cudaDeviceProp properties;
+  RETURN_IF_STICKY;
+  if (!value) return simt_error(cudaErrorInvalidValue);
+  if (device != 0) return simt_error(cudaErrorInvalidDevice);
+  describe(&properties);
+  return simt_error(attribute_of(&properties, attribute, value) ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+/* ---- peers: there is only one device ---- */
+
+cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attribute, int device, int peer) {
+  (void)value, (void)attribute, (void)device, (void)peer;
+  RETURN_IF_STICKY;
+  return simt_error(cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
+  RETURN_IF_STICKY;
+  if (!can) return simt_error(cudaErrorInvalidValue);
+  *can = 0;
+  return simt_error(device == 0 && peer == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
+  (void)peer, (void)flags;
+  RETURN_IF_STICKY;
+  return simt_error(cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  RETURN_IF_STICKY;
+  return simt_error(peer == 0 ? cudaErrorPeerAccessNotEnabled : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device) {
+  RETURN_IF_STICKY;
+  if (!text || size < 1) return simt_error(cudaErrorInvalidValue);
+  snprintf(text, (size_t)size, "0000:00:00.0");
+  return only_device_zero(device);
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *text) {
+  RETURN_IF_STICKY;
+  if (!device || !text) return simt_error(cudaErrorInvalidValue);
+  *device = 0;
+  return simt_error(strcmp(text, "0000:00:00.0") == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+/* ---- settings: kept, and without effect ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const size_t first_limits[] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0}; /* in the order of enum cudaLimit */
+enum { LIMITS = sizeof first_limits / sizeof first_limits[0] };
+static struct {
+  int begun;
+  size_t limits[LIMITS];
+  enum cudaFuncCache cache;
+  enum cudaSharedMemConfig banks;
+  unsigned flags;
+} settings;
+
+static void settings_begin(void) {
+  pthread_mutex_lock(&lock);
+  if (settings.begun) return;
+  memset(&settings, 0, sizeof settings);
+  memcpy(settings.limits, first_limits, sizeof first_limits);
+  settings.banks = cudaSharedMemBankSizeFourByte;
+  settings.flags = cudaDeviceMapHost;
+  settings.begun = 1;
+}
+
+static cudaError_t settings_end(int valid, cudaError_t otherwise) {
+  pthread_mutex_unlock(&lock);
+  return simt_error(valid ? cudaSuccess : otherwise);
+}
+
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
+  RETURN_IF_STICKY;
+  settings_begin();
+  if ((unsigned)limit < LIMITS) settings.limits[limit] = value;
+  return settings_end((unsigned)limit < LIMITS, cudaErrorUnsupportedLimit);
+}
+
+cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
+  RETURN_IF_STICKY;
+  if (!value) return simt_error(cudaErrorInvalidValue);
+  settings_begin();
+  if ((unsigned)limit < LIMITS) *value = settings.limits[limit];
+  return settings_end((unsigned)limit < LIMITS, cudaErrorUnsupportedLimit);
+}
+
+cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config) {
+  RETURN_IF_STICKY;
+  settings_begin();
+  int valid = (unsigned)config <= cudaFuncCachePreferEqual;
+  if (valid) settings.cache = config;
+  return settings_end(valid, cudaErrorInvalidValue);
+}
+
+cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config) {
+  RETURN_IF_STICKY;
+  settings_begin();
+  if (config) *config = settings.cache;
+  return settings_end(config != NULL, cudaErrorInvalidValue);
+}
+
+/* No GPU since compute capability 5.0 has other banks than those of 4 bytes. */
+cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config) {
+  RETURN_IF_STICKY;
+  return simt_error((unsigned)config <= cudaSharedMemBankSizeEightByte ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *config) {
+  RETURN_IF_STICKY;
+  settings_begin();
+  if (config) *config = settings.banks;
+  return settings_end(config != NULL, cudaErrorInvalidValue);
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned int flags) {
+  RETURN_IF_STICKY;
+  settings_begin();
+  int valid = (flags & ~(unsigned)cudaDeviceMask) == 0;
+  if (valid) settings.flags = flags | cudaDeviceMapHost;
+  return settings_end(valid, cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
+  RETURN_IF_STICKY;
+  settings_begin();
+  if (flags) *flags = settings.flags;
+  return settings_end(flags != NULL, cudaErrorInvalidValue);
+}
+
+cudaError_t cudaCtxResetPersistingL2Cache(void) { return only_device_zero(0); }
+
+/* ---- versions, the end ---- */
+
+cudaError_t cudaDriverGetVersion(int *version) {
+  if (!version) return simt_error(cudaErrorInvalidValue);
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version) { return cudaDriverGetVersion(version); }
+
+/* Also out of a sticky error. Streams and events stay valid; memory does not. */
+cudaError_t cudaDeviceReset(void) {
+  SimtSite site = SIMT_CALLER;
+  simt_streams_reset();
+  simt_memory_reset(site);
+  simt_kernels_reset();
+  settings_begin();
+  settings.begun = 0;
+  settings_end(1, cudaSuccess);
+  simt_error_reset();
+  return cudaSuccess;
+}
+
+cudaError_t cudaThreadExit(void) { return cudaDeviceReset(); }
+
+cudaError_t cudaProfilerStart(void) { return only_device_zero(0); }
+cudaError_t cudaProfilerStop(void) { return only_device_zero(0); }
+
+/* ---- between processes: not emulated ---- */
+
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer) {
+  (void)handle, (void)pointer;
+  return simt_error(cudaErrorNotSupported);
+}
+
+cudaError_t cudaIpcOpenMemHandle(void **pointer, cudaIpcMemHandle_t handle, unsigned int flags) {
+  (void)pointer, (void)handle, (void)flags;
+  return simt_error(cudaErrorNotSupported);
+}
+
+cudaError_t cudaIpcCloseMemHandle(void *pointer) {
+  (void)pointer;
+  return simt_error(cudaErrorNotSupported);
+}
+
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
+  (void)handle, (void)event;
+  return simt_error(cudaErrorNotSupported);
+}
+
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle) {
+  (void)event, (void)handle;
+  return simt_error(cudaErrorNotSupported);
+}
