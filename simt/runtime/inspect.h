@@ -172,6 +172,8 @@ void simt_inspect_warp_meeting(int warp, unsigned lanes, int sync); /* sync: it 
 void simt_inspect_grid_barrier(void);                               /* all blocks have met */
 void simt_inspect_sync_point(void);                                 /* the thread calls an operation that may wait */
 void simt_inspect_passed(void);        /* ... and need not wait: the other lanes of its group catch up */
+void *simt_inspect_pause(void);        /* what follows is not the kernel's doing ... */
+void simt_inspect_continue(void *);    /* ... until here */
 int simt_inspect_pick(int yields);     /* who goes on: a rank, -1 a thread that has not started, -2 nobody */
 void simt_inspect_stack(char *lowest); /* the stack that is about to run */
 void simt_inspect_give_turn(void);     /* cooperative launches: another block may run ... */

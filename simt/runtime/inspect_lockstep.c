@@ -277,6 +277,14 @@ void simt_inspect_passed(void) {
   if (simt_inspector) simt_arrive(simt_inspector);
 }
 
+void *simt_inspect_pause(void) {
+  Inspector *in = simt_inspector;
+  simt_inspector = NULL;
+  return in;
+}
+
+void simt_inspect_continue(void *in) { simt_inspector = in; }
+
 void simt_inspect_fence(void) {
   Inspector *in = simt_inspector;
   if (!in) return;

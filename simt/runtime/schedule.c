@@ -132,6 +132,9 @@ static void reset_fibres(Worker *w) {
 static inline void switch_to(Worker *w, Fibre *to) {
   Fibre *from = w->fibre;
   w->fibre = to;
+#ifdef SIMT_INSPECT
+  simt_inspect_stack(to->stack);
+#endif
   atomic_store_explicit(&w->progress, atomic_load_explicit(&w->progress, memory_order_relaxed) + 1,
                         memory_order_relaxed);
 #if defined(__SANITIZE_ADDRESS__)
@@ -149,13 +152,26 @@ static inline void switch_to(Worker *w, Fibre *to) {
 
 /* ---- who goes next ---- */
 
+/* Code of a header that runs for others: the inspector does not look at it. */
+static int ask(int (*ready)(void *), void *context) {
+#ifdef SIMT_INSPECT
+  void *seen = simt_inspect_pause();
+  int answer = ready(context);
+  simt_inspect_continue(seen);
+  return answer;
+#else
+  return ready(context);
+#endif
+}
+
 static int find_ready(Worker *w, int from, int to) {
   if (!w->conditions) {
     const unsigned char *found = from < to ? memchr(w->state + from, SIMT_READY, (size_t)(to - from)) : NULL;
     return found ? (int)(found - w->state) : NOBODY;
   }
   for (int r = from; r < to; r++)
-    if (w->state[r] == SIMT_READY || (w->state[r] == SIMT_AT_CONDITION && w->threads[r].ready(w->threads[r].context)))
+    if (w->state[r] == SIMT_READY ||
+        (w->state[r] == SIMT_AT_CONDITION && ask(w->threads[r].ready, w->threads[r].context)))
       return r;
   return NOBODY;
 }
@@ -189,6 +205,9 @@ static int find_ready_anywhere(Worker *w, int rank) {
 /* The thread to go on with after `rank` has begun to wait: a rank, START_ONE, or NOBODY. A thread that waits for its warp
  * lets its warp go first. */
 static int pick(Worker *w, int rank, int for_warp) {
+#ifdef SIMT_INSPECT
+  if (simt_inspecting()) return simt_inspect_pick(w->state[rank] == SIMT_READY);
+#endif
   int unstarted = simt_threads.next < simt_threads.count;
   if (for_warp) {
     int warp = rank / SIMT_WARP_SIZE, first = warp * SIMT_WARP_SIZE, last = first + SIMT_WARP_SIZE;
@@ -212,6 +231,12 @@ static void report_deadlock(Worker *w) {
   simt_give_up(cudaErrorLaunchTimeout);
 }
 
+#ifdef SIMT_INSPECT
+#define LET_OTHER_BLOCKS() simt_inspect_give_turn(), sched_yield(), simt_inspect_take_turn()
+#else
+#define LET_OTHER_BLOCKS() sched_yield()
+#endif
+
 /* Waits for other blocks to make a condition true; in a launch of one block nobody will. */
 static int pick_patiently(Worker *w, int rank, int for_warp) {
   int next = pick(w, rank, for_warp);
@@ -219,7 +244,7 @@ static int pick_patiently(Worker *w, int rank, int for_warp) {
   double limit = w->job->blocks == 1 ? 0.2 : simt_settings.watchdog;
   unsigned long long start = simt_clock();
   while ((next = pick(w, rank, for_warp)) == NOBODY) {
-    sched_yield();
+    LET_OTHER_BLOCKS();
     if (limit > 0 && (double)(simt_clock() - start) * 1e-9 > limit) break;
     if (atomic_load(&w->job->failed)) simt_abort_block();
   }
@@ -246,6 +271,38 @@ static void wait_here(Worker *w, int rank, int state, int for_warp) {
   threadIdx = w->index_by_rank[rank];
 }
 
+/* The inspector's view of the threads that meet: where they wait, and that one need not, so that the others of its warp
+ * catch up before it goes on. */
+#ifdef SIMT_INSPECT
+#define ABOUT_TO_WAIT() simt_inspect_sync_point()
+#define NEED_NOT_WAIT() simt_inspect_passed()
+
+int simt_condition_holds(Worker *w, int rank) { return ask(w->threads[rank].ready, w->threads[rank].context); }
+
+/* From lane to lane of a warp in step: as wait_here(), for two threads that can both go on. */
+void simt_lockstep_switch(int rank, int next) {
+  Worker *w = simt_worker;
+  Fibre *from = w->fibre, *to;
+  w->threads[rank].fibre = from;
+  w->used = 1;
+  if (next == START_ONE) {
+    simt_threads.waiting++;
+    to = take_idle(w);
+  } else {
+    if (w->state[next] == SIMT_AT_CONDITION) w->conditions--;
+    w->state[next] = SIMT_RUNNING;
+    to = w->threads[next].fibre;
+  }
+  w->fibre = to;
+  simt_inspect_stack(to->stack);
+  simt_switch(&from->stack_pointer, to->stack_pointer);
+  threadIdx = w->index_by_rank[rank];
+}
+#else
+#define ABOUT_TO_WAIT() ((void)0)
+#define NEED_NOT_WAIT() ((void)0)
+#endif
+
 static void note_site(Thread *t, const char *what, const char *file, int line) {
   t->what = what;
   t->file = file;
@@ -270,6 +327,7 @@ static void fibre_main(void) {
     if (simt_threads.finished < simt_threads.count) {
       int next = pick_patiently(w, simt_current_rank(), 0);
       if (next == NOBODY) report_deadlock(w);
+      if (next == START_ONE) continue; /* on this stack */
       resume(w, next);
       to = w->threads[next].fibre;
     }
@@ -312,6 +370,7 @@ int simt_block_barrier(int predicate, const char *what, const char *file, int li
   int rank = simt_current_rank();
   Thread *t = &w->threads[rank], *first = &w->threads[w->first_at_barrier];
   note_site(t, what, file, line);
+  ABOUT_TO_WAIT();
   w->barrier_predicates += predicate != 0;
   if (w->at_barrier++ == 0) {
     w->first_at_barrier = rank;
@@ -322,6 +381,7 @@ int simt_block_barrier(int predicate, const char *what, const char *file, int li
   if (w->at_barrier == simt_threads.count - simt_threads.finished) {
     open_barrier(w);
     w->state[rank] = SIMT_RUNNING;
+    NEED_NOT_WAIT();
     return w->barrier_result;
   }
   wait_here(w, rank, SIMT_AT_BARRIER, 0);
@@ -350,9 +410,13 @@ static unsigned exited_lanes(Worker *w, int warp) {
 /* All lanes of the meeting are here: compute, and let them go on. */
 static void close_meeting(Worker *w, int warp, int index) {
   Meeting *m = &w->meetings[warp][index];
-  if (m->complete) m->complete(m->arrived, m->posts);
 #ifdef SIMT_INSPECT
+  void *seen = simt_inspect_pause();
+  if (m->complete) m->complete(m->arrived, m->posts);
+  simt_inspect_continue(seen);
   simt_inspect_warp_meeting(warp, m->arrived, m->complete == NULL);
+#else
+  if (m->complete) m->complete(m->arrived, m->posts);
 #endif
   w->warps[warp].open &= ~(1u << index);
   unsigned char *state = w->state + warp * SIMT_WARP_SIZE;
@@ -381,6 +445,7 @@ void simt_warp_rendezvous(unsigned mask, void *post, SimtComplete *complete, con
   Warp *state = &w->warps[warp];
   Meeting *meetings = w->meetings[warp];
   w->used = 1;
+  ABOUT_TO_WAIT();
 
   int index = 0;
   unsigned open = state->open;
@@ -401,22 +466,28 @@ void simt_warp_rendezvous(unsigned mask, void *post, SimtComplete *complete, con
   Thread *t = &w->threads[rank];
   note_site(t, what, file, line);
   t->mask = mask;
-  if (m->arrived == (mask & ~exited_lanes(w, warp)))
+  if (m->arrived == (mask & ~exited_lanes(w, warp))) {
     close_meeting(w, warp, index);
-  else
+    NEED_NOT_WAIT();
+  } else {
     wait_here(w, rank, SIMT_AT_WARP, 1);
+  }
 }
 
 void simt_wait_until(int (*ready)(void *context), void *context, const char *what, const char *file, int line) {
   Worker *w = worker_of_kernel(what, file, line);
   int rank = simt_current_rank();
   Thread *t = &w->threads[rank];
-  while (!ready(context)) {
+  int waited = 0;
+  ABOUT_TO_WAIT();
+  while (!ask(ready, context)) {
+    waited = 1;
     note_site(t, what, file, line);
     t->ready = ready;
     t->context = context;
     wait_here(w, rank, SIMT_AT_CONDITION, 0);
   }
+  if (!waited) NEED_NOT_WAIT();
 }
 
 void simt_yield(void) {
@@ -424,7 +495,10 @@ void simt_yield(void) {
   if (!w) return;
   int rank = simt_current_rank();
   note_site(&w->threads[rank], "an atomic operation or __nanosleep()", "", 0);
-  if (simt_threads.count == 1 + simt_threads.finished) sched_yield(); /* whoever it waits for is in another block */
+  ABOUT_TO_WAIT();
+  if (simt_threads.count == 1 + simt_threads.finished) { /* whoever it waits for is in another block */
+    LET_OTHER_BLOCKS();
+  }
   wait_here(w, rank, SIMT_READY, 0);
 }
 
@@ -432,6 +506,9 @@ void simt_yield(void) {
 static void meet_grid(Worker *w) {
   Job *job = w->job;
   w->at_grid = 0;
+#ifdef SIMT_INSPECT
+  simt_inspect_give_turn();
+#endif
   pthread_mutex_lock(&job->grid_lock);
   unsigned long long phase = job->grid_phase;
   if (++job->grid_arrived == job->grid_blocks_left) {
@@ -448,6 +525,9 @@ static void meet_grid(Worker *w) {
     atomic_store(&w->in_block, 1);
   }
   pthread_mutex_unlock(&job->grid_lock);
+#ifdef SIMT_INSPECT
+  simt_inspect_take_turn();
+#endif
   if (atomic_load(&job->failed)) simt_abort_block();
   release(w, SIMT_AT_GRID);
 }
@@ -460,10 +540,12 @@ void simt_grid_barrier(const char *file, int line) {
                       "grid.sync() in a kernel that was launched with <<<>>>: only cudaLaunchCooperativeKernel() makes "
                       "sure that all blocks run at once");
   note_site(&w->threads[rank], "grid.sync()", file, line);
+  ABOUT_TO_WAIT();
   w->at_grid++;
   if (w->at_grid == simt_threads.count - simt_threads.finished) {
     w->state[rank] = SIMT_RUNNING;
     meet_grid(w);
+    NEED_NOT_WAIT();
     return;
   }
   wait_here(w, rank, SIMT_AT_GRID, 0);
@@ -490,7 +572,11 @@ unsigned simt_active_mask(void) { return 1u << (simt_current_rank() % SIMT_WARP_
 /* ---- a block ---- */
 
 static void make_order(Worker *w, uint3 shape, uint64_t seed) {
+#ifdef SIMT_INSPECT
+  SimtOrder order = SIMT_FORWARD; /* within a block the inspector decides */
+#else
   SimtOrder order = simt_settings.order;
+#endif
   int same = w->ordered_for.x == shape.x && w->ordered_for.y == shape.y && w->ordered_for.z == shape.z;
   if (same && order != SIMT_RANDOM) return;
   int count = (int)(shape.x * shape.y * shape.z);

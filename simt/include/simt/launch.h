@@ -37,11 +37,16 @@ const void *checked_pointer(const T &argument) {
   return nullptr;
 }
 
-/* The inspector's kernels must be called, not inlined: the compiler may keep the constant threadIdx in a register. */
+/* The inspector's kernels must be called, not inlined: the compiler may keep the constant threadIdx in a register. It does
+ * not look at the launcher, and decides itself which thread goes on when one has returned. */
 #ifdef SIMT_INSPECT
-#define SIMT_KERNEL_CALL __attribute__((noinline, no_sanitize_thread, no_sanitize_coverage))
+#define SIMT_KERNEL_CALL __attribute__((noinline, no_sanitize_thread, no_sanitize_undefined, no_sanitize_coverage))
+#define SIMT_THREAD_LOOP __attribute__((no_sanitize_thread, no_sanitize_undefined, no_sanitize_coverage))
+enum { threads_in_a_row = 0 };
 #else
 #define SIMT_KERNEL_CALL inline __attribute__((always_inline))
+#define SIMT_THREAD_LOOP
+enum { threads_in_a_row = 1 };
 #endif
 
 template <class Function, class... Arguments>
@@ -53,7 +58,7 @@ struct Call {
 
   /* Starts threads of the block, one after the other, until none is left to start. A thread that waits keeps this
    * stack, and another loop, on another stack, goes on with the threads that it finds. */
-  static void run_threads(const void *self) {
+  SIMT_THREAD_LOOP static void run_threads(const void *self) {
     const Call &call = *(const Call *)self;
     while (simt_threads.next < simt_threads.count) {
       int order = simt_threads.next++, rank = simt_threads.rank[order];
@@ -63,6 +68,7 @@ struct Call {
       simt_threads.state[rank] = SIMT_DONE;
       simt_threads.finished++;
       if (simt_threads.waiting) simt_thread_returned(rank);
+      if (!threads_in_a_row) return;
     }
   }
 };
