@@ -1,0 +1,300 @@
+/* inspect_report.c - collects counts and findings while kernels run, and makes the report of them. */
+#include <ctype.h>
+#include <unistd.h>
+
+#include "inspect_parts.h"
+
+/* ---- settings ---- */
+
+static const char *only_kernel;
+static unsigned long long sample = 1;
+static int separate_launches;
+
+static void close_inspector(void) {
+  const SimtInspectReport *report = simt_inspect_report();
+  const char *code = getenv("SIMT_INSPECT_EXIT");
+  simt_inspect_write_reports(report);
+  if (!code || !report->finding_count) return;
+  fflush(NULL);
+  _exit(atoi(code));
+}
+
+/* Called by a constructor of each instrumented object file, before main(). */
+void __tsan_init(void);
+void __tsan_init(void) {
+  static int done;
+  if (done) return;
+  done = 1;
+  const char *setting = getenv("SIMT_INSPECT_SAMPLE");
+  if (setting && atoll(setting) > 1) sample = (unsigned long long)atoll(setting);
+  setting = getenv("SIMT_INSPECT_LAUNCHES");
+  separate_launches = setting && atoi(setting);
+  only_kernel = getenv("SIMT_INSPECT_KERNEL");
+  simt_symbols_open();
+  simt_memory_open();
+  atexit(close_inspector);
+}
+
+/* ---- counts ---- */
+
+static KernelEntry *entries;
+static int entry_count;
+static int current = -1; /* the entry of the running launch; -1: not inspected */
+
+static int same_launch(const SimtKernelReport *r, const SimtKernel *k) {
+  return r->line == k->line && r->dynamic_shared == k->shared_bytes &&
+         memcmp(&r->grid, &k->grid, sizeof r->grid) == 0 && memcmp(&r->block, &k->block, sizeof r->block) == 0 &&
+         strcmp(r->name, k->name) == 0 && strcmp(r->file, k->file) == 0;
+}
+
+void simt_inspect_launch_begin(const SimtKernel *k) {
+  __tsan_init();
+  simt_race_launch();
+  simt_memory_launch();
+  current = -1;
+  if (only_kernel && !strstr(k->name, only_kernel)) {
+    simt_writes_unseen = 1;
+    return;
+  }
+  for (int i = entry_count - 1; i >= 0 && !separate_launches && current < 0; i--)
+    if (same_launch(&entries[i].report, k)) current = i;
+  if (current < 0) {
+    if (!(entry_count & (entry_count - 1)))
+      entries = realloc(entries, (entry_count ? 2 * (size_t)entry_count : 1) * sizeof *entries);
+    if (!entries) abort();
+    entries[entry_count] = (KernelEntry){.report = {.name = k->name,
+                                                    .file = k->file,
+                                                    .line = k->line,
+                                                    .grid = k->grid,
+                                                    .block = k->block,
+                                                    .static_shared = simt_static_shared_by_name(k->name),
+                                                    .dynamic_shared = k->shared_bytes}};
+    current = entry_count++;
+  }
+  entries[current].report.launches++;
+}
+
+void simt_inspect_launch_end(const SimtKernel *k) {
+  (void)k;
+  current = -1;
+}
+
+int simt_wants_block(unsigned long long block) {
+  if (current < 0) return 0;
+  SimtKernelReport *r = &entries[current].report;
+  int wanted = block % sample == 0;
+  __atomic_fetch_add(&r->blocks, 1, __ATOMIC_RELAXED);
+  if (wanted)
+    __atomic_fetch_add(&r->inspected_blocks, 1, __ATOMIC_RELAXED);
+  else
+    simt_writes_unseen = 1;
+  return wanted;
+}
+
+SiteCounts *simt_site_counts(unsigned site) {
+  KernelEntry *e = &entries[current];
+  if (site >= e->sites) {
+    unsigned sites = 2 * site + 64;
+    e->site = realloc(e->site, sites * sizeof *e->site);
+    if (!e->site) abort();
+    memset(e->site + e->sites, 0, (sites - e->sites) * sizeof *e->site);
+    e->sites = sites;
+  }
+  if (!e->site[site] && !(e->site[site] = calloc(1, sizeof *e->site[site]))) abort();
+  return e->site[site];
+}
+
+/* ---- findings ---- */
+
+typedef struct Found {
+  SimtFinding finding;
+  unsigned site[2];
+} Found;
+
+enum { MAX_FINDINGS = 1000, SLOTS = 4096 };
+static Found found[MAX_FINDINGS];
+static int found_count, slot[SLOTS]; /* index + 1, by hash of kind and sites */
+static uint64_t dropped;
+static const char *notes[8];
+static int note_count;
+
+static int *slot_of(SimtFindingKind kind, unsigned site, unsigned other) {
+  unsigned i = (unsigned)simt_mix((uint64_t)kind << 32 | (uint64_t)site << 16 | other) % SLOTS;
+  for (; slot[i]; i = (i + 1) % SLOTS) {
+    const Found *f = &found[slot[i] - 1];
+    if (f->finding.kind == kind && f->site[0] == site && f->site[1] == other) break;
+  }
+  return &slot[i];
+}
+
+int simt_found_before(SimtFindingKind kind, unsigned site, unsigned other) {
+  int index = *slot_of(kind, site, other);
+  if (index) found[index - 1].finding.occurrences++;
+  return index != 0;
+}
+
+static SimtParty party_of(const RaceParty *p) {
+  SimtParty party = {.access = p->access, .bytes = p->bytes, .block = p->block};
+  if (p->rank < 0 || current < 0) return party;
+  const SimtKernelReport *r = &entries[current].report;
+  unsigned rank = (unsigned)p->rank;
+  unsigned long long plane = (unsigned long long)r->grid.x * r->grid.y;
+  party.thread_index = (uint3){rank % r->block.x, rank / r->block.x % r->block.y, rank / (r->block.x * r->block.y)};
+  party.block_index =
+      (uint3){(unsigned)(p->block % r->grid.x), (unsigned)(p->block % plane / r->grid.x), (unsigned)(p->block / plane)};
+  return party;
+}
+
+void simt_find(SimtFindingKind kind, int parties, const RaceParty party[2], const char *scope, char *memory,
+               const char *advice) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* host threads find, too */
+  pthread_mutex_lock(&lock);
+  unsigned other = parties > 1 ? party[1].site : 0;
+  int *at = slot_of(kind, party[0].site, other);
+  if (*at) {
+    found[*at - 1].finding.occurrences++;
+    free(memory);
+  } else if (found_count == MAX_FINDINGS) {
+    dropped++;
+    free(memory);
+  } else {
+    Found *f = &found[found_count];
+    f->site[0] = party[0].site;
+    f->site[1] = other;
+    f->finding = (SimtFinding){.kind = kind,
+                               .kernel = party[0].rank < 0 ? -1 : current,
+                               .parties = parties,
+                               .party = {party_of(&party[0]), party_of(&party[parties - 1])},
+                               .scope = scope,
+                               .memory = memory,
+                               .advice = (char *)advice,
+                               .occurrences = 1};
+    *at = ++found_count;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void simt_note(const char *text) {
+  for (int i = 0; i < note_count; i++)
+    if (notes[i] == text) return;
+  if (note_count < 8) notes[note_count++] = text;
+}
+
+const char *simt_finding_name(SimtFindingKind kind) {
+  static const char *const names[SIMT_FINDING_KINDS] = {
+      [SIMT_DATA_RACE] = "data race",
+      [SIMT_OUT_OF_BOUNDS] = "out of bounds",
+      [SIMT_USE_AFTER_FREE] = "use after free",
+      [SIMT_UNINITIALISED_READ] = "uninitialised read",
+      [SIMT_MISALIGNED] = "misaligned address",
+      [SIMT_HOST_POINTER] = "host pointer in a kernel",
+      [SIMT_DEVICE_POINTER] = "device memory used by host code",
+      [SIMT_NULL_POINTER] = "null pointer",
+      [SIMT_READ_ONLY_WRITE] = "write to constant memory",
+  };
+  return names[kind];
+}
+
+const char *simt_access_text(unsigned access, int bytes, char *text, size_t size) {
+  snprintf(text, size, "%s%s", access & SIMT_ATOMIC ? "atomically " : "", access & SIMT_WRITE ? "writes" : "reads");
+  size_t used = strlen(text);
+  if (bytes && used < size) snprintf(text + used, size - used, " %d byte%s", bytes, bytes == 1 ? "" : "s");
+  return text;
+}
+
+/* ---- the report ---- */
+
+static SimtPlace *places; /* by site */
+static unsigned place_count;
+
+static void resolve(void) {
+  unsigned count = simt_site_count(), first = place_count ? place_count : 1;
+  places = realloc(places, count * sizeof *places);
+  uintptr_t *pc = malloc(count * sizeof *pc);
+  if (!places || !pc) abort();
+  places[0] = (SimtPlace){"?", "?", 0};
+  for (unsigned i = first; i < count; i++) pc[i] = simt_site_pc(i);
+  if (count > first) simt_resolve_sites(places + first, pc + first, (int)(count - first));
+  free(pc);
+  place_count = count;
+}
+
+static int same_place(const SimtPlace *a, const SimtPlace *b) { return a->line == b->line && a->file == b->file; }
+
+static int by_place(const void *a, const void *b) {
+  const SimtPlace *x = &((const SimtLineReport *)a)->place, *y = &((const SimtLineReport *)b)->place;
+  int order = x->file == y->file ? 0 : strcmp(x->file, y->file);
+  return order ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+static void report_kernel(const KernelEntry *e, SimtKernelReport *r) {
+  *r = e->report;
+  r->estimated = r->inspected_blocks < r->blocks;
+  double scale = r->inspected_blocks ? (double)r->blocks / (double)r->inspected_blocks : 0;
+  r->lines = calloc(e->sites ? e->sites : 1, sizeof *r->lines);
+  if (!r->lines) abort();
+  int count = 0;
+  for (unsigned site = 0; site < e->sites; site++) {
+    if (!e->site[site]) continue;
+    SimtLineReport *l = &r->lines[count++];
+    l->place = places[site];
+    memcpy(l->count, e->site[site]->count, sizeof l->count);
+    if (simt_site_flow(site)->next[1]) {
+      l->count[SIMT_BRANCHES] = e->site[site]->left;
+      l->count[SIMT_UNIFORM_BRANCHES] = e->site[site]->left - e->site[site]->left_apart;
+    }
+    for (int c = 0; c < SIMT_COUNTERS; c++) {
+      if (r->estimated) l->count[c] = (uint64_t)((double)l->count[c] * scale + 0.5);
+      r->count[c] += l->count[c];
+    }
+  }
+  qsort(r->lines, (size_t)count, sizeof *r->lines, by_place);
+  for (int i = 0; i < count; i++) { /* sites of one line */
+    SimtLineReport *last = r->line_count ? &r->lines[r->line_count - 1] : NULL;
+    if (!last || !same_place(&last->place, &r->lines[i].place)) {
+      r->lines[r->line_count++] = r->lines[i];
+      continue;
+    }
+    for (int c = 0; c < SIMT_COUNTERS; c++) last->count[c] += r->lines[i].count[c];
+  }
+}
+
+/* The same lines by other instructions: one finding. */
+static int same_finding(const SimtFinding *a, const SimtFinding *b) {
+  if (a->kind != b->kind || a->parties != b->parties || a->scope != b->scope) return 0;
+  const SimtParty *p = a->party, *q = b->party;
+  if (same_place(&p[0].place, &q[0].place) && same_place(&p[1].place, &q[1].place)) return 1;
+  return same_place(&p[0].place, &q[1].place) && same_place(&p[1].place, &q[0].place);
+}
+
+static void report_findings(SimtInspectReport *report) {
+  report->findings = calloc((size_t)found_count + 1, sizeof *report->findings);
+  if (!report->findings) abort();
+  for (int i = 0; i < found_count; i++) {
+    SimtFinding f = found[i].finding;
+    f.party[0].place = places[found[i].site[0]];
+    f.party[1].place = places[found[i].site[f.parties - 1]];
+    int known = 0;
+    while (known < report->finding_count && !same_finding(&report->findings[known], &f)) known++;
+    if (known < report->finding_count)
+      report->findings[known].occurrences += f.occurrences;
+    else
+      report->findings[report->finding_count++] = f;
+  }
+  report->findings_dropped = dropped;
+}
+
+const SimtInspectReport *simt_inspect_report(void) {
+  static SimtInspectReport report;
+  for (int i = 0; i < report.kernel_count; i++) free(report.kernels[i].lines);
+  free(report.kernels);
+  free(report.findings);
+  report = (SimtInspectReport){.kernel_count = entry_count, .note_count = note_count};
+  memcpy(report.notes, notes, sizeof notes);
+  resolve();
+  report.kernels = calloc((size_t)entry_count + 1, sizeof *report.kernels);
+  if (!report.kernels) abort();
+  for (int i = 0; i < entry_count; i++) report_kernel(&entries[i], &report.kernels[i]);
+  report_findings(&report);
+  return &report;
+}
