@@ -71,50 +71,67 @@ static cudaError_t not_there(const Call *call, const char *side, const void *poi
   return cudaErrorInvalidValue;
 }
 
-static cudaError_t wrong_side(const Call *call, const char *side, const void *pointer, Wanted wanted, int kind) {
+static cudaError_t null_pointer(const Call *call, const char *side) {
   char at[512];
-  const char *is = wanted == DEVICE ? "memory of the host" : "memory of the device";
-  simt_site_text(call->name, call->site, at, sizeof at);
-  if (kind < 0)
-    simt_report_host("%s: %p is %s\n    try: memset() for that, or pass what cudaMalloc() gave", at, pointer, is);
-  else
-    simt_report_host(
-        "wrong direction: %s says %s, but the %s %p is %s\n"
-        "    try: (to, from, bytes, kind) is the order; are the pointers swapped, or is it another kind?",
-        at, kind_names[kind], side, pointer, is);
+  simt_report_host("%s: the %s is a null pointer\n    try: check the error of the call that should have set it",
+                   simt_site_text(call->name, call->site, at, sizeof at), side);
   return cudaErrorInvalidValue;
 }
 
-/* One side of a copy of `bytes` bytes. kind -1: a memset. */
-static cudaError_t check_side(const Call *call, const char *side, const char *pointer, size_t bytes, Wanted wanted,
-                              int kind) {
+/* One side of a copy of `bytes` bytes: in bounds, if it is ours. */
+static cudaError_t check_bounds(const Call *call, const char *side, const char *pointer, size_t bytes) {
   SimtMemory m;
-  char at[512];
-  if (!pointer) {
-    simt_site_text(call->name, call->site, at, sizeof at);
-    simt_report_host("%s: the %s is a null pointer\n    try: check the error of the call that should have set it", at,
-                     side);
-    return cudaErrorInvalidValue;
-  }
   int live = simt_memory_find(pointer, &m);
-  if (wanted == DEVICE && !simt_device_may_use(m.kind)) return wrong_side(call, side, pointer, wanted, kind);
   if (m.kind == SIMT_UNKNOWN_MEMORY) return cudaSuccess; /* the host's: nothing more is known */
   if (!live) return not_there(call, side, pointer, &m);
   if (bytes > m.size - (size_t)(pointer - (char *)m.base)) return too_long(call, side, bytes, pointer, &m);
-  /* Where a host's pointer is expected, the driver sees that it is the device's, and copies all the same. */
-  if (wanted == HOST && !simt_host_may_use(m.kind)) {
-    wrong_side(call, side, pointer, wanted, kind);
-    if (simt_settings.strict) return cudaErrorInvalidValue;
-  }
   return cudaSuccess;
+}
+
+static SimtMemoryKind kind_of(const void *pointer) {
+  SimtMemory memory;
+  simt_memory_find(pointer, &memory);
+  return memory.kind;
+}
+
+static const char *owner(SimtMemoryKind kind) {
+  return kind == SIMT_UNKNOWN_MEMORY ? "the host's" : simt_host_may_use(kind) ? "both sides'" : "the device's";
+}
+
+static cudaError_t check_direction(const Copy *c, int kind) {
+  char at[512];
+  SimtMemoryKind to = kind_of(c->to), from = kind_of(c->from);
+  int fails = (wanted_to[kind] == DEVICE && !simt_device_may_use(to)) ||
+              (wanted_from[kind] == DEVICE && !simt_device_may_use(from));
+  int odd =
+      (wanted_to[kind] == HOST && !simt_host_may_use(to)) || (wanted_from[kind] == HOST && !simt_host_may_use(from));
+  if (!fails && !odd) return cudaSuccess;
+  simt_report_host(
+      "wrong direction: %s says %s, but the destination is %s and the source is %s\n"
+      "    try: (to, from, bytes, kind) is the order; are the pointers swapped, or is it another kind?",
+      simt_site_text(c->call.name, c->call.site, at, sizeof at), kind_names[kind], owner(to), owner(from));
+  /* Where only a host's pointer was expected, the driver sees that it is the device's, and copies all the same. */
+  return fails || simt_settings.strict ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 static cudaError_t check_copy(const Copy *c, int kind) {
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
-  cudaError_t error =
-      check_side(&c->call, "destination", c->to, span(c->to_pitch, c->to_slice, c), wanted_to[kind], kind);
-  if (error != cudaSuccess) return error;
-  return check_side(&c->call, "source", c->from, span(c->from_pitch, c->from_slice, c), wanted_from[kind], kind);
+  if (!c->to) return null_pointer(&c->call, "destination");
+  if (!c->from) return null_pointer(&c->call, "source");
+  cudaError_t error = check_direction(c, kind);
+  if (error == cudaSuccess) error = check_bounds(&c->call, "destination", c->to, span(c->to_pitch, c->to_slice, c));
+  if (error == cudaSuccess) error = check_bounds(&c->call, "source", c->from, span(c->from_pitch, c->from_slice, c));
+  return error;
+}
+
+static cudaError_t check_set(const Copy *c) {
+  char at[512];
+  if (!c->to) return null_pointer(&c->call, "destination");
+  if (simt_device_may_use(kind_of(c->to)))
+    return check_bounds(&c->call, "destination", c->to, span(c->to_pitch, c->to_slice, c));
+  simt_report_host("%s: %p is memory of the host\n    try: memset() for that, or pass what cudaMalloc() gave",
+                   simt_site_text(c->call.name, c->call.site, at, sizeof at), (void *)c->to);
+  return cudaErrorInvalidValue;
 }
 
 /* ---- the work ---- */
@@ -159,12 +176,6 @@ static void do_staged_copy(void *context) {
   Copy copy = *(const Copy *)context;
   copy.from = (const char *)context + sizeof copy;
   do_copy(&copy);
-}
-
-static SimtMemoryKind kind_of(const void *pointer) {
-  SimtMemory memory;
-  simt_memory_find(pointer, &memory);
-  return memory.kind;
 }
 
 static cudaError_t submit(const Call *call, void (*work)(void *), const void *context, size_t size) {
@@ -385,7 +396,7 @@ static cudaError_t set_box(const Copy *c) {
   RETURN_IF_STICKY;
   if (!c->width || !c->height || !c->depth) return simt_error(cudaSuccess);
   if (c->to_pitch < c->width) return simt_error(cudaErrorInvalidValue);
-  cudaError_t error = check_side(&c->call, "destination", c->to, span(c->to_pitch, c->to_slice, c), DEVICE, -1);
+  cudaError_t error = check_set(c);
   return simt_error(error != cudaSuccess ? error : perform(c));
 }
 
