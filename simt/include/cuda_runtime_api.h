@@ -129,7 +129,6 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t stop);
 
 /* ---- graphs ---- */
 
@@ -161,6 +160,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *executable, cudaGraph_t graph,
                                           unsigned long long flags SIMT_DEFAULT(0));
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *result);
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                             const struct cudaKernelNodeParams *parameters);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream);
 
@@ -291,6 +292,8 @@ SIMT_LOCATED(cudaMemset3DAsync, (struct cudaPitchedPtr pointer, int value, struc
 SIMT_LOCATED(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream SIMT_DEFAULT(0)), (event, stream))
 SIMT_LOCATED(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream SIMT_DEFAULT(0),
              unsigned int flags SIMT_DEFAULT(0)), (event, stream, flags))
+SIMT_LOCATED(cudaEventElapsedTime, (float *milliseconds, cudaEvent_t start, cudaEvent_t stop),
+             (milliseconds, start, stop))
 SIMT_LOCATED(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void *data), (stream, function, data))
 SIMT_LOCATED(cudaStreamAddCallback, (cudaStream_t stream, cudaStreamCallback_t callback, void *data,
              unsigned int flags), (stream, callback, data, flags))

@@ -76,6 +76,10 @@ typedef struct SimtMemory {
  * O(log of the number of allocations). */
 int simt_memory_find(const void *address, SimtMemory *found);
 
+/* 1 when cudaGetSymbolAddress() gave the address of the variable there. Without that, the name of a __device__ variable is
+ * no device pointer in host code. */
+int simt_symbol_has_address(const void *address);
+
 /* Changes with each allocation and each free: what was found stays true as long as it does not. */
 unsigned long simt_memory_generation(void);
 

@@ -12,6 +12,7 @@ typedef struct Call {
   SimtSite site;
   cudaStream_t stream;
   int async;
+  const char *symbol; /* the side that was given as a symbol */
 } Call;
 
 /* A box of bytes: `depth` slices of `height` rows of `width` bytes. */
@@ -62,18 +63,18 @@ static cudaError_t not_there(const Call *call, const char *side, const void *poi
   simt_site_text(call->name, call->site, at, sizeof at);
   if (m->call) simt_memory_text(m, memory, sizeof memory);
   if (m->freed)
-    simt_report_host("%s: the %s %p was freed: the %s\n    by %s", at, side, pointer, memory,
+    simt_report_host("use after free: %s: the %s %p was freed: the %s\n    by %s", at, side, pointer, memory,
                      simt_site_text("cudaFree", m->freed_site, by, sizeof by));
   else if (m->call)
-    simt_report_host("%s: the %s %p lies behind the %s, in no allocation", at, side, pointer, memory);
+    simt_report_host("out of bounds: %s: the %s %p lies behind the %s, in no allocation", at, side, pointer, memory);
   else
-    simt_report_host("%s: the %s %p lies in no allocation", at, side, pointer);
+    simt_report_host("out of bounds: %s: the %s %p lies in no allocation", at, side, pointer);
   return cudaErrorInvalidValue;
 }
 
 static cudaError_t null_pointer(const Call *call, const char *side) {
   char at[512];
-  simt_report_host("%s: the %s is a null pointer\n    try: check the error of the call that should have set it",
+  simt_report_host("null pointer: %s: the %s is one\n    try: check the error of the call that should have set it",
                    simt_site_text(call->name, call->site, at, sizeof at), side);
   return cudaErrorInvalidValue;
 }
@@ -92,6 +93,21 @@ static SimtMemoryKind kind_of(const void *pointer) {
   SimtMemory memory;
   simt_memory_find(pointer, &memory);
   return memory.kind;
+}
+
+/* Under nvcc the name of a __device__ array is, in host code, a shadow of it that lies in the host's memory. */
+static int is_bare_symbol(const void *pointer) {
+  SimtMemoryKind kind = simt_symbol_kind(pointer);
+  return (kind == SIMT_SYMBOL_MEMORY || kind == SIMT_CONSTANT_MEMORY) && !simt_symbol_has_address(pointer);
+}
+
+static cudaError_t bare_symbol(const Call *call, const char *side) {
+  char at[512];
+  simt_report_host(
+      "symbol: %s: the %s is the name of a __device__ or __constant__ variable, which is not its address\n"
+      "    try: cudaMemcpyToSymbol() or cudaMemcpyFromSymbol(), or ask cudaGetSymbolAddress()",
+      simt_site_text(call->name, call->site, at, sizeof at), side);
+  return cudaErrorInvalidValue;
 }
 
 static const char *owner(SimtMemoryKind kind) {
@@ -118,6 +134,8 @@ static cudaError_t check_copy(const Copy *c, int kind) {
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
   if (!c->to) return null_pointer(&c->call, "destination");
   if (!c->from) return null_pointer(&c->call, "source");
+  if (c->to != c->call.symbol && is_bare_symbol(c->to)) return bare_symbol(&c->call, "destination");
+  if (c->from != c->call.symbol && is_bare_symbol(c->from)) return bare_symbol(&c->call, "source");
   cudaError_t error = check_direction(c, kind);
   if (error == cudaSuccess) error = check_bounds(&c->call, "destination", c->to, span(c->to_pitch, c->to_slice, c));
   if (error == cudaSuccess) error = check_bounds(&c->call, "source", c->from, span(c->from_pitch, c->from_slice, c));
@@ -127,10 +145,12 @@ static cudaError_t check_copy(const Copy *c, int kind) {
 static cudaError_t check_set(const Copy *c) {
   char at[512];
   if (!c->to) return null_pointer(&c->call, "destination");
+  if (is_bare_symbol(c->to)) return bare_symbol(&c->call, "destination");
   if (simt_device_may_use(kind_of(c->to)))
     return check_bounds(&c->call, "destination", c->to, span(c->to_pitch, c->to_slice, c));
-  simt_report_host("%s: %p is memory of the host\n    try: memset() for that, or pass what cudaMalloc() gave",
-                   simt_site_text(c->call.name, c->call.site, at, sizeof at), (void *)c->to);
+  simt_report_host(
+      "host pointer: %s: %p is memory of the host\n    try: memset() for that, or pass what cudaMalloc() gave",
+      simt_site_text(c->call.name, c->call.site, at, sizeof at), (void *)c->to);
   return cudaErrorInvalidValue;
 }
 
@@ -225,11 +245,11 @@ static cudaError_t copy_line(void *to, const void *from, size_t bytes, int kind,
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
-  return copy_line(to, from, bytes, kind, (Call){"cudaMemcpy", SIMT_CALLER, 0, 0});
+  return copy_line(to, from, bytes, kind, (Call){"cudaMemcpy", SIMT_CALLER, 0, 0, NULL});
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_line(to, from, bytes, kind, (Call){"cudaMemcpyAsync", SIMT_CALLER, stream, 1});
+  return copy_line(to, from, bytes, kind, (Call){"cudaMemcpyAsync", SIMT_CALLER, stream, 1, NULL});
 }
 
 static cudaError_t copy_peer(void *to, int to_device, const void *from, int from_device, size_t bytes, Call call) {
@@ -239,12 +259,13 @@ static cudaError_t copy_peer(void *to, int to_device, const void *from, int from
 }
 
 cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes) {
-  return copy_peer(to, to_device, from, from_device, bytes, (Call){"cudaMemcpyPeer", SIMT_CALLER, 0, 0});
+  return copy_peer(to, to_device, from, from_device, bytes, (Call){"cudaMemcpyPeer", SIMT_CALLER, 0, 0, NULL});
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
                                 cudaStream_t stream) {
-  return copy_peer(to, to_device, from, from_device, bytes, (Call){"cudaMemcpyPeerAsync", SIMT_CALLER, stream, 1});
+  return copy_peer(to, to_device, from, from_device, bytes,
+                   (Call){"cudaMemcpyPeerAsync", SIMT_CALLER, stream, 1, NULL});
 }
 
 static cudaError_t copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
@@ -259,13 +280,13 @@ static cudaError_t copy_2d(void *to, size_t to_pitch, const void *from, size_t f
 
 cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                          enum cudaMemcpyKind kind) {
-  return copy_2d(to, to_pitch, from, from_pitch, width, height, kind, (Call){"cudaMemcpy2D", SIMT_CALLER, 0, 0});
+  return copy_2d(to, to_pitch, from, from_pitch, width, height, kind, (Call){"cudaMemcpy2D", SIMT_CALLER, 0, 0, NULL});
 }
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                               size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
   return copy_2d(to, to_pitch, from, from_pitch, width, height, kind,
-                 (Call){"cudaMemcpy2DAsync", SIMT_CALLER, stream, 1});
+                 (Call){"cudaMemcpy2DAsync", SIMT_CALLER, stream, 1, NULL});
 }
 
 static cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, Call call) {
@@ -287,14 +308,40 @@ static cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, Call call) {
 }
 
 cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *copy) {
-  return copy_3d(copy, (Call){"cudaMemcpy3D", SIMT_CALLER, 0, 0});
+  return copy_3d(copy, (Call){"cudaMemcpy3D", SIMT_CALLER, 0, 0, NULL});
 }
 
 cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *copy, cudaStream_t stream) {
-  return copy_3d(copy, (Call){"cudaMemcpy3DAsync", SIMT_CALLER, stream, 1});
+  return copy_3d(copy, (Call){"cudaMemcpy3DAsync", SIMT_CALLER, stream, 1, NULL});
 }
 
 /* ---- symbols ---- */
+
+/* Addresses that cudaGetSymbolAddress() handed out: those may be used in copies and launches. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct { const char *from, *to; } * handed_out;
+static size_t handed_out_count;
+
+static void hand_out(const char *address, size_t bytes) {
+  if (simt_symbol_has_address(address)) return;
+  pthread_mutex_lock(&lock);
+  void *more = realloc(handed_out, (handed_out_count + 1) * sizeof *handed_out);
+  if (more) {
+    handed_out = more;
+    handed_out[handed_out_count].from = address;
+    handed_out[handed_out_count++].to = address + (bytes ? bytes : 1);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+int simt_symbol_has_address(const void *address) {
+  int found = 0;
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < handed_out_count && !found; i++)
+    found = (const char *)address >= handed_out[i].from && (const char *)address < handed_out[i].to;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
 
 static cudaError_t check_symbol(const SimtSymbol *symbol, size_t bytes, size_t offset, const Call *call) {
   char at[512];
@@ -307,7 +354,7 @@ static cudaError_t check_symbol(const SimtSymbol *symbol, size_t bytes, size_t o
     return cudaErrorInvalidSymbol;
   }
   if (symbol->bytes && (offset > symbol->bytes || bytes > symbol->bytes - offset)) {
-    simt_report_host("%s: %zu bytes from byte %zu on, but the symbol has only %zu bytes\n    try: %s",
+    simt_report_host("out of bounds: %s: %zu bytes from byte %zu on, but the symbol has only %zu bytes\n    try: %s",
                      simt_site_text(call->name, call->site, at, sizeof at), bytes, offset, symbol->bytes,
                      guess_size(bytes, symbol->bytes));
     return cudaErrorInvalidValue;
@@ -316,11 +363,12 @@ static cudaError_t check_symbol(const SimtSymbol *symbol, size_t bytes, size_t o
 }
 
 cudaError_t simt_symbol_address(void **pointer, size_t *bytes, const SimtSymbol *symbol) {
-  Call call = {"cudaGetSymbolAddress", SIMT_CALLER, 0, 0};
+  Call call = {"cudaGetSymbolAddress", SIMT_CALLER, 0, 0, NULL};
   RETURN_IF_STICKY;
   cudaError_t error = pointer ? check_symbol(symbol, 0, 0, &call) : cudaErrorInvalidValue;
   if (error != cudaSuccess) return simt_error(error);
   *pointer = (void *)symbol->address;
+  hand_out(symbol->address, symbol->bytes);
   if (bytes) *bytes = symbol->bytes;
   return cudaSuccess;
 }
@@ -332,7 +380,8 @@ static cudaError_t to_symbol(const SimtSymbol *symbol, const void *from, size_t 
     return simt_error(cudaErrorInvalidMemcpyDirection);
   cudaError_t error = symbol->is_const ? cudaErrorInvalidSymbol : check_symbol(symbol, bytes, offset, &call);
   if (error != cudaSuccess) return simt_error(error);
-  return copy_line((char *)symbol->address + offset, from, bytes, kind, call);
+  call.symbol = (const char *)symbol->address + offset;
+  return copy_line((char *)call.symbol, from, bytes, kind, call);
 }
 
 static cudaError_t from_symbol(void *to, const SimtSymbol *symbol, size_t bytes, size_t offset, int kind, Call call) {
@@ -342,42 +391,43 @@ static cudaError_t from_symbol(void *to, const SimtSymbol *symbol, size_t bytes,
   cudaError_t error = check_symbol(symbol, bytes, offset, &call);
   if (error != cudaSuccess) return simt_error(error);
   if (symbol->is_const) kind = kind == cudaMemcpyDeviceToHost ? cudaMemcpyHostToHost : cudaMemcpyDefault;
-  return copy_line(to, (const char *)symbol->address + offset, bytes, kind, call);
+  call.symbol = (const char *)symbol->address + offset;
+  return copy_line(to, call.symbol, bytes, kind, call);
 }
 
 cudaError_t simt_copy_to_symbol(const SimtSymbol *symbol, const void *from, size_t bytes, size_t offset,
                                 enum cudaMemcpyKind kind, cudaStream_t stream, int async) {
   const char *name = async ? "cudaMemcpyToSymbolAsync" : "cudaMemcpyToSymbol";
-  return to_symbol(symbol, from, bytes, offset, kind, (Call){name, SIMT_CALLER, stream, async});
+  return to_symbol(symbol, from, bytes, offset, kind, (Call){name, SIMT_CALLER, stream, async, NULL});
 }
 
 cudaError_t simt_copy_from_symbol(void *to, const SimtSymbol *symbol, size_t bytes, size_t offset,
                                   enum cudaMemcpyKind kind, cudaStream_t stream, int async) {
   const char *name = async ? "cudaMemcpyFromSymbolAsync" : "cudaMemcpyFromSymbol";
-  return from_symbol(to, symbol, bytes, offset, kind, (Call){name, SIMT_CALLER, stream, async});
+  return from_symbol(to, symbol, bytes, offset, kind, (Call){name, SIMT_CALLER, stream, async, NULL});
 }
 
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
                                enum cudaMemcpyKind kind) {
   return to_symbol(&(SimtSymbol){.address = symbol}, from, bytes, offset, kind,
-                   (Call){"cudaMemcpyToSymbol", SIMT_CALLER, 0, 0});
+                   (Call){"cudaMemcpyToSymbol", SIMT_CALLER, 0, 0, NULL});
 }
 
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset,
                                     enum cudaMemcpyKind kind, cudaStream_t stream) {
   return to_symbol(&(SimtSymbol){.address = symbol}, from, bytes, offset, kind,
-                   (Call){"cudaMemcpyToSymbolAsync", SIMT_CALLER, stream, 1});
+                   (Call){"cudaMemcpyToSymbolAsync", SIMT_CALLER, stream, 1, NULL});
 }
 
 cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind) {
   return from_symbol(to, &(SimtSymbol){.address = symbol}, bytes, offset, kind,
-                     (Call){"cudaMemcpyFromSymbol", SIMT_CALLER, 0, 0});
+                     (Call){"cudaMemcpyFromSymbol", SIMT_CALLER, 0, 0, NULL});
 }
 
 cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset,
                                       enum cudaMemcpyKind kind, cudaStream_t stream) {
   return from_symbol(to, &(SimtSymbol){.address = symbol}, bytes, offset, kind,
-                     (Call){"cudaMemcpyFromSymbolAsync", SIMT_CALLER, stream, 1});
+                     (Call){"cudaMemcpyFromSymbolAsync", SIMT_CALLER, stream, 1, NULL});
 }
 
 cudaError_t cudaGetSymbolAddress(void **pointer, const void *symbol) {
@@ -408,20 +458,20 @@ static cudaError_t set_rows(void *pointer, size_t pitch, int value, size_t width
 }
 
 cudaError_t cudaMemset(void *pointer, int value, size_t bytes) {
-  return set_rows(pointer, bytes, value, bytes, 1, (Call){"cudaMemset", SIMT_CALLER, 0, 0});
+  return set_rows(pointer, bytes, value, bytes, 1, (Call){"cudaMemset", SIMT_CALLER, 0, 0, NULL});
 }
 
 cudaError_t cudaMemsetAsync(void *pointer, int value, size_t bytes, cudaStream_t stream) {
-  return set_rows(pointer, bytes, value, bytes, 1, (Call){"cudaMemsetAsync", SIMT_CALLER, stream, 1});
+  return set_rows(pointer, bytes, value, bytes, 1, (Call){"cudaMemsetAsync", SIMT_CALLER, stream, 1, NULL});
 }
 
 cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height) {
-  return set_rows(pointer, pitch, value, width, height, (Call){"cudaMemset2D", SIMT_CALLER, 0, 0});
+  return set_rows(pointer, pitch, value, width, height, (Call){"cudaMemset2D", SIMT_CALLER, 0, 0, NULL});
 }
 
 cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
-  return set_rows(pointer, pitch, value, width, height, (Call){"cudaMemset2DAsync", SIMT_CALLER, stream, 1});
+  return set_rows(pointer, pitch, value, width, height, (Call){"cudaMemset2DAsync", SIMT_CALLER, stream, 1, NULL});
 }
 
 static cudaError_t set_3d(struct cudaPitchedPtr p, int value, struct cudaExtent e, Call call) {
@@ -433,11 +483,11 @@ static cudaError_t set_3d(struct cudaPitchedPtr p, int value, struct cudaExtent 
 }
 
 cudaError_t cudaMemset3D(struct cudaPitchedPtr pointer, int value, struct cudaExtent extent) {
-  return set_3d(pointer, value, extent, (Call){"cudaMemset3D", SIMT_CALLER, 0, 0});
+  return set_3d(pointer, value, extent, (Call){"cudaMemset3D", SIMT_CALLER, 0, 0, NULL});
 }
 
 cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pointer, int value, struct cudaExtent extent, cudaStream_t stream) {
-  return set_3d(pointer, value, extent, (Call){"cudaMemset3DAsync", SIMT_CALLER, stream, 1});
+  return set_3d(pointer, value, extent, (Call){"cudaMemset3DAsync", SIMT_CALLER, stream, 1, NULL});
 }
 
 cudaError_t simt_memset_elements(const struct cudaMemsetParams *p, cudaStream_t stream) {
@@ -446,6 +496,6 @@ cudaError_t simt_memset_elements(const struct cudaMemsetParams *p, cudaStream_t 
   c.to_pitch = p->height > 1 ? p->pitch : c.width;
   c.value = p->value;
   c.element = (int)p->elementSize;
-  c.call = (Call){"cudaMemset", {0}, stream, 1};
+  c.call = (Call){"cudaMemset", {0}, stream, 1, NULL};
   return set_box(&c);
 }

@@ -494,7 +494,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
     if (a->id != cudaLaunchAttributeClusterDimension) continue;
     if (a->val.clusterDim.x * a->val.clusterDim.y * a->val.clusterDim.z <= 1) continue;
     char text[512];
-    simt_report_host("%s: thread block clusters are not emulated (compute capability 8.0 has none)",
+    simt_report_host("not supported: %s: thread block clusters are not emulated (compute capability 8.0 has none)",
                      simt_site_text("cudaLaunchKernelEx", site, text, sizeof text));
     return simt_error(cudaErrorNotSupported);
   }

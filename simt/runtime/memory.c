@@ -317,7 +317,7 @@ static void check_guard(const Segment *s, SimtSite site) {
     if (end[i] != GUARD_BYTE) broken = i + 1;
   if (!broken) return;
   simt_report_host(
-      "memory past the end of an allocation was written: up to %zu bytes behind the %s\n"
+      "out of bounds: memory past the end of an allocation was written: up to %zu bytes behind the %s\n"
       "    found by %s\n"
       "    try: look for an index that is not compared with the number of elements; --inspect names the line",
       broken, simt_memory_text(&s->memory, made, sizeof made), simt_site_text("cudaFree", site, by, sizeof by));
@@ -352,19 +352,20 @@ static cudaError_t refuse_free(const void *pointer, const char *call, SimtSite s
   simt_site_text(call, site, by, sizeof by);
   if (m.kind != SIMT_UNKNOWN_MEMORY) simt_memory_text(&m, what, sizeof what);
   if (m.kind == SIMT_UNKNOWN_MEMORY)
-    simt_report_host("%s: %p is not memory of CUDA's\n    try: what malloc() gave belongs to free()", by, pointer);
+    simt_report_host("invalid free: %s: %p is not memory of CUDA's\n    try: what malloc() gave belongs to free()", by,
+                     pointer);
   else if (m.freed && pointer == m.base)
-    simt_report_host("%s: freed twice: the %s\n    it was freed first by %s", by, what,
+    simt_report_host("double free: %s: the %s\n    it was freed first by %s", by, what,
                      simt_site_text(call, m.freed_site, before, sizeof before));
   else if (live && pointer == m.base)
     simt_report_host(
-        "%s does not free the %s\n    try: cudaFree() is for cudaMalloc() and cudaMallocManaged(), "
+        "invalid free: %s does not free the %s\n    try: cudaFree() is for cudaMalloc() and cudaMallocManaged(), "
         "cudaFreeHost() for cudaMallocHost() and cudaHostAlloc(), cudaHostUnregister() for "
         "cudaHostRegister()",
         by, what);
   else
     simt_report_host(
-        "%s: %p is not the beginning of an allocation; nearest: the %s\n"
+        "invalid free: %s: %p is not the beginning of an allocation; nearest: the %s\n"
         "    try: keep the pointer that the allocation gave, and free that one",
         by, pointer, what);
   return cudaErrorInvalidValue;
@@ -806,7 +807,8 @@ static void report_leaks(Live live) {
   char text[512];
   for (size_t i = 0; i < live.count; i++) bytes += live.segments[i]->memory.size;
   if (!live.count) return;
-  simt_report_host("%zu allocation%s, %zu bytes in all, never freed:", live.count, live.count == 1 ? "" : "s", bytes);
+  simt_report_host("leak: %zu allocation%s, %zu bytes in all, never freed:", live.count, live.count == 1 ? "" : "s",
+                   bytes);
   for (size_t i = 0; i < live.count; i++) {
     const SimtMemory *m = &live.segments[i]->memory;
     size_t here = 0, sum = 0, first = i;

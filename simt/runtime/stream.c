@@ -688,7 +688,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t stop) {
+  SimtSite site = SIMT_CALLER;
   cudaError_t error = cudaSuccess;
+  char at[512];
   RETURN_IF_STICKY;
   if (!milliseconds) return simt_error(cudaErrorInvalidValue);
   pthread_mutex_lock(&lock);
@@ -700,6 +702,11 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
   else
     *milliseconds = (float)((double)(long long)(stop->time - start->time) * 1e-6);
   pthread_mutex_unlock(&lock);
+  if (error == cudaErrorNotReady)
+    simt_report_host(
+        "not ready: %s: the events have not both happened yet, so there is no time between them\n"
+        "    try: cudaEventSynchronize(stop) first",
+        simt_site_text("cudaEventElapsedTime", site, at, sizeof at));
   return simt_error(error);
 }
 
@@ -831,8 +838,8 @@ __attribute__((destructor)) static void report_queued(void) {
   for (cudaStream_t s = streams; s; s = s->next)
     for (Operation *op = s->first; op; op = op->next) works += op->work.run && op->work.run != record_now;
   if (!works || simt_error_pending() != cudaSuccess) return;
-  simt_report_host("%lu operation%s still queued when the program ended, and never done:", works,
-                   works == 1 ? " was" : "s were");
+  simt_report_host("missing synchronisation: %lu operation%s still queued when the program ended, and never done:",
+                   works, works == 1 ? " was" : "s were");
   int lines = 0;
   for (cudaStream_t s = streams; s; s = s->next)
     for (Operation *op = s->first; op; op = op->next) {
