@@ -1,0 +1,1 @@
+#error "cublasXt (several GPUs) is not emulated: include cublas_v2.h"
