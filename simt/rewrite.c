@@ -452,16 +452,16 @@ static int angle_start(int i) {
   return -1;
 }
 
-/* The end of the comma-separated piece that starts at i: its ',' or `end`. */
-static int piece_end(int i, int end) {
+/* The end of the comma-separated piece that starts at i: its ',' or `end`. In a declaration a < after a name is a bracket;
+ * among arguments it is one if what follows its > cannot be an operand: f<int, 3>(x), but a < b, c > d. */
+static int piece_end(int i, int end, bool is_declaration) {
   for (; i < end; i++) {
     if (is(i, ",")) return i;
     if (opens(i)) {
       i = tokens[i].match;
-    } else if (is(i, "<") && is_identifier(i - 1)) { /* a < b, or f<int, 3>(x)? */
+    } else if (is(i, "<") && is_identifier(i - 1)) {
       int close = angle_end(i);
-      if (close >= 0 && close < end &&
-          (is_one_of(close + 1, "( :: { , *") || is_identifier(close + 1) || close + 1 == end))
+      if (close >= 0 && close < end && (is_declaration || is_one_of(close + 1, "( :: { ,") || close + 1 == end))
         i = close;
     }
   }
@@ -645,15 +645,17 @@ static void replace(int i, const char *text) {
   appendf(&tokens[i].before, "%s", text);
 }
 
-/* The tokens [first, end) in one line. */
+/* The tokens [first, end) in one line: a space where there was any, but k<int> for k < int >. */
 static char *spell(int first, int end) {
   Text text = {0};
+  int depth = 0; /* of parentheses: a < there is an operator */
   append(&text, "", 0);
   for (int i = first; i < end; i++) {
-    bool both_words = i > first && tokens[i - 1].kind != SYMBOL && tokens[i].kind != SYMBOL;
-    bool apart = i > first && !adjacent(i - 1) && !is_one_of(i, ":: < > , ) [ ]") && !is_one_of(i - 1, ":: < ( [");
-    if (both_words || apart) append(&text, " ", 1);
+    bool words = i > first && tokens[i - 1].kind != SYMBOL && tokens[i].kind != SYMBOL;
+    bool tight = is(i, "::") || is(i - 1, "::") || (depth == 0 && (is_one_of(i, "< > , ) ]") || is(i - 1, "<")));
+    if (i > first && (words || (!tight && !adjacent(i - 1)))) append(&text, " ", 1);
     append(&text, tokens[i].text, tokens[i].length);
+    depth += is(i, "(") - is(i, ")");
   }
   return text.data;
 }
@@ -746,7 +748,7 @@ static void rewrite_launch(int open) {
     return;
   }
   int count = 0;
-  for (int i = open + 3; i < close; i = piece_end(i, close) + 1) count++;
+  for (int i = open + 3; i < close; i = piece_end(i, close, false) + 1) count++;
   if (count < 2 || count > 4) {
     refuse(open,
            "a launch is kernel<<<grid, block, shared bytes, stream>>>(arguments), where the last two may be left "
@@ -764,7 +766,7 @@ static void rewrite_launch(int open) {
   Text parameters = {0}, call = {0};
   bool any_stays = false, has_pack = false;
   for (int i = arguments + 1, number = 0; i < end; number++) {
-    int next = piece_end(i, end);
+    int next = piece_end(i, end, false);
     const char *comma = number ? ", " : "";
     has_pack = has_pack || is(next - 1, "...");
     if (stays_in_call(i, next)) {
@@ -779,7 +781,7 @@ static void rewrite_launch(int open) {
   }
   if (any_stays && !has_pack) {
     for (int i = arguments + 1, next; i < end; i = next + 1) {
-      next = piece_end(i, end);
+      next = piece_end(i, end, false);
       if (!stays_in_call(i, next)) continue;
       leave_out_between(i, next);
       appendf(&tokens[i].before, "::simt::literal_zero{}");
@@ -825,7 +827,7 @@ static void rewrite_kernel_argument(int name) {
     if (is(name, functions[f].name)) argument = functions[f].argument;
   if (argument < 0 || !opens(name + 1)) return;
   int end = tokens[name + 1].match, i = name + 2;
-  for (; argument > 0 && i < end; argument--) i = piece_end(i, end) + 1;
+  for (; argument > 0 && i < end; argument--) i = piece_end(i, end, false) + 1;
   int k = i + 1; /* (const void *) or reinterpret_cast<const void *> */
   if (is_one_of(i, "reinterpret_cast static_cast") && is(i + 1, "<")) k = i + 2;
   bool has_void = false;
@@ -901,7 +903,7 @@ static void rewrite_dynamic_shared(int start, int end) {
   }
   Text type = {0};
   for (int i = start, next; i < end; i = next + 1) {
-    next = piece_end(i, end);
+    next = piece_end(i, end, true);
     int name = declared_name(i, next), pointer = name;
     if (name < 0) {
       refuse(
@@ -993,7 +995,7 @@ static void rewrite_device_variable(const Item *item) {
   while (!is_one_of(keyword, "__device__ __constant__ __managed__")) keyword++;
   bool is_extern = head_has(item, "extern"), is_const = false, is_member = false;
   for (int i = item->start, next; i < end; i = next + 1) {
-    next = piece_end(i, end);
+    next = piece_end(i, end, true);
     int name = declared_name(i, next), after = name + 1;
     if (name < 0) return;
     is_member = is(name - 1, "::");
