@@ -42,12 +42,12 @@ static inline __m128 simt_lane(float x) {
 }
 extern "C" {
 SIMT_INSTEAD float fmaxf(float x, float y) noexcept {
-  if (__builtin_expect(y != y, 0)) return x;
+  if (__builtin_expect(__builtin_isunordered(x, y), 0)) return x != x ? y : x;
   __m128 a = simt_lane(x), b = simt_lane(y);
   return _mm_cvtss_f32(_mm_and_ps(_mm_max_ss(a, b), _mm_max_ss(b, a)));
 }
 SIMT_INSTEAD float fminf(float x, float y) noexcept {
-  if (__builtin_expect(y != y, 0)) return x;
+  if (__builtin_expect(__builtin_isunordered(x, y), 0)) return x != x ? y : x;
   __m128 a = simt_lane(x), b = simt_lane(y);
   return _mm_cvtss_f32(_mm_or_ps(_mm_min_ss(a, b), _mm_min_ss(b, a)));
 }
