@@ -19,7 +19,7 @@ struct ScanLane {
 
 template <class T, class Op>
 SIMT_UNSEEN void scan_complete(unsigned lanes, void *const posts[]) {
-  Op op = *((ScanLane<T, Op> *)posts[__builtin_ctz(lanes)])->op;
+  std::decay_t<Op> op = *((ScanLane<T, Op> *)posts[__builtin_ctz(lanes)])->op;
   T running = ((ScanLane<T, Op> *)posts[__builtin_ctz(lanes)])->value;
   int first = 1;
   for (unsigned rest = lanes; rest; rest &= rest - 1, first = 0) {

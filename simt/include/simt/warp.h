@@ -272,7 +272,7 @@ struct FoldLane {
 template <class T, class Op>
 SIMT_UNSEEN void fold_complete(unsigned lanes, void *const posts[]) {
   FoldLane<T, Op> *lane[SIMT_WARP_SIZE];
-  Op op = *((FoldLane<T, Op> *)posts[__builtin_ctz(lanes)])->op;
+  std::decay_t<Op> op = *((FoldLane<T, Op> *)posts[__builtin_ctz(lanes)])->op;
   int count = 0;
   for (unsigned rest = lanes; rest; rest &= rest - 1) {
     lane[count] = (FoldLane<T, Op> *)posts[__builtin_ctz(rest)];
