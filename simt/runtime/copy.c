@@ -51,7 +51,7 @@ static cudaError_t too_long(const Call *call, const char *side, size_t bytes, co
   char at[512], memory[512];
   size_t offset = (size_t)(pointer - (char *)m->base), left = offset < m->size ? m->size - offset : 0;
   simt_report_host(
-      "%s: %zu bytes, but the %s has room for %zu, %zu too few\n"
+      "out of bounds: %s: %zu bytes, but the %s has room for %zu, %zu too few\n"
       "    the %s is byte %zu of the %s\n    try: %s",
       simt_site_text(call->name, call->site, at, sizeof at), bytes, side, left, bytes - left, side, offset,
       simt_memory_text(m, memory, sizeof memory), guess_size(bytes, left));
