@@ -238,12 +238,13 @@ enum { SIMD_FUNCTIONS = 43 };
 struct Simd {
   unsigned two[SIMD_FUNCTIONS], four[SIMD_FUNCTIONS];
 };
-#define EACH_SIMD(_)                                                                                                   \
-  _(__vadd)                                                                                                            \
-  _(__vsub) _(__vaddss) _(__vsubss) _(__vaddus) _(__vsubus) _(__vmaxs) _(__vmins) _(__vmaxu) _(__vminu) _(__vabsdiffs) \
-      _(__vabsdiffu) _(__vavgs) _(__vavgu) _(__vhaddu) _(__vcmpeq) _(__vcmpne) _(__vcmpgts) _(__vcmpges) _(__vcmplts)  \
-          _(__vcmples) _(__vcmpgtu) _(__vcmpgeu) _(__vcmpltu) _(__vcmpleu) _(__vseteq) _(__vsetne) _(__vsetgts)        \
-              _(__vsetges) _(__vsetlts) _(__vsetles) _(__vsetgtu) _(__vsetgeu) _(__vsetltu) _(__vsetleu) _(__vsads)    \
+#define EACH_SIMD(_)                                                                                                  \
+  _(__vadd)                                                                                                           \
+  _(__vsub)                                                                                                           \
+  _(__vaddss) _(__vsubss) _(__vaddus) _(__vsubus) _(__vmaxs) _(__vmins) _(__vmaxu) _(__vminu) _(__vabsdiffs)          \
+      _(__vabsdiffu) _(__vavgs) _(__vavgu) _(__vhaddu) _(__vcmpeq) _(__vcmpne) _(__vcmpgts) _(__vcmpges) _(__vcmplts) \
+          _(__vcmples) _(__vcmpgtu) _(__vcmpgeu) _(__vcmpltu) _(__vcmpleu) _(__vseteq) _(__vsetne) _(__vsetgts)       \
+              _(__vsetges) _(__vsetlts) _(__vsetles) _(__vsetgtu) _(__vsetgeu) _(__vsetltu) _(__vsetleu) _(__vsads)   \
                   _(__vsadu)
 static __device__ Simd simd(ThreeWords a) {
   Simd s;
@@ -253,7 +254,8 @@ static __device__ Simd simd(ThreeWords a) {
 #undef CALL
 #define CALL(f) s.two[n] = f##2(a.x), s.four[n++] = f##4(a.x);
   CALL(__vneg)
-  CALL(__vnegss) CALL(__vabs) CALL(__vabsss)
+  CALL(__vnegss)
+  CALL(__vabs) CALL(__vabsss)
 #undef CALL
       s.two[n] = __viaddmax_s16x2(a.x, a.y, a.z),
       s.four[n++] = (unsigned)__viaddmax_s32((int)a.x, (int)a.y, (int)a.z);
@@ -386,23 +388,6 @@ struct ToInteger {
 MAP(float_to_integer_map, float, ToInteger, TO_INTEGERS(float))
 MAP(double_to_integer_map, double, ToInteger, TO_INTEGERS(double))
 
-/* What PTX says of cvt: clamped; a NaN is 0, or 0x80.. if the source is .f64 or the destination has 64 bits. */
-template <class To>
-static To clamped(long double rounded, bool from_double) {
-  const bool is_signed = (To)-1 < 0;
-  const int bits = 8 * (int)sizeof(To) - is_signed;
-  const To top = is_signed ? (To)(~0ull >> (65 - 8 * sizeof(To))) : (To)~0ull;
-  if (rounded != rounded) return from_double || sizeof(To) == 8 ? (To)(1ull << (8 * sizeof(To) - 1)) : 0;
-  if (rounded >= ldexpl(1, bits)) return top;
-  if (rounded < (is_signed ? -ldexpl(1, bits) : 0)) return is_signed ? (To)~top : 0;
-  return (To)rounded;
-}
-
-static const char *const directions[] = {"rn", "rz", "ru", "rd"};
-static long double rounded(long double x, int direction) {
-  return direction == 0 ? rintl(x) : direction == 1 ? truncl(x) : direction == 2 ? ceill(x) : floorl(x);
-}
-
 template <class T>
 static void expect_integers(const std::vector<T> &x, const std::vector<ToInteger> &got) {
   const bool from_double = sizeof(T) == 8;
@@ -442,8 +427,6 @@ struct FromInteger {
   float i[4], u[4], l[4], ul[4];
   double ld[4], uld[4], id, ud;
 };
-#define EACH_WAY(f, x) \
-  { f##_rn(x), f##_rz(x), f##_ru(x), f##_rd(x) }
 MAP(from_integer_map, uint64_t, FromInteger,
     (FromInteger{EACH_WAY(__int2float, (int)a), EACH_WAY(__uint2float, (unsigned)a), EACH_WAY(__ll2float, (long long)a),
                  EACH_WAY(__ull2float, a), EACH_WAY(__ll2double, (long long)a), EACH_WAY(__ull2double, a),

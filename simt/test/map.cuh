@@ -7,6 +7,7 @@
 #ifndef SIMT_TEST_MAP_CUH
 #define SIMT_TEST_MAP_CUH
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,6 +35,13 @@ extern "C" { /* cmocka 1 does not say so itself */
     const In a = in[i];                                         \
     out[i] = expression;                                        \
   }
+
+/* The same for a struct with operator(), which may be a template: map(function_map<Twice<float>, float, float>, inputs) */
+template <class Function, class In, class Out>
+static __global__ void function_map(const In *in, Out *out, int n) {
+  const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) out[i] = Function()(in[i]);
+}
 
 template <class T>
 static T *device_array(size_t count) {
@@ -81,6 +89,26 @@ template <class T>
 struct Three {
   T x, y, z;
 };
+
+/* A conversion to an integer as PTX's cvt: clamped; NaN is 0, or 0x80.. where the source is .f64 or the destination has
+ * 64 bits. `rounded` is a whole number. */
+template <class To>
+static To clamped(long double rounded, bool from_double) {
+  const bool is_signed = (To)-1 < 0;
+  const int bits = 8 * (int)sizeof(To) - is_signed;
+  const To top = (To)(~0ull >> (64 - bits));
+  if (rounded != rounded) return from_double || sizeof(To) == 8 ? (To)(1ull << (8 * sizeof(To) - 1)) : 0;
+  if (rounded >= ldexpl(1, bits)) return top;
+  if (rounded < (is_signed ? -ldexpl(1, bits) : 0)) return is_signed ? (To)~top : 0;
+  return (To)rounded;
+}
+
+static const char *const directions[] = {"rn", "rz", "ru", "rd"};
+static inline long double rounded(long double x, int direction) {
+  return direction == 0 ? rintl(x) : direction == 1 ? truncl(x) : direction == 2 ? ceill(x) : floorl(x);
+}
+#define EACH_WAY(f, ...) \
+  { f##_rn(__VA_ARGS__), f##_rz(__VA_ARGS__), f##_ru(__VA_ARGS__), f##_rd(__VA_ARGS__) }
 
 /* xorshift64*: the same numbers everywhere. */
 static uint64_t random_state = 88172645463325252ull;

@@ -385,13 +385,10 @@ static void test_fast_intrinsics(void **state) {
 
 enum { ADD, SUB, MUL, DIV, RCP, SQRT, FMA, OPERATIONS };
 static const char *const operations[] = {"add", "sub", "mul", "div", "rcp", "sqrt", "fma"};
-static const char *const directions[] = {"rn", "rz", "ru", "rd"};
 template <class T>
 struct Rounded {
   T got[OPERATIONS][4];
 };
-#define EACH_WAY(f, ...) \
-  { f##_rn(__VA_ARGS__), f##_rz(__VA_ARGS__), f##_ru(__VA_ARGS__), f##_rd(__VA_ARGS__) }
 typedef Three<float> ThreeFloats;
 typedef Three<double> ThreeDoubles;
 MAP(rounded_float, ThreeFloats, Rounded<float>,
