@@ -642,6 +642,13 @@ static void work_gemv(void *context) {
     void *y = member(c, &c->c, i), *a = only_beta ? y : member(c, &c->a, i), *x = only_beta ? y : member(c, &c->b, i);
     if (!a || !x || !y) return;
     if (new_y) clear_vector(&c->c, y); /* not 0 times what lies there, which may be NaN */
+    if (only_beta) {
+#define SCAL(f, alpha, beta) f(c->c.columns, beta, y, abs(c->c.ld))
+      FOR_TYPE(c->a.type, SCAL, scal, alpha, beta)
+#undef SCAL
+      written(&c->c, y);
+      continue;
+    }
 #define GEMV(f, alpha, beta) \
   f(CblasColMajor, blas_trans(c->trans_a), c->m, c->n, alpha, a, c->a.ld, x, c->b.ld, beta, y, c->c.ld)
     FOR_TYPE(c->a.type, GEMV, gemv, alpha, beta)
@@ -831,14 +838,15 @@ static cublasStatus_t triangular_vector(const char *name, const void *caller, cu
 static void work_gemm(void *context) {
   Call *c = context;
   const void *alpha = scalar(&c->alpha), *beta = scalar(&c->beta);
-  int only_beta = c->k == 0 || is_zero(&c->alpha);
+  int only_beta = c->k == 0 || is_zero(&c->alpha),
+      k = only_beta ? 0 : c->k; /* A and B are not read, whatever they hold */
   for (int i = 0; i < c->batch; i++) {
     void *out = member(c, &c->c, i), *a = only_beta ? out : member(c, &c->a, i),
          *b = only_beta ? out : member(c, &c->b, i);
     if (!a || !b || !out) return;
-#define GEMM(f, alpha, beta)                                                                                        \
-  f(CblasColMajor, blas_trans(c->trans_a), blas_trans(c->trans_b), c->m, c->n, c->k, alpha, a, c->a.ld, b, c->b.ld, \
-    beta, out, c->c.ld)
+#define GEMM(f, alpha, beta)                                                                                           \
+  f(CblasColMajor, blas_trans(c->trans_a), blas_trans(c->trans_b), c->m, c->n, k, alpha, a, c->a.ld, b, c->b.ld, beta, \
+    out, c->c.ld)
     FOR_TYPE(c->a.type, GEMM, gemm, alpha, beta)
 #undef GEMM
     written(&c->c, out);
@@ -882,8 +890,8 @@ static void gemm_narrow(const Call *c, const void *a, const void *b, void *out, 
     to_float(c->b.type, column(&c->b, b, j), fb + (size_t)j * c->b.rows, c->b.rows);
   }
   for (int j = 0; beta != 0 && j < c->n; j++) to_float(c->c.type, column(&c->c, out, j), fc + (size_t)j * c->m, c->m);
-  cblas_sgemm(CblasColMajor, blas_trans(c->trans_a), blas_trans(c->trans_b), c->m, c->n, c->k, alpha, fa,
-              c->a.rows ? c->a.rows : 1, fb, c->b.rows ? c->b.rows : 1, beta, fc, c->m);
+  cblas_sgemm(CblasColMajor, blas_trans(c->trans_a), blas_trans(c->trans_b), c->m, c->n, alpha == 0 ? 0 : c->k, alpha,
+              fa, c->a.rows ? c->a.rows : 1, fb, c->b.rows ? c->b.rows : 1, beta, fc, c->m);
   for (int j = 0; j < c->n; j++) from_float(c->c.type, fc + (size_t)j * c->m, column(&c->c, out, j), c->m);
 }
 
@@ -904,6 +912,7 @@ static void gemm_integer(const Call *c, const int8_t *a, const int8_t *b, int32_
 
 static void work_gemm_narrow(void *context) {
   Call *c = context;
+  int only_beta = c->k == 0 || is_zero(&c->alpha);
   size_t numbers = (size_t)c->a.rows * c->a.columns + (size_t)c->b.rows * c->b.columns + (size_t)c->m * c->n;
   float *work = malloc(numbers * sizeof *work);
   if (!work) {
@@ -912,8 +921,9 @@ static void work_gemm_narrow(void *context) {
     return;
   }
   for (int i = 0; i < c->batch; i++) {
-    void *a = member(c, &c->a, i), *b = member(c, &c->b, i), *out = member(c, &c->c, i);
-    if ((!a && c->a.columns && c->a.rows) || (!b && c->b.columns && c->b.rows) || !out) break;
+    void *out = member(c, &c->c, i), *a = only_beta ? out : member(c, &c->a, i),
+         *b = only_beta ? out : member(c, &c->b, i);
+    if (!a || !b || !out) break;
     if (c->c.type == CUDA_R_32I) {
       gemm_integer(c, a, b, out);
     } else {
