@@ -312,10 +312,10 @@ int simt_stream_defers(cudaStream_t stream) {
 cudaError_t simt_stream_submit(cudaStream_t handle, void (*run)(void *), const void *context, size_t size,
                                const char *what, const char *file, int line) {
   Work work = {run, (void *)context, size, what, file, line};
-  if (in_callback) return cudaErrorNotPermitted;
+  if (in_callback) return simt_error(cudaErrorNotPermitted);
   if (!simt_stream_defers(handle)) { /* the common case */
     run(work.context);
-    return simt_error_pending();
+    return simt_error(cudaSuccess);
   }
   cudaError_t error = cudaSuccess;
   int now = 0;
@@ -333,7 +333,7 @@ cudaError_t simt_stream_submit(cudaStream_t handle, void (*run)(void *), const v
     now = 1;
   pthread_mutex_unlock(&lock);
   if (now) run(work.context);
-  return error != cudaSuccess ? error : simt_error_pending();
+  return simt_error(error);
 }
 
 cudaError_t simt_stream_finish(cudaStream_t handle) {
@@ -421,6 +421,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   cudaError_t error = cudaSuccess;
   RETURN_IF_STICKY;
+  if (in_callback) return simt_error(cudaErrorNotPermitted);
   pthread_mutex_lock(&lock);
   cudaStream_t s = stream_of(handle);
   if (!s) {
