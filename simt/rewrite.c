@@ -33,13 +33,14 @@ static const char USAGE[] =
     "it.\n"
     "  --rdc           device functions and variables may be used from other files, as with nvcc -rdc=true\n"
     "  --clang         the C++ is for clang\n"
+    "  --inspect       launches are left out of the inspector's instrumentation\n"
     "  --kernels=FILE  writes a line for each kernel: line, tab, file, tab, name\n"
     "  --ours=DIR      the folder of simt's headers\n"
     "  --stubs=DIR     a folder of empty files that stand for headers that were not found\n"
     "  --why=HEADER    only says why HEADER cannot be had; exit status 1 when nothing is known of it\n";
 
 static bool option_rdc, option_clang;
-static const char *option_ours, *option_stubs;
+static const char *option_ours, *option_stubs, *option_launcher = "";
 
 /* ---- text that grows ---- */
 
@@ -793,8 +794,8 @@ static void rewrite_launch(int open) {
   }
 
   /* By value: a lazy stream runs the kernel when the variables here may be gone. */
-  appendf(&tokens[first].before, " ::simt::kern(%s, \"%s\", %d, [%s](%s) { ", quote(spell(first, open)),
-          tokens[first].file, tokens[first].line, in_function(first) ? "=" : "", parameters.data);
+  appendf(&tokens[first].before, " ::simt::kern(%s, \"%s\", %d, [%s](%s) %s{ ", quote(spell(first, open)),
+          tokens[first].file, tokens[first].line, in_function(first) ? "=" : "", parameters.data, option_launcher);
   appendf(&tokens[open].before, "(%s); }).cfg(", call.data);
   appendf(&tokens[close].before, ").run");
   leave_out_between(open, open + 3);
@@ -1431,6 +1432,8 @@ int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--rdc") == 0) {
       option_rdc = true;
+    } else if (strcmp(argv[i], "--inspect") == 0) { /* the inspector looks at the kernel only, not at who calls it */
+      option_launcher = "__attribute__((noinline, no_sanitize_thread, no_sanitize_coverage)) ";
     } else if (strcmp(argv[i], "--clang") == 0) {
       option_clang = true;
     } else if ((value = option_value(argv[i], "--ours="))) {

@@ -12,6 +12,7 @@
 
 #ifdef __cplusplus
 
+#include <tuple>
 #include <type_traits>
 
 #include "simt/core.h"

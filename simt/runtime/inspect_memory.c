@@ -86,7 +86,7 @@ void simt_memory_open(void) {
 /* No access of an earlier launch can race with one of this: their memory is given back when it has become much. */
 void simt_memory_launch(void) {
   simt_object_era++;
-  if (arena.cells && simt_race_forget(0)) {
+  if (arena.cells && simt_race_forget()) {
     madvise(arena.cells, cell_bytes(&arena), MADV_DONTNEED);
     madvise(arena.touched, ((arena.high - arena.low) >> CHUNK_SHIFT) + 1, MADV_DONTNEED);
   }
@@ -105,7 +105,7 @@ void simt_memory_block(Inspector *in) {
   memset(in->fixed.written, 0, size / 8 + 2);
   uintptr_t dynamic = (uintptr_t)in->worker->dynamic_shared;
   size_t bytes = in->worker->job->kernel->shared_bytes;
-  if (in->dynamic.low != dynamic || in->dynamic.high < dynamic + bytes) {
+  if (!in->dynamic.cells || in->dynamic.low != dynamic || in->dynamic.high < dynamic + bytes) {
     free(in->dynamic.cells);
     free(in->dynamic.written);
     in->dynamic = (Region){.low = dynamic, .shared = 1};

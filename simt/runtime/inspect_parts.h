@@ -231,7 +231,7 @@ extern int simt_writes_unseen;                              /* a kernel ran, or 
 extern uint32_t simt_race_clock;
 void simt_race_launch(void);
 void simt_race_turn(const Inspector *in); /* its block runs from now on, in turn with others */
-int simt_race_forget(size_t limit);       /* 1 when the traces take much memory: they are dropped */
+int simt_race_forget(void);               /* 1 when the traces take much memory: they are dropped */
 void simt_race_block(Inspector *in);
 void simt_race_barrier(Inspector *in);
 void simt_race_warp(Inspector *in, int warp, unsigned lanes);

@@ -143,8 +143,8 @@ static void synchronise(Inspector *in, int rank, uintptr_t object, unsigned acce
 
 /* ---- events ---- */
 
-int simt_race_forget(size_t limit) {
-  if (chunks_touched <= limit) return 0;
+int simt_race_forget(void) {
+  if (chunks_touched <= chunks_most / 4) return 0;
   chunks_touched = 0;
   return 1;
 }

@@ -43,8 +43,13 @@ extern "C" {
 #ifndef SIMT_RUNTIME
 SIMT_COORDINATE uint3 threadIdx __attribute__((tls_model("local-exec")));
 SIMT_COORDINATE uint3 blockIdx __attribute__((tls_model("local-exec")));
+#ifdef SIMT_INSPECT /* gcc instruments reads of constants of a class with constructors, as dim3 is */
+SIMT_COORDINATE uint3 blockDim __attribute__((tls_model("local-exec")));
+SIMT_COORDINATE uint3 gridDim __attribute__((tls_model("local-exec")));
+#else
 SIMT_COORDINATE dim3 blockDim __attribute__((tls_model("local-exec")));
 SIMT_COORDINATE dim3 gridDim __attribute__((tls_model("local-exec")));
+#endif
 #endif
 
 /* Every thread of the block that has not returned arrives; gives the number of them whose `predicate` was not 0. */

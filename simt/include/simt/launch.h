@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include <new>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -49,12 +48,25 @@ enum { threads_in_a_row = 0 };
 enum { threads_in_a_row = 1 };
 #endif
 
+/* A tuple, without library code between the loop and the kernel. */
+template <size_t index, class T>
+struct Argument {
+  T value;
+};
+template <class Indices, class... T>
+struct ArgumentList;
+template <size_t... index, class... T>
+struct ArgumentList<std::index_sequence<index...>, T...> : Argument<index, T>... {
+  template <class Function>
+  SIMT_KERNEL_CALL void give(const Function &function) const {
+    function(static_cast<const Argument<index, T> &>(*this).value...);
+  }
+};
+
 template <class Function, class... Arguments>
 struct Call {
   Function function;
-  std::tuple<Arguments...> arguments;
-
-  SIMT_KERNEL_CALL void operator()() const { std::apply(function, arguments); }
+  ArgumentList<std::index_sequence_for<Arguments...>, Arguments...> arguments;
 
   /* Starts threads of the block, one after the other, until none is left to start. A thread that waits keeps this
    * stack, and another loop, on another stack, goes on with the threads that it finds. */
@@ -64,7 +76,7 @@ struct Call {
       int order = simt_threads.next++, rank = simt_threads.rank[order];
       const_cast<uint3 &>(threadIdx) = simt_threads.index[order];
       simt_threads.state[rank] = SIMT_RUNNING;
-      call();
+      call.arguments.give(call.function);
       simt_threads.state[rank] = SIMT_DONE;
       simt_threads.finished++;
       if (simt_threads.waiting) simt_thread_returned(rank);
@@ -90,7 +102,7 @@ struct Launch {
   cudaError_t run(Arguments... arguments) {
     using This = Call<Function, Arguments...>;
     const void *pointers[] = {checked_pointer(arguments)..., nullptr};
-    const This call{function, std::tuple<Arguments...>(arguments...)};
+    const This call{function, {{arguments}...}};
     kernel.run_threads = This::run_threads;
     kernel.arguments = &call;
     kernel.arguments_size = sizeof call;
