@@ -54,9 +54,7 @@ static inline int device_open(Device device, char *description, size_t size, Err
            properties.minor);
   return 0;
 #else
-  return error_set(err,
-                   "--device=gpu: this program was built without CUDA kernels (--config=cpu); on a machine with an "
-                   "NVIDIA GPU and the CUDA toolkit build it with --config=cuda, or use --device=cpu");
+  return error_set(err, "--device=gpu: this program has no CUDA kernels; use --device=cpu");
 #endif
 }
 

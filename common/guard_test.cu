@@ -3,14 +3,12 @@
 #include "common/test.h"
 
 /* Writes x[at] with at < 0 or at >= n, as a wrong kernel does. */
-#ifdef __CUDACC__
 __global__ void write_kernel(float *x, long at) { x[at] = 1; }
 
 static void write_gpu(float *x, long at) {
   write_kernel<<<1, 1>>>(x, at);
   CUDA_CHECK_LAUNCH();
 }
-#endif
 
 static void write_at(Device device, float *x, long at) { ON_DEVICE(device, write_gpu(x, at), x[at] = 1); }
 

@@ -62,9 +62,9 @@ typedef struct CommonOptions {
   char output_dir[PATH_MAX]; /* "runs/PROGRAM" */
 } CommonOptions;
 
-/* The GPU where this program has kernels and there is a GPU to run them, else the CPU. */
+/* The GPU where this program has kernels and there is a real GPU to run them, else the CPU. */
 static inline Device device_default(void) {
-#ifdef __CUDACC__
+#if defined(__CUDACC__) && !defined(SIMT_REWRITTEN) /* the emulated GPU is for whoever asks for it */
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return DEVICE_GPU; /* makes no CUDA context yet */
 #endif
@@ -210,7 +210,11 @@ static inline void options_parse(CommonOptions *common, const struct argp *own, 
   const struct argp all = {parser.rows, options_parse_common, NULL, NULL, children, NULL, NULL};
   setenv("ARGP_HELP_FMT", "no-dup-args-note,rmargin=100", 0); /* 0: the user's own taste comes first */
   argp_err_exit_status = 2;
-#ifdef __CUDACC__
+#if defined(__CUDACC__) && defined(SIMT_REWRITTEN)
+  static char version[256];
+  snprintf(version, sizeof version, "%s " NN_VERSION " (Neural Networks in CUDA, for the CPU and an emulated GPU)",
+           program_invocation_short_name);
+#elif defined(__CUDACC__)
   static char version[256];
   snprintf(version, sizeof version, "%s " NN_VERSION " (Neural Networks in CUDA, for CPU and GPU, CUDA %d.%d)",
            program_invocation_short_name, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);

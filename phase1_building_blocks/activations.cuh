@@ -45,7 +45,6 @@ static inline void relu_backward_cpu_fast(float *dx, const float *dy, const floa
   }
 }
 
-#ifdef __CUDACC__
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -99,5 +98,4 @@ static inline void relu_backward_gpu(float *dx, const float *dy, const float *y,
   CUDA_CHECK_LAUNCH();
 }
 
-#endif /* __CUDACC__ */
 #endif /* PHASE1_BUILDING_BLOCKS_ACTIVATIONS_CUH */

@@ -62,7 +62,6 @@ static inline void matmul_cpu_fast(float *c, const float *a, const float *b, int
   }
 }
 
-#ifdef __CUDACC__
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -190,5 +189,4 @@ static inline void matmul_gpu(float *c, const float *a, const float *b, int m, i
   matmul_bias_gpu(c, a, b, NULL, m, n, k, transpose_a, transpose_b, accumulate);
 }
 
-#endif /* __CUDACC__ */
 #endif /* PHASE1_BUILDING_BLOCKS_MATMUL_CUH */

@@ -51,7 +51,6 @@ static inline void he_normal_init(float *w, size_t n, int fan_in, uint64_t seed,
   random_normal_fill(w, n, 0.0f, sqrtf(2.0f / (float)fan_in), seed, stream);
 }
 
-#ifdef __CUDACC__
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -72,5 +71,4 @@ static inline void random_uniform_fill_gpu(float *x, size_t n, float low, float 
   CUDA_CHECK_LAUNCH();
 }
 
-#endif /* __CUDACC__ */
 #endif /* PHASE1_BUILDING_BLOCKS_RANDOM_INIT_CUH */

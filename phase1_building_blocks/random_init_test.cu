@@ -81,7 +81,6 @@ static void numbers_depend_on_seed_stream_and_index(void **state) {
 static void gpu_uniform_has_the_same_bits(void **state) {
   (void)state;
   test_requires_gpu();
-#ifdef __CUDACC__
   const int sizes[] = {1, 3, 4, 31, 33, 127, 1025, MANY};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     float *device_x = guard_alloc(DEVICE_GPU, sizes[i]);
@@ -90,7 +89,6 @@ static void gpu_uniform_has_the_same_bits(void **state) {
     random_uniform_fill_cpu(y, sizes[i], -2, 5, 7, 3);
     assert_comparison(compare_runs(y, x, sizes[i]));
   }
-#endif
 }
 
 int main(void) {

@@ -99,7 +99,6 @@ static inline void softmax_cross_entropy_score_cpu_fast(double totals[2], const 
   softmax_cross_entropy_score_cpu(totals, losses, probabilities, labels, batch, classes);
 }
 
-#ifdef __CUDACC__
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -189,5 +188,4 @@ static inline void softmax_cross_entropy_score_gpu(double *totals, const float *
   CUDA_CHECK_LAUNCH();
 }
 
-#endif /* __CUDACC__ */
 #endif /* PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_CUH */

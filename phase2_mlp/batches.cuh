@@ -70,7 +70,6 @@ static inline void batch_gather_cpu_fast(float *x, int *labels, const uint8_t *p
   }
 }
 
-#ifdef __CUDACC__
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -92,5 +91,4 @@ static inline void batch_gather_gpu(float *x, int *labels, const uint8_t *pixels
   CUDA_CHECK_LAUNCH();
 }
 
-#endif /* __CUDACC__ */
 #endif /* PHASE2_MLP_BATCHES_CUH */

@@ -83,7 +83,6 @@ static inline void linear_backward_weight_cpu_fast(float *dw, float *dbias, cons
   }
 }
 
-#ifdef __CUDACC__
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -126,5 +125,4 @@ static inline void linear_backward_weight_gpu(float *dw, float *dbias, const flo
   CUDA_CHECK_LAUNCH();
 }
 
-#endif /* __CUDACC__ */
 #endif /* PHASE2_MLP_LINEAR_CUH */

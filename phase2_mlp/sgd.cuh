@@ -41,7 +41,6 @@ static inline void sgd_step_cpu_fast(float *w, float *velocity, const float *gra
   }
 }
 
-#ifdef __CUDACC__
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -64,5 +63,4 @@ static inline void sgd_step_gpu(float *w, float *velocity, const float *grad, si
   CUDA_CHECK_LAUNCH();
 }
 
-#endif /* __CUDACC__ */
 #endif /* PHASE2_MLP_SGD_CUH */

@@ -482,7 +482,6 @@ static inline void conv2d_backward_weight_cpu_fast(float *dw, float *dbias, cons
 }
 
 /* -------------------------------------------------------------------------------------------------- kernels */
-#ifdef __CUDACC__
 
 #include "common/check.h"
 
@@ -803,7 +802,5 @@ static inline void conv2d_backward_weight_gpu(float *dw, float *dbias, const flo
                                                                                     slices.grid.x);
   CUDA_CHECK_LAUNCH();
 }
-
-#endif /* __CUDACC__ */
 
 #endif /* PHASE3_CNN_CONV2D_CUH */

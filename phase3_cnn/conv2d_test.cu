@@ -239,12 +239,10 @@ static void check_shape(Device device, Conv2dShape s) {
   check_array(device, "dx", actual.dx, expected.dx, s.n * s.c, s.h * s.w, (size_t)s.k * s.r * s.s, s);
   check_array(device, "dw", actual.dw, expected.dw, s.k, taps, s.n * pixels, s);
   check_array(device, "dbias", actual.dbias, expected.dbias, 1, s.k, s.n * pixels, s);
-#ifdef __CUDACC__
   if (device == DEVICE_GPU) {
     conv2d_forward_naive(actual.y, actual.x, actual.w, actual.bias, s);
     check_array(device, "y, naive", actual.y, expected.y, s.n * s.k, pixels, taps + 1, s);
   }
-#endif
   arrays_check_guards(device, &actual, s);
   arrays_free(DEVICE_CPU, &expected);
   arrays_free(device, &actual);
@@ -367,11 +365,9 @@ static void workspace_grows_with_the_batch(void **state) {
     for (small.n = 1; small.n < 200; small.n++) {
       large.n = small.n + 1;
       assert_true(conv2d_workspace_floats(small) <= conv2d_workspace_floats(large));
-#ifdef __CUDACC__
       assert_true(conv2d_workspace_floats_gpu(small) <= conv2d_workspace_floats_gpu(large));
       size_t slices = conv2d_slices(small).grid.x;
       assert_true(slices * small.k * (small.c * small.r * small.s + 1) <= conv2d_workspace_floats_gpu(small));
-#endif
     }
   }
 }

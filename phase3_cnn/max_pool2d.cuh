@@ -177,7 +177,6 @@ static inline void max_pool2d_backward_cpu_fast(float *dx, const float *dy, cons
 }
 
 /* -------------------------------------------------------------------------------------------------- kernels */
-#ifdef __CUDACC__
 
 #include "common/check.h"
 
@@ -242,7 +241,5 @@ static inline void max_pool2d_backward_gpu(float *dx, const float *dy, const uin
   max_pool2d_backward_kernel<<<blocks, POOL2D_BLOCK>>>(dx, dy, argmax, s, max_pool2d_out_h(s), max_pool2d_out_w(s));
   CUDA_CHECK_LAUNCH();
 }
-
-#endif /* __CUDACC__ */
 
 #endif /* PHASE3_CNN_MAX_POOL2D_CUH */

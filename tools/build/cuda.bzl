@@ -6,12 +6,13 @@
     cuda_test(name = "relu_test", srcs = ["relu_test.cu"], deps = [":relu", "//common:test"])
 
 Attributes are named as in rules_cuda. With --config=cuda nvcc compiles the .cu files, host code with the same --copt
-and --cxxopt flags as any C++ file. With --config=cpu g++ compiles them and `#ifdef __CUDACC__` leaves the kernels out.
+and --cxxopt flags as any C++ file. With --config=cpu simt/ rewrites them to C++ and runs their kernels on the CPU; with
+--config=inspect it also counts and checks every access.
 The libraries are ordinary C++ libraries to the rest of Bazel, so cc_* targets may depend on them and they on cc_*.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
-load("@local_cuda//:defs.bzl", "HAS_CUDA", "NVCC")
+load("@local_cuda//:defs.bzl", "HAS_CUDA", "NVCC", "SIMT_COPTS")
 load(":string_flag.bzl", "FlagInfo")
 
 _MODE_FLAGS = {
@@ -28,6 +29,13 @@ def _arch_flags(archs):
             fail("--//tools/build:archs: '%s' is not a list of compute capabilities like 80,90" % archs)
     flags = ["-gencode=arch=compute_%s,code=sm_%s" % (number, number) for number in numbers]
     return flags + ["-gencode=arch=compute_%s,code=compute_%s" % (numbers[-1], numbers[-1])]
+
+# What CUDA sources rely on: type punning by pointer, and a * b + c in one rounding where the processor can. Line tables,
+# for the place of a fault.
+_SIMT_FLAGS = ["-fno-strict-aliasing", "-ffp-contract=fast", "-g1", "-Wno-unknown-pragmas"] + SIMT_COPTS
+
+# simtcc --inspect; the reasons stand there.
+_INSPECT_FLAGS = []
 
 def _nvcc(ctx, src, compile_ctx, cc_toolchain):
     """Compiles one .cu file for the GPU; returns the object."""
@@ -60,16 +68,31 @@ def _nvcc(ctx, src, compile_ctx, cc_toolchain):
     )
     return obj
 
-def _to_cpp(ctx, src):
-    """The one place where the cpu backend turns a .cu file into C++: today unchanged, with errors naming the .cu."""
-    cpp = ctx.actions.declare_file("_cpu/%s/%s.cpp" % (ctx.label.name, src.basename))
-    ctx.actions.run_shell(
-        command = '{ echo \'#line 1 "%s"\'; cat "$1"; } > "$2"' % src.path,
-        arguments = [src.path, cpp.path],
-        inputs = [src],
+def _to_cpp(ctx, src, compile_ctx, cc_toolchain):
+    """Rewrites one .cu file to C++ that runs its kernels on the CPU; returns the .cpp file."""
+    cpp = ctx.actions.declare_file("_simt/%s/%s.cpp" % (ctx.label.name, src.basename))
+    args = ctx.actions.args()
+    args.add_all(["-E", src.path, "-o", cpp.path, "-ccbin", cc_toolchain.compiler_executable])
+    if ctx.attr._simt[FlagInfo].value == "inspect":
+        args.add("--inspect")
+    args.add_all(ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + SIMT_COPTS + ctx.attr.host_copts)
+    if ctx.var["COMPILATION_MODE"] == "opt":
+        args.add("-DNDEBUG")
+    args.add_all(compile_ctx.defines, format_each = "-D%s")
+    args.add_all(compile_ctx.local_defines, format_each = "-D%s")
+    args.add_all(compile_ctx.quote_includes, format_each = "-I%s")
+    args.add_all(compile_ctx.includes, format_each = "-I%s")
+    for directory in compile_ctx.system_includes.to_list():
+        args.add_all(["-isystem", directory])
+    ctx.actions.run(
+        executable = ctx.file._simtcc,
+        arguments = [args],
+        inputs = depset([src], transitive = [compile_ctx.headers, cc_toolchain.all_files]),
         outputs = [cpp],
-        mnemonic = "CudaToCpp",
-        progress_message = "Preparing %s for g++" % src.short_path,
+        tools = [ctx.executable._rewrite],
+        mnemonic = "SimtRewrite",
+        progress_message = "Rewriting %s for the CPU" % src.short_path,
+        env = {"PATH": "/usr/bin:/bin", "SIMTCC_REWRITE": ctx.executable._rewrite.path},
     )
     return cpp
 
@@ -91,12 +114,8 @@ def _cuda_library_impl(ctx):
             fail("%s: %s is no .c, .cc, .cpp, .cu, .h or .cuh file" % (ctx.label, src.short_path))
         by_kind[src.extension].append(src)
     cpp_srcs = by_kind["cc"] + by_kind["cpp"]
-    if not use_cuda:
-        cpp_srcs += [_to_cpp(ctx, src) for src in by_kind["cu"]]
-
     deps = [d[CcInfo] for d in ctx.attr.deps]
-    if use_cuda:
-        deps.append(ctx.attr._cudart[CcInfo])
+    deps.append((ctx.attr._cudart if use_cuda else ctx.attr._simt_runtime)[CcInfo])
 
     # cc_common.compile knows no .cuh files: they come as headers of a dependency.
     cuh = by_kind["cuh"] + [f for f in ctx.files.hdrs if f.extension == "cuh"]
@@ -125,6 +144,12 @@ def _cuda_library_impl(ctx):
         objects += outputs.pic_objects
     if use_cuda:
         objects += [_nvcc(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
+    elif by_kind["cu"]:
+        inspect = ctx.attr._simt[FlagInfo].value == "inspect"
+        common["user_compile_flags"] = ctx.attr.host_copts + _SIMT_FLAGS + (_INSPECT_FLAGS if inspect else [])
+        rewritten = [_to_cpp(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
+        _, outputs = cc_common.compile(name = ctx.label.name + "_simt", srcs = rewritten, **common)
+        objects += outputs.pic_objects
 
     linking_ctx, _ = cc_common.create_linking_context_from_compilation_outputs(
         actions = ctx.actions,
@@ -168,6 +193,10 @@ cuda_library = rule(
         "_backend": attr.label(default = "//tools/build:backend"),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
         "_cuda_version": attr.label(default = "@local_cuda//:version.txt", allow_single_file = True),
+        "_rewrite": attr.label(default = "//simt:rewrite", executable = True, cfg = "exec"),
+        "_simt": attr.label(default = "//tools/build:simt"),
+        "_simt_runtime": attr.label(default = "//simt", providers = [CcInfo]),
+        "_simtcc": attr.label(default = "//simt:simtcc", allow_single_file = True),
         "_cudart": attr.label(default = "@local_cuda//:cudart", providers = [CcInfo]),
     },
     fragments = ["cpp"],

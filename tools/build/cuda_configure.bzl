@@ -41,6 +41,13 @@ def _find_gpus(ctx):
             return True, ",".join(sorted(archs))
     return ctx.path("/dev/nvidia0").exists, ""
 
+def _simt_copts(ctx):
+    """Flags for emulated kernels: as nvcc compiles for the GPU of this machine, g++ does for its processor."""
+    cpuinfo = ctx.execute(["sh", "-c", "grep -m1 '^flags' /proc/cpuinfo"]).stdout.split(" ")
+    if "avx2" in cpuinfo and "fma" in cpuinfo and "bmi2" in cpuinfo:
+        return ["-march=x86-64-v3"]
+    return []
+
 def _library_dir(root):
     for name in ["lib64", "lib"]:
         if root.get_child(name).exists:
@@ -91,12 +98,14 @@ NVCC = %r
 DEFAULT_ARCHS = %r
 DEFAULT_BACKEND = %r
 DEFAULT_GPU = %r
+SIMT_COPTS = %r
 ''' % (
         root != None,
         str(root.get_child("bin").get_child("nvcc")) if root != None else "",
         archs or "90",
         "cuda" if root != None and has_gpu else "cpu",
         "yes" if has_gpu else "no",
+        _simt_copts(ctx),
     ))
 
 cuda_configure = repository_rule(
