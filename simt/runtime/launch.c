@@ -254,17 +254,45 @@ static void execute_queued(void *context) {
 
 /* An H200 with CUDA 13 answers each of these with cudaErrorInvalidValue; CUDA 12 said cudaErrorInvalidConfiguration for
  * shapes. simt/test/hardware/errors.cu prints what a GPU says. */
+static cudaError_t impossible(const SimtKernel *k, const char *advice, const char *format, ...) {
+  char why[256];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(why, sizeof why, format, arguments);
+  va_end(arguments);
+  simt_report_host(
+      "launch: %s\n    kernel %s, launched at %s:%d with <<<(%u,%u,%u), (%u,%u,%u)>>>: it does not run\n    try: %s",
+      why, k->name, k->file, k->line, k->grid.x, k->grid.y, k->grid.z, k->block.x, k->block.y, k->block.z, advice);
+  return cudaErrorInvalidValue;
+}
+
 static cudaError_t check_shape(const SimtKernel *k) {
   uint3 g = k->grid, b = k->block;
   unsigned long long threads = (unsigned long long)b.x * b.y * b.z;
-  if (!threads || !g.x || !g.y || !g.z) return cudaErrorInvalidValue;
-  if (b.x > 1024 || b.y > 1024 || b.z > 64 || threads > SIMT_MAX_BLOCK_THREADS) return cudaErrorInvalidValue;
-  if (g.x > 2147483647u || g.y > 65535 || g.z > 65535) return cudaErrorInvalidValue;
+  if (!threads) return impossible(k, "give each dimension of the block at least 1", "a block of no threads");
+  if (!g.x || !g.y || !g.z)
+    return impossible(k, "round up, (n + block - 1) / block; do not launch for n = 0", "a grid of no blocks");
+  if (b.x > 1024 || b.y > 1024 || b.z > 64 || threads > SIMT_MAX_BLOCK_THREADS)
+    return impossible(k, "smaller blocks, and more of them", "a block of %llu threads; at most %d, at most 64 in z",
+                      threads, SIMT_MAX_BLOCK_THREADS);
+  if (g.x > 2147483647u || g.y > 65535 || g.z > 65535)
+    return impossible(k, "the large dimension in x, or several elements for each thread",
+                      "a grid of %u x %u x %u blocks; at most 65535 in y and z", g.x, g.y, g.z);
   size_t fixed = simt_static_shared_by_name(k->name), most = simt_max_dynamic_shared_by_name(k->name);
-  if (k->shared_bytes > most || fixed + k->shared_bytes > SIMT_OPT_IN_SHARED_LIMIT) return cudaErrorInvalidValue;
+  if (k->shared_bytes > most || fixed + k->shared_bytes > SIMT_OPT_IN_SHARED_LIMIT)
+    return impossible(
+        k,
+        "smaller tiles; or cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) "
+        "before the launch, for up to 163 KB",
+        "%zu bytes of dynamic shared memory; this kernel may have %zu", k->shared_bytes, most);
   if (k->cooperative) {
     int resident = simt_resident_blocks((int)threads, fixed + k->shared_bytes);
-    if ((unsigned long long)g.x * g.y * g.z > (unsigned long long)resident) return cudaErrorCooperativeLaunchTooLarge;
+    unsigned long long blocks = (unsigned long long)g.x * g.y * g.z;
+    if (blocks > (unsigned long long)resident) {
+      impossible(k, "ask cudaOccupancyMaxActiveBlocksPerMultiprocessor(), let each block do more",
+                 "a cooperative launch of %llu blocks, of which only %d can run at once", blocks, resident);
+      return cudaErrorCooperativeLaunchTooLarge;
+    }
   }
   return cudaSuccess;
 }

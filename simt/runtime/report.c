@@ -24,7 +24,7 @@ void simt_report_host(const char *format, ...) {
 
 /* ---- addresses to source lines ---- */
 
-static int in_our_headers(const char *line) { return strstr(line, "/simt/include/") != NULL; }
+static int is_ours(const char *line) { return strstr(line, "/simt/include/") || strstr(line, "/simt/runtime/"); }
 
 static int program_base(struct dl_phdr_info *info, size_t size, void *base) {
   (void)size;
@@ -44,7 +44,7 @@ const char *simt_where(const void *address, char *text, size_t size) {
   while (fgets(function, sizeof function, lines) && fgets(place, sizeof place, lines)) {
     function[strcspn(function, "\n")] = '\0';
     place[strcspn(place, " \n")] = '\0';
-    if (place[0] == '?' || in_our_headers(place)) continue;
+    if (place[0] == '?' || is_ours(place)) continue;
     if (function[0] == '?' || strstr(function, "simt::"))
       snprintf(text, size, "%s", place);
     else

@@ -9,6 +9,9 @@
  */
 #include "runtime.h"
 
+#if defined(__GLIBC__)
+#include <execinfo.h>
+#endif
 #include <signal.h>
 #include <time.h>
 #include <ucontext.h>
@@ -67,6 +70,28 @@ static const void *interrupted_at(void *context) {
 #endif
 }
 
+static const char *stack_pointer(void *context) {
+#if defined(__x86_64__)
+  return (const char *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+  return (const char *)((ucontext_t *)context)->uc_mcontext.sp;
+#else
+  return context;
+#endif
+}
+
+/* The student's line: where the thread was stopped, or, if that is in a library or in this runtime, the call of it. */
+static const char *place_of(void *context, char *text, size_t size) {
+  simt_where(interrupted_at(context), text, size);
+#if defined(__GLIBC__)
+  void *frame[16];
+  int frames = strncmp(text, "0x", 2) == 0 ? backtrace(frame, 16) : 0;
+  for (int i = 0; i < frames && strncmp(text, "0x", 2) == 0; i++) simt_where((const char *)frame[i] - 1, text, size);
+  if (strncmp(text, "0x", 2) == 0) simt_where(interrupted_at(context), text, size);
+#endif
+  return text;
+}
+
 /* The kernel does not return from these handlers, so the signal must not stay blocked: SA_NODEFER. */
 static void stop(int signal, siginfo_t *info, void *context) {
   (void)signal;
@@ -78,7 +103,7 @@ static void stop(int signal, siginfo_t *info, void *context) {
   if (others == 0 && ++warnings % 10 != 0) return; /* it may simply have much to do */
   char place[512];
   simt_report_running(
-      simt_where(interrupted_at(context), place, sizeof place),
+      place_of(context, place, sizeof place),
       "if it waits for another thread, use a barrier, an atomic operation or __nanosleep() in the loop, so that the "
       "other one gets its turn; if the kernel really computes for so long, SIMT_WATCHDOG=0 lets it",
       "watchdog: thread (%u,%u,%u) has run for %g seconds of processor time%s\n    at %s", threadIdx.x, threadIdx.y,
@@ -86,12 +111,14 @@ static void stop(int signal, siginfo_t *info, void *context) {
   simt_give_up(cudaErrorLaunchTimeout);
 }
 
-static int in_guard_page(const char *address) {
+/* The access hit the guard page below a stack; or, with a frame larger than that page, the stack pointer went past it. */
+static int stack_is_full(const char *address, const char *pointer) {
+  const char *own = simt_worker->fibre->stack;
   for (int i = 0; i < simt_worker->fibre_count; i++) {
     const char *stack = simt_worker->fibres[i]->stack;
     if (address < stack && address >= stack - sysconf(_SC_PAGESIZE)) return 1;
   }
-  return 0;
+  return own && (pointer < own || pointer > own + SIMT_STACK_BYTES) && address >= pointer && address < own;
 }
 
 static void processor_fault(int signal, siginfo_t *info, void *context) {
@@ -103,7 +130,7 @@ static void processor_fault(int signal, siginfo_t *info, void *context) {
   }
   char place[512];
   const char *address = info->si_addr;
-  simt_where(interrupted_at(context), place, sizeof place);
+  place_of(context, place, sizeof place);
   uint3 t = threadIdx;
   if (signal == SIGFPE) {
     simt_report_running(place, "a GPU gives a meaningless quotient instead of stopping: guard the divisor",
@@ -113,20 +140,23 @@ static void processor_fault(int signal, siginfo_t *info, void *context) {
   } else if (signal == SIGILL) {
     simt_report_running(place, NULL, "illegal instruction in thread (%u,%u,%u)\n    at %s", t.x, t.y, t.z, place);
     simt_give_up(cudaErrorIllegalInstruction);
-  } else if (in_guard_page(address)) {
+  } else if (stack_is_full(address, stack_pointer(context))) {
     simt_report_running(
         place,
         "a thread has " /* SIMT_STACK_BYTES */
         "256 KB here (on a GPU 1 KB of stack, cudaLimitStackSize, "
         "and 512 KB of local memory): move large arrays to shared or global memory, bound the recursion",
         "stack overflow in thread (%u,%u,%u)\n    at %s", t.x, t.y, t.z, place);
+  } else if (address < (const char *)4096) {
+    simt_report_running(place, "was its cudaMalloc() checked, and the pointer passed to the kernel?",
+                        "null pointer: thread (%u,%u,%u) accessed address %p\n    at %s", t.x, t.y, t.z, address,
+                        place);
   } else {
-    simt_report_running(place,
-                        address < (const char *)4096
-                            ? "the pointer is NULL: was its cudaMalloc() checked, and was it passed to the kernel?"
-                            : "is the index within the array, and the pointer one that the kernel was given? "
-                              "simtcc --inspect names the array and the index's line",
-                        "illegal address: thread (%u,%u,%u) accessed %p\n    at %s", t.x, t.y, t.z, address, place);
+    simt_report_running(
+        place,
+        "is the index within the array, and the pointer one that the kernel was given? simtcc --inspect "
+        "names the array and the index's line",
+        "illegal address: thread (%u,%u,%u) accessed %p\n    at %s", t.x, t.y, t.z, address, place);
   }
   simt_give_up(cudaErrorIllegalAddress);
 }
@@ -140,6 +170,9 @@ static void start_watching(void) {
   for (int i = 0; i < 4; i++) sigaction(faults[i], &on_fault, NULL);
 #else
   (void)processor_fault;
+#endif
+#if defined(__GLIBC__)
+  backtrace((void *[1]){0}, 1); /* loads its library now and not in a signal handler */
 #endif
   pthread_t thread;
   if (simt_settings.watchdog > 0 && pthread_create(&thread, NULL, watch, NULL) == 0) pthread_detach(thread);

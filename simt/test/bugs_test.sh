@@ -6,7 +6,7 @@
 # A program tells in its first comment lines what is expected:
 #
 #   // mode: plain inspect      how it is compiled and run, each in turn: plain, inspect, lazy (SIMT_STREAMS=lazy),
-#                               lazy-inspect, leaks (SIMT_LEAKS=1)
+#                               lazy-inspect, leaks (SIMT_LEAKS=1); compile: simtcc refuses it
 #   // expect: data race        what the diagnosis begins with, after "=== simt: "
 #   // also: uninitialised read      a second kind that may be told as well: another sight of the same fault
 #   // expect-text: s_tile      must occur in the diagnosis
@@ -67,40 +67,51 @@ judge() {
     }' "$2"
 }
 
-# try FILE: all modes of one program. One line to $work/NAME.result.
-try() {
-  local file=$1 name mode built inspected program log why settings
+# try_mode FILE MODE: prints why it fails, or nothing.
+try_mode() {
+  local file=$1 mode=$2 name built=plain settings=() log
   name=$(basename "$file" .cu)
-  : >"$work/$name.result"
+  log=$work/$name.$mode.log
+  case $mode in
+  plain | compile) ;;
+  lazy) settings=(SIMT_STREAMS=lazy) ;;
+  leaks) settings=(SIMT_LEAKS=1) ;;
+  inspect) built=inspect ;;
+  lazy-inspect) built=inspect settings=(SIMT_STREAMS=lazy) ;;
+  *) echo "no mode $mode" && return ;;
+  esac
+  if [ "$mode" = compile ]; then
+    "$simtcc" -c "$file" -o "$work/$name.o" >"$log" 2>&1
+    sed -i 's/.*error: simt: /=== simt: refused: &/' "$log"
+    judge "$file" "$log"
+    return
+  fi
+  if [ ! -x "$work/$name.$built" ]; then
+    local flags=(-w)
+    [ $built = plain ] || flags+=(--inspect)
+    "$simtcc" "${flags[@]}" "$file" -o "$work/$name.$built" >"$log" 2>&1 || {
+      echo "does not compile: $(grep -m 1 error "$log")"
+      return
+    }
+  fi
+  # shellcheck disable=SC2046
+  env "${settings[@]}" $(field "$file" env) timeout $limit "$work/$name.$built" >"$log" 2>&1
+  if [ $? -eq 124 ]; then echo "no end after $limit s"; else judge "$file" "$log"; fi
+}
+
+# try FILE: all modes of one program, a line for each to $work/NAME.result.
+try() {
+  local file=$1 name mode why
+  name=$(basename "$file" .cu)
   for mode in $(field "$file" mode); do
-    built=plain inspected='' settings=()
-    case $mode in
-    plain) ;;
-    lazy) settings=(SIMT_STREAMS=lazy) ;;
-    leaks) settings=(SIMT_LEAKS=1) ;;
-    inspect) built=inspect inspected=1 ;;
-    lazy-inspect) built=inspect inspected=1 settings=(SIMT_STREAMS=lazy) ;;
-    *) echo "FAIL $name: no mode $mode" >>"$work/$name.result" && continue ;;
-    esac
-    program=$work/$name.$built log=$work/$name.$mode.log
-    if [ ! -x "$program" ] && ! "$simtcc" ${inspected:+--inspect} -w "$file" -o "$program" >"$log" 2>&1; then
-      echo "FAIL $name ($mode): does not compile: $(grep -m 1 error "$log")" >>"$work/$name.result"
-      continue
-    fi
-    # shellcheck disable=SC2046
-    env "${settings[@]}" $(field "$file" env) timeout $limit "$program" >"$log" 2>&1
-    if [ $? -eq 124 ]; then
-      echo "FAIL $name ($mode): no end after $limit s" >>"$work/$name.result"
-      continue
-    fi
-    why=$(judge "$file" "$log")
+    why=$(try_mode "$file" "$mode" 2>/dev/null | tr '\n' ';')
     if [ -z "$why" ]; then
-      echo "ok   $name ($mode)" >>"$work/$name.result"
+      echo "ok   $name ($mode)"
     else
-      echo "FAIL $name ($mode): $(tr '\n' ';' <<<"$why")" >>"$work/$name.result"
-      [ -z "${VERBOSE:-}" ] || sed 's/^/     | /' "$log" >>"$work/$name.result"
+      echo "FAIL $name ($mode): $why"
+      [ -z "${VERBOSE:-}" ] || sed 's/^/     | /' "$work/$name.$mode.log"
     fi
-  done
+  done >"$work/$name.result"
 }
 
 # The judge must be able to say no: the same diagnosis against expectations that are wrong.

@@ -1,5 +1,5 @@
 // The weights are freed and the kernel is launched with them once more.
-// mode: plain inspect
+// mode: inspect
 // expect: use after free
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 // grid.sync() in a kernel that was launched with <<< >>> and not with cudaLaunchCooperativeKernel().
 // mode: plain inspect
-// expect: grid sync
+// expect: grid.sync()
 #include <cooperative_groups.h>
 #include <stdio.h>
 namespace cg = cooperative_groups;

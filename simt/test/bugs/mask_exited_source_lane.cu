@@ -1,23 +1,20 @@
-// The threads beyond n have returned; the sum still shuffles down from them. What they give is undefined.
+// All take the last lane's value, but that lane has returned: on a GPU they get anything.
 // mode: plain inspect
 // expect: mask
 #include <stdio.h>
 
-__global__ void sum(const int *x, int n, int *total) {
+__global__ void subtract_last(int *x, int n) {
   int i = threadIdx.x;
   if (i >= n) return;
-  int sum = x[i];
-  for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xffffffff, sum, step);  // BUG
-  if (i == 0) *total = sum;
+  x[i] -= __shfl_sync(0xffffffff, x[i], 31);  // BUG
 }
 
 int main(void) {
-  int x[20], total, *dx, *dtotal;
+  int x[20], *dx;
   for (int i = 0; i < 20; i++) x[i] = i;
   cudaMalloc(&dx, sizeof x);
-  cudaMalloc(&dtotal, sizeof total);
   cudaMemcpy(dx, x, sizeof x, cudaMemcpyHostToDevice);
-  sum<<<1, 32>>>(dx, 20, dtotal);
-  cudaMemcpy(&total, dtotal, sizeof total, cudaMemcpyDeviceToHost);
-  printf("%d\n", total);
+  subtract_last<<<1, 32>>>(dx, 20);
+  cudaMemcpy(x, dx, sizeof x, cudaMemcpyDeviceToHost);
+  printf("%d\n", x[0]);
 }

@@ -1,6 +1,8 @@
 // The two halves of a warp vote with masks that share lanes 12 to 19: neither set can ever be complete.
 // mode: plain inspect
-// expect: mask
+// expect: deadlock
+// expect-text: mask 0x000fffff
+// expect-text: mask 0xfffff000
 #include <stdio.h>
 
 __global__ void vote(unsigned *out) {

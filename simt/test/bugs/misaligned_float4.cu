@@ -1,6 +1,6 @@
 // Rows of 5 floats read as float4: every row but each fourth starts at an address that is no multiple of 16.
-// mode: plain inspect
-// expect: misaligned
+// mode: inspect
+// expect: misaligned address
 #include <stdio.h>
 
 __global__ void first_four(const float *a, float *y) {

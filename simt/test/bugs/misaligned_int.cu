@@ -1,6 +1,6 @@
 // A header of one byte, then ints: the file's layout is read in place.
 // mode: inspect
-// expect: misaligned
+// expect: misaligned address
 #include <stdio.h>
 
 __global__ void sum(const unsigned char *file, int *total) {

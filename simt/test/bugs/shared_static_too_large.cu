@@ -1,12 +1,10 @@
-// Two tiles of 80 x 80 floats: 51,200 bytes of static shared memory. nvcc refuses; so must the emulator, at the latest
-// when the kernel is launched.
-// mode: plain inspect
-// nvcc: fails
-// expect: shared memory
+// Two tiles of 80 x 80 floats: 51,200 bytes of static shared memory. nvcc refuses, and so does simtcc.
+// mode: compile
+// expect: refused
 // expect-text: 51200
 #include <stdio.h>
 
-__global__ void load(const float *a, float *y) {
+__global__ void load(const float *a, float *y) {  // BUG
   __shared__ float s_a[80][80], s_b[80][80];
   for (int i = threadIdx.x; i < 6400; i += blockDim.x) {
     s_a[i / 80][i % 80] = a[i];
@@ -21,7 +19,7 @@ int main(void) {
   cudaMalloc(&da, 6400 * sizeof(float));
   cudaMalloc(&dy, 64 * sizeof(float));
   cudaMemset(da, 0, 6400 * sizeof(float));
-  load<<<1, 64>>>(da, dy);  // BUG
+  load<<<1, 64>>>(da, dy);
   printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
   cudaFree(da);
   cudaFree(dy);
