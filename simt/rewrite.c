@@ -836,6 +836,30 @@ static void rewrite_kernel_argument(int name) {
   if (has_void && is(k - 1, "*") && is(k, is(i, "(") ? ")" : ">")) leave_out_between(i, k + 1);
 }
 
+static Names kernel_names;
+
+/* (void *)kernel, anywhere: the address goes through a template that notes the kernel's parameters, so that it can be
+ * launched by the address. i is at the kernel's name. */
+static void rewrite_kernel_address(int i) {
+  if (tokens[i].left_out || !kernel_names.count || !has_name(&kernel_names, name_of(i))) return;
+  int first = i, end = i + 1;
+  while (is(first - 1, "::")) first -= is_identifier(first - 2) ? 2 : 1;
+  if (is(end, "<") && angle_end(end) > 0) end = angle_end(end) + 1;
+  if (is(first - 1, "&")) first--;
+  int k = first - 2; /* (void *)k, reinterpret_cast<void *>(k) */
+  bool has_void = false, is_cast = is(first - 1, ")");
+  if (is(first - 1, "(") && is(k, ">")) k--, is_cast = is(end, ")");
+  if (!is_cast || !is(k, "*") || tokens[k].left_out) return;
+  for (k--; is_one_of(k, "const void"); k--) has_void = has_void || is(k, "void");
+  if (!has_void || !(is(k, "(") || (is(k, "<") && is(k - 1, "reinterpret_cast")))) return;
+  appendf(&tokens[first].before, "::simt::kernel_address(");
+  appendf(&tokens[end - 1].after, ")");
+  if (is(k, "<") && !is_one_of(k + 1, "const") && !is(k + 2, "const")) { /* its result is const void * */
+    leave_out_between(k - 1, tokens[end].match);
+    appendf(&tokens[k - 1].before, "(void *)");
+  }
+}
+
 /* ---- variables: __shared__, __device__, __constant__ ---- */
 
 static int declaration_start(int i) {
@@ -1045,6 +1069,7 @@ static void rewrite_items(FILE *kernels) {
       add_name(&friends, name_of(items[k].name));
   for (int k = 0; k < item_count; k++) {
     const Item *item = &items[k];
+    if (item->global && item->name >= 0) add_name(&kernel_names, name_of(item->name));
     if (kernels && item->global && item->body >= 0 && item->name >= 0)
       fprintf(kernels, "%d\t%s\t%s\n", tokens[item->name].line, tokens[item->name].file, name_of(item->name));
     if (item->parameters >= 0) {
@@ -1204,6 +1229,7 @@ static void rewrite(FILE *kernels) {
       rewrite_word(i);
       check_name(i);
       if (begins(tokens[i].text, "cuda")) rewrite_kernel_argument(i);
+      rewrite_kernel_address(i);
     }
   }
   declare_dynamic_shared_in_functions();

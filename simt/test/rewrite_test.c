@@ -286,6 +286,13 @@ static const Case CASES[] = {
      "cudaOccupancyMaxPotentialBlockSize(&a, &b, (void *)k, 0, 0); cudaLaunchKernel((void *)&k, g); }",
      {"cudaLaunchKernel( k, g", "cudaLaunchCooperativeKernel( k<int, 3>, g", "cudaFuncSetAttribute( (k), x",
       "cudaFuncGetAttributes(&a, k);", "cudaOccupancyMaxPotentialBlockSize(&a, &b, k, 0", "cudaLaunchKernel( &k, g"}},
+    {"kernel address",
+     "__global__ void k() {} template <class T> __global__ void m() {} void f() { p.func = (void *)k; q = (const void "
+     "*)&n::k; t = "
+     "{(void *)m<int>, (void *)x}; u = reinterpret_cast<void *>(k); v = reinterpret_cast<const void *>(&k); k; }",
+     {"p.func = (void *)::simt::kernel_address(k);", "q = (const void *)::simt::kernel_address(&n::k);",
+      "(void *)::simt::kernel_address(m<int>), (void *)x};", "u = (void *) (::simt::kernel_address(k));",
+      "v = reinterpret_cast<const void *>(::simt::kernel_address(&k)); k;"}},
     {"kernel argument: other casts stay",
      "void f() { cudaMalloc((void **)&p, 4); cudaMemcpy((void *)p, q, 4); }",
      {"cudaMalloc((void **)&p, 4); cudaMemcpy((void *)p, q, 4);"}},
