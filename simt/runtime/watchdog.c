@@ -118,7 +118,7 @@ static int stack_is_full(const char *address, const char *pointer) {
     const char *stack = simt_worker->fibres[i]->stack;
     if (address < stack && address >= stack - sysconf(_SC_PAGESIZE)) return 1;
   }
-  return own && (pointer < own || pointer > own + SIMT_STACK_BYTES) && address >= pointer && address < own;
+  return own && pointer < own && address > pointer - 4096 && address < own;
 }
 
 static void processor_fault(int signal, siginfo_t *info, void *context) {
