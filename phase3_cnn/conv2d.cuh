@@ -486,13 +486,13 @@ static inline void conv2d_backward_weight_cpu_fast(float *dw, float *dbias, cons
 #include "common/check.h"
 
 enum {
-  CONV2D_BLOCK = 256,         /* threads of a block, as dim3: (pixels, shares of the sum of an output) */
-  CONV2D_SHARES = 8,          /* at most */
-  CONV2D_FILTERS = 8,         /* outputs a thread computes from one input */
-  CONV2D_COLUMNS = 5,         /* inputs that it loads at once: for a row of a 5 x 5 filter */
-  CONV2D_ROWS = 96,           /* of filters, in shared memory at once */
-  CONV2D_WEIGHT_BLOCK = 512,  /* backward_weight: threads, as dim3: (taps, shares), and pixels in shared memory */
-  CONV2D_WEIGHT_BLOCKS = 256, /* backward_weight: two for each multiprocessor of a large GPU */
+  CONV2D_BLOCK = 256,        /* threads of a block, as dim3: (pixels, shares of the sum of an output) */
+  CONV2D_SHARES = 8,         /* at most */
+  CONV2D_FILTERS = 8,        /* outputs a thread computes from one input */
+  CONV2D_COLUMNS = 5,        /* inputs that it loads at once: for a row of a 5 x 5 filter */
+  CONV2D_ROWS = 96,          /* of filters, in shared memory at once */
+  CONV2D_WEIGHT_BLOCK = 512, /* backward_weight: threads, as dim3: (taps, shares), and pixels in shared memory */
+  CONV2D_WEIGHT_BLOCKS = 2,  /* backward_weight: for each multiprocessor */
 };
 
 /* One thread for each output (n,k,p,q), the loops of the formula. Every product costs two loads. */
@@ -738,26 +738,42 @@ static inline void conv2d_forward_naive(float *y, const float *x, const float *w
   CUDA_CHECK_LAUNCH();
 }
 
-/* A share has six rows or more: fewer are not worth adding up. */
-static inline dim3 conv2d_block(int rows) {
+static inline int conv2d_filter_groups(int filters) { return (filters + CONV2D_FILTERS - 1) / CONV2D_FILTERS; }
+
+static inline int conv2d_multiprocessors(void) {
+  static int count; /* of the one device that the program uses */
+  if (count == 0) {
+    int device;
+    CUDA_CHECK(cudaGetDevice(&device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  }
+  return count;
+}
+
+/* Shares are made until there are threads enough to fill the GPU, 2048 for each multiprocessor. A share has six rows or
+ * more: fewer are not worth adding up. */
+static inline dim3 conv2d_block(int rows, size_t pixels, int filters) {
+  size_t threads = pixels * conv2d_filter_groups(filters), room = (size_t)conv2d_multiprocessors() * 2048;
   int shares = 1;
-  while (2 * shares <= CONV2D_SHARES && rows >= 6 * 2 * shares) shares *= 2;
+  while (2 * shares <= CONV2D_SHARES && rows >= 6 * 2 * shares && threads * shares < room) shares *= 2;
   return dim3(CONV2D_BLOCK / shares, shares);
 }
 
 static inline dim3 conv2d_grid(size_t pixels, int filters, dim3 block) {
-  return dim3((unsigned)((pixels + block.x - 1) / block.x), (filters + CONV2D_FILTERS - 1) / CONV2D_FILTERS);
+  return dim3((unsigned)((pixels + block.x - 1) / block.x), conv2d_filter_groups(filters));
 }
 
 static inline void conv2d_forward_gpu(float *y, const float *x, const float *w, const float *bias, Conv2dShape s) {
   int p_count = conv2d_out_h(s), q_count = conv2d_out_w(s);
-  dim3 block = conv2d_block(s.c * s.r), grid = conv2d_grid((size_t)s.n * p_count * q_count, s.k, block);
+  size_t pixels = (size_t)s.n * p_count * q_count;
+  dim3 block = conv2d_block(s.c * s.r, pixels, s.k), grid = conv2d_grid(pixels, s.k, block);
   conv2d_forward_kernel<<<grid, block>>>(y, x, w, bias, s, p_count, q_count);
   CUDA_CHECK_LAUNCH();
 }
 
 static inline void conv2d_backward_input_gpu(float *dx, const float *dy, const float *w, Conv2dShape s) {
-  dim3 block = conv2d_block(s.k * s.r), grid = conv2d_grid((size_t)s.n * s.h * s.w, s.c, block);
+  size_t pixels = (size_t)s.n * s.h * s.w;
+  dim3 block = conv2d_block(s.k * s.r, pixels, s.c), grid = conv2d_grid(pixels, s.c, block);
   if (s.stride == 1)
     conv2d_backward_input_kernel<1><<<grid, block>>>(dx, dy, w, s, conv2d_out_h(s), conv2d_out_w(s));
   else
@@ -766,7 +782,7 @@ static inline void conv2d_backward_input_gpu(float *dx, const float *dy, const f
 }
 
 /* How backward_weight cuts the pixels of a batch into slices: a few blocks cover all taps and filters, and slices are
- * made until there are CONV2D_WEIGHT_BLOCKS. `most` does not depend on the batch. */
+ * made until every multiprocessor has CONV2D_WEIGHT_BLOCKS. `most` does not depend on the batch. */
 typedef struct Conv2dSlices {
   dim3 grid, block;
   size_t pixels, most; /* of a slice; slices of any batch */
@@ -774,11 +790,11 @@ typedef struct Conv2dSlices {
 
 static inline Conv2dSlices conv2d_slices(Conv2dShape s) {
   size_t pixels = (size_t)s.n * conv2d_out_h(s) * conv2d_out_w(s);
-  int taps = (s.c * s.r * s.s + 1 + 31) / 32 * 32, filter_tiles = (s.k + CONV2D_FILTERS - 1) / CONV2D_FILTERS;
+  int taps = (s.c * s.r * s.s + 1 + 31) / 32 * 32, filter_tiles = conv2d_filter_groups(s.k);
   int taps_here = taps < CONV2D_WEIGHT_BLOCK ? taps : CONV2D_WEIGHT_BLOCK;
   int tap_tiles = (taps + taps_here - 1) / taps_here;
   Conv2dSlices slices;
-  slices.most = CONV2D_WEIGHT_BLOCKS / ((size_t)tap_tiles * filter_tiles) + 1;
+  slices.most = (size_t)conv2d_multiprocessors() * CONV2D_WEIGHT_BLOCKS / ((size_t)tap_tiles * filter_tiles) + 1;
   slices.pixels = (pixels + slices.most - 1) / slices.most;
   slices.block = dim3(taps_here, CONV2D_WEIGHT_BLOCK / taps_here);
   slices.grid = dim3((unsigned)((pixels + slices.pixels - 1) / slices.pixels), tap_tiles, filter_tiles);

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "simt/core.h"
+#include "switch.h"
 
 #define SIMT_MAX_WARPS (SIMT_MAX_BLOCK_THREADS / SIMT_WARP_SIZE)
 
@@ -38,11 +39,6 @@ typedef struct Fibre {
 } Fibre;
 
 #define SIMT_STACK_BYTES (256 * 1024)
-
-/* Saves the callee-saved registers on the present stack, its pointer in *from, and goes on where `to` was saved. */
-void simt_switch(void **from, void *to);
-/* A stack that simt_switch() enters at entry(). */
-void *simt_new_stack(char *lowest, size_t bytes, void (*entry)(void));
 
 /* ---- the threads of the block that a worker is running ---- */
 

@@ -10,8 +10,7 @@ void *simt_new_stack(char *lowest, size_t bytes, void (*entry)(void)) {
   uintptr_t top = (uintptr_t)(lowest + bytes) & ~(uintptr_t)63;
   void **stack = (void **)top;
   *--stack = NULL;          /* the caller of entry(), if it returned: it does not. Keeps the ABI's alignment. */
-  *--stack = (void *)entry; /* where `ret` goes */
-  for (int i = 0; i < 6; i++) *--stack = NULL;
+  *--stack = (void *)entry; /* where the switch goes */
   return stack;
 }
 

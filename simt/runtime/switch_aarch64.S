@@ -1,4 +1,5 @@
-/* simt_switch(void **from, void *to): as switch_x86_64.S; the AAPCS64 keeps x19-x30 and the low halves of v8-v15. */
+/* simt_switch(void **from, void *to): what a called function must keep goes onto the present stack, the stack pointer
+ * into *from; then the same in reverse from `to`. The AAPCS64 keeps x19-x30 and the low halves of v8-v15. */
 #if defined(__aarch64__)
     .text
     .globl simt_switch
