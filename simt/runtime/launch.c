@@ -302,6 +302,15 @@ static cudaError_t check_pointers(const SimtKernel *k) {
     SimtMemory memory;
     if (!k->pointers[i]) continue;
     simt_memory_find(k->pointers[i], &memory); /* freed or past the end: its use, if any, is the inspector's to name */
+    if (memory.kind == SIMT_SYMBOL_MEMORY && !simt_symbol_has_address(k->pointers[i])) {
+      simt_report_host(
+          "symbol: argument %d of kernel %s is the name of a __device__ variable, which is not its address on the "
+          "device\n"
+          "    launched at %s:%d\n"
+          "    try: use the variable in the kernel by its name, or ask cudaGetSymbolAddress()",
+          i + 1, k->name, k->file, k->line);
+      return cudaErrorIllegalAddress;
+    }
     if (memory.kind != SIMT_UNKNOWN_MEMORY) continue;
     simt_report_host(
         "host pointer: argument %d of kernel %s is %p, which is not device memory\n"

@@ -1,5 +1,5 @@
 // A megabyte of local array in each thread: more than any thread's stack.
-// mode: plain inspect
+// mode: plain
 // expect: stack overflow
 #include <stdio.h>
 

@@ -3,11 +3,7 @@
 // expect: stack overflow
 #include <stdio.h>
 
-__device__ __noinline__ int digits(volatile int *x, int value) {
-  int here = *x;
-  if (value == 0) return here;
-  return 1 + digits(x, value - 10) + *x;  // BUG
-}
+__device__ __noinline__ int digits(volatile int *x, int n) { return n == 0 ? *x : 1 + digits(x, n - 10) + *x; }  // BUG
 
 __global__ void count_digits(int *x) { x[0] = digits(x, 25); }
 
