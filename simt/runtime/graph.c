@@ -121,19 +121,19 @@ static cudaError_t added(cudaError_t error, cudaGraphNode_t *node, cudaGraph_t g
   if (error != cudaSuccess) return error;
   if (graph->count == count_before) /* a copy of no bytes: still a node */
     simt_graph_append(graph, &(Work){.run = do_nothing, .what = "empty"});
-  if (node) *node = graph->nodes[graph->count - 1];
+  *node = graph->nodes[graph->count - 1];
   return cudaSuccess;
 }
 
-#define ADD(call)                                                                               \
-  do {                                                                                          \
-    RETURN_IF_STICKY;                                                                           \
-    if (!is_graph(graph) || (count && !dependencies)) return simt_error(cudaErrorInvalidValue); \
-    size_t before = graph->count;                                                               \
-    cudaStream_t stream = simt_recorder_open(graph);                                            \
-    cudaError_t error = (call);                                                                 \
-    simt_recorder_close(stream);                                                                \
-    return simt_error(added(error, node, graph, before));                                       \
+#define ADD(call)                                                                                        \
+  do {                                                                                                   \
+    RETURN_IF_STICKY;                                                                                    \
+    if (!node || !is_graph(graph) || (count && !dependencies)) return simt_error(cudaErrorInvalidValue); \
+    size_t before = graph->count;                                                                        \
+    cudaStream_t stream = simt_recorder_open(graph);                                                     \
+    cudaError_t error = (call);                                                                          \
+    simt_recorder_close(stream);                                                                         \
+    return simt_error(added(error, node, graph, before));                                                \
   } while (0)
 
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
@@ -168,7 +168,7 @@ cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, cons
                                   size_t count) {
   (void)count, (void)dependencies;
   RETURN_IF_STICKY;
-  if (!is_graph(graph)) return simt_error(cudaErrorInvalidValue);
+  if (!node || !is_graph(graph)) return simt_error(cudaErrorInvalidValue);
   return simt_error(added(cudaSuccess, node, graph, graph->count));
 }
 
@@ -177,7 +177,7 @@ cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
   cudaGraphExec_t executable;
   (void)count, (void)dependencies;
   RETURN_IF_STICKY;
-  if (!is_graph(graph) || !is_graph(child)) return simt_error(cudaErrorInvalidValue);
+  if (!node || !is_graph(graph) || !is_graph(child)) return simt_error(cudaErrorInvalidValue);
   cudaError_t error = cudaGraphInstantiate(&executable, child, 0);
   if (error != cudaSuccess) return error;
   simt_graph_append(graph, &(Work){run_executable, &executable, sizeof executable, "graph", NULL, 0});
@@ -286,8 +286,9 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t e, cudaGraphNode_t 
   RETURN_IF_STICKY;
   if (!is_executable(e) || !node || !p || node->index >= e->count || e->types[node->index] != cudaGraphNodeTypeKernel)
     return simt_error(cudaErrorInvalidValue);
+  cudaGraphNode_t added_node;
   cudaGraph_t one = simt_graph_new();
-  cudaError_t error = cudaGraphAddKernelNode(NULL, one, NULL, 0, p);
+  cudaError_t error = cudaGraphAddKernelNode(&added_node, one, NULL, 0, p);
   simt_stream_drain();
   if (error == cudaSuccess) {
     Work before = e->works[node->index];
