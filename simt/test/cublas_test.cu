@@ -381,6 +381,32 @@ static void half_products_can_sum_in_float(void **state) {
   CHECK(cudaFree(b));
 }
 
+/* alpha * 1 * 1, stored as half and as bfloat16: the nearest number, ties to even, and the ends of the range. */
+static void narrow_results_are_rounded_to_nearest(void **state) {
+  (void)state;
+  // clang-format off
+  const float alphas[] = {1, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f, 1 + 0x1.01p-11f, 1 + 0x1.fffffep-11f, 1 + 0x1p-8f, 1 + 3 * 0x1p-8f,
+                          -0.3f, 1e-3f, 65504, 65519, 65520, 0x1.ffep+15f, 1e30f, INFINITY, -INFINITY,
+                          0x1p-14f, 0x1.ffep-15f, 0x1.ffffp-15f, 0x1.8p-24f, 0x1p-25f, 0x1.01p-25f, -0x1.4p-23f};
+  // clang-format on
+  const cudaDataType types[] = {CUDA_R_16F, CUDA_R_16BF};
+  for (cudaDataType type : types) {
+    uint16_t one[1];
+    float zero = 0;
+    put(type, one, 0, 1);
+    uint16_t *a = upload(std::vector<uint16_t>(1, one[0]));
+    for (float alpha : alphas) {
+      uint16_t *c = device_array<uint16_t>(1), expected;
+      BLAS(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &alpha, a, type, 1, a, type, 1, &zero, c, type, 1,
+                        CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+      put(type, &expected, 0, alpha);
+      uint16_t got = download(c, 1)[0];
+      if (got != expected) fail_msg("type %d: %a became 0x%04x, expected 0x%04x", (int)type, alpha, got, expected);
+    }
+    CHECK(cudaFree(a));
+  }
+}
+
 /* ---- batches ---- */
 
 static void batches_by_stride_and_by_pointers(void **state) {
@@ -1210,6 +1236,7 @@ int main(void) {
       cmocka_unit_test(gemm_of_nothing),
       cmocka_unit_test(int8_products_are_exact),
       cmocka_unit_test(half_products_can_sum_in_float),
+      cmocka_unit_test(narrow_results_are_rounded_to_nearest),
       cmocka_unit_test(batches_by_stride_and_by_pointers),
       cmocka_unit_test(vectors_of_any_length_and_increment),
       cmocka_unit_test(largest_and_smallest_element),
