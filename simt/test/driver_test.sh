@@ -1,0 +1,409 @@
+#!/usr/bin/env bash
+# driver_test.sh - simtcc as nvcc's users call it; the programs of faults/ run, those of refuse/ are refused.
+#
+#     driver_test.sh [name...]      only the tests with these names (driver_test.sh --list)
+#
+# A line with `// REFUSED: text` must be refused with that text in the message, and no other line may be.
+# Environment: SIMTCC, the driver.
+set -uo pipefail
+export LC_ALL=C
+here=$(cd "$(dirname "$0")" && pwd)
+simtcc=${SIMTCC:-$here/../simtcc}
+case $simtcc in /*) ;; *) simtcc=$PWD/$simtcc ;; esac
+work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/driver.XXXXXX") || exit 2
+trap 'rm -rf "$work"' EXIT
+if [ -n "${TEST_TMPDIR:-}" ]; then export XDG_CACHE_HOME=$TEST_TMPDIR/cache; fi
+unset SIMT_ORDER SIMT_STREAMS SIMT_THREADS SIMTCC_REWRITE
+passed=0 failed=0 problem=''
+
+# In a test: each gives its output to $work/out and $work/err; the first failure is told.
+fail() { [ -n "$problem" ] || problem=$1; }
+ok() { "$@" >"$work/out" 2>"$work/err" || fail "failed: ${*/$simtcc/simtcc}: $(head -n 5 "$work/err")"; }
+bad() { if "$@" >"$work/out" 2>"$work/err"; then fail "did not fail: ${*/$simtcc/simtcc}"; fi; }
+says() { grep -qF -- "$2" "$work/$1" || fail "not in $1: $2; there is: $(head -n 8 "$work/$1")"; }
+silent() { if grep -qF -- "$2" "$work/$1"; then fail "in $1: $2"; fi; }
+quiet() { [ ! -s "$work/err" ] || fail "messages: $(head -n 5 "$work/err")"; }
+
+# ---- programs ----
+
+write_sources() {
+  cat >kernel.cuh <<'EOF'
+#pragma once
+__device__ int square(int x) { return x * x; }  // not inline: belongs to each file that includes it
+__device__ int calls;
+__constant__ int offset = OFFSET;
+template <class F, class... A>
+void launch(F kernel, A... a) {
+  kernel<<<1, 32>>>(a...);
+}
+EOF
+  cat >first.cu <<'EOF'
+#define OFFSET 1
+#include "kernel.cuh"
+__global__ void first(int *x) { calls = 1; x[threadIdx.x] = square(threadIdx.x) + offset; }
+void run_first(int *x) { launch(first, x); }
+EOF
+  cat >second.cu <<'EOF'
+#define OFFSET 100
+#include "kernel.cuh"
+__global__ void second(int *x) { x[threadIdx.x] += square(1) + offset + calls; }
+void run_second(int *x) { launch(second, x); }
+EOF
+  cat >main.cpp <<'EOF'
+#include <cuda_runtime.h>
+extern "C" int half(int x);
+void run_first(int *x);
+void run_second(int *x);
+int main() {
+  int *x, h[32];
+  if (cudaMalloc((void **)&x, sizeof h)) return 1;
+  run_first(x);
+  run_second(x);
+  if (cudaMemcpy(h, x, sizeof h, cudaMemcpyDeviceToHost)) return 2;
+  for (int i = 0; i < 32; i++)
+    if (h[i] != i * i + 1 + 1 + 100) return 3;
+  return cudaFree(x) || half(4) != 2;
+}
+EOF
+  cat >half.c <<'EOF'
+#include <cuda_runtime_api.h>
+int half(int x) { int *restrict p = &x; return *p / 2; }
+EOF
+  cat >one.cu <<'EOF'
+#include <stdio.h>
+#include <stdlib.h>
+#ifndef VALUE
+#define VALUE 1
+#endif
+__global__ void k(int *x) { *x = VALUE; }
+int main(int argc, char **argv) {
+  int *x, h = 0;
+  cudaMalloc(&x, sizeof h);
+  k<<<1, 1>>>(x);
+  cudaMemcpy(&h, x, sizeof h, cudaMemcpyDeviceToHost);
+  cudaFree(x);
+  printf("value %d", h);
+  for (int i = 1; i < argc; i++) printf(" %s", argv[i]);
+  printf("\n");
+  return argc > 1 ? atoi(argv[1]) : 0;
+}
+EOF
+}
+
+# Two at once build the runtime; neither sees the other's half of it.
+test_cache_is_built_by_two_at_once() {
+  mkdir -p cache
+  (XDG_CACHE_HOME=$PWD/cache "$simtcc" one.cu -o one1 2>err1 || echo "$?" >failed1) &
+  (XDG_CACHE_HOME=$PWD/cache "$simtcc" one.cu -o one2 2>err2 || echo "$?" >failed2) &
+  wait
+  if [ -f failed1 ] || [ -f failed2 ]; then fail "$(cat err1 err2)"; fi
+  ok ./one1
+  ok ./one2
+  says out 'value 1'
+  [ -z "$(find cache -name '.*.[0-9]*')" ] || fail "temporary files are left: $(find cache -name '.*')"
+  ok env XDG_CACHE_HOME="$PWD/cache" "$simtcc" one.cu -o one3
+  quiet
+}
+
+test_many_files() {
+  ok "$simtcc" first.cu second.cu main.cpp half.c -o program
+  ok ./program
+  ok "$simtcc" -c first.cu -o f.o
+  ok "$simtcc" -dc second.cu
+  ok "$simtcc" -c main.cpp half.c
+  for object in second.o main.o half.o; do [ -f $object ] || fail "-c did not make $object"; done
+  ok ar rcs libparts.a second.o half.o
+  ok "$simtcc" f.o main.o -L. -lparts
+  ok ./a.out
+  mkdir -p objects
+  ok "$simtcc" -c first.cu second.cu -odir objects
+  ok "$simtcc" objects/first.o objects/second.o main.cpp half.o -o program2
+  ok ./program2
+  bad "$simtcc" -c first.cu second.cu -o both.o
+  says err '-o with one file only'
+}
+
+# With -rdc=true device functions and variables may be defined in another file.
+test_device_code_across_files() {
+  cat >a.cu <<'EOF'
+extern __device__ int shared_by_files;
+__device__ int triple(int x);
+__global__ void k(int *x) { *x = triple(shared_by_files); }
+int main() {
+  int *x, h;
+  cudaMalloc(&x, 4);
+  k<<<1, 1>>>(x);
+  cudaMemcpy(&h, x, 4, cudaMemcpyDeviceToHost);
+  cudaFree(x);
+  return h != 15;
+}
+EOF
+  echo '__device__ int shared_by_files = 5; __device__ int triple(int x) { return 3 * x; }' >b.cu
+  ok "$simtcc" -rdc=true a.cu b.cu -o program
+  ok ./program
+  ok "$simtcc" -dc a.cu b.cu
+  ok "$simtcc" -dlink a.o b.o -o link.o
+  ok "$simtcc" a.o b.o link.o -lcudadevrt -o program
+  ok ./program
+}
+
+test_defines_and_standards() {
+  ok "$simtcc" -DVALUE=7 one.cu -o one
+  ok ./one
+  says out 'value 7'
+  ok "$simtcc" --define-macro VALUE=8 -U OTHER one.cu -o one
+  ok ./one
+  says out 'value 8'
+  mkdir -p headers
+  printf '#define VALUE 9\ntemplate <class T> __global__ void unused(T *p) { unused<<<1, 1>>>(p); }\n' |
+    sed 's/ unused<<<.*>>>(p);//' >headers/value.h
+  ok "$simtcc" -include value.h -isystem headers one.cu -o one
+  ok ./one
+  says out 'value 9'
+  for standard in c++11 c++14 c++17 c++20; do ok "$simtcc" -std=$standard one.cu -c -o one.o; done
+  ok "$simtcc" --std c++14 -O3 one.cu -c -o one.o
+  cp one.cu one.cc
+  ok "$simtcc" -x cu one.cc -o one
+  ok ./one
+}
+
+# What nvcc takes changes nothing, and one line says so.
+test_options_of_nvcc() {
+  ok "$simtcc" -arch=sm_90 -gencode arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=\"sm_90,compute_90\" \
+    --gpu-architecture sm_75 -code=sm_90 -lineinfo --generate-line-info -G -g -maxrregcount=64 --maxrregcount 32 \
+    -Xptxas -v --ptxas-options=-O3,-v -use_fast_math --use_fast_math --extended-lambda --expt-relaxed-constexpr \
+    -Wno-deprecated-gpu-targets -diag-suppress 177,550 --diag-suppress=1 -cudart static -cudart=shared -t 4 --threads=0 \
+    -Xcudafe --display_error_number -ccbin g++ -m64 -keep --ftz=true -prec-div=false --fmad=false -rdc=false -w -O2 \
+    -default-stream per-thread --resource-usage -Werror all-warnings -Xcompiler -Wall,-Wextra --compiler-options "-O1 -g" \
+    -Xlinker --as-needed -Xcompiler -Wl,--no-undefined -lcudart -lcuda -lcudadevrt -lnvToolsExt --cudart shared \
+    -forward-unknown-to-host-compiler -fno-exceptions -march=native --source-in-ptx -res-usage one.cu -o one
+  [ "$(wc -l <"$work/err")" = 1 ] || fail "more than one line: $(cat "$work/err")"
+  says err 'note: ignored, because kernels run on the CPU: -arch=sm_90'
+  ok ./one
+  bad "$simtcc" --no-such-option one.cu
+  says err 'unknown option --no-such-option'
+  bad "$simtcc" -ptx one.cu
+  says err 'there is no GPU code here'
+  bad "$simtcc" -shared one.cu
+  says err 'shared library'
+  bad "$simtcc" -o
+  says err '-o needs a value'
+  bad "$simtcc"
+  says err 'no input file'
+  bad "$simtcc" missing.cu
+  says err 'cannot read missing.cu'
+  bad "$simtcc" README.txt
+  says err 'what kind of file is this'
+  ok "$simtcc" --help
+  says out 'usage: simtcc'
+}
+
+test_openmp_only_if_asked() {
+  cat >omp.cu <<'EOF'
+#include <omp.h>
+int main() {
+  int most = 0;
+#pragma omp parallel num_threads(2)
+#pragma omp critical
+  most = omp_get_num_threads() > most ? omp_get_num_threads() : most;
+  return most != 2;
+}
+EOF
+  ok "$simtcc" -Xcompiler -fopenmp omp.cu -o omp
+  ok ./omp
+}
+
+test_rewritten_text() {
+  ok "$simtcc" -E one.cu
+  says out '::simt::kern("k", "one.cu", 10,'
+  silent out '__global__'
+  ok "$simtcc" -E one.cu -o one.cpp
+  ok g++ -std=c++17 -I"$(dirname "$simtcc")/include" -c one.cpp -o one.o
+  ok "$simtcc" one.o -o one
+  ok ./one
+}
+
+test_dependencies() {
+  ok "$simtcc" -MD -c first.cu -o first.o
+  for wanted in '^first.o:.*first.cu' 'kernel.cuh'; do grep -q "$wanted" first.d || fail "first.d: $(cat first.d)"; done
+  ok "$simtcc" -MMD -MP -MF deps.mk -MT target -c first.cu -o first.o
+  for wanted in '^target:' '^kernel.cuh:'; do grep -q "$wanted" deps.mk || fail "deps.mk: $(cat deps.mk)"; done
+  ok "$simtcc" -MM first.cu
+  says out 'kernel.cuh'
+  silent out 'cuda_runtime.h'
+}
+
+test_run() {
+  "$simtcc" --run one.cu -- 3 words >"$work/out" 2>"$work/err"
+  [ $? = 3 ] || fail "the program's exit status is lost"
+  says out 'value 1 3 words'
+}
+
+test_called_from_anywhere() {
+  mkdir -p bin elsewhere
+  ln -sf "$simtcc" bin/simtcc
+  cd elsewhere && ok ../bin/simtcc ../one.cu -o one && ok ./one
+  cd ..
+}
+
+# NVIDIA's folder on the command line does not hide simt's headers.
+test_nvidia_headers_are_not_used() {
+  mkdir -p nvidia/include
+  for header in cuda_runtime.h cuda_runtime_api.h; do echo '#error "from NVIDIA"' >nvidia/include/$header; done
+  ok "$simtcc" -Invidia/include -I nvidia/include one.cu -o one
+  says err 'nvidia/include'
+  ok env CPATH="$PWD/nvidia/include" "$simtcc" one.cu -o one
+}
+
+# Only the student's lines, with the reason; no templates, no headers of ours.
+test_messages() {
+  cat >wrong.cu <<'EOF'
+#include <stdio.h>
+__global__ void k(int *p, int n) { p[threadIdx.x] = n; }
+template <class T> __global__ void t(T *p, T n) { p[0] = n; }
+template <class T> __global__ void inside(T *p) { p->missing = 3; }
+int main() {
+  float *d;
+  cudaMalloc(&d, 4);
+  k<<<1, 64>>>(d, 3);
+  k<<<1, 64>>>();
+  t<<<1, 64>>>(d, 3);
+  k<<<1, "x">>>(0, 3);
+  inside<<<1, 1>>>(d);
+  missing<<<1, 2>>>(d);
+  cudaMemcpy(d, d);
+  return undeclared;
+}
+EOF
+  bad "$simtcc" -c wrong.cu
+  says err "wrong.cu:8: error: cannot convert 'float*' to 'int*'"
+  says err ' 8 |   k<<<1, 64>>>(d, 3);'
+  says err "wrong.cu:2: note:   initializing argument 1 of 'void k(int*, int)'"
+  says err "wrong.cu:9: error: too few arguments to function 'void k(int*, int)'"
+  says err "wrong.cu:10: error: no matching function for call to 't(float*&, int&)'"
+  says err "wrong.cu:11: error: invalid conversion from 'const char*' to 'unsigned int'"
+  says err "wrong.cu:4: error: request for member 'missing' in '* p', which is of non-class type 'float'"
+  says err 'wrong.cu:12:   required from here'
+  says err "wrong.cu:13: error: 'missing' was not declared in this scope"
+  says err "wrong.cu:14: error:"
+  says err "wrong.cu:15: error: 'undeclared' was not declared in this scope"
+  for word in simt:: launch.h /usr/include lambda '^~' std::; do silent err "$word"; done
+  [ "$(grep -c error: "$work/err")" = 8 ] || fail "8 errors were expected: $(cat "$work/err")"
+  bad "$simtcc" --verbose -c wrong.cu
+  says err 'launch.h'
+  printf '#include "not_there.h"\nint main() {}\n' >include.cu
+  bad "$simtcc" include.cu
+  says err 'include.cu:1:10: fatal error: not_there.h: No such file or directory'
+  printf '#include <cstdio>\n#include <cudnn.h>\nint main() {}\n' >include.cpp
+  bad "$simtcc" include.cpp
+  says err 'include.cpp:2: error: simt: #include <cudnn.h>: cuDNN is not supported'
+  printf '#error "stop"\n' >stop.cu
+  bad "$simtcc" stop.cu
+  says err 'stop.cu:1:2: error: #error "stop"'
+}
+
+test_libraries() {
+  cat >blas.cu <<'EOF'
+#include <cublas_v2.h>
+#include <curand.h>
+int main() {
+  cublasHandle_t handle;
+  curandGenerator_t generator;
+  return cublasCreate(&handle) || cublasDestroy(handle) ||
+         curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_DEFAULT) || curandDestroyGenerator(generator);
+}
+EOF
+  ok "$simtcc" blas.cu -lcublas -lcurand -o blas
+  ok ./blas
+  bad "$simtcc" blas.cu -o blas
+  says err 'add -lcublas'
+  bad "$simtcc" one.cu -lcudnn
+  says err '-lcudnn: cuDNN is not supported'
+  bad "$simtcc" one.cu -lcufft
+  says err '-lcufft: cuFFT is not supported'
+  printf '#include <math.h>\nextern "C" int cuInitEverything(int);\nint main() { return cuInitEverything(0); }\n' >driver.cu
+  bad "$simtcc" driver.cu -lcuda -lm
+  says err 'the emulated GPU does not have this function'
+}
+
+test_address_sanitizer() {
+  cat >asan.cu <<'EOF'
+#include <stdlib.h>
+__global__ void k(int *x) { *x = threadIdx.x; __syncthreads(); }
+int main(int argc, char **) {
+  int *x, *h = (int *)malloc(4);
+  cudaMalloc(&x, 4);
+  k<<<2, 64>>>(x);
+  cudaMemcpy(h, x, 4, cudaMemcpyDeviceToHost);
+  cudaFree(x);
+  if (argc > 1) h[1] = 3;
+  free(h);
+}
+EOF
+  ok "$simtcc" --asan asan.cu -o asan
+  ok ./asan
+  bad ./asan x
+  says err 'AddressSanitizer: heap-buffer-overflow'
+  says err 'asan.cu:9'
+}
+
+# ---- faults/ and refuse/ ----
+
+refused() { # file.cu, its folder is the present one
+  local text file line wanted=0 source=$1
+  bad "$simtcc" -std=c++17 "$source" -o "$work/program"
+  for file in "$source" "${source%.cu}.cuh"; do
+    [ -f "$file" ] || continue
+    while IFS=: read -r line text; do
+      wanted=$((wanted + 1))
+      text=${text#*// REFUSED: }
+      grep -F -- "$file:$line: error: simt: " "$work/err" | grep -qF -- "$text" ||
+        fail "$file:$line is not refused with: $text; but: $(grep -F "$file:$line:" "$work/err")"
+    done < <(grep -n '// REFUSED: ' "$file")
+  done
+  [ $wanted -gt 0 ] || fail "no line with // REFUSED:"
+  [ "$(grep -c 'error: ' "$work/err")" = $wanted ] || fail "$wanted errors were expected: $(cat "$work/err")"
+  silent err 'No such file'
+  [ ! -e "$work/program" ] || fail "it was compiled all the same"
+}
+
+test_source() { # folder/file.cu
+  local source=${1##*/} flags
+  cd "$here/${1%/*}" || exit 2
+  if grep -qs '// REFUSED: ' "$source" "${source%.cu}.cuh"; then
+    refused "$source"
+  else
+    flags=$(sed -n 's,^// flags: ,,p' "$source")
+    # shellcheck disable=SC2086 # a list
+    ok "$simtcc" -std=c++17 $flags "$source" -o "$work/program"
+    for order in forward reverse; do
+      SIMT_ORDER=$order timeout 60 "$work/program" >"$work/out" 2>"$work/err" ||
+        fail "order $order: status $?: $(head -n 5 "$work/out" "$work/err")"
+    done
+  fi
+  rm -f "$work/program"
+  cd "$work/files" || exit 2
+}
+
+tests=()
+for name in $(declare -F | sed -n 's/^declare -f test_//p'); do [ "$name" = source ] || tests+=("$name"); done
+for file in "$here"/faults/*.cu "$here"/refuse/*.cu; do tests+=("${file#"$here"/}"); done
+if [ "${1:-}" = --list ]; then
+  printf '%s\n' "${tests[@]}"
+  exit
+fi
+[ $# -gt 0 ] && tests=("$@")
+mkdir "$work/files" && cd "$work/files" && write_sources || exit 2
+for name in "${tests[@]}"; do
+  problem=''
+  if [[ $name == */* ]]; then test_source "$name"; else "test_$name"; fi
+  if [ -z "$problem" ]; then
+    printf 'ok    %s\n' "$name"
+    passed=$((passed + 1))
+  else
+    printf 'FAIL  %s\n      %s\n' "$name" "${problem//$'\n'/$'\n'      | }"
+    failed=$((failed + 1))
+  fi
+done
+echo "driver_test: $passed passed, $failed failed"
+[ $failed = 0 ] && [ $passed -gt 0 ]
