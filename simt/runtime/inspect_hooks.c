@@ -129,7 +129,7 @@ ACCESSES(16)
  * to be of 4 bytes where that divides the size. */
 static inline __attribute__((always_inline)) void note_range(void *p, size_t bytes, unsigned access, uintptr_t pc) {
   unsigned piece = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
-  for (size_t i = 0; i < bytes; i += piece) note((char *)p + i, piece, access, pc);
+  for (size_t i = 0; i < bytes; i += piece) note((char *)p + i, piece, access | (i ? ACCESS_MEMBER : 0u), pc);
 }
 
 void __tsan_read_range(void *p, size_t bytes) { note_range(p, bytes, SIMT_READ, HERE); }

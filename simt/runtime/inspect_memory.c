@@ -116,6 +116,12 @@ void simt_memory_block(Inspector *in) {
   memset(in->dynamic.written, 0, bytes / 8 + 2);
 }
 
+static int any_written(const Region *r, uintptr_t address, size_t bytes) {
+  for (size_t bit = address - r->low; bytes--; bit++)
+    if (r->written[bit / 8] >> bit % 8 & 1) return 1;
+  return 0;
+}
+
 static int all_written(const Region *r, uintptr_t address, size_t bytes) {
   size_t bit = address - r->low;
   while (bytes) {
@@ -197,6 +203,10 @@ int simt_find_object(Inspector *in, uintptr_t address, Object *o) {
     const Variable *v = simt_find_shared(address - in->fixed.low, 0);
     if (!v) return 0;
     *o = (Object){in->fixed.low + v->low, v->size, SPACE_SHARED, &in->fixed, simt_object_era};
+    if (strncmp(v->name, "_ZGV", 4) == 0) { /* whether an array of a class has been "constructed": C++'s own affair */
+      o->space = SPACE_OTHER;
+      o->region = NULL;
+    }
     return 1;
   }
   if (address < 4096) return 0;
@@ -255,6 +265,14 @@ static void nearer_behind(uintptr_t address, SimtMemory *memory) {
   }
 }
 
+/* Past the last variable of a section lies something of the host's; what was meant is the variable. */
+static int behind_device_variable(uintptr_t address) {
+  const Variable *v = simt_is_image(address) ? simt_find_variable(address, 1) : NULL;
+  SimtMemory memory;
+  if (!v || address - v->low < v->size || address - v->low - v->size >= 4096) return 0;
+  return simt_memory_find((void *)v->low, &memory) && !in_arena((void *)v->low);
+}
+
 char *simt_memory_words(Inspector *in, uintptr_t address) {
   char name[256], place[64];
   SimtMemory memory;
@@ -272,6 +290,7 @@ char *simt_memory_words(Inspector *in, uintptr_t address) {
   if (memory.kind == SIMT_SYMBOL_MEMORY || memory.kind == SIMT_CONSTANT_MEMORY || simt_is_image(address)) {
     const Variable *v = simt_find_variable(address, 1);
     const char *kind = memory.kind == SIMT_UNKNOWN_MEMORY ? "a variable of the host" : memory.call;
+    if (behind_device_variable(address) && simt_memory_find((void *)v->low, &memory)) kind = memory.call;
     if (v && memory.kind == SIMT_UNKNOWN_MEMORY && simt_is_read_only(address)) kind = "a constant";
     if (v)
       return words("%s (%s, %zu bytes), %s", simt_variable_text(v, name, sizeof name), kind, v->size,
@@ -333,6 +352,8 @@ static void judge_foreign(Inspector *in, const Row *row, int lane) {
     advice = address >= in->dynamic.high && address - in->dynamic.low < in->worker->dynamic_shared_size
                  ? "the third number of <<<grid, block, bytes>>> is the size of extern __shared__ arrays"
                  : "compare the index with the size of the array";
+  } else if (behind_device_variable(address)) {
+    advice = "compare the index with the size of the array";
   } else if (!live && memory.kind == SIMT_UNKNOWN_MEMORY && on_a_stack(in, address)) {
     advice = "local variables belong to their thread alone: exchange values through shared memory";
   } else if (!live && memory.kind == SIMT_UNKNOWN_MEMORY && readable(address)) {
@@ -354,11 +375,12 @@ static void judge_alignment(Inspector *in, const Row *row, uint32_t lanes) {
   }
 }
 
+/* The unset bytes of a struct may be copied with the others. */
 static void judge_reads(Inspector *in, const Row *row, Region *region, uint32_t lanes) {
   for (uint32_t rest = lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     uintptr_t address = row->request.address[lane];
-    if (all_written(region, address, row->request.bytes)) continue;
+    if (any_written(region, address, row->request.bytes)) continue;
     if (simt_found_before(SIMT_UNINITIALISED_READ, row->site, 0)) continue;
     found(in, row, lane, SIMT_UNINITIALISED_READ, simt_memory_words(in, address),
           region->shared ? "no thread of this block has written it: shared memory starts with arbitrary contents"
@@ -378,7 +400,7 @@ static void judge_lanes(Inspector *in, Row *row, const Object *o, uint32_t lanes
           "constant memory is written by the host, with cudaMemcpyToSymbol()");
   if (!region) return;
   if (region->written) {
-    if (reads && (region->shared || !simt_writes_unseen) &&
+    if (reads && !(access & ACCESS_MEMBER) && (region->shared || !simt_writes_unseen) &&
         !(side_by_side && all_written(region, first, bytes * (unsigned)__builtin_popcount(lanes))))
       judge_reads(in, row, region, lanes);
     if (writes && side_by_side)
@@ -450,7 +472,7 @@ static int side_by_side(const SimtRequest *r) {
 
 void simt_judge_row(Inspector *in, Row *row) {
   SimtRequest *r = &row->request;
-  uint32_t lanes = r->mask, of_space[3] = {0, 0, 0};
+  uint32_t lanes = r->mask, of_space[4] = {0};
   uintptr_t addresses = 0;
   for (uint32_t rest = lanes; rest; rest &= rest - 1) addresses |= r->address[__builtin_ctz(rest)];
   if ((r->bytes & (r->bytes - 1)) == 0 && (addresses & (r->bytes - 1u))) judge_alignment(in, row, lanes);
@@ -491,6 +513,7 @@ void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc
   if (memory.kind != SIMT_DEVICE_MEMORY && memory.kind != SIMT_SYMBOL_MEMORY && memory.kind != SIMT_CONSTANT_MEMORY)
     return;
   unsigned site = simt_site_of(pc);
+  if (access & SIMT_WRITE) simt_inspect_host_wrote((void *)address, (size_t)bytes); /* one finding is enough */
   if (simt_found_before(SIMT_DEVICE_POINTER, site, 0)) return;
   RaceParty party[2] = {{site, -1, access & 7, bytes, 0}};
   simt_find(SIMT_DEVICE_POINTER, 1, party, NULL, simt_memory_words(NULL, address),

@@ -83,7 +83,9 @@ typedef struct Lane {
   Step caller[MAX_CALLS];
   uintptr_t back[MAX_CALLS]; /* where calls return to */
   uint32_t fence_time;       /* accesses before it are published by the next atomic operation; 0: no fence yet */
-  uint64_t seen;             /* releases up to this one happened before what it does now */
+  uintptr_t guess;           /* where it read what others change atomically, without being ordered */
+  unsigned guess_site;
+  uint64_t seen; /* releases up to this one happened before what it does now */
 } Lane;
 
 typedef struct Sync { /* a __syncwarp() */
@@ -175,9 +177,11 @@ uintptr_t simt_site_pc(unsigned site);
 unsigned simt_site_count(void); /* the largest number + 1 */
 extern uintptr_t simt_text_low;
 
-/* At most two different blocks that follow a block, as seen. */
+/* At most two different blocks that follow a block, as seen; what is read there is the first guess of a loop with a
+ * compare-and-swap. */
 typedef struct SiteFlow {
   uintptr_t next[2];
+  int is_guess;
 } SiteFlow;
 SiteFlow *simt_site_flow(unsigned site);
 
@@ -214,8 +218,9 @@ void simt_lockstep_switch(int rank, int next);
 int simt_condition_holds(Worker *worker, int rank);
 
 /* inspect_memory.c */
-/* Beside SimtAccessKind: an atomic store, which does not read; an operation that publishes without a fence. */
-enum { ACCESS_BLIND = 8, ACCESS_RELEASE = 16 };
+/* Beside SimtAccessKind: an atomic store, which does not read; an operation that publishes without a fence; a piece of a
+ * struct that is copied, other than its first. */
+enum { ACCESS_BLIND = 8, ACCESS_RELEASE = 16, ACCESS_MEMBER = 32 };
 void simt_memory_open(void);
 void simt_memory_launch(void);
 void simt_memory_block(Inspector *in);

@@ -11,7 +11,8 @@
  *     operation, and the present thread (or, before a barrier, one of its block) did a later atomic operation on that
  *     object or a later one. Objects of synchronisation are not told apart beyond that: threads that synchronise with
  *     somebody else through another object may race unseen, but no correct program is accused.
- * Two atomic operations never race. Writes that leave what was there do no harm, and are not reported.
+ * Two atomic operations never race. Writes that leave what was there do no harm, and are not reported. Nor is a plain read
+ * that races with atomic operations when threads go on from there to a compare-and-swap of the same word: it was a guess.
  */
 #include "inspect_parts.h"
 
@@ -258,6 +259,10 @@ static void conflict(Inspector *in, const Row *row, const Region *region, int la
     return;
   if (was_published(block, trace_rank(old), trace_time(old), seen)) return;
   if ((row->request.access & SIMT_WRITE) && changed_nothing(row, lane)) return;
+  if (trace_atomic(old) && !(row->request.access & SIMT_WRITE)) {
+    in->lanes[rank].guess = row->request.address[lane];
+    in->lanes[rank].guess_site = row->site;
+  }
   if (simt_found_before(SIMT_DATA_RACE, row->site, trace_site(old))) return;
   RaceParty party[2] = {
       {row->site, rank, row->request.access & 7, row->request.bytes, in->block_number},
@@ -274,6 +279,20 @@ static inline void check(Inspector *in, const Row *row, const Region *region, in
   if (surely_ordered(in, region, old, trace_rank(now))) return;
   if (!(trace_bytes(old) & trace_bytes(now)) || (trace_atomic(old) && trace_atomic(now))) return;
   conflict(in, row, region, lane, old, old_access);
+}
+
+/* Threads that have read the word plainly do an atomic operation on it. */
+static void confirm_guesses(Inspector *in, const Row *row, const Region *region, uint32_t lanes) {
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest), rank = in->warp * SIMT_WARP_SIZE + lane;
+    uintptr_t address = row->request.address[lane];
+    const Trace *read = region->cells[(address - region->low) / 4].read;
+    Lane *l = &in->lanes[rank];
+    if (l->guess == address && l->guess_site) simt_site_flow(l->guess_site)->is_guess = 1;
+    for (int i = 0; i < 2; i++)
+      if (trace_rank(read[i]) == rank && trace_time(read[i]) >= in->barrier_time && !trace_atomic(read[i]))
+        simt_site_flow(trace_site(read[i]))->is_guess = 1;
+  }
 }
 
 /* Of two reads kept, one is of another block while there is one: a write may come from either side. */
@@ -304,6 +323,7 @@ static int chunk_may_be_used(Region *region, uintptr_t offset) {
 void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes) {
   unsigned access = row->request.access;
   int writes = access & SIMT_WRITE;
+  if (writes && (access & SIMT_ATOMIC) && !(access & ACCESS_BLIND)) confirm_guesses(in, row, region, lanes);
   for (uint32_t rest = lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest), rank = in->warp * SIMT_WARP_SIZE + lane;
     uintptr_t offset = row->request.address[lane] - region->low, end = offset + row->request.bytes;

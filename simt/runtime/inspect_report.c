@@ -267,10 +267,20 @@ static int same_finding(const SimtFinding *a, const SimtFinding *b) {
   return same_place(&p[0].place, &q[1].place) && same_place(&p[1].place, &q[0].place);
 }
 
+/* A read that races with atomic operations only, and is the guess that a compare-and-swap then checks. */
+static int is_a_guess(const Found *f) {
+  for (int i = 0; i < 2; i++)
+    if (!(f->finding.party[i].access & SIMT_WRITE) && (f->finding.party[1 - i].access & SIMT_ATOMIC) &&
+        simt_site_flow(f->site[i])->is_guess)
+      return f->finding.kind == SIMT_DATA_RACE;
+  return 0;
+}
+
 static void report_findings(SimtInspectReport *report) {
   report->findings = calloc((size_t)found_count + 1, sizeof *report->findings);
   if (!report->findings) abort();
   for (int i = 0; i < found_count; i++) {
+    if (is_a_guess(&found[i])) continue;
     SimtFinding f = found[i].finding;
     f.party[0].place = places[found[i].site[0]];
     f.party[1].place = places[found[i].site[f.parties - 1]];

@@ -31,7 +31,7 @@ unsigned simt_site_of(uintptr_t pc) {
     if (!pc_of_site || !flow_of_site) abort();
   }
   pc_of_site[site_count] = pc;
-  flow_of_site[site_count] = (SiteFlow){{0, 0}};
+  flow_of_site[site_count] = (SiteFlow){{0, 0}, 0};
   *slot = (uint16_t)site_count;
   return site_count++;
 }
