@@ -331,11 +331,11 @@ static void release(Worker *w, int state) {
 
 /* A loop over threads has none left to start: others go on, or the block is done. */
 static void fibre_main(void) {
+#if defined(__SANITIZE_ADDRESS__) /* the first switch to this stack; later ones end in switch_to() */
+  __sanitizer_finish_switch_fiber(simt_worker->fibre->fake_stack, NULL, NULL);
+#endif
   for (;;) {
     Worker *w = simt_worker;
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(w->fibre->fake_stack, NULL, NULL);
-#endif
     w->job->kernel->run_threads(w->job->kernel->arguments);
     Fibre *to = &w->scheduler;
     if (simt_threads.finished < simt_threads.count) {
