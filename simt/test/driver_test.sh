@@ -331,7 +331,7 @@ test_address_sanitizer() {
 #include <stdlib.h>
 __global__ void k(int *x) { *x = threadIdx.x; __syncthreads(); }
 int main(int argc, char **) {
-  int *x, *h = (int *)malloc(4);
+  int *x, *volatile h = (int *)malloc(4);
   cudaMalloc(&x, 4);
   k<<<2, 64>>>(x);
   cudaMemcpy(h, x, 4, cudaMemcpyDeviceToHost);
