@@ -3,6 +3,7 @@
 #define SIMT_COOPERATIVE_GROUPS_MEMCPY_ASYNC_H
 
 #include "cooperative_groups.h"
+#include "cuda_pipeline.h" /* NVIDIA's includes it, and programs count on that */
 #include "simt/copy_async.h"
 
 namespace cooperative_groups {
