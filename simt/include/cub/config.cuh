@@ -1,0 +1,2 @@
+/* cub/config.cuh -*- c++ -*- */
+#include "cub/util_type.cuh"

@@ -1,0 +1,35 @@
+/* cub/cub.cuh - all of it. -*- c++ -*- */
+#ifndef SIMT_CUB_CUB
+#define SIMT_CUB_CUB
+
+#include "cub/block/block_discontinuity.cuh"
+#include "cub/block/block_exchange.cuh"
+#include "cub/block/block_histogram.cuh"
+#include "cub/block/block_load.cuh"
+#include "cub/block/block_merge_sort.cuh"
+#include "cub/block/block_radix_sort.cuh"
+#include "cub/block/block_reduce.cuh"
+#include "cub/block/block_scan.cuh"
+#include "cub/block/block_shuffle.cuh"
+#include "cub/block/block_store.cuh"
+#include "cub/device/device_for.cuh"
+#include "cub/device/device_histogram.cuh"
+#include "cub/device/device_merge_sort.cuh"
+#include "cub/device/device_partition.cuh"
+#include "cub/device/device_radix_sort.cuh"
+#include "cub/device/device_reduce.cuh"
+#include "cub/device/device_run_length_encode.cuh"
+#include "cub/device/device_scan.cuh"
+#include "cub/device/device_segmented_radix_sort.cuh"
+#include "cub/device/device_segmented_reduce.cuh"
+#include "cub/device/device_segmented_sort.cuh"
+#include "cub/device/device_select.cuh"
+#include "cub/iterator/simt_iterators.cuh"
+#include "cub/thread/thread_operators.cuh"
+#include "cub/util_allocator.cuh"
+#include "cub/util_debug.cuh"
+#include "cub/util_ptx.cuh"
+#include "cub/warp/warp_reduce.cuh"
+#include "cub/warp/warp_scan.cuh"
+
+#endif /* SIMT_CUB_CUB */

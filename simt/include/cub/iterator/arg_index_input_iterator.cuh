@@ -1,0 +1,2 @@
+/* cub/iterator/arg_index_input_iterator.cuh -*- c++ -*- */
+#include "cub/iterator/simt_iterators.cuh"

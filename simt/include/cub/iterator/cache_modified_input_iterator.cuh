@@ -1,0 +1,2 @@
+/* cub/iterator/cache_modified_input_iterator.cuh -*- c++ -*- */
+#include "cub/iterator/simt_iterators.cuh"

@@ -1,0 +1,2 @@
+/* cub/version.cuh -*- c++ -*- */
+#include "cub/util_type.cuh"
