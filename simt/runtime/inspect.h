@@ -118,7 +118,12 @@ typedef enum SimtFindingKind {
   SIMT_FINDING_KINDS
 } SimtFindingKind;
 
-typedef enum SimtAccessKind { SIMT_READ = 0, SIMT_WRITE = 1, SIMT_ATOMIC = 2, SIMT_VOLATILE = 4 } SimtAccessKind;
+typedef enum SimtAccessKind {
+  SIMT_ACCESS_READ = 0,
+  SIMT_ACCESS_WRITE = 1,
+  SIMT_ACCESS_ATOMIC = 2,
+  SIMT_ACCESS_VOLATILE = 4
+} SimtAccessKind;
 
 /* Who did it. In host code `kernel` of the finding is -1, and block and thread say nothing. */
 typedef struct SimtParty {

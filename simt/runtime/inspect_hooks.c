@@ -50,7 +50,7 @@ static Row *other_row(Inspector *in, uintptr_t address, unsigned bytes, unsigned
 }
 
 static void count_local(unsigned access, uintptr_t pc) {
-  simt_counts(simt_site_of(pc))[access & SIMT_WRITE ? SIMT_LOCAL_STORES : SIMT_LOCAL_LOADS]++;
+  simt_counts(simt_site_of(pc))[access & SIMT_ACCESS_WRITE ? SIMT_LOCAL_STORES : SIMT_LOCAL_LOADS]++;
 }
 
 static inline __attribute__((always_inline)) uint64_t peek(uintptr_t address, unsigned bytes) {
@@ -92,12 +92,12 @@ static inline __attribute__((always_inline)) void note(const void *pointer, unsi
   row->request.address[in->lane] = address;
   if (__builtin_expect(address - row->low > row->limit, 0)) {
     row->odd |= in->bit;
-  } else if (access & SIMT_WRITE) {
+  } else if (access & SIMT_ACCESS_WRITE) {
     row->before[in->lane] = peek(address, bytes);
   }
-  if (access & SIMT_WRITE) {
+  if (access & SIMT_ACCESS_WRITE) {
     in->progressed = 1;
-  } else if (access & (SIMT_VOLATILE | SIMT_ATOMIC)) {
+  } else if (access & (SIMT_ACCESS_VOLATILE | SIMT_ACCESS_ATOMIC)) {
     in->spun = 1;
   }
 }
@@ -110,15 +110,19 @@ void simt_flush_rows(Inspector *in) {
 
 /* ---- plain accesses ---- */
 
-#define ACCESSES(bytes)                                                                                    \
-  void __tsan_read##bytes(void *p) { note(p, bytes, SIMT_READ, HERE); }                                    \
-  void __tsan_write##bytes(void *p) { note(p, bytes, SIMT_WRITE, HERE); }                                  \
-  void __tsan_unaligned_read##bytes(void *p) { note(p, bytes, SIMT_READ, HERE); }                          \
-  void __tsan_unaligned_write##bytes(void *p) { note(p, bytes, SIMT_WRITE, HERE); }                        \
-  void __tsan_volatile_read##bytes(void *p) { note(p, bytes, SIMT_READ | SIMT_VOLATILE, HERE); }           \
-  void __tsan_volatile_write##bytes(void *p) { note(p, bytes, SIMT_WRITE | SIMT_VOLATILE, HERE); }         \
-  void __tsan_unaligned_volatile_read##bytes(void *p) { note(p, bytes, SIMT_READ | SIMT_VOLATILE, HERE); } \
-  void __tsan_unaligned_volatile_write##bytes(void *p) { note(p, bytes, SIMT_WRITE | SIMT_VOLATILE, HERE); }
+#define ACCESSES(bytes)                                                                                          \
+  void __tsan_read##bytes(void *p) { note(p, bytes, SIMT_ACCESS_READ, HERE); }                                   \
+  void __tsan_write##bytes(void *p) { note(p, bytes, SIMT_ACCESS_WRITE, HERE); }                                 \
+  void __tsan_unaligned_read##bytes(void *p) { note(p, bytes, SIMT_ACCESS_READ, HERE); }                         \
+  void __tsan_unaligned_write##bytes(void *p) { note(p, bytes, SIMT_ACCESS_WRITE, HERE); }                       \
+  void __tsan_volatile_read##bytes(void *p) { note(p, bytes, SIMT_ACCESS_READ | SIMT_ACCESS_VOLATILE, HERE); }   \
+  void __tsan_volatile_write##bytes(void *p) { note(p, bytes, SIMT_ACCESS_WRITE | SIMT_ACCESS_VOLATILE, HERE); } \
+  void __tsan_unaligned_volatile_read##bytes(void *p) {                                                          \
+    note(p, bytes, SIMT_ACCESS_READ | SIMT_ACCESS_VOLATILE, HERE);                                               \
+  }                                                                                                              \
+  void __tsan_unaligned_volatile_write##bytes(void *p) {                                                         \
+    note(p, bytes, SIMT_ACCESS_WRITE | SIMT_ACCESS_VOLATILE, HERE);                                              \
+  }
 ACCESSES(1)
 ACCESSES(2)
 ACCESSES(4)
@@ -129,15 +133,15 @@ ACCESSES(16)
  * to be of 4 bytes where that divides the size. */
 static inline __attribute__((always_inline)) void note_range(void *p, size_t bytes, unsigned access, uintptr_t pc) {
   unsigned piece = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
-  for (size_t i = 0; i < bytes; i += piece) note((char *)p + i, piece, access | (i ? ACCESS_MEMBER : 0u), pc);
+  for (size_t i = 0; i < bytes; i += piece) note((char *)p + i, piece, access | (i ? SIMT_ACCESS_MEMBER : 0u), pc);
 }
 
-void __tsan_read_range(void *p, size_t bytes) { note_range(p, bytes, SIMT_READ, HERE); }
-void __tsan_write_range(void *p, size_t bytes) { note_range(p, bytes, SIMT_WRITE, HERE); }
-void __tsan_vptr_read(void **p) { note(p, sizeof *p, SIMT_READ, HERE); }
+void __tsan_read_range(void *p, size_t bytes) { note_range(p, bytes, SIMT_ACCESS_READ, HERE); }
+void __tsan_write_range(void *p, size_t bytes) { note_range(p, bytes, SIMT_ACCESS_WRITE, HERE); }
+void __tsan_vptr_read(void **p) { note(p, sizeof *p, SIMT_ACCESS_READ, HERE); }
 void __tsan_vptr_update(void **p, void *value) {
   (void)value;
-  note(p, sizeof *p, SIMT_WRITE, HERE);
+  note(p, sizeof *p, SIMT_ACCESS_WRITE, HERE);
 }
 
 /* What header code tells of itself; one row for each 16 bytes at most. */
@@ -152,14 +156,16 @@ static void note_told(const void *address, size_t bytes, unsigned access, uintpt
   }
 }
 
-void simt_inspect_read(const void *p, size_t bytes) { note_told(p, bytes, SIMT_READ, HERE); }
-void simt_inspect_write(const void *p, size_t bytes) { note_told(p, bytes, SIMT_WRITE, HERE); }
-void simt_inspect_atomic(const void *p, size_t bytes) { note_told(p, bytes, SIMT_WRITE | SIMT_ATOMIC, HERE); }
+void simt_inspect_read(const void *p, size_t bytes) { note_told(p, bytes, SIMT_ACCESS_READ, HERE); }
+void simt_inspect_write(const void *p, size_t bytes) { note_told(p, bytes, SIMT_ACCESS_WRITE, HERE); }
+void simt_inspect_atomic(const void *p, size_t bytes) {
+  note_told(p, bytes, SIMT_ACCESS_WRITE | SIMT_ACCESS_ATOMIC, HERE);
+}
 
 /* ---- atomic operations: noted, then done. A relaxed one publishes only after a fence, as CUDA's atomicAdd(). ---- */
 
 static inline __attribute__((always_inline)) unsigned ordered(unsigned access, int order) {
-  return order >= __ATOMIC_RELEASE ? access | ACCESS_RELEASE : access;
+  return order >= __ATOMIC_RELEASE ? access | SIMT_ACCESS_RELEASE : access;
 }
 
 /* The lock was taken: the operation was no progress. */
@@ -173,21 +179,21 @@ static inline __attribute__((always_inline)) void in_vain(int progressed) {
 #define NOTE_ATOMIC(T, access) note((const void *)p, sizeof(T), ordered(access, order), HERE)
 #define FETCH(bits, T, name, operation)                            \
   T __tsan_atomic##bits##_fetch_##name(T *p, T value, int order) { \
-    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE);                      \
+    NOTE_ATOMIC(T, SIMT_ACCESS_ATOMIC | SIMT_ACCESS_WRITE);        \
     return __atomic_fetch_##operation(p, value, __ATOMIC_SEQ_CST); \
   }
 #define ATOMICS(bits, T)                                                                                               \
   T __tsan_atomic##bits##_load(const T *p, int order) {                                                                \
-    NOTE_ATOMIC(T, SIMT_ATOMIC);                                                                                       \
+    NOTE_ATOMIC(T, SIMT_ACCESS_ATOMIC);                                                                                \
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                       \
   }                                                                                                                    \
   void __tsan_atomic##bits##_store(T *p, T value, int order) {                                                         \
-    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE | ACCESS_BLIND);                                                           \
+    NOTE_ATOMIC(T, SIMT_ACCESS_ATOMIC | SIMT_ACCESS_WRITE | SIMT_ACCESS_BLIND);                                        \
     __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                                      \
   }                                                                                                                    \
   T __tsan_atomic##bits##_exchange(T *p, T value, int order) {                                                         \
     int progressed = simt_inspector ? simt_inspector->progressed : 0;                                                  \
-    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE);                                                                          \
+    NOTE_ATOMIC(T, SIMT_ACCESS_ATOMIC | SIMT_ACCESS_WRITE);                                                            \
     T old = __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);                                                           \
     if (old == value) in_vain(progressed);                                                                             \
     return old;                                                                                                        \
@@ -201,14 +207,14 @@ static inline __attribute__((always_inline)) void in_vain(int progressed) {
   T __tsan_atomic##bits##_compare_exchange_val(T *p, T expected, T value, int order, int failure) {                    \
     (void)failure;                                                                                                     \
     int progressed = simt_inspector ? simt_inspector->progressed : 0;                                                  \
-    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE);                                                                          \
+    NOTE_ATOMIC(T, SIMT_ACCESS_ATOMIC | SIMT_ACCESS_WRITE);                                                            \
     if (!__atomic_compare_exchange_n(p, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) in_vain(progressed); \
     return expected;                                                                                                   \
   }                                                                                                                    \
   int __tsan_atomic##bits##_compare_exchange_strong(T *p, T *expected, T value, int order, int failure) {              \
     (void)failure;                                                                                                     \
     int progressed = simt_inspector ? simt_inspector->progressed : 0;                                                  \
-    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE);                                                                          \
+    NOTE_ATOMIC(T, SIMT_ACCESS_ATOMIC | SIMT_ACCESS_WRITE);                                                            \
     int done = __atomic_compare_exchange_n(p, expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                 \
     if (!done) in_vain(progressed);                                                                                    \
     return done;                                                                                                       \
@@ -216,7 +222,7 @@ static inline __attribute__((always_inline)) void in_vain(int progressed) {
   int __tsan_atomic##bits##_compare_exchange_weak(T *p, T *expected, T value, int order, int failure) {                \
     (void)failure;                                                                                                     \
     int progressed = simt_inspector ? simt_inspector->progressed : 0;                                                  \
-    NOTE_ATOMIC(T, SIMT_ATOMIC | SIMT_WRITE);                                                                          \
+    NOTE_ATOMIC(T, SIMT_ACCESS_ATOMIC | SIMT_ACCESS_WRITE);                                                            \
     int done = __atomic_compare_exchange_n(p, expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                 \
     if (!done) in_vain(progressed);                                                                                    \
     return done;                                                                                                       \
@@ -247,7 +253,7 @@ static void outside_of_array(const BoundsSite *at, uintptr_t index, uintptr_t pc
   if (!in && simt_worker) return;
   unsigned site = simt_site_of(pc);
   if (simt_found_before(SIMT_OUT_OF_BOUNDS, site, 0)) return;
-  RaceParty party[2] = {{site, in ? in->rank : -1, SIMT_READ, 0, in ? in->block_number : 0}};
+  RaceParty party[2] = {{site, in ? in->rank : -1, SIMT_ACCESS_READ, 0, in ? in->block_number : 0}};
   char *memory = NULL;
   long long number = (at->index->info & 1) && at->index->info >> 1 < 6 ? (long long)(int32_t)index : (long long)index;
   if (asprintf(&memory, "index %lld of an array of type %s", number, at->array->name) < 0) abort();

@@ -267,7 +267,7 @@ static void nearer_behind(uintptr_t address, SimtMemory *memory) {
 
 /* Past the last variable of a section lies something of the host's; what was meant is the variable. */
 static int behind_device_variable(uintptr_t address) {
-  const Variable *v = simt_is_image(address) ? simt_find_variable(address, 1) : NULL;
+  const Variable *v = simt_find_variable(address, 1);
   SimtMemory memory;
   if (!v || address - v->low < v->size || address - v->low - v->size >= 4096) return 0;
   return simt_memory_find((void *)v->low, &memory) && !in_arena((void *)v->low);
@@ -287,7 +287,8 @@ char *simt_memory_words(Inspector *in, uintptr_t address) {
                    position(address - in->fixed.low, v->low, v->size, place));
   }
   int live = simt_memory_find((void *)address, &memory);
-  if (memory.kind == SIMT_SYMBOL_MEMORY || memory.kind == SIMT_CONSTANT_MEMORY || simt_is_image(address)) {
+  if (memory.kind == SIMT_SYMBOL_MEMORY || memory.kind == SIMT_CONSTANT_MEMORY || simt_is_image(address) ||
+      behind_device_variable(address)) {
     const Variable *v = simt_find_variable(address, 1);
     const char *kind = memory.kind == SIMT_UNKNOWN_MEMORY ? "a variable of the host" : memory.call;
     if (behind_device_variable(address) && simt_memory_find((void *)v->low, &memory)) kind = memory.call;
@@ -392,15 +393,15 @@ static void judge_reads(Inspector *in, const Row *row, Region *region, uint32_t 
 static void judge_lanes(Inspector *in, Row *row, const Object *o, uint32_t lanes, int side_by_side) {
   Region *region = o->region;
   unsigned access = row->request.access, bytes = row->request.bytes;
-  int writes = access & SIMT_WRITE;
-  int reads = !writes || ((access & SIMT_ATOMIC) && !(access & ACCESS_BLIND));
+  int writes = access & SIMT_ACCESS_WRITE;
+  int reads = !writes || ((access & SIMT_ACCESS_ATOMIC) && !(access & SIMT_ACCESS_BLIND));
   uintptr_t first = row->request.address[__builtin_ctz(lanes)];
   if (writes && o->space == SPACE_CONSTANT && !simt_found_before(SIMT_READ_ONLY_WRITE, row->site, 0))
     found(in, row, __builtin_ctz(lanes), SIMT_READ_ONLY_WRITE, simt_memory_words(in, first),
           "constant memory is written by the host, with cudaMemcpyToSymbol()");
   if (!region) return;
   if (region->written) {
-    if (reads && !(access & ACCESS_MEMBER) && (region->shared || !simt_writes_unseen) &&
+    if (reads && !(access & SIMT_ACCESS_MEMBER) && (region->shared || !simt_writes_unseen) &&
         !(side_by_side && all_written(region, first, bytes * (unsigned)__builtin_popcount(lanes))))
       judge_reads(in, row, region, lanes);
     if (writes && side_by_side)
@@ -416,14 +417,14 @@ static void judge_lanes(Inspector *in, Row *row, const Object *o, uint32_t lanes
 
 static void count_global(uint64_t *count, const SimtRequest *r, int lanes) {
   int ideal, sectors = simt_count_sectors(r, &ideal);
-  if (r->access & SIMT_ATOMIC) {
+  if (r->access & SIMT_ACCESS_ATOMIC) {
     count[SIMT_GLOBAL_ATOMIC_REQUESTS]++;
     count[SIMT_GLOBAL_ATOMIC_SECTORS] += (unsigned)sectors;
     count[SIMT_GLOBAL_ATOMIC_LANES] += (unsigned)lanes;
     count[SIMT_GLOBAL_ATOMIC_TURNS] += (unsigned)simt_count_turns(r);
     return;
   }
-  int first = r->access & SIMT_WRITE ? SIMT_GLOBAL_STORE_REQUESTS : SIMT_GLOBAL_LOAD_REQUESTS;
+  int first = r->access & SIMT_ACCESS_WRITE ? SIMT_GLOBAL_STORE_REQUESTS : SIMT_GLOBAL_LOAD_REQUESTS;
   count[first]++;
   count[first + 1] += (unsigned)sectors;
   count[first + 2] += (unsigned)ideal;
@@ -431,7 +432,7 @@ static void count_global(uint64_t *count, const SimtRequest *r, int lanes) {
 }
 
 static void count_shared(uint64_t *count, const SimtRequest *r, int lanes, int side_by_side) {
-  if (r->access & SIMT_ATOMIC) {
+  if (r->access & SIMT_ACCESS_ATOMIC) {
     count[SIMT_SHARED_ATOMIC_REQUESTS]++;
     count[SIMT_SHARED_ATOMIC_LANES] += (unsigned)lanes;
     count[SIMT_SHARED_ATOMIC_TURNS] += (unsigned)simt_count_turns(r);
@@ -439,7 +440,7 @@ static void count_shared(uint64_t *count, const SimtRequest *r, int lanes, int s
   }
   int ideal = 1, wavefronts = 1;
   if (!side_by_side || r->bytes > 4) wavefronts = simt_count_wavefronts(r, &ideal);
-  int first = r->access & SIMT_WRITE ? SIMT_SHARED_STORE_REQUESTS : SIMT_SHARED_LOAD_REQUESTS;
+  int first = r->access & SIMT_ACCESS_WRITE ? SIMT_SHARED_STORE_REQUESTS : SIMT_SHARED_LOAD_REQUESTS;
   count[first]++;
   count[first + 1] += (unsigned)wavefronts;
   count[first + 2] += (unsigned)(wavefronts - ideal);
@@ -513,7 +514,7 @@ void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc
   if (memory.kind != SIMT_DEVICE_MEMORY && memory.kind != SIMT_SYMBOL_MEMORY && memory.kind != SIMT_CONSTANT_MEMORY)
     return;
   unsigned site = simt_site_of(pc);
-  if (access & SIMT_WRITE) simt_inspect_host_wrote((void *)address, (size_t)bytes); /* one finding is enough */
+  if (access & SIMT_ACCESS_WRITE) simt_inspect_host_wrote((void *)address, (size_t)bytes); /* one finding is enough */
   if (simt_found_before(SIMT_DEVICE_POINTER, site, 0)) return;
   RaceParty party[2] = {{site, -1, access & 7, bytes, 0}};
   simt_find(SIMT_DEVICE_POINTER, 1, party, NULL, simt_memory_words(NULL, address),

@@ -220,7 +220,7 @@ int simt_condition_holds(Worker *worker, int rank);
 /* inspect_memory.c */
 /* Beside SimtAccessKind: an atomic store, which does not read; an operation that publishes without a fence; a piece of a
  * struct that is copied, other than its first. */
-enum { ACCESS_BLIND = 8, ACCESS_RELEASE = 16, ACCESS_MEMBER = 32 };
+enum { SIMT_ACCESS_BLIND = 8, SIMT_ACCESS_RELEASE = 16, SIMT_ACCESS_MEMBER = 32 };
 void simt_memory_open(void);
 void simt_memory_launch(void);
 void simt_memory_block(Inspector *in);

@@ -133,13 +133,13 @@ static int was_published(unsigned long long block, int rank, uint32_t time, uint
 /* An atomic operation: what its object's releases published is seen, and what this thread has fenced is published. */
 static void synchronise(Inspector *in, int rank, uintptr_t object, unsigned access) {
   Lane *lane = &in->lanes[rank];
-  if (access & ACCESS_RELEASE) lane->fence_time = ++simt_race_clock;
-  if (!(access & ACCESS_BLIND)) {
+  if (access & SIMT_ACCESS_RELEASE) lane->fence_time = ++simt_race_clock;
+  if (!(access & SIMT_ACCESS_BLIND)) {
     uint64_t when = map_get(&objects, object);
     if (when > lane->seen) lane->seen = when;
     if (when > in->most_seen) in->most_seen = when;
   }
-  if ((access & SIMT_WRITE) && lane->fence_time) publish(in, rank, object);
+  if ((access & SIMT_ACCESS_WRITE) && lane->fence_time) publish(in, rank, object);
 }
 
 /* ---- events ---- */
@@ -258,18 +258,18 @@ static void conflict(Inspector *in, const Row *row, const Region *region, int la
   if (scope == 0 && ordered_in_warp(&in->warp_view[in->warp], trace_time(old), trace_rank(old) % SIMT_WARP_SIZE, lane))
     return;
   if (was_published(block, trace_rank(old), trace_time(old), seen)) return;
-  if ((row->request.access & SIMT_WRITE) && changed_nothing(row, lane)) return;
-  if (trace_atomic(old) && !(row->request.access & SIMT_WRITE)) {
+  if ((row->request.access & SIMT_ACCESS_WRITE) && changed_nothing(row, lane)) return;
+  if (trace_atomic(old) && !(row->request.access & SIMT_ACCESS_WRITE)) {
     in->lanes[rank].guess = row->request.address[lane];
     in->lanes[rank].guess_site = row->site;
   }
   if (simt_found_before(SIMT_DATA_RACE, row->site, trace_site(old))) return;
   RaceParty party[2] = {
       {row->site, rank, row->request.access & 7, row->request.bytes, in->block_number},
-      {trace_site(old), trace_rank(old), old_access | (trace_atomic(old) ? SIMT_ATOMIC : 0u),
+      {trace_site(old), trace_rank(old), old_access | (trace_atomic(old) ? SIMT_ACCESS_ATOMIC : 0u),
        __builtin_popcount(trace_bytes(old)), block},
   };
-  int same_line = row->site == trace_site(old) && old_access == SIMT_WRITE;
+  int same_line = row->site == trace_site(old) && old_access == SIMT_ACCESS_WRITE;
   simt_find(SIMT_DATA_RACE, 2, party, scopes[scope], simt_memory_words(in, row->request.address[lane]),
             race_advice(scope, region, same_line));
 }
@@ -322,13 +322,13 @@ static int chunk_may_be_used(Region *region, uintptr_t offset) {
 
 void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes) {
   unsigned access = row->request.access;
-  int writes = access & SIMT_WRITE;
-  if (writes && (access & SIMT_ATOMIC) && !(access & ACCESS_BLIND)) confirm_guesses(in, row, region, lanes);
+  int writes = access & SIMT_ACCESS_WRITE;
+  if (writes && (access & SIMT_ACCESS_ATOMIC) && !(access & SIMT_ACCESS_BLIND)) confirm_guesses(in, row, region, lanes);
   for (uint32_t rest = lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest), rank = in->warp * SIMT_WARP_SIZE + lane;
     uintptr_t offset = row->request.address[lane] - region->low, end = offset + row->request.bytes;
-    int atomic = (access & SIMT_ATOMIC) != 0;
-    if (atomic || ((access & SIMT_VOLATILE) && (!writes || in->lanes[rank].fence_time))) {
+    int atomic = (access & SIMT_ACCESS_ATOMIC) != 0;
+    if (atomic || ((access & SIMT_ACCESS_VOLATILE) && (!writes || in->lanes[rank].fence_time))) {
       synchronise(in, rank, row->request.address[lane], access);
       atomic = 1;
     }
@@ -339,10 +339,10 @@ void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes) {
       if (offset > word * 4) bytes &= 15u << (offset - word * 4);
       if (end < word * 4 + 4) bytes &= 15u >> (word * 4 + 4 - end);
       Trace now = make_trace(simt_race_clock, row->site, rank, bytes, atomic);
-      check(in, row, region, lane, cell->write, now, SIMT_WRITE);
+      check(in, row, region, lane, cell->write, now, SIMT_ACCESS_WRITE);
       if (writes) {
-        check(in, row, region, lane, cell->read[0], now, SIMT_READ);
-        check(in, row, region, lane, cell->read[1], now, SIMT_READ);
+        check(in, row, region, lane, cell->read[0], now, SIMT_ACCESS_READ);
+        check(in, row, region, lane, cell->read[1], now, SIMT_ACCESS_READ);
         cell->write = now;
       } else {
         remember_read(in, cell, now);

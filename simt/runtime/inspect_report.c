@@ -196,7 +196,8 @@ const char *simt_finding_name(SimtFindingKind kind) {
 }
 
 const char *simt_access_text(unsigned access, int bytes, char *text, size_t size) {
-  snprintf(text, size, "%s%s", access & SIMT_ATOMIC ? "atomically " : "", access & SIMT_WRITE ? "writes" : "reads");
+  snprintf(text, size, "%s%s", access & SIMT_ACCESS_ATOMIC ? "atomically " : "",
+           access & SIMT_ACCESS_WRITE ? "writes" : "reads");
   size_t used = strlen(text);
   if (bytes && used < size) snprintf(text + used, size - used, " %d byte%s", bytes, bytes == 1 ? "" : "s");
   return text;
@@ -270,7 +271,7 @@ static int same_finding(const SimtFinding *a, const SimtFinding *b) {
 /* A read that races with atomic operations only, and is the guess that a compare-and-swap then checks. */
 static int is_a_guess(const Found *f) {
   for (int i = 0; i < 2; i++)
-    if (!(f->finding.party[i].access & SIMT_WRITE) && (f->finding.party[1 - i].access & SIMT_ATOMIC) &&
+    if (!(f->finding.party[i].access & SIMT_ACCESS_WRITE) && (f->finding.party[1 - i].access & SIMT_ACCESS_ATOMIC) &&
         simt_site_flow(f->site[i])->is_guess)
       return f->finding.kind == SIMT_DATA_RACE;
   return 0;

@@ -1,0 +1,666 @@
+/* inspect_test.cu - the inspector's figures and findings, fixed. The counts of accesses are those that Nsight Compute reads
+ * on an H200 for the same kernels; a change of compiler flags, of the headers or of the inspector that moves one fails here.
+ *
+ * Built with the inspector (simtcc --inspect -I simt/runtime); otherwise it only says so. */
+#ifndef SIMT_INSPECT
+#include <stdio.h>
+int main(void) { puts("skipped: only the inspector's build counts anything"); }
+#else
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+extern "C" {
+#include <cmocka.h>
+}
+// clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect.h"
+
+#define CHECK(call) assert_int_equal(call, cudaSuccess)
+
+/* ---- what to look for ---- */
+
+static const SimtKernelReport *kernel_of(const SimtInspectReport *report, const char *name) {
+  for (int i = 0; i < report->kernel_count; i++)
+    if (strcmp(report->kernels[i].name, name) == 0) return &report->kernels[i];
+  fail_msg("no kernel %s in the report", name);
+  return NULL;
+}
+
+/* The counts of the kernel of that name: SIMT_GLOBAL_LOAD_SECTORS, ... */
+static const uint64_t *counts(const char *name) { return kernel_of(simt_inspect_report(), name)->count; }
+
+static void expect_traffic(const char *name, SimtCounter requests, uint64_t wanted_requests, uint64_t wanted_cost) {
+  const uint64_t *count = counts(name);
+  if (count[requests] == wanted_requests && count[requests + 1] == wanted_cost) return;
+  fail_msg("%s: %s %llu, %llu; expected %llu, %llu", name, simt_counter_names[requests].name,
+           (unsigned long long)count[requests], (unsigned long long)count[requests + 1],
+           (unsigned long long)wanted_requests, (unsigned long long)wanted_cost);
+}
+#define LOADS(name, requests, sectors) expect_traffic(name, SIMT_GLOBAL_LOAD_REQUESTS, requests, sectors)
+#define STORES(name, requests, sectors) expect_traffic(name, SIMT_GLOBAL_STORE_REQUESTS, requests, sectors)
+#define SHARED_LOADS(name, requests, wavefronts) expect_traffic(name, SIMT_SHARED_LOAD_REQUESTS, requests, wavefronts)
+#define SHARED_STORES(name, requests, wavefronts) expect_traffic(name, SIMT_SHARED_STORE_REQUESTS, requests, wavefronts)
+
+static int findings_in(const char *kernel) {
+  const SimtInspectReport *report = simt_inspect_report();
+  int count = 0;
+  for (int i = 0; i < report->finding_count; i++) {
+    const SimtFinding *f = &report->findings[i];
+    count += f->kernel >= 0 && strcmp(report->kernels[f->kernel].name, kernel) == 0;
+  }
+  return count;
+}
+
+/* The number of the line of this file that ends in "// line: name". */
+static int line_of(const char *name) {
+  char line[512], mark[64];
+  FILE *file = fopen(__FILE__, "r");
+  if (!file) fail_msg("%s is not here: run the test where its source lies", __FILE__);
+  snprintf(mark, sizeof mark, "// line: %s\n", name);
+  int number = 1;
+  for (; fgets(line, sizeof line, file); number++) {
+    const char *end = strstr(line, "// line: ");
+    if (end && strcmp(end, mark) == 0) break;
+  }
+  if (feof(file)) fail_msg("no line is marked %s", name);
+  fclose(file);
+  return number;
+}
+
+/* The finding of that kind in the kernel, with both lines (the second 0: of one party only), in any order. */
+static const SimtFinding *expect_finding(const char *kernel, SimtFindingKind kind, int line, int other) {
+  const SimtInspectReport *report = simt_inspect_report();
+  for (int i = 0; i < report->finding_count; i++) {
+    const SimtFinding *f = &report->findings[i];
+    if (f->kind != kind || f->kernel < 0 || strcmp(report->kernels[f->kernel].name, kernel) != 0) continue;
+    int a = f->party[0].place.line, b = f->parties > 1 ? f->party[1].place.line : 0;
+    if ((a == line && b == other) || (a == other && b == line)) return f;
+    print_message("%s: a %s at lines %d, %d\n", kernel, simt_finding_name(kind), a, b);
+  }
+  fail_msg("%s: no %s with lines %d, %d", kernel, simt_finding_name(kind), line, other);
+  return NULL;
+}
+
+/* ---- memory, filled once ---- */
+
+enum { N = 256, WORDS = N * N };
+static float *a, *b, *c;
+
+static int set_up(void **state) {
+  (void)state;
+  CHECK(cudaMalloc((void **)&a, WORDS * sizeof(float)));
+  CHECK(cudaMalloc((void **)&b, WORDS * sizeof(float)));
+  CHECK(cudaMalloc((void **)&c, WORDS * sizeof(float)));
+  CHECK(cudaMemset(a, 0, WORDS * sizeof(float)));
+  CHECK(cudaMemset(b, 0, WORDS * sizeof(float)));
+  CHECK(cudaMemset(c, 0, WORDS * sizeof(float)));
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  cudaFree(a);
+  cudaFree(b);
+  cudaFree(c);
+  return 0;
+}
+
+/* ---- coalescing ---- */
+
+__global__ void transpose_naive(const float *in, float *out, int n) {
+  int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+  out[x * n + y] = in[y * n + x];
+}
+__global__ void transpose_tiled(const float *in, float *out, int n) {
+  __shared__ float tile[32][32];
+  tile[threadIdx.y][threadIdx.x] = in[(blockIdx.y * 32 + threadIdx.y) * n + blockIdx.x * 32 + threadIdx.x];
+  __syncthreads();
+  out[(blockIdx.x * 32 + threadIdx.y) * n + blockIdx.y * 32 + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
+}
+__global__ void transpose_padded(const float *in, float *out, int n) {
+  __shared__ float tile[32][33];
+  tile[threadIdx.y][threadIdx.x] = in[(blockIdx.y * 32 + threadIdx.y) * n + blockIdx.x * 32 + threadIdx.x];
+  __syncthreads();
+  out[(blockIdx.x * 32 + threadIdx.y) * n + blockIdx.y * 32 + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
+}
+
+static void test_transposes(void **state) {
+  (void)state;
+  dim3 grid(N / 32, N / 32), block(32, 32);
+  transpose_naive<<<grid, block>>>(a, c, N);
+  transpose_tiled<<<grid, block>>>(a, c, N);
+  transpose_padded<<<grid, block>>>(a, c, N);
+  LOADS("transpose_naive", 2048, 2048 * 4);
+  STORES("transpose_naive", 2048, 2048 * 32);
+  LOADS("transpose_tiled", 2048, 2048 * 4);
+  STORES("transpose_tiled", 2048, 2048 * 4);
+  SHARED_LOADS("transpose_tiled", 2048, 2048 * 32);
+  SHARED_STORES("transpose_tiled", 2048, 2048);
+  assert_int_equal(counts("transpose_tiled")[SIMT_SHARED_LOAD_CONFLICTS], 63488);
+  SHARED_LOADS("transpose_padded", 2048, 2048);
+  assert_int_equal(counts("transpose_padded")[SIMT_SHARED_LOAD_CONFLICTS], 0);
+  assert_int_equal(findings_in("transpose_tiled"), 0);
+  assert_int_equal(findings_in("transpose_padded"), 0);
+}
+
+__global__ void matmul_naive(const float *x, const float *y, float *out, int n) {
+  int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+  float sum = 0;
+#pragma unroll 1
+  for (int k = 0; k < n; k++) sum += x[row * n + k] * y[k * n + column];
+  out[row * n + column] = sum;
+}
+__global__ void matmul_wide_block(const float *x, const float *y, float *out, int n) {
+  int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+  float sum = 0;
+#pragma unroll 1
+  for (int k = 0; k < n; k++) sum += x[row * n + k] * y[k * n + column];
+  out[row * n + column] = sum;
+}
+__global__ void matmul_row_from_x(const float *x, const float *y, float *out, int n) {
+  int row = blockIdx.x * blockDim.x + threadIdx.x, column = blockIdx.y * blockDim.y + threadIdx.y;
+  float sum = 0;
+#pragma unroll 1
+  for (int k = 0; k < n; k++) sum += x[row * n + k] * y[k * n + column];
+  out[row * n + column] = sum;
+}
+template <int TILE>
+__global__ void matmul_tiled(const float *x, const float *y, float *out, int n) {
+  __shared__ float tile_x[TILE][TILE], tile_y[TILE][TILE];
+  int column = blockIdx.x * TILE + threadIdx.x, row = blockIdx.y * TILE + threadIdx.y;
+  float sum = 0;
+  for (int t = 0; t < n; t += TILE) {
+    tile_x[threadIdx.y][threadIdx.x] = x[row * n + t + threadIdx.x];
+    tile_y[threadIdx.y][threadIdx.x] = y[(t + threadIdx.y) * n + column];
+    __syncthreads();
+#pragma unroll 1
+    for (int k = 0; k < TILE; k++) sum += tile_x[threadIdx.y][k] * tile_y[k][threadIdx.x];
+    __syncthreads();
+  }
+  out[row * n + column] = sum;
+}
+
+static void test_matmuls(void **state) {
+  (void)state;
+  enum { M = 64, REQUESTS = 2 * M * M * M / 32 };
+  matmul_naive<<<dim3(M / 16, M / 16), dim3(16, 16)>>>(a, b, c, M);
+  matmul_wide_block<<<dim3(M / 32, M / 8), dim3(32, 8)>>>(a, b, c, M);
+  matmul_row_from_x<<<dim3(M / 32, M / 8), dim3(32, 8)>>>(a, b, c, M);
+  matmul_tiled<16><<<dim3(M / 16, M / 16), dim3(16, 16)>>>(a, b, c, M);
+  matmul_tiled<32><<<dim3(M / 32, M / 32), dim3(32, 32)>>>(a, b, c, M);
+  LOADS("matmul_naive", REQUESTS, REQUESTS * 2);           /* 2 rows: 2 sectors; 16 columns: 2 */
+  LOADS("matmul_wide_block", REQUESTS, REQUESTS * 5 / 2);  /* 1 and 4 */
+  LOADS("matmul_row_from_x", REQUESTS, REQUESTS * 33 / 2); /* 32 rows: 32; one column: 1 */
+  LOADS("matmul_tiled<16>", REQUESTS / 16, REQUESTS / 16 * 4);
+  LOADS("matmul_tiled<32>", REQUESTS / 32, REQUESTS / 32 * 4);
+  SHARED_LOADS("matmul_tiled<16>", REQUESTS, REQUESTS);
+  SHARED_LOADS("matmul_tiled<32>", REQUESTS, REQUESTS);
+  assert_int_equal(counts("matmul_tiled<16>")[SIMT_SHARED_STORE_CONFLICTS], 0);
+  assert_int_equal(findings_in("matmul_tiled<16>"), 0);
+}
+
+template <int STRIDE>
+__global__ void copy_strided(const float *in, float *out) {
+  int i = (blockIdx.x * blockDim.x + threadIdx.x) * STRIDE;
+  out[i] = in[i];
+}
+template <int OFFSET>
+__global__ void copy_offset(const float *in, float *out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = in[i + OFFSET];
+}
+template <class T>
+__global__ void copy_type(const T *in, T *out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = in[i];
+}
+
+static void test_copies(void **state) {
+  (void)state;
+  copy_strided<2><<<2, 128>>>(a, c);
+  copy_strided<8><<<2, 128>>>(a, c);
+  copy_strided<32><<<2, 128>>>(a, c);
+  copy_offset<1><<<2, 128>>>(a, c);
+  copy_offset<8><<<2, 128>>>(a, c);
+  copy_type<<<2, 128>>>((const float4 *)a, (float4 *)c);
+  LOADS("copy_strided<2>", 8, 8 * 8);
+  LOADS("copy_strided<8>", 8, 8 * 32);
+  LOADS("copy_strided<32>", 8, 8 * 32);
+  LOADS("copy_offset<1>", 8, 8 * 5);
+  LOADS("copy_offset<8>", 8, 8 * 4);
+  LOADS("copy_type", 8, 8 * 16);
+  STORES("copy_type", 8, 8 * 16);
+  assert_int_equal(counts("copy_strided<8>")[SIMT_GLOBAL_LOAD_IDEAL_SECTORS], 8 * 4);
+  assert_int_equal(counts("copy_type")[SIMT_GLOBAL_LOAD_BYTES], 256 * 16);
+}
+
+__global__ void copy_pair(const double *in, double *out) { out[threadIdx.x] = in[threadIdx.x]; }
+__global__ void copy_bytes(const unsigned char *in, unsigned char *out) { out[threadIdx.x] = in[threadIdx.x]; }
+__global__ void read_only(const float *__restrict__ in, float *out) { out[threadIdx.x] = __ldg(&in[threadIdx.x]); }
+
+static void test_other_widths(void **state) {
+  (void)state;
+  copy_pair<<<1, 64>>>((const double *)a, (double *)c);
+  copy_bytes<<<1, 64>>>((const unsigned char *)a, (unsigned char *)c);
+  read_only<<<1, 40>>>(a, c); /* the last warp has 8 lanes */
+  LOADS("copy_pair", 2, 16);
+  LOADS("copy_bytes", 2, 2);
+  LOADS("read_only", 2, 5);
+}
+
+/* ---- divergence: requests as the hardware issues them ---- */
+
+__global__ void parity_in_loop(const float *in, float *out) {
+  int lane = threadIdx.x;
+  float sum = 0;
+#pragma unroll 1
+  for (int k = 0; k < 4; k++)
+    if ((k ^ lane) & 1) sum += in[k * 32 + lane];
+  out[lane] = sum;
+}
+__global__ void both_sides(const float *in, float *out) {
+  int lane = threadIdx.x;
+  if (lane & 1)
+    out[lane] = in[lane];
+  else
+    out[lane + 64] = in[lane + 32] * 2;
+  out[lane + 32] = in[lane + 64]; /* together again */
+}
+__global__ void loop_by_lane(const float *in, float *out) {
+  int lane = threadIdx.x;
+  float sum = 0;
+#pragma unroll 1
+  for (int k = 0; k <= lane; k++) sum += in[k];
+  out[lane] = sum;
+}
+__global__ void early_return(const float *in, float *out) {
+  int lane = threadIdx.x;
+  if (in[lane] == 0 && lane >= 8) return;
+  out[lane] = in[lane + 32];
+}
+__device__ __noinline__ float half_of_it(const float *in, int lane) {
+  if (lane & 1) return in[lane];
+  return in[lane + 32] * 2;
+}
+__global__ void calls_a_function(const float *in, float *out) {
+  int lane = threadIdx.x;
+  out[lane] = half_of_it(in, lane) + in[lane + 64]; /* the lanes meet again when it returns */
+}
+__global__ void breaks_and_continues(const float *in, float *out) {
+  int lane = threadIdx.x;
+  float sum = 0;
+#pragma unroll 1
+  for (int k = 0; k < 32; k++) {
+    if (k == lane) continue;
+    if (k > lane + 8) break;
+    sum += in[k * 32 + lane];
+  }
+  out[lane] = sum;
+}
+
+static void test_divergence(void **state) {
+  (void)state;
+  parity_in_loop<<<1, 32>>>(a, c);
+  LOADS("parity_in_loop", 4, 16); /* per turn the half of the lanes, spread over 4 sectors */
+  assert_int_equal(counts("parity_in_loop")[SIMT_GLOBAL_LOAD_BYTES], 4 * 16 * 4);
+  both_sides<<<1, 32>>>(a, c);
+  LOADS("both_sides", 3, 12);
+  STORES("both_sides", 3, 12);
+  assert_int_equal(counts("both_sides")[SIMT_BRANCHES], 1);
+  assert_int_equal(counts("both_sides")[SIMT_UNIFORM_BRANCHES], 0);
+  loop_by_lane<<<1, 32>>>(a, c);
+  LOADS("loop_by_lane", 32, 32);
+  STORES("loop_by_lane", 1, 4);
+  early_return<<<1, 32>>>(a, c);
+  LOADS("early_return", 2, 5);
+  STORES("early_return", 1, 1);
+  calls_a_function<<<1, 32>>>(a, c);
+  LOADS("calls_a_function", 3, 12);
+  STORES("calls_a_function", 1, 4);
+  breaks_and_continues<<<1, 32>>>(a, c);
+  STORES("breaks_and_continues", 1, 4);
+  /* Turn k: the lanes from k - 8 on, without lane k, one request. */
+  uint64_t requests = 0, lanes = 0;
+  for (int k = 0; k < 32; k++) {
+    int active = 0;
+    for (int lane = 0; lane < 32; lane++) active += k <= lane + 8 && k != lane;
+    requests += active > 0;
+    lanes += active;
+  }
+  assert_int_equal(counts("breaks_and_continues")[SIMT_GLOBAL_LOAD_REQUESTS], requests);
+  assert_int_equal(counts("breaks_and_continues")[SIMT_GLOBAL_LOAD_BYTES], lanes * 4);
+}
+
+__global__ void active_lanes(unsigned *out) {
+  int lane = threadIdx.x;
+  if (lane % 3 == 0)
+    out[lane] = __activemask();
+  else
+    out[lane] = __popc(__activemask());
+  out[lane + 32] = __activemask();
+}
+
+static void test_active_mask(void **state) {
+  (void)state;
+  unsigned out[64];
+  active_lanes<<<1, 32>>>((unsigned *)c);
+  CHECK(cudaMemcpy(out, c, sizeof out, cudaMemcpyDeviceToHost));
+  assert_int_equal(out[0], 0x49249249);
+  assert_int_equal(out[1], 21);
+  for (int i = 32; i < 64; i++) assert_int_equal(out[i], 0xffffffffu);
+}
+
+/* Lanes of one warp take turns at a lock: they must not starve the one that holds it. */
+__global__ void spin_lock(int *lock, int *sum) {
+  bool done = false;
+  while (!done) {
+    if (atomicCAS(lock, 0, 1) == 0) {
+      *(volatile int *)sum += 1;
+      __threadfence();
+      atomicExch(lock, 0);
+      done = true;
+    }
+  }
+}
+__global__ void spin_lock_outside(int *lock, int *sum) {
+  while (atomicCAS(lock, 0, 1) != 0) {
+  }
+  *(volatile int *)sum += 1;
+  __threadfence();
+  atomicExch(lock, 0);
+}
+
+static void test_locks(void **state) {
+  (void)state;
+  int sum[2];
+  CHECK(cudaMemset(c, 0, 16));
+  spin_lock<<<2, 64>>>((int *)c, (int *)c + 1);
+  spin_lock_outside<<<2, 64>>>((int *)c, (int *)c + 1);
+  CHECK(cudaMemcpy(sum, c, sizeof sum, cudaMemcpyDeviceToHost));
+  assert_int_equal(sum[1], 256);
+  assert_int_equal(findings_in("spin_lock"), 0);
+  assert_int_equal(findings_in("spin_lock_outside"), 0);
+}
+
+/* ---- races ---- */
+
+__global__ void reduce(const float *in, float *out, int last_barrier) {
+  __shared__ float part[256];
+  int t = threadIdx.x;
+  part[t] = in[t];
+  __syncthreads();
+  for (int s = 128; s > 0; s /= 2) {
+    if (t < s) part[t] += part[t + s];  // line: reduce
+    if (s >= last_barrier) __syncthreads();
+  }
+  if (t == 0) out[0] = part[0];
+}
+__global__ void reduce_correctly(const float *in, float *out) {
+  __shared__ float part[256];
+  int t = threadIdx.x;
+  part[t] = in[t];
+  __syncthreads();
+  for (int s = 128; s > 0; s /= 2) {
+    if (t < s) part[t] += part[t + s];
+    __syncthreads();
+  }
+  if (t == 0) out[0] = part[0];
+}
+__global__ void neighbour_in_warp(const float *in, float *out, int sync) {
+  __shared__ float row[32];
+  row[threadIdx.x] = in[threadIdx.x];  // line: neighbour_write
+  if (sync) __syncwarp();
+  out[threadIdx.x] = row[31 - threadIdx.x];  // line: neighbour_read
+}
+__global__ void neighbour_in_warp_synced(const float *in, float *out) {
+  __shared__ float row[32];
+  row[threadIdx.x] = in[threadIdx.x];
+  __syncwarp();
+  out[threadIdx.x] = row[31 - threadIdx.x];
+  __syncwarp(0xffff0000u | 0xffffu);
+  row[threadIdx.x] = out[threadIdx.x];
+}
+__global__ void shuffle_is_no_barrier(const float *in, float *out) {
+  __shared__ float row[32];
+  row[threadIdx.x] = in[threadIdx.x];  // line: shuffle_write
+  float x = __shfl_xor_sync(0xffffffff, in[threadIdx.x], 1);
+  out[threadIdx.x] = row[31 - threadIdx.x] + x;  // line: shuffle_read
+}
+__global__ void histogram(const unsigned *in, unsigned *bins) {
+  bins[in[blockIdx.x * blockDim.x + threadIdx.x] % 8]++;  // line: histogram
+}
+__global__ void histogram_atomic(const unsigned *in, unsigned *bins) {
+  atomicAdd(&bins[in[blockIdx.x * blockDim.x + threadIdx.x] % 8], 1u);
+}
+__global__ void same_value_from_all(int *flag) { *flag = 1; }
+__global__ void different_values(int *flag) {
+  *flag = threadIdx.x;  // line: different_values
+}
+
+static void test_races(void **state) {
+  (void)state;
+  float ramp[N];
+  for (int i = 0; i < N; i++) ramp[i] = i + 1;
+  CHECK(cudaMemcpy(a, ramp, sizeof ramp, cudaMemcpyHostToDevice));
+  reduce<<<1, 256>>>(a, c, 64);
+  const SimtFinding *f = expect_finding("reduce", SIMT_DATA_RACE, line_of("reduce"), line_of("reduce"));
+  assert_non_null(strstr(f->memory, "part (static shared, 1024 bytes)"));
+  assert_true(f->party[0].thread_index.x != f->party[1].thread_index.x);
+  reduce_correctly<<<1, 256>>>(a, c);
+  assert_int_equal(findings_in("reduce_correctly"), 0);
+
+  neighbour_in_warp<<<1, 32>>>(a, c, 0);
+  f = expect_finding("neighbour_in_warp", SIMT_DATA_RACE, line_of("neighbour_write"), line_of("neighbour_read"));
+  assert_string_equal(f->scope, "between lanes of a warp");
+  neighbour_in_warp_synced<<<1, 32>>>(a, c);
+  assert_int_equal(findings_in("neighbour_in_warp_synced"), 0);
+  shuffle_is_no_barrier<<<1, 32>>>(a, c);
+  expect_finding("shuffle_is_no_barrier", SIMT_DATA_RACE, line_of("shuffle_write"), line_of("shuffle_read"));
+
+  CHECK(cudaMemset(c, 0, 64));
+  histogram<<<4, 64>>>((const unsigned *)a, (unsigned *)c);
+  int between_blocks = 0;
+  const SimtInspectReport *report = simt_inspect_report();
+  for (int i = 0; i < report->finding_count; i++) {
+    f = &report->findings[i];
+    if (f->kernel < 0 || strcmp(report->kernels[f->kernel].name, "histogram") != 0) continue;
+    assert_int_equal(f->kind, SIMT_DATA_RACE);
+    assert_int_equal(f->party[0].place.line, line_of("histogram"));
+    between_blocks += strcmp(f->scope, "between blocks") == 0;
+  }
+  assert_true(findings_in("histogram") >= 1);
+  histogram_atomic<<<4, 64>>>((const unsigned *)a, (unsigned *)c);
+  assert_int_equal(findings_in("histogram_atomic"), 0);
+  assert_int_equal(counts("histogram_atomic")[SIMT_GLOBAL_ATOMIC_REQUESTS], 8);
+  assert_int_equal(counts("histogram_atomic")[SIMT_GLOBAL_ATOMIC_LANES], 256);
+
+  same_value_from_all<<<4, 64>>>((int *)c);
+  assert_int_equal(findings_in("same_value_from_all"), 0);
+  different_values<<<1, 64>>>((int *)c);
+  expect_finding("different_values", SIMT_DATA_RACE, line_of("different_values"), line_of("different_values"));
+}
+
+/* The last block adds up what the others wrote: a fence and an atomic operation publish it. */
+__device__ unsigned tickets;
+__global__ void last_block(const float *in, float *part, float *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  if (t == 0) {
+    part[blockIdx.x] = in[blockIdx.x];
+    __threadfence();
+    last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (last && t < gridDim.x) out[t] = part[t];
+}
+__global__ void last_block_unfenced(const float *in, float *part, float *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  if (t == 0) {
+    part[blockIdx.x] = in[blockIdx.x];  // line: unfenced_write
+    last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (last && t < gridDim.x) out[t] = part[t];  // line: unfenced_read
+}
+/* Every thread writes; a barrier collects them before the one that publishes. */
+__global__ void last_block_of_threads(const float *in, float *part, float *out) {
+  __shared__ bool last;
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  part[i] = in[i];
+  __threadfence();
+  __syncthreads();
+  if (t == 0) last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
+  __syncthreads();
+  if (last)
+    for (int k = 0; k < gridDim.x; k++) out[k * blockDim.x + t] = part[k * blockDim.x + t];
+}
+__global__ void neighbour_block(const float *in, float *out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = in[i];  // line: block_write
+  __syncthreads();
+  if (i >= 64) out[i + 1024] = out[i - 64];  // line: block_read
+}
+
+static void test_races_between_blocks(void **state) {
+  (void)state;
+  last_block<<<8, 32>>>(a, b, c);
+  assert_int_equal(findings_in("last_block"), 0);
+  last_block_of_threads<<<8, 32>>>(a, b, c);
+  assert_int_equal(findings_in("last_block_of_threads"), 0);
+  last_block_unfenced<<<8, 32>>>(a, b, c);
+  const SimtFinding *f =
+      expect_finding("last_block_unfenced", SIMT_DATA_RACE, line_of("unfenced_write"), line_of("unfenced_read"));
+  assert_string_equal(f->scope, "between blocks");
+  assert_int_equal(f->party[0].block_index.x, 7);
+  neighbour_block<<<4, 64>>>(a, c);
+  expect_finding("neighbour_block", SIMT_DATA_RACE, line_of("block_write"), line_of("block_read"));
+}
+
+/* ---- bounds, initialisation, pointers ---- */
+
+__global__ void one_too_many(float *x, int n) {
+  for (int k = threadIdx.x; k <= n; k += blockDim.x) x[k] = k;  // line: one_too_many
+}
+__global__ void beyond_shared(float *out, int i) {
+  __shared__ float row[60];
+  row[threadIdx.x] = 1;  // line: beyond_shared
+  __syncthreads();
+  out[threadIdx.x] = row[i];
+}
+__global__ void beyond_dynamic_shared(float *out) {
+  extern __shared__ float words[];
+  words[threadIdx.x] = 1;  // line: beyond_dynamic
+  __syncthreads();
+  out[threadIdx.x] = words[0];
+}
+__global__ void never_written(const float *x, float *out) {
+  out[threadIdx.x] = x[threadIdx.x];  // line: never_written
+}
+__global__ void partly_written_shared(float *out) {
+  __shared__ float row[64];
+  if (threadIdx.x < 63) row[threadIdx.x] = 1;
+  __syncthreads();
+  out[threadIdx.x] = row[threadIdx.x];  // line: partly_written
+}
+__global__ void follows_host_pointer(float *const *table, float *out) {
+  out[threadIdx.x] = table[0][threadIdx.x];  // line: host_pointer
+}
+__global__ void misaligned(const float *x, float *out) {
+  float4 v = *(const float4 *)(x + 1);  // line: misaligned
+  out[threadIdx.x] = v.x + v.y + v.z + v.w;
+}
+
+static void test_memory(void **state) {
+  (void)state;
+  float *x, *raw, **table, host[32] = {0};
+  CHECK(cudaMalloc((void **)&x, 4000));
+  CHECK(cudaMalloc((void **)&raw, 4000));
+  CHECK(cudaMalloc((void **)&table, sizeof *table));
+  one_too_many<<<1, 128>>>(x, 1000);
+  const SimtFinding *f = expect_finding("one_too_many", SIMT_OUT_OF_BOUNDS, line_of("one_too_many"), 0);
+  assert_non_null(strstr(f->memory, "4000 bytes of cudaMalloc"));
+  assert_non_null(strstr(f->memory, "0 bytes past its end"));
+  assert_int_equal(f->party[0].thread_index.x, 1000 % 128);
+  assert_int_equal(f->party[0].bytes, 4);
+  assert_true(f->party[0].access & SIMT_ACCESS_WRITE);
+  beyond_shared<<<1, 64>>>(c, 59);
+  expect_finding("beyond_shared", SIMT_OUT_OF_BOUNDS, line_of("beyond_shared"), 0);
+  beyond_dynamic_shared<<<1, 64, 60 * sizeof(float)>>>(c);
+  f = expect_finding("beyond_dynamic_shared", SIMT_OUT_OF_BOUNDS, line_of("beyond_dynamic"), 0);
+  assert_int_equal(f->occurrences, 4);
+  never_written<<<1, 32>>>(raw, c);
+  expect_finding("never_written", SIMT_UNINITIALISED_READ, line_of("never_written"), 0);
+  partly_written_shared<<<1, 64>>>(c);
+  f = expect_finding("partly_written_shared", SIMT_UNINITIALISED_READ, line_of("partly_written"), 0);
+  assert_int_equal(f->occurrences, 1);
+  float *address = host;
+  CHECK(cudaMemcpy(table, &address, sizeof address, cudaMemcpyHostToDevice));
+  follows_host_pointer<<<1, 32>>>(table, c);
+  expect_finding("follows_host_pointer", SIMT_HOST_POINTER, line_of("host_pointer"), 0);
+  misaligned<<<1, 1>>>(a, c);
+  expect_finding("misaligned", SIMT_MISALIGNED, line_of("misaligned"), 0);
+
+  int before = simt_inspect_report()->finding_count;
+  float read = ((volatile float *)x)[3];
+  (void)read;
+  assert_int_equal(simt_inspect_report()->finding_count, before + 1);
+  const SimtFinding *last = &simt_inspect_report()->findings[before];
+  assert_int_equal(last->kind, SIMT_DEVICE_POINTER);
+  assert_int_equal(last->kernel, -1);
+  cudaFree(x);
+  cudaFree(raw);
+  cudaFree(table);
+}
+
+/* ---- where things are counted ---- */
+
+__constant__ float weights[32];
+__device__ float bias[32];
+__global__ void many_kinds(const float *in, float *out) {
+  float own[4];
+  int t = threadIdx.x;
+  for (int k = 0; k < 4; k++) own[(k + t) % 4] = in[t];  // line: many_kinds_load
+  out[t] = own[t % 4] + weights[3] + bias[t];            // line: many_kinds_store
+}
+
+static void test_kinds_of_memory(void **state) {
+  (void)state;
+  many_kinds<<<1, 32>>>(a, c);
+  const uint64_t *count = counts("many_kinds");
+  assert_int_equal(count[SIMT_CONSTANT_LOAD_REQUESTS], 1);
+  assert_int_equal(count[SIMT_CONSTANT_LOAD_WORDS], 1);
+  assert_int_equal(count[SIMT_GLOBAL_STORE_REQUESTS], 1);
+  assert_int_equal(count[SIMT_SHARED_LOAD_REQUESTS], 0);
+  const SimtKernelReport *k = kernel_of(simt_inspect_report(), "many_kinds");
+  int store_line = 0;
+  for (int i = 0; i < k->line_count; i++)
+    if (k->lines[i].count[SIMT_GLOBAL_STORE_REQUESTS]) store_line = k->lines[i].place.line;
+  assert_int_equal(store_line, line_of("many_kinds_store"));
+  assert_int_equal(findings_in("many_kinds"), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_transposes),
+      cmocka_unit_test(test_matmuls),
+      cmocka_unit_test(test_copies),
+      cmocka_unit_test(test_other_widths),
+      cmocka_unit_test(test_divergence),
+      cmocka_unit_test(test_active_mask),
+      cmocka_unit_test(test_locks),
+      cmocka_unit_test(test_races),
+      cmocka_unit_test(test_races_between_blocks),
+      cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_kinds_of_memory),
+  };
+  setenv("SIMT_REPORT", "none", 0);
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
+#endif
