@@ -179,3 +179,22 @@ void __assert_fail(const char *expression, const char *file, unsigned line, cons
   simt_give_up(cudaErrorAssert);
   __builtin_unreachable();
 }
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "detect_leaks=0:print_legend=0"; } /* SIMT_LEAKS tells of leaks */
+
+/* AddressSanitizer found an access out of bounds and is about to print stacks: first in which kernel, block and thread. */
+void __asan_on_error(void) {
+  char place[512];
+  if (!simt_worker) return;
+  simt_where((char *)__asan_get_report_pc() - 1, place, sizeof place); /* it is the next instruction */
+  simt_report_running(place,
+                      "compare the index with the size of the array; AddressSanitizer tells below which memory it is",
+                      "AddressSanitizer: %s, %s of %zu bytes\n    thread (%u,%u,%u), %s",
+                      __asan_get_report_description(), __asan_get_report_access_type() ? "write" : "read",
+                      __asan_get_report_access_size(), threadIdx.x, threadIdx.y, threadIdx.z, place);
+}
+#endif

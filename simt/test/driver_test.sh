@@ -329,11 +329,14 @@ EOF
 test_address_sanitizer() {
   cat >asan.cu <<'EOF'
 #include <stdlib.h>
-__global__ void k(int *x) { *x = threadIdx.x; __syncthreads(); }
+__global__ void k(int *x, int past) {
+  __syncthreads();
+  x[past] = threadIdx.x;
+}
 int main(int argc, char **) {
   int *x, *volatile h = (int *)malloc(4);
   cudaMalloc(&x, 4);
-  k<<<2, 64>>>(x);
+  k<<<2, 64>>>(x, argc / 3);
   cudaMemcpy(h, x, 4, cudaMemcpyDeviceToHost);
   cudaFree(x);
   if (argc > 1) h[1] = 3;
@@ -344,7 +347,12 @@ EOF
   ok ./asan
   bad ./asan x
   says err 'AddressSanitizer: heap-buffer-overflow'
-  says err 'asan.cu:9'
+  says err 'asan.cu:12'
+  bad ./asan x y
+  says err '=== simt: AddressSanitizer: heap-buffer-overflow, write of 4 bytes'
+  says err 'thread (63,0,0)'
+  says err 'asan.cu:4 (k(int*, int))'
+  says err 'asan.cu:9 with <<<(2,1,1), (64,1,1)>>>'
 }
 
 # ---- faults/ and refuse/ ----
