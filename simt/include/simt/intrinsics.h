@@ -38,6 +38,15 @@ static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+/* Where the |offset|-th bit of `mask` is, from `base` (which counts) upwards, or downwards for an offset below 0; offset 0:
+ * `base` if it is set. 0xffffffff if there is none. */
+static inline unsigned __fns(unsigned mask, unsigned base, int offset) {
+  int step = offset < 0 ? -1 : 1, wanted = offset < 0 ? -offset : offset;
+  if (!offset) return base < 32 && mask >> base & 1 ? base : 0xffffffff;
+  for (int bit = (int)base; bit >= 0 && bit < 32; bit += step)
+    if (mask >> bit & 1 && --wanted == 0) return (unsigned)bit;
+  return 0xffffffff;
+}
 static inline unsigned __brev(unsigned x) {
   x = __builtin_bswap32(x);
   x = (x >> 4 & 0x0f0f0f0f) | (x & 0x0f0f0f0f) << 4;
