@@ -1035,7 +1035,7 @@ static void rewrite_device_variable(const Item *item) {
     if (is(after, ")") && opens(after + 1)) after = tokens[after + 1].match + 1; /* (*f)(int) */
     const char *section = section_of(item, is_one_of(after, "= { ("));
     if (!is_extern && !const_here && section)
-      appendf(&tokens[after - 1].after, " __attribute__((section(\"%s\")))", section);
+      appendf(&tokens[after - 1].after, " __attribute__((unused, section(\"%s\")))", section);
     if (is_extern) add_name(&extern_variables, name_of(name));
     if (has_name(&extern_variables, name_of(name))) is_extern = true;
   }
@@ -1059,7 +1059,7 @@ static void rewrite_device_function(const Item *item, const Names *friends) {
   if (item->is_specialisation || is_member || has_name(friends, name_of(item->name)))
     replace(keyword, "inline");
   else
-    replace(keyword, "static");
+    replace(keyword, "static __attribute__((unused))"); /* nobody wants a warning of a header's functions */
 }
 
 static void rewrite_items(FILE *kernels) {

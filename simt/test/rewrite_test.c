@@ -12,6 +12,9 @@
 #include "simt/rewrite.c"
 #undef main
 
+/* What a device function becomes: the file's own. */
+#define OWN "static __attribute__((unused))"
+
 typedef struct Case {
   const char *name, *input;
   const char *wanted[6];   /* each is part of the output; of the messages, if `fails` */
@@ -152,18 +155,18 @@ static const Case CASES[] = {
     /* ---- __device__, __constant__, __managed__ variables ---- */
     {"variable",
      "__device__ int a;\n__device__ float b[2] = {1, 2};\n__constant__ float c[4];\n__constant__ int d = 3;",
-     {"static int a __attribute__((section(\"simt_bss,\\\"aw\\\",@nobits#\")));",
-      "static float b[2] __attribute__((section(\"simt_device\"))) = {1, 2};",
-      "static float c[4] __attribute__((section(\"simt_cbss,\\\"aw\\\",@nobits#\")));",
-      "static int d __attribute__((section(\"simt_constant\"))) = 3;"}},
+     {"static int a __attribute__((unused, section(\"simt_bss,\\\"aw\\\",@nobits#\")));",
+      "static float b[2] __attribute__((unused, section(\"simt_device\"))) = {1, 2};",
+      "static float c[4] __attribute__((unused, section(\"simt_cbss,\\\"aw\\\",@nobits#\")));",
+      "static int d __attribute__((unused, section(\"simt_constant\"))) = 3;"}},
     {"variable: managed",
      "__device__ __managed__ int a = 1; __managed__ float *b;",
-     {"static int a __attribute__((section(\"simt_managed\"))) = 1;",
-      "static float *b __attribute__((section(\"simt_mbss"}},
+     {"static int a __attribute__((unused, section(\"simt_managed\"))) = 1;",
+      "static float *b __attribute__((unused, section(\"simt_mbss"}},
     {"variable: several",
      "__device__ int a, b[2] = {1, 2}, *c;",
-     {"static int a __attribute__((section(\"simt_bss,\\\"aw\\\",@nobits#\"))), b[2] "
-      "__attribute__((section(\"simt_device\"))) = {1, 2}, *c __attribute__((section(\"simt_bss"}},
+     {"static int a __attribute__((unused, section(\"simt_bss,\\\"aw\\\",@nobits#\"))), b[2] "
+      "__attribute__((unused, section(\"simt_device\"))) = {1, 2}, *c __attribute__((unused, section(\"simt_bss"}},
     {"variable: static and alignment",
      "static __device__ int a; __device__ static int b; __device__ alignas(16) int c;",
      {"static int a __attr", "static int b __attr", "alignas(16) static int c __attr"},
@@ -177,21 +180,23 @@ static const Case CASES[] = {
      {"static const float *a __attribute__", "static float *const b = 0;", "static const T<int, 3> *c __attr"}},
     {"variable: function pointers",
      "__device__ float (*f)(float) = g; __device__ F t[] = {a, b}; __device__ int (*u[2])(int);",
-     {"static float (*f)(float) __attribute__((section(\"simt_device\"))) = g;",
-      "static F t[] __attribute__((section(\"simt_device\"))) = {a, b};", "static int (*u[2])(int) __attribute__"}},
+     {"static float (*f)(float) __attribute__((unused, section(\"simt_device\"))) = g;",
+      "static F t[] __attribute__((unused, section(\"simt_device\"))) = {a, b};",
+      "static int (*u[2])(int) __attribute__"}},
     {"variable: of a class",
      "__device__ cuda::atomic<int, s> a(0); __device__ P p{1, 2};",
-     {"static cuda::atomic<int, s> a __attribute__((section(\"simt_device\")))(0);",
-      "static P p __attribute__((section(\"simt_device\"))){1, 2};"}},
+     {"static cuda::atomic<int, s> a __attribute__((unused, section(\"simt_device\")))(0);",
+      "static P p __attribute__((unused, section(\"simt_device\"))){1, 2};"}},
     {"variable: extern",
      "extern __device__ int a; __device__ int a = 3;",
-     {"extern int a; int a __attribute__((section(\"simt_device\"))) = 3;"}},
+     {"extern int a; int a __attribute__((unused, section(\"simt_device\"))) = 3;"}},
     {"variable: namespace and class",
      "namespace n { __device__ int a; } struct S { static __device__ int b; }; __device__ int S::b = 3; template "
      "<class T> "
      "__device__ int V<T>::c = 3; inline __device__ int d;",
      {"namespace n { static int a __attr", "static int b; };",
-      " int S::b __attribute__((section(\"simt_device\"))) = 3;", "template <class T> int V<T>::c = 3; inline int d;"}},
+      " int S::b __attribute__((unused, section(\"simt_device\"))) = 3;",
+      "template <class T> int V<T>::c = 3; inline int d;"}},
     {"variable: -rdc",
      "__device__ int a; extern __constant__ float b[];",
      {" int a __attribute__", "extern float b[];"},
@@ -200,13 +205,13 @@ static const Case CASES[] = {
      "--rdc"},
     {"variable: clang",
      "__device__ int a;",
-     {"static int a __attribute__((section(\"simt_device\")));"},
+     {"static int a __attribute__((unused, section(\"simt_device\")));"},
      {NULL},
      NULL,
      "--clang"},
     {"variable: not a function",
      "__device__ int a(); __device__ float b(int, float); __device__ T<int> c(const T<int> &x);",
-     {"static int a(); static float b(int, float); static T<int> c(const T<int> &x);"},
+     {OWN " int a(); " OWN " float b(int, float); " OWN " T<int> c(const T<int> &x);"},
      {"section"}},
     {"variable: a parameter named as one",
      "__global__ void k(__grid_constant__ const S s) {}",
@@ -219,7 +224,7 @@ static const Case CASES[] = {
      {"__"}},
     {"function: a file's own",
      "__device__ int f(int); __device__ int f(int x) { return x; } int __device__ g() { return 1; }",
-     {"static int f(int); static int f(int x) { return x; } int static g()"}},
+     {OWN " int f(int); " OWN " int f(int x) { return x; } int " OWN " g()"}},
     {"function: others' too",
      "__host__ __device__ int f() { return 1; } __device__ __host__ int g(); __global__ void k();",
      {" int f() { return 1; } int g(); void k();"},
@@ -240,10 +245,10 @@ static const Case CASES[] = {
      {"inline int f(S)"}},
     {"function: operator",
      "__device__ float4 operator+(float4 a, float4 b) { return a; } __device__ bool operator<(P a, P b);",
-     {"static float4 operator+(float4 a", "static bool operator<(P a"}},
+     {OWN " float4 operator+(float4 a", OWN " bool operator<(P a"}},
     {"function: extern",
      "extern __device__ int f(int); extern \"C\" __device__ int g(int);",
-     {" static int f(int); extern \"C\" int g"}},
+     {" " OWN " int f(int); extern \"C\" int g"}},
     {"function: forceinline",
      "__device__ __forceinline__ int f(); static __forceinline__ __device__ int g(); __forceinline__ inline int h(); "
      "inline "
@@ -254,7 +259,7 @@ static const Case CASES[] = {
     {"function: noinline",
      "__noinline__ __device__ int f(); __attribute__((__noinline__)) int g(); __attribute__((cold, __noinline__)) int "
      "h();",
-     {"__attribute__((noinline)) static int f(); __attribute__((__noinline__)) int g(); __attribute__((cold, "
+     {"__attribute__((noinline)) " OWN " int f(); __attribute__((__noinline__)) int g(); __attribute__((cold, "
       "__noinline__)) int h();"}},
     {"function: lambda",
      "void f() { auto l = [=] __host__ __device__ (int i) { return i; }; }",
@@ -311,7 +316,7 @@ static const Case CASES[] = {
     {"arch: host functions stay", "void f() { a(); }", {"void f() { a(); }"}, {"b()"}, "void f() { b(); }"},
     {"arch: only the device's",
      "int x;\n\n\nint y;",
-     {"int x; # 2 \"t.cu\" static void f() { } # 4 \"t.cu\" int y;"},
+     {"int x; # 2 \"t.cu\" " OWN " void f() { } # 4 \"t.cu\" int y;"},
      {NULL},
      "int x;\n__device__ void f() { }\n\nint y;"},
     {"arch: only the host's",
@@ -321,7 +326,7 @@ static const Case CASES[] = {
      "int x;\n\nint y;"},
     {"arch: one or the other",
      "int x;\n\n__device__ int f() { return 1; }\nint y;",
-     {"static int f() { return 2; }", "int y;"},
+     {OWN " int f() { return 2; }", "int y;"},
      {"return 1"},
      "int x;\n__device__ int f() { return 2; }\n\nint y;"},
     {"arch: a kernel of the host's alone stays",
@@ -331,7 +336,7 @@ static const Case CASES[] = {
      "int x;\n\nint y;"},
     {"arch: in a namespace, in a class, first and last",
      "namespace n { struct S {\n int y;\n };\n }\n",
-     {"namespace n { # 1 \"t.cu\" static int f();", "int y;", "int g() { return 1; }", "int h();"},
+     {"namespace n { # 1 \"t.cu\" " OWN " int f();", "int y;", "int g() { return 1; }", "int h();"},
      {NULL},
      "namespace n { __device__ int f(); struct S {\n int y; __device__ int g() { return 1; }\n };\n }\n __device__ int "
      "h();"},
