@@ -27,15 +27,30 @@ static const Description *describe(cudaError_t error) {
 const char *cudaGetErrorName(cudaError_t error) { return describe(error)->name; }
 const char *cudaGetErrorString(cudaError_t error) { return describe(error)->text; }
 
-/* A GPU is lost to its process once a kernel has faulted: every call answers with that error. */
-static atomic_int sticky;
+/* A GPU is lost to its process once a kernel has faulted: every call answers with that error. The first to know is a call
+ * that has to do with the device. A launch returns before its kernel runs, so cudaGetLastError() right behind it knows
+ * nothing yet; here the kernel has run by then, and its error is kept back as long. */
+static atomic_int sticky, told;
 static __thread cudaError_t last;
 
-cudaError_t simt_error_pending(void) { return (cudaError_t)atomic_load(&sticky); }
+/* CUDA_VISIBLE_DEVICES hides the emulated GPU, too: empty, or -1. */
+static void look_for_device(void) {
+  const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+  if (visible && (!*visible || strcmp(visible, "-1") == 0)) atomic_store(&sticky, cudaErrorNoDevice);
+}
+
+cudaError_t simt_error_pending(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT; /* at the first call, as a driver does */
+  pthread_once(&once, look_for_device);
+  return (cudaError_t)atomic_load(&sticky);
+}
 
 cudaError_t simt_error(cudaError_t code) {
   cudaError_t pending = simt_error_pending();
-  if (pending != cudaSuccess) return pending;
+  if (pending != cudaSuccess) {
+    atomic_store(&told, 1);
+    return pending;
+  }
   if (code != cudaSuccess) last = code;
   return code;
 }
@@ -48,12 +63,13 @@ cudaError_t simt_error_sticky(cudaError_t code) {
 
 void simt_error_reset(void) {
   atomic_store(&sticky, cudaSuccess);
+  atomic_store(&told, 0);
   last = cudaSuccess;
 }
 
 cudaError_t cudaPeekAtLastError(void) {
   cudaError_t pending = simt_error_pending();
-  return pending != cudaSuccess ? pending : last;
+  return pending != cudaSuccess && atomic_load(&told) ? pending : last;
 }
 
 cudaError_t cudaGetLastError(void) {
