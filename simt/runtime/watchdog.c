@@ -121,6 +121,18 @@ static int stack_is_full(const char *address, const char *pointer) {
   return own && pointer < own && address > pointer - 4096 && address < own;
 }
 
+/* x86-64 answers both an unaligned 16-byte access and an address that no pointer can have with a fault that tells no
+ * address. The former comes from the aligned moves: movaps and movdqa, with and without a VEX prefix. */
+static int is_aligned_move(const unsigned char *code) {
+  for (int i = 0; i < 5; i++) {
+    int move = code[i + 1] == 0x28 || code[i + 1] == 0x29 || code[i + 1] == 0x6f || code[i + 1] == 0x7f;
+    if (move && (code[i] == 0x0f || (i > 0 && (code[i - 1] == 0xc5 || code[i - 1] == 0xc4)) ||
+                 (i > 1 && code[i - 2] == 0xc4) || (i > 2 && code[i - 3] == 0x62)))
+      return 1;
+  }
+  return 0;
+}
+
 static void processor_fault(int signal, siginfo_t *info, void *context) {
   if (!simt_worker) { /* host code: as if nobody had caught it */
     struct sigaction plain = {.sa_handler = SIG_DFL};
@@ -147,6 +159,16 @@ static void processor_fault(int signal, siginfo_t *info, void *context) {
         "256 KB here (on a GPU 1 KB of stack, cudaLimitStackSize, "
         "and 512 KB of local memory): move large arrays to shared or global memory, bound the recursion",
         "stack overflow in thread (%u,%u,%u)\n    at %s", t.x, t.y, t.z, place);
+  } else if (info->si_code == SI_KERNEL && is_aligned_move(interrupted_at(context))) {
+    simt_report_running(place, "a float4 lies at a multiple of 16 bytes: check the pointer's offset and the row length",
+                        "misaligned: thread (%u,%u,%u) accessed 16 bytes at an address that is not a multiple of 16\n"
+                        "    at %s",
+                        t.x, t.y, t.z, place);
+    simt_give_up(cudaErrorMisalignedAddress);
+  } else if (info->si_code == SI_KERNEL) {
+    simt_report_running(place, "a pointer that was never set: device memory begins its life filled with 0xff",
+                        "illegal address: thread (%u,%u,%u) accessed one that no memory can have\n    at %s", t.x, t.y,
+                        t.z, place);
   } else if (address < (const char *)4096) {
     simt_report_running(place, "was its cudaMalloc() checked, and the pointer passed to the kernel?",
                         "null pointer: thread (%u,%u,%u) accessed address %p\n    at %s", t.x, t.y, t.z, address,
