@@ -166,6 +166,17 @@ void simt_kernel_fault(cudaError_t error, const char *file, int line, const char
   __builtin_unreachable();
 }
 
+void simt_shuffle_from_nobody(void) {
+  const Thread *t = &simt_worker->threads[simt_current_rank()];
+  char place[512];
+  snprintf(place, sizeof place, "%s:%d", t->file, t->line);
+  simt_report_running(place,
+                      "read from a lane of the mask that has not returned; on a GPU the result is undefined, here each "
+                      "lane keeps its own value",
+                      "mask: %s with mask 0x%08x: no lane reads from one that takes part\n    at %s", t->what, t->mask,
+                      place);
+}
+
 /* assert() in a kernel prints what a GPU prints, ends the launch, and is cudaErrorAssert from the next call on; in host
  * code it is the C library's. */
 void __assert_fail(const char *expression, const char *file, unsigned line, const char *function) {

@@ -75,6 +75,8 @@ void simt_yield(void);
 /* Ends the launch: prints `format` with kernel, block, thread and site; the launch and all later calls give `error`. */
 void simt_kernel_fault(cudaError_t error, const char *file, int line, const char *format, ...)
     __attribute__((noreturn, format(printf, 4, 5)));
+/* Tells, for the warp operation that the running thread completes, that no lane reads from one that takes part. */
+void simt_shuffle_from_nobody(void);
 
 int simt_in_kernel(void);        /* 0 in host code */
 unsigned simt_thread_rank(void); /* 0 .. threads of the block - 1, x fastest */

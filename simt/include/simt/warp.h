@@ -81,11 +81,14 @@ SIMT_UNSEEN void shuffle_complete(unsigned lanes, void *const posts[]) {
       lane[i]->result = lane[shuffle_source<mode>(i, lane[i]->operand, lane[i]->segment)]->value;
     return;
   }
+  unsigned sources = 0;
   for (unsigned rest = lanes; rest; rest &= rest - 1) {
     unsigned i = (unsigned)__builtin_ctz(rest);
     unsigned source = shuffle_source<mode>(i, lane[i]->operand, lane[i]->segment);
     lane[i]->result = lane[lanes >> source & 1 ? source : i]->value;
+    sources |= 1u << source;
   }
+  if (!(sources & lanes)) simt_shuffle_from_nobody(); /* where only some do, they may have no use for the value */
 }
 
 template <size_t bytes>
