@@ -1082,17 +1082,33 @@ static void rewrite_items(FILE *kernels) {
 
 /* ---- what cannot work ---- */
 
+/* The text of the string literals from token i on, with single spaces for what separates its words. */
+static char *text_of_strings(int i) {
+  Text text = {0};
+  append(&text, "", 0);
+  for (; is_kind(i, STRING); i++) {
+    const char *p = memchr(tokens[i].text, '"', tokens[i].length), *end = tokens[i].text + tokens[i].length - 1;
+    if (!p) continue;
+    if (p > tokens[i].text && p[-1] == 'R') p += strcspn(p, "(");
+    for (p++; p < end; p++) {
+      bool escape = p[0] == '\\' && strchr("nt", p[1]);
+      p += escape;
+      if (!escape && !isspace((unsigned char)*p))
+        append(&text, p, 1);
+      else if (text.length && text.data[text.length - 1] != ' ')
+        append(&text, " ", 1);
+    }
+  }
+  while (text.length && text.data[text.length - 1] == ' ') text.data[--text.length] = 0;
+  return text.data;
+}
+
 static void check_assembly(int i) {
   const Item *function = function_at(i);
   int open = i + 1;
   while (is_one_of(open, "volatile __volatile__ __volatile goto inline __inline__")) open++;
   if (!is(open, "(") || !is_kind(open + 1, STRING) || !function) return;
-  Text code = {0};
-  append(&code, "", 0);
-  for (int k = open + 1; is_kind(k, STRING); k++) append(&code, tokens[k].text + 1, tokens[k].length - 2);
-  const char *start = code.data;
-  while (isspace((unsigned char)*start) || (start[0] == '\\' && strchr("nt", start[1])))
-    start += *start == '\\' ? 2 : 1;
+  char *start = text_of_strings(open + 1);
   if (!*start) return; /* asm volatile("" ::: "memory"): the compiler keeps its order of accesses */
   bool is_ptx = is_kernel_or_device_only(function);
   for (const char *p = start; *p && !is_ptx; p++) /* add.s32: no processor's assembly but the GPU's has such dots */
@@ -1307,6 +1323,7 @@ static void merge_bodies(Text *out, const char **copied, const Parsed *host, con
   if (same_tokens(host, h->body, h->end, device, d->body, d->end)) return;
   if (has_assembly(device, d) && !has_assembly(host, h)) return; /* the way without PTX */
   const Token *open = &host->tokens[h->body], *close = &host->tokens[h_end];
+  if (open->text < *copied) return;
   append(out, *copied, (size_t)(open->text + 1 - *copied));
   *copied = open->text + 1;
   if (is_kernel_or_device_only(h)) {
@@ -1361,7 +1378,7 @@ static const char *merge(const char *host_text, const char *device_text) {
     for (int k = h; k < h + skip_h; k++) { /* only the host has them */
       const Item *item = &host.items[k];
       bool replaced = !item->global || has_function(&device, d, d + skip_d, &host, k);
-      if (!is_device_function(item) || !replaced) continue;
+      if (!is_device_function(item) || !replaced || host.tokens[item->start].text < copied) continue;
       append(&out, copied, (size_t)(host.tokens[item->start].text - copied));
       append_marker(&out, &host.tokens[item->end]);
       copied = host.tokens[item->end].text;
@@ -1425,9 +1442,9 @@ static void write_text(FILE *out, const char *input) {
   for (int i = 0; i < token_count; i++) {
     const Token *token = &tokens[i];
     write_space(out, from, i);
-    fwrite(token->before.data, 1, token->before.length, out);
+    if (token->before.length) fwrite(token->before.data, 1, token->before.length, out);
     if (!token->left_out) fwrite(token->text, 1, token->length, out);
-    fwrite(token->after.data, 1, token->after.length, out);
+    if (token->after.length) fwrite(token->after.data, 1, token->after.length, out);
     from = token->text + token->length;
   }
 }

@@ -179,7 +179,7 @@ static void pointers(void **state) {
 
 __global__ void shape(int *p) {
   extern __shared__ int s[];
-  s[threadIdx.x] = 1;
+  if (threadIdx.y + threadIdx.z == 0) s[threadIdx.x] = 1;
   if (threadIdx.x + threadIdx.y + threadIdx.z + blockIdx.x + blockIdx.y + blockIdx.z) return;
   p[0] = gridDim.x;
   p[1] = gridDim.y;
