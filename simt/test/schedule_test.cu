@@ -13,7 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+extern "C" { /* cmocka 1 does not say so itself */
 #include <cmocka.h>
+}
 #include <cuda_runtime.h>
 #include <pthread.h>
 
