@@ -1741,8 +1741,15 @@ cublasStatus_t cublasGetMatrixAsync(int rows, int columns, int bytes, const void
 
 /* ---- the handle ---- */
 
+#ifdef __SANITIZE_THREAD__
+void openblas_set_num_threads(int threads) __attribute__((weak));
+#endif
+
 cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
+#ifdef __SANITIZE_THREAD__
+  if (openblas_set_num_threads) openblas_set_num_threads(1); /* ThreadSanitizer does not see how its threads wait */
+#endif
   *handle = NULL;
   if (simt_error_pending() != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
   *handle = calloc(1, sizeof **handle);

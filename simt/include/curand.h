@@ -108,8 +108,8 @@ curandStatus_t curandGeneratePoisson(curandGenerator_t generator, unsigned int *
 }
 #endif
 
-#define SIMT_CURAND_NOT_OFFERED(name) \
-  SIMT_NOT_OFFERED_FUNCTION(curandStatus_t, name, "the emulation offers no quasi-random and no tabulated distributions")
+#define SIMT_CURAND_REASON "the emulation offers no quasi-random and no tabulated distributions"
+#define SIMT_CURAND_NOT_OFFERED(name) SIMT_NOT_OFFERED_FUNCTION(curandStatus_t, name, SIMT_CURAND_REASON)
 SIMT_CURAND_NOT_OFFERED(curandGetDirectionVectors32);
 SIMT_CURAND_NOT_OFFERED(curandGetDirectionVectors64);
 SIMT_CURAND_NOT_OFFERED(curandGetScrambleConstants32);
@@ -117,6 +117,10 @@ SIMT_CURAND_NOT_OFFERED(curandGetScrambleConstants64);
 SIMT_CURAND_NOT_OFFERED(curandCreatePoissonDistribution);
 SIMT_CURAND_NOT_OFFERED(curandDestroyDistribution);
 SIMT_CURAND_NOT_OFFERED(curandGenerateBinomial);
+SIMT_NOT_OFFERED_TYPE(curandDirectionVectors32_t, SIMT_CURAND_REASON);
+SIMT_NOT_OFFERED_TYPE(curandDirectionVectors64_t, SIMT_CURAND_REASON);
+SIMT_NOT_OFFERED_TYPE(curandDirectionVectorSet_t, SIMT_CURAND_REASON);
+SIMT_NOT_OFFERED_TYPE(curandDiscreteDistribution_t, SIMT_CURAND_REASON);
 #undef SIMT_CURAND_NOT_OFFERED
 
 #endif /* CURAND_H_ */

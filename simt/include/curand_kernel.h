@@ -52,6 +52,12 @@ typedef struct curandStateXORWOW curandStateXORWOW_t, curandState_t, curandState
 typedef struct curandStateMRG32k3a curandStateMRG32k3a_t;
 typedef struct curandStatePhilox4_32_10 curandStatePhilox4_32_10_t;
 
+SIMT_NOT_OFFERED_TYPE(curandStateSobol32_t, SIMT_CURAND_REASON);
+SIMT_NOT_OFFERED_TYPE(curandStateScrambledSobol32_t, SIMT_CURAND_REASON);
+SIMT_NOT_OFFERED_TYPE(curandStateSobol64_t, SIMT_CURAND_REASON);
+SIMT_NOT_OFFERED_TYPE(curandStateScrambledSobol64_t, SIMT_CURAND_REASON);
+SIMT_NOT_OFFERED_TYPE(curandStateMtgp32_t, "MTGP32 has no device API here: curandStatePhilox4_32_10_t is as good");
+
 template <class State>
 static inline void simt_no_extra(State *state) {
   state->boxmuller_flag = state->boxmuller_flag_double = SIMT_NO_EXTRA;

@@ -1208,6 +1208,7 @@ static void pointers_are_checked(void **state) {
     if (turn == 6) status = cublasSdot(handle, 4, d, 1, d, 1, d);
     BLAS_GIVES(CUBLAS_STATUS_EXECUTION_FAILED, status);
     assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+    BLAS(cublasDestroy(handle));
     CHECK(cudaDeviceReset());
     BLAS(cublasCreate(&handle));
   }

@@ -431,6 +431,8 @@ static void pointers_are_checked(void **state) {
     if (turn == 3) status = curandGenerate(device, NULL, 1);
     assert_int_equal(status, CURAND_STATUS_LAUNCH_FAILURE);
     assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+    RAND(curandDestroyGenerator(device));
+    RAND(curandDestroyGenerator(host));
     CHECK(cudaDeviceReset());
   }
 #endif

@@ -14,4 +14,10 @@
 #define SIMT_NOT_OFFERED_FUNCTION(type, name, reason) type name() SIMT_NOT_OFFERED(#name ": " reason)
 #endif
 
+#if defined(__clang__) || __GNUC__ >= 12
+#define SIMT_NOT_OFFERED_TYPE(name, reason) typedef int name __attribute__((unavailable(reason)))
+#else
+#define SIMT_NOT_OFFERED_TYPE(name, reason)
+#endif
+
 #endif /* SIMT_NOT_OFFERED_H */
