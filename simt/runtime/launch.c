@@ -187,11 +187,7 @@ static void *run_seat(void *context) {
   Worker *w = simt_worker_open();
   simt_run_block(w, job, seat->block);
   pthread_mutex_lock(&job->grid_lock);
-  job->grid_blocks_left--; /* one less to wait for */
-  if (job->grid_arrived && job->grid_arrived == job->grid_blocks_left) {
-    job->grid_arrived = 0;
-    job->grid_phase++;
-  }
+  job->grid_blocks_left--; /* those that wait for it at a grid barrier look again */
   pthread_cond_broadcast(&job->grid_changed);
   pthread_mutex_unlock(&job->grid_lock);
   simt_worker_close(w);

@@ -516,24 +516,30 @@ void simt_yield(void) {
   wait_here(w, rank, SIMT_READY, 0);
 }
 
-/* All threads of the block are at the grid barrier: the block waits for the other blocks. */
+/* All threads of the block are at the grid barrier: the block waits for the other blocks. One that has returned will
+ * never come, and a GPU waits for it for ever. */
 static void meet_grid(Worker *w) {
   Job *job = w->job;
+  unsigned long long returned = 0;
   w->at_grid = 0;
 #ifdef SIMT_INSPECT
   simt_inspect_give_turn();
 #endif
   pthread_mutex_lock(&job->grid_lock);
   unsigned long long phase = job->grid_phase;
-  if (++job->grid_arrived == job->grid_blocks_left) {
-    job->grid_arrived = 0;
-    job->grid_phase++;
-    pthread_cond_broadcast(&job->grid_changed);
+  job->grid_arrived++;
+  for (;;) {
+    if (phase != job->grid_phase || atomic_load(&job->failed)) break;
+    if (job->grid_arrived == job->grid_blocks_left) {
+      returned = job->blocks - job->grid_blocks_left;
+      job->grid_arrived = 0;
+      job->grid_phase++;
+      pthread_cond_broadcast(&job->grid_changed);
 #ifdef SIMT_INSPECT
-    simt_inspect_grid_barrier();
+      simt_inspect_grid_barrier();
 #endif
-  }
-  while (phase == job->grid_phase && !atomic_load(&job->failed)) {
+      break;
+    }
     atomic_store(&w->in_block, 0); /* the watchdog looks at blocks that run */
     pthread_cond_wait(&job->grid_changed, &job->grid_lock);
     atomic_store(&w->in_block, 1);
@@ -542,6 +548,14 @@ static void meet_grid(Worker *w) {
 #ifdef SIMT_INSPECT
   simt_inspect_take_turn();
 #endif
+  if (returned) {
+    unsigned char *own = &w->state[simt_current_rank()];
+    if (*own == SIMT_RUNNING) *own = SIMT_AT_GRID; /* for the report */
+    simt_report_block("let every block come to every grid.sync(), also those without work",
+                      "deadlock: %llu of %llu blocks have returned, the others wait at grid.sync()", returned,
+                      job->blocks);
+    simt_give_up(cudaErrorLaunchTimeout);
+  }
   if (atomic_load(&job->failed)) simt_abort_block();
   release(w, SIMT_AT_GRID);
 }

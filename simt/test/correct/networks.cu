@@ -136,7 +136,7 @@ int main(void) {
   for (int i = 0; i < N * 8; i++) q[i] = cosf(i);
   float *dx = to_device(x, ROWS * COLUMNS), *dy = raw_on_device<float>(ROWS * COLUMNS), *dw = to_device(w, 9);
   float *dq = to_device(q, N * 8), *dout = raw_on_device<float>(N * 8), *dzero = zeros_on_device<float>(ROWS * COLUMNS);
-  int *dwinner = raw_on_device<int>(64);
+  int *dwinner = raw_on_device<int>(3 * 22);
 
   softmax_rows<<<ROWS, 64>>>(dx, dy, COLUMNS);
   fetch(y, dy, ROWS * COLUMNS);
