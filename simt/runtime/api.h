@@ -17,7 +17,8 @@ extern "C" {
 #endif
 
 /* The imaginary GPU: documented in device.c. */
-#define SIMT_MULTIPROCESSORS 16
+#define SIMT_MULTIPROCESSORS 16 /* unless the environment's SIMT_MULTIPROCESSORS says otherwise */
+int simt_multiprocessors(void);
 #define SIMT_THREADS_PER_MULTIPROCESSOR 2048
 #define SIMT_BLOCKS_PER_MULTIPROCESSOR 32
 #define SIMT_SHARED_PER_MULTIPROCESSOR (164 * 1024)

@@ -24,7 +24,7 @@ static void describe(struct cudaDeviceProp *p) {
   size_t free_bytes, total;
   int count = cores() < simt_settings.threads ? cores() : simt_settings.threads;
   memset(p, 0, sizeof *p);
-  snprintf(p->name, sizeof p->name, "SIMT emulated GPU (%d SMs, on %d CPU core%s)", SIMT_MULTIPROCESSORS, count,
+  snprintf(p->name, sizeof p->name, "SIMT emulated GPU (%d SMs, on %d CPU core%s)", simt_multiprocessors(), count,
            count == 1 ? "" : "s");
   memcpy(p->uuid.bytes, "SIMT emulated   ", sizeof p->uuid.bytes);
   p->totalGlobalMem = cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? total : SIMT_DEVICE_BYTES;
@@ -45,7 +45,7 @@ static void describe(struct cudaDeviceProp *p) {
   p->textureAlignment = 512;
   p->texturePitchAlignment = 32;
   p->surfaceAlignment = 512;
-  p->multiProcessorCount = SIMT_MULTIPROCESSORS;
+  p->multiProcessorCount = simt_multiprocessors();
   p->maxThreadsPerMultiProcessor = SIMT_THREADS_PER_MULTIPROCESSOR;
   p->maxBlocksPerMultiProcessor = SIMT_BLOCKS_PER_MULTIPROCESSOR;
   p->canMapHostMemory = p->managedMemory = p->concurrentManagedAccess = p->directManagedMemAccessFromHost = 1;

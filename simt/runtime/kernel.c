@@ -323,7 +323,7 @@ static int blocks_resident(int threads, size_t shared_bytes) {
 }
 
 int simt_resident_blocks(int threads, size_t shared_bytes) {
-  return SIMT_MULTIPROCESSORS * blocks_resident(threads, shared_bytes);
+  return simt_multiprocessors() * blocks_resident(threads, shared_bytes);
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int block_size,
@@ -367,7 +367,7 @@ cudaError_t simt_best_block_size(int *grid, int *block, const void *function,
     if (blocks * threads <= most) continue;
     most = blocks * threads;
     *block = threads;
-    *grid = blocks * SIMT_MULTIPROCESSORS;
+    *grid = blocks * simt_multiprocessors();
   }
   return cudaSuccess;
 }
