@@ -46,6 +46,7 @@ __attribute__((constructor)) static void read_settings(void) {
   simt_settings.threads = 1; /* the inspector follows one thread at a time */
 #endif
   simt_settings.watchdog = number_setting("SIMT_WATCHDOG", 10, 0, 1e9);
+  simt_settings.multiprocessors = (int)number_setting("SIMT_MULTIPROCESSORS", SIMT_MULTIPROCESSORS, 1, 1024);
   simt_settings.strict = (int)number_setting("SIMT_STRICT", 0, 0, 1);
   const char *order = getenv("SIMT_ORDER");
   if (!order || !*order || strcmp(order, "forward") == 0) {
@@ -61,6 +62,8 @@ __attribute__((constructor)) static void read_settings(void) {
     bad_setting("SIMT_ORDER", order, "forward, reverse, random or random:SEED");
   }
 }
+
+int simt_multiprocessors(void) { return simt_settings.multiprocessors; }
 
 /* ---- blocks to workers ---- */
 

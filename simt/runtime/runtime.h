@@ -126,8 +126,9 @@ typedef struct SimtSettings {
   int threads;     /* SIMT_THREADS: OS threads */
   SimtOrder order; /* SIMT_ORDER=forward|reverse|random[:SEED] */
   unsigned seed;
-  double watchdog; /* SIMT_WATCHDOG: seconds of processor time, 0 for never */
-  int strict;      /* SIMT_STRICT=1: what a GPU forgives is a fault, too */
+  double watchdog;     /* SIMT_WATCHDOG: seconds of processor time, 0 for never */
+  int multiprocessors; /* SIMT_MULTIPROCESSORS: of the imaginary GPU */
+  int strict;          /* SIMT_STRICT=1: what a GPU forgives is a fault, too */
 } SimtSettings;
 extern SimtSettings simt_settings;
 
