@@ -46,8 +46,10 @@ static void other_kernels(void) {
   random_uniform_fill_gpu(w, w_size, -1, 1, 1, 2);
   conv2d_forward_naive(y, x, w, NULL, s);
   conv2d_backward_input_gpu(x, y, w, s); /* stride 2 */
-  for (int i = 0; i < 4; i++) matmul_gpu(y, x, w, 21, 33, 45, i & 1, i >> 1);
-  matmul_gpu(y, x, w, 128, 4, 64, false, false);
+  for (int i = 0; i < 4; i++) matmul_gpu(y, x, w, 21, 33, 45, i & 1, i >> 1, false);
+  float *c = (float *)device_alloc(DEVICE_GPU, 520 * 520 * sizeof(float)); /* large enough for the large tiles */
+  matmul_gpu(c, x, w, 520, 520, 4, false, false, false);
+  device_free(DEVICE_GPU, c);
   device_free(DEVICE_GPU, x);
   device_free(DEVICE_GPU, w);
   device_free(DEVICE_GPU, y);
