@@ -831,9 +831,8 @@ static void rewrite_kernel_argument(int name) {
   for (; argument > 0 && i < end; argument--) i = piece_end(i, end, false) + 1;
   int k = i + 1; /* (const void *) or reinterpret_cast<const void *> */
   if (is_one_of(i, "reinterpret_cast static_cast") && is(i + 1, "<")) k = i + 2;
-  bool has_void = false;
-  for (; is_one_of(k, "const void *"); k++) has_void = has_void || is(k, "void");
-  if (has_void && is(k - 1, "*") && is(k, is(i, "(") ? ")" : ">")) leave_out_between(i, k + 1);
+  while (is_one_of(k, "const void *")) k++;
+  if (is(k - 1, "*") && is(k, is(i, "(") ? ")" : ">")) leave_out_between(i, k + 1);
 }
 
 static Names kernel_names;
@@ -847,11 +846,12 @@ static void rewrite_kernel_address(int i) {
   if (is(end, "<") && angle_end(end) > 0) end = angle_end(end) + 1;
   if (is(first - 1, "&")) first--;
   int k = first - 2; /* (void *)k, reinterpret_cast<void *>(k) */
-  bool has_void = false, is_cast = is(first - 1, ")");
+  bool is_cast = is(first - 1, ")");
   if (is(first - 1, "(") && is(k, ">")) k--, is_cast = is(end, ")");
   if (!is_cast || !is(k, "*") || tokens[k].left_out) return;
-  for (k--; is_one_of(k, "const void"); k--) has_void = has_void || is(k, "void");
-  if (!has_void || !(is(k, "(") || (is(k, "<") && is(k - 1, "reinterpret_cast")))) return;
+  if (!is_one_of(--k, "const void")) return;
+  while (is_one_of(k, "const void")) k--;
+  if (!(is(k, "(") || (is(k, "<") && is(k - 1, "reinterpret_cast")))) return;
   appendf(&tokens[first].before, "::simt::kernel_address(");
   appendf(&tokens[end - 1].after, ")");
   if (is(k, "<") && !is_one_of(k + 1, "const") && !is(k + 2, "const")) { /* its result is const void * */

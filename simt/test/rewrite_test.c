@@ -99,6 +99,9 @@ static const Case CASES[] = {
     {"zero: commas of a template",
      "void f() { k<<<1, 2>>>(g<int, 3>(x), S<1, 2>{}, op<int, 0>, 0); }",
      {"[=](auto simt_0, auto simt_1, auto simt_2, auto) {", ".run(g<int, 3>(x), S<1, 2>{}, op<int, 0>, ::simt"}},
+    {"zero: a shift in template arguments",
+     "void f() { k<<<1, 2>>>(g<N << 3, 2>(x), 0); }",
+     {"[=](auto simt_0, auto) {", ".run(g<N << 3, 2>(x), ::simt"}},
     {"zero: commas between comparisons",
      "void f() { k<<<1, 2>>>(a < b, c > d, 0); }",
      {"[=](auto simt_0, auto simt_1, auto) {"}},
@@ -117,7 +120,8 @@ static const Case CASES[] = {
      "int d; }",
      {"static thread_local int a; volatile static thread_local int b; float static thread_local c[2]; static "
       "thread_local "
-      "volatile int d;"}},
+      "volatile int d;"},
+     {"static static"}},
     {"shared: alignment",
      "__global__ void k() { __shared__ alignas(16) float a[4]; alignas(8) __shared__ int b; __shared__ "
      "__attribute__((aligned(16))) int c; x: __shared__ alignas(32) int d; }",
@@ -150,7 +154,7 @@ static const Case CASES[] = {
      "__global__ void m(float *s) { s[0] = 1; }\nvoid host() { int s; }",
      {"void f() { float (&s)[] = *(float (*)[])simt_dynamic_shared(); { s[0] = 1; } }", "void k() { x.s = 1; }",
       "void m(float *s) { s[0] = 1; }", "void host() { int s; }"},
-     {"extern"}},
+     {"extern", "float s[];"}},
 
     /* ---- __device__, __constant__, __managed__ variables ---- */
     {"variable",
@@ -256,6 +260,9 @@ static const Case CASES[] = {
      {" inline __attribute__((always_inline)) int f();", "static inline __attribute__((always_inline)) int g();",
       " __attribute__((always_inline)) inline int h();", "inline __attribute__((always_inline)) int i();"},
      {"inline inline"}},
+    {"function: forceinline twice",
+     "__forceinline__ __device__ __forceinline__ int f();",
+     {"inline __attribute__((always_inline)) __attribute__((always_inline)) int f();"}},
     {"function: noinline",
      "__noinline__ __device__ int f(); __attribute__((__noinline__)) int g(); __attribute__((cold, __noinline__)) int "
      "h();",
@@ -267,6 +274,9 @@ static const Case CASES[] = {
     {"function: system header untouched",
      "# 1 \"/usr/include/s.h\" 1 3\n__device__ int a;\nk<<<\n# 2 \"t.cu\" 2\nint x;",
      {"__device__ int a; k<<<"}},
+    {"function: system header untouched after its markers",
+     "# 1 \"/usr/include/s.h\" 1 3\nint a;\n# 9 \"/usr/include/s.h\" 3\n__device__ int x;\n# 2 \"t.cu\" 2\n",
+     {"__device__ int x;"}},
     {"function: file again after a system header",
      "# 1 \"/usr/include/s.h\" 1 3\nint a;\n# 2 \"t.cu\" 2\n__device__ int x;",
      {"static int x"}},
@@ -324,6 +334,11 @@ static const Case CASES[] = {
      {"int x;", "int y;"},
      {"atomicAdd"},
      "int x;\n\nint y;"},
+    {"arch: other things of the device's do not come",
+     "int x;",
+     {"int x;"},
+     {"only"},
+     "int x; typedef int only; int only_too;"},
     {"arch: one or the other",
      "int x;\n\n__device__ int f() { return 1; }\nint y;",
      {OWN " int f() { return 2; }", "int y;"},
