@@ -51,6 +51,7 @@ cudaError_t cudaMalloc(T **pointer, size_t bytes, SIMT_SITE) {
 
 template <class T>
 cudaError_t cudaMallocHost(T **pointer, size_t bytes, unsigned int flags = 0, SIMT_SITE) {
+  if (flags == 0) return cudaMallocHost((void **)(void *)pointer, bytes, SIMT_PASS_SITE);
   return cudaHostAlloc((void **)(void *)pointer, bytes, flags, SIMT_PASS_SITE);
 }
 

@@ -41,6 +41,7 @@ static size_t span(size_t pitch, size_t slice, const Copy *c) {
 }
 
 static const char *guess_size(size_t asked, size_t have) {
+  if (asked > (size_t)-1 / 2) return "that is a negative number: look at what the size is computed from";
   if (have && asked == 4 * have) return "exactly 4 times as much: is a sizeof(float) missing where it was allocated?";
   if (have && asked == 8 * have) return "exactly 8 times as much: is a sizeof(double) missing where it was allocated?";
   return "sizes are in bytes: compare the number of elements and the sizeof at both places";
@@ -48,34 +49,34 @@ static const char *guess_size(size_t asked, size_t have) {
 
 static cudaError_t too_long(const Call *call, const char *side, size_t bytes, const char *pointer,
                             const SimtMemory *m) {
-  char at[512], memory[512];
+  char memory[512];
   size_t offset = (size_t)(pointer - (char *)m->base), left = offset < m->size ? m->size - offset : 0;
-  simt_report_host(
-      "out of bounds: %s: %zu bytes, but the %s has room for %zu, %zu too few\n"
-      "    the %s is byte %zu of the %s\n    try: %s",
-      simt_site_text(call->name, call->site, at, sizeof at), bytes, side, left, bytes - left, side, offset,
-      simt_memory_text(m, memory, sizeof memory), guess_size(bytes, left));
+  simt_report_call("out of bounds", call->name, call->site,
+                   "%zu bytes, but the %s has room for %zu, %zu too few\n"
+                   "    the %s is byte %zu of the %s\n"
+                   "    try: %s",
+                   bytes, side, left, bytes - left, side, offset, simt_memory_text(m, memory, sizeof memory),
+                   guess_size(bytes, left));
   return cudaErrorInvalidValue;
 }
 
 static cudaError_t not_there(const Call *call, const char *side, const void *pointer, const SimtMemory *m) {
-  char at[512], memory[512], by[512];
-  simt_site_text(call->name, call->site, at, sizeof at);
+  char memory[512], by[512];
   if (m->call) simt_memory_text(m, memory, sizeof memory);
   if (m->freed)
-    simt_report_host("use after free: %s: the %s %p was freed: the %s\n    by %s", at, side, pointer, memory,
-                     simt_site_text("cudaFree", m->freed_site, by, sizeof by));
+    simt_report_call("use after free", call->name, call->site, "the %s %p was freed: the %s\n    by %s", side, pointer,
+                     memory, simt_site_text("cudaFree", m->freed_site, by, sizeof by));
   else if (m->call)
-    simt_report_host("out of bounds: %s: the %s %p lies behind the %s, in no allocation", at, side, pointer, memory);
+    simt_report_call("out of bounds", call->name, call->site, "the %s %p lies behind the %s, in no allocation", side,
+                     pointer, memory);
   else
-    simt_report_host("out of bounds: %s: the %s %p lies in no allocation", at, side, pointer);
+    simt_report_call("out of bounds", call->name, call->site, "the %s %p lies in no allocation", side, pointer);
   return cudaErrorInvalidValue;
 }
 
 static cudaError_t null_pointer(const Call *call, const char *side) {
-  char at[512];
-  simt_report_host("null pointer: %s: the %s is one\n    try: check the error of the call that should have set it",
-                   simt_site_text(call->name, call->site, at, sizeof at), side);
+  simt_report_call("null pointer", call->name, call->site,
+                   "the %s is one\n    try: check the error of the call that should have set it", side);
   return cudaErrorInvalidValue;
 }
 
@@ -102,11 +103,10 @@ static int is_bare_symbol(const void *pointer) {
 }
 
 static cudaError_t bare_symbol(const Call *call, const char *side) {
-  char at[512];
-  simt_report_host(
-      "symbol: %s: the %s is the name of a __device__ or __constant__ variable, which is not its address\n"
-      "    try: cudaMemcpyToSymbol() or cudaMemcpyFromSymbol(), or ask cudaGetSymbolAddress()",
-      simt_site_text(call->name, call->site, at, sizeof at), side);
+  simt_report_call("symbol", call->name, call->site,
+                   "the %s is the name of a __device__ or __constant__ variable, which is not its address\n"
+                   "    try: cudaMemcpyToSymbol() or cudaMemcpyFromSymbol(), or ask cudaGetSymbolAddress()",
+                   side);
   return cudaErrorInvalidValue;
 }
 
@@ -115,17 +115,16 @@ static const char *owner(SimtMemoryKind kind) {
 }
 
 static cudaError_t check_direction(const Copy *c, int kind) {
-  char at[512];
   SimtMemoryKind to = kind_of(c->to), from = kind_of(c->from);
   int fails = (wanted_to[kind] == DEVICE && !simt_device_may_use(to)) ||
               (wanted_from[kind] == DEVICE && !simt_device_may_use(from));
   int odd =
       (wanted_to[kind] == HOST && !simt_host_may_use(to)) || (wanted_from[kind] == HOST && !simt_host_may_use(from));
   if (!fails && !odd) return cudaSuccess;
-  simt_report_host(
-      "wrong direction: %s says %s, but the destination is %s and the source is %s\n"
-      "    try: (to, from, bytes, kind) is the order; are the pointers swapped, or is it another kind?",
-      simt_site_text(c->call.name, c->call.site, at, sizeof at), kind_names[kind], owner(to), owner(from));
+  simt_report_call("wrong direction", c->call.name, c->call.site,
+                   "the kind is %s, but the destination is %s and the source is %s\n"
+                   "    try: (to, from, bytes, kind) is the order; are the pointers swapped, or is it another kind?",
+                   kind_names[kind], owner(to), owner(from));
   /* Where only a host's pointer was expected, the driver sees that it is the device's, and copies all the same. */
   return fails || simt_settings.strict ? cudaErrorInvalidValue : cudaSuccess;
 }
@@ -143,14 +142,13 @@ static cudaError_t check_copy(const Copy *c, int kind) {
 }
 
 static cudaError_t check_set(const Copy *c) {
-  char at[512];
   if (!c->to) return null_pointer(&c->call, "destination");
   if (is_bare_symbol(c->to)) return bare_symbol(&c->call, "destination");
   if (simt_device_may_use(kind_of(c->to)))
     return check_bounds(&c->call, "destination", c->to, span(c->to_pitch, c->to_slice, c));
-  simt_report_host(
-      "host pointer: %s: %p is memory of the host\n    try: memset() for that, or pass what cudaMalloc() gave",
-      simt_site_text(c->call.name, c->call.site, at, sizeof at), (void *)c->to);
+  simt_report_call("host pointer", c->call.name, c->call.site,
+                   "%p is memory of the host\n    try: memset() for that, or pass what cudaMalloc() gave",
+                   (void *)c->to);
   return cudaErrorInvalidValue;
 }
 
@@ -344,19 +342,18 @@ int simt_symbol_has_address(const void *address) {
 }
 
 static cudaError_t check_symbol(const SimtSymbol *symbol, size_t bytes, size_t offset, const Call *call) {
-  char at[512];
   if (!symbol->address) return cudaErrorInvalidSymbol;
   if (!symbol->is_const && !simt_is_symbol(symbol->address)) {
-    simt_report_host(
-        "%s: %p is no __device__ or __constant__ variable\n"
-        "    try: pass the variable's name, not its name in quotes, and no pointer to host memory",
-        simt_site_text(call->name, call->site, at, sizeof at), symbol->address);
+    simt_report_call("symbol", call->name, call->site,
+                     "%p is no __device__ or __constant__ variable\n"
+                     "    try: pass the variable's name, not its name in quotes, and no pointer to host memory",
+                     symbol->address);
     return cudaErrorInvalidSymbol;
   }
   if (symbol->bytes && (offset > symbol->bytes || bytes > symbol->bytes - offset)) {
-    simt_report_host("out of bounds: %s: %zu bytes from byte %zu on, but the symbol has only %zu bytes\n    try: %s",
-                     simt_site_text(call->name, call->site, at, sizeof at), bytes, offset, symbol->bytes,
-                     guess_size(bytes, symbol->bytes));
+    simt_report_call("out of bounds", call->name, call->site,
+                     "%zu bytes from byte %zu on, but the symbol has only %zu bytes\n    try: %s", bytes, offset,
+                     symbol->bytes, guess_size(bytes, symbol->bytes));
     return cudaErrorInvalidValue;
   }
   return cudaSuccess;

@@ -1,4 +1,4 @@
-/* host.h - what the files of the host side (error, memory, copy, stream, graph, device, kernel) know of each other. */
+/* host.h - what the files of the host side (error, site, memory, pool, copy, stream, graph, device, kernel) know of each other. */
 #ifndef SIMT_HOST_H
 #define SIMT_HOST_H
 
@@ -11,6 +11,11 @@
  * To be read once, first thing. */
 #define SIMT_CALLER simt_caller(__builtin_return_address(0))
 SimtSite simt_caller(const void *return_address);
+
+int simt_same_site(SimtSite a, SimtSite b);
+/* "=== simt: KIND: CALL at FILE:LINE: ..." on stderr, once for each kind and place. */
+void simt_report_call(const char *kind, const char *call, SimtSite site, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* Gives up an API function while the device is lost. */
 #define RETURN_IF_STICKY \

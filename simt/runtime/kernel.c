@@ -459,14 +459,13 @@ const char *simt_kernel_name(const void *function) {
 
 static cudaError_t launch(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared_bytes,
                           cudaStream_t stream, int cooperative, const char *call, SimtSite site) {
-  char text[512];
   RETURN_IF_STICKY;
   Known k = function ? known_find(function) : (Known){0};
   if (!k.launcher) {
-    simt_report_host(
-        "%s: no kernel is known at %p\n"
-        "    try: pass the kernel itself, `kernel` or `kernel<float>`, without a cast to void *",
-        simt_site_text(call, site, text, sizeof text), function);
+    simt_report_call("launch", call, site,
+                     "no kernel is known at %p\n"
+                     "    try: pass the kernel itself, `kernel` or `kernel<float>`, without a cast to void *",
+                     function);
     return simt_error(cudaErrorInvalidDeviceFunction);
   }
   return k.launcher(function, k.name, grid, block, arguments, shared_bytes, stream, cooperative,
@@ -493,9 +492,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
     if (a->id == cudaLaunchAttributeCooperative) cooperative = a->val.cooperative;
     if (a->id != cudaLaunchAttributeClusterDimension) continue;
     if (a->val.clusterDim.x * a->val.clusterDim.y * a->val.clusterDim.z <= 1) continue;
-    char text[512];
-    simt_report_host("not supported: %s: thread block clusters are not emulated (compute capability 8.0 has none)",
-                     simt_site_text("cudaLaunchKernelEx", site, text, sizeof text));
+    simt_report_call("not supported", "cudaLaunchKernelEx", site,
+                     "thread block clusters are not emulated (compute capability 8.0 has none)");
     return simt_error(cudaErrorNotSupported);
   }
   return launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream,

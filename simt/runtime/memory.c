@@ -49,6 +49,7 @@ static atomic_ulong generation;
 static int use_malloc; /* AddressSanitizer */
 
 extern void __asan_init(void) __attribute__((weak));
+extern int __asan_address_is_poisoned(const volatile void *address) __attribute__((weak));
 
 /* ---- the tree ---- */
 
@@ -307,8 +308,8 @@ cudaError_t simt_allocate(void **pointer, size_t bytes, SimtMemoryKind kind, con
   return cudaSuccess;
 }
 
-static void check_guard(const Segment *s, SimtSite site) {
-  char made[512], by[512];
+static void check_guard(const Segment *s, const char *call, SimtSite site) {
+  char made[512];
   const unsigned char *end = (unsigned char *)s->memory.base + s->memory.size;
   size_t guard = (size_t)((unsigned char *)s->start + s->extent - end), broken = 0;
   if (s->from_malloc || !s->arena) return;
@@ -316,11 +317,11 @@ static void check_guard(const Segment *s, SimtSite site) {
   for (size_t i = 0; i < guard; i++)
     if (end[i] != GUARD_BYTE) broken = i + 1;
   if (!broken) return;
-  simt_report_host(
-      "out of bounds: memory past the end of an allocation was written: up to %zu bytes behind the %s\n"
-      "    found by %s\n"
-      "    try: look for an index that is not compared with the number of elements; --inspect names the line",
-      broken, simt_memory_text(&s->memory, made, sizeof made), simt_site_text("cudaFree", site, by, sizeof by));
+  simt_report_call("out of bounds", call, site,
+                   "something wrote past the end, up to %zu bytes behind the %s\n"
+                   "    try: look for an index that is not compared with the number of elements; "
+                   "simtcc --inspect names the line",
+                   broken, simt_memory_text(&s->memory, made, sizeof made));
 }
 
 /* Takes `s` out of use; with the lock held. */
@@ -346,28 +347,27 @@ static void segment_free(Segment *s, SimtSite site) {
 
 /* A pointer that is not the beginning of a live allocation of the wanted kind. */
 static cudaError_t refuse_free(const void *pointer, const char *call, SimtSite site) {
-  char by[512], what[512], before[512];
+  char what[512], before[512];
   SimtMemory m;
   int live = simt_memory_find(pointer, &m);
-  simt_site_text(call, site, by, sizeof by);
-  if (m.kind != SIMT_UNKNOWN_MEMORY) simt_memory_text(&m, what, sizeof what);
-  if (m.kind == SIMT_UNKNOWN_MEMORY)
-    simt_report_host("invalid free: %s: %p is not memory of CUDA's\n    try: what malloc() gave belongs to free()", by,
-                     pointer);
+  if (m.call) simt_memory_text(&m, what, sizeof what);
+  if (!m.call)
+    simt_report_call("invalid free", call, site,
+                     "%p is no memory of CUDA's\n    try: what malloc() gave belongs to free()", pointer);
   else if (m.freed && pointer == m.base)
-    simt_report_host("double free: %s: the %s\n    it was freed first by %s", by, what,
+    simt_report_call("double free", call, site, "the %s\n    it was freed first by %s", what,
                      simt_site_text(call, m.freed_site, before, sizeof before));
   else if (live && pointer == m.base)
-    simt_report_host(
-        "invalid free: %s does not free the %s\n    try: cudaFree() is for cudaMalloc() and cudaMallocManaged(), "
-        "cudaFreeHost() for cudaMallocHost() and cudaHostAlloc(), cudaHostUnregister() for "
-        "cudaHostRegister()",
-        by, what);
+    simt_report_call("invalid free", call, site,
+                     "not for the %s\n"
+                     "    try: cudaFree() is for cudaMalloc() and cudaMallocManaged(), cudaFreeHost() for "
+                     "cudaMallocHost() and cudaHostAlloc(), cudaHostUnregister() for cudaHostRegister()",
+                     what);
   else
-    simt_report_host(
-        "invalid free: %s: %p is not the beginning of an allocation; nearest: the %s\n"
-        "    try: keep the pointer that the allocation gave, and free that one",
-        by, pointer, what);
+    simt_report_call("invalid free", call, site,
+                     "%p is not the beginning of an allocation; nearest: the %s\n"
+                     "    try: keep the pointer that the allocation gave, and free that one",
+                     pointer, what);
   return cudaErrorInvalidValue;
 }
 
@@ -382,7 +382,7 @@ static cudaError_t deallocate(void *pointer, SimtMemoryKind kind, SimtMemoryKind
     memory_end();
     return refuse_free(pointer, call, site);
   }
-  check_guard(s, site);
+  check_guard(s, call, site);
   if (simt_inspect_freed) simt_inspect_freed(s->memory.base, s->memory.size, s->memory.kind);
   segment_free(s, site);
   memory_end();
@@ -447,7 +447,9 @@ int simt_memory_find(const void *address, SimtMemory *found) {
   const Segment *s = tree_floor(address);
   const Arena *arena = in_arena(&device, address) ? &device : in_arena(&host, address) ? &host : NULL;
   int inside = s && (char *)address < (char *)s->memory.base + s->memory.size;
-  if (arena && !inside) old = freed_find(address);
+  int was_ours = arena || (use_malloc && __asan_address_is_poisoned(address));
+  int behind = s && arena && (char *)address < s->start + s->extent; /* in the gap behind it */
+  if (was_ours && !inside && !behind) old = freed_find(address);
   if (inside) {
     live = !s->memory.freed;
     *found = s->memory;
@@ -481,36 +483,6 @@ int simt_memory_host_may_use(const void *address) {
   SimtMemory memory;
   simt_memory_find(address, &memory);
   return simt_host_may_use(memory.kind);
-}
-
-/* ---- texts ---- */
-
-static __thread SimtSite told; /* by simt_at(), for the next call */
-
-void simt_at(const char *file, int line) { told = (SimtSite){.file = file, .line = line}; }
-
-SimtSite simt_caller(const void *return_address) {
-  SimtSite site = told;
-  told.file = NULL;
-  if (!site.file) site = (SimtSite){.address = (const char *)return_address - 1};
-  return site;
-}
-
-const char *simt_site_text(const char *call, SimtSite site, char *text, size_t size) {
-  char place[384];
-  if (site.file)
-    snprintf(text, size, "%s at %s:%d", call, site.file, site.line);
-  else if (site.address && strncmp(simt_where(site.address, place, sizeof place), "0x", 2) != 0)
-    snprintf(text, size, "%s at %s", call, place);
-  else
-    snprintf(text, size, "%s", call);
-  return text;
-}
-
-const char *simt_memory_text(const SimtMemory *memory, char *text, size_t size) {
-  char site[448];
-  snprintf(text, size, "%zu bytes of %s", memory->size, simt_site_text(memory->call, memory->site, site, sizeof site));
-  return text;
 }
 
 /* ---- the API ---- */
@@ -758,11 +730,9 @@ cudaError_t cudaMemRangeGetAttribute(void *data, size_t size, enum cudaMemRangeA
 /* ---- arrays: they hold textures ---- */
 
 static cudaError_t no_arrays(const char *call, SimtSite site) {
-  char text[512];
-  simt_report_host(
-      "%s: CUDA arrays and textures are not emulated\n"
-      "    try: cudaMalloc() or cudaMallocPitch(), and compute the index in the kernel",
-      simt_site_text(call, site, text, sizeof text));
+  simt_report_call("not supported", call, site,
+                   "CUDA arrays and textures are not emulated\n"
+                   "    try: cudaMalloc() or cudaMallocPitch(), and compute the index in the kernel");
   return simt_error(cudaErrorNotSupported);
 }
 
@@ -795,11 +765,6 @@ static void collect(Segment *s, void *context) {
   live->segments[live->count++] = s;
 }
 
-static int same_site(const SimtMemory *a, const SimtMemory *b) {
-  if (a->site.file && b->site.file && a->site.line == b->site.line) return strcmp(a->site.file, b->site.file) == 0;
-  return !a->site.file && !b->site.file && a->site.address == b->site.address;
-}
-
 /* One line for each place that allocated. */
 static void report_leaks(Live live) {
   enum { LINES = 20 };
@@ -813,7 +778,7 @@ static void report_leaks(Live live) {
     const SimtMemory *m = &live.segments[i]->memory;
     size_t here = 0, sum = 0, first = i;
     for (size_t j = 0; j < live.count; j++) {
-      if (!same_site(m, &live.segments[j]->memory)) continue;
+      if (!simt_same_site(m->site, live.segments[j]->memory.site)) continue;
       if (j < first) first = j;
       here++;
       sum += live.segments[j]->memory.size;

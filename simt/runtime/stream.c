@@ -691,7 +691,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t stop) {
   SimtSite site = SIMT_CALLER;
   cudaError_t error = cudaSuccess;
-  char at[512];
   RETURN_IF_STICKY;
   if (!milliseconds) return simt_error(cudaErrorInvalidValue);
   pthread_mutex_lock(&lock);
@@ -704,10 +703,9 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
     *milliseconds = (float)((double)(long long)(stop->time - start->time) * 1e-6);
   pthread_mutex_unlock(&lock);
   if (error == cudaErrorNotReady)
-    simt_report_host(
-        "not ready: %s: the events have not both happened yet, so there is no time between them\n"
-        "    try: cudaEventSynchronize(stop) first",
-        simt_site_text("cudaEventElapsedTime", site, at, sizeof at));
+    simt_report_call("not ready", "cudaEventElapsedTime", site,
+                     "the events have not both happened yet, so there is no time between them\n"
+                     "    try: cudaEventSynchronize(stop) first");
   return simt_error(error);
 }
 

@@ -221,7 +221,7 @@ static void test_launch_by_address(void **state) {
   finish();
   assert_float_equal(out[0], 109.5f, 0);
   c = 3;
-  CHECK(cudaLaunchCooperativeKernel(mixed, dim3(2), dim3(64), arguments, 0, 0));
+  CHECK(cudaLaunchCooperativeKernel(mixed, dim3(1), dim3(64), arguments, 0, 0));
   finish();
   assert_float_equal(out[0], 110.5f, 0);
   cudaLaunchConfig_t config = {};
