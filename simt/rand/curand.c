@@ -274,12 +274,12 @@ static void generate(void *context) {
     return;
   }
   if (g->type == CURAND_RNG_PSEUDO_PHILOX4_32_10) {
-    while (output < end) {
+    for (size_t left = r->count, taken; left > 0; left -= taken) {
       double four[4]; /* of any kind */
       uint32_t subsequence = (uint32_t)(g->position / 4 % SUBSEQUENCES);
       uint64_t *used = (uint64_t *)g->states + subsequence;
-      size_t from = g->position % 4, left = (size_t)(end - output) / bytes;
-      size_t taken = left < 4 - from ? left : 4 - from;
+      size_t from = g->position % 4;
+      taken = left < 4 - from ? left : 4 - from;
       int blocks = philox_four(r, *used, subsequence, four);
       memcpy(output, (char *)four + from * bytes, taken * bytes);
       if (from + taken == 4) *used += blocks; /* a group that is cut short is made again by the next call */
@@ -288,13 +288,15 @@ static void generate(void *context) {
     }
   } else {
     if (r->kind >= NORMAL && r->kind <= LOG_NORMAL_DOUBLE) bytes *= 2;
+    size_t lane = g->position % r->lanes;
     for (; output < end; output += bytes) {
-      size_t lane = g->position++ % r->lanes;
       if (g->type == CURAND_RNG_PSEUDO_XORWOW) {
         xorwow_one(r, (Xorwow *)g->states + lane, output);
       } else {
         mrg_one(r, (Mrg *)g->states + lane, output);
       }
+      g->position++;
+      if (++lane == r->lanes) lane = 0;
     }
   }
   if (simt_inspect_host_wrote && !g->on_host) simt_inspect_host_wrote(r->output, r->count * kind_bytes[r->kind]);

@@ -45,12 +45,33 @@ static void xorwow_prepare(void) {
   }
 }
 
+/* Neighbouring threads ask for neighbouring subsequences of one seed: the last answer of this OS thread is one matrix
+ * away from the next. */
+static __thread struct {
+  uint32_t from[5], to[5];
+  uint64_t count;
+  int log2_distance;
+} xorwow_last;
+
 void simt_xorwow_skip(uint32_t v[5], uint64_t count, int log2_distance) {
+  uint32_t from[5];
+  uint64_t left = count;
   if (!count) return;
   pthread_once(&xorwow_once, xorwow_prepare);
-  for (int k = log2_distance; count; k++, count >>= 1) {
-    if (count & 1) xorwow_multiply(xorwow_powers[k], v, v);
+  memcpy(from, v, sizeof from);
+  if (xorwow_last.count && xorwow_last.count <= count && xorwow_last.log2_distance == log2_distance &&
+      memcmp(xorwow_last.from, from, sizeof from) == 0 &&
+      __builtin_popcountll(count - xorwow_last.count) < __builtin_popcountll(count)) {
+    left = count - xorwow_last.count;
+    memcpy(v, xorwow_last.to, sizeof xorwow_last.to);
   }
+  for (int k = log2_distance; left; k++, left >>= 1) {
+    if (left & 1) xorwow_multiply(xorwow_powers[k], v, v);
+  }
+  memcpy(xorwow_last.from, from, sizeof from);
+  memcpy(xorwow_last.to, v, sizeof xorwow_last.to);
+  xorwow_last.count = count;
+  xorwow_last.log2_distance = log2_distance;
 }
 
 /* ---- MRG32k3a: two 3 x 3 matrices ---- */
