@@ -3,9 +3,8 @@
  * The compiler calls __sanitizer_cov_trace_pc() at the beginning of each basic block. There a lane stops, and the next lane
  * of its group executes the block that it has just left. When all have done so the *step* is over: its requests are
  * counted, and the next group is formed of lanes that stand at the same place. Of several places the one in the deepest
- * call, then at the lowest address goes first. The code lies in the order of the source, so the lanes that took a detour
- * catch up before the others go on, and they meet where the branches join: as on a GPU, whose compiler lets them wait
- * there for each other.
+ * call goes first, then the one of the lowest rank (inspect_flow.c): the lanes that took a detour catch up before the
+ * others go on, and they meet where the branches join, as on a GPU, whose compiler lets them wait there for each other.
  *
  * A function's first block needs no stop, since the group that calls it is the group that enters. After it returns the
  * lanes meet again, since they may have parted inside.
@@ -30,6 +29,15 @@ enum {
 static uint64_t place_of(int depth, uintptr_t pc) {
   uint64_t deep = depth < 255 ? 255u - (unsigned)depth : 0;
   return deep << 56 | (uint64_t)((pc - simt_text_low) & 0xffffffffffu) << 16;
+}
+
+/* The lowest goes first: depth, rank, then address and waits passed. */
+static uint64_t turn_of(const Step *s) {
+  const SiteFlow *flow = simt_flow_at(s->block);
+  uint64_t rank = flow->rank;
+  if (s->fresh && s->from && flow->again != rank && simt_flow_at(s->from)->rank >= rank) /* round a loop */
+    rank = simt_flow_at(s->block)->again;
+  return (s->place & 0xffull << 56) | rank << 40 | (s->place & 0xffffffffffu);
 }
 
 static void begin_lane(Inspector *in, int rank) {
@@ -102,14 +110,26 @@ static void form_group(Inspector *in, int warp, unsigned ready) {
   int whole = warp == in->warp && in->arrived && !in->split && ready == in->group;
   if (!whole) {
     const Step *first = &lane[__builtin_ctz(ready)].now;
+    unsigned same = 0;
     for (unsigned rest = ready; rest; rest &= rest - 1) {
       const Step *other = &lane[__builtin_ctz(rest)].now;
-      if (other->place < first->place) first = other;
+      if (other->place == first->place && other->calls == first->calls && other->from == first->from)
+        same |= rest & -rest;
     }
-    in->group = 0;
+    whole = same == ready;
+    in->group = ready;
+  }
+  if (!whole) {
+    uint64_t turn[SIMT_WARP_SIZE], lowest = UINT64_MAX;
     for (unsigned rest = ready; rest; rest &= rest - 1) {
-      const Step *other = &lane[__builtin_ctz(rest)].now;
-      if (other->place == first->place && other->calls == first->calls) in->group |= rest & -rest;
+      int i = __builtin_ctz(rest);
+      turn[i] = turn_of(&lane[i].now);
+      if (turn[i] < lowest) {
+        lowest = turn[i];
+        in->group = 0;
+      }
+      if (turn[i] == lowest && (!in->group || lane[i].now.calls == lane[__builtin_ctz(in->group)].now.calls))
+        in->group |= 1u << i;
     }
   }
   const Step *now = &lane[__builtin_ctz(in->group)].now;
@@ -221,9 +241,11 @@ void __sanitizer_cov_trace_pc(void) {
   if (!in) return;
   Lane *lane = in->self;
   uintptr_t pc = HERE;
+  lane->now.from = lane->now.block;
   lane->now.block = pc;
   if (lane->entered) { /* no stop: nobody can have gone elsewhere */
     lane->entered = 0;
+    lane->now.from = 0;
     lane->now.place = place_of(lane->now.depth, pc);
     lane->now.fresh = 1;
     in->block = pc;

@@ -70,11 +70,12 @@ enum { MAX_ROWS = 256, MAX_CALLS = 32, MAX_SYNCS = 32 };
 /* ---- a thread of the block ---- */
 
 typedef struct Step {
-  uint64_t place; /* where it will go on: the deepest call first, then the lowest address, then waits passed there */
+  uint64_t place; /* where it will go on: depth of calls, address, waits passed there */
   uint32_t calls; /* a hash of the calls it is in */
   int16_t depth;
   int16_t fresh;   /* there begins a basic block */
   uintptr_t block; /* the basic block it is in */
+  uintptr_t from;  /* fresh: the one before */
 } Step;
 
 typedef struct Lane {
@@ -175,13 +176,15 @@ typedef struct RaceParty {
 unsigned simt_site_of(uintptr_t pc);
 uintptr_t simt_site_pc(unsigned site);
 unsigned simt_site_count(void); /* the largest number + 1 */
-extern uintptr_t simt_text_low;
+extern uintptr_t simt_text_low, simt_load_base;
 
-/* At most two different blocks that follow a block, as seen; what is read there is the first guess of a loop with a
- * compare-and-swap. */
+/* What is known of a basic block, or of an access. */
 typedef struct SiteFlow {
-  uintptr_t next[2];
-  int is_guess;
+  uintptr_t next[2];    /* two different blocks that followed it */
+  uintptr_t branch;     /* its conditional jump */
+  uint16_t rank, again; /* see inspect_flow.c; 0: not known */
+  uint8_t looked, branches;
+  uint8_t is_guess; /* what is read there is the first guess of a loop with a compare-and-swap */
 } SiteFlow;
 SiteFlow *simt_site_flow(unsigned site);
 
@@ -206,6 +209,14 @@ uintptr_t simt_tls_low(size_t *size);
 void simt_resolve_sites(SimtPlace *place /* [count] */, const uintptr_t *pc, int count);
 
 /* ---- the parts ---- */
+
+/* inspect_flow.c: of the basic block that begins there. */
+const SiteFlow *simt_flow_at(uintptr_t block);
+#if defined(__x86_64__)
+#define simt_after_call(address) ((address) + 5)
+#else
+#define simt_after_call(address) ((address) + 4)
+#endif
 
 /* inspect_hooks.c */
 void simt_flush_rows(Inspector *in);

@@ -228,26 +228,42 @@ static int by_place(const void *a, const void *b) {
   return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
+/* Whether a block branches is known from the code, or else from what followed it. */
+static int branches(unsigned site) {
+  const SiteFlow *flow = simt_flow_at(simt_site_pc(site));
+  return flow->rank ? flow->branches : flow->next[1] != 0;
+}
+
+/* The line of a branch is that of its jump. */
+static unsigned branch_site(unsigned site) {
+  const SiteFlow *flow = simt_flow_at(simt_site_pc(site));
+  return flow->branch ? simt_site_of(flow->branch + 1) : site;
+}
+
+static void add_counts(SimtKernelReport *r, const SimtPlace *place, const uint64_t *count, double scale, int *lines) {
+  SimtLineReport *l = &r->lines[(*lines)++];
+  l->place = *place;
+  for (int c = 0; c < SIMT_COUNTERS; c++) {
+    l->count[c] = r->estimated ? (uint64_t)((double)count[c] * scale + 0.5) : count[c];
+    r->count[c] += l->count[c];
+  }
+}
+
 static void report_kernel(const KernelEntry *e, SimtKernelReport *r) {
   *r = e->report;
   r->estimated = r->inspected_blocks < r->blocks;
   double scale = r->inspected_blocks ? (double)r->blocks / (double)r->inspected_blocks : 0;
-  r->lines = calloc(e->sites ? e->sites : 1, sizeof *r->lines);
+  r->lines = calloc(2 * (size_t)e->sites + 1, sizeof *r->lines);
   if (!r->lines) abort();
   int count = 0;
   for (unsigned site = 0; site < e->sites; site++) {
-    if (!e->site[site]) continue;
-    SimtLineReport *l = &r->lines[count++];
-    l->place = places[site];
-    memcpy(l->count, e->site[site]->count, sizeof l->count);
-    if (simt_site_flow(site)->next[1]) {
-      l->count[SIMT_BRANCHES] = e->site[site]->left;
-      l->count[SIMT_UNIFORM_BRANCHES] = e->site[site]->left - e->site[site]->left_apart;
-    }
-    for (int c = 0; c < SIMT_COUNTERS; c++) {
-      if (r->estimated) l->count[c] = (uint64_t)((double)l->count[c] * scale + 0.5);
-      r->count[c] += l->count[c];
-    }
+    const SiteCounts *counts = e->site[site];
+    if (!counts) continue;
+    add_counts(r, &places[site], counts->count, scale, &count);
+    if (!counts->left || !branches(site)) continue;
+    uint64_t branch[SIMT_COUNTERS] = {
+        [SIMT_BRANCHES] = counts->left, [SIMT_UNIFORM_BRANCHES] = counts->left - counts->left_apart};
+    add_counts(r, &places[branch_site(site)], branch, scale, &count);
   }
   qsort(r->lines, (size_t)count, sizeof *r->lines, by_place);
   for (int i = 0; i < count; i++) { /* sites of one line */
@@ -302,6 +318,9 @@ const SimtInspectReport *simt_inspect_report(void) {
   free(report.findings);
   report = (SimtInspectReport){.kernel_count = entry_count, .note_count = note_count};
   memcpy(report.notes, notes, sizeof notes);
+  for (int i = 0; i < entry_count; i++)
+    for (unsigned site = 1; site < entries[i].sites; site++)
+      if (entries[i].site[site] && entries[i].site[site]->left) branch_site(site); /* a place to look up, too */
   resolve();
   report.kernels = calloc((size_t)entry_count + 1, sizeof *report.kernels);
   if (!report.kernels) abort();

@@ -12,7 +12,7 @@
 /* ---- sites ---- */
 
 enum { MAX_SITES = 65535 };
-uintptr_t simt_text_low;
+uintptr_t simt_text_low, simt_load_base;
 static uintptr_t text_high, image_low, image_high, read_only_low[8], read_only_high[8];
 static int read_only_count;
 static uint16_t *site_of_pc; /* by distance from simt_text_low; mapped, untouched pages cost nothing */
@@ -31,7 +31,7 @@ unsigned simt_site_of(uintptr_t pc) {
     if (!pc_of_site || !flow_of_site) abort();
   }
   pc_of_site[site_count] = pc;
-  flow_of_site[site_count] = (SiteFlow){{0, 0}, 0};
+  flow_of_site[site_count] = (SiteFlow){.rank = 0};
   *slot = (uint16_t)site_count;
   return site_count++;
 }
@@ -52,12 +52,10 @@ typedef struct Tls {
   size_t size;
 } Tls;
 
-static uintptr_t load_base;
-
 static int see_program(struct dl_phdr_info *info, size_t size, void *unused) {
   (void)size;
   (void)unused;
-  load_base = info->dlpi_addr;
+  simt_load_base = info->dlpi_addr;
   image_low = UINTPTR_MAX;
   for (int i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *p = &info->dlpi_phdr[i];
@@ -135,7 +133,7 @@ static void read_symbols(const char *file, size_t size) {
       int type = ELF64_ST_TYPE(symbol[s].st_info);
       if (!symbol[s].st_size || symbol[s].st_shndx == SHN_UNDEF) continue;
       if (type == STT_TLS) add_variable(&shared, symbol[s].st_value, symbol[s].st_size, name);
-      if (type == STT_OBJECT) add_variable(&image, load_base + symbol[s].st_value, symbol[s].st_size, name);
+      if (type == STT_OBJECT) add_variable(&image, simt_load_base + symbol[s].st_value, symbol[s].st_size, name);
     }
   }
   if (shared.count) qsort(shared.list, shared.count, sizeof *shared.list, by_address);
@@ -248,7 +246,7 @@ void simt_resolve_sites(SimtPlace *place, const uintptr_t *pc, int count) {
   FILE *list = fdopen(fd, "w");
   if (!list) abort();
   for (int i = 0; i < count; i++) /* a return address: one less is within the call */
-    fprintf(list, "0x%lx\n", (unsigned long)(pc[i] - 1 - load_base));
+    fprintf(list, "0x%lx\n", (unsigned long)(pc[i] - 1 - simt_load_base));
   fclose(list);
   snprintf(command, sizeof command, "addr2line -a -i -f -C -e /proc/%d/exe < %s", (int)getpid(), path);
   FILE *lines = popen(command, "r");
