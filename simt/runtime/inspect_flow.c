@@ -48,6 +48,10 @@ static int is_noreturn(const char *name) {
 
 /* `text`: "jne    401250 <main+0x20>"; the address before the '<', and the name in it. */
 static int classify(const char *text, Control *c) {
+#if defined(__x86_64__)
+  if (!strchr("jcrbnuh", *text)) return 0;
+  if (*text == 'c' && strncmp(text, "call", 4) != 0) return 0;
+#endif
   const char *name = strchr(text, '<');
   c->target = 0;
   if (name) {
@@ -86,10 +90,12 @@ static void read_program(void) {
   char command[128], line[1024];
   snprintf(command, sizeof command, "objdump -d --no-show-raw-insn /proc/%d/exe 2> /dev/null", (int)getpid());
   FILE *text = popen(command, "r");
-  while (text && fgets(line, sizeof line, text)) {
-    char *end;
-    uintptr_t address = strtoul(line, &end, 16);
-    if (end == line) continue;
+  while (text && fgets_unlocked(line, sizeof line, text)) {
+    const char *end = line + (line[0] == ' ' ? strspn(line, " ") : 0);
+    uintptr_t address = 0;
+    for (; (*end >= '0' && *end <= '9') || (*end >= 'a' && *end <= 'f'); end++)
+      address = address << 4 | (uintptr_t)(*end <= '9' ? *end - '0' : *end - 'a' + 10);
+    if (!address) continue;
     if (*end == ' ' && end[1] == '<') { /* 0000000000401230 <main>: */
       if (!(function_count & (function_count - 1)))
         functions = realloc(functions, (function_count ? 2 * function_count : 1) * sizeof *functions);

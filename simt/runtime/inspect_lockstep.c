@@ -198,7 +198,11 @@ static int next_lane(Inspector *in) {
   int rank = in->warp * SIMT_WARP_SIZE + __builtin_ctz(in->todo);
   begin_lane(in, rank);
   if (in->worker->state[rank] != SIMT_UNSTARTED) return rank;
-  *in->self = (Lane){.entered = 1};
+  Lane *lane = in->self;
+  lane->now = (Step){.depth = 0};
+  lane->entered = 1;
+  lane->fence_time = 0;
+  lane->guess = lane->seen = 0;
   in->worker->threads[rank].what = "its last step";
   in->worker->threads[rank].line = 0;
   return -1;
@@ -215,7 +219,7 @@ int simt_inspect_pick(int yields) {
 }
 
 /* The running lane has come to in->self->now: the others of its group execute the step, then the next group does. */
-void simt_arrive(Inspector *in) {
+static inline void arrive(Inspector *in) {
   const Step *now = &in->self->now;
   int rank = in->rank;
   if (!in->arrived) {
@@ -226,13 +230,23 @@ void simt_arrive(Inspector *in) {
     in->split = 1;
     if (now->fresh) note_successor(in, now->block);
   }
-  in->worker->state[rank] = SIMT_READY;
-  int next = next_lane(in);
+  unsigned char *state = in->worker->state;
+  state[rank] = SIMT_READY;
+  uint32_t todo = in->todo & ~in->bit;
+  int next = rank - in->lane + __builtin_ctz(todo | 1u << 31);
+  if (todo && state[next] != SIMT_UNSTARTED) { /* as next_lane() */
+    in->todo = todo;
+    begin_lane(in, next);
+  } else {
+    next = next_lane(in);
+  }
   if (next == rank)
-    in->worker->state[rank] = SIMT_RUNNING;
+    state[rank] = SIMT_RUNNING;
   else
-    simt_lockstep_switch(rank, next);
+    simt_lockstep_switch(rank, next, &in->stack_low);
 }
+
+void simt_arrive(Inspector *in) { arrive(in); }
 
 /* ---- what the compiler calls ---- */
 
@@ -257,7 +271,7 @@ void __sanitizer_cov_trace_pc(void) {
   }
   lane->now.place = place_of(lane->now.depth, pc);
   lane->now.fresh = 1;
-  simt_arrive(in);
+  arrive(in);
 }
 
 void __tsan_func_entry(void *back) {
@@ -283,7 +297,7 @@ void __tsan_func_exit(void) {
   lane->now.depth = (int16_t)depth;
   lane->now.place = place_of(depth, lane->back[depth]);
   lane->now.fresh = 0;
-  simt_arrive(in);
+  arrive(in);
 }
 
 /* ---- what the scheduler and the headers tell ---- */
@@ -312,7 +326,7 @@ void simt_inspect_fence(void) {
   if (!in) return;
   in->fenced |= in->bit;
   simt_inspect_sync_point();
-  simt_arrive(in);
+  arrive(in);
 }
 
 void simt_inspect_stack(char *lowest) {

@@ -410,13 +410,20 @@ static void judge_lanes(Inspector *in, Row *row, const Object *o, uint32_t lanes
       for (uint32_t rest = lanes; rest; rest &= rest - 1)
         set_written(region, row->request.address[__builtin_ctz(rest)], bytes, 1);
   }
-  if (region->cells) simt_race_row(in, row, region, lanes);
+  if (region->cells) simt_race_row(in, row, region, lanes, side_by_side);
 }
 
 /* ---- counts ---- */
 
-static void count_global(uint64_t *count, const SimtRequest *r, int lanes) {
-  int ideal, sectors = simt_count_sectors(r, &ideal);
+static void count_global(uint64_t *count, const SimtRequest *r, int lanes, int side_by_side) {
+  int ideal, sectors;
+  if (side_by_side) {
+    uintptr_t first = r->address[__builtin_ctz(r->mask)], bytes = (unsigned)lanes * r->bytes;
+    sectors = (int)((first + bytes - 1) / 32 - first / 32) + 1;
+    ideal = (int)(bytes + 31) / 32;
+  } else {
+    sectors = simt_count_sectors(r, &ideal);
+  }
   if (r->access & SIMT_ACCESS_ATOMIC) {
     count[SIMT_GLOBAL_ATOMIC_REQUESTS]++;
     count[SIMT_GLOBAL_ATOMIC_SECTORS] += (unsigned)sectors;
@@ -455,7 +462,7 @@ static void count_lanes(const Row *row, Space space, uint32_t lanes, int side_by
     part.mask = lanes;
     r = &part;
   }
-  if (space == SPACE_GLOBAL) count_global(count, r, __builtin_popcount(lanes));
+  if (space == SPACE_GLOBAL) count_global(count, r, __builtin_popcount(lanes), side_by_side);
   if (space == SPACE_SHARED) count_shared(count, r, __builtin_popcount(lanes), side_by_side);
   if (space == SPACE_CONSTANT) {
     count[SIMT_CONSTANT_LOAD_REQUESTS]++;
@@ -474,11 +481,11 @@ static int side_by_side(const SimtRequest *r) {
 void simt_judge_row(Inspector *in, Row *row) {
   SimtRequest *r = &row->request;
   uint32_t lanes = r->mask, of_space[4] = {0};
-  uintptr_t addresses = 0;
-  for (uint32_t rest = lanes; rest; rest &= rest - 1) addresses |= r->address[__builtin_ctz(rest)];
-  if ((r->bytes & (r->bytes - 1)) == 0 && (addresses & (r->bytes - 1u))) judge_alignment(in, row, lanes);
+  int adjacent = side_by_side(r);
+  uintptr_t addresses = r->address[__builtin_ctz(lanes)];
+  for (uint32_t rest = adjacent ? 0 : lanes; rest; rest &= rest - 1) addresses |= r->address[__builtin_ctz(rest)];
+  if ((addresses & (r->bytes - 1u)) && (r->bytes & (r->bytes - 1)) == 0) judge_alignment(in, row, lanes);
   if (!row->odd) { /* all lanes are inside one object */
-    int adjacent = side_by_side(r);
     count_lanes(row, row->object.space, lanes, adjacent);
     judge_lanes(in, row, &row->object, lanes, adjacent);
     return;

@@ -225,7 +225,7 @@ void simt_flush_rows(Inspector *in);
 void simt_arrive(Inspector *in);
 
 /* schedule.c: the thread `rank` is READY, `next` (-1: one that has not started) goes on. */
-void simt_lockstep_switch(int rank, int next);
+void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low);
 int simt_condition_holds(Worker *worker, int rank);
 
 /* inspect_memory.c */
@@ -252,7 +252,8 @@ void simt_race_block(Inspector *in);
 void simt_race_barrier(Inspector *in);
 void simt_race_warp(Inspector *in, int warp, unsigned lanes);
 void simt_race_grid(void);
-void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes);
+/* side_by_side: the lanes' addresses ascend without gaps. */
+void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes, int side_by_side);
 
 /* inspect_report.c */
 SiteCounts *simt_site_counts(unsigned site);

@@ -320,9 +320,39 @@ static int chunk_may_be_used(Region *region, uintptr_t offset) {
   return 1;
 }
 
-void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes) {
+/* Plain accesses to whole words, one after the other. */
+static void race_words(Inspector *in, Row *row, Region *region, uint32_t lanes, uintptr_t offset) {
+  Cell *cell = &region->cells[offset / 4];
+  Trace now = make_trace(simt_race_clock, row->site, in->warp * SIMT_WARP_SIZE, 15, 0);
+  int writes = row->request.access & SIMT_ACCESS_WRITE, words = row->request.bytes / 4;
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    Trace mine = now + ((uint64_t)lane << 6);
+    for (int i = 0; i < words; i++, cell++) {
+      check(in, row, region, lane, cell->write, mine, SIMT_ACCESS_WRITE);
+      if (writes) {
+        check(in, row, region, lane, cell->read[0], mine, SIMT_ACCESS_READ);
+        check(in, row, region, lane, cell->read[1], mine, SIMT_ACCESS_READ);
+        cell->write = mine;
+      } else {
+        remember_read(in, cell, mine);
+      }
+    }
+  }
+}
+
+void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes, int side_by_side) {
   unsigned access = row->request.access;
   int writes = access & SIMT_ACCESS_WRITE;
+  if (side_by_side && (access & ~(unsigned)SIMT_ACCESS_MEMBER) <= SIMT_ACCESS_WRITE && row->request.bytes % 4 == 0) {
+    uintptr_t offset = row->request.address[__builtin_ctz(lanes)] - region->low;
+    uintptr_t last = offset + (unsigned)__builtin_popcount(lanes) * row->request.bytes - 1;
+    if (offset % 4 == 0 &&
+        (!region->touched || (chunk_may_be_used(region, offset) && chunk_may_be_used(region, last)))) {
+      race_words(in, row, region, lanes, offset);
+      return;
+    }
+  }
   if (writes && (access & SIMT_ACCESS_ATOMIC) && !(access & SIMT_ACCESS_BLIND)) confirm_guesses(in, row, region, lanes);
   for (uint32_t rest = lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest), rank = in->warp * SIMT_WARP_SIZE + lane;

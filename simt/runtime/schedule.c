@@ -294,7 +294,8 @@ static void wait_here(Worker *w, int rank, int state, int for_warp) {
 int simt_condition_holds(Worker *w, int rank) { return ask(w->threads[rank].ready, w->threads[rank].context); }
 
 /* From lane to lane of a warp in step: as wait_here(), for two threads that can both go on. */
-void simt_lockstep_switch(int rank, int next) {
+void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low);
+void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low) {
   Worker *w = simt_worker;
   Fibre *from = w->fibre, *to;
   w->threads[rank].fibre = from;
@@ -308,7 +309,7 @@ void simt_lockstep_switch(int rank, int next) {
     to = w->threads[next].fibre;
   }
   w->fibre = to;
-  simt_inspect_stack(to->stack);
+  *stack_low = (uintptr_t)to->stack;
   simt_switch(&from->stack_pointer, to->stack_pointer);
   threadIdx = w->index_by_rank[rank];
 }
