@@ -48,8 +48,11 @@ typedef struct Scalar {
   cudaDataType type;
 } Scalar;
 
+typedef void Work(void *call);
+
 typedef struct Call {
   cublasHandle_t handle;
+  Work *work;
   char name[32];
   const void *caller; /* return address */
   cublasOperation_t trans_a, trans_b;
@@ -61,10 +64,9 @@ typedef struct Call {
   Operand a, b, c; /* c is written to */
   Scalar alpha, beta;
   void *result;
+  size_t result_bytes; /* 0: on the host */
   int conjugate;
 } Call;
-
-typedef void Work(void *call);
 
 /* ---- types ---- */
 
@@ -294,6 +296,11 @@ static cublasStatus_t set_scalar(Call *call, Scalar *s, const char *name, cudaDa
   return CUBLAS_STATUS_SUCCESS;
 }
 
+static void set_result(Call *call, void *result, size_t bytes) {
+  call->result = result;
+  call->result_bytes = call->handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE ? bytes : 0;
+}
+
 static int is_zero(const Scalar *s) {
   const void *p = scalar(s);
   if (s->type == CUDA_C_32F) return *(const float complex *)p == 0;
@@ -317,10 +324,17 @@ static void written(const Operand *o, const void *data) {
   }
 }
 
+static void run(void *context) {
+  Call *call = context;
+  call->work(call);
+  if (call->result_bytes && simt_inspect_host_wrote) simt_inspect_host_wrote(call->result, call->result_bytes);
+}
+
 static cublasStatus_t submit(Call *call, Work *work) {
   if (simt_error_pending() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
   cudaStream_t stream = call->handle->stream;
-  if (simt_stream_submit(stream, work, call, sizeof *call, call->name, NULL, 0) != cudaSuccess) {
+  call->work = work;
+  if (simt_stream_submit(stream, run, call, sizeof *call, call->name, NULL, 0) != cudaSuccess) {
     return CUBLAS_STATUS_EXECUTION_FAILED;
   }
   if (call->result && call->handle->pointer_mode == CUBLAS_POINTER_MODE_HOST) {
@@ -571,7 +585,11 @@ static cublasStatus_t reduce(const char *name, const void *caller, cublasHandle_
   if (!result) return invalid(&c, "result is NULL");
   if (!scalar_is_good(&c, "result", result)) return CUBLAS_STATUS_EXECUTION_FAILED;
   c.n = n;
-  c.result = result;
+  set_result(&c, result,
+             work == work_dot                           ? type_bytes(type)
+             : work == work_amax || work == work_amin   ? sizeof(int)
+             : type == CUDA_R_32F || type == CUDA_C_32F ? sizeof(float)
+                                                        : sizeof(double));
   c.conjugate = conjugate;
   c.a = vector("x", type, x, n > 0 ? n : 0, incx);
   c.b = vector("y", type, y, n > 0 && work == work_dot ? n : 0, incy);
@@ -623,7 +641,7 @@ static cublasStatus_t rotg(const char *name, const void *caller, cublasHandle_t 
   c.a = vector("a", type, a, 1, 1);
   c.b = vector("b", type, b, 1, 1);
   c.c = vector("c", type, cosine, 1, 1);
-  c.result = sine;
+  set_result(&c, sine, type_bytes(type));
   return submit(&c, work_rotg);
 }
 
@@ -1385,7 +1403,7 @@ static cublasStatus_t reduce_any(const char *name, const void *caller, cublasHan
   if (!result) return invalid(&c, "result is NULL");
   if (!scalar_is_good(&c, "result", result)) return CUBLAS_STATUS_EXECUTION_FAILED;
   c.n = n;
-  c.result = result;
+  set_result(&c, result, type_bytes(type_result));
   c.alpha.type = type_result;
   c.a = x;
   c.b = y;
