@@ -147,6 +147,9 @@ static void arena_open(Arena *arena, size_t size) {
   for (; size >= (size_t)64 << 20; size /= 2) { /* a limit on address space (ulimit -v) may leave less */
     char *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) continue;
+#ifdef MADV_HUGEPAGE
+    madvise(base, size, MADV_HUGEPAGE); /* one page fault for 2 MiB instead of 512 */
+#endif
     Segment *all = need(calloc(1, sizeof *all));
     arena->base = all->start = base;
     arena->size = all->extent = size;
