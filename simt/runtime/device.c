@@ -11,6 +11,8 @@
  */
 #include "host.h"
 
+#include "cuda.h"
+
 #include <sched.h>
 #include <unistd.h>
 
@@ -357,7 +359,15 @@ cudaError_t cudaThreadExit(void) { return cudaDeviceReset(); }
 cudaError_t cudaProfilerStart(void) { return only_device_zero(0); }
 cudaError_t cudaProfilerStop(void) { return only_device_zero(0); }
 
-/* ---- between processes: not emulated ---- */
+/* ---- not emulated ---- */
+
+cudaError_t simt_refuse(const char *call, const char *reason) {
+  SimtSite site = SIMT_CALLER;
+  simt_report_call("not supported", call, site, "%s", reason);
+  return simt_error(cudaErrorNotSupported);
+}
+
+/* Between processes. */
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer) {
   (void)handle, (void)pointer;
