@@ -323,6 +323,10 @@ static cudaError_t check_pointers(const SimtKernel *k) {
 }
 
 cudaError_t simt_launch(const SimtKernel *kernel) {
+  if (simt_in_kernel()) /* by way of a __host__ __device__ function: the rest is refused by the rewriter */
+    simt_kernel_fault(cudaErrorNotSupported, kernel->file, kernel->line,
+                      "a kernel launches %s (dynamic parallelism), which is not supported: launch it from the host",
+                      kernel->name);
   cudaError_t error = simt_error_pending();
   if (error == cudaSuccess) error = check_shape(kernel);
   if (error != cudaSuccess) return simt_error(error);
