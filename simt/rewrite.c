@@ -881,15 +881,17 @@ static int declaration_end(int i) {
 static int declared_name(int first, int end) {
   int name = -1;
   for (int i = first; i < end; i++) {
-    if (is_one_of(i, "= [") || (is(i, "{") && name >= 0 && !is_one_of(name, "struct union class"))) break;
+    bool is_class = is_one_of(name, "struct union class enum") || is_one_of(name - 1, "struct union class enum");
+    if (is_one_of(i, "= [") || (is(i, "{") && name >= 0 && !is_class)) break;
     if (is(i, "(") && name >= 0 && !is(i + 1, "*") && !is(i + 1, "&")) break;
     int skipped = attribute_end(i);
     if (skipped > i) {
       i = skipped - 1;
     } else if (is(i, "<") && is_identifier(i - 1) && angle_end(i) > 0) {
       i = angle_end(i);
-    } else if (is(i, "{")) {
+    } else if (is(i, "{")) { /* the name comes after the class */
       i = tokens[i].match;
+      name = -1;
     } else if (is_identifier(i) && !is_one_of(i, "const volatile __restrict__")) {
       name = i;
     }

@@ -112,7 +112,7 @@ test_many_files() {
   ok "$simtcc" -dc second.cu
   ok "$simtcc" -c main.cpp half.c
   for object in second.o main.o half.o; do [ -f $object ] || fail "-c did not make $object"; done
-  ok ar rcs libparts.a second.o half.o
+  ok "$simtcc" -lib second.o half.c -o libparts.a
   ok "$simtcc" f.o main.o -L. -lparts
   ok ./a.out
   mkdir -p objects
@@ -324,6 +324,25 @@ EOF
   printf '#include <math.h>\nextern "C" int cuInitEverything(int);\nint main() { return cuInitEverything(0); }\n' >driver.cu
   bad "$simtcc" driver.cu -lcuda -lm
   says err 'the emulated GPU does not have this function'
+}
+
+# The rewriter lets a __host__ __device__ function launch: the host may call it. A kernel that does is told so.
+test_launch_by_a_kernel_is_reported() {
+  cat >nested.cu <<'EOF'
+__global__ void child() {}
+__host__ __device__ void both() { child<<<1, 1>>>(); }
+__global__ void parent() { both(); }
+int main(int argc, char **) {
+  both();
+  if (argc > 1) parent<<<1, 1>>>();
+  return cudaDeviceSynchronize() != cudaSuccess;
+}
+EOF
+  ok "$simtcc" nested.cu -o nested
+  ok ./nested
+  bad timeout 60 ./nested x
+  says err '=== simt: a kernel launches child (dynamic parallelism)'
+  says err 'nested.cu:2'
 }
 
 test_address_sanitizer() {

@@ -191,6 +191,11 @@ static const Case CASES[] = {
      "__device__ cuda::atomic<int, s> a(0); __device__ P p{1, 2};",
      {"static cuda::atomic<int, s> a __attribute__((unused, section(\"simt_device\")))(0);",
       "static P p __attribute__((unused, section(\"simt_device\"))){1, 2};"}},
+    {"variable: with its class",
+     "__device__ struct B { int v[3]; } b = {{1, 2, 3}}, c; __constant__ struct { int x; } d;",
+     {"static struct B { int v[3]; } b __attribute__((unused, section(\"simt_device\"))) = {{1, 2, 3}}, c "
+      "__attribute__",
+      "static struct { int x; } d __attribute__"}},
     {"variable: extern",
      "extern __device__ int a; __device__ int a = 3;",
      {"extern int a; int a __attribute__((unused, section(\"simt_device\"))) = 3;"}},
