@@ -197,11 +197,24 @@ static size_t default_dynamic(size_t fixed) {
   return fixed < SIMT_STATIC_SHARED_LIMIT ? SIMT_STATIC_SHARED_LIMIT - fixed : 0;
 }
 
+static int names_a_function(const char *base, size_t length) {
+  begin_symbols();
+  for (size_t i = 0; i < functions.count; i++) {
+    const char *symbol = functions.symbols[i].name, *name = symbol;
+    size_t n = strlen(symbol);
+    if (strncmp(symbol, "_Z", 2) == 0) name = mangled_base(symbol + 2, &n);
+    if (name && n == length && memcmp(name, base, n) == 0) return 1;
+  }
+  return 0;
+}
+
+/* `auto f = kernel<64>; f<<<...>>>()`: the text names no kernel, so it may have what any kernel asked for. */
 static size_t allowed_dynamic(const char *base, size_t length, size_t fixed) {
   size_t most = default_dynamic(fixed);
+  int pointer = base[length] != '<' && !names_a_function(base, length);
   for (size_t i = 0; i < attribute_count; i++) {
     const Attributes *a = &attributes[i];
-    int same = !*a->base || (strlen(a->base) == length && memcmp(a->base, base, length) == 0);
+    int same = pointer || !*a->base || (strlen(a->base) == length && memcmp(a->base, base, length) == 0);
     if (same && a->dynamic_shared >= 0 && (size_t)a->dynamic_shared > most) most = (size_t)a->dynamic_shared;
   }
   return most;
