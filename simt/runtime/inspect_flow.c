@@ -273,9 +273,9 @@ static void arrange(Order *o, int *member, int members, int entry, int part) {
   free(size);
 }
 
-/* Whether more than one block of the inspector can follow. Between two of them there may be nodes without the hook, of a
+/* How many blocks of the inspector can follow, 2 for more. Between two of them there may be nodes without the hook, of a
  * switch, say: `part` marks those that have been seen. */
-static int parts_ways(Node *node, int nodes, int from, int *stack) {
+static int followers(Node *node, int nodes, int from, int *stack) {
   int height = 0, found = -1;
   for (int i = 0; i < nodes; i++) node[i].part = 0;
   stack[height++] = from;
@@ -283,14 +283,14 @@ static int parts_ways(Node *node, int nodes, int from, int *stack) {
     const Node *n = &node[stack[--height]];
     for (int i = 0; i < n->next_count; i++) {
       int next = n->next[i];
-      if (node[next].block && found >= 0 && next != found) return 1;
+      if (node[next].block && found >= 0 && next != found) return 2;
       if (node[next].block) found = next;
       if (node[next].block || node[next].part) continue;
       node[next].part = 1;
       stack[height++] = next;
     }
   }
-  return 0;
+  return found >= 0;
 }
 
 static uintptr_t branch_of(const Node *node, int from) {
@@ -316,7 +316,9 @@ static void analyse(uintptr_t first, uintptr_t end) {
     SiteFlow *flow = simt_site_flow(site);
     flow->rank = node[i].rank < 65535 ? (uint16_t)node[i].rank : 65535;
     flow->again = node[i].again < 65535 ? (uint16_t)node[i].again : 65535;
-    flow->branches = (uint8_t)parts_ways(node, nodes, i, all);
+    int ways = followers(node, nodes, i, all);
+    flow->branches = ways == 2;
+    flow->single = ways == 1;
     flow->branch = flow->branches ? branch_of(node, i) : 0;
   }
   free(all);

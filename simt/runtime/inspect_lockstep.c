@@ -7,7 +7,8 @@
  * others go on, and they meet where the branches join, as on a GPU, whose compiler lets them wait there for each other.
  *
  * A function's first block needs no stop, since the group that calls it is the group that enters. After it returns the
- * lanes meet again, since they may have parted inside.
+ * lanes meet again, since they may have parted inside. Nor does a block that is the only one to follow, as long as all of
+ * the warp's lanes are together.
  *
  * Lanes that spin (a lock is taken, a flag not yet set) are passed over for some steps, so that the others can do what they
  * are waiting for.
@@ -26,26 +27,40 @@ enum {
 
 #define HERE ((uintptr_t)__builtin_return_address(0))
 
-static uint64_t place_of(int depth, uintptr_t pc) {
-  uint64_t deep = depth < 255 ? 255u - (unsigned)depth : 0;
-  return deep << 56 | (uint64_t)((pc - simt_text_low) & 0xffffffffffu) << 16;
+#define NO_CALLS (0xffffull << 48)
+#define ONE_CALL (1ull << 48)
+
+static inline uint64_t place_of(uint64_t deep, uintptr_t pc) {
+  return deep | (uint64_t)(uint32_t)(pc - simt_text_low) << 16;
 }
+
+static inline int depth_of(uint64_t deep) { return (int)((NO_CALLS - deep) >> 48); }
 
 /* The lowest goes first: depth, rank, then address and waits passed. */
 static uint64_t turn_of(const Step *s) {
   const SiteFlow *flow = simt_flow_at(s->block);
   uint64_t rank = flow->rank;
+  if (!rank) return s->place;
   if (s->fresh && s->from && flow->again != rank && simt_flow_at(s->from)->rank >= rank) /* round a loop */
     rank = simt_flow_at(s->block)->again;
-  return (s->place & 0xffull << 56) | rank << 40 | (s->place & 0xffffffffffu);
+  return s->deep | rank << 32 | (uint32_t)s->place;
 }
 
-static void begin_lane(Inspector *in, int rank) {
-  in->rank = rank;
-  in->lane = rank % SIMT_WARP_SIZE;
-  in->bit = 1u << in->lane;
-  in->cursor = 0;
-  in->self = &in->lanes[rank];
+static inline void begin_lane(Inspector *in, int lane) {
+  in->rank = in->warp * SIMT_WARP_SIZE + lane;
+  in->lane = lane;
+  in->bit = 1u << lane;
+  in->cursor = in->position = 0;
+  in->self = &in->lanes[in->rank];
+}
+
+/* The lanes of the group begin a block; `position` is the number of blocks of this step before it. */
+static void begin_block(Inspector *in, uintptr_t block, int position) {
+  unsigned site = simt_site_of(block);
+  uint64_t *count = simt_counts(site);
+  count[SIMT_STEPS]++;
+  count[SIMT_STEP_LANES] += (unsigned)__builtin_popcount(in->group);
+  if (position < MAX_CHAIN) in->goes_on[position] = in->whole && simt_flow_at(block)->single;
 }
 
 /* ---- the end of a step ---- */
@@ -105,6 +120,11 @@ static unsigned ready_lanes(Worker *w, int warp) {
   return ready;
 }
 
+static unsigned lanes_of(const Inspector *in, int warp) {
+  int lanes = in->threads - warp * SIMT_WARP_SIZE;
+  return lanes < SIMT_WARP_SIZE ? (1u << lanes) - 1 : ~0u;
+}
+
 static void form_group(Inspector *in, int warp, unsigned ready) {
   const Lane *lane = &in->lanes[warp * SIMT_WARP_SIZE];
   int whole = warp == in->warp && in->arrived && !in->split && ready == in->group;
@@ -136,18 +156,19 @@ static void form_group(Inspector *in, int warp, unsigned ready) {
   in->warp = warp;
   in->todo = in->group;
   in->block = now->block;
-  if (now->fresh) {
-    uint64_t *count = simt_counts(simt_site_of(now->block));
-    count[SIMT_STEPS]++;
-    count[SIMT_STEP_LANES] += (unsigned)__builtin_popcount(in->group);
-  }
+  in->whole = in->group == lanes_of(in, warp);
+  if (now->fresh)
+    begin_block(in, now->block, 0);
+  else
+    in->goes_on[0] = in->whole && simt_flow_at(now->block)->single;
 }
 
 static void begin_warp(Inspector *in, int warp) {
-  int lanes = in->threads - warp * SIMT_WARP_SIZE;
   in->warp_view[warp] = (WarpView){.begun = 1};
   in->warp = warp;
-  in->group = in->todo = lanes < SIMT_WARP_SIZE ? (1u << lanes) - 1 : ~0u;
+  in->group = in->todo = lanes_of(in, warp);
+  in->whole = 1;
+  in->goes_on[0] = 0;
   in->block = 0;
 }
 
@@ -195,18 +216,18 @@ static int next_lane(Inspector *in) {
       return -2;
     }
   }
-  int rank = in->warp * SIMT_WARP_SIZE + __builtin_ctz(in->todo);
-  begin_lane(in, rank);
+  begin_lane(in, __builtin_ctz(in->todo));
+  int rank = in->rank;
   if (in->worker->state[rank] != SIMT_UNSTARTED) return rank;
   Lane *lane = in->self;
-  lane->now = (Step){.depth = 0};
+  lane->now = (Step){.deep = NO_CALLS};
   lane->entered = 1;
   lane->fence_time = 0;
   lane->guess = lane->seen = 0;
-  in->worker->threads[rank].what = "its last step";
-  in->worker->threads[rank].line = 0;
   return -1;
 }
+
+int simt_inspect_next(void) { return simt_inspector ? next_lane(simt_inspector) : -2; }
 
 int simt_inspect_pick(int yields) {
   Inspector *in = simt_inspector;
@@ -236,7 +257,7 @@ static inline void arrive(Inspector *in) {
   int next = rank - in->lane + __builtin_ctz(todo | 1u << 31);
   if (todo && state[next] != SIMT_UNSTARTED) { /* as next_lane() */
     in->todo = todo;
-    begin_lane(in, next);
+    begin_lane(in, __builtin_ctz(todo));
   } else {
     next = next_lane(in);
   }
@@ -257,45 +278,46 @@ void __sanitizer_cov_trace_pc(void) {
   uintptr_t pc = HERE;
   lane->now.from = lane->now.block;
   lane->now.block = pc;
-  if (lane->entered) { /* no stop: nobody can have gone elsewhere */
-    lane->entered = 0;
-    lane->now.from = 0;
-    lane->now.place = place_of(lane->now.depth, pc);
-    lane->now.fresh = 1;
-    in->block = pc;
-    if (in->bit != (in->group & -in->group)) return;
-    uint64_t *count = simt_counts(simt_site_of(pc));
-    count[SIMT_STEPS]++;
-    count[SIMT_STEP_LANES] += (unsigned)__builtin_popcount(in->group);
+  lane->now.place = place_of(lane->now.deep, pc);
+  lane->now.fresh = 1;
+  if (!lane->entered && !(in->position < MAX_CHAIN && in->goes_on[in->position])) {
+    arrive(in);
     return;
   }
-  lane->now.place = place_of(lane->now.depth, pc);
-  lane->now.fresh = 1;
-  arrive(in);
+  /* No stop: nobody can have gone elsewhere. */
+  if (lane->entered) lane->now.from = 0;
+  lane->entered = 0;
+  in->position++;
+  in->block = pc;
+  if (in->bit == (in->group & -in->group)) begin_block(in, pc, in->position);
 }
 
 void __tsan_func_entry(void *back) {
   Inspector *in = simt_inspector;
   if (!in) return;
   Lane *lane = in->self;
-  int depth = lane->now.depth++;
+  int depth = depth_of(lane->now.deep);
   lane->entered = 1;
-  if (depth >= MAX_CALLS) return;
-  lane->caller[depth] = lane->now;
-  lane->back[depth] = (uintptr_t)back;
-  lane->now.calls = (lane->now.calls ^ (uint32_t)(uintptr_t)back) * 0x9e3779b1u;
+  if (depth > 0 && depth < MAX_CALLS) {
+    Call *call = &in->calls[in->rank][depth];
+    call->caller = lane->now;
+    call->back = (uintptr_t)back;
+    lane->now.calls = (lane->now.calls ^ (uint32_t)(uintptr_t)back) * 0x9e3779b1u;
+  }
+  lane->now.deep -= ONE_CALL;
 }
 
 void __tsan_func_exit(void) {
   Inspector *in = simt_inspector;
   if (!in) return;
   Lane *lane = in->self;
-  int depth = --lane->now.depth;
+  lane->now.deep += ONE_CALL;
+  int depth = depth_of(lane->now.deep);
   lane->entered = 0;
   if (depth <= 0 || depth >= MAX_CALLS) return;
-  lane->now = lane->caller[depth];
-  lane->now.depth = (int16_t)depth;
-  lane->now.place = place_of(depth, lane->back[depth]);
+  const Call *call = &in->calls[in->rank][depth];
+  lane->now = call->caller;
+  lane->now.place = place_of(lane->now.deep, call->back);
   lane->now.fresh = 0;
   arrive(in);
 }
@@ -393,6 +415,7 @@ void simt_inspect_block_begin(unsigned long long block) {
   pthread_mutex_unlock(&turn_lock);
   if (!in) abort();
   in->worker = w;
+  for (int i = 0; i < SIMT_MAX_BLOCK_THREADS && !w->threads[i].what; i++) w->threads[i].what = "its last step";
   in->interleaved = k->cooperative;
   in->block_number = block;
   in->threads = (int)(k->block.x * k->block.y * k->block.z);

@@ -65,29 +65,33 @@ typedef struct Row { /* one instruction of one warp */
   uint64_t before[32]; /* writes: what was there */
 } Row;
 
-enum { MAX_ROWS = 256, MAX_CALLS = 32, MAX_SYNCS = 32 };
+enum { MAX_ROWS = 256, MAX_CALLS = 32, MAX_SYNCS = 32, MAX_CHAIN = 16 };
 
 /* ---- a thread of the block ---- */
 
 typedef struct Step {
-  uint64_t place; /* where it will go on: depth of calls, address, waits passed there */
-  uint32_t calls; /* a hash of the calls it is in */
-  int16_t depth;
-  int16_t fresh;   /* there begins a basic block */
+  uint64_t
+      place; /* where it will go on: 65535 less the depth of calls (16 bits), address (32), waits passed there (16) */
+  uint64_t deep;   /* the depth's part of it */
   uintptr_t block; /* the basic block it is in */
   uintptr_t from;  /* fresh: the one before */
+  uint32_t calls;  /* a hash of the calls it is in */
+  int fresh;       /* there begins a basic block */
 } Step;
 
 typedef struct Lane {
   Step now;
-  int entered; /* a function, whose first block follows */
-  Step caller[MAX_CALLS];
-  uintptr_t back[MAX_CALLS]; /* where calls return to */
-  uint32_t fence_time;       /* accesses before it are published by the next atomic operation; 0: no fence yet */
-  uintptr_t guess;           /* where it read what others change atomically, without being ordered */
+  int entered;         /* a function, whose first block follows */
+  uint32_t fence_time; /* accesses before it are published by the next atomic operation; 0: no fence yet */
+  uint64_t seen;       /* releases up to this one happened before what it does now */
+  uintptr_t guess;     /* where it read what others change atomically, without being ordered */
   unsigned guess_site;
-  uint64_t seen; /* releases up to this one happened before what it does now */
 } Lane;
+
+typedef struct Call { /* that a lane is in */
+  Step caller;
+  uintptr_t back; /* where it returns to */
+} Call;
 
 typedef struct Sync { /* a __syncwarp() */
   uint32_t time;      /* accesses with a smaller time were before it */
@@ -107,7 +111,8 @@ typedef struct Inspector {
   /* the running lane: the hooks need these */
   int lane, rank;
   uint32_t bit;
-  int cursor; /* rows it has filled in this step */
+  int cursor;   /* rows it has filled in this step */
+  int position; /* blocks it has passed in this step without a stop */
   uintptr_t stack_low;
   uintptr_t arguments_low;
   size_t arguments_size;
@@ -115,10 +120,12 @@ typedef struct Inspector {
 
   /* the running step */
   int warp;
-  uint32_t group, todo; /* lanes of the warp in it; those that have not run it yet */
-  int used;             /* rows */
-  int split;            /* lanes arrived at different places */
-  int arrived;          /* there is a first arrival */
+  uint32_t group, todo;       /* lanes of the warp in it; those that have not run it yet */
+  int used;                   /* rows */
+  int whole;                  /* all lanes of the warp are in it */
+  uint8_t goes_on[MAX_CHAIN]; /* by position: the lanes need not stop behind that block */
+  int split;                  /* lanes arrived at different places */
+  int arrived;                /* there is a first arrival */
   uintptr_t block;
   Step next;            /* where the first lane arrived */
   int spun, progressed; /* it read a flag or found a lock taken; it wrote something */
@@ -144,6 +151,7 @@ typedef struct Inspector {
   unsigned object_count;
   WarpView warp_view[SIMT_MAX_WARPS];
   Lane lanes[SIMT_MAX_BLOCK_THREADS];
+  Call calls[SIMT_MAX_BLOCK_THREADS][MAX_CALLS];
   Row rows[MAX_ROWS];
 } Inspector;
 
@@ -180,11 +188,11 @@ extern uintptr_t simt_text_low, simt_load_base;
 
 /* What is known of a basic block, or of an access. */
 typedef struct SiteFlow {
-  uintptr_t next[2];    /* two different blocks that followed it */
-  uintptr_t branch;     /* its conditional jump */
-  uint16_t rank, again; /* see inspect_flow.c; 0: not known */
-  uint8_t looked, branches;
-  uint8_t is_guess; /* what is read there is the first guess of a loop with a compare-and-swap */
+  uintptr_t next[2];                /* two different blocks that followed it */
+  uintptr_t branch;                 /* its conditional jump */
+  uint16_t rank, again;             /* see inspect_flow.c; 0: not known */
+  uint8_t looked, branches, single; /* single: just one other can follow */
+  uint8_t is_guess;                 /* what is read there is the first guess of a loop with a compare-and-swap */
 } SiteFlow;
 SiteFlow *simt_site_flow(unsigned site);
 

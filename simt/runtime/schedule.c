@@ -339,8 +339,16 @@ static void fibre_main(void) {
     Worker *w = simt_worker;
     w->job->kernel->run_threads(w->job->kernel->arguments);
     Fibre *to = &w->scheduler;
+#ifdef SIMT_INSPECT
+    int rank = simt_current_rank();
+    if (w->at_barrier | w->at_grid | (int)w->warps[rank / SIMT_WARP_SIZE].open) simt_thread_returned(rank);
+#endif
     if (simt_threads.finished < simt_threads.count) {
-      int next = pick_patiently(w, simt_current_rank(), 0);
+      int next = NOBODY;
+#ifdef SIMT_INSPECT
+      next = simt_inspect_next();
+#endif
+      if (next == NOBODY) next = pick_patiently(w, simt_current_rank(), 0);
       if (next == NOBODY) report_deadlock(w);
       if (next == START_ONE) continue; /* on this stack */
       resume(w, next);

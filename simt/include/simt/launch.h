@@ -79,8 +79,8 @@ struct Call {
       call.arguments.give(call.function);
       simt_threads.state[rank] = SIMT_DONE;
       simt_threads.finished++;
-      if (simt_threads.waiting) simt_thread_returned(rank);
       if (!threads_in_a_row) return;
+      if (simt_threads.waiting) simt_thread_returned(rank);
     }
   }
 };
