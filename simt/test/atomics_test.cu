@@ -58,7 +58,7 @@ static __global__ void contend_kernel(int *sum, float *real, unsigned *wrapped, 
     atomicAdd(sum, 1);
     atomicAdd(real, k % 2 ? -1.0f : 1.0f);
     atomicInc(wrapped, 0xffffffffu);
-    int old = *(volatile int *)swapped, expected;
+    int old = 0, expected; /* a guess: where it is wrong, the swap fails and tells */
     do {
       expected = old;
       old = atomicCAS(swapped, expected, expected + 1);
@@ -233,7 +233,7 @@ static void test_exchange_loses_nothing(void **state) {
 
 template <class T>
 static __global__ void swap_kernel(T *cell, T *old) {
-  T seen = *cell, expected;
+  T seen = 0, expected;
   do {
     expected = seen;
     seen = atomicCAS(cell, expected, (T)(expected + 1));
@@ -253,7 +253,7 @@ static void expect_swap(void) {
 
 /* As programs write a maximum of floats: on the bits. */
 static __device__ float max_by_swapping(float *address, float value) {
-  int *bits = (int *)address, old = *bits, expected;
+  int *bits = (int *)address, old = 0, expected;
   do {
     expected = old;
     old = atomicCAS(bits, expected, __float_as_int(fmaxf(value, __int_as_float(expected))));

@@ -3,8 +3,8 @@
  * Really atomic: blocks run on several OS threads. Ordering is sequentially consistent, which is more than CUDA promises;
  * on x86-64 it costs nothing. _block and _system are the same as the plain form.
  *
- * An operation that changed nothing is most likely one turn of a loop that waits for another thread (a lock, a flag):
- * atomicCAS() and atomicExch() then let another thread of the block go first, as does adding a constant 0.
+ * An operation that changed nothing is most likely one turn of a loop that waits for another thread (a lock, a flag). It
+ * may be a thread of the same block, which cannot run before this one gives way: every eighth such turn does.
  */
 #ifndef SIMT_ATOMICS_H
 #define SIMT_ATOMICS_H
@@ -45,6 +45,12 @@ struct AtomicWord<8> {
   typedef unsigned long long type;
 };
 
+inline unsigned turns_in_vain;
+
+SIMT_ATOMIC_BODY void nothing_changed(void) {
+  if (__atomic_add_fetch(&turns_in_vain, 1, __ATOMIC_RELAXED) % 8 == 0) simt_yield();
+}
+
 /* *address = next(*address, operand); gives the old value. */
 template <class T, class Next>
 SIMT_ATOMIC_BODY T atomic_update(volatile T *address, T operand, Next next) {
@@ -79,14 +85,14 @@ SIMT_ATOMIC_BODY T atomic_xor(volatile T *address, T value) {
 template <class T>
 SIMT_ATOMIC_BODY T atomic_exchange(volatile T *address, T value) {
   T old = __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST);
-  if (__builtin_expect(old == value, 0)) simt_yield();
+  if (__builtin_expect(old == value, 0)) nothing_changed();
   return old;
 }
 template <class T>
 SIMT_ATOMIC_BODY T atomic_compare_exchange(volatile T *address, T compare, T value) {
   T old = compare;
   __atomic_compare_exchange_n(address, &old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  if (__builtin_expect(old != compare || value == compare, 0)) simt_yield();
+  if (__builtin_expect(old != compare || value == compare, 0)) nothing_changed();
   return old;
 }
 
@@ -106,8 +112,8 @@ SIMT_ATOMIC_BODY T atomic_compare_exchange(volatile T *address, T compare, T val
 #define SIMT_ATOMIC_UPDATE(name, T, expression) \
   SIMT_ATOMIC_FUNCTION(name, T, simt::atomic_update(address, value, SIMT_ATOMIC_NEXT(T, expression)))
 
-/* A constant 0 added: the kernel only wants to look, and will again. */
-#define SIMT_ATOMIC_LOOK(call) ((__builtin_constant_p(value) && value == 0 ? simt_yield() : (void)0), call)
+/* A constant 0 added: the kernel only wants to look. */
+#define SIMT_ATOMIC_LOOK(call) ((__builtin_constant_p(value) && value == 0 ? simt::nothing_changed() : (void)0), call)
 
 #define SIMT_ATOMIC_INTEGER(T)                                                         \
   SIMT_ATOMIC_FUNCTION(atomicAnd, T, simt::atomic_and(address, value))                 \

@@ -85,7 +85,10 @@ static inline unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned sh
 
 /* ---- integer arithmetic ---- */
 
-static inline int __mul24(int x, int y) { return (int)((unsigned)(x << 8 >> 8) * (unsigned)(y << 8 >> 8)); }
+static inline int __mul24(int x, int y) {
+  const int low_x = (int)((unsigned)x << 8) >> 8, low_y = (int)((unsigned)y << 8) >> 8;
+  return (int)((unsigned)low_x * (unsigned)low_y);
+}
 static inline unsigned __umul24(unsigned x, unsigned y) { return (x & 0xffffff) * (y & 0xffffff); }
 static inline int __mulhi(int x, int y) { return (int)((long long)x * y >> 32); }
 static inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((unsigned long long)x * y >> 32); }
