@@ -12,8 +12,9 @@ __device__ __forceinline__ unsigned lane_id() {
 
 __device__ void copy_async(void *shared, const void *global) {
   unsigned address = (unsigned)__cvta_generic_to_shared(shared);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;\n" ::"r"(address), "l"(global));  // REFUSED: __pipeline_memcpy_async()
-  asm volatile("cp.async.wait_all;");                                                       // REFUSED: inline PTX "cp.async.wait_all;"
+  asm volatile(  // REFUSED: __pipeline_memcpy_async()
+      "cp.async.ca.shared.global [%0], [%1], 16;\n" ::"r"(address), "l"(global));
+  asm volatile("cp.async.wait_all;");  // REFUSED: inline PTX "cp.async.wait_all;"
 }
 
 __global__ void multiply(float *d, const float *a) {

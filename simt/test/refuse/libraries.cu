@@ -1,20 +1,20 @@
 // Libraries that are not there: each #include with its own reason, and the rest of the file is judged as well.
+#include <cuda_gl_interop.h>           // REFUSED: OpenGL interoperation is not supported
+#include <cudnn.h>                     // REFUSED: cuDNN is not supported
+#include <cusolverDn.h>                // REFUSED: cuSOLVER is not supported
+#include <cusparse.h>                  // REFUSED: cuSPARSE is not supported
+#include <cutlass/gemm/device/gemm.h>  // REFUSED: CUTLASS is not supported
+#include <nccl.h>                      // REFUSED: the emulator has one GPU
+#include <npp.h>                       // REFUSED: NPP
+#include <nvjpeg.h>                    // REFUSED: nvJPEG
+#include <nvrtc.h>                     // REFUSED: NVRTC
 #include <stdio.h>
-#include <thrust/device_vector.h>     // REFUSED: #include <thrust/device_vector.h>: Thrust is not supported; write the loop
-#include <thrust/sort.h>              // REFUSED: #include <thrust/sort.h>: Thrust
-#include <cudnn.h>                    // REFUSED: cuDNN is not supported
-#include "cufft.h"                    // REFUSED: cuFFT is not supported
-#include <cusparse.h>                 // REFUSED: cuSPARSE is not supported
-#include <cusolverDn.h>               // REFUSED: cuSOLVER is not supported
-#include <nccl.h>                     // REFUSED: the emulator has one GPU
-#include <cutlass/gemm/device/gemm.h> // REFUSED: CUTLASS is not supported
-#include <nvjpeg.h>                   // REFUSED: nvJPEG
-#include <npp.h>                      // REFUSED: NPP
-#include <cuda_gl_interop.h>          // REFUSED: OpenGL interoperation is not supported
-#include <nvrtc.h>                    // REFUSED: NVRTC
-#include <texture_types.h>            // REFUSED: textures are not supported
-#include <cub/nowhere.cuh>            // REFUSED: this part of CUB is not supported
-#include "helper_cuda.h"              // REFUSED: belongs to NVIDIA's samples
+#include <texture_types.h>         // REFUSED: textures are not supported
+#include <thrust/device_vector.h>  // REFUSED: #include <thrust/device_vector.h>: Thrust is not supported; write the loop
+#include <thrust/sort.h>           // REFUSED: #include <thrust/sort.h>: Thrust
+#include <cub/nowhere.cuh>         // REFUSED: this part of CUB is not supported
+#include "cufft.h"                 // REFUSED: cuFFT is not supported
+#include "helper_cuda.h"           // REFUSED: belongs to NVIDIA's samples
 
 __global__ void k() { asm("exit;"); }  // REFUSED: inline PTX
 
