@@ -115,6 +115,25 @@ int simt_stream_defers(cudaStream_t stream);
 /* Runs all that is queued, as cudaDeviceSynchronize() does. */
 void simt_stream_drain(void);
 
+/* What the inspector asks about order, in lazy mode; eager, all is ordered and nothing pending.
+ * The operation that this thread executes: the position-th of a stream; {0, 0} outside of any. */
+typedef struct SimtMoment {
+  unsigned stream;
+  unsigned long position;
+} SimtMoment;
+SimtMoment simt_stream_moment(void);
+/* 1 when the program made certain that `then` had ended before what this thread executes began: by a stream's order, an
+ * event, or a host that waited. */
+int simt_stream_ordered(SimtMoment then);
+
+typedef struct SimtPending {
+  const char *what, *file; /* "cudaMemcpyAsync", or a kernel's name */
+  int line;
+} SimtPending;
+/* Host code reads or writes pinned or managed memory: 1 when something that is still queued may write it (or, if the host
+ * writes, read it): the host did not wait for it. */
+int simt_stream_pending(const void *address, int host_writes, SimtPending *found);
+
 /* ---- a kernel's shared memory ---- */
 
 /* Bytes of __shared__ variables, from the program's symbol table; 0 when it has none (stripped, or not ELF). */

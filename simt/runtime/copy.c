@@ -196,6 +196,16 @@ static void do_staged_copy(void *context) {
   do_copy(&copy);
 }
 
+int simt_is_copy(const Work *work) { return work->run == do_copy || work->run == do_staged_copy; }
+
+int simt_copy_touches(const Work *work, const void *address, int reads) {
+  const Copy *c = work->context;
+  const char *p = address;
+  if (p >= c->to && p < c->to + span(c->to_pitch, c->to_slice, c)) return 1;
+  return reads && c->from && work->run == do_copy && p >= c->from &&
+         p < c->from + span(c->from_pitch, c->from_slice, c);
+}
+
 static cudaError_t submit(const Call *call, void (*work)(void *), const void *context, size_t size) {
   return simt_stream_submit(call->stream, work, context, size, call->name, call->site.file, call->site.line);
 }

@@ -35,9 +35,6 @@ SimtMemoryKind simt_symbol_kind(const void *address);
 int simt_device_may_use(SimtMemoryKind kind);
 int simt_host_may_use(SimtMemoryKind kind);
 
-/* copy.c: cudaMemset() of elements of 1, 2 or 4 bytes, for graphs. */
-cudaError_t simt_memset_elements(const struct cudaMemsetParams *parameters, cudaStream_t stream);
-
 /* stream.c */
 
 /* Something a stream has to do, with its context behind it. */
@@ -59,6 +56,12 @@ int simt_stream_captures(cudaStream_t stream);
 /* The error of a call that may not be made while a stream captures; cudaSuccess otherwise. */
 cudaError_t simt_forbidden_in_capture(void);
 void simt_streams_reset(void);
+
+/* copy.c. Whether queued work is a copy, and if so, whether it writes or, with `reads`, reads the byte at `address`. */
+int simt_is_copy(const Work *work);
+int simt_copy_touches(const Work *work, const void *address, int reads);
+/* cudaMemset() of elements of 1, 2 or 4 bytes, for graphs. */
+cudaError_t simt_memset_elements(const struct cudaMemsetParams *parameters, cudaStream_t stream);
 
 /* graph.c. A capture collects the work of its streams, in the order of the calls, in a graph. */
 void simt_graph_append(cudaGraph_t graph, const Work *work);

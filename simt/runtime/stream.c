@@ -24,10 +24,17 @@ typedef struct Point {
   unsigned long position;
 } Point;
 
+/* For each stream, by its index, a position: what is known to have ended before. */
+typedef struct Clock {
+  unsigned long *positions;
+  unsigned count;
+} Clock;
+
 typedef struct Operation {
   struct Operation *next;
   Work work;            /* run: NULL when it only waits */
   unsigned long number; /* of all streams together */
+  Clock clock;
   int wait_count;
   Point waits[];
 } Operation;
@@ -50,8 +57,10 @@ struct CUstream_st {
   unsigned flags;
   int priority;
   unsigned long long id;
+  unsigned index; /* 1, 2, ..: of the structure */
   unsigned long submitted, completed, newest;
   Operation *first, **last;
+  Clock clock; /* of the last operation, with itself */
   Capture *capture;
   unsigned long captured, joined; /* operations of the capture; those that another stream waits for */
   int was_joined;
@@ -64,6 +73,7 @@ struct CUevent_st {
   Point point;
   unsigned long long time; /* nanoseconds */
   unsigned long capture;   /* its number, when recorded in one */
+  Clock clock;             /* of the record */
   cudaEvent_t next;        /* all */
 };
 
@@ -71,13 +81,17 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 static int running; /* a thread executes operations; only one does */
 static pthread_t runner;
-static unsigned long operations, pending;
-static struct CUstream_st legacy = {.magic = STREAM_MAGIC, .id = 1, .last = &legacy.first};
+static unsigned long operations;
+static atomic_ulong pending;
+static struct CUstream_st legacy = {.magic = STREAM_MAGIC, .id = 1, .index = 1, .last = &legacy.first};
 static cudaStream_t streams = &legacy;
 static cudaEvent_t events;
 static Capture *captures;
 static unsigned long capture_count;
 static atomic_int capturing; /* captures under way */
+static Clock host_clock;     /* what the host has waited for */
+static __thread const Operation *executing;
+static __thread SimtMoment moment;
 static __thread cudaStream_t per_thread;
 static __thread int in_callback;
 static __thread enum cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
@@ -115,11 +129,13 @@ void simt_work_free(Work *work) { free(work->context); }
 
 static cudaStream_t stream_new(unsigned flags, int priority) {
   static unsigned long long ids = 1;
+  static unsigned indices = 1;
   cudaStream_t s = streams;
   while (s && (s->magic || s->first)) s = s->next;
   if (!s) {
     s = need(calloc(1, sizeof *s));
     s->last = &s->first;
+    s->index = ++indices;
     s->next = streams;
     streams = s;
   }
@@ -144,6 +160,25 @@ static cudaStream_t stream_of(cudaStream_t handle) {
 
 static int is_event(cudaEvent_t event) { return plausible(event) && event->magic == EVENT_MAGIC; }
 
+/* ---- what is known to have ended; the lock is held ---- */
+
+static unsigned long clock_at(const Clock *clock, unsigned stream) {
+  return stream < clock->count ? clock->positions[stream] : 0;
+}
+
+static void clock_set(Clock *clock, unsigned stream, unsigned long position) {
+  if (stream >= clock->count) {
+    clock->positions = need(realloc(clock->positions, (stream + 1) * sizeof *clock->positions));
+    memset(clock->positions + clock->count, 0, (stream + 1 - clock->count) * sizeof *clock->positions);
+    clock->count = stream + 1;
+  }
+  if (clock->positions[stream] < position) clock->positions[stream] = position;
+}
+
+static void clock_join(Clock *clock, const Clock *other) {
+  for (unsigned i = other->count; i-- > 0;) clock_set(clock, i, other->positions[i]);
+}
+
 /* ---- the lazy queues; the lock is held ---- */
 
 static int begin_running(void) {
@@ -159,12 +194,17 @@ static void end_running(void) {
   pthread_cond_broadcast(&idle);
 }
 
-static void execute(Operation *op) {
+static void execute(cudaStream_t s, Operation *op) {
+  executing = op;
+  moment = (SimtMoment){s->index, s->completed + 1};
   pthread_mutex_unlock(&lock);
   if (op->work.run && simt_error_pending() == cudaSuccess) op->work.run(op->work.context);
   simt_work_free(&op->work);
-  free(op);
   pthread_mutex_lock(&lock);
+  executing = NULL;
+  moment = (SimtMoment){0, 0};
+  free(op->clock.positions);
+  free(op);
 }
 
 /* Runs the stream up to a point, and before each operation what it waits for. Between begin_ and end_running(). */
@@ -175,7 +215,7 @@ static void run_until(Point point) {
     for (int i = 0; i < op->wait_count; i++) run_until(op->waits[i]);
     s->first = op->next;
     if (!s->first) s->last = &s->first;
-    execute(op);
+    execute(s, op);
     s->completed++;
     pending--;
   }
@@ -187,13 +227,25 @@ static void run_to(Point point) {
   end_running();
 }
 
+static void host_waited(Point point, const Clock *clock) {
+  clock_join(&host_clock, clock);
+  clock_set(&host_clock, point.stream->index, point.position);
+}
+
 static Point end_of(cudaStream_t s) { return (Point){s, s->submitted}; }
 
 static int blocks_on_legacy(const struct CUstream_st *s) { return !(s->flags & cudaStreamNonBlocking); }
 
+static void wait_for(Point point, const Clock *clock) {
+  if (lazy) host_waited(point, clock);
+  run_to(point);
+}
+
 /* All that was submitted before this call, the streams with the newest work first. */
 static void run_all(int only_blocking) {
   unsigned long limit = operations;
+  for (cudaStream_t s = streams; lazy && s; s = s->next)
+    if (!only_blocking || blocks_on_legacy(s)) host_waited(end_of(s), &s->clock);
   if (!pending || !begin_running()) return;
   for (;;) {
     cudaStream_t newest = NULL;
@@ -214,33 +266,39 @@ static void run_oldest(void) {
   if (oldest) run_to((Point){oldest, oldest->completed + 1});
 }
 
-/* What an operation of this stream waits for by the rules of the default stream. */
+/* The rules of the default stream: an operation of `s` waits for what was submitted to `other`. */
+static int is_implied(cudaStream_t s, cudaStream_t other) {
+  return s != other && (s == &legacy || other == &legacy) && blocks_on_legacy(s) && blocks_on_legacy(other);
+}
+
 static int implied_waits(cudaStream_t s, Point *waits) {
   int count = 0;
-  if (s != &legacy && blocks_on_legacy(s) && legacy.first) {
-    if (waits) waits[count] = end_of(&legacy);
-    count++;
-  }
-  for (cudaStream_t other = streams; s == &legacy && other; other = other->next) {
-    if (other == s || !other->first || !blocks_on_legacy(other)) continue;
+  for (cudaStream_t other = streams; other; other = other->next) {
+    if (!other->first || !is_implied(s, other)) continue;
     if (waits) waits[count] = end_of(other);
     count++;
   }
   return count;
 }
 
-/* `also`: an event's point, or NULL. */
-static void enqueue(cudaStream_t s, const Work *work, const Point *also) {
+/* `event`: to wait for, or NULL. */
+static void enqueue(cudaStream_t s, const Work *work, cudaEvent_t event) {
   int count = implied_waits(s, NULL);
   Operation *op = need(calloc(1, sizeof *op + (size_t)(count + 1) * sizeof op->waits[0]));
   op->wait_count = implied_waits(s, op->waits);
-  if (also) op->waits[op->wait_count++] = *also;
+  if (event) op->waits[op->wait_count++] = event->point;
   op->work = work ? simt_work_copy(work) : (Work){0};
   op->number = s->newest = ++operations;
   *s->last = op;
   s->last = &op->next;
   s->submitted++;
   pending++;
+  clock_join(&s->clock, &host_clock);
+  for (cudaStream_t other = streams; other; other = other->next)
+    if (is_implied(s, other)) clock_join(&s->clock, &other->clock);
+  if (event) clock_join(&s->clock, &event->clock);
+  clock_join(&op->clock, &s->clock);
+  clock_set(&s->clock, s->index, s->submitted);
   while (pending > QUEUE_LENGTH && !(running && pthread_equal(runner, pthread_self()))) run_oldest();
 }
 
@@ -350,7 +408,7 @@ cudaError_t simt_stream_finish(cudaStream_t handle) {
   else if (s == &legacy)
     run_all(1);
   else
-    run_to(end_of(s));
+    wait_for(end_of(s), &s->clock);
   pthread_mutex_unlock(&lock);
   return error != cudaSuccess ? error : simt_error_pending();
 }
@@ -434,6 +492,8 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
       run_all(1);
     else
       run_to(end_of(s));
+  } else if (lazy) {
+    host_waited(end_of(s), &s->clock);
   }
   pthread_mutex_unlock(&lock);
   return simt_error(error);
@@ -557,8 +617,12 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) {
     e->next = events;
     events = e;
   }
-  *e = (struct CUevent_st){
-      .magic = EVENT_MAGIC, .flags = flags, .generation = e->generation + 1, .point.stream = &legacy, .next = e->next};
+  *e = (struct CUevent_st){.magic = EVENT_MAGIC,
+                           .flags = flags,
+                           .generation = e->generation + 1,
+                           .point.stream = &legacy,
+                           .clock = e->clock,
+                           .next = e->next};
   pthread_mutex_unlock(&lock);
   *event = e;
   return cudaSuccess;
@@ -595,6 +659,7 @@ static cudaError_t record(cudaEvent_t e, cudaStream_t s, SimtSite site) {
   if (s == &legacy && legacy_is_barred()) return spoil(NULL, cudaErrorStreamCaptureImplicit);
   e->generation++;
   e->recorded = 1;
+  e->clock.count = 0;
   e->capture = s->capture ? s->capture->number : 0;
   if (s->capture) {
     e->point = (Point){s, s->captured};
@@ -606,6 +671,7 @@ static cudaError_t record(cudaEvent_t e, cudaStream_t s, SimtSite site) {
     Record r = {e, e->generation};
     Work work = {record_now, &r, sizeof r, "cudaEventRecord", site.file, site.line};
     enqueue(s, &work, NULL);
+    clock_join(&e->clock, &s->clock);
   }
   e->point = end_of(s);
   return cudaSuccess;
@@ -655,8 +721,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
     error = cudaErrorInvalidResourceHandle;
   else if (event->recorded && (event->capture || s->capture))
     error = wait_in_capture(s, event);
-  else if (lazy && event->recorded && event->point.stream->completed < event->point.position)
-    enqueue(s, NULL, &event->point);
+  else if (lazy && event->recorded)
+    enqueue(s, NULL, event);
   pthread_mutex_unlock(&lock);
   return simt_error(error);
 }
@@ -669,9 +735,11 @@ static cudaError_t event_state(cudaEvent_t e, int wait) {
     error = cudaErrorInvalidResourceHandle;
   } else if (e->capture) {
     error = spoil(capture_numbered(e->capture), cudaErrorCapturedEvent);
-  } else if (e->recorded && !e->done) {
-    if (!wait) error = cudaErrorNotReady;
+  } else if (e->recorded && !e->done && !wait) {
+    error = cudaErrorNotReady;
     run_to(e->point);
+  } else if (e->recorded) {
+    wait_for(e->point, &e->clock);
   }
   pthread_mutex_unlock(&lock);
   return error;
@@ -707,6 +775,44 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
                      "the events have not both happened yet, so there is no time between them\n"
                      "    try: cudaEventSynchronize(stop) first");
   return simt_error(error);
+}
+
+/* ---- for the inspector ---- */
+
+SimtMoment simt_stream_moment(void) { return moment; }
+
+int simt_stream_ordered(SimtMoment then) {
+  if (!executing || !then.stream) return 1;
+  return clock_at(&executing->clock, then.stream) >= then.position;
+}
+
+/* A kernel, or a host function: it may touch an allocation if it was given a pointer into it. */
+static int holds_pointer_into(const Work *work, const SimtMemory *memory) {
+  const char *base = memory->base;
+  for (size_t i = 0; i + sizeof(char *) <= work->size; i += sizeof(char *)) {
+    const char *pointer;
+    memcpy(&pointer, (const char *)work->context + i, sizeof pointer);
+    if (pointer >= base && pointer < base + memory->size) return 1;
+  }
+  return 0;
+}
+
+int simt_stream_pending(const void *address, int host_writes, SimtPending *found) {
+  SimtMemory memory;
+  int touched = 0;
+  if (!atomic_load_explicit(&pending, memory_order_relaxed) || in_callback) return 0;
+  if (!simt_memory_find(address, &memory)) return 0;
+  if (memory.kind != SIMT_PINNED_MEMORY && memory.kind != SIMT_MANAGED_MEMORY) return 0;
+  pthread_mutex_lock(&lock);
+  for (cudaStream_t s = streams; s && !touched; s = s->next)
+    for (const Operation *op = s->first; op && !touched; op = op->next) {
+      if (!op->work.run || op->work.run == record_now) continue;
+      touched = simt_is_copy(&op->work) ? simt_copy_touches(&op->work, address, host_writes)
+                                        : holds_pointer_into(&op->work, &memory);
+      if (touched) *found = (SimtPending){op->work.what, op->work.file, op->work.line};
+    }
+  pthread_mutex_unlock(&lock);
+  return touched;
 }
 
 /* ---- captures ---- */
