@@ -1,0 +1,2 @@
+/* crt/device_functions.h - where newer toolkits keep device_functions.h. */
+#include "../cuda_runtime.h"

@@ -1,0 +1,2 @@
+/* crt/math_functions.h - where newer toolkits keep math_functions.h. */
+#include "../cuda_runtime.h"
