@@ -193,6 +193,12 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t hand
 cudaError_t cudaProfilerStart(void);
 cudaError_t cudaProfilerStop(void);
 
+/* nvcc --default-stream per-thread: NULL is then each host thread's own stream. */
+void simt_default_stream_per_thread(void);
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM) || defined(__CUDA_API_PER_THREAD_DEFAULT_STREAM)
+__attribute__((constructor)) static void simt_choose_default_stream(void) { simt_default_stream_per_thread(); }
+#endif
+
 /* How the header tells where a call stands: remembered for the next call of this thread. */
 void simt_at(const char *file, int line);
 /* For cudaLaunchKernel(), which has no more than an address: how to start the kernel there. */

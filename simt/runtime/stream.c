@@ -97,6 +97,9 @@ static __thread int in_callback;
 static __thread enum cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 
 static int lazy;
+static int null_is_per_thread;
+
+void simt_default_stream_per_thread(void) { null_is_per_thread = 1; }
 
 __attribute__((constructor)) static void read_mode(void) {
   const char *mode = getenv("SIMT_STREAMS");
@@ -150,6 +153,7 @@ static cudaStream_t stream_new(unsigned flags, int priority) {
 static int plausible(const void *handle) { return (uintptr_t)handle >= 4096 && (uintptr_t)handle % 8 == 0; }
 
 static cudaStream_t stream_of(cudaStream_t handle) {
+  if (handle == NULL && null_is_per_thread) handle = cudaStreamPerThread;
   if (handle == NULL || handle == cudaStreamLegacy) return &legacy;
   if (handle == cudaStreamPerThread) {
     if (!per_thread) per_thread = stream_new(cudaStreamDefault, 0);
@@ -364,7 +368,7 @@ int simt_stream_captures(cudaStream_t handle) {
 int simt_streams_are_lazy(void) { return lazy; }
 
 int simt_stream_defers(cudaStream_t stream) {
-  return lazy || stream || atomic_load_explicit(&capturing, memory_order_relaxed);
+  return lazy || stream || null_is_per_thread || atomic_load_explicit(&capturing, memory_order_relaxed);
 }
 
 cudaError_t simt_stream_submit(cudaStream_t handle, void (*run)(void *), const void *context, size_t size,
