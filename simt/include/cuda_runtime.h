@@ -5,6 +5,10 @@
 #ifndef __CUDA_RUNTIME_H__
 #define __CUDA_RUNTIME_H__
 
+#if defined(SIMT_INSPECT) && defined(__CUDACC__)
+#include "simt/inspected.h"
+#endif
+
 #include "cuda_runtime_api.h"
 #include "driver_types.h"
 #include "vector_functions.h"

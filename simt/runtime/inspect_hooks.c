@@ -133,6 +133,10 @@ ACCESSES(16)
  * to be of 4 bytes where that divides the size. */
 static inline __attribute__((always_inline)) void note_range(void *p, size_t bytes, unsigned access, uintptr_t pc) {
   unsigned piece = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
+  if (simt_inspector) {
+    simt_inspector->told[access & SIMT_ACCESS_WRITE].address = (uintptr_t)p;
+    simt_inspector->told[access & SIMT_ACCESS_WRITE].bytes = bytes;
+  }
   for (size_t i = 0; i < bytes; i += piece) note((char *)p + i, piece, access | (i ? SIMT_ACCESS_MEMBER : 0u), pc);
 }
 
@@ -160,6 +164,83 @@ void simt_inspect_read(const void *p, size_t bytes) { note_told(p, bytes, SIMT_A
 void simt_inspect_write(const void *p, size_t bytes) { note_told(p, bytes, SIMT_ACCESS_WRITE, HERE); }
 void simt_inspect_atomic(const void *p, size_t bytes) {
   note_told(p, bytes, SIMT_ACCESS_WRITE | SIMT_ACCESS_ATOMIC, HERE);
+}
+
+/* ---- the C library's, called by a .cu file (inspected.h) ---- */
+
+/* The compiler copies a large struct by memcpy(), and has told of it already. */
+static int told_of(uintptr_t address, size_t bytes, int write) {
+  Inspector *in = simt_inspector;
+  if (!in || in->told[write].address != address || in->told[write].bytes != bytes) return 0;
+  in->told[write].bytes = 0;
+  return 1;
+}
+
+static void note_bytes(const void *address, size_t bytes, unsigned access, uintptr_t pc) {
+  if (told_of((uintptr_t)address, bytes, (access & SIMT_ACCESS_WRITE) != 0)) return;
+  if (simt_inspector) {
+    note_told(address, bytes, access, pc);
+  } else if (bytes) { /* the host: one look is enough */
+    note(address, 1, access, pc);
+    note((const char *)address + bytes - 1, 1, access, pc);
+  }
+}
+
+void *simt_inspected_memcpy(void *to, const void *from, size_t bytes);
+void *simt_inspected_memcpy(void *to, const void *from, size_t bytes) {
+  note_bytes(from, bytes, SIMT_ACCESS_READ, HERE);
+  note_bytes(to, bytes, SIMT_ACCESS_WRITE, HERE);
+  return memcpy(to, from, bytes);
+}
+
+void *simt_inspected_memmove(void *to, const void *from, size_t bytes);
+void *simt_inspected_memmove(void *to, const void *from, size_t bytes) {
+  note_bytes(from, bytes, SIMT_ACCESS_READ, HERE);
+  note_bytes(to, bytes, SIMT_ACCESS_WRITE, HERE);
+  return memmove(to, from, bytes);
+}
+
+void *simt_inspected_memset(void *to, int value, size_t bytes);
+void *simt_inspected_memset(void *to, int value, size_t bytes) {
+  note_bytes(to, bytes, SIMT_ACCESS_WRITE, HERE);
+  return memset(to, value, bytes);
+}
+
+void *simt_inspected_malloc(size_t bytes);
+void *simt_inspected_malloc(size_t bytes) {
+  void *memory = malloc(bytes);
+  if (simt_worker && memory) simt_heap_add((uintptr_t)memory, bytes);
+  return memory;
+}
+
+void simt_inspected_free(void *memory);
+void simt_inspected_free(void *memory) {
+  if (simt_worker && memory) simt_heap_remove((uintptr_t)memory);
+  free(memory);
+}
+
+/* C++'s new and delete. */
+void *_Znwm(size_t bytes);
+void *_Znwm(size_t bytes) {
+  void *memory = simt_inspected_malloc(bytes ? bytes : 1);
+  if (!memory) abort();
+  return memory;
+}
+void *_Znam(size_t bytes);
+void *_Znam(size_t bytes) { return _Znwm(bytes); }
+void _ZdlPv(void *memory);
+void _ZdlPv(void *memory) { simt_inspected_free(memory); }
+void _ZdaPv(void *memory);
+void _ZdaPv(void *memory) { simt_inspected_free(memory); }
+void _ZdlPvm(void *memory, size_t bytes);
+void _ZdlPvm(void *memory, size_t bytes) {
+  (void)bytes;
+  simt_inspected_free(memory);
+}
+void _ZdaPvm(void *memory, size_t bytes);
+void _ZdaPvm(void *memory, size_t bytes) {
+  (void)bytes;
+  simt_inspected_free(memory);
 }
 
 /* ---- atomic operations: noted, then done. A relaxed one publishes only after a fence, as CUDA's atomicAdd(). ---- */

@@ -164,6 +164,32 @@ static void set_written(Region *r, uintptr_t address, size_t bytes, int value) {
 
 static int in_arena(const void *base) { return (uintptr_t)base >= arena.low && (uintptr_t)base < arena.high; }
 
+/* ---- the heap of kernels ---- */
+
+enum { MAX_HEAP = 65536 };
+static struct {
+  uintptr_t low;
+  size_t size;
+} * heap; /* no order: kernels allocate little */
+static int heap_count;
+
+void simt_heap_add(uintptr_t address, size_t bytes) {
+  if (!heap && !(heap = calloc(MAX_HEAP, sizeof *heap))) abort();
+  if (heap_count == MAX_HEAP) return;
+  heap[heap_count].low = address;
+  heap[heap_count++].size = bytes;
+  simt_object_era++;
+}
+
+void simt_heap_remove(uintptr_t address) {
+  for (int i = heap_count - 1; i >= 0; i--)
+    if (heap[i].low == address) {
+      heap[i] = heap[--heap_count];
+      break;
+    }
+  simt_object_era++;
+}
+
 /* ---- what the host does ---- */
 
 void simt_inspect_allocated(void *base, size_t size, SimtMemoryKind kind) {
@@ -218,6 +244,11 @@ int simt_find_object(Inspector *in, uintptr_t address, Object *o) {
     case SIMT_SYMBOL_MEMORY:
       return of_variable(address, SPACE_GLOBAL, find_extra(address), o);
     case SIMT_UNKNOWN_MEMORY:
+      for (int i = 0; i < heap_count; i++)
+        if (address - heap[i].low < heap[i].size) {
+          *o = (Object){heap[i].low, heap[i].size, SPACE_GLOBAL, NULL, simt_object_era};
+          return 1;
+        }
       if (!simt_is_read_only(address)) return 0;
       if (of_variable(address, SPACE_CONSTANT, NULL, o)) return 1;
       *o = (Object){address, 16, SPACE_CONSTANT, NULL, simt_object_era}; /* a literal, which has no symbol */

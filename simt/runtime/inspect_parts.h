@@ -138,6 +138,11 @@ typedef struct Inspector {
     unsigned lanes;
   } pending[MAX_SYNCS];
 
+  struct { /* the last range, read and written */
+    uintptr_t address;
+    size_t bytes;
+  } told[2];
+
   /* the block */
   Worker *worker;
   unsigned long long block_number;
@@ -244,6 +249,8 @@ void simt_memory_open(void);
 void simt_memory_launch(void);
 void simt_memory_block(Inspector *in);
 int simt_find_object(Inspector *in, uintptr_t address, Object *object);
+void simt_heap_add(uintptr_t address, size_t bytes); /* malloc() in a kernel */
+void simt_heap_remove(uintptr_t address);
 void simt_judge_row(Inspector *in, Row *row); /* bounds, alignment, initialisation, races, counts */
 void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc);
 /* "s_tile (static shared, 4096 bytes), byte 128"; malloc()ed */
