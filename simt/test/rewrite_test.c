@@ -88,6 +88,13 @@ static const Case CASES[] = {
      "void f() { operator<< <int>(a, b); x.operator<< <T>(y); }",
      {"operator<< <int>(a, b); x.operator<< <T>(y);"}},
 
+    {"launch: inspected",
+     "void f() { k<<<1, 2>>>(p, 0); }",
+     {"[=](auto simt_0, auto) __attribute__((noinline, no_sanitize_thread, no_sanitize_coverage)) { k(simt_0, 0); })"},
+     {NULL},
+     NULL,
+     "--inspect"},
+
     /* ---- arguments whose text stays in the call ---- */
     {"zero",
      "void f() { k<<<1, 2>>>(0, n, 0); }",
