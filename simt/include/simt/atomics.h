@@ -96,6 +96,12 @@ SIMT_ATOMIC_BODY T atomic_compare_exchange(volatile T *address, T compare, T val
   return old;
 }
 
+template <class T>
+static inline __attribute__((always_inline)) T looked(T old, bool only) {
+  if (only) nothing_changed();
+  return old;
+}
+
 }  // namespace simt
 
 /* One operation under its three names. */
@@ -112,8 +118,8 @@ SIMT_ATOMIC_BODY T atomic_compare_exchange(volatile T *address, T compare, T val
 #define SIMT_ATOMIC_UPDATE(name, T, expression) \
   SIMT_ATOMIC_FUNCTION(name, T, simt::atomic_update(address, value, SIMT_ATOMIC_NEXT(T, expression)))
 
-/* A constant 0 added: the kernel only wants to look. */
-#define SIMT_ATOMIC_LOOK(call) ((__builtin_constant_p(value) && value == 0 ? simt::nothing_changed() : (void)0), call)
+/* A constant 0 added: the kernel only looked. */
+#define SIMT_ATOMIC_LOOK(action) simt::looked(action, __builtin_constant_p(value) && value == 0)
 
 #define SIMT_ATOMIC_INTEGER(T)                                                         \
   SIMT_ATOMIC_FUNCTION(atomicAnd, T, simt::atomic_and(address, value))                 \
