@@ -58,11 +58,11 @@ using plain = std::remove_cv_t<std::remove_reference_t<T>>;
 
 class thread_group {
  public:
-  unsigned long long size() const;
-  unsigned long long num_threads() const { return size(); }
-  unsigned long long thread_rank() const;
-  void sync(SIMT_SITE) const;
-  unsigned get_type() const { return kind_; }
+  SIMT_UNSEEN unsigned long long size() const;
+  SIMT_UNSEEN unsigned long long num_threads() const { return size(); }
+  SIMT_UNSEEN unsigned long long thread_rank() const;
+  SIMT_UNSEEN void sync(SIMT_SITE) const;
+  SIMT_UNSEEN unsigned get_type() const { return kind_; }
 
  protected:
   explicit thread_group(unsigned kind, unsigned mask = 0, unsigned meta_rank = 0, unsigned meta_size = 1)
@@ -77,8 +77,8 @@ class thread_group {
 
 /* For the functions of this header and its companions. */
 struct GroupAccess {
-  static unsigned mask(const thread_group &group) { return group.mask_; }
-  static thread_group tile(unsigned mask, unsigned meta_rank, unsigned meta_size) {
+  SIMT_UNSEEN static unsigned mask(const thread_group &group) { return group.mask_; }
+  SIMT_UNSEEN static thread_group tile(unsigned mask, unsigned meta_rank, unsigned meta_size) {
     thread_group group(details::coalesced_group_id, mask, meta_rank, meta_size);
     group.tiled_ = 1;
     return group;
@@ -91,22 +91,26 @@ class grid_group : public thread_group {
  public:
   typedef unsigned arrival_token;
 
-  bool is_valid() const { return simt_grid_is_cooperative(); }
-  void sync(SIMT_SITE) const { simt_grid_barrier(SIMT_PASS_SITE); }
+  SIMT_UNSEEN bool is_valid() const { return simt_grid_is_cooperative(); }
+  SIMT_UNSEEN void sync(SIMT_SITE) const { simt_grid_barrier(SIMT_PASS_SITE); }
   /* Arriving early gives nothing here; that all wait for all is what counts. */
-  arrival_token barrier_arrive() const { return 0; }
-  void barrier_wait(arrival_token &&, SIMT_SITE) const { simt_grid_barrier(SIMT_PASS_SITE); }
+  SIMT_UNSEEN arrival_token barrier_arrive() const { return 0; }
+  SIMT_UNSEEN void barrier_wait(arrival_token &&, SIMT_SITE) const { simt_grid_barrier(SIMT_PASS_SITE); }
 
-  static unsigned long long size() { return num_threads(); }
-  static unsigned long long num_threads() { return details::grid_size() * details::block_size(); }
-  static unsigned long long thread_rank() { return details::block_rank() * details::block_size() + simt_thread_rank(); }
-  static unsigned long long num_blocks() { return details::grid_size(); }
-  static unsigned long long block_rank() { return details::block_rank(); }
-  static dim3 block_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
-  static dim3 dim_blocks() { return gridDim; }
-  static dim3 group_dim() { return gridDim; }
-  static dim3 dim_threads() { return dim3(gridDim.x * blockDim.x, gridDim.y * blockDim.y, gridDim.z * blockDim.z); }
-  static dim3 thread_index() {
+  SIMT_UNSEEN static unsigned long long size() { return num_threads(); }
+  SIMT_UNSEEN static unsigned long long num_threads() { return details::grid_size() * details::block_size(); }
+  SIMT_UNSEEN static unsigned long long thread_rank() {
+    return details::block_rank() * details::block_size() + simt_thread_rank();
+  }
+  SIMT_UNSEEN static unsigned long long num_blocks() { return details::grid_size(); }
+  SIMT_UNSEEN static unsigned long long block_rank() { return details::block_rank(); }
+  SIMT_UNSEEN static dim3 block_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
+  SIMT_UNSEEN static dim3 dim_blocks() { return gridDim; }
+  SIMT_UNSEEN static dim3 group_dim() { return gridDim; }
+  SIMT_UNSEEN static dim3 dim_threads() {
+    return dim3(gridDim.x * blockDim.x, gridDim.y * blockDim.y, gridDim.z * blockDim.z);
+  }
+  SIMT_UNSEEN static dim3 thread_index() {
     return dim3(blockIdx.x * blockDim.x + threadIdx.x, blockIdx.y * blockDim.y + threadIdx.y,
                 blockIdx.z * blockDim.z + threadIdx.z);
   }
@@ -116,7 +120,7 @@ class grid_group : public thread_group {
   friend grid_group this_grid();
 };
 
-inline grid_group this_grid() { return grid_group(); }
+SIMT_UNSEEN inline grid_group this_grid() { return grid_group(); }
 
 /* ---- the block ---- */
 
@@ -124,64 +128,66 @@ class thread_block : public thread_group {
  public:
   struct arrival_token {};
 
-  static void sync(SIMT_SITE) { simt_block_barrier(0, "thread_block::sync", SIMT_PASS_SITE); }
-  arrival_token barrier_arrive() const { return arrival_token(); }
-  void barrier_wait(arrival_token &&, SIMT_SITE) const {
+  SIMT_UNSEEN static void sync(SIMT_SITE) { simt_block_barrier(0, "thread_block::sync", SIMT_PASS_SITE); }
+  SIMT_UNSEEN arrival_token barrier_arrive() const { return arrival_token(); }
+  SIMT_UNSEEN void barrier_wait(arrival_token &&, SIMT_SITE) const {
     simt_block_barrier(0, "thread_block::barrier_wait", SIMT_PASS_SITE);
   }
-  static unsigned size() { return details::block_size(); }
-  static unsigned num_threads() { return details::block_size(); }
-  static unsigned thread_rank() { return simt_thread_rank(); }
-  static dim3 group_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
-  static dim3 thread_index() { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
-  static dim3 group_dim() { return blockDim; }
-  static dim3 dim_threads() { return blockDim; }
+  SIMT_UNSEEN static unsigned size() { return details::block_size(); }
+  SIMT_UNSEEN static unsigned num_threads() { return details::block_size(); }
+  SIMT_UNSEEN static unsigned thread_rank() { return simt_thread_rank(); }
+  SIMT_UNSEEN static dim3 group_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
+  SIMT_UNSEEN static dim3 thread_index() { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
+  SIMT_UNSEEN static dim3 group_dim() { return blockDim; }
+  SIMT_UNSEEN static dim3 dim_threads() { return blockDim; }
 
  private:
   thread_block() : thread_group(details::thread_block_id) {}
   friend thread_block this_thread_block();
 };
 
-inline thread_block this_thread_block() { return thread_block(); }
+SIMT_UNSEEN inline thread_block this_thread_block() { return thread_block(); }
 
 /* ---- lanes that happen to be together, or that a partition put together ---- */
 
 class coalesced_group : public thread_group {
  public:
-  unsigned size() const { return (unsigned)__builtin_popcount(mask_); }
-  unsigned num_threads() const { return size(); }
-  unsigned thread_rank() const {
+  SIMT_UNSEEN unsigned size() const { return (unsigned)__builtin_popcount(mask_); }
+  SIMT_UNSEEN unsigned num_threads() const { return size(); }
+  SIMT_UNSEEN unsigned thread_rank() const {
     return (unsigned)__builtin_popcount(mask_ & details::lanes_from(0, details::lane_of_caller()));
   }
-  unsigned meta_group_rank() const { return meta_rank_; }
-  unsigned meta_group_size() const { return meta_size_; }
-  void sync(SIMT_SITE) const { simt_warp_rendezvous(mask_, NULL, NULL, "coalesced_group::sync", SIMT_PASS_SITE); }
+  SIMT_UNSEEN unsigned meta_group_rank() const { return meta_rank_; }
+  SIMT_UNSEEN unsigned meta_group_size() const { return meta_size_; }
+  SIMT_UNSEEN void sync(SIMT_SITE) const {
+    simt_warp_rendezvous(mask_, NULL, NULL, "coalesced_group::sync", SIMT_PASS_SITE);
+  }
 
   template <class T>
-  details::plain<T> shfl(T &&value, int source_rank, SIMT_SITE) const {
+  SIMT_UNSEEN details::plain<T> shfl(T &&value, int source_rank, SIMT_SITE) const {
     return shuffle((details::plain<T>)value, details::lane_of_rank(mask_, (unsigned)source_rank), SIMT_PASS_SITE);
   }
   template <class T>
-  details::plain<T> shfl_down(T &&value, unsigned delta, SIMT_SITE) const {
+  SIMT_UNSEEN details::plain<T> shfl_down(T &&value, unsigned delta, SIMT_SITE) const {
     return shuffle((details::plain<T>)value, details::lane_of_rank(mask_, thread_rank() + delta), SIMT_PASS_SITE);
   }
   template <class T>
-  details::plain<T> shfl_up(T &&value, int delta, SIMT_SITE) const {
+  SIMT_UNSEEN details::plain<T> shfl_up(T &&value, int delta, SIMT_SITE) const {
     unsigned rank = thread_rank();
     unsigned source = (unsigned)delta > rank ? SIMT_WARP_SIZE : details::lane_of_rank(mask_, rank - (unsigned)delta);
     return shuffle((details::plain<T>)value, source, SIMT_PASS_SITE);
   }
-  int any(int predicate, SIMT_SITE) const { return __any_sync(mask_, predicate, SIMT_PASS_SITE); }
-  int all(int predicate, SIMT_SITE) const { return __all_sync(mask_, predicate, SIMT_PASS_SITE); }
-  unsigned ballot(int predicate, SIMT_SITE) const {
+  SIMT_UNSEEN int any(int predicate, SIMT_SITE) const { return __any_sync(mask_, predicate, SIMT_PASS_SITE); }
+  SIMT_UNSEEN int all(int predicate, SIMT_SITE) const { return __all_sync(mask_, predicate, SIMT_PASS_SITE); }
+  SIMT_UNSEEN unsigned ballot(int predicate, SIMT_SITE) const {
     return details::pack_lanes(mask_, __ballot_sync(mask_, predicate, SIMT_PASS_SITE));
   }
   template <class T>
-  unsigned match_any(T value, SIMT_SITE) const {
+  SIMT_UNSEEN unsigned match_any(T value, SIMT_SITE) const {
     return details::pack_lanes(mask_, __match_any_sync(mask_, value, SIMT_PASS_SITE));
   }
   template <class T>
-  unsigned match_all(T value, int &predicate, SIMT_SITE) const {
+  SIMT_UNSEEN unsigned match_all(T value, int &predicate, SIMT_SITE) const {
     return details::pack_lanes(mask_, __match_all_sync(mask_, value, &predicate, SIMT_PASS_SITE));
   }
 
@@ -190,7 +196,7 @@ class coalesced_group : public thread_group {
       : thread_group(details::coalesced_group_id, mask, meta_rank, meta_size) {}
   /* From `lane`; a lane outside the warp stands for the own one. */
   template <class T>
-  T shuffle(T value, unsigned lane, const char *file, int line) const {
+  SIMT_UNSEEN T shuffle(T value, unsigned lane, const char *file, int line) const {
     if (lane >= SIMT_WARP_SIZE) lane = details::lane_of_caller();
     return simt::shuffle<simt::SHUFFLE_INDEX>(mask_, value, lane, SIMT_WARP_SIZE, "coalesced_group::shfl", file, line);
   }
@@ -199,9 +205,9 @@ class coalesced_group : public thread_group {
   friend coalesced_group details_part(unsigned mask, unsigned meta_rank, unsigned meta_size);
 };
 
-inline coalesced_group coalesced_threads() { return coalesced_group(simt_active_mask()); }
+SIMT_UNSEEN inline coalesced_group coalesced_threads() { return coalesced_group(simt_active_mask()); }
 
-inline coalesced_group details_part(unsigned mask, unsigned meta_rank, unsigned meta_size) {
+SIMT_UNSEEN inline coalesced_group details_part(unsigned mask, unsigned meta_rank, unsigned meta_size) {
   return coalesced_group(mask, meta_rank, meta_size);
 }
 
@@ -223,40 +229,44 @@ class thread_block_tile<Size, void> : public thread_group {
 
   static constexpr unsigned size() { return Size; }
   static constexpr unsigned num_threads() { return Size; }
-  static unsigned thread_rank() { return simt_thread_rank() % Size; }
-  unsigned meta_group_rank() const { return meta_rank_; }
-  unsigned meta_group_size() const { return meta_size_; }
-  void sync(SIMT_SITE) const { simt_warp_rendezvous(mask_, NULL, NULL, "thread_block_tile::sync", SIMT_PASS_SITE); }
+  SIMT_UNSEEN static unsigned thread_rank() { return simt_thread_rank() % Size; }
+  SIMT_UNSEEN unsigned meta_group_rank() const { return meta_rank_; }
+  SIMT_UNSEEN unsigned meta_group_size() const { return meta_size_; }
+  SIMT_UNSEEN void sync(SIMT_SITE) const {
+    simt_warp_rendezvous(mask_, NULL, NULL, "thread_block_tile::sync", SIMT_PASS_SITE);
+  }
 
   template <class T>
-  details::plain<T> shfl(T &&value, int source_rank, SIMT_SITE) const {
+  SIMT_UNSEEN details::plain<T> shfl(T &&value, int source_rank, SIMT_SITE) const {
     return simt::shuffle<simt::SHUFFLE_INDEX>(mask_, (details::plain<T>)value, (unsigned)source_rank, (int)Size,
                                               "thread_block_tile::shfl", SIMT_PASS_SITE);
   }
   template <class T>
-  details::plain<T> shfl_up(T &&value, unsigned delta, SIMT_SITE) const {
+  SIMT_UNSEEN details::plain<T> shfl_up(T &&value, unsigned delta, SIMT_SITE) const {
     return simt::shuffle<simt::SHUFFLE_UP>(mask_, (details::plain<T>)value, delta, (int)Size,
                                            "thread_block_tile::shfl_up", SIMT_PASS_SITE);
   }
   template <class T>
-  details::plain<T> shfl_down(T &&value, unsigned delta, SIMT_SITE) const {
+  SIMT_UNSEEN details::plain<T> shfl_down(T &&value, unsigned delta, SIMT_SITE) const {
     return simt::shuffle<simt::SHUFFLE_DOWN>(mask_, (details::plain<T>)value, delta, (int)Size,
                                              "thread_block_tile::shfl_down", SIMT_PASS_SITE);
   }
   template <class T>
-  details::plain<T> shfl_xor(T &&value, unsigned lane_mask, SIMT_SITE) const {
+  SIMT_UNSEEN details::plain<T> shfl_xor(T &&value, unsigned lane_mask, SIMT_SITE) const {
     return simt::shuffle<simt::SHUFFLE_XOR>(mask_, (details::plain<T>)value, lane_mask, (int)Size,
                                             "thread_block_tile::shfl_xor", SIMT_PASS_SITE);
   }
-  int any(int predicate, SIMT_SITE) const { return __any_sync(mask_, predicate, SIMT_PASS_SITE); }
-  int all(int predicate, SIMT_SITE) const { return __all_sync(mask_, predicate, SIMT_PASS_SITE); }
-  unsigned ballot(int predicate, SIMT_SITE) const { return pack(__ballot_sync(mask_, predicate, SIMT_PASS_SITE)); }
+  SIMT_UNSEEN int any(int predicate, SIMT_SITE) const { return __any_sync(mask_, predicate, SIMT_PASS_SITE); }
+  SIMT_UNSEEN int all(int predicate, SIMT_SITE) const { return __all_sync(mask_, predicate, SIMT_PASS_SITE); }
+  SIMT_UNSEEN unsigned ballot(int predicate, SIMT_SITE) const {
+    return pack(__ballot_sync(mask_, predicate, SIMT_PASS_SITE));
+  }
   template <class T>
-  unsigned match_any(T value, SIMT_SITE) const {
+  SIMT_UNSEEN unsigned match_any(T value, SIMT_SITE) const {
     return pack(__match_any_sync(mask_, value, SIMT_PASS_SITE));
   }
   template <class T>
-  unsigned match_all(T value, int &predicate, SIMT_SITE) const {
+  SIMT_UNSEEN unsigned match_all(T value, int &predicate, SIMT_SITE) const {
     return pack(__match_all_sync(mask_, value, &predicate, SIMT_PASS_SITE));
   }
 
@@ -268,7 +278,7 @@ class thread_block_tile<Size, void> : public thread_group {
   }
 
  private:
-  unsigned pack(unsigned bits) const { return bits >> __builtin_ctz(mask_); }
+  SIMT_UNSEEN unsigned pack(unsigned bits) const { return bits >> __builtin_ctz(mask_); }
   friend thread_block_tile<1, void> this_thread();
 };
 
@@ -288,15 +298,15 @@ class thread_block_tile : public thread_block_tile<Size, void> {
 };
 
 template <unsigned Size, class Parent>
-thread_block_tile<Size, Parent> tiled_partition(const Parent &parent) {
+SIMT_UNSEEN thread_block_tile<Size, Parent> tiled_partition(const Parent &parent) {
   return thread_block_tile<Size, Parent>(parent);
 }
 
-inline thread_block_tile<1, void> this_thread() { return thread_block_tile<1, void>(0, 1); }
+SIMT_UNSEEN inline thread_block_tile<1, void> this_thread() { return thread_block_tile<1, void>(0, 1); }
 
 /* ---- partitions whose size is known at run time only ---- */
 
-inline coalesced_group tiled_partition(const coalesced_group &parent, unsigned size, SIMT_SITE) {
+SIMT_UNSEEN inline coalesced_group tiled_partition(const coalesced_group &parent, unsigned size, SIMT_SITE) {
   if (size == 0 || size > 32 || (size & (size - 1)) != 0)
     simt_kernel_fault(cudaErrorLaunchFailure, SIMT_PASS_SITE,
                       "tiled_partition(group, %u): the size of a tile is 1, 2, 4, 8, 16 or 32", size);
@@ -309,7 +319,7 @@ inline coalesced_group tiled_partition(const coalesced_group &parent, unsigned s
   return details_part(mask, rank / size, (parent.size() + size - 1) / size);
 }
 
-inline thread_group tiled_partition(const thread_block &parent, unsigned size, SIMT_SITE) {
+SIMT_UNSEEN inline thread_group tiled_partition(const thread_block &parent, unsigned size, SIMT_SITE) {
   if (size == 0 || size > 32 || (size & (size - 1)) != 0)
     simt_kernel_fault(cudaErrorLaunchFailure, SIMT_PASS_SITE,
                       "tiled_partition(block, %u): the size of a tile is 1, 2, 4, 8, 16 or 32", size);
@@ -318,7 +328,7 @@ inline thread_group tiled_partition(const thread_block &parent, unsigned size, S
   return GroupAccess::tile(mask, first / size, (parent.size() + size - 1) / size);
 }
 
-inline thread_group tiled_partition(const thread_group &parent, unsigned size, SIMT_SITE) {
+SIMT_UNSEEN inline thread_group tiled_partition(const thread_group &parent, unsigned size, SIMT_SITE) {
   if (parent.get_type() == details::coalesced_group_id)
     return tiled_partition((const coalesced_group &)parent, size, SIMT_PASS_SITE);
   if (parent.get_type() == details::thread_block_id)
@@ -330,7 +340,7 @@ inline thread_group tiled_partition(const thread_group &parent, unsigned size, S
 /* ---- partitions by value: the threads with the same label, or the same truth, become a group ---- */
 
 template <class Group, class Label>
-coalesced_group labeled_partition(const Group &group, Label label, SIMT_SITE) {
+SIMT_UNSEEN coalesced_group labeled_partition(const Group &group, Label label, SIMT_SITE) {
   static_assert(std::is_integral_v<Label> || std::is_pointer_v<Label>, "a label is an integer or a pointer");
   unsigned mask = GroupAccess::mask(group);
   unsigned same = __match_any_sync(mask, (unsigned long long)label, SIMT_PASS_SITE);
@@ -341,7 +351,7 @@ coalesced_group labeled_partition(const Group &group, Label label, SIMT_SITE) {
 }
 
 template <class Group>
-coalesced_group binary_partition(const Group &group, bool predicate, SIMT_SITE) {
+SIMT_UNSEEN coalesced_group binary_partition(const Group &group, bool predicate, SIMT_SITE) {
   unsigned mask = GroupAccess::mask(group), yes = __ballot_sync(mask, predicate, SIMT_PASS_SITE);
   return details_part(predicate ? yes : mask & ~yes, predicate, 2);
 }
@@ -372,17 +382,17 @@ inline void thread_group::sync(const char *file, int line) const {
 /* ---- functions for any group ---- */
 
 template <class Group>
-void sync(const Group &group, SIMT_SITE) {
+SIMT_UNSEEN void sync(const Group &group, SIMT_SITE) {
   group.sync(SIMT_PASS_SITE);
 }
 
 template <class Group>
-auto thread_rank(const Group &group) -> decltype(group.thread_rank()) {
+SIMT_UNSEEN auto thread_rank(const Group &group) -> decltype(group.thread_rank()) {
   return group.thread_rank();
 }
 
 template <class Group>
-auto group_size(const Group &group) -> decltype(group.size()) {
+SIMT_UNSEEN auto group_size(const Group &group) -> decltype(group.size()) {
   return group.size();
 }
 

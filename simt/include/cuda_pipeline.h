@@ -22,7 +22,7 @@ class pipeline {
 };
 
 template <class T>
-void memcpy_async(T &destination, const T &source, pipeline &) {
+SIMT_INLINE void memcpy_async(T &destination, const T &source, pipeline &) {
   simt::copy_share(&destination, &source, sizeof destination, 0, 1);
 }
 

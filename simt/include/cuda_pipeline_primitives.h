@@ -9,8 +9,8 @@
 #include "simt/copy_async.h"
 
 /* 4, 8 or 16 bytes, of which the last `zeros` become 0. */
-inline void __pipeline_memcpy_async(void *__restrict__ shared, const void *__restrict__ global, size_t bytes,
-                                    size_t zeros = 0, SIMT_SITE) {
+SIMT_INLINE void __pipeline_memcpy_async(void *__restrict__ shared, const void *__restrict__ global, size_t bytes,
+                                         size_t zeros = 0, SIMT_SITE) {
   if ((bytes != 4 && bytes != 8 && bytes != 16) || zeros > bytes)
     simt_kernel_fault(cudaErrorLaunchFailure, SIMT_PASS_SITE,
                       "__pipeline_memcpy_async() of %zu bytes, %zu of them zero: it copies 4, 8 or 16 bytes", bytes,

@@ -140,7 +140,7 @@ namespace details {
 SIMT_UNSEEN inline void arrive(unsigned, void *const[]) {}
 
 template <class Fragment, class T>
-inline void load(Fragment &fragment, const T *matrix, unsigned ldm, bool by_rows) {
+SIMT_INLINE void load(Fragment &fragment, const T *matrix, unsigned ldm, bool by_rows) {
   constexpr int together = Fragment::together;
   struct Unit {
     T element[together];
@@ -162,7 +162,7 @@ inline void load(Fragment &fragment, const T *matrix, unsigned ldm, bool by_rows
 }
 
 template <class Fragment, class T>
-inline void store(T *matrix, const Fragment &fragment, unsigned ldm, bool by_rows) {
+SIMT_INLINE void store(T *matrix, const Fragment &fragment, unsigned ldm, bool by_rows) {
   constexpr int together = Fragment::together;
   struct Unit {
     T element[together];
@@ -252,8 +252,8 @@ SIMT_UNSEEN void multiply_complete(unsigned lanes, void *const posts[]) {
 
 /* `matrix` points to the first element; rows (or columns) are `ldm` elements apart. */
 template <class Use, int M, int N, int K, class T, class Layout>
-void load_matrix_sync(fragment<Use, M, N, K, T, Layout> &a, const typename details::Element<T>::stored *matrix,
-                      unsigned ldm, SIMT_SITE) {
+SIMT_INLINE void load_matrix_sync(fragment<Use, M, N, K, T, Layout> &a,
+                                  const typename details::Element<T>::stored *matrix, unsigned ldm, SIMT_SITE) {
   static_assert(!std::is_void_v<Layout>,
                 "an accumulator is loaded with a layout: load_matrix_sync(c, matrix, ldm, mem_row_major)");
   simt_warp_rendezvous(0xffffffffu, NULL, details::arrive, "load_matrix_sync", SIMT_PASS_SITE);
@@ -261,20 +261,21 @@ void load_matrix_sync(fragment<Use, M, N, K, T, Layout> &a, const typename detai
 }
 
 template <int M, int N, int K, class T>
-void load_matrix_sync(fragment<accumulator, M, N, K, T> &c, const T *matrix, unsigned ldm, layout_t layout, SIMT_SITE) {
+SIMT_INLINE void load_matrix_sync(fragment<accumulator, M, N, K, T> &c, const T *matrix, unsigned ldm, layout_t layout,
+                                  SIMT_SITE) {
   simt_warp_rendezvous(0xffffffffu, NULL, details::arrive, "load_matrix_sync", SIMT_PASS_SITE);
   details::load(c, matrix, ldm, layout == mem_row_major);
 }
 
 template <int M, int N, int K, class T>
-void store_matrix_sync(T *matrix, const fragment<accumulator, M, N, K, T> &c, unsigned ldm, layout_t layout,
-                       SIMT_SITE) {
+SIMT_INLINE void store_matrix_sync(T *matrix, const fragment<accumulator, M, N, K, T> &c, unsigned ldm, layout_t layout,
+                                   SIMT_SITE) {
   simt_warp_rendezvous(0xffffffffu, NULL, details::arrive, "store_matrix_sync", SIMT_PASS_SITE);
   details::store(matrix, c, ldm, layout == mem_row_major);
 }
 
 template <class Use, int M, int N, int K, class T, class Layout, class V>
-void fill_fragment(fragment<Use, M, N, K, T, Layout> &a, const V &value) {
+SIMT_INLINE void fill_fragment(fragment<Use, M, N, K, T, Layout> &a, const V &value) {
   for (int i = 0; i < a.num_elements; i++) a.x[i] = (typename details::Element<T>::stored)value;
 }
 

@@ -227,10 +227,11 @@ static void test_elements_by_themselves(void **state) {
   check_epilogue<__half>();
 }
 
-/* In its own place: every lane reads before any lane writes. */
+/* In its own place: every lane has read before any lane writes. */
 __global__ void transpose_kernel(float *x) {
   wmma::fragment<wmma::accumulator, 16, 16, 16, float> f;
   wmma::load_matrix_sync(f, x, 16, wmma::mem_row_major);
+  __syncwarp();
   wmma::store_matrix_sync(x, f, 16, wmma::mem_col_major);
 }
 

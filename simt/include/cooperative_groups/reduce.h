@@ -37,7 +37,7 @@ struct bit_xor {
 };
 
 template <class Group, class T, class Op>
-auto reduce(const Group &group, T &&value, Op &&op, SIMT_SITE) -> decltype(op(value, value)) {
+SIMT_UNSEEN auto reduce(const Group &group, T &&value, Op &&op, SIMT_SITE) -> decltype(op(value, value)) {
   static_assert(!std::is_same_v<Group, thread_block> && !std::is_same_v<Group, grid_group>,
                 "reduce() is for tiles and coalesced groups: split the block with tiled_partition<32>(block) first");
   typedef details::plain<decltype(op(value, value))> Result;

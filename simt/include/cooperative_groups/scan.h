@@ -46,24 +46,24 @@ SIMT_UNSEEN ScanLane<T, Op> scan(const Group &group, const T &value, const Op &o
 }  // namespace details
 
 template <class Group, class T, class Op>
-auto inclusive_scan(const Group &group, T &&value, Op &&op, SIMT_SITE) -> decltype(op(value, value)) {
+SIMT_UNSEEN auto inclusive_scan(const Group &group, T &&value, Op &&op, SIMT_SITE) -> decltype(op(value, value)) {
   typedef details::plain<decltype(op(value, value))> Result;
   return details::scan(group, (Result)value, op, "cooperative_groups::inclusive_scan", SIMT_PASS_SITE).inclusive;
 }
 
 template <class Group, class T, class Op>
-auto exclusive_scan(const Group &group, T &&value, Op &&op, SIMT_SITE) -> decltype(op(value, value)) {
+SIMT_UNSEEN auto exclusive_scan(const Group &group, T &&value, Op &&op, SIMT_SITE) -> decltype(op(value, value)) {
   typedef details::plain<decltype(op(value, value))> Result;
   return details::scan(group, (Result)value, op, "cooperative_groups::exclusive_scan", SIMT_PASS_SITE).exclusive;
 }
 
 template <class Group, class T>
-details::plain<T> inclusive_scan(const Group &group, T &&value, SIMT_SITE) {
+SIMT_UNSEEN details::plain<T> inclusive_scan(const Group &group, T &&value, SIMT_SITE) {
   return inclusive_scan(group, std::forward<T>(value), plus<details::plain<T>>(), SIMT_PASS_SITE);
 }
 
 template <class Group, class T>
-details::plain<T> exclusive_scan(const Group &group, T &&value, SIMT_SITE) {
+SIMT_UNSEEN details::plain<T> exclusive_scan(const Group &group, T &&value, SIMT_SITE) {
   return exclusive_scan(group, std::forward<T>(value), plus<details::plain<T>>(), SIMT_PASS_SITE);
 }
 

@@ -81,19 +81,19 @@ struct TempStorage {
   unsigned char mark;
 };
 
-SIMT_UNSEEN inline void write_mark(TempStorage *storage) {
+SIMT_UNSEEN SIMT_INLINE void write_mark(TempStorage *storage) {
   if (!storage || simt_thread_rank() != 0) return;
   simt_inspect_write(&storage->mark, 1);
 }
-SIMT_UNSEEN inline void read_mark(TempStorage *storage) {
+SIMT_UNSEEN SIMT_INLINE void read_mark(TempStorage *storage) {
   if (!storage) return;
   simt_inspect_read(&storage->mark, 1);
 }
 
 /* All threads of the block meet; complete() gets what they posted, in the order of their ranks. */
 template <class Post>
-SIMT_UNSEEN inline void meet(Post *post, void (*complete)(simt::BlockPost **, int), TempStorage *storage,
-                             const char *what, const char *file, int line) {
+SIMT_UNSEEN SIMT_INLINE void meet(Post *post, void (*complete)(simt::BlockPost **, int), TempStorage *storage,
+                                  const char *what, const char *file, int line) {
   write_mark(storage);
   simt::block_rendezvous(post, complete, what, file, line);
   read_mark(storage);

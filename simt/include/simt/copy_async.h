@@ -11,16 +11,17 @@
 
 #include "simt/core.h"
 #include "simt/scope.h"
+#include "simt/warp.h"
 
 namespace simt {
 
 template <class Unit>
-inline void copy_units(void *destination, const void *source, size_t bytes, size_t rank, size_t threads) {
+SIMT_INLINE void copy_units(void *destination, const void *source, size_t bytes, size_t rank, size_t threads) {
   for (size_t i = rank; i < bytes / sizeof(Unit); i += threads) ((Unit *)destination)[i] = ((const Unit *)source)[i];
 }
 
 /* The share of thread `rank` of `threads`, in the widest accesses that the addresses allow, as cp.async has them. */
-inline void copy_share(void *destination, const void *source, size_t bytes, size_t rank, size_t threads) {
+SIMT_INLINE void copy_share(void *destination, const void *source, size_t bytes, size_t rank, size_t threads) {
   size_t alignment = (size_t)(uintptr_t)destination | (size_t)(uintptr_t)source | bytes;
   if (alignment % 16 == 0)
     copy_units<uint4>(destination, source, bytes, rank, threads);

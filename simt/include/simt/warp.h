@@ -25,6 +25,13 @@
 #define SIMT_UNSEEN
 #endif
 
+/* Functions whose accesses and meetings the inspector shall ascribe to the line that calls them. */
+#ifdef SIMT_INSPECT
+#define SIMT_INLINE inline __attribute__((always_inline))
+#else
+#define SIMT_INLINE inline
+#endif
+
 static const int warpSize = SIMT_WARP_SIZE;
 
 /* ---- barriers ---- */

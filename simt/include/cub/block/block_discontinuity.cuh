@@ -35,23 +35,24 @@ class BlockDiscontinuity {
 
   /* A head differs from the item before it; the block's first item always does, unless its predecessor is given. */
   template <int items, class Flag, class Op>
-  void FlagHeads(Flag (&heads)[items], T (&input)[items], Op differ, SIMT_SITE) {
+  SIMT_INLINE void FlagHeads(Flag (&heads)[items], T (&input)[items], Op differ, SIMT_SITE) {
     flag(heads, (Flag *)nullptr, input, differ, nullptr, nullptr, SIMT_PASS_SITE);
   }
   template <int items, class Flag, class Op>
-  void FlagHeads(Flag (&heads)[items], T (&input)[items], Op differ, T predecessor, SIMT_SITE) {
+  SIMT_INLINE void FlagHeads(Flag (&heads)[items], T (&input)[items], Op differ, T predecessor, SIMT_SITE) {
     flag(heads, (Flag *)nullptr, input, differ, &predecessor, nullptr, SIMT_PASS_SITE);
   }
   template <int items, class Flag, class Op>
-  void FlagTails(Flag (&tails)[items], T (&input)[items], Op differ, SIMT_SITE) {
+  SIMT_INLINE void FlagTails(Flag (&tails)[items], T (&input)[items], Op differ, SIMT_SITE) {
     flag((Flag *)nullptr, tails, input, differ, nullptr, nullptr, SIMT_PASS_SITE);
   }
   template <int items, class Flag, class Op>
-  void FlagTails(Flag (&tails)[items], T (&input)[items], Op differ, T successor, SIMT_SITE) {
+  SIMT_INLINE void FlagTails(Flag (&tails)[items], T (&input)[items], Op differ, T successor, SIMT_SITE) {
     flag((Flag *)nullptr, tails, input, differ, nullptr, &successor, SIMT_PASS_SITE);
   }
   template <int items, class Flag, class Op>
-  void FlagHeadsAndTails(Flag (&heads)[items], Flag (&tails)[items], T (&input)[items], Op differ, SIMT_SITE) {
+  SIMT_INLINE void FlagHeadsAndTails(Flag (&heads)[items], Flag (&tails)[items], T (&input)[items], Op differ,
+                                     SIMT_SITE) {
     flag(heads, tails, input, differ, nullptr, nullptr, SIMT_PASS_SITE);
   }
 
@@ -59,8 +60,8 @@ class BlockDiscontinuity {
   TempStorage *storage_;
 
   template <int items, class Flag, class Op>
-  void flag(Flag *heads, Flag *tails, T (&input)[items], Op differ, const T *predecessor, const T *successor,
-            const char *file, int line) {
+  SIMT_INLINE void flag(Flag *heads, Flag *tails, T (&input)[items], Op differ, const T *predecessor,
+                        const T *successor, const char *file, int line) {
     details::NeighbourPost<T> post;
     post.first = input[0];
     post.last = input[items - 1];

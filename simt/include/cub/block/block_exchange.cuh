@@ -61,8 +61,8 @@ SIMT_UNSEEN void exchange_complete(simt::BlockPost **posts, int threads) {
 }
 
 template <int items, class In, class Out>
-inline void exchange(In (&input)[items], Out (&output)[items], const int *ranks, Arrangement from, Arrangement to,
-                     TempStorage *storage, const char *what, const char *file, int line) {
+SIMT_INLINE void exchange(In (&input)[items], Out (&output)[items], const int *ranks, Arrangement from, Arrangement to,
+                          TempStorage *storage, const char *what, const char *file, int line) {
   ExchangePost<In, Out> post;
   post.input = input;
   post.output = output;
@@ -86,11 +86,11 @@ class BlockExchange {
 
 #define SIMT_CUB_EXCHANGE(Name, from, to)                                                                         \
   template <class Out>                                                                                            \
-  void Name(T(&input)[items], Out(&output)[items], SIMT_SITE) {                                                   \
+  SIMT_INLINE void Name(T(&input)[items], Out(&output)[items], SIMT_SITE) {                                       \
     details::exchange(input, output, nullptr, details::from, details::to, storage_, "cub::BlockExchange::" #Name, \
                       SIMT_PASS_SITE);                                                                            \
   }                                                                                                               \
-  void Name(T(&in_place)[items], SIMT_SITE) { Name(in_place, in_place, SIMT_PASS_SITE); }
+  SIMT_INLINE void Name(T(&in_place)[items], SIMT_SITE) { Name(in_place, in_place, SIMT_PASS_SITE); }
   SIMT_CUB_EXCHANGE(StripedToBlocked, STRIPED, BLOCKED)
   SIMT_CUB_EXCHANGE(BlockedToStriped, BLOCKED, STRIPED)
   SIMT_CUB_EXCHANGE(WarpStripedToBlocked, WARP_STRIPED, BLOCKED)
@@ -99,14 +99,14 @@ class BlockExchange {
 
 #define SIMT_CUB_SCATTER(Name, to)                                                                                  \
   template <class Out, class Rank>                                                                                  \
-  void Name(T(&input)[items], Out(&output)[items], Rank(&ranks)[items], SIMT_SITE) {                                \
+  SIMT_INLINE void Name(T(&input)[items], Out(&output)[items], Rank(&ranks)[items], SIMT_SITE) {                    \
     int places[items];                                                                                              \
     for (int i = 0; i < items; i++) places[i] = (int)ranks[i];                                                      \
     details::exchange(input, output, places, details::BY_RANK, details::to, storage_, "cub::BlockExchange::" #Name, \
                       SIMT_PASS_SITE);                                                                              \
   }                                                                                                                 \
   template <class Rank>                                                                                             \
-  void Name(T(&in_place)[items], Rank(&ranks)[items], SIMT_SITE) {                                                  \
+  SIMT_INLINE void Name(T(&in_place)[items], Rank(&ranks)[items], SIMT_SITE) {                                      \
     Name(in_place, in_place, ranks, SIMT_PASS_SITE);                                                                \
   }
   SIMT_CUB_SCATTER(ScatterToBlocked, BLOCKED)

@@ -19,25 +19,18 @@ class BlockHistogram {
 
   /* Needs a barrier before the first count. */
   template <class Counter>
-  void InitHistogram(Counter histogram[bins]) {
+  SIMT_INLINE void InitHistogram(Counter histogram[bins]) {
     for (int i = (int)simt_thread_rank(); i < bins; i += block_x * block_y * block_z) histogram[i] = 0;
   }
   template <class Counter>
-  void Composite(T (&input)[items], Counter histogram[bins]) {
-    for (int i = 0; i < items; i++) count(&histogram[(size_t)input[i]]);
+  SIMT_INLINE void Composite(T (&input)[items], Counter histogram[bins]) {
+    for (int i = 0; i < items; i++) __atomic_fetch_add(&histogram[(size_t)input[i]], 1, __ATOMIC_RELAXED);
   }
   template <class Counter>
-  void Histogram(T (&input)[items], Counter histogram[bins], SIMT_SITE) {
+  SIMT_INLINE void Histogram(T (&input)[items], Counter histogram[bins], SIMT_SITE) {
     InitHistogram(histogram);
     simt_block_barrier(0, "cub::BlockHistogram", SIMT_PASS_SITE);
     Composite(input, histogram);
-  }
-
- private:
-  template <class Counter>
-  SIMT_UNSEEN static void count(Counter *counter) {
-    simt_inspect_atomic(counter, sizeof *counter);
-    *counter = (Counter)(*counter + 1); /* shared memory: no other OS thread */
   }
 };
 

@@ -16,29 +16,29 @@ enum BlockLoadAlgorithm {
 };
 
 template <class T, int items, class Iterator>
-void LoadDirectBlocked(int thread, Iterator from, T (&to)[items]) {
+SIMT_INLINE void LoadDirectBlocked(int thread, Iterator from, T (&to)[items]) {
   for (int i = 0; i < items; i++) to[i] = from[thread * items + i];
 }
 template <class T, int items, class Iterator>
-void LoadDirectBlocked(int thread, Iterator from, T (&to)[items], int valid) {
+SIMT_INLINE void LoadDirectBlocked(int thread, Iterator from, T (&to)[items], int valid) {
   for (int i = 0; i < items; i++)
     if (thread * items + i < valid) to[i] = from[thread * items + i];
 }
 template <class T, class Default, int items, class Iterator>
-void LoadDirectBlocked(int thread, Iterator from, T (&to)[items], int valid, Default otherwise) {
+SIMT_INLINE void LoadDirectBlocked(int thread, Iterator from, T (&to)[items], int valid, Default otherwise) {
   for (int i = 0; i < items; i++) to[i] = thread * items + i < valid ? (T)from[thread * items + i] : (T)otherwise;
 }
 template <int threads, class T, int items, class Iterator>
-void LoadDirectStriped(int thread, Iterator from, T (&to)[items]) {
+SIMT_INLINE void LoadDirectStriped(int thread, Iterator from, T (&to)[items]) {
   for (int i = 0; i < items; i++) to[i] = from[thread + i * threads];
 }
 template <int threads, class T, int items, class Iterator>
-void LoadDirectStriped(int thread, Iterator from, T (&to)[items], int valid) {
+SIMT_INLINE void LoadDirectStriped(int thread, Iterator from, T (&to)[items], int valid) {
   for (int i = 0; i < items; i++)
     if (thread + i * threads < valid) to[i] = from[thread + i * threads];
 }
 template <int threads, class T, class Default, int items, class Iterator>
-void LoadDirectStriped(int thread, Iterator from, T (&to)[items], int valid, Default otherwise) {
+SIMT_INLINE void LoadDirectStriped(int thread, Iterator from, T (&to)[items], int valid, Default otherwise) {
   for (int i = 0; i < items; i++) to[i] = thread + i * threads < valid ? (T)from[thread + i * threads] : (T)otherwise;
 }
 
@@ -52,16 +52,16 @@ class BlockLoad {
   explicit BlockLoad(TempStorage &storage) : storage_(&storage) {}
 
   template <class Iterator>
-  void Load(Iterator from, T (&to)[items], SIMT_SITE) {
+  SIMT_INLINE void Load(Iterator from, T (&to)[items], SIMT_SITE) {
     load(from, to, threads * items, nullptr, SIMT_PASS_SITE);
   }
   /* The first `valid` items of the tile exist; the others are not set. */
   template <class Iterator>
-  void Load(Iterator from, T (&to)[items], int valid, SIMT_SITE) {
+  SIMT_INLINE void Load(Iterator from, T (&to)[items], int valid, SIMT_SITE) {
     load(from, to, valid, nullptr, SIMT_PASS_SITE);
   }
   template <class Iterator, class Default>
-  void Load(Iterator from, T (&to)[items], int valid, Default otherwise, SIMT_SITE) {
+  SIMT_INLINE void Load(Iterator from, T (&to)[items], int valid, Default otherwise, SIMT_SITE) {
     T value = (T)otherwise;
     load(from, to, valid, &value, SIMT_PASS_SITE);
   }
@@ -71,7 +71,7 @@ class BlockLoad {
   TempStorage *storage_;
 
   template <class Iterator>
-  void load(Iterator from, T (&to)[items], int valid, const T *otherwise, const char *file, int line) {
+  SIMT_INLINE void load(Iterator from, T (&to)[items], int valid, const T *otherwise, const char *file, int line) {
     constexpr details::Arrangement arrangement =
         algorithm == BLOCK_LOAD_DIRECT || algorithm == BLOCK_LOAD_VECTORIZE    ? details::BLOCKED
         : algorithm == BLOCK_LOAD_STRIPED || algorithm == BLOCK_LOAD_TRANSPOSE ? details::STRIPED

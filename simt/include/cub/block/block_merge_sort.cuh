@@ -62,26 +62,26 @@ class BlockMergeSort {
   explicit BlockMergeSort(TempStorage &storage) : storage_(&storage) {}
 
   template <class Less>
-  void Sort(Key (&keys)[items], Less less, SIMT_SITE) {
+  SIMT_INLINE void Sort(Key (&keys)[items], Less less, SIMT_SITE) {
     sort(keys, nullptr, less, all, SIMT_PASS_SITE);
   }
   template <class Less>
-  void Sort(Key (&keys)[items], Value (&values)[items], Less less, SIMT_SITE) {
+  SIMT_INLINE void Sort(Key (&keys)[items], Value (&values)[items], Less less, SIMT_SITE) {
     sort(keys, values, less, all, SIMT_PASS_SITE);
   }
   /* Of the block's items the first `valid` exist; the others, at the end, become `oob_default`. */
   template <class Less>
-  void Sort(Key (&keys)[items], Less less, int valid, Key oob_default, SIMT_SITE) {
+  SIMT_INLINE void Sort(Key (&keys)[items], Less less, int valid, Key oob_default, SIMT_SITE) {
     for (int i = 0; i < items; i++)
       if ((int)simt_thread_rank() * items + i >= valid) keys[i] = oob_default;
     sort(keys, nullptr, less, valid, SIMT_PASS_SITE);
   }
   template <class Less>
-  void StableSort(Key (&keys)[items], Less less, SIMT_SITE) {
+  SIMT_INLINE void StableSort(Key (&keys)[items], Less less, SIMT_SITE) {
     sort(keys, nullptr, less, all, SIMT_PASS_SITE);
   }
   template <class Less>
-  void StableSort(Key (&keys)[items], Value (&values)[items], Less less, SIMT_SITE) {
+  SIMT_INLINE void StableSort(Key (&keys)[items], Value (&values)[items], Less less, SIMT_SITE) {
     sort(keys, values, less, all, SIMT_PASS_SITE);
   }
 
@@ -90,7 +90,7 @@ class BlockMergeSort {
   TempStorage *storage_;
 
   template <class Less>
-  void sort(Key *keys, Value *values, Less &less, int valid, const char *file, int line) {
+  SIMT_INLINE void sort(Key *keys, Value *values, Less &less, int valid, const char *file, int line) {
     details::MergePost<Key, Value, Less> post;
     post.keys = keys;
     post.values = values;

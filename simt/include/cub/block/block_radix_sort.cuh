@@ -66,13 +66,13 @@ class BlockRadixSort {
   BlockRadixSort() : storage_(nullptr) {}
   explicit BlockRadixSort(TempStorage &storage) : storage_(&storage) {}
 
-#define SIMT_CUB_SORT(Name, descending, striped)                                                             \
-  void Name(Key(&keys)[items], int begin_bit = 0, int end_bit = 8 * (int)sizeof(Key), SIMT_SITE) {           \
-    sort(keys, nullptr, begin_bit, end_bit, descending, striped, SIMT_PASS_SITE);                            \
-  }                                                                                                          \
-  void Name(Key(&keys)[items], Value(&values)[items], int begin_bit = 0, int end_bit = 8 * (int)sizeof(Key), \
-            SIMT_SITE) {                                                                                     \
-    sort(keys, values, begin_bit, end_bit, descending, striped, SIMT_PASS_SITE);                             \
+#define SIMT_CUB_SORT(Name, descending, striped)                                                               \
+  SIMT_INLINE void Name(Key(&keys)[items], int begin_bit = 0, int end_bit = 8 * (int)sizeof(Key), SIMT_SITE) { \
+    sort(keys, nullptr, begin_bit, end_bit, descending, striped, SIMT_PASS_SITE);                              \
+  }                                                                                                            \
+  SIMT_INLINE void Name(Key(&keys)[items], Value(&values)[items], int begin_bit = 0,                           \
+                        int end_bit = 8 * (int)sizeof(Key), SIMT_SITE) {                                       \
+    sort(keys, values, begin_bit, end_bit, descending, striped, SIMT_PASS_SITE);                               \
   }
   SIMT_CUB_SORT(Sort, false, false)
   SIMT_CUB_SORT(SortDescending, true, false)
@@ -83,7 +83,8 @@ class BlockRadixSort {
  private:
   TempStorage *storage_;
 
-  void sort(Key *keys, Value *values, int begin, int end, bool descending, bool striped, const char *file, int line) {
+  SIMT_INLINE void sort(Key *keys, Value *values, int begin, int end, bool descending, bool striped, const char *file,
+                        int line) {
     details::SortPost<Key, Value> post;
     post.keys = keys;
     post.values = values;

@@ -50,7 +50,7 @@ class BlockReduce {
   explicit BlockReduce(TempStorage &storage) : storage_(&storage) {}
 
   template <class Op>
-  T Reduce(T input, Op op, int num_valid, SIMT_SITE) {
+  SIMT_INLINE T Reduce(T input, Op op, int num_valid, SIMT_SITE) {
     details::ReducePost<T, Op> post;
     post.value = input;
     post.op = &op;
@@ -59,19 +59,19 @@ class BlockReduce {
     return simt_thread_rank() == 0 ? post.value : input;
   }
   template <class Op>
-  T Reduce(T input, Op op, SIMT_SITE) {
+  SIMT_INLINE T Reduce(T input, Op op, SIMT_SITE) {
     return Reduce(input, op, block_x * block_y * block_z, SIMT_PASS_SITE);
   }
   template <int items, class Op>
-  T Reduce(T (&inputs)[items], Op op, SIMT_SITE) {
+  SIMT_INLINE T Reduce(T (&inputs)[items], Op op, SIMT_SITE) {
     T partial = inputs[0];
     for (int i = 1; i < items; i++) partial = op(partial, inputs[i]);
     return Reduce(partial, op, SIMT_PASS_SITE);
   }
-  T Sum(T input, SIMT_SITE) { return Reduce(input, cub::Sum(), SIMT_PASS_SITE); }
-  T Sum(T input, int num_valid, SIMT_SITE) { return Reduce(input, cub::Sum(), num_valid, SIMT_PASS_SITE); }
+  SIMT_INLINE T Sum(T input, SIMT_SITE) { return Reduce(input, cub::Sum(), SIMT_PASS_SITE); }
+  SIMT_INLINE T Sum(T input, int num_valid, SIMT_SITE) { return Reduce(input, cub::Sum(), num_valid, SIMT_PASS_SITE); }
   template <int items>
-  T Sum(T (&inputs)[items], SIMT_SITE) {
+  SIMT_INLINE T Sum(T (&inputs)[items], SIMT_SITE) {
     return Reduce(inputs, cub::Sum(), SIMT_PASS_SITE);
   }
 

@@ -59,65 +59,69 @@ class BlockScan {
 
   /* One item a thread. The prefix callback is called by the threads of the first warp with the block's total; what thread 0
    * gets from it comes before the first item. */
-  void ExclusiveSum(T input, T &output, SIMT_SITE) { ExclusiveScan(input, output, T(), cub::Sum(), SIMT_PASS_SITE); }
-  void ExclusiveSum(T input, T &output, T &total, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveSum(T input, T &output, SIMT_SITE) {
+    ExclusiveScan(input, output, T(), cub::Sum(), SIMT_PASS_SITE);
+  }
+  SIMT_INLINE void ExclusiveSum(T input, T &output, T &total, SIMT_SITE) {
     ExclusiveScan(input, output, T(), cub::Sum(), total, SIMT_PASS_SITE);
   }
   template <class Callback, std::enable_if_t<details::is_prefix<Callback, T>, int> = 0>
-  void ExclusiveSum(T input, T &output, Callback &callback, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveSum(T input, T &output, Callback &callback, SIMT_SITE) {
     ExclusiveScan(input, output, cub::Sum(), callback, SIMT_PASS_SITE);
   }
-  void InclusiveSum(T input, T &output, SIMT_SITE) { InclusiveScan(input, output, cub::Sum(), SIMT_PASS_SITE); }
-  void InclusiveSum(T input, T &output, T &total, SIMT_SITE) {
+  SIMT_INLINE void InclusiveSum(T input, T &output, SIMT_SITE) {
+    InclusiveScan(input, output, cub::Sum(), SIMT_PASS_SITE);
+  }
+  SIMT_INLINE void InclusiveSum(T input, T &output, T &total, SIMT_SITE) {
     InclusiveScan(input, output, cub::Sum(), total, SIMT_PASS_SITE);
   }
   template <class Callback, std::enable_if_t<details::is_prefix<Callback, T>, int> = 0>
-  void InclusiveSum(T input, T &output, Callback &callback, SIMT_SITE) {
+  SIMT_INLINE void InclusiveSum(T input, T &output, Callback &callback, SIMT_SITE) {
     InclusiveScan(input, output, cub::Sum(), callback, SIMT_PASS_SITE);
   }
 
   template <class Op>
-  void ExclusiveScan(T input, T &output, T initial, Op op, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveScan(T input, T &output, T initial, Op op, SIMT_SITE) {
     T total;
     ExclusiveScan(input, output, initial, op, total, SIMT_PASS_SITE);
   }
   /* The total does not contain the initial value. */
   template <class Op>
-  void ExclusiveScan(T input, T &output, T initial, Op op, T &total, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveScan(T input, T &output, T initial, Op op, T &total, SIMT_SITE) {
     T in[1] = {input}, out[1];
     scan(in, out, op, &initial, false, &total, SIMT_PASS_SITE);
     output = out[0];
   }
   template <class Op, std::enable_if_t<std::is_invocable_v<Op &, T, T>, int> = 0>
-  void ExclusiveScan(T input, T &output, Op op, SIMT_SITE) { /* thread 0: not set */
+  SIMT_INLINE void ExclusiveScan(T input, T &output, Op op, SIMT_SITE) { /* thread 0: not set */
     T total;
     ExclusiveScan(input, output, op, total, SIMT_PASS_SITE);
   }
   template <class Op, std::enable_if_t<std::is_invocable_v<Op &, T, T>, int> = 0>
-  void ExclusiveScan(T input, T &output, Op op, T &total, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveScan(T input, T &output, Op op, T &total, SIMT_SITE) {
     T in[1] = {input}, out[1] = {output};
     scan(in, out, op, nullptr, false, &total, SIMT_PASS_SITE);
     output = out[0];
   }
   template <class Op, class Callback, std::enable_if_t<details::is_prefix<Callback, T>, int> = 0>
-  void ExclusiveScan(T input, T &output, Op op, Callback &callback, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveScan(T input, T &output, Op op, Callback &callback, SIMT_SITE) {
     T in[1] = {input}, out[1];
     scan_after(in, out, op, callback, false, SIMT_PASS_SITE);
     output = out[0];
   }
   template <class Op>
-  void InclusiveScan(T input, T &output, Op op, SIMT_SITE) {
+  SIMT_INLINE void InclusiveScan(T input, T &output, Op op, SIMT_SITE) {
     T total;
     InclusiveScan(input, output, op, total, SIMT_PASS_SITE);
   }
   template <class Op>
-  void InclusiveScan(T input, T &output, Op op, T &total, SIMT_SITE) {
+  SIMT_INLINE void InclusiveScan(T input, T &output, Op op, T &total, SIMT_SITE) {
     T in[1] = {input}, out[1];
     scan(in, out, op, nullptr, true, &total, SIMT_PASS_SITE);
     output = out[0];
   }
   template <class Op, class Callback, std::enable_if_t<details::is_prefix<Callback, T>, int> = 0>
-  void InclusiveScan(T input, T &output, Op op, Callback &callback, SIMT_SITE) {
+  SIMT_INLINE void InclusiveScan(T input, T &output, Op op, Callback &callback, SIMT_SITE) {
     T in[1] = {input}, out[1];
     scan_after(in, out, op, callback, true, SIMT_PASS_SITE);
     output = out[0];
@@ -125,58 +129,58 @@ class BlockScan {
 
   /* Several consecutive items a thread. */
   template <int items>
-  void ExclusiveSum(T (&input)[items], T (&output)[items], SIMT_SITE) {
+  SIMT_INLINE void ExclusiveSum(T (&input)[items], T (&output)[items], SIMT_SITE) {
     ExclusiveScan(input, output, T(), cub::Sum(), SIMT_PASS_SITE);
   }
   template <int items>
-  void ExclusiveSum(T (&input)[items], T (&output)[items], T &total, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveSum(T (&input)[items], T (&output)[items], T &total, SIMT_SITE) {
     ExclusiveScan(input, output, T(), cub::Sum(), total, SIMT_PASS_SITE);
   }
   template <int items, class Callback, std::enable_if_t<details::is_prefix<Callback, T>, int> = 0>
-  void ExclusiveSum(T (&input)[items], T (&output)[items], Callback &callback, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveSum(T (&input)[items], T (&output)[items], Callback &callback, SIMT_SITE) {
     scan_after(input, output, cub::Sum(), callback, false, SIMT_PASS_SITE);
   }
   template <int items>
-  void InclusiveSum(T (&input)[items], T (&output)[items], SIMT_SITE) {
+  SIMT_INLINE void InclusiveSum(T (&input)[items], T (&output)[items], SIMT_SITE) {
     InclusiveScan(input, output, cub::Sum(), SIMT_PASS_SITE);
   }
   template <int items>
-  void InclusiveSum(T (&input)[items], T (&output)[items], T &total, SIMT_SITE) {
+  SIMT_INLINE void InclusiveSum(T (&input)[items], T (&output)[items], T &total, SIMT_SITE) {
     InclusiveScan(input, output, cub::Sum(), total, SIMT_PASS_SITE);
   }
   template <int items, class Callback, std::enable_if_t<details::is_prefix<Callback, T>, int> = 0>
-  void InclusiveSum(T (&input)[items], T (&output)[items], Callback &callback, SIMT_SITE) {
+  SIMT_INLINE void InclusiveSum(T (&input)[items], T (&output)[items], Callback &callback, SIMT_SITE) {
     scan_after(input, output, cub::Sum(), callback, true, SIMT_PASS_SITE);
   }
   template <int items, class Op>
-  void ExclusiveScan(T (&input)[items], T (&output)[items], T initial, Op op, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveScan(T (&input)[items], T (&output)[items], T initial, Op op, SIMT_SITE) {
     T total;
     scan(input, output, op, &initial, false, &total, SIMT_PASS_SITE);
   }
   template <int items, class Op>
-  void ExclusiveScan(T (&input)[items], T (&output)[items], T initial, Op op, T &total, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveScan(T (&input)[items], T (&output)[items], T initial, Op op, T &total, SIMT_SITE) {
     scan(input, output, op, &initial, false, &total, SIMT_PASS_SITE);
   }
   template <int items, class Op, std::enable_if_t<std::is_invocable_v<Op &, T, T>, int> = 0>
-  void ExclusiveScan(T (&input)[items], T (&output)[items], Op op, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveScan(T (&input)[items], T (&output)[items], Op op, SIMT_SITE) {
     T total;
     scan(input, output, op, nullptr, false, &total, SIMT_PASS_SITE);
   }
   template <int items, class Op, class Callback, std::enable_if_t<details::is_prefix<Callback, T>, int> = 0>
-  void ExclusiveScan(T (&input)[items], T (&output)[items], Op op, Callback &callback, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveScan(T (&input)[items], T (&output)[items], Op op, Callback &callback, SIMT_SITE) {
     scan_after(input, output, op, callback, false, SIMT_PASS_SITE);
   }
   template <int items, class Op>
-  void InclusiveScan(T (&input)[items], T (&output)[items], Op op, SIMT_SITE) {
+  SIMT_INLINE void InclusiveScan(T (&input)[items], T (&output)[items], Op op, SIMT_SITE) {
     T total;
     scan(input, output, op, nullptr, true, &total, SIMT_PASS_SITE);
   }
   template <int items, class Op>
-  void InclusiveScan(T (&input)[items], T (&output)[items], Op op, T &total, SIMT_SITE) {
+  SIMT_INLINE void InclusiveScan(T (&input)[items], T (&output)[items], Op op, T &total, SIMT_SITE) {
     scan(input, output, op, nullptr, true, &total, SIMT_PASS_SITE);
   }
   template <int items, class Op, class Callback, std::enable_if_t<details::is_prefix<Callback, T>, int> = 0>
-  void InclusiveScan(T (&input)[items], T (&output)[items], Op op, Callback &callback, SIMT_SITE) {
+  SIMT_INLINE void InclusiveScan(T (&input)[items], T (&output)[items], Op op, Callback &callback, SIMT_SITE) {
     scan_after(input, output, op, callback, true, SIMT_PASS_SITE);
   }
 
@@ -199,8 +203,8 @@ class BlockScan {
   }
 
   template <int items, class Op>
-  void scan(T (&input)[items], T (&output)[items], Op op, const T *initial, bool inclusive, T *total, const char *file,
-            int line) {
+  SIMT_INLINE void scan(T (&input)[items], T (&output)[items], Op op, const T *initial, bool inclusive, T *total,
+                        const char *file, int line) {
     details::ScanPost<T, Op> post;
     meet(input, post, op, file, line);
     bool first = simt_thread_rank() == 0;
@@ -211,19 +215,19 @@ class BlockScan {
   }
 
   template <int items, class Op, class Callback>
-  void scan_after(T (&input)[items], T (&output)[items], Op op, Callback &callback, bool inclusive, const char *file,
-                  int line) {
+  SIMT_INLINE void scan_after(T (&input)[items], T (&output)[items], Op op, Callback &callback, bool inclusive,
+                              const char *file, int line) {
     details::ScanPost<T, Op> post;
     meet(input, post, op, file, line);
     details::BroadcastPost<T> prefix;
     if (simt_thread_rank() < SIMT_WARP_SIZE) prefix.value = callback(post.total);
-    details::meet(&prefix, details::broadcast_complete<T>, storage_, "cub::BlockScan", file, line);
+    details::meet(&prefix, details::broadcast_complete<T>, nullptr, "cub::BlockScan", file, line);
     T before = simt_thread_rank() == 0 ? prefix.value : op(prefix.value, post.exclusive);
     scan_items(input, output, op, &before, inclusive);
   }
 
   template <int items, class Op>
-  void meet(T (&input)[items], details::ScanPost<T, Op> &post, Op &op, const char *file, int line) {
+  SIMT_INLINE void meet(T (&input)[items], details::ScanPost<T, Op> &post, Op &op, const char *file, int line) {
     post.value = input[0];
     for (int i = 1; i < items; i++) post.value = op(post.value, input[i]);
     post.op = &op;

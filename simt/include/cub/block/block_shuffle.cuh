@@ -36,18 +36,18 @@ class BlockShuffle {
   explicit BlockShuffle(TempStorage &storage) : storage_(&storage) {}
 
   /* From the thread `distance` ranks further on; without one, the own value. */
-  void Offset(T input, T &output, int distance = 1, SIMT_SITE) {
+  SIMT_INLINE void Offset(T input, T &output, int distance = 1, SIMT_SITE) {
     output = shuffle(input, distance, false, SIMT_PASS_SITE);
   }
   /* The same round the block. */
-  void Rotate(T input, T &output, unsigned distance = 1, SIMT_SITE) {
+  SIMT_INLINE void Rotate(T input, T &output, unsigned distance = 1, SIMT_SITE) {
     output = shuffle(input, (int)distance, true, SIMT_PASS_SITE);
   }
 
  private:
   TempStorage *storage_;
 
-  T shuffle(T input, int distance, bool around, const char *file, int line) {
+  SIMT_INLINE T shuffle(T input, int distance, bool around, const char *file, int line) {
     details::OffsetPost<T> post;
     post.value = input;
     post.distance = distance;

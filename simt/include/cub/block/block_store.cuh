@@ -16,20 +16,20 @@ enum BlockStoreAlgorithm {
 };
 
 template <class T, int items, class Iterator>
-void StoreDirectBlocked(int thread, Iterator to, T (&from)[items]) {
+SIMT_INLINE void StoreDirectBlocked(int thread, Iterator to, T (&from)[items]) {
   for (int i = 0; i < items; i++) to[thread * items + i] = from[i];
 }
 template <class T, int items, class Iterator>
-void StoreDirectBlocked(int thread, Iterator to, T (&from)[items], int valid) {
+SIMT_INLINE void StoreDirectBlocked(int thread, Iterator to, T (&from)[items], int valid) {
   for (int i = 0; i < items; i++)
     if (thread * items + i < valid) to[thread * items + i] = from[i];
 }
 template <int threads, class T, int items, class Iterator>
-void StoreDirectStriped(int thread, Iterator to, T (&from)[items]) {
+SIMT_INLINE void StoreDirectStriped(int thread, Iterator to, T (&from)[items]) {
   for (int i = 0; i < items; i++) to[thread + i * threads] = from[i];
 }
 template <int threads, class T, int items, class Iterator>
-void StoreDirectStriped(int thread, Iterator to, T (&from)[items], int valid) {
+SIMT_INLINE void StoreDirectStriped(int thread, Iterator to, T (&from)[items], int valid) {
   for (int i = 0; i < items; i++)
     if (thread + i * threads < valid) to[thread + i * threads] = from[i];
 }
@@ -44,11 +44,11 @@ class BlockStore {
   explicit BlockStore(TempStorage &storage) : storage_(&storage) {}
 
   template <class Iterator>
-  void Store(Iterator to, T (&from)[items], SIMT_SITE) {
+  SIMT_INLINE void Store(Iterator to, T (&from)[items], SIMT_SITE) {
     store(to, from, threads * items, SIMT_PASS_SITE);
   }
   template <class Iterator>
-  void Store(Iterator to, T (&from)[items], int valid, SIMT_SITE) {
+  SIMT_INLINE void Store(Iterator to, T (&from)[items], int valid, SIMT_SITE) {
     store(to, from, valid, SIMT_PASS_SITE);
   }
 
@@ -57,7 +57,7 @@ class BlockStore {
   TempStorage *storage_;
 
   template <class Iterator>
-  void store(Iterator to, T (&from)[items], int valid, const char *file, int line) {
+  SIMT_INLINE void store(Iterator to, T (&from)[items], int valid, const char *file, int line) {
     constexpr details::Arrangement arrangement =
         algorithm == BLOCK_STORE_DIRECT || algorithm == BLOCK_STORE_VECTORIZE    ? details::BLOCKED
         : algorithm == BLOCK_STORE_STRIPED || algorithm == BLOCK_STORE_TRANSPOSE ? details::STRIPED

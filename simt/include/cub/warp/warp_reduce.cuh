@@ -56,50 +56,50 @@ class WarpReduce {
   explicit WarpReduce(TempStorage &) {}
 
   template <class Op>
-  T Reduce(T input, Op op, int valid, SIMT_SITE) {
+  SIMT_INLINE T Reduce(T input, Op op, int valid, SIMT_SITE) {
     return reduce(input, op, valid, false, false, SIMT_PASS_SITE);
   }
   template <class Op>
-  T Reduce(T input, Op op, SIMT_SITE) {
+  SIMT_INLINE T Reduce(T input, Op op, SIMT_SITE) {
     return reduce(input, op, logical_threads, false, false, SIMT_PASS_SITE);
   }
-  T Sum(T input, SIMT_SITE) { return Reduce(input, cub::Sum(), SIMT_PASS_SITE); }
-  T Sum(T input, int valid, SIMT_SITE) { return Reduce(input, cub::Sum(), valid, SIMT_PASS_SITE); }
-  T Max(T input, SIMT_SITE) { return Reduce(input, cub::Max(), SIMT_PASS_SITE); }
-  T Min(T input, SIMT_SITE) { return Reduce(input, cub::Min(), SIMT_PASS_SITE); }
+  SIMT_INLINE T Sum(T input, SIMT_SITE) { return Reduce(input, cub::Sum(), SIMT_PASS_SITE); }
+  SIMT_INLINE T Sum(T input, int valid, SIMT_SITE) { return Reduce(input, cub::Sum(), valid, SIMT_PASS_SITE); }
+  SIMT_INLINE T Max(T input, SIMT_SITE) { return Reduce(input, cub::Max(), SIMT_PASS_SITE); }
+  SIMT_INLINE T Min(T input, SIMT_SITE) { return Reduce(input, cub::Min(), SIMT_PASS_SITE); }
 
   template <class Flag, class Op>
-  T HeadSegmentedReduce(T input, Flag head, Op op, SIMT_SITE) {
+  SIMT_INLINE T HeadSegmentedReduce(T input, Flag head, Op op, SIMT_SITE) {
     return segmented(input, op, (bool)head, false, SIMT_PASS_SITE);
   }
   template <class Flag, class Op>
-  T TailSegmentedReduce(T input, Flag tail, Op op, SIMT_SITE) {
+  SIMT_INLINE T TailSegmentedReduce(T input, Flag tail, Op op, SIMT_SITE) {
     return segmented(input, op, false, (bool)tail, SIMT_PASS_SITE);
   }
   template <class Flag>
-  T HeadSegmentedSum(T input, Flag head, SIMT_SITE) {
+  SIMT_INLINE T HeadSegmentedSum(T input, Flag head, SIMT_SITE) {
     return segmented(input, cub::Sum(), (bool)head, false, SIMT_PASS_SITE);
   }
   template <class Flag>
-  T TailSegmentedSum(T input, Flag tail, SIMT_SITE) {
+  SIMT_INLINE T TailSegmentedSum(T input, Flag tail, SIMT_SITE) {
     return segmented(input, cub::Sum(), false, (bool)tail, SIMT_PASS_SITE);
   }
 
  private:
   template <class Op>
-  static T meet(T input, const Op &op, int valid, bool head, bool tail, const char *file, int line) {
+  static SIMT_INLINE T meet(T input, const Op &op, int valid, bool head, bool tail, const char *file, int line) {
     details::WarpReducePost<T, Op> post = {input, &op, valid, head, tail};
     simt_warp_rendezvous(details::logical_warp(logical_threads), &post, details::warp_reduce_complete<T, Op>,
                          "cub::WarpReduce", file, line);
     return post.value;
   }
   template <class Op>
-  static T reduce(T input, const Op &op, int valid, bool head, bool tail, const char *file, int line) {
+  static SIMT_INLINE T reduce(T input, const Op &op, int valid, bool head, bool tail, const char *file, int line) {
     T result = meet(input, op, valid, head, tail, file, line);
     return simt_thread_rank() % SIMT_WARP_SIZE % logical_threads == 0 ? result : input;
   }
   template <class Op>
-  static T segmented(T input, const Op &op, bool head, bool tail, const char *file, int line) {
+  static SIMT_INLINE T segmented(T input, const Op &op, bool head, bool tail, const char *file, int line) {
     return meet(input, op, logical_threads, head, tail, file, line);
   }
 };

@@ -42,61 +42,65 @@ class WarpScan {
   WarpScan() {}
   explicit WarpScan(TempStorage &) {}
 
-  void InclusiveSum(T input, T &output, SIMT_SITE) { InclusiveScan(input, output, cub::Sum(), SIMT_PASS_SITE); }
-  void InclusiveSum(T input, T &output, T &total, SIMT_SITE) {
+  SIMT_INLINE void InclusiveSum(T input, T &output, SIMT_SITE) {
+    InclusiveScan(input, output, cub::Sum(), SIMT_PASS_SITE);
+  }
+  SIMT_INLINE void InclusiveSum(T input, T &output, T &total, SIMT_SITE) {
     InclusiveScan(input, output, cub::Sum(), total, SIMT_PASS_SITE);
   }
-  void ExclusiveSum(T input, T &output, SIMT_SITE) { ExclusiveScan(input, output, T(), cub::Sum(), SIMT_PASS_SITE); }
-  void ExclusiveSum(T input, T &output, T &total, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveSum(T input, T &output, SIMT_SITE) {
+    ExclusiveScan(input, output, T(), cub::Sum(), SIMT_PASS_SITE);
+  }
+  SIMT_INLINE void ExclusiveSum(T input, T &output, T &total, SIMT_SITE) {
     ExclusiveScan(input, output, T(), cub::Sum(), total, SIMT_PASS_SITE);
   }
 
   template <class Op>
-  void InclusiveScan(T input, T &output, Op op, SIMT_SITE) {
+  SIMT_INLINE void InclusiveScan(T input, T &output, Op op, SIMT_SITE) {
     output = meet(input, op, SIMT_PASS_SITE).inclusive;
   }
   template <class Op>
-  void InclusiveScan(T input, T &output, Op op, T &total, SIMT_SITE) {
+  SIMT_INLINE void InclusiveScan(T input, T &output, Op op, T &total, SIMT_SITE) {
     auto post = meet(input, op, SIMT_PASS_SITE);
     output = post.inclusive;
     total = post.total;
   }
   template <class Op, std::enable_if_t<std::is_invocable_v<Op &, T, T>, int> = 0>
-  void ExclusiveScan(T input, T &output, Op op, SIMT_SITE) { /* first lane: not set */
+  SIMT_INLINE void ExclusiveScan(T input, T &output, Op op, SIMT_SITE) { /* first lane: not set */
     T total;
     ExclusiveScan(input, output, op, total, SIMT_PASS_SITE);
   }
   template <class Op, std::enable_if_t<std::is_invocable_v<Op &, T, T>, int> = 0>
-  void ExclusiveScan(T input, T &output, Op op, T &total, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveScan(T input, T &output, Op op, T &total, SIMT_SITE) {
     auto post = meet(input, op, SIMT_PASS_SITE);
     if (!first_lane()) output = post.exclusive;
     total = post.total;
   }
   template <class Op>
-  void ExclusiveScan(T input, T &output, T initial, Op op, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveScan(T input, T &output, T initial, Op op, SIMT_SITE) {
     T total;
     ExclusiveScan(input, output, initial, op, total, SIMT_PASS_SITE);
   }
   /* The total does not contain the initial value. */
   template <class Op>
-  void ExclusiveScan(T input, T &output, T initial, Op op, T &total, SIMT_SITE) {
+  SIMT_INLINE void ExclusiveScan(T input, T &output, T initial, Op op, T &total, SIMT_SITE) {
     auto post = meet(input, op, SIMT_PASS_SITE);
     output = first_lane() ? initial : (T)op(initial, post.exclusive);
     total = post.total;
   }
   template <class Op>
-  void Scan(T input, T &inclusive, T &exclusive, Op op, SIMT_SITE) {
+  SIMT_INLINE void Scan(T input, T &inclusive, T &exclusive, Op op, SIMT_SITE) {
     auto post = meet(input, op, SIMT_PASS_SITE);
     inclusive = post.inclusive;
     if (!first_lane()) exclusive = post.exclusive;
   }
   template <class Op>
-  void Scan(T input, T &inclusive, T &exclusive, T initial, Op op, SIMT_SITE) {
+  SIMT_INLINE void Scan(T input, T &inclusive, T &exclusive, T initial, Op op, SIMT_SITE) {
     auto post = meet(input, op, SIMT_PASS_SITE);
     inclusive = op(initial, post.inclusive);
     exclusive = first_lane() ? initial : (T)op(initial, post.exclusive);
   }
-  T Broadcast(T input, unsigned source, SIMT_SITE) {
+  SIMT_INLINE T Broadcast(T input, unsigned source, SIMT_SITE) {
     unsigned mask = details::logical_warp(logical_threads);
     return simt::shuffle<simt::SHUFFLE_INDEX>(mask, input, (unsigned)__builtin_ctz(mask) + source, 32,
                                               "cub::WarpScan::Broadcast", SIMT_PASS_SITE);
@@ -106,7 +110,7 @@ class WarpScan {
   static bool first_lane() { return simt_thread_rank() % SIMT_WARP_SIZE % logical_threads == 0; }
 
   template <class Op>
-  static details::WarpScanPost<T, Op> meet(T input, const Op &op, const char *file, int line) {
+  static SIMT_INLINE details::WarpScanPost<T, Op> meet(T input, const Op &op, const char *file, int line) {
     details::WarpScanPost<T, Op> post;
     post.value = input;
     post.op = &op;
