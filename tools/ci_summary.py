@@ -11,7 +11,7 @@ import json
 
 def read_events(path):
     """Returns ({label: status of each test}, Bazel's exit code or None when it did not finish)."""
-    status, exit_code, left_out = {}, None, set()
+    status, exit_code, left_out, wanted = {}, None, set(), set()
     with open(path, encoding="utf-8") as lines:
         for line in lines:
             event = json.loads(line)
@@ -20,10 +20,14 @@ def read_events(path):
             if kind == "optionsParsed":
                 for option in event["optionsParsed"].get("cmdLine", []):
                     if option.startswith("--test_tag_filters="):
-                        left_out = {tag[1:] for tag in option.split("=", 1)[1].split(",") if tag.startswith("-")}
+                        tags = option.split("=", 1)[1].split(",")
+                        left_out = {tag[1:] for tag in tags if tag.startswith("-")}
+                        wanted = {tag for tag in tags if not tag.startswith("-")}
             elif kind == "targetConfigured":
                 target = event.get("configured", {})
-                if target.get("targetKind", "").endswith("_test rule") and not left_out & set(target.get("tag", [])):
+                own = set(target.get("tag", []))
+                chosen = not left_out & own and (not wanted or wanted & own)
+                if target.get("targetKind", "").endswith("_test rule") and chosen:
                     status.setdefault(label, "NOT RUN")  # stays so when it does not build
             elif kind == "targetCompleted" and event.get("aborted", {}).get("reason") == "SKIPPED":
                 if label in status:

@@ -34,8 +34,30 @@ def _arch_flags(archs):
 # for the place of a fault.
 _SIMT_FLAGS = ["-fno-strict-aliasing", "-ffp-contract=fast", "-g1", "-Wno-unknown-pragmas"] + SIMT_COPTS
 
-# simtcc --inspect; the reasons stand there.
-_INSPECT_FLAGS = []
+# Those of simtcc --inspect; the reasons stand there.
+_INSPECT_FLAGS = [
+    "-g",
+    "-gdwarf-4",
+    "-O2",
+    "-fsanitize=thread,bounds",
+    "-fsanitize-coverage=trace-pc",
+    "--param",
+    "tsan-instrument-func-entry-exit=1",
+    "--param",
+    "tsan-distinguish-volatile=1",
+    "-fno-tree-sra",
+    "-fno-ipa-sra",
+    "-fno-tree-vectorize",
+    "-fno-tree-slp-vectorize",
+    "-fno-store-merging",
+    "-fno-tree-loop-distribute-patterns",
+    "-fno-builtin-memset",
+    "-fno-reorder-blocks",
+    "-fno-reorder-blocks-and-partition",
+    "-fno-crossjumping",
+    "-fno-thread-jumps",
+    "-fno-jump-tables",
+] + (["-mstringop-strategy=libcall"] if SIMT_COPTS else [])  # x86-64
 
 def _nvcc(ctx, src, compile_ctx, cc_toolchain):
     """Compiles one .cu file for the GPU; returns the object."""
