@@ -87,6 +87,9 @@ unsigned long simt_memory_generation(void);
 /* The addresses that device memory comes from. Under AddressSanitizer there is no such range (size 0). */
 void simt_memory_arena(char **base, size_t *size);
 
+/* The addresses that pinned and managed memory come from. */
+void simt_memory_host_arena(char **base, size_t *size);
+
 /* 1 when host code may read `address`, as far as is known: not device memory. */
 int simt_memory_host_may_use(const void *address);
 
@@ -114,6 +117,8 @@ cudaError_t simt_stream_submit(cudaStream_t stream, void (*work)(void *context),
 int simt_stream_defers(cudaStream_t stream);
 /* Runs all that is queued, as cudaDeviceSynchronize() does. */
 void simt_stream_drain(void);
+
+int simt_streams_are_lazy(void);
 
 /* What the inspector asks about order, in lazy mode; eager, all is ordered and nothing pending.
  * The operation that this thread executes: the position-th of a stream; {0, 0} outside of any. */

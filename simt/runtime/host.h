@@ -51,7 +51,6 @@ void simt_work_free(Work *work);
 
 /* Waits for all that was submitted to `stream`; for the legacy stream, to every stream that blocks on it. */
 cudaError_t simt_stream_finish(cudaStream_t stream);
-int simt_streams_are_lazy(void);
 int simt_stream_captures(cudaStream_t stream);
 /* The error of a call that may not be made while a stream captures; cudaSuccess otherwise. */
 cudaError_t simt_forbidden_in_capture(void);

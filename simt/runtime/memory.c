@@ -476,6 +476,13 @@ void simt_memory_arena(char **base, size_t *size) {
   memory_end();
 }
 
+void simt_memory_host_arena(char **base, size_t *size) {
+  memory_begin();
+  *base = host.base;
+  *size = host.base ? host.size : 0;
+  memory_end();
+}
+
 int simt_device_may_use(SimtMemoryKind kind) { return kind != SIMT_UNKNOWN_MEMORY; }
 
 int simt_host_may_use(SimtMemoryKind kind) {
