@@ -32,6 +32,8 @@ expect() {  # expect LAST_LINE EXIT_STATUS ARGUMENT...
 { configured //:a 'cc_test rule' x; ended //:a PASSED; } > killed
 { options --test_tag_filters=-fuzz,-slow; configured //:a 'cc_test rule' x; configured //:f '_fuzz_test rule' fuzz
   ended //:a PASSED; finished; } > filtered
+{ options --test_tag_filters=requires-gpu; configured //:a 'cc_test rule' x; configured //:g 'cc_test rule' requires-gpu
+  ended //:g PASSED; finished; } > chosen
 echo 'not json' > garbage
 
 expect '1 passed, 0 failed, 0 skipped' 0 x=good
@@ -43,6 +45,7 @@ expect '1 passed, 1 failed, 0 skipped' 1 x=broken_program
 expect '0 passed, 1 failed, 0 skipped' 1 x=flaky
 expect '1 passed, 1 failed, 0 skipped' 1 x=killed
 expect '1 passed, 0 failed, 0 skipped' 0 x=filtered
+expect '1 passed, 0 failed, 0 skipped' 0 x=chosen
 expect '0 passed, 1 failed, 0 skipped' 1 x=garbage
 expect '0 passed, 1 failed, 0 skipped' 1 x=missing
 expect '1 passed, 1 failed, 0 skipped' 1 --failed setup x=good
