@@ -160,8 +160,28 @@ static Worker *own_worker(void) {
   return own;
 }
 
+/* Waking a helper takes some microseconds, as long as a small launch. So each launch line's time for a CUDA thread is
+ * remembered, and help is asked for when the launch would take one OS thread longer than that. */
+enum { WORTH_HELP = 20000 }; /* nanoseconds */
+typedef struct Cost {
+  const char *file;
+  int line;
+  double nanoseconds; /* of processor time for each CUDA thread */
+} Cost;
+
+static Cost *cost_of(const SimtKernel *k) {
+  static Cost costs[256];
+  Cost *cost = &costs[simt_mix((uintptr_t)k->file + (unsigned)k->line) % 256];
+  if (cost->file != k->file || cost->line != k->line) *cost = (Cost){k->file, k->line, 20}; /* a guess */
+  return cost;
+}
+
 static void run_on_pool(Job *job) {
-  int helped = simt_settings.threads > 1 && job->blocks > 1;
+  const SimtKernel *k = job->kernel;
+  Cost *cost = cost_of(k);
+  double threads = (double)job->blocks * k->block.x * k->block.y * k->block.z;
+  int helped = simt_settings.threads > 1 && job->blocks > 1 && threads * cost->nanoseconds > WORTH_HELP;
+  unsigned long long start = simt_clock();
   if (helped) {
     start_helpers();
     pool.job = job;
@@ -174,6 +194,7 @@ static void run_on_pool(Job *job) {
   run_blocks(own_worker(), job);
   for (int i = 0; helped && atomic_load_explicit(&pool.busy, memory_order_acquire) > 0; i++)
     i < SPINS ? pause_a_moment() : (void)sched_yield();
+  cost->nanoseconds = (double)(simt_clock() - start) * (helped ? pool.started + 1 : 1) / threads;
 }
 
 /* ---- cooperative launches ---- */
@@ -343,6 +364,9 @@ cudaError_t simt_launch(const SimtKernel *kernel) {
   char *context = aligned_alloc(64, (size + 63) / 64 * 64);
   if (!context) return simt_error(cudaErrorMemoryAllocation);
   memcpy(context, kernel, sizeof *kernel);
+#ifdef SIMT_INSPECT
+  ((SimtKernel *)context)->submitted = simt_inspect_submitted();
+#endif
   memcpy(context + head, kernel->arguments, kernel->arguments_size);
   error = simt_stream_submit(kernel->stream, execute_queued, context, size, kernel->name, kernel->file, kernel->line);
   free(context);
