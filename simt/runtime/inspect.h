@@ -115,6 +115,8 @@ typedef enum SimtFindingKind {
   SIMT_DEVICE_POINTER, /* host code uses memory of the device */
   SIMT_NULL_POINTER,
   SIMT_READ_ONLY_WRITE, /* a kernel writes constant memory */
+  SIMT_MISSING_SYNC,    /* host code did not wait for a kernel or copy that is still queued */
+  SIMT_STREAM_RACE,     /* two streams use the same memory, and nothing orders them */
   SIMT_FINDING_KINDS
 } SimtFindingKind;
 
@@ -125,18 +127,19 @@ typedef enum SimtAccessKind {
   SIMT_ACCESS_VOLATILE = 4
 } SimtAccessKind;
 
-/* Who did it. In host code `kernel` of the finding is -1, and block and thread say nothing. */
+/* Who did it. */
 typedef struct SimtParty {
   SimtPlace place;
   unsigned access; /* SimtAccessKind bits */
   int bytes;
   unsigned long long block; /* linear; UINT64_MAX: unknown */
   uint3 block_index, thread_index;
+  int host; /* host code, or a copy */
 } SimtParty;
 
 typedef struct SimtFinding {
   SimtFindingKind kind;
-  int kernel; /* in the report's kernels, or -1: host code */
+  int kernel; /* in the report's kernels, or -1 */
   int parties;
   SimtParty party[2]; /* the later one first */
   const char *scope;  /* races: "between blocks", "between warps of a block", "between lanes of a warp" */
@@ -167,6 +170,7 @@ void simt_inspect_write_reports(const SimtInspectReport *report);
 
 /* ---- what the scheduler tells ---- */
 
+uint32_t simt_inspect_submitted(void); /* a launch is queued: what the host does from now on is not ordered with it */
 void simt_inspect_launch_begin(const SimtKernel *kernel);
 void simt_inspect_launch_end(const SimtKernel *kernel);
 void simt_inspect_block_begin(unsigned long long block);

@@ -124,10 +124,10 @@ static void print_party(FILE *out, const SimtFinding *f, int i) {
   char text[80];
   fprintf(out, "    %s:%d", p->place.file, p->place.line);
   if (p->place.function && *p->place.function) fprintf(out, " (%s)", p->place.function);
-  if (f->kernel >= 0 && p->block != UINT64_MAX)
+  if (!p->host && p->block != UINT64_MAX)
     fprintf(out, ": thread (%u,%u,%u) of block (%u,%u,%u)", p->thread_index.x, p->thread_index.y, p->thread_index.z,
             p->block_index.x, p->block_index.y, p->block_index.z);
-  else if (f->kernel < 0)
+  else if (p->host)
     fprintf(out, ": host code");
   fprintf(out, " %s\n", simt_access_text(p->access, p->bytes, text, sizeof text));
 }
@@ -381,7 +381,7 @@ static void json_finding(FILE *out, const SimtFinding *f) {
     json_text(out, "function", p->place.function);
     fputs(", ", out);
     json_text(out, "access", simt_access_text(p->access, p->bytes, text, sizeof text));
-    if (f->kernel >= 0 && p->block != UINT64_MAX) {
+    if (!p->host && p->block != UINT64_MAX) {
       fputs(", ", out);
       json_triple(out, "block", p->block_index);
       fputs(", ", out);

@@ -64,7 +64,8 @@ static inline __attribute__((always_inline)) void note(const void *pointer, unsi
   Inspector *in = simt_inspector;
   uintptr_t address = (uintptr_t)pointer;
   if (!in) {
-    if (address - simt_watched_low[0] < simt_watched_size[0] || address - simt_watched_low[1] < simt_watched_size[1])
+    if (address - simt_watched_low[0] < simt_watched_size[0] || address - simt_watched_low[1] < simt_watched_size[1] ||
+        address - simt_watched_low[2] < simt_watched_size[2])
       if (!simt_worker) simt_judge_host(address, (int)bytes, access, pc);
     return;
   }
@@ -334,7 +335,7 @@ static void outside_of_array(const BoundsSite *at, uintptr_t index, uintptr_t pc
   if (!in && simt_worker) return;
   unsigned site = simt_site_of(pc);
   if (simt_found_before(SIMT_OUT_OF_BOUNDS, site, 0)) return;
-  RaceParty party[2] = {{site, in ? in->rank : -1, SIMT_ACCESS_READ, 0, in ? in->block_number : 0}};
+  RaceParty party[2] = {{.site = site, .rank = in ? in->rank : -1, .block = in ? in->block_number : 0}};
   char *memory = NULL;
   long long number = (at->index->info & 1) && at->index->info >> 1 < 6 ? (long long)(int32_t)index : (long long)index;
   if (asprintf(&memory, "index %lld of an array of type %s", number, at->array->name) < 0) abort();

@@ -21,7 +21,8 @@ static Region arena;
 enum { MAX_REGIONS = 256 };
 static Region extra[MAX_REGIONS];
 static int extra_count;
-uintptr_t simt_watched_low[2], simt_watched_size[2]; /* the arena; the sections and what lies between them */
+uintptr_t simt_watched_low[3], simt_watched_size[3];
+static int lazy; /* streams */
 
 extern char __start_simt_device[] __attribute__((weak)), __stop_simt_device[] __attribute__((weak));
 extern char __start_simt_bss[] __attribute__((weak)), __stop_simt_bss[] __attribute__((weak));
@@ -51,19 +52,25 @@ static Region *find_extra(uintptr_t address) {
   return NULL;
 }
 
+static void watch(int which, uintptr_t start, uintptr_t stop) {
+  uintptr_t low = simt_watched_low[which], high = low + simt_watched_size[which];
+  if (!low || start < low) low = start;
+  if (stop > high) high = stop;
+  simt_watched_low[which] = low;
+  simt_watched_size[which] = high - low;
+}
+
 static void add_section(char *start, char *stop, int judged) {
   if (start == stop) return;
   if (judged) add_region((uintptr_t)start, (uintptr_t)stop);
-  uintptr_t low = simt_watched_low[1], high = low + simt_watched_size[1];
-  if (!low || (uintptr_t)start < low) low = (uintptr_t)start;
-  if ((uintptr_t)stop > high) high = (uintptr_t)stop;
-  simt_watched_low[1] = low;
-  simt_watched_size[1] = high - low;
+  watch(1, (uintptr_t)start, (uintptr_t)stop);
 }
 
 void simt_memory_open(void) {
+  const char *streams = getenv("SIMT_STREAMS");
   char *base;
   size_t size;
+  lazy = streams && strcmp(streams, "lazy") == 0;
   simt_memory_arena(&base, &size);
   arena = (Region){.low = (uintptr_t)base, .high = (uintptr_t)base + size};
   arena.cells = reserve(cell_bytes(&arena));
@@ -195,6 +202,7 @@ void simt_heap_remove(uintptr_t address) {
 void simt_inspect_allocated(void *base, size_t size, SimtMemoryKind kind) {
   simt_object_era++;
   if (kind == SIMT_DEVICE_MEMORY && in_arena(base) && arena.written) set_written(&arena, (uintptr_t)base, size, 0);
+  if (kind != SIMT_DEVICE_MEMORY && lazy) watch(2, (uintptr_t)base, (uintptr_t)base + size);
 }
 
 void simt_inspect_freed(void *base, size_t size, SimtMemoryKind kind) {
@@ -344,7 +352,11 @@ char *simt_memory_words(Inspector *in, uintptr_t address) {
 /* ---- what is wrong with an access ---- */
 
 static RaceParty party_of(const Inspector *in, const Row *row, int lane) {
-  return (RaceParty){row->site, in->warp * 32 + lane, row->request.access & 7, row->request.bytes, in->block_number};
+  return (RaceParty){.site = row->site,
+                     .rank = in->warp * SIMT_WARP_SIZE + lane,
+                     .access = row->request.access & 7,
+                     .bytes = row->request.bytes,
+                     .block = in->block_number};
 }
 
 static void found(Inspector *in, const Row *row, int lane, SimtFindingKind kind, char *memory, const char *advice) {
@@ -546,15 +558,43 @@ void simt_judge_row(Inspector *in, Row *row) {
 
 /* ---- host code ---- */
 
+/* Host code uses memory that a queued operation may use, too. That of a copy is known; what a kernel does will be seen
+ * when it runs, if the access is remembered until then. */
+static void judge_early(uintptr_t address, int bytes, unsigned access, uintptr_t pc, const SimtMemory *memory) {
+  SimtPending pending;
+  int writes = (access & SIMT_ACCESS_WRITE) != 0;
+  if (!simt_stream_pending((void *)address, writes, &pending)) return;
+  unsigned site = simt_site_of(pc);
+  if (strncmp(pending.what, "cuda", 4) != 0) {
+    Region *r = find_extra(address);
+    if (!r) r = add_region((uintptr_t)memory->base, (uintptr_t)memory->base + memory->size);
+    if (!r || !r->cells) return;
+    for (uintptr_t word = (address - r->low) / 4; word * 4 < address - r->low + (unsigned)bytes; word++) {
+      Trace trace = make_trace(simt_race_clock, site, 0, 15, 0) | 1;
+      *(writes ? &r->cells[word].write : &r->cells[word].read[0]) = trace;
+    }
+    return;
+  }
+  if (simt_found_before(SIMT_MISSING_SYNC, site, 0)) return;
+  RaceParty party[2] = {{.site = site, .rank = -1, .access = access & 7, .bytes = bytes},
+                        {.rank = -1,
+                         .access = writes ? SIMT_ACCESS_READ : SIMT_ACCESS_WRITE,
+                         .place = {pending.file ? pending.file : "?", pending.what, pending.line}}};
+  simt_find(SIMT_MISSING_SYNC, pending.file ? 2 : 1, party, NULL, simt_memory_words(NULL, address),
+            "the copy may not be done yet: cudaStreamSynchronize(), or an event, before host code touches the buffer");
+}
+
 void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc) {
   SimtMemory memory;
   simt_memory_find((void *)address, &memory);
+  if (memory.kind == SIMT_PINNED_MEMORY || memory.kind == SIMT_MANAGED_MEMORY)
+    judge_early(address, bytes, access, pc, &memory);
   if (memory.kind != SIMT_DEVICE_MEMORY && memory.kind != SIMT_SYMBOL_MEMORY && memory.kind != SIMT_CONSTANT_MEMORY)
     return;
   unsigned site = simt_site_of(pc);
   if (access & SIMT_ACCESS_WRITE) simt_inspect_host_wrote((void *)address, (size_t)bytes); /* one finding is enough */
   if (simt_found_before(SIMT_DEVICE_POINTER, site, 0)) return;
-  RaceParty party[2] = {{site, -1, access & 7, bytes, 0}};
+  RaceParty party[2] = {{.site = site, .rank = -1, .access = access & 7, .bytes = bytes}};
   simt_find(SIMT_DEVICE_POINTER, 1, party, NULL, simt_memory_words(NULL, address),
             memory.kind == SIMT_DEVICE_MEMORY
                 ? "host code cannot reach device memory: copy it with cudaMemcpy() first, or use cudaMallocManaged()"

@@ -26,6 +26,7 @@ static inline uint32_t trace_time(Trace t) { return (uint32_t)(t >> 32); }
 static inline unsigned trace_site(Trace t) { return (unsigned)(t >> 16) & 0xffff; }
 static inline int trace_rank(Trace t) { return (int)(t >> 6) & 1023; }
 static inline unsigned trace_bytes(Trace t) { return (unsigned)(t >> 2) & 15; } /* of the word's four, a bit each */
+static inline int trace_host(Trace t) { return (int)t & 1; } /* by host code, while a kernel was queued */
 static inline int trace_atomic(Trace t) { return (int)(t >> 1) & 1; }
 
 /* For each aligned word of 4 bytes: the last write, and two reads. */
@@ -181,6 +182,7 @@ typedef struct RaceParty {
   unsigned access;
   int bytes;
   unsigned long long block;
+  SimtPlace place; /* where there is no site: of a call of the host */
 } RaceParty;
 
 /* ---- symbols ---- */
@@ -255,12 +257,13 @@ void simt_judge_row(Inspector *in, Row *row); /* bounds, alignment, initialisati
 void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc);
 /* "s_tile (static shared, 4096 bytes), byte 128"; malloc()ed */
 char *simt_memory_words(Inspector *in, uintptr_t address);
-extern uintptr_t simt_watched_low[2], simt_watched_size[2]; /* what host code may not touch, roughly */
-extern int simt_writes_unseen;                              /* a kernel ran, or a block of it, that was not inspected */
+/* What host code may not touch, roughly: device memory, variables; if streams are lazy, pinned and managed memory. */
+extern uintptr_t simt_watched_low[3], simt_watched_size[3];
+extern int simt_writes_unseen; /* a kernel ran, or a block of it, that was not inspected */
 
 /* inspect_race.c */
 extern uint32_t simt_race_clock;
-void simt_race_launch(void);
+void simt_race_launch(const SimtKernel *kernel);
 void simt_race_turn(const Inspector *in); /* its block runs from now on, in turn with others */
 int simt_race_forget(void);               /* 1 when the traces take much memory: they are dropped */
 void simt_race_block(Inspector *in);

@@ -2,7 +2,7 @@
  *
  * A clock ticks at every event that may order accesses. Each word remembers its last write and two reads (Trace: time,
  * thread, site). An earlier access is ordered before the present one when
- *   - it was in an earlier launch, or before a grid barrier;
+ *   - it was in an earlier launch (with lazy streams: one that the program made sure had ended), or before a grid barrier;
  *   - it was by the same thread;
  *   - the same block has passed a __syncthreads() since;
  *   - the same warp has passed __syncwarp()s since that lead from the one lane to the other. Shuffles and votes do not count:
@@ -18,6 +18,8 @@
 
 uint32_t simt_race_clock = 1;
 static uint32_t launch_time = 1;
+static uint32_t oldest_time = 1; /* accesses before it are ordered, whatever the stream */
+static uint32_t submitted;       /* when the running launch was queued */
 static size_t chunks_touched, chunks_most;
 
 /* ---- which block ran at a time ---- */
@@ -142,7 +144,40 @@ static void synchronise(Inspector *in, int rank, uintptr_t object, unsigned acce
   if ((access & SIMT_ACCESS_WRITE) && lane->fence_time) publish(in, rank, object);
 }
 
+/* ---- launches of other streams ---- */
+
+typedef struct Launch {
+  uint32_t time; /* when it began */
+  int ordered;   /* before the running one */
+  SimtMoment moment;
+} Launch;
+enum { LAUNCHES = 1024 };
+static Launch launches[LAUNCHES]; /* the last ones, in a ring */
+static unsigned launch_count;
+
+static void order_launches(void) {
+  SimtMoment now = simt_stream_moment();
+  unsigned first = launch_count > LAUNCHES ? launch_count - LAUNCHES : 0;
+  oldest_time = launch_time;
+  for (unsigned i = launch_count; i > first && now.stream; i--) {
+    Launch *l = &launches[(i - 1) % LAUNCHES];
+    l->ordered = simt_stream_ordered(l->moment);
+    if (!l->ordered) oldest_time = l->time;
+  }
+  launches[launch_count++ % LAUNCHES] = (Launch){.time = launch_time, .moment = now};
+}
+
+/* An access of an earlier launch, at or after oldest_time. */
+static int launch_is_ordered(uint32_t time) {
+  unsigned first = launch_count > LAUNCHES ? launch_count - LAUNCHES : 0;
+  for (unsigned i = launch_count; i > first; i--)
+    if (launches[(i - 1) % LAUNCHES].time <= time) return launches[(i - 1) % LAUNCHES].ordered;
+  return 1;
+}
+
 /* ---- events ---- */
+
+uint32_t simt_inspect_submitted(void) { return ++simt_race_clock; }
 
 int simt_race_forget(void) {
   if (chunks_touched <= chunks_most / 4) return 0;
@@ -150,13 +185,15 @@ int simt_race_forget(void) {
   return 1;
 }
 
-void simt_race_launch(void) {
+void simt_race_launch(const SimtKernel *kernel) {
   if (!chunks_most) {
     const char *setting = getenv("SIMT_INSPECT_MEMORY");
     double megabytes = setting && atof(setting) > 0 ? atof(setting) : 2048;
     chunks_most = 1 + (size_t)(megabytes * 1048576 / ((double)(1 << CHUNK_SHIFT) / 4 * sizeof(Cell)));
   }
   launch_time = ++simt_race_clock;
+  submitted = kernel->submitted ? kernel->submitted : launch_time;
+  order_launches();
   turn_count = release_count = 0;
   last_release.used = objects.used = 0;
 }
@@ -184,7 +221,7 @@ void simt_race_warp(Inspector *in, int warp, unsigned lanes) {
 }
 
 void simt_race_grid(void) {
-  launch_time = ++simt_race_clock;
+  launch_time = oldest_time = ++simt_race_clock;
   last_release.used = objects.used = 0;
 }
 
@@ -198,11 +235,14 @@ static int same_block(const Inspector *in, Trace t) {
 /* Cheap answers for nearly all accesses: 1, it is ordered. */
 static inline int surely_ordered(const Inspector *in, const Region *region, Trace old, int rank) {
   uint32_t time = trace_time(old);
-  if (time < launch_time) return 1;
+  if (time < oldest_time && !trace_host(old)) return 1;
+  if (trace_host(old)) return time < submitted;
   if (region->shared || !in->interleaved) {
-    if (time < in->barrier_time) return region->shared || time >= in->block_time;
-    return trace_rank(old) == rank && time >= in->block_time;
+    if (time < in->barrier_time && (region->shared || time >= in->block_time)) return 1;
+    if (trace_rank(old) == rank && time >= in->block_time) return 1;
+    return time < launch_time && launch_is_ordered(time);
   }
+  if (time < launch_time) return launch_is_ordered(time);
   return same_block(in, old) && (time < in->barrier_time || trace_rank(old) == rank);
 }
 
@@ -249,7 +289,36 @@ static const char *race_advice(int scope, const Region *region, int same_line) {
                         : "put __syncthreads() between the two, or let each thread use its own elements";
 }
 
+/* With host code, or a launch in another stream. */
+static void conflict_outside(Inspector *in, const Row *row, int lane, Trace old, unsigned old_access) {
+  int host = trace_host(old);
+  SimtFindingKind kind = host ? SIMT_MISSING_SYNC : SIMT_STREAM_RACE;
+  unsigned site = host ? trace_site(old) : row->site, other = host ? row->site : trace_site(old);
+  if (simt_found_before(kind, site, other)) return;
+  RaceParty here = {.site = row->site,
+                    .rank = in->warp * SIMT_WARP_SIZE + lane,
+                    .access = row->request.access & 7,
+                    .bytes = row->request.bytes,
+                    .block = in->block_number};
+  RaceParty there = {.site = trace_site(old),
+                     .rank = host ? -1 : trace_rank(old),
+                     .access = old_access,
+                     .bytes = __builtin_popcount(trace_bytes(old)),
+                     .block = UINT64_MAX};
+  RaceParty party[2] = {host ? there : here, host ? here : there};
+  simt_find(
+      kind, 2, party, NULL, simt_memory_words(in, row->request.address[lane]),
+      host ? "the kernel may still be running, or not have begun: cudaDeviceSynchronize(), or an event, before host "
+             "code touches the memory"
+           : "streams run at once: cudaEventRecord() behind the first and cudaStreamWaitEvent() before the second "
+             "order them, or one stream for both");
+}
+
 static void conflict(Inspector *in, const Row *row, const Region *region, int lane, Trace old, unsigned old_access) {
+  if (trace_host(old) || (!region->shared && trace_time(old) < launch_time)) {
+    conflict_outside(in, row, lane, old, old_access);
+    return;
+  }
   static const char *const scopes[] = {"between lanes of a warp", "between warps of a block", "between blocks"};
   int rank = in->warp * SIMT_WARP_SIZE + lane, own = region->shared || same_block(in, old);
   unsigned long long block = own ? in->block_number : block_at(trace_time(old));
@@ -265,9 +334,16 @@ static void conflict(Inspector *in, const Row *row, const Region *region, int la
   }
   if (simt_found_before(SIMT_DATA_RACE, row->site, trace_site(old))) return;
   RaceParty party[2] = {
-      {row->site, rank, row->request.access & 7, row->request.bytes, in->block_number},
-      {trace_site(old), trace_rank(old), old_access | (trace_atomic(old) ? SIMT_ACCESS_ATOMIC : 0u),
-       __builtin_popcount(trace_bytes(old)), block},
+      {.site = row->site,
+       .rank = rank,
+       .access = row->request.access & 7,
+       .bytes = row->request.bytes,
+       .block = in->block_number},
+      {.site = trace_site(old),
+       .rank = trace_rank(old),
+       .access = old_access | (trace_atomic(old) ? SIMT_ACCESS_ATOMIC : 0u),
+       .bytes = __builtin_popcount(trace_bytes(old)),
+       .block = block},
   };
   int same_line = row->site == trace_site(old) && old_access == SIMT_ACCESS_WRITE;
   simt_find(SIMT_DATA_RACE, 2, party, scopes[scope], simt_memory_words(in, row->request.address[lane]),

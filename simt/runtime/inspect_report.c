@@ -49,7 +49,7 @@ static int same_launch(const SimtKernelReport *r, const SimtKernel *k) {
 
 void simt_inspect_launch_begin(const SimtKernel *k) {
   __tsan_init();
-  simt_race_launch();
+  simt_race_launch(k);
   simt_memory_launch();
   current = -1;
   if (only_kernel && !strstr(k->name, only_kernel)) {
@@ -134,8 +134,8 @@ int simt_found_before(SimtFindingKind kind, unsigned site, unsigned other) {
 }
 
 static SimtParty party_of(const RaceParty *p) {
-  SimtParty party = {.access = p->access, .bytes = p->bytes, .block = p->block};
-  if (p->rank < 0 || current < 0) return party;
+  SimtParty party = {.place = p->place, .access = p->access, .bytes = p->bytes, .block = p->block, .host = p->rank < 0};
+  if (p->rank < 0 || p->block == UINT64_MAX || current < 0) return party;
   const SimtKernelReport *r = &entries[current].report;
   unsigned rank = (unsigned)p->rank;
   unsigned long long plane = (unsigned long long)r->grid.x * r->grid.y;
@@ -162,7 +162,7 @@ void simt_find(SimtFindingKind kind, int parties, const RaceParty party[2], cons
     f->site[0] = party[0].site;
     f->site[1] = other;
     f->finding = (SimtFinding){.kind = kind,
-                               .kernel = party[0].rank < 0 ? -1 : current,
+                               .kernel = current,
                                .parties = parties,
                                .party = {party_of(&party[0]), party_of(&party[parties - 1])},
                                .scope = scope,
@@ -191,6 +191,8 @@ const char *simt_finding_name(SimtFindingKind kind) {
       [SIMT_DEVICE_POINTER] = "device memory used by host code",
       [SIMT_NULL_POINTER] = "null pointer",
       [SIMT_READ_ONLY_WRITE] = "write to constant memory",
+      [SIMT_MISSING_SYNC] = "missing synchronisation",
+      [SIMT_STREAM_RACE] = "race between streams",
   };
   return names[kind];
 }
@@ -299,8 +301,8 @@ static void report_findings(SimtInspectReport *report) {
   for (int i = 0; i < found_count; i++) {
     if (is_a_guess(&found[i])) continue;
     SimtFinding f = found[i].finding;
-    f.party[0].place = places[found[i].site[0]];
-    f.party[1].place = places[found[i].site[f.parties - 1]];
+    for (int p = 0; p < f.parties; p++)
+      if (!f.party[p].place.line) f.party[p].place = places[found[i].site[p]];
     int known = 0;
     while (known < report->finding_count && !same_finding(&report->findings[known], &f)) known++;
     if (known < report->finding_count)
