@@ -275,7 +275,7 @@ cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
   RETURN_IF_STICKY;
   settings_begin();
   if ((unsigned)limit < LIMITS) settings.limits[limit] = value;
-  return settings_end((unsigned)limit < LIMITS, cudaErrorUnsupportedLimit);
+  return settings_end((unsigned)limit < LIMITS, cudaErrorInvalidValue);
 }
 
 cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
@@ -283,7 +283,7 @@ cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
   if (!value) return simt_error(cudaErrorInvalidValue);
   settings_begin();
   if ((unsigned)limit < LIMITS) *value = settings.limits[limit];
-  return settings_end((unsigned)limit < LIMITS, cudaErrorUnsupportedLimit);
+  return settings_end((unsigned)limit < LIMITS, cudaErrorInvalidValue);
 }
 
 cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config) {

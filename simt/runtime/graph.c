@@ -241,9 +241,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t stream) {
   SimtSite site = SIMT_CALLER;
   RETURN_IF_STICKY;
   if (!is_executable(e)) return simt_error(cudaErrorInvalidValue);
-  int captured = simt_stream_captures(stream); /* then it becomes a child node, whose owner is the graph */
+  if (simt_stream_captures(stream)) return simt_error(cudaErrorStreamCaptureUnsupported);
   atomic_fetch_add(&e->uses, 1);
-  cudaError_t error = simt_stream_submit(stream, captured ? run_executable : run_and_release, &e, sizeof e,
+  cudaError_t error = simt_stream_submit(stream, run_and_release, &e, sizeof e,
                                          "cudaGraphLaunch", site.file, site.line);
   if (error != cudaSuccess && error != simt_error_pending()) release(e); /* nobody took it */
   return simt_error(error);

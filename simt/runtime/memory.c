@@ -516,8 +516,7 @@ cudaError_t cudaMalloc(void **pointer, size_t bytes) {
 
 cudaError_t cudaMallocManaged(void **pointer, size_t bytes, unsigned int flags) {
   SimtSite site = SIMT_CALLER;
-  if (bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
-    return simt_error(cudaErrorInvalidValue);
+  if (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost) return simt_error(cudaErrorInvalidValue);
   return allocate(pointer, bytes, SIMT_MANAGED_MEMORY, "cudaMallocManaged", site);
 }
 

@@ -1,10 +1,15 @@
 /* host_error_test.cu - error codes: their texts, the last error, the sticky error. The same program passes on a GPU, and
  * its table of texts, compiled by nvcc, is compared with NVIDIA's runtime even without one. */
+#undef NDEBUG /* the kernels below mean their assert() */
 #include <assert.h>
 #include <pthread.h>
 
 #include "collective.h"
-#include "simt/include/simt/errors.h"
+#if __has_include("simt/errors.h")
+#include "simt/errors.h" /* simtcc's, and found by -I simt/include */
+#else
+#include "../include/simt/errors.h"
+#endif
 
 typedef struct Row {
   int code;

@@ -476,11 +476,11 @@ static void test_a_graph_by_hand(void **state) {
   CHECK(cudaFree(x));
 }
 
-static void test_a_graph_in_a_graph(void **state) {
+static void test_no_graph_is_launched_while_capturing(void **state) {
   (void)state;
   cudaStream_t stream;
-  cudaGraph_t graph, outer;
-  cudaGraphExec_t inner_executable, executable;
+  cudaGraph_t graph, outer = NULL;
+  cudaGraphExec_t inner_executable;
   int *x = device_int(0);
   CHECK(cudaStreamCreate(&stream));
   CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
@@ -488,17 +488,12 @@ static void test_a_graph_in_a_graph(void **state) {
   CHECK(cudaStreamEndCapture(stream, &graph));
   CHECK(cudaGraphInstantiate(&inner_executable, graph, 0));
   CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-  CHECK(cudaGraphLaunch(inner_executable, stream));
-  add<<<1, 1, 0, stream>>>(x, 1, 100);
-  CHECK(cudaStreamEndCapture(stream, &outer));
-  CHECK(cudaGraphInstantiate(&executable, outer, 0));
+  assert_int_equal(cudaGraphLaunch(inner_executable, stream), cudaErrorStreamCaptureUnsupported); /* as on an H200 */
+  cudaGetLastError();
+  cudaStreamEndCapture(stream, &outer);
+  cudaGetLastError();
   CHECK(cudaGraphExecDestroy(inner_executable));
   CHECK(cudaGraphDestroy(graph));
-  CHECK(cudaGraphDestroy(outer));
-  for (int i = 0; i < 3; i++) CHECK(cudaGraphLaunch(executable, stream));
-  CHECK(cudaStreamSynchronize(stream));
-  assert_int_equal(value_of(x), 315);
-  CHECK(cudaGraphExecDestroy(executable));
   CHECK(cudaStreamDestroy(stream));
   CHECK(cudaFree(x));
 }
@@ -696,7 +691,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_a_capture_of_two_streams),
       cmocka_unit_test(test_what_a_capture_forbids),
       cmocka_unit_test(test_a_graph_by_hand),
-      cmocka_unit_test(test_a_graph_in_a_graph),
+      cmocka_unit_test(test_no_graph_is_launched_while_capturing),
       cmocka_unit_test(test_updating_a_graph),
       cmocka_unit_test(test_many_host_threads),
 #ifdef SIMT_REWRITTEN

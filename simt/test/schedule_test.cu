@@ -2,6 +2,7 @@
  *
  * All of it is true of a GPU, too; what only the emulator does stands in #ifdef SIMT_REWRITTEN. A launch that fails leaves
  * the device unusable, so those cases run in a process of their own. */
+#undef NDEBUG /* the kernels below mean their assert() */
 #include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
