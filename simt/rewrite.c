@@ -1414,6 +1414,14 @@ static const char *merge(const char *host_text, const char *device_text) {
 
 /* ---- writing ---- */
 
+/* g++ complains of the pragma, and no option silences it, where the condition has branches. */
+static bool can_be_unrolled(int i) {
+  if (!is(i, "for") || !opens(i + 1)) return false;
+  for (int k = i + 1; k < tokens[i + 1].match; k++)
+    if (is_one_of(k, "&& || ?")) return false;
+  return true;
+}
+
 /* The space before token i, as it was read. Only `#pragma unroll` changes: g++ takes its own form of it, directly before a
  * loop and with a number. */
 static void write_space(FILE *out, const char *from, int i) {
@@ -1430,7 +1438,7 @@ static void write_space(FILE *out, const char *from, int i) {
         p += strspn(p, " \t(");
         long count = none ? 1 : isdigit((unsigned char)*p) ? strtol(p, NULL, 10) : 32;
         if (count > 64) count = 64;
-        if (is_one_of(i, "for while do")) fprintf(out, "#pragma GCC unroll %ld", count);
+        if (count > 1 && can_be_unrolled(i)) fprintf(out, "#pragma GCC unroll %ld", count);
         from = line_end - (line_end[-1] == '\n');
       }
     }

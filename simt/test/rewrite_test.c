@@ -297,15 +297,20 @@ static const Case CASES[] = {
 
     /* ---- unroll ---- */
     {"unroll",
-     "void f() {\n#pragma unroll\nfor (;;) ;\n#pragma unroll 4\nfor (;;) ;\n#pragma unroll(8)\nwhile (x) ;\n}",
-     {"#pragma GCC unroll 32 for", "#pragma GCC unroll 4 for", "#pragma GCC unroll 8 while"}},
-    {"unroll: none, names, large",
-     "void f() {\n#pragma nounroll\nfor (;;) ;\n#pragma unroll N\nfor (;;) ;\n#pragma unroll 512\ndo ; while (x);\n}",
-     {"#pragma GCC unroll 1 for", "#pragma GCC unroll 32 for", "#pragma GCC unroll 64 do"}},
-    {"unroll: only before a loop",
-     "void f() {\n#pragma unroll\nx = 1;\n#pragma omp parallel\nfor (;;) ;\n}",
-     {"x = 1; #pragma omp parallel"},
-     {"unroll"}},
+     "void f() {\n#pragma unroll\nfor (;;) ;\n#pragma unroll 4\nfor (;;) ;\n#pragma unroll(8)\nfor (;;) ;\n#pragma "
+     "unroll N\nfor "
+     "(;;) ;\n#pragma unroll 512\nfor (;;) ;\n}",
+     {"{ #pragma GCC unroll 32 for (;;) ; #pragma GCC unroll 4 for (;;) ; #pragma GCC unroll 8 for (;;) ; #pragma GCC "
+      "unroll 32 "
+      "for (;;) ; #pragma GCC unroll 64 for (;;) ; }"}},
+    {"unroll: not at all",
+     "void f() {\n#pragma nounroll\nfor (;;) ;\n#pragma unroll 1\nfor (;;) ;\n}",
+     {"{ for (;;) ; for (;;) ; }"}},
+    {"unroll: only a loop that g++ takes",
+     "void f() {\n#pragma unroll\nx = 1;\n#pragma unroll\nwhile (x) ;\n#pragma unroll\nfor (; a && b;) ;\n#pragma "
+     "unroll\nfor (; a ? b : "
+     "c;) ;\n#pragma omp parallel\nfor (;;) ;\n}",
+     {"{ x = 1; while (x) ; for (; a && b;) ; for (; a ? b : c;) ; #pragma omp parallel for (;;) ; }"}},
 
     /* ---- kernels as void * ---- */
     {"kernel argument",
