@@ -302,9 +302,9 @@ static void test_a_null_pointer_is_an_illegal_address(void **state) {
   static char text[8192];
   assert_int_equal(in_child(run_null, text, sizeof text), 42);
 #ifdef SIMT_REWRITTEN
-  assert_non_null(strstr(text, "=== simt: illegal address"));
+  assert_non_null(strstr(text, "=== simt: null pointer"));
   assert_non_null(strstr(text, "schedule_test.cu"));
-  assert_non_null(strstr(text, "NULL"));
+  assert_non_null(strstr(text, "thread (0,0,0)"));
 #endif
 }
 

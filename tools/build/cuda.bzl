@@ -32,7 +32,13 @@ def _arch_flags(archs):
 
 # What CUDA sources rely on: type punning by pointer, and a * b + c in one rounding where the processor can. Line tables,
 # for the place of a fault.
-_SIMT_FLAGS = ["-fno-strict-aliasing", "-ffp-contract=fast", "-g1", "-Wno-unknown-pragmas"] + SIMT_COPTS
+_SIMT_FLAGS = [
+    "-fno-strict-aliasing",
+    "-fno-aggressive-loop-optimizations",  # a loop beyond its array is reported, not made endless
+    "-ffp-contract=fast",
+    "-g1",
+    "-Wno-unknown-pragmas",
+] + SIMT_COPTS
 
 # Those of simtcc --inspect; the reasons stand there.
 _INSPECT_FLAGS = [
