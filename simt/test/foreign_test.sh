@@ -6,7 +6,7 @@
 #
 # A program passes when simtcc compiles it, it ends with status 0 within LIMIT seconds, its output has the line that
 # PROGRAMS names, and the emulator reports nothing (but where PROGRAMS says `reports`: programs that err on purpose). Environment: ORDERS (SIMT_ORDER's values; default forward), LIMIT (20), SIMTCC, WORK (a folder to keep
-# the programs and their output in), SHARD=i/n (every n-th program, from the i-th).
+# the programs and their output in), SHARD=i/n (every n-th program, from the i-th), MODE (--inspect, --asan, ...).
 set -uo pipefail
 export LC_ALL=C
 
@@ -39,8 +39,8 @@ fail() { # name, reason, file whose end says why
 
 test_program() { # name sources flags arguments pattern reports
   local name=$1 log=$work/$1.log t0 t1 ms rc order setting
-  # shellcheck disable=SC2086  # sources, flags and arguments are lists
-  if ! "$simtcc" -std=c++17 -I. $3 $2 -o "$work/$name" >"$log" 2>&1; then
+  # shellcheck disable=SC2086  # mode, sources, flags and arguments are lists
+  if ! "$simtcc" ${MODE:-} -std=c++17 -I. $3 $2 -o "$work/$name" >"$log" 2>&1; then
     fail "$name" "does not compile" "$log"
     return
   fi
@@ -48,7 +48,7 @@ test_program() { # name sources flags arguments pattern reports
     setting=${order/#forward/}
     t0=$(date +%s%N)
     # shellcheck disable=SC2086
-    (cd "$work" && SIMT_ORDER=${setting:-forward} timeout -k 2 "$limit" "./$name" $4) >"$log" 2>&1 </dev/null
+    { (cd "$work" && SIMT_ORDER=${setting:-forward} timeout -k 2 "$limit" "./$name" $4) >"$log" 2>&1 </dev/null; } 2>/dev/null
     rc=$?
     t1=$(date +%s%N)
     ms=$(((t1 - t0) / 1000000))
