@@ -184,6 +184,7 @@ void simt_inspect_passed(void);        /* ... and need not wait: the other lanes
 void *simt_inspect_pause(void);        /* what follows is not the kernel's doing ... */
 void simt_inspect_continue(void *);    /* ... until here */
 int simt_inspect_next(void);           /* who goes on when a thread has returned: as simt_inspect_pick() */
+int simt_inspect_spins(void);          /* the thread tries the same again and again */
 int simt_inspect_pick(int yields);     /* who goes on: a rank, -1 a thread that has not started, -2 nobody */
 void simt_inspect_stack(char *lowest); /* the stack that is about to run */
 void simt_inspect_give_turn(void);     /* cooperative launches: another block may run ... */

@@ -96,6 +96,7 @@ static inline __attribute__((always_inline)) void note(const void *pointer, unsi
   } else if (access & SIMT_ACCESS_WRITE) {
     row->before[in->lane] = peek(address, bytes);
   }
+  if (access & SIMT_ACCESS_ATOMIC) in->self->last_atomic = address;
   if (access & SIMT_ACCESS_WRITE) {
     in->progressed = 1;
   } else if (access & (SIMT_ACCESS_VOLATILE | SIMT_ACCESS_ATOMIC)) {

@@ -20,9 +20,10 @@
 #endif
 
 enum {
-  SPIN_STEPS = 32, /* futile steps before the others go first */
-  PATIENCE = 32,   /* steps of the others before a spinning lane is asked again */
-  QUANTUM = 20000  /* steps of a warp before another warp gets its turn */
+  SPIN_STEPS = 32,  /* futile steps before the others go first */
+  SPIN_YIELDS = 16, /* or yields at the same object, each after some attempts */
+  PATIENCE = 32,    /* steps of the others before a spinning lane is asked again */
+  QUANTUM = 20000   /* steps of a warp before another warp gets its turn */
 };
 
 #define HERE ((uintptr_t)__builtin_return_address(0))
@@ -224,19 +225,33 @@ static int next_lane(Inspector *in) {
   lane->entered = 1;
   lane->fence_time = 0;
   lane->guess = lane->seen = 0;
+  lane->spins_at = 0;
   return -1;
 }
 
 int simt_inspect_next(void) { return simt_inspector ? next_lane(simt_inspector) : -2; }
 
+int simt_inspect_spins(void) {
+  Lane *lane = simt_inspector->self;
+  if (lane->spins_at != lane->last_atomic) lane->spins = 0;
+  lane->spins_at = lane->last_atomic;
+  return ++lane->spins >= SPIN_YIELDS;
+}
+
 int simt_inspect_pick(int yields) {
   Inspector *in = simt_inspector;
+  int rank = in->rank;
   if (yields) {
     WarpView *view = &in->warp_view[in->warp];
     view->deferred |= in->bit;
     view->patience = PATIENCE;
   }
-  return next_lane(in);
+  int next = next_lane(in);
+  if (yields && next == rank && in->interleaved) { /* only another block can help */
+    simt_inspect_give_turn();
+    simt_inspect_take_turn();
+  }
+  return next;
 }
 
 /* The running lane has come to in->self->now: the others of its group execute the step, then the next group does. */

@@ -87,6 +87,8 @@ typedef struct Lane {
   uint64_t seen;       /* releases up to this one happened before what it does now */
   uintptr_t guess;     /* where it read what others change atomically, without being ordered */
   unsigned guess_site;
+  int spins; /* yields in a row at the object of its last atomic operation */
+  uintptr_t spins_at, last_atomic;
 } Lane;
 
 typedef struct Call { /* that a lane is in */

@@ -516,6 +516,9 @@ void simt_wait_until(int (*ready)(void *context), void *context, const char *wha
 void simt_yield(void) {
   Worker *w = simt_worker;
   if (!w) return;
+#ifdef SIMT_INSPECT
+  if (simt_inspecting() && !simt_inspect_spins()) return; /* the lanes of a warp stay together while they can */
+#endif
   int rank = simt_current_rank();
   note_site(&w->threads[rank], "an atomic operation or __nanosleep()", "", 0);
   ABOUT_TO_WAIT();
