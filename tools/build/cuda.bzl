@@ -38,7 +38,7 @@ _SIMT_FLAGS = [
     "-ffp-contract=fast",
     "-g1",
     "-Wno-unknown-pragmas",
-] + SIMT_COPTS
+]
 
 # Those of simtcc --inspect; the reasons stand there.
 _INSPECT_FLAGS = [
@@ -103,7 +103,9 @@ def _to_cpp(ctx, src, compile_ctx, cc_toolchain):
     args.add_all(["-E", src.path, "-o", cpp.path, "-ccbin", cc_toolchain.compiler_executable])
     if ctx.attr._simt[FlagInfo].value == "inspect":
         args.add("--inspect")
-    args.add_all(ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + SIMT_COPTS + ctx.attr.host_copts)
+    else:
+        args.add_all(SIMT_COPTS)
+    args.add_all(ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.host_copts)
     if ctx.var["COMPILATION_MODE"] == "opt":
         args.add("-DNDEBUG")
     args.add_all(compile_ctx.defines, format_each = "-D%s")
@@ -174,7 +176,7 @@ def _cuda_library_impl(ctx):
         objects += [_nvcc(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
     elif by_kind["cu"]:
         inspect = ctx.attr._simt[FlagInfo].value == "inspect"
-        common["user_compile_flags"] = ctx.attr.host_copts + _SIMT_FLAGS + (_INSPECT_FLAGS if inspect else [])
+        common["user_compile_flags"] = ctx.attr.host_copts + _SIMT_FLAGS + (_INSPECT_FLAGS if inspect else SIMT_COPTS)
         rewritten = [_to_cpp(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
         _, outputs = cc_common.compile(name = ctx.label.name + "_simt", srcs = rewritten, **common)
         objects += outputs.pic_objects
