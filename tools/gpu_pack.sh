@@ -11,11 +11,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 options=(--config=cuda --//tools/build:gpu=yes --build_runfile_links --noshow_progress "$@")
-bazel build "${options[@]}" //...
+bazel build "${options[@]}" -- //... -//simt/test/...
 bin=$(bazel info "${options[@]}" bazel-bin 2> /dev/null)
 query() { bazel query --noshow_progress "$1" 2> /dev/null | sed 's|^//||; s|:|/|' | sort; }
-mapfile -t tests < <(query 'kind("cc_test rule", //...) except attr(tags, manual, //...)')
-mapfile -t programs < <(query 'kind("cc_binary rule", //...) except attr(tags, manual, //...)')
+mapfile -t tests < <(query 'kind("cc_test rule", //... except //simt/...) except attr(tags, manual, //...)')
+mapfile -t programs < <(query 'kind("cc_binary rule", //... except //simt/...) except attr(tags, manual, //...)')
 
 [ ${#tests[@]} -gt 0 ] && [ ${#programs[@]} -gt 0 ] || { echo "gpu_pack.sh: error: bazel query found no targets" >&2; exit 1; }
 
