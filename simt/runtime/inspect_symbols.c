@@ -132,7 +132,8 @@ static void read_symbols(const char *file, size_t size) {
       const char *name = symbol[s].st_name < strings->sh_size ? file + strings->sh_offset + symbol[s].st_name : "";
       int type = ELF64_ST_TYPE(symbol[s].st_info);
       if (!symbol[s].st_size || symbol[s].st_shndx == SHN_UNDEF) continue;
-      if (type == STT_TLS) add_variable(&shared, symbol[s].st_value, symbol[s].st_size, name);
+      if (type == STT_TLS && strcmp(name, "simt_above_shared") != 0) /* which nobody may touch */
+        add_variable(&shared, symbol[s].st_value, symbol[s].st_size, name);
       if (type == STT_OBJECT) add_variable(&image, simt_load_base + symbol[s].st_value, symbol[s].st_size, name);
     }
   }

@@ -121,6 +121,9 @@ enum {
   SIMT_DONE
 };
 
+/* Linked above the __shared__ arrays (above.c). */
+extern __thread char simt_above_shared[8192] __attribute__((tls_model("local-exec")));
+
 extern __thread SimtThreads simt_threads __attribute__((tls_model("local-exec")));
 
 /* A thread has returned while others of its block wait: it may be the one they wait for. */

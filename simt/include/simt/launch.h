@@ -101,6 +101,7 @@ struct Launch {
   template <class... Arguments>
   cudaError_t run(Arguments... arguments) {
     using This = Call<Function, Arguments...>;
+    __asm__ volatile("" : : "r"(simt_above_shared)); /* so that it is linked, and first */
     const void *pointers[] = {checked_pointer(arguments)..., nullptr};
     const This call{function, {{arguments}...}};
     kernel.run_threads = This::run_threads;

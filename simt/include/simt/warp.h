@@ -95,7 +95,9 @@ SIMT_UNSEEN void shuffle_complete(unsigned lanes, void *const posts[]) {
     lane[i]->result = lane[lanes >> source & 1 ? source : i]->value;
     sources |= 1u << source;
   }
-  if (!(sources & lanes)) simt_shuffle_from_nobody(); /* where only some do, they may have no use for the value */
+  /* A broadcast from a lane that does not take part. Where only some read from such lanes, or by a distance as in a
+   * reduction, they may have no use for the value. */
+  if (mode == SHUFFLE_INDEX && !(sources & lanes)) simt_shuffle_from_nobody();
 }
 
 template <size_t bytes>
