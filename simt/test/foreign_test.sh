@@ -14,7 +14,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 simtcc=${SIMTCC:-$here/../simtcc}
 case $simtcc in /*) ;; *) simtcc=$PWD/$simtcc ;; esac
 limit=${LIMIT:-20}
-shard=${SHARD:-0/1}
+shard=${SHARD:-${TEST_SHARD_INDEX:-0}/${TEST_TOTAL_SHARDS:-1}} # Bazel deals the programs to several runs
+[ -z "${TEST_SHARD_STATUS_FILE:-}" ] || touch "$TEST_SHARD_STATUS_FILE"
 read -ra orders <<<"${ORDERS:-forward}"
 if [ -n "${WORK:-}" ]; then
   mkdir -p "$WORK" && work=$(cd "$WORK" && pwd) || exit 2
@@ -23,6 +24,7 @@ else
   trap 'rm -rf "$work"' EXIT
 fi
 
+if [ -n "${TEST_TMPDIR:-}" ]; then export XDG_CACHE_HOME=$TEST_TMPDIR/cache; fi
 cd "$here/foreign" || exit 2
 [ -x "$simtcc" ] || { echo "foreign_test: no compiler driver at $simtcc; set SIMTCC" >&2; exit 2; }
 
