@@ -453,8 +453,8 @@ static int angle_start(int i) {
   return -1;
 }
 
-/* The end of the comma-separated piece that starts at i: its ',' or `end`. In a declaration a < after a name is a bracket;
- * among arguments it is one if what follows its > cannot be an operand: f<int, 3>(x), but a < b, c > d. */
+/* The end of the comma-separated piece that starts at i: its ',' or `end`. In a declaration a < after a name is a
+ * bracket; among arguments it is one if what follows its > cannot be an operand: f<int, 3>(x), but a < b, c > d. */
 static int piece_end(int i, int end, bool is_declaration) {
   for (; i < end; i++) {
     if (is(i, ",")) return i;
@@ -1422,8 +1422,8 @@ static bool can_be_unrolled(int i) {
   return true;
 }
 
-/* The space before token i, as it was read. Only `#pragma unroll` changes: g++ takes its own form of it, directly before a
- * loop and with a number. */
+/* The space before token i, as it was read. Only `#pragma unroll` changes: g++ takes its own form of it, directly
+ * before a loop and with a number. */
 static void write_space(FILE *out, const char *from, int i) {
   const char *end = tokens[i].text;
   while (from < end) {

@@ -551,8 +551,8 @@ static void work_asum(void *context) {
   }
 }
 
-/* The first element whose |re| + |im| is the largest (or the smallest), counted from 1. A NaN is never chosen, unless it
- * comes first. */
+/* The first element whose |re| + |im| is the largest (or the smallest), counted from 1. A NaN is never chosen, unless
+ * it comes first. */
 static void find_extreme(Call *c, int smallest) {
   double best = 0;
   int found = 0;

@@ -1,7 +1,7 @@
 /* cooperative_groups.h - names for sets of threads that work together: a block, a part of a warp, a whole grid.
  *
- * A group of at most a warp is a mask of lanes; its operations are those of simt/warp.h for that mask, with ranks in the
- * group in place of lanes. Every group is a thread_group, which knows its kind, so that a function which takes a
+ * A group of at most a warp is a mask of lanes; its operations are those of simt/warp.h for that mask, with ranks in
+ * the group in place of lanes. Every group is a thread_group, which knows its kind, so that a function which takes a
  * thread_group by value or by reference works with each of them.
  *
  * Not here: tiles of more than 32 threads, and clusters (a feature of GPUs of compute capability 9.0 and up; the

@@ -1,4 +1,5 @@
-/* cuComplex.h - cuFloatComplex and cuDoubleComplex: pairs (real, imaginary), with functions and no operators. C and C++. */
+/* cuComplex.h - cuFloatComplex and cuDoubleComplex: pairs (real, imaginary), with functions and no operators. C and
+ * C++. */
 #ifndef SIMT_CUCOMPLEX_H
 #define SIMT_CUCOMPLEX_H
 #define CU_COMPLEX_H_

@@ -1,15 +1,15 @@
 /* cublas_api.h - cuBLAS on OpenBLAS: the part of the API that programs use. C and C++.
  *
- * Matrices are column-major, as in Fortran: element (row, column) of A is A[row + column * lda]. A program with row-major
- * matrices computes C = A B as C' = B' A': it swaps A with B and m with n, and transposes nothing.
+ * Matrices are column-major, as in Fortran: element (row, column) of A is A[row + column * lda]. A program with
+ * row-major matrices computes C = A B as C' = B' A': it swaps A with B and m with n, and transposes nothing.
  *
  * The arguments are checked as cuBLAS checks them. What a GPU cannot know, a host pointer or a matrix that leaves its
  * allocation, is reported with the reason: the call gives CUBLAS_STATUS_EXECUTION_FAILED and CUDA's calls then give
  * cudaErrorIllegalAddress. On a GPU only the latter happens, later.
  *
- * Math modes and algorithms are accepted, and change nothing: sums are taken in float for half, bfloat16, TF32 and float,
- * in double for double, in integers for int8. So results equal NVIDIA's up to rounding, never bit for bit. The names that
- * end in _64, cublasXt and the old API of cublas.h are not offered.
+ * Math modes and algorithms are accepted, and change nothing: sums are taken in float for half, bfloat16, TF32 and
+ * float, in double for double, in integers for int8. So results equal NVIDIA's up to rounding, never bit for bit. The
+ * names that end in _64, cublasXt and the old API of cublas.h are not offered.
  */
 #ifndef CUBLAS_API_H_
 #define CUBLAS_API_H_
@@ -321,8 +321,8 @@ cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle, cublasOperation_
                                          long long stride_a, const __half *B, int ldb, long long stride_b,
                                          const __half *beta, __half *C, int ldc, long long stride_c, int batch);
 
-/* The types that NVIDIA documents. alpha and beta: half for COMPUTE_16F, int for 32I, double for 64F, else float; complex
- * where the matrices are. */
+/* The types that NVIDIA documents. alpha and beta: half for COMPUTE_16F, int for 32I, double for 64F, else float;
+ * complex where the matrices are. */
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
                             int k, const void *alpha, const void *A, cudaDataType type_a, int lda, const void *B,
                             cudaDataType type_b, int ldb, const void *beta, void *C, cudaDataType type_c, int ldc,

@@ -1,7 +1,7 @@
 /* cuda.h - the few functions of the driver API that simple programs use, on top of the runtime.
  *
- * Results are the runtime's: since CUDA 10.1 both have the same numbers. A context is the device itself. Modules (PTX and
- * cubin files) hold code for a GPU, of which there is none here; loading one gives CUDA_ERROR_NOT_SUPPORTED.
+ * Results are the runtime's: since CUDA 10.1 both have the same numbers. A context is the device itself. Modules (PTX
+ * and cubin files) hold code for a GPU, of which there is none here; loading one gives CUDA_ERROR_NOT_SUPPORTED.
  */
 #ifndef __cuda_cuda_h__
 #define __cuda_cuda_h__
@@ -213,9 +213,10 @@ static inline CUresult cuMemsetD8(CUdeviceptr pointer, unsigned char value, size
 
 /* ---- modules: there is no GPU code to load ---- */
 
-#define SIMT_NO_MODULES(call)                                                                                   \
-  return (CUresult)simt_refuse(call, "modules of PTX or machine code need a GPU; compile the kernels into the " \
-                                     "program")
+#define SIMT_NO_MODULES(call)                                                                             \
+  return (CUresult)simt_refuse(call,                                                                      \
+                               "modules of PTX or machine code need a GPU; compile the kernels into the " \
+                               "program")
 
 static inline CUresult cuModuleLoad(CUmodule *module, const char *file) {
   (void)module, (void)file;

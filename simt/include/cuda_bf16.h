@@ -1,4 +1,5 @@
-/* cuda_bf16.h - __nv_bfloat16 and its pair: the upper half of a float; see simt/half.inc. Host code may use all of it. */
+/* cuda_bf16.h - __nv_bfloat16 and its pair: the upper half of a float; see simt/half.inc. Host code may use all of
+ * it. */
 #ifndef SIMT_CUDA_BF16_H
 #define SIMT_CUDA_BF16_H
 #define __CUDA_BF16_H__

@@ -1,4 +1,5 @@
-/* cuda_fp16.h - __half and __half2: 1 sign, 5 exponent and 10 mantissa bits; see simt/half.inc. Host code may use all of it. */
+/* cuda_fp16.h - __half and __half2: 1 sign, 5 exponent and 10 mantissa bits; see simt/half.inc. Host code may use all
+ * of it. */
 #ifndef SIMT_CUDA_FP16_H
 #define SIMT_CUDA_FP16_H
 #define __CUDA_FP16_H__

@@ -3,8 +3,10 @@
  * What equals NVIDIA's library (13.0), and what does not:
  *
  *   PHILOX4_32_10, XORWOW (the default), MRG32K3A
- *                     32-bit numbers and uniform ones equal bit for bit, in the order of CURAND_ORDERING_PSEUDO_DEFAULT, BEST
- *                     and LEGACY, for any offset and any mixture of calls. Normal and log-normal numbers equal up to the
+ *                     32-bit numbers and uniform ones equal bit for bit, in the order of
+ * CURAND_ORDERING_PSEUDO_DEFAULT, BEST
+ *                     and LEGACY, for any offset and any mixture of calls. Normal and log-normal numbers equal up to
+ * the
  *                     rounding of log, sin and cos, which a GPU computes less exactly. Poisson numbers have the
  *                     distribution, but are others.
  *   MTGP32, MT19937   accepted; the numbers are Philox's.

@@ -2,8 +2,9 @@
  *
  * What equals NVIDIA's: the size of the states, curand(), curand4(), curand_uniform*() bit for bit, for every seed,
  * subsequence and offset; normal and log-normal numbers up to the rounding of log, sin and cos (a GPU's sin and cos are
- * fast ones: compare with an absolute tolerance of 1e-5). Poisson numbers for lambda below 64 and above 4000 too; between,
- * they have the distribution, but are others. MTGP32, the quasi-random states and discrete distributions are not offered.
+ * fast ones: compare with an absolute tolerance of 1e-5). Poisson numbers for lambda below 64 and above 4000 too;
+ * between, they have the distribution, but are others. MTGP32, the quasi-random states and discrete distributions are
+ * not offered.
  */
 #ifndef CURAND_KERNEL_H_
 #define CURAND_KERNEL_H_
@@ -203,7 +204,8 @@ static inline double curand_uniform_double(curandStateMRG32k3a_t *state) {
   return simt_mrg_uniform(simt_mrg32k3a(state->s1, state->s2));
 }
 
-/* One number of 32 bits makes one double, as NVIDIA has it: a quarter of the values is coarser than curand_uniform(). */
+/* One number of 32 bits makes one double, as NVIDIA has it: a quarter of the values is coarser than curand_uniform().
+ * */
 static inline double curand_uniform_double(curandStatePhilox4_32_10_t *state) {
   return simt_uniform_double32(curand(state));
 }

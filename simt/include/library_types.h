@@ -1,4 +1,5 @@
-/* library_types.h - names for the types of a matrix's elements, shared by CUDA's libraries. Numbers equal to NVIDIA's. */
+/* library_types.h - names for the types of a matrix's elements, shared by CUDA's libraries. Numbers equal to
+ * NVIDIA's. */
 #ifndef __LIBRARY_TYPES_H__
 #define __LIBRARY_TYPES_H__
 

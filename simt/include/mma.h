@@ -9,13 +9,14 @@
  *     precision::tf32                 float           16x16x8
  *     double                          double          8x8x4
  *
- * A fragment is a lane's share of a matrix. CUDA does not say which elements that is; here it is what PTX says of mma.sync:
- * the matrix is cut into blocks of 8 rows, each row of a block is held by 4 lanes, and each of them holds neighbours that
- * fill 32 bits (for C and D: two). A fragment of B is one of its transpose. C and D of equal shape agree, whatever their
- * type, so that code may work on x[i] one by one.
+ * A fragment is a lane's share of a matrix. CUDA does not say which elements that is; here it is what PTX says of
+ * mma.sync: the matrix is cut into blocks of 8 rows, each row of a block is held by 4 lanes, and each of them holds
+ * neighbours that fill 32 bits (for C and D: two). A fragment of B is one of its transpose. C and D of equal shape
+ * agree, whatever their type, so that code may work on x[i] one by one.
  *
- * Products are exact, and added up in float (int, double), one after the other with C's element first; a result in half is
- * rounded once. Tensor cores add in another order, and truncate: expect differences in the last bits. Of a tf32 operand the
+ * Products are exact, and added up in float (int, double), one after the other with C's element first; a result in
+ * half is rounded once. Tensor cores add in another order, and truncate: expect differences in the last bits. Of a
+ * tf32 operand the
  * 13 low bits are ignored, as there, so a forgotten __float_to_tf32() shows as a lack of precision.
  */
 #ifndef SIMT_MMA_H

@@ -1,7 +1,8 @@
 /* vector_types.h - char1 .. double4, and dim3. C and C++.
  *
- * Plain structs whose alignment is the GPU's: a type of 2, 4, 8 or 16 bytes moves in one access, so it is aligned to its
- * size; larger ones to 16 bytes; those with three members as a member. The inspector sees a float4 copy as one access of
+ * Plain structs whose alignment is the GPU's: a type of 2, 4, 8 or 16 bytes moves in one access, so it is aligned to
+ * its size; larger ones to 16 bytes; those with three members as a member. The inspector sees a float4 copy as one
+ * access of
  * 128 bits because nothing here has a constructor or a union.
  */
 #ifndef SIMT_VECTOR_TYPES_H

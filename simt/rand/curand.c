@@ -2,10 +2,10 @@
  *
  * A GPU fills an array with many threads, each with a stretch of the sequence of its own, and what the library promises
  * is the resulting order. XORWOW: 4096 threads, thread t starts at subsequence t and makes the elements t, t + 4096,
- * t + 8192, .. MRG32k3a the same with 81920 threads, 4096 in the legacy order. Here a thread's state is called a lane. An
- * element costs one 32-bit number, or two (double), or is a pair of normal numbers made of two or four; so calls of
- * different kinds move the lanes on by different amounts. Philox: 65536 threads, each makes four elements at a time, from
- * one block of 128 bits or, for double, from two.
+ * t + 8192, .. MRG32k3a the same with 81920 threads, 4096 in the legacy order. Here a thread's state is called a
+ * lane. An element costs one 32-bit number, or two (double), or is a pair of normal numbers made of two or four; so
+ * calls of different kinds move the lanes on by different amounts. Philox: 65536 threads, each makes four elements at
+ * a time, from one block of 128 bits or, for double, from two.
  */
 #include "curand.h"
 

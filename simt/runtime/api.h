@@ -1,4 +1,5 @@
-/* api.h - what the host side of the runtime offers to the rest of it: errors, memory, streams, a kernel's shared memory.
+/* api.h - what the host side of the runtime offers to the rest of it: errors, memory, streams, a kernel's shared
+ * memory.
  *
  *   error.c   names and texts, the last error of each host thread, the sticky error of the device
  *   memory.c  the imaginary GPU's memory, pinned and managed memory; copies
@@ -48,8 +49,8 @@ const char *simt_site_text(const char *call, SimtSite site, char *text, size_t s
 
 /* ---- memory ---- */
 
-/* Device memory is filled with this when it is handed out (the first SIMT_FILL_LIMIT bytes): as float, half or double it
- * is NaN, as int -1, so that memory read before it is written shows in the results. */
+/* Device memory is filled with this when it is handed out (the first SIMT_FILL_LIMIT bytes): as float, half or double
+ * it is NaN, as int -1, so that memory read before it is written shows in the results. */
 #define SIMT_FILL 0xff
 #define SIMT_FILL_LIMIT ((size_t)64 << 20)
 
@@ -72,13 +73,13 @@ typedef struct SimtMemory {
   SimtSite freed_site;
 } SimtMemory;
 
-/* Describes the memory that holds `address`. Gives 1 for live memory; 0 for none: `found` is then the nearest allocation
- * (the one freed there lately, or the one that ends before the address in the same arena), or of SIMT_UNKNOWN_MEMORY.
- * O(log of the number of allocations). */
+/* Describes the memory that holds `address`. Gives 1 for live memory; 0 for none: `found` is then the nearest
+ * allocation (the one freed there lately, or the one that ends before the address in the same arena), or of
+ * SIMT_UNKNOWN_MEMORY. O(log of the number of allocations). */
 int simt_memory_find(const void *address, SimtMemory *found);
 
-/* 1 when cudaGetSymbolAddress() gave the address of the variable there. Without that, the name of a __device__ variable is
- * no device pointer in host code. */
+/* 1 when cudaGetSymbolAddress() gave the address of the variable there. Without that, the name of a __device__
+ * variable is no device pointer in host code. */
 int simt_symbol_has_address(const void *address);
 
 /* Changes with each allocation and each free: what was found stays true as long as it does not. */
@@ -135,8 +136,8 @@ typedef struct SimtPending {
   const char *what, *file; /* "cudaMemcpyAsync", or a kernel's name */
   int line;
 } SimtPending;
-/* Host code reads or writes pinned or managed memory: 1 when something that is still queued may write it (or, if the host
- * writes, read it): the host did not wait for it. */
+/* Host code reads or writes pinned or managed memory: 1 when something that is still queued may write it (or, if the
+ * host writes, read it): the host did not wait for it. */
 int simt_stream_pending(const void *address, int host_writes, SimtPending *found);
 
 /* ---- a kernel's shared memory ---- */

@@ -1,9 +1,9 @@
 /* copy.c - copies and memsets: whether the pointers fit the direction, whether the bytes fit the allocations, then the
  * work itself, in its stream.
  *
- * What is returned for a wrong direction: cudaErrorInvalidMemcpyDirection only when `kind` is no enumerator. With unified
- * addressing a GPU's driver knows most pointers, so where it needs memory of the device and finds the host's, or the other
- * way round, it says cudaErrorInvalidValue.
+ * What is returned for a wrong direction: cudaErrorInvalidMemcpyDirection only when `kind` is no enumerator. With
+ * unified addressing a GPU's driver knows most pointers, so where it needs memory of the device and finds the host's,
+ * or the other way round, it says cudaErrorInvalidValue.
  */
 #include "host.h"
 

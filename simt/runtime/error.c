@@ -27,9 +27,9 @@ static const Description *describe(cudaError_t error) {
 const char *cudaGetErrorName(cudaError_t error) { return describe(error)->name; }
 const char *cudaGetErrorString(cudaError_t error) { return describe(error)->text; }
 
-/* A GPU is lost to its process once a kernel has faulted: every call answers with that error. The first to know is a call
- * that has to do with the device. A launch returns before its kernel runs, so cudaGetLastError() right behind it knows
- * nothing yet; here the kernel has run by then, and its error is kept back as long. */
+/* A GPU is lost to its process once a kernel has faulted: every call answers with that error. The first to know is a
+ * call that has to do with the device. A launch returns before its kernel runs, so cudaGetLastError() right behind it
+ * knows nothing yet; here the kernel has run by then, and its error is kept back as long. */
 static atomic_int sticky, told;
 static __thread cudaError_t last;
 

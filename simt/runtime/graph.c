@@ -1,7 +1,7 @@
 /* graph.c - CUDA graphs: work that is written down once and launched many times.
  *
- * A graph is the list of its nodes in the order in which they were captured or added. That is one of the orders that its
- * dependencies permit, since a node can only depend on those that existed before it; a launch runs them one by one.
+ * A graph is the list of its nodes in the order in which they were captured or added. That is one of the orders that
+ * its dependencies permit, since a node can only depend on those that existed before it; a launch runs them one by one.
  * Arguments of kernels were copied when the node was made, as on a GPU.
  */
 #include "host.h"
@@ -243,8 +243,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t stream) {
   if (!is_executable(e)) return simt_error(cudaErrorInvalidValue);
   if (simt_stream_captures(stream)) return simt_error(cudaErrorStreamCaptureUnsupported);
   atomic_fetch_add(&e->uses, 1);
-  cudaError_t error = simt_stream_submit(stream, run_and_release, &e, sizeof e,
-                                         "cudaGraphLaunch", site.file, site.line);
+  cudaError_t error =
+      simt_stream_submit(stream, run_and_release, &e, sizeof e, "cudaGraphLaunch", site.file, site.line);
   if (error != cudaSuccess && error != simt_error_pending()) release(e); /* nobody took it */
   return simt_error(error);
 }

@@ -1,4 +1,5 @@
-/* host.h - what the files of the host side (error, site, memory, pool, copy, stream, graph, device, kernel) know of each other. */
+/* host.h - what the files of the host side (error, site, memory, pool, copy, stream, graph, device, kernel) know of
+ * each other. */
 #ifndef SIMT_HOST_H
 #define SIMT_HOST_H
 
@@ -7,8 +8,8 @@
 #include "api.h"
 #include "cuda_runtime_api.h"
 
-/* Where the program called the present API function: as told by the header's wrapper (simt_at), else the return address.
- * To be read once, first thing. */
+/* Where the program called the present API function: as told by the header's wrapper (simt_at), else the return
+ * address. To be read once, first thing. */
 #define SIMT_CALLER simt_caller(__builtin_return_address(0))
 SimtSite simt_caller(const void *return_address);
 

@@ -1,7 +1,7 @@
 /* inspect.h - the inspector: what a profiler and a memory checker would say of a kernel, counted while it is emulated.
  *
- * The .cu file is compiled with gcc's ThreadSanitizer and coverage instrumentation, and linked with our own hooks instead
- * of the sanitizer's library. Every memory access and every basic block of a kernel calls one of them.
+ * The .cu file is compiled with gcc's ThreadSanitizer and coverage instrumentation, and linked with our own hooks
+ * instead of the sanitizer's library. Every memory access and every basic block of a kernel calls one of them.
  *
  *   inspect_hooks.c     what the compiler calls: collects the accesses of a warp as requests
  *   inspect_lockstep.c  the lanes of a warp go from basic block to basic block together, as on a GPU
@@ -53,7 +53,8 @@ typedef enum SimtCounter {
   SIMT_GLOBAL_ATOMIC_REQUESTS,
   SIMT_GLOBAL_ATOMIC_SECTORS,
   SIMT_GLOBAL_ATOMIC_LANES,
-  SIMT_GLOBAL_ATOMIC_TURNS, /* lanes that hit the same address go one after the other: the longest queue of each request */
+  /* lanes that hit the same address go one after the other: the longest queue of each request */
+  SIMT_GLOBAL_ATOMIC_TURNS,
 
   /* shared memory: 32 banks of 4 bytes. A wavefront serves each bank once; conflicts are the wavefronts that would not
    * have been needed. */
@@ -204,7 +205,8 @@ typedef struct SimtRequest {
 
 /* Distinct 32-byte sectors; *ideal those that as many bytes would fill side by side, never more than that. */
 int simt_count_sectors(const SimtRequest *request, int *ideal);
-/* Passes over the 32 banks; *ideal without conflicts. Lanes are served in groups: 32 for up to 4 bytes, 16 for 8, 8 for 16. */
+/* Passes over the 32 banks; *ideal without conflicts. Lanes are served in groups: 32 for up to 4 bytes, 16 for 8, 8
+ * for 16. */
 int simt_count_wavefronts(const SimtRequest *request, int *ideal);
 /* Distinct addresses. */
 int simt_count_addresses(const SimtRequest *request);

@@ -2,8 +2,10 @@
  *
  * The rules are those that Nsight Compute's counters follow on an H200, where they were compared:
  *   device memory   a request costs as many sectors as it touches different aligned 32-byte pieces;
- *   shared memory   a bank is a column of 4-byte words, word w lies in bank w mod 32. In one wavefront a bank delivers one
- *                   word, to every lane that wants it. 8-byte accesses are served for 16 lanes at a time, 16-byte ones for
+ *   shared memory   a bank is a column of 4-byte words, word w lies in bank w mod 32. In one wavefront a bank
+ * delivers one
+ *                   word, to every lane that wants it. 8-byte accesses are served for 16 lanes at a time, 16-byte
+ * ones for
  *                   8, so that a group never asks for more than 32 words.
  */
 #include <string.h>

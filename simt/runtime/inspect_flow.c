@@ -1,11 +1,11 @@
-/* inspect_flow.c - the order in which the basic blocks of a function must be executed so that lanes that parted meet again
- * as early as on a GPU, whose compiler lets them wait where their paths join (the immediate post-dominator).
+/* inspect_flow.c - the order in which the basic blocks of a function must be executed so that lanes that parted meet
+ * again as early as on a GPU, whose compiler lets them wait where their paths join (the immediate post-dominator).
  *
- * The compiler's layout is nearly such an order, but not always: it moves blocks that it thinks unlikely. So the program is
- * disassembled once (objdump), when lanes part for the first time or at the latest for the report, and each function's
- * blocks are ranked: a block comes after all blocks that lead to it, and all of a loop comes before what follows the loop.
- * Lanes that come to the head of a loop again have a rank of their own, behind the whole loop body: they wait there for
- * those that are still on their way through it.
+ * The compiler's layout is nearly such an order, but not always: it moves blocks that it thinks unlikely. So the
+ * program is disassembled once (objdump), when lanes part for the first time or at the latest for the report, and
+ * each function's blocks are ranked: a block comes after all blocks that lead to it, and all of a loop comes before
+ * what follows the loop. Lanes that come to the head of a loop again have a rank of their own, behind the whole loop
+ * body: they wait there for those that are still on their way through it.
  *
  * Without objdump the addresses themselves are the order.
  */
@@ -210,8 +210,9 @@ typedef struct Order {
   int rank; /* the next to give */
 } Order;
 
-/* Gives the nodes of `part`, which are reached from `entry`, their ranks: its strongly connected components in topological
- * order, of a component that is a loop first its head and then, without the edges back to it, the rest in the same way. */
+/* Gives the nodes of `part`, which are reached from `entry`, their ranks: its strongly connected components in
+ * topological order, of a component that is a loop first its head and then, without the edges back to it, the rest in
+ * the same way. */
 static void arrange(Order *o, int *member, int members, int entry, int part) {
   Node *node = o->node;
   int *path = need(malloc((size_t)members * sizeof *path)), depth = 0;
@@ -273,8 +274,8 @@ static void arrange(Order *o, int *member, int members, int entry, int part) {
   free(size);
 }
 
-/* How many blocks of the inspector can follow, 2 for more. Between two of them there may be nodes without the hook, of a
- * switch, say: `part` marks those that have been seen. */
+/* How many blocks of the inspector can follow, 2 for more. Between two of them there may be nodes without the hook,
+ * of a switch, say: `part` marks those that have been seen. */
 static int followers(Node *node, int nodes, int from, int *stack) {
   int height = 0, found = -1;
   for (int i = 0; i < nodes; i++) node[i].part = 0;

@@ -1,9 +1,9 @@
-/* inspect_hooks.c - what the compiler calls for every memory access (gcc's ThreadSanitizer interface; the sanitizer's own
- * library is not linked).
+/* inspect_hooks.c - what the compiler calls for every memory access (gcc's ThreadSanitizer interface; the sanitizer's
+ * own library is not linked).
  *
- * The lanes of a warp execute a basic block one after the other. The k-th access of each is put into row k, so that a row
- * is what the GPU issues as one request: one instruction, up to 32 addresses. When all lanes have come to the end of the
- * block, the rows are judged and counted (simt_flush_rows).
+ * The lanes of a warp execute a basic block one after the other. The k-th access of each is put into row k, so that a
+ * row is what the GPU issues as one request: one instruction, up to 32 addresses. When all lanes have come to the end
+ * of the block, the rows are judged and counted (simt_flush_rows).
  */
 #include "inspect_parts.h"
 
@@ -131,8 +131,8 @@ ACCESSES(4)
 ACCESSES(8)
 ACCESSES(16)
 
-/* A struct that is not aligned to its size is copied member by member on a GPU; its members are not known here, and taken
- * to be of 4 bytes where that divides the size. */
+/* A struct that is not aligned to its size is copied member by member on a GPU; its members are not known here, and
+ * taken to be of 4 bytes where that divides the size. */
 static inline __attribute__((always_inline)) void note_range(void *p, size_t bytes, unsigned access, uintptr_t pc) {
   unsigned piece = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
   if (simt_inspector) {

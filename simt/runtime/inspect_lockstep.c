@@ -1,17 +1,18 @@
 /* inspect_lockstep.c - the lanes of a warp go through the program together, basic block by basic block.
  *
- * The compiler calls __sanitizer_cov_trace_pc() at the beginning of each basic block. There a lane stops, and the next lane
- * of its group executes the block that it has just left. When all have done so the *step* is over: its requests are
- * counted, and the next group is formed of lanes that stand at the same place. Of several places the one in the deepest
- * call goes first, then the one of the lowest rank (inspect_flow.c): the lanes that took a detour catch up before the
- * others go on, and they meet where the branches join, as on a GPU, whose compiler lets them wait there for each other.
+ * The compiler calls __sanitizer_cov_trace_pc() at the beginning of each basic block. There a lane stops, and the
+ * next lane of its group executes the block that it has just left. When all have done so the *step* is over: its
+ * requests are counted, and the next group is formed of lanes that stand at the same place. Of several places the one
+ * in the deepest call goes first, then the one of the lowest rank (inspect_flow.c): the lanes that took a detour
+ * catch up before the others go on, and they meet where the branches join, as on a GPU, whose compiler lets them wait
+ * there for each other.
  *
  * A function's first block needs no stop, since the group that calls it is the group that enters. After it returns the
- * lanes meet again, since they may have parted inside. Nor does a block that is the only one to follow, as long as all of
- * the warp's lanes are together.
+ * lanes meet again, since they may have parted inside. Nor does a block that is the only one to follow, as long as
+ * all of the warp's lanes are together.
  *
- * Lanes that spin (a lock is taken, a flag not yet set) are passed over for some steps, so that the others can do what they
- * are waiting for.
+ * Lanes that spin (a lock is taken, a flag not yet set) are passed over for some steps, so that the others can do
+ * what they are waiting for.
  */
 #include "inspect_parts.h"
 

@@ -205,7 +205,8 @@ typedef struct SiteFlow {
 } SiteFlow;
 SiteFlow *simt_site_flow(unsigned site);
 
-/* A variable of the program that holds `address`; in the static shared memory (at tls_low), `address` is relative to it. */
+/* A variable of the program that holds `address`; in the static shared memory (at tls_low), `address` is relative to
+ * it. */
 typedef struct Variable {
   uintptr_t low;
   size_t size;
@@ -246,8 +247,8 @@ void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low);
 int simt_condition_holds(Worker *worker, int rank);
 
 /* inspect_memory.c */
-/* Beside SimtAccessKind: an atomic store, which does not read; an operation that publishes without a fence; a piece of a
- * struct that is copied, other than its first. */
+/* Beside SimtAccessKind: an atomic store, which does not read; an operation that publishes without a fence; a piece
+ * of a struct that is copied, other than its first. */
 enum { SIMT_ACCESS_BLIND = 8, SIMT_ACCESS_RELEASE = 16, SIMT_ACCESS_MEMBER = 32 };
 void simt_memory_open(void);
 void simt_memory_launch(void);

@@ -2,17 +2,21 @@
  *
  * A clock ticks at every event that may order accesses. Each word remembers its last write and two reads (Trace: time,
  * thread, site). An earlier access is ordered before the present one when
- *   - it was in an earlier launch (with lazy streams: one that the program made sure had ended), or before a grid barrier;
+ *   - it was in an earlier launch (with lazy streams: one that the program made sure had ended), or before a grid
+ * barrier;
  *   - it was by the same thread;
  *   - the same block has passed a __syncthreads() since;
- *   - the same warp has passed __syncwarp()s since that lead from the one lane to the other. Shuffles and votes do not count:
+ *   - the same warp has passed __syncwarp()s since that lead from the one lane to the other. Shuffles and votes do
+ * not count:
  *     in CUDA they order no memory, and lanes that happen to run in step here need not on a GPU;
- *   - it was published: its thread, or after a barrier another thread of its block, did __threadfence() and then an atomic
+ *   - it was published: its thread, or after a barrier another thread of its block, did __threadfence() and then an
+ * atomic
  *     operation, and the present thread (or, before a barrier, one of its block) did a later atomic operation on that
  *     object or a later one. Objects of synchronisation are not told apart beyond that: threads that synchronise with
  *     somebody else through another object may race unseen, but no correct program is accused.
- * Two atomic operations never race. Writes that leave what was there do no harm, and are not reported. Nor is a plain read
- * that races with atomic operations when threads go on from there to a compare-and-swap of the same word: it was a guess.
+ * Two atomic operations never race. Writes that leave what was there do no harm, and are not reported. Nor is a plain
+ * read that races with atomic operations when threads go on from there to a compare-and-swap of the same word: it was
+ * a guess.
  */
 #include "inspect_parts.h"
 

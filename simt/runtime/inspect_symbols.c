@@ -1,5 +1,5 @@
-/* inspect_symbols.c - places in the program: numbers for the hooks' return addresses, file and line for reports; names and
- * extents of shared and device variables from the program's own symbol table (ELF). */
+/* inspect_symbols.c - places in the program: numbers for the hooks' return addresses, file and line for reports;
+ * names and extents of shared and device variables from the program's own symbol table (ELF). */
 #include "inspect_parts.h"
 
 #include <elf.h>

@@ -1,13 +1,13 @@
 /* memory.c - the imaginary GPU's memory, and the host's pinned and managed memory.
  *
- * Two ranges of addresses are reserved at the first call: 16 GiB that are "the device", and as many for pinned and managed
- * memory; pages cost nothing until they are touched. Each range is cut into segments. A free segment waits in the bin of
- * its size class and joins a free neighbour; all others are in one tree, ordered by address, that answers whose an
- * address is. Host memory that was registered is in the tree, too.
+ * Two ranges of addresses are reserved at the first call: 16 GiB that are "the device", and as many for pinned and
+ * managed memory; pages cost nothing until they are touched. Each range is cut into segments. A free segment waits in
+ * the bin of its size class and joins a free neighbour; all others are in one tree, ordered by address, that answers
+ * whose an address is. Host memory that was registered is in the tree, too.
  *
  * Behind each allocation lie at least GUARD bytes of a pattern: a kernel that wrote past the end is found out by
- * cudaFree(). In the inspector's build the gap is a page, and freed memory is not handed out again, so that every use of
- * it can be named. Under AddressSanitizer each allocation is a malloc(), with the sanitizer's own red zones.
+ * cudaFree(). In the inspector's build the gap is a page, and freed memory is not handed out again, so that every use
+ * of it can be named. Under AddressSanitizer each allocation is a malloc(), with the sanitizer's own red zones.
  */
 #include "host.h"
 

@@ -1,8 +1,8 @@
 /* random.c - a random number generator's state, any number of steps ahead.
  *
- * A step of XORWOW's five words is linear over single bits, a step of MRG32k3a's two triples is linear modulo m1 and m2.
- * So 2^k steps are one matrix, the square of the matrix for 2^(k-1), and n steps are the product of those for the bits
- * that are set in n. The powers are computed once, when the first program needs them: about 5 ms for XORWOW.
+ * A step of XORWOW's five words is linear over single bits, a step of MRG32k3a's two triples is linear modulo m1 and
+ * m2. So 2^k steps are one matrix, the square of the matrix for 2^(k-1), and n steps are the product of those for the
+ * bits that are set in n. The powers are computed once, when the first program needs them: about 5 ms for XORWOW.
  */
 #include <pthread.h>
 #include <string.h>

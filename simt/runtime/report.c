@@ -1,5 +1,5 @@
-/* report.c - diagnoses a student can act on: what happened, in which kernel, launch and block, where every thread of the
- * block is, and what to try. */
+/* report.c - diagnoses a student can act on: what happened, in which kernel, launch and block, where every thread of
+ * the block is, and what to try. */
 #include "runtime.h"
 
 #include <dlfcn.h>
@@ -197,7 +197,8 @@ void __assert_fail(const char *expression, const char *file, unsigned line, cons
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0:print_legend=0"; } /* SIMT_LEAKS tells of leaks */
 
-/* AddressSanitizer found an access out of bounds and is about to print stacks: first in which kernel, block and thread. */
+/* AddressSanitizer found an access out of bounds and is about to print stacks: first in which kernel, block and
+ * thread. */
 void __asan_on_error(void) {
   char place[512];
   if (!simt_worker) return;

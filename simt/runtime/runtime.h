@@ -140,9 +140,9 @@ void simt_abort_block(void) __attribute__((noreturn)); /* from a kernel's thread
 uint64_t simt_mix(uint64_t number);                    /* a hash, for random orders */
 
 /* report.c */
-/* One diagnosis of the running block on stderr, "=== simt: ...": what, the kernel, the launch and the block, every thread
- * grouped by where it is, and `advice`. The same `format` is told once for each launch line. `running_at` is the place of
- * the running thread where it is known. */
+/* One diagnosis of the running block on stderr, "=== simt: ...": what, the kernel, the launch and the block, every
+ * thread grouped by where it is, and `advice`. The same `format` is told once for each launch line. `running_at` is
+ * the place of the running thread where it is known. */
 void simt_report_block(const char *advice, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void simt_report_running(const char *running_at, const char *advice, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,9 +1,10 @@
 /* schedule.c - how one OS thread runs the threads of a block.
  *
  * A GPU holds all threads of a block at once and issues a warp's next instruction whenever it can. Here the threads run
- * one after the other, on one stack, until one of them has to wait. The waiting thread keeps that stack (a fibre), and the
- * next thread starts on another. When everybody it waits for has arrived, it is READY, and its fibre goes on in its turn.
- * So a kernel without barriers never switches, and one with barriers switches once for each thread and barrier.
+ * one after the other, on one stack, until one of them has to wait. The waiting thread keeps that stack (a fibre),
+ * and the next thread starts on another. When everybody it waits for has arrived, it is READY, and its fibre goes on
+ * in its turn. So a kernel without barriers never switches, and one with barriers switches once for each thread and
+ * barrier.
  *
  * Nothing interrupts a thread: it runs until it waits or returns. What a kernel gets wrong by relying on an order shows
  * when SIMT_ORDER turns the order round.
@@ -202,8 +203,8 @@ static int find_ready_anywhere(Worker *w, int rank) {
   return find_ready_after(w, rank, 0, count);
 }
 
-/* The thread to go on with after `rank` has begun to wait: a rank, START_ONE, or NOBODY. A thread that waits for its warp
- * lets its warp go first. */
+/* The thread to go on with after `rank` has begun to wait: a rank, START_ONE, or NOBODY. A thread that waits for its
+ * warp lets its warp go first. */
 static int pick(Worker *w, int rank, int for_warp) {
 #ifdef SIMT_INSPECT
   if (simt_inspecting()) return simt_inspect_pick(w->state[rank] == SIMT_READY);

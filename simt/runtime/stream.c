@@ -1,14 +1,14 @@
 /* stream.c - streams and events: who has to wait for whom.
  *
- * Eager (the default): whatever is submitted is done before the call returns, so every order that the program asks for is
- * kept, and more.
+ * Eager (the default): whatever is submitted is done before the call returns, so every order that the program asks
+ * for is kept, and more.
  *
  * Lazy (SIMT_STREAMS=lazy): what is submitted waits in its stream until somebody waits for it. Then exactly that runs
  * which must have run: the stream up to that point, and what it waits for by events and by the rules of the default
  * stream. When all must run (cudaDeviceSynchronize), the stream with the newest work goes first. A program that forgot
  * to synchronise so meets the worst of the permitted orders: it reads results before they are there, or a stream
- * overtakes the one it should have waited for. A query answers "not ready" and does the work then, so that polling ends.
- * When more than QUEUE_LENGTH operations wait, the oldest runs, as a GPU's queue fills up, too.
+ * overtakes the one it should have waited for. A query answers "not ready" and does the work then, so that polling
+ * ends. When more than QUEUE_LENGTH operations wait, the oldest runs, as a GPU's queue fills up, too.
  *
  * The default stream (legacy) waits for every stream that was not created as non-blocking, and they wait for it.
  */
@@ -50,8 +50,8 @@ typedef struct Capture {
   struct Capture *next;
 } Capture;
 
-/* Streams and events are never given back to malloc(), but used again: a stale handle can be looked at, and a Point of a
- * destroyed stream is simply one that has been reached. */
+/* Streams and events are never given back to malloc(), but used again: a stale handle can be looked at, and a Point
+ * of a destroyed stream is simply one that has been reached. */
 struct CUstream_st {
   unsigned magic; /* 0: destroyed */
   unsigned flags;

@@ -1,7 +1,7 @@
 /* switch.c - the first entry into a stack; and switching by ucontext where there is no assembly for the processor.
  *
- * ucontext saves the signal mask with a system call, 20 times slower: only the portable fallback (-DSIMT_UCONTEXT takes it
- * on any processor). */
+ * ucontext saves the signal mask with a system call, 20 times slower: only the portable fallback (-DSIMT_UCONTEXT
+ * takes it on any processor). */
 #include "runtime.h"
 
 #if !defined(SIMT_UCONTEXT) && defined(__x86_64__)

@@ -1,8 +1,8 @@
 /* switch.h - from one stack to another, in a dozen instructions.
  *
- * simt_switch(&from, to) saves where the present thread is in `from` and goes on where `to` was saved. x86-64 does it in
- * line: the compiler saves only those registers that are in use there. The return address goes through a register, not
- * `ret`, whose prediction would be the caller's of the other stack. x87 and MXCSR modes are those of the OS thread.
+ * simt_switch(&from, to) saves where the present thread is in `from` and goes on where `to` was saved. x86-64 does it
+ * in line: the compiler saves only those registers that are in use there. The return address goes through a register,
+ * not `ret`, whose prediction would be the caller's of the other stack. x87 and MXCSR modes are those of the OS thread.
  */
 #ifndef SIMT_SWITCH_H
 #define SIMT_SWITCH_H

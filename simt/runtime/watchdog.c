@@ -111,7 +111,8 @@ static void stop(int signal, siginfo_t *info, void *context) {
   simt_give_up(cudaErrorLaunchTimeout);
 }
 
-/* The access hit the guard page below a stack; or, with a frame larger than that page, the stack pointer went past it. */
+/* The access hit the guard page below a stack; or, with a frame larger than that page, the stack pointer went past
+ * it. */
 static int stack_is_full(const char *address, const char *pointer) {
   const char *own = simt_worker->fibre->stack;
   for (int i = 0; i < simt_worker->fibre_count; i++) {

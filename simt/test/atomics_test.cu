@@ -441,7 +441,8 @@ static __device__ void with_lock(Lock *lock) {
   }
 }
 
-/* Between the threads of a warp, of warps, of blocks: `shared` of them, the rest of the grid takes a lock of its own. */
+/* Between the threads of a warp, of warps, of blocks: `shared` of them, the rest of the grid takes a lock of its own.
+ * */
 template <Kind kind>
 static __global__ void lock_kernel(Lock *locks, int shared) {
   with_lock<kind>(&locks[my_rank() / shared]);

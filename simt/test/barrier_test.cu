@@ -1,5 +1,5 @@
-/* barrier_test.cu - cuda::barrier, latches, semaphores, pipelines, cuda::atomic, asynchronous copies, and the headers under
- * cuda/std. The same program passes on a GPU (compute capability 8.0 and up). */
+/* barrier_test.cu - cuda::barrier, latches, semaphores, pipelines, cuda::atomic, asynchronous copies, and the headers
+ * under cuda/std. The same program passes on a GPU (compute capability 8.0 and up). */
 #include "collective.h"
 
 #include <cooperative_groups.h>

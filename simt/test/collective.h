@@ -1,5 +1,5 @@
-/* collective.h - what the tests of collectives share: checked calls, arrays on the device, random numbers, launches of one
- * block whose threads write one result each. */
+/* collective.h - what the tests of collectives share: checked calls, arrays on the device, random numbers, launches
+ * of one block whose threads write one result each. */
 #ifndef SIMT_TEST_COLLECTIVE_H
 #define SIMT_TEST_COLLECTIVE_H
 

@@ -1,5 +1,5 @@
-/* cub_device_test.cu - CUB's device-wide algorithms, against plain loops. The same program passes with NVIDIA's CUB on a
- * GPU. */
+/* cub_device_test.cu - CUB's device-wide algorithms, against plain loops. The same program passes with NVIDIA's CUB
+ * on a GPU. */
 #include <cub/cub.cuh>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-/* cub_test.cu - CUB's collectives of blocks and warps, against plain loops. The same program passes with NVIDIA's CUB on a
- * GPU. */
+/* cub_test.cu - CUB's collectives of blocks and warps, against plain loops. The same program passes with NVIDIA's CUB
+ * on a GPU. */
 #include <cub/block/block_shuffle.cuh>
 #include <cub/cub.cuh>
 

@@ -113,7 +113,8 @@ static Complex get(cudaDataType type, const void *array, size_t i) {
 
 static bool is_complex(cudaDataType type) { return type == CUDA_C_32F || type == CUDA_C_64F; }
 
-/* A matrix (rows, columns), or a vector: rows = length, ld = length. On the host, rounded to its type, and on the device. */
+/* A matrix (rows, columns), or a vector: rows = length, ld = length. On the host, rounded to its type, and on the
+ * device. */
 struct Array {
   cudaDataType type;
   int rows, columns, ld, guard; /* elements before and after */
@@ -152,8 +153,8 @@ static Array random_vector(cudaDataType type, int length, int increment = 1) {
 
 static void array_free(Array *a) { CHECK(cudaFree(a->device_base)); }
 
-/* Fetches what the device has, checks that padding and guards still hold the bytes of `before`, frees the device's copy.
- * Only elements for which `own` holds may have changed. */
+/* Fetches what the device has, checks that padding and guards still hold the bytes of `before`, frees the device's
+ * copy. Only elements for which `own` holds may have changed. */
 template <class Own>
 static Array fetch(Array *before, const char *what, Own own) {
   Array after = *before;

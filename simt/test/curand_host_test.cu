@@ -1,5 +1,5 @@
-/* curand_host_test.cu - cuRAND's host API: the sequences of NVIDIA's library (checksums made with libcurand 10.4, on its
- * CPU generators), their statistics, the calls at the edges. On a GPU: nvcc -lcurand. */
+/* curand_host_test.cu - cuRAND's host API: the sequences of NVIDIA's library (checksums made with libcurand 10.4, on
+ * its CPU generators), their statistics, the calls at the edges. On a GPU: nvcc -lcurand. */
 #include <curand.h>
 #include <math.h>
 
@@ -31,7 +31,8 @@ static curandGenerator_t open(bool on_host, curandRngType_t type, unsigned long 
   return g;
 }
 
-/* The numbers that generate(output, count) makes: in the generator's memory, between guards that it must leave alone. */
+/* The numbers that generate(output, count) makes: in the generator's memory, between guards that it must leave alone.
+ * */
 template <class T, class Generate>
 static std::vector<T> draw(bool on_host, size_t count, Generate generate) {
   enum { GUARD = 16 };

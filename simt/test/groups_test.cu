@@ -1,5 +1,5 @@
-/* groups_test.cu - cooperative groups: blocks, tiles of every size, coalesced groups, partitions, reductions, scans, the
- * grid. The same program passes on a GPU (compute capability 8.0 and up). */
+/* groups_test.cu - cooperative groups: blocks, tiles of every size, coalesced groups, partitions, reductions, scans,
+ * the grid. The same program passes on a GPU (compute capability 8.0 and up). */
 #include "collective.h"
 
 #include <cooperative_groups.h>
@@ -41,7 +41,8 @@ static void test_a_block(void **state) {
 
 /* ---- tiles ---- */
 
-/* What a tile of N threads does, in a block of any size; results by the plain rules of the manual. out (32 rows, threads) */
+/* What a tile of N threads does, in a block of any size; results by the plain rules of the manual. out (32 rows,
+ * threads) */
 template <unsigned N, class Tile>
 __device__ void use_tile(const Tile &tile, int *out, int rank, int threads) {
   int value = rank * 3 + 1, row = 0;

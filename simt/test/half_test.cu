@@ -712,10 +712,10 @@ enum { FUNCTIONS = 16 };
 struct Values {
   float one[FUNCTIONS], two[FUNCTIONS];
 };
-#define EACH_FUNCTION(_)                                                                                          \
-  _(sqrt)                                                                                                         \
-  _(rsqrt) _(rcp) _(exp) _(exp2) _(exp10) _(log) _(log2) _(log10) _(sin) _(cos) _(tanh) _(ceil) _(floor) _(trunc) \
-      _(rint)
+#define EACH_FUNCTION(_) \
+  _(sqrt)                \
+  _(rsqrt)               \
+  _(rcp) _(exp) _(exp2) _(exp10) _(log) _(log2) _(log10) _(sin) _(cos) _(tanh) _(ceil) _(floor) _(trunc) _(rint)
 template <class H>
 struct Evaluate {
   __device__ Values operator()(uint16_t v) const {

@@ -1,5 +1,5 @@
-/* host_constants_test.cu - flags and enumerators have NVIDIA's numbers: the table holds for the header it is compiled with,
- * ours or, compiled by nvcc, NVIDIA's. No GPU is needed. */
+/* host_constants_test.cu - flags and enumerators have NVIDIA's numbers: the table holds for the header it is compiled
+ * with, ours or, compiled by nvcc, NVIDIA's. No GPU is needed. */
 #include "collective.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
-/* host_device_test.cu - devices, attributes, limits, kernels' attributes and occupancy. The same program passes on a GPU of
- * compute capability 8.0 or newer. */
+/* host_device_test.cu - devices, attributes, limits, kernels' attributes and occupancy. The same program passes on a
+ * GPU of compute capability 8.0 or newer. */
 #include "collective.h"
 
 static void test_choosing(void **state) {
@@ -133,7 +133,7 @@ static void test_function_attributes(void **state) {
   assert_true(a.sharedSizeBytes >= 428 && a.sharedSizeBytes <= 432); /* nvcc rounds up */
   assert_true(a.maxThreadsPerBlock >= 32 && a.maxThreadsPerBlock <= 1024);
   assert_true(a.numRegs > 0);
-  CHECK(cudaFuncGetAttributes(&a, (const void *)small)); /* by address */
+  CHECK(cudaFuncGetAttributes(&a, (const void *)small));             /* by address */
   assert_true(a.sharedSizeBytes >= 428 && a.sharedSizeBytes <= 432); /* nvcc rounds up */
   CHECK(cudaFuncGetAttributes(&a, sized<float>));
   assert_int_equal(a.sharedSizeBytes, 256);

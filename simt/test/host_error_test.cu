@@ -1,5 +1,5 @@
-/* host_error_test.cu - error codes: their texts, the last error, the sticky error. The same program passes on a GPU, and
- * its table of texts, compiled by nvcc, is compared with NVIDIA's runtime even without one. */
+/* host_error_test.cu - error codes: their texts, the last error, the sticky error. The same program passes on a GPU,
+ * and its table of texts, compiled by nvcc, is compared with NVIDIA's runtime even without one. */
 #undef NDEBUG /* the kernels below mean their assert() */
 #include <assert.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
-/* host_stream_test.cu - streams, events, host functions, graphs. The same program passes on a GPU. On the emulator it runs
- * twice, eager and lazy: whatever is synchronised must come out the same, and in lazy mode what is not must show. */
+/* host_stream_test.cu - streams, events, host functions, graphs. The same program passes on a GPU. On the emulator it
+ * runs twice, eager and lazy: whatever is synchronised must come out the same, and in lazy mode what is not must
+ * show. */
 #include <pthread.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-/* inspect_test.cu - the inspector's figures and findings, fixed. The counts of accesses are those that Nsight Compute reads
- * on an H200 for the same kernels; a change of compiler flags, of the headers or of the inspector that moves one fails here.
+/* inspect_test.cu - the inspector's figures and findings, fixed. The counts of accesses are those that Nsight Compute
+ * reads on an H200 for the same kernels; a change of compiler flags, of the headers or of the inspector that moves
+ * one fails here.
  *
  * Built with the inspector (simtcc --inspect -I simt/runtime); otherwise it only says so. */
 #ifndef SIMT_INSPECT

@@ -1,4 +1,5 @@
-/* launch_test.cu - every way to write a launch, and a variable's memory space, compiled and run. Valid for nvcc as well. */
+/* launch_test.cu - every way to write a launch, and a variable's memory space, compiled and run. Valid for nvcc as
+ * well. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -3,7 +3,8 @@
  *     MAP(popc_map, unsigned, int, __popc(a))
  *     std::vector<int> got = map(popc_map, inputs);
  *
- * The same tests run on a GPU (nvcc) and on the emulator (simtcc); what is expected is computed on the host, otherwise. */
+ * The same tests run on a GPU (nvcc) and on the emulator (simtcc); what is expected is computed on the host,
+ * otherwise. */
 #ifndef SIMT_TEST_MAP_CUH
 #define SIMT_TEST_MAP_CUH
 
@@ -36,7 +37,8 @@ extern "C" { /* cmocka 1 does not say so itself */
     out[i] = expression;                                        \
   }
 
-/* The same for a struct with operator(), which may be a template: map(function_map<Twice<float>, float, float>, inputs) */
+/* The same for a struct with operator(), which may be a template: map(function_map<Twice<float>, float, float>,
+ * inputs) */
 template <class Function, class In, class Out>
 static __global__ void function_map(const In *in, Out *out, int n) {
   const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);

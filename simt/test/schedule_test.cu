@@ -1,7 +1,8 @@
-/* schedule_test.cu - who runs when: every thread once, barriers that hold, launches that are refused as CUDA refuses them.
+/* schedule_test.cu - who runs when: every thread once, barriers that hold, launches that are refused as CUDA refuses
+ * them.
  *
- * All of it is true of a GPU, too; what only the emulator does stands in #ifdef SIMT_REWRITTEN. A launch that fails leaves
- * the device unusable, so those cases run in a process of their own. */
+ * All of it is true of a GPU, too; what only the emulator does stands in #ifdef SIMT_REWRITTEN. A launch that fails
+ * leaves the device unusable, so those cases run in a process of their own. */
 #undef NDEBUG /* the kernels below mean their assert() */
 #include <assert.h>
 #include <setjmp.h>

@@ -162,8 +162,8 @@ static void test_types_convert_as_with_nvcc(void **state) {
 
 /* ---- masks ---- */
 
-/* Four groups of eight lanes, each of which goes round as often as it likes; then all vote together. The first group to be
- * ready waits at the vote with a full mask while others are still busy at a smaller one. */
+/* Four groups of eight lanes, each of which goes round as often as it likes; then all vote together. The first group
+ * to be ready waits at the vote with a full mask while others are still busy at a smaller one. */
 __global__ void disjoint_kernel(const int *turns, int *sums, unsigned *ballots) {
   int lane = threadIdx.x % 32, group = lane / 8;
   unsigned mask = 0xffu << (8 * group);

@@ -1,5 +1,5 @@
-/* wmma_test.cu - a warp's matrix products: every shape, type and layout, against loops in double. The same program passes
- * on a GPU (compute capability 8.0 and up).
+/* wmma_test.cu - a warp's matrix products: every shape, type and layout, against loops in double. The same program
+ * passes on a GPU (compute capability 8.0 and up).
  *
  * Elements are small integers, whose products and sums every format here holds exactly: results must be equal. */
 #include "collective.h"

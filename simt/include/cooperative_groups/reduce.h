@@ -1,7 +1,7 @@
 /* cooperative_groups/reduce.h - reduce(group, value, operation): every thread of the group gets the result.
  *
- * Values are combined as a balanced tree (lane i with i + 16, i + 8, ..), as GPU code does with shuffles: sums of floats
- * are as exact as there, though not always equal to the last bit.
+ * Values are combined as a balanced tree (lane i with i + 16, i + 8, ..), as GPU code does with shuffles: sums of
+ * floats are as exact as there, though not always equal to the last bit.
  */
 #ifndef SIMT_COOPERATIVE_GROUPS_REDUCE_H
 #define SIMT_COOPERATIVE_GROUPS_REDUCE_H

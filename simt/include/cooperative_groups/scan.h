@@ -67,8 +67,8 @@ SIMT_UNSEEN details::plain<T> exclusive_scan(const Group &group, T &&value, SIMT
   return exclusive_scan(group, std::forward<T>(value), plus<details::plain<T>>(), SIMT_PASS_SITE);
 }
 
-/* A scan that goes on from an atomic: one thread adds the group's total to it, and each result has what was there as its
- * first operand. For giving each thread its place in an output. */
+/* A scan that goes on from an atomic: one thread adds the group's total to it, and each result has what was there as
+ * its first operand. For giving each thread its place in an output. */
 #define SIMT_SCAN_UPDATE(Atomic)                                                                                  \
   template <class Group, class T, cuda::thread_scope scope, class V, class Op>                                    \
   T inclusive_scan_update(const Group &group, Atomic &destination, V &&value, Op &&op, SIMT_SITE) {               \

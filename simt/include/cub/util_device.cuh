@@ -1,7 +1,8 @@
-/* cub/util_device.cuh - how the device-wide algorithms run: a loop in one CUDA thread, launched on the stream. -*- c++ -*-
+/* cub/util_device.cuh - how the device-wide algorithms run: a loop in one CUDA thread, launched on the stream. -*-
+ * c++ -*-
  *
- * Like every kernel it obeys the order of its stream and finds a host pointer where a device pointer belongs. The protocol
- * is CUB's: a first call with NULL for the temporary storage only tells how much is needed.
+ * Like every kernel it obeys the order of its stream and finds a host pointer where a device pointer belongs. The
+ * protocol is CUB's: a first call with NULL for the temporary storage only tells how much is needed.
  */
 #ifndef SIMT_CUB_UTIL_DEVICE
 #define SIMT_CUB_UTIL_DEVICE

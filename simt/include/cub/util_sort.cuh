@@ -1,4 +1,5 @@
-/* cub/util_sort.cuh - what the sorts share: keys as unsigned numbers of the same order, and a stable merge sort. -*- c++ -*- */
+/* cub/util_sort.cuh - what the sorts share: keys as unsigned numbers of the same order, and a stable merge sort. -*-
+ * c++ -*- */
 #ifndef SIMT_CUB_UTIL_SORT
 #define SIMT_CUB_UTIL_SORT
 

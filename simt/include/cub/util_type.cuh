@@ -1,8 +1,9 @@
 /* cub/util_type.cuh - what CUB's parts share: types, pairs, buffers, and how a block's threads meet. -*- c++ -*-
  *
- * This is not NVIDIA's CUB, but a small stand-in with the same names: the commonest collectives of blocks and warps, each
- * a rendezvous of its threads, and the commonest device-wide algorithms, each a loop in one CUDA thread. Results are the
- * same (sums of floats up to rounding), speed and memory traffic are not: the inspector's figures say nothing about CUB.
+ * This is not NVIDIA's CUB, but a small stand-in with the same names: the commonest collectives of blocks and warps,
+ * each a rendezvous of its threads, and the commonest device-wide algorithms, each a loop in one CUDA thread. Results
+ * are the same (sums of floats up to rounding), speed and memory traffic are not: the inspector's figures say nothing
+ * about CUB.
  */
 #ifndef SIMT_CUB_UTIL_TYPE
 #define SIMT_CUB_UTIL_TYPE
@@ -75,8 +76,8 @@ namespace details {
 template <class Iterator>
 using value_of = std::remove_cv_t<std::remove_reference_t<decltype(*std::declval<Iterator &>())>>;
 
-/* CUB's collectives write to their storage before a barrier and read from it after one. This does so with one byte: where a
- * program uses storage again without a __syncthreads() in between, the inspector reports the race. */
+/* CUB's collectives write to their storage before a barrier and read from it after one. This does so with one byte:
+ * where a program uses storage again without a __syncthreads() in between, the inspector reports the race. */
 struct TempStorage {
   unsigned char mark;
 };

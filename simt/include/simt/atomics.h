@@ -1,10 +1,10 @@
 /* atomics.h - atomicAdd() and its kin, for every type that CUDA has them for, with their _block and _system forms. C++.
  *
- * Really atomic: blocks run on several OS threads. Ordering is sequentially consistent, which is more than CUDA promises;
- * on x86-64 it costs nothing. _block and _system are the same as the plain form.
+ * Really atomic: blocks run on several OS threads. Ordering is sequentially consistent, which is more than CUDA
+ * promises; on x86-64 it costs nothing. _block and _system are the same as the plain form.
  *
- * An operation that changed nothing is most likely one turn of a loop that waits for another thread (a lock, a flag). It
- * may be a thread of the same block, which cannot run before this one gives way: every eighth such turn does.
+ * An operation that changed nothing is most likely one turn of a loop that waits for another thread (a lock, a flag).
+ * It may be a thread of the same block, which cannot run before this one gives way: every eighth such turn does.
  */
 #ifndef SIMT_ATOMICS_H
 #define SIMT_ATOMICS_H

@@ -93,7 +93,8 @@ struct Float16 {
     return from_double(value < 0 ? -x : x, direction);
   }
 
-  /* x * y + z, rounded once. The product is exact in double; of the sum the part that is lost makes the last bit odd. */
+  /* x * y + z, rounded once. The product is exact in double; of the sum the part that is lost makes the last bit odd.
+   * */
   static inline unsigned short fma(unsigned short x, unsigned short y, unsigned short z) {
     const double product = (double)to_float(x) * (double)to_float(y), c = to_float(z), sum = product + c;
     const double back = sum - product, lost = (product - (sum - back)) + (c - back);

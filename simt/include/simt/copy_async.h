@@ -1,7 +1,8 @@
-/* copy_async.h - what stands for the hardware's asynchronous copies: the threads of a group copy, each its share, at once.
+/* copy_async.h - what stands for the hardware's asynchronous copies: the threads of a group copy, each its share, at
+ * once.
  *
- * A program that forgets to wait gets away with it for what the same thread copied; the inspector sees the accesses, and
- * reports a race for what another one did.
+ * A program that forgets to wait gets away with it for what the same thread copied; the inspector sees the accesses,
+ * and reports a race for what another one did.
  */
 #ifndef SIMT_COPY_ASYNC_H
 #define SIMT_COPY_ASYNC_H

@@ -1,8 +1,8 @@
 /* core.h - the contract between a kernel, as the rewriter leaves it, and the runtime that executes it. C and C++.
  *
- * A block runs wholly on one OS thread. Its CUDA threads run one after the other on one stack; a thread that has to wait
- * (a barrier, a shuffle) keeps that stack, a *fibre*, and the next thread goes on with another one. Everything a device
- * header offers stands on five ways to wait:
+ * A block runs wholly on one OS thread. Its CUDA threads run one after the other on one stack; a thread that has to
+ * wait (a barrier, a shuffle) keeps that stack, a *fibre*, and the next thread goes on with another one. Everything a
+ * device header offers stands on five ways to wait:
  *
  *     simt_block_barrier()     until every thread of the block that has not returned is here
  *     simt_warp_rendezvous()   until the lanes of a mask are here; the last one computes for all
@@ -55,9 +55,9 @@ SIMT_COORDINATE dim3 gridDim __attribute__((tls_model("local-exec")));
 /* Every thread of the block that has not returned arrives; gives the number of them whose `predicate` was not 0. */
 int simt_block_barrier(int predicate, const char *what, const char *file, int line);
 
-/* The lanes of `mask` that have not returned arrive, each with a pointer to something of its own (usually a struct on its
- * stack). When all are here complete(lanes, posts) runs once, with the lanes that came and posts[lane] of each; then all
- * go on. Lanes meet when mask and `complete` are the same. NULL for `complete`: only meet. */
+/* The lanes of `mask` that have not returned arrive, each with a pointer to something of its own (usually a struct on
+ * its stack). When all are here complete(lanes, posts) runs once, with the lanes that came and posts[lane] of each;
+ * then all go on. Lanes meet when mask and `complete` are the same. NULL for `complete`: only meet. */
 typedef void SimtComplete(unsigned lanes, void *const posts[SIMT_WARP_SIZE]);
 void simt_warp_rendezvous(unsigned mask, void *post, SimtComplete *complete, const char *what, const char *file,
                           int line);
@@ -102,7 +102,8 @@ void simt_inspect_fence(void);
 
 /* ---- launching; used by launch.h ---- */
 
-/* What a loop over the threads of a block needs, in one cache line. Threads start in the order 0, 1, 2 ... of `index`. */
+/* What a loop over the threads of a block needs, in one cache line. Threads start in the order 0, 1, 2 ... of
+ * `index`. */
 typedef struct SimtThreads {
   int next, count, finished; /* the next to start; in the block; returned */
   int waiting;               /* blocked in one of the five ways */

@@ -1,5 +1,6 @@
-/* inspected.h - for the inspector's build: the C library's functions that touch memory are not instrumented, so a .cu file
- * calls ours instead, which tell the inspector and then do the same. To be included before the C library's headers. */
+/* inspected.h - for the inspector's build: the C library's functions that touch memory are not instrumented, so a .cu
+ * file calls ours instead, which tell the inspector and then do the same. To be included before the C library's
+ * headers. */
 #ifndef SIMT_INSPECTED_H
 #define SIMT_INSPECTED_H
 

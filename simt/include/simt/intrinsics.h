@@ -1,4 +1,5 @@
-/* intrinsics.h - CUDA's functions on bits and integers, conversions, loads and stores with a cache hint, fences, clocks. C++.
+/* intrinsics.h - CUDA's functions on bits and integers, conversions, loads and stores with a cache hint, fences,
+ * clocks. C++.
  *
  * Results are those of the instructions, edge cases included: __clz(0) is 32, a conversion clamps where C is undefined.
  */
@@ -38,8 +39,8 @@ static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-/* Where the |offset|-th bit of `mask` is, from `base` (which counts) upwards, or downwards for an offset below 0; offset 0:
- * `base` if it is set. 0xffffffff if there is none. */
+/* Where the |offset|-th bit of `mask` is, from `base` (which counts) upwards, or downwards for an offset below 0;
+ * offset 0: `base` if it is set. 0xffffffff if there is none. */
 static inline unsigned __fns(unsigned mask, unsigned base, int offset) {
   int step = offset < 0 ? -1 : 1, wanted = offset < 0 ? -offset : offset;
   if (!offset) return base < 32 && mask >> base & 1 ? base : 0xffffffff;
@@ -106,7 +107,8 @@ static inline int __rhadd(int x, int y) { return (int)(((long long)x + y + 1) >>
 static inline unsigned __uhadd(unsigned x, unsigned y) { return (unsigned)(((unsigned long long)x + y) >> 1); }
 static inline unsigned __urhadd(unsigned x, unsigned y) { return (unsigned)(((unsigned long long)x + y + 1) >> 1); }
 
-/* c + the inner product of four bytes with four bytes; __dp2a: of two 16-bit numbers with the lower or upper two bytes. */
+/* c + the inner product of four bytes with four bytes; __dp2a: of two 16-bit numbers with the lower or upper two
+ * bytes. */
 namespace simt {
 template <class A, class B, int n>
 static inline unsigned inner_product(unsigned a, unsigned b, unsigned c) {

@@ -1,6 +1,7 @@
 /* launch.h - what the rewriter turns `kernel<<<grid, block, shared, stream>>>(arguments)` into. C++17.
  *
- *     ::simt::kern("kernel", "file.cu", 12, [&](auto... a) { kernel(a...); }).cfg(grid, block, shared, stream).run(arguments);
+ *     ::simt::kern("kernel", "file.cu", 12, [&](auto... a) { kernel(a...); }).cfg(grid, block, shared,
+ * stream).run(arguments);
  *
  * A generic lambda and not `&kernel`: overloads, deduced template arguments and default arguments work as in CUDA, and
  * the compiler sees the kernel's body inside the loop over the threads.
@@ -18,7 +19,8 @@
 
 namespace simt {
 
-/* A literal 0, NULL or nullptr among the arguments: a null pointer where the kernel takes a pointer, else the number. */
+/* A literal 0, NULL or nullptr among the arguments: a null pointer where the kernel takes a pointer, else the number.
+ * */
 struct literal_zero {
   constexpr operator int() const { return 0; }
   template <class T>
@@ -36,8 +38,8 @@ const void *checked_pointer(const T &argument) {
   return nullptr;
 }
 
-/* The inspector's kernels must be called, not inlined: the compiler may keep the constant threadIdx in a register. It does
- * not look at the launcher, and decides itself which thread goes on when one has returned. */
+/* The inspector's kernels must be called, not inlined: the compiler may keep the constant threadIdx in a register. It
+ * does not look at the launcher, and decides itself which thread goes on when one has returned. */
 #ifdef SIMT_INSPECT
 #define SIMT_KERNEL_CALL __attribute__((noinline, no_sanitize_thread, no_sanitize_undefined, no_sanitize_coverage))
 #define SIMT_THREAD_LOOP __attribute__((no_sanitize_thread, no_sanitize_undefined, no_sanitize_coverage))

@@ -2,10 +2,12 @@
  *
  * What ISO C has (sinf, expf, fmaxf, isnan, ...) is the C library's, visible unqualified. Added here are CUDA's own
  * (rsqrtf, sinpi, erfcinv, normcdf, norm3d, ...), its overloads (max(int, unsigned), rsqrt(float), ...), the fast
- * intrinsics (__expf, ...), which are not fast but accurate, and the rounding ones (__fadd_rz, __dmul_ru, ...), which do
- * round in their direction. Largest errors of CUDA's own, measured: 3 ulp in double (cyl_bessel_i0, _i1: 20), 1 ulp in float.
+ * intrinsics (__expf, ...), which are not fast but accurate, and the rounding ones (__fadd_rz, __dmul_ru, ...), which
+ * do round in their direction. Largest errors of CUDA's own, measured: 3 ulp in double (cyl_bessel_i0, _i1: 20), 1
+ * ulp in float.
  *
- * `extern "C" inline`, for glibc declares some of these names: __expf and its kin always, sinpi from 2.41, rsqrt from 2.42.
+ * `extern "C" inline`, for glibc declares some of these names: __expf and its kin always, sinpi from 2.41, rsqrt from
+ * 2.42.
  */
 #ifndef SIMT_MATH_H
 #define SIMT_MATH_H
@@ -184,8 +186,8 @@ SIMT_MATH double erfcx(double x) noexcept {
   return sum / x * (M_2_SQRTPI / 2);
 }
 
-/* y > 0 with erfc(y) = c, for 0 < c <= 1/2. Start: Abramowitz and Stegun 26.2.23, to 3e-4; then Newton on the logarithm,
- * log(erfcx(y)) - y^2 = log(c), which is as well behaved in the far tail. */
+/* y > 0 with erfc(y) = c, for 0 < c <= 1/2. Start: Abramowitz and Stegun 26.2.23, to 3e-4; then Newton on the
+ * logarithm, log(erfcx(y)) - y^2 = log(c), which is as well behaved in the far tail. */
 static inline double simt_erfcinv_tail(double c) {
   double target = log(c), t = sqrt(-2 * (target - M_LN2));
   double y = M_SQRT1_2 *
@@ -217,7 +219,8 @@ SIMT_MATH double erfcinv(double c) noexcept {
   if (c > 1.5) return -simt_erfcinv_tail(2 - c);
   return erfinv(1 - c);
 }
-/* erfc(-x / sqrt 2) / 2; in the lower tail the rounding of x / sqrt 2 counts x^2 times, so its rest is carried along. */
+/* erfc(-x / sqrt 2) / 2; in the lower tail the rounding of x / sqrt 2 counts x^2 times, so its rest is carried along.
+ * */
 SIMT_MATH double normcdf(double x) noexcept {
   if (x < -38.6) return 0;
   double high = x * M_SQRT1_2, rest = fma(x, M_SQRT1_2, -high) + x * -4.833646656726457e-17;
@@ -285,7 +288,8 @@ SIMT_MATH float __fdividef(float x, float y) noexcept { return x / y; }
 SIMT_MATH float __saturatef(float x) noexcept { return !(x > 0) ? 0 : x < 1 ? x : 1; } /* NaN: 0 */
 
 /* ---- arithmetic with a direction of rounding ----
- * _rn to the nearest, _rz towards zero, _ru up, _rd down. The compiler must not make an FMA of these, hence the empty asm. */
+ * _rn to the nearest, _rz towards zero, _ru up, _rd down. The compiler must not make an FMA of these, hence the empty
+ * asm. */
 
 #if defined(__FMA__)
 #define SIMT_OPAQUE(x) __asm__("" : "+x"(x))

@@ -1,4 +1,5 @@
-/* not_offered.h - names of NVIDIA's that the emulation does not offer: using one is an error of the compiler, with the reason. */
+/* not_offered.h - names of NVIDIA's that the emulation does not offer: using one is an error of the compiler, with
+ * the reason. */
 #ifndef SIMT_NOT_OFFERED_H
 #define SIMT_NOT_OFFERED_H
 

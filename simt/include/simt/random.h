@@ -118,7 +118,8 @@ static inline double simt_uniform_double53(uint32_t low, uint32_t high) {
   return (double)(low ^ ((uint64_t)high << 21)) * 0x1p-53 + 0x1p-54;
 }
 
-/* Two independent normal numbers from two uniform ones: radius from u, angle v in radians (the double form: v of pi). */
+/* Two independent normal numbers from two uniform ones: radius from u, angle v in radians (the double form: v of pi).
+ * */
 static inline float2 simt_box_muller(float u, float v) {
   float radius = sqrtf(-2.0f * logf(u));
   float2 normal = {radius * sinf(v), radius * cosf(v)};
@@ -150,7 +151,8 @@ static inline double simt_log_factorial(double k) {
   return (k + 0.5) * log(k) - k + 0.91893853320467274 + (1.0 / 12 - 1.0 / 360 / (k * k)) / k;
 }
 
-/* One trial of Hoermann's rejection PTRS, mean >= 10: a Poisson number, or -1 when the trial fails (about one in eight). */
+/* One trial of Hoermann's rejection PTRS, mean >= 10: a Poisson number, or -1 when the trial fails (about one in
+ * eight). */
 static inline double simt_poisson_trial(double mean, double u, double v) {
   double b = 0.931 + 2.53 * sqrt(mean), a = -0.059 + 0.02483 * b;
   double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), v_accepted = 0.9277 - 3.6224 / (b - 2);

@@ -1,10 +1,11 @@
-/* warp.h - what the threads of a block and the lanes of a warp do together: barriers, shuffles, votes, matches, reductions.
+/* warp.h - what the threads of a block and the lanes of a warp do together: barriers, shuffles, votes, matches,
+ * reductions.
  *
- * A warp operation is a rendezvous (core.h): each lane posts a small struct on its own stack; whoever comes last computes
- * the results of all lanes, so that one switch of stacks per lane is all it costs.
+ * A warp operation is a rendezvous (core.h): each lane posts a small struct on its own stack; whoever comes last
+ * computes the results of all lanes, so that one switch of stacks per lane is all it costs.
  *
- * Overloads are nvcc's, no more: __shfl_sync(mask, some_char, 0) is an int here as well, and a double keeps its 64 bits.
- * A lane whose source does not take part keeps its own value; on a GPU the result is undefined.
+ * Overloads are nvcc's, no more: __shfl_sync(mask, some_char, 0) is an int here as well, and a double keeps its 64
+ * bits. A lane whose source does not take part keeps its own value; on a GPU the result is undefined.
  */
 #ifndef SIMT_WARP_H
 #define SIMT_WARP_H

@@ -1,6 +1,7 @@
 // A thread's own array of 8 filled with 9 elements.
 // mode: inspect
 // expect: out of bounds
+// also: illegal address
 #include <stdio.h>
 
 __global__ void smallest_of_nine(const float *x, float *y) {

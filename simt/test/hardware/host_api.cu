@@ -1,5 +1,5 @@
-/* host_api.cu - prints how the host's functions answer to mistakes and edge cases, one line each. Run on a GPU and on the
- * emulator, the two outputs are compared: what differs is either mended in simt/runtime or explained in its
+/* host_api.cu - prints how the host's functions answer to mistakes and edge cases, one line each. Run on a GPU and on
+ * the emulator, the two outputs are compared: what differs is either mended in simt/runtime or explained in its
  * documentation.
  *
  *     nvcc -arch=native host_api.cu -o gpu && ./gpu > gpu.txt

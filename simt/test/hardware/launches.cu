@@ -2,7 +2,8 @@
 //
 // What makes the comparison fair: __restrict__ where the compiler may then keep a value in a register, as both do;
 // `#pragma unroll 1` where unrolling would let ptxas fuse neighbouring shared loads into wider ones; no divisions by
-// variables (their instructions differ, their accesses do not, but the branches would). The order of the launches is the
+// variables (their instructions differ, their accesses do not, but the branches would). The order of the launches is
+// the
 // key by which compare.py finds the pairs.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

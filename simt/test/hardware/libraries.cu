@@ -1,7 +1,7 @@
-/* libraries.cu - prints what cuRAND and cuBLAS answer: checksums of sequences, and the status of calls at the edges. Run on
- * a GPU and on the emulator, the two outputs are compared: what differs is mended in simt/rand and simt/blas, or explained
- * in curand.h and cublas_api.h. Lines that begin with ~ may differ: a GPU rounds log, sin and cos otherwise, and its
- * Poisson numbers are others.
+/* libraries.cu - prints what cuRAND and cuBLAS answer: checksums of sequences, and the status of calls at the edges.
+ * Run on a GPU and on the emulator, the two outputs are compared: what differs is mended in simt/rand and simt/blas,
+ * or explained in curand.h and cublas_api.h. Lines that begin with ~ may differ: a GPU rounds log, sin and cos
+ * otherwise, and its Poisson numbers are others.
  *
  *     nvcc -arch=native libraries.cu -lcurand -lcublas -o gpu && ./gpu > gpu.txt
  *     simtcc libraries.cu -lcurand -lcublas -o cpu && ./cpu > cpu.txt 2> cpu.err; diff gpu.txt cpu.txt

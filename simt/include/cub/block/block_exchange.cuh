@@ -1,7 +1,7 @@
 /* cub/block/block_exchange.cuh - the items of a block change their threads. -*- c++ -*-
  *
- * Blocked: thread t has the items t * items, t * items + 1, ..; striped: t, t + threads, ..; warp-striped: striped within
- * each warp's part of the blocked arrangement.
+ * Blocked: thread t has the items t * items, t * items + 1, ..; striped: t, t + threads, ..; warp-striped: striped
+ * within each warp's part of the blocked arrangement.
  */
 #ifndef SIMT_CUB_BLOCK_EXCHANGE
 #define SIMT_CUB_BLOCK_EXCHANGE

@@ -1,4 +1,5 @@
-/* cub/block/block_radix_sort.cuh - sorts the items of a block, with values if wanted; equal keys keep their order. -*- c++ -*- */
+/* cub/block/block_radix_sort.cuh - sorts the items of a block, with values if wanted; equal keys keep their order.
+ * -*- c++ -*- */
 #ifndef SIMT_CUB_BLOCK_RADIX_SORT
 #define SIMT_CUB_BLOCK_RADIX_SORT
 

@@ -1,4 +1,5 @@
-/* cub/block/block_scan.cuh - thread t gets the combination of what the threads up to t, or before t, have. -*- c++ -*- */
+/* cub/block/block_scan.cuh - thread t gets the combination of what the threads up to t, or before t, have. -*- c++
+ * -*- */
 #ifndef SIMT_CUB_BLOCK_SCAN
 #define SIMT_CUB_BLOCK_SCAN
 
@@ -57,8 +58,8 @@ class BlockScan {
   BlockScan() : storage_(nullptr) {}
   explicit BlockScan(TempStorage &storage) : storage_(&storage) {}
 
-  /* One item a thread. The prefix callback is called by the threads of the first warp with the block's total; what thread 0
-   * gets from it comes before the first item. */
+  /* One item a thread. The prefix callback is called by the threads of the first warp with the block's total; what
+   * thread 0 gets from it comes before the first item. */
   SIMT_INLINE void ExclusiveSum(T input, T &output, SIMT_SITE) {
     ExclusiveScan(input, output, T(), cub::Sum(), SIMT_PASS_SITE);
   }

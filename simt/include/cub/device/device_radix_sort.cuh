@@ -1,5 +1,5 @@
-/* cub/device/device_radix_sort.cuh - sorts keys, and values with them, by the bits [begin_bit, end_bit) of the keys; equal
- * keys keep their order. -*- c++ -*-
+/* cub/device/device_radix_sort.cuh - sorts keys, and values with them, by the bits [begin_bit, end_bit) of the keys;
+ * equal keys keep their order. -*- c++ -*-
  *
  * A pass for each 8 bits: count, place, move from one buffer to the other. With a DoubleBuffer the passes go back and
  * forth between its two halves; otherwise the temporary storage is the second one.
@@ -56,7 +56,8 @@ inline void radix_sort(const Key *keys, Key *a, Key *b, const Value *values, Val
 
 inline size_t align_up(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/* keys -> keys_out, values -> values_out (NULL: none), of `count` elements, or of each segment [first, last) of them. */
+/* keys -> keys_out, values -> values_out (NULL: none), of `count` elements, or of each segment [first, last) of them.
+ * */
 template <class Key, class Value, class Begin, class End>
 inline cudaError_t sort_to(const char *name, void *storage, size_t &bytes, const Key *keys, Key *keys_out,
                            const Value *values, Value *values_out, bool pairs, size_t count, size_t segments,

@@ -1,6 +1,8 @@
-/* cub/warp/warp_reduce.cuh - one value of each lane is combined to one for the warp, or for each part of it. -*- c++ -*-
+/* cub/warp/warp_reduce.cuh - one value of each lane is combined to one for the warp, or for each part of it. -*- c++
+ * -*-
  *
- * Only the first lane gets the result (of a segmented reduction: the first of each segment). The others get their own value.
+ * Only the first lane gets the result (of a segmented reduction: the first of each segment). The others get their own
+ * value.
  */
 #ifndef SIMT_CUB_WARP_REDUCE
 #define SIMT_CUB_WARP_REDUCE
