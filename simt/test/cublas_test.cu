@@ -386,8 +386,8 @@ static void half_products_can_sum_in_float(void **state) {
 static void narrow_results_are_rounded_to_nearest(void **state) {
   (void)state;
   // clang-format off
-  const float alphas[] = {1, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f, 1 + 0x1.01p-11f, 1 + 0x1.fffffep-11f, 1 + 0x1p-8f, 1 + 3 * 0x1p-8f,
-                          -0.3f, 1e-3f, 65504, 65519, 65520, 0x1.ffep+15f, 1e30f, INFINITY, -INFINITY,
+  const float alphas[] = {1, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f, 1 + 0x1.01p-11f, 1 + 0x1.fffffep-11f, 1 + 0x1p-8f,
+                          1 + 3 * 0x1p-8f, -0.3f, 1e-3f, 65504, 65519, 65520, 0x1.ffep+15f, 1e30f, INFINITY, -INFINITY,
                           0x1p-14f, 0x1.ffep-15f, 0x1.ffffp-15f, 0x1.8p-24f, 0x1p-25f, 0x1.01p-25f, -0x1.4p-23f};
   // clang-format on
   const cudaDataType types[] = {CUDA_R_16F, CUDA_R_16BF};

@@ -47,10 +47,14 @@
   X(cudaErrorMissingConfiguration, 52, "__global__ function call is not configured") \
   X(cudaErrorPriorLaunchFailure, 53, "unspecified launch failure in prior launch") \
   X(cudaErrorLaunchMaxDepthExceeded, 65, "launch would exceed maximum depth of nested launches") \
-  X(cudaErrorLaunchFileScopedTex, 66, "launch failed because kernel uses unsupported, file-scoped textures (texture objects are supported)") \
-  X(cudaErrorLaunchFileScopedSurf, 67, "launch failed because kernel uses unsupported, file-scoped surfaces (surface objects are supported)") \
-  X(cudaErrorSyncDepthExceeded, 68, "cudaDeviceSynchronize failed because caller's grid depth exceeds cudaLimitDevRuntimeSyncDepth") \
-  X(cudaErrorLaunchPendingCountExceeded, 69, "launch failed because launch would exceed cudaLimitDevRuntimePendingLaunchCount") \
+  X(cudaErrorLaunchFileScopedTex, 66, "launch failed because kernel uses unsupported, file-scoped " \
+    "textures (texture objects are supported)") \
+  X(cudaErrorLaunchFileScopedSurf, 67, "launch failed because kernel uses unsupported, file-scoped " \
+    "surfaces (surface objects are supported)") \
+  X(cudaErrorSyncDepthExceeded, 68, "cudaDeviceSynchronize failed because caller's grid depth " \
+    "exceeds cudaLimitDevRuntimeSyncDepth") \
+  X(cudaErrorLaunchPendingCountExceeded, 69, "launch failed because launch would exceed " \
+    "cudaLimitDevRuntimePendingLaunchCount") \
   X(cudaErrorInvalidDeviceFunction, 98, "invalid device function") \
   X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected") \
   X(cudaErrorInvalidDevice, 101, "invalid device ordinal") \
@@ -120,26 +124,35 @@
   X(cudaErrorMpsRpcFailure, 806, "the remote procedural call between the MPS server and the MPS client failed") \
   X(cudaErrorMpsServerNotReady, 807, "MPS server is not ready to accept new MPS client requests") \
   X(cudaErrorMpsMaxClientsReached, 808, "the hardware resources required to create MPS client have been exhausted") \
-  X(cudaErrorMpsMaxConnectionsReached, 809, "the hardware resources required to support device connections have been exhausted") \
+  X(cudaErrorMpsMaxConnectionsReached, 809, "the hardware resources required to support device " \
+    "connections have been exhausted") \
   X(cudaErrorMpsClientTerminated, 810, "the MPS client has been terminated by the server") \
-  X(cudaErrorCdpNotSupported, 811, "is using CUDA Dynamic Parallelism, but the current configuration, like MPS, does not support it") \
-  X(cudaErrorCdpVersionMismatch, 812, "unsupported interaction between different versions of CUDA Dynamic Parallelism") \
+  X(cudaErrorCdpNotSupported, 811, "is using CUDA Dynamic Parallelism, but the current " \
+    "configuration, like MPS, does not support it") \
+  X(cudaErrorCdpVersionMismatch, 812, "unsupported interaction between different versions of CUDA " \
+    "Dynamic Parallelism") \
   X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing") \
   X(cudaErrorStreamCaptureInvalidated, 901, "operation failed due to a previous error during capture") \
   X(cudaErrorStreamCaptureMerge, 902, "operation would result in a merge of separate capture sequences") \
   X(cudaErrorStreamCaptureUnmatched, 903, "capture was not ended in the same stream as it began") \
   X(cudaErrorStreamCaptureUnjoined, 904, "capturing stream has unjoined work") \
   X(cudaErrorStreamCaptureIsolation, 905, "dependency created on uncaptured work in another stream") \
-  X(cudaErrorStreamCaptureImplicit, 906, "operation would make the legacy stream depend on a capturing blocking stream") \
+  X(cudaErrorStreamCaptureImplicit, 906, "operation would make the legacy stream depend on a " \
+    "capturing blocking stream") \
   X(cudaErrorCapturedEvent, 907, "operation not permitted on an event last recorded in a capturing stream") \
-  X(cudaErrorStreamCaptureWrongThread, 908, "attempt to terminate a thread-local capture sequence from another thread") \
+  X(cudaErrorStreamCaptureWrongThread, 908, "attempt to terminate a thread-local capture sequence " \
+    "from another thread") \
   X(cudaErrorTimeout, 909, "wait operation timed out") \
-  X(cudaErrorGraphExecUpdateFailure, 910, "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update") \
+  X(cudaErrorGraphExecUpdateFailure, 910, "the graph update was not performed because it included " \
+    "changes which violated constraints specific to instantiated graph update") \
   X(cudaErrorExternalDevice, 911, "an async error has occured in external entity outside of CUDA") \
   X(cudaErrorInvalidClusterSize, 912, "a kernel launch error has occurred due to cluster misconfiguration") \
-  X(cudaErrorFunctionNotLoaded, 913, "the function handle is not loaded when calling an API that requires a loaded function") \
-  X(cudaErrorInvalidResourceType, 914, "one or more resources passed in are not valid resource types for the operation") \
-  X(cudaErrorInvalidResourceConfiguration, 915, "one or more resources are insufficient or non-applicable for the operation") \
+  X(cudaErrorFunctionNotLoaded, 913, "the function handle is not loaded when calling an API that " \
+    "requires a loaded function") \
+  X(cudaErrorInvalidResourceType, 914, "one or more resources passed in are not valid resource " \
+    "types for the operation") \
+  X(cudaErrorInvalidResourceConfiguration, 915, "one or more resources are insufficient or " \
+    "non-applicable for the operation") \
   X(cudaErrorUnknown, 999, "unknown error")
 // clang-format on
 
