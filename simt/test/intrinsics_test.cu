@@ -239,14 +239,15 @@ enum { SIMD_FUNCTIONS = 43 };
 struct Simd {
   unsigned two[SIMD_FUNCTIONS], four[SIMD_FUNCTIONS];
 };
-#define EACH_SIMD(_)                                                                                                \
-  _(__vadd)                                                                                                         \
-  _(__vsub)                                                                                                         \
-  _(__vaddss)                                                                                                       \
-  _(__vsubss) _(__vaddus) _(__vsubus) _(__vmaxs) _(__vmins) _(__vmaxu) _(__vminu) _(__vabsdiffs) _(__vabsdiffu)     \
-      _(__vavgs) _(__vavgu) _(__vhaddu) _(__vcmpeq) _(__vcmpne) _(__vcmpgts) _(__vcmpges) _(__vcmplts) _(__vcmples) \
-          _(__vcmpgtu) _(__vcmpgeu) _(__vcmpltu) _(__vcmpleu) _(__vseteq) _(__vsetne) _(__vsetgts) _(__vsetges)     \
-              _(__vsetlts) _(__vsetles) _(__vsetgtu) _(__vsetgeu) _(__vsetltu) _(__vsetleu) _(__vsads) _(__vsadu)
+#define EACH_SIMD(_)                                                                                                  \
+  _(__vadd)                                                                                                           \
+  _(__vsub)                                                                                                           \
+  _(__vaddss)                                                                                                         \
+  _(__vsubss)                                                                                                         \
+  _(__vaddus) _(__vsubus) _(__vmaxs) _(__vmins) _(__vmaxu) _(__vminu) _(__vabsdiffs) _(__vabsdiffu) _(__vavgs)        \
+      _(__vavgu) _(__vhaddu) _(__vcmpeq) _(__vcmpne) _(__vcmpgts) _(__vcmpges) _(__vcmplts) _(__vcmples) _(__vcmpgtu) \
+          _(__vcmpgeu) _(__vcmpltu) _(__vcmpleu) _(__vseteq) _(__vsetne) _(__vsetgts) _(__vsetges) _(__vsetlts)       \
+              _(__vsetles) _(__vsetgtu) _(__vsetgeu) _(__vsetltu) _(__vsetleu) _(__vsads) _(__vsadu)
 static __device__ Simd simd(ThreeWords a) {
   Simd s;
   int n = 0;
@@ -259,8 +260,7 @@ static __device__ Simd simd(ThreeWords a) {
   CALL(__vabs)
   CALL(__vabsss)
 #undef CALL
-      s.two[n] = __viaddmax_s16x2(a.x, a.y, a.z),
-      s.four[n++] = (unsigned)__viaddmax_s32((int)a.x, (int)a.y, (int)a.z);
+  s.two[n] = __viaddmax_s16x2(a.x, a.y, a.z), s.four[n++] = (unsigned)__viaddmax_s32((int)a.x, (int)a.y, (int)a.z);
   s.two[n] = __vimin3_s16x2_relu(a.x, a.y, a.z),
   s.four[n++] = (unsigned)__vimin3_s32_relu((int)a.x, (int)a.y, (int)a.z);
   return s;

@@ -4,32 +4,34 @@
 #include <type_traits>
 
 /* CUDA C++ Programming Guide, "Built-in Vector Types": the alignment of each. */
-#define EACH_TYPE(_)                                                                                                  \
-  _(char1, signed char, 1, 1)                                                                                         \
-  _(char2, signed char, 2, 2)                                                                                         \
-  _(char3, signed char, 3, 1)                                                                                         \
-  _(char4, signed char, 4, 4) _(uchar1, unsigned char, 1, 1) _(uchar2, unsigned char, 2, 2) _(                        \
-      uchar3, unsigned char, 3, 1) _(uchar4, unsigned char, 4, 4) _(short1, short, 1, 2) _(short2, short, 2, 4)       \
-      _(short3, short, 3, 2) _(short4, short, 4, 8) _(ushort1, unsigned short, 1, 2) _(ushort2, unsigned short, 2, 4) \
-          _(ushort3, unsigned short, 3, 2) _(ushort4, unsigned short, 4, 8) _(int1, int, 1, 4) _(int2, int, 2, 8)     \
-              _(int3, int, 3, 4) _(int4, int, 4, 16) _(uint1, unsigned, 1, 4) _(uint2, unsigned, 2, 8)                \
-                  _(uint3, unsigned, 3, 4) _(uint4, unsigned, 4, 16) _(long1, long, 1, 8) _(long2, long, 2, 16)       \
-                      _(long3, long, 3, 8) _(ulong1, unsigned long, 1, 8) _(ulong2, unsigned long, 2, 16)             \
-                          _(ulong3, unsigned long, 3, 8) _(longlong1, long long, 1, 8) _(longlong2, long long, 2, 16) \
-                              _(longlong3, long long, 3, 8) _(ulonglong1, unsigned long long, 1, 8)                   \
-                                  _(ulonglong2, unsigned long long, 2, 16) _(ulonglong3, unsigned long long, 3, 8)    \
-                                      _(float1, float, 1, 4) _(float2, float, 2, 8) _(float3, float, 3, 4)            \
-                                          _(float4, float, 4, 16) _(double1, double, 1, 8) _(double2, double, 2, 16)  \
-                                              _(double3, double, 3, 8)
+#define EACH_TYPE(_)                                                                                                   \
+  _(char1, signed char, 1, 1)                                                                                          \
+  _(char2, signed char, 2, 2)                                                                                          \
+  _(char3, signed char, 3, 1)                                                                                          \
+  _(char4, signed char, 4, 4)                                                                                          \
+  _(uchar1, unsigned char, 1, 1) _(uchar2, unsigned char, 2, 2) _(uchar3, unsigned char, 3, 1)                         \
+      _(uchar4, unsigned char, 4, 4) _(short1, short, 1, 2) _(short2, short, 2, 4) _(short3, short, 3, 2)              \
+          _(short4, short, 4, 8) _(ushort1, unsigned short, 1, 2) _(ushort2, unsigned short, 2, 4)                     \
+              _(ushort3, unsigned short, 3, 2) _(ushort4, unsigned short, 4, 8) _(int1, int, 1, 4) _(int2, int, 2, 8)  \
+                  _(int3, int, 3, 4) _(int4, int, 4, 16) _(uint1, unsigned, 1, 4) _(uint2, unsigned, 2, 8)             \
+                      _(uint3, unsigned, 3, 4) _(uint4, unsigned, 4, 16) _(long1, long, 1, 8) _(long2, long, 2, 16)    \
+                          _(long3, long, 3, 8) _(ulong1, unsigned long, 1, 8) _(ulong2, unsigned long, 2, 16)          \
+                              _(ulong3, unsigned long, 3, 8) _(longlong1, long long, 1, 8)                             \
+                                  _(longlong2, long long, 2, 16) _(longlong3, long long, 3, 8)                         \
+                                      _(ulonglong1, unsigned long long, 1, 8) _(ulonglong2, unsigned long long, 2, 16) \
+                                          _(ulonglong3, unsigned long long, 3, 8) _(float1, float, 1, 4)               \
+                                              _(float2, float, 2, 8) _(float3, float, 3, 4) _(float4, float, 4, 16)    \
+                                                  _(double1, double, 1, 8) _(double2, double, 2, 16)                   \
+                                                      _(double3, double, 3, 8)
 /* CUDA 13 says which: those of four 64-bit members come with an alignment of 16 or 32. */
 #if CUDART_VERSION >= 13000
-#define EACH_WIDE_TYPE(_)                                                                                   \
-  _(long4_16a, long, 4, 16)                                                                                 \
-  _(long4_32a, long, 4, 32)                                                                                 \
-  _(ulong4_16a, unsigned long, 4, 16)                                                                       \
-  _(ulong4_32a, unsigned long, 4, 32) _(longlong4_16a, long long, 4, 16) _(longlong4_32a, long long, 4, 32) \
-      _(ulonglong4_16a, unsigned long long, 4, 16) _(ulonglong4_32a, unsigned long long, 4, 32)             \
-          _(double4_16a, double, 4, 16) _(double4_32a, double, 4, 32)
+#define EACH_WIDE_TYPE(_)                                                                                            \
+  _(long4_16a, long, 4, 16)                                                                                          \
+  _(long4_32a, long, 4, 32)                                                                                          \
+  _(ulong4_16a, unsigned long, 4, 16)                                                                                \
+  _(ulong4_32a, unsigned long, 4, 32)                                                                                \
+  _(longlong4_16a, long long, 4, 16) _(longlong4_32a, long long, 4, 32) _(ulonglong4_16a, unsigned long long, 4, 16) \
+      _(ulonglong4_32a, unsigned long long, 4, 32) _(double4_16a, double, 4, 16) _(double4_32a, double, 4, 32)
 #else
 #define EACH_WIDE_TYPE(_)
 #endif
