@@ -239,6 +239,7 @@ enum { SIMD_FUNCTIONS = 43 };
 struct Simd {
   unsigned two[SIMD_FUNCTIONS], four[SIMD_FUNCTIONS];
 };
+// clang-format off
 #define EACH_SIMD(_)                                                                                                  \
   _(__vadd)                                                                                                           \
   _(__vsub)                                                                                                           \
@@ -248,6 +249,7 @@ struct Simd {
       _(__vavgu) _(__vhaddu) _(__vcmpeq) _(__vcmpne) _(__vcmpgts) _(__vcmpges) _(__vcmplts) _(__vcmples) _(__vcmpgtu) \
           _(__vcmpgeu) _(__vcmpltu) _(__vcmpleu) _(__vseteq) _(__vsetne) _(__vsetgts) _(__vsetges) _(__vsetlts)       \
               _(__vsetles) _(__vsetgtu) _(__vsetgeu) _(__vsetltu) _(__vsetleu) _(__vsads) _(__vsadu)
+// clang-format on
 static __device__ Simd simd(ThreeWords a) {
   Simd s;
   int n = 0;

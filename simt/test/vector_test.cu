@@ -4,6 +4,7 @@
 #include <type_traits>
 
 /* CUDA C++ Programming Guide, "Built-in Vector Types": the alignment of each. */
+// clang-format off
 #define EACH_TYPE(_)                                                                                                   \
   _(char1, signed char, 1, 1)                                                                                          \
   _(char2, signed char, 2, 2)                                                                                          \
@@ -36,6 +37,7 @@
 #define EACH_WIDE_TYPE(_)
 #endif
 
+// clang-format on
 struct Layout {
   const char *name;
   int size, alignment, members, member_size;
