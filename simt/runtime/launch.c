@@ -273,7 +273,7 @@ static void execute_queued(void *context) {
 }
 
 /* An H200 with CUDA 13 answers each of these with cudaErrorInvalidValue; CUDA 12 said cudaErrorInvalidConfiguration for
- * shapes. simt/test/hardware/errors.cu prints what a GPU says. */
+ * shapes. simt/test/hardware/host_api.cu prints what a GPU says. */
 static cudaError_t impossible(const SimtKernel *k, const char *advice, const char *format, ...) {
   char why[256];
   va_list arguments;
