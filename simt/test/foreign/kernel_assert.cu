@@ -40,11 +40,13 @@ int main(int argc, char **argv)
     if (error == cudaErrorAssert) printf("Device assert failed as expected, CUDA error message is: %s\n\n", cudaGetErrorString(error));
     else { printf("expected cudaErrorAssert, got %s\n", cudaGetErrorName(error)); return 1; }
 
-    // sticky: the context is lost
+    // sticky: the context is lost, every later call says so
     void *p;
     error = cudaMalloc(&p, 4);
     printf("afterwards: %s\n", cudaGetErrorName(error));
-    bool ok = error == cudaErrorAssert && cudaGetLastError() == cudaErrorAssert && cudaGetLastError() == cudaErrorAssert;
+    cudaError_t last = cudaGetLastError(), again = cudaDeviceSynchronize();
+    printf("last error %s, next call %s\n", cudaGetErrorName(last), cudaGetErrorName(again));
+    bool ok = error == cudaErrorAssert && again == cudaErrorAssert && cudaMemset(d, 0, 4) == cudaErrorAssert;
     puts(ok ? "Test passed" : "Test failed");
     return ok ? 0 : 1;
 }
