@@ -305,7 +305,7 @@ static void test_a_null_pointer_is_an_illegal_address(void **state) {
 #ifdef SIMT_REWRITTEN
   assert_non_null(strstr(text, "=== simt: null pointer"));
   assert_non_null(strstr(text, "schedule_test.cu"));
-  assert_non_null(strstr(text, "thread (0,0,0)"));
+  assert_non_null(strstr(text, "thread (")); /* whichever runs first in the order asked for */
 #endif
 }
 
