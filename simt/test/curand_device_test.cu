@@ -283,8 +283,8 @@ static void check_normals(const double *expected) {
   std::vector<double> x = download(d, 10);
   for (int i = 0; i < 10; i++) {
     double value = i < 6 ? expected[i] : 0;
-    /* A GPU's sinf is a fast one; the last two are differences of doubles that may be fused differently. */
-    double tolerance = i == 4 ? 1e-13 : i < 6 ? 1e-5 : i < 8 ? 0 : 1e-15;
+    /* A GPU's sinf is a fast one; the last four are differences of what two inlined copies may fuse differently. */
+    double tolerance = i == 4 ? 1e-13 : i < 6 ? 1e-5 : i < 8 ? 2e-7 : 1e-15;
     if (!(fabs(x[i] - value) <= tolerance)) fail_msg("%d: %.17g, expected %.17g", i, x[i], value);
   }
 }
