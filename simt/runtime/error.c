@@ -27,10 +27,10 @@ static const Description *describe(cudaError_t error) {
 const char *cudaGetErrorName(cudaError_t error) { return describe(error)->name; }
 const char *cudaGetErrorString(cudaError_t error) { return describe(error)->text; }
 
-/* A GPU is lost to its process once a kernel has faulted: every call answers with that error. The first to know is a
- * call that has to do with the device. A launch returns before its kernel runs, so cudaGetLastError() right behind it
- * knows nothing yet; here the kernel has run by then, and its error is kept back as long. */
-static atomic_int sticky, told;
+/* A GPU is lost to its process once a kernel has faulted: every call that has to do with the device answers with that
+ * error. cudaGetLastError() asks no device: it tells what a call of this thread has returned, once. So right behind a
+ * launch, which returns before its kernel runs, it knows nothing yet. */
+static atomic_int sticky;
 static __thread cudaError_t last;
 
 /* CUDA_VISIBLE_DEVICES hides the emulated GPU, too: empty, or -1. */
@@ -47,10 +47,7 @@ cudaError_t simt_error_pending(void) {
 
 cudaError_t simt_error(cudaError_t code) {
   cudaError_t pending = simt_error_pending();
-  if (pending != cudaSuccess) {
-    atomic_store(&told, 1);
-    return pending;
-  }
+  if (pending != cudaSuccess) code = pending;
   if (code != cudaSuccess) last = code;
   return code;
 }
@@ -63,17 +60,13 @@ cudaError_t simt_error_sticky(cudaError_t code) {
 
 void simt_error_reset(void) {
   atomic_store(&sticky, cudaSuccess);
-  atomic_store(&told, 0);
   last = cudaSuccess;
 }
 
-cudaError_t cudaPeekAtLastError(void) {
-  cudaError_t pending = simt_error_pending();
-  return pending != cudaSuccess && atomic_load(&told) ? pending : last;
-}
+cudaError_t cudaPeekAtLastError(void) { return last; }
 
 cudaError_t cudaGetLastError(void) {
-  cudaError_t error = cudaPeekAtLastError();
-  last = cudaSuccess; /* a sticky error stays */
+  cudaError_t error = last;
+  last = cudaSuccess;
   return error;
 }
