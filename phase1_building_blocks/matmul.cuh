@@ -4,10 +4,10 @@
  * (N,K). With `accumulate` the product is added to C. Sizes are at least 1. Every version adds up in an order that
  * depends on the shape alone: the same bits from run to run, and on the CPU with any number of threads.
  *
- *   matmul_cpu           three loops, sums in double: the oracle
- *   matmul_cpu_fast      OpenBLAS, one thread each on fixed slices of rows
- *   matmul_tiled_kernel  tiles of A and B pass through shared memory, each thread holds a small tile of C in registers,
- *                        and where C has few tiles several groups of threads share the sum over K
+ *   matmul_cpu             three loops, sums in double: the oracle
+ *   matmul_cpu_fast        OpenBLAS, one thread each on fixed slices of rows
+ *   matmul_blocked_kernel  tiles of A and B pass through shared memory, each thread holds a small tile of C in
+ *                          registers, and where C has few tiles several groups of threads share the sum over K
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_CUH
@@ -105,8 +105,8 @@ static __device__ void matmul_tile_store(float (*tile)[TILE + 1], const float (&
 /* C (M,N) = op(A) op(B) [+ bias (N), added to each row] [+ C]; grid (ceil(N / TILE), ceil(M / TILE)). */
 template <int TILE, int REG, int GROUPS, int DEPTH, bool TRANSPOSE_A, bool TRANSPOSE_B>
 static __global__ void __launch_bounds__(TILE / REG * (TILE / REG) * GROUPS)
-    matmul_tiled_kernel(float *c, const float *a, const float *b, const float *bias, int m, int n, int k,
-                        bool accumulate) {
+    matmul_blocked_kernel(float *c, const float *a, const float *b, const float *bias, int m, int n, int k,
+                          bool accumulate) {
   const int side = TILE / REG; /* threads along one side of the tile */
   const int threads = side * side * GROUPS;
   const int loads = TILE * DEPTH / threads;
@@ -158,18 +158,18 @@ static __global__ void __launch_bounds__(TILE / REG * (TILE / REG) * GROUPS)
 /* Launchers */
 
 template <int TILE, int REG, int GROUPS, int DEPTH>
-static inline void matmul_tiled(float *c, const float *a, const float *b, const float *bias, int m, int n, int k,
-                                bool transpose_a, bool transpose_b, bool accumulate) {
+static inline void matmul_blocked(float *c, const float *a, const float *b, const float *bias, int m, int n, int k,
+                                  bool transpose_a, bool transpose_b, bool accumulate) {
   dim3 grid((n + TILE - 1) / TILE, (m + TILE - 1) / TILE);
   int block = TILE / REG * (TILE / REG) * GROUPS;
   if (transpose_a && transpose_b)
-    matmul_tiled_kernel<TILE, REG, GROUPS, DEPTH, true, true><<<grid, block>>>(c, a, b, bias, m, n, k, accumulate);
+    matmul_blocked_kernel<TILE, REG, GROUPS, DEPTH, true, true><<<grid, block>>>(c, a, b, bias, m, n, k, accumulate);
   else if (transpose_a)
-    matmul_tiled_kernel<TILE, REG, GROUPS, DEPTH, true, false><<<grid, block>>>(c, a, b, bias, m, n, k, accumulate);
+    matmul_blocked_kernel<TILE, REG, GROUPS, DEPTH, true, false><<<grid, block>>>(c, a, b, bias, m, n, k, accumulate);
   else if (transpose_b)
-    matmul_tiled_kernel<TILE, REG, GROUPS, DEPTH, false, true><<<grid, block>>>(c, a, b, bias, m, n, k, accumulate);
+    matmul_blocked_kernel<TILE, REG, GROUPS, DEPTH, false, true><<<grid, block>>>(c, a, b, bias, m, n, k, accumulate);
   else
-    matmul_tiled_kernel<TILE, REG, GROUPS, DEPTH, false, false><<<grid, block>>>(c, a, b, bias, m, n, k, accumulate);
+    matmul_blocked_kernel<TILE, REG, GROUPS, DEPTH, false, false><<<grid, block>>>(c, a, b, bias, m, n, k, accumulate);
   CUDA_CHECK_LAUNCH();
 }
 
@@ -179,9 +179,9 @@ static inline void matmul_tiled(float *c, const float *a, const float *b, const 
 static inline void matmul_bias_gpu(float *c, const float *a, const float *b, const float *bias, int m, int n, int k,
                                    bool transpose_a, bool transpose_b, bool accumulate) {
   if ((size_t)m * n < 512 * 512)
-    matmul_tiled<16, 2, 4, 64>(c, a, b, bias, m, n, k, transpose_a, transpose_b, accumulate);
+    matmul_blocked<16, 2, 4, 64>(c, a, b, bias, m, n, k, transpose_a, transpose_b, accumulate);
   else
-    matmul_tiled<64, 4, 1, 16>(c, a, b, bias, m, n, k, transpose_a, transpose_b, accumulate);
+    matmul_blocked<64, 4, 1, 16>(c, a, b, bias, m, n, k, transpose_a, transpose_b, accumulate);
 }
 
 static inline void matmul_gpu(float *c, const float *a, const float *b, int m, int n, int k, bool transpose_a,

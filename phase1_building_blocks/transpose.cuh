@@ -1,0 +1,188 @@
+/* transpose.cuh - out (cols,rows) = in (rows,cols), transposed; both row-major, sizes at least 1, rows and columns of a
+ * matrix at most two million (a grid has 65535 blocks downwards).
+ *
+ * Nothing is computed: the time to beat is that of copying the matrix. The difficulty is that of the two arrays one is
+ * walked along its rows, the other down its columns, and memory comes in sectors of 32 bytes: a warp whose 32 threads
+ * touch 32 neighbouring floats moves 4 sectors, one that touches 32 floats in a column moves 32, most for nothing.
+ *
+ *   transpose_cpu            two loops
+ *   transpose_naive_rows     a warp reads along a row of `in`, and writes down a column of `out`
+ *   transpose_naive_columns  a warp reads down a column, and writes along a row
+ *   transpose_tiled          through a tile in shared memory: both along rows, but 32-way bank conflicts
+ *   transpose_padded         the tile's rows are one float longer: no conflicts
+ *   transpose_vectorised     each thread turns 4 x 4 floats in registers and moves float4: more bytes on the way
+ */
+#ifndef PHASE1_BUILDING_BLOCKS_TRANSPOSE_CUH
+#define PHASE1_BUILDING_BLOCKS_TRANSPOSE_CUH
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/check.h"
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* CPU reference */
+
+static inline void transpose_cpu(float *out, const float *in, int rows, int cols) {
+  for (int row = 0; row < rows; row++)
+    for (int col = 0; col < cols; col++) out[(size_t)col * rows + row] = in[(size_t)row * cols + col];
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Kernels. The 32 threads of a warp differ in threadIdx.x. */
+
+enum { TRANSPOSE_TILE = 32, TRANSPOSE_BLOCK_ROWS = 8 }; /* the tile of a block, and its (32,8) threads: 4 floats each */
+
+static __global__ void transpose_naive_rows_kernel(float *out, const float *in, int rows, int cols) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y;
+  int col = blockIdx.x * blockDim.x + threadIdx.x;
+  // >>> exercise transpose_naive: copy the element at (row, col) of `in` to its place in `out`, if there is one
+  // hint: `in` has `cols` floats a row, so (row, col) is at row * cols + col; `out` has `rows` floats a row
+  // hint: the element goes to row `col`, column `row` of `out`; blocks at the edge reach beyond both sizes
+  // hint: if (row < rows && col < cols) out[(size_t)col * rows + row] = in[(size_t)row * cols + col];
+  if (row < rows && col < cols) out[(size_t)col * rows + row] = in[(size_t)row * cols + col];
+  // <<< exercise
+}
+
+/* The same with the roles of x and y exchanged, so that a warp writes neighbours. Scattered reads cost less than
+ * scattered writes: the caches keep what was read too much, until the next threads ask for it. */
+static __global__ void transpose_naive_columns_kernel(float *out, const float *in, int rows, int cols) {
+  int row = rows, col = cols;
+  // >>> exercise transpose_coalesced: choose row and column of `in` so that a warp writes along a row of `out`
+  // hint: a row of `out` is a column of `in`: neighbours in it differ in `row`
+  // hint: neighbouring threads of a warp differ in threadIdx.x, so `row` must come from the x indices
+  // hint: row = blockIdx.x * blockDim.x + threadIdx.x; and col from y in the same way
+  row = blockIdx.x * blockDim.x + threadIdx.x;
+  col = blockIdx.y * blockDim.y + threadIdx.y;
+  // <<< exercise
+  if (row < rows && col < cols) out[(size_t)col * rows + row] = in[(size_t)row * cols + col];
+}
+
+/* A block reads a tile of 32 x 32 along its rows and writes it along its columns. A row of the tile is 32 floats, as
+ * many as there are banks: a column lies in one bank, and a warp that reads it waits 32 times. */
+static __global__ void transpose_tiled_kernel(float *out, const float *in, int rows, int cols) {
+  __shared__ float tile[TRANSPOSE_TILE][TRANSPOSE_TILE];
+  int row0 = blockIdx.y * TRANSPOSE_TILE, col0 = blockIdx.x * TRANSPOSE_TILE;
+  int x = threadIdx.x;
+  // >>> exercise transpose_tiled: read the tile at (row0, col0) along rows of `in`, write it along rows of `out`
+  // hint: thread (x, threadIdx.y) takes rows threadIdx.y, + TRANSPOSE_BLOCK_ROWS, ... of the tile, column x; mind edges
+  // hint: when the tile is written its rows are the columns of `in`: row col0 + y of `out`, column row0 + x
+  // hint: tile[y][x] = in[...]; __syncthreads(); out[(size_t)(col0 + y) * rows + row0 + x] = tile[x][y];
+  for (int y = threadIdx.y; y < TRANSPOSE_TILE; y += TRANSPOSE_BLOCK_ROWS)
+    if (row0 + y < rows && col0 + x < cols) tile[y][x] = in[(size_t)(row0 + y) * cols + col0 + x];
+  __syncthreads(); /* what a thread writes out, others have read in */
+  for (int y = threadIdx.y; y < TRANSPOSE_TILE; y += TRANSPOSE_BLOCK_ROWS)
+    if (col0 + y < cols && row0 + x < rows) out[(size_t)(col0 + y) * rows + row0 + x] = tile[x][y];
+  // <<< exercise
+}
+
+static __global__ void transpose_padded_kernel(float *out, const float *in, int rows, int cols) {
+  int row0 = blockIdx.y * TRANSPOSE_TILE, col0 = blockIdx.x * TRANSPOSE_TILE;
+  int x = threadIdx.x;
+  // >>> exercise transpose_padded: as transpose_tiled, with a tile in which a column touches every bank once
+  // hint: float i of shared memory is in bank i % 32, so two floats of a column must not be a multiple of 32 apart
+  // hint: a float nobody uses at the end of each row moves the next row by one bank
+  // hint: __shared__ float tile[TRANSPOSE_TILE][TRANSPOSE_TILE + 1]; the rest is that of transpose_tiled
+  __shared__ float tile[TRANSPOSE_TILE][TRANSPOSE_TILE + 1];
+  for (int y = threadIdx.y; y < TRANSPOSE_TILE; y += TRANSPOSE_BLOCK_ROWS)
+    if (row0 + y < rows && col0 + x < cols) tile[y][x] = in[(size_t)(row0 + y) * cols + col0 + x];
+  __syncthreads();
+  for (int y = threadIdx.y; y < TRANSPOSE_TILE; y += TRANSPOSE_BLOCK_ROWS)
+    if (col0 + y < cols && row0 + x < rows) out[(size_t)(col0 + y) * rows + row0 + x] = tile[x][y];
+  // <<< exercise
+}
+
+/* A block of 256 threads moves a tile of 64 x 64. Thread (x,y) of (16,16) takes 4 x 4 floats of it, whose 16 loads are
+ * on their way at once, and turns them in registers: what it puts into shared memory are float4 of the transposed tile.
+ * That tile is an array of 64 x 16 float4; in row 4x + j quad y lies at place y ^ x. Without it the threads of a warp,
+ * which write 4 rows apart, would all meet in the same banks; with it they touch every quad of the row.
+ * ALIGNED: every row of both matrices begins at a multiple of 16 bytes. */
+enum { TRANSPOSE_QUADS = 16, TRANSPOSE_WIDE_TILE = 4 * TRANSPOSE_QUADS };
+
+template <bool ALIGNED>
+static __device__ float4 transpose_load4(const float *in, int row, int col, int rows, int cols) {
+  const float *at = in + (size_t)row * cols + col;
+  if (ALIGNED) return row < rows && col < cols ? *(const float4 *)at : make_float4(0, 0, 0, 0);
+  return make_float4(row < rows && col < cols ? at[0] : 0, row < rows && col + 1 < cols ? at[1] : 0,
+                     row < rows && col + 2 < cols ? at[2] : 0, row < rows && col + 3 < cols ? at[3] : 0);
+}
+
+template <bool ALIGNED>
+static __device__ void transpose_store4(float *out, float4 v, int row, int col, int rows, int cols) {
+  float *at = out + (size_t)row * cols + col;
+  if (ALIGNED) {
+    if (row < rows && col < cols) *(float4 *)at = v;
+    return;
+  }
+  if (row < rows && col < cols) at[0] = v.x;
+  if (row < rows && col + 1 < cols) at[1] = v.y;
+  if (row < rows && col + 2 < cols) at[2] = v.z;
+  if (row < rows && col + 3 < cols) at[3] = v.w;
+}
+
+template <bool ALIGNED>
+static __global__ void __launch_bounds__(TRANSPOSE_QUADS *TRANSPOSE_QUADS)
+    transpose_vectorised_kernel(float *out, const float *in, int rows, int cols) {
+  __shared__ float4 turned[TRANSPOSE_WIDE_TILE][TRANSPOSE_QUADS];
+  int row0 = blockIdx.y * TRANSPOSE_WIDE_TILE, col0 = blockIdx.x * TRANSPOSE_WIDE_TILE;
+  int x = threadIdx.x, y = threadIdx.y;
+  float4 v[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) v[i] = transpose_load4<ALIGNED>(in, row0 + 4 * y + i, col0 + 4 * x, rows, cols);
+  turned[4 * x][y ^ x] = make_float4(v[0].x, v[1].x, v[2].x, v[3].x);
+  turned[4 * x + 1][y ^ x] = make_float4(v[0].y, v[1].y, v[2].y, v[3].y);
+  turned[4 * x + 2][y ^ x] = make_float4(v[0].z, v[1].z, v[2].z, v[3].z);
+  turned[4 * x + 3][y ^ x] = make_float4(v[0].w, v[1].w, v[2].w, v[3].w);
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    int row = y + i * TRANSPOSE_QUADS; /* of the transposed tile */
+    transpose_store4<ALIGNED>(out, turned[row][x ^ row / 4], col0 + row, row0 + 4 * x, cols, rows);
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Launchers */
+
+static inline unsigned transpose_blocks(int size, int tile) { return (unsigned)((size + tile - 1) / tile); }
+
+static inline void transpose_naive_rows(float *out, const float *in, int rows, int cols) {
+  dim3 block(TRANSPOSE_TILE, TRANSPOSE_BLOCK_ROWS);
+  dim3 grid(transpose_blocks(cols, TRANSPOSE_TILE), transpose_blocks(rows, TRANSPOSE_BLOCK_ROWS));
+  transpose_naive_rows_kernel<<<grid, block>>>(out, in, rows, cols);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void transpose_naive_columns(float *out, const float *in, int rows, int cols) {
+  dim3 block(TRANSPOSE_TILE, TRANSPOSE_BLOCK_ROWS);
+  dim3 grid(transpose_blocks(rows, TRANSPOSE_TILE), transpose_blocks(cols, TRANSPOSE_BLOCK_ROWS));
+  transpose_naive_columns_kernel<<<grid, block>>>(out, in, rows, cols);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void transpose_tiled(float *out, const float *in, int rows, int cols) {
+  dim3 block(TRANSPOSE_TILE, TRANSPOSE_BLOCK_ROWS);
+  dim3 grid(transpose_blocks(cols, TRANSPOSE_TILE), transpose_blocks(rows, TRANSPOSE_TILE));
+  transpose_tiled_kernel<<<grid, block>>>(out, in, rows, cols);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void transpose_padded(float *out, const float *in, int rows, int cols) {
+  dim3 block(TRANSPOSE_TILE, TRANSPOSE_BLOCK_ROWS);
+  dim3 grid(transpose_blocks(cols, TRANSPOSE_TILE), transpose_blocks(rows, TRANSPOSE_TILE));
+  transpose_padded_kernel<<<grid, block>>>(out, in, rows, cols);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void transpose_vectorised(float *out, const float *in, int rows, int cols) {
+  dim3 block(TRANSPOSE_QUADS, TRANSPOSE_QUADS);
+  dim3 grid(transpose_blocks(cols, TRANSPOSE_WIDE_TILE), transpose_blocks(rows, TRANSPOSE_WIDE_TILE));
+  if (((uintptr_t)out | (uintptr_t)in) % sizeof(float4) == 0 && rows % 4 == 0 && cols % 4 == 0)
+    transpose_vectorised_kernel<true><<<grid, block>>>(out, in, rows, cols);
+  else
+    transpose_vectorised_kernel<false><<<grid, block>>>(out, in, rows, cols);
+  CUDA_CHECK_LAUNCH();
+}
+
+#endif /* PHASE1_BUILDING_BLOCKS_TRANSPOSE_CUH */
