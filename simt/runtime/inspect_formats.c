@@ -132,7 +132,7 @@ static void print_party(FILE *out, const SimtFinding *f, int i) {
   fprintf(out, " %s\n", simt_access_text(p->access, p->bytes, text, sizeof text));
 }
 
-static void print_finding(FILE *out, const SimtInspectReport *r, const SimtFinding *f) {
+void simt_inspect_print_finding(FILE *out, const SimtInspectReport *r, const SimtFinding *f) {
   char times[32];
   fprintf(out, "=== simt: %s%s%s%s%s\n", simt_finding_name(f->kind), f->scope ? " " : "", f->scope ? f->scope : "",
           f->memory ? ": " : "", f->memory ? f->memory : "");
@@ -148,7 +148,7 @@ static void print_finding(FILE *out, const SimtInspectReport *r, const SimtFindi
 
 static void print_table(FILE *out, const SimtInspectReport *r) {
   char text[32];
-  for (int i = 0; i < r->finding_count; i++) print_finding(out, r, &r->findings[i]);
+  for (int i = 0; i < r->finding_count; i++) simt_inspect_print_finding(out, r, &r->findings[i]);
   if (r->findings_dropped) fprintf(out, "=== simt: and %s findings more\n", thousands(r->findings_dropped, text));
   fprintf(out, "\nsimt inspector: %d kernel%s, %d finding%s", r->kernel_count, r->kernel_count == 1 ? "" : "s",
           r->finding_count, r->finding_count == 1 ? "" : "s");
@@ -517,7 +517,7 @@ static void html_finding(FILE *out, const SimtInspectReport *r, const SimtFindin
   size_t size = 0;
   FILE *memory = open_memstream(&text, &size);
   if (!memory) abort();
-  print_finding(memory, r, f);
+  simt_inspect_print_finding(memory, r, f);
   fclose(memory);
   fputs("<div class=\"finding\"><pre>", out);
   html_text(out, strncmp(text, "=== simt: ", 10) == 0 ? text + 10 : text);

@@ -91,6 +91,44 @@ int simt_wants_block(unsigned long long block) {
   return wanted;
 }
 
+/* Whether a block branches is known from the code, or else from what followed it. */
+static int branches(unsigned site) {
+  const SiteFlow *flow = simt_flow_at(simt_site_pc(site));
+  return flow->rank ? flow->branches : flow->next[1] != 0;
+}
+
+static void forget_findings(void);
+
+void simt_inspect_forget(void) {
+  for (int i = 0; i < entry_count; i++) {
+    for (unsigned site = 0; site < entries[i].sites; site++) free(entries[i].site[site]);
+    free(entries[i].site);
+  }
+  free(entries);
+  entries = NULL;
+  entry_count = 0;
+  forget_findings();
+}
+
+uint64_t simt_inspect_counts(const char *kernel, uint64_t count[SIMT_COUNTERS]) {
+  uint64_t launches = 0;
+  memset(count, 0, SIMT_COUNTERS * sizeof *count);
+  for (int i = 0; i < entry_count; i++) {
+    const KernelEntry *e = &entries[i];
+    if (kernel && !strstr(e->report.name, kernel)) continue;
+    launches += e->report.launches;
+    for (unsigned site = 0; site < e->sites; site++) {
+      const SiteCounts *counts = e->site[site];
+      if (!counts) continue;
+      for (int c = 0; c < SIMT_COUNTERS; c++) count[c] += counts->count[c];
+      if (!counts->left || !branches(site)) continue;
+      count[SIMT_BRANCHES] += counts->left;
+      count[SIMT_UNIFORM_BRANCHES] += counts->left - counts->left_apart;
+    }
+  }
+  return launches;
+}
+
 SiteCounts *simt_site_counts(unsigned site) {
   KernelEntry *e = &entries[current];
   if (site >= e->sites) {
@@ -174,6 +212,17 @@ void simt_find(SimtFindingKind kind, int parties, const RaceParty party[2], cons
   pthread_mutex_unlock(&lock);
 }
 
+static void forget_findings(void) {
+  for (int i = 0; i < found_count; i++) free(found[i].finding.memory);
+  memset(found, 0, sizeof found);
+  memset(slot, 0, sizeof slot);
+  found_count = 0;
+  dropped = 0;
+  note_count = 0;
+}
+
+int simt_inspect_findings(void) { return found_count; }
+
 void simt_note(const char *text) {
   for (int i = 0; i < note_count; i++)
     if (notes[i] == text) return;
@@ -228,12 +277,6 @@ static int by_place(const void *a, const void *b) {
   const SimtPlace *x = &((const SimtLineReport *)a)->place, *y = &((const SimtLineReport *)b)->place;
   int order = x->file == y->file ? 0 : strcmp(x->file, y->file);
   return order ? order : (x->line > y->line) - (x->line < y->line);
-}
-
-/* Whether a block branches is known from the code, or else from what followed it. */
-static int branches(unsigned site) {
-  const SiteFlow *flow = simt_flow_at(simt_site_pc(site));
-  return flow->rank ? flow->branches : flow->next[1] != 0;
 }
 
 /* The line of a branch is that of its jump. */

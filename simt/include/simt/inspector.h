@@ -1,0 +1,179 @@
+/* simt/inspector.h - what the inspector counted and found, for the program itself to read.
+ *
+ * Only in the inspector's build (simtcc --inspect, bazel's --config=inspect or `inspect = True`), where SIMT_INSPECT is
+ * defined; a GPU has Nsight Compute instead:
+ *
+ *     #ifdef SIMT_INSPECT
+ *     #include "simt/inspector.h"
+ *     uint64_t count[SIMT_COUNTERS];
+ *     simt_inspect_forget();
+ *     transpose(out, in, 1024, 1024);
+ *     cudaDeviceSynchronize();
+ *     simt_inspect_counts("transpose", count);
+ *     printf("%.1f sectors a request\n", (double)count[SIMT_GLOBAL_LOAD_SECTORS] / count[SIMT_GLOBAL_LOAD_REQUESTS]);
+ *     #endif
+ */
+#ifndef SIMT_INSPECTOR_H
+#define SIMT_INSPECTOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "simt/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum SimtCounter {
+  /* control flow. A step is one basic block executed by a group of lanes of one warp. */
+  SIMT_STEPS,
+  SIMT_STEP_LANES,       /* lanes in those groups: at most 32 each */
+  SIMT_BRANCHES,         /* steps whose block can go on to more than one other */
+  SIMT_UNIFORM_BRANCHES, /* of these, the ones that all lanes left for the same block */
+
+  /* device memory. A request is one instruction of one warp; a sector is 32 bytes. */
+  SIMT_GLOBAL_LOAD_REQUESTS,
+  SIMT_GLOBAL_LOAD_SECTORS,
+  SIMT_GLOBAL_LOAD_IDEAL_SECTORS, /* if the bytes asked for lay side by side */
+  SIMT_GLOBAL_LOAD_BYTES,         /* asked for by the lanes */
+  SIMT_GLOBAL_STORE_REQUESTS,
+  SIMT_GLOBAL_STORE_SECTORS,
+  SIMT_GLOBAL_STORE_IDEAL_SECTORS,
+  SIMT_GLOBAL_STORE_BYTES,
+  SIMT_GLOBAL_ATOMIC_REQUESTS,
+  SIMT_GLOBAL_ATOMIC_SECTORS,
+  SIMT_GLOBAL_ATOMIC_LANES,
+  /* lanes that hit the same address go one after the other: the longest queue of each request */
+  SIMT_GLOBAL_ATOMIC_TURNS,
+
+  /* shared memory: 32 banks of 4 bytes. A wavefront serves each bank once; conflicts are the wavefronts that would not
+   * have been needed. */
+  SIMT_SHARED_LOAD_REQUESTS,
+  SIMT_SHARED_LOAD_WAVEFRONTS,
+  SIMT_SHARED_LOAD_CONFLICTS,
+  SIMT_SHARED_STORE_REQUESTS,
+  SIMT_SHARED_STORE_WAVEFRONTS,
+  SIMT_SHARED_STORE_CONFLICTS,
+  SIMT_SHARED_ATOMIC_REQUESTS,
+  SIMT_SHARED_ATOMIC_LANES,
+  SIMT_SHARED_ATOMIC_TURNS,
+
+  SIMT_CONSTANT_LOAD_REQUESTS,
+  SIMT_CONSTANT_LOAD_WORDS, /* different addresses of a request are served one after the other */
+  SIMT_LOCAL_LOADS,         /* by single lanes: arrays and spilled variables of a thread */
+  SIMT_LOCAL_STORES,
+
+  SIMT_COUNTERS
+} SimtCounter;
+
+typedef struct SimtCounterName {
+  const char *name;   /* "global_load_sectors" */
+  const char *nsight; /* "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", or NULL where Nsight Compute has no equal */
+  const char *text;   /* for people */
+} SimtCounterName;
+extern const SimtCounterName simt_counter_names[SIMT_COUNTERS];
+
+/* A place in the program's source, outside our headers. Unknown: file is "?", line 0. */
+typedef struct SimtPlace {
+  const char *file, *function;
+  int line;
+} SimtPlace;
+
+typedef struct SimtLineReport {
+  SimtPlace place;
+  uint64_t count[SIMT_COUNTERS];
+} SimtLineReport;
+
+typedef struct SimtKernelReport {
+  const char *name, *file; /* as launched */
+  int line;
+  uint3 grid, block;
+  size_t static_shared, dynamic_shared;
+  uint64_t launches, blocks, inspected_blocks;
+  int estimated;                 /* counts were scaled up from a sample */
+  uint64_t count[SIMT_COUNTERS]; /* of all lines */
+  SimtLineReport *lines;         /* by file and line */
+  int line_count;
+} SimtKernelReport;
+
+typedef enum SimtFindingKind {
+  SIMT_DATA_RACE,
+  SIMT_OUT_OF_BOUNDS,
+  SIMT_USE_AFTER_FREE,
+  SIMT_UNINITIALISED_READ,
+  SIMT_MISALIGNED,
+  SIMT_HOST_POINTER,   /* a kernel uses memory of the host */
+  SIMT_DEVICE_POINTER, /* host code uses memory of the device */
+  SIMT_NULL_POINTER,
+  SIMT_READ_ONLY_WRITE, /* a kernel writes constant memory */
+  SIMT_MISSING_SYNC,    /* host code did not wait for a kernel or copy that is still queued */
+  SIMT_STREAM_RACE,     /* two streams use the same memory, and nothing orders them */
+  SIMT_FINDING_KINDS
+} SimtFindingKind;
+
+typedef enum SimtAccessKind {
+  SIMT_ACCESS_READ = 0,
+  SIMT_ACCESS_WRITE = 1,
+  SIMT_ACCESS_ATOMIC = 2,
+  SIMT_ACCESS_VOLATILE = 4
+} SimtAccessKind;
+
+/* Who did it. */
+typedef struct SimtParty {
+  SimtPlace place;
+  unsigned access; /* SimtAccessKind bits */
+  int bytes;
+  unsigned long long block; /* linear; UINT64_MAX: unknown */
+  uint3 block_index, thread_index;
+  int host; /* host code, or a copy */
+} SimtParty;
+
+typedef struct SimtFinding {
+  SimtFindingKind kind;
+  int kernel; /* in the report's kernels, or -1 */
+  int parties;
+  SimtParty party[2]; /* the later one first */
+  const char *scope;  /* races: "between blocks", "between warps of a block", "between lanes of a warp" */
+  char *memory;       /* "s_tile (static shared, 4224 bytes), byte 128" */
+  char *advice;
+  uint64_t occurrences;
+} SimtFinding;
+
+typedef struct SimtInspectReport {
+  SimtKernelReport *kernels;
+  int kernel_count;
+  SimtFinding *findings;
+  int finding_count;
+  uint64_t findings_dropped; /* beyond the most that are kept */
+  const char *notes[8];      /* what was not checked, and why */
+  int note_count;
+} SimtInspectReport;
+
+/* "data race", "out of bounds", ... */
+const char *simt_finding_name(SimtFindingKind kind);
+/* "reads 4 bytes", "atomically writes 8 bytes", ... */
+const char *simt_access_text(unsigned access, int bytes, char *text, size_t size);
+
+/* ---- to ask from within the program; nothing may be running on the GPU meanwhile ---- */
+
+/* Counts and findings begin anew. */
+void simt_inspect_forget(void);
+/* The counts since then, of all kernels whose name as launched contains `kernel`; NULL: of all. Not scaled up from
+ * the blocks that SIMT_INSPECT_SAMPLE leaves.
+ * Returns how many launches these were. */
+uint64_t simt_inspect_counts(const char *kernel, uint64_t count[SIMT_COUNTERS]);
+/* How many findings since then; simt_inspect_report() may join some. */
+int simt_inspect_findings(void);
+
+/* All that is known so far; valid until the next call. Asks addr2line for the lines: some tenths of a second. */
+const SimtInspectReport *simt_inspect_report(void);
+/* One finding in words: kernel, places, threads, what to try. Several lines. */
+void simt_inspect_print_finding(FILE *out, const SimtInspectReport *report, const SimtFinding *finding);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SIMT_INSPECTOR_H */
