@@ -269,6 +269,24 @@ static inline void prefetch_after(Worker *w, int next) {
   __builtin_prefetch(w->threads[next + 2].fibre);
 }
 
+/* What wait_here() mostly comes to, in a few instructions: the next thread in order can go on. */
+static inline __attribute__((always_inline)) int let_next_go_on(Worker *w, int rank, int state, int for_warp) {
+#ifndef SIMT_INSPECT
+  int next = rank + 1;
+  if (next < simt_threads.count && w->state[next] == SIMT_READY && simt_settings.order == SIMT_FORWARD &&
+      (!for_warp || next % SIMT_WARP_SIZE != 0)) {
+    w->state[rank] = (unsigned char)state;
+    w->threads[rank].fibre = w->fibre;
+    w->state[next] = SIMT_RUNNING;
+    prefetch_after(w, next);
+    switch_to(w, w->threads[next].fibre);
+    threadIdx = w->index_by_rank[rank];
+    return 1;
+  }
+#endif
+  return 0;
+}
+
 /* The present thread waits; returns when it goes on. */
 static void wait_here(Worker *w, int rank, int state, int for_warp) {
   w->state[rank] = (unsigned char)state;
@@ -408,7 +426,7 @@ int simt_block_barrier(int predicate, const char *what, const char *file, int li
     NEED_NOT_WAIT();
     return w->barrier_result;
   }
-  wait_here(w, rank, SIMT_AT_BARRIER, 0);
+  if (!let_next_go_on(w, rank, SIMT_AT_BARRIER, 0)) wait_here(w, rank, SIMT_AT_BARRIER, 0);
   return w->barrier_result;
 }
 
@@ -493,7 +511,7 @@ void simt_warp_rendezvous(unsigned mask, void *post, SimtComplete *complete, con
   if (m->arrived == (mask & ~exited_lanes(w, warp))) {
     close_meeting(w, warp, index);
     NEED_NOT_WAIT();
-  } else {
+  } else if (!let_next_go_on(w, rank, SIMT_AT_WARP, 1)) {
     wait_here(w, rank, SIMT_AT_WARP, 1);
   }
 }
