@@ -52,7 +52,7 @@ static unsigned next_random(Worker *w) { return (unsigned)simt_mix(w->order_seed
 
 int simt_in_kernel(void) { return simt_worker != NULL; }
 
-int simt_current_rank(void) { return (int)(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)); }
+int simt_current_rank(void) { return simt_threads.running; }
 
 unsigned simt_thread_rank(void) { return (unsigned)simt_current_rank(); }
 
@@ -255,6 +255,7 @@ static int pick_patiently(Worker *w, int rank, int for_warp) {
 static void resume(Worker *w, int rank) {
   if (w->state[rank] == SIMT_AT_CONDITION) w->conditions--;
   w->state[rank] = SIMT_RUNNING;
+  simt_threads.running = rank;
   simt_threads.waiting--;
 }
 
@@ -278,6 +279,7 @@ static inline __attribute__((always_inline)) int let_next_go_on(Worker *w, int r
     w->state[rank] = (unsigned char)state;
     w->threads[rank].fibre = w->fibre;
     w->state[next] = SIMT_RUNNING;
+    simt_threads.running = next; /* known before that stack is read: the processor runs ahead */
     prefetch_after(w, next);
     switch_to(w, w->threads[next].fibre);
     threadIdx = w->index_by_rank[rank];
@@ -325,6 +327,7 @@ void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low) {
   } else {
     if (w->state[next] == SIMT_AT_CONDITION) w->conditions--;
     w->state[next] = SIMT_RUNNING;
+    simt_threads.running = next;
     to = w->threads[next].fibre;
   }
   w->fibre = to;
@@ -685,7 +688,7 @@ void simt_run_block(Worker *w, Job *job, unsigned long long block) {
   reserve_dynamic_shared(w, k->shared_bytes);
 
   int count = (int)(k->block.x * k->block.y * k->block.z);
-  simt_threads = (SimtThreads){0, count, 0, 0, w->index_by_start, w->rank_by_start, w->state};
+  simt_threads = (SimtThreads){0, count, 0, 0, w->index_by_start, w->rank_by_start, w->state, 0};
   memset(w->state, SIMT_UNSTARTED, (size_t)count);
   if (w->used) {
     memset(w->warps, 0, sizeof w->warps);

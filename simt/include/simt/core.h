@@ -110,6 +110,7 @@ typedef struct SimtThreads {
   const uint3 *index;        /* threadIdx in order of start */
   const uint16_t *rank;      /* order of start -> thread rank */
   unsigned char *state;      /* by rank; SIMT_DONE is stored here when a thread returns */
+  int running;               /* its rank */
 } SimtThreads;
 enum {
   SIMT_UNSTARTED,

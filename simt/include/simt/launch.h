@@ -77,6 +77,7 @@ struct Call {
     while (simt_threads.next < simt_threads.count) {
       int order = simt_threads.next++, rank = simt_threads.rank[order];
       const_cast<uint3 &>(threadIdx) = simt_threads.index[order];
+      simt_threads.running = rank;
       simt_threads.state[rank] = SIMT_RUNNING;
       call.arguments.give(call.function);
       simt_threads.state[rank] = SIMT_DONE;
