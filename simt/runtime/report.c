@@ -202,6 +202,12 @@ const char *__asan_default_options(void) { return "detect_leaks=0:print_legend=0
 void __asan_on_error(void) {
   char place[512];
   if (!simt_worker) return;
+  if (__asan_get_report_access_size() == 0) { /* a signal: no access that it looked at */
+    simt_report_running(NULL, "AddressSanitizer tells below where: a pointer was null or wild",
+                        "AddressSanitizer: %s\n    thread (%u,%u,%u)", __asan_get_report_description(), threadIdx.x,
+                        threadIdx.y, threadIdx.z);
+    return;
+  }
   simt_where((char *)__asan_get_report_pc() - 1, place, sizeof place); /* it is the next instruction */
   simt_report_running(place,
                       "compare the index with the size of the array; AddressSanitizer tells below which memory it is",
