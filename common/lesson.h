@@ -91,14 +91,16 @@ typedef struct Lesson {
   Tolerance (*tolerance)(const int *); /* by default exact */
   LessonShape check[LESSON_SHAPES];    /* ragged */
   int checks;
-  LessonShape timed;   /* on a GPU */
-  LessonShape counted; /* by the inspector: small, its counts follow the geometry */
+  void (*before)(void); /* what the program shows on stderr before the versions; NULL: nothing */
+  LessonShape timed;    /* on a GPU */
+  LessonShape counted;  /* by the inspector: small, its counts follow the geometry */
 } Lesson;
 
 /* What the inspector counted: requests are instructions of a warp, sectors 32 bytes of device memory, wavefronts passes
  * over the 32 banks of shared memory. The names are the inspector's. */
 typedef struct LessonCounts {
-  double global_load_requests, global_load_sectors, global_store_requests, global_store_sectors;
+  double global_load_requests, global_load_sectors, global_load_ideal_sectors; /* ideal: had the bytes lain in a row */
+  double global_store_requests, global_store_sectors, global_store_ideal_sectors;
   double shared_load_requests, shared_load_wavefronts, shared_load_conflicts;
   double shared_store_requests, shared_store_wavefronts, shared_store_conflicts;
 } LessonCounts;
@@ -322,6 +324,8 @@ static inline void lesson_inspect_end(LessonResult *result) {
   result->inspected = 1;
   c->global_load_requests = (double)count[SIMT_GLOBAL_LOAD_REQUESTS];
   c->global_load_sectors = (double)count[SIMT_GLOBAL_LOAD_SECTORS];
+  c->global_load_ideal_sectors = (double)count[SIMT_GLOBAL_LOAD_IDEAL_SECTORS];
+  c->global_store_ideal_sectors = (double)count[SIMT_GLOBAL_STORE_IDEAL_SECTORS];
   c->global_store_requests = (double)count[SIMT_GLOBAL_STORE_REQUESTS];
   c->global_store_sectors = (double)count[SIMT_GLOBAL_STORE_SECTORS];
   c->shared_load_requests = (double)count[SIMT_SHARED_LOAD_REQUESTS];
@@ -392,8 +396,23 @@ static inline int lesson_same_bits(const Lesson *lesson, const LessonHost *host,
   return 0;
 }
 
-static inline int lesson_verify(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
-                                uint64_t seed, LessonResult *result) {
+/* The expected outputs, by the reference: where that would take minutes, by the one on the GPU. */
+static inline void lesson_expect(const Lesson *lesson, const LessonShape *shape, LessonHost *host) {
+  if (lesson->reference_gpu == NULL || lesson_flops(lesson, shape->size) < 5e8) {
+    lesson->call(lesson->reference, host->array, shape->size);
+    return;
+  }
+  float *array[LESSON_ARRAYS];
+  lesson_gpu_open(lesson, host, 0, array);
+  lesson->call(lesson->reference_gpu, array, shape->size);
+  for (int a = 0; a < lesson->arrays; a++)
+    device_download(DEVICE_GPU, host->array[a], array[a], host->elements[a] * sizeof(float));
+  lesson_gpu_close(lesson, 0, array);
+}
+
+/* lesson_verify() on arrays that are there already, with what is expected. */
+static inline int lesson_verify_on(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
+                                   const LessonHost *host, LessonResult *result) {
 #ifdef SIMT_INSPECT
   const int first_guarded = 0; /* the inspector watches the arrays' ends in the first run, guard bands in the second */
 #else
@@ -401,34 +420,21 @@ static inline int lesson_verify(const Lesson *lesson, const LessonVersion *versi
 #endif
   float *first[LESSON_ARRAYS], *second[LESSON_ARRAYS];
   char text[80];
-  LessonHost host;
   Error err;
   memset(result, 0, sizeof *result);
   result->ok = 1;
   snprintf(result->message, sizeof result->message, "%s on %s: ", version->name,
            lesson_shape_text(lesson, shape, text));
-  lesson_host_open(lesson, shape, seed, &host);
-  lesson_gpu_open(lesson, &host, first_guarded, first);
-  lesson_gpu_open(lesson, &host, 1, second);
-  if (lesson->reference_gpu != NULL && lesson_flops(lesson, shape->size) > 5e8) {
-    float *oracle[LESSON_ARRAYS];
-    lesson_gpu_open(lesson, &host, 0, oracle);
-    lesson->call(lesson->reference_gpu, oracle, shape->size);
-    for (int a = 0; a < lesson->arrays; a++)
-      device_download(DEVICE_GPU, host.array[a], oracle[a], host.elements[a] * sizeof(float));
-    lesson_gpu_close(lesson, 0, oracle);
-  } else {
-    lesson->call(lesson->reference, host.array, shape->size);
-  }
-
+  lesson_gpu_open(lesson, host, first_guarded, first);
+  lesson_gpu_open(lesson, host, 1, second);
   lesson_inspect_begin();
-  int status = lesson_run(lesson, version, shape, &host, first, result);
+  int status = lesson_run(lesson, version, shape, host, first, result);
   lesson_inspect_end(result);
-  if (status == 0 && lesson_run(lesson, version, shape, &host, second, result) != 0)
+  if (status == 0 && lesson_run(lesson, version, shape, host, second, result) != 0)
     status = lesson_fail(result, result->fault, " That was the second run: the first, on the same inputs, was right.");
-  if (status == 0) status = lesson_same_bits(lesson, &host, first, second, result);
+  if (status == 0) status = lesson_same_bits(lesson, host, first, second, result);
   for (int a = 0; a < lesson->arrays && result->fault != LESSON_CUDA_ERROR; a++)
-    if (guard_check(DEVICE_GPU, second[a], host.elements[a], lesson->array[a].name, &err) != 0)
+    if (guard_check(DEVICE_GPU, second[a], host->elements[a], lesson->array[a].name, &err) != 0)
       status = lesson_fail(result, LESSON_OUTSIDE, " Outside its array %s.", err.message);
   if (result->findings > 0) {
     LessonFault fault = result->fault == LESSON_RIGHT ? LESSON_FINDING : result->fault;
@@ -442,21 +448,23 @@ static inline int lesson_verify(const Lesson *lesson, const LessonVersion *versi
     lesson_gpu_close(lesson, first_guarded, first);
     lesson_gpu_close(lesson, 1, second);
   }
+  return status;
+}
+
+static inline int lesson_verify(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
+                                uint64_t seed, LessonResult *result) {
+  LessonHost host;
+  lesson_host_open(lesson, shape, seed, &host);
+  lesson_expect(lesson, shape, &host);
+  int status = lesson_verify_on(lesson, version, shape, &host, result);
   lesson_host_close(lesson, &host);
   return status;
 }
 
 static inline void lesson_counts_add(LessonCounts *sum, const LessonCounts *more) {
-  sum->global_load_requests += more->global_load_requests;
-  sum->global_load_sectors += more->global_load_sectors;
-  sum->global_store_requests += more->global_store_requests;
-  sum->global_store_sectors += more->global_store_sectors;
-  sum->shared_load_requests += more->shared_load_requests;
-  sum->shared_load_wavefronts += more->shared_load_wavefronts;
-  sum->shared_load_conflicts += more->shared_load_conflicts;
-  sum->shared_store_requests += more->shared_store_requests;
-  sum->shared_store_wavefronts += more->shared_store_wavefronts;
-  sum->shared_store_conflicts += more->shared_store_conflicts;
+  double *to = &sum->global_load_requests; /* doubles one after the other */
+  const double *from = &more->global_load_requests;
+  for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
 }
 
 static inline int lesson_verify_all(const Lesson *lesson, const LessonVersion *version, uint64_t seed,

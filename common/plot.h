@@ -150,15 +150,15 @@ static inline int plot_complete(const char *path, int png) {
   return found;
 }
 
-/* Draws the chart; the name ends in .svg or .png. */
-static inline int plot_write(const Plot *plot, const char *path, Error *err) {
+/* Prints a gnuplot script that draws `what`, into a PNG or an SVG. */
+typedef void PlotPrint(FILE *script, const void *what, int png);
+
+/* Draws what `print` says; the name ends in .svg or .png. */
+static inline int plot_render(PlotPrint *print, const void *what, const char *path, Error *err) {
   const char *extension = strrchr(path, '.');
   int png = extension != NULL && strcmp(extension, ".png") == 0;
   if (!png && (extension == NULL || strcmp(extension, ".svg") != 0))
     return error_set(err, "%s is not drawn: the name of a chart ends in .svg or .png", path);
-  size_t visible = 0;
-  for (size_t s = 0; s < plot->series_count; s++) visible += plot_visible(plot, &plot->series[s]);
-  if (visible == 0) return error_set(err, "%s is not drawn: there is not one point that can be shown", path);
   AtomicFile picture;
   if (atomic_file_open(&picture, path, err) != 0) return -1;
   FILE *script = tmpfile(), *messages = tmpfile();
@@ -166,7 +166,7 @@ static inline int plot_write(const Plot *plot, const char *path, Error *err) {
   if (script == NULL || messages == NULL) {
     error_set(err, "%s is not drawn: no temporary file can be made: %s", path, strerror(errno));
   } else {
-    plot_print_script(script, plot, png);
+    print(script, what, png);
     if (fflush(script) != 0 || fseek(script, 0, SEEK_SET) != 0)
       error_set(err, "%s is not drawn: the temporary script cannot be written: %s", path, strerror(errno));
     else
@@ -179,6 +179,18 @@ static inline int plot_write(const Plot *plot, const char *path, Error *err) {
   if (status == 0) return atomic_file_commit(&picture, err);
   atomic_file_abandon(&picture);
   return -1;
+}
+
+static inline void plot_print_chart(FILE *script, const void *what, int png) {
+  plot_print_script(script, (const Plot *)what, png);
+}
+
+/* Draws the chart; the name ends in .svg or .png. */
+static inline int plot_write(const Plot *plot, const char *path, Error *err) {
+  size_t visible = 0;
+  for (size_t s = 0; s < plot->series_count; s++) visible += plot_visible(plot, &plot->series[s]);
+  if (visible == 0) return error_set(err, "%s is not drawn: there is not one point that can be shown", path);
+  return plot_render(plot_print_chart, plot, path, err);
 }
 
 /* For training programs, which go on without a chart: a note on stderr says why, and only once for each reason. */

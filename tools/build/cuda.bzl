@@ -7,7 +7,7 @@
 
 Attributes are named as in rules_cuda. With --config=cuda nvcc compiles the .cu files, host code with the same --copt
 and --cxxopt flags as any C++ file. With --config=cpu simt/ rewrites them to C++ and runs their kernels on the CPU; with
---config=inspect it also counts and checks every access.
+--config=inspect it also counts and checks every access; a program that reads the counts itself says `inspect = True`.
 The libraries are ordinary C++ libraries to the rest of Bazel, so cc_* targets may depend on them and they on cc_*.
 """
 
@@ -235,41 +235,93 @@ cuda_library = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
+def _inspect_impl(settings, _attr):
+    # The inspector is made of the thread sanitizer's instrumentation, which goes with no other sanitizer.
+    sanitized = [flag for flag in settings["//command_line_option:copt"] if flag.startswith("-fsanitize")]
+    if settings["//tools/build:backend"] != "cpu" or sanitized:
+        return {"//tools/build:simt": settings["//tools/build:simt"]}
+    return {"//tools/build:simt": "inspect"}
+
+_inspect = transition(
+    implementation = _inspect_impl,
+    inputs = [
+        "//command_line_option:copt",
+        "//tools/build:backend",
+        "//tools/build:simt",
+    ],
+    outputs = ["//tools/build:simt"],
+)
+
+def _inspected_impl(ctx):
+    return [ctx.attr.library[0][CcInfo]]
+
+# A library and all below it as --config=inspect builds them.
+_inspected = rule(
+    implementation = _inspected_impl,
+    attrs = {
+        "library": attr.label(cfg = _inspect, providers = [CcInfo]),
+        "_allowlist_function_transition": attr.label(
+            default = "@bazel_tools//tools/allowlists/function_transition_allowlist",
+        ),
+    },
+    provides = [CcInfo],
+)
+
 _LIBRARY_ATTRS = ["copts", "defines", "host_copts", "includes", "local_defines", "ptxopts", "srcs"]
 
-def _cuda_program(rule, name, compatible, deps, kwargs):
+def _cuda_program(rule, name, compatible, deps, inspect, kwargs):
     """A program is a library of its sources, kept whole, and a cc_binary or cc_test that links it."""
     library = {key: kwargs.pop(key) for key in _LIBRARY_ATTRS if key in kwargs}
     own = kwargs.pop("target_compatible_with", [])
+    testonly = kwargs.get("testonly", rule == native.cc_test)
+    objects = name + "_objects"
     cuda_library(
-        name = name + "_objects",
+        name = objects,
         alwayslink = True,
-        tags = kwargs.get("tags", []),
+        tags = kwargs.get("tags", []) + (["manual"] if inspect else []),  # not the other way as well
         target_compatible_with = own,
-        testonly = kwargs.get("testonly", rule == native.cc_test),
+        testonly = testonly,
         visibility = ["//visibility:private"],
         deps = deps,
         **library
     )
+    if inspect:
+        objects = name + "_inspected"
+        _inspected(
+            name = objects,
+            library = name + "_objects",
+            tags = kwargs.get("tags", []),
+            target_compatible_with = own,
+            testonly = testonly,
+            visibility = ["//visibility:private"],
+        )
     rule(
         name = name,
         linkstatic = True,
         target_compatible_with = compatible + own,
-        deps = [":%s_objects" % name],
+        deps = [":" + objects],
         **kwargs
     )
 
-def cuda_binary(name, deps = [], **kwargs):
-    """A program; attributes of cc_binary and cuda_library."""
-    _cuda_program(native.cc_binary, name, [], deps, kwargs)
+def cuda_binary(name, deps = [], inspect = False, **kwargs):
+    """A program; attributes of cc_binary and cuda_library.
 
-def cuda_test(name, deps = [], needs_gpu = True, **kwargs):
+    Args:
+      name: the target.
+      deps: libraries.
+      inspect: with the cpu backend the inspector looks on, and SIMT_INSPECT is defined (simt/inspector.h).
+      **kwargs: the rest.
+    """
+    _cuda_program(native.cc_binary, name, [], deps, inspect, kwargs)
+
+def cuda_test(name, deps = [], needs_gpu = True, inspect = False, **kwargs):
     """A test; attributes of cc_test and cuda_library.
 
     Args:
       name: the target.
       deps: libraries.
       needs_gpu: with --config=cuda on a machine without a GPU the test is SKIPPED. False for a test of host code only.
+      inspect: as for cuda_binary.
       **kwargs: the rest.
     """
     compatible = []
@@ -279,4 +331,4 @@ def cuda_test(name, deps = [], needs_gpu = True, **kwargs):
             "//tools/build:cuda_without_gpu": ["//tools/build:nvidia_gpu"],
             "//conditions:default": [],
         })
-    _cuda_program(native.cc_test, name, compatible, deps, kwargs)
+    _cuda_program(native.cc_test, name, compatible, deps, inspect, kwargs)

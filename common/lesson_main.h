@@ -1,0 +1,503 @@
+/* lesson_main.h - the program of a lesson: checks every version, times or counts it, and prints the ladder.
+ *
+ *     int main(int argc, char **argv) {
+ *       Lesson lesson = transpose_lesson();
+ *       const LessonVersion versions[] = {
+ *           transpose_version("naive", transpose_naive, "32 sectors a store; write along rows instead"),
+ *           transpose_version("tiled", transpose_tiled, "bank conflicts; pad the tile's rows"),
+ *           lesson_copy_version("the matrix, copied")};
+ *       const LessonTable table = {"Transposing", versions, 3};
+ *       return lesson_main(argc, argv, &lesson, &table, 1);
+ *     }
+ *
+ * On a GPU the table has times: against the roof (what the GPU's memory and its multipliers can do, measured in the
+ * same minute), against the vendor's version, against the rung before. Without one, where times would say nothing, it
+ * has the inspector's counts. `--json` prints the same for programs, `--plot` draws it, and `--only=tiled` runs that
+ * version alone, once, for a profiler.
+ */
+#ifndef COMMON_LESSON_MAIN_H
+#define COMMON_LESSON_MAIN_H
+
+#include "common/lesson.h"
+#include "common/lesson_plot.h"
+#include "common/lesson_time.h"
+#include "common/options.h"
+#include "common/train_log.h"
+
+/* Versions that belong together, from the first rung to the last. */
+typedef struct LessonTable {
+  const char *title;
+  const LessonVersion *versions;
+  int count;
+} LessonTable;
+
+static inline LessonVersion lesson_copy_version(const char *limit) {
+  LessonVersion version = lesson_version("device copy", NULL, limit);
+  version.kind = LESSON_COPY;
+  return version;
+}
+
+/* The vendor's: made like any other version of the lesson, then passed through here. */
+static inline LessonVersion lesson_library_version(LessonVersion version) {
+  version.kind = LESSON_LIBRARY;
+  return version;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Options */
+
+typedef struct LessonOptions {
+  CommonOptions common;
+  const Lesson *lesson;
+  const char *only;                 /* NULL: all */
+  LessonShape shape[LESSON_SHAPES]; /* instead of the lesson's */
+  int shapes, check_only, plotted;
+  char plot[PATH_MAX]; /* "": in the output folder */
+} LessonOptions;
+
+enum { OPTION_ONLY = 1, OPTION_SHAPE, OPTION_CHECK_ONLY, OPTION_PLOT };
+
+/* "4096x4096,8192x4096" */
+static inline void lesson_parse_shapes(const struct argp_state *state, const char *arg, LessonOptions *options) {
+  const Lesson *lesson = options->lesson;
+  const char *at = arg;
+  do {
+    LessonShape shape;
+    memset(&shape, 0, sizeof shape);
+    double elements = 1;
+    for (int i = 0; i < lesson->sizes; i++) {
+      char *end;
+      errno = 0;
+      long size = strtol(at, &end, 10);
+      char stop = i + 1 < lesson->sizes ? 'x' : '\0';
+      elements *= (double)size;
+      if (end == at || errno != 0 || size < 1 || elements > 1e10 || size > INT_MAX ||
+          (*end != stop && !(stop == '\0' && *end == ',')))
+        argp_error(state, "--shape=%s: %d sizes from 1 are expected, as in %s, or several such shapes with commas", arg,
+                   lesson->sizes,
+                   lesson->sizes == 1   ? "1000000"
+                   : lesson->sizes == 2 ? "300x200"
+                                        : "300x200x100");
+      shape.size[i] = (int)size;
+      at = *end == '\0' ? end : end + 1;
+    }
+    if (options->shapes == LESSON_SHAPES) argp_error(state, "--shape: at most %d shapes", LESSON_SHAPES);
+    options->shape[options->shapes++] = shape;
+  } while (*at != '\0');
+}
+
+static inline error_t lesson_parse(int key, char *arg, struct argp_state *state) {
+  LessonOptions *options = (LessonOptions *)state->input;
+  switch (key) {
+    case OPTION_ONLY:
+      options->only = arg;
+      return 0;
+    case OPTION_SHAPE:
+      lesson_parse_shapes(state, arg, options);
+      return 0;
+    case OPTION_CHECK_ONLY:
+      options->check_only = 1;
+      return 0;
+    case OPTION_PLOT: {
+      Error err;
+      options->plotted = 1;
+      if (arg == NULL) return 0;
+      const char *end = strrchr(arg, '.');
+      if (end == NULL || (strcmp(end, ".svg") != 0 && strcmp(end, ".png") != 0))
+        argp_error(state, "--plot=%s: a name that ends in .svg or .png is expected", arg);
+      if (user_path(arg, options->plot, sizeof options->plot, &err) != 0) argp_error(state, "--plot: %s", err.message);
+      return 0;
+    }
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Rows */
+
+typedef struct LessonRow {
+  const LessonVersion *version;
+  int checked, counted;
+  LessonResult check; /* the worst of all shapes */
+  LessonCounts counts;
+  double seconds; /* 0: not measured, here and below */
+  double rate;    /* FLOP/s, or bytes/s where the lesson only moves them */
+  double roof_fraction, vs_library, vs_previous;
+} LessonRow;
+
+typedef struct LessonRun {
+  const Lesson *lesson;
+  const LessonOptions *options;
+  char device[512];
+  LessonTimes times;
+  json_t *rows;
+  int wrong;
+} LessonRun;
+
+/* What is said of the versions while there is somebody to read it. */
+static inline void lesson_progress(const char *what, const char *name) {
+  if (!isatty(2)) return;
+  if (name == NULL)
+    fputs("\r\033[K", stderr);
+  else
+    fprintf(stderr, "\r\033[K%s %s ...", what, name);
+}
+
+static inline void lesson_check_rows(LessonRun *run, const LessonShape *shape, LessonRow *rows, int count) {
+  const Lesson *lesson = run->lesson;
+  uint64_t seed = run->options->common.seed;
+  LessonHost host;
+  lesson_host_open(lesson, shape, seed, &host);
+  lesson_expect(lesson, shape, &host);
+  for (int i = 0; i < count; i++) {
+    LessonRow *row = &rows[i];
+    if (row->version->kind == LESSON_COPY) continue;
+    lesson_progress("checking", row->version->name);
+    nvtxRangePushA(row->version->name);
+    row->checked = 1;
+    if (lesson_verify_all(lesson, row->version, seed, &row->check) == 0) {
+      LessonResult result;
+      if (lesson_verify_on(lesson, row->version, shape, &host, &result) != 0 ||
+          result.error * row->check.tolerance > row->check.error * result.tolerance)
+        row->check = result;
+      row->counted = result.inspected && row->version->kind == LESSON_RUNG; /* a library's kernels are not seen */
+      row->counts = result.counts;
+    }
+    if (!row->check.ok) run->wrong++;
+    nvtxRangePop();
+  }
+  lesson_progress(NULL, NULL);
+  lesson_host_close(lesson, &host);
+}
+
+/* Bytes that a version moves at least, or the FLOPs where the lesson counts them. */
+static inline double lesson_work(const Lesson *lesson, const LessonVersion *version, const int *size) {
+  if (version->kind != LESSON_COPY) return lesson->flops != NULL ? lesson->flops(size) : lesson_bytes(lesson, size);
+  for (int a = 0;; a++)
+    if (lesson->array[a].output) return 8.0 * (double)lesson_elements(lesson, &lesson->array[a], size);
+}
+
+static inline void lesson_time_rows(LessonRun *run, const LessonTable *table, const LessonShape *shape,
+                                    LessonRow *rows) {
+  const Lesson *lesson = run->lesson;
+  lesson_progress("timing", table->title);
+  lesson_time(lesson, table->versions, table->count, shape, run->options->common.seed, &run->times);
+  lesson_progress(NULL, NULL);
+  double library = 0, previous = 0;
+  double seconds_of_flops = lesson_flops(lesson, shape->size) / run->times.flops_per_second;
+  double seconds_of_bytes = lesson_bytes(lesson, shape->size) / run->times.copy_bytes_per_second;
+  for (int i = 0; i < table->count; i++) {
+    LessonRow *row = &rows[i];
+    row->seconds = run->times.seconds[i];
+    row->rate = lesson_work(lesson, row->version, shape->size) / row->seconds;
+    if (row->version->kind != LESSON_RUNG) library = row->rate;
+  }
+  for (int i = 0; i < table->count; i++) {
+    LessonRow *row = &rows[i];
+    row->roof_fraction = fmax(seconds_of_flops, seconds_of_bytes) / row->seconds;
+    if (row->version->kind == LESSON_COPY) row->roof_fraction = row->rate / run->times.copy_bytes_per_second;
+    if (row->version->kind != LESSON_RUNG) continue;
+    if (library > 0) row->vs_library = row->rate / library;
+    if (previous > 0) row->vs_previous = row->rate / previous;
+    previous = row->rate;
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* The table */
+
+/* What the error columns say: nothing is compared with a copy. */
+static inline void lesson_print_check(const LessonRow *row) {
+  if (!row->checked)
+    printf("%9s %9s", "-", "-");
+  else if (!row->check.ok)
+    printf("%9s %9s", "WRONG", "-");
+  else
+    printf("%9.2g %9.2g", row->check.error, row->check.tolerance);
+}
+
+static inline void lesson_print_factor(double factor) {
+  if (factor > 0)
+    printf(" %9.2fx", factor);
+  else
+    printf(" %10s", "-");
+}
+
+static inline void lesson_print_times(const LessonRun *run, const LessonRow *rows, int count) {
+  const Lesson *lesson = run->lesson;
+  printf("%-22s %9s %9s %12s %10s %8s %10s %10s\n", "version", "error", "tolerance", "time",
+         lesson->flops != NULL ? "GFLOP/s" : "GB/s", "of roof", "of library", "of rung above");
+  for (int i = 0; i < count; i++) {
+    const LessonRow *row = &rows[i];
+    printf("%-22s ", row->version->name);
+    lesson_print_check(row);
+    if (row->seconds > 0) {
+      printf(" %9.1f us %10.1f %6.1f %%", row->seconds * 1e6, row->rate * 1e-9, 100 * row->roof_fraction);
+      lesson_print_factor(row->vs_library);
+      lesson_print_factor(row->vs_previous);
+    }
+    printf("\n    %s\n", row->version->limit);
+  }
+  printf("Roofs, measured in between: %.0f GB/s copied, %.0f GFLOP/s multiplied and added.\n",
+         run->times.copy_bytes_per_second * 1e-9, run->times.flops_per_second * 1e-9);
+}
+
+/* "4.00", or "-" where there were no requests */
+static inline void lesson_print_ratio(double cost, double requests) {
+  if (requests > 0)
+    printf(" %8.2f", cost / requests);
+  else
+    printf(" %8s", "-");
+}
+
+/* Sectors that carry what was asked for, were it packed: 12.5 % when each lane uses 4 of 32 bytes. */
+static inline double lesson_sectors_used(const LessonCounts *c) {
+  double sectors = c->global_load_sectors + c->global_store_sectors;
+  return sectors > 0 ? (c->global_load_ideal_sectors + c->global_store_ideal_sectors) / sectors : 1;
+}
+
+static inline void lesson_print_counts(const LessonRow *rows, int count) {
+  printf("%-22s %9s %9s |         global memory sectors       |        shared memory wavefronts\n", "", "", "");
+  printf("%-22s %9s %9s | %9s %7s %8s %8s | %9s %8s %8s %10s\n", "version", "error", "tolerance", "all", "needed",
+         "a load", "a store", "all", "a load", "a store", "conflicts");
+  for (int i = 0; i < count; i++) {
+    const LessonRow *row = &rows[i];
+    const LessonCounts *c = &row->counts;
+    if (row->version->kind == LESSON_COPY) continue; /* no kernel of ours, no counts */
+    printf("%-22s ", row->version->name);
+    lesson_print_check(row);
+    if (row->counted) {
+      printf(" | %9.0f %5.0f %%", c->global_load_sectors + c->global_store_sectors, 100 * lesson_sectors_used(c));
+      lesson_print_ratio(c->global_load_sectors, c->global_load_requests);
+      lesson_print_ratio(c->global_store_sectors, c->global_store_requests);
+      printf(" | %9.0f", c->shared_load_wavefronts + c->shared_store_wavefronts);
+      lesson_print_ratio(c->shared_load_wavefronts, c->shared_load_requests);
+      lesson_print_ratio(c->shared_store_wavefronts, c->shared_store_requests);
+      printf(" %10.0f", c->shared_load_conflicts + c->shared_store_conflicts);
+    }
+    printf("\n    %s\n", row->version->limit);
+  }
+}
+
+static inline void lesson_print_wrong(const LessonRow *rows, int count) {
+  for (int i = 0; i < count; i++)
+    if (rows[i].checked && !rows[i].check.ok) printf("\nWRONG: %s\n", rows[i].check.message);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* JSON */
+
+/* LessonCounts under the names that Nsight Compute gives them; NULL: it has no such count. */
+static inline void lesson_json_counts(json_t *object, const LessonCounts *counts) {
+  static const char *const names[] = {"l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+                                      "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+                                      NULL,
+                                      "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+                                      "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+                                      NULL,
+                                      "smsp__inst_executed_op_shared_ld.sum",
+                                      "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+                                      "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+                                      "smsp__inst_executed_op_shared_st.sum",
+                                      "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+                                      "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"};
+  const double *count = &counts->global_load_requests; /* doubles one after the other */
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (names[i] != NULL) json_object_set_new(object, names[i], json_integer((json_int_t)count[i]));
+}
+
+static inline void lesson_json_rows(LessonRun *run, const LessonTable *table, const LessonShape *shape,
+                                    const LessonRow *rows) {
+  const Lesson *lesson = run->lesson;
+  char text[80];
+  for (int i = 0; i < table->count; i++) {
+    const LessonRow *row = &rows[i];
+    json_t *object = json_pack("{s:s, s:s, s:s}", "version", row->version->name, "table", table->title, "shape",
+                               lesson_shape_text(lesson, shape, text));
+    if (row->checked) {
+      json_object_set_new(object, "ok", json_boolean(row->check.ok));
+      json_object_set_new(object, "error", json_number(row->check.error));
+      json_object_set_new(object, "tolerance", json_number(row->check.tolerance));
+      if (!row->check.ok) json_object_set_new(object, "message", json_text(row->check.message));
+    }
+    if (row->seconds > 0) {
+      json_object_set_new(object, "time_us", json_real(row->seconds * 1e6));
+      if (lesson->flops != NULL && row->version->kind != LESSON_COPY)
+        json_object_set_new(object, "gflops", json_real(row->rate * 1e-9));
+      else
+        json_object_set_new(object, "gbps", json_real(row->rate * 1e-9));
+      json_object_set_new(object, "roof_fraction", json_real(row->roof_fraction));
+    }
+    if (row->vs_library > 0) json_object_set_new(object, "vs_library", json_real(row->vs_library));
+    if (row->vs_previous > 0) json_object_set_new(object, "vs_previous", json_real(row->vs_previous));
+    if (row->counted) lesson_json_counts(object, &row->counts);
+    json_array_append_new(run->rows, object);
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Pictures */
+
+static inline void lesson_draw(const LessonRun *run, const LessonTable *table, const LessonShape *shape,
+                               const LessonRow *rows, const char *path) {
+  const Lesson *lesson = run->lesson;
+  LessonPlot plot;
+  char text[80];
+  Error err;
+  memset(&plot, 0, sizeof plot);
+  snprintf(plot.title, sizeof plot.title, "%.100s, %s, %.100s", table->title, lesson_shape_text(lesson, shape, text),
+           rows[0].seconds > 0 ? run->device : "counted by the inspector");
+  for (int i = 0; i < table->count; i++) {
+    const LessonRow *row = &rows[i];
+    const LessonCounts *c = &row->counts;
+    if (row->seconds <= 0 && !row->counted) continue;
+    LessonBar *bar = &plot.bar[plot.bars++];
+    bar->name = row->version->name;
+    bar->library = row->version->kind != LESSON_RUNG;
+    bar->rate = row->rate;
+    bar->sectors = c->global_load_sectors + c->global_store_sectors;
+    bar->wavefronts = c->shared_load_wavefronts + c->shared_store_wavefronts;
+    bar->intensity = lesson_flops(lesson, shape->size) / lesson_bytes(lesson, shape->size);
+    plot.timed |= row->seconds > 0;
+  }
+  plot.flops = lesson->flops != NULL;
+  plot.copy_bytes_per_second = run->times.copy_bytes_per_second;
+  plot.flops_per_second = run->times.flops_per_second;
+  if (plot.bars == 0) return;
+  if (lesson_plot(&plot, path, &err) != 0) die("%s", err.message);
+  printf("Drawn: %s\n", path);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* The program */
+
+static inline const LessonVersion *lesson_find(const LessonTable *tables, int count, const char *name) {
+  for (int t = 0; t < count; t++)
+    for (int v = 0; v < tables[t].count; v++)
+      if (strcmp(tables[t].versions[v].name, name) == 0) return &tables[t].versions[v];
+  fprintf(stderr, "%s: --only=%s: there is no such version; there are\n", program_invocation_short_name, name);
+  for (int t = 0; t < count; t++)
+    for (int v = 0; v < tables[t].count; v++) fprintf(stderr, "  %s\n", tables[t].versions[v].name);
+  exit(2);
+}
+
+/* One launch and nothing else, so that a profiler sees what it came for. */
+static inline void lesson_run_only(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
+                                   uint64_t seed) {
+  float *array[LESSON_ARRAYS];
+  LessonHost host;
+  char text[80];
+  lesson_host_open(lesson, shape, seed, &host);
+  lesson_gpu_open(lesson, &host, 0, array);
+  printf("%s on %s, one launch\n", version->name, lesson_shape_text(lesson, shape, text));
+  nvtxRangePushA(version->name);
+  if (version->kind == LESSON_COPY)
+    lesson_copy(lesson, array, shape->size);
+  else
+    lesson->call(version->launch, array, shape->size);
+  CUDA_CHECK(cudaDeviceSynchronize());
+  nvtxRangePop();
+  lesson_gpu_close(lesson, 0, array);
+  lesson_host_close(lesson, &host);
+}
+
+/* --device=cpu: the definition alone. */
+static inline void lesson_run_reference(LessonRun *run, const LessonShape *shape) {
+  const Lesson *lesson = run->lesson;
+  LessonHost host;
+  char text[80];
+  lesson_host_open(lesson, shape, run->options->common.seed, &host);
+  double start = seconds_now();
+  lesson->call(lesson->reference, host.array, shape->size);
+  double seconds = seconds_now() - start;
+  lesson_shape_text(lesson, shape, text);
+  printf("The reference, in plain loops, on %s: %.3f ms\n", text, seconds * 1e3);
+  json_array_append_new(run->rows,
+                        json_pack("{s:s, s:s, s:f}", "version", "reference", "shape", text, "time_us", seconds * 1e6));
+  lesson_host_close(lesson, &host);
+}
+
+/* All versions of a table on one shape. */
+static inline void lesson_run_table(LessonRun *run, const LessonTable *table, const LessonShape *shape, int real) {
+  static LessonRow rows[LESSON_VERSIONS];
+  char text[80];
+  if (table->count > LESSON_VERSIONS) die("lesson %s: more than %d versions", run->lesson->name, LESSON_VERSIONS);
+  memset(rows, 0, sizeof rows);
+  memset(&run->times, 0, sizeof run->times);
+  for (int i = 0; i < table->count; i++) rows[i].version = &table->versions[i];
+  int wrong_before = run->wrong;
+  lesson_check_rows(run, shape, rows, table->count);
+  if (real && !run->options->check_only && run->wrong == wrong_before) lesson_time_rows(run, table, shape, rows);
+
+  printf("\n%s, %s; checked on %d shapes\n\n", table->title, lesson_shape_text(run->lesson, shape, text),
+         run->lesson->checks + 1);
+  if (rows[0].seconds > 0)
+    lesson_print_times(run, rows, table->count);
+  else
+    lesson_print_counts(rows, table->count);
+  lesson_print_wrong(rows, table->count);
+  lesson_json_rows(run, table, shape, rows);
+  if (run->options->plotted && table->count > 1 && run->wrong == wrong_before)
+    lesson_draw(run, table, shape, rows, run->options->plot);
+}
+
+static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const LessonTable *tables, int count) {
+  static const struct argp_option help[] = {
+      {"only", OPTION_ONLY, "VERSION", 0, "Run this version alone, once, for a profiler", 0},
+      {"shape", OPTION_SHAPE, "AxB", 0, "Instead of the lesson's shape; several with commas", 0},
+      {"check-only", OPTION_CHECK_ONLY, NULL, 0, "Check, but do not measure", 0},
+      {"plot", OPTION_PLOT, "FILE", OPTION_ARG_OPTIONAL, "Draw the ladder (default: into the output folder, as SVG)",
+       0},
+      OPTION_END};
+  static char doc[512];
+  snprintf(doc, sizeof doc, "%s: every version checked, measured, and beside the others.", tables[0].title);
+  static const struct argp own = {help, lesson_parse, NULL, doc, NULL, NULL, NULL};
+  static LessonOptions options;
+  options.lesson = lesson;
+  options.common = options_default(OPTIONS_LESSON | OPTIONS_OUTPUT_DIR);
+  options.common.device = DEVICE_GPU; /* real or emulated: kernels are what a lesson is about */
+  options_parse(&options.common, &own, &options, argc, argv);
+
+#ifdef SIMT_REWRITTEN
+  const int real = 0;
+  if (options.only == NULL) setenv("SIMT_REPORT", "none", 0); /* the table has what the inspector would say */
+#else
+  const int real = 1;
+#endif
+  Error err;
+  static LessonRun run;
+  run.lesson = lesson;
+  run.options = &options;
+  run.rows = json_array();
+  if (device_open(options.common.device, run.device, sizeof run.device, &err) != 0) die("%s", err.message);
+  printf("%s on %s\n", lesson->name, run.device);
+  if (options.plotted && options.plot[0] == '\0') {
+    if (make_directories(options.common.output_dir, &err) != 0) die("%s", err.message);
+    if ((size_t)snprintf(options.plot, sizeof options.plot, "%s/%s.svg", options.common.output_dir, lesson->name) >=
+        sizeof options.plot)
+      die("--output-dir: the path is too long");
+  }
+  if (options.shapes == 0) options.shape[options.shapes++] = real ? lesson->timed : lesson->counted;
+
+  if (options.common.device == DEVICE_CPU) {
+    for (int s = 0; s < options.shapes; s++) lesson_run_reference(&run, &options.shape[s]);
+  } else if (options.only != NULL) {
+    const LessonVersion *version = lesson_find(tables, count, options.only);
+    for (int s = 0; s < options.shapes; s++) lesson_run_only(lesson, version, &options.shape[s], options.common.seed);
+  } else {
+    fflush(stdout); /* it writes on stderr */
+    if (lesson->before != NULL) lesson->before();
+    for (int s = 0; s < options.shapes; s++)
+      for (int t = 0; t < count; t++) lesson_run_table(&run, &tables[t], &options.shape[s], real);
+  }
+  if (options.common.json &&
+      json_result(json_pack("{s:s, s:s, s:s, s:O}", "lesson", lesson->name, "device",
+                            device_name(options.common.device), "gpu", run.device, "rows", run.rows),
+                  &err) != 0)
+    die("%s", err.message);
+  json_decref(run.rows);
+  return run.wrong > 0;
+}
+
+#endif /* COMMON_LESSON_MAIN_H */

@@ -1,0 +1,188 @@
+/* lesson_time.h - how fast the versions of a lesson are, and how fast they could be.
+ *
+ * A kernel's time means something beside that of others in the same minute: the GPU's clock follows its temperature
+ * and its power. So all versions, the vendor's among them, take turns, block after block, and each gets the median of
+ * its blocks. The two roofs take their turns as well: how fast this GPU copies, and how fast it multiplies and adds.
+ *
+ * A block is as many launches as fill a millisecond, timed by two events, so that their own time does not count. Each
+ * launch gets other arrays, 256 MiB and four times the L2 cache in all: what it finds in the cache is not what the last
+ * launch left. The inputs are normally distributed, because multiplying simple numbers draws less power.
+ */
+#ifndef COMMON_LESSON_TIME_H
+#define COMMON_LESSON_TIME_H
+
+#include "common/lesson.h"
+#include "common/timer.h"
+
+#include <nvtx3/nvToolsExt.h>
+
+enum {
+  LESSON_ROUNDS = 21,
+  LESSON_SETS = 4096,              /* of arrays, at most */
+  LESSON_ROOF_ELEMENTS = 64 << 20, /* floats of the array that is copied: 256 MiB */
+  LESSON_FMA_CHAINS = 16,          /* independent sums of a thread: more than the latency of an FMA */
+  LESSON_FMA_STEPS = 4096,
+};
+
+typedef struct LessonTimes {
+  double seconds[LESSON_VERSIONS]; /* one launch */
+  double copy_bytes_per_second;    /* read and written */
+  double flops_per_second;         /* fused multiply-adds count two */
+} LessonTimes;
+
+/* Two standard normals for each thread. */
+static __global__ void lesson_fill_kernel(float *x, size_t n, uint64_t seed, uint32_t stream) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  float a, b;
+  philox_normal(philox4x32(seed, stream, i), &a, &b);
+  if (2 * i < n) x[2 * i] = a;
+  if (2 * i + 1 < n) x[2 * i + 1] = b;
+}
+
+static __global__ void lesson_copy_kernel(float4 *to, const float4 *from, size_t n) {
+  size_t stride = (size_t)gridDim.x * blockDim.x;
+  for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) to[i] = from[i];
+}
+
+static __global__ void lesson_fma_kernel(float *out, float factor, float term) {
+  float sum[LESSON_FMA_CHAINS], total = 0;
+  for (int i = 0; i < LESSON_FMA_CHAINS; i++) sum[i] = (float)(threadIdx.x + i);
+#pragma unroll 4
+  for (int step = 0; step < LESSON_FMA_STEPS; step++)
+    for (int i = 0; i < LESSON_FMA_CHAINS; i++) sum[i] = fmaf(sum[i], factor, term);
+  for (int i = 0; i < LESSON_FMA_CHAINS; i++) total += sum[i];
+  out[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = total; /* a sum that nobody needed would not be computed */
+}
+
+/* Who takes turns: the versions, and after them the roofs. */
+enum { LESSON_ROOF_COPY = LESSON_VERSIONS, LESSON_ROOF_COPY_KERNEL, LESSON_ROOF_FMA, LESSON_CONTESTANTS };
+
+typedef struct LessonBench {
+  const Lesson *lesson;
+  const LessonVersion *versions;
+  LessonShape shape;
+  float **set[LESSON_ARRAYS]; /* [array][set] */
+  int sets, next_set;
+  float *roof[2];
+  int roof_blocks;
+  GpuTimer timer;
+} LessonBench;
+
+static inline void lesson_bench_open(LessonBench *bench, uint64_t seed) {
+  const Lesson *lesson = bench->lesson;
+  int device, l2, multiprocessors;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  double bytes = 0, wanted = 4.0 * l2 > 268435456.0 ? 4.0 * l2 : 268435456.0;
+  for (int a = 0; a < lesson->arrays; a++)
+    bytes += 4.0 * (double)lesson_elements(lesson, &lesson->array[a], bench->shape.size);
+  bench->sets = bytes >= wanted ? 1 : (int)(wanted / bytes) + 1;
+  if (bench->sets > LESSON_SETS) bench->sets = LESSON_SETS;
+  bench->next_set = 0;
+  for (int a = 0; a < lesson->arrays; a++) {
+    size_t n = lesson_elements(lesson, &lesson->array[a], bench->shape.size);
+    bench->set[a] = (float **)xmalloc((size_t)bench->sets * sizeof **bench->set);
+    for (int s = 0; s < bench->sets; s++) {
+      CUDA_CHECK(cudaMalloc((void **)&bench->set[a][s], n * sizeof(float)));
+      lesson_fill_kernel<<<(unsigned)(n / 2 / 256 + 1), 256>>>(bench->set[a][s], n, seed, (uint32_t)(a + 8 * s));
+      CUDA_CHECK_LAUNCH();
+    }
+  }
+  bench->roof_blocks = multiprocessors * 8;
+  for (int i = 0; i < 2; i++) {
+    CUDA_CHECK(cudaMalloc((void **)&bench->roof[i], LESSON_ROOF_ELEMENTS * sizeof(float)));
+    lesson_fill_kernel<<<LESSON_ROOF_ELEMENTS / 2 / 256, 256>>>(bench->roof[i], LESSON_ROOF_ELEMENTS, seed, 1u << 31);
+    CUDA_CHECK_LAUNCH();
+  }
+  bench->timer = gpu_timer_open();
+}
+
+static inline void lesson_bench_close(LessonBench *bench) {
+  for (int a = 0; a < bench->lesson->arrays; a++) {
+    for (int s = 0; s < bench->sets; s++) CUDA_CHECK(cudaFree(bench->set[a][s]));
+    free(bench->set[a]);
+  }
+  for (int i = 0; i < 2; i++) CUDA_CHECK(cudaFree(bench->roof[i]));
+  gpu_timer_close(&bench->timer);
+}
+
+/* The first output's bytes, from the first input of the same size. */
+static inline void lesson_copy(const Lesson *lesson, float *const *array, const int *size) {
+  int to = 0, from = 0;
+  while (!lesson->array[to].output) to++;
+  while (lesson->array[from].output) from++;
+  size_t n = lesson_elements(lesson, &lesson->array[to], size);
+  if (lesson_elements(lesson, &lesson->array[from], size) < n) die("lesson %s: no copy to compare with", lesson->name);
+  CUDA_CHECK(cudaMemcpyAsync(array[to], array[from], n * sizeof(float), cudaMemcpyDeviceToDevice));
+}
+
+static inline void lesson_bench_launch(LessonBench *bench, int contestant) {
+  const size_t roof_bytes = LESSON_ROOF_ELEMENTS * sizeof(float);
+  if (contestant < LESSON_VERSIONS) {
+    float *array[LESSON_ARRAYS];
+    for (int a = 0; a < bench->lesson->arrays; a++) array[a] = bench->set[a][bench->next_set];
+    bench->next_set = (bench->next_set + 1) % bench->sets;
+    const LessonVersion *version = &bench->versions[contestant];
+    if (version->kind == LESSON_COPY)
+      lesson_copy(bench->lesson, array, bench->shape.size);
+    else
+      bench->lesson->call(version->launch, array, bench->shape.size);
+  } else if (contestant == LESSON_ROOF_COPY) {
+    CUDA_CHECK(cudaMemcpyAsync(bench->roof[0], bench->roof[1], roof_bytes, cudaMemcpyDeviceToDevice));
+  } else if (contestant == LESSON_ROOF_COPY_KERNEL) {
+    lesson_copy_kernel<<<(unsigned)bench->roof_blocks, 256>>>((float4 *)bench->roof[0], (const float4 *)bench->roof[1],
+                                                              LESSON_ROOF_ELEMENTS / 4);
+    CUDA_CHECK_LAUNCH();
+  } else {
+    lesson_fma_kernel<<<(unsigned)bench->roof_blocks, 256>>>(bench->roof[0], 0.999f, 0.001f);
+    CUDA_CHECK_LAUNCH();
+  }
+}
+
+/* Seconds of one launch, out of `launches` in a row. */
+static inline double lesson_bench_block(LessonBench *bench, int contestant, int launches) {
+  nvtxRangePushA(contestant < LESSON_VERSIONS ? bench->versions[contestant].name : "roof");
+  gpu_timer_start(&bench->timer);
+  for (int i = 0; i < launches; i++) lesson_bench_launch(bench, contestant);
+  double seconds = gpu_timer_stop(&bench->timer);
+  nvtxRangePop();
+  return seconds / launches;
+}
+
+/* Times `count` versions and the roofs on one shape. */
+static inline void lesson_time(const Lesson *lesson, const LessonVersion *versions, int count, const LessonShape *shape,
+                               uint64_t seed, LessonTimes *times) {
+  static double samples[LESSON_CONTESTANTS][LESSON_ROUNDS];
+  int contestant[LESSON_CONTESTANTS], launches[LESSON_CONTESTANTS], contestants = 0;
+  LessonBench bench;
+  memset(&bench, 0, sizeof bench);
+  bench.lesson = lesson;
+  bench.versions = versions;
+  bench.shape = *shape;
+  lesson_bench_open(&bench, seed);
+  for (int v = 0; v < count; v++) contestant[contestants++] = v;
+  for (int roof = LESSON_ROOF_COPY; roof < LESSON_CONTESTANTS; roof++) contestant[contestants++] = roof;
+
+  for (int i = 0; i < contestants; i++) { /* warm up: the first launch loads the kernel */
+    lesson_bench_block(&bench, contestant[i], 2);
+    double once = lesson_bench_block(&bench, contestant[i], 3);
+    launches[i] = once > 1e-3 ? 1 : once > 1e-6 ? (int)(1e-3 / once) + 1 : 1000;
+  }
+  for (int round = 0; round < LESSON_ROUNDS; round++)
+    for (int turn = 0; turn < contestants; turn++) {
+      int i = (turn + round) % contestants; /* nobody is always the first, or always after the same one */
+      if (round % 2 == 1) i = contestants - 1 - i;
+      samples[contestant[i]][round] = lesson_bench_block(&bench, contestant[i], launches[i]);
+    }
+
+  for (int v = 0; v < count; v++) times->seconds[v] = timer_stats(samples[v], LESSON_ROUNDS).median;
+  double copy = timer_stats(samples[LESSON_ROOF_COPY], LESSON_ROUNDS).median;
+  double copy_kernel = timer_stats(samples[LESSON_ROOF_COPY_KERNEL], LESSON_ROUNDS).median;
+  double fma = timer_stats(samples[LESSON_ROOF_FMA], LESSON_ROUNDS).median;
+  times->copy_bytes_per_second = 2.0 * LESSON_ROOF_ELEMENTS * sizeof(float) / (copy < copy_kernel ? copy : copy_kernel);
+  times->flops_per_second = 2.0 * LESSON_FMA_CHAINS * LESSON_FMA_STEPS * 256 * bench.roof_blocks / fma;
+  lesson_bench_close(&bench);
+}
+
+#endif /* COMMON_LESSON_TIME_H */
