@@ -15,11 +15,10 @@
 #ifndef PHASE1_BUILDING_BLOCKS_TRANSPOSE_CUH
 #define PHASE1_BUILDING_BLOCKS_TRANSPOSE_CUH
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "common/check.h"
+#include "phase1_building_blocks/quad.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU reference */
@@ -97,29 +96,8 @@ static __global__ void transpose_padded_kernel(float *out, const float *in, int 
  * on their way at once, and turns them in registers: what it puts into shared memory are float4 of the transposed tile.
  * That tile is an array of 64 x 16 float4; in row 4x + j quad y lies at place y ^ x. Without it the threads of a warp,
  * which write 4 rows apart, would all meet in the same banks; with it they touch every quad of the row.
- * ALIGNED: every row of both matrices begins at a multiple of 16 bytes. */
+ * ALIGNED: see quad.cuh. */
 enum { TRANSPOSE_QUADS = 16, TRANSPOSE_WIDE_TILE = 4 * TRANSPOSE_QUADS };
-
-template <bool ALIGNED>
-static __device__ float4 transpose_load4(const float *in, int row, int col, int rows, int cols) {
-  const float *at = in + (size_t)row * cols + col;
-  if (ALIGNED) return row < rows && col < cols ? *(const float4 *)at : make_float4(0, 0, 0, 0);
-  return make_float4(row < rows && col < cols ? at[0] : 0, row < rows && col + 1 < cols ? at[1] : 0,
-                     row < rows && col + 2 < cols ? at[2] : 0, row < rows && col + 3 < cols ? at[3] : 0);
-}
-
-template <bool ALIGNED>
-static __device__ void transpose_store4(float *out, float4 v, int row, int col, int rows, int cols) {
-  float *at = out + (size_t)row * cols + col;
-  if (ALIGNED) {
-    if (row < rows && col < cols) *(float4 *)at = v;
-    return;
-  }
-  if (row < rows && col < cols) at[0] = v.x;
-  if (row < rows && col + 1 < cols) at[1] = v.y;
-  if (row < rows && col + 2 < cols) at[2] = v.z;
-  if (row < rows && col + 3 < cols) at[3] = v.w;
-}
 
 template <bool ALIGNED>
 static __global__ void __launch_bounds__(TRANSPOSE_QUADS *TRANSPOSE_QUADS)
@@ -129,7 +107,7 @@ static __global__ void __launch_bounds__(TRANSPOSE_QUADS *TRANSPOSE_QUADS)
   int x = threadIdx.x, y = threadIdx.y;
   float4 v[4];
 #pragma unroll
-  for (int i = 0; i < 4; i++) v[i] = transpose_load4<ALIGNED>(in, row0 + 4 * y + i, col0 + 4 * x, rows, cols);
+  for (int i = 0; i < 4; i++) v[i] = quad_load<ALIGNED>(in, row0 + 4 * y + i, col0 + 4 * x, rows, cols);
   turned[4 * x][y ^ x] = make_float4(v[0].x, v[1].x, v[2].x, v[3].x);
   turned[4 * x + 1][y ^ x] = make_float4(v[0].y, v[1].y, v[2].y, v[3].y);
   turned[4 * x + 2][y ^ x] = make_float4(v[0].z, v[1].z, v[2].z, v[3].z);
@@ -138,7 +116,7 @@ static __global__ void __launch_bounds__(TRANSPOSE_QUADS *TRANSPOSE_QUADS)
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     int row = y + i * TRANSPOSE_QUADS; /* of the transposed tile */
-    transpose_store4<ALIGNED>(out, turned[row][x ^ row / 4], col0 + row, row0 + 4 * x, cols, rows);
+    quad_store<ALIGNED>(out, turned[row][x ^ row / 4], col0 + row, row0 + 4 * x, cols, rows);
   }
 }
 
@@ -178,7 +156,7 @@ static inline void transpose_padded(float *out, const float *in, int rows, int c
 static inline void transpose_vectorised(float *out, const float *in, int rows, int cols) {
   dim3 block(TRANSPOSE_QUADS, TRANSPOSE_QUADS);
   dim3 grid(transpose_blocks(cols, TRANSPOSE_WIDE_TILE), transpose_blocks(rows, TRANSPOSE_WIDE_TILE));
-  if (((uintptr_t)out | (uintptr_t)in) % sizeof(float4) == 0 && rows % 4 == 0 && cols % 4 == 0)
+  if (quads_fit(in, cols) && quads_fit(out, rows))
     transpose_vectorised_kernel<true><<<grid, block>>>(out, in, rows, cols);
   else
     transpose_vectorised_kernel<false><<<grid, block>>>(out, in, rows, cols);

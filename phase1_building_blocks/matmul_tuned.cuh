@@ -1,0 +1,430 @@
+/* matmul_tuned.cuh - C (M,N) = A (M,K) B (K,N) as fast as plain CUDA C makes it. Row-major, float32 throughout, sizes
+ * at least 1. The reference is matmul_cpu() of matmul.cuh.
+ *
+ * All versions are matmul_register_2d() with one thing changed at a time; the first four have tiles of 128 x 128 x 8
+ * and 256 threads with 8 x 8 elements of C each.
+ *
+ *   matmul_vectorised       float4 from global memory, and A's tile is stored transposed, so that what a thread needs
+ *                           of a column of A lies side by side: 4 instructions fetch 16 floats from shared memory
+ *   matmul_conflict_free    a patch is four 4 x 4 pieces, so that neighbouring threads fetch neighbouring float4, and
+ *                           A's tile has longer rows: no bank conflicts
+ *   matmul_warp_tiled       the threads of a warp sit in a 64 x 32 corner of the tile, not along it: they share more
+ *   matmul_double_buffered  while one pair of tiles is multiplied, the next is on its way: one barrier a step, not two
+ *   matmul_tuned            16 x 8 elements a thread (24 floats for 128 multiplications), fragments fetched one step
+ *                           ahead, tiles in an order that the L2 cache likes, and the work divided evenly: see below
+ */
+#ifndef PHASE1_BUILDING_BLOCKS_MATMUL_TUNED_CUH
+#define PHASE1_BUILDING_BLOCKS_MATMUL_TUNED_CUH
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/check.h"
+#include "phase1_building_blocks/quad.cuh"
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* What the kernels are made of. The tiles in shared memory are a_tile[DEPTH][A's rows + padding], transposed, and
+ * b_tile[DEPTH][B's columns]; PITCH is the length of such a row. */
+
+/* A thread's share of the ROWS x COLS floats at (row0, col0) of x (rows,cols), 0 outside. ALIGNED: see quad.cuh. */
+template <int ROWS, int COLS, int THREADS, bool ALIGNED, int QUADS>
+static __device__ __forceinline__ void matmul_fetch(float4 (&share)[QUADS], const float *x, int row0, int col0,
+                                                    int rows, int cols) {
+  static_assert(ROWS * COLS == 4 * QUADS * THREADS, "the threads must share a tile evenly");
+#pragma unroll
+  for (int q = 0; q < QUADS; q++) {
+    int i = threadIdx.x + q * THREADS;
+    share[q] = quad_load<ALIGNED>(x, row0 + i / (COLS / 4), col0 + i % (COLS / 4) * 4, rows, cols);
+  }
+}
+
+template <int COLS, int THREADS, int PITCH, int QUADS>
+static __device__ __forceinline__ void matmul_put(float *tile, const float4 (&share)[QUADS]) {
+#pragma unroll
+  for (int q = 0; q < QUADS; q++) {
+    int i = threadIdx.x + q * THREADS;
+    *(float4 *)&tile[i / (COLS / 4) * PITCH + i % (COLS / 4) * 4] = share[q];
+  }
+}
+
+template <int COLS, int THREADS, int PITCH, int QUADS>
+static __device__ __forceinline__ void matmul_put_transposed(float *tile, const float4 (&share)[QUADS]) {
+#pragma unroll
+  for (int q = 0; q < QUADS; q++) {
+    int i = threadIdx.x + q * THREADS;
+    int row = i / (COLS / 4), col = i % (COLS / 4) * 4; /* where share[q] comes from */
+    // >>> exercise matmul_vectorised: put the four floats of share[q] into the transposed tile
+    // hint: share[q].x .y .z .w are neighbours in a row of A: columns col, col + 1, col + 2, col + 3
+    // hint: in the tile they stand below each other: rows col ... col + 3, all in column `row`; a row has PITCH floats
+    // hint: tile[(col + 0) * PITCH + row] = share[q].x; and so on for y, z and w
+    tile[(col + 0) * PITCH + row] = share[q].x;
+    tile[(col + 1) * PITCH + row] = share[q].y;
+    tile[(col + 2) * PITCH + row] = share[q].z;
+    tile[(col + 3) * PITCH + row] = share[q].w;
+    // <<< exercise
+  }
+}
+
+/* COUNT floats of a row of a tile, in fours STEP floats apart. */
+template <int STEP, int COUNT>
+static __device__ __forceinline__ void matmul_fragment(float (&fragment)[COUNT], const float *row) {
+#pragma unroll
+  for (int i = 0; i < COUNT; i += 4) {
+    float4 v = *(const float4 *)(row + i / 4 * STEP);
+    fragment[i] = v.x;
+    fragment[i + 1] = v.y;
+    fragment[i + 2] = v.z;
+    fragment[i + 3] = v.w;
+  }
+}
+
+template <int ROWS, int COLS>
+static __device__ __forceinline__ void matmul_outer_product(float (&sum)[ROWS][COLS], const float (&left)[ROWS],
+                                                            const float (&right)[COLS]) {
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int s = 0; s < COLS; s++) sum[r][s] = fmaf(left[r], right[s], sum[r][s]);
+}
+
+/* The sums to x (rows,cols), in pieces of 4 x 4, ROW_STEP and COL_STEP apart. */
+template <int ROW_STEP, int COL_STEP, bool ALIGNED, int ROWS, int COLS>
+static __device__ __forceinline__ void matmul_write(float *x, const float (&sum)[ROWS][COLS], int row, int col,
+                                                    int rows, int cols) {
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int s = 0; s < COLS; s += 4)
+      quad_store<ALIGNED>(x, make_float4(sum[r][s], sum[r][s + 1], sum[r][s + 2], sum[r][s + 3]),
+                          row + r / 4 * ROW_STEP + r % 4, col + s / 4 * COL_STEP, rows, cols);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* The rungs with tiles of 128 x 128 x 8 */
+
+enum { MATMUL_TILE = 128, MATMUL_DEPTH = 8, MATMUL_THREADS = 256, MATMUL_PATCH = 8 };
+
+/* How the 16 x 16 patches of a tile are dealt to the threads. */
+enum { MATMUL_PLAIN, MATMUL_CONFLICT_FREE, MATMUL_WARP_TILED };
+
+/* The place in the tile of this thread's patch, or of the first of its pieces. A warp holds
+ *   plain, conflict-free   2 x 16 patches: 2 float4 of A's tile and 16 of B's, twice
+ *   warp-tiled             8 x 4 patches: 8 and 4, twice, fewer in all */
+template <int LAYOUT>
+static __device__ __forceinline__ void matmul_patch(int *row, int *col) {
+  if (LAYOUT == MATMUL_PLAIN) {
+    *row = threadIdx.x / 16 * 8;
+    *col = threadIdx.x % 16 * 8;
+  } else if (LAYOUT == MATMUL_CONFLICT_FREE) {
+    *row = threadIdx.x / 16 * 4;
+    *col = threadIdx.x % 16 * 4;
+  } else {
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    *row = warp / 4 * 64 + lane / 4 * 4;
+    *col = warp % 4 * 32 + lane % 4 * 4;
+  }
+}
+
+template <int LAYOUT, bool ALIGNED>
+static __global__ void __launch_bounds__(MATMUL_THREADS, 2)
+    matmul_vectorised_kernel(float *c, const float *a, const float *b, int m, int n, int k) {
+  /* Four rows of padding would do; a row stays a multiple of 16 bytes. */
+  const int pitch = LAYOUT == MATMUL_PLAIN ? MATMUL_TILE : MATMUL_TILE + 4;
+  const int row_step = LAYOUT == MATMUL_PLAIN ? 4 : LAYOUT == MATMUL_CONFLICT_FREE ? 64 : 32;
+  const int col_step = LAYOUT == MATMUL_PLAIN ? 4 : LAYOUT == MATMUL_CONFLICT_FREE ? 64 : 16;
+  __shared__ __align__(16) float a_tile[MATMUL_DEPTH * pitch], b_tile[MATMUL_DEPTH * MATMUL_TILE];
+  int row0 = blockIdx.y * MATMUL_TILE, col0 = blockIdx.x * MATMUL_TILE, row, col;
+  matmul_patch<LAYOUT>(&row, &col);
+  float sum[MATMUL_PATCH][MATMUL_PATCH] = {};
+  for (int k0 = 0; k0 < k; k0 += MATMUL_DEPTH) {
+    float4 a_share[1], b_share[1];
+    matmul_fetch<MATMUL_TILE, MATMUL_DEPTH, MATMUL_THREADS, ALIGNED>(a_share, a, row0, k0, m, k);
+    matmul_fetch<MATMUL_DEPTH, MATMUL_TILE, MATMUL_THREADS, ALIGNED>(b_share, b, k0, col0, k, n);
+    matmul_put_transposed<MATMUL_DEPTH, MATMUL_THREADS, pitch>(a_tile, a_share);
+    matmul_put<MATMUL_TILE, MATMUL_THREADS, MATMUL_TILE>(b_tile, b_share);
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < MATMUL_DEPTH; i++) {
+      float left[MATMUL_PATCH], right[MATMUL_PATCH];
+      matmul_fragment<row_step>(left, &a_tile[i * pitch + row]);
+      matmul_fragment<col_step>(right, &b_tile[i * MATMUL_TILE + col]);
+      matmul_outer_product(sum, left, right);
+    }
+    __syncthreads();
+  }
+  matmul_write<row_step, col_step, ALIGNED>(c, sum, row0 + row, col0 + col, m, n);
+}
+
+/* Two pairs of tiles. The next pair is fetched into registers before the multiplications and put into shared memory
+ * after them, into the tiles that nobody reads now: they were last read before the barrier. */
+template <bool ALIGNED>
+static __global__ void __launch_bounds__(MATMUL_THREADS, 2)
+    matmul_double_buffered_kernel(float *c, const float *a, const float *b, int m, int n, int k) {
+  const int pitch = MATMUL_TILE + 4, row_step = 32, col_step = 16;
+  __shared__ __align__(16) float a_tile[2][MATMUL_DEPTH * pitch], b_tile[2][MATMUL_DEPTH * MATMUL_TILE];
+  int row0 = blockIdx.y * MATMUL_TILE, col0 = blockIdx.x * MATMUL_TILE, row, col;
+  matmul_patch<MATMUL_WARP_TILED>(&row, &col);
+  float sum[MATMUL_PATCH][MATMUL_PATCH] = {};
+  float4 a_share[1], b_share[1];
+  matmul_fetch<MATMUL_TILE, MATMUL_DEPTH, MATMUL_THREADS, ALIGNED>(a_share, a, row0, 0, m, k);
+  matmul_fetch<MATMUL_DEPTH, MATMUL_TILE, MATMUL_THREADS, ALIGNED>(b_share, b, 0, col0, k, n);
+  int now = 0;
+  for (int k0 = 0; k0 < k; k0 += MATMUL_DEPTH, now ^= 1) {
+    matmul_put_transposed<MATMUL_DEPTH, MATMUL_THREADS, pitch>(a_tile[now], a_share);
+    matmul_put<MATMUL_TILE, MATMUL_THREADS, MATMUL_TILE>(b_tile[now], b_share);
+    __syncthreads();
+    if (k0 + MATMUL_DEPTH < k) {
+      matmul_fetch<MATMUL_TILE, MATMUL_DEPTH, MATMUL_THREADS, ALIGNED>(a_share, a, row0, k0 + MATMUL_DEPTH, m, k);
+      matmul_fetch<MATMUL_DEPTH, MATMUL_TILE, MATMUL_THREADS, ALIGNED>(b_share, b, k0 + MATMUL_DEPTH, col0, k, n);
+    }
+#pragma unroll
+    for (int i = 0; i < MATMUL_DEPTH; i++) {
+      float left[MATMUL_PATCH], right[MATMUL_PATCH];
+      matmul_fragment<row_step>(left, &a_tile[now][i * pitch + row]);
+      matmul_fragment<col_step>(right, &b_tile[now][i * MATMUL_TILE + col]);
+      matmul_outer_product(sum, left, right);
+    }
+  }
+  matmul_write<row_step, col_step, ALIGNED>(c, sum, row0 + row, col0 + col, m, n);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* The last rung */
+
+/* Tiles of C are numbered down a band of MATMUL_BAND tile rows before going to the next column, so that the blocks at
+ * work at one time need few rows of A and few columns of B, which then stay in the L2 cache. */
+enum { MATMUL_BAND = 8 };
+
+static __device__ __forceinline__ void matmul_tuned_place(int tile, int tile_rows, int tile_cols, int *tile_row,
+                                                          int *tile_col) {
+  int band = tile / (MATMUL_BAND * tile_cols), within = tile % (MATMUL_BAND * tile_cols);
+  int height = tile_rows - band * MATMUL_BAND < MATMUL_BAND ? tile_rows - band * MATMUL_BAND : MATMUL_BAND;
+  *tile_row = band * MATMUL_BAND + within % height;
+  *tile_col = within / height;
+}
+
+/* A block computes a tile of BM x BN in steps of BK along K, its warps WM x WN each, its threads TM x TN.
+ *
+ * There are as many blocks as the GPU runs at a time. If every block took whole tiles, most would wait for the few that
+ * get one more in the last round. So only the first `whole` tiles (a multiple of the number of blocks) are taken whole,
+ * block by block; the steps of all other tiles, in a row, are divided evenly ("stream-K": Osama et al., 2023). A block
+ * that does only part of a tile's steps leaves its sums in `parts`, BM x BN each: part 2 * block if another block has
+ * done the tile's first steps, else 2 * block + 1. matmul_tuned_join_kernel() adds them up. */
+template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int RESIDENT, bool ALIGNED>
+static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
+    matmul_tuned_kernel(float *c, float *parts, const float *a, const float *b, int m, int n, int k, int whole) {
+  const int threads = BM / WM * (BN / WN) * 32, lanes_across = WN / TN;
+  const int row_step = WM / TM * 4, col_step = lanes_across * 4, pitch = BM + 4;
+  const int a_quads = BM * BK / 4 / threads, b_quads = BN * BK / 4 / threads, buffer = BK * (pitch + BN);
+  static_assert(WM / TM * lanes_across == 32, "the patches of a warp must be one a lane");
+  extern __shared__ float4 matmul_tuned_tiles[];
+  float *tiles = (float *)matmul_tuned_tiles;
+
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  int row = warp / (BN / WN) * WM + lane / lanes_across * 4, col = warp % (BN / WN) * WN + lane % lanes_across * 4;
+  int tile_rows = (m + BM - 1) / BM, tile_cols = (n + BN - 1) / BN, steps = (k + BK - 1) / BK;
+  long long streamed = (long long)(tile_rows * tile_cols - whole) * steps;
+  long long unit = streamed * blockIdx.x / gridDim.x, last_unit = streamed * (blockIdx.x + 1) / gridDim.x;
+  int tile = blockIdx.x;
+
+  while (tile < whole || unit < last_unit) {
+    int begin = 0, end = steps, at = tile; /* the tile, and which of its steps */
+    if (tile < whole) {
+      tile += gridDim.x;
+    } else {
+      at = whole + (int)(unit / steps);
+      begin = (int)(unit % steps);
+      end = last_unit - unit < steps - begin ? begin + (int)(last_unit - unit) : steps;
+      unit += end - begin;
+    }
+    int tile_row, tile_col;
+    matmul_tuned_place(at, tile_rows, tile_cols, &tile_row, &tile_col);
+    int row0 = tile_row * BM, col0 = tile_col * BN;
+
+    float sum[TM][TN] = {}, left[2][TM], right[2][TN];
+    float4 a_share[a_quads], b_share[b_quads];
+    float *now = tiles, *next = tiles + buffer;
+    matmul_fetch<BM, BK, threads, ALIGNED>(a_share, a, row0, begin * BK, m, k);
+    matmul_fetch<BK, BN, threads, ALIGNED>(b_share, b, begin * BK, col0, k, n);
+    matmul_put_transposed<BK, threads, pitch>(now, a_share);
+    matmul_put<BN, threads, BN>(now + BK * pitch, b_share);
+    __syncthreads();
+    matmul_fragment<row_step>(left[0], now + row);
+    matmul_fragment<col_step>(right[0], now + BK * pitch + col);
+
+#pragma unroll 1
+    for (int step = begin; step < end; step++) {
+      bool more = step + 1 < end;
+      if (more) {
+        matmul_fetch<BM, BK, threads, ALIGNED>(a_share, a, row0, (step + 1) * BK, m, k);
+        matmul_fetch<BK, BN, threads, ALIGNED>(b_share, b, (step + 1) * BK, col0, k, n);
+      }
+#pragma unroll
+      for (int i = 0; i < BK; i++) {
+        if (i + 1 < BK) { /* the fragments of the next product are on their way while this one is computed */
+          matmul_fragment<row_step>(left[(i + 1) % 2], now + (i + 1) * pitch + row);
+          matmul_fragment<col_step>(right[(i + 1) % 2], now + BK * pitch + (i + 1) * BN + col);
+        } else if (more) {
+          matmul_put_transposed<BK, threads, pitch>(next, a_share);
+          matmul_put<BN, threads, BN>(next + BK * pitch, b_share);
+          __syncthreads();
+          matmul_fragment<row_step>(left[0], next + row);
+          matmul_fragment<col_step>(right[0], next + BK * pitch + col);
+        }
+        matmul_outer_product(sum, left[i % 2], right[i % 2]);
+      }
+      float *swap = now;
+      now = next;
+      next = swap;
+    }
+    __syncthreads(); /* the next tile's steps begin in tiles that others may be reading */
+
+    if (end - begin == steps)
+      matmul_write<row_step, col_step, ALIGNED>(c, sum, row0 + row, col0 + col, m, n);
+    else
+      matmul_write<row_step, col_step, true>(parts + (size_t)(2 * blockIdx.x + (begin == 0)) * BM * BN, sum, row, col,
+                                             BM, BN);
+  }
+}
+
+/* Adds up the parts of tile whole + blockIdx.x, in the order of its steps, unless one block has computed all of it;
+ * `blocks` is the grid of matmul_tuned_kernel. gridDim.y blocks share a tile. */
+template <int BM, int BN, int BK, bool ALIGNED>
+static __global__ void matmul_tuned_join_kernel(float *c, const float *parts, int m, int n, int k, int whole,
+                                                int blocks) {
+  int tile_rows = (m + BM - 1) / BM, tile_cols = (n + BN - 1) / BN, steps = (k + BK - 1) / BK;
+  long long streamed = (long long)(tile_rows * tile_cols - whole) * steps, begin = (long long)blockIdx.x * steps;
+  /* Block j has the units streamed * j / blocks, rounded down, to that of j + 1: unit u is with the last j for which
+   * streamed * j < (u + 1) * blocks. */
+  int first = (int)(((begin + 1) * blocks - 1) / streamed), last = (int)(((begin + steps) * blocks - 1) / streamed);
+  if (first == last) return;
+  int tile_row, tile_col;
+  matmul_tuned_place(whole + blockIdx.x, tile_rows, tile_cols, &tile_row, &tile_col);
+  for (int i = blockIdx.y * blockDim.x + threadIdx.x; i < BM * BN / 4; i += gridDim.y * blockDim.x) {
+    float4 total = ((const float4 *)(parts + (size_t)(2 * first + 1) * BM * BN))[i];
+    for (int j = first + 1; j <= last; j++) {
+      float4 part = ((const float4 *)(parts + (size_t)(2 * j) * BM * BN))[i];
+      total = make_float4(total.x + part.x, total.y + part.y, total.z + part.z, total.w + part.w);
+    }
+    quad_store<ALIGNED>(c, total, tile_row * BM + i / (BN / 4), tile_col * BN + i % (BN / 4) * 4, m, n);
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Launchers */
+
+template <int LAYOUT>
+static inline void matmul_vectorised_launch(float *c, const float *a, const float *b, int m, int n, int k) {
+  dim3 grid((n + MATMUL_TILE - 1) / MATMUL_TILE, (m + MATMUL_TILE - 1) / MATMUL_TILE);
+  if (quads_fit(a, k) && quads_fit(b, n) && quads_fit(c, n))
+    matmul_vectorised_kernel<LAYOUT, true><<<grid, MATMUL_THREADS>>>(c, a, b, m, n, k);
+  else
+    matmul_vectorised_kernel<LAYOUT, false><<<grid, MATMUL_THREADS>>>(c, a, b, m, n, k);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void matmul_vectorised(float *c, const float *a, const float *b, int m, int n, int k) {
+  matmul_vectorised_launch<MATMUL_PLAIN>(c, a, b, m, n, k);
+}
+
+static inline void matmul_conflict_free(float *c, const float *a, const float *b, int m, int n, int k) {
+  matmul_vectorised_launch<MATMUL_CONFLICT_FREE>(c, a, b, m, n, k);
+}
+
+static inline void matmul_warp_tiled(float *c, const float *a, const float *b, int m, int n, int k) {
+  matmul_vectorised_launch<MATMUL_WARP_TILED>(c, a, b, m, n, k);
+}
+
+static inline void matmul_double_buffered(float *c, const float *a, const float *b, int m, int n, int k) {
+  dim3 grid((n + MATMUL_TILE - 1) / MATMUL_TILE, (m + MATMUL_TILE - 1) / MATMUL_TILE);
+  if (quads_fit(a, k) && quads_fit(b, n) && quads_fit(c, n))
+    matmul_double_buffered_kernel<true><<<grid, MATMUL_THREADS>>>(c, a, b, m, n, k);
+  else
+    matmul_double_buffered_kernel<false><<<grid, MATMUL_THREADS>>>(c, a, b, m, n, k);
+  CUDA_CHECK_LAUNCH();
+}
+
+/* `bytes` of device memory for the parts of tiles, kept from call to call: allocating takes longer than a small
+ * product. So two products must not run side by side in two streams. */
+static inline float *matmul_tuned_workspace(size_t bytes) {
+  static float *memory;
+  static size_t size;
+  if (size < bytes) {
+    CUDA_CHECK(cudaFree(memory));
+    CUDA_CHECK(cudaMalloc((void **)&memory, bytes));
+    size = bytes;
+  }
+  return memory;
+}
+
+static inline int matmul_tuned_multiprocessors(void) {
+  int device, count;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
+/* How the work is divided among blocks. */
+typedef struct MatmulPlan {
+  int blocks, whole;  /* see matmul_tuned_kernel */
+  int streamed_tiles; /* those that are not taken whole */
+  bool joined;        /* some tile is in parts */
+} MatmulPlan;
+
+static inline MatmulPlan matmul_tuned_plan(int m, int n, int k, int bm, int bn, int bk, int resident) {
+  const int least_steps = 4; /* fewer are not worth a part */
+  long long tiles = (long long)((m + bm - 1) / bm) * ((n + bn - 1) / bn), steps = (k + bk - 1) / bk;
+  MatmulPlan plan;
+  plan.blocks = matmul_tuned_multiprocessors() * resident;
+  long long rounds = tiles / plan.blocks;
+  plan.whole = (int)(tiles % plan.blocks == 0 ? tiles : rounds > 1 ? (rounds - 1) * plan.blocks : 0);
+  plan.streamed_tiles = (int)(tiles - plan.whole);
+  long long units = plan.streamed_tiles * steps, useful = (units + least_steps - 1) / least_steps;
+  if (useful < tiles) useful = tiles;
+  if (plan.whole == 0 && useful < plan.blocks) plan.blocks = (int)useful;
+  plan.joined = plan.streamed_tiles > 0 && plan.streamed_tiles % plan.blocks != 0;
+  return plan;
+}
+
+template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int RESIDENT, bool ALIGNED>
+static inline void matmul_tuned_run(float *c, const float *a, const float *b, int m, int n, int k) {
+  const int threads = BM / WM * (BN / WN) * 32, shared = 2 * BK * (BM + 4 + BN) * (int)sizeof(float);
+  MatmulPlan plan = matmul_tuned_plan(m, n, k, BM, BN, BK, RESIDENT);
+  float *parts = plan.joined ? matmul_tuned_workspace((size_t)plan.blocks * 2 * BM * BN * sizeof *parts) : NULL;
+  CUDA_CHECK(cudaFuncSetAttribute(matmul_tuned_kernel<BM, BN, BK, WM, WN, TM, TN, RESIDENT, ALIGNED>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+  matmul_tuned_kernel<BM, BN, BK, WM, WN, TM, TN, RESIDENT, ALIGNED>
+      <<<plan.blocks, threads, shared>>>(c, parts, a, b, m, n, k, plan.whole);
+  CUDA_CHECK_LAUNCH();
+  if (!plan.joined) return;
+  dim3 grid(plan.streamed_tiles, BM * BN / 4 / 1024);
+  matmul_tuned_join_kernel<BM, BN, BK, ALIGNED><<<grid, 256>>>(c, parts, m, n, k, plan.whole, plan.blocks);
+  CUDA_CHECK_LAUNCH();
+}
+
+template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int RESIDENT>
+static inline void matmul_tuned_launch(float *c, const float *a, const float *b, int m, int n, int k) {
+  if (quads_fit(a, k) && quads_fit(b, n) && quads_fit(c, n))
+    matmul_tuned_run<BM, BN, BK, WM, WN, TM, TN, RESIDENT, true>(c, a, b, m, n, k);
+  else
+    matmul_tuned_run<BM, BN, BK, WM, WN, TM, TN, RESIDENT, false>(c, a, b, m, n, k);
+}
+
+typedef void MatmulLauncher(float *c, const float *a, const float *b, int m, int n, int k);
+
+/* What a sweep over tile sizes tries. */
+static const struct MatmulConfiguration {
+  const char *name;
+  MatmulLauncher *launch;
+} matmul_tuned_configurations[] = {
+    {"128x256x8 16x8", matmul_tuned_launch<128, 256, 8, 64, 64, 16, 8, 1>},
+    {"128x256x16 16x8", matmul_tuned_launch<128, 256, 16, 64, 64, 16, 8, 1>},
+    {"128x128x8 16x8", matmul_tuned_launch<128, 128, 8, 64, 64, 16, 8, 2>},
+    {"64x64x16 8x4", matmul_tuned_launch<64, 64, 16, 32, 32, 8, 4, 4>},
+};
+
+static inline void matmul_tuned(float *c, const float *a, const float *b, int m, int n, int k) {
+  matmul_tuned_configurations[(long long)m * n < 512 * 512 ? 3 : 1].launch(c, a, b, m, n, k);
+}
+
+#endif /* PHASE1_BUILDING_BLOCKS_MATMUL_TUNED_CUH */
