@@ -217,6 +217,11 @@ static inline void lesson_print_check(const LessonRow *row) {
     printf("%9.2g %9.2g", row->check.error, row->check.tolerance);
 }
 
+static inline void lesson_print_limit(const LessonVersion *version) {
+  putchar('\n');
+  if (version->limit[0] != '\0') printf("    %s\n", version->limit);
+}
+
 static inline void lesson_print_factor(double factor) {
   if (factor > 0)
     printf(" %9.2fx", factor);
@@ -237,7 +242,7 @@ static inline void lesson_print_times(const LessonRun *run, const LessonRow *row
       lesson_print_factor(row->vs_library);
       lesson_print_factor(row->vs_previous);
     }
-    printf("\n    %s\n", row->version->limit);
+    lesson_print_limit(row->version);
   }
   printf("Roofs, measured in between: %.0f GB/s copied, %.0f GFLOP/s multiplied and added.\n",
          run->times.copy_bytes_per_second * 1e-9, run->times.flops_per_second * 1e-9);
@@ -276,7 +281,7 @@ static inline void lesson_print_counts(const LessonRow *rows, int count) {
       lesson_print_ratio(c->shared_store_wavefronts, c->shared_store_requests);
       printf(" %10.0f", c->shared_load_conflicts + c->shared_store_conflicts);
     }
-    printf("\n    %s\n", row->version->limit);
+    lesson_print_limit(row->version);
   }
 }
 
@@ -454,17 +459,19 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
   snprintf(doc, sizeof doc, "%s: every version checked, measured, and beside the others.", tables[0].title);
   static const struct argp own = {help, lesson_parse, NULL, doc, NULL, NULL, NULL};
   static LessonOptions options;
+#ifdef SIMT_REWRITTEN
+  const int real = 0;
+#else
+  const int real = 1;
+#endif
+  const int quiet = getenv("SIMT_REPORT") == NULL && setenv("SIMT_REPORT", "none", 1) == 0; /* the table says it all */
   options.lesson = lesson;
   options.common = options_default(OPTIONS_LESSON | OPTIONS_OUTPUT_DIR);
   options.common.device = DEVICE_GPU; /* real or emulated: kernels are what a lesson is about */
   options_parse(&options.common, &own, &options, argc, argv);
 
-#ifdef SIMT_REWRITTEN
-  const int real = 0;
-  if (options.only == NULL) setenv("SIMT_REPORT", "none", 0); /* the table has what the inspector would say */
-#else
-  const int real = 1;
-#endif
+  const LessonVersion *only = options.only != NULL ? lesson_find(tables, count, options.only) : NULL;
+  if (only != NULL && quiet) unsetenv("SIMT_REPORT"); /* then the inspector is the profiler */
   Error err;
   static LessonRun run;
   run.lesson = lesson;
@@ -491,11 +498,12 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
     for (int s = 0; s < options.shapes; s++)
       for (int t = 0; t < count; t++) lesson_run_table(&run, &tables[t], &options.shape[s], real);
   }
-  if (options.common.json &&
-      json_result(json_pack("{s:s, s:s, s:s, s:O}", "lesson", lesson->name, "device",
-                            device_name(options.common.device), "gpu", run.device, "rows", run.rows),
-                  &err) != 0)
-    die("%s", err.message);
+  if (options.common.json) {
+    json_t *object = json_pack("{s:s, s:s, s:O}", "lesson", lesson->name, "device", device_name(options.common.device),
+                               "rows", run.rows);
+    if (options.common.device == DEVICE_GPU) json_object_set_new(object, "gpu", json_text(run.device));
+    if (json_result(object, &err) != 0) die("%s", err.message);
+  }
   json_decref(run.rows);
   return run.wrong > 0;
 }

@@ -39,10 +39,10 @@ static void first_launch(void) {
 int main(int argc, char **argv) {
   Lesson lesson = vector_add_lesson();
   const LessonVersion versions[] = {
-      vector_add_version("a thread an element", vector_add,
+      vector_add_version("one_each", vector_add,
                          "A million blocks come and go for one addition each. Keep the threads, let them walk."),
       vector_add_version(
-          "grid stride", vector_add_stride,
+          "grid_stride", vector_add_stride,
           "Any n with any grid; 4 bytes a load leave the memory waiting for requests. Load more at once."),
       vector_add_version("float4", vector_add_float4,
                          "A quarter of the requests, and the same sectors: nothing is left but the memory itself."),

@@ -13,9 +13,9 @@
 int main(int argc, char **argv) {
   Lesson lesson = transpose_lesson();
   const LessonVersion versions[] = {
-      transpose_version("naive, by rows", transpose_naive_rows,
+      transpose_version("naive_rows", transpose_naive_rows,
                         "A store of a warp touches 32 sectors to fill 4. Let the warp write along a row instead."),
-      transpose_version("naive, by columns", transpose_naive_columns,
+      transpose_version("naive_columns", transpose_naive_columns,
                         "Now a load touches 32 sectors; caches forgive some of it. Turn the tile in shared memory."),
       transpose_version("tiled", transpose_tiled,
                         "Both sides move whole sectors, but a column of the tile is one bank: 32 turns. Pad its rows."),

@@ -13,10 +13,10 @@
 int main(int argc, char **argv) {
   Lesson lesson = matmul_lesson("matmul_naive");
   const LessonVersion versions[] = {
-      matmul_version("naive, by columns", matmul_naive_columns,
+      matmul_version("naive_columns", matmul_naive_columns,
                      "32 threads load from 32 rows of A, and write to 32 rows of C. Give a warp neighbours in a row."),
       matmul_version(
-          "naive, by rows", matmul_naive,
+          "naive", matmul_naive,
           "Whole sectors, but 2 loads for 2 FLOPs: every element is loaded N times. Share it within a block."),
       lesson_library_version(matmul_version("cuBLAS", matmul_cublas, "The vendor's, in float32: what can be reached.")),
   };

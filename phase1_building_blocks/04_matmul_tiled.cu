@@ -15,12 +15,12 @@
 int main(int argc, char **argv) {
   Lesson lesson = matmul_lesson("matmul_tiled");
   const LessonVersion versions[] = {
-      matmul_version("naive, by rows", matmul_naive, "The last lesson's best: 2 loads from global memory for 2 FLOPs."),
+      matmul_version("naive", matmul_naive, "The last lesson's best: 2 loads from global memory for 2 FLOPs."),
       matmul_version(
-          "tiles of 16 x 16", matmul_tiled_16,
+          "tiled_16", matmul_tiled_16,
           "16 times fewer loads. A larger tile shares more: 32 x 32 is as many threads as a block may have."),
       matmul_version(
-          "tiles of 32 x 32", matmul_tiled,
+          "tiled_32", matmul_tiled,
           "Now shared memory is the limit: still 2 loads from it for 2 FLOPs. Keep what is loaded in registers."),
       lesson_library_version(matmul_version("cuBLAS", matmul_cublas, "The vendor's, in float32: what can be reached.")),
   };

@@ -15,12 +15,11 @@
 int main(int argc, char **argv) {
   Lesson lesson = matmul_lesson("matmul_register_tiled");
   const LessonVersion versions[] = {
-      matmul_version("tiles of 32 x 32", matmul_tiled,
-                     "The last lesson's best: 2 loads from shared memory for 2 FLOPs."),
-      matmul_version("8 x 1 a thread", matmul_register_1d,
+      matmul_version("tiled_32", matmul_tiled, "The last lesson's best: 2 loads from shared memory for 2 FLOPs."),
+      matmul_version("register_1d", matmul_register_1d,
                      "9 loads for 8 products. A patch has more products for its edges: make it two-dimensional."),
       matmul_version(
-          "8 x 8 a thread", matmul_register_2d,
+          "register_2d", matmul_register_2d,
           "16 loads for 64 products. What is left: narrow loads, bank conflicts, waiting for global memory."),
       lesson_library_version(matmul_version("cuBLAS", matmul_cublas, "The vendor's, in float32: what can be reached.")),
   };

@@ -314,7 +314,7 @@ def cuda_binary(name, deps = [], inspect = False, **kwargs):
     """
     _cuda_program(native.cc_binary, name, [], deps, inspect, kwargs)
 
-def cuda_test(name, deps = [], needs_gpu = True, inspect = False, **kwargs):
+def cuda_test(name, deps = [], needs_gpu = True, inspect = False, orders = [], **kwargs):
     """A test; attributes of cc_test and cuda_library.
 
     Args:
@@ -322,6 +322,7 @@ def cuda_test(name, deps = [], needs_gpu = True, inspect = False, **kwargs):
       deps: libraries.
       needs_gpu: with --config=cuda on a machine without a GPU the test is SKIPPED. False for a test of host code only.
       inspect: as for cuda_binary.
+      orders: with the cpu backend it runs once more for each of these orders of the threads, "random:1" for example.
       **kwargs: the rest.
     """
     compatible = []
@@ -332,3 +333,18 @@ def cuda_test(name, deps = [], needs_gpu = True, inspect = False, **kwargs):
             "//conditions:default": [],
         })
     _cuda_program(native.cc_test, name, compatible, deps, inspect, kwargs)
+    for order in orders:
+        native.cc_test(
+            name = name + "_" + order.replace(":", "_"),
+            size = kwargs.get("size"),
+            args = kwargs.get("args"),
+            data = kwargs.get("data"),
+            env = {"SIMT_ORDER": order},
+            linkstatic = True,
+            tags = kwargs.get("tags", []),
+            target_compatible_with = select({
+                "//tools/build:cuda": ["//tools/build:nvidia_gpu"],  # a GPU has the order that it has
+                "//conditions:default": [],
+            }),
+            deps = [":%s_%s" % (name, "inspected" if inspect else "objects")],
+        )
