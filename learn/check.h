@@ -1,0 +1,312 @@
+/* check.h - an exercise under test: two programs that talk through a socket.
+ *
+ * The worker has the student's kernel and nothing else: it receives arrays, runs the launcher, sends the arrays back.
+ * The judge makes the inputs from a seed, knows what is expected (common/lesson.h) and says what is wrong. Whatever the
+ * student's code does, prints or breaks, it does in the worker; and what it sends back is only numbers to be judged.
+ *
+ * Both are made of one short file, which a lesson's exercises share:
+ *
+ *     #include "phase1_building_blocks/transpose_lesson.cuh"
+ *     #include "learn/check.h"
+ *
+ *     CHECK_MAIN(transpose_lesson())
+ *
+ * compiled with -DCHECK_LAUNCHER=transpose_tiled, the worker, or with -DCHECK_JUDGE. Both find the socket as file
+ * descriptor 3. The judge reads its orders from the standard input, where the worker cannot see the seed: a line
+ * "check SEED SECONDS", "time SEED SECONDS" for a GPU. It answers with lines "key value" on the standard output:
+ *
+ *     verdict   right, wrong, finding (right, but the inspector objects), cuda, died, timeout or disturbed
+ *     shapes, error, tolerance, seconds, and the inspector's counts on the lesson's `counted` shape
+ *     message   last: all that follows
+ */
+#ifndef LEARN_CHECK_H
+#define LEARN_CHECK_H
+
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/lesson.h"
+
+enum { CHECK_CHANNEL = 3, CHECK_MAGIC = 0x4b434843, CHECK_TEXT = 3000 };
+
+typedef struct CheckRequest {
+  uint32_t magic;
+  int32_t repeats; /* launches; more than one are timed */
+  int32_t size[LESSON_SIZES];
+} CheckRequest; /* then every array, outputs full of poison */
+
+typedef struct CheckReply {
+  uint32_t magic;
+  int32_t status;   /* cudaError_t */
+  int32_t findings; /* of the inspector */
+  int32_t inspected;
+  LessonCounts counts;
+  double seconds;        /* for one launch, when timed */
+  char text[CHECK_TEXT]; /* what the inspector found, or the guard bands */
+} CheckReply;            /* then every array */
+
+/* All of it, or 0 at the end of the connection or of the time. */
+static inline int check_read(void *to, size_t bytes, double seconds) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  double deadline = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec + seconds;
+  for (size_t done = 0; done < bytes;) {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double left = deadline - ((double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
+    struct pollfd ready = {CHECK_CHANNEL, POLLIN, 0};
+    errno = ETIMEDOUT;
+    if (left <= 0 || poll(&ready, 1, (int)(1000 * left) + 1) == 0) return 0;
+    ssize_t got = read(CHECK_CHANNEL, (char *)to + done, bytes - done);
+    errno = EPIPE;
+    if (got <= 0) return 0;
+    done += (size_t)got;
+  }
+  return 1;
+}
+
+static inline int check_write(const void *from, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    ssize_t written = write(CHECK_CHANNEL, (const char *)from + done, bytes - done);
+    if (written <= 0) return 0;
+    done += (size_t)written;
+  }
+  return 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+#ifndef CHECK_JUDGE
+/* The worker */
+
+static inline double check_time(const Lesson *lesson, LessonLauncher launch, float *const *array, const int *size,
+                                int repeats) {
+  cudaEvent_t begin, end;
+  float milliseconds = 0;
+  CUDA_CHECK(cudaEventCreate(&begin));
+  CUDA_CHECK(cudaEventCreate(&end));
+  CUDA_CHECK(cudaEventRecord(begin));
+  for (int i = 0; i < repeats; i++) lesson->call(launch, array, size);
+  CUDA_CHECK(cudaEventRecord(end));
+  CUDA_CHECK(cudaEventSynchronize(end));
+  CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
+  CUDA_CHECK(cudaEventDestroy(begin));
+  CUDA_CHECK(cudaEventDestroy(end));
+  return 1e-3 * milliseconds / repeats;
+}
+
+/* One request: 0 when the judge has hung up. */
+static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
+#ifdef SIMT_INSPECT
+  const int guarded = 0; /* each array exactly as long as it is: the inspector sees one step beyond, and says where */
+#else
+  const int guarded = 1;
+#endif
+  CheckRequest request;
+  static CheckReply reply;
+  LessonHost host;
+  LessonResult seen;
+  float *array[LESSON_ARRAYS];
+  Error err;
+  if (!check_read(&request, sizeof request, 3600) || request.magic != CHECK_MAGIC) return 0;
+  memset(&reply, 0, sizeof reply);
+  memset(&seen, 0, sizeof seen);
+  for (int a = 0; a < lesson->arrays; a++) {
+    host.elements[a] = lesson_elements(lesson, &lesson->array[a], request.size);
+    host.array[a] = (float *)xmalloc(host.elements[a] * sizeof(float));
+    if (!check_read(host.array[a], host.elements[a] * sizeof(float), 3600)) return 0;
+    if (guarded)
+      array[a] = guard_alloc(DEVICE_GPU, host.elements[a]);
+    else
+      CUDA_CHECK(cudaMalloc((void **)&array[a], host.elements[a] * sizeof(float)));
+    device_upload(DEVICE_GPU, array[a], host.array[a], host.elements[a] * sizeof(float));
+  }
+  lesson_inspect_begin();
+  if (request.repeats == 1)
+    lesson->call(launch, array, request.size);
+  else
+    reply.seconds = check_time(lesson, launch, array, request.size, request.repeats);
+  cudaError_t status = cudaDeviceSynchronize();
+  lesson_inspect_end(&seen);
+  reply.magic = CHECK_MAGIC;
+  reply.status = (int32_t)status;
+  reply.inspected = seen.inspected;
+  reply.counts = seen.counts;
+  reply.findings = seen.findings;
+  if (seen.findings > 0) snprintf(reply.text, sizeof reply.text, "%s", seen.finding);
+  if (status != cudaSuccess && seen.findings == 0)
+    snprintf(reply.text, sizeof reply.text, "%s (%s) %s", cudaGetErrorString(status), cudaGetErrorName(status),
+             cuda_error_advice(status));
+  for (int a = 0; a < lesson->arrays && status == cudaSuccess; a++) {
+    device_download(DEVICE_GPU, host.array[a], array[a], host.elements[a] * sizeof(float));
+    if (guarded && guard_check(DEVICE_GPU, array[a], host.elements[a], lesson->array[a].name, &err) != 0) {
+      reply.findings++;
+      snprintf(reply.text, sizeof reply.text, "Outside its array %s.", err.message);
+    }
+  }
+  if (!check_write(&reply, sizeof reply)) return 0;
+  for (int a = 0; a < lesson->arrays; a++) {
+    if (!check_write(host.array[a], host.elements[a] * sizeof(float))) return 0;
+    free(host.array[a]);
+    if (status == cudaSuccess && guarded) guard_free(DEVICE_GPU, array[a]);
+    if (status == cudaSuccess && !guarded) device_free(DEVICE_GPU, array[a]);
+  }
+  return 1;
+}
+
+#define CHECK_MAIN(lesson_declared)                                \
+  int main(void) {                                                 \
+    static Lesson lesson = lesson_declared;                        \
+    while (check_serve(&lesson, (LessonLauncher)CHECK_LAUNCHER)) { \
+    }                                                              \
+    return 0;                                                      \
+  }
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+#else
+/* The judge */
+
+static struct {
+  void (*call)(LessonLauncher, float *const *, const int *); /* the lesson's own, for the reference */
+  const Lesson *lesson;
+  const char *verdict; /* NULL: nothing went wrong so far */
+  CheckReply reply;
+  int32_t repeats;
+  double seconds; /* that a request may take */
+} check;
+
+static inline void check_worker(void) {}
+
+/* Sends the arrays to the worker and puts back what comes. Leaves them alone once something is wrong. */
+static inline void check_ask(float *const *array, const int *size) {
+  CheckRequest request;
+  memset(&request, 0, sizeof request);
+  request.magic = CHECK_MAGIC;
+  request.repeats = check.repeats;
+  memcpy(request.size, size, sizeof(int) * (size_t)check.lesson->sizes);
+  int sent = check_write(&request, sizeof request);
+  for (int a = 0; a < check.lesson->arrays && sent; a++) {
+    size_t bytes = lesson_elements(check.lesson, &check.lesson->array[a], size) * sizeof(float);
+    float *host = (float *)xmalloc(bytes);
+    device_download(DEVICE_GPU, host, array[a], bytes);
+    sent = check_write(host, bytes);
+    free(host);
+  }
+  if (!sent || !check_read(&check.reply, sizeof check.reply, check.seconds)) {
+    check.verdict = sent && errno == ETIMEDOUT ? "timeout" : "died";
+    check.reply.text[0] = '\0';
+    return;
+  }
+  check.reply.text[CHECK_TEXT - 1] = '\0';
+  if (check.reply.magic != CHECK_MAGIC) {
+    check.verdict = "disturbed";
+    snprintf(check.reply.text, CHECK_TEXT, "Something that is no result came through the channel for results.");
+    return;
+  }
+  if (check.reply.status != cudaSuccess) check.verdict = "cuda";
+  for (int a = 0; a < check.lesson->arrays; a++) {
+    size_t bytes = lesson_elements(check.lesson, &check.lesson->array[a], size) * sizeof(float);
+    float *host = (float *)xmalloc(bytes);
+    if (check_read(host, bytes, check.seconds))
+      device_upload(DEVICE_GPU, array[a], host, bytes);
+    else if (check.verdict == NULL)
+      check.verdict = errno == ETIMEDOUT ? "timeout" : "died";
+    free(host);
+  }
+}
+
+/* Stands in for the lesson's `call`. */
+static inline void check_call(LessonLauncher launch, float *const *array, const int *size) {
+  if (launch != check_worker)
+    check.call(launch, array, size);
+  else if (check.verdict == NULL)
+    check_ask(array, size);
+}
+
+static inline void check_print(const char *verdict, const LessonResult *result, int shapes, const char *message) {
+  const LessonCounts *c = &check.reply.counts;
+  printf("verdict %s\nshapes %d\nerror %.9g\ntolerance %.9g\ninspected %d\n", verdict, shapes, result->error,
+         result->tolerance, check.reply.inspected);
+  printf("global_load_requests %.17g\nglobal_load_sectors %.17g\n", c->global_load_requests, c->global_load_sectors);
+  printf("global_store_requests %.17g\nglobal_store_sectors %.17g\n", c->global_store_requests,
+         c->global_store_sectors);
+  printf("shared_load_requests %.17g\nshared_load_wavefronts %.17g\n", c->shared_load_requests,
+         c->shared_load_wavefronts);
+  printf("shared_load_conflicts %.17g\nshared_store_requests %.17g\n", c->shared_load_conflicts,
+         c->shared_store_requests);
+  printf("shared_store_wavefronts %.17g\nshared_store_conflicts %.17g\n", c->shared_store_wavefronts,
+         c->shared_store_conflicts);
+  printf("seconds %.9g\nmessage %s\n", check.reply.seconds, message);
+}
+
+/* The inputs of a shape, once through the worker; nothing is compared. */
+static inline void check_once(const Lesson *lesson, const LessonShape *shape, uint64_t seed) {
+  LessonHost host;
+  float *array[LESSON_ARRAYS];
+  lesson_host_open(lesson, shape, seed, &host);
+  lesson_gpu_open(lesson, &host, 0, array);
+  check_ask(array, shape->size);
+  lesson_gpu_close(lesson, 0, array);
+  lesson_host_close(lesson, &host);
+}
+
+/* Enough launches for 50 ms, three times; the fastest. */
+static inline void check_stopwatch(const Lesson *lesson, uint64_t seed) {
+  double best = INFINITY;
+  check.repeats = 2;
+  check_once(lesson, &lesson->timed, seed); /* the first launch loads the kernel */
+  if (check.verdict == NULL) check_once(lesson, &lesson->timed, seed);
+  double one = check.reply.seconds;
+  check.repeats = one > 0 && one < 0.025 ? (int32_t)fmin(1000, 0.05 / one) : 2;
+  for (int i = 0; i < 3 && check.verdict == NULL; i++) {
+    check_once(lesson, &lesson->timed, seed);
+    best = fmin(best, check.reply.seconds);
+  }
+  check.reply.seconds = best;
+}
+
+static inline int check_main(Lesson lesson) {
+  char what[16];
+  unsigned long long seed;
+  char message[2 * CHECK_TEXT];
+  LessonResult result, worst;
+  if (scanf("%15s %llu %lf", what, &seed, &check.seconds) != 3)
+    die("expected \"check SEED SECONDS\" on standard input");
+  signal(SIGPIPE, SIG_IGN);
+  memset(&result, 0, sizeof result);
+  memset(&worst, 0, sizeof worst);
+  check.call = lesson.call;
+  check.lesson = &lesson;
+  check.repeats = 1;
+  lesson.call = check_call;
+  LessonVersion version = lesson_version("yours", check_worker, "");
+  int shapes = 0;
+  if (strcmp(what, "time") == 0) check_stopwatch(&lesson, seed);
+  for (int i = 0; i < lesson.checks && check.verdict == NULL && strcmp(what, "check") == 0; i++) {
+    char shape[80];
+    int wrong = lesson_verify(&lesson, &version, &lesson.check[i], seed + (uint64_t)i, &result);
+    lesson_shape_text(&lesson, &lesson.check[i], shape);
+    if (check.verdict != NULL) {
+      snprintf(message, sizeof message, "on %s: %s", shape, check.reply.text);
+      check_print(check.verdict, &result, shapes, message);
+      return 0;
+    }
+    if (wrong || check.reply.findings > 0) { /* what the inspector saw first: it is nearer to the cause */
+      snprintf(message, sizeof message, "%s%s%s", check.reply.findings > 0 ? check.reply.text : "",
+               check.reply.findings > 0 && wrong ? "\n" : "", wrong ? result.message : "");
+      check_print(wrong ? "wrong" : "finding", &result, shapes, message);
+      return 0;
+    }
+    if (shapes++ == 0 || result.error * worst.tolerance > worst.error * result.tolerance) worst = result;
+  }
+  if (check.verdict == NULL && strcmp(what, "check") == 0) check_once(&lesson, &lesson.counted, seed);
+  check_print(check.verdict != NULL ? check.verdict : "right", &worst, shapes, check.reply.text);
+  return 0;
+}
+
+#define CHECK_MAIN(lesson_declared) \
+  int main(void) { return check_main(lesson_declared); }
+#endif /* CHECK_JUDGE */
+
+#endif /* LEARN_CHECK_H */

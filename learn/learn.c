@@ -1,0 +1,367 @@
+/* learn - the course's exercises, one after the other.
+ *
+ *     bazel run //learn -- init ~/course       in the course's repository: makes a student's tree
+ *     cd ~/course && ./nn next                 there: what to do; then check, hint, watch ...
+ *
+ * For authors, in the repository: lint (what is missing?) and prove (do stubs fail, solutions pass, mutants fail?).
+ */
+#include "learn/init.h"
+#include "learn/prove.h"
+#include "learn/view.h"
+#include "learn/watch.h"
+
+typedef struct Command {
+  const char *word[3]; /* the command and its arguments */
+  int words;
+  const char *source;
+  bool update, poll;
+} Command;
+
+static const char commands[] =
+    "COMMAND\n\n"
+    "Commands in a student's tree:\n"
+    "  next            what to do next\n"
+    "  check [NAME]    is the exercise right? (`check all`: each of them)\n"
+    "  hint [NAME]     one more hint each time\n"
+    "  watch           checks whenever you save; keys n, h, l, q\n"
+    "  list            all exercises\n"
+    "  status          how far you are\n"
+    "  reset NAME      what you started from; a copy of your lines is kept\n"
+    "  solution [NAME] the reference's lines: after success, or when asked twice\n"
+    "Commands in the course's repository:\n"
+    "  init DIR        a new student's tree; with --update, an old one brought up to date\n"
+    "  lint            what is missing in the exercises\n"
+    "  prove [NAME]    stubs fail, solutions pass, mutants are rejected with their diagnosis\v"
+    "Read docs/exercises_for_authors.md to add an exercise, docs/grading.md to grade.";
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  Command *command = (Command *)state->input;
+  switch (key) {
+    case 'u':
+      command->update = true;
+      return 0;
+    case 'p':
+      command->poll = true;
+      return 0;
+    case 's':
+      command->source = arg;
+      return 0;
+    case ARGP_KEY_ARG:
+      if (command->words == 3) argp_error(state, "\"%s\" is one argument too many", arg);
+      command->word[command->words++] = arg;
+      return 0;
+    case ARGP_KEY_NO_ARGS:
+      command->word[command->words++] = "next";
+      return 0;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* The exercise that is meant: the one that was named, or the current one. */
+static int chosen(Tree *tree, const char *name) {
+  if (name == NULL) return tree->current;
+  for (int i = 0; i < tree->exercises.count; i++)
+    if (strcmp(tree->exercises.item[i].name, name) == 0) return i;
+  const char *nearest = NULL; /* the one with the longest common beginning */
+  size_t best = 2;
+  for (int i = 0; i < tree->exercises.count; i++) {
+    size_t same = 0;
+    while (name[same] != '\0' && name[same] == tree->exercises.item[i].name[same]) same++;
+    if (same > best) {
+      best = same;
+      nearest = tree->exercises.item[i].name;
+    }
+  }
+  if (nearest != NULL)
+    die("there is no exercise \"%s\"; did you mean %s? `%s list` tells all", name, nearest, command_name());
+  die("there is no exercise \"%s\"; `%s list` tells all", name, command_name());
+}
+
+static void save(const Tree *tree) {
+  Error err;
+  if (tree_save(tree, &err) != 0) die("your progress was not saved: %s", err.message);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+
+static int command_next(Tree *tree) {
+  int count = tree->exercises.count, index = tree->current;
+  if (tree->progress[index].passed) {
+    int step = 1;
+    while (step <= count && tree->progress[(index + step) % count].passed) step++;
+    if (step > count) {
+      say_progress(tree);
+      printf("\n  %s\n\n",
+             styled(GREEN, "All exercises have passed. Every program of the course runs on your kernels now."));
+      return 0;
+    }
+    tree->current = (index + step) % count;
+    save(tree);
+  }
+  say_progress(tree);
+  say_exercise(tree, tree->current);
+  printf("\n    Write your lines there, save, then: %s check   (or let it check by itself: %s watch)\n\n",
+         command_name(), command_name());
+  return 0;
+}
+
+static int command_list(const Tree *tree) {
+  printf("\n");
+  for (int i = 0; i < tree->exercises.count; i++) {
+    const Exercise *exercise = &tree->exercises.item[i];
+    const char *mark = tree->progress[i].passed ? styled(GREEN, "done")
+                       : i == tree->current     ? styled(YELLOW, "now ")
+                                                : "    ";
+    printf("  %s  %2d  %-24s %s\n", mark, i + 1, exercise->name, exercise->title);
+  }
+  say_progress(tree);
+  printf("\n");
+  return 0;
+}
+
+static int command_status(const Tree *tree) {
+  int checks = 0, hints = 0;
+  for (int i = 0; i < tree->exercises.count; i++) {
+    checks += tree->progress[i].checks;
+    hints += tree->progress[i].hints;
+  }
+  say_progress(tree);
+  printf("  %d checks, %d hints; now at %s\n", checks, hints, tree->exercises.item[tree->current].name);
+  printf("  kept in %s\n\n", view_place(tree, ".learn/progress.json", 0));
+  return 0;
+}
+
+/* 0: passed; 1: not. `interrupted` may end a check early. */
+static int check(Tree *tree, int index, bool (*interrupted)(void *), void *context) {
+  const Exercise *exercise = &tree->exercises.item[index];
+  Progress *progress = &tree->progress[index];
+  const char *text;
+  Region region;
+  Verdict verdict;
+  Error err;
+  if (tree_region(tree, exercise, &text, &region, &err) != 0) {
+    fflush(stdout);
+    fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, err.message);
+    return 1;
+  }
+  const char *lines = region_lines(text, &region);
+  if (tree_note_lines(tree, exercise, lines, &err) != 0) die("%s", err.message);
+  VerdictJob job = verdict_job(tree, exercise, lines);
+  job.gpu = gpu_is_there();
+  job.interrupted = interrupted;
+  job.context = context;
+  double begin = seconds_now();
+  if (access(keep_printf("%s/%s.judge", job.build, strrchr(exercise->check, '/') + 1), F_OK) != 0) {
+    printf("  (the first check of this lesson builds its judge; later ones take about a second)\n");
+    fflush(stdout);
+  }
+  if (verdict_of(&job, &verdict, &err) != 0) {
+    if (strcmp(err.message, "interrupted") == 0) return 1;
+    die("%s", err.message);
+  }
+  bool was = progress->passed;
+  tree->current = index;
+  progress->checks++;
+  progress->passed = verdict.kind == VERDICT_RIGHT;
+  if (progress->passed && !was) progress->passed_at = time_text("%Y-%m-%d %H:%M:%S");
+  save(tree);
+  say_verdict(tree, index, &verdict, seconds_now() - begin);
+  if (was && !progress->passed)
+    say_indented(4, "It had passed before; until it does again, everything uses the reference.");
+  say_progress(tree);
+  printf("\n");
+  fflush(stdout);
+  return progress->passed ? 0 : 1;
+}
+
+static int command_check(Tree *tree, const char *name) {
+  if (name == NULL || strcmp(name, "all") != 0) return check(tree, chosen(tree, name), NULL, NULL);
+  int status = 0, current = tree->current;
+  for (int i = 0; i < tree->exercises.count; i++) status |= check(tree, i, NULL, NULL);
+  tree->current = current;
+  save(tree);
+  return status;
+}
+
+static int command_hint(Tree *tree, int index) {
+  const Exercise *exercise = &tree->exercises.item[index];
+  Progress *progress = &tree->progress[index];
+  if (progress->hints < exercise->hints) progress->hints++;
+  save(tree);
+  printf("\n  %s\n\n",
+         styled(BOLD, keep_printf("Hints for %s, %d of %d", exercise->name, progress->hints, exercise->hints)));
+  for (int i = 0; i < progress->hints; i++) say_indented(4, keep_printf("%d. %s", i + 1, exercise->hint[i]));
+  printf("\n");
+  if (progress->hints == exercise->hints)
+    say_indented(4, keep_printf("That was the last one; `%s solution` shows the reference's lines.", command_name()));
+  return 0;
+}
+
+static int command_reset(Tree *tree, const char *name) {
+  Error err;
+  const char *backup;
+  if (name == NULL) die("reset: which exercise? `%s reset NAME`", command_name());
+  int index = chosen(tree, name);
+  if (tree_put_lines(tree, &tree->exercises.item[index], tree->exercises.item[index].stub, &backup, &err) != 0)
+    die("nothing was changed: %s", err.message);
+  tree->progress[index].passed = false;
+  save(tree);
+  printf("\n  %s is as it was in the beginning.\n", name);
+  if (backup[0] != '\0') printf("  The file as you had it: %s\n", view_place(tree, backup, 0));
+  printf("\n");
+  return 0;
+}
+
+static int command_solution(Tree *tree, int index) {
+  const Exercise *exercise = &tree->exercises.item[index];
+  Progress *progress = &tree->progress[index];
+  Text text = {0};
+  Error err;
+  if (!progress->passed && !progress->solution_asked) {
+    progress->solution_asked = true;
+    save(tree);
+    printf("\n");
+    say_indented(2,
+                 keep_printf("%s has not passed yet: %d of %d hints are taken. If you want to see the solution all the "
+                             "same, ask once more.",
+                             exercise->name, progress->hints, exercise->hints));
+    printf("\n");
+    return 1;
+  }
+  if (text_read_file(&text, tree_path(tree, keep_printf(".learn/reference/%s.cuh", exercise->name)), &err) != 0)
+    die("%s", err.message);
+  printf("\n  %s\n\n%s\n", styled(BOLD, keep_printf("The reference's %s", exercise->name)), text.bytes);
+  text_free(&text);
+  return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+
+static bool watch_interrupted(void *context) {
+  Watch *watch = (Watch *)context;
+  struct pollfd key = {watch->keys ? STDIN_FILENO : -1, POLLIN, 0};
+  return poll(&key, 1, 0) > 0; /* stays there to be read */
+}
+
+static Watch *watch_open_now;
+static void watch_end(int number) {
+  watch_close(watch_open_now); /* the terminal as it was */
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+static void watch_check(Tree *tree, Watch *watch) {
+  if (view_is_terminal()) printf("\033[2J\033[H");
+  check(tree, tree->current, watch_interrupted, watch);
+  printf("  %s   n: next   h: hint   l: list   q: quit\n", styled(DIM, "waiting for you to save"));
+  fflush(stdout);
+}
+
+static int command_watch(Tree *tree, bool poll_files) {
+  static Watch watch;
+  watch_open(&watch, tree, poll_files);
+  watch_open_now = &watch;
+  signal(SIGINT, watch_end);
+  signal(SIGTERM, watch_end);
+  signal(SIGHUP, watch_end);
+  say_exercise(tree, tree->current);
+  printf("\n  Watching %s%s.\n", tree->root, watch.inotify < 0 ? ", by looking twice a second" : "");
+  watch_check(tree, &watch);
+  for (;;) {
+    int key = watch_wait(&watch, 3600);
+    if (key == 'q' || key == 4) break;
+    if (key == 0) watch_check(tree, &watch);
+    if (key == 'n') command_next(tree);
+    if (key == 'h') command_hint(tree, tree->current);
+    if (key == 'l') command_list(tree);
+    fflush(stdout);
+  }
+  watch_close(&watch);
+  printf("\n");
+  return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* In the course's repository */
+
+static Source *open_source(const Command *command) {
+  static Source source;
+  char root[PATH_MAX], path[PATH_MAX];
+  const char *workspace = getenv("BUILD_WORKSPACE_DIRECTORY");
+  Error err;
+  if (command->source != NULL) {
+    if (user_path(command->source, root, sizeof root, &err) != 0) die("%s", err.message);
+  } else if (workspace != NULL && workspace[0] != '\0') {
+    snprintf(root, sizeof root, "%s", workspace);
+  } else {
+    if (runfiles_find("simt/simtcc", path, sizeof path, &err) != 0)
+      die("where is the course's repository? Use `bazel run //learn` there, or --source=DIR");
+    snprintf(root, sizeof root, "%.*s", (int)(strlen(path) - strlen("/simt/simtcc")), path);
+  }
+  if (access(keep_printf("%s/.learn/tree.json", root), F_OK) == 0)
+    die("%s is a student's tree; init, lint and prove work in the course's repository", root);
+  if (source_open(&source, root, &err) != 0) die("%s", err.message);
+  return &source;
+}
+
+static int command_init(const Command *command) {
+  char root[PATH_MAX];
+  const char *backup;
+  Error err;
+  if (command->words < 2) die("init: where? `init DIR` makes a student's tree in DIR");
+  if (user_path(command->word[1], root, sizeof root, &err) != 0) die("%s", err.message);
+  while (strlen(root) > 1 && ends_with(root, "/")) root[strlen(root) - 1] = '\0';
+  Source *source = open_source(command);
+  if (source->exercises.count == 0) die("%s has no exercises yet", source->root);
+  if (init_tree(source, root, command->update, &backup, &err) != 0) die("%s", err.message);
+  if (command->update) {
+    printf("\n  %s is up to date; your lines and your progress are kept.\n", root);
+    if (access(keep_printf("%s/%s", root, backup), F_OK) == 0) printf("  What was replaced is in %s.\n", backup);
+  } else {
+    printf("\n  %d exercises are waiting in %s:\n\n    cd %s\n    ./nn next\n", source->exercises.count, root, root);
+  }
+  printf("\n");
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  static const struct argp_option rows[] = {
+      {"update", 'u', NULL, 0, "init: bring a tree that is there up to date; the student's lines are kept", 0},
+      {"poll", 'p', NULL, 0, "watch: look at the files twice a second instead of asking the system for changes", 0},
+      {"source", 's', "DIR", 0, "init, lint, prove: the course's repository (default: where bazel run was typed)", 0},
+      OPTION_END};
+  static const struct argp own = {rows, parse, commands, "The course's exercises, one after the other.",
+                                  NULL, NULL,  NULL};
+  static Tree tree;
+  Command command;
+  CommonOptions common = options_default(0);
+  Error err;
+  memset(&command, 0, sizeof command);
+  options_parse(&common, &own, &command, argc, argv);
+  setvbuf(stdout, NULL, _IOLBF, 0);
+
+  const char *name = command.word[1], *what = command.word[0];
+  if (strcmp(what, "init") == 0) return command_init(&command);
+  if (strcmp(what, "lint") == 0) return command_lint(open_source(&command));
+  if (strcmp(what, "prove") == 0) return command_prove(open_source(&command), name);
+
+  static const char *const known[] = {"next", "list", "status", "check", "hint", "watch", "reset", "solution"};
+  bool is_known = false;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) is_known = is_known || strcmp(what, known[i]) == 0;
+  if (!is_known) {
+    fprintf(stderr, "%s: error: \"%s\" is no command; `%s --help` tells those there are\n",
+            program_invocation_short_name, what, command_name());
+    return 2;
+  }
+  if (tree_find(&tree, &err) != 0) die("%s", err.message);
+  if (tree_write_mine(&tree, &err) != 0) die("%s", err.message); /* as after a kill between progress.json and this */
+  if (strcmp(what, "next") == 0) return command_next(&tree);
+  if (strcmp(what, "list") == 0) return command_list(&tree);
+  if (strcmp(what, "status") == 0) return command_status(&tree);
+  if (strcmp(what, "check") == 0) return command_check(&tree, name);
+  if (strcmp(what, "hint") == 0) return command_hint(&tree, chosen(&tree, name));
+  if (strcmp(what, "watch") == 0) return command_watch(&tree, command.poll);
+  if (strcmp(what, "reset") == 0) return command_reset(&tree, name);
+  return command_solution(&tree, chosen(&tree, name));
+}

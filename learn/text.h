@@ -1,0 +1,164 @@
+/* text.h - strings that grow, strings that stay, and whole files.
+ *
+ *     Text text = {0};
+ *     text_printf(&text, "%d exercises\n", count);
+ *     if (text_write_file(path, text.bytes, text.length, &err) != 0) die("%s", err.message);
+ *     text_free(&text);
+ *
+ * What a tree or an exercise is made of lives as long as the program: keep() copies it to where nobody needs to free.
+ */
+#ifndef LEARN_TEXT_H
+#define LEARN_TEXT_H
+
+#include "common/error.h" /* first: it asks the C library for all it has */
+
+#include <ctype.h>
+#include <stdbool.h>
+
+#include "common/atomic_file.h"
+#include "common/runfiles.h"
+
+typedef struct Text {
+  char *bytes; /* ends with a '\0' that length does not count; NULL while empty */
+  size_t length, capacity;
+} Text;
+
+static inline void text_append(Text *text, const char *bytes, size_t length) {
+  if (text->length + length + 1 > text->capacity) {
+    text->capacity = 2 * (text->length + length + 1);
+    text->bytes = (char *)realloc(text->bytes, text->capacity);
+    if (text->bytes == NULL) die("out of memory: %zu bytes were asked for", text->capacity);
+  }
+  memcpy(text->bytes + text->length, bytes, length);
+  text->length += length;
+  text->bytes[text->length] = '\0';
+}
+
+static inline void text_add(Text *text, const char *string) { text_append(text, string, strlen(string)); }
+
+__attribute__((format(printf, 2, 3))) static inline void text_printf(Text *text, const char *format, ...) {
+  char *line = NULL;
+  va_list args;
+  va_start(args, format);
+  int length = vasprintf(&line, format, args);
+  va_end(args);
+  if (length < 0) die("out of memory");
+  text_append(text, line, (size_t)length);
+  free(line);
+}
+
+static inline void text_free(Text *text) {
+  free(text->bytes);
+  memset(text, 0, sizeof *text);
+}
+
+/* ---- strings that stay ---- */
+
+typedef struct Kept {
+  struct Kept *next;
+  char bytes[];
+} Kept;
+static Kept *kept_strings;
+
+static inline char *keep_bytes(const char *bytes, size_t length) {
+  Kept *kept = (Kept *)xmalloc(sizeof *kept + length + 1);
+  memcpy(kept->bytes, bytes, length);
+  kept->bytes[length] = '\0';
+  kept->next = kept_strings;
+  kept_strings = kept;
+  return kept->bytes;
+}
+
+static inline char *keep(const char *string) { return keep_bytes(string, strlen(string)); }
+
+/* Keeps what is in the text, and empties it. */
+static inline char *keep_text(Text *text) {
+  char *kept = keep_bytes(text->bytes != NULL ? text->bytes : "", text->length);
+  text_free(text);
+  return kept;
+}
+
+__attribute__((format(printf, 1, 2))) static inline char *keep_printf(const char *format, ...) {
+  char *line = NULL;
+  va_list args;
+  va_start(args, format);
+  int length = vasprintf(&line, format, args);
+  va_end(args);
+  if (length < 0) die("out of memory");
+  char *kept = keep_bytes(line, (size_t)length);
+  free(line);
+  return kept;
+}
+
+/* ---- lines ---- */
+
+static inline bool starts_with(const char *string, const char *prefix) {
+  return strncmp(string, prefix, strlen(prefix)) == 0;
+}
+static inline bool ends_with(const char *string, const char *suffix) {
+  size_t length = strlen(string), end = strlen(suffix);
+  return length >= end && strcmp(string + length - end, suffix) == 0;
+}
+
+/* A copy of bytes [begin, end) without white space at both ends. */
+static inline char *keep_trimmed(const char *bytes, size_t begin, size_t end) {
+  while (begin < end && isspace((unsigned char)bytes[begin])) begin++;
+  while (end > begin && isspace((unsigned char)bytes[end - 1])) end--;
+  return keep_bytes(bytes + begin, end - begin);
+}
+
+/* Where the line that begins at `at` ends: past its '\n', or the end of the text. */
+static inline size_t line_end(const char *bytes, size_t length, size_t at) {
+  const char *newline = at < length ? (const char *)memchr(bytes + at, '\n', length - at) : NULL;
+  return newline == NULL ? length : (size_t)(newline - bytes) + 1;
+}
+
+/* ---- files ---- */
+
+enum { TEXT_FILE_MAX = 16 << 20 };
+
+static inline int text_read_file(Text *text, const char *path, Error *err) {
+  struct stat info;
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return error_set(err, "cannot read %s: %s", path, strerror(errno));
+  if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > TEXT_FILE_MAX) {
+    fclose(file);
+    return error_set(err, "cannot read %s: it is no file of at most %d MB", path, TEXT_FILE_MAX >> 20);
+  }
+  char block[16384];
+  size_t got;
+  text_add(text, ""); /* an empty file is an empty string, not NULL */
+  while ((got = fread(block, 1, sizeof block, file)) > 0) text_append(text, block, got);
+  int failed = ferror(file);
+  fclose(file);
+  return failed ? error_set(err, "cannot read %s: %s", path, strerror(EIO)) : 0;
+}
+
+/* The folder that the file lies in, made when it is not there. */
+static inline int make_parent(const char *path, Error *err) {
+  char folder[PATH_MAX];
+  const char *slash = strrchr(path, '/');
+  if (slash == NULL || slash == path) return 0;
+  snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+  return make_directories(folder, err);
+}
+
+/* Whole or not at all: a kill in the middle leaves what was there. */
+static inline int text_write_file(const char *path, const char *bytes, size_t length, Error *err) {
+  AtomicFile file;
+  if (make_parent(path, err) != 0 || atomic_file_open(&file, path, err) != 0) return -1;
+  fwrite(bytes, 1, length, file.stream);
+  return atomic_file_commit(&file, err);
+}
+
+/* Without the sync to the disk, for files that can be made again. */
+static inline int text_write_quick(const char *path, const char *bytes, size_t length, Error *err) {
+  if (make_parent(path, err) != 0) return -1;
+  FILE *file = fopen(path, "wb");
+  if (file == NULL) return error_set(err, "cannot write %s: %s", path, strerror(errno));
+  size_t written = fwrite(bytes, 1, length, file);
+  if (fclose(file) != 0 || written != length) return error_set(err, "cannot write %s: %s", path, strerror(errno));
+  return 0;
+}
+
+#endif /* LEARN_TEXT_H */

@@ -1,0 +1,512 @@
+/* tree.h - a student's tree: the course with the solutions out of sight.
+ *
+ *     phase1_building_blocks/...    the course; in some files there is a place for the student's lines
+ *     nn                            the command: ./nn next, ./nn check ...
+ *     .learn/tree.json              which version of the course this tree was made from
+ *     .learn/exercises.json         titles, hints, limits, what the student started from
+ *     .learn/progress.json          what has passed, what comes next; written whole or not at all
+ *     .learn/mine.h                 which exercises use the student's lines: those that have passed their check
+ *     .learn/reference/NAME.cuh     what all the others use
+ *     .learn/check/                 the programs that check
+ *     .learn/pristine/FILE          the student's files as they were made, for repairs
+ *     .learn/lines/NAME.txt         the student's lines as they were at the last check
+ *     .learn/backup/                what reset and update replaced
+ *     .learn/build/                 compiled checks; may be deleted
+ */
+#ifndef LEARN_TREE_H
+#define LEARN_TREE_H
+
+#include "common/options.h"
+#include "learn/source.h"
+
+#include <jansson.h>
+#include <time.h>
+
+enum { TREE_FORMAT = 1 };
+
+typedef struct Progress {
+  bool passed, solution_asked;
+  int hints, checks;
+  const char *passed_at; /* "" or "2026-01-31 12:00:00" */
+} Progress;
+
+typedef struct Tree {
+  const char *root;
+  Exercises exercises;
+  Progress progress[EXERCISES_MAX];
+  int current; /* the exercise that `check`, `hint` and `next` mean */
+} Tree;
+
+static inline const char *tree_path(const Tree *tree, const char *path) {
+  return keep_printf("%s/%s", tree->root, path);
+}
+
+static inline const char *time_text(const char *format) {
+  char text[64];
+  time_t now = time(NULL);
+  struct tm local;
+  strftime(text, sizeof text, format, localtime_r(&now, &local));
+  return keep(text);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* JSON */
+
+static inline int json_write(const char *path, json_t *object, Error *err) {
+  char *text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+  json_decref(object);
+  if (text == NULL) return error_set(err, "cannot write %s: text that is not UTF-8", path);
+  Text line = {0};
+  text_printf(&line, "%s\n", text);
+  free(text);
+  int status = text_write_file(path, line.bytes, line.length, err);
+  text_free(&line);
+  return status;
+}
+
+static inline json_t *json_read(const char *path, Error *err) {
+  Text text = {0};
+  if (text_read_file(&text, path, err) != 0) return NULL;
+  json_error_t error;
+  json_t *object = json_loadb(text.bytes, text.length, 0, &error);
+  text_free(&text);
+  if (object == NULL || !json_is_object(object)) {
+    error_set(err, "%s:%d: %s", path, object == NULL ? error.line : 1,
+              object == NULL ? error.text : "expected { ... }");
+    json_decref(object);
+    return NULL;
+  }
+  return object;
+}
+
+static inline const char *json_text(const json_t *object, const char *key) {
+  const char *value = json_string_value(json_object_get(object, key));
+  return value == NULL ? "" : keep(value);
+}
+
+static inline json_t *exercise_to_json(const Exercise *exercise) {
+  json_t *hints = json_array(), *limits = json_array();
+  for (int i = 0; i < exercise->hints; i++) json_array_append_new(hints, json_string(exercise->hint[i]));
+  for (int i = 0; i < exercise->limits; i++) {
+    const Limit *limit = &exercise->limit[i];
+    json_array_append_new(limits, json_pack("{s:s, s:s, s:f, s:s}", "count", limit->count, "per", limit->per, "at_most",
+                                            limit->at_most, "why", limit->why));
+  }
+  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o}", "name", exercise->name, "title",
+                   exercise->title, "task", exercise->task, "file", exercise->file, "check", exercise->check,
+                   "launcher", exercise->launcher, "next", exercise->next, "stub", exercise->stub, "broken",
+                   exercise->broken == NULL ? "" : "yes", "points", exercise->points, "hints", hints, "limits", limits);
+}
+
+static inline void exercise_from_json(Exercise *exercise, const json_t *object) {
+  memset(exercise, 0, sizeof *exercise);
+  exercise->name = json_text(object, "name");
+  exercise->title = json_text(object, "title");
+  exercise->task = json_text(object, "task");
+  exercise->file = json_text(object, "file");
+  exercise->check = json_text(object, "check");
+  exercise->launcher = json_text(object, "launcher");
+  exercise->next = json_text(object, "next");
+  exercise->stub = json_text(object, "stub");
+  exercise->broken = json_text(object, "broken")[0] != '\0' ? "yes" : NULL;
+  exercise->points = (int)json_integer_value(json_object_get(object, "points"));
+  size_t i;
+  json_t *item;
+  json_array_foreach(json_object_get(object, "hints"), i, item) if (i < REGION_HINTS && json_is_string(item))
+      exercise->hint[exercise->hints++] = keep(json_string_value(item));
+  json_array_foreach(json_object_get(object, "limits"), i, item) {
+    if (i >= EXERCISE_LIMITS) break;
+    Limit *limit = &exercise->limit[exercise->limits++];
+    limit->count = json_text(item, "count");
+    limit->per = json_text(item, "per");
+    limit->why = json_text(item, "why");
+    limit->at_most = json_number_value(json_object_get(item, "at_most"));
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Progress */
+
+/* What the compiler reads of the progress. */
+static inline int tree_write_mine(const Tree *tree, Error *err) {
+  Text text = {0};
+  text_add(
+      &text,
+      "/* Written by learn, from progress.json. An exercise whose lines are yours by now uses them everywhere; the\n"
+      " * others use the reference. A check compiles with LEARN_CHECK: only the exercise that it is about is yours. "
+      "*/\n"
+      "#ifndef LEARN_MINE_H\n#define LEARN_MINE_H\n\n#include <stdio.h>\n#include <stdlib.h>\n\n"
+      "#define MINE(name) LEARN_MINE_##name\n"
+      "#define TODO(name) learn_not_implemented(#name)\n\n"
+      "static inline __host__ __device__ void learn_not_implemented(const char *name) {\n"
+      "#if defined(__CUDA_ARCH__) && !defined(SIMT_REWRITTEN)\n"
+      "  if (threadIdx.x == 0 && blockIdx.x == 0) printf(\"not implemented: %s\\n\", name);\n"
+      "#else\n"
+      "  fprintf(stderr, \"not implemented: %s\\n\", name);\n"
+      "  fflush(NULL);\n"
+      "  _Exit(3);\n"
+      "#endif\n}\n\n#ifndef LEARN_CHECK\n");
+  for (int i = 0; i < tree->exercises.count; i++)
+    if (tree->progress[i].passed) text_printf(&text, "#define LEARN_MINE_%s 1\n", tree->exercises.item[i].name);
+  text_add(&text, "#endif\n\n#endif /* LEARN_MINE_H */\n");
+  /* Untouched when nothing changed, so that Bazel builds nothing again. */
+  Text old = {0};
+  const char *path = tree_path(tree, ".learn/mine.h");
+  int status = 0;
+  if (text_read_file(&old, path, err) != 0 || strcmp(old.bytes, text.bytes) != 0)
+    status = text_write_file(path, text.bytes, text.length, err);
+  text_free(&old);
+  text_free(&text);
+  return status;
+}
+
+static inline int tree_save(const Tree *tree, Error *err) {
+  json_t *exercises = json_object();
+  for (int i = 0; i < tree->exercises.count; i++) {
+    const Progress *p = &tree->progress[i];
+    if (!p->passed && !p->solution_asked && p->hints == 0 && p->checks == 0) continue;
+    json_object_set_new(exercises, tree->exercises.item[i].name,
+                        json_pack("{s:b, s:s, s:i, s:i, s:b}", "passed", p->passed, "passed_at", p->passed_at, "checks",
+                                  p->checks, "hints", p->hints, "solution_asked", p->solution_asked));
+  }
+  json_t *object = json_pack("{s:s, s:o}", "current", tree->exercises.item[tree->current].name, "exercises", exercises);
+  if (json_write(tree_path(tree, ".learn/progress.json"), object, err) != 0) return -1;
+  return tree_write_mine(tree, err);
+}
+
+static inline void tree_read_progress(Tree *tree, const json_t *object) {
+  const char *current = json_text(object, "current");
+  const json_t *exercises = json_object_get(object, "exercises");
+  for (int i = 0; i < tree->exercises.count; i++) {
+    const json_t *item = json_object_get(exercises, tree->exercises.item[i].name);
+    Progress *p = &tree->progress[i];
+    p->passed = json_is_true(json_object_get(item, "passed"));
+    p->solution_asked = json_is_true(json_object_get(item, "solution_asked"));
+    p->hints = (int)json_integer_value(json_object_get(item, "hints"));
+    p->checks = (int)json_integer_value(json_object_get(item, "checks"));
+    p->passed_at = json_text(item, "passed_at");
+    if (strcmp(tree->exercises.item[i].name, current) == 0) tree->current = i;
+  }
+}
+
+static inline int tree_passed(const Tree *tree) {
+  int passed = 0;
+  for (int i = 0; i < tree->exercises.count; i++) passed += tree->progress[i].passed;
+  return passed;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Finding and reading a tree */
+
+static inline int tree_read(Tree *tree, const char *root, Error *err) {
+  memset(tree, 0, sizeof *tree);
+  tree->root = keep(root);
+  json_t *object = json_read(tree_path(tree, ".learn/tree.json"), err);
+  if (object == NULL) return -1;
+  int format = (int)json_integer_value(json_object_get(object, "format"));
+  json_decref(object);
+  if (format != TREE_FORMAT)
+    return error_set(err,
+                     "%s was made by %s version of the course (format %d, this program knows %d): run `bazel run "
+                     "//learn -- init --update %s` in the course's repository; your lines are kept",
+                     root, format < TREE_FORMAT ? "an older" : "a newer", format, TREE_FORMAT, root);
+  object = json_read(tree_path(tree, ".learn/exercises.json"), err);
+  if (object == NULL) return -1;
+  size_t i;
+  json_t *item;
+  json_array_foreach(json_object_get(object, "exercises"), i, item) if (i < EXERCISES_MAX)
+      exercise_from_json(&tree->exercises.item[tree->exercises.count++], item);
+  json_decref(object);
+  if (tree->exercises.count == 0) return error_set(err, "%s/.learn/exercises.json: not one exercise in it", root);
+  const char *progress = tree_path(tree, ".learn/progress.json");
+  if (access(progress, F_OK) == 0) {
+    object = json_read(progress, err);
+    if (object == NULL)
+      return error_set(err, "%s: the file is damaged; move it away to begin anew (your lines stay)",
+                       keep(err->message));
+    tree_read_progress(tree, object);
+    json_decref(object);
+  }
+  return 0;
+}
+
+/* The tree around the folder where the command was typed. */
+static inline int tree_find(Tree *tree, Error *err) {
+  char folder[PATH_MAX], here[PATH_MAX];
+  const char *typed = getenv("BUILD_WORKING_DIRECTORY");
+  if (typed != NULL && typed[0] != '\0')
+    snprintf(folder, sizeof folder, "%s", typed);
+  else if (getcwd(folder, sizeof folder) == NULL)
+    return error_set(err, "the current folder is gone: %s", strerror(errno));
+  snprintf(here, sizeof here, "%s", folder);
+  for (;;) {
+    if (access(keep_printf("%s/.learn/tree.json", folder), F_OK) == 0) return tree_read(tree, folder, err);
+    char *slash = strrchr(folder, '/');
+    if (slash == NULL || folder[0] == '\0') break;
+    *slash = '\0';
+  }
+  const char *named = getenv("LEARN_TREE"); /* set by ./nn: its own folder */
+  if (named != NULL && access(keep_printf("%s/.learn/tree.json", named), F_OK) == 0) return tree_read(tree, named, err);
+  return error_set(err, "%s is in no student's tree; make one with `bazel run //learn -- init DIR` and go there", here);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* The student's lines */
+
+/* The region of an exercise in the student's file: 0, or -1 and one sentence that says how to repair it. */
+static inline int tree_region(const Tree *tree, const Exercise *exercise, const char **text, Region *region,
+                              Error *err) {
+  static Regions regions;
+  Text bytes = {0};
+  const char *path = tree_path(tree, exercise->file), *repair = keep_printf("`reset %s`", exercise->name);
+  if (access(path, F_OK) != 0)
+    return error_set(err, "%s is gone; %s brings it back, with your lines as they were at your last check", path,
+                     repair);
+  if (text_read_file(&bytes, path, err) != 0) return -1;
+  *text = keep_text(&bytes);
+  regions_find(*text, strlen(*text), &regions);
+  Region *found = regions_named(&regions, exercise->name);
+  if (found == NULL)
+    return error_set(err, "%s: the line \"%s %s: ...\" is gone; %s repairs the file, and keeps a copy of yours",
+                     exercise->file, region_open, exercise->name, repair);
+  if (found->problem == NULL && !found->cut)
+    found->problem = "the lines #if, #include, #else and #endif around your code are gone";
+  if (found->problem != NULL)
+    return error_set(err, "%s:%d: exercise %s: %s; %s repairs the file, and keeps a copy of yours", exercise->file,
+                     found->line, exercise->name, found->problem, repair);
+  *region = *found;
+  return 0;
+}
+
+/* The student's lines of an exercise: those in the file, else those that the last check saw. NULL: there are none. */
+static inline const char *tree_lines(const Tree *tree, const Exercise *exercise) {
+  const char *text;
+  Region region;
+  if (tree_region(tree, exercise, &text, &region, NULL) == 0) return region_lines(text, &region);
+  Text saved = {0};
+  if (text_read_file(&saved, tree_path(tree, keep_printf(".learn/lines/%s.txt", exercise->name)), NULL) != 0)
+    return NULL;
+  return keep_text(&saved);
+}
+
+/* Notes the lines of a check, to repair a file from. */
+static inline int tree_note_lines(const Tree *tree, const Exercise *exercise, const char *lines, Error *err) {
+  return text_write_quick(tree_path(tree, keep_printf(".learn/lines/%s.txt", exercise->name)), lines, strlen(lines),
+                          err);
+}
+
+/* Puts `lines` into the exercise's place; when the file is damaged or gone, into the file as it was made, with the
+ * other exercises' lines as far as they are known. Whatever is replaced is kept in .learn/backup. */
+static inline int tree_put_lines(const Tree *tree, const Exercise *exercise, const char *lines, const char **backup,
+                                 Error *err) {
+  static Regions regions;
+  const char *path = tree_path(tree, exercise->file), *text;
+  Region region;
+  Text old = {0};
+  *backup = "";
+  if (text_read_file(&old, path, NULL) == 0) {
+    *backup = keep_printf(".learn/backup/%s-%s-%s", exercise->name, time_text("%Y%m%d-%H%M%S"),
+                          strrchr(exercise->file, '/') + 1);
+    if (text_write_file(tree_path(tree, *backup), old.bytes, old.length, err) != 0) return -1;
+  }
+  bool damaged = tree_region(tree, exercise, &text, &region, NULL) != 0;
+  text_free(&old);
+  if (!damaged) {
+    Text out = {0};
+    region_paste(&out, text, strlen(text), &region, lines);
+    int status = text_write_file(path, out.bytes, out.length, err);
+    text_free(&out);
+    return status;
+  }
+  Text pristine = {0};
+  if (text_read_file(&pristine, tree_path(tree, keep_printf(".learn/pristine/%s", exercise->file)), err) != 0)
+    return -1;
+  for (int i = 0; i < tree->exercises.count; i++) {
+    const Exercise *other = &tree->exercises.item[i];
+    if (strcmp(other->file, exercise->file) != 0) continue;
+    const char *theirs =
+        other == exercise || strcmp(other->name, exercise->name) == 0 ? lines : tree_lines(tree, other);
+    regions_find(pristine.bytes, pristine.length, &regions);
+    Region *place = regions_named(&regions, other->name);
+    if (theirs == NULL || place == NULL) continue;
+    Text out = {0};
+    region_paste(&out, pristine.bytes, pristine.length, place, theirs);
+    text_free(&pristine);
+    pristine = out;
+  }
+  int status = text_write_file(path, pristine.bytes, pristine.length, err);
+  text_free(&pristine);
+  return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Cutting a tree out of the source */
+
+static inline bool cut_leaves_out(const char *path) {
+  return strstr(path, "/exercises/") != NULL || starts_with(path, "learn/test/") || starts_with(path, ".gpu/") ||
+         strcmp(path, "docs/exercises_for_authors.md") == 0 || strcmp(path, "user.bazelrc") == 0;
+}
+
+static inline Exercise *cut_exercise(Source *source, const char *file, const char *name) {
+  Exercise *exercise = exercises_named(&source->exercises, name);
+  return exercise != NULL && strcmp(exercise->file, file) == 0 ? exercise : NULL;
+}
+
+static inline bool cut_has_exercises(const Source *source, const char *file) {
+  for (int i = 0; i < source->exercises.count; i++)
+    if (strcmp(source->exercises.item[i].file, file) == 0) return true;
+  return false;
+}
+
+/* A source file with every region that is an exercise cut out; one that is not yet an exercise loses its hints. */
+static inline char *cut_file(Source *source, const char *file, const char *bytes) {
+  static Regions regions;
+  Text out = {0};
+  size_t at = 0, length = strlen(bytes);
+  regions_find(bytes, length, &regions);
+  /* Before the first #include at the left margin. */
+  const char *first = starts_with(bytes, "#include") ? bytes : strstr(bytes, "\n#include");
+  size_t include = first == NULL ? 0 : (size_t)(first - bytes) + (first != bytes);
+  if (regions.count > 0 && include > regions.item[0].begin) include = 0;
+  text_append(&out, bytes, include);
+  text_add(&out, "#include \".learn/mine.h\"  // which exercises are yours by now\n");
+  at = include;
+  for (int i = 0; i < regions.count; i++) {
+    const Region *region = &regions.item[i];
+    const Exercise *exercise = cut_exercise(source, file, region->name);
+    text_append(&out, bytes + at, region->begin - at);
+    if (exercise == NULL)
+      text_add(&out, region_lines(bytes, region));
+    else
+      region_write_cut(&out, region_indent(bytes, region), region, exercise->stub);
+    at = region->end;
+  }
+  text_append(&out, bytes + at, length - at);
+  return keep_text(&out);
+}
+
+/* In a BUILD file, whoever has the header needs what it includes: "x.cuh" becomes "x.cuh", "//.learn:exercises". */
+static inline char *cut_build(const Source *source, const char *file, const char *bytes) {
+  Text out = {0};
+  text_add(&out, "");
+  const char *slash = strrchr(file, '/');
+  const char *folder = slash == NULL ? "" : keep_bytes(file, (size_t)(slash - file) + 1);
+  for (size_t at = 0, length = strlen(bytes); at < length;) {
+    size_t end = line_end(bytes, length, at);
+    const char *line = keep_bytes(bytes + at, end - at);
+    const char *header = NULL;
+    for (int i = 0; i < source->exercises.count && header == NULL; i++) {
+      const char *name = source->exercises.item[i].file;
+      if (!starts_with(name, folder) || strchr(name + strlen(folder), '/') != NULL) continue;
+      const char *quoted = keep_printf("\"%s\"", name + strlen(folder));
+      const char *place = strstr(line, quoted);
+      if (place == NULL) continue;
+      header = quoted;
+      text_printf(&out, "%.*s%s, \"//.learn:exercises\"%s", (int)(place - line), line, quoted, place + strlen(quoted));
+    }
+    if (header == NULL) text_append(&out, bytes + at, end - at);
+    at = end;
+  }
+  return keep_text(&out);
+}
+
+static const char cut_learn_build[] =
+    "# Written by learn: what a file with exercises includes.\n"
+    "filegroup(\n    name = \"exercises\",\n    srcs = [\"mine.h\"] + glob([\"reference/*.cuh\"]),\n"
+    "    visibility = [\"//visibility:public\"],\n)\n";
+
+static inline int copy_file(const char *from, const char *to, Error *err) {
+  char block[65536];
+  struct stat info;
+  if (make_parent(to, err) != 0) return -1;
+  int in = open(from, O_RDONLY | O_CLOEXEC);
+  if (in < 0 || fstat(in, &info) != 0) {
+    if (in >= 0) close(in);
+    return error_set(err, "cannot read %s: %s", from, strerror(errno));
+  }
+  unlink(to); /* a program that runs cannot be overwritten, but replaced */
+  int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, (info.st_mode & 0777) | 0200);
+  ssize_t got = 0;
+  while (out >= 0 && (got = read(in, block, sizeof block)) > 0)
+    if (write(out, block, (size_t)got) != got) {
+      got = -1;
+      break;
+    }
+  int reason = errno;
+  close(in);
+  if (out < 0 || close(out) != 0 || got < 0) return error_set(err, "cannot write %s: %s", to, strerror(reason));
+  return 0;
+}
+
+/* One file of the source into the tree. */
+static inline int cut_one(Source *source, const char *root, const char *file, Error *err) {
+  const char *from = keep_printf("%s/%s", source->root, file), *to = keep_printf("%s/%s", root, file);
+  const char *base = strrchr(file, '/') == NULL ? file : strrchr(file, '/') + 1;
+  bool exercise = cut_has_exercises(source, file), build = strcmp(base, "BUILD") == 0;
+  bool settings = strcmp(file, ".bazelrc") == 0 || strcmp(file, "tools/build/cuda.bzl") == 0;
+  bool ignored = strcmp(file, ".gitignore") == 0;
+  if (!exercise && !build && !settings && !ignored) return copy_file(from, to, err);
+  Text text = {0};
+  if (text_read_file(&text, from, err) != 0) return -1;
+  const char *bytes = keep_text(&text);
+  if (exercise) {
+    bytes = cut_file(source, file, bytes);
+    if (text_write_quick(keep_printf("%s/.learn/pristine/%s", root, file), bytes, strlen(bytes), err) != 0) return -1;
+  } else if (build) {
+    bytes = cut_build(source, file, bytes);
+  } else if (ignored) {
+    bytes = keep_printf("%s/.learn/build/\n", bytes);
+  } else { /* a student's unused variable is a warning, not an error */
+    const char *error = strstr(bytes, "build --copt=-Werror\n");
+    if (error != NULL)
+      bytes = keep_printf("%.*s%s", (int)(error - bytes), bytes, error + strlen("build --copt=-Werror\n"));
+    error = strstr(bytes, "    args.add(\"-Werror=all-warnings\")\n");
+    if (error != NULL) bytes = keep_printf("%.*s%s", (int)(error - bytes), bytes, strchr(error, '\n') + 1);
+  }
+  return text_write_quick(to, bytes, strlen(bytes), err);
+}
+
+/* "phase1_building_blocks/exercises/x_check.cu" -> ".learn/check/phase1_building_blocks_x_check.cu" */
+static inline char *cut_check_path(const char *check) {
+  char *path = keep_printf(".learn/check/%s", check), *place = strstr(path, "/exercises/");
+  if (place != NULL) memmove(place, place + strlen("/exercises"), strlen(place + strlen("/exercises")) + 1);
+  for (char *c = path + strlen(".learn/check/"); *c != '\0'; c++)
+    if (*c == '/') *c = '_';
+  return path;
+}
+
+/* The whole tree, into a folder that is there. Progress is the caller's. */
+static inline int cut_tree(Source *source, const char *root, Error *err) {
+  for (int i = 0; i < source->files; i++)
+    if (!cut_leaves_out(source->file[i]) && cut_one(source, root, source->file[i], err) != 0) return -1;
+  json_t *list = json_array();
+  for (int i = 0; i < source->exercises.count; i++) {
+    Exercise exercise = source->exercises.item[i];
+    const char *check = exercise.check;
+    exercise.check = cut_check_path(check);
+    json_array_append_new(list, exercise_to_json(&exercise));
+    const char *reference = keep_printf("%s/.learn/reference/%s.cuh", root, exercise.name);
+    if (text_write_quick(reference, exercise.solution, strlen(exercise.solution), err) != 0 ||
+        copy_file(keep_printf("%s/%s", source->root, check), keep_printf("%s/%s", root, exercise.check), err) != 0) {
+      json_decref(list);
+      return -1;
+    }
+  }
+  if (json_write(keep_printf("%s/.learn/exercises.json", root), json_pack("{s:o}", "exercises", list), err) != 0)
+    return -1;
+  return text_write_quick(keep_printf("%s/.learn/BUILD", root), cut_learn_build, strlen(cut_learn_build), err);
+}
+
+/* Marks the folder as a student's tree. Last of all, so that a tree that is half made is none. */
+static inline int cut_finish(const Source *source, const char *root, Error *err) {
+  uint64_t content = 0xcbf29ce484222325u; /* FNV-1a of what the exercises are made from */
+  for (int i = 0; i < source->exercises.count; i++)
+    for (const char *c = source->exercises.item[i].solution; *c != '\0'; c++)
+      content = (content ^ (unsigned char)*c) * 0x100000001b3u;
+  json_t *object =
+      json_pack("{s:i, s:s, s:s, s:s}", "format", TREE_FORMAT, "course", NN_VERSION, "content",
+                keep_printf("%016llx", (unsigned long long)content), "made", time_text("%Y-%m-%d %H:%M:%S"));
+  return json_write(keep_printf("%s/.learn/tree.json", root), object, err);
+}
+
+#endif /* LEARN_TREE_H */

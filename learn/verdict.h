@@ -1,0 +1,508 @@
+/* verdict.h - is a student's version right? Compiles it, runs it beside the judge (check.h), says what is wrong.
+ *
+ *     VerdictJob job = verdict_job(&tree, exercise, lines);
+ *     Verdict verdict;
+ *     if (verdict_of(&job, &verdict, &err) != 0) die("%s", err.message);     // the machinery failed
+ *     verdict.kind, verdict.message                                          // the student's version
+ *
+ * Only the short check program and the student's header are compiled, by simt/simtcc with the inspector; the judge and
+ * the reference's counts are made once, and again when what they are made from changes. The version runs twice, with
+ * the threads in both orders. Where there are a GPU and nvcc it also runs there, and is timed beside the reference.
+ */
+#ifndef LEARN_VERDICT_H
+#define LEARN_VERDICT_H
+
+#include "learn/process.h"
+#include "learn/tree.h"
+
+#include <math.h>
+#include <sys/socket.h>
+
+typedef enum VerdictKind {
+  VERDICT_RIGHT,
+  VERDICT_TODO,    /* not implemented */
+  VERDICT_REFUSED, /* lines that have no business in an exercise; only the grader looks */
+  VERDICT_COMPILE, /* the compiler does not understand it */
+  VERDICT_WRONG,   /* wrong values, or the inspector objects */
+  VERDICT_LIMIT,   /* right, but it costs more than the exercise allows */
+  VERDICT_DIED,    /* it crashed, or ended the program */
+  VERDICT_TIMEOUT, /* an endless loop, or much too slow */
+} VerdictKind;
+
+static const char *const verdict_names[] = {"right", "not implemented", "refused", "does not compile",
+                                            "wrong", "too expensive",   "crashed", "timeout"};
+
+enum { COUNTS = 10 };
+static const char *const count_names[COUNTS] = {
+    "global_load_requests",    "global_load_sectors",    "global_store_requests", "global_store_sectors",
+    "shared_load_requests",    "shared_load_wavefronts", "shared_load_conflicts", "shared_store_requests",
+    "shared_store_wavefronts", "shared_store_conflicts"};
+
+typedef struct Measured {
+  double count[COUNTS]; /* by the inspector, on the lesson's `counted` shape */
+  double seconds;       /* on a GPU, on its `timed` shape; 0: not measured */
+} Measured;
+
+typedef struct Verdict {
+  VerdictKind kind;
+  const char *message;
+  int shapes;
+  double error, tolerance;
+  Measured yours, reference;
+} Verdict;
+
+typedef struct VerdictJob {
+  const Tree *tree;
+  const Exercise *exercise;
+  const char *lines;
+  const char *build;   /* folder for what is compiled */
+  const char *overlay; /* "": the student's own file is compiled; else a folder with `lines` in a pristine one */
+  unsigned long long seed;
+  double seconds; /* for one run */
+  bool sandbox, gpu;
+  bool even_if_empty; /* compile and run also what is only TODO(...) */
+  bool (*interrupted)(void *);
+  void *context;
+} VerdictJob;
+
+static inline VerdictJob verdict_job(const Tree *tree, const Exercise *exercise, const char *lines) {
+  VerdictJob job;
+  memset(&job, 0, sizeof job);
+  job.tree = tree;
+  job.exercise = exercise;
+  job.lines = lines;
+  job.build = tree_path(tree, ".learn/build");
+  job.overlay = "";
+  job.seed = 1;
+  job.seconds = 10;
+  return job;
+}
+
+static inline double measured(const Measured *m, const char *name) {
+  for (int i = 0; i < COUNTS; i++)
+    if (strcmp(count_names[i], name) == 0) return m->count[i];
+  return NAN;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Compiling */
+
+static inline bool file_is_newer(const char *path, const struct timespec than) {
+  struct stat info;
+  if (stat(path, &info) != 0) return true;
+  return info.st_mtim.tv_sec > than.tv_sec ||
+         (info.st_mtim.tv_sec == than.tv_sec && info.st_mtim.tv_nsec > than.tv_nsec);
+}
+
+/* Is `program` older than a file of its list of dependencies, or not there? */
+static inline bool build_is_stale(const char *root, const char *program, const char *list) {
+  struct stat info;
+  Text text = {0};
+  if (stat(program, &info) != 0 || text_read_file(&text, list, NULL) != 0) return true;
+  bool stale = false;
+  char *rest = NULL;
+  for (char *word = strtok_r(text.bytes, " \\\n", &rest); word != NULL && !stale;
+       word = strtok_r(NULL, " \\\n", &rest)) {
+    if (ends_with(word, ":")) continue;
+    stale = file_is_newer(word[0] == '/' ? word : keep_printf("%s/%s", root, word), info.st_mtim);
+  }
+  text_free(&text);
+  return stale;
+}
+
+typedef struct Build {
+  const char *program, *list; /* list: of what it depends on */
+  Arguments command;
+} Build;
+
+enum BuildKind { BUILD_JUDGE, BUILD_REFERENCE, BUILD_WORKER };
+
+/* How to compile one of the three programs, with simtcc or nvcc. Paths are relative to the tree where that is possible,
+ * so that messages are. */
+static inline void build_make(Build *build, const VerdictJob *job, enum BuildKind kind, bool gpu) {
+  const Exercise *exercise = job->exercise;
+  const char *lesson = strrchr(exercise->check, '/') + 1;
+  memset(build, 0, sizeof *build);
+  build->program = kind == BUILD_JUDGE
+                       ? keep_printf("%s/%s.judge", job->build, lesson)
+                       : keep_printf("%s/%s.%s%s", job->build, exercise->name,
+                                     kind == BUILD_REFERENCE ? "reference" : "yours", gpu ? ".gpu" : "");
+  build->list = keep_printf("%s.d", build->program);
+  Arguments *command = &build->command;
+  if (gpu) {
+    arguments_add3(command, "nvcc", "-O3", "-std=c++17");
+    arguments_add(command, "-arch=native");
+  } else {
+    arguments_add(command, "simt/simtcc");
+    if (kind != BUILD_JUDGE) arguments_add(command, "--inspect");
+  }
+  if (kind == BUILD_WORKER && job->overlay[0] != '\0') arguments_add(command, keep_printf("-I%s", job->overlay));
+  if (kind != BUILD_WORKER || job->overlay[0] != '\0') arguments_add(command, "-I.learn/pristine");
+  arguments_add3(command, "-I.", "-Xcompiler=-fopenmp", "-DLEARN_CHECK");
+  if (kind == BUILD_JUDGE) {
+    arguments_add(command, "-DCHECK_JUDGE");
+  } else {
+    arguments_add(command, keep_printf("-DCHECK_LAUNCHER=%s", exercise->launcher));
+    if (kind == BUILD_WORKER) arguments_add(command, keep_printf("-DLEARN_MINE_%s=1", exercise->name));
+  }
+  if (!gpu) {
+    arguments_add3(command, "-MMD", "-MF", build->list);
+    arguments_add(command, "-MT");
+    arguments_add(command, "x:");
+  }
+  arguments_add3(command, exercise->check, "-o", build->program);
+}
+
+/* The compiler's messages without the folders that only we know. */
+static inline const char *build_messages(const VerdictJob *job, const char *messages) {
+  Text out = {0};
+  text_add(&out, "");
+  const char *prefixes[] = {job->overlay[0] != '\0' ? keep_printf("%s/", job->overlay) : NULL,
+                            keep_printf("%s/", job->tree->root), ".learn/pristine/"};
+  for (const char *c = messages; *c != '\0';) {
+    size_t skip = 0;
+    for (int i = 0; i < 3 && skip == 0; i++)
+      if (prefixes[i] != NULL && starts_with(c, prefixes[i])) skip = strlen(prefixes[i]);
+    if (skip > 0)
+      c += skip;
+    else
+      text_append(&out, c++, 1);
+  }
+  return keep_text(&out);
+}
+
+static inline int build_start(Process *process, const Build *build, const VerdictJob *job, bool trusted, Error *err) {
+  ProcessSpec spec = process_spec(build->command.item);
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  cache = cache != NULL && cache[0] != '\0' ? cache : keep_printf("%s/.cache", home != NULL ? home : "/tmp");
+  const char *readable[] = {job->tree->root, job->overlay[0] != '\0' ? job->overlay : NULL, NULL};
+  const char *writable[] = {job->build, keep_printf("%s/simtcc", cache), NULL};
+  const char *env[] = {"NO_COLOR=1", keep_printf("XDG_CACHE_HOME=%s", cache), NULL};
+  spec.folder = job->tree->root;
+  spec.env = env;
+  spec.seconds = 120; /* the first one builds the emulator's runtime, too */
+  spec.file_size = 256 << 20;
+  spec.memory = trusted ? 0 : 8L << 30;
+  spec.sandbox = job->sandbox && !trusted;
+  spec.readable = readable;
+  spec.writable = writable;
+  if (make_directories(job->build, err) != 0) return -1;
+  return process_start(process, &spec, err);
+}
+
+/* A program of ours: when it does not compile, something is wrong with the tree, not with the student's lines. */
+static inline int build_ours(const Build *build, const VerdictJob *job, Error *err) {
+  Process process;
+  if (!build_is_stale(job->tree->root, build->program, build->list)) return 0;
+  if (build_start(&process, build, job, true, err) != 0) return -1;
+  process_wait(&process, NULL, NULL);
+  if (process.status == 0) return 0;
+  unlink(build->program);
+  return error_set(err, "%s does not compile, which is not your fault; what the compiler says:\n%.800s",
+                   job->exercise->check, build_messages(job, process.output));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Running */
+
+typedef struct Judged {
+  char verdict[16];
+  const char *message;
+  int shapes;
+  double error, tolerance;
+  Measured measured;
+  Process worker; /* how it ended, what it printed */
+} Judged;
+
+static inline void judged_read(Judged *judged, const char *answer) {
+  for (const char *line = answer; *line != '\0';) {
+    char key[64] = "";
+    double value = 0;
+    size_t length = strcspn(line, "\n");
+    if (sscanf(line, "verdict %15s", judged->verdict) == 1) {
+    } else if (starts_with(line, "message ")) {
+      judged->message = keep_trimmed(line, strlen("message "), strlen(line));
+      return;
+    } else if (sscanf(line, "%63s %lf", key, &value) == 2) {
+      if (strcmp(key, "shapes") == 0) judged->shapes = (int)value;
+      if (strcmp(key, "error") == 0) judged->error = value;
+      if (strcmp(key, "tolerance") == 0) judged->tolerance = value;
+      if (strcmp(key, "seconds") == 0) judged->measured.seconds = value;
+      for (int i = 0; i < COUNTS; i++)
+        if (strcmp(key, count_names[i]) == 0) judged->measured.count[i] = value;
+    }
+    line += length + (line[length] == '\n');
+  }
+}
+
+/* Lets the judge and a worker talk. */
+static inline int judge_run(const VerdictJob *job, const char *judge, const char *worker, bool trusted, bool gpu,
+                            const char *what, const char *order, Judged *judged, Error *err) {
+  int ends[2];
+  Process referee;
+  memset(judged, 0, sizeof *judged);
+  judged->message = "";
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+    return error_set(err, "cannot make a socket: %s", strerror(errno));
+  for (int i = 0; i < 2; i++) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+
+  const char *worker_argv[] = {job->sandbox && !trusted ? "/tmp/yours" : worker, NULL};
+  const char *readable[] = {keep_printf("%s=/tmp/yours", worker), NULL};
+  const char *worker_env[] = {keep_printf("SIMT_ORDER=%s", order), "SIMT_REPORT=none", "SIMT_WATCHDOG=3",
+                              "SIMT_THREADS=2", NULL};
+  ProcessSpec spec = process_spec(worker_argv);
+  spec.env = worker_env;
+  spec.channel = ends[1];
+  spec.seconds = 3 * job->seconds;
+  spec.memory = gpu ? 0 : 4L << 30; /* a GPU's driver reserves all addresses there are */
+  spec.file_size = 1 << 20;
+  spec.sandbox = job->sandbox && !trusted;
+  spec.alone = true;
+  spec.readable = readable;
+  int status = process_start(&judged->worker, &spec, err);
+  close(ends[1]);
+  if (status != 0) {
+    close(ends[0]);
+    return -1;
+  }
+
+  const char *judge_argv[] = {judge, NULL};
+  spec = process_spec(judge_argv);
+  spec.channel = ends[0];
+  spec.input = keep_printf("%s %llu %g\n", what, job->seed, job->seconds);
+  spec.seconds = 3 * job->seconds;
+  status = process_start(&referee, &spec, err);
+  close(ends[0]);
+  if (status != 0) {
+    process_kill(&judged->worker);
+    process_wait(&judged->worker, NULL, NULL);
+    return -1;
+  }
+  process_wait(&referee, job->interrupted, job->context);
+  judged_read(judged, referee.output);
+  if (referee.timed_out) snprintf(judged->verdict, sizeof judged->verdict, "timeout");
+  if (strcmp(judged->verdict, "timeout") == 0 || referee.interrupted) process_kill(&judged->worker);
+  judged->worker.deadline = seconds_now() + 2; /* the judge has hung up; who does not go is made to */
+  process_wait(&judged->worker, NULL, NULL);
+  if (referee.interrupted) return error_set(err, "interrupted");
+  if (judged->verdict[0] == '\0')
+    return error_set(err, "the judge ended without a verdict, which is not your fault: %.800s", referee.output);
+  return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* The verdict */
+
+/* The last lines of what a program printed. */
+static inline const char *last_lines(const char *text, int lines) {
+  size_t at = strlen(text);
+  while (at > 0 && text[at - 1] == '\n') at--;
+  size_t end = at;
+  while (at > 0 && lines > 0) lines -= text[--at] == '\n';
+  return keep_trimmed(text, at, end);
+}
+
+static inline const char *death(const Process *worker) {
+  const char *printed = last_lines(worker->output, 8);
+  const char *said = printed[0] == '\0' ? "" : keep_printf(" It printed:\n%s", printed);
+  int number = worker->status - 128;
+  if (number == SIGXFSZ)
+    return "It printed or wrote more than 1 MB, and was stopped: take out the printf, or guard it with one thread's "
+           "index.";
+  if (number == SIGXCPU || number == SIGKILL)
+    return keep_printf("It was stopped: it used too much time or memory.%s", said);
+  if (number == SIGSEGV || number == SIGBUS)
+    return keep_printf("It crashed (%s): a pointer or an index leads outside all memory.%s", strsignal(number), said);
+  if (number > 0) return keep_printf("It crashed (%s).%s", strsignal(number), said);
+  return keep_printf("It ended the program with status %d instead of returning.%s", worker->status, said);
+}
+
+/* From what the judge says and how the worker ended to a verdict. */
+static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Judged *judged) {
+  bool died = strcmp(judged->verdict, "died") == 0;
+  verdict->shapes = judged->shapes;
+  verdict->error = judged->error;
+  verdict->tolerance = judged->tolerance;
+  verdict->yours = judged->measured;
+  verdict->message = build_messages(job, judged->message);
+  if (strcmp(judged->verdict, "right") == 0) {
+    verdict->kind = VERDICT_RIGHT;
+  } else if (died && judged->worker.status == 3 && strstr(judged->worker.output, "not implemented: ") != NULL) {
+    verdict->kind = VERDICT_TODO;
+    verdict->message = "not implemented: the line TODO(...) is still there";
+  } else if (strcmp(judged->verdict, "timeout") == 0) {
+    verdict->kind = VERDICT_TIMEOUT;
+    const char *printed = last_lines(judged->worker.output, 8);
+    verdict->message = keep_printf(
+        "After %.0f s it had not finished: is there a loop that does not end, or a barrier "
+        "that some threads never reach?%s%s",
+        job->seconds, printed[0] == '\0' ? "" : "\n", build_messages(job, printed));
+  } else if (died) {
+    verdict->kind = VERDICT_DIED;
+    verdict->message = build_messages(job, death(&judged->worker));
+  } else {
+    verdict->kind = VERDICT_WRONG;
+    const char *printed = last_lines(judged->worker.output, 8);
+    if (strcmp(judged->verdict, "cuda") == 0 && printed[0] != '\0')
+      verdict->message = keep_printf("%s\n%s", verdict->message, build_messages(job, printed));
+  }
+}
+
+/* Right, but at what cost? */
+static inline void verdict_limits(Verdict *verdict, const Exercise *exercise) {
+  for (int i = 0; i < exercise->limits && verdict->kind == VERDICT_RIGHT; i++) {
+    const Limit *limit = &exercise->limit[i];
+    double count = measured(&verdict->yours, limit->count);
+    double per = limit->per[0] == '\0' ? 1 : measured(&verdict->yours, limit->per);
+    double value = per > 0 ? count / per : 0;
+    if (value <= limit->at_most + 1e-9) continue;
+    const char *slash = limit->per[0] == '\0' ? "" : " / ";
+    verdict->kind = VERDICT_LIMIT;
+    verdict->message = keep_printf(
+        "The results are right, but it costs too much: %s%s%s is %.4g, at most %.4g is asked "
+        "for. %s",
+        limit->count, slash, limit->per, value, limit->at_most, limit->why);
+  }
+}
+
+static inline double verdict_store_requests(const Verdict *verdict) {
+  return measured(&verdict->yours, "global_store_requests");
+}
+
+/* Counts of the reference; its run is kept beside its program. */
+static inline int verdict_reference(const VerdictJob *job, const char *judge, Verdict *verdict, Error *err) {
+  Build build;
+  Judged judged;
+  build_make(&build, job, BUILD_REFERENCE, false);
+  const char *kept = keep_printf("%s.counts", build.program);
+  bool stale = build_is_stale(job->tree->root, build.program, build.list);
+  Text text = {0};
+  if (!stale && text_read_file(&text, kept, NULL) == 0) {
+    memset(&judged, 0, sizeof judged);
+    judged_read(&judged, text.bytes);
+    text_free(&text);
+    verdict->reference = judged.measured;
+    return 0;
+  }
+  if (build_ours(&build, job, err) != 0) return -1;
+  if (judge_run(job, judge, build.program, true, false, "check", "forward", &judged, err) != 0) return -1;
+  if (strcmp(judged.verdict, "right") != 0)
+    return error_set(err, "%s: the reference itself does not pass, which is not your fault: %s %.700s %.200s",
+                     job->exercise->name, judged.verdict, judged.message, judged.worker.output);
+  verdict->reference = judged.measured;
+  for (int i = 0; i < COUNTS; i++) text_printf(&text, "%s %.17g\n", count_names[i], judged.measured.count[i]);
+  int status = text_write_quick(kept, text.bytes, text.length, err);
+  text_free(&text);
+  return status;
+}
+
+/* On a real GPU: right there as well, and how fast? */
+static inline int verdict_gpu(const VerdictJob *job, const char *judge, Verdict *verdict, Error *err) {
+  Build build;
+  Process process;
+  Judged judged;
+  double *seconds[] = {&verdict->yours.seconds, &verdict->reference.seconds};
+  for (int i = 0; i < 2; i++) {
+    bool trusted = i == 1;
+    build_make(&build, job, trusted ? BUILD_REFERENCE : BUILD_WORKER, true);
+    if (build_start(&process, &build, job, trusted, err) != 0) return -1;
+    process_wait(&process, job->interrupted, job->context);
+    if (process.status != 0) {
+      verdict->kind = VERDICT_COMPILE;
+      verdict->message = keep_printf("nvcc does not compile it:\n%s", build_messages(job, process.output));
+      return 0;
+    }
+    if (judge_run(job, judge, build.program, trusted, true, "check", "forward", &judged, err) != 0) return -1;
+    if (strcmp(judged.verdict, "right") != 0) {
+      Measured counts = verdict->yours;
+      verdict_set(verdict, job, &judged);
+      verdict->message = keep_printf("On the GPU: %s", verdict->message);
+      verdict->yours = counts;
+      return 0;
+    }
+    if (judge_run(job, judge, build.program, trusted, true, "time", "forward", &judged, err) != 0) return -1;
+    *seconds[i] = judged.measured.seconds;
+  }
+  return 0;
+}
+
+static inline bool gpu_is_there(void) {
+  return access("/dev/nvidiactl", F_OK) == 0 && system("command -v nvcc >/dev/null 2>&1") == 0;
+}
+
+/* `lines` in a pristine file. */
+static inline int verdict_overlay(const VerdictJob *job, Error *err) {
+  static Regions regions;
+  Text pristine = {0}, out = {0};
+  const char *path = tree_path(job->tree, keep_printf(".learn/pristine/%s", job->exercise->file));
+  if (text_read_file(&pristine, path, err) != 0) return -1;
+  regions_find(pristine.bytes, pristine.length, &regions);
+  const Region *region = regions_named(&regions, job->exercise->name);
+  if (region == NULL || region->problem != NULL) {
+    text_free(&pristine);
+    return error_set(err, "%s has no place for %s", path, job->exercise->name);
+  }
+  region_paste(&out, pristine.bytes, pristine.length, region, job->lines);
+  int status = text_write_quick(keep_printf("%s/%s", job->overlay, job->exercise->file), out.bytes, out.length, err);
+  text_free(&pristine);
+  text_free(&out);
+  return status;
+}
+
+/* 0 and a verdict; -1 when the machinery failed. */
+static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err) {
+  Build judge, worker;
+  Process compiler;
+  Judged judged;
+  memset(verdict, 0, sizeof *verdict);
+  verdict->kind = VERDICT_TODO;
+  verdict->message = "not implemented";
+  if (code_is_empty(job->lines) && !job->even_if_empty) return 0;
+  if (job->overlay[0] != '\0' && verdict_overlay(job, err) != 0) return -1;
+
+  /* The student's program is compiled while ours are looked after: often there is nothing to do. */
+  build_make(&judge, job, BUILD_JUDGE, false);
+  build_make(&worker, job, BUILD_WORKER, false);
+  unlink(worker.program);
+  if (build_start(&compiler, &worker, job, false, err) != 0) return -1;
+  int ours = build_ours(&judge, job, err);
+  if (ours == 0) ours = verdict_reference(job, judge.program, verdict, err);
+  if (ours != 0) process_kill(&compiler);
+  process_wait(&compiler, job->interrupted, job->context);
+  if (ours != 0) return -1;
+  if (compiler.interrupted) return error_set(err, "interrupted");
+  if (compiler.status != 0) {
+    verdict->kind = VERDICT_COMPILE;
+    verdict->message = build_messages(job, compiler.output);
+    if (compiler.timed_out) verdict->message = "The compiler did not finish within 2 minutes.";
+    return 0;
+  }
+
+  static const char *const orders[] = {"forward", "reverse"};
+  Measured reference = verdict->reference;
+  for (int i = 0; i < 2; i++) {
+    if (judge_run(job, judge.program, worker.program, false, false, "check", orders[i], &judged, err) != 0) return -1;
+    Measured counts = verdict->yours;
+    verdict_set(verdict, job, &judged);
+    if (i > 0 && verdict->kind == VERDICT_RIGHT) verdict->yours = counts;
+    if (verdict->kind != VERDICT_RIGHT) {
+      if (i > 0 && verdict->kind == VERDICT_WRONG)
+        verdict->message =
+            keep_printf("It is right when the threads run in one order, and wrong in the other: %s", verdict->message);
+      break;
+    }
+  }
+  verdict->reference = reference;
+  if (verdict->kind == VERDICT_RIGHT && verdict_store_requests(verdict) == 0) {
+    verdict->kind = VERDICT_WRONG;
+    verdict->message = "No kernel wrote to global memory: the results did not come from the GPU.";
+  }
+  if (verdict->kind == VERDICT_RIGHT && code_has_todo(job->lines)) {
+    verdict->kind = VERDICT_TODO;
+    verdict->message = "it works; take out the line TODO(...), and it is yours";
+  }
+  verdict_limits(verdict, job->exercise);
+  return verdict->kind == VERDICT_RIGHT && job->gpu ? verdict_gpu(job, judge.program, verdict, err) : 0;
+}
+
+#endif /* LEARN_VERDICT_H */
