@@ -262,7 +262,7 @@ static void resume(Worker *w, int rank) {
 /* The stacks of a block's threads do not fit into the first cache, but mostly they go on in order: what the one after
  * the next will touch is fetched while the next one runs. */
 static inline void prefetch_after(Worker *w, int next) {
-  enum { LINES = 8 };
+  enum { LINES = 4 };
   if (next + 2 >= SIMT_MAX_BLOCK_THREADS || !w->threads[next + 1].fibre) return;
   const char *top = w->threads[next + 1].fibre->stack_pointer;
   for (int i = 0; i < LINES; i++) __builtin_prefetch(top + 64 * i, 1);
