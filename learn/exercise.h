@@ -20,7 +20,7 @@
  *     + c[i] = a[i] + b[i];
  *
  * Lines "-" are sought in the solution, white space at both ends aside, and replaced by the lines "+" that follow them;
- * "+" alone replaces everything. A line that begins with # is a comment. docs/exercises_for_authors.md tells more.
+ * "+" alone replaces everything. A value goes on in lines that begin with a space; a line with # is a comment. docs/exercises_for_authors.md tells more.
  */
 #ifndef LEARN_EXERCISE_H
 #define LEARN_EXERCISE_H
@@ -276,10 +276,18 @@ static inline int exercise_read(Exercise *exercise, const char *path, const char
   reader.path = path;
   int status = 0;
   for (size_t at = 0, length = strlen(text); at < length && status == 0;) {
-    size_t end = line_end(text, length, at), stop = end;
-    while (stop > at && isspace((unsigned char)text[stop - 1])) stop--;
+    size_t end = line_end(text, length, at);
+    Text line = {0};
+    text_add(&line, keep_trimmed(text, at, end));
     reader.line++;
-    status = read_line(&reader, indent, keep_bytes(text + at, stop - at), err);
+    while (islower((unsigned char)text[at]) && end < length && text[end] == ' ') { /* goes on in the next line */
+      size_t next = line_end(text, length, end);
+      text_printf(&line, " %s", keep_trimmed(text, end, next));
+      reader.line++;
+      end = next;
+    }
+    status = read_line(&reader, indent, line.bytes, err);
+    text_free(&line);
     at = end;
   }
   reader.line++;

@@ -248,7 +248,8 @@ static inline int judge_run(const VerdictJob *job, const char *judge, const char
 
   const char *worker_argv[] = {job->sandbox && !trusted ? "/tmp/yours" : worker, NULL};
   const char *readable[] = {keep_printf("%s=/tmp/yours", worker), NULL};
-  const char *worker_env[] = {keep_printf("SIMT_ORDER=%s", order), "SIMT_REPORT=none", "SIMT_WATCHDOG=3",
+  const char *worker_env[] = {keep_printf("SIMT_ORDER=%s", order), "SIMT_REPORT=none", "SIMT_STRICT=1",
+                              "SIMT_WATCHDOG=3",
                               "SIMT_THREADS=2", NULL};
   ProcessSpec spec = process_spec(worker_argv);
   spec.env = worker_env;
