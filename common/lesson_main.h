@@ -132,7 +132,7 @@ typedef struct LessonRun {
   char device[512];
   LessonTimes times;
   json_t *rows;
-  int wrong;
+  int wrong, pictures;
 } LessonRun;
 
 /* What is said of the versions while there is somebody to read it. */
@@ -344,11 +344,11 @@ static inline void lesson_json_rows(LessonRun *run, const LessonTable *table, co
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Pictures */
 
-static inline void lesson_draw(const LessonRun *run, const LessonTable *table, const LessonShape *shape,
-                               const LessonRow *rows, const char *path) {
+static inline void lesson_draw(LessonRun *run, const LessonTable *table, const LessonShape *shape,
+                               const LessonRow *rows) {
   const Lesson *lesson = run->lesson;
   LessonPlot plot;
-  char text[80];
+  char text[80], path[PATH_MAX + 16];
   Error err;
   memset(&plot, 0, sizeof plot);
   snprintf(plot.title, sizeof plot.title, "%.100s, %s, %.100s", table->title, lesson_shape_text(lesson, shape, text),
@@ -370,6 +370,11 @@ static inline void lesson_draw(const LessonRun *run, const LessonTable *table, c
   plot.copy_bytes_per_second = run->times.copy_bytes_per_second;
   plot.flops_per_second = run->times.flops_per_second;
   if (plot.bars == 0) return;
+  const char *end = strrchr(run->options->plot, '.'); /* the second picture is ladder_2.svg */
+  if (run->pictures++ == 0)
+    snprintf(path, sizeof path, "%s", run->options->plot);
+  else
+    snprintf(path, sizeof path, "%.*s_%d%s", (int)(end - run->options->plot), run->options->plot, run->pictures, end);
   if (lesson_plot(&plot, path, &err) != 0) die("%s", err.message);
   printf("Drawn: %s\n", path);
 }
@@ -443,8 +448,7 @@ static inline void lesson_run_table(LessonRun *run, const LessonTable *table, co
     lesson_print_counts(rows, table->count);
   lesson_print_wrong(rows, table->count);
   lesson_json_rows(run, table, shape, rows);
-  if (run->options->plotted && table->count > 1 && run->wrong == wrong_before)
-    lesson_draw(run, table, shape, rows, run->options->plot);
+  if (run->options->plotted && table->count > 1 && run->wrong == wrong_before) lesson_draw(run, table, shape, rows);
 }
 
 static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const LessonTable *tables, int count) {

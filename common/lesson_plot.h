@@ -26,13 +26,13 @@ typedef struct LessonPlot {
   double copy_bytes_per_second, flops_per_second;
 } LessonPlot;
 
-/* 1, 2 or 5 times a power of ten, so that four to eight of them make `most`. */
+/* 1, 2 or 5 times a power of ten, so that two to five of them make `most`. */
 static inline double lesson_plot_step(double most) {
-  double step = pow(10, floor(log10(most / 4)));
-  return most >= 20 * step ? 5 * step : most >= 8 * step ? 2 * step : step;
+  double step = pow(10, floor(log10(most / 2)));
+  return most >= 10 * step ? 5 * step : most >= 5 * step ? 2 * step : step;
 }
 
-/* Horizontal bars from the top down, each with its figure; `value` picks it, `roof` is a line across (0: none). */
+/* Horizontal bars from the top down, each with its figure, in the bar where it fits; `value` picks it, `roof` is a line across (0: none). */
 static inline void lesson_plot_bars(FILE *script, const LessonPlot *plot, const char *title, const char *format,
                                     double (*value)(const LessonBar *), double roof) {
   double most = roof;
@@ -49,14 +49,17 @@ static inline void lesson_plot_bars(FILE *script, const LessonPlot *plot, const 
     fprintf(script, " %d", i);
   }
   fprintf(script, ")\nset yrange [%g:-0.6]\nset xrange [0:%g]\nset xtics %g\nset grid xtics noytics\n",
-          plot->bars - 0.4, most > 0 ? 1.22 * most : 1, most > 0 ? lesson_plot_step(most) : 1);
+          plot->bars - 0.4, most > 0 ? 1.1 * most : 1, most > 0 ? lesson_plot_step(most) : 1);
   plot_print_title(script, "set xlabel", title);
   for (int i = 0; i < plot->bars; i++) {
     char text[32];
     snprintf(text, sizeof text, format, value(&plot->bar[i]));
     fprintf(script, "set label %d ", i + 1);
     plot_print_string(script, text);
-    fprintf(script, " at %.9g,%d left offset 0.5,0\n", value(&plot->bar[i]), i);
+    if (value(&plot->bar[i]) > 0.2 * most)
+      fprintf(script, " at %.9g,%d right offset -0.5,0 front textcolor rgb '#ffffff'\n", value(&plot->bar[i]), i);
+    else
+      fprintf(script, " at %.9g,%d left offset 0.5,0\n", value(&plot->bar[i]), i);
   }
   if (roof > 0)
     fprintf(script,
@@ -115,7 +118,8 @@ static inline void lesson_plot_print(FILE *script, const void *what, int png) {
   fprintf(script, "set multiplot layout 1,%d title ", two ? 2 : 1);
   plot_print_string(script, plot->title);
   fputs(
-      "\nset border 3 linecolor '#404040'\nset tics nomirror\nset grid linecolor '#d0d0d0' linetype 1 linewidth 0.5\n"
+      "\nset samples 1000\nset border 3 linecolor '#404040'\nset tics nomirror\nset grid linecolor '#d0d0d0' linetype "
+      "1 linewidth 0.5\n"
       "set format x '%.0s%c'\nset bmargin 4\nset tmargin 3\n",
       script);
   fprintf(script, "set lmargin %g\n", longest + 2);

@@ -1,0 +1,282 @@
+/* lesson.h: a version that is right passes, and each way of being wrong is called by its name. */
+#include "common/lesson_main.h"
+#include "common/test.h"
+
+/* y (r,c) = 2 x (r,c), the lesson of this test. */
+static void scale_cpu(float *y, const float *x, int rows, int cols) {
+  for (int i = 0; i < rows * cols; i++) y[i] = 2 * x[i];
+}
+
+enum Mistake { NONE, NO_EDGE, PAST_THE_END, INTO_THE_INPUT, RACE, ADD_A_BIT, TRAP };
+
+static __global__ void scale_kernel(float *y, float *x, int n, Mistake mistake, float bit) {
+  __shared__ float last;
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (mistake == NO_EDGE && blockIdx.x == gridDim.x - 1 && n % blockDim.x != 0) return;
+  if (mistake == RACE) last = (float)i; /* by all threads: harmless here, and no less wrong */
+  if (i < n + (mistake == PAST_THE_END)) y[i] = 2 * (i < n ? x[i] : 1) + bit;
+  if (mistake == INTO_THE_INPUT && i == 2) x[i] = 0;
+  if (mistake == TRAP) __trap();
+  if (mistake == RACE && last < -1) y[0] = last;
+}
+
+static void scale_with(Mistake mistake, float *y, const float *x, int rows, int cols, float bit) {
+  int n = rows * cols;
+  scale_kernel<<<(n + 31) / 32 + (mistake == PAST_THE_END), 32>>>(y, (float *)x, n, mistake, bit);
+  CUDA_CHECK_LAUNCH();
+}
+
+static int runs; /* of a version that changes from run to run */
+static void scale(float *y, const float *x, int rows, int cols) { scale_with(NONE, y, x, rows, cols, 0); }
+static void scale_nothing(float *, const float *, int, int) {}
+static void scale_whole_blocks(float *y, const float *x, int r, int c) { scale_with(NO_EDGE, y, x, r, c, 0); }
+static void scale_too_far(float *y, const float *x, int r, int c) { scale_with(PAST_THE_END, y, x, r, c, 0); }
+static void scale_input(float *y, const float *x, int r, int c) { scale_with(INTO_THE_INPUT, y, x, r, c, 0); }
+static void scale_race(float *y, const float *x, int r, int c) { scale_with(RACE, y, x, r, c, 0); }
+#ifdef SIMT_REWRITTEN
+static void scale_trap(float *y, const float *x, int r, int c) { scale_with(TRAP, y, x, r, c, 0); }
+#endif
+static void scale_shaky(float *y, const float *x, int r, int c) { scale_with(ADD_A_BIT, y, x, r, c, 1e-3f * runs++); }
+static void scale_once(float *y, const float *x, int r, int c) {
+  if (runs++ % 2 == 0) scale(y, x, r, c);
+}
+static void scale_but_large(float *y, const float *x, int r, int c) {
+  if (r < 50) scale(y, x, r, c);
+}
+
+typedef void ScaleLauncher(float *y, const float *x, int rows, int cols);
+
+static void scale_call(LessonLauncher launch, float *const *array, const int *size) {
+  ((ScaleLauncher *)launch)(array[0], array[1], size[0], size[1]);
+}
+
+static Lesson scale_lesson(void) {
+  Lesson lesson = lesson_make("scale", "rc", scale_call, (LessonLauncher)scale_cpu);
+  lesson_output(&lesson, "y", "rc");
+  lesson_input(&lesson, "x", "rc");
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 1, 1));
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 7, 13));
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 64, 32));
+  return lesson;
+}
+
+static LessonResult result; /* large */
+
+static int verify(const Lesson *lesson, ScaleLauncher *launch, int rows, int cols) {
+  LessonVersion version = lesson_version("scaled", (LessonLauncher)launch, "");
+  LessonShape shape = lesson_shape(lesson, rows, cols);
+  runs = 0;
+  return lesson_verify(lesson, &version, &shape, 7, &result);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+
+static void sizes_come_from_the_letters(void **state) {
+  (void)state;
+  Lesson lesson = lesson_make("product", "mnk", NULL, NULL);
+  lesson_output(&lesson, "c", "mn");
+  lesson_input(&lesson, "a", "mk");
+  lesson_input(&lesson, "b", "kn");
+  LessonShape shape = lesson_shape(&lesson, 3, 5, 7);
+  char text[80];
+  assert_int_equal(lesson_elements(&lesson, &lesson.array[1], shape.size), 21);
+  assert_int_equal(lesson_columns(&lesson, &lesson.array[2], shape.size), 5);
+  assert_true(lesson_bytes(&lesson, shape.size) == 4 * (15 + 21 + 35));
+  assert_true(lesson_flops(&lesson, shape.size) == 0);
+  assert_string_equal(lesson_shape_text(&lesson, &shape, text), "3x5x7");
+}
+
+static void declare_unknown_letter(void) {
+  Lesson lesson = lesson_make("wrong", "rc", NULL, NULL);
+  lesson_input(&lesson, "x", "rz");
+}
+
+static void an_unknown_letter_is_refused(void **state) {
+  (void)state;
+  char output[1024];
+  assert_int_equal(test_fork(declare_unknown_letter, output, sizeof output), 1);
+  assert_non_null(strstr(output, "lesson wrong: array x is (rz), but the sizes are (rc)"));
+}
+
+static void what_is_right_passes(void **state) {
+  (void)state;
+  Lesson lesson = scale_lesson();
+  LessonVersion version = lesson_version("scaled", (LessonLauncher)scale, "");
+  if (verify(&lesson, scale, 5, 9) != 0) fail_msg("%s", result.message);
+  assert_true(result.ok && result.fault == LESSON_RIGHT && result.findings == 0);
+  assert_string_equal(result.message, "scaled on 5x9: right, error 0, tolerance 0");
+  assert_int_equal(lesson_verify_all(&lesson, &version, 1, &result), 0);
+  assert_non_null(strstr(result.message, "right on 3 shapes"));
+#ifdef SIMT_INSPECT
+  /* 1 + 3 + 64 warps: each loads once, stores once; 1, 91 and 2048 floats in sectors of 8 */
+  assert_true(result.inspected);
+  assert_true(result.counts.global_load_requests == 1 + 3 + 64);
+  assert_true(result.counts.global_store_sectors == 1 + 12 + 256);
+#else
+  assert_false(result.inspected);
+#endif
+}
+
+static void what_is_wrong_is_diagnosed(void **state) {
+  (void)state;
+  Lesson lesson = scale_lesson();
+  assert_int_equal(verify(&lesson, scale_nothing, 5, 9), -1);
+  assert_int_equal(result.fault, LESSON_WRONG);
+  assert_int_equal(result.values, VALUES_NEVER_WRITTEN);
+  assert_non_null(strstr(result.message, "scaled on 5x9: y: 45 of 45 elements are wrong"));
+  assert_int_equal(verify(&lesson, scale_whole_blocks, 20, 5), -1);
+  assert_int_equal(result.places, PLACES_LAST_TILE);
+  assert_int_equal(verify(&lesson, scale_whole_blocks, 32, 5), 0); /* and where there is no edge it is right */
+}
+
+static void a_failing_shape_is_named(void **state) {
+  (void)state;
+  Lesson lesson = scale_lesson();
+  LessonVersion version = lesson_version("scaled", (LessonLauncher)scale_but_large, "");
+  assert_int_equal(lesson_verify_all(&lesson, &version, 1, &result), -1);
+  assert_non_null(strstr(result.message, "scaled on 64x32: "));
+}
+
+static void writing_outside_is_noticed(void **state) {
+  (void)state;
+  Lesson lesson = scale_lesson();
+  assert_int_equal(verify(&lesson, scale_too_far, 5, 9), -1);
+  assert_int_equal(result.fault, LESSON_OUTSIDE);
+  assert_non_null(strstr(result.message, "y (45 floats): 1 written past its end"));
+#ifdef SIMT_INSPECT
+  assert_non_null(strstr(result.finding, "out of bounds"));
+  assert_non_null(strstr(result.finding, "common/lesson_test.cu:"));
+#endif
+}
+
+static void writing_the_input_is_noticed(void **state) {
+  (void)state;
+  Lesson lesson = scale_lesson();
+  assert_int_equal(verify(&lesson, scale_input, 5, 9), -1);
+  assert_int_equal(result.fault, LESSON_INPUT_CHANGED);
+  assert_non_null(strstr(result.message, "into its input x"));
+}
+
+static Tolerance generous(const int *size) {
+  (void)size;
+  return tolerance_make(0, 1);
+}
+
+static void other_bits_in_the_second_run_are_noticed(void **state) {
+  (void)state;
+  Lesson lesson = scale_lesson();
+  lesson.tolerance = generous;
+  assert_int_equal(verify(&lesson, scale_shaky, 5, 9), -1);
+  assert_int_equal(result.fault, LESSON_NOT_REPEATED);
+  assert_non_null(strstr(result.message, "45 of 45 elements differ between two runs"));
+  assert_int_equal(verify(&lesson, scale_once, 5, 9), -1);
+  assert_int_equal(result.fault, LESSON_WRONG);
+  assert_non_null(strstr(result.message, "That was the second run"));
+}
+
+static void a_race_is_found_though_nothing_is_wrong_yet(void **state) {
+  (void)state;
+  Lesson lesson = scale_lesson();
+#ifdef SIMT_INSPECT
+  assert_int_equal(verify(&lesson, scale_race, 5, 9), -1);
+  assert_int_equal(result.fault, LESSON_FINDING);
+  assert_non_null(strstr(result.message, "The inspector found:"));
+  assert_non_null(strstr(result.finding, "data race"));
+  assert_int_equal(verify(&lesson, scale, 5, 9), 0); /* the next version is not blamed for it */
+#else
+  assert_int_equal(verify(&lesson, scale_race, 5, 9), 0);
+#endif
+}
+
+static double huge(const int *size) {
+  (void)size;
+  return 1e12;
+}
+
+static void a_large_shape_is_compared_on_the_gpu(void **state) {
+  (void)state;
+  Lesson lesson = scale_lesson();
+  lesson.reference = (LessonLauncher)scale_nothing; /* as if it took minutes */
+  assert_int_equal(verify(&lesson, scale, 5, 9), -1);
+  lesson.reference_gpu = (LessonLauncher)scale;
+  assert_int_equal(verify(&lesson, scale, 5, 9), -1); /* not large */
+  lesson.flops = huge;
+  assert_int_equal(verify(&lesson, scale, 5, 9), 0);
+  assert_int_equal(verify(&lesson, scale_nothing, 5, 9), -1);
+}
+
+static void versions_and_roofs_are_timed(void **state) {
+  (void)state;
+#ifdef SIMT_REWRITTEN
+  print_message("skipped: times mean nothing on an emulated GPU\n");
+  skip();
+#else
+  Lesson lesson = scale_lesson();
+  const LessonVersion versions[] = {lesson_version("scaled", (LessonLauncher)scale, ""), lesson_copy_version("")};
+  LessonShape small = lesson_shape(&lesson, 64, 64), large = lesson_shape(&lesson, 8192, 8192);
+  LessonTimes few, many;
+  lesson_time(&lesson, versions, 2, &small, 1, &few);
+  lesson_time(&lesson, versions, 2, &large, 1, &many);
+  assert_true(few.seconds[0] > 0 && few.seconds[0] < 50e-6 && few.seconds[0] < many.seconds[0]);
+  double copied = 2.0 * 4 * 8192 * 8192 / many.seconds[1];
+  assert_true(copied > 0.5 * many.copy_bytes_per_second && copied < 1.5 * many.copy_bytes_per_second);
+  assert_true(many.flops_per_second > 1e11 && many.copy_bytes_per_second > 1e10); /* the least of GPUs */
+#endif
+}
+
+static void pictures_are_drawn(void **state) {
+  (void)state;
+  static LessonPlot plot;
+  char path[PATH_MAX];
+  Error err;
+  const char *const names[] = {"naive", "it's tiled", "cuBLAS"};
+  snprintf(plot.title, sizeof plot.title, "A lesson's \"title\"");
+  for (int i = 0; i < 3; i++) {
+    LessonBar *bar = &plot.bar[plot.bars++];
+    bar->name = names[i];
+    bar->library = i == 2;
+    bar->rate = 1e12 * (1 + 20 * i);
+    bar->intensity = 682;
+    bar->sectors = 1000 >> i;
+  }
+  plot.flops_per_second = 60e12;
+  plot.copy_bytes_per_second = 4e12;
+  for (int kind = 0; kind < 6; kind++) {
+    plot.timed = kind / 2 > 0;
+    plot.flops = kind / 2 == 2;
+    test_path(path, sizeof path, kind % 2 ? "lesson.svg" : "lesson.png");
+    if (lesson_plot(&plot, path, &err) != 0) fail_msg("%s", err.message);
+  }
+}
+
+#ifdef SIMT_REWRITTEN /* the last: on a GPU nothing works after a fault */
+static void a_fault_is_explained(void **state) {
+  (void)state;
+  Lesson lesson = scale_lesson();
+  assert_int_equal(verify(&lesson, scale_trap, 5, 9), -1);
+  assert_int_equal(result.fault, LESSON_CUDA_ERROR);
+  assert_non_null(strstr(result.message, "scaled on 5x9: "));
+  assert_non_null(strstr(result.message, "cudaError"));
+}
+#endif
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sizes_come_from_the_letters),
+      cmocka_unit_test(an_unknown_letter_is_refused),
+      cmocka_unit_test(what_is_right_passes),
+      cmocka_unit_test(what_is_wrong_is_diagnosed),
+      cmocka_unit_test(a_failing_shape_is_named),
+      cmocka_unit_test(writing_outside_is_noticed),
+      cmocka_unit_test(writing_the_input_is_noticed),
+      cmocka_unit_test(other_bits_in_the_second_run_are_noticed),
+      cmocka_unit_test(a_race_is_found_though_nothing_is_wrong_yet),
+      cmocka_unit_test(a_large_shape_is_compared_on_the_gpu),
+      cmocka_unit_test(versions_and_roofs_are_timed),
+      cmocka_unit_test(pictures_are_drawn),
+#ifdef SIMT_REWRITTEN
+      cmocka_unit_test(a_fault_is_explained),
+#endif
+  };
+  return TEST_MAIN("lesson", tests);
+}

@@ -1,0 +1,183 @@
+/* The lessons' programs as their users meet them: every version right, the table, the JSON, the picture, and what is
+ * typed wrong. On the emulated GPU there are counts, on a real one times. */
+#include <jansson.h>
+
+#include "common/runfiles.h"
+#include "common/subprocess.h"
+#include "common/test.h"
+
+enum { SECONDS = 120 };
+
+/* Runs phase1_building_blocks/`name` with the arguments that are not NULL. */
+static Subprocess run_lesson(const char *name, const char *a, const char *b, const char *c) {
+  static char path[64], program[PATH_MAX];
+  Error err;
+  snprintf(path, sizeof path, "phase1_building_blocks/%s", name);
+  if (runfiles_find(path, program, sizeof program, &err) != 0) fail_msg("%s", err.message);
+  const char *argv[] = {program, a, b, c, NULL};
+  return subprocess_run(argv, SECONDS);
+}
+
+static void expect(const Subprocess *run, int status, const char *out, const char *err) {
+  if (run->status != status || !strstr(run->out, out) || !strstr(run->err, err))
+    fail_msg("exit status %d (expected %d), expected \"%s\" on stdout and \"%s\" on stderr\n--- out\n%s\n--- err\n%s",
+             run->status, status, out, err, run->out, run->err);
+}
+
+/* The JSON object on the last line of stdout. */
+static json_t *last_json(const Subprocess *run) {
+  size_t begin = strlen(run->out);
+  while (begin > 0 && run->out[begin - 1] == '\n') begin--;
+  while (begin > 0 && run->out[begin - 1] != '\n') begin--;
+  json_t *object = json_loads(run->out + begin, 0, NULL);
+  if (!json_is_object(object)) fail_msg("the last line is no JSON object:\n%s", run->out);
+  return object;
+}
+
+static double number(const json_t *row, const char *key) {
+  const json_t *value = json_object_get(row, key);
+  if (!json_is_number(value)) fail_msg("%s: no number %s", json_string_value(json_object_get(row, "version")), key);
+  return json_number_value(value);
+}
+
+/* Every row of ours is right, and has counts or times; there are at least `versions`, the last is called `last`. */
+static void expect_ladder(const char *name, const char *shape, size_t versions, const char *last) {
+  Subprocess run = run_lesson(name, "--json", "--seed=3", shape);
+  expect(&run, 0, "checked on", "");
+  json_t *object = last_json(&run), *rows = json_object_get(object, "rows"), *row;
+  assert_string_equal(json_string_value(json_object_get(object, "lesson")), name);
+  assert_string_equal(json_string_value(json_object_get(object, "device")), "gpu");
+  assert_true(json_is_string(json_object_get(object, "gpu")));
+  assert_true(json_array_size(rows) >= versions);
+  size_t i;
+  json_array_foreach(rows, i, row) {
+    const char *version = json_string_value(json_object_get(row, "version"));
+    if (i + 1 == json_array_size(rows)) assert_string_equal(version, last);
+    if (json_object_get(row, "ok") == NULL) {
+      assert_string_equal(version, "device copy"); /* nothing else goes unchecked */
+      continue;
+    }
+    assert_true(json_is_true(json_object_get(row, "ok")));
+    assert_true(number(row, "error") <= number(row, "tolerance"));
+    if (json_object_get(row, "time_us") != NULL) {
+      assert_true(number(row, "time_us") > 0 && number(row, "roof_fraction") > 0);
+    } else if (json_object_get(row, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") != NULL) {
+      assert_true(number(row, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") > 0);
+      assert_true(number(row, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum") > 0);
+      assert_null(json_object_get(row, "roof_fraction")); /* what was not measured is not there */
+    }
+  }
+  json_decref(object);
+  subprocess_free(&run);
+}
+
+static void vector_add_climbs(void **state) {
+  (void)state;
+  expect_ladder("vector_add", "--shape=40009", 4, "device copy");
+}
+
+static void transpose_climbs(void **state) {
+  (void)state;
+  expect_ladder("transpose", "--shape=100x60", 6, "device copy");
+}
+
+static void matmul_naive_climbs(void **state) {
+  (void)state;
+  expect_ladder("matmul_naive", "--shape=64x65x33", 3, "cuBLAS");
+}
+
+static void matmul_tiled_climbs(void **state) {
+  (void)state;
+  expect_ladder("matmul_tiled", "--shape=64x65x33", 4, "cuBLAS");
+}
+
+static void matmul_register_tiled_climbs(void **state) {
+  (void)state;
+  expect_ladder("matmul_register_tiled", "--shape=64x65x33", 4, "cuBLAS");
+}
+
+static void matmul_tuned_climbs_and_sweeps(void **state) {
+  (void)state;
+  expect_ladder("matmul_tuned", "--shape=64x65x33", 11, "cuBLAS");
+}
+
+static void the_first_lesson_shows_a_launch_and_an_error(void **state) {
+  (void)state;
+  Subprocess run = run_lesson("vector_add", "--check-only", "--shape=1000", NULL);
+  expect(&run, 0, "Adding two vectors, 1000", "1 + 10, 2 + 20, ... = 11, 22, 33, 44, 55\n");
+  expect(&run, 0, "", "A block of 2000 threads: invalid argument.");
+  subprocess_free(&run);
+}
+
+static void several_shapes_have_a_table_and_a_picture_each(void **state) {
+  (void)state;
+  char picture[PATH_MAX], option[PATH_MAX + 16], second[PATH_MAX];
+  test_path(picture, sizeof picture, "ladder.svg");
+  test_path(second, sizeof second, "ladder_2.svg");
+  snprintf(option, sizeof option, "--plot=%s", picture);
+  Subprocess run = run_lesson("transpose", "--shape=64x32,33x65", option, NULL);
+  expect(&run, 0, "Transposing a matrix, 64x32;", "");
+  expect(&run, 0, "Transposing a matrix, 33x65;", "");
+#ifndef NN_NO_CLONES /* with a sanitizer there are neither counts nor times to draw */
+  assert_int_equal(access(picture, R_OK), 0);
+  assert_int_equal(access(second, R_OK), 0);
+#endif
+  subprocess_free(&run);
+}
+
+static void a_profiler_gets_one_launch(void **state) {
+  (void)state;
+  Subprocess run = run_lesson("transpose", "--only=tiled", "--shape=64x32", NULL);
+  expect(&run, 0, "tiled on 64x32, one launch", "");
+  subprocess_free(&run);
+}
+
+static void the_cpu_has_the_definition(void **state) {
+  (void)state;
+  Subprocess run = run_lesson("matmul_naive", "--device=cpu", "--json", "--shape=31x33x17");
+  expect(&run, 0, "matmul_naive on CPU", "");
+  json_t *object = last_json(&run);
+  assert_null(json_object_get(object, "gpu"));
+  assert_int_equal(json_array_size(json_object_get(object, "rows")), 1);
+  json_decref(object);
+  subprocess_free(&run);
+}
+
+static void what_is_typed_wrong_is_explained(void **state) {
+  (void)state;
+  const struct {
+    const char *option, *expected;
+  } cases[] = {
+      {"--only=fastest", "--only=fastest: there is no such version; there are\n  naive_rows\n"},
+      {"--shape=12", "--shape=12: 2 sizes from 1 are expected, as in 300x200"},
+      {"--shape=0x5", "2 sizes from 1 are expected"},
+      {"--shape=5x5x5", "2 sizes from 1 are expected"},
+      {"--shape=-3x5", "2 sizes from 1 are expected"},
+      {"--shape=200000x200000", "2 sizes from 1 are expected"},
+      {"--plot=ladder.pdf", "a name that ends in .svg or .png is expected"},
+      {"--epochs=3", "unrecognized option"},
+      {"file", "is not an option"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Subprocess run = run_lesson("transpose", cases[i].option, NULL, NULL);
+    expect(&run, 2, "", cases[i].expected);
+    subprocess_free(&run);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(vector_add_climbs),
+      cmocka_unit_test(transpose_climbs),
+      cmocka_unit_test(matmul_naive_climbs),
+      cmocka_unit_test(matmul_tiled_climbs),
+      cmocka_unit_test(matmul_register_tiled_climbs),
+      cmocka_unit_test(matmul_tuned_climbs_and_sweeps),
+      cmocka_unit_test(the_first_lesson_shows_a_launch_and_an_error),
+      cmocka_unit_test(several_shapes_have_a_table_and_a_picture_each),
+      cmocka_unit_test(a_profiler_gets_one_launch),
+      cmocka_unit_test(the_cpu_has_the_definition),
+      cmocka_unit_test(what_is_typed_wrong_is_explained),
+  };
+  return TEST_MAIN("lessons", tests);
+}
