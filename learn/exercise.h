@@ -20,7 +20,8 @@
  *     + c[i] = a[i] + b[i];
  *
  * Lines "-" are sought in the solution, white space at both ends aside, and replaced by the lines "+" that follow them;
- * "+" alone replaces everything. A value goes on in lines that begin with a space; a line with # is a comment. docs/exercises_for_authors.md tells more.
+ * "+" alone replaces everything. A value goes on in lines that begin with a space; a line with # is a comment.
+ * docs/exercises_for_authors.md tells more.
  */
 #ifndef LEARN_EXERCISE_H
 #define LEARN_EXERCISE_H

@@ -8,13 +8,14 @@
  *     process.output                              // what it printed, stdout and stderr, the first 256 KB
  *
  * With `sandbox` a program runs under bubblewrap: no network, no processes but its own, nothing to write to but an
- * empty /tmp of 16 MB, and of the machine's files only the system's own and those that are named.
+ * empty /tmp of 64 MB, and of the machine's files only the system's own and those that are named.
  */
 #ifndef LEARN_PROCESS_H
 #define LEARN_PROCESS_H
 
 #include "learn/text.h"
 
+#include <dirent.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -42,6 +43,7 @@ typedef struct ProcessSpec {
   long file_size;         /* bytes of a file, and of what is printed; 0: no limit */
   /* the sandbox */
   bool sandbox;
+  bool gpu;   /* the GPU's devices are there */
   bool alone; /* may start threads, but no processes */
   const char *const
       *readable; /* "FROM", "FROM=TO" and NULL: files and folders to be seen at the same or another place */
@@ -149,7 +151,7 @@ static inline void sandbox_wrap(Arguments *arguments, const ProcessSpec *spec, i
   static const char *const flags[] = {"bwrap",         "--unshare-all", "--die-with-parent",
                                       "--new-session", "--cap-drop",    "ALL",
                                       "--proc",        "/proc",         "--dev",
-                                      "/dev",          "--size",        "16777216",
+                                      "/dev",          "--size",        "67108864",
                                       "--tmpfs",       "/tmp",          "--clearenv",
                                       "--setenv",      "PATH",          "/usr/bin:/bin",
                                       "--setenv",      "HOME",          "/tmp"};
@@ -162,6 +164,12 @@ static inline void sandbox_wrap(Arguments *arguments, const ProcessSpec *spec, i
     else if (access(system_folders[i], F_OK) == 0)
       arguments_add3(arguments, "--ro-bind", system_folders[i], system_folders[i]);
   }
+  DIR *devices = spec->gpu ? opendir("/dev") : NULL;
+  for (struct dirent *entry; devices != NULL && (entry = readdir(devices)) != NULL;)
+    if (starts_with(entry->d_name, "nvidia"))
+      sandbox_bind(arguments, "--dev-bind", keep_printf("/dev/%s", entry->d_name));
+  if (devices != NULL) closedir(devices);
+  if (spec->gpu) sandbox_bind(arguments, "--ro-bind", "/sys");
   for (int i = 0; spec->readable != NULL && spec->readable[i] != NULL; i++)
     sandbox_bind(arguments, "--ro-bind", spec->readable[i]);
   for (int i = 0; spec->writable != NULL && spec->writable[i] != NULL; i++)

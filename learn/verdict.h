@@ -56,6 +56,7 @@ typedef struct VerdictJob {
   const Exercise *exercise;
   const char *lines;
   const char *build;   /* folder for what is compiled */
+  const char *scratch; /* another folder for the student's program: the one that its compiler may write to */
   const char *overlay; /* "": the student's own file is compiled; else a folder with `lines` in a pristine one */
   unsigned long long seed;
   double seconds; /* for one run */
@@ -72,6 +73,7 @@ static inline VerdictJob verdict_job(const Tree *tree, const Exercise *exercise,
   job.exercise = exercise;
   job.lines = lines;
   job.build = tree_path(tree, ".learn/build");
+  job.scratch = job.build;
   job.overlay = "";
   job.seed = 1;
   job.seconds = 10;
@@ -125,7 +127,7 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
   memset(build, 0, sizeof *build);
   build->program = kind == BUILD_JUDGE
                        ? keep_printf("%s/%s.judge", job->build, lesson)
-                       : keep_printf("%s/%s.%s%s", job->build, exercise->name,
+                       : keep_printf("%s/%s.%s%s", kind == BUILD_REFERENCE ? job->build : job->scratch, exercise->name,
                                      kind == BUILD_REFERENCE ? "reference" : "yours", gpu ? ".gpu" : "");
   build->list = keep_printf("%s.d", build->program);
   Arguments *command = &build->command;
@@ -176,7 +178,7 @@ static inline int build_start(Process *process, const Build *build, const Verdic
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   cache = cache != NULL && cache[0] != '\0' ? cache : keep_printf("%s/.cache", home != NULL ? home : "/tmp");
   const char *readable[] = {job->tree->root, job->overlay[0] != '\0' ? job->overlay : NULL, NULL};
-  const char *writable[] = {job->build, keep_printf("%s/simtcc", cache), NULL};
+  const char *writable[] = {job->scratch, keep_printf("%s/simtcc", cache), NULL};
   const char *env[] = {"NO_COLOR=1", keep_printf("XDG_CACHE_HOME=%s", cache), NULL};
   spec.folder = job->tree->root;
   spec.env = env;
@@ -186,7 +188,7 @@ static inline int build_start(Process *process, const Build *build, const Verdic
   spec.sandbox = job->sandbox && !trusted;
   spec.readable = readable;
   spec.writable = writable;
-  if (make_directories(job->build, err) != 0) return -1;
+  if (make_directories(job->build, err) != 0 || make_directories(job->scratch, err) != 0) return -1;
   return process_start(process, &spec, err);
 }
 
@@ -248,9 +250,12 @@ static inline int judge_run(const VerdictJob *job, const char *judge, const char
 
   const char *worker_argv[] = {job->sandbox && !trusted ? "/tmp/yours" : worker, NULL};
   const char *readable[] = {keep_printf("%s=/tmp/yours", worker), NULL};
-  const char *worker_env[] = {keep_printf("SIMT_ORDER=%s", order), "SIMT_REPORT=none", "SIMT_STRICT=1",
+  const char *worker_env[] = {keep_printf("SIMT_ORDER=%s", order),
+                              "SIMT_REPORT=none",
+                              "SIMT_STRICT=1",
                               "SIMT_WATCHDOG=3",
-                              "SIMT_THREADS=2", NULL};
+                              "SIMT_THREADS=2",
+                              NULL};
   ProcessSpec spec = process_spec(worker_argv);
   spec.env = worker_env;
   spec.channel = ends[1];
@@ -259,6 +264,7 @@ static inline int judge_run(const VerdictJob *job, const char *judge, const char
   spec.file_size = 1 << 20;
   spec.sandbox = job->sandbox && !trusted;
   spec.alone = true;
+  spec.gpu = gpu;
   spec.readable = readable;
   int status = process_start(&judged->worker, &spec, err);
   close(ends[1]);

@@ -1,0 +1,297 @@
+/* grade - what students have handed in.
+ *
+ *     bazel run //learn:grade -- ~/handed_in/alice ~/handed_in/bob
+ *
+ * Of each folder only the lines of the exercises are taken. They are pasted into a pristine tree, compiled and run in a
+ * sandbox, and judged outside of it on inputs from a secret seed: what a submission does to its copy of the course, to
+ * its program or to the machine changes nothing but its own verdict. docs/grading.md tells more.
+ */
+#include "learn/init.h"
+#include "learn/report.h"
+
+#include <sys/random.h>
+
+typedef struct Options {
+  const char *source, *only, *csv, *json, *junit, *gradescope, *classroom50;
+  const char *folder[SUBMISSIONS_MAX];
+  int folders;
+  double seconds;
+  bool trust, quiet;
+} Options;
+
+enum {
+  OPTION_CSV = 256,
+  OPTION_RESULTS,
+  OPTION_JUNIT,
+  OPTION_GRADESCOPE,
+  OPTION_CLASSROOM50,
+  OPTION_TRUST,
+  OPTION_ONLY,
+  OPTION_SECONDS,
+  OPTION_SOURCE
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  Options *options = (Options *)state->input;
+  switch (key) {
+    case OPTION_CSV:
+      options->csv = arg;
+      return 0;
+    case OPTION_RESULTS:
+      options->json = arg;
+      return 0;
+    case OPTION_JUNIT:
+      options->junit = arg;
+      return 0;
+    case OPTION_GRADESCOPE:
+      options->gradescope = arg;
+      return 0;
+    case OPTION_CLASSROOM50:
+      options->classroom50 = arg;
+      return 0;
+    case OPTION_TRUST:
+      options->trust = true;
+      return 0;
+    case OPTION_ONLY:
+      options->only = arg;
+      return 0;
+    case OPTION_SECONDS:
+      options->seconds = option_float(state, arg, "--seconds", 1, 600);
+      return 0;
+    case OPTION_SOURCE:
+      options->source = arg;
+      return 0;
+    case ARGP_KEY_ARG:
+      if (options->folders == SUBMISSIONS_MAX) argp_error(state, "more than %d submissions", SUBMISSIONS_MAX);
+      options->folder[options->folders++] = arg;
+      return 0;
+    case ARGP_KEY_NO_ARGS:
+      argp_error(state, "which submissions? give their folders");
+      return 0;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+
+/* What no exercise needs, and what could reach out of the student's lines: NULL, or a sentence. */
+static const char *refuse(const char *lines) {
+  const char *code = code_only(lines);
+  int depth[3] = {0, 0, 0};
+  static const char open[] = "({[", close[] = ")}]";
+  if (strstr(lines, "R\"") != NULL) return "raw strings (R\"...\") are not allowed in an exercise";
+  for (const char *c = code; *c != '\0'; c++) {
+    const char *o = strchr(open, *c), *e = strchr(close, *c);
+    if (o != NULL) depth[o - open]++;
+    if (e != NULL && --depth[e - close] < 0)
+      return keep_printf("a '%c' closes what was not opened in the exercise's lines", *c);
+  }
+  for (int i = 0; i < 3; i++)
+    if (depth[i] != 0) return keep_printf("a '%c' is not closed in the exercise's lines", open[i]);
+  for (size_t at = 0, length = strlen(code); at < length; at = line_end(code, length, at)) {
+    size_t end = line_end(code, length, at);
+    const char *line = keep_trimmed(code, at, end);
+    if (strstr(line, "%:") != NULL || strstr(line, "\?\?=") != NULL)
+      return "digraphs and trigraphs for # are not allowed";
+    if (ends_with(line, "\\")) return "a line that ends with \\ is not allowed in an exercise";
+    if (line[0] == '#' && strncmp(line + 1 + strspn(line + 1, " \t"), "pragma unroll", 13) != 0)
+      return keep_printf("\"%.40s\": of the preprocessor only #pragma unroll is allowed in an exercise", line);
+    if (line[0] != '#' && strchr(line, '#') != NULL) return "a # in the middle of a line is not allowed in an exercise";
+  }
+  for (const char *c = code; (c = strstr(c, "asm")) != NULL; c += 3) {
+    const char *before = c;
+    while (before > code && before[-1] == '_') before--;
+    const char *after = c + 3 + strspn(c + 3, "_");
+    bool word = (before == code || !isalnum((unsigned char)before[-1])) && !isalnum((unsigned char)*after);
+    if (word) return "inline assembler is not allowed in an exercise";
+  }
+  return NULL;
+}
+
+static bool wanted(const Options *options, const char *name) {
+  if (options->only == NULL) return true;
+  for (const char *at = options->only; *at != '\0';) {
+    size_t length = strcspn(at, ",");
+    if (strlen(name) == length && strncmp(at, name, length) == 0) return true;
+    at += length + (at[length] == ',');
+  }
+  return false;
+}
+
+static void grade_exercise(const Options *options, const Tree *tree, const Exercise *exercise,
+                           const Submission *submission, const char *scratch, unsigned long long seed, bool gpu,
+                           Grade *grade) {
+  Tree theirs;
+  const char *text;
+  Region region;
+  Error err;
+  grade->exercise = exercise;
+  grade->verdict.kind = VERDICT_TODO;
+  memset(&theirs, 0, sizeof theirs);
+  theirs.root = submission->path;
+  if (tree_region(&theirs, exercise, &text, &region, &err) != 0) {
+    char *repair = strstr(err.message, "; `reset");
+    if (repair != NULL) *repair = '\0';
+    grade->verdict.message = keep(err.message);
+    return;
+  }
+  grade->handed_in = true;
+  VerdictJob job = verdict_job(tree, exercise, region_lines(text, &region));
+  job.overlay = keep_printf("%s/overlay", scratch);
+  job.scratch = scratch;
+  job.seed = seed;
+  job.seconds = options->seconds;
+  job.sandbox = !options->trust;
+  job.gpu = gpu;
+  const char *refused = refuse(job.lines);
+  if (refused != NULL) {
+    grade->verdict.kind = VERDICT_REFUSED;
+    grade->verdict.message = refused;
+    return;
+  }
+  double begin = seconds_now();
+  if (verdict_of(&job, &grade->verdict, &err) != 0) die("%s: %s: %s", submission->name, exercise->name, err.message);
+  grade->seconds = seconds_now() - begin;
+}
+
+static void grade_submission(const Options *options, const Tree *tree, Submission *submission, const char *scratch,
+                             unsigned long long seed, bool gpu) {
+  struct stat info;
+  submission->grade = (Grade *)xcalloc((size_t)tree->exercises.count, sizeof *submission->grade);
+  if (stat(submission->path, &info) != 0 || !S_ISDIR(info.st_mode)) {
+    submission->problem = keep_printf("%s is no folder", submission->path);
+    printf("\n%s: %s\n", submission->name, submission->problem);
+  } else {
+    printf("\n%s\n", submission->name);
+  }
+  for (int i = 0; i < tree->exercises.count; i++) {
+    const Exercise *exercise = &tree->exercises.item[i];
+    if (!wanted(options, exercise->name)) continue;
+    Grade *grade = &submission->grade[submission->grades++];
+    if (submission->problem != NULL) {
+      grade->exercise = exercise;
+      grade->verdict.kind = VERDICT_TODO;
+      grade->verdict.message = submission->problem;
+    } else {
+      grade_exercise(options, tree, exercise, submission, scratch, seed, gpu, grade);
+    }
+    grade_set(grade);
+    submission->score += grade->score;
+    submission->points += exercise->points;
+    if (submission->problem != NULL) continue;
+    const char *first = keep_bytes(grade_text(grade), strcspn(grade_text(grade), "\n"));
+    printf("  %-24s %-16s %5.1f of %-4d %.90s\n", exercise->name, grade_status(grade), grade->score, exercise->points,
+           report_clean(first));
+    fflush(stdout);
+  }
+  printf("  %-24s %-16s %5.1f of %.0f\n", "total", "", submission->score, submission->points);
+  remove_folder(scratch);
+}
+
+/* Where a file that the user named lies. */
+static const char *named_file(const char *typed) {
+  char path[PATH_MAX];
+  Error err;
+  if (user_path(typed, path, sizeof path, &err) != 0) die("%s", err.message);
+  return keep(path);
+}
+
+static void write_reports(const Options *options, const Report *report) {
+  Error err;
+  int status = 0;
+  if (options->csv != NULL) status |= report_csv(report, named_file(options->csv), &err);
+  if (status == 0 && options->json != NULL) status |= report_json(report, named_file(options->json), &err);
+  if (status == 0 && options->junit != NULL) status |= report_junit(report, named_file(options->junit), &err);
+  for (int s = 0; s < report->count && status == 0; s++) {
+    const Submission *submission = &report->item[s];
+    const char *below = report->count == 1 ? "" : keep_printf("/%s.json", submission->name);
+    if (options->gradescope != NULL)
+      status |= report_gradescope(submission, keep_printf("%s%s", named_file(options->gradescope), below), &err);
+    if (status == 0 && options->classroom50 != NULL)
+      status |= report_classroom50(submission, keep_printf("%s%s", named_file(options->classroom50), below), &err);
+  }
+  if (status != 0) die("%s", err.message);
+}
+
+/* The folder's own name; two of the same name keep their paths, with - for /. */
+static void name_submissions(Report *report) {
+  for (int s = 0; s < report->count; s++) {
+    Submission *submission = &report->item[s];
+    const char *slash = strrchr(submission->path, '/');
+    submission->name = slash == NULL ? submission->path : slash + 1;
+    for (int other = 0; other < s; other++) {
+      if (strcmp(report->item[other].name, submission->name) != 0) continue;
+      char *name = keep(submission->path);
+      for (char *c = name; *c != '\0'; c++) *c = *c == '/' ? '-' : *c;
+      submission->name = name;
+    }
+  }
+}
+
+int main(int argc, char **argv) {
+  static const struct argp_option rows[] = {
+      {"csv", OPTION_CSV, "FILE", 0, "One line for each exercise of each submission, and one for the total", 0},
+      {"json", OPTION_RESULTS, "FILE", 0, "The same as JSON, with all that was measured", 0},
+      {"junit", OPTION_JUNIT, "FILE", 0, "The same as JUnit XML", 0},
+      {"gradescope", OPTION_GRADESCOPE, "FILE", 0, "Gradescope's results.json; with several submissions a folder", 0},
+      {"classroom50", OPTION_CLASSROOM50, "FILE", 0, "Classroom 50's result.json; with several submissions a folder",
+       0},
+      {"only", OPTION_ONLY, "NAME,NAME", 0, "Grade these exercises alone", 0},
+      {"seconds", OPTION_SECONDS, "N", 0, "Time for a run (default: 10)", 0},
+      {"trust-the-code", OPTION_TRUST, NULL, 0, "Without the sandbox: only for what you wrote yourself", 0},
+      {"source", OPTION_SOURCE, "DIR", 0, "The course's repository (default: where bazel run was typed)", 0},
+      OPTION_END};
+  static const struct argp own = {rows, parse, "DIR...", "Grades what students have handed in, in a sandbox.",
+                                  NULL, NULL,  NULL};
+  static Options options;
+  static Source source;
+  static Tree tree;
+  CommonOptions common = options_default(0);
+  char root[PATH_MAX], work[PATH_MAX];
+  const char *workspace = getenv("BUILD_WORKSPACE_DIRECTORY"), *folder = getenv("TMPDIR"), *backup;
+  Report report = {NULL, 0, 0, "inspector"};
+  Error err;
+  options.seconds = 10;
+  options_parse(&common, &own, &options, argc, argv);
+  if (!options.trust && sandbox_missing() != NULL) die("%s", sandbox_missing());
+  if (options.source == NULL && (workspace == NULL || workspace[0] == '\0'))
+    die("where is the course's repository? Use `bazel run //learn:grade` there, or --source=DIR");
+  if (options.source == NULL)
+    snprintf(root, sizeof root, "%s", workspace);
+  else if (user_path(options.source, root, sizeof root, &err) != 0)
+    die("%s", err.message);
+  if (source_open(&source, root, &err) != 0) die("%s", err.message);
+  for (const char *at = options.only; at != NULL && *at != '\0';) {
+    size_t length = strcspn(at, ",");
+    if (exercises_named(&source.exercises, keep_bytes(at, length)) == NULL)
+      die("--only: there is no exercise \"%.*s\"", (int)length, at);
+    at += length + (at[length] == ',');
+  }
+
+  snprintf(work, sizeof work, "%s/grade.XXXXXX", folder != NULL && folder[0] != '\0' ? folder : "/tmp");
+  if (mkdtemp(work) == NULL) die("%s: %s; TMPDIR names another place", work, strerror(errno));
+  const char *pristine = keep_printf("%s/course", work);
+  if (init_tree(&source, pristine, false, &backup, &err) != 0 || tree_read(&tree, pristine, &err) != 0)
+    die("%s", err.message);
+  if (getrandom(&report.seed, sizeof report.seed, 0) != sizeof report.seed)
+    die("no random numbers: %s", strerror(errno));
+  report.seed >>= 1;
+  bool gpu = gpu_is_there();
+  if (gpu) report.device = "GPU";
+  report.item = (Submission *)xcalloc((size_t)options.folders, sizeof *report.item);
+  for (int i = 0; i < options.folders; i++) {
+    char path[PATH_MAX];
+    if (user_path(options.folder[i], path, sizeof path, &err) != 0) die("%s", err.message);
+    while (strlen(path) > 1 && ends_with(path, "/")) path[strlen(path) - 1] = '\0';
+    report.item[report.count++].path = keep(path);
+  }
+  name_submissions(&report);
+  for (int s = 0; s < report.count; s++)
+    grade_submission(&options, &tree, &report.item[s], keep_printf("%s/submission", work), report.seed, gpu);
+  remove_folder(work);
+  write_reports(&options, &report);
+  for (int s = 0; s < report.count; s++) free(report.item[s].grade);
+  free(report.item);
+  return 0;
+}

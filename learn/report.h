@@ -1,0 +1,282 @@
+/* report.h - grades as files: CSV, JSON, JUnit XML, and what Gradescope and Classroom 50 read. */
+#ifndef LEARN_REPORT_H
+#define LEARN_REPORT_H
+
+#include "learn/verdict.h"
+
+enum { SUBMISSIONS_MAX = 4096 };
+
+typedef struct Grade {
+  const Exercise *exercise;
+  Verdict verdict;
+  bool handed_in; /* false: the exercise is not in the submission */
+  double seconds; /* that grading took */
+  double ratio; /* the reference's cost over the student's, by time on a GPU, else by counts; 0 when it is not right */
+  double score; /* of exercise->points */
+} Grade;
+
+typedef struct Submission {
+  const char *name, *path;
+  const char *problem; /* NULL, or why nothing could be graded */
+  Grade *grade;        /* one for each exercise */
+  int grades;
+  double score, points;
+} Submission;
+
+typedef struct Report {
+  Submission *item;
+  int count;
+  unsigned long long seed;
+  const char *device; /* "GPU" or "inspector" */
+} Report;
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* The rubric */
+
+/* How much more than the reference: the worse of global and of shared memory. */
+static inline double grade_cost(const Measured *yours, const Measured *reference) {
+  static const char *const pairs[][2] = {{"global_load_sectors", "global_store_sectors"},
+                                         {"shared_load_wavefronts", "shared_store_wavefronts"}};
+  double worst = 0;
+  for (int i = 0; i < 2; i++) {
+    double mine = measured(yours, pairs[i][0]) + measured(yours, pairs[i][1]);
+    double theirs = measured(reference, pairs[i][0]) + measured(reference, pairs[i][1]);
+    if (theirs > 0) worst = fmax(worst, mine / theirs);
+  }
+  return worst;
+}
+
+/* 70 % for a right result within the exercise's limits, 30 % in proportion to how near it comes to the reference. */
+static inline void grade_set(Grade *grade) {
+  const Verdict *verdict = &grade->verdict;
+  grade->ratio = grade->score = 0;
+  if (verdict->kind != VERDICT_RIGHT) return;
+  if (verdict->yours.seconds > 0 && verdict->reference.seconds > 0)
+    grade->ratio = verdict->reference.seconds / verdict->yours.seconds;
+  else if (grade_cost(&verdict->yours, &verdict->reference) > 0)
+    grade->ratio = 1 / grade_cost(&verdict->yours, &verdict->reference);
+  grade->score = grade->exercise->points * (0.7 + 0.3 * fmin(1, grade->ratio));
+}
+
+static inline const char *grade_status(const Grade *grade) {
+  if (!grade->handed_in) return "missing";
+  if (grade->verdict.kind == VERDICT_RIGHT) return "correct";
+  return grade->verdict.kind == VERDICT_TODO ? "not implemented" : "rejected";
+}
+
+/* The diagnosis, or what was achieved. */
+static inline const char *grade_text(const Grade *grade) {
+  if (grade->verdict.kind != VERDICT_RIGHT) return grade->verdict.message;
+  return keep_printf("correct on %d shapes; %.2f of the reference's performance", grade->verdict.shapes, grade->ratio);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Text that any program may have printed */
+
+/* Only what XML and JSON may hold: no control characters, and UTF-8 or else "?". */
+static inline char *report_clean(const char *text) {
+  Text out = {0};
+  text_add(&out, "");
+  for (const unsigned char *c = (const unsigned char *)text; *c != '\0';) {
+    int length = *c < 0x80 ? 1 : (*c & 0xE0) == 0xC0 && *c >= 0xC2 ? 2 : (*c & 0xF0) == 0xE0 ? 3 : 0;
+    if (length == 0 && (*c & 0xF8) == 0xF0 && *c <= 0xF4) length = 4;
+    bool good = length > 0 && (length > 1 || *c >= ' ' || *c == '\n' || *c == '\t');
+    for (int i = 1; i < length && good; i++) good = (c[i] & 0xC0) == 0x80;
+    if (good && length == 3 &&
+        ((*c == 0xE0 && c[1] < 0xA0) || (*c == 0xED && c[1] >= 0xA0) || (*c == 0xEF && c[1] == 0xBF && c[2] >= 0xBE)))
+      good = false; /* overlong, a surrogate, or no character */
+    if (good && length == 4 && ((*c == 0xF0 && c[1] < 0x90) || (*c == 0xF4 && c[1] > 0x8F))) good = false;
+    if (good)
+      text_append(&out, (const char *)c, (size_t)length);
+    else
+      text_add(&out, "?");
+    c += good ? length : 1;
+  }
+  return keep_text(&out);
+}
+
+static inline char *report_xml(const char *text) {
+  Text out = {0};
+  text_add(&out, "");
+  for (const char *c = report_clean(text); *c != '\0'; c++) {
+    if (*c == '<')
+      text_add(&out, "&lt;");
+    else if (*c == '>')
+      text_add(&out, "&gt;");
+    else if (*c == '&')
+      text_add(&out, "&amp;");
+    else if (*c == '"')
+      text_add(&out, "&quot;");
+    else
+      text_append(&out, c, 1);
+  }
+  return keep_text(&out);
+}
+
+/* In quotes, and never a formula: a spreadsheet would compute what begins with = + - @. */
+static inline char *report_csv_field(const char *text) {
+  Text out = {0};
+  const char *clean = report_clean(text);
+  text_add(&out, strchr("=+-@\t", clean[0]) != NULL && clean[0] != '\0' ? "\"'" : "\"");
+  for (const char *c = clean; *c != '\0'; c++) text_append(&out, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
+  text_add(&out, "\"");
+  return keep_text(&out);
+}
+
+static inline int report_save(Text *text, const char *path, Error *err) {
+  int status = text_write_file(path, text->bytes, text->length, err);
+  text_free(text);
+  return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Formats */
+
+static inline int report_csv(const Report *report, const char *path, Error *err) {
+  Text out = {0};
+  text_add(&out, "submission,exercise,status,score,points,ratio,verdict,diagnosis\n");
+  for (int s = 0; s < report->count; s++) {
+    const Submission *submission = &report->item[s];
+    for (int i = 0; i < submission->grades; i++) {
+      const Grade *grade = &submission->grade[i];
+      text_printf(&out, "%s,%s,%s,%.2f,%d,", report_csv_field(submission->name), grade->exercise->name,
+                  grade_status(grade), grade->score, grade->exercise->points);
+      if (grade->ratio > 0) text_printf(&out, "%.3f", grade->ratio);
+      text_printf(&out, ",%s,%s\n", verdict_names[grade->verdict.kind], report_csv_field(grade_text(grade)));
+    }
+    text_printf(&out, "%s,TOTAL,%s,%.2f,%.0f,,,%s\n", report_csv_field(submission->name),
+                submission->problem == NULL ? "graded" : "not graded", submission->score, submission->points,
+                report_csv_field(submission->problem == NULL ? "" : submission->problem));
+  }
+  return report_save(&out, path, err);
+}
+
+static inline json_t *report_measured(const Measured *m) {
+  json_t *object = json_object();
+  for (int i = 0; i < COUNTS; i++) json_object_set_new(object, count_names[i], json_real(m->count[i]));
+  if (m->seconds > 0) json_object_set_new(object, "seconds", json_real(m->seconds));
+  return object;
+}
+
+static inline int report_json(const Report *report, const char *path, Error *err) {
+  json_t *submissions = json_array();
+  for (int s = 0; s < report->count; s++) {
+    const Submission *submission = &report->item[s];
+    json_t *grades = json_array();
+    for (int i = 0; i < submission->grades; i++) {
+      const Grade *grade = &submission->grade[i];
+      json_t *item = json_pack("{s:s, s:s, s:s, s:f, s:i, s:s, s:f}", "exercise", grade->exercise->name, "status",
+                               grade_status(grade), "verdict", verdict_names[grade->verdict.kind], "score",
+                               grade->score, "points", grade->exercise->points, "diagnosis",
+                               report_clean(grade_text(grade)), "graded_in_seconds", grade->seconds);
+      if (grade->verdict.kind == VERDICT_RIGHT) {
+        json_object_set_new(item, "ratio", json_real(grade->ratio));
+        json_object_set_new(item, "measured", report_measured(&grade->verdict.yours));
+        json_object_set_new(item, "reference", report_measured(&grade->verdict.reference));
+      }
+      json_array_append_new(grades, item);
+    }
+    json_t *item = json_pack("{s:s, s:f, s:f, s:o}", "submission", report_clean(submission->name), "score",
+                             submission->score, "points", submission->points, "exercises", grades);
+    if (submission->problem != NULL)
+      json_object_set_new(item, "problem", json_string(report_clean(submission->problem)));
+    json_array_append_new(submissions, item);
+  }
+  return json_write(path,
+                    json_pack("{s:s, s:s, s:o}", "seed", keep_printf("%llu", report->seed), "measured_by",
+                              report->device, "submissions", submissions),
+                    err);
+}
+
+static inline int report_junit(const Report *report, const char *path, Error *err) {
+  Text out = {0};
+  text_add(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+  for (int s = 0; s < report->count; s++) {
+    const Submission *submission = &report->item[s];
+    int failures = 0;
+    double seconds = 0;
+    for (int i = 0; i < submission->grades; i++) {
+      failures += submission->grade[i].verdict.kind != VERDICT_RIGHT;
+      seconds += submission->grade[i].seconds;
+    }
+    const char *name = report_xml(submission->name);
+    text_printf(&out, "  <testsuite name=\"%s\" tests=\"%d\" failures=\"%d\" errors=\"0\" time=\"%.3f\">\n", name,
+                submission->grades, failures, seconds);
+    for (int i = 0; i < submission->grades; i++) {
+      const Grade *grade = &submission->grade[i];
+      text_printf(&out, "    <testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", name, grade->exercise->name,
+                  grade->seconds);
+      if (grade->verdict.kind != VERDICT_RIGHT)
+        text_printf(&out, "\n      <failure type=\"%s\" message=\"%s\">%s</failure>\n    ",
+                    verdict_names[grade->verdict.kind], grade_status(grade), report_xml(grade_text(grade)));
+      else
+        text_printf(&out, "\n      <system-out>%s</system-out>\n    ", report_xml(grade_text(grade)));
+      text_add(&out, "</testcase>\n");
+    }
+    text_add(&out, "  </testsuite>\n");
+  }
+  text_add(&out, "</testsuites>\n");
+  return report_save(&out, path, err);
+}
+
+/* https://gradescope-autograders.readthedocs.io/en/latest/specs/ : results.json of one submission. */
+static inline int report_gradescope(const Submission *submission, const char *path, Error *err) {
+  json_t *tests = json_array();
+  double seconds = 0;
+  for (int i = 0; i < submission->grades; i++) {
+    const Grade *grade = &submission->grade[i];
+    seconds += grade->seconds;
+    json_array_append_new(tests, json_pack("{s:s, s:f, s:i, s:s, s:s, s:s}", "name", grade->exercise->name, "score",
+                                           grade->score, "max_score", grade->exercise->points, "status",
+                                           grade->verdict.kind == VERDICT_RIGHT ? "passed" : "failed", "output",
+                                           report_clean(grade_text(grade)), "visibility", "visible"));
+  }
+  return json_write(path,
+                    json_pack("{s:f, s:f, s:s, s:s, s:o}", "score", submission->score, "execution_time", seconds,
+                              "output", submission->problem == NULL ? "" : report_clean(submission->problem),
+                              "stdout_visibility", "hidden", "tests", tests),
+                    err);
+}
+
+static inline void report_environment(json_t *object, const char *key, const char *variable, const char *otherwise) {
+  const char *value = getenv(variable);
+  json_object_set_new(object, key, json_string(value != NULL && value[0] != '\0' ? value : otherwise));
+}
+
+/* Classroom 50's result.json, schema classroom50/result/v1. Who and what was handed in comes from the variables that
+ * its runner sets; scores are whole numbers there. */
+static inline int report_classroom50(const Submission *submission, const char *path, Error *err) {
+  json_t *tests = json_array(), *object = json_pack("{s:s}", "schema", "classroom50/result/v1");
+  char when[32];
+  time_t now = time(NULL);
+  struct tm utc;
+  long long score = 0, points = 0;
+  for (int i = 0; i < submission->grades; i++) {
+    const Grade *grade = &submission->grade[i];
+    long long whole = (long long)(grade->score + 0.5);
+    score += whole;
+    points += grade->exercise->points;
+    json_array_append_new(tests,
+                          json_pack("{s:s, s:b, s:I, s:i, s:s}", "test-name", grade->exercise->name, "passed",
+                                    grade->verdict.kind == VERDICT_RIGHT, "score", (json_int_t)whole, "max-score",
+                                    grade->exercise->points, "output", report_clean(grade_text(grade))));
+  }
+  strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+  report_environment(object, "classroom", "CLASSROOM", "unknown");
+  report_environment(object, "assignment", "ASSIGNMENT", "unknown");
+  report_environment(object, "assignment_type", "MODE", "individual");
+  report_environment(object, "owner", "OWNER", report_clean(submission->name));
+  report_environment(object, "submission", "SUBMISSION_TAG", "submit/unknown");
+  const char *commit = getenv("COMMIT_URL");
+  commit = commit != NULL && commit[0] != '\0' ? commit : "unknown";
+  report_environment(object, "commit", "COMMIT_URL", "unknown");
+  report_environment(object, "release", "RELEASE_URL", "unknown");
+  report_environment(object, "review", "REVIEW_URL", commit);
+  json_object_set_new(object, "datetime", json_string(when));
+  json_object_set_new(object, "score", json_integer(score));
+  json_object_set_new(object, "max-score", json_integer(points));
+  json_object_set_new(object, "tests", tests);
+  return json_write(path, object, err);
+}
+
+#endif /* LEARN_REPORT_H */
