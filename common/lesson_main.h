@@ -231,11 +231,11 @@ static inline void lesson_print_factor(double factor) {
 
 static inline void lesson_print_times(const LessonRun *run, const LessonRow *rows, int count) {
   const Lesson *lesson = run->lesson;
-  printf("%-22s %9s %9s %12s %10s %8s %10s %10s\n", "version", "error", "tolerance", "time",
-         lesson->flops != NULL ? "GFLOP/s" : "GB/s", "of roof", "of library", "of rung above");
+  printf("%-20s %9s %9s %12s %10s %8s %10s %10s\n", "version", "error", "tolerance", "time",
+         lesson->flops != NULL ? "GFLOP/s" : "GB/s", "of roof", "x library", "x above");
   for (int i = 0; i < count; i++) {
     const LessonRow *row = &rows[i];
-    printf("%-22s ", row->version->name);
+    printf("%-20s ", row->version->name);
     lesson_print_check(row);
     if (row->seconds > 0) {
       printf(" %9.1f us %10.1f %6.1f %%", row->seconds * 1e6, row->rate * 1e-9, 100 * row->roof_fraction);
@@ -263,14 +263,14 @@ static inline double lesson_sectors_used(const LessonCounts *c) {
 }
 
 static inline void lesson_print_counts(const LessonRow *rows, int count) {
-  printf("%-22s %9s %9s |         global memory sectors       |        shared memory wavefronts\n", "", "", "");
-  printf("%-22s %9s %9s | %9s %7s %8s %8s | %9s %8s %8s %10s\n", "version", "error", "tolerance", "all", "needed",
+  printf("%-20s %9s %9s |         global memory sectors       |        shared memory wavefronts\n", "", "", "");
+  printf("%-20s %9s %9s | %9s %7s %8s %8s | %9s %8s %8s %10s\n", "version", "error", "tolerance", "all", "needed",
          "a load", "a store", "all", "a load", "a store", "conflicts");
   for (int i = 0; i < count; i++) {
     const LessonRow *row = &rows[i];
     const LessonCounts *c = &row->counts;
     if (row->version->kind == LESSON_COPY) continue; /* no kernel of ours, no counts */
-    printf("%-22s ", row->version->name);
+    printf("%-20s ", row->version->name);
     lesson_print_check(row);
     if (row->counted) {
       printf(" | %9.0f %5.0f %%", c->global_load_sectors + c->global_store_sectors, 100 * lesson_sectors_used(c));

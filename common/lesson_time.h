@@ -4,7 +4,8 @@
  * and its power. So all versions, the vendor's among them, take turns, block after block, and each gets the median of
  * its blocks. The two roofs take their turns as well: how fast this GPU copies, and how fast it multiplies and adds.
  *
- * A block is as many launches as fill a millisecond, timed by two events, so that their own time does not count. Each
+ * A block is as many launches as fill a millisecond, timed by two events, so that their own time does not count; but a
+ * kernel shorter than its launch, about 2 us, waits for the next launch, and is timed with that. Each
  * launch gets other arrays, 256 MiB and four times the L2 cache in all: what it finds in the cache is not what the last
  * launch left. The inputs are normally distributed, because multiplying simple numbers draws less power.
  */

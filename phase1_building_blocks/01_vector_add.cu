@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
   Lesson lesson = vector_add_lesson();
   const LessonVersion versions[] = {
       vector_add_version("one_each", vector_add,
-                         "A million blocks come and go for one addition each. Keep the threads, let them walk."),
+                         "A block comes and goes for every 256 additions. Keep the threads, let them walk."),
       vector_add_version(
           "grid_stride", vector_add_stride,
           "Any n with any grid; 4 bytes a load leave the memory waiting for requests. Load more at once."),

@@ -17,7 +17,7 @@
 
 int main(int argc, char **argv) {
   Lesson lesson = matmul_lesson("matmul_tuned");
-  lesson.counted = lesson_shape(&lesson, 256, 256, 64); /* a whole tile of each kernel */
+  lesson.counted = lesson_shape(&lesson, 512, 512, 32); /* as large as it takes for the large tiles */
   const LessonVersion cublas =
       lesson_library_version(matmul_version("cuBLAS", matmul_cublas, "The vendor's, in float32: the one to beat."));
   const LessonVersion versions[] = {

@@ -647,6 +647,41 @@ static void test_kinds_of_memory(void **state) {
   assert_int_equal(findings_in("many_kinds"), 0);
 }
 
+/* ---- simt/inspector.h: the counts since the program last asked ---- */
+
+__global__ void race_in_a_warp(float *out) { out[0] = (float)threadIdx.x; }
+
+static void test_asked_in_between(void **state) {
+  (void)state;
+  uint64_t count[SIMT_COUNTERS], again[SIMT_COUNTERS];
+  simt_inspect_forget();
+  assert_int_equal(simt_inspect_counts(NULL, count), 0);
+  dim3 grid(N / 32, N / 32), block(32, 32);
+  transpose_naive<<<grid, block>>>(a, c, N);
+  transpose_padded<<<grid, block>>>(a, c, N);
+  transpose_padded<<<grid, block>>>(a, c, N);
+  CHECK(cudaDeviceSynchronize());
+  assert_int_equal(simt_inspect_counts("padded", count), 2);
+  assert_int_equal(count[SIMT_GLOBAL_STORE_SECTORS], 2 * 2048 * 4);
+  assert_int_equal(count[SIMT_SHARED_LOAD_REQUESTS], 2 * 2048);
+  assert_int_equal(simt_inspect_counts(NULL, count), 3);
+  assert_int_equal(count[SIMT_GLOBAL_STORE_SECTORS], 2048 * 32 + 2 * 2048 * 4);
+  assert_int_equal(simt_inspect_counts("no such kernel", count), 0);
+  assert_int_equal(count[SIMT_GLOBAL_STORE_SECTORS], 0);
+  assert_int_equal(simt_inspect_findings(), 0);
+
+  for (int run = 0; run < 2; run++) { /* forgotten, it is found again */
+    simt_inspect_forget();
+    race_in_a_warp<<<1, 32>>>(c);
+    CHECK(cudaDeviceSynchronize());
+    assert_int_equal(simt_inspect_findings(), 1);
+    assert_int_equal(findings_in("race_in_a_warp"), 1);
+  }
+  simt_inspect_counts(NULL, count); /* the report, asked for in between, counts the same */
+  memcpy(again, counts("race_in_a_warp"), sizeof again);
+  assert_memory_equal(count, again, sizeof count);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_transposes),
@@ -660,6 +695,7 @@ int main(void) {
       cmocka_unit_test(test_races_between_blocks),
       cmocka_unit_test(test_memory),
       cmocka_unit_test(test_kinds_of_memory),
+      cmocka_unit_test(test_asked_in_between), /* the last: it forgets */
   };
   setenv("SIMT_REPORT", "none", 0);
   return cmocka_run_group_tests(tests, set_up, tear_down);
