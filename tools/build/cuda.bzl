@@ -235,20 +235,12 @@ cuda_library = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
-def _inspect_impl(settings, _attr):
-    # The inspector is made of the thread sanitizer's instrumentation, which goes with no other sanitizer.
-    sanitized = [flag for flag in settings["//command_line_option:copt"] if flag.startswith("-fsanitize")]
-    if settings["//tools/build:backend"] != "cpu" or sanitized:
-        return {"//tools/build:simt": settings["//tools/build:simt"]}
+def _inspect_impl(_settings, _attr):
     return {"//tools/build:simt": "inspect"}
 
 _inspect = transition(
     implementation = _inspect_impl,
-    inputs = [
-        "//command_line_option:copt",
-        "//tools/build:backend",
-        "//tools/build:simt",
-    ],
+    inputs = [],
     outputs = ["//tools/build:simt"],
 )
 
@@ -278,28 +270,32 @@ def _cuda_program(rule, name, compatible, deps, inspect, kwargs):
     cuda_library(
         name = objects,
         alwayslink = True,
-        tags = kwargs.get("tags", []) + (["manual"] if inspect else []),  # not the other way as well
+        tags = kwargs.get("tags", []) + (["manual"] if inspect else []),  # the program decides which way
         target_compatible_with = own,
         testonly = testonly,
         visibility = ["//visibility:private"],
         deps = deps,
         **library
     )
+    libraries = [":" + objects]
     if inspect:
-        objects = name + "_inspected"
         _inspected(
-            name = objects,
-            library = name + "_objects",
-            tags = kwargs.get("tags", []),
+            name = name + "_inspected",
+            library = ":" + objects,
+            tags = kwargs.get("tags", []) + ["manual"],
             target_compatible_with = own,
             testonly = testonly,
             visibility = ["//visibility:private"],
         )
+        libraries = select({
+            "//tools/build:can_inspect": [":%s_inspected" % name],
+            "//conditions:default": libraries,
+        })
     rule(
         name = name,
         linkstatic = True,
         target_compatible_with = compatible + own,
-        deps = [":" + objects],
+        deps = libraries,
         **kwargs
     )
 
