@@ -32,7 +32,8 @@ static inline double lesson_plot_step(double most) {
   return most >= 10 * step ? 5 * step : most >= 5 * step ? 2 * step : step;
 }
 
-/* Horizontal bars from the top down, each with its figure, in the bar where it fits; `value` picks it, `roof` is a line across (0: none). */
+/* Horizontal bars from the top down, each with its figure, in the bar where it fits; `value` picks it, `roof` is a
+ * line across (0: none). */
 static inline void lesson_plot_bars(FILE *script, const LessonPlot *plot, const char *title, const char *format,
                                     double (*value)(const LessonBar *), double roof) {
   double most = roof;

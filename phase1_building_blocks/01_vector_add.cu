@@ -2,13 +2,13 @@
  *
  *     bazel run //phase1_building_blocks:vector_add
  *
- * On the CPU an addition of two arrays is a loop. On the GPU the loop is the grid: each thread asks which one it is, and
- * does the step with that number. Blocks have a fixed size, so the last one reaches past the end, and every kernel begins
- * with the question whether this thread has anything to do.
+ * On the CPU an addition of two arrays is a loop. On the GPU the loop is the grid: each thread asks which one it is,
+ * and does the step with that number. Blocks have a fixed size, so the last one reaches past the end, and every kernel
+ * begins with the question whether this thread has anything to do.
  *
- * Before the versions are measured the program shows what a launch is, with nothing around it: memory on the GPU, a copy
- * there, a launch, a copy back; and what happens when a launch is impossible, because an error that nobody asks for is
- * never heard. */
+ * Before the versions are measured the program shows what a launch is, with nothing around it: memory on the GPU, a
+ * copy there, a launch, a copy back; and what happens when a launch is impossible, because an error that nobody asks
+ * for is never heard. */
 #include "common/lesson_main.h"
 #include "phase1_building_blocks/vector_add_lesson.cuh"
 

@@ -2,8 +2,8 @@
  *
  *     bazel run //phase1_building_blocks:matmul_naive
  *
- * C = A B, and each element of C is a thread's loop over K. Both versions make the same additions in the same order; they
- * differ in one line, the one that says which row and column a thread has. Threads come in warps of 32 that load
+ * C = A B, and each element of C is a thread's loop over K. Both versions make the same additions in the same order;
+ * they differ in one line, the one that says which row and column a thread has. Threads come in warps of 32 that load
  * together. Do these 32 threads have neighbours in a column, or in a row of C? Count the sectors. */
 #include "common/lesson_main.h"
 #include "phase1_building_blocks/matmul_cublas.cuh"

@@ -4,8 +4,8 @@
  *
  * The kernel of 8 x 8 elements a thread has the right plan, and loses time in its details: it loads float by float, its
  * threads meet in the same banks, and between two tiles everybody waits for memory. Each rung mends one of these and
- * leaves the rest alone, so that the counts, or on a GPU the times, tell what it was worth. What helps on one GPU may do
- * nothing on the next: believe the table, not the sentence.
+ * leaves the rest alone, so that the counts, or on a GPU the times, tell what it was worth. What helps on one GPU may
+ * do nothing on the next: believe the table, not the sentence.
  *
  * The second table is a sweep: the last kernel with other tiles. A large tile loads less for each product, but fewer of
  * them fit into the GPU at a time, and a small C has not enough of them to keep every multiprocessor busy. */

@@ -3,8 +3,8 @@
  *     LessonCounts c = counts_of(&lesson, transpose_version("padded", transpose_padded, ""), shape);
  *     assert_count(c.shared_load_conflicts, 0);
  *
- * counts_of() checks the version on all shapes of the lesson first, with no finding of the inspector; so on a GPU, which
- * counts nothing, something is tested all the same before the test says that it is skipped.
+ * counts_of() checks the version on all shapes of the lesson first, with no finding of the inspector; so on a GPU,
+ * which counts nothing, something is tested all the same before the test says that it is skipped.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_TEST_COUNTS_H
 #define PHASE1_BUILDING_BLOCKS_TEST_COUNTS_H

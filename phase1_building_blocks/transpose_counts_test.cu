@@ -1,5 +1,5 @@
-/* The transpose's ladder: each rung takes away exactly what it says. A matrix of whole tiles, so that every warp is full:
- * a float for each of 32 lanes is 128 bytes, 4 sectors, and a wavefront. */
+/* The transpose's ladder: each rung takes away exactly what it says. A matrix of whole tiles, so that every warp is
+ * full: a float for each of 32 lanes is 128 bytes, 4 sectors, and a wavefront. */
 #include "phase1_building_blocks/test_counts.h"
 #include "phase1_building_blocks/transpose_lesson.cuh"
 

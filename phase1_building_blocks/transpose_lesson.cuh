@@ -22,7 +22,7 @@ static inline Lesson transpose_lesson(void) {
   lesson_input(&lesson, "in", "rc");
   lesson.timed = lesson_shape(&lesson, 8192, 8192);
   lesson.counted = lesson_shape(&lesson, 256, 128);
-  /* one, around a warp, around a tile of 32 and of 64, primes, thin and wide; rows that are multiples of four, or not */
+  /* one, around a warp, around a tile of 32 and of 64, primes, thin and wide; rows a multiple of four, or not */
   const int shapes[][2] = {{1, 1},   {1, 3},     {31, 1},   {31, 33}, {33, 31},
                            {64, 64}, {127, 257}, {96, 100}, {4, 260}, {130, 36}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
