@@ -235,6 +235,7 @@ static const char *keep(const char *text) {
 static const char *relative(const char *file) {
   static char here[4096];
   if (!here[0] && !getcwd(here, sizeof here - 1)) here[0] = '\0';
+  if (strncmp(file, "/proc/self/cwd/", 15) == 0) return file + 15; /* Bazel compiles there, wherever that is */
   size_t length = strlen(here);
   return length > 1 && strncmp(file, here, length) == 0 && file[length] == '/' ? file + length + 1 : file;
 }

@@ -45,10 +45,12 @@ const char *simt_where(const void *address, char *text, size_t size) {
     function[strcspn(function, "\n")] = '\0';
     place[strcspn(place, " \n")] = '\0';
     if (place[0] == '?' || is_ours(place)) continue;
+    char *file = place;
+    if (strncmp(file, "/proc/self/cwd/", 15) == 0) file += 15; /* Bazel compiles there, wherever that is */
     if (function[0] == '?' || strstr(function, "simt::"))
-      snprintf(text, size, "%s", place);
+      snprintf(text, size, "%s", file);
     else
-      snprintf(text, size, "%s (%s)", place, function);
+      snprintf(text, size, "%s (%s)", file, function);
     break;
   }
   pclose(lines);

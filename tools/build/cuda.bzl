@@ -63,6 +63,7 @@ _INSPECT_FLAGS = [
     "-fno-crossjumping",
     "-fno-thread-jumps",
     "-fno-jump-tables",
+    "-Wno-maybe-uninitialized",  # false with all these hooks
 ] + (["-mstringop-strategy=libcall"] if SIMT_COPTS else [])  # x86-64
 
 def _nvcc(ctx, src, compile_ctx, cc_toolchain):
