@@ -217,7 +217,11 @@ void *simt_inspected_malloc(size_t bytes) {
 
 void simt_inspected_free(void *memory);
 void simt_inspected_free(void *memory) {
-  if (simt_worker && memory) simt_heap_remove((uintptr_t)memory);
+  if (simt_worker && memory) {
+    simt_inspect_sync_point(); /* the lanes meet here: what they did to their memory is judged while it is theirs */
+    simt_inspect_passed();
+    simt_heap_remove((uintptr_t)memory);
+  }
   free(memory);
 }
 

@@ -174,11 +174,14 @@ static int in_arena(const void *base) { return (uintptr_t)base >= arena.low && (
 /* ---- the heap of kernels ---- */
 
 enum { MAX_HEAP = 65536 };
-static struct {
+typedef struct Chunk {
   uintptr_t low;
   size_t size;
-} * heap; /* no order: kernels allocate little */
+} Chunk;
+static Chunk *heap; /* no order: kernels allocate little */
 static int heap_count;
+static Chunk freed[64]; /* the last ones, a ring */
+static unsigned freed_count;
 
 void simt_heap_add(uintptr_t address, size_t bytes) {
   if (!heap && !(heap = calloc(MAX_HEAP, sizeof *heap))) abort();
@@ -191,6 +194,7 @@ void simt_heap_add(uintptr_t address, size_t bytes) {
 void simt_heap_remove(uintptr_t address) {
   for (int i = heap_count - 1; i >= 0; i--)
     if (heap[i].low == address) {
+      freed[freed_count++ % 64] = heap[i];
       heap[i] = heap[--heap_count];
       break;
     }
@@ -225,6 +229,12 @@ static int of_variable(uintptr_t address, Space space, Region *region, Object *o
   if (!v) return 0;
   *o = (Object){v->low, v->size, space, region, simt_object_era};
   return 1;
+}
+
+static int was_on_heap(uintptr_t address) {
+  for (int i = 0; i < 64; i++)
+    if (address - freed[i].low < freed[i].size) return 1;
+  return 0;
 }
 
 int simt_find_object(Inspector *in, uintptr_t address, Object *o) {
@@ -400,6 +410,9 @@ static void judge_foreign(Inspector *in, const Row *row, int lane) {
     advice = "compare the index with the size of the array";
   } else if (!live && memory.kind == SIMT_UNKNOWN_MEMORY && on_a_stack(in, address)) {
     advice = "local variables belong to their thread alone: exchange values through shared memory";
+  } else if (!live && memory.kind == SIMT_UNKNOWN_MEMORY && was_on_heap(address)) {
+    kind = SIMT_USE_AFTER_FREE;
+    advice = "a thread of a kernel has freed it (free() or delete): move that behind the last access";
   } else if (!live && memory.kind == SIMT_UNKNOWN_MEMORY && readable(address)) {
     kind = SIMT_HOST_POINTER;
     advice = "a kernel cannot reach the host's memory: copy the data with cudaMemcpy(), also what a struct points to";

@@ -421,6 +421,10 @@ static void race_words(Inspector *in, Row *row, Region *region, uint32_t lanes, 
   }
 }
 
+static int was_read_by(const Inspector *in, const Cell *cell, int rank) {
+  return trace_rank(cell->read[0]) == rank && trace_time(cell->read[0]) >= in->block_time;
+}
+
 void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes, int side_by_side) {
   unsigned access = row->request.access;
   int writes = access & SIMT_ACCESS_WRITE;
@@ -438,8 +442,13 @@ void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes, int 
     int lane = __builtin_ctz(rest), rank = in->warp * SIMT_WARP_SIZE + lane;
     uintptr_t offset = row->request.address[lane] - region->low, end = offset + row->request.bytes;
     int atomic = (access & SIMT_ACCESS_ATOMIC) != 0;
+    /* In global memory a volatile access is one as a whole, also without a fence before it: a value that carries its own
+     * flag needs none. It publishes nothing else then. A counter is no such value: the thread read it before. */
     if (atomic || ((access & SIMT_ACCESS_VOLATILE) && (!writes || in->lanes[rank].fence_time))) {
       synchronise(in, rank, row->request.address[lane], access);
+      atomic = 1;
+    } else if ((access & SIMT_ACCESS_VOLATILE) && !region->shared &&
+               !was_read_by(in, &region->cells[offset / 4], rank)) {
       atomic = 1;
     }
     if (region->touched && !chunk_may_be_used(region, offset)) continue;

@@ -156,6 +156,20 @@ __global__ void float_max(const float *x, float *max) {
   }
 }
 
+// A value with its flag in one 64-bit word: there is nothing that could become visible too late, so no fence. The blocks
+// draw their turn, as the next one waits for the one before it.
+__global__ void value_with_flag(const int *x, volatile unsigned long long *status, int *turn, int *y) {
+  __shared__ int s_turn;
+  if (threadIdx.x == 0) s_turn = atomicAdd(turn, 1);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  unsigned long long before = 0;
+  while (s_turn > 0 && !((before = status[s_turn - 1]) >> 32)) __nanosleep(20);
+  unsigned sum = (unsigned)before + (unsigned)x[s_turn];
+  status[s_turn] = 1ull << 32 | sum;
+  y[s_turn] = (int)sum;
+}
+
 int main(void) {
   int x[512], y[512], ok, want;
   float a[512], b[512];
@@ -216,6 +230,13 @@ int main(void) {
   ok = 1;
   for (int i = 0, sum = 0; i < 512; i++) ok &= y[i] == (sum += x[i]);
   check("a chain of blocks", ok);
+
+  TRY(cudaMemset(dz, 0, 64 * sizeof(int)));
+  value_with_flag<<<16, 32>>>(dx, (unsigned long long *)dz, dz + 32, dy);
+  fetch(y, dy, 16);
+  ok = 1;
+  for (int i = 0, sum = 0; i < 16; i++) ok &= y[i] == (sum += x[i]);
+  check("values that carry their flags", ok);
 
   unsigned char byte[128];
   bytes_of_one_word<<<4, 32>>>((unsigned char *)dy);

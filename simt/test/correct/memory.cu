@@ -147,6 +147,34 @@ __global__ void local_histogram(const unsigned char *x, int n, int *counts) {
   for (int k = 0; k < 4; k++) atomicAdd(&counts[k], count[k]);
 }
 
+struct Node {
+  int value;
+  Node *next;
+};
+
+// Each thread has a list of its own on the device's heap, reads it and frees it as it goes. What one thread frees the
+// next one may get.
+__global__ void list_on_heap(int *y) {
+  Node *head = NULL;
+  for (int i = 0; i < 5; i++) {
+    Node *node = i % 2 ? new Node : (Node *)malloc(sizeof *node);
+    node->value = i + (int)threadIdx.x;
+    node->next = head;
+    head = node;
+  }
+  int sum = 0;
+  for (int i = 4; head; i--) {
+    Node *next = head->next;
+    sum += head->value;
+    if (i % 2)
+      delete head;
+    else
+      free(head);
+    head = next;
+  }
+  y[threadIdx.x] = sum;
+}
+
 int main(void) {
   int x[256], y[256], ok;
   float a[256], b[256];
@@ -303,6 +331,10 @@ int main(void) {
   local_histogram<<<1, 32>>>(dtext, 100, dy);
   fetch(y, dy, 4);
   check("a local array indexed by data", memcmp(y, counts, sizeof counts) == 0);
+
+  list_on_heap<<<1, 64>>>(dy);
+  fetch(y, dy, 64);
+  check("a list on the device's heap", y[0] == 10 && y[63] == 10 + 5 * 63);
 
   TRY(cudaFree(NULL));
   TRY(cudaFreeHost(pinned));
