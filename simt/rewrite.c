@@ -991,6 +991,15 @@ static void rewrite_shared(int at) {
     }
     if (is(i, "static")) is_static = true;
   }
+  for (int i = start, next; i < end; i = next + 1) {
+    next = piece_end(i, end, true);
+    int after = declared_name(i, next) + 1;
+    while (after > 0 && is(after, "[") && opens(after)) after = tokens[after].match + 1;
+    if (after == 0 || after >= next || !is_one_of(after, "= { (")) continue;
+    refuse(after,
+           "a __shared__ variable cannot be initialised where it is declared: let one thread assign the value, "
+           "and then __syncthreads()");
+  }
   replace(at, is_static ? "thread_local" : "static thread_local");
   move_alignas_to_front(start, end);
 }
@@ -1064,6 +1073,9 @@ static void rewrite_device_function(const Item *item, const Names *friends) {
     replace(keyword, "static __attribute__((unused))"); /* nobody wants a warning of a header's functions */
 }
 
+static void check_kernel(const Item *item);
+static void note_host_variable(const Item *item);
+
 static void rewrite_items(FILE *kernels) {
   Names friends = {0};
   for (int k = 0; k < item_count; k++)
@@ -1072,6 +1084,7 @@ static void rewrite_items(FILE *kernels) {
   for (int k = 0; k < item_count; k++) {
     const Item *item = &items[k];
     if (item->global && item->name >= 0) add_name(&kernel_names, name_of(item->name));
+    if (item->global && item->name >= 0 && item->parameters >= 0) check_kernel(item);
     if (kernels && item->global && item->body >= 0 && item->name >= 0)
       fprintf(kernels, "%d\t%s\t%s\n", tokens[item->name].line, tokens[item->name].file, name_of(item->name));
     if (item->parameters >= 0) {
@@ -1079,6 +1092,7 @@ static void rewrite_items(FILE *kernels) {
     } else if (item->device || item->constant || item->managed) {
       rewrite_device_variable(item);
     }
+    if (item->parameters < 0) note_host_variable(item);
   }
 }
 
@@ -1216,6 +1230,161 @@ static void check_name(int i) {
     refuse(i, "cudaDeviceSynchronize() in a kernel belongs to dynamic parallelism, which is not supported");
 }
 
+/* ---- what nvcc refuses and g++ would not ---- */
+
+enum { HOST_ONLY = 1, DEVICE_ONLY = 2, KERNEL = 4, ANYWHERE = 8 };
+
+static int kind_of(const Item *item) {
+  if (item->global) return KERNEL;
+  if (item->device) return item->host ? ANYWHERE : DEVICE_ONLY;
+  return head_has(item, "constexpr consteval") ? ANYWHERE : HOST_ONLY;
+}
+
+/* The program's functions of this name. 0: none; or a class has a member of that name, and which one is meant only a
+ * compiler knows; or CUDA has such a function for kernels, too. */
+static int kinds_of_name(int i) {
+  int kinds = 0;
+  if (is_one_of(i, "min max abs fabs pow sqrt exp log floor ceil round fma swap norm")) return 0;
+  for (int k = 0; k < item_count; k++) {
+    const Item *item = &items[k];
+    if (item->parameters < 0 && item->class_name)
+      for (int t = item->start; t < item->end; t++)
+        if (is(t, name_of(i))) return 0;
+    if (item->parameters < 0 || item->name < 0 || !is(item->name, name_of(i))) continue;
+    if (item->class_name && !head_has(item, "friend")) return 0;
+    kinds |= kind_of(item);
+  }
+  return kinds;
+}
+
+/* int f; float *f = ..; auto [f, g] = ..; int n = 3, f = 4; */
+static bool is_declared_at(int i) {
+  if (is_identifier(i - 1)) return !ends_expression_before(i - 1) && !is_one_of(i - 1, "sizeof delete");
+  int start = declaration_start(i), next = start + 1;
+  return is_one_of(i - 1, "* & && > , [") && is_one_of(i + 1, "= ; , ) ] [ { :") && is_identifier(start) &&
+         !ends_expression_before(start) &&
+         (is_identifier(next) || is_one_of(next, "* & && < :: [") || (is(next, "(") && is(next + 1, "*")));
+}
+
+/* Has the function, up to token i, a parameter or a variable of this name? */
+static bool declares(const Item *function, int i) {
+  for (int k = function->start; k <= i; k++)
+    if (k != function->name && is(k, name_of(i)) && (k < function->body || is_declared_at(k))) return true;
+  return false;
+}
+
+/* A template that nobody uses is never compiled for a GPU. */
+static bool is_used(const Item *function) {
+  if (!function->is_template) return true;
+  for (int k = 0; k < token_count; k++)
+    if ((k < function->start || k >= function->end) && is(k, name_of(function->name))) return true;
+  return false;
+}
+
+/* sizeof(f(x)), decltype(f(x)): not called. */
+static bool is_unevaluated(int i) {
+  const char *words = "sizeof alignof decltype noexcept typeid __typeof__ typeof";
+  if (is_one_of(i - 1, words)) return true;
+  for (i = tokens[i].parent; i > 0 && is(i, "("); i = tokens[i].parent)
+    if (is_one_of(i - 1, words)) return true;
+  return false;
+}
+
+static bool in_device_lambda(int i, const Item *function) {
+  for (i = tokens[i].parent; i > function->body; i = tokens[i].parent)
+    for (int k = i - 1; is(i, "{") && k > function->body && !is_one_of(k, "; { }"); k--)
+      if (is(k, "__device__")) return true;
+  return false;
+}
+
+/* i is at a name. A call of a function that is not for here? */
+static void check_call(int i) {
+  int open = is(i + 1, "<") && angle_end(i + 1) > 0 ? angle_end(i + 1) + 1 : i + 1;
+  const Item *function = function_at(i);
+  if (!opens(open) || !is(open, "(") || !function || function->name < 0 || is_one_of(i - 1, ". -> :: new")) return;
+  if (is_identifier(i - 1) && !ends_expression_before(i - 1)) return; /* a declaration: T name(..) */
+  int kinds = kinds_of_name(i);
+  if (!kinds || declares(function, i) || is_unevaluated(i) || !is_used(function)) return;
+  bool is_member = function->class_name || is(function->name - 1, "::");
+  if (kinds == KERNEL) {
+    refuse(i, "%s() is a kernel, and this call has no <<<grid, block>>>", name_of(i));
+  } else if (kinds == HOST_ONLY && is_kernel_or_device_only(function)) {
+    refuse(i,
+           "%s() is a function of the host, and %s() runs on the GPU: write __device__ (or __host__ __device__) "
+           "before it",
+           name_of(i), name_of(function->name));
+  } else if (kinds == DEVICE_ONLY && !function->device && !function->global && !function->is_template && !is_member &&
+             !in_device_lambda(i, function)) { /* in templates, and members of such, nvcc does not look */
+    refuse(i,
+           "%s() is a __device__ function, and host code calls it: write __host__ __device__ before it, or call it "
+           "in a kernel",
+           name_of(i));
+  }
+}
+
+static void check_kernel(const Item *item) {
+  if (item->class_name && !head_has(item, "friend"))
+    refuse(item->name,
+           "a kernel cannot be a member of a class: make it a function, and give it the object or a pointer");
+  bool returns_nothing = false, returns = false; /* with another name of a type, or a template's, who knows */
+  for (int i = item->start; i < item->name; i++) {
+    if (is(i, "<") && is_identifier(i - 1) && angle_end(i) > 0) i = angle_end(i);
+    if (opens(i)) i = tokens[i].match;
+    returns_nothing = returns_nothing || is_one_of(i, "void auto");
+    returns = returns || is_one_of(i, "int float double bool char short long unsigned signed size_t float4 half");
+  }
+  if (returns && !returns_nothing)
+    refuse(item->name, "a kernel returns nothing: __global__ void %s(..); results go through a pointer",
+           name_of(item->name));
+  int end = tokens[item->parameters].match;
+  for (int i = item->parameters + 1, next; i < end; i = next + 1) {
+    next = piece_end(i, end, true);
+    for (int k = i; k < next && !is(k, "="); k++) {
+      if (is(k, "<") && is_identifier(k - 1) && angle_end(k) > 0) k = angle_end(k);
+      if (opens(k)) k = tokens[k].match;
+      if (!is_one_of(k, "& &&")) continue;
+      refuse(k,
+             "a kernel's parameter cannot be a reference (nvcc takes int &, and the kernel then fails: the GPU cannot "
+             "reach the host's variable); pass the value, or a pointer to device memory");
+      return;
+    }
+  }
+}
+
+/* The program's variables that only the host has. Constants may be read in kernels as well. */
+static Names host_variables, other_variables;
+
+static void note_host_variable(const Item *item) {
+  bool other = item->device || item->constant || item->managed || item->class_name || item->is_template ||
+               head_has(item,
+                        "const constexpr constinit typedef using friend namespace template class struct union "
+                        "enum static_assert operator thread_local __shared__ asm __asm__");
+  int end = item->end - 1;
+  if (!is(end, ";")) return;
+  for (int i = item->start, next; i < end; i = next + 1) {
+    next = piece_end(i, end, true);
+    int name = declared_name(i, next);
+    bool has_type = i > item->start || name > item->start;
+    if (name < 0 || !is_identifier(name) || !has_type) return;
+    add_name(other || is(name - 1, "::") || is(name - 1, "&") ? &other_variables : &host_variables, name_of(name));
+  }
+}
+
+/* i is at a name. */
+static void check_variable(int i) {
+  const Item *function = function_at(i);
+  if (!function || function->name < 0 || !is_kernel_or_device_only(function)) return;
+  if (!host_variables.count || is_one_of(i - 1, ". -> ::") || is_one_of(i + 1, ":: (")) return;
+  char *name = name_of(i);
+  if (!has_name(&host_variables, name) || has_name(&other_variables, name)) return;
+  if (function->class_name || is(function->name - 1, "::")) return; /* it may be a member */
+  if (declares(function, i) || is_unevaluated(i) || !is_used(function)) return;
+  refuse(i,
+         "%s is a variable of the host, and %s() runs on the GPU: pass its value as an argument, or make it const or "
+         "__device__",
+         name, name_of(function->name));
+}
+
 /* ---- the pass over all tokens ---- */
 
 static void rewrite_word(int i) {
@@ -1246,6 +1415,8 @@ static void rewrite(FILE *kernels) {
     } else if (is_identifier(i)) {
       rewrite_word(i);
       check_name(i);
+      check_call(i);
+      check_variable(i);
       if (begins(tokens[i].text, "cuda")) rewrite_kernel_argument(i);
       rewrite_kernel_address(i);
     }
