@@ -130,6 +130,12 @@ static void grade_exercise(const Options *options, const Tree *tree, const Exerc
   grade->verdict.kind = VERDICT_TODO;
   memset(&theirs, 0, sizeof theirs);
   theirs.root = submission->path;
+  char file[PATH_MAX], folder[PATH_MAX];
+  if (realpath(tree_path(&theirs, exercise->file), file) != NULL && realpath(submission->path, folder) != NULL &&
+      !starts_with(file, keep_printf("%s/", folder))) {
+    grade->verdict.message = keep_printf("%s is a link that leads out of the submission", exercise->file);
+    return;
+  }
   if (tree_region(&theirs, exercise, &text, &region, &err) != 0) {
     char *repair = strstr(err.message, "; `reset");
     if (repair != NULL) *repair = '\0';

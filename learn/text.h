@@ -119,7 +119,8 @@ enum { TEXT_FILE_MAX = 16 << 20 };
 
 static inline int text_read_file(Text *text, const char *path, Error *err) {
   struct stat info;
-  FILE *file = fopen(path, "rb");
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would keep us waiting */
+  FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
   if (file == NULL) return error_set(err, "cannot read %s: %s", path, strerror(errno));
   if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > TEXT_FILE_MAX) {
     fclose(file);

@@ -163,6 +163,7 @@ static inline const char *build_messages(const VerdictJob *job, const char *mess
                             keep_printf("%s/", job->tree->root), ".learn/pristine/"};
   for (const char *c = messages; *c != '\0';) {
     size_t skip = 0;
+    if (starts_with(c, "./") && (c == messages || isspace((unsigned char)c[-1]))) skip = 2;
     for (int i = 0; i < 3 && skip == 0; i++)
       if (prefixes[i] != NULL && starts_with(c, prefixes[i])) skip = strlen(prefixes[i]);
     if (skip > 0)
@@ -237,13 +238,14 @@ static inline void judged_read(Judged *judged, const char *answer) {
   }
 }
 
-/* Lets the judge and a worker talk. */
-static inline int judge_run(const VerdictJob *job, const char *judge, const char *worker, bool trusted, bool gpu,
-                            const char *what, const char *order, Judged *judged, Error *err) {
+/* A judge and a worker that talk. */
+typedef struct Trial {
+  Process referee, worker;
+} Trial;
+
+static inline int trial_start(Trial *trial, const VerdictJob *job, const char *judge, const char *worker, bool trusted,
+                              bool gpu, const char *what, const char *order, Error *err) {
   int ends[2];
-  Process referee;
-  memset(judged, 0, sizeof *judged);
-  judged->message = "";
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
     return error_set(err, "cannot make a socket: %s", strerror(errno));
   for (int i = 0; i < 2; i++) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
@@ -266,35 +268,51 @@ static inline int judge_run(const VerdictJob *job, const char *judge, const char
   spec.alone = true;
   spec.gpu = gpu;
   spec.readable = readable;
-  int status = process_start(&judged->worker, &spec, err);
+  int status = process_start(&trial->worker, &spec, err);
   close(ends[1]);
-  if (status != 0) {
-    close(ends[0]);
-    return -1;
-  }
 
   const char *judge_argv[] = {judge, NULL};
   spec = process_spec(judge_argv);
   spec.channel = ends[0];
   spec.input = keep_printf("%s %llu %g\n", what, job->seed, job->seconds);
   spec.seconds = 3 * job->seconds;
-  status = process_start(&referee, &spec, err);
-  close(ends[0]);
-  if (status != 0) {
-    process_kill(&judged->worker);
-    process_wait(&judged->worker, NULL, NULL);
-    return -1;
+  if (status == 0 && process_start(&trial->referee, &spec, err) != 0) {
+    process_kill(&trial->worker);
+    process_wait(&trial->worker, NULL, NULL);
+    status = -1;
   }
-  process_wait(&referee, job->interrupted, job->context);
-  judged_read(judged, referee.output);
-  if (referee.timed_out) snprintf(judged->verdict, sizeof judged->verdict, "timeout");
-  if (strcmp(judged->verdict, "timeout") == 0 || referee.interrupted) process_kill(&judged->worker);
-  judged->worker.deadline = seconds_now() + 2; /* the judge has hung up; who does not go is made to */
-  process_wait(&judged->worker, NULL, NULL);
-  if (referee.interrupted) return error_set(err, "interrupted");
+  close(ends[0]);
+  return status;
+}
+
+static inline void trial_abandon(Trial *trial) {
+  process_kill(&trial->referee);
+  process_kill(&trial->worker);
+  process_wait(&trial->referee, NULL, NULL);
+  process_wait(&trial->worker, NULL, NULL);
+}
+
+static inline int trial_finish(Trial *trial, const VerdictJob *job, Judged *judged, Error *err) {
+  memset(judged, 0, sizeof *judged);
+  judged->message = "";
+  process_wait(&trial->referee, job->interrupted, job->context);
+  judged_read(judged, trial->referee.output);
+  if (trial->referee.timed_out) snprintf(judged->verdict, sizeof judged->verdict, "timeout");
+  if (strcmp(judged->verdict, "timeout") == 0 || trial->referee.interrupted) process_kill(&trial->worker);
+  trial->worker.deadline = seconds_now() + 2; /* the judge has hung up; who does not go is made to */
+  process_wait(&trial->worker, NULL, NULL);
+  judged->worker = trial->worker;
+  if (trial->referee.interrupted) return error_set(err, "interrupted");
   if (judged->verdict[0] == '\0')
-    return error_set(err, "the judge ended without a verdict, which is not your fault: %.800s", referee.output);
+    return error_set(err, "the judge ended without a verdict, which is not your fault: %.800s", trial->referee.output);
   return 0;
+}
+
+static inline int judge_run(const VerdictJob *job, const char *judge, const char *worker, bool trusted, bool gpu,
+                            const char *what, Judged *judged, Error *err) {
+  Trial trial;
+  if (trial_start(&trial, job, judge, worker, trusted, gpu, what, "forward", err) != 0) return -1;
+  return trial_finish(&trial, job, judged, err);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -392,7 +410,7 @@ static inline int verdict_reference(const VerdictJob *job, const char *judge, Ve
     return 0;
   }
   if (build_ours(&build, job, err) != 0) return -1;
-  if (judge_run(job, judge, build.program, true, false, "check", "forward", &judged, err) != 0) return -1;
+  if (judge_run(job, judge, build.program, true, false, "check", &judged, err) != 0) return -1;
   if (strcmp(judged.verdict, "right") != 0)
     return error_set(err, "%s: the reference itself does not pass, which is not your fault: %s %.700s %.200s",
                      job->exercise->name, judged.verdict, judged.message, judged.worker.output);
@@ -419,7 +437,7 @@ static inline int verdict_gpu(const VerdictJob *job, const char *judge, Verdict 
       verdict->message = keep_printf("nvcc does not compile it:\n%s", build_messages(job, process.output));
       return 0;
     }
-    if (judge_run(job, judge, build.program, trusted, true, "check", "forward", &judged, err) != 0) return -1;
+    if (judge_run(job, judge, build.program, trusted, true, "check", &judged, err) != 0) return -1;
     if (strcmp(judged.verdict, "right") != 0) {
       Measured counts = verdict->yours;
       verdict_set(verdict, job, &judged);
@@ -427,7 +445,7 @@ static inline int verdict_gpu(const VerdictJob *job, const char *judge, Verdict 
       verdict->yours = counts;
       return 0;
     }
-    if (judge_run(job, judge, build.program, trusted, true, "time", "forward", &judged, err) != 0) return -1;
+    if (judge_run(job, judge, build.program, trusted, true, "time", &judged, err) != 0) return -1;
     *seconds[i] = judged.measured.seconds;
   }
   return 0;
@@ -485,19 +503,31 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
     return 0;
   }
 
+  /* With the threads in one order and in the other, side by side. */
   static const char *const orders[] = {"forward", "reverse"};
-  Measured reference = verdict->reference;
+  Trial trial[2];
+  Measured reference = verdict->reference, counts;
   for (int i = 0; i < 2; i++) {
-    if (judge_run(job, judge.program, worker.program, false, false, "check", orders[i], &judged, err) != 0) return -1;
-    Measured counts = verdict->yours;
+    if (trial_start(&trial[i], job, judge.program, worker.program, false, false, "check", orders[i], err) == 0)
+      continue;
+    if (i > 0) trial_abandon(&trial[0]);
+    return -1;
+  }
+  for (int i = 0; i < 2; i++) {
+    if (trial_finish(&trial[i], job, &judged, err) != 0) {
+      if (i == 0) trial_abandon(&trial[1]);
+      return -1;
+    }
     verdict_set(verdict, job, &judged);
-    if (i > 0 && verdict->kind == VERDICT_RIGHT) verdict->yours = counts;
     if (verdict->kind != VERDICT_RIGHT) {
+      if (i == 0) trial_abandon(&trial[1]);
       if (i > 0 && verdict->kind == VERDICT_WRONG)
         verdict->message =
             keep_printf("It is right when the threads run in one order, and wrong in the other: %s", verdict->message);
       break;
     }
+    if (i == 0) counts = verdict->yours;
+    verdict->yours = counts;
   }
   verdict->reference = reference;
   if (verdict->kind == VERDICT_RIGHT && verdict_store_requests(verdict) == 0) {

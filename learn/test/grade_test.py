@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""grade on honest and on hostile submissions: each costs only itself."""
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+import xml.etree.ElementTree
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import course
+
+NAME = "vector_add_index"
+RIGHT = "  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) c[i] = a[i] + b[i];\n"
+FIRST = "  if (blockIdx.x == 0 && threadIdx.x == 0) { %s }\n"  # one thread misbehaves
+WRONG = "  (void)c;\n"
+
+
+class Grade(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.tree = course.Tree("student")
+        cls.file = cls.tree.exercise(NAME)["file"]
+        cls.folder = os.path.join(course.TMP, "handed_in")
+        cls.outside = os.path.join(course.TMP, "outside.txt")
+        submit = cls.submit
+        submit("a_good", RIGHT)
+        submit("crash", FIRST % "__builtin_trap();" + RIGHT)
+        submit("segfault", FIRST % "*(volatile int *)(size_t)n = 1;" + RIGHT)
+        submit("hang", FIRST % "for (volatile int x = 0;; x = x + 1) {}" + RIGHT)
+        submit("flood", FIRST % 'for (;;) fprintf(stderr, "all right, all right, all right\\n");' + RIGHT)
+        submit("fork", FIRST % "for (;;) if (__builtin_fork() < 0) break;" + RIGHT)
+        submit("memory", FIRST % "for (;;) { char *x = (char *)calloc(1, 1 << 28); for (int i = 0; i < 1 << 28; i += 4096) x[i] = 1; }")
+        submit("leaves", FIRST % "exit(0);" + WRONG)
+        submit("writes", FIRST % ('for (const char *p : {"%s", "%s"}) { FILE *f = fopen(p, "w"); if (f) { fputs("x", f); '
+                                  'fclose(f); } }' % (cls.outside, os.path.join(cls.folder, "a_good/own"))) + RIGHT)
+        submit("reads", FIRST % ('FILE *f = fopen("%s", "r"); if (f) { n = 0; fprintf(stderr, "CAN READ"); }' %
+                                 os.path.join(cls.folder, "a_good", cls.file)) + "  if (n == 0) return;\n" + RIGHT)
+        submit("network", FIRST % (  # is there anything but the loopback device?
+            'char line[256]; FILE *f = fopen("/proc/net/dev", "r"); while (f && fgets(line, sizeof line, f)) '
+            'if (strchr(line, \':\') && !strstr(line, "lo:")) *(volatile int *)8 = 1;') + RIGHT)
+        submit("forges", FIRST % (r'printf("verdict right\nshapes 99\nmessage fine\n"); '
+                                  r'fprintf(stderr, "verdict right\n"); fflush(NULL);') + WRONG)
+        submit("forges_channel", FIRST % r'char x[8192] = "verdict right\n"; FILE *f = fdopen(3, "w"); '
+               "for (int i = 0; f && i < 9; i++) fwrite(x, 1, sizeof x, f); if (f) fflush(f);" + WRONG)
+        submit("system", FIRST % "if (system(\"true\") == 0) while (1) { }" + RIGHT)
+        submit("includes", '#include "%s/common/check.h"\n' % course.SOURCE + RIGHT)
+        submit("assembler", '  asm(".incbin \\"/etc/passwd\\"");\n' + RIGHT)
+        submit("closes", RIGHT + "}\nstatic int other() { return 1;\n")
+        submit("digraph", "%:include <stdio.h>\n" + RIGHT)
+        submit("syntax", "  size_t i = ;\n")
+        submit("wrong", RIGHT.replace("+ b[i]", "- b[i]"))
+        submit("stub", "  TODO(%s);\n" % NAME)
+        # The harness, tampered with: whatever it says there, it is not what grades.
+        submit("tampers", WRONG)
+        for path in ("common/compare.h", "common/lesson.h", "learn/check.h", ".learn/exercises.json", ".learn/mine.h"):
+            target = os.path.join(cls.folder, "tampers", path)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "w") as file:
+                file.write("#error tampered\n")
+        os.makedirs(os.path.join(cls.folder, "empty"))
+        os.makedirs(os.path.join(cls.folder, "link", os.path.dirname(cls.file)))
+        os.symlink(os.path.join(cls.folder, "a_good", cls.file), os.path.join(cls.folder, "link", cls.file))
+        os.makedirs(os.path.join(cls.folder, "pipe", os.path.dirname(cls.file)))
+        os.mkfifo(os.path.join(cls.folder, "pipe", cls.file))
+        submit("z_good", RIGHT)
+        cls.names = sorted(os.listdir(cls.folder))
+        cls.processes = cls.count_processes()
+        out = os.path.join(course.TMP, "out")
+        cls.status, cls.text = course.run(
+            course.GRADE, "--source=" + course.SOURCE, "--only=" + NAME, "--seconds=5", "--csv=" + out + ".csv",
+            "--json=" + out + ".json", "--junit=" + out + ".xml", "--gradescope=" + out + "_gradescope",
+            "--classroom50=" + out + "_classroom50", *(os.path.join(cls.folder, name) for name in cls.names), timeout=280)
+        cls.out = out
+        if cls.status == 0:
+            with open(out + ".json") as file:
+                cls.json = json.load(file)
+            cls.result = {item["submission"]: item["exercises"][0] for item in cls.json["submissions"]}
+
+    @classmethod
+    def submit(cls, name, lines):
+        tree = cls.tree
+        tree.put(NAME, lines)
+        target = os.path.join(cls.folder, name, cls.file)
+        os.makedirs(os.path.dirname(target))
+        shutil.copy(tree.path(cls.file), target)
+
+    @staticmethod
+    def count_processes():
+        return len([entry for entry in os.listdir("/proc") if entry.isdigit()])
+
+    def setUp(self):
+        self.assertEqual(self.status, 0, self.text)
+
+    def check(self, name, status, *words):
+        result = self.result[name]
+        self.assertEqual(result["status"], status, "%s: %s" % (name, result))
+        self.assertEqual(result["score"] > 0, status == "correct")
+        for word in words:
+            self.assertIn(word, result["verdict"] + ": " + result["diagnosis"])
+
+    def test_right_ones_are_right_before_and_after(self):
+        self.check("a_good", "correct", "right")
+        self.check("z_good", "correct")
+        self.assertEqual(self.result["a_good"]["ratio"], 1)
+
+    def test_honest_mistakes(self):
+        self.check("wrong", "rejected", "elements are wrong")
+        self.check("syntax", "rejected", "does not compile", self.file)
+        self.check("stub", "not implemented")
+        self.check("empty", "missing", "gone")
+
+    def test_crashes(self):
+        self.check("crash", "rejected", "illegal instruction")
+        self.check("segfault", "rejected")
+        self.check("leaves", "rejected", "crashed", "status 0")
+
+    def test_hangs(self):
+        self.check("hang", "rejected", "timeout")
+        self.assertLess(self.result["hang"]["graded_in_seconds"], 60)
+
+    def test_floods(self):
+        self.check("flood", "rejected", "more than 1 MB")
+
+    def test_forks(self):
+        self.check("fork", "correct")  # it could not, and the rest is right
+        self.check("system", "correct")
+        self.assertLess(self.count_processes(), self.processes + 50)
+
+    def test_memory(self):
+        self.check("memory", "rejected")
+
+    def test_writes_outside(self):
+        self.check("writes", "correct")
+        self.assertFalse(os.path.exists(self.outside))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "a_good/own")))
+
+    def test_reads_others(self):
+        self.check("reads", "correct")
+
+    def test_network(self):
+        self.check("network", "correct")
+
+    def test_forged_results(self):
+        self.check("forges", "rejected", "never written")
+        self.check("forges_channel", "rejected", "channel for results")
+
+    def test_tampered_harness(self):
+        self.check("tampers", "rejected", "never written")
+
+    def test_refused_lines(self):
+        for name in ("includes", "assembler", "closes", "digraph"):
+            self.check(name, "rejected", "refused")
+
+    def test_files_that_are_none(self):
+        self.check("link", "missing", "link")
+        self.check("pipe", "missing")
+
+    def test_the_seed_is_another_each_time(self):
+        status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "--only=" + NAME,
+                                  "--json=" + self.out + "2.json", os.path.join(self.folder, "stub"))
+        self.assertEqual(status, 0, text)
+        with open(self.out + "2.json") as file:
+            self.assertNotEqual(json.load(file)["seed"], self.json["seed"])
+
+    def test_csv(self):
+        with open(self.out + ".csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), 2 * len(self.names))
+        totals = {row["submission"]: float(row["score"]) for row in rows if row["exercise"] == "TOTAL"}
+        self.assertEqual(totals["a_good"], 10)
+        self.assertEqual(totals["wrong"], 0)
+
+    def test_junit(self):
+        suites = xml.etree.ElementTree.parse(self.out + ".xml").getroot()
+        failures = {suite.get("name"): int(suite.get("failures")) for suite in suites}
+        self.assertEqual(failures["a_good"], 0)
+        self.assertEqual(failures["forges"], 1)
+        self.assertEqual(len(failures), len(self.names))
+
+    def test_gradescope(self):
+        with open(self.out + "_gradescope/a_good.json") as file:
+            result = json.load(file)
+        self.assertEqual(result["tests"][0]["name"], NAME)
+        self.assertEqual((result["tests"][0]["score"], result["tests"][0]["max_score"]), (10, 10))
+        self.assertEqual(result["score"], 10)
+
+    def test_classroom50(self):
+        for name, score in (("a_good", 10), ("wrong", 0)):
+            with open("%s_classroom50/%s.json" % (self.out, name)) as file:
+                result = json.load(file)
+            self.assertEqual(result["schema"], "classroom50/result/v1")
+            self.assertEqual((result["score"], result["max-score"]), (score, 10))
+            self.assertEqual(result["tests"][0]["passed"], score == 10)
+            self.assertIsInstance(result["tests"][0]["score"], int)
+            self.assertEqual(set(result), {"schema", "classroom", "assignment", "assignment_type", "owner", "submission",
+                                           "commit", "release", "review", "datetime", "score", "max-score", "tests"})
+            self.assertTrue(result["submission"].startswith("submit/"))
+
+
+class Options(unittest.TestCase):
+    def test_says_what_is_missing(self):
+        status, text = course.run(course.GRADE, "--source=" + course.SOURCE)
+        self.assertEqual(status, 2)
+        status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "--only=nothing", "x")
+        self.assertEqual(status, 1)
+        self.assertIn('no exercise "nothing"', text)
+        status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "x", env={"PATH": "/nowhere"})
+        self.assertEqual(status, 1)
+        self.assertIn("bubblewrap", text)
+
+
+if __name__ == "__main__":
+    if subprocess.run(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        print("bubblewrap is missing, or makes no namespaces here: run ./setup.sh")
+        sys.exit(1)
+    try:
+        unittest.main(verbosity=2)
+    finally:
+        course.clean_up()

@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+"""learn from init to the last exercise, in a terminal, as a student meets it; and what may go wrong."""
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import course
+
+
+def one_sentence(test, text, *words):
+    """One line of error with these words in it, and no trace of a crash."""
+    test.assertEqual(len([line for line in text.splitlines() if "error: " in line]), 1, text)
+    for word in words:
+        test.assertIn(word, text)
+
+
+class Journey(unittest.TestCase):
+    def test_from_the_first_to_the_last(self):
+        tree = course.Tree("journey")
+        first = tree.exercises[0]["name"]
+        self.assertEqual(len(tree.exercises), len(set(exercise["name"] for exercise in tree.exercises)))
+        self.assertGreaterEqual(len(tree.exercises), 12)
+        self.assertGreaterEqual(sum(exercise["broken"] != "" for exercise in tree.exercises), 3)
+        for number, exercise in enumerate(tree.exercises):
+            name = exercise["name"]
+            terminal = course.Terminal(["./nn", "next"], tree.root)
+            status, text = terminal.end()
+            self.assertEqual(status, 0)
+            self.assertIn(exercise["title"].split(":")[0], text)
+            self.assertIn("%s:" % exercise["file"], text)  # FILE:LINE
+            self.assertIn("\033]8;;file://", text)  # a link
+            self.assertIn("%d of %d" % (number, len(tree.exercises)), text)
+            # A wrong answer first: what was given, if that is broken, else nothing but an empty statement.
+            if not exercise["broken"]:
+                tree.put(name, tree.lines(name).replace("TODO(%s);" % name, ";"))
+            status, text = course.Terminal(["./nn", "check"], tree.root).end()
+            self.assertEqual(status, 1, text)
+            self.assertIn("a hint:", text.lower())
+            self.assertNotIn(name, tree.passed())
+            tree.put(name, tree.solution(name))
+            status, text = course.Terminal(["./nn", "check"], tree.root).end()
+            self.assertEqual(status, 0, text)
+            self.assertIn("passed", text)
+            self.assertIn("reference", text)  # the counts of both
+            self.assertIn("To look at:", text)
+            self.assertIn("LEARN_MINE_%s 1" % name, tree.read(".learn/mine.h"))
+            if number == 1:  # killed in the middle of a check: nothing is lost, and it goes on
+                before = tree.progress()
+                process = subprocess.Popen(["./nn", "check", first], cwd=tree.root, stdout=subprocess.DEVNULL,
+                                           start_new_session=True)
+                time.sleep(0.3)
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                self.assertEqual(tree.progress()["exercises"], before["exercises"])
+        status, text = tree.nn("next")
+        self.assertEqual(status, 0)
+        self.assertIn("All exercises have passed", text)
+        self.assertNotIn("\033", text)  # no terminal, no colours
+        self.assertEqual(len(tree.passed()), len(tree.exercises))
+
+
+class Commands(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.tree = course.Tree("commands")
+
+    def test_hints_come_one_by_one(self):
+        for count in (1, 2, 3, 3):
+            status, text = self.tree.nn("hint", "transpose_padded")
+            self.assertEqual(status, 0)
+            self.assertIn("%d of 3" % count, text)
+            self.assertEqual(sum(line.strip()[:2] in ("1.", "2.", "3.") for line in text.splitlines()), count)
+
+    def test_solution_after_success_or_when_asked_twice(self):
+        code = self.tree.solution("transpose_naive").strip()
+        status, text = self.tree.nn("solution", "transpose_naive")
+        self.assertEqual(status, 1)
+        self.assertNotIn(code, text)
+        status, text = self.tree.nn("solution", "transpose_naive")
+        self.assertEqual(status, 0)
+        self.assertIn(code, text)
+
+    def test_reset_keeps_a_copy(self):
+        name = "transpose_coalesced"
+        stub = self.tree.lines(name)
+        self.tree.put(name, "  row = 17; // mine\n")
+        status, text = self.tree.nn("reset", name)
+        self.assertEqual(status, 0, text)
+        self.assertEqual(self.tree.lines(name), stub)
+        backups = os.listdir(self.tree.path(".learn/backup"))
+        self.assertTrue(any("row = 17; // mine" in self.tree.read(".learn/backup/" + file) for file in backups))
+
+    def test_colours_are_for_terminals(self):
+        status, text = course.Terminal(["./nn", "list"], self.tree.root).end()
+        self.assertIn("\033[", text)
+        status, text = course.Terminal(["./nn", "list"], self.tree.root, {"NO_COLOR": "1"}).end()
+        self.assertNotIn("\033", text)
+        status, text = self.tree.nn("status")
+        self.assertNotIn("\033", text)
+        self.assertIn("of %d" % len(self.tree.exercises), text)
+
+    def test_works_from_a_folder_below_and_from_elsewhere(self):
+        status, text = course.run("../nn", "list", cwd=self.tree.path("phase1_building_blocks"))
+        self.assertEqual(status, 0, text)
+        status, text = course.run(self.tree.path("nn"), "list", cwd="/")
+        self.assertEqual(status, 0, text)
+
+    def test_passed_lines_are_used_and_dropped_when_they_break(self):
+        name = "vector_add_index"
+        self.tree.put(name, self.tree.solution(name))
+        self.assertEqual(self.tree.nn("check", name)[0], 0)
+        self.assertIn("LEARN_MINE_" + name, self.tree.read(".learn/mine.h"))
+        self.tree.put(name, "  c[0] = 1;\n")
+        status, text = self.tree.nn("check", name)
+        self.assertEqual(status, 1)
+        self.assertIn("had passed before", text)
+        self.assertNotIn("LEARN_MINE_" + name, self.tree.read(".learn/mine.h"))
+
+    def test_the_solutions_are_out_of_sight(self):
+        tree = course.Tree("fresh")
+        for exercise in tree.exercises:
+            text = tree.read(exercise["file"])
+            self.assertNotIn("// hint:", text)
+            if not exercise["broken"]:
+                self.assertIn("TODO(%s)" % exercise["name"], text)
+            self.assertFalse(os.path.exists(tree.path("phase1_building_blocks/exercises")))
+
+
+class Watch(unittest.TestCase):
+    def watch(self, name, *options):
+        tree = course.Tree(name)
+        terminal = course.Terminal(["./nn", "watch", *options], tree.root)
+        terminal.wait_for("not implemented")
+        terminal.wait_for("q: quit")
+        tree.put("vector_add_index", "  c[threadIdx.x] = 0;\n")
+        terminal.wait_for("wrong")
+        terminal.wait_for("q: quit")
+        terminal.type("h")
+        terminal.wait_for("1 of 3")
+        terminal.type("l")
+        terminal.wait_for("matmul_vectorised")
+        tree.put("vector_add_index", tree.solution("vector_add_index"))
+        terminal.wait_for("passed")
+        terminal.wait_for("q: quit")
+        # It never goes on by itself: saving again checks the same exercise.
+        tree.put("vector_add_index", tree.solution("vector_add_index"))
+        self.assertIn("vector_add_index", terminal.wait_for("q: quit"))
+        self.assertEqual(tree.progress()["current"], "vector_add_index")
+        terminal.type("n")
+        terminal.wait_for("Exercise 2")
+        terminal.type("q")
+        status, _ = terminal.end()
+        self.assertEqual(status, 0)
+
+    def test_watches(self):
+        self.watch("watch")
+
+    def test_polls(self):
+        self.watch("poll", "--poll")
+
+
+class BadInput(unittest.TestCase):
+    """One clear sentence each, and the student's lines are still there."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tree = course.Tree("bad")
+
+    def check(self, lines, *words, name="vector_add_index"):
+        self.tree.put(name, lines)
+        status, text = self.tree.nn("check", name)
+        self.assertEqual(status, 1, text)
+        for word in words:
+            self.assertIn(word, text)
+        self.assertEqual(self.tree.lines(name), lines)
+        self.assertNotIn(name, self.tree.passed())
+
+    def test_code_that_does_not_compile(self):
+        self.check("  size_t i = ;\n", "does not compile", "phase1_building_blocks/vector_add.cuh:", "expected")
+        self.check("  }\n", "does not compile")
+
+    def test_endless_loop(self):
+        begin = time.monotonic()
+        self.check("  while (n > 0) c[0] = 1;\n", "timeout", "loop that does not end")
+        self.assertLess(time.monotonic() - begin, 60)
+
+    def test_crash(self):
+        self.check("  *(volatile int *)8 = 1;\n", "vector_add_index")
+        self.check("  __builtin_trap();\n", "illegal instruction")
+        self.check("  exit(0);\n", "crashed", "status 0")
+
+    def test_flood(self):
+        self.check('  for (;;) printf("all right\\n");\n', "vector_add_index")
+
+    def test_todo_left_in(self):
+        self.check(self.tree.solution("vector_add_index") + "  if (n > 100000000) TODO(vector_add_index);\n", "take out the line")
+
+    def test_deleted_file(self):
+        name = "transpose_naive"
+        file = self.tree.exercise(name)["file"]
+        self.tree.put(name, "  // mine\n  (void)row;\n")
+        self.tree.nn("check", name)
+        os.remove(self.tree.path(file))
+        status, text = self.tree.nn("check", name)
+        self.assertEqual(status, 1)
+        one_sentence(self, text, file, "is gone", "reset")
+        status, text = self.tree.nn("reset", "transpose_padded")
+        self.assertEqual(status, 0, text)
+        self.assertEqual(self.tree.lines(name), "  // mine\n  (void)row;\n")
+
+    def test_deleted_marker(self):
+        name = "matmul_tiled_load"
+        file = self.tree.exercise(name)["file"]
+        self.tree.put(name, "  // mine\n")
+        text = self.tree.read(file)
+        self.tree.write(file, text.replace("  // <<< exercise\n", "", 1))
+        status, text = self.tree.nn("check", name)
+        self.assertEqual(status, 1)
+        one_sentence(self, text, file, "missing", "reset")
+        status, text = self.tree.nn("reset", name)
+        self.assertEqual(status, 0, text)
+        self.assertIn("TODO(%s)" % name, self.tree.lines(name))
+        backups = os.listdir(self.tree.path(".learn/backup"))
+        self.assertTrue(any("// mine" in self.tree.read(".learn/backup/" + entry) for entry in backups))
+
+    def test_unknown_exercise(self):
+        status, text = self.tree.nn("check", "transpose_tield")
+        self.assertEqual(status, 1)
+        one_sentence(self, text, "transpose_tield", "did you mean transpose_t")
+        status, text = self.tree.nn("chekc")
+        self.assertEqual(status, 2)
+        one_sentence(self, text, "chekc")
+
+    def test_not_in_a_tree(self):
+        status, text = course.run(course.LEARN, "check", cwd="/")
+        self.assertEqual(status, 1)
+        one_sentence(self, text, "no student's tree", "init")
+
+    def test_damaged_progress(self):
+        tree = course.Tree("damaged")
+        tree.write(".learn/progress.json", "{ \"current\": ")
+        status, text = tree.nn("list")
+        self.assertEqual(status, 1)
+        one_sentence(self, text, "progress.json", "damaged")
+
+    def test_read_only_folder(self):
+        if subprocess.run(["bwrap", "--dev-bind", "/", "/", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("bubblewrap makes no namespaces here")
+        status, text = course.run("bwrap", "--dev-bind", "/", "/", "--ro-bind", self.tree.root, self.tree.root, "--chdir",
+                                  self.tree.root, "./nn", "check")
+        self.assertEqual(status, 1)
+        one_sentence(self, text, "Read-only")
+
+
+class Init(unittest.TestCase):
+    def init(self, *arguments):
+        return course.run(course.LEARN, "init", *arguments, "--source=" + course.SOURCE)
+
+    def test_leaves_other_folders_alone(self):
+        folder = os.path.join(course.TMP, "full")
+        os.makedirs(folder)
+        with open(os.path.join(folder, "thesis.txt"), "w") as file:
+            file.write("mine")
+        status, text = self.init(folder)
+        self.assertEqual(status, 1)
+        one_sentence(self, text, "not empty")
+        self.assertEqual(os.listdir(folder), ["thesis.txt"])
+        status, text = self.init(os.path.join(folder, "thesis.txt"))
+        self.assertEqual(status, 1)
+        one_sentence(self, text, "is a file")
+
+    def test_an_older_tree_is_updated_and_nothing_is_lost(self):
+        tree = course.Tree("older")
+        name, other = "vector_add_index", "transpose_naive"
+        tree.put(name, tree.solution(name))
+        self.assertEqual(tree.nn("check", name)[0], 0)
+        tree.put(other, "  // half done\n  (void)col;\n")
+        tree.write("README.md", "my notes\n")
+        # What an older course may have looked like.
+        tree.write(".learn/tree.json", tree.read(".learn/tree.json").replace('"format": 1', '"format": 0'))
+        tree.write(".learn/exercises.json", tree.read(".learn/exercises.json").replace("A thread", "One thread"))
+        header = tree.exercise(other)["file"]
+        tree.write(header, tree.read(header).replace("Nothing is computed", "Nothing was computed"))
+        status, text = tree.nn("list")
+        self.assertEqual(status, 1)
+        one_sentence(self, text, "older version", "init --update")
+        status, text = self.init(tree.root)
+        self.assertEqual(status, 1)
+        one_sentence(self, text, "--update")
+        status, text = self.init("--update", tree.root)
+        self.assertEqual(status, 0, text)
+        self.assertEqual(tree.lines(name), tree.solution(name))
+        self.assertEqual(tree.lines(other), "  // half done\n  (void)col;\n")
+        self.assertEqual(tree.passed(), [name])
+        self.assertIn("Nothing is computed", tree.read(header))
+        backups = tree.path(".learn/backup")
+        update = [entry for entry in os.listdir(backups) if entry.startswith("update-")]
+        self.assertEqual(len(update), 1)
+        with open(os.path.join(backups, update[0], "README.md")) as file:
+            self.assertEqual(file.read(), "my notes\n")
+        self.assertEqual(tree.nn("check", name)[0], 0)
+
+    def test_update_needs_a_tree(self):
+        status, text = self.init("--update", os.path.join(course.TMP, "nothing"))
+        self.assertEqual(status, 1)
+        one_sentence(self, text, "no student's tree")
+
+
+if __name__ == "__main__":
+    try:
+        unittest.main(verbosity=2)
+    finally:
+        course.clean_up()

@@ -1,0 +1,9 @@
+#!/bin/bash
+# lint and prove, on the course as Bazel has laid it out.
+set -eu
+course=$TEST_SRCDIR/$TEST_WORKSPACE
+export XDG_CACHE_HOME=$TEST_TMPDIR/cache
+mkdir -p "$XDG_CACHE_HOME"
+tar xf "$course/learn/test/simt_cache.tar" -C "$XDG_CACHE_HOME"
+"$course/learn/learn" lint --source="$course"
+"$course/learn/learn" prove --source="$course"

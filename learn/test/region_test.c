@@ -1,0 +1,210 @@
+/* The parser, the cutter and the authors' files, on texts as students and authors leave them. */
+#include "common/test.h"
+#include "learn/init.h"
+#include "learn/tree.h"
+
+static const char source[] =
+    "#include <a.h>\n"
+    "int f(int x) {\n"
+    "  // >>> exercise first_one: give x back\n"
+    "  // hint: one\n"
+    "  // hint: two\n"
+    "  // hint: three\n"
+    "  int y = x;\n"
+    "  return y;\n"
+    "  // <<< exercise\n"
+    "}\n"
+    "// >>> exercise second: nothing\n"
+    "// <<< exercise\n";
+
+static Regions regions;
+
+static Region *find(const char *text, const char *name) {
+  regions_find(text, strlen(text), &regions);
+  return regions_named(&regions, name);
+}
+
+static void reads_the_course(void **state) {
+  (void)state;
+  const Region *region = find(source, "first_one");
+  assert_null(regions.problem);
+  assert_int_equal(regions.count, 2);
+  assert_null(region->problem);
+  assert_string_equal(region->task, "give x back");
+  assert_int_equal(region->hints, 3);
+  assert_string_equal(region->hint[2], "three");
+  assert_int_equal(region->line, 3);
+  assert_string_equal(region_lines(source, region), "  int y = x;\n  return y;\n");
+  assert_string_equal(region_indent(source, region), "  ");
+  assert_string_equal(region_lines(source, find(source, "second")), "");
+  assert_null(find(source, "first"));
+}
+
+/* One line changed: what is said, and are the other regions still there? */
+static void says_what_is_damaged(void **state) {
+  (void)state;
+  const Region *region = find("// >>> exercise a: b\nx\n// >>> exercise c: d\ny\n// <<< exercise\n", "a");
+  assert_non_null(strstr(region->problem, "missing before line 3"));
+  assert_null(regions_named(&regions, "c")->problem);
+  region = find("// >>> exercise a: b\nx\n", "a");
+  assert_non_null(strstr(region->problem, "is missing"));
+  find("x\n// <<< exercise\n", "a");
+  assert_non_null(strstr(regions.problem, "line 2"));
+  region = find("// >>> exercise a: b\n// <<< exercise\n// >>> exercise a: b\n// <<< exercise\n", "a");
+  assert_non_null(strstr(region->problem, "twice, in lines 1 and 3"));
+  region = find("// >>> exercise Name b\n// <<< exercise\n", "");
+  assert_non_null(strstr(region->problem, "NAME"));
+  find("", "a");
+  assert_int_equal(regions.count, 0);
+  region = find("  // >>> exercise a: b", "a"); /* no newline at the end */
+  assert_non_null(region->problem);
+}
+
+static const char *cut(const char *stub) {
+  const Region *region = find(source, "first_one");
+  Text out = {0};
+  text_append(&out, source, region->begin);
+  region_write_cut(&out, "  ", region, stub);
+  text_add(&out, source + region->end);
+  return keep_text(&out);
+}
+
+static void cuts_and_pastes(void **state) {
+  (void)state;
+  const char *text = cut("  TODO(first_one);\n");
+  Region region = *find(text, "first_one");
+  assert_null(region.problem);
+  assert_true(region.cut);
+  assert_string_equal(region_lines(text, &region), "  TODO(first_one);\n");
+  assert_null(strstr(text, "int y"));
+  assert_null(strstr(text, "hint"));
+
+  Text pasted = {0};
+  const char *lines = "#if 1\n  return 1; // mine\n#endif\n";
+  region_paste(&pasted, text, strlen(text), &region, lines);
+  region = *find(pasted.bytes, "first_one");
+  assert_null(region.problem);
+  assert_string_equal(region_lines(pasted.bytes, &region), lines);
+  assert_int_equal(region.body_line, 7);
+  text_free(&pasted);
+}
+
+static void notices_what_a_student_deleted(void **state) {
+  (void)state;
+  static const char *const needed[] = {"#if !MINE", "#include \".learn", "#else", "#endif"};
+  for (int i = 0; i < 4; i++) {
+    const char *text = cut("  TODO(first_one);\n");
+    char *line = strstr(text, needed[i]);
+    assert_non_null(line);
+    memmove(line, strchr(line, '\n') + 1, strlen(strchr(line, '\n') + 1) + 1);
+    const Region *region = find(text, "first_one");
+    assert_true(region->problem != NULL || !region->cut);
+  }
+}
+
+static void sees_code_without_comments(void **state) {
+  (void)state;
+  assert_string_equal(code_only("a // b\nc /* d\n */ e"), "a \nc   e");
+  assert_string_equal(code_only("\"// x\" '\"' 1'000"), "\"\" '' 1'000");
+  assert_string_equal(code_only("// a \\\nb\nc"), "\nc");
+  assert_true(code_is_empty("  // only a comment\n  TODO(x);  // your lines\n"));
+  assert_true(code_is_empty(""));
+  assert_false(code_is_empty("  x = 1;\n"));
+  assert_false(code_is_empty("  int row = 0;\n  TODO(x);\n"));
+  assert_true(code_has_todo("x; TODO(y);"));
+  assert_false(code_has_todo("x; // TODO(y);"));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+
+static int read_text(Exercise *exercise, const char *text, Error *err) {
+  const Region region = *find(source, "first_one");
+  return exercise_read(exercise, "p/exercises/07_first_one.txt", text, "p/a.cuh", source, &region, err);
+}
+
+static void reads_an_authors_file(void **state) {
+  (void)state;
+  Exercise exercise;
+  Error err;
+  assert_int_equal(read_text(&exercise,
+                             "# a comment\ntitle: T\ncheck: p/exercises/a_check.cu f\nnext: long\n  line\npoints: 5\n"
+                             "limit: shared_load_conflicts <= 0: because\n"
+                             "limit: global_load_sectors / global_load_requests <= 4.5: so\n"
+                             "mutant: one\nexpect: this | that\n- int y = x;\n+ int y = 1;\n\n"
+                             "mutant: two\nexpect: that\n-   return y;\nmutant: three\nexpect: x\n+ ;\n",
+                             &err),
+                   0);
+  assert_string_equal(exercise.name, "first_one");
+  assert_string_equal(exercise.next, "long line");
+  assert_string_equal(exercise.launcher, "f");
+  assert_int_equal(exercise.points, 5);
+  assert_int_equal(exercise.limits, 2);
+  assert_string_equal(exercise.limit[1].per, "global_load_requests");
+  assert_true(exercise.limit[1].at_most == 4.5);
+  assert_int_equal(exercise.mutants, 3);
+  assert_string_equal(exercise.mutant[0].lines, "  int y = 1;\n  return y;\n");
+  assert_string_equal(exercise.mutant[1].lines, "  int y = x;\n");
+  assert_string_equal(exercise.mutant[2].lines, "  ;\n");
+  assert_string_equal(exercise.stub, "  TODO(first_one);  // your lines here, instead of this one\n");
+  assert_null(exercise.broken);
+  assert_int_equal(read_text(&exercise, "stub:\n| int y = 0;\n| TODO(first_one);\n", &err), 0);
+  assert_string_equal(exercise.stub, "  int y = 0;\n  TODO(first_one);\n");
+  assert_int_equal(read_text(&exercise, "broken: it\n- int y = x;\n+ int y = x + 1;\n", &err), 0);
+  assert_string_equal(exercise.stub, "  int y = x + 1;\n  return y;\n");
+}
+
+static void refuses_an_authors_mistakes(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *says;
+  } mistakes[] = {
+      {"titel: x\n", "\"titel:\" is not known"},
+      {"hello\n", "expected \"key: value\""},
+      {"check: only_one\n", "check: PROGRAM.cu LAUNCHER"},
+      {"points: many\n", "whole number"},
+      {"limit: shared_load_conflicts = 0\n", "limit: COUNT"},
+      {"- int y = x;\n", "belongs below"},
+      {"| int y;\n", "belongs below \"stub:\""},
+      {"mutant: m\n- int z;\n+ int y;\n", "not in the solution"},
+      {"mutant: m\n-\n", "not in the solution"},
+  };
+  for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+    Exercise exercise;
+    Error err;
+    assert_int_equal(read_text(&exercise, mistakes[i].text, &err), -1);
+    if (strstr(err.message, mistakes[i].says) == NULL || strstr(err.message, "07_first_one.txt:") == NULL)
+      fail_msg("%s: %s", mistakes[i].text, err.message);
+  }
+}
+
+static void knows_exercise_files(void **state) {
+  (void)state;
+  assert_string_equal(exercise_name_of("p/exercises/01_a_b.txt"), "a_b");
+  assert_null(exercise_name_of("p/exercises/a.txt"));
+  assert_null(exercise_name_of("p/01_a.txt"));
+  assert_null(exercise_name_of("p/exercises/01_a.cu"));
+}
+
+static void tells_bazel_of_the_includes(void **state) {
+  (void)state;
+  static Source course;
+  course.exercises.count = 1;
+  course.exercises.item[0].file = "p/a.cuh";
+  assert_string_equal(cut_build(&course, "p/BUILD", "x(hdrs = [\"a.cuh\"])\ny(hdrs = [\"aa.cuh\"])\n"),
+                      "x(hdrs = [\"a.cuh\", \"//.learn:exercises\"])\ny(hdrs = [\"aa.cuh\"])\n");
+  assert_string_equal(cut_build(&course, "q/BUILD", "x(hdrs = [\"a.cuh\"])\n"), "x(hdrs = [\"a.cuh\"])\n");
+  assert_string_equal(cut_check_path("p/exercises/a_check.cu"), ".learn/check/p_a_check.cu");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(reads_the_course),
+                                     cmocka_unit_test(says_what_is_damaged),
+                                     cmocka_unit_test(cuts_and_pastes),
+                                     cmocka_unit_test(notices_what_a_student_deleted),
+                                     cmocka_unit_test(sees_code_without_comments),
+                                     cmocka_unit_test(reads_an_authors_file),
+                                     cmocka_unit_test(refuses_an_authors_mistakes),
+                                     cmocka_unit_test(knows_exercise_files),
+                                     cmocka_unit_test(tells_bazel_of_the_includes)};
+  return TEST_MAIN("region", tests);
+}
