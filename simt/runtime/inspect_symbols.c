@@ -261,6 +261,8 @@ void simt_resolve_sites(SimtPlace *place, const uintptr_t *pc, int count) {
     if (!fgets(line, sizeof line, lines)) break;
     if (i < 0 || done) continue;
     function[strcspn(function, "\n")] = '\0';
+    char *clone = strstr(function, " [clone "); /* the compiler's own copy of a function */
+    if (clone) *clone = '\0';
     line[strcspn(line, " \n")] = '\0';
     char *colon = strrchr(line, ':');
     if (!colon) continue;

@@ -43,6 +43,8 @@ const char *simt_where(const void *address, char *text, size_t size) {
   if (!lines) return text;
   while (fgets(function, sizeof function, lines) && fgets(place, sizeof place, lines)) {
     function[strcspn(function, "\n")] = '\0';
+    char *clone = strstr(function, " [clone "); /* the compiler's own copy of a function */
+    if (clone) *clone = '\0';
     place[strcspn(place, " \n")] = '\0';
     if (place[0] == '?' || is_ours(place)) continue;
     char *file = place;
