@@ -21,6 +21,7 @@ libstb-dev                     PNG images
 libturbojpeg0-dev              JPEG images
 libcmocka-dev                  tests
 libjansson-dev                 JSON
+bubblewrap                     the grader's sandbox
 gnuplot-nox                    curves
 clang                          fuzzing
 libclang-rt-dev                fuzzing

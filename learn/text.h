@@ -24,6 +24,7 @@ typedef struct Text {
 } Text;
 
 static inline void text_append(Text *text, const char *bytes, size_t length) {
+  if (length > (size_t)1 << 40) die("a text of %zu bytes", length);
   if (text->length + length + 1 > text->capacity) {
     text->capacity = 2 * (text->length + length + 1);
     text->bytes = (char *)realloc(text->bytes, text->capacity);
