@@ -302,6 +302,37 @@ EOF
   says err 'stop.cu:1:2: error: #error "stop"'
 }
 
+test_files_that_are_none() {
+  mkdir -p folder.cu
+  bad "$simtcc" folder.cu
+  says err 'error: folder.cu is a folder'
+  bad "$simtcc" -c one.cu -o folder.cu
+  says err '-o folder.cu is a folder: name a file in it, or give the folder with -odir'
+  head -c 100 /bin/sh >binary.cu
+  bad "$simtcc" binary.cu
+  says err 'binary.cu is no source text'
+  [ "$(wc -l <"$work/err")" = 1 ] || fail "more than one line: $(cat "$work/err")"
+}
+
+test_kernel_without_a_body() {
+  cat >declared.cu <<'EOF'
+__global__ void k(int *p, float x);
+template <class T> __global__ void t(T *p);
+int main() {
+  k<<<1, 1>>>(0, 3);
+  k<<<1, 2>>>(0, 4);
+  t<int><<<1, 1>>>(0);
+}
+EOF
+  bad "$simtcc" declared.cu
+  says err 'declared.cu:4: error: simt: kernel k(int*, float) is declared but not defined'
+  says err 'declared.cu:6: error: simt: kernel void t<int>(int*) is declared but not defined'
+  silent err 'simt::Call'
+  echo '__global__ void k(int *p, int x) {}' >defined.cu
+  bad "$simtcc" declared.cu defined.cu
+  says err 'are its parameters the same there?'
+}
+
 test_libraries() {
   cat >blas.cu <<'EOF'
 #include <cublas_v2.h>
