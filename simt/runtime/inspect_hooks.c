@@ -98,7 +98,7 @@ static inline __attribute__((always_inline)) void note(const void *pointer, unsi
   }
   if (access & SIMT_ACCESS_ATOMIC) in->self->last_atomic = address;
   if (access & SIMT_ACCESS_WRITE) {
-    in->progressed = 1;
+    in->progressed |= access & SIMT_ACCESS_ATOMIC ? TRIED : CHANGED;
   } else if (access & (SIMT_ACCESS_VOLATILE | SIMT_ACCESS_ATOMIC)) {
     in->spun = 1;
   }
@@ -107,7 +107,11 @@ static inline __attribute__((always_inline)) void note(const void *pointer, unsi
 void simt_flush_rows(Inspector *in) {
   int used = in->used;
   in->used = 0;
-  for (int i = 0; i < used; i++) simt_judge_row(in, &in->rows[i]);
+  for (int i = 0; i < used; i++) {
+    Row *row = &in->rows[i];
+    if (row->request.access & SIMT_ACCESS_ATOMIC && simt_changed_something(row)) in->progressed |= CHANGED;
+    simt_judge_row(in, row);
+  }
 }
 
 /* ---- plain accesses ---- */

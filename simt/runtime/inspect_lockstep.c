@@ -24,7 +24,8 @@ enum {
   SPIN_STEPS = 32,  /* futile steps before the others go first */
   SPIN_YIELDS = 16, /* or yields at the same object, each after some attempts */
   PATIENCE = 32,    /* steps of the others before a spinning lane is asked again */
-  QUANTUM = 20000   /* steps of a warp before another warp gets its turn */
+  QUANTUM = 20000,  /* steps of a warp before another warp gets its turn, and of a block before another block */
+  STUCK = 20000     /* steps that read flags or tried atomics in vain: other blocks have to begin */
 };
 
 #define HERE ((uintptr_t)__builtin_return_address(0))
@@ -91,6 +92,10 @@ static void end_step(Inspector *in) {
     view->patience = PATIENCE;
     in->futile = 0;
   }
+  if (in->progressed & CHANGED)
+    in->stuck = 0;
+  else if ((in->spun || in->progressed) && ++in->stuck % STUCK == 0)
+    simt_no_block_ended();
   in->spun = in->progressed = 0;
   if (in->fenced) {
     simt_race_clock++;
@@ -174,13 +179,19 @@ static void begin_warp(Inspector *in, int warp) {
   in->block = 0;
 }
 
+static int takes_turns(const Inspector *in) { return in->interleaved || atomic_load(&in->worker->job->crowded); }
+
 static int choose(Inspector *in) {
   Worker *w = in->worker;
   int first = in->warp;
   if (++in->steps_in_warp > QUANTUM) {
     in->steps_in_warp = 0;
     first++;
-    if (in->interleaved) simt_inspect_give_turn(), simt_inspect_take_turn();
+  }
+  if (++in->steps_in_turn > QUANTUM) {
+    in->steps_in_turn = 0;
+    if (takes_turns(in)) simt_inspect_give_turn(), simt_inspect_take_turn();
+    if (atomic_load(&w->job->failed)) simt_abort_block();
   }
   for (int patient = 1; patient >= 0; patient--)
     for (int i = 0; i < in->warps; i++) {
@@ -248,9 +259,8 @@ int simt_inspect_pick(int yields) {
     view->patience = PATIENCE;
   }
   int next = next_lane(in);
-  if (yields && next == rank && in->interleaved) { /* only another block can help */
-    simt_inspect_give_turn();
-    simt_inspect_take_turn();
+  if (yields && next == rank) { /* only another block can help */
+    if (takes_turns(in)) simt_inspect_give_turn(), simt_inspect_take_turn();
   }
   return next;
 }
@@ -389,7 +399,7 @@ unsigned simt_active_mask(void) {
   return simt_inspector ? simt_inspector->group : 1u << (simt_current_rank() % SIMT_WARP_SIZE);
 }
 
-/* ---- turns: of the blocks of a cooperative launch one runs at a time ---- */
+/* ---- turns: of the blocks of a launch one runs at a time; mostly until it has ended ---- */
 
 static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
@@ -397,16 +407,19 @@ static unsigned long next_ticket, now_served;
 
 void simt_inspect_take_turn(void) {
   Inspector *in = simt_inspector;
-  if (!in || !in->interleaved) return;
+  if (!in) return;
   pthread_mutex_lock(&turn_lock);
   unsigned long mine = next_ticket++;
   while (now_served != mine) pthread_cond_wait(&turn_changed, &turn_lock);
   pthread_mutex_unlock(&turn_lock);
-  simt_race_turn(in);
+  if (takes_turns(in)) {
+    in->interleaved = 1;
+    simt_race_turn(in);
+  }
 }
 
 void simt_inspect_give_turn(void) {
-  if (!simt_inspector || !simt_inspector->interleaved) return;
+  if (!simt_inspector) return;
   pthread_mutex_lock(&turn_lock);
   now_served++;
   pthread_cond_broadcast(&turn_changed);
@@ -438,7 +451,8 @@ void simt_inspect_block_begin(unsigned long long block) {
   in->warps = (in->threads + SIMT_WARP_SIZE - 1) / SIMT_WARP_SIZE;
   in->arguments_low = (uintptr_t)k->arguments;
   in->arguments_size = k->arguments_size;
-  in->used = in->arrived = in->split = in->spun = in->progressed = in->futile = in->steps_in_warp = 0;
+  in->used = in->arrived = in->split = in->spun = in->progressed = in->futile = in->stuck = 0;
+  in->steps_in_warp = in->steps_in_turn = 0;
   in->pending_barrier = in->pending_syncs = 0;
   in->fenced = 0;
   for (int i = 0; i < in->warps; i++) in->warp_view[i].begun = 0;

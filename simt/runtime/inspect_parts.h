@@ -110,6 +110,8 @@ typedef struct WarpView {
 } WarpView;
 
 /* What is followed on one OS thread. */
+enum { TRIED = 1, CHANGED = 2 }; /* Inspector's progressed: an atomic operation; it, or a store, had an effect */
+
 typedef struct Inspector {
   /* the running lane: the hooks need these */
   int lane, rank;
@@ -131,9 +133,10 @@ typedef struct Inspector {
   int arrived;                /* there is a first arrival */
   uintptr_t block;
   Step next;            /* where the first lane arrived */
-  int spun, progressed; /* it read a flag or found a lock taken; it wrote something */
+  int spun, progressed; /* it read a flag or found a lock taken; it wrote something: TRIED | CHANGED */
   int futile;           /* steps in a row that only spun */
-  int steps_in_warp;
+  int steps_in_warp, steps_in_turn;
+  int stuck;       /* steps in a row without an effect */
   uint32_t fenced; /* lanes that did a fence in this step */
   int pending_barrier, pending_syncs;
   struct {
@@ -256,6 +259,7 @@ void simt_memory_block(Inspector *in);
 int simt_find_object(Inspector *in, uintptr_t address, Object *object);
 void simt_heap_add(uintptr_t address, size_t bytes); /* malloc() in a kernel */
 void simt_heap_remove(uintptr_t address);
+int simt_changed_something(const Row *row);
 void simt_judge_row(Inspector *in, Row *row); /* bounds, alignment, initialisation, races, counts */
 void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc);
 /* "s_tile (static shared, 4096 bytes), byte 128"; malloc()ed */

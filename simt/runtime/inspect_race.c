@@ -279,6 +279,12 @@ static int changed_nothing(const Row *row, int lane) {
   return after == row->before[lane];
 }
 
+int simt_changed_something(const Row *row) {
+  for (uint32_t rest = row->request.mask; rest; rest &= rest - 1)
+    if (!changed_nothing(row, __builtin_ctz(rest))) return 1;
+  return 0;
+}
+
 static const char *race_advice(int scope, const Region *region, int same_line) {
   if (scope == 2)
     return same_line ? "blocks run in any order and at once: use atomicAdd() and its kin, or give each block its own "

@@ -3,7 +3,8 @@
  * A launch is checked as the driver checks it, then handed to its stream, which runs it now (eager) or when somebody
  * waits for it (lazy). Running means: the calling thread and a pool of others take blocks until none is left, as a GPU
  * deals blocks to its multiprocessors. In a cooperative launch every block has an OS thread of its own, since blocks
- * wait for each other there.
+ * wait for each other there. Blocks of another launch may do so, too, as far as they are resident on a GPU at the same
+ * time: when none ends for a while, OS threads are started for those that have not begun.
  */
 #include "runtime.h"
 
@@ -79,7 +80,8 @@ static unsigned long long block_in_order(const Job *job, unsigned long long b) {
 
 static void run_blocks(Worker *w, Job *job) {
   unsigned long long chunk = job->blocks / (unsigned)(8 * simt_settings.threads);
-  chunk = chunk < 1 ? 1 : chunk > 64 ? 64 : chunk;
+  chunk = chunk > 64 ? 64 : chunk;
+  if (chunk < 1 || job->blocks <= (unsigned)job->resident) chunk = 1; /* each may have to run beside all others */
   for (;;) {
     unsigned long long first = atomic_fetch_add_explicit(&job->dealt, chunk, memory_order_relaxed);
     if (first >= job->blocks) return;
@@ -176,6 +178,63 @@ static Cost *cost_of(const SimtKernel *k) {
   return cost;
 }
 
+/* ---- blocks that wait for each other ---- */
+
+static struct {
+  pthread_mutex_t lock;
+  Job *job;
+  pthread_t *threads;
+  int count, most;
+} crowd = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *join_crowd(void *job) {
+  Worker *w = simt_worker_open();
+  run_blocks(w, job);
+  simt_worker_close(w);
+  return NULL;
+}
+
+/* Twice as many each time: blocks that are merely slow soon end, and are disturbed by few. */
+void simt_no_block_ended(void) {
+  pthread_mutex_lock(&crowd.lock);
+  Job *job = crowd.job;
+  for (int more = 1 + crowd.count; job && more > 0 && crowd.count < crowd.most; more--) {
+    if (atomic_load(&job->dealt) >= job->blocks || atomic_load(&job->failed)) break;
+    if (!crowd.threads && !(crowd.threads = calloc((size_t)crowd.most, sizeof *crowd.threads))) break;
+    atomic_store(&job->crowded, 1);
+    if (pthread_create(&crowd.threads[crowd.count], NULL, join_crowd, job) != 0) break;
+    crowd.count++;
+  }
+  pthread_mutex_unlock(&crowd.lock);
+}
+
+void simt_ask_launch(int *failed, int *crowded) {
+  pthread_mutex_lock(&crowd.lock);
+  *failed = crowd.job && atomic_load(&crowd.job->failed);
+  *crowded = crowd.job && crowd.count > 0;
+  pthread_mutex_unlock(&crowd.lock);
+}
+
+static void open_crowd(Job *job, int workers) {
+  pthread_mutex_lock(&crowd.lock);
+  crowd.job = job;
+  crowd.count = 0;
+  crowd.most = job->resident - workers;
+  pthread_mutex_unlock(&crowd.lock);
+}
+
+static void close_crowd(void) {
+  pthread_mutex_lock(&crowd.lock);
+  crowd.most = 0; /* nobody joins any more */
+  pthread_mutex_unlock(&crowd.lock);
+  for (int i = 0; i < crowd.count; i++) pthread_join(crowd.threads[i], NULL);
+  pthread_mutex_lock(&crowd.lock);
+  crowd.job = NULL;
+  pthread_mutex_unlock(&crowd.lock);
+  free(crowd.threads);
+  crowd.threads = NULL;
+}
+
 static void run_on_pool(Job *job) {
   const SimtKernel *k = job->kernel;
   Cost *cost = cost_of(k);
@@ -191,9 +250,11 @@ static void run_on_pool(Job *job) {
     if (pool.sleeping) pthread_cond_broadcast(&pool.changed);
     pthread_mutex_unlock(&pool.lock);
   }
+  if (job->blocks > 1) open_crowd(job, helped ? pool.started + 1 : 1);
   run_blocks(own_worker(), job);
   for (int i = 0; helped && atomic_load_explicit(&pool.busy, memory_order_acquire) > 0; i++)
     i < SPINS ? pause_a_moment() : (void)sched_yield();
+  if (job->blocks > 1) close_crowd();
   cost->nanoseconds = (double)(simt_clock() - start) * (helped ? pool.started + 1 : 1) / threads;
 }
 
@@ -248,6 +309,8 @@ static void execute(const SimtKernel *kernel) {
              .grid_lock = PTHREAD_MUTEX_INITIALIZER,
              .grid_changed = PTHREAD_COND_INITIALIZER};
   job.grid_blocks_left = job.blocks;
+  job.resident = simt_resident_blocks((int)(kernel->block.x * kernel->block.y * kernel->block.z),
+                                      simt_static_shared_by_name(kernel->name) + kernel->shared_bytes);
   pthread_mutex_lock(&pool.run);
   job.number = launches++;
 #ifdef SIMT_INSPECT

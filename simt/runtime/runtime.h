@@ -98,6 +98,7 @@ typedef struct Worker {
   pthread_t os_thread;
   void *signal_stack;
   atomic_ulong progress; /* counts blocks and switches: a worker whose count stands still is looked at */
+  atomic_ulong blocks;   /* begun */
   atomic_int in_block;
   struct Worker *next;
 } Worker;
@@ -114,6 +115,8 @@ typedef struct Job {
   atomic_ullong dealt; /* blocks given to workers */
   atomic_int failed;   /* a cudaError_t: no more blocks are dealt */
   unsigned number;     /* of the launch, for random orders */
+  int resident;        /* blocks that a GPU of this kind would run at once */
+  atomic_int crowded;  /* more OS threads than processors run it, because its blocks seem to wait for each other */
   /* cooperative launches: blocks meet at grid barriers */
   pthread_mutex_t grid_lock;
   pthread_cond_t grid_changed;
@@ -138,6 +141,10 @@ void simt_worker_close(Worker *worker);
 void simt_run_block(Worker *worker, Job *job, unsigned long long block);
 void simt_abort_block(void) __attribute__((noreturn)); /* from a kernel's thread */
 uint64_t simt_mix(uint64_t number);                    /* a hash, for random orders */
+
+/* launch.c */
+void simt_no_block_ended(void); /* for a while: if the blocks wait for others, these need OS threads */
+void simt_ask_launch(int *failed, int *crowded);
 
 /* report.c */
 /* One diagnosis of the running block on stderr, "=== simt: ...": what, the kernel, the launch and the block, every

@@ -546,9 +546,9 @@ void simt_yield(void) {
   int rank = simt_current_rank();
   note_site(&w->threads[rank], "an atomic operation or __nanosleep()", "", 0);
   ABOUT_TO_WAIT();
-  if (simt_threads.count == 1 + simt_threads.finished) { /* whoever it waits for is in another block */
+  /* Whoever it waits for is in another block? */
+  if (simt_threads.count == 1 + simt_threads.finished || atomic_load_explicit(&w->job->crowded, memory_order_relaxed))
     LET_OTHER_BLOCKS();
-  }
   wait_here(w, rank, SIMT_READY, 0);
 }
 
@@ -704,6 +704,7 @@ void simt_run_block(Worker *w, Job *job, unsigned long long block) {
 #ifdef SIMT_INSPECT
   simt_inspect_block_begin(block);
 #endif
+  atomic_store_explicit(&w->blocks, atomic_load_explicit(&w->blocks, memory_order_relaxed) + 1, memory_order_relaxed);
   atomic_store_explicit(&w->in_block, 1, memory_order_relaxed);
   w->fibre = &w->scheduler;
   switch_to(w, take_idle(w));

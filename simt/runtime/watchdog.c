@@ -5,6 +5,8 @@
  * going from one CUDA thread to another, while others of its block are waiting or not started, is interrupted and its
  * place reported. A block of one thread, or whose other threads have returned, may compute for ten times as long.
  *
+ * It also sees when for a while no block of a launch has ended, and launch.c then lets more of them begin.
+ *
  * SIGSEGV and its kin inside a kernel end the launch with the error that a GPU gives, not the program.
  */
 #include "runtime.h"
@@ -36,25 +38,45 @@ static double processor_time(Worker *w) {
   return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
 }
 
+static void look_at(int i, double limit) {
+  Worker *w = watched[i].worker;
+  unsigned long progress = atomic_load(&w->progress);
+  double now = processor_time(w);
+  if (!atomic_load(&w->in_block) || progress != watched[i].progress) {
+    watched[i].progress = progress;
+    watched[i].since = now;
+  } else if (now - watched[i].since > limit) {
+    pthread_kill(w->os_thread, SIGNAL_STOP);
+    watched[i].since = now;
+  }
+}
+
+enum { LOOKS = 10 }; /* at the launch, every 50 ms, for one at the workers */
+
 static void *watch(void *unused) {
   (void)unused;
-  double limit = simt_settings.watchdog;
-  for (;;) {
-    nanosleep(&(struct timespec){0, 500000000}, NULL);
+  unsigned long blocks_before = 0;
+  for (int looks = 1;; looks++) {
+    nanosleep(&(struct timespec){0, 500000000 / LOOKS}, NULL);
+    unsigned long blocks = 0;
+    int running = 0, failed, crowded;
+    simt_ask_launch(&failed, &crowded);
     pthread_mutex_lock(&lock);
     for (int i = 0; i < watched_count; i++) {
-      Worker *w = watched[i].worker;
-      unsigned long progress = atomic_load(&w->progress);
-      double now = processor_time(w);
-      if (!atomic_load(&w->in_block) || progress != watched[i].progress) {
-        watched[i].progress = progress;
-        watched[i].since = now;
-      } else if (now - watched[i].since > limit) {
-        pthread_kill(w->os_thread, SIGNAL_STOP);
-        watched[i].since = now;
-      }
+      blocks += atomic_load(&watched[i].worker->blocks);
+      running += atomic_load(&watched[i].worker->in_block);
     }
+    /* Blocks that share the processors get little of their time each; those of a launch that has failed get none. */
+    double limit = simt_settings.watchdog, share = (double)simt_settings.threads / (running > 0 ? running : 1);
+    if (share < 0.1) share = 0.1;
+    if (share < 1 && crowded) limit *= share;
+    for (int i = 0; i < watched_count && looks % LOOKS == 0; i++)
+      if (limit > 0 || failed) look_at(i, failed ? 0.02 : limit);
     pthread_mutex_unlock(&lock);
+#ifndef SIMT_INSPECT /* which is slow, and sees itself when threads only wait */
+    if (running && blocks == blocks_before) simt_no_block_ended();
+#endif
+    blocks_before = blocks;
   }
   return NULL;
 }
@@ -98,14 +120,16 @@ static void stop(int signal, siginfo_t *info, void *context) {
   (void)info;
   static __thread int warnings;
   if (!simt_worker) return;
+  if (atomic_load(&simt_worker->job->failed)) simt_abort_block(); /* it may wait for a block that was given up */
   double limit = simt_settings.watchdog;
   int others = simt_threads.count - simt_threads.finished - 1;
   if (others == 0 && ++warnings % 10 != 0) return; /* it may simply have much to do */
   char place[512];
   simt_report_running(
       place_of(context, place, sizeof place),
-      "if it waits for another thread, use a barrier, an atomic operation or __nanosleep() in the loop, so that the "
-      "other one gets its turn; if the kernel really computes for so long, SIMT_WATCHDOG=0 lets it",
+      "if it waits for a thread of its block, let that one go on: by __nanosleep() in the loop, a barrier, or an "
+      "atomic operation like atomicCAS() or atomicAdd(p, 0); if for another block, does that one ever come so far? If "
+      "the kernel really computes for so long, SIMT_WATCHDOG=0 lets it",
       "watchdog: thread (%u,%u,%u) has run for %g seconds of processor time%s\n    at %s", threadIdx.x, threadIdx.y,
       threadIdx.z, others ? limit : 10 * limit, others ? " while others of its block are waiting" : "", place);
   simt_give_up(cudaErrorLaunchTimeout);
@@ -198,7 +222,7 @@ static void start_watching(void) {
   backtrace((void *[1]){0}, 1); /* loads its library now and not in a signal handler */
 #endif
   pthread_t thread;
-  if (simt_settings.watchdog > 0 && pthread_create(&thread, NULL, watch, NULL) == 0) pthread_detach(thread);
+  if (pthread_create(&thread, NULL, watch, NULL) == 0) pthread_detach(thread);
 }
 
 void simt_watch(Worker *w) {
