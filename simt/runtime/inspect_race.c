@@ -448,8 +448,8 @@ void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes, int 
     int lane = __builtin_ctz(rest), rank = in->warp * SIMT_WARP_SIZE + lane;
     uintptr_t offset = row->request.address[lane] - region->low, end = offset + row->request.bytes;
     int atomic = (access & SIMT_ACCESS_ATOMIC) != 0;
-    /* In global memory a volatile access is one as a whole, also without a fence before it: a value that carries its own
-     * flag needs none. It publishes nothing else then. A counter is no such value: the thread read it before. */
+    /* In global memory a volatile access is one as a whole, also without a fence before it: a value that carries its
+     * own flag needs none. It publishes nothing else then. A counter is no such value: the thread read it before. */
     if (atomic || ((access & SIMT_ACCESS_VOLATILE) && (!writes || in->lanes[rank].fence_time))) {
       synchronise(in, rank, row->request.address[lane], access);
       atomic = 1;
