@@ -40,13 +40,14 @@ int main(void) {
     transpose_vectorised(x[0], x[1], s[0], s[1]);
   }
 
-  Matmul *const rungs[] = {matmul_naive_columns, matmul_naive,       matmul_tiled_16,   matmul_tiled,
-                           matmul_register_1d,   matmul_register_2d, matmul_vectorised, matmul_conflict_free,
+  Matmul *const rungs[] = {matmul_naive_columns, matmul_naive,          matmul_tiled_16,   matmul_tiled,
+                           matmul_register_1d,   matmul_register_2d,    matmul_vectorised, matmul_conflict_free,
                            matmul_warp_tiled,    matmul_double_buffered};
   const int shapes[][3] = {{256, 256, 64}, {131, 201, 71}};
   for (const int *s : shapes) {
     for (Matmul *matmul : rungs) matmul(x[0], x[1], x[2], s[0], s[1], s[2]);
-    for (const auto &configuration : matmul_tuned_configurations) configuration.launch(x[0], x[1], x[2], s[0], s[1], s[2]);
+    for (const auto &configuration : matmul_tuned_configurations)
+      configuration.launch(x[0], x[1], x[2], s[0], s[1], s[2]);
   }
   for (int i = 0; i < 3; i++) device_free(DEVICE_GPU, x[i]);
   return 0;
