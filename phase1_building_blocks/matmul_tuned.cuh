@@ -203,26 +203,92 @@ static __device__ __forceinline__ void matmul_tuned_place(int tile, int tile_row
   *tile_col = within / height;
 }
 
+/* from[0] ... from[last], then zeros. ALIGNED: all four or none. */
+template <bool ALIGNED>
+static __device__ __forceinline__ float4 matmul_tuned_four(const float *from, int last) {
+  if (ALIGNED) return last >= 0 ? *(const float4 *)from : make_float4(0, 0, 0, 0);
+  return make_float4(last >= 0 ? from[0] : 0, last >= 1 ? from[1] : 0, last >= 2 ? from[2] : 0,
+                     last >= 3 ? from[3] : 0);
+}
+
+/* A multiprocessor multiplies 4 x 32 pairs a cycle if it can read their operands: the registers lie in two banks, those
+ * with even and those with odd numbers, and each yields one register a cycle. A multiply-add has three operands. One is
+ * spared where it is that of the instruction before: so the patch is gone through like a snake, every step of which
+ * keeps its row or its column. The other two must come from different banks. The sums lie in registers as in memory,
+ * in fours, because they are stored as float4; therefore B's tile holds each pair of columns the other way round, and
+ * sum[r][s] is in the bank where right[s] is not. */
+static __device__ __forceinline__ float4 matmul_swap_pairs(float4 v) { return make_float4(v.y, v.x, v.w, v.z); }
+
+/* Both shares into a pair of tiles: A's, transposed, and behind it B's, its pairs swapped. */
+template <int BK, int BN, int THREADS, int PITCH, int A_QUADS, int B_QUADS>
+static __device__ __forceinline__ void matmul_tuned_put(float *pair, const float4 (&a_share)[A_QUADS],
+                                                        const float4 (&b_share)[B_QUADS]) {
+  float4 swapped[B_QUADS];
+#pragma unroll
+  for (int q = 0; q < B_QUADS; q++) swapped[q] = matmul_swap_pairs(b_share[q]);
+  matmul_put_transposed<BK, THREADS, PITCH>(pair, a_share);
+  matmul_put<BN, THREADS, BN>(pair + BK * PITCH, swapped);
+}
+
+/* What the thread with the patch at (row, col) needs for product i of a pair of tiles. */
+template <int BK, int BN, int PITCH, int ROW_STEP, int COL_STEP, int ROWS, int COLS>
+static __device__ __forceinline__ void matmul_tuned_fragments(float (&left)[ROWS], float (&right)[COLS],
+                                                              const float *pair, int i, int row, int col) {
+  matmul_fragment<COL_STEP>(right, pair + BK * PITCH + i * BN + col);
+#pragma unroll
+  for (int s = 0; s < COLS; s += 2) {
+    float first = right[s];
+    right[s] = right[s + 1];
+    right[s + 1] = first;
+  }
+  matmul_fragment<ROW_STEP>(left, pair + i * PITCH + row);
+}
+
+template <int ROWS, int COLS>
+static __device__ __forceinline__ void matmul_outer_snake(float (&sum)[ROWS][COLS], const float (&left)[ROWS],
+                                                          const float (&right)[COLS]) {
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int i = 0; i < COLS; i++) {
+      int s = r % 2 == 0 ? i : COLS - 1 - i;
+      sum[r][s] = fmaf(left[r], right[s], sum[r][s]);
+    }
+}
+
 /* A block computes a tile of BM x BN in steps of BK along K, its warps WM x WN each, its threads TM x TN.
  *
- * There are as many blocks as the GPU runs at a time. If every block took whole tiles, most would wait for the few that
- * get one more in the last round. So only the first `whole` tiles (a multiple of the number of blocks) are taken whole,
- * block by block; the steps of all other tiles, in a row, are divided evenly ("stream-K": Osama et al., 2023). A block
- * that does only part of a tile's steps leaves its sums in `parts`, BM x BN each: part 2 * block if another block has
- * done the tile's first steps, else 2 * block + 1. matmul_tuned_join_kernel() adds them up. */
+ * There are as many blocks as the GPU runs at a time. If every block took whole tiles, most would wait in the end for
+ * the few that get one more. So only the first `whole` tiles are taken whole, block by block; the steps of the others,
+ * in a row, are divided evenly ("stream-K": Osama et al., 2023). A block that does only part of a tile's steps leaves
+ * its sums in `parts`, BM x BN each: part 2 * block if another block has done the tile's first steps, else
+ * 2 * block + 1. matmul_tuned_join_kernel() adds them up.
+ *
+ * If K is no multiple of BK, it is the first step that is shorter, and the loop needs no bounds. Rows beyond the end of
+ * A repeat its last, and columns beyond the end of B are anything: they only matter to sums that nobody writes. */
 template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int RESIDENT, bool ALIGNED>
 static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
     matmul_tuned_kernel(float *c, float *parts, const float *a, const float *b, int m, int n, int k, int whole) {
-  const int threads = BM / WM * (BN / WN) * 32, lanes_across = WN / TN;
-  const int row_step = WM / TM * 4, col_step = lanes_across * 4, pitch = BM + 4;
-  const int a_quads = BM * BK / 4 / threads, b_quads = BN * BK / 4 / threads, buffer = BK * (pitch + BN);
-  static_assert(WM / TM * lanes_across == 32, "the patches of a warp must be one a lane");
-  extern __shared__ float4 matmul_tuned_tiles[];
-  float *tiles = (float *)matmul_tuned_tiles;
+  const int threads = BM / WM * (BN / WN) * 32, across = WN / TN, down = WM / TM; /* lanes of a warp */
+  const int row_step = down * 4, col_step = across * 4, pitch = BM + 4;
+  const int a_quads = BM * BK / 4 / threads, b_quads = BN * BK / 4 / threads, pair = BK * (pitch + BN);
+  const int a_down = threads / (BK / 4),
+            b_down = threads / (BN / 4); /* rows from one of a thread's quads to the next */
+  static_assert(down * across == 32 && across >= 4, "the patches of a warp are one a lane");
+  static_assert(threads % (BK / 4) == 0 && threads % (BN / 4) == 0, "a thread's quads are below each other");
+  static_assert(BM * BK % (4 * threads) == 0 && BN * BK % (4 * threads) == 0, "the threads share a tile evenly");
+  extern __shared__ __align__(16) float matmul_tuned_tiles[]; /* two pairs of tiles, `pair` floats each */
+  float *tiles = matmul_tuned_tiles;
 
+  /* Eight lanes side by side are 2 x 4 patches: together they fetch 2 float4 of A's tile, 4 of B's. */
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  int row = warp / (BN / WN) * WM + lane / lanes_across * 4, col = warp % (BN / WN) * WN + lane % lanes_across * 4;
+  int row = warp / (BN / WN) * WM + (lane / (2 * across) * 2 + lane % 2) * 4;
+  int col = warp % (BN / WN) * WN + lane / 2 % across * 4;
+  int a_row = threadIdx.x / (BK / 4), a_col = threadIdx.x % (BK / 4) * 4; /* its first quad of A's tile */
+  int b_row = threadIdx.x / (BN / 4), b_col = threadIdx.x % (BN / 4) * 4;
+
   int tile_rows = (m + BM - 1) / BM, tile_cols = (n + BN - 1) / BN, steps = (k + BK - 1) / BK;
+  int first_depth = k - (steps - 1) * BK;
   long long streamed = (long long)(tile_rows * tile_cols - whole) * steps;
   long long unit = streamed * blockIdx.x / gridDim.x, last_unit = streamed * (blockIdx.x + 1) / gridDim.x;
   int tile = blockIdx.x;
@@ -243,41 +309,62 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
 
     float sum[TM][TN] = {}, left[2][TM], right[2][TN];
     float4 a_share[a_quads], b_share[b_quads];
-    float *now = tiles, *next = tiles + buffer;
-    matmul_fetch<BM, BK, threads, ALIGNED>(a_share, a, row0, begin * BK, m, k);
-    matmul_fetch<BK, BN, threads, ALIGNED>(b_share, b, begin * BK, col0, k, n);
-    matmul_put_transposed<BK, threads, pitch>(now, a_share);
-    matmul_put<BN, threads, BN>(now + BK * pitch, b_share);
-    __syncthreads();
-    matmul_fragment<row_step>(left[0], now + row);
-    matmul_fragment<col_step>(right[0], now + BK * pitch + col);
+    const float *a_from[a_quads], *b_from[b_quads];
+    int k0 = begin == 0 ? 0 : first_depth + (begin - 1) * BK, depth = begin == 0 ? first_depth : BK;
+    int b_at = ALIGNED ? min(col0 + b_col, n - 4) : col0 + b_col, b_last = ALIGNED ? 3 : n - 1 - b_at;
+#pragma unroll
+    for (int q = 0; q < a_quads; q++) {
+      a_from[q] = a + (size_t)min(row0 + a_row + q * a_down, m - 1) * k + k0 + a_col;
+      a_share[q] = matmul_tuned_four<ALIGNED>(a_from[q], depth - 1 - a_col);
+      a_from[q] += depth;
+    }
+#pragma unroll
+    for (int q = 0; q < b_quads; q++) {
+      b_from[q] = b + (size_t)(k0 + b_row + q * b_down) * n + b_at;
+      b_share[q] = matmul_tuned_four<ALIGNED>(b_from[q], b_row + q * b_down < depth ? b_last : -1);
+      b_from[q] += (size_t)depth * n;
+    }
 
+    int now = 0; /* where the pair of tiles is that is being multiplied; the other is at now ^ pair */
+    matmul_tuned_put<BK, BN, threads, pitch>(tiles + now, a_share, b_share);
+    __syncthreads();
+    matmul_tuned_fragments<BK, BN, pitch, row_step, col_step>(left[0], right[0], tiles + now, 0, row, col);
 #pragma unroll 1
-    for (int step = begin; step < end; step++) {
-      bool more = step + 1 < end;
-      if (more) {
-        matmul_fetch<BM, BK, threads, ALIGNED>(a_share, a, row0, (step + 1) * BK, m, k);
-        matmul_fetch<BK, BN, threads, ALIGNED>(b_share, b, (step + 1) * BK, col0, k, n);
-      }
+    for (int step = begin; step + 1 < end; step++) {
 #pragma unroll
       for (int i = 0; i < BK; i++) {
-        if (i + 1 < BK) { /* the fragments of the next product are on their way while this one is computed */
-          matmul_fragment<row_step>(left[(i + 1) % 2], now + (i + 1) * pitch + row);
-          matmul_fragment<col_step>(right[(i + 1) % 2], now + BK * pitch + (i + 1) * BN + col);
-        } else if (more) {
-          matmul_put_transposed<BK, threads, pitch>(next, a_share);
-          matmul_put<BN, threads, BN>(next + BK * pitch, b_share);
-          __syncthreads();
-          matmul_fragment<row_step>(left[0], next + row);
-          matmul_fragment<col_step>(right[0], next + BK * pitch + col);
+        if (i == 1) { /* the next tiles set out ... */
+#pragma unroll
+          for (int q = 0; q < a_quads; q++) {
+            a_share[q] = matmul_tuned_four<ALIGNED>(a_from[q], 3);
+            a_from[q] += BK;
+          }
+#pragma unroll
+          for (int q = 0; q < b_quads; q++) {
+            b_share[q] = matmul_tuned_four<ALIGNED>(b_from[q], b_last);
+            b_from[q] += (size_t)BK * n;
+          }
         }
-        matmul_outer_product(sum, left[i % 2], right[i % 2]);
+        if (i == BK - 2) matmul_tuned_put<BK, BN, threads, pitch>(tiles + (now ^ pair), a_share, b_share); /* arrive */
+        if (i + 1 < BK) {
+          matmul_tuned_fragments<BK, BN, pitch, row_step, col_step>(left[(i + 1) % 2], right[(i + 1) % 2], tiles + now,
+                                                                    i + 1, row, col);
+        } else {
+          __syncthreads();
+          matmul_tuned_fragments<BK, BN, pitch, row_step, col_step>(left[0], right[0], tiles + (now ^ pair), 0, row,
+                                                                    col);
+        }
+        matmul_outer_snake(sum, left[i % 2], right[i % 2]);
       }
-      float *swap = now;
-      now = next;
-      next = swap;
+      now ^= pair;
     }
-    __syncthreads(); /* the next tile's steps begin in tiles that others may be reading */
+#pragma unroll
+    for (int i = 0; i < BK; i++) {
+      if (i > 0)
+        matmul_tuned_fragments<BK, BN, pitch, row_step, col_step>(left[i % 2], right[i % 2], tiles + now, i, row, col);
+      matmul_outer_snake(sum, left[i % 2], right[i % 2]);
+    }
+    __syncthreads(); /* the next tile begins in shared memory that others may be reading */
 
     if (end - begin == steps)
       matmul_write<row_step, col_step, ALIGNED>(c, sum, row0 + row, col0 + col, m, n);
@@ -371,18 +458,24 @@ typedef struct MatmulPlan {
   bool joined;        /* some tile is in parts */
 } MatmulPlan;
 
+/* Tiles are taken whole as far as that leaves no block idle. Of what remains, dividing the steps evenly saves time, and
+ * writing, reading and adding up parts costs as much as about 16 steps; fewer than 4 steps are not worth a part. */
 static inline MatmulPlan matmul_tuned_plan(int m, int n, int k, int bm, int bn, int bk, int resident) {
-  const int least_steps = 4; /* fewer are not worth a part */
+  const int join_steps = 16, least_steps = 4;
   long long tiles = (long long)((m + bm - 1) / bm) * ((n + bn - 1) / bn), steps = (k + bk - 1) / bk;
+  long long blocks = matmul_tuned_multiprocessors() * resident, rest = tiles % blocks;
+  if (rest * steps < blocks * join_steps && tiles > blocks) rest += blocks; /* longer parts, and fewer for each tile */
   MatmulPlan plan;
-  plan.blocks = matmul_tuned_multiprocessors() * resident;
-  long long rounds = tiles / plan.blocks;
-  plan.whole = (int)(tiles % plan.blocks == 0 ? tiles : rounds > 1 ? (rounds - 1) * plan.blocks : 0);
-  plan.streamed_tiles = (int)(tiles - plan.whole);
-  long long units = plan.streamed_tiles * steps, useful = (units + least_steps - 1) / least_steps;
-  if (useful < tiles) useful = tiles;
-  if (plan.whole == 0 && useful < plan.blocks) plan.blocks = (int)useful;
-  plan.joined = plan.streamed_tiles > 0 && plan.streamed_tiles % plan.blocks != 0;
+  plan.joined = rest > 0 && (rest + blocks - 1) / blocks * steps - rest * steps / blocks > join_steps;
+  if (!plan.joined) rest = 0;
+  if (plan.joined && rest == tiles) { /* few tiles: perhaps too few steps for all blocks */
+    long long useful = (tiles * steps + least_steps - 1) / least_steps;
+    if (useful < blocks) blocks = useful;
+  }
+  if (!plan.joined && tiles < blocks) blocks = tiles;
+  plan.blocks = (int)blocks;
+  plan.streamed_tiles = (int)rest;
+  plan.whole = (int)(tiles - rest);
   return plan;
 }
 
@@ -397,7 +490,7 @@ static inline void matmul_tuned_run(float *c, const float *a, const float *b, in
       <<<plan.blocks, threads, shared>>>(c, parts, a, b, m, n, k, plan.whole);
   CUDA_CHECK_LAUNCH();
   if (!plan.joined) return;
-  dim3 grid(plan.streamed_tiles, BM * BN / 4 / 1024);
+  dim3 grid(plan.streamed_tiles, (BM * BN / 4 + 1023) / 1024); /* four float4 a thread */
   matmul_tuned_join_kernel<BM, BN, BK, ALIGNED><<<grid, 256>>>(c, parts, m, n, k, plan.whole, plan.blocks);
   CUDA_CHECK_LAUNCH();
 }
@@ -417,14 +510,16 @@ static const struct MatmulConfiguration {
   const char *name;
   MatmulLauncher *launch;
 } matmul_tuned_configurations[] = {
-    {"128x256x8 16x8", matmul_tuned_launch<128, 256, 8, 64, 64, 16, 8, 1>},
-    {"128x256x16 16x8", matmul_tuned_launch<128, 256, 16, 64, 64, 16, 8, 1>},
-    {"128x128x8 16x8", matmul_tuned_launch<128, 128, 8, 64, 64, 16, 8, 2>},
-    {"64x64x16 8x4", matmul_tuned_launch<64, 64, 16, 32, 32, 8, 4, 4>},
+    {"128x256x8, 16x8 a thread", matmul_tuned_launch<128, 256, 8, 64, 64, 16, 8, 1>},
+    {"256x128x8, 16x8 a thread", matmul_tuned_launch<256, 128, 8, 64, 64, 16, 8, 1>},
+    {"128x128x8, 16x8 a thread", matmul_tuned_launch<128, 128, 8, 64, 64, 16, 8, 2>},
+    {"64x128x8, 16x8 a thread", matmul_tuned_launch<64, 128, 8, 64, 64, 16, 8, 4>},
+    {"64x64x8, 8x8 a thread", matmul_tuned_launch<64, 64, 8, 32, 64, 8, 8, 4>},
+    {"32x32x8, 8x4 a thread", matmul_tuned_launch<32, 32, 8, 32, 32, 8, 4, 16>},
 };
 
 static inline void matmul_tuned(float *c, const float *a, const float *b, int m, int n, int k) {
-  matmul_tuned_configurations[(long long)m * n < 512 * 512 ? 3 : 1].launch(c, a, b, m, n, k);
+  matmul_tuned_configurations[(long long)m * n < 512 * 512 ? 4 : 2].launch(c, a, b, m, n, k);
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_MATMUL_TUNED_CUH */

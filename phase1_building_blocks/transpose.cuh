@@ -10,7 +10,7 @@
  *   transpose_naive_columns  a warp reads down a column, and writes along a row
  *   transpose_tiled          through a tile in shared memory: both along rows, but 32-way bank conflicts
  *   transpose_padded         the tile's rows are one float longer: no conflicts
- *   transpose_vectorised     each thread turns 4 x 4 floats in registers and moves float4: more bytes on the way
+ *   transpose_vectorised     float4, and blocks in an order that writes `out` row after row; see the two kernels
  */
 #ifndef PHASE1_BUILDING_BLOCKS_TRANSPOSE_CUH
 #define PHASE1_BUILDING_BLOCKS_TRANSPOSE_CUH
@@ -92,22 +92,23 @@ static __global__ void transpose_padded_kernel(float *out, const float *in, int 
   // <<< exercise
 }
 
-/* A block of 256 threads moves a tile of 64 x 64. Thread (x,y) of (16,16) takes 4 x 4 floats of it, whose 16 loads are
+/* For matrices whose rows all begin at a multiple of 16 bytes (quad.cuh).
+ *
+ * A block of 256 threads moves a tile of 64 x 64. Thread (x,y) of (16,16) takes 4 x 4 floats of it, whose 16 loads are
  * on their way at once, and turns them in registers: what it puts into shared memory are float4 of the transposed tile.
  * That tile is an array of 64 x 16 float4; in row 4x + j quad y lies at place y ^ x. Without it the threads of a warp,
  * which write 4 rows apart, would all meet in the same banks; with it they touch every quad of the row.
- * ALIGNED: see quad.cuh. */
+ * blockIdx.x goes down `in`: blocks that run at the same time write neighbouring parts of the same rows of `out`. */
 enum { TRANSPOSE_QUADS = 16, TRANSPOSE_WIDE_TILE = 4 * TRANSPOSE_QUADS };
 
-template <bool ALIGNED>
-static __global__ void __launch_bounds__(TRANSPOSE_QUADS *TRANSPOSE_QUADS)
+static __global__ void __launch_bounds__(TRANSPOSE_QUADS *TRANSPOSE_QUADS, 8)
     transpose_vectorised_kernel(float *out, const float *in, int rows, int cols) {
   __shared__ float4 turned[TRANSPOSE_WIDE_TILE][TRANSPOSE_QUADS];
-  int row0 = blockIdx.y * TRANSPOSE_WIDE_TILE, col0 = blockIdx.x * TRANSPOSE_WIDE_TILE;
+  int row0 = blockIdx.x * TRANSPOSE_WIDE_TILE, col0 = blockIdx.y * TRANSPOSE_WIDE_TILE;
   int x = threadIdx.x, y = threadIdx.y;
   float4 v[4];
 #pragma unroll
-  for (int i = 0; i < 4; i++) v[i] = quad_load<ALIGNED>(in, row0 + 4 * y + i, col0 + 4 * x, rows, cols);
+  for (int i = 0; i < 4; i++) v[i] = quad_load<true>(in, row0 + 4 * y + i, col0 + 4 * x, rows, cols);
   turned[4 * x][y ^ x] = make_float4(v[0].x, v[1].x, v[2].x, v[3].x);
   turned[4 * x + 1][y ^ x] = make_float4(v[0].y, v[1].y, v[2].y, v[3].y);
   turned[4 * x + 2][y ^ x] = make_float4(v[0].z, v[1].z, v[2].z, v[3].z);
@@ -116,7 +117,43 @@ static __global__ void __launch_bounds__(TRANSPOSE_QUADS *TRANSPOSE_QUADS)
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     int row = y + i * TRANSPOSE_QUADS; /* of the transposed tile */
-    quad_store<ALIGNED>(out, turned[row][x ^ row / 4], col0 + row, row0 + 4 * x, cols, rows);
+    quad_store<true>(out, turned[row][x ^ row / 4], col0 + row, row0 + 4 * x, cols, rows);
+  }
+}
+
+/* For all others. Reading across the border of a sector costs little, for the other part is wanted soon. Writing a part
+ * of a sector is dear: the memory may have to read the rest of it first. So the piece that a block writes of each row
+ * of `out` is moved to the left by up to 7 floats, to where a sector begins: a row's pieces still join without a gap.
+ * For that the block reads SECTOR rows of `in` before its tile as well. */
+enum { TRANSPOSE_ROWS = 128, TRANSPOSE_COLS = 64, TRANSPOSE_THREADS = 512, TRANSPOSE_SECTOR = 8 };
+
+static __global__ void __launch_bounds__(TRANSPOSE_THREADS, 4)
+    transpose_shifted_kernel(float *out, const float *in, int rows, int cols) {
+  __shared__ float tile[TRANSPOSE_SECTOR + TRANSPOSE_ROWS][TRANSPOSE_COLS + 1];
+  int row0 = blockIdx.x * TRANSPOSE_ROWS, col0 = blockIdx.y * TRANSPOSE_COLS;
+  int x = threadIdx.x % TRANSPOSE_COLS;
+#pragma unroll
+  for (int y = threadIdx.x / TRANSPOSE_COLS; y < TRANSPOSE_SECTOR + TRANSPOSE_ROWS;
+       y += TRANSPOSE_THREADS / TRANSPOSE_COLS) {
+    int row = row0 - TRANSPOSE_SECTOR + y;
+    if (row >= 0 && row < rows && col0 + x < cols) tile[y][x] = in[(size_t)row * cols + col0 + x];
+  }
+  __syncthreads();
+  /* A warp writes 8 float4 each of 4 rows of `out`, 4 warps those of 32. */
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  int quad = warp % 4 * 8 + lane % 8;
+#pragma unroll
+  for (int y = warp / 4 * 4 + lane / 8; y < TRANSPOSE_COLS; y += TRANSPOSE_THREADS / 32) {
+    float *line = out + (size_t)(col0 + y) * rows; /* a row of `out` */
+    int shift = (int)((uintptr_t)(line + row0) / sizeof(float) % TRANSPOSE_SECTOR);
+    int row = row0 + 4 * quad - shift, at = TRANSPOSE_SECTOR + 4 * quad - shift; /* in the matrix, in the tile */
+    if (col0 + y >= cols) continue;
+    if (row >= 0 && row + 3 < rows) {
+      *(float4 *)(line + row) = make_float4(tile[at][y], tile[at + 1][y], tile[at + 2][y], tile[at + 3][y]);
+    } else {
+      for (int i = 0; i < 4; i++)
+        if (row + i >= 0 && row + i < rows) line[row + i] = tile[at + i][y];
+    }
   }
 }
 
@@ -154,12 +191,14 @@ static inline void transpose_padded(float *out, const float *in, int rows, int c
 }
 
 static inline void transpose_vectorised(float *out, const float *in, int rows, int cols) {
-  dim3 block(TRANSPOSE_QUADS, TRANSPOSE_QUADS);
-  dim3 grid(transpose_blocks(cols, TRANSPOSE_WIDE_TILE), transpose_blocks(rows, TRANSPOSE_WIDE_TILE));
-  if (quads_fit(in, cols) && quads_fit(out, rows))
-    transpose_vectorised_kernel<true><<<grid, block>>>(out, in, rows, cols);
-  else
-    transpose_vectorised_kernel<false><<<grid, block>>>(out, in, rows, cols);
+  if (quads_fit(in, cols) && quads_fit(out, rows)) {
+    dim3 block(TRANSPOSE_QUADS, TRANSPOSE_QUADS);
+    dim3 grid(transpose_blocks(rows, TRANSPOSE_WIDE_TILE), transpose_blocks(cols, TRANSPOSE_WIDE_TILE));
+    transpose_vectorised_kernel<<<grid, block>>>(out, in, rows, cols);
+  } else { /* as the pieces are moved to the left, the last may need another block */
+    dim3 grid(transpose_blocks(rows + TRANSPOSE_SECTOR - 1, TRANSPOSE_ROWS), transpose_blocks(cols, TRANSPOSE_COLS));
+    transpose_shifted_kernel<<<grid, TRANSPOSE_THREADS>>>(out, in, rows, cols);
+  }
   CUDA_CHECK_LAUNCH();
 }
 
