@@ -30,13 +30,14 @@
 
 #include "common/lesson.h"
 
-enum { CHECK_CHANNEL = 3, CHECK_MAGIC = 0x4b434843, CHECK_TEXT = 3000 };
+enum { CHECK_CHANNEL = 3, CHECK_MAGIC = 0x4b434843, CHECK_TEXT = 3000, CHECK_SAMPLES = 64 };
 
 typedef struct CheckRequest {
   uint32_t magic;
-  int32_t repeats; /* launches; more than one are timed */
+  int32_t timed; /* 0: arrays follow, outputs full of poison. 1: the worker fills its own, and measures */
   int32_t size[LESSON_SIZES];
-} CheckRequest; /* then every array, outputs full of poison */
+  uint64_t seed; /* timed: which elements of the first output are sampled */
+} CheckRequest;
 
 typedef struct CheckReply {
   uint32_t magic;
@@ -44,9 +45,10 @@ typedef struct CheckReply {
   int32_t findings; /* of the inspector */
   int32_t inspected;
   LessonCounts counts;
-  double seconds;        /* for one launch, when timed */
-  char text[CHECK_TEXT]; /* what the inspector found, or the guard bands */
-} CheckReply;            /* then every array */
+  double seconds;              /* for one launch, when timed */
+  float sample[CHECK_SAMPLES]; /* when timed */
+  char text[CHECK_TEXT];       /* what the inspector found, or the guard bands */
+} CheckReply;                  /* then every array, unless timed */
 
 /* All of it, or 0 at the end of the connection or of the time. */
 static inline int check_read(void *to, size_t bytes, double seconds) {
@@ -80,8 +82,8 @@ static inline int check_write(const void *from, size_t bytes) {
 #ifndef CHECK_JUDGE
 /* The worker */
 
-static inline double check_time(const Lesson *lesson, LessonLauncher launch, float *const *array, const int *size,
-                                int repeats) {
+static inline double check_launches(const Lesson *lesson, LessonLauncher launch, float *const *array, const int *size,
+                                    int repeats) {
   cudaEvent_t begin, end;
   float milliseconds = 0;
   CUDA_CHECK(cudaEventCreate(&begin));
@@ -94,6 +96,38 @@ static inline double check_time(const Lesson *lesson, LessonLauncher launch, flo
   CUDA_CHECK(cudaEventDestroy(begin));
   CUDA_CHECK(cudaEventDestroy(end));
   return 1e-3 * milliseconds / repeats;
+}
+
+/* Enough launches for 20 ms, five times; the fastest. Inputs are the same million random floats over and over. The
+ * samples are for whoever leaves work out when arrays are large. */
+static inline int check_time(const Lesson *lesson, LessonLauncher launch, const CheckRequest *request,
+                             CheckReply *reply) {
+  const size_t some = 1 << 20;
+  float *array[LESSON_ARRAYS], *random = (float *)xmalloc(some * sizeof(float));
+  for (size_t i = 0; i < some; i++) random[i] = 3.0f * philox_uniform(philox4x32(1, 0, i).word[0]) - 1.0f;
+  for (int a = 0; a < lesson->arrays; a++) {
+    size_t n = lesson_elements(lesson, &lesson->array[a], request->size);
+    CUDA_CHECK(cudaMalloc((void **)&array[a], n * sizeof(float)));
+    CUDA_CHECK(cudaMemset(array[a], 0xFF, n * sizeof(float))); /* NaN */
+    for (size_t at = 0; at < n && !lesson->array[a].output; at += some)
+      device_upload(DEVICE_GPU, array[a] + at, random, (n - at < some ? n - at : some) * sizeof(float));
+  }
+  free(random);
+  check_launches(lesson, launch, array, request->size, 1); /* the first launch loads the kernel */
+  double one = check_launches(lesson, launch, array, request->size, 1);
+  int repeats = one > 0 && one < 0.02 ? (int)fmin(1000, 1 + 0.02 / one) : 1;
+  reply->seconds = one;
+  for (int i = 0; i < 5 && one < 1; i++)
+    reply->seconds = fmin(reply->seconds, check_launches(lesson, launch, array, request->size, repeats));
+  size_t n = lesson_elements(lesson, &lesson->array[0], request->size);
+  for (int i = 0; i < CHECK_SAMPLES; i++) {
+    PhiloxBlock place = philox4x32(request->seed, 0, (uint64_t)i);
+    size_t at = (((uint64_t)place.word[0] << 32) | place.word[1]) % n;
+    device_download(DEVICE_GPU, &reply->sample[i], array[0] + at, sizeof(float));
+  }
+  for (int a = 0; a < lesson->arrays; a++) CUDA_CHECK(cudaFree(array[a]));
+  reply->magic = CHECK_MAGIC;
+  return check_write(reply, sizeof *reply);
 }
 
 /* One request: 0 when the judge has hung up. */
@@ -112,6 +146,7 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
   if (!check_read(&request, sizeof request, 3600) || request.magic != CHECK_MAGIC) return 0;
   memset(&reply, 0, sizeof reply);
   memset(&seen, 0, sizeof seen);
+  if (request.timed) return check_time(lesson, launch, &request, &reply);
   for (int a = 0; a < lesson->arrays; a++) {
     host.elements[a] = lesson_elements(lesson, &lesson->array[a], request.size);
     host.array[a] = (float *)xmalloc(host.elements[a] * sizeof(float));
@@ -123,10 +158,7 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
     device_upload(DEVICE_GPU, array[a], host.array[a], host.elements[a] * sizeof(float));
   }
   lesson_inspect_begin();
-  if (request.repeats == 1)
-    lesson->call(launch, array, request.size);
-  else
-    reply.seconds = check_time(lesson, launch, array, request.size, request.repeats);
+  lesson->call(launch, array, request.size);
   cudaError_t status = cudaDeviceSynchronize();
   lesson_inspect_end(&seen);
   reply.magic = CHECK_MAGIC;
@@ -172,18 +204,30 @@ static struct {
   const Lesson *lesson;
   const char *verdict; /* NULL: nothing went wrong so far */
   CheckReply reply;
-  int32_t repeats;
   double seconds; /* that a request may take */
 } check;
 
 static inline void check_worker(void) {}
+
+/* Reads the reply. 0, and a verdict, when there is none. */
+static inline int check_hear(int sent) {
+  if (!sent || !check_read(&check.reply, sizeof check.reply, check.seconds)) {
+    check.verdict = sent && errno == ETIMEDOUT ? "timeout" : "died";
+    check.reply.text[0] = '\0';
+    return 0;
+  }
+  check.reply.text[CHECK_TEXT - 1] = '\0';
+  if (check.reply.magic == CHECK_MAGIC) return 1;
+  check.verdict = "disturbed";
+  snprintf(check.reply.text, CHECK_TEXT, "Something that is no result came through the channel for results.");
+  return 0;
+}
 
 /* Sends the arrays to the worker and puts back what comes. Leaves them alone once something is wrong. */
 static inline void check_ask(float *const *array, const int *size) {
   CheckRequest request;
   memset(&request, 0, sizeof request);
   request.magic = CHECK_MAGIC;
-  request.repeats = check.repeats;
   memcpy(request.size, size, sizeof(int) * (size_t)check.lesson->sizes);
   int sent = check_write(&request, sizeof request);
   for (int a = 0; a < check.lesson->arrays && sent; a++) {
@@ -193,17 +237,7 @@ static inline void check_ask(float *const *array, const int *size) {
     sent = check_write(host, bytes);
     free(host);
   }
-  if (!sent || !check_read(&check.reply, sizeof check.reply, check.seconds)) {
-    check.verdict = sent && errno == ETIMEDOUT ? "timeout" : "died";
-    check.reply.text[0] = '\0';
-    return;
-  }
-  check.reply.text[CHECK_TEXT - 1] = '\0';
-  if (check.reply.magic != CHECK_MAGIC) {
-    check.verdict = "disturbed";
-    snprintf(check.reply.text, CHECK_TEXT, "Something that is no result came through the channel for results.");
-    return;
-  }
+  if (!check_hear(sent)) return;
   if (check.reply.status != cudaSuccess) check.verdict = "cuda";
   for (int a = 0; a < check.lesson->arrays; a++) {
     size_t bytes = lesson_elements(check.lesson, &check.lesson->array[a], size) * sizeof(float);
@@ -251,19 +285,18 @@ static inline void check_once(const Lesson *lesson, const LessonShape *shape, ui
   lesson_host_close(lesson, &host);
 }
 
-/* Enough launches for 50 ms, three times; the fastest. */
+/* Lets the worker measure its `timed` shape. */
 static inline void check_stopwatch(const Lesson *lesson, uint64_t seed) {
-  double best = INFINITY;
-  check.repeats = 2;
-  check_once(lesson, &lesson->timed, seed); /* the first launch loads the kernel */
-  if (check.verdict == NULL) check_once(lesson, &lesson->timed, seed);
-  double one = check.reply.seconds;
-  check.repeats = one > 0 && one < 0.025 ? (int32_t)fmin(1000, 0.05 / one) : 2;
-  for (int i = 0; i < 3 && check.verdict == NULL; i++) {
-    check_once(lesson, &lesson->timed, seed);
-    best = fmin(best, check.reply.seconds);
-  }
-  check.reply.seconds = best;
+  CheckRequest request;
+  memset(&request, 0, sizeof request);
+  request.magic = CHECK_MAGIC;
+  request.timed = 1;
+  request.seed = seed;
+  memcpy(request.size, lesson->timed.size, sizeof request.size);
+  if (!check_hear(check_write(&request, sizeof request))) return;
+  printf("samples");
+  for (int i = 0; i < CHECK_SAMPLES; i++) printf(" %.9g", (double)check.reply.sample[i]);
+  printf("\n");
 }
 
 static inline int check_main(Lesson lesson) {
@@ -278,7 +311,6 @@ static inline int check_main(Lesson lesson) {
   memset(&worst, 0, sizeof worst);
   check.call = lesson.call;
   check.lesson = &lesson;
-  check.repeats = 1;
   lesson.call = check_call;
   LessonVersion version = lesson_version("yours", check_worker, "");
   int shapes = 0;

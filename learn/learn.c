@@ -149,6 +149,7 @@ static int check(Tree *tree, int index, bool (*interrupted)(void *), void *conte
   if (tree_note_lines(tree, exercise, lines, &err) != 0) die("%s", err.message);
   VerdictJob job = verdict_job(tree, exercise, lines);
   job.gpu = gpu_is_there();
+  job.hurry = true;
   job.interrupted = interrupted;
   job.context = context;
   double begin = seconds_now();

@@ -279,7 +279,7 @@ class Init(unittest.TestCase):
         tree.put(name, tree.solution(name))
         self.assertEqual(tree.nn("check", name)[0], 0)
         tree.put(other, "  // half done\n  (void)col;\n")
-        tree.write("README.md", "my notes\n")
+        tree.write("common/error.h", "// my notes\n" + tree.read("common/error.h"))
         # What an older course may have looked like.
         tree.write(".learn/tree.json", tree.read(".learn/tree.json").replace('"format": 1', '"format": 0'))
         tree.write(".learn/exercises.json", tree.read(".learn/exercises.json").replace("A thread", "One thread"))
@@ -300,8 +300,9 @@ class Init(unittest.TestCase):
         backups = tree.path(".learn/backup")
         update = [entry for entry in os.listdir(backups) if entry.startswith("update-")]
         self.assertEqual(len(update), 1)
-        with open(os.path.join(backups, update[0], "README.md")) as file:
-            self.assertEqual(file.read(), "my notes\n")
+        with open(os.path.join(backups, update[0], "common/error.h")) as file:
+            self.assertIn("// my notes\n", file.read())
+        self.assertNotIn("my notes", tree.read("common/error.h"))
         self.assertEqual(tree.nn("check", name)[0], 0)
 
     def test_update_needs_a_tree(self):
