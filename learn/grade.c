@@ -167,9 +167,9 @@ static void grade_submission(const Options *options, const Tree *tree, Submissio
   submission->grade = (Grade *)xcalloc((size_t)tree->exercises.count, sizeof *submission->grade);
   if (stat(submission->path, &info) != 0 || !S_ISDIR(info.st_mode)) {
     submission->problem = keep_printf("%s is no folder", submission->path);
-    printf("\n%s: %s\n", submission->name, submission->problem);
+    printf("\n%s: %s\n", report_clean(submission->name), report_clean(submission->problem));
   } else {
-    printf("\n%s\n", submission->name);
+    printf("\n%s\n", report_clean(submission->name));
   }
   for (int i = 0; i < tree->exercises.count; i++) {
     const Exercise *exercise = &tree->exercises.item[i];
@@ -290,6 +290,10 @@ int main(int argc, char **argv) {
     char path[PATH_MAX];
     if (user_path(options.folder[i], path, sizeof path, &err) != 0) die("%s", err.message);
     while (strlen(path) > 1 && ends_with(path, "/")) path[strlen(path) - 1] = '\0';
+    if (strcmp(path, ".") == 0 || ends_with(path, "/.") || ends_with(path, "..")) { /* no names */
+      char real[PATH_MAX];
+      if (realpath(path, real) != NULL) snprintf(path, sizeof path, "%s", real);
+    }
     report.item[report.count++].path = keep(path);
   }
   name_submissions(&report);

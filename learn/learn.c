@@ -17,22 +17,22 @@ typedef struct Command {
   bool update, poll;
 } Command;
 
-static const char commands[] =
-    "COMMAND\n\n"
-    "Commands in a student's tree:\n"
-    "  next            what to do next\n"
-    "  check [NAME]    is the exercise right? (`check all`: each of them)\n"
-    "  hint [NAME]     one more hint each time\n"
-    "  watch           checks whenever you save; keys n, h, l, q\n"
-    "  list            all exercises\n"
-    "  status          how far you are\n"
-    "  reset NAME      what you started from; a copy of your lines is kept\n"
-    "  solution [NAME] the reference's lines: after success, or when asked twice\n"
-    "Commands in the course's repository:\n"
-    "  init DIR        a new student's tree; with --update, an old one brought up to date\n"
-    "  lint            what is missing in the exercises\n"
-    "  prove [NAME]    stubs fail, solutions pass, mutants are rejected with their diagnosis\v"
-    "Read docs/exercises_for_authors.md to add an exercise, docs/grading.md to grade.";
+static const char about[] =
+    "The course's exercises, one after the other.\v"
+    "In a student's tree:\n"
+    "  next             what to do next\n"
+    "  check [NAME]     is it right? (check all: each of them)\n"
+    "  hint [NAME]      one more hint each time\n"
+    "  watch            checks whenever you save; keys n, h, l, q\n"
+    "  list             all exercises\n"
+    "  status           how far you are\n"
+    "  reset NAME       what you started from; a copy of your lines is kept\n"
+    "  solution [NAME]  the reference's lines: after success, or when asked twice\n\n"
+    "In the course's repository:\n"
+    "  init DIR         a new student's tree; with --update, an old one brought up to date\n"
+    "  lint             what is missing in the exercises\n"
+    "  prove [NAME]     stubs fail, solutions pass, mutants are rejected with their diagnosis\n\n"
+    "docs/exercises_for_authors.md tells how to add an exercise, docs/grading.md how to grade.";
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   Command *command = (Command *)state->input;
@@ -332,8 +332,7 @@ int main(int argc, char **argv) {
       {"poll", 'p', NULL, 0, "watch: look at the files twice a second instead of asking the system for changes", 0},
       {"source", 's', "DIR", 0, "init, lint, prove: the course's repository (default: where bazel run was typed)", 0},
       OPTION_END};
-  static const struct argp own = {rows, parse, commands, "The course's exercises, one after the other.",
-                                  NULL, NULL,  NULL};
+  static const struct argp own = {rows, parse, "COMMAND [NAME]", about, NULL, NULL, NULL};
   static Tree tree;
   Command command;
   CommonOptions common = options_default(0);

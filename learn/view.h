@@ -32,7 +32,8 @@ static inline void say_indented(int indent, const char *text) {
     size_t length = strcspn(line, "\n");
     const char *next = line + length + (line[length] == '\n');
     bool whole = line[0] == ' ';
-    do {
+    if (length == 0) putchar('\n');
+    while (length > 0) {
       size_t take = length;
       if (!whole && (int)length > room) {
         take = (size_t)room;
@@ -46,7 +47,7 @@ static inline void say_indented(int indent, const char *text) {
         line++;
         length--;
       }
-    } while (length > 0);
+    }
     line = next;
   }
 }

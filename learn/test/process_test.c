@@ -1,4 +1,4 @@
-/* The sandbox: what a program inside can reach of the machine. Its programs are Python's, which can say what happened. */
+/* The sandbox: what a program inside can reach of the machine. Its programs are Python: that can say what happened. */
 #include "learn/process.h"
 #include "common/test.h"
 
