@@ -125,8 +125,7 @@ static void bench(int m, int n, int k, const char *only, int first, int blocks) 
   }
 
   double work = 2.0 * m * n * k;
-  int repeats = (int)(4e10 / work) + 1; /* a millisecond: an event is exact to half a microsecond */
-  if (repeats > 200) repeats = 200;
+  int repeats = (int)fmin(4e10 / work, 199) + 1; /* a millisecond: an event is exact to half a microsecond */
   GpuTimer timer = gpu_timer_open();
   for (int block = 0, set = 0; block < blocks; block++)
     for (int i = 0; i < count; i++) {
