@@ -219,15 +219,22 @@ static __device__ __forceinline__ float4 matmul_tuned_four(const float *from, in
  * sum[r][s] is in the bank where right[s] is not. */
 static __device__ __forceinline__ float4 matmul_swap_pairs(float4 v) { return make_float4(v.y, v.x, v.w, v.z); }
 
-/* Both shares into a pair of tiles: A's, transposed, and behind it B's, its pairs swapped. */
+/* Both shares into a pair of tiles: A's, transposed, and behind it B's, its pairs swapped. It says over again what
+ * matmul_put_transposed() and matmul_put() do, because so the compiler finds shorter address arithmetic. */
 template <int BK, int BN, int THREADS, int PITCH, int A_QUADS, int B_QUADS>
 static __device__ __forceinline__ void matmul_tuned_put(float *pair, const float4 (&a_share)[A_QUADS],
                                                         const float4 (&b_share)[B_QUADS]) {
-  float4 swapped[B_QUADS];
+  float *a_to = pair + threadIdx.x % (BK / 4) * 4 * PITCH + threadIdx.x / (BK / 4);
+  float *b_to = pair + BK * PITCH + threadIdx.x / (BN / 4) * BN + threadIdx.x % (BN / 4) * 4;
 #pragma unroll
-  for (int q = 0; q < B_QUADS; q++) swapped[q] = matmul_swap_pairs(b_share[q]);
-  matmul_put_transposed<BK, THREADS, PITCH>(pair, a_share);
-  matmul_put<BN, THREADS, BN>(pair + BK * PITCH, swapped);
+  for (int q = 0; q < A_QUADS; q++, a_to += THREADS / (BK / 4)) {
+    a_to[0] = a_share[q].x;
+    a_to[PITCH] = a_share[q].y;
+    a_to[2 * PITCH] = a_share[q].z;
+    a_to[3 * PITCH] = a_share[q].w;
+  }
+#pragma unroll
+  for (int q = 0; q < B_QUADS; q++, b_to += THREADS / (BN / 4) * BN) *(float4 *)b_to = matmul_swap_pairs(b_share[q]);
 }
 
 /* What the thread with the patch at (row, col) needs for product i of a pair of tiles. */
@@ -251,7 +258,7 @@ static __device__ __forceinline__ void matmul_outer_snake(float (&sum)[ROWS][COL
   for (int r = 0; r < ROWS; r++)
 #pragma unroll
     for (int i = 0; i < COLS; i++) {
-      int s = r % 2 == 0 ? i : COLS - 1 - i;
+      int s = r % 2 ? i : COLS - 1 - i;
       sum[r][s] = fmaf(left[r], right[s], sum[r][s]);
     }
 }
@@ -459,9 +466,10 @@ typedef struct MatmulPlan {
 } MatmulPlan;
 
 /* Tiles are taken whole as far as that leaves no block idle. Of what remains, dividing the steps evenly saves time, and
- * writing, reading and adding up parts costs as much as about 16 steps; fewer than 4 steps are not worth a part. */
+ * writing, reading and adding up parts costs as much as about 16 steps. A part has 4 steps or more, and the more the
+ * more steps a tile has: with parts of s steps a tile takes s steps and the adding up of steps / s parts. */
 static inline MatmulPlan matmul_tuned_plan(int m, int n, int k, int bm, int bn, int bk, int resident) {
-  const int join_steps = 16, least_steps = 4;
+  const int join_steps = 16;
   long long tiles = (long long)((m + bm - 1) / bm) * ((n + bn - 1) / bn), steps = (k + bk - 1) / bk;
   long long blocks = matmul_tuned_multiprocessors() * resident, rest = tiles % blocks;
   if (rest * steps < blocks * join_steps && tiles > blocks) rest += blocks; /* longer parts, and fewer for each tile */
@@ -469,6 +477,8 @@ static inline MatmulPlan matmul_tuned_plan(int m, int n, int k, int bm, int bn, 
   plan.joined = rest > 0 && (rest + blocks - 1) / blocks * steps - rest * steps / blocks > join_steps;
   if (!plan.joined) rest = 0;
   if (plan.joined && rest == tiles) { /* few tiles: perhaps too few steps for all blocks */
+    long long least_steps = 4;
+    while (4 * least_steps * least_steps < steps) least_steps *= 2;
     long long useful = (tiles * steps + least_steps - 1) / least_steps;
     if (useful < blocks) blocks = useful;
   }
@@ -518,8 +528,15 @@ static const struct MatmulConfiguration {
     {"32x32x8, 8x4 a thread", matmul_tuned_launch<32, 32, 8, 32, 32, 8, 4, 16>},
 };
 
+/* Large tiles need few loads for a multiplication, small ones give every multiprocessor work where C is small. */
 static inline void matmul_tuned(float *c, const float *a, const float *b, int m, int n, int k) {
-  matmul_tuned_configurations[(long long)m * n < 512 * 512 ? 4 : 2].launch(c, a, b, m, n, k);
+  long long elements = (long long)m * n;
+  if (elements < 400 * 400)
+    matmul_tuned_launch<32, 32, 8, 32, 32, 8, 4, 16>(c, a, b, m, n, k);
+  else if (elements < 1000 * 1000)
+    matmul_tuned_launch<64, 64, 8, 32, 64, 8, 8, 4>(c, a, b, m, n, k);
+  else
+    matmul_tuned_launch<128, 128, 8, 64, 64, 16, 8, 2>(c, a, b, m, n, k);
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_MATMUL_TUNED_CUH */
