@@ -22,11 +22,12 @@
 /* The threads of a block copy the ROWS x COLS floats at (row0, col0) of x (rows,cols), with 0 where x has ended.
  * Neighbouring threads take neighbouring floats of a row. */
 template <int ROWS, int COLS, int THREADS>
-static __device__ void matmul_register_load(float (*tile)[COLS], const float *x, int row0, int col0, int rows,
-                                            int cols) {
-#pragma unroll
-  for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
-    int row = i / COLS, col = i % COLS;
+static __device__ __forceinline__ void matmul_register_load(float (*tile)[COLS], const float *x, int row0, int col0,
+                                                            int rows, int cols) {
+  static_assert(ROWS * COLS % THREADS == 0, "the threads share a tile evenly");
+#pragma unroll /* possible because the count is a constant: all loads are on their way at once */
+  for (int q = 0; q < ROWS * COLS / THREADS; q++) {
+    int i = threadIdx.x + q * THREADS, row = i / COLS, col = i % COLS;
     bool inside = row0 + row < rows && col0 + col < cols;
     tile[row][col] = inside ? x[(size_t)(row0 + row) * cols + col0 + col] : 0.0f;
   }
