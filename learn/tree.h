@@ -5,7 +5,7 @@
  *     .learn/tree.json              which version of the course this tree was made from
  *     .learn/exercises.json         titles, hints, limits, what the student started from
  *     .learn/progress.json          what has passed, what comes next; written whole or not at all
- *     .learn/mine.h                 which exercises use the student's lines: those that have passed their check
+ *     .learn/passed.h               which exercises use the student's lines: those that have passed their check
  *     .learn/reference/NAME.cuh     what all the others use
  *     .learn/check/                 the programs that check
  *     .learn/pristine/FILE          the student's files as they were made, for repairs
@@ -127,36 +127,47 @@ static inline void exercise_from_json(Exercise *exercise, const json_t *object) 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Progress */
 
-/* What the compiler reads of the progress. */
-static inline int tree_write_mine(const Tree *tree, Error *err) {
-  Text text = {0};
-  text_add(
-      &text,
-      "/* Written by learn, from progress.json. An exercise whose lines are yours by now uses them everywhere; the\n"
-      " * others use the reference. A check compiles with LEARN_CHECK: only the exercise that it is about is yours. "
-      "*/\n"
-      "#ifndef LEARN_MINE_H\n#define LEARN_MINE_H\n\n#include <stdio.h>\n#include <stdlib.h>\n\n"
-      "#define MINE(name) LEARN_MINE_##name\n"
-      "#define TODO(name) learn_not_implemented(#name)\n\n"
-      "static inline __host__ __device__ void learn_not_implemented(const char *name) {\n"
-      "#if defined(__CUDA_ARCH__) && !defined(SIMT_REWRITTEN)\n"
-      "  if (threadIdx.x == 0 && blockIdx.x == 0) printf(\"not implemented: %s\\n\", name);\n"
-      "#else\n"
-      "  fprintf(stderr, \"not implemented: %s\\n\", name);\n"
-      "  fflush(NULL);\n"
-      "  _Exit(3);\n"
-      "#endif\n}\n\n#ifndef LEARN_CHECK\n");
-  for (int i = 0; i < tree->exercises.count; i++)
-    if (tree->progress[i].passed) text_printf(&text, "#define LEARN_MINE_%s 1\n", tree->exercises.item[i].name);
-  text_add(&text, "#endif\n\n#endif /* LEARN_MINE_H */\n");
-  /* Untouched when nothing changed, so that Bazel builds nothing again. */
+static const char tree_mine[] =
+    "/* Written by learn: whose lines does an exercise use? Those that have passed are yours everywhere, the others "
+    "use\n"
+    " * the reference. A check compiles with LEARN_CHECK: only the exercise that it is about is yours. */\n"
+    "#ifndef LEARN_MINE_H\n"
+    "#define LEARN_MINE_H\n\n"
+    "#include <stdio.h>\n"
+    "#include <stdlib.h>\n\n"
+    "#ifndef LEARN_CHECK\n"
+    "#include \".learn/passed.h\"\n"
+    "#endif\n\n"
+    "#define MINE(name) LEARN_MINE_##name\n"
+    "#define TODO(name) learn_not_implemented(#name)\n\n"
+    "static inline __host__ __device__ void learn_not_implemented(const char *name) {\n"
+    "#if defined(__CUDA_ARCH__) && !defined(SIMT_REWRITTEN)\n"
+    "  if (threadIdx.x == 0 && blockIdx.x == 0) printf(\"not implemented: %s\\n\", name);\n"
+    "#else\n"
+    "  fprintf(stderr, \"not implemented: %s\\n\", name);\n"
+    "  fflush(NULL);\n"
+    "  _Exit(3);\n"
+    "#endif\n"
+    "}\n\n"
+    "#endif /* LEARN_MINE_H */\n";
+
+/* Untouched when it is the same already, so that nothing is built again. */
+static inline int tree_write_changed(const char *path, const char *text, Error *err) {
   Text old = {0};
-  const char *path = tree_path(tree, ".learn/mine.h");
-  int status = 0;
-  if (text_read_file(&old, path, err) != 0 || strcmp(old.bytes, text.bytes) != 0)
-    status = text_write_file(path, text.bytes, text.length, err);
+  bool same = text_read_file(&old, path, NULL) == 0 && strcmp(old.bytes, text) == 0;
   text_free(&old);
-  text_free(&text);
+  return same ? 0 : text_write_file(path, text, strlen(text), err);
+}
+
+/* What the compiler reads of the progress. The list is a file of its own: a check does not depend on it. */
+static inline int tree_write_mine(const Tree *tree, Error *err) {
+  Text passed = {0};
+  text_add(&passed, "/* Written by learn, from progress.json: these exercises use your lines. */\n");
+  for (int i = 0; i < tree->exercises.count; i++)
+    if (tree->progress[i].passed) text_printf(&passed, "#define LEARN_MINE_%s 1\n", tree->exercises.item[i].name);
+  int status = tree_write_changed(tree_path(tree, ".learn/mine.h"), tree_mine, err);
+  if (status == 0) status = tree_write_changed(tree_path(tree, ".learn/passed.h"), passed.bytes, err);
+  text_free(&passed);
   return status;
 }
 
@@ -412,7 +423,7 @@ static inline char *cut_build(const Source *source, const char *file, const char
 
 static const char cut_learn_build[] =
     "# Written by learn: what a file with exercises includes.\n"
-    "filegroup(\n    name = \"exercises\",\n    srcs = [\"mine.h\"] + glob([\"reference/*.cuh\"]),\n"
+    "filegroup(\n    name = \"exercises\",\n    srcs = [\"mine.h\", \"passed.h\"] + glob([\"reference/*.cuh\"]),\n"
     "    visibility = [\"//visibility:public\"],\n)\n";
 
 static inline int copy_file(const char *from, const char *to, Error *err) {

@@ -47,7 +47,7 @@ class Journey(unittest.TestCase):
             self.assertIn("passed", text)
             self.assertIn("reference", text)  # the counts of both
             self.assertIn("To look at:", text)
-            self.assertIn("LEARN_MINE_%s 1" % name, tree.read(".learn/mine.h"))
+            self.assertIn("LEARN_MINE_%s 1" % name, tree.read(".learn/passed.h"))
             if number == 1:  # killed in the middle of a check: nothing is lost, and it goes on
                 before = tree.progress()
                 process = subprocess.Popen(["./nn", "check", first], cwd=tree.root, stdout=subprocess.DEVNULL,
@@ -113,12 +113,12 @@ class Commands(unittest.TestCase):
         name = "vector_add_index"
         self.tree.put(name, self.tree.solution(name))
         self.assertEqual(self.tree.nn("check", name)[0], 0)
-        self.assertIn("LEARN_MINE_" + name, self.tree.read(".learn/mine.h"))
+        self.assertIn("LEARN_MINE_" + name, self.tree.read(".learn/passed.h"))
         self.tree.put(name, "  c[0] = 1;\n")
         status, text = self.tree.nn("check", name)
         self.assertEqual(status, 1)
         self.assertIn("had passed before", text)
-        self.assertNotIn("LEARN_MINE_" + name, self.tree.read(".learn/mine.h"))
+        self.assertNotIn("LEARN_MINE_" + name, self.tree.read(".learn/passed.h"))
 
     def test_the_solutions_are_out_of_sight(self):
         tree = course.Tree("fresh")
