@@ -1,7 +1,7 @@
 /* The parser, the cutter and the authors' files, on texts as students and authors leave them. */
 #include "common/test.h"
 #include "learn/init.h"
-#include "learn/tree.h"
+#include "learn/prove.h"
 
 static const char source[] =
     "#include <a.h>\n"
@@ -177,6 +177,46 @@ static void refuses_an_authors_mistakes(void **state) {
   }
 }
 
+/* Each line taken from a complete exercise is missed. */
+static void lint_tells_what_is_missing(void **state) {
+  (void)state;
+  static const char *const lines[] = {"title: T\n",
+                                      "check: p/exercises/a_check.cu f\n",
+                                      "next: n\n",
+                                      "limit: shared_load_conflicts <= 0: because\n",
+                                      "mutant: one\n",
+                                      "expect: this\n",
+                                      "- int y = x;\n",
+                                      "+ int y = 1;\n",
+                                      "mutant: two\nexpect: a\n-   return y;\n",
+                                      "mutant: three\nexpect: b\n+ ;\n"};
+  enum { LINES = sizeof lines / sizeof *lines };
+  static Source course;
+  char folder[PATH_MAX];
+  Error err;
+  course.root = test_path(folder, sizeof folder, "course");
+  assert_int_equal(text_write_quick(keep_printf("%s/p/exercises/a_check.cu", course.root), "", 0, &err), 0);
+  for (int without = -1; without < LINES; without++) {
+    Text text = {0};
+    Exercise exercise;
+    int faults = 0;
+    for (int i = 0; i < LINES; i++)
+      if (i != without) text_add(&text, lines[i]);
+    if (without == 3) text_add(&text, "limit: bank_conflicts <= 0: because\nlimit: shared_load_conflicts <= 0:\n");
+    int status = read_text(&exercise, text.bytes, &err);
+    text_free(&text);
+    if (without == 4 || without == 6 || without == 7) continue; /* still an exercise, another one */
+    assert_int_equal(status, 0);
+    lint_exercise(&course, &exercise, &faults);
+    if ((faults > 0) != (without >= 0)) fail_msg("without %s: %d faults", without < 0 ? "-" : lines[without], faults);
+  }
+  Exercise exercise;
+  int faults = 0;
+  assert_int_equal(read_text(&exercise, "stub:\n| int y = x;\n| return y;\n", &err), 0); /* solved already */
+  lint_exercise(&course, &exercise, &faults);
+  assert_true(faults >= 5);
+}
+
 static void knows_exercise_files(void **state) {
   (void)state;
   assert_string_equal(exercise_name_of("p/exercises/01_a_b.txt"), "a_b");
@@ -204,6 +244,7 @@ int main(void) {
                                      cmocka_unit_test(sees_code_without_comments),
                                      cmocka_unit_test(reads_an_authors_file),
                                      cmocka_unit_test(refuses_an_authors_mistakes),
+                                     cmocka_unit_test(lint_tells_what_is_missing),
                                      cmocka_unit_test(knows_exercise_files),
                                      cmocka_unit_test(tells_bazel_of_the_includes)};
   return TEST_MAIN("region", tests);
