@@ -44,15 +44,14 @@ static inline void source_walk(Source *source, const char *folder) {
   if (dir != NULL) closedir(dir);
 }
 
-/* The files that git knows or would add; false where git cannot tell. */
+/* The files that git knows, and an author's new ones; false where git cannot tell. */
 static inline bool source_ask_git(Source *source) {
   if (access(keep_printf("%s/.git", source->root), F_OK) != 0) return false;
   for (const char *c = source->root; *c != '\0'; c++)
     if (*c == '\'') return false;
-  FILE *git = popen(keep_printf("git -c safe.directory='*' -C '%s' ls-files -z --cached --others --exclude-standard "
-                                "2>/dev/null",
-                                source->root),
-                    "r");
+  const char *list = keep_printf("git -c safe.directory='*' -C '%s' ls-files -z 2>/dev/null", source->root);
+  FILE *git =
+      popen(keep_printf("%s && %s --others --exclude-standard -- '*/exercises/*' '*.cuh' '*.cu'", list, list), "r");
   if (git == NULL) return false;
   char *path = NULL;
   size_t capacity = 0;

@@ -354,7 +354,7 @@ static inline int tree_put_lines(const Tree *tree, const Exercise *exercise, con
 /* Cutting a tree out of the source */
 
 static inline bool cut_leaves_out(const char *path) {
-  return strstr(path, "/exercises/") != NULL || starts_with(path, "learn/test/") || starts_with(path, ".gpu/") ||
+  return strstr(path, "/exercises/") != NULL || starts_with(path, "learn/test/") ||
          strcmp(path, "docs/exercises_for_authors.md") == 0 || strcmp(path, "user.bazelrc") == 0;
 }
 
