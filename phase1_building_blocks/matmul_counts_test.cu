@@ -89,10 +89,11 @@ static void float4_quarters_the_requests(void **state) {
   if (c.shared_store_conflicts == 0) fail_msg("the conflicts that conflict_free removes are not there");
 }
 
-/* 8 + 8 floats for 8 x 8 products, four at a time, and each request in the four turns that its 512 bytes need. */
+/* 8 + 8 floats for 8 x 8 products, four at a time. Of A neighbouring lanes want the same, so that 16 go at a time: two
+ * turns a request; of B they do not: the four turns of 512 bytes. */
 static void expect_conflict_free(LessonCounts c) {
   assert_count(c.shared_load_requests, 4 * W / 64);
-  assert_count(c.shared_load_wavefronts, 4 * c.shared_load_requests);
+  assert_count(c.shared_load_wavefronts, (2 + 4) * c.shared_load_requests / 2);
   assert_count(c.shared_load_conflicts, 0);
   assert_count(c.shared_store_conflicts, 0);
   assert_count(c.global_load_requests, 2 * W / 128 / 4);
@@ -120,6 +121,7 @@ static void the_tuned_patch_needs_24_floats_for_128_products(void **state) {
   LessonCounts c = counts(matmul_tuned_launch<128, 256, 8, 64, 64, 16, 8, 1>); /* C is one tile */
   counts_required();
   assert_count(c.shared_load_requests, 24 / 4 * W / 128);
+  assert_count(c.shared_load_wavefronts, 2 * c.shared_load_requests); /* lanes share of A with ^ 2, of B with ^ 1 */
   assert_count(c.shared_load_conflicts, 0);
   assert_count(c.shared_store_conflicts, 0);
   assert_count(c.global_load_sectors, 4 * (W / 128 + W / 256)); /* of A, shared by 256 columns; of B, by 128 rows */

@@ -2,11 +2,11 @@
  *
  * The rules are those that Nsight Compute's counters follow on an H200, where they were compared:
  *   device memory   a request costs as many sectors as it touches different aligned 32-byte pieces;
- *   shared memory   a bank is a column of 4-byte words, word w lies in bank w mod 32. In one wavefront a bank
- * delivers one
- *                   word, to every lane that wants it. 8-byte accesses are served for 16 lanes at a time, 16-byte
- * ones for
- *                   8, so that a group never asks for more than 32 words.
+ *   shared memory   a bank is a column of 4-byte words, word w lies in bank w mod 32. In one wavefront a bank delivers
+ *                   one word, to every lane that wants it. 8-byte accesses are served for 16 lanes at a time, 16-byte
+ *                   ones for 8, so that a group never asks for more than 32 words. Two neighbouring groups go together
+ *                   where lanes share so much that they need not ask for more: where each lane i wants the address of
+ *                   lane i ^ 1, or each that of lane i ^ 2.
  */
 #include <string.h>
 
@@ -118,11 +118,28 @@ int simt_count_sectors(const SimtRequest *request, int *ideal) {
   return sectors;
 }
 
+/* Lanes of `lanes` whose partner, `distance` away, wants another address. */
+static int differ(const SimtRequest *request, uint32_t lanes, int distance) {
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest), partner = lane ^ distance;
+    if ((lanes >> partner & 1) && request->address[lane] != request->address[partner]) return 1;
+  }
+  return 0;
+}
+
 int simt_count_wavefronts(const SimtRequest *request, int *ideal) {
-  int group = request->bytes <= 4 ? 32 : request->bytes <= 8 ? 16 : 8;
+  int group = request->bytes <= 4 ? 32 : request->bytes <= 8 ? 16 : 8, next;
   int wavefronts = 0, groups = 0;
-  for (int first = 0; first < 32; first += group) {
+  for (int first = 0; first < 32; first = next) {
+    next = first + group;
     uint32_t rest = request->mask & (group == 32 ? ~0u : ((1u << group) - 1) << first);
+    if (group < 32 && first % (2 * group) == 0) { /* together with the next group? */
+      uint32_t both = request->mask & (group == 16 ? ~0u : 0xffffu << first);
+      if (!differ(request, both, 1) || !differ(request, both, 2)) {
+        rest = both;
+        next = first + 2 * group;
+      }
+    }
     if (!rest) continue;
     uint8_t words[32] = {0}; /* of each bank */
     int most = 1;

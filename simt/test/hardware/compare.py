@@ -218,8 +218,8 @@ def table(gpu_path, our_path):
     exceptions, unexplained, _ = sort_out(pairs, differs)
     unequal = sum(map(len, differs))
     here = os.path.dirname(os.path.abspath(__file__))
-    name = "phases_preface.md" if "phases" in os.path.basename(gpu_path) else "preface.md"
-    with open(os.path.join(here, name)) as file:
+    preface = os.path.basename(gpu_path).replace("h200.csv", "preface.md")
+    with open(os.path.join(here, preface)) as file:
         print(file.read().rstrip())
     print("\n**%d launches, %d figures: %d equal to the last digit, %d differ.**\n" %
           (len(pairs), compared, compared - unequal, unequal))
