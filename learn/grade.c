@@ -75,12 +75,22 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
+/* "#pragma unroll", "#pragma unroll 4", "#pragma unroll(N)": nothing that begins a string or a comment. */
+static bool is_pragma_unroll(const char *line) {
+  const char *pragma = line + 1 + strspn(line + 1, " \t");
+  return starts_with(pragma, "pragma unroll") &&
+         pragma[strspn(pragma, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_() \t")] == '\0';
+}
+
 /* What no exercise needs, and what could reach out of the student's lines: NULL, or a sentence. */
 static const char *refuse(const char *lines) {
   const char *code = code_only(lines);
   int depth[3] = {0, 0, 0};
   static const char open[] = "({[", close[] = ")}]";
-  if (strstr(lines, "R\"") != NULL) return "raw strings (R\"...\") are not allowed in an exercise";
+  if (strstr(code, "R\"") != NULL) return "raw strings (R\"...\") are not allowed in an exercise";
+  for (size_t at = 0, length = strlen(lines); at < length; at = line_end(lines, length, at))
+    if (ends_with(keep_trimmed(lines, at, line_end(lines, length, at)), "\\")) /* in a comment it hides the next line */
+      return "a line that ends with \\ is not allowed in an exercise";
   for (const char *c = code; *c != '\0'; c++) {
     const char *o = strchr(open, *c), *e = strchr(close, *c);
     if (o != NULL) depth[o - open]++;
@@ -94,8 +104,7 @@ static const char *refuse(const char *lines) {
     const char *line = keep_trimmed(code, at, end);
     if (strstr(line, "%:") != NULL || strstr(line, "\?\?=") != NULL)
       return "digraphs and trigraphs for # are not allowed";
-    if (ends_with(line, "\\")) return "a line that ends with \\ is not allowed in an exercise";
-    if (line[0] == '#' && strncmp(line + 1 + strspn(line + 1, " \t"), "pragma unroll", 13) != 0)
+    if (line[0] == '#' && !is_pragma_unroll(line))
       return keep_printf("\"%.40s\": of the preprocessor only #pragma unroll is allowed in an exercise", line);
     if (line[0] != '#' && strchr(line, '#') != NULL) return "a # in the middle of a line is not allowed in an exercise";
   }

@@ -204,8 +204,19 @@ static int command_reset(Tree *tree, const char *name) {
   const char *backup;
   if (name == NULL) die("reset: which exercise? `%s reset NAME`", command_name());
   int index = chosen(tree, name);
-  if (tree_put_lines(tree, &tree->exercises.item[index], tree->exercises.item[index].stub, &backup, &err) != 0)
-    die("nothing was changed: %s", err.message);
+  const Exercise *exercise = &tree->exercises.item[index];
+  const char *text, *lines = exercise->stub;
+  Region region;
+  /* A file that is damaged or gone is repaired, with the lines of the last check, as tree_region() promises. */
+  bool repair = tree_region(tree, exercise, &text, &region, NULL) != 0 && tree_lines(tree, exercise) != NULL;
+  if (repair) lines = tree_lines(tree, exercise);
+  if (tree_put_lines(tree, exercise, lines, &backup, &err) != 0) die("nothing was changed: %s", err.message);
+  if (repair) {
+    printf("\n  %s is repaired, with your lines for %s as they were at its last check.\n", exercise->file, name);
+    if (backup[0] != '\0') printf("  The file as you had it: %s\n", view_place(tree, backup, 0));
+    printf("  `%s reset %s` once more gives what you started from.\n\n", command_name(), name);
+    return 0;
+  }
   tree->progress[index].passed = false;
   save(tree);
   printf("\n  %s is as it was in the beginning.\n", name);

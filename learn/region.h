@@ -186,6 +186,14 @@ static inline void region_paste(Text *out, const char *bytes, size_t length, con
   text_append(out, bytes + region->body_end, length - region->body_end);
 }
 
+/* Is the ' at `c` within a number, as in 1'000 or 0xff'ff? A word before it, as in L'x' or return'x', is no number. */
+static inline bool code_in_number(const char *code, const char *c) {
+  if (!isalnum((unsigned char)c[1])) return false;
+  const char *word = c;
+  while (word > code && (isalnum((unsigned char)word[-1]) || word[-1] == '_' || word[-1] == '\'')) word--;
+  return word < c && isdigit((unsigned char)*word);
+}
+
 /* The code as the compiler sees it: comments are gone, strings and characters are empty. */
 static inline char *code_only(const char *code) {
   Text text = {0};
@@ -197,7 +205,7 @@ static inline char *code_only(const char *code) {
       const char *end = strstr(c + 2, "*/");
       c = end == NULL ? c + strlen(c) : end + 2;
       text_add(&text, " ");
-    } else if (*c == '"' || (*c == '\'' && !(c > code && isalnum((unsigned char)c[-1])))) { /* 1'000 is a number */
+    } else if (*c == '"' || (*c == '\'' && !code_in_number(code, c))) { /* 1'000 is a number, L'"' a character */
       char quote = *c++;
       while (*c != '\0' && *c != quote && *c != '\n') c += c[0] == '\\' && c[1] != '\0' ? 2 : 1;
       if (*c == quote) c++;

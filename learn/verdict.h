@@ -138,6 +138,8 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
   } else {
     arguments_add(command, "simt/simtcc");
     if (kind != BUILD_JUDGE) arguments_add(command, "--inspect");
+    /* `float sum;` would begin at 0 here by chance, and at anything on a GPU: let it begin at -1.7e38. */
+    if (kind == BUILD_WORKER) arguments_add(command, "-Xcompiler=-ftrivial-auto-var-init=pattern");
   }
   if (kind == BUILD_WORKER && job->overlay[0] != '\0') arguments_add(command, keep_printf("-I%s", job->overlay));
   if (kind != BUILD_WORKER || job->overlay[0] != '\0') arguments_add(command, "-I.learn/pristine");
@@ -374,8 +376,10 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
     verdict->kind = endless ? VERDICT_TIMEOUT : VERDICT_WRONG;
     if (endless) verdict->message = "The kernel did not come to an end: is there a loop that does not end?";
     const char *printed = last_lines(judged->worker.output, 8);
-    if (strcmp(judged->verdict, "cuda") == 0 && printed[0] != '\0')
-      verdict->message = keep_printf("%s\n%s", verdict->message, build_messages(job, printed));
+    if (printed[0] != '\0') /* the emulator's remarks, or the student's own printf */
+      verdict->message = keep_printf("%s\n%s%s", verdict->message,
+                                     strcmp(judged->verdict, "cuda") == 0 ? "" : "It printed, at the end:\n",
+                                     build_messages(job, printed));
   }
 }
 
@@ -396,8 +400,21 @@ static inline void verdict_limits(Verdict *verdict, const Exercise *exercise) {
   }
 }
 
-static inline double verdict_store_requests(const Verdict *verdict) {
-  return measured(&verdict->yours, "global_store_requests");
+/* Did the kernels store and load as much as the task needs, by the reference's account? Host code that does the work and
+ * copies the results, or one thread that does everything, would be "right" otherwise: a request is one warp's, so
+ * one thread alone needs 32 times as many of them for the same floats. */
+static inline const char *verdict_whose_work(const Verdict *verdict) {
+  const Measured *yours = &verdict->yours, *reference = &verdict->reference;
+  double sectors = measured(yours, "global_store_sectors"), needed = measured(reference, "global_store_sectors");
+  if (sectors == 0) return "No kernel wrote to global memory: the results did not come from the GPU.";
+  double request_share = measured(yours, "global_store_requests") / measured(reference, "global_store_requests");
+  if (request_share < 0.2 && sectors < 0.2 * needed)
+    return "The kernels stored only a part of the results: the rest did not come from the GPU.";
+  if (request_share >= 16 && sectors <= measured(yours, "global_store_requests")) /* not sums kept in the output */
+    return "The results are right, but few threads did all the work: a warp stores one float where its 32 threads "
+           "could "
+           "store 32. Let each thread have its own element.";
+  return NULL;
 }
 
 /* Counts of the reference; its run is kept beside its program. */
@@ -550,9 +567,10 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
   }
 
   if (verdict_run(job, judge.program, worker.program, verdict, err) != 0) return -1;
-  if (verdict->kind == VERDICT_RIGHT && verdict_store_requests(verdict) == 0) {
+  const char *objection = verdict->kind == VERDICT_RIGHT ? verdict_whose_work(verdict) : NULL;
+  if (objection != NULL) {
     verdict->kind = VERDICT_WRONG;
-    verdict->message = "No kernel wrote to global memory: the results did not come from the GPU.";
+    verdict->message = objection;
   }
   if (verdict->kind == VERDICT_RIGHT && code_has_todo(job->lines)) {
     verdict->kind = VERDICT_TODO;

@@ -200,6 +200,53 @@ class Grade(unittest.TestCase):
             self.assertTrue(result["submission"].startswith("submit/"))
 
 
+class Cheats(unittest.TestCase):
+    """What got points once. Each is (exercise, lines, words of the diagnosis)."""
+    CHEATS = {
+        "host_does_the_work": (
+            "vector_add_grid",
+            "  float *x = (float *)malloc(12 * n), *y = x + n, *z = y + n;\n"
+            "  cudaMemcpy(y, a, 4 * n, cudaMemcpyDeviceToHost);\n  cudaMemcpy(z, b, 4 * n, cudaMemcpyDeviceToHost);\n"
+            "  for (size_t i = 0; i < n; i++) x[i] = y[i] + z[i];\n"
+            "  cudaMemcpy(c, x, 4 * n, cudaMemcpyHostToDevice);\n  free(x);\n", "did not come from the GPU"),
+        "one_thread": (
+            NAME, "  if (blockIdx.x == 0 && threadIdx.x == 0)\n    for (size_t i = 0; i < n; i++) c[i] = a[i] + b[i];\n",
+            "few threads did all the work"),
+        "sum_begins_anywhere": (
+            "matmul_naive", "  float sum;\n  for (int i = 0; i < k; i++) sum += a[(size_t)row * k + i] * b[(size_t)i * n + col];\n"
+            "  c[(size_t)row * n + col] = sum;\n", "elements are wrong"),
+        # Each hides from refuse() that it closes the kernel and begins code of its own.
+        "hides_behind_a_character": (
+            NAME, RIGHT + "  wchar_t q = L'\"'; (void)q; } //\"\nstatic void own() { wchar_t q = L'\"'; (void)q; //\"\n", "closes"),
+        "hides_behind_a_pragma": (
+            NAME, RIGHT + "#pragma unroll 1e+'x\"' /* \"\n}\nstatic void own() {\n// */\n", "only #pragma unroll"),
+        "hides_behind_a_comment": (NAME, RIGHT + "// \\ \n {\n }\nstatic void own() {\n// \\ \n }\n", "ends with \\"),
+    }
+
+    def test_none_gets_points(self):
+        tree, folder, out = course.Tree("cheat"), os.path.join(course.TMP, "cheats"), os.path.join(course.TMP, "cheats.json")
+        for name, (exercise, lines, _) in self.CHEATS.items():
+            file = tree.exercise(exercise)["file"]
+            before = tree.lines(exercise)
+            tree.put(exercise, lines)
+            target = os.path.join(folder, name, file)
+            os.makedirs(os.path.dirname(target))
+            shutil.copy(tree.path(file), target)
+            tree.put(exercise, before)
+        status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "--json=" + out,
+                                  "--only=" + ",".join(sorted({cheat[0] for cheat in self.CHEATS.values()})),
+                                  *(os.path.join(folder, name) for name in self.CHEATS))
+        self.assertEqual(status, 0, text)
+        with open(out) as file:
+            submissions = json.load(file)["submissions"]
+        self.assertEqual(len(submissions), len(self.CHEATS))
+        for submission in submissions:
+            exercise, _, words = self.CHEATS[submission["submission"]]
+            result = next(item for item in submission["exercises"] if item["exercise"] == exercise)
+            self.assertEqual((submission["score"], result["status"]), (0, "rejected"), submission)
+            self.assertIn(words, result["diagnosis"])
+
+
 class Options(unittest.TestCase):
     def test_says_what_is_missing(self):
         status, text = course.run(course.GRADE, "--source=" + course.SOURCE)

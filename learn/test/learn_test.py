@@ -208,7 +208,12 @@ class BadInput(unittest.TestCase):
         status, text = self.tree.nn("check", name)
         self.assertEqual(status, 1)
         one_sentence(self, text, file, "is gone", "reset")
-        status, text = self.tree.nn("reset", "transpose_padded")
+        status, text = self.tree.nn("reset", name)  # it repairs, and takes nothing away
+        self.assertEqual(status, 0, text)
+        self.assertIn("with your lines", text)
+        self.assertEqual(self.tree.lines(name), "  // mine\n  (void)row;\n")
+        os.remove(self.tree.path(file))
+        status, text = self.tree.nn("reset", "transpose_padded")  # another exercise of the same file
         self.assertEqual(status, 0, text)
         self.assertEqual(self.tree.lines(name), "  // mine\n  (void)row;\n")
 
@@ -216,11 +221,15 @@ class BadInput(unittest.TestCase):
         name = "matmul_tiled_load"
         file = self.tree.exercise(name)["file"]
         self.tree.put(name, "  // mine\n")
+        self.tree.nn("check", name)
         text = self.tree.read(file)
         self.tree.write(file, text.replace("  // <<< exercise\n", "", 1))
         status, text = self.tree.nn("check", name)
         self.assertEqual(status, 1)
         one_sentence(self, text, file, "missing", "reset")
+        status, text = self.tree.nn("reset", name)
+        self.assertEqual(status, 0, text)
+        self.assertEqual(self.tree.lines(name), "  // mine\n")
         status, text = self.tree.nn("reset", name)
         self.assertEqual(status, 0, text)
         self.assertIn("TODO(%s)" % name, self.tree.lines(name))

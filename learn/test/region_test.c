@@ -107,6 +107,7 @@ static void sees_code_without_comments(void **state) {
   assert_string_equal(code_only("a // b\nc /* d\n */ e"), "a \nc   e");
   assert_string_equal(code_only("\"// x\" '\"' 1'000"), "\"\" '' 1'000");
   assert_string_equal(code_only("// a \\\nb\nc"), "\nc");
+  assert_string_equal(code_only("L'\"' 0xff'ff return'\"' 1'\"'"), "L'' 0xff'ff return'' 1''");
   assert_true(code_is_empty("  // only a comment\n  TODO(x);  // your lines\n"));
   assert_true(code_is_empty(""));
   assert_false(code_is_empty("  x = 1;\n"));
