@@ -489,6 +489,7 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
         sizeof options.plot)
       die("--output-dir: the path is too long");
   }
+  if (options.plotted && lesson_plot_possible(options.plot, &err) != 0) die("%s", err.message);
   if (options.shapes == 0) options.shape[options.shapes++] = real ? lesson->timed : lesson->counted;
 
   if (options.common.device == DEVICE_CPU) {

@@ -2,7 +2,8 @@
  *
  * On a GPU: one bar a version for its rate, a line for the roof; where there is arithmetic a roofline beside it, that
  * shows which of the two roofs is the lower one at the lesson's FLOPs a byte. From the inspector: bars for the sectors
- * of global memory and for the wavefronts of shared memory. White ground, so that it reads on a dark page, too.
+ * of global memory and, where there are any, for the wavefronts of shared memory. No ground, and grey ink: the page
+ * behind the picture may be light or dark.
  */
 #ifndef COMMON_LESSON_PLOT_H
 #define COMMON_LESSON_PLOT_H
@@ -10,6 +11,8 @@
 #include "common/plot.h"
 
 enum { LESSON_BARS = 64 };
+
+#define LESSON_INK "'#7a7a7a'" /* contrast 4.3 to white, 4.4 to the dark page of GitHub */
 
 typedef struct LessonBar {
   const char *name;
@@ -60,15 +63,16 @@ static inline void lesson_plot_bars(FILE *script, const LessonPlot *plot, const 
     if (value(&plot->bar[i]) > 0.2 * most)
       fprintf(script, " at %.9g,%d right offset -0.5,0 front textcolor rgb '#ffffff'\n", value(&plot->bar[i]), i);
     else
-      fprintf(script, " at %.9g,%d left offset 0.5,0\n", value(&plot->bar[i]), i);
+      fprintf(script, " at %.9g,%d left offset 0.5,0 textcolor rgb " LESSON_INK "\n", value(&plot->bar[i]), i);
   }
   if (roof > 0)
     fprintf(script,
-            "set arrow 1 from %.9g,-0.6 to %.9g,%g nohead linecolor '#404040' dashtype 2 linewidth 1.5\n"
-            "set label %d 'roof' at %.9g,-0.5 right offset -0.5,0\n",
+            "set arrow 1 from %.9g,-0.6 to %.9g,%g nohead linecolor " LESSON_INK
+            " dashtype 2 linewidth 1.5\n"
+            "set label %d 'roof' at %.9g,-0.5 right offset -0.5,0 textcolor rgb " LESSON_INK "\n",
             roof, roof, plot->bars - 0.4, plot->bars + 1, roof);
   fputs(
-      "plot $bars using ($1/2):2:($1/2):(0.36):3 with boxxyerror fillstyle solid 0.85 noborder linecolor rgb variable"
+      "plot $bars using ($1/2):2:($1/2):(0.36):3 with boxxyerror fillstyle solid 1 noborder linecolor rgb variable"
       " notitle\n",
       script);
 }
@@ -88,11 +92,14 @@ static inline void lesson_plot_roofline(FILE *script, const LessonPlot *plot) {
           "END\nunset label\nunset arrow\nset logscale xy\nset tics autofreq\nset yrange [%g:%g]\nset xrange [%g:%g]\n"
           "set grid xtics ytics\n",
           fmin(low, left * slope) / 2, peak * 2, left, right);
-  fputs("set xlabel 'FLOPs a byte'\nset ylabel 'GFLOP/s'\n", script);
-  fprintf(script, "set label 1 '%.0f GFLOP/s' at %g,%g right offset -0.5,0.7\n", peak, right, peak);
-  fprintf(script, "set label 2 '%.0f GB/s' at %g,%g left offset 0.5,-0.8\n", slope, left * 1.2, left * 1.2 * slope);
+  fputs("set xlabel 'FLOPs a byte'\nset ylabel 'GFLOP/s' textcolor rgb " LESSON_INK "\n", script);
+  fprintf(script, "set label 1 '%.0f GFLOP/s' at %g,%g right offset -0.5,0.7 textcolor rgb " LESSON_INK "\n", peak,
+          right, peak);
+  fprintf(script, "set label 2 '%.0f GB/s' at %g,%g left offset 0.5,-0.8 textcolor rgb " LESSON_INK "\n", slope,
+          left * 1.2, left * 1.2 * slope);
   fprintf(script,
-          "plot (x < %.9g ? x * %.9g : %.9g) with lines linecolor '#404040' linewidth 2 notitle, "
+          "plot (x < %.9g ? x * %.9g : %.9g) with lines linecolor " LESSON_INK
+          " linewidth 2 notitle, "
           "$points using 1:2:3 with points pointtype 7 pointsize 1 linecolor rgb variable notitle\nunset ylabel\n",
           ridge, slope, peak);
 }
@@ -104,29 +111,30 @@ static inline double lesson_bar_wavefronts(const LessonBar *bar) { return bar->w
 static inline void lesson_plot_print(FILE *script, const void *what, int png) {
   const LessonPlot *plot = (const LessonPlot *)what;
   int height = 240 + 34 * plot->bars; /* of the SVG; the PNG has half as many pixels more */
-  int two = !plot->timed || plot->flops, bars_shown = plot->bars;
-  double longest = 0;
-  for (int i = 0; i < bars_shown; i++)
-    if ((double)strlen(plot->bar[i].name) > longest) longest = (double)strlen(plot->bar[i].name);
+  double longest = 0, wavefronts = 0;
+  for (int i = 0; i < plot->bars; i++) {
+    longest = fmax(longest, (double)strlen(plot->bar[i].name));
+    wavefronts += plot->bar[i].wavefronts;
+  }
+  int two = plot->timed ? plot->flops : wavefronts > 0;
   fputs("set encoding utf8\n", script);
   if (png)
-    fprintf(script, "set terminal pngcairo size 1650,%d noenhanced background '#ffffff' font 'Sans,18' linewidth 2\n",
+    fprintf(script, "set terminal pngcairo size 1650,%d noenhanced transparent font 'Sans,18' linewidth 2\n",
             height * 3 / 2);
   else
-    fprintf(script,
-            "set terminal svg size 1100,%d noenhanced background '#ffffff' font 'sans-serif,14' linewidth 1.5\n",
-            height);
+    fprintf(script, "set terminal svg size 1100,%d noenhanced font 'sans-serif,14' linewidth 1.5\n", height);
   fprintf(script, "set multiplot layout 1,%d title ", two ? 2 : 1);
   plot_print_string(script, plot->title);
-  fputs(
-      "\nset samples 1000\nset border 3 linecolor '#404040'\nset tics nomirror\nset grid linecolor '#d0d0d0' linetype "
-      "1 linewidth 0.5\n"
-      "set format x '%.0s%c'\nset bmargin 4\nset tmargin 3\n",
-      script);
+  fputs(" textcolor rgb " LESSON_INK "\nset samples 1000\nset border 3 linecolor " LESSON_INK
+        "\nset tics nomirror textcolor rgb " LESSON_INK "\nset xlabel textcolor rgb " LESSON_INK
+        "\nset grid linecolor " LESSON_INK
+        " linetype 1 linewidth 0.2\n"
+        "set format x '%.0s%c'\nset bmargin 4\nset tmargin 3\n",
+        script);
   fprintf(script, "set lmargin %g\n", longest + 2);
   if (!plot->timed) {
     lesson_plot_bars(script, plot, "sectors of global memory", "%.0f", lesson_bar_sectors, 0);
-    lesson_plot_bars(script, plot, "wavefronts of shared memory", "%.0f", lesson_bar_wavefronts, 0);
+    if (two) lesson_plot_bars(script, plot, "wavefronts of shared memory", "%.0f", lesson_bar_wavefronts, 0);
   } else {
     double copied = plot->copy_bytes_per_second * 1e-9, multiplied = plot->flops_per_second * 1e-9;
     double roof = plot->flops ? fmin(multiplied, copied * plot->bar[0].intensity) : copied;
@@ -138,6 +146,23 @@ static inline void lesson_plot_print(FILE *script, const void *what, int png) {
     }
   }
   fputs("unset multiplot\n", script);
+}
+
+/* Could a picture be written there? -1 with what lesson_plot() would say; to be asked before the work that it shows.
+ * Nothing is drawn, and no file is left. */
+static inline int lesson_plot_possible(const char *path, Error *err) {
+  AtomicFile picture;
+  if (atomic_file_open(&picture, path, err) != 0) return -1;
+  FILE *script = tmpfile(), *messages = tmpfile(); /* an empty script: does gnuplot start? */
+  int status = -1;
+  if (script == NULL || messages == NULL)
+    error_set(err, "%s is not drawn: no temporary file can be made: %s", path, strerror(errno));
+  else
+    status = plot_run(script, picture.stream, messages, path, err);
+  if (script != NULL) fclose(script);
+  if (messages != NULL) fclose(messages);
+  atomic_file_abandon(&picture);
+  return status;
 }
 
 static inline int lesson_plot(const LessonPlot *plot, const char *path, Error *err) {
