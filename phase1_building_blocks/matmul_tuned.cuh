@@ -523,12 +523,12 @@ static const struct MatmulConfiguration {
   const char *name;
   MatmulLauncher *launch;
 } matmul_tuned_configurations[] = {
-    {"128x256x8, 16x8 a thread", matmul_tuned_launch<128, 256, 8, 64, 64, 16, 8, 1>},
-    {"256x128x8, 16x8 a thread", matmul_tuned_launch<256, 128, 8, 64, 64, 16, 8, 1>},
-    {"128x128x8, 16x8 a thread", matmul_tuned_launch<128, 128, 8, 64, 64, 16, 8, 2>},
-    {"64x128x8, 16x8 a thread", matmul_tuned_launch<64, 128, 8, 64, 64, 16, 8, 4>},
-    {"64x64x8, 8x8 a thread", matmul_tuned_launch<64, 64, 8, 32, 64, 8, 8, 4>},
-    {"32x32x8, 8x4 a thread", matmul_tuned_launch<32, 32, 8, 32, 32, 8, 4, 16>},
+    {"128x256x8, 16x8", matmul_tuned_launch<128, 256, 8, 64, 64, 16, 8, 1>},
+    {"256x128x8, 16x8", matmul_tuned_launch<256, 128, 8, 64, 64, 16, 8, 1>},
+    {"128x128x8, 16x8", matmul_tuned_launch<128, 128, 8, 64, 64, 16, 8, 2>},
+    {"64x128x8, 16x8", matmul_tuned_launch<64, 128, 8, 64, 64, 16, 8, 4>},
+    {"64x64x8, 8x8", matmul_tuned_launch<64, 64, 8, 32, 64, 8, 8, 4>},
+    {"32x32x8, 8x4", matmul_tuned_launch<32, 32, 8, 32, 32, 8, 4, 16>},
 };
 
 /* Large tiles need few loads for a multiplication, small ones give every multiprocessor work where C is small. */
