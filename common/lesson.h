@@ -33,6 +33,7 @@
 #ifndef COMMON_LESSON_H
 #define COMMON_LESSON_H
 
+#include <limits.h>
 #include <stdarg.h>
 
 #include "common/check.h"
@@ -92,6 +93,7 @@ typedef struct Lesson {
   LessonShape check[LESSON_SHAPES];    /* ragged */
   int checks;
   void (*before)(void); /* what the program shows on stderr before the versions; NULL: nothing */
+  LessonShape most;     /* sizes that the grids of all versions reach; by default any */
   LessonShape timed;    /* on a GPU */
   LessonShape counted;  /* by the inspector: small, its counts follow the geometry */
 } Lesson;
@@ -148,6 +150,7 @@ static inline Lesson lesson_make(const char *name, const char *letters,
   lesson.reference = reference;
   lesson.tolerance = lesson_exact;
   if (lesson.sizes < 1 || lesson.sizes > LESSON_SIZES) die("lesson %s: 1 to %d sizes", name, LESSON_SIZES);
+  for (int i = 0; i < lesson.sizes; i++) lesson.most.size[i] = INT_MAX;
   return lesson;
 }
 

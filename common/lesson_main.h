@@ -64,20 +64,18 @@ static inline void lesson_parse_shapes(const struct argp_state *state, const cha
   do {
     LessonShape shape;
     memset(&shape, 0, sizeof shape);
-    double elements = 1;
     for (int i = 0; i < lesson->sizes; i++) {
       char *end;
       errno = 0;
       long size = strtol(at, &end, 10);
       char stop = i + 1 < lesson->sizes ? 'x' : '\0';
-      elements *= (double)size;
-      if (end == at || errno != 0 || size < 1 || elements > 1e10 || size > INT_MAX ||
-          (*end != stop && !(stop == '\0' && *end == ',')))
+      if (end == at || size < 1 || (*end != stop && !(stop == '\0' && *end == ',')))
         argp_error(state, "--shape=%s: %d sizes from 1 are expected, as in %s, or several such shapes with commas", arg,
                    lesson->sizes,
                    lesson->sizes == 1   ? "1000000"
                    : lesson->sizes == 2 ? "300x200"
                                         : "300x200x100");
+      if (errno != 0 || size > INT_MAX) argp_error(state, "--shape=%s: a size is at most %d", arg, INT_MAX);
       shape.size[i] = (int)size;
       at = *end == '\0' ? end : end + 1;
     }
@@ -111,6 +109,69 @@ static inline error_t lesson_parse(int key, char *arg, struct argp_state *state)
     default:
       return ARGP_ERR_UNKNOWN;
   }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* What is too large */
+
+/* An emulated GPU that counts every access takes two minutes for either, and 1 GiB is more than it gets through. */
+#define LESSON_EMULATED_ELEMENTS 16777216.0
+#define LESSON_EMULATED_FLOPS 1073741824.0
+#define LESSON_EMULATED_BYTES 1073741824.0
+
+/* Bytes that the arrays may take: the GPU's memory, and the host's, which holds a copy of them. */
+static inline double lesson_memory(Device device, int real) {
+  double host = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  size_t available, total;
+  if (device == DEVICE_CPU) return host;
+  if (!real) return fmin(host, LESSON_EMULATED_BYTES);
+  CUDA_CHECK(cudaMemGetInfo(&available, &total));
+  return fmin(host, (double)available);
+}
+
+/* 0, or -1 and one sentence: the shape is more than the versions, the memory or the reader's patience can take. */
+static inline int lesson_fits(const Lesson *lesson, const LessonOptions *options, const LessonShape *shape, int real,
+                              Error *err) {
+  const Device device = options->common.device;
+  const double gib = 1073741824.0;
+  char text[80], smaller[80];
+  lesson_shape_text(lesson, shape, text);
+  lesson_shape_text(lesson, &lesson->counted, smaller);
+  for (int i = 0; i < lesson->sizes && device == DEVICE_GPU; i++)
+    if (shape->size[i] > lesson->most.size[i])
+      return error_set(err,
+                       "%s is too large a shape: %d is more than %d, as far as the grids of this lesson reach there "
+                       "(a grid has at most 65535 blocks in y); try --shape=%s",
+                       text, shape->size[i], lesson->most.size[i], smaller);
+
+  double bytes = 0, largest = 0;
+  for (int a = 0; a < lesson->arrays; a++) {
+    double elements = 1; /* not a size_t, which could overflow */
+    for (const char *letter = lesson->array[a].letters; *letter != '\0'; letter++)
+      elements *= (double)lesson_extent(lesson, *letter, shape->size);
+    bytes += 4 * elements;
+    largest = fmax(largest, elements);
+  }
+  double needed = bytes, memory = lesson_memory(device, real);
+  if (device == DEVICE_GPU && options->only == NULL) {
+    needed = 2 * bytes; /* two runs are compared */
+    if (real && !options->check_only) needed = fmax(needed, lesson_time_bytes(bytes));
+  }
+  if (needed > memory)
+    return error_set(err,
+                     "%s is too large a shape: it needs %.1f GiB of memory, and there are %.1f GiB; try --shape=%s",
+                     text, needed / gib, memory / gib, smaller);
+
+  if (device == DEVICE_CPU || real) return 0;
+  const char *advice = "the counts follow the geometry, so a small shape tells as much; try --shape=";
+  if (largest > LESSON_EMULATED_ELEMENTS)
+    return error_set(err, "%s is too large a shape: on an emulated GPU %.0f elements take minutes (at most %.0f); %s%s",
+                     text, largest, LESSON_EMULATED_ELEMENTS, advice, smaller);
+  double flops = lesson_flops(lesson, shape->size);
+  if (flops > LESSON_EMULATED_FLOPS)
+    return error_set(err, "%s is too large a shape: on an emulated GPU %.3g FLOPs take minutes (at most %.3g); %s%s",
+                     text, flops, LESSON_EMULATED_FLOPS, advice, smaller);
+  return 0;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -483,6 +544,13 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
   run.rows = json_array();
   if (device_open(options.common.device, run.device, sizeof run.device, &err) != 0) die("%s", err.message);
   printf("%s on %s\n", lesson->name, run.device);
+  if (options.shapes == 0) options.shape[options.shapes++] = real ? lesson->timed : lesson->counted;
+  for (int s = 0; s < options.shapes; s++) {
+    if (lesson_fits(lesson, &options, &options.shape[s], real, &err) == 0) continue;
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, err.message);
+    exit(2);
+  }
   if (options.plotted && options.plot[0] == '\0') {
     if (make_directories(options.common.output_dir, &err) != 0) die("%s", err.message);
     if ((size_t)snprintf(options.plot, sizeof options.plot, "%s/%s.svg", options.common.output_dir, lesson->name) >=
@@ -490,7 +558,6 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
       die("--output-dir: the path is too long");
   }
   if (options.plotted && lesson_plot_possible(options.plot, &err) != 0) die("%s", err.message);
-  if (options.shapes == 0) options.shape[options.shapes++] = real ? lesson->timed : lesson->counted;
 
   if (options.common.device == DEVICE_CPU) {
     for (int s = 0; s < options.shapes; s++) lesson_run_reference(&run, &options.shape[s]);

@@ -46,7 +46,7 @@ static inline void lesson_plot_bars(FILE *script, const LessonPlot *plot, const 
     if (x > most) most = x;
     fprintf(script, "%.9g %d %s\n", x, i, plot->bar[i].library ? "0xd55e00" : "0x0072b2");
   }
-  fputs("END\nunset label\nunset arrow\nunset logscale\nset ytics (", script);
+  fputs("END\nunset label\nunset arrow\nunset logscale\nset ytics scale 0 (", script);
   for (int i = 0; i < plot->bars; i++) {
     fputs(i > 0 ? ", " : "", script);
     plot_print_string(script, plot->bar[i].name);
@@ -89,7 +89,8 @@ static inline void lesson_plot_roofline(FILE *script, const LessonPlot *plot) {
   }
   double left = fmin(ridge, at) / 8, right = fmax(ridge, at) * 4;
   fprintf(script,
-          "END\nunset label\nunset arrow\nset logscale xy\nset tics autofreq\nset yrange [%g:%g]\nset xrange [%g:%g]\n"
+          "END\nunset label\nunset arrow\nset logscale xy\nset tics scale 1 autofreq\nset yrange [%g:%g]\nset xrange "
+          "[%g:%g]\n"
           "set grid xtics ytics\n",
           fmin(low, left * slope) / 2, peak * 2, left, right);
   fputs("set xlabel 'FLOPs a byte'\nset ylabel 'GFLOP/s' textcolor rgb " LESSON_INK "\n", script);

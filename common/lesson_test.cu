@@ -205,6 +205,34 @@ static void a_large_shape_is_compared_on_the_gpu(void **state) {
   assert_int_equal(verify(&lesson, scale_nothing, 5, 9), -1);
 }
 
+static void a_shape_that_is_too_large_is_refused(void **state) {
+  (void)state;
+  static LessonOptions options;
+  Error err;
+  Lesson lesson = scale_lesson();
+  options.common.device = DEVICE_GPU;
+  lesson.counted = lesson_shape(&lesson, 20, 30);
+  lesson.most = lesson_shape(&lesson, INT_MAX, 5000);
+  const LessonShape reached = lesson_shape(&lesson, 3000, 5000), beyond = lesson_shape(&lesson, 3, 5001);
+  const LessonShape all_sizes = lesson_shape(&lesson, INT_MAX, 5000), patient = lesson_shape(&lesson, 5000, 5000);
+  if (lesson_fits(&lesson, &options, &reached, 0, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(lesson_fits(&lesson, &options, &beyond, 0, &err), -1);
+  assert_non_null(strstr(err.message, "3x5001 is too large a shape: 5001 is more than 5000, as far as the grids"));
+  assert_non_null(strstr(err.message, "try --shape=20x30"));
+  assert_int_equal(lesson_fits(&lesson, &options, &all_sizes, 1, &err), -1); /* 2 arrays, 2 runs: 4 x 4 x 5000 x 2^31 */
+  assert_non_null(strstr(err.message, "it needs 160000.0 GiB of memory"));
+  assert_int_equal(lesson_fits(&lesson, &options, &patient, 0, &err), -1);
+  assert_non_null(strstr(err.message, "25000000 elements take minutes (at most 16777216)"));
+  lesson.flops = huge;
+  assert_int_equal(lesson_fits(&lesson, &options, &reached, 0, &err), -1);
+  assert_non_null(strstr(err.message, "1e+12 FLOPs take minutes (at most 1.07e+09)"));
+
+  options.common.device = DEVICE_CPU; /* no grid, no inspector, one copy */
+  if (lesson_fits(&lesson, &options, &patient, 0, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(lesson_fits(&lesson, &options, &all_sizes, 0, &err), -1);
+  assert_non_null(strstr(err.message, "it needs 80000.0 GiB of memory"));
+}
+
 static void versions_and_roofs_are_timed(void **state) {
   (void)state;
 #ifdef SIMT_REWRITTEN
@@ -324,6 +352,7 @@ int main(void) {
       cmocka_unit_test(other_bits_in_the_second_run_are_noticed),
       cmocka_unit_test(a_race_is_found_though_nothing_is_wrong_yet),
       cmocka_unit_test(a_large_shape_is_compared_on_the_gpu),
+      cmocka_unit_test(a_shape_that_is_too_large_is_refused),
       cmocka_unit_test(versions_and_roofs_are_timed),
       cmocka_unit_test(pictures_are_drawn),
       cmocka_unit_test(a_panel_without_data_is_left_out),

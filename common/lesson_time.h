@@ -58,6 +58,20 @@ static __global__ void lesson_fma_kernel(float *out, float factor, float term) {
 /* Who takes turns: the versions, and after them the roofs. */
 enum { LESSON_ROOF_COPY = LESSON_VERSIONS, LESSON_ROOF_COPY_KERNEL, LESSON_ROOF_FMA, LESSON_CONTESTANTS };
 
+/* The arrays of launches in a row take so much together that none is left in the cache. */
+static inline double lesson_bench_bytes(void) {
+  int device, l2;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
+  return fmax(4.0 * l2, 268435456.0);
+}
+
+/* What lesson_time() takes at most when one launch's arrays have `bytes`: for all launches, and for the copied roof. */
+static inline double lesson_time_bytes(double bytes) {
+  double wanted = lesson_bench_bytes(), sets = bytes < wanted ? bytes + wanted : bytes;
+  return sets + 2.0 * LESSON_ROOF_ELEMENTS * sizeof(float);
+}
+
 typedef struct LessonBench {
   const Lesson *lesson;
   const LessonVersion *versions;
@@ -71,11 +85,10 @@ typedef struct LessonBench {
 
 static inline void lesson_bench_open(LessonBench *bench, uint64_t seed) {
   const Lesson *lesson = bench->lesson;
-  int device, l2, multiprocessors;
+  int device, multiprocessors;
   CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
   CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  double bytes = 0, wanted = 4.0 * l2 > 268435456.0 ? 4.0 * l2 : 268435456.0;
+  double bytes = 0, wanted = lesson_bench_bytes();
   for (int a = 0; a < lesson->arrays; a++)
     bytes += 4.0 * (double)lesson_elements(lesson, &lesson->array[a], bench->shape.size);
   bench->sets = bytes >= wanted ? 1 : (int)(wanted / bytes) + 1;

@@ -48,6 +48,7 @@ static inline Lesson matmul_lesson(const char *name) {
   lesson.reference_gpu = (LessonLauncher)matmul_reference_gpu;
   lesson.flops = matmul_flops;
   lesson.tolerance = matmul_tolerance;
+  lesson.most = lesson_shape(&lesson, 65535 * 8, 65535 * 32, INT_MAX); /* y of the reference's and the naive grids */
   lesson.timed = lesson_shape(&lesson, 4096, 4096, 4096);
   lesson.counted = lesson_shape(&lesson, 128, 128, 64);
   /* one; an edge in every place of a tile; K shorter than a step; rows that are multiples of four, or not */

@@ -20,6 +20,8 @@ static inline Lesson transpose_lesson(void) {
   Lesson lesson = lesson_make("transpose", "rc", transpose_call, (LessonLauncher)transpose_cpu);
   lesson_output(&lesson, "out", "cr");
   lesson_input(&lesson, "in", "rc");
+  const int most = 65535 * TRANSPOSE_BLOCK_ROWS; /* the naive versions' grids, for a size that is their y */
+  lesson.most = lesson_shape(&lesson, most, most);
   lesson.timed = lesson_shape(&lesson, 8192, 8192);
   lesson.counted = lesson_shape(&lesson, 256, 128);
   /* one, around a warp, around a tile of 32 and of 64, primes, thin and wide; rows a multiple of four, or not */
