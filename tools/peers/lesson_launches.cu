@@ -1,4 +1,4 @@
-/* lesson_launches.cu - every rung of the first six lessons once, for a comparison of the inspector with a GPU's counters.
+/* lesson_launches.cu - every rung of the first lessons once, for a comparison of the inspector with a GPU's counters.
  *
  *     simt/test/hardware/measure.sh OUT lessons lesson_launches      on a GPU: OUT/lessons.csv
  *

@@ -156,7 +156,7 @@ __global__ void float_max(const float *x, float *max) {
   }
 }
 
-// A value with its flag in one 64-bit word: there is nothing that could become visible too late, so no fence. The blocks
+// A value with its flag in one 64-bit word: nothing can become visible too late, so no fence. The blocks
 // draw their turn, as the next one waits for the one before it.
 __global__ void value_with_flag(const int *x, volatile unsigned long long *status, int *turn, int *y) {
   __shared__ int s_turn;
