@@ -85,20 +85,11 @@ static bool is_pragma_unroll(const char *line) {
 /* What no exercise needs, and what could reach out of the student's lines: NULL, or a sentence. */
 static const char *refuse(const char *lines) {
   const char *code = code_only(lines);
-  int depth[3] = {0, 0, 0};
-  static const char open[] = "({[", close[] = ")}]";
   if (strstr(code, "R\"") != NULL) return "raw strings (R\"...\") are not allowed in an exercise";
   for (size_t at = 0, length = strlen(lines); at < length; at = line_end(lines, length, at))
     if (ends_with(keep_trimmed(lines, at, line_end(lines, length, at)), "\\")) /* in a comment it hides the next line */
       return "a line that ends with \\ is not allowed in an exercise";
-  for (const char *c = code; *c != '\0'; c++) {
-    const char *o = strchr(open, *c), *e = strchr(close, *c);
-    if (o != NULL) depth[o - open]++;
-    if (e != NULL && --depth[e - close] < 0)
-      return keep_printf("a '%c' closes what was not opened in the exercise's lines", *c);
-  }
-  for (int i = 0; i < 3; i++)
-    if (depth[i] != 0) return keep_printf("a '%c' is not closed in the exercise's lines", open[i]);
+  if (code_brackets(lines) != NULL) return code_brackets(lines);
   for (size_t at = 0, length = strlen(code); at < length; at = line_end(code, length, at)) {
     size_t end = line_end(code, length, at);
     const char *line = keep_trimmed(code, at, end);
@@ -127,6 +118,17 @@ static bool wanted(const Options *options, const char *name) {
   }
   return false;
 }
+
+/* Ctrl-C: what has been graded is reported, the temporary folder goes. */
+static volatile sig_atomic_t stopped;
+static void stop(int number) { stopped = number; }
+static bool was_stopped(void *context) {
+  (void)context;
+  return stopped != 0;
+}
+
+static char work[PATH_MAX]; /* the temporary folder */
+static void remove_work(void) { remove_folder(work); }
 
 static void grade_exercise(const Options *options, const Tree *tree, const Exercise *exercise,
                            const Submission *submission, const char *scratch, unsigned long long seed, bool gpu,
@@ -166,7 +168,11 @@ static void grade_exercise(const Options *options, const Tree *tree, const Exerc
     return;
   }
   double begin = seconds_now();
-  if (verdict_of(&job, &grade->verdict, &err) != 0) die("%s: %s: %s", submission->name, exercise->name, err.message);
+  job.interrupted = was_stopped;
+  if (stopped != 0 || verdict_of(&job, &grade->verdict, &err) != 0) { /* the others are graded all the same */
+    grade->verdict.kind = VERDICT_NONE;
+    grade->verdict.message = stopped != 0 ? "grading was stopped before its end" : keep(err.message);
+  }
   grade->seconds = seconds_now() - begin;
 }
 
@@ -212,21 +218,31 @@ static const char *named_file(const char *typed) {
   return keep(path);
 }
 
-static void write_reports(const Options *options, const Report *report) {
+static int tell(int status, const Error *err) {
+  if (status != 0) fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, err->message);
+  return status;
+}
+
+/* 0, or -1 when a report could not be written; the others are. */
+static int write_reports(const Options *options, const Report *report) {
   Error err;
   int status = 0;
-  if (options->csv != NULL) status |= report_csv(report, named_file(options->csv), &err);
-  if (status == 0 && options->json != NULL) status |= report_json(report, named_file(options->json), &err);
-  if (status == 0 && options->junit != NULL) status |= report_junit(report, named_file(options->junit), &err);
-  for (int s = 0; s < report->count && status == 0; s++) {
+  if (options->csv != NULL) status |= tell(report_csv(report, named_file(options->csv), &err), &err);
+  if (options->json != NULL) status |= tell(report_json(report, named_file(options->json), &err), &err);
+  if (options->junit != NULL) status |= tell(report_junit(report, named_file(options->junit), &err), &err);
+  for (int s = 0; s < report->count; s++) {
     const Submission *submission = &report->item[s];
     const char *below = report->count == 1 ? "" : keep_printf("/%s.json", submission->name);
-    if (options->gradescope != NULL)
-      status |= report_gradescope(submission, keep_printf("%s%s", named_file(options->gradescope), below), &err);
-    if (status == 0 && options->classroom50 != NULL)
-      status |= report_classroom50(submission, keep_printf("%s%s", named_file(options->classroom50), below), &err);
+    if (options->gradescope != NULL) {
+      const char *path = keep_printf("%s%s", named_file(options->gradescope), below);
+      status |= tell(report_gradescope(submission, path, &err), &err);
+    }
+    if (options->classroom50 != NULL) {
+      const char *path = keep_printf("%s%s", named_file(options->classroom50), below);
+      status |= tell(report_classroom50(submission, path, &err), &err);
+    }
   }
-  if (status != 0) die("%s", err.message);
+  return status;
 }
 
 /* The folder's own name; two of the same name keep their paths, with - for /. */
@@ -263,7 +279,7 @@ int main(int argc, char **argv) {
   static Source source;
   static Tree tree;
   CommonOptions common = options_default(0);
-  char root[PATH_MAX], work[PATH_MAX];
+  char root[PATH_MAX];
   const char *workspace = getenv("BUILD_WORKSPACE_DIRECTORY"), *folder = getenv("TMPDIR"), *backup;
   Report report = {NULL, 0, 0, "inspector"};
   Error err;
@@ -286,6 +302,10 @@ int main(int argc, char **argv) {
 
   snprintf(work, sizeof work, "%s/grade.XXXXXX", folder != NULL && folder[0] != '\0' ? folder : "/tmp");
   if (mkdtemp(work) == NULL) die("%s: %s; TMPDIR names another place", work, strerror(errno));
+  atexit(remove_work);
+  signal(SIGINT, stop);
+  signal(SIGTERM, stop);
+  signal(SIGHUP, stop);
   const char *pristine = keep_printf("%s/course", work);
   if (init_tree(&source, pristine, false, &backup, &err) != 0 || tree_read(&tree, pristine, &err) != 0)
     die("%s", err.message);
@@ -308,9 +328,14 @@ int main(int argc, char **argv) {
   name_submissions(&report);
   for (int s = 0; s < report.count; s++)
     grade_submission(&options, &tree, &report.item[s], keep_printf("%s/submission", work), report.seed, gpu);
-  remove_folder(work);
-  write_reports(&options, &report);
-  for (int s = 0; s < report.count; s++) free(report.item[s].grade);
+  int status = write_reports(&options, &report);
+  int lost = 0;
+  for (int s = 0; s < report.count; s++) {
+    for (int i = 0; i < report.item[s].grades; i++) lost += report.item[s].grade[i].verdict.kind == VERDICT_NONE;
+    free(report.item[s].grade);
+  }
   free(report.item);
-  return 0;
+  if (lost > 0) fprintf(stderr, "%s: error: %d exercises were not graded\n", program_invocation_short_name, lost);
+  if (stopped != 0) return 128 + stopped;
+  return status == 0 && lost == 0 ? 0 : 1;
 }

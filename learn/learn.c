@@ -83,6 +83,14 @@ static void save(const Tree *tree) {
   if (tree_save(tree, &err) != 0) die("your progress was not saved: %s", err.message);
 }
 
+/* Released by close(), or at the end of the program. */
+static int lock_tree(Tree *tree, bool keep_current) {
+  Error err;
+  int lock = tree_lock(tree, keep_current, &err);
+  if (lock < 0) die("%s", err.message);
+  return lock;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- */
 
 static int command_next(Tree *tree) {
@@ -264,7 +272,6 @@ static void watch_end(int number) {
 }
 
 static void watch_check(Tree *tree, Watch *watch) {
-  if (view_is_terminal()) printf("\033[2J\033[H");
   check(tree, tree->current, watch_interrupted, watch);
   printf("  %s   n: next   h: hint   l: list   q: quit\n", styled(DIM, "waiting for you to save"));
   fflush(stdout);
@@ -279,14 +286,21 @@ static int command_watch(Tree *tree, bool poll_files) {
   signal(SIGHUP, watch_end);
   say_exercise(tree, tree->current);
   printf("\n  Watching %s%s.\n", tree->root, watch.inotify < 0 ? ", by looking twice a second" : "");
+  int lock = lock_tree(tree, true);
   watch_check(tree, &watch);
+  close(lock);
   for (;;) {
     int key = watch_wait(&watch, 3600);
     if (key == 'q' || key == 4) break;
-    if (key == 0) watch_check(tree, &watch);
+    lock = lock_tree(tree, true);
+    if (key == 0) {
+      if (view_is_terminal()) printf("\033[2J\033[H");
+      watch_check(tree, &watch);
+    }
     if (key == 'n') command_next(tree);
     if (key == 'h') command_hint(tree, tree->current);
     if (key == 'l') command_list(tree);
+    close(lock);
     fflush(stdout);
   }
   watch_close(&watch);
@@ -331,7 +345,7 @@ static int command_init(const Command *command) {
     printf("\n  %s is up to date; your lines and your progress are kept.\n", root);
     if (access(keep_printf("%s/%s", root, backup), F_OK) == 0) printf("  What was replaced is in %s.\n", backup);
   } else {
-    printf("\n  %d exercises are waiting in %s:\n\n    cd %s\n    ./nn next\n", source->exercises.count, root, root);
+    printf("\n  %d exercises are waiting in %s:\n\n    cd '%s'\n    ./nn next\n", source->exercises.count, root, root);
   }
   printf("\n");
   return 0;
@@ -366,6 +380,10 @@ int main(int argc, char **argv) {
     return 2;
   }
   if (tree_find(&tree, &err) != 0) die("%s", err.message);
+  bool writes = strcmp(what, "next") != 0 && strcmp(what, "list") != 0 && strcmp(what, "status") != 0;
+  if (writes && access(tree_path(&tree, ".learn"), W_OK) != 0)
+    die("%s cannot be written to: %s; copy it to a folder of your own and go on there", tree.root, strerror(errno));
+  if (strcmp(what, "watch") != 0) lock_tree(&tree, false);
   if (tree_write_mine(&tree, &err) != 0) die("%s", err.message); /* as after a kill between progress.json and this */
   if (strcmp(what, "next") == 0) return command_next(&tree);
   if (strcmp(what, "list") == 0) return command_list(&tree);

@@ -31,6 +31,18 @@ static inline bool lint_same_code(const char *a, const char *b) {
   }
 }
 
+/* Is `name(` in a file of the source? */
+static inline bool lint_has_word(const Source *source, const char *file, const char *name) {
+  Text text = {0};
+  bool found = false;
+  if (text_read_file(&text, keep_printf("%s/%s", source->root, file), NULL) != 0) return false;
+  const char *call = keep_printf("%s(", name);
+  for (const char *c = text.bytes; (c = strstr(c, call)) != NULL && !found; c++)
+    found = c == text.bytes || !(isalnum((unsigned char)c[-1]) || c[-1] == '_');
+  text_free(&text);
+  return found;
+}
+
 static inline void lint_exercise(const Source *source, const Exercise *exercise, int *faults) {
   if (exercise->title[0] == '\0') lint_say(exercise, faults, "no \"title:\"");
   if (strlen(exercise->title) > 70) lint_say(exercise, faults, "the title is longer than 70 characters");
@@ -40,6 +52,8 @@ static inline void lint_exercise(const Source *source, const Exercise *exercise,
     lint_say(exercise, faults, "no \"check: PROGRAM.cu LAUNCHER\"");
   else if (access(keep_printf("%s/%s", source->root, exercise->check), R_OK) != 0)
     lint_say(exercise, faults, "the check program %s is not there", exercise->check);
+  else if (exercise->launcher[0] != '\0' && !lint_has_word(source, exercise->file, exercise->launcher))
+    lint_say(exercise, faults, "check: there is no launcher %s in %s", exercise->launcher, exercise->file);
   if (exercise->hints < 3)
     lint_say(exercise, faults, "%d \"%s\" in %s; three are needed, from a nudge to nearly the answer", exercise->hints,
              region_hint, exercise->file);

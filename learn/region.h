@@ -217,6 +217,21 @@ static inline char *code_only(const char *code) {
   return keep_text(&text);
 }
 
+/* Brackets that do not match: NULL, or a sentence. */
+static inline const char *code_brackets(const char *code) {
+  static const char open[] = "({[", close[] = ")}]";
+  int depth[3] = {0, 0, 0};
+  for (const char *c = code_only(code); *c != '\0'; c++) {
+    const char *o = strchr(open, *c), *e = strchr(close, *c);
+    if (o != NULL) depth[o - open]++;
+    if (e != NULL && --depth[e - close] < 0)
+      return keep_printf("a '%c' closes what was not opened in the exercise's lines", *c);
+  }
+  for (int i = 0; i < 3; i++)
+    if (depth[i] != 0) return keep_printf("a '%c' is not closed in the exercise's lines", open[i]);
+  return NULL;
+}
+
 /* Is there anything but comments and TODO(name)? */
 static inline bool code_has_todo(const char *code) { return strstr(code_only(code), "TODO(") != NULL; }
 static inline bool code_is_empty(const char *code) {

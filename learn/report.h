@@ -5,6 +5,7 @@
 #include "learn/verdict.h"
 
 enum { SUBMISSIONS_MAX = 4096 };
+static const double GRADE_TOO_GOOD = 1.5; /* a ratio above it is no more points, and worth a look */
 
 typedef struct Grade {
   const Exercise *exercise;
@@ -59,6 +60,7 @@ static inline void grade_set(Grade *grade) {
 }
 
 static inline const char *grade_status(const Grade *grade) {
+  if (grade->verdict.kind == VERDICT_NONE) return "not graded";
   if (!grade->handed_in) return "missing";
   if (grade->verdict.kind == VERDICT_RIGHT) return "correct";
   return grade->verdict.kind == VERDICT_TODO ? "not implemented" : "rejected";
@@ -67,7 +69,8 @@ static inline const char *grade_status(const Grade *grade) {
 /* The diagnosis, or what was achieved. */
 static inline const char *grade_text(const Grade *grade) {
   if (grade->verdict.kind != VERDICT_RIGHT) return grade->verdict.message;
-  return keep_printf("correct on %d shapes; %.2f of the reference's performance", grade->verdict.shapes, grade->ratio);
+  return keep_printf("correct on %d shapes; %.2f of the reference's performance%s", grade->verdict.shapes, grade->ratio,
+                     grade->ratio > GRADE_TOO_GOOD ? ": look at these lines" : "");
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -193,20 +196,24 @@ static inline int report_junit(const Report *report, const char *path, Error *er
   text_add(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
   for (int s = 0; s < report->count; s++) {
     const Submission *submission = &report->item[s];
-    int failures = 0;
+    int failures = 0, errors = 0;
     double seconds = 0;
     for (int i = 0; i < submission->grades; i++) {
-      failures += submission->grade[i].verdict.kind != VERDICT_RIGHT;
+      VerdictKind kind = submission->grade[i].verdict.kind;
+      errors += kind == VERDICT_NONE;
+      failures += kind != VERDICT_RIGHT && kind != VERDICT_NONE;
       seconds += submission->grade[i].seconds;
     }
     const char *name = report_xml(submission->name);
-    text_printf(&out, "  <testsuite name=\"%s\" tests=\"%d\" failures=\"%d\" errors=\"0\" time=\"%.3f\">\n", name,
-                submission->grades, failures, seconds);
+    text_printf(&out, "  <testsuite name=\"%s\" tests=\"%d\" failures=\"%d\" errors=\"%d\" time=\"%.3f\">\n", name,
+                submission->grades, failures, errors, seconds);
     for (int i = 0; i < submission->grades; i++) {
       const Grade *grade = &submission->grade[i];
       text_printf(&out, "    <testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", name, grade->exercise->name,
                   grade->seconds);
-      if (grade->verdict.kind != VERDICT_RIGHT)
+      if (grade->verdict.kind == VERDICT_NONE)
+        text_printf(&out, "\n      <error message=\"not graded\">%s</error>\n    ", report_xml(grade_text(grade)));
+      else if (grade->verdict.kind != VERDICT_RIGHT)
         text_printf(&out, "\n      <failure type=\"%s\" message=\"%s\">%s</failure>\n    ",
                     verdict_names[grade->verdict.kind], grade_status(grade), report_xml(grade_text(grade)));
       else

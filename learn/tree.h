@@ -20,6 +20,7 @@
 #include "learn/source.h"
 
 #include <jansson.h>
+#include <sys/file.h>
 #include <time.h>
 
 enum { TREE_FORMAT = 1 };
@@ -259,6 +260,23 @@ static inline int tree_find(Tree *tree, Error *err) {
   const char *named = getenv("LEARN_TREE"); /* set by ./nn: its own folder */
   if (named != NULL && access(keep_printf("%s/.learn/tree.json", named), F_OK) == 0) return tree_read(tree, named, err);
   return error_set(err, "%s is in no student's tree; make one with `bazel run //learn -- init DIR` and go there", here);
+}
+
+/* Two terminals: one command at a time works on the tree, and sees what the other has saved. The current exercise
+ * stays the caller's when `keep_current`. */
+static inline int tree_lock(Tree *tree, bool keep_current, Error *err) {
+  int current = tree->current, lock = open(tree_path(tree, ".learn"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock < 0) return error_set(err, "cannot open %s/.learn: %s", tree->root, strerror(errno));
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    fprintf(stderr, "  (waiting for a check in another terminal)\n");
+    while (flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  json_t *object = json_read(tree_path(tree, ".learn/progress.json"), NULL);
+  if (object != NULL) tree_read_progress(tree, object);
+  json_decref(object);
+  if (keep_current) tree->current = current;
+  return lock;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

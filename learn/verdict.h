@@ -27,10 +27,11 @@ typedef enum VerdictKind {
   VERDICT_LIMIT,   /* right, but it costs more than the exercise allows */
   VERDICT_DIED,    /* it crashed, or ended the program */
   VERDICT_TIMEOUT, /* an endless loop, or much too slow */
+  VERDICT_NONE,    /* the grader's own machinery failed */
 } VerdictKind;
 
-static const char *const verdict_names[] = {"right", "not implemented", "refused", "does not compile",
-                                            "wrong", "too expensive",   "crashed", "timeout"};
+static const char *const verdict_names[] = {"right",         "not implemented", "refused", "does not compile", "wrong",
+                                            "too expensive", "crashed",         "timeout", "not graded"};
 
 enum { COUNTS = 10, CHECK_SAMPLES = 64 /* as in check.h */ };
 static const char *const count_names[COUNTS] = {
@@ -114,7 +115,8 @@ static inline bool build_is_stale(const char *root, const char *program, const c
 }
 
 typedef struct Build {
-  const char *program, *list; /* list: of what it depends on */
+  const char *program, *output; /* output: where the compiler puts it, until it is whole */
+  const char *list;             /* of what it depends on */
   Arguments command;
 } Build;
 
@@ -130,6 +132,7 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
                        ? keep_printf("%s/%s.judge", job->build, lesson)
                        : keep_printf("%s/%s.%s%s", kind == BUILD_REFERENCE ? job->build : job->scratch, exercise->name,
                                      kind == BUILD_REFERENCE ? "reference" : "yours", gpu ? ".gpu" : "");
+  build->output = kind == BUILD_WORKER ? build->program : keep_printf("%s.new", build->program);
   build->list = keep_printf("%s.d", build->program);
   Arguments *command = &build->command;
   if (gpu) {
@@ -153,7 +156,7 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
   }
   arguments_add3(command, "-MMD", "-MF", build->list);
   arguments_add3(command, "-MT", "x:", "-I.");
-  arguments_add3(command, exercise->check, "-o", build->program);
+  arguments_add3(command, exercise->check, "-o", build->output);
 }
 
 /* The compiler's messages without the folders that only we know. */
@@ -199,8 +202,10 @@ static inline int build_ours(const Build *build, const VerdictJob *job, Error *e
   Process process;
   if (!build_is_stale(job->tree->root, build->program, build->list)) return 0;
   if (build_start(&process, build, job, true, err) != 0) return -1;
-  process_wait(&process, NULL, NULL);
-  if (process.status == 0) return 0;
+  process_wait(&process, job->interrupted, job->context);
+  if (process.interrupted) return error_set(err, "interrupted");
+  if (process.status == 0 && rename(build->output, build->program) == 0) return 0;
+  unlink(build->output);
   unlink(build->program);
   return error_set(err, "%s does not compile, which is not your fault; what the compiler says:\n%.800s",
                    job->exercise->check, build_messages(job, process.output));
@@ -367,6 +372,9 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
         "After %.0f s it had not finished: is there a loop that does not end, or a barrier "
         "that some threads never reach?%s%s",
         job->seconds, printed[0] == '\0' ? "" : "\n", build_messages(job, printed));
+  } else if (died && judged->worker.status == 1 && strstr(judged->worker.output, "(cudaError") != NULL) {
+    verdict->kind = VERDICT_WRONG; /* CUDA_CHECK ended it, and said why */
+    verdict->message = build_messages(job, last_lines(judged->worker.output, 12));
   } else if (died) {
     verdict->kind = VERDICT_DIED;
     verdict->message = build_messages(job, death(&judged->worker));
@@ -432,6 +440,7 @@ static inline int verdict_reference(const VerdictJob *job, const char *judge, Ve
     verdict->reference = judged.measured;
     return 0;
   }
+  unlink(kept); /* those of an older program */
   if (build_ours(&build, job, err) != 0) return -1;
   if (judge_run(job, judge, build.program, true, false, "check", &judged, err) != 0) return -1;
   if (strcmp(judged.verdict, "right") != 0)
@@ -439,7 +448,7 @@ static inline int verdict_reference(const VerdictJob *job, const char *judge, Ve
                      job->exercise->name, judged.verdict, judged.message, judged.worker.output);
   verdict->reference = judged.measured;
   for (int i = 0; i < COUNTS; i++) text_printf(&text, "%s %.17g\n", count_names[i], judged.measured.count[i]);
-  int status = text_write_quick(kept, text.bytes, text.length, err);
+  int status = text_write_file(kept, text.bytes, text.length, err);
   text_free(&text);
   return status;
 }
@@ -455,6 +464,9 @@ static inline int verdict_gpu(const VerdictJob *job, const char *judge, Verdict 
     if (!trusted || build_is_stale(job->tree->root, build.program, build.list)) {
       if (build_start(&process, &build, job, trusted, err) != 0) return -1;
       process_wait(&process, job->interrupted, job->context);
+      if (process.interrupted) return error_set(err, "interrupted");
+      if (process.status == 0 && trusted && rename(build.output, build.program) != 0)
+        return error_set(err, "cannot write %s: %s", build.program, strerror(errno));
       if (process.status != 0) {
         verdict->kind = VERDICT_COMPILE;
         verdict->message = keep_printf("nvcc does not compile it:\n%s", build_messages(job, process.output));
@@ -546,6 +558,12 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
   verdict->kind = VERDICT_TODO;
   verdict->message = "not implemented";
   if (code_is_empty(job->lines) && !job->even_if_empty) return 0;
+  const char *brackets = code_brackets(job->lines);
+  if (brackets != NULL) { /* the compiler would complain about what follows */
+    verdict->kind = VERDICT_COMPILE;
+    verdict->message = brackets;
+    return 0;
+  }
   if (job->overlay[0] != '\0' && verdict_overlay(job, err) != 0) return -1;
 
   /* The student's program is compiled while ours are looked after: often there is nothing to do. */
@@ -563,6 +581,8 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
     verdict->kind = VERDICT_COMPILE;
     verdict->message = build_messages(job, compiler.output);
     if (compiler.timed_out) verdict->message = "The compiler did not finish within 2 minutes.";
+    if (verdict->message[0] == '\0')
+      verdict->message = "The compiler was stopped without a word: is there an enormous array, or much too much code?";
     return 0;
   }
 

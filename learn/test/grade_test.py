@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -245,6 +246,55 @@ class Cheats(unittest.TestCase):
             result = next(item for item in submission["exercises"] if item["exercise"] == exercise)
             self.assertEqual((submission["score"], result["status"]), (0, "rejected"), submission)
             self.assertIn(words, result["diagnosis"])
+
+
+class Trouble(unittest.TestCase):
+    """The grader's own machinery fails, or it is stopped."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.source, cls.tmp = os.path.join(course.TMP, "broken_source"), os.path.join(course.TMP, "grader_tmp")
+        shutil.copytree(course.SOURCE, cls.source, ignore=lambda folder, names: [
+            name for name in names if name in (".git", ".cache", "dist", "runs") or name.startswith("bazel-")])
+        with open(os.path.join(cls.source, "phase1_building_blocks/exercises/matmul_naive_check.cu"), "a") as file:
+            file.write("#error broken\n")
+        os.makedirs(cls.tmp)
+        cls.tree = course.Tree("trouble")
+        for name in (NAME, "matmul_naive"):
+            cls.tree.put(name, cls.tree.solution(name))
+        cls.out = os.path.join(course.TMP, "trouble")
+        cls.command = [course.GRADE, "--source=" + cls.source, "--json=" + cls.out + ".json", "--junit=" + cls.out + ".xml",
+                       cls.tree.root]
+
+    def results(self):
+        with open(self.out + ".json") as file:
+            return {item["exercise"]: item for item in json.load(file)["submissions"][0]["exercises"]}
+
+    def test_what_cannot_be_graded_loses_nothing_else(self):
+        status, text = course.run(*self.command, "--only=matmul_naive," + NAME, env={**os.environ, "TMPDIR": self.tmp})
+        self.assertEqual(status, 1, text)
+        self.assertIn("1 exercises were not graded", text)
+        results = self.results()
+        self.assertEqual(results["matmul_naive"]["status"], "not graded")
+        self.assertIn("broken", results["matmul_naive"]["diagnosis"])
+        self.assertEqual(results[NAME]["score"], 10)
+        suite = xml.etree.ElementTree.parse(self.out + ".xml").getroot()[0]
+        self.assertEqual((suite.get("failures"), suite.get("errors")), ("0", "1"))
+        self.assertEqual(os.listdir(self.tmp), [])
+
+    def test_stopped(self):
+        self.tree.put("vector_add_stride", "  for (;;) c[0] = 1;\n")
+        grader = subprocess.Popen([*self.command, "--only=vector_add_stride," + NAME], stdout=subprocess.PIPE, text=True,
+                                  env={**os.environ, "TMPDIR": self.tmp})
+        for line in grader.stdout:
+            if NAME in line:
+                break
+        grader.send_signal(signal.SIGTERM)
+        grader.communicate(timeout=60)
+        self.assertEqual(grader.returncode, 128 + signal.SIGTERM)
+        self.assertEqual(os.listdir(self.tmp), [])
+        self.assertEqual(self.results()[NAME]["status"], "correct")
+        self.assertEqual(self.results()["vector_add_stride"]["status"], "not graded")
 
 
 class Options(unittest.TestCase):

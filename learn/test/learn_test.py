@@ -159,6 +159,23 @@ class Watch(unittest.TestCase):
     def test_watches(self):
         self.watch("watch")
 
+    def test_two_terminals(self):
+        tree = course.Tree("two")
+        names = ["vector_add_index", "vector_add_grid", "vector_add_stride"]
+        watch = course.Terminal(["./nn", "watch"], tree.root)
+        watch.wait_for("q: quit")
+        for name in names[1:]:
+            tree.put(name, tree.solution(name))
+        others = [subprocess.Popen(["./nn", "check", name], cwd=tree.root, stdout=subprocess.DEVNULL) for name in names[1:]]
+        self.assertEqual([other.wait(60) for other in others], [0, 0])
+        watch.quiet(3)
+        tree.put(names[0], tree.solution(names[0]))
+        watch.wait_for("passed")
+        watch.wait_for("q: quit")
+        self.assertEqual(sorted(tree.passed()), sorted(names))
+        watch.type("q")
+        self.assertEqual(watch.end()[0], 0)
+
     def test_polls(self):
         self.watch("poll", "--poll")
 
@@ -192,6 +209,13 @@ class BadInput(unittest.TestCase):
         self.check("  *(volatile int *)8 = 1;\n", "vector_add_index")
         self.check("  __builtin_trap();\n", "illegal instruction")
         self.check("  exit(0);\n", "crashed", "status 0")
+
+    def test_grid_of_no_blocks(self):
+        self.check("  grid = (unsigned)(n / 256);\n", "wrong", "a grid of no blocks", "round up", name="vector_add_grid")
+
+    def test_brackets(self):
+        self.check("  if (n > 0) {\n", "does not compile", "a '{' is not closed")
+        self.check("  c[0] = 1; }\n", "does not compile", "a '}' closes what was not opened")
 
     def test_flood(self):
         self.check('  for (;;) printf("all right\\n");\n', "vector_add_index")
@@ -262,7 +286,7 @@ class BadInput(unittest.TestCase):
         status, text = course.run("bwrap", "--dev-bind", "/", "/", "--ro-bind", self.tree.root, self.tree.root, "--chdir",
                                   self.tree.root, "./nn", "check")
         self.assertEqual(status, 1)
-        one_sentence(self, text, "Read-only")
+        one_sentence(self, text, "Read-only", "copy it")
 
 
 class Init(unittest.TestCase):

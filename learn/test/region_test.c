@@ -113,6 +113,9 @@ static void sees_code_without_comments(void **state) {
   assert_false(code_is_empty("  x = 1;\n"));
   assert_false(code_is_empty("  int row = 0;\n  TODO(x);\n"));
   assert_true(code_has_todo("x; TODO(y);"));
+  assert_null(code_brackets("f(a[1]); { } // }"));
+  assert_non_null(code_brackets("if (x) { y();"));
+  assert_non_null(code_brackets("} static int z() {"));
   assert_false(code_has_todo("x; // TODO(y);"));
 }
 
@@ -197,6 +200,7 @@ static void lint_tells_what_is_missing(void **state) {
   Error err;
   course.root = test_path(folder, sizeof folder, "course");
   assert_int_equal(text_write_quick(keep_printf("%s/p/exercises/a_check.cu", course.root), "", 0, &err), 0);
+  assert_int_equal(text_write_quick(keep_printf("%s/p/a.cuh", course.root), "int f();", 8, &err), 0);
   for (int without = -1; without < LINES; without++) {
     Text text = {0};
     Exercise exercise;
@@ -216,6 +220,8 @@ static void lint_tells_what_is_missing(void **state) {
   assert_int_equal(read_text(&exercise, "stub:\n| int y = x;\n| return y;\n", &err), 0); /* solved already */
   lint_exercise(&course, &exercise, &faults);
   assert_true(faults >= 5);
+  assert_true(lint_has_word(&course, "p/a.cuh", "f"));
+  assert_false(lint_has_word(&course, "p/a.cuh", "g"));
 }
 
 static void knows_exercise_files(void **state) {
