@@ -2,6 +2,7 @@
 #include "common/test.h"
 #include "learn/init.h"
 #include "learn/prove.h"
+#include "learn/report.h"
 
 static const char source[] =
     "#include <a.h>\n"
@@ -243,6 +244,23 @@ static void tells_bazel_of_the_includes(void **state) {
   assert_string_equal(cut_check_path("p/exercises/a_check.cu"), ".learn/check/p_a_check.cu");
 }
 
+/* Half the reference's cost earns no more than the same cost, and is worth a look. */
+static void too_good_is_not_more(void **state) {
+  (void)state;
+  const Exercise exercise = {.name = "x", .points = 10};
+  Grade grade = {.exercise = &exercise, .handed_in = true};
+  grade.verdict.kind = VERDICT_RIGHT;
+  grade.verdict.yours.seconds = 1;
+  grade.verdict.reference.seconds = 2;
+  grade_set(&grade);
+  assert_true(grade.score == 10);
+  assert_non_null(strstr(grade_text(&grade), "look at these lines"));
+  grade.verdict.reference.seconds = 0.5;
+  grade_set(&grade);
+  assert_true(fabs(grade.score - 8.5) < 1e-9);
+  assert_null(strstr(grade_text(&grade), "look at"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(reads_the_course),
                                      cmocka_unit_test(says_what_is_damaged),
@@ -253,6 +271,7 @@ int main(void) {
                                      cmocka_unit_test(refuses_an_authors_mistakes),
                                      cmocka_unit_test(lint_tells_what_is_missing),
                                      cmocka_unit_test(knows_exercise_files),
-                                     cmocka_unit_test(tells_bazel_of_the_includes)};
+                                     cmocka_unit_test(tells_bazel_of_the_includes),
+                                     cmocka_unit_test(too_good_is_not_more)};
   return TEST_MAIN("region", tests);
 }
