@@ -408,9 +408,9 @@ static inline void verdict_limits(Verdict *verdict, const Exercise *exercise) {
   }
 }
 
-/* Did the kernels store and load as much as the task needs, by the reference's account? Host code that does the work and
- * copies the results, or one thread that does everything, would be "right" otherwise: a request is one warp's, so
- * one thread alone needs 32 times as many of them for the same floats. */
+/* Did the kernels store as much as the task needs, by the reference's account? Host code that does the work and copies
+ * the results, or one thread that does everything, would be "right" otherwise: a request is one warp's, so one thread
+ * alone needs 32 times as many of them for the same floats. NULL, or a sentence. */
 static inline const char *verdict_whose_work(const Verdict *verdict) {
   const Measured *yours = &verdict->yours, *reference = &verdict->reference;
   double sectors = measured(yours, "global_store_sectors"), needed = measured(reference, "global_store_sectors");
