@@ -1,6 +1,6 @@
 // A lock that its first owner keeps: all others ask for it for ever.
 // mode: plain
-// env: SIMT_WATCHDOG=1
+// env: SIMT_WATCHDOG=0.2
 // expect: watchdog
 #include <stdio.h>
 
