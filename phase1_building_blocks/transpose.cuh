@@ -1,5 +1,5 @@
 /* transpose.cuh - out (cols,rows) = in (rows,cols), transposed; both row-major, sizes at least 1, rows and columns of a
- * matrix at most two million (a grid has 65535 blocks downwards).
+ * matrix at most 524280 (a grid has 65535 blocks downwards, of 8 rows in the naive kernels).
  *
  * Nothing is computed: the time to beat is that of copying the matrix. The difficulty is that of the two arrays one is
  * walked along its rows, the other down its columns, and memory comes in sectors of 32 bytes: a warp whose 32 threads

@@ -1,6 +1,6 @@
 // The loop's counter never reaches its end: i *= 2 from 0.
 // mode: plain
-// env: SIMT_WATCHDOG=1
+// env: SIMT_WATCHDOG=0.3
 // expect: watchdog
 #include <stdio.h>
 

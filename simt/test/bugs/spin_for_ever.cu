@@ -1,6 +1,6 @@
 // Thread 1 spins on a flag that thread 0 sets after a barrier; both wait for each other for ever.
 // mode: plain
-// env: SIMT_WATCHDOG=1
+// env: SIMT_WATCHDOG=0.3
 // expect: watchdog
 #include <stdio.h>
 
