@@ -21,7 +21,7 @@ libstb-dev                     PNG images
 libturbojpeg0-dev              JPEG images
 libcmocka-dev                  tests
 libjansson-dev                 JSON
-bubblewrap                     the grader's sandbox
+bubblewrap                     the sandbox of the grader
 gnuplot-nox                    curves
 clang                          fuzzing
 libclang-rt-dev                fuzzing

@@ -76,6 +76,7 @@ def _nvcc(ctx, src, compile_ctx, cc_toolchain):
     args.add_all(_arch_flags(ctx.attr._archs[FlagInfo].value))
     args.add_all(_MODE_FLAGS[mode])
     args.add("-Werror=all-warnings")
+    args.add("-objtemp")  # two sandboxes share /tmp and number their processes alike: so would nvcc its files there
     args.add_all(["-fPIC"] + host_flags + ctx.attr.host_copts, format_each = "-Xcompiler=%s")
     args.add_all(ctx.attr.ptxopts, before_each = "-Xptxas")
     args.add_all(ctx.attr.copts)
