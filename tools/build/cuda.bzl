@@ -300,6 +300,7 @@ def _cuda_program(rule, name, compatible, deps, inspect, kwargs):
         deps = libraries,
         **kwargs
     )
+    return libraries
 
 def cuda_binary(name, deps = [], inspect = False, **kwargs):
     """A program; attributes of cc_binary and cuda_library.
@@ -330,7 +331,7 @@ def cuda_test(name, deps = [], needs_gpu = True, inspect = False, orders = [], *
             "//tools/build:cuda_without_gpu": ["//tools/build:nvidia_gpu"],
             "//conditions:default": [],
         })
-    _cuda_program(native.cc_test, name, compatible, deps, inspect, kwargs)
+    libraries = _cuda_program(native.cc_test, name, compatible, deps, inspect, kwargs)
     for order in orders:
         native.cc_test(
             name = name + "_" + order.replace(":", "_"),
@@ -344,5 +345,5 @@ def cuda_test(name, deps = [], needs_gpu = True, inspect = False, orders = [], *
                 "//tools/build:cuda": ["//tools/build:nvidia_gpu"],  # a GPU has the order that it has
                 "//conditions:default": [],
             }),
-            deps = [":%s_%s" % (name, "inspected" if inspect else "objects")],
+            deps = libraries,
         )
