@@ -300,7 +300,7 @@ static void test_assert_is_an_error_of_the_next_call(void **state) {
 
 static void test_a_null_pointer_is_an_illegal_address(void **state) {
   (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(NN_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   skip(); /* the sanitizer keeps the signal for itself */
 #endif
   static char text[8192];
