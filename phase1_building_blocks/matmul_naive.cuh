@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "common/check.h"
+#include "phase1_building_blocks/matmul_chunk.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels */
@@ -26,7 +27,12 @@ static __global__ void matmul_naive_columns_kernel(float *c, const float *a, con
   // hint: a row of A has k floats, so a(row,i) is a[(size_t)row * k + i]; a row of B has n
   // hint: for (int i = 0; i < k; i++) sum += a[(size_t)row * k + i] * b[(size_t)i * n + col]; then c[row * n + col]
   float sum = 0.0f;
-  for (int i = 0; i < k; i++) sum += a[(size_t)row * k + i] * b[(size_t)i * n + col];
+  for (int begin = 0; begin < k; begin += MATMUL_CHUNK) { /* chunks: see matmul_chunk.cuh */
+    float chunk = 0.0f;
+    for (int i = begin, end = min(begin + MATMUL_CHUNK, k); i < end; i++)
+      chunk += a[(size_t)row * k + i] * b[(size_t)i * n + col];
+    sum += chunk;
+  }
   c[(size_t)row * n + col] = sum;
   // <<< exercise
 }
@@ -42,7 +48,12 @@ static __global__ void matmul_naive_kernel(float *c, const float *a, const float
   // <<< exercise
   if (row >= m || col >= n) return;
   float sum = 0.0f;
-  for (int i = 0; i < k; i++) sum += a[(size_t)row * k + i] * b[(size_t)i * n + col];
+  for (int begin = 0; begin < k; begin += MATMUL_CHUNK) { /* chunks: see matmul_chunk.cuh */
+    float chunk = 0.0f;
+    for (int i = begin, end = min(begin + MATMUL_CHUNK, k); i < end; i++)
+      chunk += a[(size_t)row * k + i] * b[(size_t)i * n + col];
+    sum += chunk;
+  }
   c[(size_t)row * n + col] = sum;
 }
 

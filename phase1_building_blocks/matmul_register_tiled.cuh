@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include "common/check.h"
+#include "phase1_building_blocks/matmul_chunk.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels */
@@ -43,7 +44,7 @@ static __global__ void __launch_bounds__(TILE *TILE / MATMUL_REGISTERS)
   __shared__ float a_tile[TILE][DEPTH], b_tile[DEPTH][TILE];
   int row0 = blockIdx.y * TILE, col0 = blockIdx.x * TILE;
   int x = threadIdx.x % TILE, y = threadIdx.x / TILE * MATMUL_REGISTERS; /* the top of this thread's patch */
-  float sum[MATMUL_REGISTERS] = {};
+  float total[MATMUL_REGISTERS] = {}, sum[MATMUL_REGISTERS] = {};        /* a sum is of MATMUL_CHUNK products */
   for (int k0 = 0; k0 < k; k0 += DEPTH) {
     matmul_register_load<TILE, DEPTH, threads>(a_tile, a, row0, k0, m, k);
     matmul_register_load<DEPTH, TILE, threads>(b_tile, b, k0, col0, k, n);
@@ -58,9 +59,14 @@ static __global__ void __launch_bounds__(TILE *TILE / MATMUL_REGISTERS)
     }
     // <<< exercise
     __syncthreads();
+    if ((k0 + DEPTH) % MATMUL_CHUNK == 0)
+      for (int r = 0; r < MATMUL_REGISTERS; r++) {
+        total[r] += sum[r];
+        sum[r] = 0.0f;
+      }
   }
   for (int r = 0; r < MATMUL_REGISTERS; r++)
-    if (row0 + y + r < m && col0 + x < n) c[(size_t)(row0 + y + r) * n + col0 + x] = sum[r];
+    if (row0 + y + r < m && col0 + x < n) c[(size_t)(row0 + y + r) * n + col0 + x] = total[r] + sum[r];
 }
 
 /* TILE x TILE elements of C a block, TILE / 8 x TILE / 8 threads. */
@@ -71,28 +77,33 @@ static __global__ void __launch_bounds__(TILE / MATMUL_REGISTERS * (TILE / MATMU
   __shared__ float a_tile[TILE][DEPTH], b_tile[DEPTH][TILE];
   int row0 = blockIdx.y * TILE, col0 = blockIdx.x * TILE;
   int x = threadIdx.x % side * MATMUL_REGISTERS, y = threadIdx.x / side * MATMUL_REGISTERS;
-  float sum[MATMUL_REGISTERS][MATMUL_REGISTERS] = {};
-  for (int k0 = 0; k0 < k; k0 += DEPTH) {
-    matmul_register_load<TILE, DEPTH, threads>(a_tile, a, row0, k0, m, k);
-    matmul_register_load<DEPTH, TILE, threads>(b_tile, b, k0, col0, k, n);
-    __syncthreads();
-    for (int i = 0; i < DEPTH; i++) {
-      float left[MATMUL_REGISTERS], right[MATMUL_REGISTERS];
-      // >>> exercise matmul_register_2d: fetch 8 floats of column i of a_tile, 8 of row i of b_tile; add their products
-      // hint: this thread's patch begins at (y, x) of the tile: it needs a_tile[y + r][i] and b_tile[i][x + s]
-      // hint: fetch left[r] and right[s] first, then multiply each with each: 16 fetches, 64 multiplications
-      // hint: left[r] = a_tile[y + r][i]; right[s] = b_tile[i][x + s]; then all sum[r][s] += left[r] * right[s];
-      for (int r = 0; r < MATMUL_REGISTERS; r++) left[r] = a_tile[y + r][i];
-      for (int s = 0; s < MATMUL_REGISTERS; s++) right[s] = b_tile[i][x + s];
-      for (int r = 0; r < MATMUL_REGISTERS; r++)
-        for (int s = 0; s < MATMUL_REGISTERS; s++) sum[r][s] += left[r] * right[s];
-      // <<< exercise
+  /* No registers are left for totals: each chunk is added to C. */
+  for (int begin = 0; begin < k; begin += MATMUL_CHUNK) {
+    float sum[MATMUL_REGISTERS][MATMUL_REGISTERS] = {};
+    for (int k0 = begin, end = min(begin + MATMUL_CHUNK, k); k0 < end; k0 += DEPTH) {
+      matmul_register_load<TILE, DEPTH, threads>(a_tile, a, row0, k0, m, k);
+      matmul_register_load<DEPTH, TILE, threads>(b_tile, b, k0, col0, k, n);
+      __syncthreads();
+      for (int i = 0; i < DEPTH; i++) {
+        float left[MATMUL_REGISTERS], right[MATMUL_REGISTERS];
+        // >>> exercise matmul_register_2d: fetch 8 floats of a column of a_tile, 8 of a row of b_tile; add the products
+        // hint: this thread's patch begins at (y, x) of the tile: it needs a_tile[y + r][i] and b_tile[i][x + s]
+        // hint: fetch left[r] and right[s] first, then multiply each with each: 16 fetches, 64 multiplications
+        // hint: left[r] = a_tile[y + r][i]; right[s] = b_tile[i][x + s]; then all sum[r][s] += left[r] * right[s];
+        for (int r = 0; r < MATMUL_REGISTERS; r++) left[r] = a_tile[y + r][i];
+        for (int s = 0; s < MATMUL_REGISTERS; s++) right[s] = b_tile[i][x + s];
+        for (int r = 0; r < MATMUL_REGISTERS; r++)
+          for (int s = 0; s < MATMUL_REGISTERS; s++) sum[r][s] += left[r] * right[s];
+        // <<< exercise
+      }
+      __syncthreads();
     }
-    __syncthreads();
+    for (int r = 0; r < MATMUL_REGISTERS; r++)
+      for (int s = 0; s < MATMUL_REGISTERS; s++) {
+        size_t at = (size_t)(row0 + y + r) * n + col0 + x + s;
+        if (row0 + y + r < m && col0 + x + s < n) c[at] = begin == 0 ? sum[r][s] : c[at] + sum[r][s];
+      }
   }
-  for (int r = 0; r < MATMUL_REGISTERS; r++)
-    for (int s = 0; s < MATMUL_REGISTERS; s++)
-      if (row0 + y + r < m && col0 + x + s < n) c[(size_t)(row0 + y + r) * n + col0 + x + s] = sum[r][s];
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

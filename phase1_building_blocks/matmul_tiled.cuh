@@ -47,6 +47,7 @@ static __global__ void __launch_bounds__(TILE *TILE)
   int y = threadIdx.y, x = threadIdx.x;
   int row0 = blockIdx.y * TILE, col0 = blockIdx.x * TILE;
   float sum = 0.0f;
+  /* Each tile makes a sum of its own: see matmul_chunk.cuh. */
   // >>> exercise matmul_tiled_barriers: walk over the tiles along K: load (matmul_tiled_load), wait, add, wait
   // hint: every thread adds up floats that others loaded: it must wait until all have loaded
   // hint: the next tiles overwrite these: wait once more, until all have added. Threads outside C take part as well
@@ -54,7 +55,9 @@ static __global__ void __launch_bounds__(TILE *TILE)
   for (int k0 = 0; k0 < k; k0 += TILE) {
     matmul_tiled_load<TILE>(a_tile, b_tile, a, b, row0, col0, k0, m, n, k);
     __syncthreads(); /* the tiles are complete */
-    for (int i = 0; i < TILE; i++) sum += a_tile[y][i] * b_tile[i][x];
+    float chunk = 0.0f;
+    for (int i = 0; i < TILE; i++) chunk += a_tile[y][i] * b_tile[i][x];
+    sum += chunk;
     __syncthreads(); /* and may be overwritten */
   }
   // <<< exercise

@@ -23,6 +23,7 @@
 #include <stddef.h>
 
 #include "common/check.h"
+#include "phase1_building_blocks/matmul_chunk.cuh"
 #include "phase1_building_blocks/quad.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -90,16 +91,24 @@ static __device__ __forceinline__ void matmul_outer_product(float (&sum)[ROWS][C
     for (int s = 0; s < COLS; s++) sum[r][s] = fmaf(left[r], right[s], sum[r][s]);
 }
 
-/* The sums to x (rows,cols), in pieces of 4 x 4, ROW_STEP and COL_STEP apart. */
+/* The sums to x (rows,cols), in pieces of 4 x 4, ROW_STEP and COL_STEP apart, if `add` to what is there; then they are
+ * 0. */
 template <int ROW_STEP, int COL_STEP, bool ALIGNED, int ROWS, int COLS>
-static __device__ __forceinline__ void matmul_write(float *x, const float (&sum)[ROWS][COLS], int row, int col,
-                                                    int rows, int cols) {
+static __device__ __forceinline__ void matmul_write(float *x, float (&sum)[ROWS][COLS], int row, int col, int rows,
+                                                    int cols, bool add) {
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
 #pragma unroll
-    for (int s = 0; s < COLS; s += 4)
-      quad_store<ALIGNED>(x, make_float4(sum[r][s], sum[r][s + 1], sum[r][s + 2], sum[r][s + 3]),
-                          row + r / 4 * ROW_STEP + r % 4, col + s / 4 * COL_STEP, rows, cols);
+    for (int s = 0; s < COLS; s += 4) {
+      int at_row = row + r / 4 * ROW_STEP + r % 4, at_col = col + s / 4 * COL_STEP;
+      float4 v = make_float4(sum[r][s], sum[r][s + 1], sum[r][s + 2], sum[r][s + 3]);
+      if (add) {
+        float4 w = quad_load<ALIGNED>(x, at_row, at_col, rows, cols);
+        v = make_float4(w.x + v.x, w.y + v.y, w.z + v.z, w.w + v.w);
+      }
+      quad_store<ALIGNED>(x, v, at_row, at_col, rows, cols);
+      for (int i = 0; i < 4; i++) sum[r][s + i] = 0.0f;
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -138,24 +147,26 @@ static __global__ void __launch_bounds__(MATMUL_THREADS, 2)
   __shared__ __align__(16) float a_tile[MATMUL_DEPTH * pitch], b_tile[MATMUL_DEPTH * MATMUL_TILE];
   int row0 = blockIdx.y * MATMUL_TILE, col0 = blockIdx.x * MATMUL_TILE, row, col;
   matmul_patch<LAYOUT>(&row, &col);
-  float sum[MATMUL_PATCH][MATMUL_PATCH] = {};
-  for (int k0 = 0; k0 < k; k0 += MATMUL_DEPTH) {
-    float4 a_share[1], b_share[1];
-    matmul_fetch<MATMUL_TILE, MATMUL_DEPTH, MATMUL_THREADS, ALIGNED>(a_share, a, row0, k0, m, k);
-    matmul_fetch<MATMUL_DEPTH, MATMUL_TILE, MATMUL_THREADS, ALIGNED>(b_share, b, k0, col0, k, n);
-    matmul_put_transposed<MATMUL_DEPTH, MATMUL_THREADS, pitch>(a_tile, a_share);
-    matmul_put<MATMUL_TILE, MATMUL_THREADS, MATMUL_TILE>(b_tile, b_share);
-    __syncthreads();
+  for (int begin = 0; begin < k; begin += MATMUL_CHUNK) {
+    float sum[MATMUL_PATCH][MATMUL_PATCH] = {};
+    for (int k0 = begin, end = min(begin + MATMUL_CHUNK, k); k0 < end; k0 += MATMUL_DEPTH) {
+      float4 a_share[1], b_share[1];
+      matmul_fetch<MATMUL_TILE, MATMUL_DEPTH, MATMUL_THREADS, ALIGNED>(a_share, a, row0, k0, m, k);
+      matmul_fetch<MATMUL_DEPTH, MATMUL_TILE, MATMUL_THREADS, ALIGNED>(b_share, b, k0, col0, k, n);
+      matmul_put_transposed<MATMUL_DEPTH, MATMUL_THREADS, pitch>(a_tile, a_share);
+      matmul_put<MATMUL_TILE, MATMUL_THREADS, MATMUL_TILE>(b_tile, b_share);
+      __syncthreads();
 #pragma unroll
-    for (int i = 0; i < MATMUL_DEPTH; i++) {
-      float left[MATMUL_PATCH], right[MATMUL_PATCH];
-      matmul_fragment<row_step>(left, &a_tile[i * pitch + row]);
-      matmul_fragment<col_step>(right, &b_tile[i * MATMUL_TILE + col]);
-      matmul_outer_product(sum, left, right);
+      for (int i = 0; i < MATMUL_DEPTH; i++) {
+        float left[MATMUL_PATCH], right[MATMUL_PATCH];
+        matmul_fragment<row_step>(left, &a_tile[i * pitch + row]);
+        matmul_fragment<col_step>(right, &b_tile[i * MATMUL_TILE + col]);
+        matmul_outer_product(sum, left, right);
+      }
+      __syncthreads();
     }
-    __syncthreads();
+    matmul_write<row_step, col_step, ALIGNED>(c, sum, row0 + row, col0 + col, m, n, begin > 0);
   }
-  matmul_write<row_step, col_step, ALIGNED>(c, sum, row0 + row, col0 + col, m, n);
 }
 
 /* Two pairs of tiles. The next pair is fetched into registers before the multiplications and put into shared memory
@@ -187,8 +198,10 @@ static __global__ void __launch_bounds__(MATMUL_THREADS, 2)
       matmul_fragment<col_step>(right, &b_tile[now][i * MATMUL_TILE + col]);
       matmul_outer_product(sum, left, right);
     }
+    int done = k0 + MATMUL_DEPTH;
+    if (done >= k || done % MATMUL_CHUNK == 0)
+      matmul_write<row_step, col_step, ALIGNED>(c, sum, row0 + row, col0 + col, m, n, done > MATMUL_CHUNK);
   }
-  matmul_write<row_step, col_step, ALIGNED>(c, sum, row0 + row, col0 + col, m, n);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -335,6 +348,11 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
       b_from[q] += (size_t)depth * n;
     }
 
+    bool is_whole = end - begin == steps;
+    float *to = is_whole ? c : parts + (size_t)(2 * blockIdx.x + (begin == 0)) * BM * BN;
+    int to_row = is_whole ? row0 + row : row, to_col = is_whole ? col0 + col : col;
+    int to_rows = is_whole ? m : BM, to_cols = is_whole ? n : BN, chunk_end = begin + MATMUL_CHUNK / BK;
+
     int now = 0; /* where the pair of tiles is that is being multiplied; the other is at now ^ pair */
     matmul_tuned_put<BK, BN, threads, pitch>(tiles + now, a_share, b_share);
     __syncthreads();
@@ -367,6 +385,11 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
         matmul_outer_snake(sum, left[i % 2], right[i % 2]);
       }
       now ^= pair;
+      if (step + 1 == chunk_end) {
+        matmul_write<row_step, col_step, ALIGNED>(to, sum, to_row, to_col, to_rows, to_cols,
+                                                  step + 1 - begin > MATMUL_CHUNK / BK);
+        chunk_end += MATMUL_CHUNK / BK;
+      }
     }
 #pragma unroll
     for (int i = 0; i < BK; i++) {
@@ -376,11 +399,8 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
     }
     __syncthreads(); /* the next tile begins in shared memory that others may be reading */
 
-    if (end - begin == steps)
-      matmul_write<row_step, col_step, ALIGNED>(c, sum, row0 + row, col0 + col, m, n);
-    else
-      matmul_write<row_step, col_step, true>(parts + (size_t)(2 * blockIdx.x + (begin == 0)) * BM * BN, sum, row, col,
-                                             BM, BN);
+    matmul_write<row_step, col_step, ALIGNED>(to, sum, to_row, to_col, to_rows, to_cols,
+                                              end - begin > MATMUL_CHUNK / BK);
   }
 }
 

@@ -7,7 +7,10 @@
 #ifndef PHASE1_BUILDING_BLOCKS_TEST_MATMUL_H
 #define PHASE1_BUILDING_BLOCKS_TEST_MATMUL_H
 
+#include <math.h>
+
 #include "phase1_building_blocks/matmul.cuh"
+#include "phase1_building_blocks/matmul_chunk.cuh"
 
 #include "phase1_building_blocks/test_arrays.h"
 
@@ -50,6 +53,31 @@ static inline void test_matmul_shape(const char *name, TestMatmul *matmul, int m
   test_matmul_offset(name, matmul, m, n, k, 0);
 }
 
+/* Sums of chunks: about sqrt(K / MATMUL_CHUNK) = 4 times less error than a sum from one end to the other. */
+static inline void test_matmul_chunks(const char *name, TestMatmul *matmul) {
+  const int m = 8, n = 12, k = 16 * MATMUL_CHUNK;
+  float *a = arrays_random((size_t)m * k, 3), *b = arrays_random((size_t)k * n, 4), *c = arrays_poison((size_t)m * n);
+  test_matmul_run(matmul, c, a, b, m, n, k, 0);
+  double square = 0, plain_square = 0; /* of the errors */
+  for (int row = 0; row < m; row++)
+    for (int col = 0; col < n; col++) {
+      double exact = 0;
+      float plain = 0;
+      for (int i = 0; i < k; i++) {
+        exact += (double)a[row * k + i] * b[i * n + col];
+        plain = fmaf(a[row * k + i], b[i * n + col], plain);
+      }
+      square += (c[row * n + col] - exact) * (c[row * n + col] - exact);
+      plain_square += (plain - exact) * (plain - exact);
+    }
+  if (!(2 * sqrt(square) <= sqrt(plain_square)))
+    fail_msg("%s: K %d, root mean square error %.2e, of one long sum %.2e: is it a sum of chunks?", name, k,
+             sqrt(square / (m * n)), sqrt(plain_square / (m * n)));
+  free(a);
+  free(b);
+  free(c);
+}
+
 /* Every place in a tile where an edge can be, rows and columns that are no multiple of a float4, a single row, column
  * or product; and the alignment that nobody promised. */
 static inline void test_matmul(const char *name, TestMatmul *matmul) {
@@ -59,6 +87,9 @@ static inline void test_matmul(const char *name, TestMatmul *matmul) {
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     test_matmul_shape(name, matmul, shapes[i][0], shapes[i][1], shapes[i][2]);
   test_matmul_offset(name, matmul, 64, 36, 40, 1);
+  test_matmul_shape(name, matmul, 5, 9, 2 * MATMUL_CHUNK + 76);
+  test_matmul_shape(name, matmul, 4, 8, MATMUL_CHUNK);
+  test_matmul_chunks(name, matmul);
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_TEST_MATMUL_H */
