@@ -19,6 +19,21 @@
  *       lesson_check_shape(&lesson, 31, 33);
  *       ...
  *
+ * An array holds floats, or what lesson_element() says. `call` finds it as a float * all the same, and casts:
+ *
+ *       lesson_output(&lesson, "losses", "b");
+ *       lesson_input(&lesson, "logits", "bc");
+ *       lesson_range(&lesson, "logits", -20, 20);                  // uniform; by default in [-1, 2)
+ *       lesson_extreme(&lesson, "logits", 1e4f);                   // and a few elements are 1e4 or -1e4
+ *       lesson_labels(&lesson, "labels", "b", 'c');                // an input of ints from 0 to c - 1
+ *       lesson_element(&lesson, "weights", LESSON_BFLOAT16);       // of 2 bytes; inputs and outputs
+ *       lesson_output(&lesson, "total", "");                       // one number
+ *       lesson_tolerance(&lesson, "total", total_tolerance);       // where the lesson's does not serve
+ *
+ *     launch((float *)array[0], array[1], (const int *)array[2], (const __nv_bfloat16 *)array[3], array[4], ...)
+ *
+ * The reference gets the same types. What is not a float is compared after conversion; tolerances are for that.
+ *
  * From then on a version is one line of a table,
  *
  *     transpose_version("tiled", transpose_tiled, "bank conflicts: 32 lanes read one bank; pad the rows"),
@@ -49,7 +64,7 @@
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Declarations */
 
-enum { LESSON_ARRAYS = 6, LESSON_SIZES = 6, LESSON_SHAPES = 48, LESSON_VERSIONS = 32 };
+enum { LESSON_ARRAYS = 12, LESSON_SIZES = 6, LESSON_SHAPES = 48, LESSON_VERSIONS = 32 };
 
 /* As many sizes as the lesson has letters, in their order. */
 typedef struct LessonShape {
@@ -62,7 +77,7 @@ typedef void (*LessonLauncher)(void);
 typedef enum LessonKind {
   LESSON_RUNG,    /* ours */
   LESSON_LIBRARY, /* the vendor's: the same work, checked as ours */
-  LESSON_COPY,    /* the vendor's device copy of the first output's bytes: a yardstick, its result is not looked at */
+  LESSON_COPY,    /* the vendor's device copy of the largest output's bytes: a yardstick, its result is not looked at */
 } LessonKind;
 
 typedef struct LessonVersion {
@@ -72,10 +87,17 @@ typedef struct LessonVersion {
   LessonKind kind;
 } LessonVersion;
 
+typedef enum LessonElement { LESSON_FLOAT, LESSON_INT, LESSON_BFLOAT16 } LessonElement;
+
 typedef struct LessonArray {
   const char *name;
-  const char *letters; /* "mk": size m times size k; the last is the row length */
+  const char *letters; /* "mk": size m times size k; the last is the row length; "": one number */
   int output;
+  LessonElement element;
+  char classes;                        /* of labels: the letter of the size that they are below; otherwise 0 */
+  float low, high;                     /* other inputs are uniform in [low, high) */
+  float extreme;                       /* but for a few, which are this or its negative; 0: none */
+  Tolerance (*tolerance)(const int *); /* NULL: the lesson's */
 } LessonArray;
 
 typedef struct Lesson {
@@ -162,6 +184,8 @@ static inline void lesson_array(Lesson *lesson, const char *name, const char *le
   array->name = name;
   array->letters = letters;
   array->output = output;
+  array->low = -1; /* neither symmetric nor of zero mean, root mean square 1 */
+  array->high = 2;
 }
 
 /* In the order in which `call` finds them. */
@@ -170,6 +194,37 @@ static inline void lesson_output(Lesson *lesson, const char *name, const char *l
 }
 static inline void lesson_input(Lesson *lesson, const char *name, const char *letters) {
   lesson_array(lesson, name, letters, 0);
+}
+
+static inline LessonArray *lesson_find_array(Lesson *lesson, const char *name) {
+  for (int a = 0; a < lesson->arrays; a++)
+    if (strcmp(lesson->array[a].name, name) == 0) return &lesson->array[a];
+  die("lesson %s: there is no array %s", lesson->name, name);
+}
+
+/* What an array is that has been declared; see above. */
+static inline void lesson_element(Lesson *lesson, const char *name, LessonElement element) {
+  lesson_find_array(lesson, name)->element = element;
+}
+static inline void lesson_range(Lesson *lesson, const char *name, float low, float high) {
+  LessonArray *array = lesson_find_array(lesson, name);
+  array->low = low;
+  array->high = high;
+}
+static inline void lesson_extreme(Lesson *lesson, const char *name, float extreme) {
+  lesson_find_array(lesson, name)->extreme = extreme;
+}
+static inline void lesson_tolerance(Lesson *lesson, const char *name, Tolerance (*tolerance)(const int *)) {
+  lesson_find_array(lesson, name)->tolerance = tolerance;
+}
+
+/* An input of ints from 0 to the size `classes` - 1. */
+static inline void lesson_labels(Lesson *lesson, const char *name, const char *letters, char classes) {
+  if (strchr(lesson->letters, classes) == NULL)
+    die("lesson %s: labels %s are below %c, but the sizes are (%s)", lesson->name, name, classes, lesson->letters);
+  lesson_input(lesson, name, letters);
+  lesson_element(lesson, name, LESSON_INT);
+  lesson_find_array(lesson, name)->classes = classes;
 }
 
 /* As many sizes as there are letters. */
@@ -215,6 +270,7 @@ static inline size_t lesson_extent(const Lesson *lesson, char letter, const int 
 
 /* Elements of a row, and of the array. */
 static inline size_t lesson_columns(const Lesson *lesson, const LessonArray *array, const int *size) {
+  if (array->letters[0] == '\0') return 1;
   return lesson_extent(lesson, array->letters[strlen(array->letters) - 1], size);
 }
 static inline size_t lesson_elements(const Lesson *lesson, const LessonArray *array, const int *size) {
@@ -223,11 +279,40 @@ static inline size_t lesson_elements(const Lesson *lesson, const LessonArray *ar
   return elements;
 }
 
+static inline size_t lesson_element_bytes(const LessonArray *array) {
+  return array->element == LESSON_BFLOAT16 ? sizeof(uint16_t) : sizeof(float);
+}
+static inline size_t lesson_array_bytes(const Lesson *lesson, const LessonArray *array, const int *size) {
+  return lesson_elements(lesson, array, size) * lesson_element_bytes(array);
+}
+
 static inline double lesson_bytes(const Lesson *lesson, const int *size) {
   if (lesson->bytes != NULL) return lesson->bytes(size);
   double bytes = 0;
-  for (int i = 0; i < lesson->arrays; i++) bytes += 4.0 * (double)lesson_elements(lesson, &lesson->array[i], size);
+  for (int i = 0; i < lesson->arrays; i++) bytes += (double)lesson_array_bytes(lesson, &lesson->array[i], size);
   return bytes;
+}
+
+/* What a device copy is compared with: the largest output, filled from the largest other array; when that is too small,
+ * one half of the output is filled from the other. Returns how many bytes are written, and as many are read. */
+static inline size_t lesson_copied_bytes(const Lesson *lesson, const int *size, int *to, int *from) {
+  size_t bytes = 0, source = 0;
+  *to = *from = 0;
+  for (int a = 0; a < lesson->arrays; a++) {
+    size_t here = lesson_array_bytes(lesson, &lesson->array[a], size);
+    if (!lesson->array[a].output || here <= bytes) continue;
+    *to = a;
+    bytes = here;
+  }
+  for (int a = 0; a < lesson->arrays; a++) {
+    size_t here = lesson_array_bytes(lesson, &lesson->array[a], size);
+    if (a == *to || here <= source) continue;
+    *from = a;
+    source = here;
+  }
+  if (source >= bytes) return bytes;
+  *from = *to;
+  return bytes / 2;
 }
 
 static inline double lesson_flops(const Lesson *lesson, const int *size) {
@@ -242,27 +327,80 @@ static inline const char *lesson_shape_text(const Lesson *lesson, const LessonSh
   return text;
 }
 
-/* The arrays of one shape on the host: inputs are random, outputs are what is expected. */
-typedef struct LessonHost {
-  float *array[LESSON_ARRAYS];
-  size_t elements[LESSON_ARRAYS];
-} LessonHost;
+/* A bfloat16 is the upper half of a float; rounded to nearest, halves to even. */
+static inline uint16_t lesson_to_bfloat16(float x) {
+  uint32_t bits = compare_bits(&x);
+  if (isnan(x)) return 0x7FFF;
+  return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
 
-/* Uniform in [-1, 2): neither symmetric nor of zero mean, root mean square 1. One stream of random numbers an array. */
-static inline void lesson_host_open(const Lesson *lesson, const LessonShape *shape, uint64_t seed, LessonHost *host) {
-  for (int a = 0; a < lesson->arrays; a++) {
-    size_t n = lesson_elements(lesson, &lesson->array[a], shape->size);
-    float *x = (float *)xmalloc(n * sizeof *x);
-    host->array[a] = x;
-    host->elements[a] = n;
-    if (lesson->array[a].output) {
-      compare_poison(x, n);
+/* Any elements become floats, n of them. Poison stays poison. */
+static inline void lesson_to_floats(float *to, const void *from, LessonElement element, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    uint32_t bits;
+    if (element == LESSON_BFLOAT16) {
+      bits = (uint32_t)((const uint16_t *)from)[i] << 16;
+      if ((bits | COMPARE_QUIET) >> 16 == (COMPARE_POISON | COMPARE_QUIET) >> 16) bits |= COMPARE_POISON & 0xFFFF;
+      memcpy(&to[i], &bits, sizeof bits);
       continue;
     }
-    for (size_t i = 0; i < n; i += 4) {
-      PhiloxBlock block = philox4x32(seed, (uint32_t)a, i / 4);
-      for (size_t j = 0; j < 4 && i + j < n; j++) x[i + j] = 3.0f * philox_uniform(block.word[j]) - 1.0f;
-    }
+    memcpy(&bits, (const char *)from + i * sizeof bits, sizeof bits);
+    if (element == LESSON_INT && bits != COMPARE_POISON)
+      to[i] = (float)(int32_t)bits;
+    else
+      memcpy(&to[i], &bits, sizeof bits);
+  }
+}
+
+static inline void lesson_poison(void *x, LessonElement element, size_t n) {
+  if (element != LESSON_BFLOAT16) {
+    compare_poison((float *)x, n);
+    return;
+  }
+  for (size_t i = 0; i < n; i++) ((uint16_t *)x)[i] = COMPARE_POISON >> 16;
+}
+
+/* The arrays of one shape on the host: inputs are random, outputs are what is expected. */
+typedef struct LessonHost {
+  float *array[LESSON_ARRAYS]; /* or other elements */
+  size_t elements[LESSON_ARRAYS], bytes[LESSON_ARRAYS];
+} LessonHost;
+
+/* One element in so many is extreme; a prime, so that every lane and every bank gets its turn. */
+enum { LESSON_EXTREME_STEP = 61 };
+
+/* The first n elements of an input. One stream of random numbers an array. */
+static inline void lesson_fill(const Lesson *lesson, int a, const int *size, uint64_t seed, void *x, size_t n) {
+  const LessonArray *array = &lesson->array[a];
+  const uint64_t classes = array->classes != 0 ? lesson_extent(lesson, array->classes, size) : 0;
+  PhiloxBlock block;
+  for (size_t i = 0; i < n; i++) {
+    if (i % 4 == 0) block = philox4x32(seed, (uint32_t)a, i / 4);
+    uint32_t word = block.word[i % 4];
+    float value = (array->high - array->low) * philox_uniform(word) + array->low;
+    if (array->extreme != 0 && i % LESSON_EXTREME_STEP == seed % LESSON_EXTREME_STEP)
+      value = word % 2 == 0 ? array->extreme : -array->extreme;
+    if (classes != 0)
+      ((int32_t *)x)[i] = (int32_t)(word * classes >> 32);
+    else if (array->element == LESSON_INT)
+      ((int32_t *)x)[i] = (int32_t)floorf(value);
+    else if (array->element == LESSON_BFLOAT16)
+      ((uint16_t *)x)[i] = lesson_to_bfloat16(value);
+    else
+      ((float *)x)[i] = value;
+  }
+}
+
+static inline void lesson_host_open(const Lesson *lesson, const LessonShape *shape, uint64_t seed, LessonHost *host) {
+  for (int a = 0; a < lesson->arrays; a++) {
+    const LessonArray *array = &lesson->array[a];
+    host->elements[a] = lesson_elements(lesson, array, shape->size);
+    host->bytes[a] = lesson_array_bytes(lesson, array, shape->size);
+    host->array[a] = (float *)xmalloc(host->bytes[a]);
+    if (array->output)
+      lesson_poison(host->array[a], array->element, host->elements[a]);
+    else
+      lesson_fill(lesson, a, shape->size, seed, host->array[a], host->elements[a]);
   }
 }
 
@@ -275,19 +413,19 @@ static inline void lesson_host_close(const Lesson *lesson, LessonHost *host) {
 static inline void lesson_gpu_open(const Lesson *lesson, const LessonHost *host, int guarded,
                                    float *array[LESSON_ARRAYS]) {
   for (int a = 0; a < lesson->arrays; a++) {
-    size_t bytes = host->elements[a] * sizeof(float);
-    if (guarded) {
-      array[a] = guard_alloc(DEVICE_GPU, host->elements[a]);
+    const LessonArray *declared = &lesson->array[a];
+    if (guarded)
+      array[a] = (float *)guard_alloc_elements(DEVICE_GPU, host->elements[a], lesson_element_bytes(declared));
+    else
+      CUDA_CHECK(cudaMalloc((void **)&array[a], host->bytes[a]));
+    if (declared->output) {
+      void *poison = xmalloc(host->bytes[a]);
+      lesson_poison(poison, declared->element, host->elements[a]);
+      device_upload(DEVICE_GPU, array[a], poison, host->bytes[a]);
+      free(poison);
     } else {
-      CUDA_CHECK(cudaMalloc((void **)&array[a], bytes));
-      if (lesson->array[a].output) {
-        float *poison = (float *)xmalloc(bytes);
-        compare_poison(poison, host->elements[a]);
-        device_upload(DEVICE_GPU, array[a], poison, bytes);
-        free(poison);
-      }
+      device_upload(DEVICE_GPU, array[a], host->array[a], host->bytes[a]);
     }
-    if (!lesson->array[a].output) device_upload(DEVICE_GPU, array[a], host->array[a], bytes);
   }
 }
 
@@ -361,10 +499,15 @@ static inline int lesson_run(const Lesson *lesson, const LessonVersion *version,
   for (int a = 0; a < lesson->arrays; a++) {
     const LessonArray *declared = &lesson->array[a];
     size_t n = host->elements[a], columns = lesson_columns(lesson, declared, shape->size);
-    float *got = (float *)xmalloc(n * sizeof *got);
-    device_download(DEVICE_GPU, got, array[a], n * sizeof *got);
+    void *got = xmalloc(host->bytes[a]);
+    device_download(DEVICE_GPU, got, array[a], host->bytes[a]);
     if (declared->output) {
-      Comparison c = compare_arrays(got, host->array[a], n / columns, columns, lesson->tolerance(shape->size));
+      Tolerance tolerance = (declared->tolerance != NULL ? declared->tolerance : lesson->tolerance)(shape->size);
+      float *actual = (float *)xmalloc(2 * n * sizeof *actual), *expected = actual + n;
+      lesson_to_floats(actual, got, declared->element, n);
+      lesson_to_floats(expected, host->array[a], declared->element, n);
+      Comparison c = compare_arrays(actual, expected, n / columns, columns, tolerance);
+      free(actual);
       if (result->tolerance == 0 || c.error * result->tolerance >= result->error * c.tolerance) {
         result->error = c.error;
         result->tolerance = c.tolerance;
@@ -374,7 +517,7 @@ static inline int lesson_run(const Lesson *lesson, const LessonVersion *version,
         result->places = c.places;
         lesson_fail(result, LESSON_WRONG, "%s: %s", declared->name, c.message);
       }
-    } else if (memcmp(got, host->array[a], n * sizeof *got) != 0) {
+    } else if (memcmp(got, host->array[a], host->bytes[a]) != 0) {
       lesson_fail(result, LESSON_INPUT_CHANGED, "The kernel wrote into its input %s.", declared->name);
     }
     free(got);
@@ -389,9 +532,11 @@ static inline int lesson_same_bits(const Lesson *lesson, const LessonHost *host,
   for (int a = 0; a < lesson->arrays; a++) {
     if (!lesson->array[a].output) continue;
     size_t n = host->elements[a];
-    float *x = (float *)xmalloc(2 * n * sizeof *x), *y = x + n;
-    device_download(DEVICE_GPU, x, first[a], n * sizeof *x);
-    device_download(DEVICE_GPU, y, second[a], n * sizeof *y);
+    float *x = (float *)xmalloc(3 * n * sizeof *x), *y = x + n, *bits = y + n;
+    device_download(DEVICE_GPU, bits, first[a], host->bytes[a]);
+    lesson_to_floats(x, bits, lesson->array[a].element, n);
+    device_download(DEVICE_GPU, bits, second[a], host->bytes[a]);
+    lesson_to_floats(y, bits, lesson->array[a].element, n);
     Comparison c = compare_runs(x, y, n);
     free(x);
     if (!c.ok) return lesson_fail(result, LESSON_NOT_REPEATED, "%s: %s", lesson->array[a].name, c.message);
@@ -408,8 +553,7 @@ static inline void lesson_expect(const Lesson *lesson, const LessonShape *shape,
   float *array[LESSON_ARRAYS];
   lesson_gpu_open(lesson, host, 0, array);
   lesson->call(lesson->reference_gpu, array, shape->size);
-  for (int a = 0; a < lesson->arrays; a++)
-    device_download(DEVICE_GPU, host->array[a], array[a], host->elements[a] * sizeof(float));
+  for (int a = 0; a < lesson->arrays; a++) device_download(DEVICE_GPU, host->array[a], array[a], host->bytes[a]);
   lesson_gpu_close(lesson, 0, array);
 }
 
@@ -437,7 +581,8 @@ static inline int lesson_verify_on(const Lesson *lesson, const LessonVersion *ve
     status = lesson_fail(result, result->fault, " That was the second run: the first, on the same inputs, was right.");
   if (status == 0) status = lesson_same_bits(lesson, host, first, second, result);
   for (int a = 0; a < lesson->arrays && result->fault != LESSON_CUDA_ERROR; a++)
-    if (guard_check(DEVICE_GPU, second[a], host->elements[a], lesson->array[a].name, &err) != 0)
+    if (guard_check_elements(DEVICE_GPU, second[a], host->elements[a], lesson_element_bytes(&lesson->array[a]),
+                             lesson->array[a].name, &err) != 0)
       status = lesson_fail(result, LESSON_OUTSIDE, " Outside its array %s.", err.message);
   if (result->findings > 0) {
     LessonFault fault = result->fault == LESSON_RIGHT ? LESSON_FINDING : result->fault;

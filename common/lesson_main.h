@@ -149,7 +149,7 @@ static inline int lesson_fits(const Lesson *lesson, const LessonOptions *options
     double elements = 1; /* not a size_t, which could overflow */
     for (const char *letter = lesson->array[a].letters; *letter != '\0'; letter++)
       elements *= (double)lesson_extent(lesson, *letter, shape->size);
-    bytes += 4 * elements;
+    bytes += (double)lesson_element_bytes(&lesson->array[a]) * elements;
     largest = fmax(largest, elements);
   }
   double needed = bytes, memory = lesson_memory(device, real);
@@ -235,8 +235,8 @@ static inline void lesson_check_rows(LessonRun *run, const LessonShape *shape, L
 /* Bytes that a version moves at least, or the FLOPs where the lesson counts them. */
 static inline double lesson_work(const Lesson *lesson, const LessonVersion *version, const int *size) {
   if (version->kind != LESSON_COPY) return lesson->flops != NULL ? lesson->flops(size) : lesson_bytes(lesson, size);
-  for (int a = 0;; a++)
-    if (lesson->array[a].output) return 8.0 * (double)lesson_elements(lesson, &lesson->array[a], size);
+  int to, from;
+  return 2.0 * (double)lesson_copied_bytes(lesson, size, &to, &from);
 }
 
 static inline void lesson_time_rows(LessonRun *run, const LessonTable *table, const LessonShape *shape,

@@ -60,6 +60,50 @@ static Lesson scale_lesson(void) {
   return lesson;
 }
 
+/* picked (b) = x (b, labels[b]), total = their number; x and picked are bfloat16: the kinds of elements. */
+enum PickMistake { PICK_RIGHT, PICK_TWICE, PICK_PAST_THE_END, PICK_NO_TOTAL, PICK_INTO_LABELS };
+
+static __global__ void pick_kernel(__nv_bfloat16 *picked, int *total, const __nv_bfloat16 *x, int *labels, int batch,
+                                   int classes, PickMistake mistake) {
+  int b = threadIdx.x;
+  if (b < batch) picked[b] = __float2bfloat16((mistake == PICK_TWICE ? 2 : 1) * (float)x[b * classes + labels[b]]);
+  if (b == batch && mistake == PICK_PAST_THE_END) picked[b] = x[0];
+  if (b == 0 && mistake != PICK_NO_TOTAL) *total = batch;
+  if (b == 0 && mistake == PICK_INTO_LABELS) labels[0] = classes;
+}
+
+template <int MISTAKE>
+static void pick(__nv_bfloat16 *picked, int *total, const __nv_bfloat16 *x, const int *labels, int batch, int classes) {
+  pick_kernel<<<1, 64>>>(picked, total, x, (int *)labels, batch, classes, (PickMistake)MISTAKE);
+  CUDA_CHECK_LAUNCH();
+}
+
+static void pick_cpu(__nv_bfloat16 *picked, int *total, const __nv_bfloat16 *x, const int *labels, int batch, int c) {
+  for (int b = 0; b < batch; b++) picked[b] = x[b * c + labels[b]];
+  *total = batch;
+}
+
+typedef void PickLauncher(__nv_bfloat16 *picked, int *total, const __nv_bfloat16 *x, const int *labels, int, int);
+
+static void pick_call(LessonLauncher launch, float *const *array, const int *size) {
+  ((PickLauncher *)launch)((__nv_bfloat16 *)array[0], (int *)array[1], (const __nv_bfloat16 *)array[2],
+                           (const int *)array[3], size[0], size[1]);
+}
+
+static Lesson pick_lesson(void) {
+  Lesson lesson = lesson_make("pick", "bc", pick_call, (LessonLauncher)pick_cpu);
+  lesson_output(&lesson, "picked", "b");
+  lesson_element(&lesson, "picked", LESSON_BFLOAT16);
+  lesson_output(&lesson, "total", "");
+  lesson_element(&lesson, "total", LESSON_INT);
+  lesson_input(&lesson, "x", "bc");
+  lesson_element(&lesson, "x", LESSON_BFLOAT16);
+  lesson_range(&lesson, "x", 5, 7);
+  lesson_extreme(&lesson, "x", 1e30f);
+  lesson_labels(&lesson, "labels", "b", 'c');
+  return lesson;
+}
+
 static LessonResult result; /* large */
 
 static int verify(const Lesson *lesson, ScaleLauncher *launch, int rows, int cols) {
@@ -155,6 +199,91 @@ static void writing_the_input_is_noticed(void **state) {
   assert_int_equal(verify(&lesson, scale_input, 5, 9), -1);
   assert_int_equal(result.fault, LESSON_INPUT_CHANGED);
   assert_non_null(strstr(result.message, "into its input x"));
+}
+
+static void inputs_are_what_was_asked_for(void **state) {
+  (void)state;
+  Lesson lesson = pick_lesson();
+  LessonShape shape = lesson_shape(&lesson, 63, 10);
+  LessonHost host;
+  lesson_host_open(&lesson, &shape, 5, &host);
+  int seen[10] = {0}, extremes[2] = {0};
+  for (int b = 0; b < 63; b++) {
+    int label = ((int *)host.array[3])[b];
+    assert_true(label >= 0 && label < 10);
+    seen[label]++;
+  }
+  for (int label = 0; label < 10; label++) assert_true(seen[label] > 0);
+  float x[630];
+  lesson_to_floats(x, host.array[2], LESSON_BFLOAT16, 630);
+  for (int i = 0; i < 630; i++) {
+    int extreme = fabsf(x[i]) > 0.99e30f && fabsf(x[i]) < 1.01e30f;
+    assert_true(extreme || (x[i] >= 5 && x[i] <= 7)); /* rounded, perhaps up */
+    if (extreme) extremes[x[i] < 0]++;
+  }
+  assert_true(extremes[0] > 0 && extremes[1] > 0 && extremes[0] + extremes[1] < 63);
+  assert_true(lesson_bytes(&lesson, shape.size) == 2 * 63 + 4 + 2 * 630 + 4 * 63);
+  lesson_host_close(&lesson, &host);
+}
+
+static void floats_become_bfloat16_and_back(void **state) {
+  (void)state;
+  const float x[] = {0, -1, 1.00390625f, 1.01171875f, 3e38f, 3.4e38f, INFINITY, -INFINITY, 1e-40f, 1 / 3.0f};
+  for (size_t i = 0; i < sizeof x / sizeof *x; i++) {
+    float expected = __bfloat162float(__float2bfloat16(x[i])), back;
+    uint16_t half = lesson_to_bfloat16(x[i]);
+    lesson_to_floats(&back, &half, LESSON_BFLOAT16, 1);
+    assert_memory_equal(&back, &expected, sizeof back);
+  }
+  uint16_t half = lesson_to_bfloat16(NAN);
+  float back;
+  lesson_to_floats(&back, &half, LESSON_BFLOAT16, 1);
+  assert_true(isnan(back) && !compare_is_poison(&back));
+  lesson_poison(&half, LESSON_BFLOAT16, 1);
+  lesson_to_floats(&back, &half, LESSON_BFLOAT16, 1);
+  assert_true(compare_is_poison(&back));
+}
+
+static int verify_pick(const Lesson *lesson, PickLauncher *launch, int batch, int classes) {
+  LessonVersion version = lesson_version("picked", (LessonLauncher)launch, "");
+  LessonShape shape = lesson_shape(lesson, batch, classes);
+  return lesson_verify(lesson, &version, &shape, 7, &result);
+}
+
+static Tolerance twice(const int *) { return tolerance_make(1, 0); }
+
+static void other_elements_are_checked_as_floats_are(void **state) {
+  (void)state;
+  Lesson lesson = pick_lesson();
+  if (verify_pick(&lesson, pick<PICK_RIGHT>, 31, 10) != 0) fail_msg("%s", result.message);
+  assert_int_equal(verify_pick(&lesson, pick<PICK_TWICE>, 31, 10), -1);
+  assert_int_equal(result.values, VALUES_FACTOR);
+  assert_int_equal(verify_pick(&lesson, pick<PICK_NO_TOTAL>, 31, 10), -1);
+  assert_int_equal(result.values, VALUES_NEVER_WRITTEN);
+  assert_non_null(strstr(result.message, "total: 1 of 1 elements are wrong"));
+  assert_int_equal(verify_pick(&lesson, pick<PICK_PAST_THE_END>, 31, 10), -1);
+  assert_int_equal(result.fault, LESSON_OUTSIDE);
+  assert_non_null(strstr(result.message, "picked (31 elements): 1 written past its end, 1 to 1 elements away"));
+  assert_int_equal(verify_pick(&lesson, pick<PICK_INTO_LABELS>, 31, 10), -1);
+  assert_int_equal(result.fault, LESSON_INPUT_CHANGED);
+  lesson_tolerance(&lesson, "total", twice); /* another array's tolerance does not help */
+  assert_int_equal(verify_pick(&lesson, pick<PICK_TWICE>, 31, 10), -1);
+  lesson_tolerance(&lesson, "picked", twice);
+  assert_int_equal(verify_pick(&lesson, pick<PICK_TWICE>, 31, 10), 0);
+}
+
+static void a_copy_moves_the_largest_output(void **state) {
+  (void)state;
+  int to, from;
+  Lesson lesson = lesson_make("copied", "rc", NULL, NULL);
+  lesson_output(&lesson, "sums", "r");
+  lesson_output(&lesson, "y", "rc");
+  LessonShape shape = lesson_shape(&lesson, 4, 8);
+  assert_int_equal(lesson_copied_bytes(&lesson, shape.size, &to, &from), 64); /* half of y into the other half */
+  assert_true(to == 1 && from == 1);
+  lesson_input(&lesson, "x", "rc");
+  assert_int_equal(lesson_copied_bytes(&lesson, shape.size, &to, &from), 128);
+  assert_true(to == 1 && from == 2);
 }
 
 static Tolerance generous(const int *size) {
@@ -349,6 +478,10 @@ int main(void) {
       cmocka_unit_test(a_failing_shape_is_named),
       cmocka_unit_test(writing_outside_is_noticed),
       cmocka_unit_test(writing_the_input_is_noticed),
+      cmocka_unit_test(inputs_are_what_was_asked_for),
+      cmocka_unit_test(floats_become_bfloat16_and_back),
+      cmocka_unit_test(other_elements_are_checked_as_floats_are),
+      cmocka_unit_test(a_copy_moves_the_largest_output),
       cmocka_unit_test(other_bits_in_the_second_run_are_noticed),
       cmocka_unit_test(a_race_is_found_though_nothing_is_wrong_yet),
       cmocka_unit_test(a_large_shape_is_compared_on_the_gpu),

@@ -15,6 +15,7 @@
 #include "common/lesson.h"
 #include "common/timer.h"
 
+#include <cuda_bf16.h>
 #include <nvtx3/nvToolsExt.h>
 
 enum {
@@ -32,12 +33,34 @@ typedef struct LessonTimes {
 } LessonTimes;
 
 /* Two standard normals for each thread. */
-static __global__ void lesson_fill_kernel(float *x, size_t n, uint64_t seed, uint32_t stream) {
+static __global__ void lesson_normal_kernel(float *x, size_t n, uint64_t seed, uint32_t stream) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   float a, b;
   philox_normal(philox4x32(seed, stream, i), &a, &b);
   if (2 * i < n) x[2 * i] = a;
   if (2 * i + 1 < n) x[2 * i + 1] = b;
+}
+
+/* Two elements of an array for each thread: labels, uniform where the lesson has a range, or standard normals. */
+static __global__ void lesson_fill_kernel(void *x, size_t n, LessonArray array, uint32_t classes, uint64_t seed,
+                                          uint32_t stream) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  PhiloxBlock block = philox4x32(seed, stream, i);
+  float value[2];
+  philox_normal(block, &value[0], &value[1]);
+  for (int j = 0; j < 2; j++) {
+    if (2 * i + j >= n) return;
+    if (array.low != -1 || array.high != 2)
+      value[j] = (array.high - array.low) * philox_uniform(block.word[j]) + array.low;
+    if (classes != 0)
+      ((int *)x)[2 * i + j] = (int)((uint64_t)block.word[j] * classes >> 32);
+    else if (array.element == LESSON_INT)
+      ((int *)x)[2 * i + j] = (int)floorf(value[j]);
+    else if (array.element == LESSON_BFLOAT16)
+      ((__nv_bfloat16 *)x)[2 * i + j] = __float2bfloat16(value[j]);
+    else
+      ((float *)x)[2 * i + j] = value[j];
+  }
 }
 
 static __global__ void lesson_copy_kernel(float4 *to, const float4 *from, size_t n) {
@@ -90,23 +113,26 @@ static inline void lesson_bench_open(LessonBench *bench, uint64_t seed) {
   CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   double bytes = 0, wanted = lesson_bench_bytes();
   for (int a = 0; a < lesson->arrays; a++)
-    bytes += 4.0 * (double)lesson_elements(lesson, &lesson->array[a], bench->shape.size);
+    bytes += (double)lesson_array_bytes(lesson, &lesson->array[a], bench->shape.size);
   bench->sets = bytes >= wanted ? 1 : (int)(wanted / bytes) + 1;
   if (bench->sets > LESSON_SETS) bench->sets = LESSON_SETS;
   bench->next_set = 0;
   for (int a = 0; a < lesson->arrays; a++) {
-    size_t n = lesson_elements(lesson, &lesson->array[a], bench->shape.size);
+    const LessonArray *array = &lesson->array[a];
+    size_t n = lesson_elements(lesson, array, bench->shape.size);
+    uint32_t classes = array->classes != 0 ? (uint32_t)lesson_extent(lesson, array->classes, bench->shape.size) : 0;
     bench->set[a] = (float **)xmalloc((size_t)bench->sets * sizeof **bench->set);
     for (int s = 0; s < bench->sets; s++) {
-      CUDA_CHECK(cudaMalloc((void **)&bench->set[a][s], n * sizeof(float)));
-      lesson_fill_kernel<<<(unsigned)(n / 2 / 256 + 1), 256>>>(bench->set[a][s], n, seed, (uint32_t)(a + 8 * s));
+      CUDA_CHECK(cudaMalloc((void **)&bench->set[a][s], n * lesson_element_bytes(array)));
+      lesson_fill_kernel<<<(unsigned)(n / 2 / 256 + 1), 256>>>(bench->set[a][s], n, *array, classes, seed,
+                                                               (uint32_t)(a + LESSON_ARRAYS * s));
       CUDA_CHECK_LAUNCH();
     }
   }
   bench->roof_blocks = multiprocessors * 8;
   for (int i = 0; i < 2; i++) {
     CUDA_CHECK(cudaMalloc((void **)&bench->roof[i], LESSON_ROOF_ELEMENTS * sizeof(float)));
-    lesson_fill_kernel<<<LESSON_ROOF_ELEMENTS / 2 / 256, 256>>>(bench->roof[i], LESSON_ROOF_ELEMENTS, seed, 1u << 31);
+    lesson_normal_kernel<<<LESSON_ROOF_ELEMENTS / 2 / 256, 256>>>(bench->roof[i], LESSON_ROOF_ELEMENTS, seed, 1u << 31);
     CUDA_CHECK_LAUNCH();
   }
   bench->timer = gpu_timer_open();
@@ -121,14 +147,12 @@ static inline void lesson_bench_close(LessonBench *bench) {
   gpu_timer_close(&bench->timer);
 }
 
-/* The first output's bytes, from the first input of the same size. */
+/* As many bytes as the largest output has; see lesson_copied_bytes(). */
 static inline void lesson_copy(const Lesson *lesson, float *const *array, const int *size) {
-  int to = 0, from = 0;
-  while (!lesson->array[to].output) to++;
-  while (lesson->array[from].output) from++;
-  size_t n = lesson_elements(lesson, &lesson->array[to], size);
-  if (lesson_elements(lesson, &lesson->array[from], size) < n) die("lesson %s: no copy to compare with", lesson->name);
-  CUDA_CHECK(cudaMemcpyAsync(array[to], array[from], n * sizeof(float), cudaMemcpyDeviceToDevice));
+  int to, from;
+  size_t bytes = lesson_copied_bytes(lesson, size, &to, &from);
+  const char *source = (const char *)array[from] + (to == from ? bytes : 0);
+  CUDA_CHECK(cudaMemcpyAsync(array[to], source, bytes, cudaMemcpyDeviceToDevice));
 }
 
 static inline void lesson_bench_launch(LessonBench *bench, int contestant) {

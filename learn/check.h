@@ -99,19 +99,21 @@ static inline double check_launches(const Lesson *lesson, LessonLauncher launch,
   return 1e-3 * milliseconds / repeats;
 }
 
-/* Enough launches for 20 ms, five times; the fastest. Inputs are the same million random floats over and over. The
+/* Enough launches for 20 ms, five times; the fastest. Inputs are the same million random elements over and over. The
  * samples are for whoever leaves work out when arrays are large. */
 static inline int check_time(const Lesson *lesson, LessonLauncher launch, const CheckRequest *request,
                              CheckReply *reply) {
   const size_t some = 1 << 20;
   float *array[LESSON_ARRAYS], *random = (float *)xmalloc(some * sizeof(float));
-  for (size_t i = 0; i < some; i++) random[i] = 3.0f * philox_uniform(philox4x32(1, 0, i).word[0]) - 1.0f;
   for (int a = 0; a < lesson->arrays; a++) {
     size_t n = lesson_elements(lesson, &lesson->array[a], request->size);
-    CUDA_CHECK(cudaMalloc((void **)&array[a], n * sizeof(float)));
-    CUDA_CHECK(cudaMemset(array[a], 0xFF, n * sizeof(float))); /* NaN */
-    for (size_t at = 0; at < n && !lesson->array[a].output; at += some)
-      device_upload(DEVICE_GPU, array[a] + at, random, (n - at < some ? n - at : some) * sizeof(float));
+    size_t size = lesson_element_bytes(&lesson->array[a]);
+    CUDA_CHECK(cudaMalloc((void **)&array[a], n * size));
+    CUDA_CHECK(cudaMemset(array[a], 0xFF, n * size)); /* NaN */
+    if (lesson->array[a].output) continue;
+    lesson_fill(lesson, a, request->size, 1, random, n < some ? n : some);
+    for (size_t at = 0; at < n; at += some)
+      device_upload(DEVICE_GPU, (char *)array[a] + at * size, random, (n - at < some ? n - at : some) * size);
   }
   free(random);
   check_launches(lesson, launch, array, request->size, 1); /* the first launch loads the kernel */
@@ -121,10 +123,13 @@ static inline int check_time(const Lesson *lesson, LessonLauncher launch, const 
   for (int i = 0; i < 5 && one < 1; i++)
     reply->seconds = fmin(reply->seconds, check_launches(lesson, launch, array, request->size, repeats));
   size_t n = lesson_elements(lesson, &lesson->array[0], request->size);
+  size_t size = lesson_element_bytes(&lesson->array[0]);
   for (int i = 0; i < CHECK_SAMPLES; i++) {
     PhiloxBlock place = philox4x32(request->seed, 0, (uint64_t)i);
     size_t at = (((uint64_t)place.word[0] << 32) | place.word[1]) % n;
-    device_download(DEVICE_GPU, &reply->sample[i], array[0] + at, sizeof(float));
+    float element;
+    device_download(DEVICE_GPU, &element, (const char *)array[0] + at * size, size);
+    lesson_to_floats(&reply->sample[i], &element, lesson->array[0].element, 1);
   }
   for (int a = 0; a < lesson->arrays; a++) CUDA_CHECK(cudaFree(array[a]));
   reply->magic = CHECK_MAGIC;
@@ -153,14 +158,16 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
   if (request.timed) return check_time(lesson, launch, &request, &reply);
 #endif
   for (int a = 0; a < lesson->arrays; a++) {
-    host.elements[a] = lesson_elements(lesson, &lesson->array[a], request.size);
-    host.array[a] = (float *)xmalloc(host.elements[a] * sizeof(float));
-    if (!check_read(host.array[a], host.elements[a] * sizeof(float), 3600)) return 0;
+    const LessonArray *declared = &lesson->array[a];
+    host.elements[a] = lesson_elements(lesson, declared, request.size);
+    host.bytes[a] = lesson_array_bytes(lesson, declared, request.size);
+    host.array[a] = (float *)xmalloc(host.bytes[a]);
+    if (!check_read(host.array[a], host.bytes[a], 3600)) return 0;
     if (guarded)
-      array[a] = guard_alloc(DEVICE_GPU, host.elements[a]);
+      array[a] = (float *)guard_alloc_elements(DEVICE_GPU, host.elements[a], lesson_element_bytes(declared));
     else
-      CUDA_CHECK(cudaMalloc((void **)&array[a], host.elements[a] * sizeof(float)));
-    device_upload(DEVICE_GPU, array[a], host.array[a], host.elements[a] * sizeof(float));
+      CUDA_CHECK(cudaMalloc((void **)&array[a], host.bytes[a]));
+    device_upload(DEVICE_GPU, array[a], host.array[a], host.bytes[a]);
   }
   lesson_inspect_begin();
   lesson->call(launch, array, request.size);
@@ -176,15 +183,17 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
     snprintf(reply.text, sizeof reply.text, "%s (%s) %s", cudaGetErrorString(status), cudaGetErrorName(status),
              cuda_error_advice(status));
   for (int a = 0; a < lesson->arrays && status == cudaSuccess; a++) {
-    device_download(DEVICE_GPU, host.array[a], array[a], host.elements[a] * sizeof(float));
-    if (guarded && guard_check(DEVICE_GPU, array[a], host.elements[a], lesson->array[a].name, &err) != 0) {
+    const LessonArray *declared = &lesson->array[a];
+    size_t n = host.elements[a], size = lesson_element_bytes(declared);
+    device_download(DEVICE_GPU, host.array[a], array[a], host.bytes[a]);
+    if (guarded && guard_check_elements(DEVICE_GPU, array[a], n, size, declared->name, &err) != 0) {
       reply.findings++;
       snprintf(reply.text, sizeof reply.text, "Outside its array %s.", err.message);
     }
   }
   if (!check_write(&reply, sizeof reply)) return 0;
   for (int a = 0; a < lesson->arrays; a++) {
-    if (!check_write(host.array[a], host.elements[a] * sizeof(float))) return 0;
+    if (!check_write(host.array[a], host.bytes[a])) return 0;
     free(host.array[a]);
     if (status == cudaSuccess && guarded) guard_free(DEVICE_GPU, array[a]);
     if (status == cudaSuccess && !guarded) device_free(DEVICE_GPU, array[a]);
@@ -236,8 +245,8 @@ static inline void check_ask(float *const *array, const int *size) {
   memcpy(request.size, size, sizeof(int) * (size_t)check.lesson->sizes);
   int sent = check_write(&request, sizeof request);
   for (int a = 0; a < check.lesson->arrays && sent; a++) {
-    size_t bytes = lesson_elements(check.lesson, &check.lesson->array[a], size) * sizeof(float);
-    float *host = (float *)xmalloc(bytes);
+    size_t bytes = lesson_array_bytes(check.lesson, &check.lesson->array[a], size);
+    void *host = xmalloc(bytes);
     device_download(DEVICE_GPU, host, array[a], bytes);
     sent = check_write(host, bytes);
     free(host);
@@ -245,8 +254,8 @@ static inline void check_ask(float *const *array, const int *size) {
   if (!check_hear(sent)) return;
   if (check.reply.status != cudaSuccess) check.verdict = "cuda";
   for (int a = 0; a < check.lesson->arrays; a++) {
-    size_t bytes = lesson_elements(check.lesson, &check.lesson->array[a], size) * sizeof(float);
-    float *host = (float *)xmalloc(bytes);
+    size_t bytes = lesson_array_bytes(check.lesson, &check.lesson->array[a], size);
+    void *host = xmalloc(bytes);
     if (check_read(host, bytes, check.seconds))
       device_upload(DEVICE_GPU, array[a], host, bytes);
     else if (check.verdict == NULL)
