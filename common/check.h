@@ -35,7 +35,8 @@ static inline const char *cuda_error_advice(cudaError_t status) {
     case cudaErrorLaunchOutOfResources:
       return "the block needs more registers or shared memory than an SM has: use fewer threads, or __launch_bounds__";
     case cudaErrorLaunchTimeout:
-      return "the kernel ran too long for a GPU that drives a display: an endless loop, or too much work in one launch";
+      return "the driver stops long kernels on a GPU that drives a display: an endless loop, or too much work in one "
+             "launch";
     case cudaErrorNoDevice:
       return "no NVIDIA GPU was found: check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device=cpu";
     case cudaErrorInsufficientDriver:
