@@ -10,6 +10,9 @@
  *       return lesson_main(argc, argv, &lesson, &table, 1);
  *     }
  *
+ * A table may be of another lesson of the same sizes: {"Backward", backward, 3, &backward_lesson}. Versions have
+ * different names in all tables, so that --only finds them.
+ *
  * On a GPU the table has times: against the roof (what the GPU's memory and its multipliers can do, measured in the
  * same minute), against the vendor's version, against the rung before. Without one, where times would say nothing, it
  * has the inspector's counts. `--json` prints the same for programs, `--plot` draws it, and `--only=tiled` runs that
@@ -29,7 +32,12 @@ typedef struct LessonTable {
   const char *title;
   const LessonVersion *versions;
   int count;
+  const Lesson *lesson = NULL; /* the program's; or another of the same sizes, a backward pass beside a forward one */
 } LessonTable;
+
+static inline const Lesson *lesson_of_table(const LessonTable *table, const Lesson *program) {
+  return table->lesson != NULL ? table->lesson : program;
+}
 
 static inline LessonVersion lesson_copy_version(const char *limit) {
   LessonVersion version = lesson_version("device copy", NULL, limit);
@@ -443,10 +451,14 @@ static inline void lesson_draw(LessonRun *run, const LessonTable *table, const L
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* The program */
 
-static inline const LessonVersion *lesson_find(const LessonTable *tables, int count, const char *name) {
+static inline const LessonVersion *lesson_find(const LessonTable *tables, int count, const char *name,
+                                               const Lesson **lesson) {
   for (int t = 0; t < count; t++)
-    for (int v = 0; v < tables[t].count; v++)
-      if (strcmp(tables[t].versions[v].name, name) == 0) return &tables[t].versions[v];
+    for (int v = 0; v < tables[t].count; v++) {
+      if (strcmp(tables[t].versions[v].name, name) != 0) continue;
+      *lesson = lesson_of_table(&tables[t], *lesson);
+      return &tables[t].versions[v];
+    }
   fprintf(stderr, "%s: --only=%s: there is no such version; there are\n", program_invocation_short_name, name);
   for (int t = 0; t < count; t++)
     for (int v = 0; v < tables[t].count; v++) fprintf(stderr, "  %s\n", tables[t].versions[v].name);
@@ -496,6 +508,7 @@ static inline void lesson_run_table(LessonRun *run, const LessonTable *table, co
   if (table->count > LESSON_VERSIONS) die("lesson %s: more than %d versions", run->lesson->name, LESSON_VERSIONS);
   memset(rows, 0, sizeof rows);
   memset(&run->times, 0, sizeof run->times);
+  run->lesson = lesson_of_table(table, run->options->lesson);
   for (int i = 0; i < table->count; i++) rows[i].version = &table->versions[i];
   int wrong_before = run->wrong;
   lesson_check_rows(run, shape, rows, table->count);
@@ -535,7 +548,8 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
   options.common.device = DEVICE_GPU; /* real or emulated: kernels are what a lesson is about */
   options_parse(&options.common, &own, &options, argc, argv);
 
-  const LessonVersion *only = options.only != NULL ? lesson_find(tables, count, options.only) : NULL;
+  const Lesson *only_lesson = lesson;
+  const LessonVersion *only = options.only != NULL ? lesson_find(tables, count, options.only, &only_lesson) : NULL;
   if (only != NULL && quiet) unsetenv("SIMT_REPORT"); /* then the inspector is the profiler */
   Error err;
   static LessonRun run;
@@ -546,7 +560,10 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
   printf("%s on %s\n", lesson->name, run.device);
   if (options.shapes == 0) options.shape[options.shapes++] = real ? lesson->timed : lesson->counted;
   for (int s = 0; s < options.shapes; s++) {
-    if (lesson_fits(lesson, &options, &options.shape[s], real, &err) == 0) continue;
+    int fits = 1;
+    for (int t = 0; t < count && fits; t++)
+      fits = lesson_fits(lesson_of_table(&tables[t], lesson), &options, &options.shape[s], real, &err) == 0;
+    if (fits) continue;
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, err.message);
     exit(2);
@@ -562,8 +579,7 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
   if (options.common.device == DEVICE_CPU) {
     for (int s = 0; s < options.shapes; s++) lesson_run_reference(&run, &options.shape[s]);
   } else if (options.only != NULL) {
-    const LessonVersion *version = lesson_find(tables, count, options.only);
-    for (int s = 0; s < options.shapes; s++) lesson_run_only(lesson, version, &options.shape[s], options.common.seed);
+    for (int s = 0; s < options.shapes; s++) lesson_run_only(only_lesson, only, &options.shape[s], options.common.seed);
   } else {
     fflush(stdout); /* it writes on stderr */
     if (lesson->before != NULL) lesson->before();
