@@ -77,6 +77,7 @@ typedef void (*LessonLauncher)(void);
 typedef enum LessonKind {
   LESSON_RUNG,    /* ours */
   LESSON_LIBRARY, /* the vendor's: the same work, checked as ours */
+  LESSON_PEER,    /* the vendor's, whose results are others, and as good: timed, not checked */
   LESSON_COPY,    /* the vendor's device copy of the largest output's bytes: a yardstick, its result is not looked at */
 } LessonKind;
 

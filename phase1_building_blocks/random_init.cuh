@@ -1,15 +1,33 @@
 /* random_init.cuh - the random numbers a network starts from.
  *
- *   random_uniform_fill   x[i] uniform in [low, high)
- *   random_normal_fill    x[i] normal with the given mean and standard deviation
- *   he_normal_init        w[i] normal with mean 0 and standard deviation sqrt(2 / fan_in): ReLU throws half of the
- *                         signal away, the 2 keeps its variance from layer to layer (He et al., 2015). fan_in counts
- *                         the inputs of one output: I for a linear layer, C*R*S for a convolution
+ *   random_uniform_fill   x[i] uniform in [low, high); x[4i..4i+3] are the four words of block i (common/philox.h)
+ *   random_normal_quads   x[i] normal with the given mean and standard deviation; x[4i..4i+3] from the words of block i
+ *   random_normal_fill    the same distribution, x[2i] and x[2i+1] from the first two words of block i: what networks
+ *                         have started from since there are checkpoints, hence never changed
  *
- * Number i of (seed, stream) is a function of these three alone (common/philox.h), so a kernel that fills in any order
- * writes what the CPU's loop writes, bit for bit: the uniform twins are tested for it. The normal ones need a logarithm
- * and a cosine, whose last bits differ between math libraries, so networks are initialised on the host and uploaded:
- * every device starts from the same weights.
+ * Number i of (seed, stream) is a function of these three alone, so a kernel that fills in any order, with any grid,
+ * writes what the CPU's loop writes. The uniform twins are the same bit for bit. The normal ones need a logarithm and a
+ * sine, whose last bits differ between math libraries: so networks are initialised on the host and uploaded, and every
+ * device starts from the same weights.
+ *
+ *   he_normal_init, he_uniform_init           variance 2 / fan_in: ReLU throws half of the signal away, the 2 keeps its
+ *                                             variance from layer to layer (He et al., 2015)
+ *   xavier_normal_init, xavier_uniform_init   variance 2 / (fan_in + fan_out): for tanh and sigmoid, a compromise
+ *                                             between signals forward and gradients backward (Glorot, Bengio, 2010)
+ *
+ * fan_in counts the inputs of one output: I for a linear layer (I,O), C*R*S for a convolution; fan_out the outputs that
+ * one input reaches: O, K*R*S.
+ *
+ *   random_uniform_fill_cpu      a block of Philox for four numbers
+ *   random_uniform_one_each      a thread a number: each runs the cipher and drops three of its four words
+ *   random_uniform_four_each     a thread a block of Philox: a quarter of the ciphers, but four stores 16 bytes apart
+ *   random_uniform_float4        one store of 16 bytes
+ *   random_uniform_fill_gpu      the same threads walk: keys and addresses are worked out once for many blocks
+ *
+ *   random_normal_quads_cpu      Box and Muller in double, rounded once
+ *   random_normal_quads_double   the same on the GPU, a thread a block of Philox
+ *   random_normal_quads_float    in float: the same numbers but for the last bits
+ *   random_normal_quads_gpu      and the threads walk
  */
 #ifndef PHASE1_BUILDING_BLOCKS_RANDOM_INIT_CUH
 #define PHASE1_BUILDING_BLOCKS_RANDOM_INIT_CUH
@@ -25,8 +43,7 @@
 
 /* A draw just under 1 may round up: the smaller of it and the last float before `high` keeps `high` out. */
 PHILOX_FUNCTION float random_uniform_scale(uint32_t word, float low, float high) {
-  float x = fmaf(philox_uniform(word), high - low, low);
-  return x < high ? x : nextafterf(high, low);
+  return fminf(fmaf(philox_uniform(word), high - low, low), nextafterf(high, low));
 }
 
 /* low < high. Four numbers a block of Philox: x[4i..4i+3] are the words of block i. */
@@ -47,27 +64,238 @@ static inline void random_normal_fill(float *x, size_t n, float mean, float stdd
   }
 }
 
+/* Four standard normals from the four words of a block, two from each pair. */
+PHILOX_FUNCTION void random_normal_four(PhiloxBlock block, float normal[4]) {
+  PhiloxBlock upper = {{block.word[2], block.word[3], 0, 0}};
+  philox_normal(block, &normal[0], &normal[1]);
+  philox_normal(upper, &normal[2], &normal[3]);
+}
+
+static inline void random_normal_quads_cpu(float *x, size_t n, float mean, float stddev, uint64_t seed,
+                                           uint32_t stream) {
+  for (size_t i = 0; i < n; i += 4) {
+    float normal[4];
+    random_normal_four(philox4x32(seed, stream, i / 4), normal);
+    for (size_t j = 0; j < 4 && i + j < n; j++) x[i + j] = fmaf(stddev, normal[j], mean);
+  }
+}
+
+/* A uniform distribution in [-a, a) has the variance a^2 / 3. */
 static inline void he_normal_init(float *w, size_t n, int fan_in, uint64_t seed, uint32_t stream) {
   random_normal_fill(w, n, 0.0f, sqrtf(2.0f / (float)fan_in), seed, stream);
+}
+static inline void he_uniform_init(float *w, size_t n, int fan_in, uint64_t seed, uint32_t stream) {
+  float a = sqrtf(6.0f / (float)fan_in);
+  random_uniform_fill_cpu(w, n, -a, a, seed, stream);
+}
+static inline void xavier_normal_init(float *w, size_t n, int fan_in, int fan_out, uint64_t seed, uint32_t stream) {
+  random_normal_fill(w, n, 0.0f, sqrtf(2.0f / ((float)fan_in + (float)fan_out)), seed, stream);
+}
+static inline void xavier_uniform_init(float *w, size_t n, int fan_in, int fan_out, uint64_t seed, uint32_t stream) {
+  float a = sqrtf(6.0f / ((float)fan_in + (float)fan_out));
+  random_uniform_fill_cpu(w, n, -a, a, seed, stream);
 }
 
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Kernel and launcher: a thread for each block of Philox. */
+/* Kernels: uniform. `last` is the last float before `high`. */
 
-static __global__ void random_uniform_fill_kernel(float *x, size_t n, float low, float high, uint64_t seed,
+enum { RANDOM_BLOCK = 256 };
+
+/* Word i % 4 of the block. Registers have no index: written as word[i % 4] the block would go to memory and back. */
+static __device__ __forceinline__ uint32_t random_word(PhiloxBlock block, size_t i) {
+  uint32_t even = i & 2 ? block.word[2] : block.word[0], odd = i & 2 ? block.word[3] : block.word[1];
+  return i & 1 ? odd : even;
+}
+
+static __global__ void random_uniform_one_kernel(float *x, size_t n, float low, float high, uint64_t seed,
+                                                 uint32_t stream) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  // >>> exercise random_uniform_one: x[i] is word i % 4 of the cipher's block i / 4, scaled into [low, high)
+  // hint: philox4x32(seed, stream, index) computes block `index`; random_word(block, i) picks word i % 4 of it
+  // hint: random_uniform_scale(word, low, high) makes a float of a word; threads beyond n write nothing
+  // hint: if (i < n) x[i] = random_uniform_scale(random_word(philox4x32(seed, stream, i / 4), i), low, high);
+  if (i < n) x[i] = random_uniform_scale(random_word(philox4x32(seed, stream, i / 4), i), low, high);
+  // <<< exercise
+}
+
+static __global__ void random_uniform_four_kernel(float *x, size_t n, float low, float high, uint64_t seed,
                                                   uint32_t stream) {
   size_t i = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 4;
   if (i >= n) return;
   PhiloxBlock block = philox4x32(seed, stream, i / 4);
-  for (int j = 0; j < 4 && i + j < n; j++) x[i + j] = random_uniform_scale(block.word[j], low, high);
+  for (int j = 0; j < 4; j++)
+    if (i + j < n) x[i + j] = random_uniform_scale(block.word[j], low, high);
+}
+
+static __device__ __forceinline__ float4 random_uniform_quad(PhiloxBlock block, float low, float high) {
+  return make_float4(random_uniform_scale(block.word[0], low, high), random_uniform_scale(block.word[1], low, high),
+                     random_uniform_scale(block.word[2], low, high), random_uniform_scale(block.word[3], low, high));
+}
+
+/* The first of the four floats at x is number i of n. ALIGNED: x + i is at a multiple of 16 bytes for every i that is a
+ * multiple of four. */
+template <bool ALIGNED>
+static __device__ __forceinline__ void random_store(float *x, float4 v, size_t i, size_t n) {
+  if (ALIGNED && i + 3 < n) {
+    *(float4 *)(x + i) = v;
+    return;
+  }
+  if (i < n) x[i] = v.x;
+  if (i + 1 < n) x[i + 1] = v.y;
+  if (i + 2 < n) x[i + 2] = v.z;
+  if (i + 3 < n) x[i + 3] = v.w;
+}
+
+template <bool ALIGNED>
+static __global__ void random_uniform_float4_kernel(float *x, size_t n, float low, float high, uint64_t seed,
+                                                    uint32_t stream) {
+  size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  // >>> exercise random_uniform_float4: thread `quad` writes numbers 4 quad .. 4 quad + 3, in one store where it can
+  // hint: one block of Philox holds the four words; random_uniform_quad(block, low, high) makes a float4 of them
+  // hint: random_store<ALIGNED>(x, v, i, n) writes v to x[i] ... x[i + 3], 16 bytes at once, and minds the end
+  // hint: random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), low, high), 4 * quad, n);
+  random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), low, high), 4 * quad, n);
+  // <<< exercise
+}
+
+/* Launched with as many blocks as the GPU holds at a time. */
+template <bool ALIGNED>
+static __global__ void random_uniform_stride_kernel(float *x, size_t n, float low, float high, uint64_t seed,
+                                                    uint32_t stream) {
+  size_t quads = (n + 3) / 4, stride = (size_t)gridDim.x * blockDim.x;
+  for (size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x; quad < quads; quad += stride)
+    random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), low, high), 4 * quad, n);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Kernels: normal */
+
+static __global__ void random_normal_double_kernel(float *x, size_t n, float mean, float stddev, uint64_t seed,
+                                                   uint32_t stream) {
+  size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  float z[4];
+  random_normal_four(philox4x32(seed, stream, quad), z);
+  float4 v = make_float4(fmaf(stddev, z[0], mean), fmaf(stddev, z[1], mean), fmaf(stddev, z[2], mean),
+                         fmaf(stddev, z[3], mean));
+  random_store<false>(x, v, 4 * quad, n);
+}
+
+/* philox_normal() in float. The logarithm's argument is never 0, whose logarithm is -inf, and exact near 1, where the
+ * radius is small; the angle is counted in half turns, so that it is exact as well and pi is never rounded. What is
+ * left: at most an ulp each for logf (halved by the root) and sincospif, half an ulp each for root and product. */
+static __device__ __forceinline__ void random_normal_pair(uint32_t word0, uint32_t word1, float *first, float *second) {
+  // >>> exercise random_normal: two standard normals from two words, by Box and Muller
+  // hint: radius sqrt(-2 log u), with u from the first word; angle 2 pi v, with v from the second; cosine first
+  // hint: log(0) is -infinity: which of philox_uniform() and philox_uniform_positive() never gives 0?
+  // hint: sincospif(2.0f * v, &sine, &cosine) has the factor pi inside; radius * cosine, radius * sine
+  float radius = sqrtf(-2.0f * logf(philox_uniform_positive(word0))), sine, cosine;
+  sincospif(2.0f * philox_uniform(word1), &sine, &cosine);
+  *first = radius * cosine;
+  *second = radius * sine;
+  // <<< exercise
+}
+
+static __device__ __forceinline__ float4 random_normal_quad(PhiloxBlock block, float mean, float stddev) {
+  float z[4];
+  random_normal_pair(block.word[0], block.word[1], &z[0], &z[1]);
+  random_normal_pair(block.word[2], block.word[3], &z[2], &z[3]);
+  return make_float4(fmaf(stddev, z[0], mean), fmaf(stddev, z[1], mean), fmaf(stddev, z[2], mean),
+                     fmaf(stddev, z[3], mean));
+}
+
+template <bool ALIGNED>
+static __global__ void random_normal_float_kernel(float *x, size_t n, float mean, float stddev, uint64_t seed,
+                                                  uint32_t stream) {
+  size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  random_store<ALIGNED>(x, random_normal_quad(philox4x32(seed, stream, quad), mean, stddev), 4 * quad, n);
+}
+
+template <bool ALIGNED>
+static __global__ void random_normal_stride_kernel(float *x, size_t n, float mean, float stddev, uint64_t seed,
+                                                   uint32_t stream) {
+  size_t quads = (n + 3) / 4, stride = (size_t)gridDim.x * blockDim.x;
+  for (size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x; quad < quads; quad += stride)
+    random_store<ALIGNED>(x, random_normal_quad(philox4x32(seed, stream, quad), mean, stddev), 4 * quad, n);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Launchers; n may be 0. */
+
+/* Blocks for `threads` threads. */
+static inline unsigned random_blocks(size_t threads) { return (unsigned)((threads + RANDOM_BLOCK - 1) / RANDOM_BLOCK); }
+
+/* As many blocks as the GPU holds at a time, but not more than there is work for. */
+static inline unsigned random_blocks_resident(size_t threads) {
+  int device, multiprocessors, threads_each;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&threads_each, cudaDevAttrMaxThreadsPerMultiProcessor, device));
+  unsigned resident = (unsigned)(multiprocessors * (threads_each / RANDOM_BLOCK)), needed = random_blocks(threads);
+  return needed < resident ? needed : resident;
+}
+
+static inline bool random_aligned(const float *x) { return (uintptr_t)x % sizeof(float4) == 0; }
+
+static inline void random_uniform_one_each(float *x, size_t n, float low, float high, uint64_t seed, uint32_t stream) {
+  if (n == 0) return;
+  random_uniform_one_kernel<<<random_blocks(n), RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void random_uniform_four_each(float *x, size_t n, float low, float high, uint64_t seed, uint32_t stream) {
+  if (n == 0) return;
+  random_uniform_four_kernel<<<random_blocks((n + 3) / 4), RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void random_uniform_float4(float *x, size_t n, float low, float high, uint64_t seed, uint32_t stream) {
+  if (n == 0) return;
+  unsigned blocks = random_blocks((n + 3) / 4);
+  if (random_aligned(x))
+    random_uniform_float4_kernel<true><<<blocks, RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+  else
+    random_uniform_float4_kernel<false><<<blocks, RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+  CUDA_CHECK_LAUNCH();
 }
 
 static inline void random_uniform_fill_gpu(float *x, size_t n, float low, float high, uint64_t seed, uint32_t stream) {
   if (n == 0) return;
-  int block = 256;
-  random_uniform_fill_kernel<<<(unsigned)((n + 4 * block - 1) / (4 * block)), block>>>(x, n, low, high, seed, stream);
+  unsigned blocks = random_blocks_resident((n + 3) / 4);
+  if (random_aligned(x))
+    random_uniform_stride_kernel<true><<<blocks, RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+  else
+    random_uniform_stride_kernel<false><<<blocks, RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void random_normal_quads_double(float *x, size_t n, float mean, float stddev, uint64_t seed,
+                                              uint32_t stream) {
+  if (n == 0) return;
+  random_normal_double_kernel<<<random_blocks((n + 3) / 4), RANDOM_BLOCK>>>(x, n, mean, stddev, seed, stream);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void random_normal_quads_float(float *x, size_t n, float mean, float stddev, uint64_t seed,
+                                             uint32_t stream) {
+  if (n == 0) return;
+  unsigned blocks = random_blocks((n + 3) / 4);
+  if (random_aligned(x))
+    random_normal_float_kernel<true><<<blocks, RANDOM_BLOCK>>>(x, n, mean, stddev, seed, stream);
+  else
+    random_normal_float_kernel<false><<<blocks, RANDOM_BLOCK>>>(x, n, mean, stddev, seed, stream);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void random_normal_quads_gpu(float *x, size_t n, float mean, float stddev, uint64_t seed,
+                                           uint32_t stream) {
+  if (n == 0) return;
+  unsigned blocks = random_blocks_resident((n + 3) / 4);
+  if (random_aligned(x))
+    random_normal_stride_kernel<true><<<blocks, RANDOM_BLOCK>>>(x, n, mean, stddev, seed, stream);
+  else
+    random_normal_stride_kernel<false><<<blocks, RANDOM_BLOCK>>>(x, n, mean, stddev, seed, stream);
   CUDA_CHECK_LAUNCH();
 }
 
