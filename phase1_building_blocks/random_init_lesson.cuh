@@ -9,8 +9,10 @@
 /* x (n): uniform in [a, b), or normal with mean a and standard deviation b */
 typedef void RandomLauncher(float *x, size_t n, float a, float b, uint64_t seed, uint32_t stream);
 
-/* Both halves of the key and the stream take part. The interval is not symmetric, the mean is not 0. */
-#define RANDOM_LESSON_SEED 0x0123456789abcdefu
+/* Both halves of the key and the stream take part, and word 2 of block 2 is one of those, one in 2^24, that are 0 as a
+ * uniform number: x[10] and x[11] are then as far out as normal numbers get here. (Found by trying 1.3 million seeds.)
+ * The interval is not symmetric, the mean is not 0. */
+#define RANDOM_LESSON_SEED 0x0123456700141b2du
 #define RANDOM_LESSON_STREAM 0xfedcba98u
 #define RANDOM_LESSON_LOW (-2.0f)
 #define RANDOM_LESSON_HIGH 5.0f
