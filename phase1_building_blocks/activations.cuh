@@ -1,17 +1,30 @@
-/* activations.cuh - ReLU, the bend between two linear layers: y = max(x, 0), element by element over n floats.
+/* activations.cuh - the bends between linear layers, element by element over n floats, n at least 0.
  *
- * The backward pass asks only where y was above zero, so x need not be kept, and both directions may work in place
- * (y == x, dx == dy). A NaN goes through: a diverged network should be seen, not clamped to zero.
+ *   ReLU         y = max(x, 0)                      dx = y > 0 ? dy : 0
+ *   leaky ReLU   y = x < 0 ? slope x : x            dx = y < 0 ? slope dy : dy
+ *   sigmoid      y = 1 / (1 + exp(-x))              dx = dy y (1 - y)
+ *   tanh         y = (exp(x) - exp(-x)) / (exp(x) + exp(-x))    dx = dy (1 - y^2)
  *
- *   relu_*_cpu       plain loops
- *   relu_*_cpu_fast  vectorised by the compiler, large arrays shared among threads
- *   relu_*_kernel    four floats at a time; a few thousand threads walk over the array together
+ * The backward pass asks only for y, so x need not be kept, and both directions may work in place (y == x, dx == dy).
+ * A NaN goes through: a diverged network should be seen, not clamped to zero.
+ *
+ * Written as above, exp(89) is infinite in float, and tanh(89) would be inf / inf. Below nothing but exp(-|x|) is ever
+ * computed, which is at most 1; and where two numbers that are nearly equal would be subtracted, what is left of their
+ * digits is computed directly: expm1(x) is exp(x) - 1, and 1 - y^2 is (1 - y) (1 + y).
+ *
+ *   *_cpu        plain loops
+ *   *_cpu_fast   vectorised by the compiler, large arrays shared among threads (ReLU, which the networks use)
+ *   *_scalar     a float for each thread
+ *   *_gpu        four floats for each thread, at once: the requests are a quarter, the bytes the same
  */
 #ifndef PHASE1_BUILDING_BLOCKS_ACTIVATIONS_CUH
 #define PHASE1_BUILDING_BLOCKS_ACTIVATIONS_CUH
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define LEAKY_RELU_SLOPE 0.01f
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU reference */
@@ -25,6 +38,39 @@ static inline void relu_forward_cpu(T *y, const T *x, size_t n) {
 template <typename T>
 static inline void relu_backward_cpu(T *dx, const T *dy, const T *y, size_t n) {
   for (size_t i = 0; i < n; i++) dx[i] = y[i] <= 0 ? 0 : dy[i];
+}
+
+template <typename T>
+static inline void leaky_relu_forward_cpu(T *y, const T *x, size_t n) {
+  for (size_t i = 0; i < n; i++) y[i] = x[i] < 0 ? LEAKY_RELU_SLOPE * x[i] : x[i];
+}
+
+template <typename T>
+static inline void leaky_relu_backward_cpu(T *dx, const T *dy, const T *y, size_t n) {
+  for (size_t i = 0; i < n; i++) dx[i] = y[i] < 0 ? LEAKY_RELU_SLOPE * dy[i] : dy[i];
+}
+
+template <typename T>
+static inline void sigmoid_forward_cpu(T *y, const T *x, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    double e = exp(-fabs((double)x[i]));
+    y[i] = (T)(x[i] < 0 ? e / (1 + e) : 1 / (1 + e));
+  }
+}
+
+template <typename T>
+static inline void sigmoid_backward_cpu(T *dx, const T *dy, const T *y, size_t n) {
+  for (size_t i = 0; i < n; i++) dx[i] = (T)((double)dy[i] * y[i] * (1 - (double)y[i]));
+}
+
+template <typename T>
+static inline void tanh_forward_cpu(T *y, const T *x, size_t n) {
+  for (size_t i = 0; i < n; i++) y[i] = (T)tanh((double)x[i]);
+}
+
+template <typename T>
+static inline void tanh_backward_cpu(T *dx, const T *dy, const T *y, size_t n) {
+  for (size_t i = 0; i < n; i++) dx[i] = (T)(dy[i] * (1 - (double)y[i]) * (1 + (double)y[i]));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -48,54 +94,198 @@ static inline void relu_backward_cpu_fast(float *dx, const float *dy, const floa
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Kernels: the first 4 * quads floats as float4, the rest one by one; quads is 0 where the arrays are not aligned. */
+/* One element */
 
-static __device__ float relu_forward_one(float x) { return x < 0.0f ? 0.0f : x; }
-static __device__ float relu_backward_one(float dy, float y) { return y <= 0.0f ? 0.0f : dy; }
+typedef enum Activation { ACTIVATION_RELU, ACTIVATION_LEAKY_RELU, ACTIVATION_SIGMOID, ACTIVATION_TANH } Activation;
 
-static __global__ void relu_forward_kernel(float *y, const float *x, size_t n, size_t quads) {
-  size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x, step = (size_t)gridDim.x * blockDim.x;
-  for (size_t i = first; i < quads; i += step) {
-    float4 v = ((const float4 *)x)[i];
-    ((float4 *)y)[i] =
-        make_float4(relu_forward_one(v.x), relu_forward_one(v.y), relu_forward_one(v.z), relu_forward_one(v.w));
-  }
-  for (size_t i = 4 * quads + first; i < n; i += step) y[i] = relu_forward_one(x[i]);
+static __device__ float sigmoid_forward_one(float x) {
+  float y = 0;
+  // >>> exercise activation_sigmoid: y = 1 / (1 + exp(-x)), without an exp() that can overflow
+  // hint: exp() of what is never positive is never above 1; what is exp(-|x|) when x is positive, when it is negative?
+  // hint: for x < 0, multiply numerator and denominator of 1 / (1 + exp(-x)) by exp(x)
+  // hint: float e = expf(-fabsf(x)); then y is e / (1 + e) where x < 0, and 1 / (1 + e) elsewhere
+  float e = expf(-fabsf(x));
+  y = (x < 0.0f ? e : 1.0f) / (1.0f + e);
+  // <<< exercise
+  return y;
 }
 
-static __global__ void relu_backward_kernel(float *dx, const float *dy, const float *y, size_t n, size_t quads) {
-  size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x, step = (size_t)gridDim.x * blockDim.x;
-  for (size_t i = first; i < quads; i += step) {
-    float4 d = ((const float4 *)dy)[i], v = ((const float4 *)y)[i];
-    ((float4 *)dx)[i] = make_float4(relu_backward_one(d.x, v.x), relu_backward_one(d.y, v.y),
-                                    relu_backward_one(d.z, v.z), relu_backward_one(d.w, v.w));
+static __device__ float tanh_forward_one(float x) {
+  float y = 0;
+  // >>> exercise activation_tanh: y = tanh(x), exact to a few units in the last place, from expm1f() of -2 |x|
+  // hint: tanh(|x|) = (1 - exp(-2 |x|)) / (1 + exp(-2 |x|)); near 0 the numerator would lose all its digits
+  // hint: expm1f(a) is exp(a) - 1 with all digits: with t = expm1f(-2 |x|) the numerator is -t, the denominator 2 + t
+  // hint: float t = expm1f(-2 * fabsf(x)); y = copysignf(-t / (2 + t), x);
+  float t = expm1f(-2.0f * fabsf(x));
+  y = copysignf(-t / (2.0f + t), x);
+  // <<< exercise
+  return y;
+}
+
+template <Activation KIND>
+static __device__ float activation_forward_one(float x) {
+  switch (KIND) { /* known to the compiler */
+    case ACTIVATION_RELU:
+      return x < 0.0f ? 0.0f : x;
+    case ACTIVATION_LEAKY_RELU:
+      return x < 0.0f ? LEAKY_RELU_SLOPE * x : x;
+    case ACTIVATION_SIGMOID:
+      return sigmoid_forward_one(x);
+    default:
+      return tanh_forward_one(x);
   }
-  for (size_t i = 4 * quads + first; i < n; i += step) dx[i] = relu_backward_one(dy[i], y[i]);
+}
+
+static __device__ float leaky_relu_backward_one(float dy, float y) {
+  float dx = 0;
+  // >>> exercise activation_leaky_backward: dx of leaky ReLU, from dy and from y, the result of the forward pass
+  // hint: the slope is 1 where x was positive, LEAKY_RELU_SLOPE where it was negative; but x is not here
+  // hint: y has the sign of x, because LEAKY_RELU_SLOPE is positive
+  // hint: dx = y < 0 ? LEAKY_RELU_SLOPE * dy : dy;
+  dx = y < 0.0f ? LEAKY_RELU_SLOPE * dy : dy;
+  // <<< exercise
+  return dx;
+}
+
+static __device__ float tanh_backward_one(float dy, float y) {
+  float dx = 0;
+  // >>> exercise activation_tanh_backward: dx = dy (1 - y^2), with all its digits where y is nearly 1
+  // hint: y^2 is rounded to 24 bits before it is subtracted from 1: of 1 - 0.9999999 hardly one is left
+  // hint: 1 - y is exact there, for both have the same exponent or nearly so; factor 1 - y^2
+  // hint: dx = dy * (1 - y) * (1 + y);
+  dx = dy * (1.0f - y) * (1.0f + y);
+  // <<< exercise
+  return dx;
+}
+
+template <Activation KIND>
+static __device__ float activation_backward_one(float dy, float y) {
+  switch (KIND) {
+    case ACTIVATION_RELU:
+      return y <= 0.0f ? 0.0f : dy;
+    case ACTIVATION_LEAKY_RELU:
+      return leaky_relu_backward_one(dy, y);
+    case ACTIVATION_SIGMOID:
+      return dy * y * (1.0f - y);
+    default:
+      return tanh_backward_one(dy, y);
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Kernels */
+
+template <Activation KIND>
+static __global__ void activation_forward_scalar_kernel(float *y, const float *x, size_t n) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = activation_forward_one<KIND>(x[i]);
+}
+
+template <Activation KIND>
+static __global__ void activation_backward_scalar_kernel(float *dx, const float *dy, const float *y, size_t n) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) dx[i] = activation_backward_one<KIND>(dy[i], y[i]);
+}
+
+/* The first 4 * quads floats as float4, the rest one by one; quads is 0 where the arrays are not aligned. There are at
+ * least as many threads as quads, and as floats in the rest. */
+template <Activation KIND>
+static __global__ void activation_forward_kernel(float *y, const float *x, size_t n, size_t quads) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  // >>> exercise activation_quads: quad i of x becomes quad i of y, if there is one; float i of the rest, too
+  // hint: ((const float4 *)x)[i] are four floats in one request; .x, .y, .z and .w are its parts
+  // hint: the rest begins at float 4 * quads and ends before n: thread i takes float 4 * quads + i
+  // hint: if (i < quads) ...; size_t rest = 4 * quads + i; if (rest < n) y[rest] = activation_forward_one<KIND>(...);
+  if (i < quads) {
+    float4 v = ((const float4 *)x)[i];
+    v.x = activation_forward_one<KIND>(v.x);
+    v.y = activation_forward_one<KIND>(v.y);
+    v.z = activation_forward_one<KIND>(v.z);
+    v.w = activation_forward_one<KIND>(v.w);
+    ((float4 *)y)[i] = v;
+  }
+  size_t rest = 4 * quads + i;
+  if (rest < n) y[rest] = activation_forward_one<KIND>(x[rest]);
+  // <<< exercise
+}
+
+template <Activation KIND>
+static __global__ void activation_backward_kernel(float *dx, const float *dy, const float *y, size_t n, size_t quads) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < quads) {
+    float4 d = ((const float4 *)dy)[i], v = ((const float4 *)y)[i];
+    d.x = activation_backward_one<KIND>(d.x, v.x);
+    d.y = activation_backward_one<KIND>(d.y, v.y);
+    d.z = activation_backward_one<KIND>(d.z, v.z);
+    d.w = activation_backward_one<KIND>(d.w, v.w);
+    ((float4 *)dx)[i] = d;
+  }
+  size_t rest = 4 * quads + i;
+  if (rest < n) dx[rest] = activation_backward_one<KIND>(dy[rest], y[rest]);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launchers */
 
-enum { RELU_BLOCK = 256, RELU_MAX_GRID = 1024 };
+enum { ACTIVATION_BLOCK = 256 };
 
-/* Enough blocks for one step of four floats a thread, but no more than a large GPU holds at once. */
-static inline int relu_grid(size_t n) {
-  size_t grid = (n + 4 * RELU_BLOCK - 1) / (4 * RELU_BLOCK);
-  return grid < RELU_MAX_GRID ? (int)grid : RELU_MAX_GRID;
+static inline unsigned activation_blocks(size_t threads) {
+  return (unsigned)((threads + ACTIVATION_BLOCK - 1) / ACTIVATION_BLOCK);
+}
+
+template <Activation KIND>
+static inline void activation_forward_scalar(float *y, const float *x, size_t n) {
+  if (n == 0) return;
+  activation_forward_scalar_kernel<KIND><<<activation_blocks(n), ACTIVATION_BLOCK>>>(y, x, n);
+  CUDA_CHECK_LAUNCH();
+}
+
+template <Activation KIND>
+static inline void activation_backward_scalar(float *dx, const float *dy, const float *y, size_t n) {
+  if (n == 0) return;
+  activation_backward_scalar_kernel<KIND><<<activation_blocks(n), ACTIVATION_BLOCK>>>(dx, dy, y, n);
+  CUDA_CHECK_LAUNCH();
+}
+
+template <Activation KIND>
+static inline void activation_forward(float *y, const float *x, size_t n) {
+  if (n == 0) return;
+  size_t quads = ((uintptr_t)y | (uintptr_t)x) % sizeof(float4) == 0 ? n / 4 : 0;
+  activation_forward_kernel<KIND><<<activation_blocks(quads > 0 ? quads : n), ACTIVATION_BLOCK>>>(y, x, n, quads);
+  CUDA_CHECK_LAUNCH();
+}
+
+template <Activation KIND>
+static inline void activation_backward(float *dx, const float *dy, const float *y, size_t n) {
+  if (n == 0) return;
+  size_t quads = ((uintptr_t)dx | (uintptr_t)dy | (uintptr_t)y) % sizeof(float4) == 0 ? n / 4 : 0;
+  activation_backward_kernel<KIND><<<activation_blocks(quads > 0 ? quads : n), ACTIVATION_BLOCK>>>(dx, dy, y, n, quads);
+  CUDA_CHECK_LAUNCH();
 }
 
 static inline void relu_forward_gpu(float *y, const float *x, size_t n) {
-  if (n == 0) return;
-  bool aligned = ((uintptr_t)y | (uintptr_t)x) % sizeof(float4) == 0;
-  relu_forward_kernel<<<relu_grid(n), RELU_BLOCK>>>(y, x, n, aligned ? n / 4 : 0);
-  CUDA_CHECK_LAUNCH();
+  activation_forward<ACTIVATION_RELU>(y, x, n);
 }
-
 static inline void relu_backward_gpu(float *dx, const float *dy, const float *y, size_t n) {
-  if (n == 0) return;
-  bool aligned = ((uintptr_t)dx | (uintptr_t)dy | (uintptr_t)y) % sizeof(float4) == 0;
-  relu_backward_kernel<<<relu_grid(n), RELU_BLOCK>>>(dx, dy, y, n, aligned ? n / 4 : 0);
-  CUDA_CHECK_LAUNCH();
+  activation_backward<ACTIVATION_RELU>(dx, dy, y, n);
+}
+static inline void leaky_relu_forward_gpu(float *y, const float *x, size_t n) {
+  activation_forward<ACTIVATION_LEAKY_RELU>(y, x, n);
+}
+static inline void leaky_relu_backward_gpu(float *dx, const float *dy, const float *y, size_t n) {
+  activation_backward<ACTIVATION_LEAKY_RELU>(dx, dy, y, n);
+}
+static inline void sigmoid_forward_gpu(float *y, const float *x, size_t n) {
+  activation_forward<ACTIVATION_SIGMOID>(y, x, n);
+}
+static inline void sigmoid_backward_gpu(float *dx, const float *dy, const float *y, size_t n) {
+  activation_backward<ACTIVATION_SIGMOID>(dx, dy, y, n);
+}
+static inline void tanh_forward_gpu(float *y, const float *x, size_t n) {
+  activation_forward<ACTIVATION_TANH>(y, x, n);
+}
+static inline void tanh_backward_gpu(float *dx, const float *dy, const float *y, size_t n) {
+  activation_backward<ACTIVATION_TANH>(dx, dy, y, n);
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_ACTIVATIONS_CUH */

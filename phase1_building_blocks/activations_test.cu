@@ -17,11 +17,36 @@ static void reference_is_right_by_hand(void **state) {
   assert_close(dx, dx_expected, 6, 0, 0);
 }
 
-/* The slope of the loss sum(r * relu(x)), away from the bend at 0. */
-static void gradient_matches_central_differences(void **state) {
+/* The others, by hand: where the textbook's formulas overflow, where they lose their digits, and where there is no
+ * number to be had. */
+static void the_others_are_right_by_hand(void **state) {
   (void)state;
+  enum { N = 9 };
+  const float x[N] = {0, -1e4f, 1e4f, -INFINITY, INFINITY, 1e-20f, -100, -1e-40f, 1};
+  const float leaky[N] = {0, -1e2f, 1e4f, -INFINITY, INFINITY, 1e-20f, -1, -1e-42f, 1};
+  const float sigmoid[N] = {0.5f, 0, 1, 0, 1, 0.5f, 3.7200760e-44f, 0.5f, 0.7310585786f};
+  const float hyperbolic[N] = {0, -1, 1, -1, 1, 1e-20f, -1, -1e-40f, 0.7615941560f};
+  const float nan[1] = {NAN};
+  float y[N];
+  leaky_relu_forward_cpu(y, x, N);
+  assert_close(y, leaky, N, 1e-6, 1e-44);
+  sigmoid_forward_cpu(y, x, N);
+  assert_close(y, sigmoid, N, 1e-6, 3e-45);
+  tanh_forward_cpu(y, x, N);
+  assert_close(y, hyperbolic, N, 1e-6, 0);
+  leaky_relu_forward_cpu(y, nan, 1);
+  sigmoid_forward_cpu(y + 1, nan, 1);
+  tanh_forward_cpu(y + 2, nan, 1);
+  assert_true(isnan(y[0]) && isnan(y[1]) && isnan(y[2]));
+}
+
+typedef void Forward(double *y, const double *x, size_t n);
+typedef void Backward(double *dx, const double *dy, const double *y, size_t n);
+
+/* The slope of the loss sum(r * y(x)), away from a bend at 0. */
+static void check_gradient(Forward *forward, Backward *backward) {
   enum { N = 33 };
-  const double h = 1e-4;
+  const double h = 1e-5;
   float random[2 * N];
   double x[N], y[N], r[N], dx[N];
   test_random_fill(random, 2 * N, 1);
@@ -29,13 +54,21 @@ static void gradient_matches_central_differences(void **state) {
     x[i] = random[i] + (random[i] < 0 ? -0.01 : 0.01);
     r[i] = random[N + i];
   }
-  relu_forward_cpu(y, x, N);
-  relu_backward_cpu(dx, r, y, N);
+  forward(y, x, N);
+  backward(dx, r, y, N);
   for (int i = 0; i < N; i++) {
     double ends[2] = {x[i] - h, x[i] + h};
-    relu_forward_cpu(ends, ends, 2);
-    assert_true(fabs(dx[i] - r[i] * (ends[1] - ends[0]) / (2 * h)) < 1e-10);
+    forward(ends, ends, 2);
+    assert_true(fabs(dx[i] - r[i] * (ends[1] - ends[0]) / (2 * h)) < 1e-9);
   }
+}
+
+static void gradients_match_central_differences(void **state) {
+  (void)state;
+  check_gradient(relu_forward_cpu, relu_backward_cpu);
+  check_gradient(leaky_relu_forward_cpu, leaky_relu_backward_cpu);
+  check_gradient(sigmoid_forward_cpu, sigmoid_backward_cpu);
+  check_gradient(tanh_forward_cpu, tanh_backward_cpu);
 }
 
 /* ---- against the reference: the same bits, since nothing is rounded ---- */
@@ -78,7 +111,7 @@ static void check_size(Device device, size_t n, size_t offset, bool in_place) {
   free(dx_expected);
 }
 
-static const size_t sizes[] = {1, 3, 4, 31, 33, 127, 1024, 4099, 65537, 1100003 /* more than the grid's threads */};
+static const size_t sizes[] = {1, 3, 4, 31, 33, 127, 1024, 4099, 65537, 1100003};
 
 static void check_all_sizes(Device device) {
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -102,12 +135,81 @@ static void gpu_matches_reference(void **state) {
   check_all_sizes(DEVICE_GPU);
 }
 
+/* ---- every activation on the GPU, against the reference in double ---- */
+
+typedef struct Case {
+  const char *name;
+  void (*forward)(float *y, const float *x, size_t n);
+  void (*backward)(float *dx, const float *dy, const float *y, size_t n);
+  void (*forward_cpu)(float *y, const float *x, size_t n);
+  void (*backward_cpu)(float *dx, const float *dy, const float *y, size_t n);
+} Case;
+
+static const Case cases[] = {
+    {"relu", relu_forward_gpu, relu_backward_gpu, relu_forward_cpu, relu_backward_cpu},
+    {"leaky relu", leaky_relu_forward_gpu, leaky_relu_backward_gpu, leaky_relu_forward_cpu, leaky_relu_backward_cpu},
+    {"sigmoid", sigmoid_forward_gpu, sigmoid_backward_gpu, sigmoid_forward_cpu, sigmoid_backward_cpu},
+    {"tanh", tanh_forward_gpu, tanh_backward_gpu, tanh_forward_cpu, tanh_backward_cpu},
+    {"relu_scalar", activation_forward_scalar<ACTIVATION_RELU>, activation_backward_scalar<ACTIVATION_RELU>,
+     relu_forward_cpu, relu_backward_cpu},
+    {"tanh_scalar", activation_forward_scalar<ACTIVATION_TANH>, activation_backward_scalar<ACTIVATION_TANH>,
+     tanh_forward_cpu, tanh_backward_cpu},
+};
+
+/* The x of a network, and a few from every corner of what float can say. */
+static void check_case(const Case *one, size_t n, size_t offset) {
+  const float corners[] = {0,      -0.0f,   INFINITY, -INFINITY, NAN,    1e-40f, -1e-40f, 1e-20f, 88.8f,
+                           -88.8f, -103.9f, 1e30f,    -1e30f,    -1e-3f, 9.1f,   -9.1f,   17.4f,  FLT_MAX};
+  const size_t corner_count = sizeof corners / sizeof *corners;
+  size_t total = offset + n;
+  float *x = arrays_random(total, 1), *dy = arrays_random(total, 2), *y = arrays_poison(total);
+  float *dx = arrays_poison(total), *y_expected = arrays_poison(n), *dx_expected = arrays_poison(n);
+  for (size_t i = 0; i < total; i++) x[i] *= 6;
+  for (size_t i = 0; i < corner_count && i < n; i++)
+    x[offset + i * (n / corner_count + (n < corner_count))] = corners[i];
+  one->forward_cpu(y_expected, x + offset, n);
+  one->backward_cpu(dx_expected, dy + offset, y_expected, n);
+  float *device_x = arrays_upload(DEVICE_GPU, x, total), *device_y = arrays_upload(DEVICE_GPU, y, total);
+  float *device_dy = arrays_upload(DEVICE_GPU, dy, total), *device_dx = arrays_upload(DEVICE_GPU, dx, total);
+  one->forward(device_y + offset, device_x + offset, n);
+  device_download(DEVICE_GPU, y, device_y, total * sizeof *y);
+  device_upload(DEVICE_GPU, device_y + offset, y_expected, n * sizeof *y); /* the same y for both */
+  one->backward(device_dx + offset, device_dy + offset, device_y + offset, n);
+  arrays_download(DEVICE_GPU, NULL, device_y, total, "y");
+  arrays_download(DEVICE_GPU, dx, device_dx, total, "dx");
+  arrays_download(DEVICE_GPU, NULL, device_x, total, "x");
+  arrays_download(DEVICE_GPU, NULL, device_dy, total, "dy");
+  Tolerance t = tolerance_make(4 * FLT_EPSILON, 2 * FLT_EPSILON * FLT_MIN); /* a denormal's last two digits */
+  t.nan_equal = 1;
+  Comparison forward = compare_arrays(y + offset, y_expected, 1, n, t);
+  Comparison backward = compare_arrays(dx + offset, dx_expected, 1, n, t);
+  if (!forward.ok) fail_msg("%s, %zu, offset %zu: %s", one->name, n, offset, forward.message);
+  if (!backward.ok) fail_msg("%s backward, %zu, offset %zu: %s", one->name, n, offset, backward.message);
+  free(x);
+  free(dy);
+  free(y);
+  free(dx);
+  free(y_expected);
+  free(dx_expected);
+}
+
+static void every_activation_matches_the_reference(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const size_t few[] = {1, 3, 18, 31, 33, 127, 1021, 4099};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+      for (size_t offset = 0; offset < 2; offset++) check_case(&cases[c], few[i], offset);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reference_is_right_by_hand),
-      cmocka_unit_test(gradient_matches_central_differences),
+      cmocka_unit_test(the_others_are_right_by_hand),
+      cmocka_unit_test(gradients_match_central_differences),
       cmocka_unit_test(fast_matches_reference),
       cmocka_unit_test(gpu_matches_reference),
+      cmocka_unit_test(every_activation_matches_the_reference),
   };
   return TEST_MAIN("activations", tests);
 }

@@ -105,6 +105,11 @@ static void matmul_tuned_climbs_and_sweeps(void **state) {
   expect_ladder("matmul_tuned", "--shape=64x65x33", 11, "cuBLAS");
 }
 
+static void activations_climb(void **state) {
+  (void)state;
+  expect_ladder("activations", "--shape=40009", 16, "device copy");
+}
+
 static void random_init_climbs(void **state) {
   (void)state;
   expect_ladder("random_init", "--shape=40009", 12, "cuRAND normal");
@@ -194,6 +199,7 @@ int main(void) {
       cmocka_unit_test(matmul_tiled_climbs),
       cmocka_unit_test(matmul_register_tiled_climbs),
       cmocka_unit_test(matmul_tuned_climbs_and_sweeps),
+      cmocka_unit_test(activations_climb),
       cmocka_unit_test(random_init_climbs),
       cmocka_unit_test(the_first_lesson_shows_a_launch_and_an_error),
       cmocka_unit_test(several_shapes_have_a_table_and_a_picture_each),
