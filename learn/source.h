@@ -27,7 +27,7 @@ static inline int source_compare(const void *a, const void *b) {
 
 /* Every file below, where git is not asked: in Bazel's runfiles, or in an archive that was unpacked. */
 static inline void source_walk(Source *source, const char *folder) {
-  static const char *const skipped[] = {".git", ".cache", "dist", "runs", "__pycache__"};
+  static const char *const skipped[] = {"dist", "runs", "__pycache__"};
   DIR *dir = opendir(folder[0] == '\0' ? source->root : keep_printf("%s/%s", source->root, folder));
   struct dirent *entry;
   while (dir != NULL && (entry = readdir(dir)) != NULL) {
@@ -38,7 +38,7 @@ static inline void source_walk(Source *source, const char *folder) {
     struct stat info;
     const char *path = folder[0] == '\0' ? keep(name) : keep_printf("%s/%s", folder, name);
     if (stat(keep_printf("%s/%s", source->root, path), &info) != 0) continue;
-    if (S_ISDIR(info.st_mode)) source_walk(source, path);
+    if (S_ISDIR(info.st_mode) && name[0] != '.') source_walk(source, path);
     if (S_ISREG(info.st_mode)) source_add(source, path);
   }
   if (dir != NULL) closedir(dir);

@@ -11,6 +11,8 @@
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_TUNED_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_TUNED_CUH
 
+#include <limits.h>
+
 #include "phase1_building_blocks/matmul_vectorised.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -89,6 +91,36 @@ static __device__ __forceinline__ void matmul_outer_snake(float (&sum)[ROWS][COL
     }
 }
 
+/* This thread's sums into `totals` in shared memory, added to what is there if `add`; then they are 0. (See
+ * matmul_chunk.cuh. In C the totals would cost 10 % at N = 4096 on an H200: nothing hides the wait for them.) */
+template <int THREADS, int ROWS, int COLS>
+static __device__ __forceinline__ void matmul_tuned_add(float4 *totals, float (&sum)[ROWS][COLS], bool add) {
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int s = 0; s < COLS; s += 4) {
+      float4 *total = &totals[(r * COLS + s) / 4 * THREADS + threadIdx.x], v = make_float4(0, 0, 0, 0);
+      if (add) v = *total;
+      *total = make_float4(v.x + sum[r][s], v.y + sum[r][s + 1], v.z + sum[r][s + 2], v.w + sum[r][s + 3]);
+#pragma unroll
+      for (int i = 0; i < 4; i++) sum[r][s + i] = 0.0f;
+    }
+}
+
+template <int THREADS, int ROWS, int COLS>
+static __device__ __forceinline__ void matmul_tuned_totals(float (&sum)[ROWS][COLS], const float4 *totals) {
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int s = 0; s < COLS; s += 4) {
+      float4 v = totals[(r * COLS + s) / 4 * THREADS + threadIdx.x];
+      sum[r][s] += v.x;
+      sum[r][s + 1] += v.y;
+      sum[r][s + 2] += v.z;
+      sum[r][s + 3] += v.w;
+    }
+}
+
 /* A block computes a tile of BM x BN in steps of BK along K, its warps WM x WN each, its threads TM x TN.
  *
  * There are as many blocks as the GPU runs at a time. If every block took whole tiles, most would wait in the end for
@@ -101,7 +133,8 @@ static __device__ __forceinline__ void matmul_outer_snake(float (&sum)[ROWS][COL
  * A repeat its last, and columns beyond the end of B are anything: they only matter to sums that nobody writes. */
 template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int RESIDENT, bool ALIGNED>
 static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
-    matmul_tuned_kernel(float *c, float *parts, const float *a, const float *b, int m, int n, int k, int whole) {
+    matmul_tuned_kernel(float *c, float *parts, const float *a, const float *b, int m, int n, int k, int whole,
+                        int chunk_steps) {
   const int threads = BM / WM * (BN / WN) * 32, across = WN / TN, down = WM / TM; /* lanes of a warp */
   const int row_step = down * 4, col_step = across * 4, pitch = BM + 4;
   const int a_quads = BM * BK / 4 / threads, b_quads = BN * BK / 4 / threads, pair = BK * (pitch + BN);
@@ -109,8 +142,9 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
   static_assert(down * across == 32 && across >= 4, "the patches of a warp are one a lane");
   static_assert(threads % (BK / 4) == 0 && threads % (BN / 4) == 0, "a thread's quads are below each other");
   static_assert(BM * BK % (4 * threads) == 0 && BN * BK % (4 * threads) == 0, "the threads share a tile evenly");
-  extern __shared__ __align__(16) float matmul_tuned_tiles[]; /* two pairs of tiles, `pair` floats each */
+  extern __shared__ __align__(16) float matmul_tuned_tiles[]; /* two pairs of tiles, `pair` floats each; totals */
   float *tiles = matmul_tuned_tiles;
+  float4 *totals = (float4 *)(tiles + 2 * pair);
 
   /* Eight lanes side by side are 2 x 4 patches: together they fetch 2 float4 of A's tile, 4 of B's. */
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -157,48 +191,43 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
       b_from[q] += (size_t)depth * n;
     }
 
-    bool is_whole = end - begin == steps;
-    float *to = is_whole ? c : parts + (size_t)(2 * blockIdx.x + (begin == 0)) * BM * BN;
-    int to_row = is_whole ? row0 + row : row, to_col = is_whole ? col0 + col : col;
-    int to_rows = is_whole ? m : BM, to_cols = is_whole ? n : BN, chunk_end = begin + MATMUL_CHUNK / BK;
-
     int now = 0; /* where the pair of tiles is that is being multiplied; the other is at now ^ pair */
     matmul_tuned_put<BK, BN, threads, pitch>(tiles + now, a_share, b_share);
     __syncthreads();
     matmul_tuned_fragments<BK, BN, pitch, row_step, col_step>(left[0], right[0], tiles + now, 0, row, col);
+    for (int step = begin; step + 1 < end;) {
+      int stop = end - 1 - step < chunk_steps ? end - 1 : step + chunk_steps;
 #pragma unroll 1
-    for (int step = begin; step + 1 < end; step++) {
+      for (; step < stop; step++) {
 #pragma unroll
-      for (int i = 0; i < BK; i++) {
-        if (i == 1) { /* the next tiles set out ... */
+        for (int i = 0; i < BK; i++) {
+          if (i == 1) { /* the next tiles set out ... */
 #pragma unroll
-          for (int q = 0; q < a_quads; q++) {
-            a_share[q] = matmul_tuned_four<ALIGNED>(a_from[q], 3);
-            a_from[q] += BK;
+            for (int q = 0; q < a_quads; q++) {
+              a_share[q] = matmul_tuned_four<ALIGNED>(a_from[q], 3);
+              a_from[q] += BK;
+            }
+#pragma unroll
+            for (int q = 0; q < b_quads; q++) {
+              b_share[q] = matmul_tuned_four<ALIGNED>(b_from[q], b_last);
+              b_from[q] += (size_t)BK * n;
+            }
           }
-#pragma unroll
-          for (int q = 0; q < b_quads; q++) {
-            b_share[q] = matmul_tuned_four<ALIGNED>(b_from[q], b_last);
-            b_from[q] += (size_t)BK * n;
+          if (i == BK - 2)
+            matmul_tuned_put<BK, BN, threads, pitch>(tiles + (now ^ pair), a_share, b_share); /* arrive */
+          if (i + 1 < BK) {
+            matmul_tuned_fragments<BK, BN, pitch, row_step, col_step>(left[(i + 1) % 2], right[(i + 1) % 2],
+                                                                      tiles + now, i + 1, row, col);
+          } else {
+            __syncthreads();
+            matmul_tuned_fragments<BK, BN, pitch, row_step, col_step>(left[0], right[0], tiles + (now ^ pair), 0, row,
+                                                                      col);
           }
+          matmul_outer_snake(sum, left[i % 2], right[i % 2]);
         }
-        if (i == BK - 2) matmul_tuned_put<BK, BN, threads, pitch>(tiles + (now ^ pair), a_share, b_share); /* arrive */
-        if (i + 1 < BK) {
-          matmul_tuned_fragments<BK, BN, pitch, row_step, col_step>(left[(i + 1) % 2], right[(i + 1) % 2], tiles + now,
-                                                                    i + 1, row, col);
-        } else {
-          __syncthreads();
-          matmul_tuned_fragments<BK, BN, pitch, row_step, col_step>(left[0], right[0], tiles + (now ^ pair), 0, row,
-                                                                    col);
-        }
-        matmul_outer_snake(sum, left[i % 2], right[i % 2]);
+        now ^= pair;
       }
-      now ^= pair;
-      if (step + 1 == chunk_end) {
-        matmul_write<row_step, col_step, ALIGNED>(to, sum, to_row, to_col, to_rows, to_cols,
-                                                  step + 1 - begin > MATMUL_CHUNK / BK);
-        chunk_end += MATMUL_CHUNK / BK;
-      }
+      if (step + 1 < end) matmul_tuned_add<threads>(totals, sum, stop - begin > chunk_steps);
     }
 #pragma unroll
     for (int i = 0; i < BK; i++) {
@@ -208,8 +237,12 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, RESIDENT)
     }
     __syncthreads(); /* the next tile begins in shared memory that others may be reading */
 
-    matmul_write<row_step, col_step, ALIGNED>(to, sum, to_row, to_col, to_rows, to_cols,
-                                              end - begin > MATMUL_CHUNK / BK);
+    if (end - 1 - begin > chunk_steps) matmul_tuned_totals<threads>(sum, totals);
+    if (end - begin == steps)
+      matmul_write<row_step, col_step, ALIGNED>(c, sum, row0 + row, col0 + col, m, n, false);
+    else
+      matmul_write<row_step, col_step, true>(parts + (size_t)(2 * blockIdx.x + (begin == 0)) * BM * BN, sum, row, col,
+                                             BM, BN, false);
   }
 }
 
@@ -252,11 +285,11 @@ static inline float *matmul_tuned_workspace(size_t bytes) {
   return memory;
 }
 
-static inline int matmul_tuned_multiprocessors(void) {
-  int device, count;
+static inline int matmul_tuned_attribute(cudaDeviceAttr attribute) {
+  int device, value;
   CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
 }
 
 /* How the work is divided among blocks. */
@@ -272,7 +305,7 @@ typedef struct MatmulPlan {
 static inline MatmulPlan matmul_tuned_plan(int m, int n, int k, int bm, int bn, int bk, int resident) {
   const int join_steps = 16;
   long long tiles = (long long)((m + bm - 1) / bm) * ((n + bn - 1) / bn), steps = (k + bk - 1) / bk;
-  long long blocks = matmul_tuned_multiprocessors() * resident, rest = tiles % blocks;
+  long long blocks = matmul_tuned_attribute(cudaDevAttrMultiProcessorCount) * resident, rest = tiles % blocks;
   if (rest * steps < blocks * join_steps && tiles > blocks) rest += blocks; /* longer parts, and fewer for each tile */
   MatmulPlan plan;
   plan.joined = rest > 0 && (rest + blocks - 1) / blocks * steps - rest * steps / blocks > join_steps;
@@ -292,13 +325,15 @@ static inline MatmulPlan matmul_tuned_plan(int m, int n, int k, int bm, int bn, 
 
 template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int RESIDENT, bool ALIGNED>
 static inline void matmul_tuned_run(float *c, const float *a, const float *b, int m, int n, int k) {
-  const int threads = BM / WM * (BN / WN) * 32, shared = 2 * BK * (BM + 4 + BN) * (int)sizeof(float);
+  const int threads = BM / WM * (BN / WN) * 32, tiles = 2 * BK * (BM + 4 + BN) * (int)sizeof(float);
+  bool chunks = tiles + BM * BN * (int)sizeof(float) <= matmul_tuned_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  int shared = chunks ? tiles + BM * BN * (int)sizeof(float) : tiles;
   MatmulPlan plan = matmul_tuned_plan(m, n, k, BM, BN, BK, RESIDENT);
   float *parts = plan.joined ? matmul_tuned_workspace((size_t)plan.blocks * 2 * BM * BN * sizeof *parts) : NULL;
   CUDA_CHECK(cudaFuncSetAttribute(matmul_tuned_kernel<BM, BN, BK, WM, WN, TM, TN, RESIDENT, ALIGNED>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
   matmul_tuned_kernel<BM, BN, BK, WM, WN, TM, TN, RESIDENT, ALIGNED>
-      <<<plan.blocks, threads, shared>>>(c, parts, a, b, m, n, k, plan.whole);
+      <<<plan.blocks, threads, shared>>>(c, parts, a, b, m, n, k, plan.whole, chunks ? MATMUL_CHUNK / BK : INT_MAX);
   CUDA_CHECK_LAUNCH();
   if (!plan.joined) return;
   dim3 grid(plan.streamed_tiles, (BM * BN / 4 + 1023) / 1024); /* four float4 a thread */
