@@ -321,6 +321,11 @@ static inline void lesson_print_times(const LessonRun *run, const LessonRow *row
   }
   printf("Roofs, measured in between: %.0f GB/s copied, %.0f GFLOP/s multiplied and added.\n",
          run->times.copy_bytes_per_second * 1e-9, run->times.flops_per_second * 1e-9);
+  if (run->times.short_launches > 0)
+    printf("Times below %.0f us: %s\n", LESSON_SHORT * 1e6,
+           LESSON_GRAPHS
+               ? "of many launches in one CUDA graph."
+               : "with the gap between two launches; nvcc --default-stream per-thread times them in a graph.");
 }
 
 /* "4.00", or "-" where there were no requests */

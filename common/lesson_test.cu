@@ -375,6 +375,8 @@ static void versions_and_roofs_are_timed(void **state) {
   lesson_time(&lesson, versions, 2, &small, 1, &few);
   lesson_time(&lesson, versions, 2, &large, 1, &many);
   assert_true(few.seconds[0] > 0 && few.seconds[0] < many.seconds[0] / 4); /* nothing is added to every launch */
+  assert_int_equal(many.short_launches, 0);
+  if (few.seconds[0] < LESSON_SHORT / 4) assert_int_equal(few.short_launches, 2); /* more under compute-sanitizer */
   double copied = 2.0 * 4 * 8192 * 8192 / many.seconds[1];
   assert_true(copied > 0.5 * many.copy_bytes_per_second && copied < 1.5 * many.copy_bytes_per_second);
   assert_true(many.flops_per_second > 1e11 && many.copy_bytes_per_second > 1e10); /* the least of GPUs */

@@ -4,10 +4,17 @@
  * and its power. So all versions, the vendor's among them, take turns, block after block, and each gets the median of
  * its blocks. The two roofs take their turns as well: how fast this GPU copies, and how fast it multiplies and adds.
  *
- * A block is as many launches as fill a millisecond, timed by two events, so that their own time does not count; but a
- * kernel shorter than its launch, about 2 us, waits for the next launch, and is timed with that. Each
- * launch gets other arrays, 256 MiB and four times the L2 cache in all: what it finds in the cache is not what the last
- * launch left. The inputs are normally distributed, because multiplying simple numbers draws less power.
+ * A block is as many launches as fill a millisecond, timed by two events, so that their own time does not count. But a
+ * kernel of a few microseconds is over before the next launch has come, and would be timed with the gap: one below 20
+ * us is captured, launch after launch, in a CUDA graph, which the GPU runs through without the host. What can be
+ * captured is a stream, but not the one that launches go to when none is named (the legacy default stream); so lessons
+ * are compiled with the per-thread default stream instead (CUDA_API_PER_THREAD_DEFAULT_STREAM, defined by
+ * //common:lesson_main; with nvcc alone, --default-stream per-thread). Without it the gaps are in the times, and the
+ * table says so. A launcher must not wait for the GPU then, and a library's handle is to be given cudaStreamPerThread
+ * (matmul_cublas.cuh).
+ *
+ * Each launch gets other arrays, 256 MiB and four times the L2 cache in all: what it finds in the cache is not what the
+ * last launch left. The inputs are normally distributed, because multiplying simple numbers draws less power.
  */
 #ifndef COMMON_LESSON_TIME_H
 #define COMMON_LESSON_TIME_H
@@ -26,8 +33,16 @@ enum {
   LESSON_FMA_STEPS = 4096,
 };
 
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+enum { LESSON_GRAPHS = 1 };
+#else
+enum { LESSON_GRAPHS = 0 };
+#endif
+#define LESSON_SHORT 20e-6 /* seconds of a launch that is timed in a graph */
+
 typedef struct LessonTimes {
   double seconds[LESSON_VERSIONS]; /* one launch */
+  int short_launches;              /* of so many versions, one was below LESSON_SHORT */
   double copy_bytes_per_second;    /* read and written */
   double flops_per_second;         /* fused multiply-adds count two */
 } LessonTimes;
@@ -101,6 +116,7 @@ typedef struct LessonBench {
   LessonShape shape;
   float **set[LESSON_ARRAYS]; /* [array][set] */
   int sets, next_set;
+  cudaGraphExec_t graph[LESSON_CONTESTANTS]; /* NULL: launch by launch */
   float *roof[2];
   int roof_blocks;
   GpuTimer timer;
@@ -143,6 +159,8 @@ static inline void lesson_bench_close(LessonBench *bench) {
     for (int s = 0; s < bench->sets; s++) CUDA_CHECK(cudaFree(bench->set[a][s]));
     free(bench->set[a]);
   }
+  for (int i = 0; i < LESSON_CONTESTANTS; i++)
+    if (bench->graph[i] != NULL) CUDA_CHECK(cudaGraphExecDestroy(bench->graph[i]));
   for (int i = 0; i < 2; i++) CUDA_CHECK(cudaFree(bench->roof[i]));
   gpu_timer_close(&bench->timer);
 }
@@ -178,11 +196,26 @@ static inline void lesson_bench_launch(LessonBench *bench, int contestant) {
   }
 }
 
+/* Makes a graph of `launches` launches in a row; from now on the contestant's blocks are that. */
+static inline void lesson_bench_capture(LessonBench *bench, int contestant, int launches) {
+  cudaGraph_t graph;
+  CUDA_CHECK(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeRelaxed));
+  for (int i = 0; i < launches; i++) lesson_bench_launch(bench, contestant);
+  CUDA_CHECK(cudaStreamEndCapture(cudaStreamPerThread, &graph));
+  CUDA_CHECK(cudaGraphInstantiate(&bench->graph[contestant], graph, 0));
+  CUDA_CHECK(cudaGraphDestroy(graph));
+  CUDA_CHECK(cudaGraphLaunch(bench->graph[contestant], cudaStreamPerThread)); /* warm up: it goes to the GPU */
+  CUDA_CHECK(cudaStreamSynchronize(cudaStreamPerThread));
+}
+
 /* Seconds of one launch, out of `launches` in a row. */
 static inline double lesson_bench_block(LessonBench *bench, int contestant, int launches) {
   nvtxRangePushA(contestant < LESSON_VERSIONS ? bench->versions[contestant].name : "roof");
   gpu_timer_start(&bench->timer);
-  for (int i = 0; i < launches; i++) lesson_bench_launch(bench, contestant);
+  if (bench->graph[contestant] != NULL)
+    CUDA_CHECK(cudaGraphLaunch(bench->graph[contestant], cudaStreamPerThread));
+  else
+    for (int i = 0; i < launches; i++) lesson_bench_launch(bench, contestant);
   double seconds = gpu_timer_stop(&bench->timer);
   nvtxRangePop();
   return seconds / launches;
@@ -195,6 +228,7 @@ static inline void lesson_time(const Lesson *lesson, const LessonVersion *versio
   int contestant[LESSON_CONTESTANTS], launches[LESSON_CONTESTANTS], contestants = 0;
   LessonBench bench;
   memset(&bench, 0, sizeof bench);
+  times->short_launches = 0;
   bench.lesson = lesson;
   bench.versions = versions;
   bench.shape = *shape;
@@ -206,6 +240,11 @@ static inline void lesson_time(const Lesson *lesson, const LessonVersion *versio
     lesson_bench_block(&bench, contestant[i], 2);
     double once = lesson_bench_block(&bench, contestant[i], 3);
     launches[i] = once > 1e-3 ? 1 : once > 1e-6 ? (int)(1e-3 / once) + 1 : 1000;
+    if (once >= LESSON_SHORT) continue;
+    times->short_launches += contestant[i] < LESSON_VERSIONS;
+    if (!LESSON_GRAPHS) continue;
+    if (launches[i] < bench.sets) launches[i] = bench.sets; /* so that a graph, too, meets every set */
+    lesson_bench_capture(&bench, contestant[i], launches[i]);
   }
   for (int round = 0; round < LESSON_ROUNDS; round++)
     for (int turn = 0; turn < contestants; turn++) {

@@ -15,6 +15,9 @@ static inline void matmul_cublas(float *c, const float *a, const float *b, int m
     CUBLAS_CHECK(cublasCreate(&handle));
     /* float32 throughout: otherwise tensor cores may round the inputs to 10 bits, faster and another product */
     CUBLAS_CHECK(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH));
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+    CUBLAS_CHECK(cublasSetStream(handle, cudaStreamPerThread)); /* where <<<...>>> launches then (lesson_time.h) */
+#endif
   }
   CUBLAS_CHECK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b, n, a, k, &zero, c, n));
 }

@@ -41,6 +41,9 @@ static inline curandGenerator_t random_curand_generator(uint64_t seed) {
   if (generator == NULL) {
     CURAND_CHECK(curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_PHILOX4_32_10));
     CURAND_CHECK(curandSetPseudoRandomGeneratorSeed(generator, seed));
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+    CURAND_CHECK(curandSetStream(generator, cudaStreamPerThread)); /* where <<<...>>> launches then (lesson_time.h) */
+#endif
   }
   return generator;
 }
