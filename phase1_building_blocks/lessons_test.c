@@ -118,6 +118,11 @@ static void random_init_climbs(void **state) {
   subprocess_free(&run);
 }
 
+static void softmax_climbs(void **state) {
+  (void)state;
+  expect_ladder("softmax", "--shape=40x130", 10, "device copy");
+}
+
 static void the_first_lesson_shows_a_launch_and_an_error(void **state) {
   (void)state;
   Subprocess run = run_lesson("vector_add", "--check-only", "--shape=1000", NULL);
@@ -201,6 +206,7 @@ int main(void) {
       cmocka_unit_test(matmul_tuned_climbs_and_sweeps),
       cmocka_unit_test(activations_climb),
       cmocka_unit_test(random_init_climbs),
+      cmocka_unit_test(softmax_climbs),
       cmocka_unit_test(the_first_lesson_shows_a_launch_and_an_error),
       cmocka_unit_test(several_shapes_have_a_table_and_a_picture_each),
       cmocka_unit_test(a_profiler_gets_one_launch),
