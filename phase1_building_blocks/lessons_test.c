@@ -110,6 +110,11 @@ static void activations_climb(void **state) {
   expect_ladder("activations", "--shape=40009", 16, "device copy");
 }
 
+static void dropout_climbs(void **state) {
+  (void)state;
+  expect_ladder("dropout", "--shape=60x100", 13, "step_softmax_dropout");
+}
+
 static void random_init_climbs(void **state) {
   (void)state;
   expect_ladder("random_init", "--shape=40009", 12, "cuRAND normal");
@@ -206,6 +211,7 @@ int main(void) {
       cmocka_unit_test(matmul_tuned_climbs_and_sweeps),
       cmocka_unit_test(activations_climb),
       cmocka_unit_test(random_init_climbs),
+      cmocka_unit_test(dropout_climbs),
       cmocka_unit_test(softmax_climbs),
       cmocka_unit_test(the_first_lesson_shows_a_launch_and_an_error),
       cmocka_unit_test(several_shapes_have_a_table_and_a_picture_each),

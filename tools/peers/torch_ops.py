@@ -88,6 +88,22 @@ def dropout(make, n):
     return [make(n)], lambda x: F.dropout(x, 0.5, training=True), 8 * n
 
 
+@operation("dropout, forward and backward", (1 << 26,))
+def dropout_step(make, n):
+    def call(x, dy):
+        y = F.dropout(x, 0.5, training=True)
+        return y, torch.autograd.grad(y, x, dy)[0]
+    return [make.leaf(n), make(n)], call, 16 * n
+
+
+@operation("softmax, dropout, forward and backward", (65536, 1024), (4096, 4096))
+def softmax_dropout_step(make, rows, columns):
+    def call(x, dy):
+        y = F.dropout(torch.softmax(x, 1), 0.1, training=True)
+        return y, torch.autograd.grad(y, x, dy)[0]
+    return [make.leaf(rows, columns), make(rows, columns)], call, 20 * rows * columns
+
+
 @operation("batch norm, ReLU, softmax", (65536, 1024), (4096, 4096))
 def batch_norm_relu_softmax(make, rows, columns):
     """With the running statistics, as in inference: three calls."""
