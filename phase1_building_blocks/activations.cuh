@@ -117,7 +117,7 @@ static __device__ float tanh_forward_one(float x) {
   // hint: expm1f(a) is exp(a) - 1 with all digits: with t = expm1f(-2 |x|) the numerator is -t, the denominator 2 + t
   // hint: float t = expm1f(-2 * fabsf(x)); y = copysignf(-t / (2 + t), x);
   float t = expm1f(-2.0f * fabsf(x));
-  y = copysignf(-t / (2.0f + t), x);
+  y = copysignf(__fdividef(-t, 2.0f + t), x); /* 2 instructions; a division that rounds exactly takes ten */
   // <<< exercise
   return y;
 }

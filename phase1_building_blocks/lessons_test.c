@@ -115,6 +115,11 @@ static void dropout_climbs(void **state) {
   expect_ladder("dropout", "--shape=60x100", 13, "step_softmax_dropout");
 }
 
+static void losses_climb(void **state) {
+  (void)state;
+  expect_ladder("losses", "--shape=65x100", 16, "device copy");
+}
+
 static void random_init_climbs(void **state) {
   (void)state;
   expect_ladder("random_init", "--shape=40009", 12, "cuRAND normal");
@@ -210,6 +215,7 @@ int main(void) {
       cmocka_unit_test(matmul_register_tiled_climbs),
       cmocka_unit_test(matmul_tuned_climbs_and_sweeps),
       cmocka_unit_test(activations_climb),
+      cmocka_unit_test(losses_climb),
       cmocka_unit_test(random_init_climbs),
       cmocka_unit_test(dropout_climbs),
       cmocka_unit_test(softmax_climbs),

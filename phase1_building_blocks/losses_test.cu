@@ -1,0 +1,219 @@
+#include "phase1_building_blocks/losses.cuh"
+
+#include "phase1_building_blocks/losses_lesson.cuh"
+#include "phase1_building_blocks/test_arrays.h"
+
+/* ---- by hand ---- */
+
+static void close_to(double actual, double expected) {
+  if (!(fabs(actual - expected) <= 1e-12 * fmax(1, fabs(expected))))
+    fail_msg("%.15g, expected %.15g", actual, expected);
+}
+
+static void reference_is_right_by_hand(void **state) {
+  (void)state;
+  double total, dx[2];
+  const double x[2] = {3, -1}, t[2] = {1, -1};
+  mse_cpu(&total, dx, x, t, 2);
+  close_to(total, 2); /* (4 + 0) / 2 */
+  close_to(dx[0], 2);
+  close_to(dx[1], 0);
+  hinge_cpu(&total, dx, x, t, 2); /* 3 is far enough on the right side, -1 lies on the bend */
+  close_to(total, 0);
+  close_to(dx[0], 0);
+  const double wrong[2] = {-3, 0.5};
+  hinge_cpu(&total, dx, wrong, t, 2);
+  close_to(total, (4 + 1.5) / 2);
+  close_to(dx[0], -0.5);
+  close_to(dx[1], 0.5);
+
+  const double p[2] = {0.25, 0.5}, truth[2] = {1, 0};
+  bce_cpu(&total, dx, p, truth, 2);
+  close_to(total, log(8) / 2);
+  close_to(dx[0], -2); /* (0.25 - 1) / (0.25 * 0.75) / 2 */
+  close_to(dx[1], 1);
+  const double logits[2] = {log(1.0 / 3), 0}; /* whose sigmoids are p */
+  bce_logits_cpu(&total, dx, logits, truth, 2);
+  close_to(total, log(8) / 2);
+  close_to(dx[0], -0.375);
+  close_to(dx[1], 0.25);
+
+  const double rows[2 * 3] = {0.25, 0.5, 0.25, 0.125, 0.125, 0.75};
+  const int labels[2] = {1, 0};
+  double dp[6];
+  cross_entropy_cpu(&total, dp, rows, labels, 2, 3);
+  close_to(total, (log(2) + log(8)) / 2);
+  const double dp_expected[6] = {0, -1, 0, -4, 0, 0};
+  for (int i = 0; i < 6; i++) close_to(dp[i], dp_expected[i]);
+}
+
+/* A logit that says it with all force, rightly or wrongly; a probability that has become 0 or 1. */
+static void extremes_stay_finite(void **state) {
+  (void)state;
+  double total, dx[4];
+  const double x[4] = {1e4, 1e4, -1e4, -1e4}, t[4] = {1, 0, 1, 0};
+  bce_logits_cpu(&total, dx, x, t, 4);
+  close_to(total, 5e3);
+  const double slopes[4] = {0, 0.25, -0.25, 0};
+  for (int i = 0; i < 4; i++) close_to(dx[i], slopes[i]);
+  const double p[4] = {1, 1, 0, 0};
+  bce_cpu(&total, dx, p, t, 4); /* each error costs 100, and has a slope of 1e12 */
+  close_to(total, 50);
+  close_to(dx[0], 0);
+  close_to(dx[1], 0.25e12);
+  close_to(dx[2], -0.25e12);
+}
+
+typedef void Reference(double *total, double *dx, const double *x, const double *t, size_t n);
+
+static void check_gradient(Reference *loss, double low, double high, double t_low, double t_high) {
+  enum { N = 33 };
+  const double h = 1e-5;
+  double x[N], t[N], dx[N], ends[2];
+  for (int i = 0; i < N; i++) {
+    PhiloxBlock random = philox4x32(3, 0, (uint64_t)i);
+    x[i] = low + (high - low) * philox_uniform(random.word[0]);
+    t[i] = t_low + (t_high - t_low) * philox_uniform(random.word[1]);
+  }
+  loss(NULL, dx, x, t, N);
+  for (int i = 0; i < N; i++) {
+    double kept = x[i];
+    for (int side = 0; side < 2; side++) {
+      x[i] = kept + (side ? h : -h);
+      loss(&ends[side], NULL, x, t, N);
+    }
+    x[i] = kept;
+    if (!(fabs(dx[i] - (ends[1] - ends[0]) / (2 * h)) < 1e-8))
+      fail_msg("element %d: %.12g, by differences %.12g", i, dx[i], (ends[1] - ends[0]) / (2 * h));
+  }
+}
+
+static void gradients_match_central_differences(void **state) {
+  (void)state;
+  check_gradient(mse_cpu<double>, -2, 2, -2, 2);
+  check_gradient(bce_cpu<double>, 0.05, 0.95, 0, 1);
+  check_gradient(bce_logits_cpu<double>, -6, 6, 0, 1);
+  check_gradient(hinge_cpu<double>, -2, 2, -2, 2);
+}
+
+/* ---- every version, aligned and not ---- */
+
+typedef struct Case {
+  const char *name;
+  LossBoth *loss;
+  LossBoth *reference;
+  float low, high, t_low, t_high;
+} Case;
+
+template <Loss KIND>
+static void tree_and_scalar(float *total, float *dx, const float *x, const float *t, size_t n) {
+  loss_forward_tree<KIND>(total, x, t, n);
+  loss_backward_scalar<KIND>(dx, x, t, n);
+}
+
+template <Loss KIND>
+static void shuffle_and_quads(float *total, float *dx, const float *x, const float *t, size_t n) {
+  loss_forward_shuffle<KIND>(total, x, t, n);
+  loss_backward<KIND>(dx, x, t, n);
+}
+
+static const Case cases[] = {
+    {"mse", mse_gpu, mse_cpu, -2, 2, -2, 2},
+    {"mse separate", loss_separate<LOSS_MSE>, mse_cpu, -2, 2, -2, 2},
+    {"mse tree", tree_and_scalar<LOSS_MSE>, mse_cpu, -2, 2, -2, 2},
+    {"mse shuffle", shuffle_and_quads<LOSS_MSE>, mse_cpu, -2, 2, -2, 2},
+    {"bce", bce_gpu, bce_cpu, 0, 1, 0, 1},
+    {"bce separate", loss_separate<LOSS_BCE>, bce_cpu, 0, 1, 0, 1},
+    {"bce with logits", bce_logits_gpu, bce_logits_cpu, -90, 90, 0, 1},
+    {"bce with logits, separate", loss_separate<LOSS_BCE_LOGITS>, bce_logits_cpu, -90, 90, 0, 1},
+    {"hinge", hinge_gpu, hinge_cpu, -2, 2, -1, 1},
+    {"hinge separate", loss_separate<LOSS_HINGE>, hinge_cpu, -2, 2, -1, 1},
+};
+
+static float *uniform(size_t n, float low, float high, uint64_t seed) {
+  float *x = (float *)xmalloc(n * sizeof *x);
+  for (size_t i = 0; i < n; i++) x[i] = low + (high - low) * philox_uniform(philox4x32(seed, 0, i).word[0]);
+  return x;
+}
+
+/* t is low or high in the first half, as labels are; anything in the second. */
+static void check_case(const Case *one, size_t n, size_t offset) {
+  size_t all = n + offset;
+  const int size[2] = {(int)n, 1};
+  float *x = uniform(all, one->low, one->high, 1), *t = uniform(all, one->t_low, one->t_high, 2);
+  for (size_t i = 0; i < all / 2; i++) t[i] = i % 3 == 0 ? one->t_low : one->t_high;
+  float *dx = arrays_poison(all), *expected = arrays_poison(n), total, expected_total;
+  one->reference(&expected_total, expected, x + offset, t + offset, n);
+  float *device_x = arrays_upload(DEVICE_GPU, x, all), *device_t = arrays_upload(DEVICE_GPU, t, all);
+  float *device_dx = arrays_upload(DEVICE_GPU, dx, all), *device_total = guard_alloc(DEVICE_GPU, 1);
+  one->loss(device_total, device_dx + offset, device_x + offset, device_t + offset, n);
+  arrays_download(DEVICE_GPU, &total, device_total, 1, "total");
+  arrays_download(DEVICE_GPU, dx, device_dx, all, "dx");
+  arrays_download(DEVICE_GPU, NULL, device_x, all, "x");
+  arrays_download(DEVICE_GPU, NULL, device_t, all, "t");
+  Comparison c = compare_arrays(dx + offset, expected, 1, n, loss_slope_tolerance(size));
+  if (!c.ok) fail_msg("%s, %zu, offset %zu, dx: %s", one->name, n, offset, c.message);
+  c = compare_arrays(&total, &expected_total, 1, 1, loss_total_tolerance(size));
+  if (!c.ok) fail_msg("%s, %zu, offset %zu, total: %s", one->name, n, offset, c.message);
+  for (size_t i = 0; i < offset; i++) assert_true(compare_is_poison(&dx[i]));
+  free(x);
+  free(t);
+  free(dx);
+  free(expected);
+}
+
+static void every_version_matches_the_reference(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const size_t sizes[] = {1, 3, 31, 33, 127, 1021, 8192};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+      for (size_t offset = 0; offset < 2; offset++) check_case(&cases[c], sizes[i], offset);
+  for (size_t c = 0; c < 4; c++) check_case(&cases[c], 1100003, 0); /* more quads than walking threads */
+}
+
+static void check_cross_entropy(CrossEntropyBoth *loss, int batch, int classes, size_t offset) {
+  size_t n = (size_t)batch * classes;
+  const int size[2] = {batch, classes};
+  float *p = uniform(n + offset, 1e-3f, 1, 1), *dp = arrays_poison(n + offset), *expected = arrays_poison(n);
+  int *labels = (int *)xmalloc((size_t)batch * sizeof *labels);
+  float total, expected_total;
+  for (int b = 0; b < batch; b++) labels[b] = (7 * b + 3) % classes;
+  cross_entropy_cpu(&expected_total, expected, p + offset, labels, batch, classes);
+  float *device_p = arrays_upload(DEVICE_GPU, p, n + offset), *device_dp = arrays_upload(DEVICE_GPU, dp, n + offset);
+  float *device_total = guard_alloc(DEVICE_GPU, 1);
+  int *device_labels = (int *)arrays_upload_bytes(DEVICE_GPU, labels, (size_t)batch * sizeof *labels);
+  loss(device_total, device_dp + offset, device_p + offset, device_labels, batch, classes);
+  arrays_download(DEVICE_GPU, &total, device_total, 1, "total");
+  arrays_download(DEVICE_GPU, dp, device_dp, n + offset, "dp");
+  arrays_download(DEVICE_GPU, NULL, device_p, n + offset, "p");
+  device_free(DEVICE_GPU, device_labels);
+  Comparison c = compare_arrays(dp + offset, expected, (size_t)batch, (size_t)classes, loss_slope_tolerance(size));
+  if (!c.ok) fail_msg("cross-entropy, %dx%d, offset %zu: %s", batch, classes, offset, c.message);
+  c = compare_arrays(&total, &expected_total, 1, 1, loss_total_tolerance(size));
+  if (!c.ok) fail_msg("cross-entropy, %dx%d, offset %zu, total: %s", batch, classes, offset, c.message);
+  free(p);
+  free(dp);
+  free(expected);
+  free(labels);
+}
+
+static void cross_entropy_matches_the_reference(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const int shapes[][2] = {{1, 1}, {1, 3}, {3, 1}, {31, 33}, {33, 4}, {127, 10}, {5, 1021}, {2, 1024}, {4, 1028}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (size_t offset = 0; offset < 2; offset++) {
+      check_cross_entropy(cross_entropy_separate, shapes[i][0], shapes[i][1], offset);
+      check_cross_entropy(cross_entropy_fused, shapes[i][0], shapes[i][1], offset);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(reference_is_right_by_hand),          cmocka_unit_test(extremes_stay_finite),
+      cmocka_unit_test(gradients_match_central_differences), cmocka_unit_test(every_version_matches_the_reference),
+      cmocka_unit_test(cross_entropy_matches_the_reference),
+  };
+  return TEST_MAIN("losses", tests);
+}
