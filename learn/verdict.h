@@ -141,6 +141,7 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
   } else {
     arguments_add(command, "simt/simtcc");
     if (kind != BUILD_JUDGE) arguments_add(command, "--inspect");
+    arguments_add(command, "--no-unroll"); /* a large kernel is compiled in half the time */
     /* `float sum;` would begin at 0 here by chance, and at anything on a GPU: let it begin at -1.7e38. */
     if (kind == BUILD_WORKER) arguments_add(command, "-Xcompiler=-ftrivial-auto-var-init=pattern");
   }

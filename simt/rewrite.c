@@ -34,12 +34,13 @@ static const char USAGE[] =
     "  --rdc           device functions and variables may be used from other files, as with nvcc -rdc=true\n"
     "  --clang         the C++ is for clang\n"
     "  --inspect       launches are left out of the inspector's instrumentation\n"
+    "  --no-unroll     loops stay loops, whatever #pragma unroll says\n"
     "  --kernels=FILE  writes a line for each kernel: line, tab, file, tab, name\n"
     "  --ours=DIR      the folder of simt's headers\n"
     "  --stubs=DIR     a folder of empty files that stand for headers that were not found\n"
     "  --why=HEADER    only says why HEADER cannot be had; exit status 1 when nothing is known of it\n";
 
-static bool option_rdc, option_clang;
+static bool option_rdc, option_clang, option_no_unroll;
 static const char *option_ours, *option_stubs, *option_launcher = "";
 
 /* ---- text that grows ---- */
@@ -1609,7 +1610,7 @@ static void write_space(FILE *out, const char *from, int i) {
         p += strspn(p, " \t(");
         long count = none ? 1 : isdigit((unsigned char)*p) ? strtol(p, NULL, 10) : 32;
         if (count > 64) count = 64;
-        if (count > 1 && can_be_unrolled(i)) fprintf(out, "#pragma GCC unroll %ld", count);
+        if (count > 1 && !option_no_unroll && can_be_unrolled(i)) fprintf(out, "#pragma GCC unroll %ld", count);
         from = line_end - (line_end[-1] == '\n');
       }
     }
@@ -1658,6 +1659,8 @@ int main(int argc, char **argv) {
       option_rdc = true;
     } else if (strcmp(argv[i], "--inspect") == 0) { /* the inspector looks at the kernel only, not at who calls it */
       option_launcher = "__attribute__((noinline, no_sanitize_thread, no_sanitize_coverage)) ";
+    } else if (strcmp(argv[i], "--no-unroll") == 0) {
+      option_no_unroll = true;
     } else if (strcmp(argv[i], "--clang") == 0) {
       option_clang = true;
     } else if ((value = option_value(argv[i], "--ours="))) {

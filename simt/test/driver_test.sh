@@ -221,6 +221,11 @@ test_rewritten_text() {
   ok g++ -std=c++17 -I"$(dirname "$simtcc")/include" -c one.cpp -o one.o
   ok "$simtcc" one.o -o one
   ok ./one
+  printf '__global__ void unrolled(int *x) {\n#pragma unroll\n  for (int i = 0; i < 8; i++) x[i] = i;\n}\n' >unrolled.cu
+  ok "$simtcc" -E unrolled.cu
+  says out '#pragma GCC unroll 32'
+  ok "$simtcc" -E --no-unroll unrolled.cu
+  silent out '#pragma GCC unroll 32'
 }
 
 test_dependencies() {
