@@ -319,8 +319,9 @@ static inline void lesson_print_times(const LessonRun *run, const LessonRow *row
     }
     lesson_print_limit(row->version);
   }
-  printf("Roofs, measured in between: %.0f GB/s copied, %.0f GFLOP/s multiplied and added.\n",
-         run->times.copy_bytes_per_second * 1e-9, run->times.flops_per_second * 1e-9);
+  printf("Roofs, measured in between: %.0f GB/s copied, %.0f GFLOP/s multiplied and added at %.0f to %.0f MHz.\n",
+         run->times.copy_bytes_per_second * 1e-9, run->times.flops_per_second * 1e-9, run->times.slowest_clock * 1e-6,
+         run->times.fastest_clock * 1e-6);
   if (run->times.short_launches > 0)
     printf("Times below %.0f us: %s\n", LESSON_SHORT * 1e6,
            LESSON_GRAPHS

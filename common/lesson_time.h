@@ -41,10 +41,11 @@ enum { LESSON_GRAPHS = 0 };
 #define LESSON_SHORT 20e-6 /* seconds of a launch that is timed in a graph */
 
 typedef struct LessonTimes {
-  double seconds[LESSON_VERSIONS]; /* one launch */
-  int short_launches;              /* of so many versions, one was below LESSON_SHORT */
-  double copy_bytes_per_second;    /* read and written */
-  double flops_per_second;         /* fused multiply-adds count two */
+  double seconds[LESSON_VERSIONS];     /* one launch */
+  int short_launches;                  /* of so many versions, one was below LESSON_SHORT */
+  double copy_bytes_per_second;        /* read and written */
+  double flops_per_second;             /* fused multiply-adds count two */
+  double slowest_clock, fastest_clock; /* of a multiprocessor in the rounds, Hz */
 } LessonTimes;
 
 /* Two standard normals for each thread. */
@@ -83,7 +84,9 @@ static __global__ void lesson_copy_kernel(float4 *to, const float4 *from, size_t
   for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) to[i] = from[i];
 }
 
-static __global__ void lesson_fma_kernel(float *out, float factor, float term) {
+/* `cycles`: what the first block took. All blocks run at the same time, so that is what the kernel took. */
+static __global__ void lesson_fma_kernel(float *out, long long *cycles, float factor, float term) {
+  long long begin = clock64();
   float sum[LESSON_FMA_CHAINS], total = 0;
   for (int i = 0; i < LESSON_FMA_CHAINS; i++) sum[i] = (float)(threadIdx.x + i);
 #pragma unroll 4
@@ -91,6 +94,7 @@ static __global__ void lesson_fma_kernel(float *out, float factor, float term) {
     for (int i = 0; i < LESSON_FMA_CHAINS; i++) sum[i] = fmaf(sum[i], factor, term);
   for (int i = 0; i < LESSON_FMA_CHAINS; i++) total += sum[i];
   out[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = total; /* a sum that nobody needed would not be computed */
+  if (blockIdx.x == 0 && threadIdx.x == 0) *cycles = clock64() - begin;
 }
 
 /* Who takes turns: the versions, and after them the roofs. */
@@ -118,6 +122,7 @@ typedef struct LessonBench {
   int sets, next_set;
   cudaGraphExec_t graph[LESSON_CONTESTANTS]; /* NULL: launch by launch */
   float *roof[2];
+  long long *cycles;
   int roof_blocks;
   GpuTimer timer;
 } LessonBench;
@@ -151,6 +156,7 @@ static inline void lesson_bench_open(LessonBench *bench, uint64_t seed) {
     lesson_normal_kernel<<<LESSON_ROOF_ELEMENTS / 2 / 256, 256>>>(bench->roof[i], LESSON_ROOF_ELEMENTS, seed, 1u << 31);
     CUDA_CHECK_LAUNCH();
   }
+  CUDA_CHECK(cudaMalloc((void **)&bench->cycles, sizeof *bench->cycles));
   bench->timer = gpu_timer_open();
 }
 
@@ -162,6 +168,7 @@ static inline void lesson_bench_close(LessonBench *bench) {
   for (int i = 0; i < LESSON_CONTESTANTS; i++)
     if (bench->graph[i] != NULL) CUDA_CHECK(cudaGraphExecDestroy(bench->graph[i]));
   for (int i = 0; i < 2; i++) CUDA_CHECK(cudaFree(bench->roof[i]));
+  CUDA_CHECK(cudaFree(bench->cycles));
   gpu_timer_close(&bench->timer);
 }
 
@@ -191,7 +198,7 @@ static inline void lesson_bench_launch(LessonBench *bench, int contestant) {
                                                               LESSON_ROOF_ELEMENTS / 4);
     CUDA_CHECK_LAUNCH();
   } else {
-    lesson_fma_kernel<<<(unsigned)bench->roof_blocks, 256>>>(bench->roof[0], 0.999f, 0.001f);
+    lesson_fma_kernel<<<(unsigned)bench->roof_blocks, 256>>>(bench->roof[0], bench->cycles, 0.999f, 0.001f);
     CUDA_CHECK_LAUNCH();
   }
 }
@@ -229,6 +236,8 @@ static inline void lesson_time(const Lesson *lesson, const LessonVersion *versio
   LessonBench bench;
   memset(&bench, 0, sizeof bench);
   times->short_launches = 0;
+  times->slowest_clock = INFINITY;
+  times->fastest_clock = 0;
   bench.lesson = lesson;
   bench.versions = versions;
   bench.shape = *shape;
@@ -251,6 +260,12 @@ static inline void lesson_time(const Lesson *lesson, const LessonVersion *versio
       int i = (turn + round) % contestants; /* nobody is always the first, or always after the same one */
       if (round % 2 == 1) i = contestants - 1 - i;
       samples[contestant[i]][round] = lesson_bench_block(&bench, contestant[i], launches[i]);
+      if (contestant[i] != LESSON_ROOF_FMA) continue;
+      long long cycles;
+      CUDA_CHECK(cudaMemcpy(&cycles, bench.cycles, sizeof cycles, cudaMemcpyDeviceToHost));
+      double clock = (double)cycles / samples[LESSON_ROOF_FMA][round];
+      times->slowest_clock = fmin(times->slowest_clock, clock);
+      times->fastest_clock = fmax(times->fastest_clock, clock);
     }
 
   for (int v = 0; v < count; v++) times->seconds[v] = timer_stats(samples[v], LESSON_ROUNDS).median;
