@@ -65,6 +65,12 @@ PHILOX_FUNCTION PhiloxBlock philox4x32(uint64_t seed, uint32_t stream, uint64_t 
   return philox_attempt(seed, stream, index, 0);
 }
 
+/* Word i % 4 of a block. The registers of a GPU have no index: word[i % 4] would go to memory and back there. */
+PHILOX_FUNCTION uint32_t philox_word(PhiloxBlock block, uint64_t i) {
+  uint32_t even = i & 2 ? block.word[2] : block.word[0], odd = i & 2 ? block.word[3] : block.word[1];
+  return i & 1 ? odd : even;
+}
+
 /* [0, 1): the upper 24 bits, which is all a float holds, so that no value rounds up to 1. */
 PHILOX_FUNCTION float philox_uniform(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
 

@@ -32,6 +32,7 @@ static void seed_stream_index_fill_key_and_counter(void **state) {
   PhiloxBlock block = philox_attempt(0x299f31d0a4093822u, 0x13198a2e, 0x85a308d3243f6a88u, 0x03707344);
   assert_int_equal(block.word[0], 0xd16cfe09);
   assert_int_equal(block.word[3], 0x24126ea1);
+  for (uint64_t i = 0; i < 8; i++) assert_int_equal(philox_word(block, i), block.word[i % 4]);
   block = philox4x32(0, 0, 0);
   assert_int_equal(block.word[0], 0x6627e8d5);
 }

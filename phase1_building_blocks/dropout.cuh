@@ -58,14 +58,16 @@ PHILOX_FUNCTION PhiloxBlock dropout_words(Dropout dropout, size_t i) {
 PHILOX_FUNCTION bool dropout_keeps(Dropout dropout, uint32_t word) { return word >> 8 >= dropout.threshold; }
 
 /* Chosen, not multiplied by 0: that would keep a NaN. */
-PHILOX_FUNCTION float dropout_apply(Dropout dropout, uint32_t word, float x) {
-  return dropout_keeps(dropout, word) ? x * dropout.scale : 0.0f;
+template <typename T>
+PHILOX_FUNCTION T dropout_apply(Dropout dropout, uint32_t word, T x) {
+  return dropout_keeps(dropout, word) ? x * (T)dropout.scale : 0;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU reference */
 
-static inline void dropout_cpu(float *y, const float *x, size_t n, float p, uint64_t seed, uint32_t stream) {
+template <typename T>
+static inline void dropout_cpu(T *y, const T *x, size_t n, float p, uint64_t seed, uint32_t stream) {
   Dropout dropout = dropout_make(p, seed, stream);
   for (size_t i = 0; i < n; i += 4) {
     PhiloxBlock block = dropout_words(dropout, i / 4);
@@ -80,11 +82,9 @@ static inline void dropout_cpu(float *y, const float *x, size_t n, float p, uint
 
 enum { DROPOUT_BLOCK = 256 };
 
-/* Word i % 4 of a block. Registers have no index: written as word[i % 4] the block would go to memory and back. */
+/* Number i alone: a whole block for one word. */
 static __device__ __forceinline__ uint32_t dropout_word(Dropout dropout, size_t i) {
-  PhiloxBlock block = dropout_words(dropout, i / 4);
-  uint32_t even = i & 2 ? block.word[2] : block.word[0], odd = i & 2 ? block.word[3] : block.word[1];
-  return i & 1 ? odd : even;
+  return philox_word(dropout_words(dropout, i / 4), i);
 }
 
 static __global__ void dropout_forward_mask_kernel(float *y, uint8_t *mask, const float *x, size_t n, Dropout dropout) {

@@ -84,7 +84,7 @@ static inline void dropout_lesson_shapes(Lesson *lesson) {
 
 /* Exact: one multiplication, rounded alike on either side. */
 static inline Lesson dropout_lesson(void) {
-  Lesson lesson = lesson_make("dropout", "rc", dropout_call, (LessonLauncher)dropout_cpu);
+  Lesson lesson = lesson_make("dropout", "rc", dropout_call, (LessonLauncher)dropout_cpu<float>);
   lesson_output(&lesson, "y", "rc");
   lesson_input(&lesson, "x", "rc");
   dropout_lesson_shapes(&lesson);

@@ -41,16 +41,30 @@
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU */
 
+typedef struct RandomRange {
+  float low, width, last; /* last: the last float before `high` */
+} RandomRange;
+
+/* low < high */
+static inline RandomRange random_range(float low, float high) {
+  RandomRange range;
+  range.low = low;
+  range.width = high - low;
+  range.last = nextafterf(high, low);
+  return range;
+}
+
 /* A draw just under 1 may round up: the smaller of it and the last float before `high` keeps `high` out. */
-PHILOX_FUNCTION float random_uniform_scale(uint32_t word, float low, float high) {
-  return fminf(fmaf(philox_uniform(word), high - low, low), nextafterf(high, low));
+PHILOX_FUNCTION float random_uniform_scale(uint32_t word, RandomRange range) {
+  return fminf(fmaf(philox_uniform(word), range.width, range.low), range.last);
 }
 
 /* low < high. Four numbers a block of Philox: x[4i..4i+3] are the words of block i. */
 static inline void random_uniform_fill_cpu(float *x, size_t n, float low, float high, uint64_t seed, uint32_t stream) {
+  RandomRange range = random_range(low, high);
   for (size_t i = 0; i < n; i += 4) {
     PhiloxBlock block = philox4x32(seed, stream, i / 4);
-    for (size_t j = 0; j < 4 && i + j < n; j++) x[i + j] = random_uniform_scale(block.word[j], low, high);
+    for (size_t j = 0; j < 4 && i + j < n; j++) x[i + j] = random_uniform_scale(block.word[j], range);
   }
 }
 
@@ -99,39 +113,33 @@ static inline void xavier_uniform_init(float *w, size_t n, int fan_in, int fan_o
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Kernels: uniform. `last` is the last float before `high`. */
+/* Kernels: uniform */
 
 enum { RANDOM_BLOCK = 256 };
 
-/* Word i % 4 of the block. Registers have no index: written as word[i % 4] the block would go to memory and back. */
-static __device__ __forceinline__ uint32_t random_word(PhiloxBlock block, size_t i) {
-  uint32_t even = i & 2 ? block.word[2] : block.word[0], odd = i & 2 ? block.word[3] : block.word[1];
-  return i & 1 ? odd : even;
-}
-
-static __global__ void random_uniform_one_kernel(float *x, size_t n, float low, float high, uint64_t seed,
+static __global__ void random_uniform_one_kernel(float *x, size_t n, RandomRange range, uint64_t seed,
                                                  uint32_t stream) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  // >>> exercise random_uniform_one: x[i] is word i % 4 of the cipher's block i / 4, scaled into [low, high)
-  // hint: philox4x32(seed, stream, index) computes block `index`; random_word(block, i) picks word i % 4 of it
-  // hint: random_uniform_scale(word, low, high) makes a float of a word; threads beyond n write nothing
-  // hint: if (i < n) x[i] = random_uniform_scale(random_word(philox4x32(seed, stream, i / 4), i), low, high);
-  if (i < n) x[i] = random_uniform_scale(random_word(philox4x32(seed, stream, i / 4), i), low, high);
+  // >>> exercise random_uniform_one: x[i] is word i % 4 of the cipher's block i / 4, scaled into the range
+  // hint: philox4x32(seed, stream, index) computes block `index`; philox_word(block, i) picks word i % 4 of it
+  // hint: random_uniform_scale(word, range) makes a float of a word; threads beyond n write nothing
+  // hint: if (i < n) x[i] = random_uniform_scale(philox_word(philox4x32(seed, stream, i / 4), i), range);
+  if (i < n) x[i] = random_uniform_scale(philox_word(philox4x32(seed, stream, i / 4), i), range);
   // <<< exercise
 }
 
-static __global__ void random_uniform_four_kernel(float *x, size_t n, float low, float high, uint64_t seed,
+static __global__ void random_uniform_four_kernel(float *x, size_t n, RandomRange range, uint64_t seed,
                                                   uint32_t stream) {
   size_t i = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 4;
   if (i >= n) return;
   PhiloxBlock block = philox4x32(seed, stream, i / 4);
   for (int j = 0; j < 4; j++)
-    if (i + j < n) x[i + j] = random_uniform_scale(block.word[j], low, high);
+    if (i + j < n) x[i + j] = random_uniform_scale(block.word[j], range);
 }
 
-static __device__ __forceinline__ float4 random_uniform_quad(PhiloxBlock block, float low, float high) {
-  return make_float4(random_uniform_scale(block.word[0], low, high), random_uniform_scale(block.word[1], low, high),
-                     random_uniform_scale(block.word[2], low, high), random_uniform_scale(block.word[3], low, high));
+static __device__ __forceinline__ float4 random_uniform_quad(PhiloxBlock block, RandomRange range) {
+  return make_float4(random_uniform_scale(block.word[0], range), random_uniform_scale(block.word[1], range),
+                     random_uniform_scale(block.word[2], range), random_uniform_scale(block.word[3], range));
 }
 
 /* The first of the four floats at x is number i of n. ALIGNED: x + i is at a multiple of 16 bytes for every i that is a
@@ -149,24 +157,24 @@ static __device__ __forceinline__ void random_store(float *x, float4 v, size_t i
 }
 
 template <bool ALIGNED>
-static __global__ void random_uniform_float4_kernel(float *x, size_t n, float low, float high, uint64_t seed,
+static __global__ void random_uniform_float4_kernel(float *x, size_t n, RandomRange range, uint64_t seed,
                                                     uint32_t stream) {
   size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   // >>> exercise random_uniform_float4: thread `quad` writes numbers 4 quad .. 4 quad + 3, in one store where it can
-  // hint: one block of Philox holds the four words; random_uniform_quad(block, low, high) makes a float4 of them
+  // hint: one block of Philox holds the four words; random_uniform_quad(block, range) makes a float4 of them
   // hint: random_store<ALIGNED>(x, v, i, n) writes v to x[i] ... x[i + 3], 16 bytes at once, and minds the end
-  // hint: random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), low, high), 4 * quad, n);
-  random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), low, high), 4 * quad, n);
+  // hint: random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * quad, n);
+  random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * quad, n);
   // <<< exercise
 }
 
 /* Launched with as many blocks as the GPU holds at a time. */
 template <bool ALIGNED>
-static __global__ void random_uniform_stride_kernel(float *x, size_t n, float low, float high, uint64_t seed,
+static __global__ void random_uniform_stride_kernel(float *x, size_t n, RandomRange range, uint64_t seed,
                                                     uint32_t stream) {
   size_t quads = (n + 3) / 4, stride = (size_t)gridDim.x * blockDim.x;
   for (size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x; quad < quads; quad += stride)
-    random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), low, high), 4 * quad, n);
+    random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * quad, n);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -240,13 +248,13 @@ static inline bool random_aligned(const float *x) { return (uintptr_t)x % sizeof
 
 static inline void random_uniform_one_each(float *x, size_t n, float low, float high, uint64_t seed, uint32_t stream) {
   if (n == 0) return;
-  random_uniform_one_kernel<<<random_blocks(n), RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+  random_uniform_one_kernel<<<random_blocks(n), RANDOM_BLOCK>>>(x, n, random_range(low, high), seed, stream);
   CUDA_CHECK_LAUNCH();
 }
 
 static inline void random_uniform_four_each(float *x, size_t n, float low, float high, uint64_t seed, uint32_t stream) {
   if (n == 0) return;
-  random_uniform_four_kernel<<<random_blocks((n + 3) / 4), RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+  random_uniform_four_kernel<<<random_blocks((n + 3) / 4), RANDOM_BLOCK>>>(x, n, random_range(low, high), seed, stream);
   CUDA_CHECK_LAUNCH();
 }
 
@@ -254,9 +262,9 @@ static inline void random_uniform_float4(float *x, size_t n, float low, float hi
   if (n == 0) return;
   unsigned blocks = random_blocks((n + 3) / 4);
   if (random_aligned(x))
-    random_uniform_float4_kernel<true><<<blocks, RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+    random_uniform_float4_kernel<true><<<blocks, RANDOM_BLOCK>>>(x, n, random_range(low, high), seed, stream);
   else
-    random_uniform_float4_kernel<false><<<blocks, RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+    random_uniform_float4_kernel<false><<<blocks, RANDOM_BLOCK>>>(x, n, random_range(low, high), seed, stream);
   CUDA_CHECK_LAUNCH();
 }
 
@@ -264,9 +272,9 @@ static inline void random_uniform_fill_gpu(float *x, size_t n, float low, float 
   if (n == 0) return;
   unsigned blocks = random_blocks_resident((n + 3) / 4);
   if (random_aligned(x))
-    random_uniform_stride_kernel<true><<<blocks, RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+    random_uniform_stride_kernel<true><<<blocks, RANDOM_BLOCK>>>(x, n, random_range(low, high), seed, stream);
   else
-    random_uniform_stride_kernel<false><<<blocks, RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+    random_uniform_stride_kernel<false><<<blocks, RANDOM_BLOCK>>>(x, n, random_range(low, high), seed, stream);
   CUDA_CHECK_LAUNCH();
 }
 

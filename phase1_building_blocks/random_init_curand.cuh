@@ -16,7 +16,7 @@
 
 enum { RANDOM_CURAND_SUBSEQUENCES = 65536 };
 
-static __global__ void random_uniform_curand_device_kernel(float *x, size_t n, float low, float high, uint64_t seed,
+static __global__ void random_uniform_curand_device_kernel(float *x, size_t n, RandomRange range, uint64_t seed,
                                                            uint32_t stream) {
   size_t i = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 4;
   if (i >= n) return;
@@ -24,14 +24,15 @@ static __global__ void random_uniform_curand_device_kernel(float *x, size_t n, f
   curand_init(seed, stream, i, &state);
   uint4 word = curand4(&state);
   PhiloxBlock block = {{word.x, word.y, word.z, word.w}};
-  random_store<true>(x, random_uniform_quad(block, low, high), i, n);
+  random_store<true>(x, random_uniform_quad(block, range), i, n);
 }
 
 /* x at a multiple of 16 bytes */
 static inline void random_uniform_curand_device(float *x, size_t n, float low, float high, uint64_t seed,
                                                 uint32_t stream) {
   if (n == 0) return;
-  random_uniform_curand_device_kernel<<<random_blocks((n + 3) / 4), RANDOM_BLOCK>>>(x, n, low, high, seed, stream);
+  random_uniform_curand_device_kernel<<<random_blocks((n + 3) / 4), RANDOM_BLOCK>>>(x, n, random_range(low, high), seed,
+                                                                                    stream);
   CUDA_CHECK_LAUNCH();
 }
 

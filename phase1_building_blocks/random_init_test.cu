@@ -118,9 +118,9 @@ static void uniform_fills_its_range(void **state) {
 /* Near 1000 floats lie 6e-5 apart, so 1000 + 0.99999994 would round to 1001. */
 static void uniform_never_reaches_high(void **state) {
   (void)state;
-  assert_true(random_uniform_scale(UINT32_MAX, 1000, 1001) < 1001);
-  assert_true(random_uniform_scale(UINT32_MAX, 1000, 1001) > 1000.999f);
-  assert_true(random_uniform_scale(0, 1000, 1001) == 1000);
+  assert_true(random_uniform_scale(UINT32_MAX, random_range(1000, 1001)) < 1001);
+  assert_true(random_uniform_scale(UINT32_MAX, random_range(1000, 1001)) > 1000.999f);
+  assert_true(random_uniform_scale(0, random_range(1000, 1001)) == 1000);
 }
 
 static void normal_has_its_moments(void **state) {
@@ -262,7 +262,7 @@ static void gpu_numbers_do_not_depend_on_the_grid(void **state) {
   random_uniform_fill_cpu(y, 10007, -2, 5, 7, 3);
   for (size_t g = 0; g < sizeof grids / sizeof *grids; g++) {
     float *device_x = guard_alloc(DEVICE_GPU, 10007);
-    random_uniform_stride_kernel<true><<<grids[g][0], grids[g][1]>>>(device_x, 10007, -2, 5, 7, 3);
+    random_uniform_stride_kernel<true><<<grids[g][0], grids[g][1]>>>(device_x, 10007, random_range(-2, 5), 7, 3);
     CUDA_CHECK_LAUNCH();
     arrays_download(DEVICE_GPU, x, device_x, 10007, "x");
     assert_comparison(compare_runs(y, x, 10007));

@@ -25,43 +25,22 @@
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU reference */
 
-/* scale or 0 of element i */
-static inline double softmax_dropout_factor(Dropout dropout, size_t i) {
-  return dropout_keeps(dropout, dropout_words(dropout, i / 4).word[i % 4]) ? (double)dropout.scale : 0;
-}
-
 template <typename T>
 static inline void softmax_dropout_forward_cpu(T *y, const T *x, int rows, int cols, float p, uint64_t seed,
                                                uint32_t stream) {
-  Dropout dropout = dropout_make(p, seed, stream);
-  for (size_t row = 0; row < (size_t)rows; row++) {
-    double max = x[row * cols], sum = 0;
-    for (size_t i = row * cols; i < (row + 1) * cols; i++) max = x[i] > max ? x[i] : max;
-    for (size_t i = row * cols; i < (row + 1) * cols; i++) sum += exp(x[i] - max);
-    for (size_t i = row * cols; i < (row + 1) * cols; i++) {
-      double factor = softmax_dropout_factor(dropout, i); /* chosen: NaN is dropped, too */
-      y[i] = factor != 0 ? (T)(exp(x[i] - max) / sum * factor) : 0;
-    }
-  }
+  softmax_forward_cpu(y, x, rows, cols);
+  dropout_cpu(y, y, (size_t)rows * cols, p, seed, stream);
 }
 
 template <typename T>
 static inline void softmax_dropout_backward_cpu(T *dx, const T *x, const T *dy, int rows, int cols, float p,
                                                 uint64_t seed, uint32_t stream) {
-  Dropout dropout = dropout_make(p, seed, stream);
-  for (size_t row = 0; row < (size_t)rows; row++) {
-    double max = x[row * cols], sum = 0, dot = 0;
-    for (size_t i = row * cols; i < (row + 1) * cols; i++) max = x[i] > max ? x[i] : max;
-    for (size_t i = row * cols; i < (row + 1) * cols; i++) sum += exp(x[i] - max);
-    for (size_t i = row * cols; i < (row + 1) * cols; i++) {
-      double factor = softmax_dropout_factor(dropout, i);
-      if (factor != 0) dot += exp(x[i] - max) / sum * dy[i] * factor;
-    }
-    for (size_t i = row * cols; i < (row + 1) * cols; i++) {
-      double factor = softmax_dropout_factor(dropout, i);
-      dx[i] = (T)(exp(x[i] - max) / sum * ((factor != 0 ? dy[i] * factor : 0) - dot));
-    }
-  }
+  size_t n = (size_t)rows * cols;
+  T *s = (T *)xmalloc(2 * n * sizeof *s), *g = s + n;
+  softmax_forward_cpu(s, x, rows, cols);
+  dropout_cpu(g, dy, n, p, seed, stream);
+  softmax_backward_cpu(dx, g, s, rows, cols);
+  free(s);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
