@@ -21,6 +21,8 @@
 #ifndef COMMON_LESSON_MAIN_H
 #define COMMON_LESSON_MAIN_H
 
+#include <malloc.h>
+
 #include "common/lesson.h"
 #include "common/lesson_plot.h"
 #include "common/lesson_time.h"
@@ -549,6 +551,9 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
   snprintf(doc, sizeof doc, "%s: every version checked, measured, and beside the others.", tables[0].title);
   static const struct argp own = {help, lesson_parse, NULL, doc, NULL, NULL, NULL};
   static LessonOptions options;
+  /* Each version gets arrays of its own, and new pages take as long as the work: keep those of the last one. */
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
 #ifdef SIMT_REWRITTEN
   const int real = 0;
 #else
