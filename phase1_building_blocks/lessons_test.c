@@ -133,6 +133,11 @@ static void softmax_climbs(void **state) {
   expect_ladder("softmax", "--shape=40x130", 10, "device copy");
 }
 
+static void fused_batchnorm_relu_softmax_climbs(void **state) {
+  (void)state;
+  expect_ladder("fused_batchnorm_relu_softmax", "--shape=40x130", 4, "device copy");
+}
+
 static void the_first_lesson_shows_a_launch_and_an_error(void **state) {
   (void)state;
   Subprocess run = run_lesson("vector_add", "--check-only", "--shape=1000", NULL);
@@ -219,6 +224,7 @@ int main(void) {
       cmocka_unit_test(random_init_climbs),
       cmocka_unit_test(dropout_climbs),
       cmocka_unit_test(softmax_climbs),
+      cmocka_unit_test(fused_batchnorm_relu_softmax_climbs),
       cmocka_unit_test(the_first_lesson_shows_a_launch_and_an_error),
       cmocka_unit_test(several_shapes_have_a_table_and_a_picture_each),
       cmocka_unit_test(a_profiler_gets_one_launch),

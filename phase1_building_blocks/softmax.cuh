@@ -199,10 +199,12 @@ static __device__ __forceinline__ float4 softmax_quad_scale(float4 v, float fact
 /* T threads a row, QUADS float4 of it in the registers of each: all its loads are on their way before the first is
  * needed. Each thread takes exp() against its own maximum m, and only then is the row reduced, once: what is written is
  *     exp(x - max) / sum = exp(x - m) * (exp(m - max) / sum).
- * What the registers cannot hold waits in shared memory, where it was copied without passing through any (cp.async). */
+ * The bounds leave a thread 64 registers, so that a multiprocessor holds 1024 threads: those that wait for memory,
+ * those that compute and those that write are not the same. x is read once and y not at all: both pass by the
+ * caches. */
 template <int T, int QUADS, int ROWS>
-static __global__ void __launch_bounds__(T *ROWS) softmax_forward_kernel(float *y, const float *x, int rows, int cols) {
-  extern __shared__ float4 rest[];
+static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
+    softmax_forward_kernel(float *y, const float *x, int rows, int cols) {
   const float4 none = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
   int t = threadIdx.x, r = blockIdx.x * ROWS + threadIdx.y;
   if (ROWS > 1 && r >= rows) return; /* a row's threads are a warp then: it leaves as one */
@@ -211,36 +213,80 @@ static __global__ void __launch_bounds__(T *ROWS) softmax_forward_kernel(float *
   Row row = row_split(x, cols);
   const float4 *in = (const float4 *)(x + row.head);
   float4 *out = (float4 *)(y + row.head), kept[QUADS];
-  int edge = row_edge(row, t), more = row.quads - QUADS * T; /* quads in shared memory */
-
-  for (int q = t; q < more; q += T) __pipeline_memcpy_async(&rest[q], &in[QUADS * T + q], sizeof(float4));
-  __pipeline_commit();
+  int edge = row_edge(row, t);
 #pragma unroll
   for (int i = 0; i < QUADS; i++) kept[i] = t + i * T < row.quads ? __ldcs(&in[t + i * T]) : none;
   float alone = edge >= 0 ? x[edge] : -INFINITY, max = alone, sum = 0;
 #pragma unroll
   for (int i = 0; i < QUADS; i++) max = fmaxf(max, softmax_quad_max(kept[i]));
-  __pipeline_wait_prior(0);
-  for (int q = t; q < more; q += T) max = fmaxf(max, softmax_quad_max(rest[q]));
-
-  float from = max == -INFINITY ? 0 : max; /* no NaN where a thread has no score above -inf */
+  float from = max == -INFINITY ? 0 : max;
 #pragma unroll
   for (int i = 0; i < QUADS; i++) {
     kept[i] = softmax_quad_exp(kept[i], from);
     sum += softmax_quad_sum(kept[i]);
   }
-  for (int q = t; q < more; q += T) {
-    rest[q] = softmax_quad_exp(rest[q], from);
-    sum += softmax_quad_sum(rest[q]);
-  }
   alone = expf(alone - from);
   MaxSum all = row_max_sum<T>(max_sum_make(max, sum + alone));
-
   float factor = expf(max - all.max) / all.sum;
 #pragma unroll
   for (int i = 0; i < QUADS; i++)
     if (t + i * T < row.quads) __stcs(&out[t + i * T], softmax_quad_scale(kept[i], factor));
-  for (int q = t; q < more; q += T) __stcs(&out[QUADS * T + q], softmax_quad_scale(rest[q], factor));
+  if (edge >= 0) y[edge] = alone * factor;
+}
+
+/* A row that is more than the registers of a block: what they cannot hold waits in shared memory, where it was copied
+ * without passing through any (cp.async). An H200 keeps 128 KiB in registers and 226 KiB in shared memory, 90,000
+ * floats, an A100 74,000. The threads begin where a line of 128 bytes does, up to 7 quads before the row: so a
+ * warp's loads and stores touch 4 lines and not 5. */
+enum { SOFTMAX_LONG_THREADS = 1024, SOFTMAX_LONG_QUADS = 8, SOFTMAX_LINE_QUADS = 8 };
+
+static __global__ void __launch_bounds__(SOFTMAX_LONG_THREADS)
+    softmax_forward_long_kernel(float *y, const float *x, int cols) {
+  extern __shared__ float4 rest[];
+  const int T = SOFTMAX_LONG_THREADS, HELD = SOFTMAX_LONG_QUADS * T; /* quads in registers; from there on, in `rest` */
+  const float4 none = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+  x += (size_t)blockIdx.x * cols;
+  y += (size_t)blockIdx.x * cols;
+  Row row = row_split(x, cols);
+  int edge = row_edge(row, threadIdx.x);
+  int before = (int)((uintptr_t)(x + row.head) / sizeof(float4) % SOFTMAX_LINE_QUADS);
+  int t = threadIdx.x - before, end = row.quads - HELD; /* quad t, if not below 0, t + T, ... */
+  const float4 *in = (const float4 *)(x + row.head);
+  float4 *out = (float4 *)(y + row.head), *own = rest + before, kept[SOFTMAX_LONG_QUADS];
+
+#pragma unroll 4
+  for (int q = t; q < end; q += T) __pipeline_memcpy_async(&own[q], &in[HELD + q], sizeof(float4));
+  __pipeline_commit();
+#pragma unroll
+  for (int i = 0; i < SOFTMAX_LONG_QUADS; i++) kept[i] = t + i * T >= 0 && t + i * T < row.quads ? in[t + i * T] : none;
+  float alone = edge >= 0 ? x[edge] : -INFINITY, max = alone, sum = 0;
+#pragma unroll
+  for (int i = 0; i < SOFTMAX_LONG_QUADS; i++) max = fmaxf(max, softmax_quad_max(kept[i]));
+  __pipeline_wait_prior(0); /* a thread reads what it has copied itself: no barrier */
+#pragma unroll 2
+  for (int q = t; q < end; q += T) max = fmaxf(max, softmax_quad_max(own[q]));
+
+  float from = max == -INFINITY ? 0 : max;
+#pragma unroll
+  for (int i = 0; i < SOFTMAX_LONG_QUADS; i++) {
+    kept[i] = softmax_quad_exp(kept[i], from);
+    sum += softmax_quad_sum(kept[i]);
+  }
+#pragma unroll 1
+  for (int q = t; q < end; q += T) {
+    float4 e = softmax_quad_exp(own[q], from);
+    own[q] = e;
+    sum += softmax_quad_sum(e);
+  }
+  alone = expf(alone - from);
+  MaxSum all = row_max_sum<SOFTMAX_LONG_THREADS>(max_sum_make(max, sum + alone));
+
+  float factor = expf(max - all.max) / all.sum;
+#pragma unroll
+  for (int i = 0; i < SOFTMAX_LONG_QUADS; i++)
+    if (t + i * T >= 0 && t + i * T < row.quads) out[t + i * T] = softmax_quad_scale(kept[i], factor);
+#pragma unroll 1
+  for (int q = t; q < end; q += T) out[HELD + q] = softmax_quad_scale(own[q], factor);
   if (edge >= 0) y[edge] = alone * factor;
 }
 
@@ -369,32 +415,39 @@ static inline void softmax_forward_staged(float *y, const float *x, int rows, in
     softmax_forward_staged_launch<256>(y, x, rows, cols);
 }
 
-/* T threads and QUADS float4 of a row in the registers of each, ROWS rows a block (if T is 32). */
+/* T threads and QUADS float4 of a row in the registers of each, ROWS rows a block (1, if T is more than a warp). */
 template <int T, int QUADS, int ROWS>
 static inline void softmax_forward_launch(float *y, const float *x, int rows, int cols) {
-  int more = cols / 4 - T * QUADS;
-  size_t bytes = more > 0 ? (size_t)more * sizeof(float4) : 0;
-  if (bytes > 48 * 1024 - 1024)
-    CUDA_CHECK(cudaFuncSetAttribute((const void *)softmax_forward_kernel<T, QUADS, ROWS>,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-  softmax_forward_kernel<T, QUADS, ROWS><<<(rows + ROWS - 1) / ROWS, dim3(T, ROWS), bytes>>>(y, x, rows, cols);
+  softmax_forward_kernel<T, QUADS, ROWS><<<(rows + ROWS - 1) / ROWS, dim3(T, ROWS)>>>(y, x, rows, cols);
   CUDA_CHECK_LAUNCH();
 }
 
-enum { SOFTMAX_FEW_ROWS = 1024 }; /* then a block for each, so that every multiprocessor has some */
+/* Bytes of shared memory that a long row needs beside the registers. */
+static inline size_t softmax_long_bytes(int cols) {
+  int quads = cols / 4 - SOFTMAX_LONG_QUADS * SOFTMAX_LONG_THREADS + SOFTMAX_LINE_QUADS;
+  return quads > 0 ? (size_t)quads * sizeof(float4) : 0;
+}
 
+static inline void softmax_forward_long(float *y, const float *x, int rows, int cols) {
+  size_t bytes = softmax_long_bytes(cols);
+  CUDA_CHECK(cudaFuncSetAttribute((const void *)softmax_forward_long_kernel,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  softmax_forward_long_kernel<<<rows, SOFTMAX_LONG_THREADS, bytes>>>(y, x, cols);
+  CUDA_CHECK_LAUNCH();
+}
+
+/* The numbers are the fastest of a sweep on an H200. */
 static inline void softmax_forward_gpu(float *y, const float *x, int rows, int cols) {
-  const int longest = 4 * 8 * 1024 + (int)(softmax_shared_bytes() / sizeof(float));
-  if (!rows_alike(x, y) || cols > longest)
+  if (!rows_alike(x, y) || softmax_long_bytes(cols) > softmax_shared_bytes())
     softmax_forward_online(y, x, rows, cols);
-  else if (cols <= 256 && rows < SOFTMAX_FEW_ROWS)
-    softmax_forward_launch<32, 2, 1>(y, x, rows, cols);
   else if (cols <= 256)
     softmax_forward_launch<32, 2, 4>(y, x, rows, cols);
   else if (cols <= 512)
-    softmax_forward_launch<32, 4, 4>(y, x, rows, cols);
+    softmax_forward_launch<32, 4, 8>(y, x, rows, cols);
   else if (cols <= 1024)
-    softmax_forward_launch<32, 8, 4>(y, x, rows, cols);
+    softmax_forward_launch<32, 8, 8>(y, x, rows, cols);
+  else if (cols <= 2048)
+    softmax_forward_launch<256, 2, 1>(y, x, rows, cols);
   else if (cols <= 4096)
     softmax_forward_launch<256, 4, 1>(y, x, rows, cols);
   else if (cols <= 8192)
@@ -402,7 +455,7 @@ static inline void softmax_forward_gpu(float *y, const float *x, int rows, int c
   else if (cols <= 16384)
     softmax_forward_launch<512, 8, 1>(y, x, rows, cols);
   else
-    softmax_forward_launch<1024, 8, 1>(y, x, rows, cols);
+    softmax_forward_long(y, x, rows, cols);
 }
 
 static inline void softmax_backward_jacobian(float *dx, const float *dy, const float *y, int rows, int cols) {
@@ -430,12 +483,10 @@ static inline void softmax_backward_launch(float *dx, const float *dy, const flo
 static inline void softmax_backward_gpu(float *dx, const float *dy, const float *y, int rows, int cols) {
   if (!rows_alike(y, dy) || !rows_alike(y, dx) || cols > 16384)
     softmax_backward_shuffle(dx, dy, y, rows, cols);
-  else if (cols <= 256 && rows < SOFTMAX_FEW_ROWS)
-    softmax_backward_launch<32, 2, 1>(dx, dy, y, rows, cols);
   else if (cols <= 256)
     softmax_backward_launch<32, 2, 4>(dx, dy, y, rows, cols);
   else if (cols <= 1024)
-    softmax_backward_launch<32, 8, 4>(dx, dy, y, rows, cols);
+    softmax_backward_launch<128, 2, 1>(dx, dy, y, rows, cols);
   else if (cols <= 4096)
     softmax_backward_launch<256, 4, 1>(dx, dy, y, rows, cols);
   else

@@ -1,0 +1,49 @@
+/* fused_batchnorm_relu_softmax_lesson.cuh - what is asked of the fused kernel: for program, test and exercises. */
+#ifndef PHASE1_BUILDING_BLOCKS_FUSED_BATCHNORM_RELU_SOFTMAX_LESSON_CUH
+#define PHASE1_BUILDING_BLOCKS_FUSED_BATCHNORM_RELU_SOFTMAX_LESSON_CUH
+
+#include "common/lesson.h"
+#include "phase1_building_blocks/fused_batchnorm_relu_softmax.cuh"
+
+/* x, y (rows,cols); mean, variance, gamma, beta (cols) */
+typedef void FusedLauncher(float *y, const float *x, const float *mean, const float *variance, const float *gamma,
+                           const float *beta, int rows, int cols);
+
+static inline void fused_call(LessonLauncher launch, float *const *array, const int *size) {
+  ((FusedLauncher *)launch)(array[0], array[1], array[2], array[3], array[4], array[5], size[0], size[1]);
+}
+
+static inline LessonVersion fused_version(const char *name, FusedLauncher *launch, const char *limit) {
+  return lesson_version(name, (LessonLauncher)launch, limit);
+}
+
+/* The normalised value is wrong by the rounding of scale x and of mean scale, up to 6 each (2 * 2 / sqrt(0.5)), in one
+ * or two steps; so much, relatively, is its exp(). The rest is softmax's. */
+static inline Tolerance fused_tolerance(const int *size) {
+  double n = size[1];
+  return tolerance_make((40 + fmin(n, 4 * sqrt(n))) * FLT_EPSILON, FLT_MIN);
+}
+
+static inline Lesson fused_lesson(void) {
+  Lesson lesson =
+      lesson_make("fused_batchnorm_relu_softmax", "rc", fused_call, (LessonLauncher)batchnorm_relu_softmax_cpu);
+  lesson_output(&lesson, "y", "rc");
+  lesson_input(&lesson, "x", "rc");
+  lesson_input(&lesson, "mean", "c");
+  lesson_input(&lesson, "variance", "c");
+  lesson_input(&lesson, "gamma", "c");
+  lesson_input(&lesson, "beta", "c");
+  lesson_range(&lesson, "variance", 0.5f, 2);
+  lesson.tolerance = fused_tolerance;
+  lesson.timed = lesson_shape(&lesson, 65536, 1024);
+  lesson.counted = lesson_shape(&lesson, 64, 512);
+  /* one, around a warp, around the float4s of a warp and of a block, primes; rows a multiple of four, or not; more rows
+   * than blocks */
+  const int shapes[][2] = {{1, 1},   {3, 5},    {1300, 3}, {2, 31},   {5, 33},    {70, 127},
+                           {3, 257}, {19, 509}, {3, 772},  {2, 1025}, {70, 1100}, {1, 4099}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    lesson_check_shape(&lesson, lesson_shape(&lesson, shapes[i][0], shapes[i][1]));
+  return lesson;
+}
+
+#endif /* PHASE1_BUILDING_BLOCKS_FUSED_BATCHNORM_RELU_SOFTMAX_LESSON_CUH */
