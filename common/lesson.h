@@ -504,11 +504,16 @@ static inline int lesson_run(const Lesson *lesson, const LessonVersion *version,
     device_download(DEVICE_GPU, got, array[a], host->bytes[a]);
     if (declared->output) {
       Tolerance tolerance = (declared->tolerance != NULL ? declared->tolerance : lesson->tolerance)(shape->size);
-      float *actual = (float *)xmalloc(2 * n * sizeof *actual), *expected = actual + n;
-      lesson_to_floats(actual, got, declared->element, n);
-      lesson_to_floats(expected, host->array[a], declared->element, n);
+      const int floats = declared->element == LESSON_FLOAT;
+      float *converted = floats ? NULL : (float *)xmalloc(2 * n * sizeof *converted);
+      const float *actual = floats ? (const float *)got : converted;
+      const float *expected = floats ? host->array[a] : converted + n;
+      if (!floats) {
+        lesson_to_floats(converted, got, declared->element, n);
+        lesson_to_floats(converted + n, host->array[a], declared->element, n);
+      }
       Comparison c = compare_arrays(actual, expected, n / columns, columns, tolerance);
-      free(actual);
+      free(converted);
       if (result->tolerance == 0 || c.error * result->tolerance >= result->error * c.tolerance) {
         result->error = c.error;
         result->tolerance = c.tolerance;

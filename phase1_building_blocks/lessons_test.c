@@ -120,6 +120,11 @@ static void losses_climb(void **state) {
   expect_ladder("losses", "--shape=65x100", 16, "device copy");
 }
 
+static void softmax_cross_entropy_climbs(void **state) {
+  (void)state;
+  expect_ladder("softmax_cross_entropy", "--shape=5x1100", 5, "device copy");
+}
+
 static void random_init_climbs(void **state) {
   (void)state;
   expect_ladder("random_init", "--shape=40009", 12, "cuRAND normal");
@@ -221,6 +226,7 @@ int main(void) {
       cmocka_unit_test(matmul_tuned_climbs_and_sweeps),
       cmocka_unit_test(activations_climb),
       cmocka_unit_test(losses_climb),
+      cmocka_unit_test(softmax_cross_entropy_climbs),
       cmocka_unit_test(random_init_climbs),
       cmocka_unit_test(dropout_climbs),
       cmocka_unit_test(softmax_climbs),

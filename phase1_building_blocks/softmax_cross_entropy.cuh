@@ -12,7 +12,17 @@
  *
  *   softmax_cross_entropy_*_cpu       plain loops, the sum in double
  *   softmax_cross_entropy_*_cpu_fast  float throughout, large batches shared among threads
- *   softmax_cross_entropy_*_kernel    a warp for each row; score: one block, a tree
+ *   softmax_cross_entropy_*_gpu       a warp for each row; score: one block, a tree
+ *
+ * Training asks for losses and dlogits and never for p. The gradient of the loss by x[c] is p[c] - 1 at the label and
+ * p[c] elsewhere: of the (C,C) Jacobian of the softmax nothing is left. So one kernel can do it all, and in the end
+ * read every logit once and write every gradient once; dlogits may be the logits' own array.
+ *
+ *   softmax_cross_entropy_separate   forward, which leaves p, and backward: the logits are read three times, p twice
+ *   softmax_cross_entropy_online     a block for each row: maximum and sum in one pass, then a second: two reads
+ *   softmax_cross_entropy_shared     the row waits for its sum in shared memory: one read
+ *   softmax_cross_entropy_quads      copied there asynchronously, 16 bytes at a time, the whole row on its way at once
+ *   softmax_cross_entropy_fused      written past what the cache wants to keep; rows up to 1024 in a warp's registers
  */
 #ifndef PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_CUH
 #define PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_CUH
@@ -99,7 +109,10 @@ static inline void softmax_cross_entropy_score_cpu_fast(double totals[2], const 
   softmax_cross_entropy_score_cpu(totals, losses, probabilities, labels, batch, classes);
 }
 
+#include <cuda_pipeline_primitives.h>
+
 #include "common/check.h"
+#include "phase1_building_blocks/row.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels */
@@ -186,6 +199,280 @@ static inline void softmax_cross_entropy_score_gpu(double *totals, const float *
                                                    const int *labels, int batch, int classes) {
   softmax_cross_entropy_score_kernel<<<1, SOFTMAX_SCORE_BLOCK>>>(totals, losses, probabilities, labels, batch, classes);
   CUDA_CHECK_LAUNCH();
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Losses and dlogits in one kernel. Block b has row b. */
+
+/* The label's logit; NaN, so that the loss is, where there is none. */
+static __device__ __forceinline__ float softmax_cross_entropy_at(const float *x, int label, int classes) {
+  return label >= 0 && label < classes ? x[label] : NAN;
+}
+
+/* Another x for what is known of some elements. The maximum of NaNs and of nothing is -inf: exp(x - 0) will do then. */
+static __device__ __forceinline__ MaxSum softmax_cross_entropy_add(MaxSum known, float x) {
+  // >>> exercise cross_entropy_online: add x to `known`, the maximum of some elements and the sum of exp(element - max)
+  // hint: if x is the new maximum, what was summed up so far was too large by the factor exp(x - known.max)
+  // hint: with m = fmaxf(known.max, x) the sum becomes known.sum * exp(known.max - m) + exp(x - m)
+  // hint: -inf - -inf is NaN: where m is -INFINITY subtract 0 instead; then known.max = m
+  float max = fmaxf(known.max, x), finite = max == -INFINITY ? 0.0f : max;
+  known.sum = known.sum * expf(known.max - finite) + expf(x - finite);
+  known.max = max;
+  // <<< exercise
+  return known;
+}
+
+/* The loss and the factor that turns exp(x - max) into p * scale. */
+static __device__ __forceinline__ float softmax_cross_entropy_loss(MaxSum row, float at_label) {
+  return logf(row.sum) - (at_label - row.max);
+}
+
+template <int T>
+static __global__ void __launch_bounds__(T)
+    softmax_cross_entropy_online_kernel(float *losses, float *dlogits, const float *logits, const int *labels,
+                                        float scale, int classes) {
+  const float *x = logits + (size_t)blockIdx.x * classes;
+  float *dx = dlogits + (size_t)blockIdx.x * classes;
+  int label = labels[blockIdx.x];
+  float at_label = softmax_cross_entropy_at(x, label, classes); /* now: dx may be x */
+  MaxSum row = max_sum_make(-INFINITY, 0);
+  for (int c = threadIdx.x; c < classes; c += T) row = softmax_cross_entropy_add(row, x[c]);
+  row = row_max_sum<T>(row);
+  if (threadIdx.x == 0) losses[blockIdx.x] = softmax_cross_entropy_loss(row, at_label);
+  float factor = scale / row.sum;
+  for (int c = threadIdx.x; c < classes; c += T) dx[c] = expf(x[c] - row.max) * factor - (c == label ? scale : 0.0f);
+}
+
+/* Nobody but the thread that read an element comes for it: shared memory serves as 200 KiB of registers. */
+template <int T>
+static __global__ void __launch_bounds__(T)
+    softmax_cross_entropy_shared_kernel(float *losses, float *dlogits, const float *logits, const int *labels,
+                                        float scale, int classes) {
+  extern __shared__ float4 softmax_row[];
+  float *kept = (float *)softmax_row;
+  const float *x = logits + (size_t)blockIdx.x * classes;
+  float *dx = dlogits + (size_t)blockIdx.x * classes;
+  int label = labels[blockIdx.x];
+  float at_label = softmax_cross_entropy_at(x, label, classes);
+  MaxSum row = max_sum_make(-INFINITY, 0);
+#pragma unroll 8
+  for (int c = threadIdx.x; c < classes; c += T) {
+    kept[c] = x[c];
+    row = softmax_cross_entropy_add(row, kept[c]);
+  }
+  row = row_max_sum<T>(row);
+  if (threadIdx.x == 0) losses[blockIdx.x] = softmax_cross_entropy_loss(row, at_label);
+  float factor = scale / row.sum;
+#pragma unroll 8
+  for (int c = threadIdx.x; c < classes; c += T) dx[c] = expf(kept[c] - row.max) * factor - (c == label ? scale : 0.0f);
+}
+
+/* Quad q of a row are its floats 4 q - shift and the next three. `shift` is how far into a line of memory the row
+ * begins, so that quads lie at multiples of 16 bytes and the 32 quads that a warp writes are four whole lines: partly
+ * written ones are dear. At its ends a quad may lie outside the row, in part or all. */
+enum { SOFTMAX_LINE = 32 }; /* floats: 128 bytes */
+
+/* Begins to copy quad q of the row x into shared memory; what is outside the row becomes -inf, whose exp() is 0. */
+static __device__ __forceinline__ void softmax_fetch_quad(float4 *kept, const float *x, int shift, int classes, int q) {
+  int c = 4 * q - shift;
+  // >>> exercise cross_entropy_fetch: kept[q] = x[c] ... x[c + 3], asynchronously where all are in the row
+  // hint: __pipeline_memcpy_async(to, from, 16) copies past the registers; __pipeline_wait_prior() is the caller's
+  // hint: at the ends each of the four is copied by itself, if 0 <= c + j and c + j < classes
+  // hint: ((float *)&kept[q])[j] = c + j >= 0 && c + j < classes ? x[c + j] : -INFINITY;
+  if (c >= 0 && c + 3 < classes) {
+    __pipeline_memcpy_async(&kept[q], x + c, sizeof *kept);
+  } else {
+    float *at = (float *)&kept[q];
+    for (int j = 0; j < 4; j++) at[j] = c + j >= 0 && c + j < classes ? x[c + j] : -INFINITY;
+  }
+  // <<< exercise
+}
+
+/* STREAMED: dlogits are on their way out. Without that hint the L2 cache, which the other blocks' rows need, keeps
+ * them: 4096 rows of 50257 take 832 us on an H200, and 421 us with it. logits and dlogits begin at the same place of a
+ * line (rows_alike() is enough), so that a row of either is cut in the same way. */
+template <int T, bool STREAMED>
+static __global__ void __launch_bounds__(T)
+    softmax_cross_entropy_quads_kernel(float *losses, float *dlogits, const float *logits, const int *labels,
+                                       float scale, int classes) {
+  extern __shared__ float4 softmax_row[];
+  const float *x = logits + (size_t)blockIdx.x * classes;
+  float *dx = dlogits + (size_t)blockIdx.x * classes;
+  int shift = (int)((uintptr_t)dx / sizeof(float) % SOFTMAX_LINE), quads = (shift + classes + 3) / 4;
+  for (int q = threadIdx.x; q < quads; q += T) softmax_fetch_quad(softmax_row, x, shift, classes, q);
+  __pipeline_commit();
+  int label = labels[blockIdx.x];
+  float at_label = softmax_cross_entropy_at(x, label, classes);
+  __pipeline_wait_prior(0); /* for this thread's copies: it needs no others */
+
+  MaxSum row = max_sum_make(-INFINITY, 0); /* four at a time: 5 exp() instead of 8 */
+  for (int q = threadIdx.x; q < quads; q += T) {
+    float4 v = softmax_row[q];
+    float max = fmaxf(row.max, fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w))), finite = max == -INFINITY ? 0.0f : max;
+    row.sum = row.sum * expf(row.max - finite) +
+              ((expf(v.x - finite) + expf(v.y - finite)) + (expf(v.z - finite) + expf(v.w - finite)));
+    row.max = max;
+  }
+  row = row_max_sum<T>(row);
+  if (threadIdx.x == 0) losses[blockIdx.x] = softmax_cross_entropy_loss(row, at_label);
+
+  float factor = scale / row.sum;
+#pragma unroll 4
+  for (int q = threadIdx.x; q < quads; q += T) {
+    float4 v = softmax_row[q];
+    int c = 4 * q - shift, j = label - c;
+    v.x = expf(v.x - row.max) * factor - (j == 0 ? scale : 0.0f);
+    v.y = expf(v.y - row.max) * factor - (j == 1 ? scale : 0.0f);
+    v.z = expf(v.z - row.max) * factor - (j == 2 ? scale : 0.0f);
+    v.w = expf(v.w - row.max) * factor - (j == 3 ? scale : 0.0f);
+    if (c >= 0 && c + 3 < classes) {
+      if (STREAMED)
+        __stcs((float4 *)(dx + c), v);
+      else
+        *(float4 *)(dx + c) = v;
+    } else {
+      const float part[4] = {v.x, v.y, v.z, v.w};
+      for (int i = 0; i < 4; i++)
+        if (c + i >= 0 && c + i < classes) dx[c + i] = part[i];
+    }
+  }
+}
+
+/* A warp for each row, which it keeps in its registers: up to 32 * EACH classes. */
+template <int EACH>
+static __global__ void __launch_bounds__(SOFTMAX_BLOCK)
+    softmax_cross_entropy_warp_kernel(float *losses, float *dlogits, const float *logits, const int *labels,
+                                      float scale, int batch, int classes) {
+  int b = (blockIdx.x * SOFTMAX_BLOCK + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (b >= batch) return; /* the whole warp */
+  const float *x = logits + (size_t)b * classes;
+  float *dx = dlogits + (size_t)b * classes;
+  int label = labels[b];
+  float at_label = softmax_cross_entropy_at(x, label, classes);
+  float v[EACH], max = -INFINITY, sum = 0;
+#pragma unroll
+  for (int i = 0; i < EACH; i++) v[i] = lane + 32 * i < classes ? x[lane + 32 * i] : -INFINITY;
+  __syncwarp(); /* all lanes have read x, before one of them writes dx, which may be x */
+#pragma unroll
+  for (int i = 0; i < EACH; i++) max = fmaxf(max, v[i]);
+  for (int step = 16; step > 0; step /= 2) max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, step));
+#pragma unroll
+  for (int i = 0; i < EACH; i++) {
+    v[i] = expf(v[i] - max);
+    sum += v[i];
+  }
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+  if (lane == 0) losses[b] = softmax_cross_entropy_loss(max_sum_make(max, sum), at_label);
+  float factor = scale / sum;
+#pragma unroll
+  for (int i = 0; i < EACH; i++) {
+    int c = lane + 32 * i;
+    // >>> exercise cross_entropy_gradient: dx[c] = (p[c] - onehot(label)[c]) * scale, if there is a class c
+    // hint: p[c] is exp(x[c] - max) / sum, and v[i] has become exp(x[c] - max)
+    // hint: factor is scale / sum, worked out once; the label's element has `scale` less
+    // hint: if (c < classes) dx[c] = v[i] * factor - (c == label ? scale : 0.0f);
+    if (c < classes) dx[c] = v[i] * factor - (c == label ? scale : 0.0f);
+    // <<< exercise
+  }
+}
+
+/* Bytes of shared memory that a block may ask for beside `used` of its own. */
+static inline size_t softmax_shared_bytes(size_t used) {
+  int device, bytes;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return (size_t)bytes - used;
+}
+
+enum { SOFTMAX_ROW_BLOCK = 1024, SOFTMAX_SHORT_ROW_BLOCK = 256, SOFTMAX_SHORT_ROW = 8192, SOFTMAX_WARP_ROW = 1024 };
+
+/* Both kernels, with p in dlogits in between. */
+static inline void softmax_cross_entropy_separate(float *losses, float *dlogits, const float *logits, const int *labels,
+                                                  float scale, int batch, int classes) {
+  softmax_cross_entropy_forward_gpu(losses, dlogits, logits, labels, batch, classes);
+  softmax_cross_entropy_backward_gpu(dlogits, dlogits, labels, scale, batch, classes);
+}
+
+static inline void softmax_cross_entropy_online(float *losses, float *dlogits, const float *logits, const int *labels,
+                                                float scale, int batch, int classes) {
+  if (classes > SOFTMAX_SHORT_ROW)
+    softmax_cross_entropy_online_kernel<SOFTMAX_ROW_BLOCK>
+        <<<batch, SOFTMAX_ROW_BLOCK>>>(losses, dlogits, logits, labels, scale, classes);
+  else
+    softmax_cross_entropy_online_kernel<SOFTMAX_SHORT_ROW_BLOCK>
+        <<<batch, SOFTMAX_SHORT_ROW_BLOCK>>>(losses, dlogits, logits, labels, scale, classes);
+  CUDA_CHECK_LAUNCH();
+}
+
+typedef void SoftmaxRowKernel(float *losses, float *dlogits, const float *logits, const int *labels, float scale,
+                              int classes);
+
+/* More than 48 KiB must be asked for, once for each kernel. */
+static inline void softmax_launch_rows(SoftmaxRowKernel *kernel, int threads, size_t bytes, float *losses,
+                                       float *dlogits, const float *logits, const int *labels, float scale, int batch,
+                                       int classes) {
+  if (bytes > 48 * 1024)
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  kernel<<<batch, threads, bytes>>>(losses, dlogits, logits, labels, scale, classes);
+  CUDA_CHECK_LAUNCH();
+}
+
+/* Rows that do not fit into shared memory are read twice. */
+static inline void softmax_cross_entropy_shared(float *losses, float *dlogits, const float *logits, const int *labels,
+                                                float scale, int batch, int classes) {
+  size_t bytes = (size_t)classes * sizeof(float);
+  if (bytes > softmax_shared_bytes(1024))
+    softmax_cross_entropy_online(losses, dlogits, logits, labels, scale, batch, classes);
+  else if (classes > SOFTMAX_SHORT_ROW)
+    softmax_launch_rows(softmax_cross_entropy_shared_kernel<SOFTMAX_ROW_BLOCK>, SOFTMAX_ROW_BLOCK, bytes, losses,
+                        dlogits, logits, labels, scale, batch, classes);
+  else
+    softmax_launch_rows(softmax_cross_entropy_shared_kernel<SOFTMAX_SHORT_ROW_BLOCK>, SOFTMAX_SHORT_ROW_BLOCK, bytes,
+                        losses, dlogits, logits, labels, scale, batch, classes);
+}
+
+template <bool STREAMED>
+static inline void softmax_cross_entropy_rows(float *losses, float *dlogits, const float *logits, const int *labels,
+                                              float scale, int batch, int classes) {
+  size_t bytes = ((size_t)classes + SOFTMAX_LINE + 2) / 4 * sizeof(float4);
+  if (!rows_alike(logits, dlogits) || bytes > softmax_shared_bytes(1024))
+    softmax_cross_entropy_shared(losses, dlogits, logits, labels, scale, batch, classes);
+  else if (classes > SOFTMAX_SHORT_ROW)
+    softmax_launch_rows(softmax_cross_entropy_quads_kernel<SOFTMAX_ROW_BLOCK, STREAMED>, SOFTMAX_ROW_BLOCK, bytes,
+                        losses, dlogits, logits, labels, scale, batch, classes);
+  else
+    softmax_launch_rows(softmax_cross_entropy_quads_kernel<SOFTMAX_SHORT_ROW_BLOCK, STREAMED>, SOFTMAX_SHORT_ROW_BLOCK,
+                        bytes, losses, dlogits, logits, labels, scale, batch, classes);
+}
+
+static inline void softmax_cross_entropy_quads(float *losses, float *dlogits, const float *logits, const int *labels,
+                                               float scale, int batch, int classes) {
+  softmax_cross_entropy_rows<false>(losses, dlogits, logits, labels, scale, batch, classes);
+}
+
+template <int EACH>
+static inline void softmax_cross_entropy_warps(float *losses, float *dlogits, const float *logits, const int *labels,
+                                               float scale, int batch, int classes) {
+  int rows = SOFTMAX_BLOCK / 32; /* of a block */
+  softmax_cross_entropy_warp_kernel<EACH>
+      <<<(batch + rows - 1) / rows, SOFTMAX_BLOCK>>>(losses, dlogits, logits, labels, scale, batch, classes);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void softmax_cross_entropy_fused(float *losses, float *dlogits, const float *logits, const int *labels,
+                                               float scale, int batch, int classes) {
+  if (classes > SOFTMAX_WARP_ROW)
+    softmax_cross_entropy_rows<true>(losses, dlogits, logits, labels, scale, batch, classes);
+  else if (classes > 512)
+    softmax_cross_entropy_warps<32>(losses, dlogits, logits, labels, scale, batch, classes);
+  else if (classes > 256)
+    softmax_cross_entropy_warps<16>(losses, dlogits, logits, labels, scale, batch, classes);
+  else if (classes > 128)
+    softmax_cross_entropy_warps<8>(losses, dlogits, logits, labels, scale, batch, classes);
+  else if (classes > 32)
+    softmax_cross_entropy_warps<4>(losses, dlogits, logits, labels, scale, batch, classes);
+  else
+    softmax_cross_entropy_warps<1>(losses, dlogits, logits, labels, scale, batch, classes);
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_CUH */

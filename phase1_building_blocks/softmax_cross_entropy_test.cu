@@ -192,6 +192,135 @@ static void check_nan(Device device) {
   result_free(&r);
 }
 
+/* ---- both directions in one kernel ---- */
+
+typedef void Fused(float *losses, float *dlogits, const float *logits, const int *labels, float scale, int batch,
+                   int classes);
+
+static const struct {
+  const char *name;
+  Fused *fused;
+} versions[] = {{"separate", softmax_cross_entropy_separate},   {"online", softmax_cross_entropy_online},
+                {"shared", softmax_cross_entropy_shared},       {"quads", softmax_cross_entropy_quads},
+                {"streamed", softmax_cross_entropy_rows<true>}, {"fused", softmax_cross_entropy_fused}};
+enum { VERSIONS = sizeof versions / sizeof *versions };
+
+typedef enum Where { APART, IN_PLACE, APART_ELSEWHERE } Where; /* the last: dlogits begin at another place of a quad */
+
+/* Arrays begin `offset` floats into an allocation. */
+static void run_fused(int v, float *losses, float *dlogits, const float *logits, const int *labels, int batch,
+                      int classes, size_t offset, Where where) {
+  size_t n = (size_t)batch * classes, all = n + offset, out_offset = where == APART_ELSEWHERE ? offset + 1 : offset;
+  float *padded = arrays_poison(all), *poison = arrays_poison(n + out_offset);
+  memcpy(padded + offset, logits, n * sizeof *logits);
+  float *device_logits = arrays_upload(DEVICE_GPU, padded, all);
+  float *out = where == IN_PLACE ? device_logits : arrays_upload(DEVICE_GPU, poison, n + out_offset);
+  float *device_losses = guard_alloc(DEVICE_GPU, batch);
+  int *device_labels = (int *)arrays_upload_bytes(DEVICE_GPU, labels, batch * sizeof *labels);
+  versions[v].fused(device_losses, out + out_offset, device_logits + offset, device_labels, 1.0f / batch, batch,
+                    classes);
+  arrays_download(DEVICE_GPU, losses, device_losses, batch, "losses");
+  if (where != IN_PLACE) {
+    float *kept = (float *)xmalloc(all * sizeof *kept);
+    arrays_download(DEVICE_GPU, kept, device_logits, all, "logits");
+    assert_memory_equal(kept, padded, all * sizeof *kept);
+    free(kept);
+  }
+  float *got = (float *)xmalloc((n + out_offset) * sizeof *got);
+  arrays_download(DEVICE_GPU, got, out, n + out_offset, "dlogits");
+  for (size_t i = 0; i < out_offset; i++) assert_true(compare_is_poison(&got[i]));
+  memcpy(dlogits, got + out_offset, n * sizeof *got);
+  device_free(DEVICE_GPU, device_labels);
+  free(got);
+  free(padded);
+  free(poison);
+}
+
+/* As check_against_reference(). */
+static void check_fused(int v, const float *logits, const int *labels, int batch, int classes, size_t offset,
+                        Where where, int nan_equal) {
+  size_t n = (size_t)batch * classes;
+  Result expected = run_reference(logits, labels, batch, classes);
+  float *losses = arrays_poison(batch), *dlogits = arrays_poison(n);
+  run_fused(v, losses, dlogits, logits, labels, batch, classes, offset, where);
+  double relative = (8 + 100 + fmin(classes, 4 * sqrt((double)classes))) * (double)FLT_EPSILON / 2;
+  Tolerance t = tolerance_make(relative, 2 * relative / batch);
+  t.nan_equal = nan_equal;
+  Comparison c = compare_arrays(dlogits, expected.dlogits, batch, classes, t);
+  if (!c.ok) fail_msg("%s, (%d,%d), dlogits: %s", versions[v].name, batch, classes, c.message);
+  t.absolute = relative;
+  c = compare_arrays(losses, expected.losses, 1, batch, t);
+  if (!c.ok) fail_msg("%s, (%d,%d), losses: %s", versions[v].name, batch, classes, c.message);
+  result_free(&expected);
+  free(losses);
+  free(dlogits);
+}
+
+/* 45000 floats are more than the emulated GPU's shared memory holds, 60000 more than any GPU's. */
+static void every_fused_version_matches_the_reference(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const int shapes[][2] = {{1, 1},    {33, 1},   {127, 3},  {31, 33},  {5, 127},   {3, 255},   {2, 511},  {3, 1000},
+                           {2, 1024}, {3, 1025}, {2, 4099}, {3, 8195}, {2, 20011}, {1, 45000}, {2, 60001}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    int batch = shapes[i][0], classes = shapes[i][1];
+    size_t n = (size_t)batch * classes;
+    float *logits = arrays_random(n, 1);
+    int *labels = (int *)xmalloc(batch * sizeof *labels);
+    for (size_t at = 0; at < n; at++) logits[at] *= 5;
+    for (int b = 0; b < batch; b++) labels[b] = (7 * b + classes - 1) % classes;
+    for (int v = 0; v < VERSIONS; v++) {
+      check_fused(v, logits, labels, batch, classes, 0, APART, 0);
+      if (n > 50000) continue; /* where the arrays begin does not depend on how long they are */
+      if (v > 0) check_fused(v, logits, labels, batch, classes, 0, IN_PLACE, 0);
+      check_fused(v, logits, labels, batch, classes, 3, APART, 0);
+      check_fused(v, logits, labels, batch, classes, 1, APART_ELSEWHERE, 0);
+    }
+    free(logits);
+    free(labels);
+  }
+}
+
+/* Equal logits, one huge, classes ruled out, -inf and NaN and +inf everywhere: rows for a warp and for a block. */
+static void every_fused_version_survives_extremes(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const int sizes[] = {1, 3, 10, 1000, 1500, 9000};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    enum {
+      EQUAL,
+      HUGE,
+      FAR_APART,
+      RULED_OUT,
+      ALL_TINY,
+      HAS_NAN,
+      HAS_INFINITY,
+      ALL_RULED_OUT,
+      ALL_NAN,
+      BAD_LABEL,
+      BATCH
+    };
+    int classes = sizes[i], labels[BATCH];
+    float *logits = (float *)xmalloc((size_t)BATCH * classes * sizeof *logits);
+    for (int b = 0; b < BATCH; b++) labels[b] = b % classes;
+    labels[BAD_LABEL] = classes;
+    for (int c = 0; c < classes; c++) {
+      logits[EQUAL * classes + c] = 0.75f;
+      logits[HUGE * classes + c] = c == classes / 2 ? 1e4f : 0.75f;
+      logits[FAR_APART * classes + c] = c % 2 ? 3e38f : -3e38f;
+      logits[RULED_OUT * classes + c] = c % 3 == RULED_OUT % 3 || c == RULED_OUT % classes ? 1 : -INFINITY;
+      logits[ALL_TINY * classes + c] = -1e30f;
+      logits[HAS_NAN * classes + c] = c == classes - 1 ? NAN : 1;
+      logits[HAS_INFINITY * classes + c] = c == classes - 1 ? INFINITY : 1;
+      logits[ALL_RULED_OUT * classes + c] = -INFINITY;
+      logits[ALL_NAN * classes + c] = NAN;
+      logits[BAD_LABEL * classes + c] = (float)(c % 7);
+    }
+    for (int v = 0; v < VERSIONS; v++) check_fused(v, logits, labels, BATCH, classes, 0, APART, 1);
+    free(logits);
+  }
+}
+
 static void fast_matches_reference(void **state) {
   (void)state;
   check_random(DEVICE_CPU);
@@ -247,6 +376,8 @@ int main(void) {
       cmocka_unit_test(fast_gives_the_same_bits_with_any_number_of_threads),
       cmocka_unit_test(gpu_matches_reference),
       cmocka_unit_test(gpu_survives_extremes),
+      cmocka_unit_test(every_fused_version_matches_the_reference),
+      cmocka_unit_test(every_fused_version_survives_extremes),
   };
   return TEST_MAIN("softmax_cross_entropy", tests);
 }
