@@ -3,6 +3,7 @@
 #include "phase1_building_blocks/fused_batchnorm_relu_softmax.cuh"
 
 #include "phase1_building_blocks/test_arrays.h"
+#include "phase1_building_blocks/testdata/softmax_golden.h"
 
 typedef void Fused(float *y, const float *x, const float *mean, const float *variance, const float *gamma,
                    const float *beta, int rows, int cols);
@@ -119,8 +120,18 @@ static void the_definition_by_hand(void **state) {
     if (!(fabs(y[j] - exp(z[j]) / sum) < 1e-6)) fail_msg("element %d: %.9g, not %.9g", j, y[j], exp(z[j]) / sum);
 }
 
+static void the_definition_is_that_of_pytorch(void **state) {
+  (void)state;
+  float y[GOLDEN_ROWS * GOLDEN_COLS];
+  batchnorm_relu_softmax_cpu(y, golden_features, golden_mean, golden_variance, golden_gamma, golden_beta, GOLDEN_ROWS,
+                             GOLDEN_COLS);
+  Comparison c = compare_arrays(y, golden_fused, GOLDEN_ROWS, GOLDEN_COLS, tolerance_make(FLT_EPSILON, 0));
+  if (!c.ok) fail_msg("%s", c.message);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_definition_is_that_of_pytorch),
       cmocka_unit_test(every_version_is_the_definition),
       cmocka_unit_test(numbers_at_the_limits),
       cmocka_unit_test(the_definition_by_hand),

@@ -3,6 +3,7 @@
 #include "phase1_building_blocks/softmax.cuh"
 
 #include "phase1_building_blocks/test_arrays.h"
+#include "phase1_building_blocks/testdata/softmax_golden.h"
 
 typedef void Forward(float *y, const float *x, int rows, int cols);
 typedef void Backward(float *dx, const float *dy, const float *y, int rows, int cols);
@@ -208,8 +209,50 @@ static void the_gradient_is_a_difference(void **state) {
   }
 }
 
+/* And it is what PyTorch computes. */
+static void the_definition_is_that_of_pytorch(void **state) {
+  (void)state;
+  enum { N = GOLDEN_ROWS * GOLDEN_COLS };
+  float y[N], dx[N];
+  softmax_forward_cpu(y, golden_x, GOLDEN_ROWS, GOLDEN_COLS);
+  softmax_backward_cpu(dx, golden_dy, golden_y, GOLDEN_ROWS, GOLDEN_COLS);
+  Comparison c = compare_arrays(y, golden_y, GOLDEN_ROWS, GOLDEN_COLS, tolerance_make(FLT_EPSILON, 0));
+  if (!c.ok) fail_msg("y: %s", c.message);
+  c = compare_arrays(dx, golden_dx, GOLDEN_ROWS, GOLDEN_COLS, tolerance_make(FLT_EPSILON, FLT_EPSILON)); /* y rounded */
+  if (!c.ok) fail_msg("dx: %s", c.message);
+}
+
+/* What was read may be overwritten: y is x, dx is dy. */
+static void in_place(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const int cols[] = {5, 200, 1000, 1031, 3000, 16400, 33000};
+  for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+    size_t n = (size_t)3 * cols[i];
+    float *x = arrays_random(n, 21), *y = arrays_poison(n), *dy = arrays_random(n, 22), *dx = arrays_poison(n);
+    softmax_forward_cpu(y, x, 3, cols[i]);
+    softmax_backward_cpu(dx, dy, y, 3, cols[i]);
+    float *device_x = arrays_upload(DEVICE_GPU, x, n), *device_dy = arrays_upload(DEVICE_GPU, dy, n);
+    softmax_forward_gpu(device_x, device_x, 3, cols[i]);
+    softmax_backward_gpu(device_dy, device_dy, device_x, 3, cols[i]);
+    arrays_download(DEVICE_GPU, x, device_x, n, "x");
+    arrays_download(DEVICE_GPU, dy, device_dy, n, "dy");
+    Comparison c = compare_arrays(x, y, 3, (size_t)cols[i], tolerance_softmax(cols[i], 8));
+    if (!c.ok) fail_msg("y, %d columns: %s", cols[i], c.message);
+    double length = cols[i], error = FLT_EPSILON * (8 + fmin(length, 4 * sqrt(length)));
+    c = compare_arrays(dy, dx, 3, (size_t)cols[i], tolerance_make(error, error / fmin(length, 8)));
+    if (!c.ok) fail_msg("dx, %d columns: %s", cols[i], c.message);
+    free(x);
+    free(y);
+    free(dy);
+    free(dx);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_definition_is_that_of_pytorch),
+      cmocka_unit_test(in_place),
       cmocka_unit_test(every_forward_is_the_definition),
       cmocka_unit_test(long_rows),
       cmocka_unit_test(scores_at_the_limits),
