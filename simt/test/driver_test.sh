@@ -238,6 +238,13 @@ test_dependencies() {
   silent out 'cuda_runtime.h'
 }
 
+test_output_that_is_no_file() {
+  [ "$(id -u)" = 0 ] && mknod -m 666 null c 1 3 2>/dev/null || ln -s /dev/null null
+  ok "$simtcc" -c one.cu -o null
+  bad "$simtcc" -c "$here/refuse/clusters.cu" -o null
+  [ -c null ] || fail "the device is gone"
+}
+
 test_run() {
   "$simtcc" --run one.cu -- 3 words >"$work/out" 2>"$work/err"
   [ $? = 3 ] || fail "the program's exit status is lost"
