@@ -115,6 +115,7 @@ typedef struct Lesson {
   Tolerance (*tolerance)(const int *); /* by default exact */
   LessonShape check[LESSON_SHAPES];    /* ragged */
   int checks;
+  double (*roof)(void); /* launches what its units do at best, returns the FLOPs; NULL: float32's multiply-adds */
   void (*before)(void); /* what the program shows on stderr before the versions; NULL: nothing */
   LessonShape most;     /* sizes that the grids of all versions reach; by default any */
   LessonShape timed;    /* on a GPU */

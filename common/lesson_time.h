@@ -98,7 +98,13 @@ static __global__ void lesson_fma_kernel(float *out, long long *cycles, float fa
 }
 
 /* Who takes turns: the versions, and after them the roofs. */
-enum { LESSON_ROOF_COPY = LESSON_VERSIONS, LESSON_ROOF_COPY_KERNEL, LESSON_ROOF_FMA, LESSON_CONTESTANTS };
+enum {
+  LESSON_ROOF_COPY = LESSON_VERSIONS,
+  LESSON_ROOF_COPY_KERNEL,
+  LESSON_ROOF_FMA,
+  LESSON_ROOF_OWN,
+  LESSON_CONTESTANTS
+};
 
 /* The arrays of launches in a row take so much together that none is left in the cache. */
 static inline double lesson_bench_bytes(void) {
@@ -124,6 +130,7 @@ typedef struct LessonBench {
   float *roof[2];
   long long *cycles;
   int roof_blocks;
+  double roof_flops; /* of the lesson's own roof */
   GpuTimer timer;
 } LessonBench;
 
@@ -197,6 +204,8 @@ static inline void lesson_bench_launch(LessonBench *bench, int contestant) {
     lesson_copy_kernel<<<(unsigned)bench->roof_blocks, 256>>>((float4 *)bench->roof[0], (const float4 *)bench->roof[1],
                                                               LESSON_ROOF_ELEMENTS / 4);
     CUDA_CHECK_LAUNCH();
+  } else if (contestant == LESSON_ROOF_OWN) {
+    bench->roof_flops = bench->lesson->roof();
   } else {
     lesson_fma_kernel<<<(unsigned)bench->roof_blocks, 256>>>(bench->roof[0], bench->cycles, 0.999f, 0.001f);
     CUDA_CHECK_LAUNCH();
@@ -243,7 +252,8 @@ static inline void lesson_time(const Lesson *lesson, const LessonVersion *versio
   bench.shape = *shape;
   lesson_bench_open(&bench, seed);
   for (int v = 0; v < count; v++) contestant[contestants++] = v;
-  for (int roof = LESSON_ROOF_COPY; roof < LESSON_CONTESTANTS; roof++) contestant[contestants++] = roof;
+  for (int roof = LESSON_ROOF_COPY; roof < LESSON_CONTESTANTS; roof++)
+    if (roof != LESSON_ROOF_OWN || lesson->roof != NULL) contestant[contestants++] = roof;
 
   for (int i = 0; i < contestants; i++) { /* warm up: the first launch loads the kernel */
     lesson_bench_block(&bench, contestant[i], 2);
@@ -274,6 +284,8 @@ static inline void lesson_time(const Lesson *lesson, const LessonVersion *versio
   double fma = timer_stats(samples[LESSON_ROOF_FMA], LESSON_ROUNDS).median;
   times->copy_bytes_per_second = 2.0 * LESSON_ROOF_ELEMENTS * sizeof(float) / (copy < copy_kernel ? copy : copy_kernel);
   times->flops_per_second = 2.0 * LESSON_FMA_CHAINS * LESSON_FMA_STEPS * 256 * bench.roof_blocks / fma;
+  if (lesson->roof != NULL)
+    times->flops_per_second = bench.roof_flops / timer_stats(samples[LESSON_ROOF_OWN], LESSON_ROUNDS).median;
   lesson_bench_close(&bench);
 }
 

@@ -100,6 +100,11 @@ static void matmul_register_tiled_climbs(void **state) {
   expect_ladder("matmul_register_tiled", "--shape=64x65x33", 4, "cuBLAS");
 }
 
+static void matmul_tensor_core_climbs(void **state) {
+  (void)state;
+  expect_ladder("matmul_tensor_core", "--shape=64x65x33", 5, "cuBLAS");
+}
+
 static void matmul_tuned_climbs_and_sweeps(void **state) {
   (void)state;
   expect_ladder("matmul_tuned", "--shape=64x65x33", 11, "cuBLAS");
@@ -224,6 +229,7 @@ int main(void) {
       cmocka_unit_test(matmul_tiled_climbs),
       cmocka_unit_test(matmul_register_tiled_climbs),
       cmocka_unit_test(matmul_tuned_climbs_and_sweeps),
+      cmocka_unit_test(matmul_tensor_core_climbs),
       cmocka_unit_test(activations_climb),
       cmocka_unit_test(losses_climb),
       cmocka_unit_test(softmax_cross_entropy_climbs),

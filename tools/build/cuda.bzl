@@ -21,13 +21,14 @@ _MODE_FLAGS = {
     "opt": ["-O3", "-lineinfo", "-DNDEBUG"],
 }
 
-def _arch_flags(archs):
-    """"80,90" -> code for both, and PTX of the last for GPUs to come."""
+def _arch_flags(archs, arch_specific):
+    """"80,90" -> code for both, and PTX of the last for GPUs to come. Specific to an architecture: for 90a, not 90."""
     numbers = archs.split(",")
     for number in numbers:
         if not number.rstrip("af").isdigit():
             fail("--//tools/build:archs: '%s' is not a list of compute capabilities like 80,90" % archs)
-    flags = ["-gencode=arch=compute_%s,code=sm_%s" % (number, number) for number in numbers]
+    exact = [number + "a" if arch_specific and number == "90" else number for number in numbers]
+    flags = ["-gencode=arch=compute_%s,code=sm_%s" % (number, number) for number in exact]
     return flags + ["-gencode=arch=compute_%s,code=compute_%s" % (numbers[-1], numbers[-1])]
 
 # What CUDA sources rely on: type punning by pointer, and a * b + c in one rounding where the processor can. Line tables,
@@ -73,7 +74,7 @@ def _nvcc(ctx, src, compile_ctx, cc_toolchain):
     host_flags = [f for f in ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts if not f.startswith("-std=")]
     args = ctx.actions.args()
     args.add_all(["-c", src.path, "-o", obj.path, "-ccbin", cc_toolchain.compiler_executable, "-std=c++17"])
-    args.add_all(_arch_flags(ctx.attr._archs[FlagInfo].value))
+    args.add_all(_arch_flags(ctx.attr._archs[FlagInfo].value, ctx.attr.arch_specific))
     args.add_all(_MODE_FLAGS[mode])
     args.add("-Werror=all-warnings")
     args.add("-objtemp")  # two sandboxes share /tmp and number their processes alike: so would nvcc its files there
@@ -210,6 +211,7 @@ cuda_library = rule(
     implementation = _cuda_library_impl,
     attrs = {
         "alwayslink": attr.bool(),
+        "arch_specific": attr.bool(doc = "With Hopper's own instructions (wgmma): 90 in --//tools/build:archs is 90a."),
         "copts": attr.string_list(doc = "Flags for nvcc."),
         "data": attr.label_list(allow_files = True),
         "defines": attr.string_list(),
@@ -261,7 +263,7 @@ _inspected = rule(
     provides = [CcInfo],
 )
 
-_LIBRARY_ATTRS = ["copts", "defines", "host_copts", "includes", "local_defines", "ptxopts", "srcs"]
+_LIBRARY_ATTRS = ["arch_specific", "copts", "defines", "host_copts", "includes", "local_defines", "ptxopts", "srcs"]
 
 def _cuda_program(rule, name, compatible, deps, inspect, kwargs):
     """A program is a library of its sources, kept whole, and a cc_binary or cc_test that links it."""
