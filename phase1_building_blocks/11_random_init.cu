@@ -46,7 +46,7 @@ enum { LAYERS = 10, WIDTH = 256 };
 static void show_signal(const char *name, float stddev) {
   static float w[WIDTH * WIDTH], x[WIDTH], y[WIDTH];
   random_normal_fill(x, WIDTH, 0, 1, 1, 0);
-  fprintf(stderr, "  %-26s", name);
+  fprintf(stderr, "  %-28s", name);
   for (int layer = 1; layer <= LAYERS; layer++) {
     double squares = 0;
     random_normal_fill(w, WIDTH * WIDTH, 0, stddev, 1, (uint32_t)layer);

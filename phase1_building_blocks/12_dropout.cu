@@ -20,9 +20,8 @@ int main(int argc, char **argv) {
       dropout_version("mask", dropout_mask, "A byte more to write for each 8, and a cipher for each element."),
       dropout_version("one_each", dropout_one_each,
                       "No mask. But each thread drops three words of four: let it take four elements."),
-      dropout_version("float4", dropout_float4,
-                      "A quarter of the ciphers and of the requests. A thread waits for one load: give it several."),
-      dropout_version("dropout", dropout_gpu, "The cipher runs while the loads are on their way: memory is the limit."),
+      dropout_version("dropout", dropout_gpu,
+                      "A quarter of the ciphers and of the requests: they run while others' loads are on their way."),
       lesson_copy_version("As many bytes: what is there to be reached."),
   };
   const LessonVersion step_versions[] = {

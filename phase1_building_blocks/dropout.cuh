@@ -16,8 +16,7 @@
  *   dropout_forward_mask      a thread an element; keep is stored, a byte each, and
  *   dropout_backward_mask     read again
  *   dropout_one_each          no mask, but each thread runs the cipher, and uses one of its four words
- *   dropout_float4            a thread four elements, one cipher, 16 bytes an access
- *   dropout_gpu               and several of these: all loads are on their way while the cipher runs
+ *   dropout_gpu               a thread four elements, one cipher, 16 bytes an access
  */
 #ifndef PHASE1_BUILDING_BLOCKS_DROPOUT_CUH
 #define PHASE1_BUILDING_BLOCKS_DROPOUT_CUH
@@ -124,7 +123,7 @@ static __device__ __forceinline__ float4 dropout_quad(Dropout dropout, size_t qu
 template <bool ALIGNED>
 static __device__ __forceinline__ float4 dropout_load(const float *x, size_t quad, size_t n) {
   size_t i = 4 * quad;
-  if (ALIGNED && i + 3 < n) return __ldcs((const float4 *)(x + i));
+  if (ALIGNED && i + 3 < n) return *(const float4 *)(x + i);
   return make_float4(i < n ? x[i] : 0, i + 1 < n ? x[i + 1] : 0, i + 2 < n ? x[i + 2] : 0, i + 3 < n ? x[i + 3] : 0);
 }
 
@@ -132,7 +131,7 @@ template <bool ALIGNED>
 static __device__ __forceinline__ void dropout_store(float *y, float4 v, size_t quad, size_t n) {
   size_t i = 4 * quad;
   if (ALIGNED && i + 3 < n) {
-    __stcs((float4 *)(y + i), v);
+    *(float4 *)(y + i) = v;
     return;
   }
   if (i < n) y[i] = v.x;
@@ -142,7 +141,7 @@ static __device__ __forceinline__ void dropout_store(float *y, float4 v, size_t 
 }
 
 template <bool ALIGNED>
-static __global__ void dropout_float4_kernel(float *y, const float *x, size_t n, Dropout dropout) {
+static __global__ void dropout_kernel(float *y, const float *x, size_t n, Dropout dropout) {
   size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   // >>> exercise dropout_float4: the thread takes the numbers 4 quad .. 4 quad + 3, all with one block of the cipher
   // hint: dropout_load<ALIGNED>() and dropout_store<ALIGNED>() move four floats and mind the end of the arrays
@@ -152,25 +151,8 @@ static __global__ void dropout_float4_kernel(float *y, const float *x, size_t n,
   // <<< exercise
 }
 
-/* A block takes QUADS times as many float4 as it has threads, one beside the other. */
-template <bool ALIGNED, int QUADS>
-static __global__ void __launch_bounds__(DROPOUT_BLOCK)
-    dropout_kernel(float *y, const float *x, size_t n, Dropout dropout) {
-  size_t first = (size_t)blockIdx.x * (QUADS * DROPOUT_BLOCK) + threadIdx.x;
-  float4 v[QUADS];
-#pragma unroll
-  for (int i = 0; i < QUADS; i++) v[i] = dropout_load<ALIGNED>(x, first + i * DROPOUT_BLOCK, n);
-#pragma unroll
-  for (int i = 0; i < QUADS; i++) {
-    size_t quad = first + i * DROPOUT_BLOCK;
-    dropout_store<ALIGNED>(y, dropout_quad(dropout, quad, v[i]), quad, n);
-  }
-}
-
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launchers; y may be x, and n may be 0. */
-
-enum { DROPOUT_QUADS = 2 };
 
 static inline unsigned dropout_blocks(size_t n, size_t elements_each) {
   size_t elements = DROPOUT_BLOCK * elements_each;
@@ -204,25 +186,14 @@ static inline void dropout_one_each(float *y, const float *x, size_t n, float p,
   CUDA_CHECK_LAUNCH();
 }
 
-static inline void dropout_float4(float *y, const float *x, size_t n, float p, uint64_t seed, uint32_t stream) {
-  Dropout dropout = dropout_make(p, seed, stream);
-  if (n == 0) return;
-  if (dropout_aligned(y, x))
-    dropout_float4_kernel<true><<<dropout_blocks(n, 4), DROPOUT_BLOCK>>>(y, x, n, dropout);
-  else
-    dropout_float4_kernel<false><<<dropout_blocks(n, 4), DROPOUT_BLOCK>>>(y, x, n, dropout);
-  CUDA_CHECK_LAUNCH();
-}
-
 /* Forward, and backward with dx and dy. */
 static inline void dropout_gpu(float *y, const float *x, size_t n, float p, uint64_t seed, uint32_t stream) {
   Dropout dropout = dropout_make(p, seed, stream);
   if (n == 0) return;
-  unsigned blocks = dropout_blocks(n, 4 * DROPOUT_QUADS);
   if (dropout_aligned(y, x))
-    dropout_kernel<true, DROPOUT_QUADS><<<blocks, DROPOUT_BLOCK>>>(y, x, n, dropout);
+    dropout_kernel<true><<<dropout_blocks(n, 4), DROPOUT_BLOCK>>>(y, x, n, dropout);
   else
-    dropout_kernel<false, DROPOUT_QUADS><<<blocks, DROPOUT_BLOCK>>>(y, x, n, dropout);
+    dropout_kernel<false><<<dropout_blocks(n, 4), DROPOUT_BLOCK>>>(y, x, n, dropout);
   CUDA_CHECK_LAUNCH();
 }
 

@@ -73,9 +73,9 @@ static inline void dropout_step_cpu(float *y, float *dx, const float *x, const f
 
 /* As a matrix (rows,cols): then the lesson's second half, with a softmax, has the same sizes. */
 static inline void dropout_lesson_shapes(Lesson *lesson) {
-  lesson->timed = lesson_shape(lesson, 65536, 1024); /* 256 MiB an array */
+  lesson->timed = lesson_shape(lesson, 32768, 1024); /* 128 MiB an array */
   lesson->counted = lesson_shape(lesson, 128, 512);
-  /* within a block of Philox, around a warp, primes; more than one thread block of 8 elements a thread */
+  /* within a block of Philox, around a warp, primes; more than one thread block of 4 elements a thread */
   const int shapes[][2] = {{1, 1},  {1, 2},   {1, 3},    {2, 2},   {1, 5},    {1, 31},
                            {3, 11}, {1, 127}, {1, 1021}, {8, 128}, {1, 2053}, {3, 2741}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

@@ -28,7 +28,6 @@ static const struct {
 } versions[] = {{"dropout_forward_mask", forward_mask},
                 {"dropout_backward_mask", backward_mask},
                 {"dropout_one_each", dropout_one_each},
-                {"dropout_float4", dropout_float4},
                 {"dropout_gpu", dropout_gpu}};
 enum { VERSIONS = sizeof versions / sizeof *versions };
 

@@ -259,13 +259,20 @@ static void gpu_numbers_do_not_depend_on_the_grid(void **state) {
   (void)state;
   test_requires_gpu();
   const int grids[][2] = {{1, 32}, {3, 96}, {7, 256}, {64, 1024}};
+  static float other[10007];
+  RandomRange range = random_range(-2, 5);
   random_uniform_fill_cpu(y, 10007, -2, 5, 7, 3);
+  random_uniform_fill_cpu(other, 10007, -2, 5, 8, 3);
   for (size_t g = 0; g < sizeof grids / sizeof *grids; g++) {
     float *device_x = guard_alloc(DEVICE_GPU, 10007);
-    random_uniform_stride_kernel<true><<<grids[g][0], grids[g][1]>>>(device_x, 10007, random_range(-2, 5), 7, 3);
+    random_uniform_stride_kernel<true, uint32_t><<<grids[g][0], grids[g][1]>>>(device_x, 10007, range, 7, 3);
+    CUDA_CHECK_LAUNCH();
+    device_download(DEVICE_GPU, x, device_x, 10007 * sizeof *x);
+    assert_comparison(compare_runs(y, x, 10007));
+    random_uniform_stride_kernel<true, uint64_t><<<grids[g][0], grids[g][1]>>>(device_x, 10007, range, 8, 3);
     CUDA_CHECK_LAUNCH();
     arrays_download(DEVICE_GPU, x, device_x, 10007, "x");
-    assert_comparison(compare_runs(y, x, 10007));
+    assert_comparison(compare_runs(other, x, 10007));
   }
 }
 

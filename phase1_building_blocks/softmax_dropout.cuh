@@ -224,7 +224,7 @@ static inline void softmax_dropout_backward_gpu(float *dx, const float *x, const
   else if (cols <= 256)
     softmax_dropout_backward_launch<32, 2, 4>(dx, x, dy, rows, cols, dropout);
   else if (cols <= 1024)
-    softmax_dropout_backward_launch<32, 8, 4>(dx, x, dy, rows, cols, dropout);
+    softmax_dropout_backward_launch<64, 4, 1>(dx, x, dy, rows, cols, dropout);
   else if (cols <= 4096)
     softmax_dropout_backward_launch<256, 4, 1>(dx, x, dy, rows, cols, dropout);
   else
