@@ -35,7 +35,7 @@ static inline Lesson fused_lesson(void) {
   lesson_input(&lesson, "beta", "c");
   lesson_range(&lesson, "variance", 0.5f, 2);
   lesson.tolerance = fused_tolerance;
-  lesson.timed = lesson_shape(&lesson, 65536, 1024);
+  lesson.timed = lesson_shape(&lesson, 4096, 4096);
   lesson.counted = lesson_shape(&lesson, 64, 512);
   /* one, around a warp, around the float4s of a warp and of a block, primes; rows a multiple of four, or not; more rows
    * than blocks */

@@ -85,8 +85,9 @@ static void long_rows(void **state) {
   const int cols[] = {32771, 50257, 120001};
   for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
     float *x = arrays_random((size_t)2 * cols[i], 1 + i);
+    for (int j = 0; j < 5000; j++) x[2 * cols[i] - 1 - j] += 500.0f; /* exp() of these is no float */
     for (size_t v = 4; v < sizeof forwards / sizeof *forwards; v++)
-      check_forward(v, x, 2, cols[i], 0, 0, 8, "long rows");
+      check_forward(v, x, 2, cols[i], i, i, 500, "long rows");
     free(x);
   }
 }
