@@ -64,6 +64,21 @@ static void every_version_drops_what_the_loops_drop(void **state) {
   free(x);
 }
 
+/* The comparison of integers is that of the uniform number with p, at the threshold and beside it. */
+static void the_threshold_is_p(void **state) {
+  (void)state;
+  const float ps[] = {0, 1e-30f, 0x1p-24f, 0.1f, 0.3f, 0.4f, 0.5f, 0.7f, 0.9f, 1 - 0x1p-24f, 1};
+  for (size_t k = 0; k < sizeof ps / sizeof *ps; k++) {
+    Dropout dropout = dropout_make(ps[k], 1, 1);
+    for (int64_t at = -3; at <= 3; at++) {
+      int64_t step = (int64_t)(ps[k] * 0x1p24) + at;
+      if (step < 0 || step >= 1 << 24) continue;
+      uint32_t word = (uint32_t)step << 8 | 0xff;
+      assert_true(dropout_keeps(dropout, word) == (philox_uniform(word) >= ps[k]));
+    }
+  }
+}
+
 /* NaN, infinity and denormals: what is dropped is 0, what is kept is x / (1 - p). */
 static void what_is_dropped_is_zero(void **state) {
   (void)state;
@@ -187,6 +202,7 @@ static void what_is_no_probability_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_version_drops_what_the_loops_drop),
+      cmocka_unit_test(the_threshold_is_p),
       cmocka_unit_test(what_is_dropped_is_zero),
       cmocka_unit_test(as_many_are_dropped_as_p_says),
       cmocka_unit_test(masks_are_independent),
