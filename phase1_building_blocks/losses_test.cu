@@ -2,6 +2,7 @@
 
 #include "phase1_building_blocks/losses_lesson.cuh"
 #include "phase1_building_blocks/test_arrays.h"
+#include "phase1_building_blocks/testdata/losses_golden.h"
 
 /* ---- by hand ---- */
 
@@ -94,6 +95,48 @@ static void gradients_match_central_differences(void **state) {
   check_gradient(bce_cpu<double>, 0.05, 0.95, 0, 1);
   check_gradient(bce_logits_cpu<double>, -6, 6, 0, 1);
   check_gradient(hinge_cpu<double>, -2, 2, -2, 2);
+}
+
+/* ---- what PyTorch says ---- */
+
+static void check_golden(const char *name, float total, const float *dx, float total_golden, const float *dx_golden) {
+  Tolerance t = tolerance_make(8 * FLT_EPSILON, 4 * FLT_EPSILON / GOLDEN_N);
+  Comparison c = compare_arrays(dx, dx_golden, 1, GOLDEN_N, t);
+  if (!c.ok) fail_msg("%s, dx: %s", name, c.message);
+  c = compare_arrays(&total, &total_golden, 1, 1, t);
+  if (!c.ok) fail_msg("%s, total: %s", name, c.message);
+}
+
+static void every_loss_matches_pytorch(void **state) {
+  (void)state;
+  const struct {
+    const char *name;
+    LossBoth *cpu, *gpu;
+    const float *x, *t, *total, *dx;
+  } golden[] = {
+      {"mse", mse_cpu, mse_gpu, golden_x, golden_target, golden_mse, golden_mse_dx},
+      {"bce", bce_cpu, bce_gpu, golden_p, golden_truth, golden_bce, golden_bce_dx},
+      {"bce_logits", bce_logits_cpu, bce_logits_gpu, golden_x, golden_truth, golden_bce_logits, golden_bce_logits_dx},
+      {"hinge", hinge_cpu, hinge_gpu, golden_x, golden_sides, golden_hinge, golden_hinge_dx},
+  };
+  float total, dx[GOLDEN_N];
+  for (size_t i = 0; i < sizeof golden / sizeof *golden; i++) {
+    golden[i].cpu(&total, dx, golden[i].x, golden[i].t, GOLDEN_N);
+    check_golden(golden[i].name, total, dx, *golden[i].total, golden[i].dx);
+  }
+  cross_entropy_cpu(&total, dx, golden_rows, golden_labels, GOLDEN_ROWS, GOLDEN_COLS);
+  check_golden("cross_entropy", total, dx, *golden_cross_entropy, golden_cross_entropy_dx);
+  test_requires_gpu();
+  for (size_t i = 0; i < sizeof golden / sizeof *golden; i++) {
+    float *x = arrays_upload(DEVICE_GPU, golden[i].x, GOLDEN_N), *t = arrays_upload(DEVICE_GPU, golden[i].t, GOLDEN_N);
+    float *gpu_dx = guard_alloc(DEVICE_GPU, GOLDEN_N), *gpu_total = guard_alloc(DEVICE_GPU, 1);
+    golden[i].gpu(gpu_total, gpu_dx, x, t, GOLDEN_N);
+    arrays_download(DEVICE_GPU, &total, gpu_total, 1, "total");
+    arrays_download(DEVICE_GPU, dx, gpu_dx, GOLDEN_N, "dx");
+    arrays_download(DEVICE_GPU, NULL, x, GOLDEN_N, "x");
+    arrays_download(DEVICE_GPU, NULL, t, GOLDEN_N, "t");
+    check_golden(golden[i].name, total, dx, *golden[i].total, golden[i].dx);
+  }
 }
 
 /* ---- every version, aligned and not ---- */
@@ -213,7 +256,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reference_is_right_by_hand),          cmocka_unit_test(extremes_stay_finite),
       cmocka_unit_test(gradients_match_central_differences), cmocka_unit_test(every_version_matches_the_reference),
-      cmocka_unit_test(cross_entropy_matches_the_reference),
+      cmocka_unit_test(every_loss_matches_pytorch),          cmocka_unit_test(cross_entropy_matches_the_reference),
   };
   return TEST_MAIN("losses", tests);
 }

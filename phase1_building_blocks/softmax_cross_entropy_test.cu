@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include "phase1_building_blocks/test_arrays.h"
+#include "phase1_building_blocks/testdata/losses_golden.h"
 
 /* ---- by hand ---- */
 
@@ -256,6 +257,21 @@ static void check_fused(int v, const float *logits, const int *labels, int batch
   free(dlogits);
 }
 
+static void pytorch_says_the_same(void **state) {
+  (void)state;
+  float losses[GOLDEN_ROWS], dlogits[GOLDEN_N];
+  Result r = run_reference(golden_logits, golden_labels, GOLDEN_ROWS, GOLDEN_COLS);
+  assert_close(r.losses, golden_losses, GOLDEN_ROWS, FLT_EPSILON, FLT_EPSILON);
+  assert_matrix_close(r.dlogits, golden_dlogits, GOLDEN_ROWS, GOLDEN_COLS, 2 * FLT_EPSILON, FLT_EPSILON);
+  result_free(&r);
+  test_requires_gpu();
+  for (int v = 0; v < VERSIONS; v++) {
+    run_fused(v, losses, dlogits, golden_logits, golden_labels, GOLDEN_ROWS, GOLDEN_COLS, 0, APART);
+    assert_close(losses, golden_losses, GOLDEN_ROWS, 16 * FLT_EPSILON, 16 * FLT_EPSILON);
+    assert_matrix_close(dlogits, golden_dlogits, GOLDEN_ROWS, GOLDEN_COLS, 32 * FLT_EPSILON, 4 * FLT_EPSILON);
+  }
+}
+
 /* 45000 floats are more than the emulated GPU's shared memory holds, 60000 more than any GPU's. */
 static void every_fused_version_matches_the_reference(void **state) {
   (void)state;
@@ -376,6 +392,7 @@ int main(void) {
       cmocka_unit_test(fast_gives_the_same_bits_with_any_number_of_threads),
       cmocka_unit_test(gpu_matches_reference),
       cmocka_unit_test(gpu_survives_extremes),
+      cmocka_unit_test(pytorch_says_the_same),
       cmocka_unit_test(every_fused_version_matches_the_reference),
       cmocka_unit_test(every_fused_version_survives_extremes),
   };
