@@ -145,6 +145,16 @@ static inline void sandbox_bind(Arguments *arguments, const char *option, const 
   arguments_add3(arguments, option, from, equals == NULL ? from : equals + 1);
 }
 
+/* The folder of nvcc, of those in PATH; NULL: there is none. */
+static inline const char *sandbox_nvcc_folder(void) {
+  const char *path = getenv("PATH");
+  for (const char *at = path; at != NULL && *at != '\0'; at += strcspn(at, ":"), at += *at == ':') {
+    const char *folder = keep_bytes(at, strcspn(at, ":"));
+    if (folder[0] == '/' && access(keep_printf("%s/nvcc", folder), X_OK) == 0) return folder;
+  }
+  return NULL;
+}
+
 /* The command line of bwrap, with the program's at its end. */
 static inline void sandbox_wrap(Arguments *arguments, const ProcessSpec *spec, int filter) {
   static const char *const system_folders[] = {
@@ -154,7 +164,6 @@ static inline void sandbox_wrap(Arguments *arguments, const ProcessSpec *spec, i
                                       "--proc",        "/proc",         "--dev",
                                       "/dev",          "--size",        "67108864",
                                       "--tmpfs",       "/tmp",          "--clearenv",
-                                      "--setenv",      "PATH",          "/usr/bin:/bin",
                                       "--setenv",      "HOME",          "/tmp"};
   for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) arguments_add(arguments, flags[i]);
   for (size_t i = 0; i < sizeof system_folders / sizeof *system_folders; i++) {
@@ -164,6 +173,12 @@ static inline void sandbox_wrap(Arguments *arguments, const ProcessSpec *spec, i
       arguments_add3(arguments, "--symlink", keep_bytes(target, (size_t)length), system_folders[i]);
     else if (access(system_folders[i], F_OK) == 0)
       arguments_add3(arguments, "--ro-bind", system_folders[i], system_folders[i]);
+  }
+  const char *nvcc = sandbox_nvcc_folder();
+  arguments_add3(arguments, "--setenv", "PATH", nvcc == NULL ? "/usr/bin:/bin" : keep_printf("/usr/bin:/bin:%s", nvcc));
+  if (nvcc != NULL && !starts_with(nvcc, "/usr/")) { /* the toolkit is the folder above */
+    const char *slash = strrchr(nvcc, '/');
+    sandbox_bind(arguments, "--ro-bind", keep_bytes(nvcc, (size_t)(slash - nvcc)));
   }
   DIR *devices = spec->gpu ? opendir("/dev") : NULL;
   for (struct dirent *entry; devices != NULL && (entry = readdir(devices)) != NULL;)

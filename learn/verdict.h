@@ -122,6 +122,19 @@ typedef struct Build {
 
 enum BuildKind { BUILD_JUDGE, BUILD_REFERENCE, BUILD_WORKER };
 
+/* nvcc's -arch for the first GPU. A grader's nvcc runs where there is no GPU to ask, in a sandbox. */
+static inline const char *gpu_architecture(void) {
+  static char option[32];
+  int major, minor;
+  if (option[0] != '\0') return option;
+  snprintf(option, sizeof option, "-arch=native");
+  FILE *query = popen("nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null", "r");
+  if (query == NULL) return option;
+  if (fscanf(query, "%d.%d", &major, &minor) == 2) snprintf(option, sizeof option, "-arch=sm_%d%d", major, minor);
+  pclose(query);
+  return option;
+}
+
 /* How to compile one of the three programs, with simtcc or nvcc. Paths are relative to the tree where that is possible,
  * so that messages are. */
 static inline void build_make(Build *build, const VerdictJob *job, enum BuildKind kind, bool gpu) {
@@ -137,7 +150,7 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
   Arguments *command = &build->command;
   if (gpu) {
     arguments_add3(command, "nvcc", "-O3", "-std=c++17");
-    arguments_add(command, "-arch=native");
+    arguments_add(command, gpu_architecture());
   } else {
     arguments_add(command, "simt/simtcc");
     if (kind != BUILD_JUDGE) arguments_add(command, "--inspect");

@@ -70,6 +70,25 @@ static void writes_nowhere(void **state) {
   assert_false(process.timed_out); /* the limit on files came first */
 }
 
+/* A toolkit outside the system's folders is found where the user's PATH has it. */
+static void finds_the_toolkit(void **state) {
+  (void)state;
+  char folder[PATH_MAX], nvcc[PATH_MAX + 8], path[2 * PATH_MAX];
+  snprintf(folder, sizeof folder, "%s/toolkit/bin", test_tmpdir());
+  snprintf(nvcc, sizeof nvcc, "%s/nvcc", folder);
+  Error err;
+  assert_int_equal(make_directories(folder, &err), 0);
+  FILE *file = fopen(nvcc, "w");
+  fputs("#!/bin/sh\necho the toolkit is here\n", file);
+  fclose(file);
+  chmod(nvcc, 0755);
+  const char *before = keep(getenv("PATH"));
+  snprintf(path, sizeof path, "%s:%s", folder, before);
+  setenv("PATH", path, 1);
+  assert_printed("import os\nos.execvp('nvcc', ['nvcc'])", "the toolkit is here");
+  setenv("PATH", before, 1);
+}
+
 static void takes_no_more_than_its_share(void **state) {
   (void)state;
   assert_printed("x = bytearray(2 << 30)", "MemoryError");
@@ -143,12 +162,10 @@ static void runs_and_waits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(reaches_no_network),
-                                     cmocka_unit_test(starts_no_processes),
-                                     cmocka_unit_test(sees_no_other_processes),
-                                     cmocka_unit_test(writes_nowhere),
-                                     cmocka_unit_test(takes_no_more_than_its_share),
-                                     cmocka_unit_test(leaves_nobody_behind),
-                                     cmocka_unit_test(runs_and_waits)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(reaches_no_network),      cmocka_unit_test(starts_no_processes),
+      cmocka_unit_test(sees_no_other_processes), cmocka_unit_test(writes_nowhere),
+      cmocka_unit_test(finds_the_toolkit),       cmocka_unit_test(takes_no_more_than_its_share),
+      cmocka_unit_test(leaves_nobody_behind),    cmocka_unit_test(runs_and_waits)};
   return TEST_MAIN("process", tests);
 }
