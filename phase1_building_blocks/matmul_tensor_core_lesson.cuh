@@ -54,7 +54,7 @@ static inline Lesson matmul_tensor_core_lesson(void) {
   lesson.flops = matmul_tensor_core_flops;
   lesson.tolerance = matmul_tensor_core_tolerance;
   lesson.most = lesson_shape(&lesson, 65535 * 8, 65535 * 8, INT_MAX); /* y of the reference's and the naive grid */
-  lesson.timed = lesson_shape(&lesson, 8192, 8192, 8192);
+  lesson.timed = lesson_shape(&lesson, 4096, 4096, 4096);
   lesson.counted = lesson_shape(&lesson, 128, 256, 64);
   /* one; edges everywhere in a fragment, in a tile; rows of 16 bytes or not; K of several steps, and shorter than
    * one */
