@@ -116,10 +116,11 @@ typedef struct Lesson {
   LessonShape check[LESSON_SHAPES];    /* ragged */
   int checks;
   double (*roof)(void); /* launches what its units do at best, returns the FLOPs; NULL: float32's multiply-adds */
-  void (*before)(void); /* what the program shows on stderr before the versions; NULL: nothing */
-  LessonShape most;     /* sizes that the grids of all versions reach; by default any */
-  LessonShape timed;    /* on a GPU */
-  LessonShape counted;  /* by the inspector: small, its counts follow the geometry */
+  double (*memory)(void); /* bytes of GPU memory that the last launch took beside the arrays; NULL: not shown */
+  void (*before)(void);   /* what the program shows on stderr before the versions; NULL: nothing */
+  LessonShape most;       /* sizes that the grids of all versions reach; by default any */
+  LessonShape timed;      /* on a GPU */
+  LessonShape counted;    /* by the inspector: small, its counts follow the geometry */
 } Lesson;
 
 /* What the inspector counted: requests are instructions of a warp, sectors 32 bytes of device memory, wavefronts passes

@@ -198,6 +198,7 @@ typedef struct LessonRow {
   int checked, counted;
   LessonResult check; /* the worst of all shapes */
   LessonCounts counts;
+  double memory;  /* bytes beside the arrays, where the lesson tells */
   double seconds; /* 0: not measured, here and below */
   double rate;    /* FLOP/s, or bytes/s where the lesson only moves them */
   double roof_fraction, vs_library, vs_previous;
@@ -240,6 +241,7 @@ static inline void lesson_check_rows(LessonRun *run, const LessonShape *shape, L
         row->check = result;
       row->counted = result.inspected && row->version->kind == LESSON_RUNG; /* a library's kernels are not seen */
       row->counts = result.counts;
+      if (lesson->memory != NULL) row->memory = lesson->memory();
     }
     if (!row->check.ok) run->wrong++;
     nvtxRangePop();
@@ -306,10 +308,21 @@ static inline void lesson_print_factor(double factor) {
     printf(" %10s", "-");
 }
 
+/* The last column, if the lesson has it: of the header (row NULL), or of a row. */
+static inline void lesson_print_memory(const Lesson *lesson, const LessonRow *row) {
+  if (lesson->memory == NULL) return;
+  if (row == NULL)
+    printf(" %13s", "more memory");
+  else
+    printf(" %9.2f MiB", row->memory / 1048576);
+}
+
 static inline void lesson_print_times(const LessonRun *run, const LessonRow *rows, int count) {
   const Lesson *lesson = run->lesson;
-  printf("%-20s %9s %9s %12s %10s %8s %10s %10s\n", "version", "error", "tolerance", "time",
+  printf("%-20s %9s %9s %12s %10s %8s %10s %10s", "version", "error", "tolerance", "time",
          lesson->flops != NULL ? "GFLOP/s" : "GB/s", "of roof", "x library", "x above");
+  lesson_print_memory(lesson, NULL);
+  putchar('\n');
   for (int i = 0; i < count; i++) {
     const LessonRow *row = &rows[i];
     printf("%-20s ", row->version->name);
@@ -318,6 +331,7 @@ static inline void lesson_print_times(const LessonRun *run, const LessonRow *row
       printf(" %9.1f us %10.1f %6.1f %%", row->seconds * 1e6, row->rate * 1e-9, 100 * row->roof_fraction);
       lesson_print_factor(row->vs_library);
       lesson_print_factor(row->vs_previous);
+      lesson_print_memory(lesson, row);
     }
     lesson_print_limit(row->version);
   }
@@ -345,10 +359,12 @@ static inline double lesson_sectors_used(const LessonCounts *c) {
   return sectors > 0 ? (c->global_load_ideal_sectors + c->global_store_ideal_sectors) / sectors : 1;
 }
 
-static inline void lesson_print_counts(const LessonRow *rows, int count) {
+static inline void lesson_print_counts(const Lesson *lesson, const LessonRow *rows, int count) {
   printf("%-20s %9s %9s |         global memory sectors       |        shared memory wavefronts\n", "", "", "");
-  printf("%-20s %9s %9s | %9s %7s %8s %8s | %9s %8s %8s %10s\n", "version", "error", "tolerance", "all", "needed",
+  printf("%-20s %9s %9s | %9s %7s %8s %8s | %9s %8s %8s %10s", "version", "error", "tolerance", "all", "needed",
          "a load", "a store", "all", "a load", "a store", "conflicts");
+  lesson_print_memory(lesson, NULL);
+  putchar('\n');
   for (int i = 0; i < count; i++) {
     const LessonRow *row = &rows[i];
     const LessonCounts *c = &row->counts;
@@ -363,6 +379,7 @@ static inline void lesson_print_counts(const LessonRow *rows, int count) {
       lesson_print_ratio(c->shared_load_wavefronts, c->shared_load_requests);
       lesson_print_ratio(c->shared_store_wavefronts, c->shared_store_requests);
       printf(" %10.0f", c->shared_load_conflicts + c->shared_store_conflicts);
+      lesson_print_memory(lesson, row);
     }
     lesson_print_limit(row->version);
   }
@@ -408,6 +425,8 @@ static inline void lesson_json_rows(LessonRun *run, const LessonTable *table, co
       json_object_set_new(object, "error", json_number(row->check.error));
       json_object_set_new(object, "tolerance", json_number(row->check.tolerance));
       if (!row->check.ok) json_object_set_new(object, "message", json_text(row->check.message));
+      if (row->check.ok && lesson->memory != NULL)
+        json_object_set_new(object, "memory_bytes", json_integer((json_int_t)row->memory));
     }
     if (row->seconds > 0) {
       json_object_set_new(object, "time_us", json_real(row->seconds * 1e6));
@@ -533,7 +552,7 @@ static inline void lesson_run_table(LessonRun *run, const LessonTable *table, co
   if (rows[0].seconds > 0)
     lesson_print_times(run, rows, table->count);
   else
-    lesson_print_counts(rows, table->count);
+    lesson_print_counts(run->lesson, rows, table->count);
   lesson_print_wrong(rows, table->count);
   lesson_json_rows(run, table, shape, rows);
   if (run->options->plotted && table->count > 1 && run->wrong == wrong_before) lesson_draw(run, table, shape, rows);

@@ -148,6 +148,29 @@ static void fused_batchnorm_relu_softmax_climbs(void **state) {
   expect_ladder("fused_batchnorm_relu_softmax", "--shape=40x130", 4, "device copy");
 }
 
+static void attention_climbs_and_tells_its_memory(void **state) {
+  (void)state;
+  Subprocess run = run_lesson("attention", "--json", "--shape=1x2x33x64", NULL);
+  expect(&run, 0, "more memory", "");
+  json_t *object = last_json(&run), *rows = json_object_get(object, "rows"), *row;
+  assert_true(json_array_size(rows) >= 11);
+  size_t i;
+  json_array_foreach(rows, i, row) {
+    const char *version = json_string_value(json_object_get(row, "version"));
+    assert_true(json_is_true(json_object_get(row, "ok")));
+    double memory = number(row, "memory_bytes"), square = 2.0 * 33 * 33 * sizeof(float);
+    if (strncmp(version, "flash", 5) == 0 || strstr(version, "mma") != NULL) assert_true(memory == 0);
+    if (strncmp(version, "three_kernels", 13) == 0) assert_true(memory == square);
+    if (strcmp(version, "gradients_naive") == 0) assert_true(memory > 2 * square);
+    if (strcmp(version, "gradients_flash") == 0) assert_true(memory < 2 * 33 * 67 * sizeof(float));
+  }
+  json_decref(object);
+  subprocess_free(&run);
+  run = run_lesson("attention", "--shape=1x1x8x200", NULL, NULL);
+  expect(&run, 2, "", "200 is more than 128");
+  subprocess_free(&run);
+}
+
 static void the_first_lesson_shows_a_launch_and_an_error(void **state) {
   (void)state;
   Subprocess run = run_lesson("vector_add", "--check-only", "--shape=1000", NULL);
@@ -237,6 +260,7 @@ int main(void) {
       cmocka_unit_test(dropout_climbs),
       cmocka_unit_test(softmax_climbs),
       cmocka_unit_test(fused_batchnorm_relu_softmax_climbs),
+      cmocka_unit_test(attention_climbs_and_tells_its_memory),
       cmocka_unit_test(the_first_lesson_shows_a_launch_and_an_error),
       cmocka_unit_test(several_shapes_have_a_table_and_a_picture_each),
       cmocka_unit_test(a_profiler_gets_one_launch),

@@ -105,7 +105,7 @@ def _to_cpp(ctx, src, compile_ctx, cc_toolchain):
     args = ctx.actions.args()
     args.add_all(["-E", src.path, "-o", cpp.path, "-ccbin", cc_toolchain.compiler_executable])
     if ctx.attr._simt[FlagInfo].value == "inspect":
-        args.add("--inspect")
+        args.add_all(["--inspect", "--no-unroll"])  # an access is a call: unrolled, a large kernel compiles for minutes
     else:
         args.add_all(SIMT_COPTS)
     args.add_all(ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.host_copts)

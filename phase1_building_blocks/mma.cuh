@@ -1,0 +1,89 @@
+/* mma.cuh - the two instructions under wmma, with which a program decides itself where a matrix lies.
+ *
+ * wmma hides in which lane an element of a matrix is, so whoever wants to look at one must store it first. PTX, the
+ * GPU's assembly language, says it openly. A lane l has group l / 4 and member l % 4.
+ *
+ *   mma_16x8x16           d (16,8) += a (16,16) b (16,8), bfloat16 times bfloat16 in float32. A lane's registers hold
+ *                           a, 4 of two neighbours in a row: rows group, group + 8, columns 2 * member; then 8 on
+ *                           b, 2 of two neighbours in a column: rows 2 * member, + 1 of column group, then 8 rows on
+ *                           d, 4 floats: row group, columns 2 * member, + 1; then row group + 8
+ *   mma_load_matrices     four matrices of 8 x 8 bfloat16 from shared memory into such registers (ldmatrix)
+ *
+ * Compute capability 8.0 at least: mma_refusal() tells. An emulated GPU knows no PTX; there the lanes exchange what
+ * they hold by shuffles, and a float32 sum is rounded, not cut off, at each step.
+ */
+#ifndef PHASE1_BUILDING_BLOCKS_MMA_CUH
+#define PHASE1_BUILDING_BLOCKS_MMA_CUH
+
+#include <cuda_bf16.h>
+#include <stdint.h>
+
+#include "common/check.h"
+
+#ifdef SIMT_REWRITTEN
+#define MMA_INLINE __noinline__ /* many shuffles, and a kernel has hundreds of them */
+#else
+#define MMA_INLINE __forceinline__
+#endif
+
+/* Lane l has the address of row l % 8 of matrix l / 8: 16 bytes. Of each matrix it gets the two neighbours in row group
+ * at column 2 * member; TRANSPOSED, of its transpose. */
+template <bool TRANSPOSED>
+static __device__ MMA_INLINE void mma_load_matrices(uint32_t (&x)[4], const __nv_bfloat16 *row) {
+#ifdef SIMT_REWRITTEN
+  int group = threadIdx.x % 32 / 4, member = threadIdx.x % 4;
+  for (int i = 0; i < 4; i++) {
+    int from_row = TRANSPOSED ? 2 * member : group, from_col = TRANSPOSED ? group : 2 * member;
+    unsigned long long address = (unsigned long long)row;
+    const __nv_bfloat16 *first = (const __nv_bfloat16 *)__shfl_sync(0xFFFFFFFF, address, 8 * i + from_row);
+    const __nv_bfloat16 *second = (const __nv_bfloat16 *)__shfl_sync(0xFFFFFFFF, address, 8 * i + from_row + 1);
+    if (TRANSPOSED)
+      x[i] = __bfloat16_as_ushort(first[from_col]) | (uint32_t)__bfloat16_as_ushort(second[from_col]) << 16;
+    else
+      x[i] = *(const uint32_t *)&first[from_col];
+  }
+#else
+  uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
+  if (TRANSPOSED)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(address));
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(address));
+#endif
+}
+
+static __device__ MMA_INLINE void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+#ifdef SIMT_REWRITTEN
+  int group = threadIdx.x % 32 / 4, member = threadIdx.x % 4;
+  for (int k = 0; k < 16; k++) {
+    int half = k / 8, holder = k % 8 / 2, shift = k % 2 * 16; /* which register, whose, which half of it */
+    float left[2], right[2];
+    for (int i = 0; i < 2; i++) {
+      left[i] = __uint_as_float(__shfl_sync(0xFFFFFFFF, a[i + 2 * half], 4 * group + holder) >> shift << 16);
+      right[i] = __uint_as_float(__shfl_sync(0xFFFFFFFF, half ? b1 : b0, 4 * (2 * member + i) + holder) >> shift << 16);
+    }
+    for (int i = 0; i < 4; i++) d[i] += left[i / 2] * right[i % 2];
+  }
+#else
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+
+/* Why this GPU knows no such instructions; NULL if it does. */
+static inline const char *mma_refusal(void) {
+#ifndef SIMT_REWRITTEN
+  int device, major;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  if (major < 8) return "mma.sync for bfloat16 needs a GPU of compute capability 8.0 or above";
+#endif
+  return NULL;
+}
+
+#endif /* PHASE1_BUILDING_BLOCKS_MMA_CUH */
