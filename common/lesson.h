@@ -115,7 +115,7 @@ typedef struct Lesson {
   Tolerance (*tolerance)(const int *); /* by default exact */
   LessonShape check[LESSON_SHAPES];    /* ragged */
   int checks;
-  double (*roof)(void); /* launches what its units do at best, returns the FLOPs; NULL: float32's multiply-adds */
+  double (*roof)(void);   /* launches what its units do at best, returns the FLOPs; NULL: float32's multiply-adds */
   double (*memory)(void); /* bytes of GPU memory that the last launch took beside the arrays; NULL: not shown */
   void (*before)(void);   /* what the program shows on stderr before the versions; NULL: nothing */
   LessonShape most;       /* sizes that the grids of all versions reach; by default any */

@@ -84,8 +84,9 @@ static __global__ void lesson_copy_kernel(float4 *to, const float4 *from, size_t
   for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) to[i] = from[i];
 }
 
-/* `cycles`: what the first block took. All blocks run at the same time, so that is what the kernel took. */
-static __global__ void lesson_fma_kernel(float *out, long long *cycles, float factor, float term) {
+/* `cycles`: what the longest block took. All begin at the same time, four a multiprocessor, but it serves the oldest
+ * first: the youngest takes as long as the kernel. */
+static __global__ void lesson_fma_kernel(float *out, unsigned long long *cycles, float factor, float term) {
   long long begin = clock64();
   float sum[LESSON_FMA_CHAINS], total = 0;
   for (int i = 0; i < LESSON_FMA_CHAINS; i++) sum[i] = (float)(threadIdx.x + i);
@@ -94,7 +95,7 @@ static __global__ void lesson_fma_kernel(float *out, long long *cycles, float fa
     for (int i = 0; i < LESSON_FMA_CHAINS; i++) sum[i] = fmaf(sum[i], factor, term);
   for (int i = 0; i < LESSON_FMA_CHAINS; i++) total += sum[i];
   out[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = total; /* a sum that nobody needed would not be computed */
-  if (blockIdx.x == 0 && threadIdx.x == 0) *cycles = clock64() - begin;
+  if (threadIdx.x % 32 == 0) atomicMax(cycles, (unsigned long long)(clock64() - begin));
 }
 
 /* Who takes turns: the versions, and after them the roofs. */
@@ -128,7 +129,7 @@ typedef struct LessonBench {
   int sets, next_set;
   cudaGraphExec_t graph[LESSON_CONTESTANTS]; /* NULL: launch by launch */
   float *roof[2];
-  long long *cycles;
+  unsigned long long *cycles;
   int roof_blocks;
   double roof_flops; /* of the lesson's own roof */
   GpuTimer timer;
@@ -207,7 +208,7 @@ static inline void lesson_bench_launch(LessonBench *bench, int contestant) {
   } else if (contestant == LESSON_ROOF_OWN) {
     bench->roof_flops = bench->lesson->roof();
   } else {
-    lesson_fma_kernel<<<(unsigned)bench->roof_blocks, 256>>>(bench->roof[0], bench->cycles, 0.999f, 0.001f);
+    lesson_fma_kernel<<<(unsigned)bench->roof_blocks / 2, 256>>>(bench->roof[0], bench->cycles, 0.999f, 0.001f);
     CUDA_CHECK_LAUNCH();
   }
 }
@@ -269,9 +270,10 @@ static inline void lesson_time(const Lesson *lesson, const LessonVersion *versio
     for (int turn = 0; turn < contestants; turn++) {
       int i = (turn + round) % contestants; /* nobody is always the first, or always after the same one */
       if (round % 2 == 1) i = contestants - 1 - i;
+      CUDA_CHECK(cudaMemset(bench.cycles, 0, sizeof *bench.cycles));
       samples[contestant[i]][round] = lesson_bench_block(&bench, contestant[i], launches[i]);
       if (contestant[i] != LESSON_ROOF_FMA) continue;
-      long long cycles;
+      unsigned long long cycles;
       CUDA_CHECK(cudaMemcpy(&cycles, bench.cycles, sizeof cycles, cudaMemcpyDeviceToHost));
       double clock = (double)cycles / samples[LESSON_ROOF_FMA][round];
       times->slowest_clock = fmin(times->slowest_clock, clock);
@@ -283,7 +285,7 @@ static inline void lesson_time(const Lesson *lesson, const LessonVersion *versio
   double copy_kernel = timer_stats(samples[LESSON_ROOF_COPY_KERNEL], LESSON_ROUNDS).median;
   double fma = timer_stats(samples[LESSON_ROOF_FMA], LESSON_ROUNDS).median;
   times->copy_bytes_per_second = 2.0 * LESSON_ROOF_ELEMENTS * sizeof(float) / (copy < copy_kernel ? copy : copy_kernel);
-  times->flops_per_second = 2.0 * LESSON_FMA_CHAINS * LESSON_FMA_STEPS * 256 * bench.roof_blocks / fma;
+  times->flops_per_second = 2.0 * LESSON_FMA_CHAINS * LESSON_FMA_STEPS * 256 * (bench.roof_blocks / 2) / fma;
   if (lesson->roof != NULL)
     times->flops_per_second = bench.roof_flops / timer_stats(samples[LESSON_ROOF_OWN], LESSON_ROUNDS).median;
   lesson_bench_close(&bench);
