@@ -24,7 +24,7 @@
  *   softmax_backward_jacobian   a thread an element, with its row of the Jacobian
  *   softmax_backward_naive      a thread a row
  *   softmax_backward_shuffle    a block a row: two passes
- *   softmax_backward_gpu        in registers: one read
+ *   softmax_backward_gpu        in registers: one read (rows up to 16384; longer ones twice, as float4)
  *
  * Source of the online sum: M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.
  */
@@ -361,6 +361,32 @@ static __global__ void __launch_bounds__(T *ROWS)
   if (edge >= 0) dx[edge] = p_alone * (d_alone - dot);
 }
 
+/* Rows that do not fit: read twice, the second time from their end, where the caches still have what was read last. */
+static __global__ void __launch_bounds__(SOFTMAX_LONG_THREADS)
+    softmax_backward_long_kernel(float *dx, const float *dy, const float *y, int cols) {
+  const int T = SOFTMAX_LONG_THREADS;
+  dx += (size_t)blockIdx.x * cols;
+  dy += (size_t)blockIdx.x * cols;
+  y += (size_t)blockIdx.x * cols;
+  Row row = row_split(y, cols);
+  const float4 *in_y = (const float4 *)(y + row.head), *in_dy = (const float4 *)(dy + row.head);
+  float4 *out = (float4 *)(dx + row.head);
+  int edge = row_edge(row, threadIdx.x);
+  float p_alone = edge >= 0 ? y[edge] : 0, d_alone = edge >= 0 ? dy[edge] : 0, dot = p_alone * d_alone;
+#pragma unroll 4
+  for (int q = threadIdx.x; q < row.quads; q += T) {
+    float4 p = in_y[q], d = in_dy[q];
+    dot += (p.x * d.x + p.y * d.y) + (p.z * d.z + p.w * d.w);
+  }
+  dot = row_sum<SOFTMAX_LONG_THREADS>(dot);
+#pragma unroll 4
+  for (int q = row.quads - 1 - (int)threadIdx.x; q >= 0; q -= T) {
+    float4 p = __ldcs(&in_y[q]), d = __ldcs(&in_dy[q]);
+    __stcs(&out[q], make_float4(p.x * (d.x - dot), p.y * (d.y - dot), p.z * (d.z - dot), p.w * (d.w - dot)));
+  }
+  if (edge >= 0) dx[edge] = p_alone * (d_alone - dot);
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launchers */
 
@@ -480,8 +506,13 @@ static inline void softmax_backward_launch(float *dx, const float *dy, const flo
   CUDA_CHECK_LAUNCH();
 }
 
+static inline void softmax_backward_long(float *dx, const float *dy, const float *y, int rows, int cols) {
+  softmax_backward_long_kernel<<<rows, SOFTMAX_LONG_THREADS>>>(dx, dy, y, cols);
+  CUDA_CHECK_LAUNCH();
+}
+
 static inline void softmax_backward_gpu(float *dx, const float *dy, const float *y, int rows, int cols) {
-  if (!rows_alike(y, dy) || !rows_alike(y, dx) || cols > 16384)
+  if (!rows_alike(y, dy) || !rows_alike(y, dx))
     softmax_backward_shuffle(dx, dy, y, rows, cols);
   else if (cols <= 256)
     softmax_backward_launch<32, 2, 4>(dx, dy, y, rows, cols);
@@ -489,8 +520,10 @@ static inline void softmax_backward_gpu(float *dx, const float *dy, const float 
     softmax_backward_launch<128, 2, 1>(dx, dy, y, rows, cols);
   else if (cols <= 4096)
     softmax_backward_launch<256, 4, 1>(dx, dy, y, rows, cols);
-  else
+  else if (cols <= 16384)
     softmax_backward_launch<1024, 4, 1>(dx, dy, y, rows, cols);
+  else
+    softmax_backward_long(dx, dy, y, rows, cols);
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_SOFTMAX_CUH */
