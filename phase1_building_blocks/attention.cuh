@@ -31,6 +31,7 @@
 #include "common/check.h"
 #include "common/error.h"
 #include "phase1_building_blocks/quad.cuh"
+#include "phase1_building_blocks/shared_limit.cuh"
 
 /* Bytes of GPU memory that the last launcher used besides the arrays it was given. */
 static size_t attention_memory;

@@ -125,24 +125,24 @@ static __global__ void attention_gradients_kernel(float *dq, float *dk, float *d
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Flash. As attention_flash_kernel(), with 4 rows a thread: there are more sums to hold. */
 
-enum { ATTENTION_BACKWARD_ROWS = 4, ATTENTION_BACKWARD_WARPS = 4 };
+enum { ATTENTION_BACKWARD_ROWS = 4 };
 
-template <int D>
+template <int D, int WARPS>
 struct AttentionBackwardShape {
-  static const int threads = 32 * ATTENTION_BACKWARD_WARPS;
+  static const int threads = 32 * WARPS;
   static const int warp_rows = ATTENTION_BACKWARD_ROWS * AttentionShape<D>::down;
-  static const int rows = ATTENTION_BACKWARD_WARPS * warp_rows; /* that a block owns */
-  static const int keys = AttentionShape<D>::keys;              /* of the tiles that it goes through */
+  static const int rows = WARPS * warp_rows;       /* that a block owns */
+  static const int keys = AttentionShape<D>::keys; /* of the tiles that it goes through */
   static const int floats = 2 * (rows + keys) * AttentionShape<D>::pitch + rows * AttentionShape<D>::p_pitch;
 };
 
 /* The block owns keys, as rows; it goes through the queries, as columns: everything is transposed. */
-template <int D, bool ALIGNED>
-static __global__ void __launch_bounds__(AttentionBackwardShape<D>::threads)
+template <int D, int WARPS, bool ALIGNED>
+static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threads)
     attention_backward_keys_kernel(float *dk, float *dv, const float *q, const float *k, const float *v,
                                    const float *dout, const float *lse, const float *delta, int s, int d, float scale,
                                    bool causal) {
-  typedef AttentionBackwardShape<D> Shape;
+  typedef AttentionBackwardShape<D, WARPS> Shape;
   const int across = AttentionShape<D>::across, down = AttentionShape<D>::down, pitch = AttentionShape<D>::pitch;
   const int rows = Shape::rows, queries = Shape::keys, TM = ATTENTION_BACKWARD_ROWS;
   extern __shared__ __align__(16) float attention_backward_tiles[];
@@ -197,11 +197,11 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D>::threads)
 }
 
 /* The block owns queries and goes through the keys. */
-template <int D, bool ALIGNED>
-static __global__ void __launch_bounds__(AttentionBackwardShape<D>::threads)
+template <int D, int WARPS, bool ALIGNED>
+static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threads)
     attention_backward_queries_kernel(float *dq, const float *q, const float *k, const float *v, const float *dout,
                                       const float *lse, const float *delta, int s, int d, float scale, bool causal) {
-  typedef AttentionBackwardShape<D> Shape;
+  typedef AttentionBackwardShape<D, WARPS> Shape;
   const int across = AttentionShape<D>::across, down = AttentionShape<D>::down, pitch = AttentionShape<D>::pitch;
   const int rows = Shape::rows, keys = Shape::keys, TM = ATTENTION_BACKWARD_ROWS;
   extern __shared__ __align__(16) float attention_backward_tiles[];
@@ -275,34 +275,32 @@ static inline void attention_backward_naive(float *dq, float *dk, float *dv, con
 
 static inline size_t attention_backward_flash_floats(int b, int h, int s) { return (size_t)b * h * s; }
 
-template <int D, bool ALIGNED>
+template <int D, int WARPS, bool ALIGNED>
 static inline void attention_backward_flash_run(float *dq, float *dk, float *dv, const float *q, const float *k,
                                                 const float *v, const float *lse, const float *delta, const float *dout,
                                                 int b, int h, int s, int d, bool causal) {
-  typedef AttentionBackwardShape<D> Shape;
+  typedef AttentionBackwardShape<D, WARPS> Shape;
   const int shared = Shape::floats * (int)sizeof(float);
   unsigned grid = attention_blocks(s, Shape::rows) * b * h;
   float scale = (float)attention_scale(d);
-  CUDA_CHECK(cudaFuncSetAttribute(attention_backward_keys_kernel<D, ALIGNED>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-  CUDA_CHECK(cudaFuncSetAttribute(attention_backward_queries_kernel<D, ALIGNED>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-  attention_backward_keys_kernel<D, ALIGNED>
+  shared_limit_ask((const void *)attention_backward_keys_kernel<D, WARPS, ALIGNED>, shared);
+  shared_limit_ask((const void *)attention_backward_queries_kernel<D, WARPS, ALIGNED>, shared);
+  attention_backward_keys_kernel<D, WARPS, ALIGNED>
       <<<grid, Shape::threads, shared>>>(dk, dv, q, k, v, dout, lse, delta, s, d, scale, causal);
   CUDA_CHECK_LAUNCH();
-  attention_backward_queries_kernel<D, ALIGNED>
+  attention_backward_queries_kernel<D, WARPS, ALIGNED>
       <<<grid, Shape::threads, shared>>>(dq, q, k, v, dout, lse, delta, s, d, scale, causal);
   CUDA_CHECK_LAUNCH();
 }
 
-template <int D>
+template <int D, int WARPS>
 static inline void attention_backward_flash_launch(float *dq, float *dk, float *dv, const float *q, const float *k,
                                                    const float *v, const float *lse, const float *delta,
                                                    const float *dout, int b, int h, int s, int d, bool causal) {
   if (attention_aligned(q, k, v, dout, d) && attention_aligned(dq, dk, dv, dq, d))
-    attention_backward_flash_run<D, true>(dq, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
+    attention_backward_flash_run<D, WARPS, true>(dq, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
   else
-    attention_backward_flash_run<D, false>(dq, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
+    attention_backward_flash_run<D, WARPS, false>(dq, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
 }
 
 static inline void attention_backward_flash(float *dq, float *dk, float *dv, const float *q, const float *k,
@@ -312,11 +310,13 @@ static inline void attention_backward_flash(float *dq, float *dk, float *dv, con
   attention_delta_kernel<<<attention_blocks(rows * 32, 256), 256>>>(room, dout, o, (int)rows, d);
   CUDA_CHECK_LAUNCH();
   if (d <= 32)
-    attention_backward_flash_launch<32>(dq, dk, dv, q, k, v, lse, room, dout, b, h, s, d, causal);
+    attention_backward_flash_launch<32, 4>(dq, dk, dv, q, k, v, lse, room, dout, b, h, s, d, causal);
   else if (d <= 64)
-    attention_backward_flash_launch<64>(dq, dk, dv, q, k, v, lse, room, dout, b, h, s, d, causal);
+    attention_backward_flash_launch<64, 4>(dq, dk, dv, q, k, v, lse, room, dout, b, h, s, d, causal);
+  else if (d <= 128 && shared_limit() >= 150 << 10)
+    attention_backward_flash_launch<128, 4>(dq, dk, dv, q, k, v, lse, room, dout, b, h, s, d, causal);
   else if (d <= 128)
-    attention_backward_flash_launch<128>(dq, dk, dv, q, k, v, lse, room, dout, b, h, s, d, causal);
+    attention_backward_flash_launch<128, 1>(dq, dk, dv, q, k, v, lse, room, dout, b, h, s, d, causal);
   else
     die("attention: a head of %d columns; at most 128 fit into a thread's registers", d);
 }

@@ -223,8 +223,7 @@ static inline void attention_flash_run(float *o, float *lse, const float *q, con
   const int rows = WARPS * TM * Shape::down;
   const int shared = ((rows + 2 * Shape::keys) * Shape::pitch + rows * Shape::p_pitch) * (int)sizeof(float);
   attention_memory = 0;
-  CUDA_CHECK(cudaFuncSetAttribute(attention_flash_kernel<D, TM, WARPS, RESIDENT, ALIGNED>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+  shared_limit_ask((const void *)attention_flash_kernel<D, TM, WARPS, RESIDENT, ALIGNED>, shared);
   attention_flash_kernel<D, TM, WARPS, RESIDENT, ALIGNED><<<attention_blocks(s, rows) * b * h, 32 * WARPS, shared>>>(
       o, lse, q, k, v, s, d, (float)attention_scale(d), causal);
   CUDA_CHECK_LAUNCH();
@@ -239,26 +238,22 @@ static inline void attention_flash_launch(float *o, float *lse, const float *q, 
     attention_flash_run<D, TM, WARPS, RESIDENT, false>(o, lse, q, k, v, b, h, s, d, causal);
 }
 
-/* Of the GPU: what a block may have of shared memory when it asks. */
-static inline int attention_shared_limit(void) {
-  int device, bytes;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return bytes;
-}
-
 static inline void attention_flash(float *o, float *lse, const float *q, const float *k, const float *v, int b, int h,
                                    int s, int d, bool causal) {
   if (d <= 16)
     attention_flash_launch<16, 8, 4, 2>(o, lse, q, k, v, b, h, s, d, causal);
   else if (d <= 32)
     attention_flash_launch<32, 8, 4, 2>(o, lse, q, k, v, b, h, s, d, causal);
-  else if (d <= 64 && attention_shared_limit() >= 178 << 10) /* one block of 8 warps shares more than two of 4 */
+  else if (d <= 64 && shared_limit() >= 174 << 10) /* one block of 8 warps shares more than two of 4 */
     attention_flash_launch<64, 8, 8, 1>(o, lse, q, k, v, b, h, s, d, causal);
-  else if (d <= 64)
+  else if (d <= 64 && shared_limit() >= 104 << 10)
     attention_flash_launch<64, 8, 4, 2>(o, lse, q, k, v, b, h, s, d, causal);
-  else if (d <= 128)
+  else if (d <= 64)
+    attention_flash_launch<64, 4, 4, 1>(o, lse, q, k, v, b, h, s, d, causal);
+  else if (d <= 128 && shared_limit() >= 117 << 10)
     attention_flash_launch<128, 4, 4, 1>(o, lse, q, k, v, b, h, s, d, causal);
+  else if (d <= 128)
+    attention_flash_launch<128, 2, 4, 1>(o, lse, q, k, v, b, h, s, d, causal);
   else
     die("attention: a head of %d columns; at most 128 fit into a thread's registers", d);
 }

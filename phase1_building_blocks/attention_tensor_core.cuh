@@ -73,23 +73,24 @@ static __device__ __forceinline__ void attention_bf16_load_async(__nv_bfloat16 *
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* wmma: a warp has 16 queries, and its part of scores, p and o in shared memory. */
 
-enum { ATTENTION_WMMA_WARPS = 4, ATTENTION_WMMA_ROWS = 16 * ATTENTION_WMMA_WARPS, ATTENTION_WMMA_KEYS = 64 };
+enum { ATTENTION_WMMA_KEYS = 64 };
 
-template <int D>
+template <int D, int WARPS>
 struct AttentionWmmaShape {
+  static const int rows = 16 * WARPS;
   static const int pitch = D + 8, score_pitch = ATTENTION_WMMA_KEYS + 4, p_pitch = ATTENTION_WMMA_KEYS + 8;
   static const int o_pitch = D + 4;
-  static const int bytes = (ATTENTION_WMMA_ROWS + 2 * ATTENTION_WMMA_KEYS) * pitch * 2 +
-                           ATTENTION_WMMA_ROWS * (score_pitch * 4 + p_pitch * 2 + o_pitch * 4);
+  static const int bytes =
+      (rows + 2 * ATTENTION_WMMA_KEYS) * pitch * 2 + rows * (score_pitch * 4 + p_pitch * 2 + o_pitch * 4);
 };
 
-template <int D, bool ALIGNED>
-static __global__ void __launch_bounds__(32 * ATTENTION_WMMA_WARPS)
+template <int D, int WARPS, bool ALIGNED>
+static __global__ void __launch_bounds__(32 * WARPS)
     attention_wmma_kernel(__nv_bfloat16 *o, float *lse, const __nv_bfloat16 *q, const __nv_bfloat16 *k,
                           const __nv_bfloat16 *v, int s, int d, float scale, bool causal) {
   using namespace nvcuda;
-  typedef AttentionWmmaShape<D> Shape;
-  const int threads = 32 * ATTENTION_WMMA_WARPS, rows = ATTENTION_WMMA_ROWS, keys = ATTENTION_WMMA_KEYS;
+  typedef AttentionWmmaShape<D, WARPS> Shape;
+  const int threads = 32 * WARPS, rows = Shape::rows, keys = ATTENTION_WMMA_KEYS;
   extern __shared__ __align__(32) char attention_wmma_shared[];
   __nv_bfloat16 *q_tile = (__nv_bfloat16 *)attention_wmma_shared;
   __nv_bfloat16 *k_tile = q_tile + rows * Shape::pitch, *v_tile = k_tile + keys * Shape::pitch;
@@ -108,7 +109,7 @@ static __global__ void __launch_bounds__(32 * ATTENTION_WMMA_WARPS)
   float largest = -INFINITY, total = 0;
 
   for (int c = 0; c < D; c += 2) my_sums[c] = 0;
-  attention_bf16_load_async<ATTENTION_WMMA_ROWS, D, threads, ALIGNED>(q_tile, q + first, row0, s, d);
+  attention_bf16_load_async<Shape::rows, D, threads, ALIGNED>(q_tile, q + first, row0, s, d);
   for (int key0 = 0; key0 < end; key0 += keys) {
     attention_bf16_load_async<ATTENTION_WMMA_KEYS, D, threads, ALIGNED>(k_tile, k + first, key0, s, d);
     attention_bf16_load_async<ATTENTION_WMMA_KEYS, D, threads, ALIGNED>(v_tile, v + first, key0, s, d);
@@ -344,34 +345,34 @@ static __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 typedef void AttentionBf16Launcher(__nv_bfloat16 *o, float *lse, const __nv_bfloat16 *q, const __nv_bfloat16 *k,
                                    const __nv_bfloat16 *v, int b, int h, int s, int d, bool causal);
 
-template <int D, bool ALIGNED>
+template <int D, int WARPS, bool ALIGNED>
 static inline void attention_wmma_run(__nv_bfloat16 *o, float *lse, const __nv_bfloat16 *q, const __nv_bfloat16 *k,
                                       const __nv_bfloat16 *v, int b, int h, int s, int d, bool causal) {
-  const int shared = AttentionWmmaShape<D>::bytes;
+  typedef AttentionWmmaShape<D, WARPS> Shape;
   attention_memory = 0;
-  CUDA_CHECK(
-      cudaFuncSetAttribute(attention_wmma_kernel<D, ALIGNED>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-  attention_wmma_kernel<D, ALIGNED>
-      <<<attention_blocks(s, ATTENTION_WMMA_ROWS) * b * h, 32 * ATTENTION_WMMA_WARPS, shared>>>(
-          o, lse, q, k, v, s, d, (float)attention_scale(d), causal);
+  shared_limit_ask((const void *)attention_wmma_kernel<D, WARPS, ALIGNED>, Shape::bytes);
+  attention_wmma_kernel<D, WARPS, ALIGNED><<<attention_blocks(s, Shape::rows) * b * h, 32 * WARPS, Shape::bytes>>>(
+      o, lse, q, k, v, s, d, (float)attention_scale(d), causal);
   CUDA_CHECK_LAUNCH();
 }
 
-template <int D>
+template <int D, int WARPS>
 static inline void attention_wmma_launch(__nv_bfloat16 *o, float *lse, const __nv_bfloat16 *q, const __nv_bfloat16 *k,
                                          const __nv_bfloat16 *v, int b, int h, int s, int d, bool causal) {
   if (attention_bf16_aligned(o, q, k, v, d))
-    attention_wmma_run<D, true>(o, lse, q, k, v, b, h, s, d, causal);
+    attention_wmma_run<D, WARPS, true>(o, lse, q, k, v, b, h, s, d, causal);
   else
-    attention_wmma_run<D, false>(o, lse, q, k, v, b, h, s, d, causal);
+    attention_wmma_run<D, WARPS, false>(o, lse, q, k, v, b, h, s, d, causal);
 }
 
 static inline void attention_wmma(__nv_bfloat16 *o, float *lse, const __nv_bfloat16 *q, const __nv_bfloat16 *k,
                                   const __nv_bfloat16 *v, int b, int h, int s, int d, bool causal) {
   if (d <= 64)
-    attention_wmma_launch<64>(o, lse, q, k, v, b, h, s, d, causal);
+    attention_wmma_launch<64, 4>(o, lse, q, k, v, b, h, s, d, causal);
+  else if (d <= 128 && shared_limit() >= 110 << 10)
+    attention_wmma_launch<128, 4>(o, lse, q, k, v, b, h, s, d, causal);
   else if (d <= 128)
-    attention_wmma_launch<128>(o, lse, q, k, v, b, h, s, d, causal);
+    attention_wmma_launch<128, 2>(o, lse, q, k, v, b, h, s, d, causal);
   else
     die("attention: a head of %d columns; at most 128 fit", d);
 }
@@ -384,8 +385,7 @@ static inline void attention_mma_run(__nv_bfloat16 *o, float *lse, const __nv_bf
                                      const __nv_bfloat16 *v, int b, int h, int s, int d, bool causal) {
   const int rows = 16 * TM * WARPS, tiles = 4 * KEYS > rows ? 4 * KEYS : rows, shared = tiles * (D + 8) * 2;
   attention_memory = 0;
-  CUDA_CHECK(cudaFuncSetAttribute(attention_mma_kernel<D, TM, WARPS, KEYS, RESIDENT, ALIGNED>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+  shared_limit_ask((const void *)attention_mma_kernel<D, TM, WARPS, KEYS, RESIDENT, ALIGNED>, shared);
   attention_mma_kernel<D, TM, WARPS, KEYS, RESIDENT, ALIGNED>
       <<<attention_blocks(s, rows) * b * h, 32 * WARPS, shared>>>(o, lse, q, k, v, s, d, (float)attention_scale(d),
                                                                   causal);

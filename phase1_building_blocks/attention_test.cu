@@ -237,6 +237,21 @@ static void bfloat16_needs_no_alignment(void **state) {
     }
 }
 
+/* GPUs of 163 KiB, and of 99 as GeForce RTX: kernels whose tiles do not fit have twins with smaller ones. */
+static void little_shared_memory_is_enough(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const int sizes[] = {163 << 10, 99 << 10};
+  const Case cases[] = {{1, 2, 131, 64, 0, 1, "little shared memory"}, {1, 1, 131, 128, 0, 1, "wide, little of it"}};
+  for (int i = 0; i < 2; i++) {
+    shared_limit_pretended = sizes[i];
+    check_all(cases, sizeof cases / sizeof *cases, NULL);
+    every_gradient_matches_the_definition(state);
+    bfloat16_needs_no_alignment(state);
+    shared_limit_pretended = 0;
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gradients_are_slopes),
@@ -245,6 +260,7 @@ int main(void) {
       cmocka_unit_test(extreme_scores_neither_overflow_nor_vanish),
       cmocka_unit_test(every_gradient_matches_the_definition),
       cmocka_unit_test(bfloat16_needs_no_alignment),
+      cmocka_unit_test(little_shared_memory_is_enough),
   };
   return TEST_MAIN("attention", tests);
 }

@@ -23,6 +23,7 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "phase1_building_blocks/matmul_wmma.cuh"
+#include "phase1_building_blocks/shared_limit.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Two instructions. As functions of the emulator they are long: one copy will do. */
@@ -217,8 +218,7 @@ static inline void matmul_mma_launch(float *c, const __nv_bfloat16 *a, const __n
     return;
   }
   const int bytes = STAGES * (BM + BN) * BK * (int)sizeof *a;
-  CUDA_CHECK(cudaFuncSetAttribute((const void *)matmul_mma_kernel<BM, BN, BK, WM, WN, STAGES>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  shared_limit_ask((const void *)matmul_mma_kernel<BM, BN, BK, WM, WN, STAGES>, bytes);
   unsigned tiles = (unsigned)((m + BM - 1) / BM) * (unsigned)((n + BN - 1) / BN);
   matmul_mma_kernel<BM, BN, BK, WM, WN, STAGES><<<tiles, BM / WM *(BN / WN) * 32, bytes>>>(c, a, b, m, n, k);
   CUDA_CHECK_LAUNCH();
@@ -229,14 +229,21 @@ static inline void matmul_mma_small(float *c, const __nv_bfloat16 *a, const __nv
   matmul_mma_launch<64, 64, 64, 32, 32, 3>(c, a, b, m, n, k);
 }
 
-static inline void matmul_mma(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
+static inline int matmul_mma_multiprocessors(void) {
   int device, multiprocessors;
   CUDA_CHECK(cudaGetDevice(&device));
   CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  if ((double)m * n < 128.0 * 256 * multiprocessors / 2)
+  return multiprocessors;
+}
+
+/* As large tiles as C has work for, and the GPU shared memory. */
+static inline void matmul_mma(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
+  if ((double)m * n < 128.0 * 256 * matmul_mma_multiprocessors() / 2)
     matmul_mma_small(c, a, b, m, n, k);
-  else
+  else if (shared_limit() >= 144 << 10)
     matmul_mma_launch<128, 256, 64, 64, 64, 3>(c, a, b, m, n, k);
+  else
+    matmul_mma_launch<128, 128, 64, 64, 32, 3>(c, a, b, m, n, k);
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_MATMUL_MMA_CUH */
