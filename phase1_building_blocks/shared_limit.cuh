@@ -1,6 +1,6 @@
-/* shared_limit.cuh - shared memory beyond 48 KiB a block. A kernel must ask for it before its launch, and how much there
- * is depends on the GPU: 227 KiB on an H200, 163 on an A100, 99 on those of compute capability 8.6, 8.9 and 12.0. So a
- * kernel with large tiles has a twin with smaller ones.
+/* shared_limit.cuh - shared memory beyond 48 KiB a block. A kernel must ask for it before its launch, and how much is
+ * there depends on the GPU: 227 KiB on an H200, 163 on an A100, 99 on those of compute capability 8.6, 8.9 and 12.0. So
+ * a kernel with large tiles has a twin with smaller ones.
  *
  *   shared_limit         the most that a block may have, in bytes
  *   shared_limit_ask     for a kernel: that it may be launched with so many bytes
