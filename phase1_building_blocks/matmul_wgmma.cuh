@@ -15,7 +15,8 @@
  *   matmul_wgmma_ring         a ring: copies run three stages ahead
  *   matmul_wgmma_persistent   a block stays and does tile after tile: copies of the next begin before C is written
  *   matmul_wgmma              two blocks with the same columns of C are a cluster: each fetches half of B's tile and
- *                             sends it to both, so that the L2 cache is asked for a third less
+ *                             sends it to both, so that the L2 cache is asked for a third less; and the cache is told
+ *                             eight stages ahead what it will be asked for
  *
  * The copy engine wants rows that are multiples of 16 bytes, M N and K less than 2^31; others are left to
  * matmul_mma().
@@ -35,6 +36,7 @@ enum {
   MATMUL_WGMMA_ROWS = 128, /* of C a block, 64 for each consumer */
   MATMUL_WGMMA_COLS = 256,
   MATMUL_WGMMA_DEPTH = 64,    /* columns of A a stage: 128 bytes, the longest row that is swizzled */
+  MATMUL_WGMMA_EARLY = 8,     /* stages from asking for a tile, for the L2 cache, to fetching it */
   MATMUL_WGMMA_THREADS = 384, /* producer, consumer, consumer: warpgroups of 128 */
   MATMUL_WGMMA_A_BYTES = MATMUL_WGMMA_ROWS * MATMUL_WGMMA_DEPTH * 2,
   MATMUL_WGMMA_B_BYTES = MATMUL_WGMMA_DEPTH * MATMUL_WGMMA_COLS * 2,
@@ -101,7 +103,12 @@ static __device__ __forceinline__ void matmul_box_load(uint32_t to, const CUtens
       : "memory");
 }
 
-/* The same, to the same place in each block of the cluster whose bit is set, and to its `full`. */
+/* Asks for a box early: it goes to the L2 cache, and nobody waits for it. */
+static __device__ __forceinline__ void matmul_box_prefetch(const CUtensorMap *map, int x, int y) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(x), "r"(y) : "memory");
+}
+
+/* The same as matmul_box_load, to the same place in each block of the cluster whose bit is set, and to its `full`. */
 static __device__ __forceinline__ void matmul_box_load_multicast(uint32_t to, const CUtensorMap *map, int x, int y,
                                                                  uint32_t full, uint16_t blocks) {
   asm volatile(
@@ -215,6 +222,8 @@ static __global__ void __launch_bounds__(MATMUL_WGMMA_THREADS, 1)
       for (int t = blockIdx.x / CLUSTER; t < rows * cols; t += clusters) {
         int row, col;
         matmul_tile_place(t, rows, cols, &row, &col);
+        /* Blocks side by side share a tile of A or of B: one of eight asks for it. */
+        bool early_a = CLUSTER > 1 && col % 8 == 0, early_b = CLUSTER > 1 && row % 8 == 0;
         row = (row * CLUSTER + rank) * MATMUL_WGMMA_ROWS;
         col *= MATMUL_WGMMA_COLS;
         for (int step = 0; step < steps; step++) {
@@ -232,6 +241,12 @@ static __global__ void __launch_bounds__(MATMUL_WGMMA_THREADS, 1)
               matmul_box_load_multicast(b_tile + box * MATMUL_WGMMA_BOX_BYTES, &b_map, col + 64 * box,
                                         step * MATMUL_WGMMA_DEPTH, full + 8 * stage, (1 << CLUSTER) - 1);
           }
+          int later = step + MATMUL_WGMMA_EARLY;
+          if (early_a && later < steps) matmul_box_prefetch(&a_map, later * MATMUL_WGMMA_DEPTH, row);
+          if (early_b && later < steps)
+#pragma unroll
+            for (int i = 0; i < 4 / CLUSTER; i++)
+              matmul_box_prefetch(&b_map, col + 64 * (rank * (4 / CLUSTER) + i), later * MATMUL_WGMMA_DEPTH);
           matmul_wgmma_next<STAGES>(&stage, &phase);
         }
       }
