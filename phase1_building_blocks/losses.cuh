@@ -14,7 +14,7 @@
  * A probability that has become 0 is a trap: its logarithm is infinite, its gradient, too. The binary cross-entropy
  * takes no logarithm below -100 and divides by nothing below 1e-12, as PyTorch does; but the digits are lost all the
  * same. The forms that take logits do not have the problem: for two classes here, for many in
- * softmax_cross_entropy.cuh.
+ * softmax_cross_entropy.cuh. A NaN in x makes the loss NaN.
  *
  * A mean over n is a sum in which every block has its part. Adding the parts by atomicAdd would take them in the order
  * in which blocks happen to finish, and the last digits would change from run to run; here each block leaves its sum
@@ -84,8 +84,8 @@ static inline void hinge_cpu(T *total, T *dx, const T *x, const T *t, size_t n) 
   double sum = 0;
   for (size_t i = 0; i < n; i++) {
     T margin = t[i] * x[i]; /* in T: on which side of the bend an element lies must not depend on the precision */
-    if (margin < 1) sum += 1 - (double)t[i] * x[i];
-    if (dx != NULL) dx[i] = margin < 1 ? (T)(-(double)t[i] / n) : 0;
+    if (!(margin >= 1)) sum += 1 - (double)t[i] * x[i];
+    if (dx != NULL) dx[i] = margin >= 1 ? 0 : (T)(-(double)t[i] / n);
   }
   if (total != NULL) *total = (T)(sum / n);
 }
@@ -123,6 +123,9 @@ static __device__ float bce_logits_slope_one(float x, float t) {
   return (x < 0.0f ? e : 1.0f) / (1.0f + e) - t;
 }
 
+/* Not fmaxf(): of NaN and -100 that is -100. */
+static __device__ float bce_log(float log_p) { return log_p < -100.0f ? -100.0f : log_p; }
+
 /* The loss of one element, and n times its dx. */
 template <Loss KIND>
 static __device__ float loss_one(float x, float t) {
@@ -130,11 +133,11 @@ static __device__ float loss_one(float x, float t) {
     case LOSS_MSE:
       return (x - t) * (x - t);
     case LOSS_BCE:
-      return -t * fmaxf(logf(x), -100.0f) - (1.0f - t) * fmaxf(log1pf(-x), -100.0f);
+      return -t * bce_log(logf(x)) - (1.0f - t) * bce_log(log1pf(-x));
     case LOSS_BCE_LOGITS:
       return bce_logits_one(x, t);
     default:
-      return t * x < 1.0f ? 1.0f - t * x : 0.0f;
+      return t * x >= 1.0f ? 0.0f : 1.0f - t * x;
   }
 }
 
@@ -148,7 +151,7 @@ static __device__ float loss_slope_one(float x, float t) {
     case LOSS_BCE_LOGITS:
       return bce_logits_slope_one(x, t);
     default:
-      return t * x < 1.0f ? -t : 0.0f;
+      return t * x >= 1.0f ? 0.0f : -t;
   }
 }
 

@@ -65,6 +65,49 @@ static void extremes_stay_finite(void **state) {
   close_to(dx[2], -0.25e12);
 }
 
+/* A network that has diverged should be seen: no comparison, no maximum may swallow its NaN. Nor is the bend of the hinge
+ * on the wrong side: at a margin of exactly 1 there is no loss and no slope. */
+static void nan_goes_through(void **state) {
+  (void)state;
+  enum { N = 9 };
+  const struct {
+    const char *name;
+    LossBoth *loss;
+    int gpu;
+  } losses[] = {
+      {"mse_cpu", mse_cpu, 0},
+      {"bce_cpu", bce_cpu, 0},
+      {"bce_logits_cpu", bce_logits_cpu, 0},
+      {"hinge_cpu", hinge_cpu, 0},
+      {"mse", mse_gpu, 1},
+      {"bce", bce_gpu, 1},
+      {"bce with logits", bce_logits_gpu, 1},
+      {"hinge", hinge_gpu, 1},
+  };
+  const float t[N] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+  for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+    for (int at = -1; at < N; at += 5) { /* nowhere; in a quad; the odd one */
+      float x[N] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, total, dx[N];
+      if (at >= 0) x[at] = NAN;
+      if (losses[i].gpu) {
+        test_requires_gpu();
+        float *gpu_x = arrays_upload(DEVICE_GPU, x, N), *gpu_t = arrays_upload(DEVICE_GPU, t, N);
+        float *gpu_dx = guard_alloc(DEVICE_GPU, N), *gpu_total = guard_alloc(DEVICE_GPU, 1);
+        losses[i].loss(gpu_total, gpu_dx, gpu_x, gpu_t, N);
+        arrays_download(DEVICE_GPU, &total, gpu_total, 1, "total");
+        arrays_download(DEVICE_GPU, dx, gpu_dx, N, "dx");
+        arrays_download(DEVICE_GPU, NULL, gpu_x, N, "x");
+        arrays_download(DEVICE_GPU, NULL, gpu_t, N, "t");
+      } else {
+        losses[i].loss(&total, dx, x, t, N);
+      }
+      if (isnan(total) != (at >= 0)) fail_msg("%s, NaN at %d: the loss is %g", losses[i].name, at, total);
+      bool hinge = losses[i].loss == (LossBoth *)hinge_gpu || losses[i].loss == (LossBoth *)hinge_cpu<float>;
+      if (hinge && at < 0 && (total != 0 || dx[0] != 0)) fail_msg("%s on its bend: %g, %g", losses[i].name, total, dx[0]);
+    }
+  }
+}
+
 typedef void Reference(double *total, double *dx, const double *x, const double *t, size_t n);
 
 static void check_gradient(Reference *loss, double low, double high, double t_low, double t_high) {
@@ -250,11 +293,12 @@ static void cross_entropy_matches_the_reference(void **state) {
       check_cross_entropy(cross_entropy_separate, shapes[i][0], shapes[i][1], offset);
       check_cross_entropy(cross_entropy_fused, shapes[i][0], shapes[i][1], offset);
     }
+  check_cross_entropy(cross_entropy_separate, LOSS_BLOCKS * LOSS_BLOCK + 5, 2, 0); /* more rows than walking threads */
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reference_is_right_by_hand),          cmocka_unit_test(extremes_stay_finite),
+      cmocka_unit_test(reference_is_right_by_hand),          cmocka_unit_test(extremes_stay_finite), cmocka_unit_test(nan_goes_through),
       cmocka_unit_test(gradients_match_central_differences), cmocka_unit_test(every_version_matches_the_reference),
       cmocka_unit_test(every_loss_matches_pytorch),          cmocka_unit_test(cross_entropy_matches_the_reference),
   };
