@@ -71,7 +71,7 @@ static void every_version_is_the_definition(void **state) {
   (void)state;
   test_requires_gpu();
   const int shapes[][2] = {{1, 1},   {5, 2},   {33, 3},   {31, 33},   {3, 127},  {700, 5},  {9, 128},  {5, 256},
-                           {4, 257}, {3, 509}, {2, 1024}, {40, 1031}, {3, 2052}, {1, 4099}, {2, 8192}, {1, 8195}};
+                           {4, 257}, {3, 509}, {2, 1024}, {40, 1031}, {3, 2052}, {1, 4099}, {2, 8192}, {1, 8196}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     Problem p = problem_make(shapes[i][0], shapes[i][1], i);
     for (size_t v = 0; v < sizeof versions / sizeof *versions; v++) {
@@ -80,6 +80,23 @@ static void every_version_is_the_definition(void **state) {
       check(v, &p, 3, 0, 1, 8, "random");
       check(v, &p, 2, 1, 0, 8, "random");
     }
+    problem_free(&p);
+  }
+}
+
+/* A block that stays has a second row to do, and a third, when there are more rows than the GPU holds threads for: more
+ * than a warp's each, and more than a block's. */
+static void more_rows_than_the_gpu_holds(void **state) {
+  (void)state;
+  test_requires_gpu();
+  int device, multiprocessors, threads;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, device));
+  const int threads_of_a_row[] = {32, 256}, cols[] = {5, 1027};
+  for (int i = 0; i < 2; i++) {
+    Problem p = problem_make(2 * multiprocessors * threads / threads_of_a_row[i] + 7, cols[i], 50 + i);
+    check(3, &p, 0, 0, 0, 8, "many rows");
     problem_free(&p);
   }
 }
@@ -133,6 +150,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_definition_is_that_of_pytorch),
       cmocka_unit_test(every_version_is_the_definition),
+      cmocka_unit_test(more_rows_than_the_gpu_holds),
       cmocka_unit_test(numbers_at_the_limits),
       cmocka_unit_test(the_definition_by_hand),
   };

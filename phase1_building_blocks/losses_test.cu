@@ -103,7 +103,8 @@ static void nan_goes_through(void **state) {
       }
       if (isnan(total) != (at >= 0)) fail_msg("%s, NaN at %d: the loss is %g", losses[i].name, at, total);
       bool hinge = losses[i].loss == (LossBoth *)hinge_gpu || losses[i].loss == (LossBoth *)hinge_cpu<float>;
-      if (hinge && at < 0 && (total != 0 || dx[0] != 0)) fail_msg("%s on its bend: %g, %g", losses[i].name, total, dx[0]);
+      if (hinge && at < 0 && (total != 0 || dx[0] != 0))
+        fail_msg("%s on its bend: %g, %g", losses[i].name, total, dx[0]);
     }
   }
 }
@@ -298,9 +299,13 @@ static void cross_entropy_matches_the_reference(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reference_is_right_by_hand),          cmocka_unit_test(extremes_stay_finite), cmocka_unit_test(nan_goes_through),
-      cmocka_unit_test(gradients_match_central_differences), cmocka_unit_test(every_version_matches_the_reference),
-      cmocka_unit_test(every_loss_matches_pytorch),          cmocka_unit_test(cross_entropy_matches_the_reference),
+      cmocka_unit_test(reference_is_right_by_hand),
+      cmocka_unit_test(extremes_stay_finite),
+      cmocka_unit_test(nan_goes_through),
+      cmocka_unit_test(gradients_match_central_differences),
+      cmocka_unit_test(every_version_matches_the_reference),
+      cmocka_unit_test(every_loss_matches_pytorch),
+      cmocka_unit_test(cross_entropy_matches_the_reference),
   };
   return TEST_MAIN("losses", tests);
 }

@@ -304,6 +304,7 @@ static void every_fused_version_survives_extremes(void **state) {
   const int sizes[] = {1, 3, 10, 1000, 1500, 9000};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     enum {
+      BAD_LABEL, /* what would be read in the label's place is a number: the next row's first */
       EQUAL,
       HUGE,
       FAR_APART,
@@ -313,7 +314,6 @@ static void every_fused_version_survives_extremes(void **state) {
       HAS_INFINITY,
       ALL_RULED_OUT,
       ALL_NAN,
-      BAD_LABEL,
       BATCH
     };
     int classes = sizes[i], labels[BATCH];

@@ -61,7 +61,8 @@ static void check_forward(size_t version, const float *x, int rows, int cols, si
 /* One, around a warp and its float4s, primes, around what fits the registers of a warp and of a block. */
 static const int shapes[][2] = {{1, 1},    {3, 1},    {5, 2},    {33, 3},   {7, 5},    {31, 33},   {2, 127},
                                 {9, 128},  {3, 131},  {2, 255},  {5, 256},  {4, 257},  {3, 509},   {2, 1024},
-                                {3, 1025}, {2, 1031}, {1, 4096}, {2, 4099}, {1, 8192}, {1, 16381}, {130, 10}};
+                                {3, 1025}, {2, 1031}, {1, 4096}, {2, 4099}, {1, 8192}, {1, 16381}, {130, 10},
+                                {2, 260},  {2, 516},  {2, 1028}, {1, 2052}, {1, 4100}, {1, 8196},  {1, 16388}};
 
 static void every_forward_is_the_definition(void **state) {
   (void)state;
@@ -88,6 +89,10 @@ static void long_rows(void **state) {
     for (int j = 0; j < 5000; j++) x[2 * cols[i] - 1 - j] += 500.0f; /* exp() of these is no float */
     for (size_t v = 4; v < sizeof forwards / sizeof *forwards; v++)
       check_forward(v, x, 2, cols[i], i, i, 500, "long rows");
+    for (int j = 0; j < cols[i]; j++) x[j] = j == cols[i] / 2 ? 2.0f : -INFINITY; /* all threads but one have nothing */
+    x[cols[i] + 7] = NAN;
+    for (size_t v = 4; v < sizeof forwards / sizeof *forwards; v++)
+      check_forward(v, x, 2, cols[i], i, i, 500, "long rows at the limits");
     free(x);
   }
 }
