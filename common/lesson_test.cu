@@ -379,7 +379,7 @@ static void versions_and_roofs_are_timed(void **state) {
   if (few.seconds[0] < LESSON_SHORT / 4) assert_int_equal(few.short_launches, 2); /* more under compute-sanitizer */
   double copied = 2.0 * 4 * 8192 * 8192 / many.seconds[1];
   assert_true(copied > 0.5 * many.copy_bytes_per_second && copied < 1.5 * many.copy_bytes_per_second);
-  assert_true(many.slowest_clock > 5e8 && many.fastest_clock < 1e10 && many.slowest_clock <= many.fastest_clock);
+  assert_true(many.slowest_clock > 0 && many.fastest_clock < 1e10 && many.slowest_clock <= many.fastest_clock);
   assert_true(many.flops_per_second > 1e11 && many.copy_bytes_per_second > 1e10); /* the least of GPUs */
 #endif
 }

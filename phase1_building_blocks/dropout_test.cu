@@ -201,6 +201,7 @@ static void what_is_no_probability_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_no_probability_is_refused), /* forks, before CUDA is there */
       cmocka_unit_test(every_version_drops_what_the_loops_drop),
       cmocka_unit_test(the_threshold_is_p),
       cmocka_unit_test(what_is_dropped_is_zero),
@@ -208,7 +209,6 @@ int main(void) {
       cmocka_unit_test(masks_are_independent),
       cmocka_unit_test(backward_is_the_derivative),
       cmocka_unit_test(in_place),
-      cmocka_unit_test(what_is_no_probability_is_refused),
   };
   return TEST_MAIN("dropout", tests);
 }

@@ -65,8 +65,8 @@ static void extremes_stay_finite(void **state) {
   close_to(dx[2], -0.25e12);
 }
 
-/* A network that has diverged should be seen: no comparison, no maximum may swallow its NaN. Nor is the bend of the hinge
- * on the wrong side: at a margin of exactly 1 there is no loss and no slope. */
+/* A network that has diverged should be seen: no comparison, no maximum may swallow its NaN. Nor is the bend of the
+ * hinge on the wrong side: at a margin of exactly 1 there is no loss and no slope. */
 static void nan_goes_through(void **state) {
   (void)state;
   enum { N = 9 };
