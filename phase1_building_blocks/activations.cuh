@@ -10,7 +10,8 @@
  *
  * Written as above, exp(89) is infinite in float, and tanh(89) would be inf / inf. Below nothing but exp(-|x|) is ever
  * computed, which is at most 1; and where two numbers that are nearly equal would be subtracted, what is left of their
- * digits is computed directly: expm1(x) is exp(x) - 1, and 1 - y^2 is (1 - y) (1 + y).
+ * digits is computed directly: expm1(x) is exp(x) - 1, and 1 - y^2 is (1 - y) (1 + y). (A compiler may make one fma()
+ * of 1 - y * y, which rounds once and loses nothing. It need not, and another one does not.)
  *
  *   *_cpu        plain loops
  *   *_cpu_fast   vectorised by the compiler, large arrays shared among threads (ReLU, which the networks use)

@@ -232,6 +232,35 @@ static void every_activation_matches_the_reference(void **state) {
       for (size_t offset = 0; offset < 2; offset++) check_case(&cases[c], few[i], offset);
 }
 
+/* Four floats at once need every array at a multiple of 16 bytes: one that is not is enough, whichever it is. */
+static void each_array_may_be_misaligned_alone(void **state) {
+  (void)state;
+  test_requires_gpu();
+  enum { N = 131, ALL = N + 1 };
+  for (int which = 0; which < 3; which++) {
+    const size_t offset[3] = {which == 0, which == 1, which == 2};
+    float *dx = arrays_poison(ALL), *dy = arrays_random(ALL, 1), *y = arrays_random(ALL, 2);
+    float *expected_dx = arrays_poison(N), *expected_y = arrays_poison(N);
+    relu_backward_cpu(expected_dx, dy + offset[1], y + offset[2], N);
+    relu_forward_cpu(expected_y, dy + offset[1], N);
+    float *device_dx = arrays_upload(DEVICE_GPU, dx, ALL), *device_dy = arrays_upload(DEVICE_GPU, dy, ALL);
+    float *device_y = arrays_upload(DEVICE_GPU, y, ALL);
+    relu_backward_gpu(device_dx + offset[0], device_dy + offset[1], device_y + offset[2], N);
+    device_download(DEVICE_GPU, dx, device_dx, ALL * sizeof *dx);
+    assert_close(dx + offset[0], expected_dx, N, 0, 0);
+    relu_forward_gpu(device_dx + offset[0], device_dy + offset[1], N);
+    arrays_download(DEVICE_GPU, dx, device_dx, ALL, "y");
+    assert_close(dx + offset[0], expected_y, N, 0, 0);
+    arrays_download(DEVICE_GPU, NULL, device_dy, ALL, "x");
+    arrays_download(DEVICE_GPU, NULL, device_y, ALL, "y");
+    free(dx);
+    free(dy);
+    free(y);
+    free(expected_dx);
+    free(expected_y);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reference_is_right_by_hand),
@@ -241,6 +270,7 @@ int main(void) {
       cmocka_unit_test(gpu_matches_reference),
       cmocka_unit_test(every_activation_matches_pytorch),
       cmocka_unit_test(every_activation_matches_the_reference),
+      cmocka_unit_test(each_array_may_be_misaligned_alone),
   };
   return TEST_MAIN("activations", tests);
 }

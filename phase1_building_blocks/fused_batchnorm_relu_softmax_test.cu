@@ -38,6 +38,8 @@ static void problem_free(Problem *p) {
   for (int i = 0; i < 4; i++) free(p->column[i]);
 }
 
+static int misaligned = -1; /* this parameter begins at no multiple of 16 bytes */
+
 /* x begins `offset` floats past an aligned address, y as well, or if `apart` one float more; `in_place`: y is x.
  * `span`: the largest normalised value, whose rounding exp() magnifies. */
 static void check(size_t version, const Problem *p, size_t offset, int apart, int in_place, double span,
@@ -48,12 +50,18 @@ static void check(size_t version, const Problem *p, size_t offset, int apart, in
   batchnorm_relu_softmax_cpu(expected, p->x, p->column[0], p->column[1], p->column[2], p->column[3], p->rows, p->cols);
   float *x = arrays_upload(DEVICE_GPU, padded, n + offset), *y = x, *column[4];
   if (!in_place) y = arrays_upload(DEVICE_GPU, actual, n + y_offset);
-  for (int i = 0; i < 4; i++) column[i] = arrays_upload(DEVICE_GPU, p->column[i], (size_t)p->cols);
+  for (int i = 0; i < 4; i++) {
+    float *shifted = arrays_random((size_t)p->cols + 1, 8);
+    memcpy(shifted + (i == misaligned), p->column[i], (size_t)p->cols * sizeof *shifted);
+    column[i] = arrays_upload(DEVICE_GPU, shifted, (size_t)p->cols + 1) + (i == misaligned);
+    free(shifted);
+  }
   versions[version].fused(y + (in_place ? offset : y_offset), x + offset, column[0], column[1], column[2], column[3],
                           p->rows, p->cols);
   arrays_download(DEVICE_GPU, in_place ? padded : actual, y, in_place ? n + offset : n + y_offset, "y");
   if (!in_place) arrays_download(DEVICE_GPU, NULL, x, n + offset, "x");
-  for (int i = 0; i < 4; i++) arrays_download(DEVICE_GPU, NULL, column[i], (size_t)p->cols, "a parameter");
+  for (int i = 0; i < 4; i++)
+    arrays_download(DEVICE_GPU, NULL, column[i] - (i == misaligned), (size_t)p->cols + 1, "a parameter");
   double length = p->cols;
   Tolerance t = tolerance_make(FLT_EPSILON * (16 + 4 * span + fmin(length, 4 * sqrt(length))), FLT_MIN);
   t.nan_equal = 1;
@@ -82,6 +90,15 @@ static void every_version_is_the_definition(void **state) {
     }
     problem_free(&p);
   }
+}
+
+static void a_parameter_may_be_misaligned(void **state) {
+  (void)state;
+  test_requires_gpu();
+  Problem p = problem_make(3, 20, 40);
+  for (misaligned = 3; misaligned >= 0; misaligned--)
+    for (size_t v = 0; v < sizeof versions / sizeof *versions; v++) check(v, &p, 0, 0, 0, 8, "misaligned parameter");
+  problem_free(&p);
 }
 
 /* A block that stays has a second row to do, and a third, when there are more rows than the GPU holds threads for: more
@@ -150,6 +167,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_definition_is_that_of_pytorch),
       cmocka_unit_test(every_version_is_the_definition),
+      cmocka_unit_test(a_parameter_may_be_misaligned),
       cmocka_unit_test(more_rows_than_the_gpu_holds),
       cmocka_unit_test(numbers_at_the_limits),
       cmocka_unit_test(the_definition_by_hand),
