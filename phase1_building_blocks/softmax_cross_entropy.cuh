@@ -386,7 +386,7 @@ static inline size_t softmax_shared_bytes(size_t used) {
 
 enum { SOFTMAX_ROW_BLOCK = 1024, SOFTMAX_SHORT_ROW_BLOCK = 256, SOFTMAX_SHORT_ROW = 8192, SOFTMAX_WARP_ROW = 1024 };
 
-/* Both kernels, with p in dlogits in between. */
+/* Both kernels, with p in dlogits in between: this version alone may not write over the logits. */
 static inline void softmax_cross_entropy_separate(float *losses, float *dlogits, const float *logits, const int *labels,
                                                   float scale, int batch, int classes) {
   softmax_cross_entropy_forward_gpu(losses, dlogits, logits, labels, batch, classes);
