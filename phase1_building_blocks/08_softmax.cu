@@ -1,7 +1,7 @@
 /* 08_softmax.cu - a reduction, and what it costs to look at a row three times.
  *
  *     bazel run //phase1_building_blocks:softmax
- *     bazel run //phase1_building_blocks:softmax -- --shape=65536x1024,4096x50257,128x200
+ *     bazel run //phase1_building_blocks:softmax -- --shape=65536x1024,4096x50257,128x200    (on a GPU)
  *
  * Softmax needs two numbers of a row, its maximum and a sum, before it can write the first of its results. The threads
  * that share a row have to find them together, and this is the first half of the lesson: through shared memory, then
