@@ -4,9 +4,10 @@
  *
  * A multiprocessor of an H200 does 128 multiply-adds of floats a cycle, and 2048 of bfloat16 on its tensor cores.
  * What it takes to keep those busy grows with them: the ladder of matmul_tuned begins again, at sixteen times the
- * speed. First in CUDA's own words (wmma), which run everywhere; then with the instructions below (mma.sync), which
- * make the layout of every register one's own business; at last with those of Hopper alone (wgmma and the copy
- * engine), where one thread fetches, four warps multiply as one, and the program is about who waits for whom.
+ * speed. First in CUDA's own words (wmma), which compute capability 8.0 knows for bfloat16; then with the instructions
+ * below (mma.sync), which make the layout of every register one's own business; at last with those of Hopper alone
+ * (wgmma and the copy engine), where one thread fetches, four warps multiply as one, and the program is about who waits
+ * for whom.
  *
  * Factors are bfloat16, sums float32, for the vendor as for us. */
 #include "common/lesson_main.h"

@@ -137,6 +137,10 @@ static __global__ void attention_weighted_sum_kernel(float *o, const float *p, c
  * memory: 64 or 128, below also 16 and 32. The arrays' own d may be smaller; the columns beyond it are 0
  * and change no product. */
 
+/* The largest score so far, when there is none yet. Not -inf: a tile may hold scores of -inf alone, and
+ * exp(-inf - -inf) is NaN. */
+static const float attention_none = -1e38f;
+
 static const float attention_log2_e = 1.44269504f; /* 2^(x log2(e)) = e^x, and the GPU has 2^x as an instruction */
 
 enum { ATTENTION_ROWS = 128, ATTENTION_KEYS = 16 }; /* of a block, one a thread; of a tile */
@@ -165,7 +169,7 @@ static __global__ void __launch_bounds__(ATTENTION_ROWS)
   attention_place(ATTENTION_ROWS, s, &head, &row0);
   size_t first = (size_t)head * s * d; /* of this head */
   int row = row0 + threadIdx.x, keys = causal ? min(s, row0 + ATTENTION_ROWS) : s;
-  float query[D], sum[D], largest = -INFINITY, total = 0;
+  float query[D], sum[D], largest = attention_none, total = 0;
 #pragma unroll
   for (int c = 0; c < D; c += 4) {
     float4 four = quad_load<ALIGNED>(q + first, row, c, s, d);
@@ -192,7 +196,7 @@ static __global__ void __launch_bounds__(ATTENTION_ROWS)
     // hint: e^(largest - new_largest) mends both; then add exp(score[j] - new_largest) to total, and times v to sum
     // hint: for each j: float p = expf(score[j] - largest); total += p; sum[c] += p * v_tile[j * D + c];
     float new_largest = fmaxf(largest, tile_largest);
-    float rescale = expf(largest - new_largest); /* the first tile: e^-inf = 0 */
+    float rescale = expf(largest - new_largest); /* the first tile: 0 */
     largest = new_largest;
     total *= rescale;
 #pragma unroll

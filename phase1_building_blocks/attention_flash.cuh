@@ -153,7 +153,7 @@ static __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 
   float sum[TM][D / across] = {}, largest[TM], total[TM] = {}; /* total: over this thread's own keys */
 #pragma unroll
-  for (int i = 0; i < TM; i++) largest[i] = -INFINITY;
+  for (int i = 0; i < TM; i++) largest[i] = attention_none;
   attention_load_async<rows, D, threads, ALIGNED>(q_tile, q + first, row0, s, d);
   attention_load_async<keys, D, threads, ALIGNED>(k_tile, k + first, 0, s, d);
   for (int key0 = 0; key0 < end; key0 += keys) {

@@ -106,7 +106,7 @@ static __global__ void __launch_bounds__(32 * WARPS)
   int row = row0 + warp * 16 + lane / 2, half = lane % 2; /* two lanes look after a row: even columns, odd columns */
   float *my_scores = scores + lane / 2 * Shape::score_pitch + half, *my_sums = sums + lane / 2 * Shape::o_pitch + half;
   __nv_bfloat16 *my_p = p + lane / 2 * Shape::p_pitch + half;
-  float largest = -INFINITY, total = 0;
+  float largest = attention_none, total = 0;
 
   for (int c = 0; c < D; c += 2) my_sums[c] = 0;
   attention_bf16_load_async<Shape::rows, D, threads, ALIGNED>(q_tile, q + first, row0, s, d);
@@ -228,7 +228,7 @@ static __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 
   float sum[TM][D / 8][4] = {}, largest[TM][2], total[TM][2] = {};
 #pragma unroll
-  for (int i = 0; i < TM; i++) largest[i][0] = largest[i][1] = -INFINITY;
+  for (int i = 0; i < TM; i++) largest[i][0] = largest[i][1] = attention_none;
   attention_bf16_load_async<KEYS, D, threads, ALIGNED>(tiles, k + first, 0, s, d);
   attention_bf16_load_async<KEYS, D, threads, ALIGNED>(tiles + tile, v + first, 0, s, d);
   for (int key0 = 0, now = 0; key0 < end; key0 += KEYS, now ^= 1) {

@@ -149,6 +149,54 @@ static void extreme_scores_neither_overflow_nor_vanish(void **state) {
   for (int i = 0; i < 3; i++) check_all(&equal, 1, values[i]);
 }
 
+/* Keys of -inf, as many as the tiles of any version: their scores are -inf, and o is a mean of the others' values. */
+static void keys_may_be_ruled_out(void **state) {
+  (void)state;
+  test_requires_gpu();
+  enum { KEYS = 130, COLS = 64, RULED_OUT = 64, COUNT = KEYS * COLS };
+  float *q = arrays_random(COUNT, 41), *k = arrays_random(COUNT, 42), *v = arrays_random(COUNT, 43);
+  float *expected = arrays_poison(COUNT + KEYS);
+  __nv_bfloat16 narrow[3][COUNT], narrow_o[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    q[i] = fabsf(q[i]) / 8 + 0.01f;
+    if (i < RULED_OUT * COLS) k[i] = -INFINITY;
+    narrow[0][i] = __float2bfloat16(q[i]), narrow[1][i] = __float2bfloat16(k[i]), narrow[2][i] = __float2bfloat16(v[i]);
+  }
+  attention_forward_cpu(expected, expected + COUNT, q, k, v, 1, 1, KEYS, COLS, false);
+  for (size_t version = 0; version < sizeof versions / sizeof *versions + 2; version++) {
+    bool wide = version < sizeof versions / sizeof *versions;
+    bool mma = version > sizeof versions / sizeof *versions;
+    if (mma && attention_mma_refusal() != NULL) continue;
+    float *o = arrays_poison(COUNT), *lse = arrays_poison(KEYS), *device_lse = arrays_upload(DEVICE_GPU, lse, KEYS);
+    const float *in[3] = {q, k, v};
+    void *device[4];
+    for (int a = 0; a < 3; a++)
+      device[a] = arrays_upload_bytes(DEVICE_GPU, wide ? (const void *)in[a] : narrow[a], COUNT * (wide ? 4 : 2));
+    device[3] = device_alloc(DEVICE_GPU, COUNT * (wide ? 4 : 2));
+    if (wide)
+      versions[version].launch((float *)device[3], device_lse, (float *)device[0], (float *)device[1],
+                               (float *)device[2], 1, 1, KEYS, COLS, false);
+    else
+      (mma ? attention_mma : attention_wmma)((__nv_bfloat16 *)device[3], device_lse, (__nv_bfloat16 *)device[0],
+                                             (__nv_bfloat16 *)device[1], (__nv_bfloat16 *)device[2], 1, 1, KEYS, COLS,
+                                             false);
+    device_download(DEVICE_GPU, wide ? (void *)o : narrow_o, device[3], COUNT * (wide ? 4 : 2));
+    for (int i = 0; i < COUNT && !wide; i++) o[i] = __bfloat162float(narrow_o[i]);
+    arrays_download(DEVICE_GPU, lse, device_lse, KEYS, "lse");
+    double e = wide ? 1e-4 : 1.0 / 32; /* bfloat16 rounds q, k and v as well */
+    Comparison c = compare_arrays(o, expected, KEYS, COLS, tolerance_make(0, e));
+    if (c.ok) c = compare_arrays(lse, expected + COUNT, KEYS, 1, tolerance_make(0, e));
+    if (!c.ok) fail_msg("%s: %s", wide ? versions[version].name : mma ? "mma" : "wmma", c.message);
+    for (int a = 0; a < 4; a++) device_free(DEVICE_GPU, device[a]);
+    free(o);
+    free(lse);
+  }
+  free(q);
+  free(k);
+  free(v);
+  free(expected);
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- */
 
 static void every_gradient_matches_the_definition(void **state) {
@@ -258,6 +306,7 @@ int main(void) {
       cmocka_unit_test(the_definition_is_a_mean),
       cmocka_unit_test(every_version_matches_the_definition),
       cmocka_unit_test(extreme_scores_neither_overflow_nor_vanish),
+      cmocka_unit_test(keys_may_be_ruled_out),
       cmocka_unit_test(every_gradient_matches_the_definition),
       cmocka_unit_test(bfloat16_needs_no_alignment),
       cmocka_unit_test(little_shared_memory_is_enough),
