@@ -177,8 +177,9 @@ static inline void sandbox_wrap(Arguments *arguments, const ProcessSpec *spec, i
   const char *nvcc = sandbox_nvcc_folder();
   arguments_add3(arguments, "--setenv", "PATH", nvcc == NULL ? "/usr/bin:/bin" : keep_printf("/usr/bin:/bin:%s", nvcc));
   if (nvcc != NULL && !starts_with(nvcc, "/usr/")) { /* the toolkit is the folder above */
-    const char *slash = strrchr(nvcc, '/');
-    sandbox_bind(arguments, "--ro-bind", keep_bytes(nvcc, (size_t)(slash - nvcc)));
+    const char *toolkit = keep_bytes(nvcc, (size_t)(strrchr(nvcc, '/') - nvcc));
+    /* Not what is beside somebody's own script of that name. */
+    if (access(keep_printf("%s/nvvm", toolkit), F_OK) == 0) sandbox_bind(arguments, "--ro-bind", toolkit);
   }
   DIR *devices = spec->gpu ? opendir("/dev") : NULL;
   for (struct dirent *entry; devices != NULL && (entry = readdir(devices)) != NULL;)

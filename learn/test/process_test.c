@@ -78,6 +78,8 @@ static void finds_the_toolkit(void **state) {
   snprintf(nvcc, sizeof nvcc, "%s/nvcc", folder);
   Error err;
   assert_int_equal(make_directories(folder, &err), 0);
+  snprintf(path, sizeof path, "%s/toolkit/nvvm", test_tmpdir());
+  assert_int_equal(make_directories(path, &err), 0);
   FILE *file = fopen(nvcc, "w");
   fputs("#!/bin/sh\necho the toolkit is here\n", file);
   fclose(file);
