@@ -191,7 +191,7 @@ static inline void lesson_copy(const Lesson *lesson, float *const *array, const 
 static inline void lesson_bench_launch(LessonBench *bench, int contestant) {
   const size_t roof_bytes = LESSON_ROOF_ELEMENTS * sizeof(float);
   if (contestant < LESSON_VERSIONS) {
-    float *array[LESSON_ARRAYS];
+    float *array[LESSON_ARRAYS] = {};
     for (int a = 0; a < bench->lesson->arrays; a++) array[a] = bench->set[a][bench->next_set];
     bench->next_set = (bench->next_set + 1) % bench->sets;
     const LessonVersion *version = &bench->versions[contestant];
