@@ -30,7 +30,7 @@ static inline void attention_bf16_forward_cpu(__nv_bfloat16 *o, float *lse, cons
                                               const __nv_bfloat16 *k, const __nv_bfloat16 *v, int b, int h, int s,
                                               int d, bool causal) {
   size_t n = (size_t)b * h * s * d;
-  float *x = (float *)xmalloc(4 * n * sizeof *x);
+  float *x = (float *)xcalloc(4 * n, sizeof *x); /* cleared: g++ cannot know that n is at least 1 */
   for (size_t i = 0; i < n; i++) {
     x[i] = __bfloat162float(q[i]);
     x[n + i] = __bfloat162float(k[i]);
