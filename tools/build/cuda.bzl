@@ -333,6 +333,8 @@ def cuda_test(name, deps = [], needs_gpu = True, inspect = False, orders = [], *
             "//tools/build:cuda_without_gpu": ["//tools/build:nvidia_gpu"],
             "//conditions:default": [],
         })
+    if orders:
+        kwargs["tags"] = kwargs.get("tags", []) + ["thread-orders"]
     libraries = _cuda_program(native.cc_test, name, compatible, deps, inspect, kwargs)
     for order in orders:
         native.cc_test(
@@ -342,7 +344,7 @@ def cuda_test(name, deps = [], needs_gpu = True, inspect = False, orders = [], *
             data = kwargs.get("data"),
             env = {"SIMT_ORDER": order},
             linkstatic = True,
-            tags = kwargs.get("tags", []) + ["thread-order"],
+            tags = kwargs.get("tags", []),
             target_compatible_with = select({
                 "//tools/build:cuda": ["//tools/build:nvidia_gpu"],  # a GPU has the order that it has
                 "//conditions:default": [],
