@@ -24,8 +24,28 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define LEAKY_RELU_SLOPE 0.01f
+
+typedef enum Activation { ACTIVATION_RELU, ACTIVATION_LEAKY_RELU, ACTIVATION_SIGMOID, ACTIVATION_TANH } Activation;
+
+enum { ACTIVATIONS = 4 };
+
+/* As an option names it. */
+static inline const char *activation_name(Activation kind) {
+  static const char *const names[ACTIVATIONS] = {"relu", "leaky_relu", "sigmoid", "tanh"};
+  return names[kind];
+}
+
+/* 1, and *kind; 0: there is none of that name. */
+static inline int activation_named(const char *name, Activation *kind) {
+  for (int k = 0; k < ACTIVATIONS; k++) {
+    *kind = (Activation)k;
+    if (strcmp(name, activation_name(*kind)) == 0) return 1;
+  }
+  return 0;
+}
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU reference */
@@ -74,6 +94,35 @@ static inline void tanh_backward_cpu(T *dx, const T *dy, const T *y, size_t n) {
   for (size_t i = 0; i < n; i++) dx[i] = (T)(dy[i] * (1 - (double)y[i]) * (1 + (double)y[i]));
 }
 
+/* The kind that a user chose. */
+template <typename T>
+static inline void activation_forward_cpu(Activation kind, T *y, const T *x, size_t n) {
+  switch (kind) {
+    case ACTIVATION_RELU:
+      return relu_forward_cpu(y, x, n);
+    case ACTIVATION_LEAKY_RELU:
+      return leaky_relu_forward_cpu(y, x, n);
+    case ACTIVATION_SIGMOID:
+      return sigmoid_forward_cpu(y, x, n);
+    default:
+      return tanh_forward_cpu(y, x, n);
+  }
+}
+
+template <typename T>
+static inline void activation_backward_cpu(Activation kind, T *dx, const T *dy, const T *y, size_t n) {
+  switch (kind) {
+    case ACTIVATION_RELU:
+      return relu_backward_cpu(dx, dy, y, n);
+    case ACTIVATION_LEAKY_RELU:
+      return leaky_relu_backward_cpu(dx, dy, y, n);
+    case ACTIVATION_SIGMOID:
+      return sigmoid_backward_cpu(dx, dy, y, n);
+    default:
+      return tanh_backward_cpu(dx, dy, y, n);
+  }
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU fast path */
 
@@ -96,8 +145,6 @@ static inline void relu_backward_cpu_fast(float *dx, const float *dy, const floa
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* One element */
-
-typedef enum Activation { ACTIVATION_RELU, ACTIVATION_LEAKY_RELU, ACTIVATION_SIGMOID, ACTIVATION_TANH } Activation;
 
 static __device__ float sigmoid_forward_one(float x) {
   float y = 0;
@@ -287,6 +334,33 @@ static inline void tanh_forward_gpu(float *y, const float *x, size_t n) {
 }
 static inline void tanh_backward_gpu(float *dx, const float *dy, const float *y, size_t n) {
   activation_backward<ACTIVATION_TANH>(dx, dy, y, n);
+}
+
+/* The kind that a user chose. */
+static inline void activation_forward_gpu(Activation kind, float *y, const float *x, size_t n) {
+  switch (kind) {
+    case ACTIVATION_RELU:
+      return relu_forward_gpu(y, x, n);
+    case ACTIVATION_LEAKY_RELU:
+      return leaky_relu_forward_gpu(y, x, n);
+    case ACTIVATION_SIGMOID:
+      return sigmoid_forward_gpu(y, x, n);
+    default:
+      return tanh_forward_gpu(y, x, n);
+  }
+}
+
+static inline void activation_backward_gpu(Activation kind, float *dx, const float *dy, const float *y, size_t n) {
+  switch (kind) {
+    case ACTIVATION_RELU:
+      return relu_backward_gpu(dx, dy, y, n);
+    case ACTIVATION_LEAKY_RELU:
+      return leaky_relu_backward_gpu(dx, dy, y, n);
+    case ACTIVATION_SIGMOID:
+      return sigmoid_backward_gpu(dx, dy, y, n);
+    default:
+      return tanh_backward_gpu(dx, dy, y, n);
+  }
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_ACTIVATIONS_CUH */

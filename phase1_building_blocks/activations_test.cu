@@ -261,6 +261,44 @@ static void each_array_may_be_misaligned_alone(void **state) {
   }
 }
 
+/* The first four cases stand in the order of the kinds. */
+static void a_kind_is_its_functions_and_its_name(void **state) {
+  (void)state;
+  enum { N = 33 };
+  float *x = arrays_random(N, 1), *dy = arrays_random(N, 2), y[N], dx[N], y_expected[N], dx_expected[N];
+  for (int k = 0; k < ACTIVATIONS; k++) {
+    Activation kind = (Activation)k, named;
+    assert_true(activation_named(activation_name(kind), &named) && named == kind);
+    cases[k].forward_cpu(y_expected, x, N);
+    cases[k].backward_cpu(dx_expected, dy, y_expected, N);
+    activation_forward_cpu(kind, y, x, N);
+    activation_backward_cpu(kind, dx, dy, y, N);
+    assert_close(y, y_expected, N, 0, 0);
+    assert_close(dx, dx_expected, N, 0, 0);
+  }
+  Activation none;
+  assert_false(activation_named("Tanh", &none) || activation_named("", &none));
+  test_requires_gpu();
+  for (int k = 0; k < ACTIVATIONS; k++) {
+    float *device_x = arrays_upload(DEVICE_GPU, x, N), *device_dy = arrays_upload(DEVICE_GPU, dy, N);
+    float *device_y = guard_alloc(DEVICE_GPU, N), *device_dx = guard_alloc(DEVICE_GPU, N);
+    cases[k].forward(device_y, device_x, N);
+    cases[k].backward(device_dx, device_dy, device_y, N);
+    device_download(DEVICE_GPU, y_expected, device_y, sizeof y_expected);
+    device_download(DEVICE_GPU, dx_expected, device_dx, sizeof dx_expected);
+    activation_forward_gpu((Activation)k, device_y, device_x, N);
+    activation_backward_gpu((Activation)k, device_dx, device_dy, device_y, N);
+    arrays_download(DEVICE_GPU, y, device_y, N, "y");
+    arrays_download(DEVICE_GPU, dx, device_dx, N, "dx");
+    arrays_download(DEVICE_GPU, NULL, device_x, N, "x");
+    arrays_download(DEVICE_GPU, NULL, device_dy, N, "dy");
+    assert_close(y, y_expected, N, 0, 0);
+    assert_close(dx, dx_expected, N, 0, 0);
+  }
+  free(x);
+  free(dy);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reference_is_right_by_hand),
@@ -271,6 +309,7 @@ int main(void) {
       cmocka_unit_test(every_activation_matches_pytorch),
       cmocka_unit_test(every_activation_matches_the_reference),
       cmocka_unit_test(each_array_may_be_misaligned_alone),
+      cmocka_unit_test(a_kind_is_its_functions_and_its_name),
   };
   return TEST_MAIN("activations", tests);
 }
