@@ -27,6 +27,7 @@
  *       lesson_extreme(&lesson, "logits", 1e4f);                   // and a few elements are 1e4 or -1e4
  *       lesson_labels(&lesson, "labels", "b", 'c');                // an input of ints from 0 to c - 1
  *       lesson_element(&lesson, "weights", LESSON_BFLOAT16);       // of 2 bytes; inputs and outputs
+ *       lesson_element(&lesson, "pixels", LESSON_BYTE);            // inputs alone, uniform from 0 to 255
  *       lesson_output(&lesson, "total", "");                       // one number
  *       lesson_tolerance(&lesson, "total", total_tolerance);       // where the lesson's does not serve
  *
@@ -74,6 +75,9 @@ typedef struct LessonShape {
 /* Any launcher; cast to its own type before it is called, as `call` does. */
 typedef void (*LessonLauncher)(void);
 
+struct CommonOptions; /* options.h; only a program has options, */
+struct json_t;        /* and writes JSON */
+
 typedef enum LessonKind {
   LESSON_RUNG,    /* ours */
   LESSON_LIBRARY, /* the vendor's: the same work, checked as ours */
@@ -88,7 +92,7 @@ typedef struct LessonVersion {
   LessonKind kind;
 } LessonVersion;
 
-typedef enum LessonElement { LESSON_FLOAT, LESSON_INT, LESSON_BFLOAT16 } LessonElement;
+typedef enum LessonElement { LESSON_FLOAT, LESSON_INT, LESSON_BFLOAT16, LESSON_BYTE } LessonElement;
 
 typedef struct LessonArray {
   const char *name;
@@ -119,8 +123,11 @@ typedef struct Lesson {
   double (*memory)(void); /* bytes of GPU memory that the last launch took beside the arrays; NULL: not shown */
   void (*before)(void);   /* what the program shows on stderr before the versions; NULL: nothing */
   LessonShape most;       /* sizes that the grids of all versions reach; by default any */
-  LessonShape timed;      /* on a GPU */
-  LessonShape counted;    /* by the inspector: small, its counts follow the geometry */
+  unsigned options;       /* of options.h, beside those that every lesson has: OPTIONS_DATA_DIR */
+  /* What the program tells after its tables: experiments on stdout, figures for the JSON. NULL: nothing. */
+  void (*after)(const struct CommonOptions *options, struct json_t *results);
+  LessonShape timed;   /* on a GPU */
+  LessonShape counted; /* by the inspector: small, its counts follow the geometry */
 } Lesson;
 
 /* What the inspector counted: requests are instructions of a warp, sectors 32 bytes of device memory, wavefronts passes
@@ -207,7 +214,11 @@ static inline LessonArray *lesson_find_array(Lesson *lesson, const char *name) {
 
 /* What an array is that has been declared; see above. */
 static inline void lesson_element(Lesson *lesson, const char *name, LessonElement element) {
-  lesson_find_array(lesson, name)->element = element;
+  LessonArray *array = lesson_find_array(lesson, name);
+  if (array->output && element == LESSON_BYTE)
+    die("lesson %s: output %s of bytes: each of their values is a result, none could say that nothing was written",
+        lesson->name, name);
+  array->element = element;
 }
 static inline void lesson_range(Lesson *lesson, const char *name, float low, float high) {
   LessonArray *array = lesson_find_array(lesson, name);
@@ -283,7 +294,7 @@ static inline size_t lesson_elements(const Lesson *lesson, const LessonArray *ar
 }
 
 static inline size_t lesson_element_bytes(const LessonArray *array) {
-  return array->element == LESSON_BFLOAT16 ? sizeof(uint16_t) : sizeof(float);
+  return array->element == LESSON_BYTE ? 1 : array->element == LESSON_BFLOAT16 ? sizeof(uint16_t) : sizeof(float);
 }
 static inline size_t lesson_array_bytes(const Lesson *lesson, const LessonArray *array, const int *size) {
   return lesson_elements(lesson, array, size) * lesson_element_bytes(array);
@@ -387,6 +398,8 @@ static inline void lesson_fill(const Lesson *lesson, int a, const int *size, uin
       ((int32_t *)x)[i] = (int32_t)(word * classes >> 32);
     else if (array->element == LESSON_INT)
       ((int32_t *)x)[i] = (int32_t)floorf(value);
+    else if (array->element == LESSON_BYTE)
+      ((uint8_t *)x)[i] = (uint8_t)(word >> 24);
     else if (array->element == LESSON_BFLOAT16)
       ((uint16_t *)x)[i] = lesson_to_bfloat16(value);
     else

@@ -226,6 +226,44 @@ static void inputs_are_what_was_asked_for(void **state) {
   lesson_host_close(&lesson, &host);
 }
 
+static void declare_bytes_as_output(void) {
+  Lesson lesson = scale_lesson();
+  lesson_element(&lesson, "y", LESSON_BYTE);
+}
+
+/* Every value comes, none often; an array of bytes takes a byte each, between its guards too. Outputs are refused. */
+static void bytes_are_inputs(void **state) {
+  (void)state;
+  char output[1024];
+  assert_int_equal(test_fork(declare_bytes_as_output, output, sizeof output), 1);
+  assert_non_null(strstr(output, "lesson scale: output y of bytes"));
+  Lesson lesson = scale_lesson();
+  lesson_element(&lesson, "x", LESSON_BYTE);
+  LessonShape shape = lesson_shape(&lesson, 100, 101);
+  LessonHost host;
+  lesson_host_open(&lesson, &shape, 5, &host);
+  assert_int_equal(host.bytes[1], 10100);
+  assert_true(lesson_bytes(&lesson, shape.size) == 5 * 10100);
+  int seen[256] = {0};
+  for (int i = 0; i < 10100; i++) seen[((uint8_t *)host.array[1])[i]]++;
+  for (int value = 0; value < 256; value++) assert_in_range(seen[value], 10, 80); /* 39 on average, +- 6.3 */
+  float *array[LESSON_ARRAYS];
+  Error err;
+  for (int guarded = 0; guarded < 2; guarded++) {
+    lesson_gpu_open(&lesson, &host, guarded, array);
+    uint8_t back[10100];
+    device_download(DEVICE_GPU, back, array[1], sizeof back);
+    assert_memory_equal(back, host.array[1], sizeof back);
+    if (guarded) {
+      assert_int_equal(guard_check_elements(DEVICE_GPU, array[1], 10100, 1, "x", &err), 0);
+      device_upload(DEVICE_GPU, (uint8_t *)array[1] + 10100, back, 1);
+      assert_int_equal(guard_check_elements(DEVICE_GPU, array[1], 10100, 1, "x", &err), -1);
+    }
+    lesson_gpu_close(&lesson, guarded, array);
+  }
+  lesson_host_close(&lesson, &host);
+}
+
 static void floats_become_bfloat16_and_back(void **state) {
   (void)state;
   const float x[] = {0, -1, 1.00390625f, 1.01171875f, 3e38f, 3.4e38f, INFINITY, -INFINITY, 1e-40f, 1 / 3.0f};
@@ -474,6 +512,7 @@ static void a_fault_is_explained(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(bytes_are_inputs), /* forks, before CUDA is there */
       cmocka_unit_test(sizes_come_from_the_letters),
       cmocka_unit_test(an_unknown_letter_is_refused),
       cmocka_unit_test(what_is_right_passes),

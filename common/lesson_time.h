@@ -72,6 +72,8 @@ static __global__ void lesson_fill_kernel(void *x, size_t n, LessonArray array, 
       ((int *)x)[2 * i + j] = (int)((uint64_t)block.word[j] * classes >> 32);
     else if (array.element == LESSON_INT)
       ((int *)x)[2 * i + j] = (int)floorf(value[j]);
+    else if (array.element == LESSON_BYTE)
+      ((uint8_t *)x)[2 * i + j] = (uint8_t)(block.word[j] >> 24);
     else if (array.element == LESSON_BFLOAT16)
       ((__nv_bfloat16 *)x)[2 * i + j] = __float2bfloat16(value[j]);
     else
