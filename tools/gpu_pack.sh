@@ -3,9 +3,9 @@
 #
 #   tools/gpu_pack.sh [BAZEL_OPTION...]       for instance --//tools/build:archs=80,90
 #
-# Writes dist/gpu_pack.tar.gz: the binaries with their data and the libraries that a bare Ubuntu with CUDA 13 lacks. There:
+# Writes dist/gpu_pack.tar.xz: the binaries with their data and the libraries that a bare Ubuntu with CUDA 13 lacks. There:
 #
-#   tar xzf gpu_pack.tar.gz && gpu_pack/run.sh [PATTERN]    runs the tests; see tools/gpu_pack_run.sh
+#   tar xJf gpu_pack.tar.xz && gpu_pack/run.sh [PATTERN]    runs the tests; see tools/gpu_pack_run.sh
 #   gpu_pack/bin/lenet_mnist --device=gpu                   a program
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,8 +14,8 @@ options=(--config=cuda --//tools/build:gpu=yes --build_runfile_links --noshow_pr
 bazel build "${options[@]}" -- //... -//simt/test/...
 bin=$(bazel info "${options[@]}" bazel-bin 2> /dev/null)
 query() { bazel query --noshow_progress "$1" 2> /dev/null | sed 's|^//||; s|:|/|' | sort; }
-mapfile -t tests < <(query 'kind("cc_test rule", //... except //simt/...) except attr(tags, manual, //...)')
-mapfile -t programs < <(query 'kind("cc_binary rule", //... except //simt/...) except attr(tags, manual, //...)')
+mapfile -t tests < <(query 'kind("cc_test rule", //... except //simt/...) except attr(tags, "manual|emulated", //...)')
+mapfile -t programs < <(query 'kind("cc_binary rule", //... except //simt/...) except attr(tags, "manual|emulated", //...)')
 
 [ ${#tests[@]} -gt 0 ] && [ ${#programs[@]} -gt 0 ] || { echo "gpu_pack.sh: error: bazel query found no targets" >&2; exit 1; }
 
@@ -55,7 +55,8 @@ done
 printf '%s\n' "${tests[@]}" > "$pack/tests.txt"
 cp tools/gpu_pack_run.sh "$pack/run.sh"
 
-tar -C dist -czf dist/gpu_pack.tar.gz gpu_pack
-size=$(stat -c %s dist/gpu_pack.tar.gz)
-echo "dist/gpu_pack.tar.gz: ${#tests[@]} tests, ${#programs[@]} programs, $((size / 1000000)) MB"
+# Every program holds the same CUDA runtime: a dictionary longer than a program packs it once.
+tar -C dist -c gpu_pack | xz --lzma2=preset=1,dict=64MiB > dist/gpu_pack.tar.xz
+size=$(stat -c %s dist/gpu_pack.tar.xz)
+echo "dist/gpu_pack.tar.xz: ${#tests[@]} tests, ${#programs[@]} programs, $((size / 1000000)) MB"
 [ "$size" -lt 60000000 ] || { echo "gpu_pack.sh: error: the pack is over 60 MB; look for data carried twice" >&2; exit 1; }

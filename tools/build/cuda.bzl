@@ -344,7 +344,7 @@ def cuda_test(name, deps = [], needs_gpu = True, inspect = False, orders = [], *
             data = kwargs.get("data"),
             env = {"SIMT_ORDER": order},
             linkstatic = True,
-            tags = kwargs.get("tags", []),
+            tags = kwargs.get("tags", []) + ["emulated"],
             target_compatible_with = select({
                 "//tools/build:cuda": ["//tools/build:nvidia_gpu"],  # a GPU has the order that it has
                 "//conditions:default": [],
