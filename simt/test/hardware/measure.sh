@@ -38,6 +38,10 @@ optional=(
   smsp__inst_executed_op_branch.sum smsp__inst_executed_op_local_{ld,st}.sum
   smsp__sass_data_bytes_mem_global_op_{ld,st}.sum
   smsp__sass_inst_executed_op_shared_{ld,st}.sum
+  smsp__inst_executed_op_{ldgsts,ldsm}.sum
+  smsp__sass_l1tex_t_{requests,sectors}_pipe_lsu_mem_global_op_ldgsts{,_cache_access,_cache_bypass}.sum
+  smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{ldgsts,ldsm}.sum
+  smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_{ldgsts,ldsm}.sum
 )
 # A metric that this GPU does not have would make ncu refuse all of them.
 ncu --query-metrics >"$out/metrics.txt" 2>&1
