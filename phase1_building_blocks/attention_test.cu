@@ -1,9 +1,10 @@
 /* Attention and its gradients: the definition against itself by differences, every version against the definition on
- * ragged shapes, unaligned arrays and extreme inputs. */
+ * ragged shapes, unaligned arrays and extreme inputs; both against vectors from PyTorch. */
 #include "phase1_building_blocks/attention_backward.cuh"
 #include "phase1_building_blocks/attention_cublas.cuh"
 #include "phase1_building_blocks/attention_tensor_core.cuh"
 #include "phase1_building_blocks/test_arrays.h"
+#include "phase1_building_blocks/testdata/attention_golden.h"
 
 enum { B = 1, H = 2, S = 5, D = 3, N = B * H * S * D };
 
@@ -199,14 +200,15 @@ static void keys_may_be_ruled_out(void **state) {
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
+static const struct {
+  const char *name;
+  AttentionGradients *launch;
+} gradients[] = {{"attention_gradients_naive", attention_gradients_naive},
+                 {"attention_gradients_flash", attention_gradients_flash}};
+
 static void every_gradient_matches_the_definition(void **state) {
   (void)state;
   test_requires_gpu();
-  const struct {
-    const char *name;
-    AttentionGradients *launch;
-  } gradients[] = {{"attention_gradients_naive", attention_gradients_naive},
-                   {"attention_gradients_flash", attention_gradients_flash}};
   const int shapes[][5] = {{1, 1, 1, 1, 0},    {1, 2, 3, 16, 0},  {2, 1, 67, 64, 0}, {1, 1, 127, 32, 0},
                            {1, 1, 33, 128, 0}, {1, 1, 31, 63, 0}, {1, 1, 66, 64, 1}};
   for (size_t g = 0; g < 2; g++)
@@ -240,6 +242,110 @@ static void every_gradient_matches_the_definition(void **state) {
         free(host[a]);
       }
     }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+
+/* One case of PyTorch's: where it lies in the golden arrays, and what PyTorch made of it. */
+typedef struct Golden {
+  const int *shape; /* b, h, s, d */
+  size_t rows, n;
+  const float *q, *k, *v, *dout, *out[2], *gradient[3]; /* out: o, lse */
+} Golden;
+
+static Golden golden_case(size_t index, bool causal) {
+  size_t at = 0, row = 0;
+  for (size_t i = 0; i < index; i++) {
+    size_t rows = (size_t)golden_shapes[i][0] * golden_shapes[i][1] * golden_shapes[i][2];
+    row += rows, at += rows * golden_shapes[i][3];
+  }
+  Golden g;
+  g.shape = golden_shapes[index];
+  g.rows = (size_t)g.shape[0] * g.shape[1] * g.shape[2], g.n = g.rows * g.shape[3];
+  g.q = golden_q + at, g.k = golden_k + at, g.v = golden_v + at, g.dout = golden_dout + at;
+  g.out[0] = (causal ? golden_o_causal : golden_o) + at;
+  g.out[1] = (causal ? golden_lse_causal : golden_lse) + row;
+  g.gradient[0] = (causal ? golden_dq_causal : golden_dq) + at;
+  g.gradient[1] = (causal ? golden_dk_causal : golden_dk) + at;
+  g.gradient[2] = (causal ? golden_dv_causal : golden_dv) + at;
+  return g;
+}
+enum { GOLDEN_CASES = sizeof golden_shapes / sizeof *golden_shapes };
+
+static void check_golden(const char *name, const char *array, const Golden *g, bool causal, const float *got,
+                         const float *expected, size_t cols, Tolerance t) {
+  Comparison c = compare_arrays(got, expected, g->rows, cols, t);
+  if (!c.ok)
+    fail_msg("%s, (%d,%d,%d,%d), causal %d, %s: %s", name, g->shape[0], g->shape[1], g->shape[2], g->shape[3], causal,
+             array, c.message);
+}
+
+static void the_definition_is_that_of_pytorch(void **state) {
+  (void)state;
+  for (int i = 0; i < 2 * GOLDEN_CASES; i++) {
+    bool causal = i % 2;
+    Golden g = golden_case((size_t)i / 2, causal);
+    int b = g.shape[0], h = g.shape[1], s = g.shape[2], d = g.shape[3];
+    float *o = arrays_poison(g.n), *lse = arrays_poison(g.rows), *gradient[3];
+    for (int a = 0; a < 3; a++) gradient[a] = arrays_poison(g.n);
+    attention_forward_cpu(o, lse, g.q, g.k, g.v, b, h, s, d, causal);
+    attention_gradients_cpu(gradient[0], gradient[1], gradient[2], g.q, g.k, g.v, g.dout, b, h, s, d, causal);
+    check_golden("attention_forward_cpu", "o", &g, causal, o, g.out[0], (size_t)d,
+                 tolerance_make(FLT_EPSILON, FLT_EPSILON));
+    check_golden("attention_forward_cpu", "lse", &g, causal, lse, g.out[1], 1,
+                 tolerance_make(FLT_EPSILON, FLT_EPSILON));
+    /* backward is given lse as a float, up to 16, where half a unit is 4 of FLT_EPSILON: by so much is each p off, and
+     * the sums of up to 67 cancel */
+    for (int a = 0; a < 3; a++) {
+      check_golden("attention_gradients_cpu",
+                   a == 0   ? "dq"
+                   : a == 1 ? "dk"
+                            : "dv",
+                   &g, causal, gradient[a], g.gradient[a], (size_t)d,
+                   tolerance_make(8 * FLT_EPSILON, 32 * FLT_EPSILON));
+      free(gradient[a]);
+    }
+    free(o);
+    free(lse);
+  }
+}
+
+/* The kernels sum in float: scores of up to 20, off by a few of their units, are exponents. */
+static void the_kernels_are_those_of_pytorch(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const Tolerance close = tolerance_make(64 * FLT_EPSILON, 64 * FLT_EPSILON);
+  for (int i = 0; i < 2 * GOLDEN_CASES; i++) {
+    bool causal = i % 2;
+    Golden g = golden_case((size_t)i / 2, causal);
+    int b = g.shape[0], h = g.shape[1], s = g.shape[2], d = g.shape[3];
+    const float *inputs[] = {g.q, g.k, g.v, g.dout};
+    float *in[4], *host = arrays_poison(g.n);
+    for (int a = 0; a < 4; a++) in[a] = arrays_upload(DEVICE_GPU, inputs[a], g.n);
+    for (size_t version = 0; version < sizeof versions / sizeof *versions; version++) {
+      if (causal && !versions[version].causal) continue;
+      compare_poison(host, g.n);
+      float *o = arrays_upload(DEVICE_GPU, host, g.n), *lse = arrays_upload(DEVICE_GPU, host, g.rows);
+      versions[version].launch(o, lse, in[0], in[1], in[2], b, h, s, d, causal);
+      arrays_download(DEVICE_GPU, host, o, g.n, "o");
+      check_golden(versions[version].name, "o", &g, causal, host, g.out[0], (size_t)d, close);
+      arrays_download(DEVICE_GPU, host, lse, g.rows, "lse");
+      check_golden(versions[version].name, "lse", &g, causal, host, g.out[1], 1, close);
+    }
+    for (size_t version = 0; version < sizeof gradients / sizeof *gradients; version++) {
+      float *out[3];
+      compare_poison(host, g.n);
+      for (int a = 0; a < 3; a++) out[a] = arrays_upload(DEVICE_GPU, host, g.n);
+      gradients[version].launch(out[0], out[1], out[2], in[0], in[1], in[2], in[3], b, h, s, d, causal);
+      for (int a = 0; a < 3; a++) {
+        const char *name = a == 0 ? "dq" : a == 1 ? "dk" : "dv";
+        arrays_download(DEVICE_GPU, host, out[a], g.n, name);
+        check_golden(gradients[version].name, name, &g, causal, host, g.gradient[a], (size_t)d, close);
+      }
+    }
+    for (int a = 0; a < 4; a++) arrays_download(DEVICE_GPU, NULL, in[a], g.n, "an input");
+    free(host);
+  }
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -304,6 +410,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gradients_are_slopes),
       cmocka_unit_test(the_definition_is_a_mean),
+      cmocka_unit_test(the_definition_is_that_of_pytorch),
+      cmocka_unit_test(the_kernels_are_those_of_pytorch),
       cmocka_unit_test(every_version_matches_the_definition),
       cmocka_unit_test(extreme_scores_neither_overflow_nor_vanish),
       cmocka_unit_test(keys_may_be_ruled_out),

@@ -1,7 +1,9 @@
-/* Dropout: every version drops what the loops drop, bit for bit; how many, and which; p of 0, of 1 and near them. */
+/* Dropout: every version drops what the loops drop, bit for bit; how many, and which; p of 0, of 1 and near them; what
+ * PyTorch makes of the same mask. */
 #include "phase1_building_blocks/dropout.cuh"
 
 #include "phase1_building_blocks/test_arrays.h"
+#include "phase1_building_blocks/testdata/dropout_golden.h"
 
 enum { MANY = 200000 };
 
@@ -168,6 +170,57 @@ static void backward_is_the_derivative(void **state) {
   }
 }
 
+/* The cipher, written once more in Python, draws our mask; and with it we give what PyTorch's gradient gives. 1 - p and
+ * its reciprocal are each rounded, and so is the product: three half units, where PyTorch divides, in double. */
+static void what_is_kept_is_that_of_pytorch(void **state) {
+  (void)state;
+  for (int k = 0; k < GOLDEN_PS; k++) {
+    const float *mask = golden_our_mask + k * GOLDEN_N, *expected[] = {golden_our_y, golden_our_dx};
+    const float *in[] = {golden_x, golden_dy};
+    for (int backward = 0; backward < 2; backward++) {
+      float y[GOLDEN_N];
+      compare_poison(y, GOLDEN_N);
+      dropout_cpu(y, in[backward], GOLDEN_N, golden_p[k], golden_seed, GOLDEN_STREAM);
+      assert_close(y, expected[backward] + k * GOLDEN_N, GOLDEN_N, 2 * FLT_EPSILON, 0);
+      for (int i = 0; i < GOLDEN_N; i++) assert_true((y[i] != 0) == (mask[i] != 0));
+    }
+  }
+}
+
+static void the_kernels_are_those_of_pytorch(void **state) {
+  (void)state;
+  test_requires_gpu();
+  for (int k = 0; k < GOLDEN_PS; k++) {
+    const size_t at = (size_t)k * GOLDEN_N;
+    float *x = arrays_upload(DEVICE_GPU, golden_x, GOLDEN_N), *dy = arrays_upload(DEVICE_GPU, golden_dy, GOLDEN_N);
+    float y[GOLDEN_N];
+    for (int v = 0; v < VERSIONS; v++)
+      for (int backward = 0; backward < 2; backward++) {
+        compare_poison(y, GOLDEN_N);
+        float *device_y = arrays_upload(DEVICE_GPU, y, GOLDEN_N);
+        versions[v].drop(device_y, backward ? dy : x, GOLDEN_N, golden_p[k], golden_seed, GOLDEN_STREAM);
+        arrays_download(DEVICE_GPU, y, device_y, GOLDEN_N, "y");
+        Comparison c = compare_arrays(y, (backward ? golden_our_dx : golden_our_y) + at, 1, GOLDEN_N,
+                                      tolerance_make(2 * FLT_EPSILON, 0));
+        if (!c.ok)
+          fail_msg("%s, p %g, %s: %s", versions[v].name, golden_p[k], backward ? "backward" : "forward", c.message);
+      }
+    uint8_t mask[GOLDEN_N]; /* PyTorch's own */
+    for (int i = 0; i < GOLDEN_N; i++) mask[i] = golden_mask[at + i] != 0;
+    uint8_t *device_mask = (uint8_t *)arrays_upload_bytes(DEVICE_GPU, mask, sizeof mask);
+    for (int backward = 0; backward < 2; backward++) { /* the same function of x: what is kept is scaled */
+      compare_poison(y, GOLDEN_N);
+      float *device_y = arrays_upload(DEVICE_GPU, y, GOLDEN_N);
+      dropout_backward_mask(device_y, device_mask, backward ? dy : x, GOLDEN_N, golden_p[k]);
+      arrays_download(DEVICE_GPU, y, device_y, GOLDEN_N, "y");
+      assert_close(y, (backward ? golden_dx : golden_y) + at, GOLDEN_N, 2 * FLT_EPSILON, 0);
+    }
+    device_free(DEVICE_GPU, device_mask);
+    arrays_download(DEVICE_GPU, NULL, x, GOLDEN_N, "x");
+    arrays_download(DEVICE_GPU, NULL, dy, GOLDEN_N, "dy");
+  }
+}
+
 static void in_place(void **state) {
   (void)state;
   test_requires_gpu();
@@ -208,6 +261,8 @@ int main(void) {
       cmocka_unit_test(as_many_are_dropped_as_p_says),
       cmocka_unit_test(masks_are_independent),
       cmocka_unit_test(backward_is_the_derivative),
+      cmocka_unit_test(what_is_kept_is_that_of_pytorch),
+      cmocka_unit_test(the_kernels_are_those_of_pytorch),
       cmocka_unit_test(in_place),
   };
   return TEST_MAIN("dropout", tests);

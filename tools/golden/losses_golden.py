@@ -8,14 +8,10 @@ In float64 on float32 inputs, rounded to float32: each function and the gradient
 import torch
 from torch.nn import functional as F
 
+from arrays import array, head
+
 ROWS, COLS = 4, 9
 N = ROWS * COLS
-
-
-def array(name, tensor):
-    values = ["%.8ef" % float(v) for v in tensor.float().flatten()]  # nine digits tell every float
-    lines = ["    " + ", ".join(values[i:i + 6]) for i in range(0, len(values), 6)]
-    return "__attribute__((unused)) static const float golden_%s[] = {\n%s};\n" % (name, ",\n".join(lines))
 
 
 def gradient(function, x, dy=None):
@@ -52,7 +48,7 @@ def main():
     tensors["cross_entropy"], tensors["cross_entropy_dx"] = gradient(lambda v: F.nll_loss(torch.log(v), labels), rows)
     tensors["losses"] = F.cross_entropy(logits, labels, reduction="none")
     tensors["dlogits"] = gradient(lambda v: F.cross_entropy(v, labels), logits)[1]
-    print("/* Made by tools/golden/losses_golden.py with PyTorch %s: do not edit. */" % torch.__version__.split("a")[0])
+    print(head())
     print("enum { GOLDEN_ROWS = %d, GOLDEN_COLS = %d, GOLDEN_N = %d };\n" % (ROWS, COLS, N))
     print("__attribute__((unused)) static const int golden_labels[] = {%s};\n" % ", ".join(map(str, labels.tolist())))
     print("\n".join(array(name, tensor) for name, tensor in tensors.items()), end="")

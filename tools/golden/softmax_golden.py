@@ -9,13 +9,9 @@ ReLU and softmax.
 import torch
 from torch.nn import functional as F
 
+from arrays import array, head
+
 ROWS, COLS = 3, 11
-
-
-def array(name, tensor):
-    values = ["%.8ef" % float(v) for v in tensor.float().flatten()]  # nine digits tell every float
-    lines = ["    " + ", ".join(values[i:i + 6]) for i in range(0, len(values), 6)]
-    return "__attribute__((unused)) static const float golden_%s[] = {\n%s};\n" % (name, ",\n".join(lines))
 
 
 def main():
@@ -31,7 +27,7 @@ def main():
     variance = (torch.rand(COLS) * 2 + 0.1).double()
     normal = F.batch_norm(features, mean, variance, gamma, beta, training=False, eps=1e-5)
     fused = torch.softmax(F.relu(normal), 1)
-    print("/* Made by tools/golden/softmax_golden.py with PyTorch %s: do not edit. */" % torch.__version__.split("a")[0])
+    print(head())
     print("enum { GOLDEN_ROWS = %d, GOLDEN_COLS = %d };\n" % (ROWS, COLS))
     finite = x.clone()
     finite[2, 3] = -3e38  # in C a constant; to exp() the same
