@@ -2,8 +2,8 @@
 #include "phase1_building_blocks/losses_lesson.cuh"
 #include "phase1_building_blocks/test_counts.h"
 
-/* Every thread of 64 blocks has one quad; or of 256, one float. */
-enum { ROWS = 64, COLS = 1024, N = ROWS * COLS, QUAD_BLOCKS = N / 4 / LOSS_BLOCK, BLOCKS = N / LOSS_BLOCK };
+/* Every thread of 32 blocks has two quads; or of 128, two floats. */
+enum { ROWS = 64, COLS = 1024, N = ROWS * COLS, QUAD_BLOCKS = N / 8 / LOSS_BLOCK, BLOCKS = N / 2 / LOSS_BLOCK };
 
 static LessonCounts counts(Lesson lesson, LessonVersion version) {
   return counts_of(&lesson, version, lesson_shape(&lesson, ROWS, COLS));

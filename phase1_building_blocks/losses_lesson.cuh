@@ -60,7 +60,7 @@ static inline Tolerance loss_slope_tolerance(const int *size) {
 
 /* Sizes (batch, classes), because cross-entropy has rows; to the others it is one long array. */
 static inline void loss_shapes(Lesson *lesson) {
-  lesson->most = lesson_shape(lesson, 65535, INT_MAX); /* the y of cross_entropy_fused */
+  lesson->most = lesson_shape(lesson, 65535, 1 << 30); /* cross_entropy_fused */
   lesson->timed = lesson_shape(lesson, 16384, 4096);   /* 256 MiB an array */
   lesson->counted = lesson_shape(lesson, 64, 1024);
   /* one; around a warp, a block and its quads; rows a multiple of four, or not; more floats than walking threads */

@@ -256,7 +256,7 @@ static void every_version_matches_the_reference(void **state) {
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
       for (size_t offset = 0; offset < 2; offset++) check_case(&cases[c], sizes[i], offset);
-  for (size_t c = 0; c < 4; c++) check_case(&cases[c], 1100003, 0); /* more quads than walking threads */
+  for (size_t c = 0; c < 4; c++) check_case(&cases[c], 2100001, 0); /* more floats than walking threads */
 }
 
 static void check_cross_entropy(CrossEntropyBoth *loss, int batch, int classes, size_t offset) {
@@ -294,7 +294,9 @@ static void cross_entropy_matches_the_reference(void **state) {
       check_cross_entropy(cross_entropy_separate, shapes[i][0], shapes[i][1], offset);
       check_cross_entropy(cross_entropy_fused, shapes[i][0], shapes[i][1], offset);
     }
-  check_cross_entropy(cross_entropy_separate, LOSS_BLOCKS * LOSS_BLOCK + 5, 2, 0); /* more rows than walking threads */
+  check_cross_entropy(cross_entropy_separate, 65535, 3, 0); /* a thread has more than one row */
+  check_cross_entropy(cross_entropy_fused, 65535, 3, 0);    /* 256 blocks add up */
+  check_cross_entropy(cross_entropy_fused, 2, 9001, 0);     /* several blocks a row, two steps or less */
 }
 
 int main(void) {

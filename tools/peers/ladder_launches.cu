@@ -39,12 +39,12 @@ static void launch(const Lesson &lesson, std::initializer_list<Launcher *> launc
 
 int main(void) {
   Lesson lesson = relu_forward_lesson();
-  launch<ActivationForward>(lesson,
-                            {activation_forward_scalar<ACTIVATION_RELU>, relu_forward_gpu,
-                             activation_forward_scalar<ACTIVATION_LEAKY_RELU>, leaky_relu_forward_gpu,
-                             activation_forward_scalar<ACTIVATION_SIGMOID>, sigmoid_forward_gpu,
-                             activation_forward_scalar<ACTIVATION_TANH>, tanh_forward_gpu},
-                            lesson_shape(&lesson, 40009));
+  launch<ActivationForward>(
+      lesson,
+      {activation_forward_scalar<ACTIVATION_RELU>, relu_forward_gpu, activation_forward_scalar<ACTIVATION_LEAKY_RELU>,
+       leaky_relu_forward_gpu, activation_forward_scalar<ACTIVATION_SIGMOID>, sigmoid_forward_gpu,
+       activation_forward_scalar<ACTIVATION_TANH>, tanh_forward_gpu},
+      lesson_shape(&lesson, 40009));
   lesson = relu_backward_lesson();
   launch<ActivationBackward>(lesson,
                              {activation_backward_scalar<ACTIVATION_RELU>, relu_backward_gpu,
@@ -78,16 +78,14 @@ int main(void) {
   launch<CrossEntropyBoth>(lesson, {cross_entropy_separate, cross_entropy_fused}, lesson_shape(&lesson, 129, 259));
 
   lesson = softmax_cross_entropy_lesson();
-  launch<SoftmaxCrossEntropy>(
-      lesson,
-      {softmax_cross_entropy_separate, softmax_cross_entropy_online, softmax_cross_entropy_shared,
-       softmax_cross_entropy_quads, softmax_cross_entropy_fused},
-      lesson_shape(&lesson, 5, 1021));
+  launch<SoftmaxCrossEntropy>(lesson,
+                              {softmax_cross_entropy_separate, softmax_cross_entropy_online,
+                               softmax_cross_entropy_shared, softmax_cross_entropy_quads, softmax_cross_entropy_fused},
+                              lesson_shape(&lesson, 5, 1021));
 
   lesson = random_uniform_lesson();
   launch<RandomLauncher>(
-      lesson,
-      {random_uniform_one_each, random_uniform_four_each, random_uniform_float4, random_uniform_fill_gpu},
+      lesson, {random_uniform_one_each, random_uniform_four_each, random_uniform_float4, random_uniform_fill_gpu},
       lesson_shape(&lesson, 40009));
   lesson = random_normal_lesson();
   launch<RandomLauncher>(lesson, {random_normal_quads_double, random_normal_quads_float, random_normal_quads_gpu},
