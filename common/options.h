@@ -199,7 +199,7 @@ static inline void options_parse(CommonOptions *common, const struct argp *own, 
   options_row(&parser, OPTIONS_SEED, "seed", "N", "Seed of all that is random (default: %llu)",
               (unsigned long long)common->seed);
   options_row(&parser, OPTIONS_EPOCHS, "epochs", "N", "Passes over the training set (default: %d)", common->epochs);
-  options_row(&parser, OPTIONS_BATCH_SIZE, "batch-size", "N", "Images a step (default: %d)", common->batch_size);
+  options_row(&parser, OPTIONS_BATCH_SIZE, "batch-size", "N", "Samples a step (default: %d)", common->batch_size);
   options_row(&parser, OPTIONS_DATA_DIR, "data-dir", "DIR", "Folder with the data set (default: %s)",
               common->data_dir[0] != '\0' ? common->data_dir : "the one that Bazel fetched");
   options_row(&parser, OPTIONS_OUTPUT_DIR, "output-dir", "DIR", "Folder for the results (default: %s)",

@@ -190,7 +190,7 @@ static void help_and_version(void **state) {
   assert_int_equal(run(&with_files, OPTIONS_TRAINER, "--help", output, sizeof output), 0);
   const char *expected[] = {
       "Usage: sample [OPTION...] FILE", "Does nothing.", "-l, --lr=RATE", "(default: 0.05)", "--batch-size=N",
-      "Images a step (default: 64)",    "--json"};
+      "Samples a step (default: 64)",   "--json"};
   for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
     if (strstr(output, expected[i]) == NULL) fail_msg("expected \"%s\" in: %s", expected[i], output);
   assert_true(strstr(output, "--lr=RATE") < strstr(output, "--device")); /* the program's own come first */
