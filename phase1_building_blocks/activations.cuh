@@ -14,7 +14,7 @@
  * of 1 - y * y, which rounds once and loses nothing. It need not, and another one does not.)
  *
  *   *_cpu        plain loops
- *   *_cpu_fast   vectorised by the compiler, large arrays shared among threads (ReLU, which the networks use)
+ *   *_cpu_fast   large arrays shared among threads; ReLU and leaky ReLU vectorised by the compiler
  *   *_scalar     a float for each thread
  *   *_gpu        four floats for each thread, at once: the requests are a quarter, the bytes the same
  */
@@ -126,7 +126,10 @@ static inline void activation_backward_cpu(Activation kind, T *dx, const T *dy, 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU fast path */
 
-enum { RELU_CPU_SERIAL = 16384 }; /* below this many floats, waking a second thread costs more than it saves */
+enum { /* below this many floats, waking a second thread costs more than it saves */
+       RELU_CPU_SERIAL = 16384,
+       SIGMOID_CPU_SERIAL = 2048, /* and tanh: an element takes longer */
+};
 
 static inline void relu_forward_cpu_fast(float *y, const float *x, size_t n) {
 #pragma omp parallel for simd schedule(static) if (parallel : n > RELU_CPU_SERIAL)
@@ -139,6 +142,42 @@ static inline void relu_backward_cpu_fast(float *dx, const float *dy, const floa
     float d = dy[i]; /* read in any case: a condition on data is a select, on a read it would be a branch */
     dx[i] = y[i] <= 0 ? 0 : d;
   }
+}
+
+static inline void leaky_relu_forward_cpu_fast(float *y, const float *x, size_t n) {
+#pragma omp parallel for simd schedule(static) if (parallel : n > RELU_CPU_SERIAL)
+  for (size_t i = 0; i < n; i++) y[i] = x[i] < 0 ? LEAKY_RELU_SLOPE * x[i] : x[i];
+}
+
+static inline void leaky_relu_backward_cpu_fast(float *dx, const float *dy, const float *y, size_t n) {
+#pragma omp parallel for simd schedule(static) if (parallel : n > RELU_CPU_SERIAL)
+  for (size_t i = 0; i < n; i++) {
+    float d = dy[i];
+    dx[i] = y[i] < 0 ? LEAKY_RELU_SLOPE * d : d;
+  }
+}
+
+static inline void sigmoid_forward_cpu_fast(float *y, const float *x, size_t n) {
+#pragma omp parallel for schedule(static) if (n > SIGMOID_CPU_SERIAL)
+  for (size_t i = 0; i < n; i++) {
+    float e = expf(-fabsf(x[i]));
+    y[i] = (x[i] < 0 ? e : 1.0f) / (1.0f + e);
+  }
+}
+
+static inline void sigmoid_backward_cpu_fast(float *dx, const float *dy, const float *y, size_t n) {
+#pragma omp parallel for simd schedule(static) if (parallel : n > RELU_CPU_SERIAL)
+  for (size_t i = 0; i < n; i++) dx[i] = dy[i] * y[i] * (1.0f - y[i]);
+}
+
+static inline void tanh_forward_cpu_fast(float *y, const float *x, size_t n) {
+#pragma omp parallel for schedule(static) if (n > SIGMOID_CPU_SERIAL)
+  for (size_t i = 0; i < n; i++) y[i] = tanhf(x[i]);
+}
+
+static inline void tanh_backward_cpu_fast(float *dx, const float *dy, const float *y, size_t n) {
+#pragma omp parallel for simd schedule(static) if (parallel : n > RELU_CPU_SERIAL)
+  for (size_t i = 0; i < n; i++) dx[i] = dy[i] * (1.0f - y[i]) * (1.0f + y[i]);
 }
 
 #include "common/check.h"

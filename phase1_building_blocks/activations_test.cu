@@ -136,7 +136,7 @@ static void gpu_matches_reference(void **state) {
   check_all_sizes(DEVICE_GPU);
 }
 
-/* ---- every activation on the GPU, against the reference in double ---- */
+/* ---- every activation, against the reference in double ---- */
 
 typedef struct Case {
   const char *name;
@@ -157,8 +157,16 @@ static const Case cases[] = {
      tanh_forward_cpu, tanh_backward_cpu},
 };
 
+static const Case fast_cases[] = {
+    {"relu", relu_forward_cpu_fast, relu_backward_cpu_fast, relu_forward_cpu, relu_backward_cpu},
+    {"leaky relu", leaky_relu_forward_cpu_fast, leaky_relu_backward_cpu_fast, leaky_relu_forward_cpu,
+     leaky_relu_backward_cpu},
+    {"sigmoid", sigmoid_forward_cpu_fast, sigmoid_backward_cpu_fast, sigmoid_forward_cpu, sigmoid_backward_cpu},
+    {"tanh", tanh_forward_cpu_fast, tanh_backward_cpu_fast, tanh_forward_cpu, tanh_backward_cpu},
+};
+
 /* The x of a network, and a few from every corner of what float can say. */
-static void check_case(const Case *one, size_t n, size_t offset) {
+static void check_case(const Case *one, Device device, size_t n, size_t offset) {
   const float corners[] = {0,      -0.0f,   INFINITY, -INFINITY, NAN,    1e-40f, -1e-40f, 1e-20f, 88.8f,
                            -88.8f, -103.9f, 1e30f,    -1e30f,    -1e-3f, 9.1f,   -9.1f,   17.4f,  FLT_MAX};
   const size_t corner_count = sizeof corners / sizeof *corners;
@@ -170,16 +178,16 @@ static void check_case(const Case *one, size_t n, size_t offset) {
     x[offset + i * (n / corner_count + (n < corner_count))] = corners[i];
   one->forward_cpu(y_expected, x + offset, n);
   one->backward_cpu(dx_expected, dy + offset, y_expected, n);
-  float *device_x = arrays_upload(DEVICE_GPU, x, total), *device_y = arrays_upload(DEVICE_GPU, y, total);
-  float *device_dy = arrays_upload(DEVICE_GPU, dy, total), *device_dx = arrays_upload(DEVICE_GPU, dx, total);
+  float *device_x = arrays_upload(device, x, total), *device_y = arrays_upload(device, y, total);
+  float *device_dy = arrays_upload(device, dy, total), *device_dx = arrays_upload(device, dx, total);
   one->forward(device_y + offset, device_x + offset, n);
-  device_download(DEVICE_GPU, y, device_y, total * sizeof *y);
-  device_upload(DEVICE_GPU, device_y + offset, y_expected, n * sizeof *y); /* the same y for both */
+  device_download(device, y, device_y, total * sizeof *y);
+  device_upload(device, device_y + offset, y_expected, n * sizeof *y); /* the same y for both */
   one->backward(device_dx + offset, device_dy + offset, device_y + offset, n);
-  arrays_download(DEVICE_GPU, NULL, device_y, total, "y");
-  arrays_download(DEVICE_GPU, dx, device_dx, total, "dx");
-  arrays_download(DEVICE_GPU, NULL, device_x, total, "x");
-  arrays_download(DEVICE_GPU, NULL, device_dy, total, "dy");
+  arrays_download(device, NULL, device_y, total, "y");
+  arrays_download(device, dx, device_dx, total, "dx");
+  arrays_download(device, NULL, device_x, total, "x");
+  arrays_download(device, NULL, device_dy, total, "dy");
   Tolerance t = tolerance_make(4 * FLT_EPSILON, 2 * FLT_EPSILON * FLT_MIN); /* a denormal's last two digits */
   t.nan_equal = 1;
   Comparison forward = compare_arrays(y + offset, y_expected, 1, n, t);
@@ -229,7 +237,19 @@ static void every_activation_matches_the_reference(void **state) {
   const size_t few[] = {1, 3, 18, 31, 33, 127, 1021, 4099};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
     for (size_t i = 0; i < sizeof few / sizeof *few; i++)
-      for (size_t offset = 0; offset < 2; offset++) check_case(&cases[c], few[i], offset);
+      for (size_t offset = 0; offset < 2; offset++) check_case(&cases[c], DEVICE_GPU, few[i], offset);
+}
+
+static void every_fast_activation_matches_the_reference(void **state) {
+  (void)state;
+  const size_t few[] = {1, 3, 18, 33, 127, 1021, 4099, 65537};
+  int threads_before = omp_get_max_threads();
+  for (int threads = 1; threads <= 3; threads++) {
+    omp_set_num_threads(threads);
+    for (size_t c = 0; c < sizeof fast_cases / sizeof *fast_cases; c++)
+      for (size_t i = 0; i < sizeof few / sizeof *few; i++) check_case(&fast_cases[c], DEVICE_CPU, few[i], i % 2);
+  }
+  omp_set_num_threads(threads_before);
 }
 
 /* Four floats at once need every array at a multiple of 16 bytes: one that is not is enough, whichever it is. */
@@ -305,6 +325,7 @@ int main(void) {
       cmocka_unit_test(the_others_are_right_by_hand),
       cmocka_unit_test(gradients_match_central_differences),
       cmocka_unit_test(fast_matches_reference),
+      cmocka_unit_test(every_fast_activation_matches_the_reference),
       cmocka_unit_test(gpu_matches_reference),
       cmocka_unit_test(every_activation_matches_pytorch),
       cmocka_unit_test(every_activation_matches_the_reference),

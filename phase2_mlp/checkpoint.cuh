@@ -16,11 +16,14 @@
 #include "common/safetensors.h"
 #include "phase2_mlp/network.cuh"
 
+enum { CHECKPOINT_NETWORK = 192 };
+
 /* The settings and the progress of a training run. */
 typedef struct TrainState {
+  char network[CHECKPOINT_NETWORK]; /* "784,128,10 relu", where a program can make several; else "" */
   uint64_t seed;
   int epochs, batch_size;
-  double lr, momentum;
+  double lr, momentum, weight_decay;
   double mean, stddev; /* normalisation of the pixels: x = (pixel / 255 - mean) / stddev */
   int train_images, test_images;
 
@@ -120,18 +123,20 @@ typedef enum CheckpointNeed { NEED_NEVER, NEED_IN_STATE, NEED_ALWAYS } Checkpoin
 typedef struct CheckpointField {
   const char *key;
   size_t offset;
-  char type; /* i int, l long, u uint64_t, d double */
+  char type; /* i int, l long, u uint64_t, d double, s text of CHECKPOINT_NETWORK bytes */
   CheckpointNeed need;
   double min, max;
 } CheckpointField;
 
 static inline const CheckpointField *checkpoint_fields(int *count) {
   static const CheckpointField fields[] = {
+      {"network", offsetof(TrainState, network), 's', NEED_NEVER, 0, 0},
       {"seed", offsetof(TrainState, seed), 'u', NEED_IN_STATE, 0, 1.9e19},
       {"epochs", offsetof(TrainState, epochs), 'i', NEED_IN_STATE, 1, 100000},
       {"batch_size", offsetof(TrainState, batch_size), 'i', NEED_IN_STATE, 1, 65536},
       {"lr", offsetof(TrainState, lr), 'd', NEED_IN_STATE, 0, 1e9},
       {"momentum", offsetof(TrainState, momentum), 'd', NEED_IN_STATE, 0, 1},
+      {"weight_decay", offsetof(TrainState, weight_decay), 'd', NEED_IN_STATE, 0, 1},
       {"mean", offsetof(TrainState, mean), 'd', NEED_ALWAYS, 0, 1},
       {"stddev", offsetof(TrainState, stddev), 'd', NEED_ALWAYS, 1e-6, 1},
       {"train_images", offsetof(TrainState, train_images), 'i', NEED_IN_STATE, 1, INT_MAX},
@@ -157,8 +162,12 @@ static inline void checkpoint_add_state(SafetensorsWriter *out, const TrainState
   safetensors_add_metadata(out, "program", program_invocation_short_name);
   for (int i = 0; i < count; i++) {
     const char *member = (const char *)state + fields[i].offset;
-    char text[64];
+    char text[CHECKPOINT_NETWORK];
     switch (fields[i].type) {
+      case 's':
+        if (member[0] == '\0') continue;
+        snprintf(text, sizeof text, "%s", member);
+        break;
       case 'i':
         snprintf(text, sizeof text, "%d", *(const int *)member);
         break;
@@ -184,6 +193,11 @@ static inline int checkpoint_read_field(const SafetensorsFile *file, const Check
   if (text == NULL && field->need <= (kind == CHECKPOINT_STATE ? NEED_NEVER : NEED_IN_STATE)) {
     if (field->type == 'd') *(double *)member = NAN;
     return 0;
+  }
+  if (field->type == 's') {
+    if (snprintf(member, CHECKPOINT_NETWORK, "%s", text) < CHECKPOINT_NETWORK) return 0;
+    return error_set(err, "%s: the metadata's \"%s\" is longer than any that a training program wrote", file->path,
+                     field->key);
   }
   char *end = NULL;
   double value = text ? strtod(text, &end) : 0;

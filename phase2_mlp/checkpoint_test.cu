@@ -18,8 +18,9 @@ static void fixture_create(Fixture *f, const char *name) {
   network_create(&f->net, DEVICE_CPU, layers, 1, 1);
   test_random_fill(f->net.parameters, PARAMETERS, 1);
   test_random_fill(f->net.velocity, PARAMETERS, 2);
-  TrainState state = {18446744073709551615u, 5, 64,  0.1 / 3,       0.9,  0.13066, 0.30811, 60000, 10000,
-                      3000000000L,           2, 128, {1.0 / 3, 99}, 12.5, 0.97,    0.98,    2};
+  TrainState state = {
+      "7,3 relu", 18446744073709551615u, 5, 64,  0.1 / 3,       0.9,  1.0 / 3000, 0.13066, 0.30811, 60000,
+      10000,      3000000000L,           2, 128, {1.0 / 3, 99}, 12.5, 0.97,       0.98,    2};
   f->state = state;
   test_path(f->path, sizeof f->path, name);
 }
@@ -42,18 +43,22 @@ static void the_state_comes_back(void **unused) {
   const TrainState *s = &f.state;
   assert_true(read.seed == s->seed && read.epochs == s->epochs && read.batch_size == s->batch_size);
   assert_true(read.lr == s->lr && read.momentum == s->momentum && read.mean == s->mean && read.stddev == s->stddev);
+  assert_true(read.weight_decay == s->weight_decay);
+  assert_string_equal(read.network, s->network);
   assert_true(read.train_images == s->train_images && read.test_images == s->test_images && read.step == s->step);
   assert_true(read.epoch == s->epoch && read.position == s->position && read.seconds == s->seconds);
   assert_true(read.epoch_totals.loss == s->epoch_totals.loss && read.epoch_totals.correct == s->epoch_totals.correct);
   assert_true(read.test_accuracy == s->test_accuracy && read.best_accuracy == s->best_accuracy);
   assert_true(read.best_epoch == s->best_epoch);
 
-  /* What was not measured stays unmeasured. */
+  /* What was not measured stays unmeasured, and a program with one network says nothing of it. */
+  f.state.network[0] = '\0';
   f.state.test_accuracy = f.state.best_accuracy = NAN;
   if (checkpoint_save(f.path, CHECKPOINT_STATE, &f.net, &f.state, &err) != 0 ||
       checkpoint_peek(f.path, CHECKPOINT_STATE, &read, &err) != 0)
     fail_msg("%s", err.message);
   assert_true(isnan(read.test_accuracy) && isnan(read.best_accuracy) && read.step == s->step);
+  assert_string_equal(read.network, "");
   network_destroy(&f.net);
 }
 
@@ -162,12 +167,15 @@ static void a_model_needs_only_its_normalisation(void **unused) {
 /* A state whose metadata were changed by hand. */
 static void wrong_metadata_is_named(void **unused) {
   (void)unused;
-  const char *const wrong[][2] = {{"epoch", "-1"},     {"epoch", "many"},       {"epoch", "1e99"},
-                                  {"batch_size", "0"}, {"batch_size", "65537"}, {"stddev", "0"},
-                                  {"lr", "nan"},       {"position", "60001"},   {"step", ""},
-                                  {"mean", "0.1 (x)"}, {"momentum", "2"},       {"test_accuracy", "inf"},
-                                  {"seed", "-5"},      {"epochs", "2.5"},       {"seed", "1e3"},
-                                  {"step", "0x10"},    {"best_epoch", "3"}};
+  static char long_text[CHECKPOINT_NETWORK + 1];
+  memset(long_text, '7', CHECKPOINT_NETWORK);
+  const char *const wrong[][2] = {{"epoch", "-1"},         {"epoch", "many"},       {"epoch", "1e99"},
+                                  {"batch_size", "0"},     {"batch_size", "65537"}, {"stddev", "0"},
+                                  {"lr", "nan"},           {"position", "60001"},   {"step", ""},
+                                  {"mean", "0.1 (x)"},     {"momentum", "2"},       {"test_accuracy", "inf"},
+                                  {"seed", "-5"},          {"epochs", "2.5"},       {"seed", "1e3"},
+                                  {"step", "0x10"},        {"best_epoch", "3"},     {"network", long_text},
+                                  {"weight_decay", "-0.1"}};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     Fixture f;
     Error err;

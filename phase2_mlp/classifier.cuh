@@ -6,7 +6,7 @@
  *
  *     int main(int argc, char **argv) {
  *       static const Classifier classifier = {"LeNet-5 on MNIST", "Trains ...", "third_party/data/mnist", create,
- *                                             5, 64, 0.03, 0.9};      // epochs, batch, learning rate, momentum
+ *                                             5, 64, 0.03, 0.9, 0};   // epochs, batch, rate, momentum, weight decay
  *       return classifier_main(&classifier, argc, argv);
  *     }
  *
@@ -29,15 +29,22 @@ typedef struct Classifier {
   const char *data;                                 /* runfiles folder with the four IDX files */
   Network *(*create)(Device device, int max_batch); /* called once; the network lives as long as the program */
   int epochs, batch_size;                           /* defaults */
-  double lr, momentum;
+  double lr, momentum, weight_decay;
+
+  /* Where the program can make several networks, all three of these: their options; the network that was chosen in a
+   * few words, which a checkpoint keeps; and back from these words, -1 with a sentence when the user has asked for
+   * another one or when they cannot be understood. */
+  const struct argp *network_options;
+  void (*network_text)(char text[CHECKPOINT_NETWORK]);
+  int (*network_from_text)(const char *text, Error *err);
 } Classifier;
 
 typedef struct ClassifierOptions {
   CommonOptions common;
   const Classifier *classifier;
-  double lr, momentum;
-  int lr_given, momentum_given;
-  int resume, restart, threads, train_images, test_images;
+  double lr, momentum, weight_decay;
+  int lr_given, momentum_given, weight_decay_given;
+  int resume, restart, threads, train_images, test_images, hold_out;
   int predict;
   char checkpoint[PATH_MAX]; /* of --predict; "": best.safetensors of the output folder */
   char **files;
@@ -51,6 +58,8 @@ enum {
   CLASSIFIER_THREADS,
   CLASSIFIER_TRAIN_IMAGES,
   CLASSIFIER_TEST_IMAGES,
+  CLASSIFIER_HOLD_OUT,
+  CLASSIFIER_WEIGHT_DECAY,
   CLASSIFIER_CHECKPOINT
 };
 
@@ -64,6 +73,10 @@ static inline error_t classifier_parse(int key, char *arg, struct argp_state *st
     case 'm':
       options->momentum = option_float(state, arg, "--momentum", 0, 0.9999);
       options->momentum_given = 1;
+      return 0;
+    case CLASSIFIER_WEIGHT_DECAY:
+      options->weight_decay = option_float(state, arg, "--weight-decay", 0, 1);
+      options->weight_decay_given = 1;
       return 0;
     case 'r':
       options->resume = 1;
@@ -86,6 +99,9 @@ static inline error_t classifier_parse(int key, char *arg, struct argp_state *st
     case CLASSIFIER_TEST_IMAGES:
       options->test_images = (int)option_int(state, arg, "--test-images", 1, INT_MAX);
       return 0;
+    case CLASSIFIER_HOLD_OUT:
+      options->hold_out = (int)option_int(state, arg, "--hold-out", 1, INT_MAX);
+      return 0;
     case ARGP_KEY_ARGS:
       options->files = state->argv + state->next;
       options->file_count = state->argc - state->next;
@@ -101,24 +117,31 @@ static inline error_t classifier_parse(int key, char *arg, struct argp_state *st
 }
 
 static inline void classifier_options(ClassifierOptions *options, const Classifier *classifier, int argc, char **argv) {
-  static char lr_text[160], momentum_text[64];
+  static char lr_text[160], momentum_text[64], decay_text[96];
   snprintf(lr_text, sizeof lr_text,
            "Highest learning rate; it rises over the first 5 %% of the run and falls to zero (default: %g)",
            classifier->lr);
   snprintf(momentum_text, sizeof momentum_text, "Momentum of SGD (default: %g)", classifier->momentum);
+  snprintf(decay_text, sizeof decay_text, "Share of each weight that its gradient gets in addition (default: %g)",
+           classifier->weight_decay);
   const struct argp_option rows[] = {
       {"lr", 'l', "RATE", 0, lr_text, 0},
       {"momentum", 'm', "M", 0, momentum_text, 0},
+      {"weight-decay", CLASSIFIER_WEIGHT_DECAY, "W", 0, decay_text, 0},
       {"resume", 'r', NULL, 0, "Go on from the output folder's last checkpoint, to --epochs in all", 0},
       {"restart", CLASSIFIER_RESTART, NULL, 0, "Start anew although the output folder holds an unfinished run", 0},
       {"train-images", CLASSIFIER_TRAIN_IMAGES, "N", 0, "Train on the first N images only", 0},
       {"test-images", CLASSIFIER_TEST_IMAGES, "N", 0, "Test on the first N images only", 0},
+      {"hold-out", CLASSIFIER_HOLD_OUT, "N", 0,
+       "Don't train on the last N training images, and test on them instead of the test set: for choosing settings", 0},
       {"threads", CLASSIFIER_THREADS, "N", 0, "CPU threads (default: one a core)", 0},
       {"predict", 'p', NULL, 0, "Train nothing: classify the images FILE... (PNG or JPEG, any size)", 0},
       {"checkpoint", CLASSIFIER_CHECKPOINT, "FILE", 0,
        "The model that --predict uses (default: best.safetensors in the output folder)", 0},
       OPTION_END};
-  const struct argp own = {rows, classifier_parse, "[--predict FILE...]", classifier->description, NULL, NULL, NULL};
+  const struct argp_child children[] = {{classifier->network_options, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+  const struct argp own = {rows, classifier_parse, "[--predict FILE...]", classifier->description, children, NULL,
+                           NULL};
   memset(options, 0, sizeof *options);
   options->classifier = classifier;
   options->common = options_default(OPTIONS_TRAINER);
@@ -126,6 +149,7 @@ static inline void classifier_options(ClassifierOptions *options, const Classifi
   options->common.batch_size = classifier->batch_size;
   options->lr = classifier->lr;
   options->momentum = classifier->momentum;
+  options->weight_decay = classifier->weight_decay;
   options_parse(&options->common, &own, options, argc, argv);
   options->threads = threads_set(options->threads);
 }
@@ -141,11 +165,27 @@ static inline void classifier_open_device(const ClassifierOptions *options) {
   fflush(stdout);
 }
 
-/* What this program feeds a network, and the most that it takes from one. */
-static inline void classifier_check_network(const Network *net) {
-  if (net->in_size != MNIST_SIDE * MNIST_SIDE || net->classes > REPORT_MAX_CLASSES)
-    die("a network from %d inputs to %d classes; this program has %d pixels, and up to %d classes", net->in_size,
-        net->classes, MNIST_SIDE * MNIST_SIDE, REPORT_MAX_CLASSES);
+/* The network for what this program feeds it, with all the answers that the labels ask for. */
+static inline Network *classifier_create(const ClassifierOptions *options, int max_batch) {
+  Network *net = options->classifier->create(options->common.device, max_batch);
+  if (net->in_size != MNIST_SIDE * MNIST_SIDE || net->classes < MNIST_CLASSES || net->classes > REPORT_MAX_CLASSES)
+    die("a network from %d inputs to %d classes; the images have %d pixels, the labels %d classes, and up to %d are "
+        "possible",
+        net->in_size, net->classes, MNIST_SIDE * MNIST_SIDE, MNIST_CLASSES, REPORT_MAX_CLASSES);
+  if (options->classifier->network_text) {
+    char text[CHECKPOINT_NETWORK];
+    options->classifier->network_text(text);
+    printf("network %s: %zu parameters\n", text, net->parameter_count);
+  }
+  return net;
+}
+
+/* Makes create() build the network that a checkpoint is of. */
+static inline void classifier_recall_network(const ClassifierOptions *options, const char *path,
+                                             const TrainState *saved) {
+  Error err;
+  if (options->classifier->network_from_text && options->classifier->network_from_text(saved->network, &err) != 0)
+    die("%s: %s", path, err.message);
 }
 
 /* ------------------------------------------------------------------------------------------------- predict */
@@ -185,9 +225,10 @@ static inline int classifier_predict(const ClassifierOptions *options) {
           "--checkpoint",
           path, program_invocation_short_name);
   }
-  Network *net = options->classifier->create(options->common.device, 1);
-  classifier_check_network(net);
   TrainState state;
+  if (checkpoint_peek(path, CHECKPOINT_MODEL, &state, &err) != 0) die("%s", err.message);
+  classifier_recall_network(options, path, &state);
+  Network *net = classifier_create(options, 1);
   if (checkpoint_load(path, CHECKPOINT_MODEL, net, &state, &err) != 0) die("%s", err.message);
   printf("model %s", path);
   if (!isnan(state.test_accuracy)) printf(" (epoch %d, test accuracy %.2f %%)", state.epoch, 100 * state.test_accuracy);
@@ -234,6 +275,19 @@ static inline void classifier_load(const ClassifierOptions *options, MnistSet *t
     die("%s: the images are %dx%d (train) and %dx%d (test), this network takes 28x28", directory, train->height,
         train->width, test->height, test->width);
   if (train->count > INT_MAX || test->count > INT_MAX) die("%s: more than %d images", directory, INT_MAX);
+  if (options->hold_out == 0) return;
+
+  size_t held = options->hold_out, pixels = MNIST_SIDE * MNIST_SIDE;
+  if (held >= train->count)
+    die("--hold-out=%zu: of %zu training images at least one must be left to train on", held, train->count);
+  mnist_free(test);
+  train->count -= held;
+  *test = *train;
+  test->count = held;
+  test->images = (unsigned char *)xmalloc(held * pixels);
+  test->labels = (unsigned char *)xmalloc(held);
+  memcpy(test->images, train->images + train->count * pixels, held * pixels);
+  memcpy(test->labels, train->labels + train->count, held);
 }
 
 /* One run at a time writes into a folder: two would mix their logs and models. The lock goes with the process. */
@@ -261,6 +315,7 @@ static inline void classifier_begin(const ClassifierOptions *options, const Mnis
   state->batch_size = options->common.batch_size;
   state->lr = options->lr;
   state->momentum = options->momentum;
+  state->weight_decay = options->weight_decay;
   state->train_images = (int)train_set->count;
   state->test_images = (int)test_set->count;
   if (options->train_images && options->train_images < state->train_images) state->train_images = options->train_images;
@@ -324,6 +379,8 @@ static inline void classifier_resume(const ClassifierOptions *options, const cha
   if (given & OPTIONS_EPOCHS) saved.epochs = state->epochs;
   if (options->lr_given) saved.lr = options->lr;
   if (options->momentum_given) saved.momentum = options->momentum;
+  if (options->weight_decay_given) saved.weight_decay = options->weight_decay;
+  classifier_recall_network(options, path, &saved);
   *state = saved;
 }
 
@@ -342,8 +399,12 @@ static inline void classifier_save(const Trainer *t, int best) {
 }
 
 static inline void classifier_print_header(const Trainer *t) {
-  printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g, seed %llu\n\n", t->train->count,
-         t->test->count, t->state.batch_size, t->state.lr, t->state.momentum, (unsigned long long)t->state.seed);
+  const TrainState *state = &t->state;
+  char decay[48] = "";
+  if (state->weight_decay > 0) snprintf(decay, sizeof decay, ", weight decay %g", state->weight_decay);
+  printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g%s, seed %llu\n\n",
+         t->train->count, t->test->count, state->batch_size, state->lr, state->momentum, decay,
+         (unsigned long long)state->seed);
   printf("epoch   train loss   train accuracy   test loss   test accuracy    images/s   time left\n");
   fflush(stdout);
 }
@@ -437,8 +498,9 @@ static inline int classifier_run(const ClassifierOptions *options) {
   int evaluation = common->device == DEVICE_GPU ? 1000 : state->batch_size;
   int train_batch = state->batch_size < state->train_images ? state->batch_size : state->train_images;
   int test_batch = evaluation < state->test_images ? evaluation : state->test_images;
-  trainer.net = options->classifier->create(common->device, train_batch > test_batch ? train_batch : test_batch);
-  classifier_check_network(trainer.net);
+  trainer.net = classifier_create(options, train_batch > test_batch ? train_batch : test_batch);
+  if (options->classifier->network_text) options->classifier->network_text(state->network);
+  trainer.net->weight_decay = (float)state->weight_decay;
   network_init(trainer.net, state->seed);
   if (options->resume) {
     TrainState saved; /* the settings were taken over above */

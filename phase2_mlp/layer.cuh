@@ -6,8 +6,8 @@
  *
  * A concrete layer is a struct whose first member is a Layer, so that a pointer to one is a pointer to the other:
  *
- *     LinearLayer   y = x wᵀ + bias    w (out, in), bias (out)
- *     ReluLayer     y = max(x, 0)      in place: y is x
+ *     LinearLayer       y = x wᵀ + bias    w (out, in), bias (out)
+ *     ActivationLayer   y = max(x, 0), or another of activations.cuh; in place: y is x
  *
  * Convolution and pooling follow in phase3_cnn/cnn_layers.cuh in the same form.
  */
@@ -27,6 +27,7 @@ typedef struct Layer {
   int weight_rank;        /* 0: the layer has no parameters */
   size_t weight_shape[4]; /* PyTorch's: (out, in) or (K, C, R, S) */
   int fan_in;             /* inputs that one output adds up; He initialisation needs it */
+  int fan_out;            /* 0: He initialisation, right before ReLU; else Xavier's, right before sigmoid and tanh */
   size_t weight_count, bias_count;
   float *weight, *bias, *weight_grad, *bias_grad;
 
@@ -80,34 +81,64 @@ static inline LinearLayer linear_layer(const char *name, int in_size, int out_si
   return layer;
 }
 
-/* -------------------------------------------------------------------------------------------------- relu */
+/* -------------------------------------------------------------------------------------------- activations */
 
-typedef struct ReluLayer {
-  Layer base;
-} ReluLayer;
+/* Its four functions, and the name that it has on a command line. */
+typedef struct ActivationFunctions {
+  const char *name;
+  void (*forward_cpu)(float *y, const float *x, size_t n);
+  void (*backward_cpu)(float *dx, const float *dy, const float *y, size_t n);
+  void (*forward_gpu)(float *y, const float *x, size_t n);
+  void (*backward_gpu)(float *dx, const float *dy, const float *y, size_t n);
+} ActivationFunctions;
 
-static inline void relu_layer_forward(Layer *l, float *y, const float *x, int batch) {
-  size_t n = (size_t)batch * l->out_size;
-  ON_DEVICE(l->device, relu_forward_gpu(y, x, n), relu_forward_cpu_fast(y, x, n));
+enum { ACTIVATION_KINDS = 4 };
+
+static inline const ActivationFunctions *activation_functions(Activation kind) {
+  static const ActivationFunctions functions[ACTIVATION_KINDS] = {
+      {"relu", relu_forward_cpu_fast, relu_backward_cpu_fast, relu_forward_gpu, relu_backward_gpu},
+      {"leaky_relu", leaky_relu_forward_cpu_fast, leaky_relu_backward_cpu_fast, leaky_relu_forward_gpu,
+       leaky_relu_backward_gpu},
+      {"sigmoid", sigmoid_forward_cpu_fast, sigmoid_backward_cpu_fast, sigmoid_forward_gpu, sigmoid_backward_gpu},
+      {"tanh", tanh_forward_cpu_fast, tanh_backward_cpu_fast, tanh_forward_gpu, tanh_backward_gpu},
+  };
+  return &functions[kind];
 }
 
-static inline void relu_layer_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y,
-                                       int batch) {
+typedef struct ActivationLayer {
+  Layer base;
+  Activation kind;
+} ActivationLayer;
+
+typedef ActivationLayer ReluLayer;
+
+static inline void activation_layer_forward(Layer *l, float *y, const float *x, int batch) {
+  const ActivationFunctions *f = activation_functions(((ActivationLayer *)l)->kind);
+  size_t n = (size_t)batch * l->out_size;
+  ON_DEVICE(l->device, f->forward_gpu(y, x, n), f->forward_cpu(y, x, n));
+}
+
+static inline void activation_layer_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y,
+                                             int batch) {
   (void)x;
   if (dx == NULL) return;
+  const ActivationFunctions *f = activation_functions(((ActivationLayer *)l)->kind);
   size_t n = (size_t)batch * l->out_size;
-  ON_DEVICE(l->device, relu_backward_gpu(dx, dy, y, n), relu_backward_cpu_fast(dx, dy, y, n));
+  ON_DEVICE(l->device, f->backward_gpu(dx, dy, y, n), f->backward_cpu(dx, dy, y, n));
 }
 
-static inline ReluLayer relu_layer(const char *name, int size) {
-  ReluLayer layer = ReluLayer();
+static inline ActivationLayer activation_layer(const char *name, Activation kind, int size) {
+  ActivationLayer layer = ActivationLayer();
   Layer *l = &layer.base;
+  layer.kind = kind;
   l->name = name;
   l->in_size = l->out_size = size;
-  l->in_place = 1; /* backward() needs only the sign of y, so x need not survive */
-  l->forward = relu_layer_forward;
-  l->backward = relu_layer_backward;
+  l->in_place = 1; /* backward() asks for y alone, so x need not survive */
+  l->forward = activation_layer_forward;
+  l->backward = activation_layer_backward;
   return layer;
 }
+
+static inline ReluLayer relu_layer(const char *name, int size) { return activation_layer(name, ACTIVATION_RELU, size); }
 
 #endif /* PHASE2_MLP_LAYER_CUH */

@@ -35,6 +35,7 @@ typedef struct Network {
   float *probabilities, *losses;              /* (N, classes), (N) */
   double *totals;                             /* sum of losses, number of right answers */
   float *workspace;
+  float weight_decay; /* of network_update(); 0 unless somebody sets it */
 } Network;
 
 /* Sums since network_reset_totals(). */
@@ -116,13 +117,18 @@ static inline void network_destroy(Network *net) {
   memset(net, 0, sizeof *net);
 }
 
-/* He initialisation: weights normal with variance 2 / fan_in, biases and velocity zero. Made on the host, so that every
- * device starts from the same bits. */
+/* Weights normal, with He's variance 2 / fan_in or Xavier's 2 / (fan_in + fan_out); biases and velocity zero. Made on
+ * the host, so that every device starts from the same bits. */
 static inline void network_init(Network *net, uint64_t seed) {
   float *host = (float *)xcalloc(net->parameter_count, sizeof(float));
   for (int i = 0; i < net->layer_count; i++) {
     Layer *l = net->layers[i];
-    if (l->weight_count) he_normal_init(host + (l->weight - net->parameters), l->weight_count, l->fan_in, seed, i);
+    if (l->weight_count == 0) continue;
+    float *weight = host + (l->weight - net->parameters);
+    if (l->fan_out == 0)
+      he_normal_init(weight, l->weight_count, l->fan_in, seed, i);
+    else
+      xavier_normal_init(weight, l->weight_count, l->fan_in, l->fan_out, seed, i);
   }
   device_upload(net->device, net->parameters, host, net->parameter_count * sizeof(float));
   device_zero(net->device, net->velocity, net->parameter_count * sizeof(float));
@@ -174,10 +180,11 @@ static inline void network_backward(Network *net, int batch) {
 }
 
 static inline void network_update(Network *net, float lr, float momentum) {
-  ON_DEVICE(
-      net->device,
-      sgd_step_gpu(net->parameters, net->velocity, net->gradients, net->parameter_count, lr, momentum, 0.0f),
-      sgd_step_cpu_fast(net->parameters, net->velocity, net->gradients, net->parameter_count, lr, momentum, 0.0f));
+  ON_DEVICE(net->device,
+            sgd_step_gpu(net->parameters, net->velocity, net->gradients, net->parameter_count, lr, momentum,
+                         net->weight_decay),
+            sgd_step_cpu_fast(net->parameters, net->velocity, net->gradients, net->parameter_count, lr, momentum,
+                              net->weight_decay));
 }
 
 /* One training step on the batch that lies in activations[0] and labels. */

@@ -28,6 +28,10 @@ int main(int argc, char **argv) {
       64,   /* images a batch */
       0.03, /* learning rate, at its highest */
       0.9,  /* momentum */
+      0,    /* weight decay */
+      NULL,
+      NULL,
+      NULL, /* one network, no options */
   };
   return classifier_main(&classifier, argc, argv);
 }

@@ -1,92 +1,13 @@
 /* The program lenet_mnist as its users meet it: it learns, stops, goes on, predicts, and survives what is wrong. */
+#include "phase2_mlp/program_test.h"
+
 #include <dirent.h>
-#include <jansson.h>
-
-#include "common/image.h"
-#include "common/mnist.h"
-#include "common/runfiles.h"
-#include "common/safetensors.h"
-#include "common/subprocess.h"
-#include "common/test.h"
-
-enum { SECONDS = 240 }; /* for one run; a sanitized program on a busy machine is slow */
-
-static char program[PATH_MAX], mnist[PATH_MAX];
-
-/* --output-dir=TMP/name, in a buffer of its own for each call of a test. */
-static const char *output_dir(const char *name) {
-  static char buffers[8][PATH_MAX];
-  static int next;
-  char *buffer = buffers[next++ % 8];
-  snprintf(buffer, PATH_MAX, "--output-dir=%s/%s", test_tmpdir(), name);
-  return buffer;
-}
-
-static const char *in_dir(const char *directory, const char *name) {
-  static char buffers[8][PATH_MAX];
-  static int next;
-  char *buffer = buffers[next++ % 8];
-  snprintf(buffer, PATH_MAX, "%s/%s/%s", test_tmpdir(), directory, name);
-  return buffer;
-}
-
-/* Runs the program on small parts of the real data, with the arguments that are not NULL. */
-static Subprocess lenet(const char *a, const char *b, const char *c, const char *d, const char *e) {
-  static char data[PATH_MAX + 16];
-  snprintf(data, sizeof data, "--data-dir=%s", mnist);
-  const char *argv[16] = {program, data, "--train-images=4000", "--test-images=1000", "--device=cpu"};
-  const char *more[] = {a, b, c, d, e};
-  int n = 5;
-  for (int i = 0; i < 5; i++)
-    if (more[i]) argv[n++] = more[i];
-  return subprocess_run(argv, SECONDS);
-}
-
-static void expect(const Subprocess *run, int status, const char *out, const char *err) {
-  if (run->status != status || (out && !strstr(run->out, out)) || (err && !strstr(run->err, err)))
-    fail_msg(
-        "exit status %d (expected %d), expected \"%s\" on stdout and \"%s\" on stderr\n--- stdout\n%s\n--- stderr\n%s",
-        run->status, status, out ? out : "", err ? err : "", run->out, run->err);
-}
-
-/* The JSON object on the last line of stdout. */
-static json_t *last_json(const Subprocess *run) {
-  size_t end = strlen(run->out);
-  while (end > 0 && run->out[end - 1] == '\n') end--;
-  size_t begin = end;
-  while (begin > 0 && run->out[begin - 1] != '\n') begin--;
-  json_t *object = json_loadb(run->out + begin, end - begin, 0, NULL);
-  if (!json_is_object(object)) fail_msg("the last line is no JSON object:\n%s", run->out);
-  return object;
-}
-
-/* All tensors of two files have the same names, shapes and bits. */
-static void assert_same_tensors(const char *path_a, const char *path_b) {
-  Error err;
-  SafetensorsFile a, b;
-  if (safetensors_open(path_a, &a, &err) != 0 || safetensors_open(path_b, &b, &err) != 0) fail_msg("%s", err.message);
-  assert_int_equal(a.count, b.count);
-  for (size_t i = 0; i < a.count; i++) {
-    const SafetensorsTensor *t = &a.tensors[i];
-    char *x = (char *)xmalloc(t->bytes), *y = (char *)xmalloc(t->bytes);
-    if (safetensors_read(&a, t->name, t->dtype, t->rank, t->shape, x, &err) != 0 ||
-        safetensors_read(&b, t->name, t->dtype, t->rank, t->shape, y, &err) != 0)
-      fail_msg("%s", err.message);
-    if (memcmp(x, y, t->bytes) != 0) fail_msg("%s and %s differ in %s", path_a, path_b, t->name);
-    free(x);
-    free(y);
-  }
-  safetensors_close(&a);
-  safetensors_close(&b);
-}
-
-static int file_exists(const char *path) { return access(path, F_OK) == 0; }
 
 /* ---------------------------------------------------------------------------------------------- it learns */
 
 static void learns_and_writes_its_results(void **state) {
   (void)state;
-  Subprocess run = lenet(output_dir("learn"), "--epochs=2", "--json", NULL, NULL);
+  Subprocess run = train(output_dir("learn"), "--epochs=2", "--json", NULL, NULL);
   expect(&run, 0, "confusion", NULL);
   json_t *result = last_json(&run);
   double accuracy = json_number_value(json_object_get(result, "test_accuracy"));
@@ -121,9 +42,9 @@ static void learns_and_writes_its_results(void **state) {
 
 static void the_same_seed_gives_the_same_bits(void **state) {
   (void)state;
-  Subprocess a = lenet(output_dir("same_a"), "--epochs=1", "--seed=7", "--threads=1", NULL);
-  Subprocess b = lenet(output_dir("same_b"), "--epochs=1", "--seed=7", "--threads=3", NULL);
-  Subprocess c = lenet(output_dir("other"), "--epochs=1", "--seed=8", NULL, NULL);
+  Subprocess a = train(output_dir("same_a"), "--epochs=1", "--seed=7", "--threads=1", NULL);
+  Subprocess b = train(output_dir("same_b"), "--epochs=1", "--seed=7", "--threads=3", NULL);
+  Subprocess c = train(output_dir("other"), "--epochs=1", "--seed=8", NULL, NULL);
   expect(&a, 0, NULL, NULL);
   expect(&b, 0, NULL, NULL);
   expect(&c, 0, NULL, NULL);
@@ -146,36 +67,6 @@ static void the_same_seed_gives_the_same_bits(void **state) {
 
 /* ------------------------------------------------------------------------------------- it stops and goes on */
 
-/* Starts a run of three epochs, sends `signal` once the log has `lines` lines, and waits. */
-static Subprocess start_and_signal(const char *directory, int signal, int lines, int resume) {
-  char data[PATH_MAX + 16], output[PATH_MAX + 16], log[PATH_MAX];
-  snprintf(data, sizeof data, "--data-dir=%s", mnist);
-  snprintf(output, sizeof output, "%s", output_dir(directory));
-  snprintf(log, sizeof log, "%s", in_dir(directory, "log.csv"));
-  const char *argv[] = {program,
-                        data,
-                        output,
-                        "--train-images=20000",
-                        "--test-images=500",
-                        "--device=cpu",
-                        "--epochs=3",
-                        resume ? "--resume" : NULL,
-                        NULL};
-  Subprocess run = subprocess_start(argv, 0);
-  struct timespec nap = {0, 2 * 1000 * 1000};
-  for (int i = 0; i < 60 * 500; i++) {
-    int seen = 0, c;
-    FILE *file = fopen(log, "r");
-    while (file && (c = fgetc(file)) != EOF) seen += c == '\n';
-    if (file) fclose(file);
-    if (seen >= lines || kill(run.pid, 0) != 0) break;
-    nanosleep(&nap, NULL);
-  }
-  kill(run.pid, signal);
-  subprocess_wait(&run, SECONDS);
-  return run;
-}
-
 static void interrupted_and_resumed_equals_uninterrupted(void **state) {
   (void)state;
   char data[PATH_MAX + 16];
@@ -187,9 +78,9 @@ static void interrupted_and_resumed_equals_uninterrupted(void **state) {
   expect(&uninterrupted, 0, NULL, NULL);
 
   /* Twice in the middle of an epoch (313 steps): after its first hundred steps, and again in the second epoch. */
-  Subprocess first = start_and_signal("parts", SIGINT, 2, 0);
+  Subprocess first = start_and_signal("parts", SIGINT, 2, 0, NULL);
   expect(&first, 130, "--resume", "stopping after this step");
-  Subprocess second = start_and_signal("parts", SIGTERM, 7, 1);
+  Subprocess second = start_and_signal("parts", SIGTERM, 7, 1, NULL);
   expect(&second, 143, "--resume", NULL);
   const char *rest[] = {
       program,    data, output_dir("parts"), "--train-images=20000", "--test-images=500", "--device=cpu", "--epochs=3",
@@ -251,10 +142,10 @@ static void killed_at_any_moment_leaves_a_checkpoint(void **state) {
 
 static void a_full_disk_keeps_the_old_checkpoint(void **state) {
   (void)state;
-  Subprocess before = lenet(output_dir("full"), "--epochs=1", "--train-images=640", NULL, NULL);
+  Subprocess before = train(output_dir("full"), "--epochs=1", "--train-images=640", NULL, NULL);
   expect(&before, 0, NULL, NULL);
   subprocess_free(&before);
-  Subprocess copy = lenet(output_dir("full_copy"), "--epochs=1", "--train-images=640", NULL, NULL);
+  Subprocess copy = train(output_dir("full_copy"), "--epochs=1", "--train-images=640", NULL, NULL);
   expect(&copy, 0, NULL, NULL);
   subprocess_free(&copy);
 
@@ -280,7 +171,7 @@ static void a_full_disk_keeps_the_old_checkpoint(void **state) {
 
 /* A run over 640 images in a folder, with the arguments that are not NULL. */
 static Subprocess small(const char *directory, const char *a, const char *b, const char *c) {
-  return lenet(output_dir(directory), "--train-images=640", a, b, c);
+  return train(output_dir(directory), "--train-images=640", a, b, c);
 }
 
 static void small_must(const char *directory, const char *a, const char *b, const char *c) {
@@ -334,7 +225,7 @@ static void resume_refuses_another_run(void **state) {
 
 static void an_unfinished_run_is_not_replaced_unasked(void **state) {
   (void)state;
-  Subprocess stopped = start_and_signal("unfinished", SIGINT, 2, 0);
+  Subprocess stopped = start_and_signal("unfinished", SIGINT, 2, 0, NULL);
   expect(&stopped, 130, NULL, NULL);
   subprocess_free(&stopped);
   small_refused("unfinished", "--epochs=1", NULL, NULL, "go on with it by --resume, replace it by --restart");
@@ -445,9 +336,9 @@ static void a_closed_stdout_spoils_no_file(void **state) {
 /* The second run has no best model before its first epoch ends, so --predict must not find the first one's. */
 static void a_new_run_sets_the_earlier_one_aside(void **state) {
   (void)state;
-  Subprocess first = lenet(output_dir("aside"), "--epochs=1", "--train-images=640", "--seed=1", NULL);
-  Subprocess copy = lenet(output_dir("aside_copy"), "--epochs=1", "--train-images=640", "--seed=1", NULL);
-  Subprocess second = lenet(output_dir("aside"), "--epochs=2", "--train-images=640", "--lr=1e6", NULL);
+  Subprocess first = train(output_dir("aside"), "--epochs=1", "--train-images=640", "--seed=1", NULL);
+  Subprocess copy = train(output_dir("aside_copy"), "--epochs=1", "--train-images=640", "--seed=1", NULL);
+  Subprocess second = train(output_dir("aside"), "--epochs=2", "--train-images=640", "--lr=1e6", NULL);
   expect(&first, 0, NULL, NULL);
   expect(&copy, 0, NULL, NULL);
   expect(&second, 1, NULL, "previous");
@@ -545,7 +436,7 @@ static void wrong_options_exit_with_2(void **state) {
                          "--predict",
                          "--epochs=99999999999999999999"};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-    Subprocess run = lenet(output_dir("wrong"), wrong[i], NULL, NULL, NULL);
+    Subprocess run = train(output_dir("wrong"), wrong[i], NULL, NULL, NULL);
     if (run.status != 2 || strlen(run.err) < 20) fail_msg("%s: status %d\n%s", wrong[i], run.status, run.err);
     subprocess_free(&run);
   }
@@ -567,10 +458,10 @@ static void wrong_data_is_named(void **state) {
   char directory[PATH_MAX], option[PATH_MAX + 16];
   mkdir(test_path(directory, sizeof directory, "empty"), 0777);
   snprintf(option, sizeof option, "--data-dir=%s", directory);
-  Subprocess run = lenet(output_dir("data"), option, NULL, NULL, NULL);
+  Subprocess run = train(output_dir("data"), option, NULL, NULL, NULL);
   expect(&run, 1, NULL, "train-images");
   subprocess_free(&run);
-  run = lenet(output_dir("data"), "--data-dir=/no/such/folder", NULL, NULL, NULL);
+  run = train(output_dir("data"), "--data-dir=/no/such/folder", NULL, NULL, NULL);
   expect(&run, 1, NULL, "/no/such/folder");
   subprocess_free(&run);
   assert_false(file_exists(in_dir("data", "log.csv")));
@@ -582,7 +473,7 @@ static void an_unwritable_output_is_named(void **state) {
   FILE *file = fopen(test_path(path, sizeof path, "a_file"), "w");
   fclose(file);
   snprintf(option, sizeof option, "--output-dir=%s/below", path);
-  Subprocess run = lenet(option, "--epochs=1", NULL, NULL, NULL);
+  Subprocess run = train(option, "--epochs=1", NULL, NULL, NULL);
   expect(&run, 1, NULL, "a_file");
   subprocess_free(&run);
 }
@@ -603,9 +494,9 @@ static void a_damaged_checkpoint_is_named(void **state) {
 
 static void a_divergent_run_stops_and_keeps_its_checkpoint(void **state) {
   (void)state;
-  Subprocess good = lenet(output_dir("diverge"), "--epochs=1", NULL, NULL, NULL);
+  Subprocess good = train(output_dir("diverge"), "--epochs=1", NULL, NULL, NULL);
   expect(&good, 0, NULL, NULL);
-  Subprocess run = lenet(output_dir("diverge"), "--resume", "--epochs=2", "--lr=1e6", NULL);
+  Subprocess run = train(output_dir("diverge"), "--resume", "--epochs=2", "--lr=1e6", NULL);
   expect(&run, 1, NULL, "not finite at step");
   Error err;
   SafetensorsFile file;

@@ -27,7 +27,7 @@ def main():
     options = parser.parse_args()
     widths = [int(width) for width in options.layers.split(",")]
     torch_step.main(mlp(widths, options.activation), (widths[0],), options,
-                    ["--layers=" + options.layers, "--activation=" + options.activation])
+                    ["--resident", "--layers=" + options.layers, "--activation=" + options.activation])
 
 
 if __name__ == "__main__":

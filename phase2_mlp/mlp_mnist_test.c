@@ -1,0 +1,277 @@
+/* The program mlp_mnist: what it has beyond classifier.cuh, which lenet_mnist_test puts to the test. Its network is the
+ * user's choice, and a checkpoint remembers it. */
+#include "phase2_mlp/program_test.h"
+
+/* A run over 640 images in a folder, with the arguments that are not NULL. */
+static Subprocess small(const char *directory, const char *a, const char *b, const char *c) {
+  return train(output_dir(directory), "--train-images=640", a, b, c);
+}
+
+static void small_must(const char *directory, const char *a, const char *b, const char *c, const char *sentence) {
+  Subprocess run = small(directory, a, b, c);
+  expect(&run, 0, sentence, NULL);
+  subprocess_free(&run);
+}
+
+static void small_refused(const char *directory, const char *a, const char *b, const char *c, const char *sentence) {
+  Subprocess run = small(directory, a, b, c);
+  expect(&run, 1, NULL, sentence);
+  subprocess_free(&run);
+}
+
+/* ---- it learns ---- */
+
+static void learns_and_writes_its_results(void **state) {
+  (void)state;
+  Subprocess run = train(output_dir("learn"), "--epochs=3", "--json", NULL, NULL);
+  expect(&run, 0, "network 784,128,10 relu: 101770 parameters", NULL);
+  expect(&run, 0, "confusion matrix", NULL);
+  json_t *result = last_json(&run);
+  double accuracy = json_number_value(json_object_get(result, "test_accuracy"));
+  assert_true(accuracy > 0.87 && accuracy < 1); /* 4,000 images, three epochs: about 0.91 */
+  assert_true(json_number_value(json_object_get(result, "images_per_second")) > 0);
+  assert_string_equal(json_string_value(json_object_get(result, "program")), "mlp_mnist");
+  json_decref(result);
+  subprocess_free(&run);
+  const char *names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors", "log.jsonl",
+                         "log.csv",          "filters.png",      "misclassified.png"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (!file_exists(in_dir("learn", names[i]))) fail_msg("%s is missing", names[i]);
+
+  Error err;
+  SafetensorsFile file;
+  if (safetensors_open(in_dir("learn", "best.safetensors"), &file, &err) != 0) fail_msg("%s", err.message);
+  const char *tensors[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
+  const size_t shapes[][2] = {{128, 784}, {128}, {10, 128}, {10}};
+  const int ranks[] = {2, 1, 2, 1};
+  static float values[128 * 784];
+  assert_int_equal(file.count, 4);
+  for (int i = 0; i < 4; i++)
+    if (safetensors_read_f32(&file, tensors[i], ranks[i], shapes[i], values, &err) != 0) fail_msg("%s", err.message);
+  assert_string_equal(safetensors_metadata(&file, "network"), "784,128,10 relu");
+  safetensors_close(&file);
+}
+
+/* Widths 1, 3 and 127; all images in one batch, and one image a batch; every activation. */
+static void networks_of_any_shape_train(void **state) {
+  (void)state;
+  small_must("shape_a", "--layers=784,1,10", "--activation=tanh", "--epochs=1",
+             "network 784,1,10 tanh: 805 parameters");
+  small_must("shape_b", "--layers=784,127,3,10", "--batch-size=65536", "--epochs=2", "batch 65536");
+  small_must("shape_c", "--layers=784,10", "--batch-size=1", "--epochs=1", "network 784,10 relu: 7850 parameters");
+  small_must("shape_d", "--layers=784,3,11", "--activation=sigmoid", "--epochs=1", "network 784,3,11 sigmoid");
+  small_must("shape_e", "--activation=leaky_relu", "--weight-decay=0.01", "--epochs=1", "weight decay 0.01");
+}
+
+static void the_emulated_or_real_gpu_learns_too(void **state) {
+  (void)state;
+  Subprocess run = train(output_dir("gpu"), "--device=gpu", "--train-images=1280", "--epochs=2", "--json");
+  if (run.status == 1 && strstr(run.err, "use --device=cpu")) skip(); /* built for a GPU that is not here */
+  expect(&run, 0, "network 784,128,10 relu", NULL);
+  json_t *result = last_json(&run);
+  assert_true(json_number_value(json_object_get(result, "test_accuracy")) > 0.75);
+  assert_string_equal(json_string_value(json_object_get(result, "device")), "gpu");
+  json_decref(result);
+  subprocess_free(&run);
+}
+
+static void the_same_seed_gives_the_same_bits(void **state) {
+  (void)state;
+  small_must("same_a", "--epochs=1", "--seed=7", "--threads=1", NULL);
+  small_must("same_b", "--epochs=1", "--seed=7", "--threads=3", NULL);
+  assert_same_tensors(in_dir("same_a", "last.state.safetensors"), in_dir("same_b", "last.state.safetensors"));
+}
+
+static float first_bias(const char *directory) {
+  Error err;
+  SafetensorsFile file;
+  static float bias[128];
+  const size_t shape[] = {128};
+  if (safetensors_open(in_dir(directory, "last.safetensors"), &file, &err) != 0 ||
+      safetensors_read_f32(&file, "fc1.bias", 1, shape, bias, &err) != 0)
+    fail_msg("%s", err.message);
+  safetensors_close(&file);
+  return bias[0];
+}
+
+static void weight_decay_matters_also_when_resumed(void **state) {
+  (void)state;
+  small_must("decay_a", "--epochs=1", NULL, NULL, NULL);
+  small_must("decay_b", "--epochs=1", NULL, NULL, NULL);
+  small_must("decay_c", "--epochs=1", "--weight-decay=0", NULL, "momentum 0.9, seed 1");
+  assert_true(first_bias("decay_a") == first_bias("decay_b"));
+  assert_true(first_bias("decay_a") != first_bias("decay_c"));
+  small_must("decay_a", "--epochs=2", "--resume", NULL, NULL);
+  small_must("decay_b", "--epochs=2", "--resume", "--weight-decay=0.1", "weight decay 0.1");
+  assert_true(first_bias("decay_a") != first_bias("decay_b"));
+}
+
+/* ---- the checkpoint knows the network ---- */
+
+static void interrupted_and_resumed_equals_uninterrupted(void **state) {
+  (void)state;
+  char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[] = {program,
+                        data,
+                        output_dir("whole"),
+                        "--train-images=20000",
+                        "--test-images=500",
+                        "--device=cpu",
+                        "--epochs=3",
+                        "--layers=784,32,16,10",
+                        NULL};
+  Subprocess whole = subprocess_run(argv, SECONDS);
+  expect(&whole, 0, "network 784,32,16,10 relu", NULL);
+  Subprocess first = start_and_signal("parts", SIGINT, 2, 0, argv[7]);
+  expect(&first, 130, "--resume", "stopping after this step");
+  argv[2] = output_dir("parts");
+  argv[7] = "--resume"; /* without --layers */
+  Subprocess second = subprocess_run(argv, SECONDS);
+  expect(&second, 0, "network 784,32,16,10 relu", NULL);
+  expect(&second, 0, "resuming at epoch", NULL);
+  assert_same_tensors(in_dir("whole", "last.state.safetensors"), in_dir("parts", "last.state.safetensors"));
+  subprocess_free(&whole);
+  subprocess_free(&first);
+  subprocess_free(&second);
+}
+
+static void another_network_is_refused(void **state) {
+  (void)state;
+  small_must("net", "--epochs=1", "--layers=784,20,10", "--activation=tanh", "network 784,20,10 tanh");
+  small_refused("net", "--resume", "--epochs=2", "--layers=784,21,10",
+                "this is the network 784,20,10 tanh, not 784,21,10 tanh; leave --layers and --activation out");
+  small_refused("net", "--resume", "--epochs=2", "--activation=relu", "this is the network 784,20,10 tanh, not");
+  small_must("net", "--resume", "--epochs=2", "--activation=tanh", "network 784,20,10 tanh");
+  small_must("net", "--resume", "--epochs=3", "--layers=784,20,10", "network 784,20,10 tanh");
+}
+
+/* Changes the metadata's `from`, in place, into `to`, which has as many letters. */
+static void damage(const char *path, const char *from, const char *to) {
+  static char text[1 << 20];
+  FILE *file = fopen(path, "r+");
+  assert_non_null(file);
+  size_t size = fread(text, 1, sizeof text, file);
+  size_t at = 0, length = strlen(from);
+  while (at + length < size && memcmp(text + at, from, length) != 0) at++;
+  assert_true(at + length < size);
+  memcpy(text + at, to, length);
+  rewind(file);
+  assert_int_equal(fwrite(text, 1, size, file), size);
+  fclose(file);
+}
+
+static void a_damaged_network_is_named(void **state) {
+  (void)state;
+  small_must("damaged", "--epochs=1", "--layers=784,20,10", NULL, NULL);
+  damage(in_dir("damaged", "last.state.safetensors"), "784,20,10 relu", "784,20,10 gelu");
+  small_refused("damaged", "--resume", "--epochs=2", NULL, "\"gelu\" is no activation");
+  damage(in_dir("damaged", "last.state.safetensors"), "784,20,10 gelu", "784,19,10 relu");
+  small_refused("damaged", "--resume", "--epochs=2", NULL, "fc1.weight");
+}
+
+static void predicts_with_the_network_of_the_checkpoint(void **state) {
+  (void)state;
+  Error err;
+  MnistSet set;
+  if (mnist_load(mnist, "t10k", &set, &err) != 0) fail_msg("%s", err.message);
+  Image image = image_new(28, 28, 1);
+  memcpy(image.pixels, set.images, 28 * 28);
+  char path[PATH_MAX];
+  if (image_write_png(test_path(path, sizeof path, "seven.png"), &image, &err) != 0) fail_msg("%s", err.message);
+  image_free(&image);
+  assert_int_equal(set.labels[0], 7);
+  mnist_free(&set);
+
+  small_must("predict", "--epochs=3", "--layers=784,40,10", "--activation=tanh", NULL);
+  const char *argv[] = {program, "--device=cpu", output_dir("predict"), "--json", "--predict", path, NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect(&run, 0, "network 784,40,10 tanh", NULL);
+  json_t *result = last_json(&run), *first = json_array_get(json_object_get(result, "predictions"), 0);
+  json_t *top = json_array_get(json_object_get(first, "top"), 0);
+  assert_int_equal(json_integer_value(json_object_get(top, "label")), 7);
+  json_decref(result);
+  subprocess_free(&run);
+  argv[3] = "--layers=784,128,10";
+  run = subprocess_run(argv, SECONDS);
+  expect(&run, 1, NULL, "this is the network 784,40,10 tanh, not 784,128,10 tanh");
+  subprocess_free(&run);
+}
+
+/* ---- it refuses, and keeps what was there ---- */
+
+static void wrong_options_exit_with_2(void **state) {
+  (void)state;
+  const char *wrong[][2] = {{"--layers=784", "two widths at least"},   {"--layers=784,,10", "no list of layers"},
+                            {"--layers=784,ten", "no list of layers"}, {"--layers=", "no list of layers"},
+                            {"--activation=gelu", "relu, leaky_relu"}, {"--activation=", "is no activation"},
+                            {"--weight-decay=-1", "a number from 0"},  {"--hold-out=0", "a whole number from 1"},
+                            {"--layers=784,0,10", "widths from 1"},    {"--weight-decay=nan", "a number from 0"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    Subprocess run = small("wrong", wrong[i][0], NULL, NULL);
+    expect(&run, 2, NULL, wrong[i][1]);
+    subprocess_free(&run);
+  }
+  assert_false(file_exists(in_dir("wrong", "log.csv")));
+}
+
+static void networks_that_do_not_fit_the_images_are_refused(void **state) {
+  (void)state;
+  small_refused("fit", "--layers=20,10", "--epochs=1", NULL, "a network from 20 inputs to 10 classes");
+  small_refused("fit", "--layers=784,9", "--epochs=1", NULL, "to 9 classes; the images have 784 pixels, the labels 10");
+  small_refused("fit", "--layers=784,1001", "--epochs=1", NULL, "to 1001 classes");
+  small_refused("fit", "--hold-out=60000", "--epochs=1", NULL, "at least one must be left");
+  assert_false(file_exists(in_dir("fit", "log.csv")));
+}
+
+static void held_out_images_are_the_test(void **state) {
+  (void)state;
+  Subprocess run = train(output_dir("hold"), "--hold-out=59000", "--epochs=1", NULL, NULL);
+  expect(&run, 0, "1000 training images, 1000 test images", NULL);
+  subprocess_free(&run);
+}
+
+static void a_divergent_run_stops_and_keeps_its_checkpoint(void **state) {
+  (void)state;
+  small_must("diverge", "--epochs=1", NULL, NULL, NULL);
+  small_must("diverge_copy", "--epochs=1", NULL, NULL, NULL);
+  small_refused("diverge", "--resume", "--epochs=20", "--lr=1e6", "the loss is not finite at step");
+  small_refused("diverge", "--resume", "--epochs=20", "--lr=1e6", "try --lr=100000");
+  const char *names[] = {"last.state.safetensors", "last.safetensors", "best.safetensors"};
+  for (int i = 0; i < 3; i++) assert_same_tensors(in_dir("diverge", names[i]), in_dir("diverge_copy", names[i]));
+  small_must("diverge", "--resume", "--epochs=2", NULL, "resuming at epoch 2");
+}
+
+static void help_names_every_option(void **state) {
+  (void)state;
+  const char *argv[] = {program, "--help", NULL};
+  const char *options[] = {"--layers", "--activation", "--weight-decay", "--hold-out", "--device",  "--epochs",
+                           "--lr",     "--momentum",   "--seed",         "--resume",   "--predict", "784,128,10"};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) expect(&run, 0, options[i], NULL);
+  subprocess_free(&run);
+}
+
+int main(void) {
+  Error err;
+  if (runfiles_find("phase2_mlp/mlp_mnist", program, sizeof program, &err) != 0 ||
+      runfiles_find("third_party/data/mnist", mnist, sizeof mnist, &err) != 0)
+    die("%s", err.message);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(learns_and_writes_its_results),
+      cmocka_unit_test(networks_of_any_shape_train),
+      cmocka_unit_test(the_emulated_or_real_gpu_learns_too),
+      cmocka_unit_test(the_same_seed_gives_the_same_bits),
+      cmocka_unit_test(weight_decay_matters_also_when_resumed),
+      cmocka_unit_test(interrupted_and_resumed_equals_uninterrupted),
+      cmocka_unit_test(another_network_is_refused),
+      cmocka_unit_test(a_damaged_network_is_named),
+      cmocka_unit_test(predicts_with_the_network_of_the_checkpoint),
+      cmocka_unit_test(wrong_options_exit_with_2),
+      cmocka_unit_test(networks_that_do_not_fit_the_images_are_refused),
+      cmocka_unit_test(held_out_images_are_the_test),
+      cmocka_unit_test(a_divergent_run_stops_and_keeps_its_checkpoint),
+      cmocka_unit_test(help_names_every_option),
+  };
+  return TEST_MAIN("mlp_mnist", tests);
+}

@@ -1,0 +1,120 @@
+/* program_test.h - a training program under test, as its users meet it: for the tests of each classifier.cuh program.
+ */
+#ifndef PHASE2_MLP_PROGRAM_TEST_H
+#define PHASE2_MLP_PROGRAM_TEST_H
+
+#include <jansson.h>
+
+#include "common/image.h"
+#include "common/mnist.h"
+#include "common/runfiles.h"
+#include "common/safetensors.h"
+#include "common/subprocess.h"
+#include "common/test.h"
+
+enum { SECONDS = 240 }; /* for one run; a sanitized program on a busy machine is slow */
+
+static char program[PATH_MAX], mnist[PATH_MAX]; /* paths, which main() finds */
+
+/* --output-dir=TMP/name, in a buffer of its own for each call of a test. */
+static inline const char *output_dir(const char *name) {
+  static char buffers[8][PATH_MAX];
+  static int next;
+  char *buffer = buffers[next++ % 8];
+  snprintf(buffer, PATH_MAX, "--output-dir=%s/%s", test_tmpdir(), name);
+  return buffer;
+}
+
+static inline const char *in_dir(const char *directory, const char *name) {
+  static char buffers[8][PATH_MAX];
+  static int next;
+  char *buffer = buffers[next++ % 8];
+  snprintf(buffer, PATH_MAX, "%s/%s/%s", test_tmpdir(), directory, name);
+  return buffer;
+}
+
+/* Runs the program on small parts of the real data, with the arguments that are not NULL. */
+static inline Subprocess train(const char *a, const char *b, const char *c, const char *d, const char *e) {
+  static char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[16] = {program, data, "--train-images=4000", "--test-images=1000", "--device=cpu"};
+  const char *more[] = {a, b, c, d, e};
+  int n = 5;
+  for (int i = 0; i < 5; i++)
+    if (more[i]) argv[n++] = more[i];
+  return subprocess_run(argv, SECONDS);
+}
+
+static inline void expect(const Subprocess *run, int status, const char *out, const char *err) {
+  if (run->status != status || (out && !strstr(run->out, out)) || (err && !strstr(run->err, err)))
+    fail_msg(
+        "exit status %d (expected %d), expected \"%s\" on stdout and \"%s\" on stderr\n--- stdout\n%s\n--- stderr\n%s",
+        run->status, status, out ? out : "", err ? err : "", run->out, run->err);
+}
+
+/* The JSON object on the last line of stdout. */
+static inline json_t *last_json(const Subprocess *run) {
+  size_t end = strlen(run->out);
+  while (end > 0 && run->out[end - 1] == '\n') end--;
+  size_t begin = end;
+  while (begin > 0 && run->out[begin - 1] != '\n') begin--;
+  json_t *object = json_loadb(run->out + begin, end - begin, 0, NULL);
+  if (!json_is_object(object)) fail_msg("the last line is no JSON object:\n%s", run->out);
+  return object;
+}
+
+/* All tensors of two files have the same names, shapes and bits. */
+static inline void assert_same_tensors(const char *path_a, const char *path_b) {
+  Error err;
+  SafetensorsFile a, b;
+  if (safetensors_open(path_a, &a, &err) != 0 || safetensors_open(path_b, &b, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(a.count, b.count);
+  for (size_t i = 0; i < a.count; i++) {
+    const SafetensorsTensor *t = &a.tensors[i];
+    char *x = (char *)xmalloc(t->bytes), *y = (char *)xmalloc(t->bytes);
+    if (safetensors_read(&a, t->name, t->dtype, t->rank, t->shape, x, &err) != 0 ||
+        safetensors_read(&b, t->name, t->dtype, t->rank, t->shape, y, &err) != 0)
+      fail_msg("%s", err.message);
+    if (memcmp(x, y, t->bytes) != 0) fail_msg("%s and %s differ in %s", path_a, path_b, t->name);
+    free(x);
+    free(y);
+  }
+  safetensors_close(&a);
+  safetensors_close(&b);
+}
+
+static inline int file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+/* Starts a run of three epochs, with one more option or NULL, sends `signal` once the log has `lines` lines, and waits. */
+static inline Subprocess start_and_signal(const char *directory, int signal, int lines, int resume,
+                                          const char *option) {
+  char data[PATH_MAX + 16], output[PATH_MAX + 16], log[PATH_MAX];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  snprintf(output, sizeof output, "%s", output_dir(directory));
+  snprintf(log, sizeof log, "%s", in_dir(directory, "log.csv"));
+  const char *argv[] = {program,
+                        data,
+                        output,
+                        "--train-images=20000",
+                        "--test-images=500",
+                        "--device=cpu",
+                        "--epochs=3",
+                        resume ? "--resume" : option,
+                        resume ? option : NULL,
+                        NULL};
+  Subprocess run = subprocess_start(argv, 0);
+  struct timespec nap = {0, 2 * 1000 * 1000};
+  for (int i = 0; i < 60 * 500; i++) {
+    int seen = 0, c;
+    FILE *file = fopen(log, "r");
+    while (file && (c = fgetc(file)) != EOF) seen += c == '\n';
+    if (file) fclose(file);
+    if (seen >= lines || kill(run.pid, 0) != 0) break;
+    nanosleep(&nap, NULL);
+  }
+  kill(run.pid, signal);
+  subprocess_wait(&run, SECONDS);
+  return run;
+}
+
+#endif /* PHASE2_MLP_PROGRAM_TEST_H */
