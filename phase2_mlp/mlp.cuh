@@ -5,8 +5,8 @@
  *     static Mlp mlp;
  *     mlp_create(&mlp, &shape, device, max_batch);       // fc1 (128,784), relu1, fc2 (10,128): 101,770 parameters
  *
- * Without the bends it would be one linear layer, however many there are: W2 (W1 x + b1) + b2 = (W2 W1) x + (W2 b1 + b2).
- * The last layer has none: its outputs are logits, which the softmax bends.
+ * Without the bends it would be one linear layer, however many there are: W2 (W1 x + b1) + b2 = (W2 W1) x + (W2 b1 +
+ * b2). The last layer has none: its outputs are logits, which the softmax bends.
  *
  *   mlp_loss_cpu         the mean loss in double, from the references of each operation alone
  *   mlp_check_gradient   one entry of the gradient by central differences of that loss

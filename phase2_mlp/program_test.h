@@ -85,7 +85,7 @@ static inline void assert_same_tensors(const char *path_a, const char *path_b) {
 
 static inline int file_exists(const char *path) { return access(path, F_OK) == 0; }
 
-/* Starts a run of three epochs, with one more option or NULL, sends `signal` once the log has `lines` lines, and waits. */
+/* Starts a run of three epochs, with one more option or NULL, sends `signal` once the log has `lines` lines, waits. */
 static inline Subprocess start_and_signal(const char *directory, int signal, int lines, int resume,
                                           const char *option) {
   char data[PATH_MAX + 16], output[PATH_MAX + 16], log[PATH_MAX];
