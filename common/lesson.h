@@ -75,9 +75,6 @@ typedef struct LessonShape {
 /* Any launcher; cast to its own type before it is called, as `call` does. */
 typedef void (*LessonLauncher)(void);
 
-struct CommonOptions; /* options.h; only a program has options, */
-struct json_t;        /* and writes JSON */
-
 typedef enum LessonKind {
   LESSON_RUNG,    /* ours */
   LESSON_LIBRARY, /* the vendor's: the same work, checked as ours */
@@ -123,11 +120,8 @@ typedef struct Lesson {
   double (*memory)(void); /* bytes of GPU memory that the last launch took beside the arrays; NULL: not shown */
   void (*before)(void);   /* what the program shows on stderr before the versions; NULL: nothing */
   LessonShape most;       /* sizes that the grids of all versions reach; by default any */
-  unsigned options;       /* of options.h, beside those that every lesson has: OPTIONS_DATA_DIR */
-  /* What the program tells after its tables: experiments on stdout, figures for the JSON. NULL: nothing. */
-  void (*after)(const struct CommonOptions *options, struct json_t *results);
-  LessonShape timed;   /* on a GPU */
-  LessonShape counted; /* by the inspector: small, its counts follow the geometry */
+  LessonShape timed;      /* on a GPU */
+  LessonShape counted;    /* by the inspector: small, its counts follow the geometry */
 } Lesson;
 
 /* What the inspector counted: requests are instructions of a warp, sectors 32 bytes of device memory, wavefronts passes

@@ -13,9 +13,6 @@
  * A table may be of another lesson of the same sizes: {"Backward", backward, 3, &backward_lesson}. Versions have
  * different names in all tables, so that --only finds them.
  *
- * A program that has an experiment to show beside the tables names it in lesson.after; lesson.options adds shared
- * options (OPTIONS_DATA_DIR, OPTIONS_EPOCHS).
- *
  * On a GPU the table has times: against the roof (what the GPU's memory and its multipliers can do, measured in the
  * same minute), against the vendor's version, against the rung before. Without one, where times would say nothing, it
  * has the inspector's counts. `--json` prints the same for programs, `--plot` draws it, and `--only=tiled` runs that
@@ -583,7 +580,7 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
 #endif
   const int quiet = getenv("SIMT_REPORT") == NULL && setenv("SIMT_REPORT", "none", 1) == 0; /* the table says it all */
   options.lesson = lesson;
-  options.common = options_default(OPTIONS_LESSON | OPTIONS_OUTPUT_DIR | lesson->options);
+  options.common = options_default(OPTIONS_LESSON | OPTIONS_OUTPUT_DIR);
   options.common.device = DEVICE_GPU; /* real or emulated: kernels are what a lesson is about */
   options_parse(&options.common, &own, &options, argc, argv);
 
@@ -625,14 +622,13 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
     for (int s = 0; s < options.shapes; s++)
       for (int t = 0; t < count; t++) lesson_run_table(&run, &tables[t], &options.shape[s], real);
   }
-  json_t *object = json_pack("{s:s, s:s, s:o}", "lesson", lesson->name, "device", device_name(options.common.device),
-                             "rows", run.rows);
-  if (options.common.device == DEVICE_GPU) json_object_set_new(object, "gpu", json_text(run.device));
-  if (lesson->after != NULL && options.only == NULL && !options.check_only) lesson->after(&options.common, object);
-  if (!options.common.json)
-    json_decref(object);
-  else if (json_result(object, &err) != 0)
-    die("%s", err.message);
+  if (options.common.json) {
+    json_t *object = json_pack("{s:s, s:s, s:O}", "lesson", lesson->name, "device", device_name(options.common.device),
+                               "rows", run.rows);
+    if (options.common.device == DEVICE_GPU) json_object_set_new(object, "gpu", json_text(run.device));
+    if (json_result(object, &err) != 0) die("%s", err.message);
+  }
+  json_decref(run.rows);
   return run.wrong > 0;
 }
 
