@@ -21,6 +21,7 @@ libstb-dev                     PNG images
 libturbojpeg0-dev              JPEG images
 libcmocka-dev                  tests
 libjansson-dev                 JSON
+libonnx-testdata               golden tensors of operators, for tests
 bubblewrap                     the sandbox of the grader
 gnuplot-nox                    curves
 clang                          fuzzing
