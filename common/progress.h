@@ -19,11 +19,10 @@
 #define COMMON_PROGRESS_H
 
 #include "common/error.h"
+#include "common/terminal.h"
 #include "common/timer.h"
 
-#include <sys/ioctl.h>
 #include <time.h>
-#include <unistd.h>
 
 typedef struct Progress {
   const char *label, *unit;
@@ -32,24 +31,14 @@ typedef struct Progress {
   int terminal, colour;
 } Progress;
 
-static inline int progress_width(void) {
-  const char *columns = getenv("COLUMNS");
-  struct winsize window;
-  int width = columns != NULL ? atoi(columns) : 0;
-  if (width <= 0 && ioctl(2, TIOCGWINSZ, &window) == 0) width = window.ws_col;
-  if (width <= 0) width = 80;
-  return width < 20 ? 20 : width > 200 ? 200 : width;
-}
-
 static inline void progress_begin(Progress *progress, const char *label, const char *unit, long first, long total) {
-  const char *terminal = getenv("TERM"), *no_color = getenv("NO_COLOR");
   progress->label = label;
   progress->unit = unit;
   progress->first = first;
   progress->total = total;
   progress->start = progress->last_shown = seconds_now();
-  progress->terminal = isatty(2) && terminal != NULL && terminal[0] != '\0' && strcmp(terminal, "dumb") != 0;
-  progress->colour = progress->terminal && (no_color == NULL || no_color[0] == '\0');
+  progress->terminal = terminal_is(2);
+  progress->colour = terminal_has_colour(2);
 }
 
 /* "0:07", "12:34", "1:02:03". */
@@ -80,7 +69,7 @@ static inline void progress_show(Progress *progress, long done, double now, cons
   if (note[0] != '\0') snprintf(facts + used, SIZE - used, "  %.127s", note);
 
   /* Between label and facts stands a bar, or the percentage where there is no room for one. */
-  int width = progress->terminal ? progress_width() - 1 : 0; /* a full line would wrap in some terminals */
+  int width = progress->terminal ? terminal_width(2) - 1 : 0; /* a full line would wrap in some terminals */
   int room = width - (int)(strlen(progress->label) + strlen(facts) + strlen(" []"));
   if (total > 0 && room >= BAR_MIN) {
     char bar[BAR_MAX + 1];
