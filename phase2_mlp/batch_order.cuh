@@ -24,7 +24,7 @@
  *
  *   batches_shuffle       batches_shuffle_gpu     one thread: what a GPU does worst
  *   batches_sort_cpu      batches_sort_gpu        four kernels: into buckets by the key's upper bits, then each bucket
- *                                                 by counting how many keys are smaller; 8 bytes an image of scratch
+ *                                                 by counting how many keys are smaller; 12 bytes an image of scratch
  *   batches_cipher_cpu    batches_cipher_gpu      one kernel, no scratch
  *
  * Sources: Fisher, Yates, "Statistical tables", 1938; Luby, Rackoff, "How to construct pseudorandom permutations from
@@ -192,29 +192,31 @@ static __global__ void batches_sort_scan_kernel(uint32_t *starts, uint32_t *size
   }
 }
 
-/* images (count): bucket by bucket, within a bucket in the order in which the threads came: another one every time. */
-static __global__ void batches_sort_place_kernel(uint32_t *images, uint32_t *sizes, const uint32_t *starts,
-                                                 uint32_t buckets, uint32_t count, uint64_t seed, uint32_t stream) {
-  uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  uint32_t bucket = batch_sort_bucket(batch_key(seed, stream, i), buckets);
-  images[starts[bucket] + atomicAdd(&sizes[bucket], 1u)] = i;
-}
-
-/* The place of an image is the number of those in its bucket that come before it: whatever order they lie in. Keys
- * are nowhere stored: each is asked for again. */
-static __global__ void batches_sort_rank_kernel(uint32_t *order, const uint32_t *images, const uint32_t *sizes,
-                                                const uint32_t *starts, uint32_t buckets, uint32_t count, uint64_t seed,
-                                                uint32_t stream) {
+/* keys, images (count): bucket by bucket, within a bucket in the order in which the threads came: another one every
+ * time. */
+static __global__ void batches_sort_place_kernel(uint64_t *keys, uint32_t *images, uint32_t *sizes,
+                                                 const uint32_t *starts, uint32_t buckets, uint32_t count,
+                                                 uint64_t seed, uint32_t stream) {
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   uint64_t key = batch_key(seed, stream, i);
-  uint32_t bucket = batch_sort_bucket(key, buckets), start = starts[bucket], size = sizes[bucket], before = 0;
-  for (uint32_t j = 0; j < size; j++) {
-    uint32_t other = images[start + j];
-    before += batch_key_before(batch_key(seed, stream, other), other, key, i);
-  }
-  order[start + before] = i;
+  uint32_t bucket = batch_sort_bucket(key, buckets), at = starts[bucket] + atomicAdd(&sizes[bucket], 1u);
+  keys[at] = key;
+  images[at] = i;
+}
+
+/* The place of an image is the number of those in its bucket that come before it, whatever order they lie in.
+ * Neighbouring threads have the same bucket, or the next: they read the same keys. */
+static __global__ void batches_sort_rank_kernel(uint32_t *order, const uint64_t *keys, const uint32_t *images,
+                                                const uint32_t *sizes, const uint32_t *starts, uint32_t buckets,
+                                                uint32_t count) {
+  uint32_t at = blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= count) return;
+  uint64_t key = keys[at];
+  uint32_t image = images[at], bucket = batch_sort_bucket(key, buckets);
+  uint32_t start = starts[bucket], end = start + sizes[bucket], place = start;
+  for (uint32_t j = start; j < end; j++) place += batch_key_before(keys[j], images[j], key, image);
+  order[place] = image;
 }
 
 static __global__ void batches_cipher_kernel(uint32_t *order, BatchCipher cipher) {
@@ -235,22 +237,26 @@ static inline void batches_shuffle_gpu(uint32_t *order, uint32_t count, uint64_t
 }
 
 /* uint32s of scratch that batches_sort_gpu() needs. */
-static inline size_t batches_sort_scratch(uint32_t count) { return count + 2 * (size_t)batch_sort_buckets(count); }
+static inline size_t batches_sort_scratch(uint32_t count) {
+  return 3 * (size_t)count + 2 * (size_t)batch_sort_buckets(count);
+}
 
+/* scratch begins at a multiple of 8 bytes. */
 static inline void batches_sort_gpu(uint32_t *order, uint32_t *scratch, uint32_t count, uint64_t seed, uint32_t epoch) {
   const uint32_t stream = BATCHES_SHUFFLE_STREAM + epoch, buckets = batch_sort_buckets(count);
-  uint32_t *images = scratch, *sizes = images + count, *starts = sizes + buckets;
+  uint64_t *keys = (uint64_t *)scratch;
+  uint32_t *images = scratch + 2 * (size_t)count, *sizes = images + count, *starts = sizes + buckets;
   if (count == 0) return;
   CUDA_CHECK(cudaMemsetAsync(sizes, 0, buckets * sizeof *sizes));
   batches_sort_count_kernel<<<batch_order_blocks(count), BATCH_ORDER_BLOCK>>>(sizes, buckets, count, seed, stream);
   CUDA_CHECK_LAUNCH();
   batches_sort_scan_kernel<<<1, BATCH_ORDER_BLOCK>>>(starts, sizes, buckets);
   CUDA_CHECK_LAUNCH();
-  batches_sort_place_kernel<<<batch_order_blocks(count), BATCH_ORDER_BLOCK>>>(images, sizes, starts, buckets, count,
-                                                                              seed, stream);
+  batches_sort_place_kernel<<<batch_order_blocks(count), BATCH_ORDER_BLOCK>>>(keys, images, sizes, starts, buckets,
+                                                                              count, seed, stream);
   CUDA_CHECK_LAUNCH();
-  batches_sort_rank_kernel<<<batch_order_blocks(count), BATCH_ORDER_BLOCK>>>(order, images, sizes, starts, buckets,
-                                                                             count, seed, stream);
+  batches_sort_rank_kernel<<<batch_order_blocks(count), BATCH_ORDER_BLOCK>>>(order, keys, images, sizes, starts,
+                                                                             buckets, count);
   CUDA_CHECK_LAUNCH();
 }
 
