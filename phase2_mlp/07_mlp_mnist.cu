@@ -27,15 +27,12 @@ static void network_text(char text[CHECKPOINT_NETWORK]) {
 
 /* A file from elsewhere says nothing of its network: its tensors will fit the one that was asked for, or not. */
 static int network_from_text(const char *text, Error *err) {
-  MlpShape saved, asked = mlp_choice.shape;
+  MlpShape saved, asked;
   char asked_text[MLP_TEXT];
   if (text[0] == '\0') return 0;
   if (mlp_parse(&saved, text, err) != 0) return -1;
-  if (!mlp_choice.activation_given) asked.activation = saved.activation;
-  if (!mlp_choice.layers_given) {
-    asked = saved;
-    if (mlp_choice.activation_given) asked.activation = mlp_choice.shape.activation;
-  }
+  asked = mlp_choice.layers_given ? mlp_choice.shape : saved;
+  asked.activation = mlp_choice.activation_given ? mlp_choice.shape.activation : saved.activation;
   mlp_text(&asked, asked_text);
   if (strcmp(asked_text, text) != 0)
     return error_set(err,

@@ -1,0 +1,346 @@
+/* 03_mlp.cu - a network of as many layers as you like, and the proof that its gradients are right.
+ *
+ *     bazel run //phase2_mlp:mlp
+ *     bazel run //phase2_mlp:mlp -- --layers=784,64,32,10 --activation=tanh --momentum=0 --lr=0.1
+ *     bazel run //phase2_mlp:mlp -- --fault=bend           what a mistake in the backward pass looks like
+ *
+ * A network with a wrong gradient trains, only worse: nobody sees it in the loss. But a derivative has a definition, and
+ * that can be computed without any calculus: move one parameter up and down by h, and see how far the loss moves. The
+ * first table puts this beside what the backward pass says, from the last layer to the first, as the gradient travels.
+ *
+ * Then it trains, at a learning rate that stays as it is. The loop in train() is all there is to it: a new order each
+ * epoch, a batch, forward, loss, backward, update. The loss is logged every ten steps, and drawn. */
+#include "common/plot.h"
+#include "common/threads.h"
+#include "common/timer.h"
+#include "common/train_log.h"
+#include "phase2_mlp/image_set.cuh"
+#include "phase2_mlp/mlp_options.cuh"
+
+enum { CHECK_BATCH = 8, CHECK_ENTRIES = 40, CHECK_SHOWN = 3, LOG_EVERY = 10, EVALUATION_BATCH = 500 };
+
+typedef enum Fault { FAULT_NONE, FAULT_BEND, FAULT_BIAS, FAULT_MEAN, FAULTS } Fault;
+
+static const char *const fault_names[FAULTS] = {"none", "bend", "bias", "mean"};
+
+typedef struct Options {
+  CommonOptions common;
+  double lr, momentum;
+  int train_images, test_images, threads;
+  Fault fault;
+} Options;
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* The gradient check */
+
+/* Mistakes that are easily made, on demand: the backward pass of a bend does nothing, the gradients of the biases are
+ * forgotten, the loss is summed and not averaged. */
+static void skip_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y, int batch) {
+  (void)l, (void)dx, (void)dy, (void)x, (void)y, (void)batch; /* in place: dx is dy */
+}
+
+static void make_fault(Network *net, Fault fault) {
+  for (int i = 0; i < net->layer_count; i++)
+    if (fault == FAULT_BEND && net->layers[i]->in_place) net->layers[i]->backward = skip_backward;
+}
+
+static void spoil_gradients(const Network *net, float *gradients, Fault fault) {
+  for (int i = 0; i < net->layer_count; i++) {
+    const Layer *l = net->layers[i];
+    if (fault == FAULT_BIAS && l->bias_count)
+      memset(gradients + (l->bias - net->parameters), 0, l->bias_count * sizeof(float));
+  }
+  for (size_t i = 0; fault == FAULT_MEAN && i < net->parameter_count; i++) gradients[i] *= CHECK_BATCH;
+}
+
+typedef struct Check {
+  const MlpShape *shape;
+  double *parameters, *x; /* (parameters), (CHECK_BATCH, inputs) */
+  int labels[CHECK_BATCH];
+  float *gradients; /* analytic */
+  uint64_t seed;
+  double worst; /* difference, in units of its tensor's largest gradient */
+} Check;
+
+/* The rows of one tensor: a few entries, and the largest difference among all that were checked. 1 where it is right. */
+static int check_tensor(Check *check, const char *layer, const char *tensor, size_t begin, size_t count, int columns,
+                        uint32_t stream) {
+  char name[48], entry[32];
+  double largest = 0, difference = 0;
+  size_t checked = count < CHECK_ENTRIES ? count : (size_t)CHECK_ENTRIES, compared = 0, shown = 0;
+  for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs((double)check->gradients[begin + i]));
+  snprintf(name, sizeof name, "%s.%s", layer, tensor);
+  for (size_t k = 0; k < checked; k++) {
+    size_t i = checked == count ? k : philox_below((uint32_t)count, check->seed, stream, k);
+    double analytic = check->gradients[begin + i];
+    double numeric =
+        mlp_check_gradient(check->shape, check->parameters, begin + i, check->x, check->labels, CHECK_BATCH);
+    if (isnan(numeric)) continue; /* a corner of ReLU */
+    compared++;
+    difference = fmax(difference, fabs(analytic - numeric));
+    if (shown >= CHECK_SHOWN || fabs(numeric) < 1e-9) continue; /* units that are off have nothing to show */
+    if (columns)
+      snprintf(entry, sizeof entry, "[%zu][%zu]", i / columns, i % columns);
+    else
+      snprintf(entry, sizeof entry, "[%zu]", i);
+    printf("  %-12s %-11s %14.9f %14.9f %12.1e\n", shown++ ? "" : name, entry, analytic, numeric,
+           fabs(analytic - numeric));
+  }
+  /* float rounds at 6e-8; sums over the layers before and after let that grow a hundredfold, not a thousandfold */
+  double relative = largest > 0 ? difference / largest : difference;
+  int right = relative <= 2e-5;
+  printf("  %-12s %zu of %zu entries: %.1e of the largest gradient, %.2e: %s\n", shown ? "" : name, compared, count,
+         relative, largest, right ? "right" : "WRONG");
+  check->worst = fmax(check->worst, relative);
+  return right;
+}
+
+/* 0 where all are right. */
+static int check_gradients(const Options *options, Network *net, const ImageSet *set, double *worst) {
+  const MlpShape *shape = &mlp_choice.shape;
+  size_t n = net->parameter_count, inputs = (size_t)CHECK_BATCH * net->in_size;
+  Check check = Check();
+  float *host = (float *)xmalloc((n + inputs) * sizeof(float)), *x = host + n;
+  check.shape = shape;
+  check.seed = options->common.seed;
+  check.parameters = (double *)xmalloc(n * sizeof(double));
+  check.x = (double *)xmalloc(inputs * sizeof(double));
+  check.gradients = (float *)xmalloc(n * sizeof(float));
+
+  /* One step, without its update. */
+  image_set_gather(set, net, 0, CHECK_BATCH);
+  network_forward(net, CHECK_BATCH);
+  network_score(net, CHECK_BATCH);
+  network_backward(net, CHECK_BATCH);
+  device_download(net->device, check.gradients, net->gradients, n * sizeof(float));
+  spoil_gradients(net, check.gradients, options->fault);
+
+  device_download(net->device, host, net->parameters, n * sizeof(float));
+  device_download(net->device, x, net->activations[0], inputs * sizeof(float));
+  device_download(net->device, check.labels, net->labels, sizeof check.labels);
+  for (size_t i = 0; i < n; i++) check.parameters[i] = host[i];
+  for (size_t i = 0; i < inputs; i++) check.x[i] = x[i];
+
+  printf("\ngradients of a batch of %d: by the backward pass, and by moving a parameter up and down by 1e-5\n",
+         CHECK_BATCH);
+  printf("  %-12s %-11s %14s %14s %12s\n", "", "entry", "analytic", "numeric", "difference");
+  int wrong = 0;
+  for (int i = net->layer_count - 1; i >= 0; i--) {
+    const Layer *l = net->layers[i];
+    if (l->weight_count == 0) continue;
+    wrong |= !check_tensor(&check, l->name, "bias", l->bias - net->parameters, l->bias_count, 0, 2 * i + 1);
+    wrong |= !check_tensor(&check, l->name, "weight", l->weight - net->parameters, l->weight_count, l->in_size, 2 * i);
+  }
+  *worst = check.worst;
+  free(host);
+  free(check.parameters);
+  free(check.x);
+  free(check.gradients);
+  return wrong;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Training */
+
+typedef struct Curve {
+  double *step, *loss;
+  size_t count;
+} Curve;
+
+static void curve_add(Curve *curve, double step, double loss) {
+  curve->step[curve->count] = step;
+  curve->loss[curve->count++] = loss;
+}
+
+typedef struct Results {
+  double train_loss, test_loss, test_accuracy, images_per_second, seconds;
+} Results;
+
+static void train(const Options *options, Network *net, ImageSet *set, const ImageSet *test, Results *results) {
+  const CommonOptions *common = &options->common;
+  int batch_size = common->batch_size < set->count ? common->batch_size : set->count; /* there are no more images */
+  long steps = (long)common->epochs * ((set->count + batch_size - 1) / batch_size), step = 0;
+  const Totals none = {0, 0};
+  Curve train = {(double *)xcalloc(steps, sizeof(double)), (double *)xcalloc(steps, sizeof(double)), 0};
+  Curve tested = {(double *)xcalloc(steps, sizeof(double)), (double *)xcalloc(steps, sizeof(double)), 0};
+  printf("\nepoch   train loss   test loss   test accuracy    images/s\n");
+  for (int epoch = 0; epoch < common->epochs; epoch++) {
+    double start = seconds_now(), epoch_loss = 0, logged = 0;
+    network_reset_totals(net, none);
+    image_set_shuffle(set, common->seed, epoch);
+    for (int position = 0; position < set->count; position += batch_size) {
+      int left = set->count - position, batch = left < batch_size ? left : batch_size;
+      image_set_gather(set, net, position, batch); /* the batch: x and labels */
+      network_forward(net, batch);                 /* x -> logits */
+      network_score(net, batch);                   /* -> probabilities, loss */
+      network_backward(net, batch);                /* -> gradients */
+      network_update(net, (float)options->lr, (float)options->momentum);
+      logged += batch;
+      if (++step % LOG_EVERY && position + batch < set->count) continue;
+      Totals totals = network_read_totals(net); /* waits for the device */
+      network_reset_totals(net, none);
+      if (!isfinite(totals.loss))
+        die("the loss is not finite at step %ld: the learning rate %g is too high for this network; try --lr=%g", step,
+            options->lr, options->lr / 10);
+      curve_add(&train, step, totals.loss / logged);
+      epoch_loss += totals.loss;
+      logged = 0;
+    }
+    double seconds = seconds_now() - start;
+    Totals totals = image_set_evaluate(test, net, NULL);
+    results->seconds += seconds;
+    results->images_per_second = set->count / seconds;
+    results->train_loss = epoch_loss / set->count;
+    results->test_loss = totals.loss / test->count;
+    results->test_accuracy = totals.correct / test->count;
+    curve_add(&tested, step, results->test_loss);
+    printf("%5d %12.4f %11.4f %13.2f %% %11.0f\n", epoch + 1, results->train_loss, results->test_loss,
+           100 * results->test_accuracy, results->images_per_second);
+    fflush(stdout);
+  }
+  char path[PATH_MAX + 16], title[MLP_TEXT + 64], text[MLP_TEXT];
+  mlp_text(&mlp_choice.shape, text);
+  snprintf(title, sizeof title, "%s, learning rate %g, momentum %g", text, options->lr, options->momentum);
+  snprintf(path, sizeof path, "%s/loss.svg", common->output_dir);
+  const PlotSeries series[] = {{"training loss", train.step, train.loss, train.count, 0},
+                               {"test loss", tested.step, tested.loss, tested.count, 0}};
+  const Plot plot = {title, "step", "loss (cross-entropy)", NULL, 0, 1, series, 2};
+  if (plot_or_note(&plot, path) == 0) {
+    printf("\nthe curve is in %s\n", path);
+    snprintf(path, sizeof path, "%s/loss.png", common->output_dir);
+    plot_or_note(&plot, path);
+  }
+  free(train.step);
+  free(train.loss);
+  free(tested.step);
+  free(tested.loss);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* The program */
+
+enum { OPTION_TRAIN_IMAGES = 1, OPTION_TEST_IMAGES, OPTION_THREADS, OPTION_FAULT };
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  Options *options = (Options *)state->input;
+  switch (key) {
+    case 'l':
+      options->lr = option_float(state, arg, "--lr", 1e-9, 1e6);
+      return 0;
+    case 'm':
+      options->momentum = option_float(state, arg, "--momentum", 0, 0.9999);
+      return 0;
+    case OPTION_TRAIN_IMAGES:
+      options->train_images = (int)option_int(state, arg, "--train-images", CHECK_BATCH, INT_MAX);
+      return 0;
+    case OPTION_TEST_IMAGES:
+      options->test_images = (int)option_int(state, arg, "--test-images", 1, INT_MAX);
+      return 0;
+    case OPTION_THREADS:
+      options->threads = (int)option_int(state, arg, "--threads", 1, 1024);
+      return 0;
+    case OPTION_FAULT:
+      for (int fault = 0; fault < FAULTS; fault++) {
+        options->fault = (Fault)fault;
+        if (strcmp(arg, fault_names[fault]) == 0) return 0;
+      }
+      argp_error(state, "--fault=%s: none, bend, bias or mean is expected", arg);
+      return 0;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static void load(const char *directory, const char *split, int count, MnistSet *set) {
+  Error err;
+  if (mnist_load(directory, split, set, &err) != 0) die("%s", err.message);
+  if (set->count > (size_t)count) set->count = count;
+  if (set->count < CHECK_BATCH) die("%s: %zu images are too few for the gradient check", directory, set->count);
+}
+
+int main(int argc, char **argv) {
+  static const struct argp_option rows[] = {
+      {"lr", 'l', "RATE", 0, "Learning rate (default: 0.05)", 0},
+      {"momentum", 'm', "M", 0, "Momentum (default: 0.9)", 0},
+      {"train-images", OPTION_TRAIN_IMAGES, "N", 0, "Train on the first N images (default: 10000)", 0},
+      {"test-images", OPTION_TEST_IMAGES, "N", 0, "Test on the first N images (default: 2000)", 0},
+      {"threads", OPTION_THREADS, "N", 0, "CPU threads (default: one a core)", 0},
+      {"fault", OPTION_FAULT, "NAME", 0,
+       "A mistake in the backward pass: bend (the activations' derivative is left out), bias (so are the gradients of "
+       "the biases), mean (the batch is summed up, not averaged)",
+       0},
+      OPTION_END};
+  const struct argp_child children[] = {{mlp_options("784,128,10", ACTIVATION_RELU), 0, NULL, 0}, {NULL, 0, NULL, 0}};
+  const struct argp own = {
+      rows,     parse, NULL, "Checks the gradients of a multi-layer perceptron entry by entry, and trains it on MNIST.",
+      children, NULL,  NULL};
+  static Options options;
+  threads_begin(argv);
+  options.common = options_default(OPTIONS_TRAINER);
+  options.common.epochs = 3;
+  options.lr = 0.05;
+  options.momentum = 0.9;
+  options.train_images = 10000;
+  options.test_images = 2000;
+  options_parse(&options.common, &own, &options, argc, argv);
+  threads_set(options.threads);
+
+  Error err;
+  char description[512], directory[PATH_MAX], text[MLP_TEXT];
+  const CommonOptions *common = &options.common;
+  const MlpShape *shape = &mlp_choice.shape;
+  int inputs = MNIST_SIDE * MNIST_SIDE, classes = shape->width[shape->count - 1];
+  if (shape->width[0] != inputs || classes < MNIST_CLASSES)
+    die("--layers: %d inputs and %d classes; the images have %d pixels, and %d classes", shape->width[0], classes,
+        inputs, MNIST_CLASSES);
+  if (device_open(common->device, description, sizeof description, &err) != 0) die("%s", err.message);
+  if (common->data_dir[0])
+    snprintf(directory, sizeof directory, "%s", common->data_dir);
+  else if (runfiles_find("third_party/data/mnist", directory, sizeof directory, &err) != 0)
+    die("%s", err.message);
+  if (make_directories(common->output_dir, &err) != 0) die("--output-dir: %s", err.message);
+
+  MnistSet host_train, host_test;
+  ImageSet train_set, test_set;
+  load(directory, "train", options.train_images, &host_train);
+  load(directory, "t10k", options.test_images, &host_test);
+  if (host_train.height * host_train.width != inputs || host_test.height * host_test.width != inputs)
+    die("%s: the images are not of 28 x 28 pixels", directory);
+  float mean, stddev;
+  mnist_statistics(&host_train, &mean, &stddev);
+  if (!(stddev >= 1e-6f)) die("all pixels of the training images are equal: there is nothing to learn");
+  image_set_create(&train_set, common->device, &host_train, (int)host_train.count, mean, stddev);
+  image_set_create(&test_set, common->device, &host_test, (int)host_test.count, mean, stddev);
+
+  static Mlp mlp;
+  int largest = common->batch_size < train_set.count ? common->batch_size : train_set.count;
+  mlp_create(&mlp, shape, common->device, largest > EVALUATION_BATCH ? largest : EVALUATION_BATCH);
+  network_init(&mlp.network, common->seed);
+  make_fault(&mlp.network, options.fault);
+  mlp_text(shape, text);
+  printf("network %s: %zu parameters, on %s\n", text, mlp.network.parameter_count, description);
+  printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g, seed %llu\n", train_set.count,
+         test_set.count, common->batch_size, options.lr, options.momentum, (unsigned long long)common->seed);
+
+  double worst;
+  Results results = Results();
+  if (check_gradients(&options, &mlp.network, &train_set, &worst) != 0) {
+    fflush(stdout);
+    die("the gradients are wrong: training stops before it begins%s", options.fault ? ", as --fault asked for" : "");
+  }
+  train(&options, &mlp.network, &train_set, &test_set, &results);
+  if (common->json &&
+      json_result(json_pack("{s:s, s:s, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "program",
+                            program_invocation_short_name, "device", device_name(common->device), "seed",
+                            (json_int_t)common->seed, "epochs", common->epochs, "test_accuracy", results.test_accuracy,
+                            "test_loss", results.test_loss, "train_loss", results.train_loss, "images_per_second",
+                            results.images_per_second, "seconds", results.seconds, "gradient_error", worst),
+                  &err) != 0)
+    die("%s", err.message);
+  image_set_destroy(&train_set);
+  image_set_destroy(&test_set);
+  mnist_free(&host_train);
+  mnist_free(&host_test);
+  network_destroy(&mlp.network);
+  return 0;
+}
