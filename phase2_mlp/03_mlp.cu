@@ -4,7 +4,7 @@
  *     bazel run //phase2_mlp:mlp -- --layers=784,64,32,10 --activation=tanh --momentum=0 --lr=0.1
  *     bazel run //phase2_mlp:mlp -- --fault=bend           what a mistake in the backward pass looks like
  *
- * A network with a wrong gradient trains, only worse: nobody sees it in the loss. But a derivative has a definition, and
+ * A network with a wrong gradient trains, only worse: the loss does not tell. But a derivative has a definition, and
  * that can be computed without any calculus: move one parameter up and down by h, and see how far the loss moves. The
  * first table puts this beside what the backward pass says, from the last layer to the first, as the gradient travels.
  *
@@ -62,7 +62,7 @@ typedef struct Check {
   double worst; /* difference, in units of its tensor's largest gradient */
 } Check;
 
-/* The rows of one tensor: a few entries, and the largest difference among all that were checked. 1 where it is right. */
+/* The rows of one tensor: a few entries, and the largest difference of all that were checked. 1 where it is right. */
 static int check_tensor(Check *check, const char *layer, const char *tensor, size_t begin, size_t count, int columns,
                         uint32_t stream) {
   char name[48], entry[32];

@@ -1,5 +1,5 @@
-/* The program of lesson 3 as its users meet it: it finds every fault that it is asked to make, trains what is right, and
- * survives what is wrong. */
+/* The program of lesson 3 as its users meet it: it finds every fault that it is asked to make, trains what is right,
+ * and survives what is wrong. */
 #include "phase2_mlp/program_test.h"
 
 static int count_of(const char *text, const char *what) {
@@ -78,10 +78,14 @@ static void a_divergent_run_says_what_to_do(void **state) {
 
 static void what_is_wrong_is_named(void **state) {
   (void)state;
-  const char *const wrong[][2] = {{"--layers=784", "two widths at least"}, {"--activation=gelu", "is no activation"},
-                                  {"--fault=yes", "none, bend, bias"},     {"--lr=0", "a number from"},
-                                  {"--train-images=7", "from 8"},          {"stray", "is not an option"},
-                                  {"--epochs=0", "from 1"},                {"--momentum=1", "to 0.9999"}};
+  const char *const wrong[][2] = {{"--layers=784", "two widths at least"},
+                                  {"--activation=gelu", "is no activation"},
+                                  {"--fault=yes", "none, bend, bias"},
+                                  {"--lr=0", "a number from"},
+                                  {"--train-images=7", "from 8"},
+                                  {"stray", "is not an option"},
+                                  {"--epochs=0", "from 1"},
+                                  {"--momentum=1", "to 0.9999"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = train(output_dir("wrong"), wrong[i][0], NULL, NULL, NULL);
     expect(&run, 2, NULL, wrong[i][1]);
