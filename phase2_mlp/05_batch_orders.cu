@@ -219,11 +219,13 @@ int main(int argc, char **argv) {
   if (!(stddev >= 1e-6f))
     die("all pixels of the training images are equal: there is nothing to learn; check --data-dir");
   printf("batch_orders on %s\n", device);
-  printf("One layer, %d to %d; %d images, %d of them for the test; an epoch is %d batch%s of %d", pixels, MNIST_CLASSES,
-         count + tests, tests, steps - (last < batch), steps - (last < batch) == 1 ? "" : "es", batch);
-  if (last < batch) printf(" and one of %d", last);
-  printf("\n\n%-26s %12s   %s%d epoch%s\n", "order", "most of one", "test accuracy after each of ",
-         options.common.epochs, options.common.epochs == 1 ? "" : "s");
+  const int whole = last < batch ? steps - 1 : steps;
+  printf("One layer, %d to %d; %d images, and %d others for the test; an epoch is ", pixels, MNIST_CLASSES, count,
+         tests);
+  if (whole > 0) printf("%d batch%s of %d", whole, whole == 1 ? "" : "es", batch);
+  if (last < batch) printf("%sone of %d", whole > 0 ? " and " : "", last);
+  printf("\n\n%-26s %12s   test accuracy after epoch %s\n", "order", "most of one",
+         options.common.epochs == 1 ? "1" : "1, 2, ...");
   fflush(stdout);
 
   ImageSet train_set, test_set;

@@ -1,0 +1,193 @@
+/* The lessons' programs as their users meet them: a small run of each, its JSON, what it leaves; --help; what is typed
+ * wrong. A new program is one row of the table. On the emulated GPU there are counts, on a real one times. */
+#include <jansson.h>
+
+#include "common/runfiles.h"
+#include "common/subprocess.h"
+#include "common/test.h"
+
+enum { SECONDS = 240, ARGUMENTS = 8, FILES = 3 };
+
+typedef struct Lesson {
+  const char *name;
+  const char *arguments[ARGUMENTS]; /* of a small run */
+  const char *out;                  /* what it prints */
+  const char *number;               /* a figure of its JSON, on the top level; NULL: it has `rows` */
+  const char *files[FILES];         /* what is in its output folder then */
+  const char *wrong, *sentence;     /* an option with a value that is none, and what is said of it */
+} Lesson;
+
+static const Lesson lessons[] = {
+    {"batch_orders",
+     {"--images=1000", "--epochs=2", "--device=cpu"},
+     "an epoch is 15 batches of 64 and one of 40",
+     "batch_size",
+     {NULL},
+     "--images=9",
+     "a whole number from 10"},
+    {"mlp",
+     {"--train-images=640", "--test-images=200", "--epochs=1", "--device=cpu"},
+     "fc1.weight",
+     "test_accuracy",
+     {NULL},
+     "--activation=step",
+     "relu"},
+    {"idx_files",
+     {"--digits=2", "--sheet=20"},
+     "60000 x 28 x 28 = 47040000 bytes",
+     "mean",
+     {"train_classes.png"},
+     "--label=ten",
+     "a whole number from 0 to 9"},
+    {"batches",
+     {"--shape=9x132x1000"},
+     "A batch of images, 9x132x1000; checked on 16 shapes",
+     NULL,
+     {NULL},
+     "--shape=9x132",
+     "3 sizes from 1 are expected"},
+    {"mlp_mnist",
+     {"--train-images=640", "--test-images=200", "--epochs=1", "--device=cpu"},
+     "confusion matrix",
+     "test_accuracy",
+     {"best.safetensors", "log.csv", "misclassified.png"},
+     "--layers=784",
+     "--layers"},
+};
+enum { LESSONS = sizeof lessons / sizeof *lessons };
+
+/* Runs the lesson with the arguments that are not NULL, its results in a folder of its own. */
+static Subprocess run_lesson(const Lesson *lesson, const char *const *arguments, const char *more) {
+  char path[64], program[PATH_MAX], output[PATH_MAX + 16], folder[PATH_MAX];
+  const char *argv[ARGUMENTS + 4];
+  Error err;
+  int n = 0;
+  snprintf(path, sizeof path, "phase2_mlp/%s", lesson->name);
+  if (runfiles_find(path, program, sizeof program, &err) != 0) fail_msg("%s", err.message);
+  snprintf(output, sizeof output, "--output-dir=%s", test_path(folder, sizeof folder, lesson->name));
+  argv[n++] = program;
+  argv[n++] = output;
+  for (int i = 0; arguments != NULL && i < ARGUMENTS && arguments[i] != NULL; i++) argv[n++] = arguments[i];
+  if (more != NULL) argv[n++] = more;
+  argv[n] = NULL;
+  return subprocess_run(argv, SECONDS);
+}
+
+static void expect(const Lesson *lesson, const Subprocess *run, int status, const char *out, const char *err) {
+  if (run->status != status || !strstr(run->out, out) || !strstr(run->err, err))
+    fail_msg(
+        "%s: exit status %d (expected %d), expected \"%s\" on stdout and \"%s\" on stderr\n--- out\n%s\n--- err\n%s",
+        lesson->name, run->status, status, out, err, run->out, run->err);
+}
+
+/* The JSON object on the last line of stdout. */
+static json_t *last_json(const Subprocess *run) {
+  size_t begin = strlen(run->out);
+  while (begin > 0 && run->out[begin - 1] == '\n') begin--;
+  while (begin > 0 && run->out[begin - 1] != '\n') begin--;
+  json_t *object = json_loads(run->out + begin, 0, NULL);
+  if (!json_is_object(object)) fail_msg("the last line is no JSON object:\n%s", run->out);
+  return object;
+}
+
+/* Every row of ours is right; a yardstick that is only timed goes unchecked, and says so by its name. */
+static void expect_rows(const Lesson *lesson, const json_t *rows) {
+  size_t i, checked = 0;
+  const json_t *row;
+  json_array_foreach(rows, i, row) {
+    const char *version = json_string_value(json_object_get(row, "version"));
+    assert_non_null(version);
+    const json_t *ok = json_object_get(row, "ok");
+    if (ok == NULL && strcmp(version, "device copy") == 0) continue;
+    if (!json_is_true(ok)) fail_msg("%s: %s is wrong, or was not checked", lesson->name, version);
+    assert_true(json_number_value(json_object_get(row, "error")) <=
+                json_number_value(json_object_get(row, "tolerance")));
+    checked++;
+  }
+  assert_true(checked > 0);
+}
+
+static void each_runs_and_says_what_it_found(void **state) {
+  (void)state;
+  for (int i = 0; i < LESSONS; i++) {
+    const Lesson *lesson = &lessons[i];
+    Subprocess run = run_lesson(lesson, lesson->arguments, "--json");
+    expect(lesson, &run, 0, lesson->out, "");
+    json_t *object = last_json(&run);
+    const char *key = lesson->number != NULL ? "program" : "lesson";
+    const json_t *name = json_object_get(object, key);
+    if (!json_is_string(name) || strcmp(json_string_value(name), lesson->name) != 0)
+      fail_msg("%s: the JSON does not name it: %s", lesson->name, run.out);
+    if (lesson->number == NULL)
+      expect_rows(lesson, json_object_get(object, "rows"));
+    else if (!json_is_number(json_object_get(object, lesson->number)))
+      fail_msg("%s: the JSON has no number %s", lesson->name, lesson->number);
+    for (int f = 0; f < FILES && lesson->files[f] != NULL; f++) {
+      char folder[PATH_MAX], file[PATH_MAX + 64];
+      snprintf(file, sizeof file, "%s/%s", test_path(folder, sizeof folder, lesson->name), lesson->files[f]);
+      if (access(file, R_OK) != 0) fail_msg("%s: %s is missing", lesson->name, file);
+    }
+    json_decref(object);
+    subprocess_free(&run);
+  }
+}
+
+/* --help goes to stdout and is no failure; it names the options that the program really has. */
+static void each_explains_itself(void **state) {
+  (void)state;
+  for (int i = 0; i < LESSONS; i++) {
+    Subprocess run = run_lesson(&lessons[i], NULL, "--help");
+    expect(&lessons[i], &run, 0, "--json", "");
+    expect(&lessons[i], &run, 0, "--output-dir", "");
+    expect(&lessons[i], &run, 0, "Usage:", "");
+    subprocess_free(&run);
+  }
+}
+
+static void each_refuses_what_is_typed_wrong(void **state) {
+  (void)state;
+  for (int i = 0; i < LESSONS; i++) {
+    const Lesson *lesson = &lessons[i];
+    Subprocess run = run_lesson(lesson, NULL, "--no-such-option");
+    expect(lesson, &run, 2, "", "unrecognized option");
+    subprocess_free(&run);
+    run = run_lesson(lesson, NULL, lesson->wrong);
+    expect(lesson, &run, 2, "", lesson->sentence);
+    subprocess_free(&run);
+  }
+}
+
+/* What an order does: sorted by label, a batch knows one digit, and the layer learns little of the others. */
+static void an_order_by_label_is_worst(void **state) {
+  (void)state;
+  const Lesson *lesson = &lessons[0]; /* batch_orders */
+  Subprocess run = run_lesson(lesson, lesson->arguments, "--json");
+  json_t *object = last_json(&run), *orders = json_object_get(object, "orders");
+  assert_int_equal(json_array_size(orders), 5);
+  double worst = 0, best_share = 1;
+  for (size_t i = 0; i < 5; i++) {
+    const json_t *order = json_array_get(orders, i), *accuracies = json_object_get(order, "test_accuracy");
+    double accuracy = json_number_value(json_array_get(accuracies, 1)),
+           share = json_number_value(json_object_get(order, "largest_class"));
+    assert_int_equal(json_array_size(accuracies), 2);
+    if (i == 0) {
+      worst = accuracy;
+      best_share = share;
+      continue;
+    }
+    assert_true(accuracy > worst + 0.2); /* measured: 0.2 against 0.7 */
+    assert_true(share < 0.3 && best_share > 0.8);
+  }
+  json_decref(object);
+  subprocess_free(&run);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_runs_and_says_what_it_found),
+      cmocka_unit_test(each_explains_itself),
+      cmocka_unit_test(each_refuses_what_is_typed_wrong),
+      cmocka_unit_test(an_order_by_label_is_worst),
+  };
+  return TEST_MAIN("phase2_lessons", tests);
+}
