@@ -180,6 +180,33 @@ static inline void tanh_backward_cpu_fast(float *dx, const float *dy, const floa
   for (size_t i = 0; i < n; i++) dx[i] = dy[i] * (1.0f - y[i]) * (1.0f + y[i]);
 }
 
+/* The kind that a user chose. */
+static inline void activation_forward_cpu_fast(Activation kind, float *y, const float *x, size_t n) {
+  switch (kind) {
+    case ACTIVATION_RELU:
+      return relu_forward_cpu_fast(y, x, n);
+    case ACTIVATION_LEAKY_RELU:
+      return leaky_relu_forward_cpu_fast(y, x, n);
+    case ACTIVATION_SIGMOID:
+      return sigmoid_forward_cpu_fast(y, x, n);
+    default:
+      return tanh_forward_cpu_fast(y, x, n);
+  }
+}
+
+static inline void activation_backward_cpu_fast(Activation kind, float *dx, const float *dy, const float *y, size_t n) {
+  switch (kind) {
+    case ACTIVATION_RELU:
+      return relu_backward_cpu_fast(dx, dy, y, n);
+    case ACTIVATION_LEAKY_RELU:
+      return leaky_relu_backward_cpu_fast(dx, dy, y, n);
+    case ACTIVATION_SIGMOID:
+      return sigmoid_backward_cpu_fast(dx, dy, y, n);
+    default:
+      return tanh_backward_cpu_fast(dx, dy, y, n);
+  }
+}
+
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */

@@ -295,6 +295,10 @@ static void a_kind_is_its_functions_and_its_name(void **state) {
     activation_backward_cpu(kind, dx, dy, y, N);
     assert_close(y, y_expected, N, 0, 0);
     assert_close(dx, dx_expected, N, 0, 0);
+    activation_forward_cpu_fast(kind, y, x, N);
+    activation_backward_cpu_fast(kind, dx, dy, y_expected, N);
+    assert_close(y, y_expected, N, 4 * FLT_EPSILON, 0);
+    assert_close(dx, dx_expected, N, 4 * FLT_EPSILON, 4 * FLT_EPSILON);
   }
   Activation none;
   assert_false(activation_named("Tanh", &none) || activation_named("", &none));

@@ -83,28 +83,6 @@ static inline LinearLayer linear_layer(const char *name, int in_size, int out_si
 
 /* -------------------------------------------------------------------------------------------- activations */
 
-/* Its four functions, and the name that it has on a command line. */
-typedef struct ActivationFunctions {
-  const char *name;
-  void (*forward_cpu)(float *y, const float *x, size_t n);
-  void (*backward_cpu)(float *dx, const float *dy, const float *y, size_t n);
-  void (*forward_gpu)(float *y, const float *x, size_t n);
-  void (*backward_gpu)(float *dx, const float *dy, const float *y, size_t n);
-} ActivationFunctions;
-
-enum { ACTIVATION_KINDS = 4 };
-
-static inline const ActivationFunctions *activation_functions(Activation kind) {
-  static const ActivationFunctions functions[ACTIVATION_KINDS] = {
-      {"relu", relu_forward_cpu_fast, relu_backward_cpu_fast, relu_forward_gpu, relu_backward_gpu},
-      {"leaky_relu", leaky_relu_forward_cpu_fast, leaky_relu_backward_cpu_fast, leaky_relu_forward_gpu,
-       leaky_relu_backward_gpu},
-      {"sigmoid", sigmoid_forward_cpu_fast, sigmoid_backward_cpu_fast, sigmoid_forward_gpu, sigmoid_backward_gpu},
-      {"tanh", tanh_forward_cpu_fast, tanh_backward_cpu_fast, tanh_forward_gpu, tanh_backward_gpu},
-  };
-  return &functions[kind];
-}
-
 typedef struct ActivationLayer {
   Layer base;
   Activation kind;
@@ -113,18 +91,18 @@ typedef struct ActivationLayer {
 typedef ActivationLayer ReluLayer;
 
 static inline void activation_layer_forward(Layer *l, float *y, const float *x, int batch) {
-  const ActivationFunctions *f = activation_functions(((ActivationLayer *)l)->kind);
+  Activation kind = ((ActivationLayer *)l)->kind;
   size_t n = (size_t)batch * l->out_size;
-  ON_DEVICE(l->device, f->forward_gpu(y, x, n), f->forward_cpu(y, x, n));
+  ON_DEVICE(l->device, activation_forward_gpu(kind, y, x, n), activation_forward_cpu_fast(kind, y, x, n));
 }
 
 static inline void activation_layer_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y,
                                              int batch) {
   (void)x;
   if (dx == NULL) return;
-  const ActivationFunctions *f = activation_functions(((ActivationLayer *)l)->kind);
+  Activation kind = ((ActivationLayer *)l)->kind;
   size_t n = (size_t)batch * l->out_size;
-  ON_DEVICE(l->device, f->backward_gpu(dx, dy, y, n), f->backward_cpu(dx, dy, y, n));
+  ON_DEVICE(l->device, activation_backward_gpu(kind, dx, dy, y, n), activation_backward_cpu_fast(kind, dx, dy, y, n));
 }
 
 static inline ActivationLayer activation_layer(const char *name, Activation kind, int size) {

@@ -30,10 +30,7 @@ typedef struct MlpShape {
 /* ------------------------------------------------------------------------------------------------- the shape */
 
 static inline int mlp_parse_activation(Activation *activation, const char *text, Error *err) {
-  for (int kind = 0; kind < ACTIVATION_KINDS; kind++) {
-    *activation = (Activation)kind;
-    if (strcmp(text, activation_functions(*activation)->name) == 0) return 0;
-  }
+  if (activation_named(text, activation)) return 0;
   return error_set(err, "\"%.40s\" is no activation; relu, leaky_relu, sigmoid or tanh is expected", text);
 }
 
@@ -78,7 +75,7 @@ static inline void mlp_text(const MlpShape *shape, char text[MLP_TEXT]) {
   size_t used = 0;
   for (int i = 0; i < shape->count; i++)
     used += snprintf(text + used, MLP_TEXT - used, "%s%d", i ? "," : "", shape->width[i]);
-  snprintf(text + used, MLP_TEXT - used, " %s", activation_functions(shape->activation)->name);
+  snprintf(text + used, MLP_TEXT - used, " %s", activation_name(shape->activation));
 }
 
 static inline size_t mlp_parameters(const MlpShape *shape) {
@@ -100,7 +97,7 @@ typedef struct Mlp {
 /* The network points into *mlp: don't copy it. */
 static inline void mlp_create(Mlp *mlp, const MlpShape *shape, Device device, int max_batch) {
   Layer *layers[NETWORK_MAX_LAYERS];
-  const char *bend = activation_functions(shape->activation)->name;
+  const char *bend = activation_name(shape->activation);
   int count = 0, xavier = shape->activation == ACTIVATION_SIGMOID || shape->activation == ACTIVATION_TANH;
   mlp->shape = *shape;
   for (int i = 0; i + 1 < shape->count; i++) {

@@ -47,7 +47,7 @@ static inline const struct argp *mlp_options(const char *layers, Activation acti
   snprintf(layers_text, sizeof layers_text, "Widths: inputs, hidden layers, classes (default: %s)", layers);
   snprintf(activation_text, sizeof activation_text,
            "What bends the hidden layers: relu, leaky_relu, sigmoid or tanh (default: %s)",
-           activation_functions(activation)->name);
+           activation_name(activation));
   return &own;
 }
 

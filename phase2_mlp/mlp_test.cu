@@ -118,7 +118,7 @@ static const Case cases[] = {{"5,4,3", 3},     {"1,1,2", 1},       {"3,127,1,3",
 static void check_case(const Case *c, Activation activation, Device device) {
   static Mlp mlp;
   char text[MLP_TEXT];
-  snprintf(text, sizeof text, "%s %s", c->shape, activation_functions(activation)->name);
+  snprintf(text, sizeof text, "%s %s", c->shape, activation_name(activation));
   MlpShape shape = shape_of(text);
   int batch = c->batch, in = shape.width[0], classes = shape.width[shape.count - 1];
   mlp_create(&mlp, &shape, device, batch);
@@ -185,7 +185,7 @@ static void check_case(const Case *c, Activation activation, Device device) {
 
 static void check_all(Device device) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (int kind = 0; kind < ACTIVATION_KINDS; kind++) check_case(&cases[i], (Activation)kind, device);
+    for (int kind = 0; kind < ACTIVATIONS; kind++) check_case(&cases[i], (Activation)kind, device);
 }
 
 static void gradients_cpu(void **state) {
