@@ -247,7 +247,8 @@ static int draw_sheet(const Options *options, const IdxArray *images, const unsi
   int wanted = by_class ? MNIST_CLASSES * columns : options->tiles, found = 0;
   if (wanted > MOST_TILES) wanted = MOST_TILES;
   unsigned char *tiles = (unsigned char *)xcalloc((size_t)wanted, size);
-  int scale = size > 64 * 64 ? 1 : 3;
+  int scale = 3;
+  while (scale > 1 && (double)wanted * (double)size * scale * scale > IMAGE_MAX_PIXELS / 2) scale--;
   if ((double)wanted * (double)size * scale * scale > IMAGE_MAX_PIXELS / 2) {
     free(tiles);
     return error_set(err, "--sheet=%d: a sheet of so many images of %zu x %zu pixels is too large; ask for fewer",
