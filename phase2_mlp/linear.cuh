@@ -96,6 +96,10 @@ static __global__ void linear_backward_bias_kernel(float *dbias, const float *dy
   __shared__ float partial[LINEAR_BIAS_ROWS][LINEAR_BIAS_COLUMNS];
   int o = blockIdx.x * LINEAR_BIAS_COLUMNS + threadIdx.x;
   float sum = 0.0f;
+  // >>> exercise linear_bias_gradient: column o of dy added up: a share in each of the 16 warps, then the shares
+  // hint: warp threadIdx.y takes the rows threadIdx.y, threadIdx.y + LINEAR_BIAS_ROWS, ... of column o, if there is one
+  // hint: a warp's share reaches the others through `partial`: what must have happened before anybody reads it?
+  // hint: partial[threadIdx.y][threadIdx.x] = sum; __syncthreads(); then warp 0 adds the 15 others' and writes dbias[o]
   if (o < out)
     for (int b = threadIdx.y; b < batch; b += LINEAR_BIAS_ROWS) sum += dy[(size_t)b * out + o];
   partial[threadIdx.y][threadIdx.x] = sum;
@@ -103,6 +107,7 @@ static __global__ void linear_backward_bias_kernel(float *dbias, const float *dy
   if (threadIdx.y > 0 || o >= out) return;
   for (int row = 1; row < LINEAR_BIAS_ROWS; row++) sum += partial[row][threadIdx.x];
   dbias[o] = sum;
+  // <<< exercise
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -117,12 +122,16 @@ static inline void linear_backward_input_gpu(float *dx, const float *dy, const f
   matmul_gpu(dx, dy, w, batch, in, out, false, false, false);
 }
 
-static inline void linear_backward_weight_gpu(float *dw, float *dbias, const float *dy, const float *x, int batch,
-                                              int in, int out) {
-  matmul_gpu(dw, dy, x, out, in, batch, true, false, false);
+static inline void linear_backward_bias_gpu(float *dbias, const float *dy, int batch, int out) {
   dim3 block(LINEAR_BIAS_COLUMNS, LINEAR_BIAS_ROWS);
   linear_backward_bias_kernel<<<(out + LINEAR_BIAS_COLUMNS - 1) / LINEAR_BIAS_COLUMNS, block>>>(dbias, dy, batch, out);
   CUDA_CHECK_LAUNCH();
+}
+
+static inline void linear_backward_weight_gpu(float *dw, float *dbias, const float *dy, const float *x, int batch,
+                                              int in, int out) {
+  matmul_gpu(dw, dy, x, out, in, batch, true, false, false);
+  linear_backward_bias_gpu(dbias, dy, batch, out);
 }
 
 #endif /* PHASE2_MLP_LINEAR_CUH */

@@ -42,7 +42,7 @@ static void a_layer_is_right_by_hand(void **state) {
 
 static void verify(Lesson lesson, LessonLauncher launch, const char *name) {
   LessonVersion version = lesson_version(name, launch, "");
-  LessonResult result;
+  static LessonResult result;
   if (lesson_verify_all(&lesson, &version, 1, &result) != 0) fail_msg("%s", result.message);
 }
 

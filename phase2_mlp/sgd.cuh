@@ -50,9 +50,14 @@ static __global__ void sgd_step_kernel(float *w, float *velocity, const float *g
                                        float weight_decay) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
+  // >>> exercise sgd_momentum: velocity[i] and w[i] after this step, by the two lines at the top of this file
+  // hint: the new velocity is made of the old one, the gradient, and a share of the weight as it still is
+  // hint: the weight moves by the new velocity, and lr belongs to the weight's line alone
+  // hint: float v = momentum * velocity[i] + (grad[i] + weight_decay * w[i]); velocity[i] = v; and w[i] -= lr * v;
   float v = momentum * velocity[i] + (grad[i] + weight_decay * w[i]);
   velocity[i] = v;
   w[i] -= lr * v;
+  // <<< exercise
 }
 
 static inline void sgd_step_gpu(float *w, float *velocity, const float *grad, size_t n, float lr, float momentum,
@@ -61,6 +66,14 @@ static inline void sgd_step_gpu(float *w, float *velocity, const float *grad, si
   int block = 256;
   sgd_step_kernel<<<(unsigned)((n + block - 1) / block), block>>>(w, velocity, grad, n, lr, momentum, weight_decay);
   CUDA_CHECK_LAUNCH();
+}
+
+/* The same into other arrays: what it starts from stays, to be looked at. */
+static inline void sgd_step_copy(float *next_w, float *next_velocity, const float *w, const float *velocity,
+                                 const float *grad, size_t n, float lr, float momentum, float weight_decay) {
+  CUDA_CHECK(cudaMemcpyAsync(next_w, w, n * sizeof *w, cudaMemcpyDeviceToDevice));
+  CUDA_CHECK(cudaMemcpyAsync(next_velocity, velocity, n * sizeof *velocity, cudaMemcpyDeviceToDevice));
+  sgd_step_gpu(next_w, next_velocity, grad, n, lr, momentum, weight_decay);
 }
 
 #endif /* PHASE2_MLP_SGD_CUH */
