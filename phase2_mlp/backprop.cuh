@@ -1,32 +1,27 @@
-/* backprop.cuh - backpropagation through a hidden layer: the two steps that a perceptron does not have.
+/* backprop.cuh - backpropagation through a hidden layer of hundreds of neurons: the sums of lessons 1 and 2, and what
+ * they read.
  *
  *   x (B,I) -> y (B,O) = x w^T + bias, with w (O,I); x itself is what ReLU made of the layer before
  *   delta    dx[b][i] = (sum over o of dy[b][o] * w[o][i]) * (1 where x[b][i] > 0, else 0)
  *   weight   dw[o][i] =  sum over b of dy[b][o] * x[b][i]
  *
- * The first goes on to the layer before and is there what dy is here: that is all there is to backpropagation. Both are
- * matrix products: dx = dy w and dw = dy^T x, and dy^T is dy read down its columns, never a copy that is turned round.
+ * Both are matrix products: dx = dy w and dw = dy^T x, and dy^T is dy read down its columns, never a copy of it that is
+ * turned round.
  *
- *   backprop_delta_cpu, linear_backward_weight_cpu   plain loops
+ *   hidden_backward_cpu, backprop_weight_cpu   plain loops
  *   backprop_delta_separate    linear_backward_input_gpu, then relu_backward_gpu: dx is written, read, written again
- *   backprop_delta_fused       the slope is applied while the sum is in a register
+ *   backprop_delta_each        hidden_backward_gpu, a thread for each dx[b][i]: each sample reads all weights again
+ *   backprop_delta_shared      a thread for four samples, which share the weights that it reads
  *   backprop_weight            a thread for each weight, no tiles: each x is read O times, each dy I times
  *   backprop_weight_tiled      matmul_gpu, as the networks have it: through shared memory
  */
 #ifndef PHASE2_MLP_BACKPROP_CUH
 #define PHASE2_MLP_BACKPROP_CUH
 
-#include "phase1_building_blocks/activations.cuh"
-#include "phase2_mlp/linear.cuh"
+#include "phase2_mlp/hidden.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU reference */
-
-template <typename T>
-static inline void backprop_delta_cpu(T *dx, const T *dy, const T *w, const T *x, int batch, int in, int out) {
-  linear_backward_input_cpu(dx, dy, w, batch, in, out);
-  relu_backward_cpu(dx, dx, x, (size_t)batch * in);
-}
 
 template <typename T>
 static inline void backprop_weight_cpu(T *dw, const T *dy, const T *x, int batch, int in, int out) {
@@ -36,22 +31,31 @@ static inline void backprop_weight_cpu(T *dw, const T *dy, const T *x, int batch
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels */
 
-enum { BACKPROP_COLUMNS = 32, BACKPROP_ROWS = 4 };
+enum { BACKPROP_COLUMNS = 32, BACKPROP_ROWS = 4, BACKPROP_SAMPLES = 4 };
 
-/* A warp has 32 neighbours along a row of x; they share dy[b][o], and w[o][i] lies side by side for them. */
+/* A warp has 32 neighbours along a row of x, in BACKPROP_SAMPLES rows: they share dy[b][o], and w[o][i] lies side by
+ * side for them. */
 static __global__ void backprop_delta_kernel(float *dx, const float *dy, const float *w, const float *x, int batch,
                                              int in, int out) {
-  int i = blockIdx.x * BACKPROP_COLUMNS + threadIdx.x, b = blockIdx.y * BACKPROP_ROWS + threadIdx.y;
-  // >>> exercise mlp_delta: dx[b][i], if there is one: what sample b's gradients dy say of input i, through ReLU
-  // hint: input i reaches every output o, with the weight w[o][i]; each sends dy[b][o] times that weight back
-  // hint: where x[b][i] is 0 the unit was off: a small change of what went into it changes nothing
-  // hint: sum += dy[(size_t)b * out + o] * w[(size_t)o * in + i] over o; dx is 0 where x[(size_t)b * in + i] <= 0
-  if (b < batch && i < in) {
-    float sum = 0;
-    for (int o = 0; o < out; o++) sum += dy[(size_t)b * out + o] * w[(size_t)o * in + i];
-    dx[(size_t)b * in + i] = x[(size_t)b * in + i] <= 0 ? 0 : sum;
+  int i = blockIdx.x * BACKPROP_COLUMNS + threadIdx.x;
+  int b0 = (blockIdx.y * BACKPROP_ROWS + threadIdx.y) * BACKPROP_SAMPLES;
+  float sum[BACKPROP_SAMPLES] = {};
+  // >>> exercise mlp_delta: sum[s], for the samples b0 + s that there are: what their dy say of input i, if it exists
+  // hint: in lesson 2 each sample had a thread, and it read the whole column i of w; here one thread does so for four
+  // hint: the outer loop goes over o and reads w[(size_t)o * in + i] once; the inner one over s, below BACKPROP_SAMPLES
+  // hint: float weight = w[(size_t)o * in + i]; then for each s: sum[s] += dy[(size_t)(b0 + s) * out + o] * weight
+  if (i < in) {
+    for (int o = 0; o < out; o++) {
+      float weight = w[(size_t)o * in + i];
+      for (int s = 0; s < BACKPROP_SAMPLES; s++)
+        if (b0 + s < batch) sum[s] += dy[(size_t)(b0 + s) * out + o] * weight;
+    }
   }
   // <<< exercise
+  for (int s = 0; s < BACKPROP_SAMPLES; s++) {
+    size_t element = (size_t)(b0 + s) * in + i;
+    if (b0 + s < batch && i < in) dx[element] = activation_backward_one<ACTIVATION_RELU>(sum[s], x[element]);
+  }
 }
 
 static __global__ void backprop_weight_kernel(float *dw, const float *dy, const float *x, int batch, int in, int out) {
@@ -76,11 +80,17 @@ static inline dim3 backprop_grid(int rows, int columns) {
   return dim3((columns + BACKPROP_COLUMNS - 1) / BACKPROP_COLUMNS, (rows + BACKPROP_ROWS - 1) / BACKPROP_ROWS);
 }
 
-static inline void backprop_delta_fused(float *dx, const float *dy, const float *w, const float *x, int batch, int in,
-                                        int out) {
+static inline void backprop_delta_shared(float *dx, const float *dy, const float *w, const float *x, int batch, int in,
+                                         int out) {
   dim3 block(BACKPROP_COLUMNS, BACKPROP_ROWS);
-  backprop_delta_kernel<<<backprop_grid(batch, in), block>>>(dx, dy, w, x, batch, in, out);
+  int groups = (batch + BACKPROP_SAMPLES - 1) / BACKPROP_SAMPLES;
+  backprop_delta_kernel<<<backprop_grid(groups, in), block>>>(dx, dy, w, x, batch, in, out);
   CUDA_CHECK_LAUNCH();
+}
+
+static inline void backprop_delta_each(float *dx, const float *dy, const float *w, const float *x, int batch, int in,
+                                       int out) {
+  hidden_backward_gpu(ACTIVATION_RELU, dx, dy, w, x, batch, in, out);
 }
 
 static inline void backprop_delta_separate(float *dx, const float *dy, const float *w, const float *x, int batch,

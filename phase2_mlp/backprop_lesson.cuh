@@ -33,6 +33,11 @@ static inline void backprop_update_call(LessonLauncher launch, float *const *arr
                              BACKPROP_LESSON_MOMENTUM, BACKPROP_LESSON_DECAY);
 }
 
+static inline void backprop_delta_cpu(float *dx, const float *dy, const float *w, const float *x, int batch, int in,
+                                      int out) {
+  hidden_backward_cpu(ACTIVATION_RELU, dx, dy, w, x, batch, in, out);
+}
+
 static inline void backprop_bias_cpu(float *dbias, const float *dy, int batch, int out) {
   for (int o = 0; o < out; o++) {
     double sum = 0;
@@ -66,7 +71,7 @@ static inline void backprop_shapes(Lesson *lesson) {
 }
 
 static inline Lesson backprop_delta_lesson(void) {
-  Lesson lesson = lesson_make("backprop_delta", "bio", backprop_delta_call, (LessonLauncher)backprop_delta_cpu<float>);
+  Lesson lesson = lesson_make("backprop_delta", "bio", backprop_delta_call, (LessonLauncher)backprop_delta_cpu);
   lesson_output(&lesson, "dx", "bi");
   lesson_input(&lesson, "dy", "bo");
   lesson_input(&lesson, "w", "oi");

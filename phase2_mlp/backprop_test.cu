@@ -1,5 +1,5 @@
 /* The way back through a hidden layer: the references against central differences, every kernel against its reference,
- * and what the fused kernel spares. Whole warps in the counts. */
+ * and what the fused kernels spare. Whole warps in the counts. */
 #include "phase2_mlp/backprop_lesson.cuh"
 
 #include "phase1_building_blocks/test_counts.h"
@@ -25,7 +25,7 @@ static void references_match_central_differences(void **state) {
   test_random_fill(random, ALL, 1);
   for (int i = 0; i < ALL; i++) v[i] = random[i];
   relu_forward_cpu(x, v + Z, BATCH * IN);
-  backprop_delta_cpu(gradient + Z, v + R, v + W, x, BATCH, IN, OUT);
+  hidden_backward_cpu(ACTIVATION_RELU, gradient + Z, v + R, v + W, x, BATCH, IN, OUT);
   backprop_weight_cpu(gradient + W, v + R, x, BATCH, IN, OUT);
   for (int i = 0; i < R; i++) {
     double kept = v[i];
@@ -50,7 +50,8 @@ static void kernels_match_the_loops(void **state) {
   (void)state;
   test_requires_gpu();
   verify(backprop_delta_lesson(), (LessonLauncher)backprop_delta_separate, "backprop_delta_separate");
-  verify(backprop_delta_lesson(), (LessonLauncher)backprop_delta_fused, "backprop_delta_fused");
+  verify(backprop_delta_lesson(), (LessonLauncher)backprop_delta_each, "backprop_delta_each");
+  verify(backprop_delta_lesson(), (LessonLauncher)backprop_delta_shared, "backprop_delta_shared");
   verify(backprop_weight_lesson(), (LessonLauncher)backprop_weight, "backprop_weight");
   verify(backprop_weight_lesson(), (LessonLauncher)backprop_weight_tiled, "backprop_weight_tiled");
   verify(backprop_bias_lesson(), (LessonLauncher)linear_backward_bias_gpu, "linear_backward_bias_gpu");
@@ -71,16 +72,19 @@ static LessonCounts weight(BackpropWeight *launch) {
   return counts_of(&lesson, lesson_version("weight", (LessonLauncher)launch, ""), lesson_shape(&lesson, B, I, O));
 }
 
-static void fused_writes_the_delta_once(void **state) {
+static void fused_writes_the_delta_once_and_reads_few_weights(void **state) {
   (void)state;
   test_requires_gpu();
-  LessonCounts separate = delta(backprop_delta_separate), fused = delta(backprop_delta_fused);
+  LessonCounts separate = delta(backprop_delta_separate), each = delta(backprop_delta_each);
+  LessonCounts shared = delta(backprop_delta_shared);
   counts_required();
   assert_count(separate.global_store_sectors, 2 * DX_SECTORS);
-  assert_count(fused.global_store_sectors, DX_SECTORS);
-  assert_count(fused.global_store_requests, DX_WARPS);
-  assert_count(fused.global_load_requests, DX_WARPS * (2 * O + 1));
-  assert_count(fused.global_load_sectors, DX_WARPS * ((1 + 4) * O + 4)); /* dy for all, w, and once x */
+  assert_count(each.global_store_sectors, DX_SECTORS);
+  assert_count(shared.global_store_sectors, DX_SECTORS);
+  assert_count(shared.global_store_requests, DX_WARPS);
+  /* of dy a float for all, of w four sectors, at the end x */
+  assert_count(each.global_load_sectors, DX_WARPS * ((1 + 4) * O + 4));
+  assert_count(shared.global_load_sectors, DX_WARPS * ((1 + 4 / BACKPROP_SAMPLES) * O + 4));
 }
 
 static void tiles_read_less_than_threads_alone(void **state) {
@@ -97,7 +101,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(references_match_central_differences),
       cmocka_unit_test(kernels_match_the_loops),
-      cmocka_unit_test(fused_writes_the_delta_once),
+      cmocka_unit_test(fused_writes_the_delta_once_and_reads_few_weights),
       cmocka_unit_test(tiles_read_less_than_threads_alone),
   };
   return TEST_MAIN("backprop", tests);
