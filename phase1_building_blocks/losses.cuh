@@ -18,7 +18,7 @@
  *
  * A mean over n is a sum in which every block has its part. Adding the parts by atomicAdd would take them in the order
  * in which blocks happen to finish, and the last digits would change from run to run; here each block leaves its sum
- * at a place of its own, and the block that is last to do so adds them all in their order. Sums are kept in double: one
+ * at a place of its own, and one block of a second kernel adds them all in their order. Sums are kept in double: one
  * addition for each four floats costs nothing beside their way from the memory.
  *
  *   *_cpu                  plain loops, in double
@@ -173,7 +173,7 @@ static __device__ __forceinline__ float4 loss_slope_four(float4 x, float4 t, flo
 enum { LOSS_BLOCK = 256, LOSS_WARPS = LOSS_BLOCK / 32, LOSS_BLOCKS = 16384 };
 
 static __device__ double loss_sums[LOSS_BLOCKS]; /* one for each block */
-static __device__ unsigned loss_sums_done;       /* how many of them are there, while a kernel runs */
+static __device__ unsigned loss_sums_done;       /* how many of them are there, while cross_entropy_fused_kernel runs */
 
 /* Of a block of LOSS_BLOCK threads, in thread 0. */
 static __device__ double loss_block_sum_tree(double sum) {
@@ -205,7 +205,20 @@ static __device__ double loss_block_sum(double sum) {
   return sum;
 }
 
-/* Whether this block is the last of so many to ask. What the others wrote before they asked is there then. */
+/* By one block: total (1) = the mean over n, from the blocks' sums, always in the same order. */
+static __device__ void loss_add_up(float *total, size_t n, unsigned blocks) {
+  double sum = 0;
+#pragma unroll 16 /* __ldcg() reads from the L2 cache: the sums may be of this very kernel's other blocks */
+  for (unsigned i = threadIdx.x; i < blocks; i += LOSS_BLOCK) sum += __ldcg(&loss_sums[i]);
+  sum = loss_block_sum(sum);
+  if (threadIdx.x == 0) *total = (float)(sum / n);
+}
+
+static __global__ void loss_total_kernel(float *total, size_t n, unsigned blocks) { loss_add_up(total, n, blocks); }
+
+/* Whether this block is the last of so many to ask. What the others wrote before they asked is there then. To ask takes
+ * a microsecond or two. For a few blocks that is less than a second kernel takes; 16384 of them would wait longer for
+ * their answers (30 us on an H200). */
 static __device__ bool loss_block_is_last(unsigned blocks) {
   bool last = false;
   if (threadIdx.x == 0) {
@@ -216,39 +229,29 @@ static __device__ bool loss_block_is_last(unsigned blocks) {
   return __syncthreads_or(last); /* thread 0 tells the others */
 }
 
-/* total (1) = the mean over n: thread 0 of block `block` of `blocks` brings its block's sum. */
-static __device__ void loss_total(float *total, double sum, size_t n, unsigned block, unsigned blocks) {
-  if (threadIdx.x == 0) loss_sums[block] = sum;
-  if (!loss_block_is_last(blocks)) return;
-  sum = 0;
-#pragma unroll 16 /* __ldcg() reads from the L2 cache, where the other blocks' sums are */
-  for (unsigned i = threadIdx.x; i < blocks; i += LOSS_BLOCK) sum += __ldcg(&loss_sums[i]);
-  sum = loss_block_sum(sum);
-  if (threadIdx.x == 0) *total = (float)(sum / n);
-}
-
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels. Where there are quads, the first 4 * quads floats are taken as float4, the rest one by one; quads is 0 where
  * the arrays are not aligned. */
 
 template <Loss KIND, bool TREE>
-static __global__ void loss_forward_scalar_kernel(float *total, const float *x, const float *t, size_t n) {
+static __global__ void loss_forward_scalar_kernel(const float *x, const float *t, size_t n) {
   size_t first = (size_t)blockIdx.x * LOSS_BLOCK + threadIdx.x, step = (size_t)gridDim.x * LOSS_BLOCK;
   double sum = 0;
   for (size_t i = first; i < n; i += step) sum += loss_one<KIND>(x[i], t[i]);
   sum = TREE ? loss_block_sum_tree(sum) : loss_block_sum(sum);
-  loss_total(total, sum, n, blockIdx.x, gridDim.x);
+  if (threadIdx.x == 0) loss_sums[blockIdx.x] = sum;
 }
 
 template <Loss KIND>
 static __global__ void __launch_bounds__(LOSS_BLOCK)
-    loss_forward_kernel(float *total, const float *x, const float *t, size_t n, size_t quads) {
+    loss_forward_kernel(const float *x, const float *t, size_t n, size_t quads) {
   size_t first = (size_t)blockIdx.x * LOSS_BLOCK + threadIdx.x, step = (size_t)gridDim.x * LOSS_BLOCK;
   double sum = 0;
 #pragma unroll 4 /* so that eight loads are on their way at once */
   for (size_t i = first; i < quads; i += step) sum += loss_four<KIND>(((const float4 *)x)[i], ((const float4 *)t)[i]);
   for (size_t i = 4 * quads + first; i < n; i += step) sum += loss_one<KIND>(x[i], t[i]);
-  loss_total(total, loss_block_sum(sum), n, blockIdx.x, gridDim.x);
+  sum = loss_block_sum(sum);
+  if (threadIdx.x == 0) loss_sums[blockIdx.x] = sum;
 }
 
 template <Loss KIND>
@@ -269,7 +272,7 @@ static __global__ void loss_backward_kernel(float *dx, const float *x, const flo
 
 template <Loss KIND>
 static __global__ void __launch_bounds__(LOSS_BLOCK)
-    loss_fused_kernel(float *total, float *dx, const float *x, const float *t, size_t n, size_t quads, float scale) {
+    loss_fused_kernel(float *dx, const float *x, const float *t, size_t n, size_t quads, float scale) {
   size_t first = (size_t)blockIdx.x * LOSS_BLOCK + threadIdx.x, step = (size_t)gridDim.x * LOSS_BLOCK;
   double sum = 0;
   for (size_t i = first; i < quads; i += step) {
@@ -281,24 +284,26 @@ static __global__ void __launch_bounds__(LOSS_BLOCK)
     sum += loss_one<KIND>(x[i], t[i]);
     dx[i] = loss_slope_one<KIND>(x[i], t[i]) * scale;
   }
-  loss_total(total, loss_block_sum(sum), n, blockIdx.x, gridDim.x);
+  sum = loss_block_sum(sum);
+  if (threadIdx.x == 0) loss_sums[blockIdx.x] = sum;
 }
 
 /* A thread for each row: its loss, and where CLEARED is not NULL its one slope. Blocks 0..blocks - 1 share the rows. */
-static __device__ void cross_entropy_rows(float *total, float *cleared, const float *p, const int *labels, int batch,
-                                          int classes, unsigned block, unsigned blocks) {
+static __device__ void cross_entropy_rows(float *cleared, const float *p, const int *labels, int batch, int classes,
+                                          unsigned block, unsigned blocks) {
   double sum = 0;
   for (int b = block * LOSS_BLOCK + threadIdx.x; b < batch; b += blocks * LOSS_BLOCK) {
     size_t at = (size_t)b * classes + labels[b];
     sum -= logf(p[at]);
     if (cleared != NULL) cleared[at] = -1.0f / (batch * p[at]);
   }
-  loss_total(total, loss_block_sum(sum), (size_t)batch, block, blocks);
+  sum = loss_block_sum(sum);
+  if (threadIdx.x == 0) loss_sums[block] = sum;
 }
 
-static __global__ void cross_entropy_rows_kernel(float *total, float *cleared, const float *p, const int *labels,
-                                                 int batch, int classes) {
-  cross_entropy_rows(total, cleared, p, labels, batch, classes, blockIdx.x, gridDim.x);
+static __global__ void cross_entropy_rows_kernel(float *cleared, const float *p, const int *labels, int batch,
+                                                 int classes) {
+  cross_entropy_rows(cleared, p, labels, batch, classes, blockIdx.x, gridDim.x);
 }
 
 /* Blocks (x, b) share row b of dp among them, every element is written once, the label's with its slope. The first
@@ -307,7 +312,10 @@ static __global__ void __launch_bounds__(LOSS_BLOCK)
     cross_entropy_fused_kernel(float *total, float *dp, const float *p, const int *labels, int batch, int classes,
                                unsigned adders) {
   unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
-  if (block < adders) cross_entropy_rows(total, NULL, p, labels, batch, classes, block, adders);
+  if (block < adders) {
+    cross_entropy_rows(NULL, p, labels, batch, classes, block, adders);
+    if (loss_block_is_last(adders)) loss_add_up(total, (size_t)batch, adders);
+  }
   int b = blockIdx.y, label = labels[b];
   float *row = dp + (size_t)b * classes;
   for (int c = 4 * (blockIdx.x * LOSS_BLOCK + threadIdx.x); c < classes; c += 4 * gridDim.x * LOSS_BLOCK) {
@@ -346,26 +354,34 @@ static inline size_t loss_quads(const void *a, const void *b, const void *c, siz
   return ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c) % sizeof(float4) == 0 ? n / 4 : 0;
 }
 
+static inline void loss_total(float *total, size_t n, unsigned blocks) {
+  loss_total_kernel<<<1, LOSS_BLOCK>>>(total, n, blocks);
+  CUDA_CHECK_LAUNCH();
+}
+
 template <Loss KIND>
 static inline void loss_forward_tree(float *total, const float *x, const float *t, size_t n) {
   unsigned blocks = loss_walking_blocks(n);
-  loss_forward_scalar_kernel<KIND, true><<<blocks, LOSS_BLOCK>>>(total, x, t, n);
+  loss_forward_scalar_kernel<KIND, true><<<blocks, LOSS_BLOCK>>>(x, t, n);
   CUDA_CHECK_LAUNCH();
+  loss_total(total, n, blocks);
 }
 
 template <Loss KIND>
 static inline void loss_forward_shuffle(float *total, const float *x, const float *t, size_t n) {
   unsigned blocks = loss_walking_blocks(n);
-  loss_forward_scalar_kernel<KIND, false><<<blocks, LOSS_BLOCK>>>(total, x, t, n);
+  loss_forward_scalar_kernel<KIND, false><<<blocks, LOSS_BLOCK>>>(x, t, n);
   CUDA_CHECK_LAUNCH();
+  loss_total(total, n, blocks);
 }
 
 template <Loss KIND>
 static inline void loss_forward(float *total, const float *x, const float *t, size_t n) {
   size_t quads = loss_quads(x, t, NULL, n);
   unsigned blocks = loss_walking_blocks(quads > 0 ? quads : n);
-  loss_forward_kernel<KIND><<<blocks, LOSS_BLOCK>>>(total, x, t, n, quads);
+  loss_forward_kernel<KIND><<<blocks, LOSS_BLOCK>>>(x, t, n, quads);
   CUDA_CHECK_LAUNCH();
+  loss_total(total, n, blocks);
 }
 
 template <Loss KIND>
@@ -391,8 +407,9 @@ template <Loss KIND>
 static inline void loss_fused(float *total, float *dx, const float *x, const float *t, size_t n) {
   size_t quads = loss_quads(dx, x, t, n);
   unsigned blocks = loss_walking_blocks(quads > 0 ? quads : n);
-  loss_fused_kernel<KIND><<<blocks, LOSS_BLOCK>>>(total, dx, x, t, n, quads, 1.0f / n);
+  loss_fused_kernel<KIND><<<blocks, LOSS_BLOCK>>>(dx, x, t, n, quads, 1.0f / n);
   CUDA_CHECK_LAUNCH();
+  loss_total(total, n, blocks);
 }
 
 /* Both directions in one pass: what training calls. */
@@ -413,8 +430,9 @@ static inline void cross_entropy_separate(float *total, float *dp, const float *
                                           int classes) {
   unsigned blocks = loss_walking_blocks((size_t)batch);
   CUDA_CHECK(cudaMemsetAsync(dp, 0, (size_t)batch * classes * sizeof *dp));
-  cross_entropy_rows_kernel<<<blocks, LOSS_BLOCK>>>(total, dp, p, labels, batch, classes);
+  cross_entropy_rows_kernel<<<blocks, LOSS_BLOCK>>>(dp, p, labels, batch, classes);
   CUDA_CHECK_LAUNCH();
+  loss_total(total, (size_t)batch, blocks);
 }
 
 /* batch at most 65535: a grid's y; classes at most 2^30. Two steps a thread; a block for each 256 rows adds up. */

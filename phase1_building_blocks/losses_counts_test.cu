@@ -9,7 +9,7 @@ static LessonCounts counts(Lesson lesson, LessonVersion version) {
   return counts_of(&lesson, version, lesson_shape(&lesson, ROWS, COLS));
 }
 
-/* The last block reads the sum of each, a double, 4 in a sector, and writes the total. */
+/* The one block that adds up reads the sum of each, a double, 4 in a sector, and writes the total. */
 static void expect_forward(LessonCounts c, int floats, int blocks) {
   assert_count(c.global_load_requests, 2 * N / (32 * floats) + (blocks + 31) / 32);
   assert_count(c.global_load_sectors, 2 * N / 8 + blocks / 4);
