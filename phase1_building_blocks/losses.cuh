@@ -205,11 +205,20 @@ static __device__ double loss_block_sum(double sum) {
   return sum;
 }
 
-/* By one block: total (1) = the mean over n, from the blocks' sums, always in the same order. */
+/* By one block: total (1) = the mean over n, from the blocks' sums, always in the same order. Sixteen of them are on
+ * their way to a thread at once: one after the other, 16384 took as long as an eighth of the kernel before. */
 static __device__ void loss_add_up(float *total, size_t n, unsigned blocks) {
   double sum = 0;
-#pragma unroll 16 /* __ldcg() reads from the L2 cache: the sums may be of this very kernel's other blocks */
-  for (unsigned i = threadIdx.x; i < blocks; i += LOSS_BLOCK) sum += __ldcg(&loss_sums[i]);
+  for (unsigned i = threadIdx.x; i < blocks; i += 16 * LOSS_BLOCK) {
+    double part[16];
+#pragma unroll
+    for (unsigned j = 0; j < 16; j++) { /* __ldcg() asks the L2 cache: they may be of this very kernel's other blocks */
+      unsigned at = i + j * LOSS_BLOCK;
+      part[j] = at < blocks ? __ldcg(&loss_sums[at]) : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < 16; j++) sum += part[j];
+  }
   sum = loss_block_sum(sum);
   if (threadIdx.x == 0) *total = (float)(sum / n);
 }
