@@ -36,8 +36,8 @@ static __device__ __forceinline__ void matmul_register_load(float (*tile)[COLS],
 
 enum { MATMUL_REGISTERS = 8 }; /* the height, and in 2-D the width, of a thread's patch */
 
-/* TILE x TILE elements of C a block, TILE / 8 x TILE threads; the threads of a warp differ in x. The 3 asks for registers
- * few enough that three blocks fit on a multiprocessor; nvcc 13 would take so many that only one does. */
+/* TILE x TILE elements of C a block, TILE / 8 x TILE threads; the threads of a warp differ in x. The 3 asks for so few
+ * registers that three blocks fit on a multiprocessor; nvcc 13 would take so many that only one does. */
 template <int TILE, int DEPTH>
 static __global__ void __launch_bounds__(TILE *TILE / MATMUL_REGISTERS, 3)
     matmul_register_1d_kernel(float *c, const float *a, const float *b, int m, int n, int k) {
