@@ -4,8 +4,8 @@
  *
  * A neuron adds up its inputs, each times a weight, and a bias: z = w0 x + w1 y + b. Where z is positive it says "class
  * 1", and the points with z = 0 are a straight line. Nobody tells it which. It begins somewhere, and after each batch
- * every weight goes a little way down its own slope of the loss; perceptron.cuh has the three kernels of that, forward,
- * slope and step, and point_net.cuh the loop around them. Now and then the plane is drawn as the neuron sees it. */
+ * every weight goes a little way against its gradient of the loss; perceptron.cuh has three kernels for that, forward,
+ * gradient and step, and point_net.cuh the loop around them. Now and then the plane is drawn as the neuron sees it. */
 #include "phase2_mlp/point_net.cuh"
 
 typedef struct PerceptronOptions {

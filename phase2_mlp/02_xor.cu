@@ -3,9 +3,9 @@
  *     bazel run //phase2_mlp:xor
  *
  * Four clouds, one in each quadrant; class 1 where exactly one coordinate is positive. No straight line has the two
- * classes on different sides: the program shows a neuron that tries, and that its slope is zero while it knows nothing.
- * Then neurons are put in between. Each draws a line of its own, the last one joins what they say, and the slopes go
- * back through them all: that is hidden.cuh, one kernel more.
+ * classes on different sides: the program shows a neuron that tries, and that its gradient is zero while it knows
+ * nothing. Then neurons are put in between. Each draws a line of its own, the last one joins what they say, and the
+ * gradient goes back through them all: that is hidden.cuh, one kernel more.
  *
  * --sweep trains networks of several widths from several seeds each: how wide is wide enough? */
 #include "phase2_mlp/point_net.cuh"
@@ -56,18 +56,19 @@ static void show_why(const XorOptions *options, const Points *points) {
   PointNet net = point_net_create(options->common.device, 0, options->activation, points->count);
   size_t bytes = (size_t)points->count * sizeof(float);
   float *x = (float *)device_alloc(net.device, 2 * bytes), *t = (float *)device_alloc(net.device, bytes);
-  float slope[3], loss;
+  float gradient[3], loss;
   device_upload(net.device, x, points->x, 2 * bytes);
   device_upload(net.device, t, points->t, bytes);
   point_net_forward(&net, x, points->count); /* point_net_create() zeroes the weights */
   point_net_backward(&net, x, t, points->count);
-  device_download(net.device, slope, net.slopes, sizeof slope);
+  device_download(net.device, gradient, net.gradients, sizeof gradient);
   device_download(net.device, &loss, net.total, sizeof loss);
-  printf("One neuron with weights 0 and bias 0: loss %.6f (ln 2 = %.6f), slopes %.1e, %.1e, %.1e.\n", (double)loss,
-         log(2.0), (double)slope[0], (double)slope[1], (double)slope[2]);
+  printf("One neuron with weights 0 and bias 0: loss %.6f (ln 2 = %.6f), gradient %.1e, %.1e, %.1e.\n", (double)loss,
+         log(2.0), (double)gradient[0], (double)gradient[1], (double)gradient[2]);
   puts(
-      "What points of class 1 ask of a weight, those of class 0 take back: it is flat there, and because the loss of\n"
-      "one neuron is convex, flat means lowest. No neuron has a lower loss than this guess.\n");
+      "Each point has a mirror image in its class that takes back what it asks of a weight: it is flat there, and "
+      "because\n"
+      "the loss of one neuron is convex, flat means lowest. No neuron has a lower loss than this guess.\n");
   device_free(net.device, x);
   device_free(net.device, t);
   point_net_destroy(&net);

@@ -1,12 +1,12 @@
-/* hidden.cuh - the way back through a hidden layer: from the slopes of the neurons above to those of its own.
+/* hidden.cuh - the way back through a hidden layer: from the gradients of the neurons above to those of its own.
  *
  *   h (B,H) = activation(a)     what the hidden layer says; a (B,H) is what its neurons added up
  *   y (B,O) = h w^T + bias      the layer above, with w (O,H)
  *   da[b][j] = activation'(a[b][j]) * sum over o of dy[b][o] * w[o][j]
  *
- * The slope of h[b][j] is what every neuron above wants, weighted as that neuron weights it: w read down its columns.
- * The activation lets through what its own slope allows; activations.cuh has that from h alone. Once da is known, the
- * hidden layer is a layer like any other: perceptron_backward_weight_gpu(dw, dbias, da, x, ...).
+ * The gradient of h[b][j] is what every neuron above wants, weighted as that neuron weights it: w read down its
+ * columns. The activation lets through what its own derivative allows; activations.cuh has that from h alone. Once da
+ * is known, the hidden layer is a layer like any other: perceptron_backward_weight_gpu(dw, dbias, da, x, ...).
  *
  *   hidden_backward_cpu   the plain loops of linear.cuh and activations.cuh, one after the other
  *   hidden_backward_gpu   a thread for each da[b][j]
@@ -37,10 +37,10 @@ static __global__ void hidden_backward_kernel(float *da, const float *dy, const 
                                               int hidden, int out) {
   size_t element = (size_t)blockIdx.x * HIDDEN_BLOCK + threadIdx.x; /* of da and h (B,H) */
   int b = (int)(element / hidden), j = (int)(element % hidden);
-  // >>> exercise hidden_backward: da[b][j], the slope of what hidden neuron j added up for sample b, if there is one
+  // >>> exercise hidden_backward: da[b][j], the gradient of what hidden neuron j added up for sample b, if there is one
   // hint: each of the `out` neurons above asks for its dy[b][o], and it heard neuron j with weight w[o][j]
   // hint: w is (out,hidden): its row o holds the weights of neuron o, so neuron j's are one column, `hidden` apart
-  // hint: the sum is the slope of h[b][j]; activation_backward_one<KIND>(sum, h[element]) is that of a[b][j]
+  // hint: the sum is the gradient of h[b][j]; activation_backward_one<KIND>(sum, h[element]) is that of a[b][j]
   if (b < batch) {
     float sum = 0;
     for (int o = 0; o < out; o++) sum += dy[(size_t)b * out + o] * w[(size_t)o * hidden + j];

@@ -14,7 +14,7 @@ static inline void hidden_backward_call(LessonLauncher launch, float *const *arr
   ((HiddenBackward *)launch)(KIND, array[0], array[1], array[2], array[3], size[0], size[1], size[2]);
 }
 
-/* The activation's slope is at most 1; it costs three roundings. */
+/* The activation's derivative is at most 1; it costs three roundings. */
 static inline Tolerance hidden_backward_tolerance(const int *size) {
   Tolerance tolerance = tolerance_dot((size_t)size[2], 1);
   tolerance.relative += 3 * FLT_EPSILON;

@@ -77,9 +77,9 @@ static __global__ void perceptron_backward_weight_kernel(float *dw, float *dbias
 
 static __global__ void perceptron_update_kernel(float *next, const float *w, const float *dw, size_t n, float lr) {
   size_t i = (size_t)blockIdx.x * PERCEPTRON_BLOCK + threadIdx.x;
-  // >>> exercise perceptron_update: next[i], one step of size lr down the slope dw[i]; this code makes the loss grow
+  // >>> exercise perceptron_update: next[i], one step of size lr against the gradient dw[i]; the loss must fall
   // hint: dw[i] says how fast the loss grows when w[i] does; which way is down?
-  // hint: with a slope of +2 the weight has to become smaller
+  // hint: with a gradient of +2 the weight has to become smaller
   // hint: if (i < n) next[i] = w[i] - lr * dw[i];
   if (i < n) next[i] = w[i] - lr * dw[i];
   // <<< exercise

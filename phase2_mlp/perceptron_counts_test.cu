@@ -20,7 +20,7 @@ static void forward_reads_rows(void **state) {
 }
 
 /* 12 warps, one for each of 8 weights and 4 biases; 16 loads of a column of dy each, and for a weight of x, too. */
-static void slopes_read_columns(void **state) {
+static void gradients_read_columns(void **state) {
   (void)state;
   LessonCounts c = counted(perceptron_backward_lesson(), (LessonLauncher)perceptron_backward_weight_gpu);
   counts_required();
@@ -50,7 +50,7 @@ static void the_way_back_reads_rows(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(forward_reads_rows),
-      cmocka_unit_test(slopes_read_columns),
+      cmocka_unit_test(gradients_read_columns),
       cmocka_unit_test(a_step_reads_and_writes_once),
       cmocka_unit_test(the_way_back_reads_rows),
   };

@@ -1,5 +1,5 @@
-/* A layer of neurons: values and slopes by hand, and the kernels against the loops (linear_test.cu has the loops'
- * slopes by central differences). */
+/* A layer of neurons: values and gradients by hand, and the kernels against the loops (linear_test.cu has the loops'
+ * gradients by central differences). */
 #include "phase2_mlp/perceptron_lesson.cuh"
 
 #include "phase1_building_blocks/test_arrays.h"

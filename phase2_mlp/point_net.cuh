@@ -3,8 +3,8 @@
  *   hidden = 0    x (B,2) ------------------------------------------------> z (B) = x w2^T + b2
  *   hidden = H    x (B,2) -> a (B,H) = x w1^T + b1 -> h = activation(a) --> z (B) = h w2^T + b2
  *
- * sigmoid(z) is the probability of class 1, the loss its binary cross-entropy, of which losses.cuh has value and slope.
- * All parameters lie in one array, all slopes in another of the same layout: w2 (last), b2, w1 (hidden,2), b1 (hidden),
+ * sigmoid(z) is the probability of class 1, the loss its binary cross-entropy; losses.cuh has value and gradient. All
+ * parameters lie in one array, all gradients in another of the same layout: w2 (last), b2, w1 (hidden,2), b1 (hidden),
  * so that a step is one update. CPU: the plain loops; GPU: the kernels of perceptron.cuh and hidden.cuh.
  */
 #ifndef PHASE2_MLP_POINT_NET_CUH
@@ -27,7 +27,7 @@ typedef struct PointNet {
   int hidden, last; /* last: inputs of the neuron that decides, 2 or hidden */
   Activation activation;
   size_t count; /* of parameters */
-  float *parameters, *slopes;
+  float *parameters, *gradients;
   float *w2, *b2, *w1, *b1, *dw2, *db2, *dw1, *db1; /* within those two */
   float *h, *da, *z, *dz, *total;                   /* (most,hidden) twice, (most) twice, (1) */
 } PointNet;
@@ -42,8 +42,8 @@ static inline PointNet point_net_create(Device device, int hidden, Activation ac
   net.activation = activation;
   net.count = (size_t)net.last + 1 + (size_t)hidden * 3;
   net.parameters = (float *)device_alloc(device, net.count * sizeof(float));
-  net.slopes = (float *)device_alloc(device, net.count * sizeof(float));
-  net.w2 = net.parameters, net.dw2 = net.slopes;
+  net.gradients = (float *)device_alloc(device, net.count * sizeof(float));
+  net.w2 = net.parameters, net.dw2 = net.gradients;
   net.b2 = net.w2 + net.last, net.db2 = net.dw2 + net.last;
   net.w1 = net.b2 + 1, net.dw1 = net.db2 + 1;
   net.b1 = net.w1 + 2 * hidden, net.db1 = net.dw1 + 2 * hidden;
@@ -56,7 +56,7 @@ static inline PointNet point_net_create(Device device, int hidden, Activation ac
 }
 
 static inline void point_net_destroy(PointNet *net) {
-  float *const memory[] = {net->parameters, net->slopes, net->h, net->da, net->z, net->dz, net->total};
+  float *const memory[] = {net->parameters, net->gradients, net->h, net->da, net->z, net->dz, net->total};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device_free(net->device, memory[i]);
   memset(net, 0, sizeof *net);
 }
@@ -79,8 +79,8 @@ static inline void point_net_layer(Device device, float *y, const float *x, cons
   ON_DEVICE(device, perceptron_forward_gpu(y, x, w, bias, batch, in, out),
             linear_forward_cpu(y, x, w, bias, batch, in, out));
 }
-static inline void point_net_layer_slopes(Device device, float *dw, float *dbias, const float *dy, const float *x,
-                                          int batch, int in, int out) {
+static inline void point_net_layer_gradients(Device device, float *dw, float *dbias, const float *dy, const float *x,
+                                             int batch, int in, int out) {
   ON_DEVICE(device, perceptron_backward_weight_gpu(dw, dbias, dy, x, batch, in, out),
             linear_backward_weight_cpu(dw, dbias, dy, x, batch, in, out));
 }
@@ -98,20 +98,20 @@ static inline void point_net_forward(PointNet *net, const float *x, int n) {
   point_net_layer(net->device, net->z, from, net->w2, net->b2, n, net->last, 1);
 }
 
-/* After point_net_forward() of the same x: the mean loss, and net->slopes of it. t (n) */
+/* After point_net_forward() of the same x: the mean loss, and net->gradients of it. t (n) */
 static inline void point_net_backward(PointNet *net, const float *x, const float *t, int n) {
   ON_DEVICE(net->device, bce_logits_gpu(net->total, net->dz, net->z, t, n),
             bce_logits_cpu(net->total, net->dz, net->z, t, n));
-  point_net_layer_slopes(net->device, net->dw2, net->db2, net->dz, net->hidden > 0 ? net->h : x, n, net->last, 1);
+  point_net_layer_gradients(net->device, net->dw2, net->db2, net->dz, net->hidden > 0 ? net->h : x, n, net->last, 1);
   if (net->hidden == 0) return;
   ON_DEVICE(net->device, hidden_backward_gpu(net->activation, net->da, net->dz, net->w2, net->h, n, net->hidden, 1),
             hidden_backward_cpu(net->activation, net->da, net->dz, net->w2, net->h, n, net->hidden, 1));
-  point_net_layer_slopes(net->device, net->dw1, net->db1, net->da, x, n, 2, net->hidden);
+  point_net_layer_gradients(net->device, net->dw1, net->db1, net->da, x, n, 2, net->hidden);
 }
 
 static inline void point_net_update(PointNet *net, float lr) {
-  ON_DEVICE(net->device, perceptron_update_gpu(net->parameters, net->parameters, net->slopes, net->count, lr),
-            perceptron_update_cpu(net->parameters, net->parameters, net->slopes, net->count, lr));
+  ON_DEVICE(net->device, perceptron_update_gpu(net->parameters, net->parameters, net->gradients, net->count, lr),
+            perceptron_update_cpu(net->parameters, net->parameters, net->gradients, net->count, lr));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* One neuron, and a hidden layer before it: slopes against central differences of a loss in double, the two devices
+/* One neuron, and a hidden layer before it: gradients against central differences of a loss in double, the two devices
  * against each other, what can be learned and what cannot, runs that diverge; the points and the drawing. */
 #include "phase2_mlp/point_net.cuh"
 
@@ -15,7 +15,7 @@ static void check_way_back(void) {
   if (lesson_verify_all(&lesson, &version, 1, &result) != 0) fail_msg("%s", result.message);
 }
 
-static void every_activation_lets_slopes_through(void **state) {
+static void every_activation_lets_the_gradient_through(void **state) {
   (void)state;
   test_requires_gpu();
   check_way_back<ACTIVATION_RELU>();
@@ -24,7 +24,7 @@ static void every_activation_lets_slopes_through(void **state) {
   check_way_back<ACTIVATION_TANH>();
 }
 
-/* ---- slopes ---- */
+/* ---- gradients ---- */
 
 /* The mean loss of n points in double, by the references alone; parameters (count) in the order of a PointNet. */
 static double loss_in_double(const PointNet *net, const double *parameters, const double *x, const double *t, int n) {
@@ -42,14 +42,14 @@ static double loss_in_double(const PointNet *net, const double *parameters, cons
   return total;
 }
 
-/* Every slope of a network against (loss(p + e) - loss(p - e)) / 2e. */
-static void check_slopes(Device device, int hidden, Activation activation, int n) {
+/* Every gradient of a network against (loss(p + e) - loss(p - e)) / 2e. */
+static void check_gradients(Device device, int hidden, Activation activation, int n) {
   const double e = 1e-6;
   Points points = points_xor(n, 0.9f, 5);
   PointNet net = point_net_create(device, hidden, activation, n);
   size_t bytes = (size_t)n * sizeof(float);
   float *x = (float *)device_alloc(device, 2 * bytes), *t = (float *)device_alloc(device, bytes);
-  float *slopes = (float *)xmalloc(net.count * sizeof *slopes),
+  float *gradients = (float *)xmalloc(net.count * sizeof *gradients),
         *parameters = (float *)xmalloc(net.count * sizeof(float));
   double *p = (double *)xmalloc(net.count * sizeof *p), *x2 = (double *)xmalloc(2 * n * sizeof *x2), t2[64];
   float loss;
@@ -59,7 +59,7 @@ static void check_slopes(Device device, int hidden, Activation activation, int n
   device_upload(device, net.parameters, parameters, net.count * sizeof(float));
   point_net_forward(&net, x, n);
   point_net_backward(&net, x, t, n);
-  device_download(device, slopes, net.slopes, net.count * sizeof *slopes);
+  device_download(device, gradients, net.gradients, net.count * sizeof *gradients);
   device_download(device, &loss, net.total, sizeof loss);
   for (size_t i = 0; i < net.count; i++) p[i] = parameters[i];
   for (int i = 0; i < 2 * n; i++) x2[i] = points.x[i];
@@ -73,13 +73,13 @@ static void check_slopes(Device device, int hidden, Activation activation, int n
     p[i] = keep - e;
     double numeric = (above - loss_in_double(&net, p, x2, t2, n)) / (2 * e);
     p[i] = keep;
-    if (!(fabs(slopes[i] - numeric) <= 1e-5 * (1 + fabs(numeric))))
-      fail_msg("%s, %d hidden %s, %d points: slope %zu is %.9g, by differences %.9g", device_name(device), hidden,
-               activation_name(activation), n, i, (double)slopes[i], numeric);
+    if (!(fabs(gradients[i] - numeric) <= 1e-5 * (1 + fabs(numeric))))
+      fail_msg("%s, %d hidden %s, %d points: gradient %zu is %.9g, by differences %.9g", device_name(device), hidden,
+               activation_name(activation), n, i, (double)gradients[i], numeric);
   }
   device_free(device, x);
   device_free(device, t);
-  free(slopes);
+  free(gradients);
   free(parameters);
   free(p);
   free(x2);
@@ -87,22 +87,22 @@ static void check_slopes(Device device, int hidden, Activation activation, int n
   point_net_destroy(&net);
 }
 
-static void check_all_slopes(Device device) {
+static void check_all_gradients(Device device) {
   const int widths[] = {0, 1, 2, 3, 127}, sizes[] = {1, 3, 33};
   for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
     for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++)
-      for (int kind = 0; kind < ACTIVATIONS; kind++) check_slopes(device, widths[w], (Activation)kind, sizes[n]);
+      for (int kind = 0; kind < ACTIVATIONS; kind++) check_gradients(device, widths[w], (Activation)kind, sizes[n]);
 }
 
-static void slopes_match_central_differences(void **state) {
+static void gradients_match_central_differences(void **state) {
   (void)state;
-  check_all_slopes(DEVICE_CPU);
+  check_all_gradients(DEVICE_CPU);
 }
 
-static void slopes_of_the_kernels_do_too(void **state) {
+static void gradients_of_the_kernels_do_too(void **state) {
   (void)state;
   test_requires_gpu();
-  check_all_slopes(DEVICE_GPU);
+  check_all_gradients(DEVICE_GPU);
 }
 
 /* ---- learning ---- */
@@ -311,9 +311,9 @@ static void frames_lie_where_most_is_learned(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_activation_lets_slopes_through),
-      cmocka_unit_test(slopes_match_central_differences),
-      cmocka_unit_test(slopes_of_the_kernels_do_too),
+      cmocka_unit_test(every_activation_lets_the_gradient_through),
+      cmocka_unit_test(gradients_match_central_differences),
+      cmocka_unit_test(gradients_of_the_kernels_do_too),
       cmocka_unit_test(a_neuron_finds_the_line),
       cmocka_unit_test(xor_needs_a_hidden_layer),
       cmocka_unit_test(devices_agree),

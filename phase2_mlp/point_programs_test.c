@@ -50,7 +50,7 @@ static void a_perceptron_learns_and_draws(void **state) {
 static void xor_is_learned_by_two_layers(void **state) {
   (void)state;
   Subprocess run = run_program("xor", output_dir("xor"), "--json", "--device=cpu", NULL);
-  expect(&run, 0, "weights 0 and bias 0: loss 0.693147 (ln 2 = 0.693147), slopes 0.0e+00, 0.0e+00, 0.0e+00", NULL);
+  expect(&run, 0, "weights 0 and bias 0: loss 0.693147 (ln 2 = 0.693147), gradient 0.0e+00, 0.0e+00, 0.0e+00", NULL);
   expect(&run, 0, "one neuron\nepoch 500: loss 0.6931", NULL);
   json_t *result = last_json(&run);
   assert_true(number(result, "one_neuron_loss") > 0.69314 && number(result, "one_neuron_loss") < 0.69316);
