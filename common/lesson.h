@@ -25,6 +25,7 @@
  *       lesson_input(&lesson, "logits", "bc");
  *       lesson_range(&lesson, "logits", -20, 20);                  // uniform; by default in [-1, 2)
  *       lesson_extreme(&lesson, "logits", 1e4f);                   // and a few elements are 1e4 or -1e4
+ *       lesson_ruled_out(&lesson, "scores");                       // or a few are -inf
  *       lesson_labels(&lesson, "labels", "b", 'c');                // an input of ints from 0 to c - 1
  *       lesson_element(&lesson, "weights", LESSON_BFLOAT16);       // of 2 bytes; inputs and outputs
  *       lesson_element(&lesson, "pixels", LESSON_BYTE);            // inputs alone, uniform from 0 to 255
@@ -98,7 +99,7 @@ typedef struct LessonArray {
   LessonElement element;
   char classes;                        /* of labels: the letter of the size that they are below; otherwise 0 */
   float low, high;                     /* other inputs are uniform in [low, high) */
-  float extreme;                       /* but for a few, which are this or its negative; 0: none */
+  float extreme;                       /* but for a few, which are this or its negative; 0: none; -inf: always that */
   Tolerance (*tolerance)(const int *); /* NULL: the lesson's */
 } LessonArray;
 
@@ -222,6 +223,7 @@ static inline void lesson_range(Lesson *lesson, const char *name, float low, flo
 static inline void lesson_extreme(Lesson *lesson, const char *name, float extreme) {
   lesson_find_array(lesson, name)->extreme = extreme;
 }
+static inline void lesson_ruled_out(Lesson *lesson, const char *name) { lesson_extreme(lesson, name, -INFINITY); }
 static inline void lesson_tolerance(Lesson *lesson, const char *name, Tolerance (*tolerance)(const int *)) {
   lesson_find_array(lesson, name)->tolerance = tolerance;
 }
@@ -387,7 +389,7 @@ static inline void lesson_fill(const Lesson *lesson, int a, const int *size, uin
     uint32_t word = block.word[i % 4];
     float value = (array->high - array->low) * philox_uniform(word) + array->low;
     if (array->extreme != 0 && i % LESSON_EXTREME_STEP == seed % LESSON_EXTREME_STEP)
-      value = word % 2 == 0 ? array->extreme : -array->extreme;
+      value = word % 2 == 0 || array->extreme == -INFINITY ? array->extreme : -array->extreme;
     if (classes != 0)
       ((int32_t *)x)[i] = (int32_t)(word * classes >> 32);
     else if (array->element == LESSON_INT)

@@ -85,12 +85,15 @@ static inline void lesson_parse_shapes(const struct argp_state *state, const cha
       errno = 0;
       long size = strtol(at, &end, 10);
       char stop = i + 1 < lesson->sizes ? 'x' : '\0';
-      if (end == at || size < 1 || (*end != stop && !(stop == '\0' && *end == ',')))
-        argp_error(state, "--shape=%s: %d sizes from 1 are expected, as in %s, or several such shapes with commas", arg,
-                   lesson->sizes,
-                   lesson->sizes == 1   ? "1000000"
-                   : lesson->sizes == 2 ? "300x200"
-                                        : "300x200x100");
+      if (end == at || size < 1 || (*end != stop && !(stop == '\0' && *end == ','))) {
+        char example[4 * LESSON_SIZES + 1] = ""; /* 300x200, 300x200x100, ... */
+        for (int s = 0; s < lesson->sizes; s++) strcat(example, s == 0 ? "300" : s == 1 ? "x200" : "x100");
+        if (lesson->sizes == 1)
+          argp_error(state, "--shape=%s: a size of at least 1 is expected, as in 1000000, or several with commas", arg);
+        argp_error(state,
+                   "--shape=%s: %d sizes of at least 1 are expected, as in %s, or several such shapes with commas", arg,
+                   lesson->sizes, example);
+      }
       if (errno != 0 || size > INT_MAX) argp_error(state, "--shape=%s: a size is at most %d", arg, INT_MAX);
       shape.size[i] = (int)size;
       at = *end == '\0' ? end : end + 1;

@@ -157,6 +157,9 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
     arguments_add(command, "--no-unroll"); /* a large kernel is compiled in half the time */
     /* `float sum;` would begin at 0 here by chance, and at anything on a GPU: let it begin at -1.7e38. */
     if (kind == BUILD_WORKER) arguments_add(command, "-Xcompiler=-ftrivial-auto-var-init=pattern");
+    /* 1 - y * y has its digits where the processor makes one rounding of it (fma), as a GPU does, and not elsewhere.
+     * What is right must be so everywhere: this check decides, and the GPU is asked only after it. */
+    if (kind != BUILD_JUDGE) arguments_add(command, "-Xcompiler=-ffp-contract=off");
   }
   if (kind == BUILD_WORKER && job->overlay[0] != '\0') arguments_add(command, keep_printf("-I%s", job->overlay));
   if (kind != BUILD_WORKER || job->overlay[0] != '\0') arguments_add(command, "-I.learn/pristine");

@@ -128,12 +128,12 @@ static __global__ void batchnorm_relu_softmax_online_kernel(float *y, const floa
   y += (size_t)blockIdx.x * cols;
   MaxSum seen = max_sum_make(-INFINITY, 0);
   // >>> exercise batchnorm_relu_softmax: write softmax(relu(batchnorm(x))) of the block's row to y, in two passes
-  // hint: first pass: thread t takes elements t, t + SOFTMAX_THREADS, ...; softmax_online_add(seen, z) takes z in
+  // hint: first pass: thread t takes elements t, t + SOFTMAX_THREADS, ...; max_sum_add(seen, z) takes z in
   // hint: row_max_sum<SOFTMAX_THREADS>(seen) joins the threads'; second pass: expf(z - seen.max) / seen.sum
   // hint: z = batchnorm_relu_one(x[j], line.scale, line.shift), line = batchnorm_fold(mean[j], variance[j], ...)
   for (int j = threadIdx.x; j < cols; j += SOFTMAX_THREADS) {
     BatchnormLine line = batchnorm_fold(mean[j], variance[j], gamma[j], beta[j]);
-    seen = softmax_online_add(seen, batchnorm_relu_one(x[j], line.scale, line.shift));
+    seen = max_sum_add(seen, batchnorm_relu_one(x[j], line.scale, line.shift));
   }
   seen = row_max_sum<SOFTMAX_THREADS>(seen);
   for (int j = threadIdx.x; j < cols; j += SOFTMAX_THREADS) {

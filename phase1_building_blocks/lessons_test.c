@@ -224,10 +224,10 @@ static void what_is_typed_wrong_is_explained(void **state) {
     const char *option, *expected;
   } cases[] = {
       {"--only=fastest", "--only=fastest: there is no such version; there are\n  naive_rows\n"},
-      {"--shape=12", "--shape=12: 2 sizes from 1 are expected, as in 300x200"},
-      {"--shape=0x5", "2 sizes from 1 are expected"},
-      {"--shape=5x5x5", "2 sizes from 1 are expected"},
-      {"--shape=-3x5", "2 sizes from 1 are expected"},
+      {"--shape=12", "--shape=12: 2 sizes of at least 1 are expected, as in 300x200"},
+      {"--shape=0x5", "2 sizes of at least 1 are expected"},
+      {"--shape=5x5x5", "2 sizes of at least 1 are expected"},
+      {"--shape=-3x5", "2 sizes of at least 1 are expected"},
       {"--shape=3000000000x5", "a size is at most 2147483647"},
       {"--shape=99999999999999999999x5", "a size is at most 2147483647"},
       {"--shape=100000000x100000000", "100000000 is more than 524280, as far as the grids of this lesson reach"},

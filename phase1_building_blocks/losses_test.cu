@@ -223,26 +223,27 @@ static float *uniform(size_t n, float low, float high, uint64_t seed) {
   return x;
 }
 
-/* t is low or high in the first half, as labels are; anything in the second. */
-static void check_case(const Case *one, size_t n, size_t offset) {
-  size_t all = n + offset;
+/* t is low or high in the first half, as labels are; anything in the second. `misaligned`: x (1), t (2), dx (4), or
+ * several of them begin a float past an aligned address. */
+static void check_case(const Case *one, size_t n, int misaligned) {
+  const size_t x0 = misaligned & 1, t0 = misaligned >> 1 & 1, dx0 = misaligned >> 2 & 1, all = n + 1;
   const int size[2] = {(int)n, 1};
   float *x = uniform(all, one->low, one->high, 1), *t = uniform(all, one->t_low, one->t_high, 2);
   for (size_t i = 0; i < all / 2; i++) t[i] = i % 3 == 0 ? one->t_low : one->t_high;
-  float *dx = arrays_poison(all), *expected = arrays_poison(n), total, expected_total;
-  one->reference(&expected_total, expected, x + offset, t + offset, n);
+  float *dx = arrays_poison(all), *expected = arrays_poison(all), total, expected_total;
+  one->reference(&expected_total, expected, x + x0, t + t0, n);
   float *device_x = arrays_upload(DEVICE_GPU, x, all), *device_t = arrays_upload(DEVICE_GPU, t, all);
   float *device_dx = arrays_upload(DEVICE_GPU, dx, all), *device_total = guard_alloc(DEVICE_GPU, 1);
-  one->loss(device_total, device_dx + offset, device_x + offset, device_t + offset, n);
+  one->loss(device_total, device_dx + dx0, device_x + x0, device_t + t0, n);
   arrays_download(DEVICE_GPU, &total, device_total, 1, "total");
   arrays_download(DEVICE_GPU, dx, device_dx, all, "dx");
   arrays_download(DEVICE_GPU, NULL, device_x, all, "x");
   arrays_download(DEVICE_GPU, NULL, device_t, all, "t");
-  Comparison c = compare_arrays(dx + offset, expected, 1, n, loss_slope_tolerance(size));
-  if (!c.ok) fail_msg("%s, %zu, offset %zu, dx: %s", one->name, n, offset, c.message);
+  Comparison c = compare_arrays(dx + dx0, expected, 1, n, loss_slope_tolerance(size));
+  if (!c.ok) fail_msg("%s, %zu, misaligned %d, dx: %s", one->name, n, misaligned, c.message);
   c = compare_arrays(&total, &expected_total, 1, 1, loss_total_tolerance(size));
-  if (!c.ok) fail_msg("%s, %zu, offset %zu, total: %s", one->name, n, offset, c.message);
-  for (size_t i = 0; i < offset; i++) assert_true(compare_is_poison(&dx[i]));
+  if (!c.ok) fail_msg("%s, %zu, misaligned %d, total: %s", one->name, n, misaligned, c.message);
+  assert_true(compare_is_poison(&dx[dx0 == 0 ? n : 0]));
   free(x);
   free(t);
   free(dx);
@@ -255,7 +256,7 @@ static void every_version_matches_the_reference(void **state) {
   const size_t sizes[] = {1, 3, 31, 33, 127, 1021, 8192};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-      for (size_t offset = 0; offset < 2; offset++) check_case(&cases[c], sizes[i], offset);
+      for (int misaligned = 0; misaligned < 8; misaligned++) check_case(&cases[c], sizes[i], misaligned);
 #ifdef SIMT_REWRITTEN
   const size_t large = 2100001; /* several steps a thread */
 #else

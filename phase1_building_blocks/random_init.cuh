@@ -32,10 +32,12 @@
 #ifndef PHASE1_BUILDING_BLOCKS_RANDOM_INIT_CUH
 #define PHASE1_BUILDING_BLOCKS_RANDOM_INIT_CUH
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "common/philox.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -45,8 +47,10 @@ typedef struct RandomRange {
   float low, width, last; /* last: the last float before `high` */
 } RandomRange;
 
-/* low < high */
+/* low < high, and not so far apart that their difference is infinite. */
 static inline RandomRange random_range(float low, float high) {
+  if (!(low < high) || !(high - low <= FLT_MAX))
+    die("random: numbers from %g to %g; low < high is expected, and at most %g between them", low, high, FLT_MAX);
   RandomRange range;
   range.low = low;
   range.width = high - low;

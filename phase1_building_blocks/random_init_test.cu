@@ -284,8 +284,31 @@ static void nothing_is_filled_with_nothing(void **state) {
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
+static void draw(float low, float high) {
+  float x;
+  random_uniform_fill_cpu(&x, 1, low, high, 1, 1);
+  if (!(x >= low && x < high)) die("drew %g", x);
+}
+static void draw_too_wide(void) { draw(-FLT_MAX, FLT_MAX); }
+static void draw_backwards(void) { draw(1, -1); }
+static void draw_from_nan(void) { draw(NAN, 1); }
+static void draw_up_to_infinity(void) { draw(0, INFINITY); }
+static void draw_as_wide_as_it_gets(void) { draw(-FLT_MAX / 2, FLT_MAX / 2); }
+
+static void what_is_no_range_is_refused(void **state) {
+  (void)state;
+  void (*const bodies[])(void) = {draw_too_wide, draw_backwards, draw_from_nan, draw_up_to_infinity};
+  char output[512];
+  for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+    assert_int_equal(test_fork(bodies[i], output, sizeof output), 1);
+    assert_non_null(strstr(output, "low < high is expected"));
+  }
+  assert_int_equal(test_fork(draw_as_wide_as_it_gets, output, sizeof output), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_no_range_is_refused), /* forks, before CUDA is there */
       cmocka_unit_test(distributions_are_what_they_say),
       cmocka_unit_test(wrong_distributions_are_noticed),
       cmocka_unit_test(neighbours_do_not_correlate),

@@ -81,6 +81,20 @@ static __device__ __forceinline__ float max_sum_factor(float low, float high) {
   return low == high ? 1 : expf(low - high); /* -inf - -inf would be NaN */
 }
 
+/* One more element x. A sum that was begun with too low a maximum is not lost: exp(x - old) = exp(x - new) exp(new -
+ * old). The maximum of NaNs and of nothing is -inf. */
+static __device__ __forceinline__ MaxSum max_sum_add(MaxSum known, float x) {
+  // >>> exercise softmax_online: add x to `known`, the maximum of some elements and the sum of exp(element - max)
+  // hint: if x is the new maximum, what was summed up so far was too large by the factor exp(x - known.max)
+  // hint: with m = fmaxf(known.max, x) the sum becomes known.sum * exp(known.max - m) + exp(x - m)
+  // hint: -inf - -inf is NaN: where m is -INFINITY subtract 0 instead; then known.max = m
+  float max = fmaxf(known.max, x), finite = max == -INFINITY ? 0.0f : max;
+  known.sum = known.sum * expf(known.max - finite) + expf(x - finite);
+  known.max = max;
+  // <<< exercise
+  return known;
+}
+
 /* All lanes that differ in the bits below `lanes` (a power of two) come to know the elements of all of them: first the
  * maximum, then the sum, which each has brought to that maximum. */
 static __device__ __forceinline__ MaxSum max_sum_lanes(MaxSum own, int lanes) {

@@ -141,26 +141,12 @@ static __global__ void softmax_forward_shuffle_kernel(float *y, const float *x, 
   for (int j = t; j < cols; j += SOFTMAX_THREADS) y[j] = expf(x[j] - max) / sum;
 }
 
-/* A sum that was begun with too low a maximum is not lost: exp(x - old) = exp(x - new) exp(new - old). */
-static __device__ MaxSum softmax_online_add(MaxSum seen, float x) {
-  // >>> exercise softmax_online: one more element x: bring seen.max, and seen.sum of exp(element - max), up to date
-  // hint: each term of the sum was made with the old maximum, too large by exp(new - old): multiply by exp(old - new)
-  // hint: then add exp(x - new). An x of -inf changes nothing, and -inf - -inf would be NaN: leave it out
-  // hint: if (x == -INFINITY) return seen; max = fmaxf(seen.max, x); seen.sum = seen.sum * expf(seen.max - max) + ...
-  if (x == -INFINITY) return seen;
-  float max = fmaxf(seen.max, x);
-  seen.sum = seen.sum * expf(seen.max - max) + expf(x - max);
-  seen.max = max;
-  // <<< exercise
-  return seen;
-}
-
 static __global__ void softmax_forward_online_kernel(float *y, const float *x, int cols) {
   x += (size_t)blockIdx.x * cols;
   y += (size_t)blockIdx.x * cols;
   int t = threadIdx.x;
   MaxSum seen = max_sum_make(-INFINITY, 0);
-  for (int j = t; j < cols; j += SOFTMAX_THREADS) seen = softmax_online_add(seen, x[j]);
+  for (int j = t; j < cols; j += SOFTMAX_THREADS) seen = max_sum_add(seen, x[j]);
   seen = row_max_sum<SOFTMAX_THREADS>(seen);
   for (int j = t; j < cols; j += SOFTMAX_THREADS) y[j] = expf(x[j] - seen.max) / seen.sum;
 }

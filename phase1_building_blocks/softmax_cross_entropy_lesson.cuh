@@ -52,6 +52,7 @@ static inline Lesson softmax_cross_entropy_lesson(void) {
   lesson_input(&lesson, "logits", "bc");
   lesson_labels(&lesson, "labels", "b", 'c');
   lesson_range(&lesson, "logits", 80, 100); /* exp(89) is infinite: who does not subtract the maximum finds out */
+  lesson_extreme(&lesson, "logits", 1e4f);  /* and who takes the logarithm of a probability: it may be 0 */
   lesson.tolerance = softmax_cross_entropy_tolerance;
   lesson_tolerance(&lesson, "losses", softmax_cross_entropy_losses_tolerance);
   lesson.timed = lesson_shape(&lesson, 4096, 50257); /* the vocabulary of GPT-2 */

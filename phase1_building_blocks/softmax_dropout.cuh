@@ -143,7 +143,7 @@ static __global__ void softmax_dropout_backward_passes_kernel(float *dx, const f
   size_t begin = (size_t)blockIdx.x * cols;
   int t = threadIdx.x;
   MaxSum seen = max_sum_make(-INFINITY, 0);
-  for (int j = t; j < cols; j += SOFTMAX_THREADS) seen = softmax_online_add(seen, x[begin + j]);
+  for (int j = t; j < cols; j += SOFTMAX_THREADS) seen = max_sum_add(seen, x[begin + j]);
   seen = row_max_sum<SOFTMAX_THREADS>(seen);
   float dot = 0;
   for (int j = t; j < cols; j += SOFTMAX_THREADS) {
