@@ -86,10 +86,11 @@ static inline void lesson_parse_shapes(const struct argp_state *state, const cha
       long size = strtol(at, &end, 10);
       char stop = i + 1 < lesson->sizes ? 'x' : '\0';
       if (end == at || size < 1 || (*end != stop && !(stop == '\0' && *end == ','))) {
-        char example[4 * LESSON_SIZES + 1] = ""; /* 300x200, 300x200x100, ... */
-        for (int s = 0; s < lesson->sizes; s++) strcat(example, s == 0 ? "300" : s == 1 ? "x200" : "x100");
+        char example[80];
+        lesson_shape_text(lesson, &lesson->counted, example);
         if (lesson->sizes == 1)
-          argp_error(state, "--shape=%s: a size of at least 1 is expected, as in 1000000, or several with commas", arg);
+          argp_error(state, "--shape=%s: a size of at least 1 is expected, as in %s, or several with commas", arg,
+                     example);
         argp_error(state,
                    "--shape=%s: %d sizes of at least 1 are expected, as in %s, or several such shapes with commas", arg,
                    lesson->sizes, example);
@@ -159,8 +160,8 @@ static inline int lesson_fits(const Lesson *lesson, const LessonOptions *options
   for (int i = 0; i < lesson->sizes && device == DEVICE_GPU; i++)
     if (shape->size[i] > lesson->most.size[i])
       return error_set(err,
-                       "%s is too large a shape: %d is more than %d, as far as the grids of this lesson reach there "
-                       "(a grid has at most 65535 blocks in y); try --shape=%s",
+                       "%s is too large a shape: %d is more than %d, the most that all versions of this lesson take "
+                       "there; try --shape=%s",
                        text, shape->size[i], lesson->most.size[i], smaller);
 
   double bytes = 0, largest = 0;
@@ -564,7 +565,7 @@ static inline void lesson_run_table(LessonRun *run, const LessonTable *table, co
 static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const LessonTable *tables, int count) {
   static const struct argp_option help[] = {
       {"only", OPTION_ONLY, "VERSION", 0, "Run this version alone, once, for a profiler", 0},
-      {"shape", OPTION_SHAPE, "AxB", 0, "Instead of the lesson's shape; several with commas", 0},
+      {"shape", OPTION_SHAPE, "AxB...", 0, "Instead of the lesson's shape; several with commas", 0},
       {"check-only", OPTION_CHECK_ONLY, NULL, 0, "Check, but do not measure", 0},
       {"plot", OPTION_PLOT, "FILE", OPTION_ARG_OPTIONAL, "Draw the ladder (default: into the output folder, as SVG)",
        0},

@@ -17,8 +17,7 @@
 #include "phase1_building_blocks/attention_tensor_core_lesson.cuh"
 
 static void say_what_is_left_out(void) {
-  if (attention_mma_refusal() != NULL)
-    fprintf(stderr, "The rungs with mma are left out: %s.\n", attention_mma_refusal());
+  if (mma_refusal() != NULL) fprintf(stderr, "The tables of bfloat16 are left out: %s.\n", mma_refusal());
 }
 
 int main(int argc, char **argv) {
@@ -55,23 +54,25 @@ int main(int argc, char **argv) {
       attention_gradients_version("gradients_flash", attention_gradients_flash,
                                   "7 products where 5 would do, but no sum has two owners: the same bits every time."),
   };
-  LessonVersion bf16_versions[2], bf16_causal_versions[2];
-  int count = 0;
-  bf16_versions[count] = attention_bf16_version(
-      "wmma", attention_wmma, "Scores, p and o go through shared memory, for nobody knows who holds what.");
-  bf16_causal_versions[count++] = attention_bf16_version("wmma_causal", attention_wmma, "");
-  if (attention_mma_refusal() == NULL) {
-    bf16_versions[count] = attention_bf16_version(
-        "mma", attention_mma,
-        "All stays in registers. Exponentials and products of a warp take turns: that is the limit.");
-    bf16_causal_versions[count++] = attention_bf16_version("mma_causal", attention_mma, "");
-  }
+  const LessonVersion bf16_versions[] = {
+      attention_bf16_version("wmma", attention_wmma,
+                             "Scores, p and o go through shared memory, for nobody knows who holds what."),
+      attention_bf16_version(
+          "mma", attention_mma,
+          "All stays in registers. Exponentials and products of a warp take turns: that is the limit."),
+  };
+  const LessonVersion bf16_causal_versions[] = {
+      attention_bf16_version("wmma_causal", attention_wmma, ""),
+      attention_bf16_version("mma_causal", attention_mma, ""),
+  };
   const LessonTable tables[] = {
       {"Attention, forward", forward_versions, sizeof forward_versions / sizeof *forward_versions},
       {"Causal", causal_versions, sizeof causal_versions / sizeof *causal_versions, &causal},
       {"Forward and backward", gradient_versions, sizeof gradient_versions / sizeof *gradient_versions, &gradients},
-      {"bfloat16, forward", bf16_versions, count, &bf16},
-      {"bfloat16, causal", bf16_causal_versions, count, &bf16_causal},
+      {"bfloat16, forward", bf16_versions, sizeof bf16_versions / sizeof *bf16_versions, &bf16},
+      {"bfloat16, causal", bf16_causal_versions, sizeof bf16_causal_versions / sizeof *bf16_causal_versions,
+       &bf16_causal},
   };
-  return lesson_main(argc, argv, &forward, tables, sizeof tables / sizeof *tables);
+  const int count = sizeof tables / sizeof *tables;
+  return lesson_main(argc, argv, &forward, tables, mma_refusal() == NULL ? count : count - 2);
 }

@@ -20,7 +20,7 @@
 
 /* The rungs that this machine cannot run, and why. */
 static void say_what_is_left_out(void) {
-  if (matmul_mma_refusal() != NULL) fprintf(stderr, "The rungs from mma on are left out: %s.\n", matmul_mma_refusal());
+  mma_require();
   if (matmul_wgmma_refusal() != NULL)
     fprintf(stderr, "The rungs with wgmma are left out: %s.\n", matmul_wgmma_refusal());
 }
@@ -38,10 +38,9 @@ int main(int argc, char **argv) {
   versions[count++] =
       matmul_tensor_core_version("wmma_fragments", matmul_wmma_fragments,
                                  "6 fragments for 8 products. All wait at each tile: fetch ahead, without registers.");
-  if (matmul_mma_refusal() == NULL)
-    versions[count++] = matmul_tensor_core_version(
-        "mma", matmul_mma, "Tiles arrive while others are multiplied; the warps' own fetches are the limit.");
-  if (matmul_mma_refusal() == NULL && matmul_wgmma_refusal() == NULL) {
+  versions[count++] = matmul_tensor_core_version(
+      "mma", matmul_mma, "Tiles arrive while others are multiplied; the warps' own fetches are the limit.");
+  if (matmul_wgmma_refusal() == NULL) {
     versions[count++] = matmul_tensor_core_version("wgmma_one_stage", matmul_wgmma_one_stage,
                                                    "No registers for operands. But copies and products take turns.");
     versions[count++] = matmul_tensor_core_version("wgmma_ring", matmul_wgmma_ring,

@@ -65,7 +65,7 @@ static void wmma_goes_through_shared_memory_and_mma_does_not(void **state) {
   (void)state;
   Lesson lesson = attention_bf16_lesson(false);
   LessonCounts wmma = counts(lesson, attention_bf16_version("wmma", attention_wmma, ""));
-  if (attention_mma_refusal() != NULL) skip();
+  if (mma_refusal() != NULL) skip();
   LessonCounts mma = counts(lesson, attention_bf16_version("mma", attention_mma, ""));
   counts_required();
   /* mma stores tiles alone: q, K, V, 16 bytes a lane, four wavefronts a request */

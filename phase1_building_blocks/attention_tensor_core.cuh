@@ -11,7 +11,7 @@
  *   attention_mma               the instruction itself, mma.sync: its layout is documented, and the scores lie in the
  *                               registers where p is wanted. Neither scores nor p nor o leave the registers
  *
- * attention_mma needs compute capability 8.0; an emulated GPU runs it, too (mma.cuh).
+ * Both need compute capability 8.0; an emulated GPU runs them, too (mma.cuh).
  */
 #ifndef PHASE1_BUILDING_BLOCKS_ATTENTION_TENSOR_CORE_CUH
 #define PHASE1_BUILDING_BLOCKS_ATTENTION_TENSOR_CORE_CUH
@@ -88,6 +88,7 @@ template <int D, int WARPS, bool ALIGNED>
 static __global__ void __launch_bounds__(32 * WARPS)
     attention_wmma_kernel(__nv_bfloat16 *o, float *lse, const __nv_bfloat16 *q, const __nv_bfloat16 *k,
                           const __nv_bfloat16 *v, int s, int d, float scale, bool causal) {
+#ifdef MMA_BFLOAT16
   using namespace nvcuda;
   typedef AttentionWmmaShape<D, WARPS> Shape;
   const int threads = 32 * WARPS, rows = Shape::rows, keys = ATTENTION_WMMA_KEYS;
@@ -175,6 +176,7 @@ static __global__ void __launch_bounds__(32 * WARPS)
   for (int c = 0; c < D; c += 2)
     if (c + half < d) o[first + (size_t)row * d + c + half] = __float2bfloat16(my_sums[c] / total);
   if (half == 0) lse[(size_t)head * s + row] = largest * scale + logf(total);
+#endif
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -367,6 +369,7 @@ static inline void attention_wmma_launch(__nv_bfloat16 *o, float *lse, const __n
 
 static inline void attention_wmma(__nv_bfloat16 *o, float *lse, const __nv_bfloat16 *q, const __nv_bfloat16 *k,
                                   const __nv_bfloat16 *v, int b, int h, int s, int d, bool causal) {
+  mma_require();
   if (d <= 64)
     attention_wmma_launch<64, 4>(o, lse, q, k, v, b, h, s, d, causal);
   else if (d <= 128 && shared_limit() >= 110 << 10)
@@ -376,9 +379,6 @@ static inline void attention_wmma(__nv_bfloat16 *o, float *lse, const __nv_bfloa
   else
     die("attention: a head of %d columns; at most 128 fit", d);
 }
-
-/* Why attention_mma() cannot run here; NULL if it can. */
-static inline const char *attention_mma_refusal(void) { return mma_refusal(); }
 
 template <int D, int TM, int WARPS, int KEYS, int RESIDENT, bool ALIGNED>
 static inline void attention_mma_run(__nv_bfloat16 *o, float *lse, const __nv_bfloat16 *q, const __nv_bfloat16 *k,
@@ -403,7 +403,7 @@ static inline void attention_mma_launch(__nv_bfloat16 *o, float *lse, const __nv
 
 static inline void attention_mma(__nv_bfloat16 *o, float *lse, const __nv_bfloat16 *q, const __nv_bfloat16 *k,
                                  const __nv_bfloat16 *v, int b, int h, int s, int d, bool causal) {
-  if (attention_mma_refusal() != NULL) die("attention_mma: %s", attention_mma_refusal());
+  mma_require();
   if (d <= 16)
     attention_mma_launch<16, 2, 4, 64, 2>(o, lse, q, k, v, b, h, s, d, causal);
   else if (d <= 32)

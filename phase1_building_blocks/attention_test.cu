@@ -167,7 +167,7 @@ static void keys_may_be_ruled_out(void **state) {
   for (size_t version = 0; version < sizeof versions / sizeof *versions + 2; version++) {
     bool wide = version < sizeof versions / sizeof *versions;
     bool mma = version > sizeof versions / sizeof *versions;
-    if (mma && attention_mma_refusal() != NULL) continue;
+    if (mma && mma_refusal() != NULL) continue;
     float *o = arrays_poison(COUNT), *lse = arrays_poison(KEYS), *device_lse = arrays_upload(DEVICE_GPU, lse, KEYS);
     const float *in[3] = {q, k, v};
     void *device[4];
@@ -358,7 +358,7 @@ static void bfloat16_needs_no_alignment(void **state) {
   const int shapes[][4] = {{1, 1, 67, 64}, {1, 2, 35, 41}, {1, 1, 66, 128}};
   for (int version = 0; version < 2; version++)
     for (int i = 0; i < 6; i++) {
-      if (version == 1 && attention_mma_refusal() != NULL) continue;
+      if (version == 1 && mma_refusal() != NULL) continue;
       const int *shape = shapes[i / 2], offset = 1;
       bool causal = i % 2;
       const size_t n = 66 * 128 + 1, rows = (size_t)shape[0] * shape[1] * shape[2]; /* n: as long as any array needs */

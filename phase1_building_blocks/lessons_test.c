@@ -224,13 +224,13 @@ static void what_is_typed_wrong_is_explained(void **state) {
     const char *option, *expected;
   } cases[] = {
       {"--only=fastest", "--only=fastest: there is no such version; there are\n  naive_rows\n"},
-      {"--shape=12", "--shape=12: 2 sizes of at least 1 are expected, as in 300x200"},
+      {"--shape=12", "--shape=12: 2 sizes of at least 1 are expected, as in 256x128"},
       {"--shape=0x5", "2 sizes of at least 1 are expected"},
       {"--shape=5x5x5", "2 sizes of at least 1 are expected"},
       {"--shape=-3x5", "2 sizes of at least 1 are expected"},
       {"--shape=3000000000x5", "a size is at most 2147483647"},
       {"--shape=99999999999999999999x5", "a size is at most 2147483647"},
-      {"--shape=100000000x100000000", "100000000 is more than 524280, as far as the grids of this lesson reach"},
+      {"--shape=100000000x100000000", "100000000 is more than 524280, the most that all versions of this lesson take"},
       {"--shape=5x5,1x3000000", "1x3000000 is too large a shape: 3000000 is more than 524280"},
       {"--shape=200000x200000", "200000x200000 is too large a shape: it needs "},
       {"--plot=ladder.pdf", "a name that ends in .svg or .png is expected"},

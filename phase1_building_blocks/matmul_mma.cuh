@@ -2,7 +2,7 @@
  * Row-major.
  *
  * wmma hides in which lane an element of a fragment lies, and so decides how it is fetched. PTX says it openly, and
- * leaves more to do:
+ * leaves more to do (mma.cuh):
  *
  *   mma.sync   C (16,8) += A (16,16) B (16,8), the fragments in 4, 2 and 4 registers of each lane
  *   ldmatrix   four matrices of 8 x 8 from shared memory, each lane gives the address of one row of 16 bytes; .trans
@@ -14,8 +14,7 @@
  *   matmul_mma_small   the same with tiles of 64 x 64, which matmul_mma() leaves a small C to
  *
  * What A's and B's rows have to be is multiples of 16 bytes; others are left to matmul_wmma_fragments(). Compute
- * capability 8.0 at least. The emulator has no PTX: there the two instructions are functions, the lanes exchange what
- * they hold by shuffles.
+ * capability 8.0 at least.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_MMA_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_MMA_CUH
@@ -23,71 +22,11 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "phase1_building_blocks/matmul_wmma.cuh"
+#include "phase1_building_blocks/mma.cuh"
 #include "phase1_building_blocks/shared_limit.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Two instructions. As functions of the emulator they are long: one copy will do. */
-
-#ifdef SIMT_REWRITTEN
-#define MATMUL_INSTRUCTION __noinline__
-#else
-#define MATMUL_INSTRUCTION __forceinline__
-#endif
-
-/* Lane l gives the address of row l % 8 of matrix l / 8. Of matrix i it gets, in part[i], the elements 2 (l % 4)
- * and the next in row l / 4. TRANS: of its transpose. */
-template <bool TRANS>
-static __device__ MATMUL_INSTRUCTION void matmul_ldmatrix(uint32_t (&part)[4], const __nv_bfloat16 *row) {
-#ifdef SIMT_REWRITTEN
-  int lane = threadIdx.x % 32;
-  for (int i = 0; i < 4; i++) {
-    unsigned short two[2];
-    for (int j = 0; j < 2; j++) {
-      int r = TRANS ? lane % 4 * 2 + j : lane / 4, col = TRANS ? lane / 4 : lane % 4 * 2 + j;
-      const __nv_bfloat16 *from = (const __nv_bfloat16 *)__shfl_sync(0xFFFFFFFFu, (unsigned long long)row, 8 * i + r);
-      if (!TRANS && j == 0) part[i] = *(const uint32_t *)(from + col);
-      if (TRANS) two[j] = *(const unsigned short *)(from + col);
-    }
-    if (TRANS) part[i] = two[0] | (uint32_t)two[1] << 16;
-  }
-#elif __CUDA_ARCH__ >= 800
-  uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
-  if (TRANS)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(part[0]), "=r"(part[1]), "=r"(part[2]), "=r"(part[3])
-                 : "r"(address));
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(part[0]), "=r"(part[1]), "=r"(part[2]), "=r"(part[3])
-                 : "r"(address));
-#endif
-}
-
-/* sum (16,8) += A (16,16) B (16,8). Lane 4r + q holds of A the quarters (r, 2q), (r + 8, 2q), (r, 2q + 8), (r + 8,
- * 2q + 8), two neighbours in a row each; of B (2q, r) and (2q + 8, r), two in a column each; of the sum (r, 2q) and
- * (r + 8, 2q), two in a row each. */
-static __device__ MATMUL_INSTRUCTION void matmul_mma_16x8(float (&sum)[4], const uint32_t (&a)[4], uint32_t b_low,
-                                                          uint32_t b_high) {
-#ifdef SIMT_REWRITTEN
-  int r = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
-  for (int k = 0; k < 16; k++) {
-    int half = k / 8, from = k % 8 / 2, shift = k % 2 * 16;
-    float left[2], right[2];
-    for (int i = 0; i < 2; i++) { /* rows r and r + 8; columns 2q and 2q + 1 */
-      left[i] = __uint_as_float(__shfl_sync(0xFFFFFFFFu, a[i + 2 * half], 4 * r + from) >> shift << 16);
-      right[i] =
-          __uint_as_float(__shfl_sync(0xFFFFFFFFu, half ? b_high : b_low, 4 * (2 * q + i) + from) >> shift << 16);
-    }
-    for (int i = 0; i < 4; i++) sum[i] += left[i / 2] * right[i % 2];
-  }
-#elif __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-      "%3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_low), "r"(b_high));
-#endif
-}
+/* The way back */
 
 /* Two neighbouring 16 x 8 sums to the 16 x 16 elements of C at (row0, col0), as far as there are any. Lanes 2i and
  * 2i + 1 exchange a pair, so that each has four floats in a row: one instruction stores 64 bytes of each row, not
@@ -176,16 +115,17 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
       uint32_t left[WM / 16][4], right[WN / 16][4];
 #pragma unroll
       for (int r = 0; r < WM / 16; r++)
-        matmul_ldmatrix<false>(left[r], a_tile + matmul_swizzle<BK>(warp_row + 16 * r + lane % 16, i / 8 + lane / 16));
+        mma_load_matrices<false>(left[r],
+                                 a_tile + matmul_swizzle<BK>(warp_row + 16 * r + lane % 16, i / 8 + lane / 16));
 #pragma unroll
       for (int s = 0; s < WN / 16; s++)
-        matmul_ldmatrix<true>(right[s],
-                              b_tile + matmul_swizzle<BN>(i + lane % 16, (warp_col + 16 * s) / 8 + lane / 16));
+        mma_load_matrices<true>(right[s],
+                                b_tile + matmul_swizzle<BN>(i + lane % 16, (warp_col + 16 * s) / 8 + lane / 16));
 #pragma unroll
       for (int r = 0; r < WM / 16; r++)
 #pragma unroll
         for (int s = 0; s < WN / 8; s++)
-          matmul_mma_16x8(sum[r][s], left[r], right[s / 2][s % 2 * 2], right[s / 2][s % 2 * 2 + 1]);
+          mma_16x8x16(sum[r][s], left[r], right[s / 2][s % 2 * 2], right[s / 2][s % 2 * 2 + 1]);
     }
   }
 #pragma unroll
@@ -198,21 +138,9 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launcher */
 
-/* Why this GPU cannot run it; NULL if it can. */
-static inline const char *matmul_mma_refusal(void) {
-#ifdef SIMT_REWRITTEN
-  return NULL;
-#else
-  int device, major;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  return major >= 8 ? NULL : "mma.sync for bfloat16 and cp.async need compute capability 8.0";
-#endif
-}
-
 template <int BM, int BN, int BK, int WM, int WN, int STAGES>
 static inline void matmul_mma_launch(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
-  if (matmul_mma_refusal() != NULL) die("matmul_mma: %s", matmul_mma_refusal());
+  mma_require();
   if (!matmul_rows_fit(a, b, n, k) || (uintptr_t)c % 16 != 0) {
     matmul_wmma_fragments(c, a, b, m, n, k);
     return;

@@ -160,8 +160,8 @@ static void wmma_fragments_matches_reference(void **state) {
 static void mma_matches_reference(void **state) {
   (void)state;
   test_requires_gpu();
-  if (matmul_mma_refusal() != NULL) {
-    print_message("skipped: %s\n", matmul_mma_refusal());
+  if (mma_refusal() != NULL) {
+    print_message("skipped: %s\n", mma_refusal());
     skip();
   }
   expect_right_everywhere("mma", matmul_mma);

@@ -35,7 +35,7 @@ static __global__ void __launch_bounds__(MATMUL_ROOF_THREADS) matmul_roof_mma_ke
 #pragma unroll
     for (int r = 0; r < 4; r++)
 #pragma unroll
-      for (int s = 0; s < 8; s++) matmul_mma_16x8(sum[r][s], left[r], right[s][0], right[s][1]);
+      for (int s = 0; s < 8; s++) mma_16x8x16(sum[r][s], left[r], right[s][0], right[s][1]);
 #pragma unroll
   for (int r = 0; r < 4; r++)
 #pragma unroll

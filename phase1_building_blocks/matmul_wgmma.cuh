@@ -305,7 +305,10 @@ static __global__ void matmul_wgmma_compiled_kernel(int *compiled) {
 static inline const char *matmul_wgmma_refusal(void) {
   static int known, compiled;
   int device, major, minor, *answer;
-  CUDA_CHECK(cudaGetDevice(&device));
+  if (cudaGetDevice(&device) != cudaSuccess) {
+    cudaGetLastError();
+    return "there is no GPU";
+  }
   CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
   if (major != 9 || minor != 0) return "wgmma is an instruction of compute capability 9.0 (H100, H200) and no other";

@@ -25,6 +25,7 @@
 #include "common/check.h"
 #include "phase1_building_blocks/bfloat16.cuh"
 #include "phase1_building_blocks/matmul_tile_order.cuh"
+#include "phase1_building_blocks/mma.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU reference */
@@ -101,6 +102,7 @@ enum { MATMUL_NAIVE_WARPS = 4 };
 
 static __global__ void __launch_bounds__(MATMUL_NAIVE_WARPS * 32)
     matmul_wmma_naive_kernel(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
+#ifdef MMA_BFLOAT16
   __shared__ __align__(128) float sum_patch[MATMUL_NAIVE_WARPS][MATMUL_FRAGMENT_ELEMENTS];
   __shared__ __align__(128) __nv_bfloat16 patch[MATMUL_NAIVE_WARPS][MATMUL_FRAGMENT_ELEMENTS];
   int warp = threadIdx.x / 32, row0 = blockIdx.y * 16, col0 = (blockIdx.x * MATMUL_NAIVE_WARPS + warp) * 16;
@@ -120,6 +122,7 @@ static __global__ void __launch_bounds__(MATMUL_NAIVE_WARPS * 32)
   }
   // <<< exercise
   matmul_wmma_store(c, sum_patch[warp], sum, row0, col0, m, n);
+#endif
 }
 
 /* The threads of a block copy the ROWS x COLS elements at (row0, col0) of x (rows,cols), with zeros where x has ended,
@@ -150,6 +153,7 @@ static __device__ __forceinline__ void matmul_wmma_fill(__nv_bfloat16 *tile, con
 template <int BM, int BN, int BK, int WM, int WN, bool ALIGNED>
 static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
     matmul_wmma_kernel(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
+#ifdef MMA_BFLOAT16
   const int warps = BM / WM * (BN / WN), a_pitch = BK + 8, b_pitch = BN + 8;
   __shared__ __align__(128) __nv_bfloat16 a_tile[BM * a_pitch], b_tile[BK * b_pitch];
   __shared__ __align__(128) float patch[warps][MATMUL_FRAGMENT_ELEMENTS];
@@ -194,12 +198,14 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 #pragma unroll
     for (int s = 0; s < WN / 16; s++)
       matmul_wmma_store(c, patch[warp], sum[r][s], row0 + warp_row + 16 * r, col0 + warp_col + 16 * s, m, n);
+#endif
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launchers */
 
 static inline void matmul_wmma_naive(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
+  mma_require();
   const int cols = 16 * MATMUL_NAIVE_WARPS;
   dim3 grid((unsigned)((n + cols - 1) / cols), (unsigned)((m + 15) / 16));
   matmul_wmma_naive_kernel<<<grid, MATMUL_NAIVE_WARPS * 32>>>(c, a, b, m, n, k);
@@ -213,6 +219,7 @@ static inline bool matmul_rows_fit(const __nv_bfloat16 *a, const __nv_bfloat16 *
 
 template <int BM, int BN, int BK, int WM, int WN>
 static inline void matmul_wmma_launch(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
+  mma_require();
   const int threads = BM / WM * (BN / WN) * 32;
   unsigned tiles = (unsigned)((m + BM - 1) / BM) * (unsigned)((n + BN - 1) / BN);
   if (matmul_rows_fit(a, b, n, k))

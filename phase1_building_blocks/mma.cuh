@@ -9,8 +9,9 @@
  *                           d, 4 floats: row group, columns 2 * member, + 1; then row group + 8
  *   mma_load_matrices     four matrices of 8 x 8 bfloat16 from shared memory into such registers (ldmatrix)
  *
- * Compute capability 8.0 at least: mma_refusal() tells. An emulated GPU knows no PTX; there the lanes exchange what
- * they hold by shuffles, and a float32 sum is rounded, not cut off, at each step.
+ * Tensor cores know bfloat16, by wmma too, from compute capability 8.0 on: mma_refusal() tells. Code for older GPUs is
+ * compiled without: what is between #ifdef MMA_BFLOAT16 and #endif is not in it. An emulated GPU knows no PTX; there
+ * the lanes exchange what they hold by shuffles, and a float32 sum is rounded, not cut off, at each step.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MMA_CUH
 #define PHASE1_BUILDING_BLOCKS_MMA_CUH
@@ -19,6 +20,11 @@
 #include <stdint.h>
 
 #include "common/check.h"
+#include "common/error.h"
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+#define MMA_BFLOAT16
+#endif
 
 #ifdef SIMT_REWRITTEN
 #define MMA_INLINE __noinline__ /* many shuffles, and a kernel has hundreds of them */
@@ -42,7 +48,7 @@ static __device__ MMA_INLINE void mma_load_matrices(uint32_t (&x)[4], const __nv
     else
       x[i] = *(const uint32_t *)&first[from_col];
   }
-#else
+#elif defined MMA_BFLOAT16
   uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
   if (TRANSPOSED)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -67,7 +73,7 @@ static __device__ MMA_INLINE void mma_16x8x16(float (&d)[4], const uint32_t (&a)
     }
     for (int i = 0; i < 4; i++) d[i] += left[i / 2] * right[i % 2];
   }
-#else
+#elif defined MMA_BFLOAT16
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -75,15 +81,23 @@ static __device__ MMA_INLINE void mma_16x8x16(float (&d)[4], const uint32_t (&a)
 #endif
 }
 
-/* Why this GPU knows no such instructions; NULL if it does. */
+/* Why this GPU knows no such instructions; NULL if it does. No GPU at all is for whoever launches to complain of. */
 static inline const char *mma_refusal(void) {
 #ifndef SIMT_REWRITTEN
   int device, major;
-  CUDA_CHECK(cudaGetDevice(&device));
+  if (cudaGetDevice(&device) != cudaSuccess) {
+    cudaGetLastError();
+    return NULL;
+  }
   CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  if (major < 8) return "mma.sync for bfloat16 needs a GPU of compute capability 8.0 or above";
+  if (major < 8) return "bfloat16 on tensor cores needs a GPU of compute capability 8.0 or above";
 #endif
   return NULL;
+}
+
+/* For launchers, whose kernels would be empty. */
+static inline void mma_require(void) {
+  if (mma_refusal() != NULL) die("%s", mma_refusal());
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_MMA_CUH */

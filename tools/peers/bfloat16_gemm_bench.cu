@@ -114,7 +114,7 @@ static Version versions[MAX_VERSIONS] = {
     {"wmma_naive", matmul_wmma_naive, NULL},
     {"wmma_tiled", matmul_wmma_tiled, NULL},
     {"wmma_fragments", matmul_wmma_fragments, NULL},
-    {"mma", matmul_mma, matmul_mma_refusal},
+    {"mma", matmul_mma, mma_refusal},
     {"wgmma_one_stage", matmul_wgmma_one_stage, matmul_wgmma_refusal},
     {"wgmma_ring", matmul_wgmma_ring, matmul_wgmma_refusal},
     {"wgmma_persistent", matmul_wgmma_persistent, matmul_wgmma_refusal},
@@ -124,9 +124,9 @@ static int version_count = 10;
 static double log_sum[MAX_VERSIONS]; /* over the sizes, of the speed against the peer */
 
 static const Version sweep[] = {
-    {"mma 128x128x64 ring of 3", matmul_mma_launch<128, 128, 64, 64, 32, 3>, matmul_mma_refusal},
-    {"mma 128x256x64 ring of 4", matmul_mma_launch<128, 256, 64, 64, 64, 4>, matmul_mma_refusal},
-    {"mma 256x128x64 ring of 3", matmul_mma_launch<256, 128, 64, 64, 64, 3>, matmul_mma_refusal},
+    {"mma 128x128x64 ring of 3", matmul_mma_launch<128, 128, 64, 64, 32, 3>, mma_refusal},
+    {"mma 128x256x64 ring of 4", matmul_mma_launch<128, 256, 64, 64, 64, 4>, mma_refusal},
+    {"mma 256x128x64 ring of 3", matmul_mma_launch<256, 128, 64, 64, 64, 3>, mma_refusal},
     {"wgmma cluster 1 ring of 2", matmul_wgmma_launch<1, 2, true>, matmul_wgmma_refusal},
     {"wgmma cluster 1 ring of 3", matmul_wgmma_launch<1, 3, true>, matmul_wgmma_refusal},
     {"wgmma cluster 2 ring of 3", matmul_wgmma_launch<2, 3, true>, matmul_wgmma_refusal},
