@@ -75,6 +75,7 @@ static inline void dropout_cpu(T *y, const T *x, size_t n, float p, uint64_t see
 }
 
 #include "common/check.h"
+#include "phase1_building_blocks/quad.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels */
@@ -119,35 +120,15 @@ static __device__ __forceinline__ float4 dropout_quad(Dropout dropout, size_t qu
                      dropout_apply(dropout, block.word[2], v.z), dropout_apply(dropout, block.word[3], v.w));
 }
 
-/* Four numbers at x[4 quad], of n. ALIGNED: x and y begin at a multiple of 16 bytes. What lies beyond n is 0. */
-template <bool ALIGNED>
-static __device__ __forceinline__ float4 dropout_load(const float *x, size_t quad, size_t n) {
-  size_t i = 4 * quad;
-  if (ALIGNED && i + 3 < n) return *(const float4 *)(x + i);
-  return make_float4(i < n ? x[i] : 0, i + 1 < n ? x[i + 1] : 0, i + 2 < n ? x[i + 2] : 0, i + 3 < n ? x[i + 3] : 0);
-}
-
-template <bool ALIGNED>
-static __device__ __forceinline__ void dropout_store(float *y, float4 v, size_t quad, size_t n) {
-  size_t i = 4 * quad;
-  if (ALIGNED && i + 3 < n) {
-    *(float4 *)(y + i) = v;
-    return;
-  }
-  if (i < n) y[i] = v.x;
-  if (i + 1 < n) y[i + 1] = v.y;
-  if (i + 2 < n) y[i + 2] = v.z;
-  if (i + 3 < n) y[i + 3] = v.w;
-}
-
 template <bool ALIGNED>
 static __global__ void dropout_kernel(float *y, const float *x, size_t n, Dropout dropout) {
   size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   // >>> exercise dropout_float4: the thread takes the numbers 4 quad .. 4 quad + 3, all with one block of the cipher
-  // hint: dropout_load<ALIGNED>() and dropout_store<ALIGNED>() move four floats and mind the end of the arrays
+  // hint: quad_load_array<ALIGNED>() and quad_store_array<ALIGNED>() move four floats and mind the end of the arrays
   // hint: dropout_quad(dropout, quad, v) drops some of v's four numbers: the words of block `quad` decide
-  // hint: dropout_store<ALIGNED>(y, dropout_quad(dropout, quad, dropout_load<ALIGNED>(x, quad, n)), quad, n);
-  dropout_store<ALIGNED>(y, dropout_quad(dropout, quad, dropout_load<ALIGNED>(x, quad, n)), quad, n);
+  // hint: float4 v = quad_load_array<ALIGNED>(x, 4 * quad, n); then dropout_quad(dropout, quad, v) goes to y
+  float4 v = quad_load_array<ALIGNED>(x, 4 * quad, n);
+  quad_store_array<ALIGNED>(y, dropout_quad(dropout, quad, v), 4 * quad, n);
   // <<< exercise
 }
 

@@ -1,7 +1,9 @@
-/* quad.cuh - four neighbouring floats of a matrix x (rows,cols) at once, also where its edge cuts through them.
+/* quad.cuh - four neighbouring floats at once, of a matrix x (rows,cols) or an array x (n), also where its edge cuts
+ * through them.
  *
- * One instruction moves 16 bytes as a float4, if they begin at a multiple of 16. ALIGNED promises that for every row:
- * quads_fit() tells whether it may. Otherwise the four floats go one by one. `col` is a multiple of 4.
+ * One instruction moves 16 bytes as a float4, if they begin at a multiple of 16. ALIGNED promises that for every row,
+ * or for the array: quads_fit() tells whether it may. Otherwise the four floats go one by one. `col` and `i` are
+ * multiples of 4.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_QUAD_CUH
 #define PHASE1_BUILDING_BLOCKS_QUAD_CUH
@@ -33,6 +35,26 @@ static __device__ __forceinline__ void quad_store(float *x, float4 v, int row, i
   if (row < rows && col + 1 < cols) at[1] = v.y;
   if (row < rows && col + 2 < cols) at[2] = v.z;
   if (row < rows && col + 3 < cols) at[3] = v.w;
+}
+
+/* x[i] ... x[i + 3], 0 beyond n. */
+template <bool ALIGNED>
+static __device__ __forceinline__ float4 quad_load_array(const float *x, size_t i, size_t n) {
+  if (ALIGNED && i + 3 < n) return *(const float4 *)(x + i);
+  return make_float4(i < n ? x[i] : 0, i + 1 < n ? x[i + 1] : 0, i + 2 < n ? x[i + 2] : 0, i + 3 < n ? x[i + 3] : 0);
+}
+
+/* They become v, as far as they lie in x. */
+template <bool ALIGNED>
+static __device__ __forceinline__ void quad_store_array(float *x, float4 v, size_t i, size_t n) {
+  if (ALIGNED && i + 3 < n) {
+    *(float4 *)(x + i) = v;
+    return;
+  }
+  if (i < n) x[i] = v.x;
+  if (i + 1 < n) x[i + 1] = v.y;
+  if (i + 2 < n) x[i + 2] = v.z;
+  if (i + 3 < n) x[i + 3] = v.w;
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_QUAD_CUH */

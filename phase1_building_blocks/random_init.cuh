@@ -115,6 +115,7 @@ static inline void xavier_uniform_init(float *w, size_t n, int fan_in, int fan_o
 }
 
 #include "common/check.h"
+#include "phase1_building_blocks/quad.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels: uniform */
@@ -146,29 +147,15 @@ static __device__ __forceinline__ float4 random_uniform_quad(PhiloxBlock block, 
                      random_uniform_scale(block.word[2], range), random_uniform_scale(block.word[3], range));
 }
 
-/* The first of the four floats at x is number i of n. ALIGNED: x + i is at a multiple of 16 bytes for every i that is a
- * multiple of four. */
-template <bool ALIGNED>
-static __device__ __forceinline__ void random_store(float *x, float4 v, size_t i, size_t n) {
-  if (ALIGNED && i + 3 < n) {
-    *(float4 *)(x + i) = v;
-    return;
-  }
-  if (i < n) x[i] = v.x;
-  if (i + 1 < n) x[i + 1] = v.y;
-  if (i + 2 < n) x[i + 2] = v.z;
-  if (i + 3 < n) x[i + 3] = v.w;
-}
-
 template <bool ALIGNED>
 static __global__ void random_uniform_float4_kernel(float *x, size_t n, RandomRange range, uint64_t seed,
                                                     uint32_t stream) {
   size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   // >>> exercise random_uniform_float4: thread `quad` writes numbers 4 quad .. 4 quad + 3, in one store where it can
   // hint: one block of Philox holds the four words; random_uniform_quad(block, range) makes a float4 of them
-  // hint: random_store<ALIGNED>(x, v, i, n) writes v to x[i] ... x[i + 3], 16 bytes at once, and minds the end
-  // hint: random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * quad, n);
-  random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * quad, n);
+  // hint: quad_store_array<ALIGNED>(x, v, i, n) writes v to x[i] ... x[i + 3], 16 bytes at once, and minds the end
+  // hint: quad_store_array<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * quad, n);
+  quad_store_array<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * quad, n);
   // <<< exercise
 }
 
@@ -179,7 +166,7 @@ static __global__ void random_uniform_stride_kernel(float *x, size_t n, RandomRa
                                                     uint32_t stream) {
   Index quads = (Index)((n + 3) / 4), stride = (Index)gridDim.x * blockDim.x;
   for (Index quad = (Index)blockIdx.x * blockDim.x + threadIdx.x; quad < quads; quad += stride)
-    random_store<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * (size_t)quad, n);
+    quad_store_array<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * (size_t)quad, n);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -193,7 +180,7 @@ static __global__ void random_normal_double_kernel(float *x, size_t n, float mea
   random_normal_four(philox4x32(seed, stream, quad), z);
   float4 v = make_float4(fmaf(stddev, z[0], mean), fmaf(stddev, z[1], mean), fmaf(stddev, z[2], mean),
                          fmaf(stddev, z[3], mean));
-  random_store<ALIGNED>(x, v, 4 * quad, n);
+  quad_store_array<ALIGNED>(x, v, 4 * quad, n);
 }
 
 /* philox_normal() in float. The logarithm's argument is never 0, whose logarithm is -inf, and exact near 1, where the
@@ -223,7 +210,7 @@ template <bool ALIGNED>
 static __global__ void random_normal_float_kernel(float *x, size_t n, float mean, float stddev, uint64_t seed,
                                                   uint32_t stream) {
   size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  random_store<ALIGNED>(x, random_normal_quad(philox4x32(seed, stream, quad), mean, stddev), 4 * quad, n);
+  quad_store_array<ALIGNED>(x, random_normal_quad(philox4x32(seed, stream, quad), mean, stddev), 4 * quad, n);
 }
 
 template <bool ALIGNED, typename Index>
@@ -231,7 +218,7 @@ static __global__ void random_normal_stride_kernel(float *x, size_t n, float mea
                                                    uint32_t stream) {
   Index quads = (Index)((n + 3) / 4), stride = (Index)gridDim.x * blockDim.x;
   for (Index quad = (Index)blockIdx.x * blockDim.x + threadIdx.x; quad < quads; quad += stride)
-    random_store<ALIGNED>(x, random_normal_quad(philox4x32(seed, stream, quad), mean, stddev), 4 * (size_t)quad, n);
+    quad_store_array<ALIGNED>(x, random_normal_quad(philox4x32(seed, stream, quad), mean, stddev), 4 * (size_t)quad, n);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

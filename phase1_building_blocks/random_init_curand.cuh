@@ -24,7 +24,7 @@ static __global__ void random_uniform_curand_device_kernel(float *x, size_t n, R
   curand_init(seed, stream, i, &state);
   uint4 word = curand4(&state);
   PhiloxBlock block = {{word.x, word.y, word.z, word.w}};
-  random_store<true>(x, random_uniform_quad(block, range), i, n);
+  quad_store_array<true>(x, random_uniform_quad(block, range), i, n);
 }
 
 /* x at a multiple of 16 bytes */

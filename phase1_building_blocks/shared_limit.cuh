@@ -3,6 +3,7 @@
  * a kernel with large tiles has a twin with smaller ones.
  *
  *   shared_limit         the most that a block may have, in bytes
+ *   shared_limit_beside  the most that it may ask for, when the kernel itself declares `used` bytes
  *   shared_limit_ask     for a kernel: that it may be launched with so many bytes
  */
 #ifndef PHASE1_BUILDING_BLOCKS_SHARED_LIMIT_CUH
@@ -15,11 +16,16 @@
 static int shared_limit_pretended;
 
 static inline int shared_limit(void) {
-  int device, bytes;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  static int bytes; /* a launch of 2 us should not wait for the question */
+  if (bytes == 0) {
+    int device;
+    CUDA_CHECK(cudaGetDevice(&device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  }
   return shared_limit_pretended > 0 && shared_limit_pretended < bytes ? shared_limit_pretended : bytes;
 }
+
+static inline size_t shared_limit_beside(int used) { return (size_t)(shared_limit() - used); }
 
 static inline void shared_limit_ask(const void *kernel, int bytes) {
   if (bytes > shared_limit())

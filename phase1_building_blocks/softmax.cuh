@@ -35,6 +35,7 @@
 
 #include "common/check.h"
 #include "phase1_building_blocks/row.cuh"
+#include "phase1_building_blocks/shared_limit.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU reference */
@@ -396,18 +397,6 @@ static inline void softmax_forward_online(float *y, const float *x, int rows, in
   CUDA_CHECK_LAUNCH();
 }
 
-/* How much shared memory a block may ask for beside 1 KiB of the kernel's own: 226 KiB on an H200. */
-static inline size_t softmax_shared_bytes(void) {
-  static int bytes;
-  if (bytes == 0) {
-    int device;
-    CUDA_CHECK(cudaGetDevice(&device));
-    CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    bytes -= 1024;
-  }
-  return (size_t)bytes;
-}
-
 template <int T>
 static inline void softmax_forward_staged_launch(float *y, const float *x, int rows, int cols) {
   size_t bytes = (size_t)cols * sizeof(float);
@@ -419,7 +408,7 @@ static inline void softmax_forward_staged_launch(float *y, const float *x, int r
 }
 
 static inline void softmax_forward_staged(float *y, const float *x, int rows, int cols) {
-  if ((size_t)cols * sizeof(float) > softmax_shared_bytes())
+  if ((size_t)cols * sizeof(float) > shared_limit_beside(1024))
     softmax_forward_online(y, x, rows, cols);
   else if (cols > 8192)
     softmax_forward_staged_launch<1024>(y, x, rows, cols);
@@ -450,7 +439,7 @@ static inline void softmax_forward_long(float *y, const float *x, int rows, int 
 
 /* The numbers are the fastest of a sweep on an H200. */
 static inline void softmax_forward_gpu(float *y, const float *x, int rows, int cols) {
-  if (!rows_alike(x, y) || softmax_long_bytes(cols) > softmax_shared_bytes())
+  if (!rows_alike(x, y) || softmax_long_bytes(cols) > shared_limit_beside(1024))
     softmax_forward_online(y, x, rows, cols);
   else if (cols <= 256)
     softmax_forward_launch<32, 2, 4>(y, x, rows, cols);

@@ -113,6 +113,7 @@ static inline void softmax_cross_entropy_score_cpu_fast(double totals[2], const 
 
 #include "common/check.h"
 #include "phase1_building_blocks/row.cuh"
+#include "phase1_building_blocks/shared_limit.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels */
@@ -370,14 +371,6 @@ static __global__ void __launch_bounds__(SOFTMAX_BLOCK)
   }
 }
 
-/* Bytes of shared memory that a block may ask for beside `used` of its own. */
-static inline size_t softmax_shared_bytes(size_t used) {
-  int device, bytes;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  return (size_t)bytes - used;
-}
-
 enum { SOFTMAX_ROW_BLOCK = 1024, SOFTMAX_SHORT_ROW_BLOCK = 256, SOFTMAX_SHORT_ROW = 8192, SOFTMAX_WARP_ROW = 1024 };
 
 /* Both kernels, with p in dlogits in between: this version alone may not write over the logits. */
@@ -415,7 +408,7 @@ static inline void softmax_launch_rows(SoftmaxRowKernel *kernel, int threads, si
 static inline void softmax_cross_entropy_shared(float *losses, float *dlogits, const float *logits, const int *labels,
                                                 float scale, int batch, int classes) {
   size_t bytes = (size_t)classes * sizeof(float);
-  if (bytes > softmax_shared_bytes(1024))
+  if (bytes > shared_limit_beside(1024))
     softmax_cross_entropy_online(losses, dlogits, logits, labels, scale, batch, classes);
   else if (classes > SOFTMAX_SHORT_ROW)
     softmax_launch_rows(softmax_cross_entropy_shared_kernel<SOFTMAX_ROW_BLOCK>, SOFTMAX_ROW_BLOCK, bytes, losses,
@@ -429,7 +422,7 @@ template <bool STREAMED>
 static inline void softmax_cross_entropy_rows(float *losses, float *dlogits, const float *logits, const int *labels,
                                               float scale, int batch, int classes) {
   size_t bytes = ((size_t)classes + SOFTMAX_LINE + 2) / 4 * sizeof(float4);
-  if (!rows_alike(logits, dlogits) || bytes > softmax_shared_bytes(1024))
+  if (!rows_alike(logits, dlogits) || bytes > shared_limit_beside(1024))
     softmax_cross_entropy_shared(losses, dlogits, logits, labels, scale, batch, classes);
   else if (classes > SOFTMAX_SHORT_ROW)
     softmax_launch_rows(softmax_cross_entropy_quads_kernel<SOFTMAX_ROW_BLOCK, STREAMED>, SOFTMAX_ROW_BLOCK, bytes,
