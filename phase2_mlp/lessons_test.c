@@ -59,7 +59,7 @@ static const Lesson lessons[] = {
      NULL,
      {NULL},
      "--shape=9x132",
-     "3 sizes from 1 are expected"},
+     "3 sizes of at least 1 are expected"},
     {"mlp_mnist",
      {"--train-images=640", "--test-images=200", "--epochs=1", "--device=cpu"},
      "confusion matrix",
