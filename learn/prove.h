@@ -43,6 +43,18 @@ static inline bool lint_has_word(const Source *source, const char *file, const c
   return found;
 }
 
+/* In the exercise's file, or, where what it asks for serves several, in another of its folder. */
+static inline bool lint_has_launcher(const Source *source, const Exercise *exercise) {
+  if (lint_has_word(source, exercise->file, exercise->launcher)) return true;
+  size_t folder = (size_t)(strrchr(exercise->file, '/') + 1 - exercise->file);
+  for (int i = 0; i < source->files; i++) {
+    const char *file = source->file[i];
+    if (strncmp(file, exercise->file, folder) != 0 || strchr(file + folder, '/') != NULL) continue;
+    if (lint_has_word(source, file, exercise->launcher)) return true;
+  }
+  return false;
+}
+
 static inline void lint_exercise(const Source *source, const Exercise *exercise, int *faults) {
   if (exercise->title[0] == '\0') lint_say(exercise, faults, "no \"title:\"");
   if (strlen(exercise->title) > 70) lint_say(exercise, faults, "the title is longer than 70 characters");
@@ -52,8 +64,8 @@ static inline void lint_exercise(const Source *source, const Exercise *exercise,
     lint_say(exercise, faults, "no \"check: PROGRAM.cu LAUNCHER\"");
   else if (access(keep_printf("%s/%s", source->root, exercise->check), R_OK) != 0)
     lint_say(exercise, faults, "the check program %s is not there", exercise->check);
-  else if (exercise->launcher[0] != '\0' && !lint_has_word(source, exercise->file, exercise->launcher))
-    lint_say(exercise, faults, "check: there is no launcher %s in %s", exercise->launcher, exercise->file);
+  else if (exercise->launcher[0] != '\0' && !lint_has_launcher(source, exercise))
+    lint_say(exercise, faults, "check: there is no launcher %s in %s or beside it", exercise->launcher, exercise->file);
   if (exercise->hints < 3)
     lint_say(exercise, faults, "%d \"%s\" in %s; three are needed, from a nudge to nearly the answer", exercise->hints,
              region_hint, exercise->file);
