@@ -121,6 +121,10 @@ void simt_stream_drain(void);
 
 int simt_streams_are_lazy(void);
 
+/* For simt/streams.h, eager: the host waits for all that was submitted to a stream. When lazy, simt_stream_finish() is
+ * called and knows. */
+void simt_steps_host_waits(cudaStream_t stream);
+
 /* What the inspector asks about order, in lazy mode; eager, all is ordered and nothing pending.
  * The operation that this thread executes: the position-th of a stream; {0, 0} outside of any. */
 typedef struct SimtMoment {

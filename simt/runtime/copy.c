@@ -226,12 +226,17 @@ static cudaError_t submit_staged(const Copy *c) {
 static cudaError_t perform(const Copy *c) {
   enum { STAGED = 64 * 1024 };
   cudaError_t error;
-  if (!simt_streams_are_lazy() || simt_stream_captures(c->call.stream)) return submit(&c->call, do_copy, c, sizeof *c);
+  if (simt_stream_captures(c->call.stream)) return submit(&c->call, do_copy, c, sizeof *c);
   SimtMemoryKind to = kind_of(c->to), from = c->from ? kind_of(c->from) : SIMT_DEVICE_MEMORY;
   int touches_host = simt_host_may_use(to) || simt_host_may_use(from);
   int waits = c->call.async ? to == SIMT_UNKNOWN_MEMORY || from == SIMT_UNKNOWN_MEMORY : touches_host && c->from;
-  if (waits && c->call.async && to != SIMT_UNKNOWN_MEMORY && c->width <= STAGED && c->height * c->depth == 1)
-    return submit_staged(c);
+  int staged = waits && c->call.async && to != SIMT_UNKNOWN_MEMORY && c->width <= STAGED && c->height * c->depth == 1;
+  if (!simt_streams_are_lazy()) {
+    error = submit(&c->call, do_copy, c, sizeof *c);
+    if (waits && !staged) simt_steps_host_waits(c->call.stream);
+    return error;
+  }
+  if (staged) return submit_staged(c);
   error = submit(&c->call, do_copy, c, sizeof *c);
   if (error == cudaSuccess && waits) error = simt_stream_finish(c->call.stream);
   return error;

@@ -70,7 +70,7 @@ void simt_memory_open(void) {
   const char *streams = getenv("SIMT_STREAMS");
   char *base;
   size_t size;
-  lazy = streams && strcmp(streams, "lazy") == 0;
+  lazy = streams && *streams && strcmp(streams, "eager") != 0;
   simt_memory_arena(&base, &size);
   arena = (Region){.low = (uintptr_t)base, .high = (uintptr_t)base + size};
   arena.cells = reserve(cell_bytes(&arena));

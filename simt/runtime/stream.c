@@ -10,11 +10,15 @@
  * overtakes the one it should have waited for. A query answers "not ready" and does the work then, so that polling
  * ends. When more than QUEUE_LENGTH operations wait, the oldest runs, as a GPU's queue fills up, too.
  *
+ * Random (SIMT_STREAMS=random:SEED): as lazy, but at each wait other streams may go on as well, some way, and when all
+ * must run, a stream drawn by lot goes on for a while. So a stream also gets far ahead of one that should hold it back.
+ *
  * The default stream (legacy) waits for every stream that was not created as non-blocking, and they wait for it.
  */
 #include "host.h"
+#include "simt/streams.h"
 
-enum { QUEUE_LENGTH = 1024 };
+enum { QUEUE_LENGTH = 1024, RANDOM_STRETCH = 16 };
 #define STREAM_MAGIC 0x5712ea3u
 #define EVENT_MAGIC 0xe0e2717u
 
@@ -60,7 +64,8 @@ struct CUstream_st {
   unsigned index; /* 1, 2, ..: of the structure */
   unsigned long submitted, completed, newest;
   Operation *first, **last;
-  Clock clock; /* of the last operation, with itself */
+  Clock clock;        /* of the last operation, with itself */
+  unsigned long step; /* at which its last operation ends; simt/streams.h */
   Capture *capture;
   unsigned long captured, joined; /* operations of the capture; those that another stream waits for */
   int was_joined;
@@ -74,7 +79,8 @@ struct CUevent_st {
   unsigned long long time; /* nanoseconds */
   unsigned long capture;   /* its number, when recorded in one */
   Clock clock;             /* of the record */
-  cudaEvent_t next;        /* all */
+  unsigned long step;
+  cudaEvent_t next; /* all */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -90,6 +96,8 @@ static Capture *captures;
 static unsigned long capture_count;
 static atomic_int capturing; /* captures under way */
 static Clock host_clock;     /* what the host has waited for */
+static atomic_int counting;  /* steps */
+static unsigned long host_step;
 static __thread const Operation *executing;
 static __thread SimtMoment moment;
 static __thread cudaStream_t per_thread;
@@ -97,6 +105,7 @@ static __thread int in_callback;
 static __thread enum cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 
 static int lazy;
+static uint64_t lots; /* state of the generator; 0: no lots are drawn */
 static int null_is_per_thread;
 
 void simt_default_stream_per_thread(void) { null_is_per_thread = 1; }
@@ -104,9 +113,12 @@ void simt_default_stream_per_thread(void) { null_is_per_thread = 1; }
 __attribute__((constructor)) static void read_mode(void) {
   const char *mode = getenv("SIMT_STREAMS");
   if (!mode || !*mode || strcmp(mode, "eager") == 0) return;
-  lazy = strcmp(mode, "lazy") == 0;
-  if (lazy) return;
-  fprintf(stderr, "=== simt: SIMT_STREAMS=%s: expected eager or lazy\n", mode);
+  lazy = 1;
+  if (strcmp(mode, "lazy") == 0) return;
+  char *end = "?";
+  if (strncmp(mode, "random:", 7) == 0 && mode[7] >= '0' && mode[7] <= '9') lots = strtoull(mode + 7, &end, 10) + 1;
+  if (!*end && lots) return;
+  fprintf(stderr, "=== simt: SIMT_STREAMS=%s: expected eager, lazy or random:SEED\n", mode);
   exit(2);
 }
 
@@ -211,6 +223,8 @@ static void execute(cudaStream_t s, Operation *op) {
   free(op);
 }
 
+static int blocks_on_legacy(const struct CUstream_st *s) { return !(s->flags & cudaStreamNonBlocking); }
+
 /* Runs the stream up to a point, and before each operation what it waits for. Between begin_ and end_running(). */
 static void run_until(Point point) {
   cudaStream_t s = point.stream;
@@ -225,8 +239,31 @@ static void run_until(Point point) {
   }
 }
 
+/* A number from 0 to n - 1. */
+static unsigned draw(unsigned n) {
+  lots = lots * 6364136223846793005u + 1442695040888963407u;
+  return (unsigned)(lots >> 33) % n;
+}
+
+/* Of the streams with work older than `limit`, one drawn by lot; NULL: there is none. */
+static cudaStream_t draw_stream(unsigned long limit, int only_blocking) {
+  cudaStream_t drawn = NULL;
+  unsigned count = 0;
+  for (cudaStream_t s = streams; s; s = s->next)
+    if (s->first && s->first->number <= limit && (!only_blocking || blocks_on_legacy(s)) && draw(++count) == 0)
+      drawn = s;
+  return drawn;
+}
+
+static void run_stretch(cudaStream_t s) {
+  Point point = {s, s->completed + 1 + draw(RANDOM_STRETCH)};
+  if (point.position > s->submitted) point.position = s->submitted;
+  run_until(point);
+}
+
 static void run_to(Point point) {
   if (point.stream->completed >= point.position || !begin_running()) return;
+  for (unsigned turns = lots ? draw(4) : 0; turns && pending; turns--) run_stretch(draw_stream(operations, 0));
   run_until(point);
   end_running();
 }
@@ -237,8 +274,6 @@ static void host_waited(Point point, const Clock *clock) {
 }
 
 static Point end_of(cudaStream_t s) { return (Point){s, s->submitted}; }
-
-static int blocks_on_legacy(const struct CUstream_st *s) { return !(s->flags & cudaStreamNonBlocking); }
 
 static void wait_for(Point point, const Clock *clock) {
   if (lazy) host_waited(point, clock);
@@ -252,13 +287,16 @@ static void run_all(int only_blocking) {
     if (!only_blocking || blocks_on_legacy(s)) host_waited(end_of(s), &s->clock);
   if (!pending || !begin_running()) return;
   for (;;) {
-    cudaStream_t newest = NULL;
-    for (cudaStream_t s = streams; s; s = s->next)
+    cudaStream_t newest = lots ? draw_stream(limit, only_blocking) : NULL;
+    for (cudaStream_t s = streams; s && !lots; s = s->next)
       if (s->first && s->first->number <= limit && (!only_blocking || blocks_on_legacy(s)) &&
           (!newest || s->newest > newest->newest))
         newest = s;
     if (!newest) break;
-    run_until(end_of(newest));
+    if (lots)
+      run_stretch(newest);
+    else
+      run_until(end_of(newest));
   }
   end_running();
 }
@@ -284,6 +322,54 @@ static int implied_waits(cudaStream_t s, Point *waits) {
   }
   return count;
 }
+
+/* ---- steps; the lock is held ---- */
+
+static void step_join(unsigned long *step, unsigned long other) {
+  if (*step < other) *step = other;
+}
+
+/* When an operation that is submitted to `s` now begins. */
+static unsigned long step_of_next(cudaStream_t s) {
+  unsigned long step = s->step;
+  step_join(&step, host_step);
+  for (cudaStream_t other = streams; other; other = other->next)
+    if (is_implied(s, other)) step_join(&step, other->step);
+  return step;
+}
+
+void simt_steps_begin(void) {
+  pthread_mutex_lock(&lock);
+  for (cudaStream_t s = streams; s; s = s->next) s->step = 0;
+  host_step = 0;
+  atomic_store(&counting, 1);
+  pthread_mutex_unlock(&lock);
+}
+
+double simt_steps(void) {
+  unsigned long step = 0;
+  pthread_mutex_lock(&lock);
+  for (cudaStream_t s = streams; s; s = s->next) step_join(&step, s->step);
+  pthread_mutex_unlock(&lock);
+  return (double)step;
+}
+
+double simt_event_step(cudaEvent_t event) {
+  pthread_mutex_lock(&lock);
+  double step = is_event(event) && event->recorded && !event->capture && counting ? (double)event->step : -1;
+  pthread_mutex_unlock(&lock);
+  return step;
+}
+
+void simt_steps_host_waits(cudaStream_t handle) {
+  if (!atomic_load_explicit(&counting, memory_order_relaxed)) return;
+  pthread_mutex_lock(&lock);
+  cudaStream_t s = stream_of(handle);
+  if (s) step_join(&host_step, s->step);
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- queues; the lock is held ---- */
 
 /* `event`: to wait for, or NULL. */
 static void enqueue(cudaStream_t s, const Work *work, cudaEvent_t event) {
@@ -368,7 +454,8 @@ int simt_stream_captures(cudaStream_t handle) {
 int simt_streams_are_lazy(void) { return lazy; }
 
 int simt_stream_defers(cudaStream_t stream) {
-  return lazy || stream || null_is_per_thread || atomic_load_explicit(&capturing, memory_order_relaxed);
+  return lazy || stream || null_is_per_thread || atomic_load_explicit(&capturing, memory_order_relaxed) ||
+         atomic_load_explicit(&counting, memory_order_relaxed);
 }
 
 cudaError_t simt_stream_submit(cudaStream_t handle, void (*run)(void *), const void *context, size_t size,
@@ -393,9 +480,11 @@ cudaError_t simt_stream_submit(cudaStream_t handle, void (*run)(void *), const v
     enqueue(s, &work, NULL);
   else
     now = 1;
+  if (error == cudaSuccess && !s->capture) s->step = step_of_next(s) + 1;
   pthread_mutex_unlock(&lock);
-  if (now) run(work.context);
-  return simt_error(error);
+  error = simt_error(error);
+  if (now) run(work.context); /* a kernel's fault is found later, as by simt_launch() */
+  return error;
 }
 
 cudaError_t simt_stream_finish(cudaStream_t handle) {
@@ -413,13 +502,15 @@ cudaError_t simt_stream_finish(cudaStream_t handle) {
     run_all(1);
   else
     wait_for(end_of(s), &s->clock);
+  if (error == cudaSuccess) step_join(&host_step, step_of_next(s));
   pthread_mutex_unlock(&lock);
   return error != cudaSuccess ? error : simt_error_pending();
 }
 
 void simt_stream_drain(void) {
-  if (!lazy || in_callback) return;
+  if ((!lazy && !atomic_load_explicit(&counting, memory_order_relaxed)) || in_callback) return;
   pthread_mutex_lock(&lock);
+  for (cudaStream_t s = streams; s; s = s->next) step_join(&host_step, s->step);
   run_all(0);
   pthread_mutex_unlock(&lock);
 }
@@ -678,6 +769,7 @@ static cudaError_t record(cudaEvent_t e, cudaStream_t s, SimtSite site) {
     clock_join(&e->clock, &s->clock);
   }
   e->point = end_of(s);
+  e->step = step_of_next(s);
   return cudaSuccess;
 }
 
@@ -727,6 +819,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
     error = wait_in_capture(s, event);
   else if (lazy && event->recorded)
     enqueue(s, NULL, event);
+  if (error == cudaSuccess && event->recorded && !event->capture && !s->capture) step_join(&s->step, event->step);
   pthread_mutex_unlock(&lock);
   return simt_error(error);
 }
@@ -744,6 +837,7 @@ static cudaError_t event_state(cudaEvent_t e, int wait) {
     run_to(e->point);
   } else if (e->recorded) {
     wait_for(e->point, &e->clock);
+    step_join(&host_step, e->step);
   }
   pthread_mutex_unlock(&lock);
   return error;

@@ -20,9 +20,9 @@ runs=(
   "plain SIMT_ORDER=random:1"
   "plain SIMT_ORDER=random:2 SIMT_THREADS=1"
   "plain SIMT_ORDER=forward SIMT_STREAMS=lazy"
-  "plain SIMT_ORDER=random:3 SIMT_STREAMS=lazy SIMT_THREADS=4"
+  "plain SIMT_ORDER=random:3 SIMT_STREAMS=random:1 SIMT_THREADS=4"
   "inspect SIMT_ORDER=forward"
-  "inspect SIMT_ORDER=reverse SIMT_STREAMS=lazy"
+  "inspect SIMT_ORDER=reverse SIMT_STREAMS=random:2"
 )
 
 try() {

@@ -1,10 +1,14 @@
 /* host_stream_test.cu - streams, events, host functions, graphs. The same program passes on a GPU. On the emulator it
- * runs twice, eager and lazy: whatever is synchronised must come out the same, and in lazy mode what is not must
- * show. */
+ * runs three times, eager, lazy and random: whatever is synchronised must come out the same, and what is not must show
+ * where it is not eager. */
 #include <pthread.h>
 #include <unistd.h>
 
 #include "collective.h"
+
+#ifdef SIMT_REWRITTEN
+#include "simt/streams.h"
+#endif
 
 #define REFUSED(call, code)                     \
   do {                                          \
@@ -650,6 +654,117 @@ static void test_a_missing_synchronisation_shows(void **state) {
   CHECK(cudaFree(y));
 }
 
+static int is_random(void) {
+  const char *mode = getenv("SIMT_STREAMS");
+  return mode && strncmp(mode, "random:", 7) == 0;
+}
+
+/* Two streams without an order between them run in both orders; with an event in one. */
+static void test_lots_are_drawn(void **state) {
+  (void)state;
+  enum { ROUNDS = 200 };
+  cudaStream_t a, b;
+  cudaEvent_t event;
+  int *x = device_int(0), *y = device_int(0), late = 0;
+  if (!is_random()) skip();
+  CHECK(cudaStreamCreate(&a));
+  CHECK(cudaStreamCreate(&b));
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  for (int round = 0; round < ROUNDS; round++) {
+    int ordered = round % 2;
+    set<<<1, 1>>>(x, 0);
+    set<<<1, 1, 0, a>>>(x, 7);
+    if (ordered) CHECK(cudaEventRecord(event, a));
+    if (ordered) CHECK(cudaStreamWaitEvent(b, event, 0));
+    copy_int<<<1, 1, 0, b>>>(y, x);
+    if (round % 4 < 2)
+      CHECK(cudaDeviceSynchronize());
+    else
+      CHECK(cudaStreamSynchronize(b));
+    int value = value_of(y);
+    if (ordered) assert_int_equal(value, 7);
+    late += value == 0;
+  }
+  assert_true(late > ROUNDS / 16 && late < ROUNDS / 2 - ROUNDS / 16);
+  /* A stream gets far ahead of one that should hold it back: what it overwrites has not been read. */
+  for (int round = 0; round < ROUNDS && late >= 0; round++) {
+    for (int i = 0; i < 8; i++) {
+      set<<<1, 1, 0, a>>>(x, i);
+      CHECK(cudaEventRecord(event, a));
+      CHECK(cudaStreamWaitEvent(b, event, 0));
+      if (i == 0) copy_int<<<1, 1, 0, b>>>(y, x);
+    }
+    CHECK(cudaDeviceSynchronize());
+    if (value_of(y) == 7) late = -1;
+  }
+  assert_int_equal(late, -1);
+  CHECK(cudaStreamDestroy(a));
+  CHECK(cudaStreamDestroy(b));
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaFree(x));
+  CHECK(cudaFree(y));
+}
+
+/* What may run side by side is one step; the same in every mode. */
+static void test_steps(void **state) {
+  (void)state;
+  cudaStream_t a, b, blocking;
+  cudaEvent_t event, other, never;
+  int *x = device_int(0), *y = device_int(0), *pinned;
+  static char large[1 << 17];
+  char *to;
+  CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreate(&blocking));
+  CHECK(cudaEventCreate(&event));
+  CHECK(cudaEventCreate(&other));
+  CHECK(cudaEventCreate(&never));
+  CHECK(cudaMallocHost(&pinned, sizeof(int)));
+  CHECK(cudaMalloc(&to, sizeof large));
+  simt_steps_begin();
+  assert_true(simt_steps() == 0 && simt_event_step(never) == -1 && simt_event_step(NULL) == -1);
+  for (int i = 0; i < 3; i++) set<<<1, 1, 0, a>>>(x, i); /* three in a row, */
+  CHECK(cudaEventRecord(event, a));
+  CHECK(cudaMemcpyAsync(y, pinned, sizeof(int), cudaMemcpyHostToDevice, b)); /* one beside them, */
+  CHECK(cudaEventRecord(other, b));
+  assert_true(simt_event_step(event) == 3 && simt_event_step(other) == 1 && simt_steps() == 3);
+  CHECK(cudaStreamWaitEvent(b, event, 0)); /* and one after all */
+  copy_int<<<1, 1, 0, b>>>(y, x);
+  CHECK(cudaEventRecord(other, b));
+  assert_true(simt_event_step(other) == 4);
+  set<<<1, 1, 0, blocking>>>(x, 1); /* the default stream waits for it, and not for the others */
+  set<<<1, 1, 0, blocking>>>(x, 1);
+  set<<<1, 1>>>(x, 1);
+  CHECK(cudaEventRecord(event, 0));
+  assert_true(simt_event_step(event) == 3);
+  CHECK(cudaEventSynchronize(other)); /* now the host waits: all that follows is later */
+  set<<<1, 1, 0, a>>>(x, 1);
+  assert_true(simt_steps() == 5);
+  CHECK(cudaMemcpyAsync(to, large, sizeof large, cudaMemcpyHostToDevice, b)); /* pageable and large: */
+  CHECK(cudaMemcpyAsync(y, pinned, sizeof(int), cudaMemcpyHostToDevice, a));  /* the host has waited */
+  CHECK(cudaEventRecord(event, a));
+  assert_true(simt_event_step(event) == 6);
+  CHECK(cudaStreamSynchronize(a));
+  set<<<1, 1, 0, blocking>>>(x, 1);
+  assert_true(simt_steps() == 7);
+  CHECK(cudaDeviceSynchronize());
+  set<<<1, 1, 0, b>>>(x, 1);
+  assert_true(simt_steps() == 8);
+  CHECK(cudaDeviceSynchronize());
+  simt_steps_begin();
+  assert_true(simt_steps() == 0);
+  CHECK(cudaStreamDestroy(a));
+  CHECK(cudaStreamDestroy(b));
+  CHECK(cudaStreamDestroy(blocking));
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaEventDestroy(other));
+  CHECK(cudaEventDestroy(never));
+  CHECK(cudaFreeHost(pinned));
+  CHECK(cudaFree(x));
+  CHECK(cudaFree(y));
+  CHECK(cudaFree(to));
+}
+
 /* The program runs itself: `forget` ends without waiting. */
 static void test_forgotten_work_is_told(void **state) {
   (void)state;
@@ -697,13 +812,19 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_many_host_threads),
 #ifdef SIMT_REWRITTEN
       cmocka_unit_test(test_a_missing_synchronisation_shows),
+      cmocka_unit_test(test_lots_are_drawn),
       cmocka_unit_test(test_forgotten_work_is_told),
+      cmocka_unit_test(test_steps), /* last: from here on steps are counted */
 #endif
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
 #ifdef SIMT_REWRITTEN
   if (!failed && !getenv("SIMT_STREAMS")) {
     setenv("SIMT_STREAMS", "lazy", 1);
+    execv("/proc/self/exe", argv);
+  }
+  if (!failed && is_lazy()) {
+    setenv("SIMT_STREAMS", "random:1", 1);
     execv("/proc/self/exe", argv);
   }
 #endif
