@@ -61,6 +61,7 @@
 
 #ifdef SIMT_INSPECT
 #include "simt/inspector.h"
+#include "simt/streams.h"
 #endif
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -132,6 +133,7 @@ typedef struct LessonCounts {
   double global_store_requests, global_store_sectors, global_store_ideal_sectors;
   double shared_load_requests, shared_load_wavefronts, shared_load_conflicts;
   double shared_store_requests, shared_store_wavefronts, shared_store_conflicts;
+  double stream_steps; /* kernels and copies, those that may run side by side as one (simt/streams.h) */
 } LessonCounts;
 
 typedef enum LessonFault {
@@ -466,6 +468,7 @@ __attribute__((format(printf, 3, 4))) static inline int lesson_fail(LessonResult
 static inline void lesson_inspect_begin(void) {
 #ifdef SIMT_INSPECT
   simt_inspect_forget();
+  simt_steps_begin();
 #endif
 }
 
@@ -487,6 +490,7 @@ static inline void lesson_inspect_end(LessonResult *result) {
   c->shared_store_requests = (double)count[SIMT_SHARED_STORE_REQUESTS];
   c->shared_store_wavefronts = (double)count[SIMT_SHARED_STORE_WAVEFRONTS];
   c->shared_store_conflicts = (double)count[SIMT_SHARED_STORE_CONFLICTS];
+  c->stream_steps = simt_steps();
   if (simt_inspect_findings() == 0) return;
   const SimtInspectReport *report = simt_inspect_report();
   result->findings = report->finding_count;

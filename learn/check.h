@@ -285,6 +285,7 @@ static inline void check_print(const char *verdict, const LessonResult *result, 
          c->shared_store_requests);
   printf("shared_store_wavefronts %.17g\nshared_store_conflicts %.17g\n", c->shared_store_wavefronts,
          c->shared_store_conflicts);
+  printf("stream_steps %.17g\n", c->stream_steps);
   printf("seconds %.9g\nmessage %s\n", check.reply.seconds, message);
 }
 

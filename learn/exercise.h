@@ -8,6 +8,7 @@
  *     limit: global_load_sectors / global_load_requests <= 4: why
  *     limit: shared_load_conflicts <= 0: why
  *     points: 10
+ *     streams: yes                          checked in several orders of what streams and events leave open
  *     stub:                                 what the student starts from, instead of TODO(NAME);
  *     | int row = 0;
  *     | TODO(NAME);
@@ -53,6 +54,7 @@ typedef struct Exercise {
   Mutant mutant[EXERCISE_MUTANTS];
   int mutants;
   int points;
+  bool streams;       /* is checked in several orders of what lies in streams */
   const char *origin; /* the author's file */
 } Exercise;
 
@@ -185,6 +187,9 @@ static inline int read_key(ExerciseReader *reader, const char *key, const char *
     if (end == value || *end != '\0' || points < 1 || points > 1000)
       return error_set(err, "%s: points: a whole number from 1 to 1000 is expected", where);
     exercise->points = (int)points;
+  } else if (strcmp(key, "streams") == 0) {
+    if (strcmp(value, "yes") != 0) return error_set(err, "%s: streams: yes is expected, or no such line", where);
+    exercise->streams = true;
   } else if (strcmp(key, "limit") == 0) {
     if (exercise->limits == EXERCISE_LIMITS) return error_set(err, "%s: more than %d limits", where, EXERCISE_LIMITS);
     return read_limit(&exercise->limit[exercise->limits++], value, where, err);
@@ -209,9 +214,11 @@ static inline int read_key(ExerciseReader *reader, const char *key, const char *
     exercise->mutant[exercise->mutants - 1].expect = keep(value);
     reader->target = READS_MUTANT;
   } else {
-    return error_set(err,
-                     "%s: \"%s:\" is not known; title, check, next, limit, points, stub, broken, mutant and expect are",
-                     where, key);
+    return error_set(
+        err,
+        "%s: \"%s:\" is not known; title, check, next, limit, points, streams, stub, broken, mutant and expect "
+        "are",
+        where, key);
   }
   return 0;
 }

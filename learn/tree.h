@@ -93,10 +93,11 @@ static inline json_t *exercise_to_json(const Exercise *exercise) {
     json_array_append_new(limits, json_pack("{s:s, s:s, s:f, s:s}", "count", limit->count, "per", limit->per, "at_most",
                                             limit->at_most, "why", limit->why));
   }
-  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o}", "name", exercise->name, "title",
+  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:o, s:o}", "name", exercise->name, "title",
                    exercise->title, "task", exercise->task, "file", exercise->file, "check", exercise->check,
                    "launcher", exercise->launcher, "next", exercise->next, "stub", exercise->stub, "broken",
-                   exercise->broken == NULL ? "" : "yes", "points", exercise->points, "hints", hints, "limits", limits);
+                   exercise->broken == NULL ? "" : "yes", "points", exercise->points, "streams", exercise->streams,
+                   "hints", hints, "limits", limits);
 }
 
 static inline void exercise_from_json(Exercise *exercise, const json_t *object) {
@@ -111,6 +112,7 @@ static inline void exercise_from_json(Exercise *exercise, const json_t *object) 
   exercise->stub = json_text(object, "stub");
   exercise->broken = json_text(object, "broken")[0] != '\0' ? "yes" : NULL;
   exercise->points = (int)json_integer_value(json_object_get(object, "points"));
+  exercise->streams = json_is_true(json_object_get(object, "streams"));
   size_t i;
   json_t *item;
   json_array_foreach(json_object_get(object, "hints"), i, item) if (i < REGION_HINTS && json_is_string(item))

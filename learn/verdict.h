@@ -33,11 +33,11 @@ typedef enum VerdictKind {
 static const char *const verdict_names[] = {"right",         "not implemented", "refused", "does not compile", "wrong",
                                             "too expensive", "crashed",         "timeout", "not graded"};
 
-enum { COUNTS = 10, CHECK_SAMPLES = 64 /* as in check.h */ };
+enum { COUNTS = 11, CHECK_SAMPLES = 64 /* as in check.h */ };
 static const char *const count_names[COUNTS] = {
     "global_load_requests",    "global_load_sectors",    "global_store_requests", "global_store_sectors",
     "shared_load_requests",    "shared_load_wavefronts", "shared_load_conflicts", "shared_store_requests",
-    "shared_store_wavefronts", "shared_store_conflicts"};
+    "shared_store_wavefronts", "shared_store_conflicts", "stream_steps"};
 
 typedef struct Measured {
   double count[COUNTS]; /* by the inspector, on the lesson's `counted` shape */
@@ -62,7 +62,7 @@ typedef struct VerdictJob {
   unsigned long long seed;
   double seconds; /* for one run */
   bool sandbox, gpu;
-  bool hurry;         /* both orders of the threads at once */
+  bool hurry;         /* all orders at once */
   bool even_if_empty; /* compile and run also what is only TODO(...) */
   bool (*interrupted)(void *);
   void *context;
@@ -271,7 +271,7 @@ typedef struct Trial {
 } Trial;
 
 static inline int trial_start(Trial *trial, const VerdictJob *job, const char *judge, const char *worker, bool trusted,
-                              bool gpu, const char *what, const char *order, Error *err) {
+                              bool gpu, const char *what, const char *order, const char *streams, Error *err) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
     return error_set(err, "cannot make a socket: %s", strerror(errno));
@@ -280,6 +280,7 @@ static inline int trial_start(Trial *trial, const VerdictJob *job, const char *j
   const char *worker_argv[] = {job->sandbox && !trusted ? "/tmp/yours" : worker, NULL};
   const char *readable[] = {keep_printf("%s=/tmp/yours", worker), NULL};
   const char *worker_env[] = {keep_printf("SIMT_ORDER=%s", order),
+                              keep_printf("SIMT_STREAMS=%s", streams),
                               "SIMT_REPORT=none",
                               "SIMT_STRICT=1",
                               "SIMT_WATCHDOG=3",
@@ -338,7 +339,7 @@ static inline int trial_finish(Trial *trial, const VerdictJob *job, Judged *judg
 static inline int judge_run(const VerdictJob *job, const char *judge, const char *worker, bool trusted, bool gpu,
                             const char *what, Judged *judged, Error *err) {
   Trial trial;
-  if (trial_start(&trial, job, judge, worker, trusted, gpu, what, "forward", err) != 0) return -1;
+  if (trial_start(&trial, job, judge, worker, trusted, gpu, what, "forward", "eager", err) != 0) return -1;
   return trial_finish(&trial, job, judged, err);
 }
 
@@ -538,18 +539,24 @@ static inline int verdict_overlay(const VerdictJob *job, Error *err) {
   return status;
 }
 
-/* Runs it with the threads in one order, and in the other. */
+/* Runs it with the threads in one order, and in the other; where an exercise is about streams, also with these in
+ * orders that are permitted and hard to bear. */
 static inline int verdict_run(const VerdictJob *job, const char *judge, const char *worker, Verdict *verdict,
                               Error *err) {
-  static const char *const orders[] = {"forward", "reverse"};
+  enum { ORDERS = 4 };
+  static const struct {
+    const char *threads, *streams;
+  } orders[ORDERS] = {{"forward", "eager"}, {"reverse", "eager"}, {"forward", "lazy"}, {"reverse", "random:1"}};
+  const int wanted = job->exercise->streams ? ORDERS : 2;
   Measured counts;
-  Trial trial[2];
+  Trial trial[ORDERS];
   Judged judged;
   int started = 0, finished = 0, status = 0;
   verdict->kind = VERDICT_RIGHT;
-  while (finished < 2 && status == 0 && verdict->kind == VERDICT_RIGHT) {
-    while (status == 0 && started < (job->hurry ? 2 : finished + 1)) {
-      status = trial_start(&trial[started], job, judge, worker, false, false, "check", orders[started], err);
+  while (finished < wanted && status == 0 && verdict->kind == VERDICT_RIGHT) {
+    while (status == 0 && started < (job->hurry ? wanted : finished + 1)) {
+      status = trial_start(&trial[started], job, judge, worker, false, false, "check", orders[started].threads,
+                           orders[started].streams, err);
       started += status == 0;
     }
     if (finished == started) break;
@@ -560,10 +567,15 @@ static inline int verdict_run(const VerdictJob *job, const char *judge, const ch
     if (finished == 1) counts = verdict->yours;
   }
   for (int i = finished; i < started; i++) trial_abandon(&trial[i]);
-  if (finished == 2) verdict->yours = counts; /* what was counted in the order of a GPU's numbering */
+  if (finished >= 2) verdict->yours = counts; /* what was counted in the order of a GPU's numbering */
   if (finished == 2 && verdict->kind == VERDICT_WRONG)
     verdict->message =
         keep_printf("It is right when the threads run in one order, and wrong in the other: %s", verdict->message);
+  if (finished > 2 && verdict->kind == VERDICT_WRONG)
+    verdict->message = keep_printf(
+        "It is right when all is done at once as it is submitted, and wrong in another order that streams and events "
+        "permit: a wait is missing. %s",
+        verdict->message);
   return status;
 }
 

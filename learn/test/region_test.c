@@ -152,6 +152,9 @@ static void reads_an_authors_file(void **state) {
   assert_string_equal(exercise.mutant[2].lines, "  ;\n");
   assert_string_equal(exercise.stub, "  TODO(first_one);  // your lines here, instead of this one\n");
   assert_null(exercise.broken);
+  assert_false(exercise.streams);
+  assert_int_equal(read_text(&exercise, "streams: yes\n", &err), 0);
+  assert_true(exercise.streams);
   assert_int_equal(read_text(&exercise, "stub:\n| int y = 0;\n| TODO(first_one);\n", &err), 0);
   assert_string_equal(exercise.stub, "  int y = 0;\n  TODO(first_one);\n");
   assert_int_equal(read_text(&exercise, "broken: it\n- int y = x;\n+ int y = x + 1;\n", &err), 0);
@@ -167,6 +170,7 @@ static void refuses_an_authors_mistakes(void **state) {
       {"hello\n", "expected \"key: value\""},
       {"check: only_one\n", "check: PROGRAM.cu LAUNCHER"},
       {"points: many\n", "whole number"},
+      {"streams: 2\n", "streams: yes is expected"},
       {"limit: shared_load_conflicts = 0\n", "limit: COUNT"},
       {"- int y = x;\n", "belongs below"},
       {"| int y;\n", "belongs below \"stub:\""},
