@@ -60,6 +60,13 @@ static const Lesson lessons[] = {
      {NULL},
      "--shape=9x132",
      "3 sizes of at least 1 are expected"},
+    {"streams",
+     {"--batches=3", "--batch-size=2", "--hidden=3"},
+     "Timelines, by the number of the batch",
+     NULL,
+     {NULL}, /* pictures, where there is gnuplot: streams_test */
+     "--batches=0",
+     "a whole number from 1 to 1000"},
     {"mlp_mnist",
      {"--train-images=640", "--test-images=200", "--epochs=1", "--device=cpu"},
      "confusion matrix",
