@@ -1,0 +1,75 @@
+/* The program mlp_one_kernel as its users meet it: every version learns what the CPU does; what is typed wrong. */
+#include "phase2_mlp/program_test.h"
+
+static Subprocess train_with(const char *a, const char *b, const char *c, const char *d) {
+  static char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[] = {program, data, a, b, c, d, NULL};
+  return subprocess_run(argv, SECONDS);
+}
+
+static void train_expect(const char *a, const char *b, int status, const char *out, const char *err) {
+  Subprocess run = train_with(a, b, NULL, NULL);
+  expect(&run, status, out, err);
+  subprocess_free(&run);
+}
+
+/* Losses within 1e-4 of the CPU's, the last step smaller, and the same accuracy by the first version and the last. */
+static void all_versions_learn_the_same(void **state) {
+  (void)state;
+  Subprocess run = train_with("--train-images=300", "--test-images=200", "--epochs=2", "--json");
+  expect(&run, 0, "Test accuracy, by layers and by flags", NULL);
+  json_t *object = last_json(&run), *rows = json_object_get(object, "rows"), *row;
+  assert_int_equal(json_integer_value(json_object_get(object, "steps")), 5);
+  const char *const names[] = {"layers", "step_graph", "fused", "graph", "grid_sync", "barrier", "flags"};
+  assert_int_equal(json_array_size(rows), 7);
+  size_t i;
+  double accuracy = json_number_value(json_object_get(json_array_get(rows, 0), "test_accuracy"));
+  json_array_foreach(rows, i, row) {
+    assert_string_equal(json_string_value(json_object_get(row, "version")), names[i]);
+    assert_true(json_is_true(json_object_get(row, "ok")));
+    assert_true(json_number_value(json_object_get(row, "error")) < 1e-5);
+    assert_true(fabs(json_number_value(json_object_get(row, "test_accuracy")) - accuracy) <= 0.01);
+  }
+  assert_true(json_number_value(json_object_get(json_array_get(rows, 1), "launches")) == 5);
+  assert_true(json_number_value(json_object_get(json_array_get(rows, 2), "kernels")) == 15);
+  assert_true(json_number_value(json_object_get(json_array_get(rows, 3), "launches")) == 1);
+  assert_true(json_number_value(json_object_get(json_array_get(rows, 6), "kernels")) == 1);
+  assert_true(accuracy > 0.2); /* chance is 0.1 */
+  assert_true(fabs(json_number_value(json_object_get(object, "test_accuracy")) -
+                   json_number_value(json_object_get(object, "layers_test_accuracy"))) <= 0.02);
+  json_decref(object);
+  subprocess_free(&run);
+}
+
+static void one_version_or_the_cpu(void **state) {
+  (void)state;
+  Subprocess run = train_with("--train-images=100", "--test-images=100", "--batch-size=64", "--only=flags");
+  expect(&run, 0, "flags", NULL);
+  assert_null(strstr(run.out, "grid_sync"));
+  subprocess_free(&run);
+  train_expect("--device=cpu", "--train-images=1000", 0, "layers of network.cuh on the CPU: ", NULL);
+}
+
+static void what_is_typed_wrong_is_explained(void **state) {
+  (void)state;
+  train_expect("--help", NULL, 0, "--only=NAME", NULL);
+  train_expect("--batch-size=65", NULL, 2, NULL, "these kernels are made for up to 64 images a step");
+  train_expect("--hidden=129", NULL, 2, NULL, "--hidden=129: a whole number from 1 to 128 is expected");
+  train_expect("--only=fastest", NULL, 2, NULL, "--only=fastest: there are layers, step_graph");
+  train_expect("--train-images=60001", NULL, 1, NULL, "--train-images=60001");
+  train_expect("--data-dir=/nowhere", NULL, 1, NULL, "/nowhere");
+}
+
+int main(void) {
+  Error err;
+  if (runfiles_find("phase2_mlp/mlp_one_kernel", program, sizeof program, &err) != 0 ||
+      runfiles_find("third_party/data/mnist", mnist, sizeof mnist, &err) != 0)
+    die("%s", err.message);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(all_versions_learn_the_same),
+      cmocka_unit_test(one_version_or_the_cpu),
+      cmocka_unit_test(what_is_typed_wrong_is_explained),
+  };
+  return TEST_MAIN("mlp_one_kernel_program", tests);
+}
