@@ -108,7 +108,7 @@ static inline void cross_entropy_cpu(T *total, T *dp, const T *p, const int *lab
 
 typedef enum Loss { LOSS_MSE, LOSS_BCE, LOSS_BCE_LOGITS, LOSS_HINGE } Loss;
 
-static __device__ __forceinline__ float bce_logits_one(float x, float t) {
+static __device__ float bce_logits_one(float x, float t) {
   float loss = 0;
   // >>> exercise loss_bce_logits: -t log(s) - (1 - t) log(1 - s) of s = sigmoid(x), for x of 100 as well
   // hint: -log(sigmoid(x)) = log(1 + exp(-x)), and -log(1 - sigmoid(x)) = log(1 + exp(-x)) + x
@@ -119,17 +119,17 @@ static __device__ __forceinline__ float bce_logits_one(float x, float t) {
   return loss;
 }
 
-static __device__ __forceinline__ float bce_logits_slope_one(float x, float t) {
+static __device__ float bce_logits_slope_one(float x, float t) {
   float e = expf(-fabsf(x));
   return (x < 0.0f ? e : 1.0f) / (1.0f + e) - t;
 }
 
 /* Not fmaxf(): of NaN and -100 that is -100. */
-static __device__ __forceinline__ float bce_log(float log_p) { return log_p < -100.0f ? -100.0f : log_p; }
+static __device__ float bce_log(float log_p) { return log_p < -100.0f ? -100.0f : log_p; }
 
 /* The loss of one element, and n times its dx. */
 template <Loss KIND>
-static __device__ __forceinline__ float loss_one(float x, float t) {
+static __device__ float loss_one(float x, float t) {
   switch (KIND) { /* known to the compiler */
     case LOSS_MSE:
       return (x - t) * (x - t);
@@ -143,7 +143,7 @@ static __device__ __forceinline__ float loss_one(float x, float t) {
 }
 
 template <Loss KIND>
-static __device__ __forceinline__ float loss_slope_one(float x, float t) {
+static __device__ float loss_slope_one(float x, float t) {
   switch (KIND) {
     case LOSS_MSE:
       return 2.0f * (x - t);
@@ -157,12 +157,12 @@ static __device__ __forceinline__ float loss_slope_one(float x, float t) {
 }
 
 template <Loss KIND>
-static __device__ __forceinline__ float loss_four(float4 x, float4 t) {
+static __device__ float loss_four(float4 x, float4 t) {
   return (loss_one<KIND>(x.x, t.x) + loss_one<KIND>(x.y, t.y)) + (loss_one<KIND>(x.z, t.z) + loss_one<KIND>(x.w, t.w));
 }
 
 template <Loss KIND>
-static __device__ __forceinline__ float4 loss_slope_four(float4 x, float4 t, float scale) {
+static __device__ float4 loss_slope_four(float4 x, float4 t, float scale) {
   return make_float4(loss_slope_one<KIND>(x.x, t.x) * scale, loss_slope_one<KIND>(x.y, t.y) * scale,
                      loss_slope_one<KIND>(x.z, t.z) * scale, loss_slope_one<KIND>(x.w, t.w) * scale);
 }

@@ -73,7 +73,8 @@ static inline __attribute__((always_inline)) void note(const void *pointer, unsi
     count_local(access, pc);
     return;
   }
-  if (__builtin_expect(in->cursor == MAX_ROWS, 0)) { /* a very long block: the lanes meet here */
+  if (address - in->arguments_low < in->arguments_size) return; /* the launch's copy of a structure, on its way in */
+  if (__builtin_expect(in->cursor == MAX_ROWS, 0)) {            /* a very long block: the lanes meet here */
     simt_inspect_sync_point();
     simt_arrive(in);
   }

@@ -199,6 +199,26 @@ static int is_foreign(const char *file) {
          file[0] == '?';
 }
 
+/* "Pair::Pair(Pair const&)", "Pair::operator=(Pair&&)": a structure is copied, and the compiler's line for that is the
+ * structure's own. The caller is blamed for it, too. */
+static int is_copy(const char *text) {
+  const char *open = strrchr(text, '('), *end = open ? open : text;
+  const char *name = end;
+  while (name > text && name[-1] != ':') name--;
+  size_t length = (size_t)(end - name), of_class = name > text + 2 ? (size_t)(name - 2 - text) : 0;
+  if (!of_class || strncmp(open + 1, text, of_class) != 0) return 0;
+  const char *after = open + 1 + of_class;
+  if (strcmp(after, " const&)") != 0 && strcmp(after, "&&)") != 0) return 0;
+  if (length == 9 && strncmp(name, "operator=", 9) == 0) return 1;
+  const char *last = name - 2; /* the end of the class's name, without its template's arguments */
+  int depth = 0;
+  if (last[-1] == '>') do {
+      last--;
+      depth += (*last == '>') - (*last == '<');
+    } while (depth && last > text);
+  return (size_t)(last - text) >= length && strncmp(last - length, name, length) == 0;
+}
+
 /* "void ns::kernel<4>(float*, int)" -> "ns::kernel<4>" */
 static char *function_name(char *text) {
   size_t length = strlen(text);
@@ -268,7 +288,7 @@ void simt_resolve_sites(SimtPlace *place, const uintptr_t *pc, int count) {
     if (!colon) continue;
     *colon = '\0';
     int number = atoi(colon + 1);
-    if (!number || is_foreign(line)) continue;
+    if (!number || is_foreign(line) || is_copy(function)) continue;
     place[i] = (SimtPlace){keep(relative(line)), keep(function_name(function)), number};
     done = 1;
   }

@@ -245,6 +245,71 @@ __global__ void copy_pair(const double *in, double *out) { out[threadIdx.x] = in
 __global__ void copy_bytes(const unsigned char *in, unsigned char *out) { out[threadIdx.x] = in[threadIdx.x]; }
 __global__ void read_only(const float *__restrict__ in, float *out) { out[threadIdx.x] = __ldg(&in[threadIdx.x]); }
 
+/* Structures into and out of functions that are not inlined: loads and stores are the caller's. */
+static __device__ __noinline__ float4 twice(float4 x) { return make_float4(2 * x.x, 2 * x.y, 2 * x.z, 2 * x.w); }
+static __device__ __noinline__ float first_of(float4 x) { return x.x; }
+static __device__ __noinline__ float4 operator+(float4 x, float4 y) {
+  return make_float4(x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w);
+}
+struct Pair {
+  float x, y;
+  __device__ __noinline__ Pair times(Pair by) const { return {x * by.x, y * by.y}; }
+};
+struct Eight {
+  float4 low, high; /* too large for registers: returned through memory */
+};
+template <typename T>
+static __device__ __noinline__ T same(T x) {
+  return x;
+}
+
+__global__ void call_between(const float4 *in, float4 *out) { out[threadIdx.x] = twice(in[threadIdx.x]); }
+__global__ void call_argument(const float4 *in, float *out) { out[threadIdx.x] = first_of(in[threadIdx.x]); }
+__global__ void call_result(const float *in, float4 *out) { out[threadIdx.x] = same(make_float4(in[0], 0, 0, 0)); }
+__global__ void call_operator(const float4 *in, float4 *out) {
+  out[threadIdx.x] = in[threadIdx.x] + in[threadIdx.x + 32];
+}
+__global__ void call_method(const Pair *in, Pair *out) {
+  out[threadIdx.x] = in[threadIdx.x].times(in[threadIdx.x + 32]);
+}
+__global__ void call_nested(const Eight *in, Eight *out) { out[threadIdx.x].high = twice(same(in[threadIdx.x].high)); }
+__global__ void call_large(const Eight *in, Eight *out) { out[threadIdx.x] = same(in[threadIdx.x]); }
+__global__ void call_shared(const float4 *in, float4 *out) {
+  __shared__ float4 tile[32];
+  tile[threadIdx.x] = twice(in[threadIdx.x]);
+  __syncthreads();
+  out[threadIdx.x] = twice(tile[31 - threadIdx.x]);
+}
+
+static void test_structures_into_functions(void **state) {
+  (void)state;
+  const float4 *in = (const float4 *)a;
+  call_between<<<1, 32>>>(in, (float4 *)c);
+  call_argument<<<1, 32>>>(in, c);
+  call_result<<<1, 32>>>(a, (float4 *)c);
+  call_operator<<<1, 32>>>(in, (float4 *)c);
+  call_method<<<1, 32>>>((const Pair *)a, (Pair *)c);
+  call_nested<<<1, 32>>>((const Eight *)a, (Eight *)c);
+  call_large<<<1, 32>>>((const Eight *)a, (Eight *)c);
+  call_shared<<<1, 32>>>(in, (float4 *)c);
+  LOADS("call_between", 1, 16);
+  STORES("call_between", 1, 16);
+  LOADS("call_argument", 1, 16);
+  STORES("call_argument", 1, 4);
+  LOADS("call_result", 1, 1);
+  STORES("call_result", 1, 16);
+  LOADS("call_operator", 2, 32);
+  STORES("call_operator", 1, 16);
+  assert_int_equal(counts("call_method")[SIMT_GLOBAL_LOAD_SECTORS], 2 * 2 * 8); /* x and y each on its own */
+  assert_int_equal(counts("call_method")[SIMT_GLOBAL_STORE_SECTORS], 2 * 8);
+  LOADS("call_nested", 1, 32);
+  STORES("call_nested", 1, 32);
+  assert_int_equal(counts("call_large")[SIMT_GLOBAL_LOAD_BYTES], 32 * sizeof(Eight));
+  assert_int_equal(counts("call_large")[SIMT_GLOBAL_STORE_BYTES], 32 * sizeof(Eight));
+  SHARED_STORES("call_shared", 1, 4);
+  SHARED_LOADS("call_shared", 1, 4);
+}
+
 static void test_other_widths(void **state) {
   (void)state;
   copy_pair<<<1, 64>>>((const double *)a, (double *)c);
@@ -687,6 +752,7 @@ int main(void) {
       cmocka_unit_test(test_transposes),
       cmocka_unit_test(test_matmuls),
       cmocka_unit_test(test_copies),
+      cmocka_unit_test(test_structures_into_functions),
       cmocka_unit_test(test_other_widths),
       cmocka_unit_test(test_divergence),
       cmocka_unit_test(test_active_mask),

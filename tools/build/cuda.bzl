@@ -43,8 +43,8 @@ _SIMT_FLAGS = [
 
 # Those of simtcc --inspect; the reasons stand there.
 _INSPECT_FLAGS = [
-    "-g",
     "-gdwarf-4",
+    "-g1",  # again: -gdwarf-4 alone means -g2
     "-O2",
     "-fsanitize=thread,bounds",
     "-fsanitize-coverage=trace-pc",
@@ -59,6 +59,7 @@ _INSPECT_FLAGS = [
     "-fno-store-merging",
     "-fno-tree-loop-distribute-patterns",
     "-fno-builtin-memset",
+    "-fno-elide-constructors",
     "-fno-reorder-blocks",
     "-fno-reorder-blocks-and-partition",
     "-fno-crossjumping",

@@ -76,7 +76,11 @@ struct Call {
     const Call &call = *(const Call *)self;
     while (simt_threads.next < simt_threads.count) {
       int order = simt_threads.next++, rank = simt_threads.rank[order];
-      const_cast<uint3 &>(threadIdx) = simt_threads.index[order];
+      uint3 &index = const_cast<uint3 &>(threadIdx);
+      const uint3 &next = simt_threads.index[order];
+      index.x = next.x; /* one by one: a copy of the structure is a call where the inspector looks on (simtcc) */
+      index.y = next.y;
+      index.z = next.z;
       simt_threads.running = rank;
       simt_threads.state[rank] = SIMT_RUNNING;
       call.arguments.give(call.function);
