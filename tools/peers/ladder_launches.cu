@@ -37,6 +37,12 @@ static void launch(const Lesson &lesson, std::initializer_list<Launcher *> launc
   }
 }
 
+/* attention_flash() for 64 columns at most, as it is with 163 KB of shared memory: the emulated GPU has no more. */
+static void attention_flash_half(float *o, float *lse, const float *q, const float *k, const float *v, int b, int h,
+                                 int s, int d, bool causal) {
+  attention_flash_launch<64, 8, 4, 2>(o, lse, q, k, v, b, h, s, d, causal);
+}
+
 int main(void) {
   Lesson lesson = relu_forward_lesson();
   launch<ActivationForward>(
@@ -112,7 +118,7 @@ int main(void) {
 
   for (int causal = 0; causal < 2; causal++) {
     lesson = attention_lesson(causal);
-    launch<AttentionLauncher>(lesson, {attention_three_kernels, attention_flash_rows, attention_flash},
+    launch<AttentionLauncher>(lesson, {attention_three_kernels, attention_flash_rows, attention_flash_half},
                               lesson_shape(&lesson, 1, 2, 33, 40));
     lesson = attention_gradients_lesson(causal);
     launch<AttentionGradients>(lesson, {attention_gradients_naive, attention_gradients_flash},

@@ -7,7 +7,7 @@
 
 REPORT.json is what an inspected program writes with SIMT_INSPECT_LAUNCHES=1 SIMT_REPORT=json:REPORT.json.
 Launches are paired in order among those of the same kernel, grid and block; kernels that only the GPU ran (a library's)
-are left out. exceptions.txt, beside this script, has on each line a kernel, a counter (or * for all) and the cause.
+are left out, unless the program launched one through a pointer `kernel`, which is the name that the inspector knows. exceptions.txt, beside this script, has on each line a kernel, a counter (or * for all) and the cause.
 """
 import csv
 import json
@@ -133,7 +133,10 @@ def pair(gpu_path, our_path):
         queues[signature].append(counters)
         known.add(signature[0])
     for signature, counters in read_gpu(gpu_path):
-        if signature[0] not in known:
+        pointer = ("kernel",) + signature[1:]
+        if signature[0] not in known and queues[pointer]:
+            pairs.append((signature, counters, queues[pointer].pop(0)))
+        elif signature[0] not in known:
             foreign[signature[0]] += 1
         elif not queues[signature]:
             missing.append(signature)
