@@ -13,7 +13,7 @@
 typedef struct Command {
   const char *word[3]; /* the command and its arguments */
   int words;
-  const char *source;
+  const char *source, *prepared;
   bool update, poll;
 } Command;
 
@@ -26,6 +26,7 @@ static const char about[] =
     "  watch            checks whenever you save; keys n, h, l, q\n"
     "  list             all exercises\n"
     "  status           how far you are\n"
+    "  prepare          compiles what first checks would, so that they are as quick as later ones\n"
     "  reset NAME       what you started from; a copy of your lines is kept\n"
     "  solution [NAME]  the reference's lines: after success, or when asked twice\n\n"
     "In the course's repository:\n"
@@ -45,6 +46,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       return 0;
     case 's':
       command->source = arg;
+      return 0;
+    case 'b':
+      command->prepared = arg;
       return 0;
     case ARGP_KEY_ARG:
       if (command->words == 3) argp_error(state, "\"%s\" is one argument too many", arg);
@@ -191,6 +195,25 @@ static int command_check(Tree *tree, const char *name) {
   tree->current = current;
   save(tree);
   return status;
+}
+
+/* Compiles what first checks would: a process for each core, and all exercises of a check program in one of them, for
+ * they share its judge. */
+static int command_prepare(const Tree *tree) {
+  const Exercise *exercises = tree->exercises.item;
+  int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), failed = 0, status;
+  for (int core = 0; core < cores; core++) {
+    if (fork() != 0) continue;
+    for (int i = 0, first; i < tree->exercises.count; i++) {
+      Error err;
+      for (first = 0; strcmp(exercises[first].check, exercises[i].check) != 0;) first++;
+      if (first % cores == core && verdict_prepare(tree, &exercises[i], &err) != 0) die("%s", err.message);
+    }
+    exit(0);
+  }
+  while (wait(&status) > 0) failed |= status != 0;
+  if (failed == 0) printf("\n  %d exercises: their checks have nothing of ours to compile.\n\n", tree->exercises.count);
+  return failed;
 }
 
 static int command_hint(Tree *tree, int index) {
@@ -356,6 +379,7 @@ int main(int argc, char **argv) {
       {"update", 'u', NULL, 0, "init: bring a tree that is there up to date; the student's lines are kept", 0},
       {"poll", 'p', NULL, 0, "watch: look at the files twice a second instead of asking the system for changes", 0},
       {"source", 's', "DIR", 0, "init, lint, prove: the course's repository (default: where bazel run was typed)", 0},
+      {"prepared", 'b', "DIR", 0, "prove: a tree's .learn/build after `prepare`, which is moved from there", 0},
       OPTION_END};
   static const struct argp own = {rows, parse, "COMMAND [NAME]", about, NULL, NULL, NULL};
   static Tree tree;
@@ -369,9 +393,10 @@ int main(int argc, char **argv) {
   const char *name = command.word[1], *what = command.word[0];
   if (strcmp(what, "init") == 0) return command_init(&command);
   if (strcmp(what, "lint") == 0) return command_lint(open_source(&command));
-  if (strcmp(what, "prove") == 0) return command_prove(open_source(&command), name);
+  if (strcmp(what, "prove") == 0) return command_prove(open_source(&command), name, command.prepared);
 
-  static const char *const known[] = {"next", "list", "status", "check", "hint", "watch", "reset", "solution"};
+  static const char *const known[] = {"next",  "list",  "status",   "check",  "hint",
+                                      "watch", "reset", "solution", "prepare"};
   bool is_known = false;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) is_known = is_known || strcmp(what, known[i]) == 0;
   if (!is_known) {
@@ -392,5 +417,6 @@ int main(int argc, char **argv) {
   if (strcmp(what, "hint") == 0) return command_hint(&tree, chosen(&tree, name));
   if (strcmp(what, "watch") == 0) return command_watch(&tree, command.poll);
   if (strcmp(what, "reset") == 0) return command_reset(&tree, name);
+  if (strcmp(what, "prepare") == 0) return command_prepare(&tree);
   return command_solution(&tree, chosen(&tree, name));
 }

@@ -516,6 +516,16 @@ static inline int verdict_gpu(const VerdictJob *job, const char *judge, Verdict 
   return 0;
 }
 
+/* Ours for one exercise, if that is not there yet: what its first check would compile otherwise. */
+static inline int verdict_prepare(const Tree *tree, const Exercise *exercise, Error *err) {
+  VerdictJob job = verdict_job(tree, exercise, "");
+  Verdict verdict;
+  Build judge;
+  build_make(&judge, &job, BUILD_JUDGE, false);
+  if (build_ours(&judge, &job, err) != 0) return -1;
+  return verdict_reference(&job, judge.program, &verdict, err);
+}
+
 static inline bool gpu_is_there(void) {
   return access("/dev/nvidiactl", F_OK) == 0 && system("command -v nvcc >/dev/null 2>&1") == 0;
 }
