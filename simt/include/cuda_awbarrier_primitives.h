@@ -26,7 +26,10 @@ inline bool __mbarrier_try_wait(__mbarrier_t *barrier, __mbarrier_token_t token,
 inline bool __mbarrier_try_wait_parity(__mbarrier_t *barrier, bool parity, uint32_t) {
   return barrier->try_wait_parity(parity);
 }
-/* Copies are done at once: nothing to arrive for. */
-inline void __pipeline_arrive_on(__mbarrier_t *) {}
+/* This thread's copies are done at once: nothing to arrive for. */
+inline void __pipeline_arrive_on(__mbarrier_t *) {
+  simt_pipeline_commit();
+  simt_pipeline_wait(0);
+}
 
 #endif /* SIMT_CUDA_AWBARRIER_PRIMITIVES_H */

@@ -1,7 +1,7 @@
 /* cuda_pipeline_primitives.h - asynchronous copies to shared memory, in C: __pipeline_memcpy_async() and its kin.
  *
- * A copy is done at once; the inspector sees its accesses. Waiting is for this thread's own copies, as on a GPU:
- * __syncthreads() is needed as well before another thread reads them.
+ * What is copied is there when its thread has waited for it; before that there is NaN. Another thread may read it after
+ * that and a __syncthreads(), as on a GPU. The inspector sees a copy's accesses where it is issued.
  */
 #ifndef SIMT_CUDA_PIPELINE_PRIMITIVES_H
 #define SIMT_CUDA_PIPELINE_PRIMITIVES_H
@@ -21,14 +21,16 @@ SIMT_INLINE void __pipeline_memcpy_async(void *__restrict__ shared, const void *
                       global, shared, bytes);
   if (zeros == 0) {
     simt::copy_share(shared, global, bytes, 0, 1);
+    simt_pipeline_hold(shared, bytes);
     return;
   }
   unsigned char *to = (unsigned char *)shared;
   const unsigned char *from = (const unsigned char *)global;
   for (size_t i = 0; i < bytes; i++) to[i] = i < bytes - zeros ? from[i] : 0;
+  simt_pipeline_hold(shared, bytes);
 }
 
-inline void __pipeline_commit(void) {}
-inline void __pipeline_wait_prior(size_t) { __asm__ volatile("" ::: "memory"); }
+inline void __pipeline_commit(void) { simt_pipeline_commit(); }
+inline void __pipeline_wait_prior(size_t prior) { simt_pipeline_wait(prior); }
 
 #endif /* SIMT_CUDA_PIPELINE_PRIMITIVES_H */

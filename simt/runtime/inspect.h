@@ -40,8 +40,9 @@ void simt_inspect_launch_begin(const SimtKernel *kernel);
 void simt_inspect_launch_end(const SimtKernel *kernel);
 void simt_inspect_block_begin(unsigned long long block);
 void simt_inspect_block_end(void);
-int simt_inspecting(void);                                          /* the running block is inspected */
-void simt_inspect_block_barrier(void);                              /* all threads of the block have met */
+int simt_inspecting(void);                                    /* the running block is inspected */
+void simt_inspect_held(void *shared, size_t bytes, int held); /* pipeline.c: an asynchronous copy; 0: waited for */
+void simt_inspect_block_barrier(void);                        /* all threads of the block have met */
 void simt_inspect_warp_meeting(int warp, unsigned lanes, int sync); /* sync: it orders memory, as __syncwarp() does */
 void simt_inspect_grid_barrier(void);                               /* all blocks have met */
 void simt_inspect_sync_point(void);                                 /* the thread calls an operation that may wait */

@@ -105,19 +105,31 @@ void simt_memory_block(Inspector *in) {
   if (in->fixed.low != low) {
     free(in->fixed.cells);
     free(in->fixed.written);
+    free(in->fixed.held);
+    free(in->fixed.awaited);
     in->fixed = (Region){.low = low, .high = low + size + 4, .shared = 1};
     in->fixed.cells = calloc(size / 4 + 2, sizeof(Cell));
     in->fixed.written = calloc(size / 8 + 2, 1);
   }
   memset(in->fixed.written, 0, size / 8 + 2);
+  if (in->fixed.held) {
+    memset(in->fixed.held, 0, size / 8 + 2);
+    memset(in->fixed.awaited, 0, size / 8 + 2);
+  }
   uintptr_t dynamic = (uintptr_t)in->worker->dynamic_shared;
   size_t bytes = in->worker->job->kernel->shared_bytes;
   if (!in->dynamic.cells || in->dynamic.low != dynamic || in->dynamic.high < dynamic + bytes) {
     free(in->dynamic.cells);
     free(in->dynamic.written);
+    free(in->dynamic.held);
+    free(in->dynamic.awaited);
     in->dynamic = (Region){.low = dynamic, .shared = 1};
     in->dynamic.cells = calloc(bytes / 4 + 2, sizeof(Cell));
     in->dynamic.written = calloc(bytes / 8 + 2, 1);
+  } else if (in->dynamic.held) { /* as long as the launch needs: allocated again with the next copy */
+    free(in->dynamic.held);
+    free(in->dynamic.awaited);
+    in->dynamic.held = in->dynamic.awaited = NULL;
   }
   in->dynamic.high = dynamic + bytes;
   memset(in->dynamic.written, 0, bytes / 8 + 2);
@@ -149,11 +161,10 @@ static int all_written(const Region *r, uintptr_t address, size_t bytes) {
   return 1;
 }
 
-static void set_written(Region *r, uintptr_t address, size_t bytes, int value) {
-  size_t bit = address - r->low;
+static void set_bits(uint8_t *bits, size_t bit, size_t bytes, int value) {
   while (bytes) {
     if (bit % 8 == 0 && bytes >= 8) {
-      memset(r->written + bit / 8, value ? 0xff : 0, bytes / 8);
+      memset(bits + bit / 8, value ? 0xff : 0, bytes / 8);
       bit += bytes / 8 * 8;
       bytes %= 8;
       continue;
@@ -161,12 +172,34 @@ static void set_written(Region *r, uintptr_t address, size_t bytes, int value) {
     size_t some = 8 - bit % 8 < bytes ? 8 - bit % 8 : bytes;
     uint8_t mask = (uint8_t)(((1u << some) - 1) << bit % 8);
     if (value)
-      r->written[bit / 8] |= mask;
+      bits[bit / 8] |= mask;
     else
-      r->written[bit / 8] &= (uint8_t)~mask;
+      bits[bit / 8] &= (uint8_t)~mask;
     bit += some;
     bytes -= some;
   }
+}
+
+static void set_written(Region *r, uintptr_t address, size_t bytes, int value) {
+  set_bits(r->written, address - r->low, bytes, value);
+}
+
+/* An asynchronous copy to shared memory began; or has been waited for. */
+void simt_inspect_held(void *shared, size_t bytes, int held) {
+  Inspector *in = simt_inspector;
+  uintptr_t address = (uintptr_t)shared;
+  if (!in) return;
+  Region *r = address >= in->dynamic.low && address < in->dynamic.high ? &in->dynamic
+              : address >= in->fixed.low && address < in->fixed.high   ? &in->fixed
+                                                                       : NULL;
+  if (!r) return;
+  if (!r->held) {
+    r->held = calloc((r->high - r->low) / 8 + 2, 1);
+    r->awaited = calloc((r->high - r->low) / 8 + 2, 1);
+    if (!r->held || !r->awaited) abort();
+  }
+  set_bits(r->held, address - r->low, bytes, held);
+  if (!held) set_bits(r->awaited, address - r->low, bytes, 0);
 }
 
 static int in_arena(const void *base) { return (uintptr_t)base >= arena.low && (uintptr_t)base < arena.high; }
@@ -446,6 +479,30 @@ static void judge_reads(Inspector *in, const Row *row, Region *region, uint32_t 
   }
 }
 
+static int any_bit(const uint8_t *bits, size_t bit, size_t bytes) {
+  for (; bytes--; bit++)
+    if (bits[bit / 8] >> bit % 8 & 1) return 1;
+  return 0;
+}
+
+/* Shared memory that asynchronous copies are on their way to. A write there is such a copy, or as good as lost. */
+static void judge_held(Inspector *in, const Row *row, Region *r, uint32_t lanes, int writes) {
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    size_t at = row->request.address[lane] - r->low, bytes = row->request.bytes;
+    if (!any_bit(r->held, at, bytes)) continue;
+    if (writes) {
+      set_bits(r->awaited, at, bytes, 1);
+      continue;
+    }
+    if (!any_bit(r->awaited, at, bytes) || simt_found_before(SIMT_UNINITIALISED_READ, row->site, 0)) continue;
+    found(in, row, lane, SIMT_UNINITIALISED_READ, simt_memory_words(in, row->request.address[lane]),
+          "an asynchronous copy to it is under way: __pipeline_commit() it and wait for it (__pipeline_wait_prior()) "
+          "before, "
+          "before, and for other threads' copies at a barrier after that");
+  }
+}
+
 static void judge_lanes(Inspector *in, Row *row, const Object *o, uint32_t lanes, int side_by_side) {
   Region *region = o->region;
   unsigned access = row->request.access, bytes = row->request.bytes;
@@ -456,6 +513,7 @@ static void judge_lanes(Inspector *in, Row *row, const Object *o, uint32_t lanes
     found(in, row, __builtin_ctz(lanes), SIMT_READ_ONLY_WRITE, simt_memory_words(in, first),
           "constant memory is written by the host, with cudaMemcpyToSymbol()");
   if (!region) return;
+  if (region->held) judge_held(in, row, region, lanes, writes);
   if (region->written) {
     if (reads && !(access & SIMT_ACCESS_MEMBER) && (region->shared || !simt_writes_unseen) &&
         !(side_by_side && all_written(region, first, bytes * (unsigned)__builtin_popcount(lanes))))

@@ -39,6 +39,8 @@ typedef struct Region {
   uintptr_t low, high;
   Cell *cells;      /* one for each word; NULL: races are not looked for */
   uint8_t *written; /* a bit for each byte; NULL: all of it counts as initialised */
+  uint8_t *held;    /* shared: bytes of asynchronous copies that nobody has waited for; NULL: there was none */
+  uint8_t *awaited; /* those of them whose copy has been judged: an earlier access in the same step may be before it */
   uint8_t *touched; /* whether cells of a chunk are in use, to bound their memory; NULL: too small to care */
   int shared;       /* by the threads of one block */
 } Region;

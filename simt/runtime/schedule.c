@@ -701,6 +701,7 @@ void simt_run_block(Worker *w, Job *job, unsigned long long block) {
 
   w->job = job;
   simt_worker = w;
+  simt_pipeline_begin();
 #ifdef SIMT_INSPECT
   simt_inspect_block_begin(block);
 #endif

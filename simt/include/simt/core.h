@@ -52,6 +52,13 @@ SIMT_COORDINATE dim3 gridDim __attribute__((tls_model("local-exec")));
 #endif
 #endif
 
+/* Asynchronous copies: the bytes at `shared` are taken away again, until this thread waits for all but its last `prior`
+ * batches. */
+void simt_pipeline_begin(void); /* a block */
+void simt_pipeline_hold(void *shared, size_t bytes);
+void simt_pipeline_commit(void);
+void simt_pipeline_wait(size_t prior);
+
 /* Every thread of the block that has not returned arrives; gives the number of them whose `predicate` was not 0. */
 int simt_block_barrier(int predicate, const char *what, const char *file, int line);
 
