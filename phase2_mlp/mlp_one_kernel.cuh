@@ -190,9 +190,9 @@ enum {
 /* One of the few parameters beside w1. Its gradient is the product of two rows of the tile. */
 typedef struct MlpSmall {
   float value, velocity;
-  int place; /* among the parameters; -1: there is none */
-  int mail;  /* from mail.w2; -1: nobody asks for it */
-  int a, b;  /* the rows: floats from the beginning of the tile */
+  int place;  /* among the parameters; -1: there is none */
+  int mail;   /* from mail.w2; -1: nobody asks for it */
+  short a, b; /* the rows: floats from the beginning of the tile */
 } MlpSmall;
 
 /* 16-byte accesses everywhere, hence rows of multiples of 4. */
@@ -207,6 +207,8 @@ struct MlpTile {
   uint8_t pixels[MLP_BATCH][MLP_SLICE]; /* of the next step's images */
   int label[2][MLP_BATCH];              /* of this step's, and of theirs */
 };
+
+static_assert(sizeof(MlpTile) <= 65536, "GPUs of compute capability 7.5 give a block no more");
 
 /* A block of the persistent kernels and of the fused ones: tile (slice, group) of the grid (slices, groups). */
 struct MlpPlace {
@@ -346,8 +348,8 @@ static __device__ __forceinline__ int mlp_small_count(const MlpEpoch &e, const M
   return (MLP_UNITS + 1) * mlp_own_classes(e, p) + (p.slice == 0 ? MLP_UNITS : 0);
 }
 
-static __device__ __forceinline__ int mlp_offset(const MlpTile *tile, const float *row) {
-  return (int)(row - (const float *)tile);
+static __device__ __forceinline__ short mlp_offset(const MlpTile *tile, const float *row) {
+  return (short)(row - (const float *)tile);
 }
 
 static __device__ __forceinline__ MlpSmall mlp_small_make(int i, const MlpTile *tile, const MlpEpoch &e,
@@ -923,36 +925,65 @@ static inline void mlp_epoch_graph(MlpRun *run) {
   CUDA_CHECK(cudaGraphLaunch(run->graph, run->stream));
 }
 
-/* Blocks that wait for each other must all be there: what does not fit at once is refused, as a sentence. */
-static inline void mlp_launch_epoch(MlpRun *run, const void *kernel, void **arguments) {
-  const dim3 tiles(run->slices, run->groups);
-  int device, multiprocessors, blocks;
+/* 0; or -1 and a sentence: this GPU does not give a block so much shared memory. */
+static inline int mlp_fits_shared(const MlpRun *run, Error *err) {
+  int device, shared;
+  (void)run;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  if ((size_t)shared < sizeof(MlpTile))
+    return error_set(err, "a block needs %zu bytes of shared memory, and this GPU gives it at most %d", sizeof(MlpTile),
+                     shared);
+  return 0;
+}
+
+/* Blocks that wait for each other must all be there. 0; or -1 and a sentence: they do not fit at once. */
+template <int MEETING, typename Word>
+static inline int mlp_fits(const MlpRun *run, Error *err) {
+  const void *kernel = (const void *)mlp_epoch_kernel<MEETING, Word>;
+  int device, cooperative, multiprocessors, blocks;
+  if (mlp_fits_shared(run, err) != 0) return -1;
   mlp_allow_shared(kernel);
   CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device));
+  if (!cooperative) return error_set(err, "this GPU cannot launch blocks that wait for each other");
   CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, MLP_THREADS, sizeof(MlpTile)));
-  if (blocks * multiprocessors < run->slices * run->groups)
-    die("%d-%d-%d takes %d blocks that must run at the same time, and this GPU has room for %d", run->epoch.inputs,
-        run->epoch.hidden, run->epoch.classes, run->slices * run->groups, blocks * multiprocessors);
-  CUDA_CHECK(cudaLaunchCooperativeKernel(kernel, tiles, dim3(MLP_THREADS), arguments, sizeof(MlpTile), run->stream));
+  const int room = blocks * multiprocessors, units = room / run->slices * MLP_UNITS;
+  if (room < run->slices * run->groups)
+    return error_set(
+        err,
+        "%d-%d-%d takes %d blocks that must run at the same time, and this GPU has room for %d: enough for "
+        "%d hidden units",
+        run->epoch.inputs, run->epoch.hidden, run->epoch.classes, run->slices * run->groups, room, units);
+  return 0;
+}
+
+template <int MEETING, typename Word>
+static inline void mlp_launch_epoch(MlpRun *run, void **arguments) {
+  const dim3 tiles(run->slices, run->groups);
+  Error err;
+  if (mlp_fits<MEETING, Word>(run, &err) != 0) die("%s", err.message);
+  CUDA_CHECK(cudaLaunchCooperativeKernel((const void *)mlp_epoch_kernel<MEETING, Word>, tiles, dim3(MLP_THREADS),
+                                         arguments, sizeof(MlpTile), run->stream));
 }
 
 static inline void mlp_epoch_grid_sync(MlpRun *run) {
   void *arguments[] = {&run->epoch, &run->mail, &run->arrived};
-  mlp_launch_epoch(run, (const void *)mlp_epoch_kernel<MLP_GRID_SYNC, float>, arguments);
+  mlp_launch_epoch<MLP_GRID_SYNC, float>(run, arguments);
 }
 
 static inline void mlp_epoch_barrier(MlpRun *run) {
   void *arguments[] = {&run->epoch, &run->mail, &run->arrived};
   CUDA_CHECK(cudaMemsetAsync(run->arrived, 0, sizeof *run->arrived, run->stream));
-  mlp_launch_epoch(run, (const void *)mlp_epoch_kernel<MLP_BARRIER, float>, arguments);
+  mlp_launch_epoch<MLP_BARRIER, float>(run, arguments);
 }
 
 /* Steps count from 1 in each epoch: what the last one left is forgotten. */
 static inline void mlp_epoch_flags(MlpRun *run) {
   void *arguments[] = {&run->epoch, &run->words, &run->arrived};
   CUDA_CHECK(cudaMemsetAsync(run->memory, 0, run->mail_count * sizeof(MlpWord), run->stream));
-  mlp_launch_epoch(run, (const void *)mlp_epoch_kernel<MLP_FLAGS, MlpWord>, arguments);
+  mlp_launch_epoch<MLP_FLAGS, MlpWord>(run, arguments);
 }
 
 #endif /* PHASE2_MLP_MLP_ONE_KERNEL_CUH */

@@ -51,6 +51,34 @@ static void one_version_or_the_cpu(void **state) {
   train_expect("--device=cpu", "--train-images=1000", 0, "layers of network.cuh on the CPU: ", NULL);
 }
 
+/* Seven slices of 8 groups are more blocks than the emulated GPU runs at the same time: the others are shown, and why
+ * these are not. A real GPU may have room for them. */
+static void what_does_not_fit_is_left_out(void **state) {
+  (void)state;
+  Subprocess run = train_with("--train-images=20", "--test-images=20", "--hidden=64", "--epochs=1");
+  assert_non_null(
+      strstr(run.out, " 1         15 ")); /* the smaller last step is all there is: 15 kernels, one launch */
+  if (strstr(run.out, "emulated GPU") != NULL) {
+    expect(&run, 0, "Test accuracy, by layers and by graph", "note: without flags: 784-64-10 takes 56 blocks");
+    assert_null(strstr(run.out, "grid_sync"));
+  }
+  subprocess_free(&run);
+  run = train_with("--train-images=20", "--test-images=20", "--hidden=64", "--only=flags");
+  if (strstr(run.out, "emulated GPU") != NULL) expect(&run, 1, NULL, "this GPU has room for 32: enough for 32 hidden");
+  subprocess_free(&run);
+}
+
+/* Losses far above 1 differ by more than 1e-4, and rightly so; infinite ones end it. */
+static void learning_rates_that_diverge(void **state) {
+  (void)state;
+  Subprocess run = train_with("--train-images=300", "--test-images=20", "--epochs=1", "--lr=5");
+  expect(&run, 0, "Test accuracy", NULL);
+  assert_null(strstr(run.out, "WRONG"));
+  subprocess_free(&run);
+  train_expect("--train-images=2000", "--lr=1e6", 1, NULL, "the loss is not finite at step ");
+  train_expect("--device=cpu", "--lr=1e6", 1, NULL, "try a learning rate below --lr=1e+06");
+}
+
 static void what_is_typed_wrong_is_explained(void **state) {
   (void)state;
   train_expect("--help", NULL, 0, "--only=NAME", NULL);
@@ -67,8 +95,8 @@ int main(void) {
       runfiles_find("third_party/data/mnist", mnist, sizeof mnist, &err) != 0)
     die("%s", err.message);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_versions_learn_the_same),
-      cmocka_unit_test(one_version_or_the_cpu),
+      cmocka_unit_test(all_versions_learn_the_same),      cmocka_unit_test(one_version_or_the_cpu),
+      cmocka_unit_test(what_does_not_fit_is_left_out),    cmocka_unit_test(learning_rates_that_diverge),
       cmocka_unit_test(what_is_typed_wrong_is_explained),
   };
   return TEST_MAIN("mlp_one_kernel_program", tests);
