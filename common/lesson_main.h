@@ -633,6 +633,7 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
     if (json_result(object, &err) != 0) die("%s", err.message);
   }
   json_decref(run.rows);
+  stdout_finish();
   return run.wrong > 0;
 }
 

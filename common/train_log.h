@@ -188,10 +188,16 @@ static inline json_t *json_text(const char *text) {
 
 /* For --json: prints the object, which it takes over, as the last line on stdout. 15 digits: 0.944 stays 0.944. */
 static inline int json_result(json_t *object, Error *err) {
+  if (object == NULL) return error_set(err, "there is no JSON result: one of its numbers is not finite");
   int failed = json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15)) != 0;
   failed |= putchar('\n') == EOF || fflush(stdout) != 0 || ferror(stdout);
   json_decref(object);
   return failed ? error_set(err, "the JSON result cannot be written to stdout: %s", strerror(errno)) : 0;
+}
+
+/* A program's last words: what it printed has arrived, or it fails. A full disk shows here at the latest. */
+static inline void stdout_finish(void) {
+  if (fflush(stdout) != 0 || ferror(stdout)) die("the results cannot be written to stdout: %s", strerror(errno));
 }
 
 #endif /* COMMON_TRAIN_LOG_H */

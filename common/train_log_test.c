@@ -267,6 +267,14 @@ static void the_result_is_one_line(void **state) {
                       "\"test_loss\":null}\n");
 }
 
+/* What json_pack() makes of a NaN that nobody looked at. */
+static void a_result_that_is_none_is_not_blamed_on_stdout(void **state) {
+  (void)state;
+  Error err;
+  assert_int_equal(json_result(json_pack("{s:f}", "test_loss", NAN), &err), -1);
+  assert_non_null(strstr(err.message, "not finite"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_the_files_say),
@@ -277,6 +285,7 @@ int main(void) {
       cmocka_unit_test(a_disk_that_fills_up),
       cmocka_unit_test(places_that_cannot_hold_a_log),
       cmocka_unit_test(the_result_is_one_line),
+      cmocka_unit_test(a_result_that_is_none_is_not_blamed_on_stdout),
   };
   return TEST_MAIN("train_log", tests);
 }

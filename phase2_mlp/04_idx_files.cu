@@ -386,6 +386,6 @@ int main(int argc, char **argv) {
                array.rank == 1 || labels.data != NULL ? of_class : NULL, sheet);
   idx_free(&array);
   idx_free(&labels);
-  if (fflush(stdout) != 0 || ferror(stdout)) die("the results cannot be written to stdout: %s", strerror(errno));
+  stdout_finish();
   return 0;
 }

@@ -248,6 +248,6 @@ int main(int argc, char **argv) {
   image_set_destroy(&test_set);
   mnist_free(&train_host);
   mnist_free(&test_host);
-  if (fflush(stdout) != 0 || ferror(stdout)) die("the results cannot be written to stdout: %s", strerror(errno));
+  stdout_finish();
   return 0;
 }

@@ -195,6 +195,19 @@ static void each_refuses_what_is_typed_wrong(void **state) {
   }
 }
 
+/* common/lesson_main.h is one for all lessons with `rows`; the others end with the same function. */
+static void a_full_disk_is_no_success(void **state) {
+  (void)state;
+  Error err;
+  char program[PATH_MAX];
+  if (runfiles_find("phase2_mlp/batches", program, sizeof program, &err) != 0) fail_msg("%s", err.message);
+  const char *argv[] = {"/bin/sh", "-c", "\"$0\" \"$@\" > /dev/full", program, "--device=cpu", "--shape=9x132x1000",
+                        NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  if (run.status != 1 || !strstr(run.err, "cannot be written to stdout")) fail_msg("%d: %s", run.status, run.err);
+  subprocess_free(&run);
+}
+
 /* What an order does: sorted by label, a batch knows one digit, and the layer learns little of the others. */
 static void an_order_by_label_is_worst(void **state) {
   (void)state;
@@ -222,9 +235,8 @@ static void an_order_by_label_is_worst(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_runs_and_says_what_it_found),
-      cmocka_unit_test(each_explains_itself),
-      cmocka_unit_test(each_refuses_what_is_typed_wrong),
+      cmocka_unit_test(each_runs_and_says_what_it_found), cmocka_unit_test(each_explains_itself),
+      cmocka_unit_test(each_refuses_what_is_typed_wrong), cmocka_unit_test(a_full_disk_is_no_success),
       cmocka_unit_test(an_order_by_label_is_worst),
   };
   return TEST_MAIN("phase2_lessons", tests);

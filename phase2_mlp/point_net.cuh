@@ -274,7 +274,7 @@ static inline int point_program_close(const CommonOptions *common, json_t *resul
   Error err;
   if (common->json && json_result(json_incref(result), &err) != 0) die("%s", err.message);
   json_decref(result);
-  if (fflush(stdout) != 0 || ferror(stdout)) die("the results cannot be written to stdout: %s", strerror(errno));
+  stdout_finish();
   return 0;
 }
 
