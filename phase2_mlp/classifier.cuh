@@ -107,6 +107,7 @@ static inline error_t classifier_parse(int key, char *arg, struct argp_state *st
       options->file_count = state->argc - state->next;
       return 0;
     case ARGP_KEY_END:
+      if (options->resume && options->restart) argp_error(state, "--resume and --restart: one of the two");
       if (options->predict && options->file_count == 0) argp_error(state, "--predict: name the images to classify");
       if (!options->predict && options->file_count > 0)
         argp_error(state, "\"%s\" is not an option; to classify images say --predict FILE...", options->files[0]);
@@ -547,7 +548,7 @@ static inline int classifier_main(const Classifier *classifier, int argc, char *
   classifier_options(&options, classifier, argc, argv);
   classifier_open_device(&options);
   int status = options.predict ? classifier_predict(&options) : classifier_run(&options);
-  if (fflush(stdout) != 0 || ferror(stdout)) die("the results cannot be written to stdout: %s", strerror(errno));
+  stdout_finish();
   return status;
 }
 

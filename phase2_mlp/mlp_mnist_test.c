@@ -212,6 +212,9 @@ static void wrong_options_exit_with_2(void **state) {
     expect(&run, 2, NULL, wrong[i][1]);
     subprocess_free(&run);
   }
+  Subprocess run = small("wrong", "--resume", "--restart", NULL);
+  expect(&run, 2, NULL, "--resume and --restart: one of the two");
+  subprocess_free(&run);
   assert_false(file_exists(in_dir("wrong", "log.csv")));
 }
 
