@@ -68,7 +68,11 @@ static int check_tensor(Check *check, const char *layer, const char *tensor, siz
   char name[48], entry[32];
   double largest = 0, difference = 0;
   size_t checked = count < CHECK_ENTRIES ? count : (size_t)CHECK_ENTRIES, compared = 0, shown = 0;
-  for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs((double)check->gradients[begin + i]));
+  int finite = 1; /* all of them, not only those that are compared; fmax() would let a NaN pass */
+  for (size_t i = 0; i < count; i++) {
+    largest = fmax(largest, fabs((double)check->gradients[begin + i]));
+    finite = finite && isfinite(check->gradients[begin + i]);
+  }
   snprintf(name, sizeof name, "%s.%s", layer, tensor);
   for (size_t k = 0; k < checked; k++) {
     size_t i = checked == count ? k : philox_below((uint32_t)count, check->seed, stream, k);
@@ -87,7 +91,7 @@ static int check_tensor(Check *check, const char *layer, const char *tensor, siz
            fabs(analytic - numeric));
   }
   /* float rounds at 6e-8; sums over the layers before and after let that grow a hundredfold, not a thousandfold */
-  double relative = largest > 0 ? difference / largest : difference;
+  double relative = !finite ? NAN : largest > 0 ? difference / largest : difference;
   int right = relative <= 2e-5;
   printf("  %-12s %zu of %zu entries: %.1e of the largest gradient, %.2e: %s\n", shown ? "" : name, compared, count,
          relative, largest, right ? "right" : "WRONG");
@@ -156,6 +160,12 @@ typedef struct Results {
   double train_loss, test_loss, test_accuracy, images_per_second, seconds;
 } Results;
 
+static void check_loss(const Options *options, double loss, long step) {
+  if (!isfinite(loss))
+    die("the loss is not finite at step %ld: the learning rate %g is too high for this network; try --lr=%g", step,
+        options->lr, options->lr / 10);
+}
+
 static void train(const Options *options, Network *net, ImageSet *set, const ImageSet *test, Results *results) {
   const CommonOptions *common = &options->common;
   int batch_size = common->batch_size < set->count ? common->batch_size : set->count; /* there are no more images */
@@ -179,15 +189,14 @@ static void train(const Options *options, Network *net, ImageSet *set, const Ima
       if (++step % LOG_EVERY && position + batch < set->count) continue;
       Totals totals = network_read_totals(net); /* waits for the device */
       network_reset_totals(net, none);
-      if (!isfinite(totals.loss))
-        die("the loss is not finite at step %ld: the learning rate %g is too high for this network; try --lr=%g", step,
-            options->lr, options->lr / 10);
+      check_loss(options, totals.loss, step);
       curve_add(&train, step, totals.loss / logged);
       epoch_loss += totals.loss;
       logged = 0;
     }
     double seconds = seconds_now() - start;
     Totals totals = image_set_evaluate(test, net, NULL);
+    check_loss(options, totals.loss, step); /* no training loss has shown yet what the last step did */
     results->seconds += seconds;
     results->images_per_second = set->count / seconds;
     results->train_loss = epoch_loss / set->count;
@@ -251,11 +260,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-static void load(const char *directory, const char *split, int count, MnistSet *set) {
+static void load(const char *directory, const char *split, int count, size_t least, MnistSet *set) {
   Error err;
   if (mnist_load(directory, split, set, &err) != 0) die("%s", err.message);
   if (set->count > (size_t)count) set->count = count;
-  if (set->count < CHECK_BATCH) die("%s: %zu images are too few for the gradient check", directory, set->count);
+  if (set->count < least) die("%s: %zu images are too few for the gradient check", directory, set->count);
 }
 
 int main(int argc, char **argv) {
@@ -302,8 +311,8 @@ int main(int argc, char **argv) {
 
   MnistSet host_train, host_test;
   ImageSet train_set, test_set;
-  load(directory, "train", options.train_images, &host_train);
-  load(directory, "t10k", options.test_images, &host_test);
+  load(directory, "train", options.train_images, CHECK_BATCH, &host_train);
+  load(directory, "t10k", options.test_images, 1, &host_test);
   if (host_train.height * host_train.width != inputs || host_test.height * host_test.width != inputs)
     die("%s: the images are not of 28 x 28 pixels", directory);
   float mean, stddev;
@@ -342,5 +351,6 @@ int main(int argc, char **argv) {
   mnist_free(&host_train);
   mnist_free(&host_test);
   network_destroy(&mlp.network);
+  stdout_finish();
   return 0;
 }

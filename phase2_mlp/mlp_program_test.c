@@ -50,6 +50,7 @@ static void networks_of_any_shape_are_checked_and_trained(void **state) {
       {"--layers=784,127,3,10", "--activation=tanh", "--batch-size=65536", "network 784,127,3,10 tanh"},
       {"--layers=784,1,10", "--activation=sigmoid", "--train-images=1000", "network 784,1,10 sigmoid"},
       {"--layers=784,20,20,20,11", "--activation=leaky_relu", "--lr=0.01", "network 784,20,20,20,11 leaky_relu"},
+      {"--layers=784,2,10", "--train-images=8", "--test-images=1", "8 training images, 1 test images"},
   };
   for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
     Subprocess run = train(output_dir("shapes"), "--epochs=1", networks[i][0], networks[i][1], networks[i][2]);
@@ -73,6 +74,23 @@ static void a_divergent_run_says_what_to_do(void **state) {
   Subprocess run = train(output_dir("diverge"), "--lr=1e6", NULL, NULL, NULL);
   expect(&run, 1, NULL, "the loss is not finite at step");
   expect(&run, 1, NULL, "try --lr=100000");
+  subprocess_free(&run);
+  /* One step, whose loss was measured before it: only the test shows what it did. */
+  run =
+      train(output_dir("diverge"), "--lr=1e6", "--train-images=8", "--layers=784,64,64,64,64,64,64,64,64,10", "--json");
+  expect(&run, 1, NULL, "the loss is not finite at step 1:");
+  subprocess_free(&run);
+}
+
+static void a_full_disk_is_no_success(void **state) {
+  (void)state;
+  char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[] = {
+      "/bin/sh",         "-c",           "\"$0\" \"$@\" > /dev/full", program, data, "--train-images=8",
+      "--test-images=1", "--device=cpu", output_dir("full"),          NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect(&run, 1, NULL, "the results cannot be written to stdout");
   subprocess_free(&run);
 }
 
@@ -116,6 +134,7 @@ int main(void) {
       cmocka_unit_test(networks_of_any_shape_are_checked_and_trained),
       cmocka_unit_test(the_emulated_or_real_gpu_is_right_too),
       cmocka_unit_test(a_divergent_run_says_what_to_do),
+      cmocka_unit_test(a_full_disk_is_no_success),
       cmocka_unit_test(what_is_wrong_is_named),
   };
   return TEST_MAIN("mlp_program", tests);
