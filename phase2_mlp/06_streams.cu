@@ -363,7 +363,10 @@ int main(int argc, char **argv) {
   }
   free(expected);
   free(images);
-  if (options.common.json && json_result(result, &err) != 0) die("%s", err.message);
-  json_decref(result);
+  if (!options.common.json)
+    json_decref(result);
+  else if (json_result(result, &err) != 0) /* which takes it over */
+    die("%s", err.message);
+  stdout_finish();
   return wrong > 0;
 }

@@ -470,6 +470,6 @@ int main(int argc, char **argv) {
   image_set_destroy(&course.train);
   image_set_destroy(&course.test);
   free(course.initial);
-  if (fflush(stdout) != 0 || ferror(stdout)) die("the results cannot be written to stdout: %s", strerror(errno));
+  stdout_finish();
   return wrong > 0;
 }
