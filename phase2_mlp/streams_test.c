@@ -82,6 +82,15 @@ static void one_version_alone_and_the_reference_alone(void **state) {
   subprocess_free(&run);
 }
 
+static void a_full_disk_is_no_success(void **state) {
+  (void)state;
+  const char *argv[] = {"/bin/sh", "-c", "exec \"$0\" --only=pinned --batches=1 --batch-size=1 > /dev/full", program,
+                        NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect(&run, 1, "", "the results cannot be written to stdout");
+  subprocess_free(&run);
+}
+
 static void what_is_typed_wrong(void **state) {
   (void)state;
   static const struct {
@@ -108,7 +117,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_version_is_right),      cmocka_unit_test(pictures_are_drawn),
       cmocka_unit_test(other_orders_of_the_streams), cmocka_unit_test(one_version_alone_and_the_reference_alone),
-      cmocka_unit_test(what_is_typed_wrong),
+      cmocka_unit_test(a_full_disk_is_no_success),   cmocka_unit_test(what_is_typed_wrong),
   };
   Error err;
   if (runfiles_find("phase2_mlp/streams", program, sizeof program, &err) != 0) die("%s", err.message);
