@@ -5,8 +5,6 @@
  * Each on the shape that its lesson counts and on a ragged one. With as many multiprocessors as the GPU has
  * (SIMT_MULTIPROCESSORS=132 for an H200) the emulator makes the same launches. The rungs with wgmma are left out: the
  * inspector knows no copy engine. */
-#include <initializer_list>
-
 #include "phase1_building_blocks/activations_lesson.cuh"
 #include "phase1_building_blocks/attention_backward_lesson.cuh"
 #include "phase1_building_blocks/attention_lesson.cuh"
@@ -21,21 +19,7 @@
 #include "phase1_building_blocks/softmax_cross_entropy_lesson.cuh"
 #include "phase1_building_blocks/softmax_dropout_lesson.cuh"
 #include "phase1_building_blocks/softmax_lesson.cuh"
-
-/* All launchers of a lesson, on its counted shape and on another. */
-template <typename Launcher>
-static void launch(const Lesson &lesson, std::initializer_list<Launcher *> launchers, LessonShape ragged) {
-  for (const LessonShape &shape : {lesson.counted, ragged}) {
-    LessonHost host;
-    float *array[LESSON_ARRAYS];
-    lesson_host_open(&lesson, &shape, 99, &host);
-    lesson_gpu_open(&lesson, &host, 0, array);
-    for (Launcher *launcher : launchers) lesson.call((LessonLauncher)launcher, array, shape.size);
-    CUDA_CHECK(cudaDeviceSynchronize());
-    lesson_gpu_close(&lesson, 0, array);
-    lesson_host_close(&lesson, &host);
-  }
-}
+#include "tools/peers/launch_lesson.cuh"
 
 /* attention_flash() for 64 columns at most, as it is with 163 KB of shared memory: the emulated GPU has no more. */
 static void attention_flash_half(float *o, float *lse, const float *q, const float *k, const float *v, int b, int h,
