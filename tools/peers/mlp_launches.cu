@@ -2,10 +2,10 @@
  *
  *     simt/test/hardware/measure.sh OUT mlp mlp_launches      on a GPU: OUT/mlp.csv
  *
- * Each on the shape that its lesson counts and on a ragged one. Those that the layers of phase 1 and LeNet-5 launch, too,
- * are in ladder_launches.cu and phase_launches.cu; lesson 6 (streams) has none of its own. The persistent kernels of
- * lesson 8 are left out: how often a block asks whether the others have come is a matter of time, and a profiler that
- * launches a kernel several times over needs one that leaves its counters as it found them. */
+ * Each on the shape that its lesson counts and on a ragged one. Those that the layers of phase 1 and LeNet-5 launch are
+ * in ladder_launches.cu and phase_launches.cu; lesson 6 (streams) has none of its own. The persistent kernels of lesson
+ * 8 are left out: how often a block asks whether the others have come is a matter of time, and a profiler that launches
+ * a kernel several times over needs one that leaves its counters as it found them. */
 #include "phase2_mlp/backprop_lesson.cuh"
 #include "phase2_mlp/batches_lesson.cuh"
 #include "phase2_mlp/hidden_lesson.cuh"
