@@ -513,9 +513,9 @@ static void a_fault_is_explained(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(bytes_are_inputs), /* forks, before CUDA is there */
+      cmocka_unit_test(an_unknown_letter_is_refused), /* these two fork, before CUDA is there */
+      cmocka_unit_test(bytes_are_inputs),
       cmocka_unit_test(sizes_come_from_the_letters),
-      cmocka_unit_test(an_unknown_letter_is_refused),
       cmocka_unit_test(what_is_right_passes),
       cmocka_unit_test(what_is_wrong_is_diagnosed),
       cmocka_unit_test(a_failing_shape_is_named),

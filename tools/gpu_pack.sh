@@ -14,8 +14,8 @@ options=(--config=cuda --//tools/build:gpu=yes --build_runfile_links --noshow_pr
 bazel build "${options[@]}" -- //... -//simt/test/...
 bin=$(bazel info "${options[@]}" bazel-bin 2> /dev/null)
 query() { bazel query --noshow_progress "$1" 2> /dev/null | sed 's|^//||; s|:|/|' | sort; }
-mapfile -t tests < <(query 'kind("cc_test rule", //... except //simt/...) except attr(tags, "manual|emulated", //...)')
-mapfile -t programs < <(query 'kind("cc_binary rule", //... except //simt/...) except attr(tags, "manual|emulated", //...)')
+mapfile -t tests < <(query 'kind("cc_test rule", //... except //simt/...) except attr(tags, "manual|emulated|sandbox", //...)')
+mapfile -t programs < <(query 'kind("cc_binary rule", //... except //simt/...) except attr(tags, "manual|emulated|sandbox", //...)')
 
 [ ${#tests[@]} -gt 0 ] && [ ${#programs[@]} -gt 0 ] || { echo "gpu_pack.sh: error: bazel query found no targets" >&2; exit 1; }
 

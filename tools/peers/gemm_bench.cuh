@@ -40,10 +40,10 @@ struct Buffers {
   float *c[MAX_SETS];
 };
 
-static __device__ void element_set(float *x, float value) { *x = value; }
-static __device__ void element_set(__nv_bfloat16 *x, float value) { *x = __float2bfloat16(value); }
-static __device__ double element_get(float x) { return x; }
-static __device__ double element_get(__nv_bfloat16 x) { return __bfloat162float(x); }
+static inline __device__ void element_set(float *x, float value) { *x = value; }
+static inline __device__ void element_set(__nv_bfloat16 *x, float value) { *x = __float2bfloat16(value); }
+static inline __device__ double element_get(float x) { return x; }
+static inline __device__ double element_get(__nv_bfloat16 x) { return __bfloat162float(x); }
 
 template <typename T>
 static __global__ void normal_fill_kernel(T *x, size_t n, uint64_t stream) {
@@ -229,7 +229,7 @@ static int gemm_bench_main(const char *program, int argc, char **argv, Bench *be
 }
 
 /* --sweep anywhere on the command line? */
-static bool gemm_bench_sweeps(int argc, char **argv) {
+static inline bool gemm_bench_sweeps(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (strcmp(argv[i], "--sweep") == 0) return true;
   return false;
