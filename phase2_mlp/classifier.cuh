@@ -109,6 +109,8 @@ static inline error_t classifier_parse(int key, char *arg, struct argp_state *st
     case ARGP_KEY_END:
       if (options->resume && options->restart) argp_error(state, "--resume and --restart: one of the two");
       if (options->predict && options->file_count == 0) argp_error(state, "--predict: name the images to classify");
+      if (!options->predict && options->checkpoint[0])
+        argp_error(state, "--checkpoint is the model of --predict; to go on with a run say --resume");
       if (!options->predict && options->file_count > 0)
         argp_error(state, "\"%s\" is not an option; to classify images say --predict FILE...", options->files[0]);
       return 0;

@@ -215,6 +215,9 @@ static void wrong_options_exit_with_2(void **state) {
   Subprocess run = small("wrong", "--resume", "--restart", NULL);
   expect(&run, 2, NULL, "--resume and --restart: one of the two");
   subprocess_free(&run);
+  run = small("wrong", "--checkpoint=best.safetensors", NULL, NULL);
+  expect(&run, 2, NULL, "--checkpoint is the model of --predict");
+  subprocess_free(&run);
   assert_false(file_exists(in_dir("wrong", "log.csv")));
 }
 
