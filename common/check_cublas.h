@@ -1,6 +1,7 @@
-/* check_cublas.h - every cuBLAS call checked.
+/* check_cublas.h - every cuBLAS call checked, and a handle in the right stream.
  *
- *     CUBLAS_CHECK(cublasCreate(&handle));
+ *     cublasHandle_t handle = cublas_handle();
+ *     CUBLAS_CHECK(cublasSgemm(handle, ...));
  */
 #ifndef COMMON_CHECK_CUBLAS_H
 #define COMMON_CHECK_CUBLAS_H
@@ -32,5 +33,17 @@ static inline const char *cublas_error_advice(cublasStatus_t status) {
       die("%s:%d: %s failed: %s\n  try: %s", __FILE__, __LINE__, #call, cublasGetStatusString(cublas_check_status), \
           cublas_error_advice(cublas_check_status));                                                                \
   } while (0)
+
+/* A new handle: cublasDestroy() ends it. Its products go to the stream that <<<...>>> launches to when none is named.
+ * For cuBLAS itself that is the legacy default stream, whatever nvcc's --default-stream says: it would not be captured
+ * in a graph with our kernels, and is an error while one is captured (common/lesson_time.h). */
+static inline cublasHandle_t cublas_handle(void) {
+  cublasHandle_t handle;
+  CUBLAS_CHECK(cublasCreate(&handle));
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+  CUBLAS_CHECK(cublasSetStream(handle, cudaStreamPerThread));
+#endif
+  return handle;
+}
 
 #endif /* COMMON_CHECK_CUBLAS_H */

@@ -11,7 +11,7 @@
  * are compiled with the per-thread default stream instead (CUDA_API_PER_THREAD_DEFAULT_STREAM, defined by
  * //common:lesson_main; with nvcc alone, --default-stream per-thread). Without it the gaps are in the times, and the
  * table says so. A launcher must not wait for the GPU then, and a library's handle is to be given cudaStreamPerThread
- * (matmul_cublas.cuh).
+ * (cublas_handle() of check_cublas.h).
  *
  * Each launch gets other arrays, 256 MiB and four times the L2 cache in all: what it finds in the cache is not what the
  * last launch left. The inputs are normally distributed, because multiplying simple numbers draws less power.

@@ -96,7 +96,7 @@ static void pictures_have_a_box_for_each_span(void **state) {
   timeline_free(&t[1]);
 }
 
-static __global__ void spin(int *x, int turns) {
+static __global__ void spin(unsigned *x, int turns) {
   for (int i = 0; i < turns; i++) x[0] = x[0] * 3 + 1;
 }
 
@@ -104,7 +104,7 @@ static __global__ void spin(int *x, int turns) {
 static void spans_come_from_events(void **state) {
   (void)state;
   test_requires_gpu();
-  int *x, *y;
+  unsigned *x, *y;
   cudaStream_t other;
   TimelineRecorder r = timeline_open(3, HOST);
   Timeline t = two_lanes("t");

@@ -18,7 +18,7 @@ static inline void attention_cublas(float *o, float *lse, const float *q, const 
   float *scores = attention_workspace(rows * s);
   if (causal) die("attention_cublas: not causal");
   if (handle == NULL) {
-    CUBLAS_CHECK(cublasCreate(&handle));
+    handle = cublas_handle();
     CUBLAS_CHECK(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH)); /* float32 throughout */
   }
   CUBLAS_CHECK(cublasSgemmStridedBatched(handle, CUBLAS_OP_T, CUBLAS_OP_N, s, s, d, &scale, k, d, matrix, q, d, matrix,

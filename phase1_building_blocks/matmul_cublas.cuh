@@ -12,12 +12,9 @@ static inline void matmul_cublas(float *c, const float *a, const float *b, int m
   static cublasHandle_t handle; /* made once: it takes a tenth of a second */
   const float one = 1.0f, zero = 0.0f;
   if (handle == NULL) {
-    CUBLAS_CHECK(cublasCreate(&handle));
+    handle = cublas_handle();
     /* float32 throughout: otherwise tensor cores may round the inputs to 10 bits, faster and another product */
     CUBLAS_CHECK(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH));
-#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
-    CUBLAS_CHECK(cublasSetStream(handle, cudaStreamPerThread)); /* where <<<...>>> launches then (lesson_time.h) */
-#endif
   }
   CUBLAS_CHECK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b, n, a, k, &zero, c, n));
 }

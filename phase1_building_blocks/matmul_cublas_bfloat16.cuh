@@ -7,21 +7,13 @@
 
 #include <cuda_bf16.h>
 
-#include "common/check.h"
 #include "common/check_cublas.h"
-
-enum { MATMUL_CUBLAS_WORKSPACE = 32 << 20 }; /* bytes; what NVIDIA recommends for compute capability 9.0 */
 
 static inline void matmul_cublas_bfloat16(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n,
                                           int k) {
   static cublasHandle_t handle; /* made once: it takes a tenth of a second */
-  static void *workspace;       /* some shapes need one, which cannot be allocated while a graph is captured */
   const float one = 1.0f, zero = 0.0f;
-  if (handle == NULL) {
-    CUBLAS_CHECK(cublasCreate(&handle));
-    CUDA_CHECK(cudaMalloc(&workspace, MATMUL_CUBLAS_WORKSPACE));
-    CUBLAS_CHECK(cublasSetWorkspace(handle, workspace, MATMUL_CUBLAS_WORKSPACE));
-  }
+  if (handle == NULL) handle = cublas_handle();
   CUBLAS_CHECK(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b, CUDA_R_16BF, n, a, CUDA_R_16BF, k,
                             &zero, c, CUDA_R_32F, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }

@@ -332,7 +332,8 @@ static void run(void *context) {
 
 static cublasStatus_t submit(Call *call, Work *work) {
   if (simt_error_pending() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
-  cudaStream_t stream = call->handle->stream;
+  /* none: the legacy default stream, even where --default-stream makes NULL the thread's own */
+  cudaStream_t stream = call->handle->stream ? call->handle->stream : cudaStreamLegacy;
   call->work = work;
   if (simt_stream_submit(stream, run, call, sizeof *call, call->name, NULL, 0) != cudaSuccess) {
     return CUBLAS_STATUS_EXECUTION_FAILED;

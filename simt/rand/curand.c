@@ -39,7 +39,7 @@ typedef struct Mrg {
 struct curandGenerator_st {
   curandRngType_t type; /* that runs: XORWOW, MRG32K3A or PHILOX4_32_10 */
   int on_host;
-  cudaStream_t stream;
+  cudaStream_t stream; /* never NULL, which --default-stream per-thread makes the thread's own: not a library's */
   unsigned long long seed, offset;
   unsigned lanes;
   int restart; /* seed, offset or order were set since the last call */
@@ -442,6 +442,7 @@ static curandStatus_t create(curandGenerator_t *generator, curandRngType_t type,
   }
   g->type = type;
   g->on_host = on_host;
+  g->stream = cudaStreamLegacy;
   g->states = states;
   g->lanes = type == CURAND_RNG_PSEUDO_MRG32K3A ? MRG_LANES : LANES;
   g->restart = 1;
@@ -469,7 +470,7 @@ curandStatus_t curandDestroyGenerator(curandGenerator_t generator) {
 curandStatus_t curandSetStream(curandGenerator_t generator, cudaStream_t stream) {
   if (!generator) return CURAND_STATUS_NOT_INITIALIZED;
   if (!generator->on_host) cudaStreamSynchronize(generator->stream); /* its states are in use there */
-  generator->stream = stream;
+  generator->stream = stream ? stream : cudaStreamLegacy;
   return CURAND_STATUS_SUCCESS;
 }
 
