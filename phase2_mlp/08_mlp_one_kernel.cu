@@ -18,6 +18,7 @@
 #include "common/timer.h"
 #include "common/train_log.h"
 #include "phase2_mlp/image_set.cuh"
+#include "phase2_mlp/mlp_one_kernel.cuh"
 #include "phase2_mlp/mlp_one_kernel_layers.cuh"
 
 typedef struct Rung {

@@ -4,7 +4,7 @@
 #define PHASE2_MLP_MLP_ONE_KERNEL_LAYERS_CUH
 
 #include "phase2_mlp/mlp.cuh"
-#include "phase2_mlp/mlp_one_kernel.cuh"
+#include "phase2_mlp/mlp_one_kernel_run.cuh"
 
 static inline void mlp_layers_free(MlpRun *run) {
   network_destroy(&run->layers->network);
