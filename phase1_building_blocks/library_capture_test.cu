@@ -1,5 +1,5 @@
-/* The vendor's calls of lessons 6, 11, 14 and 15 in a CUDA graph, as common/lesson_time.h times short ones: compiled, as
- * the lessons are for a GPU, so that <<<...>>> launches to the thread's own stream. A library whose handle was left
+/* The vendor's calls of lessons 6, 11, 14 and 15 in a CUDA graph, as common/lesson_time.h times short ones: compiled so
+ * that <<<...>>> launches to the thread's own stream, as the lessons are for a GPU. A library whose handle was left
  * without a stream uses the legacy one, which may not be used while the other is captured. */
 #include "phase1_building_blocks/attention_cublas.cuh"
 #include "phase1_building_blocks/matmul_cublas.cuh"
@@ -16,9 +16,7 @@ typedef struct Arrays {
 
 static void call_matmul(const Arrays *x) { matmul_cublas(x->c, x->a, x->b, M, N, K); }
 static void call_matmul_bfloat16(const Arrays *x) { matmul_cublas_bfloat16(x->c, x->half_a, x->half_b, M, N, K); }
-static void call_attention(const Arrays *x) {
-  attention_cublas(x->c, x->lse, x->a, x->b, x->v, 1, HEADS, S, D, false);
-}
+static void call_attention(const Arrays *x) { attention_cublas(x->c, x->lse, x->a, x->b, x->v, 1, HEADS, S, D, false); }
 static void call_uniform(const Arrays *x) { random_uniform_curand(x->c, OUTPUTS, 0, 1, 7, 0); }
 
 static __nv_bfloat16 *upload_bfloat16(const float *x, size_t n) {
