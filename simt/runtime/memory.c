@@ -12,6 +12,7 @@
 #include "host.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define ALIGNMENT 256 /* as cudaMalloc() promises */
 #define PITCH 512     /* of rows: cudaMallocPitch() */
@@ -159,12 +160,24 @@ static void arena_open(Arena *arena, size_t size) {
   }
 }
 
+/* The inspector remembers accesses in six times as many addresses as the device has; a limit on address space must
+ * leave room for them, and for the stacks. */
+static size_t arena_bytes(void) {
+  size_t bytes = SIMT_DEVICE_BYTES;
+#ifdef SIMT_INSPECT
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    while (bytes > limit.rlim_cur / 16) bytes /= 2;
+#endif
+  return bytes;
+}
+
 static void open_memory(void) {
   use_malloc = &__asan_init != NULL;
   device.size = host.size = SIMT_DEVICE_BYTES;
   if (use_malloc) return;
-  arena_open(&device, SIMT_DEVICE_BYTES);
-  arena_open(&host, SIMT_DEVICE_BYTES);
+  arena_open(&device, arena_bytes());
+  arena_open(&host, arena_bytes());
 }
 
 static void memory_begin(void) {

@@ -46,6 +46,13 @@ assert not parser.open_tags
 END
 }
 
+limited() { # with 4 GiB of addresses, as in a student's check, races in device memory are found all the same
+  "$simtcc" --inspect -w test/bugs/race_neighbour_block.cu -o "$work/race" || return 1
+  (ulimit -v 4194304 && exec "$work/race") > "$work/race.log" 2>&1
+  cat "$work/race.log"
+  grep -q '=== simt: data race' "$work/race.log"
+}
+
 cd "$here/.." || exit 2
 step 'inspect_test.cu compiles' "$simtcc" --inspect -Iruntime test/inspect_test.cu -o "$work/inspect_test" -lcmocka
 step 'its figures' env SIMT_REPORT=none "$work/inspect_test"
@@ -53,4 +60,5 @@ step 'launches.cu compiles' "$simtcc" --inspect test/hardware/launches.cu -o "$w
 step 'it runs' env SIMT_INSPECT_LAUNCHES=1 "SIMT_REPORT=json:$work/report.json" "$work/launches"
 step 'equal to an H200' python3 test/hardware/compare.py check test/hardware/h200.csv "$work/report.json"
 step 'reports' reports
+step 'with little address space' limited
 [ $failed -eq 0 ]
