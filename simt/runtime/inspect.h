@@ -8,6 +8,7 @@
  *   inspect_count.c     sectors, wavefronts, bank conflicts of one request
  *   inspect_memory.c    which memory an address belongs to; bounds, alignment, initialisation
  *   inspect_race.c      who touched a word before, and whether anything orders the two
+ *   inspect_order.c     what fences and atomic operations order
  *   inspect_symbols.c   sites in the program: file and line; names of shared arrays
  *   inspect_report.c    the results, for the formats; and a plain text
  *

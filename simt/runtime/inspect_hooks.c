@@ -254,10 +254,11 @@ void _ZdaPvm(void *memory, size_t bytes) {
   simt_inspected_free(memory);
 }
 
-/* ---- atomic operations: noted, then done. A relaxed one publishes only after a fence, as CUDA's atomicAdd(). ---- */
+/* ---- atomic operations: noted, then done. A relaxed one orders nothing without fences, as CUDA's atomicAdd(). ---- */
 
 static inline __attribute__((always_inline)) unsigned ordered(unsigned access, int order) {
-  return order >= __ATOMIC_RELEASE ? access | SIMT_ACCESS_RELEASE : access;
+  if (order >= __ATOMIC_RELEASE) access |= SIMT_ACCESS_RELEASE;
+  return order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE ? access | SIMT_ACCESS_ACQUIRE : access;
 }
 
 /* The lock was taken: the operation was no progress. */

@@ -97,12 +97,8 @@ static void end_step(Inspector *in) {
   else if ((in->spun || in->progressed) && ++in->stuck % STUCK == 0)
     simt_no_block_ended();
   in->spun = in->progressed = 0;
-  if (in->fenced) {
-    simt_race_clock++;
-    for (uint32_t rest = in->fenced; rest; rest &= rest - 1)
-      in->lanes[in->warp * SIMT_WARP_SIZE + __builtin_ctz(rest)].fence_time = simt_race_clock;
-    in->fenced = 0;
-  }
+  if (in->fenced) simt_order_fence(in, in->fenced);
+  in->fenced = 0;
   for (int i = 0; i < in->pending_syncs; i++) simt_race_warp(in, in->pending[i].warp, in->pending[i].lanes);
   in->pending_syncs = 0;
   if (in->pending_barrier) simt_race_barrier(in);
@@ -236,7 +232,7 @@ static int next_lane(Inspector *in) {
   lane->now = (Step){.deep = NO_CALLS};
   lane->entered = 1;
   lane->fence_time = 0;
-  lane->guess = lane->seen = 0;
+  lane->guess = lane->observed = lane->seen = 0;
   lane->spins_at = 0;
   return -1;
 }

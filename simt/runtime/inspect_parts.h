@@ -82,12 +82,19 @@ typedef struct Step {
   int fresh;       /* there begins a basic block */
 } Step;
 
+typedef struct Sync { /* a __syncwarp() */
+  uint32_t time;      /* accesses with a smaller time were before it */
+  unsigned lanes;
+} Sync;
+
 typedef struct Lane {
   Step now;
-  int entered;         /* a function, whose first block follows */
-  uint32_t fence_time; /* accesses before it are published by the next atomic operation; 0: no fence yet */
-  uint64_t seen;       /* releases up to this one happened before what it does now */
-  uintptr_t guess;     /* where it read what others change atomically, without being ordered */
+  int entered;             /* a function, whose first block follows */
+  uint32_t fence_time;     /* inspect_order.c: of its last fence; 0: none yet */
+  uint32_t fence_barrier;  /* the block's last barrier before that */
+  Sync fence_sync;         /* its last __syncwarp() before that */
+  uint64_t observed, seen; /* of releases, up to this one: known of; happened before what it does now */
+  uintptr_t guess;         /* where it read what others change atomically, without being ordered */
   unsigned guess_site;
   int spins; /* yields in a row at the object of its last atomic operation */
   uintptr_t spins_at, last_atomic;
@@ -98,17 +105,13 @@ typedef struct Call { /* that a lane is in */
   uintptr_t back; /* where it returns to */
 } Call;
 
-typedef struct Sync { /* a __syncwarp() */
-  uint32_t time;      /* accesses with a smaller time were before it */
-  unsigned lanes;
-} Sync;
-
 typedef struct WarpView {
   int begun;
   unsigned deferred; /* lanes that wait in a loop: others go first */
   int patience;      /* steps until they are asked again */
   Sync sync[MAX_SYNCS];
   unsigned syncs;
+  uint32_t fence; /* its last one: index + 1 in inspect_order.c */
 } WarpView;
 
 /* What is followed on one OS thread. */
@@ -157,7 +160,9 @@ typedef struct Inspector {
   int threads, warps;
   int interleaved;                   /* blocks of the launch run in turn */
   uint32_t block_time, barrier_time; /* accesses with a smaller time were before the block, before its last barrier */
-  uint64_t block_seen, most_seen;    /* as Lane.seen: for all threads; the most of any */
+  /* As Lane.observed and Lane.seen: for all threads, by the last barrier; the most of any. */
+  uint64_t block_observed, most_observed, block_seen, most_seen;
+  uintptr_t observed_object; /* of the last atomic operation that reads, or volatile read */
 
   Region fixed, dynamic; /* shared memory: static, dynamic */
   Object *objects;       /* by site: what it touched last */
@@ -252,9 +257,9 @@ void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low);
 int simt_condition_holds(Worker *worker, int rank);
 
 /* inspect_memory.c */
-/* Beside SimtAccessKind: an atomic store, which does not read; an operation that publishes without a fence; a piece
- * of a struct that is copied, other than its first. */
-enum { SIMT_ACCESS_BLIND = 8, SIMT_ACCESS_RELEASE = 16, SIMT_ACCESS_MEMBER = 32 };
+/* Beside SimtAccessKind: an atomic store, which does not read; an operation that publishes, or sees what others have
+ * published, without a fence; a piece of a struct that is copied, other than its first. */
+enum { SIMT_ACCESS_BLIND = 8, SIMT_ACCESS_RELEASE = 16, SIMT_ACCESS_MEMBER = 32, SIMT_ACCESS_ACQUIRE = 64 };
 void simt_memory_open(void);
 void simt_memory_launch(void);
 void simt_memory_block(Inspector *in);
@@ -273,14 +278,33 @@ extern int simt_writes_unseen; /* a kernel ran, or a block of it, that was not i
 /* inspect_race.c */
 extern uint32_t simt_race_clock;
 void simt_race_launch(const SimtKernel *kernel);
-void simt_race_turn(const Inspector *in); /* its block runs from now on, in turn with others */
-int simt_race_forget(void);               /* 1 when the traces take much memory: they are dropped */
+int simt_race_forget(void); /* 1 when the traces take much memory: they are dropped */
 void simt_race_block(Inspector *in);
 void simt_race_barrier(Inspector *in);
 void simt_race_warp(Inspector *in, int warp, unsigned lanes);
 void simt_race_grid(void);
 /* side_by_side: the lanes' addresses ascend without gaps. */
 void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes, int side_by_side);
+
+/* inspect_order.c */
+void simt_race_turn(const Inspector *in); /* its block runs from now on, in turn with others */
+unsigned long long simt_block_at(uint32_t time);
+void simt_order_launch(uint32_t time);
+void simt_order_grid(uint32_t time);
+void simt_order_block(Inspector *in);
+void simt_order_barrier(Inspector *in);
+void simt_order_warp(Inspector *in, int warp, unsigned lanes);
+void simt_order_fence(Inspector *in, uint32_t lanes); /* of the running warp */
+/* An atomic operation, or a volatile access that is as good as one. */
+void simt_order_atomic(Inspector *in, int rank, uintptr_t object, unsigned access);
+void simt_order_signal(uintptr_t object); /* a write to it that may tell others something */
+/* What the thread did at `time` happened before what comes behind the release `seen`. */
+int simt_order_published(unsigned long long block, int rank, uint32_t time, uint64_t seen);
+typedef enum SimtMissing { SIMT_NO_SIGNAL, SIMT_NO_FENCE_BEFORE, SIMT_NO_FENCE_BEHIND } SimtMissing;
+/* Why what the thread `rank` of `block` did at `time` is not ordered before what `reader` does now; *object: by which
+ * operations the one told the other. */
+SimtMissing simt_order_missing(const Inspector *in, int reader, unsigned long long block, int rank, uint32_t time,
+                               uintptr_t *object);
 
 /* inspect_report.c */
 SiteCounts *simt_site_counts(unsigned site);

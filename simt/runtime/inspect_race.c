@@ -3,17 +3,12 @@
  * A clock ticks at every event that may order accesses. Each word remembers its last write and two reads (Trace: time,
  * thread, site). An earlier access is ordered before the present one when
  *   - it was in an earlier launch (with lazy streams: one that the program made sure had ended), or before a grid
- * barrier;
+ *     barrier;
  *   - it was by the same thread;
  *   - the same block has passed a __syncthreads() since;
  *   - the same warp has passed __syncwarp()s since that lead from the one lane to the other. Shuffles and votes do
- * not count:
- *     in CUDA they order no memory, and lanes that happen to run in step here need not on a GPU;
- *   - it was published: its thread, or after a barrier another thread of its block, did __threadfence() and then an
- * atomic
- *     operation, and the present thread (or, before a barrier, one of its block) did a later atomic operation on that
- *     object or a later one. Objects of synchronisation are not told apart beyond that: threads that synchronise with
- *     somebody else through another object may race unseen, but no correct program is accused.
+ *     not count: in CUDA they order no memory, and lanes that happen to run in step here need not on a GPU;
+ *   - it was published by a fence and an atomic operation, and this thread has seen that (inspect_order.c).
  * Two atomic operations never race. Writes that leave what was there do no harm, and are not reported. Nor is a plain
  * read that races with atomic operations when threads go on from there to a compare-and-swap of the same word: it was
  * a guess.
@@ -21,132 +16,10 @@
 #include "inspect_parts.h"
 
 uint32_t simt_race_clock = 1;
-static uint32_t launch_time = 1;
+static uint32_t launch_time = 1; /* or of its last grid barrier */
 static uint32_t oldest_time = 1; /* accesses before it are ordered, whatever the stream */
 static uint32_t submitted;       /* when the running launch was queued */
 static size_t chunks_touched, chunks_most;
-
-/* ---- which block ran at a time ---- */
-
-typedef struct Turn {
-  uint32_t time; /* when it began */
-  unsigned long long block;
-} Turn;
-static Turn *turns;
-static size_t turn_count, turn_room;
-
-static unsigned long long block_at(uint32_t time) {
-  size_t low = 0, high = turn_count;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (turns[middle].time <= time)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low ? turns[low - 1].block : UINT64_MAX;
-}
-
-/* The block of `in` runs from now on. */
-void simt_race_turn(const Inspector *in) {
-  if (turn_count == turn_room) {
-    turn_room = turn_room ? 2 * turn_room : 1024;
-    turns = realloc(turns, turn_room * sizeof *turns);
-    if (!turns) abort();
-  }
-  turns[turn_count++] = (Turn){++simt_race_clock, in->block_number};
-}
-
-/* ---- what was published ---- */
-
-typedef struct Release {
-  unsigned long long block;
-  uint64_t when;           /* count of releases */
-  uint32_t fence, barrier; /* it publishes this thread's accesses before `fence`, the whole block's before `barrier` */
-  int rank;
-  uint32_t earlier; /* the block's release before this one: index + 1 */
-} Release;
-static Release *releases;
-static uint32_t release_count, release_room;
-static uint64_t now_released;
-
-/* Maps from a number to a number, emptied at each launch. */
-typedef struct Map {
-  struct {
-    uint64_t key, value;
-    uint32_t launch;
-  } * slot;
-  size_t room, used;
-} Map;
-static Map last_release; /* block -> index + 1 */
-static Map objects;      /* address of an atomic object -> when it was released last */
-
-static uint64_t *map_at(Map *m, uint64_t key) {
-  if (2 * m->used >= m->room) {
-    Map bigger = {.room = m->room ? 2 * m->room : 256};
-    bigger.slot = calloc(bigger.room, sizeof *bigger.slot);
-    if (!bigger.slot) abort();
-    for (size_t i = 0; i < m->room; i++)
-      if (m->slot[i].launch == launch_time) *map_at(&bigger, m->slot[i].key) = m->slot[i].value;
-    free(m->slot);
-    *m = bigger;
-  }
-  size_t i = simt_mix(key) & (m->room - 1);
-  while (m->slot[i].launch == launch_time && m->slot[i].key != key) i = (i + 1) & (m->room - 1);
-  if (m->slot[i].launch != launch_time) {
-    m->slot[i].launch = launch_time;
-    m->slot[i].key = key;
-    m->slot[i].value = 0;
-    m->used++;
-  }
-  return &m->slot[i].value;
-}
-
-static uint64_t map_get(const Map *m, uint64_t key) {
-  if (!m->used) return 0;
-  size_t i = simt_mix(key) & (m->room - 1);
-  for (; m->slot[i].launch == launch_time; i = (i + 1) & (m->room - 1))
-    if (m->slot[i].key == key) return m->slot[i].value;
-  return 0;
-}
-
-static void publish(Inspector *in, int rank, uintptr_t object) {
-  uint32_t fence = in->lanes[rank].fence_time;
-  uint64_t *last = map_at(&last_release, in->block_number);
-  const Release *r = *last ? &releases[*last - 1] : NULL;
-  now_released++;
-  if (!r || r->rank != rank || r->fence != fence || r->barrier != in->barrier_time) {
-    if (release_count == release_room) {
-      release_room = release_room ? 2 * release_room : 1024;
-      releases = realloc(releases, release_room * sizeof *releases);
-      if (!releases) abort();
-    }
-    releases[release_count] = (Release){in->block_number, now_released, fence, in->barrier_time, rank, (uint32_t)*last};
-    *last = ++release_count;
-  }
-  *map_at(&objects, object) = now_released;
-}
-
-static int was_published(unsigned long long block, int rank, uint32_t time, uint64_t seen) {
-  if (!seen) return 0;
-  for (uint64_t i = map_get(&last_release, block); i; i = releases[i - 1].earlier) {
-    const Release *r = &releases[i - 1];
-    if (r->when <= seen && (time < r->barrier || (r->rank == rank && time < r->fence))) return 1;
-  }
-  return 0;
-}
-
-/* An atomic operation: what its object's releases published is seen, and what this thread has fenced is published. */
-static void synchronise(Inspector *in, int rank, uintptr_t object, unsigned access) {
-  Lane *lane = &in->lanes[rank];
-  if (access & SIMT_ACCESS_RELEASE) lane->fence_time = ++simt_race_clock;
-  if (!(access & SIMT_ACCESS_BLIND)) {
-    uint64_t when = map_get(&objects, object);
-    if (when > lane->seen) lane->seen = when;
-    if (when > in->most_seen) in->most_seen = when;
-  }
-  if ((access & SIMT_ACCESS_WRITE) && lane->fence_time) publish(in, rank, object);
-}
 
 /* ---- launches of other streams ---- */
 
@@ -198,41 +71,35 @@ void simt_race_launch(const SimtKernel *kernel) {
   launch_time = ++simt_race_clock;
   submitted = kernel->submitted ? kernel->submitted : launch_time;
   order_launches();
-  turn_count = release_count = 0;
-  last_release.used = objects.used = 0;
+  simt_order_launch(launch_time);
 }
 
 void simt_race_block(Inspector *in) {
-  simt_race_turn(in);
+  simt_order_block(in);
   in->block_time = in->barrier_time = simt_race_clock;
-  in->block_seen = in->most_seen = 0;
 }
 
 void simt_race_barrier(Inspector *in) {
   in->barrier_time = ++simt_race_clock;
-  in->block_seen = in->most_seen;
+  simt_order_barrier(in);
   for (int i = 0; i < in->warps; i++) in->warp_view[i].syncs = 0;
 }
 
 void simt_race_warp(Inspector *in, int warp, unsigned lanes) {
   WarpView *view = &in->warp_view[warp];
-  Lane *lane = &in->lanes[warp * SIMT_WARP_SIZE];
-  uint64_t seen = 0;
   view->sync[view->syncs++ % MAX_SYNCS] = (Sync){++simt_race_clock, lanes};
-  for (unsigned rest = lanes; rest; rest &= rest - 1)
-    if (lane[__builtin_ctz(rest)].seen > seen) seen = lane[__builtin_ctz(rest)].seen;
-  for (unsigned rest = lanes; rest && seen; rest &= rest - 1) lane[__builtin_ctz(rest)].seen = seen;
+  simt_order_warp(in, warp, lanes);
 }
 
 void simt_race_grid(void) {
   launch_time = oldest_time = ++simt_race_clock;
-  last_release.used = objects.used = 0;
+  simt_order_grid(launch_time);
 }
 
 /* ---- one access against an earlier one ---- */
 
 static int same_block(const Inspector *in, Trace t) {
-  if (in->interleaved) return block_at(trace_time(t)) == in->block_number;
+  if (in->interleaved) return simt_block_at(trace_time(t)) == in->block_number;
   return trace_time(t) >= in->block_time;
 }
 
@@ -299,6 +166,22 @@ static const char *race_advice(int scope, const Region *region, int same_line) {
                         : "put __syncthreads() between the two, or let each thread use its own elements";
 }
 
+/* The other block has told this one by an atomic operation, and a fence is missing; NULL: it has not. malloc()ed */
+static char *fence_advice(Inspector *in, int rank, unsigned long long block, Trace old) {
+  uintptr_t object;
+  SimtMissing missing = simt_order_missing(in, rank, block, trace_rank(old), trace_time(old), &object);
+  if (missing == SIMT_NO_SIGNAL) return NULL;
+  char *advice, *memory = simt_memory_words(in, object);
+  if (asprintf(&advice, "the atomic operations on %s, order nothing by themselves: __threadfence() %s", memory,
+               missing == SIMT_NO_FENCE_BEFORE
+                   ? "between what the one block writes and its operation, and behind the operation by which the other "
+                     "learns of it"
+                   : "also behind the operation by which a block learns that the other has written") < 0)
+    abort();
+  free(memory);
+  return advice;
+}
+
 /* With host code, or a launch in another stream. */
 static void conflict_outside(Inspector *in, const Row *row, int lane, Trace old, unsigned old_access) {
   int host = trace_host(old);
@@ -324,6 +207,14 @@ static void conflict_outside(Inspector *in, const Row *row, int lane, Trace old,
              "order them, or one stream for both");
 }
 
+/* Releases up to which one the access comes after. */
+static uint64_t what_is_seen(const Inspector *in, const Lane *lane, unsigned access) {
+  uint64_t seen = lane->seen > in->block_seen ? lane->seen : in->block_seen;
+  if (!(access & (SIMT_ACCESS_VOLATILE | SIMT_ACCESS_ATOMIC))) return seen;
+  if (lane->observed > seen) seen = lane->observed;
+  return in->block_observed > seen ? in->block_observed : seen;
+}
+
 static void conflict(Inspector *in, const Row *row, const Region *region, int lane, Trace old, unsigned old_access) {
   if (trace_host(old) || (!region->shared && trace_time(old) < launch_time)) {
     conflict_outside(in, row, lane, old, old_access);
@@ -331,12 +222,12 @@ static void conflict(Inspector *in, const Row *row, const Region *region, int la
   }
   static const char *const scopes[] = {"between lanes of a warp", "between warps of a block", "between blocks"};
   int rank = in->warp * SIMT_WARP_SIZE + lane, own = region->shared || same_block(in, old);
-  unsigned long long block = own ? in->block_number : block_at(trace_time(old));
+  unsigned long long block = own ? in->block_number : simt_block_at(trace_time(old));
   int scope = !own ? 2 : trace_rank(old) / SIMT_WARP_SIZE == in->warp ? 0 : 1;
-  uint64_t seen = in->lanes[rank].seen > in->block_seen ? in->lanes[rank].seen : in->block_seen;
+  uint64_t seen = what_is_seen(in, &in->lanes[rank], row->request.access);
   if (scope == 0 && ordered_in_warp(&in->warp_view[in->warp], trace_time(old), trace_rank(old) % SIMT_WARP_SIZE, lane))
     return;
-  if (was_published(block, trace_rank(old), trace_time(old), seen)) return;
+  if (simt_order_published(block, trace_rank(old), trace_time(old), seen)) return;
   if ((row->request.access & SIMT_ACCESS_WRITE) && changed_nothing(row, lane)) return;
   if (trace_atomic(old) && !(row->request.access & SIMT_ACCESS_WRITE)) {
     in->lanes[rank].guess = row->request.address[lane];
@@ -356,8 +247,10 @@ static void conflict(Inspector *in, const Row *row, const Region *region, int la
        .block = block},
   };
   int same_line = row->site == trace_site(old) && old_access == SIMT_ACCESS_WRITE;
+  char *fence = scope == 2 && !same_line ? fence_advice(in, rank, block, old) : NULL;
   simt_find(SIMT_DATA_RACE, 2, party, scopes[scope], simt_memory_words(in, row->request.address[lane]),
-            race_advice(scope, region, same_line));
+            fence ? fence : race_advice(scope, region, same_line));
+  free(fence);
 }
 
 static inline void check(Inspector *in, const Row *row, const Region *region, int lane, Trace old, Trace now,
@@ -451,10 +344,11 @@ void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes, int 
     /* In global memory a volatile access is one as a whole, also without a fence before it: a value that carries its
      * own flag needs none. It publishes nothing else then. A counter is no such value: the thread read it before. */
     if (atomic || ((access & SIMT_ACCESS_VOLATILE) && (!writes || in->lanes[rank].fence_time))) {
-      synchronise(in, rank, row->request.address[lane], access);
+      simt_order_atomic(in, rank, row->request.address[lane], access);
       atomic = 1;
     } else if ((access & SIMT_ACCESS_VOLATILE) && !region->shared &&
                !was_read_by(in, &region->cells[offset / 4], rank)) {
+      if (writes) simt_order_signal(row->request.address[lane]);
       atomic = 1;
     }
     if (region->touched && !chunk_may_be_used(region, offset)) continue;

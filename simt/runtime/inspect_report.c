@@ -205,7 +205,7 @@ void simt_find(SimtFindingKind kind, int parties, const RaceParty party[2], cons
                                .party = {party_of(&party[0]), party_of(&party[parties - 1])},
                                .scope = scope,
                                .memory = memory,
-                               .advice = (char *)advice,
+                               .advice = strdup(advice),
                                .occurrences = 1};
     *at = ++found_count;
   }
@@ -213,7 +213,10 @@ void simt_find(SimtFindingKind kind, int parties, const RaceParty party[2], cons
 }
 
 static void forget_findings(void) {
-  for (int i = 0; i < found_count; i++) free(found[i].finding.memory);
+  for (int i = 0; i < found_count; i++) {
+    free(found[i].finding.memory);
+    free(found[i].finding.advice);
+  }
   memset(found, 0, sizeof found);
   memset(slot, 0, sizeof slot);
   found_count = 0;

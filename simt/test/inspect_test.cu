@@ -561,9 +561,36 @@ __global__ void last_block(const float *in, float *part, float *out) {
     part[blockIdx.x] = in[blockIdx.x];
     __threadfence();
     last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
+    __threadfence();
   }
   __syncthreads();
   if (last && t < gridDim.x) out[t] = part[t];
+}
+/* As in the CUDA guide: a volatile read needs no fence behind the ticket, any other does. */
+template <class Part>
+__global__ void last_block_reads_at_once(const float *in, Part *part, float *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  if (t == 0) {
+    part[blockIdx.x] = in[blockIdx.x];  // line: fenced_write
+    __threadfence();
+    last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (last && t < gridDim.x) out[t] = part[t];  // line: read_at_once
+}
+/* A fence before the barrier is not behind what the other threads wrote meanwhile. */
+__global__ void last_block_fenced_too_early(const float *in, float *part, float *out) {
+  __shared__ bool last;
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  part[i] = in[i];  // line: early_write
+  if (t == 0) __threadfence();
+  __syncthreads();
+  if (t == 0) last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
+  __threadfence();
+  __syncthreads();
+  if (last)
+    for (int k = 0; k < gridDim.x; k++) out[k * blockDim.x + t] = part[k * blockDim.x + t];  // line: early_read
 }
 __global__ void last_block_unfenced(const float *in, float *part, float *out) {
   __shared__ bool last;
@@ -584,6 +611,7 @@ __global__ void last_block_of_threads(const float *in, float *part, float *out) 
   __syncthreads();
   if (t == 0) last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
   __syncthreads();
+  __threadfence();
   if (last)
     for (int k = 0; k < gridDim.x; k++) out[k * blockDim.x + t] = part[k * blockDim.x + t];
 }
@@ -605,6 +633,18 @@ static void test_races_between_blocks(void **state) {
       expect_finding("last_block_unfenced", SIMT_DATA_RACE, line_of("unfenced_write"), line_of("unfenced_read"));
   assert_string_equal(f->scope, "between blocks");
   assert_int_equal(f->party[0].block_index.x, 7);
+  assert_non_null(strstr(f->advice, "atomic operations on tickets"));
+  assert_non_null(strstr(f->advice, "__threadfence() between what"));
+  last_block_reads_at_once<volatile float><<<8, 32>>>(a, b, c);
+  assert_int_equal(findings_in("last_block_reads_at_once<volatile float>"), 0);
+  last_block_reads_at_once<float><<<8, 32>>>(a, b, c);
+  f = expect_finding("last_block_reads_at_once<float>", SIMT_DATA_RACE, line_of("fenced_write"),
+                     line_of("read_at_once"));
+  assert_non_null(strstr(f->advice, "atomic operations on tickets"));
+  assert_non_null(strstr(f->advice, "__threadfence() also behind"));
+  last_block_fenced_too_early<<<8, 32>>>(a, b, c);
+  f = expect_finding("last_block_fenced_too_early", SIMT_DATA_RACE, line_of("early_write"), line_of("early_read"));
+  assert_non_null(strstr(f->advice, "__threadfence() between what"));
   neighbour_block<<<4, 64>>>(a, c);
   expect_finding("neighbour_block", SIMT_DATA_RACE, line_of("block_write"), line_of("block_read"));
 }

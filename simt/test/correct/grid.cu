@@ -41,10 +41,52 @@ __global__ void last_block_reads_all(const int *x, int *squares, int *total) {
   if (threadIdx.x == 0) s_last = atomicAdd(&ticket, 1) == gridDim.x - 1;
   __syncthreads();
   if (!s_last) return;
+  __threadfence();
   int sum = 0;
   for (int k = threadIdx.x; k < 64 * gridDim.x; k += 64) sum += squares[k];
   atomicAdd(total, sum);
   if (threadIdx.x == 0) ticket = 0;
+}
+
+// Lane 0 of each warp fences and counts for the others, which it has met; the last warp of all reads what all wrote.
+__global__ void last_warp_done(const int *x, int *squares, int *total) {
+  int i = blockIdx.x * 64 + threadIdx.x, lane = threadIdx.x % 32;
+  unsigned before = 0;
+  squares[i] = x[i] * x[i];
+  __syncwarp();
+  if (lane == 0) {
+    __threadfence();
+    before = atomicAdd(&ticket, 1);
+    __threadfence();
+  }
+  __syncwarp();
+  if (__shfl_sync(~0u, before, 0) != 2 * gridDim.x - 1) return;
+  int sum = 0;
+  for (int k = lane; k < 64 * gridDim.x; k += 32) sum += squares[k];
+  atomicAdd(total, sum);
+  if (lane == 0) ticket = 0;
+}
+
+// A grid barrier by hand: thread 0 fences for its block on both sides, for all have met.
+__device__ void meet(unsigned *arrived, unsigned all) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(arrived, 1);
+    while (*(volatile unsigned *)arrived < all) continue;
+    __threadfence();
+  }
+  __syncthreads();
+}
+__global__ void smooth_by_hand(float *x, float *y, int n, unsigned *arrived) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int step = 1; step <= 3; step++) {
+    y[i] = i > 0 && i < n - 1 ? (x[i - 1] + x[i] + x[i + 1]) / 4 : x[i];
+    meet(arrived, step * gridDim.x);
+    float *swap = x;
+    x = y;
+    y = swap;
+  }
 }
 
 // A pipeline of three steps, each of which reads what other blocks wrote in the one before.
@@ -170,6 +212,18 @@ __global__ void value_with_flag(const int *x, volatile unsigned long long *statu
   y[s_turn] = (int)sum;
 }
 
+/* Three steps on the host, in `a`: is it what the GPU made? */
+static int smoothed(float *a, const float *b, int n) {
+  float next[512];
+  int ok = 1;
+  for (int step = 0; step < 3; step++) {
+    for (int i = 0; i < n; i++) next[i] = i > 0 && i < n - 1 ? (a[i - 1] + a[i] + a[i + 1]) / 4 : a[i];
+    memcpy(a, next, n * sizeof *a);
+  }
+  for (int i = 0; i < n; i++) ok &= fabsf(a[i] - b[i]) < 1e-4f;
+  return ok;
+}
+
 int main(void) {
   int x[512], y[512], ok, want;
   float a[512], b[512];
@@ -191,18 +245,25 @@ int main(void) {
   for (int i = 0; i < 512; i++) want += x[i] * x[i];
   check("the last block reads what all wrote", y[0] == want);
 
+  TRY(cudaMemset(dz, 0, sizeof(int)));
+  last_warp_done<<<8, 64>>>(dx, dy, dz);
+  fetch(y, dz, 1);
+  check("the last warp reads what all wrote", y[0] == want);
+
   int n = 500;
   void *arguments[] = {&da, &db, &n};
   TRY(cudaLaunchCooperativeKernel((void *)smooth_three_times, dim3(4), dim3(64), arguments, 0, 0));
   fetch(b, db, n);
-  for (int step = 0; step < 3; step++) {
-    float next[512];
-    for (int i = 0; i < n; i++) next[i] = i > 0 && i < n - 1 ? (a[i - 1] + a[i] + a[i + 1]) / 4 : a[i];
-    memcpy(a, next, sizeof a);
-  }
-  ok = 1;
-  for (int i = 0; i < n; i++) ok &= fabsf(a[i] - b[i]) < 1e-4f;
-  check("three steps with grid barriers", ok);
+  check("three steps with grid barriers", smoothed(a, b, n));
+
+  n = 512;
+  unsigned *arrived = zeros_on_device<unsigned>(1);
+  void *by_hand[] = {&da, &db, &n, &arrived};
+  TRY(cudaMemcpy(da, a, sizeof a, cudaMemcpyHostToDevice));
+  TRY(cudaLaunchCooperativeKernel((void *)smooth_by_hand, dim3(8), dim3(64), by_hand, 0, 0));
+  fetch(b, db, n);
+  check("three steps with barriers by hand", smoothed(a, b, n));
+  TRY(cudaFree(arrived));
 
   TRY(cudaMemset(dz, 0, 64 * sizeof(int)));
   lock_with_fences<<<20, 32>>>(dz, dz + 1);
