@@ -9,6 +9,8 @@
 #ifndef COMMON_DEVICE_H
 #define COMMON_DEVICE_H
 
+#include <unistd.h>
+
 #include "common/error.h"
 
 #ifdef __CUDACC__
@@ -56,6 +58,25 @@ static inline int device_open(Device device, char *description, size_t size, Err
 #else
   return error_set(err, "--device=gpu: this program has no CUDA kernels; use --device=cpu");
 #endif
+}
+
+/* Bytes that can be had at the most: what is free on the GPU; all that the machine has, whoever else uses it. */
+static inline double device_memory(Device device) {
+  size_t available = 0, total = 0;
+  ON_DEVICE(device, CUDA_CHECK(cudaMemGetInfo(&available, &total)), {
+    available = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    total = available;
+  });
+  return (double)available;
+}
+
+/* Ends the program with a sentence where `what` ("the network") can never fit. Linux promises memory that it does not
+ * have, and kills a program that comes to use it. */
+static inline void device_expect_memory(Device device, double bytes, const char *what, const char *advice) {
+  const double gib = 1073741824.0, memory = device_memory(device);
+  if (bytes > memory)
+    die("%s would take %.1f GiB of memory, and the %s has %.1f GiB; %s", what, bytes / gib,
+        device == DEVICE_GPU ? "GPU" : "machine", memory / gib, advice);
 }
 
 /* `bytes` zeroed bytes on the device, aligned to at least 64. Ends the program with a sentence when memory is full. */

@@ -141,12 +141,9 @@ static inline error_t lesson_parse(int key, char *arg, struct argp_state *state)
 
 /* Bytes that the arrays may take: the GPU's memory, and the host's, which holds a copy of them. */
 static inline double lesson_memory(Device device, int real) {
-  double host = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-  size_t available, total;
+  const double host = device_memory(DEVICE_CPU);
   if (device == DEVICE_CPU) return host;
-  if (!real) return fmin(host, LESSON_EMULATED_BYTES);
-  CUDA_CHECK(cudaMemGetInfo(&available, &total));
-  return fmin(host, (double)available);
+  return fmin(host, real ? device_memory(DEVICE_GPU) : LESSON_EMULATED_BYTES);
 }
 
 /* 0, or -1 and one sentence: the shape is more than the versions, the memory or the reader's patience can take. */

@@ -11,6 +11,7 @@
  * Then it trains, at a learning rate that stays as it is. The loop in train() is all there is to it: a new order each
  * epoch, a batch, forward, loss, backward, update. The loss is logged every ten steps, and drawn. */
 #include "common/plot.h"
+#include "common/progress.h"
 #include "common/threads.h"
 #include "common/timer.h"
 #include "common/train_log.h"
@@ -18,6 +19,9 @@
 #include "phase2_mlp/mlp_options.cuh"
 
 enum { CHECK_BATCH = 8, CHECK_ENTRIES = 40, CHECK_SHOWN = 3, LOG_EVERY = 10, EVALUATION_BATCH = 500 };
+
+/* Multiplications that the check may take: some 5 s on one core, which only wide networks reach. */
+#define CHECK_WORK 5e9
 
 typedef enum Fault { FAULT_NONE, FAULT_BEND, FAULT_BIAS, FAULT_MEAN, FAULTS } Fault;
 
@@ -59,22 +63,32 @@ typedef struct Check {
   int labels[CHECK_BATCH];
   float *gradients; /* analytic */
   uint64_t seed;
-  double worst; /* difference, in units of its tensor's largest gradient */
+  size_t entries; /* of each tensor, at most */
+  double worst;   /* difference, in units of its tensor's largest gradient */
 } Check;
+
+/* Each entry costs two losses, and a loss a multiplication for each parameter and image. */
+static size_t check_entries(const MlpShape *shape) {
+  double entry = 2.0 * CHECK_BATCH * mlp_parameters(shape), tensors = 2 * (shape->count - 1);
+  return (size_t)fmax(1, fmin(CHECK_ENTRIES, CHECK_WORK / (entry * tensors)));
+}
 
 /* The rows of one tensor: a few entries, and the largest difference of all that were checked. 1 where it is right. */
 static int check_tensor(Check *check, const char *layer, const char *tensor, size_t begin, size_t count, int columns,
                         uint32_t stream) {
-  char name[48], entry[32];
+  char name[48], entry[48];
   double largest = 0, difference = 0;
-  size_t checked = count < CHECK_ENTRIES ? count : (size_t)CHECK_ENTRIES, compared = 0, shown = 0;
+  size_t checked = count < check->entries ? count : check->entries, compared = 0, shown = 0;
+  Progress progress;
   int finite = 1; /* all of them, not only those that are compared; fmax() would let a NaN pass */
   for (size_t i = 0; i < count; i++) {
     largest = fmax(largest, fabs((double)check->gradients[begin + i]));
     finite = finite && isfinite(check->gradients[begin + i]);
   }
   snprintf(name, sizeof name, "%s.%s", layer, tensor);
+  progress_begin(&progress, name, "entries", 0, (long)checked);
   for (size_t k = 0; k < checked; k++) {
+    progress_update(&progress, (long)k, "%s", "");
     size_t i = checked == count ? k : philox_below((uint32_t)count, check->seed, stream, k);
     double analytic = check->gradients[begin + i];
     double numeric =
@@ -83,6 +97,7 @@ static int check_tensor(Check *check, const char *layer, const char *tensor, siz
     compared++;
     difference = fmax(difference, fabs(analytic - numeric));
     if (shown >= CHECK_SHOWN || fabs(numeric) < 1e-9) continue; /* units that are off have nothing to show */
+    progress_end(&progress);
     if (columns)
       snprintf(entry, sizeof entry, "[%zu][%zu]", i / columns, i % columns);
     else
@@ -90,11 +105,13 @@ static int check_tensor(Check *check, const char *layer, const char *tensor, siz
     printf("  %-12s %-11s %14.9f %14.9f %12.1e\n", shown++ ? "" : name, entry, analytic, numeric,
            fabs(analytic - numeric));
   }
+  progress_end(&progress);
   /* float rounds at 6e-8; sums over the layers before and after let that grow a hundredfold, not a thousandfold */
   double relative = !finite ? NAN : largest > 0 ? difference / largest : difference;
   int right = relative <= 2e-5;
   printf("  %-12s %zu of %zu entries: %.1e of the largest gradient, %.2e: %s\n", shown ? "" : name, compared, count,
          relative, largest, right ? "right" : "WRONG");
+  fflush(stdout);
   check->worst = fmax(check->worst, relative);
   return right;
 }
@@ -103,10 +120,14 @@ static int check_tensor(Check *check, const char *layer, const char *tensor, siz
 static int check_gradients(const Options *options, Network *net, const ImageSet *set, double *worst) {
   const MlpShape *shape = &mlp_choice.shape;
   size_t n = net->parameter_count, inputs = (size_t)CHECK_BATCH * net->in_size;
+  double network = net->device == DEVICE_CPU ? 3.0 * n * sizeof(float) : 0; /* lies there, too */
+  device_expect_memory(DEVICE_CPU, network + (double)n * (2 * sizeof(float) + sizeof(double)), "the gradient check",
+                       "take a smaller network");
   Check check = Check();
   float *host = (float *)xmalloc((n + inputs) * sizeof(float)), *x = host + n;
   check.shape = shape;
   check.seed = options->common.seed;
+  check.entries = check_entries(shape);
   check.parameters = (double *)xmalloc(n * sizeof(double));
   check.x = (double *)xmalloc(inputs * sizeof(double));
   check.gradients = (float *)xmalloc(n * sizeof(float));
@@ -127,6 +148,10 @@ static int check_gradients(const Options *options, Network *net, const ImageSet 
 
   printf("\ngradients of a batch of %d: by the backward pass, and by moving a parameter up and down by 1e-5\n",
          CHECK_BATCH);
+  if (check.entries < CHECK_ENTRIES)
+    printf(
+        "(of each tensor at most %zu entries instead of %d, drawn at random: in a wide network each takes its time)\n",
+        check.entries, CHECK_ENTRIES);
   printf("  %-12s %-11s %14s %14s %12s\n", "", "entry", "analytic", "numeric", "difference");
   int wrong = 0;
   for (int i = net->layer_count - 1; i >= 0; i--) {
@@ -176,6 +201,8 @@ static void train(const Options *options, Network *net, ImageSet *set, const Ima
   printf("\nepoch   train loss   test loss   test accuracy    images/s\n");
   for (int epoch = 0; epoch < common->epochs; epoch++) {
     double start = seconds_now(), epoch_loss = 0, logged = 0;
+    Progress progress;
+    progress_begin(&progress, "training", "img", 0, set->count);
     network_reset_totals(net, none);
     image_set_shuffle(set, common->seed, epoch);
     for (int position = 0; position < set->count; position += batch_size) {
@@ -186,6 +213,7 @@ static void train(const Options *options, Network *net, ImageSet *set, const Ima
       network_backward(net, batch);                /* -> gradients */
       network_update(net, (float)options->lr, (float)options->momentum);
       logged += batch;
+      progress_update(&progress, position + batch, "%s", "");
       if (++step % LOG_EVERY && position + batch < set->count) continue;
       Totals totals = network_read_totals(net); /* waits for the device */
       network_reset_totals(net, none);
@@ -194,6 +222,7 @@ static void train(const Options *options, Network *net, ImageSet *set, const Ima
       epoch_loss += totals.loss;
       logged = 0;
     }
+    progress_end(&progress);
     double seconds = seconds_now() - start;
     Totals totals = image_set_evaluate(test, net, NULL);
     check_loss(options, totals.loss, step); /* no training loss has shown yet what the last step did */
@@ -321,15 +350,17 @@ int main(int argc, char **argv) {
   image_set_create(&train_set, common->device, &host_train, (int)host_train.count, mean, stddev);
   image_set_create(&test_set, common->device, &host_test, (int)host_test.count, mean, stddev);
 
+  mlp_text(shape, text);
+  printf("network %s: %zu parameters, on %s\n", text, mlp_parameters(shape), description);
+  printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g, seed %llu\n", train_set.count,
+         test_set.count, common->batch_size, options.lr, options.momentum, (unsigned long long)common->seed);
+  fflush(stdout);
+
   static Mlp mlp;
   int largest = common->batch_size < train_set.count ? common->batch_size : train_set.count;
   mlp_create(&mlp, shape, common->device, largest > EVALUATION_BATCH ? largest : EVALUATION_BATCH);
   network_init(&mlp.network, common->seed);
   make_fault(&mlp.network, options.fault);
-  mlp_text(shape, text);
-  printf("network %s: %zu parameters, on %s\n", text, mlp.network.parameter_count, description);
-  printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g, seed %llu\n", train_set.count,
-         test_set.count, common->batch_size, options.lr, options.momentum, (unsigned long long)common->seed);
 
   double worst;
   Results results = Results();

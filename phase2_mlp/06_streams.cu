@@ -149,6 +149,15 @@ static json_t *spans_json(const Timeline *timeline) {
   return lanes;
 }
 
+/* What every row has; the times of a version that ran once would be those of loading its kernels. */
+static json_t *row_json(int v, const Measured *row) {
+  json_t *object = json_pack("{s:s, s:b, s:o, s:o}", "version", versions[v].name, "ok", row->check.ok, "error",
+                             json_number(row->check.error), "tolerance", json_number(row->check.tolerance));
+  if (!REAL) json_object_set_new(object, "steps", json_integer((json_int_t)row->time));
+  json_object_set_new(object, "spans_" TIMELINE_UNIT, spans_json(&row->timeline));
+  return object;
+}
+
 static json_t *print_versions(const Options *options, const Measured *rows) {
   const double images = (double)options->batches * options->common.batch_size;
   json_t *all = json_array();
@@ -159,8 +168,7 @@ static json_t *print_versions(const Options *options, const Measured *rows) {
     printf(" %10s\n", "steps");
   for (int v = 0; v < VERSIONS; v++) {
     const Measured *row = &rows[v];
-    json_t *object = json_pack("{s:s, s:b, s:o, s:o}", "version", versions[v].name, "ok", row->check.ok, "error",
-                               json_number(row->check.error), "tolerance", json_number(row->check.tolerance));
+    json_t *object = row_json(v, row);
     printf("%-12s ", versions[v].name);
     if (row->check.ok)
       printf("%9.2g %9.2g", row->check.error, row->check.tolerance);
@@ -168,7 +176,6 @@ static json_t *print_versions(const Options *options, const Measured *rows) {
       printf("%9s %9s", "WRONG", "-");
     if (!REAL) {
       printf(" %10.0f", row->time);
-      json_object_set_new(object, "steps", json_integer((json_int_t)row->time));
     } else {
       double rate = images * FEED_MLP_PIXELS / row->copies * 1e-6;
       printf(" %7.3f ms", row->time);
@@ -191,7 +198,6 @@ static json_t *print_versions(const Options *options, const Measured *rows) {
         json_object_set_new(object, "hidden", json_real(hidden_share(row, rows)));
       }
     }
-    json_object_set_new(object, "spans_" TIMELINE_UNIT, spans_json(&row->timeline));
     printf("\n    %s\n", versions[v].limit);
     if (!row->check.ok) printf("    WRONG: %s\n", row->check.message);
     json_array_append_new(all, object);
@@ -284,6 +290,29 @@ static void draw(const Options *options, const Measured *rows, const char *devic
   printf("Drawn: %s/timelines.svg, and each alone\n", options->common.output_dir);
 }
 
+/* Ends the program where the time or the memory for all batches is not to be had, and says how many would do. */
+static void refuse_what_is_too_much(const Options *options) {
+  const int batch = options->common.batch_size, hidden = options->hidden;
+  /* The emulated GPU needs for an image without any layers as long as for 30,000 FLOPs: a minute for all of 1e9. */
+  double work = feed_mlp_flops(1, batch, hidden) + (REAL ? 0 : 3e4 * batch), patience = REAL ? 1e15 : 1e9;
+  double host = 0.9 * device_memory(DEVICE_CPU), gpu = host;
+  if (options->common.device == DEVICE_GPU) gpu = fmin(REAL ? HUGE_VAL : host / 2, 0.95 * device_memory(DEVICE_GPU));
+  double in_time = floor(patience / (work * options->rounds)), fit;
+  const int widest = REAL && hidden < 1024 ? 1024 : hidden; /* print_widths() */
+  fit = feed_mlp_most_batches(batch, widest, host, gpu);
+  double most = fmin(in_time, fit);
+  if (options->batches <= most) return;
+  fprintf(stderr, "%s: --batches=%d --batch-size=%d --hidden=%d --rounds=%d %s; ", program_invocation_short_name,
+          options->batches, batch, hidden, options->rounds,
+          in_time > fit ? "need more memory than there is" : "would take too long");
+  if (most >= 1)
+    fprintf(stderr, "try --batches=%.0f", most);
+  else
+    fprintf(stderr, "try --batch-size=%d or less, with --rounds=1", batch / 2 > 0 ? batch / 2 : 1);
+  fprintf(stderr, "%s\n", REAL ? "" : " (an emulated GPU; the order of the operations shows as well with few images)");
+  exit(2);
+}
+
 int main(int argc, char **argv) {
   static const struct argp_option help[] = {
       {"batches", OPTION_BATCHES, "N", 0, "Batches that are brought to the GPU", 0},
@@ -308,15 +337,8 @@ int main(int argc, char **argv) {
   options.rounds = REAL ? 11 : 1;
   options_parse(&options.common, &own, &options, argc, argv);
   threads_set(0);
-  const double flops = feed_mlp_flops(options.batches, options.common.batch_size, options.hidden);
-  const double limit = REAL ? 1e14 : 1e9;
-  if (flops > limit) {
-    fprintf(stderr, "%s: --batches=%d --batch-size=%d --hidden=%d are %.3g FLOPs, at most %.0g are expected%s\n",
-            program_invocation_short_name, options.batches, options.common.batch_size, options.hidden, flops, limit,
-            REAL ? "" : " on an emulated GPU: the order of the operations shows as well with few images");
-    return 2;
-  }
   if (device_open(options.common.device, device, sizeof device, &err) != 0) die("%s", err.message);
+  refuse_what_is_too_much(&options);
   printf("streams on %s: %d batches of %d images, 784-%d-10\n", device, options.batches, options.common.batch_size,
          options.hidden);
   if (!REAL && options.common.device == DEVICE_GPU)
@@ -341,11 +363,13 @@ int main(int argc, char **argv) {
       feed_mlp_forget(&mlp);
       rows[v].timeline = feed_timeline(versions[v].name);
       nvtxRangePushA(versions[v].name);
-      feed_run(&feed, versions[v].feed, &rows[v].timeline);
+      rows[v].time = feed_run(&feed, versions[v].feed, &rows[v].timeline);
       nvtxRangePop();
       rows[v].check = feed_mlp_check(&mlp, expected);
       wrong += !rows[v].check.ok;
-      if (options.only != NULL) printf("%s: %s\n", versions[v].name, rows[v].check.message);
+      if (options.only == NULL) continue;
+      printf("%s: %s\n", versions[v].name, rows[v].check.message);
+      json_object_set_new(result, "rows", json_pack("[o]", row_json(v, &rows[v])));
     }
     json_object_set_new(result, "gpu", json_text(device));
     if (options.only == NULL) {

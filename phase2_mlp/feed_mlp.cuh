@@ -31,6 +31,24 @@ static inline double feed_mlp_flops(int batches, int batch, int hidden) {
   return 2.0 * batches * batch * hidden * (FEED_MLP_PIXELS + FEED_MLP_CLASSES);
 }
 
+/* Bytes that a batch adds to what all of them take together: of images and logits. */
+static inline double feed_mlp_batch_bytes(int batch) {
+  return (double)batch * (FEED_MLP_PIXELS + FEED_MLP_CLASSES * sizeof(float));
+}
+
+/* How many batches fit into `host` and `gpu` bytes. The host has the images pageable and pinned, two staging buffers,
+ * the reference's logits and the GPU's, and the network that computes the reference; the GPU has the images, two
+ * buffers, the logits and the network. Of a network: three times its parameters, and for each image the pixels, the
+ * hidden units, two deltas as wide as the wider of both, and a few of a class each. */
+static inline double feed_mlp_most_batches(int batch, int hidden, double host, double gpu) {
+  const double parameters = (double)hidden * (FEED_MLP_PIXELS + FEED_MLP_CLASSES + 1) + FEED_MLP_CLASSES;
+  const double widest = hidden > FEED_MLP_PIXELS ? hidden : FEED_MLP_PIXELS;
+  const double floats = FEED_MLP_PIXELS + hidden + 2 * widest + 2 * FEED_MLP_CLASSES + 4;
+  const double network = sizeof(float) * (3 * parameters + batch * floats);
+  const double fixed = network + (double)FEED_BUFFERS * batch * FEED_MLP_PIXELS, each = feed_mlp_batch_bytes(batch);
+  return fmax(0, floor(fmin((host - fixed) / (2 * each), (gpu - fixed) / each)));
+}
+
 static inline size_t feed_mlp_logits(const FeedMlp *mlp) {
   return (size_t)mlp->batches * mlp->batch * FEED_MLP_CLASSES;
 }

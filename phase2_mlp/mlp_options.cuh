@@ -5,6 +5,8 @@
 #ifndef PHASE2_MLP_MLP_OPTIONS_CUH
 #define PHASE2_MLP_MLP_OPTIONS_CUH
 
+#include <limits.h>
+
 #include "common/options.h"
 #include "phase2_mlp/mlp.cuh"
 
@@ -21,6 +23,9 @@ static inline error_t mlp_options_parse(int key, char *arg, struct argp_state *s
   switch (key) {
     case 'L':
       if (mlp_parse_layers(&shape, arg, &err) != 0) argp_error(state, "--layers: %s", err.message);
+      if (mlp_parameters(&shape) > INT_MAX)
+        argp_error(state, "--layers: %.80s has %zu parameters, at most %d are expected", arg, mlp_parameters(&shape),
+                   INT_MAX);
       shape.activation = mlp_choice.shape.activation;
       mlp_choice.shape = shape;
       mlp_choice.layers_given = 1;

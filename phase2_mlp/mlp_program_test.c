@@ -60,6 +60,17 @@ static void networks_of_any_shape_are_checked_and_trained(void **state) {
   }
 }
 
+/* A check of 40 entries would take minutes; fewer are looked at, and the output says so. */
+static void a_wide_network_is_checked_in_seconds(void **state) {
+  (void)state;
+  Subprocess run =
+      train(output_dir("wide"), "--layers=784,4096,1024,10", "--train-images=8", "--test-images=1", "--epochs=1");
+  expect(&run, 0, "(of each tensor at most 7 entries instead of 40", NULL);
+  assert_int_equal(count_of(run.out, ": right\n"), 6);
+  assert_int_equal(count_of(run.out, "               7 of "), 6); /* every tensor has so many */
+  subprocess_free(&run);
+}
+
 static void the_emulated_or_real_gpu_is_right_too(void **state) {
   (void)state;
   Subprocess run = train(output_dir("gpu"), "--device=gpu", "--train-images=640", "--epochs=1", NULL);
@@ -102,6 +113,7 @@ static void what_is_wrong_is_named(void **state) {
                                   {"--lr=0", "a number from"},
                                   {"--train-images=7", "from 8"},
                                   {"stray", "is not an option"},
+                                  {"--layers=784,65536,65536,10", "4347133962 parameters, at most 2147483647"},
                                   {"--epochs=0", "from 1"},
                                   {"--momentum=1", "to 0.9999"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -132,6 +144,7 @@ int main(void) {
       cmocka_unit_test(gradients_are_right_and_it_learns),
       cmocka_unit_test(every_fault_is_found),
       cmocka_unit_test(networks_of_any_shape_are_checked_and_trained),
+      cmocka_unit_test(a_wide_network_is_checked_in_seconds),
       cmocka_unit_test(the_emulated_or_real_gpu_is_right_too),
       cmocka_unit_test(a_divergent_run_says_what_to_do),
       cmocka_unit_test(a_full_disk_is_no_success),

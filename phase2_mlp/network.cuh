@@ -68,6 +68,10 @@ static inline void network_create(Network *net, Device device, Layer **layers, i
   }
 
   size_t parameter_bytes = net->parameter_count * sizeof(float);
+  double sample_floats = net->in_size + net->classes + 2.0 * widest; /* of activations, probabilities, deltas */
+  for (int i = 0; i < layer_count; i++) sample_floats += layers[i]->in_place ? 0 : layers[i]->out_size;
+  device_expect_memory(device, 3.0 * parameter_bytes + sizeof(float) * (workspace_floats + max_batch * sample_floats),
+                       "the network", "take a smaller network, or a smaller batch");
   net->parameters = (float *)device_alloc(device, parameter_bytes);
   net->gradients = (float *)device_alloc(device, parameter_bytes);
   net->velocity = (float *)device_alloc(device, parameter_bytes);

@@ -73,6 +73,19 @@ static void one_version_alone_and_the_reference_alone(void **state) {
   expect(&run, 0, "staged: ", "");
   assert_null(strstr(run.out, "Timelines"));
   subprocess_free(&run);
+  run = run_streams("--only=overlapped", "--batches=2", "--batch-size=1", "--json");
+  expect(&run, 0, "overlapped: ", "");
+  json_t *alone = last_json(&run), *rows = json_object_get(alone, "rows"), *row = json_array_get(rows, 0);
+  assert_int_equal(json_array_size(rows), 1);
+  assert_string_equal(json_string_value(json_object_get(row, "version")), "overlapped");
+  assert_true(json_is_true(json_object_get(row, "ok")));
+  assert_null(json_object_get(row, "time_us"));
+  if (strstr(run.out, "emulated GPU")) {
+    assert_true(json_integer_value(json_object_get(row, "steps")) > 0);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(row, "spans_steps"), "copy")), 2);
+  }
+  json_decref(alone);
+  subprocess_free(&run);
   run = run_streams("--device=cpu", "--batches=1", "--batch-size=1", "--json");
   expect(&run, 0, "streams on CPU", "");
   json_t *object = last_json(&run);
@@ -109,7 +122,16 @@ static void what_is_typed_wrong(void **state) {
     subprocess_free(&run);
   }
   Subprocess run = run_streams("--batches=1000", "--batch-size=65536", "--hidden=16384", NULL);
-  expect(&run, 2, "", "FLOPs, at most ");
+  expect(&run, 2, "", "--hidden=16384 --rounds=");
+  subprocess_free(&run);
+  /* few FLOPs, many images: memory on a GPU, time on an emulated one; what it advises is let through */
+  run = run_streams("--batches=1000", "--batch-size=65536", "--hidden=1", NULL);
+  if (run.status == 0) skip(); /* a machine that has 160 GB */
+  expect(&run, 2, "", "--rounds=");
+  expect(&run, 2, "", "; try --batch");
+  subprocess_free(&run);
+  run = run_streams("--batches=1000", "--batch-size=600", "--hidden=1", "--rounds=101");
+  if (strstr(run.out, "emulated GPU")) expect(&run, 2, "", "try --batch-size=300 or less, with --rounds=1");
   subprocess_free(&run);
 }
 
