@@ -22,19 +22,19 @@ static __global__ void matmul_naive_columns_kernel(float *c, const float *a, con
   int row = blockIdx.x * blockDim.x + threadIdx.x; /* on purpose: neighbouring threads have neighbouring rows */
   int col = blockIdx.y * blockDim.y + threadIdx.y;
   if (row >= m || col >= n) return;
-  // >>> exercise matmul_naive: write element (row, col) of C, the sum of k products
-  // hint: the element is row `row` of A times column `col` of B: add up a(row,i) * b(i,col) over i in a register
-  // hint: a row of A has k floats, so a(row,i) is a[(size_t)row * k + i]; a row of B has n
-  // hint: for (int i = 0; i < k; i++) sum += a[(size_t)row * k + i] * b[(size_t)i * n + col]; then c[row * n + col]
   float sum = 0.0f;
   for (int begin = 0; begin < k; begin += MATMUL_CHUNK) { /* chunks: see matmul_chunk.cuh */
+    int end = min(begin + MATMUL_CHUNK, k);
     float chunk = 0.0f;
-    for (int i = begin, end = min(begin + MATMUL_CHUNK, k); i < end; i++)
-      chunk += a[(size_t)row * k + i] * b[(size_t)i * n + col];
+    // >>> exercise matmul_naive: add to `chunk` products begin to end - 1 of A's row `row` and B's column `col`
+    // hint: one product for each i: the element of A in column i of its row, and that of B in row i of its column
+    // hint: a row of A has k floats, so its element i is a[(size_t)row * k + i]; a row of B has n
+    // hint: for (int i = begin; i < end; i++) chunk += a[(size_t)row * k + i] * b[(size_t)i * n + col];
+    for (int i = begin; i < end; i++) chunk += a[(size_t)row * k + i] * b[(size_t)i * n + col];
+    // <<< exercise
     sum += chunk;
   }
   c[(size_t)row * n + col] = sum;
-  // <<< exercise
 }
 
 static __global__ void matmul_naive_kernel(float *c, const float *a, const float *b, int m, int n, int k) {
@@ -49,9 +49,9 @@ static __global__ void matmul_naive_kernel(float *c, const float *a, const float
   if (row >= m || col >= n) return;
   float sum = 0.0f;
   for (int begin = 0; begin < k; begin += MATMUL_CHUNK) { /* chunks: see matmul_chunk.cuh */
+    int end = min(begin + MATMUL_CHUNK, k);
     float chunk = 0.0f;
-    for (int i = begin, end = min(begin + MATMUL_CHUNK, k); i < end; i++)
-      chunk += a[(size_t)row * k + i] * b[(size_t)i * n + col];
+    for (int i = begin; i < end; i++) chunk += a[(size_t)row * k + i] * b[(size_t)i * n + col];
     sum += chunk;
   }
   c[(size_t)row * n + col] = sum;

@@ -1,5 +1,5 @@
-/* matmul_tiled.cuh - C (M,N) = A (M,K) B (K,N) through tiles in shared memory. Row-major, sizes at least 1, M and N at
- * most two million (a grid has 65535 blocks downwards).
+/* matmul_tiled.cuh - C (M,N) = A (M,K) B (K,N) through tiles in shared memory. Row-major, sizes at least 1, M at most a
+ * million (a grid has 65535 blocks downwards, here of 16 rows).
  *
  * A block computes a TILE x TILE tile of C, one element a thread. It walks along K: at each step its threads copy a
  * tile of A and one of B into shared memory, one float of each a thread, and then every one of these floats is used
@@ -51,7 +51,7 @@ static __global__ void __launch_bounds__(TILE *TILE)
   // >>> exercise matmul_tiled_barriers: walk over the tiles along K: load (matmul_tiled_load), wait, add, wait
   // hint: every thread adds up floats that others loaded: it must wait until all have loaded
   // hint: the next tiles overwrite these: wait once more, until all have added. Threads outside C take part as well
-  // hint: for k0 = 0, TILE, ...: load; __syncthreads(); sum += a_tile[y][i] * b_tile[i][x] over i; __syncthreads()
+  // hint: for k0 = 0, TILE, ...: load; __syncthreads(); sum += chunk of a_tile[y][i] * b_tile[i][x]; __syncthreads()
   for (int k0 = 0; k0 < k; k0 += TILE) {
     matmul_tiled_load<TILE>(a_tile, b_tile, a, b, row0, col0, k0, m, n, k);
     __syncthreads(); /* the tiles are complete */

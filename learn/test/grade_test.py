@@ -214,8 +214,8 @@ class Cheats(unittest.TestCase):
             NAME, "  if (blockIdx.x == 0 && threadIdx.x == 0)\n    for (size_t i = 0; i < n; i++) c[i] = a[i] + b[i];\n",
             "few threads did all the work"),
         "sum_begins_anywhere": (
-            "matmul_naive", "  float sum;\n  for (int i = 0; i < k; i++) sum += a[(size_t)row * k + i] * b[(size_t)i * n + col];\n"
-            "  c[(size_t)row * n + col] = sum;\n", "elements are wrong"),
+            "matmul_naive", "  float own;\n  for (int i = begin; i < end; i++) own += a[(size_t)row * k + i] * b[(size_t)i * n + col];\n"
+            "  chunk = own;\n", "elements are wrong"),
         # Each hides from refuse() that it closes the kernel and begins code of its own.
         "hides_behind_a_character": (
             NAME, RIGHT + "  wchar_t q = L'\"'; (void)q; } //\"\nstatic void own() { wchar_t q = L'\"'; (void)q; //\"\n", "closes"),

@@ -1,7 +1,13 @@
-/* Checks the exercises of matmul_naive.cuh (learn/check.h). */
+/* Checks the exercises of matmul_naive.cuh (learn/check.h); also with a K of several chunks. */
 #include "phase1_building_blocks/matmul_lesson.cuh"
 #include "phase1_building_blocks/matmul_naive.cuh"
 
+static inline Lesson matmul_naive_lesson(void) {
+  Lesson lesson = matmul_lesson("matmul_naive");
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 5, 9, 2 * MATMUL_CHUNK + 76));
+  return lesson;
+}
+
 #include "learn/check.h"
 
-CHECK_MAIN(matmul_lesson("matmul_naive"))
+CHECK_MAIN(matmul_naive_lesson())
