@@ -19,7 +19,7 @@
 #ifndef COMMON_LESSON_TIME_H
 #define COMMON_LESSON_TIME_H
 
-#include "common/lesson.h"
+#include "common/lesson_arrays.h"
 #include "common/timer.h"
 
 #include <cuda_bf16.h>

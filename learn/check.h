@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/lesson.h"
+#include "common/lesson_verify.h"
 
 enum { CHECK_CHANNEL = 3, CHECK_MAGIC = 0x4b434843, CHECK_TEXT = 3000, CHECK_SAMPLES = 64 };
 

@@ -3,6 +3,7 @@
 #include "phase1_building_blocks/matmul_mma.cuh"
 #include "phase1_building_blocks/matmul_wgmma.cuh"
 
+#include "common/lesson_verify.h"
 #include "phase1_building_blocks/matmul_tensor_core_lesson.cuh"
 #include "phase1_building_blocks/test_arrays.h"
 

@@ -9,7 +9,7 @@
 #ifndef PHASE1_BUILDING_BLOCKS_TEST_COUNTS_H
 #define PHASE1_BUILDING_BLOCKS_TEST_COUNTS_H
 
-#include "common/lesson.h"
+#include "common/lesson_verify.h"
 #include "common/test.h"
 
 /* Of one launch on `shape`. */

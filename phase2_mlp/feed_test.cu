@@ -3,6 +3,7 @@
 #include "phase2_mlp/feed_lesson.cuh"
 #include "phase2_mlp/feed_mlp.cuh"
 
+#include "common/lesson_verify.h"
 #include "common/test.h"
 
 static const struct {

@@ -3,6 +3,7 @@
 #ifndef PHASE2_MLP_MLP_ONE_KERNEL_LESSON_CUH
 #define PHASE2_MLP_MLP_ONE_KERNEL_LESSON_CUH
 
+#include "common/device.h"
 #include "common/lesson.h"
 #include "phase2_mlp/mlp_one_kernel.cuh"
 

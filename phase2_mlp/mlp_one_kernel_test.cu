@@ -2,6 +2,7 @@
 #include "phase2_mlp/mlp_one_kernel_layers.cuh"
 #include "phase2_mlp/mlp_one_kernel_lesson.cuh"
 
+#include "common/lesson_verify.h"
 #include "common/test.h"
 
 static const struct {

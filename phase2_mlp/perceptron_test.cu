@@ -2,6 +2,7 @@
  * gradients by central differences). */
 #include "phase2_mlp/perceptron_lesson.cuh"
 
+#include "common/lesson_verify.h"
 #include "phase1_building_blocks/test_arrays.h"
 
 /* Two samples, two inputs, two neurons. */

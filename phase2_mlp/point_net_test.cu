@@ -2,6 +2,7 @@
  * against each other, what can be learned and what cannot, runs that diverge; the points and the drawing. */
 #include "phase2_mlp/point_net.cuh"
 
+#include "common/lesson_verify.h"
 #include "common/test.h"
 #include "phase2_mlp/hidden_lesson.cuh"
 

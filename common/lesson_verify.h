@@ -1,0 +1,263 @@
+/* lesson_verify.h - is a version of a lesson (lesson.h) right?
+ *
+ * It runs twice on seeded random inputs, its outputs full of NaN (compare.h), between guard bands (guard.h): it must
+ * compute what the CPU reference does, leave its inputs and its neighbours alone, and give the same bits again. Where
+ * the inspector looks on (simt/; SIMT_INSPECT) there are counts of its accesses, and what the inspector found counts as
+ * wrong, too. */
+#ifndef COMMON_LESSON_VERIFY_H
+#define COMMON_LESSON_VERIFY_H
+
+#include "common/check.h"
+#include "common/lesson_arrays.h"
+
+#ifdef SIMT_INSPECT
+#include "simt/inspector.h"
+#include "simt/streams.h"
+#endif
+
+/* What the inspector counted: requests are instructions of a warp, sectors 32 bytes of device memory, wavefronts passes
+ * over the 32 banks of shared memory. The names are the inspector's. */
+typedef struct LessonCounts {
+  double global_load_requests, global_load_sectors, global_load_ideal_sectors; /* ideal: had the bytes lain in a row */
+  double global_store_requests, global_store_sectors, global_store_ideal_sectors;
+  double shared_load_requests, shared_load_wavefronts, shared_load_conflicts;
+  double shared_store_requests, shared_store_wavefronts, shared_store_conflicts;
+  double stream_steps; /* kernels and copies, those that may run side by side as one (simt/streams.h) */
+} LessonCounts;
+
+typedef enum LessonFault {
+  LESSON_RIGHT,
+  LESSON_CUDA_ERROR,    /* the launch, or a fault in the kernel */
+  LESSON_WRONG,         /* values and places say how */
+  LESSON_OUTSIDE,       /* wrote outside an array */
+  LESSON_INPUT_CHANGED, /* wrote where it should read */
+  LESSON_NOT_REPEATED,  /* the second run gave other bits: a race */
+  LESSON_FINDING,       /* right, as it happened; the inspector objects */
+} LessonFault;
+
+typedef struct LessonResult {
+  int ok;
+  LessonFault fault;
+  char message[2048]; /* what is wrong, where, what to try; when ok, error and tolerance */
+  double error, tolerance;
+  CompareValues values;
+  ComparePlaces places;
+  int inspected; /* 1: counts and findings are known */
+  LessonCounts counts;
+  int findings;
+  char finding[1024]; /* the first */
+} LessonResult;
+
+/* One version on one shape: 0, or -1 and result->message. */
+static inline int lesson_verify(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
+                                uint64_t seed, LessonResult *result);
+
+/* On all check shapes, until one fails. Error and tolerance are those of the worst; counts are added up. */
+static inline int lesson_verify_all(const Lesson *lesson, const LessonVersion *version, uint64_t seed,
+                                    LessonResult *result);
+
+__attribute__((format(printf, 3, 4))) static inline int lesson_fail(LessonResult *result, LessonFault fault,
+                                                                    const char *format, ...) {
+  size_t used = strlen(result->message);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(result->message + used, sizeof result->message - used, format, args);
+  va_end(args);
+  result->ok = 0;
+  result->fault = fault;
+  return -1;
+}
+
+/* Counts and findings of all that ran since lesson_inspect_begin(). */
+static inline void lesson_inspect_begin(void) {
+#ifdef SIMT_INSPECT
+  simt_inspect_forget();
+  simt_steps_begin();
+#endif
+}
+
+static inline void lesson_inspect_end(LessonResult *result) {
+#ifdef SIMT_INSPECT
+  uint64_t count[SIMT_COUNTERS];
+  LessonCounts *c = &result->counts;
+  simt_inspect_counts(NULL, count);
+  result->inspected = 1;
+  c->global_load_requests = (double)count[SIMT_GLOBAL_LOAD_REQUESTS];
+  c->global_load_sectors = (double)count[SIMT_GLOBAL_LOAD_SECTORS];
+  c->global_load_ideal_sectors = (double)count[SIMT_GLOBAL_LOAD_IDEAL_SECTORS];
+  c->global_store_ideal_sectors = (double)count[SIMT_GLOBAL_STORE_IDEAL_SECTORS];
+  c->global_store_requests = (double)count[SIMT_GLOBAL_STORE_REQUESTS];
+  c->global_store_sectors = (double)count[SIMT_GLOBAL_STORE_SECTORS];
+  c->shared_load_requests = (double)count[SIMT_SHARED_LOAD_REQUESTS];
+  c->shared_load_wavefronts = (double)count[SIMT_SHARED_LOAD_WAVEFRONTS];
+  c->shared_load_conflicts = (double)count[SIMT_SHARED_LOAD_CONFLICTS];
+  c->shared_store_requests = (double)count[SIMT_SHARED_STORE_REQUESTS];
+  c->shared_store_wavefronts = (double)count[SIMT_SHARED_STORE_WAVEFRONTS];
+  c->shared_store_conflicts = (double)count[SIMT_SHARED_STORE_CONFLICTS];
+  c->stream_steps = simt_steps();
+  if (simt_inspect_findings() == 0) return;
+  const SimtInspectReport *report = simt_inspect_report();
+  result->findings = report->finding_count;
+  if (report->finding_count == 0) return;
+  FILE *text = fmemopen(result->finding, sizeof result->finding, "w");
+  if (text == NULL) return;
+  simt_inspect_print_finding(text, report, &report->findings[0]);
+  fclose(text);
+#else
+  (void)result;
+#endif
+}
+
+/* Runs the version once on the arrays, and compares what comes of it. */
+static inline int lesson_run(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
+                             const LessonHost *host, float *const *array, LessonResult *result) {
+  lesson->call(version->launch, array, shape->size);
+  cudaError_t status = cudaDeviceSynchronize();
+  if (status != cudaSuccess)
+    return lesson_fail(result, LESSON_CUDA_ERROR, "%s (%s) %s", cudaGetErrorString(status), cudaGetErrorName(status),
+                       cuda_error_advice(status));
+  for (int a = 0; a < lesson->arrays; a++) {
+    const LessonArray *declared = &lesson->array[a];
+    size_t n = host->elements[a], columns = lesson_columns(lesson, declared, shape->size);
+    void *got = xmalloc(host->bytes[a]);
+    device_download(DEVICE_GPU, got, array[a], host->bytes[a]);
+    if (declared->output) {
+      Tolerance tolerance = (declared->tolerance != NULL ? declared->tolerance : lesson->tolerance)(shape->size);
+      const int floats = declared->element == LESSON_FLOAT;
+      float *converted = floats ? NULL : (float *)xmalloc(2 * n * sizeof *converted);
+      const float *actual = floats ? (const float *)got : converted;
+      const float *expected = floats ? host->array[a] : converted + n;
+      if (!floats) {
+        lesson_to_floats(converted, got, declared->element, n);
+        lesson_to_floats(converted + n, host->array[a], declared->element, n);
+      }
+      Comparison c = compare_arrays(actual, expected, n / columns, columns, tolerance);
+      free(converted);
+      if (result->tolerance == 0 || c.error * result->tolerance >= result->error * c.tolerance) {
+        result->error = c.error;
+        result->tolerance = c.tolerance;
+      }
+      if (!c.ok) {
+        result->values = c.values;
+        result->places = c.places;
+        lesson_fail(result, LESSON_WRONG, "%s: %s", declared->name, c.message);
+      }
+    } else if (memcmp(got, host->array[a], host->bytes[a]) != 0) {
+      lesson_fail(result, LESSON_INPUT_CHANGED, "The kernel wrote into its input %s.", declared->name);
+    }
+    free(got);
+    if (result->fault != LESSON_RIGHT) return -1;
+  }
+  return 0;
+}
+
+/* Did the second run give the bits of the first? */
+static inline int lesson_same_bits(const Lesson *lesson, const LessonHost *host, float *const *first,
+                                   float *const *second, LessonResult *result) {
+  for (int a = 0; a < lesson->arrays; a++) {
+    if (!lesson->array[a].output) continue;
+    size_t n = host->elements[a];
+    float *x = (float *)xmalloc(3 * n * sizeof *x), *y = x + n, *bits = y + n;
+    device_download(DEVICE_GPU, bits, first[a], host->bytes[a]);
+    lesson_to_floats(x, bits, lesson->array[a].element, n);
+    device_download(DEVICE_GPU, bits, second[a], host->bytes[a]);
+    lesson_to_floats(y, bits, lesson->array[a].element, n);
+    Comparison c = compare_runs(x, y, n);
+    free(x);
+    if (!c.ok) return lesson_fail(result, LESSON_NOT_REPEATED, "%s: %s", lesson->array[a].name, c.message);
+  }
+  return 0;
+}
+
+/* The expected outputs, by the reference: where that would take minutes, by the one on the GPU. */
+static inline void lesson_expect(const Lesson *lesson, const LessonShape *shape, LessonHost *host) {
+  if (lesson->reference_gpu == NULL || lesson_flops(lesson, shape->size) < 5e8) {
+    lesson->call(lesson->reference, host->array, shape->size);
+    return;
+  }
+  float *array[LESSON_ARRAYS];
+  lesson_gpu_open(lesson, host, 0, array);
+  lesson->call(lesson->reference_gpu, array, shape->size);
+  for (int a = 0; a < lesson->arrays; a++) device_download(DEVICE_GPU, host->array[a], array[a], host->bytes[a]);
+  lesson_gpu_close(lesson, 0, array);
+}
+
+/* lesson_verify() on arrays that are there already, with what is expected. */
+static inline int lesson_verify_on(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
+                                   const LessonHost *host, LessonResult *result) {
+#ifdef SIMT_INSPECT
+  const int first_guarded = 0; /* the inspector watches the arrays' ends in the first run, guard bands in the second */
+#else
+  const int first_guarded = 1;
+#endif
+  float *first[LESSON_ARRAYS], *second[LESSON_ARRAYS];
+  char text[80];
+  Error err;
+  memset(result, 0, sizeof *result);
+  result->ok = 1;
+  snprintf(result->message, sizeof result->message, "%s on %s: ", version->name,
+           lesson_shape_text(lesson, shape, text));
+  lesson_gpu_open(lesson, host, first_guarded, first);
+  lesson_gpu_open(lesson, host, 1, second);
+  lesson_inspect_begin();
+  int status = lesson_run(lesson, version, shape, host, first, result);
+  lesson_inspect_end(result);
+  if (status == 0 && lesson_run(lesson, version, shape, host, second, result) != 0)
+    status = lesson_fail(result, result->fault, " That was the second run: the first, on the same inputs, was right.");
+  if (status == 0) status = lesson_same_bits(lesson, host, first, second, result);
+  for (int a = 0; a < lesson->arrays && result->fault != LESSON_CUDA_ERROR; a++)
+    if (guard_check_elements(DEVICE_GPU, second[a], host->elements[a], lesson_element_bytes(&lesson->array[a]),
+                             lesson->array[a].name, &err) != 0)
+      status = lesson_fail(result, LESSON_OUTSIDE, " Outside its array %s.", err.message);
+  if (result->findings > 0) {
+    LessonFault fault = result->fault == LESSON_RIGHT ? LESSON_FINDING : result->fault;
+    status = lesson_fail(result, fault, "%sThe inspector found:\n%s", result->fault == LESSON_RIGHT ? "" : "\n",
+                         result->finding);
+  }
+  if (result->ok)
+    snprintf(result->message, sizeof result->message, "%s on %s: right, error %.3g, tolerance %.3g", version->name,
+             text, result->error, result->tolerance);
+  if (result->fault != LESSON_CUDA_ERROR) { /* after a fault the GPU answers nothing any more */
+    lesson_gpu_close(lesson, first_guarded, first);
+    lesson_gpu_close(lesson, 1, second);
+  }
+  return status;
+}
+
+static inline int lesson_verify(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
+                                uint64_t seed, LessonResult *result) {
+  LessonHost host;
+  lesson_host_open(lesson, shape, seed, &host);
+  lesson_expect(lesson, shape, &host);
+  int status = lesson_verify_on(lesson, version, shape, &host, result);
+  lesson_host_close(lesson, &host);
+  return status;
+}
+
+static inline void lesson_counts_add(LessonCounts *sum, const LessonCounts *more) {
+  double *to = &sum->global_load_requests; /* doubles one after the other */
+  const double *from = &more->global_load_requests;
+  for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
+}
+
+static inline int lesson_verify_all(const Lesson *lesson, const LessonVersion *version, uint64_t seed,
+                                    LessonResult *result) {
+  LessonResult total;
+  memset(&total, 0, sizeof total);
+  if (lesson->checks == 0) die("lesson %s: not one shape to check", lesson->name);
+  for (int i = 0; i < lesson->checks; i++) {
+    int status = lesson_verify(lesson, version, &lesson->check[i], seed + (uint64_t)i, result);
+    lesson_counts_add(&result->counts, &total.counts);
+    if (status != 0) return status;                                          /* the one that failed tells */
+    if (result->error * total.tolerance < total.error * result->tolerance) { /* the worst, in tolerances */
+      result->error = total.error;
+      result->tolerance = total.tolerance;
+    }
+    total = *result;
+  }
+  snprintf(result->message, sizeof result->message, "%s is right on %d shapes: error %.3g, tolerance %.3g",
+           version->name, lesson->checks, result->error, result->tolerance);
+  return 0;
+}
+
+#endif /* COMMON_LESSON_VERIFY_H */
