@@ -9,9 +9,9 @@
 #ifndef COMMON_DEVICE_H
 #define COMMON_DEVICE_H
 
-#include <unistd.h>
+#include "common/error.h" /* first: it asks the C library for all it has */
 
-#include "common/error.h"
+#include <unistd.h>
 
 #ifdef __CUDACC__
 #include "common/check.h"
@@ -67,6 +67,7 @@ static inline double device_memory(Device device) {
     available = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
     total = available;
   });
+  (void)total;
   return (double)available;
 }
 
