@@ -315,8 +315,9 @@ static __global__ void cross_entropy_rows_kernel(float *cleared, const float *p,
   cross_entropy_rows(cleared, p, labels, batch, classes, blockIdx.x, gridDim.x);
 }
 
-/* Blocks (x, b) share row b of dp among them, every element is written once, the label's with its slope. The first
- * `adders` blocks of the grid also add up the loss, in the shadow of the others, who write. */
+/* Blocks (x, b) share row b of dp among them, and those after it by a grid's height; every element is written once, the
+ * label's with its slope. The first `adders` blocks of the grid also add up the loss, in the shadow of the others, who
+ * write. */
 static __global__ void __launch_bounds__(LOSS_BLOCK)
     cross_entropy_fused_kernel(float *total, float *dp, const float *p, const int *labels, int batch, int classes,
                                unsigned adders) {
@@ -325,24 +326,26 @@ static __global__ void __launch_bounds__(LOSS_BLOCK)
     cross_entropy_rows(NULL, p, labels, batch, classes, block, adders);
     if (loss_block_is_last(adders)) loss_add_up(total, (size_t)batch, adders);
   }
-  int b = blockIdx.y, label = labels[b];
-  float *row = dp + (size_t)b * classes;
-  for (int c = 4 * (blockIdx.x * LOSS_BLOCK + threadIdx.x); c < classes; c += 4 * gridDim.x * LOSS_BLOCK) {
-    // >>> exercise cross_entropy_fill: columns c..c + 3 of row b of dp: -1 / (batch p[b][label]) at the label, else 0
-    // hint: the row is only a multiple of 16 bytes long when classes is one of 4; then a float4 may be written at once
-    // hint: read p[b][label] only where c <= label && label < c + 4: one thread of the row needs it
-    // hint: make float values[4] first; then either one float4, or up to four floats while c + j < classes
-    float values[4] = {0, 0, 0, 0};
-    if (c <= label && label < c + 4)
-      for (int j = 0; j < 4; j++)
-        if (c + j == label) values[j] = -1.0f / (batch * p[(size_t)b * classes + label]);
-    if ((uintptr_t)row % sizeof(float4) == 0 && c + 3 < classes) {
-      *(float4 *)(row + c) = make_float4(values[0], values[1], values[2], values[3]);
-    } else {
-      for (int j = 0; j < 4; j++)
-        if (c + j < classes) row[c + j] = values[j];
+  for (int b = blockIdx.y; b < batch; b += gridDim.y) {
+    int label = labels[b];
+    float *row = dp + (size_t)b * classes;
+    for (int c = 4 * (blockIdx.x * LOSS_BLOCK + threadIdx.x); c < classes; c += 4 * gridDim.x * LOSS_BLOCK) {
+      // >>> exercise cross_entropy_fill: columns c..c + 3 of row b of dp: -1 / (batch p[b][label]) at the label, else 0
+      // hint: the row is only a multiple of 16 bytes long when classes is one of 4; then a float4 may be stored whole
+      // hint: read p[b][label] only where c <= label && label < c + 4: one thread of the row needs it
+      // hint: make float values[4] first; then either one float4, or up to four floats while c + j < classes
+      float values[4] = {0, 0, 0, 0};
+      if (c <= label && label < c + 4)
+        for (int j = 0; j < 4; j++)
+          if (c + j == label) values[j] = -1.0f / (batch * p[(size_t)b * classes + label]);
+      if ((uintptr_t)row % sizeof(float4) == 0 && c + 3 < classes) {
+        *(float4 *)(row + c) = make_float4(values[0], values[1], values[2], values[3]);
+      } else {
+        for (int j = 0; j < 4; j++)
+          if (c + j < classes) row[c + j] = values[j];
+      }
+      // <<< exercise
     }
-    // <<< exercise
   }
 }
 
@@ -444,11 +447,13 @@ static inline void cross_entropy_separate(float *total, float *dp, const float *
   loss_total(total, (size_t)batch, blocks);
 }
 
-/* batch at most 65535: a grid's y; classes at most 2^30. Two steps a thread; a block for each 256 rows adds up. */
+/* A grid has 65535 blocks downwards: with more rows, a block has several. batch and classes at most 2^30. Two steps a
+ * thread; a block for each 256 rows adds up. */
 static inline void cross_entropy_fused(float *total, float *dp, const float *p, const int *labels, int batch,
                                        int classes) {
-  dim3 grid(loss_blocks(((size_t)classes + 7) / 8), (unsigned)batch);
+  dim3 grid(loss_blocks(((size_t)classes + 7) / 8), (unsigned)(batch < 65535 ? batch : 65535));
   unsigned adders = loss_blocks((size_t)batch);
+  if (adders > (unsigned)LOSS_BLOCKS) adders = (unsigned)LOSS_BLOCKS;
   cross_entropy_fused_kernel<<<grid, LOSS_BLOCK>>>(total, dp, p, labels, batch, classes, adders);
   CUDA_CHECK_LAUNCH();
 }

@@ -60,8 +60,8 @@ static inline Tolerance loss_slope_tolerance(const int *size) {
 
 /* Sizes (batch, classes), because cross-entropy has rows; to the others it is one long array. */
 static inline void loss_shapes(Lesson *lesson) {
-  lesson->most = lesson_shape(lesson, 65535, 1 << 30); /* cross_entropy_fused */
-  lesson->timed = lesson_shape(lesson, 16384, 4096);   /* 256 MiB an array */
+  lesson->most = lesson_shape(lesson, 1 << 30, 1 << 30); /* cross_entropy_fused */
+  lesson->timed = lesson_shape(lesson, 16384, 4096);     /* 256 MiB an array */
   lesson->counted = lesson_shape(lesson, 64, 1024);
   /* one; around a warp, a block and its quads; rows a multiple of four, or not; more floats than walking threads */
   const int shapes[][2] = {{1, 1}, {3, 1}, {31, 33}, {33, 31}, {127, 1}, {4, 256}, {7, 1021}, {129, 260}, {270, 1000}};

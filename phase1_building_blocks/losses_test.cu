@@ -302,6 +302,8 @@ static void cross_entropy_matches_the_reference(void **state) {
     }
   check_cross_entropy(cross_entropy_separate, 65535, 3, 0); /* a thread has more than one row */
   check_cross_entropy(cross_entropy_fused, 65535, 3, 0);    /* 256 blocks add up */
+  check_cross_entropy(cross_entropy_fused, 65537, 3, 0);    /* two rows for some blocks */
+  check_cross_entropy(cross_entropy_fused, 131071, 1, 0);   /* three for one */
   check_cross_entropy(cross_entropy_fused, 2, 9001, 0);     /* several blocks a row, two steps or less */
 }
 
