@@ -337,25 +337,61 @@ static inline void classifier_protect_unfinished(const ClassifierOptions *option
         options->common.output_dir, saved.epoch + 1, saved.epochs);
 }
 
+/* What a run leaves; the models first. */
+enum { CLASSIFIER_MODELS = 3, CLASSIFIER_FILES = 9 };
+static const char *const classifier_files[CLASSIFIER_FILES] = {
+    "best.safetensors", "last.safetensors", "last.state.safetensors", "log.jsonl", "log.csv", "curve.svg",
+    "curve.png",        "filters.png",      "misclassified.png"};
+
+/* The log of a run that saved no model goes. */
+static inline void classifier_drop_log(const char *directory) {
+  char path[PATH_MAX + 64];
+  for (int i = 0; i < CLASSIFIER_MODELS; i++) {
+    snprintf(path, sizeof path, "%s/%s", directory, classifier_files[i]);
+    if (access(path, F_OK) == 0) return;
+  }
+  const char *const names[] = {"log.jsonl", "log.csv"};
+  for (int i = 0; i < 2; i++) {
+    snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+    if (unlink(path) != 0 && errno != ENOENT) die("%s cannot be removed: %s", path, strerror(errno));
+  }
+}
+
 /* An earlier run's files move into DIRECTORY/previous, in place of what lay there: two runs must not mix, and a new one
- * that fails must not cost the old one. */
-static inline void classifier_set_aside(const char *directory) {
-  const char *const names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors",
-                               "log.jsonl",        "log.csv",          "curve.svg",
-                               "curve.png",        "filters.png",      "misclassified.png"};
+ * that fails must not cost the old one. 1 where there were any. */
+static inline int classifier_set_aside(const char *directory) {
   Error err;
   char from[PATH_MAX + 64], to[PATH_MAX + 64];
   int moved = 0;
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    snprintf(from, sizeof from, "%s/%s", directory, names[i]);
+  classifier_drop_log(directory); /* would replace that of the run in previous/ */
+  for (int i = 0; i < CLASSIFIER_FILES; i++) {
+    snprintf(from, sizeof from, "%s/%s", directory, classifier_files[i]);
     snprintf(to, sizeof to, "%s/previous", directory);
     if (access(from, F_OK) != 0) continue;
     if (make_directories(to, &err) != 0) die("%s", err.message);
-    snprintf(to, sizeof to, "%s/previous/%s", directory, names[i]);
+    snprintf(to, sizeof to, "%s/previous/%s", directory, classifier_files[i]);
     if (rename(from, to) != 0) die("%s cannot be moved to %s: %s", from, to, strerror(errno));
     moved = 1;
   }
   if (moved) fprintf(stderr, "%s: note: the earlier run is in %s/previous\n", program_invocation_short_name, directory);
+  return moved;
+}
+
+/* A new run failed. Where it has saved nothing, its log goes, and what it set aside comes back. */
+static inline void classifier_take_back(const char *directory, int set_aside) {
+  char from[PATH_MAX + 64], to[PATH_MAX + 64];
+  snprintf(to, sizeof to, "%s/last.state.safetensors", directory);
+  if (access(to, F_OK) == 0) return;
+  classifier_drop_log(directory);
+  if (!set_aside) return;
+  for (int i = 0; i < CLASSIFIER_FILES; i++) {
+    snprintf(from, sizeof from, "%s/previous/%s", directory, classifier_files[i]);
+    snprintf(to, sizeof to, "%s/%s", directory, classifier_files[i]);
+    if (rename(from, to) != 0 && errno != ENOENT) die("%s cannot be moved back to %s: %s", from, to, strerror(errno));
+  }
+  snprintf(from, sizeof from, "%s/previous", directory);
+  rmdir(from); /* unless something else lies there */
+  fprintf(stderr, "%s: note: the earlier run is back in %s\n", program_invocation_short_name, directory);
 }
 
 /* Takes over the settings of the stopped run. One that was started with other data, seed or batch size cannot be
@@ -387,18 +423,16 @@ static inline void classifier_resume(const ClassifierOptions *options, const cha
   *state = saved;
 }
 
-/* Ends the program with a sentence when a checkpoint cannot be written: the files that are there stay as they were. The
- * state comes last: a kill before it costs an epoch, and the resumed run writes the others again. */
-static inline void classifier_save(const Trainer *t, int best) {
-  const char *const names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors"};
-  Error err;
-  if (make_directories(t->output_dir, &err) != 0) die("%s", err.message);
-  for (int i = best ? 0 : 1; i < 3; i++) {
+/* -1 with a sentence when a checkpoint cannot be written: the files that are there stay as they were. The state comes
+ * last: a kill before it costs an epoch, and the resumed run writes the others again. */
+static inline int classifier_save(const Trainer *t, int best, Error *err) {
+  if (make_directories(t->output_dir, err) != 0) return -1;
+  for (int i = best ? 0 : 1; i < CLASSIFIER_MODELS; i++) {
     char path[PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/%s", t->output_dir, names[i]);
-    if (checkpoint_save(path, i == 2 ? CHECKPOINT_STATE : CHECKPOINT_MODEL, t->net, &t->state, &err) != 0)
-      die("%s", err.message);
+    snprintf(path, sizeof path, "%s/%s", t->output_dir, classifier_files[i]);
+    if (checkpoint_save(path, i == 2 ? CHECKPOINT_STATE : CHECKPOINT_MODEL, t->net, &t->state, err) != 0) return -1;
   }
+  return 0;
 }
 
 static inline void classifier_print_header(const Trainer *t) {
@@ -421,10 +455,7 @@ static inline TrainResult classifier_train(Trainer *t, Error *err) {
   while (state->epoch < state->epochs) {
     TrainResult result = trainer_train_epoch(t, err);
     if (result == TRAIN_FAILED) return result;
-    if (result == TRAIN_INTERRUPTED) {
-      classifier_save(t, 0);
-      return result;
-    }
+    if (result == TRAIN_INTERRUPTED) return classifier_save(t, 0, err) == 0 ? result : TRAIN_FAILED;
     t->train_loss = state->epoch_totals.loss / t->train->count;
     t->train_accuracy = state->epoch_totals.correct / t->train->count;
     state->epoch++;
@@ -442,7 +473,7 @@ static inline TrainResult classifier_train(Trainer *t, Error *err) {
       state->best_accuracy = state->test_accuracy;
       state->best_epoch = state->epoch;
     }
-    classifier_save(t, best);
+    if (classifier_save(t, best, err) != 0) return TRAIN_FAILED;
 
     double left = (seconds_now() - started) / (state->epoch - first) * (state->epochs - state->epoch);
     printf("%5d %12.4f %14.2f %% %11.4f %13.2f %% %11.0f %8d:%02d\n", state->epoch, t->train_loss,
@@ -514,7 +545,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
       printf("resuming at epoch %d, image %d, step %ld\n", state->epoch + 1, state->position, state->step);
   }
 
-  if (!options->resume) classifier_set_aside(common->output_dir);
+  const int set_aside = !options->resume && classifier_set_aside(common->output_dir);
   ImageSet train, test;
   float mean = (float)state->mean, stddev = (float)state->stddev;
   image_set_create(&train, common->device, &train_set, state->train_images, mean, stddev);
@@ -528,7 +559,10 @@ static inline int classifier_run(const ClassifierOptions *options) {
 
   interrupt_install();
   TrainResult result = classifier_train(&trainer, &err);
-  if (result == TRAIN_FAILED) die("%s", err.message);
+  if (result == TRAIN_FAILED) {
+    if (!options->resume) classifier_take_back(common->output_dir, set_aside);
+    die("%s", err.message);
+  }
   if (result == TRAIN_INTERRUPTED)
     printf("\nstopped in epoch %d at image %d of %d; to go on, add --resume to the same command\n", state->epoch + 1,
            state->position, train.count);

@@ -248,6 +248,20 @@ static void a_divergent_run_stops_and_keeps_its_checkpoint(void **state) {
   small_must("diverge", "--resume", "--epochs=2", NULL, "resuming at epoch 2");
 }
 
+/* As if it had not been: no log that looks like a run, and the run before as it was. */
+static void a_run_that_diverges_at_once_leaves_nothing(void **state) {
+  (void)state;
+  const char *const names[] = {"log.jsonl", "log.csv", "previous"};
+  small_refused("at_once", "--lr=1e6", "--epochs=2", "--seed=1", "the loss is not finite at step");
+  for (int i = 0; i < 3; i++) assert_false(file_exists(in_dir("at_once", names[i])));
+  small_must("at_once", "--epochs=1", NULL, NULL, NULL);
+  small_must("at_once_copy", "--epochs=1", NULL, NULL, NULL);
+  small_refused("at_once", "--lr=1e6", "--epochs=2", "--seed=1", "the earlier run is back in");
+  assert_same_tensors(in_dir("at_once", "best.safetensors"), in_dir("at_once_copy", "best.safetensors"));
+  for (int i = 0; i < 3; i++) assert_int_equal(file_exists(in_dir("at_once", names[i])), i < 2);
+  small_must("at_once", "--resume", "--epochs=2", NULL, "resuming at epoch 2");
+}
+
 static void help_names_every_option(void **state) {
   (void)state;
   const char *argv[] = {program, "--help", NULL};
@@ -276,6 +290,7 @@ int main(void) {
       cmocka_unit_test(wrong_options_exit_with_2),
       cmocka_unit_test(networks_that_do_not_fit_the_images_are_refused),
       cmocka_unit_test(held_out_images_are_the_test),
+      cmocka_unit_test(a_run_that_diverges_at_once_leaves_nothing),
       cmocka_unit_test(a_divergent_run_stops_and_keeps_its_checkpoint),
       cmocka_unit_test(help_names_every_option),
   };

@@ -339,11 +339,17 @@ static void a_new_run_sets_the_earlier_one_aside(void **state) {
   Subprocess first = train(output_dir("aside"), "--epochs=1", "--train-images=640", "--seed=1", NULL);
   Subprocess copy = train(output_dir("aside_copy"), "--epochs=1", "--train-images=640", "--seed=1", NULL);
   Subprocess second = train(output_dir("aside"), "--epochs=2", "--train-images=640", "--lr=1e6", NULL);
+  Subprocess third;
   expect(&first, 0, NULL, NULL);
   expect(&copy, 0, NULL, NULL);
   expect(&second, 1, NULL, "previous");
   expect(&second, 1, NULL, "not finite at step");
-  assert_false(file_exists(in_dir("aside", "best.safetensors")));
+  expect(&second, 1, NULL, "the earlier run is back"); /* it has saved nothing itself */
+  assert_false(file_exists(in_dir("aside", "previous")));
+  assert_same_tensors(in_dir("aside", "best.safetensors"), in_dir("aside_copy", "best.safetensors"));
+  third = train(output_dir("aside"), "--epochs=1", "--train-images=640", "--seed=2", NULL);
+  expect(&third, 0, NULL, "previous");
+  subprocess_free(&third);
   assert_same_tensors(in_dir("aside", "previous/best.safetensors"), in_dir("aside_copy", "best.safetensors"));
   assert_true(file_exists(in_dir("aside", "previous/log.csv")));
   subprocess_free(&first);
