@@ -22,7 +22,8 @@ enum { MAX_REGIONS = 256 };
 static Region extra[MAX_REGIONS];
 static int extra_count;
 uintptr_t simt_watched_low[3], simt_watched_size[3];
-static int lazy; /* streams */
+static int lazy;             /* streams */
+static int foreign_accesses; /* of the running launch */
 
 extern char __start_simt_device[] __attribute__((weak)), __stop_simt_device[] __attribute__((weak));
 extern char __start_simt_bss[] __attribute__((weak)), __stop_simt_bss[] __attribute__((weak));
@@ -93,6 +94,7 @@ void simt_memory_open(void) {
 /* No access of an earlier launch can race with one of this: their memory is given back when it has become much. */
 void simt_memory_launch(void) {
   simt_object_era++;
+  foreign_accesses = 0;
   if (arena.cells && simt_race_forget()) {
     madvise(arena.cells, cell_bytes(&arena), MADV_DONTNEED);
     madvise(arena.touched, ((arena.high - arena.low) >> CHUNK_SHIFT) + 1, MADV_DONTNEED);
@@ -419,10 +421,20 @@ static int on_a_stack(const Inspector *in, uintptr_t address) {
   return 0;
 }
 
+/* A GPU stops at some of these accesses. Here the launch goes on, so that other faults are found, too, but not for
+ * ever. */
+static void count_foreign(const Inspector *in) {
+  enum { MOST = 20000 };
+  if (++foreign_accesses < MOST) return;
+  simt_note("a kernel made 20,000 accesses outside of all that it may touch: its launch was ended there");
+  if (in->worker->fibre != &in->worker->scheduler) simt_give_up(cudaErrorIllegalAddress);
+}
+
 /* An address that belongs to nothing the kernel may touch. */
 static void judge_foreign(Inspector *in, const Row *row, int lane) {
   uintptr_t address = row->request.address[lane];
   if (address - in->arguments_low < in->arguments_size) return;
+  count_foreign(in);
   SimtMemory memory;
   SimtFindingKind kind = SIMT_OUT_OF_BOUNDS;
   const char *advice = "compare the index with the number of elements before the access";

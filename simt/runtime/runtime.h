@@ -94,6 +94,7 @@ typedef struct Worker {
   int aborted; /* the block is given up: its fibres are not to be continued */
   char *dynamic_shared;
   size_t dynamic_shared_size; /* allocated */
+  size_t dynamic_shared_set;  /* so many have got their first value, which is nothing useful */
 
   pthread_t os_thread;
   void *signal_stack;

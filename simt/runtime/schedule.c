@@ -662,15 +662,8 @@ static void make_order(Worker *w, uint3 shape, uint64_t seed) {
   w->ordered_for = shape;
 }
 
+#if defined(__SANITIZE_ADDRESS__) /* which wants the exact size */
 static void reserve_dynamic_shared(Worker *w, size_t bytes) {
-#if !defined(__SANITIZE_ADDRESS__) /* which wants the exact size */
-#if defined(SIMT_INSPECT)          /* which names what a kernel uses without having asked for it */
-  if (bytes <= w->dynamic_shared_size && w->dynamic_shared) return;
-#else
-  if (bytes <= w->dynamic_shared_size) return;
-#endif
-  if (bytes < 4096) bytes = 4096;
-#endif
   if (bytes == w->dynamic_shared_size) return;
   free(w->dynamic_shared);
   void *memory = NULL;
@@ -679,6 +672,25 @@ static void reserve_dynamic_shared(Worker *w, size_t bytes) {
   w->dynamic_shared = memory;
   w->dynamic_shared_size = bytes;
 }
+#else
+/* As much as any kernel may ask for: one that asks for too little, or nothing, writes into that and not into tables of
+ * ours. What lies on both sides may not be touched. */
+static void reserve_dynamic_shared(Worker *w, size_t bytes) {
+  enum { ALL = SIMT_OPT_IN_SHARED_LIMIT + 1024, GUARD = 1 << 20 };
+  if (!w->dynamic_shared) {
+    char *memory = mmap(NULL, ALL + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + GUARD, ALL, PROT_READ | PROT_WRITE) != 0) {
+      fprintf(stderr, "=== simt: out of memory for a block's shared memory (%s)\n", strerror(errno));
+      abort();
+    }
+    w->dynamic_shared = memory + GUARD;
+    w->dynamic_shared_size = SIMT_OPT_IN_SHARED_LIMIT;
+  }
+  if (bytes <= w->dynamic_shared_set) return;
+  memset(w->dynamic_shared + w->dynamic_shared_set, 0xA5, bytes - w->dynamic_shared_set);
+  w->dynamic_shared_set = bytes;
+}
+#endif
 
 void simt_run_block(Worker *w, Job *job, unsigned long long block) {
   const SimtKernel *k = job->kernel;

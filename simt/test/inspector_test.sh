@@ -53,6 +53,13 @@ limited() { # with 4 GiB of addresses, as in a student's check, races in device 
   grep -q '=== simt: data race' "$work/race.log"
 }
 
+ended() { # millions of accesses outside: the launch is given up, and its report says so
+  "$simtcc" --inspect -w test/bugs/bounds_wild_index.cu -o "$work/wild" || return 1
+  timeout 20 "$work/wild" > "$work/wild.log" 2>&1
+  cat "$work/wild.log"
+  grep -q 'illegal memory access' "$work/wild.log" && grep -q 'launch was ended there' "$work/wild.log"
+}
+
 cd "$here/.." || exit 2
 step 'inspect_test.cu compiles' "$simtcc" --inspect -Iruntime test/inspect_test.cu -o "$work/inspect_test" -lcmocka
 step 'its figures' env SIMT_REPORT=none "$work/inspect_test"
@@ -61,4 +68,5 @@ step 'it runs' env SIMT_INSPECT_LAUNCHES=1 "SIMT_REPORT=json:$work/report.json" 
 step 'equal to an H200' python3 test/hardware/compare.py check test/hardware/h200.csv "$work/report.json"
 step 'reports' reports
 step 'with little address space' limited
+step 'a wild index ends the launch' ended
 [ $failed -eq 0 ]
