@@ -11,8 +11,10 @@
  *
  *     CHECK_MAIN(transpose_lesson())
  *
- * compiled with -DCHECK_LAUNCHER=transpose_tiled, the worker, or with -DCHECK_JUDGE. Both find the socket as file
- * descriptor 3. The judge reads its orders from the standard input, where the worker cannot see the seed: a line
+ * compiled with -DCHECK_JUDGE, or with -DCHECK_LAUNCHER=transpose_tiled, the worker. After an edit only the student's
+ * part of the worker is compiled (-DCHECK_VERSION, too): a pointer to the launcher. The rest is linked to it: the same
+ * for all exercises of the file, it is compiled once, with neither. Both programs find the socket as file descriptor 3.
+ * The judge reads its orders from the standard input, where the worker cannot see the seed: a line
  * "check SEED SECONDS", "time SEED SECONDS" for a GPU. It answers with lines "key value" on the standard output:
  *
  *     verdict   right, wrong, finding (right, but the inspector objects), cuda, died, timeout or disturbed
@@ -21,6 +23,20 @@
  */
 #ifndef LEARN_CHECK_H
 #define LEARN_CHECK_H
+
+#include "common/lesson.h"
+
+extern const LessonLauncher check_launcher; /* the student's */
+
+#ifdef CHECK_LAUNCHER
+#define CHECK_POINTER const LessonLauncher check_launcher = (LessonLauncher)CHECK_LAUNCHER;
+#else
+#define CHECK_POINTER
+#endif
+
+#ifdef CHECK_VERSION
+#define CHECK_MAIN(lesson_declared) CHECK_POINTER
+#else
 
 #include <poll.h>
 #include <signal.h>
@@ -201,12 +217,13 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
   return 1;
 }
 
-#define CHECK_MAIN(lesson_declared)                                \
-  int main(void) {                                                 \
-    static Lesson lesson = lesson_declared;                        \
-    while (check_serve(&lesson, (LessonLauncher)CHECK_LAUNCHER)) { \
-    }                                                              \
-    return 0;                                                      \
+#define CHECK_MAIN(lesson_declared)                \
+  CHECK_POINTER                                    \
+  int main(void) {                                 \
+    static Lesson lesson = lesson_declared;        \
+    while (check_serve(&lesson, check_launcher)) { \
+    }                                              \
+    return 0;                                      \
   }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -355,5 +372,7 @@ static inline int check_main(Lesson lesson) {
 #define CHECK_MAIN(lesson_declared) \
   int main(void) { return check_main(lesson_declared); }
 #endif /* CHECK_JUDGE */
+
+#endif /* CHECK_VERSION */
 
 #endif /* LEARN_CHECK_H */

@@ -5,9 +5,10 @@
  *     if (verdict_of(&job, &verdict, &err) != 0) die("%s", err.message);     // the machinery failed
  *     verdict.kind, verdict.message                                          // the student's version
  *
- * Only the short check program and the student's header are compiled, by simt/simtcc with the inspector; the judge and
- * the reference's counts are made once, and again when what they are made from changes. The version runs twice, with
- * the threads in both orders. Where there are a GPU and nvcc it also runs there, and is timed beside the reference.
+ * Only the student's header is compiled, in the short check program, by simt/simtcc with the inspector; the rest of the
+ * worker, the judge and the reference's counts are made once, and again when what they are made from changes. The
+ * version runs twice, with the threads in both orders. Where there are a GPU and nvcc it also runs there, and is timed
+ * beside the reference.
  */
 #ifndef LEARN_VERDICT_H
 #define LEARN_VERDICT_H
@@ -120,7 +121,8 @@ typedef struct Build {
   Arguments command;
 } Build;
 
-enum BuildKind { BUILD_JUDGE, BUILD_REFERENCE, BUILD_WORKER };
+/* BUILD_REST: of the worker, what is not the student's */
+enum BuildKind { BUILD_JUDGE, BUILD_REST, BUILD_REFERENCE, BUILD_WORKER };
 
 /* nvcc's -arch for the first GPU. A grader's nvcc runs where there is no GPU to ask, in a sandbox. */
 static inline const char *gpu_architecture(void) {
@@ -135,16 +137,17 @@ static inline const char *gpu_architecture(void) {
   return option;
 }
 
-/* How to compile one of the three programs, with simtcc or nvcc. Paths are relative to the tree where that is possible,
- * so that messages are. */
+/* How to compile one of them, with simtcc or nvcc. Paths are relative to the tree where that is possible, so that
+ * messages are. */
 static inline void build_make(Build *build, const VerdictJob *job, enum BuildKind kind, bool gpu) {
   const Exercise *exercise = job->exercise;
-  const char *lesson = strrchr(exercise->check, '/') + 1;
+  const char *lesson = strrchr(exercise->check, '/') + 1, *end = gpu ? ".gpu" : "";
+  const char *rest = keep_printf("%s/%s.o", job->build, lesson);
   memset(build, 0, sizeof *build);
-  build->program = kind == BUILD_JUDGE
-                       ? keep_printf("%s/%s.judge", job->build, lesson)
-                       : keep_printf("%s/%s.%s%s", kind == BUILD_REFERENCE ? job->build : job->scratch, exercise->name,
-                                     kind == BUILD_REFERENCE ? "reference" : "yours", gpu ? ".gpu" : "");
+  if (kind == BUILD_JUDGE) build->program = keep_printf("%s/%s.judge", job->build, lesson);
+  if (kind == BUILD_REST) build->program = rest;
+  if (kind == BUILD_REFERENCE) build->program = keep_printf("%s/%s.reference%s", job->build, exercise->name, end);
+  if (kind == BUILD_WORKER) build->program = keep_printf("%s/%s.yours%s", job->scratch, exercise->name, end);
   build->output = kind == BUILD_WORKER ? build->program : keep_printf("%s.new", build->program);
   build->list = keep_printf("%s.d", build->program);
   Arguments *command = &build->command;
@@ -153,10 +156,10 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
     arguments_add(command, gpu_architecture());
   } else {
     arguments_add(command, "simt/simtcc");
-    if (kind != BUILD_JUDGE) arguments_add(command, "--inspect");
+    arguments_add(command, kind == BUILD_JUDGE ? "-Xcompiler=-O1" : "--inspect"); /* it computes little */
     arguments_add(command, "--no-unroll"); /* a large kernel is compiled in half the time */
     /* `float sum;` would begin at 0 here by chance, and at anything on a GPU: let it begin at -1.7e38. */
-    if (kind == BUILD_WORKER) arguments_add(command, "-Xcompiler=-ftrivial-auto-var-init=pattern");
+    if (kind != BUILD_JUDGE) arguments_add(command, "-Xcompiler=-ftrivial-auto-var-init=pattern");
     /* 1 - y * y has its digits where the processor makes one rounding of it (fma), as a GPU does, and not elsewhere.
      * What is right must be so everywhere: this check decides, and the GPU is asked only after it. */
     if (kind != BUILD_JUDGE) arguments_add(command, "-Xcompiler=-ffp-contract=off");
@@ -167,13 +170,17 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
   arguments_add(command, "-DLEARN_CHECK");
   if (kind == BUILD_JUDGE) {
     arguments_add(command, "-DCHECK_JUDGE");
+  } else if (kind == BUILD_REST) {
+    arguments_add(command, "-c");
   } else {
     arguments_add(command, keep_printf("-DCHECK_LAUNCHER=%s", exercise->launcher));
+    if (!gpu) arguments_add(command, "-DCHECK_VERSION");
     if (kind == BUILD_WORKER) arguments_add(command, keep_printf("-DLEARN_MINE_%s=1", exercise->name));
   }
   arguments_add3(command, "-MMD", "-MF", build->list);
   arguments_add3(command, "-MT", "x:", "-I.");
   arguments_add3(command, exercise->check, "-o", build->output);
+  if (!gpu && kind >= BUILD_REFERENCE) arguments_add(command, rest);
 }
 
 /* The compiler's messages without the folders that only we know. */
@@ -214,18 +221,37 @@ static inline int build_start(Process *process, const Build *build, const Verdic
   return process_start(process, &spec, err);
 }
 
-/* A program of ours: when it does not compile, something is wrong with the tree, not with the student's lines. */
-static inline int build_ours(const Build *build, const VerdictJob *job, Error *err) {
-  Process process;
-  if (!build_is_stale(job->tree->root, build->program, build->list)) return 0;
-  if (build_start(&process, build, job, true, err) != 0) return -1;
-  process_wait(&process, job->interrupted, job->context);
-  if (process.interrupted) return error_set(err, "interrupted");
-  if (process.status == 0 && rename(build->output, build->program) == 0) return 0;
-  unlink(build->output);
-  unlink(build->program);
-  return error_set(err, "%s does not compile, which is not your fault; what the compiler says:\n%.800s",
-                   job->exercise->check, build_messages(job, process.output));
+/* Programs of ours, side by side: when one does not compile, something is wrong with the tree, not with the student's
+ * lines. */
+static inline int build_ours(const Build *build, int count, const VerdictJob *job, Error *err) {
+  enum { MOST = 2 };
+  Process process[MOST];
+  int status = 0;
+  memset(process, 0, sizeof process);
+  for (int i = 0; i < count && status == 0; i++)
+    if (build_is_stale(job->tree->root, build[i].program, build[i].list))
+      status = build_start(&process[i], &build[i], job, true, err);
+  for (int i = 0; i < count; i++) {
+    if (process[i].pid <= 0) continue;
+    process_wait(&process[i], job->interrupted, job->context);
+    if (process[i].status == 0 && !process[i].interrupted && rename(build[i].output, build[i].program) == 0) continue;
+    unlink(build[i].output);
+    unlink(build[i].program);
+    status = process[i].interrupted
+                 ? error_set(err, "interrupted")
+                 : error_set(err, "%s does not compile, which is not your fault; what the compiler says:\n%.800s",
+                             job->exercise->check, build_messages(job, process[i].output));
+  }
+  return status;
+}
+
+/* What all versions of a check program need: the judge, and their common part. */
+static inline int build_common(const VerdictJob *job, const char **judge, Error *err) {
+  Build common[2];
+  build_make(&common[0], job, BUILD_JUDGE, false);
+  build_make(&common[1], job, BUILD_REST, false);
+  *judge = common[0].program;
+  return build_ours(common, 2, job, err);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -459,7 +485,7 @@ static inline int verdict_reference(const VerdictJob *job, const char *judge, Ve
     return 0;
   }
   unlink(kept); /* those of an older program */
-  if (build_ours(&build, job, err) != 0) return -1;
+  if (build_ours(&build, 1, job, err) != 0) return -1;
   if (judge_run(job, judge, build.program, true, false, "check", &judged, err) != 0) return -1;
   if (strcmp(judged.verdict, "right") != 0)
     return error_set(err, "%s: the reference itself does not pass, which is not your fault: %s %.700s %.200s",
@@ -520,10 +546,9 @@ static inline int verdict_gpu(const VerdictJob *job, const char *judge, Verdict 
 static inline int verdict_prepare(const Tree *tree, const Exercise *exercise, Error *err) {
   VerdictJob job = verdict_job(tree, exercise, "");
   Verdict verdict;
-  Build judge;
-  build_make(&judge, &job, BUILD_JUDGE, false);
-  if (build_ours(&judge, &job, err) != 0) return -1;
-  return verdict_reference(&job, judge.program, &verdict, err);
+  const char *judge;
+  if (build_common(&job, &judge, err) != 0) return -1;
+  return verdict_reference(&job, judge, &verdict, err);
 }
 
 static inline bool gpu_is_there(void) {
@@ -591,8 +616,9 @@ static inline int verdict_run(const VerdictJob *job, const char *judge, const ch
 
 /* 0 and a verdict; -1 when the machinery failed. */
 static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err) {
-  Build judge, worker;
+  Build worker;
   Process compiler;
+  const char *judge;
   memset(verdict, 0, sizeof *verdict);
   verdict->kind = VERDICT_TODO;
   verdict->message = "not implemented";
@@ -605,13 +631,12 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
   }
   if (job->overlay[0] != '\0' && verdict_overlay(job, err) != 0) return -1;
 
-  /* The student's program is compiled while ours are looked after: often there is nothing to do. */
-  build_make(&judge, job, BUILD_JUDGE, false);
+  /* The student's program is compiled while the reference is looked after: often there is nothing to do. */
+  if (build_common(job, &judge, err) != 0) return -1;
   build_make(&worker, job, BUILD_WORKER, false);
   unlink(worker.program);
   if (build_start(&compiler, &worker, job, false, err) != 0) return -1;
-  int ours = build_ours(&judge, job, err);
-  if (ours == 0) ours = verdict_reference(job, judge.program, verdict, err);
+  int ours = verdict_reference(job, judge, verdict, err);
   if (ours != 0) process_kill(&compiler);
   process_wait(&compiler, job->interrupted, job->context);
   if (ours != 0) return -1;
@@ -625,7 +650,7 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
     return 0;
   }
 
-  if (verdict_run(job, judge.program, worker.program, verdict, err) != 0) return -1;
+  if (verdict_run(job, judge, worker.program, verdict, err) != 0) return -1;
   const char *objection = verdict->kind == VERDICT_RIGHT ? verdict_whose_work(verdict) : NULL;
   if (objection != NULL) {
     verdict->kind = VERDICT_WRONG;
@@ -636,7 +661,7 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
     verdict->message = "it works; take out the line TODO(...), and it is yours";
   }
   verdict_limits(verdict, job->exercise);
-  return verdict->kind == VERDICT_RIGHT && job->gpu ? verdict_gpu(job, judge.program, verdict, err) : 0;
+  return verdict->kind == VERDICT_RIGHT && job->gpu ? verdict_gpu(job, judge, verdict, err) : 0;
 }
 
 #endif /* LEARN_VERDICT_H */

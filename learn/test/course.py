@@ -20,7 +20,7 @@ TMP = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
 PREPARED = os.path.join(RUNFILES, "learn/test/prepared.tar")
 
 # The emulator's runtime, built once for all tests.
-BUILT = os.path.join(RUNFILES, "learn/test/simt_cache.tar")
+BUILT = os.path.join(RUNFILES, "simt/simtcc_cache.tar")
 if os.path.exists(BUILT):
     os.environ["XDG_CACHE_HOME"] = os.path.join(TMP, "cache")
     with tarfile.open(BUILT) as archive:

@@ -34,13 +34,15 @@ class Journey(unittest.TestCase):
             self.assertIn("%s:" % exercise["file"], text)  # FILE:LINE
             self.assertIn("\033]8;;file://", text)  # a link
             self.assertIn("%d of %d" % (number, len(tree.exercises)), text)
-            # A wrong answer first: what was given, if that is broken, else nothing but an empty statement.
-            if not exercise["broken"]:
-                tree.put(name, tree.lines(name).replace("TODO(%s);" % name, ";"))
-            status, text = course.Terminal(["./nn", "check"], tree.root).end()
-            self.assertEqual(status, 1, text)
-            self.assertIn("a hint:", text.lower())
-            self.assertNotIn(name, tree.passed())
+            # A wrong answer first, now and then (prove has them all): what was given, if that is broken, else nothing
+            # but an empty statement.
+            if exercise["broken"] or number % 8 == 0:
+                if not exercise["broken"]:
+                    tree.put(name, tree.lines(name).replace("TODO(%s);" % name, ";"))
+                status, text = course.Terminal(["./nn", "check"], tree.root).end()
+                self.assertEqual(status, 1, text)
+                self.assertIn("a hint:", text.lower())
+                self.assertNotIn(name, tree.passed())
             tree.put(name, tree.solution(name))
             status, text = course.Terminal(["./nn", "check"], tree.root).end()
             self.assertEqual(status, 0, text)

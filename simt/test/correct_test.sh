@@ -11,7 +11,7 @@ simtcc=${SIMTCC:-$here/../simtcc}
 limit=120 # seconds for a run
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/correct.XXXXXX")
 if [ -n "${KEEP:-}" ]; then echo "kept in $work"; else trap 'rm -rf "$work"' EXIT; fi
-if [ -n "${TEST_TMPDIR:-}" ]; then export XDG_CACHE_HOME=$TEST_TMPDIR/cache; fi
+. "$here/cache.sh"
 unset SIMT_ORDER SIMT_STREAMS SIMT_LEAKS SIMT_REPORT SIMT_THREADS SIMT_STRICT SIMT_WATCHDOG
 
 runs=(

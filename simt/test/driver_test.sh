@@ -12,7 +12,7 @@ simtcc=${SIMTCC:-$here/../simtcc}
 case $simtcc in /*) ;; *) simtcc=$PWD/$simtcc ;; esac
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/driver.XXXXXX") || exit 2
 trap 'rm -rf "$work"' EXIT
-if [ -n "${TEST_TMPDIR:-}" ]; then export XDG_CACHE_HOME=$TEST_TMPDIR/cache; fi
+. "$here/cache.sh"
 unset SIMT_ORDER SIMT_STREAMS SIMT_THREADS SIMTCC_REWRITE
 passed=0 failed=0 problem=''
 

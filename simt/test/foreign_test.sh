@@ -24,7 +24,7 @@ else
   trap 'rm -rf "$work"' EXIT
 fi
 
-if [ -n "${TEST_TMPDIR:-}" ]; then export XDG_CACHE_HOME=$TEST_TMPDIR/cache; fi
+. "$here/cache.sh"
 cd "$here/foreign" || exit 2
 [ -x "$simtcc" ] || { echo "foreign_test: no compiler driver at $simtcc; set SIMTCC" >&2; exit 2; }
 

@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 simtcc=${SIMTCC:-$here/../simtcc}
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/inspector.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-if [ -n "${TEST_TMPDIR:-}" ]; then export XDG_CACHE_HOME=$TEST_TMPDIR/cache; fi
+. "$here/cache.sh"
 unset SIMT_ORDER SIMT_STREAMS SIMT_REPORT SIMT_INSPECT_SAMPLE SIMT_INSPECT_KERNEL
 failed=0
 
