@@ -25,26 +25,11 @@ static int setup(void **state) {
   return 0;
 }
 
-static void put(const char *name, const void *bytes, size_t size) {
-  FILE *out = fopen(name, "wb");
-  assert_non_null(out);
-  assert_int_equal(fwrite(bytes, 1, size, out), size);
-  assert_int_equal(fclose(out), 0);
-}
-
 static void put_gz(const char *name, const void *bytes, size_t size) {
   gzFile out = gzopen(name, "wb");
   assert_non_null(out);
   assert_int_equal(gzwrite(out, bytes, (unsigned)size), size);
   assert_int_equal(gzclose(out), Z_OK);
-}
-
-static size_t slurp(const char *name, unsigned char *bytes, size_t limit) {
-  FILE *in = fopen(name, "rb");
-  assert_non_null(in);
-  size_t size = fread(bytes, 1, limit, in);
-  fclose(in);
-  return size;
 }
 
 /* idx_read(name) must fail, leave nothing behind, and name the file and `expected` in its sentence. */
@@ -73,7 +58,7 @@ static void test_round_trip(void **state) {
       assert_int_equal(idx_write(path, ranks[s], shapes[s], data, &err), 0);
       if (zipped) { /* and found as path.gz where path is asked for */
         unsigned char *bytes = (unsigned char *)xmalloc(200000);
-        put_gz(path_gz, bytes, slurp(path, bytes, 200000));
+        put_gz(path_gz, bytes, test_read_file(path, bytes, 200000));
         free(bytes);
         unlink(path);
       }
@@ -97,7 +82,7 @@ static void test_bytes_of_the_format(void **state) {
   const size_t shape[] = {1, 258};
   unsigned char bytes[300];
   assert_int_equal(idx_write(path, 2, shape, pixels, NULL), 0);
-  assert_int_equal(slurp(path, bytes, sizeof bytes), 12 + 258);
+  assert_int_equal(test_read_file(path, bytes, sizeof bytes), 12 + 258);
   assert_memory_equal(bytes, expected, 12);
   assert_memory_equal(bytes + 12, pixels, 258);
 }
@@ -107,7 +92,7 @@ static void test_refuses_what_is_no_file(void **state) {
   check_refused(path, "No such file or directory");
   check_refused(test_tmpdir(), "is a directory");
   check_refused("/dev/null", "is a device or pipe");
-  put(path, "", 0);
+  test_write_file(path, "", 0);
   check_refused(path, "is empty");
   put_gz(path, "", 0);
   check_refused(path, "is empty");
@@ -115,15 +100,15 @@ static void test_refuses_what_is_no_file(void **state) {
 
 static void test_refuses_foreign_content(void **state) {
   (void)state;
-  put(path, "<!DOCTYPE html><html>404</html>", 31);
+  test_write_file(path, "<!DOCTYPE html><html>404</html>", 31);
   check_refused(path, "is not an IDX file");
-  put(path, "\0\0\x0d\x01\0\0\0\1\0\0\0\0", 12);
+  test_write_file(path, "\0\0\x0d\x01\0\0\0\1\0\0\0\0", 12);
   check_refused(path, "type 0x0d");
-  put(path, "\0\0\x08\x00", 4);
+  test_write_file(path, "\0\0\x08\x00", 4);
   check_refused(path, "declares 0 dimensions");
-  put(path, "\0\0\x08\x05\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1x", 25);
+  test_write_file(path, "\0\0\x08\x05\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1x", 25);
   check_refused(path, "declares 5 dimensions");
-  put(path, "\0\0\x08\x02\0\0\0\1\0\0\0\3abcd", 16);
+  test_write_file(path, "\0\0\x08\x02\0\0\0\1\0\0\0\3abcd", 16);
   check_refused(path, "more than the 3 bytes");
 }
 
@@ -132,14 +117,14 @@ static void test_refuses_every_truncation(void **state) {
   const unsigned char whole[] = "\0\0\x08\x02\0\0\0\2\0\0\0\3abcdef";
   unsigned char zipped[200];
   put_gz(path_gz, whole, 18);
-  size_t zipped_size = slurp(path_gz, zipped, sizeof zipped);
+  size_t zipped_size = test_read_file(path_gz, zipped, sizeof zipped);
   for (size_t size = 0; size < 18; size++) {
-    put(path, whole, size);
+    test_write_file(path, whole, size);
     check_refused(path, size == 0 ? "is empty" : size < 4 ? "not an IDX" : size < 12 ? "header" : "declares 6 bytes");
   }
   unlink(path);
   for (size_t size = 1; size < zipped_size; size++) {
-    put(path_gz, zipped, size);
+    test_write_file(path_gz, zipped, size);
     check_refused(path_gz, size < 10 ? "fetch it again" : "cut short"); /* zlib 1.3.2 copies half a gzip header */
   }
 }
@@ -152,15 +137,15 @@ static void test_verifies_the_checksum(void **state) {
   unsigned char *data = (unsigned char *)xmalloc(3 * COUNT), *raw = data + COUNT, *zipped = raw;
   for (size_t i = 0; i < COUNT; i++) data[i] = (unsigned char)(i * i >> 3);
   assert_int_equal(idx_write(path, 1, shape, data, NULL), 0);
-  put_gz(path_gz, raw, slurp(path, raw, 2 * COUNT));
+  put_gz(path_gz, raw, test_read_file(path, raw, 2 * COUNT));
   unlink(path);
-  size_t size = slurp(path_gz, zipped, 2 * COUNT);
+  size_t size = test_read_file(path_gz, zipped, 2 * COUNT);
   for (size_t at = 10; at < size; at += at < size - 8 ? (size - 17) / 97 : 1) { /* 10 bytes of header, 8 of checksum */
     zipped[at] ^= 4;
-    put(path_gz, zipped, size);
+    test_write_file(path_gz, zipped, size);
     check_refused(path_gz, "fetch it again");
     zipped[at] ^= 4;
-    if (at > size - 8) put(path_gz, zipped, at);
+    if (at > size - 8) test_write_file(path_gz, zipped, at);
     if (at > size - 8) check_refused(path_gz, "is cut short");
   }
   free(data);
@@ -169,14 +154,14 @@ static void test_verifies_the_checksum(void **state) {
 static void test_allocates_only_what_arrives(void **state) {
   (void)state;
   largest_allocation = 0;
-  put(path, "\0\0\x08\x03\x7f\xff\xff\xff\0\0\0\1\0\0\0\1", 16); /* one byte below 2 GiB */
+  test_write_file(path, "\0\0\x08\x03\x7f\xff\xff\xff\0\0\0\1\0\0\0\1", 16); /* one byte below 2 GiB */
   check_refused(path, "declares 2147483647 bytes of data and holds 0");
   assert_true(largest_allocation <= 1 << 20);
-  put(path, "\0\0\x08\x01\x80\0\0\1", 8);
+  test_write_file(path, "\0\0\x08\x01\x80\0\0\1", 8);
   check_refused(path, "declares more than 2048 MiB");
-  put(path, "\0\0\x08\x04\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 20);
+  test_write_file(path, "\0\0\x08\x04\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 20);
   check_refused(path, "declares more than 2048 MiB");
-  put(path, "\0\0\x08\x04\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0", 20); /* 2^64 wraps round to 0 */
+  test_write_file(path, "\0\0\x08\x04\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0", 20); /* 2^64 wraps round to 0 */
   check_refused(path, "declares more than 2048 MiB");
   assert_true(largest_allocation <= 1 << 20);
 }

@@ -11,21 +11,6 @@ static int setup(void **state) {
   return 0;
 }
 
-static void put(const void *bytes, size_t size) {
-  FILE *out = fopen(path, "wb");
-  assert_non_null(out);
-  assert_int_equal(fwrite(bytes, 1, size, out), size);
-  assert_int_equal(fclose(out), 0);
-}
-
-static size_t slurp(unsigned char *bytes, size_t limit) {
-  FILE *in = fopen(path, "rb");
-  assert_non_null(in);
-  size_t size = fread(bytes, 1, limit, in);
-  fclose(in);
-  return size;
-}
-
 static void check_refused(const char *expected) {
   Image image;
   Error err = {""};
@@ -79,7 +64,7 @@ static void test_jpeg_is_close(void **state) {
   (void)state;
   Image read;
   Error err;
-  put(jpeg, sizeof jpeg);
+  test_write_file(path, jpeg, sizeof jpeg);
   if (image_read_gray(path, &read, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(read.width, 8);
   assert_int_equal(read.height, 8);
@@ -111,17 +96,17 @@ static void put_png_of_size(unsigned width, unsigned height) {
   }
   bytes[24] = 8;
   memcpy(bytes + 33, "\0\0\0\x09IDAT", 8); /* newer stb reads up to it; its content is cut short */
-  put(bytes, sizeof bytes);
+  test_write_file(path, bytes, sizeof bytes);
 }
 
 static void test_refuses_what_is_no_image(void **state) {
   (void)state;
   check_refused("No such file or directory");
-  put("", 0);
+  test_write_file(path, "", 0);
   check_refused("is empty");
-  put("P5 1 1 255\n.", 12);
+  test_write_file(path, "P5 1 1 255\n.", 12);
   check_refused("PNG or JPEG file was expected");
-  put("GIF89a", 6);
+  test_write_file(path, "GIF89a", 6);
   check_refused("PNG or JPEG file was expected");
   put_png_of_size(0, 0);
   check_refused("its size is not from 1 x 1");
@@ -145,14 +130,14 @@ static void test_refuses_every_truncation(void **state) {
   Image image = picture(40, 30, 3);
   assert_int_equal(image_write_png(path, &image, NULL), 0);
   image_free(&image);
-  size_t size = slurp(png, sizeof png);
+  size_t size = test_read_file(path, png, sizeof png);
   assert_true(size > 100 && size < sizeof png);
   for (size_t cut = 0; cut < size - 4; cut++) { /* it ends in a checksum that stb does not read */
-    put(png, cut);
+    test_write_file(path, png, cut);
     check_refused("");
   }
   for (size_t cut = 0; cut < sizeof jpeg; cut++) {
-    put(jpeg, cut);
+    test_write_file(path, jpeg, cut);
     check_refused(cut > 2 ? "damaged or cut short" : "");
   }
 }
@@ -166,7 +151,7 @@ static void test_refuses_hostile_jpeg(void **state) {
   memcpy(bad, jpeg, sizeof jpeg);
   bad[table + 6] = 200;
   bad[table + 7] = 200;
-  put(bad, sizeof bad);
+  test_write_file(path, bad, sizeof bad);
   check_refused("damaged or cut short");
 }
 
@@ -178,10 +163,10 @@ static void test_refuses_enormous_jpeg(void **state) {
   while (jpeg[frame] != 0xff || jpeg[frame + 1] != 0xc0) frame++;
   memcpy(bad, jpeg, sizeof jpeg);
   memcpy(bad + frame + 5, "\xff\xdc\xff\xdc", 4);
-  put(bad, sizeof bad);
+  test_write_file(path, bad, sizeof bad);
   check_refused("is 65500 x 65500 pixels; up to 67 million");
   memcpy(bad + frame + 5, "\0\x08\0\0", 4);
-  put(bad, sizeof bad);
+  test_write_file(path, bad, sizeof bad);
   check_refused("damaged or cut short");
 }
 

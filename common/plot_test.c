@@ -21,12 +21,6 @@ static const char *slurp(const char *path, size_t *size) {
   return bytes;
 }
 
-static int count_of(const char *text, const char *word) {
-  int count = 0;
-  while ((text = strstr(text, word)) != NULL) count++, text++;
-  return count;
-}
-
 static int files_in_folder(void) {
   int count = 0;
   DIR *files = opendir(folder);
@@ -90,7 +84,7 @@ static void draws_svg(void **state) {
   assert_non_null(strstr(svg, "stroke='rgb(  0, 114, 178)'")); /* the colours of both lines */
   assert_non_null(strstr(svg, "stroke='rgb(213,  94,   0)'"));
   /* The 20 points of the second line are marked, and the one in the legend; the 100 of the first are not. */
-  assert_int_equal(count_of(svg, "<use xlink:href='#gpPt6' transform="), 20 + 1);
+  assert_int_equal(test_count(svg, "<use xlink:href='#gpPt6' transform="), 20 + 1);
 }
 
 static void draws_png(void **state) {
@@ -167,7 +161,7 @@ static void titles_and_paths_are_only_text(void **state) {
     if (plot_write(&bad, path, &err) != 0) fail_msg("%s: %s", hostile[i], err.message);
     const char *svg = slurp(path, &size);
     assert_non_null(strstr(svg, "</svg>"));
-    if (i < 2) assert_true(count_of(svg, hostile[i]) >= 5); /* three titles, the right one, and the series */
+    if (i < 2) assert_true(test_count(svg, hostile[i]) >= 5); /* three titles, the right one, and the series */
     if (i == 3) assert_non_null(strstr(svg, "'; system('touch pwned'); '"));
     if (i == 10) assert_non_null(strstr(svg, "@name %s %d {/Symbol a} a_b^c ~ &amp; &lt; > [2J </text>"));
     assert_int_equal(access("pwned", F_OK), -1);
@@ -192,8 +186,8 @@ static void without_gnuplot_training_goes_on(void **state) {
   fflush(stderr);
   dup2(saved, 2);
   const char *notes = slurp("notes", &size);
-  assert_int_equal(count_of(notes, "gnuplot-nox\n"), 1); /* said once */
-  assert_int_equal(count_of(notes, "\n"), 1);
+  assert_int_equal(test_count(notes, "gnuplot-nox\n"), 1); /* said once */
+  assert_int_equal(test_count(notes, "\n"), 1);
   assert_int_equal(files_in_folder(), 2); /* bin and notes */
 }
 

@@ -112,6 +112,28 @@ static inline const char *test_path(char *buffer, size_t size, const char *name)
   return buffer;
 }
 
+/* A file with these bytes; the bytes of a file, `limit` of them at most, and how many they are. */
+static inline void test_write_file(const char *path, const void *bytes, size_t size) {
+  FILE *out = fopen(path, "wb");
+  assert_non_null(out);
+  assert_int_equal(fwrite(bytes, 1, size, out), size);
+  assert_int_equal(fclose(out), 0);
+}
+static inline size_t test_read_file(const char *path, void *bytes, size_t limit) {
+  FILE *in = fopen(path, "rb");
+  if (in == NULL) fail_msg("%s is missing", path);
+  size_t size = fread(bytes, 1, limit, in);
+  fclose(in);
+  return size;
+}
+
+/* How often a text has a word. */
+static inline int test_count(const char *text, const char *word) {
+  int count = 0;
+  for (const char *at = text; (at = strstr(at, word)) != NULL; at++) count++;
+  return count;
+}
+
 /* n random floats, uniform in [-1, 2): neither symmetric nor of zero mean, so that a lost sign shows. */
 static inline void test_random_fill(float *x, size_t n, uint64_t seed) {
   for (size_t i = 0; i < n; i++) {

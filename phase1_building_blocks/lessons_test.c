@@ -1,10 +1,7 @@
 /* The lessons' programs as their users meet them: every version right, the table, the JSON, the picture, and what is
  * typed wrong. On the emulated GPU there are counts, on a real one times. */
-#include <jansson.h>
-
+#include "common/expect.h"
 #include "common/runfiles.h"
-#include "common/subprocess.h"
-#include "common/test.h"
 
 enum { SECONDS = 120 };
 
@@ -18,22 +15,6 @@ static Subprocess run_lesson(const char *name, const char *a, const char *b, con
   return subprocess_run(argv, SECONDS);
 }
 
-static void expect(const Subprocess *run, int status, const char *out, const char *err) {
-  if (run->status != status || !strstr(run->out, out) || !strstr(run->err, err))
-    fail_msg("exit status %d (expected %d), expected \"%s\" on stdout and \"%s\" on stderr\n--- out\n%s\n--- err\n%s",
-             run->status, status, out, err, run->out, run->err);
-}
-
-/* The JSON object on the last line of stdout. */
-static json_t *last_json(const Subprocess *run) {
-  size_t begin = strlen(run->out);
-  while (begin > 0 && run->out[begin - 1] == '\n') begin--;
-  while (begin > 0 && run->out[begin - 1] != '\n') begin--;
-  json_t *object = json_loads(run->out + begin, 0, NULL);
-  if (!json_is_object(object)) fail_msg("the last line is no JSON object:\n%s", run->out);
-  return object;
-}
-
 static double number(const json_t *row, const char *key) {
   const json_t *value = json_object_get(row, key);
   if (!json_is_number(value)) fail_msg("%s: no number %s", json_string_value(json_object_get(row, "version")), key);
@@ -43,8 +24,8 @@ static double number(const json_t *row, const char *key) {
 /* Every row of ours is right, and has counts or times; there are at least `versions`, the last is called `last`. */
 static void expect_ladder(const char *name, const char *shape, size_t versions, const char *last) {
   Subprocess run = run_lesson(name, "--json", "--seed=3", shape);
-  expect(&run, 0, "checked on", "");
-  json_t *object = last_json(&run), *rows = json_object_get(object, "rows"), *row;
+  expect_run(&run, 0, "checked on", "");
+  json_t *object = expect_json(&run), *rows = json_object_get(object, "rows"), *row;
   assert_string_equal(json_string_value(json_object_get(object, "lesson")), name);
   assert_string_equal(json_string_value(json_object_get(object, "device")), "gpu");
   assert_true(json_is_string(json_object_get(object, "gpu")));
@@ -134,7 +115,7 @@ static void random_init_climbs(void **state) {
   (void)state;
   expect_ladder("random_init", "--shape=40009", 12, "cuRAND normal");
   Subprocess run = run_lesson("random_init", "--check-only", "--shape=1000", NULL);
-  expect(&run, 0, "Normal random numbers, 1000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8  yes\n");
+  expect_run(&run, 0, "Normal random numbers, 1000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8  yes\n");
   subprocess_free(&run);
 }
 
@@ -151,8 +132,8 @@ static void fused_batchnorm_relu_softmax_climbs(void **state) {
 static void attention_climbs_and_tells_its_memory(void **state) {
   (void)state;
   Subprocess run = run_lesson("attention", "--json", "--shape=1x2x33x64", NULL);
-  expect(&run, 0, "more memory", "");
-  json_t *object = last_json(&run), *rows = json_object_get(object, "rows"), *row;
+  expect_run(&run, 0, "more memory", "");
+  json_t *object = expect_json(&run), *rows = json_object_get(object, "rows"), *row;
   assert_true(json_array_size(rows) >= 11);
   size_t i;
   json_array_foreach(rows, i, row) {
@@ -167,15 +148,15 @@ static void attention_climbs_and_tells_its_memory(void **state) {
   json_decref(object);
   subprocess_free(&run);
   run = run_lesson("attention", "--shape=1x1x8x200", NULL, NULL);
-  expect(&run, 2, "", "200 is more than 128");
+  expect_run(&run, 2, "", "200 is more than 128");
   subprocess_free(&run);
 }
 
 static void the_first_lesson_shows_a_launch_and_an_error(void **state) {
   (void)state;
   Subprocess run = run_lesson("vector_add", "--check-only", "--shape=1000", NULL);
-  expect(&run, 0, "Adding two vectors, 1000", "1 + 10, 2 + 20, ... = 11, 22, 33, 44, 55\n");
-  expect(&run, 0, "", "A block of 2000 threads: invalid argument.");
+  expect_run(&run, 0, "Adding two vectors, 1000", "1 + 10, 2 + 20, ... = 11, 22, 33, 44, 55\n");
+  expect_run(&run, 0, "", "A block of 2000 threads: invalid argument.");
   subprocess_free(&run);
 }
 
@@ -191,8 +172,8 @@ static void several_shapes_have_a_table_and_a_picture_each(void **state) {
     subprocess_free(&run);
     skip();
   }
-  expect(&run, 0, "Transposing a matrix, 64x32;", "");
-  expect(&run, 0, "Transposing a matrix, 33x65;", "");
+  expect_run(&run, 0, "Transposing a matrix, 64x32;", "");
+  expect_run(&run, 0, "Transposing a matrix, 33x65;", "");
 #ifndef NN_NO_CLONES /* with a sanitizer there are neither counts nor times to draw */
   assert_int_equal(access(picture, R_OK), 0);
   assert_int_equal(access(second, R_OK), 0);
@@ -203,15 +184,15 @@ static void several_shapes_have_a_table_and_a_picture_each(void **state) {
 static void a_profiler_gets_one_launch(void **state) {
   (void)state;
   Subprocess run = run_lesson("transpose", "--only=tiled", "--shape=64x32", NULL);
-  expect(&run, 0, "tiled on 64x32, one launch", "");
+  expect_run(&run, 0, "tiled on 64x32, one launch", "");
   subprocess_free(&run);
 }
 
 static void the_cpu_has_the_definition(void **state) {
   (void)state;
   Subprocess run = run_lesson("matmul_naive", "--device=cpu", "--json", "--shape=31x33x17");
-  expect(&run, 0, "matmul_naive on CPU", "");
-  json_t *object = last_json(&run);
+  expect_run(&run, 0, "matmul_naive on CPU", "");
+  json_t *object = expect_json(&run);
   assert_null(json_object_get(object, "gpu"));
   assert_int_equal(json_array_size(json_object_get(object, "rows")), 1);
   json_decref(object);
@@ -239,7 +220,7 @@ static void what_is_typed_wrong_is_explained(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Subprocess run = run_lesson("transpose", cases[i].option, NULL, NULL);
-    expect(&run, 2, "", cases[i].expected);
+    expect_run(&run, 2, "", cases[i].expected);
     subprocess_free(&run);
   }
 }

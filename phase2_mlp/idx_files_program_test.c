@@ -8,7 +8,7 @@ static Subprocess look(const char *a, const char *b, const char *c, const char *
 
 static void look_expect(const char *a, const char *b, int status, const char *out, const char *err) {
   Subprocess run = look(a, b, NULL, NULL);
-  expect(&run, status, out, err);
+  expect_run(&run, status, out, err);
   subprocess_free(&run);
 }
 
@@ -28,17 +28,17 @@ static void mnist_is_what_it_is_said_to_be(void **state) {
   char data[PATH_MAX + 16];
   snprintf(data, sizeof data, "--data-dir=%s", mnist);
   Subprocess run = look(data, "--json", "--digits=3", NULL);
-  expect(&run, 0, "00 00 ea 60  images                              60000             1625948160\n", NULL);
-  expect(&run, 0, "16 bytes of header and 47040000 of data are 47040016 bytes, and there the file ends.", NULL);
-  expect(&run, 0, "8 bytes of header and 60000 of data are 60008 bytes, and there the file ends.", NULL);
-  expect(&run, 0, "33.3184 of 255 = 0.1307 of 1", NULL);
-  expect(&run, 0, "78.5675 of 255 = 0.3081 of 1", NULL);
-  expect(&run, 0, "mean 0.0000, deviation 1.0000", NULL);
-  expect(&run, 0, "     156   . . . . . . . . . . . .031212127e88af1aa6fff77f\n", NULL);
-  expect(&run, 0, "image 0: 5 ", NULL);
-  expect(&run, 0, "++*#%@@@@@*=*+=.", NULL);
+  expect_run(&run, 0, "00 00 ea 60  images                              60000             1625948160\n", NULL);
+  expect_run(&run, 0, "16 bytes of header and 47040000 of data are 47040016 bytes, and there the file ends.", NULL);
+  expect_run(&run, 0, "8 bytes of header and 60000 of data are 60008 bytes, and there the file ends.", NULL);
+  expect_run(&run, 0, "33.3184 of 255 = 0.1307 of 1", NULL);
+  expect_run(&run, 0, "78.5675 of 255 = 0.3081 of 1", NULL);
+  expect_run(&run, 0, "mean 0.0000, deviation 1.0000", NULL);
+  expect_run(&run, 0, "     156   . . . . . . . . . . . .031212127e88af1aa6fff77f\n", NULL);
+  expect_run(&run, 0, "image 0: 5 ", NULL);
+  expect_run(&run, 0, "++*#%@@@@@*=*+=.", NULL);
   assert_null(strchr(run.out, '\033')); /* no terminal, no colour */
-  json_t *object = last_json(&run);
+  json_t *object = expect_json(&run);
   assert_true(fabs(json_number_value(json_object_get(object, "mean")) - 0.13066) < 1e-5);
   assert_true(fabs(json_number_value(json_object_get(object, "stddev")) - 0.30811) < 1e-5);
   assert_int_equal(json_integer_value(json_array_get(json_object_get(object, "shape"), 0)), 60000);
@@ -53,8 +53,8 @@ static void mnist_is_what_it_is_said_to_be(void **state) {
   subprocess_free(&run);
 
   run = look(data, "--split=test", "--label=7", "--first=500");
-  expect(&run, 0, "10000 labels", NULL);
-  expect(&run, 0, "image 510: 7", NULL);
+  expect_run(&run, 0, "10000 labels", NULL);
+  expect_run(&run, 0, "image 510: 7", NULL);
   subprocess_free(&run);
 }
 
@@ -126,7 +126,7 @@ static void what_is_typed_wrong_is_explained(void **state) {
   look_expect("--epochs=2", NULL, 2, NULL, "unrecognized option");
   look_expect(data, "--first=60000", 2, NULL, "the file holds 60000 images");
   Subprocess run = look(data, "--first=59999", "--label=3", NULL);
-  expect(&run, 2, NULL, "from image 59999 on there is none of this label");
+  expect_run(&run, 2, NULL, "from image 59999 on there is none of this label");
   subprocess_free(&run);
 }
 

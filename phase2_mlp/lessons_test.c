@@ -1,10 +1,7 @@
 /* The lessons' programs as their users meet them: a small run of each, its JSON, what it leaves; --help; what is typed
  * wrong. A new program is one row of the table. On the emulated GPU there are counts, on a real one times. */
-#include <jansson.h>
-
+#include "common/expect.h"
 #include "common/runfiles.h"
-#include "common/subprocess.h"
-#include "common/test.h"
 
 enum { SECONDS = 240, ARGUMENTS = 8, FILES = 3 };
 
@@ -108,24 +105,8 @@ static Subprocess run_lesson(const Lesson *lesson, const char *const *arguments,
   for (int i = 0; arguments != NULL && i < ARGUMENTS && arguments[i] != NULL; i++) argv[n++] = arguments[i];
   if (more != NULL) argv[n++] = more;
   argv[n] = NULL;
+  print_message("%s\n", lesson->name); /* above what is said of a run that fails */
   return subprocess_run(argv, SECONDS);
-}
-
-static void expect(const Lesson *lesson, const Subprocess *run, int status, const char *out, const char *err) {
-  if (run->status != status || !strstr(run->out, out) || !strstr(run->err, err))
-    fail_msg(
-        "%s: exit status %d (expected %d), expected \"%s\" on stdout and \"%s\" on stderr\n--- out\n%s\n--- err\n%s",
-        lesson->name, run->status, status, out, err, run->out, run->err);
-}
-
-/* The JSON object on the last line of stdout. */
-static json_t *last_json(const Subprocess *run) {
-  size_t begin = strlen(run->out);
-  while (begin > 0 && run->out[begin - 1] == '\n') begin--;
-  while (begin > 0 && run->out[begin - 1] != '\n') begin--;
-  json_t *object = json_loads(run->out + begin, 0, NULL);
-  if (!json_is_object(object)) fail_msg("the last line is no JSON object:\n%s", run->out);
-  return object;
 }
 
 /* Every row of ours is right; a yardstick that is only timed goes unchecked, and says so by its name. */
@@ -150,8 +131,8 @@ static void each_runs_and_says_what_it_found(void **state) {
   for (int i = 0; i < LESSONS; i++) {
     const Lesson *lesson = &lessons[i];
     Subprocess run = run_lesson(lesson, lesson->arguments, "--json");
-    expect(lesson, &run, 0, lesson->out, "");
-    json_t *object = last_json(&run);
+    expect_run(&run, 0, lesson->out, "");
+    json_t *object = expect_json(&run);
     const char *key = lesson->number != NULL ? "program" : "lesson";
     const json_t *name = json_object_get(object, key);
     if (!json_is_string(name) || strcmp(json_string_value(name), lesson->name) != 0)
@@ -175,9 +156,9 @@ static void each_explains_itself(void **state) {
   (void)state;
   for (int i = 0; i < LESSONS; i++) {
     Subprocess run = run_lesson(&lessons[i], NULL, "--help");
-    expect(&lessons[i], &run, 0, "--json", "");
-    if (!lessons[i].leaves_nothing) expect(&lessons[i], &run, 0, "--output-dir", "");
-    expect(&lessons[i], &run, 0, "Usage:", "");
+    expect_run(&run, 0, "--json", "");
+    if (!lessons[i].leaves_nothing) expect_run(&run, 0, "--output-dir", "");
+    expect_run(&run, 0, "Usage:", "");
     subprocess_free(&run);
   }
 }
@@ -187,10 +168,10 @@ static void each_refuses_what_is_typed_wrong(void **state) {
   for (int i = 0; i < LESSONS; i++) {
     const Lesson *lesson = &lessons[i];
     Subprocess run = run_lesson(lesson, NULL, "--no-such-option");
-    expect(lesson, &run, 2, "", "unrecognized option");
+    expect_run(&run, 2, "", "unrecognized option");
     subprocess_free(&run);
     run = run_lesson(lesson, NULL, lesson->wrong);
-    expect(lesson, &run, 2, "", lesson->sentence);
+    expect_run(&run, 2, "", lesson->sentence);
     subprocess_free(&run);
   }
 }
@@ -213,7 +194,7 @@ static void an_order_by_label_is_worst(void **state) {
   (void)state;
   const Lesson *lesson = &lessons[0]; /* batch_orders */
   Subprocess run = run_lesson(lesson, lesson->arguments, "--json");
-  json_t *object = last_json(&run), *orders = json_object_get(object, "orders");
+  json_t *object = expect_json(&run), *orders = json_object_get(object, "orders");
   assert_int_equal(json_array_size(orders), 5);
   double worst = 0, best_share = 1;
   for (size_t i = 0; i < 5; i++) {

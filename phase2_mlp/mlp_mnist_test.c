@@ -2,31 +2,14 @@
  * user's choice, and a checkpoint remembers it. */
 #include "phase2_mlp/program_test.h"
 
-/* A run over 640 images in a folder, with the arguments that are not NULL. */
-static Subprocess small(const char *directory, const char *a, const char *b, const char *c) {
-  return train(output_dir(directory), "--train-images=640", a, b, c);
-}
-
-static void small_must(const char *directory, const char *a, const char *b, const char *c, const char *sentence) {
-  Subprocess run = small(directory, a, b, c);
-  expect(&run, 0, sentence, NULL);
-  subprocess_free(&run);
-}
-
-static void small_refused(const char *directory, const char *a, const char *b, const char *c, const char *sentence) {
-  Subprocess run = small(directory, a, b, c);
-  expect(&run, 1, NULL, sentence);
-  subprocess_free(&run);
-}
-
 /* ---- it learns ---- */
 
 static void learns_and_writes_its_results(void **state) {
   (void)state;
   Subprocess run = train(output_dir("learn"), "--epochs=3", "--json", NULL, NULL);
-  expect(&run, 0, "network 784,128,10 relu: 101770 parameters", NULL);
-  expect(&run, 0, "confusion matrix", NULL);
-  json_t *result = last_json(&run);
+  expect_run(&run, 0, "network 784,128,10 relu: 101770 parameters", NULL);
+  expect_run(&run, 0, "confusion matrix", NULL);
+  json_t *result = expect_json(&run);
   double accuracy = json_number_value(json_object_get(result, "test_accuracy"));
   assert_true(accuracy > 0.87 && accuracy < 1); /* 4,000 images, three epochs: about 0.91 */
   assert_true(json_number_value(json_object_get(result, "images_per_second")) > 0);
@@ -67,8 +50,8 @@ static void the_emulated_or_real_gpu_learns_too(void **state) {
   (void)state;
   Subprocess run = train(output_dir("gpu"), "--device=gpu", "--train-images=1280", "--epochs=2", "--json");
   if (run.status == 1 && strstr(run.err, "use --device=cpu")) skip(); /* built for a GPU that is not here */
-  expect(&run, 0, "network 784,128,10 relu", NULL);
-  json_t *result = last_json(&run);
+  expect_run(&run, 0, "network 784,128,10 relu", NULL);
+  json_t *result = expect_json(&run);
   assert_true(json_number_value(json_object_get(result, "test_accuracy")) > 0.75);
   assert_string_equal(json_string_value(json_object_get(result, "device")), "gpu");
   json_decref(result);
@@ -122,14 +105,14 @@ static void interrupted_and_resumed_equals_uninterrupted(void **state) {
                         "--layers=784,32,16,10",
                         NULL};
   Subprocess whole = subprocess_run(argv, SECONDS);
-  expect(&whole, 0, "network 784,32,16,10 relu", NULL);
+  expect_run(&whole, 0, "network 784,32,16,10 relu", NULL);
   Subprocess first = start_and_signal("parts", SIGINT, 2, 0, argv[7]);
-  expect(&first, 130, "--resume", "stopping after this step");
+  expect_run(&first, 130, "--resume", "stopping after this step");
   argv[2] = output_dir("parts");
   argv[7] = "--resume"; /* without --layers */
   Subprocess second = subprocess_run(argv, SECONDS);
-  expect(&second, 0, "network 784,32,16,10 relu", NULL);
-  expect(&second, 0, "resuming at epoch", NULL);
+  expect_run(&second, 0, "network 784,32,16,10 relu", NULL);
+  expect_run(&second, 0, "resuming at epoch", NULL);
   assert_same_tensors(in_dir("whole", "last.state.safetensors"), in_dir("parts", "last.state.safetensors"));
   subprocess_free(&whole);
   subprocess_free(&first);
@@ -186,15 +169,15 @@ static void predicts_with_the_network_of_the_checkpoint(void **state) {
   small_must("predict", "--epochs=3", "--layers=784,40,10", "--activation=tanh", NULL);
   const char *argv[] = {program, "--device=cpu", output_dir("predict"), "--json", "--predict", path, NULL};
   Subprocess run = subprocess_run(argv, SECONDS);
-  expect(&run, 0, "network 784,40,10 tanh", NULL);
-  json_t *result = last_json(&run), *first = json_array_get(json_object_get(result, "predictions"), 0);
+  expect_run(&run, 0, "network 784,40,10 tanh", NULL);
+  json_t *result = expect_json(&run), *first = json_array_get(json_object_get(result, "predictions"), 0);
   json_t *top = json_array_get(json_object_get(first, "top"), 0);
   assert_int_equal(json_integer_value(json_object_get(top, "label")), 7);
   json_decref(result);
   subprocess_free(&run);
   argv[3] = "--layers=784,128,10";
   run = subprocess_run(argv, SECONDS);
-  expect(&run, 1, NULL, "this is the network 784,40,10 tanh, not 784,128,10 tanh");
+  expect_run(&run, 1, NULL, "this is the network 784,40,10 tanh, not 784,128,10 tanh");
   subprocess_free(&run);
 }
 
@@ -209,14 +192,14 @@ static void wrong_options_exit_with_2(void **state) {
                             {"--layers=784,0,10", "widths from 1"},    {"--weight-decay=nan", "a number from 0"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = small("wrong", wrong[i][0], NULL, NULL);
-    expect(&run, 2, NULL, wrong[i][1]);
+    expect_run(&run, 2, NULL, wrong[i][1]);
     subprocess_free(&run);
   }
   Subprocess run = small("wrong", "--resume", "--restart", NULL);
-  expect(&run, 2, NULL, "--resume and --restart: one of the two");
+  expect_run(&run, 2, NULL, "--resume and --restart: one of the two");
   subprocess_free(&run);
   run = small("wrong", "--checkpoint=best.safetensors", NULL, NULL);
-  expect(&run, 2, NULL, "--checkpoint is the model of --predict");
+  expect_run(&run, 2, NULL, "--checkpoint is the model of --predict");
   subprocess_free(&run);
   assert_false(file_exists(in_dir("wrong", "log.csv")));
 }
@@ -233,7 +216,7 @@ static void networks_that_do_not_fit_the_images_are_refused(void **state) {
 static void held_out_images_are_the_test(void **state) {
   (void)state;
   Subprocess run = train(output_dir("hold"), "--hold-out=59000", "--epochs=1", NULL, NULL);
-  expect(&run, 0, "1000 training images, 1000 test images", NULL);
+  expect_run(&run, 0, "1000 training images, 1000 test images", NULL);
   subprocess_free(&run);
 }
 
@@ -268,7 +251,7 @@ static void help_names_every_option(void **state) {
   const char *options[] = {"--layers", "--activation", "--weight-decay", "--hold-out", "--device",  "--epochs",
                            "--lr",     "--momentum",   "--seed",         "--resume",   "--predict", "784,128,10"};
   Subprocess run = subprocess_run(argv, SECONDS);
-  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) expect(&run, 0, options[i], NULL);
+  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) expect_run(&run, 0, options[i], NULL);
   subprocess_free(&run);
 }
 

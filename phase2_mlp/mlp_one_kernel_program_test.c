@@ -10,7 +10,7 @@ static Subprocess train_with(const char *a, const char *b, const char *c, const 
 
 static void train_expect(const char *a, const char *b, int status, const char *out, const char *err) {
   Subprocess run = train_with(a, b, NULL, NULL);
-  expect(&run, status, out, err);
+  expect_run(&run, status, out, err);
   subprocess_free(&run);
 }
 
@@ -18,8 +18,8 @@ static void train_expect(const char *a, const char *b, int status, const char *o
 static void all_versions_learn_the_same(void **state) {
   (void)state;
   Subprocess run = train_with("--train-images=300", "--test-images=200", "--epochs=2", "--json");
-  expect(&run, 0, "Test accuracy, by layers and by flags", NULL);
-  json_t *object = last_json(&run), *rows = json_object_get(object, "rows"), *row;
+  expect_run(&run, 0, "Test accuracy, by layers and by flags", NULL);
+  json_t *object = expect_json(&run), *rows = json_object_get(object, "rows"), *row;
   assert_int_equal(json_integer_value(json_object_get(object, "steps")), 5);
   const char *const names[] = {"layers", "step_graph", "fused", "graph", "grid_sync", "barrier", "flags"};
   assert_int_equal(json_array_size(rows), 7);
@@ -45,7 +45,7 @@ static void all_versions_learn_the_same(void **state) {
 static void one_version_or_the_cpu(void **state) {
   (void)state;
   Subprocess run = train_with("--train-images=100", "--test-images=100", "--batch-size=64", "--only=flags");
-  expect(&run, 0, "flags", NULL);
+  expect_run(&run, 0, "flags", NULL);
   assert_null(strstr(run.out, "grid_sync"));
   subprocess_free(&run);
   train_expect("--device=cpu", "--train-images=1000", 0, "layers of network.cuh on the CPU: ", NULL);
@@ -59,12 +59,13 @@ static void what_does_not_fit_is_left_out(void **state) {
   assert_non_null(
       strstr(run.out, " 1         15 ")); /* the smaller last step is all there is: 15 kernels, one launch */
   if (strstr(run.out, "emulated GPU") != NULL) {
-    expect(&run, 0, "Test accuracy, by layers and by graph", "note: without flags: 784-64-10 takes 56 blocks");
+    expect_run(&run, 0, "Test accuracy, by layers and by graph", "note: without flags: 784-64-10 takes 56 blocks");
     assert_null(strstr(run.out, "grid_sync"));
   }
   subprocess_free(&run);
   run = train_with("--train-images=20", "--test-images=20", "--hidden=64", "--only=flags");
-  if (strstr(run.out, "emulated GPU") != NULL) expect(&run, 1, NULL, "this GPU has room for 32: enough for 32 hidden");
+  if (strstr(run.out, "emulated GPU") != NULL)
+    expect_run(&run, 1, NULL, "this GPU has room for 32: enough for 32 hidden");
   subprocess_free(&run);
 }
 
@@ -72,7 +73,7 @@ static void what_does_not_fit_is_left_out(void **state) {
 static void learning_rates_that_diverge(void **state) {
   (void)state;
   Subprocess run = train_with("--train-images=300", "--test-images=20", "--epochs=1", "--lr=5");
-  expect(&run, 0, "Test accuracy", NULL);
+  expect_run(&run, 0, "Test accuracy", NULL);
   assert_null(strstr(run.out, "WRONG"));
   subprocess_free(&run);
   train_expect("--train-images=2000", "--lr=1e6", 1, NULL, "the loss is not finite at step ");

@@ -2,19 +2,13 @@
  * and survives what is wrong. */
 #include "phase2_mlp/program_test.h"
 
-static int count_of(const char *text, const char *what) {
-  int count = 0;
-  for (const char *at = strstr(text, what); at; at = strstr(at + 1, what)) count++;
-  return count;
-}
-
 static void gradients_are_right_and_it_learns(void **state) {
   (void)state;
   Subprocess run = train(output_dir("right"), "--json", NULL, NULL, NULL);
-  expect(&run, 0, "network 784,128,10 relu: 101770 parameters", NULL);
-  assert_int_equal(count_of(run.out, ": right\n"), 4); /* weight and bias of two layers */
-  assert_int_equal(count_of(run.out, "WRONG"), 0);
-  json_t *result = last_json(&run);
+  expect_run(&run, 0, "network 784,128,10 relu: 101770 parameters", NULL);
+  assert_int_equal(test_count(run.out, ": right\n"), 4); /* weight and bias of two layers */
+  assert_int_equal(test_count(run.out, "WRONG"), 0);
+  json_t *result = expect_json(&run);
   assert_true(json_number_value(json_object_get(result, "gradient_error")) < 2e-6);
   assert_true(json_number_value(json_object_get(result, "gradient_error")) > 0);
   assert_true(json_number_value(json_object_get(result, "test_accuracy")) > 0.87);
@@ -32,14 +26,14 @@ static void every_fault_is_found(void **state) {
   } faults[] = {{"--fault=bend", 2, 2}, {"--fault=bias", 2, 2}, {"--fault=mean", 0, 4}};
   for (int i = 0; i < 3; i++) {
     Subprocess run = train(output_dir("fault"), faults[i].option, NULL, NULL, NULL);
-    expect(&run, 1, "analytic        numeric", "the gradients are wrong: training stops before it begins");
-    if (count_of(run.out, ": right\n") != faults[i].right || count_of(run.out, "WRONG") != faults[i].wrong)
+    expect_run(&run, 1, "analytic        numeric", "the gradients are wrong: training stops before it begins");
+    if (test_count(run.out, ": right\n") != faults[i].right || test_count(run.out, "WRONG") != faults[i].wrong)
       fail_msg("%s: %s", faults[i].option, run.out);
     assert_null(strstr(run.out, "train loss"));
     subprocess_free(&run);
   }
   Subprocess none = train(output_dir("fault"), "--fault=none", "--epochs=1", NULL, NULL);
-  expect(&none, 0, "train loss", NULL);
+  expect_run(&none, 0, "train loss", NULL);
   subprocess_free(&none);
 }
 
@@ -54,8 +48,8 @@ static void networks_of_any_shape_are_checked_and_trained(void **state) {
   };
   for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
     Subprocess run = train(output_dir("shapes"), "--epochs=1", networks[i][0], networks[i][1], networks[i][2]);
-    expect(&run, 0, networks[i][3], NULL);
-    assert_int_equal(count_of(run.out, "WRONG"), 0);
+    expect_run(&run, 0, networks[i][3], NULL);
+    assert_int_equal(test_count(run.out, "WRONG"), 0);
     subprocess_free(&run);
   }
 }
@@ -65,9 +59,9 @@ static void a_wide_network_is_checked_in_seconds(void **state) {
   (void)state;
   Subprocess run =
       train(output_dir("wide"), "--layers=784,4096,1024,10", "--train-images=8", "--test-images=1", "--epochs=1");
-  expect(&run, 0, "(of each tensor at most 7 entries instead of 40", NULL);
-  assert_int_equal(count_of(run.out, ": right\n"), 6);
-  assert_int_equal(count_of(run.out, "               7 of "), 6); /* every tensor has so many */
+  expect_run(&run, 0, "(of each tensor at most 7 entries instead of 40", NULL);
+  assert_int_equal(test_count(run.out, ": right\n"), 6);
+  assert_int_equal(test_count(run.out, "               7 of "), 6); /* every tensor has so many */
   subprocess_free(&run);
 }
 
@@ -75,21 +69,21 @@ static void the_emulated_or_real_gpu_is_right_too(void **state) {
   (void)state;
   Subprocess run = train(output_dir("gpu"), "--device=gpu", "--train-images=640", "--epochs=1", NULL);
   if (run.status == 1 && strstr(run.err, "use --device=cpu")) skip(); /* built for a GPU that is not here */
-  expect(&run, 0, "on GPU", NULL);
-  assert_int_equal(count_of(run.out, ": right\n"), 4);
+  expect_run(&run, 0, "on GPU", NULL);
+  assert_int_equal(test_count(run.out, ": right\n"), 4);
   subprocess_free(&run);
 }
 
 static void a_divergent_run_says_what_to_do(void **state) {
   (void)state;
   Subprocess run = train(output_dir("diverge"), "--lr=1e6", NULL, NULL, NULL);
-  expect(&run, 1, NULL, "the loss is not finite at step");
-  expect(&run, 1, NULL, "try --lr=100000");
+  expect_run(&run, 1, NULL, "the loss is not finite at step");
+  expect_run(&run, 1, NULL, "try --lr=100000");
   subprocess_free(&run);
   /* One step, whose loss was measured before it: only the test shows what it did. */
   run =
       train(output_dir("diverge"), "--lr=1e6", "--train-images=8", "--layers=784,64,64,64,64,64,64,64,64,10", "--json");
-  expect(&run, 1, NULL, "the loss is not finite at step 1:");
+  expect_run(&run, 1, NULL, "the loss is not finite at step 1:");
   subprocess_free(&run);
 }
 
@@ -101,7 +95,7 @@ static void a_full_disk_is_no_success(void **state) {
       "/bin/sh",         "-c",           "\"$0\" \"$@\" > /dev/full", program, data, "--train-images=8",
       "--test-images=1", "--device=cpu", output_dir("full"),          NULL};
   Subprocess run = subprocess_run(argv, SECONDS);
-  expect(&run, 1, NULL, "the results cannot be written to stdout");
+  expect_run(&run, 1, NULL, "the results cannot be written to stdout");
   subprocess_free(&run);
 }
 
@@ -118,20 +112,20 @@ static void what_is_wrong_is_named(void **state) {
                                   {"--momentum=1", "to 0.9999"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = train(output_dir("wrong"), wrong[i][0], NULL, NULL, NULL);
-    expect(&run, 2, NULL, wrong[i][1]);
+    expect_run(&run, 2, NULL, wrong[i][1]);
     subprocess_free(&run);
   }
   Subprocess run = train(output_dir("wrong"), "--layers=100,10", NULL, NULL, NULL);
-  expect(&run, 1, NULL, "100 inputs and 10 classes; the images have 784 pixels, and 10 classes");
+  expect_run(&run, 1, NULL, "100 inputs and 10 classes; the images have 784 pixels, and 10 classes");
   subprocess_free(&run);
   run = train(output_dir("wrong"), "--layers=784,9", NULL, NULL, NULL);
-  expect(&run, 1, NULL, "784 inputs and 9 classes");
+  expect_run(&run, 1, NULL, "784 inputs and 9 classes");
   subprocess_free(&run);
   run = train(output_dir("wrong"), "--data-dir=/no/such/folder", NULL, NULL, NULL);
-  expect(&run, 1, NULL, "/no/such/folder");
+  expect_run(&run, 1, NULL, "/no/such/folder");
   subprocess_free(&run);
   run = train("--output-dir=/dev/null/below", NULL, NULL, NULL, NULL);
-  expect(&run, 1, NULL, "/dev/null");
+  expect_run(&run, 1, NULL, "/dev/null");
   subprocess_free(&run);
 }
 

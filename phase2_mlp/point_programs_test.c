@@ -23,19 +23,13 @@ static void expect_picture(const Subprocess *run, const char *directory, const c
   if (!file_exists(in_dir(directory, name))) fail_msg("%s is missing: %s", name, run->err);
 }
 
-static int count_of(const char *text, const char *word) {
-  int count = 0;
-  for (const char *at = text; (at = strstr(at, word)) != NULL; at++) count++;
-  return count;
-}
-
 static void a_perceptron_learns_and_draws(void **state) {
   (void)state;
   Subprocess run = run_program("perceptron", output_dir("perceptron"), "--json", "--device=cpu", NULL);
-  expect(&run, 0, "perceptron on CPU\n", NULL);
-  expect(&run, 0, "100.0 % of 200 points right", NULL);
-  assert_int_equal(count_of(run.out, "\nepoch "), 6);
-  json_t *result = last_json(&run);
+  expect_run(&run, 0, "perceptron on CPU\n", NULL);
+  expect_run(&run, 0, "100.0 % of 200 points right", NULL);
+  assert_int_equal(test_count(run.out, "\nepoch "), 6);
+  json_t *result = expect_json(&run);
   assert_string_equal(json_string_value(json_object_get(result, "program")), "perceptron");
   assert_string_equal(json_string_value(json_object_get(result, "device")), "cpu");
   assert_true(number(result, "train_accuracy") == 1 && number(result, "train_loss") < 0.2);
@@ -50,9 +44,10 @@ static void a_perceptron_learns_and_draws(void **state) {
 static void xor_is_learned_by_two_layers(void **state) {
   (void)state;
   Subprocess run = run_program("xor", output_dir("xor"), "--json", "--device=cpu", NULL);
-  expect(&run, 0, "weights 0 and bias 0: loss 0.693147 (ln 2 = 0.693147), gradient 0.0e+00, 0.0e+00, 0.0e+00", NULL);
-  expect(&run, 0, "one neuron\nepoch 500: loss 0.6931", NULL);
-  json_t *result = last_json(&run);
+  expect_run(&run, 0, "weights 0 and bias 0: loss 0.693147 (ln 2 = 0.693147), gradient 0.0e+00, 0.0e+00, 0.0e+00",
+             NULL);
+  expect_run(&run, 0, "one neuron\nepoch 500: loss 0.6931", NULL);
+  json_t *result = expect_json(&run);
   assert_true(number(result, "one_neuron_loss") > 0.69314 && number(result, "one_neuron_loss") < 0.69316);
   assert_true(number(result, "train_accuracy") == 1 && number(result, "train_loss") < 0.05);
   assert_string_equal(json_string_value(json_object_get(result, "activation")), "tanh");
@@ -66,25 +61,25 @@ static void xor_is_learned_by_two_layers(void **state) {
 static void any_width_runs(void **state) {
   (void)state;
   Subprocess run = run_program("xor", output_dir("width"), "--hidden=1", "--points=4", "--frames=1");
-  expect(&run, 0, "Not solved", NULL);
+  expect_run(&run, 0, "Not solved", NULL);
   subprocess_free(&run);
   run = run_program("xor", output_dir("width"), "--hidden=127", "--points=20", "--activation=relu");
-  expect(&run, 0, "with 127 hidden relu", NULL);
-  expect(&run, 0, "and 100.0 %.", NULL);
+  expect_run(&run, 0, "with 127 hidden relu", NULL);
+  expect_run(&run, 0, "and 100.0 %.", NULL);
   subprocess_free(&run);
   run = run_program("xor", output_dir("width"), "--batch-size=1", "--lr=0.1", "--activation=sigmoid");
-  expect(&run, 0, "with 3 hidden sigmoid", NULL);
+  expect_run(&run, 0, "with 3 hidden sigmoid", NULL);
   subprocess_free(&run);
   run = run_program("perceptron", output_dir("width"), "--batch-size=65536", "--points=1", "--epochs=1");
-  expect(&run, 0, "of 1 points right", NULL);
+  expect_run(&run, 0, "of 1 points right", NULL);
   subprocess_free(&run);
 }
 
 static void a_sweep_counts_what_is_solved(void **state) {
   (void)state;
   Subprocess run = run_program("xor", output_dir("sweep"), "--sweep", "--json", "--epochs=200");
-  expect(&run, 0, "\n     1    0/20               -  0.", NULL);
-  json_t *result = last_json(&run), *table = json_object_get(result, "sweep"), *row;
+  expect_run(&run, 0, "\n     1    0/20               -  0.", NULL);
+  json_t *result = expect_json(&run), *table = json_object_get(result, "sweep"), *row;
   size_t i;
   double before = 0;
   assert_int_equal(json_array_size(table), 6);
@@ -102,7 +97,7 @@ static void the_same_seed_gives_the_same_text(void **state) {
   Subprocess a = run_program("xor", output_dir("same"), "--seed=7", "--epochs=20", NULL);
   Subprocess b = run_program("xor", output_dir("same"), "--seed=7", "--epochs=20", NULL);
   Subprocess c = run_program("xor", output_dir("same"), "--seed=8", "--epochs=20", NULL);
-  expect(&a, 0, NULL, NULL);
+  expect_run(&a, 0, NULL, NULL);
   assert_string_equal(a.out, b.out);
   assert_string_not_equal(a.out, c.out);
   subprocess_free(&a);
@@ -119,7 +114,7 @@ static void the_gpu_draws_the_same(void **state) {
     subprocess_free(&gpu);
     skip();
   }
-  expect(&gpu, 0, "perceptron on GPU ", NULL);
+  expect_run(&gpu, 0, "perceptron on GPU ", NULL);
   Subprocess cpu = run_program("perceptron", output_dir("gpu"), "--device=cpu", NULL, NULL);
   const char *from = "The neuron: z = ";
   assert_non_null(strstr(gpu.out, from));
@@ -132,13 +127,13 @@ static void the_gpu_draws_the_same(void **state) {
 static void a_rate_that_is_too_high_is_named(void **state) {
   (void)state;
   Subprocess run = run_program("xor", output_dir("diverged"), "--epochs=5", NULL, NULL);
-  expect(&run, 0, NULL, NULL);
+  expect_run(&run, 0, NULL, NULL);
   expect_picture(&run, "diverged", "loss.svg");
   int drawn = file_exists(in_dir("diverged", "loss.svg"));
   subprocess_free(&run);
   run = run_program("xor", output_dir("diverged"), "--lr=1000", NULL, NULL);
-  expect(&run, 1, NULL, "xor: error: the loss has grown to ");
-  expect(&run, 1, NULL, "the learning rate 1000 is too high for this network; try --lr=100\n");
+  expect_run(&run, 1, NULL, "xor: error: the loss has grown to ");
+  expect_run(&run, 1, NULL, "the learning rate 1000 is too high for this network; try --lr=100\n");
   assert_int_equal(file_exists(in_dir("diverged", "loss.svg")), drawn); /* what was there stays */
   subprocess_free(&run);
 }
@@ -164,11 +159,11 @@ static void what_is_typed_wrong_is_explained(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Subprocess run = run_program(cases[i].program, cases[i].option, NULL, NULL, NULL);
-    expect(&run, 2, NULL, cases[i].expected);
+    expect_run(&run, 2, NULL, cases[i].expected);
     subprocess_free(&run);
   }
   Subprocess run = run_program("xor", "--output-dir=/proc/xor", NULL, NULL, NULL);
-  expect(&run, 1, NULL, "--output-dir: ");
+  expect_run(&run, 1, NULL, "--output-dir: ");
   subprocess_free(&run);
 }
 

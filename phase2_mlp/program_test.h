@@ -3,14 +3,11 @@
 #ifndef PHASE2_MLP_PROGRAM_TEST_H
 #define PHASE2_MLP_PROGRAM_TEST_H
 
-#include <jansson.h>
-
+#include "common/expect.h"
 #include "common/image.h"
 #include "common/mnist.h"
 #include "common/runfiles.h"
 #include "common/safetensors.h"
-#include "common/subprocess.h"
-#include "common/test.h"
 
 enum { SECONDS = 240 }; /* for one run; a sanitized program on a busy machine is slow */
 
@@ -45,22 +42,25 @@ static inline Subprocess train(const char *a, const char *b, const char *c, cons
   return subprocess_run(argv, SECONDS);
 }
 
-static inline void expect(const Subprocess *run, int status, const char *out, const char *err) {
-  if (run->status != status || (out && !strstr(run->out, out)) || (err && !strstr(run->err, err)))
-    fail_msg(
-        "exit status %d (expected %d), expected \"%s\" on stdout and \"%s\" on stderr\n--- stdout\n%s\n--- stderr\n%s",
-        run->status, status, out ? out : "", err ? err : "", run->out, run->err);
+/* A run over 640 images in a folder, with the arguments that are not NULL. */
+static inline Subprocess small(const char *directory, const char *a, const char *b, const char *c) {
+  return train(output_dir(directory), "--train-images=640", a, b, c);
 }
 
-/* The JSON object on the last line of stdout. */
-static inline json_t *last_json(const Subprocess *run) {
-  size_t end = strlen(run->out);
-  while (end > 0 && run->out[end - 1] == '\n') end--;
-  size_t begin = end;
-  while (begin > 0 && run->out[begin - 1] != '\n') begin--;
-  json_t *object = json_loadb(run->out + begin, end - begin, 0, NULL);
-  if (!json_is_object(object)) fail_msg("the last line is no JSON object:\n%s", run->out);
-  return object;
+/* It succeeds and says this on stdout; NULL: whatever it says. */
+static inline void small_must(const char *directory, const char *a, const char *b, const char *c,
+                              const char *sentence) {
+  Subprocess run = small(directory, a, b, c);
+  expect_run(&run, 0, sentence, NULL);
+  subprocess_free(&run);
+}
+
+/* It ends with status 1 and says this on stderr. */
+static inline void small_refused(const char *directory, const char *a, const char *b, const char *c,
+                                 const char *sentence) {
+  Subprocess run = small(directory, a, b, c);
+  expect_run(&run, 1, NULL, sentence);
+  subprocess_free(&run);
 }
 
 /* All tensors of two files have the same names, shapes and bits. */

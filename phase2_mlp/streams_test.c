@@ -11,8 +11,8 @@ static void every_version_is_right(void **state) {
   (void)state;
   static const char *const names[] = {"pageable", "pinned", "overlapped", "staged", "mapped", "resident"};
   Subprocess run = run_streams("--batches=5", "--batch-size=3", "--hidden=7", "--json");
-  expect(&run, 0, "Timelines, by the number of the batch", "");
-  json_t *object = last_json(&run), *rows = json_object_get(object, "rows"), *row;
+  expect_run(&run, 0, "Timelines, by the number of the batch", "");
+  json_t *object = expect_json(&run), *rows = json_object_get(object, "rows"), *row;
   assert_string_equal(json_string_value(json_object_get(object, "lesson")), "streams");
   assert_int_equal(json_integer_value(json_object_get(object, "batches")), 5);
   assert_int_equal(json_integer_value(json_object_get(object, "batch_size")), 3);
@@ -48,7 +48,7 @@ static void pictures_are_drawn(void **state) {
   static const char *const files[] = {"timelines.svg", "pageable.svg", "overlapped.svg", "resident.svg"};
   if (system("command -v gnuplot > /dev/null") != 0) skip();
   Subprocess run = run_streams("--batches=3", "--batch-size=2", "--hidden=3", output_dir("pictures"));
-  expect(&run, 0, "Drawn: ", "");
+  expect_run(&run, 0, "Drawn: ", "");
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
     assert_int_equal(access(in_dir("pictures", files[i]), F_OK), 0);
   subprocess_free(&run);
@@ -61,7 +61,7 @@ static void other_orders_of_the_streams(void **state) {
     setenv("SIMT_STREAMS", modes[i], 1);
     Subprocess run = run_streams("--batches=7", "--batch-size=2", "--hidden=3", NULL);
     unsetenv("SIMT_STREAMS");
-    expect(&run, 0, "overlapped", "");
+    expect_run(&run, 0, "overlapped", "");
     assert_null(strstr(run.out, "WRONG"));
     subprocess_free(&run);
   }
@@ -70,12 +70,12 @@ static void other_orders_of_the_streams(void **state) {
 static void one_version_alone_and_the_reference_alone(void **state) {
   (void)state;
   Subprocess run = run_streams("--only=staged", "--batches=2", "--batch-size=1", "--hidden=1");
-  expect(&run, 0, "staged: ", "");
+  expect_run(&run, 0, "staged: ", "");
   assert_null(strstr(run.out, "Timelines"));
   subprocess_free(&run);
   run = run_streams("--only=overlapped", "--batches=2", "--batch-size=1", "--json");
-  expect(&run, 0, "overlapped: ", "");
-  json_t *alone = last_json(&run), *rows = json_object_get(alone, "rows"), *row = json_array_get(rows, 0);
+  expect_run(&run, 0, "overlapped: ", "");
+  json_t *alone = expect_json(&run), *rows = json_object_get(alone, "rows"), *row = json_array_get(rows, 0);
   assert_int_equal(json_array_size(rows), 1);
   assert_string_equal(json_string_value(json_object_get(row, "version")), "overlapped");
   assert_true(json_is_true(json_object_get(row, "ok")));
@@ -87,8 +87,8 @@ static void one_version_alone_and_the_reference_alone(void **state) {
   json_decref(alone);
   subprocess_free(&run);
   run = run_streams("--device=cpu", "--batches=1", "--batch-size=1", "--json");
-  expect(&run, 0, "streams on CPU", "");
-  json_t *object = last_json(&run);
+  expect_run(&run, 0, "streams on CPU", "");
+  json_t *object = expect_json(&run);
   assert_null(json_object_get(object, "rows"));
   assert_true(json_number_value(json_object_get(object, "cpu_us")) > 0);
   json_decref(object);
@@ -100,7 +100,7 @@ static void a_full_disk_is_no_success(void **state) {
   const char *argv[] = {"/bin/sh", "-c", "exec \"$0\" --only=pinned --batches=1 --batch-size=1 > /dev/full", program,
                         NULL};
   Subprocess run = subprocess_run(argv, SECONDS);
-  expect(&run, 1, "", "the results cannot be written to stdout");
+  expect_run(&run, 1, "", "the results cannot be written to stdout");
   subprocess_free(&run);
 }
 
@@ -118,20 +118,20 @@ static void what_is_typed_wrong(void **state) {
                {"images", "takes no other arguments"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = run_streams(wrong[i].typed, NULL, NULL, NULL);
-    expect(&run, 2, "", wrong[i].said);
+    expect_run(&run, 2, "", wrong[i].said);
     subprocess_free(&run);
   }
   Subprocess run = run_streams("--batches=1000", "--batch-size=65536", "--hidden=16384", NULL);
-  expect(&run, 2, "", "--hidden=16384 --rounds=");
+  expect_run(&run, 2, "", "--hidden=16384 --rounds=");
   subprocess_free(&run);
   /* few FLOPs, many images: memory on a GPU, time on an emulated one; what it advises is let through */
   run = run_streams("--batches=1000", "--batch-size=65536", "--hidden=1", NULL);
   if (run.status == 0) skip(); /* a machine that has 160 GB */
-  expect(&run, 2, "", "--rounds=");
-  expect(&run, 2, "", "; try --batch");
+  expect_run(&run, 2, "", "--rounds=");
+  expect_run(&run, 2, "", "; try --batch");
   subprocess_free(&run);
   run = run_streams("--batches=1000", "--batch-size=600", "--hidden=1", "--rounds=101");
-  if (strstr(run.out, "emulated GPU")) expect(&run, 2, "", "try --batch-size=300 or less, with --rounds=1");
+  if (strstr(run.out, "emulated GPU")) expect_run(&run, 2, "", "try --batch-size=300 or less, with --rounds=1");
   subprocess_free(&run);
 }
 

@@ -8,8 +8,8 @@
 static void learns_and_writes_its_results(void **state) {
   (void)state;
   Subprocess run = train(output_dir("learn"), "--epochs=2", "--json", NULL, NULL);
-  expect(&run, 0, "confusion", NULL);
-  json_t *result = last_json(&run);
+  expect_run(&run, 0, "confusion", NULL);
+  json_t *result = expect_json(&run);
   double accuracy = json_number_value(json_object_get(result, "test_accuracy"));
   assert_true(accuracy > 0.90 && accuracy < 1); /* 4,000 images, two epochs: about 0.95 */
   assert_true(json_number_value(json_object_get(result, "train_loss")) < 0.6);
@@ -45,9 +45,9 @@ static void the_same_seed_gives_the_same_bits(void **state) {
   Subprocess a = train(output_dir("same_a"), "--epochs=1", "--seed=7", "--threads=1", NULL);
   Subprocess b = train(output_dir("same_b"), "--epochs=1", "--seed=7", "--threads=3", NULL);
   Subprocess c = train(output_dir("other"), "--epochs=1", "--seed=8", NULL, NULL);
-  expect(&a, 0, NULL, NULL);
-  expect(&b, 0, NULL, NULL);
-  expect(&c, 0, NULL, NULL);
+  expect_run(&a, 0, NULL, NULL);
+  expect_run(&b, 0, NULL, NULL);
+  expect_run(&c, 0, NULL, NULL);
   assert_same_tensors(in_dir("same_a", "last.state.safetensors"), in_dir("same_b", "last.state.safetensors"));
   Error err;
   SafetensorsFile file;
@@ -75,23 +75,23 @@ static void interrupted_and_resumed_equals_uninterrupted(void **state) {
       program,      data, output_dir("whole"), "--train-images=20000", "--test-images=500", "--device=cpu",
       "--epochs=3", NULL};
   Subprocess uninterrupted = subprocess_run(whole, SECONDS);
-  expect(&uninterrupted, 0, NULL, NULL);
+  expect_run(&uninterrupted, 0, NULL, NULL);
 
   /* Twice in the middle of an epoch (313 steps): after its first hundred steps, and again in the second epoch. */
   Subprocess first = start_and_signal("parts", SIGINT, 2, 0, NULL);
-  expect(&first, 130, "--resume", "stopping after this step");
+  expect_run(&first, 130, "--resume", "stopping after this step");
   Subprocess second = start_and_signal("parts", SIGTERM, 7, 1, NULL);
-  expect(&second, 143, "--resume", NULL);
+  expect_run(&second, 143, "--resume", NULL);
   const char *rest[] = {
       program,    data, output_dir("parts"), "--train-images=20000", "--test-images=500", "--device=cpu", "--epochs=3",
       "--resume", NULL};
   Subprocess third = subprocess_run(rest, SECONDS);
-  expect(&third, 0, "resuming at epoch", NULL);
+  expect_run(&third, 0, "resuming at epoch", NULL);
   assert_same_tensors(in_dir("whole", "last.state.safetensors"), in_dir("parts", "last.state.safetensors"));
   assert_same_tensors(in_dir("whole", "best.safetensors"), in_dir("parts", "best.safetensors"));
 
   Subprocess again = subprocess_run(rest, SECONDS);
-  expect(&again, 0, "ask for more with --epochs", NULL);
+  expect_run(&again, 0, "ask for more with --epochs", NULL);
   subprocess_free(&uninterrupted);
   subprocess_free(&first);
   subprocess_free(&second);
@@ -110,7 +110,7 @@ static void killed_at_any_moment_leaves_a_checkpoint(void **state) {
   const char *begin[] = {program,        data,         output, "--train-images=64", "--test-images=64",
                          "--device=cpu", "--epochs=1", NULL};
   Subprocess first = subprocess_run(begin, SECONDS);
-  expect(&first, 0, NULL, NULL);
+  expect_run(&first, 0, NULL, NULL);
   subprocess_free(&first);
   long epoch = 0;
   for (int i = 0; i < 12; i++) {
@@ -120,7 +120,7 @@ static void killed_at_any_moment_leaves_a_checkpoint(void **state) {
     nanosleep(&nap, NULL);
     kill(run.pid, SIGKILL);
     subprocess_wait(&run, SECONDS);
-    expect(&run, 128 + SIGKILL, NULL, NULL);
+    expect_run(&run, 128 + SIGKILL, NULL, NULL);
     subprocess_free(&run);
     const char *names[] = {"last.safetensors", "last.state.safetensors", "best.safetensors"};
     for (int j = 0; j < 3; j++) {
@@ -136,17 +136,17 @@ static void killed_at_any_moment_leaves_a_checkpoint(void **state) {
   snprintf(epochs, sizeof epochs, "--epochs=%ld", epoch + 1);
   argv[6] = epochs;
   Subprocess last = subprocess_run(argv, SECONDS);
-  expect(&last, 0, "resuming at epoch", NULL);
+  expect_run(&last, 0, "resuming at epoch", NULL);
   subprocess_free(&last);
 }
 
 static void a_full_disk_keeps_the_old_checkpoint(void **state) {
   (void)state;
   Subprocess before = train(output_dir("full"), "--epochs=1", "--train-images=640", NULL, NULL);
-  expect(&before, 0, NULL, NULL);
+  expect_run(&before, 0, NULL, NULL);
   subprocess_free(&before);
   Subprocess copy = train(output_dir("full_copy"), "--epochs=1", "--train-images=640", NULL, NULL);
-  expect(&copy, 0, NULL, NULL);
+  expect_run(&copy, 0, NULL, NULL);
   subprocess_free(&copy);
 
   char data[PATH_MAX + 16];
@@ -156,7 +156,7 @@ static void a_full_disk_keeps_the_old_checkpoint(void **state) {
       "--device=cpu", NULL};
   Subprocess run = subprocess_start(argv, 100000); /* a checkpoint has 250,000 bytes */
   subprocess_wait(&run, SECONDS);
-  expect(&run, 1, NULL, "safetensors");
+  expect_run(&run, 1, NULL, "safetensors");
   subprocess_free(&run);
   assert_same_tensors(in_dir("full", "last.state.safetensors"), in_dir("full_copy", "last.state.safetensors"));
   assert_same_tensors(in_dir("full", "last.safetensors"), in_dir("full_copy", "last.safetensors"));
@@ -168,23 +168,6 @@ static void a_full_disk_keeps_the_old_checkpoint(void **state) {
 }
 
 /* ------------------------------------------------------------------------------- what a resumed run may change */
-
-/* A run over 640 images in a folder, with the arguments that are not NULL. */
-static Subprocess small(const char *directory, const char *a, const char *b, const char *c) {
-  return train(output_dir(directory), "--train-images=640", a, b, c);
-}
-
-static void small_must(const char *directory, const char *a, const char *b, const char *c) {
-  Subprocess run = small(directory, a, b, c);
-  expect(&run, 0, NULL, NULL);
-  subprocess_free(&run);
-}
-
-static void small_refused(const char *directory, const char *a, const char *b, const char *c, const char *sentence) {
-  Subprocess run = small(directory, a, b, c);
-  expect(&run, 1, NULL, sentence);
-  subprocess_free(&run);
-}
 
 static float first_bias(const char *directory) {
   Error err;
@@ -200,24 +183,24 @@ static float first_bias(const char *directory) {
 
 static void momentum_matters_also_when_resumed(void **state) {
   (void)state;
-  small_must("momentum_a", "--epochs=1", NULL, NULL);
-  small_must("momentum_b", "--epochs=1", NULL, NULL);
-  small_must("momentum_c", "--epochs=1", "--momentum=0.5", NULL);
+  small_must("momentum_a", "--epochs=1", NULL, NULL, NULL);
+  small_must("momentum_b", "--epochs=1", NULL, NULL, NULL);
+  small_must("momentum_c", "--epochs=1", "--momentum=0.5", NULL, NULL);
   assert_true(first_bias("momentum_a") == first_bias("momentum_b"));
   assert_true(first_bias("momentum_a") != first_bias("momentum_c"));
-  small_must("momentum_a", "--epochs=2", "--resume", NULL);
-  small_must("momentum_b", "--epochs=2", "--resume", "--momentum=0.5");
+  small_must("momentum_a", "--epochs=2", "--resume", NULL, NULL);
+  small_must("momentum_b", "--epochs=2", "--resume", "--momentum=0.5", NULL);
   assert_true(first_bias("momentum_a") != first_bias("momentum_b"));
 }
 
 static void resume_refuses_another_run(void **state) {
   (void)state;
-  small_must("settings", "--epochs=1", "--batch-size=512", NULL);
+  small_must("settings", "--epochs=1", "--batch-size=512", NULL, NULL);
   small_refused("settings", "--resume", "--epochs=2", "--seed=99", "was started with --seed=");
   small_refused("settings", "--resume", "--epochs=2", "--batch-size=32", "was started with --batch-size=512");
   small_refused("settings", "--resume", "--epochs=2", "--train-images=320",
                 "was started with other data (640 training");
-  small_must("settings", "--resume", "--epochs=2", NULL); /* with the batches of 512 that it began with */
+  small_must("settings", "--resume", "--epochs=2", NULL, NULL); /* with the batches of 512 that it began with */
   small_refused("nothing_yet", "--resume", NULL, NULL, "start the run without --resume");
 }
 
@@ -226,11 +209,11 @@ static void resume_refuses_another_run(void **state) {
 static void an_unfinished_run_is_not_replaced_unasked(void **state) {
   (void)state;
   Subprocess stopped = start_and_signal("unfinished", SIGINT, 2, 0, NULL);
-  expect(&stopped, 130, NULL, NULL);
+  expect_run(&stopped, 130, NULL, NULL);
   subprocess_free(&stopped);
   small_refused("unfinished", "--epochs=1", NULL, NULL, "go on with it by --resume, replace it by --restart");
-  small_must("unfinished", "--epochs=1", "--restart", NULL);
-  small_must("unfinished", "--epochs=1", NULL, NULL); /* a finished one is */
+  small_must("unfinished", "--epochs=1", "--restart", NULL, NULL);
+  small_must("unfinished", "--epochs=1", NULL, NULL, NULL); /* a finished one is */
 }
 
 static void one_run_at_a_time_writes_into_a_folder(void **state) {
@@ -245,7 +228,7 @@ static void one_run_at_a_time_writes_into_a_folder(void **state) {
   kill(first.pid, SIGKILL);
   subprocess_wait(&first, SECONDS);
   subprocess_free(&first);
-  small_must("shared", "--epochs=1", "--restart", NULL); /* the lock went with the process */
+  small_must("shared", "--epochs=1", "--restart", NULL, NULL); /* the lock went with the process */
 }
 
 /* ------------------------------------------------------------------------------------------- figures that agree */
@@ -254,7 +237,7 @@ static void one_run_at_a_time_writes_into_a_folder(void **state) {
  * learning rate comes later. */
 static void the_results_agree_with_the_log(void **state) {
   (void)state;
-  small_must("figures", "--epochs=2", NULL, NULL);
+  small_must("figures", "--epochs=2", NULL, NULL, NULL);
   char data[PATH_MAX + 16];
   snprintf(data, sizeof data, "--data-dir=%s", mnist);
   const char *argv[] = {program,
@@ -269,8 +252,8 @@ static void the_results_agree_with_the_log(void **state) {
                         "--json",
                         NULL};
   Subprocess run = subprocess_run(argv, SECONDS);
-  expect(&run, 0, NULL, NULL);
-  json_t *result = last_json(&run);
+  expect_run(&run, 0, NULL, NULL);
+  json_t *result = expect_json(&run);
   char line[512], split[16];
   double loss, accuracy, last_loss = -1, best = -1;
   long step, epoch, best_epoch = 0, last_epoch = 0;
@@ -340,15 +323,15 @@ static void a_new_run_sets_the_earlier_one_aside(void **state) {
   Subprocess copy = train(output_dir("aside_copy"), "--epochs=1", "--train-images=640", "--seed=1", NULL);
   Subprocess second = train(output_dir("aside"), "--epochs=2", "--train-images=640", "--lr=1e6", NULL);
   Subprocess third;
-  expect(&first, 0, NULL, NULL);
-  expect(&copy, 0, NULL, NULL);
-  expect(&second, 1, NULL, "previous");
-  expect(&second, 1, NULL, "not finite at step");
-  expect(&second, 1, NULL, "the earlier run is back"); /* it has saved nothing itself */
+  expect_run(&first, 0, NULL, NULL);
+  expect_run(&copy, 0, NULL, NULL);
+  expect_run(&second, 1, NULL, "previous");
+  expect_run(&second, 1, NULL, "not finite at step");
+  expect_run(&second, 1, NULL, "the earlier run is back"); /* it has saved nothing itself */
   assert_false(file_exists(in_dir("aside", "previous")));
   assert_same_tensors(in_dir("aside", "best.safetensors"), in_dir("aside_copy", "best.safetensors"));
   third = train(output_dir("aside"), "--epochs=1", "--train-images=640", "--seed=2", NULL);
-  expect(&third, 0, NULL, "previous");
+  expect_run(&third, 0, NULL, "previous");
   subprocess_free(&third);
   assert_same_tensors(in_dir("aside", "previous/best.safetensors"), in_dir("aside_copy", "best.safetensors"));
   assert_true(file_exists(in_dir("aside", "previous/log.csv")));
@@ -389,8 +372,8 @@ static void predicts_images_of_any_size(void **state) {
     argv[5 + i] = paths[i];
   }
   Subprocess run = subprocess_run(argv, SECONDS);
-  expect(&run, 0, "digit3.png", NULL);
-  json_t *result = last_json(&run), *predictions = json_object_get(result, "predictions");
+  expect_run(&run, 0, "digit3.png", NULL);
+  json_t *result = expect_json(&run), *predictions = json_object_get(result, "predictions");
   assert_int_equal(json_array_size(predictions), DIGITS);
   int right = 0;
   for (int i = 0; i < DIGITS; i++) {
@@ -412,12 +395,12 @@ static void predict_refuses_what_is_no_image(void **state) {
   fclose(file);
   const char *argv[] = {program, "--device=cpu", output_dir("learn"), "--predict", path, "/no/such/file.png", NULL};
   Subprocess run = subprocess_run(argv, SECONDS);
-  expect(&run, 1, NULL, "text.png");
-  expect(&run, 1, NULL, "/no/such/file.png");
+  expect_run(&run, 1, NULL, "text.png");
+  expect_run(&run, 1, NULL, "/no/such/file.png");
   subprocess_free(&run);
   const char *untrained[] = {program, "--device=cpu", output_dir("nothing"), "--predict", path, NULL};
   run = subprocess_run(untrained, SECONDS);
-  expect(&run, 1, NULL, "there is no trained model yet");
+  expect_run(&run, 1, NULL, "there is no trained model yet");
   subprocess_free(&run);
 }
 
@@ -455,7 +438,7 @@ static void help_names_every_option(void **state) {
   const char *options[] = {"--device",   "--epochs",     "--batch-size", "--lr",   "--momentum", "--seed",
                            "--data-dir", "--output-dir", "--resume",     "--json", "--predict"};
   Subprocess run = subprocess_run(argv, SECONDS);
-  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) expect(&run, 0, options[i], NULL);
+  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) expect_run(&run, 0, options[i], NULL);
   subprocess_free(&run);
 }
 
@@ -465,10 +448,10 @@ static void wrong_data_is_named(void **state) {
   mkdir(test_path(directory, sizeof directory, "empty"), 0777);
   snprintf(option, sizeof option, "--data-dir=%s", directory);
   Subprocess run = train(output_dir("data"), option, NULL, NULL, NULL);
-  expect(&run, 1, NULL, "train-images");
+  expect_run(&run, 1, NULL, "train-images");
   subprocess_free(&run);
   run = train(output_dir("data"), "--data-dir=/no/such/folder", NULL, NULL, NULL);
-  expect(&run, 1, NULL, "/no/such/folder");
+  expect_run(&run, 1, NULL, "/no/such/folder");
   subprocess_free(&run);
   assert_false(file_exists(in_dir("data", "log.csv")));
 }
@@ -480,7 +463,7 @@ static void an_unwritable_output_is_named(void **state) {
   fclose(file);
   snprintf(option, sizeof option, "--output-dir=%s/below", path);
   Subprocess run = train(option, "--epochs=1", NULL, NULL, NULL);
-  expect(&run, 1, NULL, "a_file");
+  expect_run(&run, 1, NULL, "a_file");
   subprocess_free(&run);
 }
 
@@ -494,16 +477,16 @@ static void a_damaged_checkpoint_is_named(void **state) {
   snprintf(option, sizeof option, "--checkpoint=%s", path);
   const char *argv[] = {program, "--device=cpu", option, "--predict", image, NULL};
   Subprocess run = subprocess_run(argv, SECONDS);
-  expect(&run, 1, NULL, "cut.safetensors");
+  expect_run(&run, 1, NULL, "cut.safetensors");
   subprocess_free(&run);
 }
 
 static void a_divergent_run_stops_and_keeps_its_checkpoint(void **state) {
   (void)state;
   Subprocess good = train(output_dir("diverge"), "--epochs=1", NULL, NULL, NULL);
-  expect(&good, 0, NULL, NULL);
+  expect_run(&good, 0, NULL, NULL);
   Subprocess run = train(output_dir("diverge"), "--resume", "--epochs=2", "--lr=1e6", NULL);
-  expect(&run, 1, NULL, "not finite at step");
+  expect_run(&run, 1, NULL, "not finite at step");
   Error err;
   SafetensorsFile file;
   if (safetensors_open(in_dir("diverge", "last.state.safetensors"), &file, &err) != 0) fail_msg("%s", err.message);
@@ -529,7 +512,7 @@ static void an_interrupt_of_a_divergent_run_keeps_its_checkpoint(void **state) {
                         NULL,
                         NULL};
   Subprocess good = subprocess_run(argv, SECONDS);
-  expect(&good, 0, NULL, NULL);
+  expect_run(&good, 0, NULL, NULL);
   subprocess_free(&good);
   argv[6] = "--epochs=3";
   argv[7] = "--resume";
@@ -545,12 +528,13 @@ static void an_interrupt_of_a_divergent_run_keeps_its_checkpoint(void **state) {
   for (int i = 0; i < 4; i++) nanosleep(&nap, NULL);
   kill(run.pid, SIGINT);
   subprocess_wait(&run, SECONDS);
-  if (run.status != 130) expect(&run, 1, NULL, "not finite at step"); /* 130: so slow a machine has not diverged yet */
+  if (run.status != 130)
+    expect_run(&run, 1, NULL, "not finite at step"); /* 130: so slow a machine has not diverged yet */
   subprocess_free(&run);
   const char *more[] = {program,    data, output_dir("diverge_int"), "--test-images=100", "--device=cpu", "--epochs=1",
                         "--resume", NULL};
   run = subprocess_run(more, SECONDS);
-  expect(&run, 0, NULL, NULL);
+  expect_run(&run, 0, NULL, NULL);
   subprocess_free(&run);
 }
 
@@ -560,7 +544,7 @@ static void a_gpu_that_is_not_there_is_explained(void **state) {
   const char *argv[] = {program, "--device=gpu", NULL};
   Subprocess run = subprocess_run(argv, SECONDS);
   unsetenv("CUDA_VISIBLE_DEVICES");
-  expect(&run, 1, NULL, "use --device=cpu");
+  expect_run(&run, 1, NULL, "use --device=cpu");
   subprocess_free(&run);
 }
 
