@@ -35,6 +35,7 @@ static inline Lesson fused_lesson(void) {
   lesson_input(&lesson, "beta", "c");
   lesson_range(&lesson, "variance", 0.5f, 2);
   lesson.tolerance = fused_tolerance;
+  lesson.most = lesson_shape(&lesson, INT_MAX - BATCHNORM_ROWS, 65535 * BATCHNORM_THREADS); /* batchnorm_kernel's y */
   lesson.timed = lesson_shape(&lesson, 4096, 4096);
   lesson.counted = lesson_shape(&lesson, 64, 512);
   /* one, around a warp, around the float4s of a warp and of a block, primes; rows a multiple of four, or not; more rows

@@ -225,6 +225,25 @@ static void what_is_typed_wrong_is_explained(void **state) {
   }
 }
 
+/* Sizes at which a grid or an int of some version would end. */
+static void what_no_version_reaches_is_refused(void **state) {
+  (void)state;
+  const struct {
+    const char *lesson, *shape, *expected;
+  } cases[] = {
+      {"matmul_naive", "--shape=1x1x2147483647", "2147483647 is more than 2147483263"},
+      {"matmul_tensor_core", "--shape=1x1x2147483647", "2147483647 is more than 2147483583"},
+      {"softmax", "--shape=1x9000000", "9000000 is more than 8388480"},
+      {"fused_batchnorm_relu_softmax", "--shape=1x9000000", "9000000 is more than 8388480"},
+      {"softmax_cross_entropy", "--shape=1x2147483647", "2147483647 is more than 2147482623"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Subprocess run = run_lesson(cases[i].lesson, cases[i].shape, NULL, NULL);
+    expect(&run, 2, "", cases[i].expected);
+    subprocess_free(&run);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(vector_add_climbs),
@@ -247,6 +266,7 @@ int main(void) {
       cmocka_unit_test(a_profiler_gets_one_launch),
       cmocka_unit_test(the_cpu_has_the_definition),
       cmocka_unit_test(what_is_typed_wrong_is_explained),
+      cmocka_unit_test(what_no_version_reaches_is_refused),
   };
   return TEST_MAIN("lessons", tests);
 }

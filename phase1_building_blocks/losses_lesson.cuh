@@ -47,8 +47,22 @@ static inline void mse_forward_cpu(float *total, const float *x, const float *t,
 static inline void mse_backward_cpu(float *dx, const float *x, const float *t, size_t n) {
   mse_cpu((float *)NULL, dx, x, t, n);
 }
-/* An element is a few roundings of numbers up to 100, its logits' extreme; a sum of such in double adds none. */
+/* Of elements that are not negative, so that their sum errs no more than they do. That of the probabilities errs most:
+ * 1 - t half a unit, the logarithm one, the product, the sum of two and two of four half a unit each; the total, which
+ * was added up in double, once more. */
 static inline Tolerance loss_total_tolerance(const int *size) {
+  (void)size;
+  return tolerance_make(4 * FLT_EPSILON, 0);
+}
+
+/* 1 - t x cancels: the product, up to 4, was rounded. */
+static inline Tolerance hinge_total_tolerance(const int *size) {
+  (void)size;
+  return tolerance_make(4 * FLT_EPSILON, 2 * FLT_EPSILON);
+}
+
+/* max(x, 0) - x t cancels: both were rounded, of numbers up to 100, the logits' extreme. */
+static inline Tolerance bce_logits_total_tolerance(const int *size) {
   (void)size;
   return tolerance_make(4 * FLT_EPSILON, 100 * FLT_EPSILON);
 }
@@ -107,11 +121,14 @@ static inline Lesson bce_lesson(void) {
 static inline Lesson bce_logits_lesson(void) {
   Lesson lesson = loss_lesson(LOSS_TOTAL_AND_SLOPES, (LessonLauncher)bce_logits_cpu<float>, -12, 12, 0, 1);
   lesson_extreme(&lesson, "x", 100);
+  lesson_tolerance(&lesson, "total", bce_logits_total_tolerance);
   return lesson;
 }
 /* Any t: what -1 and 1 do, other numbers do as well. */
 static inline Lesson hinge_lesson(void) {
-  return loss_lesson(LOSS_TOTAL_AND_SLOPES, (LessonLauncher)hinge_cpu<float>, -2, 2, -2, 2);
+  Lesson lesson = loss_lesson(LOSS_TOTAL_AND_SLOPES, (LessonLauncher)hinge_cpu<float>, -2, 2, -2, 2);
+  lesson_tolerance(&lesson, "total", hinge_total_tolerance);
+  return lesson;
 }
 
 /* All of dp is written; of p a sector a row is read. */

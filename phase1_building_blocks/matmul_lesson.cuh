@@ -4,6 +4,7 @@
 
 #include "common/lesson.h"
 #include "phase1_building_blocks/matmul.cuh"
+#include "phase1_building_blocks/matmul_chunk.cuh"
 
 /* C (m,n) = A (m,k) B (k,n) */
 typedef void MatmulLauncher(float *c, const float *a, const float *b, int m, int n, int k);
@@ -48,7 +49,8 @@ static inline Lesson matmul_lesson(const char *name) {
   lesson.reference_gpu = (LessonLauncher)matmul_reference_gpu;
   lesson.flops = matmul_flops;
   lesson.tolerance = matmul_tolerance;
-  lesson.most = lesson_shape(&lesson, 65535 * 8, 65535 * 32, INT_MAX); /* y of the reference's and the naive grids */
+  /* y of the reference's and the naive grids; where K ends, so that a step or a chunk beyond is an int still */
+  lesson.most = lesson_shape(&lesson, 65535 * 8, 65535 * 32, INT_MAX - MATMUL_CHUNK);
   lesson.timed = lesson_shape(&lesson, 4096, 4096, 4096);
   lesson.counted = lesson_shape(&lesson, 128, 128, 64);
   /* one; an edge in every place of a tile; K shorter than a step; rows that are multiples of four, or not */

@@ -53,7 +53,8 @@ static inline Lesson matmul_tensor_core_lesson(void) {
   lesson.reference_gpu = (LessonLauncher)matmul_bfloat16_reference_gpu;
   lesson.flops = matmul_tensor_core_flops;
   lesson.tolerance = matmul_tensor_core_tolerance;
-  lesson.most = lesson_shape(&lesson, 65535 * 8, 65535 * 8, INT_MAX); /* y of the reference's and the naive grid */
+  /* y of the reference's and the naive grid; where K ends, so that a step beyond is an int still */
+  lesson.most = lesson_shape(&lesson, 65535 * 8, 65535 * 8, INT_MAX - 64);
   lesson.timed = lesson_shape(&lesson, 4096, 4096, 4096);
   lesson.counted = lesson_shape(&lesson, 128, 256, 64);
   /* one; edges everywhere in a fragment, in a tile; rows of 16 bytes or not; K of several steps, and shorter than

@@ -15,7 +15,8 @@
  * A second array is split alike if its rows begin at the same place of a sector: rows_alike().
  *
  * The reductions give every thread of the row the same bits. T is a power of two, 32 to 1024; above 32 the row's
- * threads are the block, and all of them must take part.
+ * threads are the block, all of them must take part, and before the same function is called again there must be a
+ * barrier: its shared memory may still be read.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_ROW_CUH
 #define PHASE1_BUILDING_BLOCKS_ROW_CUH

@@ -7,8 +7,9 @@
  * is ruled out (probability 0); NaN, +inf, or a row of nothing but -inf give NaN. All may work in place (y == x,
  * dx == dy), but for `jacobian`.
  *
- * The derivative of a row is a matrix, the Jacobian: dy[j]/dx[i] = y[j] ((i == j) - y[i]), cols x cols of them for cols
- * numbers. What is wanted is only its product with dy, and of
+ * The derivative of a row is a matrix, the Jacobian: the slope of y[j] by x[i] is y[j] ((i == j) - y[i]), cols x cols
+ * of them for cols numbers. (dx and dy are another thing: the loss's gradients by x and by y.) What is wanted is only
+ * the matrix's product with dy, and of
  *     dx[i] = sum over j of dy[j] y[j] ((i == j) - y[i]) = y[i] dy[i] - y[i] (sum over j of dy[j] y[j])
  * the sum is the same for all i. So backward is a dot product and a multiplication; `jacobian` shows what it saves.
  *
@@ -16,7 +17,7 @@
  *
  *   softmax_forward_naive       a thread a row: three passes, and 32 lanes in 32 rows
  *   softmax_forward_shared      a block a row, reduced by a tree in shared memory: three passes
- *   softmax_forward_shuffle     reduced by shuffles within a warp: three passes, three barriers
+ *   softmax_forward_shuffle     reduced by shuffles within a warp: three passes, two barriers
  *   softmax_forward_online      maximum and sum in one pass: two passes
  *   softmax_forward_staged      the row waits in shared memory: one read
  *   softmax_forward_gpu         in registers, as float4, of a warp or a block; of long rows the rest in shared memory

@@ -18,7 +18,7 @@
  * p[c] elsewhere: of the (C,C) Jacobian of the softmax nothing is left. So one kernel can do it all, and in the end
  * read every logit once and write every gradient once; dlogits may be the logits' own array.
  *
- *   softmax_cross_entropy_separate   forward, which leaves p, and backward: the logits are read three times, p twice
+ *   softmax_cross_entropy_separate   forward, which leaves p, and backward: logits are read three times, p once
  *   softmax_cross_entropy_online     a block for each row: maximum and sum in one pass, then a second: two reads
  *   softmax_cross_entropy_shared     the row waits for its sum in shared memory: one read
  *   softmax_cross_entropy_quads      copied there asynchronously, 16 bytes at a time, the whole row on its way at once
@@ -124,7 +124,8 @@ enum { SOFTMAX_BLOCK = 128, SOFTMAX_SCORE_BLOCK = 256 };
  * Lanes beyond the classes bring -inf to the maximum and 0 to the sum. */
 static __global__ void softmax_cross_entropy_forward_kernel(float *losses, float *probabilities, const float *logits,
                                                             const int *labels, int batch, int classes) {
-  int b = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  int b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; /* threads, 32 * batch of them, can be more than 2^32 */
+  int lane = threadIdx.x % 32;
   if (b >= batch) return; /* the whole warp */
   const float *x = logits + (size_t)b * classes;
   float *p = probabilities + (size_t)b * classes;
@@ -341,7 +342,7 @@ template <int EACH>
 static __global__ void __launch_bounds__(SOFTMAX_BLOCK)
     softmax_cross_entropy_warp_kernel(float *losses, float *dlogits, const float *logits, const int *labels,
                                       float scale, int batch, int classes) {
-  int b = (blockIdx.x * SOFTMAX_BLOCK + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  int b = blockIdx.x * (SOFTMAX_BLOCK / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
   if (b >= batch) return; /* the whole warp */
   const float *x = logits + (size_t)b * classes;
   float *dx = dlogits + (size_t)b * classes;

@@ -55,7 +55,8 @@ static inline Lesson softmax_cross_entropy_lesson(void) {
   lesson_extreme(&lesson, "logits", 1e4f);  /* and who takes the logarithm of a probability: it may be 0 */
   lesson.tolerance = softmax_cross_entropy_tolerance;
   lesson_tolerance(&lesson, "losses", softmax_cross_entropy_losses_tolerance);
-  lesson.timed = lesson_shape(&lesson, 4096, 50257); /* the vocabulary of GPT-2 */
+  lesson.most = lesson_shape(&lesson, INT_MAX - 127, INT_MAX - SOFTMAX_ROW_BLOCK); /* a step beyond is an int still */
+  lesson.timed = lesson_shape(&lesson, 4096, 50257);                               /* the vocabulary of GPT-2 */
   lesson.counted = lesson_shape(&lesson, 32, 2048);
   /* rows of one, around a warp, up to what a warp's registers hold; a block's; a multiple of four, or not; more than
    * SOFTMAX_SHORT_ROW */

@@ -25,8 +25,10 @@ static inline LessonVersion softmax_backward_version(const char *name, SoftmaxBa
   return lesson_version(name, (LessonLauncher)launch, limit);
 }
 
-/* A quotient by a sum of `cols` terms; each term has the error of an exp() (2 units) and of its argument, which was
- * rounded at up to 20 (a factor of 1 + 20 half units). A thread adds them up one after the other, at worst. */
+/* A quotient by a sum of `cols` terms. Over and under the line stand up to two exp() (2 units each), of arguments as
+ * far as 20 from 0: rounded, they would make a factor of 1 + 20 half units. (Scores within one power of two, as here,
+ * have exact differences.) So 2 (2 + 2 + 10) units, and 4 for what is multiplied and divided; and a thread adds the
+ * terms up one after the other, at worst. */
 static inline Tolerance softmax_forward_tolerance(const int *size) {
   double n = size[1];
   Tolerance tolerance = tolerance_make((32 + fmin(n, 4 * sqrt(n))) * FLT_EPSILON, FLT_MIN);
@@ -38,6 +40,7 @@ static inline Tolerance softmax_forward_tolerance(const int *size) {
 static inline Tolerance softmax_backward_tolerance(const int *size) { return tolerance_dot((size_t)size[1], 0.5); }
 
 static inline void softmax_shapes(Lesson *lesson) {
+  lesson->most = lesson_shape(lesson, INT_MAX - 127, 65535 * 128); /* naive's blocks of 128 rows; jacobian's, y */
   lesson->timed = lesson_shape(lesson, 4096, 4096);
   lesson->counted = lesson_shape(lesson, 64, 512);
   /* one, around a warp, around the float4s of a warp and of a block, primes; rows a multiple of four, or not */
