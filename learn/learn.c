@@ -374,36 +374,35 @@ static int command_init(const Command *command) {
   return 0;
 }
 
-int main(int argc, char **argv) {
-  static const struct argp_option rows[] = {
-      {"update", 'u', NULL, 0, "init: bring a tree that is there up to date; the student's lines are kept", 0},
-      {"poll", 'p', NULL, 0, "watch: look at the files twice a second instead of asking the system for changes", 0},
-      {"source", 's', "DIR", 0, "init, lint, prove: the course's repository (default: where bazel run was typed)", 0},
-      {"prepared", 'b', "DIR", 0, "prove: a tree's .learn/build after `prepare`, which is moved from there", 0},
-      OPTION_END};
-  static const struct argp own = {rows, parse, "COMMAND [NAME]", about, NULL, NULL, NULL};
-  static Tree tree;
-  Command command;
-  CommonOptions common = options_default(0);
-  Error err;
-  memset(&command, 0, sizeof command);
-  options_parse(&common, &own, &command, argc, argv);
-  setvbuf(stdout, NULL, _IOLBF, 0);
-
-  const char *name = command.word[1], *what = command.word[0];
-  if (strcmp(what, "init") == 0) return command_init(&command);
-  if (strcmp(what, "lint") == 0) return command_lint(open_source(&command));
-  if (strcmp(what, "prove") == 0) return command_prove(open_source(&command), name, command.prepared);
-
-  static const char *const known[] = {"next",  "list",  "status",   "check",  "hint",
-                                      "watch", "reset", "solution", "prepare"};
-  bool is_known = false;
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) is_known = is_known || strcmp(what, known[i]) == 0;
-  if (!is_known) {
-    fprintf(stderr, "%s: error: \"%s\" is no command; `%s --help` tells those there are\n",
-            program_invocation_short_name, what, command_name());
-    return 2;
+/* Ends the program unless this is a command, with no more words than it takes: a second exercise is not left out
+ * silently. */
+static void check_words(const Command *command) {
+  static const struct {
+    const char *name;
+    int words;
+  } known[] = {{"next", 1},  {"list", 1},     {"status", 1},  {"check", 2}, {"hint", 2}, {"watch", 1},
+               {"reset", 2}, {"solution", 2}, {"prepare", 1}, {"init", 2},  {"lint", 1}, {"prove", 2}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (strcmp(command->word[0], known[i].name) != 0) continue;
+    if (command->words <= known[i].words) return;
+    fprintf(stderr, "%s: error: %s takes %s; \"%s\" is too much\n", program_invocation_short_name, known[i].name,
+            known[i].words == 1 ? "no name" : "one name", command->word[known[i].words]);
+    exit(2);
   }
+  fprintf(stderr, "%s: error: \"%s\" is no command; `%s --help` tells those there are\n", program_invocation_short_name,
+          command->word[0], command_name());
+  exit(2);
+}
+
+static int run(const Command *command) {
+  static Tree tree;
+  Error err;
+  const char *name = command->word[1], *what = command->word[0];
+  check_words(command);
+  if (strcmp(what, "init") == 0) return command_init(command);
+  if (strcmp(what, "lint") == 0) return command_lint(open_source(command));
+  if (strcmp(what, "prove") == 0) return command_prove(open_source(command), name, command->prepared);
+
   if (tree_find(&tree, &err) != 0) die("%s", err.message);
   bool writes = strcmp(what, "next") != 0 && strcmp(what, "list") != 0 && strcmp(what, "status") != 0;
   if (writes && access(tree_path(&tree, ".learn"), W_OK) != 0)
@@ -415,8 +414,27 @@ int main(int argc, char **argv) {
   if (strcmp(what, "status") == 0) return command_status(&tree);
   if (strcmp(what, "check") == 0) return command_check(&tree, name);
   if (strcmp(what, "hint") == 0) return command_hint(&tree, chosen(&tree, name));
-  if (strcmp(what, "watch") == 0) return command_watch(&tree, command.poll);
+  if (strcmp(what, "watch") == 0) return command_watch(&tree, command->poll);
   if (strcmp(what, "reset") == 0) return command_reset(&tree, name);
   if (strcmp(what, "prepare") == 0) return command_prepare(&tree);
   return command_solution(&tree, chosen(&tree, name));
+}
+
+int main(int argc, char **argv) {
+  static const struct argp_option rows[] = {
+      {"update", 'u', NULL, 0, "init: bring a tree that is there up to date; the student's lines are kept", 0},
+      {"poll", 'p', NULL, 0, "watch: look at the files twice a second instead of asking the system for changes", 0},
+      {"source", 's', "DIR", 0, "init, lint, prove: the course's repository (default: where bazel run was typed)", 0},
+      {"prepared", 'b', "DIR", 0, "prove: a tree's .learn/build after `prepare`, which is moved from there", 0},
+      OPTION_END};
+  static const struct argp own = {rows, parse, "COMMAND [NAME]", about, NULL, NULL, NULL};
+  Command command;
+  CommonOptions common = options_default(0);
+  memset(&command, 0, sizeof command);
+  options_parse(&common, &own, &command, argc, argv);
+  setvbuf(stdout, NULL, _IOLBF, 0);
+
+  const int status = run(&command);
+  if (fflush(stdout) != 0 || ferror(stdout)) die("this cannot be written to stdout: %s", strerror(errno));
+  return status;
 }

@@ -270,10 +270,21 @@ class BadInput(unittest.TestCase):
         self.assertEqual(status, 2)
         one_sentence(self, text, "chekc")
 
+    def test_a_word_too_many(self):  # not left out: who names two exercises wants both
+        for words in ["check", "vector_add_index", "nosuch"], ["list", "foo"], ["prepare", "foo"]:
+            status, text = self.tree.nn(*words)
+            self.assertEqual(status, 2, text)
+            one_sentence(self, text, words[0], '"%s" is too much' % words[-1])
+
     def test_not_in_a_tree(self):
         status, text = course.run(course.LEARN, "check", cwd="/")
         self.assertEqual(status, 1)
         one_sentence(self, text, "no student's tree", "init")
+
+    def test_a_full_disk(self):
+        status, text = course.run("/bin/sh", "-c", "./nn list > /dev/full", cwd=self.tree.root)
+        self.assertEqual(status, 1, text)
+        one_sentence(self, text, "cannot be written to stdout")
 
     def test_damaged_progress(self):
         tree = course.Tree("damaged")
