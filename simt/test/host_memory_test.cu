@@ -78,8 +78,8 @@ static void test_out_of_memory(void **state) {
 }
 
 #ifdef SIMT_REWRITTEN
-/* Freed neighbours become one: what is left of the arena is whole again whatever the order of frees. Most of it is taken
- * before, in one piece, for AddressSanitizer notes the state of every byte at each call. */
+/* Freed neighbours become one: what is left of the arena is whole again whatever the order of frees. Most of it is
+ * taken before, in one piece, for AddressSanitizer notes the state of every byte at each call. */
 static void test_holes_join(void **state) {
   (void)state;
   enum { PARTS = 9, PART = 1 << 20 };
