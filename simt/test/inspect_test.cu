@@ -310,6 +310,12 @@ static void test_structures_into_functions(void **state) {
   SHARED_LOADS("call_shared", 1, 4);
 }
 
+/* g++ would read such a number in one, nvcc does not. */
+__global__ void numbers_of_bytes(const unsigned char *in, unsigned *out) {
+  const unsigned char *b = in + 4 * threadIdx.x;
+  out[threadIdx.x] = (unsigned)b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3];
+}
+
 static void test_other_widths(void **state) {
   (void)state;
   copy_pair<<<1, 64>>>((const double *)a, (double *)c);
@@ -318,6 +324,8 @@ static void test_other_widths(void **state) {
   LOADS("copy_pair", 2, 16);
   LOADS("copy_bytes", 2, 2);
   LOADS("read_only", 2, 5);
+  numbers_of_bytes<<<1, 32>>>((const unsigned char *)a, (unsigned *)c);
+  LOADS("numbers_of_bytes", 4, 16);
 }
 
 /* ---- divergence: requests as the hardware issues them ---- */

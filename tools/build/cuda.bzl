@@ -57,6 +57,7 @@ _INSPECT_FLAGS = [
     "-fno-tree-vectorize",
     "-fno-tree-slp-vectorize",
     "-fno-store-merging",
+    "-fno-expensive-optimizations",
     "-fno-tree-loop-distribute-patterns",
     "-fno-builtin-memset",
     "-fno-elide-constructors",
