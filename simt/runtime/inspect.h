@@ -6,7 +6,8 @@
  *   inspect_hooks.c     what the compiler calls: collects the accesses of a warp as requests
  *   inspect_lockstep.c  the lanes of a warp go from basic block to basic block together, as on a GPU
  *   inspect_count.c     sectors, wavefronts, bank conflicts of one request
- *   inspect_memory.c    which memory an address belongs to; bounds, alignment, initialisation
+ *   inspect_memory.c    which memory an address belongs to
+ *   inspect_judge.c     whether an access is allowed: bounds, alignment, initialisation
  *   inspect_race.c      who touched a word before, and whether anything orders the two
  *   inspect_order.c     what fences and atomic operations order
  *   inspect_symbols.c   sites in the program: file and line; names of shared arrays

@@ -266,16 +266,24 @@ void simt_memory_block(Inspector *in);
 int simt_find_object(Inspector *in, uintptr_t address, Object *object);
 void simt_heap_add(uintptr_t address, size_t bytes); /* malloc() in a kernel */
 void simt_heap_remove(uintptr_t address);
-int simt_changed_something(const Row *row);
-void simt_judge_row(Inspector *in, Row *row); /* bounds, alignment, initialisation, races, counts */
-void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc);
+int simt_was_on_heap(uintptr_t address); /* and a kernel has freed it */
+/* Not in a __device__ or __constant__ variable, but between or behind them. */
+int simt_behind_device_variable(uintptr_t address);
+/* With its shadow: of managed or pinned memory, or of a variable; NULL: there are too many. */
+Region *simt_region_of(uintptr_t address, const SimtMemory *memory);
 /* "s_tile (static shared, 4096 bytes), byte 128"; malloc()ed */
 char *simt_memory_words(Inspector *in, uintptr_t address);
 /* What host code may not touch, roughly: device memory, variables; if streams are lazy, pinned and managed memory. */
 extern uintptr_t simt_watched_low[3], simt_watched_size[3];
 extern int simt_writes_unseen; /* a kernel ran, or a block of it, that was not inspected */
 
+/* inspect_judge.c */
+void simt_judge_launch(void);
+void simt_judge_row(Inspector *in, Row *row); /* bounds, alignment, initialisation, races, counts */
+void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc);
+
 /* inspect_race.c */
+int simt_changed_something(const Row *row);
 extern uint32_t simt_race_clock;
 void simt_race_launch(const SimtKernel *kernel);
 int simt_race_forget(void); /* 1 when the traces take much memory: they are dropped */

@@ -51,6 +51,7 @@ void simt_inspect_launch_begin(const SimtKernel *k) {
   __tsan_init();
   simt_race_launch(k);
   simt_memory_launch();
+  simt_judge_launch();
   current = -1;
   if (only_kernel && !strstr(k->name, only_kernel)) {
     simt_writes_unseen = 1;
