@@ -7,6 +7,7 @@
  * its program or to the machine changes nothing but its own verdict. docs/grading.md tells more.
  */
 #include "learn/init.h"
+#include "learn/refuse.h"
 #include "learn/report.h"
 
 #include <sys/random.h>
@@ -75,40 +76,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-/* "#pragma unroll", "#pragma unroll 4", "#pragma unroll(N)": nothing that begins a string or a comment. */
-static bool is_pragma_unroll(const char *line) {
-  const char *pragma = line + 1 + strspn(line + 1, " \t");
-  return starts_with(pragma, "pragma unroll") &&
-         pragma[strspn(pragma, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_() \t")] == '\0';
-}
-
-/* What no exercise needs, and what could reach out of the student's lines: NULL, or a sentence. */
-static const char *refuse(const char *lines) {
-  const char *code = code_only(lines);
-  if (strstr(code, "R\"") != NULL) return "raw strings (R\"...\") are not allowed in an exercise";
-  for (size_t at = 0, length = strlen(lines); at < length; at = line_end(lines, length, at))
-    if (ends_with(keep_trimmed(lines, at, line_end(lines, length, at)), "\\")) /* in a comment it hides the next line */
-      return "a line that ends with \\ is not allowed in an exercise";
-  if (code_brackets(lines) != NULL) return code_brackets(lines);
-  for (size_t at = 0, length = strlen(code); at < length; at = line_end(code, length, at)) {
-    size_t end = line_end(code, length, at);
-    const char *line = keep_trimmed(code, at, end);
-    if (strstr(line, "%:") != NULL || strstr(line, "\?\?=") != NULL)
-      return "digraphs and trigraphs for # are not allowed";
-    if (line[0] == '#' && !is_pragma_unroll(line))
-      return keep_printf("\"%.40s\": of the preprocessor only #pragma unroll is allowed in an exercise", line);
-    if (line[0] != '#' && strchr(line, '#') != NULL) return "a # in the middle of a line is not allowed in an exercise";
-  }
-  for (const char *c = code; (c = strstr(c, "asm")) != NULL; c += 3) {
-    const char *before = c;
-    while (before > code && before[-1] == '_') before--;
-    const char *after = c + 3 + strspn(c + 3, "_");
-    bool word = (before == code || !isalnum((unsigned char)before[-1])) && !isalnum((unsigned char)*after);
-    if (word) return "inline assembler is not allowed in an exercise";
-  }
-  return NULL;
-}
-
 static bool wanted(const Options *options, const char *name) {
   if (options->only == NULL) return true;
   for (const char *at = options->only; *at != '\0';) {
@@ -130,6 +97,34 @@ static bool was_stopped(void *context) {
 static char work[PATH_MAX]; /* the temporary folder */
 static void remove_work(void) { remove_folder(work); }
 
+/* Copies a file of the submission to `to`, once and for all: whoever exchanges it for a link meanwhile gains nothing.
+ * NULL, or why not. */
+static const char *take_copy(const Submission *submission, const Exercise *exercise, const char *to) {
+  enum { MOST = 1 << 20 };
+  char folder[PATH_MAX], path[PATH_MAX];
+  struct stat info;
+  Error err;
+  int fd = open(keep_printf("%s/%s", submission->path, exercise->file), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && errno == ENOENT) return keep_printf("%s is gone", exercise->file);
+  if (fd < 0) return keep_printf("cannot read %s: %s", exercise->file, strerror(errno));
+  const char *problem = NULL;
+  ssize_t length = readlink(keep_printf("/proc/self/fd/%d", fd), path, sizeof path - 1); /* where it really lies */
+  path[length > 0 ? length : 0] = '\0';
+  if (realpath(submission->path, folder) == NULL || !starts_with(path, keep_printf("%s/", folder)))
+    problem = keep_printf("%s is a link that leads out of the submission", exercise->file);
+  else if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > MOST)
+    problem = keep_printf("%s is no file of at most %d MB", exercise->file, MOST >> 20);
+  if (problem == NULL) {
+    char *bytes = (char *)xmalloc(MOST);
+    length = 0;
+    for (ssize_t got; length < MOST && (got = read(fd, bytes + length, (size_t)(MOST - length))) > 0;) length += got;
+    if (text_write_quick(to, bytes, (size_t)length, &err) != 0) problem = keep(err.message);
+    free(bytes);
+  }
+  close(fd);
+  return problem;
+}
+
 static void grade_exercise(const Options *options, const Tree *tree, const Exercise *exercise,
                            const Submission *submission, const char *scratch, unsigned long long seed, bool gpu,
                            Grade *grade) {
@@ -140,11 +135,10 @@ static void grade_exercise(const Options *options, const Tree *tree, const Exerc
   grade->exercise = exercise;
   grade->verdict.kind = VERDICT_TODO;
   memset(&theirs, 0, sizeof theirs);
-  theirs.root = submission->path;
-  char file[PATH_MAX], folder[PATH_MAX];
-  if (realpath(tree_path(&theirs, exercise->file), file) != NULL && realpath(submission->path, folder) != NULL &&
-      !starts_with(file, keep_printf("%s/", folder))) {
-    grade->verdict.message = keep_printf("%s is a link that leads out of the submission", exercise->file);
+  theirs.root = keep_printf("%s/handed_in", scratch);
+  const char *problem = take_copy(submission, exercise, tree_path(&theirs, exercise->file));
+  if (problem != NULL) {
+    grade->verdict.message = problem;
     return;
   }
   if (tree_region(&theirs, exercise, &text, &region, &err) != 0) {
@@ -161,7 +155,7 @@ static void grade_exercise(const Options *options, const Tree *tree, const Exerc
   job.seconds = options->seconds;
   job.sandbox = !options->trust;
   job.gpu = gpu;
-  const char *refused = refuse(job.lines);
+  const char *refused = refuse_lines(job.lines);
   if (refused != NULL) {
     grade->verdict.kind = VERDICT_REFUSED;
     grade->verdict.message = refused;
@@ -182,9 +176,9 @@ static void grade_submission(const Options *options, const Tree *tree, Submissio
   submission->grade = (Grade *)xcalloc((size_t)tree->exercises.count, sizeof *submission->grade);
   if (stat(submission->path, &info) != 0 || !S_ISDIR(info.st_mode)) {
     submission->problem = keep_printf("%s is no folder", submission->path);
-    printf("\n%s: %s\n", report_clean(submission->name), report_clean(submission->problem));
+    printf("\n%s: %s\n", report_line(submission->name), report_line(submission->problem));
   } else {
-    printf("\n%s\n", report_clean(submission->name));
+    printf("\n%s\n", report_line(submission->name));
   }
   for (int i = 0; i < tree->exercises.count; i++) {
     const Exercise *exercise = &tree->exercises.item[i];
@@ -203,7 +197,7 @@ static void grade_submission(const Options *options, const Tree *tree, Submissio
     if (submission->problem != NULL) continue;
     const char *first = keep_bytes(grade_text(grade), strcspn(grade_text(grade), "\n"));
     printf("  %-24s %-16s %5.1f of %-4d %.90s\n", exercise->name, grade_status(grade), grade->score, exercise->points,
-           report_clean(first));
+           report_line(first));
     fflush(stdout);
   }
   printf("  %-24s %-16s %5.1f of %.0f\n", "total", "", submission->score, submission->points);

@@ -8,7 +8,8 @@
  *     process.output                              // what it printed, stdout and stderr, the first 256 KB
  *
  * With `sandbox` a program runs under bubblewrap: no network, no processes but its own, nothing to write to but an
- * empty /tmp of 64 MB, and of the machine's files only the system's own and those that are named.
+ * empty /tmp and an empty /dev/shm of 64 MB each, and of the machine's files only the system's own and those that are
+ * named.
  */
 #ifndef LEARN_PROCESS_H
 #define LEARN_PROCESS_H
@@ -94,32 +95,46 @@ static inline const char *sandbox_missing(void) {
                         "or run as root";
 }
 
-/* A filter for the kernel: threads, but no processes. Returns a file descriptor with it. */
+/* A filter for the kernel: threads, but no processes; no memory that outlives its mapping, for no limit counts that; no
+ * namespaces of its own, in which it could mount more; none of its user's keys. Returns a file descriptor with it. */
 static inline int sandbox_filter(Error *err) {
 #if defined(__x86_64__)
-  enum { ARCHITECTURE = AUDIT_ARCH_X86_64, FORK = 57, VFORK = 58 };
+  enum { ARCHITECTURE = AUDIT_ARCH_X86_64 };
 #else
-  enum { ARCHITECTURE = AUDIT_ARCH_AARCH64, FORK = -1, VFORK = -1 };
+  enum { ARCHITECTURE = AUDIT_ARCH_AARCH64 };
 #endif
+  static const uint32_t denied[] = {
+#ifdef SYS_fork
+      SYS_fork,    SYS_vfork,
+#endif
+      SYS_unshare, SYS_setns,  SYS_mount,   SYS_shmget,      SYS_msgget,
+      SYS_semget,  SYS_keyctl, SYS_add_key, SYS_request_key, SYS_io_uring_setup};
   enum { NUMBER = 0, ARCH = 4, ARGUMENT = 16 }; /* offsets in struct seccomp_data */
-  const struct sock_filter filter[] = {
+  const struct sock_filter deny = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+  const struct sock_filter begin[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARCH),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER),
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 6, 0), /* x32 */
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)FORK, 5, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)VFORK, 4, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 4, 0), /* the C library then tries clone */
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), /* x32 */
+      deny,
+  };
+  const struct sock_filter end[] = {
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), /* the C library then tries clone */
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT),
-      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 2, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0),
+      deny,
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   int fd = memfd_create("filter", 0); /* inherited by bwrap */
-  if (fd < 0 || write(fd, filter, sizeof filter) != sizeof filter || lseek(fd, 0, SEEK_SET) != 0)
+  bool ok = fd >= 0 && write(fd, begin, sizeof begin) == sizeof begin;
+  for (size_t i = 0; i < sizeof denied / sizeof *denied && ok; i++) {
+    const struct sock_filter pair[] = {BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, denied[i], 0, 1), deny};
+    ok = write(fd, pair, sizeof pair) == sizeof pair;
+  }
+  if (!ok || write(fd, end, sizeof end) != sizeof end || lseek(fd, 0, SEEK_SET) != 0)
     return error_set(err, "cannot make the sandbox's filter: %s", strerror(errno));
   return fd;
 }
@@ -163,8 +178,10 @@ static inline void sandbox_wrap(Arguments *arguments, const ProcessSpec *spec, i
                                       "--new-session", "--cap-drop",    "ALL",
                                       "--proc",        "/proc",         "--dev",
                                       "/dev",          "--size",        "67108864",
-                                      "--tmpfs",       "/tmp",          "--clearenv",
-                                      "--setenv",      "HOME",          "/tmp"};
+                                      "--tmpfs",       "/tmp",          "--size",
+                                      "67108864",      "--tmpfs",       "/dev/shm",
+                                      "--clearenv",    "--setenv",      "HOME",
+                                      "/tmp"};
   for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) arguments_add(arguments, flags[i]);
   for (size_t i = 0; i < sizeof system_folders / sizeof *system_folders; i++) {
     char target[PATH_MAX];
@@ -191,6 +208,10 @@ static inline void sandbox_wrap(Arguments *arguments, const ProcessSpec *spec, i
     sandbox_bind(arguments, "--ro-bind", spec->readable[i]);
   for (int i = 0; spec->writable != NULL && spec->writable[i] != NULL; i++)
     sandbox_bind(arguments, "--bind", spec->writable[i]);
+  for (int i = 0; i < 2; i++) { /* file systems in memory, without a limit */
+    arguments_add(arguments, "--remount-ro");
+    arguments_add(arguments, i == 0 ? "/" : "/dev");
+  }
   for (int i = 0; spec->env != NULL && spec->env[i] != NULL; i++) {
     const char *equals = strchr(spec->env[i], '=');
     arguments_add3(arguments, "--setenv", keep_bytes(spec->env[i], (size_t)(equals - spec->env[i])), equals + 1);
@@ -240,6 +261,11 @@ static inline void process_become(const ProcessSpec *spec, const char *const *ar
   process_limit(RLIMIT_FSIZE, spec->file_size);
   struct rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
+  if (spec->sandbox) {
+    process_limit(RLIMIT_NOFILE, spec->gpu ? 1024 : 256);                /* pipes and nameless files hold memory, too */
+    int victim = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); /* where memory ends, it ends first */
+    if (victim >= 0 && write(victim, "1000", 4) != 4) errno = 0;         /* nothing depends on it */
+  }
   execvp(argv[0], (char *const *)argv);
   fprintf(stderr, "cannot run %s: %s\n", argv[0], strerror(errno));
   _exit(127);
@@ -317,6 +343,11 @@ static inline void process_wait(Process *process, bool (*interrupted)(void *), v
   process->output = process_text(process->output_fd);
   if (process->error_fd >= 0) process->errors = process_text(process->error_fd);
   process->pid = 0;
+}
+
+/* Not the program but bwrap ended, before it. */
+static inline bool sandbox_failed(const Process *process) {
+  return process->status == 1 && starts_with(process->output, "bwrap: ");
 }
 
 static inline int process_run(Process *process, const ProcessSpec *spec, Error *err) {

@@ -186,12 +186,17 @@ static inline void region_paste(Text *out, const char *bytes, size_t length, con
   text_append(out, bytes + region->body_end, length - region->body_end);
 }
 
-/* Is the ' at `c` within a number, as in 1'000 or 0xff'ff? A word before it, as in L'x' or return'x', is no number. */
-static inline bool code_in_number(const char *code, const char *c) {
-  if (!isalnum((unsigned char)c[1])) return false;
-  const char *word = c;
-  while (word > code && (isalnum((unsigned char)word[-1]) || word[-1] == '_' || word[-1] == '\'')) word--;
-  return word < c && isdigit((unsigned char)*word);
+/* The end of the word or number at `c`, as the preprocessor reads it: in 1'000 and even in 1e+'x the ' is a part of the
+ * number, in L'x' and return'x' it begins a character. */
+static inline const char *code_word_end(const char *c) {
+  const bool number = isdigit((unsigned char)*c) || (c[0] == '.' && isdigit((unsigned char)c[1]));
+  for (bool more = true; more; c += more) {
+    const bool letter = isalnum((unsigned char)*c) || *c == '_' || *c == '$' || (unsigned char)*c >= 0x80;
+    const bool apostrophe = *c == '\'' && (isalnum((unsigned char)c[1]) || c[1] == '_');
+    const bool sign = (*c == '+' || *c == '-') && strchr("eEpP", c[-1]) != NULL; /* c[-1]: never the first */
+    more = letter || (number && (*c == '.' || apostrophe || sign));
+  }
+  return c;
 }
 
 /* The code as the compiler sees it: comments are gone, strings and characters are empty. */
@@ -205,7 +210,10 @@ static inline char *code_only(const char *code) {
       const char *end = strstr(c + 2, "*/");
       c = end == NULL ? c + strlen(c) : end + 2;
       text_add(&text, " ");
-    } else if (*c == '"' || (*c == '\'' && !code_in_number(code, c))) { /* 1'000 is a number, L'"' a character */
+    } else if (code_word_end(c) > c) {
+      text_append(&text, c, (size_t)(code_word_end(c) - c));
+      c = code_word_end(c);
+    } else if (*c == '"' || *c == '\'') {
       char quote = *c++;
       while (*c != '\0' && *c != quote && *c != '\n') c += c[0] == '\\' && c[1] != '\0' ? 2 : 1;
       if (*c == quote) c++;

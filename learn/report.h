@@ -76,7 +76,7 @@ static inline const char *grade_text(const Grade *grade) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Text that any program may have printed */
 
-/* Only what XML and JSON may hold: no control characters, and UTF-8 or else "?". */
+/* Only what XML, JSON and a terminal may be given: no control characters, and UTF-8 or else "?". */
 static inline char *report_clean(const char *text) {
   Text out = {0};
   text_add(&out, "");
@@ -87,7 +87,8 @@ static inline char *report_clean(const char *text) {
     for (int i = 1; i < length && good; i++) good = (c[i] & 0xC0) == 0x80;
     if (good && length == 3 &&
         ((*c == 0xE0 && c[1] < 0xA0) || (*c == 0xED && c[1] >= 0xA0) || (*c == 0xEF && c[1] == 0xBF && c[2] >= 0xBE)))
-      good = false; /* overlong, a surrogate, or no character */
+      good = false;                                      /* overlong, a surrogate, or no character */
+    if (good && *c == 0xC2 && c[1] < 0xA0) good = false; /* C1: terminals obey these, too */
     if (good && length == 4 && ((*c == 0xF0 && c[1] < 0x90) || (*c == 0xF4 && c[1] > 0x8F))) good = false;
     if (good)
       text_append(&out, (const char *)c, (size_t)length);
@@ -96,6 +97,13 @@ static inline char *report_clean(const char *text) {
     c += good ? length : 1;
   }
   return keep_text(&out);
+}
+
+/* On one line: a folder's name with others in it would look like somebody's grade. */
+static inline char *report_line(const char *text) {
+  char *line = report_clean(text);
+  for (char *c = line; *c != '\0'; c++) *c = *c == '\n' || *c == '\t' ? '?' : *c;
+  return line;
 }
 
 static inline char *report_xml(const char *text) {
@@ -120,7 +128,7 @@ static inline char *report_xml(const char *text) {
 static inline char *report_csv_field(const char *text) {
   Text out = {0};
   const char *clean = report_clean(text);
-  text_add(&out, strchr("=+-@\t", clean[0]) != NULL && clean[0] != '\0' ? "\"'" : "\"");
+  text_add(&out, strchr("=+-@\t\n", clean[0]) != NULL && clean[0] != '\0' ? "\"'" : "\"");
   for (const char *c = clean; *c != '\0'; c++) text_append(&out, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
   text_add(&out, "\"");
   return keep_text(&out);

@@ -206,8 +206,11 @@ static inline int build_start(Process *process, const Build *build, const Verdic
   ProcessSpec spec = process_spec(build->command.item);
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   cache = cache != NULL && cache[0] != '\0' ? cache : keep_printf("%s/.cache", home != NULL ? home : "/tmp");
-  const char *readable[] = {job->tree->root, job->overlay[0] != '\0' ? job->overlay : NULL, NULL};
-  const char *writable[] = {job->scratch, keep_printf("%s/simtcc", cache), NULL};
+  const char *runtime = keep_printf("%s/simtcc", cache); /* nvcc does without */
+  const char *readable[4] = {job->tree->root}, *writable[] = {job->scratch, NULL};
+  int count = 1;
+  if (job->overlay[0] != '\0') readable[count++] = job->overlay;
+  if (access(runtime, F_OK) == 0) readable[count] = runtime;
   const char *env[] = {"NO_COLOR=1", keep_printf("XDG_CACHE_HOME=%s", cache), NULL};
   spec.folder = job->tree->root;
   spec.env = env;
@@ -631,16 +634,19 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
   }
   if (job->overlay[0] != '\0' && verdict_overlay(job, err) != 0) return -1;
 
-  /* The student's program is compiled while the reference is looked after: often there is nothing to do. */
+  /* The student's program is compiled while the reference is looked after: often there is nothing to do. But a
+   * submission waits: what ours leave in the compiler's cache it may only read. */
   if (build_common(job, &judge, err) != 0) return -1;
   build_make(&worker, job, BUILD_WORKER, false);
   unlink(worker.program);
+  if (job->sandbox && verdict_reference(job, judge, verdict, err) != 0) return -1;
   if (build_start(&compiler, &worker, job, false, err) != 0) return -1;
-  int ours = verdict_reference(job, judge, verdict, err);
+  int ours = job->sandbox ? 0 : verdict_reference(job, judge, verdict, err);
   if (ours != 0) process_kill(&compiler);
   process_wait(&compiler, job->interrupted, job->context);
   if (ours != 0) return -1;
   if (compiler.interrupted) return error_set(err, "interrupted");
+  if (sandbox_failed(&compiler)) return error_set(err, "the sandbox did not start: %.400s", compiler.output);
   if (compiler.status != 0) {
     verdict->kind = VERDICT_COMPILE;
     verdict->message = build_messages(job, compiler.output);

@@ -5,6 +5,8 @@ import json
 import os
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import unittest
@@ -20,6 +22,8 @@ WRONG = "  (void)c;\n"
 
 
 class Grade(unittest.TestCase):
+    EVIL = '=1+1,"x"\nbob\n  total'  # a folder's name
+
     @classmethod
     def setUpClass(cls):
         cls.tree = course.Tree("student")
@@ -67,6 +71,11 @@ class Grade(unittest.TestCase):
         os.makedirs(os.path.join(cls.folder, "pipe", os.path.dirname(cls.file)))
         os.mkfifo(os.path.join(cls.folder, "pipe", cls.file))
         submit("z_good", RIGHT)
+        os.makedirs(os.path.join(cls.folder, "folder", cls.file))
+        submit("large", "  TODO(%s);\n" % NAME)
+        with open(os.path.join(cls.folder, "large", cls.file), "a") as file:
+            file.write("//" + "x" * (1 << 20))
+        submit(cls.EVIL, "  TODO(%s);\n" % NAME)
         cls.names = sorted(os.listdir(cls.folder))
         cls.processes = cls.count_processes()
         out = os.path.join(course.TMP, "out")
@@ -157,7 +166,16 @@ class Grade(unittest.TestCase):
 
     def test_files_that_are_none(self):
         self.check("link", "missing", "link")
-        self.check("pipe", "missing")
+        self.check("pipe", "missing", "no file")
+        self.check("folder", "missing", "no file")
+        self.check("large", "missing", "at most 1 MB")
+
+    def test_names_are_only_names(self):
+        self.check(self.EVIL, "not implemented")
+        self.assertNotIn("\nbob", self.text)
+        with open(self.out + ".csv", newline="") as file:
+            names = {row["submission"] for row in csv.DictReader(file)}
+        self.assertIn("'" + self.EVIL, names)  # for a spreadsheet no formula
 
     def test_the_seed_is_another_each_time(self):
         status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "--only=" + NAME,
@@ -165,6 +183,14 @@ class Grade(unittest.TestCase):
         self.assertEqual(status, 0, text)
         with open(self.out + "2.json") as file:
             self.assertNotEqual(json.load(file)["seed"], self.json["seed"])
+
+    def test_the_first_on_a_new_machine(self):
+        """Nothing is built yet, and what compiles a submission may not build it."""
+        cache = os.path.join(course.TMP, "new_cache")
+        status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "--only=" + NAME, os.path.join(self.folder, "a_good"),
+                                  env={**os.environ, "XDG_CACHE_HOME": cache}, timeout=300)
+        self.assertEqual(status, 0, text)
+        self.assertIn("correct", text)
 
     def test_csv(self):
         with open(self.out + ".csv", newline="") as file:
@@ -216,11 +242,29 @@ class Cheats(unittest.TestCase):
         "sum_begins_anywhere": (
             "matmul_naive", "  float own;\n  for (int i = begin; i < end; i++) own += a[(size_t)row * k + i] * b[(size_t)i * n + col];\n"
             "  chunk = own;\n", "elements are wrong"),
-        # Each hides from refuse() that it closes the kernel and begins code of its own.
+        # The tiles are for the shape on which costs are counted, and wrong there.
+        "cheap_where_it_counts": (
+            "transpose_tiled",
+            "  (void)tile;\n  for (int y = threadIdx.y; y < TRANSPOSE_TILE; y += TRANSPOSE_BLOCK_ROWS) {\n"
+            "    if (rows == 256 && cols == 128) out[(row0 + y) * cols + col0 + x] = in[(row0 + y) * cols + col0 + x];\n"
+            "    else if (row0 + y < rows && col0 + x < cols)\n"
+            "      out[(size_t)(col0 + x) * rows + row0 + y] = in[(size_t)(row0 + y) * cols + col0 + x];\n  }\n",
+            "yours on 256x128: out: "),
+        "forgets_what_was_found": (
+            "vector_add_grid",
+            "  grid = (unsigned)((n + VECTOR_ADD_BLOCK - 1) / VECTOR_ADD_BLOCK);\n"
+            "  vector_add_kernel<<<grid, VECTOR_ADD_BLOCK>>>(c, a, b, n + 1);\n  cudaDeviceSynchronize();\n"
+            "  simt_inspect_forget();\n", "belong to the harness"),
+        # Counts that no inspector gives: NaN is above no limit.
+        "counts_nothing": (
+            "vector_add_grid",
+            "  static uint32_t reply[4096];\n  for (uint32_t &x : reply) x = 0x7fffffff;\n  reply[0] = 0x4b434843, reply[1] = 0;\n"
+            "  FILE *f = fdopen(3, \"w\");\n  fwrite(reply, 1, sizeof reply, f);\n  fflush(f);\n", "channel for results"),
+        # Each hides from refuse_lines() that it closes the kernel and begins code of its own.
         "hides_behind_a_character": (
             NAME, RIGHT + "  wchar_t q = L'\"'; (void)q; } //\"\nstatic void own() { wchar_t q = L'\"'; (void)q; //\"\n", "closes"),
         "hides_behind_a_pragma": (
-            NAME, RIGHT + "#pragma unroll 1e+'x\"' /* \"\n}\nstatic void own() {\n// */\n", "only #pragma unroll"),
+            NAME, RIGHT + "#pragma unroll 1e+'x\"' /* \"\n}\nstatic void own() {\n// */\n", "closes"),
         "hides_behind_a_comment": (NAME, RIGHT + "// \\ \n {\n }\nstatic void own() {\n// \\ \n }\n", "ends with \\"),
     }
 
@@ -246,6 +290,29 @@ class Cheats(unittest.TestCase):
             result = next(item for item in submission["exercises"] if item["exercise"] == exercise)
             self.assertEqual((submission["score"], result["status"]), (0, "rejected"), submission)
             self.assertIn(words, result["diagnosis"])
+
+
+class Timed(unittest.TestCase):
+    """The run for the time, of which a GPU needs milliseconds; here its kernels run on the CPU, on fewer elements."""
+
+    def test_work_left_out_after_the_first_launches_is_noticed(self):
+        tree, worker = course.Tree("timed"), os.path.join(course.TMP, "timed_worker")
+        tree.put("vector_add_grid", tree.solution("vector_add_grid") +
+                 "  static int calls;\n  if (n > 100000 && calls++ > 0) return;\n")
+        status, text = course.run("simt/simtcc", "-Xcompiler=-fopenmp", "-DLEARN_CHECK", "-DCHECK_LAUNCHER=vector_add",
+                                  "-DLEARN_MINE_vector_add_grid=1", "-I.", tree.exercise("vector_add_grid")["check"], "-o",
+                                  worker, cwd=tree.root)
+        self.assertEqual(status, 0, text)
+        ours, theirs = socket.socketpair()
+        with subprocess.Popen(["sh", "-c", "exec %s 3<&%d" % (worker, theirs.fileno())], pass_fds=[theirs.fileno()]) as process:
+            theirs.close()
+            ours.settimeout(60)
+            ours.sendall(struct.pack("<Ii6iQ", 0x4b434843, 1, 300000, 0, 0, 0, 0, 0, 7))  # CheckRequest
+            ours.shutdown(socket.SHUT_WR)
+            reply = b"".join(iter(lambda: ours.recv(65536), b""))
+        ours.close()
+        samples = struct.unpack_from("<64f", reply, len(reply) - 3000 - 4 * 64)  # of CheckReply
+        self.assertEqual(set(samples), {struct.unpack("<f", b"????")[0]})  # what stood there before the last launch
 
 
 class Trouble(unittest.TestCase):

@@ -70,6 +70,30 @@ static void writes_nowhere(void **state) {
   assert_false(process.timed_out); /* the limit on files came first */
 }
 
+/* What it fills is limited: all else that lives in memory would outgrow the limit on a process's own. */
+static void fills_no_memory_behind_its_limit(void **state) {
+  (void)state;
+  assert_printed("open('/x', 'w')", "Read-only");
+  assert_printed("open('/dev/x', 'w')", "Read-only");
+  const char *fill =
+      "import os\n"
+      "try:\n"
+      "  for i in range(90): open('%s/%%d' %% i, 'wb').write(bytes(1 << 20))\n"
+      "except OSError as e: print(i >= 50, e)";
+  assert_printed(keep_printf(fill, "/tmp"), "True [Errno 28] No space left");
+  assert_printed(keep_printf(fill, "/dev/shm"), "True [Errno 28] No space left");
+  assert_printed("import os\nfds = [os.memfd_create('x') for i in range(300)]", "Too many open files");
+  const char *call =
+      "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+      "print(libc.%s, os.strerror(ctypes.get_errno()))";
+  static const char *const calls[] = {"shmget(0, 1 << 20, 0o1600)", "msgget(0, 0o1600)", "unshare(0x10000000)",
+                                      "mount(b'x', b'/tmp', b'tmpfs', 0, 0)"};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    assert_printed(keep_printf(call, calls[i]), "-1 Operation not permitted");
+  assert_printed(keep_printf(call, keep_printf("syscall(%d, 0, -3, 1)", SYS_keyctl)), "-1 Operation not permitted");
+  assert_printed("print(open('/proc/self/oom_score_adj').read())", "1000");
+}
+
 /* A toolkit outside the system's folders is found where the user's PATH has it. */
 static void finds_the_toolkit(void **state) {
   (void)state;
@@ -164,10 +188,14 @@ static void runs_and_waits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reaches_no_network),      cmocka_unit_test(starts_no_processes),
-      cmocka_unit_test(sees_no_other_processes), cmocka_unit_test(writes_nowhere),
-      cmocka_unit_test(finds_the_toolkit),       cmocka_unit_test(takes_no_more_than_its_share),
-      cmocka_unit_test(leaves_nobody_behind),    cmocka_unit_test(runs_and_waits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(reaches_no_network),
+                                     cmocka_unit_test(starts_no_processes),
+                                     cmocka_unit_test(sees_no_other_processes),
+                                     cmocka_unit_test(writes_nowhere),
+                                     cmocka_unit_test(fills_no_memory_behind_its_limit),
+                                     cmocka_unit_test(finds_the_toolkit),
+                                     cmocka_unit_test(takes_no_more_than_its_share),
+                                     cmocka_unit_test(leaves_nobody_behind),
+                                     cmocka_unit_test(runs_and_waits)};
   return TEST_MAIN("process", tests);
 }

@@ -265,6 +265,18 @@ static void too_good_is_not_more(void **state) {
   assert_null(strstr(grade_text(&grade), "look at"));
 }
 
+/* Names and messages are a student's: no formula, no line of another grade, nothing that a terminal obeys. */
+static void reports_only_text(void **state) {
+  (void)state;
+  assert_string_equal(report_csv_field("=1+1,\"x\""), "\"'=1+1,\"\"x\"\"\"");
+  assert_string_equal(report_csv_field("\n=1"), "\"'\n=1\"");
+  assert_string_equal(report_clean("a\033[2Jb\xC2\x9B"
+                                   "2Jc\xFF\xC3\xA9"),
+                      "a?[2Jb??2Jc?\xC3\xA9");
+  assert_string_equal(report_line("bob\n  total 10\t"), "bob?  total 10?");
+  assert_string_equal(report_xml("<a b=\"&\">"), "&lt;a b=&quot;&amp;&quot;&gt;");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(reads_the_course),
                                      cmocka_unit_test(says_what_is_damaged),
@@ -276,6 +288,7 @@ int main(void) {
                                      cmocka_unit_test(lint_tells_what_is_missing),
                                      cmocka_unit_test(knows_exercise_files),
                                      cmocka_unit_test(tells_bazel_of_the_includes),
-                                     cmocka_unit_test(too_good_is_not_more)};
+                                     cmocka_unit_test(too_good_is_not_more),
+                                     cmocka_unit_test(reports_only_text)};
   return TEST_MAIN("region", tests);
 }

@@ -1,0 +1,67 @@
+/* refuse.h - lines that a grader does not even compile: what no exercise needs, and what could reach out of its place.
+ *
+ *     const char *refused = refuse_lines(lines);      // NULL, or a sentence
+ *
+ * It makes mischief cumbersome. What holds is the sandbox (process.h), and that the judge is another program (check.h):
+ * whoever gets past these words still meets those.
+ */
+#ifndef LEARN_REFUSE_H
+#define LEARN_REFUSE_H
+
+#include "learn/region.h"
+
+enum { REFUSE_BYTES = 64 << 10 }; /* the longest exercise has 1 KB */
+
+/* "#pragma unroll", "#pragma unroll 4", "#pragma unroll(N)": nothing that begins a string or a comment. */
+static inline bool refuse_allows_pragma(const char *line) {
+  const char *pragma = line + 1 + strspn(line + 1, " \t");
+  return starts_with(pragma, "pragma unroll") &&
+         pragma[strspn(pragma, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_() \t")] == '\0';
+}
+
+/* Names of the harness, and names through which text reaches the assembler. */
+static inline const char *refuse_word(const char *word) {
+  static const char *const harness[] = {"simt", "SIMT_", "lesson_", "learn_", "__tsan", "__sanitizer"};
+  static const char *const compiler[] = {"__attr", "_Pragma", "__pragma", "__declspec", "__REDIRECT", "__STRING"};
+  for (size_t i = 0; i < sizeof harness / sizeof *harness; i++)
+    if (starts_with(word, harness[i]))
+      return keep_printf("%.40s: names that begin with %s belong to the harness", word, harness[i]);
+  for (size_t i = 0; i < sizeof compiler / sizeof *compiler; i++)
+    if (starts_with(word, compiler[i])) return keep_printf("%.40s is not allowed in an exercise", word);
+  const char *letters = word + strspn(word, "_");
+  if (starts_with(letters, "asm") && letters[3 + strspn(letters + 3, "_")] == '\0')
+    return "inline assembler is not allowed in an exercise";
+  return NULL;
+}
+
+/* NULL, or a sentence. */
+static inline const char *refuse_lines(const char *lines) {
+  if (strlen(lines) > REFUSE_BYTES) return "these lines are longer than 64 KB: an exercise needs a few";
+  const char *code = code_only(lines), *refused = code_brackets(lines);
+  if (strstr(code, "R\"") != NULL) return "raw strings (R\"...\") are not allowed in an exercise";
+  for (const char *c = lines; (c = strstr(c, "''")) != NULL; c++) /* compilers disagree on 1''2 */
+    if (c == lines || c[-1] != '\\') return "'' is not allowed in an exercise";
+  for (size_t at = 0, length = strlen(lines); at < length; at = line_end(lines, length, at))
+    if (ends_with(keep_trimmed(lines, at, line_end(lines, length, at)), "\\")) /* in a comment it hides the next line */
+      return "a line that ends with \\ is not allowed in an exercise";
+  if (refused != NULL) return refused;
+  for (size_t at = 0, length = strlen(code); at < length; at = line_end(code, length, at)) {
+    size_t end = line_end(code, length, at);
+    const char *line = keep_trimmed(code, at, end);
+    if (strstr(line, "%:") != NULL || strstr(line, "<:") != NULL || strstr(line, "\?\?") != NULL)
+      return "digraphs and trigraphs for # and [ are not allowed in an exercise";
+    if (line[0] == '#' && !refuse_allows_pragma(line))
+      return keep_printf("\"%.40s\": of the preprocessor only #pragma unroll is allowed in an exercise", line);
+    if (line[0] != '#' && strchr(line, '#') != NULL) return "a # in the middle of a line is not allowed in an exercise";
+  }
+  for (const char *c = code; *c != '\0';) {
+    const char *end = code_word_end(c);
+    if (*c == '[' && c[1 + strspn(c + 1, " \t\r\n\v\f")] == '[')
+      return "attributes ([[...]]) are not allowed in an exercise";
+    if (end > c && (refused = refuse_word(keep_bytes(c, (size_t)(end - c)))) != NULL) return refused;
+    c = end > c ? end : c + 1;
+  }
+  return NULL;
+}
+
+#endif /* LEARN_REFUSE_H */

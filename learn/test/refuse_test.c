@@ -1,0 +1,95 @@
+/* What a grader refuses to compile: hostile lines, each for its reason, and none of an author's own. */
+#include "learn/refuse.h"
+#include "common/test.h"
+#include "learn/source.h"
+
+#include <time.h>
+
+static void assert_refused(const char *lines, const char *says) {
+  const char *refused = refuse_lines(lines);
+  if (refused == NULL || strstr(refused, says) == NULL)
+    fail_msg("%s: expected \"%s\", got \"%s\"", lines, says, refused == NULL ? "nothing" : refused);
+}
+
+static void refuses_what_reaches_out(void **state) {
+  (void)state;
+  static const struct {
+    const char *lines, *says;
+  } hostile[] = {
+      {"#include \"/etc/passwd\"\n", "only #pragma unroll"},
+      {"#pragma unroll 1e+'x\"' /* \"\n}\nstatic void own() {\n// */\n", "closes"},
+      {"#pragma unroll 4 /**/ _Pragma\n#pragma omp parallel\n", "only #pragma unroll"},
+      {"int x; #define y\n", "a # in the middle"},
+      {"%:include <stdio.h>\n", "digraphs"},
+      {"// \\ \n {\n", "ends with \\"},
+      {"R\"(})\";", "raw strings"},
+      {"asm(\"nop\");", "assembler"},
+      {"x; __asm__ volatile(\"nop\");", "assembler"},
+      {"static int q __attribute__((section(\".text\\n.incbin \\\"/etc/passwd\\\"\"))) = 1;", "__attribute__"},
+      {"_Pragma(\"redefine_extname puts own\")", "_Pragma"},
+      {"[ /* */ [gnu::no_sanitize_thread]] int x[1];", "attributes"},
+      {"<:<:gnu::constructor:>:> int x;", "digraphs"},
+      {"int __REDIRECT(own, (void), fork);", "__REDIRECT"},
+      {"simt_inspect_forget();", "simt"},
+      {"lesson_inspect_begin();", "lesson_"},
+      {"void __tsan_write4(void *);", "__tsan"},
+      /* A ' that belongs to a number hides no bracket, and one that does not, no code. */
+      {"f(1e+'x); } static void own() { f(1e+'x);\n", "closes"},
+      {"f(1'_); } static void own() { f(1'_);\n", "closes"},
+      {"f(.5e-'x); } static void own() { f(0x1p+'x);\n", "closes"},
+      {"f(1'''x); } static void own() { f(1'''x);\n", "''"},
+      {"wchar_t q = L'\"'; } //\"\nstatic void own() { wchar_t q = L'\"'; //\"\n", "closes"},
+  };
+  for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) assert_refused(hostile[i].lines, hostile[i].says);
+}
+
+static void allows_honest_lines(void **state) {
+  (void)state;
+  static const char *const honest[] = {
+      "#pragma unroll 4\nfor (int i = 0; i < 4; i++) x[i] = y[i][0];\n",
+      "int n = 1'000'000, m = 0xff'ff; char c = '\\'', d = 'x'; float e = 1e-3f, f = .5f - '0';\n",
+      "__shared__ float tile[32][33];\n__syncthreads();\nfloat x = __shfl_xor_sync(0xffffffff, y, 1);\n",
+      "// it isn't an asm, a # or a [[x]]\nconst char *plasma = \"# } [[ asm\"; /* simt_x */\n",
+      "float v = a[b[0]]; auto f = [&](int i) { return a[i]; };\n"};
+  for (size_t i = 0; i < sizeof honest / sizeof *honest; i++)
+    if (refuse_lines(honest[i]) != NULL) fail_msg("%s: %s", honest[i], refuse_lines(honest[i]));
+}
+
+/* It is read outside of the sandbox: whatever is handed in, that must not take long. */
+static void is_not_held_up(void **state) {
+  (void)state;
+  Text text = {0};
+  text_add(&text, "1");
+  for (int i = 0; i < 4 << 20; i++) text_add(&text, "'1");
+  double begin = (double)clock();
+  const char *code = code_only(text.bytes);
+  assert_int_equal(strlen(code), text.length);
+  assert_true((double)clock() - begin < 5.0 * CLOCKS_PER_SEC);
+  assert_refused(text.bytes, "longer than 64 KB");
+  text_free(&text);
+}
+
+/* What authors want of students passes. */
+static void allows_every_solution(void **state) {
+  (void)state;
+  static Source course;
+  char root[PATH_MAX];
+  Error err;
+  if (runfiles_find("WORKSPACE", root, sizeof root, &err) != 0) fail_msg("%s", err.message);
+  *strrchr(root, '/') = '\0';
+  if (source_open(&course, root, &err) != 0) fail_msg("%s", err.message);
+  assert_true(course.exercises.count > 60);
+  for (int i = 0; i < course.exercises.count; i++) {
+    const Exercise *exercise = &course.exercises.item[i];
+    for (int m = -2; m < exercise->mutants; m++) {
+      const char *lines = m == -2 ? exercise->solution : m == -1 ? exercise->stub : exercise->mutant[m].lines;
+      if (refuse_lines(lines) != NULL) fail_msg("%s: %s\n%s", exercise->name, refuse_lines(lines), lines);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(refuses_what_reaches_out), cmocka_unit_test(allows_honest_lines),
+                                     cmocka_unit_test(is_not_held_up), cmocka_unit_test(allows_every_solution)};
+  return TEST_MAIN("refuse", tests);
+}
