@@ -1,0 +1,205 @@
+/* build.h - the programs of a check (check.h): which they are, how each is compiled, and when again. A VerdictJob says
+ * whose lines they are made of. */
+#ifndef LEARN_BUILD_H
+#define LEARN_BUILD_H
+
+#include "learn/process.h"
+#include "learn/tree.h"
+
+/* What is to be judged, and how. */
+typedef struct VerdictJob {
+  const Tree *tree;
+  const Exercise *exercise;
+  const char *lines;
+  const char *build;   /* folder for what is compiled */
+  const char *scratch; /* another folder for the student's program: the one that its compiler may write to */
+  const char *overlay; /* "": the student's own file is compiled; else a folder with `lines` in a pristine one */
+  unsigned long long seed;
+  double seconds; /* for one run */
+  bool sandbox, gpu;
+  bool hurry;         /* all orders at once */
+  bool even_if_empty; /* compile and run also what is only TODO(...) */
+  bool (*interrupted)(void *);
+  void *context;
+} VerdictJob;
+
+static inline VerdictJob verdict_job(const Tree *tree, const Exercise *exercise, const char *lines) {
+  VerdictJob job;
+  memset(&job, 0, sizeof job);
+  job.tree = tree;
+  job.exercise = exercise;
+  job.lines = lines;
+  job.build = tree_path(tree, ".learn/build");
+  job.scratch = job.build;
+  job.overlay = "";
+  job.seed = 1;
+  job.seconds = 10;
+  return job;
+}
+
+static inline bool file_is_newer(const char *path, const struct timespec than) {
+  struct stat info;
+  if (stat(path, &info) != 0) return true;
+  return info.st_mtim.tv_sec > than.tv_sec ||
+         (info.st_mtim.tv_sec == than.tv_sec && info.st_mtim.tv_nsec > than.tv_nsec);
+}
+
+/* Is `program` older than a file of its list of dependencies, or not there? */
+static inline bool build_is_stale(const char *root, const char *program, const char *list) {
+  struct stat info;
+  Text text = {0};
+  if (stat(program, &info) != 0 || text_read_file(&text, list, NULL) != 0) return true;
+  bool stale = false;
+  char *rest = NULL;
+  for (char *word = strtok_r(text.bytes, " \\\n", &rest); word != NULL && !stale;
+       word = strtok_r(NULL, " \\\n", &rest)) {
+    if (ends_with(word, ":")) continue;
+    stale = file_is_newer(word[0] == '/' ? word : keep_printf("%s/%s", root, word), info.st_mtim);
+  }
+  text_free(&text);
+  return stale;
+}
+
+typedef struct Build {
+  const char *program, *output; /* output: where the compiler puts it, until it is whole */
+  const char *list;             /* of what it depends on */
+  Arguments command;
+} Build;
+
+/* BUILD_REST: of the worker, what is not the student's */
+enum BuildKind { BUILD_JUDGE, BUILD_REST, BUILD_REFERENCE, BUILD_WORKER };
+
+/* nvcc's -arch for the first GPU. A grader's nvcc runs where there is no GPU to ask, in a sandbox. */
+static inline const char *gpu_architecture(void) {
+  static char option[32];
+  int major, minor;
+  if (option[0] != '\0') return option;
+  snprintf(option, sizeof option, "-arch=native");
+  FILE *query = popen("nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null", "r");
+  if (query == NULL) return option;
+  if (fscanf(query, "%d.%d", &major, &minor) == 2) snprintf(option, sizeof option, "-arch=sm_%d%d", major, minor);
+  pclose(query);
+  return option;
+}
+
+/* How to compile one of them, with simtcc or nvcc. Paths are relative to the tree where that is possible, so that
+ * messages are. */
+static inline void build_make(Build *build, const VerdictJob *job, enum BuildKind kind, bool gpu) {
+  const Exercise *exercise = job->exercise;
+  const char *lesson = strrchr(exercise->check, '/') + 1, *end = gpu ? ".gpu" : "";
+  const char *rest = keep_printf("%s/%s.o", job->build, lesson);
+  memset(build, 0, sizeof *build);
+  if (kind == BUILD_JUDGE) build->program = keep_printf("%s/%s.judge", job->build, lesson);
+  if (kind == BUILD_REST) build->program = rest;
+  if (kind == BUILD_REFERENCE) build->program = keep_printf("%s/%s.reference%s", job->build, exercise->name, end);
+  if (kind == BUILD_WORKER) build->program = keep_printf("%s/%s.yours%s", job->scratch, exercise->name, end);
+  build->output = kind == BUILD_WORKER ? build->program : keep_printf("%s.new", build->program);
+  build->list = keep_printf("%s.d", build->program);
+  Arguments *command = &build->command;
+  if (gpu) {
+    arguments_add3(command, "nvcc", "-O3", "-std=c++17");
+    arguments_add(command, gpu_architecture());
+  } else {
+    arguments_add(command, "simt/simtcc");
+    arguments_add(command, kind == BUILD_JUDGE ? "-Xcompiler=-O1" : "--inspect"); /* it computes little */
+    arguments_add(command, "--no-unroll"); /* a large kernel is compiled in half the time */
+    /* `float sum;` would begin at 0 here by chance, and at anything on a GPU: let it begin at -1.7e38. */
+    if (kind != BUILD_JUDGE) arguments_add(command, "-Xcompiler=-ftrivial-auto-var-init=pattern");
+    /* 1 - y * y has its digits where the processor makes one rounding of it (fma), as a GPU does, and not elsewhere.
+     * What is right must be so everywhere: this check decides, and the GPU is asked only after it. */
+    if (kind != BUILD_JUDGE) arguments_add(command, "-Xcompiler=-ffp-contract=off");
+  }
+  if (kind == BUILD_WORKER && job->overlay[0] != '\0') arguments_add(command, keep_printf("-I%s", job->overlay));
+  if (kind != BUILD_WORKER || job->overlay[0] != '\0') arguments_add(command, "-I.learn/pristine");
+  arguments_add(command, "-Xcompiler=-fopenmp");
+  arguments_add(command, "-DLEARN_CHECK");
+  if (kind == BUILD_JUDGE) {
+    arguments_add(command, "-DCHECK_JUDGE");
+  } else if (kind == BUILD_REST) {
+    arguments_add(command, "-c");
+  } else {
+    arguments_add(command, keep_printf("-DCHECK_LAUNCHER=%s", exercise->launcher));
+    if (!gpu) arguments_add(command, "-DCHECK_VERSION");
+    if (kind == BUILD_WORKER) arguments_add(command, keep_printf("-DLEARN_MINE_%s=1", exercise->name));
+  }
+  arguments_add3(command, "-MMD", "-MF", build->list);
+  arguments_add3(command, "-MT", "x:", "-I.");
+  arguments_add3(command, exercise->check, "-o", build->output);
+  if (!gpu && kind >= BUILD_REFERENCE) arguments_add(command, rest);
+}
+
+/* The compiler's messages without the folders that only we know. */
+static inline const char *build_messages(const VerdictJob *job, const char *messages) {
+  Text out = {0};
+  text_add(&out, "");
+  const char *prefixes[] = {job->overlay[0] != '\0' ? keep_printf("%s/", job->overlay) : NULL,
+                            keep_printf("%s/", job->tree->root), ".learn/pristine/"};
+  for (const char *c = messages; *c != '\0';) {
+    size_t skip = 0;
+    if (starts_with(c, "./") && (c == messages || isspace((unsigned char)c[-1]))) skip = 2;
+    for (int i = 0; i < 3 && skip == 0; i++)
+      if (prefixes[i] != NULL && starts_with(c, prefixes[i])) skip = strlen(prefixes[i]);
+    if (skip > 0)
+      c += skip;
+    else
+      text_append(&out, c++, 1);
+  }
+  return keep_text(&out);
+}
+
+static inline int build_start(Process *process, const Build *build, const VerdictJob *job, bool trusted, Error *err) {
+  ProcessSpec spec = process_spec(build->command.item);
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  cache = cache != NULL && cache[0] != '\0' ? cache : keep_printf("%s/.cache", home != NULL ? home : "/tmp");
+  const char *runtime = keep_printf("%s/simtcc", cache); /* nvcc does without */
+  const char *readable[4] = {job->tree->root}, *writable[] = {job->scratch, NULL};
+  int count = 1;
+  if (job->overlay[0] != '\0') readable[count++] = job->overlay;
+  if (access(runtime, F_OK) == 0) readable[count] = runtime;
+  const char *env[] = {"NO_COLOR=1", keep_printf("XDG_CACHE_HOME=%s", cache), NULL};
+  spec.folder = job->tree->root;
+  spec.env = env;
+  spec.seconds = 120; /* the first one builds the emulator's runtime, too */
+  spec.file_size = 256 << 20;
+  spec.memory = trusted ? 0 : 8L << 30;
+  spec.sandbox = job->sandbox && !trusted;
+  spec.readable = readable;
+  spec.writable = writable;
+  if (make_directories(job->build, err) != 0 || make_directories(job->scratch, err) != 0) return -1;
+  return process_start(process, &spec, err);
+}
+
+/* Programs of ours, side by side: when one does not compile, something is wrong with the tree, not with the student's
+ * lines. */
+static inline int build_ours(const Build *build, int count, const VerdictJob *job, Error *err) {
+  enum { MOST = 2 };
+  Process process[MOST];
+  int status = 0;
+  memset(process, 0, sizeof process);
+  for (int i = 0; i < count && status == 0; i++)
+    if (build_is_stale(job->tree->root, build[i].program, build[i].list))
+      status = build_start(&process[i], &build[i], job, true, err);
+  for (int i = 0; i < count; i++) {
+    if (process[i].pid <= 0) continue;
+    process_wait(&process[i], job->interrupted, job->context);
+    if (process[i].status == 0 && !process[i].interrupted && rename(build[i].output, build[i].program) == 0) continue;
+    unlink(build[i].output);
+    unlink(build[i].program);
+    status = process[i].interrupted
+                 ? error_set(err, "interrupted")
+                 : error_set(err, "%s does not compile, which is not your fault; what the compiler says:\n%.800s",
+                             job->exercise->check, build_messages(job, process[i].output));
+  }
+  return status;
+}
+
+/* What all versions of a check program need: the judge, and their common part. */
+static inline int build_common(const VerdictJob *job, const char **judge, Error *err) {
+  Build common[2];
+  build_make(&common[0], job, BUILD_JUDGE, false);
+  build_make(&common[1], job, BUILD_REST, false);
+  *judge = common[0].program;
+  return build_ours(common, 2, job, err);
+}
+
+#endif /* LEARN_BUILD_H */

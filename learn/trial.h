@@ -1,0 +1,140 @@
+/* trial.h - judge and worker of a check (check.h) run beside each other, and what comes of it: the judge's answer, and
+ * how the worker ended. verdict.h makes a sentence of it. */
+#ifndef LEARN_TRIAL_H
+#define LEARN_TRIAL_H
+
+#include "learn/build.h"
+
+#include <math.h>
+#include <sys/socket.h>
+
+enum { COUNTS = 11, CHECK_SAMPLES = 64 /* as in check.h */ };
+static const char *const count_names[COUNTS] = {
+    "global_load_requests",    "global_load_sectors",    "global_store_requests", "global_store_sectors",
+    "shared_load_requests",    "shared_load_wavefronts", "shared_load_conflicts", "shared_store_requests",
+    "shared_store_wavefronts", "shared_store_conflicts", "stream_steps"};
+
+typedef struct Measured {
+  double count[COUNTS]; /* by the inspector, on the lesson's `counted` shape */
+  double seconds;       /* on a GPU, on its `timed` shape; 0: not measured */
+} Measured;
+
+static inline double measured(const Measured *m, const char *name) {
+  for (int i = 0; i < COUNTS; i++)
+    if (strcmp(count_names[i], name) == 0) return m->count[i];
+  return NAN;
+}
+
+typedef struct Judged {
+  char verdict[16];
+  const char *message;
+  int shapes;
+  double error, tolerance;
+  Measured measured;
+  double sample[CHECK_SAMPLES];
+  Process worker; /* how it ended, what it printed */
+} Judged;
+
+static inline void judged_read(Judged *judged, const char *answer) {
+  for (const char *line = answer; *line != '\0';) {
+    char key[64] = "";
+    double value = 0;
+    size_t length = strcspn(line, "\n");
+    if (sscanf(line, "verdict %15s", judged->verdict) == 1) {
+    } else if (starts_with(line, "samples ")) {
+      char *at = (char *)line + strlen("samples ");
+      for (int i = 0; i < CHECK_SAMPLES; i++) judged->sample[i] = strtod(at, &at);
+    } else if (starts_with(line, "message ")) {
+      judged->message = keep_trimmed(line, strlen("message "), strlen(line));
+      return;
+    } else if (sscanf(line, "%63s %lf", key, &value) == 2) {
+      if (strcmp(key, "shapes") == 0) judged->shapes = (int)value;
+      if (strcmp(key, "error") == 0) judged->error = value;
+      if (strcmp(key, "tolerance") == 0) judged->tolerance = value;
+      if (strcmp(key, "seconds") == 0) judged->measured.seconds = value;
+      for (int i = 0; i < COUNTS; i++)
+        if (strcmp(key, count_names[i]) == 0) judged->measured.count[i] = value;
+    }
+    line += length + (line[length] == '\n');
+  }
+}
+
+/* A judge and a worker that talk. */
+typedef struct Trial {
+  Process referee, worker;
+} Trial;
+
+static inline int trial_start(Trial *trial, const VerdictJob *job, const char *judge, const char *worker, bool trusted,
+                              bool gpu, const char *what, const char *order, const char *streams, Error *err) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+    return error_set(err, "cannot make a socket: %s", strerror(errno));
+  for (int i = 0; i < 2; i++) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+
+  const char *worker_argv[] = {job->sandbox && !trusted ? "/tmp/yours" : worker, NULL};
+  const char *readable[] = {keep_printf("%s=/tmp/yours", worker), NULL};
+  const char *worker_env[] = {keep_printf("SIMT_ORDER=%s", order),
+                              keep_printf("SIMT_STREAMS=%s", streams),
+                              "SIMT_REPORT=none",
+                              "SIMT_STRICT=1",
+                              "SIMT_WATCHDOG=3",
+                              "SIMT_THREADS=2",
+                              NULL};
+  ProcessSpec spec = process_spec(worker_argv);
+  spec.env = worker_env;
+  spec.channel = ends[1];
+  spec.seconds = 3 * job->seconds;
+  spec.memory = gpu ? 0 : 4L << 30; /* a GPU's driver reserves all addresses there are */
+  spec.file_size = 1 << 20;
+  spec.sandbox = job->sandbox && !trusted;
+  spec.alone = true;
+  spec.gpu = gpu;
+  spec.readable = readable;
+  int status = process_start(&trial->worker, &spec, err);
+  close(ends[1]);
+
+  const char *judge_argv[] = {judge, NULL};
+  spec = process_spec(judge_argv);
+  spec.channel = ends[0];
+  spec.input = keep_printf("%s %llu %g\n", what, job->seed, job->seconds);
+  spec.seconds = 3 * job->seconds;
+  if (status == 0 && process_start(&trial->referee, &spec, err) != 0) {
+    process_kill(&trial->worker);
+    process_wait(&trial->worker, NULL, NULL);
+    status = -1;
+  }
+  close(ends[0]);
+  return status;
+}
+
+static inline void trial_abandon(Trial *trial) {
+  process_kill(&trial->referee);
+  process_kill(&trial->worker);
+  process_wait(&trial->referee, NULL, NULL);
+  process_wait(&trial->worker, NULL, NULL);
+}
+
+static inline int trial_finish(Trial *trial, const VerdictJob *job, Judged *judged, Error *err) {
+  memset(judged, 0, sizeof *judged);
+  judged->message = "";
+  process_wait(&trial->referee, job->interrupted, job->context);
+  judged_read(judged, trial->referee.output);
+  if (trial->referee.timed_out) snprintf(judged->verdict, sizeof judged->verdict, "timeout");
+  if (strcmp(judged->verdict, "timeout") == 0 || trial->referee.interrupted) process_kill(&trial->worker);
+  trial->worker.deadline = seconds_now() + 2; /* the judge has hung up; who does not go is made to */
+  process_wait(&trial->worker, NULL, NULL);
+  judged->worker = trial->worker;
+  if (trial->referee.interrupted) return error_set(err, "interrupted");
+  if (judged->verdict[0] == '\0')
+    return error_set(err, "the judge ended without a verdict, which is not your fault: %.800s", trial->referee.output);
+  return 0;
+}
+
+static inline int judge_run(const VerdictJob *job, const char *judge, const char *worker, bool trusted, bool gpu,
+                            const char *what, Judged *judged, Error *err) {
+  Trial trial;
+  if (trial_start(&trial, job, judge, worker, trusted, gpu, what, "forward", "eager", err) != 0) return -1;
+  return trial_finish(&trial, job, judged, err);
+}
+
+#endif /* LEARN_TRIAL_H */
