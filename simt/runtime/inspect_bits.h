@@ -1,4 +1,4 @@
-/* inspect_bits.h - a bit for each byte of a region: which ones have been written, or are held by an asynchronous copy. */
+/* inspect_bits.h - a bit for each byte of a region: which have been written, or are held by an asynchronous copy. */
 #ifndef SIMT_INSPECT_BITS_H
 #define SIMT_INSPECT_BITS_H
 
