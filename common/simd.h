@@ -14,9 +14,10 @@ enum { SIMD_WIDTH = 16 }; /* floats in the widest vector, AVX-512's */
 
 #define SIMD_INLINE static inline __attribute__((always_inline))
 
-/* The resolver that picks a clone runs before a sanitizer is set up, so sanitized builds use the baseline. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__) && !defined(NN_NO_CLONES)
+/* The resolver that picks a clone runs before a sanitizer is set up, so sanitized builds use the baseline. With -march,
+ * as simtcc compiles, the program is for one processor: GCC inlines nothing of that into a clone for a lesser one. */
+#if defined(__x86_64__) && !defined(__AVX__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(NN_NO_CLONES)
 #define CPU_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CPU_CLONES

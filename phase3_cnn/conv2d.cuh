@@ -168,8 +168,12 @@ typedef struct Conv2dPlan {
   float *y, *dx, *dw, *dbias;
 } Conv2dPlan;
 
-#ifndef CONV2D_LANES /* the test sets it, to run every version on one machine */
-#if defined(__x86_64__)
+#ifndef CONV2D_LANES     /* the test sets it, to run every version on one machine */
+#if defined(__AVX512F__) /* by -march: simd.h */
+#define CONV2D_LANES 16
+#elif defined(__AVX__)
+#define CONV2D_LANES 8
+#elif defined(__x86_64__)
 #define CONV2D_LANES (__builtin_cpu_supports("x86-64-v4") ? 16 : __builtin_cpu_supports("x86-64-v3") ? 8 : 4)
 #else
 #define CONV2D_LANES 4
@@ -418,7 +422,7 @@ static inline void conv2d_run(Conv2dTask *task, const Conv2dPlan *plan, int grou
     for (int plane = 0; plane < planes; plane += step) task(plan, g, plane);
 }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__AVX__)
 #define CONV2D_TARGET(arch) __attribute__((target(arch)))
 #else
 #define CONV2D_TARGET(arch)
