@@ -337,33 +337,39 @@ static inline void classifier_protect_unfinished(const ClassifierOptions *option
         options->common.output_dir, saved.epoch + 1, saved.epochs);
 }
 
-/* What a run leaves; the models first. */
-enum { CLASSIFIER_MODELS = 3, CLASSIFIER_FILES = 9 };
+/* What a run leaves. The log moves away first and comes back last: it is never alone where the models are not. */
+enum { CLASSIFIER_LOGS = 2, CLASSIFIER_STATE = 4, CLASSIFIER_FILES = 9 };
 static const char *const classifier_files[CLASSIFIER_FILES] = {
-    "best.safetensors", "last.safetensors", "last.state.safetensors", "log.jsonl", "log.csv", "curve.svg",
-    "curve.png",        "filters.png",      "misclassified.png"};
+    "log.jsonl", "log.csv",   "best.safetensors", "last.safetensors", "last.state.safetensors",
+    "curve.svg", "curve.png", "filters.png",      "misclassified.png"};
 
-/* The log of a run that saved no model goes. */
-static inline void classifier_drop_log(const char *directory) {
+static inline int classifier_has_model(const char *directory) {
   char path[PATH_MAX + 64];
-  for (int i = 0; i < CLASSIFIER_MODELS; i++) {
+  for (int i = CLASSIFIER_LOGS; i <= CLASSIFIER_STATE; i++) {
     snprintf(path, sizeof path, "%s/%s", directory, classifier_files[i]);
-    if (access(path, F_OK) == 0) return;
+    if (access(path, F_OK) == 0) return 1;
   }
-  const char *const names[] = {"log.jsonl", "log.csv"};
-  for (int i = 0; i < 2; i++) {
-    snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+  return 0;
+}
+
+static inline void classifier_remove_files(const char *directory, int begin, int end) {
+  char path[PATH_MAX + 64];
+  for (int i = begin; i < end; i++) {
+    snprintf(path, sizeof path, "%s/%s", directory, classifier_files[i]);
     if (unlink(path) != 0 && errno != ENOENT) die("%s cannot be removed: %s", path, strerror(errno));
   }
 }
 
 /* An earlier run's files move into DIRECTORY/previous, in place of what lay there: two runs must not mix, and a new one
- * that fails must not cost the old one. 1 where there were any. */
-static inline int classifier_set_aside(const char *directory) {
+ * that fails must not cost the old one. Bit i of the result: classifier_files[i] was there. */
+static inline unsigned classifier_set_aside(const char *directory) {
   Error err;
   char from[PATH_MAX + 64], to[PATH_MAX + 64];
-  int moved = 0;
-  classifier_drop_log(directory); /* would replace that of the run in previous/ */
+  unsigned moved = 0;
+  snprintf(to, sizeof to, "%s/previous", directory);
+  /* A run that was killed before its first checkpoint left its log: the run before it has its own in previous/. */
+  if (!classifier_has_model(directory) && classifier_has_model(to))
+    classifier_remove_files(directory, 0, CLASSIFIER_LOGS);
   for (int i = 0; i < CLASSIFIER_FILES; i++) {
     snprintf(from, sizeof from, "%s/%s", directory, classifier_files[i]);
     snprintf(to, sizeof to, "%s/previous", directory);
@@ -371,23 +377,25 @@ static inline int classifier_set_aside(const char *directory) {
     if (make_directories(to, &err) != 0) die("%s", err.message);
     snprintf(to, sizeof to, "%s/previous/%s", directory, classifier_files[i]);
     if (rename(from, to) != 0) die("%s cannot be moved to %s: %s", from, to, strerror(errno));
-    moved = 1;
+    moved |= 1u << i;
   }
   if (moved) fprintf(stderr, "%s: note: the earlier run is in %s/previous\n", program_invocation_short_name, directory);
   return moved;
 }
 
-/* A new run failed. Where it has saved nothing, its log goes, and what it set aside comes back. */
-static inline void classifier_take_back(const char *directory, int set_aside) {
+/* A new run failed. Where it has saved no state to go on with, its files go, and what it set aside comes back; what
+ * else lies in previous/ is of a run before that. */
+static inline void classifier_take_back(const char *directory, unsigned moved) {
   char from[PATH_MAX + 64], to[PATH_MAX + 64];
-  snprintf(to, sizeof to, "%s/last.state.safetensors", directory);
+  snprintf(to, sizeof to, "%s/%s", directory, classifier_files[CLASSIFIER_STATE]);
   if (access(to, F_OK) == 0) return;
-  classifier_drop_log(directory);
-  if (!set_aside) return;
-  for (int i = 0; i < CLASSIFIER_FILES; i++) {
+  classifier_remove_files(directory, 0, CLASSIFIER_STATE);
+  if (!moved) return;
+  for (int i = CLASSIFIER_FILES - 1; i >= 0; i--) {
+    if (!(moved & 1u << i)) continue;
     snprintf(from, sizeof from, "%s/previous/%s", directory, classifier_files[i]);
     snprintf(to, sizeof to, "%s/%s", directory, classifier_files[i]);
-    if (rename(from, to) != 0 && errno != ENOENT) die("%s cannot be moved back to %s: %s", from, to, strerror(errno));
+    if (rename(from, to) != 0) die("%s cannot be moved back to %s: %s", from, to, strerror(errno));
   }
   snprintf(from, sizeof from, "%s/previous", directory);
   rmdir(from); /* unless something else lies there */
@@ -427,10 +435,11 @@ static inline void classifier_resume(const ClassifierOptions *options, const cha
  * last: a kill before it costs an epoch, and the resumed run writes the others again. */
 static inline int classifier_save(const Trainer *t, int best, Error *err) {
   if (make_directories(t->output_dir, err) != 0) return -1;
-  for (int i = best ? 0 : 1; i < CLASSIFIER_MODELS; i++) {
+  for (int i = CLASSIFIER_LOGS + (best ? 0 : 1); i <= CLASSIFIER_STATE; i++) {
+    const CheckpointKind kind = i == CLASSIFIER_STATE ? CHECKPOINT_STATE : CHECKPOINT_MODEL;
     char path[PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/%s", t->output_dir, classifier_files[i]);
-    if (checkpoint_save(path, i == 2 ? CHECKPOINT_STATE : CHECKPOINT_MODEL, t->net, &t->state, err) != 0) return -1;
+    if (checkpoint_save(path, kind, t->net, &t->state, err) != 0) return -1;
   }
   return 0;
 }
@@ -545,7 +554,6 @@ static inline int classifier_run(const ClassifierOptions *options) {
       printf("resuming at epoch %d, image %d, step %ld\n", state->epoch + 1, state->position, state->step);
   }
 
-  const int set_aside = !options->resume && classifier_set_aside(common->output_dir);
   ImageSet train, test;
   float mean = (float)state->mean, stddev = (float)state->stddev;
   image_set_create(&train, common->device, &train_set, state->train_images, mean, stddev);
@@ -554,13 +562,14 @@ static inline int classifier_run(const ClassifierOptions *options) {
   trainer.train = &train;
   trainer.test = &test;
   TrainLog log;
-  if (train_log_open(&log, common->output_dir, options->resume ? state->step : -1, &err) != 0) die("%s", err.message);
   trainer.log = &log;
-
+  TrainResult result = TRAIN_FAILED;
   interrupt_install();
-  TrainResult result = classifier_train(&trainer, &err);
+  const unsigned moved = options->resume ? 0 : classifier_set_aside(common->output_dir);
+  if (train_log_open(&log, common->output_dir, options->resume ? state->step : -1, &err) == 0)
+    result = classifier_train(&trainer, &err);
   if (result == TRAIN_FAILED) {
-    if (!options->resume) classifier_take_back(common->output_dir, set_aside);
+    if (!options->resume) classifier_take_back(common->output_dir, moved);
     die("%s", err.message);
   }
   if (result == TRAIN_INTERRUPTED)

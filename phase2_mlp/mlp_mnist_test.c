@@ -245,6 +245,57 @@ static void a_run_that_diverges_at_once_leaves_nothing(void **state) {
   small_must("at_once", "--resume", "--epochs=2", NULL, "resuming at epoch 2");
 }
 
+/* Only what the failed run set aside comes back: not the best model of the run before that, which lies beside it. And a
+ * log.csv that lay there is no rubbish. */
+static void a_run_that_diverges_mixes_no_runs(void **state) {
+  (void)state;
+  static const char table[] = "a table of one's own\n";
+  char bytes[sizeof table];
+  small_must("mixed", "--epochs=1", "--seed=1", NULL, NULL);
+  small_must("mixed", "--epochs=1", "--seed=2", NULL, NULL);
+  unlink(in_dir("mixed", "best.safetensors")); /* as a run that was stopped in its first epoch has none */
+  small_refused("mixed", "--lr=1e6", "--epochs=1", NULL, "the earlier run is back in");
+  assert_true(file_exists(in_dir("mixed", "last.state.safetensors")));
+  assert_false(file_exists(in_dir("mixed", "best.safetensors")));
+  assert_true(file_exists(in_dir("mixed", "previous/best.safetensors")));
+  mkdir(in_dir("own", ""), 0777);
+  test_write_file(in_dir("own", "log.csv"), table, sizeof table);
+  small_refused("own", "--lr=1e6", "--epochs=1", NULL, "the earlier run is back in");
+  assert_int_equal(test_read_file(in_dir("own", "log.csv"), bytes, sizeof bytes), sizeof table);
+  assert_memory_equal(bytes, table, sizeof table);
+  small_must("own", "--epochs=1", NULL, NULL, NULL);
+  assert_int_equal(test_read_file(in_dir("own", "previous/log.csv"), bytes, sizeof bytes), sizeof table);
+  assert_memory_equal(bytes, table, sizeof table);
+}
+
+/* A kill before the first checkpoint leaves a log: it must not replace that of the run in previous/. And a disk that is
+ * full after the first model leaves a model without a state, which belongs to no run that could go on. */
+static void a_run_that_saved_no_state_is_none(void **state) {
+  (void)state;
+  char own[512], kept[512];
+  small_must("none", "--epochs=1", "--seed=1", NULL, NULL);
+  size_t size = test_read_file(in_dir("none", "log.csv"), own, sizeof own);
+  small_must("none", "--epochs=1", "--seed=2", NULL, NULL);
+  for (int i = 0; i < 3; i++) {
+    static const char *const models[] = {"best.safetensors", "last.safetensors", "last.state.safetensors"};
+    unlink(in_dir("none", models[i]));
+  }
+  small_must("none", "--epochs=1", "--seed=3", NULL, NULL);
+  assert_int_equal(test_read_file(in_dir("none", "previous/log.csv"), kept, sizeof kept), size);
+  assert_memory_equal(kept, own, size);
+
+  char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[] = {
+      program, data, output_dir("part"), "--train-images=640", "--test-images=100", "--epochs=1", "--device=cpu", NULL};
+  Subprocess run = subprocess_start(argv, 600000); /* a model has 410,000 bytes, a state 820,000 */
+  subprocess_wait(&run, SECONDS);
+  expect_run(&run, 1, NULL, "last.state.safetensors");
+  static const char *const names[] = {"best.safetensors", "last.safetensors", "log.jsonl", "log.csv"};
+  for (int i = 0; i < 4; i++) assert_false(file_exists(in_dir("part", names[i])));
+  subprocess_free(&run);
+}
+
 static void help_names_every_option(void **state) {
   (void)state;
   const char *argv[] = {program, "--help", NULL};
@@ -274,6 +325,8 @@ int main(void) {
       cmocka_unit_test(networks_that_do_not_fit_the_images_are_refused),
       cmocka_unit_test(held_out_images_are_the_test),
       cmocka_unit_test(a_run_that_diverges_at_once_leaves_nothing),
+      cmocka_unit_test(a_run_that_diverges_mixes_no_runs),
+      cmocka_unit_test(a_run_that_saved_no_state_is_none),
       cmocka_unit_test(a_divergent_run_stops_and_keeps_its_checkpoint),
       cmocka_unit_test(help_names_every_option),
   };
