@@ -239,7 +239,7 @@ static void what_no_version_reaches_is_refused(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Subprocess run = run_lesson(cases[i].lesson, cases[i].shape, NULL, NULL);
-    expect(&run, 2, "", cases[i].expected);
+    expect_run(&run, 2, "", cases[i].expected);
     subprocess_free(&run);
   }
 }
