@@ -293,13 +293,17 @@ static void draw(const Options *options, const Measured *rows, const char *devic
 /* Ends the program where the time or the memory for all batches is not to be had, and says how many would do. */
 static void refuse_what_is_too_much(const Options *options) {
   const int batch = options->common.batch_size, hidden = options->hidden;
-  /* The emulated GPU needs for an image without any layers as long as for 30,000 FLOPs: a minute for all of 1e9. */
-  double work = feed_mlp_flops(1, batch, hidden) + (REAL ? 0 : 3e4 * batch), patience = REAL ? 1e15 : 1e9;
-  double host = 0.9 * device_memory(DEVICE_CPU), gpu = host;
-  if (options->common.device == DEVICE_GPU) gpu = fmin(REAL ? HUGE_VAL : host / 2, 0.95 * device_memory(DEVICE_GPU));
-  double in_time = floor(patience / (work * options->rounds)), fit;
   const int widest = REAL && hidden < 1024 ? 1024 : hidden; /* print_widths() */
-  fit = feed_mlp_most_batches(batch, widest, host, gpu);
+  const double flops = feed_mlp_flops(1, batch, hidden);
+  double host = 0.9 * device_memory(DEVICE_CPU), gpu = host;
+  double in_time = floor(1e14 / flops); /* the reference's, on the CPU: half an hour */
+  if (options->common.device == DEVICE_GPU) {
+    /* The emulated one needs for an image without any layers as long as for 30,000 FLOPs: a minute for all of 1e9. */
+    const double work = flops + (REAL ? 0 : 3e4 * batch), patience = REAL ? 1e15 : 1e9;
+    in_time = fmin(in_time, floor(patience / (work * options->rounds)));
+    gpu = fmin(REAL ? HUGE_VAL : host / 2, 0.95 * device_memory(DEVICE_GPU));
+  }
+  const double fit = feed_mlp_most_batches(batch, widest, host, gpu);
   double most = fmin(in_time, fit);
   if (options->batches <= most) return;
   fprintf(stderr, "%s: --batches=%d --batch-size=%d --hidden=%d --rounds=%d %s; ", program_invocation_short_name,
@@ -307,9 +311,13 @@ static void refuse_what_is_too_much(const Options *options) {
           in_time > fit ? "need more memory than there is" : "would take too long");
   if (most >= 1)
     fprintf(stderr, "try --batches=%.0f", most);
+  else if (batch > 1)
+    fprintf(stderr, "try --batch-size=%d or less, with --rounds=1", batch / 2);
   else
-    fprintf(stderr, "try --batch-size=%d or less, with --rounds=1", batch / 2 > 0 ? batch / 2 : 1);
-  fprintf(stderr, "%s\n", REAL ? "" : " (an emulated GPU; the order of the operations shows as well with few images)");
+    fprintf(stderr, "try --rounds=1");
+  const int emulated = !REAL && options->common.device == DEVICE_GPU;
+  fprintf(stderr, "%s\n",
+          emulated ? " (an emulated GPU; the order of the operations shows as well with few images)" : "");
   exit(2);
 }
 

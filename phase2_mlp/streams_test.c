@@ -131,7 +131,14 @@ static void what_is_typed_wrong(void **state) {
   expect_run(&run, 2, "", "; try --batch");
   subprocess_free(&run);
   run = run_streams("--batches=1000", "--batch-size=600", "--hidden=1", "--rounds=101");
-  if (strstr(run.out, "emulated GPU")) expect_run(&run, 2, "", "try --batch-size=300 or less, with --rounds=1");
+  if (strstr(run.err, "emulated GPU")) expect_run(&run, 2, "", "try --batch-size=300 or less, with --rounds=1");
+  subprocess_free(&run);
+  run = run_streams("--batch-size=1", "--hidden=16384", "--rounds=101", NULL);
+  if (strstr(run.err, "emulated GPU")) expect_run(&run, 2, "", "try --rounds=1 ");
+  subprocess_free(&run);
+  /* too much for an emulated GPU, which is not asked for */
+  run = run_streams("--device=cpu", "--batches=60", "--batch-size=600", "--hidden=1");
+  expect_run(&run, 0, "60 batches of 600 images", "");
   subprocess_free(&run);
 }
 
