@@ -38,14 +38,14 @@ typedef enum LessonFault {
 typedef struct LessonResult {
   int ok;
   LessonFault fault;
-  char message[2048]; /* what is wrong, where, what to try; when ok, error and tolerance */
+  char message[4096]; /* what is wrong, where, what to try; when ok, error and tolerance */
   double error, tolerance;
   CompareValues values;
   ComparePlaces places;
   int inspected; /* 1: counts and findings are known */
   LessonCounts counts;
   int findings;
-  char finding[1024]; /* the first */
+  char finding[2048]; /* the first */
 } LessonResult;
 
 /* One version on one shape: 0, or -1 and result->message. */
