@@ -46,6 +46,7 @@ int simt_inspecting(void);                                    /* the running blo
 void simt_inspect_held(void *shared, size_t bytes, int held); /* pipeline.c: an asynchronous copy; 0: waited for */
 void simt_inspect_block_barrier(void);                        /* all threads of the block have met */
 void simt_inspect_warp_meeting(int warp, unsigned lanes, int sync); /* sync: it orders memory, as __syncwarp() does */
+void simt_inspect_grid_arrive(void);                                /* the block waits for the others */
 void simt_inspect_grid_barrier(void);                               /* all blocks have met */
 void simt_inspect_sync_point(void);                                 /* the thread calls an operation that may wait */
 void simt_inspect_passed(void);        /* ... and need not wait: the other lanes of its group catch up */

@@ -110,7 +110,8 @@ void simt_flush_rows(Inspector *in) {
   in->used = 0;
   for (int i = 0; i < used; i++) {
     Row *row = &in->rows[i];
-    if (row->request.access & SIMT_ACCESS_ATOMIC && simt_changed_something(row)) in->progressed |= CHANGED;
+    const unsigned both = SIMT_ACCESS_ATOMIC | SIMT_ACCESS_WRITE;
+    if ((row->request.access & both) == both && simt_changed_something(row)) in->progressed |= CHANGED;
     simt_judge_row(in, row);
   }
 }

@@ -119,7 +119,6 @@ static void judge_held(Inspector *in, const Row *row, Region *r, uint32_t lanes,
     if (!any_bit(r->awaited, at, bytes) || simt_found_before(SIMT_UNINITIALISED_READ, row->site, 0)) continue;
     found(in, row, lane, SIMT_UNINITIALISED_READ, simt_memory_words(in, row->request.address[lane]),
           "an asynchronous copy to it is under way: __pipeline_commit() it and wait for it (__pipeline_wait_prior()) "
-          "before, "
           "before, and for other threads' copies at a barrier after that");
   }
 }

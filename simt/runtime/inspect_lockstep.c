@@ -77,8 +77,19 @@ static void note_successor(Inspector *in, uintptr_t next) {
     known[1] = next;
 }
 
-static void end_step(Inspector *in) {
+/* What the step has done is judged, then what orders it before the next. */
+static void settle(Inspector *in) {
   if (in->used) simt_flush_rows(in);
+  if (in->fenced) simt_order_fence(in, in->fenced);
+  in->fenced = 0;
+  for (int i = 0; i < in->pending_syncs; i++) simt_race_warp(in, in->pending[i].warp, in->pending[i].lanes);
+  in->pending_syncs = 0;
+  if (in->pending_barrier) simt_race_barrier(in);
+  in->pending_barrier = 0;
+}
+
+static void end_step(Inspector *in) {
+  settle(in);
   if (in->arrived && in->next.fresh) {
     SiteCounts *counts = simt_site_counts(simt_site_of(in->block));
     counts->left++;
@@ -97,12 +108,6 @@ static void end_step(Inspector *in) {
   else if ((in->spun || in->progressed) && ++in->stuck % STUCK == 0)
     simt_no_block_ended();
   in->spun = in->progressed = 0;
-  if (in->fenced) simt_order_fence(in, in->fenced);
-  in->fenced = 0;
-  for (int i = 0; i < in->pending_syncs; i++) simt_race_warp(in, in->pending[i].warp, in->pending[i].lanes);
-  in->pending_syncs = 0;
-  if (in->pending_barrier) simt_race_barrier(in);
-  in->pending_barrier = 0;
 }
 
 /* ---- the next group ---- */
@@ -420,6 +425,12 @@ void simt_inspect_give_turn(void) {
   now_served++;
   pthread_cond_broadcast(&turn_changed);
   pthread_mutex_unlock(&turn_lock);
+}
+
+/* The last thread to come is still in its step, in which its warp did all since its last stop. */
+void simt_inspect_grid_arrive(void) {
+  if (simt_inspector) settle(simt_inspector);
+  simt_inspect_give_turn();
 }
 
 void simt_inspect_grid_barrier(void) {

@@ -8,14 +8,16 @@
  *     block B:  while (atomicAdd(&ready, 0) == 0) {}  __threadfence();  y = x;
  *
  * A fence publishes what its thread did before, and what came before that by a barrier: the whole block's accesses
- * before the last __syncthreads(), its warp's before __syncwarp(). The next atomic operation, or volatile write, leaves
- * that at its object: a *release*. Who operates on the object after that has *observed* it, and has *seen* it from its
- * next fence on; barriers hand both on to the block. Where all threads fence and then meet, one of them may signal for
- * all. Operations with an order (cuda::atomic) carry their own fences. A volatile or atomic read is not delayed by what
- * the caches hold: for it, observed is enough, as in the CUDA guide's sum by the last block.
+ * before the last __syncthreads(), its warp's before __syncwarp(). The next atomic operation, or volatile write,
+ * leaves that at its object: a *release*. Who operates on the object after that has *observed* it, and has *seen* it
+ * from its next fence on; barriers hand both on to the block. Where all threads fence and then meet, one of them may
+ * signal for all, of a block as of a warp. Operations with an order (cuda::atomic) carry their own fences. A volatile
+ * or atomic read is not delayed by what the caches hold: for it, observed is enough, as in the CUDA guide's sum by the
+ * last block.
  *
- * Releases are numbered, and objects are not told apart beyond that: who has observed release n has observed all before
- * it. Threads that synchronise with somebody else through another object may race unseen, but no correct program is
+ * Releases are numbered, and objects are not told apart beyond that: who has observed release n has observed all
+ * before it. Nor are scopes: __threadfence_block() counts as __threadfence(). Threads that synchronise with somebody
+ * else through another object, or by a fence that reaches only their block, may race unseen, but no correct program is
  * accused.
  */
 #include "inspect_parts.h"
@@ -116,10 +118,11 @@ static Fence *fences;
 static uint32_t fence_count, fence_room;
 static Map last_fence; /* block -> index + 1 */
 
+/* In the order of their times, which was_fenced() counts on: only the newest may become later. */
 static void remember_fence(Inspector *in, uint32_t lanes) {
-  WarpView *view = &in->warp_view[in->warp];
-  Fence *last = view->fence ? &fences[view->fence - 1] : NULL;
-  if (last && last->lanes == lanes && last->time > in->barrier_time && last->time > epoch) {
+  uint64_t *newest = map_at(&last_fence, in->block_number);
+  Fence *last = *newest ? &fences[*newest - 1] : NULL;
+  if (last && last->warp == in->warp && last->lanes == lanes && last->time > in->barrier_time) {
     last->time = simt_race_clock;
     return;
   }
@@ -128,9 +131,8 @@ static void remember_fence(Inspector *in, uint32_t lanes) {
     fences = realloc(fences, fence_room * sizeof *fences);
     if (!fences) abort();
   }
-  uint64_t *newest = map_at(&last_fence, in->block_number);
   fences[fence_count] = (Fence){simt_race_clock, lanes, in->warp, (uint32_t)*newest};
-  *newest = view->fence = ++fence_count;
+  *newest = ++fence_count;
 }
 
 /* The thread has done a fence after `time` and before `end`. */
@@ -143,18 +145,20 @@ static int was_fenced(unsigned long long block, int rank, uint32_t time, uint32_
   return 0;
 }
 
+/* The lane's last __syncwarp() since the block's last barrier; its time is 0 if there was none. */
+static Sync last_sync(const Inspector *in, int rank) {
+  const WarpView *view = &in->warp_view[rank / SIMT_WARP_SIZE];
+  for (unsigned i = view->syncs; i > 0 && i + MAX_SYNCS > view->syncs; i--)
+    if (view->sync[(i - 1) % MAX_SYNCS].lanes >> rank % SIMT_WARP_SIZE & 1) return view->sync[(i - 1) % MAX_SYNCS];
+  return (Sync){0, 0};
+}
+
 /* What the lane has done is before what it does next, for those who will see it. */
 static void publish_before(Inspector *in, int rank) {
-  const WarpView *view = &in->warp_view[rank / SIMT_WARP_SIZE];
   Lane *lane = &in->lanes[rank];
   lane->fence_time = simt_race_clock;
   lane->fence_barrier = in->barrier_time;
-  lane->fence_sync = (Sync){0, 0};
-  for (unsigned i = view->syncs; i > 0 && i + MAX_SYNCS > view->syncs; i--)
-    if (view->sync[(i - 1) % MAX_SYNCS].lanes >> rank % SIMT_WARP_SIZE & 1) {
-      lane->fence_sync = view->sync[(i - 1) % MAX_SYNCS];
-      break;
-    }
+  lane->fence_sync = last_sync(in, rank);
 }
 
 /* What the lane has observed is before what it does next. */
@@ -180,8 +184,10 @@ typedef struct Release {
   unsigned long long block;
   uint64_t when; /* count of releases */
   uint32_t time; /* of the atomic operation */
-  uint32_t
-      meeting; /* the block's last barrier before it: accesses that their own threads had fenced by then are there */
+  /* Accesses that their own threads had fenced by then are there: the block's last barrier before it, and the last
+   * __syncwarp() with its thread. */
+  uint32_t meeting;
+  Sync warp_meeting;
   uint32_t fence, barrier; /* of its thread, the accesses before `fence`; of the whole block, those before `barrier` */
   Sync sync;               /* and of these lanes of its warp, those before it */
   int rank;
@@ -197,8 +203,10 @@ static void release(Inspector *in, int rank, uintptr_t object) {
   const Lane *lane = &in->lanes[rank];
   uint64_t *last = map_at(&last_release, in->block_number);
   const Release *r = *last ? &releases[*last - 1] : NULL;
+  Sync met = last_sync(in, rank);
   now_released++;
-  if (!r || r->rank != rank || r->fence != lane->fence_time || r->meeting != in->barrier_time) {
+  if (!r || r->rank != rank || r->fence != lane->fence_time || r->meeting != in->barrier_time ||
+      r->warp_meeting.time != met.time) {
     if (release_count == release_room) {
       release_room = release_room ? 2 * release_room : 1024;
       releases = realloc(releases, release_room * sizeof *releases);
@@ -208,6 +216,7 @@ static void release(Inspector *in, int rank, uintptr_t object) {
                                         .when = now_released,
                                         .time = simt_race_clock,
                                         .meeting = in->barrier_time,
+                                        .warp_meeting = met,
                                         .fence = lane->fence_time,
                                         .barrier = lane->fence_barrier,
                                         .sync = lane->fence_sync,
@@ -218,17 +227,23 @@ static void release(Inspector *in, int rank, uintptr_t object) {
   *map_at(&objects, object) = now_released;
 }
 
+/* The access came before a __syncwarp() that its thread passed with the one that released. */
+static int before_sync(const Release *r, Sync sync, int rank, uint32_t time) {
+  return time < sync.time && rank / SIMT_WARP_SIZE == r->rank / SIMT_WARP_SIZE &&
+         (sync.lanes >> rank % SIMT_WARP_SIZE & 1);
+}
+
 static int covers(const Release *r, int rank, uint32_t time) {
-  if (time < r->barrier || (rank == r->rank && time < r->fence)) return 1;
-  return time < r->sync.time && rank / SIMT_WARP_SIZE == r->rank / SIMT_WARP_SIZE &&
-         (r->sync.lanes >> rank % SIMT_WARP_SIZE & 1);
+  if (time < r->barrier || (rank == r->rank && time < r->fence) || before_sync(r, r->sync, rank, time)) return 1;
+  int met = before_sync(r, r->warp_meeting, rank, time);
+  return was_fenced(r->block, rank, time, met ? r->warp_meeting.time : r->meeting);
 }
 
 int simt_order_published(unsigned long long block, int rank, uint32_t time, uint64_t seen) {
   if (!seen) return 0;
   for (uint64_t i = map_get(&last_release, block); i && releases[i - 1].time > time; i = releases[i - 1].earlier) {
     const Release *r = &releases[i - 1];
-    if (r->when <= seen && (covers(r, rank, time) || was_fenced(block, rank, time, r->meeting))) return 1;
+    if (r->when <= seen && covers(r, rank, time)) return 1;
   }
   return 0;
 }

@@ -111,7 +111,6 @@ typedef struct WarpView {
   int patience;      /* steps until they are asked again */
   Sync sync[MAX_SYNCS];
   unsigned syncs;
-  uint32_t fence; /* its last one: index + 1 in inspect_order.c */
 } WarpView;
 
 /* What is followed on one OS thread. */

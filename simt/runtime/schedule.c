@@ -559,7 +559,7 @@ static void meet_grid(Worker *w) {
   unsigned long long returned = 0;
   w->at_grid = 0;
 #ifdef SIMT_INSPECT
-  simt_inspect_give_turn();
+  simt_inspect_grid_arrive();
 #endif
   pthread_mutex_lock(&job->grid_lock);
   unsigned long long phase = job->grid_phase;

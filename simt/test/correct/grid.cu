@@ -1,5 +1,6 @@
 // Blocks that work together within one launch: fences, atomics, locks, tickets, grid barriers.
 #include <cooperative_groups.h>
+#include <cuda/atomic>
 
 #include "check.h"
 
@@ -67,6 +68,59 @@ __global__ void last_warp_done(const int *x, int *squares, int *total) {
   if (lane == 0) ticket = 0;
 }
 
+// All lanes fence, then meet: lane 0 counts for its warp.
+__global__ void last_warp_of_fenced_lanes(const int *x, int *squares, int *total) {
+  int i = blockIdx.x * 64 + threadIdx.x, lane = threadIdx.x % 32;
+  unsigned before = 0;
+  squares[i] = x[i] * x[i];
+  __threadfence();
+  __syncwarp();
+  if (lane == 0) before = atomicAdd(&ticket, 1);
+  before = __shfl_sync(~0u, before, 0);
+  __syncwarp();
+  if (before != 2 * gridDim.x - 1) return;
+  __threadfence();
+  int sum = 0;
+  for (int k = lane; k < 64 * gridDim.x; k += 32) sum += squares[k];
+  atomicAdd(total, sum);
+  if (lane == 0) ticket = 0;
+}
+
+// Warps that fence again and again, in turn: a thread's last fence counts, whoever fenced in between.
+__global__ void last_block_of_many_fences(const int *x, int *squares, int *total) {
+  __shared__ bool s_last;
+  int i = blockIdx.x * 64 + threadIdx.x;
+  for (int turns = threadIdx.x < 32 ? 12000 : 4000; turns > 0; turns--) {
+    squares[i] = x[i] * x[i] + turns - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) s_last = atomicAdd(&ticket, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!s_last) return;
+  __threadfence();
+  int sum = 0;
+  for (int k = threadIdx.x; k < 64 * gridDim.x; k += 64) sum += squares[k];
+  atomicAdd(total, sum);
+  if (threadIdx.x == 0) ticket = 0;
+}
+
+// Block 0 writes, the others wait for it: the order is in the operations.
+__global__ void first_block_releases(const int *x, int *squares, int *y, unsigned *ready) {
+  cuda::atomic_ref<unsigned, cuda::thread_scope_device> flag(*ready);
+  int t = threadIdx.x;
+  if (blockIdx.x == 0) {
+    squares[t] = x[t] * x[t];
+    __syncthreads();
+    if (t == 0) flag.store(1, cuda::memory_order_release);
+  } else {
+    if (t == 0)
+      while (flag.load(cuda::memory_order_acquire) == 0) continue;
+    __syncthreads();
+    y[(blockIdx.x - 1) * 64 + t] = squares[63 - t];
+  }
+}
+
 // A grid barrier by hand: thread 0 fences for its block on both sides, for all have met.
 __device__ void meet(unsigned *arrived, unsigned all) {
   __syncthreads();
@@ -99,6 +153,35 @@ __global__ void smooth_three_times(float *x, float *y, int n) {
     float *swap = x;
     x = y;
     y = swap;
+  }
+}
+
+// Grid barriers, nothing else, between what a block writes and what another writes there.
+__global__ void one_block_at_a_time(int *y) {
+  cg::grid_group grid = cg::this_grid();
+  for (int turn = 0; turn < gridDim.x; turn++) {
+    if (blockIdx.x == turn) y[threadIdx.x] = turn;
+    grid.sync();
+  }
+}
+
+// Fences and tickets before and after a grid barrier.
+__global__ void last_block_of_each_turn(const int *x, int *squares, int *total) {
+  __shared__ bool s_last;
+  int i = blockIdx.x * 64 + threadIdx.x;
+  for (int turn = 0; turn < 3; turn++) {
+    squares[i] = x[i] * x[i] + turn;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) s_last = atomicInc(&ticket, gridDim.x - 1) == gridDim.x - 1;
+    __syncthreads();
+    if (s_last) {
+      __threadfence();
+      int sum = 0;
+      for (int k = threadIdx.x; k < 64 * gridDim.x; k += 64) sum += squares[k] - turn;
+      if (turn == 2) atomicAdd(total, sum);
+    }
+    cg::this_grid().sync();
   }
 }
 
@@ -249,6 +332,36 @@ int main(void) {
   last_warp_done<<<8, 64>>>(dx, dy, dz);
   fetch(y, dz, 1);
   check("the last warp reads what all wrote", y[0] == want);
+
+  TRY(cudaMemset(dz, 0, sizeof(int)));
+  last_warp_of_fenced_lanes<<<8, 64>>>(dx, dy, dz);
+  fetch(y, dz, 1);
+  check("the last warp of fenced lanes reads what all wrote", y[0] == want);
+
+  TRY(cudaMemset(dz, 0, sizeof(int)));
+  last_block_of_many_fences<<<8, 64>>>(dx, dy, dz);
+  fetch(y, dz, 1);
+  check("the last block after many fences reads what all wrote", y[0] == want);
+
+  TRY(cudaMemset(dz, 0, sizeof(int)));
+  first_block_releases<<<4, 64>>>(dx, dy, dy + 64, (unsigned *)dz);
+  fetch(y, dy + 64, 192);
+  ok = 1;
+  for (int i = 0; i < 192; i++) ok &= y[i] == x[63 - i % 64] * x[63 - i % 64];
+  check("blocks that wait for the first", ok);
+
+  void *of_turns[] = {&dy};
+  TRY(cudaLaunchCooperativeKernel((void *)one_block_at_a_time, dim3(4), dim3(64), of_turns, 0, 0));
+  fetch(y, dy, 64);
+  ok = 1;
+  for (int i = 0; i < 64; i++) ok &= y[i] == 3;
+  check("one block at a time", ok);
+
+  void *of_tickets[] = {&dx, &dy, &dz};
+  TRY(cudaMemset(dz, 0, sizeof(int)));
+  TRY(cudaLaunchCooperativeKernel((void *)last_block_of_each_turn, dim3(8), dim3(64), of_tickets, 0, 0));
+  fetch(y, dz, 1);
+  check("the last block of each turn", y[0] == want);
 
   int n = 500;
   void *arguments[] = {&da, &db, &n};
