@@ -180,7 +180,8 @@ static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
   __syncthreads(); /* every column is folded */
   // <<< exercise
 
-  for (int r = blockIdx.x * ROWS + threadIdx.y; r < rows; r += gridDim.x * ROWS) {
+  /* Unsigned: the last r + the grid's rows may be more than an int holds. */
+  for (unsigned r = blockIdx.x * ROWS + threadIdx.y; r < (unsigned)rows; r += gridDim.x * ROWS) {
     Row row = row_split(x + (size_t)r * cols, cols);
     const float4 *in = (const float4 *)(x + (size_t)r * cols + row.head);
     float4 *out = (float4 *)(y + (size_t)r * cols + row.head), kept[QUADS];

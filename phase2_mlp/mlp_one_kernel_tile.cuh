@@ -40,7 +40,7 @@ typedef struct MlpSmall {
 struct MlpTile {
   float x[MLP_SLICE][MLP_X_ROW];          /* an image a column; 0 where there is none, as in the next three */
   float w[MLP_SLICE][MLP_W_ROW];          /* w1: row k has the weights of input k to the 8 units */
-  float delta[MLP_UNITS][MLP_X_ROW];      /* */
+  float delta[MLP_UNITS][MLP_X_ROW];      /* by the sums of the 8 units */
   float hidden[MLP_UNITS + 1][MLP_X_ROW]; /* the last row is ones, for the biases' gradients */
   float dlogits[MLP_CLASSES][MLP_X_ROW];  /* of the classes whose w2 is ours */
   float w2[MLP_CLASSES][MLP_W2_ROW], b2[MLP_CLASSES], logits[MLP_CLASSES], h[MLP_HIDDEN]; /* for a sample */
