@@ -105,6 +105,28 @@ test_cache_is_built_by_two_at_once() {
   quiet
 }
 
+# What g++ has kept of the headers is of no use any more: nobody hears of it, and the next call keeps it anew.
+test_cache_is_damaged() {
+  mkdir -p damaged
+  ok env XDG_CACHE_HOME="$PWD/damaged" "$simtcc" one.cu -o one1
+  local header
+  header=$(find damaged -name '*.gch')
+  [ -f "$header" ] || fail "no header is kept: $(find damaged)"
+  for bytes in 0 1000 5000000; do
+    truncate -s $bytes "$header"
+    ok env XDG_CACHE_HOME="$PWD/damaged" "$simtcc" one.cu -o one1
+    quiet
+    ok ./one1
+    [ ! -f "$header" ] || fail "the header of $bytes bytes is still there"
+    ok env XDG_CACHE_HOME="$PWD/damaged" "$simtcc" one.cu -o one1
+    quiet
+  done
+  echo '__global__ void k(int *pch) { *pch = precompiled; }' >precompiled.cu
+  bad env XDG_CACHE_HOME="$PWD/damaged" "$simtcc" -c precompiled.cu
+  [ "$(grep -c 'not declared' "$work/err")" = 1 ] || fail "not one message: $(cat "$work/err")"
+  rm -rf damaged
+}
+
 test_many_files() {
   ok "$simtcc" first.cu second.cu main.cpp half.c -o program
   ok ./program
