@@ -44,12 +44,19 @@ static inline bool file_is_newer(const char *path, const struct timespec than) {
          (info.st_mtim.tv_sec == than.tv_sec && info.st_mtim.tv_nsec > than.tv_nsec);
 }
 
-/* Is `program` older than a file of its list of dependencies, or not there? */
-static inline bool build_is_stale(const char *root, const char *program, const char *list) {
+typedef struct Build {
+  const char *program, *output; /* output: where the compiler puts it, until it is whole */
+  const char *list;             /* of what it depends on */
+  const char *rest;             /* that it is linked to, or NULL */
+  Arguments command;
+} Build;
+
+/* Is the program older than what it is made from, or not there? */
+static inline bool build_is_stale(const Build *build, const char *root) {
   struct stat info;
   Text text = {0};
-  if (stat(program, &info) != 0 || text_read_file(&text, list, NULL) != 0) return true;
-  bool stale = false;
+  if (stat(build->program, &info) != 0 || text_read_file(&text, build->list, NULL) != 0) return true;
+  bool stale = build->rest != NULL && file_is_newer(build->rest, info.st_mtim);
   char *rest = NULL;
   for (char *word = strtok_r(text.bytes, " \\\n", &rest); word != NULL && !stale;
        word = strtok_r(NULL, " \\\n", &rest)) {
@@ -59,12 +66,6 @@ static inline bool build_is_stale(const char *root, const char *program, const c
   text_free(&text);
   return stale;
 }
-
-typedef struct Build {
-  const char *program, *output; /* output: where the compiler puts it, until it is whole */
-  const char *list;             /* of what it depends on */
-  Arguments command;
-} Build;
 
 /* BUILD_REST: of the worker, what is not the student's */
 enum BuildKind { BUILD_JUDGE, BUILD_REST, BUILD_REFERENCE, BUILD_WORKER };
@@ -125,7 +126,7 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
   arguments_add3(command, "-MMD", "-MF", build->list);
   arguments_add3(command, "-MT", "x:", "-I.");
   arguments_add3(command, exercise->check, "-o", build->output);
-  if (!gpu && kind >= BUILD_REFERENCE) arguments_add(command, rest);
+  if (!gpu && kind >= BUILD_REFERENCE) arguments_add(command, build->rest = rest);
 }
 
 /* The compiler's messages without the folders that only we know. */
@@ -177,8 +178,7 @@ static inline int build_ours(const Build *build, int count, const VerdictJob *jo
   int status = 0;
   memset(process, 0, sizeof process);
   for (int i = 0; i < count && status == 0; i++)
-    if (build_is_stale(job->tree->root, build[i].program, build[i].list))
-      status = build_start(&process[i], &build[i], job, true, err);
+    if (build_is_stale(&build[i], job->tree->root)) status = build_start(&process[i], &build[i], job, true, err);
   for (int i = 0; i < count; i++) {
     if (process[i].pid <= 0) continue;
     process_wait(&process[i], job->interrupted, job->context);

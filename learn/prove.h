@@ -173,14 +173,18 @@ static inline void prove_exercise(Proof *proof, const Tree *tree, const Exercise
                 exercise->mutant[i].expect);
 }
 
-/* What `nn prepare` has made of the same course elsewhere becomes this tree's: it is as new as the tree's files. */
+/* What `nn prepare` has made of the same course elsewhere becomes this tree's: it is as new as the tree's files, and no
+ * part newer than what is linked to it. */
 static inline void prove_prepared(const Tree *tree, const char *prepared) {
   const char *folder = tree_path(tree, ".learn/build");
   if (rename(prepared, folder) != 0) die("%s: %s", prepared, strerror(errno));
   DIR *files = opendir(folder);
   if (files == NULL) die("%s: %s", folder, strerror(errno));
+  struct timespec now[2];
+  clock_gettime(CLOCK_REALTIME, &now[0]);
+  now[1] = now[0];
   for (struct dirent *entry; (entry = readdir(files)) != NULL;)
-    if (entry->d_name[0] != '.') utimensat(dirfd(files), entry->d_name, NULL, 0);
+    if (entry->d_name[0] != '.') utimensat(dirfd(files), entry->d_name, now, 0);
   closedir(files);
 }
 

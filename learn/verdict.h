@@ -142,7 +142,7 @@ static inline int verdict_reference(const VerdictJob *job, const char *judge, Ve
   Judged judged;
   build_make(&build, job, BUILD_REFERENCE, false);
   const char *kept = keep_printf("%s.counts", build.program);
-  bool stale = build_is_stale(job->tree->root, build.program, build.list);
+  bool stale = build_is_stale(&build, job->tree->root);
   Text text = {0};
   if (!stale && text_read_file(&text, kept, NULL) == 0) {
     memset(&judged, 0, sizeof judged);
@@ -172,7 +172,7 @@ static inline int verdict_gpu(const VerdictJob *job, const char *judge, Verdict 
   for (int i = 0; i < 2; i++) {
     bool trusted = i == 1;
     build_make(&build, job, trusted ? BUILD_REFERENCE : BUILD_WORKER, true);
-    if (!trusted || build_is_stale(job->tree->root, build.program, build.list)) {
+    if (!trusted || build_is_stale(&build, job->tree->root)) {
       if (build_start(&process, &build, job, trusted, err) != 0) return -1;
       process_wait(&process, job->interrupted, job->context);
       if (process.interrupted) return error_set(err, "interrupted");

@@ -47,8 +47,9 @@ class Tree:
             assert status == 0, text
         if prepared:
             with tarfile.open(prepared) as archive:
+                now = time.time()
                 for member in archive.getmembers():
-                    member.mtime = time.time()
+                    member.mtime = now
                     archive.extract(member, os.path.join(self.root, ".learn/build"))
         with open(os.path.join(self.root, ".learn/exercises.json")) as file:
             self.exercises = json.load(file)["exercises"]

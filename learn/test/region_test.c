@@ -277,6 +277,33 @@ static void reports_only_text(void **state) {
   assert_string_equal(report_xml("<a b=\"&\">"), "&lt;a b=&quot;&amp;&quot;&gt;");
 }
 
+/* A file of the test's, with a time of its own. */
+static const char *made(const char *name, long seconds, const char *bytes) {
+  char path[PATH_MAX];
+  const struct timespec times[2] = {{seconds, 0}, {seconds, 0}};
+  test_write_file(test_path(path, sizeof path, name), bytes, strlen(bytes));
+  assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+  return keep(path);
+}
+
+static void compiles_again_what_is_old(void **state) {
+  (void)state;
+  Build build;
+  memset(&build, 0, sizeof build);
+  const char *header = made("a.h", 100, "");
+  build.program = made("program", 200, "");
+  build.list = made("program.d", 200, keep_printf("x: \\\n %s\n", header));
+  assert_false(build_is_stale(&build, "/"));
+  build.rest = made("rest.o", 200, "");
+  assert_false(build_is_stale(&build, "/"));
+  made("rest.o", 201, "");
+  assert_true(build_is_stale(&build, "/"));
+  build.rest = NULL;
+  assert_false(build_is_stale(&build, "/"));
+  made("a.h", 201, "");
+  assert_true(build_is_stale(&build, "/"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(reads_the_course),
                                      cmocka_unit_test(says_what_is_damaged),
@@ -289,6 +316,7 @@ int main(void) {
                                      cmocka_unit_test(knows_exercise_files),
                                      cmocka_unit_test(tells_bazel_of_the_includes),
                                      cmocka_unit_test(too_good_is_not_more),
-                                     cmocka_unit_test(reports_only_text)};
+                                     cmocka_unit_test(reports_only_text),
+                                     cmocka_unit_test(compiles_again_what_is_old)};
   return TEST_MAIN("region", tests);
 }
