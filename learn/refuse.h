@@ -21,7 +21,7 @@ static inline bool refuse_allows_pragma(const char *line) {
 
 /* Names of the harness, and names through which text reaches the assembler. */
 static inline const char *refuse_word(const char *word) {
-  static const char *const harness[] = {"simt", "SIMT_", "lesson_", "learn_", "__tsan", "__sanitizer"};
+  static const char *const harness[] = {"simt", "SIMT_", "lesson_", "learn_not", "__tsan", "__sanitizer"};
   static const char *const compiler[] = {"__attr", "_Pragma", "__pragma", "__declspec", "__REDIRECT", "__STRING"};
   for (size_t i = 0; i < sizeof harness / sizeof *harness; i++)
     if (starts_with(word, harness[i]))

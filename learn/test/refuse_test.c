@@ -32,6 +32,7 @@ static void refuses_what_reaches_out(void **state) {
       {"int __REDIRECT(own, (void), fork);", "__REDIRECT"},
       {"simt_inspect_forget();", "simt"},
       {"lesson_inspect_begin();", "lesson_"},
+      {"learn_not_implemented(\"x\");", "learn_not"},
       {"void __tsan_write4(void *);", "__tsan"},
       /* A ' that belongs to a number hides no bracket, and one that does not, no code. */
       {"f(1e+'x); } static void own() { f(1e+'x);\n", "closes"},
@@ -50,6 +51,7 @@ static void allows_honest_lines(void **state) {
       "int n = 1'000'000, m = 0xff'ff; char c = '\\'', d = 'x'; float e = 1e-3f, f = .5f - '0';\n",
       "__shared__ float tile[32][33];\n__syncthreads();\nfloat x = __shfl_xor_sync(0xffffffff, y, 1);\n",
       "// it isn't an asm, a # or a [[x]]\nconst char *plasma = \"# } [[ asm\"; /* simt_x */\n",
+      "w[i] -= learn_rate * gradient[i];\n",
       "float v = a[b[0]]; auto f = [&](int i) { return a[i]; };\n"};
   for (size_t i = 0; i < sizeof honest / sizeof *honest; i++)
     if (refuse_lines(honest[i]) != NULL) fail_msg("%s: %s", honest[i], refuse_lines(honest[i]));
