@@ -35,7 +35,7 @@ class Grade(unittest.TestCase):
         submit("crash", FIRST % "__builtin_trap();" + RIGHT)
         submit("segfault", FIRST % "*(volatile int *)(size_t)n = 1;" + RIGHT)
         submit("hang", FIRST % "for (volatile int x = 0;; x = x + 1) {}" + RIGHT)
-        submit("flood", FIRST % 'for (;;) fprintf(stderr, "all right, all right, all right\\n");' + RIGHT)
+        submit("flood", FIRST % 'for (;;) puts("all right, all right, all right");' + RIGHT)
         submit("fork", FIRST % "for (;;) if (__builtin_fork() < 0) break;" + RIGHT)
         submit("memory", FIRST % "for (;;) { char *x = (char *)calloc(1, 1 << 28); for (int i = 0; i < 1 << 28; i += 4096) x[i] = 1; }")
         submit("leaves", FIRST % "exit(0);" + WRONG)
