@@ -97,7 +97,7 @@ def _nvcc(ctx, src, compile_ctx, cc_toolchain):
         outputs = [obj],
         mnemonic = "CudaCompile",
         progress_message = "Compiling %s with nvcc" % src.short_path,
-        env = {"PATH": "/usr/bin:/bin"},
+        env = {"PATH": "/usr/bin:/bin", "TMPDIR": obj.dirname},  # as -objtemp: what it asks gcc is still kept in /tmp
     )
     return obj
 
