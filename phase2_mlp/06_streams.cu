@@ -296,13 +296,20 @@ static void refuse_what_is_too_much(const Options *options) {
   const int widest = REAL && hidden < 1024 ? 1024 : hidden; /* print_widths() */
   const double flops = feed_mlp_flops(1, batch, hidden);
   double host = 0.9 * device_memory(DEVICE_CPU), gpu = host;
-  double in_time = floor(1e14 / flops); /* the reference's, on the CPU: half an hour */
-  if (options->common.device == DEVICE_GPU) {
+  /* The CPU makes the images and computes the reference. Without any layers an image takes as long as 400,000 FLOPs:
+   * 3.4 us on two cores, which need two minutes for all of 1e13. */
+  double in_time = floor(1e13 / (flops + 4e5 * batch));
+  if (options->common.device == DEVICE_GPU && REAL) {
+    /* In each round, and in one before, the images pass six times here and eighteen times in print_widths(): at 10 GB/s,
+     * two minutes for 1.2e12 bytes. */
+    const double bytes = (double)batch * FEED_MLP_PIXELS * (options->rounds + 1) * (VERSIONS + 18);
+    in_time = fmin(in_time, floor(fmin(1e15 / (flops * options->rounds), 1.2e12 / bytes)));
+  } else if (options->common.device == DEVICE_GPU) {
     /* The emulated one needs for an image without any layers as long as for 30,000 FLOPs: a minute for all of 1e9. */
-    const double work = flops + (REAL ? 0 : 3e4 * batch), patience = REAL ? 1e15 : 1e9;
-    in_time = fmin(in_time, floor(patience / (work * options->rounds)));
-    gpu = fmin(REAL ? HUGE_VAL : host / 2, 0.95 * device_memory(DEVICE_GPU));
+    in_time = fmin(in_time, floor(1e9 / ((flops + 3e4 * batch) * options->rounds)));
+    gpu = host / 2;
   }
+  if (options->common.device == DEVICE_GPU) gpu = fmin(REAL ? HUGE_VAL : gpu, 0.95 * device_memory(DEVICE_GPU));
   const double fit = feed_mlp_most_batches(batch, widest, host, gpu);
   double most = fmin(in_time, fit);
   if (options->batches <= most) return;
