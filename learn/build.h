@@ -10,10 +10,11 @@
 typedef struct VerdictJob {
   const Tree *tree;
   const Exercise *exercise;
-  const char *lines;
-  const char *build;   /* folder for what is compiled */
-  const char *scratch; /* another folder for the student's program: the one that its compiler may write to */
-  const char *overlay; /* "": the student's own file is compiled; else a folder with `lines` in a pristine one */
+  const char *lines, *helpers;
+  int line, helpers_line; /* where these stand in the student's file; 0: not known */
+  const char *build;      /* folder for what is compiled */
+  const char *scratch;    /* another folder for the student's program: the one that its compiler may write to */
+  const char *overlay;    /* "": the student's own file is compiled; else a folder with `lines` in a pristine one */
   unsigned long long seed;
   double seconds; /* for one run */
   bool sandbox, gpu;
@@ -29,11 +30,21 @@ static inline VerdictJob verdict_job(const Tree *tree, const Exercise *exercise,
   job.tree = tree;
   job.exercise = exercise;
   job.lines = lines;
+  job.helpers = "";
   job.build = tree_path(tree, ".learn/build");
   job.scratch = job.build;
   job.overlay = "";
   job.seed = 1;
   job.seconds = 10;
+  return job;
+}
+
+/* The same for what a student has written, with the helpers. */
+static inline VerdictJob verdict_job_written(const Tree *tree, const Exercise *exercise, const Written *written) {
+  VerdictJob job = verdict_job(tree, exercise, written->lines);
+  job.line = written->line;
+  job.helpers = written->helpers;
+  job.helpers_line = written->helpers_line;
   return job;
 }
 
@@ -127,6 +138,30 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
   arguments_add3(command, "-MT", "x:", "-I.");
   arguments_add3(command, exercise->check, "-o", build->output);
   if (!gpu && kind >= BUILD_REFERENCE) arguments_add(command, build->rest = rest);
+}
+
+/* A file of the course that the check has read and the student has changed; NULL: there is none. */
+static inline const char *build_edited(const VerdictJob *job) {
+  static const enum BuildKind kinds[] = {BUILD_WORKER, BUILD_REST, BUILD_JUDGE};
+  const char *folder = keep_printf("%s/", job->tree->root);
+  Text hashes = {0};
+  if (text_read_file(&hashes, tree_path(job->tree, ".learn/files.txt"), NULL) != 0) return NULL;
+  const char *edited = NULL;
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds && edited == NULL; k++) {
+    Build build;
+    Text list = {0};
+    build_make(&build, job, kinds[k], false);
+    if (text_read_file(&list, build.list, NULL) != 0) continue;
+    char *rest = NULL;
+    for (char *word = strtok_r(list.bytes, " \\\n", &rest); word != NULL && edited == NULL;
+         word = strtok_r(NULL, " \\\n", &rest)) {
+      const char *file = starts_with(word, folder) ? word + strlen(folder) : starts_with(word, "./") ? word + 2 : word;
+      if (file[0] != '/' && !file_is_original(job->tree->root, hashes.bytes, file)) edited = keep(file);
+    }
+    text_free(&list);
+  }
+  text_free(&hashes);
+  return edited;
 }
 
 /* The compiler's messages without the folders that only we know. */

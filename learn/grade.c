@@ -129,8 +129,7 @@ static void grade_exercise(const Options *options, const Tree *tree, const Exerc
                            const Submission *submission, const char *scratch, unsigned long long seed, bool gpu,
                            Grade *grade) {
   Tree theirs;
-  const char *text;
-  Region region;
+  Written written;
   Error err;
   grade->exercise = exercise;
   grade->verdict.kind = VERDICT_TODO;
@@ -141,21 +140,21 @@ static void grade_exercise(const Options *options, const Tree *tree, const Exerc
     grade->verdict.message = problem;
     return;
   }
-  if (tree_region(&theirs, exercise, &text, &region, &err) != 0) {
-    char *repair = strstr(err.message, "; `reset");
+  if (tree_written(&theirs, exercise, &written, &err) != 0) {
+    char *repair = strstr(err.message, "; `re"); /* reset, restore */
     if (repair != NULL) *repair = '\0';
     grade->verdict.message = keep(err.message);
     return;
   }
   grade->handed_in = true;
-  VerdictJob job = verdict_job(tree, exercise, region_lines(text, &region));
+  VerdictJob job = verdict_job_written(tree, exercise, &written);
   job.overlay = keep_printf("%s/overlay", scratch);
   job.scratch = scratch;
   job.seed = seed;
   job.seconds = options->seconds;
   job.sandbox = !options->trust;
   job.gpu = gpu;
-  const char *refused = refuse_lines(job.lines);
+  const char *refused = refuse_written(written.lines, written.helpers);
   if (refused != NULL) {
     grade->verdict.kind = VERDICT_REFUSED;
     grade->verdict.message = refused;

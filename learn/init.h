@@ -59,45 +59,6 @@ static inline int init_look(const Source *source, const char *root, bool update,
   return 0;
 }
 
-/* The student's lines, put into the new version of their file. */
-static inline int update_paste(const Tree *old, const Tree *new, const Exercise *exercise, const char *lines,
-                               Error *err) {
-  const char *text, *backup;
-  Region region;
-  Exercises *had = (Exercises *)&old->exercises;
-  const Exercise *before = exercises_named(had, exercise->name);
-  if (before != NULL && strcmp(before->stub, lines) == 0) return 0; /* untouched: the new stub is better */
-  if (tree_region(new, exercise, &text, &region, err) != 0) return -1;
-  if (strcmp(region_lines(text, &region), lines) == 0) return 0;
-  return tree_put_lines(new, exercise, lines, &backup, err);
-}
-
-/* Moves what differs into the tree, and what it replaces into a backup. */
-static inline int update_install(const char *fresh, const char *root, const char *backup, Error *err) {
-  Source files;
-  memset(&files, 0, sizeof files);
-  files.root = fresh;
-  files.file = (const char **)xcalloc(SOURCE_FILES_MAX, sizeof *files.file);
-  source_walk(&files, "");
-  int status = 0;
-  for (int i = 0; i < files.files && status == 0; i++) {
-    const char *from = keep_printf("%s/%s", fresh, files.file[i]), *to = keep_printf("%s/%s", root, files.file[i]);
-    const char *saved = keep_printf("%s/%s", backup, files.file[i]);
-    Text new_text = {0}, old_text = {0};
-    bool had = text_read_file(&old_text, to, NULL) == 0;
-    bool same = had && text_read_file(&new_text, from, NULL) == 0 && new_text.length == old_text.length &&
-                memcmp(new_text.bytes, old_text.bytes, old_text.length) == 0;
-    text_free(&new_text);
-    text_free(&old_text);
-    if (same) continue;
-    if (had && !starts_with(files.file[i], ".learn/") && copy_file(to, saved, err) != 0) status = -1;
-    if (status == 0 && make_parent(to, err) != 0) status = -1;
-    if (status == 0 && rename(from, to) != 0) status = error_set(err, "cannot write %s: %s", to, strerror(errno));
-  }
-  free(files.file);
-  return status;
-}
-
 static inline int remove_folder(const char *folder) {
   DIR *dir = opendir(folder);
   struct dirent *entry;
@@ -110,49 +71,186 @@ static inline int remove_folder(const char *folder) {
   return rmdir(folder);
 }
 
-/* A tree of another version: its progress and its stubs, as far as they can be read. */
-static inline void update_read_old(const Source *source, const char *root, Tree *old) {
-  memset(old, 0, sizeof *old);
-  old->root = keep(root);
-  old->exercises = source->exercises;
-  for (int i = 0; i < old->exercises.count; i++) old->exercises.item[i].stub = "";
-  json_t *object = json_read(keep_printf("%s/.learn/exercises.json", root), NULL), *item;
-  size_t n;
-  json_array_foreach(json_object_get(object, "exercises"), n, item) {
-    Exercise *exercise = exercises_named(&old->exercises, json_text(item, "name"));
-    if (exercise != NULL) exercise->stub = json_text(item, "stub");
-  }
-  json_decref(object);
-  object = json_read(keep_printf("%s/.learn/progress.json", root), NULL);
-  if (object != NULL) tree_read_progress(old, object);
-  json_decref(object);
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* An update. Nothing that a student wrote is lost: lines of exercises and helpers go into the new files, whatever else
+ * is replaced goes into a backup, and `told` says which file that concerns. */
+
+typedef struct Update {
+  Source *source;
+  Tree old, fresh;
+  const char *root, *folder, *backup; /* backup: relative to the root */
+  const char *hashes;                 /* of the old tree's files as they were made; "": it has no list */
+  Text told;
+} Update;
+
+__attribute__((format(printf, 2, 3))) static inline void update_tell(Update *update, const char *format, ...) {
+  char *line = NULL;
+  va_list args;
+  va_start(args, format);
+  if (vasprintf(&line, format, args) < 0) die("out of memory");
+  va_end(args);
+  text_printf(&update->told, "%s\n", line);
+  free(line);
 }
 
-static inline int init_update(Source *source, const char *root, const char **backup, Error *err) {
-  static Tree old, fresh;
-  const char *folder = keep_printf("%s/.learn/new", root);
-  *backup = keep_printf(".learn/backup/update-%s", time_text("%Y%m%d-%H%M%S"));
-  update_read_old(source, root, &old);
-  remove_folder(folder);
-  if (make_directories(folder, err) != 0 || cut_tree(source, folder, err) != 0) return -1;
-  fresh = old;
-  fresh.root = folder;
-  fresh.exercises = source->exercises;
-  for (int i = 0; i < source->exercises.count; i++) {
-    const char *lines = tree_lines(&old, &source->exercises.item[i]);
-    if (lines != NULL && update_paste(&old, &fresh, &source->exercises.item[i], lines, err) != 0) return -1;
+/* The old tree's exercises and progress, as far as they can be read: a tree of another version may lack some of it. */
+static inline void update_read_old(Update *update) {
+  Tree *old = &update->old;
+  memset(old, 0, sizeof *old);
+  old->root = update->root;
+  json_t *object = json_read(tree_path(old, ".learn/exercises.json"), NULL), *item;
+  size_t n;
+  json_array_foreach(json_object_get(object, "exercises"), n, item) if (n < EXERCISES_MAX)
+      exercise_from_json(&old->exercises.item[old->exercises.count++], item);
+  json_decref(object);
+  update->fresh.root = update->folder;
+  update->fresh.exercises = update->source->exercises;
+  object = json_read(tree_path(old, ".learn/progress.json"), NULL);
+  if (object != NULL) tree_read_progress(&update->fresh, object);
+  json_decref(object);
+  Text hashes = {0};
+  update->hashes = text_read_file(&hashes, tree_path(old, ".learn/files.txt"), NULL) == 0 ? keep_text(&hashes) : "";
+}
+
+/* A file of the old tree, as the student left it, into the backup. */
+static inline int update_keep(Update *update, const char *file, Error *err) {
+  const char *from = keep_printf("%s/%s", update->root, file);
+  const char *to = keep_printf("%s/%s/%s", update->root, update->backup, file);
+  return access(from, F_OK) == 0 && access(to, F_OK) != 0 ? copy_file(from, to, err) : 0;
+}
+
+/* Puts lines into the place of this name in a new file; false: it has none. */
+static inline bool update_put(const Update *update, const char *file, const char *name, const char *lines) {
+  Text text = {0}, out = {0};
+  const char *path = keep_printf("%s/%s", update->folder, file);
+  bool put = text_read_file(&text, path, NULL) == 0 && regions_paste(&out, text.bytes, text.length, name, 0, lines) &&
+             text_write_file(path, out.bytes, out.length, NULL) == 0;
+  text_free(&text);
+  text_free(&out);
+  return put;
+}
+
+/* One exercise of the old tree. */
+static inline int update_exercise(Update *update, const Exercise *had, Error *err) {
+  const Exercise *now = exercises_named(&update->fresh.exercises, had->name);
+  const char *text, *lines = tree_lines(&update->old, had);
+  Region region;
+  const bool damaged = access(tree_path(&update->old, had->file), F_OK) == 0 &&
+                       tree_region(&update->old, had, &text, &region, NULL) != 0;
+  if (damaged) {
+    update_tell(update, "%s: the place of %s is damaged; %s. The file as you had it: %s/%s", had->file, had->name,
+                lines == NULL ? "what you wrote there is in the backup alone"
+                              : "your lines of its last check are in the new file",
+                update->backup, had->file);
+    if (update_keep(update, had->file, err) != 0) return -1;
   }
-  remove_folder(keep_printf("%s/.learn/backup", folder));
-  if (tree_save(&fresh, err) != 0 || update_install(folder, root, keep_printf("%s/%s", root, *backup), err) != 0)
-    return -1;
-  remove_folder(folder);
+  if (lines == NULL && now != NULL) update->fresh.progress[now - update->fresh.exercises.item].passed = false;
+  if (lines == NULL || strcmp(had->stub, lines) == 0) return 0; /* untouched: the new stub is better */
+  if (now != NULL && update_put(update, now->file, now->name, lines)) return 0;
+  update_tell(update, "%s is no longer an exercise; your lines: %s/%s", had->name, update->backup, had->file);
+  return update_keep(update, had->file, err);
+}
+
+/* One file with exercises of the old tree: its helpers, and what was written where it does not belong. */
+static inline int update_file(Update *update, const Exercise *had, Error *err) {
+  const Exercise *now = exercises_named(&update->fresh.exercises, had->name);
+  const char *helpers = tree_helpers(&update->old, had->file), *line;
+  Text text = {0};
+  if (text_read_file(&text, tree_path(&update->old, had->file), NULL) != 0) return 0;
+  const int number = tree_outside(&update->old, had->file, text.bytes, &line);
+  text_free(&text);
+  if (code_only(helpers)[strspn(code_only(helpers), " \n\t\r")] != '\0' &&
+      (now == NULL || !update_put(update, now->file, "helpers", helpers))) {
+    update_tell(update, "%s: your helpers have no place in the new course: %s/%s", had->file, update->backup,
+                had->file);
+    if (update_keep(update, had->file, err) != 0) return -1;
+  }
+  if (number == 0) return 0;
+  update_tell(update, "%s:%d, \"%.60s\": what you changed outside exercises and helpers is only in %s/%s", had->file,
+              number, line, update->backup, had->file);
+  return update_keep(update, had->file, err);
+}
+
+/* Moves what differs into the tree, and what the student had changed there into the backup. */
+static inline int update_install(Update *update, Error *err) {
+  Source files;
+  memset(&files, 0, sizeof files);
+  files.root = update->folder;
+  files.file = (const char **)xcalloc(SOURCE_FILES_MAX, sizeof *files.file);
+  source_walk(&files, "");
+  int status = 0;
+  for (int i = 0; i < files.files && status == 0; i++) {
+    const char *file = files.file[i];
+    const char *from = keep_printf("%s/%s", update->folder, file), *to = keep_printf("%s/%s", update->root, file);
+    Text new_text = {0}, old_text = {0};
+    const bool had = text_read_file(&old_text, to, NULL) == 0;
+    const bool same = had && text_read_file(&new_text, from, NULL) == 0 && new_text.length == old_text.length &&
+                      memcmp(new_text.bytes, old_text.bytes, old_text.length) == 0;
+    text_free(&new_text);
+    text_free(&old_text);
+    if (same) continue;
+    const bool ours = starts_with(file, ".learn/");
+    const bool lines = access(keep_printf("%s/.learn/pristine/%s", update->folder, file), F_OK) == 0;
+    if (had && !ours) status = update_keep(update, file, err);
+    if (had && !ours && !lines && update->hashes[0] != '\0' && !file_is_original(update->root, update->hashes, file))
+      update_tell(update, "%s: the course's file is there again; yours, with your changes: %s/%s", file, update->backup,
+                  file);
+    if (status == 0) status = make_parent(to, err);
+    if (status == 0 && rename(from, to) != 0) status = error_set(err, "cannot write %s: %s", to, strerror(errno));
+  }
+  free(files.file);
+  return status;
+}
+
+/* Files of the course that the new one does not have go into the backup: BUILD files of folders that are gone would be
+ * built. */
+static inline int update_take_away(Update *update, Error *err) {
+  for (const char *line = update->hashes; *line != '\0';) {
+    const size_t length = strcspn(line, "\n");
+    const char *file = length > 17 ? keep_bytes(line + 17, length - 17) : "";
+    const char *path = keep_printf("%s/%s", update->root, file);
+    bool there = file[0] == '\0' || access(path, F_OK) != 0;
+    for (int i = 0; i < update->source->files && !there; i++)
+      there = !cut_leaves_out(update->source->file[i]) && strcmp(update->source->file[i], file) == 0;
+    if (!there && (update_keep(update, file, err) != 0 || unlink(path) != 0))
+      return error_set(err, "cannot remove %s: %s", path, strerror(errno));
+    line += length + (line[length] == '\n');
+  }
   return 0;
 }
 
-/* Makes or updates the tree. `backup` is where an update put what it replaced. */
-static inline int init_tree(Source *source, const char *root, bool update, const char **backup, Error *err) {
+/* `told`: what a student should know, line by line. */
+static inline int init_update(Source *source, const char *root, const char **told, Error *err) {
+  static Update update;
+  memset(&update, 0, sizeof update);
+  update.source = source;
+  update.root = keep(root);
+  update.folder = keep_printf("%s/.learn/new", root);
+  update.backup = keep_printf(".learn/backup/update-%s", time_text("%Y%m%d-%H%M%S"));
+  update_read_old(&update);
+  remove_folder(update.folder);
+  if (make_directories(update.folder, err) != 0 || cut_tree(source, update.folder, err) != 0) return -1;
+  const Exercises *had = &update.old.exercises;
+  for (int i = 0; i < had->count; i++) {
+    int first = 0;
+    while (strcmp(had->item[first].file, had->item[i].file) != 0) first++;
+    if (first == i && update_file(&update, &had->item[i], err) != 0) return -1;
+    if (update_exercise(&update, &had->item[i], err) != 0) return -1;
+  }
+  remove_folder(keep_printf("%s/.learn/backup", update.folder));
+  if (tree_save(&update.fresh, err) != 0 || update_install(&update, err) != 0 || update_take_away(&update, err) != 0)
+    return -1;
+  remove_folder(update.folder);
+  if (access(keep_printf("%s/%s", root, update.backup), F_OK) == 0)
+    update_tell(&update, "All files that were replaced, as they were: %s", update.backup);
+  *told = keep_text(&update.told);
+  return 0;
+}
+
+/* Makes or updates the tree. `told` is what an update has to say, line by line. */
+static inline int init_tree(Source *source, const char *root, bool update, const char **told, Error *err) {
   static Tree tree;
-  *backup = "";
+  *told = "";
   if (init_look(source, root, update, err) != 0) return -1;
   if (make_directories(root, err) != 0) {
     char *hint = strstr(err->message, "; choose another with --output-dir");
@@ -160,7 +258,7 @@ static inline int init_tree(Source *source, const char *root, bool update, const
     return -1;
   }
   if (update) {
-    if (init_update(source, root, backup, err) != 0) return -1;
+    if (init_update(source, root, told, err) != 0) return -1;
   } else {
     if (make_directories(keep_printf("%s/.learn", root), err) != 0 || cut_tree(source, root, err) != 0) return -1;
     tree.root = root;

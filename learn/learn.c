@@ -7,6 +7,7 @@
  */
 #include "learn/init.h"
 #include "learn/prove.h"
+#include "learn/refuse.h"
 #include "learn/view.h"
 #include "learn/watch.h"
 
@@ -28,6 +29,7 @@ static const char about[] =
     "  status           how far you are\n"
     "  prepare          compiles what first checks would, so that they are as quick as later ones\n"
     "  reset NAME       what you started from; a copy of your lines is kept\n"
+    "  restore NAME     the course's lines round your exercises and helpers; a copy of the file is kept\n"
     "  solution [NAME]  the reference's lines: after success, or when asked twice\n\n"
     "In the course's repository:\n"
     "  init DIR         a new student's tree; with --update, an old one brought up to date\n"
@@ -148,18 +150,17 @@ static int command_status(const Tree *tree) {
 static int check(Tree *tree, int index, bool (*interrupted)(void *), void *context) {
   const Exercise *exercise = &tree->exercises.item[index];
   Progress *progress = &tree->progress[index];
-  const char *text;
-  Region region;
+  Written written;
   Verdict verdict;
   Error err;
-  if (tree_region(tree, exercise, &text, &region, &err) != 0) {
+  if (tree_written(tree, exercise, &written, &err) != 0) {
     fflush(stdout);
     fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, err.message);
     return 1;
   }
-  const char *lines = region_lines(text, &region);
-  if (tree_note_lines(tree, exercise, lines, &err) != 0) die("%s", err.message);
-  VerdictJob job = verdict_job(tree, exercise, lines);
+  if (tree_note(tree, exercise, &written, &err) != 0) die("%s", err.message);
+  VerdictJob job = verdict_job_written(tree, exercise, &written);
+  job.overlay = tree_path(tree, ".learn/build/overlay");
   job.gpu = gpu_is_there();
   job.hurry = true;
   job.interrupted = interrupted;
@@ -169,7 +170,13 @@ static int check(Tree *tree, int index, bool (*interrupted)(void *), void *conte
     printf("  (the first check of this lesson builds its judge; later ones take about a second)\n");
     fflush(stdout);
   }
-  if (verdict_of(&job, &verdict, &err) != 0) {
+  /* Brackets that do not match are the compiler's to complain about: a student has forgotten one. */
+  const char *refused = code_brackets(written.lines) == NULL ? refuse_written(written.lines, written.helpers) : NULL;
+  memset(&verdict, 0, sizeof verdict);
+  if (refused != NULL) {
+    verdict.kind = VERDICT_REFUSED;
+    verdict.message = refused;
+  } else if (verdict_of(&job, &verdict, &err) != 0) {
     if (strcmp(err.message, "interrupted") == 0) return 1;
     die("%s", err.message);
   }
@@ -180,6 +187,7 @@ static int check(Tree *tree, int index, bool (*interrupted)(void *), void *conte
   if (progress->passed && !was) progress->passed_at = time_text("%Y-%m-%d %H:%M:%S");
   save(tree);
   say_verdict(tree, index, &verdict, seconds_now() - begin);
+  say_outside(&job, &written);
   if (was && !progress->passed)
     say_indented(4, "It had passed before; until it does again, everything uses the reference.");
   say_progress(tree);
@@ -251,6 +259,21 @@ static int command_reset(Tree *tree, const char *name) {
   tree->progress[index].passed = false;
   save(tree);
   printf("\n  %s is as it was in the beginning.\n", name);
+  if (backup[0] != '\0') printf("  The file as you had it: %s\n", view_place(tree, backup, 0));
+  printf("\n");
+  return 0;
+}
+
+/* The course's lines are as they were, the student's stay: of all exercises of the file, and the helpers. */
+static int command_restore(Tree *tree, const char *name) {
+  Error err;
+  const char *backup;
+  if (name == NULL) die("restore: which exercise's file? `%s restore NAME`", command_name());
+  const Exercise *exercise = &tree->exercises.item[chosen(tree, name)];
+  if (tree_back_up(tree, exercise->file, exercise->name, &backup, &err) != 0 ||
+      tree_restore(tree, exercise->file, NULL, NULL, &err) != 0)
+    die("nothing was changed: %s", err.message);
+  printf("\n  %s is the course's again, with your exercises and helpers in it.\n", exercise->file);
   if (backup[0] != '\0') printf("  The file as you had it: %s\n", view_place(tree, backup, 0));
   printf("\n");
   return 0;
@@ -356,17 +379,17 @@ static Source *open_source(const Command *command) {
 
 static int command_init(const Command *command) {
   char root[PATH_MAX];
-  const char *backup;
+  const char *told;
   Error err;
   if (command->words < 2) die("init: where? `init DIR` makes a student's tree in DIR");
   if (user_path(command->word[1], root, sizeof root, &err) != 0) die("%s", err.message);
   while (strlen(root) > 1 && ends_with(root, "/")) root[strlen(root) - 1] = '\0';
   Source *source = open_source(command);
   if (source->exercises.count == 0) die("%s has no exercises yet", source->root);
-  if (init_tree(source, root, command->update, &backup, &err) != 0) die("%s", err.message);
+  if (init_tree(source, root, command->update, &told, &err) != 0) die("%s", err.message);
   if (command->update) {
-    printf("\n  %s is up to date; your lines and your progress are kept.\n", root);
-    if (access(keep_printf("%s/%s", root, backup), F_OK) == 0) printf("  What was replaced is in %s.\n", backup);
+    printf("\n  %s is up to date; your progress, your exercises and your helpers are kept.\n", root);
+    say_indented(4, told);
   } else {
     printf("\n  %d exercises are waiting in %s:\n\n    cd '%s'\n    ./nn next\n", source->exercises.count, root, root);
   }
@@ -380,8 +403,8 @@ static void check_words(const Command *command) {
   static const struct {
     const char *name;
     int words;
-  } known[] = {{"next", 1},  {"list", 1},     {"status", 1},  {"check", 2}, {"hint", 2}, {"watch", 1},
-               {"reset", 2}, {"solution", 2}, {"prepare", 1}, {"init", 2},  {"lint", 1}, {"prove", 2}};
+  } known[] = {{"next", 1},    {"list", 1},     {"status", 1},  {"check", 2}, {"hint", 2}, {"watch", 1}, {"reset", 2},
+               {"restore", 2}, {"solution", 2}, {"prepare", 1}, {"init", 2},  {"lint", 1}, {"prove", 2}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     if (strcmp(command->word[0], known[i].name) != 0) continue;
     if (command->words <= known[i].words) return;
@@ -416,6 +439,7 @@ static int run(const Command *command) {
   if (strcmp(what, "hint") == 0) return command_hint(&tree, chosen(&tree, name));
   if (strcmp(what, "watch") == 0) return command_watch(&tree, command->poll);
   if (strcmp(what, "reset") == 0) return command_reset(&tree, name);
+  if (strcmp(what, "restore") == 0) return command_restore(&tree, name);
   if (strcmp(what, "prepare") == 0) return command_prepare(&tree);
   return command_solution(&tree, chosen(&tree, name));
 }

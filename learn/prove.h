@@ -19,18 +19,6 @@ __attribute__((format(printf, 3, 4))) static inline void lint_say(const Exercise
   ++*faults;
 }
 
-static inline bool lint_same_code(const char *a, const char *b) {
-  const char *x = code_only(a), *y = code_only(b);
-  for (;;) {
-    while (isspace((unsigned char)*x)) x++;
-    while (isspace((unsigned char)*y)) y++;
-    if (*x != *y) return false;
-    if (*x == '\0') return true;
-    x++;
-    y++;
-  }
-}
-
 /* Is `name(` in a file of the source? */
 static inline bool lint_has_word(const Source *source, const char *file, const char *name) {
   Text text = {0};
@@ -71,7 +59,7 @@ static inline void lint_exercise(const Source *source, const Exercise *exercise,
              region_hint, exercise->file);
   if (exercise->mutants < 3)
     lint_say(exercise, faults, "%d mutants; three are needed: what would a student get wrong?", exercise->mutants);
-  if (lint_same_code(exercise->stub, exercise->solution))
+  if (code_same(exercise->stub, exercise->solution))
     lint_say(exercise, faults, "the stub is the solution: there is nothing left to do");
   if (exercise->broken == NULL && !code_has_todo(exercise->stub))
     lint_say(exercise, faults, "the stub has no TODO(%s), and is not \"broken:\"", exercise->name);
@@ -80,10 +68,10 @@ static inline void lint_exercise(const Source *source, const Exercise *exercise,
   for (int i = 0; i < exercise->mutants; i++) {
     const Mutant *mutant = &exercise->mutant[i];
     if (mutant->expect[0] == '\0') lint_say(exercise, faults, "mutant \"%s\" has no \"expect:\"", mutant->name);
-    if (lint_same_code(mutant->lines, exercise->solution))
+    if (code_same(mutant->lines, exercise->solution))
       lint_say(exercise, faults, "mutant \"%s\" is the solution", mutant->name);
     for (int j = 0; j < i; j++)
-      if (lint_same_code(mutant->lines, exercise->mutant[j].lines))
+      if (code_same(mutant->lines, exercise->mutant[j].lines))
         lint_say(exercise, faults, "mutants \"%s\" and \"%s\" are the same", exercise->mutant[j].name, mutant->name);
   }
   for (int i = 0; i < exercise->limits; i++) {

@@ -1,7 +1,9 @@
 /* refuse.h - lines that a grader does not even compile: what no exercise needs, and what could reach out of its place.
  *
- *     const char *refused = refuse_lines(lines);      // NULL, or a sentence
+ *     const char *refused = refuse_lines(lines);                          // NULL, or a sentence
+ *     const char *refused = refuse_written(lines, helpers);               // of an exercise and its file's helpers
  *
+ * A student's own check refuses the same, so that nobody is surprised.
  * It makes mischief cumbersome. What holds is the sandbox (process.h), and that the judge is another program (check.h):
  * whoever gets past these words still meets those.
  */
@@ -62,6 +64,28 @@ static inline const char *refuse_lines(const char *lines) {
     c = end > c ? end : c + 1;
   }
   return NULL;
+}
+
+/* Helpers stand at file scope, in a namespace without a name: what they define cannot take the place of a function of
+ * the harness or of the C library, unless it is declared extern "C", or leaves the namespace. */
+static inline const char *refuse_helpers(const char *helpers) {
+  static const char *const words[] = {"extern", "namespace", "using"};
+  const char *refused = refuse_lines(helpers);
+  if (refused != NULL) return keep_printf("helpers: %s", refused);
+  for (const char *c = code_only(helpers); *c != '\0';) {
+    const char *end = code_word_end(c);
+    for (size_t i = 0; end > c && i < sizeof words / sizeof *words; i++)
+      if (strlen(words[i]) == (size_t)(end - c) && starts_with(c, words[i]))
+        return keep_printf("helpers: \"%s\" is not allowed there; write functions, constants and types", words[i]);
+    c = end > c ? end : c + 1;
+  }
+  return NULL;
+}
+
+/* What a grader and a check refuse of what a student has written. NULL, or a sentence. */
+static inline const char *refuse_written(const char *lines, const char *helpers) {
+  const char *refused = refuse_lines(lines);
+  return refused != NULL ? refused : refuse_helpers(helpers);
 }
 
 #endif /* LEARN_REFUSE_H */

@@ -8,8 +8,10 @@
  *     .learn/passed.h               which exercises use the student's lines: those that have passed their check
  *     .learn/reference/NAME.cuh     what all the others use
  *     .learn/check/                 the programs that check
- *     .learn/pristine/FILE          the student's files as they were made, for repairs
+ *     .learn/pristine/FILE          the student's files as they were made: for repairs, and what a check pastes into
+ *     .learn/files.txt              a hash of every file of the course: which has the student changed?
  *     .learn/lines/NAME.txt         the student's lines as they were at the last check
+ *     .learn/lines/FILE.helpers     and the helpers
  *     .learn/backup/                what reset and update replaced
  *     .learn/build/                 compiled checks; may be deleted
  */
@@ -24,6 +26,7 @@
 #include <time.h>
 
 enum { TREE_FORMAT = 1 };
+static const uint64_t HASH_BEGIN = 0xcbf29ce484222325u;
 
 typedef struct Progress {
   bool passed, solution_asked;
@@ -40,6 +43,11 @@ typedef struct Tree {
 
 static inline const char *tree_path(const Tree *tree, const char *path) {
   return keep_printf("%s/%s", tree->root, path);
+}
+
+static inline uint64_t hash_of(uint64_t hash, const char *bytes, size_t length) { /* FNV-1a */
+  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3u;
+  return hash;
 }
 
 static inline const char *time_text(const char *format) {
@@ -145,6 +153,7 @@ static const char tree_mine[] =
     "#include \".learn/passed.h\"\n"
     "#endif\n\n"
     "#define MINE(name) LEARN_MINE_##name\n"
+    "#define MINE_ANY(file) LEARN_ANY_##file\n"
     "#define TODO(name) learn_not_implemented(#name)\n\n"
     "#define LEARN_END fprintf(stderr, \"not implemented: %s\\n\", name), fflush(NULL), _Exit(3);\n\n"
     "static inline __host__ __device__ void learn_not_implemented(const char *name) {\n"
@@ -155,8 +164,31 @@ static const char tree_mine[] =
     "                    (if (threadIdx.x == 0 && blockIdx.x == 0) printf(\"not implemented: %s\\n\", name);),\n"
     "                    (LEARN_END))\n"
     "#endif\n"
-    "}\n\n"
-    "#endif /* LEARN_MINE_H */\n";
+    "}\n\n";
+
+/* "phase1_building_blocks/transpose.cuh" -> "phase1_building_blocks_transpose", a word for the preprocessor */
+static inline char *file_word(const char *file) {
+  const char *dot = strrchr(file, '.');
+  char *word = keep_bytes(file, dot == NULL ? strlen(file) : (size_t)(dot - file));
+  for (char *c = word; *c != '\0'; c++)
+    if (!isalnum((unsigned char)*c)) *c = '_';
+  return word;
+}
+
+/* Is one of the exercises of a file the student's? What the helpers of that file depend on. */
+static inline void tree_write_any(const Tree *tree, Text *out) {
+  for (int i = 0; i < tree->exercises.count; i++) {
+    const char *file = tree->exercises.item[i].file;
+    int first = 0;
+    while (strcmp(tree->exercises.item[first].file, file) != 0) first++;
+    if (first < i) continue;
+    text_printf(out, "#define LEARN_ANY_%s (", file_word(file));
+    for (int j = i; j < tree->exercises.count; j++)
+      if (strcmp(tree->exercises.item[j].file, file) == 0)
+        text_printf(out, "%sMINE(%s)", j == i ? "" : " || ", tree->exercises.item[j].name);
+    text_add(out, ")\n");
+  }
+}
 
 /* Untouched when it is the same already, so that nothing is built again. */
 static inline int tree_write_changed(const char *path, const char *text, Error *err) {
@@ -168,13 +200,17 @@ static inline int tree_write_changed(const char *path, const char *text, Error *
 
 /* What the compiler reads of the progress. The list is a file of its own: a check does not depend on it. */
 static inline int tree_write_mine(const Tree *tree, Error *err) {
-  Text passed = {0};
+  Text passed = {0}, mine = {0};
+  text_add(&mine, tree_mine);
+  tree_write_any(tree, &mine);
+  text_add(&mine, "\n#endif /* LEARN_MINE_H */\n");
   text_add(&passed, "/* Written by learn, from progress.json: these exercises use your lines. */\n");
   for (int i = 0; i < tree->exercises.count; i++)
     if (tree->progress[i].passed) text_printf(&passed, "#define LEARN_MINE_%s 1\n", tree->exercises.item[i].name);
-  int status = tree_write_changed(tree_path(tree, ".learn/mine.h"), tree_mine, err);
+  int status = tree_write_changed(tree_path(tree, ".learn/mine.h"), mine.bytes, err);
   if (status == 0) status = tree_write_changed(tree_path(tree, ".learn/passed.h"), passed.bytes, err);
   text_free(&passed);
+  text_free(&mine);
   return status;
 }
 
@@ -294,6 +330,7 @@ static inline int tree_region(const Tree *tree, const Exercise *exercise, const 
   static Regions regions;
   Text bytes = {0};
   const char *path = tree_path(tree, exercise->file), *repair = keep_printf("`reset %s`", exercise->name);
+  *text = "";
   if (access(path, F_OK) != 0)
     return error_set(err, "%s is gone; %s brings it back, with your lines as they were at your last check", path,
                      repair);
@@ -324,53 +361,146 @@ static inline const char *tree_lines(const Tree *tree, const Exercise *exercise)
   return keep_text(&saved);
 }
 
-/* Notes the lines of a check, to repair a file from. */
-static inline int tree_note_lines(const Tree *tree, const Exercise *exercise, const char *lines, Error *err) {
-  return text_write_quick(tree_path(tree, keep_printf(".learn/lines/%s.txt", exercise->name)), lines, strlen(lines),
-                          err);
+static inline const char *tree_helpers_note(const Tree *tree, const char *file) {
+  return tree_path(tree, keep_printf(".learn/lines/%s.helpers", file_word(file)));
 }
 
-/* Puts `lines` into the exercise's place; when the file is damaged or gone, into the file as it was made, with the
- * other exercises' lines as far as they are known. Whatever is replaced is kept in .learn/backup. */
-static inline int tree_put_lines(const Tree *tree, const Exercise *exercise, const char *lines, const char **backup,
-                                 Error *err) {
+/* The student's helpers of a file: those in it, else those that the last check saw. */
+static inline const char *tree_helpers(const Tree *tree, const char *file) {
   static Regions regions;
-  const char *path = tree_path(tree, exercise->file), *text;
+  Text bytes = {0}, saved = {0};
+  const char *helpers = NULL;
+  if (text_read_file(&bytes, tree_path(tree, file), NULL) == 0) {
+    regions_find(bytes.bytes, bytes.length, &regions);
+    const Region *region = regions_named(&regions, "helpers");
+    if (region != NULL && region->problem == NULL) helpers = region_lines(bytes.bytes, region);
+  }
+  text_free(&bytes);
+  if (helpers == NULL && text_read_file(&saved, tree_helpers_note(tree, file), NULL) == 0) helpers = keep_text(&saved);
+  return helpers == NULL ? "" : helpers;
+}
+
+/* What counts of a student's file, for a check and for a grader: the lines of the exercise, and the helpers. */
+typedef struct Written {
+  const char *text; /* the whole file */
+  const char *lines, *helpers;
+  int line, helpers_line; /* of the first of each in the file; 0: not known */
+} Written;
+
+/* 0, or -1 and one sentence that says how to repair it. */
+static inline int tree_written(const Tree *tree, const Exercise *exercise, Written *written, Error *err) {
+  static Regions regions;
   Region region;
-  Text old = {0};
-  *backup = "";
-  if (text_read_file(&old, path, NULL) == 0) {
-    *backup = keep_printf(".learn/backup/%s-%s-%s", exercise->name, time_text("%Y%m%d-%H%M%S"),
-                          strrchr(exercise->file, '/') + 1);
-    if (text_write_file(tree_path(tree, *backup), old.bytes, old.length, err) != 0) return -1;
-  }
-  bool damaged = tree_region(tree, exercise, &text, &region, NULL) != 0;
-  text_free(&old);
-  if (!damaged) {
-    Text out = {0};
-    region_paste(&out, text, strlen(text), &region, lines);
-    int status = text_write_file(path, out.bytes, out.length, err);
-    text_free(&out);
-    return status;
-  }
+  memset(written, 0, sizeof *written);
+  if (tree_region(tree, exercise, &written->text, &region, err) != 0) return -1;
+  written->lines = region_lines(written->text, &region);
+  written->line = region.body_line;
+  written->helpers = "";
+  regions_find(written->text, strlen(written->text), &regions);
+  const Region *helpers = regions_named(&regions, "helpers");
+  if (helpers == NULL) return 0; /* taken out */
+  if (helpers->problem != NULL)
+    return error_set(err, "%s:%d: helpers: %s; `restore %s` repairs the file, and keeps a copy of yours",
+                     exercise->file, helpers->line, helpers->problem, exercise->name);
+  written->helpers = region_lines(written->text, helpers);
+  written->helpers_line = helpers->body_line;
+  return 0;
+}
+
+/* Notes what a check has seen, to repair a file from. */
+static inline int tree_note(const Tree *tree, const Exercise *exercise, const Written *written, Error *err) {
+  const char *path = tree_path(tree, keep_printf(".learn/lines/%s.txt", exercise->name));
+  if (text_write_quick(path, written->lines, strlen(written->lines), err) != 0) return -1;
+  return text_write_quick(tree_helpers_note(tree, exercise->file), written->helpers, strlen(written->helpers), err);
+}
+
+static inline int tree_read_pristine(const Tree *tree, const char *file, Text *pristine, Error *err) {
+  return text_read_file(pristine, tree_path(tree, keep_printf(".learn/pristine/%s", file)), err);
+}
+
+/* The pristine file with what the student has written in its place: what a check and a grader compile. Messages have
+ * the numbers of the student's lines, where these are known. */
+static inline int tree_paste(const Tree *tree, const Exercise *exercise, const Written *written, Text *out,
+                             Error *err) {
+  Text pristine = {0}, half = {0};
+  if (tree_read_pristine(tree, exercise->file, &pristine, err) != 0) return -1;
+  const char *helpers = written->helpers; /* they stand above the lines */
+  bool done = regions_paste(&half, pristine.bytes, pristine.length, "helpers", written->helpers_line, helpers) &&
+              regions_paste(out, half.bytes, half.length, exercise->name, written->line, written->lines);
+  text_free(&pristine);
+  text_free(&half);
+  if (done) return 0;
+  return error_set(err, "%s/.learn/pristine/%s has no place for %s", tree->root, exercise->file, exercise->name);
+}
+
+/* The first line of a student's file that has other code than the course's and is not in a place for the student's:
+ * its number and its text. 0: there is none. */
+static inline int tree_outside(const Tree *tree, const char *file, const char *text, const char **line) {
   Text pristine = {0};
-  if (text_read_file(&pristine, tree_path(tree, keep_printf(".learn/pristine/%s", exercise->file)), err) != 0)
-    return -1;
-  for (int i = 0; i < tree->exercises.count; i++) {
-    const Exercise *other = &tree->exercises.item[i];
-    if (strcmp(other->file, exercise->file) != 0) continue;
-    const char *theirs =
-        other == exercise || strcmp(other->name, exercise->name) == 0 ? lines : tree_lines(tree, other);
-    regions_find(pristine.bytes, pristine.length, &regions);
-    Region *place = regions_named(&regions, other->name);
-    if (theirs == NULL || place == NULL) continue;
+  if (tree_read_pristine(tree, file, &pristine, NULL) != 0) return 0;
+  int number = regions_differ(text, pristine.bytes, line);
+  text_free(&pristine);
+  return number;
+}
+
+/* Is this file of the course still as it was made? Yes, too, when it is none or nobody noted that. */
+static inline bool file_is_original(const char *root, const char *hashes, const char *file) {
+  const char *noted = strstr(hashes, keep_printf(" %s\n", file));
+  Text text = {0};
+  if (noted == NULL || noted - hashes < 16) return true;
+  const uint64_t hash = strtoull(keep_bytes(noted - 16, 16), NULL, 16);
+  if (text_read_file(&text, keep_printf("%s/%s", root, file), NULL) != 0) return false;
+  const bool same = hash_of(HASH_BEGIN, text.bytes, text.length) == hash;
+  text_free(&text);
+  return same;
+}
+
+/* The file as it was made, with the student's helpers and lines in it, as far as they are known; those of `exercise`
+ * are `lines`, if it is given. */
+static inline int tree_restore(const Tree *tree, const char *file, const Exercise *exercise, const char *lines,
+                               Error *err) {
+  Text pristine = {0};
+  if (tree_read_pristine(tree, file, &pristine, err) != 0) return -1;
+  for (int i = -1; i < tree->exercises.count; i++) {
+    const Exercise *other = i < 0 ? NULL : &tree->exercises.item[i];
+    if (other != NULL && strcmp(other->file, file) != 0) continue;
+    const char *theirs = other == NULL                                                  ? tree_helpers(tree, file)
+                         : exercise != NULL && strcmp(other->name, exercise->name) == 0 ? lines
+                                                                                        : tree_lines(tree, other);
     Text out = {0};
-    region_paste(&out, pristine.bytes, pristine.length, place, theirs);
+    const char *name = other == NULL ? "helpers" : other->name;
+    if (theirs == NULL || !regions_paste(&out, pristine.bytes, pristine.length, name, 0, theirs)) continue;
     text_free(&pristine);
     pristine = out;
   }
-  int status = text_write_file(path, pristine.bytes, pristine.length, err);
+  int status = text_write_file(tree_path(tree, file), pristine.bytes, pristine.length, err);
   text_free(&pristine);
+  return status;
+}
+
+/* Copies a student's file to .learn/backup before it is changed; *backup is "" when there is none. */
+static inline int tree_back_up(const Tree *tree, const char *file, const char *name, const char **backup, Error *err) {
+  Text old = {0};
+  *backup = "";
+  if (text_read_file(&old, tree_path(tree, file), NULL) != 0) return 0;
+  *backup = keep_printf(".learn/backup/%s-%s-%s", name, time_text("%Y%m%d-%H%M%S"), strrchr(file, '/') + 1);
+  int status = text_write_file(tree_path(tree, *backup), old.bytes, old.length, err);
+  text_free(&old);
+  return status;
+}
+
+/* Puts `lines` into the exercise's place; when the file is damaged or gone, into the file as it was made. */
+static inline int tree_put_lines(const Tree *tree, const Exercise *exercise, const char *lines, const char **backup,
+                                 Error *err) {
+  const char *text;
+  Region region;
+  if (tree_back_up(tree, exercise->file, exercise->name, backup, err) != 0) return -1;
+  if (tree_region(tree, exercise, &text, &region, NULL) != 0)
+    return tree_restore(tree, exercise->file, exercise, lines, err);
+  Text out = {0};
+  region_paste(&out, text, strlen(text), &region, lines);
+  int status = text_write_file(tree_path(tree, exercise->file), out.bytes, out.length, err);
+  text_free(&out);
   return status;
 }
 
@@ -393,6 +523,8 @@ static inline bool cut_has_exercises(const Source *source, const char *file) {
   return false;
 }
 
+static const char cut_helpers[] = "// such as: __device__ float square(float x) { return x * x; }\n";
+
 /* A source file with every region that is an exercise cut out; one that is not yet an exercise loses its hints. */
 static inline char *cut_file(Source *source, const char *file, const char *bytes) {
   static Regions regions;
@@ -406,9 +538,18 @@ static inline char *cut_file(Source *source, const char *file, const char *bytes
   text_append(&out, bytes, include);
   text_add(&out, "#include \".learn/mine.h\"  // which exercises are yours by now\n");
   at = include;
+  bool helped = false;
   for (int i = 0; i < regions.count; i++) {
     const Region *region = &regions.item[i];
     const Exercise *exercise = cut_exercise(source, file, region->name);
+    if (exercise != NULL && !helped) { /* above the first function with an exercise */
+      size_t place = helpers_place(bytes, region->begin);
+      if (place < at) place = at;
+      text_append(&out, bytes + at, place - at);
+      helpers_write(&out, file_word(file), cut_helpers);
+      at = place;
+      helped = true;
+    }
     text_append(&out, bytes + at, region->begin - at);
     if (exercise == NULL)
       text_add(&out, region_lines(bytes, region));
@@ -510,6 +651,23 @@ static inline char *cut_check_path(const char *check) {
   return path;
 }
 
+/* "HASH PATH" of every file of the course in the tree. */
+static inline int cut_list_files(const Source *source, const char *root, Error *err) {
+  Text list = {0};
+  text_add(&list, "");
+  for (int i = 0; i < source->files; i++) {
+    Text text = {0};
+    if (cut_leaves_out(source->file[i])) continue;
+    if (text_read_file(&text, keep_printf("%s/%s", root, source->file[i]), NULL) == 0)
+      text_printf(&list, "%016llx %s\n", (unsigned long long)hash_of(HASH_BEGIN, text.bytes, text.length),
+                  source->file[i]);
+    text_free(&text);
+  }
+  int status = text_write_quick(keep_printf("%s/.learn/files.txt", root), list.bytes, list.length, err);
+  text_free(&list);
+  return status;
+}
+
 /* The whole tree, into a folder that is there. Progress is the caller's. */
 static inline int cut_tree(Source *source, const char *root, Error *err) {
   for (int i = 0; i < source->files; i++)
@@ -527,17 +685,17 @@ static inline int cut_tree(Source *source, const char *root, Error *err) {
       return -1;
     }
   }
-  if (json_write(keep_printf("%s/.learn/exercises.json", root), json_pack("{s:o}", "exercises", list), err) != 0)
+  if (json_write(keep_printf("%s/.learn/exercises.json", root), json_pack("{s:o}", "exercises", list), err) != 0 ||
+      cut_list_files(source, root, err) != 0)
     return -1;
   return text_write_quick(keep_printf("%s/.learn/BUILD", root), cut_learn_build, strlen(cut_learn_build), err);
 }
 
 /* Marks the folder as a student's tree. Last of all, so that a tree that is half made is none. */
 static inline int cut_finish(const Source *source, const char *root, Error *err) {
-  uint64_t content = 0xcbf29ce484222325u; /* FNV-1a of what the exercises are made from */
+  uint64_t content = HASH_BEGIN; /* of what the exercises are made from */
   for (int i = 0; i < source->exercises.count; i++)
-    for (const char *c = source->exercises.item[i].solution; *c != '\0'; c++)
-      content = (content ^ (unsigned char)*c) * 0x100000001b3u;
+    content = hash_of(content, source->exercises.item[i].solution, strlen(source->exercises.item[i].solution));
   json_t *object =
       json_pack("{s:i, s:s, s:s, s:s}", "format", TREE_FORMAT, "course", NN_VERSION, "content",
                 keep_printf("%016llx", (unsigned long long)content), "made", time_text("%Y-%m-%d %H:%M:%S"));

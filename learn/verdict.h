@@ -222,21 +222,12 @@ static inline bool gpu_is_there(void) {
   return access("/dev/nvidiactl", F_OK) == 0 && system("command -v nvcc >/dev/null 2>&1") == 0;
 }
 
-/* `lines` in a pristine file. */
+/* What the student has written, in a pristine file. */
 static inline int verdict_overlay(const VerdictJob *job, Error *err) {
-  static Regions regions;
-  Text pristine = {0}, out = {0};
-  const char *path = tree_path(job->tree, keep_printf(".learn/pristine/%s", job->exercise->file));
-  if (text_read_file(&pristine, path, err) != 0) return -1;
-  regions_find(pristine.bytes, pristine.length, &regions);
-  const Region *region = regions_named(&regions, job->exercise->name);
-  if (region == NULL || region->problem != NULL) {
-    text_free(&pristine);
-    return error_set(err, "%s has no place for %s", path, job->exercise->name);
-  }
-  region_paste(&out, pristine.bytes, pristine.length, region, job->lines);
+  const Written written = {"", job->lines, job->helpers, job->line, job->helpers_line};
+  Text out = {0};
+  if (tree_paste(job->tree, job->exercise, &written, &out, err) != 0) return -1;
   int status = text_write_quick(keep_printf("%s/%s", job->overlay, job->exercise->file), out.bytes, out.length, err);
-  text_free(&pristine);
   text_free(&out);
   return status;
 }

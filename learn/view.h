@@ -156,4 +156,27 @@ static inline void say_verdict(const Tree *tree, int index, const Verdict *verdi
   printf("\n    %s\n", styled(DIM, keep_printf("checked in %.1f s", seconds)));
 }
 
+/* What the student changed where it has no effect. */
+static inline void say_outside(const VerdictJob *job, const Written *written) {
+  const Tree *tree = job->tree;
+  const Exercise *exercise = job->exercise;
+  const char *line;
+  const int number = tree_outside(tree, exercise->file, written->text, &line);
+  if (number > 0) {
+    printf("\n  %s  %s\n\n", styled(YELLOW, "no effect"), view_place(tree, exercise->file, number));
+    say_indented(4, keep_printf("\"%.80s\" differs from the course's file, outside your exercises and helpers. A check "
+                                "and the grader use the course's line. Your own functions and constants go between "
+                                "\"%s\" and \"%s\" in this file. `%s restore %s` brings the course's lines back, and "
+                                "keeps yours.",
+                                line, helpers_open, helpers_close, command_name(), exercise->name));
+  }
+  const char *edited = build_edited(job);
+  if (edited == NULL) return;
+  printf("\n  %s  %s\n\n", styled(YELLOW, "edited"), view_place(tree, edited, 0));
+  say_indented(4,
+               "This file of the course is not as it was. Your check uses it, the grader does not. `bazel run //learn "
+               "-- init --update DIR` in the course's repository brings the course's file back, and keeps a copy of "
+               "yours.");
+}
+
 #endif /* LEARN_VIEW_H */

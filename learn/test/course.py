@@ -84,6 +84,13 @@ class Tree:
         text, match = self.place(name)
         self.write(self.exercise(name)["file"], text[:match.start(1)] + lines + text[match.end(1):])
 
+    def put_helpers(self, file, lines):
+        """Types `lines` into the place for helpers."""
+        text = self.read(file)
+        match = re.search(r"// >>> helpers.*?\nnamespace \{\n(.*?)\}\n#endif\n// <<< helpers", text, re.S)
+        assert match, file
+        self.write(file, text[:match.start(1)] + lines + text[match.end(1):])
+
     def solution(self, name):
         return self.read(".learn/reference/%s.cuh" % name)
 

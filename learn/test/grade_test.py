@@ -70,7 +70,11 @@ class Grade(unittest.TestCase):
         os.symlink(os.path.join(cls.folder, "a_good", cls.file), os.path.join(cls.folder, "link", cls.file))
         os.makedirs(os.path.join(cls.folder, "pipe", os.path.dirname(cls.file)))
         os.mkfifo(os.path.join(cls.folder, "pipe", cls.file))
-        submit("z_good", RIGHT)
+        cls.tree.put_helpers(cls.file, "__device__ float sum(float x, float y) { return x + y; }\n")
+        submit("z_good", RIGHT.replace("a[i] + b[i]", "sum(a[i], b[i])"))
+        cls.tree.put_helpers(cls.file, 'extern "C" int puts(const char *) { return 0; }\n')
+        submit("helpers", RIGHT)
+        cls.tree.put_helpers(cls.file, "")
         os.makedirs(os.path.join(cls.folder, "folder", cls.file))
         submit("large", "  TODO(%s);\n" % NAME)
         with open(os.path.join(cls.folder, "large", cls.file), "a") as file:
@@ -115,6 +119,10 @@ class Grade(unittest.TestCase):
         self.check("a_good", "correct", "right")
         self.check("z_good", "correct")
         self.assertEqual(self.result["a_good"]["ratio"], 1)
+
+    def test_helpers(self):
+        self.check("z_good", "correct")
+        self.check("helpers", "rejected", "helpers", "extern")
 
     def test_honest_mistakes(self):
         self.check("wrong", "rejected", "elements are wrong")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """learn from init to the last exercise, in a terminal, as a student meets it; and what may go wrong."""
+import json
 import os
 import signal
 import subprocess
@@ -110,6 +111,55 @@ class Commands(unittest.TestCase):
         self.assertEqual(status, 0, text)
         status, text = course.run(self.tree.path("nn"), "list", cwd="/")
         self.assertEqual(status, 0, text)
+
+    def test_a_check_takes_what_the_grader_takes(self):
+        """The lines of the exercise and the helpers; what stands elsewhere in the file has no effect, and that is said."""
+        name = "transpose_naive"
+        file, solution = self.tree.exercise(name)["file"], self.tree.solution(name)
+        for words in ("#define IDX 1\n", "#if 0\n#endif\n", "  [[maybe_unused]] int x;\n"):
+            self.tree.put(name, words + solution)
+            status, text = self.tree.nn("check", name)
+            self.assertEqual(status, 1, text)
+            self.assertIn("refused", text)
+        code = "if (row < rows && col < cols) out[place(col, row, rows)] = in[place(row, col, cols)];\n"
+        helper = "__device__ size_t place(int row, int col, int cols) { return (size_t)row * cols + col; }\n"
+        self.tree.put(name, "  " + code)
+        before = self.tree.read(file)
+        kernel = "static __global__ void transpose_naive_rows_kernel"
+        self.tree.write(file, before.replace(kernel, helper + kernel))
+        number = before[:before.index(kernel)].count("\n") + 1
+        used = before[:before.index(code)].count("\n") + 2
+        status, text = self.tree.nn("check", name)
+        self.assertEqual(status, 1, text)
+        self.assertIn("does not compile", text)
+        self.assertIn("%s:%d: error" % (file, used), text)  # in the student's file, not in ours
+        self.assertIn("%d |   if (row < rows" % used, text)
+        self.assertIn("no effect", text)
+        self.assertIn("%s:%d" % (file, number), text)
+        self.assertIn("// >>> helpers", text)
+        status, text = self.tree.nn("restore", name)
+        self.assertEqual(status, 0, text)
+        self.assertEqual(self.tree.read(file), before)
+        backups = [entry for entry in os.listdir(self.tree.path(".learn/backup")) if entry.startswith(name)]
+        self.assertTrue(any(helper in self.tree.read(".learn/backup/" + entry) for entry in backups))
+        self.tree.put_helpers(file, helper)
+        status, text = self.tree.nn("check", name)
+        self.assertEqual(status, 0, text)
+        self.assertNotIn("no effect", text)
+        for words in ("extern int x;\n", "}\nint x;\n", "#define y\n"):
+            self.tree.put_helpers(file, words)
+            status, text = self.tree.nn("check", name)
+            self.assertEqual(status, 1, text)
+            self.assertIn("helpers: ", text)
+        self.tree.put_helpers(file, "")
+        self.tree.put(name, solution)
+        shared = self.tree.read("common/check.h")
+        self.tree.write("common/check.h", shared + "// mine\n")
+        status, text = self.tree.nn("check", name)
+        self.assertEqual(status, 0, text)
+        self.assertIn("edited  common/check.h", text)
+        self.tree.write("common/check.h", shared)
+        self.assertEqual(self.tree.nn("reset", name)[0], 0)
 
     def test_passed_lines_are_used_and_dropped_when_they_break(self):
         name = "vector_add_index"
@@ -326,6 +376,24 @@ class Init(unittest.TestCase):
         self.assertEqual(tree.nn("check", name)[0], 0)
         tree.put(other, "  // half done\n  (void)col;\n")
         tree.write("common/error.h", "// my notes\n" + tree.read("common/error.h"))
+        helpers = "__device__ int mine(int x) { return x; }\n"
+        vector_add = tree.exercise(name)["file"]
+        tree.put_helpers(vector_add, helpers)
+        tree.write(vector_add, tree.read(vector_add).replace("#include <stddef.h>\n", "#include <stddef.h>\n#define MINE 7\n"))
+        # A file with a place that is damaged, and an exercise that has moved to another file since.
+        damaged = tree.exercise("matmul_tiled_load")["file"]
+        tree.write(damaged, tree.read(damaged).replace("  // <<< exercise\n", "  int kept; // by name\n", 1))
+        moved = tree.exercise("perceptron_forward")
+        tree.put("perceptron_forward", "  // half done, too\n")
+        os.rename(tree.path(moved["file"]), tree.path("phase2_mlp/earlier.cuh"))
+        exercises = json.loads(tree.read(".learn/exercises.json"))
+        for exercise in exercises["exercises"]:
+            if exercise["file"] == moved["file"]:
+                exercise["file"] = "phase2_mlp/earlier.cuh"
+        tree.write(".learn/exercises.json", json.dumps(exercises))
+        # A file that the new course does not have.
+        tree.write("phase2_mlp/gone.cuh", "// the course's\n")
+        tree.write(".learn/files.txt", tree.read(".learn/files.txt") + "%016x phase2_mlp/gone.cuh\n" % 1)
         # What an older course may have looked like.
         tree.write(".learn/tree.json", tree.read(".learn/tree.json").replace('"format": 1', '"format": 0'))
         tree.write(".learn/exercises.json", tree.read(".learn/exercises.json").replace("A thread", "One thread"))
@@ -343,9 +411,20 @@ class Init(unittest.TestCase):
         self.assertEqual(tree.lines(other), "  // half done\n  (void)col;\n")
         self.assertEqual(tree.passed(), [name])
         self.assertIn("Nothing is computed", tree.read(header))
+        self.assertEqual(tree.lines("perceptron_forward"), "  // half done, too\n")
+        self.assertIn(helpers, tree.read(vector_add))
+        self.assertNotIn("#define MINE 7", tree.read(vector_add))
+        self.assertFalse(os.path.exists(tree.path("phase2_mlp/gone.cuh")))
         backups = tree.path(".learn/backup")
         update = [entry for entry in os.listdir(backups) if entry.startswith("update-")]
         self.assertEqual(len(update), 1)
+        said = " ".join(text.split())
+        for file, words, kept in ((vector_add, '"#define MINE 7"', "#define MINE 7\n"), (damaged, "is damaged", "int kept;"),
+                                  ("common/error.h", "with your changes", "// my notes\n")):
+            self.assertIn(words, said)
+            self.assertIn(".learn/backup/%s/%s" % (update[0], file), said)  # where it is kept, and there it is
+            self.assertIn(kept, tree.read(".learn/backup/%s/%s" % (update[0], file)))
+        self.assertTrue(os.path.exists(os.path.join(backups, update[0], "phase2_mlp/gone.cuh")))
         with open(os.path.join(backups, update[0], "common/error.h")) as file:
             self.assertIn("// my notes\n", file.read())
         self.assertNotIn("my notes", tree.read("common/error.h"))

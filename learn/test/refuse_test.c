@@ -44,6 +44,21 @@ static void refuses_what_reaches_out(void **state) {
   for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) assert_refused(hostile[i].lines, hostile[i].says);
 }
 
+/* At file scope there is more to take the place of. */
+static void refuses_helpers_that_reach_out(void **state) {
+  (void)state;
+  static const char *const hostile[] = {"extern \"C\" ssize_t write(int, const void *, size_t) { return 0; }\n",
+                                        "}\nint x;\nnamespace {\n", "} namespace std { int x; } namespace {\n",
+                                        "using namespace std;\n", "#define x\n"};
+  for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++)
+    if (refuse_written("x = 1;\n", hostile[i]) == NULL) fail_msg("%s", hostile[i]);
+  const char *honest =
+      "enum { TILE = 32 };\ntemplate <int N> static __device__ float times(float x) { return N * x; }\n"
+      "__constant__ float weights[TILE];\ntypedef struct Place { int row, externs; } Place;\n";
+  if (refuse_written("x = 1;\n", honest) != NULL) fail_msg("%s", refuse_written("x = 1;\n", honest));
+  assert_non_null(refuse_written("#define x\n", honest));
+}
+
 static void allows_honest_lines(void **state) {
   (void)state;
   static const char *const honest[] = {
@@ -91,7 +106,8 @@ static void allows_every_solution(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(refuses_what_reaches_out), cmocka_unit_test(allows_honest_lines),
-                                     cmocka_unit_test(is_not_held_up), cmocka_unit_test(allows_every_solution)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(refuses_what_reaches_out), cmocka_unit_test(refuses_helpers_that_reach_out),
+      cmocka_unit_test(allows_honest_lines), cmocka_unit_test(is_not_held_up), cmocka_unit_test(allows_every_solution)};
   return TEST_MAIN("refuse", tests);
 }

@@ -103,6 +103,54 @@ static void notices_what_a_student_deleted(void **state) {
   }
 }
 
+/* A file of a student's tree: helpers go above the comment of the first function with an exercise. */
+static void helpers_have_a_place(void **state) {
+  (void)state;
+  static const char file[] =
+      "#include <a.h>\n\nint g(void) {\n\n  return 1;\n}\n\n/* What f does.\n\n * More of it. */\nint f(int x) {\n\n"
+      "  // >>> exercise one: do it\n  return x;\n  // <<< exercise\n}\n";
+  const size_t place = helpers_place(file, (size_t)(strstr(file, "  // >>>") - file));
+  assert_true(starts_with(file + place, "/* What f does."));
+  static Regions regions;
+  Text cut = {0}, pasted = {0}, moved = {0};
+  text_append(&cut, file, place);
+  helpers_write(&cut, "p_a", "// here\n");
+  regions_find(file, strlen(file), &regions);
+  const Region *exercise = regions_named(&regions, "one");
+  text_append(&cut, file + place, exercise->begin - place);
+  region_write_cut(&cut, "  ", exercise, "  TODO(one);\n");
+  text_add(&cut, file + exercise->end);
+  const char *line = "";
+  assert_int_equal(regions_differ(cut.bytes, cut.bytes, &line), 0);
+  assert_true(regions_paste(&pasted, cut.bytes, cut.length, "helpers", 0, "int h;\n"));
+  assert_string_equal(
+      find(pasted.bytes, "helpers")->problem == NULL ? region_lines(pasted.bytes, find(pasted.bytes, "helpers")) : "",
+      "int h;\n");
+  assert_int_equal(regions_differ(pasted.bytes, cut.bytes, &line), 0); /* the student's place, comments, white space */
+  text_printf(&moved, "// a note\n\n#define X 1\n%s", pasted.bytes);
+  assert_int_equal(regions_differ(moved.bytes, cut.bytes, &line), 3);
+  assert_string_equal(line, "#define X 1");
+  /* Pasted with its number, a line stands where the student has it: below empty lines, or behind #line. */
+  const int at = find(cut.bytes, "one")->body_line;
+  text_free(&moved);
+  assert_true(regions_paste(&moved, cut.bytes, cut.length, "one", at + 2, "  y();\n"));
+  assert_non_null(strstr(moved.bytes, "#else\n\n\n  y();\n#endif"));
+  text_free(&moved);
+  assert_true(regions_paste(&moved, cut.bytes, cut.length, "one", 2, "  y();"));
+  assert_non_null(strstr(moved.bytes, "#else\n#line 2\n  y();\n#endif"));
+  assert_false(regions_paste(&moved, cut.bytes, cut.length, "two", 0, ""));
+  static const char *const needed[] = {"#if MINE_ANY", "namespace {", "}\n#endif\n// <<< h", "#endif\n// <<< h",
+                                       "// <<< h"};
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+    char *damaged = keep(cut.bytes), *gone = strstr(damaged, needed[i]);
+    memmove(gone, strchr(gone, '\n') + 1, strlen(strchr(gone, '\n') + 1) + 1);
+    assert_non_null(find(damaged, "helpers")->problem);
+  }
+  text_free(&cut);
+  text_free(&pasted);
+  text_free(&moved);
+}
+
 static void sees_code_without_comments(void **state) {
   (void)state;
   assert_string_equal(code_only("a // b\nc /* d\n */ e"), "a \nc   e");
@@ -309,6 +357,7 @@ int main(void) {
                                      cmocka_unit_test(says_what_is_damaged),
                                      cmocka_unit_test(cuts_and_pastes),
                                      cmocka_unit_test(notices_what_a_student_deleted),
+                                     cmocka_unit_test(helpers_have_a_place),
                                      cmocka_unit_test(sees_code_without_comments),
                                      cmocka_unit_test(reads_an_authors_file),
                                      cmocka_unit_test(refuses_an_authors_mistakes),
