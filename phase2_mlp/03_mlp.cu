@@ -176,6 +176,16 @@ typedef struct Curve {
   size_t count;
 } Curve;
 
+static Curve curve_create(long most) {
+  Curve curve = {(double *)xcalloc(most, sizeof(double)), (double *)xcalloc(most, sizeof(double)), 0};
+  return curve;
+}
+
+static void curve_free(Curve *curve) {
+  free(curve->step);
+  free(curve->loss);
+}
+
 static void curve_add(Curve *curve, double step, double loss) {
   curve->step[curve->count] = step;
   curve->loss[curve->count++] = loss;
@@ -196,8 +206,7 @@ static void train(const Options *options, Network *net, ImageSet *set, const Ima
   int batch_size = common->batch_size < set->count ? common->batch_size : set->count; /* there are no more images */
   long steps = (long)common->epochs * ((set->count + batch_size - 1) / batch_size), step = 0;
   const Totals none = {0, 0};
-  Curve train = {(double *)xcalloc(steps, sizeof(double)), (double *)xcalloc(steps, sizeof(double)), 0};
-  Curve tested = {(double *)xcalloc(steps, sizeof(double)), (double *)xcalloc(steps, sizeof(double)), 0};
+  Curve train = curve_create(steps), tested = curve_create(steps);
   printf("\nepoch   train loss   test loss   test accuracy    images/s\n");
   for (int epoch = 0; epoch < common->epochs; epoch++) {
     double start = seconds_now(), epoch_loss = 0, logged = 0;
@@ -248,10 +257,8 @@ static void train(const Options *options, Network *net, ImageSet *set, const Ima
     snprintf(path, sizeof path, "%s/loss.png", common->output_dir);
     plot_or_note(&plot, path);
   }
-  free(train.step);
-  free(train.loss);
-  free(tested.step);
-  free(tested.loss);
+  curve_free(&train);
+  curve_free(&tested);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

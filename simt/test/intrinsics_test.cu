@@ -43,13 +43,15 @@ struct Bits {
   int popc, popcll, clz, clzll, ffs, ffsll;
   unsigned brev;
   unsigned long long brevll;
+  unsigned third, second_last; /* set bits: where they are */
 };
 MAP(bits_map, uint64_t, Bits,
     (Bits{__popc((unsigned)a), __popcll(a), __clz((int)a), __clzll((long long)a), __ffs((int)a), __ffsll((long long)a),
-          __brev((unsigned)a), __brevll(a)}))
+          __brev((unsigned)a), __brevll(a), __fns((unsigned)a, 0, 3), __fns((unsigned)a, 31, -2)}))
 
 static Bits bits_one_by_one(uint64_t x) {
-  Bits b = {0, 0, 32, 64, 0, 0, 0, 0};
+  Bits b = {0, 0, 32, 64, 0, 0, 0, 0, 0xffffffff, 0xffffffff};
+  unsigned last = 0xffffffff;
   for (int i = 0; i < 64; i++) {
     if (!(x >> i & 1)) continue;
     b.popcll++;
@@ -57,7 +59,8 @@ static Bits bits_one_by_one(uint64_t x) {
     if (!b.ffsll) b.ffsll = i + 1;
     b.brevll |= 1ull << (63 - i);
     if (i >= 32) continue;
-    b.popc++;
+    if (++b.popc == 3) b.third = i;
+    b.second_last = last, last = i;
     b.clz = 31 - i;
     if (!b.ffs) b.ffs = i + 1;
     b.brev |= 1u << (31 - i);
@@ -73,7 +76,8 @@ static void test_counting_and_reversing_bits(void **state) {
     const Bits want = bits_one_by_one(x[i]);
     const Bits &g = got[i];
     if (g.popc != want.popc || g.popcll != want.popcll || g.clz != want.clz || g.clzll != want.clzll ||
-        g.ffs != want.ffs || g.ffsll != want.ffsll || g.brev != want.brev || g.brevll != want.brevll)
+        g.ffs != want.ffs || g.ffsll != want.ffsll || g.brev != want.brev || g.brevll != want.brevll ||
+        g.third != want.third || g.second_last != want.second_last)
       fail_msg("%#llx", (unsigned long long)x[i]);
   }
 }
