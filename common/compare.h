@@ -5,7 +5,7 @@
  *     Comparison c = compare_arrays(y, expected, rows, cols, tolerance_dot(k, 1));
  *     puts(c.message);
  *
- *     33 of 1089 elements are wrong, worst at row 32, column 0: nan where 0.5 was expected (tolerance 1e-05).
+ *     33 of 1089 elements are wrong, worst at row 32, column 0: NaN where 0.5 was expected (tolerance 1e-05).
  *     33 elements were never written. They fill the last partial tile of 32: round the grid up and treat the edge.
  *
  * An element is right when |actual - expected| <= absolute + relative * |expected|. The test is written so that NaN
@@ -30,7 +30,7 @@ typedef struct Tolerance {
   int nan_equal; /* NaN is right where NaN is expected */
 } Tolerance;
 
-/* What all wrong elements have in common; the first that fits. */
+/* What all wrong elements have in common; the first that fits. compare_values() has them in this order. */
 typedef enum CompareValues {
   VALUES_RIGHT,
   VALUES_REFERENCE_NAN,       /* NaN was expected, and not declared equal */
@@ -42,6 +42,10 @@ typedef enum CompareValues {
   VALUES_CONSTANT,
   VALUES_SIGN,
   VALUES_FACTOR,
+  VALUES_OFFSET,   /* expected + b */
+  VALUES_AFFINE,   /* a * expected + b */
+  VALUES_FUNCTION, /* the square of what is expected, its logarithm, .. */
+  VALUES_LINES,    /* each row or column has a factor, or an offset, of its own */
   VALUES_TRANSPOSED,
   VALUES_SHIFTED,
   VALUES_PERMUTED, /* whole rows or columns in each other's place */
@@ -64,10 +68,11 @@ typedef struct Comparison {
   int ok;
   size_t wrong, worst_row, worst_col; /* the worst element is the one with the most tolerances of error */
   double error, tolerance;            /* at the worst element; of a right array, too */
+  double factor;                      /* of VALUES_FACTOR: actual = factor * expected */
   float actual, expected;
   CompareValues values;
   ComparePlaces places;
-  char message[768];
+  char message[1024];
 } Comparison;
 
 static inline Tolerance tolerance_make(double relative, double absolute) {
@@ -190,6 +195,15 @@ static inline double compare_factor(const CompareView *v) {
   return compare_explained(v, v->count) ? factor : 0;
 }
 
+/* As %g, but for NaN, which printf() gives a sign. */
+static inline const char *compare_number(double x, int digits, char text[32]) {
+  if (isnan(x))
+    snprintf(text, 32, "NaN");
+  else
+    snprintf(text, 32, "%.*g", digits, x);
+  return text;
+}
+
 __attribute__((format(printf, 2, 3))) static inline void compare_say(Comparison *c, const char *format, ...) {
   size_t used = strlen(c->message);
   va_list args;
@@ -216,91 +230,237 @@ static inline int compare_mark(CompareView *v, CompareValues kind) {
   return v->count > 0;
 }
 
-static inline CompareValues compare_values(CompareView *v, Comparison *c) {
-  size_t n = v->rows * v->cols, line = 0, source = 0;
-  if (compare_mark(v, VALUES_REFERENCE_NAN)) {
-    compare_say(c, " The expected array itself holds NaN: the reference is wrong, or was not computed.");
-    return VALUES_REFERENCE_NAN;
-  }
-  if (compare_mark(v, VALUES_NEVER_WRITTEN)) {
-    compare_say(c, " %zu elements were never written.", v->count);
-    return VALUES_NEVER_WRITTEN;
-  }
-  if (compare_mark(v, VALUES_READ_BEFORE_WRITTEN)) {
-    compare_say(c, " %zu elements were read before they were written: sum in a register, or clear the output first.",
-                v->count);
-    return VALUES_READ_BEFORE_WRITTEN;
-  }
-  if (compare_mark(v, VALUES_NAN)) {
-    compare_say(c,
-                " %zu elements are NaN: 0/0, inf - inf, the logarithm or root of a negative number, a sum that "
-                "starts from the output, or a read outside an array.",
-                v->count);
-    return VALUES_NAN;
-  }
-  if (compare_mark(v, VALUES_INFINITE)) {
-    compare_say(c,
-                " %zu elements are infinite: a division by zero, or an overflow (exp without the maximum subtracted).",
-                v->count);
-    return VALUES_INFINITE;
-  }
+/* ---- one recogniser for each of CompareValues: 1, and a sentence, when it fits the marked elements ---- */
 
-  compare_mark(v, VALUES_UNKNOWN);
+static inline int compare_see_bits(CompareView *v, Comparison *c) {
+  static const struct {
+    CompareValues values;
+    const char *words; /* behind the number of elements */
+  } kinds[] = {{VALUES_REFERENCE_NAN, "of the expected elements are NaN: the reference is wrong, or was not computed."},
+               {VALUES_NEVER_WRITTEN, "elements were never written."},
+               {VALUES_READ_BEFORE_WRITTEN,
+                "elements were read before they were written: sum in a register, or clear the output first."},
+               {VALUES_NAN,
+                "elements are NaN: 0/0, inf - inf, the logarithm or root of a negative number, a sum that starts "
+                "from the output, or a read outside an array."},
+               {VALUES_INFINITE,
+                "elements are infinite: a division by zero, or an overflow (exp without the maximum subtracted)."}};
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    if (!compare_mark(v, kinds[k].values)) continue;
+    compare_say(c, " %zu %s", v->count, kinds[k].words);
+    c->values = kinds[k].values;
+    return 1;
+  }
+  compare_mark(v, VALUES_UNKNOWN); /* finite numbers, all that are wrong: for those that follow */
+  return 0;
+}
+
+static inline int compare_see_one_value(CompareView *v, Comparison *c) {
   size_t same = 0, first = 0;
   while (!v->marked[first]) first++;
-  for (size_t i = 0; i < n; i++) same += v->marked[i] && v->actual[i] == v->actual[first];
-  if (same == v->count && v->actual[first] == 0) {
+  for (size_t i = 0; i < v->rows * v->cols; i++) same += v->marked[i] && v->actual[i] == v->actual[first];
+  if (same < v->count) return 0;
+  c->values = v->actual[first] == 0 ? VALUES_ZERO : VALUES_CONSTANT;
+  if (c->values == VALUES_ZERO)
     compare_say(c, " All wrong elements are zero.");
-    return VALUES_ZERO;
-  }
-  if (same == v->count && same >= 3) {
+  else if (same >= 3)
     compare_say(c, " All wrong elements are %g: does the value depend on the thread's index?",
                 (double)v->actual[first]);
-    return VALUES_CONSTANT;
-  }
+  return c->values == VALUES_ZERO || same >= 3;
+}
+
+static inline int compare_see_factor(CompareView *v, Comparison *c) {
   double factor = compare_factor(v);
-  if (fabs(factor + 1) < 1e-3) {
-    compare_say(c, " The sign is the opposite.");
-    return VALUES_SIGN;
-  }
-  if (fabs(factor) > 1) {
+  size_t negative = 0;
+  if (factor == 0) return 0;
+  for (size_t i = 0; i < v->rows * v->cols; i++) negative += v->marked[i] && v->expected[i] < 0;
+  c->factor = factor;
+  c->values = fabs(factor + 1) < 1e-3 ? VALUES_SIGN : VALUES_FACTOR;
+  if (c->values == VALUES_SIGN && v->count < v->rows * v->cols && (negative == v->count || negative == 0))
+    compare_say(c, " The sign is the opposite where a %s value is expected: a sign is lost.",
+                negative > 0 ? "negative" : "positive");
+  else if (c->values == VALUES_SIGN)
+    compare_say(
+        c, " The sign is the opposite: -x where x is expected. Look for a minus that is missing, or one too many.");
+  else if (fabs(factor) > 1)
     compare_say(c, " The values are %.4g times what they should be: is a division (the mean over a batch) missing?",
                 factor);
-    return VALUES_FACTOR;
-  }
-  if (factor != 0) {
+  else
     compare_say(c,
                 " The values are 1/%.4g of what they should be: divided once too often, or terms of the sum missing?",
                 1 / factor);
-    return VALUES_FACTOR;
+  return 1;
+}
+
+/* a * expected + b, from the smallest and the largest expected value. */
+static inline int compare_see_affine(CompareView *v, Comparison *c) {
+  size_t n = v->rows * v->cols, low = n, high = n;
+  for (size_t i = 0; i < n; i++) {
+    if (!v->marked[i]) continue;
+    if (low == n || v->expected[i] < v->expected[low]) low = i;
+    if (high == n || v->expected[i] > v->expected[high]) high = i;
   }
-  if (compare_is_transposed(v)) {
-    compare_say(c, " The output is the transpose: rows and columns are exchanged in an index.");
-    return VALUES_TRANSPOSED;
+  double a = ((double)v->actual[high] - v->actual[low]) / ((double)v->expected[high] - v->expected[low]);
+  double scale = fmax(fabs((double)v->expected[low]), fabs((double)v->expected[high]));
+  if (fabs(a - 1) < 1e-4) a = 1;
+  double b = v->actual[high] - a * v->expected[high];
+  if (v->count < 5 || !isfinite(a) || !isfinite(b) || fabs(a) < 1e-4) return 0;
+  for (size_t i = 0; i < n; i++) {
+    double noise =
+        v->tolerance.absolute * fmax(1, fabs(a)) + (v->tolerance.relative + 1e-5) * (scale * fabs(a) + fabs(b));
+    if (v->marked[i] && !(fabs(v->actual[i] - (a * v->expected[i] + b)) <= 2 * noise)) return 0;
+    if (v->marked[i] && !(fabs((double)v->actual[i] - v->expected[i]) > 4 * noise)) return 0;
   }
+  c->values = a == 1 ? VALUES_OFFSET : VALUES_AFFINE;
+  if (a == 1)
+    compare_say(c, " The values are x %c %.4g where x is expected: a constant term is wrong.", b < 0 ? '-' : '+',
+                fabs(b));
+  else
+    compare_say(c, " The values are %.4g * x %c %.4g where x is expected: a factor and a constant term are wrong.", a,
+                b < 0 ? '-' : '+', fabs(b));
+  return 1;
+}
+
+static inline double compare_square(double x) { return x * x; }
+static inline double compare_reciprocal(double x) { return 1 / x; }
+static inline double compare_reciprocal_root(double x) { return 1 / sqrt(x); }
+
+static inline int compare_see_function(CompareView *v, Comparison *c) {
+  static const struct {
+    double (*of)(double);
+    const char *words;
+  } functions[] = {{compare_square, "x * x where x is expected: is a root missing?"},
+                   {sqrt, "sqrt(x) where x is expected: is there a root too many, or a square missing?"},
+                   {exp, "exp(x) where x is expected: is a logarithm missing?"},
+                   {log, "log(x) where x is expected: is exp() missing?"},
+                   {compare_reciprocal, "1 / x where x is expected: numerator and denominator are exchanged"},
+                   {compare_reciprocal_root, "1 / sqrt(x) where x is expected: look at the root and the division"}};
+  for (size_t f = 0; f < sizeof functions / sizeof *functions && v->count >= 4; f++) {
+    int fits = 1;
+    size_t apart = 0; /* from what is expected: 1 is its own square */
+    for (size_t i = 0; i < v->rows * v->cols && fits; i++) {
+      if (!v->marked[i]) continue;
+      double x = v->expected[i], y = functions[f].of(x), step = v->tolerance.absolute + v->tolerance.relative * fabs(x);
+      double noise =
+          2 * fabs(functions[f].of(x + step) - y) + step + 1e-5 * fabs(y); /* y, had x been rounded otherwise */
+      fits = fabs(v->actual[i] - y) <= noise;
+      apart += fabs(y - x) > 8 * noise;
+    }
+    if (!fits || 2 * apart < v->count) continue;
+    compare_say(c, " The values are %s.", functions[f].words);
+    c->values = VALUES_FUNCTION;
+    return 1;
+  }
+  return 0;
+}
+
+static inline int compare_see_transposed(CompareView *v, Comparison *c) {
+  if (!compare_is_transposed(v)) return 0;
+  compare_say(c, " The output is the transpose: rows and columns are exchanged in an index.");
+  c->values = VALUES_TRANSPOSED;
+  return 1;
+}
+
+static inline int compare_see_shifted(CompareView *v, Comparison *c) {
   for (int by = -1; by <= 1; by += 2) {
     int right = compare_is_shifted(v, 0, by);
-    if (right || compare_is_shifted(v, by, 0)) {
-      compare_say(c, " The output is shifted by one %s: elements hold the value of their %s.",
-                  v->rows == 1 ? "element"
-                  : right      ? "column"
-                               : "row",
-                  by < 0 ? "predecessor" : "successor");
-      return VALUES_SHIFTED;
+    if (!right && !compare_is_shifted(v, by, 0)) continue;
+    compare_say(c, " The output is shifted by one %s: elements hold the value of their %s.",
+                v->rows == 1 ? "element"
+                : right      ? "column"
+                             : "row",
+                by < 0 ? "predecessor" : "successor");
+    c->values = VALUES_SHIFTED;
+    return 1;
+  }
+  return 0;
+}
+
+static inline int compare_see_permuted(CompareView *v, Comparison *c) {
+  size_t line = 0, source = 0;
+  int rows = compare_is_permuted(v, v->rows, v->cols, v->cols, 1, &line, &source);
+  if (!rows && !compare_is_permuted(v, v->cols, v->rows, 1, v->cols, &line, &source)) return 0;
+  compare_say(c, " %s are permuted: %s %zu holds the values of %s %zu.", rows ? "Rows" : "Columns",
+              rows ? "row" : "column", line, rows ? "row" : "column", source);
+  c->values = VALUES_PERMUTED;
+  return 1;
+}
+
+/* Has each line a factor, or an offset, of its own? Rows: `count` = rows, `step` = cols, `item_step` = 1. Nothing is
+ * said of lines with less than three wrong elements; two with different numbers are wanted. */
+static inline int compare_is_lines(const CompareView *v, int times, size_t count, size_t length, size_t step,
+                                   size_t item_step, size_t line[2], double by[2]) {
+  size_t found = 0, held = 0;
+  for (size_t l = 0; l < count; l++) {
+    size_t wrong = 0, anchor = 0;
+    for (size_t i = 0; i < length; i++) {
+      size_t at = l * step + i * item_step;
+      if (!v->marked[at]) continue;
+      if (wrong++ == 0 || fabsf(v->expected[at]) > fabsf(v->expected[anchor])) anchor = at;
+    }
+    if (wrong < 3) continue;
+    double x =
+        times ? (double)v->actual[anchor] / v->expected[anchor] : (double)v->actual[anchor] - v->expected[anchor];
+    for (size_t i = 0; i < length; i++) {
+      size_t at = l * step + i * item_step;
+      double there = times ? x * v->expected[at] : x + v->expected[at];
+      double noise = v->tolerance.absolute * fmax(1, fabs(x)) + (v->tolerance.relative + 1e-5) * fabs(there);
+      if (!v->marked[at]) continue;
+      if (!(fabs(v->actual[at] - there) <= 2 * noise) || !(fabs(there - v->expected[at]) > 8 * noise)) return 0;
+    }
+    held += wrong;
+    if (found == 1 && fabs(x - by[0]) <= 1e-3 * fabs(x)) continue;
+    if (found < 2) {
+      line[found] = l;
+      by[found++] = x;
     }
   }
-  int rows = compare_is_permuted(v, v->rows, v->cols, v->cols, 1, &line, &source);
-  if (rows || compare_is_permuted(v, v->cols, v->rows, 1, v->cols, &line, &source)) {
-    compare_say(c, " %s stand in each other's place: %zu holds what belongs into %zu.", rows ? "Rows" : "Columns", line,
-                source);
-    return VALUES_PERMUTED;
+  return found == 2 && compare_explained(v, held);
+}
+
+static inline int compare_see_lines(CompareView *v, Comparison *c) {
+  size_t line[2];
+  double by[2];
+  if (v->rows < 2 || v->cols < 2) return 0;
+  for (int kind = 0; kind < 4; kind++) {
+    int times = kind < 2, rows = kind % 2 == 0;
+    if (!compare_is_lines(v, times, rows ? v->rows : v->cols, rows ? v->cols : v->rows, rows ? v->cols : 1,
+                          rows ? 1 : v->cols, line, by))
+      continue;
+    const char *name = rows ? "row" : "column";
+    if (times)
+      compare_say(
+          c,
+          " Each %s is what is expected times a factor of its own (%s %zu: %.4g, %s %zu: %.4g): look at what a %s "
+          "is multiplied with or divided by.",
+          name, name, line[0], by[0], name, line[1], by[1], name);
+    else
+      compare_say(
+          c,
+          " Each %s is what is expected plus a term of its own (%s %zu: %.4g, %s %zu: %.4g): look at what is added "
+          "to a whole %s.",
+          name, name, line[0], by[0], name, line[1], by[1], name);
+    c->values = VALUES_LINES;
+    return 1;
   }
-  if (c->error <= 100 * c->tolerance) {
-    compare_say(c,
-                " The errors are small: rounding (lower precision, a worse order of summation) beyond the tolerance.");
-    return VALUES_CLOSE;
-  }
-  return VALUES_UNKNOWN;
+  return 0;
+}
+
+static inline int compare_see_close(CompareView *v, Comparison *c) {
+  (void)v;
+  if (!isfinite(c->error) || !(c->error <= 100 * c->tolerance)) return 0;
+  compare_say(c, " The errors are small: rounding (lower precision, a worse order of summation) beyond the tolerance.");
+  c->values = VALUES_CLOSE;
+  return 1;
+}
+
+static inline void compare_values(CompareView *v, Comparison *c) {
+  int (*const recognisers[])(CompareView *, Comparison *) = {
+      compare_see_bits,       compare_see_one_value, compare_see_factor,   compare_see_affine, compare_see_function,
+      compare_see_transposed, compare_see_shifted,   compare_see_permuted, compare_see_lines,  compare_see_close};
+  for (size_t r = 0; r < sizeof recognisers / sizeof *recognisers; r++)
+    if (recognisers[r](v, c)) return;
+  c->values = VALUES_UNKNOWN;
 }
 
 /* Are the elements with this mark every k-th one, without a gap, and at least three? */
@@ -353,14 +513,21 @@ static inline ComparePlaces compare_places(const CompareView *view, Comparison *
     if (v == view || compare_is_beyond(v, &r0, &c0)) {
       for (size_t tile = 256; tile >= 4; tile /= 2)
         if (compare_tile_fits(tile, r0, v->rows) && compare_tile_fits(tile, c0, v->cols)) {
-          compare_say(c, " They fill the last partial tile of %zu: round the grid up and treat the edge.", tile);
+          compare_say(c,
+                      " They fill the last partial tile of %zu: round the grid up and treat the edge, and compare the "
+                      "bounds test with the size.",
+                      tile);
           return PLACES_LAST_TILE;
         }
       if (v->rows == 1)
         compare_say(c, " Only the first %zu elements are spared", c0);
       else
         compare_say(c, " Only the first %zu rows x %zu columns are spared", r0, c0);
-      compare_say(c, ": does the grid cover the array, is blockIdx in the index?");
+      /* Blocks have multiples of 32 threads, tiles powers of two; a bounds test may end anywhere. */
+      if ((r0 == v->rows || r0 == 1 || r0 % 8 == 0) && (c0 == v->cols || c0 == 1 || c0 % 8 == 0))
+        compare_say(c, ": does the grid cover the array, is blockIdx in the index?");
+      else
+        compare_say(c, ": that is not a whole number of blocks, so look at the bounds test.");
       return PLACES_AFTER_FIRST;
     }
   }
@@ -408,9 +575,11 @@ static inline Comparison compare_arrays(const float *actual, const float *expect
     compare_say(&c, "All %zu elements are right: error %.3g, tolerance %.3g.", rows * cols, c.error, c.tolerance);
     return c;
   }
-  compare_say(&c,
-              "%zu of %zu elements are wrong, worst at row %zu, column %zu: %g where %g was expected (tolerance %.3g).",
-              c.wrong, rows * cols, c.worst_row, c.worst_col, (double)c.actual, (double)c.expected, c.tolerance);
+  char place[64], is[32], should[32];
+  snprintf(place, sizeof place, rows == 1 ? "element %zu" : "row %zu, column %zu",
+           rows == 1 ? c.worst_col : c.worst_row, c.worst_col);
+  compare_say(&c, "%zu of %zu elements are wrong, worst at %s: %s where %s was expected (tolerance %.3g).", c.wrong,
+              rows * cols, place, compare_number(c.actual, 6, is), compare_number(c.expected, 6, should), c.tolerance);
   CompareView view;
   view.actual = actual;
   view.expected = expected;
@@ -418,7 +587,7 @@ static inline Comparison compare_arrays(const float *actual, const float *expect
   view.cols = cols;
   view.tolerance = tolerance;
   view.marked = (unsigned char *)xmalloc(rows * cols);
-  c.values = compare_values(&view, &c);
+  compare_values(&view, &c);
   c.places = compare_places(&view, &c);
   free(view.marked);
   return c;
@@ -427,6 +596,7 @@ static inline Comparison compare_arrays(const float *actual, const float *expect
 /* Two runs with the same input must agree to the bit. */
 static inline Comparison compare_runs(const float *first, const float *second, size_t n) {
   Comparison c;
+  char before[32], after[32];
   memset(&c, 0, sizeof c);
   for (size_t i = n; i-- > 0;) {
     if (memcmp(&first[i], &second[i], sizeof *first) == 0) continue;
@@ -442,9 +612,9 @@ static inline Comparison compare_runs(const float *first, const float *second, s
   else
     compare_say(
         &c,
-        "%zu of %zu elements differ between two runs, first at element %zu: %.9g, then %.9g. That is a race: a "
+        "%zu of %zu elements differ between two runs, first at element %zu: %s, then %s. That is a race: a "
         "missing __syncthreads(), two threads that write one element, or a sum by atomicAdd, in no fixed order.",
-        c.wrong, n, c.worst_col, (double)c.expected, (double)c.actual);
+        c.wrong, n, c.worst_col, compare_number(c.expected, 9, before), compare_number(c.actual, 9, after));
   c.values = c.ok ? VALUES_RIGHT : VALUES_RACE;
   return c;
 }

@@ -1,5 +1,6 @@
 /* Feeds compare.h one array for each way to be wrong, and asserts that it is rejected with the right diagnosis. */
 #include "common/compare.h"
+#include "common/formula.h"
 
 #include "common/test.h"
 
@@ -163,6 +164,14 @@ static void opposite_sign(void **state) {
   assert_diagnosis(compare(), VALUES_SIGN, PLACES_ALL);
 }
 
+static void sign_lost(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i++) actual[i] = fabsf(expected[i]);
+  Comparison c = compare();
+  assert_int_equal(c.values, VALUES_SIGN);
+  assert_non_null(strstr(c.message, "the opposite where a negative value is expected: a sign is lost"));
+}
+
 static void constant_factor(void **state) {
   (void)state;
   const float factors[] = {64, 2, 0.5f, 1.0f / 64, -3, 1.01f};
@@ -173,6 +182,209 @@ static void constant_factor(void **state) {
     if (f == 0) assert_non_null(strstr(c.message, "64 times"));
     if (f == 3) assert_non_null(strstr(c.message, "1/64 "));
   }
+}
+
+static void constant_offset_and_affine(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i++) actual[i] = expected[i] - 0.25f;
+  Comparison c = compare();
+  assert_diagnosis(c, VALUES_OFFSET, PLACES_ALL);
+  assert_non_null(strstr(c.message, "The values are x - 0.25 where x is expected"));
+  for (size_t i = 0; i < N; i++) actual[i] = (expected[i] + 2) * 3;
+  c = compare();
+  assert_diagnosis(c, VALUES_AFFINE, PLACES_ALL);
+  assert_non_null(strstr(c.message, "The values are 3 * x + 6 where x is expected"));
+}
+
+static double one_over(double x) { return 1 / x; }
+
+static void function_of_what_is_expected(void **state) {
+  (void)state;
+  static const struct {
+    double (*of)(double);
+    const char *says;
+  } functions[] = {
+      {sqrt, "sqrt(x) where"}, {exp, "is a logarithm missing?"}, {log, "is exp() missing?"}, {one_over, "1 / x where"}};
+  for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
+    for (size_t i = 0; i < N; i++) {
+      expected[i] = 0.1f + fabsf(expected[i]);
+      actual[i] = (float)functions[f].of(expected[i]);
+    }
+    Comparison c = compare();
+    assert_false(c.ok);
+    assert_int_equal(c.values, VALUES_FUNCTION);
+    assert_non_null(strstr(c.message, functions[f].says));
+  }
+  for (size_t i = 0; i < N; i++) actual[i] = expected[i] * expected[i];
+  assert_non_null(strstr(compare().message, "x * x where x is expected: is a root missing?"));
+}
+
+static void a_factor_or_a_term_for_each_line(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i++) actual[i] = expected[i] * (2 + (float)(i / COLS));
+  Comparison c = compare();
+  assert_diagnosis(c, VALUES_LINES, PLACES_ALL);
+  assert_non_null(strstr(c.message, "Each row is what is expected times a factor of its own (row 0: 2, row 1: 3)"));
+  for (size_t i = 0; i < N; i++) actual[i] = expected[i] + 2 + (float)(i % COLS);
+  c = compare();
+  assert_diagnosis(c, VALUES_LINES, PLACES_ALL);
+  assert_non_null(
+      strstr(c.message, "Each column is what is expected plus a term of its own (column 0: 2, column 1: 3)"));
+}
+
+static void nan_has_no_sign(void **state) {
+  (void)state;
+  actual[3] = -NAN;
+  Comparison c = compare();
+  assert_non_null(strstr(c.message, "column 3: NaN where"));
+  assert_null(strstr(c.message, "-nan"));
+}
+
+/* ---- which formula do the numbers follow? ---- */
+
+enum { STEP = 33 };
+static float old_w[STEP], old_velocity[STEP], grad[STEP], w[STEP], velocity[STEP], your_w[STEP], your_velocity[STEP];
+
+/* A step with momentum, as it should be; yours is to be filled in. */
+static void step_setup(void) {
+  test_random_fill(old_w, STEP, 11);
+  test_random_fill(old_velocity, STEP, 12);
+  test_random_fill(grad, STEP, 13);
+  for (int i = 0; i < STEP; i++) {
+    velocity[i] = 0.8125f * old_velocity[i] + (grad[i] + 0.125f * old_w[i]);
+    w[i] = old_w[i] - 0.375f * velocity[i];
+  }
+}
+
+static char said[2048];
+
+static FormulaKind explain_step(int of_w) {
+  Formula formula;
+  said[0] = '\0';
+  formula_open(&formula, of_w ? your_w : your_velocity, of_w ? w : velocity, STEP, tolerance_make(0, 3e-6));
+  formula_input(&formula, "old w", old_w);
+  formula_input(&formula, "old velocity", old_velocity);
+  formula_input(&formula, "grad", grad);
+  formula_output(&formula, of_w ? "velocity" : "w", of_w ? velocity : w, of_w ? your_velocity : your_w);
+  formula_scalar(&formula, "lr", 0.375);
+  formula_scalar(&formula, "momentum", 0.8125);
+  formula_scalar(&formula, "decay", 0.125);
+  FormulaKind kind = formula_explain(&formula, said, sizeof said);
+  print_message("%s\n", said);
+  return kind;
+}
+
+#define assert_said(words) assert_non_null(strstr(said, words))
+
+static void a_term_with_the_wrong_sign(void **state) {
+  (void)state;
+  step_setup();
+  memcpy(your_velocity, velocity, sizeof velocity);
+  for (int i = 0; i < STEP; i++) your_w[i] = old_w[i] + 0.375f * velocity[i];
+  assert_int_equal(explain_step(1), FORMULA_TERMS_DIFFER);
+  assert_said("In all 33 wrong elements your value is old w + 0.375 (lr) * velocity");
+  assert_said("the term 0.375 (lr) * velocity has the wrong sign.");
+}
+
+static void a_missing_term_and_what_follows(void **state) {
+  (void)state;
+  step_setup();
+  for (int i = 0; i < STEP; i++) {
+    your_velocity[i] = 0.8125f * old_velocity[i] + grad[i];
+    your_w[i] = old_w[i] - 0.375f * your_velocity[i];
+  }
+  assert_int_equal(explain_step(0), FORMULA_TERMS_DIFFER);
+  assert_said("the term 0.125 (decay) * old w is missing.");
+  assert_int_equal(explain_step(1), FORMULA_FOLLOWS);
+  assert_said("it follows from another output, which is wrong.");
+}
+
+static void a_term_with_another_factor_or_array(void **state) {
+  (void)state;
+  step_setup();
+  memcpy(your_velocity, velocity, sizeof velocity);
+  for (int i = 0; i < STEP; i++) your_w[i] = old_w[i] - velocity[i];
+  explain_step(1);
+  assert_said("the term velocity has the factor -1 where -0.375 (lr) is expected.");
+  for (int i = 0; i < STEP; i++) your_w[i] = old_w[i] - 0.375f * old_velocity[i];
+  explain_step(1);
+  assert_said("the term -0.375 (lr) * old velocity is superfluous, the term -0.375 (lr) * velocity is missing.");
+}
+
+static void a_copy(void **state) {
+  (void)state;
+  step_setup();
+  memcpy(your_velocity, old_velocity, sizeof velocity);
+  memcpy(your_w, old_w, sizeof w);
+  assert_int_equal(explain_step(0), FORMULA_COPY);
+  assert_said("your value is old velocity, unchanged.");
+}
+
+/* Half of the elements wrong, or half for one reason and half for another. */
+static void a_case_for_each_sign(void **state) {
+  (void)state;
+  Formula formula;
+  step_setup();
+  for (int exchanged = 0; exchanged < 2; exchanged++) {
+    for (int i = 0; i < STEP; i++) {
+      w[i] = old_w[i] < 0 ? 0.01f * grad[i] : grad[i];
+      your_w[i] = exchanged && old_w[i] > 0 ? 0.01f * grad[i] : grad[i];
+    }
+    said[0] = '\0';
+    formula_open(&formula, your_w, w, STEP, tolerance_make(0, 3e-6));
+    formula_input(&formula, "dy", grad);
+    formula_input(&formula, "y", old_w);
+    assert_int_equal(formula_explain(&formula, said, sizeof said), FORMULA_TERMS_DIFFER);
+    print_message("%s\n", said);
+    assert_said("the term dy has the factor 1 where 0.01 is expected.");
+    if (exchanged)
+      assert_said("with y > 0 your value is 0.01 * dy");
+    else
+      assert_said("All wrong elements have y <= 0, and none of those are right.");
+  }
+}
+
+/* What belongs to a sum over a row is no formula of the inputs, but the factor before it is. */
+static void a_factor_that_depends_on_an_input(void **state) {
+  (void)state;
+  Formula formula;
+  step_setup();
+  for (int i = 0; i < STEP; i++) {
+    your_w[i] = expf(old_velocity[i]) + (float)(i % 5);
+    w[i] = your_w[i] * (1 - old_w[i] * old_w[i]);
+  }
+  said[0] = '\0';
+  formula_open(&formula, your_w, w, STEP, tolerance_make(1e-6, 1e-6));
+  formula_input(&formula, "h", old_w);
+  formula_input(&formula, "dy", grad);
+  assert_int_equal(formula_explain(&formula, said, sizeof said), FORMULA_TIMES);
+  assert_said("(your value) * (1 - h * h) is expected: a factor is missing.");
+  formula_open(&formula, w, your_w, STEP, tolerance_make(1e-6, 1e-6));
+  said[0] = '\0';
+  formula_input(&formula, "h", old_w);
+  assert_int_equal(formula_explain(&formula, said, sizeof said), FORMULA_TIMES);
+  assert_said("your value is (the expected value) * (1 - h * h): a factor is superfluous.");
+  for (int i = 0; i < STEP; i++) w[i] = your_w[i] + 2 * grad[i];
+  formula_open(&formula, your_w, w, STEP, tolerance_make(1e-6, 1e-6));
+  said[0] = '\0';
+  formula_input(&formula, "bias", grad);
+  formula_explain(&formula, said, sizeof said);
+  assert_said("your value is the expected one minus 2 * bias: that term is missing or too small.");
+}
+
+/* Numbers that follow nothing are not explained, nor are too few, however well a formula with enough factors fits. */
+static void no_formula(void **state) {
+  (void)state;
+  Formula formula;
+  step_setup();
+  test_random_fill(your_w, STEP, 14);
+  memcpy(your_velocity, velocity, sizeof velocity);
+  assert_int_equal(explain_step(1), FORMULA_UNKNOWN);
+  assert_string_equal(said, "");
+  formula_open(&formula, your_w, w, 3, tolerance_make(0, 3e-6));
+  formula_input(&formula, "old w", old_w);
+  formula_input(&formula, "grad", grad);
+  assert_int_equal(formula_explain(&formula, said, sizeof said), FORMULA_UNKNOWN);
 }
 
 static void transpose(void **state) {
@@ -210,7 +422,7 @@ static void rows_exchanged(void **state) {
   Comparison c = compare();
   assert_diagnosis(c, VALUES_PERMUTED, PLACES_SCATTERED);
   assert_non_null(strstr(c.message, "Rows"));
-  assert_non_null(strstr(c.message, "3 holds what belongs into 20"));
+  assert_non_null(strstr(c.message, "Rows are permuted: row 3 holds the values of row 20."));
 }
 
 static void columns_reversed(void **state) {
@@ -281,6 +493,15 @@ static void only_the_first_block(void **state) {
   assert_diagnosis(compare_beyond(ROWS, COLS, 16, 16, N), VALUES_NEVER_WRITTEN, PLACES_AFTER_FIRST);
   assert_diagnosis(compare_beyond(ROWS, COLS, ROWS, COLS, 256), VALUES_NEVER_WRITTEN, PLACES_AFTER_FIRST);
   assert_diagnosis(compare_beyond(1, N, 1, N, 1), VALUES_NEVER_WRITTEN, PLACES_AFTER_FIRST);
+}
+
+/* What ends within a block is a bounds test's doing, not the grid's. */
+static void grid_or_bounds_test(void **state) {
+  (void)state;
+  assert_non_null(strstr(compare_beyond(1, N, 1, N, 256).message, "is blockIdx in the index?"));
+  Comparison bounds = compare_beyond(1, N, 1, N, 1001);
+  assert_non_null(strstr(bounds.message, "look at the bounds test"));
+  assert_null(strstr(bounds.message, "blockIdx"));
 }
 
 static void every_kth_element(void **state) {
@@ -360,7 +581,19 @@ int main(void) {
       CASE(zeros),
       CASE(one_value_everywhere),
       CASE(opposite_sign),
+      CASE(sign_lost),
       CASE(constant_factor),
+      CASE(constant_offset_and_affine),
+      CASE(function_of_what_is_expected),
+      CASE(a_factor_or_a_term_for_each_line),
+      CASE(nan_has_no_sign),
+      CASE(a_term_with_the_wrong_sign),
+      CASE(a_missing_term_and_what_follows),
+      CASE(a_term_with_another_factor_or_array),
+      CASE(a_copy),
+      CASE(a_case_for_each_sign),
+      CASE(a_factor_that_depends_on_an_input),
+      CASE(no_formula),
       CASE(transpose),
       CASE(shifted_by_one),
       CASE(rows_exchanged),
@@ -370,6 +603,7 @@ int main(void) {
       CASE(no_pattern_in_one_element),
       CASE(last_partial_tile),
       CASE(only_the_first_block),
+      CASE(grid_or_bounds_test),
       CASE(every_kth_element),
       CASE(two_runs),
       CASE(dot_tolerance_holds_and_bites),

@@ -31,6 +31,7 @@
  *       lesson_element(&lesson, "pixels", LESSON_BYTE);            // inputs alone, uniform from 0 to 255
  *       lesson_output(&lesson, "total", "");                       // one number
  *       lesson_tolerance(&lesson, "total", total_tolerance);       // where the lesson's does not serve
+ *       lesson_scalar(&lesson, "lr", 0.375f);                      // diagnoses say "lr" where they find this factor
  *
  *     launch((float *)array[0], array[1], (const int *)array[2], (const __nv_bfloat16 *)array[3], array[4], ...)
  *
@@ -43,6 +44,7 @@
  * and the headers beside this one make of it:
  *
  *     lesson_arrays.h    its arrays on one shape, on the host and on the GPU
+ *     lesson_explain.h   a wrong output: which formula it follows, its first wrong elements
  *     lesson_verify.h    is a version right? Seeded inputs, guard bands, two runs, the inspector's counts
  *     lesson_main.h      a program: options, times, the table
  */
@@ -58,7 +60,7 @@
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Declarations */
 
-enum { LESSON_ARRAYS = 12, LESSON_SIZES = 6, LESSON_SHAPES = 48, LESSON_VERSIONS = 32 };
+enum { LESSON_ARRAYS = 12, LESSON_SIZES = 6, LESSON_SHAPES = 48, LESSON_VERSIONS = 32, LESSON_SCALARS = 4 };
 
 /* As many sizes as the lesson has letters, in their order. */
 typedef struct LessonShape {
@@ -95,12 +97,20 @@ typedef struct LessonArray {
   Tolerance (*tolerance)(const int *); /* NULL: the lesson's */
 } LessonArray;
 
+/* A number of the formula, so that a diagnosis can call it by its name. */
+typedef struct LessonScalar {
+  const char *name;
+  double value;
+} LessonScalar;
+
 typedef struct Lesson {
   const char *name;
   const char *letters; /* "mnk": the sizes of a shape */
   int sizes;
   LessonArray array[LESSON_ARRAYS];
   int arrays;
+  LessonScalar scalar[LESSON_SCALARS];
+  int scalars;
   void (*call)(LessonLauncher launch, float *const *array, const int *size);
   LessonLauncher reference;            /* the definition, on the CPU, with host pointers */
   LessonLauncher reference_gpu;        /* for shapes too large for it; NULL: there is none */
@@ -158,6 +168,13 @@ static inline void lesson_output(Lesson *lesson, const char *name, const char *l
 }
 static inline void lesson_input(Lesson *lesson, const char *name, const char *letters) {
   lesson_array(lesson, name, letters, 0);
+}
+
+/* A number that `call` passes. */
+static inline void lesson_scalar(Lesson *lesson, const char *name, double value) {
+  if (lesson->scalars == LESSON_SCALARS) die("lesson %s: more than %d scalars", lesson->name, LESSON_SCALARS);
+  lesson->scalar[lesson->scalars].name = name;
+  lesson->scalar[lesson->scalars++].value = value;
 }
 
 static inline LessonArray *lesson_find_array(Lesson *lesson, const char *name) {

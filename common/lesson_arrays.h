@@ -25,6 +25,10 @@ static inline void lesson_to_floats(float *to, const void *from, LessonElement e
       memcpy(&to[i], &bits, sizeof bits);
       continue;
     }
+    if (element == LESSON_BYTE) {
+      to[i] = ((const uint8_t *)from)[i];
+      continue;
+    }
     memcpy(&bits, (const char *)from + i * sizeof bits, sizeof bits);
     if (element == LESSON_INT && bits != COMPARE_POISON)
       to[i] = (float)(int32_t)bits;

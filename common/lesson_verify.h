@@ -8,7 +8,7 @@
 #define COMMON_LESSON_VERIFY_H
 
 #include "common/check.h"
-#include "common/lesson_arrays.h"
+#include "common/lesson_explain.h"
 
 #ifdef SIMT_INSPECT
 #include "simt/inspector.h"
@@ -108,47 +108,79 @@ static inline void lesson_inspect_end(LessonResult *result) {
 #endif
 }
 
+static inline Tolerance lesson_array_tolerance(const Lesson *lesson, int a, const int *size) {
+  return (lesson->array[a].tolerance != NULL ? lesson->array[a].tolerance : lesson->tolerance)(size);
+}
+
+/* What is wrong with each output. One that only follows from another leaves the table to that. */
+static inline void lesson_fail_outputs(const LessonOutcome *outcome, const Comparison *compared, LessonResult *result) {
+  int shown = 0;
+  for (int a = 0; a < outcome->lesson->arrays; a++) {
+    const Comparison *c = &compared[a];
+    char text[2048] = "";
+    if (c->values == VALUES_RIGHT) continue;
+    Tolerance tolerance = lesson_array_tolerance(outcome->lesson, a, outcome->size);
+    FormulaKind kind = lesson_explain(outcome, a, c, tolerance, text, sizeof text);
+    const int empty = c->values == VALUES_NEVER_WRITTEN || c->values == VALUES_REFERENCE_NAN;
+    if (!shown && !empty && kind != FORMULA_FOLLOWS) {
+      lesson_show(outcome, a, tolerance, text, sizeof text);
+      shown = 1;
+    }
+    lesson_fail(result, LESSON_WRONG, "%s%s: %s%s", result->fault == LESSON_WRONG ? "\n" : "",
+                outcome->lesson->array[a].name, c->message, text);
+    if (result->values != VALUES_RIGHT) continue;
+    result->values = c->values;
+    result->places = c->places;
+  }
+}
+
 /* Runs the version once on the arrays, and compares what comes of it. */
 static inline int lesson_run(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
                              const LessonHost *host, float *const *array, LessonResult *result) {
+  Comparison compared[LESSON_ARRAYS];
+  void *got[LESSON_ARRAYS];
+  int changed = -1, wrong = 0;
   lesson->call(version->launch, array, shape->size);
   cudaError_t status = cudaDeviceSynchronize();
   if (status != cudaSuccess)
     return lesson_fail(result, LESSON_CUDA_ERROR, "%s (%s) %s", cudaGetErrorString(status), cudaGetErrorName(status),
                        cuda_error_advice(status));
+  memset(compared, 0, sizeof compared);
   for (int a = 0; a < lesson->arrays; a++) {
     const LessonArray *declared = &lesson->array[a];
     size_t n = host->elements[a], columns = lesson_columns(lesson, declared, shape->size);
-    void *got = xmalloc(host->bytes[a]);
-    device_download(DEVICE_GPU, got, array[a], host->bytes[a]);
-    if (declared->output) {
-      Tolerance tolerance = (declared->tolerance != NULL ? declared->tolerance : lesson->tolerance)(shape->size);
-      const int floats = declared->element == LESSON_FLOAT;
-      float *converted = floats ? NULL : (float *)xmalloc(2 * n * sizeof *converted);
-      const float *actual = floats ? (const float *)got : converted;
-      const float *expected = floats ? host->array[a] : converted + n;
-      if (!floats) {
-        lesson_to_floats(converted, got, declared->element, n);
-        lesson_to_floats(converted + n, host->array[a], declared->element, n);
-      }
-      Comparison c = compare_arrays(actual, expected, n / columns, columns, tolerance);
-      free(converted);
-      if (result->tolerance == 0 || c.error * result->tolerance >= result->error * c.tolerance) {
-        result->error = c.error;
-        result->tolerance = c.tolerance;
-      }
-      if (!c.ok) {
-        result->values = c.values;
-        result->places = c.places;
-        lesson_fail(result, LESSON_WRONG, "%s: %s", declared->name, c.message);
-      }
-    } else if (memcmp(got, host->array[a], host->bytes[a]) != 0) {
-      lesson_fail(result, LESSON_INPUT_CHANGED, "The kernel wrote into its input %s.", declared->name);
+    got[a] = xmalloc(host->bytes[a]);
+    device_download(DEVICE_GPU, got[a], array[a], host->bytes[a]);
+    if (!declared->output) {
+      if (memcmp(got[a], host->array[a], host->bytes[a]) != 0) changed = a;
+      continue;
     }
-    free(got);
-    if (result->fault != LESSON_RIGHT) return -1;
+    const int floats = declared->element == LESSON_FLOAT;
+    float *converted = floats ? NULL : (float *)xmalloc(2 * n * sizeof *converted);
+    const float *actual = floats ? (const float *)got[a] : converted;
+    const float *expected = floats ? host->array[a] : converted + n;
+    if (!floats) {
+      lesson_to_floats(converted, got[a], declared->element, n);
+      lesson_to_floats(converted + n, host->array[a], declared->element, n);
+    }
+    Comparison c = compared[a] =
+        compare_arrays(actual, expected, n / columns, columns, lesson_array_tolerance(lesson, a, shape->size));
+    free(converted);
+    wrong += !c.ok;
+    if (result->tolerance == 0 || c.error * result->tolerance >= result->error * c.tolerance) {
+      result->error = c.error;
+      result->tolerance = c.tolerance;
+    }
   }
-  return 0;
+  if (wrong > 0) {
+    LessonOutcome outcome = lesson_outcome_open(lesson, shape->size, host, got);
+    lesson_fail_outputs(&outcome, compared, result);
+    lesson_outcome_close(&outcome);
+  } else if (changed >= 0) {
+    lesson_fail(result, LESSON_INPUT_CHANGED, "The kernel wrote into its input %s.", lesson->array[changed].name);
+  }
+  for (int a = 0; a < lesson->arrays; a++) free(got[a]);
+  return result->fault != LESSON_RIGHT ? -1 : 0;
 }
 
 /* Did the second run give the bits of the first? */

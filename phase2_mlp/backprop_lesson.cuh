@@ -112,6 +112,9 @@ static inline Lesson backprop_update_lesson(void) {
   lesson_input(&lesson, "old w", "n");
   lesson_input(&lesson, "old velocity", "n");
   lesson_input(&lesson, "grad", "n");
+  lesson_scalar(&lesson, "lr", BACKPROP_LESSON_LR);
+  lesson_scalar(&lesson, "momentum", BACKPROP_LESSON_MOMENTUM);
+  lesson_scalar(&lesson, "weight_decay", BACKPROP_LESSON_DECAY);
   lesson.tolerance = backprop_update_tolerance;
   lesson.timed = lesson_shape(&lesson, 1 << 24);
   lesson.counted = lesson_shape(&lesson, 1 << 12);

@@ -71,6 +71,7 @@ static inline Lesson perceptron_update_lesson(void) {
   lesson_output(&lesson, "next", "n");
   lesson_input(&lesson, "w", "n");
   lesson_input(&lesson, "dw", "n");
+  lesson_scalar(&lesson, "lr", PERCEPTRON_LESSON_LR);
   lesson.tolerance = perceptron_update_tolerance;
   lesson.timed = lesson_shape(&lesson, 1 << 24);
   lesson.counted = lesson_shape(&lesson, 1 << 12);

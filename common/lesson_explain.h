@@ -1,0 +1,191 @@
+/* lesson_explain.h - a wrong output of a lesson (lesson.h), explained: which formula do the numbers follow
+ * (formula.h), and the first wrong elements in a table, beside the inputs that they depend on.
+ *
+ *     In all 33 wrong elements your value is old w + 0.375 (lr) * velocity: the term 0.375 (lr) * velocity has the
+ *     wrong sign. The first:
+ *         element     old w  old velocity      grad   computed   expected
+ *            w[0]  0.112312       1.43013  0.998351    1.01238  -0.787758
+ */
+#ifndef COMMON_LESSON_EXPLAIN_H
+#define COMMON_LESSON_EXPLAIN_H
+
+#include "common/formula.h"
+#include "common/lesson_arrays.h"
+
+enum { LESSON_SHOWN = 4, LESSON_CELL = 64, LESSON_EXPLAINED = 1 << 20 };
+
+/* All arrays of one run as floats: inputs, or what is expected; and what was computed. */
+typedef struct LessonOutcome {
+  const Lesson *lesson;
+  const int *size;
+  size_t elements[LESSON_ARRAYS];
+  float *right[LESSON_ARRAYS], *computed[LESSON_ARRAYS];
+} LessonOutcome;
+
+static inline LessonOutcome lesson_outcome_open(const Lesson *lesson, const int *size, const LessonHost *host,
+                                                void *const *got) {
+  LessonOutcome outcome;
+  memset(&outcome, 0, sizeof outcome);
+  outcome.lesson = lesson;
+  outcome.size = size;
+  for (int a = 0; a < lesson->arrays; a++) {
+    size_t n = outcome.elements[a] = host->elements[a];
+    outcome.right[a] = (float *)xmalloc(2 * n * sizeof(float));
+    outcome.computed[a] = outcome.right[a] + n;
+    lesson_to_floats(outcome.right[a], host->array[a], lesson->array[a].element, n);
+    lesson_to_floats(outcome.computed[a], got[a], lesson->array[a].element, n);
+  }
+  return outcome;
+}
+
+static inline void lesson_outcome_close(LessonOutcome *outcome) {
+  for (int a = 0; a < outcome->lesson->arrays; a++) free(outcome->right[a]);
+}
+
+/* Element i of array `a`: its index at each letter of the lesson, -1 where the array has none. */
+static inline void lesson_index(const LessonOutcome *outcome, int a, size_t i, long index[LESSON_SIZES]) {
+  const char *letters = outcome->lesson->array[a].letters;
+  for (int l = 0; l < LESSON_SIZES; l++) index[l] = -1;
+  for (size_t l = strlen(letters); l-- > 0;) {
+    size_t extent = lesson_extent(outcome->lesson, letters[l], outcome->size);
+    index[strchr(outcome->lesson->letters, letters[l]) - outcome->lesson->letters] = (long)(i % extent);
+    i /= extent;
+  }
+}
+
+/* The elements of array `a` that these indices leave open: how many; the first in *at, each *step behind the one
+ * before. 0 when no letter is shared. */
+static inline size_t lesson_slice(const LessonOutcome *outcome, int a, const long index[LESSON_SIZES], size_t *at,
+                                  size_t *step) {
+  const char *letters = outcome->lesson->array[a].letters;
+  size_t open = 1, stride = 1, shared = letters[0] == '\0';
+  *at = 0;
+  *step = 1;
+  for (size_t l = strlen(letters); l-- > 0;) {
+    long here = index[strchr(outcome->lesson->letters, letters[l]) - outcome->lesson->letters];
+    size_t extent = lesson_extent(outcome->lesson, letters[l], outcome->size);
+    if (here >= 0) {
+      *at += (size_t)here * stride;
+      shared++;
+    } else if (extent > 1) {
+      *step = open == 1 ? stride : *step;
+      open = open == 1 ? extent : SIZE_MAX; /* in more than one direction: not a list */
+    }
+    stride *= extent;
+  }
+  return shared > 0 ? open : 0;
+}
+
+/* Array `a`, repeated along the letters that it does not have, so that it has an element for each of `output`; for
+ * labels 1 at the label and 0 elsewhere. NULL where that makes no sense. The result is to be freed. */
+static inline float *lesson_spread(const LessonOutcome *outcome, int output, int a, const float *x) {
+  const LessonArray *declared = &outcome->lesson->array[a];
+  const char *classes = declared->classes == 0 ? NULL : strchr(outcome->lesson->letters, declared->classes);
+  const size_t n = outcome->elements[output];
+  float *spread = (float *)xmalloc(n * sizeof *spread);
+  for (size_t i = 0; i < n; i++) {
+    long index[LESSON_SIZES];
+    size_t at, step;
+    lesson_index(outcome, output, i, index);
+    if (lesson_slice(outcome, a, index, &at, &step) != 1) {
+      if (i == 0 && outcome->elements[a] == n && !classes) { /* as it lies in memory: for who copies */
+        memcpy(spread, x, n * sizeof *spread);
+        return spread;
+      }
+      free(spread);
+      return NULL;
+    }
+    spread[i] = x[at];
+    if (classes != NULL && index[classes - outcome->lesson->letters] >= 0)
+      spread[i] = x[at] == (float)index[classes - outcome->lesson->letters];
+  }
+  return spread;
+}
+
+/* Appends what the numbers of a wrong output show. */
+static inline FormulaKind lesson_explain(const LessonOutcome *outcome, int output, const Comparison *c,
+                                         Tolerance tolerance, char *text, size_t size) {
+  const Lesson *lesson = outcome->lesson;
+  float *spread[2 * LESSON_ARRAYS];
+  char letters[LESSON_SIZES][2], labels[LESSON_ARRAYS][48];
+  int spreads = 0;
+  Formula formula;
+  if (outcome->elements[output] > LESSON_EXPLAINED) return FORMULA_UNKNOWN;
+  formula_open(&formula, outcome->computed[output], outcome->right[output], outcome->elements[output], tolerance);
+  for (int s = 0; s < lesson->scalars; s++) formula_scalar(&formula, lesson->scalar[s].name, lesson->scalar[s].value);
+  for (int l = 0; l < lesson->sizes && outcome->size[l] > 2; l++) {
+    snprintf(letters[l], sizeof letters[l], "%c", lesson->letters[l]);
+    formula_scalar(&formula, letters[l], outcome->size[l]);
+  }
+  if (c->values == VALUES_FACTOR) {
+    char number[80];
+    formula_number(&formula, fabs(c->factor), number, sizeof number);
+    if (strchr(number, '(') != NULL) formula_say(text, size, " The factor %s is one of the task.", number);
+    return FORMULA_UNKNOWN;
+  }
+  if (c->values != VALUES_UNKNOWN && c->values != VALUES_LINES && (c->values != VALUES_ZERO || c->places == PLACES_ALL))
+    return FORMULA_UNKNOWN;
+  for (int pass = 0; pass < 2; pass++) /* outputs are behind the inputs */
+    for (int a = 0; a < lesson->arrays; a++) {
+      const LessonArray *declared = &lesson->array[a];
+      if (a == output || declared->output != pass) continue;
+      float *right = spread[spreads] = lesson_spread(outcome, output, a, outcome->right[a]);
+      if (right == NULL) continue;
+      spreads++;
+      snprintf(labels[a], sizeof labels[a], "(1 at the label of %s)", declared->name);
+      if (!pass)
+        formula_input(&formula, declared->classes != 0 ? labels[a] : declared->name, right);
+      else if ((spread[spreads] = lesson_spread(outcome, output, a, outcome->computed[a])) != NULL)
+        formula_output(&formula, declared->name, right, spread[spreads++]);
+    }
+  FormulaKind kind = formula_explain(&formula, text, size);
+  for (int s = 0; s < spreads; s++) free(spread[s]);
+  return kind;
+}
+
+/* Appends the first wrong elements, with what they depend on: single elements of the inputs, and short rows. */
+static inline void lesson_show(const LessonOutcome *outcome, int output, Tolerance tolerance, char *text, size_t size) {
+  const Lesson *lesson = outcome->lesson;
+  char cell[LESSON_SHOWN + 1][LESSON_ARRAYS + 3][LESSON_CELL];
+  int rows = 1, columns = 0;
+  memset(cell, 0, sizeof cell);
+  for (size_t i = 0; i < outcome->elements[output] && rows <= LESSON_SHOWN; i++) {
+    long index[LESSON_SIZES];
+    size_t at, step;
+    char number[32];
+    columns = 0;
+    if (compare_element(&outcome->computed[output][i], outcome->right[output][i], tolerance)) continue;
+    lesson_index(outcome, output, i, index);
+    snprintf(cell[0][columns], LESSON_CELL, "element");
+    snprintf(cell[rows][columns], LESSON_CELL, "%s", lesson->array[output].name);
+    for (const char *l = lesson->array[output].letters; *l != '\0'; l++)
+      formula_say(cell[rows][columns], LESSON_CELL, "[%ld]", index[strchr(lesson->letters, *l) - lesson->letters]);
+    columns++;
+    for (int a = 0; a < lesson->arrays; a++) {
+      size_t open = lesson->array[a].output ? 0 : lesson_slice(outcome, a, index, &at, &step);
+      if (open == 0 || open > 4) continue;
+      snprintf(cell[0][columns], LESSON_CELL, "%s", lesson->array[a].name);
+      for (size_t j = 0; j < open; j++)
+        formula_say(cell[rows][columns], LESSON_CELL, "%s%s", j > 0 ? " " : "",
+                    compare_number(outcome->right[a][at + j * step], 6, number));
+      columns++;
+    }
+    for (int expected = 0; expected < 2; expected++, columns++) {
+      snprintf(cell[0][columns], LESSON_CELL, "%s", expected ? "expected" : "computed");
+      compare_number(expected ? outcome->right[output][i] : outcome->computed[output][i], 6, cell[rows][columns]);
+    }
+    rows++;
+  }
+  formula_say(text, size, " The first:");
+  for (int r = 0; r < rows; r++) {
+    formula_say(text, size, "\n   ");
+    for (int c = 0; c < columns; c++) {
+      size_t width = 0;
+      for (int other = 0; other < rows; other++)
+        if (strlen(cell[other][c]) > width) width = strlen(cell[other][c]);
+      formula_say(text, size, " %*s", (int)width + 1, cell[r][c]);
+    }
+  }
+}
+
+#endif /* COMMON_LESSON_EXPLAIN_H */
