@@ -121,7 +121,7 @@ static inline void lesson_fail_outputs(const LessonOutcome *outcome, const Compa
     if (c->values == VALUES_RIGHT) continue;
     Tolerance tolerance = lesson_array_tolerance(outcome->lesson, a, outcome->size);
     FormulaKind kind = lesson_explain(outcome, a, c, tolerance, text, sizeof text);
-    const int empty = c->values == VALUES_NEVER_WRITTEN || c->values == VALUES_REFERENCE_NAN;
+    const int empty = c->values >= VALUES_REFERENCE_NAN && c->values <= VALUES_READ_BEFORE_WRITTEN;
     if (!shown && !empty && kind != FORMULA_FOLLOWS) {
       lesson_show(outcome, a, tolerance, text, sizeof text);
       shown = 1;
