@@ -6,6 +6,7 @@
  * For authors, in the repository: lint (what is missing?) and prove (do stubs fail, solutions pass, mutants fail?).
  */
 #include "learn/init.h"
+#include "learn/list.h"
 #include "learn/prove.h"
 #include "learn/refuse.h"
 #include "learn/view.h"
@@ -21,16 +22,18 @@ typedef struct Command {
 static const char about[] =
     "The course's exercises, one after the other.\v"
     "In a student's tree:\n"
-    "  next             what to do next\n"
+    "  next [NAME]      what to do next; with a name, go to that exercise\n"
+    "  prev             back to the exercise before\n"
     "  check [NAME]     is it right? (check all: each of them)\n"
     "  hint [NAME]      one more hint each time\n"
-    "  watch            checks whenever you save; keys n, h, l, q\n"
-    "  list             all exercises\n"
+    "  watch [NAME]     checks the exercise that you save, whenever you save; keys n, p, h, l, q\n"
+    "  list             all exercises; on a terminal to move in: Enter goes to one, f and / filter, r resets\n"
     "  status           how far you are\n"
     "  prepare          compiles what first checks would, so that they are as quick as later ones\n"
     "  reset NAME       what you started from; a copy of your lines is kept\n"
     "  restore NAME     the course's lines round your exercises and helpers; a copy of the file is kept\n"
     "  solution [NAME]  the reference's lines: after success, or when asked twice\n\n"
+    "NAME is an exercise's name or its number in the list; without it the current one is meant.\n\n"
     "In the course's repository:\n"
     "  init DIR         a new student's tree; with --update, an old one brought up to date\n"
     "  lint             what is missing in the exercises\n"
@@ -64,24 +67,18 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-/* The exercise that is meant: the one that was named, or the current one. */
+/* The exercise that is meant: the one that was named, by name or number, or the current one. */
 static int chosen(Tree *tree, const char *name) {
+  const char *names[EXERCISES_MAX];
+  const int count = tree->exercises.count;
   if (name == NULL) return tree->current;
-  for (int i = 0; i < tree->exercises.count; i++)
-    if (strcmp(tree->exercises.item[i].name, name) == 0) return i;
-  const char *nearest = NULL; /* the one with the longest common beginning */
-  size_t best = 2;
-  for (int i = 0; i < tree->exercises.count; i++) {
-    size_t same = 0;
-    while (name[same] != '\0' && name[same] == tree->exercises.item[i].name[same]) same++;
-    if (same > best) {
-      best = same;
-      nearest = tree->exercises.item[i].name;
-    }
-  }
-  if (nearest != NULL)
-    die("there is no exercise \"%s\"; did you mean %s? `%s list` tells all", name, nearest, command_name());
-  die("there is no exercise \"%s\"; `%s list` tells all", name, command_name());
+  for (int i = 0; i < count; i++) names[i] = tree->exercises.item[i].name;
+  for (int i = 0; i < count; i++)
+    if (strcmp(names[i], name) == 0) return i;
+  const int number = atoi(name);
+  if (name[strspn(name, "0123456789")] == '\0' && number >= 1 && number <= count) return number - 1;
+  die("unknown exercise \"%s\"%s `%s list` lists all %d", name,
+      words_near(name, names, count)[0] != '\0' ? words_near(name, names, count) : ";", command_name(), count);
 }
 
 static void save(const Tree *tree) {
@@ -99,9 +96,24 @@ static int lock_tree(Tree *tree, bool keep_current) {
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-static int command_next(Tree *tree) {
+static void say_what_to_do(const Tree *tree) {
+  say_progress(tree);
+  say_exercise(tree, tree->current);
+  printf("\n    Write your lines there, save, then: %s check   (or let it check by itself: %s watch)\n\n",
+         command_name(), command_name());
+}
+
+static void go_to(Tree *tree, int index) {
+  if (tree->current == index) return;
+  tree->current = index;
+  save(tree);
+}
+
+static int command_next(Tree *tree, const char *name) {
   int count = tree->exercises.count, index = tree->current;
-  if (tree->progress[index].passed) {
+  if (name != NULL) {
+    go_to(tree, chosen(tree, name));
+  } else if (tree->progress[index].passed) {
     int step = 1;
     while (step <= count && tree->progress[(index + step) % count].passed) step++;
     if (step > count) {
@@ -110,27 +122,38 @@ static int command_next(Tree *tree) {
              styled(GREEN, "All exercises have passed. Every program of the course runs on your kernels now."));
       return 0;
     }
-    tree->current = (index + step) % count;
-    save(tree);
+    go_to(tree, (index + step) % count);
   }
-  say_progress(tree);
-  say_exercise(tree, tree->current);
-  printf("\n    Write your lines there, save, then: %s check   (or let it check by itself: %s watch)\n\n",
-         command_name(), command_name());
+  say_what_to_do(tree);
   return 0;
 }
 
-static int command_list(const Tree *tree) {
-  printf("\n");
-  for (int i = 0; i < tree->exercises.count; i++) {
-    const Exercise *exercise = &tree->exercises.item[i];
-    const char *mark = tree->progress[i].passed ? styled(GREEN, "done")
-                       : i == tree->current     ? styled(YELLOW, "now ")
-                                                : "    ";
-    printf("  %s  %2d  %-24s %s\n", mark, i + 1, exercise->name, exercise->title);
+static int command_prev(Tree *tree) {
+  if (tree->current == 0) printf("\n  This is the first exercise.\n");
+  if (tree->current > 0) go_to(tree, tree->current - 1);
+  say_what_to_do(tree);
+  return 0;
+}
+
+static int reset_exercise(Tree *tree, int index);
+
+/* All exercises; where there is a terminal, to choose from, until one is left for another. */
+static int command_list(Tree *tree) {
+  const bool ask = list_can_ask();
+  if (!ask) {
+    printf("\n");
+    for (int i = 0; i < tree->exercises.count; i++) say_list_row(tree, i, "  ");
+    say_progress(tree);
+    printf("\n");
   }
-  say_progress(tree);
-  printf("\n");
+  while (ask) {
+    const ListChoice choice = list_choose(tree);
+    if (choice.key == LIST_RESET) reset_exercise(tree, choice.index);
+    if (choice.key == LIST_RESET) continue;
+    if (choice.key == LIST_JUMP) go_to(tree, choice.index);
+    say_what_to_do(tree);
+    break;
+  }
   return 0;
 }
 
@@ -238,12 +261,11 @@ static int command_hint(Tree *tree, int index) {
   return 0;
 }
 
-static int command_reset(Tree *tree, const char *name) {
+static int reset_exercise(Tree *tree, int index) {
   Error err;
   const char *backup;
-  if (name == NULL) die("reset: which exercise? `%s reset NAME`", command_name());
-  int index = chosen(tree, name);
   const Exercise *exercise = &tree->exercises.item[index];
+  const char *name = exercise->name;
   const char *text, *lines = exercise->stub;
   Region region;
   /* A file that is damaged or gone is repaired, with the lines of the last check, as tree_region() promises. */
@@ -262,6 +284,11 @@ static int command_reset(Tree *tree, const char *name) {
   if (backup[0] != '\0') printf("  The file as you had it: %s\n", view_place(tree, backup, 0));
   printf("\n");
   return 0;
+}
+
+static int command_reset(Tree *tree, const char *name) {
+  if (name == NULL) die("reset: which exercise? `%s reset NAME`", command_name());
+  return reset_exercise(tree, chosen(tree, name));
 }
 
 /* The course's lines are as they were, the student's stay: of all exercises of the file, and the helpers. */
@@ -317,14 +344,15 @@ static void watch_end(int number) {
   raise(number);
 }
 
-static void watch_check(Tree *tree, Watch *watch) {
-  check(tree, tree->current, watch_interrupted, watch);
-  printf("  %s   n: next   h: hint   l: list   q: quit\n", styled(DIM, "waiting for you to save"));
+static void watch_check(Tree *tree, Watch *watch, int index) {
+  check(tree, index, watch_interrupted, watch);
+  printf("  %s   n: next   p: previous   h: hint   l: list   q: quit\n", styled(DIM, "waiting for you to save"));
   fflush(stdout);
 }
 
-static int command_watch(Tree *tree, bool poll_files) {
+static int command_watch(Tree *tree, const char *name, bool poll_files) {
   static Watch watch;
+  if (name != NULL) tree->current = chosen(tree, name);
   watch_open(&watch, tree, poll_files);
   watch_open_now = &watch;
   signal(SIGINT, watch_end);
@@ -333,7 +361,7 @@ static int command_watch(Tree *tree, bool poll_files) {
   say_exercise(tree, tree->current);
   printf("\n  Watching %s%s.\n", tree->root, watch.inotify < 0 ? ", by looking twice a second" : "");
   int lock = lock_tree(tree, true);
-  watch_check(tree, &watch);
+  watch_check(tree, &watch, tree->current);
   close(lock);
   for (;;) {
     int key = watch_wait(&watch, 3600);
@@ -341,9 +369,10 @@ static int command_watch(Tree *tree, bool poll_files) {
     lock = lock_tree(tree, true);
     if (key == 0) {
       if (view_is_terminal()) printf("\033[2J\033[H");
-      watch_check(tree, &watch);
+      watch_check(tree, &watch, watch.saved);
     }
-    if (key == 'n') command_next(tree);
+    if (key == 'n') command_next(tree, NULL);
+    if (key == 'p') command_prev(tree);
     if (key == 'h') command_hint(tree, tree->current);
     if (key == 'l') command_list(tree);
     close(lock);
@@ -400,20 +429,24 @@ static int command_init(const Command *command) {
 /* Ends the program unless this is a command, with no more words than it takes: a second exercise is not left out
  * silently. */
 static void check_words(const Command *command) {
-  static const struct {
-    const char *name;
-    int words;
-  } known[] = {{"next", 1},    {"list", 1},     {"status", 1},  {"check", 2}, {"hint", 2}, {"watch", 1}, {"reset", 2},
-               {"restore", 2}, {"solution", 2}, {"prepare", 1}, {"init", 2},  {"lint", 1}, {"prove", 2}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (strcmp(command->word[0], known[i].name) != 0) continue;
-    if (command->words <= known[i].words) return;
-    fprintf(stderr, "%s: error: %s takes %s; \"%s\" is too much\n", program_invocation_short_name, known[i].name,
-            known[i].words == 1 ? "no name" : "one name", command->word[known[i].words]);
+  static const char *const known[] = {"next",  "prev",    "list",     "status",  "check", "hint", "watch",
+                                      "reset", "restore", "solution", "prepare", "init",  "lint", "prove"};
+  static const char *const alone[] = {"prev", "list", "status", "prepare", "lint"};
+  const int count = sizeof known / sizeof *known;
+  int words = 0;
+  for (int i = 0; i < count; i++)
+    if (strcmp(command->word[0], known[i]) == 0) words = 2;
+  for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
+    if (strcmp(command->word[0], alone[i]) == 0) words = 1;
+  if (words == 0) {
+    const char *near = words_near(command->word[0], known, count);
+    fprintf(stderr, "%s: error: unknown command \"%s\"%s `%s --help` lists all\n", program_invocation_short_name,
+            command->word[0], near[0] != '\0' ? near : ";", command_name());
     exit(2);
   }
-  fprintf(stderr, "%s: error: \"%s\" is no command; `%s --help` tells those there are\n", program_invocation_short_name,
-          command->word[0], command_name());
+  if (command->words <= words) return;
+  fprintf(stderr, "%s: error: %s takes %s; \"%s\" is too much\n", program_invocation_short_name, command->word[0],
+          words == 1 ? "no name" : "one name", command->word[words]);
   exit(2);
 }
 
@@ -427,17 +460,19 @@ static int run(const Command *command) {
   if (strcmp(what, "prove") == 0) return command_prove(open_source(command), name, command->prepared);
 
   if (tree_find(&tree, &err) != 0) die("%s", err.message);
-  bool writes = strcmp(what, "next") != 0 && strcmp(what, "list") != 0 && strcmp(what, "status") != 0;
+  bool writes = strcmp(what, "next") != 0 && strcmp(what, "prev") != 0 && strcmp(what, "list") != 0 &&
+                strcmp(what, "status") != 0;
   if (writes && access(tree_path(&tree, ".learn"), W_OK) != 0)
     die("%s cannot be written to: %s; copy it to a folder of your own and go on there", tree.root, strerror(errno));
   if (strcmp(what, "watch") != 0) lock_tree(&tree, false);
   if (tree_write_mine(&tree, &err) != 0) die("%s", err.message); /* as after a kill between progress.json and this */
-  if (strcmp(what, "next") == 0) return command_next(&tree);
+  if (strcmp(what, "next") == 0) return command_next(&tree, name);
+  if (strcmp(what, "prev") == 0) return command_prev(&tree);
   if (strcmp(what, "list") == 0) return command_list(&tree);
   if (strcmp(what, "status") == 0) return command_status(&tree);
   if (strcmp(what, "check") == 0) return command_check(&tree, name);
   if (strcmp(what, "hint") == 0) return command_hint(&tree, chosen(&tree, name));
-  if (strcmp(what, "watch") == 0) return command_watch(&tree, command->poll);
+  if (strcmp(what, "watch") == 0) return command_watch(&tree, name, command->poll);
   if (strcmp(what, "reset") == 0) return command_reset(&tree, name);
   if (strcmp(what, "restore") == 0) return command_restore(&tree, name);
   if (strcmp(what, "prepare") == 0) return command_prepare(&tree);

@@ -114,6 +114,52 @@ static inline size_t line_end(const char *bytes, size_t length, size_t at) {
   return newline == NULL ? length : (size_t)(newline - bytes) + 1;
 }
 
+/* ---- words ---- */
+
+/* How many letters must be put in, taken out, changed or exchanged with their neighbour to make one word of another. */
+static inline int word_distance(const char *a, const char *b) {
+  enum { MOST = 64 };
+  int row[3][MOST + 1];
+  const size_t m = strlen(a), n = strlen(b);
+  if (m > MOST || n > MOST) return MOST;
+  for (size_t j = 0; j <= n; j++) row[0][j] = (int)j;
+  for (size_t i = 1; i <= m; i++) {
+    const int *above = row[(i - 1) % 3], *two_above = row[(i + 1) % 3];
+    int *here = row[i % 3];
+    here[0] = (int)i;
+    for (size_t j = 1; j <= n; j++) {
+      int least = above[j - 1] + (a[i - 1] != b[j - 1]);
+      if (above[j] + 1 < least) least = above[j] + 1;
+      if (here[j - 1] + 1 < least) least = here[j - 1] + 1;
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two_above[j - 2] + 1 < least)
+        least = two_above[j - 2] + 1;
+      here[j] = least;
+    }
+  }
+  return row[m % 3][n];
+}
+
+/* "; did you mean a, b or c?": the words that contain what was typed, else those that are nearest to it. "" when none
+ * is near. */
+static inline const char *words_near(const char *typed, const char *const *word, int count) {
+  enum { MOST = 4 };
+  const char *near[MOST];
+  int found = 0, best = 1 + (int)strlen(typed) / 3;
+  for (int i = 0; i < count && found < MOST && strlen(typed) >= 3; i++)
+    if (strstr(word[i], typed) != NULL) near[found++] = word[i];
+  for (int i = 0; i < count && (found == 0 || strstr(near[0], typed) == NULL); i++) {
+    const int distance = word_distance(typed, word[i]);
+    if (distance < best) found = 0;
+    if (distance <= best && found < MOST) near[found++] = word[i];
+    if (distance < best) best = distance;
+  }
+  Text text = {0};
+  text_add(&text, found > 0 ? "; did you mean " : "");
+  for (int i = 0; i < found; i++) text_printf(&text, "%s%s", i == 0 ? "" : i + 1 < found ? ", " : " or ", near[i]);
+  text_add(&text, found > 0 ? "?" : "");
+  return keep_text(&text);
+}
+
 /* ---- files ---- */
 
 enum { TEXT_FILE_MAX = 16 << 20 };

@@ -331,6 +331,7 @@ static inline int tree_region(const Tree *tree, const Exercise *exercise, const 
   Text bytes = {0};
   const char *path = tree_path(tree, exercise->file), *repair = keep_printf("`reset %s`", exercise->name);
   *text = "";
+  memset(region, 0, sizeof *region);
   if (access(path, F_OK) != 0)
     return error_set(err, "%s is gone; %s brings it back, with your lines as they were at your last check", path,
                      repair);

@@ -1,4 +1,4 @@
-/* watch.h - waits until a file of the tree changes or a key is pressed.
+/* watch.h - waits until an exercise is saved or a key is pressed.
  *
  * inotify tells of changes; where it cannot, on a network's file systems or with --poll, the files' times are looked at
  * twice a second. Folders are watched, not files: many editors write a new file and rename it.
@@ -18,7 +18,9 @@ typedef struct Watch {
   int inotify; /* -1: polling */
   struct termios before;
   bool raw, keys;
-  struct timespec seen[EXERCISES_MAX];
+  struct timespec seen[EXERCISES_MAX];                   /* when the exercise's file was written */
+  uint64_t lines[EXERCISES_MAX], helpers[EXERCISES_MAX]; /* what stood in its place, and in its file's, then */
+  int saved;                                             /* the exercise that was saved last */
 } Watch;
 
 /* Changes made on another machine reach no inotify. */
@@ -35,17 +37,37 @@ static inline bool watch_is_remote(const char *path) {
   return false;
 }
 
-/* Has the file of an exercise another time than when this was last asked? */
+static inline uint64_t watch_hash(const char *lines) {
+  return lines == NULL ? 0 : hash_of(HASH_BEGIN, lines, strlen(lines));
+}
+
+/* Has an exercise's file been saved since this was last asked? Then `saved` is the exercise: the one whose lines are
+ * others now, or whose helpers are; where none is, the current one if it is in that file, else that file's first that
+ * has not passed. Of several that changed, the current one comes first. */
 static inline bool watch_changed(Watch *watch) {
-  bool changed = false;
-  for (int i = 0; i < watch->tree->exercises.count; i++) {
+  enum { NOTHING, SAVED, SAVED_UNPASSED, SAVED_CURRENT, HELPERS, HELPERS_CURRENT, LINES, LINES_CURRENT };
+  const Tree *tree = watch->tree;
+  int best = NOTHING;
+  for (int i = 0; i < tree->exercises.count; i++) {
+    const Exercise *exercise = &tree->exercises.item[i];
     struct stat info;
     struct timespec now = {0, 0};
-    if (stat(tree_path(watch->tree, watch->tree->exercises.item[i].file), &info) == 0) now = info.st_mtim;
-    changed = changed || now.tv_sec != watch->seen[i].tv_sec || now.tv_nsec != watch->seen[i].tv_nsec;
+    if (stat(tree_path(tree, exercise->file), &info) == 0) now = info.st_mtim;
+    if (now.tv_sec == watch->seen[i].tv_sec && now.tv_nsec == watch->seen[i].tv_nsec) continue;
+    const uint64_t lines = watch_hash(tree_lines(tree, exercise));
+    const uint64_t helpers = watch_hash(tree_helpers(tree, exercise->file));
+    const bool current = i == tree->current;
+    int rank = current ? SAVED_CURRENT : tree->progress[i].passed ? SAVED : SAVED_UNPASSED;
+    if (helpers != watch->helpers[i]) rank = current ? HELPERS_CURRENT : HELPERS;
+    if (lines != watch->lines[i]) rank = current ? LINES_CURRENT : LINES;
     watch->seen[i] = now;
+    watch->lines[i] = lines;
+    watch->helpers[i] = helpers;
+    if (rank <= best) continue;
+    best = rank;
+    watch->saved = i;
   }
-  return changed;
+  return best != NOTHING;
 }
 
 static inline void watch_open(Watch *watch, const Tree *tree, bool poll_files) {
@@ -77,8 +99,8 @@ static inline void watch_close(Watch *watch) {
   if (watch->inotify >= 0) close(watch->inotify);
 }
 
-/* The key that was pressed, 0 when an exercise's file has changed, -1 when neither happened within the time, 'q' when
- * there is nobody left to press keys. */
+/* The key that was pressed, 0 when an exercise has been saved (`saved`), -1 when neither happened within the time, 'q'
+ * when there is nobody left to press keys. */
 static inline int watch_wait(Watch *watch, double seconds) {
   double end = seconds_now() + seconds;
   for (;;) {

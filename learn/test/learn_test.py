@@ -71,6 +71,44 @@ class Commands(unittest.TestCase):
     def setUpClass(cls):
         cls.tree = course.Tree("commands")
 
+    def test_goes_to_an_exercise_and_back(self):
+        tree = course.Tree("moves")
+        for words, current in ((["next", "transpose_tiled"], "transpose_tiled"), (["prev"], "transpose_coalesced"),
+                               (["next", "2"], "vector_add_grid"), (["prev"], "vector_add_index"),
+                               (["prev"], "vector_add_index")):
+            status, text = tree.nn(*words)
+            self.assertEqual(status, 0, text)
+            self.assertIn(current + ": ", text)
+            self.assertIn(tree.exercise(current)["title"], text)
+        status, text = tree.nn("list")  # no terminal: all of it, at once
+        self.assertIn("now    1  vector_add_index", text)
+        self.assertIn("67  ", text)
+
+    def test_a_list_to_move_in(self):
+        tree = course.Tree("list")
+        tree.put("transpose_padded", "  // mine\n")
+        terminal = course.Terminal(["./nn", "list"], tree.root)
+        terminal.wait_for("Enter: go there")
+        terminal.type("/Transpose\r")
+        terminal.wait_for("with Transpose")
+        terminal.type("\033[Bjjk")
+        terminal.wait_for("> ")
+        terminal.type("jf")
+        terminal.wait_for("shown: open")
+        terminal.type("r")
+        terminal.wait_for("reset transpose_padded")
+        terminal.type("n")
+        terminal.wait_for("Enter: go there")
+        self.assertEqual(tree.lines("transpose_padded"), "  // mine\n")
+        terminal.type("ry")
+        terminal.wait_for("as it was in the beginning")
+        self.assertIn("TODO", tree.lines("transpose_padded"))
+        terminal.wait_for("Enter: go there")
+        terminal.type("/padded\r\r")
+        terminal.wait_for("transpose_padded: ")
+        self.assertEqual(terminal.end()[0], 0)
+        self.assertEqual(tree.progress()["current"], "transpose_padded")
+
     def test_hints_come_one_by_one(self):
         for count in (1, 2, 3, 3):
             status, text = self.tree.nn("hint", "transpose_padded")
@@ -98,9 +136,9 @@ class Commands(unittest.TestCase):
         self.assertTrue(any("row = 17; // mine" in self.tree.read(".learn/backup/" + file) for file in backups))
 
     def test_colours_are_for_terminals(self):
-        status, text = course.Terminal(["./nn", "list"], self.tree.root).end()
+        status, text = course.Terminal(["./nn", "next"], self.tree.root).end()
         self.assertIn("\033[", text)
-        status, text = course.Terminal(["./nn", "list"], self.tree.root, {"NO_COLOR": "1"}).end()
+        status, text = course.Terminal(["./nn", "next"], self.tree.root, {"NO_COLOR": "1"}).end()
         self.assertNotIn("\033", text)
         status, text = self.tree.nn("status")
         self.assertNotIn("\033", text)
@@ -185,7 +223,7 @@ class Commands(unittest.TestCase):
 class Watch(unittest.TestCase):
     def watch(self, name, *options):
         tree = course.Tree(name)
-        terminal = course.Terminal(["./nn", "watch", *options], tree.root)
+        terminal = course.Terminal(["./nn", "watch", "vector_add_index", *options], tree.root)
         terminal.wait_for("not implemented")
         terminal.wait_for("q: quit")
         tree.put("vector_add_index", "  c[threadIdx.x] = 0;\n")
@@ -194,7 +232,9 @@ class Watch(unittest.TestCase):
         terminal.type("h")
         terminal.wait_for("1 of 3")
         terminal.type("l")
-        terminal.wait_for("matmul_vectorised")
+        terminal.wait_for("Enter: go there")
+        terminal.type("q")
+        terminal.wait_for("Exercise 1")
         tree.put("vector_add_index", tree.solution("vector_add_index"))
         terminal.wait_for("passed")
         terminal.wait_for("q: quit")
@@ -204,6 +244,18 @@ class Watch(unittest.TestCase):
         self.assertEqual(tree.progress()["current"], "vector_add_index")
         terminal.type("n")
         terminal.wait_for("Exercise 2")
+        # What is checked is what was saved: another exercise of the file, and then the current one.
+        tree.put("vector_add_stride", "  c[0] = 1;\n")
+        self.assertIn("vector_add_stride", terminal.wait_for("q: quit"))
+        self.assertEqual(tree.progress()["current"], "vector_add_stride")
+        tree.put_helpers(tree.exercise("vector_add_stride")["file"], "#define X\n")
+        said = terminal.wait_for("q: quit")
+        self.assertIn("vector_add_stride", said)
+        self.assertIn("helpers: ", said)
+        tree.put("transpose_naive", "  (void)row;\n")
+        self.assertIn("transpose_naive", terminal.wait_for("q: quit"))
+        terminal.type("p")
+        terminal.wait_for("Exercise 3:")
         terminal.type("q")
         status, _ = terminal.end()
         self.assertEqual(status, 0)
@@ -316,9 +368,17 @@ class BadInput(unittest.TestCase):
         status, text = self.tree.nn("check", "transpose_tield")
         self.assertEqual(status, 1)
         one_sentence(self, text, "transpose_tield", "did you mean transpose_t")
+        status, text = self.tree.nn("check", "wmma")
+        one_sentence(self, text, "did you mean attention_wmma_scores, matmul_wmma_naive or ")
+        status, text = self.tree.nn("check", "68")
+        one_sentence(self, text, '"68"', "list")
         status, text = self.tree.nn("chekc")
         self.assertEqual(status, 2)
-        one_sentence(self, text, "chekc")
+        one_sentence(self, text, "chekc", "did you mean check?")
+        status, text = self.tree.nn("frobnicate")
+        self.assertEqual(status, 2)
+        one_sentence(self, text, "frobnicate", "--help")
+        self.assertNotIn("did you mean", text)
 
     def test_a_word_too_many(self):  # not left out: who names two exercises wants both
         for words in ["check", "vector_add_index", "nosuch"], ["list", "foo"], ["prepare", "foo"]:
