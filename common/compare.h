@@ -496,6 +496,7 @@ static inline int compare_tile_fits(size_t tile, size_t start, size_t size) {
 
 static inline ComparePlaces compare_places(const CompareView *view, Comparison *c) {
   size_t k, first, r0, c0;
+  const int unwritten = c->values == VALUES_NEVER_WRITTEN;
   if (view->count == view->rows * view->cols) {
     compare_say(c, " That is every element.");
     return PLACES_ALL;
@@ -520,11 +521,13 @@ static inline ComparePlaces compare_places(const CompareView *view, Comparison *
           return PLACES_LAST_TILE;
         }
       if (v->rows == 1)
-        compare_say(c, " Only the first %zu elements are spared", c0);
+        compare_say(c, " Only the first %zu elements are %s", c0, unwritten ? "written" : "right");
       else
-        compare_say(c, " Only the first %zu rows x %zu columns are spared", r0, c0);
+        compare_say(c, " Only the first %zu rows x %zu columns are %s", r0, c0, unwritten ? "written" : "right");
       /* Blocks have multiples of 32 threads, tiles powers of two; a bounds test may end anywhere. */
-      if ((r0 == v->rows || r0 == 1 || r0 % 8 == 0) && (c0 == v->cols || c0 == 1 || c0 % 8 == 0))
+      if (!unwritten)
+        compare_say(c, ": do the others read their own elements of each array?");
+      else if ((r0 == v->rows || r0 == 1 || r0 % 8 == 0) && (c0 == v->cols || c0 == 1 || c0 % 8 == 0))
         compare_say(c, ": does the grid cover the array, is blockIdx in the index?");
       else
         compare_say(c, ": that is not a whole number of blocks, so look at the bounds test.");

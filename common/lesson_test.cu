@@ -130,6 +130,77 @@ static void sizes_come_from_the_letters(void **state) {
   assert_string_equal(lesson_shape_text(&lesson, &shape, text), "3x5x7");
 }
 
+/* The sum of products, but for one mistake. */
+enum SumMistake {
+  SUM_LAST_MISSING,
+  SUM_FIRST_ONLY,
+  SUM_EACH_FOURTH,
+  SUM_TWICE,
+  SUM_EXCHANGED,
+  SUM_ROWS,
+  SUM_NO_B,
+  SUMS
+};
+
+static float sum_wrong(const float *a, const float *b, int row, int col, const int *size, int mistake) {
+  const int n = size[1], k = size[2];
+  float sum = 0;
+  for (int i = 0; i < k; i++) {
+    if (mistake == SUM_LAST_MISSING && i == k - 1) continue;
+    if (mistake == SUM_FIRST_ONLY && i > 0) continue;
+    if (mistake == SUM_EACH_FOURTH && i % 4 != 1) continue;
+    float x = a[mistake == SUM_ROWS ? row * n + i : row * k + i];
+    float y = mistake == SUM_NO_B ? 1 : b[mistake == SUM_EXCHANGED ? col * k + i : i * n + col];
+    sum += (mistake == SUM_TWICE && i == 2 ? 2 : 1) * x * y;
+  }
+  return sum;
+}
+
+static Tolerance sum_tolerance(const int *size) { return tolerance_dot((size_t)size[2], 1); }
+
+static void a_wrong_sum_is_recognised(void **state) {
+  (void)state;
+  static const char *const says[SUMS] = {"without the last: the loop ends too early",
+                                         "of the first term alone",
+                                         "of each 4th term alone, from term 1 on",
+                                         "with term 2 twice",
+                                         "with b read as if it were (n,k) and not (k,n)",
+                                         "with a read as if its rows had n = 5 elements",
+                                         "with b left out of the products"};
+  Lesson lesson = lesson_make("product", "mnk", NULL, NULL);
+  lesson_output(&lesson, "c", "mn");
+  lesson_input(&lesson, "a", "mk");
+  lesson_input(&lesson, "b", "kn");
+  lesson_input(&lesson, "h", "mn");
+  lesson.tolerance = sum_tolerance;
+  LessonShape shape = lesson_shape(&lesson, 3, 5, 7);
+  const int *size = shape.size;
+  for (int slope = 0; slope < 2; slope++) /* also where the sum is but a factor of the result */
+    for (int mistake = 0; mistake < SUMS; mistake++) {
+      LessonHost host;
+      float wrong[15];
+      lesson_host_open(&lesson, &shape, 3, &host);
+      for (int i = 0; i < 15; i++) {
+        float factor = slope ? 1 + host.array[3][i] * host.array[3][i] : 1;
+        host.array[0][i] = factor * sum_wrong(host.array[1], host.array[2], i / 5, i % 5, size, SUMS);
+        wrong[i] = factor * sum_wrong(host.array[1], host.array[2], i / 5, i % 5, size, mistake);
+      }
+      void *const got[] = {wrong, host.array[1], host.array[2], host.array[3]};
+      LessonOutcome outcome = lesson_outcome_open(&lesson, size, &host, got);
+      Comparison compared[LESSON_ARRAYS];
+      memset(compared, 0, sizeof compared);
+      memset(&result, 0, sizeof result);
+      compared[0] = compare_arrays(wrong, host.array[0], 3, 5, sum_tolerance(size));
+      lesson_fail_outputs(&outcome, compared, &result);
+      if (strstr(result.message, says[mistake]) == NULL) fail_msg("%s: %s", says[mistake], result.message);
+      assert_non_null(strstr(result.message, "In all wrong elements your sum over k (7 terms) is the one "));
+      assert_non_null(strstr(result.message, "element"));
+      assert_non_null(strstr(result.message, mistake == SUM_ROWS ? "c[1][0]" : "c[0][0]")); /* row 0 is right */
+      lesson_outcome_close(&outcome);
+      lesson_host_close(&lesson, &host);
+    }
+}
+
 static void declare_unknown_letter(void) {
   Lesson lesson = lesson_make("wrong", "rc", NULL, NULL);
   lesson_input(&lesson, "x", "rz");
@@ -516,6 +587,7 @@ int main(void) {
       cmocka_unit_test(an_unknown_letter_is_refused), /* these two fork, before CUDA is there */
       cmocka_unit_test(bytes_are_inputs),
       cmocka_unit_test(sizes_come_from_the_letters),
+      cmocka_unit_test(a_wrong_sum_is_recognised),
       cmocka_unit_test(what_is_right_passes),
       cmocka_unit_test(what_is_wrong_is_diagnosed),
       cmocka_unit_test(a_failing_shape_is_named),
