@@ -214,8 +214,8 @@ static inline void activation_backward_cpu_fast(Activation kind, float *dx, cons
 
 static __device__ float sigmoid_forward_one(float x) {
   float y = 0;
-  // >>> exercise activation_sigmoid: y = 1 / (1 + exp(-x)), without an exp() that can overflow
-  // hint: exp() of what is never positive is never above 1; what is exp(-|x|) when x is positive, when it is negative?
+  // >>> exercise activation_sigmoid: y = 1 / (1 + exp(-x)), without an exp() that overflows: y(-90) is 8e-40, not 0
+  // hint: exp() of a number that is not positive is at most 1; what is exp(-|x|) if x is positive, if it is negative?
   // hint: for x < 0, multiply numerator and denominator of 1 / (1 + exp(-x)) by exp(x)
   // hint: float e = expf(-fabsf(x)); then y is e / (1 + e) where x < 0, and 1 / (1 + e) elsewhere
   float e = expf(-fabsf(x));
@@ -227,7 +227,7 @@ static __device__ float sigmoid_forward_one(float x) {
 static __device__ float tanh_forward_one(float x) {
   float y = 0;
   // >>> exercise activation_tanh: y = tanh(x), exact to a few units in the last place, from expm1f() of -2 |x|
-  // hint: tanh(|x|) = (1 - exp(-2 |x|)) / (1 + exp(-2 |x|)); near 0 the numerator would lose all its digits
+  // hint: tanh(|x|) = (1 - exp(-2 |x|)) / (1 + exp(-2 |x|)); near 0 this numerator loses all its digits
   // hint: expm1f(a) is exp(a) - 1 with all digits: with t = expm1f(-2 |x|) the numerator is -t, the denominator 2 + t
   // hint: float t = expm1f(-2 * fabsf(x)); y = copysignf(-t / (2 + t), x);
   float t = expm1f(-2.0f * fabsf(x));

@@ -106,9 +106,9 @@ static __global__ void dropout_backward_mask_kernel(float *dx, const uint8_t *ma
 
 static __global__ void dropout_one_kernel(float *y, const float *x, size_t n, Dropout dropout) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  // >>> exercise dropout_one: y[i] is x[i] scaled, if word i % 4 of the cipher's block i / 4 says that it is kept, or 0
+  // >>> exercise dropout_one: y[i] is x[i] scaled, if word i % 4 of the cipher's block i / 4 keeps it, and 0 if not
   // hint: dropout_word(dropout, i) is that word; threads beyond n do nothing
-  // hint: dropout_keeps(dropout, word) tells whether it is kept; dropout.scale is 1 / (1 - p)
+  // hint: dropout_keeps(dropout, word) is whether it is kept; dropout.scale is 1 / (1 - p)
   // hint: if (i < n) y[i] = dropout_keeps(dropout, dropout_word(dropout, i)) ? x[i] * dropout.scale : 0.0f;
   if (i < n) y[i] = dropout_apply(dropout, dropout_word(dropout, i), x[i]);
   // <<< exercise

@@ -60,7 +60,7 @@ typedef struct BatchnormLine {
 static __device__ __forceinline__ BatchnormLine batchnorm_fold(float mean, float variance, float gamma, float beta) {
   BatchnormLine line = {1, 0};
   // >>> exercise batchnorm_fold: set line.scale and line.shift so that scale * x + shift is the normalised x
-  // hint: n = (x - mean) / sqrt(variance + epsilon) * gamma + beta: what is multiplied by x, what is left?
+  // hint: n = (x - mean) / sqrt(variance + epsilon) * gamma + beta: which factor does x have, and what is added?
   // hint: sqrtf(), BATCHNORM_EPSILON; the scale is gamma / sqrt(variance + epsilon)
   // hint: line.scale = gamma / sqrtf(variance + BATCHNORM_EPSILON); line.shift = beta - mean * line.scale;
   line.scale = gamma / sqrtf(variance + BATCHNORM_EPSILON);
@@ -128,8 +128,8 @@ static __global__ void batchnorm_relu_softmax_online_kernel(float *y, const floa
   y += (size_t)blockIdx.x * cols;
   MaxSum seen = max_sum_make(-INFINITY, 0);
   // >>> exercise batchnorm_relu_softmax: write softmax(relu(batchnorm(x))) of the block's row to y, in two passes
-  // hint: first pass: thread t takes elements t, t + SOFTMAX_THREADS, ...; max_sum_add(seen, z) takes z in
-  // hint: row_max_sum<SOFTMAX_THREADS>(seen) joins the threads'; second pass: expf(z - seen.max) / seen.sum
+  // hint: first pass: thread t takes elements t, t + SOFTMAX_THREADS, ...; max_sum_add(seen, z) adds z
+  // hint: row_max_sum<SOFTMAX_THREADS>(seen) joins all threads' results; second pass: expf(z - seen.max) / seen.sum
   // hint: z = batchnorm_relu_one(x[j], line.scale, line.shift), line = batchnorm_fold(mean[j], variance[j], ...)
   for (int j = threadIdx.x; j < cols; j += SOFTMAX_THREADS) {
     BatchnormLine line = batchnorm_fold(mean[j], variance[j], gamma[j], beta[j]);
@@ -171,7 +171,7 @@ static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
   // >>> exercise batchnorm_parameters: fold every column's numbers into scale and shift, the block's threads together
   // hint: the block has T * ROWS threads; this one is number threadIdx.y * T + t: it takes every (T * ROWS)-th column
   // hint: batchnorm_fold() of mean[j], variance[j], gamma[j], beta[j]
-  // hint: the threads use what others have folded: what must lie between?
+  // hint: each thread uses what others have folded: what must come first?
   for (int j = threadIdx.y * T + t; j < cols; j += T * ROWS) {
     BatchnormLine line = batchnorm_fold(mean[j], variance[j], gamma[j], beta[j]);
     scale[j] = line.scale;

@@ -190,7 +190,7 @@ static __device__ double loss_block_sum_tree(double sum) {
 static __device__ double loss_block_sum(double sum) {
   __shared__ double sums[LOSS_WARPS]; /* one for each warp */
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  // >>> exercise loss_block_sum: the sum over the block, in thread 0, through the registers of each warp
+  // >>> exercise loss_block_sum: the sum over the block, in thread 0, by shuffles within each warp
   // hint: __shfl_xor_sync(0xffffffffu, sum, 16) is the `sum` of the lane 16 places away; after 16, 8, 4, 2, 1 all agree
   // hint: lane 0 of each warp leaves its sum in sums[warp]; then a barrier; then warp 0 adds up the LOSS_WARPS sums
   // hint: in warp 0: sum = lane < LOSS_WARPS ? sums[lane] : 0; and the same five steps

@@ -147,6 +147,7 @@ static inline Lesson cross_entropy_lesson(void) {
   lesson.bytes = cross_entropy_bytes;
   lesson.tolerance = loss_slope_tolerance;
   lesson_tolerance(&lesson, "total", loss_total_tolerance);
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 7, 5)); /* shows faults best */
   loss_shapes(&lesson);
   return lesson;
 }

@@ -73,7 +73,7 @@ static __global__ void softmax_forward_naive_kernel(float *y, const float *x, in
   y += (size_t)row * cols;
   // >>> exercise softmax_naive: write the probabilities of the row's `cols` scores x to y, safe from overflow
   // hint: three loops: the maximum; the sum of exp(x[j] - max); y[j] = exp(x[j] - max) / sum
-  // hint: a row may lie below any number you could think of: begin with -INFINITY, or with x[0]
+  // hint: all scores of a row may be far below 0: begin with -INFINITY, or with x[0]
   // hint: for (int j = 0; j < cols; j++) max = fmaxf(max, x[j]); then sum += expf(x[j] - max); then the quotients
   float max = -INFINITY, sum = 0;
   for (int j = 0; j < cols; j++) max = fmaxf(max, x[j]);
@@ -95,8 +95,8 @@ static __global__ void softmax_forward_shared_kernel(float *y, const float *x, i
   part[t] = max;
   // >>> exercise softmax_tree: reduce part[0 .. SOFTMAX_THREADS-1] to their maximum, in every thread's `max`
   // hint: half = SOFTMAX_THREADS / 2: thread t < half takes the larger of part[t] and part[t + half]; then halve `half`
-  // hint: what a thread reads another has written: a barrier before each step, outside of the if, and after the last
-  // hint: and part is used again below: nobody may write there before all have read the maximum in part[0]
+  // hint: a thread reads what another has written: a barrier before each step, outside of the if, and after the last
+  // hint: part is used again below: no thread may write there before all have read the maximum in part[0]
   for (int half = SOFTMAX_THREADS / 2; half > 0; half /= 2) {
     __syncthreads();
     if (t < half) part[t] = fmaxf(part[t], part[t + half]);

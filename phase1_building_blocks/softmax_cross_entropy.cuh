@@ -271,8 +271,8 @@ enum { SOFTMAX_LINE = 32 }; /* floats: 128 bytes */
 /* Begins to copy quad q of the row x into shared memory; what is outside the row becomes -inf, whose exp() is 0. */
 static __device__ __forceinline__ void softmax_fetch_quad(float4 *kept, const float *x, int shift, int classes, int q) {
   int c = 4 * q - shift;
-  // >>> exercise cross_entropy_fetch: kept[q] = x[c] ... x[c + 3], asynchronously where all are in the row
-  // hint: __pipeline_memcpy_async(to, from, 16) copies past the registers; __pipeline_wait_prior() is the caller's
+  // >>> exercise cross_entropy_fetch: kept[q] = x[c] ... x[c + 3], as 16 bytes if all are in the row; -inf outside
+  // hint: __pipeline_memcpy_async(to, from, 16) copies past the registers while the thread goes on; the caller waits
   // hint: at the ends each of the four is copied by itself, if 0 <= c + j and c + j < classes
   // hint: ((float *)&kept[q])[j] = c + j >= 0 && c + j < classes ? x[c + j] : -INFINITY;
   if (c >= 0 && c + 3 < classes) {

@@ -43,8 +43,9 @@ static inline void softmax_shapes(Lesson *lesson) {
   lesson->most = lesson_shape(lesson, INT_MAX - 127, 65535 * 128); /* naive's blocks of 128 rows; jacobian's, y */
   lesson->timed = lesson_shape(lesson, 4096, 4096);
   lesson->counted = lesson_shape(lesson, 64, 512);
-  /* one, around a warp, around the float4s of a warp and of a block, primes; rows a multiple of four, or not */
-  const int shapes[][2] = {{1, 1},   {3, 5},   {129, 3}, {2, 31},   {5, 33},   {7, 127},
+  /* the first shows faults best; one, around a warp, around the float4s of a warp and of a block, primes; rows a
+   * multiple of four, or not */
+  const int shapes[][2] = {{5, 33},  {1, 1},   {3, 5},   {129, 3},  {2, 31},   {7, 127},
                            {3, 257}, {2, 509}, {3, 772}, {2, 1025}, {1, 2052}, {1, 4099}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     lesson_check_shape(lesson, lesson_shape(lesson, shapes[i][0], shapes[i][1]));
@@ -54,8 +55,8 @@ static inline Lesson softmax_forward_lesson(void) {
   Lesson lesson = lesson_make("softmax", "rc", softmax_forward_call, (LessonLauncher)softmax_forward_cpu<float>);
   lesson_output(&lesson, "y", "rc");
   lesson_input(&lesson, "x", "rc");
-  lesson_range(&lesson, "x", -125, -105); /* exp() of these is 0: without the maximum the quotients are 0/0 */
-  lesson_ruled_out(&lesson, "x");         /* -inf - -inf is NaN: who may meet it first must look */
+  lesson_range(&lesson, "x", -10020, -10000); /* exp() of these is 0: without the maximum the quotients are 0/0 */
+  lesson_ruled_out(&lesson, "x");             /* -inf - -inf is NaN: who may meet it first must look */
   lesson.tolerance = softmax_forward_tolerance;
   softmax_shapes(&lesson);
   return lesson;

@@ -37,7 +37,7 @@ static __global__ void transpose_naive_rows_kernel(float *out, const float *in, 
   int row = blockIdx.y * blockDim.y + threadIdx.y;
   int col = blockIdx.x * blockDim.x + threadIdx.x;
   // >>> exercise transpose_naive: copy the element at (row, col) of `in` to its place in `out`, if there is one
-  // hint: `in` has `cols` floats a row, so (row, col) is at row * cols + col; `out` has `rows` floats a row
+  // hint: a row of `in` has `cols` floats, so (row, col) is at row * cols + col; a row of `out` has `rows` floats
   // hint: the element goes to row `col`, column `row` of `out`; blocks at the edge reach beyond both sizes
   // hint: if (row < rows && col < cols) out[(size_t)col * rows + row] = in[(size_t)row * cols + col];
   if (row < rows && col < cols) out[(size_t)col * rows + row] = in[(size_t)row * cols + col];
@@ -81,7 +81,7 @@ static __global__ void transpose_padded_kernel(float *out, const float *in, int 
   int x = threadIdx.x;
   // >>> exercise transpose_padded: as transpose_tiled, with a tile in which a column touches every bank once
   // hint: float i of shared memory is in bank i % 32, so two floats of a column must not be a multiple of 32 apart
-  // hint: a float nobody uses at the end of each row moves the next row by one bank
+  // hint: an unused float at the end of each row moves the next row by one bank
   // hint: __shared__ float tile[TRANSPOSE_TILE][TRANSPOSE_TILE + 1]; the rest is that of transpose_tiled
   __shared__ float tile[TRANSPOSE_TILE][TRANSPOSE_TILE + 1];
   for (int y = threadIdx.y; y < TRANSPOSE_TILE; y += TRANSPOSE_BLOCK_ROWS)

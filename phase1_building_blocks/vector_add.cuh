@@ -29,8 +29,8 @@ static inline void vector_add_cpu(float *c, const float *a, const float *b, size
 
 static __global__ void vector_add_kernel(float *c, const float *a, const float *b, size_t n) {
   // >>> exercise vector_add_index: find this thread's element and add it, unless it lies past the end
-  // hint: blockIdx.x tells which block this is, blockDim.x how many threads a block has, threadIdx.x which one this is
-  // hint: size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; counts the threads of all blocks in one row
+  // hint: blockIdx.x is the block's number, blockDim.x the threads per block, threadIdx.x the thread's number in its block
+  // hint: size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; numbers the threads of all blocks
   // hint: the last block has threads past the end of the arrays; only `if (i < n)` may c[i] = a[i] + b[i] be done
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) c[i] = a[i] + b[i];

@@ -40,7 +40,7 @@ static __global__ void backprop_delta_kernel(float *dx, const float *dy, const f
   int i = blockIdx.x * BACKPROP_COLUMNS + threadIdx.x;
   int b0 = (blockIdx.y * BACKPROP_ROWS + threadIdx.y) * BACKPROP_SAMPLES;
   float sum[BACKPROP_SAMPLES] = {};
-  // >>> exercise mlp_delta: sum[s], for the samples b0 + s that there are: what their dy say of input i, if it exists
+  // >>> exercise mlp_delta: sum[s]: sum over o of dy[b0 + s][o] * w[o][i], for the samples and the input that exist
   // hint: in lesson 2 each sample had a thread, and it read the whole column i of w; here one thread does so for four
   // hint: the outer loop goes over o and reads w[(size_t)o * in + i] once; the inner one over s, below BACKPROP_SAMPLES
   // hint: float weight = w[(size_t)o * in + i]; then for each s: sum[s] += dy[(size_t)(b0 + s) * out + o] * weight
@@ -60,8 +60,8 @@ static __global__ void backprop_delta_kernel(float *dx, const float *dy, const f
 
 static __global__ void backprop_weight_kernel(float *dw, const float *dy, const float *x, int batch, int in, int out) {
   int i = blockIdx.x * BACKPROP_COLUMNS + threadIdx.x, o = blockIdx.y * BACKPROP_ROWS + threadIdx.y;
-  // >>> exercise mlp_weight_gradient: dw[o][i], if there is such a weight: what all samples together say of it
-  // hint: in sample b the weight multiplies x[b][i] for y[b][o], and dy[b][o] is what the loss says of y[b][o]
+  // >>> exercise mlp_weight_gradient: dw[o][i], if there is such a weight: its gradient, summed over the batch
+  // hint: in sample b the weight multiplies x[b][i] for y[b][o], and dy[b][o] is the derivative of the loss by y[b][o]
   // hint: dy (B,O) and x (B,I) are walked down a column each: from one sample to the next are `out` and `in` floats
   // hint: sum += dy[(size_t)b * out + o] * x[(size_t)b * in + i] over b; dw[(size_t)o * in + i] = sum
   if (o < out && i < in) {

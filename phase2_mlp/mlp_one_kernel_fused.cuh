@@ -105,13 +105,17 @@ static inline void mlp_allow_steps(void) {
   mlp_allow_shared((const void *)mlp_update_kernel);
 }
 
+/* The graph of a step that asks the counter which one it is. */
+static inline void mlp_capture_step(MlpRun *run) {
+  if (run->graph != NULL) return;
+  mlp_allow_steps();
+  mlp_capture_begin(run->stream);
+  mlp_launch_step(run, -1);
+  run->graph = mlp_capture_end(run, run->stream);
+}
+
 static inline void mlp_epoch_fused(MlpRun *run) {
-  if (run->graph == NULL) {
-    mlp_allow_steps();
-    mlp_capture_begin(run->stream);
-    mlp_launch_step(run, -1);
-    run->graph = mlp_capture_end(run, run->stream);
-  }
+  mlp_capture_step(run);
   CUDA_CHECK(cudaMemsetAsync(run->counter, 0, sizeof *run->counter, run->stream));
   for (int position = 0; position < run->epoch.count; position += run->epoch.batch)
     CUDA_CHECK(cudaGraphLaunch(run->graph, run->stream));

@@ -39,7 +39,7 @@ static __global__ void perceptron_forward_kernel(float *y, const float *x, const
                                                  int in, int out) {
   size_t element = (size_t)blockIdx.x * PERCEPTRON_BLOCK + threadIdx.x; /* of y (B,O) */
   int b = (int)(element / out), o = (int)(element % out);
-  // >>> exercise perceptron_forward: what neuron o makes of sample b, if there is such a sample, into y[b][o]
+  // >>> exercise perceptron_forward: y[b][o], the output of neuron o for sample b, if there is such a sample
   // hint: sample b is row b of x, with `in` floats; neuron o is row o of w, with as many
   // hint: the sum begins with bias[o], and the last block has threads with b >= batch: they must not read or write
   // hint: float sum = bias[o]; for (...) sum += x[(size_t)b * in + i] * w[(size_t)o * in + i]; y[element] = sum;
@@ -58,8 +58,8 @@ static __global__ void perceptron_backward_weight_kernel(float *dw, float *dbias
   int o = number / (in + 1), i = number % (in + 1);
   if (o >= out) return; /* the whole warp */
   float sum = 0;
-  // >>> exercise perceptron_gradient: in every lane, the sum over b of dy[b][o] * x[b][i], or of dy[b][o] when i == in
-  // hint: a weight matters to sample b as much as the input that it multiplies there; a bias, as if that were 1
+  // >>> exercise perceptron_gradient: in lane 0, the sum over b of dy[b][o] * x[b][i], or of dy[b][o] when i == in
+  // hint: in sample b the derivative of y by a weight is the input that it multiplies; by the bias it is 1
   // hint: lane l takes the samples l, l + 32, l + 64, ... below `batch`; then the 32 sums of the warp become one
   // hint: for (int b = lane; b < batch; b += 32) sum += ...; then five times sum += __shfl_xor_sync(~0u, sum, step);
   for (int b = lane; b < batch; b += 32) {
@@ -78,7 +78,7 @@ static __global__ void perceptron_backward_weight_kernel(float *dw, float *dbias
 static __global__ void perceptron_update_kernel(float *next, const float *w, const float *dw, size_t n, float lr) {
   size_t i = (size_t)blockIdx.x * PERCEPTRON_BLOCK + threadIdx.x;
   // >>> exercise perceptron_update: next[i], one step of size lr against the gradient dw[i]; the loss must fall
-  // hint: dw[i] says how fast the loss grows when w[i] does; which way is down?
+  // hint: dw[i] is how fast the loss grows with w[i]; in which direction does it fall?
   // hint: with a gradient of +2 the weight has to become smaller
   // hint: if (i < n) next[i] = w[i] - lr * dw[i];
   if (i < n) next[i] = w[i] - lr * dw[i];

@@ -14,8 +14,8 @@ static inline Lesson idx_files_lesson(void) {
   lesson_element(&lesson, "halves", LESSON_INT);
   lesson_input(&lesson, "bytes", "nb");
   lesson_element(&lesson, "bytes", LESSON_BYTE);
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 33, 2, 4)); /* shows faults best */
   lesson_check_shape(&lesson, lesson_shape(&lesson, 1, 2, 4));
-  lesson_check_shape(&lesson, lesson_shape(&lesson, 33, 2, 4));
   lesson_check_shape(&lesson, lesson_shape(&lesson, 1000, 2, 4));
   lesson.counted = lesson_shape(&lesson, 1024, 2, 4);
   lesson.timed = lesson_shape(&lesson, 1 << 22, 2, 4);
