@@ -2,7 +2,7 @@
  *
  * An author writes PHASE/exercises/NN_NAME.txt; NN orders the course, NAME is that of the region in the source:
  *
- *     title: A thread for every element
+ *     title: One thread for each element
  *     check: phase1_building_blocks/exercises/vector_add_check.cu vector_add    program and launcher
  *     next: what to look at after success
  *     limit: global_load_sectors / global_load_requests <= 4: why

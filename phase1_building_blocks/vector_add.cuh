@@ -29,7 +29,7 @@ static inline void vector_add_cpu(float *c, const float *a, const float *b, size
 
 static __global__ void vector_add_kernel(float *c, const float *a, const float *b, size_t n) {
   // >>> exercise vector_add_index: find this thread's element and add it, unless it lies past the end
-  // hint: blockIdx.x is the block's number, blockDim.x the threads per block, threadIdx.x the thread's number in its block
+  // hint: blockIdx.x is the block's number, blockDim.x the threads per block, threadIdx.x the thread within its block
   // hint: size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; numbers the threads of all blocks
   // hint: the last block has threads past the end of the arrays; only `if (i < n)` may c[i] = a[i] + b[i] be done
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -37,7 +37,7 @@ static __global__ void hidden_backward_kernel(float *da, const float *dy, const 
                                               int hidden, int out) {
   size_t element = (size_t)blockIdx.x * HIDDEN_BLOCK + threadIdx.x; /* of da and h (B,H) */
   int b = (int)(element / hidden), j = (int)(element % hidden);
-  // >>> exercise hidden_backward: da[b][j], the gradient of hidden neuron j before its activation, for sample b, if there is one
+  // >>> exercise hidden_backward: da[b][j], if it exists: the gradient of what neuron j summed up for sample b
   // hint: h[b][j] reaches each of the `out` neurons above, o, by the weight w[o][j]; its derivative there is dy[b][o]
   // hint: w is (out,hidden): its row o holds the weights of neuron o, so neuron j's are one column, `hidden` apart
   // hint: the sum is the gradient of h[b][j]; activation_backward_one<KIND>(sum, h[element]) is that of a[b][j]
