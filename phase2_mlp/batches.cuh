@@ -126,7 +126,7 @@ static __global__ void batch_gather_warps_kernel(float *x, int *labels, const ui
                                                  const uint8_t *all_labels, const uint32_t *order, int batch,
                                                  int pixels_per_image, float mean, float stddev) {
   int b = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32, quads = pixels_per_image / 4;
-  // >>> exercise batch_gather_warps: warp b fills row b of x, four pixels a lane and step; one lane sets the label
+  // >>> exercise batch_gather_warps: warp b fills row b of x, four pixels per lane and step, and sets its label
   // hint: warps beyond the batch do nothing; image order[b] begins at pixels + (size_t)order[b] * pixels_per_image
   // hint: lane l takes the quads l, l + 32, ...: one uchar4 of the image becomes one float4 of the row
   // hint: uchar4 p = ((const uchar4 *)image)[q]; ((float4 *)row)[q] = make_float4(batch_normalize(p.x, ...), ...);
