@@ -105,6 +105,9 @@ void simt_inspect_freed(void *base, size_t size, SimtMemoryKind kind) __attribut
 void simt_inspect_host_wrote(void *base, size_t size) __attribute__((weak));
 void simt_inspect_host_reads(const void *base, size_t size, const char *call, SimtSite site) __attribute__((weak));
 
+/* The runtime has printed a diagnosis, "=== simt: " and this. */
+void simt_inspect_told(const char *text) __attribute__((weak));
+
 /* ---- streams ---- */
 
 /* Does work(context) in the stream's order: now (eager), or at the next synchronisation that waits for it (lazy; during

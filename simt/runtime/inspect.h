@@ -50,8 +50,6 @@ void simt_inspect_grid_arrive(void);                                /* the block
 void simt_inspect_grid_barrier(void);                               /* all blocks have met */
 void simt_inspect_sync_point(void);                                 /* the thread calls an operation that may wait */
 void simt_inspect_passed(void);        /* ... and need not wait: the other lanes of its group catch up */
-void *simt_inspect_pause(void);        /* what follows is not the kernel's doing ... */
-void simt_inspect_continue(void *);    /* ... until here */
 int simt_inspect_next(void);           /* who goes on when a thread has returned: as simt_inspect_pick() */
 int simt_inspect_spins(void);          /* the thread tries the same again and again */
 int simt_inspect_pick(int yields);     /* who goes on: a rank, -1 a thread that has not started, -2 nobody */

@@ -150,9 +150,9 @@ static void print_table(FILE *out, const SimtInspectReport *r) {
   char text[32];
   for (int i = 0; i < r->finding_count; i++) simt_inspect_print_finding(out, r, &r->findings[i]);
   if (r->findings_dropped) fprintf(out, "=== simt: and %s findings more\n", thousands(r->findings_dropped, text));
-  fprintf(out, "\nsimt inspector: %d kernel%s, %d finding%s", r->kernel_count, r->kernel_count == 1 ? "" : "s",
-          r->finding_count, r->finding_count == 1 ? "" : "s");
-  fputc('\n', out);
+  int findings = r->finding_count + r->told_count;
+  fprintf(out, "\nsimt inspector: %d kernel%s, %d finding%s\n", r->kernel_count, r->kernel_count == 1 ? "" : "s",
+          findings, findings == 1 ? "" : "s");
   for (int i = 0; i < r->kernel_count; i++) print_kernel(out, &r->kernels[i]);
   for (int i = 0; i < r->note_count; i++) fprintf(out, "note: %s\n", r->notes[i]);
 }
@@ -403,7 +403,12 @@ static void print_json(FILE *out, const SimtInspectReport *r) {
     fputs(i ? ",\n    " : "\n    ", out);
     json_finding(out, &r->findings[i]);
   }
-  fprintf(out, "],\n \"findings_dropped\": %" PRIu64 ", \"notes\": [", r->findings_dropped);
+  fprintf(out, "],\n \"findings_dropped\": %" PRIu64 ", \"diagnoses\": [", r->findings_dropped);
+  for (int i = 0; i < r->told_count; i++) {
+    if (i) fputs(", ", out);
+    json_string(out, r->told[i]);
+  }
+  fputs("], \"notes\": [", out);
   for (int i = 0; i < r->note_count; i++) {
     if (i) fputs(", ", out);
     json_string(out, r->notes[i]);
@@ -526,14 +531,20 @@ static void html_finding(FILE *out, const SimtInspectReport *r, const SimtFindin
 }
 
 static void print_html(FILE *out, const SimtInspectReport *r) {
+  int findings = r->finding_count + r->told_count;
   fputs(html_head, out);
   fprintf(out, "<h1>simt inspector: %d kernel%s, %d finding%s</h1>\n", r->kernel_count, r->kernel_count == 1 ? "" : "s",
-          r->finding_count, r->finding_count == 1 ? "" : "s");
+          findings, findings == 1 ? "" : "s");
   fputs(
       "<p class=\"dim\">A request is one memory instruction of one warp; a sector is 32 bytes of device memory; a "
       "wavefront serves each of the 32 banks of shared memory once. The warmer a line, the larger its share of the "
       "kernel's sectors, wavefronts and atomic turns. Red: more than a quarter above the ideal.</p>\n",
       out);
+  for (int i = 0; i < r->told_count; i++) {
+    fputs("<div class=\"finding\"><pre>", out);
+    html_text(out, r->told[i]);
+    fputs("</pre></div>\n", out);
+  }
   for (int i = 0; i < r->finding_count; i++) html_finding(out, r, &r->findings[i]);
   for (int i = 0; i < r->kernel_count; i++) {
     const SimtKernelReport *k = &r->kernels[i];

@@ -59,6 +59,14 @@ static inline __attribute__((always_inline)) uint64_t peek(uintptr_t address, un
   return value;
 }
 
+/* What an index is used for that is too large for its array: for the thread's next access, if that is not to memory
+ * that was allocated, where the compiler knows no sizes. */
+static __attribute__((noinline)) void use_index(Inspector *in, uintptr_t address, unsigned bytes, unsigned access) {
+  if (in->rank != in->indexed_rank || address - simt_watched_low[0] < simt_watched_size[0]) return;
+  simt_index_used(in->indexed, access & 7, (int)bytes);
+  in->indexed = 0;
+}
+
 static inline __attribute__((always_inline)) void note(const void *pointer, unsigned bytes, unsigned access,
                                                        uintptr_t pc) {
   Inspector *in = simt_inspector;
@@ -69,6 +77,7 @@ static inline __attribute__((always_inline)) void note(const void *pointer, unsi
       if (!simt_worker) simt_judge_host(address, (int)bytes, access, pc);
     return;
   }
+  if (__builtin_expect(in->indexed, 0)) use_index(in, address, bytes, access);
   if (address - in->stack_low < SIMT_STACK_BYTES) {
     count_local(access, pc);
     return;
@@ -347,12 +356,47 @@ static void outside_of_array(const BoundsSite *at, uintptr_t index, uintptr_t pc
   if (!in && simt_worker) return;
   unsigned site = simt_site_of(pc);
   if (simt_found_before(SIMT_OUT_OF_BOUNDS, site, 0)) return;
-  RaceParty party[2] = {{.site = site, .rank = in ? in->rank : -1, .block = in ? in->block_number : 0}};
+  RaceParty party[2] = {
+      {.site = site, .rank = in ? in->rank : -1, .access = SIMT_ACCESS_INDEX, .block = in ? in->block_number : 0}};
   char *memory = NULL;
   long long number = (at->index->info & 1) && at->index->info >> 1 < 6 ? (long long)(int32_t)index : (long long)index;
   if (asprintf(&memory, "index %lld of an array of type %s", number, at->array->name) < 0) abort();
   simt_find(SIMT_OUT_OF_BOUNDS, 1, party, NULL, memory, "compare the index with the size of the array");
+  if (in) {
+    in->indexed = site;
+    in->indexed_rank = in->rank;
+  }
 }
 
 void __ubsan_handle_out_of_bounds(const BoundsSite *at, uintptr_t index) { outside_of_array(at, index, HERE); }
 void __ubsan_handle_out_of_bounds_abort(const BoundsSite *at, uintptr_t index) { outside_of_array(at, index, HERE); }
+
+/* ---- accesses by pointers into objects whose size the compiler knows, as of a thread's own array that was handed to a
+ * function which is inlined (-fsanitize=object-size) ---- */
+
+typedef struct ObjectSite {
+  const char *file;
+  uint32_t line, column;
+  const BoundsType *type;
+  unsigned char alignment, access; /* access: 0 and others read, 1 writes */
+} ObjectSite;
+
+void __ubsan_handle_type_mismatch_v1(const ObjectSite *at, uintptr_t address);
+void __ubsan_handle_type_mismatch_v1_abort(const ObjectSite *at, uintptr_t address);
+
+static void outside_of_object(const ObjectSite *at, uintptr_t address, uintptr_t pc) {
+  Inspector *in = simt_inspector;
+  if (!in || address - in->stack_low >= SIMT_STACK_BYTES) return; /* elsewhere the address itself tells */
+  unsigned site = simt_site_of(pc);
+  if (simt_found_before(SIMT_OUT_OF_BOUNDS, site, 0)) return;
+  unsigned access = at->access == 1 ? SIMT_ACCESS_WRITE : SIMT_ACCESS_READ;
+  RaceParty party[2] = {{.site = site, .rank = in->rank, .access = access, .block = in->block_number}};
+  char *memory = NULL;
+  if (asprintf(&memory, "a local array, outside of its elements of type %s", at->type->name) < 0) abort();
+  simt_find(SIMT_OUT_OF_BOUNDS, 1, party, NULL, memory, "compare the index with the size of the array");
+}
+
+void __ubsan_handle_type_mismatch_v1(const ObjectSite *at, uintptr_t address) { outside_of_object(at, address, HERE); }
+void __ubsan_handle_type_mismatch_v1_abort(const ObjectSite *at, uintptr_t address) {
+  outside_of_object(at, address, HERE);
+}

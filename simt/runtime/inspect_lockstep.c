@@ -80,8 +80,9 @@ static void note_successor(Inspector *in, uintptr_t next) {
 /* What the step has done is judged, then what orders it before the next. */
 static void settle(Inspector *in) {
   if (in->used) simt_flush_rows(in);
-  if (in->fenced) simt_order_fence(in, in->fenced);
-  in->fenced = 0;
+  if (in->fenced_for_all) simt_order_fence(in, in->fenced_for_all, OTHER_BLOCKS);
+  if (in->fenced & ~in->fenced_for_all) simt_order_fence(in, in->fenced & ~in->fenced_for_all, OWN_BLOCK);
+  in->fenced = in->fenced_for_all = 0;
   for (int i = 0; i < in->pending_syncs; i++) simt_race_warp(in, in->pending[i].warp, in->pending[i].lanes);
   in->pending_syncs = 0;
   if (in->pending_barrier) simt_race_barrier(in);
@@ -236,8 +237,8 @@ static int next_lane(Inspector *in) {
   Lane *lane = in->self;
   lane->now = (Step){.deep = NO_CALLS};
   lane->entered = 1;
-  lane->fence_time = 0;
-  lane->guess = lane->observed = lane->seen = 0;
+  lane->fence[OWN_BLOCK].time = lane->fence[OTHER_BLOCKS].time = 0;
+  lane->guess = lane->observed = lane->seen[OWN_BLOCK] = lane->seen[OTHER_BLOCKS] = 0;
   lane->spins_at = 0;
   return -1;
 }
@@ -370,10 +371,11 @@ void *simt_inspect_pause(void) {
 
 void simt_inspect_continue(void *in) { simt_inspector = in; }
 
-void simt_inspect_fence(void) {
+void simt_inspect_fence(int other_blocks) {
   Inspector *in = simt_inspector;
   if (!in) return;
   in->fenced |= in->bit;
+  if (other_blocks) in->fenced_for_all |= in->bit;
   simt_inspect_sync_point();
   arrive(in);
 }
@@ -461,7 +463,8 @@ void simt_inspect_block_begin(unsigned long long block) {
   in->used = in->arrived = in->split = in->spun = in->progressed = in->futile = in->stuck = 0;
   in->steps_in_warp = in->steps_in_turn = 0;
   in->pending_barrier = in->pending_syncs = 0;
-  in->fenced = 0;
+  in->indexed = 0;
+  in->fenced = in->fenced_for_all = 0;
   for (int i = 0; i < in->warps; i++) in->warp_view[i].begun = 0;
   simt_inspector = in;
   simt_inspect_take_turn();

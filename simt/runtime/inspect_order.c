@@ -15,10 +15,11 @@
  * or atomic read is not delayed by what the caches hold: for it, observed is enough, as in the CUDA guide's sum by the
  * last block.
  *
+ * __threadfence_block() does all this for the threads of its own block alone (Reach).
+ *
  * Releases are numbered, and objects are not told apart beyond that: who has observed release n has observed all
- * before it. Nor are scopes: __threadfence_block() counts as __threadfence(). Threads that synchronise with somebody
- * else through another object, or by a fence that reaches only their block, may race unseen, but no correct program is
- * accused.
+ * before it. Threads that synchronise with somebody else through another object may race unseen, but no correct
+ * program is accused.
  */
 #include "inspect_parts.h"
 
@@ -29,8 +30,10 @@ static uint32_t epoch; /* when the launch began, or its last grid barrier: nothi
 typedef struct Turn {
   uint32_t time; /* when it began */
   unsigned long long block;
-  uint32_t signal_time; /* of the block's last atomic operation in the turn; 0: none */
-  uintptr_t signal;     /* its object */
+  struct { /* the block's last atomic operations in the turn, on different objects; the latest first */
+    uint32_t time;
+    uintptr_t object;
+  } signal[OBJECTS];
 } Turn;
 static Turn *turns;
 static size_t turn_count, turn_room;
@@ -63,8 +66,19 @@ void simt_race_turn(const Inspector *in) {
 }
 
 void simt_order_signal(uintptr_t object) {
-  turns[turn_count - 1].signal = object;
-  turns[turn_count - 1].signal_time = simt_race_clock;
+  Turn *t = &turns[turn_count - 1];
+  int i = 0;
+  while (i < OBJECTS - 1 && t->signal[i].object && t->signal[i].object != object) i++;
+  memmove(t->signal + 1, t->signal, (size_t)i * sizeof t->signal[0]);
+  t->signal[0].object = object;
+  t->signal[0].time = simt_race_clock;
+}
+
+static void observe(Inspector *in, uintptr_t object) {
+  int i = 0;
+  while (i < OBJECTS - 1 && in->observed_object[i] && in->observed_object[i] != object) i++;
+  memmove(in->observed_object + 1, in->observed_object, (size_t)i * sizeof in->observed_object[0]);
+  in->observed_object[0] = object;
 }
 
 /* ---- maps from a number to a number ---- */
@@ -112,6 +126,7 @@ typedef struct Fence { /* of lanes of a warp, the last one before a barrier */
   uint32_t time;
   uint32_t lanes;
   int warp;
+  Reach reach;
   uint32_t earlier; /* one of the same block: index + 1 */
 } Fence;
 static Fence *fences;
@@ -119,10 +134,10 @@ static uint32_t fence_count, fence_room;
 static Map last_fence; /* block -> index + 1 */
 
 /* In the order of their times, which was_fenced() counts on: only the newest may become later. */
-static void remember_fence(Inspector *in, uint32_t lanes) {
+static void remember_fence(Inspector *in, uint32_t lanes, Reach reach) {
   uint64_t *newest = map_at(&last_fence, in->block_number);
   Fence *last = *newest ? &fences[*newest - 1] : NULL;
-  if (last && last->warp == in->warp && last->lanes == lanes && last->time > in->barrier_time) {
+  if (last && last->warp == in->warp && last->lanes == lanes && last->reach == reach && last->time > in->barrier_time) {
     last->time = simt_race_clock;
     return;
   }
@@ -131,16 +146,17 @@ static void remember_fence(Inspector *in, uint32_t lanes) {
     fences = realloc(fences, fence_room * sizeof *fences);
     if (!fences) abort();
   }
-  fences[fence_count] = (Fence){simt_race_clock, lanes, in->warp, (uint32_t)*newest};
+  fences[fence_count] = (Fence){simt_race_clock, lanes, in->warp, reach, (uint32_t)*newest};
   *newest = ++fence_count;
 }
 
 /* The thread has done a fence after `time` and before `end`. */
-static int was_fenced(unsigned long long block, int rank, uint32_t time, uint32_t end) {
+static int was_fenced(unsigned long long block, int rank, uint32_t time, uint32_t end, Reach reach) {
   for (uint64_t i = map_get(&last_fence, block); i; i = fences[i - 1].earlier) {
     const Fence *f = &fences[i - 1];
     if (f->time <= time) return 0;
-    if (f->time < end && f->warp == rank / SIMT_WARP_SIZE && f->lanes >> rank % SIMT_WARP_SIZE & 1) return 1;
+    if (f->reach < reach || f->time >= end || f->warp != rank / SIMT_WARP_SIZE) continue;
+    if (f->lanes >> rank % SIMT_WARP_SIZE & 1) return 1;
   }
   return 0;
 }
@@ -154,28 +170,28 @@ static Sync last_sync(const Inspector *in, int rank) {
 }
 
 /* What the lane has done is before what it does next, for those who will see it. */
-static void publish_before(Inspector *in, int rank) {
-  Lane *lane = &in->lanes[rank];
-  lane->fence_time = simt_race_clock;
-  lane->fence_barrier = in->barrier_time;
-  lane->fence_sync = last_sync(in, rank);
+static void publish_before(Inspector *in, int rank, Reach reach) {
+  Fenced now = {simt_race_clock, in->barrier_time, last_sync(in, rank)};
+  for (Reach r = OWN_BLOCK; r <= reach; r++) in->lanes[rank].fence[r] = now;
 }
 
 /* What the lane has observed is before what it does next. */
-static void see(Inspector *in, Lane *lane) {
-  if (lane->observed > lane->seen) lane->seen = lane->observed;
-  if (in->block_observed > lane->seen) lane->seen = in->block_observed;
-  if (lane->seen > in->most_seen) in->most_seen = lane->seen;
+static void see(Inspector *in, Lane *lane, Reach reach) {
+  for (Reach r = OWN_BLOCK; r <= reach; r++) {
+    if (lane->observed > lane->seen[r]) lane->seen[r] = lane->observed;
+    if (in->block_observed > lane->seen[r]) lane->seen[r] = in->block_observed;
+    if (lane->seen[r] > in->most_seen[r]) in->most_seen[r] = lane->seen[r];
+  }
 }
 
-void simt_order_fence(Inspector *in, uint32_t lanes) {
+void simt_order_fence(Inspector *in, uint32_t lanes, Reach reach) {
   simt_race_clock++;
   for (uint32_t rest = lanes; rest; rest &= rest - 1) {
     int rank = in->warp * SIMT_WARP_SIZE + __builtin_ctz(rest);
-    publish_before(in, rank);
-    see(in, &in->lanes[rank]);
+    publish_before(in, rank, reach);
+    see(in, &in->lanes[rank], reach);
   }
-  remember_fence(in, lanes);
+  remember_fence(in, lanes, reach);
 }
 
 /* ---- releases ---- */
@@ -188,8 +204,9 @@ typedef struct Release {
    * __syncwarp() with its thread. */
   uint32_t meeting;
   Sync warp_meeting;
-  uint32_t fence, barrier; /* of its thread, the accesses before `fence`; of the whole block, those before `barrier` */
-  Sync sync;               /* and of these lanes of its warp, those before it */
+  /* Of its thread, the accesses before the fence; of the whole block, those before the barrier, and of some lanes of
+   * its warp those before the __syncwarp() that came before the fence. */
+  Fenced by[REACHES];
   int rank;
   uint32_t earlier; /* the block's release before this one: index + 1 */
 } Release;
@@ -205,7 +222,7 @@ static void release(Inspector *in, int rank, uintptr_t object) {
   const Release *r = *last ? &releases[*last - 1] : NULL;
   Sync met = last_sync(in, rank);
   now_released++;
-  if (!r || r->rank != rank || r->fence != lane->fence_time || r->meeting != in->barrier_time ||
+  if (!r || r->rank != rank || r->by[OWN_BLOCK].time != lane->fence[OWN_BLOCK].time || r->meeting != in->barrier_time ||
       r->warp_meeting.time != met.time) {
     if (release_count == release_room) {
       release_room = release_room ? 2 * release_room : 1024;
@@ -217,9 +234,7 @@ static void release(Inspector *in, int rank, uintptr_t object) {
                                         .time = simt_race_clock,
                                         .meeting = in->barrier_time,
                                         .warp_meeting = met,
-                                        .fence = lane->fence_time,
-                                        .barrier = lane->fence_barrier,
-                                        .sync = lane->fence_sync,
+                                        .by = {lane->fence[OWN_BLOCK], lane->fence[OTHER_BLOCKS]},
                                         .rank = rank,
                                         .earlier = (uint32_t)*last};
     *last = ++release_count;
@@ -233,17 +248,19 @@ static int before_sync(const Release *r, Sync sync, int rank, uint32_t time) {
          (sync.lanes >> rank % SIMT_WARP_SIZE & 1);
 }
 
-static int covers(const Release *r, int rank, uint32_t time) {
-  if (time < r->barrier || (rank == r->rank && time < r->fence) || before_sync(r, r->sync, rank, time)) return 1;
+static int covers(const Release *r, int rank, uint32_t time, Reach reach) {
+  const Fenced *f = &r->by[reach];
+  if (f->time && (time < f->barrier || (rank == r->rank && time < f->time) || before_sync(r, f->sync, rank, time)))
+    return 1;
   int met = before_sync(r, r->warp_meeting, rank, time);
-  return was_fenced(r->block, rank, time, met ? r->warp_meeting.time : r->meeting);
+  return was_fenced(r->block, rank, time, met ? r->warp_meeting.time : r->meeting, reach);
 }
 
-int simt_order_published(unsigned long long block, int rank, uint32_t time, uint64_t seen) {
+int simt_order_published(unsigned long long block, int rank, uint32_t time, uint64_t seen, Reach reach) {
   if (!seen) return 0;
   for (uint64_t i = map_get(&last_release, block); i && releases[i - 1].time > time; i = releases[i - 1].earlier) {
     const Release *r = &releases[i - 1];
-    if (r->when <= seen && covers(r, rank, time)) return 1;
+    if (r->when <= seen && covers(r, rank, time, reach)) return 1;
   }
   return 0;
 }
@@ -252,18 +269,18 @@ void simt_order_atomic(Inspector *in, int rank, uintptr_t object, unsigned acces
   Lane *lane = &in->lanes[rank];
   if (access & SIMT_ACCESS_RELEASE) {
     simt_race_clock++;
-    publish_before(in, rank);
+    publish_before(in, rank, OTHER_BLOCKS);
   }
   if (!(access & SIMT_ACCESS_BLIND)) {
     uint64_t when = map_get(&objects, object);
-    in->observed_object = object;
+    observe(in, object);
     if (when > lane->observed) lane->observed = when;
     if (when > in->most_observed) in->most_observed = when;
-    if (access & SIMT_ACCESS_ACQUIRE) see(in, lane);
+    if (access & SIMT_ACCESS_ACQUIRE) see(in, lane, OTHER_BLOCKS);
   }
   if (!(access & SIMT_ACCESS_WRITE)) return;
   simt_order_signal(object);
-  if (lane->fence_time) release(in, rank, object);
+  if (lane->fence[OWN_BLOCK].time) release(in, rank, object);
 }
 
 /* ---- events ---- */
@@ -283,25 +300,27 @@ void simt_order_grid(uint32_t time) { forget(time); }
 
 void simt_order_block(Inspector *in) {
   simt_race_turn(in);
-  in->block_seen = in->most_seen = in->block_observed = in->most_observed = 0;
-  in->observed_object = 0;
+  in->block_observed = in->most_observed = 0;
+  for (Reach r = OWN_BLOCK; r <= OTHER_BLOCKS; r++) in->block_seen[r] = in->most_seen[r] = 0;
+  memset(in->observed_object, 0, sizeof in->observed_object);
 }
 
 void simt_order_barrier(Inspector *in) {
-  in->block_seen = in->most_seen;
+  for (Reach r = OWN_BLOCK; r <= OTHER_BLOCKS; r++) in->block_seen[r] = in->most_seen[r];
   in->block_observed = in->most_observed;
 }
 
 void simt_order_warp(Inspector *in, int warp, unsigned lanes) {
   Lane *lane = &in->lanes[warp * SIMT_WARP_SIZE];
-  uint64_t seen = 0, observed = 0;
+  uint64_t seen[REACHES] = {0, 0}, observed = 0;
   for (unsigned rest = lanes; rest; rest &= rest - 1) {
     const Lane *l = &lane[__builtin_ctz(rest)];
-    if (l->seen > seen) seen = l->seen;
+    for (Reach r = OWN_BLOCK; r <= OTHER_BLOCKS; r++)
+      if (l->seen[r] > seen[r]) seen[r] = l->seen[r];
     if (l->observed > observed) observed = l->observed;
   }
   for (unsigned rest = observed ? lanes : 0; rest; rest &= rest - 1) {
-    lane[__builtin_ctz(rest)].seen = seen;
+    memcpy(lane[__builtin_ctz(rest)].seen, seen, sizeof seen);
     lane[__builtin_ctz(rest)].observed = observed;
   }
 }
@@ -312,16 +331,20 @@ void simt_order_warp(Inspector *in, int warp, unsigned lanes) {
 static int has_signalled(unsigned long long block, uint32_t time, uintptr_t object) {
   size_t turn = turn_at(time);
   for (size_t i = turn ? turn - 1 : 0; i < turn_count; i++)
-    if (turns[i].block == block && turns[i].signal == object && turns[i].signal_time >= time) return 1;
+    for (int s = 0; s < OBJECTS && turns[i].block == block; s++)
+      if (turns[i].signal[s].object == object && turns[i].signal[s].time >= time) return 1;
   return 0;
 }
 
 SimtMissing simt_order_missing(const Inspector *in, int reader, unsigned long long block, int rank, uint32_t time,
                                uintptr_t *object) {
-  uint64_t observed = in->lanes[reader].observed;
-  *object = in->observed_object;
-  if (in->block_observed > observed) observed = in->block_observed;
+  const Lane *lane = &in->lanes[reader];
+  uint64_t observed = lane->observed > in->block_observed ? lane->observed : in->block_observed;
+  uint64_t seen = lane->seen[OWN_BLOCK] > in->block_seen[OWN_BLOCK] ? lane->seen[OWN_BLOCK] : in->block_seen[OWN_BLOCK];
+  *object = 0;
+  for (int i = 0; i < OBJECTS && in->observed_object[i] && !*object; i++)
+    if (has_signalled(block, time, in->observed_object[i])) *object = in->observed_object[i];
   if (!*object) return SIMT_NO_SIGNAL;
-  if (simt_order_published(block, rank, time, observed)) return SIMT_NO_FENCE_BEHIND;
-  return has_signalled(block, time, *object) ? SIMT_NO_FENCE_BEFORE : SIMT_NO_SIGNAL;
+  if (simt_order_published(block, rank, time, seen, OWN_BLOCK)) return SIMT_NARROW_FENCE;
+  return simt_order_published(block, rank, time, observed, OTHER_BLOCKS) ? SIMT_NO_FENCE_BEHIND : SIMT_NO_FENCE_BEFORE;
 }

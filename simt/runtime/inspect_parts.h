@@ -87,14 +87,22 @@ typedef struct Sync { /* a __syncwarp() */
   unsigned lanes;
 } Sync;
 
+/* For whom a fence orders: any, but of __threadfence_block() only the threads of the same block. */
+typedef enum Reach { OWN_BLOCK, OTHER_BLOCKS, REACHES } Reach;
+
+typedef struct Fenced { /* by a thread's last fence of a reach */
+  uint32_t time;        /* 0: none yet */
+  uint32_t barrier;     /* the block's last barrier before that */
+  Sync sync;            /* the thread's last __syncwarp() before that */
+} Fenced;
+
 typedef struct Lane {
   Step now;
-  int entered;             /* a function, whose first block follows */
-  uint32_t fence_time;     /* inspect_order.c: of its last fence; 0: none yet */
-  uint32_t fence_barrier;  /* the block's last barrier before that */
-  Sync fence_sync;         /* its last __syncwarp() before that */
-  uint64_t observed, seen; /* of releases, up to this one: known of; happened before what it does now */
-  uintptr_t guess;         /* where it read what others change atomically, without being ordered */
+  int entered;            /* a function, whose first block follows */
+  Fenced fence[REACHES];  /* inspect_order.c */
+  uint64_t observed;      /* of releases, up to this one: known of */
+  uint64_t seen[REACHES]; /* those of the own block, of others: happened before what it does now */
+  uintptr_t guess;        /* where it read what others change atomically, without being ordered */
   unsigned guess_site;
   int spins; /* yields in a row at the object of its last atomic operation */
   uintptr_t spins_at, last_atomic;
@@ -114,6 +122,7 @@ typedef struct WarpView {
 } WarpView;
 
 /* What is followed on one OS thread. */
+enum { OBJECTS = 16 };
 enum { TRIED = 1, CHANGED = 2 }; /* Inspector's progressed: an atomic operation; it, or a store, had an effect */
 
 typedef struct Inspector {
@@ -140,13 +149,16 @@ typedef struct Inspector {
   int spun, progressed; /* it read a flag or found a lock taken; it wrote something: TRIED | CHANGED */
   int futile;           /* steps in a row that only spun */
   int steps_in_warp, steps_in_turn;
-  int stuck;       /* steps in a row without an effect */
-  uint32_t fenced; /* lanes that did a fence in this step */
+  int stuck;                       /* steps in a row without an effect */
+  uint32_t fenced, fenced_for_all; /* lanes that did a fence in this step; one for other blocks, too */
   int pending_barrier, pending_syncs;
   struct {
     int warp;
     unsigned lanes;
   } pending[MAX_SYNCS];
+
+  unsigned indexed; /* site of an index too large, whose use is awaited; 0: none */
+  int indexed_rank;
 
   struct { /* the last range, read and written */
     uintptr_t address;
@@ -160,8 +172,8 @@ typedef struct Inspector {
   int interleaved;                   /* blocks of the launch run in turn */
   uint32_t block_time, barrier_time; /* accesses with a smaller time were before the block, before its last barrier */
   /* As Lane.observed and Lane.seen: for all threads, by the last barrier; the most of any. */
-  uint64_t block_observed, most_observed, block_seen, most_seen;
-  uintptr_t observed_object; /* of the last atomic operation that reads, or volatile read */
+  uint64_t block_observed, most_observed, block_seen[REACHES], most_seen[REACHES];
+  uintptr_t observed_object[OBJECTS]; /* of the last atomic operations that read, or volatile reads; the latest first */
 
   Region fixed, dynamic; /* shared memory: static, dynamic */
   Object *objects;       /* by site: what it touched last */
@@ -211,6 +223,7 @@ typedef struct SiteFlow {
   uint16_t rank, again;             /* see inspect_flow.c; 0: not known */
   uint8_t looked, branches, single; /* single: just one other can follow */
   uint8_t is_guess;                 /* what is read there is the first guess of a loop with a compare-and-swap */
+  uint8_t is_volatile;
 } SiteFlow;
 SiteFlow *simt_site_flow(unsigned site);
 
@@ -232,8 +245,8 @@ int simt_is_image(uintptr_t address);
 /* The block of thread-local variables of this OS thread: low and size; 0 where there is none. */
 uintptr_t simt_tls_low(size_t *size);
 
-/* file:line of many sites at once. */
-void simt_resolve_sites(SimtPlace *place /* [count] */, const uintptr_t *pc, int count);
+/* File, line and function of a site's address. */
+SimtPlace simt_place_of(uintptr_t pc);
 
 /* ---- the parts ---- */
 
@@ -282,6 +295,7 @@ void simt_judge_row(Inspector *in, Row *row); /* bounds, alignment, initialisati
 void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc);
 
 /* inspect_race.c */
+extern const char *const simt_race_scopes[3]; /* from the narrowest to the widest */
 int simt_changed_something(const Row *row);
 extern uint32_t simt_race_clock;
 void simt_race_launch(const SimtKernel *kernel);
@@ -301,13 +315,15 @@ void simt_order_grid(uint32_t time);
 void simt_order_block(Inspector *in);
 void simt_order_barrier(Inspector *in);
 void simt_order_warp(Inspector *in, int warp, unsigned lanes);
-void simt_order_fence(Inspector *in, uint32_t lanes); /* of the running warp */
+void simt_order_fence(Inspector *in, uint32_t lanes, Reach reach); /* of the running warp */
 /* An atomic operation, or a volatile access that is as good as one. */
 void simt_order_atomic(Inspector *in, int rank, uintptr_t object, unsigned access);
 void simt_order_signal(uintptr_t object); /* a write to it that may tell others something */
-/* What the thread did at `time` happened before what comes behind the release `seen`. */
-int simt_order_published(unsigned long long block, int rank, uint32_t time, uint64_t seen);
-typedef enum SimtMissing { SIMT_NO_SIGNAL, SIMT_NO_FENCE_BEFORE, SIMT_NO_FENCE_BEHIND } SimtMissing;
+/* What the thread did at `time` happened, for threads of the own block or of others, before what comes behind the
+ * release `seen`. */
+int simt_order_published(unsigned long long block, int rank, uint32_t time, uint64_t seen, Reach reach);
+/* NARROW: there is a fence, but it reaches only the threads of its block. */
+typedef enum SimtMissing { SIMT_NO_SIGNAL, SIMT_NO_FENCE_BEFORE, SIMT_NO_FENCE_BEHIND, SIMT_NARROW_FENCE } SimtMissing;
 /* Why what the thread `rank` of `block` did at `time` is not ordered before what `reader` does now; *object: by which
  * operations the one told the other. */
 SimtMissing simt_order_missing(const Inspector *in, int reader, unsigned long long block, int rank, uint32_t time,
@@ -322,6 +338,10 @@ void simt_find(SimtFindingKind kind, int parties, const RaceParty party[2], cons
                const char *advice);
 /* 1, and it is counted once more, when these sites have been found before. */
 int simt_found_before(SimtFindingKind kind, unsigned site, unsigned other);
+/* Like it for a race that is found again with `scope`, of simt_race_scopes: 0 when that reaches further than before. */
+int simt_race_known(unsigned site, unsigned other, const char *scope);
+/* The access that the index of a finding of SIMT_ACCESS_INDEX was for. */
+void simt_index_used(unsigned site, unsigned access, int bytes);
 void simt_note(const char *text);               /* what was not checked */
 int simt_wants_block(unsigned long long block); /* and counts it */
 

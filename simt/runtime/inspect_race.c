@@ -152,7 +152,18 @@ int simt_changed_something(const Row *row) {
   return 0;
 }
 
-static const char *race_advice(int scope, const Region *region, int same_line) {
+const char *const simt_race_scopes[3] = {"between lanes of a warp", "between warps of a block", "between blocks"};
+
+/* mixed: one of the two is an atomic operation. */
+static const char *race_advice(int scope, const Region *region, int same_line, int mixed) {
+  static const char *const for_mixed[3] = {
+      "only one of the two is atomic: put __syncwarp() between them, or make the other an atomic operation, too",
+      "only one of the two is atomic: put __syncthreads() between them, where all threads of the block pass, or make "
+      "the "
+      "other an atomic operation, too",
+      "only one of the two is atomic: make the other an atomic operation, too (atomicExch() writes, atomicAdd(p, 0) "
+      "reads), or move it to a launch of its own"};
+  if (mixed) return for_mixed[scope];
   if (scope == 2)
     return same_line ? "blocks run in any order and at once: use atomicAdd() and its kin, or give each block its own "
                        "element"
@@ -163,7 +174,8 @@ static const char *race_advice(int scope, const Region *region, int same_line) {
                      : "lanes of a warp need not run in step: put __syncwarp() between the two";
   if (same_line) return "let one thread write each element, or use an atomic operation";
   return region->shared ? "put __syncthreads() between the two, where all threads of the block pass"
-                        : "put __syncthreads() between the two, or let each thread use its own elements";
+                        : "let each thread use its own elements; where threads of one block exchange values, put "
+                          "__syncthreads() between the two";
 }
 
 /* The other block has told this one by an atomic operation, and a fence is missing; NULL: it has not. malloc()ed */
@@ -172,11 +184,15 @@ static char *fence_advice(Inspector *in, int rank, unsigned long long block, Tra
   SimtMissing missing = simt_order_missing(in, rank, block, trace_rank(old), trace_time(old), &object);
   if (missing == SIMT_NO_SIGNAL) return NULL;
   char *advice, *memory = simt_memory_words(in, object);
-  if (asprintf(&advice, "the atomic operations on %s, order nothing by themselves: __threadfence() %s", memory,
-               missing == SIMT_NO_FENCE_BEFORE
-                   ? "between what the one block writes and its operation, and behind the operation by which the other "
-                     "learns of it"
-                   : "also behind the operation by which a block learns that the other has written") < 0)
+  static const char *const words[] = {
+      [SIMT_NO_FENCE_BEFORE] =
+          "__threadfence() between what the one block writes and its operation, and behind the "
+          "operation by which the other learns of it",
+      [SIMT_NO_FENCE_BEHIND] =
+          "__threadfence() also behind the operation by which a block learns that the other has written",
+      [SIMT_NARROW_FENCE] =
+          "__threadfence() instead of __threadfence_block(), which orders for the threads of its own block only"};
+  if (asprintf(&advice, "the atomic operations on %s, order nothing by themselves: %s", memory, words[missing]) < 0)
     abort();
   free(memory);
   return advice;
@@ -208,8 +224,8 @@ static void conflict_outside(Inspector *in, const Row *row, int lane, Trace old,
 }
 
 /* Releases up to which one the access comes after. */
-static uint64_t what_is_seen(const Inspector *in, const Lane *lane, unsigned access) {
-  uint64_t seen = lane->seen > in->block_seen ? lane->seen : in->block_seen;
+static uint64_t what_is_seen(const Inspector *in, const Lane *lane, unsigned access, Reach reach) {
+  uint64_t seen = lane->seen[reach] > in->block_seen[reach] ? lane->seen[reach] : in->block_seen[reach];
   if (!(access & (SIMT_ACCESS_VOLATILE | SIMT_ACCESS_ATOMIC))) return seen;
   if (lane->observed > seen) seen = lane->observed;
   return in->block_observed > seen ? in->block_observed : seen;
@@ -220,20 +236,24 @@ static void conflict(Inspector *in, const Row *row, const Region *region, int la
     conflict_outside(in, row, lane, old, old_access);
     return;
   }
-  static const char *const scopes[] = {"between lanes of a warp", "between warps of a block", "between blocks"};
   int rank = in->warp * SIMT_WARP_SIZE + lane, own = region->shared || same_block(in, old);
   unsigned long long block = own ? in->block_number : simt_block_at(trace_time(old));
   int scope = !own ? 2 : trace_rank(old) / SIMT_WARP_SIZE == in->warp ? 0 : 1;
-  uint64_t seen = what_is_seen(in, &in->lanes[rank], row->request.access);
+  Reach reach = own ? OWN_BLOCK : OTHER_BLOCKS;
+  uint64_t seen = what_is_seen(in, &in->lanes[rank], row->request.access, reach);
   if (scope == 0 && ordered_in_warp(&in->warp_view[in->warp], trace_time(old), trace_rank(old) % SIMT_WARP_SIZE, lane))
     return;
-  if (simt_order_published(block, trace_rank(old), trace_time(old), seen)) return;
+  if (simt_order_published(block, trace_rank(old), trace_time(old), seen, reach)) return;
   if ((row->request.access & SIMT_ACCESS_WRITE) && changed_nothing(row, lane)) return;
   if (trace_atomic(old) && !(row->request.access & SIMT_ACCESS_WRITE)) {
     in->lanes[rank].guess = row->request.address[lane];
     in->lanes[rank].guess_site = row->site;
   }
-  if (simt_found_before(SIMT_DATA_RACE, row->site, trace_site(old))) return;
+  if (simt_race_known(row->site, trace_site(old), simt_race_scopes[scope])) return;
+  if (simt_site_flow(trace_site(old))->is_volatile)
+    old_access |= SIMT_ACCESS_VOLATILE;
+  else if (trace_atomic(old))
+    old_access |= SIMT_ACCESS_ATOMIC;
   RaceParty party[2] = {
       {.site = row->site,
        .rank = rank,
@@ -242,14 +262,15 @@ static void conflict(Inspector *in, const Row *row, const Region *region, int la
        .block = in->block_number},
       {.site = trace_site(old),
        .rank = trace_rank(old),
-       .access = old_access | (trace_atomic(old) ? SIMT_ACCESS_ATOMIC : 0u),
+       .access = old_access,
        .bytes = __builtin_popcount(trace_bytes(old)),
        .block = block},
   };
-  int same_line = row->site == trace_site(old) && old_access == SIMT_ACCESS_WRITE;
-  char *fence = scope == 2 && !same_line ? fence_advice(in, rank, block, old) : NULL;
-  simt_find(SIMT_DATA_RACE, 2, party, scopes[scope], simt_memory_words(in, row->request.address[lane]),
-            fence ? fence : race_advice(scope, region, same_line));
+  int same_line = row->site == trace_site(old) && (old_access & SIMT_ACCESS_WRITE);
+  int mixed = ((row->request.access ^ old_access) & SIMT_ACCESS_ATOMIC) != 0;
+  char *fence = scope == 2 && !same_line && !mixed ? fence_advice(in, rank, block, old) : NULL;
+  simt_find(SIMT_DATA_RACE, 2, party, simt_race_scopes[scope], simt_memory_words(in, row->request.address[lane]),
+            fence ? fence : race_advice(scope, region, same_line, mixed));
   free(fence);
 }
 
@@ -336,6 +357,7 @@ void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes, int 
       return;
     }
   }
+  if (access & SIMT_ACCESS_VOLATILE) simt_site_flow(row->site)->is_volatile = 1;
   if (writes && (access & SIMT_ACCESS_ATOMIC) && !(access & SIMT_ACCESS_BLIND)) confirm_guesses(in, row, region, lanes);
   for (uint32_t rest = lanes; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest), rank = in->warp * SIMT_WARP_SIZE + lane;
@@ -343,7 +365,7 @@ void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes, int 
     int atomic = (access & SIMT_ACCESS_ATOMIC) != 0;
     /* In global memory a volatile access is one as a whole, also without a fence before it: a value that carries its
      * own flag needs none. It publishes nothing else then. A counter is no such value: the thread read it before. */
-    if (atomic || ((access & SIMT_ACCESS_VOLATILE) && (!writes || in->lanes[rank].fence_time))) {
+    if (atomic || ((access & SIMT_ACCESS_VOLATILE) && (!writes || in->lanes[rank].fence[OWN_BLOCK].time))) {
       simt_order_atomic(in, rank, row->request.address[lane], access);
       atomic = 1;
     } else if ((access & SIMT_ACCESS_VOLATILE) && !region->shared &&

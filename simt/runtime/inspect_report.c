@@ -14,7 +14,7 @@ static void close_inspector(void) {
   const SimtInspectReport *report = simt_inspect_report();
   const char *code = getenv("SIMT_INSPECT_EXIT");
   simt_inspect_write_reports(report);
-  if (!code || !report->finding_count) return;
+  if (!code || !(report->finding_count + report->told_count)) return;
   fflush(NULL);
   _exit(atoi(code));
 }
@@ -156,6 +156,13 @@ static int found_count, slot[SLOTS]; /* index + 1, by hash of kind and sites */
 static uint64_t dropped;
 static const char *notes[8];
 static int note_count;
+enum { MAX_TOLD = 100 };
+static char *told[MAX_TOLD]; /* diagnoses that the runtime has printed */
+static int told_count;
+
+void simt_inspect_told(const char *text) {
+  if (told_count < MAX_TOLD && (told[told_count] = strdup(text))) told_count++;
+}
 
 static int *slot_of(SimtFindingKind kind, unsigned site, unsigned other) {
   unsigned i = (unsigned)simt_mix((uint64_t)kind << 32 | (uint64_t)site << 16 | other) % SLOTS;
@@ -170,6 +177,26 @@ int simt_found_before(SimtFindingKind kind, unsigned site, unsigned other) {
   int index = *slot_of(kind, site, other);
   if (index) found[index - 1].finding.occurrences++;
   return index != 0;
+}
+
+static int reach(const char *scope) {
+  int i = 0;
+  while (i < 2 && simt_race_scopes[i] != scope) i++;
+  return i;
+}
+
+int simt_race_known(unsigned site, unsigned other, const char *scope) {
+  int index = *slot_of(SIMT_DATA_RACE, site, other);
+  if (!index || reach(found[index - 1].finding.scope) < reach(scope)) return 0;
+  found[index - 1].finding.occurrences++;
+  return 1;
+}
+
+void simt_index_used(unsigned site, unsigned access, int bytes) {
+  int index = *slot_of(SIMT_OUT_OF_BOUNDS, site, 0);
+  if (!index) return;
+  found[index - 1].finding.party[0].access = access;
+  found[index - 1].finding.party[0].bytes = bytes;
 }
 
 static SimtParty party_of(const RaceParty *p) {
@@ -190,8 +217,19 @@ void simt_find(SimtFindingKind kind, int parties, const RaceParty party[2], cons
   pthread_mutex_lock(&lock);
   unsigned other = parties > 1 ? party[1].site : 0;
   int *at = slot_of(kind, party[0].site, other);
-  if (*at) {
-    found[*at - 1].finding.occurrences++;
+  SimtFinding *known = *at ? &found[*at - 1].finding : NULL;
+  if (known && kind == SIMT_DATA_RACE && reach(known->scope) < reach(scope)) { /* its remedy mends the narrower, too */
+    known->party[0] = party_of(&party[0]);
+    known->party[1] = party_of(&party[1]);
+    known->scope = scope;
+    known->kernel = current;
+    free(known->memory);
+    free(known->advice);
+    known->memory = memory;
+    known->advice = strdup(advice);
+    known->occurrences++;
+  } else if (known) {
+    known->occurrences++;
     free(memory);
   } else if (found_count == MAX_FINDINGS) {
     dropped++;
@@ -223,6 +261,7 @@ static void forget_findings(void) {
   found_count = 0;
   dropped = 0;
   note_count = 0;
+  while (told_count > 0) free(told[--told_count]);
 }
 
 int simt_inspect_findings(void) { return found_count; }
@@ -251,10 +290,16 @@ const char *simt_finding_name(SimtFindingKind kind) {
 }
 
 const char *simt_access_text(unsigned access, int bytes, char *text, size_t size) {
+  if (access & SIMT_ACCESS_INDEX) {
+    snprintf(text, size, "uses that index");
+    return text;
+  }
   snprintf(text, size, "%s%s", access & SIMT_ACCESS_ATOMIC ? "atomically " : "",
            access & SIMT_ACCESS_WRITE ? "writes" : "reads");
   size_t used = strlen(text);
-  if (bytes && used < size) snprintf(text + used, size - used, " %d byte%s", bytes, bytes == 1 ? "" : "s");
+  if (bytes && used < size)
+    snprintf(text + used, size - used, " %d byte%s%s", bytes, bytes == 1 ? "" : "s",
+             access & SIMT_ACCESS_VOLATILE ? " (volatile)" : "");
   return text;
 }
 
@@ -266,12 +311,9 @@ static unsigned place_count;
 static void resolve(void) {
   unsigned count = simt_site_count(), first = place_count ? place_count : 1;
   places = realloc(places, count * sizeof *places);
-  uintptr_t *pc = malloc(count * sizeof *pc);
-  if (!places || !pc) abort();
+  if (!places) abort();
   places[0] = (SimtPlace){"?", "?", 0};
-  for (unsigned i = first; i < count; i++) pc[i] = simt_site_pc(i);
-  if (count > first) simt_resolve_sites(places + first, pc + first, (int)(count - first));
-  free(pc);
+  for (unsigned i = first; i < count; i++) places[i] = simt_place_of(simt_site_pc(i));
   place_count = count;
 }
 
@@ -325,18 +367,28 @@ static void report_kernel(const KernelEntry *e, SimtKernelReport *r) {
   }
 }
 
-/* The same lines by other instructions: one finding. */
+/* The same lines by other instructions: one finding. Of races the one that reaches furthest stands for all, and one of
+ * two writes, whose remedy mends reads of the same line as well. */
 static int same_finding(const SimtFinding *a, const SimtFinding *b) {
-  if (a->kind != b->kind || a->parties != b->parties || a->scope != b->scope) return 0;
+  if (a->kind != b->kind || a->parties != b->parties || a->kernel != b->kernel) return 0;
   const SimtParty *p = a->party, *q = b->party;
   if (same_place(&p[0].place, &q[0].place) && same_place(&p[1].place, &q[1].place)) return 1;
   return same_place(&p[0].place, &q[1].place) && same_place(&p[1].place, &q[0].place);
 }
 
+static int stands_for(const SimtFinding *a, const SimtFinding *b) {
+  if (a->kind != SIMT_DATA_RACE) return b->party[0].access == SIMT_ACCESS_INDEX; /* a tells what is done with it */
+  int wider = reach(a->scope) - reach(b->scope);
+  int writes =
+      (int)(a->party[0].access & a->party[1].access & ~(b->party[0].access & b->party[1].access)) & SIMT_ACCESS_WRITE;
+  return wider > 0 || (wider == 0 && writes);
+}
+
 /* A read that races with atomic operations only, and is the guess that a compare-and-swap then checks. */
 static int is_a_guess(const Found *f) {
   for (int i = 0; i < 2; i++)
-    if (!(f->finding.party[i].access & SIMT_ACCESS_WRITE) && (f->finding.party[1 - i].access & SIMT_ACCESS_ATOMIC) &&
+    if (!(f->finding.party[i].access & SIMT_ACCESS_WRITE) &&
+        (f->finding.party[1 - i].access & (SIMT_ACCESS_ATOMIC | SIMT_ACCESS_VOLATILE)) &&
         simt_site_flow(f->site[i])->is_guess)
       return f->finding.kind == SIMT_DATA_RACE;
   return 0;
@@ -352,10 +404,13 @@ static void report_findings(SimtInspectReport *report) {
       if (!f.party[p].place.line) f.party[p].place = places[found[i].site[p]];
     int known = 0;
     while (known < report->finding_count && !same_finding(&report->findings[known], &f)) known++;
-    if (known < report->finding_count)
-      report->findings[known].occurrences += f.occurrences;
-    else
+    if (known == report->finding_count) {
       report->findings[report->finding_count++] = f;
+      continue;
+    }
+    uint64_t occurrences = report->findings[known].occurrences + f.occurrences;
+    if (stands_for(&f, &report->findings[known])) report->findings[known] = f;
+    report->findings[known].occurrences = occurrences;
   }
   report->findings_dropped = dropped;
 }
@@ -365,7 +420,10 @@ const SimtInspectReport *simt_inspect_report(void) {
   for (int i = 0; i < report.kernel_count; i++) free(report.kernels[i].lines);
   free(report.kernels);
   free(report.findings);
-  report = (SimtInspectReport){.kernel_count = entry_count, .note_count = note_count};
+  report = (SimtInspectReport){.kernel_count = entry_count,
+                               .note_count = note_count,
+                               .told = (const char *const *)told,
+                               .told_count = told_count};
   memcpy(report.notes, notes, sizeof notes);
   for (int i = 0; i < entry_count; i++)
     for (unsigned site = 1; site < entries[i].sites; site++)

@@ -1,6 +1,7 @@
 /* inspect_symbols.c - places in the program: numbers for the hooks' return addresses, file and line for reports;
  * names and extents of shared and device variables from the program's own symbol table (ELF). */
 #include "inspect_parts.h"
+#include "lines.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -193,8 +194,11 @@ const char *simt_variable_text(const Variable *variable, char *text, size_t size
 
 /* ---- file and line ---- */
 
-/* Our headers, and the compiler's: a call into them is blamed on the caller. */
+/* Our headers, the compiler's, and what the environment calls a library: a call into them is blamed on the caller. */
 static int is_foreign(const char *file) {
+  static const char *library;
+  if (!library && !(library = getenv("SIMT_INSPECT_LIBRARY"))) library = "";
+  if (*library && strstr(file, library)) return 1;
   return strstr(file, "/simt/include/") || strncmp(file, "simt/include/", 13) == 0 || strncmp(file, "/usr/", 5) == 0 ||
          file[0] == '?';
 }
@@ -260,38 +264,13 @@ static const char *relative(const char *file) {
   return length > 1 && strncmp(file, here, length) == 0 && file[length] == '/' ? file + length + 1 : file;
 }
 
-void simt_resolve_sites(SimtPlace *place, const uintptr_t *pc, int count) {
-  char path[] = "/tmp/simt.XXXXXX", command[256], function[1024], line[4096];
-  for (int i = 0; i < count; i++) place[i] = (SimtPlace){"?", "?", 0};
-  int fd = count ? mkstemp(path) : -1;
-  if (fd < 0) return;
-  FILE *list = fdopen(fd, "w");
-  if (!list) abort();
-  for (int i = 0; i < count; i++) /* a return address: one less is within the call */
-    fprintf(list, "0x%lx\n", (unsigned long)(pc[i] - 1 - simt_load_base));
-  fclose(list);
-  snprintf(command, sizeof command, "addr2line -a -i -f -C -e /proc/%d/exe < %s", (int)getpid(), path);
-  FILE *lines = popen(command, "r");
-  int i = -1, done = 0;
-  while (lines && fgets(function, sizeof function, lines)) {
-    if (strncmp(function, "0x", 2) == 0) { /* the next address; its frames follow, innermost first */
-      done = ++i >= count;
-      continue;
-    }
-    if (!fgets(line, sizeof line, lines)) break;
-    if (i < 0 || done) continue;
-    function[strcspn(function, "\n")] = '\0';
-    char *clone = strstr(function, " [clone "); /* the compiler's own copy of a function */
-    if (clone) *clone = '\0';
-    line[strcspn(line, " \n")] = '\0';
-    char *colon = strrchr(line, ':');
-    if (!colon) continue;
-    *colon = '\0';
-    int number = atoi(colon + 1);
-    if (!number || is_foreign(line) || is_copy(function)) continue;
-    place[i] = (SimtPlace){keep(relative(line)), keep(function_name(function)), number};
-    done = 1;
-  }
-  if (lines) pclose(lines);
-  unlink(path);
+/* Of functions that were inlined into each other the innermost that is the program's own. */
+SimtPlace simt_place_of(uintptr_t pc) {
+  enum { MOST = 16 };
+  static SimtFrame frame[MOST];
+  int frames = simt_frames(pc - 1 - simt_load_base, frame, MOST); /* a return address: one less is within the call */
+  for (int i = 0; i < frames; i++)
+    if (frame[i].line && !is_foreign(frame[i].file) && !is_copy(frame[i].function))
+      return (SimtPlace){keep(relative(frame[i].file)), keep(function_name(frame[i].function)), frame[i].line};
+  return (SimtPlace){"?", "?", 0};
 }

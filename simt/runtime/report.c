@@ -2,22 +2,28 @@
  * the block is, and what to try. */
 #include "runtime.h"
 
-#include <dlfcn.h>
 #include <link.h>
-#include <unistd.h>
 
 #include "api.h"
+#include "lines.h"
 
 static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* With report_lock. */
+static void tell(const char *format, va_list arguments) {
+  char *text;
+  if (vasprintf(&text, format, arguments) < 0) abort();
+  fprintf(stderr, "=== simt: %s\n", text);
+  if (simt_inspect_told) simt_inspect_told(text);
+  free(text);
+}
 
 void simt_report_host(const char *format, ...) {
   va_list arguments;
   fflush(stdout);
   pthread_mutex_lock(&report_lock);
   va_start(arguments, format);
-  fputs("=== simt: ", stderr);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
+  tell(format, arguments);
   va_end(arguments);
   pthread_mutex_unlock(&report_lock);
 }
@@ -33,29 +39,22 @@ static int program_base(struct dl_phdr_info *info, size_t size, void *base) {
 }
 
 const char *simt_where(const void *address, char *text, size_t size) {
+  enum { MOST = 16 };
+  static __thread SimtFrame frame[MOST];
   uintptr_t base = 0;
-  char command[256], function[256] = "", place[512] = "";
   dl_iterate_phdr(program_base, &base);
   snprintf(text, size, "%p", address);
-  snprintf(command, sizeof command, "addr2line -i -f -C -e /proc/%d/exe 0x%lx 2> /dev/null", (int)getpid(),
-           (unsigned long)((uintptr_t)address - base));
-  FILE *lines = popen(command, "r");
-  if (!lines) return text;
-  while (fgets(function, sizeof function, lines) && fgets(place, sizeof place, lines)) {
-    function[strcspn(function, "\n")] = '\0';
-    char *clone = strstr(function, " [clone "); /* the compiler's own copy of a function */
-    if (clone) *clone = '\0';
-    place[strcspn(place, " \n")] = '\0';
-    if (place[0] == '?' || is_ours(place)) continue;
-    char *file = place;
+  int frames = simt_frames((uintptr_t)address - base, frame, MOST);
+  for (int i = 0; i < frames; i++) {
+    const char *file = frame[i].file, *function = frame[i].function;
+    if (!frame[i].line || file[0] == '?' || is_ours(file)) continue;
     if (strncmp(file, "/proc/self/cwd/", 15) == 0) file += 15; /* Bazel compiles there, wherever that is */
     if (function[0] == '?' || strstr(function, "simt::"))
-      snprintf(text, size, "%s", file);
+      snprintf(text, size, "%s:%d", file, frame[i].line);
     else
-      snprintf(text, size, "%s (%s)", file, function);
+      snprintf(text, size, "%s:%d (%s)", file, frame[i].line, function);
     break;
   }
-  pclose(lines);
   return text;
 }
 
@@ -128,9 +127,8 @@ static void report(const char *running_at, const char *advice, const char *forma
   fflush(stdout);
   pthread_mutex_lock(&report_lock);
   if (!told_before(k, format)) {
-    fputs("=== simt: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n    kernel %s, launched at %s:%d with <<<(%u,%u,%u), (%u,%u,%u)>>>; block (%u,%u,%u)\n", k->name,
+    tell(format, arguments);
+    fprintf(stderr, "    kernel %s, launched at %s:%d with <<<(%u,%u,%u), (%u,%u,%u)>>>; block (%u,%u,%u)\n", k->name,
             k->file, k->line, k->grid.x, k->grid.y, k->grid.z, k->block.x, k->block.y, k->block.z, blockIdx.x,
             blockIdx.y, blockIdx.z);
     print_threads(w, running_at);
@@ -170,15 +168,21 @@ void simt_kernel_fault(cudaError_t error, const char *file, int line, const char
   __builtin_unreachable();
 }
 
-void simt_shuffle_from_nobody(void) {
+void simt_shuffle_from_outside(unsigned sources, int alone) {
   const Thread *t = &simt_worker->threads[simt_current_rank()];
+  const char *advice =
+      "read from a lane of the mask that has not returned; on a GPU the result is undefined, here each "
+      "such lane keeps its own value";
   char place[512];
   snprintf(place, sizeof place, "%s:%d", t->file, t->line);
-  simt_report_running(place,
-                      "read from a lane of the mask that has not returned; on a GPU the result is undefined, here each "
-                      "lane keeps its own value",
-                      "mask: %s with mask 0x%08x: no lane reads from one that takes part\n    at %s", t->what, t->mask,
-                      place);
+  if (alone)
+    simt_report_running(place, advice, "mask: %s with mask 0x%08x: no lane reads from one that takes part\n    at %s",
+                        t->what, t->mask, place);
+  else if (sources & ~t->mask)
+    simt_report_running(place, advice,
+                        "mask: %s with mask 0x%08x: a lane reads from lane %d, which the mask does not contain\n"
+                        "    at %s",
+                        t->what, t->mask, __builtin_ctz(sources & ~t->mask), place);
 }
 
 /* assert() in a kernel prints what a GPU prints, ends the launch, and is cudaErrorAssert from the next call on; in host
@@ -191,6 +195,7 @@ void __assert_fail(const char *expression, const char *file, unsigned line, cons
   }
   fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file, line, function,
           blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, expression);
+  if (simt_inspect_told) simt_inspect_told("an assertion of a kernel failed");
   simt_give_up(cudaErrorAssert);
   __builtin_unreachable();
 }

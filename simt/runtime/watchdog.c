@@ -203,11 +203,13 @@ static void processor_fault(int signal, siginfo_t *info, void *context) {
                         "null pointer: thread (%u,%u,%u) accessed address %p\n    at %s", t.x, t.y, t.z, address,
                         place);
   } else {
-    simt_report_running(
-        place,
-        "is the index within the array, and the pointer one that the kernel was given? simtcc --inspect "
-        "names the array and the index's line",
-        "illegal address: thread (%u,%u,%u) accessed %p\n    at %s", t.x, t.y, t.z, address, place);
+    simt_report_running(place,
+                        "is the index within the array, and the pointer one that the kernel was given?"
+#ifndef SIMT_INSPECT
+                        " simtcc --inspect names the array and the index's line"
+#endif
+                        ,
+                        "illegal address: thread (%u,%u,%u) accessed %p\n    at %s", t.x, t.y, t.z, address, place);
   }
   simt_give_up(cudaErrorIllegalAddress);
 }

@@ -6,7 +6,7 @@
 # A program tells in its first comment lines what is expected:
 #
 #   // mode: plain inspect      how it is compiled and run, each in turn: plain, inspect, lazy (SIMT_STREAMS=lazy),
-#                               lazy-inspect, leaks (SIMT_LEAKS=1); compile: simtcc refuses it
+#                               lazy-inspect, leaks (SIMT_LEAKS=1); compile: simtcc refuses it; warning: it warns
 #   // expect: data race        what the diagnosis begins with, after "=== simt: "
 #   // also: uninitialised read      a second kind that may be told as well: another sight of the same fault
 #   // expect-text: s_tile      must occur in the diagnosis
@@ -73,16 +73,16 @@ try_mode() {
   name=$(basename "$file" .cu)
   log=$work/$name.$mode.log
   case $mode in
-  plain | compile) ;;
+  plain | compile | warning) ;;
   lazy) settings=(SIMT_STREAMS=lazy) ;;
   leaks) settings=(SIMT_LEAKS=1) ;;
   inspect) built=inspect ;;
   lazy-inspect) built=inspect settings=(SIMT_STREAMS=lazy) ;;
   *) echo "no mode $mode" && return ;;
   esac
-  if [ "$mode" = compile ]; then
+  if [ "$mode" = compile ] || [ "$mode" = warning ]; then
     "$simtcc" -c "$file" -o "$work/$name.o" >"$log" 2>&1
-    sed -i 's/.*error: simt: /=== simt: refused: &/' "$log"
+    sed -i 's/.*error: simt: /=== simt: refused: &/; s/.* warning: /=== simt: warning: &/' "$log"
     judge "$file" "$log"
     return
   fi
@@ -95,8 +95,11 @@ try_mode() {
     }
   fi
   # shellcheck disable=SC2046
-  env "${settings[@]}" $(field "$file" env) timeout $limit "$work/$name.$built" >"$log" 2>&1
-  if [ $? -eq 124 ]; then echo "no end after $limit s"; else judge "$file" "$log"; fi
+  env "${settings[@]}" SIMT_INSPECT_EXIT=77 $(field "$file" env) timeout $limit "$work/$name.$built" >"$log" 2>&1
+  local status=$?
+  if [ $status -eq 124 ]; then echo "no end after $limit s" && return; fi
+  if [ $built = inspect ] && [ $status -ne 77 ]; then echo "the fault was not counted: exit status $status"; fi
+  judge "$file" "$log"
 }
 
 # try FILE: all modes of one program, a line for each to $work/NAME.result.

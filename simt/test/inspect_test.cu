@@ -20,6 +20,8 @@ extern "C" {
 #include <stdlib.h>
 #include <string.h>
 
+#include <cub/block/block_reduce.cuh>
+
 #include "inspect.h"
 
 #define CHECK(call) assert_int_equal(call, cudaSuccess)
@@ -462,6 +464,53 @@ static void test_locks(void **state) {
   assert_int_equal(findings_in("spin_lock_outside"), 0);
 }
 
+__global__ void write_past_a_row(float *out) {
+  __shared__ float tile[4][8];
+  int t = threadIdx.x;
+  for (int i = 0; i < 4; i++) tile[i][t] = t;  // line: past_a_row
+  __syncthreads();
+  out[t] = tile[0][t % 8];
+}
+__global__ void read_past_a_row(float *out) {
+  __shared__ float tile[4][8];
+  int t = threadIdx.x;
+  for (int i = 0; i < 4; i++) tile[i][t % 8] = t;
+  __syncthreads();
+  out[t] = tile[0][t];  // line: read_past
+}
+
+static void test_what_an_index_is_used_for(void **state) {
+  (void)state;
+  char text[80];
+  write_past_a_row<<<1, 9>>>(c);
+  const SimtFinding *f = expect_finding("write_past_a_row", SIMT_OUT_OF_BOUNDS, line_of("past_a_row"), 0);
+  assert_string_equal(simt_access_text(f->party[0].access, f->party[0].bytes, text, sizeof text), "writes 4 bytes");
+  read_past_a_row<<<1, 9>>>(c);
+  f = expect_finding("read_past_a_row", SIMT_OUT_OF_BOUNDS, line_of("read_past"), 0);
+  assert_string_equal(simt_access_text(f->party[0].access, f->party[0].bytes, text, sizeof text), "reads 4 bytes");
+}
+
+/* CUB applies the program's operator to the values of other threads. */
+__global__ void argument_of_the_maximum(const float *in, cub::KeyValuePair<int, float> *out) {
+  typedef cub::BlockReduce<cub::KeyValuePair<int, float>, 256> Reduce;
+  __shared__ typename Reduce::TempStorage storage;
+  cub::KeyValuePair<int, float> mine((int)threadIdx.x, in[threadIdx.x]);
+  cub::KeyValuePair<int, float> largest = Reduce(storage).Reduce(mine, cub::ArgMax());
+  if (threadIdx.x == 0) *out = largest;
+}
+
+static void test_an_operator_of_the_program(void **state) {
+  (void)state;
+  float ramp[256];
+  cub::KeyValuePair<int, float> largest;
+  for (int i = 0; i < 256; i++) ramp[i] = i * 37 % 256;
+  CHECK(cudaMemcpy(a, ramp, sizeof ramp, cudaMemcpyHostToDevice));
+  argument_of_the_maximum<<<1, 256>>>(a, (cub::KeyValuePair<int, float> *)c);
+  CHECK(cudaMemcpy(&largest, c, sizeof largest, cudaMemcpyDeviceToHost));
+  assert_int_equal(largest.key, 83);
+  assert_int_equal(findings_in("argument_of_the_maximum"), 0);
+}
+
 /* ---- races ---- */
 
 __global__ void reduce(const float *in, float *out, int last_barrier) {
@@ -560,6 +609,55 @@ static void test_races(void **state) {
   expect_finding("different_values", SIMT_DATA_RACE, line_of("different_values"), line_of("different_values"));
 }
 
+/* Of all that race the scope that reaches furthest names the remedy. */
+__global__ void shift_in_place(float *x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i + 1 < n) x[i] = x[i + 1];  // line: shift
+}
+__global__ void count_plainly(int *counter) {
+  *counter = *counter + 1;  // line: count_plainly
+}
+__global__ void count_and_read(int *counter, int *out) {
+  atomicAdd(counter, 1);                                  // line: count_atomically
+  out[blockIdx.x * blockDim.x + threadIdx.x] = *counter;  // line: read_plainly
+}
+__global__ void count_volatile(volatile int *counter) {
+  *counter = *counter + 1;  // line: count_volatile
+}
+
+static void test_the_scope_of_races(void **state) {
+  (void)state;
+  float ramp[1024];
+  for (int i = 0; i < 1024; i++) ramp[i] = i + 1;
+  CHECK(cudaMemcpy(a, ramp, sizeof ramp, cudaMemcpyHostToDevice));
+  shift_in_place<<<16, 64>>>(a, 1024);
+  const SimtFinding *f = expect_finding("shift_in_place", SIMT_DATA_RACE, line_of("shift"), line_of("shift"));
+  assert_string_equal(f->scope, "between blocks");
+  assert_non_null(strstr(f->advice, "split the kernel"));
+  assert_int_equal(findings_in("shift_in_place"), 1);
+
+  CHECK(cudaMemset(c, 0, 8192));
+  count_plainly<<<16, 64>>>((int *)c);
+  f = expect_finding("count_plainly", SIMT_DATA_RACE, line_of("count_plainly"), line_of("count_plainly"));
+  assert_string_equal(f->scope, "between blocks");
+  assert_non_null(strstr(f->advice, "use atomicAdd()"));
+  assert_int_equal(findings_in("count_plainly"), 1);
+
+  count_and_read<<<16, 64>>>((int *)c, (int *)c + 8);
+  f = expect_finding("count_and_read", SIMT_DATA_RACE, line_of("count_atomically"), line_of("read_plainly"));
+  assert_string_equal(f->scope, "between blocks");
+  assert_non_null(strstr(f->advice, "make the other an atomic operation, too"));
+
+  count_volatile<<<16, 64>>>((int *)c);
+  f = expect_finding("count_volatile", SIMT_DATA_RACE, line_of("count_volatile"), line_of("count_volatile"));
+  char text[80];
+  for (int i = 0; i < 2; i++) {
+    simt_access_text(f->party[i].access, f->party[i].bytes, text, sizeof text);
+    assert_non_null(strstr(text, "4 bytes (volatile)"));
+    assert_null(strstr(text, "atomic"));
+  }
+}
+
 /* The last block adds up what the others wrote: a fence and an atomic operation publish it. */
 __device__ unsigned tickets;
 __global__ void last_block(const float *in, float *part, float *out) {
@@ -610,6 +708,38 @@ __global__ void last_block_unfenced(const float *in, float *part, float *out) {
   __syncthreads();
   if (last && t < gridDim.x) out[t] = part[t];  // line: unfenced_read
 }
+/* A fence for the own block publishes nothing to others; the ticket is named although another object came later. */
+__device__ unsigned steps[2];
+__global__ void last_block_fenced_for_itself(const float *in, float *part, float *out) {
+  __shared__ bool last;
+  int t = threadIdx.x;
+  if (t == 0) {
+    part[blockIdx.x] = in[blockIdx.x];  // line: narrow_write
+    __threadfence_block();
+    last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
+    __threadfence();
+    atomicAdd(&steps[blockIdx.x % 2], 1u);
+  }
+  __syncthreads();
+  if (last && t < gridDim.x) out[t] = part[t];  // line: narrow_read
+}
+__global__ void flag_in_a_block(float *out) {
+  __shared__ float value;
+  __shared__ int flag;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (threadIdx.x == 32) {
+    value = 7;
+    __threadfence_block();
+    atomicExch(&flag, 1);
+  }
+  if (threadIdx.x == 0) {
+    while (atomicAdd(&flag, 0) == 0) {
+    }
+    __threadfence_block();
+    out[0] = value;
+  }
+}
 /* Every thread writes; a barrier collects them before the one that publishes. */
 __global__ void last_block_of_threads(const float *in, float *part, float *out) {
   __shared__ bool last;
@@ -636,6 +766,13 @@ static void test_races_between_blocks(void **state) {
   assert_int_equal(findings_in("last_block"), 0);
   last_block_of_threads<<<8, 32>>>(a, b, c);
   assert_int_equal(findings_in("last_block_of_threads"), 0);
+  last_block_fenced_for_itself<<<8, 32>>>(a, b, c);
+  const SimtFinding *narrow =
+      expect_finding("last_block_fenced_for_itself", SIMT_DATA_RACE, line_of("narrow_write"), line_of("narrow_read"));
+  assert_non_null(strstr(narrow->advice, "instead of __threadfence_block()"));
+  assert_non_null(strstr(narrow->advice, "tickets"));
+  flag_in_a_block<<<1, 64>>>(c);
+  assert_int_equal(findings_in("flag_in_a_block"), 0);
   last_block_unfenced<<<8, 32>>>(a, b, c);
   const SimtFinding *f =
       expect_finding("last_block_unfenced", SIMT_DATA_RACE, line_of("unfenced_write"), line_of("unfenced_read"));
@@ -806,7 +943,10 @@ int main(void) {
       cmocka_unit_test(test_active_mask),
       cmocka_unit_test(test_locks),
       cmocka_unit_test(test_races),
+      cmocka_unit_test(test_the_scope_of_races),
       cmocka_unit_test(test_races_between_blocks),
+      cmocka_unit_test(test_what_an_index_is_used_for),
+      cmocka_unit_test(test_an_operator_of_the_program),
       cmocka_unit_test(test_memory),
       cmocka_unit_test(test_kinds_of_memory),
       cmocka_unit_test(test_asked_in_between), /* the last: it forgets */

@@ -51,7 +51,9 @@ SIMT_UNSEEN inline void block_rendezvous(BlockPost *post, BlockComplete *complet
   int count = 0;
   for (int r = 0; r < SIMT_MAX_BLOCK_THREADS; r++)
     if (by_rank[r]) by_rank[count++] = by_rank[r];
+  void *paused = simt_inspect_pause(); /* operators of the program run in it */
   complete(by_rank, count);
+  simt_inspect_continue(paused);
 }
 
 }  // namespace simt

@@ -82,8 +82,9 @@ void simt_yield(void);
 /* Ends the launch: prints `format` with kernel, block, thread and site; the launch and all later calls give `error`. */
 void simt_kernel_fault(cudaError_t error, const char *file, int line, const char *format, ...)
     __attribute__((noreturn, format(printf, 4, 5)));
-/* Tells, for the warp operation that the running thread completes, that no lane reads from one that takes part. */
-void simt_shuffle_from_nobody(void);
+/* The warp operation that the running thread completes reads from lanes that take no part, or from such lanes alone.
+ * Those that have returned, or that the block does not have, the mask may name, as long as others are read, too. */
+void simt_shuffle_from_outside(unsigned sources, int alone);
 
 int simt_in_kernel(void);        /* 0 in host code */
 unsigned simt_thread_rank(void); /* 0 .. threads of the block - 1, x fastest */
@@ -98,13 +99,18 @@ void simt_inspect_atomic(const void *address, size_t bytes);
 /* A plain access by such code (a vector load in a header, memcpy in a kernel, ...). */
 void simt_inspect_read(const void *address, size_t bytes);
 void simt_inspect_write(const void *address, size_t bytes);
-/* __threadfence() and its kin, and acquire/release operations of cuda::barrier and cuda::atomic. */
-void simt_inspect_fence(void);
+/* __threadfence() and its kin. other_blocks: it orders for them, too. */
+void simt_inspect_fence(int other_blocks);
+/* What follows, up to simt_inspect_continue(), a header does for other threads, whose memory it may read. */
+void *simt_inspect_pause(void);
+void simt_inspect_continue(void *paused);
 #else
 #define simt_inspect_atomic(address, bytes) ((void)0)
 #define simt_inspect_read(address, bytes) ((void)0)
 #define simt_inspect_write(address, bytes) ((void)0)
-#define simt_inspect_fence() ((void)0)
+#define simt_inspect_fence(other_blocks) ((void)0)
+#define simt_inspect_pause() NULL
+#define simt_inspect_continue(paused) ((void)(paused))
 #endif
 
 /* ---- launching; used by launch.h ---- */

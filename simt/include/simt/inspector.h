@@ -117,7 +117,8 @@ typedef enum SimtAccessKind {
   SIMT_ACCESS_READ = 0,
   SIMT_ACCESS_WRITE = 1,
   SIMT_ACCESS_ATOMIC = 2,
-  SIMT_ACCESS_VOLATILE = 4
+  SIMT_ACCESS_VOLATILE = 4,
+  SIMT_ACCESS_INDEX = 128 /* only the index was seen, not what is done with it */
 } SimtAccessKind;
 
 /* Who did it. */
@@ -147,7 +148,9 @@ typedef struct SimtInspectReport {
   SimtFinding *findings;
   int finding_count;
   uint64_t findings_dropped; /* beyond the most that are kept */
-  const char *notes[8];      /* what was not checked, and why */
+  const char *const *told;   /* diagnoses of the runtime, printed when they were made; each first line, or more */
+  int told_count;
+  const char *notes[8]; /* what was not checked, and why */
   int note_count;
 } SimtInspectReport;
 
@@ -167,7 +170,7 @@ uint64_t simt_inspect_counts(const char *kernel, uint64_t count[SIMT_COUNTERS]);
 /* How many findings since then; simt_inspect_report() may join some. */
 int simt_inspect_findings(void);
 
-/* All that is known so far; valid until the next call. Asks addr2line for the lines: some tenths of a second. */
+/* All that is known so far; valid until the next call. */
 const SimtInspectReport *simt_inspect_report(void);
 /* One finding in words: kernel, places, threads, what to try. Several lines. */
 void simt_inspect_print_finding(FILE *out, const SimtInspectReport *report, const SimtFinding *finding);

@@ -209,11 +209,11 @@ SIMT_STORE(__stwt)
 /* A block runs on one OS thread: among its own threads only the compiler can reorder. */
 SIMT_AT_CALLER void __threadfence_block(void) {
   __asm__ volatile("" : : : "memory");
-  simt_inspect_fence();
+  simt_inspect_fence(0);
 }
 SIMT_AT_CALLER void __threadfence(void) {
   __sync_synchronize();
-  simt_inspect_fence();
+  simt_inspect_fence(1);
 }
 SIMT_AT_CALLER void __threadfence_system(void) { __threadfence(); }
 

@@ -96,9 +96,9 @@ SIMT_UNSEEN void shuffle_complete(unsigned lanes, void *const posts[]) {
     lane[i]->result = lane[lanes >> source & 1 ? source : i]->value;
     sources |= 1u << source;
   }
-  /* A broadcast from a lane that does not take part. Where only some read from such lanes, or by a distance as in a
-   * reduction, they may have no use for the value. */
-  if (mode == SHUFFLE_INDEX && !(sources & lanes)) simt_shuffle_from_nobody();
+  /* By a distance, as in a reduction, lanes read beyond the last one as a rule, and have no use for the value. */
+  if ((sources & ~lanes) && (mode == SHUFFLE_INDEX || mode == SHUFFLE_XOR))
+    simt_shuffle_from_outside(sources & ~lanes, mode == SHUFFLE_INDEX && !(sources & lanes));
 }
 
 template <size_t bytes>
