@@ -46,7 +46,7 @@ _INSPECT_FLAGS = [
     "-gdwarf-4",
     "-g1",  # again: -gdwarf-4 alone means -g2
     "-O2",
-    "-fsanitize=thread,bounds",
+    "-fsanitize=thread,bounds,object-size",
     "-fsanitize-coverage=trace-pc",
     "--param",
     "tsan-instrument-func-entry-exit=1",
