@@ -227,6 +227,9 @@ static void what_is_right_passes(void **state) {
   assert_true(result.inspected);
   assert_true(result.counts.global_load_requests == 1 + 3 + 64);
   assert_true(result.counts.global_store_sectors == 1 + 12 + 256);
+  assert_true(result.counts.launched_blocks == 1 + 3 + 64 && result.counts.launched_threads == 32 * (1 + 3 + 64));
+  assert_true(result.counts.working_blocks == 1 + 3 + 64 && result.counts.working_warps == 1 + 3 + 64);
+  assert_true(result.counts.working_threads == 1 + 91 + 2048);
 #else
   assert_false(result.inspected);
 #endif

@@ -22,6 +22,9 @@ typedef struct LessonCounts {
   double global_store_requests, global_store_sectors, global_store_ideal_sectors;
   double shared_load_requests, shared_load_wavefronts, shared_load_conflicts;
   double shared_store_requests, shared_store_wavefronts, shared_store_conflicts;
+  double global_atomic_requests;
+  double launched_blocks, launched_threads;
+  double working_blocks, working_warps, working_threads; /* that read or write device memory */
   double stream_steps; /* kernels and copies, those that may run side by side as one (simt/streams.h) */
 } LessonCounts;
 
@@ -94,6 +97,13 @@ static inline void lesson_inspect_end(LessonResult *result) {
   c->shared_store_requests = (double)count[SIMT_SHARED_STORE_REQUESTS];
   c->shared_store_wavefronts = (double)count[SIMT_SHARED_STORE_WAVEFRONTS];
   c->shared_store_conflicts = (double)count[SIMT_SHARED_STORE_CONFLICTS];
+  c->global_atomic_requests = (double)count[SIMT_GLOBAL_ATOMIC_REQUESTS];
+  const SimtWork work = simt_inspect_work(NULL);
+  c->launched_blocks = (double)work.blocks;
+  c->launched_threads = (double)work.threads;
+  c->working_blocks = (double)work.working_blocks;
+  c->working_warps = (double)work.working_warps;
+  c->working_threads = (double)work.working_threads;
   c->stream_steps = simt_steps();
   if (simt_inspect_findings() == 0) return;
   const SimtInspectReport *report = simt_inspect_report();

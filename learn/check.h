@@ -310,7 +310,10 @@ static inline void check_print(const char *verdict, const LessonResult *result, 
          c->shared_store_requests);
   printf("shared_store_wavefronts %.17g\nshared_store_conflicts %.17g\n", c->shared_store_wavefronts,
          c->shared_store_conflicts);
-  printf("stream_steps %.17g\n", c->stream_steps);
+  printf("global_atomic_requests %.17g\nstream_steps %.17g\n", c->global_atomic_requests, c->stream_steps);
+  printf("launched_blocks %.17g\nlaunched_threads %.17g\n", c->launched_blocks, c->launched_threads);
+  printf("working_blocks %.17g\nworking_warps %.17g\nworking_threads %.17g\n", c->working_blocks, c->working_warps,
+         c->working_threads);
   printf("seconds %.9g\nmessage %s\n", check.reply.seconds, message);
 }
 

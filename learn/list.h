@@ -66,8 +66,9 @@ static inline void list_draw(List *list, const char *ask) {
   if (list->rows == 0) printf("    none of the exercises\n");
   printf("\n  %d of %d passed; shown: %s%s%s\n  %s", tree_passed(list->tree), list->tree->exercises.count,
          list_shown[list->shown], list->word[0] != '\0' ? ", with " : "", list->word,
-         ask != NULL ? ask
-                     : styled(DIM, "up, down: move   Enter: go there   f: all, open, done   /: search   r: reset   q: back"));
+         ask != NULL
+             ? ask
+             : styled(DIM, "up, down: move   Enter: go there   f: all, open, done   /: search   r: reset   q: back"));
   fflush(stdout);
 }
 
@@ -118,7 +119,8 @@ static inline ListChoice list_keys(List *list) {
     if (key == LIST_PAGE_DOWN) list->at += page;
     if (list->at >= list->rows) list->at = list->rows - 1;
     if (list->at < 0) list->at = 0;
-    if (key == 'q' || key == 'l' || key == LIST_ESCAPE || key == LIST_CTRL_C || key == LIST_END) return (ListChoice){LIST_QUIT, 0};
+    if (key == 'q' || key == 'l' || key == LIST_ESCAPE || key == LIST_CTRL_C || key == LIST_END)
+      return (ListChoice){LIST_QUIT, 0};
     if (key == '/') list_search(list);
     if (key == 'f') {
       list->shown = (ListShown)((list->shown + 1) % LIST_SHOWN);

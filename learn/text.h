@@ -91,6 +91,13 @@ __attribute__((format(printf, 1, 2))) static inline char *keep_printf(const char
   return kept;
 }
 
+/* A count as people write it: 31740 and not 3.174e+04, 3.5, 0.25. */
+static inline const char *keep_number(double x) {
+  if (x != x) return "NaN";
+  if (x > -1e15 && x < 1e15 && x == (double)(long long)x) return keep_printf("%lld", (long long)x);
+  return keep_printf(x >= 1000 ? "%.1f" : "%.4g", x);
+}
+
 /* ---- lines ---- */
 
 static inline bool starts_with(const char *string, const char *prefix) {

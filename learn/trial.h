@@ -8,11 +8,24 @@
 #include <math.h>
 #include <sys/socket.h>
 
-enum { COUNTS = 11, CHECK_SAMPLES = 64 /* as in check.h */ };
-static const char *const count_names[COUNTS] = {
-    "global_load_requests",    "global_load_sectors",    "global_store_requests", "global_store_sectors",
-    "shared_load_requests",    "shared_load_wavefronts", "shared_load_conflicts", "shared_store_requests",
-    "shared_store_wavefronts", "shared_store_conflicts", "stream_steps"};
+enum { COUNTS = 17, CHECK_SAMPLES = 64 /* as in check.h */ };
+static const char *const count_names[COUNTS] = {"global_load_requests",
+                                                "global_load_sectors",
+                                                "global_store_requests",
+                                                "global_store_sectors",
+                                                "shared_load_requests",
+                                                "shared_load_wavefronts",
+                                                "shared_load_conflicts",
+                                                "shared_store_requests",
+                                                "shared_store_wavefronts",
+                                                "shared_store_conflicts",
+                                                "global_atomic_requests",
+                                                "launched_blocks",
+                                                "launched_threads",
+                                                "working_blocks",
+                                                "working_warps",
+                                                "working_threads",
+                                                "stream_steps"};
 
 typedef struct Measured {
   double count[COUNTS]; /* by the inspector, on the lesson's `counted` shape */

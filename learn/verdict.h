@@ -112,27 +112,58 @@ static inline void verdict_limits(Verdict *verdict, const Exercise *exercise) {
     if (value <= limit->at_most + 1e-9) continue;
     const char *slash = limit->per[0] == '\0' ? "" : " / ";
     verdict->kind = VERDICT_LIMIT;
-    verdict->message = keep_printf(
-        "The results are right, but it costs too much: %s%s%s is %.4g, at most %.4g is asked "
-        "for. %s",
-        limit->count, slash, limit->per, value, limit->at_most, limit->why);
+    verdict->message =
+        keep_printf("The results are right, but it costs too much: %s%s%s is %s, at most %s is asked for. %s",
+                    limit->count, slash, limit->per, keep_number(value), keep_number(limit->at_most), limit->why);
   }
 }
 
-/* Did the kernels store as much as the task needs, by the reference's account? Host code that does the work and copies
- * the results, or one thread that does everything, would be "right" otherwise: a request is one warp's, so one thread
- * alone needs 32 times as many of them for the same floats. NULL, or a sentence. */
+/* Did the kernels store as much as the task needs, by the reference's account, and with as much of the GPU? Host code
+ * that does the work and copies the results, one block, warp or thread that does everything, and a grid of threads that
+ * find nothing to do would be "right" otherwise. A solution may well have fewer threads than the reference, which take
+ * several elements each: 16 are not too many. A request is one warp's, so one thread alone needs 32 times as many of
+ * them for the same floats. NULL, or a sentence. */
 static inline const char *verdict_whose_work(const Verdict *verdict) {
   const Measured *yours = &verdict->yours, *reference = &verdict->reference;
   double sectors = measured(yours, "global_store_sectors"), needed = measured(reference, "global_store_sectors");
-  if (sectors == 0) return "No kernel wrote to global memory: the results did not come from the GPU.";
+  if (sectors == 0 && measured(yours, "global_atomic_requests") == 0)
+    return "No kernel wrote to global memory: the results did not come from the GPU.";
   double request_share = measured(yours, "global_store_requests") / measured(reference, "global_store_requests");
-  if (request_share < 0.2 && sectors < 0.2 * needed)
+  if (request_share < 0.2 && sectors < 0.2 * needed && measured(yours, "global_atomic_requests") == 0)
     return "The kernels stored only a part of the results: the rest did not come from the GPU.";
+
+  double blocks = measured(yours, "working_blocks"), launched = measured(yours, "launched_blocks");
+  double threads = measured(yours, "working_threads"), warps = measured(yours, "working_warps");
+  double launched_threads = measured(yours, "launched_threads"), wanted = measured(reference, "working_threads");
+  const char *at_work = keep_printf(
+      "%s of %s threads, in %s of %s blocks, read or wrote device memory; in the reference %s threads in %s blocks do",
+      keep_number(threads), keep_number(launched_threads), keep_number(blocks), keep_number(launched),
+      keep_number(wanted), keep_number(measured(reference, "working_blocks")));
+  if (warps == 1 && measured(reference, "working_warps") >= 4 && launched_threads >= 4 * 32)
+    return keep_printf(
+        "The results are right, but one warp did all the work: %s. Let each thread have its own element, by blockIdx "
+        "and "
+        "threadIdx.",
+        at_work);
+  if (blocks == 1 && measured(reference, "working_blocks") >= 4 && launched >= 4)
+    return keep_printf(
+        "The results are right, but one block did all the work, and one multiprocessor of the GPU: %s. Let blockIdx.x "
+        "choose a part for each block.",
+        at_work);
+  if (16 * threads < wanted && measured(reference, "working_warps") >= 8)
+    return keep_printf(
+        "The results are right, but a small part of the threads did all the work: %s. Let each thread have its own "
+        "element.",
+        at_work);
   if (request_share >= 16 && sectors <= measured(yours, "global_store_requests")) /* not sums kept in the output */
     return "The results are right, but few threads did all the work: a warp stores one float where its 32 threads "
-           "could "
-           "store 32. Let each thread have its own element.";
+           "could store 32. Let each thread have its own element.";
+  if (launched >= 64 && launched_threads >= 16 * measured(reference, "launched_threads") &&
+      launched_threads >= 16 * threads)
+    return keep_printf(
+        "The results are right, but the grid is far too large: %s threads were launched, and %s found something to do; "
+        "the reference launches %s. Divide the number of elements by the number of threads in a block, rounded up.",
+        keep_number(launched_threads), keep_number(threads), keep_number(measured(reference, "launched_threads")));
   return NULL;
 }
 

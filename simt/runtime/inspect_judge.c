@@ -187,7 +187,7 @@ static void count_shared(uint64_t *count, const SimtRequest *r, int lanes, int s
   count[first + 2] += (unsigned)(wavefronts - ideal);
 }
 
-static void count_lanes(const Row *row, Space space, uint32_t lanes, int side_by_side) {
+static void count_lanes(Inspector *in, const Row *row, Space space, uint32_t lanes, int side_by_side) {
   SimtRequest part;
   const SimtRequest *r = &row->request;
   uint64_t *count = simt_counts(row->site);
@@ -196,7 +196,10 @@ static void count_lanes(const Row *row, Space space, uint32_t lanes, int side_by
     part.mask = lanes;
     r = &part;
   }
-  if (space == SPACE_GLOBAL) count_global(count, r, __builtin_popcount(lanes), side_by_side);
+  if (space == SPACE_GLOBAL) {
+    count_global(count, r, __builtin_popcount(lanes), side_by_side);
+    in->warp_view[in->warp].working |= lanes;
+  }
   if (space == SPACE_SHARED) count_shared(count, r, __builtin_popcount(lanes), side_by_side);
   if (space == SPACE_CONSTANT) {
     count[SIMT_CONSTANT_LOAD_REQUESTS]++;
@@ -220,7 +223,7 @@ void simt_judge_row(Inspector *in, Row *row) {
   for (uint32_t rest = adjacent ? 0 : lanes; rest; rest &= rest - 1) addresses |= r->address[__builtin_ctz(rest)];
   if ((addresses & (r->bytes - 1u)) && (r->bytes & (r->bytes - 1)) == 0) judge_alignment(in, row, lanes);
   if (!row->odd) { /* all lanes are inside one object */
-    count_lanes(row, row->object.space, lanes, adjacent);
+    count_lanes(in, row, row->object.space, lanes, adjacent);
     judge_lanes(in, row, &row->object, lanes, adjacent);
     return;
   }
@@ -244,7 +247,7 @@ void simt_judge_row(Inspector *in, Row *row) {
     left &= ~same;
   }
   for (Space space = SPACE_GLOBAL; space <= SPACE_CONSTANT; space++)
-    if (of_space[space]) count_lanes(row, space, of_space[space], 0);
+    if (of_space[space]) count_lanes(in, row, space, of_space[space], 0);
 }
 
 /* ---- host code ---- */

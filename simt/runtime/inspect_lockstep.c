@@ -465,7 +465,10 @@ void simt_inspect_block_begin(unsigned long long block) {
   in->pending_barrier = in->pending_syncs = 0;
   in->indexed = 0;
   in->fenced = in->fenced_for_all = 0;
-  for (int i = 0; i < in->warps; i++) in->warp_view[i].begun = 0;
+  for (int i = 0; i < in->warps; i++) {
+    in->warp_view[i].begun = 0;
+    in->warp_view[i].working = 0;
+  }
   simt_inspector = in;
   simt_inspect_take_turn();
   simt_memory_block(in);
@@ -479,6 +482,7 @@ void simt_inspect_block_end(void) {
   Inspector *in = simt_inspector;
   if (!in) return;
   end_step(in); /* of a block that was given up: what the fault was shows in its last accesses */
+  simt_count_work(in);
   simt_inspect_give_turn();
   simt_inspector = NULL;
   pthread_mutex_lock(&turn_lock);

@@ -115,6 +115,7 @@ typedef struct Call { /* that a lane is in */
 
 typedef struct WarpView {
   int begun;
+  uint32_t working;  /* lanes that have read or written device memory */
   unsigned deferred; /* lanes that wait in a loop: others go first */
   int patience;      /* steps until they are asked again */
   Sync sync[MAX_SYNCS];
@@ -195,6 +196,7 @@ typedef struct SiteCounts {
 
 typedef struct KernelEntry {
   SimtKernelReport report;
+  SimtWork work;
   SiteCounts **site; /* by site; NULL: never executed */
   unsigned sites;
 } KernelEntry;
@@ -344,5 +346,6 @@ int simt_race_known(unsigned site, unsigned other, const char *scope);
 void simt_index_used(unsigned site, unsigned access, int bytes);
 void simt_note(const char *text);               /* what was not checked */
 int simt_wants_block(unsigned long long block); /* and counts it */
+void simt_count_work(const Inspector *in);      /* of a block that ends */
 
 #endif /* SIMT_INSPECT_PARTS_H */

@@ -130,6 +130,32 @@ uint64_t simt_inspect_counts(const char *kernel, uint64_t count[SIMT_COUNTERS]) 
   return launches;
 }
 
+void simt_count_work(const Inspector *in) {
+  SimtWork *work = &entries[current].work;
+  uint64_t warps = work->working_warps;
+  for (int i = 0; i < in->warps; i++) {
+    work->working_warps += in->warp_view[i].working != 0;
+    work->working_threads += (unsigned)__builtin_popcount(in->warp_view[i].working);
+  }
+  work->working_blocks += work->working_warps > warps;
+}
+
+SimtWork simt_inspect_work(const char *kernel) {
+  SimtWork sum = {0};
+  for (int i = 0; i < entry_count; i++) {
+    const SimtKernelReport *r = &entries[i].report;
+    const SimtWork *work = &entries[i].work;
+    if (kernel && !strstr(r->name, kernel)) continue;
+    sum.launches += r->launches;
+    sum.blocks += r->blocks;
+    sum.threads += r->blocks * r->block.x * r->block.y * r->block.z;
+    sum.working_blocks += work->working_blocks;
+    sum.working_warps += work->working_warps;
+    sum.working_threads += work->working_threads;
+  }
+  return sum;
+}
+
 SiteCounts *simt_site_counts(unsigned site) {
   KernelEntry *e = &entries[current];
   if (site >= e->sites) {

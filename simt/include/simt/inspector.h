@@ -167,6 +167,15 @@ void simt_inspect_forget(void);
  * the blocks that SIMT_INSPECT_SAMPLE leaves.
  * Returns how many launches these were. */
 uint64_t simt_inspect_counts(const char *kernel, uint64_t count[SIMT_COUNTERS]);
+
+/* How much of the grids was at work: a thread works that reads or writes device memory, a warp and a block of which a
+ * thread does. Of all launches, added up. */
+typedef struct SimtWork {
+  uint64_t launches, blocks, threads; /* as launched */
+  uint64_t working_blocks, working_warps, working_threads;
+} SimtWork;
+/* Of the kernels that simt_inspect_counts() would count. */
+SimtWork simt_inspect_work(const char *kernel);
 /* How many findings since then; simt_inspect_report() may join some. */
 int simt_inspect_findings(void);
 
