@@ -205,25 +205,42 @@ static inline int build_start(Process *process, const Build *build, const Verdic
   return process_start(process, &spec, err);
 }
 
+/* Whoever compiles a program of ours, a check or `prepare` in the background, holds its lock; who waited for it finds
+ * it done. -1 when there is no such file to be made: then without. */
+static inline int build_lock(const Build *build) {
+  const int lock = open(keep_printf("%s.lock", build->program), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  while (lock >= 0 && flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  return lock;
+}
+
+/* The compiler has ended: its program takes its place. */
+static inline int build_finish(Process *process, const Build *build, const VerdictJob *job, Error *err) {
+  process_wait(process, job->interrupted, job->context);
+  if (process->status == 0 && !process->interrupted && rename(build->output, build->program) == 0) return 0;
+  unlink(build->output);
+  unlink(build->program);
+  if (process->interrupted) return error_set(err, "interrupted");
+  return error_set(err, "%s does not compile, which is not your fault; what the compiler says:\n%.800s",
+                   job->exercise->check, build_messages(job, process->output));
+}
+
 /* Programs of ours, side by side: when one does not compile, something is wrong with the tree, not with the student's
  * lines. */
 static inline int build_ours(const Build *build, int count, const VerdictJob *job, Error *err) {
   enum { MOST = 2 };
   Process process[MOST];
-  int status = 0;
+  int status = 0, lock[MOST] = {-1, -1};
   memset(process, 0, sizeof process);
-  for (int i = 0; i < count && status == 0; i++)
+  if (make_directories(job->build, err) != 0) return -1;
+  for (int i = 0; i < count && status == 0; i++) {
+    if (!build_is_stale(&build[i], job->tree->root)) continue;
+    lock[i] = build_lock(&build[i]);
     if (build_is_stale(&build[i], job->tree->root)) status = build_start(&process[i], &build[i], job, true, err);
+  }
   for (int i = 0; i < count; i++) {
-    if (process[i].pid <= 0) continue;
-    process_wait(&process[i], job->interrupted, job->context);
-    if (process[i].status == 0 && !process[i].interrupted && rename(build[i].output, build[i].program) == 0) continue;
-    unlink(build[i].output);
-    unlink(build[i].program);
-    status = process[i].interrupted
-                 ? error_set(err, "interrupted")
-                 : error_set(err, "%s does not compile, which is not your fault; what the compiler says:\n%.800s",
-                             job->exercise->check, build_messages(job, process[i].output));
+    if (process[i].pid > 0 && build_finish(&process[i], &build[i], job, err) != 0) status = -1;
+    if (lock[i] >= 0) close(lock[i]);
   }
   return status;
 }

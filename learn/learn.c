@@ -7,6 +7,7 @@
  */
 #include "learn/init.h"
 #include "learn/list.h"
+#include "learn/prepare.h"
 #include "learn/prove.h"
 #include "learn/refuse.h"
 #include "learn/view.h"
@@ -16,7 +17,7 @@ typedef struct Command {
   const char *word[3]; /* the command and its arguments */
   int words;
   const char *source, *prepared;
-  bool update, poll;
+  bool update, poll, stop, no_prepare;
 } Command;
 
 static const char about[] =
@@ -29,7 +30,9 @@ static const char about[] =
     "  watch [NAME]     checks the exercise that you save, whenever you save; keys n, p, h, l, q\n"
     "  list             all exercises; on a terminal to move in: Enter goes to one, f and / filter, r resets\n"
     "  status           how far you are\n"
-    "  prepare          compiles what first checks would, so that they are as quick as later ones\n"
+    "  prepare          compiles what first checks would, so that they are as quick as later ones; init lets it run "
+    "in\n"
+    "                   the background, at low priority: --stop ends it, without --stop it goes on\n"
     "  reset NAME       what you started from; a copy of your lines is kept\n"
     "  restore NAME     the course's lines round your exercises and helpers; a copy of the file is kept\n"
     "  solution [NAME]  the reference's lines: after success, or when asked twice\n\n"
@@ -48,6 +51,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       return 0;
     case 'p':
       command->poll = true;
+      return 0;
+    case 'x':
+      command->stop = true;
+      return 0;
+    case 'n':
+      command->no_prepare = true;
       return 0;
     case 's':
       command->source = arg;
@@ -166,6 +175,7 @@ static int command_status(const Tree *tree) {
   say_progress(tree);
   printf("  %d checks, %d hints; now at %s\n", checks, hints, tree->exercises.item[tree->current].name);
   printf("  kept in %s\n\n", view_place(tree, ".learn/progress.json", 0));
+  say_indented(2, prepare_text(tree));
   return 0;
 }
 
@@ -226,25 +236,6 @@ static int command_check(Tree *tree, const char *name) {
   tree->current = current;
   save(tree);
   return status;
-}
-
-/* Compiles what first checks would: a process for each core, and all exercises of a check program in one of them, for
- * they share its judge. */
-static int command_prepare(const Tree *tree) {
-  const Exercise *exercises = tree->exercises.item;
-  int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), failed = 0, status;
-  for (int core = 0; core < cores; core++) {
-    if (fork() != 0) continue;
-    for (int i = 0, first; i < tree->exercises.count; i++) {
-      Error err;
-      for (first = 0; strcmp(exercises[first].check, exercises[i].check) != 0;) first++;
-      if (first % cores == core && verdict_prepare(tree, &exercises[i], &err) != 0) die("%s", err.message);
-    }
-    exit(0);
-  }
-  while (wait(&status) > 0) failed |= status != 0;
-  if (failed == 0) printf("\n  %d exercises: their checks have nothing of ours to compile.\n\n", tree->exercises.count);
-  return failed;
 }
 
 static int command_hint(Tree *tree, int index) {
@@ -423,6 +414,18 @@ static int command_init(const Command *command) {
     printf("\n  %d exercises are waiting in %s:\n\n    cd '%s'\n    ./nn next\n", source->exercises.count, root, root);
   }
   printf("\n");
+  if (!command->no_prepare) {
+    static Tree tree;
+    if (tree_read(&tree, root, &err) != 0) die("%s", err.message);
+    prepare_runtime();
+    say_indented(
+        2,
+        "What the checks need beside your lines is compiled in the background now, at the lowest priority, for "
+        "some minutes. `./nn status` shows how far it is, `./nn prepare --stop` ends it, `./nn prepare` goes "
+        "on with it.");
+    printf("\n");
+    prepare_in_background(&tree);
+  }
   return 0;
 }
 
@@ -464,7 +467,7 @@ static int run(const Command *command) {
                 strcmp(what, "status") != 0;
   if (writes && access(tree_path(&tree, ".learn"), W_OK) != 0)
     die("%s cannot be written to: %s; copy it to a folder of your own and go on there", tree.root, strerror(errno));
-  if (strcmp(what, "watch") != 0) lock_tree(&tree, false);
+  if (strcmp(what, "watch") != 0 && strcmp(what, "prepare") != 0) lock_tree(&tree, false);
   if (tree_write_mine(&tree, &err) != 0) die("%s", err.message); /* as after a kill between progress.json and this */
   if (strcmp(what, "next") == 0) return command_next(&tree, name);
   if (strcmp(what, "prev") == 0) return command_prev(&tree);
@@ -475,7 +478,7 @@ static int run(const Command *command) {
   if (strcmp(what, "watch") == 0) return command_watch(&tree, name, command->poll);
   if (strcmp(what, "reset") == 0) return command_reset(&tree, name);
   if (strcmp(what, "restore") == 0) return command_restore(&tree, name);
-  if (strcmp(what, "prepare") == 0) return command_prepare(&tree);
+  if (strcmp(what, "prepare") == 0) return command->stop ? prepare_stop(&tree) : prepare_all(&tree);
   return command_solution(&tree, chosen(&tree, name));
 }
 
@@ -483,6 +486,8 @@ int main(int argc, char **argv) {
   static const struct argp_option rows[] = {
       {"update", 'u', NULL, 0, "init: bring a tree that is there up to date; the student's lines are kept", 0},
       {"poll", 'p', NULL, 0, "watch: look at the files twice a second instead of asking the system for changes", 0},
+      {"stop", 'x', NULL, 0, "prepare: end what runs in the background", 0},
+      {"no-prepare", 'n', NULL, 0, "init: compile nothing in the background", 0},
       {"source", 's', "DIR", 0, "init, lint, prove: the course's repository (default: where bazel run was typed)", 0},
       {"prepared", 'b', "DIR", 0, "prove: a tree's .learn/build after `prepare`, which is moved from there", 0},
       OPTION_END};

@@ -43,7 +43,7 @@ class Tree:
         """prepared: an archive of what `nn prepare` makes; it is as new as the tree."""
         self.root = os.path.join(TMP, name)
         if make:
-            status, text = run(LEARN, "init", self.root, "--source=" + SOURCE)
+            status, text = run(LEARN, "init", self.root, "--no-prepare", "--source=" + SOURCE)
             assert status == 0, text
         if prepared:
             with tarfile.open(prepared) as archive:

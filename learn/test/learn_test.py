@@ -414,7 +414,7 @@ class BadInput(unittest.TestCase):
 
 class Init(unittest.TestCase):
     def init(self, *arguments):
-        return course.run(course.LEARN, "init", *arguments, "--source=" + course.SOURCE)
+        return course.run(course.LEARN, "init", *arguments, "--no-prepare", "--source=" + course.SOURCE)
 
     def test_leaves_other_folders_alone(self):
         folder = os.path.join(course.TMP, "full")
@@ -489,6 +489,39 @@ class Init(unittest.TestCase):
             self.assertIn("// my notes\n", file.read())
         self.assertNotIn("my notes", tree.read("common/error.h"))
         self.assertEqual(tree.nn("check", name)[0], 0)
+
+    def test_prepares_in_the_background(self):
+        """init goes on compiling when it has ended: that can be seen, ended and gone on with."""
+        root, cache = os.path.join(course.TMP, "prepares"), os.path.join(course.TMP, "new cache")
+        env = dict(os.environ, XDG_CACHE_HOME=cache)
+        status, text = course.run(course.LEARN, "init", root, "--source=" + course.SOURCE, env=env)
+        self.assertEqual(status, 0, text)
+        self.assertIn("./nn prepare --stop", text)
+        # The emulator's runtime is there, from Bazel.
+        runtimes = [entry for entry in os.listdir(os.path.join(cache, "simtcc"))]
+        self.assertEqual(len([entry for entry in runtimes if os.path.exists(os.path.join(cache, "simtcc", entry, "libsimt.a"))]),
+                         len(runtimes))
+        self.assertGreaterEqual(len(runtimes), 2)
+        tree = course.Tree("prepares", make=False)
+        end = time.monotonic() + 60
+        while not os.path.exists(tree.path(".learn/build/prepare")) or tree.read(".learn/build/prepare") == "":
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        status, text = tree.nn("status")
+        self.assertIn("compiled in the background", text)
+        worker = int(tree.read(".learn/build/prepare").split()[0])
+        self.assertEqual(os.getpriority(os.PRIO_PROCESS, worker), 19)
+        status, text = tree.nn("prepare")  # there is one already
+        self.assertIn("compiled in the background", text)
+        tree.put("vector_add_index", tree.solution("vector_add_index"))
+        self.assertEqual(tree.nn("check", env=env)[0], 0)  # meanwhile: it waits for what it needs, and for no more
+        status, text = tree.nn("prepare", "--stop")
+        self.assertEqual(status, 0, text)
+        self.assertIn("Stopped", text)
+        status, text = tree.nn("status")
+        self.assertNotIn("background", text)
+        status, text = tree.nn("prepare", "--stop")
+        self.assertIn("Nothing is being prepared", text)
 
     def test_update_needs_a_tree(self):
         status, text = self.init("--update", os.path.join(course.TMP, "nothing"))
