@@ -1,6 +1,6 @@
-/* prepare.h - compiles what the first check of each lesson would compile of ours: judges, workers less the student's part,
- * references. `init` lets this run in the background, at the lowest priority; what is compiled already stays, so that
- * it can be ended at any time and goes on where it was.
+/* prepare.h - compiles what the first check of each lesson would compile of ours: judges, workers without the student's
+ * part, references. `init` lets this run in the background, at the lowest priority; what is compiled already stays, so
+ * that it can be ended at any time and goes on where it was.
  */
 #ifndef LEARN_PREPARE_H
 #define LEARN_PREPARE_H
@@ -35,9 +35,10 @@ static inline Prepare prepare_look(const Tree *tree) {
 static inline const char *prepare_text(const Tree *tree) {
   const Prepare prepare = prepare_look(tree);
   if (prepare.pid == 0) return "";
-  return keep_printf("The checks' own programs are being compiled in the background: %d of %d are done. `%s prepare "
-                     "--stop` ends that.",
-                     prepare.done, prepare.count, command_name());
+  return keep_printf(
+      "The checks' own programs are being compiled in the background: %d of %d are done. `%s prepare "
+      "--stop` ends that.",
+      prepare.done, prepare.count, command_name());
 }
 
 static inline int prepare_stop(const Tree *tree) {
@@ -93,8 +94,7 @@ static inline int prepare_all(const Tree *tree) {
     printf("\n");
     return 0;
   }
-  Shared *shared =
-      (Shared *)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  Shared *shared = (Shared *)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) die("out of memory");
   int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), working = 0, shown = -1;
   for (int core = 0; core < cores; core++) {
@@ -116,7 +116,8 @@ static inline int prepare_all(const Tree *tree) {
     if (ended <= 0) usleep(100000);
   }
   if (view_is_terminal()) printf("\r\033[K");
-  if (shared->failed == 0) printf("\n  %d exercises: their checks have nothing of ours to compile.\n\n", tree->exercises.count);
+  if (shared->failed == 0)
+    printf("\n  %d exercises: their checks have nothing of ours to compile.\n\n", tree->exercises.count);
   return shared->failed == 0 ? 0 : 1;
 }
 
