@@ -300,8 +300,8 @@ static void refuse_what_is_too_much(const Options *options) {
    * 3.4 us on two cores, which need two minutes for all of 1e13. */
   double in_time = floor(1e13 / (flops + 4e5 * batch));
   if (options->common.device == DEVICE_GPU && REAL) {
-    /* In each round, and in one before, the images pass six times here and eighteen times in print_widths(): at 10 GB/s,
-     * two minutes for 1.2e12 bytes. */
+    /* In each round, and in one before, the images pass six times here and eighteen times in print_widths(): two minutes
+     * for 1.2e12 bytes at 10 GB/s. */
     const double bytes = (double)batch * FEED_MLP_PIXELS * (options->rounds + 1) * (VERSIONS + 18);
     in_time = fmin(in_time, floor(fmin(1e15 / (flops * options->rounds), 1.2e12 / bytes)));
   } else if (options->common.device == DEVICE_GPU) {
