@@ -52,6 +52,16 @@ __attribute__((format(printf, 1, 2), noreturn)) static inline void die(const cha
   exit(1);
 }
 
+/* How many results could not be written. Weak: all files of a program that include this header share it. */
+__attribute__((weak)) int results_lost;
+
+/* Prints `program: error: sentence` for a result that is lost, a picture for example, while the program goes on. At the
+ * end stdout_finish() (train_log.h) makes the exit status 1. */
+static inline void result_lost(const Error *why) {
+  results_lost++;
+  fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, why->message);
+}
+
 static inline void *xcalloc(size_t count, size_t size) {
   void *memory = calloc(count ? count : 1, size ? size : 1);
   if (memory == NULL) die("out of memory: %zu x %zu bytes were asked for; try a smaller batch", count, size);

@@ -99,6 +99,9 @@ static inline int image_decode_jpeg(const unsigned char *bytes, size_t size, con
   if (status != 0 || width < 1 || height < 1)
     status = error_set(err, "%s is damaged or cut short: %s; fetch it again", name,
                        status != 0 ? tjGetErrorStr2(decoder) : "it holds no picture");
+  else if (colorspace == TJCS_CMYK || colorspace == TJCS_YCCK)
+    status =
+        error_set(err, "%s has the colours of a print (CMYK); a grey or RGB image was expected, save it as RGB", name);
   else
     status = image_check_size(width, height, name, err);
   if (status == 0) {

@@ -170,6 +170,20 @@ static void test_refuses_enormous_jpeg(void **state) {
   check_refused("damaged or cut short");
 }
 
+/* For printers: its colours would have to be guessed. */
+static void test_names_cmyk(void **state) {
+  (void)state;
+  unsigned char pixels[4 * 4 * 4], *bytes = NULL;
+  unsigned long size = 0;
+  for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (unsigned char)(i * 3);
+  tjhandle encoder = tjInitCompress();
+  assert_int_equal(tjCompress2(encoder, pixels, 4, 0, 4, TJPF_CMYK, &bytes, &size, TJSAMP_444, 90, 0), 0);
+  test_write_file(path, bytes, size);
+  tjFree(bytes);
+  tjDestroy(encoder);
+  check_refused("(CMYK); a grey or RGB image was expected");
+}
+
 static void test_limits_memory(void **state) {
   (void)state;
   assert_null(image_realloc(NULL, (size_t)1 << 30));
@@ -286,6 +300,7 @@ int main(void) {
       cmocka_unit_test_setup(test_refuses_every_truncation, setup),
       cmocka_unit_test_setup(test_refuses_hostile_jpeg, setup),
       cmocka_unit_test_setup(test_refuses_enormous_jpeg, setup),
+      cmocka_unit_test_setup(test_names_cmyk, setup),
       cmocka_unit_test_setup(test_limits_memory, setup),
       cmocka_unit_test_setup(test_scale, setup),
       cmocka_unit_test_setup(test_sheet_layout, setup),

@@ -1,6 +1,8 @@
 /* interrupt.h - Ctrl-C asks a training run to stop after the step, so that nothing learned is lost.
  *
- *     interrupt_install();
+ *     interrupt_begin();                          // first of all
+ *     ...
+ *     interrupt_install();                        // when there is something to save
  *     while (!interrupt_requested() && step < steps) { ... }
  *     checkpoint_save(...);                       // as at the end of an uninterrupted run
  *
@@ -34,12 +36,20 @@ static inline void interrupt_handler(int number) {
   errno = saved;
 }
 
-static inline void interrupt_install(void) {
+/* Before there is anything to save. */
+static inline void interrupt_early_handler(int number) {
+  static const char message[] = "\nstopped before the training began; no file was changed\n";
+  ssize_t written = write(2, message, sizeof message - 1);
+  (void)written;
+  _exit(128 + number);
+}
+
+static inline void interrupt_handle(void (*handler)(int)) {
   const int signals[] = {SIGINT, SIGTERM};
   for (int i = 0; i < 2; i++) {
     struct sigaction action, before;
     memset(&action, 0, sizeof action);
-    action.sa_handler = interrupt_handler;
+    action.sa_handler = handler;
     action.sa_flags = SA_RESTART; /* a read or write under way goes on */
     sigemptyset(&action.sa_mask);
     sigaddset(&action.sa_mask, SIGINT); /* one at a time */
@@ -48,5 +58,9 @@ static inline void interrupt_install(void) {
     sigaction(signals[i], &action, NULL);
   }
 }
+
+/* First of all in a program that trains: until interrupt_install() a signal ends it with a sentence. */
+static inline void interrupt_begin(void) { interrupt_handle(interrupt_early_handler); }
+static inline void interrupt_install(void) { interrupt_handle(interrupt_handler); }
 
 #endif /* COMMON_INTERRUPT_H */

@@ -1,5 +1,7 @@
 #include "common/interrupt.h"
+
 #include "common/test.h"
+#include "common/threads.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -108,8 +110,38 @@ static void a_read_under_way_goes_on(void **state) {
   assert_int_equal(run(restarted_read, output, sizeof output), 0);
 }
 
-int main(void) {
+/* This program, executed anew, as a training program begins. */
+static void begin_with_a_signal_pending(void) {
+  static char name[] = "interrupt_test", word[] = "begin";
+  char *argv[] = {name, word, NULL};
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  sigprocmask(SIG_BLOCK, &blocked, NULL);
+  raise(SIGTERM);
+  unsetenv("GOMP_SPINCOUNT"); /* threads_begin() then executes it once more */
+  unsetenv("OMP_WAIT_POLICY");
+  execv("/proc/self/exe", argv);
+  _exit(97);
+}
+
+static void a_signal_before_the_training_gets_a_sentence(void **state) {
+  (void)state;
+  char output[256];
+  int status = run(begin_with_a_signal_pending, output, sizeof output);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 143);
+  assert_string_equal(output, "\nstopped before the training began; no file was changed\n");
+}
+
+int main(int argc, char **argv) {
+  if (argc == 2 && strcmp(argv[1], "begin") == 0) {
+    interrupt_begin();
+    threads_begin(argv);
+    return 96;
+  }
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_signal_before_the_training_gets_a_sentence),
       cmocka_unit_test(the_first_signal_finishes_the_step),
       cmocka_unit_test(the_second_signal_ends_the_program),
       cmocka_unit_test(an_ignored_signal_stays_ignored),

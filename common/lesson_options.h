@@ -23,6 +23,7 @@ enum { OPTION_ONLY = 1, OPTION_SHAPE, OPTION_CHECK_ONLY, OPTION_PLOT };
 static inline void lesson_parse_shapes(const struct argp_state *state, const char *arg, LessonOptions *options) {
   const Lesson *lesson = options->lesson;
   const char *at = arg;
+  bool more;
   do {
     LessonShape shape;
     memset(&shape, 0, sizeof shape);
@@ -43,11 +44,12 @@ static inline void lesson_parse_shapes(const struct argp_state *state, const cha
       }
       if (errno != 0 || size > INT_MAX) argp_error(state, "--shape=%s: a size is at most %d", arg, INT_MAX);
       shape.size[i] = (int)size;
+      more = *end == ',';
       at = *end == '\0' ? end : end + 1;
     }
     if (options->shapes == LESSON_SHAPES) argp_error(state, "--shape: at most %d shapes", LESSON_SHAPES);
     options->shape[options->shapes++] = shape;
-  } while (*at != '\0');
+  } while (more); /* nothing after a comma is a shape that is missing */
 }
 
 static inline error_t lesson_parse(int key, char *arg, struct argp_state *state) {

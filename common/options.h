@@ -31,6 +31,7 @@
 
 #include <argp.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 
 #define NN_VERSION "0.1"
@@ -71,15 +72,17 @@ static inline Device device_default(void) {
   return DEVICE_CPU;
 }
 
-/* A program started with stdin, stdout or stderr closed would open its first file in their place, and print into it. */
-static inline void options_open_standard_files(void) {
+/* A program started with stdin, stdout or stderr closed would open its first file in their place, and print into it.
+ * And a write beyond the limit on a file's size (ulimit -f) shall fail with a sentence, not end the program by SIGXFSZ. */
+static inline void options_prepare_files(void) {
   for (int fd = 0; fd <= 2; fd++)
     if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) != fd) _exit(1);
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 static inline CommonOptions options_default(unsigned supported) {
   CommonOptions options;
-  options_open_standard_files();
+  options_prepare_files();
   memset(&options, 0, sizeof options);
   options.supported = supported;
   options.device = supported & OPTIONS_DEVICE ? device_default() : DEVICE_CPU;

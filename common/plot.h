@@ -193,15 +193,23 @@ static inline int plot_write(const Plot *plot, const char *path, Error *err) {
   return plot_render(plot_print_chart, plot, path, err);
 }
 
-/* For training programs, which go on without a chart: a note on stderr says why, and only once for each reason. */
-static inline int plot_or_note(const Plot *plot, const char *path) {
+/* For programs that go on without a chart: what to do with the `status` of plot_write(), which is returned. That gnuplot
+ * is not installed is a note on stderr, printed once; a chart that cannot be written is a lost result. */
+static inline int plot_report(int status, const Error *err) {
   static int noted;
-  Error err;
-  if (plot_write(plot, path, &err) == 0) return 0;
-  int missing = strstr(err.message, "apt install gnuplot-nox") != NULL;
-  if (!(missing && noted)) fprintf(stderr, "%s: note: %s\n", program_invocation_short_name, err.message);
+  if (status == 0) return 0;
+  const int missing = strstr(err->message, "apt install gnuplot-nox") != NULL;
+  if (!missing)
+    result_lost(err);
+  else if (!noted)
+    fprintf(stderr, "%s: note: %s\n", program_invocation_short_name, err->message);
   noted |= missing;
-  return -1;
+  return status;
+}
+
+static inline int plot_or_note(const Plot *plot, const char *path) {
+  Error err;
+  return plot_report(plot_write(plot, path, &err), &err);
 }
 
 #endif /* COMMON_PLOT_H */

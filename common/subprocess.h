@@ -62,7 +62,6 @@ static inline Subprocess subprocess_start(const char *const *argv, long max_file
     if (max_file_bytes > 0) {
       struct rlimit limit = {(rlim_t)max_file_bytes, (rlim_t)max_file_bytes};
       setrlimit(RLIMIT_FSIZE, &limit);
-      signal(SIGXFSZ, SIG_IGN); /* a write past the limit then fails with EFBIG */
     }
     execv(argv[0], (char *const *)argv);
     fprintf(stderr, "cannot run %s: %s\n", argv[0], strerror(errno));

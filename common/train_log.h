@@ -195,9 +195,10 @@ static inline int json_result(json_t *object, Error *err) {
   return failed ? error_set(err, "the JSON result cannot be written to stdout: %s", strerror(errno)) : 0;
 }
 
-/* A program's last words: what it printed has arrived, or it fails. A full disk shows here at the latest. */
+/* The last call of a program: ends it with status 1 when stdout (a full disk) or a result_lost() was not written. */
 static inline void stdout_finish(void) {
   if (fflush(stdout) != 0 || ferror(stdout)) die("the results cannot be written to stdout: %s", strerror(errno));
+  if (results_lost > 0) exit(1);
 }
 
 #endif /* COMMON_TRAIN_LOG_H */

@@ -141,6 +141,11 @@ static __global__ void attention_weighted_sum_kernel(float *o, const float *p, c
  * exp(-inf - -inf) is NaN. */
 static const float attention_none = -1e38f;
 
+/* exp2(score * scale - offset), with offset = largest * scale rounded, is one instruction less than exp2((score -
+ * largest) * scale). But an offset above this is rounded by more than 1/2048, and one of 4e9 by up to 128: 2^128 is too
+ * much for a float. Then the maximum is taken off first. */
+static const float attention_coarse = 8192;
+
 static const float attention_log2_e = 1.44269504f; /* 2^(x log2(e)) = e^x, and the GPU has 2^x as an instruction */
 
 enum { ATTENTION_ROWS = 128, ATTENTION_KEYS = 16 }; /* of a block, one a thread; of a tile */

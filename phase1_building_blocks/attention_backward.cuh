@@ -76,7 +76,15 @@ static __global__ void attention_delta_kernel(float *delta, const float *dout, c
   if (lane == 0) delta[row] = sum;
 }
 
-/* One thread an element of p and of ds, both (B*H,S,S). */
+/* The score of a query and a key, at most the query's lse, because p = exp(score - lse) is at most 1. Scores of 1e15
+ * are rounded by up to 1e7, and exp(1e7) is infinite: so the product is rounded here as it was in forward, not fused with
+ * a subtraction, and what still differs is cut off. A NaN stays one. */
+static __device__ __forceinline__ float attention_score(float dot, float scale, float lse) {
+  float score = __fmul_rn(scale, dot);
+  return score > lse ? lse : score;
+}
+
+/* One thread per element of p and of ds, both (B*H,S,S). */
 static __global__ void attention_score_gradients_kernel(float *p, float *ds, const float *q, const float *k,
                                                         const float *v, const float *dout, const float *lse,
                                                         const float *delta, int heads, int s, int d, float scale,
@@ -86,16 +94,17 @@ static __global__ void attention_score_gradients_kernel(float *p, float *ds, con
   size_t row = at / s, key = row / s * s + at % s; /* of all heads' rows */
   float weight = 0, gradient = 0;
   if (!causal || key <= row) {
-    float score = 0, dp = 0;
+    float dot = 0, dp = 0;
     for (int c = 0; c < d; c++) {
-      score += q[row * d + c] * k[key * d + c];
+      dot += q[row * d + c] * k[key * d + c];
       dp += dout[row * d + c] * v[key * d + c];
     }
+    float score = attention_score(dot, scale, lse[row]);
     // >>> exercise attention_score_gradient: weight = p(row,key), and gradient, that of the score
-    // hint: score is a dot product so far; lse[row] is the log of what the row's exponentials add up to
-    // hint: p is exp(scale * score - lse[row]): a row of them adds up to 1; softmax's gradient takes delta off dp
-    // hint: weight = expf(scale * score - lse[row]); gradient = weight * (dp - delta[row]);
-    weight = expf(scale * score - lse[row]);
+    // hint: lse[row] is the log of what the exponentials of the row's scores add up to
+    // hint: p is exp(score) divided by that sum, so that a row adds up to 1; softmax's gradient subtracts delta from dp
+    // hint: weight = expf(score - lse[row]); gradient = weight * (dp - delta[row]);
+    weight = expf(score - lse[row]);
     gradient = weight * (dp - delta[row]);
     // <<< exercise
   }
@@ -153,7 +162,6 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
   size_t first = (size_t)head * s * d;
   int x = threadIdx.x % across, y = threadIdx.x / 32 * Shape::warp_rows + threadIdx.x % 32 / across;
   float *my_p = p_tile + y * AttentionShape<D>::p_pitch;
-  float exponent_scale = scale * attention_log2_e;
 
   float sum_k[TM][D / across] = {}, sum_v[TM][D / across] = {}, factor[TM];
   attention_load_async<Shape::rows, D, Shape::threads, ALIGNED>(k_tile, k + first, row0, s, d);
@@ -170,12 +178,12 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
     for (int j = 0; j < 8; j++) {
       int query = query0 + x + j * across;
       bool inside = query < s;
-      float offset = inside ? lse[(size_t)head * s + query] * attention_log2_e : 0;
+      float row_lse = inside ? lse[(size_t)head * s + query] : 0;
       float mean = inside ? delta[(size_t)head * s + query] : 0;
 #pragma unroll
       for (int i = 0; i < TM; i++) {
         bool seen = inside && (!causal || row0 + y + i * down <= query);
-        p[i][j] = seen ? exp2f(fmaf(p[i][j], exponent_scale, -offset)) : 0;
+        p[i][j] = seen ? exp2f((attention_score(p[i][j], scale, row_lse) - row_lse) * attention_log2_e) : 0;
         ds[i][j] = p[i][j] * (ds[i][j] - mean);
       }
     }
@@ -213,13 +221,12 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
   int x = threadIdx.x % across, y = threadIdx.x / 32 * Shape::warp_rows + threadIdx.x % 32 / across;
   int end = causal ? min(s, row0 + rows) : s;
   float *my_p = p_tile + y * AttentionShape<D>::p_pitch;
-  float exponent_scale = scale * attention_log2_e;
 
-  float sum[TM][D / across] = {}, offset[TM], mean[TM], factor[TM];
+  float sum[TM][D / across] = {}, row_lse[TM], mean[TM], factor[TM];
 #pragma unroll
   for (int i = 0; i < TM; i++) {
     int row = row0 + y + i * down;
-    offset[i] = row < s ? lse[(size_t)head * s + row] * attention_log2_e : 0;
+    row_lse[i] = row < s ? lse[(size_t)head * s + row] : 0;
     mean[i] = row < s ? delta[(size_t)head * s + row] : 0;
     factor[i] = scale;
   }
@@ -239,7 +246,7 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
       for (int j = 0; j < 8; j++) {
         int key = key0 + x + j * across;
         bool seen = key < s && (!causal || key <= row0 + y + i * down);
-        float weight = seen ? exp2f(fmaf(p[i][j], exponent_scale, -offset[i])) : 0;
+        float weight = seen ? exp2f((attention_score(p[i][j], scale, row_lse[i]) - row_lse[i]) * attention_log2_e) : 0;
         ds[i][j] = weight * (ds[i][j] - mean[i]);
       }
     attention_put<D>(my_p + x, ds);

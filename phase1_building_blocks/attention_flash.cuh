@@ -187,6 +187,11 @@ static __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
       // <<< exercise
       float rescale = exp2f((largest[i] - new_largest) * exponent_scale);
       float offset = new_largest * exponent_scale;
+      if (fabsf(offset) > attention_coarse) { /* rare */
+#pragma unroll
+        for (int j = 0; j < 8; j++) score[i][j] -= new_largest;
+        offset = 0;
+      }
       largest[i] = new_largest;
       total[i] *= rescale;
 #pragma unroll

@@ -280,6 +280,14 @@ static __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
         new_largest = fmaxf(new_largest, __shfl_xor_sync(0xFFFFFFFF, new_largest, 2));
         float rescale = attention_exp2((largest[i][half] - new_largest) * exponent_scale);
         float offset = new_largest * exponent_scale;
+        if (fabsf(offset) > attention_coarse) { /* rare */
+#pragma unroll
+          for (int n = 0; n < KEYS / 8; n++) {
+            score[i][n][2 * half] -= new_largest;
+            score[i][n][2 * half + 1] -= new_largest;
+          }
+          offset = 0;
+        }
         largest[i][half] = new_largest;
         total[i][half] *= rescale;
 #pragma unroll

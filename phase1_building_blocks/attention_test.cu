@@ -71,6 +71,12 @@ static const struct {
                 {"attention_flash", attention_flash, true},
                 {"attention_cublas", attention_cublas, false}};
 
+static const struct {
+  const char *name;
+  AttentionGradients *launch;
+} gradients[] = {{"attention_gradients_naive", attention_gradients_naive},
+                 {"attention_gradients_flash", attention_gradients_flash}};
+
 typedef struct Case {
   int b, h, s, d;
   size_t offset; /* floats from an aligned address */
@@ -150,6 +156,73 @@ static void extreme_scores_neither_overflow_nor_vanish(void **state) {
   for (int i = 0; i < 3; i++) check_all(&equal, 1, values[i]);
 }
 
+/* Scores whose rounding alone is more than exp() can take: a query looks at its largest score, of key 3, and no other.
+ * Powers of two, so that the dot products are exact in any order. */
+static void huge_scores_choose_one_key(void **state) {
+  (void)state;
+  test_requires_gpu();
+  enum { KEYS = 130, COLS = 64, COUNT = KEYS * COLS };
+  const int exponents[] = {10, 26, 44, 80};
+  for (size_t e = 0; e < sizeof exponents / sizeof *exponents; e++) {
+    float *q = arrays_poison(COUNT), *k = arrays_poison(COUNT), *v = arrays_random(COUNT, 51);
+    float *dout = arrays_random(COUNT, 52), *expected = arrays_poison(COUNT), *zero = arrays_poison(COUNT);
+    for (int i = 0; i < COUNT; i++) {
+      q[i] = ldexpf(i / COLS % 3 ? 3 : 2, exponents[e]); /* odd, so that scale * score is rounded */
+      k[i] = i / COLS == 3 ? 1 : 0.5f;
+      expected[i] = v[3 * COLS + i % COLS];
+      zero[i] = 0;
+    }
+    float *dv = (float *)xcalloc(COUNT, sizeof *dv); /* all queries' gradients go to key 3 */
+    for (int i = 0; i < COUNT; i++) dv[3 * COLS + i % COLS] += dout[i];
+    const float *const host[] = {q, k, v, dout};
+    float *device[4], *result[4], *got = arrays_poison(COUNT);
+    for (int a = 0; a < 4; a++) {
+      device[a] = arrays_upload(DEVICE_GPU, host[a], COUNT);
+      result[a] = arrays_upload(DEVICE_GPU, got, COUNT);
+    }
+    for (size_t version = 0; version < sizeof versions / sizeof *versions; version++) {
+      versions[version].launch(result[0], result[3], device[0], device[1], device[2], 1, 1, KEYS, COLS, false);
+      device_download(DEVICE_GPU, got, result[0], COUNT * sizeof *got);
+      Comparison c = compare_arrays(got, expected, KEYS, COLS, tolerance_make(FLT_EPSILON, 0));
+      if (!c.ok) fail_msg("%s, scores of 2^%d: %s", versions[version].name, exponents[e] + 2, c.message);
+    }
+    __nv_bfloat16 *narrow[4]; /* o, q, k, v; of these v alone is rounded */
+    for (int a = 0; a < 4; a++) {
+      __nv_bfloat16 values[COUNT];
+      for (int i = 0; i < COUNT; i++) values[i] = __float2bfloat16(a == 0 ? NAN : host[a - 1][i]);
+      narrow[a] = (__nv_bfloat16 *)arrays_upload_bytes(DEVICE_GPU, values, sizeof values);
+    }
+    for (int mma = 0; mma < 2; mma++) {
+      if (mma && mma_refusal() != NULL) continue; /* an emulated GPU */
+      __nv_bfloat16 values[COUNT];
+      (mma ? attention_mma : attention_wmma)(narrow[0], result[3], narrow[1], narrow[2], narrow[3], 1, 1, KEYS, COLS,
+                                             false);
+      device_download(DEVICE_GPU, values, narrow[0], sizeof values);
+      for (int i = 0; i < COUNT; i++) got[i] = __bfloat162float(values[i]);
+      Comparison c = compare_arrays(got, expected, KEYS, COLS, tolerance_make(1.0 / 256, 0));
+      if (!c.ok) fail_msg("%s, scores of 2^%d: %s", mma ? "mma" : "wmma", exponents[e] + 2, c.message);
+    }
+    for (int a = 0; a < 4; a++) device_free(DEVICE_GPU, narrow[a]);
+    for (size_t g = 0; g < sizeof gradients / sizeof *gradients; g++) {
+      gradients[g].launch(result[0], result[1], result[2], device[0], device[1], device[2], device[3], 1, 1, KEYS, COLS,
+                          false);
+      for (int a = 0; a < 3; a++) {
+        device_download(DEVICE_GPU, got, result[a], COUNT * sizeof *got);
+        /* dq, dk: p (dp - delta), where dp is delta but for rounding, times the other's size and the keys' number */
+        double size = a == 0 ? 1 : ldexp(3, exponents[e]) * KEYS;
+        Tolerance t = tolerance_make(0, a == 2 ? 1e-4 : 1e-5 * size);
+        Comparison c = compare_arrays(got, a == 2 ? dv : zero, KEYS, COLS, t);
+        if (!c.ok) fail_msg("%s, scores of 2^%d, d%c: %s", gradients[g].name, exponents[e] + 2, "qkv"[a], c.message);
+      }
+    }
+    for (int a = 0; a < 4; a++) {
+      arrays_download(DEVICE_GPU, NULL, device[a], COUNT, "an input");
+      arrays_download(DEVICE_GPU, NULL, result[a], COUNT, "a result");
+    }
+    free(q), free(k), free(v), free(dout), free(expected), free(zero), free(dv), free(got);
+  }
+}
+
 /* Keys of -inf, as many as the tiles of any version: their scores are -inf, and o is a mean of the others' values. */
 static void keys_may_be_ruled_out(void **state) {
   (void)state;
@@ -199,12 +272,6 @@ static void keys_may_be_ruled_out(void **state) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-
-static const struct {
-  const char *name;
-  AttentionGradients *launch;
-} gradients[] = {{"attention_gradients_naive", attention_gradients_naive},
-                 {"attention_gradients_flash", attention_gradients_flash}};
 
 static void every_gradient_matches_the_definition(void **state) {
   (void)state;
@@ -414,6 +481,7 @@ int main(void) {
       cmocka_unit_test(the_kernels_are_those_of_pytorch),
       cmocka_unit_test(every_version_matches_the_definition),
       cmocka_unit_test(extreme_scores_neither_overflow_nor_vanish),
+      cmocka_unit_test(huge_scores_choose_one_key),
       cmocka_unit_test(keys_may_be_ruled_out),
       cmocka_unit_test(every_gradient_matches_the_definition),
       cmocka_unit_test(bfloat16_needs_no_alignment),

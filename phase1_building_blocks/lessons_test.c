@@ -214,6 +214,7 @@ static void what_is_typed_wrong_is_explained(void **state) {
       {"--shape=100000000x100000000", "100000000 is more than 524280, the most that all versions of this lesson take"},
       {"--shape=5x5,1x3000000", "1x3000000 is too large a shape: 3000000 is more than 524280"},
       {"--shape=200000x200000", "200000x200000 is too large a shape: it needs "},
+      {"--shape=5x5,", "--shape=5x5,: 2 sizes of at least 1 are expected"},
       {"--plot=ladder.pdf", "a name that ends in .svg or .png is expected"},
       {"--epochs=3", "unrecognized option"},
       {"file", "is not an option"},

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/threads.h"
+
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU reference */
 
@@ -45,10 +47,19 @@ enum {
   MATMUL_CPU_SERIAL_WORK = 250000, /* multiply-adds: below, waking a second thread costs more than it saves */
 };
 
+/* OpenBLAS runs in the thread that calls it, and keeps 128 MiB for each that does. */
+static inline bool matmul_blas_begin(void) {
+  openblas_set_num_threads(1);
+  int threads = threads_most();
+  if (threads > MATMUL_CPU_SLICES) threads = MATMUL_CPU_SLICES;
+  threads_expect_memory((size_t)threads * 128, "matrix products on the CPU (OpenBLAS)");
+  return true;
+}
+
 static inline void matmul_cpu_fast(float *c, const float *a, const float *b, int m, int n, int k, bool transpose_a,
                                    bool transpose_b, bool accumulate) {
-  static const bool blas_is_serial = (openblas_set_num_threads(1), true); /* once: the threads are OpenMP's */
-  (void)blas_is_serial;
+  static const bool blas_is_ready = matmul_blas_begin(); /* once */
+  (void)blas_is_ready;
   int slice_rows = ((m + MATMUL_CPU_SLICES - 1) / MATMUL_CPU_SLICES + 15) / 16 * 16;
   if (slice_rows < MATMUL_CPU_SLICE_ROWS) slice_rows = MATMUL_CPU_SLICE_ROWS;
   if ((double)m * n * k < MATMUL_CPU_SERIAL_WORK) slice_rows = m;

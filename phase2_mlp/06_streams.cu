@@ -282,10 +282,9 @@ static void draw(const Options *options, const Measured *rows, const char *devic
   if (make_directories(options->common.output_dir, &err) != 0) die("%s", err.message);
   for (int v = -1; v < VERSIONS; v++) { /* all in one, and each alone */
     snprintf(path, sizeof path, "%s/%s.svg", options->common.output_dir, v < 0 ? "timelines" : versions[v].name);
-    if (timeline_draw(v < 0 ? timelines : &timelines[v], v < 0 ? VERSIONS : 1, TIMELINE_UNIT, title, path, &err) != 0) {
-      fprintf(stderr, "%s: note: %s\n", program_invocation_short_name, err.message);
-      return;
-    }
+    const int count = v < 0 ? VERSIONS : 1;
+    const int status = timeline_draw(v < 0 ? timelines : &timelines[v], count, TIMELINE_UNIT, title, path, &err);
+    if (plot_report(status, &err) != 0) return;
   }
   printf("Drawn: %s/timelines.svg, and each alone\n", options->common.output_dir);
 }
@@ -300,8 +299,8 @@ static void refuse_what_is_too_much(const Options *options) {
    * 3.4 us on two cores, which need two minutes for all of 1e13. */
   double in_time = floor(1e13 / (flops + 4e5 * batch));
   if (options->common.device == DEVICE_GPU && REAL) {
-    /* In each round, and in one before, the images pass six times here and eighteen times in print_widths(): two minutes
-     * for 1.2e12 bytes at 10 GB/s. */
+    /* In each round, and in one before, the images pass six times here and eighteen times in print_widths(). At 10 GB/s
+     * 1.2e12 bytes take two minutes. */
     const double bytes = (double)batch * FEED_MLP_PIXELS * (options->rounds + 1) * (VERSIONS + 18);
     in_time = fmin(in_time, floor(fmin(1e15 / (flops * options->rounds), 1.2e12 / bytes)));
   } else if (options->common.device == DEVICE_GPU) {

@@ -131,7 +131,7 @@ typedef struct CheckpointField {
 static inline const CheckpointField *checkpoint_fields(int *count) {
   static const CheckpointField fields[] = {
       {"network", offsetof(TrainState, network), 's', NEED_NEVER, 0, 0},
-      {"seed", offsetof(TrainState, seed), 'u', NEED_IN_STATE, 0, 1.9e19},
+      {"seed", offsetof(TrainState, seed), 'u', NEED_IN_STATE, 0, 9223372036854775807.0},
       {"epochs", offsetof(TrainState, epochs), 'i', NEED_IN_STATE, 1, 100000},
       {"batch_size", offsetof(TrainState, batch_size), 'i', NEED_IN_STATE, 1, 65536},
       {"lr", offsetof(TrainState, lr), 'd', NEED_IN_STATE, 0, 1e9},
@@ -203,6 +203,7 @@ static inline int checkpoint_read_field(const SafetensorsFile *file, const Check
   double value = text ? strtod(text, &end) : 0;
   int good = text != NULL && end != text && *end == '\0' && value >= field->min && value <= field->max;
   if (good && field->type != 'd') good = text[strspn(text, "0123456789")] == '\0'; /* no 1e3, no 0x10 */
+  if (good && field->type == 'u') good = strtoull(text, NULL, 10) <= INT64_MAX;    /* the largest --seed */
   if (!good)
     return error_set(err,
                      "%s: the metadata's \"%s\" is %s, a %snumber from %g to %g is expected; use a checkpoint that a "
@@ -226,6 +227,11 @@ static inline int checkpoint_read_field(const SafetensorsFile *file, const Check
   return 0;
 }
 
+/* The optimizer's steps that lead to a position in an epoch: a batch each, of which the last may be smaller. */
+static inline long checkpoint_steps_done(const TrainState *state) {
+  return (long)(state->epoch * checkpoint_steps_per_epoch(state) + ceil((double)state->position / state->batch_size));
+}
+
 /* A model needs only the normalisation of its pixels; the rest is zero or NAN where it is missing. */
 static inline int checkpoint_read_state(const SafetensorsFile *file, CheckpointKind kind, TrainState *state,
                                         Error *err) {
@@ -240,6 +246,12 @@ static inline int checkpoint_read_state(const SafetensorsFile *file, CheckpointK
         "%s: position %d of %d images, best_epoch %d of %d epochs cannot be; use a checkpoint that a training "
         "program wrote",
         file->path, state->position, state->train_images, state->best_epoch, state->epoch);
+  if (kind == CHECKPOINT_STATE && state->step != checkpoint_steps_done(state))
+    return error_set(err,
+                     "%s: the metadata's \"step\" is %ld, but %d epochs and %d images in batches of %d take %ld steps; "
+                     "use a checkpoint that a training program wrote",
+                     file->path, state->step, state->epoch, state->position, state->batch_size,
+                     checkpoint_steps_done(state));
   return 0;
 }
 

@@ -19,8 +19,8 @@ static void fixture_create(Fixture *f, const char *name) {
   test_random_fill(f->net.parameters, PARAMETERS, 1);
   test_random_fill(f->net.velocity, PARAMETERS, 2);
   TrainState state = {
-      "7,3 relu", 18446744073709551615u, 5, 64,  0.1 / 3,       0.9,  1.0 / 3000, 0.13066, 0.30811, 60000,
-      10000,      3000000000L,           2, 128, {1.0 / 3, 99}, 12.5, 0.97,       0.98,    2};
+      "7,3 relu", 9223372036854775807u, 5, 1,   0.1 / 3,       0.9,  1.0 / 3000, 0.13066, 0.30811, 2000000000,
+      10000,      4000000128L,          2, 128, {1.0 / 3, 99}, 12.5, 0.97,       0.98,    2};
   f->state = state;
   test_path(f->path, sizeof f->path, name);
 }
@@ -169,13 +169,13 @@ static void wrong_metadata_is_named(void **unused) {
   (void)unused;
   static char long_text[CHECKPOINT_NETWORK + 1];
   memset(long_text, '7', CHECKPOINT_NETWORK);
-  const char *const wrong[][2] = {{"epoch", "-1"},         {"epoch", "many"},       {"epoch", "1e99"},
-                                  {"batch_size", "0"},     {"batch_size", "65537"}, {"stddev", "0"},
-                                  {"lr", "nan"},           {"position", "60001"},   {"step", ""},
-                                  {"mean", "0.1 (x)"},     {"momentum", "2"},       {"test_accuracy", "inf"},
-                                  {"seed", "-5"},          {"epochs", "2.5"},       {"seed", "1e3"},
-                                  {"step", "0x10"},        {"best_epoch", "3"},     {"network", long_text},
-                                  {"weight_decay", "-0.1"}};
+  const char *const wrong[][2] = {{"epoch", "-1"},     {"epoch", "many"},          {"epoch", "1e99"},
+                                  {"batch_size", "0"}, {"batch_size", "65537"},    {"stddev", "0"},
+                                  {"lr", "nan"},       {"position", "2000000001"}, {"step", ""},
+                                  {"mean", "0.1 (x)"}, {"momentum", "2"},          {"test_accuracy", "inf"},
+                                  {"seed", "-5"},      {"epochs", "2.5"},          {"seed", "1e3"},
+                                  {"step", "0x10"},    {"step", "4000000127"},     {"seed", "9223372036854775808"},
+                                  {"best_epoch", "3"}, {"network", long_text},     {"weight_decay", "-0.1"}};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     Fixture f;
     Error err;

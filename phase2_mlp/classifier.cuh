@@ -213,6 +213,11 @@ static inline int classifier_predict_file(Network *net, const TrainState *state,
   network_forward(net, 1);
   network_score(net, 1);
   device_download(net->device, probabilities, net->probabilities, net->classes * sizeof(float));
+  if (!checkpoint_all_finite(probabilities, net->classes))
+    return error_set(err,
+                     "%s: the network's answer is not finite: the weights of its model are too large; use another "
+                     "--checkpoint",
+                     file);
   return 0;
 }
 
@@ -589,6 +594,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
 
 static inline int classifier_main(const Classifier *classifier, int argc, char **argv) {
   static ClassifierOptions options;
+  interrupt_begin();
   threads_begin(argv);
   classifier_options(&options, classifier, argc, argv);
   classifier_open_device(&options);

@@ -181,7 +181,57 @@ static void predicts_with_the_network_of_the_checkpoint(void **state) {
   subprocess_free(&run);
 }
 
+/* Weights that are numbers, of answers that are not. */
+static void predict_refuses_an_answer_that_is_not_finite(void **state) {
+  (void)state;
+  char path[PATH_MAX];
+  Error err;
+  Image image = image_new(28, 28, 1);
+  image.pixels[300] = 0;
+  if (image_write_png(test_path(path, sizeof path, "dot.png"), &image, &err) != 0) fail_msg("%s", err.message);
+  image_free(&image);
+  small_must("huge", "--epochs=1", "--layers=784,10", NULL, NULL);
+  static unsigned char file[65536];
+  snprintf(path, sizeof path, "%s", in_dir("huge", "best.safetensors"));
+  size_t size = test_read_file(path, file, sizeof file), floats = 784 * 10 + 10;
+  for (size_t i = 0; i < floats; i++) {
+    const float huge = i % 2 ? 3e38f : -3e38f;
+    memcpy(file + size - 4 * (i + 1), &huge, 4);
+  }
+  test_write_file(path, file, size);
+  const char *argv[] = {
+      program, "--device=cpu", output_dir("huge"), "--predict", test_path((char[PATH_MAX]){0}, PATH_MAX, "dot.png"),
+      NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 1, NULL, "the network's answer is not finite");
+  assert_null(strstr(run.out, "nan"));
+  subprocess_free(&run);
+}
+
 /* ---- it refuses, and keeps what was there ---- */
+
+/* Where OpenBLAS would wait for ever, and OpenMP would end the program without naming the limit. */
+static void a_limit_on_memory_is_named(void **state) {
+  (void)state;
+#ifdef NN_SANITIZED
+  skip(); /* AddressSanitizer needs terabytes of address space */
+#endif
+  static char command[3 * PATH_MAX];
+  const struct {
+    const char *limit, *threads, *said;
+  } cases[] = {{"500000", "4", "matrix products on the CPU (OpenBLAS) need 512 MiB of address space"},
+               {"2000000", "1000", "of 1000 threads only "}};
+  for (int i = 0; i < 2; i++) {
+    snprintf(command, sizeof command,
+             "ulimit -v %s && exec %s --data-dir=%s %s --train-images=640 --test-images=100 --epochs=1 --device=cpu "
+             "--threads=%s",
+             cases[i].limit, program, mnist, output_dir("limit"), cases[i].threads);
+    const char *argv[] = {"/bin/sh", "-c", command, NULL};
+    Subprocess run = subprocess_run(argv, 20);
+    expect_run(&run, 1, NULL, cases[i].said);
+    subprocess_free(&run);
+  }
+}
 
 static void wrong_options_exit_with_2(void **state) {
   (void)state;
@@ -321,6 +371,8 @@ int main(void) {
       cmocka_unit_test(another_network_is_refused),
       cmocka_unit_test(a_damaged_network_is_named),
       cmocka_unit_test(predicts_with_the_network_of_the_checkpoint),
+      cmocka_unit_test(predict_refuses_an_answer_that_is_not_finite),
+      cmocka_unit_test(a_limit_on_memory_is_named),
       cmocka_unit_test(wrong_options_exit_with_2),
       cmocka_unit_test(networks_that_do_not_fit_the_images_are_refused),
       cmocka_unit_test(held_out_images_are_the_test),

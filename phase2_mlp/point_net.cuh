@@ -238,7 +238,7 @@ static inline void point_program_open(const CommonOptions *common) {
   printf("%s on %s\n\n", program_invocation_short_name, description);
 }
 
-/* OUTPUT_DIR/name, the frames as a picture; a note on stderr says why there is none. */
+/* OUTPUT_DIR/name, the frames as a picture. */
 static inline void point_program_draw(const CommonOptions *common, const Surface *surface, const char *name) {
   char path[PATH_MAX + 32];
   Error err;
@@ -246,7 +246,7 @@ static inline void point_program_draw(const CommonOptions *common, const Surface
   if (surface_write(surface, path, &err) == 0)
     printf("%s\n", path);
   else
-    fprintf(stderr, "%s: note: %s\n", program_invocation_short_name, err.message);
+    result_lost(&err);
 }
 
 /* OUTPUT_DIR/loss.svg: a loss for each epoch from 0 on, in up to two runs of `epochs`; the second may be NULL. */

@@ -138,6 +138,25 @@ static void a_rate_that_is_too_high_is_named(void **state) {
   subprocess_free(&run);
 }
 
+/* A file that may not grow beyond 1000 bytes, as on a full disk: the numbers are printed, the pictures are lost. */
+static void a_lost_picture_is_a_failure(void **state) {
+  (void)state;
+  static const char *const names[] = {"phase2_mlp/perceptron", "phase2_mlp/xor"};
+  static const char *const pictures[] = {"boundary.png", "surface.png"};
+  for (int i = 0; i < 2; i++) {
+    char found[PATH_MAX];
+    Error err;
+    if (runfiles_find(names[i], found, sizeof found, &err) != 0) fail_msg("%s", err.message);
+    const char *argv[] = {found, output_dir("lost"), "--device=cpu", "--epochs=2", NULL};
+    Subprocess run = subprocess_start(argv, 1000);
+    subprocess_wait(&run, SECONDS);
+    expect_run(&run, 1, NULL, "File too large");
+    expect_run(&run, 1, NULL, pictures[i]);
+    assert_false(file_exists(in_dir("lost", pictures[i])));
+    subprocess_free(&run);
+  }
+}
+
 static void what_is_typed_wrong_is_explained(void **state) {
   (void)state;
   const struct {
@@ -176,6 +195,7 @@ int main(void) {
       cmocka_unit_test(the_same_seed_gives_the_same_text),
       cmocka_unit_test(the_gpu_draws_the_same),
       cmocka_unit_test(a_rate_that_is_too_high_is_named),
+      cmocka_unit_test(a_lost_picture_is_a_failure),
       cmocka_unit_test(what_is_typed_wrong_is_explained),
   };
   return TEST_MAIN("point_programs", tests);

@@ -16,13 +16,12 @@
 
 enum { REPORT_MAX_CLASSES = 1000, REPORT_MAX_MISTAKES = 100, REPORT_TOP = 3 };
 
-/* A picture that cannot be written is worth a sentence, not the run. */
+/* A picture that cannot be written does not stop the others. */
 static inline void report_image(const Image *image, const char *directory, const char *name) {
   Error err;
   char path[PATH_MAX + 64];
   snprintf(path, sizeof path, "%s/%s", directory, name);
-  if (image_write_png(path, image, &err) != 0)
-    fprintf(stderr, "%s: warning: %s\n", program_invocation_short_name, err.message);
+  if (image_write_png(path, image, &err) != 0) result_lost(&err);
 }
 
 /* --------------------------------------------------------------------------------------- learning curve */
