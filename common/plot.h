@@ -193,8 +193,8 @@ static inline int plot_write(const Plot *plot, const char *path, Error *err) {
   return plot_render(plot_print_chart, plot, path, err);
 }
 
-/* For programs that go on without a chart: what to do with the `status` of plot_write(), which is returned. That gnuplot
- * is not installed is a note on stderr, printed once; a chart that cannot be written is a lost result. */
+/* For programs that go on without a chart: what to do with the `status` of plot_write(), which is returned. That
+ * gnuplot is not installed is a note on stderr, printed once; a chart that cannot be written is a lost result. */
 static inline int plot_report(int status, const Error *err) {
   static int noted;
   if (status == 0) return 0;

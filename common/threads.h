@@ -13,8 +13,8 @@
  *     bazel-bin/phase3_cnn/lenet_bench --device=cpu                              ours: 3 or 4 ms
  *
  * The runtime reads that limit when the program is loaded and never again, so threads_begin() sets it and executes the
- * program a second time. A user's own setting is respected. OpenBLAS starts threads when it is loaded, too, with 128 MiB
- * of address space each; the programs call it from threads of their own, so it is asked for none.
+ * program a second time. A user's own setting is respected. OpenBLAS starts threads when it is loaded, too, with 128
+ * MiB of address space each; the programs call it from threads of their own, so it is asked for none.
  */
 #ifndef COMMON_THREADS_H
 #define COMMON_THREADS_H
@@ -32,8 +32,8 @@
 #include <omp.h>
 #endif
 
-/* Returns in a program whose threads wait politely, or, when /proc is not there, in one that does not. Ctrl-C and SIGTERM
- * wait while the program is executed again, because a handler does not survive that. */
+/* Returns in a program whose threads wait politely, or, when /proc is not there, in one that does not. Ctrl-C and
+ * SIGTERM wait while the program is executed again, because a handler does not survive that. */
 static inline void threads_begin(char **argv) {
 #ifdef _OPENMP
   sigset_t stopping;
@@ -108,8 +108,8 @@ static inline int threads_possible(int wanted, int *reason) {
 }
 #endif
 
-/* Uses `wanted` threads, or one per core for 0. Returns how many. Ends the program with a sentence where they cannot all
- * be started; OpenMP's runtime would end it without naming the cause. */
+/* Uses `wanted` threads, or one per core for 0. Returns how many. Ends the program with a sentence where they cannot
+ * all be started; OpenMP's runtime would end it without naming the cause. */
 static inline int threads_set(int wanted) {
 #ifdef _OPENMP
   int reason;

@@ -77,8 +77,8 @@ static __global__ void attention_delta_kernel(float *delta, const float *dout, c
 }
 
 /* The score of a query and a key, at most the query's lse, because p = exp(score - lse) is at most 1. Scores of 1e15
- * are rounded by up to 1e7, and exp(1e7) is infinite: so the product is rounded here as it was in forward, not fused with
- * a subtraction, and what still differs is cut off. A NaN stays one. */
+ * are rounded by up to 1e7, and exp(1e7) is infinite: so the product is rounded here as it was in forward, not fused
+ * with a subtraction, and what still differs is cut off. A NaN stays one. */
 static __device__ __forceinline__ float attention_score(float dot, float scale, float lse) {
   float score = __fmul_rn(scale, dot);
   return score > lse ? lse : score;

@@ -20,8 +20,7 @@ typedef struct Conv2dLayer {
 static inline void conv2d_layer_plan(Layer *l, int max_batch) {
   Conv2dShape shape = ((Conv2dLayer *)l)->shape;
   shape.n = max_batch;
-  ON_DEVICE(l->device, l->workspace_floats = conv2d_workspace_floats_gpu(shape),
-            l->workspace_floats = conv2d_workspace_floats(shape));
+  l->workspace_floats = conv2d_workspace_floats(l->device, shape);
 }
 
 static inline void conv2d_layer_forward(Layer *l, float *y, const float *x, int batch) {

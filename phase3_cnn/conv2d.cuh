@@ -184,8 +184,8 @@ enum { CONV2D_PIXELS = 4, CONV2D_TAPS = 5 }; /* of a tile: those of a row of a 5
 
 SIMD_INLINE size_t conv2d_round_up(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-/* Floats that the _cpu_fast functions need beside their arguments; no fewer for a larger batch. */
-static inline size_t conv2d_workspace_floats(Conv2dShape s) {
+/* Of conv2d_workspace_floats(), below. */
+static inline size_t conv2d_workspace_floats_cpu(Conv2dShape s) {
   size_t taps = (size_t)s.c * s.r * s.s, plane = (size_t)(s.h + 2 * s.padding) * (s.w + 2 * s.padding);
   size_t room = conv2d_round_up((size_t)conv2d_out_h(s) * conv2d_out_w(s), CONV2D_PIXELS);
   return conv2d_round_up(taps + room, SIMD_WIDTH) +
@@ -450,7 +450,7 @@ CONV2D_VERSIONS(conv2d_backward_weight_tile, 4, CONV2D_TAPS, 2, CONV2D_TAPS)
 CONV2D_VERSIONS(conv2d_backward_weight_sum, 1, 1, 1, 1)
 CONV2D_VERSIONS(conv2d_backward_input_plane, 1, CONV2D_PIXELS, 1, CONV2D_PIXELS / 2)
 
-/* Shapes as in the reference; workspace: conv2d_workspace_floats() of this or a larger batch. */
+/* Shapes as in the reference; workspace: conv2d_workspace_floats(DEVICE_CPU, ...) of this or a larger batch. */
 static inline void conv2d_forward_cpu_fast(float *y, const float *x, const float *w, const float *bias,
                                            Conv2dShape shape, float *workspace) {
   Conv2dPlan plan = conv2d_plan(shape, workspace);
@@ -488,6 +488,7 @@ static inline void conv2d_backward_weight_cpu_fast(float *dw, float *dbias, cons
 /* -------------------------------------------------------------------------------------------------- kernels */
 
 #include "common/check.h"
+#include "common/device.h"
 
 enum {
   CONV2D_BLOCK = 256,        /* threads of a block, as dim3: (pixels, shares of the sum of an output) */
@@ -805,7 +806,7 @@ static inline Conv2dSlices conv2d_slices(Conv2dShape s) {
   return slices;
 }
 
-/* Floats that conv2d_backward_weight_gpu needs beside its arguments; no fewer for a larger batch. */
+/* Of conv2d_workspace_floats(), below. */
 static inline size_t conv2d_workspace_floats_gpu(Conv2dShape s) {
   size_t pixels = (size_t)s.n * conv2d_out_h(s) * conv2d_out_w(s), most = conv2d_slices(s).most;
   return (pixels < most ? pixels : most) * s.k * (s.c * s.r * s.s + 1);
@@ -821,6 +822,14 @@ static inline void conv2d_backward_weight_gpu(float *dw, float *dbias, const flo
   conv2d_backward_weight_sum_kernel<<<(s.k * (taps + 1) + 31) / 32, dim3(32, 32)>>>(dw, dbias, workspace, s.k, taps,
                                                                                     slices.grid.x);
   CUDA_CHECK_LAUNCH();
+}
+
+/* Floats that the functions of a device need beside their arguments: on the CPU all of the _cpu_fast ones, on the GPU
+ * conv2d_backward_weight_gpu(). No fewer for a larger batch. */
+static inline size_t conv2d_workspace_floats(Device device, Conv2dShape s) {
+  size_t floats = 0;
+  ON_DEVICE(device, floats = conv2d_workspace_floats_gpu(s), floats = conv2d_workspace_floats_cpu(s));
+  return floats;
 }
 
 #endif /* PHASE3_CNN_CONV2D_CUH */

@@ -44,7 +44,7 @@ static Bench bench_create(Conv2dShape conv) {
                  fill(outputs / 4),
                  fill((size_t)conv.k * conv.c * conv.r * conv.s),
                  fill(conv.k),
-                 fill(conv2d_workspace_floats(conv)),
+                 fill(conv2d_workspace_floats(DEVICE_CPU, conv)),
                  (uint8_t *)device_alloc(DEVICE_CPU, outputs / 4)};
   return bench;
 }
