@@ -72,8 +72,8 @@ static inline Device device_default(void) {
   return DEVICE_CPU;
 }
 
-/* A program started with stdin, stdout or stderr closed would open its first file in their place, and print into it. And
- * a write beyond the limit on a file's size (ulimit -f) shall fail with a sentence, not end the program by SIGXFSZ. */
+/* A program started with stdin, stdout or stderr closed would open its first file in their place, and print into it.
+ * A write beyond the limit on a file's size (ulimit -f) shall fail with a sentence, not end the program by SIGXFSZ. */
 static inline void options_prepare_files(void) {
   for (int fd = 0; fd <= 2; fd++)
     if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) != fd) _exit(1);
