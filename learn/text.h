@@ -121,6 +121,18 @@ static inline size_t line_end(const char *bytes, size_t length, size_t at) {
   return newline == NULL ? length : (size_t)(newline - bytes) + 1;
 }
 
+/* Why these bytes are not the text of a program; NULL: they may be. */
+static inline const char *text_refused(const char *bytes, size_t length) {
+  const bool marked = length >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0);
+  if (marked || (length >= 2 && (bytes[0] == '\0') != (bytes[1] == '\0')))
+    return "the file is UTF-16, which compilers do not read: save it as UTF-8";
+  const char *zero = length > 0 ? (const char *)memchr(bytes, '\0', length) : NULL;
+  if (zero == NULL) return NULL;
+  int line = 1;
+  for (const char *at = bytes; at < zero; at++) line += *at == '\n';
+  return keep_printf("line %d holds a zero byte, which your editor may not show: write that line again", line);
+}
+
 /* ---- words ---- */
 
 /* How many letters must be put in, taken out, changed or exchanged with their neighbour to make one word of another. */

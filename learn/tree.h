@@ -336,7 +336,10 @@ static inline int tree_region(const Tree *tree, const Exercise *exercise, const 
     return error_set(err, "%s is gone; %s brings it back, with your lines as they were at your last check", path,
                      repair);
   if (text_read_file(&bytes, path, err) != 0) return -1;
+  const char *refused = text_refused(bytes.bytes, bytes.length);
   *text = keep_text(&bytes);
+  if (refused != NULL)
+    return error_set(err, "%s: %s; %s repairs the file, and keeps a copy of yours", exercise->file, refused, repair);
   regions_find(*text, strlen(*text), &regions);
   Region *found = regions_named(&regions, exercise->name);
   if (found == NULL)

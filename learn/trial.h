@@ -46,6 +46,7 @@ typedef struct Judged {
   Measured measured;
   double sample[CHECK_SAMPLES];
   Process worker; /* how it ended, what it printed */
+  double memory;  /* bytes that it held when the time was over */
 } Judged;
 
 static inline void judged_read(Judged *judged, const char *answer) {
@@ -127,16 +128,34 @@ static inline void trial_abandon(Trial *trial) {
   process_wait(&trial->worker, NULL, NULL);
 }
 
+/* Bytes of memory that a process and its children hold. */
+static inline double process_memory(pid_t pid) {
+  double pages = 0;
+  FILE *file = fopen(keep_printf("/proc/%d/statm", (int)pid), "r");
+  if (file != NULL) {
+    if (fscanf(file, "%*f %lf", &pages) != 1) pages = 0;
+    fclose(file);
+  }
+  double bytes = pages * (double)sysconf(_SC_PAGESIZE);
+  file = fopen(keep_printf("/proc/%d/task/%d/children", (int)pid, (int)pid), "r");
+  for (int child; file != NULL && fscanf(file, "%d", &child) == 1;) bytes += process_memory(child);
+  if (file != NULL) fclose(file);
+  return bytes;
+}
+
 static inline int trial_finish(Trial *trial, const VerdictJob *job, Judged *judged, Error *err) {
   memset(judged, 0, sizeof *judged);
   judged->message = "";
   process_wait(&trial->referee, job->interrupted, job->context);
   judged_read(judged, trial->referee.output);
   if (trial->referee.timed_out) snprintf(judged->verdict, sizeof judged->verdict, "timeout");
-  if (strcmp(judged->verdict, "timeout") == 0 || trial->referee.interrupted) process_kill(&trial->worker);
+  const bool late = strcmp(judged->verdict, "timeout") == 0;
+  if (late) judged->memory = process_memory(trial->worker.pid);
+  if (late || trial->referee.interrupted) process_kill(&trial->worker);
   trial->worker.deadline = seconds_now() + 2; /* the judge has hung up; who does not go is made to */
   process_wait(&trial->worker, NULL, NULL);
   judged->worker = trial->worker;
+  if (late && trial->worker.status != 128 + SIGKILL) snprintf(judged->verdict, sizeof judged->verdict, "died");
   if (trial->referee.interrupted) return error_set(err, "interrupted");
   if (judged->verdict[0] == '\0')
     return error_set(err, "the judge ended without a verdict, which is not your fault: %.800s", trial->referee.output);

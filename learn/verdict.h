@@ -39,6 +39,8 @@ typedef struct Verdict {
   Measured yours, reference;
 } Verdict;
 
+#define VERDICT_MUCH_MEMORY 1e9 /* bytes; no right solution holds a tenth of it */
+
 /* The last lines of what a program printed. */
 static inline const char *last_lines(const char *text, int lines) {
   size_t at = strlen(text);
@@ -60,7 +62,27 @@ static inline const char *death(const Process *worker) {
   if (number == SIGSEGV || number == SIGBUS)
     return keep_printf("It crashed (%s): a pointer or an index leads outside all memory.%s", strsignal(number), said);
   if (number > 0) return keep_printf("It crashed (%s).%s", strsignal(number), said);
-  return keep_printf("It ended the program with status %d instead of returning.%s", worker->status, said);
+  return keep_printf("It ended the program with status %d instead of returning: is there a call of exit()?%s",
+                     worker->status, said);
+}
+
+/* Why it does not compile, with what the compiler printed: where that is about itself, a sentence instead. */
+static inline const char *compiler_message(const Process *compiler, const char *printed) {
+  static const char *const its_own[] = {"internal compiler error",  "submit a full bug report",
+                                        "File size limit exceeded", "relocation truncated to fit",
+                                        "No space left on device",  "file too big",
+                                        "final link failed",        "out of memory allocating"};
+  if (compiler->timed_out) return "The compiler did not finish within 2 minutes.";
+  bool gave_up = printed[0] == '\0';
+  for (size_t i = 0; i < sizeof its_own / sizeof *its_own; i++)
+    gave_up = gave_up || strstr(printed, its_own[i]) != NULL;
+  if (!gave_up || strstr(printed, ": error: ") != NULL)
+    return printed; /* its own comes after an error of the program's */
+  return keep_printf(
+      "The compiler gave up: is there an enormous array, or much too much code? An array outside of functions is part "
+      "of "
+      "the program; large ones are for cudaMalloc().%s%.200s",
+      printed[0] == '\0' ? "" : " It printed: ", keep_bytes(printed, strcspn(printed, "\n")));
 }
 
 /* From what the judge says and how the worker ended to a verdict. */
@@ -79,10 +101,12 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
   } else if (strcmp(judged->verdict, "timeout") == 0) {
     verdict->kind = VERDICT_TIMEOUT;
     const char *printed = last_lines(judged->worker.output, 8);
-    verdict->message = keep_printf(
-        "After %.0f s it had not finished: is there a loop that does not end, or a barrier "
-        "that some threads never reach?%s%s",
-        job->seconds, printed[0] == '\0' ? "" : "\n", build_messages(job, printed));
+    const char *cause = "is there a loop that does not end, or a barrier that some threads never reach?";
+    if (judged->memory > VERDICT_MUCH_MEMORY)
+      cause =
+          keep_printf("it held %.1f GB of memory by then; what does it allocate, and how often?", judged->memory / 1e9);
+    verdict->message = keep_printf("After %.0f s it had not finished: %s%s%s", job->seconds, cause,
+                                   printed[0] == '\0' ? "" : "\n", build_messages(job, printed));
   } else if (died && judged->worker.status == 1 && strstr(judged->worker.output, "(cudaError") != NULL) {
     verdict->kind = VERDICT_WRONG; /* CUDA_CHECK ended it, and said why */
     verdict->message = build_messages(job, last_lines(judged->worker.output, 12));
@@ -335,10 +359,7 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
   if (sandbox_failed(&compiler)) return error_set(err, "the sandbox did not start: %.400s", compiler.output);
   if (compiler.status != 0) {
     verdict->kind = VERDICT_COMPILE;
-    verdict->message = build_messages(job, compiler.output);
-    if (compiler.timed_out) verdict->message = "The compiler did not finish within 2 minutes.";
-    if (verdict->message[0] == '\0')
-      verdict->message = "The compiler was stopped without a word: is there an enormous array, or much too much code?";
+    verdict->message = compiler_message(&compiler, build_messages(job, compiler.output));
     return 0;
   }
 

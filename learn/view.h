@@ -102,7 +102,9 @@ static inline void say_exercise(const Tree *tree, int index) {
 static inline void say_ratio(const char *name, const Verdict *verdict, const char *count, const char *per) {
   double yours = measured(&verdict->yours, count) / measured(&verdict->yours, per);
   double reference = measured(&verdict->reference, count) / measured(&verdict->reference, per);
-  if (isfinite(yours) || isfinite(reference)) printf("    %-36s %12.2f %12.2f\n", name, yours, reference);
+  if (!isfinite(yours) && !isfinite(reference)) return; /* neither has a request of this kind */
+  printf("    %-36s %12s %12s\n", name, isfinite(yours) ? keep_printf("%.2f", yours) : "none",
+         isfinite(reference) ? keep_printf("%.2f", reference) : "none");
 }
 
 static inline void say_count(const char *name, const Verdict *verdict, const char *one, const char *other) {

@@ -118,6 +118,68 @@ static void results_from_elsewhere_are_rejected(void **state) {
   assert_objects(part, grid(1, 1), "stored only a part of the results");
 }
 
+/* The judge's patience ends, and the program had ended long before, or holds all the memory that it gets. */
+static void late_or_gone(void **state) {
+  (void)state;
+  const char *const ends[] = {"/bin/sh", "-c", "exit 0", NULL}, *const waits[] = {"/bin/sleep", "60", NULL};
+  for (int gone = 0; gone < 2; gone++) {
+    VerdictJob job;
+    Trial trial;
+    Judged judged;
+    Verdict verdict;
+    Error err;
+    ProcessSpec spec = process_spec(gone ? ends : waits);
+    Tree tree;
+    memset(&tree, 0, sizeof tree);
+    memset(&job, 0, sizeof job);
+    tree.root = "/nowhere";
+    job.tree = &tree;
+    job.overlay = "";
+    memset(&verdict, 0, sizeof verdict);
+    job.seconds = 5;
+    if (process_start(&trial.worker, &spec, &err) != 0) fail_msg("%s", err.message);
+    spec = process_spec(waits);
+    spec.seconds = 0.2;
+    if (process_start(&trial.referee, &spec, &err) != 0) fail_msg("%s", err.message);
+    if (trial_finish(&trial, &job, &judged, &err) != 0) fail_msg("%s", err.message);
+    assert_string_equal(judged.verdict, gone ? "died" : "timeout");
+    assert_true(gone || (judged.memory > 0 && judged.memory < VERDICT_MUCH_MEMORY));
+    verdict_set(&verdict, &job, &judged);
+    assert_int_equal(verdict.kind, gone ? VERDICT_DIED : VERDICT_TIMEOUT);
+    assert_non_null(
+        strstr(verdict.message, gone ? "status 0 instead of returning" : "is there a loop that does not end"));
+    if (gone) continue;
+    judged.memory = 3.9e9;
+    verdict_set(&verdict, &job, &judged);
+    assert_non_null(strstr(verdict.message, "After 5 s it had not finished: it held 3.9 GB of memory"));
+  }
+}
+
+static void a_compiler_that_gives_up(void **state) {
+  (void)state;
+  Process compiler;
+  memset(&compiler, 0, sizeof compiler);
+  const char *message = compiler_message(&compiler,
+                                         "g++: internal compiler error: File size limit exceeded signal\n"
+                                         "Please submit a full bug report.\n");
+  assert_non_null(strstr(message, "is there an enormous array"));
+  assert_non_null(strstr(message, "It printed: g++: internal compiler error: File size limit exceeded signal"));
+  assert_null(strstr(message, "bug report"));
+  assert_non_null(strstr(compiler_message(&compiler, ""), "is there an enormous array"));
+  const char *usual = "x.cu:3: error: expected ';'\n";
+  assert_string_equal(compiler_message(&compiler, usual), usual);
+}
+
+static void what_is_not_text(void **state) {
+  (void)state;
+  assert_null(text_refused("", 0));
+  assert_null(text_refused("int x;\n", 7));
+  assert_non_null(strstr(text_refused("\xff\xfei\0n\0t\0", 8), "UTF-16"));
+  assert_non_null(strstr(text_refused("i\0n\0t\0", 6), "UTF-16"));
+  assert_non_null(strstr(text_refused("\0i\0n\0t", 6), "UTF-16"));
+  assert_non_null(strstr(text_refused("int\nx\0;\n", 8), "line 2 holds a zero byte"));
+}
+
 static void numbers_are_written_out(void **state) {
   (void)state;
   assert_string_equal(keep_number(31740), "31740");
@@ -133,6 +195,9 @@ int main(void) {
       cmocka_unit_test(a_sliver_of_the_grid_is_rejected),
       cmocka_unit_test(a_grid_far_too_large_is_rejected),
       cmocka_unit_test(results_from_elsewhere_are_rejected),
+      cmocka_unit_test(late_or_gone),
+      cmocka_unit_test(a_compiler_that_gives_up),
+      cmocka_unit_test(what_is_not_text),
       cmocka_unit_test(numbers_are_written_out),
   };
   return TEST_MAIN("verdict", tests);
