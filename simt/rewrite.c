@@ -26,6 +26,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rewrite_calls.h"
+#include "rewrite_text.h"
+
 static const char USAGE[] =
     "usage: rewrite [option..] [HOST.ii [DEVICE.ii]]\n"
     "Reads HOST.ii (or stdin), preprocessed CUDA; writes C++ to stdout.\n"
@@ -36,50 +39,16 @@ static const char USAGE[] =
     "  --inspect       launches are left out of the inspector's instrumentation\n"
     "  --no-unroll     loops stay loops, whatever #pragma unroll says\n"
     "  --kernels=FILE  writes a line for each kernel: line, tab, file, tab, name\n"
+    "  --functions=FILE  writes a line for each function: who may run it, first and last line, file, name\n"
+    "  --calls=DUMP    only checks the calls in g++'s DUMP against the functions in --functions; exit status 1 when one\n"
+    "                  is refused (rewrite_calls.h)\n"
+    "  --relaxed-constexpr  kernels may call constexpr functions of the host\n"
     "  --ours=DIR      the folder of simt's headers\n"
     "  --stubs=DIR     a folder of empty files that stand for headers that were not found\n"
     "  --why=HEADER    only says why HEADER cannot be had; exit status 1 when nothing is known of it\n";
 
-static bool option_rdc, option_clang, option_no_unroll;
-static const char *option_ours, *option_stubs, *option_launcher = "";
-
-/* ---- text that grows ---- */
-
-typedef struct Text {
-  char *data;
-  size_t length, capacity;
-} Text;
-
-static void *need(void *memory) {
-  if (!memory) {
-    fprintf(stderr, "simt rewrite: out of memory\n");
-    exit(2);
-  }
-  return memory;
-}
-
-static void append(Text *text, const char *data, size_t length) {
-  if (text->length + length + 1 > text->capacity) {
-    text->capacity = 2 * (text->length + length + 1);
-    text->data = need(realloc(text->data, text->capacity));
-  }
-  memcpy(text->data + text->length, data, length);
-  text->length += length;
-  text->data[text->length] = 0;
-}
-
-__attribute__((format(printf, 2, 3))) static void appendf(Text *text, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(NULL, 0, format, arguments);
-  va_end(arguments);
-  char *data = need(malloc((size_t)length + 1));
-  va_start(arguments, format);
-  vsnprintf(data, (size_t)length + 1, format, arguments);
-  va_end(arguments);
-  append(text, data, (size_t)length);
-  free(data);
-}
+static bool option_clang, option_no_unroll;
+static const char *option_stubs, *option_launcher = "";
 
 /* ---- tokens ---- */
 
@@ -102,23 +71,6 @@ typedef struct Token {
 static Token *tokens;
 static int token_count;
 
-typedef struct Names {
-  char **name;
-  int count;
-} Names;
-
-static bool has_name(const Names *names, const char *name) {
-  for (int i = 0; i < names->count; i++)
-    if (strcmp(names->name[i], name) == 0) return true;
-  return false;
-}
-
-static void add_name(Names *names, const char *name) {
-  if (has_name(names, name)) return;
-  names->name = need(realloc(names->name, (size_t)(names->count + 1) * sizeof *names->name));
-  names->name[names->count++] = need(strdup(name));
-}
-
 static bool is(int i, const char *text) {
   if (i < 0 || i >= token_count) return false;
   return strlen(text) == tokens[i].length && memcmp(tokens[i].text, text, tokens[i].length) == 0;
@@ -127,9 +79,7 @@ static bool is(int i, const char *text) {
 /* Is token i one of these words, which stand between single spaces? */
 static bool is_one_of(int i, const char *words) {
   if (i < 0 || i >= token_count || tokens[i].kind == STRING) return false;
-  for (const char *p = words; *p; p += strcspn(p, " "), p += *p == ' ')
-    if (strcspn(p, " ") == tokens[i].length && memcmp(p, tokens[i].text, tokens[i].length) == 0) return true;
-  return false;
+  return is_among(tokens[i].text, tokens[i].length, words);
 }
 
 static bool is_kind(int i, Kind kind) { return i >= 0 && i < token_count && tokens[i].kind == kind; }
@@ -138,26 +88,6 @@ static bool opens(int i) { return (is(i, "(") || is(i, "[") || is(i, "{")) && to
 static bool adjacent(int i) { return tokens[i].text + tokens[i].length == tokens[i + 1].text; }
 
 static char *name_of(int i) { return need(strndup(tokens[i].text, tokens[i].length)); }
-
-/* ---- errors ---- */
-
-static int errors;
-
-/* One error a line: the first says it. */
-__attribute__((format(printf, 3, 4))) static void refuse_at(const char *file, int line, const char *format, ...) {
-  static Names refused;
-  Text place = {0};
-  appendf(&place, "%s:%d", file, line);
-  if (has_name(&refused, place.data)) return;
-  add_name(&refused, place.data);
-  errors++;
-  fprintf(stderr, "%s: error: simt: ", place.data);
-  va_list arguments;
-  va_start(arguments, format);
-  vfprintf(stderr, format, arguments);
-  va_end(arguments);
-  fputc('\n', stderr);
-}
 
 #define refuse(i, ...) refuse_at(tokens[i].file, tokens[i].line, __VA_ARGS__)
 
@@ -228,10 +158,6 @@ static const Header *refused_header(const char *path) {
     }
   }
   return NULL;
-}
-
-static bool begins(const char *text, const char *prefix) {
-  return prefix && *prefix && strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
 /* ---- reading ---- */
@@ -1097,6 +1023,47 @@ static void rewrite_items(FILE *kernels) {
   }
 }
 
+/* ---- the list of functions for check_calls() ---- */
+
+static void list_function(FILE *out, int space, int first, int last, const char *of_class, const char *name) {
+  fprintf(out, "%c\t%d\t%d\t%s\t%s\t%s\n", space, tokens[first].line, tokens[last].line, tokens[first].file, of_class,
+          name);
+}
+
+/* The class of a function: struct C { void f(); }; void C<int>::f() {}. "": none. */
+static const char *class_of(const Item *item) {
+  if (item->class_name) return item->class_name;
+  int i = item->name - (is(item->name - 1, "~") ? 2 : 1);
+  if (!is(i, "::")) return "";
+  i = is(i - 1, ">") ? angle_start(i - 1) - 1 : i - 1;
+  return is_identifier(i) ? name_of(i) : "";
+}
+
+static void list_functions(FILE *out) {
+  for (int k = 0; k < item_count; k++) {
+    const Item *item = &items[k];
+    if (item->parameters < 0 || item->name < 0) continue;
+    if (item->body < 0 && is_one_of(item->end - 2, "default delete")) continue; /* the compiler's own */
+    Space space = item->global || (item->device && !item->host)  ? DEVICE
+                  : item->device                                 ? BOTH
+                  : head_has(item, "constexpr consteval")        ? CONSTEXPR
+                                                                 : HOST;
+    list_function(out, item->body < 0 ? tolower(space) : (int)space, item->start, item->end - 1, class_of(item),
+                  name_of(item->name));
+  }
+  for (int i = 0; i < token_count; i++) { /* [=] __host__ __device__(int i) { .. } */
+    if (!is(i, "__device__") || !in_function(i)) continue;
+    int first = i, last = i + 1;
+    while (is_one_of(first - 1, "__host__ __device__")) first--;
+    while (is_one_of(last, "__host__ __device__")) last++;
+    if (!is(first - 1, "]")) continue;
+    bool both = false;
+    for (int k = first; k < last; k++) both = both || is(k, "__host__");
+    while (last < token_count && !is_one_of(last, "{ ; }")) last = opens(last) ? tokens[last].match + 1 : last + 1;
+    if (is(last, "{") && opens(last)) list_function(out, both ? BOTH : DEVICE, first, tokens[last].match, "", "operator");
+  }
+}
+
 /* ---- what cannot work ---- */
 
 /* The text of the string literals from token i on, with single spaces for what separates its words. */
@@ -1238,7 +1205,7 @@ enum { HOST_ONLY = 1, DEVICE_ONLY = 2, KERNEL = 4, ANYWHERE = 8 };
 static int kind_of(const Item *item) {
   if (item->global) return KERNEL;
   if (item->device) return item->host ? ANYWHERE : DEVICE_ONLY;
-  return head_has(item, "constexpr consteval") ? ANYWHERE : HOST_ONLY;
+  return option_relaxed_constexpr && head_has(item, "constexpr consteval") ? ANYWHERE : HOST_ONLY;
 }
 
 /* The program's functions of this name. 0: none; or a class has a member of that name, and which one is meant only a
@@ -1298,12 +1265,57 @@ static bool in_device_lambda(int i, const Item *function) {
   return false;
 }
 
+/* Has the program a function, class, member or parameter of this name? */
+static bool program_has(int i) {
+  for (int k = 0; k < item_count; k++) {
+    const Item *item = &items[k];
+    if (item->name >= 0 && is(item->name, name_of(i))) return true;
+    if (item->parameters >= 0) continue;
+    for (int t = item->start; t < item->end; t++)
+      if (is(t, name_of(i))) return true;
+  }
+  return false;
+}
+
+/* i is at the name of a call in a kernel or device function: a library's that only the host has? rand(), std::max(..),
+ * std::numeric_limits<float>::max(). What only the argument's types decide is left to check_calls(). */
+static void check_library_call(int i, const Item *function) {
+  char *name = name_of(i), *caller = name_of(function->name);
+  bool is_constexpr = true;
+  const char *instead;
+  if (is(i - 1, "::") && is(i - 2, ">") && angle_start(i - 2) > 0 && is(angle_start(i - 2) - 1, "numeric_limits")) {
+    int limits = angle_start(i - 2) - 1;
+    if (option_relaxed_constexpr || (is(limits - 3, "cuda") && is(limits - 2, "::")) || is(limits - 3, "::")) return;
+    Text full = {0};
+    appendf(&full, "std::%s", spell(limits, i + 1));
+    refuse_standard(tokens[i].file, tokens[i].line, full.data, caller,
+                    "use a constant of float.h, limits.h or math_constants.h (FLT_MAX, INT_MAX, CUDART_INF_F), or compile "
+                    "with --expt-relaxed-constexpr");
+    return;
+  }
+  bool in_std = is(i - 1, "::") && is(i - 2, "std") && !is(i - 3, "::");
+  if (is(i - 1, "::") && !in_std && is_identifier(i - 2)) return; /* another namespace's or class's */
+  if (in_std && (instead = instead_of_standard(name, &is_constexpr))) {
+    if (is_constexpr && option_relaxed_constexpr) return;
+    Text full = {0};
+    appendf(&full, "std::%s", name);
+    refuse_standard(tokens[i].file, tokens[i].line, full.data, caller, instead);
+  } else if (instead_of(name) && (in_std || !program_has(i)) &&
+             !(option_rdc && is_among(name, strlen(name), DEVICE_RUNTIME))) {
+    refuse_library(tokens[i].file, tokens[i].line, name, caller);
+  }
+}
+
 /* i is at a name. A call of a function that is not for here? */
 static void check_call(int i) {
   int open = is(i + 1, "<") && angle_end(i + 1) > 0 ? angle_end(i + 1) + 1 : i + 1;
   const Item *function = function_at(i);
-  if (!opens(open) || !is(open, "(") || !function || function->name < 0 || is_one_of(i - 1, ". -> :: new")) return;
+  if (!opens(open) || !is(open, "(") || !function || function->name < 0 || is_one_of(i - 1, ". -> new")) return;
   if (is_identifier(i - 1) && !ends_expression_before(i - 1)) return; /* a declaration: T name(..) */
+  if (is_kernel_or_device_only(function) && !is(i, name_of(function->name)) && !declares(function, i) &&
+      !is_unevaluated(i) && is_used(function))
+    check_library_call(i, function);
+  if (is(i - 1, "::")) return;
   int kinds = kinds_of_name(i);
   if (!kinds || declares(function, i) || is_unevaluated(i) || !is_used(function)) return;
   bool is_member = function->class_name || is(function->name - 1, "::");
@@ -1631,27 +1643,12 @@ static void write_text(FILE *out, const char *input) {
   }
 }
 
-static char *read_file(const char *name) { /* NULL: stdin */
-  FILE *in = name ? fopen(name, "r") : stdin;
-  if (!in) {
-    fprintf(stderr, "simt rewrite: cannot read %s\n", name);
-    exit(2);
-  }
-  Text text = {0};
-  char buffer[1 << 16];
-  size_t length;
-  append(&text, "", 0);
-  while ((length = fread(buffer, 1, sizeof buffer, in)) > 0) append(&text, buffer, length);
-  if (name) fclose(in);
-  return text.data;
-}
-
 static const char *option_value(const char *argument, const char *option) {
   return begins(argument, option) ? argument + strlen(option) : NULL;
 }
 
 int main(int argc, char **argv) {
-  const char *files[2] = {NULL, NULL}, *value;
+  const char *files[2] = {NULL, NULL}, *value, *functions = NULL, *calls = NULL;
   FILE *kernels = NULL;
   int count = 0;
   for (int i = 1; i < argc; i++) {
@@ -1665,6 +1662,12 @@ int main(int argc, char **argv) {
       option_clang = true;
     } else if ((value = option_value(argv[i], "--ours="))) {
       option_ours = value;
+    } else if (strcmp(argv[i], "--relaxed-constexpr") == 0) {
+      option_relaxed_constexpr = true;
+    } else if ((value = option_value(argv[i], "--functions="))) {
+      functions = value;
+    } else if ((value = option_value(argv[i], "--calls="))) {
+      calls = value;
     } else if ((value = option_value(argv[i], "--stubs="))) {
       option_stubs = value;
     } else if ((value = option_value(argv[i], "--kernels="))) {
@@ -1684,9 +1687,22 @@ int main(int argc, char **argv) {
       files[count++] = argv[i];
     }
   }
+  if (calls && functions && option_ours) {
+    check_calls(functions, calls);
+    return errors > 0;
+  }
   const char *text = read_file(files[0]);
   if (files[1]) text = merge(text, read_file(files[1]));
   parse(text);
+  FILE *list = functions ? fopen(functions, "w") : NULL;
+  if (functions && !list) {
+    fprintf(stderr, "simt rewrite: cannot write %s\n", functions);
+    return 2;
+  }
+  if (list) {
+    list_functions(list);
+    fclose(list);
+  }
   rewrite(kernels);
   if (kernels) fclose(kernels);
   if (errors) return 1;

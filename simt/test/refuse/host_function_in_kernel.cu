@@ -8,7 +8,8 @@ T host_twice(T x) {
 }
 __device__ int device_square(int x) { return x * x; }
 __host__ __device__ int both_square(int x) { return x * x; }
-constexpr int cube(int x) { return x * x * x; }  // nvcc has --expt-relaxed-constexpr for it
+constexpr int cube(int x) { return x * x * x; }
+extern "C" int in_another_file(int x);
 
 __device__ int helper(int x) { return host_square(x) + 1; }  // REFUSED: host_square() is a function of the host
 
@@ -17,8 +18,10 @@ __global__ void k(int *p) {
   p[1] = host_twice(3);       // REFUSED: host_twice() is a function of the host, and k() runs on the GPU
   p[2] = host_twice<int>(3);  // REFUSED: host_twice() is a function of the host
   p[3] = sizeof(host_square(3));
+  p[4] = cube(3);             // REFUSED: cube() is a function of the host
+  p[5] = in_another_file(3);  // REFUSED: in_another_file() is a function of the host
   auto host_square = [](int x) { return x; };  // another one
-  p[4] = device_square(3) + both_square(3) + helper(3);
+  p[6] = device_square(3) + both_square(3) + helper(3);
 }
 
 int main() {

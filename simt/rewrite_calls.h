@@ -1,0 +1,537 @@
+/* rewrite_calls.h - which functions a kernel may call.
+ *
+ * nvcc resolves each call and then refuses, in the code of __global__ and __device__ functions, those of functions that
+ * are neither __device__ nor CUDA's own. So does simtcc, in two steps:
+ *
+ *     The rewriter sees names. It refuses what a name alone decides: rand(), std::max(), cudaMemcpy().
+ *     g++ resolves overloads, members, constructors, operators and templates, and writes what it found, before any
+ *     optimisation, to a dump (-fdump-tree-fixup_cfg1-lineno-uid-asmname). check_calls() reads that dump beside the list of the
+ *     program's functions that the rewriter wrote (--functions).
+ *
+ * In the dump a function begins with
+ *
+ *     ;; Function V::get (_ZN1V3getEv, funcdef_no=4069, decl_uid=26995, cgraph_uid=2425, symbol_order=2935)
+ *
+ * and a statement that calls it is `[k.cu:13:18] _3 = _ZN1V3getEvD.26995 (&a);`: the number says which function it is.
+ */
+#ifndef SIMT_REWRITE_CALLS_H
+#define SIMT_REWRITE_CALLS_H
+
+#include <ctype.h>
+
+#include "rewrite_text.h"
+
+static bool option_rdc, option_relaxed_constexpr;
+static const char *option_ours;
+
+/* ---- functions by name ---- */
+
+/* Functions of C that CUDA has for kernels as well. */
+static const char KERNEL_FUNCTIONS[] =
+    "printf vprintf malloc free memcpy memset clock clock64 __assert_fail __assertfail alloca abs labs llabs "
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi cyl_bessel_i0 cyl_bessel_i1 erf erfc erfcinv "
+    "erfcx erfinv exp exp10 exp2 expm1 fabs fdim fdivide floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan j0 "
+    "j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround max min modf nan nearbyint nextafter norm "
+    "norm3d norm4d normcdf normcdfinv pow powi rcbrt remainder remquo rhypot rint rnorm rnorm3d rnorm4d round rsqrt scalbln "
+    "scalbn signbit sin sincos sincospi sinh sinpi sqrt tan tanh tgamma trunc y0 y1 yn "
+    "acosf acoshf asinf asinhf atanf atan2f atanhf cbrtf ceilf copysignf cosf coshf cospif erff erfcf erfcinvf erfcxf "
+    "erfinvf expf exp10f exp2f expm1f fabsf fdimf fdividef floorf fmaf fmaxf fminf fmodf frexpf hypotf ilogbf j0f j1f jnf "
+    "ldexpf lgammaf llrintf llroundf logf log10f log1pf log2f logbf lrintf lroundf modff nanf nearbyintf nextafterf powf "
+    "remainderf remquof rintf roundf rsqrtf scalblnf scalbnf sinf sincosf sincospif sinhf sinpif sqrtf tanf tanhf tgammaf "
+    "truncf y0f y1f ynf __finite __isinf __isnan __signbit __finitef __isinff __isnanf __signbitf __signbitd "
+    "__isfinited __builtin_va_start __builtin_va_end";
+
+/* Functions of the C++ library that are C++'s operations; nvcc takes them for __host__ __device__. */
+static const char KERNEL_STANDARD[] =
+    "move forward initializer_list "
+    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax "
+    "fmin fmod frexp hypot ilogb isfinite isinf isnan isnormal isgreater isgreaterequal isless islessequal islessgreater "
+    "isunordered fpclassify ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter "
+    "pow remainder remquo rint round scalbln scalbn signbit sin sinh sqrt tan tanh tgamma trunc";
+
+/* What to write instead. `names` are of C's library and CUDA's host functions ... */
+static const struct {
+  const char *names, *instead;
+} INSTEAD[] = {
+    {"time gettimeofday clock_gettime times ftime",
+     "clock64() counts a multiprocessor's cycles; measure a kernel's time on the host, with cudaEventRecord()"},
+    {"rand srand random srandom rand_r drand48 lrand48 erand48 srand48 nrand48 mrand48 getrandom getentropy arc4random",
+     "use curand_kernel.h, a generator for kernels (in the course: common/philox.h)"},
+    {"fprintf puts putchar putc fputs fputc perror vfprintf dprintf putchar_unlocked",
+     "print with printf(), which kernels have"},
+    {"sprintf snprintf vsprintf vsnprintf asprintf", "print with printf(), or format the text on the host"},
+    {"fopen fclose fread fwrite fscanf scanf sscanf fgets fgetc getc getchar gets open close read write fflush fseek ftell "
+     "remove rename mmap",
+     "read and write files on the host, and copy the data with cudaMemcpy()"},
+    {"exit _exit abort quick_exit atexit raise kill", "end a thread with return; __trap() ends the kernel with an error"},
+    {"calloc realloc posix_memalign aligned_alloc strdup",
+     "allocate with cudaMalloc() on the host, before the launch (a kernel has malloc(), free(), new and delete)"},
+    {"sleep usleep nanosleep", "__nanosleep() waits in a kernel"},
+    {"memmove memcmp memchr strlen strcpy strncpy strcmp strncmp strcat strchr strstr strtok",
+     "write the loop (a kernel has memcpy() and memset())"},
+    {"atoi atof atol strtol strtod strtof getenv system", "do it on the host, and pass the result as an argument"},
+    {"qsort bsearch", "sort on the host, or with cub::DeviceRadixSort"},
+    {"drem significand gamma finite isdigit isalpha toupper tolower isspace div ldiv", "write the expression"},
+    {"cudaMemcpy cudaMemcpyToSymbol cudaMemcpyFromSymbol cudaMemcpy2D cudaMemcpy3D cudaMemcpyPeer cudaMemcpyAsync "
+     "cudaMemcpyToSymbolAsync cudaMemcpyFromSymbolAsync cudaMemcpy2DAsync",
+     "copy on the host, before the launch; a kernel copies by assignment, element by element"},
+    {"cudaMemset cudaMemsetAsync cudaMemset2D", "set it on the host, before the launch, or assign to the elements"},
+    {"cudaMalloc cudaFree cudaMallocHost cudaFreeHost cudaMallocManaged cudaMallocAsync cudaFreeAsync cudaHostAlloc",
+     "allocate on the host, before the launch"},
+    {"cudaDeviceSynchronize cudaStreamSynchronize cudaEventSynchronize cudaStreamWaitEvent",
+     "__syncthreads() waits for the threads of a block; the host waits for a kernel"},
+};
+
+/* ... these are std::, and {names, instead} of functions that C++17 has as constexpr. */
+static const struct {
+  const char *names;
+  bool is_constexpr;
+  const char *instead;
+} INSTEAD_STANDARD[] = {
+    {"max min", true, "use max() or min(), or fmaxf() and fminf() for floats"},
+    {"clamp", true, "use min(max(x, low), high)"},
+    {"minmax", true, "use min() and max()"},
+    {"swap iter_swap exchange", false, "use a third variable"},
+    {"sort stable_sort partial_sort nth_element", false, "sort on the host, or with cub::DeviceRadixSort"},
+    {"accumulate reduce inner_product transform_reduce", false, "write the loop"},
+    {"fill fill_n copy copy_n transform iota for_each generate reverse count count_if find find_if equal", false,
+     "write the loop"},
+    {"lower_bound upper_bound binary_search", false, "write the loop"},
+    {"gcd lcm", true, "write the loop"},
+    {"addressof launder get size begin end data distance", true, "use the pointer or the index itself"},
+};
+
+static const char *instead_of(const char *name) {
+  for (size_t i = 0; i < sizeof INSTEAD / sizeof *INSTEAD; i++)
+    if (is_among(name, strlen(name), INSTEAD[i].names)) return INSTEAD[i].instead;
+  return NULL;
+}
+
+static const char *instead_of_standard(const char *name, bool *is_constexpr) {
+  for (size_t i = 0; i < sizeof INSTEAD_STANDARD / sizeof *INSTEAD_STANDARD; i++) {
+    if (!is_among(name, strlen(name), INSTEAD_STANDARD[i].names)) continue;
+    if (is_constexpr) *is_constexpr = INSTEAD_STANDARD[i].is_constexpr;
+    return INSTEAD_STANDARD[i].instead;
+  }
+  return NULL;
+}
+
+/* A function of CUDA's libraries for the host: cudaMemcpy, cuInit, cublasSgemm. */
+static bool is_host_api(const char *name) {
+  static const char *const prefixes[] = {"cuda", "cublas", "curand", "cu", "nvtx"};
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+    if (begins(name, prefixes[i]) && isupper((unsigned char)name[strlen(prefixes[i])])) return true;
+  return false;
+}
+
+/* Of the device's runtime (nvcc -rdc=true), what needs no second kernel. */
+static const char DEVICE_RUNTIME[] =
+    "cudaGetLastError cudaPeekAtLastError cudaGetErrorString cudaGetErrorName cudaGetDevice cudaGetDeviceCount "
+    "cudaDeviceGetAttribute cudaFuncGetAttributes cudaRuntimeGetVersion";
+
+static void refuse_library(const char *file, int line, const char *name, const char *caller) {
+  bool is_cuda = is_host_api(name);
+  const char *instead = instead_of(name);
+  refuse_at(file, line, "%s() is a function of %s, and %s() runs on the GPU: %s", name,
+            is_cuda ? "CUDA for the host" : "the host's C library", caller,
+            instead ? instead : "call it on the host, before or after the launch");
+}
+
+static void refuse_standard(const char *file, int line, const char *name, const char *caller, const char *instead) {
+  refuse_at(file, line,
+            "%s() is a function of the C++ library, which only the host has, and %s() runs on the GPU: %s", name, caller,
+            instead ? instead : "use cuda::std:: where there is one, or write it out");
+}
+
+/* ---- the program's functions, as the rewriter lists them ---- */
+
+/* Who may run a function; a constexpr one is the host's, but for nvcc --expt-relaxed-constexpr. In the list a small
+ * letter is a declaration without a body. */
+typedef enum Space { UNKNOWN = 0, HOST = 'H', CONSTEXPR = 'C', DEVICE = 'D', BOTH = 'B' } Space;
+
+typedef struct Listed {
+  Space space;
+  bool only_declared;
+  int first, last; /* lines of its definition, or declaration */
+  const char *file, *of_class, *name;
+} Listed;
+
+static Listed *listed;
+static int listed_count;
+
+static void read_functions(const char *path) {
+  char *text = read_file(path), *line, *rest = text;
+  while ((line = strsep(&rest, "\n"))) {
+    char *field[6];
+    int count = 0;
+    while (count < 6 && (field[count] = strsep(&line, "\t"))) count++;
+    if (count < 6) continue;
+    listed = need(realloc(listed, (size_t)(listed_count + 1) * sizeof *listed));
+    listed[listed_count++] = (Listed){(Space)toupper((unsigned char)*field[0]), islower((unsigned char)*field[0]),
+                                      atoi(field[1]), atoi(field[2]), field[3], field[4], field[5]};
+  }
+  for (int i = 0; i < listed_count; i++) { /* declared with __device__ and defined without: for both, says nvcc */
+    if (listed[i].space != DEVICE || !listed[i].only_declared) continue;
+    for (int k = 0; k < listed_count; k++)
+      if (listed[k].space == HOST && strcmp(listed[i].name, listed[k].name) == 0 &&
+          strcmp(listed[i].of_class, listed[k].of_class) == 0)
+        listed[k].space = BOTH;
+  }
+}
+
+static bool is_listed_file(const char *file) {
+  static const char *last;
+  static bool answer;
+  if (last && strcmp(last, file) == 0) return answer;
+  last = file, answer = false;
+  for (int i = 0; i < listed_count && !answer; i++) answer = strcmp(listed[i].file, file) == 0;
+  return answer;
+}
+
+/* ---- g++'s dump ---- */
+
+typedef struct Dumped {
+  char *name, *symbol; /* std::max<int>, _ZSt3maxIiERKT_S2_S2_ */
+  char *file;          /* where its first statement is; NULL: it has none */
+  int line;
+  char *body, *end; /* in the dump */
+  const char *last; /* the last part of its name, without template arguments: in V::get<int> it is get */
+  int last_length;
+  bool is_lambda; /* f(int)::<lambda(int)>::operator() */
+  Space space;
+} Dumped;
+
+static Dumped *dumped;
+static int dumped_count;
+static int *dumped_by_number, number_limit; /* decl_uid -> index + 1 */
+
+/* "[k.cu:13:18] ": gives what comes after it; `p` where there is none. */
+static const char *skip_location(const char *p, const char **file, int *file_length, int *line) {
+  if (*p != '[') return p;
+  const char *close = p;
+  while (*close && *close != '\n' && !(close[0] == ']' && (close[1] == ' ' || close[1] == '\n'))) close++;
+  if (*close != ']') return p;
+  const char *column = close, *row;
+  while (column > p && *column != ':') column--;
+  for (row = column - 1; row > p && *row != ':'; row--) continue;
+  if (row <= p || !isdigit((unsigned char)row[1])) return p;
+  *file = p + 1;
+  *file_length = (int)(row - p - 1);
+  *line = atoi(row + 1);
+  return close[1] == ' ' ? close + 2 : close + 1;
+}
+
+/* The part of a C++ name after its last `::`. */
+static void split_name(Dumped *f) {
+  const char *start = f->name, *before = start;
+  int depth = 0;
+  for (const char *p = f->name; *p; p++) {
+    if (depth == 0 && p == start && begins(p, "operator") && !isalnum((unsigned char)p[8]) && p[8] != '_') {
+      f->last = p, f->last_length = 8, f->is_lambda = begins(before, "<lambda(");
+      return;
+    }
+    if (*p == '<' || *p == '(' || *p == '{' || *p == '[') depth++;
+    if (*p == '>' || *p == ')' || *p == '}' || *p == ']') depth--;
+    if (depth == 0 && p[0] == ':' && p[1] == ':') before = start, start = p + 2, p++;
+  }
+  if (*start == '~') start++;
+  f->last = start;
+  f->last_length = (int)strcspn(start, "<( ");
+}
+
+static bool has_last_name(const Dumped *f, const char *name) {
+  return strlen(name) == (size_t)f->last_length && memcmp(name, f->last, (size_t)f->last_length) == 0;
+}
+
+/* The function of the program that holds this line; of several the one of that name, else the innermost. */
+static const Listed *listed_at(const Dumped *f, bool any_name) {
+  const Listed *found = NULL;
+  if (!f->file) return NULL;
+  for (int i = 0; i < listed_count; i++) {
+    const Listed *l = &listed[i];
+    if (f->line < l->first || f->line > l->last || strcmp(l->file, f->file) != 0) continue;
+    bool named = has_last_name(f, l->name), found_named = found && has_last_name(f, found->name);
+    if (!named && (found_named || !any_name)) continue;
+    if (!found || (named && !found_named) || l->last - l->first < found->last - found->first) found = l;
+  }
+  return found;
+}
+
+static void read_dump(char *text) {
+  char *p = text, *next;
+  for (Dumped *f = NULL; *p; p = next) {
+    next = p + strcspn(p, "\n");
+    if (*next) *next++ = 0;
+    if (begins(p, ";; Function ")) {
+      char *marks = strstr(p, ", funcdef_no="), *number = strstr(p, "decl_uid="), *open = marks;
+      if (f) f->end = p;
+      f = NULL;
+      if (!marks || !number) continue;
+      while (open > p && !(open[0] == ' ' && open[1] == '(')) open--;
+      if (open == p) continue;
+      dumped = need(realloc(dumped, (size_t)(dumped_count + 1) * sizeof *dumped));
+      f = &dumped[dumped_count++];
+      *open = *marks = 0;
+      *f = (Dumped){.name = p + 12, .symbol = open + 2, .body = next, .end = next};
+      split_name(f);
+      int uid = atoi(number + 9);
+      if (uid >= number_limit) {
+        int limit = 2 * uid + 1;
+        dumped_by_number = need(realloc(dumped_by_number, (size_t)limit * sizeof *dumped_by_number));
+        memset(dumped_by_number + number_limit, 0, (size_t)(limit - number_limit) * sizeof *dumped_by_number);
+        number_limit = limit;
+      }
+      dumped_by_number[uid] = dumped_count;
+    } else if (f) {
+      const char *file, *start = p + strspn(p, " ");
+      int length, line;
+      f->end = next;
+      if (!f->file && skip_location(start, &file, &length, &line) > start) {
+        f->file = need(strndup(file, (size_t)length));
+        f->line = line;
+      }
+    }
+  }
+}
+
+/* A constructor is called by the name of the complete object's (C1), and dumped under that of a base's (C2). */
+static Dumped *dumped_constructor(const char *symbol, size_t length) {
+  char *other = need(strndup(symbol, length));
+  for (size_t i = 0; i + 2 < length; i++) {
+    if ((other[i] != 'C' && other[i] != 'D') || other[i + 1] != '1' || other[i + 2] != 'E') continue;
+    other[i + 1] = '2';
+    for (int k = 0; k < dumped_count; k++)
+      if (strcmp(dumped[k].symbol, other) == 0) return free(other), &dumped[k];
+    other[i + 1] = '1';
+  }
+  free(other);
+  return NULL;
+}
+
+/* Headers of ours whose functions are the host's. */
+static bool is_host_header(const char *file) {
+  const char *name = file + strlen(option_ours);
+  name += strspn(name, "/");
+  return begins(name, "cuda_runtime") || strcmp(name, "cuda.h") == 0 || begins(name, "cublas") ||
+         strcmp(name, "curand.h") == 0 || begins(name, "cuda_profiler") || begins(name, "nvToolsExt") ||
+         begins(name, "nvtx3/") || begins(name, "cub/device/") || begins(name, "cub/util_allocator");
+}
+
+/* Is the function that begins near this line of a system header constexpr? For nvcc --expt-relaxed-constexpr, which
+ * takes such functions of the C++ library; g++'s dump does not say. */
+static bool is_constexpr_at(const char *file, int line) {
+  char *text = read_file(file), *p = text, *start = text, *scan;
+  for (int n = 1; n < line && *p; n++) p += strcspn(p, "\n") + 1;
+  if (p > text + strlen(text)) return false;
+  for (start = p; start > text && !strchr(";}", start[-1]); start--) continue;
+  bool found = false;
+  p += strcspn(p, "\n");
+  for (scan = start; scan < p && !found; scan++)
+    found = begins(scan, "constexpr") || begins(scan, "CONSTEXPR") || begins(scan, "_GLIBCXX14_CONSTEXPR");
+  free(text);
+  return found;
+}
+
+typedef struct CallPlace {
+  const char *file;
+  int line;
+} CallPlace;
+
+/* std::max<int> -> std::max */
+static char *without_arguments(const Dumped *f) {
+  return need(strndup(f->name, (size_t)(f->last + f->last_length - f->name)));
+}
+
+/* How messages name a function. */
+static char *shown_name(const Dumped *f) {
+  if (f->is_lambda) return need(strdup("this lambda"));
+  return f->last_length == 8 && begins(f->last, "operator") ? need(strdup(f->name)) : without_arguments(f);
+}
+
+/* std::exp<int> and nextafter<double, int> are templates of the C++ library alone. */
+static bool is_math_template(const Dumped *f) {
+  return f->last[f->last_length] == '<' && !is_among(f->last, (size_t)f->last_length, "pow abs move forward");
+}
+
+/* nvcc warns where a __host__ __device__ function calls one of the host: the host may do so. */
+static void refuse_host(const Dumped *caller, CallPlace at, const char *name, bool is_constexpr) {
+  char *who = shown_name(caller);
+  if (caller->space == BOTH) {
+    fprintf(stderr,
+            "%s:%d: warning: simt: %s() is a function of the host, and %s() is __host__ __device__: it must not be called "
+            "when that runs on the GPU\n",
+            at.file, at.line, name, who);
+    return;
+  }
+  refuse_at(at.file, at.line,
+            "%s() is a function of the host, and %s() runs on the GPU: write __device__ (or __host__ __device__) before "
+            "it%s",
+            name, who, is_constexpr ? ", or compile with --expt-relaxed-constexpr" : "");
+}
+
+/* A function of the program is called, or its address is taken. Gives false if it is not the program's. */
+static bool judge_listed(const Dumped *caller, CallPlace at, Dumped *callee) {
+  static const Listed lambda = {.space = HOST}; /* at file scope */
+  const Listed *l = listed_at(callee, callee->is_lambda);
+  if (!l && callee->is_lambda && is_listed_file(callee->file)) l = &lambda;
+  if (!l) { /* the compiler's own constructor and the like: it calls what its members have */
+    if (callee->space == UNKNOWN && callee->file && is_listed_file(callee->file)) callee->space = caller->space;
+    return callee->file && is_listed_file(callee->file);
+  }
+  if (l->space == HOST || (l->space == CONSTEXPR && !option_relaxed_constexpr)) {
+    refuse_host(caller, at, shown_name(callee), l->space == CONSTEXPR);
+  }
+  return true;
+}
+
+static void judge(const Dumped *caller, CallPlace at, const char *symbol, size_t length, int uid) {
+  Dumped *callee = uid < number_limit && dumped_by_number[uid] ? &dumped[dumped_by_number[uid] - 1] : NULL;
+  char *name = need(strndup(symbol, length)), *who = shown_name(caller);
+  if (!callee) callee = dumped_constructor(symbol, length);
+  bool warns = caller->space == BOTH; /* of libraries nvcc then says little: so do we */
+  if (callee) {
+    if (callee->space == DEVICE || callee->space == BOTH) return;
+    if (callee->file && begins(callee->file, option_ours)) {
+      if (!warns && is_host_header(callee->file) && !(option_rdc && is_among(name, length, DEVICE_RUNTIME)))
+        refuse_library(at.file, at.line, without_arguments(callee), who);
+      return;
+    }
+    if (!callee->file || judge_listed(caller, at, callee) || warns) return;
+    if (!begins(callee->name, "std::") && !strstr(callee->name, "::")) {
+      if (begins(callee->name, "operator new") || begins(callee->name, "operator delete")) return;
+      if (!is_among(callee->name, strlen(callee->name), KERNEL_FUNCTIONS))
+        refuse_library(at.file, at.line, without_arguments(callee), who);
+      return;
+    }
+    char *full = without_arguments(callee);
+    if (begins(callee->name, "std::initializer_list<")) return;
+    if (begins(full, "std::") && is_among(full + 5, strlen(full + 5), KERNEL_STANDARD) && !is_math_template(callee))
+      return;
+    if (option_relaxed_constexpr && is_constexpr_at(callee->file, callee->line)) return;
+    refuse_standard(at.file, at.line, callee->last_length == 8 ? callee->name : full, who,
+                    begins(full, "std::") ? instead_of_standard(full + 5, NULL) : NULL);
+    return;
+  }
+  if (begins(name, "_Z")) {
+    static const char *const standard[] = {"_ZNSt", "_ZNKSt", "_ZSt", "_ZNSs", "_ZNKSs", "_ZNSo", "_ZNSi", "_ZNSa"};
+    for (size_t i = 0; i < sizeof standard / sizeof *standard; i++) {
+      if (warns || !begins(name, standard[i])) continue;
+      refuse_standard(at.file, at.line, name, who, NULL);
+      return;
+    }
+    const Listed *host = NULL;
+    for (int i = 0; i < listed_count; i++) { /* declared here, defined elsewhere: _Z6host_fi */
+      char part[160];
+      snprintf(part, sizeof part, "%zu%s", strlen(listed[i].name), listed[i].name);
+      const char *found = strstr(name, part);
+      if (!found || isdigit((unsigned char)found[-1])) continue;
+      if (listed[i].space != HOST && listed[i].space != CONSTEXPR) return;
+      host = &listed[i];
+    }
+    if (host) refuse_host(caller, at, host->name, false);
+    return;
+  }
+  if (begins(name, "__cxa_throw") || begins(name, "__cxa_rethrow") || begins(name, "__cxa_begin_catch")) {
+    if (!warns)
+      refuse_at(at.file, at.line, "%s() runs on the GPU, which has no exceptions: report the error through memory", who);
+    return;
+  }
+  if (begins(name, "__cxa_guard_acquire")) {
+    if (!warns)
+      refuse_at(at.file, at.line, "a static variable in %s(), which runs on the GPU, must begin with a constant", who);
+    return;
+  }
+  Space space = UNKNOWN;
+  for (int i = 0; i < listed_count; i++)
+    if (strcmp(listed[i].name, name) == 0 && space != DEVICE && space != BOTH) space = listed[i].space;
+  if (space == HOST) refuse_host(caller, at, name, false);
+  if (space != UNKNOWN || warns || begins(name, "__") || begins(name, "simt_") || begins(name, "operator ")) return;
+  if (is_among(name, length, KERNEL_FUNCTIONS) || (option_rdc && is_among(name, length, DEVICE_RUNTIME))) return;
+  refuse_library(at.file, at.line, name, who);
+}
+
+/* "fD.123 (": a call's function; gives the end of its name, and its number. NULL: this is no call. */
+static const char *called(const char *p, int *uid) {
+  const char *end = p;
+  if (begins(p, "operator"))
+    while (*end && !(end[0] == 'D' && end[1] == '.' && isdigit((unsigned char)end[2]))) end++;
+  else
+    while (*end && !strchr(" ([\"", *end)) end++;
+  if (!begins(p, "operator")) { /* back to the last D. */
+    if (strncmp(end, " (", 2) != 0) return NULL;
+    while (end > p && !(end[0] == 'D' && end[1] == '.' && isdigit((unsigned char)end[2]))) end--;
+  }
+  if (end == p || !*end) return NULL;
+  char *rest;
+  *uid = (int)strtol(end + 2, &rest, 10);
+  return strncmp(rest, " (", 2) == 0 ? end : NULL;
+}
+
+/* Is `number` that of a parameter or variable of f, through which it calls? They stand before the first statement. */
+static bool is_variable(const Dumped *f, int uid) {
+  char mark[32];
+  size_t length = (size_t)snprintf(mark, sizeof mark, "D.%d", uid);
+  for (const char *p = f->body; p < f->end; p += strlen(p) + 1) {
+    const char *start = p + strspn(p, " "), *file;
+    int count, line;
+    if (skip_location(start, &file, &count, &line) > start) return false;
+    for (const char *found = start; (found = strstr(found, mark)); found++)
+      if (!isdigit((unsigned char)found[length]) && found[length] != ' ') return true;
+  }
+  return false;
+}
+
+static void check_body(const Dumped *f) {
+  CallPlace at = {f->file, f->line};
+  char *file = NULL;
+  for (const char *p = f->body; p < f->end; p += strlen(p) + 1) {
+    const char *start = p + strspn(p, " "), *next, *name;
+    int length, line, uid, own_line = 0;
+    while ((next = skip_location(start, &name, &length, &line)) > start) {
+      if (!own_line) {
+        if (!file || strlen(file) != (size_t)length || memcmp(file, name, (size_t)length) != 0)
+          file = need(strndup(name, (size_t)length));
+        at = (CallPlace){file, own_line = line};
+      }
+      start = next;
+    }
+    const char *end = called(start, &uid), *right = NULL;
+    if (!end && (right = strstr(start, " = "))) {
+      start = right + 3;
+      while ((next = skip_location(start, &name, &length, &line)) > start) start = next;
+      end = called(start, &uid);
+    }
+    if (end) {
+      if (!is_variable(f, uid)) judge(f, at, start, (size_t)(end - start), uid);
+    } else if (right) { /* pointer = function; */
+      const char *mark = strstr(start, "D.");
+      uid = mark ? atoi(mark + 2) : 0;
+      if (mark && mark[strcspn(mark, ";")] && uid < number_limit && dumped_by_number[uid] && !strpbrk(start, " (\""))
+        judge_listed(f, at, &dumped[dumped_by_number[uid] - 1]);
+    }
+  }
+}
+
+/* Refuses what nvcc would; needs option_ours. */
+static void check_calls(const char *functions, const char *dump) {
+  read_functions(functions);
+  read_dump(read_file(dump));
+  for (int i = 0; i < dumped_count; i++) {
+    Dumped *f = &dumped[i];
+    if (!f->file || !is_listed_file(f->file)) continue;
+    const Listed *l = listed_at(f, false);
+    if (!l && f->is_lambda) l = listed_at(f, true); /* a lambda runs where its function does */
+    if (l && (l->space == DEVICE || l->space == BOTH)) f->space = l->space;
+  }
+  bool *checked = need(calloc((size_t)dumped_count + 1, sizeof *checked));
+  for (bool again = true; again;) { /* constructors that the compiler made are found on the way */
+    again = false;
+    for (int i = 0; i < dumped_count; i++) {
+      if (checked[i] || (dumped[i].space != DEVICE && dumped[i].space != BOTH)) continue;
+      checked[i] = again = true;
+      check_body(&dumped[i]);
+    }
+  }
+}
+
+#endif /* SIMT_REWRITE_CALLS_H */
