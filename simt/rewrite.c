@@ -40,9 +40,10 @@ static const char USAGE[] =
     "  --no-unroll     loops stay loops, whatever #pragma unroll says\n"
     "  --kernels=FILE  writes a line for each kernel: line, tab, file, tab, name\n"
     "  --functions=FILE  writes a line for each function: who may run it, first and last line, file, name\n"
-    "  --calls=DUMP    only checks the calls in g++'s DUMP against the functions in --functions; exit status 1 when one\n"
+    "  --calls=DUMP    only checks the calls in g++'s DUMP against the functions in --functions; exit status 1 when "
+    "one\n"
     "                  is refused (rewrite_calls.h)\n"
-    "  --relaxed-constexpr  kernels may call constexpr functions of the host\n"
+    "  --relaxed-constexpr=17  kernels may call the host's functions that are constexpr in C++17\n"
     "  --ours=DIR      the folder of simt's headers\n"
     "  --stubs=DIR     a folder of empty files that stand for headers that were not found\n"
     "  --why=HEADER    only says why HEADER cannot be had; exit status 1 when nothing is known of it\n";
@@ -64,6 +65,8 @@ typedef struct Token {
   int parent;         /* the bracket that is open around this token; -1: none */
   bool is_scope;      /* the { of a namespace or class */
   int function;       /* the { of functions[function]; -1: not one */
+  int unroll;         /* of a `for` with #pragma unroll: how many copies at most; 0: has none */
+  bool sized;         /* a `for` that limit_unrolling() has seen */
   bool left_out;      /* the edit: not written; */
   Text before, after; /* text instead or around it */
 } Token;
@@ -981,6 +984,23 @@ static void rewrite_device_variable(const Item *item) {
   move_alignas_to_front(item->start, end);
 }
 
+/* A variable that is a template: g++ gives it no section, so each use registers it with the runtime. */
+static void rewrite_template_variable(const Item *item) {
+  if (item->class_name || head_has(item, "const constexpr typedef using friend")) return;
+  int name = declared_name(item->start, item->end - 1);
+  if (name < 0) return;
+  char keyword = item->managed ? 'm' : item->constant ? 'c' : 'd';
+  for (int i = item->end; i < token_count; i++) {
+    if (!is(i, name_of(name)) || !is(i + 1, "<") || is_one_of(i - 1, ". ->")) continue;
+    int first = i, close = angle_end(i + 1);
+    const Item *function = function_at(i);
+    if (close < 0 || !function) continue;
+    while (is(first - 1, "::")) first -= is_identifier(first - 2) ? 2 : 1;
+    appendf(&tokens[first].before, "::simt::symbol_of<");
+    appendf(&tokens[close].after, ", '%c'>()", keyword);
+  }
+}
+
 /* Without -rdc a device function belongs to its file alone: a header with one may be included by two files. */
 static void rewrite_device_function(const Item *item, const Names *friends) {
   if (option_rdc || item->class_name || item->is_template || item->name < 0) return;
@@ -1017,6 +1037,7 @@ static void rewrite_items(FILE *kernels) {
     if (item->parameters >= 0) {
       if (item->device && !item->host && !item->global) rewrite_device_function(item, &friends);
     } else if (item->device || item->constant || item->managed) {
+      if (item->is_template) rewrite_template_variable(item);
       rewrite_device_variable(item);
     }
     if (item->parameters < 0) note_host_variable(item);
@@ -1040,14 +1061,20 @@ static const char *class_of(const Item *item) {
 }
 
 static void list_functions(FILE *out) {
+  for (int i = 0; i + 2 < token_count;
+       i++) { /* cuda::std is the C++ library here: which of both is meant g++ cannot say */
+    if (!is(i, "cuda") || !is(i + 1, "::") || !is(i + 2, "std")) continue;
+    list_function(out, STANDARD, i, i, "", "std");
+    break;
+  }
   for (int k = 0; k < item_count; k++) {
     const Item *item = &items[k];
     if (item->parameters < 0 || item->name < 0) continue;
     if (item->body < 0 && is_one_of(item->end - 2, "default delete")) continue; /* the compiler's own */
-    Space space = item->global || (item->device && !item->host)  ? DEVICE
-                  : item->device                                 ? BOTH
-                  : head_has(item, "constexpr consteval")        ? CONSTEXPR
-                                                                 : HOST;
+    Space space = item->global || (item->device && !item->host) ? DEVICE
+                  : item->device                                ? BOTH
+                  : head_has(item, "constexpr consteval")       ? CONSTEXPR
+                                                                : HOST;
     list_function(out, item->body < 0 ? tolower(space) : (int)space, item->start, item->end - 1, class_of(item),
                   name_of(item->name));
   }
@@ -1060,7 +1087,8 @@ static void list_functions(FILE *out) {
     bool both = false;
     for (int k = first; k < last; k++) both = both || is(k, "__host__");
     while (last < token_count && !is_one_of(last, "{ ; }")) last = opens(last) ? tokens[last].match + 1 : last + 1;
-    if (is(last, "{") && opens(last)) list_function(out, both ? BOTH : DEVICE, first, tokens[last].match, "", "operator");
+    if (is(last, "{") && opens(last))
+      list_function(out, both ? BOTH : DEVICE, first, tokens[last].match, "", "operator");
   }
 }
 
@@ -1288,9 +1316,10 @@ static void check_library_call(int i, const Item *function) {
     if (option_relaxed_constexpr || (is(limits - 3, "cuda") && is(limits - 2, "::")) || is(limits - 3, "::")) return;
     Text full = {0};
     appendf(&full, "std::%s", spell(limits, i + 1));
-    refuse_standard(tokens[i].file, tokens[i].line, full.data, caller,
-                    "use a constant of float.h, limits.h or math_constants.h (FLT_MAX, INT_MAX, CUDART_INF_F), or compile "
-                    "with --expt-relaxed-constexpr");
+    refuse_standard(
+        tokens[i].file, tokens[i].line, full.data, caller,
+        "use a constant of float.h, limits.h or math_constants.h (FLT_MAX, INT_MAX, CUDART_INF_F), or compile "
+        "with --expt-relaxed-constexpr");
     return;
   }
   bool in_std = is(i - 1, "::") && is(i - 2, "std") && !is(i - 3, "::");
@@ -1606,6 +1635,105 @@ static bool can_be_unrolled(int i) {
   return true;
 }
 
+/* A line "#pragma unroll [N]", or "nounroll": N; 1 for the latter, 0 for another line. */
+static int unroll_pragma(const char *p) {
+  p += strspn(p, " \t");
+  if (!begins(p, "#pragma")) return 0;
+  p += 7 + strspn(p + 7, " \t");
+  if (begins(p, "nounroll")) return 1;
+  if (!begins(p, "unroll")) return 0;
+  p += 6 + strspn(p + 6, " \t(");
+  long count = isdigit((unsigned char)*p) ? strtol(p, NULL, 10) : 32;
+  return count > 64 ? 64 : count < 1 ? 1 : (int)count;
+}
+
+/* The token after the statement that begins at i. */
+static int statement_end(int i) {
+  while (i < token_count && is_one_of(i, "for while switch if else constexpr do")) {
+    bool is_if = is(i, "if");
+    if (is(i, "if") && is(i + 1, "constexpr")) i++;
+    i = opens(i + 1) && is(i + 1, "(") ? tokens[i + 1].match + 1 : i + 1;
+    if (!is_if) continue;
+    i = statement_end(i);
+    if (!is(i, "else")) return i;
+  }
+  if (opens(i)) {
+    int end = tokens[i].match + 1;
+    if (is(i, "{")) return end;
+  }
+  while (i < token_count && !is_one_of(i, "; }")) i = opens(i) ? tokens[i].match + 1 : i + 1;
+  return is(i, ";") ? i + 1 : i;
+}
+
+/* The value of a number, or of a constant of the program: const int N = 8. -1: not known. */
+static long constant_value(int i) {
+  if (is_kind(i, NUMBER)) return strtol(tokens[i].text, NULL, 0);
+  for (int k = 0; is_identifier(i) && k + 2 < token_count; k++)
+    if (is(k, name_of(i)) && is(k + 1, "=") && is_kind(k + 2, NUMBER) && is_one_of(k + 3, "; , }") &&
+        !is_one_of(k - 1, "( . ->"))
+      return strtol(tokens[k + 2].text, NULL, 0);
+  return -1;
+}
+
+/* How often `for (int i = A; i < B; i += C)` runs; what is not known, a template's argument for example, counts as 8. */
+static long trip_count(int i) {
+  int open = i + 1, close = tokens[open].match, first = -1, bound = -1;
+  long step = 1;
+  for (int k = open; k < close; k++) {
+    if (is(k, "=") && first < 0) first = k + 1;
+    if (is_one_of(k, "< <=") && bound < 0) bound = k + 1;
+    if (is(k, "+=")) step = constant_value(k + 1);
+    if (is_one_of(k, "*= /= > >=")) return 8;
+  }
+  if (first < 0 || bound < 0 || !is(first + 1, ";") || !is(bound + 1, ";")) return 8;
+  long from = constant_value(first), to = constant_value(bound) + is(bound - 1, "<=");
+  if (from < 0 || to < from || step < 1) return 8;
+  return (to - from + step - 1) / step;
+}
+
+/* Loops in loops, each with #pragma unroll, multiply: g++ takes a second for some 50000 tokens, and minutes for more. The
+ * outer ones stay loops then. Gives the size in tokens of the unrolled loop at i. */
+static double limit_unrolling(int i) {
+  static const double limit = 60000;
+  static int notes;
+  int end = statement_end(i);
+  double size = 0;
+  tokens[i].sized = true;
+  for (int k = i + 1; k < end; k++) {
+    if (is(k, "for") && opens(k + 1)) {
+      size += limit_unrolling(k);
+      k = statement_end(k) - 1;
+    } else {
+      size++;
+    }
+  }
+  if (tokens[i].unroll < 2) return size;
+  long count = trip_count(i);
+  if (count > tokens[i].unroll) count = tokens[i].unroll;
+  if (size * (double)count <= limit) return size * (double)count;
+  tokens[i].unroll = 0;
+  if (notes++ == 0)
+    fprintf(
+        stderr,
+        "%s:%d: note: simt: #pragma unroll is ignored for this loop: with the loops in it, it would become %.0f times "
+        "as long as written and compile very slowly; --no-unroll leaves all loops as they are\n",
+        tokens[i].file, tokens[i].line, size * (double)count / (end - i));
+  return size;
+}
+
+static void find_unrolled_loops(void) {
+  for (int i = 1; i < token_count; i++) {
+    if (!is(i, "for") || option_no_unroll || !can_be_unrolled(i)) continue;
+    const char *p = tokens[i - 1].text + tokens[i - 1].length;
+    for (; p && p < tokens[i].text; p = memchr(p, '\n', (size_t)(tokens[i].text - p)), p = p ? p + 1 : p) {
+      int count = unroll_pragma(p);
+      if (count) tokens[i].unroll = count;
+    }
+  }
+  for (int i = 0; i < token_count; i++)
+    if (is(i, "for") && opens(i + 1) && !tokens[i].sized) limit_unrolling(i);
+}
+
 /* The space before token i, as it was read. Only `#pragma unroll` changes: g++ takes its own form of it, directly
  * before a loop and with a number. */
 static void write_space(FILE *out, const char *from, int i) {
@@ -1613,18 +1741,9 @@ static void write_space(FILE *out, const char *from, int i) {
   while (from < end) {
     const char *line_end = memchr(from, '\n', (size_t)(end - from));
     line_end = line_end ? line_end + 1 : end;
-    const char *p = from + strspn(from, " \t");
-    if (begins(p, "#pragma")) {
-      p += 7 + strspn(p + 7, " \t");
-      bool none = begins(p, "nounroll");
-      if (none || begins(p, "unroll")) {
-        p += none ? 8 : 6;
-        p += strspn(p, " \t(");
-        long count = none ? 1 : isdigit((unsigned char)*p) ? strtol(p, NULL, 10) : 32;
-        if (count > 64) count = 64;
-        if (count > 1 && !option_no_unroll && can_be_unrolled(i)) fprintf(out, "#pragma GCC unroll %ld", count);
-        from = line_end - (line_end[-1] == '\n');
-      }
+    if (unroll_pragma(from)) {
+      if (tokens[i].unroll > 1) fprintf(out, "#pragma GCC unroll %d", tokens[i].unroll);
+      from = line_end - (line_end[-1] == '\n');
     }
     fwrite(from, 1, (size_t)(line_end - from), out);
     from = line_end;
@@ -1662,8 +1781,8 @@ int main(int argc, char **argv) {
       option_clang = true;
     } else if ((value = option_value(argv[i], "--ours="))) {
       option_ours = value;
-    } else if (strcmp(argv[i], "--relaxed-constexpr") == 0) {
-      option_relaxed_constexpr = true;
+    } else if ((value = option_value(argv[i], "--relaxed-constexpr="))) {
+      option_relaxed_constexpr = *value == '2' ? (value[1] > '0' && value[1] <= '9' ? atoi(value) : 20) : 17;
     } else if ((value = option_value(argv[i], "--functions="))) {
       functions = value;
     } else if ((value = option_value(argv[i], "--calls="))) {
@@ -1704,6 +1823,7 @@ int main(int argc, char **argv) {
     fclose(list);
   }
   rewrite(kernels);
+  find_unrolled_loops();
   if (kernels) fclose(kernels);
   if (errors) return 1;
   write_text(stdout, text);

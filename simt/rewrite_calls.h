@@ -21,7 +21,8 @@
 
 #include "rewrite_text.h"
 
-static bool option_rdc, option_relaxed_constexpr;
+static bool option_rdc;
+static int option_relaxed_constexpr; /* 17 for C++17; 0: no */
 static const char *option_ours;
 
 /* ---- functions by name ---- */
@@ -29,24 +30,34 @@ static const char *option_ours;
 /* Functions of C that CUDA has for kernels as well. */
 static const char KERNEL_FUNCTIONS[] =
     "printf vprintf malloc free memcpy memset clock clock64 __assert_fail __assertfail alloca abs labs llabs "
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi cyl_bessel_i0 cyl_bessel_i1 erf erfc erfcinv "
-    "erfcx erfinv exp exp10 exp2 expm1 fabs fdim fdivide floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan j0 "
-    "j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround max min modf nan nearbyint nextafter norm "
-    "norm3d norm4d normcdf normcdfinv pow powi rcbrt remainder remquo rhypot rint rnorm rnorm3d rnorm4d round rsqrt scalbln "
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi cyl_bessel_i0 cyl_bessel_i1 erf erfc "
+    "erfcinv "
+    "erfcx erfinv exp exp10 exp2 expm1 fabs fdim fdivide floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf "
+    "isnan j0 "
+    "j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround max min modf nan nearbyint nextafter "
+    "norm "
+    "norm3d norm4d normcdf normcdfinv pow powi rcbrt remainder remquo rhypot rint rnorm rnorm3d rnorm4d round rsqrt "
+    "scalbln "
     "scalbn signbit sin sincos sincospi sinh sinpi sqrt tan tanh tgamma trunc y0 y1 yn "
     "acosf acoshf asinf asinhf atanf atan2f atanhf cbrtf ceilf copysignf cosf coshf cospif erff erfcf erfcinvf erfcxf "
-    "erfinvf expf exp10f exp2f expm1f fabsf fdimf fdividef floorf fmaf fmaxf fminf fmodf frexpf hypotf ilogbf j0f j1f jnf "
-    "ldexpf lgammaf llrintf llroundf logf log10f log1pf log2f logbf lrintf lroundf modff nanf nearbyintf nextafterf powf "
-    "remainderf remquof rintf roundf rsqrtf scalblnf scalbnf sinf sincosf sincospif sinhf sinpif sqrtf tanf tanhf tgammaf "
+    "erfinvf expf exp10f exp2f expm1f fabsf fdimf fdividef floorf fmaf fmaxf fminf fmodf frexpf hypotf ilogbf j0f j1f "
+    "jnf "
+    "ldexpf lgammaf llrintf llroundf logf log10f log1pf log2f logbf lrintf lroundf modff nanf nearbyintf nextafterf "
+    "powf "
+    "remainderf remquof rintf roundf rsqrtf scalblnf scalbnf sinf sincosf sincospif sinhf sinpif sqrtf tanf tanhf "
+    "tgammaf "
     "truncf y0f y1f ynf __finite __isinf __isnan __signbit __finitef __isinff __isnanf __signbitf __signbitd "
     "__isfinited __builtin_va_start __builtin_va_end";
 
 /* Functions of the C++ library that are C++'s operations; nvcc takes them for __host__ __device__. */
 static const char KERNEL_STANDARD[] =
     "move forward initializer_list "
-    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax "
-    "fmin fmod frexp hypot ilogb isfinite isinf isnan isnormal isgreater isgreaterequal isless islessequal islessgreater "
-    "isunordered fpclassify ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter "
+    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor "
+    "fma fmax "
+    "fmin fmod frexp hypot ilogb isfinite isinf isnan isnormal isgreater isgreaterequal isless islessequal "
+    "islessgreater "
+    "isunordered fpclassify ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint "
+    "nextafter "
     "pow remainder remquo rint round scalbln scalbn signbit sin sinh sqrt tan tanh tgamma trunc";
 
 /* What to write instead. `names` are of C's library and CUDA's host functions ... */
@@ -60,10 +71,12 @@ static const struct {
     {"fprintf puts putchar putc fputs fputc perror vfprintf dprintf putchar_unlocked",
      "print with printf(), which kernels have"},
     {"sprintf snprintf vsprintf vsnprintf asprintf", "print with printf(), or format the text on the host"},
-    {"fopen fclose fread fwrite fscanf scanf sscanf fgets fgetc getc getchar gets open close read write fflush fseek ftell "
+    {"fopen fclose fread fwrite fscanf scanf sscanf fgets fgetc getc getchar gets open close read write fflush fseek "
+     "ftell "
      "remove rename mmap",
      "read and write files on the host, and copy the data with cudaMemcpy()"},
-    {"exit _exit abort quick_exit atexit raise kill", "end a thread with return; __trap() ends the kernel with an error"},
+    {"exit _exit abort quick_exit atexit raise kill",
+     "end a thread with return; __trap() ends the kernel with an error"},
     {"calloc realloc posix_memalign aligned_alloc strdup",
      "allocate with cudaMalloc() on the host, before the launch (a kernel has malloc(), free(), new and delete)"},
     {"sleep usleep nanosleep", "__nanosleep() waits in a kernel"},
@@ -138,16 +151,15 @@ static void refuse_library(const char *file, int line, const char *name, const c
 }
 
 static void refuse_standard(const char *file, int line, const char *name, const char *caller, const char *instead) {
-  refuse_at(file, line,
-            "%s() is a function of the C++ library, which only the host has, and %s() runs on the GPU: %s", name, caller,
-            instead ? instead : "use cuda::std:: where there is one, or write it out");
+  refuse_at(file, line, "%s() is a function of the C++ library, which only the host has, and %s() runs on the GPU: %s",
+            name, caller, instead ? instead : "use cuda::std:: where there is one, or write it out");
 }
 
 /* ---- the program's functions, as the rewriter lists them ---- */
 
 /* Who may run a function; a constexpr one is the host's, but for nvcc --expt-relaxed-constexpr. In the list a small
- * letter is a declaration without a body. */
-typedef enum Space { UNKNOWN = 0, HOST = 'H', CONSTEXPR = 'C', DEVICE = 'D', BOTH = 'B' } Space;
+ * letter is a declaration without a body; STANDARD says that the program uses cuda::std. */
+typedef enum Space { UNKNOWN = 0, HOST = 'H', CONSTEXPR = 'C', DEVICE = 'D', BOTH = 'B', STANDARD = 'S' } Space;
 
 typedef struct Listed {
   Space space;
@@ -158,6 +170,7 @@ typedef struct Listed {
 
 static Listed *listed;
 static int listed_count;
+static bool uses_cuda_std;
 
 static void read_functions(const char *path) {
   char *text = read_file(path), *line, *rest = text;
@@ -166,9 +179,15 @@ static void read_functions(const char *path) {
     int count = 0;
     while (count < 6 && (field[count] = strsep(&line, "\t"))) count++;
     if (count < 6) continue;
+    if (*field[0] == STANDARD) uses_cuda_std = true;
     listed = need(realloc(listed, (size_t)(listed_count + 1) * sizeof *listed));
-    listed[listed_count++] = (Listed){(Space)toupper((unsigned char)*field[0]), islower((unsigned char)*field[0]),
-                                      atoi(field[1]), atoi(field[2]), field[3], field[4], field[5]};
+    listed[listed_count++] = (Listed){(Space)toupper((unsigned char)*field[0]),
+                                      islower((unsigned char)*field[0]),
+                                      atoi(field[1]),
+                                      atoi(field[2]),
+                                      field[3],
+                                      field[4],
+                                      field[5]};
   }
   for (int i = 0; i < listed_count; i++) { /* declared with __device__ and defined without: for both, says nvcc */
     if (listed[i].space != DEVICE || !listed[i].only_declared) continue;
@@ -317,17 +336,17 @@ static bool is_host_header(const char *file) {
          begins(name, "nvtx3/") || begins(name, "cub/device/") || begins(name, "cub/util_allocator");
 }
 
-/* Is the function that begins near this line of a system header constexpr? For nvcc --expt-relaxed-constexpr, which
- * takes such functions of the C++ library; g++'s dump does not say. */
+/* Is the function of a system header whose first statement is in this line constexpr? For --expt-relaxed-constexpr, with
+ * which nvcc takes such functions of the C++ library; g++'s dump does not say. What ends before it has a } there. */
 static bool is_constexpr_at(const char *file, int line) {
-  char *text = read_file(file), *p = text, *start = text, *scan;
-  for (int n = 1; n < line && *p; n++) p += strcspn(p, "\n") + 1;
-  if (p > text + strlen(text)) return false;
-  for (start = p; start > text && !strchr(";}", start[-1]); start--) continue;
+  char *text = read_file(file), *rest = text, *row;
   bool found = false;
-  p += strcspn(p, "\n");
-  for (scan = start; scan < p && !found; scan++)
-    found = begins(scan, "constexpr") || begins(scan, "CONSTEXPR") || begins(scan, "_GLIBCXX14_CONSTEXPR");
+  for (int n = 1; n <= line && (row = strsep(&rest, "\n")); n++) {
+    const char *word = row + strspn(row, " \t");
+    if (*word == '}' || (*word == '{' && strchr(word, '}')) || strstr(row, "template")) found = false;
+    const char *macro = strstr(row, "_CONSTEXPR"), *since = macro ? strstr(row, "_GLIBCXX") : NULL;
+    if (strstr(row, "constexpr") || (macro && (!since || atoi(since + 8) <= option_relaxed_constexpr))) found = true;
+  }
   free(text);
   return found;
 }
@@ -357,16 +376,18 @@ static bool is_math_template(const Dumped *f) {
 static void refuse_host(const Dumped *caller, CallPlace at, const char *name, bool is_constexpr) {
   char *who = shown_name(caller);
   if (caller->space == BOTH) {
-    fprintf(stderr,
-            "%s:%d: warning: simt: %s() is a function of the host, and %s() is __host__ __device__: it must not be called "
-            "when that runs on the GPU\n",
-            at.file, at.line, name, who);
+    fprintf(
+        stderr,
+        "%s:%d: warning: simt: %s() is a function of the host, and %s() is __host__ __device__: it must not be called "
+        "when that runs on the GPU\n",
+        at.file, at.line, name, who);
     return;
   }
-  refuse_at(at.file, at.line,
-            "%s() is a function of the host, and %s() runs on the GPU: write __device__ (or __host__ __device__) before "
-            "it%s",
-            name, who, is_constexpr ? ", or compile with --expt-relaxed-constexpr" : "");
+  refuse_at(
+      at.file, at.line,
+      "%s() is a function of the host, and %s() runs on the GPU: write __device__ (or __host__ __device__) before "
+      "it%s",
+      name, who, is_constexpr ? ", or compile with --expt-relaxed-constexpr" : "");
 }
 
 /* A function of the program is called, or its address is taken. Gives false if it is not the program's. */
@@ -392,7 +413,8 @@ static void judge(const Dumped *caller, CallPlace at, const char *symbol, size_t
   if (callee) {
     if (callee->space == DEVICE || callee->space == BOTH) return;
     if (callee->file && begins(callee->file, option_ours)) {
-      if (!warns && is_host_header(callee->file) && !(option_rdc && is_among(name, length, DEVICE_RUNTIME)))
+      if (!warns && !begins(callee->name, "simt::") && is_host_header(callee->file) &&
+          !(option_rdc && is_among(name, length, DEVICE_RUNTIME)))
         refuse_library(at.file, at.line, without_arguments(callee), who);
       return;
     }
@@ -404,6 +426,7 @@ static void judge(const Dumped *caller, CallPlace at, const char *symbol, size_t
       return;
     }
     char *full = without_arguments(callee);
+    if (uses_cuda_std) return;
     if (begins(callee->name, "std::initializer_list<")) return;
     if (begins(full, "std::") && is_among(full + 5, strlen(full + 5), KERNEL_STANDARD) && !is_math_template(callee))
       return;
@@ -415,7 +438,7 @@ static void judge(const Dumped *caller, CallPlace at, const char *symbol, size_t
   if (begins(name, "_Z")) {
     static const char *const standard[] = {"_ZNSt", "_ZNKSt", "_ZSt", "_ZNSs", "_ZNKSs", "_ZNSo", "_ZNSi", "_ZNSa"};
     for (size_t i = 0; i < sizeof standard / sizeof *standard; i++) {
-      if (warns || !begins(name, standard[i])) continue;
+      if (warns || uses_cuda_std || !begins(name, standard[i])) continue;
       refuse_standard(at.file, at.line, name, who, NULL);
       return;
     }
@@ -433,7 +456,8 @@ static void judge(const Dumped *caller, CallPlace at, const char *symbol, size_t
   }
   if (begins(name, "__cxa_throw") || begins(name, "__cxa_rethrow") || begins(name, "__cxa_begin_catch")) {
     if (!warns)
-      refuse_at(at.file, at.line, "%s() runs on the GPU, which has no exceptions: report the error through memory", who);
+      refuse_at(at.file, at.line, "%s() runs on the GPU, which has no exceptions: report the error through memory",
+                who);
     return;
   }
   if (begins(name, "__cxa_guard_acquire")) {

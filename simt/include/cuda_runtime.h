@@ -127,6 +127,21 @@ SimtSymbol symbol(T &variable) {
   return {address, symbol_size<std::remove_cv_t<T>>::bytes, std::is_const_v<T>};
 }
 
+/* template <class T> __constant__ T table[4]: the rewriter makes table<float> into symbol_of<table<float>, 'c'>(). */
+template <auto &Variable, char Keyword>
+struct RegisteredSymbol {
+  static inline const bool done = (simt_register_symbol((const void *)&Variable, sizeof Variable,
+                                                        Keyword == 'c'   ? "__constant__"
+                                                        : Keyword == 'm' ? "__managed__"
+                                                                         : "__device__"),
+                                   true);
+};
+template <auto &Variable, char Keyword>
+inline __attribute__((always_inline)) auto &symbol_of() {
+  (void)&RegisteredSymbol<Variable, Keyword>::done;
+  return Variable;
+}
+
 }  // namespace simt
 
 template <class T>

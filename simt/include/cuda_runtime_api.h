@@ -219,6 +219,8 @@ cudaError_t simt_copy_to_symbol(const SimtSymbol *symbol, const void *from, size
 cudaError_t simt_copy_from_symbol(void *to, const SimtSymbol *symbol, size_t bytes, size_t offset,
                                   enum cudaMemcpyKind kind, cudaStream_t stream, int async);
 int simt_is_symbol(const void *address);
+/* A variable that the linker's sections do not have; `keyword` is its __device__, __constant__ or __managed__. */
+void simt_register_symbol(const void *address, size_t bytes, const char *keyword);
 /* The block size with which most threads are resident; `shared` gives the dynamic shared memory of a block size. */
 cudaError_t simt_best_block_size(int *grid, int *block, const void *function,
                                  size_t (*shared)(void *context, int block), void *context, int limit);

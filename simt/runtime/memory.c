@@ -422,6 +422,21 @@ typedef struct Section {
   const char *name;
 } Section;
 
+/* Variables that are templates: g++ puts them where it likes, and each registers itself before main(). */
+static Section *registered;
+static int registered_count;
+
+void simt_register_symbol(const void *address, size_t bytes, const char *keyword) {
+  Section *more = realloc(registered, (size_t)(registered_count + 1) * sizeof *registered);
+  if (!more) return;
+  registered = more;
+  registered[registered_count++] = (Section){(char *)address, (char *)address + bytes,
+                                             strcmp(keyword, "__managed__") == 0    ? SIMT_MANAGED_MEMORY
+                                             : strcmp(keyword, "__constant__") == 0 ? SIMT_CONSTANT_MEMORY
+                                                                                    : SIMT_SYMBOL_MEMORY,
+                                             keyword};
+}
+
 static const Section *section_of(const void *address) {
   static const Section sections[] = {
       {__start_simt_device, __stop_simt_device, SIMT_SYMBOL_MEMORY, "__device__"},
@@ -433,6 +448,8 @@ static const Section *section_of(const void *address) {
   };
   for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
     if ((char *)address >= sections[i].start && (char *)address < sections[i].stop) return &sections[i];
+  for (int i = 0; i < registered_count; i++)
+    if ((char *)address >= registered[i].start && (char *)address < registered[i].stop) return &registered[i];
   return NULL;
 }
 

@@ -248,6 +248,14 @@ test_rewritten_text() {
   says out '#pragma GCC unroll 32'
   ok "$simtcc" -E --no-unroll unrolled.cu
   silent out '#pragma GCC unroll 32'
+  printf '__global__ void nested(float *x) {\n' >nested.cu
+  for i in 1 2 3; do printf '#pragma unroll\nfor (int i%d = 0; i%d < 32; i%d++)\n' $i $i $i; done >>nested.cu
+  printf 'x[i1] += x[i2] * x[i3];\n}\n' >>nested.cu
+  ok timeout 60 "$simtcc" -c nested.cu
+  says err 'nested.cu:3: note: simt: #pragma unroll is ignored for this loop'
+  says err '--no-unroll'
+  ok "$simtcc" --no-unroll -c nested.cu
+  quiet
 }
 
 test_dependencies() {
@@ -389,6 +397,52 @@ EOF
   printf '#include <math.h>\nextern "C" int cuInitEverything(int);\nint main() { return cuInitEverything(0); }\n' >driver.cu
   bad "$simtcc" driver.cu -lcuda -lm
   says err 'the emulated GPU does not have this function'
+}
+
+# With nvcc's option kernels may call what is constexpr, of the program and of the C++ library, and nothing else.
+test_relaxed_constexpr() {
+  cat >relaxed.cu <<'EOF'
+#include <algorithm>
+#include <array>
+#include <limits>
+constexpr int cube(int x) { return x * x * x; }
+__global__ void k(int *p) {
+  std::array<int, 4> a{};
+  a[p[0]] = std::max(p[1], std::numeric_limits<int>::min()) + cube(p[2]);
+#ifdef SWAP
+  std::swap(p[0], p[1]);
+#elif defined ROTATE
+  std::rotate(p, p + 1, p + 3);
+#endif
+  p[3] = a[p[0]];
+}
+int main() { k<<<1, 1>>>(nullptr); }
+EOF
+  ok "$simtcc" --expt-relaxed-constexpr -c relaxed.cu
+  quiet
+  bad "$simtcc" --expt-relaxed-constexpr -DSWAP -c relaxed.cu
+  says err 'relaxed.cu:9: error: simt: std::swap() is a function of the C++ library'
+  bad "$simtcc" --expt-relaxed-constexpr -DROTATE -c relaxed.cu
+  says err 'relaxed.cu:11: error: simt: std::_V2::rotate() is a function of the C++ library'
+  ok "$simtcc" -std=c++20 --expt-relaxed-constexpr -DROTATE -c relaxed.cu
+  bad "$simtcc" -c relaxed.cu
+  says err 'relaxed.cu:7: error: simt: std::max() is a function of the C++ library'
+  [ "$(grep -c error: "$work/err")" = 1 ] || fail "not one message: $(cat "$work/err")"
+}
+
+# Of __host__ __device__ functions nvcc only warns.
+test_host_device_function_calls_host_function() {
+  cat >both.cu <<'EOF'
+struct H {
+  int x;
+  H(int x) : x(x) {}
+};
+__host__ __device__ int both(int x) { return H(x).x; }
+__global__ void k(int *p) { *p = both(3); }
+int main() { return both(0); }
+EOF
+  ok "$simtcc" -c both.cu
+  says err 'both.cu:5: warning: simt: H::H() is a function of the host, and both() is __host__ __device__'
 }
 
 # The rewriter lets a __host__ __device__ function launch: the host may call it. A kernel that does is told so.

@@ -326,6 +326,15 @@ __managed__ int managed = 3;
 namespace space {
 __device__ Pair here = {4, 5};
 }
+template <class T>
+__constant__ T weights[3];
+template <class T, int N>
+__device__ T total;
+template <class T>
+__global__ void use_templates(T *p) {
+  total<T, 2> += weights<T>[2];
+  p[0] = total<T, 2> + weights<T>[0] * 2;
+}
 __global__ void use_variables(int *p) {
   counter += 3;
   flag = 1;
@@ -347,6 +356,20 @@ static void variables(void **state) {
   assert_int_equal(three, 4);
   use_variables<<<1, 1>>>(out);
   expect(1, 1);
+}
+
+static void template_variables(void **state) {
+  (void)state;
+  int integers[3] = {1, 2, 3}, sum = 40;
+  float reals[3] = {5, 6, 7}, back = 0;
+  assert_int_equal(cudaMemcpyToSymbol(weights<int>, integers, sizeof integers), cudaSuccess);
+  assert_int_equal(cudaMemcpyToSymbol(weights<float>, reals, sizeof reals), cudaSuccess);
+  assert_int_equal(cudaMemcpyToSymbol(total<int, 2>, &sum, sizeof sum), cudaSuccess);
+  use_templates<<<1, 1>>>(out);
+  expect(0, 45);
+  assert_int_equal(cudaMemcpyFromSymbol(&back, weights<float>, sizeof back, 2 * sizeof back), cudaSuccess);
+  assert_true(back == 7);
+  assert_int_equal(cudaMemcpyToSymbol(weights<float>, reals, sizeof reals, 4), cudaErrorInvalidValue);
 }
 
 extern __shared__ int dynamic_at_file_scope[];
@@ -545,10 +568,10 @@ static void arch(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names),     cmocka_unit_test(pointers),  cmocka_unit_test(parameters),
-      cmocka_unit_test(arguments), cmocka_unit_test(variables), cmocka_unit_test(shared),
-      cmocka_unit_test(unroll),    cmocka_unit_test(untyped),   cmocka_unit_test(qualifiers),
-      cmocka_unit_test(arch),
+      cmocka_unit_test(names),      cmocka_unit_test(pointers),  cmocka_unit_test(parameters),
+      cmocka_unit_test(arguments),  cmocka_unit_test(variables), cmocka_unit_test(template_variables),
+      cmocka_unit_test(shared),     cmocka_unit_test(unroll),    cmocka_unit_test(untyped),
+      cmocka_unit_test(qualifiers), cmocka_unit_test(arch),
   };
   if (cudaMalloc((void **)&out, 64 * sizeof *out) != cudaSuccess) return 1;
   if (cudaMemset(out, 0, 64 * sizeof *out) != cudaSuccess) return 1;

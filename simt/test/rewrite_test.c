@@ -303,6 +303,16 @@ static const Case CASES[] = {
      {"{ #pragma GCC unroll 32 for (;;) ; #pragma GCC unroll 4 for (;;) ; #pragma GCC unroll 8 for (;;) ; #pragma GCC "
       "unroll 32 "
       "for (;;) ; #pragma GCC unroll 64 for (;;) ; }"}},
+    {"unroll: not what would become too large",
+     "void f() {\n#pragma unroll\nfor (int i = 0; i < 64; i++)\n#pragma unroll\nfor (int j = 0; j < 64; j++)\n#pragma "
+     "unroll\nfor (int k = 0; k < 64; k++) x[i] += y[j] * z[k];\n}",
+     {"{ for (int i = 0; i < 64; i++) #pragma GCC unroll 32 for (int j = 0; j < 64; j++) #pragma GCC unroll 32 for "
+      "(int k"}},
+    {"unroll: counts that are constants",
+     "const int N = 4, M = 2;\nvoid f() {\n#pragma unroll\nfor (int i = 0; i < N; i += M)\n#pragma unroll\nfor (int j "
+     "= 0; "
+     "j < N; j++)\n#pragma unroll\nfor (int k = 0; k < 64; k++) x[i] += y[j] * z[k];\n}",
+     {"{ #pragma GCC unroll 32 for (int i = 0; i < N; i += M) #pragma GCC unroll 32 for (int j"}},
     {"unroll: not at all",
      "void f() {\n#pragma nounroll\nfor (;;) ;\n#pragma unroll 1\nfor (;;) ;\n}",
      {"{ for (;;) ; for (;;) ; }"}},
@@ -429,6 +439,26 @@ static const Case CASES[] = {
      {"t.cu:1: error", "t.cu:2: error: simt: this_cluster: thread block clusters"},
      .fails = 2},
     {"refused: several GPUs", "void f() { cudaLaunchCooperativeKernelMultiDevice(p, 2); }", {"has one"}, .fails = 1},
+    {"refused: the host's libraries",
+     "__global__ void k() {\n rand();\n std::max(a, b);\n cudaGetLastError();\n std::numeric_limits<T>::max();\n}",
+     {"t.cu:2: error: simt: rand() is a function of the host's C library, and k() runs on the GPU",
+      "t.cu:3: error: simt: std::max() is a function of the C++ library",
+      "t.cu:5: error: simt: "
+      "std::numeric_limits<T>::max()"},
+     .fails = 3},
+    {"refused: the host's libraries, not what is constexpr",
+     "__global__ void k() {\n std::swap(a, b);\n std::max(a, b);\n std::numeric_limits<T>::max();\n}",
+     {"t.cu:2: error: simt: std::swap()"},
+     {NULL},
+     NULL,
+     "--relaxed-constexpr=17",
+     1},
+    {"not refused: own functions of such names",
+     "struct S { int puts(int); }; __device__ int rand() { return 1; }\n"
+     "__global__ void k(int sleep) { int time = rand(); s.getenv(1); puts(time); auto exit = [] {}; exit(); sleep(3); "
+     "mine::atoi(1); cuda::std::max(1, 2); sizeof(strlen(p)); float fopen(3); }\n"
+     "template <class T> __device__ void unused() { srand(1); }\nvoid host() { srand(1); std::max(1, 2); }",
+     {"srand(1);"}},
     {"refused: headers, with the including line",
      "\n# 1 \"stubs/thrust/sort.h\" 1\n# 3 \"t.cu\" 2\nint x;\n# 1 \"my.h\" 1\n\n\n# 1 \"stubs/cufft.h\" 1\n# 4 "
      "\"my.h\" 2\n# 5 \"t.cu\" 2\n",
