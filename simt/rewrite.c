@@ -1675,7 +1675,7 @@ static long constant_value(int i) {
   return -1;
 }
 
-/* How often `for (int i = A; i < B; i += C)` runs; what is not known, a template's argument for example, counts as 8. */
+/* How often `for (int i = A; i < B; i += C)` runs; what is not known, as a template's argument, counts as 8. */
 static long trip_count(int i) {
   int open = i + 1, close = tokens[open].match, first = -1, bound = -1;
   long step = 1;
@@ -1691,8 +1691,8 @@ static long trip_count(int i) {
   return (to - from + step - 1) / step;
 }
 
-/* Loops in loops, each with #pragma unroll, multiply: g++ takes a second for some 50000 tokens, and minutes for more. The
- * outer ones stay loops then. Gives the size in tokens of the unrolled loop at i. */
+/* Loops in loops, each with #pragma unroll, multiply: g++ takes a second for some 50000 tokens, and minutes for more.
+ * The outer ones stay loops then. Gives the size in tokens of the unrolled loop at i. */
 static double limit_unrolling(int i) {
   static const double limit = 60000;
   static int notes;

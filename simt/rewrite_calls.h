@@ -5,8 +5,8 @@
  *
  *     The rewriter sees names. It refuses what a name alone decides: rand(), std::max(), cudaMemcpy().
  *     g++ resolves overloads, members, constructors, operators and templates, and writes what it found, before any
- *     optimisation, to a dump (-fdump-tree-fixup_cfg1-lineno-uid-asmname). check_calls() reads that dump beside the list of the
- *     program's functions that the rewriter wrote (--functions).
+ *     optimisation, to a dump (-fdump-tree-fixup_cfg1-lineno-uid-asmname). check_calls() reads that dump beside the
+ *     list of the program's functions that the rewriter wrote (--functions).
  *
  * In the dump a function begins with
  *
@@ -336,8 +336,8 @@ static bool is_host_header(const char *file) {
          begins(name, "nvtx3/") || begins(name, "cub/device/") || begins(name, "cub/util_allocator");
 }
 
-/* Is the function of a system header whose first statement is in this line constexpr? For --expt-relaxed-constexpr, with
- * which nvcc takes such functions of the C++ library; g++'s dump does not say. What ends before it has a } there. */
+/* Is the function of a system header whose first statement is in this line constexpr? For --expt-relaxed-constexpr,
+ * with which nvcc takes such functions of the C++ library; g++'s dump does not say. What ends before it has a }. */
 static bool is_constexpr_at(const char *file, int line) {
   char *text = read_file(file), *rest = text, *row;
   bool found = false;

@@ -370,6 +370,7 @@ static void template_variables(void **state) {
   assert_int_equal(cudaMemcpyFromSymbol(&back, weights<float>, sizeof back, 2 * sizeof back), cudaSuccess);
   assert_true(back == 7);
   assert_int_equal(cudaMemcpyToSymbol(weights<float>, reals, sizeof reals, 4), cudaErrorInvalidValue);
+  assert_int_equal(cudaGetLastError(), cudaErrorInvalidValue);
 }
 
 extern __shared__ int dynamic_at_file_scope[];
