@@ -124,7 +124,7 @@ template <bool ALIGNED>
 static __global__ void dropout_kernel(float *y, const float *x, size_t n, Dropout dropout) {
   size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   // >>> exercise dropout_float4: the thread takes the numbers 4 quad .. 4 quad + 3, all with one block of the cipher
-  // hint: quad_load_array<ALIGNED>() and quad_store_array<ALIGNED>() move four floats and mind the end of the arrays
+  // hint: quad_load_array<ALIGNED>() and quad_store_array<ALIGNED>() move four floats and handle the end of the arrays
   // hint: dropout_quad(dropout, quad, v) drops some of v's four numbers: the words of block `quad` decide
   // hint: float4 v = quad_load_array<ALIGNED>(x, 4 * quad, n); then dropout_quad(dropout, quad, v) goes to y
   float4 v = quad_load_array<ALIGNED>(x, 4 * quad, n);

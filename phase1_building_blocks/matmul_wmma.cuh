@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(MATMUL_NAIVE_WARPS * 32)
   nvcuda::wmma::fill_fragment(sum, 0.0f);
   // >>> exercise matmul_wmma_naive: add the products of 16 x 16 fragments of A and of B to `sum`, along all of k
   // hint: matmul_wmma_load(left, patch[warp], a, row0, k0, m, k) fetches 16 rows of A from row0 on, columns from k0 on
-  // hint: of B it is rows from k0, columns from col0; a loop takes k0 in steps of 16, the edges are seen to
+  // hint: of B it is rows from k0, columns from col0; k0 goes in steps of 16; matmul_wmma_load() handles the edges
   // hint: MatmulLeft left; MatmulRight right; load both, then nvcuda::wmma::mma_sync(sum, left, right, sum);
   for (int k0 = 0; k0 < k; k0 += MATMUL_FRAGMENT) {
     MatmulLeft left;

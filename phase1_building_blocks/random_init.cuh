@@ -153,7 +153,7 @@ static __global__ void random_uniform_float4_kernel(float *x, size_t n, RandomRa
   size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   // >>> exercise random_uniform_float4: thread `quad` writes numbers 4 quad .. 4 quad + 3, in one store where it can
   // hint: one block of Philox holds the four words; random_uniform_quad(block, range) makes a float4 of them
-  // hint: quad_store_array<ALIGNED>(x, v, i, n) writes v to x[i] ... x[i + 3], 16 bytes at once, and minds the end
+  // hint: quad_store_array<ALIGNED>(x, v, i, n) writes v to x[i] ... x[i + 3], 16 bytes at once, and handles the end
   // hint: quad_store_array<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * quad, n);
   quad_store_array<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * quad, n);
   // <<< exercise

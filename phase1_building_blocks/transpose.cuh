@@ -65,7 +65,7 @@ static __global__ void transpose_tiled_kernel(float *out, const float *in, int r
   int row0 = blockIdx.y * TRANSPOSE_TILE, col0 = blockIdx.x * TRANSPOSE_TILE;
   int x = threadIdx.x;
   // >>> exercise transpose_tiled: read the tile at (row0, col0) along rows of `in`, write it along rows of `out`
-  // hint: thread (x, threadIdx.y) takes rows threadIdx.y, + TRANSPOSE_BLOCK_ROWS, ... of the tile, column x; mind edges
+  // hint: thread (x, threadIdx.y) takes rows threadIdx.y, + TRANSPOSE_BLOCK_ROWS, ... of column x; test the edges
   // hint: when the tile is written its rows are the columns of `in`: row col0 + y of `out`, column row0 + x
   // hint: tile[y][x] = in[...]; __syncthreads(); out[(size_t)(col0 + y) * rows + row0 + x] = tile[x][y];
   for (int y = threadIdx.y; y < TRANSPOSE_TILE; y += TRANSPOSE_BLOCK_ROWS)

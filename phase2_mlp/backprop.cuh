@@ -41,7 +41,7 @@ static __global__ void backprop_delta_kernel(float *dx, const float *dy, const f
   int b0 = (blockIdx.y * BACKPROP_ROWS + threadIdx.y) * BACKPROP_SAMPLES;
   float sum[BACKPROP_SAMPLES] = {};
   // >>> exercise mlp_delta: sum[s]: sum over o of dy[b0 + s][o] * w[o][i], for the samples and the input that exist
-  // hint: in lesson 2 each sample had a thread, and it read the whole column i of w; here one thread does so for four
+  // hint: in lesson 2 one thread per sample read the whole column i of w; here one thread reads it for four samples
   // hint: the outer loop goes over o and reads w[(size_t)o * in + i] once; the inner one over s, below BACKPROP_SAMPLES
   // hint: float weight = w[(size_t)o * in + i]; then for each s: sum[s] += dy[(size_t)(b0 + s) * out + o] * weight
   if (i < in) {

@@ -163,7 +163,7 @@ static inline void feed_staged(Feed *feed) {
     uint8_t *buffer = feed->buffer[i % FEED_BUFFERS], *staging = feed->staging[i % FEED_BUFFERS];
     const uint8_t *images = feed->pageable + (size_t)i * feed->bytes;
     // >>> exercise feed_staged: let the host wait until it may fill `staging`; then fill it with `images`
-    // hint: the GPU still reads `staging` while it copies batch i - 2; that the call has returned says nothing
+    // hint: the GPU still reads `staging` while it copies batch i - 2; the call has returned long before that
     // hint: cudaEventSynchronize(event) stops the host until the event has happened; feed_fill() fills the buffer
     // hint: if (i >= FEED_BUFFERS) CUDA_CHECK(cudaEventSynchronize(feed_copied(feed, i - FEED_BUFFERS)));
     if (i >= FEED_BUFFERS) CUDA_CHECK(cudaEventSynchronize(feed_copied(feed, i - FEED_BUFFERS)));

@@ -98,7 +98,7 @@ static __global__ void linear_backward_bias_kernel(float *dbias, const float *dy
   float sum = 0.0f;
   // >>> exercise linear_bias_gradient: column o of dy added up: a share in each of the 16 warps, then the shares
   // hint: warp threadIdx.y takes the rows threadIdx.y, threadIdx.y + LINEAR_BIAS_ROWS, ... of column o, if there is one
-  // hint: a warp's share reaches the others through `partial`: what must have happened before anybody reads it?
+  // hint: a warp's share reaches the others through `partial`: what must have happened before warp 0 reads it?
   // hint: partial[threadIdx.y][threadIdx.x] = sum; __syncthreads(); then warp 0 adds the 15 others' and writes dbias[o]
   if (o < out)
     for (int b = threadIdx.y; b < batch; b += LINEAR_BIAS_ROWS) sum += dy[(size_t)b * out + o];
