@@ -48,9 +48,13 @@ typedef enum CompareValues {
   VALUES_LINES,    /* each row or column has a factor, or an offset, of its own */
   VALUES_TRANSPOSED,
   VALUES_SHIFTED,
-  VALUES_PERMUTED, /* whole rows or columns in each other's place */
-  VALUES_CLOSE,    /* within 100 tolerances: rounding */
-  VALUES_RACE,     /* from compare_runs() */
+  VALUES_PERMUTED,  /* whole rows or columns in each other's place */
+  VALUES_REPEATED,  /* each of 0 to n - 1 was expected once, and one stands there twice */
+  VALUES_REORDERED, /* the same, in another order */
+  VALUES_MOVED,     /* element i holds what belongs into k i, i / k, or the first of k neighbours */
+  VALUES_MASK,      /* zeros where there should be none, and none where there should be */
+  VALUES_CLOSE,     /* within 100 tolerances: rounding */
+  VALUES_RACE,      /* from compare_runs() */
   VALUES_UNKNOWN
 } CompareValues;
 
@@ -322,6 +326,7 @@ static inline int compare_see_affine(CompareView *v, Comparison *c) {
 }
 
 static inline double compare_square(double x) { return x * x; }
+static inline double compare_exp_of_minus(double x) { return exp(-x); }
 static inline double compare_reciprocal(double x) { return 1 / x; }
 static inline double compare_reciprocal_root(double x) { return 1 / sqrt(x); }
 
@@ -332,6 +337,7 @@ static inline int compare_see_function(CompareView *v, Comparison *c) {
   } functions[] = {{compare_square, "x * x where x is expected: is a root missing?"},
                    {sqrt, "sqrt(x) where x is expected: is there a root too many, or a square missing?"},
                    {exp, "exp(x) where x is expected: is a logarithm missing?"},
+                   {compare_exp_of_minus, "exp(-x) where x is expected: is a logarithm missing?"},
                    {log, "log(x) where x is expected: is exp() missing?"},
                    {compare_reciprocal, "1 / x where x is expected: numerator and denominator are exchanged"},
                    {compare_reciprocal_root, "1 / sqrt(x) where x is expected: look at the root and the division"}};
@@ -446,18 +452,161 @@ static inline int compare_see_lines(CompareView *v, Comparison *c) {
   return 0;
 }
 
+/* Zeros where there should be none, and none where there should be. What is neither here nor there is right, or, where
+ * nothing is zero that should not be, has a common factor: a mask that was never applied. */
+static inline int compare_see_mask(CompareView *v, Comparison *c) {
+  size_t n = v->rows * v->cols, missing = 0, wrongly = 0, others = 0, anchor = n;
+  for (size_t i = 0; i < n; i++) {
+    if (!v->marked[i]) continue;
+    missing += v->expected[i] == 0;
+    wrongly += v->expected[i] != 0 && v->actual[i] == 0;
+    if (v->expected[i] == 0 || v->actual[i] == 0) continue;
+    others++;
+    if (anchor == n || fabsf(v->expected[i]) > fabsf(v->expected[anchor])) anchor = i;
+  }
+  if (missing == 0 || missing + wrongly + others < 5 || (others > 0 && wrongly > 0)) return 0;
+  if (others == 0 && missing + wrongly == n && wrongly > 0) {
+    compare_say(c, " It is zero exactly where it should not be, and not where it should: is a condition inverted?");
+  } else if (others == 0 && wrongly > 0) {
+    compare_say(
+        c,
+        " Where neither is zero the values are right, but %zu are zero that should not be, and %zu are not zero "
+        "that should be: the choice of the zeros is wrong.",
+        wrongly, missing);
+  } else if (others == 0) {
+    compare_say(c, " All wrong elements should be zero; all others are right.");
+  } else {
+    double factor = (double)v->actual[anchor] / v->expected[anchor];
+    for (size_t i = 0; i < n; i++) {
+      double there = factor * v->expected[i];
+      if (v->marked[i] && v->expected[i] != 0 && !(fabs(v->actual[i] - there) <= 1e-4 * fabs(there))) return 0;
+    }
+    compare_say(c, " %zu elements should be zero, and the others are %.4g times what they should be.", missing, factor);
+  }
+  c->values = VALUES_MASK;
+  return 1;
+}
+
+/* Numbers 0 to n - 1, each once, as an order or a permutation is; `place` (n): where each stands first, in what was
+ * computed; n: nowhere. 0 when something else was expected. */
+static inline int compare_is_order(const CompareView *v, size_t *place) {
+  size_t n = v->rows * v->cols, once = 0;
+  for (size_t i = 0; i < n; i++) place[i] = n;
+  for (size_t i = 0; i < n; i++) {
+    float x = v->expected[i];
+    if (!(x >= 0 && x < (float)n) || x != floorf(x) || place[(size_t)x] != n) return 0;
+    place[(size_t)x] = i;
+    once++;
+  }
+  for (size_t i = 0; i < n; i++) place[i] = n;
+  return once >= 3;
+}
+
+static inline int compare_see_repeated(CompareView *v, Comparison *c) {
+  size_t n = v->rows * v->cols, *place = (size_t *)xmalloc(n * sizeof *place);
+  int said = 0;
+  for (size_t i = 0; n < 1 << 24 && (i > 0 || compare_is_order(v, place)) && i < n && !said; i++) {
+    float x = v->actual[i];
+    int inside = x >= 0 && x < (float)n && x == floorf(x);
+    said = !inside || place[(size_t)x] != n;
+    if (!inside)
+      compare_say(c, " Element %zu is %g: each number from 0 to %zu must stand there once.", i, (double)x, n - 1);
+    else if (said)
+      compare_say(
+          c, " The number %g stands there twice, in elements %zu and %zu: each from 0 to %zu must stand there once.",
+          (double)x, place[(size_t)x], i, n - 1);
+    else
+      place[(size_t)x] = i;
+  }
+  free(place);
+  if (said) c->values = VALUES_REPEATED;
+  return said;
+}
+
+static inline int compare_see_reordered(CompareView *v, Comparison *c) {
+  size_t n = v->rows * v->cols, *place = (size_t *)xmalloc(n * sizeof *place);
+  int order = n < 1 << 24 && compare_is_order(v, place); /* and none is repeated: compare_see_repeated() was asked */
+  free(place);
+  if (!order) return 0;
+  compare_say(c, " Each number from 0 to %zu stands there once, as it must, but they are in another order.", n - 1);
+  c->values = VALUES_REORDERED;
+  return 1;
+}
+
+/* Does element i hold what belongs into element from(i), in groups of `group`? Nothing is known outside the array. */
+static inline int compare_is_moved(const CompareView *v, size_t group, size_t times, size_t divided) {
+  size_t n = v->rows * v->cols, held = 0, apart = 0;
+  for (size_t i = 0; i < n; i++) {
+    size_t from = i / group / divided * times * group + i % group;
+    if (!v->marked[i] || from >= n) continue;
+    if (!compare_element(&v->actual[i], v->expected[from], v->tolerance)) return 0;
+    held++;
+    apart += !compare_element(&v->expected[i], v->expected[from], v->tolerance);
+  }
+  return held >= 4 && apart >= 4;
+}
+
+/* Elements 2 i and 2 i + 1 in each other's place. */
+static inline int compare_is_exchanged(const CompareView *v) {
+  size_t n = v->rows * v->cols, held = 0;
+  for (size_t i = 0; i < n; i++) {
+    size_t from = i ^ 1;
+    if (!v->marked[i] || from >= n) continue;
+    if (!compare_element(&v->actual[i], v->expected[from], v->tolerance)) return 0;
+    held++;
+  }
+  return held >= 4;
+}
+
+static inline int compare_see_moved(CompareView *v, Comparison *c) {
+  if (compare_is_exchanged(v)) {
+    compare_say(c, " Neighbours are exchanged: elements 0 and 1, 2 and 3, ...");
+    c->values = VALUES_MOVED;
+    return 1;
+  }
+  for (size_t group = 1; group <= 4; group += 3) {
+    const char *what = group == 1 ? "element i" : "group of four, number i,";
+    for (size_t k = 2; k <= 32; k++) {
+      int times = compare_is_moved(v, group, k, 1), divided = !times && compare_is_moved(v, group, 1, k);
+      int first = !times && !divided && compare_is_moved(v, group, k, k);
+      if (times) compare_say(c, " Each %s holds what belongs into %zu i: the index is multiplied by %zu.", what, k, k);
+      if (divided) compare_say(c, " Each %s holds what belongs into i / %zu: the index is divided by %zu.", what, k, k);
+      if (first) compare_say(c, " Each %zu neighbours hold what belongs into the first of them.", k);
+      if (!times && !divided && !first) continue;
+      c->values = VALUES_MOVED;
+      return 1;
+    }
+  }
+  return 0;
+}
+
+/* Small beside the tolerance, or where that is 0 beside each value, and small beside the values as a whole. */
 static inline int compare_see_close(CompareView *v, Comparison *c) {
-  (void)v;
-  if (!isfinite(c->error) || !(c->error <= 100 * c->tolerance)) return 0;
+  size_t n = v->rows * v->cols, towards_zero = 0, finite = 0;
+  double squares = 0;
+  if (!isfinite(c->error) || (c->tolerance > 0 && !(c->error <= 100 * c->tolerance))) return 0;
+  for (size_t i = 0; i < n; i++) {
+    double actual = v->actual[i], expected = v->expected[i];
+    if (!isfinite(expected)) continue;
+    squares += expected * expected;
+    finite++;
+    if (!v->marked[i]) continue;
+    if (c->tolerance == 0 && !(fabs(actual - expected) <= fabs(expected) / 128)) return 0;
+    towards_zero += fabs(actual) < fabs(expected);
+  }
+  if (c->error > 0.05 * sqrt(squares / (double)finite)) return 0;
   compare_say(c, " The errors are small: rounding (lower precision, a worse order of summation) beyond the tolerance.");
+  if (v->count >= 8 && (towards_zero == 0 || towards_zero == v->count))
+    compare_say(c, " All go %s zero.", towards_zero > 0 ? "towards" : "away from");
   c->values = VALUES_CLOSE;
   return 1;
 }
 
 static inline void compare_values(CompareView *v, Comparison *c) {
   int (*const recognisers[])(CompareView *, Comparison *) = {
-      compare_see_bits,       compare_see_one_value, compare_see_factor,   compare_see_affine, compare_see_function,
-      compare_see_transposed, compare_see_shifted,   compare_see_permuted, compare_see_lines,  compare_see_close};
+      compare_see_bits,     compare_see_repeated,   compare_see_one_value, compare_see_factor,   compare_see_affine,
+      compare_see_function, compare_see_transposed, compare_see_shifted,   compare_see_permuted, compare_see_reordered,
+      compare_see_moved,    compare_see_mask,       compare_see_lines,     compare_see_close};
   for (size_t r = 0; r < sizeof recognisers / sizeof *recognisers; r++)
     if (recognisers[r](v, c)) return;
   c->values = VALUES_UNKNOWN;

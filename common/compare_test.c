@@ -433,6 +433,98 @@ static void columns_reversed(void **state) {
   assert_non_null(strstr(c.message, "Columns"));
 }
 
+/* An order of 0 to N - 1, none of them where it was. */
+static void make_order(void) {
+  for (size_t i = 0; i < N; i++) actual[i] = expected[i] = (float)((7 * i + 5) % N); /* 7 does not divide N */
+}
+
+static void assert_sentence(Comparison c, CompareValues values, const char *words) {
+  assert_int_equal(c.values, values);
+  assert_non_null(strstr(c.message, words));
+}
+
+static void order_with_a_number_twice(void **state) {
+  (void)state;
+  make_order();
+  actual[4] = actual[2];
+  assert_sentence(compare_shape(1, N), VALUES_REPEATED,
+                  "The number 19 stands there twice, in elements 2 and 4: each from 0 to 1220 must stand there once.");
+  make_order();
+  actual[8] = N;
+  assert_sentence(compare_shape(1, N), VALUES_REPEATED,
+                  "Element 8 is 1221: each number from 0 to 1220 must stand there once.");
+}
+
+static void another_order(void **state) {
+  (void)state;
+  make_order();
+  for (size_t i = 0; i < N; i++) actual[i] = (float)((5 * i + 1) % N);
+  Comparison c = compare_shape(1, N);
+  assert_int_equal(c.values, VALUES_REORDERED);
+  make_order(); /* what is no order is not said to be one */
+  expected[3] = expected[4];
+  actual[9] = 0.5f;
+  assert_int_not_equal(compare_shape(1, N).values, VALUES_REPEATED);
+}
+
+static void elements_of_other_places(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i++) actual[i] = 4 * i < N ? expected[4 * i] : -3 - (float)i;
+  assert_sentence(compare_shape(1, N), VALUES_MOVED,
+                  "Each element i holds what belongs into 4 i: the index is multiplied by 4.");
+  for (size_t i = 0; i < N; i++) actual[i] = expected[i / 3];
+  assert_sentence(compare_shape(1, N), VALUES_MOVED, "the index is divided by 3");
+  for (size_t i = 0; i < N; i++) actual[i] = expected[i / 4 * 4];
+  assert_sentence(compare_shape(1, N), VALUES_MOVED, "Each 4 neighbours hold what belongs into the first of them.");
+  for (size_t i = 0; i < N; i++) actual[i] = 4 * (i / 4) * 4 + i % 4 < N ? expected[4 * (i / 4) * 4 + i % 4] : -3;
+  assert_sentence(compare_shape(1, N), VALUES_MOVED, "Each group of four, number i, holds what belongs into 4 i");
+}
+
+static void zeros_in_wrong_places(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i++) {
+    if (i % 3 == 0) expected[i] = 0;
+    actual[i] = i % 3 == 0 ? 2 : 0;
+  }
+  assert_sentence(compare(), VALUES_MASK, "It is zero exactly where it should not be");
+  for (size_t i = 0; i < N; i++) actual[i] = i % 5 == 0 ? 0 : i % 3 == 0 ? 2 : expected[i];
+  assert_sentence(compare(), VALUES_MASK, "the choice of the zeros is wrong");
+  for (size_t i = 0; i < N; i++) actual[i] = i % 3 == 0 ? 2 + (float)i : expected[i];
+  assert_sentence(compare(), VALUES_MASK, "All wrong elements should be zero; all others are right.");
+  for (size_t i = 0; i < N; i++) actual[i] = i % 3 == 0 ? 2 + (float)i : 0.5f * expected[i];
+  assert_sentence(compare(), VALUES_MASK,
+                  "407 elements should be zero, and the others are 0.5 times what they should be.");
+  test_random_fill(actual, N, 2);
+  for (size_t i = 0; i < N; i += 7) actual[i] = 0;
+  assert_int_equal(compare().values, VALUES_UNKNOWN);
+}
+
+static void neighbours_exchanged(void **state) {
+  (void)state;
+  for (size_t i = 0; i + 1 < N; i += 2) {
+    actual[i] = expected[i + 1];
+    actual[i + 1] = expected[i];
+  }
+  assert_sentence(compare_shape(1, N), VALUES_MOVED, "Neighbours are exchanged: elements 0 and 1, 2 and 3, ...");
+}
+
+static void rounding_beside_the_values(void **state) {
+  (void)state;
+  const Tolerance exact = {0, 0, 0}, wide = {0, 0.02, 0};
+  for (size_t i = 0; i < N; i += 2) actual[i] = nextafterf(expected[i], 0);
+  Comparison c = compare_arrays(actual, expected, 1, N, exact);
+  assert_int_equal(c.values, VALUES_CLOSE);
+  assert_non_null(strstr(c.message, "All go towards zero."));
+  for (size_t i = 0; i < N; i += 2) actual[i] = nextafterf(expected[i], 2 * expected[i]);
+  assert_non_null(strstr(compare_arrays(actual, expected, 1, N, exact).message, "All go away from zero."));
+  actual[0] = nextafterf(expected[0], 0);
+  c = compare_arrays(actual, expected, 1, N, exact);
+  assert_int_equal(c.values, VALUES_CLOSE);
+  assert_null(strstr(c.message, "All go"));
+  test_random_fill(actual, N, 2); /* errors as large as the values are no rounding, however wide the tolerance is */
+  assert_int_equal(compare_arrays(actual, expected, ROWS, COLS, wide).values, VALUES_UNKNOWN);
+}
+
 static void rounding(void **state) {
   (void)state;
   float noise[N];
@@ -598,6 +690,12 @@ int main(void) {
       CASE(shifted_by_one),
       CASE(rows_exchanged),
       CASE(columns_reversed),
+      CASE(order_with_a_number_twice),
+      CASE(another_order),
+      CASE(elements_of_other_places),
+      CASE(zeros_in_wrong_places),
+      CASE(neighbours_exchanged),
+      CASE(rounding_beside_the_values),
       CASE(rounding),
       CASE(unrelated),
       CASE(no_pattern_in_one_element),

@@ -63,6 +63,64 @@ static inline float *lesson_spread(const LessonOutcome *outcome, int output, int
   return spread;
 }
 
+/* An output may be an input, or a product of two, and something that no formula knows: a step from the old weights, or
+ * dy y less a sum over the row. Has that rest a wrong factor, or one for each row or column? */
+static inline int lesson_explain_rest(const LessonOutcome *outcome, int output, const Formula *formula, char *text,
+                                      size_t size) {
+  size_t n = outcome->elements[output], columns = n, line[2];
+  double by[2];
+  if (outcome->lesson->array[output].letters[0] != '\0')
+    columns = lesson_columns(outcome->lesson, &outcome->lesson->array[output], outcome->size);
+  float *actual = (float *)xmalloc(2 * n * sizeof *actual), *expected = actual + n;
+  CompareView view;
+  view.actual = actual;
+  view.expected = expected;
+  view.rows = n / columns;
+  view.cols = columns;
+  view.marked = (unsigned char *)xmalloc(n);
+  int said = 0;
+  for (int a = 0; a < formula->inputs && !said; a++)
+    for (int b = a - 1; b < formula->inputs && !said; b++) { /* a - 1: the input by itself */
+      const float *x = formula->input[a].for_expected, *y = b < a ? NULL : formula->input[b].for_expected;
+      double largest = 0;
+      view.count = 0;
+      for (size_t i = 0; i < n; i++) {
+        double base = y == NULL ? x[i] : (double)x[i] * y[i];
+        actual[i] = (float)(formula->computed[i] - base);
+        expected[i] = (float)(formula->expected[i] - base);
+        view.marked[i] = !compare_element(&formula->computed[i], formula->expected[i], formula->tolerance);
+        view.count += view.marked[i];
+        largest = fmax(largest, fmax(fabs(base), fabs((double)formula->expected[i])));
+      }
+      view.tolerance = formula->tolerance;
+      view.tolerance.absolute += (view.tolerance.relative + 2 * FLT_EPSILON) * largest;
+      view.tolerance.relative = 0;
+      char name[160];
+      snprintf(name, sizeof name, "%s%s%s", formula->input[a].name, y == NULL ? "" : " * ",
+               y == NULL ? "" : formula->input[b].name);
+      double factor = view.count >= 5 ? compare_factor(&view) : 0;
+      said = 1;
+      if (fabs(factor + 1) < 1e-3)
+        formula_say(text, size, " What your value adds to %s has the opposite sign.", name);
+      else if (factor != 0)
+        formula_say(text, size, " What your value adds to %s is %.4g times what it should be.", name, factor);
+      else if (view.rows > 1 && compare_is_lines(&view, 1, view.rows, view.cols, view.cols, 1, line, by))
+        formula_say(text, size,
+                    " What your value adds to %s has a wrong factor in each row (row %zu: %.4g, row %zu: %.4g).", name,
+                    line[0], by[0], line[1], by[1]);
+      else if (view.rows > 1 && compare_is_lines(&view, 1, view.cols, view.rows, 1, view.cols, line, by))
+        formula_say(
+            text, size,
+            " What your value adds to %s has a wrong factor in each column (column %zu: %.4g, column %zu: %.4g).", name,
+            line[0], by[0], line[1], by[1]);
+      else
+        said = 0;
+    }
+  free(actual);
+  free(view.marked);
+  return said;
+}
+
 /* Appends what the numbers of a wrong output show. */
 static inline FormulaKind lesson_explain(const LessonOutcome *outcome, int output, const Comparison *c,
                                          Tolerance tolerance, char *text, size_t size) {
@@ -84,7 +142,8 @@ static inline FormulaKind lesson_explain(const LessonOutcome *outcome, int outpu
     if (strchr(number, '(') != NULL) formula_say(text, size, " The factor %s is one of the task.", number);
     return FORMULA_UNKNOWN;
   }
-  if (c->values != VALUES_UNKNOWN && c->values != VALUES_LINES && (c->values != VALUES_ZERO || c->places == PLACES_ALL))
+  if (c->values != VALUES_UNKNOWN && c->values != VALUES_LINES && c->values != VALUES_MASK &&
+      (c->values != VALUES_ZERO || c->places == PLACES_ALL))
     return FORMULA_UNKNOWN;
   for (int pass = 0; pass < 2; pass++) /* outputs are behind the inputs */
     for (int a = 0; a < lesson->arrays; a++) {
@@ -101,6 +160,9 @@ static inline FormulaKind lesson_explain(const LessonOutcome *outcome, int outpu
     }
   FormulaKind kind = formula_explain(&formula, text, size);
   if (kind == FORMULA_UNKNOWN && lesson_explain_sum(outcome, output, tolerance, text, size))
+    kind = FORMULA_TERMS_DIFFER;
+  if (kind == FORMULA_UNKNOWN && c->values == VALUES_UNKNOWN &&
+      lesson_explain_rest(outcome, output, &formula, text, size))
     kind = FORMULA_TERMS_DIFFER;
   for (int s = 0; s < spreads; s++) free(spread[s]);
   return kind;

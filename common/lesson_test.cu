@@ -201,6 +201,66 @@ static void a_wrong_sum_is_recognised(void **state) {
     }
 }
 
+/* dx = y dy - r y, with an r of each row that is in no array: r is wrong. */
+static void a_wrong_rest_is_recognised(void **state) {
+  (void)state;
+  static const char *const says[] = {
+      "What your value adds to dy * y has the opposite sign.",
+      "What your value adds to dy * y is 0.2 times what it should be.",
+      "What your value adds to dy * y has a wrong factor in each row (row 0: 2, row 1: 3)."};
+  Lesson lesson = lesson_make("rest", "rc", NULL, NULL);
+  lesson_output(&lesson, "dx", "rc");
+  lesson_input(&lesson, "dy", "rc");
+  lesson_input(&lesson, "y", "rc");
+  LessonShape shape = lesson_shape(&lesson, 7, 5);
+  for (int mistake = 0; mistake < 3; mistake++) {
+    LessonHost host;
+    float wrong[35];
+    lesson_host_open(&lesson, &shape, 3, &host);
+    for (int i = 0; i < 35; i++) {
+      int row = i / 5;
+      float y = host.array[2][i], product = host.array[1][i] * y, rest = (float)(3 + row * row % 11) * y * y;
+      host.array[0][i] = product - rest;
+      wrong[i] = product - (mistake == 0 ? -rest : mistake == 1 ? 0.2f * rest : (float)(2 + row) * rest);
+    }
+    void *const got[] = {wrong, host.array[1], host.array[2]};
+    LessonOutcome outcome = lesson_outcome_open(&lesson, shape.size, &host, got);
+    Comparison compared[LESSON_ARRAYS];
+    memset(compared, 0, sizeof compared);
+    memset(&result, 0, sizeof result);
+    compared[0] = compare_arrays(wrong, host.array[0], 7, 5, lesson.tolerance(shape.size));
+    lesson_fail_outputs(&outcome, compared, &result);
+    if (strstr(result.message, says[mistake]) == NULL) fail_msg("%s: %s", says[mistake], result.message);
+    lesson_outcome_close(&outcome);
+    lesson_host_close(&lesson, &host);
+  }
+}
+
+/* What a right output depends on is not the cause. */
+static void a_right_output_is_named(void **state) {
+  (void)state;
+  Lesson lesson = lesson_make("two", "n", NULL, NULL);
+  lesson_output(&lesson, "p", "n");
+  lesson_output(&lesson, "q", "n");
+  LessonShape shape = lesson_shape(&lesson, 5);
+  LessonHost host;
+  lesson_host_open(&lesson, &shape, 3, &host);
+  float wrong[5] = {1, 4, 9, 2, 3};
+  for (int i = 0; i < 5; i++) host.array[0][i] = host.array[1][i] = (float)i + 0.5f;
+  void *const got[] = {wrong, host.array[1]};
+  LessonOutcome outcome = lesson_outcome_open(&lesson, shape.size, &host, got);
+  Comparison compared[LESSON_ARRAYS];
+  memset(compared, 0, sizeof compared);
+  memset(&result, 0, sizeof result);
+  compared[0] = compare_arrays(wrong, host.array[0], 1, 5, tolerance_make(0, 0));
+  compared[1] = compare_arrays(host.array[1], host.array[1], 1, 5, tolerance_make(0, 0));
+  lesson_fail_outputs(&outcome, compared, &result);
+  assert_non_null(strstr(result.message, "p: 5 of 5 elements are wrong"));
+  assert_non_null(strstr(result.message, "\nq is right."));
+  lesson_outcome_close(&outcome);
+  lesson_host_close(&lesson, &host);
+}
+
 static void declare_unknown_letter(void) {
   Lesson lesson = lesson_make("wrong", "rc", NULL, NULL);
   lesson_input(&lesson, "x", "rz");
@@ -591,6 +651,8 @@ int main(void) {
       cmocka_unit_test(bytes_are_inputs),
       cmocka_unit_test(sizes_come_from_the_letters),
       cmocka_unit_test(a_wrong_sum_is_recognised),
+      cmocka_unit_test(a_wrong_rest_is_recognised),
+      cmocka_unit_test(a_right_output_is_named),
       cmocka_unit_test(what_is_right_passes),
       cmocka_unit_test(what_is_wrong_is_diagnosed),
       cmocka_unit_test(a_failing_shape_is_named),

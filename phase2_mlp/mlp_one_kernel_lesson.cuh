@@ -101,7 +101,8 @@ static inline Lesson mlp_lesson(void) {
   lesson.tolerance = mlp_tolerance;
   /* images, inputs, hidden, classes, batch: widths of 1, 3 and 127, a last batch of less, a batch larger than the set,
    * tiles full and not */
-  lesson_check_shape(&lesson, lesson_shape(&lesson, 7, 3, 5, 3, 2)); /* shows faults best */
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 7, 3, 5, 3, 7)); /* shows faults best: one step */
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 7, 3, 5, 3, 2));
   lesson_check_shape(&lesson, lesson_shape(&lesson, 1, 1, 1, 1, 1));
   lesson_check_shape(&lesson, lesson_shape(&lesson, 10, 127, 9, 10, 16));
   lesson_check_shape(&lesson, lesson_shape(&lesson, 70, 33, 17, 16, 33));
