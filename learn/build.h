@@ -18,6 +18,7 @@ typedef struct VerdictJob {
   unsigned long long seed;
   double seconds; /* for one run */
   bool sandbox, gpu;
+  const char *gpu_lock; /* NULL, or a file to be locked while a program runs on the GPU: what is timed runs alone */
   bool hurry;         /* all orders at once */
   bool even_if_empty; /* compile and run also what is only TODO(...) */
   bool (*interrupted)(void *);
@@ -183,11 +184,15 @@ static inline const char *build_messages(const VerdictJob *job, const char *mess
   return keep_text(&out);
 }
 
+/* Where programs keep what they can make again. */
+static inline const char *cache_folder(void) {
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  return cache != NULL && cache[0] != '\0' ? cache : keep_printf("%s/.cache", home != NULL ? home : "/tmp");
+}
+
 static inline int build_start(Process *process, const Build *build, const VerdictJob *job, bool trusted, Error *err) {
   ProcessSpec spec = process_spec(build->command.item);
-  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  cache = cache != NULL && cache[0] != '\0' ? cache : keep_printf("%s/.cache", home != NULL ? home : "/tmp");
-  const char *runtime = keep_printf("%s/simtcc", cache); /* nvcc does without */
+  const char *cache = cache_folder(), *runtime = keep_printf("%s/simtcc", cache); /* nvcc does without */
   const char *readable[4] = {job->tree->root}, *writable[] = {job->scratch, NULL};
   int count = 1;
   if (job->overlay[0] != '\0') readable[count++] = job->overlay;

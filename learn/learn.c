@@ -182,7 +182,7 @@ static int command_status(const Tree *tree) {
 /* 0: passed; 1: not. `interrupted` may end a check early. */
 static int check(Tree *tree, int index, bool (*interrupted)(void *), void *context) {
   const Exercise *exercise = &tree->exercises.item[index];
-  Progress *progress = &tree->progress[index];
+  Record *progress = &tree->progress[index];
   Written written;
   Verdict verdict;
   Error err;
@@ -240,7 +240,7 @@ static int command_check(Tree *tree, const char *name) {
 
 static int command_hint(Tree *tree, int index) {
   const Exercise *exercise = &tree->exercises.item[index];
-  Progress *progress = &tree->progress[index];
+  Record *progress = &tree->progress[index];
   if (progress->hints < exercise->hints) progress->hints++;
   save(tree);
   printf("\n  %s\n\n",
@@ -299,7 +299,7 @@ static int command_restore(Tree *tree, const char *name) {
 
 static int command_solution(Tree *tree, int index) {
   const Exercise *exercise = &tree->exercises.item[index];
-  Progress *progress = &tree->progress[index];
+  Record *progress = &tree->progress[index];
   Text text = {0};
   Error err;
   if (!progress->passed && !progress->solution_asked) {

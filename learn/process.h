@@ -14,7 +14,9 @@
 #ifndef LEARN_PROCESS_H
 #define LEARN_PROCESS_H
 
-#include "learn/text.h"
+#include "learn/text.h" /* first: it asks the C library for all it has */
+
+#include "common/timer.h"
 
 #include <dirent.h>
 #include <linux/audit.h>
@@ -62,12 +64,6 @@ typedef struct Process {
   const char *errors; /* stderr, if it is separate */
 } Process;
 
-static inline double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static inline ProcessSpec process_spec(const char *const *argv) {
   ProcessSpec spec;
   memset(&spec, 0, sizeof spec);
@@ -80,19 +76,32 @@ static inline ProcessSpec process_spec(const char *const *argv) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* The sandbox */
 
+static inline bool sandbox_installed(void) { return system("command -v bwrap >/dev/null 2>&1") == 0; }
+
 /* NULL, or why there is no sandbox on this machine. */
 static inline const char *sandbox_missing(void) {
-  static const char *reason = "?";
-  if (reason == NULL || reason[0] != '?') return reason;
-  int status = system("command -v bwrap >/dev/null 2>&1");
-  if (status != 0)
-    return reason = "the sandbox, bubblewrap, is not installed: run ./setup.sh, or `apt install bubblewrap`";
-  status = system("bwrap --unshare-all --ro-bind / / true >/dev/null 2>&1");
-  return reason = status == 0
-                      ? NULL
-                      : "the sandbox, bubblewrap, may not make namespaces here: allow them (sysctl "
-                        "kernel.unprivileged_userns_clone=1; in a container: --security-opt seccomp=unconfined), "
-                        "or run as root";
+  static char reason[1024] = "?"; /* not yet known */
+  char said[300] = "";
+  if (reason[0] != '?') return reason[0] == '\0' ? NULL : reason;
+  if (!sandbox_installed()) {
+    snprintf(reason, sizeof reason,
+             "the sandbox, bubblewrap, is not installed: run ./setup.sh, or `apt install bubblewrap`");
+    return reason;
+  }
+  /* As sandbox_wrap() asks for it: some containers permit namespaces, and no /proc in them. */
+  FILE *trial = popen("bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp true 2>&1", "r");
+  if (trial != NULL && fgets(said, sizeof said, trial) == NULL) said[0] = '\0';
+  said[strcspn(said, "\n")] = '\0';
+  if (trial != NULL && pclose(trial) == 0)
+    reason[0] = '\0';
+  else
+    snprintf(reason, sizeof reason,
+             "the sandbox, bubblewrap, is installed, but this machine forbids the namespaces that it needs (%s). Allow "
+             "them: for a container with --privileged, or with --security-opt seccomp=unconfined --security-opt "
+             "apparmor=unconfined --security-opt systempaths=unconfined; on a machine of your own with `sysctl "
+             "user.max_user_namespaces=10000 kernel.unprivileged_userns_clone=1`",
+             said);
+  return reason[0] == '\0' ? NULL : reason;
 }
 
 /* A filter for the kernel: threads, but no processes; no memory that outlives its mapping, for no limit counts that; no

@@ -1,17 +1,21 @@
-/* report.h - grades as files: CSV, JSON, JUnit XML, and what Gradescope and Classroom 50 read. */
+/* report.h - grades as files: CSV, JSON, JUnit XML, and what Gradescope and Classroom 50 read; and how a class did. */
 #ifndef LEARN_REPORT_H
 #define LEARN_REPORT_H
 
 #include "learn/verdict.h"
 
 enum { SUBMISSIONS_MAX = 4096 };
+typedef enum Status { CORRECT, REJECTED, NOT_IMPLEMENTED, MISSING, NOT_GRADED, STATUSES } Status;
+static const char *const status_names[STATUSES] = {"correct", "rejected", "not implemented", "missing", "not graded"};
 static const double GRADE_TOO_GOOD = 1.5; /* a ratio above it is no more points, and worth a look */
 
 typedef struct Grade {
   const Exercise *exercise;
   Verdict verdict;
   bool handed_in; /* false: the exercise is not in the submission */
-  double seconds; /* that grading took */
+  bool decided;
+  int unit;       /* of the grader's work, of whose verdict this is a copy; -1: none */
+  double seconds; /* that grading took; 0 for lines that had been graded for another submission */
   double ratio; /* the reference's cost over the student's, by time on a GPU, else by counts; 0 when it is not right */
   double score; /* of exercise->points */
 } Grade;
@@ -21,7 +25,9 @@ typedef struct Submission {
   const char *problem; /* NULL, or why nothing could be graded */
   Grade *grade;        /* one for each exercise */
   int grades;
+  int count[STATUSES]; /* how many of each */
   double score, points;
+  double seconds; /* of work, so far */
 } Submission;
 
 typedef struct Report {
@@ -59,11 +65,11 @@ static inline void grade_set(Grade *grade) {
   grade->score = grade->exercise->points * (0.7 + 0.3 * fmin(1, grade->ratio));
 }
 
-static inline const char *grade_status(const Grade *grade) {
-  if (grade->verdict.kind == VERDICT_NONE) return "not graded";
-  if (!grade->handed_in) return "missing";
-  if (grade->verdict.kind == VERDICT_RIGHT) return "correct";
-  return grade->verdict.kind == VERDICT_TODO ? "not implemented" : "rejected";
+static inline Status grade_status(const Grade *grade) {
+  if (grade->verdict.kind == VERDICT_NONE) return NOT_GRADED;
+  if (!grade->handed_in) return MISSING;
+  if (grade->verdict.kind == VERDICT_RIGHT) return CORRECT;
+  return grade->verdict.kind == VERDICT_TODO ? NOT_IMPLEMENTED : REJECTED;
 }
 
 /* The diagnosis, or what was achieved. */
@@ -71,6 +77,16 @@ static inline const char *grade_text(const Grade *grade) {
   if (grade->verdict.kind != VERDICT_RIGHT) return grade->verdict.message;
   return keep_printf("correct on %d shapes; %.2f of the reference's performance%s", grade->verdict.shapes, grade->ratio,
                      grade->ratio > GRADE_TOO_GOOD ? ": look at these lines" : "");
+}
+
+/* One line of it for a table: what of a compiler's messages is the first error, without the folders of its file. */
+static inline const char *grade_headline(const Grade *grade) {
+  const char *text = grade_text(grade), *error = strstr(text, " error: ");
+  if (grade->verdict.kind != VERDICT_COMPILE || error == NULL) return keep_bytes(text, strcspn(text, "\n"));
+  while (error > text && error[-1] != '\n') error--;
+  const char *line = keep_bytes(error, strcspn(error, "\n")), *place = line + strcspn(line, ": ");
+  while (place > line && place[-1] != '/') place--;
+  return place;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -143,7 +159,30 @@ static inline int report_save(Text *text, const char *path, Error *err) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Formats */
 
+/* One row for each student, one column for each exercise: what a table of marks imports. An empty field is not graded. */
 static inline int report_csv(const Report *report, const char *path, Error *err) {
+  Text out = {0};
+  text_add(&out, "submission,score,points");
+  for (int k = 0; k < STATUSES; k++) text_printf(&out, ",%s", status_names[k]);
+  for (int i = 0; report->count > 0 && i < report->item[0].grades; i++)
+    text_printf(&out, ",%s", report->item[0].grade[i].exercise->name);
+  text_add(&out, "\n");
+  for (int s = 0; s < report->count; s++) {
+    const Submission *submission = &report->item[s];
+    text_printf(&out, "%s,%.2f,%.0f", report_csv_field(submission->name), submission->score, submission->points);
+    for (int k = 0; k < STATUSES; k++) text_printf(&out, ",%d", submission->count[k]);
+    for (int i = 0; i < submission->grades; i++)
+      if (grade_status(&submission->grade[i]) == NOT_GRADED)
+        text_add(&out, ",");
+      else
+        text_printf(&out, ",%.2f", submission->grade[i].score);
+    text_add(&out, "\n");
+  }
+  return report_save(&out, path, err);
+}
+
+/* One row for each exercise of each student, with the diagnosis. */
+static inline int report_csv_exercises(const Report *report, const char *path, Error *err) {
   Text out = {0};
   text_add(&out, "submission,exercise,status,score,points,ratio,verdict,diagnosis\n");
   for (int s = 0; s < report->count; s++) {
@@ -151,7 +190,7 @@ static inline int report_csv(const Report *report, const char *path, Error *err)
     for (int i = 0; i < submission->grades; i++) {
       const Grade *grade = &submission->grade[i];
       text_printf(&out, "%s,%s,%s,%.2f,%d,", report_csv_field(submission->name), grade->exercise->name,
-                  grade_status(grade), grade->score, grade->exercise->points);
+                  status_names[grade_status(grade)], grade->score, grade->exercise->points);
       if (grade->ratio > 0) text_printf(&out, "%.3f", grade->ratio);
       text_printf(&out, ",%s,%s\n", verdict_names[grade->verdict.kind], report_csv_field(grade_text(grade)));
     }
@@ -177,7 +216,7 @@ static inline int report_json(const Report *report, const char *path, Error *err
     for (int i = 0; i < submission->grades; i++) {
       const Grade *grade = &submission->grade[i];
       json_t *item = json_pack("{s:s, s:s, s:s, s:f, s:i, s:s, s:f}", "exercise", grade->exercise->name, "status",
-                               grade_status(grade), "verdict", verdict_names[grade->verdict.kind], "score",
+                               status_names[grade_status(grade)], "verdict", verdict_names[grade->verdict.kind], "score",
                                grade->score, "points", grade->exercise->points, "diagnosis",
                                report_clean(grade_text(grade)), "graded_in_seconds", grade->seconds);
       if (grade->verdict.kind == VERDICT_RIGHT) {
@@ -223,7 +262,7 @@ static inline int report_junit(const Report *report, const char *path, Error *er
         text_printf(&out, "\n      <error message=\"not graded\">%s</error>\n    ", report_xml(grade_text(grade)));
       else if (grade->verdict.kind != VERDICT_RIGHT)
         text_printf(&out, "\n      <failure type=\"%s\" message=\"%s\">%s</failure>\n    ",
-                    verdict_names[grade->verdict.kind], grade_status(grade), report_xml(grade_text(grade)));
+                    verdict_names[grade->verdict.kind], status_names[grade_status(grade)], report_xml(grade_text(grade)));
       else
         text_printf(&out, "\n      <system-out>%s</system-out>\n    ", report_xml(grade_text(grade)));
       text_add(&out, "</testcase>\n");
@@ -292,6 +331,87 @@ static inline int report_classroom50(const Submission *submission, const char *p
   json_object_set_new(object, "max-score", json_integer(points));
   json_object_set_new(object, "tests", tests);
   return json_write(path, object, err);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* A class */
+
+static inline int report_compare(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The headline with every number as #, so that the same mistake reads the same in all submissions. */
+static inline const char *report_kind(const char *headline) {
+  Text out = {0};
+  text_add(&out, "");
+  for (const char *c = headline; *c != '\0';) {
+    size_t digits = strspn(c, "0123456789");
+    text_append(&out, digits > 0 ? "#" : c, 1);
+    c += digits > 0 ? digits : 1;
+  }
+  return keep_text(&out);
+}
+
+/* What most of those who were rejected were told, and how many they are: 0 when nobody was. */
+static inline int report_most_frequent(const Report *report, int exercise, const char **headline) {
+  const char **kind = (const char **)xcalloc((size_t)report->count, sizeof *kind);
+  int kinds = 0, most = 0, first = 0;
+  for (int s = 0; s < report->count; s++) {
+    const Grade *grade = &report->item[s].grade[exercise];
+    if (grade_status(grade) == REJECTED) kind[kinds++] = report_kind(grade_headline(grade));
+  }
+  qsort(kind, (size_t)kinds, sizeof *kind, report_compare);
+  for (int i = 0, same = 0; i < kinds; i++) {
+    same = i > 0 && strcmp(kind[i], kind[i - 1]) == 0 ? same + 1 : 1;
+    if (same > most) most = same, first = i;
+  }
+  for (int s = 0; s < report->count && most > 0; s++) { /* in the words of the first of them */
+    const Grade *grade = &report->item[s].grade[exercise];
+    if (grade_status(grade) != REJECTED || strcmp(report_kind(grade_headline(grade)), kind[first]) != 0) continue;
+    *headline = grade_headline(grade);
+    break;
+  }
+  free(kind);
+  return most;
+}
+
+/* How a class did in each exercise, and in what most of those who tried it failed. */
+static inline void report_class(const Report *report) {
+  const int shown = 5;
+  const int grades = report->item[0].grades;
+  double score = 0;
+  int(*count)[STATUSES] = (int(*)[STATUSES])xcalloc((size_t)grades, sizeof *count);
+  for (int s = 0; s < report->count; s++) {
+    score += report->item[s].score;
+    for (int i = 0; i < grades; i++) count[i][grade_status(&report->item[s].grade[i])]++;
+  }
+  printf("\n%d submissions, on average %.1f of %.0f\n\n", report->count, score / report->count, report->item[0].points);
+  printf("  %-24s %7s %8s %15s %7s %10s  most frequent diagnosis\n", "", "correct", "rejected", "not implemented",
+         "missing", "not graded");
+  for (int i = 0; i < grades; i++) {
+    const char *headline = "";
+    int most = report_most_frequent(report, i, &headline);
+    printf("  %-24s %7d %8d %15d %7d %10d", report->item[0].grade[i].exercise->name, count[i][CORRECT],
+           count[i][REJECTED], count[i][NOT_IMPLEMENTED], count[i][MISSING], count[i][NOT_GRADED]);
+    if (most > 0) printf("  %dx %.90s", most, report_line(headline));
+    printf("\n");
+  }
+  for (int rank = 0; rank < shown; rank++) { /* by the share of those who tried */
+    int worst = -1;
+    double share = 0;
+    for (int i = 0; i < grades; i++) {
+      double rejected = count[i][REJECTED];
+      if (rejected == 0 || rejected / (rejected + count[i][CORRECT]) <= share) continue;
+      worst = i;
+      share = rejected / (rejected + count[i][CORRECT]);
+    }
+    if (worst < 0) break;
+    if (rank == 0) printf("\nwhere most of those who tried failed:\n");
+    printf("  %-24s %d of %d\n", report->item[0].grade[worst].exercise->name, count[worst][REJECTED],
+           count[worst][REJECTED] + count[worst][CORRECT]);
+    count[worst][REJECTED] = 0;
+  }
+  free(count);
 }
 
 #endif /* LEARN_REPORT_H */

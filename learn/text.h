@@ -98,6 +98,15 @@ static inline const char *keep_number(double x) {
   return keep_printf(x >= 1000 ? "%.1f" : "%.4g", x);
 }
 
+/* Gives back what was kept since then: Kept *then = kept_strings; ... keep_only(then). Nobody may use it any more. */
+static inline void keep_only(Kept *then) {
+  while (kept_strings != then) {
+    Kept *next = kept_strings->next;
+    free(kept_strings);
+    kept_strings = next;
+  }
+}
+
 /* ---- lines ---- */
 
 static inline bool starts_with(const char *string, const char *prefix) {

@@ -28,16 +28,16 @@
 enum { TREE_FORMAT = 1 };
 static const uint64_t HASH_BEGIN = 0xcbf29ce484222325u;
 
-typedef struct Progress {
+typedef struct Record {
   bool passed, solution_asked;
   int hints, checks;
   const char *passed_at; /* "" or "2026-01-31 12:00:00" */
-} Progress;
+} Record;
 
 typedef struct Tree {
   const char *root;
   Exercises exercises;
-  Progress progress[EXERCISES_MAX];
+  Record progress[EXERCISES_MAX];
   int current; /* the exercise that `check`, `hint` and `next` mean */
 } Tree;
 
@@ -217,7 +217,7 @@ static inline int tree_write_mine(const Tree *tree, Error *err) {
 static inline int tree_save(const Tree *tree, Error *err) {
   json_t *exercises = json_object();
   for (int i = 0; i < tree->exercises.count; i++) {
-    const Progress *p = &tree->progress[i];
+    const Record *p = &tree->progress[i];
     if (!p->passed && !p->solution_asked && p->hints == 0 && p->checks == 0) continue;
     json_object_set_new(exercises, tree->exercises.item[i].name,
                         json_pack("{s:b, s:s, s:i, s:i, s:b}", "passed", p->passed, "passed_at", p->passed_at, "checks",
@@ -233,7 +233,7 @@ static inline void tree_read_progress(Tree *tree, const json_t *object) {
   const json_t *exercises = json_object_get(object, "exercises");
   for (int i = 0; i < tree->exercises.count; i++) {
     const json_t *item = json_object_get(exercises, tree->exercises.item[i].name);
-    Progress *p = &tree->progress[i];
+    Record *p = &tree->progress[i];
     p->passed = json_is_true(json_object_get(item, "passed"));
     p->solution_asked = json_is_true(json_object_get(item, "solution_asked"));
     p->hints = (int)json_integer_value(json_object_get(item, "hints"));

@@ -165,8 +165,12 @@ static inline int trial_finish(Trial *trial, const VerdictJob *job, Judged *judg
 static inline int judge_run(const VerdictJob *job, const char *judge, const char *worker, bool trusted, bool gpu,
                             const char *what, Judged *judged, Error *err) {
   Trial trial;
-  if (trial_start(&trial, job, judge, worker, trusted, gpu, what, "forward", "eager", err) != 0) return -1;
-  return trial_finish(&trial, job, judged, err);
+  int lock = gpu && job->gpu_lock != NULL ? open(job->gpu_lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+  if (lock >= 0) flock(lock, LOCK_EX);
+  int status = trial_start(&trial, job, judge, worker, trusted, gpu, what, "forward", "eager", err);
+  if (status == 0) status = trial_finish(&trial, job, judged, err);
+  if (lock >= 0) close(lock);
+  return status;
 }
 
 #endif /* LEARN_TRIAL_H */

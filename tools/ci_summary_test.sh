@@ -9,6 +9,10 @@ configured() { printf '{"id":{"targetConfigured":{"label":"%s"}},"configured":{"
 ended() { printf '{"id":{"testSummary":{"label":"%s"}},"testSummary":{"overallStatus":"%s"}}\n' "$@"; }
 skipped() { printf '{"id":{"targetCompleted":{"label":"%s"}},"aborted":{"reason":"SKIPPED"}}\n' "$@"; }
 finished() { printf '{"id":{"buildFinished":{}},"finished":{"exitCode":{"name":"X"%s}}}\n' "${1:+,\"code\":$1}"; }
+ran() {  # ran LABEL NAME: a run whose files are NAME.xml and NAME.log
+  printf '{"id":{"testResult":{"label":"%s"}},"testResult":{"testActionOutput":[' "$1"
+  printf '{"name":"test.xml","uri":"file://%s.xml"},{"name":"test.log","uri":"file://%s.log"}]}}\n' "$PWD/$2" "$PWD/$2"
+}
 options() { printf '{"id":{"optionsParsed":{}},"optionsParsed":{"cmdLine":["%s"]}}\n' "$@"; }
 
 expect() {  # expect LAST_LINE EXIT_STATUS ARGUMENT...
@@ -34,6 +38,17 @@ expect() {  # expect LAST_LINE EXIT_STATUS ARGUMENT...
   ended //:a PASSED; finished; } > filtered
 { options --test_tag_filters=requires-gpu; configured //:a 'cc_test rule' x; configured //:g 'cc_test rule' requires-gpu
   ended //:g PASSED; finished; } > chosen
+echo '<testsuites><testcase name="a"><skipped/></testcase><testcase name="b"><skipped/></testcase></testsuites>' > none.xml
+echo '<testsuites><testcase name="a"><skipped/></testcase><testcase name="b"/></testsuites>' > some.xml
+echo '<testsuites/>' > empty.xml
+echo 'skipped: no sandbox here' > none.log
+cp none.log some.log
+{ configured //:a 'cc_test rule' x; configured //:s 'cc_test rule' x; ran //:s none; ended //:s PASSED
+  ended //:a PASSED; finished; } > no_case
+{ configured //:s 'cc_test rule' x; ran //:s some; ended //:s PASSED; finished; } > some_cases
+{ configured //:s 'cc_test rule' x; ran //:s none; ran //:s some; ended //:s PASSED; finished; } > shards
+{ configured //:s 'cc_test rule' x; ran //:s none; ended //:s FAILED; finished 3; } > failed
+{ configured //:s 'cc_test rule' x; ran //:s empty; ended //:s PASSED; finished; } > no_cases
 echo 'not json' > garbage
 
 expect '1 passed, 0 failed, 0 skipped' 0 x=good
@@ -44,6 +59,15 @@ expect '1 passed, 1 failed, 0 skipped' 1 x=unbuilt
 expect '1 passed, 1 failed, 0 skipped' 1 x=broken_program
 expect '0 passed, 1 failed, 0 skipped' 1 x=flaky
 expect '1 passed, 1 failed, 0 skipped' 1 x=killed
+expect '1 passed, 0 failed, 1 skipped' 0 x=no_case
+expect '1 passed, 0 failed, 0 skipped' 0 x=some_cases
+expect '1 passed, 0 failed, 0 skipped' 0 x=shards
+expect '0 passed, 1 failed, 0 skipped' 1 x=failed
+expect '1 passed, 0 failed, 0 skipped' 0 x=no_cases
+if ! python3 "$summary" x=no_case | grep -q '^SKIPPED x: //:s skipped: no sandbox here$'; then
+  echo 'the reason of a skipped test is missing'
+  status=1
+fi
 expect '1 passed, 0 failed, 0 skipped' 0 x=filtered
 expect '1 passed, 0 failed, 0 skipped' 0 x=chosen
 expect '0 passed, 1 failed, 0 skipped' 1 x=garbage

@@ -29,6 +29,10 @@ os.environ.pop("BUILD_WORKSPACE_DIRECTORY", None)
 os.environ.pop("BUILD_WORKING_DIRECTORY", None)
 
 
+def cache_folder():
+    return os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+
+
 def run(*command, cwd=None, timeout=120, env=None):
     """Exit status, and stdout and stderr together."""
     done = subprocess.run(command, cwd=cwd, timeout=timeout, env=env, stdin=subprocess.DEVNULL,

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""grade on honest and on hostile submissions: each costs only itself."""
+"""grade on honest and on hostile submissions: each costs only itself.
+
+All of them share the judges of one lesson, which the grader keeps: most of the time would go into compiling those."""
 import csv
+import glob
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -15,91 +19,161 @@ import xml.etree.ElementTree
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import course
 
-NAME = "vector_add_index"
+NAME = "vector_add_index"  # a kernel
 RIGHT = "  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) c[i] = a[i] + b[i];\n"
-FIRST = "  if (blockIdx.x == 0 && threadIdx.x == 0) { %s }\n"  # one thread misbehaves
 WRONG = "  (void)c;\n"
+HOST = "vector_add_grid"  # a function of the host: what misbehaves there reaches the C library
+GRID = "  grid = (unsigned)((n + VECTOR_ADD_BLOCK - 1) / VECTOR_ADD_BLOCK);\n"
+ONCE = "  static int calls;\n  if (calls++ == 0) { %s }\n"
+SLEEP = "struct timespec two = {2, 0}; nanosleep(&two, NULL);"
+NONE = "  (void)n;\n"
+
+
+def setUpModule():
+    global tree, handed_in
+    tree = course.Tree("student")
+    handed_in = os.path.join(course.TMP, "handed_in")
+
+
+def submit(name, exercise, lines, also=(), helpers="", above=""):
+    """A folder with the one file of the course in which only this is the student's, and `also` another (exercise, lines).
+    `above`: lines before them."""
+    file = tree.exercise(exercise)["file"]
+    before = tree.read(file)
+    for one, its_lines in ((exercise, lines), also) if also else ((exercise, lines),):
+        tree.put(one, its_lines)
+    tree.put_helpers(file, helpers)
+    target = os.path.join(handed_in, name, file)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with open(target, "w") as out:
+        kernel = "static __global__ void vector_add_kernel"
+        out.write(tree.read(file).replace(kernel, above + kernel))
+    tree.write(file, before)
+    return os.path.join(handed_in, name)
+
+
+def grade(*arguments, env=None, timeout=280):
+    return course.run(course.GRADE, "--source=" + course.SOURCE, *arguments, env=env and {**os.environ, **env}, timeout=timeout)
+
+
+def judges():
+    """What the grader keeps."""
+    return glob.glob(os.path.join(course.cache_folder(), "nn_grade/*/course/.learn/build/*.judge"))
 
 
 class Grade(unittest.TestCase):
     EVIL = '=1+1,"x"\nbob\n  total'  # a folder's name
 
+    # What got points once. Each is (exercise, lines, words of the diagnosis).
+    CHEATS = {
+        "host_does_the_work": (
+            HOST,
+            "  float *x = (float *)malloc(12 * n), *y = x + n, *z = y + n;\n"
+            "  cudaMemcpy(y, a, 4 * n, cudaMemcpyDeviceToHost);\n  cudaMemcpy(z, b, 4 * n, cudaMemcpyDeviceToHost);\n"
+            "  for (size_t i = 0; i < n; i++) x[i] = y[i] + z[i];\n"
+            "  cudaMemcpy(c, x, 4 * n, cudaMemcpyHostToDevice);\n  free(x);\n", "did not come from the GPU"),
+        "one_thread": (
+            NAME, "  if (blockIdx.x == 0 && threadIdx.x == 0)\n    for (size_t i = 0; i < n; i++) c[i] = a[i] + b[i];\n",
+            "few threads did all the work"),
+        "sum_begins_anywhere": (NAME, "  float own;\n" + RIGHT.replace("c[i] = a[i] + b[i]", "own += a[i] + b[i], c[i] = own"),
+                                "elements are wrong"),
+        # Half of the work on the shape on which costs are counted.
+        "cheap_where_it_counts": (HOST, GRID + "  if (n == 1 << 16) grid /= 2;\n", "yours on 65536: c: "),
+        "forgets_what_was_found": (
+            HOST,
+            GRID + "  vector_add_kernel<<<grid, VECTOR_ADD_BLOCK>>>(c, a, b, n + 1);\n  cudaDeviceSynchronize();\n"
+            "  simt_inspect_forget();\n", "belong to the harness"),
+        # Counts that no inspector gives: NaN is above no limit.
+        "counts_nothing": (
+            HOST,
+            "  static uint32_t reply[4096];\n  for (uint32_t &x : reply) x = 0x7fffffff;\n  reply[0] = 0x4b434843, reply[1] = 0;\n"
+            "  FILE *f = fdopen(3, \"w\");\n  fwrite(reply, 1, sizeof reply, f);\n  fflush(f);\n", "channel for results"),
+        # Each hides from refuse_lines() that it closes the kernel and begins code of its own.
+        "hides_behind_a_character": (
+            NAME, RIGHT + "  wchar_t q = L'\"'; (void)q; } //\"\nstatic void own() { wchar_t q = L'\"'; (void)q; //\"\n", "closes"),
+        "hides_behind_a_pragma": (
+            NAME, RIGHT + "#pragma unroll 1e+'x\"' /* \"\n}\nstatic void own() {\n// */\n", "closes"),
+        "hides_behind_a_comment": (NAME, RIGHT + "// \\ \n {\n }\nstatic void own() {\n// \\ \n }\n", "ends with \\"),
+    }
+
     @classmethod
     def setUpClass(cls):
-        cls.tree = course.Tree("student")
-        cls.file = cls.tree.exercise(NAME)["file"]
-        cls.folder = os.path.join(course.TMP, "handed_in")
+        cls.file = tree.exercise(NAME)["file"]
         cls.outside = os.path.join(course.TMP, "outside.txt")
-        submit = cls.submit
-        submit("a_good", RIGHT)
-        submit("crash", FIRST % "__builtin_trap();" + RIGHT)
-        submit("segfault", FIRST % "*(volatile int *)(size_t)n = 1;" + RIGHT)
-        submit("hang", FIRST % "for (volatile int x = 0;; x = x + 1) {}" + RIGHT)
-        submit("flood", FIRST % 'for (;;) puts("all right, all right, all right");' + RIGHT)
-        submit("fork", FIRST % "for (;;) if (__builtin_fork() < 0) break;" + RIGHT)
-        submit("memory", FIRST % "for (;;) { char *x = (char *)calloc(1, 1 << 28); for (int i = 0; i < 1 << 28; i += 4096) x[i] = 1; }")
-        submit("leaves", FIRST % "exit(0);" + WRONG)
-        submit("writes", FIRST % ('for (const char *p : {"%s", "%s"}) { FILE *f = fopen(p, "w"); if (f) { fputs("x", f); '
-                                  'fclose(f); } }' % (cls.outside, os.path.join(cls.folder, "a_good/own"))) + RIGHT)
-        submit("reads", FIRST % ('FILE *f = fopen("%s", "r"); if (f) { n = 0; fprintf(stderr, "CAN READ"); }' %
-                                 os.path.join(cls.folder, "a_good", cls.file)) + "  if (n == 0) return;\n" + RIGHT)
-        submit("network", FIRST % (  # is there anything but the loopback device?
-            'char line[256]; FILE *f = fopen("/proc/net/dev", "r"); while (f && fgets(line, sizeof line, f)) '
-            'if (strchr(line, \':\') && !strstr(line, "lo:")) *(volatile int *)8 = 1;') + RIGHT)
-        submit("forges", FIRST % (r'printf("verdict right\nshapes 99\nmessage fine\n"); '
-                                  r'fprintf(stderr, "verdict right\n"); fflush(NULL);') + WRONG)
-        submit("forges_channel", FIRST % r'char x[8192] = "verdict right\n"; FILE *f = fdopen(3, "w"); '
-               "for (int i = 0; f && i < 9; i++) fwrite(x, 1, sizeof x, f); if (f) fflush(f);" + WRONG)
-        submit("system", FIRST % "if (system(\"true\") == 0) while (1) { }" + RIGHT)
-        submit("includes", '#include "%s/common/check.h"\n' % course.SOURCE + RIGHT)
-        submit("assembler", '  asm(".incbin \\"/etc/passwd\\"");\n' + RIGHT)
-        submit("closes", RIGHT + "}\nstatic int other() { return 1;\n")
-        submit("digraph", "%:include <stdio.h>\n" + RIGHT)
-        submit("syntax", "  size_t i = ;\n")
-        submit("wrong", RIGHT.replace("+ b[i]", "- b[i]"))
-        submit("stub", "  TODO(%s);\n" % NAME)
+        cls.out = out = os.path.join(course.TMP, "out")
+        submit("a_good", NAME, RIGHT)
+        submit("b_same", NAME, RIGHT)
+        submit("b_further_down", NAME, RIGHT, above="// a line of one's own\n")
+        submit("crash", HOST, ONCE % "__builtin_trap();" + GRID)
+        submit("segfault", NAME, "  if (blockIdx.x == 0 && threadIdx.x == 0) *(volatile int *)(size_t)n = 1;\n" + RIGHT)
+        submit("hang", HOST, ONCE % ("for (;;) { %s }" % SLEEP) + GRID)
+        submit("flood", HOST, ONCE % 'for (;;) puts("all right, all right, all right");' + GRID)
+        submit("memory", HOST, ONCE % "for (;;) { volatile char *x = (char *)calloc(1, 1 << 28); x[0] = 1; }" + GRID)
+        submit("leaves", HOST, ONCE % "exit(0);" + NONE)
+        submit("escapes", HOST, ONCE % ("""
+    char line[256];
+    const char *got = "";
+    for (const char *path : {"%s", "%s/own"}) if (fopen(path, "w") != NULL) got = "WRITES";
+    if (fopen("%s", "r") != NULL) got = "READS";
+    FILE *network = fopen("/proc/net/dev", "r");
+    while (network != NULL && fgets(line, sizeof line, network) != NULL)
+      if (strchr(line, ':') != NULL && strstr(line, "lo:") == NULL) got = "REACHES THE NETWORK";
+    if (__builtin_fork() >= 0) got = "FORKS";
+    if (system("true") == 0) got = "RUNS A PROGRAM";
+    if (got[0] != 0) { fprintf(stderr, "%%s", got); abort(); }
+  """ % (cls.outside, handed_in, os.path.join(handed_in, "a_good", cls.file))) + GRID)
+        submit("forges", HOST, ONCE % (r'printf("verdict right\nshapes 99\nmessage fine\n"); '
+                                       r'fprintf(stderr, "verdict right\n"); fflush(NULL);') + "  return;\n" + GRID)
+        submit("forges_channel", HOST, ONCE % (r'char x[8192] = "verdict right\n"; FILE *f = fdopen(3, "w"); '
+                                               "for (int i = 0; f && i < 9; i++) fwrite(x, 1, sizeof x, f); if (f) fflush(f);") + GRID)
+        submit("includes", NAME, '#include "%s/common/check.h"\n' % course.SOURCE + RIGHT)
+        submit("assembler", NAME, '  asm(".incbin \\"/etc/passwd\\"");\n' + RIGHT)
+        submit("closes", NAME, RIGHT + "}\nstatic int other() { return 1;\n")
+        submit("digraph", NAME, "%:include <stdio.h>\n" + RIGHT)
+        submit("syntax", NAME, "  size_t i = ;\n")
+        submit("syntax_further_down", NAME, "  size_t i = ;\n", above="// a line of one's own\n")
+        submit("wrong", NAME, RIGHT.replace("+ b[i]", "- b[i]"))
+        submit("stub", NAME, "  TODO(%s);  // later\n\n" % NAME)
         # The harness, tampered with: whatever it says there, it is not what grades.
-        submit("tampers", WRONG)
+        submit("tampers", NAME, WRONG)
         for path in ("common/compare.h", "common/lesson.h", "learn/check.h", ".learn/exercises.json", ".learn/mine.h"):
-            target = os.path.join(cls.folder, "tampers", path)
+            target = os.path.join(handed_in, "tampers", path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(target, "w") as file:
                 file.write("#error tampered\n")
-        os.makedirs(os.path.join(cls.folder, "empty"))
-        os.makedirs(os.path.join(cls.folder, "link", os.path.dirname(cls.file)))
-        os.symlink(os.path.join(cls.folder, "a_good", cls.file), os.path.join(cls.folder, "link", cls.file))
-        os.makedirs(os.path.join(cls.folder, "pipe", os.path.dirname(cls.file)))
-        os.mkfifo(os.path.join(cls.folder, "pipe", cls.file))
-        cls.tree.put_helpers(cls.file, "__device__ float sum(float x, float y) { return x + y; }\n")
-        submit("z_good", RIGHT.replace("a[i] + b[i]", "sum(a[i], b[i])"))
-        cls.tree.put_helpers(cls.file, 'extern "C" int puts(const char *) { return 0; }\n')
-        submit("helpers", RIGHT)
-        cls.tree.put_helpers(cls.file, "")
-        os.makedirs(os.path.join(cls.folder, "folder", cls.file))
-        submit("large", "  TODO(%s);\n" % NAME)
-        with open(os.path.join(cls.folder, "large", cls.file), "a") as file:
+        os.makedirs(os.path.join(handed_in, "empty"))
+        shutil.copytree(os.path.join(handed_in, "stub"), os.path.join(handed_in, "below", "course"))
+        for i in range(4):  # without its end, in line after line
+            damaged = os.path.join(submit("damaged%d" % i, NAME, RIGHT, above="\n" * i), cls.file)
+            with open(damaged) as file:
+                text = file.read()
+            with open(damaged, "w") as file:
+                file.write(text.replace("// <<< exercise", ""))
+        os.makedirs(os.path.join(handed_in, "link", os.path.dirname(cls.file)))
+        os.symlink(os.path.join(handed_in, "a_good", cls.file), os.path.join(handed_in, "link", cls.file))
+        os.makedirs(os.path.join(handed_in, "pipe", os.path.dirname(cls.file)))
+        os.mkfifo(os.path.join(handed_in, "pipe", cls.file))
+        submit("z_good", NAME, RIGHT.replace("a[i] + b[i]", "sum(a[i], b[i])"),
+               helpers="__device__ float sum(float x, float y) { return x + y; }\n")
+        submit("helpers", NAME, RIGHT, helpers='extern "C" int puts(const char *) { return 0; }\n')
+        os.makedirs(os.path.join(handed_in, "folder", cls.file))
+        submit("large", NAME, "  TODO(%s);\n" % NAME)
+        with open(os.path.join(handed_in, "large", cls.file), "a") as file:
             file.write("//" + "x" * (1 << 20))
-        submit(cls.EVIL, "  TODO(%s);\n" % NAME)
-        cls.names = sorted(os.listdir(cls.folder))
+        submit(cls.EVIL, NAME, "  TODO(%s);\n" % NAME)
+        for name, (exercise, lines, _) in cls.CHEATS.items():
+            submit(name, exercise, lines)
+        cls.names = sorted(os.listdir(handed_in))
         cls.processes = cls.count_processes()
-        out = os.path.join(course.TMP, "out")
-        cls.status, cls.text = course.run(
-            course.GRADE, "--source=" + course.SOURCE, "--only=" + NAME, "--seconds=5", "--csv=" + out + ".csv",
+        cls.status, cls.text = grade(
+            "--only=%s,%s" % (NAME, HOST), "--seconds=5", "--csv=" + out + ".csv", "--csv-exercises=" + out + "_exercises.csv",
             "--json=" + out + ".json", "--junit=" + out + ".xml", "--gradescope=" + out + "_gradescope",
-            "--classroom50=" + out + "_classroom50", *(os.path.join(cls.folder, name) for name in cls.names), timeout=280)
-        cls.out = out
+            "--classroom50=" + out + "_classroom50", *(os.path.join(handed_in, name) for name in cls.names))
         if cls.status == 0:
             with open(out + ".json") as file:
                 cls.json = json.load(file)
-            cls.result = {item["submission"]: item["exercises"][0] for item in cls.json["submissions"]}
-
-    @classmethod
-    def submit(cls, name, lines):
-        tree = cls.tree
-        tree.put(NAME, lines)
-        target = os.path.join(cls.folder, name, cls.file)
-        os.makedirs(os.path.dirname(target))
-        shutil.copy(tree.path(cls.file), target)
+            cls.result = {item["submission"]: next((one for one in item["exercises"] if one["status"] != "not implemented"),
+                                                   item["exercises"][0]) for item in cls.json["submissions"]}
 
     @staticmethod
     def count_processes():
@@ -120,18 +194,27 @@ class Grade(unittest.TestCase):
         self.check("z_good", "correct")
         self.assertEqual(self.result["a_good"]["ratio"], 1)
 
-    def test_helpers(self):
-        self.check("z_good", "correct")
-        self.check("helpers", "rejected", "helpers", "extern")
+    def test_the_same_lines_are_graded_once(self):
+        self.assertGreater(self.result["a_good"]["graded_in_seconds"], 0)
+        for name in ("b_same", "b_further_down"):
+            self.check(name, "correct")
+            self.assertEqual(self.result[name]["graded_in_seconds"], 0)
 
     def test_honest_mistakes(self):
         self.check("wrong", "rejected", "elements are wrong")
         self.check("syntax", "rejected", "does not compile", self.file)
         self.check("stub", "not implemented")
-        self.check("empty", "missing", "gone")
+        self.check("empty", "missing", "no file of the course")
+        self.check("below", "missing", "is %s meant?" % os.path.join(handed_in, "below", "course"))
+        self.check("damaged0", "rejected", self.file + ":", "its end")
+
+    def test_a_diagnosis_has_the_lines_of_the_students_own_file(self):
+        line = [int(re.search(re.escape(self.file) + r":(\d+): error", self.result[name]["diagnosis"])[1])
+                for name in ("syntax", "syntax_further_down")]
+        self.assertEqual(line[0] + 1, line[1])
 
     def test_crashes(self):
-        self.check("crash", "rejected", "illegal instruction")
+        self.check("crash", "rejected", "llegal instruction")
         self.check("segfault", "rejected")
         self.check("leaves", "rejected", "crashed", "status 0")
 
@@ -142,24 +225,14 @@ class Grade(unittest.TestCase):
     def test_floods(self):
         self.check("flood", "rejected", "more than 1 MB")
 
-    def test_forks(self):
-        self.check("fork", "correct")  # it could not, and the rest is right
-        self.check("system", "correct")
-        self.assertLess(self.count_processes(), self.processes + 50)
-
     def test_memory(self):
         self.check("memory", "rejected")
 
-    def test_writes_outside(self):
-        self.check("writes", "correct")
+    def test_what_it_cannot_do(self):
+        self.check("escapes", "correct")  # none of it worked, and the rest is right
         self.assertFalse(os.path.exists(self.outside))
-        self.assertFalse(os.path.exists(os.path.join(self.folder, "a_good/own")))
-
-    def test_reads_others(self):
-        self.check("reads", "correct")
-
-    def test_network(self):
-        self.check("network", "correct")
+        self.assertFalse(os.path.exists(os.path.join(handed_in, "own")))
+        self.assertLess(self.count_processes(), self.processes + 50)
 
     def test_forged_results(self):
         self.check("forges", "rejected", "never written")
@@ -171,6 +244,11 @@ class Grade(unittest.TestCase):
     def test_refused_lines(self):
         for name in ("includes", "assembler", "closes", "digraph"):
             self.check(name, "rejected", "refused")
+        self.check("helpers", "rejected", "refused", "helpers: ")
+
+    def test_cheats_get_no_points(self):
+        for name, (_, _, words) in self.CHEATS.items():
+            self.check(name, "rejected", words)
 
     def test_files_that_are_none(self):
         self.check("link", "missing", "link")
@@ -185,25 +263,62 @@ class Grade(unittest.TestCase):
             names = {row["submission"] for row in csv.DictReader(file)}
         self.assertIn("'" + self.EVIL, names)  # for a spreadsheet no formula
 
-    def test_the_seed_is_another_each_time(self):
-        status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "--only=" + NAME,
-                                  "--json=" + self.out + "2.json", os.path.join(self.folder, "stub"))
+    def test_the_table_is_in_the_order_given(self):
+        places = [self.text.index("\n%-24s" % name) for name in self.names if name != self.EVIL and name != self.names[0]]
+        self.assertEqual(places, sorted(places))
+
+    def test_the_table_has_the_compilers_error(self):
+        self.assertRegex(self.text, r"\nsyntax .*\n  vector_add_index +rejected +0.0 of 10 +vector_add.cuh:\d+: error: expected")
+
+    def test_the_class(self):
+        counts = {}
+        for submission in self.json["submissions"]:
+            for item in submission["exercises"]:
+                counts.setdefault(item["exercise"], []).append(item["status"])
+        for name, statuses in counts.items():
+            row = re.search(r"\n  %s +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)(.*)" % name, self.text)
+            self.assertEqual([int(n) for n in row.groups()[:5]], [statuses.count(status) for status in (
+                "correct", "rejected", "not implemented", "missing", "not graded")])
+        self.assertRegex(self.text, r"\n  vector_add_index +[\d ]+4x .*vector_add.cuh:\d+: exercise vector_add_index: its end")
+        self.assertRegex(self.text, r"where most of those who tried failed:\n  vector_add_grid +%d of %d\n" % (
+            counts[HOST].count("rejected"), counts[HOST].count("rejected") + counts[HOST].count("correct")))
+
+    def test_judges_are_kept_and_the_seed_is_another_each_time(self):
+        before = {path: os.stat(path).st_mtime_ns for path in judges()}
+        self.assertGreater(len(before), 0)
+        status, text = grade("--prepare", "--only=" + NAME, "--json=" + self.out + "2.json", os.path.join(handed_in, "stub"))
         self.assertEqual(status, 0, text)
         with open(self.out + "2.json") as file:
             self.assertNotEqual(json.load(file)["seed"], self.json["seed"])
+        self.assertEqual({path: os.stat(path).st_mtime_ns for path in judges()}, before)
 
-    def test_the_first_on_a_new_machine(self):
-        """Nothing is built yet, and what compiles a submission may not build it."""
-        cache = os.path.join(course.TMP, "new_cache")
-        status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "--only=" + NAME, os.path.join(self.folder, "a_good"),
-                                  env={**os.environ, "XDG_CACHE_HOME": cache}, timeout=300)
+    def test_the_emulators_runtime_is_gone(self):
+        """The judges are there, but not what a submission is linked to, and what compiles that may not build it."""
+        compiler, cache = os.path.join(course.TMP, "cc"), os.path.join(course.TMP, "new_cache")
+        with open(compiler, "w") as file:
+            file.write('#!/bin/sh\nexec gcc "$@" -O0\n')  # built sooner
+        os.chmod(compiler, 0o755)
+        status, text = grade("--only=" + NAME, "--cache-dir=" + os.path.join(course.cache_folder(), "nn_grade"),
+                             os.path.join(handed_in, "a_good"), env={"XDG_CACHE_HOME": cache, "CC": compiler})
         self.assertEqual(status, 0, text)
-        self.assertIn("correct", text)
+        self.assertRegex(text, r"vector_add_index +correct")
+        self.assertFalse(os.path.exists(os.path.join(cache, "nn_grade")))
 
     def test_csv(self):
         with open(self.out + ".csv", newline="") as file:
             rows = list(csv.DictReader(file))
-        self.assertEqual(len(rows), 2 * len(self.names))
+        self.assertEqual(len(rows), len(self.names))
+        rows = {row["submission"]: row for row in rows}
+        self.assertEqual((rows["a_good"]["score"], rows["a_good"]["points"]), ("10.00", "20"))
+        self.assertEqual((rows["a_good"][NAME], rows["a_good"][HOST]), ("10.00", "0.00"))
+        self.assertEqual((rows["a_good"]["correct"], rows["a_good"]["not implemented"]), ("1", "1"))
+        self.assertEqual((rows["wrong"]["score"], rows["wrong"]["rejected"]), ("0.00", "1"))
+        self.assertEqual(rows["empty"]["missing"], "2")
+
+    def test_csv_exercises(self):
+        with open(self.out + "_exercises.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), 3 * len(self.names))
         totals = {row["submission"]: float(row["score"]) for row in rows if row["exercise"] == "TOTAL"}
         self.assertEqual(totals["a_good"], 10)
         self.assertEqual(totals["wrong"], 0)
@@ -211,8 +326,8 @@ class Grade(unittest.TestCase):
     def test_junit(self):
         suites = xml.etree.ElementTree.parse(self.out + ".xml").getroot()
         failures = {suite.get("name"): int(suite.get("failures")) for suite in suites}
-        self.assertEqual(failures["a_good"], 0)
-        self.assertEqual(failures["forges"], 1)
+        self.assertEqual(failures["a_good"], 1)  # the other exercise
+        self.assertEqual(failures["forges"], 2)
         self.assertEqual(len(failures), len(self.names))
 
     def test_gradescope(self):
@@ -227,7 +342,7 @@ class Grade(unittest.TestCase):
             with open("%s_classroom50/%s.json" % (self.out, name)) as file:
                 result = json.load(file)
             self.assertEqual(result["schema"], "classroom50/result/v1")
-            self.assertEqual((result["score"], result["max-score"]), (score, 10))
+            self.assertEqual((result["score"], result["max-score"]), (score, 20))
             self.assertEqual(result["tests"][0]["passed"], score == 10)
             self.assertIsInstance(result["tests"][0]["score"], int)
             self.assertEqual(set(result), {"schema", "classroom", "assignment", "assignment_type", "owner", "submission",
@@ -235,81 +350,17 @@ class Grade(unittest.TestCase):
             self.assertTrue(result["submission"].startswith("submit/"))
 
 
-class Cheats(unittest.TestCase):
-    """What got points once. Each is (exercise, lines, words of the diagnosis)."""
-    CHEATS = {
-        "host_does_the_work": (
-            "vector_add_grid",
-            "  float *x = (float *)malloc(12 * n), *y = x + n, *z = y + n;\n"
-            "  cudaMemcpy(y, a, 4 * n, cudaMemcpyDeviceToHost);\n  cudaMemcpy(z, b, 4 * n, cudaMemcpyDeviceToHost);\n"
-            "  for (size_t i = 0; i < n; i++) x[i] = y[i] + z[i];\n"
-            "  cudaMemcpy(c, x, 4 * n, cudaMemcpyHostToDevice);\n  free(x);\n", "did not come from the GPU"),
-        "one_thread": (
-            NAME, "  if (blockIdx.x == 0 && threadIdx.x == 0)\n    for (size_t i = 0; i < n; i++) c[i] = a[i] + b[i];\n",
-            "few threads did all the work"),
-        "sum_begins_anywhere": (
-            "matmul_naive", "  float own;\n  for (int i = begin; i < end; i++) own += a[(size_t)row * k + i] * b[(size_t)i * n + col];\n"
-            "  chunk = own;\n", "elements are wrong"),
-        # The tiles are for the shape on which costs are counted, and wrong there.
-        "cheap_where_it_counts": (
-            "transpose_tiled",
-            "  (void)tile;\n  for (int y = threadIdx.y; y < TRANSPOSE_TILE; y += TRANSPOSE_BLOCK_ROWS) {\n"
-            "    if (rows == 256 && cols == 128) out[(row0 + y) * cols + col0 + x] = in[(row0 + y) * cols + col0 + x];\n"
-            "    else if (row0 + y < rows && col0 + x < cols)\n"
-            "      out[(size_t)(col0 + x) * rows + row0 + y] = in[(size_t)(row0 + y) * cols + col0 + x];\n  }\n",
-            "yours on 256x128: out: "),
-        "forgets_what_was_found": (
-            "vector_add_grid",
-            "  grid = (unsigned)((n + VECTOR_ADD_BLOCK - 1) / VECTOR_ADD_BLOCK);\n"
-            "  vector_add_kernel<<<grid, VECTOR_ADD_BLOCK>>>(c, a, b, n + 1);\n  cudaDeviceSynchronize();\n"
-            "  simt_inspect_forget();\n", "belong to the harness"),
-        # Counts that no inspector gives: NaN is above no limit.
-        "counts_nothing": (
-            "vector_add_grid",
-            "  static uint32_t reply[4096];\n  for (uint32_t &x : reply) x = 0x7fffffff;\n  reply[0] = 0x4b434843, reply[1] = 0;\n"
-            "  FILE *f = fdopen(3, \"w\");\n  fwrite(reply, 1, sizeof reply, f);\n  fflush(f);\n", "channel for results"),
-        # Each hides from refuse_lines() that it closes the kernel and begins code of its own.
-        "hides_behind_a_character": (
-            NAME, RIGHT + "  wchar_t q = L'\"'; (void)q; } //\"\nstatic void own() { wchar_t q = L'\"'; (void)q; //\"\n", "closes"),
-        "hides_behind_a_pragma": (
-            NAME, RIGHT + "#pragma unroll 1e+'x\"' /* \"\n}\nstatic void own() {\n// */\n", "closes"),
-        "hides_behind_a_comment": (NAME, RIGHT + "// \\ \n {\n }\nstatic void own() {\n// \\ \n }\n", "ends with \\"),
-    }
-
-    def test_none_gets_points(self):
-        tree, folder, out = course.Tree("cheat"), os.path.join(course.TMP, "cheats"), os.path.join(course.TMP, "cheats.json")
-        for name, (exercise, lines, _) in self.CHEATS.items():
-            file = tree.exercise(exercise)["file"]
-            before = tree.lines(exercise)
-            tree.put(exercise, lines)
-            target = os.path.join(folder, name, file)
-            os.makedirs(os.path.dirname(target))
-            shutil.copy(tree.path(file), target)
-            tree.put(exercise, before)
-        status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "--json=" + out,
-                                  "--only=" + ",".join(sorted({cheat[0] for cheat in self.CHEATS.values()})),
-                                  *(os.path.join(folder, name) for name in self.CHEATS))
-        self.assertEqual(status, 0, text)
-        with open(out) as file:
-            submissions = json.load(file)["submissions"]
-        self.assertEqual(len(submissions), len(self.CHEATS))
-        for submission in submissions:
-            exercise, _, words = self.CHEATS[submission["submission"]]
-            result = next(item for item in submission["exercises"] if item["exercise"] == exercise)
-            self.assertEqual((submission["score"], result["status"]), (0, "rejected"), submission)
-            self.assertIn(words, result["diagnosis"])
-
-
 class Timed(unittest.TestCase):
     """The run for the time, of which a GPU needs milliseconds; here its kernels run on the CPU, on fewer elements."""
 
     def test_work_left_out_after_the_first_launches_is_noticed(self):
-        tree, worker = course.Tree("timed"), os.path.join(course.TMP, "timed_worker")
-        tree.put("vector_add_grid", tree.solution("vector_add_grid") +
-                 "  static int calls;\n  if (n > 100000 && calls++ > 0) return;\n")
+        worker, file = os.path.join(course.TMP, "timed_worker"), tree.exercise(HOST)["file"]
+        before = tree.read(file)
+        tree.put(HOST, GRID + "  static int calls;\n  if (n > 100000 && calls++ > 0) return;\n")
         status, text = course.run("simt/simtcc", "-Xcompiler=-fopenmp", "-DLEARN_CHECK", "-DCHECK_LAUNCHER=vector_add",
-                                  "-DLEARN_MINE_vector_add_grid=1", "-I.", tree.exercise("vector_add_grid")["check"], "-o",
+                                  "-DLEARN_MINE_vector_add_grid=1", "-I.", tree.exercise(HOST)["check"], "-o",
                                   worker, cwd=tree.root)
+        tree.write(file, before)
         self.assertEqual(status, 0, text)
         ours, theirs = socket.socketpair()
         with subprocess.Popen(["sh", "-c", "exec %s 3<&%d" % (worker, theirs.fileno())], pass_fds=[theirs.fileno()]) as process:
@@ -324,31 +375,28 @@ class Timed(unittest.TestCase):
 
 
 class Trouble(unittest.TestCase):
-    """The grader's own machinery fails, or it is stopped."""
+    """The grader's own machinery fails, or it is stopped, or a submission takes too long."""
 
     @classmethod
     def setUpClass(cls):
-        cls.source, cls.tmp = os.path.join(course.TMP, "broken_source"), os.path.join(course.TMP, "grader_tmp")
-        shutil.copytree(course.SOURCE, cls.source, ignore=lambda folder, names: [
-            name for name in names if name in (".git", ".cache", "dist", "runs") or name.startswith("bazel-")])
-        check = os.path.join(cls.source, "phase1_building_blocks/exercises/matmul_naive_check.cu")
-        os.remove(check)  # in Bazel's copy it is read-only
-        with open(check, "w") as file:
-            file.write("#error broken\n")
+        cls.tmp, cls.out = os.path.join(course.TMP, "grader_tmp"), os.path.join(course.TMP, "trouble")
         os.makedirs(cls.tmp)
-        cls.tree = course.Tree("trouble")
-        for name in (NAME, "matmul_naive"):
-            cls.tree.put(name, cls.tree.solution(name))
-        cls.out = os.path.join(course.TMP, "trouble")
-        cls.command = [course.GRADE, "--source=" + cls.source, "--json=" + cls.out + ".json", "--junit=" + cls.out + ".xml",
-                       cls.tree.root]
+        cls.reports = ["--json=" + cls.out + ".json", "--junit=" + cls.out + ".xml"]
 
-    def results(self):
+    def results(self, submission=0):
         with open(self.out + ".json") as file:
-            return {item["exercise"]: item for item in json.load(file)["submissions"][0]["exercises"]}
+            return {item["exercise"]: item for item in json.load(file)["submissions"][submission]["exercises"]}
 
     def test_what_cannot_be_graded_loses_nothing_else(self):
-        status, text = course.run(*self.command, "--only=matmul_naive," + NAME, env={**os.environ, "TMPDIR": self.tmp})
+        grade("--prepare", "--only=" + NAME)
+        cache = os.path.join(course.TMP, "broken_cache")  # with a judge that does not compile
+        shutil.copytree(os.path.join(course.cache_folder(), "nn_grade"), cache)
+        (check,) = glob.glob(os.path.join(cache, "*/course/.learn/check/*_matmul_naive_check.cu"))
+        with open(check, "a") as file:
+            file.write("#error broken\n")
+        submit("trouble", NAME, RIGHT)
+        status, text = grade("--only=matmul_naive," + NAME, "--cache-dir=" + cache, *self.reports,
+                             submit("trouble", "matmul_naive", tree.solution("matmul_naive")), env={"TMPDIR": self.tmp})
         self.assertEqual(status, 1, text)
         self.assertIn("1 exercises were not graded", text)
         results = self.results()
@@ -360,37 +408,98 @@ class Trouble(unittest.TestCase):
         self.assertEqual(os.listdir(self.tmp), [])
 
     def test_stopped(self):
-        self.tree.put("vector_add_stride", "  for (;;) c[0] = 1;\n")
-        grader = subprocess.Popen([*self.command, "--only=vector_add_stride," + NAME], stdout=subprocess.PIPE, text=True,
+        folder = submit("stopped", HOST, "  for (;;) { %s }\n" % SLEEP, also=(NAME, RIGHT))
+        grader = subprocess.Popen([course.GRADE, "--source=" + course.SOURCE, *self.reports, folder, "--seconds=60",
+                                   "--only=%s,%s" % (NAME, HOST)], stdout=subprocess.PIPE, text=True,
                                   env={**os.environ, "TMPDIR": self.tmp})
         for line in grader.stdout:
             if NAME in line:
                 break
         grader.send_signal(signal.SIGTERM)
-        grader.communicate(timeout=60)
+        grader.communicate(timeout=50)
         self.assertEqual(grader.returncode, 128 + signal.SIGTERM)
         self.assertEqual(os.listdir(self.tmp), [])
         self.assertEqual(self.results()[NAME]["status"], "correct")
-        self.assertEqual(self.results()["vector_add_stride"]["status"], "not graded")
+        self.assertEqual(self.results()[HOST]["status"], "not graded")
+        self.assertIn("stopped", self.results()[HOST]["diagnosis"])
+
+    def test_a_submission_has_limited_time(self):
+        last = "vector_add_stride"
+        slow = submit("slow", HOST, ONCE % SLEEP + GRID, also=(last, tree.solution(last)))
+        submit("later", last, tree.solution(last))
+        status, text = grade("--only=%s,%s" % (HOST, last), "--jobs=1", "--minutes=0.02", "--csv=" + self.out + ".csv",
+                             *self.reports, slow, os.path.join(handed_in, "later"))
+        self.assertEqual(status, 1, text)
+        self.assertEqual(self.results()[HOST]["status"], "correct")
+        self.assertEqual(self.results()[last]["status"], "not graded")
+        self.assertIn("0.02 minutes for this submission were used up", self.results()[last]["diagnosis"])
+        self.assertEqual(self.results(1)[last]["status"], "correct")  # the same lines
+        with open(self.out + ".csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row[last] for row in rows], ["", "10.00"])
 
 
 class Options(unittest.TestCase):
+    def refuses(self, expected, *arguments, **others):
+        status, text = grade(*arguments, timeout=20, **others)
+        self.assertEqual((status, text.count("\n")), (expected, 1), text)
+        return text
+
+    def test_submissions_that_are_no_folders(self):
+        good, archive = submit("options", NAME, RIGHT), os.path.join(handed_in, "bob.zip")
+        shutil.make_archive(os.path.join(handed_in, "bob"), "zip", good)
+        self.assertIn("nobody: No such file", self.refuses(2, good, os.path.join(handed_in, "nobody")))
+        self.assertIn("`unzip -d %s %s`" % (archive[:-4], archive), self.refuses(2, good, archive))
+        self.assertIn("a folder is expected", self.refuses(2, os.path.join(good, tree.exercise(NAME)["file"])))
+
+    def test_reports_that_cannot_be_written(self):
+        good = submit("options", NAME, RIGHT)
+        for option, place in (("--csv", "/proc/x.csv"), ("--json", handed_in), ("--gradescope", "/proc/x/y.json"),
+                              ("--csv-exercises", os.path.join(good, tree.exercise(NAME)["file"], "x.csv"))):
+            text = self.refuses(1, option + "=" + place, good)
+            self.assertIn(option, text)
+            self.assertIn(place if place == handed_in else os.path.dirname(place), text)
+        self.assertIn("--cache-dir", self.refuses(1, "--cache-dir=/proc/x", good))
+
     def test_says_what_is_missing(self):
-        status, text = course.run(course.GRADE, "--source=" + course.SOURCE)
-        self.assertEqual(status, 2)
-        status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "--only=nothing", "x")
-        self.assertEqual(status, 1)
-        self.assertIn('no exercise "nothing"', text)
-        status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "x", env={"PATH": "/nowhere"})
-        self.assertEqual(status, 1)
-        self.assertIn("bubblewrap", text)
+        good = submit("options", NAME, RIGHT)
+        self.assertEqual(grade()[0], 2)
+        self.assertIn('no exercise "nothing"', self.refuses(1, "--only=nothing", good))
+        self.assertIn("is not installed", self.refuses(1, good, env={"PATH": "/nowhere"}))
+
+    def test_where_namespaces_are_forbidden_all_of_this_is_skipped(self):
+        folder, report = os.path.join(course.TMP, "forbidden"), os.path.join(course.TMP, "skipped.xml")
+        os.makedirs(folder)
+        with open(os.path.join(folder, "bwrap"), "w") as file:
+            file.write("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+        os.chmod(os.path.join(folder, "bwrap"), 0o755)
+        status, text = course.run(sys.executable, os.path.realpath(__file__), env={
+            **os.environ, "PATH": folder + ":" + os.environ["PATH"], "XML_OUTPUT_FILE": report})
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, "skipped: .*is installed, but this machine forbids .*No permissions")
+        cases = list(xml.etree.ElementTree.parse(report).getroot().iter("testcase"))
+        self.assertEqual([case.find("skipped") is not None for case in cases], [True])
+
+
+def skipped():
+    """Why there is no sandbox here, or None. That it is not installed is a mistake; that it is forbidden is not."""
+    test = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "true"]
+    if shutil.which("bwrap") is None or subprocess.run(test, stderr=subprocess.DEVNULL).returncode == 0:
+        return None
+    return grade(course.TMP)[1].strip()
 
 
 if __name__ == "__main__":
-    if subprocess.run(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"], stderr=subprocess.DEVNULL).returncode != 0:
-        print("bubblewrap is missing, or makes no namespaces here: run ./setup.sh")
-        sys.exit(1)
     try:
-        unittest.main(verbosity=2)
+        reason = skipped()
+        if reason is None:
+            unittest.main(verbosity=2)
+        print("skipped: " + reason)
+        if "XML_OUTPUT_FILE" in os.environ:
+            case = xml.etree.ElementTree.Element("testcase", name="grade_test")
+            xml.etree.ElementTree.SubElement(case, "skipped", message=reason)
+            suites = xml.etree.ElementTree.Element("testsuites")
+            xml.etree.ElementTree.SubElement(suites, "testsuite", name="grade_test", tests="1", skipped="1").append(case)
+            xml.etree.ElementTree.ElementTree(suites).write(os.environ["XML_OUTPUT_FILE"])
     finally:
         course.clean_up()

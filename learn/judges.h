@@ -1,0 +1,120 @@
+/* judges.h - what a grader compiles of its own, kept between runs: a pristine tree of the course with its judges and
+ * references.
+ *
+ *     FOLDER/KEY/course        the tree; judges and references in .learn/build, as in a student's
+ *     FOLDER/lock              held by who adds to it
+ *
+ * The key is a hash of the course's files, of this program and of the compilers' versions: what they were made from. A
+ * tree of another key that nobody has used for a month is removed.
+ */
+#ifndef LEARN_JUDGES_H
+#define LEARN_JUDGES_H
+
+#include "learn/init.h"
+#include "learn/verdict.h"
+
+enum { JUDGES_DAYS = 30 };
+
+/* What make_directories() says of --output-dir, about the option that was meant. Gives -1. */
+static inline int error_option(Error *err, const char *option) {
+  const char *other = "--output-dir";
+  char *at = strstr(err->message, other);
+  if (at == NULL) return -1;
+  const char *rest = keep(at + strlen(other));
+  snprintf(at, sizeof err->message - (size_t)(at - err->message), "%s%s", option, rest);
+  return -1;
+}
+
+/* $XDG_CACHE_HOME/nn_grade, or ~/.cache/nn_grade */
+static inline const char *judges_folder(void) { return keep_printf("%s/nn_grade", cache_folder()); }
+
+static inline uint64_t judges_hash_file(uint64_t hash, const char *path) {
+  Text text = {0};
+  if (text_read_file(&text, path, NULL) == 0) hash = hash_of(hash, text.bytes, text.length);
+  text_free(&text);
+  return hash;
+}
+
+static inline const char *judges_key(const Source *source) {
+  uint64_t hash = judges_hash_file(HASH_BEGIN, "/proc/self/exe");
+  for (int i = 0; i < source->files; i++) {
+    if (starts_with(source->file[i], "learn/test/") || ends_with(source->file[i], ".md")) continue;
+    hash = hash_of(hash, source->file[i], strlen(source->file[i]) + 1);
+    hash = judges_hash_file(hash, keep_printf("%s/%s", source->root, source->file[i]));
+  }
+  FILE *versions = popen("{ ${CXX:-g++} --version; nvcc --version; } 2>&1", "r");
+  char line[256];
+  while (versions != NULL && fgets(line, sizeof line, versions) != NULL) hash = hash_of(hash, line, strlen(line));
+  if (versions != NULL) pclose(versions);
+  return keep_printf("%016llx", (unsigned long long)hash);
+}
+
+/* Removes what nobody has used for long. */
+static inline void judges_clean(const char *folder, const char *key) {
+  DIR *dir = opendir(folder);
+  struct stat info;
+  for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+    const char *name = entry->d_name, *path = keep_printf("%s/%s", folder, name);
+    if (strlen(name) != strlen(key) || strcmp(name, key) == 0 || stat(path, &info) != 0) continue;
+    if (S_ISDIR(info.st_mode) && time(NULL) - info.st_mtime > JUDGES_DAYS * 24 * 3600) remove_folder(path);
+  }
+  if (dir != NULL) closedir(dir);
+}
+
+/* The tree of this course, made if it is not there. Gives a file descriptor; while it is open, no other grader adds to
+ * the folder. -1: an error. */
+static inline int judges_open(Source *source, const char *folder, Tree *tree, Error *err) {
+  const char *backup, *key = judges_key(source), *place = keep_printf("%s/%s", folder, key);
+  const char *root = keep_printf("%s/course", place);
+  if (make_directories(place, err) != 0) return error_option(err, "--cache-dir");
+  int lock = open(keep_printf("%s/lock", folder), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock < 0) return error_set(err, "%s/lock: %s; choose another folder with --cache-dir", folder, strerror(errno));
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    fprintf(stderr, "waiting for another grader, which makes its judges\n");
+    while (flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  utimensat(AT_FDCWD, place, NULL, 0); /* used today */
+  judges_clean(folder, key);
+  int status = 0;
+  if (access(keep_printf("%s/.learn/tree.json", root), F_OK) != 0) { /* written last of all */
+    remove_folder(root);
+    status = init_tree(source, root, false, &backup, err);
+  }
+  if (status == 0) status = tree_read(tree, root, err);
+  if (status == 0) return lock;
+  close(lock);
+  return -1;
+}
+
+/* What a check of this exercise is run beside, if it is not there yet. */
+static inline int judges_make(const Tree *tree, const Exercise *exercise, bool gpu, bool (*interrupted)(void *),
+                              Error *err) {
+  VerdictJob job = verdict_job(tree, exercise, "");
+  Verdict verdict;
+  Build build;
+  const char *judge;
+  job.interrupted = interrupted;
+  if (build_common(&job, &judge, err) != 0 || verdict_reference(&job, judge, &verdict, err) != 0) return -1;
+  if (!gpu) return 0;
+  build_make(&build, &job, BUILD_REFERENCE, true);
+  return build_ours(&build, 1, &job, err);
+}
+
+/* Compiles a program that does nothing, as a student's is compiled: that makes what simtcc keeps (its runtime, and for a
+ * day after the last use a precompiled header), and a student's compiler, in the sandbox, may only read. */
+static inline int judges_warm(const Tree *tree, Error *err) {
+  static const char text[] = "int main(void) { return 0; }\n";
+  Exercise nothing;
+  Build build;
+  memset(&nothing, 0, sizeof nothing);
+  nothing.name = nothing.launcher = "nothing";
+  nothing.check = ".learn/build/nothing.cu";
+  VerdictJob job = verdict_job(tree, &nothing, "");
+  build_make(&build, &job, BUILD_REFERENCE, false);
+  build.command.item[--build.command.count] = build.rest = NULL; /* it is whole */
+  if (text_write_quick(tree_path(tree, nothing.check), text, strlen(text), err) != 0) return -1; /* newer, always */
+  return build_ours(&build, 1, &job, err);
+}
+
+#endif /* LEARN_JUDGES_H */
