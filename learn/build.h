@@ -19,8 +19,8 @@ typedef struct VerdictJob {
   double seconds; /* for one run */
   bool sandbox, gpu;
   const char *gpu_lock; /* NULL, or a file to be locked while a program runs on the GPU: what is timed runs alone */
-  bool hurry;         /* all orders at once */
-  bool even_if_empty; /* compile and run also what is only TODO(...) */
+  bool hurry;           /* all orders at once */
+  bool even_if_empty;   /* compile and run also what is only TODO(...) */
   bool (*interrupted)(void *);
   void *context;
 } VerdictJob;

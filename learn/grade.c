@@ -105,8 +105,8 @@ typedef struct Unit {
   const Exercise *exercise;
   Written written;
   uint64_t hash;
-  int next; /* of the same place in `units` below; -1: none */
-  int twin; /* the first unit with the same lines at another place of the file; -1: none */
+  int next;  /* of the same place in `units` below; -1: none */
+  int twin;  /* the first unit with the same lines at another place of the file; -1: none */
   int owner; /* the submission on whose account it is graded */
   enum { UNIT_WAITS, UNIT_RUNS, UNIT_DONE } state;
   Verdict verdict;
@@ -120,7 +120,7 @@ static struct {
   Report report;
   Unit *unit;
   int units, capacity;
-  int place[1 << 14];                /* of `unit` by hash; 0: none, else its number + 1 */
+  int place[1 << 14];                 /* of `unit` by hash; 0: none, else its number + 1 */
   const char *trouble[EXERCISES_MAX]; /* NULL, or why nobody's lines can be judged */
   bool needed[EXERCISES_MAX];         /* some lines are to be judged */
   const char *check[EXERCISES_MAX];   /* the programs that are needed for that */
@@ -602,11 +602,9 @@ static int write_reports(const Options *options, const Report *report) {
   for (int s = 0; s < report->count; s++) {
     const Submission *submission = &report->item[s];
     if (options->gradescope != NULL)
-      status |=
-          tell(report_gradescope(submission, submission_file(options->gradescope, submission), &err), &err);
+      status |= tell(report_gradescope(submission, submission_file(options->gradescope, submission), &err), &err);
     if (options->classroom50 != NULL)
-      status |=
-          tell(report_classroom50(submission, submission_file(options->classroom50, submission), &err), &err);
+      status |= tell(report_classroom50(submission, submission_file(options->classroom50, submission), &err), &err);
   }
   return status;
 }
@@ -632,14 +630,16 @@ static const char *folder_problem(const char *path) {
                                             {".tgz", "tar xf"},   {".tar.xz", "tar xf"}, {".7z", "7z x"}};
   struct stat info;
   if (stat(path, &info) != 0) return keep_printf("%s: %s", path, strerror(errno));
-  if (S_ISDIR(info.st_mode)) return access(path, R_OK | X_OK) == 0 ? NULL : keep_printf("%s: %s", path, strerror(errno));
+  if (S_ISDIR(info.st_mode))
+    return access(path, R_OK | X_OK) == 0 ? NULL : keep_printf("%s: %s", path, strerror(errno));
   for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
     if (!ends_with(path, archives[i][0])) continue;
     const char *folder = keep_bytes(path, strlen(path) - strlen(archives[i][0]));
     const char *command = starts_with(archives[i][1], "unzip")
                               ? keep_printf("unzip -d %s %s", folder, path)
                               : keep_printf("mkdir %s && %s %s", folder, archives[i][1], path);
-    return keep_printf("%s is an archive, and a folder is expected: unpack it (`%s`) and give %s", path, command, folder);
+    return keep_printf("%s is an archive, and a folder is expected: unpack it (`%s`) and give %s", path, command,
+                       folder);
   }
   return keep_printf("%s is a file, and a folder is expected: a student's tree", path);
 }

@@ -101,20 +101,26 @@ static inline int judges_make(const Tree *tree, const Exercise *exercise, bool g
   return build_ours(&build, 1, &job, err);
 }
 
-/* Compiles a program that does nothing, as a student's is compiled: that makes what simtcc keeps (its runtime, and for a
- * day after the last use a precompiled header), and a student's compiler, in the sandbox, may only read. */
+/* Compiles a program that does nothing, as a student's is compiled: that makes what simtcc keeps (its runtime, and for
+ * a day after the last use a precompiled header), and a student's compiler, in the sandbox, may only read. A file beside
+ * what is kept says when that was done. */
 static inline int judges_warm(const Tree *tree, Error *err) {
   static const char text[] = "int main(void) { return 0; }\n";
+  const char *key = strrchr(keep_bytes(tree->root, strlen(tree->root) - strlen("/course")), '/') + 1;
+  const char *noted = keep_printf("%s/simtcc/graded_%s", cache_folder(), key);
+  struct stat info;
   Exercise nothing;
   Build build;
+  if (stat(noted, &info) == 0 && time(NULL) - info.st_mtime < 12 * 3600) return 0;
   memset(&nothing, 0, sizeof nothing);
   nothing.name = nothing.launcher = "nothing";
   nothing.check = ".learn/build/nothing.cu";
   VerdictJob job = verdict_job(tree, &nothing, "");
   build_make(&build, &job, BUILD_REFERENCE, false);
-  build.command.item[--build.command.count] = build.rest = NULL; /* it is whole */
+  build.command.item[--build.command.count] = build.rest = NULL;                                 /* it is whole */
   if (text_write_quick(tree_path(tree, nothing.check), text, strlen(text), err) != 0) return -1; /* newer, always */
-  return build_ours(&build, 1, &job, err);
+  if (build_ours(&build, 1, &job, err) != 0) return -1;
+  return text_write_quick(noted, "", 0, err);
 }
 
 #endif /* LEARN_JUDGES_H */

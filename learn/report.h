@@ -159,7 +159,7 @@ static inline int report_save(Text *text, const char *path, Error *err) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Formats */
 
-/* One row for each student, one column for each exercise: what a table of marks imports. An empty field is not graded. */
+/* One row for each student, one column for each exercise, empty where it is not graded: what a table of marks imports. */
 static inline int report_csv(const Report *report, const char *path, Error *err) {
   Text out = {0};
   text_add(&out, "submission,score,points");
@@ -216,8 +216,8 @@ static inline int report_json(const Report *report, const char *path, Error *err
     for (int i = 0; i < submission->grades; i++) {
       const Grade *grade = &submission->grade[i];
       json_t *item = json_pack("{s:s, s:s, s:s, s:f, s:i, s:s, s:f}", "exercise", grade->exercise->name, "status",
-                               status_names[grade_status(grade)], "verdict", verdict_names[grade->verdict.kind], "score",
-                               grade->score, "points", grade->exercise->points, "diagnosis",
+                               status_names[grade_status(grade)], "verdict", verdict_names[grade->verdict.kind],
+                               "score", grade->score, "points", grade->exercise->points, "diagnosis",
                                report_clean(grade_text(grade)), "graded_in_seconds", grade->seconds);
       if (grade->verdict.kind == VERDICT_RIGHT) {
         json_object_set_new(item, "ratio", json_real(grade->ratio));
@@ -262,7 +262,8 @@ static inline int report_junit(const Report *report, const char *path, Error *er
         text_printf(&out, "\n      <error message=\"not graded\">%s</error>\n    ", report_xml(grade_text(grade)));
       else if (grade->verdict.kind != VERDICT_RIGHT)
         text_printf(&out, "\n      <failure type=\"%s\" message=\"%s\">%s</failure>\n    ",
-                    verdict_names[grade->verdict.kind], status_names[grade_status(grade)], report_xml(grade_text(grade)));
+                    verdict_names[grade->verdict.kind], status_names[grade_status(grade)],
+                    report_xml(grade_text(grade)));
       else
         text_printf(&out, "\n      <system-out>%s</system-out>\n    ", report_xml(grade_text(grade)));
       text_add(&out, "</testcase>\n");

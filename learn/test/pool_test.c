@@ -1,4 +1,4 @@
-/* Processes without the sandbox: what every program gets, several at a time, and what is said where there is no sandbox. */
+/* Processes without the sandbox: what each gets, several at a time, and what is said where there is no sandbox. */
 #include "learn/pool.h"
 #include "common/test.h"
 
