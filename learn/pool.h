@@ -97,33 +97,41 @@ static inline void pool_signal(const Pool *pool, int number) {
     if (pool->slot[i].pid != 0) kill(pool->slot[i].pid, number);
 }
 
+/* A piece that has ended, if there is one. */
+static inline bool pool_collect(Pool *pool, PoolDone *done) {
+  for (int i = 0; i < pool->slots; i++) {
+    int status;
+    struct stat info;
+    if (pool->slot[i].pid == 0 || waitpid(pool->slot[i].pid, &status, WNOHANG) <= 0) continue;
+    done->piece = pool->slot[i].piece;
+    done->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    done->seconds = seconds_now() - pool->slot[i].begin;
+    done->length = fstat(pool->slot[i].fd, &info) == 0 ? (size_t)info.st_size : 0;
+    done->result = (char *)xcalloc(done->length + 1, 1);
+    ssize_t got = pread(pool->slot[i].fd, done->result, done->length, 0);
+    done->length = got > 0 ? (size_t)got : 0;
+    close(pool->slot[i].fd);
+    pool->slot[i].pid = 0;
+    pool->running--;
+    return true;
+  }
+  return false;
+}
+
 /* Waits until a piece has ended, at most so long, or until a signal comes. False: none has. */
 static inline bool pool_wait(Pool *pool, double seconds, PoolDone *done) {
+  const double end = seconds_now() + seconds;
   sigset_t ended;
   memset(done, 0, sizeof *done);
   sigemptyset(&ended);
   sigaddset(&ended, SIGCHLD);
-  const struct timespec time = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
-  for (int look = 0; look < 2; look++) {
-    for (int i = 0; i < pool->slots; i++) {
-      int status;
-      struct stat info;
-      if (pool->slot[i].pid == 0 || waitpid(pool->slot[i].pid, &status, WNOHANG) <= 0) continue;
-      done->piece = pool->slot[i].piece;
-      done->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-      done->seconds = seconds_now() - pool->slot[i].begin;
-      done->length = fstat(pool->slot[i].fd, &info) == 0 ? (size_t)info.st_size : 0;
-      done->result = (char *)xcalloc(done->length + 1, 1);
-      ssize_t got = pread(pool->slot[i].fd, done->result, done->length, 0);
-      done->length = got > 0 ? (size_t)got : 0;
-      close(pool->slot[i].fd);
-      pool->slot[i].pid = 0;
-      pool->running--;
-      return true;
-    }
-    if (look == 0) sigtimedwait(&ended, NULL, &time);
+  while (!pool_collect(pool, done)) {
+    double left = end - seconds_now();
+    if (left <= 0) return false;
+    const struct timespec time = {(time_t)left, (long)(1e9 * (left - (double)(time_t)left))};
+    if (sigtimedwait(&ended, NULL, &time) < 0 && errno == EINTR) return false;
   }
-  return false;
+  return true;
 }
 
 #endif /* LEARN_POOL_H */

@@ -159,7 +159,7 @@ static inline int report_save(Text *text, const char *path, Error *err) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Formats */
 
-/* One row for each student, one column for each exercise, empty where it is not graded: what a table of marks imports. */
+/* One row for each student, one column for each exercise, empty where it is not graded: for a table of marks. */
 static inline int report_csv(const Report *report, const char *path, Error *err) {
   Text out = {0};
   text_add(&out, "submission,score,points");

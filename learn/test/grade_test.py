@@ -74,7 +74,7 @@ class Grade(unittest.TestCase):
             "  cudaMemcpy(c, x, 4 * n, cudaMemcpyHostToDevice);\n  free(x);\n", "did not come from the GPU"),
         "one_thread": (
             NAME, "  if (blockIdx.x == 0 && threadIdx.x == 0)\n    for (size_t i = 0; i < n; i++) c[i] = a[i] + b[i];\n",
-            "few threads did all the work"),
+            "one warp did all the work: 1 of 65536 threads"),
         "sum_begins_anywhere": (NAME, "  float own;\n" + RIGHT.replace("c[i] = a[i] + b[i]", "own += a[i] + b[i], c[i] = own"),
                                 "elements are wrong"),
         # Half of the work on the shape on which costs are counted.
