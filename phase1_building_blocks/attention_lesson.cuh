@@ -90,7 +90,7 @@ static inline Lesson attention_lesson_make(const char *name, void (*call)(Lesson
   lesson.counted = lesson_shape(&lesson, 1, 1, 128, 64);
   /* the first shows faults best; one; fewer rows than a tile, a row more; several heads; a head as wide as a template,
    * narrower, of any width */
-  const int shapes[][4] = {{3, 1, 31, 63},  {1, 1, 1, 1},    {1, 2, 3, 16}, {2, 1, 127, 64},
+  const int shapes[][4] = {{3, 1, 31, 63},  {1, 1, 1, 1},    {1, 2, 3, 16}, {1, 1, 127, 64},
                            {1, 1, 129, 32}, {1, 2, 65, 128}, {1, 1, 33, 40}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     lesson_check_shape(&lesson, lesson_shape(&lesson, shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3]));

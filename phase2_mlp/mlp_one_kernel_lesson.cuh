@@ -106,7 +106,7 @@ static inline Lesson mlp_lesson(void) {
   lesson_check_shape(&lesson, lesson_shape(&lesson, 1, 1, 1, 1, 1));
   lesson_check_shape(&lesson, lesson_shape(&lesson, 10, 127, 9, 10, 16));
   lesson_check_shape(&lesson, lesson_shape(&lesson, 70, 33, 17, 16, 33));
-  lesson_check_shape(&lesson, lesson_shape(&lesson, 130, 112, 24, 10, 64));
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 66, 112, 24, 10, 64));
   lesson_check_shape(&lesson, lesson_shape(&lesson, 5, 240, 3, 2, 3));
   lesson.timed = lesson_shape(&lesson, 6400, 784, 128, 10, 64);
   lesson.counted = lesson_shape(&lesson, 128, 128, 16, 10, 64);
