@@ -23,6 +23,9 @@ typedef struct VerdictJob {
   bool even_if_empty;   /* compile and run also what is only TODO(...) */
   bool (*interrupted)(void *);
   void *context;
+  int orders;                       /* of threads and streams, at most; 0: all that are asked for */
+  const char *judge, *worker;       /* programs that are there already, and nothing is compiled; NULL: they are made */
+  const struct Measured *reference; /* what it costs, for these; NULL: they are its own */
 } VerdictJob;
 
 static inline VerdictJob verdict_job(const Tree *tree, const Exercise *exercise, const char *lines) {
@@ -95,7 +98,28 @@ static inline const char *gpu_architecture(void) {
   return option;
 }
 
-/* How to compile one of them, with simtcc or nvcc. Paths are relative to the tree where that is possible, so that
+/* The compiler, simtcc or nvcc, and how it compiles a judge or a part of a worker. */
+static inline void build_options(Build *build, bool judge, bool gpu) {
+  Arguments *command = &build->command;
+  if (gpu) {
+    arguments_add3(command, "nvcc", "-O3", "-std=c++17");
+    arguments_add(command, gpu_architecture());
+  } else {
+    arguments_add(command, "simt/simtcc");
+    arguments_add(command, judge ? "-Xcompiler=-O1" : "--inspect"); /* it computes little */
+    arguments_add(command, "--no-unroll");                          /* a large kernel is compiled in half the time */
+    /* `float sum;` would begin at 0 here by chance, and at anything on a GPU: let it begin at -1.7e38. */
+    if (!judge) arguments_add(command, "-Xcompiler=-ftrivial-auto-var-init=pattern");
+    /* 1 - y * y has its digits where the processor makes one rounding of it (fma), as a GPU does, and not elsewhere.
+     * What is right must be so everywhere: this check decides, and the GPU is asked only after it. */
+    if (!judge) arguments_add(command, "-Xcompiler=-ffp-contract=off");
+  }
+  arguments_add(command, "-Xcompiler=-fopenmp");
+  arguments_add(command, "-DLEARN_CHECK");
+  if (judge) arguments_add(command, "-DCHECK_JUDGE");
+}
+
+/* How to compile one of them. Paths are relative to the tree where that is possible, so that
  * messages are. */
 static inline void build_make(Build *build, const VerdictJob *job, enum BuildKind kind, bool gpu) {
   const Exercise *exercise = job->exercise;
@@ -108,29 +132,13 @@ static inline void build_make(Build *build, const VerdictJob *job, enum BuildKin
   if (kind == BUILD_WORKER) build->program = keep_printf("%s/%s.yours%s", job->scratch, exercise->name, end);
   build->output = kind == BUILD_WORKER ? build->program : keep_printf("%s.new", build->program);
   build->list = keep_printf("%s.d", build->program);
+  build_options(build, kind == BUILD_JUDGE, gpu);
   Arguments *command = &build->command;
-  if (gpu) {
-    arguments_add3(command, "nvcc", "-O3", "-std=c++17");
-    arguments_add(command, gpu_architecture());
-  } else {
-    arguments_add(command, "simt/simtcc");
-    arguments_add(command, kind == BUILD_JUDGE ? "-Xcompiler=-O1" : "--inspect"); /* it computes little */
-    arguments_add(command, "--no-unroll"); /* a large kernel is compiled in half the time */
-    /* `float sum;` would begin at 0 here by chance, and at anything on a GPU: let it begin at -1.7e38. */
-    if (kind != BUILD_JUDGE) arguments_add(command, "-Xcompiler=-ftrivial-auto-var-init=pattern");
-    /* 1 - y * y has its digits where the processor makes one rounding of it (fma), as a GPU does, and not elsewhere.
-     * What is right must be so everywhere: this check decides, and the GPU is asked only after it. */
-    if (kind != BUILD_JUDGE) arguments_add(command, "-Xcompiler=-ffp-contract=off");
-  }
   if (kind == BUILD_WORKER && job->overlay[0] != '\0') arguments_add(command, keep_printf("-I%s", job->overlay));
   if (kind != BUILD_WORKER || job->overlay[0] != '\0') arguments_add(command, "-I.learn/pristine");
-  arguments_add(command, "-Xcompiler=-fopenmp");
-  arguments_add(command, "-DLEARN_CHECK");
-  if (kind == BUILD_JUDGE) {
-    arguments_add(command, "-DCHECK_JUDGE");
-  } else if (kind == BUILD_REST) {
+  if (kind == BUILD_REST) {
     arguments_add(command, "-c");
-  } else {
+  } else if (kind != BUILD_JUDGE) {
     arguments_add(command, keep_printf("-DCHECK_LAUNCHER=%s", exercise->launcher));
     if (!gpu) arguments_add(command, "-DCHECK_VERSION");
     if (kind == BUILD_WORKER) arguments_add(command, keep_printf("-DLEARN_MINE_%s=1", exercise->name));

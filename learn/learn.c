@@ -17,7 +17,7 @@ typedef struct Command {
   const char *word[3]; /* the command and its arguments */
   int words;
   const char *source, *prepared;
-  bool update, poll, stop, no_prepare;
+  bool update, poll, stop, no_prepare, quick;
 } Command;
 
 static const char about[] =
@@ -63,6 +63,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       return 0;
     case 'b':
       command->prepared = arg;
+      return 0;
+    case 'q':
+      command->quick = true;
       return 0;
     case ARGP_KEY_ARG:
       if (command->words == 3) argp_error(state, "\"%s\" is one argument too many", arg);
@@ -460,7 +463,7 @@ static int run(const Command *command) {
   check_words(command);
   if (strcmp(what, "init") == 0) return command_init(command);
   if (strcmp(what, "lint") == 0) return command_lint(open_source(command));
-  if (strcmp(what, "prove") == 0) return command_prove(open_source(command), name, command->prepared);
+  if (strcmp(what, "prove") == 0) return command_prove(open_source(command), name, command->prepared, command->quick);
 
   if (tree_find(&tree, &err) != 0) die("%s", err.message);
   bool writes = strcmp(what, "next") != 0 && strcmp(what, "prev") != 0 && strcmp(what, "list") != 0 &&
@@ -490,6 +493,7 @@ int main(int argc, char **argv) {
       {"no-prepare", 'n', NULL, 0, "init: compile nothing in the background", 0},
       {"source", 's', "DIR", 0, "init, lint, prove: the course's repository (default: where bazel run was typed)", 0},
       {"prepared", 'b', "DIR", 0, "prove: a tree's .learn/build after `prepare`, which is moved from there", 0},
+      {"quick", 'q', NULL, 0, "prove: of the mutants only the first, and several exercises compiled together", 0},
       OPTION_END};
   static const struct argp own = {rows, parse, "COMMAND [NAME]", about, NULL, NULL, NULL};
   Command command;

@@ -2,8 +2,11 @@
 #ifndef LEARN_PROVE_H
 #define LEARN_PROVE_H
 
+#include "learn/bundle.h"
 #include "learn/init.h"
 #include "learn/verdict.h"
+
+#include <sys/resource.h>
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* lint */
@@ -114,10 +117,41 @@ static inline int command_lint(const Source *source) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* prove */
 
+/* Quick: the solution, the stub and the first mutant in the author's file. Several exercises are compiled together
+ * (bundle.h), but for the course's first, which goes the way of a student's check. */
+enum { PROVE_QUICK = 3, PROVE_BUNDLE = 6 };
+
 typedef struct Proof {
+  const Tree *tree;
   VerdictJob job;
-  int failed, done;
+  Measured reference; /* what the solution costs */
+  int failed, done, alone;
+  bool quick;
 } Proof;
+
+typedef struct ProofCase {
+  const char *what, *lines, *expected; /* expected: "" when it is right */
+} ProofCase;
+
+static inline int prove_cases(const Proof *proof, const Exercise *exercise) {
+  return proof->quick && exercise->mutants > 1 ? PROVE_QUICK : 2 + exercise->mutants;
+}
+
+static inline ProofCase prove_case(const Exercise *exercise, int i) {
+  if (i == 0) return (ProofCase){"solution", exercise->solution, ""};
+  if (i == 1)
+    return (ProofCase){"stub", exercise->stub, exercise->broken == NULL ? "not implemented" : exercise->broken};
+  const Mutant *mutant = &exercise->mutant[i - 2];
+  return (ProofCase){keep_printf("mutant: %s", mutant->name), mutant->lines, mutant->expect};
+}
+
+/* Of the processors' time, of all that was compiled and run so far. */
+static inline double prove_seconds(void) {
+  struct rusage used;
+  getrusage(RUSAGE_CHILDREN, &used);
+  return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
 
 static inline bool message_has(const char *message, const char *alternatives) {
   for (const char *at = alternatives; *at != '\0';) {
@@ -129,36 +163,82 @@ static inline bool message_has(const char *message, const char *alternatives) {
   return false;
 }
 
-static inline void prove_lines(Proof *proof, const char *what, const char *lines, const char *expected) {
-  Verdict verdict;
+/* Is the verdict the one that is expected? */
+static inline bool prove_try(Proof *proof, const ProofCase *one, Verdict *verdict) {
   Error err;
-  double begin = seconds_now();
-  proof->job.lines = lines;
+  proof->job.lines = one->lines;
+  if (verdict_of(&proof->job, verdict, &err) != 0) die("%s: %s: %s", proof->job.exercise->name, one->what, err.message);
+  const bool right = verdict->kind == VERDICT_RIGHT, todo = verdict->kind == VERDICT_TODO;
+  if (one->expected[0] == '\0') return right;
+  if (strcmp(one->expected, "not implemented") == 0) return todo;
+  return !right && !todo && message_has(verdict->message, one->expected);
+}
+
+static inline void prove_one(Proof *proof, const ProofCase one) {
+  Verdict verdict;
+  double begin = prove_seconds();
   proof->done++;
-  if (verdict_of(&proof->job, &verdict, &err) != 0) die("%s: %s: %s", proof->job.exercise->name, what, err.message);
-  bool todo = strcmp(expected, "not implemented") == 0, right = expected[0] == '\0';
-  bool ok =
-      right  ? verdict.kind == VERDICT_RIGHT
-      : todo ? verdict.kind == VERDICT_TODO
-             : verdict.kind != VERDICT_RIGHT && verdict.kind != VERDICT_TODO && message_has(verdict.message, expected);
-  printf("%s  %-24s %-40s %-16s %4.1f s\n", ok ? "ok    " : "FAILED", proof->job.exercise->name, what,
-         verdict_names[verdict.kind], seconds_now() - begin);
+  proof->job.orders = proof->quick ? 1 : 0;
+  bool ok = prove_try(proof, &one, &verdict);
+  if (!ok && proof->quick) { /* it may be wrong in another order of the threads only */
+    proof->job.orders = 0;
+    ok = prove_try(proof, &one, &verdict);
+  }
+  printf("%s  %-24s %-40s %-16s %5.2f s\n", ok ? "ok    " : "FAILED", proof->job.exercise->name, one.what,
+         verdict_names[verdict.kind], prove_seconds() - begin);
   if (!ok)
-    printf("        expected: %s\n        message: %s\n", right ? "right" : expected,
+    printf("        expected: %s\n        message: %s\n", one.expected[0] == '\0' ? "right" : one.expected,
            verdict.message[0] == '\0' ? "(none)" : verdict.message);
   fflush(stdout);
   proof->failed += !ok;
+  if (one.expected[0] == '\0') proof->reference = verdict.yours;
 }
 
-static inline void prove_exercise(Proof *proof, const Tree *tree, const Exercise *exercise) {
-  proof->job = verdict_job(tree, exercises_named((Exercises *)&tree->exercises, exercise->name), exercise->stub);
-  proof->job.overlay = tree_path(tree, ".learn/build/overlay");
+/* The exercise as the tree has it: without solution and mutants, and with its check program's place there. */
+static inline const Exercise *prove_cut(const Proof *proof, const Exercise *exercise) {
+  return exercises_named((Exercises *)&proof->tree->exercises, exercise->name);
+}
+
+static inline void prove_job(Proof *proof, const Exercise *exercise, const char *overlay) {
+  proof->job = verdict_job(proof->tree, prove_cut(proof, exercise), "");
+  proof->job.overlay = overlay;
   proof->job.even_if_empty = true;
-  prove_lines(proof, "stub", exercise->stub, exercise->broken == NULL ? "not implemented" : exercise->broken);
-  prove_lines(proof, "solution", exercise->solution, "");
-  for (int i = 0; i < exercise->mutants; i++)
-    prove_lines(proof, keep_printf("mutant: %s", exercise->mutant[i].name), exercise->mutant[i].lines,
-                exercise->mutant[i].expect);
+}
+
+static inline void prove_exercise(Proof *proof, const Exercise *exercise) {
+  prove_job(proof, exercise, tree_path(proof->tree, ".learn/build/overlay"));
+  for (int i = 0; i < prove_cases(proof, exercise); i++) prove_one(proof, prove_case(exercise, i));
+}
+
+/* Exercises compiled together; when one of them does not compile so, in halves, and at last by itself. */
+static inline void prove_bundle(Proof *proof, const Exercise *exercise, int count) {
+  static Bundle bundle;
+  Error err;
+  int number = 0;
+  double begin = prove_seconds();
+  bundle_begin(&bundle, proof->tree);
+  for (int e = 0; e < count; e++)
+    for (int i = 0; i < prove_cases(proof, &exercise[e]); i++)
+      bundle_add(&bundle, prove_cut(proof, &exercise[e]), prove_case(&exercise[e], i).lines);
+  if (bundle_compile(&bundle, &err) != 0) {
+    printf("alone   %s\n", err.message);
+    if (count > 1) prove_bundle(proof, exercise, count / 2);
+    if (count > 1) prove_bundle(proof, exercise + count / 2, count - count / 2);
+    if (count > 1) return;
+    proof->alone++;
+    prove_exercise(proof, exercise);
+    return;
+  }
+  printf("        %d exercises compiled together %41.2f s\n", count, prove_seconds() - begin);
+  for (int e = 0; e < count; e++) {
+    prove_job(proof, &exercise[e], bundle.folder);
+    for (int i = 0; i < prove_cases(proof, &exercise[e]); i++, number++) {
+      proof->job.judge = bundle_judge(&bundle, number);
+      proof->job.worker = bundle_worker(&bundle, number);
+      proof->job.reference = i == 0 ? NULL : &proof->reference;
+      prove_one(proof, prove_case(&exercise[e], i));
+    }
+  }
 }
 
 /* What `nn prepare` has made of the same course elsewhere becomes this tree's: it is as new as the tree's files, and no
@@ -177,7 +257,7 @@ static inline void prove_prepared(const Tree *tree, const char *prepared) {
 }
 
 /* All exercises, or one; in Bazel's shards. `prepared` may be NULL. */
-static inline int command_prove(Source *source, const char *name, const char *prepared) {
+static inline int command_prove(Source *source, const char *name, const char *prepared, bool quick) {
   static Tree tree;
   static Proof proof;
   char made[] = "/tmp/learn.XXXXXX";
@@ -190,13 +270,23 @@ static inline int command_prove(Source *source, const char *name, const char *pr
   const char *root = keep_printf("%s/tree", folder);
   if (init_tree(source, root, false, &backup, &err) != 0 || tree_read(&tree, root, &err) != 0) die("%s", err.message);
   if (prepared != NULL) prove_prepared(&tree, prepared);
-  for (int i = 0; i < source->exercises.count; i++) {
-    if (name != NULL && strcmp(source->exercises.item[i].name, name) != 0) continue;
-    if (name == NULL && shards != NULL && shard != NULL && i % atoi(shards) != atoi(shard)) continue;
-    prove_exercise(&proof, &tree, &source->exercises.item[i]);
+  proof.tree = &tree;
+  proof.quick = quick;
+  const int exercises = source->exercises.count, size = quick ? PROVE_BUNDLE : 1;
+  for (int i = 0, turn = 0, count; i < exercises; i += count, turn++) {
+    const Exercise *exercise = &source->exercises.item[i];
+    count = name != NULL || i == 0 ? 1 : exercises - i < size ? exercises - i : size;
+    if (name != NULL && strcmp(exercise->name, name) != 0) continue;
+    if (name == NULL && shards != NULL && shard != NULL && turn % atoi(shards) != atoi(shard)) continue;
+    if (quick && (i > 0 || name != NULL))
+      prove_bundle(&proof, exercise, count);
+    else
+      prove_exercise(&proof, exercise);
   }
   if (folder == made) remove_folder(folder);
-  printf("%d proofs, %d failed\n", proof.done, proof.failed);
+  printf("%d proofs, %d failed", proof.done, proof.failed);
+  if (quick) printf("; %d exercises had to be compiled alone", proof.alone);
+  putchar('\n');
   return proof.failed == 0 ? 0 : 1;
 }
 

@@ -295,7 +295,7 @@ static inline int verdict_run(const VerdictJob *job, const char *judge, const ch
   static const struct {
     const char *threads, *streams;
   } orders[ORDERS] = {{"forward", "eager"}, {"reverse", "eager"}, {"forward", "lazy"}, {"reverse", "random:1"}};
-  const int wanted = job->exercise->streams ? ORDERS : 2;
+  const int most = job->exercise->streams ? ORDERS : 2, wanted = job->orders > 0 ? job->orders : most;
   Measured counts;
   Trial trial[ORDERS];
   Judged judged;
@@ -327,6 +327,24 @@ static inline int verdict_run(const VerdictJob *job, const char *judge, const ch
   return status;
 }
 
+/* Runs a worker beside a judge; the reference's counts are the verdict's already. */
+static inline int verdict_judged(const VerdictJob *job, const char *judge, const char *worker, Verdict *verdict,
+                                 Error *err) {
+  if (verdict_run(job, judge, worker, verdict, err) != 0) return -1;
+  if (job->worker != NULL && job->reference == NULL) verdict->reference = verdict->yours;
+  const char *objection = verdict->kind == VERDICT_RIGHT ? verdict_whose_work(verdict) : NULL;
+  if (objection != NULL) {
+    verdict->kind = VERDICT_WRONG;
+    verdict->message = objection;
+  }
+  if (verdict->kind == VERDICT_RIGHT && code_has_todo(job->lines)) {
+    verdict->kind = VERDICT_TODO;
+    verdict->message = "it works; take out the line TODO(...), and it is yours";
+  }
+  verdict_limits(verdict, job->exercise);
+  return verdict->kind == VERDICT_RIGHT && job->gpu ? verdict_gpu(job, judge, verdict, err) : 0;
+}
+
 /* 0 and a verdict; -1 when the machinery failed. */
 static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err) {
   Build worker;
@@ -341,6 +359,10 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
     verdict->kind = VERDICT_COMPILE;
     verdict->message = brackets;
     return 0;
+  }
+  if (job->worker != NULL) {
+    if (job->reference != NULL) verdict->reference = *job->reference;
+    return verdict_judged(job, job->judge, job->worker, verdict, err);
   }
   if (job->overlay[0] != '\0' && verdict_overlay(job, err) != 0) return -1;
 
@@ -363,18 +385,7 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
     return 0;
   }
 
-  if (verdict_run(job, judge, worker.program, verdict, err) != 0) return -1;
-  const char *objection = verdict->kind == VERDICT_RIGHT ? verdict_whose_work(verdict) : NULL;
-  if (objection != NULL) {
-    verdict->kind = VERDICT_WRONG;
-    verdict->message = objection;
-  }
-  if (verdict->kind == VERDICT_RIGHT && code_has_todo(job->lines)) {
-    verdict->kind = VERDICT_TODO;
-    verdict->message = "it works; take out the line TODO(...), and it is yours";
-  }
-  verdict_limits(verdict, job->exercise);
-  return verdict->kind == VERDICT_RIGHT && job->gpu ? verdict_gpu(job, judge, verdict, err) : 0;
+  return verdict_judged(job, judge, worker.program, verdict, err);
 }
 
 #endif /* LEARN_VERDICT_H */

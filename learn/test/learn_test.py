@@ -20,14 +20,28 @@ def one_sentence(test, text, *words):
 
 
 class Journey(unittest.TestCase):
+    """The first three exercises, the first broken ones, every twentieth, and the last."""
+
     def test_from_the_first_to_the_last(self):
         tree = course.Tree("journey", prepared=os.path.exists(course.PREPARED) and course.PREPARED)
+        self.walk(tree, self.stops(tree.exercises))
+
+    def stops(self, exercises):
+        broken = [number for number, exercise in enumerate(exercises) if exercise["broken"]]
+        return {0, 1, 2, *broken[:2], *range(0, len(exercises), 20), len(exercises) - 1}
+
+    def walk(self, tree, stops):
         first = tree.exercises[0]["name"]
         self.assertEqual(len(tree.exercises), len(set(exercise["name"] for exercise in tree.exercises)))
         self.assertGreaterEqual(len(tree.exercises), 12)
         self.assertGreaterEqual(sum(exercise["broken"] != "" for exercise in tree.exercises), 3)
         for number, exercise in enumerate(tree.exercises):
             name = exercise["name"]
+            if number not in stops:  # it has passed on another day
+                progress = tree.progress()
+                progress["exercises"][name] = {"passed": True, "passed_at": "2026-01-31 12:00:00"}
+                tree.write(".learn/progress.json", json.dumps(progress))
+                continue
             terminal = course.Terminal(["./nn", "next"], tree.root)
             status, text = terminal.end()
             self.assertEqual(status, 0)
@@ -37,7 +51,7 @@ class Journey(unittest.TestCase):
             self.assertIn("%d of %d" % (number, len(tree.exercises)), text)
             # A wrong answer first, now and then (prove has them all): what was given, if that is broken, else nothing
             # but an empty statement.
-            if exercise["broken"] or number % 8 == 0:
+            if exercise["broken"] or number % 10 == 0:
                 if not exercise["broken"]:
                     tree.put(name, tree.lines(name).replace("TODO(%s);" % name, ";"))
                 status, text = course.Terminal(["./nn", "check"], tree.root).end()
@@ -64,6 +78,13 @@ class Journey(unittest.TestCase):
         self.assertIn("All exercises have passed", text)
         self.assertNotIn("\033", text)  # no terminal, no colours
         self.assertEqual(len(tree.passed()), len(tree.exercises))
+
+
+class WholeJourney(Journey):
+    """Every exercise."""
+
+    def stops(self, exercises):
+        return range(len(exercises))
 
 
 class Commands(unittest.TestCase):
