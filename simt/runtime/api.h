@@ -26,6 +26,13 @@ int simt_multiprocessors(void);
 #define SIMT_SHARED_RESERVED 1024 /* of it, for each block */
 #define SIMT_DEVICE_BYTES ((size_t)16 << 30)
 
+#define SIMT_DEVICES_MOST 8
+int simt_device_count(void);   /* the environment's SIMT_DEVICES */
+int simt_current_device(void); /* of this host thread, by cudaSetDevice() */
+int simt_running_device(void); /* of the kernel that is being executed */
+/* 1: kernels of `device` may use memory of `owner`. */
+int simt_device_may_access(int device, int owner);
+
 /* ---- errors ---- */
 
 /* Every API function ends in `return simt_error(code);`: keeps an error for cudaGetLastError(), and gives the sticky
@@ -68,6 +75,7 @@ typedef struct SimtMemory {
   const char *call; /* that made it: "cudaMalloc" */
   void *base;
   size_t size;   /* as asked for */
+  int device;    /* whose it is; SIMT_DEVICE_MEMORY alone */
   SimtSite site; /* of that call */
   int freed;     /* it was freed, and nothing lies there now */
   SimtSite freed_site;
@@ -123,6 +131,8 @@ int simt_stream_defers(cudaStream_t stream);
 void simt_stream_drain(void);
 
 int simt_streams_are_lazy(void);
+/* Of which device a stream is, the current one for a default stream; -1: it is no stream. */
+int simt_stream_device(cudaStream_t stream);
 
 /* For simt/streams.h, eager: the host waits for all that was submitted to a stream. When lazy, simt_stream_finish() is
  * called and knows. */

@@ -23,6 +23,7 @@ typedef struct Copy {
   size_t width, height, depth;
   unsigned value; /* memset: of each element */
   int element;    /* bytes: 1, 2 or 4 */
+  int device;     /* that was current: whose __device__ variables are meant */
   Call call;
 } Copy;
 
@@ -176,6 +177,8 @@ static void row(const Copy *c, char *to, const char *from, size_t bytes) {
 
 static void do_copy(void *context) {
   const Copy *c = context;
+  const int variables = simt_is_symbol(c->to) || simt_is_symbol(c->from);
+  if (variables) simt_symbols_lock(c->device);
   int dense_rows = c->to_pitch == c->width && (!c->from || c->from_pitch == c->width);
   for (size_t z = 0; z < c->depth; z++) {
     char *to = c->to + z * c->to_slice;
@@ -187,6 +190,7 @@ static void do_copy(void *context) {
     for (size_t y = 0; y < c->height; y++)
       row(c, to + y * c->to_pitch, from ? from + y * c->from_pitch : NULL, c->width);
   }
+  if (variables) simt_symbols_unlock();
 }
 
 /* The bytes follow the Copy: they were taken along when it was queued. */
@@ -223,8 +227,11 @@ static cudaError_t submit_staged(const Copy *c) {
 /* When the host may go on, by the API's rules: a copy from ordinary (pageable) memory has read it, one to such memory
  * has written it, even an Async one; only between pinned and device memory does Async mean what it says. Copies within
  * the device, and memsets, are never waited for. */
-static cudaError_t perform(const Copy *c) {
+static cudaError_t perform(const Copy *asked) {
   enum { STAGED = 64 * 1024 };
+  Copy placed = *asked;
+  const Copy *c = &placed;
+  placed.device = simt_current_device();
   cudaError_t error;
   if (simt_stream_captures(c->call.stream)) return submit(&c->call, do_copy, c, sizeof *c);
   SimtMemoryKind to = kind_of(c->to), from = c->from ? kind_of(c->from) : SIMT_DEVICE_MEMORY;
@@ -265,9 +272,25 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
   return copy_line(to, from, bytes, kind, (Call){"cudaMemcpyAsync", SIMT_CALLER, stream, 1, NULL});
 }
 
+/* Device memory of another device than the caller says. */
+static int is_on(const void *pointer, int device, const char *side, const Call *call) {
+  char text[512];
+  SimtMemory m;
+  simt_memory_find(pointer, &m);
+  if (m.kind != SIMT_DEVICE_MEMORY || m.device == device) return 1;
+  simt_report_call("wrong device", call->name, call->site,
+                   "the %s is said to lie on device %d, but device %d has it: the %s\n"
+                   "    try: (to, its device, from, its device, bytes) is the order",
+                   side, device, m.device, simt_memory_text(&m, text, sizeof text));
+  return 0;
+}
+
 static cudaError_t copy_peer(void *to, int to_device, const void *from, int from_device, size_t bytes, Call call) {
   RETURN_IF_STICKY;
-  if (to_device != 0 || from_device != 0) return simt_error(cudaErrorInvalidDevice);
+  if (simt_check_device(to_device) != cudaSuccess || simt_check_device(from_device) != cudaSuccess)
+    return simt_error(cudaErrorInvalidDevice);
+  if (!is_on(to, to_device, "destination", &call) || !is_on(from, from_device, "source", &call))
+    return simt_error(cudaErrorInvalidValue);
   return copy_line(to, from, bytes, cudaMemcpyDeviceToDevice, call);
 }
 

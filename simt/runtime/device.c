@@ -4,7 +4,8 @@
  *   16 GiB of memory, 4 MiB of L2 cache, 64 KiB of constant memory
  *   shared memory 48 KiB a block, 163 KiB for kernels that ask (cudaFuncSetAttribute), 164 KiB a multiprocessor
  *   65536 registers a block and a multiprocessor; clock64() ticks in nanoseconds, hence 1 GHz
- *   unified addressing, managed memory, cooperative launches, memory pools, graphs; no textures, no clusters, no peers
+ *   unified addressing, managed memory, cooperative launches, memory pools, graphs; no textures, no clusters
+ *   one of them, or SIMT_DEVICES (devices.c), which can all be peers
  *
  * It is of the size of a small GPU of the A100's generation, so that occupancy and limits come out as on real ones.
  * Figures of speed that it reports (clock, bus) mean nothing: it is emulated.
@@ -22,14 +23,17 @@ static int cores(void) {
   return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-static void describe(struct cudaDeviceProp *p) {
-  size_t free_bytes, total;
+static void describe(struct cudaDeviceProp *p, int device) {
+  char which[32] = "";
   int count = cores() < simt_settings.threads ? cores() : simt_settings.threads;
   memset(p, 0, sizeof *p);
-  snprintf(p->name, sizeof p->name, "SIMT emulated GPU (%d SMs, on %d CPU core%s)", simt_multiprocessors(), count,
-           count == 1 ? "" : "s");
+  if (simt_device_count() > 1) snprintf(which, sizeof which, " %d of %d", device, simt_device_count());
+  snprintf(p->name, sizeof p->name, "SIMT emulated GPU%s (%d SMs, on %d CPU core%s)", which, simt_multiprocessors(),
+           count, count == 1 ? "" : "s");
   memcpy(p->uuid.bytes, "SIMT emulated   ", sizeof p->uuid.bytes);
-  p->totalGlobalMem = cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? total : SIMT_DEVICE_BYTES;
+  p->uuid.bytes[15] = (char)('0' + device);
+  p->pciBusID = device;
+  p->totalGlobalMem = simt_memory_total();
   p->sharedMemPerBlock = SIMT_STATIC_SHARED_LIMIT;
   p->sharedMemPerBlockOptin = SIMT_OPT_IN_SHARED_LIMIT;
   p->sharedMemPerMultiprocessor = SIMT_SHARED_PER_MULTIPROCESSOR;
@@ -64,49 +68,14 @@ static void describe(struct cudaDeviceProp *p) {
   p->singleToDoublePrecisionPerfRatio = 2;
 }
 
-/* ---- which device ---- */
-
-cudaError_t cudaGetDeviceCount(int *count) {
-  RETURN_IF_STICKY;
-  if (!count) return simt_error(cudaErrorInvalidValue);
-  *count = 1;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGetDevice(int *device) {
-  RETURN_IF_STICKY;
-  if (!device) return simt_error(cudaErrorInvalidValue);
-  *device = 0;
-  return cudaSuccess;
-}
-
-static cudaError_t only_device_zero(int device) {
-  RETURN_IF_STICKY;
-  return simt_error(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
-}
-
-cudaError_t cudaSetDevice(int device) { return only_device_zero(device); }
-
-cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int flags) {
-  (void)device_flags, (void)flags;
-  return only_device_zero(device);
-}
-
-cudaError_t cudaSetValidDevices(int *devices, int count) {
-  for (int i = 0; devices && i < count; i++)
-    if (devices[i] != 0) return simt_error(cudaErrorInvalidDevice);
-  return only_device_zero(0);
-}
-
-cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp *wanted) {
-  return wanted ? cudaGetDevice(device) : simt_error(cudaErrorInvalidValue);
-}
+/* ---- properties ---- */
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device) {
   RETURN_IF_STICKY;
   if (!properties) return simt_error(cudaErrorInvalidValue);
-  if (device == 0) describe(properties);
-  return only_device_zero(device);
+  cudaError_t error = simt_check_device(device);
+  if (error == cudaSuccess) describe(properties, device);
+  return error;
 }
 
 /* ---- attributes ---- */
@@ -198,49 +167,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
   struct cudaDeviceProp properties;
   RETURN_IF_STICKY;
   if (!value) return simt_error(cudaErrorInvalidValue);
-  if (device != 0) return simt_error(cudaErrorInvalidDevice);
-  describe(&properties);
+  cudaError_t error = simt_check_device(device);
+  if (error != cudaSuccess) return error;
+  describe(&properties, device);
   return simt_error(attribute_of(&properties, attribute, value) ? cudaSuccess : cudaErrorInvalidValue);
-}
-
-/* ---- peers: there is only one device ---- */
-
-cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attribute, int device, int peer) {
-  (void)value, (void)attribute, (void)device, (void)peer;
-  RETURN_IF_STICKY;
-  return simt_error(cudaErrorInvalidDevice);
-}
-
-cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-  RETURN_IF_STICKY;
-  if (!can) return simt_error(cudaErrorInvalidValue);
-  *can = 0;
-  return simt_error(device == 0 && peer == 0 ? cudaSuccess : cudaErrorInvalidDevice);
-}
-
-cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
-  (void)peer, (void)flags;
-  RETURN_IF_STICKY;
-  return simt_error(cudaErrorInvalidDevice);
-}
-
-cudaError_t cudaDeviceDisablePeerAccess(int peer) {
-  RETURN_IF_STICKY;
-  return simt_error(peer == 0 ? cudaErrorPeerAccessNotEnabled : cudaErrorInvalidDevice);
-}
-
-cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device) {
-  RETURN_IF_STICKY;
-  if (!text || size < 1) return simt_error(cudaErrorInvalidValue);
-  snprintf(text, (size_t)size, "0000:00:00.0");
-  return only_device_zero(device);
-}
-
-cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *text) {
-  RETURN_IF_STICKY;
-  if (!device || !text) return simt_error(cudaErrorInvalidValue);
-  *device = 0;
-  return simt_error(strcmp(text, "0000:00:00.0") == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 /* ---- settings: kept, and without effect ---- */
@@ -329,7 +259,7 @@ cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
   return settings_end(flags != NULL, cudaErrorInvalidValue);
 }
 
-cudaError_t cudaCtxResetPersistingL2Cache(void) { return only_device_zero(0); }
+cudaError_t cudaCtxResetPersistingL2Cache(void) { return simt_check_device(0); }
 
 /* ---- versions, the end ---- */
 
@@ -345,7 +275,8 @@ cudaError_t cudaRuntimeGetVersion(int *version) { return cudaDriverGetVersion(ve
 cudaError_t cudaDeviceReset(void) {
   SimtSite site = SIMT_CALLER;
   simt_streams_reset();
-  simt_memory_reset(site);
+  simt_memory_reset(simt_current_device(), site);
+  simt_peers_reset(simt_current_device());
   simt_kernels_reset();
   settings_begin();
   settings.begun = 0;
@@ -356,8 +287,8 @@ cudaError_t cudaDeviceReset(void) {
 
 cudaError_t cudaThreadExit(void) { return cudaDeviceReset(); }
 
-cudaError_t cudaProfilerStart(void) { return only_device_zero(0); }
-cudaError_t cudaProfilerStop(void) { return only_device_zero(0); }
+cudaError_t cudaProfilerStart(void) { return simt_check_device(0); }
+cudaError_t cudaProfilerStop(void) { return simt_check_device(0); }
 
 /* ---- not emulated ---- */
 

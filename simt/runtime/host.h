@@ -25,9 +25,14 @@ void simt_report_call(const char *kind, const char *call, SimtSite site, const c
 void simt_error_reset(void); /* error.c: cudaDeviceReset() */
 
 /* memory.c */
-cudaError_t simt_allocate(void **pointer, size_t bytes, SimtMemoryKind kind, const char *call, SimtSite site);
+/* `device`: whose it is to be, where it is device memory. */
+cudaError_t simt_allocate(void **pointer, size_t bytes, SimtMemoryKind kind, int device, const char *call,
+                          SimtSite site);
 cudaError_t simt_deallocate(void *pointer, const char *call, SimtSite site); /* device or managed memory */
-void simt_memory_reset(SimtSite site);                                       /* frees all that is left */
+void simt_memory_reset(int device, SimtSite site); /* frees all that is left of its memory, and the host's */
+size_t simt_memory_total(void);                    /* bytes of each device */
+/* The i-th group of variables: 1 when it has __device__ or __constant__ ones, 0 when not; -1: there are fewer groups. */
+int simt_symbol_section(int i, char **start, size_t *size);
 /* The pool that a live allocation came from, NULL for none; -1: there is no allocation that begins there. */
 int simt_memory_pool(void *pointer, cudaMemPool_t *pool, size_t *bytes);
 void simt_memory_set_pool(void *pointer, cudaMemPool_t pool);
@@ -69,6 +74,13 @@ cudaGraph_t simt_graph_new(void);
 /* A stream that only writes down in the graph what is submitted to it. */
 cudaStream_t simt_recorder_open(cudaGraph_t graph);
 void simt_recorder_close(cudaStream_t stream);
+
+/* devices.c */
+cudaError_t simt_check_device(int device); /* that there is such a device */
+void simt_peers_reset(int device);
+/* Between the two the program's __device__ and __constant__ variables have the values of `device`. */
+void simt_symbols_lock(int device);
+void simt_symbols_unlock(void);
 
 /* kernel.c */
 void simt_kernels_reset(void);

@@ -62,6 +62,9 @@ static void judge_foreign(Inspector *in, const Row *row, int lane) {
   } else if (memory.freed) {
     kind = SIMT_USE_AFTER_FREE;
     advice = "free it after the last kernel that uses it has ended";
+  } else if (live && !simt_is_reachable(&memory)) {
+    kind = SIMT_WRONG_DEVICE;
+    advice = "cudaDeviceEnablePeerAccess(), with the device that runs the kernel current, or cudaMemcpyPeer()";
   } else if (shared) {
     advice = address >= in->dynamic.high && address - in->dynamic.low < in->worker->dynamic_shared_size
                  ? "the third number of <<<grid, block, bytes>>> is the size of extern __shared__ arrays"

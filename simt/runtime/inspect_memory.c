@@ -226,6 +226,10 @@ int simt_was_on_heap(uintptr_t address) {
   return 0;
 }
 
+int simt_is_reachable(const SimtMemory *memory) {
+  return memory->kind != SIMT_DEVICE_MEMORY || simt_device_may_access(simt_running_device(), memory->device);
+}
+
 int simt_find_object(Inspector *in, uintptr_t address, Object *o) {
   SimtMemory memory;
   if (address >= in->dynamic.low && address < in->dynamic.high) {
@@ -263,7 +267,7 @@ int simt_find_object(Inspector *in, uintptr_t address, Object *o) {
     default:
       break;
   }
-  if (!live) return 0;
+  if (!live || !simt_is_reachable(&memory)) return 0;
   if (!region) region = simt_region_of(address, &memory);
   *o = (Object){(uintptr_t)memory.base, memory.size, SPACE_GLOBAL, region, simt_object_era};
   return 1;

@@ -277,6 +277,7 @@ enum { SIMT_ACCESS_BLIND = 8, SIMT_ACCESS_RELEASE = 16, SIMT_ACCESS_MEMBER = 32,
 void simt_memory_open(void);
 void simt_memory_launch(void);
 void simt_memory_block(Inspector *in);
+int simt_is_reachable(const SimtMemory *memory); /* 1: the running kernel's device may use it */
 int simt_find_object(Inspector *in, uintptr_t address, Object *object);
 void simt_heap_add(uintptr_t address, size_t bytes); /* malloc() in a kernel */
 void simt_heap_remove(uintptr_t address);

@@ -52,6 +52,7 @@ void simt_inspect_launch_begin(const SimtKernel *k) {
   simt_race_launch(k);
   simt_memory_launch();
   simt_judge_launch();
+  if (simt_device_count() > 1) simt_object_era++; /* another device may use other memory */
   current = -1;
   if (only_kernel && !strstr(k->name, only_kernel)) {
     simt_writes_unseen = 1;
@@ -311,6 +312,7 @@ const char *simt_finding_name(SimtFindingKind kind) {
       [SIMT_READ_ONLY_WRITE] = "write to constant memory",
       [SIMT_MISSING_SYNC] = "missing synchronisation",
       [SIMT_STREAM_RACE] = "race between streams",
+      [SIMT_WRONG_DEVICE] = "memory of another device",
   };
   return names[kind];
 }

@@ -11,7 +11,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "api.h"
+#include "host.h"
 #ifdef SIMT_INSPECT
 #include "inspect.h"
 #endif
@@ -37,7 +37,13 @@ static double number_setting(const char *name, double otherwise, double least, d
   return value;
 }
 
-/* Before main(), so that a wrong value is told at once. */
+/* The inspector asks before any constructor has run. */
+int simt_device_count(void) {
+  if (!simt_settings.devices) simt_settings.devices = (int)number_setting("SIMT_DEVICES", 1, 1, SIMT_DEVICES_MOST);
+  return simt_settings.devices;
+}
+
+/* Before main(), so that a wrong value is reported at once. */
 __attribute__((constructor)) static void read_settings(void) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   cpu_set_t set;
@@ -48,6 +54,7 @@ __attribute__((constructor)) static void read_settings(void) {
 #endif
   simt_settings.watchdog = number_setting("SIMT_WATCHDOG", 10, 0, 1e9);
   simt_settings.multiprocessors = (int)number_setting("SIMT_MULTIPROCESSORS", SIMT_MULTIPROCESSORS, 1, 1024);
+  simt_device_count();
   simt_settings.strict = (int)number_setting("SIMT_STRICT", 0, 0, 1);
   const char *order = getenv("SIMT_ORDER");
   if (!order || !*order || strcmp(order, "forward") == 0) {
@@ -301,6 +308,9 @@ static void run_cooperative(Job *job) {
 
 /* ---- a launch ---- */
 
+static int running_device;
+int simt_running_device(void) { return running_device; }
+
 static void execute(const SimtKernel *kernel) {
   static unsigned launches;
   if (simt_error_pending() != cudaSuccess) return;
@@ -312,6 +322,8 @@ static void execute(const SimtKernel *kernel) {
   job.resident = simt_resident_blocks((int)(kernel->block.x * kernel->block.y * kernel->block.z),
                                       simt_static_shared_by_name(kernel->name) + kernel->shared_bytes);
   pthread_mutex_lock(&pool.run);
+  simt_symbols_lock(kernel->device);
+  running_device = kernel->device;
   job.number = launches++;
 #ifdef SIMT_INSPECT
   simt_inspect_launch_begin(kernel);
@@ -323,6 +335,7 @@ static void execute(const SimtKernel *kernel) {
 #ifdef SIMT_INSPECT
   simt_inspect_launch_end(kernel);
 #endif
+  simt_symbols_unlock();
   pthread_mutex_unlock(&pool.run);
   int failed = atomic_load(&job.failed);
   if (failed) simt_error_sticky((cudaError_t)failed);
@@ -380,6 +393,17 @@ static cudaError_t check_shape(const SimtKernel *k) {
   return cudaSuccess;
 }
 
+static cudaError_t check_stream(const SimtKernel *k) {
+  int device = simt_device_count() > 1 ? simt_stream_device(k->stream) : k->device;
+  if (device < 0 || device == k->device) return cudaSuccess; /* what is no stream is refused when it is submitted */
+  simt_report_host(
+      "wrong device: kernel %s is launched into a stream of device %d while device %d is current\n"
+      "    launched at %s:%d\n"
+      "    try: cudaSetDevice(%d) before the launch, or a stream that was created while device %d was current",
+      k->name, device, k->device, k->file, k->line, device, k->device);
+  return cudaErrorInvalidResourceHandle;
+}
+
 static cudaError_t check_pointers(const SimtKernel *k) {
   for (int i = 0; i < k->argument_count; i++) {
     SimtMemory memory;
@@ -394,6 +418,17 @@ static cudaError_t check_pointers(const SimtKernel *k) {
           i + 1, k->name, k->file, k->line);
       return cudaErrorIllegalAddress;
     }
+    if (memory.kind == SIMT_DEVICE_MEMORY && !simt_device_may_access(k->device, memory.device)) {
+      char text[512];
+      simt_report_host(
+          "wrong device: argument %d of kernel %s lies on device %d, and the kernel runs on device %d\n"
+          "    launched at %s:%d; the argument is in the %s\n"
+          "    try: cudaSetDevice() before the allocation, cudaMemcpyPeer(), or cudaDeviceEnablePeerAccess(%d, 0) "
+          "while device %d is current",
+          i + 1, k->name, memory.device, k->device, k->file, k->line, simt_memory_text(&memory, text, sizeof text),
+          memory.device, k->device);
+      return cudaErrorIllegalAddress;
+    }
     if (memory.kind != SIMT_UNKNOWN_MEMORY) continue;
     simt_report_host(
         "host pointer: argument %d of kernel %s is %p, which is not device memory\n"
@@ -406,12 +441,15 @@ static cudaError_t check_pointers(const SimtKernel *k) {
   return cudaSuccess;
 }
 
-cudaError_t simt_launch(const SimtKernel *kernel) {
+cudaError_t simt_launch(const SimtKernel *asked) {
+  SimtKernel placed = *asked, *kernel = &placed;
+  placed.device = simt_current_device();
   if (simt_in_kernel()) /* by way of a __host__ __device__ function: the rest is refused by the rewriter */
     simt_kernel_fault(cudaErrorNotSupported, kernel->file, kernel->line,
                       "a kernel launches %s (dynamic parallelism), which is not supported: launch it from the host",
                       kernel->name);
   cudaError_t error = simt_error_pending();
+  if (error == cudaSuccess) error = check_stream(kernel);
   if (error == cudaSuccess) error = check_shape(kernel);
   if (error != cudaSuccess) return simt_error(error);
   error = check_pointers(kernel);

@@ -44,6 +44,7 @@ typedef struct Segment {
 } Segment;
 
 static Arena device, host;
+static size_t device_used[SIMT_DEVICES_MOST]; /* of the device arena, which all devices share */
 static Segment *tree;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_ulong generation;
@@ -174,9 +175,10 @@ static size_t arena_bytes(void) {
 
 static void open_memory(void) {
   use_malloc = &__asan_init != NULL;
-  device.size = host.size = SIMT_DEVICE_BYTES;
+  device.size = SIMT_DEVICE_BYTES * (size_t)simt_device_count();
+  host.size = SIMT_DEVICE_BYTES;
   if (use_malloc) return;
-  arena_open(&device, arena_bytes());
+  arena_open(&device, arena_bytes() * (size_t)simt_device_count());
   arena_open(&host, arena_bytes());
 }
 
@@ -280,10 +282,13 @@ static void quarantine_add(Segment *s) {
 
 /* ---- allocations ---- */
 
-static Segment *segment_new(size_t bytes, SimtMemoryKind kind) {
+static size_t total_of_device(void) { return device.size / (size_t)simt_device_count(); }
+
+static Segment *segment_new(size_t bytes, SimtMemoryKind kind, int owner) {
   Arena *arena = kind == SIMT_DEVICE_MEMORY ? &device : &host;
   size_t extent = (bytes + GUARD + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   if (bytes > arena->size) return NULL;
+  if (kind == SIMT_DEVICE_MEMORY && device_used[owner] + bytes > total_of_device()) return NULL;
   if (use_malloc) {
     void *base;
     if (arena->used + extent > arena->size || posix_memalign(&base, ALIGNMENT, bytes) != 0) return NULL;
@@ -305,14 +310,19 @@ static Segment *segment_new(size_t bytes, SimtMemoryKind kind) {
   return s;
 }
 
-cudaError_t simt_allocate(void **pointer, size_t bytes, SimtMemoryKind kind, const char *call, SimtSite site) {
+cudaError_t simt_allocate(void **pointer, size_t bytes, SimtMemoryKind kind, int device, const char *call,
+                          SimtSite site) {
   memory_begin();
-  Segment *s = segment_new(bytes, kind);
+  Segment *s = segment_new(bytes, kind, device);
   if (!s) {
     memory_end();
     return cudaErrorMemoryAllocation;
   }
   s->memory = (SimtMemory){.kind = kind, .call = call, .base = s->start, .size = bytes, .site = site};
+  if (kind == SIMT_DEVICE_MEMORY) {
+    s->memory.device = device;
+    device_used[s->memory.device] += s->extent;
+  }
   s->flags = 0;
   s->pool = NULL;
   tree_add(s);
@@ -346,6 +356,7 @@ static void segment_free(Segment *s, SimtSite site) {
   s->memory.freed_site = site;
   freed[freed_count++ % REMEMBERED] = s->memory;
   atomic_fetch_add(&generation, 1);
+  if (s->memory.kind == SIMT_DEVICE_MEMORY) device_used[s->memory.device] -= s->extent;
   if (s->from_malloc) {
     (s->memory.kind == SIMT_DEVICE_MEMORY ? &device : &host)->used -= s->extent;
     tree_remove(s);
@@ -422,6 +433,15 @@ typedef struct Section {
   const char *name;
 } Section;
 
+static const Section sections[] = {
+    {__start_simt_device, __stop_simt_device, SIMT_SYMBOL_MEMORY, "__device__"},
+    {__start_simt_bss, __stop_simt_bss, SIMT_SYMBOL_MEMORY, "__device__"},
+    {__start_simt_constant, __stop_simt_constant, SIMT_CONSTANT_MEMORY, "__constant__"},
+    {__start_simt_cbss, __stop_simt_cbss, SIMT_CONSTANT_MEMORY, "__constant__"},
+    {__start_simt_managed, __stop_simt_managed, SIMT_MANAGED_MEMORY, "__managed__"},
+    {__start_simt_mbss, __stop_simt_mbss, SIMT_MANAGED_MEMORY, "__managed__"},
+};
+
 /* Variables that are templates: g++ puts them where it likes, and each registers itself before main(). */
 static Section *registered;
 static int registered_count;
@@ -437,15 +457,16 @@ void simt_register_symbol(const void *address, size_t bytes, const char *keyword
                                              keyword};
 }
 
+int simt_symbol_section(int i, char **start, size_t *size) {
+  const int fixed = (int)(sizeof sections / sizeof sections[0]);
+  if (i >= fixed + registered_count) return -1;
+  const Section *section = i < fixed ? &sections[i] : &registered[i - fixed];
+  *start = section->start;
+  *size = (size_t)(section->stop - section->start);
+  return section->kind != SIMT_MANAGED_MEMORY && *size > 0;
+}
+
 static const Section *section_of(const void *address) {
-  static const Section sections[] = {
-      {__start_simt_device, __stop_simt_device, SIMT_SYMBOL_MEMORY, "__device__"},
-      {__start_simt_bss, __stop_simt_bss, SIMT_SYMBOL_MEMORY, "__device__"},
-      {__start_simt_constant, __stop_simt_constant, SIMT_CONSTANT_MEMORY, "__constant__"},
-      {__start_simt_cbss, __stop_simt_cbss, SIMT_CONSTANT_MEMORY, "__constant__"},
-      {__start_simt_managed, __stop_simt_managed, SIMT_MANAGED_MEMORY, "__managed__"},
-      {__start_simt_mbss, __stop_simt_mbss, SIMT_MANAGED_MEMORY, "__managed__"},
-  };
   for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
     if ((char *)address >= sections[i].start && (char *)address < sections[i].stop) return &sections[i];
   for (int i = 0; i < registered_count; i++)
@@ -536,7 +557,7 @@ static cudaError_t allocate(void **pointer, size_t bytes, SimtMemoryKind kind, c
     *pointer = NULL;
     return cudaSuccess;
   }
-  return simt_error(simt_allocate(pointer, bytes, kind, call, site));
+  return simt_error(simt_allocate(pointer, bytes, kind, simt_current_device(), call, site));
 }
 
 cudaError_t cudaMalloc(void **pointer, size_t bytes) {
@@ -610,10 +631,18 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
   RETURN_IF_STICKY;
   if (!free_bytes || !total) return simt_error(cudaErrorInvalidValue);
   memory_begin();
-  *total = device.size;
-  *free_bytes = device.size - device.used;
+  *total = total_of_device();
+  size_t used = device_used[simt_current_device()];
+  *free_bytes = used < *total ? *total - used : 0;
   memory_end();
   return cudaSuccess;
+}
+
+size_t simt_memory_total(void) {
+  memory_begin();
+  size_t total = total_of_device();
+  memory_end();
+  return total;
 }
 
 cudaError_t simt_deallocate(void *pointer, const char *call, SimtSite site) {
@@ -716,7 +745,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
   attributes->device = cudaInvalidDeviceId;
   attributes->hostPointer = (void *)pointer;
   if (!live) return cudaSuccess;
-  attributes->device = 0;
+  attributes->device = memory.kind == SIMT_DEVICE_MEMORY ? memory.device : simt_current_device();
   attributes->devicePointer = (void *)pointer;
   attributes->type = memory.kind == SIMT_PINNED_MEMORY    ? cudaMemoryTypeHost
                      : memory.kind == SIMT_MANAGED_MEMORY ? cudaMemoryTypeManaged
@@ -727,7 +756,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 
 /* The location of a device, or the host, that exists. */
 static int known_location(struct cudaMemLocation location) {
-  if (location.type == cudaMemLocationTypeDevice) return location.id == 0;
+  if (location.type == cudaMemLocationTypeDevice) return location.id >= 0 && location.id < simt_device_count();
   return location.type == cudaMemLocationTypeHost || location.type == cudaMemLocationTypeHostNuma ||
          location.type == cudaMemLocationTypeHostNumaCurrent;
 }
@@ -835,13 +864,14 @@ static int leaks_wanted(void) {
   return text && *text && strcmp(text, "0") != 0;
 }
 
-void simt_memory_reset(SimtSite site) {
+void simt_memory_reset(int device_of, SimtSite site) {
   Live live = {0};
   memory_begin();
   tree_walk(tree, collect, &live);
   if (leaks_wanted()) report_leaks(live);
   for (size_t i = 0; i < live.count; i++) {
     Segment *s = live.segments[i];
+    if (s->memory.kind == SIMT_DEVICE_MEMORY && s->memory.device != device_of) continue;
     if (!s->arena && !s->from_malloc) {
       tree_remove(s);
       free(s);

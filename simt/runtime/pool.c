@@ -8,13 +8,22 @@
 
 struct CUmemPoolHandle_st {
   unsigned magic;
+  int device;
   int reuse[4]; /* cudaMemPoolReuse...: kept, without effect */
   uint64_t threshold, used, most_used;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct CUmemPoolHandle_st first_pool = {.magic = POOL_MAGIC, .reuse = {0, 1, 1, 1}};
-static cudaMemPool_t present = &first_pool;
+#define FIRST_POOL(n)                                         \
+  {                                                           \
+    .magic = POOL_MAGIC, .device = n, .reuse = { 0, 1, 1, 1 } \
+  }
+static struct CUmemPoolHandle_st first_pools[SIMT_DEVICES_MOST] = {FIRST_POOL(0), FIRST_POOL(1), FIRST_POOL(2),
+                                                                   FIRST_POOL(3), FIRST_POOL(4), FIRST_POOL(5),
+                                                                   FIRST_POOL(6), FIRST_POOL(7)};
+static cudaMemPool_t present[SIMT_DEVICES_MOST]; /* NULL: the first */
+
+static cudaMemPool_t pool_of(int device) { return present[device] ? present[device] : &first_pools[device]; }
 
 static int is_pool(cudaMemPool_t pool) { return pool && pool->magic == POOL_MAGIC; }
 
@@ -32,7 +41,7 @@ static cudaError_t allocate(void **pointer, size_t bytes, cudaMemPool_t pool, co
     *pointer = NULL;
     return cudaSuccess;
   }
-  cudaError_t error = simt_allocate(pointer, bytes, SIMT_DEVICE_MEMORY, call, site);
+  cudaError_t error = simt_allocate(pointer, bytes, SIMT_DEVICE_MEMORY, pool->device, call, site);
   if (error != cudaSuccess) return simt_error(error);
   simt_memory_set_pool(*pointer, pool);
   count(pool, bytes, 1);
@@ -50,7 +59,8 @@ cudaError_t cudaMallocAsync(void **pointer, size_t bytes, cudaStream_t stream) {
   SimtSite site = SIMT_CALLER;
   unsigned flags;
   cudaError_t error = cudaStreamGetFlags(stream, &flags);
-  return error != cudaSuccess ? error : allocate(pointer, bytes, present, "cudaMallocAsync", site);
+  return error != cudaSuccess ? error
+                              : allocate(pointer, bytes, pool_of(simt_stream_device(stream)), "cudaMallocAsync", site);
 }
 
 typedef struct Release {
@@ -83,22 +93,24 @@ cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
   RETURN_IF_STICKY;
   if (!pool) return simt_error(cudaErrorInvalidValue);
-  *pool = &first_pool;
-  return simt_error(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+  cudaError_t error = simt_check_device(device);
+  if (error == cudaSuccess) *pool = &first_pools[device];
+  return error;
 }
 
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device) {
   RETURN_IF_STICKY;
   if (!pool) return simt_error(cudaErrorInvalidValue);
-  *pool = present;
-  return simt_error(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+  cudaError_t error = simt_check_device(device);
+  if (error == cudaSuccess) *pool = pool_of(device);
+  return error;
 }
 
 cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
   RETURN_IF_STICKY;
-  if (device != 0) return simt_error(cudaErrorInvalidDevice);
-  if (!is_pool(pool)) return simt_error(cudaErrorInvalidValue);
-  present = pool;
+  if (simt_check_device(device) != cudaSuccess) return simt_error(cudaErrorInvalidDevice);
+  if (!is_pool(pool) || pool->device != device) return simt_error(cudaErrorInvalidValue);
+  present[device] = pool;
   return cudaSuccess;
 }
 
@@ -107,17 +119,17 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps
   if (!pool || !properties || properties->allocType != cudaMemAllocationTypePinned ||
       properties->location.type != cudaMemLocationTypeDevice)
     return simt_error(cudaErrorInvalidValue);
-  if (properties->location.id != 0) return simt_error(cudaErrorInvalidDevice);
+  if (simt_check_device(properties->location.id) != cudaSuccess) return simt_error(cudaErrorInvalidDevice);
   *pool = malloc(sizeof **pool);
   if (!*pool) return simt_error(cudaErrorMemoryAllocation);
-  **pool = (struct CUmemPoolHandle_st){.magic = POOL_MAGIC, .reuse = {0, 1, 1, 1}};
+  **pool = (struct CUmemPoolHandle_st){.magic = POOL_MAGIC, .device = properties->location.id, .reuse = {0, 1, 1, 1}};
   return cudaSuccess;
 }
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   RETURN_IF_STICKY;
-  if (!is_pool(pool) || pool == &first_pool) return simt_error(cudaErrorInvalidValue);
-  if (present == pool) present = &first_pool;
+  if (!is_pool(pool) || pool == &first_pools[pool->device]) return simt_error(cudaErrorInvalidValue);
+  if (present[pool->device] == pool) present[pool->device] = NULL;
   pool->magic = 0; /* kept: allocations may still point to it */
   return cudaSuccess;
 }

@@ -132,6 +132,7 @@ typedef struct SimtSettings {
   unsigned seed;
   double watchdog;     /* SIMT_WATCHDOG: seconds of processor time, 0 for never */
   int multiprocessors; /* SIMT_MULTIPROCESSORS: of the imaginary GPU */
+  int devices;         /* SIMT_DEVICES: imaginary GPUs */
   int strict;          /* SIMT_STRICT=1: what a GPU forgives is a fault, too */
 } SimtSettings;
 extern SimtSettings simt_settings;

@@ -62,6 +62,7 @@ struct CUstream_st {
   int priority;
   unsigned long long id;
   unsigned index; /* 1, 2, ..: of the structure */
+  int device;
   unsigned long submitted, completed, newest;
   Operation *first, **last;
   Clock clock;        /* of the last operation, with itself */
@@ -74,6 +75,7 @@ struct CUstream_st {
 
 struct CUevent_st {
   unsigned magic, flags, generation;
+  int device; /* that was current when it was created */
   int recorded, done;
   Point point;
   unsigned long long time; /* nanoseconds */
@@ -89,8 +91,13 @@ static int running; /* a thread executes operations; only one does */
 static pthread_t runner;
 static unsigned long operations;
 static atomic_ulong pending;
-static struct CUstream_st legacy = {.magic = STREAM_MAGIC, .id = 1, .index = 1, .last = &legacy.first};
-static cudaStream_t streams = &legacy;
+/* The default streams, one for each device; they are the last in the list of all. */
+#define LEGACY(n, following) \
+  { .magic = STREAM_MAGIC, .id = 1, .index = n + 1, .device = n, .last = &legacy[n].first, .next = following }
+static struct CUstream_st legacy[SIMT_DEVICES_MOST] = {
+    LEGACY(0, &legacy[1]), LEGACY(1, &legacy[2]), LEGACY(2, &legacy[3]), LEGACY(3, &legacy[4]),
+    LEGACY(4, &legacy[5]), LEGACY(5, &legacy[6]), LEGACY(6, &legacy[7]), LEGACY(7, NULL)};
+static cudaStream_t streams = legacy;
 static cudaEvent_t events;
 static Capture *captures;
 static unsigned long capture_count;
@@ -100,7 +107,7 @@ static atomic_int counting;  /* steps */
 static unsigned long host_step;
 static __thread const Operation *executing;
 static __thread SimtMoment moment;
-static __thread cudaStream_t per_thread;
+static __thread cudaStream_t per_thread[SIMT_DEVICES_MOST];
 static __thread int in_callback;
 static __thread enum cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 
@@ -144,7 +151,7 @@ void simt_work_free(Work *work) { free(work->context); }
 
 static cudaStream_t stream_new(unsigned flags, int priority) {
   static unsigned long long ids = 1;
-  static unsigned indices = 1;
+  static unsigned indices = SIMT_DEVICES_MOST;
   cudaStream_t s = streams;
   while (s && (s->magic || s->first)) s = s->next;
   if (!s) {
@@ -157,6 +164,7 @@ static cudaStream_t stream_new(unsigned flags, int priority) {
   s->magic = STREAM_MAGIC;
   s->flags = flags;
   s->priority = priority;
+  s->device = simt_current_device();
   s->id = ++ids;
   s->capture = NULL;
   return s;
@@ -166,13 +174,16 @@ static int plausible(const void *handle) { return (uintptr_t)handle >= 4096 && (
 
 static cudaStream_t stream_of(cudaStream_t handle) {
   if (handle == NULL && null_is_per_thread) handle = cudaStreamPerThread;
-  if (handle == NULL || handle == cudaStreamLegacy) return &legacy;
+  if (handle == NULL || handle == cudaStreamLegacy) return &legacy[simt_current_device()];
   if (handle == cudaStreamPerThread) {
-    if (!per_thread) per_thread = stream_new(cudaStreamDefault, 0);
-    return per_thread;
+    cudaStream_t *own = &per_thread[simt_current_device()];
+    if (!*own) *own = stream_new(cudaStreamDefault, 0);
+    return *own;
   }
   return plausible(handle) && handle->magic == STREAM_MAGIC ? handle : NULL;
 }
+
+static int is_legacy(const struct CUstream_st *s) { return s >= legacy && s < legacy + SIMT_DEVICES_MOST; }
 
 static int is_event(cudaEvent_t event) { return plausible(event) && event->magic == EVENT_MAGIC; }
 
@@ -239,18 +250,24 @@ static void run_until(Point point) {
   }
 }
 
+/* What a wait for a whole device, or for its default stream, concerns. */
+static int concerns(const struct CUstream_st *s, int device, int only_blocking) {
+  return s->device == device && (!only_blocking || blocks_on_legacy(s));
+}
+
 /* A number from 0 to n - 1. */
 static unsigned draw(unsigned n) {
   lots = lots * 6364136223846793005u + 1442695040888963407u;
   return (unsigned)(lots >> 33) % n;
 }
 
-/* Of the streams with work older than `limit`, one drawn by lot; NULL: there is none. */
-static cudaStream_t draw_stream(unsigned long limit, int only_blocking) {
+/* Of the streams (of one device; -1: of all) with work older than `limit`, one drawn by lot; NULL: there is none. */
+static cudaStream_t draw_stream(unsigned long limit, int device, int only_blocking) {
   cudaStream_t drawn = NULL;
   unsigned count = 0;
   for (cudaStream_t s = streams; s; s = s->next)
-    if (s->first && s->first->number <= limit && (!only_blocking || blocks_on_legacy(s)) && draw(++count) == 0)
+    if (s->first && s->first->number <= limit && (device < 0 || concerns(s, device, only_blocking)) &&
+        draw(++count) == 0)
       drawn = s;
   return drawn;
 }
@@ -263,7 +280,7 @@ static void run_stretch(cudaStream_t s) {
 
 static void run_to(Point point) {
   if (point.stream->completed >= point.position || !begin_running()) return;
-  for (unsigned turns = lots ? draw(4) : 0; turns && pending; turns--) run_stretch(draw_stream(operations, 0));
+  for (unsigned turns = lots ? draw(4) : 0; turns && pending; turns--) run_stretch(draw_stream(operations, -1, 0));
   run_until(point);
   end_running();
 }
@@ -280,16 +297,16 @@ static void wait_for(Point point, const Clock *clock) {
   run_to(point);
 }
 
-/* All that was submitted before this call, the streams with the newest work first. */
-static void run_all(int only_blocking) {
+/* All that was submitted to a device before this call, the streams with the newest work first. */
+static void run_all(int device, int only_blocking) {
   unsigned long limit = operations;
   for (cudaStream_t s = streams; lazy && s; s = s->next)
-    if (!only_blocking || blocks_on_legacy(s)) host_waited(end_of(s), &s->clock);
+    if (concerns(s, device, only_blocking)) host_waited(end_of(s), &s->clock);
   if (!pending || !begin_running()) return;
   for (;;) {
-    cudaStream_t newest = lots ? draw_stream(limit, only_blocking) : NULL;
+    cudaStream_t newest = lots ? draw_stream(limit, device, only_blocking) : NULL;
     for (cudaStream_t s = streams; s && !lots; s = s->next)
-      if (s->first && s->first->number <= limit && (!only_blocking || blocks_on_legacy(s)) &&
+      if (s->first && s->first->number <= limit && concerns(s, device, only_blocking) &&
           (!newest || s->newest > newest->newest))
         newest = s;
     if (!newest) break;
@@ -310,7 +327,8 @@ static void run_oldest(void) {
 
 /* The rules of the default stream: an operation of `s` waits for what was submitted to `other`. */
 static int is_implied(cudaStream_t s, cudaStream_t other) {
-  return s != other && (s == &legacy || other == &legacy) && blocks_on_legacy(s) && blocks_on_legacy(other);
+  return s != other && s->device == other->device && (is_legacy(s) || is_legacy(other)) && blocks_on_legacy(s) &&
+         blocks_on_legacy(other);
 }
 
 static int implied_waits(cudaStream_t s, Point *waits) {
@@ -415,9 +433,9 @@ static cudaError_t append(cudaStream_t s, const Work *work) {
 }
 
 /* The default stream would have to wait for blocking streams that capture. */
-static int legacy_is_barred(void) {
+static int legacy_is_barred(const struct CUstream_st *s) {
   for (Capture *c = captures; c; c = c->next)
-    if (c->origin && blocks_on_legacy(c->origin)) return 1;
+    if (c->origin && c->origin->device == s->device && blocks_on_legacy(c->origin)) return 1;
   return 0;
 }
 
@@ -474,7 +492,7 @@ cudaError_t simt_stream_submit(cudaStream_t handle, void (*run)(void *), const v
     error = cudaErrorInvalidResourceHandle;
   else if (s->capture)
     error = append(s, &work);
-  else if (s == &legacy && legacy_is_barred())
+  else if (is_legacy(s) && legacy_is_barred(s))
     error = spoil(NULL, cudaErrorStreamCaptureImplicit);
   else if (lazy)
     enqueue(s, &work, NULL);
@@ -496,10 +514,10 @@ cudaError_t simt_stream_finish(cudaStream_t handle) {
     error = cudaErrorInvalidResourceHandle;
   else if (s->capture)
     error = spoil(s->capture, cudaErrorStreamCaptureUnsupported);
-  else if (s == &legacy && legacy_is_barred())
+  else if (is_legacy(s) && legacy_is_barred(s))
     error = spoil(NULL, cudaErrorStreamCaptureImplicit);
-  else if (s == &legacy)
-    run_all(1);
+  else if (is_legacy(s))
+    run_all(s->device, 1);
   else
     wait_for(end_of(s), &s->clock);
   if (error == cudaSuccess) step_join(&host_step, step_of_next(s));
@@ -510,8 +528,10 @@ cudaError_t simt_stream_finish(cudaStream_t handle) {
 void simt_stream_drain(void) {
   if ((!lazy && !atomic_load_explicit(&counting, memory_order_relaxed)) || in_callback) return;
   pthread_mutex_lock(&lock);
-  for (cudaStream_t s = streams; s; s = s->next) step_join(&host_step, s->step);
-  run_all(0);
+  const int device = simt_current_device();
+  for (cudaStream_t s = streams; s; s = s->next)
+    if (s->device == device) step_join(&host_step, s->step);
+  run_all(device, 0);
   pthread_mutex_unlock(&lock);
 }
 
@@ -581,10 +601,10 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
     error = cudaErrorInvalidResourceHandle;
   } else if (s->capture) {
     error = spoil(s->capture, cudaErrorStreamCaptureUnsupported);
-  } else if (s->first || (s == &legacy && implied_waits(s, NULL))) {
+  } else if (s->first || (is_legacy(s) && implied_waits(s, NULL))) {
     error = cudaErrorNotReady;
-    if (s == &legacy)
-      run_all(1);
+    if (is_legacy(s))
+      run_all(s->device, 1);
     else
       run_to(end_of(s));
   } else if (lazy) {
@@ -629,8 +649,13 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) {
 
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device) {
   LOOK_AT(stream, device);
-  *device = 0;
+  *device = found.device;
   return cudaSuccess;
+}
+
+int simt_stream_device(cudaStream_t stream) {
+  struct CUstream_st found;
+  return look_at(stream, &found) == cudaSuccess ? found.device : -1;
 }
 
 /* Attributes steer caches and waiting, of which there is nothing here. */
@@ -715,7 +740,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) {
   *e = (struct CUevent_st){.magic = EVENT_MAGIC,
                            .flags = flags,
                            .generation = e->generation + 1,
-                           .point.stream = &legacy,
+                           .point.stream = legacy,
+                           .device = simt_current_device(),
                            .clock = e->clock,
                            .next = e->next};
   pthread_mutex_unlock(&lock);
@@ -750,8 +776,8 @@ static void record_now(void *context) {
 }
 
 static cudaError_t record(cudaEvent_t e, cudaStream_t s, SimtSite site) {
-  if (!s || !is_event(e)) return cudaErrorInvalidResourceHandle;
-  if (s == &legacy && legacy_is_barred()) return spoil(NULL, cudaErrorStreamCaptureImplicit);
+  if (!s || !is_event(e) || e->device != s->device) return cudaErrorInvalidResourceHandle;
+  if (is_legacy(s) && legacy_is_barred(s)) return spoil(NULL, cudaErrorStreamCaptureImplicit);
   e->generation++;
   e->recorded = 1;
   e->clock.count = 0;
@@ -794,7 +820,7 @@ static cudaError_t wait_in_capture(cudaStream_t s, cudaEvent_t e) {
   Capture *theirs = e->capture ? capture_numbered(e->capture) : NULL;
   if (!theirs) return e->capture ? cudaErrorCapturedEvent : spoil(s->capture, cudaErrorStreamCaptureIsolation);
   if (s->capture && s->capture != theirs) return spoil(NULL, cudaErrorStreamCaptureMerge);
-  if (s == &legacy) return spoil(theirs, cudaErrorStreamCaptureImplicit);
+  if (is_legacy(s)) return spoil(theirs, cudaErrorStreamCaptureImplicit);
   if (!s->capture) {
     s->capture = theirs;
     s->captured = s->joined = 0;
@@ -860,8 +886,8 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
   RETURN_IF_STICKY;
   if (!milliseconds) return simt_error(cudaErrorInvalidValue);
   pthread_mutex_lock(&lock);
-  if (!is_event(start) || !is_event(stop) || !start->recorded || !stop->recorded || start->capture || stop->capture ||
-      ((start->flags | stop->flags) & cudaEventDisableTiming))
+  if (!is_event(start) || !is_event(stop) || start->device != stop->device || !start->recorded || !stop->recorded ||
+      start->capture || stop->capture || ((start->flags | stop->flags) & cudaEventDisableTiming))
     error = cudaErrorInvalidResourceHandle;
   else if (!start->done || !stop->done)
     error = cudaErrorNotReady;
@@ -923,7 +949,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
   cudaStream_t s = stream_of(handle);
   if (!s) {
     error = cudaErrorInvalidResourceHandle;
-  } else if (s == &legacy) {
+  } else if (is_legacy(s)) {
     error = cudaErrorStreamCaptureUnsupported;
   } else if (s->capture) {
     error = cudaErrorIllegalState;

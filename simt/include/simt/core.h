@@ -157,6 +157,7 @@ typedef struct SimtKernel {
   const void *const *pointers; /* argument_count of them: the argument if it is an object pointer, else NULL */
   int argument_count;
   uint32_t submitted; /* the inspector's time when it was queued; 0: it was not */
+  int device;         /* that was current at the launch; simt_launch() sets it */
 } SimtKernel;
 
 /* Checks, then runs the grid, or queues it (lazy streams). The error is also kept for cudaGetLastError(). */

@@ -110,6 +110,7 @@ typedef enum SimtFindingKind {
   SIMT_READ_ONLY_WRITE, /* a kernel writes constant memory */
   SIMT_MISSING_SYNC,    /* host code did not wait for a kernel or copy that is still queued */
   SIMT_STREAM_RACE,     /* two streams use the same memory, and nothing orders them */
+  SIMT_WRONG_DEVICE,    /* a kernel uses memory of another device, without access to its peer */
   SIMT_FINDING_KINDS
 } SimtFindingKind;
 
