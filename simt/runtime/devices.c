@@ -141,10 +141,10 @@ void simt_peers_reset(int device) {
 /* ---- the variables of the program ---- */
 
 static struct {
-  pthread_mutex_t lock;             /* held while something uses the variables */
-  int present;                      /* the device whose values lie in the program's variables */
-  char *kept[SIMT_DEVICES_MOST];    /* (size), the values of each device that is not present */
-  size_t size;                      /* of all of them together */
+  pthread_mutex_t lock;          /* held while something uses the variables */
+  int present;                   /* the device whose values lie in the program's variables */
+  char *kept[SIMT_DEVICES_MOST]; /* (size), the values of each device that is not present */
+  size_t size;                   /* of all of them together */
 } images = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Copies the program's variables to `kept`, or back. */

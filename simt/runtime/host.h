@@ -31,7 +31,7 @@ cudaError_t simt_allocate(void **pointer, size_t bytes, SimtMemoryKind kind, int
 cudaError_t simt_deallocate(void *pointer, const char *call, SimtSite site); /* device or managed memory */
 void simt_memory_reset(int device, SimtSite site); /* frees all that is left of its memory, and the host's */
 size_t simt_memory_total(void);                    /* bytes of each device */
-/* The i-th group of variables: 1 when it has __device__ or __constant__ ones, 0 when not; -1: there are fewer groups. */
+/* The i-th group of variables: 1 when it has __device__ or __constant__ ones, 0 when not, -1 when there are fewer. */
 int simt_symbol_section(int i, char **start, size_t *size);
 /* The pool that a live allocation came from, NULL for none; -1: there is no allocation that begins there. */
 int simt_memory_pool(void *pointer, cudaMemPool_t *pool, size_t *bytes);

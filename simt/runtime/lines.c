@@ -2,8 +2,9 @@
  * gcc writes it with -g1). No other program is asked: where a kernel is judged none may be started, and the source is
  * not at hand.
  *
- * .debug_info is a tree for each compiled file: functions, and in them the functions that were inlined there, each with
- * its addresses and the line of its call. .debug_line has the line of every address. Both are read once, into tables. */
+ * .debug_info is a tree for each compiled file: functions, and in them the functions that were inlined there, each
+ * with its addresses and the line of its call. .debug_line has the line of every address. Both are read once, into
+ * tables. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

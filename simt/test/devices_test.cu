@@ -1,6 +1,6 @@
-/* devices_test.cu - several GPUs: whose memory, whose stream, whose variables. The same program passes on a machine with
- * two GPUs. The emulator runs it with SIMT_DEVICES=2, eager and lazy; on a machine with one GPU there is nothing to
- * test. */
+/* devices_test.cu - several GPUs: whose memory, whose stream, whose variables. The same program passes on a machine
+ * with two GPUs. The emulator runs it with SIMT_DEVICES=2, eager and lazy; on a machine with one GPU there is nothing
+ * to test. */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -232,10 +232,12 @@ static void expect_diagnosis(const char *word, const char *expected) {
 
 static void test_the_wrong_device_is_named(void **) {
   require_two();
-  expect_diagnosis("launch", "=== simt: wrong device: argument 2 of kernel scale lies on device 0, and the kernel runs "
-                             "on device 1");
-  expect_diagnosis("stream", "=== simt: wrong device: kernel scale is launched into a stream of device 0 while device 1 "
-                             "is current");
+  expect_diagnosis("launch",
+                   "=== simt: wrong device: argument 2 of kernel scale lies on device 0, and the kernel runs "
+                   "on device 1");
+  expect_diagnosis("stream",
+                   "=== simt: wrong device: kernel scale is launched into a stream of device 0 while device 1 "
+                   "is current");
   expect_diagnosis("copy", "=== simt: wrong device: cudaMemcpyPeer");
 }
 
