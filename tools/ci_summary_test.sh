@@ -49,6 +49,8 @@ cp none.log some.log
 { configured //:s 'cc_test rule' x; ran //:s none; ran //:s some; ended //:s PASSED; finished; } > shards
 { configured //:s 'cc_test rule' x; ran //:s none; ended //:s FAILED; finished 3; } > failed
 { configured //:s 'cc_test rule' x; ran //:s empty; ended //:s PASSED; finished; } > no_cases
+{ printf '{"id":{"optionsParsed":{}},"optionsParsed":{"cmdLine":["--test_tag_filters=-slow","--test_tag_filters=slow"]}}\n'
+  configured //:a 'cc_test rule' x; configured //:s 'sh_test rule' slow; ended //:s PASSED; finished; } > replaced
 echo 'not json' > garbage
 
 expect '1 passed, 0 failed, 0 skipped' 0 x=good
@@ -70,6 +72,7 @@ if ! python3 "$summary" x=no_case | grep -q '^SKIPPED x: //:s skipped: no sandbo
 fi
 expect '1 passed, 0 failed, 0 skipped' 0 x=filtered
 expect '1 passed, 0 failed, 0 skipped' 0 x=chosen
+expect '1 passed, 0 failed, 0 skipped' 0 x=replaced
 expect '0 passed, 1 failed, 0 skipped' 1 x=garbage
 expect '0 passed, 1 failed, 0 skipped' 1 x=missing
 expect '1 passed, 1 failed, 0 skipped' 1 --failed setup x=good
