@@ -190,6 +190,8 @@ static void constant_offset_and_affine(void **state) {
   Comparison c = compare();
   assert_diagnosis(c, VALUES_OFFSET, PLACES_ALL);
   assert_non_null(strstr(c.message, "The values are x - 0.25 where x is expected"));
+  for (size_t i = 0; i < N; i++) actual[i] = 1 - expected[i];
+  assert_non_null(strstr(compare().message, "The values are 1 - x where x is expected"));
   for (size_t i = 0; i < N; i++) actual[i] = (expected[i] + 2) * 3;
   c = compare();
   assert_diagnosis(c, VALUES_AFFINE, PLACES_ALL);
@@ -342,6 +344,25 @@ static void a_case_for_each_sign(void **state) {
     else
       assert_said("All wrong elements have y <= 0, and none of those are right.");
   }
+}
+
+/* The label is forgotten in the gradient of cross-entropy. */
+static void wrong_at_the_labels(void **state) {
+  (void)state;
+  Formula formula;
+  step_setup();
+  for (int i = 0; i < STEP; i++) {
+    grad[i] = i % 5 == 2;
+    w[i] = expf(old_w[i]) - 0.25f * grad[i];
+    your_w[i] = expf(old_w[i]);
+  }
+  said[0] = '\0';
+  formula_open(&formula, your_w, w, STEP, tolerance_make(1e-6, 1e-6));
+  formula_label(&formula, "(1 at the label)", grad);
+  assert_int_equal(formula_explain(&formula, said, sizeof said), FORMULA_TERMS_DIFFER);
+  print_message("%s\n", said);
+  assert_said("All wrong elements are in the label's column.");
+  assert_said("your value is the expected one plus 0.25");
 }
 
 /* What belongs to a sum over a row is no formula of the inputs, but the factor before it is. */
@@ -684,6 +705,7 @@ int main(void) {
       CASE(a_term_with_another_factor_or_array),
       CASE(a_copy),
       CASE(a_case_for_each_sign),
+      CASE(wrong_at_the_labels),
       CASE(a_factor_that_depends_on_an_input),
       CASE(no_formula),
       CASE(transpose),

@@ -31,6 +31,7 @@ enum { FORMULA_INPUTS = 8, FORMULA_SCALARS = 12, FORMULA_TERMS = 72, FORMULA_FIT
 typedef struct FormulaInput {
   const char *name;
   const float *for_expected, *for_computed;
+  int label; /* 1 at the label, 0 elsewhere */
 } FormulaInput;
 
 typedef struct FormulaScalar {
@@ -84,6 +85,11 @@ static inline void formula_input(Formula *f, const char *name, const float *x) {
   formula_output(f, name, x, x);
   f->inputs += f->outputs;
   f->outputs = 0;
+}
+
+static inline void formula_label(Formula *f, const char *name, const float *x) {
+  formula_input(f, name, x);
+  f->input[f->inputs - 1].label = 1;
 }
 
 static inline void formula_scalar(Formula *f, const char *name, double value) {
@@ -474,7 +480,7 @@ static inline void formula_mark(Formula *f, const float *x, int sign) {
   }
 }
 
-/* Are all wrong elements where an input has one sign, and hardly a right one with them? */
+/* Are all wrong elements where an input has one sign, and hardly a right one with them? In the label's column? */
 static inline void formula_say_where(const Formula *f, char *text, size_t size) {
   for (int k = 0; k < f->inputs; k++) {
     const float *x = f->input[k].for_expected;
@@ -485,6 +491,10 @@ static inline void formula_say_where(const Formula *f, char *text, size_t size) 
     for (int positive = 0; positive < 2; positive++) {
       if (wrong[!positive] > 0 || right[!positive] < 3 || wrong[positive] < 3) continue;
       if (right[positive] * 10 > wrong[positive]) continue;
+      if (f->input[k].label) {
+        formula_say(text, size, " All wrong elements are %sin the label's column.", positive ? "" : "not ");
+        return;
+      }
       formula_say(text, size, " All wrong elements have %s %s 0, and %s of those are right.", f->input[k].name,
                   positive ? ">" : "<=", right[positive] == 0 ? "none" : "few");
       return;

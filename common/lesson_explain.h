@@ -153,8 +153,10 @@ static inline FormulaKind lesson_explain(const LessonOutcome *outcome, int outpu
       if (right == NULL) continue;
       spreads++;
       snprintf(labels[a], sizeof labels[a], "(1 at the label of %s)", declared->name);
-      if (!pass)
-        formula_input(&formula, declared->classes != 0 ? labels[a] : declared->name, right);
+      if (!pass && declared->classes != 0)
+        formula_label(&formula, labels[a], right);
+      else if (!pass)
+        formula_input(&formula, declared->name, right);
       else if ((spread[spreads] = lesson_spread(outcome, output, a, outcome->computed[a])) != NULL)
         formula_output(&formula, declared->name, right, spread[spreads++]);
     }

@@ -45,6 +45,7 @@ typedef struct LessonResult {
   double error, tolerance;
   CompareValues values;
   ComparePlaces places;
+  int explained; /* the message says what the wrong values have in common, not only where they are */
   int inspected; /* 1: counts and findings are known */
   LessonCounts counts;
   int findings;
@@ -132,6 +133,8 @@ static inline void lesson_fail_outputs(const LessonOutcome *outcome, const Compa
     Tolerance tolerance = lesson_array_tolerance(outcome->lesson, a, outcome->size);
     FormulaKind kind = lesson_explain(outcome, a, c, tolerance, text, sizeof text);
     const int empty = c->values >= VALUES_REFERENCE_NAN && c->values <= VALUES_READ_BEFORE_WRITTEN;
+    const int bits = c->values <= VALUES_INFINITE, vague = c->values == VALUES_UNKNOWN || c->values == VALUES_CLOSE;
+    if (bits || kind != FORMULA_UNKNOWN || (!vague && c->wrong >= 3)) result->explained = 1;
     if (!shown && !empty && kind != FORMULA_FOLLOWS) {
       lesson_show(outcome, a, tolerance, text, sizeof text);
       shown = 1;

@@ -46,7 +46,7 @@ extern const LessonLauncher check_launcher; /* the student's */
 
 #include "common/lesson_verify.h"
 
-enum { CHECK_CHANNEL = 3, CHECK_MAGIC = 0x4b434843, CHECK_TEXT = 3000, CHECK_SAMPLES = 64 };
+enum { CHECK_CHANNEL = 3, CHECK_MAGIC = 0x4b434843, CHECK_TEXT = 3000, CHECK_SAMPLES = 64, CHECK_MORE_SHAPES = 6 };
 
 typedef struct CheckRequest {
   uint32_t magic;
@@ -349,6 +349,23 @@ static inline void check_stopwatch(const Lesson *lesson, uint64_t seed) {
   printf("\n");
 }
 
+/* A shape of one or three elements fails first, but shows little: does one of the next say more? Takes its result. */
+static inline void check_explain(const Lesson *lesson, const LessonVersion *version, uint64_t seed, int shape,
+                                 LessonResult *result) {
+  static LessonResult more;
+  const CheckReply reply = check.reply;
+  for (int i = shape + 1; i < lesson->checks && i <= shape + CHECK_MORE_SHAPES && !result->explained; i++) {
+    int wrong = lesson_verify(lesson, version, &lesson->check[i], seed + (uint64_t)i, &more);
+    if (check.verdict != NULL) break; /* that is another story */
+    if (wrong && (more.explained || check.reply.findings > 0)) {
+      *result = more;
+      return;
+    }
+  }
+  check.verdict = NULL;
+  check.reply = reply;
+}
+
 static inline int check_main(Lesson lesson) {
   char what[16];
   unsigned long long seed;
@@ -376,6 +393,8 @@ static inline int check_main(Lesson lesson) {
       check_print(check.verdict, &result, shapes, message);
       return 0;
     }
+    if (wrong && !counted && result.fault == LESSON_WRONG && check.reply.findings == 0)
+      check_explain(&lesson, &version, seed, i, &result);
     if (wrong || check.reply.findings > 0) { /* what the inspector saw first: it is nearer to the cause */
       snprintf(message, sizeof message, "%s%s%s", check.reply.findings > 0 ? check.reply.text : "",
                check.reply.findings > 0 && wrong ? "\n" : "", wrong ? result.message : "");
