@@ -346,6 +346,42 @@ static void a_case_for_each_sign(void **state) {
   }
 }
 
+static void a_mask_of_other_elements(void **state) {
+  (void)state;
+  Formula formula;
+  step_setup();
+  for (int i = 0; i < STEP; i++) {
+    w[i] = i % 3 == 0 ? 0 : 1.25f * grad[i];
+    your_w[i] = i % 3 == 0 || i % 2 == 0 ? 1.25f * grad[i] : 0;
+  }
+  said[0] = '\0';
+  formula_open(&formula, your_w, w, STEP, tolerance_make(1e-6, 1e-6));
+  formula_input(&formula, "x", grad);
+  formula_scalar(&formula, "p", 0.2);
+  assert_int_equal(formula_explain(&formula, said, sizeof said), FORMULA_TERMS_DIFFER);
+  print_message("%s\n", said);
+  assert_said("wrong elements that are 0 your value is 0: the term 1.25 (1 / (1 - p)) * x is missing.");
+  assert_said("wrong elements where 0 is expected your value is 1.25 (1 / (1 - p)) * x: the term ");
+  assert_said("is superfluous.");
+}
+
+/* The right formula, with a difference of nearly equal numbers: no other output is to blame. */
+static void the_same_formula_rounded(void **state) {
+  (void)state;
+  Formula formula;
+  step_setup();
+  for (int i = 0; i < STEP; i++) {
+    w[i] = grad[i] * old_w[i];
+    your_w[i] = w[i] * (1 + (i % 2 ? 2e-6f : -2e-6f));
+  }
+  said[0] = '\0';
+  formula_open(&formula, your_w, w, STEP, tolerance_make(1e-7, 0));
+  formula_input(&formula, "x", grad);
+  formula_input(&formula, "y", old_w);
+  assert_int_equal(formula_explain(&formula, said, sizeof said), FORMULA_ROUNDED);
+  assert_said("as it should be: it is rounded otherwise");
+}
+
 /* The label is forgotten in the gradient of cross-entropy. */
 static void wrong_at_the_labels(void **state) {
   (void)state;
@@ -705,6 +741,8 @@ int main(void) {
       CASE(a_term_with_another_factor_or_array),
       CASE(a_copy),
       CASE(a_case_for_each_sign),
+      CASE(a_mask_of_other_elements),
+      CASE(the_same_formula_rounded),
       CASE(wrong_at_the_labels),
       CASE(a_factor_that_depends_on_an_input),
       CASE(no_formula),

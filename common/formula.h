@@ -118,12 +118,13 @@ static inline int formula_number(const Formula *f, double x, char *text, size_t 
   for (int s = 0; s < f->scalars; s++) {
     const char *name = f->scalar[s].name;
     double value = fabs(f->scalar[s].value);
-    const char *format = formula_same(x, value)                        ? " (%s)"
-                         : formula_same(x, 1 / value)                  ? " (1 / %s)"
-                         : value < 1 && formula_same(x, 1 - value)     ? " (1 - %s)"
-                         : formula_same(x, 2 * value) && x != value    ? " (2 * %s)"
-                         : value > 0 && formula_same(x, value * value) ? " (%s squared)"
-                                                                       : NULL;
+    const char *format = formula_same(x, value)                          ? " (%s)"
+                         : formula_same(x, 1 / value)                    ? " (1 / %s)"
+                         : value < 1 && formula_same(x, 1 - value)       ? " (1 - %s)"
+                         : value < 1 && formula_same(x, 1 / (1 - value)) ? " (1 / (1 - %s))"
+                         : formula_same(x, 2 * value) && x != value      ? " (2 * %s)"
+                         : value > 0 && formula_same(x, value * value)   ? " (%s squared)"
+                                                                         : NULL;
     char words[64];
     if (format == NULL) continue;
 #pragma GCC diagnostic push
@@ -208,7 +209,7 @@ static inline double formula_term_value(const Formula *f, const FormulaTerm *ter
 /* What rounding explains at one element. */
 static inline double formula_allowance(const Formula *f, size_t i) {
   double size = fmax(fabs((double)f->expected[i]), fabs((double)f->computed[i]));
-  return f->tolerance.absolute + (f->tolerance.relative + 4e-6) * size + 1e-30;
+  return f->tolerance.absolute + (f->tolerance.relative + 4e-6) * size + 1e-44;
 }
 
 static inline void formula_add_term(Formula *f, int a, int b, int c, int divides) {
@@ -363,6 +364,7 @@ static inline int formula_find(const Formula *f, FormulaSide side, int most, For
 typedef enum FormulaKind {
   FORMULA_UNKNOWN,
   FORMULA_FOLLOWS, /* from another output that is wrong */
+  FORMULA_ROUNDED, /* the same formula */
   FORMULA_COPY,
   FORMULA_TERMS_DIFFER,
   FORMULA_TIMES, /* a factor that depends on an input */
@@ -398,9 +400,20 @@ static inline FormulaKind formula_differ(const Formula *f, const FormulaFit *exp
                   is_number, should < 0 ? "-" : "", should_number);
     }
   }
-  formula_say(text, size,
-              differences == 0 ? ", as it should be: it follows from another output, which is wrong." : ".");
-  return differences == 0 ? FORMULA_FOLLOWS : FORMULA_TERMS_DIFFER;
+  if (differences > 0) {
+    formula_say(text, size, ".");
+    return FORMULA_TERMS_DIFFER;
+  }
+  int follows = 0;
+  for (int j = 0; j < computed->terms; j++)
+    for (int k = 0; k < f->term[computed->term[j]].factors; k++) {
+      const FormulaInput *input = &f->input[f->term[computed->term[j]].factor[k]];
+      follows |= input->for_expected != input->for_computed;
+    }
+  formula_say(text, size, ", as it should be: %s.",
+              follows ? "it follows from another output, which is wrong"
+                      : "it is rounded otherwise (lower precision, a difference of nearly equal numbers)");
+  return follows ? FORMULA_FOLLOWS : FORMULA_ROUNDED;
 }
 
 /* How far-fetched a sum is: its terms, and the factors that are not those of the task. */
@@ -469,13 +482,13 @@ static inline FormulaKind formula_explain_these(Formula *f, const char *where, F
   return FORMULA_UNKNOWN;
 }
 
-/* Keeps the wrong elements where `x` has this sign; all without `x`. */
+/* Keeps the wrong elements where `x` has this sign, or is 0; all without `x`. */
 static inline void formula_mark(Formula *f, const float *x, int sign) {
   f->count = 0;
   for (size_t i = 0; i < f->n; i++) {
     if (compare_element(&f->computed[i], f->expected[i], f->tolerance)) continue;
     if (!isfinite(f->computed[i]) || !isfinite(f->expected[i])) continue;
-    if (x != NULL && (sign < 0 ? !(x[i] < 0) : !(x[i] > 0))) continue;
+    if (x != NULL && !(sign < 0 ? x[i] < 0 : sign > 0 ? x[i] > 0 : x[i] == 0)) continue;
     f->at[f->count++] = i;
   }
 }
@@ -517,6 +530,13 @@ static inline FormulaKind formula_explain(Formula *f, char *text, size_t size) {
       FormulaKind here = f->count >= 6 ? formula_explain_these(f, where, table, text, size) : FORMULA_UNKNOWN;
       if (here != FORMULA_UNKNOWN) kind = here;
     }
+  }
+  const int masked = kind == FORMULA_UNKNOWN; /* 0 in other elements than those expected? */
+  for (int expected = 0; expected < 2 && masked; expected++) {
+    formula_mark(f, expected ? f->expected : f->computed, 0);
+    const char *where = expected ? " where 0 is expected" : " that are 0";
+    FormulaKind here = f->count >= 4 ? formula_explain_these(f, where, table, text, size) : FORMULA_UNKNOWN;
+    if (here != FORMULA_UNKNOWN) kind = here;
   }
   free(f->at);
   free(table);

@@ -92,6 +92,7 @@ static inline Lesson dropout_lesson(void) {
   Lesson lesson = lesson_make("dropout", "rc", dropout_call, (LessonLauncher)dropout_cpu<float>);
   lesson_output(&lesson, "y", "rc");
   lesson_input(&lesson, "x", "rc");
+  lesson_scalar(&lesson, "p", DROPOUT_LESSON_P);
   dropout_lesson_shapes(&lesson);
   return lesson;
 }
