@@ -379,7 +379,7 @@ static void the_same_formula_rounded(void **state) {
   formula_input(&formula, "x", grad);
   formula_input(&formula, "y", old_w);
   assert_int_equal(formula_explain(&formula, said, sizeof said), FORMULA_ROUNDED);
-  assert_said("as it should be: it is rounded otherwise");
+  assert_said("as it should be: what differs is the rounding");
 }
 
 /* The label is forgotten in the gradient of cross-entropy. */

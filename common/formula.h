@@ -412,7 +412,7 @@ static inline FormulaKind formula_differ(const Formula *f, const FormulaFit *exp
     }
   formula_say(text, size, ", as it should be: %s.",
               follows ? "it follows from another output, which is wrong"
-                      : "it is rounded otherwise (lower precision, a difference of nearly equal numbers)");
+                      : "what differs is the rounding (lower precision, a difference of nearly equal numbers)");
   return follows ? FORMULA_FOLLOWS : FORMULA_ROUNDED;
 }
 
