@@ -17,6 +17,7 @@
  *     + for (size_t i = first; i <= n; i += stride) c[i] = a[i] + b[i];
  *     mutant: no bounds test                a wrong solution, to prove the check with
  *     expect: out of bounds | past its end  what its diagnosis says, one of these
+ *     unexplained: a hash                   why it says no more than that elements are wrong
  *     - if (i < n) c[i] = a[i] + b[i];
  *     + c[i] = a[i] + b[i];
  *
@@ -39,6 +40,7 @@ typedef struct Limit {
 
 typedef struct Mutant {
   const char *name, *expect, *lines;
+  const char *unexplained; /* why its diagnosis says no more than that elements are wrong; "" where it does */
 } Mutant;
 
 typedef struct Exercise {
@@ -206,19 +208,21 @@ static inline int read_key(ExerciseReader *reader, const char *key, const char *
       return error_set(err, "%s: more than %d mutants", where, EXERCISE_MUTANTS);
     Mutant *mutant = &exercise->mutant[exercise->mutants++];
     mutant->name = keep(value);
-    mutant->expect = "";
+    mutant->expect = mutant->unexplained = "";
     mutant->lines = exercise->solution;
     reader->lines = &mutant->lines;
     reader->target = READS_MUTANT;
   } else if (strcmp(key, "expect") == 0 && exercise->mutants > 0) {
     exercise->mutant[exercise->mutants - 1].expect = keep(value);
     reader->target = READS_MUTANT;
+  } else if (strcmp(key, "unexplained") == 0 && exercise->mutants > 0) {
+    exercise->mutant[exercise->mutants - 1].unexplained = keep(value);
+    reader->target = READS_MUTANT;
   } else {
-    return error_set(
-        err,
-        "%s: \"%s:\" is not known; title, check, next, limit, points, streams, stub, broken, mutant and expect "
-        "are",
-        where, key);
+    return error_set(err,
+                     "%s: \"%s:\" is not known; title, check, next, limit, points, streams, stub, broken, mutant, "
+                     "expect and unexplained are",
+                     where, key);
   }
   return 0;
 }

@@ -34,6 +34,17 @@ static inline bool lint_has_word(const Source *source, const char *file, const c
   return found;
 }
 
+/* Does the message hold one of the alternatives, which stand between '|'? */
+static inline bool message_has(const char *message, const char *alternatives) {
+  for (const char *at = alternatives; *at != '\0';) {
+    size_t length = strcspn(at, "|");
+    const char *one = keep_trimmed(at, 0, length);
+    if (one[0] != '\0' && strcasestr(message, one) != NULL) return true;
+    at += length + (at[length] == '|');
+  }
+  return false;
+}
+
 /* In the exercise's file, or, where what it asks for serves several, in another of its folder. */
 static inline bool lint_has_launcher(const Source *source, const Exercise *exercise) {
   if (lint_has_word(source, exercise->file, exercise->launcher)) return true;
@@ -71,6 +82,11 @@ static inline void lint_exercise(const Source *source, const Exercise *exercise,
   for (int i = 0; i < exercise->mutants; i++) {
     const Mutant *mutant = &exercise->mutant[i];
     if (mutant->expect[0] == '\0') lint_say(exercise, faults, "mutant \"%s\" has no \"expect:\"", mutant->name);
+    if (message_has("elements are wrong", mutant->expect) && mutant->unexplained[0] == '\0')
+      lint_say(exercise, faults,
+               "mutant \"%s\" expects only that elements are wrong: expect what would help a student, or say "
+               "\"unexplained: why\"",
+               mutant->name);
     if (code_same(mutant->lines, exercise->solution))
       lint_say(exercise, faults, "mutant \"%s\" is the solution", mutant->name);
     for (int j = 0; j < i; j++)
@@ -151,16 +167,6 @@ static inline double prove_seconds(void) {
   getrusage(RUSAGE_CHILDREN, &used);
   return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
          1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-}
-
-static inline bool message_has(const char *message, const char *alternatives) {
-  for (const char *at = alternatives; *at != '\0';) {
-    size_t length = strcspn(at, "|");
-    const char *one = keep_trimmed(at, 0, length);
-    if (one[0] != '\0' && strcasestr(message, one) != NULL) return true;
-    at += length + (at[length] == '|');
-  }
-  return false;
 }
 
 /* Is the verdict the one that is expected? */

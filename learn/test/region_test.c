@@ -245,7 +245,7 @@ static void lint_tells_what_is_missing(void **state) {
                                       "expect: this\n",
                                       "- int y = x;\n",
                                       "+ int y = 1;\n",
-                                      "mutant: two\nexpect: a\n-   return y;\n",
+                                      "mutant: two\nexpect: that\n-   return y;\n",
                                       "mutant: three\nexpect: b\n+ ;\n"};
   enum { LINES = sizeof lines / sizeof *lines };
   static Source course;
@@ -267,6 +267,21 @@ static void lint_tells_what_is_missing(void **state) {
     assert_int_equal(status, 0);
     lint_exercise(&course, &exercise, &faults);
     if ((faults > 0) != (without >= 0)) fail_msg("without %s: %d faults", without < 0 ? "-" : lines[without], faults);
+  }
+  /* the expectation, and why it is a fault; NULL where it is none */
+  static const char *const expectations[][2] = {{"expect: elements are wrong\n", "says nothing that helps"},
+                                                {"expect: sign | wrong\n", "and neither does this alternative"},
+                                                {"expect: elements are wrong\nunexplained: a hash\n", NULL},
+                                                {"expect: wrong sign\n", NULL}};
+  for (size_t e = 0; e < sizeof expectations / sizeof *expectations; e++) {
+    Text text = {0};
+    Exercise exercise;
+    int faults = 0;
+    for (int i = 0; i < LINES; i++) text_add(&text, i == 5 ? expectations[e][0] : lines[i]);
+    assert_int_equal(read_text(&exercise, text.bytes, &err), 0);
+    text_free(&text);
+    lint_exercise(&course, &exercise, &faults);
+    assert_int_equal(faults, expectations[e][1] != NULL);
   }
   Exercise exercise;
   int faults = 0;
