@@ -52,6 +52,7 @@ typedef enum CompareValues {
   VALUES_REPEATED,  /* each of 0 to n - 1 was expected once, and one stands there twice */
   VALUES_REORDERED, /* the same, in another order */
   VALUES_MOVED,     /* element i holds what belongs into k i, i / k, or the first of k neighbours */
+  VALUES_BYTES,     /* numbers of 32 bits, as two halves, with their bytes reversed */
   VALUES_MASK,      /* zeros where there should be none, and none where there should be */
   VALUES_CLOSE,     /* within 100 tolerances: rounding */
   VALUES_RACE,      /* from compare_runs() */
@@ -560,6 +561,22 @@ static inline int compare_is_exchanged(const CompareView *v) {
   return held >= 4;
 }
 
+/* Numbers of 32 bits as two halves of 16, the upper one first: is byte 3 - i where byte i belongs? */
+static inline int compare_see_bytes(CompareView *v, Comparison *c) {
+  size_t n = v->rows * v->cols, apart = 0;
+  for (size_t i = 0; i < n; i++) {
+    float x = v->expected[i], there = v->expected[(i ^ 1) < n ? i ^ 1 : i];
+    if (!(x >= 0 && x <= 65535) || x != floorf(x) || !(there >= 0 && there <= 65535)) return 0;
+    unsigned half = (unsigned)there, swapped = (half & 255) << 8 | half >> 8;
+    if (v->actual[i] != (float)swapped) return 0;
+    apart += v->marked[i];
+  }
+  if (n % 2 != 0 || apart < 4) return 0;
+  compare_say(c, " The four bytes of each number are in the reverse order.");
+  c->values = VALUES_BYTES;
+  return 1;
+}
+
 static inline int compare_see_moved(CompareView *v, Comparison *c) {
   if (compare_is_exchanged(v)) {
     compare_say(c, " Neighbours are exchanged: elements 0 and 1, 2 and 3, ...");
@@ -608,7 +625,7 @@ static inline void compare_values(CompareView *v, Comparison *c) {
   int (*const recognisers[])(CompareView *, Comparison *) = {
       compare_see_bits,     compare_see_repeated,   compare_see_one_value, compare_see_factor,   compare_see_affine,
       compare_see_function, compare_see_transposed, compare_see_shifted,   compare_see_permuted, compare_see_reordered,
-      compare_see_moved,    compare_see_mask,       compare_see_lines,     compare_see_close};
+      compare_see_moved,    compare_see_bytes,      compare_see_mask,      compare_see_lines,    compare_see_close};
   for (size_t r = 0; r < sizeof recognisers / sizeof *recognisers; r++)
     if (recognisers[r](v, c)) return;
   c->values = VALUES_UNKNOWN;

@@ -565,6 +565,17 @@ static void neighbours_exchanged(void **state) {
   assert_sentence(compare_shape(1, N), VALUES_MOVED, "Neighbours are exchanged: elements 0 and 1, 2 and 3, ...");
 }
 
+static void bytes_in_reverse(void **state) {
+  (void)state;
+  for (size_t i = 0; i < 64; i++) expected[i] = (float)((uint32_t)i * 2654435761u >> 16);
+  for (size_t i = 0; i < 64; i += 2) {
+    uint32_t number = (uint32_t)expected[i] << 16 | (uint32_t)expected[i + 1], reversed = __builtin_bswap32(number);
+    actual[i] = (float)(reversed >> 16);
+    actual[i + 1] = (float)(reversed & 0xFFFF);
+  }
+  assert_sentence(compare_shape(32, 2), VALUES_BYTES, "The four bytes of each number are in the reverse order.");
+}
+
 static void rounding_beside_the_values(void **state) {
   (void)state;
   const Tolerance exact = {0, 0, 0}, wide = {0, 0.02, 0};
@@ -755,6 +766,7 @@ int main(void) {
       CASE(elements_of_other_places),
       CASE(zeros_in_wrong_places),
       CASE(neighbours_exchanged),
+      CASE(bytes_in_reverse),
       CASE(rounding_beside_the_values),
       CASE(rounding),
       CASE(unrelated),
