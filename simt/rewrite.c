@@ -1046,9 +1046,13 @@ static void rewrite_items(FILE *kernels) {
 
 /* ---- the list of functions for check_calls() ---- */
 
+/* Where a body includes a file, it lies in several pieces. */
 static void list_function(FILE *out, int space, int first, int last, const char *of_class, const char *name) {
-  fprintf(out, "%c\t%d\t%d\t%s\t%s\t%s\n", space, tokens[first].line, tokens[last].line, tokens[first].file, of_class,
-          name);
+  for (int from = first, to = first; from <= last; from = ++to) {
+    while (to < last && strcmp(tokens[to + 1].file, tokens[from].file) == 0) to++;
+    fprintf(out, "%c\t%d\t%d\t%s\t%s\t%s\n", space, tokens[from].line, tokens[to].line, tokens[from].file, of_class,
+            name);
+  }
 }
 
 /* The class of a function: struct C { void f(); }; void C<int>::f() {}. "": none. */
