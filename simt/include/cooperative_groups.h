@@ -13,6 +13,7 @@
 
 #include <cuda_runtime.h>
 
+#include <chrono> /* programs rely on NVIDIA's header for it */
 #include <type_traits>
 #include <utility>
 

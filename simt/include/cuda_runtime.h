@@ -30,6 +30,7 @@
 #endif
 #if __has_include("simt/atomics.h")
 #include "simt/atomics.h"
+#include "simt/nv_atomics.h"
 #endif
 #if __has_include("simt/warp.h")
 #include "simt/warp.h"
@@ -101,6 +102,10 @@ cudaChannelFormatDesc cudaCreateChannelDesc() {
                                std::is_floating_point_v<T> ? cudaChannelFormatKindFloat
                                : std::is_unsigned_v<T>     ? cudaChannelFormatKindUnsigned
                                                            : cudaChannelFormatKindSigned);
+}
+
+inline cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned int flags) {
+  return cudaEventCreateWithFlags(event, flags);
 }
 
 /* ---- symbols: __device__ and __constant__ variables, by their name ---- */

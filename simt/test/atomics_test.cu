@@ -551,8 +551,47 @@ static void test_hash_table(void **state) {
   assert_true(got == keys && download(inserted, 1)[0] == (int)keys.size());
 }
 
+/* ---- operations that take an order and a scope ---- */
+
+static __global__ void order_kernel(int *x, double *real, unsigned long long *wide, int *turns) {
+  __nv_atomic_fetch_add(&x[0], 2, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_DEVICE);
+  __nv_atomic_add(&real[0], 0.5, __NV_ATOMIC_RELAXED);
+  __nv_atomic_max(&x[1], my_rank(), __NV_ATOMIC_ACQ_REL, __NV_THREAD_SCOPE_SYSTEM);
+  __nv_atomic_fetch_or(&wide[0], 1ull << my_rank() % 64, __NV_ATOMIC_SEQ_CST);
+  int old = __nv_atomic_load_n(&x[2], __NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_DEVICE), failed = 0;
+  while (!__nv_atomic_compare_exchange_n(&x[2], &old, old + 3, false, __NV_ATOMIC_ACQ_REL, __NV_ATOMIC_ACQUIRE,
+                                         __NV_THREAD_SCOPE_DEVICE))
+    failed++;
+  __nv_atomic_thread_fence(__NV_ATOMIC_SEQ_CST, __NV_THREAD_SCOPE_DEVICE);
+  if (my_rank() == 5) {
+    __nv_atomic_store_n(&x[3], 7, __NV_ATOMIC_RELEASE, __NV_THREAD_SCOPE_SYSTEM);
+    x[4] = __nv_atomic_exchange_n(&x[3], 9, __NV_ATOMIC_ACQ_REL, __NV_THREAD_SCOPE_DEVICE);
+    x[5] = __nv_atomic_compare_exchange_n(&x[3], &x[6], 1, false, __NV_ATOMIC_RELAXED, __NV_ATOMIC_RELAXED);
+  }
+  turns[my_rank()] = failed;
+}
+
+static void test_order_and_scope(void **state) {
+  (void)state;
+  int *x = upload(std::vector<int>(8, 0)), *turns = device_array<int>(N);
+  double *real = upload(std::vector<double>(1, 0.0));
+  unsigned long long *wide = upload(std::vector<unsigned long long>(1, 0ull));
+  order_kernel<<<BLOCKS, THREADS>>>(x, real, wide, turns);
+  std::vector<int> got = download(x, 8);
+  assert_int_equal(got[0], 2 * N);
+  assert_int_equal(got[1], N - 1);
+  assert_int_equal(got[2], 3 * N);
+  assert_int_equal(got[3], 9);
+  assert_int_equal(got[4], 7);
+  assert_int_equal(got[5], 0); /* 9 was there, and not 0: what was expected is now what was found */
+  assert_int_equal(got[6], 9);
+  assert_true(download(real, 1)[0] == 0.5 * N);
+  assert_true(download(wide, 1)[0] == ~0ull);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_order_and_scope),
       cmocka_unit_test(test_add_counts_every_thread_once),
       cmocka_unit_test(test_blocks_that_meet),
       cmocka_unit_test(test_integer_operations),

@@ -3,6 +3,10 @@
 #include <cub/block/block_shuffle.cuh>
 #include <cub/cub.cuh>
 
+#include <float.h>
+#include <limits.h>
+#include <string.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -455,8 +459,37 @@ static void test_warps(void **state) {
   check_warp<4>();
 }
 
+/* Keys become unsigned words of the same order, and come back. */
+template <class T>
+static void expect_order(std::vector<T> ascending, cub::Category category) {
+  typedef cub::Traits<T> Traits;
+  typedef typename Traits::UnsignedBits Bits;
+  assert_true(Traits::CATEGORY == category && Traits::PRIMITIVE);
+  Bits before = 0;
+  for (size_t i = 0; i < ascending.size(); i++) {
+    Bits raw, key;
+    memcpy(&raw, &ascending[i], sizeof raw);
+    key = Traits::TwiddleIn(raw);
+    assert_true(i == 0 || before < key);
+    assert_true(Traits::TwiddleOut(key) == raw);
+    before = key;
+  }
+  assert_true(Traits::Lowest() == ascending.front());
+  assert_true(Traits::Max() == ascending.back());
+}
+
+static void test_traits(void **state) {
+  (void)state;
+  expect_order<int>({INT_MIN, -7, -1, 0, 1, 8, INT_MAX}, cub::SIGNED_INTEGER);
+  expect_order<unsigned char>({0, 1, 127, 128, 255}, cub::UNSIGNED_INTEGER);
+  expect_order<float>({-FLT_MAX, -2.5f, -1e-40f, 0.0f, 1e-40f, 2.5f, FLT_MAX}, cub::FLOATING_POINT);
+  expect_order<double>({-DBL_MAX, -1.0, 0.0, 3.0, DBL_MAX}, cub::FLOATING_POINT);
+  assert_true(cub::Traits<Digits>::CATEGORY == cub::NOT_A_NUMBER && !cub::Traits<Digits>::PRIMITIVE);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_traits),
       cmocka_unit_test(test_block_reduce),
       cmocka_unit_test(test_block_scan),
       cmocka_unit_test(test_block_load_and_store),

@@ -394,9 +394,18 @@ EOF
   says err '-lcudnn: cuDNN is not supported'
   bad "$simtcc" one.cu -lcufft
   says err '-lcufft: cuFFT is not supported'
-  printf '#include <math.h>\nextern "C" int cuInitEverything(int);\nint main() { return cuInitEverything(0); }\n' >driver.cu
-  bad "$simtcc" driver.cu -lcuda -lm
-  says err 'the emulated GPU does not have this function'
+  cat >own.cu <<'EOF'
+extern "C" int cuInitEverything(int);
+void cudaOwnHelper(float *);
+int main() {
+  cudaOwnHelper(nullptr);
+  return cuInitEverything(0);
+}
+EOF
+  bad "$simtcc" own.cu -lcuda -lm
+  local own
+  for own in cuInitEverything cudaOwnHelper; do says err "error: $own() is declared, but none of the files given"; done
+  silent err 'emulated GPU'
 }
 
 # With nvcc's option kernels may call what is constexpr, of the program and of the C++ library, and nothing else.

@@ -221,7 +221,7 @@ static void test_time_between_events(void **state) {
   float ms = -1;
   CHECK(cudaEventCreate(&start));
   CHECK(cudaEventCreate(&stop));
-  CHECK(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming));
+  CHECK(cudaEventCreate(&untimed, cudaEventDisableTiming));
   REFUSED(cudaEventElapsedTime(&ms, start, stop), cudaErrorInvalidResourceHandle); /* not recorded */
   CHECK(cudaEventRecord(start));
   wait_and_set<<<1, 1>>>(x, 1, LONG);

@@ -313,6 +313,13 @@ static void arguments(void **state) {
   assert_int_equal(a, 2); /* once, not once a thread */
 }
 
+/* What preprocesses this file and what compiles it must agree on the dialect: headers choose by it. */
+#ifndef __STRICT_ANSI__
+typedef typeof(out) Pointer;
+#else
+typedef int *Pointer;
+#endif
+
 /* ---- memory spaces ---- */
 
 __device__ int counter;
@@ -345,6 +352,8 @@ __global__ void use_variables(int *p) {
 
 static void variables(void **state) {
   (void)state;
+  Pointer none = NULL;
+  assert_null(none);
   int values[2] = {10, 20}, three = 1;
   assert_int_equal(cudaMemcpyToSymbol(factors, values, sizeof values), cudaSuccess);
   assert_int_equal(cudaMemcpyToSymbol(counter, &three, sizeof three), cudaSuccess);

@@ -101,6 +101,14 @@ def _nvcc(ctx, src, compile_ctx, cc_toolchain):
     )
     return obj
 
+def _simt_standard(ctx):
+    """-std for the preprocessor and the compiler alike: headers choose by it what they declare. nvcc's is GNU's, too."""
+    standard = "gnu++17"
+    for flag in ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.host_copts:
+        if flag.startswith("-std="):
+            standard = flag[len("-std="):]
+    return "-std=" + ("gnu++" + standard[len("c++"):] if standard.startswith("c++") else standard)
+
 def _to_cpp(ctx, src, compile_ctx, cc_toolchain):
     """Rewrites one .cu file to C++ that runs its kernels on the CPU; returns the .cpp file."""
     cpp = ctx.actions.declare_file("_simt/%s/%s.cpp" % (ctx.label.name, src.basename))
@@ -111,6 +119,7 @@ def _to_cpp(ctx, src, compile_ctx, cc_toolchain):
     else:
         args.add_all(SIMT_COPTS)
     args.add_all(ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.host_copts)
+    args.add(_simt_standard(ctx))
     if ctx.var["COMPILATION_MODE"] == "opt":
         args.add("-DNDEBUG")
     args.add_all(compile_ctx.defines, format_each = "-D%s")
@@ -181,7 +190,7 @@ def _cuda_library_impl(ctx):
         objects += [_nvcc(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
     elif by_kind["cu"]:
         inspect = ctx.attr._simt[FlagInfo].value == "inspect"
-        common["user_compile_flags"] = ctx.attr.host_copts + _SIMT_FLAGS + (_INSPECT_FLAGS if inspect else SIMT_COPTS)
+        common["user_compile_flags"] = ctx.attr.host_copts + [_simt_standard(ctx)] + _SIMT_FLAGS + (_INSPECT_FLAGS if inspect else SIMT_COPTS)
         rewritten = [_to_cpp(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
         _, outputs = cc_common.compile(name = ctx.label.name + "_simt", srcs = rewritten, **common)
         objects += outputs.pic_objects

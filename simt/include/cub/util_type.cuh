@@ -10,7 +10,9 @@
 
 #include <cuda_runtime.h>
 
+#include <chrono> /* programs rely on NVIDIA's header for it */
 #include <iterator>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -70,6 +72,64 @@ struct Uninitialized { /* room for a T in __shared__ memory, without its constru
   alignas(T) unsigned char storage[sizeof(T)];
   T &Alias() { return *(T *)storage; }
 };
+
+/* What a type's keys are to a radix sort: unsigned words whose order is that of the keys. */
+enum Category { NOT_A_NUMBER, SIGNED_INTEGER, UNSIGNED_INTEGER, FLOATING_POINT };
+
+namespace details {
+template <size_t bytes>
+struct KeyBits {
+  typedef void type;
+};
+template <>
+struct KeyBits<1> {
+  typedef unsigned char type;
+};
+template <>
+struct KeyBits<2> {
+  typedef unsigned short type;
+};
+template <>
+struct KeyBits<4> {
+  typedef unsigned int type;
+};
+template <>
+struct KeyBits<8> {
+  typedef unsigned long long type;
+};
+}  // namespace details
+
+template <class T, bool is_number = std::is_arithmetic_v<T>>
+struct NumericTraits {
+  static constexpr Category CATEGORY = NOT_A_NUMBER;
+  enum { PRIMITIVE = false, NULL_TYPE = std::is_same_v<T, NullType> };
+};
+template <class T>
+struct NumericTraits<T, true> {
+  typedef typename details::KeyBits<sizeof(T)>::type UnsignedBits;
+  static constexpr Category CATEGORY = std::is_floating_point_v<T> ? FLOATING_POINT
+                                       : std::is_signed_v<T>       ? SIGNED_INTEGER
+                                                                   : UNSIGNED_INTEGER;
+  static constexpr UnsignedBits HIGH_BIT = (UnsignedBits)((UnsignedBits)1 << (8 * sizeof(T) - 1));
+  static constexpr UnsignedBits MAX_KEY = CATEGORY == UNSIGNED_INTEGER ? (UnsignedBits)-1 : (UnsignedBits)(HIGH_BIT - 1);
+  static constexpr UnsignedBits LOWEST_KEY = CATEGORY == SIGNED_INTEGER   ? HIGH_BIT
+                                             : CATEGORY == FLOATING_POINT ? (UnsignedBits)-1
+                                                                          : (UnsignedBits)0;
+  enum { PRIMITIVE = true, NULL_TYPE = false };
+  static T Max() { return std::numeric_limits<T>::max(); }
+  static T Lowest() { return std::numeric_limits<T>::lowest(); }
+  /* A negative float's bits are all turned, a positive one's sign is. */
+  static UnsignedBits TwiddleIn(UnsignedBits key) {
+    if (CATEGORY == UNSIGNED_INTEGER) return key;
+    return (UnsignedBits)(CATEGORY == FLOATING_POINT && (key & HIGH_BIT) ? ~key : key ^ HIGH_BIT);
+  }
+  static UnsignedBits TwiddleOut(UnsignedBits key) {
+    if (CATEGORY == UNSIGNED_INTEGER) return key;
+    return (UnsignedBits)(CATEGORY == FLOATING_POINT && !(key & HIGH_BIT) ? ~key : key ^ HIGH_BIT);
+  }
+};
+template <class T>
+struct Traits : NumericTraits<std::remove_cv_t<T>> {};
 
 namespace details {
 
