@@ -240,7 +240,7 @@ test_rewritten_text() {
   says out '::simt::kern("k", "one.cu", 10,'
   silent out '__global__'
   ok "$simtcc" -E one.cu -o one.cpp
-  ok g++ -std=c++17 -I"$(dirname "$simtcc")/include" -c one.cpp -o one.o
+  ok g++ -std=gnu++17 -I"$(dirname "$simtcc")/include" -c one.cpp -o one.o
   ok "$simtcc" one.o -o one
   ok ./one
   printf '__global__ void unrolled(int *x) {\n#pragma unroll\n  for (int i = 0; i < 8; i++) x[i] = i;\n}\n' >unrolled.cu

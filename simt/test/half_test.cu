@@ -5,6 +5,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <float.h>
 
 #include <type_traits>
@@ -823,8 +824,145 @@ static void test_types(void **state) {
   assert_true(__bfloat162float(__float2bfloat16(3.140625f)) == 3.140625f);
 }
 
+/* ---- numbers of 8 bits: what a code means is written out, and a number's code is found by trying all of them ---- */
+
+static const __nv_fp8_interpretation_t KINDS[] = {__NV_E4M3, __NV_E5M2};
+
+/* The number that code 0 .. 127 stands for, where there were no infinity and no NaN. */
+static __host__ __device__ double fp8_meaning(int code, __nv_fp8_interpretation_t kind) {
+  const int mantissa = kind == __NV_E4M3 ? 3 : 2, steps = 1 << mantissa, exponent = code / steps;
+  double value = (double)(code % steps) / steps + (exponent > 0), factor = kind == __NV_E4M3 ? 64 : 16384;
+  for (int e = 1; e < exponent; e++) value *= 2;
+  return value / factor; /* 2^6, 2^14: the smallest normal number is 1 / factor */
+}
+
+/* The nearest of 128 numbers, of two the even one; and what then is too large. */
+static __host__ __device__ int fp8_code(double x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind) {
+  const double size = x < 0 ? -x : x;
+  const int largest = kind == __NV_E4M3 ? 0x7e : 0x7b, sign = x < 0 || 1 / x < 0 ? 0x80 : 0;
+  if (x != x) return 0x7f;
+  int best = 0;
+  for (int code = 1; code < 128; code++) {
+    const double distance = fabs(size - fp8_meaning(code, kind)), least = fabs(size - fp8_meaning(best, kind));
+    if (distance < least || (distance == least && code % 2 == 0)) best = code;
+  }
+  if (size > 1e9) best = 0x7f;
+  if (best > largest) best = saturate == __NV_SATFINITE ? largest : kind == __NV_E4M3 ? 0x7f : 0x7c;
+  return sign | best;
+}
+
+static int fp8_is_nan(int code, __nv_fp8_interpretation_t kind) {
+  return (code & 0x7f) > (kind == __NV_E4M3 ? 0x7e : 0x7c);
+}
+
+/* Every half, to both kinds, in both modes, by two ways. */
+static __global__ void fp8_kernel(uint8_t *codes) {
+  const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  __half_raw raw;
+  raw.x = (unsigned short)i;
+  for (int k = 0; k < 2; k++) {
+    const __nv_fp8_interpretation_t kind = k == 0 ? __NV_E4M3 : __NV_E5M2;
+    codes[4 * i + 2 * k] = __nv_cvt_halfraw_to_fp8(raw, __NV_NOSAT, kind);
+    codes[4 * i + 2 * k + 1] = __nv_cvt_float_to_fp8(__half2float(__half(raw)), __NV_SATFINITE, kind);
+  }
+}
+
+static void test_fp8_every_half(void **state) {
+  (void)state;
+  uint8_t *codes = device_array<uint8_t>(4 << 16);
+  fp8_kernel<<<256, 256>>>(codes);
+  std::vector<uint8_t> got = download(codes, 4 << 16);
+  for (int i = 0; i < 1 << 16; i += i % 64 < 2 ? 1 : 7) { /* the trying is slow */
+    __half_raw raw;
+    raw.x = (unsigned short)i;
+    const double x = (double)__half2float(__half(raw));
+    for (int k = 0; k < 4; k++) {
+      const __nv_fp8_interpretation_t kind = KINDS[k / 2];
+      const int expected = fp8_code(x, k % 2 ? __NV_SATFINITE : __NV_NOSAT, kind), code = got[4 * i + k];
+      if (fp8_is_nan(expected, kind) ? !fp8_is_nan(code, kind) : code != expected)
+        fail_msg("%g to kind %d: 0x%02x instead of 0x%02x", x, k / 2, code, expected);
+    }
+  }
+}
+
+template <class T>
+static void expect_fp8_codes(__nv_fp8_interpretation_t kind) {
+  for (int code = 0; code < 256; code++) {
+    T number;
+    number.__x = (__nv_fp8_storage_t)code;
+    const float value = (float)number;
+    const int size = code & 0x7f;
+    if (fp8_is_nan(code, kind)) {
+      assert_true(value != value && __half2float((__half)number) != __half2float((__half)number));
+      assert_true(fp8_is_nan(T(value).__x, kind));
+      continue;
+    }
+    const double meant = kind == __NV_E5M2 && size == 0x7c ? (double)INFINITY : fp8_meaning(size, kind);
+    assert_true((double)value == (code & 0x80 ? -meant : meant) && !signbit(value) == !(code & 0x80));
+    assert_true(__half2float((__half)number) == value && __bfloat162float((__nv_bfloat16)number) == value);
+    assert_true((bool)number == (size != 0));
+    if (meant > 1e9) continue;
+    assert_int_equal(T(value).__x, code); /* and back, from every type */
+    assert_int_equal(T((double)value).__x, code);
+    assert_int_equal(T((__half)number).__x, code);
+    assert_int_equal(T((__nv_bfloat16)number).__x, code);
+    assert_int_equal((int)number, (int)value);
+    assert_int_equal((unsigned)number, value < 0 ? 0 : (unsigned)value);
+    assert_int_equal((signed char)number, value > 127 ? 127 : value < -128 ? -128 : (signed char)value);
+    if (value == (int)value && value != 0) assert_int_equal(T((int)value).__x, code);
+    /* Between this number and the next: the middle goes to the even one, what is a little off to the nearer one. */
+    if (code >= (kind == __NV_E4M3 ? 0x7e : 0x7b)) continue;
+    const double next = fp8_meaning(code + 1, kind), middle = (meant + next) / 2;
+    assert_int_equal(T(middle).__x, code + code % 2);
+    assert_int_equal(T(nextafter(middle, 0.0)).__x, code);
+    assert_int_equal(T(nextafter(middle, 1e9)).__x, code + 1);
+    assert_int_equal(T(-nextafter(middle, 1e9)).__x, 0x80 | (code + 1));
+  }
+}
+
+static void test_fp8_every_code(void **state) {
+  (void)state;
+  expect_fp8_codes<__nv_fp8_e4m3>(__NV_E4M3);
+  expect_fp8_codes<__nv_fp8_e5m2>(__NV_E5M2);
+}
+
+static void test_fp8_saturation(void **state) {
+  (void)state;
+  for (double x : {464.0, 464.00001, 465.0, 480.0, 61439.9, 61440.0, 70000.0, 1e30, 1e300, (double)INFINITY})
+    for (int k = 0; k < 2; k++)
+      for (double value : {x, -x})
+        for (__nv_saturation_t saturate : {__NV_NOSAT, __NV_SATFINITE}) {
+          const int code = __nv_cvt_double_to_fp8(value, saturate, KINDS[k]),
+                    want = fp8_code(value, saturate, KINDS[k]);
+          assert_int_equal(code & 0x7f, want & 0x7f);
+          if (!fp8_is_nan(want, KINDS[k])) assert_int_equal(code, want);
+        }
+  assert_int_equal(__nv_fp8_e4m3(1 << 20).__x, 0x7e);
+  assert_int_equal(__nv_fp8_e5m2(-0x7fffffffffffffffll).__x, 0xfb);
+}
+
+static void test_fp8_vectors(void **state) {
+  (void)state;
+  const __nv_fp8x2_e4m3 two(make_float2(1.0f, -448.0f));
+  assert_int_equal(two.__x, 0xfe38);
+  assert_true(((float2)two).x == 1 && ((float2)two).y == -448);
+  assert_true(__low2float((__half2)two) == 1 && __high2float((__half2)two) == -448);
+  assert_int_equal(__nv_fp8x2_e5m2(__floats2half2_rn(2.0f, 0.25f)).__x, 0x3440);
+  const __nv_fp8x4_e5m2 four(make_float4(1, 2, -0.5f, 1e9f));
+  assert_int_equal(four.__x, 0x7bb8403c);
+  assert_true(((float4)four).z == -0.5f && ((float4)four).w == 57344);
+  assert_int_equal(__nv_fp8x4_e4m3(__floats2half2_rn(1, 2), __floats2half2_rn(4, 8)).__x, 0x50484038);
+  assert_int_equal(__nv_cvt_fp8x2_to_halfraw2(0x3c40, __NV_E5M2).x, 0x4000);
+  assert_int_equal(__nv_cvt_fp8x2_to_halfraw2(0x3c40, __NV_E5M2).y, 0x3c00);
+  assert_int_equal(sizeof(__nv_fp8_e4m3) + sizeof two + sizeof four, 1 + 2 + 4);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_fp8_every_code),
+      cmocka_unit_test(test_fp8_every_half),
+      cmocka_unit_test(test_fp8_saturation),
+      cmocka_unit_test(test_fp8_vectors),
       cmocka_unit_test(test_types),
       cmocka_unit_test(test_every_number_converts),
       cmocka_unit_test(test_floats_round),

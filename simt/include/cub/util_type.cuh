@@ -111,7 +111,8 @@ struct NumericTraits<T, true> {
                                        : std::is_signed_v<T>       ? SIGNED_INTEGER
                                                                    : UNSIGNED_INTEGER;
   static constexpr UnsignedBits HIGH_BIT = (UnsignedBits)((UnsignedBits)1 << (8 * sizeof(T) - 1));
-  static constexpr UnsignedBits MAX_KEY = CATEGORY == UNSIGNED_INTEGER ? (UnsignedBits)-1 : (UnsignedBits)(HIGH_BIT - 1);
+  static constexpr UnsignedBits MAX_KEY =
+      CATEGORY == UNSIGNED_INTEGER ? (UnsignedBits)-1 : (UnsignedBits)(HIGH_BIT - 1);
   static constexpr UnsignedBits LOWEST_KEY = CATEGORY == SIGNED_INTEGER   ? HIGH_BIT
                                              : CATEGORY == FLOATING_POINT ? (UnsignedBits)-1
                                                                           : (UnsignedBits)0;

@@ -35,18 +35,18 @@ enum {
 #define SIMT_VALUE std::remove_cv_t<T>
 
 /* *address = expression of `old` and `operand`. */
-#define SIMT_NV_ATOMIC(name, expression)                                                                   \
-  template <class T>                                                                                       \
-  SIMT_ATOMIC SIMT_VALUE __nv_atomic_fetch_##name(T *address, SIMT_VALUE value, SIMT_ORDER) {              \
-    typedef SIMT_VALUE V;                                                                                  \
-    (void)order, (void)scope;                                                                              \
-    simt_inspect_atomic((const void *)address, sizeof(T));                                                 \
-    return simt::atomic_update((volatile V *)address, value,                                               \
-                               [](V old, V operand) SIMT_ATOMIC_UNSEEN -> V { return (V)(expression); });  \
-  }                                                                                                        \
-  template <class T>                                                                                       \
-  SIMT_ATOMIC void __nv_atomic_##name(T *address, SIMT_VALUE value, SIMT_ORDER) {                          \
-    __nv_atomic_fetch_##name(address, value, order, scope);                                                \
+#define SIMT_NV_ATOMIC(name, expression)                                                                  \
+  template <class T>                                                                                      \
+  SIMT_ATOMIC SIMT_VALUE __nv_atomic_fetch_##name(T *address, SIMT_VALUE value, SIMT_ORDER) {             \
+    typedef SIMT_VALUE V;                                                                                 \
+    (void)order, (void)scope;                                                                             \
+    simt_inspect_atomic((const void *)address, sizeof(T));                                                \
+    return simt::atomic_update((volatile V *)address, value,                                              \
+                               [](V old, V operand) SIMT_ATOMIC_UNSEEN -> V { return (V)(expression); }); \
+  }                                                                                                       \
+  template <class T>                                                                                      \
+  SIMT_ATOMIC void __nv_atomic_##name(T *address, SIMT_VALUE value, SIMT_ORDER) {                         \
+    __nv_atomic_fetch_##name(address, value, order, scope);                                               \
   }
 SIMT_NV_ATOMIC(add, old + operand)
 SIMT_NV_ATOMIC(sub, old - operand)
