@@ -54,9 +54,10 @@ struct Float8 {
   float to_float(__nv_fp8_storage_t code) const {
     const int size = code & 0x7f, exponent = size >> mantissa, digits = size & ((1 << mantissa) - 1);
     if (size > beyond || (size == beyond && bias == 7)) return bits_as<float>(0x7fffffffu);
-    const float value = size == beyond  ? bits_as<float>(0x7f800000u)
-                        : exponent == 0 ? (float)(digits * power_of_two(1 - bias - mantissa))
-                                        : (float)((digits + (1 << mantissa)) * power_of_two(exponent - bias - mantissa));
+    const float value = size == beyond ? bits_as<float>(0x7f800000u)
+                        : exponent == 0
+                            ? (float)(digits * power_of_two(1 - bias - mantissa))
+                            : (float)((digits + (1 << mantissa)) * power_of_two(exponent - bias - mantissa));
     return code & 0x80 ? -value : value;
   }
 };
@@ -86,8 +87,8 @@ static inline __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(__nv_bfloat16_raw x
   static inline __nv_fp8x2_storage_t name(T v, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind) { \
     return (__nv_fp8x2_storage_t)(single(v.x, saturate, kind) | single(v.y, saturate, kind) << 8);           \
   }
-#define SIMT_FP8_PAIR_RAW(name, single, T, Half)                                                             \
-  static inline __nv_fp8x2_storage_t name(T v, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind) { \
+#define SIMT_FP8_PAIR_RAW(name, single, T, Half)                                                               \
+  static inline __nv_fp8x2_storage_t name(T v, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind) {   \
     return (__nv_fp8x2_storage_t)(single(Half{v.x}, saturate, kind) | single(Half{v.y}, saturate, kind) << 8); \
   }
 SIMT_FP8_PAIR(__nv_cvt_double2_to_fp8x2, __nv_cvt_double_to_fp8, double2)

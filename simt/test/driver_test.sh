@@ -439,6 +439,55 @@ EOF
   [ "$(grep -c error: "$work/err")" = 1 ] || fail "not one message: $(cat "$work/err")"
 }
 
+# Sums over lanes that were right while a warp ran in step are wrong here; one line says so. What waits in between, polls a
+# flag or keeps to itself is not meant.
+test_lanes_in_step() {
+  cat >step.cu <<'EOF'
+__device__ void by_hand(volatile float *s, int t) {
+  s[t] += s[t + 16];
+  s[t] += s[t + 8];
+  s[t] += s[t + 4];
+}
+__global__ void loop(float *out) {
+  __shared__ volatile float s[64];
+  s[threadIdx.x] = out[threadIdx.x];
+  for (int o = 16; o > 0; o /= 2)
+    if (threadIdx.x < o) s[threadIdx.x] = s[threadIdx.x] + s[threadIdx.x + o];
+  out[threadIdx.x] = s[threadIdx.x];
+}
+EOF
+  ok "$simtcc" -c step.cu
+  says err 'step.cu:3: warning: simt: by_hand() relies on the lanes of a warp running in step: s is volatile'
+  says err 'step.cu:10: warning: simt: loop() relies on the lanes'
+  [ "$(grep -c warning: "$work/err")" = 2 ] || fail "not two warnings: $(cat "$work/err")"
+  cat >waits.cu <<'EOF'
+__global__ void waits(float *out, volatile int *flag, volatile float *mine, float *plain, int n) {
+  __shared__ volatile float s[64];
+  int t = threadIdx.x;
+  float v = s[t + 16];
+  __syncwarp();
+  s[t] += v;
+  for (int o = 16; o > 0; o /= 2) {
+    if (t < o) s[t] += s[t + o];
+    __syncthreads();
+  }
+  s[t] += s[t + 8];
+  __syncwarp();
+  s[t] += s[t + 4];
+  while (flag[0] == 0) __nanosleep(10);
+  flag[t] = flag[t] + 1;
+  flag[t] = 0;
+  for (int i = t; i < n; i += 32) mine[i] = mine[i + n];
+  for (int i = 0; i < n; i++) mine[t] = mine[t] * 2;
+  plain[t] += plain[t + 16];
+  plain[t] += plain[t + 8];
+  out[t] = s[t];
+}
+EOF
+  ok "$simtcc" -c waits.cu
+  quiet
+}
+
 # Of __host__ __device__ functions nvcc only warns.
 test_host_device_function_calls_host_function() {
   cat >both.cu <<'EOF'
