@@ -1,8 +1,9 @@
-/* cuda_fp8.h - numbers of 8 bits: e4m3 (a sign, 4 bits of exponent, 3 of mantissa) and e5m2, their pairs and fours. Host
- * code may use all of it.
+/* cuda_fp8.h - numbers of 8 bits: e4m3 (a sign, 4 bits of exponent, 3 of mantissa) and e5m2, their pairs and fours.
+ * Host code may use all of it.
  *
  * Conversions to them round to nearest, ties to even. What is larger than the largest number becomes that
- * (__NV_SATFINITE, and all constructors), or infinity, which e4m3 does not have: NaN (__NV_NOSAT). Any NaN becomes 0x7f.
+ * (__NV_SATFINITE, and all constructors), or infinity, which e4m3 does not have: NaN (__NV_NOSAT). Any NaN becomes
+ * 0x7f.
  */
 #ifndef SIMT_CUDA_FP8_H
 #define SIMT_CUDA_FP8_H
