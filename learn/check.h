@@ -188,6 +188,9 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
     else
       CUDA_CHECK(cudaMalloc((void **)&array[a], host.bytes[a]));
     device_upload(DEVICE_GPU, array[a], host.array[a], host.bytes[a]);
+#ifdef SIMT_INSPECT
+    simt_inspect_name(array[a], declared->name);
+#endif
   }
   lesson_inspect_begin();
   lesson->call(launch, array, request.size);

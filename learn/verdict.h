@@ -114,10 +114,15 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
     verdict->kind = VERDICT_DIED;
     verdict->message = build_messages(job, death(&judged->worker));
   } else {
-    /* The emulator's watchdog ends a launch before our patience does. */
-    bool endless = strstr(verdict->message, "cudaErrorLaunchTimeout") != NULL;
-    verdict->kind = endless ? VERDICT_TIMEOUT : VERDICT_WRONG;
-    if (endless) verdict->message = "The kernel did not come to an end: is there a loop that does not end?";
+    /* The emulator's watchdog ends a launch before our patience does; it ends one, too, whose threads miss a barrier. */
+    bool ended = strstr(verdict->message, "cudaErrorLaunchTimeout") != NULL;
+    bool divergent = strstr(judged->worker.output, "=== simt: barrier divergence") != NULL;
+    bool stuck = strstr(judged->worker.output, "=== simt: deadlock") != NULL;
+    verdict->kind = ended && !divergent ? VERDICT_TIMEOUT : VERDICT_WRONG;
+    if (ended)
+      verdict->message = divergent ? "Not all threads of a block come to the same barrier:"
+                         : stuck   ? "The kernel did not come to an end: its threads wait for each other."
+                                   : "The kernel did not come to an end: is there a loop that does not end?";
     const char *printed = last_lines(judged->worker.output, 8);
     if (printed[0] != '\0') /* the emulator's remarks, or the student's own printf */
       verdict->message = keep_printf("%s\n%s%s", verdict->message,

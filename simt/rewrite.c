@@ -1025,6 +1025,22 @@ static void rewrite_device_function(const Item *item, const Names *friends) {
 static void check_kernel(const Item *item);
 static void note_host_variable(const Item *item);
 
+/* For the inspector, which speaks of memory by the parameter through which a kernel has it: "kernel,x,,out" in a section
+ * of its own. */
+static void note_parameters(const Item *item) {
+  int end = tokens[item->parameters].match, after = tokens[item->body].match + 1;
+  Text names = {0};
+  append(&names, "", 0);
+  for (int i = item->parameters + 1, next; i < end; i = next + 1) {
+    next = piece_end(i, end, true);
+    int name = declared_name(i, next);
+    appendf(&names, ",%s", name >= 0 && name > i ? name_of(name) : "");
+  }
+  appendf(&tokens[after].before,
+          " static const char simt_parameters_%d[] __attribute__((section(\"simt_parameters\"), used)) = \"%s%s\"; ",
+          (int)(item - items), name_of(item->name), names.data);
+}
+
 static void rewrite_items(FILE *kernels) {
   Names friends = {0};
   for (int k = 0; k < item_count; k++)
@@ -1034,6 +1050,8 @@ static void rewrite_items(FILE *kernels) {
     const Item *item = &items[k];
     if (item->global && item->name >= 0) add_name(&kernel_names, name_of(item->name));
     if (item->global && item->name >= 0 && item->parameters >= 0) check_kernel(item);
+    if (*option_launcher && item->global && item->name >= 0 && item->body >= 0 && !item->class_name)
+      note_parameters(item);
     if (kernels && item->global && item->body >= 0 && item->name >= 0)
       fprintf(kernels, "%d\t%s\t%s\n", tokens[item->name].line, tokens[item->name].file, name_of(item->name));
     if (item->parameters >= 0) {

@@ -69,6 +69,13 @@ typedef struct SimtRequest {
   uintptr_t address[32];
 } SimtRequest;
 
+static inline SimtExample simt_example_of(const SimtRequest *request, uint32_t racing) {
+  SimtExample e = {.lanes = request->mask, .racing = racing, .access = request->access & 7, .bytes = request->bytes};
+  for (int i = 0; i < 32; i++)
+    if (request->mask >> i & 1) e.address[i] = request->address[i];
+  return e;
+}
+
 /* Distinct 32-byte sectors; *ideal those that as many bytes would fill side by side, never more than that. */
 int simt_count_sectors(const SimtRequest *request, int *ideal);
 /* Passes over the 32 banks; *ideal without conflicts. Lanes are served in groups: 32 for up to 4 bytes, 16 for 8, 8

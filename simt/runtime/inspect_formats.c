@@ -92,71 +92,6 @@ static const char *remedy(const Traffic *t, const uint64_t *count) {
   }
 }
 
-/* ---- table ---- */
-
-static void print_kernel(FILE *out, const SimtKernelReport *k) {
-  char a[32], b[32], c[32];
-  fprintf(out, "\n%s<<<(%u,%u,%u), (%u,%u,%u)>>>  %s:%d  %s launch%s%s\n", k->name, k->grid.x, k->grid.y, k->grid.z,
-          k->block.x, k->block.y, k->block.z, k->file, k->line, thousands(k->launches, a), k->launches == 1 ? "" : "es",
-          k->estimated ? ", counts estimated from a sample of the blocks" : "");
-  for (int i = 0; i < TRAFFICS; i++) {
-    const Traffic *t = &traffic[i];
-    uint64_t requests = k->count[t->requests];
-    if (!requests) continue;
-    fprintf(out, "  %-14s %13s requests %14s %-10s %6.2f a request, ideal %.2f\n", t->name, thousands(requests, a),
-            thousands(k->count[t->cost], b), t->unit, ratio(k->count[t->cost], requests),
-            ratio(least(t, k->count), requests));
-    if (t->ideal_is_excess && k->count[t->ideal])
-      fprintf(out, "  %-14s %13s bank conflicts\n", "", thousands(k->count[t->ideal], c));
-    const char *advice = remedy(t, k->count);
-    if (advice) fprintf(out, "  %-14s ^ %s\n", "", advice);
-  }
-  if (COUNT(k, LOCAL_LOADS) + COUNT(k, LOCAL_STORES))
-    fprintf(out, "  %-14s %13s loads    %14s stores, of single lanes\n", "local memory",
-            thousands(COUNT(k, LOCAL_LOADS), a), thousands(COUNT(k, LOCAL_STORES), b));
-  if (COUNT(k, STEPS))
-    fprintf(out, "  %-14s %13s branches  %.1f %% uniform; %.1f of 32 lanes at work\n", "control flow",
-            thousands(COUNT(k, BRANCHES), a), 100 * branch_efficiency(k->count), lanes_per_step(k->count));
-}
-
-static void print_party(FILE *out, const SimtFinding *f, int i) {
-  const SimtParty *p = &f->party[i];
-  char text[80];
-  fprintf(out, "    %s:%d", p->place.file, p->place.line);
-  if (p->place.function && *p->place.function) fprintf(out, " (%s)", p->place.function);
-  if (!p->host && p->block != UINT64_MAX)
-    fprintf(out, ": thread (%u,%u,%u) of block (%u,%u,%u)", p->thread_index.x, p->thread_index.y, p->thread_index.z,
-            p->block_index.x, p->block_index.y, p->block_index.z);
-  else if (p->host)
-    fprintf(out, ": host code");
-  fprintf(out, " %s\n", simt_access_text(p->access, p->bytes, text, sizeof text));
-}
-
-void simt_inspect_print_finding(FILE *out, const SimtInspectReport *r, const SimtFinding *f) {
-  char times[32];
-  fprintf(out, "=== simt: %s%s%s%s%s\n", simt_finding_name(f->kind), f->scope ? " " : "", f->scope ? f->scope : "",
-          f->memory ? ": " : "", f->memory ? f->memory : "");
-  if (f->kernel >= 0) {
-    const SimtKernelReport *k = &r->kernels[f->kernel];
-    fprintf(out, "    kernel %s, launched at %s:%d with <<<(%u,%u,%u), (%u,%u,%u)>>>\n", k->name, k->file, k->line,
-            k->grid.x, k->grid.y, k->grid.z, k->block.x, k->block.y, k->block.z);
-  }
-  for (int i = 0; i < f->parties; i++) print_party(out, f, i);
-  if (f->occurrences > 1) fprintf(out, "    %s times in all\n", thousands(f->occurrences, times));
-  if (f->advice) fprintf(out, "    try: %s\n", f->advice);
-}
-
-static void print_table(FILE *out, const SimtInspectReport *r) {
-  char text[32];
-  for (int i = 0; i < r->finding_count; i++) simt_inspect_print_finding(out, r, &r->findings[i]);
-  if (r->findings_dropped) fprintf(out, "=== simt: and %s findings more\n", thousands(r->findings_dropped, text));
-  int findings = r->finding_count + r->told_count;
-  fprintf(out, "\nsimt inspector: %d kernel%s, %d finding%s\n", r->kernel_count, r->kernel_count == 1 ? "" : "s",
-          findings, findings == 1 ? "" : "s");
-  for (int i = 0; i < r->kernel_count; i++) print_kernel(out, &r->kernels[i]);
-  for (int i = 0; i < r->note_count; i++) fprintf(out, "note: %s\n", r->notes[i]);
-}
-
 /* ---- lines of source ---- */
 
 typedef struct Source { /* a file in memory, cut into lines */
@@ -197,6 +132,163 @@ static int open_source(const char *path, Source *s) {
   }
   return 0;
 }
+
+/* ---- pictures: the 32 lanes of a warp side by side ---- */
+
+/* The line itself, where the source is at hand. */
+static void quote_line(FILE *out, const SimtPlace *place) {
+  enum { MOST = 88 };
+  Source source;
+  if (!place->line || open_source(place->file, &source) != 0) return;
+  if (place->line <= source.count) {
+    const char *text = source.line[place->line - 1] + strspn(source.line[place->line - 1], " \t");
+    fprintf(out, "        %.*s\n", MOST, text);
+  }
+  close_source(&source);
+}
+
+static void draw_lanes(FILE *out) {
+  fprintf(out, "    %-8s", "lane");
+  for (int lane = 0; lane < 28; lane += 4) fprintf(out, "%-8d", lane);
+  fputs("28\n", out);
+}
+
+static const char sign_of[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+static void draw_row(FILE *out, const char *name, uint32_t lanes, const int sign[32]) {
+  fprintf(out, "    %-8s", name);
+  for (int lane = 0; lane < 32; lane++)
+    fprintf(out, "%c%s", lanes >> lane & 1 ? sign_of[sign[lane]] : '-', lane < 31 ? " " : "\n");
+}
+
+/* Each lane's sector, numbered as they come; in a row. */
+static void draw_sectors(FILE *out, const SimtExample *e) {
+  int own[32] = {0}, ideal[32] = {0}, sectors = 0, active = 0;
+  uintptr_t seen[32];
+  for (int lane = 0; lane < 32; lane++) {
+    if (!(e->lanes >> lane & 1)) continue;
+    int s = 0;
+    while (s < sectors && seen[s] != e->address[lane] / 32) s++;
+    if (s == sectors) seen[sectors++] = e->address[lane] / 32;
+    own[lane] = s;
+    ideal[lane] = active++ * e->bytes / 32;
+  }
+  draw_row(out, "sector", e->lanes, own);
+  draw_row(out, "ideal", e->lanes, ideal);
+}
+
+static void draw_banks(FILE *out, const SimtExample *e) {
+  int own[32] = {0}, ideal[32] = {0}, active = 0;
+  for (int lane = 0; lane < 32; lane++) {
+    if (!(e->lanes >> lane & 1)) continue;
+    own[lane] = (int)(e->address[lane] / 4 % 32);
+    ideal[lane] = active++ * (e->bytes < 4 ? 4 : e->bytes) / 4 % 32;
+  }
+  draw_row(out, "bank", e->lanes, own);
+  draw_row(out, "ideal", e->lanes, ideal);
+}
+
+uint64_t simt_inspect_draw(FILE *out, const SimtKernelReport *kernel, SimtTraffic t) {
+  const SimtWorst *w = &kernel->worst[t];
+  const int shared = t == SIMT_SHARED_LOADS || t == SIMT_SHARED_STORES;
+  const char *unit = shared ? "wavefronts" : "sectors";
+  if (w->cost <= w->ideal) return 0;
+  fprintf(out, "    %.0f %% of all %s of %s, %.2f times the ideal: %s:%d\n", 100 * ratio(w->cost, w->of_all), unit,
+          traffic[t].name, ratio(w->cost, w->ideal), w->place.file, w->place.line);
+  quote_line(out, &w->place);
+  draw_lanes(out);
+  if (shared) {
+    draw_banks(out, &w->example);
+    fprintf(out, "    0 to v are the 32 banks; a bank serves lanes that want different words one after the other\n");
+  } else {
+    draw_sectors(out, &w->example);
+    fprintf(out, "    lanes with the same sign share a sector of 32 bytes\n");
+  }
+  return w->cost - w->ideal;
+}
+
+static void draw_race(FILE *out, const SimtExample *e) {
+  if (!e->racing) return;
+  draw_lanes(out);
+  fprintf(out, "    %-8s", e->access & SIMT_ACCESS_WRITE ? "writes" : "reads");
+  for (int lane = 0; lane < 32; lane++)
+    fprintf(out, "%c%s", !(e->lanes >> lane & 1) ? '-' : e->racing >> lane & 1 ? 'x' : '.', lane < 31 ? " " : "\n");
+  fprintf(out, "    x: a word that another thread uses, too, and nothing orders the two\n");
+}
+
+/* ---- table ---- */
+
+static void print_kernel(FILE *out, const SimtKernelReport *k) {
+  char a[32], b[32], c[32];
+  fprintf(out, "\n%s<<<(%u,%u,%u), (%u,%u,%u)>>>  %s:%d  %s launch%s%s\n", k->name, k->grid.x, k->grid.y, k->grid.z,
+          k->block.x, k->block.y, k->block.z, k->file, k->line, thousands(k->launches, a), k->launches == 1 ? "" : "es",
+          k->estimated ? ", counts estimated from a sample of the blocks" : "");
+  for (int i = 0; i < TRAFFICS; i++) {
+    const Traffic *t = &traffic[i];
+    uint64_t requests = k->count[t->requests];
+    if (!requests) continue;
+    fprintf(out, "  %-14s %13s requests %14s %-10s %6.2f a request, ideal %.2f\n", t->name, thousands(requests, a),
+            thousands(k->count[t->cost], b), t->unit, ratio(k->count[t->cost], requests),
+            ratio(least(t, k->count), requests));
+    if (t->ideal_is_excess && k->count[t->ideal])
+      fprintf(out, "  %-14s %13s bank conflicts\n", "", thousands(k->count[t->ideal], c));
+    const char *advice = remedy(t, k->count);
+    if (advice) fprintf(out, "  %-14s ^ %s\n", "", advice);
+  }
+  if (COUNT(k, LOCAL_LOADS) + COUNT(k, LOCAL_STORES))
+    fprintf(out, "  %-14s %13s loads    %14s stores, of single lanes\n", "local memory",
+            thousands(COUNT(k, LOCAL_LOADS), a), thousands(COUNT(k, LOCAL_STORES), b));
+  if (COUNT(k, STEPS))
+    fprintf(out, "  %-14s %13s branches  %.1f %% uniform; %.1f of 32 lanes at work\n", "control flow",
+            thousands(COUNT(k, BRANCHES), a), 100 * branch_efficiency(k->count), lanes_per_step(k->count));
+  int worst = 0;
+  for (int i = 1; i < SIMT_TRAFFICS; i++)
+    if (k->worst[i].cost - k->worst[i].ideal > k->worst[worst].cost - k->worst[worst].ideal) worst = i;
+  if (remedy(&traffic[worst], k->count)) simt_inspect_draw(out, k, (SimtTraffic)worst);
+}
+
+static void print_party(FILE *out, const SimtFinding *f, int i) {
+  const SimtParty *p = &f->party[i];
+  char text[80];
+  fprintf(out, "    %s:%d", p->place.file, p->place.line);
+  if (p->place.function && *p->place.function) fprintf(out, " (%s)", p->place.function);
+  if (!p->host && p->block != UINT64_MAX)
+    fprintf(out, ": thread (%u,%u,%u) of block (%u,%u,%u)", p->thread_index.x, p->thread_index.y, p->thread_index.z,
+            p->block_index.x, p->block_index.y, p->block_index.z);
+  else if (p->host)
+    fprintf(out, ": host code");
+  fprintf(out, " %s\n", simt_access_text(p->access, p->bytes, text, sizeof text));
+  if (i == 0 || p->place.line != f->party[0].place.line || p->place.file != f->party[0].place.file)
+    quote_line(out, &p->place);
+}
+
+void simt_inspect_print_finding(FILE *out, const SimtInspectReport *r, const SimtFinding *f) {
+  char times[32];
+  fprintf(out, "=== simt: %s%s%s%s%s\n", simt_finding_name(f->kind), f->scope ? " " : "", f->scope ? f->scope : "",
+          f->memory ? ": " : "", f->memory ? f->memory : "");
+  if (f->kernel >= 0) {
+    const SimtKernelReport *k = &r->kernels[f->kernel];
+    fprintf(out, "    kernel %s, launched at %s:%d with <<<(%u,%u,%u), (%u,%u,%u)>>>\n", k->name, k->file, k->line,
+            k->grid.x, k->grid.y, k->grid.z, k->block.x, k->block.y, k->block.z);
+  }
+  for (int i = 0; i < f->parties; i++) print_party(out, f, i);
+  draw_race(out, &f->example);
+  if (f->occurrences > 1) fprintf(out, "    %s times in all\n", thousands(f->occurrences, times));
+  if (f->advice) fprintf(out, "    try: %s\n", f->advice);
+}
+
+static void print_table(FILE *out, const SimtInspectReport *r) {
+  char text[32];
+  for (int i = 0; i < r->finding_count; i++) simt_inspect_print_finding(out, r, &r->findings[i]);
+  if (r->findings_dropped) fprintf(out, "=== simt: and %s findings more\n", thousands(r->findings_dropped, text));
+  int findings = r->finding_count + r->told_count;
+  fprintf(out, "\nsimt inspector: %d kernel%s, %d finding%s\n", r->kernel_count, r->kernel_count == 1 ? "" : "s",
+          findings, findings == 1 ? "" : "s");
+  for (int i = 0; i < r->kernel_count; i++) print_kernel(out, &r->kernels[i]);
+  for (int i = 0; i < r->note_count; i++) fprintf(out, "note: %s\n", r->notes[i]);
+}
+
+/* ---- lines of source with counts ---- */
 
 static const SimtLineReport *find_line(const SimtKernelReport *k, const char *file, int line) {
   for (int i = 0; i < k->line_count; i++)

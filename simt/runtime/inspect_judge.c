@@ -152,7 +152,8 @@ static void judge_lanes(Inspector *in, Row *row, const Object *o, uint32_t lanes
 
 /* ---- counts ---- */
 
-static void count_global(uint64_t *count, const SimtRequest *r, int lanes, int side_by_side) {
+/* Gives the sectors that would not have been needed; of atomic operations none. */
+static int count_global(uint64_t *count, const SimtRequest *r, int lanes, int side_by_side) {
   int ideal, sectors;
   if (side_by_side) {
     uintptr_t first = r->address[__builtin_ctz(r->mask)], bytes = (unsigned)lanes * r->bytes;
@@ -166,21 +167,23 @@ static void count_global(uint64_t *count, const SimtRequest *r, int lanes, int s
     count[SIMT_GLOBAL_ATOMIC_SECTORS] += (unsigned)sectors;
     count[SIMT_GLOBAL_ATOMIC_LANES] += (unsigned)lanes;
     count[SIMT_GLOBAL_ATOMIC_TURNS] += (unsigned)simt_count_turns(r);
-    return;
+    return 0;
   }
   int first = r->access & SIMT_ACCESS_WRITE ? SIMT_GLOBAL_STORE_REQUESTS : SIMT_GLOBAL_LOAD_REQUESTS;
   count[first]++;
   count[first + 1] += (unsigned)sectors;
   count[first + 2] += (unsigned)ideal;
   count[first + 3] += (unsigned)(lanes * r->bytes);
+  return sectors - ideal;
 }
 
-static void count_shared(uint64_t *count, const SimtRequest *r, int lanes, int side_by_side) {
+/* Gives the conflicts. */
+static int count_shared(uint64_t *count, const SimtRequest *r, int lanes, int side_by_side) {
   if (r->access & SIMT_ACCESS_ATOMIC) {
     count[SIMT_SHARED_ATOMIC_REQUESTS]++;
     count[SIMT_SHARED_ATOMIC_LANES] += (unsigned)lanes;
     count[SIMT_SHARED_ATOMIC_TURNS] += (unsigned)simt_count_turns(r);
-    return;
+    return 0;
   }
   int ideal = 1, wavefronts = 1;
   if (!side_by_side || r->bytes > 4) wavefronts = simt_count_wavefronts(r, &ideal);
@@ -188,22 +191,32 @@ static void count_shared(uint64_t *count, const SimtRequest *r, int lanes, int s
   count[first]++;
   count[first + 1] += (unsigned)wavefronts;
   count[first + 2] += (unsigned)(wavefronts - ideal);
+  return wavefronts - ideal;
 }
 
 static void count_lanes(Inspector *in, const Row *row, Space space, uint32_t lanes, int side_by_side) {
   SimtRequest part;
   const SimtRequest *r = &row->request;
-  uint64_t *count = simt_counts(row->site);
+  SiteCounts *counts = simt_site_counts(row->site);
+  uint64_t *count = counts->count;
+  int waste = 0;
   if (lanes != r->mask) { /* few requests are in two spaces at once, or partly out of bounds */
     part = *r;
     part.mask = lanes;
     r = &part;
   }
   if (space == SPACE_GLOBAL) {
-    count_global(count, r, __builtin_popcount(lanes), side_by_side);
+    waste = count_global(count, r, __builtin_popcount(lanes), side_by_side);
     in->warp_view[in->warp].working |= lanes;
   }
-  if (space == SPACE_SHARED) count_shared(count, r, __builtin_popcount(lanes), side_by_side);
+  if (space == SPACE_SHARED) waste = count_shared(count, r, __builtin_popcount(lanes), side_by_side);
+  if (waste > counts->waste) {
+    counts->waste = waste;
+    if (!counts->worst && !(counts->worst = malloc(sizeof *counts->worst))) abort();
+    *counts->worst = simt_example_of(r, 0);
+    for (int i = 0; space == SPACE_SHARED && i < 32; i++) /* banks as they are where the array begins in the first */
+      if (lanes >> i & 1) counts->worst->address[i] -= row->object.low;
+  }
   if (space == SPACE_CONSTANT) {
     count[SIMT_CONSTANT_LOAD_REQUESTS]++;
     count[SIMT_CONSTANT_LOAD_WORDS] += (unsigned)simt_count_addresses(r);

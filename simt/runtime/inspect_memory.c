@@ -95,9 +95,78 @@ void simt_memory_open(void) {
   add_section(__start_simt_cbss, __stop_simt_cbss, 0);
 }
 
+/* ---- names ---- */
+
+/* "kernel,x,,out" of each kernel, by the rewriter; zeros may lie between them. */
+extern const char __start_simt_parameters[] __attribute__((weak)), __stop_simt_parameters[] __attribute__((weak));
+
+typedef struct Named {
+  uintptr_t pointer;
+  const char *name;
+  int length;
+} Named;
+enum { MAX_NAMED = 64 };
+static Named parameters[MAX_NAMED], arrays[MAX_NAMED]; /* of the running launch; by simt_inspect_name() */
+static int parameter_count, array_count;
+
+/* The kernel's name without its scope and its template's arguments. */
+static const char *plain_name(const char *launch, size_t *length) {
+  const char *name = launch;
+  size_t end = strcspn(launch, "<");
+  for (const char *c = launch; c < launch + end; c++)
+    if (c[0] == ':' && c[1] == ':') name = c + 2;
+  *length = (size_t)(launch + end - name);
+  return name;
+}
+
+static void find_parameters(const SimtKernel *kernel) {
+  size_t length;
+  const char *name = plain_name(kernel->name, &length);
+  parameter_count = 0;
+  for (const char *at = __start_simt_parameters; at < __stop_simt_parameters; at += strlen(at) + 1) {
+    if (strncmp(at, name, length) != 0 || at[length] != ',') continue;
+    const char *word = at + length;
+    for (int i = 0; i < kernel->argument_count && *word && parameter_count < MAX_NAMED; i++) {
+      word++;
+      int letters = (int)strcspn(word, ",");
+      if (kernel->pointers[i] && letters)
+        parameters[parameter_count++] = (Named){(uintptr_t)kernel->pointers[i], word, letters};
+      word += letters;
+    }
+    return;
+  }
+}
+
+void simt_inspect_name(const void *allocation, const char *name) {
+  int i = 0;
+  while (i < array_count && arrays[i].pointer != (uintptr_t)allocation) i++;
+  if (i == MAX_NAMED) return;
+  arrays[i] = (Named){(uintptr_t)allocation, name, (int)strlen(name)};
+  array_count += i == array_count;
+}
+
+/* The parameter that points to the allocation, the last one before the address if there are several; else its own name;
+ * NULL. */
+static const Named *name_of(const SimtMemory *memory, uintptr_t address, const Named **array) {
+  const Named *best = NULL;
+  uintptr_t low = (uintptr_t)memory->base;
+  *array = NULL;
+  for (int i = 0; i < array_count; i++)
+    if (arrays[i].pointer == low) *array = &arrays[i];
+  for (int i = 0; i < parameter_count; i++) {
+    const Named *p = &parameters[i];
+    if (p->pointer - low >= memory->size) continue;
+    if (!best || (p->pointer <= address && (best->pointer > address || p->pointer > best->pointer))) best = p;
+  }
+  return best ? best : *array;
+}
+
+/* ---- launches ---- */
+
 /* No access of an earlier launch can race with one of this: their memory is given back when it has become much. */
-void simt_memory_launch(void) {
+void simt_memory_launch(const SimtKernel *kernel) {
   simt_object_era++;
+  find_parameters(kernel);
   if (arena.cells && simt_race_forget()) {
     madvise(arena.cells, cell_bytes(&arena), MADV_DONTNEED);
     madvise(arena.touched, ((arena.high - arena.low) >> CHUNK_SHIFT) + 1, MADV_DONTNEED);
@@ -201,6 +270,8 @@ void simt_inspect_allocated(void *base, size_t size, SimtMemoryKind kind) {
 void simt_inspect_freed(void *base, size_t size, SimtMemoryKind kind) {
   (void)size;
   simt_object_era++;
+  for (int i = 0; i < array_count; i++)
+    if (arrays[i].pointer == (uintptr_t)base) arrays[i--] = arrays[--array_count];
   Region *r = kind == SIMT_DEVICE_MEMORY ? NULL : find_extra((uintptr_t)base);
   if (!r || r->low != (uintptr_t)base) return;
   munmap(r->cells, cell_bytes(r));
@@ -348,5 +419,9 @@ char *simt_memory_words(Inspector *in, uintptr_t address) {
   if (memory.freed)
     return words("%s, %s; freed by %s", made, place,
                  simt_site_text("cudaFree", memory.freed_site, freed, sizeof freed));
-  return words("%s, %s", made, place);
+  const Named *array, *n = name_of(&memory, address, &array);
+  if (!in) n = array; /* the host's doing */
+  if (!n) return words("%s, %s", made, place);
+  if (array) snprintf(made, sizeof made, "%zu bytes", memory.size); /* where it was allocated is nothing new */
+  return words("%.*s (%s), %s", n->length, n->name, made, place);
 }

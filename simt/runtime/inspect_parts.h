@@ -192,6 +192,8 @@ extern __thread Inspector *simt_inspector __attribute__((tls_model("local-exec")
 typedef struct SiteCounts {
   uint64_t count[SIMT_COUNTERS];
   uint64_t left, left_apart; /* steps of this block; those whose lanes went on to different ones */
+  SimtExample *worst;        /* NULL: each request was ideal so far */
+  int waste;                 /* of that one: sectors or wavefronts beyond the ideal */
 } SiteCounts;
 
 typedef struct KernelEntry {
@@ -275,7 +277,7 @@ int simt_condition_holds(Worker *worker, int rank);
  * published, without a fence; a piece of a struct that is copied, other than its first. */
 enum { SIMT_ACCESS_BLIND = 8, SIMT_ACCESS_RELEASE = 16, SIMT_ACCESS_MEMBER = 32, SIMT_ACCESS_ACQUIRE = 64 };
 void simt_memory_open(void);
-void simt_memory_launch(void);
+void simt_memory_launch(const SimtKernel *kernel);
 void simt_memory_block(Inspector *in);
 int simt_is_reachable(const SimtMemory *memory); /* 1: the running kernel's device may use it */
 int simt_find_object(Inspector *in, uintptr_t address, Object *object);
@@ -339,6 +341,8 @@ static inline uint64_t *simt_counts(unsigned site) { return simt_site_counts(sit
  * known before. */
 void simt_find(SimtFindingKind kind, int parties, const RaceParty party[2], const char *scope, char *memory,
                const char *advice);
+void simt_find_example(SimtFindingKind kind, unsigned site, unsigned other, const SimtRequest *request,
+                       uint32_t racing);
 /* 1, and it is counted once more, when these sites have been found before. */
 int simt_found_before(SimtFindingKind kind, unsigned site, unsigned other);
 /* Like it for a race that is found again with `scope`, of simt_race_scopes: 0 when that reaches further than before. */

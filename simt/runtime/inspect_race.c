@@ -231,6 +231,26 @@ static uint64_t what_is_seen(const Inspector *in, const Lane *lane, unsigned acc
   return in->block_observed > seen ? in->block_observed : seen;
 }
 
+static int meets(const Inspector *in, const Row *row, const Region *region, int lane, Trace old) {
+  int atomic = (row->request.access & SIMT_ACCESS_ATOMIC) != 0;
+  return !surely_ordered(in, region, old, in->warp * SIMT_WARP_SIZE + lane) && !(trace_atomic(old) && atomic);
+}
+
+/* For the picture of a race: the lanes whose first word another thread has used, and nothing but a fence or
+ * __syncwarp(), which are not looked at here, could order the two. */
+static uint32_t racing_lanes(const Inspector *in, const Row *row, const Region *region) {
+  uint32_t racing = 0;
+  for (uint32_t rest = row->request.mask & ~row->odd; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    const Cell *cell = &region->cells[(row->request.address[lane] - region->low) / 4];
+    int meeting = meets(in, row, region, lane, cell->write);
+    if (row->request.access & SIMT_ACCESS_WRITE)
+      meeting |= meets(in, row, region, lane, cell->read[0]) || meets(in, row, region, lane, cell->read[1]);
+    if (meeting) racing |= 1u << lane;
+  }
+  return racing;
+}
+
 static void conflict(Inspector *in, const Row *row, const Region *region, int lane, Trace old, unsigned old_access) {
   if (trace_host(old) || (!region->shared && trace_time(old) < launch_time)) {
     conflict_outside(in, row, lane, old, old_access);
@@ -272,6 +292,7 @@ static void conflict(Inspector *in, const Row *row, const Region *region, int la
   simt_find(SIMT_DATA_RACE, 2, party, simt_race_scopes[scope], simt_memory_words(in, row->request.address[lane]),
             fence ? fence : race_advice(scope, region, same_line, mixed));
   free(fence);
+  simt_find_example(SIMT_DATA_RACE, row->site, trace_site(old), &row->request, racing_lanes(in, row, region));
 }
 
 static inline void check(Inspector *in, const Row *row, const Region *region, int lane, Trace old, Trace now,

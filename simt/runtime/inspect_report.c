@@ -50,7 +50,7 @@ static int same_launch(const SimtKernelReport *r, const SimtKernel *k) {
 void simt_inspect_launch_begin(const SimtKernel *k) {
   __tsan_init();
   simt_race_launch(k);
-  simt_memory_launch();
+  simt_memory_launch(k);
   simt_judge_launch();
   if (simt_device_count() > 1) simt_object_era++; /* another device may use other memory */
   current = -1;
@@ -103,7 +103,10 @@ static void forget_findings(void);
 
 void simt_inspect_forget(void) {
   for (int i = 0; i < entry_count; i++) {
-    for (unsigned site = 0; site < entries[i].sites; site++) free(entries[i].site[site]);
+    for (unsigned site = 0; site < entries[i].sites; site++) {
+      if (entries[i].site[site]) free(entries[i].site[site]->worst);
+      free(entries[i].site[site]);
+    }
     free(entries[i].site);
   }
   free(entries);
@@ -278,6 +281,12 @@ void simt_find(SimtFindingKind kind, int parties, const RaceParty party[2], cons
   pthread_mutex_unlock(&lock);
 }
 
+void simt_find_example(SimtFindingKind kind, unsigned site, unsigned other, const SimtRequest *request,
+                       uint32_t racing) {
+  int index = *slot_of(kind, site, other);
+  if (index) found[index - 1].finding.example = simt_example_of(request, racing);
+}
+
 static void forget_findings(void) {
   for (int i = 0; i < found_count; i++) {
     free(found[i].finding.memory);
@@ -368,6 +377,28 @@ static void add_counts(SimtKernelReport *r, const SimtPlace *place, const uint64
   }
 }
 
+/* The line that wastes most, and of its instructions the request that does. */
+static void find_worst(const KernelEntry *e, SimtKernelReport *r, SimtTraffic t) {
+  static const SimtCounter counter[SIMT_TRAFFICS] = {SIMT_GLOBAL_LOAD_SECTORS, SIMT_GLOBAL_STORE_SECTORS,
+                                                     SIMT_SHARED_LOAD_WAVEFRONTS, SIMT_SHARED_STORE_WAVEFRONTS};
+  SimtWorst *worst = &r->worst[t];
+  for (int i = 0; i < r->line_count; i++) {
+    const uint64_t *count = &r->lines[i].count[counter[t]]; /* the next one: the ideal, or what is beyond it */
+    uint64_t ideal = t < SIMT_SHARED_LOADS ? count[1] : count[0] - count[1];
+    if (!r->lines[i].place.line || count[0] - ideal <= worst->cost - worst->ideal) continue;
+    *worst = (SimtWorst){.place = r->lines[i].place, .cost = count[0], .ideal = ideal};
+  }
+  worst->of_all = r->count[counter[t]];
+  int waste = 0;
+  for (unsigned site = 0; site < e->sites && worst->cost; site++) {
+    const SiteCounts *c = e->site[site];
+    if (!c || !c->worst || c->waste <= waste || !c->count[counter[t]] || !same_place(&places[site], &worst->place))
+      continue;
+    waste = c->waste;
+    worst->example = *c->worst;
+  }
+}
+
 static void report_kernel(const KernelEntry *e, SimtKernelReport *r) {
   *r = e->report;
   r->estimated = r->inspected_blocks < r->blocks;
@@ -393,6 +424,7 @@ static void report_kernel(const KernelEntry *e, SimtKernelReport *r) {
     }
     for (int c = 0; c < SIMT_COUNTERS; c++) last->count[c] += r->lines[i].count[c];
   }
+  for (int t = 0; t < SIMT_TRAFFICS; t++) find_worst(e, r, (SimtTraffic)t);
 }
 
 /* The same lines by other instructions: one finding. Of races the one that reaches furthest stands for all, and one of

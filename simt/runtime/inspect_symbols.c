@@ -194,11 +194,8 @@ const char *simt_variable_text(const Variable *variable, char *text, size_t size
 
 /* ---- file and line ---- */
 
-/* Our headers, the compiler's, and what the environment calls a library: a call into them is blamed on the caller. */
+/* Our headers, and the compiler's: a call into them is blamed on the caller. */
 static int is_foreign(const char *file) {
-  static const char *library;
-  if (!library && !(library = getenv("SIMT_INSPECT_LIBRARY"))) library = "";
-  if (*library && strstr(file, library)) return 1;
   return strstr(file, "/simt/include/") || strncmp(file, "simt/include/", 13) == 0 || strncmp(file, "/usr/", 5) == 0 ||
          file[0] == '?';
 }

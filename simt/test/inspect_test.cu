@@ -634,6 +634,7 @@ static void test_the_scope_of_races(void **state) {
   const SimtFinding *f = expect_finding("shift_in_place", SIMT_DATA_RACE, line_of("shift"), line_of("shift"));
   assert_string_equal(f->scope, "between blocks");
   assert_non_null(strstr(f->advice, "split the kernel"));
+  assert_ptr_equal(strstr(f->memory, "x (262144 bytes of cudaMalloc at"), f->memory);
   assert_int_equal(findings_in("shift_in_place"), 1);
 
   CHECK(cudaMemset(c, 0, 8192));

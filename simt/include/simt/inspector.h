@@ -81,6 +81,31 @@ typedef struct SimtPlace {
   int line;
 } SimtPlace;
 
+/* One request of a warp, as an example of what is wrong with many. */
+typedef struct SimtExample {
+  uint32_t lanes;        /* that take part */
+  uint32_t racing;       /* of a race: those that meet another thread's access */
+  unsigned access;       /* SimtAccessKind bits */
+  int bytes;             /* of each lane */
+  uintptr_t address[32]; /* where `lanes` has its bit; of shared memory, from where its array begins */
+} SimtExample;
+
+/* Kinds of access that may cost more than they need to. */
+typedef enum SimtTraffic {
+  SIMT_GLOBAL_LOADS,
+  SIMT_GLOBAL_STORES,
+  SIMT_SHARED_LOADS,
+  SIMT_SHARED_STORES,
+  SIMT_TRAFFICS
+} SimtTraffic;
+
+/* The place where a kernel wastes most. */
+typedef struct SimtWorst {
+  SimtPlace place;
+  uint64_t cost, ideal, of_all; /* sectors or wavefronts: of the place, had they been ideal, of the whole kernel */
+  SimtExample example;          /* its request that cost most beyond its ideal */
+} SimtWorst;
+
 typedef struct SimtLineReport {
   SimtPlace place;
   uint64_t count[SIMT_COUNTERS];
@@ -96,6 +121,7 @@ typedef struct SimtKernelReport {
   uint64_t count[SIMT_COUNTERS]; /* of all lines */
   SimtLineReport *lines;         /* by file and line */
   int line_count;
+  SimtWorst worst[SIMT_TRAFFICS]; /* cost 0: each request is ideal */
 } SimtKernelReport;
 
 typedef enum SimtFindingKind {
@@ -141,6 +167,7 @@ typedef struct SimtFinding {
   char *memory;       /* "s_tile (static shared, 4224 bytes), byte 128" */
   char *advice;
   uint64_t occurrences;
+  SimtExample example; /* races: the request that met another access; lanes 0: none */
 } SimtFinding;
 
 typedef struct SimtInspectReport {
@@ -177,11 +204,18 @@ typedef struct SimtWork {
 } SimtWork;
 /* Of the kernels that simt_inspect_counts() would count. */
 SimtWork simt_inspect_work(const char *kernel);
+/* What findings call an allocation of device memory, where no parameter of the kernel leads to it; until it is freed.
+ * `name` is kept by the caller. */
+void simt_inspect_name(const void *allocation, const char *name);
 /* How many findings since then; simt_inspect_report() may join some. */
 int simt_inspect_findings(void);
 
 /* All that is known so far; valid until the next call. */
 const SimtInspectReport *simt_inspect_report(void);
+/* Which lane of a warp meets which sector or bank at the place where the kernel wastes most of that kind, what would be
+ * ideal, the line of the source, and its share: some lines of at most 100 columns. Nothing where nothing is wasted.
+ * Gives what is wasted. */
+uint64_t simt_inspect_draw(FILE *out, const SimtKernelReport *kernel, SimtTraffic traffic);
 /* One finding in words: kernel, places, threads, what to try. Several lines. */
 void simt_inspect_print_finding(FILE *out, const SimtInspectReport *report, const SimtFinding *finding);
 
