@@ -13,6 +13,8 @@
 #   // env: SIMT_WATCHDOG=1     for the run
 #
 # and marks the lines that the same diagnosis must name with // BUG and // BUG-OTHER. Any other kind of diagnosis fails.
+# The programs of a kind (plain, inspect) are compiled as one, each in a namespace of its name (join.sh): main() has no
+# parameters and no return.
 # Environment: SIMTCC, the driver; KEEP=1, keep what was built; JOBS.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,6 +23,7 @@ limit=60 # seconds for a run
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/bugs.XXXXXX")
 if [ -n "${KEEP:-}" ]; then echo "kept in $work"; else trap 'rm -rf "$work"' EXIT; fi
 . "$here/cache.sh"
+. "$here/join.sh"
 unset SIMT_ORDER SIMT_STREAMS SIMT_LEAKS SIMT_REPORT SIMT_THREADS SIMT_STRICT SIMT_WATCHDOG
 
 field() { sed -n "s|^// $2: *||p" "$1"; } # file, name
@@ -67,6 +70,21 @@ judge() {
     }' "$2"
 }
 
+# build KIND: $work/plain or $work/inspect, of all programs that run so. Functions that are equal in two programs stay two.
+build() {
+  local name mode files=() flags=(-w -fno-ipa-icf)
+  [ "$1" = plain ] || flags+=(--inspect)
+  for name in "${names[@]}"; do
+    for mode in $(field "$here/bugs/$name.cu" mode); do
+      case $1:$mode in plain:plain | plain:lazy | plain:leaks | inspect:*inspect) files+=("$here/bugs/$name.cu") && break ;; esac
+    done
+  done
+  [ ${#files[@]} -gt 0 ] || return
+  # main() there has no return, which only the real one may lack.
+  join 'unused; __attribute__((noinline)) static void main()' ', 0' "${files[@]}" >"$work/$1.cu"
+  "$simtcc" "${flags[@]}" "$work/$1.cu" -o "$work/$1" >"$work/$1.log" 2>&1
+}
+
 # try_mode FILE MODE: prints why it fails, or nothing.
 try_mode() {
   local file=$1 mode=$2 name built=plain settings=() log
@@ -86,16 +104,12 @@ try_mode() {
     judge "$file" "$log"
     return
   fi
-  if [ ! -x "$work/$name.$built" ]; then
-    local flags=(-w)
-    [ $built = plain ] || flags+=(--inspect)
-    "$simtcc" "${flags[@]}" "$file" -o "$work/$name.$built" >"$log" 2>&1 || {
-      echo "does not compile: $(grep -m 1 error "$log")"
-      return
-    }
+  if [ ! -x "$work/$built" ]; then
+    echo "the $built programs do not compile: $(grep -m 1 error "$work/$built.log")"
+    return
   fi
   # shellcheck disable=SC2046
-  env "${settings[@]}" SIMT_INSPECT_EXIT=77 $(field "$file" env) timeout $limit "$work/$name.$built" >"$log" 2>&1
+  env "${settings[@]}" SIMT_INSPECT_EXIT=77 $(field "$file" env) timeout $limit "$work/$built" "$name" >"$log" 2>&1
   local status=$?
   if [ $status -eq 124 ]; then echo "no end after $limit s" && return; fi
   if [ $built = inspect ] && [ $status -ne 77 ]; then echo "the fault was not counted: exit status $status"; fi
@@ -117,11 +131,10 @@ try() {
   done >"$work/$name.result"
 }
 
-# The judge must be able to say no: the same diagnosis against expectations that are wrong.
+# The judge must be able to say no: the same diagnosis against expectations that are wrong. When all programs run.
 self_test() {
   local file=$here/bugs/barrier_in_two_branches.cu log=$work/barrier_in_two_branches.plain.log wrong=$work/self why failed=0
   mkdir -p "$wrong"
-  [ -f "$log" ] || try "$file"
   why=$(judge "$file" "$log")
   [ -z "$why" ] || { echo "FAIL self-test: the unchanged expectation: $why" && return 1; }
   refuse() { # what, sed's script: how the expectation is falsified
@@ -148,9 +161,14 @@ if [ -n "${TEST_TOTAL_SHARDS:-}" ]; then # Bazel deals the programs to several r
   touch "$TEST_SHARD_STATUS_FILE"
   for i in "${!names[@]}"; do [ $((i % TEST_TOTAL_SHARDS)) -eq "$TEST_SHARD_INDEX" ] || unset "names[$i]"; done
 fi
+for name in "${names[@]}"; do
+  [ -f "$here/bugs/$name.cu" ] || { echo "FAIL: no program bugs/$name.cu" && exit 2; }
+done
+build plain &
+build inspect &
+wait
 jobs=0
 for name in "${names[@]}"; do
-  [ -f "$here/bugs/$name.cu" ] || { echo "FAIL $name: no such program" >"$work/$name.result"; continue; }
   try "$here/bugs/$name.cu" &
   if [ $((++jobs)) -ge "${JOBS:-$(nproc)}" ]; then wait -n; fi
 done
@@ -158,6 +176,6 @@ wait
 status=0
 for name in "${names[@]}"; do cat "$work/$name.result"; done
 grep -q ^FAIL "$work"/*.result && status=1
-self_test || status=1
+[ $# -gt 0 ] || self_test || status=1
 echo "$(cat "$work"/*.result | grep -c ^ok) runs of ${#names[@]} programs named their fault, $(cat "$work"/*.result | grep -c ^FAIL) did not"
 exit $status

@@ -4,7 +4,8 @@
 #   correct_test.sh [NAME...]      only these, correct/NAME.cu
 #
 # Each program checks its results itself. It runs plain and inspected, with its threads in order, backwards and shuffled,
-# its streams at once and as late as allowed, and with a look for leaks. Environment: SIMTCC, the driver; KEEP=1; JOBS.
+# its streams at once and as late as allowed, and with a look for leaks. All are compiled as one (join.sh).
+# Environment: SIMTCC, the driver; KEEP=1; JOBS.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 simtcc=${SIMTCC:-$here/../simtcc}
@@ -12,6 +13,7 @@ limit=120 # seconds for a run
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/correct.XXXXXX")
 if [ -n "${KEEP:-}" ]; then echo "kept in $work"; else trap 'rm -rf "$work"' EXIT; fi
 . "$here/cache.sh"
+. "$here/join.sh"
 unset SIMT_ORDER SIMT_STREAMS SIMT_LEAKS SIMT_REPORT SIMT_THREADS SIMT_STRICT SIMT_WATCHDOG
 
 runs=(
@@ -25,23 +27,22 @@ runs=(
   "inspect SIMT_ORDER=reverse SIMT_STREAMS=random:2"
 )
 
+build() { # plain or inspect, the mode of simtcc
+  "$simtcc" ${2:+"$2"} -w -fno-ipa-icf "-I$here/correct" "$work/all.cu" -o "$work/$1" >"$work/$1.log" 2>&1
+}
+
 try() {
-  local file=$1 name run settings built flag log
+  local file=$1 name run settings built log
   name=$(basename "$file" .cu)
   : >"$work/$name.result"
-  for built in plain inspect; do
-    flag=--inspect
-    [ $built = inspect ] || flag=
-    "$simtcc" ${flag:+"$flag"} -w "$file" -o "$work/$name.$built" >"$work/$name.log" 2>&1 && continue
-    echo "FAIL $name ($built): does not compile: $(grep -m 1 error "$work/$name.log")" >>"$work/$name.result"
-  done
   for run in "${runs[@]}"; do
     read -ra settings <<<"$run"
     built=${settings[0]} log=$work/$name.${run//[ :=]/_}.log
-    [ -x "$work/$name.$built" ] || continue
-    env "${settings[@]:1}" timeout $limit "$work/$name.$built" >"$log" 2>&1
+    env "${settings[@]:1}" timeout $limit "$work/$built" "$name" >"$log" 2>&1
     status=$?
-    if [ $status -eq 124 ]; then
+    if [ ! -x "$work/$built" ]; then
+      echo "FAIL $name ($run): the programs do not compile: $(grep -m 1 error "$work/$built.log")"
+    elif [ $status -eq 124 ]; then
       echo "FAIL $name ($run): no end after $limit s"
     elif [ $status -ne 0 ]; then
       echo "FAIL $name ($run): exit $status: $(grep -m 1 -E 'WRONG|=== simt|: ' "$log")"
@@ -58,6 +59,11 @@ try() {
 
 names=("$@")
 if [ $# -eq 0 ]; then names=("$here"/correct/*.cu) names=("${names[@]##*/}") names=("${names[@]%.cu}"); fi
+files=("${names[@]/#/$here/correct/}") files=("${files[@]/%/.cu}")
+join 'main()' '' "${files[@]}" >"$work/all.cu"
+build plain '' &
+build inspect --inspect &
+wait
 jobs=0
 for name in "${names[@]}"; do
   try "$here/correct/$name.cu" &
@@ -65,7 +71,7 @@ for name in "${names[@]}"; do
 done
 wait
 for name in "${names[@]}"; do cat "$work/$name.result"; done
-kernels=$(for name in "${names[@]}"; do cat "$here/correct/$name.cu"; done | grep -c __global__)
+kernels=$(cat "${files[@]}" | grep -c __global__)
 echo "$kernels kernels in ${#names[@]} programs: $(cat "$work"/*.result | grep -c ^ok) runs clean," \
   "$(cat "$work"/*.result | grep -c ^FAIL) not"
 ! grep -q ^FAIL "$work"/*.result

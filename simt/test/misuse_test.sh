@@ -13,64 +13,71 @@ unset SIMT_ORDER SIMT_STREAMS SIMT_THREADS SIMTCC_REWRITE
 cd "$work" || exit 2
 passed=0 failed=0
 
-write_kernel() { # the kernel's statements: they are line 11 of k.cu
-  cat >k.cu <<EOF2
-#include <cooperative_groups.h>
-#include <cooperative_groups/reduce.h>
-#include <cooperative_groups/scan.h>
-#include <cuda/barrier>
-#include <cuda_pipeline.h>
-#include <mma.h>
-#include <stdio.h>
-namespace cg = cooperative_groups;
-using namespace nvcuda;
-__global__ void kernel(int *x, float *f) {
-$1
+# A kernel of its own, on a line of its own, in FILE.cu; what must be said about it is in FILE.texts.
+add() { # FILE, statements, text
+  if [ ! -f "$1.cu" ]; then
+    for header in cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/scan.h cuda/barrier \
+      cuda_pipeline.h mma.h stdio.h stdlib.h; do
+      echo "#include <$header>"
+    done >"$1.cu"
+    echo 'namespace cg = cooperative_groups;' >>"$1.cu"
+    echo 'using namespace nvcuda;' >>"$1.cu"
+  fi
+  printf '%s\n' "$3" >>"$1.texts"
+  echo "__global__ void kernel_$(wc -l <"$1.texts")(int *x, float *f) { $2 }" >>"$1.cu"
 }
-int main() {
-  int *x; float *f;
-  cudaMalloc(&x, 4096); cudaMalloc(&f, 4096);
-  kernel<<<1, 64>>>(x, f);
-  cudaError_t error = cudaDeviceSynchronize();
-  printf("%s\n", cudaGetErrorName(error));
-  return error != cudaSuccess;
-}
-EOF2
-}
+removed() { add removed "$@"; } # the compiler sees these only when it sees nothing else
+refused() { add refused "$@"; }
+faulty() { add faulty "$@"; }
 
-verdict() { # name, problem
+verdict() { # FILE.cu:LINE, problem, messages
   if [ -z "$2" ]; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
-    echo "FAILED: $1: $2"
-    head -n 8 err
+    echo "FAILED: $(sed -n "${1#*:}p" "${1%:*}"): $2"
+    head -n 8 "$3"
   fi
 }
 
-refused() { # statements, text of the message
-  local problem=
-  write_kernel "$1"
-  "$simtcc" -std=c++17 k.cu -o k >out 2>err && problem="it was compiled"
-  grep -qF -- "$2" err || problem="no message says: $2"
-  grep -q 'k.cu:11' err || problem="no message names k.cu:11"
-  verdict "$1" "$problem"
+# Each kernel of FILE.cu has its message, at its line.
+judge_refused() { # FILE
+  local number=10 text problem
+  ! "$simtcc" -std=c++17 -c "$1.cu" -o "$1.o" >out 2>err || verdict "$1.cu:1" 'it was compiled' err
+  while read -r text; do
+    number=$((number + 1)) problem=
+    grep -F "$1.cu:$number:" err >found
+    grep -qF -- "$text" found || problem="no message at its line, $number, says: $text"
+    verdict "$1.cu:$number" "$problem" found
+  done <"$1.texts"
 }
 
-faulty() { # statements, text of the report
-  local problem=
-  write_kernel "$1"
-  "$simtcc" -std=c++17 k.cu -o k >out 2>err || problem="it was not compiled"
-  [ -n "$problem" ] || ! timeout 60 ./k >out 2>err || problem="it ran without an error"
-  grep -qF -- "$2" err || problem="${problem:-no report says: $2}"
-  grep -q 'k.cu:11' err || problem="${problem:-no report names k.cu:11}"
-  verdict "$1" "$problem"
+# Each kernel of faulty.cu has its report, which names its line.
+judge_faulty() {
+  local number=10 text problem kernels k
+  kernels=$(wc -l <faulty.texts)
+  {
+    echo 'int main(int argc, char **argv) {'
+    echo '  int *x; float *f;'
+    echo '  cudaMalloc(&x, 4096); cudaMalloc(&f, 4096);'
+    for k in $(seq "$kernels"); do echo "  if (atoi(argv[1]) == $k) kernel_$k<<<1, 64>>>(x, f);"; done
+    echo '  return cudaDeviceSynchronize() != cudaSuccess;'
+    echo '}'
+  } >>faulty.cu
+  "$simtcc" -std=c++17 faulty.cu -o faulty >out 2>err || verdict faulty.cu:1 'it was not compiled' err
+  while read -r text; do
+    number=$((number + 1)) problem=
+    if timeout 60 ./faulty $((number - 10)) >out 2>err </dev/null; then problem='it ran without an error'; fi
+    grep -qF -- "$text" err || problem=${problem:-no report says: $text}
+    grep -q "faulty.cu:$number[^0-9]" err || problem=${problem:-no report names its line, $number}
+    verdict "faulty.cu:$number" "$problem" err
+  done <faulty.texts
 }
 
 # What Volta took away.
 for call in '__shfl(3, 1)' '__shfl_up(1.0f, 1u)' '__shfl_down(1.0f, 1u)' '__shfl_xor(3, 1)' '__any(1)' '__all(1)' \
   '__ballot(1)'; do
-  refused "x[0] = (int)$call;" "${call%%(*}_sync(0xffffffff, ...)"
+  removed "x[0] = (int)$call;" "${call%%(*}_sync(0xffffffff, ...)"
 done
 
 # Groups.
@@ -105,5 +112,8 @@ faulty '__pipeline_memcpy_async(f + 1, f + 64, 16);' 'must be multiples of 16'
 faulty 'if (threadIdx.x != 3) x[threadIdx.x] = __shfl_sync(0x8, 1, 3);' 'which does not contain it'
 faulty 'if (threadIdx.x % 32 == 3) __syncwarp(); else __syncthreads();' 'deadlock'
 
+judge_refused removed
+judge_refused refused
+judge_faulty
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
