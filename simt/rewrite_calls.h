@@ -406,6 +406,7 @@ static bool judge_listed(const Dumped *caller, CallPlace at, Dumped *callee) {
 }
 
 static void judge(const Dumped *caller, CallPlace at, const char *symbol, size_t length, int uid) {
+  if (*symbol == '*') symbol++, length--; /* so a dump marks a name that __asm__ gives */
   Dumped *callee = uid < number_limit && dumped_by_number[uid] ? &dumped[dumped_by_number[uid] - 1] : NULL;
   char *name = need(strndup(symbol, length)), *who = shown_name(caller);
   if (!callee) callee = dumped_constructor(symbol, length);
