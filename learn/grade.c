@@ -671,7 +671,7 @@ static void find_submissions(const Options *options) {
 /* The course that is graded by, where `bazel run` was typed or --source says. */
 static void find_course(const Options *options, Source *source) {
   char root[PATH_MAX];
-  const char *workspace = getenv("BUILD_WORKSPACE_DIRECTORY");
+  const char *name[EXERCISES_MAX], *workspace = getenv("BUILD_WORKSPACE_DIRECTORY");
   Error err;
   if (options->source == NULL && (workspace == NULL || workspace[0] == '\0'))
     die("where is the course's repository? Use `bazel run //learn:grade` there, or --source=DIR");
@@ -680,10 +680,12 @@ static void find_course(const Options *options, Source *source) {
   else if (user_path(options->source, root, sizeof root, &err) != 0)
     die("%s", err.message);
   if (source_open(source, root, &err) != 0) die("%s", err.message);
+  for (int i = 0; i < source->exercises.count; i++) name[i] = source->exercises.item[i].name;
   for (const char *at = options->only; at != NULL && *at != '\0';) {
     size_t length = strcspn(at, ",");
-    if (exercises_named(&source->exercises, keep_bytes(at, length)) == NULL)
-      die("--only: there is no exercise \"%.*s\"", (int)length, at);
+    const char *typed = keep_bytes(at, length);
+    if (exercises_named(&source->exercises, typed) == NULL)
+      die("--only: there is no exercise \"%s\"%s", typed, words_near(typed, name, source->exercises.count));
     at += length + (at[length] == ',');
   }
 }

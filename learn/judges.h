@@ -101,9 +101,9 @@ static inline int judges_make(const Tree *tree, const Exercise *exercise, bool g
   return build_ours(&build, 1, &job, err);
 }
 
-/* Compiles a program that does nothing, as a student's is compiled: that makes what simtcc keeps (its runtime, and for
- * a day after the last use a precompiled header), and a student's compiler, in the sandbox, may only read. A file beside
- * what is kept says when that was done. */
+/* Compiles a program that does nothing, as a student's is compiled: that makes what simtcc keeps (its runtime and, for a
+ * day after the last use, a precompiled header), and what a student's compiler, in the sandbox, may only read. A file
+ * beside it says when that was done. */
 static inline int judges_warm(const Tree *tree, Error *err) {
   static const char text[] = "int main(void) { return 0; }\n";
   const char *key = strrchr(keep_bytes(tree->root, strlen(tree->root) - strlen("/course")), '/') + 1;

@@ -92,6 +92,7 @@ static inline const char *sandbox_missing(void) {
   FILE *trial = popen("bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp true 2>&1", "r");
   if (trial != NULL && fgets(said, sizeof said, trial) == NULL) said[0] = '\0';
   said[strcspn(said, "\n")] = '\0';
+  if (strstr(said, " See <") != NULL) *strstr(said, " See <") = '\0';
   if (trial != NULL && pclose(trial) == 0)
     reason[0] = '\0';
   else

@@ -79,12 +79,16 @@ static inline const char *grade_text(const Grade *grade) {
                      grade->ratio > GRADE_TOO_GOOD ? ": look at these lines" : "");
 }
 
-/* One line of it for a table: what of a compiler's messages is the first error, without the folders of its file. */
+/* One line of it for a table: what of a compiler's messages is the first error. FILE:LINE is without its folders. */
 static inline const char *grade_headline(const Grade *grade) {
-  const char *text = grade_text(grade), *error = strstr(text, " error: ");
-  if (grade->verdict.kind != VERDICT_COMPILE || error == NULL) return keep_bytes(text, strcspn(text, "\n"));
-  while (error > text && error[-1] != '\n') error--;
-  const char *line = keep_bytes(error, strcspn(error, "\n")), *place = line + strcspn(line, ": ");
+  const char *line = grade_text(grade), *error = strstr(line, " error: ");
+  if (grade->verdict.kind == VERDICT_COMPILE && error != NULL) {
+    while (error > line && error[-1] != '\n') error--;
+    line = error;
+  }
+  line = keep_bytes(line, strcspn(line, "\n"));
+  const char *place = line + strcspn(line, ": ");
+  if (place[0] != ':' || !isdigit((unsigned char)place[1])) return line;
   while (place > line && place[-1] != '/') place--;
   return place;
 }
