@@ -225,7 +225,7 @@ static void grade_decide(Grade *grade, VerdictKind kind, const char *message) {
   grade->verdict.message = message;
 }
 
-/* Either what is to be done for this exercise, or what is known without. Gives a message that is to be kept, or NULL. */
+/* Either what is to be done for this exercise, or what is known without: a message that is to be kept, or NULL. */
 static const char *take_exercise(const Submission *submission, const Exercise *exercise, Grade *grade,
                                  Written *written) {
   Tree theirs;

@@ -101,8 +101,8 @@ static inline int judges_make(const Tree *tree, const Exercise *exercise, bool g
   return build_ours(&build, 1, &job, err);
 }
 
-/* Compiles a program that does nothing, as a student's is compiled: that makes what simtcc keeps (its runtime and, for a
- * day after the last use, a precompiled header), and what a student's compiler, in the sandbox, may only read. A file
+/* Compiles a program that does nothing, as a student's is compiled: that makes what simtcc keeps (its runtime and, for
+ * a day after the last use, a precompiled header), and what a student's compiler, in the sandbox, may only read. A file
  * beside it says when that was done. */
 static inline int judges_warm(const Tree *tree, Error *err) {
   static const char text[] = "int main(void) { return 0; }\n";
