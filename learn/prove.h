@@ -4,6 +4,7 @@
 
 #include "learn/bundle.h"
 #include "learn/init.h"
+#include "learn/seen.h"
 #include "learn/verdict.h"
 
 #include <sys/resource.h>
@@ -45,9 +46,12 @@ static inline bool message_has(const char *message, const char *alternatives) {
   return false;
 }
 
-/* In the exercise's file, or, where what it asks for serves several, in another of its folder. */
+/* In the exercise's file or in its check program, or, where what it asks for serves several, in another of its
+ * folder. */
 static inline bool lint_has_launcher(const Source *source, const Exercise *exercise) {
-  if (lint_has_word(source, exercise->file, exercise->launcher)) return true;
+  if (lint_has_word(source, exercise->file, exercise->launcher) ||
+      lint_has_word(source, exercise->check, exercise->launcher))
+    return true;
   size_t folder = (size_t)(strrchr(exercise->file, '/') + 1 - exercise->file);
   for (int i = 0; i < source->files; i++) {
     const char *file = source->file[i];
@@ -106,7 +110,7 @@ static inline void lint_exercise(const Source *source, const Exercise *exercise,
 }
 
 /* Regions that nobody made an exercise of. */
-static inline void lint_regions(const Source *source, int *faults) {
+static inline void lint_regions(Source *source, int *faults) {
   static FoundRegion found[EXERCISES_MAX];
   Error err;
   int regions = source_regions(source, found, &err);
@@ -118,10 +122,24 @@ static inline void lint_regions(const Source *source, int *faults) {
     }
 }
 
-static inline int command_lint(const Source *source) {
+/* Solutions that a student need not write: they stand elsewhere. */
+static inline void lint_seen(Source *source, int *faults) {
+  Tokens *seen = seen_read(source);
+  for (int i = 0; i < source->exercises.count; i++) {
+    const char *where = seen_elsewhere(source, seen, &source->exercises.item[i]);
+    if (where != NULL)
+      lint_say(&source->exercises.item[i], faults,
+               "%s of the solution stand there for all to see; put \"%s %s\" and \"%s\" round them", where, hidden_open,
+               source->exercises.item[i].name, hidden_close);
+  }
+  seen_free(source, seen);
+}
+
+static inline int command_lint(Source *source) {
   int faults = 0;
   for (int i = 0; i < source->exercises.count; i++) lint_exercise(source, &source->exercises.item[i], &faults);
   lint_regions(source, &faults);
+  lint_seen(source, &faults);
   if (source->exercises.count == 0) {
     printf("there are no exercises\n");
     faults++;

@@ -57,6 +57,7 @@ typedef struct Regions {
 } Regions;
 
 static const char region_open[] = "// >>> exercise", region_close[] = "// <<< exercise", region_hint[] = "// hint:";
+static const char hidden_open[] = "// >>> hidden", hidden_close[] = "// <<< hidden"; /* seen.h */
 static const char helpers_open[] = "// >>> helpers", helpers_close[] = "// <<< helpers";
 
 /* The line without white space before it, if it starts with the prefix; else NULL. */

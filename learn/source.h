@@ -13,6 +13,8 @@ typedef struct Source {
   const char **file; /* relative to the root, sorted */
   int files;
   Exercises exercises;
+  const char *hides[EXERCISES_MAX]; /* files with lines that a student does not see (seen.h) */
+  int hiding;
 } Source;
 
 static inline void source_add(Source *source, const char *path) {
@@ -75,13 +77,16 @@ typedef struct FoundRegion {
 } FoundRegion;
 
 /* All regions of the source, as a list of those found; at most EXERCISES_MAX. */
-static inline int source_regions(const Source *source, FoundRegion *found, Error *err) {
+static inline int source_regions(Source *source, FoundRegion *found, Error *err) {
   static Regions regions; /* too large for some stacks */
   int count = 0;
+  source->hiding = 0;
   for (int i = 0; i < source->files; i++) {
     if (!source_is_code(source->file[i])) continue;
     Text text = {0};
     if (text_read_file(&text, keep_printf("%s/%s", source->root, source->file[i]), err) != 0) return -1;
+    if (strstr(text.bytes, hidden_open) != NULL && source->hiding < EXERCISES_MAX)
+      source->hides[source->hiding++] = source->file[i];
     if (strstr(text.bytes, region_open) == NULL && strstr(text.bytes, region_close) == NULL) {
       text_free(&text);
       continue;

@@ -565,6 +565,41 @@ static inline char *cut_file(Source *source, const char *file, const char *bytes
   return keep_text(&out);
 }
 
+/* The source without the lines that would show a solution (seen.h): these go into files of their own below `root`, or
+ * nowhere if that is NULL. NULL: something is wrong. */
+static inline const char *cut_hidden(const char *file, const char *bytes, const char *root, Error *err) {
+  Text out = {0}, hidden = {0};
+  bool open = false;
+  int number = 0;
+  if (strstr(bytes, hidden_open) == NULL) return keep(bytes);
+  for (size_t at = 0, length = strlen(bytes); at < length;) {
+    const size_t end = line_end(bytes, length, at);
+    const bool opens = line_starts(bytes, at, end, hidden_open) != NULL;
+    const bool closes = line_starts(bytes, at, end, hidden_close) != NULL;
+    if (opens == open && (opens || closes)) {
+      error_set(err, "%s: \"%s NAME\" and \"%s\" do not come in turns", file, hidden_open, hidden_close);
+      return NULL;
+    }
+    if (opens) {
+      const char *name = line_starts(bytes, at, end, hidden_open) + strlen(hidden_open);
+      text_printf(&out, "#include \".learn/reference/hidden_%s_%d.cuh\"  // out of sight: it would solve %s\n",
+                  file_word(file), ++number, keep_trimmed(name, 0, (size_t)(bytes + end - name)));
+    } else if (closes) {
+      const char *path = keep_printf(".learn/reference/hidden_%s_%d.cuh", file_word(file), number);
+      if (root != NULL && text_write_quick(keep_printf("%s/%s", root, path), hidden.bytes, hidden.length, err) != 0)
+        return NULL;
+      text_free(&hidden);
+    } else {
+      text_append(open ? &hidden : &out, bytes + at, end - at);
+    }
+    if (opens || closes) open = opens;
+    at = end;
+  }
+  if (!open) return keep_text(&out);
+  error_set(err, "%s: \"%s\" is missing at its end", file, hidden_close);
+  return NULL;
+}
+
 /* In a BUILD file, whoever has the header needs what it includes: "x.cuh" becomes "x.cuh", "//.learn:exercises". */
 static inline char *cut_build(const Source *source, const char *file, const char *bytes) {
   Text out = {0};
@@ -575,8 +610,9 @@ static inline char *cut_build(const Source *source, const char *file, const char
     size_t end = line_end(bytes, length, at);
     const char *line = keep_bytes(bytes + at, end - at);
     const char *header = NULL;
-    for (int i = 0; i < source->exercises.count && header == NULL; i++) {
-      const char *name = source->exercises.item[i].file;
+    for (int i = 0; i < source->exercises.count + source->hiding && header == NULL; i++) {
+      const int hidden = i - source->exercises.count;
+      const char *name = hidden < 0 ? source->exercises.item[i].file : source->hides[hidden];
       if (!starts_with(name, folder) || strchr(name + strlen(folder), '/') != NULL) continue;
       const char *quoted = keep_printf("\"%s\"", name + strlen(folder));
       const char *place = strstr(line, quoted);
@@ -624,11 +660,13 @@ static inline int cut_one(Source *source, const char *root, const char *file, Er
   const char *base = strrchr(file, '/') == NULL ? file : strrchr(file, '/') + 1;
   bool exercise = cut_has_exercises(source, file), build = strcmp(base, "BUILD") == 0;
   bool settings = strcmp(file, ".bazelrc") == 0 || strcmp(file, "tools/build/cuda.bzl") == 0;
-  bool ignored = strcmp(file, ".gitignore") == 0;
-  if (!exercise && !build && !settings && !ignored) return copy_file(from, to, err);
+  bool ignored = strcmp(file, ".gitignore") == 0, hides = false;
+  for (int i = 0; i < source->hiding; i++) hides = hides || strcmp(source->hides[i], file) == 0;
+  if (!exercise && !build && !settings && !ignored && !hides) return copy_file(from, to, err);
   Text text = {0};
   if (text_read_file(&text, from, err) != 0) return -1;
   const char *bytes = keep_text(&text);
+  if (hides && (bytes = cut_hidden(file, bytes, root, err)) == NULL) return -1;
   if (exercise) {
     bytes = cut_file(source, file, bytes);
     if (text_write_quick(keep_printf("%s/.learn/pristine/%s", root, file), bytes, strlen(bytes), err) != 0) return -1;
@@ -636,7 +674,7 @@ static inline int cut_one(Source *source, const char *root, const char *file, Er
     bytes = cut_build(source, file, bytes);
   } else if (ignored) {
     bytes = keep_printf("%s/.learn/build/\n", bytes);
-  } else { /* a student's unused variable is a warning, not an error */
+  } else if (settings) { /* a student's unused variable is a warning, not an error */
     const char *error = strstr(bytes, "build --copt=-Werror\n");
     if (error != NULL)
       bytes = keep_printf("%.*s%s", (int)(error - bytes), bytes, error + strlen("build --copt=-Werror\n"));

@@ -51,7 +51,9 @@ static __global__ void matmul_naive_kernel(float *c, const float *a, const float
   for (int begin = 0; begin < k; begin += MATMUL_CHUNK) { /* chunks: see matmul_chunk.cuh */
     int end = min(begin + MATMUL_CHUNK, k);
     float chunk = 0.0f;
+    // >>> hidden matmul_naive
     for (int i = begin; i < end; i++) chunk += a[(size_t)row * k + i] * b[(size_t)i * n + col];
+    // <<< hidden
     sum += chunk;
   }
   c[(size_t)row * n + col] = sum;

@@ -165,8 +165,10 @@ template <bool ALIGNED, typename Index>
 static __global__ void random_uniform_stride_kernel(float *x, size_t n, RandomRange range, uint64_t seed,
                                                     uint32_t stream) {
   Index quads = (Index)((n + 3) / 4), stride = (Index)gridDim.x * blockDim.x;
+  // >>> hidden random_uniform_float4
   for (Index quad = (Index)blockIdx.x * blockDim.x + threadIdx.x; quad < quads; quad += stride)
     quad_store_array<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * (size_t)quad, n);
+  // <<< hidden
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

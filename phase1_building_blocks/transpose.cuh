@@ -24,8 +24,10 @@
 /* CPU reference */
 
 static inline void transpose_cpu(float *out, const float *in, int rows, int cols) {
+  // >>> hidden transpose_naive
   for (int row = 0; row < rows; row++)
     for (int col = 0; col < cols; col++) out[(size_t)col * rows + row] = in[(size_t)row * cols + col];
+  // <<< hidden
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -55,7 +57,9 @@ static __global__ void transpose_naive_columns_kernel(float *out, const float *i
   row = blockIdx.x * blockDim.x + threadIdx.x;
   col = blockIdx.y * blockDim.y + threadIdx.y;
   // <<< exercise
+  // >>> hidden transpose_naive
   if (row < rows && col < cols) out[(size_t)col * rows + row] = in[(size_t)row * cols + col];
+  // <<< hidden
 }
 
 /* A block reads a tile of 32 x 32 along its rows and writes it along its columns. A row of the tile is 32 floats, as

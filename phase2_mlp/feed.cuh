@@ -171,10 +171,12 @@ static inline void feed_staged(Feed *feed) {
     feed_fill(staging, images, feed->bytes);
     timeline_host_end(&feed->recorder, i);
     // <<< exercise
+    // >>> hidden feed_overlapped
     if (i >= FEED_BUFFERS) CUDA_CHECK(cudaStreamWaitEvent(feed->copies, feed_worked(feed, i - FEED_BUFFERS), 0));
     feed_copy(feed, i, buffer, staging, feed->copies);
     CUDA_CHECK(cudaStreamWaitEvent(0, feed_copied(feed, i), 0));
     feed_work(feed, i, buffer);
+    // <<< hidden
   }
 }
 

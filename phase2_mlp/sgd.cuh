@@ -21,8 +21,10 @@
 template <typename T>
 static inline void sgd_step_cpu(T *w, T *velocity, const T *grad, size_t n, T lr, T momentum, T weight_decay) {
   for (size_t i = 0; i < n; i++) {
+    // >>> hidden sgd_momentum
     velocity[i] = momentum * velocity[i] + (grad[i] + weight_decay * w[i]);
     w[i] -= lr * velocity[i];
+    // <<< hidden
   }
 }
 
@@ -35,9 +37,11 @@ static inline void sgd_step_cpu_fast(float *w, float *velocity, const float *gra
                                      float weight_decay) {
 #pragma omp parallel for simd schedule(static) if (parallel : n > SGD_CPU_SERIAL)
   for (size_t i = 0; i < n; i++) {
+    // >>> hidden sgd_momentum
     float v = momentum * velocity[i] + (grad[i] + weight_decay * w[i]);
     velocity[i] = v;
     w[i] -= lr * v;
+    // <<< hidden
   }
 }
 

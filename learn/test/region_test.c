@@ -292,6 +292,40 @@ static void lint_tells_what_is_missing(void **state) {
   assert_false(lint_has_word(&course, "p/a.cuh", "g"));
 }
 
+/* A solution that stands elsewhere is found, and hidden lines are out of the way. */
+static void sees_solutions_elsewhere(void **state) {
+  (void)state;
+  static const char solution[] =
+      "  if (row < rows && col < cols) out[(size_t)col * rows + row] = in[(size_t)row * cols + col];\n";
+  static Source course;
+  static Exercise exercise;
+  Tokens seen;
+  Error err;
+  const char *twin =
+      "// a comment\nvoid f(void) {\n  // >>> hidden one\n  for (;;) out[(size_t)col * rows +\n    row] = "
+      "in[(size_t)row * cols + col]; /* so */\n  // <<< hidden\n}\n";
+  const char *file = "p/a.cuh";
+  course.file = &file;
+  course.files = 1;
+  exercise.solution = solution;
+  tokens_read(&seen, twin);
+  assert_string_equal(seen_elsewhere(&course, &seen, &exercise), "p/a.cuh:4 (of a student's tree), 71 %");
+  tokens_free(&seen);
+  const char *cut_twin = cut_hidden(file, twin, NULL, &err);
+  assert_string_equal(cut_twin,
+                      "// a comment\nvoid f(void) {\n#include \".learn/reference/hidden_p_a_1.cuh\"  // out of "
+                      "sight: it would solve one\n}\n");
+  tokens_read(&seen, cut_twin);
+  assert_null(seen_elsewhere(&course, &seen, &exercise));
+  tokens_free(&seen);
+  tokens_read(&seen, "size_t i = (size_t)row * cols + col; if (row < rows && col < cols) x();\n"); /* pieces */
+  assert_null(seen_elsewhere(&course, &seen, &exercise));
+  tokens_free(&seen);
+  assert_null(cut_hidden(file, "// >>> hidden a\n// >>> hidden b\n// <<< hidden\n", NULL, &err));
+  assert_null(cut_hidden(file, "// >>> hidden a\n", NULL, &err));
+  assert_null(cut_hidden(file, "// >>> hidden a\n// <<< hidden\n// <<< hidden\n", NULL, &err));
+}
+
 static void knows_exercise_files(void **state) {
   (void)state;
   assert_string_equal(exercise_name_of("p/exercises/01_a_b.txt"), "a_b");
@@ -377,6 +411,7 @@ int main(void) {
                                      cmocka_unit_test(reads_an_authors_file),
                                      cmocka_unit_test(refuses_an_authors_mistakes),
                                      cmocka_unit_test(lint_tells_what_is_missing),
+                                     cmocka_unit_test(sees_solutions_elsewhere),
                                      cmocka_unit_test(knows_exercise_files),
                                      cmocka_unit_test(tells_bazel_of_the_includes),
                                      cmocka_unit_test(too_good_is_not_more),
