@@ -11,7 +11,8 @@
 #include "common/formula.h"
 #include "common/lesson_outcome.h"
 
-enum { LESSON_SUM_SAMPLES = 512, LESSON_SUM_TERMS = 4096 };
+/* So many sums are tried that of fewer wrong elements one of them is met by chance. */
+enum { LESSON_SUM_FEWEST = 4, LESSON_SUM_SAMPLES = 512, LESSON_SUM_TERMS = 4096 };
 
 /* How an input is read: as declared, with its two letters exchanged, not at all, or with rows of some other size. */
 enum { LESSON_AS_DECLARED, LESSON_EXCHANGED, LESSON_LEFT_OUT, LESSON_AS_ROWS };
@@ -184,7 +185,7 @@ static inline int lesson_explain_sum(const LessonOutcome *outcome, int output, T
   s.tolerance = tolerance;
   for (size_t i = 0; i < outcome->elements[output] && s.count < LESSON_SUM_SAMPLES; i++)
     if (!compare_element(&s.computed[i], s.expected[i], tolerance) && isfinite(s.computed[i])) at[s.count++] = i;
-  for (int over = 0; over < lesson->sizes && s.count >= 2 && !found; over++)
+  for (int over = 0; over < lesson->sizes && s.count >= LESSON_SUM_FEWEST && !found; over++)
     for (s.a = 0; s.a < lesson->arrays && !found; s.a++)
       for (s.b = -1; s.b < lesson->arrays && !found; s.b++) {
         size_t n = (size_t)outcome->size[over];
