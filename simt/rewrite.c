@@ -1797,15 +1797,17 @@ static long trip_count(int i) {
     if (is_one_of(k, "*= /= > >=")) return 8;
   }
   if (first < 0 || bound < 0 || !is(first + 1, ";") || !is(bound + 1, ";")) return 8;
-  long from = constant_value(first), to = constant_value(bound) + is(bound - 1, "<=");
+  long from = constant_value(first), to = constant_value(bound);
+  if (to < 0) from = 0, to = 8;
+  to += is(bound - 1, "<=");
   if (from < 0 || to < from || step < 1) return 8;
   return (to - from + step - 1) / step;
 }
 
-/* Loops in loops, each with #pragma unroll, multiply: g++ takes a second for some 50000 tokens, and minutes for more.
+/* Loops in loops, each with #pragma unroll, multiply: g++ takes a second for some 50000 tokens, and minutes for many.
  * The outer ones stay loops then. Gives the size in tokens of the unrolled loop at i. */
 static double limit_unrolling(int i) {
-  static const double limit = 60000;
+  static const double limit = 150000;
   static int notes;
   int end = statement_end(i);
   double size = 0;
