@@ -173,17 +173,36 @@ static inline const char *build_edited(const VerdictJob *job) {
   return edited;
 }
 
+/* At ".learn/reference/NAME.cuh:3", the solution that stands for an exercise: its length, and instead of it where the
+ * exercise stands in the student's file. 0: it is not there. */
+static inline size_t build_reference(const VerdictJob *job, const char *at, Text *out) {
+  const char *folder = ".learn/reference/", *name = at + strlen(folder);
+  if (!starts_with(at, folder)) return 0;
+  size_t letters = strcspn(name, "./: \n"), length = strlen(folder) + letters;
+  const Exercise *exercise = exercises_named((Exercises *)&job->tree->exercises, keep_bytes(name, letters));
+  const char *text;
+  Region region;
+  if (exercise == NULL || tree_region(job->tree, exercise, &text, &region, NULL) != 0) return 0;
+  if (at[length] == '.') length += 1 + strspn(at + length + 1, "abcdefghijklmnopqrstuvwxyz");
+  if (at[length] == ':') length += 1 + strspn(at + length + 1, "0123456789");
+  text_printf(out, "%s:%d", exercise->file, region.body_line);
+  return length;
+}
+
 /* The compiler's messages without the folders that only we know. */
 static inline const char *build_messages(const VerdictJob *job, const char *messages) {
   Text out = {0};
   text_add(&out, "");
-  const char *prefixes[] = {job->overlay[0] != '\0' ? keep_printf("%s/", job->overlay) : NULL,
-                            keep_printf("%s/", job->tree->root), ".learn/pristine/"};
+  const char *root = keep_printf("%s/", job->tree->root);
+  const char *overlay = job->overlay[0] != '\0' ? keep_printf("%s/", job->overlay) : NULL;
+  const char *prefixes[] = {overlay, overlay != NULL && starts_with(overlay, root) ? overlay + strlen(root) : NULL,
+                            root, ".learn/pristine/"};
   for (const char *c = messages; *c != '\0';) {
     size_t skip = 0;
     if (starts_with(c, "./") && (c == messages || isspace((unsigned char)c[-1]))) skip = 2;
-    for (int i = 0; i < 3 && skip == 0; i++)
+    for (int i = 0; i < 4 && skip == 0; i++)
       if (prefixes[i] != NULL && starts_with(c, prefixes[i])) skip = strlen(prefixes[i]);
+    if (skip == 0) skip = build_reference(job, c, &out);
     if (skip > 0)
       c += skip;
     else

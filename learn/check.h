@@ -19,6 +19,7 @@
  *
  *     verdict   right, wrong, finding (right, but the inspector objects), cuda, died, timeout or disturbed
  *     shapes, error, tolerance, seconds, and the inspector's counts on the lesson's `counted` shape
+ *     picture0 to picture3, a line each time: which lanes of a warp meet, where accesses cost more than they need to
  *     message   last: all that follows
  */
 #ifndef LEARN_CHECK_H
@@ -47,6 +48,7 @@ extern const LessonLauncher check_launcher; /* the student's */
 #include "common/lesson_verify.h"
 
 enum { CHECK_CHANNEL = 3, CHECK_MAGIC = 0x4b434843, CHECK_TEXT = 3000, CHECK_SAMPLES = 64, CHECK_MORE_SHAPES = 6 };
+enum { CHECK_PICTURES = 4, CHECK_PICTURE = 1000 };
 
 typedef struct CheckRequest {
   uint32_t magic;
@@ -64,6 +66,8 @@ typedef struct CheckReply {
   double seconds;              /* for one launch, when timed */
   float sample[CHECK_SAMPLES]; /* when timed */
   char text[CHECK_TEXT];       /* what the inspector found, or the guard bands */
+  /* Where loads and stores of device memory, loads and stores of shared memory cost more than they need to. */
+  char picture[CHECK_PICTURES][CHECK_PICTURE];
 } CheckReply;                  /* then every array, unless timed */
 
 /* All of it, or 0 at the end of the connection or of the time. */
@@ -158,6 +162,30 @@ static inline int check_time(const Lesson *lesson, LessonLauncher launch, const 
 
 #endif
 
+/* Of each kind of access the kernel that wastes most. Most kernels waste nothing, and then nothing is asked. */
+static inline void check_draw(CheckReply *reply) {
+#ifdef SIMT_INSPECT
+  const LessonCounts *c = &reply->counts;
+  if (c->global_load_sectors <= c->global_load_ideal_sectors &&
+      c->global_store_sectors <= c->global_store_ideal_sectors &&
+      c->shared_load_conflicts + c->shared_store_conflicts == 0)
+    return;
+  const SimtInspectReport *report = simt_inspect_report();
+  for (int t = 0; t < CHECK_PICTURES; t++) {
+    uint64_t most = 0;
+    for (int k = 0; k < report->kernel_count; k++) {
+      const SimtWorst *worst = &report->kernels[k].worst[t];
+      FILE *out = worst->cost - worst->ideal > most ? fmemopen(reply->picture[t], CHECK_PICTURE, "w") : NULL;
+      if (out == NULL) continue;
+      most = simt_inspect_draw(out, &report->kernels[k], (SimtTraffic)t);
+      fclose(out);
+    }
+  }
+#else
+  (void)reply;
+#endif
+}
+
 /* One request: 0 when the judge has hung up. */
 static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
 #ifdef SIMT_INSPECT
@@ -201,6 +229,7 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
   reply.inspected = seen.inspected;
   reply.counts = seen.counts;
   reply.findings = seen.findings;
+  check_draw(&reply);
   if (seen.findings > 0) snprintf(reply.text, sizeof reply.text, "%s", seen.finding);
   if (status != cudaSuccess && seen.findings == 0)
     snprintf(reply.text, sizeof reply.text, "%s (%s) %s", cudaGetErrorString(status), cudaGetErrorName(status),
@@ -255,6 +284,7 @@ static inline int check_hear(int sent) {
     return 0;
   }
   check.reply.text[CHECK_TEXT - 1] = '\0';
+  for (int i = 0; i < CHECK_PICTURES; i++) check.reply.picture[i][CHECK_PICTURE - 1] = '\0';
   const double *count = &check.reply.counts.global_load_requests; /* doubles one after the other */
   int sane = check.reply.magic == CHECK_MAGIC && check.reply.seconds >= 0 && check.reply.seconds < HUGE_VAL;
   for (size_t i = 0; i < sizeof check.reply.counts / sizeof *count; i++)
@@ -317,6 +347,9 @@ static inline void check_print(const char *verdict, const LessonResult *result, 
   printf("launched_blocks %.17g\nlaunched_threads %.17g\n", c->launched_blocks, c->launched_threads);
   printf("working_blocks %.17g\nworking_warps %.17g\nworking_threads %.17g\n", c->working_blocks, c->working_warps,
          c->working_threads);
+  for (int i = 0; i < CHECK_PICTURES; i++)
+    for (const char *line = check.reply.picture[i]; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n')
+      printf("picture%d %.*s\n", i, (int)strcspn(line, "\n"), line);
   printf("seconds %.9g\nmessage %s\n", check.reply.seconds, message);
 }
 

@@ -44,6 +44,7 @@ typedef struct Judged {
   int shapes;
   double error, tolerance;
   Measured measured;
+  const char *picture[4]; /* NULL: none; of CheckReply */
   double sample[CHECK_SAMPLES];
   Process worker; /* how it ended, what it printed */
   double memory;  /* bytes that it held when the time was over */
@@ -58,6 +59,10 @@ static inline void judged_read(Judged *judged, const char *answer) {
     } else if (starts_with(line, "samples ")) {
       char *at = (char *)line + strlen("samples ");
       for (int i = 0; i < CHECK_SAMPLES; i++) judged->sample[i] = strtod(at, &at);
+    } else if (starts_with(line, "picture") && line[7] >= '0' && line[7] < '4' && line[8] == ' ') {
+      const char **picture = &judged->picture[line[7] - '0'];
+      *picture = keep_printf("%s%s%s", *picture == NULL ? "" : *picture, *picture == NULL ? "" : "\n",
+                             keep_bytes(line + 9, length - 9));
     } else if (starts_with(line, "message ")) {
       judged->message = keep_trimmed(line, strlen("message "), strlen(line));
       return;
@@ -86,10 +91,12 @@ static inline int trial_start(Trial *trial, const VerdictJob *job, const char *j
   for (int i = 0; i < 2; i++) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
 
   const char *worker_argv[] = {job->sandbox && !trusted ? "/tmp/yours" : worker, NULL};
-  const char *readable[] = {keep_printf("%s=/tmp/yours", worker), NULL};
+  const char *readable[] = {keep_printf("%s=/tmp/yours", worker),
+                            keep_printf("%s/%s", job->overlay, job->exercise->file), NULL}; /* to quote lines of */
   const char *worker_env[] = {keep_printf("SIMT_ORDER=%s", order),
                               keep_printf("SIMT_STREAMS=%s", streams),
                               "SIMT_REPORT=none",
+                              "SIMT_INSPECT_HIDE=.learn/reference/",
                               "SIMT_STRICT=1",
                               "SIMT_WATCHDOG=3",
                               "SIMT_THREADS=2",
@@ -104,6 +111,7 @@ static inline int trial_start(Trial *trial, const VerdictJob *job, const char *j
   spec.alone = true;
   spec.gpu = gpu;
   spec.readable = readable;
+  if (spec.sandbox) spec.folder = "/"; /* so that the names of files are whole */
   int status = process_start(&trial->worker, &spec, err);
   close(ends[1]);
 

@@ -37,6 +37,7 @@ typedef struct Verdict {
   int shapes;
   double error, tolerance;
   Measured yours, reference;
+  const char *picture[4]; /* as Judged's */
 } Verdict;
 
 #define VERDICT_MUCH_MEMORY 1e9 /* bytes; no right solution holds a tenth of it */
@@ -92,6 +93,7 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
   verdict->error = judged->error;
   verdict->tolerance = judged->tolerance;
   verdict->yours = judged->measured;
+  memcpy(verdict->picture, judged->picture, sizeof verdict->picture);
   verdict->message = build_messages(job, judged->message);
   if (strcmp(judged->verdict, "right") == 0) {
     verdict->kind = VERDICT_RIGHT;
@@ -124,15 +126,26 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
                          : stuck   ? "The kernel did not come to an end: its threads wait for each other."
                                    : "The kernel did not come to an end: is there a loop that does not end?";
     const char *printed = last_lines(judged->worker.output, 8);
-    if (printed[0] != '\0') /* the emulator's remarks, or the student's own printf */
+    const bool fault = strcmp(judged->verdict, "cuda") == 0; /* if the inspector has told of it, it is the same */
+    if (printed[0] != '\0' && !(fault && strstr(judged->message, "=== simt: ") != NULL)) /* the emulator's remarks, or the student's own printf */
       verdict->message = keep_printf("%s\n%s%s", verdict->message,
-                                     strcmp(judged->verdict, "cuda") == 0 ? "" : "It printed, at the end:\n",
+                                     fault ? "" : "It printed, at the end:\n",
                                      build_messages(job, printed));
   }
 }
 
+/* The picture of the accesses that a limit counts; "" when there is none. */
+static inline const char *verdict_picture(const VerdictJob *job, const Verdict *verdict, const char *count) {
+  static const char *const kinds[] = {"global_load", "global_store", "shared_load", "shared_store"};
+  for (int i = 0; i < 4; i++)
+    if (starts_with(count, kinds[i]) && verdict->picture[i] != NULL)
+      return keep_printf("\n%s", build_messages(job, verdict->picture[i]));
+  return "";
+}
+
 /* Right, but at what cost? */
-static inline void verdict_limits(Verdict *verdict, const Exercise *exercise) {
+static inline void verdict_limits(const VerdictJob *job, Verdict *verdict) {
+  const Exercise *exercise = job->exercise;
   for (int i = 0; i < exercise->limits && verdict->kind == VERDICT_RIGHT; i++) {
     const Limit *limit = &exercise->limit[i];
     double count = measured(&verdict->yours, limit->count);
@@ -142,8 +155,9 @@ static inline void verdict_limits(Verdict *verdict, const Exercise *exercise) {
     const char *slash = limit->per[0] == '\0' ? "" : " / ";
     verdict->kind = VERDICT_LIMIT;
     verdict->message =
-        keep_printf("The results are right, but it costs too much: %s%s%s is %s, at most %s is asked for. %s",
-                    limit->count, slash, limit->per, keep_number(value), keep_number(limit->at_most), limit->why);
+        keep_printf("The results are right, but it costs too much: %s%s%s is %s, at most %s is asked for. %s%s",
+                    limit->count, slash, limit->per, keep_number(value), keep_number(limit->at_most), limit->why,
+                    verdict_picture(job, verdict, limit->count));
   }
 }
 
@@ -346,7 +360,7 @@ static inline int verdict_judged(const VerdictJob *job, const char *judge, const
     verdict->kind = VERDICT_TODO;
     verdict->message = "it works; take out the line TODO(...), and it is yours";
   }
-  verdict_limits(verdict, job->exercise);
+  verdict_limits(job, verdict);
   return verdict->kind == VERDICT_RIGHT && job->gpu ? verdict_gpu(job, judge, verdict, err) : 0;
 }
 

@@ -20,6 +20,7 @@
  *   SIMT_INSPECT_LAUNCHES=1     every launch by itself, rather than all launches of a line and shape together
  *   SIMT_INSPECT_MEMORY=MB      the most that is spent on remembering accesses for races (2048)
  *   SIMT_INSPECT_EXIT=code      the exit status of a program with findings (without it: its own)
+ *   SIMT_INSPECT_HIDE=text      lines of files whose path contains it are not quoted
  */
 #ifndef SIMT_INSPECT_H
 #define SIMT_INSPECT_H

@@ -135,10 +135,12 @@ static int open_source(const char *path, Source *s) {
 
 /* ---- pictures: the 32 lanes of a warp side by side ---- */
 
-/* The line itself, where the source is at hand. */
+/* The line itself, where the source is at hand and may be shown. */
 static void quote_line(FILE *out, const SimtPlace *place) {
   enum { MOST = 88 };
   Source source;
+  const char *hidden = getenv("SIMT_INSPECT_HIDE");
+  if (hidden && *hidden && strstr(place->file, hidden)) return;
   if (!place->line || open_source(place->file, &source) != 0) return;
   if (place->line <= source.count) {
     const char *text = source.line[place->line - 1] + strspn(source.line[place->line - 1], " \t");
