@@ -182,10 +182,11 @@ static inline size_t build_reference(const VerdictJob *job, const char *at, Text
   const Exercise *exercise = exercises_named((Exercises *)&job->tree->exercises, keep_bytes(name, letters));
   const char *text;
   Region region;
-  if (exercise == NULL || tree_region(job->tree, exercise, &text, &region, NULL) != 0) return 0;
+  if (exercise == NULL) return 0;
   if (at[length] == '.') length += 1 + strspn(at + length + 1, "abcdefghijklmnopqrstuvwxyz");
   if (at[length] == ':') length += 1 + strspn(at + length + 1, "0123456789");
-  text_printf(out, "%s:%d", exercise->file, region.body_line);
+  const bool there = tree_region(job->tree, exercise, &text, &region, NULL) == 0;
+  text_printf(out, there ? "%s:%d" : "%s", exercise->file, region.body_line);
   return length;
 }
 

@@ -68,7 +68,7 @@ typedef struct CheckReply {
   char text[CHECK_TEXT];       /* what the inspector found, or the guard bands */
   /* Where loads and stores of device memory, loads and stores of shared memory cost more than they need to. */
   char picture[CHECK_PICTURES][CHECK_PICTURE];
-} CheckReply;                  /* then every array, unless timed */
+} CheckReply; /* then every array, unless timed */
 
 /* All of it, or 0 at the end of the connection or of the time. */
 static inline int check_read(void *to, size_t bytes, double seconds) {

@@ -127,9 +127,9 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
                                    : "The kernel did not come to an end: is there a loop that does not end?";
     const char *printed = last_lines(judged->worker.output, 8);
     const bool fault = strcmp(judged->verdict, "cuda") == 0; /* if the inspector has told of it, it is the same */
-    if (printed[0] != '\0' && !(fault && strstr(judged->message, "=== simt: ") != NULL)) /* the emulator's remarks, or the student's own printf */
-      verdict->message = keep_printf("%s\n%s%s", verdict->message,
-                                     fault ? "" : "It printed, at the end:\n",
+    if (printed[0] != '\0' && !(fault && strstr(judged->message, "=== simt: ") !=
+                                             NULL)) /* the emulator's remarks, or the student's own printf */
+      verdict->message = keep_printf("%s\n%s%s", verdict->message, fault ? "" : "It printed, at the end:\n",
                                      build_messages(job, printed));
   }
 }

@@ -133,6 +133,7 @@ class Grade(unittest.TestCase):
         submit("syntax", NAME, "  size_t i = ;\n")
         submit("syntax_further_down", NAME, "  size_t i = ;\n", above="// a line of one's own\n")
         submit("wrong", NAME, RIGHT.replace("+ b[i]", "- b[i]"))
+        submit("past_the_end", NAME, RIGHT.replace("i < n", "i <= n"))
         submit("stub", NAME, "  TODO(%s);  // later\n\n" % NAME)
         # The harness, tampered with: whatever it says there, it is not what grades.
         submit("tampers", NAME, WRONG)
@@ -203,6 +204,9 @@ class Grade(unittest.TestCase):
     def test_honest_mistakes(self):
         self.check("wrong", "rejected", "elements are wrong")
         self.check("syntax", "rejected", "does not compile", self.file)
+        # What the inspector says in the sandbox: file, line and the line itself, and the array by its name.
+        self.check("past_the_end", "rejected", "out of bounds: ", " bytes), 0 bytes past its end", "        if (i <= n) ")
+        self.assertRegex(self.result["past_the_end"]["diagnosis"], r"\n    %s:\d+ \(\w+\): thread" % re.escape(self.file))
         self.check("stub", "not implemented")
         self.check("empty", "missing", "no file of the course")
         self.check("below", "missing", "is %s meant?" % os.path.join(handed_in, "below", "course"))

@@ -118,6 +118,107 @@ static void results_from_elsewhere_are_rejected(void **state) {
   assert_objects(part, grid(1, 1), "stored only a part of the results");
 }
 
+/* What is made of a judge's answer and of what the worker printed. */
+static Verdict verdict_on(const VerdictJob *job, const char *verdict, const char *message, const char *printed) {
+  Judged judged;
+  Verdict result;
+  memset(&judged, 0, sizeof judged);
+  memset(&result, 0, sizeof result);
+  snprintf(judged.verdict, sizeof judged.verdict, "%s", verdict);
+  judged.message = message;
+  judged.worker.output = printed;
+  verdict_set(&result, job, &judged);
+  return result;
+}
+
+static void assert_says(const Verdict *verdict, const char *says, const char *not_this) {
+  if (strstr(verdict->message, says) == NULL || (not_this != NULL && strstr(verdict->message, not_this) != NULL))
+    fail_msg("expected \"%s\", and not \"%s\", got \"%s\"", says, not_this == NULL ? "" : not_this, verdict->message);
+}
+
+static VerdictJob job_in(Tree *tree, const char *root) {
+  VerdictJob job;
+  memset(&job, 0, sizeof job);
+  memset(tree, 0, sizeof *tree);
+  tree->root = root;
+  job.tree = tree;
+  job.overlay = "";
+  job.seconds = 5;
+  return job;
+}
+
+static void a_launch_that_was_ended(void **state) {
+  (void)state;
+  Tree tree;
+  VerdictJob job = job_in(&tree, "/nowhere");
+  const char *ended = "on 31: the launch timed out (cudaErrorLaunchTimeout)";
+  Verdict v = verdict_on(&job, "cuda", ended, "=== simt: barrier divergence: threads have returned\n    kernel k\n");
+  assert_int_equal(v.kind, VERDICT_WRONG);
+  assert_says(&v, "Not all threads of a block come to the same barrier:\n=== simt: barrier",
+              "a loop that does not end");
+  v = verdict_on(&job, "cuda", ended, "=== simt: deadlock: no thread of the block can go on\n");
+  assert_int_equal(v.kind, VERDICT_TIMEOUT);
+  assert_says(&v, "wait for each other", "a loop that does not end");
+  v = verdict_on(&job, "cuda", ended, "=== simt: watchdog: thread (0,0,0) has run for 3 seconds\n");
+  assert_int_equal(v.kind, VERDICT_TIMEOUT);
+  assert_says(&v, "a loop that does not end", NULL);
+}
+
+/* The inspector has told of the access at which the processor then stopped. */
+static void a_fault_is_told_once(void **state) {
+  (void)state;
+  Tree tree;
+  VerdictJob job = job_in(&tree, "/nowhere");
+  const char *printed = "=== simt: illegal address: thread (1,0,0) accessed 0x10\n";
+  Verdict v = verdict_on(&job, "cuda", "on 31: === simt: out of bounds: x (124 bytes), 0 bytes past its end", printed);
+  assert_says(&v, "out of bounds", "illegal address");
+  v = verdict_on(&job, "cuda", "on 31: an illegal memory access (cudaErrorIllegalAddress)", printed);
+  assert_says(&v, "illegal address", NULL);
+}
+
+/* A solution that stands for another exercise: the student sees where that is, and no path to it. */
+static void the_reference_is_a_place_of_the_students(void **state) {
+  (void)state;
+  Tree tree;
+  char root[] = "/tmp/verdict_test.XXXXXX";
+  if (mkdtemp(root) == NULL) fail_msg("no folder: %s", strerror(errno));
+  VerdictJob job = job_in(&tree, root);
+  tree.exercises.count = 1;
+  tree.exercises.item[0].name = "add";
+  tree.exercises.item[0].file = "add.cuh";
+  const char *text =
+      "// hello\n  // >>> exercise add: adds\n#if !MINE(add)\n#include \".learn/reference/add.cuh\"\n#else\n  "
+      "TODO(add);\n#endif\n  // <<< exercise\n";
+  Error err;
+  if (text_write_file(keep_printf("%s/add.cuh", root), text, strlen(text), &err) != 0) fail_msg("%s", err.message);
+  Verdict v = verdict_on(
+      &job, "finding",
+      keep_printf("    %s/.learn/reference/add.cuh:12 (k): thread\n    .learn/reference/no.cuh:1", root), "");
+  assert_says(&v, "    add.cuh:6 (k): thread\n", "reference/add");
+  unlink(keep_printf("%s/add.cuh", root));
+  rmdir(root);
+}
+
+static void a_picture_follows_its_limit(void **state) {
+  (void)state;
+  static Exercise exercise;
+  Tree tree;
+  VerdictJob job = job_in(&tree, "/nowhere");
+  job.exercise = &exercise;
+  exercise.limits = 1;
+  exercise.limit[0] = (Limit){"shared_load_conflicts", "", "Pad the rows.", 0};
+  Judged judged;
+  memset(&judged, 0, sizeof judged);
+  judged_read(&judged, "verdict right\npicture0 of loads\npicture2 bank    7 7\npicture2 ideal   0 1\nmessage fine\n");
+  Verdict v;
+  memset(&v, 0, sizeof v);
+  verdict_set(&v, &job, &judged);
+  count(&v.yours, "shared_load_conflicts", 31744);
+  verdict_limits(&job, &v);
+  assert_int_equal(v.kind, VERDICT_LIMIT);
+  assert_says(&v, "is 31744, at most 0 is asked for. Pad the rows.\nbank    7 7\nideal   0 1", "of loads");
+}
+
 /* The judge's patience ends, and the program had ended long before, or holds all the memory that it gets. */
 static void late_or_gone(void **state) {
   (void)state;
@@ -195,6 +296,10 @@ int main(void) {
       cmocka_unit_test(a_sliver_of_the_grid_is_rejected),
       cmocka_unit_test(a_grid_far_too_large_is_rejected),
       cmocka_unit_test(results_from_elsewhere_are_rejected),
+      cmocka_unit_test(a_launch_that_was_ended),
+      cmocka_unit_test(a_fault_is_told_once),
+      cmocka_unit_test(the_reference_is_a_place_of_the_students),
+      cmocka_unit_test(a_picture_follows_its_limit),
       cmocka_unit_test(late_or_gone),
       cmocka_unit_test(a_compiler_that_gives_up),
       cmocka_unit_test(what_is_not_text),

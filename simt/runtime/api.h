@@ -113,6 +113,8 @@ void simt_inspect_freed(void *base, size_t size, SimtMemoryKind kind) __attribut
 void simt_inspect_host_wrote(void *base, size_t size) __attribute__((weak));
 void simt_inspect_host_reads(const void *base, size_t size, const char *call, SimtSite site) __attribute__((weak));
 
+/* 1 when it has found accesses out of bounds, with their lines. */
+int simt_inspect_saw_outside(void) __attribute__((weak));
 /* The runtime has printed a diagnosis, "=== simt: " and this. */
 void simt_inspect_told(const char *text) __attribute__((weak));
 

@@ -71,7 +71,7 @@ typedef struct SimtRequest {
 } SimtRequest;
 
 static inline SimtExample simt_example_of(const SimtRequest *request, uint32_t racing) {
-  SimtExample e = {.lanes = request->mask, .racing = racing, .access = request->access & 7, .bytes = request->bytes};
+  SimtExample e = {.lanes = request->mask, .racing = racing, .access = request->access & 7u, .bytes = request->bytes};
   for (int i = 0; i < 32; i++)
     if (request->mask >> i & 1) e.address[i] = request->address[i];
   return e;

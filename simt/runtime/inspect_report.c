@@ -300,6 +300,12 @@ static void forget_findings(void) {
   while (told_count > 0) free(told[--told_count]);
 }
 
+int simt_inspect_saw_outside(void) {
+  for (int i = 0; i < found_count; i++)
+    if (found[i].finding.kind == SIMT_OUT_OF_BOUNDS) return 1;
+  return 0;
+}
+
 int simt_inspect_findings(void) { return found_count; }
 
 void simt_note(const char *text) {

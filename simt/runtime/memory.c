@@ -342,7 +342,7 @@ static void check_guard(const Segment *s, const char *call, SimtSite site) {
   if (guard > GUARD) guard = GUARD;
   for (size_t i = 0; i < guard; i++)
     if (end[i] != GUARD_BYTE) broken = i + 1;
-  if (!broken) return;
+  if (!broken || (simt_inspect_saw_outside && simt_inspect_saw_outside())) return;
   simt_report_call("out of bounds", call, site,
                    "something wrote past the end, up to %zu bytes behind the %s\n"
                    "    try: look for an index that is not compared with the number of elements; "

@@ -152,6 +152,33 @@ static void test_transposes(void **state) {
   assert_int_equal(findings_in("transpose_padded"), 0);
 }
 
+/* What is drawn of a kernel's worst access of a kind. */
+static void expect_drawing(const char *kernel, SimtTraffic traffic, const char *wanted) {
+  char text[2048] = "";
+  FILE *out = fmemopen(text, sizeof text, "w");
+  simt_inspect_draw(out, kernel_of(simt_inspect_report(), kernel), traffic);
+  fclose(out);
+  if (*wanted ? !strstr(text, wanted) : *text) fail_msg("%s: expected\n%s\ngot\n%s", kernel, wanted, text);
+  for (const char *line = text; *line; line += strcspn(line, "\n") + 1) assert_true(strcspn(line, "\n") <= 100);
+}
+
+static void test_drawings(void **state) {
+  (void)state;
+  expect_drawing("transpose_naive", SIMT_GLOBAL_LOADS, "");
+  expect_drawing("transpose_naive", SIMT_GLOBAL_STORES,
+                 "100 % of all sectors of global stores, 8.00 times the ideal: ");
+  expect_drawing("transpose_naive", SIMT_GLOBAL_STORES,
+                 "        out[x * n + y] = in[y * n + x];\n"
+                 "    lane    0       4       8       12      16      20      24      28\n"
+                 "    sector  0 1 2 3 4 5 6 7 8 9 a b c d e f g h i j k l m n o p q r s t u v\n"
+                 "    ideal   0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1 2 2 2 2 2 2 2 2 3 3 3 3 3 3 3 3\n");
+  expect_drawing("transpose_tiled", SIMT_SHARED_LOADS, "100 % of all wavefronts of shared loads, 32.00 times");
+  expect_drawing("transpose_tiled", SIMT_SHARED_LOADS,
+                 "    bank    v v v v v v v v v v v v v v v v v v v v v v v v v v v v v v v v\n"
+                 "    ideal   0 1 2 3 4 5 6 7 8 9 a b c d e f g h i j k l m n o p q r s t u v\n");
+  expect_drawing("transpose_padded", SIMT_SHARED_LOADS, "");
+}
+
 __global__ void matmul_naive(const float *x, const float *y, float *out, int n) {
   int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
   float sum = 0;
@@ -575,6 +602,16 @@ static void test_races(void **state) {
   const SimtFinding *f = expect_finding("reduce", SIMT_DATA_RACE, line_of("reduce"), line_of("reduce"));
   assert_non_null(strstr(f->memory, "part (static shared, 1024 bytes)"));
   assert_true(f->party[0].thread_index.x != f->party[1].thread_index.x);
+  char text[2048];
+  FILE *out = fmemopen(text, sizeof text, "w");
+  const SimtInspectReport *all = simt_inspect_report();
+  for (int i = 0; i < all->finding_count; i++)
+    if (all->findings[i].kernel >= 0 && strcmp(all->kernels[all->findings[i].kernel].name, "reduce") == 0)
+      simt_inspect_print_finding(out, all, &all->findings[i]);
+  fclose(out);
+  assert_non_null(strstr(text, "        if (t < s) part[t] += part[t + s];"));
+  assert_non_null(strstr(text, "    lane    0       4       8"));
+  assert_non_null(strstr(text, " x x x "));
   reduce_correctly<<<1, 256>>>(a, c);
   assert_int_equal(findings_in("reduce_correctly"), 0);
 
@@ -936,6 +973,7 @@ static void test_asked_in_between(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_transposes),
+      cmocka_unit_test(test_drawings),
       cmocka_unit_test(test_matmuls),
       cmocka_unit_test(test_copies),
       cmocka_unit_test(test_structures_into_functions),
