@@ -121,11 +121,15 @@ static const char *plain_name(const char *launch, size_t *length) {
 
 static void find_parameters(const SimtKernel *kernel) {
   size_t length;
-  const char *name = plain_name(kernel->name, &length);
+  const char *name = plain_name(kernel->name, &length), *known = NULL;
   parameter_count = 0;
   for (const char *at = __start_simt_parameters; at < __stop_simt_parameters; at += strlen(at) + 1) {
     if (strncmp(at, name, length) != 0 || at[length] != ',') continue;
-    const char *word = at + length;
+    if (known && strcmp(known, at) != 0) return; /* kernels of one name: which one runs is not known */
+    known = at;
+  }
+  if (known) {
+    const char *word = known + length;
     for (int i = 0; i < kernel->argument_count && *word && parameter_count < MAX_NAMED; i++) {
       word++;
       int letters = (int)strcspn(word, ",");
@@ -133,7 +137,6 @@ static void find_parameters(const SimtKernel *kernel) {
         parameters[parameter_count++] = (Named){(uintptr_t)kernel->pointers[i], word, letters};
       word += letters;
     }
-    return;
   }
 }
 
