@@ -339,6 +339,7 @@ static size_t row_count;
 
 static const char *joined(const char *folder, const char *name) {
   char *path;
+  while (name[0] == '.' && name[1] == '/') name += 2;
   if (*name == '/' || !*folder) return name;
   if (asprintf(&path, "%s/%s", folder, name) < 0) abort();
   return path;
