@@ -116,7 +116,7 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
     verdict->kind = VERDICT_DIED;
     verdict->message = build_messages(job, death(&judged->worker));
   } else {
-    /* The emulator's watchdog ends a launch before our patience does; it ends one, too, whose threads miss a barrier. */
+    /* The emulator's watchdog ends a launch before our patience does. One whose threads miss a barrier it ends, too. */
     bool ended = strstr(verdict->message, "cudaErrorLaunchTimeout") != NULL;
     bool divergent = strstr(judged->worker.output, "=== simt: barrier divergence") != NULL;
     bool stuck = strstr(judged->worker.output, "=== simt: deadlock") != NULL;
