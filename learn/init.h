@@ -11,6 +11,39 @@ static const char init_script[] =
     "export LEARN_TREE\n"
     "exec \"$LEARN_TREE/.learn/bin/learn\" \"$@\"\n";
 
+/* How clang reads a .cu file with simt's headers, whether CUDA's toolkit is there or not (clangd_cuda.h). */
+static const char init_clang[] =
+    "clang++ -x cuda --cuda-host-only -nocudainc -nocudalib -Xclang -fcuda-allow-variadic-functions "
+    "-Wno-unknown-cuda-version -std=c++17 -I. -isystem simt/include -include .learn/editor.h -c";
+
+/* compile_commands.json, from which an editor's clangd learns how to read the CUDA files, headers too; for it the
+ * student's lines are those that are used, passed or not. */
+static inline int init_editor(const Source *source, const char *root, Error *err) {
+  char place[PATH_MAX];
+  Text mine = {0};
+  if (realpath(root, place) == NULL) return error_set(err, "%s: %s", root, strerror(errno));
+  text_add(&mine,
+           "/* Written by learn: CUDA as an editor reads it, with your lines instead of the reference's. */\n"
+           "#include \"learn/clangd_cuda.h\"\n#define LEARN_CHECK\n");
+  for (int i = 0; i < source->exercises.count; i++)
+    text_printf(&mine, "#define LEARN_MINE_%s 1\n", source->exercises.item[i].name);
+  int status = text_write_quick(keep_printf("%s/.learn/editor.h", root), mine.bytes, mine.length, err);
+  text_free(&mine);
+  json_t *entries = json_array();
+  for (int i = 0; i < source->files && status == 0; i++) {
+    const char *file = source->file[i];
+    if (cut_leaves_out(file) || starts_with(file, "simt/")) continue;
+    if (!ends_with(file, ".cu") && !ends_with(file, ".cuh")) continue;
+    json_array_append_new(entries, json_pack("{s:s, s:s, s:s}", "directory", place, "file", file, "command",
+                                             keep_printf("%s %s", init_clang, file)));
+  }
+  if (status != 0) {
+    json_decref(entries);
+    return status;
+  }
+  return json_write(keep_printf("%s/compile_commands.json", root), entries, err);
+}
+
 static inline int init_commands(const char *root, Error *err) {
   const char *script = keep_printf("%s/nn", root);
   if (copy_file("/proc/self/exe", keep_printf("%s/.learn/bin/learn", root), err) != 0) return -1;
@@ -265,7 +298,7 @@ static inline int init_tree(Source *source, const char *root, bool update, const
     tree.exercises = source->exercises;
     if (tree_save(&tree, err) != 0) return -1;
   }
-  if (init_commands(root, err) != 0) return -1;
+  if (init_commands(root, err) != 0 || init_editor(source, root, err) != 0) return -1;
   return cut_finish(source, root, err);
 }
 

@@ -2,6 +2,7 @@
 """learn from init to the last exercise, in a terminal, as a student meets it; and what may go wrong."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -510,6 +511,34 @@ class Init(unittest.TestCase):
             self.assertIn("// my notes\n", file.read())
         self.assertNotIn("my notes", tree.read("common/error.h"))
         self.assertEqual(tree.nn("check", name)[0], 0)
+
+    def test_an_editor_can_read_cuda(self):
+        """clang, which is what an editor's clangd is, with the command that stands in compile_commands.json."""
+        clang = shutil.which("clang++")
+        if clang is None:
+            self.skipTest("clang++ is missing, with which the commands for editors are tried: run ./setup.sh")
+        tree = course.Tree("editor")
+        for update in False, True:
+            if update:
+                os.remove(tree.path("compile_commands.json"))
+                self.assertEqual(self.init("--update", tree.root)[0], 0)
+            entries = {entry["file"]: entry for entry in json.loads(tree.read("compile_commands.json"))}
+            headers = {exercise["file"] for exercise in tree.exercises}
+            self.assertEqual(headers - set(entries), set())
+        # Cooperative groups; bfloat16 and fragments of the tensor cores; a whole program. With stubs, all of them.
+        for file in ("phase2_mlp/mlp_one_kernel_lesson.cuh", "phase1_building_blocks/attention_tensor_core_lesson.cuh",
+                     "phase1_building_blocks/02_transpose.cu"):
+            self.assertEqual(self.parse(clang, entries[file]), "", file)
+        # A student's line that is wrong, in an exercise that has not passed.
+        file = tree.exercise("transpose_naive")["file"]
+        tree.put("transpose_naive", "  __syncthreads();\n  out[col] = __shfl_sync(~0u, fmaxf(in[row], 0), 0);\n")
+        self.assertEqual(self.parse(clang, entries[file]), "")
+        tree.put("transpose_naive", "  __syncthread();\n")
+        self.assertIn("__syncthread", self.parse(clang, entries[file]))
+
+    def parse(self, clang, entry):
+        arguments = [clang, *entry["command"].split()[1:], "-fsyntax-only"]
+        return subprocess.run(arguments, cwd=entry["directory"], stderr=subprocess.PIPE, text=True).stderr
 
     def test_prepares_in_the_background(self):
         """init goes on compiling when it has ended: that can be seen, ended and gone on with."""
