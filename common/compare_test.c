@@ -365,6 +365,23 @@ static void a_mask_of_other_elements(void **state) {
   assert_said("is superfluous.");
 }
 
+/* One element that is wrong in ten places follows no formula: y(-90) of a sigmoid that overflows is 0. */
+static void one_element_many_times(void **state) {
+  (void)state;
+  Formula formula;
+  step_setup();
+  for (int i = 0; i < STEP; i++) {
+    if (i % 3 == 0) grad[i] = -90;
+    w[i] = i % 3 == 0 ? 8.19401e-40f : expf(grad[i]);
+    your_w[i] = i % 3 == 0 ? 0 : w[i];
+  }
+  said[0] = '\0';
+  formula_open(&formula, your_w, w, STEP, tolerance_make(1e-6, 0));
+  formula_input(&formula, "x", grad);
+  formula_explain(&formula, said, sizeof said);
+  if (strstr(said, "the term") != NULL) fail_msg("%s", said);
+}
+
 /* The right formula, with a difference of nearly equal numbers: no other output is to blame. */
 static void the_same_formula_rounded(void **state) {
   (void)state;
@@ -753,6 +770,7 @@ int main(void) {
       CASE(a_copy),
       CASE(a_case_for_each_sign),
       CASE(a_mask_of_other_elements),
+      CASE(one_element_many_times),
       CASE(the_same_formula_rounded),
       CASE(wrong_at_the_labels),
       CASE(a_factor_that_depends_on_an_input),

@@ -25,6 +25,7 @@
 #include "common/compare.h"
 
 enum { FORMULA_INPUTS = 8, FORMULA_SCALARS = 12, FORMULA_TERMS = 72, FORMULA_FIT = 3, FORMULA_SAMPLES = 256 };
+enum { FORMULA_DISTINCT = FORMULA_FIT + 3 };
 
 /* As many elements as the output has. An input is the same for both; another output may be wrong itself, and then each
  * of the two sums has its own. */
@@ -267,16 +268,32 @@ static inline int formula_solve(double a[FORMULA_FIT][FORMULA_FIT + 1], int n, d
 /* One side and its candidates at the samples, each divided by what rounding allows there. */
 typedef struct FormulaTable {
   size_t samples;
+  int distinct; /* of them, up to FORMULA_DISTINCT: an element that is there ten times counts once */
   double target[FORMULA_SAMPLES], column[FORMULA_TERMS][FORMULA_SAMPLES];
   double gram[FORMULA_TERMS][FORMULA_TERMS], moment[FORMULA_TERMS];
   int usable[FORMULA_TERMS];
 } FormulaTable;
 
+/* The same inputs and the same values? */
+static inline int formula_twins(const Formula *f, size_t i, size_t j) {
+  int same = f->computed[i] == f->computed[j] && f->expected[i] == f->expected[j];
+  for (int k = 0; k < f->inputs + f->outputs && same; k++) {
+    const FormulaInput *x = &f->input[k];
+    same = x->for_expected[i] == x->for_expected[j] && x->for_computed[i] == x->for_computed[j];
+  }
+  return same;
+}
+
 static inline void formula_table(const Formula *f, FormulaSide side, FormulaTable *table) {
   table->samples = f->count < FORMULA_SAMPLES ? f->count : (size_t)FORMULA_SAMPLES;
+  size_t seen[FORMULA_DISTINCT];
+  table->distinct = 0;
   for (int t = 0; t < f->terms; t++) table->usable[t] = 1;
   for (size_t s = 0; s < table->samples; s++) {
     size_t i = f->at[s * f->count / table->samples];
+    int twins = 0;
+    for (int d = 0; d < table->distinct && !twins; d++) twins = formula_twins(f, i, seen[d]);
+    if (!twins && table->distinct < FORMULA_DISTINCT) seen[table->distinct++] = i;
     double allowed = formula_allowance(f, i);
     table->target[s] = formula_target(f, side, i) / allowed;
     for (int t = 0; t < f->terms; t++) {
@@ -331,7 +348,7 @@ static inline int formula_meets(const Formula *f, FormulaSide side, const Formul
 
 static inline int formula_try(const Formula *f, FormulaSide side, const FormulaTable *table, FormulaFit *fit) {
   double a[FORMULA_FIT][FORMULA_FIT + 1];
-  if (f->count < (size_t)fit->terms + 3) return 0;
+  if (table->distinct < fit->terms + 3) return 0;
   for (int r = 0; r < fit->terms; r++) {
     if (!table->usable[fit->term[r]]) return 0;
     for (int c = 0; c < fit->terms; c++) a[r][c] = table->gram[fit->term[r]][fit->term[c]];

@@ -242,7 +242,7 @@ static const char *take_exercise(const Submission *submission, const Exercise *e
     return keep(err.message);
   }
   if (code_same(written->lines, exercise->stub) || code_is_empty(written->lines)) return "not implemented";
-  const char *refused = refuse_written(written->lines, written->helpers);
+  const char *refused = refuse_written(written->lines, written->line, written->helpers, written->helpers_line);
   if (refused != NULL) grade->verdict.kind = VERDICT_REFUSED;
   return refused;
 }

@@ -28,13 +28,12 @@ static const char about[] =
     "  check [NAME]     is it right? (check all: each of them)\n"
     "  hint [NAME]      one more hint each time\n"
     "  watch [NAME]     checks the exercise that you save, whenever you save; keys n, p, h, l, q\n"
-    "  list             all exercises; on a terminal to move in: Enter goes to one, f and / filter, r resets\n"
+    "  list             all exercises; on a terminal Enter goes to one, f and / filter, r resets\n"
     "  status           how far you are\n"
-    "  prepare          compiles what first checks would, so that they are as quick as later ones; init lets it run "
-    "in\n"
-    "                   the background, at low priority: --stop ends it, without --stop it goes on\n"
+    "  prepare          compiles in the background what first checks would; init starts it, at low\n"
+    "                   priority: --stop ends it, without --stop it goes on\n"
     "  reset NAME       what you started from; a copy of your lines is kept\n"
-    "  restore NAME     the course's lines round your exercises and helpers; a copy of the file is kept\n"
+    "  restore NAME     the course's lines round your exercises and helpers; a copy is kept\n"
     "  solution [NAME]  the reference's lines: after success, or when asked twice\n\n"
     "NAME is an exercise's name or its number in the list; without it the current one is meant.\n\n"
     "In the course's repository:\n"
@@ -207,7 +206,9 @@ static int check(Tree *tree, int index, bool (*interrupted)(void *), void *conte
     fflush(stdout);
   }
   /* Brackets that do not match are the compiler's to complain about: a student has forgotten one. */
-  const char *refused = code_brackets(written.lines) == NULL ? refuse_written(written.lines, written.helpers) : NULL;
+  const char *refused = code_brackets(written.lines) == NULL
+                            ? refuse_written(written.lines, written.line, written.helpers, written.helpers_line)
+                            : NULL;
   memset(&verdict, 0, sizeof verdict);
   if (refused != NULL) {
     verdict.kind = VERDICT_REFUSED;

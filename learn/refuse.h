@@ -1,7 +1,7 @@
 /* refuse.h - lines that a grader does not even compile: what no exercise needs, and what could reach out of its place.
  *
- *     const char *refused = refuse_lines(lines);                          // NULL, or a sentence
- *     const char *refused = refuse_written(lines, helpers);               // of an exercise and its file's helpers
+ *     const char *refused = refuse_lines(lines, 40);  // NULL, or a sentence; the first is line 40 of its file
+ *     const char *refused = refuse_written(lines, 40, helpers, 20);  // of an exercise and its file's helpers
  *
  * A student's own check refuses the same, so that nobody is surprised.
  * It makes mischief cumbersome. What holds is the sandbox (process.h), and that the judge is another program (check.h):
@@ -36,31 +36,52 @@ static inline const char *refuse_word(const char *word) {
   return NULL;
 }
 
-/* NULL, or a sentence. */
-static inline const char *refuse_lines(const char *lines) {
+/* What to write instead of a line of the preprocessor. */
+static inline const char *refuse_instead(const char *line) {
+  const char *word = line + 1 + strspn(line + 1, " \t");
+  if (starts_with(word, "define")) return "; write a constant or a function instead, in the place for helpers";
+  if (starts_with(word, "include")) return "; what an exercise needs is included already";
+  if (starts_with(word, "if") || starts_with(word, "el") || starts_with(word, "endif"))
+    return "; put lines that you want to leave out into a comment";
+  return "";
+}
+
+/* "line 42: ...", for what is at `at`, where the lines begin in line `first`. */
+static inline const char *refuse_in_line(const char *lines, const char *at, int first, const char *sentence) {
+  for (const char *c = lines; c < at; c++) first += *c == '\n';
+  return keep_printf("line %d: %s", first, sentence);
+}
+
+/* NULL, or a sentence; `first` is the number of the first of the lines in its file. */
+static inline const char *refuse_lines(const char *lines, int first) {
   if (strlen(lines) > REFUSE_BYTES) return "these lines are longer than 64 KB: an exercise needs a few";
-  const char *code = code_only(lines), *refused = code_brackets(lines);
-  if (strstr(code, "R\"") != NULL) return "raw strings (R\"...\") are not allowed in an exercise";
+  const char *code = code_only(lines), *refused = code_brackets(lines), *raw = strstr(code, "R\"");
+  if (raw != NULL) return refuse_in_line(code, raw, first, "raw strings (R\"...\") are not allowed in an exercise");
   for (const char *c = lines; (c = strstr(c, "''")) != NULL; c++) /* compilers disagree on 1''2 */
-    if (c == lines || c[-1] != '\\') return "'' is not allowed in an exercise";
+    if (c == lines || c[-1] != '\\') return refuse_in_line(lines, c, first, "'' is not allowed in an exercise");
   for (size_t at = 0, length = strlen(lines); at < length; at = line_end(lines, length, at))
     if (ends_with(keep_trimmed(lines, at, line_end(lines, length, at)), "\\")) /* in a comment it hides the next line */
-      return "a line that ends with \\ is not allowed in an exercise";
+      return refuse_in_line(lines, lines + at, first, "a line that ends with \\ is not allowed in an exercise");
   if (refused != NULL) return refused;
   for (size_t at = 0, length = strlen(code); at < length; at = line_end(code, length, at)) {
     size_t end = line_end(code, length, at);
-    const char *line = keep_trimmed(code, at, end);
+    const char *line = keep_trimmed(code, at, end), *says = NULL;
     if (strstr(line, "%:") != NULL || strstr(line, "<:") != NULL || strstr(line, "\?\?") != NULL)
-      return "digraphs and trigraphs for # and [ are not allowed in an exercise";
-    if (line[0] == '#' && !refuse_allows_pragma(line))
-      return keep_printf("\"%.40s\": of the preprocessor only #pragma unroll is allowed in an exercise", line);
-    if (line[0] != '#' && strchr(line, '#') != NULL) return "a # in the middle of a line is not allowed in an exercise";
+      says = "digraphs and trigraphs for # and [ are not allowed in an exercise";
+    else if (line[0] == '#' && !refuse_allows_pragma(line))
+      says = keep_printf("\"%.40s\": of the preprocessor only #pragma unroll is allowed in an exercise%s", line,
+                         refuse_instead(line));
+    else if (line[0] != '#' && strchr(line, '#') != NULL)
+      says = "a # in the middle of a line is not allowed in an exercise";
+    if (says != NULL) return refuse_in_line(code, code + at, first, says);
   }
   for (const char *c = code; *c != '\0';) {
     const char *end = code_word_end(c);
     if (*c == '[' && c[1 + strspn(c + 1, " \t\r\n\v\f")] == '[')
-      return "attributes ([[...]]) are not allowed in an exercise";
-    if (end > c && (refused = refuse_word(keep_bytes(c, (size_t)(end - c)))) != NULL) return refused;
+      refused = "attributes ([[...]]) are not allowed in an exercise; no exercise needs one, leave it out";
+    else if (end > c)
+      refused = refuse_word(keep_bytes(c, (size_t)(end - c)));
+    if (refused != NULL) return refuse_in_line(code, c, first, refused);
     c = end > c ? end : c + 1;
   }
   return NULL;
@@ -68,24 +89,27 @@ static inline const char *refuse_lines(const char *lines) {
 
 /* Helpers stand at file scope, in a namespace without a name: what they define cannot take the place of a function of
  * the harness or of the C library, unless it is declared extern "C", or leaves the namespace. */
-static inline const char *refuse_helpers(const char *helpers) {
+static inline const char *refuse_helpers(const char *helpers, int first) {
   static const char *const words[] = {"extern", "namespace", "using"};
-  const char *refused = refuse_lines(helpers);
+  const char *refused = refuse_lines(helpers, first), *code = code_only(helpers);
   if (refused != NULL) return keep_printf("helpers: %s", refused);
-  for (const char *c = code_only(helpers); *c != '\0';) {
+  for (const char *c = code; *c != '\0';) {
     const char *end = code_word_end(c);
     for (size_t i = 0; end > c && i < sizeof words / sizeof *words; i++)
       if (strlen(words[i]) == (size_t)(end - c) && starts_with(c, words[i]))
-        return keep_printf("helpers: \"%s\" is not allowed there; write functions, constants and types", words[i]);
+        return keep_printf(
+            "helpers: %s",
+            refuse_in_line(code, c, first,
+                           keep_printf("\"%s\" is not allowed there; write functions, constants and types", words[i])));
     c = end > c ? end : c + 1;
   }
   return NULL;
 }
 
 /* What a grader and a check refuse of what a student has written. NULL, or a sentence. */
-static inline const char *refuse_written(const char *lines, const char *helpers) {
-  const char *refused = refuse_lines(lines);
-  return refused != NULL ? refused : refuse_helpers(helpers);
+static inline const char *refuse_written(const char *lines, int first, const char *helpers, int helpers_first) {
+  const char *refused = refuse_lines(lines, first);
+  return refused != NULL ? refused : refuse_helpers(helpers, helpers_first);
 }
 
 #endif /* LEARN_REFUSE_H */

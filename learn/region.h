@@ -226,8 +226,8 @@ static inline const char *code_word_end(const char *c) {
   return c;
 }
 
-/* The code as the compiler sees it: comments are gone, strings and characters are empty. `comment` says whether it
- * begins in a comment, and then whether it ends in one. */
+/* The code as the compiler sees it: comments are gone, except for the ends of their lines, strings and characters are
+ * empty. `comment` says whether it begins in a comment, and then whether it ends in one. */
 static inline char *code_only_from(const char *code, bool *comment) {
   Text text = {0};
   text_add(&text, "");
@@ -235,7 +235,8 @@ static inline char *code_only_from(const char *code, bool *comment) {
     if (*comment) {
       const char *end = strstr(c, "*/");
       *comment = end == NULL;
-      c = end == NULL ? c + strlen(c) : end + 2;
+      for (end = end == NULL ? c + strlen(c) : end + 2; c < end; c++)
+        if (*c == '\n') text_add(&text, "\n");
       text_add(&text, " ");
     } else if (c[0] == '/' && c[1] == '/') {
       while (*c != '\0' && *c != '\n') c += c[0] == '\\' && c[1] == '\n' ? 2 : 1; /* a spliced line goes on */

@@ -116,8 +116,8 @@ static inline void say_count(const char *name, const Verdict *verdict, const cha
 /* The student's version beside the reference. */
 static inline void say_measured(const Verdict *verdict) {
   printf("\n    %-36s %12s %12s\n", "", "yours", "reference");
-  say_ratio("global loads: sectors a request", verdict, "global_load_sectors", "global_load_requests");
-  say_ratio("global stores: sectors a request", verdict, "global_store_sectors", "global_store_requests");
+  say_ratio("global loads: sectors per request", verdict, "global_load_sectors", "global_load_requests");
+  say_ratio("global stores: sectors per request", verdict, "global_store_sectors", "global_store_requests");
   say_count("sectors of global memory", verdict, "global_load_sectors", "global_store_sectors");
   say_count("wavefronts of shared memory", verdict, "shared_load_wavefronts", "shared_store_wavefronts");
   say_count("bank conflicts", verdict, "shared_load_conflicts", "shared_store_conflicts");

@@ -1,5 +1,5 @@
 /* What attention's rungs claim of memory: counts of one head of 128 queries and keys, 64 columns. A float4 a lane is 16
- * sectors a request, and its 512 bytes of shared memory pass in four wavefronts. */
+ * sectors per request, and its 512 bytes of shared memory pass in four wavefronts. */
 #include "phase1_building_blocks/attention_backward_lesson.cuh"
 #include "phase1_building_blocks/attention_tensor_core_lesson.cuh"
 #include "phase1_building_blocks/test_counts.h"

@@ -6,7 +6,7 @@
 #include <time.h>
 
 static void assert_refused(const char *lines, const char *says) {
-  const char *refused = refuse_lines(lines);
+  const char *refused = refuse_lines(lines, 1);
   if (refused == NULL || strstr(refused, says) == NULL)
     fail_msg("%s: expected \"%s\", got \"%s\"", lines, says, refused == NULL ? "nothing" : refused);
 }
@@ -44,6 +44,22 @@ static void refuses_what_reaches_out(void **state) {
   for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) assert_refused(hostile[i].lines, hostile[i].says);
 }
 
+/* The line in the student's file, below comments of several lines, and what to write instead. */
+static void names_the_line(void **state) {
+  (void)state;
+  const char *helpers = "int x;\nusing namespace std;\n";
+  assert_string_equal(
+      refuse_lines("x = 1;\n/* a\n b */\n#if 0\n#endif\n", 51),
+      "line 54: \"#if 0\": of the preprocessor only #pragma unroll is allowed in an exercise; put lines "
+      "that you want to leave out into a comment");
+  assert_refused("\n  #define IDX(r, c) 0\n", "line 2: \"#define");
+  assert_refused("#define IDX 0\n", "in the place for helpers");
+  assert_refused("\n\n[[maybe_unused]] int x;\n", "line 3: attributes");
+  assert_refused("\nx = 'a'; asm(\"\");\n", "line 2: inline assembler");
+  assert_refused("\n\nint x; \\\n", "line 3: a line that ends with");
+  assert_non_null(strstr(refuse_written("x = 1;\n", 51, helpers, 40), "helpers: line 41: \"using\""));
+}
+
 /* At file scope there is more to take the place of. */
 static void refuses_helpers_that_reach_out(void **state) {
   (void)state;
@@ -51,12 +67,12 @@ static void refuses_helpers_that_reach_out(void **state) {
                                         "}\nint x;\nnamespace {\n", "} namespace std { int x; } namespace {\n",
                                         "using namespace std;\n", "#define x\n"};
   for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++)
-    if (refuse_written("x = 1;\n", hostile[i]) == NULL) fail_msg("%s", hostile[i]);
+    if (refuse_written("x = 1;\n", 1, hostile[i], 1) == NULL) fail_msg("%s", hostile[i]);
   const char *honest =
       "enum { TILE = 32 };\ntemplate <int N> static __device__ float times(float x) { return N * x; }\n"
       "__constant__ float weights[TILE];\ntypedef struct Place { int row, externs; } Place;\n";
-  if (refuse_written("x = 1;\n", honest) != NULL) fail_msg("%s", refuse_written("x = 1;\n", honest));
-  assert_non_null(refuse_written("#define x\n", honest));
+  if (refuse_written("x = 1;\n", 1, honest, 1) != NULL) fail_msg("%s", refuse_written("x = 1;\n", 1, honest, 1));
+  assert_non_null(refuse_written("#define x\n", 1, honest, 1));
 }
 
 static void allows_honest_lines(void **state) {
@@ -69,7 +85,7 @@ static void allows_honest_lines(void **state) {
       "w[i] -= learn_rate * gradient[i];\n",
       "float v = a[b[0]]; auto f = [&](int i) { return a[i]; };\n"};
   for (size_t i = 0; i < sizeof honest / sizeof *honest; i++)
-    if (refuse_lines(honest[i]) != NULL) fail_msg("%s: %s", honest[i], refuse_lines(honest[i]));
+    if (refuse_lines(honest[i], 1) != NULL) fail_msg("%s: %s", honest[i], refuse_lines(honest[i], 1));
 }
 
 /* It is read outside of the sandbox: whatever is handed in, that must not take long. */
@@ -100,14 +116,17 @@ static void allows_every_solution(void **state) {
     const Exercise *exercise = &course.exercises.item[i];
     for (int m = -2; m < exercise->mutants; m++) {
       const char *lines = m == -2 ? exercise->solution : m == -1 ? exercise->stub : exercise->mutant[m].lines;
-      if (refuse_lines(lines) != NULL) fail_msg("%s: %s\n%s", exercise->name, refuse_lines(lines), lines);
+      if (refuse_lines(lines, 1) != NULL) fail_msg("%s: %s\n%s", exercise->name, refuse_lines(lines, 1), lines);
     }
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(refuses_what_reaches_out), cmocka_unit_test(refuses_helpers_that_reach_out),
-      cmocka_unit_test(allows_honest_lines), cmocka_unit_test(is_not_held_up), cmocka_unit_test(allows_every_solution)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(refuses_what_reaches_out),
+                                     cmocka_unit_test(names_the_line),
+                                     cmocka_unit_test(refuses_helpers_that_reach_out),
+                                     cmocka_unit_test(allows_honest_lines),
+                                     cmocka_unit_test(is_not_held_up),
+                                     cmocka_unit_test(allows_every_solution)};
   return TEST_MAIN("refuse", tests);
 }

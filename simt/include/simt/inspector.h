@@ -10,7 +10,7 @@
  *     transpose(out, in, 1024, 1024);
  *     cudaDeviceSynchronize();
  *     simt_inspect_counts("transpose", count);
- *     printf("%.1f sectors a request\n", (double)count[SIMT_GLOBAL_LOAD_SECTORS] / count[SIMT_GLOBAL_LOAD_REQUESTS]);
+ *     printf("%.1f sectors per request\n", (double)count[SIMT_GLOBAL_LOAD_SECTORS] / count[SIMT_GLOBAL_LOAD_REQUESTS]);
  *     #endif
  */
 #ifndef SIMT_INSPECTOR_H
