@@ -236,7 +236,7 @@ static const char *take_exercise(const Submission *submission, const Exercise *e
   if (problem != NULL) return problem;
   grade->handed_in = true;
   if (tree_written(&theirs, exercise, written, &err) != 0) {
-    char *repair = strstr(err.message, "; `re"); /* reset, restore */
+    char *repair = strstr(err.message, "; `./nn re"); /* reset, restore */
     if (repair != NULL) *repair = '\0';
     grade->verdict.kind = VERDICT_REFUSED;
     return keep(err.message);
@@ -463,7 +463,7 @@ static int start_units(int first) {
 /* What is printed meanwhile */
 
 static void print_grade(const Grade *grade) {
-  printf("  %-24s %-16s %5.1f of %-4d %.100s\n", grade->exercise->name, status_names[grade_status(grade)], grade->score,
+  printf("  %-25s %-16s %5.1f of %-4d %.100s\n", grade->exercise->name, status_names[grade_status(grade)], grade->score,
          grade->exercise->points, report_line(grade_headline(grade)));
 }
 
@@ -508,7 +508,7 @@ static void print_next(Submission *submission, Grade *grade) {
   if (alone && submission->problem == NULL) print_grade(grade);
   if (grade == &submission->grade[submission->grades - 1]) {
     if (alone)
-      printf("  %-24s %-16s %5.1f of %.0f\n", "total", "", submission->score, submission->points);
+      printf("  %-25s %-16s %5.1f of %.0f\n", "total", "", submission->score, submission->points);
     else
       print_submission(submission);
   }
@@ -681,12 +681,12 @@ static void find_course(const Options *options, Source *source) {
     die("%s", err.message);
   if (source_open(source, root, &err) != 0) die("%s", err.message);
   for (int i = 0; i < source->exercises.count; i++) name[i] = source->exercises.item[i].name;
-  for (const char *at = options->only; at != NULL && *at != '\0';) {
+  for (const char *at = options->only, *next; at != NULL; at = next) {
     size_t length = strcspn(at, ",");
+    next = at[length] == ',' ? at + length + 1 : NULL;
     const char *typed = keep_bytes(at, length);
     if (exercises_named(&source->exercises, typed) == NULL)
       die("--only: there is no exercise \"%s\"%s", typed, words_near(typed, name, source->exercises.count));
-    at += length + (at[length] == ',');
   }
 }
 

@@ -187,10 +187,11 @@ static inline int update_exercise(Update *update, const Exercise *had, Error *er
 /* One file with exercises of the old tree: its helpers, and what was written where it does not belong. */
 static inline int update_file(Update *update, const Exercise *had, Error *err) {
   const Exercise *now = exercises_named(&update->fresh.exercises, had->name);
-  const char *helpers = tree_helpers(&update->old, had->file), *line;
+  const char *helpers = tree_helpers(&update->old, had->file), *line = "";
   Text text = {0};
   if (text_read_file(&text, tree_path(&update->old, had->file), NULL) != 0) return 0;
-  const int number = tree_outside(&update->old, had->file, text.bytes, &line);
+  const char *refused = text_refused(text.bytes, text.length);
+  const int number = refused != NULL ? 0 : tree_outside(&update->old, had->file, text.bytes, &line);
   text_free(&text);
   if (code_only(helpers)[strspn(code_only(helpers), " \n\t\r")] != '\0' &&
       (now == NULL || !update_put(update, now->file, "helpers", helpers))) {
@@ -198,7 +199,8 @@ static inline int update_file(Update *update, const Exercise *had, Error *err) {
                 had->file);
     if (update_keep(update, had->file, err) != 0) return -1;
   }
-  if (number == 0) return 0;
+  if (refused != NULL) update_tell(update, "%s: %s; here: %s/%s", had->file, refused, update->backup, had->file);
+  if (number == 0) return refused != NULL ? update_keep(update, had->file, err) : 0;
   update_tell(update, "%s:%d, \"%.60s\": what you changed outside exercises and helpers is only in %s/%s", had->file,
               number, line, update->backup, had->file);
   return update_keep(update, had->file, err);

@@ -34,7 +34,7 @@ static inline void say_list_row(const Tree *tree, int index, const char *before)
   const char *mark = tree->progress[index].passed ? styled(GREEN, "done")
                      : index == tree->current     ? styled(YELLOW, "now ")
                                                   : "    ";
-  printf("%s%s  %2d  %-24s %s\n", before, mark, index + 1, exercise->name, exercise->title);
+  printf("%s%s  %2d  %-25s %s\n", before, mark, index + 1, exercise->name, exercise->title);
 }
 
 /* Which exercises are shown; the chosen one stays chosen where it is still there. */

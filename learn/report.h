@@ -391,12 +391,12 @@ static inline void report_class(const Report *report) {
     for (int i = 0; i < grades; i++) count[i][grade_status(&report->item[s].grade[i])]++;
   }
   printf("\n%d submissions, on average %.1f of %.0f\n\n", report->count, score / report->count, report->item[0].points);
-  printf("  %-24s %7s %8s %15s %7s %10s  most frequent diagnosis\n", "", "correct", "rejected", "not implemented",
+  printf("  %-25s %7s %8s %15s %7s %10s  most frequent diagnosis\n", "", "correct", "rejected", "not implemented",
          "missing", "not graded");
   for (int i = 0; i < grades; i++) {
     const char *headline = "";
     int most = report_most_frequent(report, i, &headline);
-    printf("  %-24s %7d %8d %15d %7d %10d", report->item[0].grade[i].exercise->name, count[i][CORRECT],
+    printf("  %-25s %7d %8d %15d %7d %10d", report->item[0].grade[i].exercise->name, count[i][CORRECT],
            count[i][REJECTED], count[i][NOT_IMPLEMENTED], count[i][MISSING], count[i][NOT_GRADED]);
     if (most > 0) printf("  %dx %.90s", most, report_line(headline));
     printf("\n");
@@ -412,7 +412,7 @@ static inline void report_class(const Report *report) {
     }
     if (worst < 0) break;
     if (rank == 0) printf("\nwhere most of those who tried failed:\n");
-    printf("  %-24s %d of %d\n", report->item[0].grade[worst].exercise->name, count[worst][REJECTED],
+    printf("  %-25s %d of %d\n", report->item[0].grade[worst].exercise->name, count[worst][REJECTED],
            count[worst][REJECTED] + count[worst][CORRECT]);
     count[worst][REJECTED] = 0;
   }

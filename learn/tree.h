@@ -329,7 +329,7 @@ static inline int tree_region(const Tree *tree, const Exercise *exercise, const 
                               Error *err) {
   static Regions regions;
   Text bytes = {0};
-  const char *path = tree_path(tree, exercise->file), *repair = keep_printf("`reset %s`", exercise->name);
+  const char *path = tree_path(tree, exercise->file), *repair = keep_printf("`./nn reset %s`", exercise->name);
   *text = "";
   memset(region, 0, sizeof *region);
   if (access(path, F_OK) != 0)
@@ -404,7 +404,7 @@ static inline int tree_written(const Tree *tree, const Exercise *exercise, Writt
   const Region *helpers = regions_named(&regions, "helpers");
   if (helpers == NULL) return 0; /* taken out */
   if (helpers->problem != NULL)
-    return error_set(err, "%s:%d: helpers: %s; `restore %s` repairs the file, and keeps a copy of yours",
+    return error_set(err, "%s:%d: helpers: %s; `./nn restore %s` repairs the file, and keeps a copy of yours",
                      exercise->file, helpers->line, helpers->problem, exercise->name);
   written->helpers = region_lines(written->text, helpers);
   written->helpers_line = helpers->body_line;

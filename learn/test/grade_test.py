@@ -477,6 +477,7 @@ class Options(unittest.TestCase):
         good = submit("options", NAME, RIGHT)
         self.assertEqual(grade()[0], 2)
         self.assertIn('no exercise "vector_ad_grid"; did you mean vector_add_grid?', self.refuses(1, "--only=vector_ad_grid", good))
+        self.assertIn('no exercise ""', self.refuses(1, "--only=", good))
         self.assertIn("is not installed", self.refuses(1, good, env={"PATH": "/nowhere"}))
 
     def test_where_namespaces_are_forbidden_all_of_this_is_skipped(self):

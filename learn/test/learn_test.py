@@ -334,7 +334,7 @@ class BadInput(unittest.TestCase):
     def test_crash(self):
         self.check("  *(volatile int *)8 = 1;\n", "vector_add_index")
         self.check("  __builtin_trap();\n", "illegal instruction")
-        self.check("  exit(0);\n", "crashed", "status 0")
+        self.check("  exit(0);\n", "does not compile", "exit() is a function of the host", "return")
 
     def test_grid_of_no_blocks(self):
         self.check("  grid = (unsigned)(n / 256);\n", "wrong", "a grid of no blocks", "round up", name="vector_add_grid")
@@ -357,7 +357,7 @@ class BadInput(unittest.TestCase):
         os.remove(self.tree.path(file))
         status, text = self.tree.nn("check", name)
         self.assertEqual(status, 1)
-        one_sentence(self, text, file, "is gone", "reset")
+        one_sentence(self, text, file, "is gone", "`./nn reset %s`" % name)
         status, text = self.tree.nn("reset", name)  # it repairs, and takes nothing away
         self.assertEqual(status, 0, text)
         self.assertIn("with your lines", text)
@@ -473,6 +473,12 @@ class Init(unittest.TestCase):
             if exercise["file"] == moved["file"]:
                 exercise["file"] = "phase2_mlp/earlier.cuh"
         tree.write(".learn/exercises.json", json.dumps(exercises))
+        # A file in a code that no compiler reads.
+        utf16 = tree.exercise("dropout_one")["file"]
+        tree.put("dropout_one", "  int recoded;\n")
+        text_utf16 = tree.read(utf16)
+        with open(tree.path(utf16), "wb") as file:
+            file.write(text_utf16.encode("utf-16"))
         # A file that the new course does not have.
         tree.write("phase2_mlp/gone.cuh", "// the course's\n")
         tree.write(".learn/files.txt", tree.read(".learn/files.txt") + "%016x phase2_mlp/gone.cuh\n" % 1)
@@ -506,6 +512,10 @@ class Init(unittest.TestCase):
             self.assertIn(words, said)
             self.assertIn(".learn/backup/%s/%s" % (update[0], file), said)  # where it is kept, and there it is
             self.assertIn(kept, tree.read(".learn/backup/%s/%s" % (update[0], file)))
+        self.assertIn(utf16 + ": the file is UTF-16", said)
+        self.assertIn(".learn/backup/%s/%s" % (update[0], utf16), said)
+        with open(os.path.join(backups, update[0], utf16), "rb") as file:
+            self.assertEqual(file.read().decode("utf-16"), text_utf16)
         self.assertTrue(os.path.exists(os.path.join(backups, update[0], "phase2_mlp/gone.cuh")))
         with open(os.path.join(backups, update[0], "common/error.h")) as file:
             self.assertIn("// my notes\n", file.read())
