@@ -19,6 +19,7 @@
 #include <immintrin.h>
 #endif
 
+#define __builtin_cpu_supports(name) 1 /* clang 14 refuses names of processors that g++ knows */
 #pragma clang force_cuda_host_device begin
 
 #include "host_defines.h"

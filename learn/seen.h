@@ -12,9 +12,10 @@
 
 #include "learn/tree.h"
 
-/* Of a solution's words and signs 60 % one after the other, in per cent, and no less than 25 of them: an index and its
- * comparison with n, with which every kernel begins, have 24. */
-enum { SEEN_SHARE = 60, SEEN_LEAST = 25 };
+/* Of a solution's words and signs 60 %, in per cent, and no less than 25 of them: an index and its comparison with n,
+ * with which every kernel begins, have 24. One after the other anywhere, or in one place of the same file in pieces of 16
+ * and more: an index, the head of a loop, the call of a helper are shorter. */
+enum { SEEN_SHARE = 60, SEEN_LEAST = 25, SEEN_PIECE = 16 };
 
 typedef struct Tokens {
   uint64_t *token; /* their hashes */
@@ -74,8 +75,40 @@ static inline int tokens_run(const Tokens *a, const Tokens *b, int least, int *l
   return best;
 }
 
-/* Where most of the exercise's solution stands elsewhere, "FILE:LINE (of a student's tree), N %"; NULL: nowhere. `seen` are the files as a
- * student sees them. */
+/* How many tokens of `a` stand in `b` from token `from` on, before `to`, in runs of at least SEEN_PIECE; *line is where
+ * the longest of them is. */
+static inline int tokens_covered(const Tokens *a, const Tokens *b, int from, int to, int *line) {
+  int covered = 0, longest = 0, end = 0; /* end: of the tokens of `a` that are counted already */
+  for (int i = 0; i < a->count; i++) {
+    for (int j = from; j < to; j++) {
+      int run = 0;
+      while (i + run < a->count && j + run < to && a->token[i + run] == b->token[j + run]) run++;
+      if (run < SEEN_PIECE || i + run <= end) continue;
+      covered += i + run - (i > end ? i : end);
+      end = i + run;
+      if (run <= longest) continue;
+      longest = run;
+      *line = b->line[j];
+    }
+  }
+  return covered;
+}
+
+/* The most of `a` that stands in `b` in pieces, in one place: in twice as many tokens as `a` has. */
+static inline int tokens_pieces(const Tokens *a, const Tokens *b, int *line) {
+  int most = 0, at = 0;
+  for (int from = 0; from < b->count; from += a->count) {
+    const int to = from + 2 * a->count < b->count ? from + 2 * a->count : b->count;
+    const int covered = tokens_covered(a, b, from, to, &at);
+    if (covered <= most) continue;
+    most = covered;
+    *line = at;
+  }
+  return most;
+}
+
+/* Where most of the exercise's solution stands elsewhere, "FILE:LINE (of a student's tree), N %"; NULL: nowhere. `seen`
+ * are the files as a student sees them. */
 static inline const char *seen_elsewhere(const Source *source, const Tokens *seen, const Exercise *exercise) {
   Tokens solution;
   const char *where = NULL;
@@ -84,8 +117,10 @@ static inline const char *seen_elsewhere(const Source *source, const Tokens *see
   int least = (SEEN_SHARE * solution.count + 99) / 100;
   if (least < SEEN_LEAST) least = SEEN_LEAST;
   for (int i = 0; i < source->files && exercise->broken == NULL; i++) {
-    const int run = tokens_run(&solution, &seen[i], least, &line);
-    if (run <= most) continue;
+    int run = tokens_run(&solution, &seen[i], least, &line);
+    const bool here = strcmp(source->file[i], exercise->file) == 0;
+    if (run == 0 && here && solution.count >= least) run = tokens_pieces(&solution, &seen[i], &line);
+    if (run < least || run <= most) continue;
     most = run;
     where = keep_printf("%s:%d (of a student's tree), %d %%", source->file[i], line, 100 * run / solution.count);
   }
@@ -99,11 +134,12 @@ static inline Tokens *seen_read(Source *source) {
   for (int i = 0; i < source->files; i++) {
     const char *file = source->file[i];
     Text text = {0};
-    if (!source_is_code(file) || cut_leaves_out(file) || strchr(file, '/') == NULL || starts_with(file, "simt/")) continue;
+    if (!source_is_code(file) || cut_leaves_out(file) || strchr(file, '/') == NULL || starts_with(file, "simt/"))
+      continue;
     if (text_read_file(&text, keep_printf("%s/%s", source->root, file), NULL) != 0) continue;
     const char *bytes = cut_hidden(file, text.bytes, NULL, NULL);
     if (bytes != NULL && cut_has_exercises(source, file)) bytes = cut_file(source, file, bytes);
-    if (bytes != NULL) tokens_read(&seen[i], bytes);
+    if (bytes != NULL) tokens_read(&seen[i], regions_hollow(bytes)); /* what an exercise begins with is its author's */
     text_free(&text);
   }
   return seen;

@@ -105,6 +105,7 @@ static __global__ void batchnorm_quads_kernel(float4 *y, const float4 *x, const 
   float4 m = mean[q], v = variance[q], g = gamma[q], b = beta[q];
   BatchnormLine line[4] = {batchnorm_fold(m.x, v.x, g.x, b.x), batchnorm_fold(m.y, v.y, g.y, b.y),
                            batchnorm_fold(m.z, v.z, g.z, b.z), batchnorm_fold(m.w, v.w, g.w, b.w)};
+  // >>> hidden batchnorm_columns
   int first = blockIdx.x * BATCHNORM_ROWS, end = min(first + BATCHNORM_ROWS, rows);
 #pragma unroll 4
   for (int row = first; row < end; row++) {
@@ -118,6 +119,7 @@ static __global__ void batchnorm_quads_kernel(float4 *y, const float4 *x, const 
                       fmaf(u.z, line[2].scale, line[2].shift), fmaf(u.w, line[3].scale, line[3].shift));
     y[(size_t)row * quads + q] = u;
   }
+  // <<< hidden
 }
 
 /* What the next operation needs is made where it is needed, twice: arithmetic instead of memory. */

@@ -44,20 +44,24 @@
 template <typename T>
 static inline void softmax_forward_cpu(T *y, const T *x, int rows, int cols) {
   for (int row = 0; row < rows; row++, x += cols, y += cols) {
+    // >>> hidden softmax_naive
     double max = x[0], sum = 0;
     for (int j = 1; j < cols; j++)
       if (x[j] > max) max = x[j];
     for (int j = 0; j < cols; j++) sum += exp(x[j] - max);
     for (int j = 0; j < cols; j++) y[j] = (T)(exp(x[j] - max) / sum);
+    // <<< hidden
   }
 }
 
 template <typename T>
 static inline void softmax_backward_cpu(T *dx, const T *dy, const T *y, int rows, int cols) {
   for (int row = 0; row < rows; row++, dx += cols, dy += cols, y += cols) {
+    // >>> hidden softmax_backward
     double dot = 0;
     for (int j = 0; j < cols; j++) dot += (double)dy[j] * y[j];
     for (int j = 0; j < cols; j++) dx[j] = (T)(y[j] * (dy[j] - dot));
+    // <<< hidden
   }
 }
 
@@ -311,10 +315,12 @@ static __global__ void softmax_backward_shuffle_kernel(float *dx, const float *d
   dx += (size_t)blockIdx.x * cols;
   dy += (size_t)blockIdx.x * cols;
   y += (size_t)blockIdx.x * cols;
+  // >>> hidden softmax_backward
   float dot = 0;
   for (int j = threadIdx.x; j < cols; j += SOFTMAX_THREADS) dot += dy[j] * y[j];
   dot = row_sum<SOFTMAX_THREADS>(dot);
   for (int j = threadIdx.x; j < cols; j += SOFTMAX_THREADS) dx[j] = y[j] * (dy[j] - dot);
+  // <<< hidden
 }
 
 /* Both rows in registers, as in softmax_forward_kernel. */

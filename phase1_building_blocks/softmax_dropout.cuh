@@ -113,7 +113,9 @@ static __global__ void __launch_bounds__(T *ROWS)
     g[i] = inside ? __ldcs(&in_dy[t + i * T]) : zero;
   }
   float s_alone = edge >= 0 ? x[begin + edge] : -INFINITY, max = s_alone, sum = 0, dot = 0;
+  // >>> hidden softmax_dropout
   float g_alone = edge >= 0 ? dropout_apply(dropout, dropout_word(dropout, begin + edge), dy[begin + edge]) : 0;
+  // <<< hidden
 #pragma unroll
   for (int i = 0; i < QUADS; i++) max = fmaxf(max, softmax_quad_max(s[i]));
 
@@ -122,19 +124,23 @@ static __global__ void __launch_bounds__(T *ROWS)
   for (int i = 0; i < QUADS; i++) {
     s[i] = softmax_quad_exp(s[i], from);
     sum += softmax_quad_sum(s[i]);
+    // >>> hidden softmax_dropout
     g[i] = dropout_quad(dropout, first + t + i * T, g[i]);
+    // <<< hidden
     dot += softmax_dropout_quad_dot(s[i], g[i]);
   }
   s_alone = expf(s_alone - from);
   MaxSum all = row_max_sum<T>(max_sum_make(max, sum + s_alone));
   float factor = expf(max - all.max) / all.sum; /* of the probabilities, from s */
   dot = row_sum<T>((dot + s_alone * g_alone) * factor);
+  // >>> hidden softmax_dropout
 #pragma unroll
   for (int i = 0; i < QUADS; i++)
     if (t + i * T < row.quads)
       __stcs(&out[t + i * T], make_float4(s[i].x * factor * (g[i].x - dot), s[i].y * factor * (g[i].y - dot),
                                           s[i].z * factor * (g[i].z - dot), s[i].w * factor * (g[i].w - dot)));
   if (edge >= 0) dx[begin + edge] = s_alone * factor * (g_alone - dot);
+  // <<< hidden
 }
 
 /* A block a row of any length, wherever it begins. The first pass brings the row into the cache. */

@@ -50,6 +50,7 @@ static __global__ void vector_add_stride_kernel(float *c, const float *a, const 
 
 /* The first 4 * quads floats as float4, the rest one by one. */
 static __global__ void vector_add_float4_kernel(float *c, const float *a, const float *b, size_t n, size_t quads) {
+  // >>> hidden vector_add_stride
   size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   size_t stride = (size_t)gridDim.x * blockDim.x;
   for (size_t i = first; i < quads; i += stride) {
@@ -57,6 +58,7 @@ static __global__ void vector_add_float4_kernel(float *c, const float *a, const 
     ((float4 *)c)[i] = make_float4(x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w);
   }
   for (size_t i = 4 * quads + first; i < n; i += stride) c[i] = a[i] + b[i];
+  // <<< hidden
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

@@ -53,10 +53,12 @@ static __global__ void __launch_bounds__(MLP_THREADS)
   extern __shared__ float4 mlp_memory[];
   MlpTile *tile = (MlpTile *)mlp_memory;
   const MlpPlace p = mlp_place(e);
+  // >>> hidden mlp_step_counter
   if (position < 0) {
     position = counter->now;
     if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) counter->next = position + e.batch;
   }
+  // <<< hidden
   const int batch = mlp_batch(e, position);
   int source[MLP_COPIES + 1];
   mlp_fetch_order(source, e, position);

@@ -308,6 +308,7 @@ static void sees_solutions_elsewhere(void **state) {
   course.file = &file;
   course.files = 1;
   exercise.solution = solution;
+  exercise.file = "p/b.cuh";
   tokens_read(&seen, twin);
   assert_string_equal(seen_elsewhere(&course, &seen, &exercise), "p/a.cuh:4 (of a student's tree), 71 %");
   tokens_free(&seen);
@@ -321,6 +322,24 @@ static void sees_solutions_elsewhere(void **state) {
   tokens_read(&seen, "size_t i = (size_t)row * cols + col; if (row < rows && col < cols) x();\n"); /* pieces */
   assert_null(seen_elsewhere(&course, &seen, &exercise));
   tokens_free(&seen);
+  /* In pieces: all of it, but for the names in between. Of another file that is no fault, nor are pieces far apart. */
+  static const char pieces[] =
+      "if (row < rows && col < cols) out[(size_t)col *  height + row] = in[(size_t)row * cols + col];\n";
+  exercise.file = file;
+  tokens_read(&seen, pieces);
+  assert_string_equal(seen_elsewhere(&course, &seen, &exercise), "p/a.cuh:1 (of a student's tree), 97 %");
+  exercise.file = "p/b.cuh";
+  assert_null(seen_elsewhere(&course, &seen, &exercise));
+  tokens_free(&seen);
+  exercise.file = file;
+  Text apart = {0};
+  text_add(&apart, "if (row < rows && col < cols) out[(size_t)col * x;\n");
+  for (int i = 0; i < 80; i++) text_add(&apart, "y;\n");
+  text_add(&apart, "row] = in[(size_t)row * cols + col];\n");
+  tokens_read(&seen, apart.bytes);
+  assert_null(seen_elsewhere(&course, &seen, &exercise));
+  tokens_free(&seen);
+  text_free(&apart);
   assert_null(cut_hidden(file, "// >>> hidden a\n// >>> hidden b\n// <<< hidden\n", NULL, &err));
   assert_null(cut_hidden(file, "// >>> hidden a\n", NULL, &err));
   assert_null(cut_hidden(file, "// >>> hidden a\n// <<< hidden\n// <<< hidden\n", NULL, &err));
