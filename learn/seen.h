@@ -1,4 +1,4 @@
-/* seen.h - does a solution stand elsewhere in what a student sees? A twin for the CPU, a kernel that differs in one line,
+/* seen.h - does a solution stand elsewhere in what a student sees? A twin for the CPU, a kernel that differs in a line,
  * a test: whoever searches for a word of the task finds it there. The author then hides those lines:
  *
  *     // >>> hidden transpose_naive
@@ -13,8 +13,8 @@
 #include "learn/tree.h"
 
 /* Of a solution's words and signs 60 %, in per cent, and no less than 25 of them: an index and its comparison with n,
- * with which every kernel begins, have 24. One after the other anywhere, or in one place of the same file in pieces of 16
- * and more: an index, the head of a loop, the call of a helper are shorter. */
+ * with which every kernel begins, have 24. One after the other anywhere, or in one place of the same file in pieces of
+ * 16 and more: an index, the head of a loop, the call of a helper are shorter. */
 enum { SEEN_SHARE = 60, SEEN_LEAST = 25, SEEN_PIECE = 16 };
 
 typedef struct Tokens {
