@@ -16,6 +16,7 @@
 
 enum { RANDOM_CURAND_SUBSEQUENCES = 65536 };
 
+template <bool ALIGNED>
 static __global__ void random_uniform_curand_device_kernel(float *x, size_t n, RandomRange range, uint64_t seed,
                                                            uint32_t stream) {
   size_t i = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 4;
@@ -24,15 +25,18 @@ static __global__ void random_uniform_curand_device_kernel(float *x, size_t n, R
   curand_init(seed, stream, i, &state);
   uint4 word = curand4(&state);
   PhiloxBlock block = {{word.x, word.y, word.z, word.w}};
-  quad_store_array<true>(x, random_uniform_quad(block, range), i, n);
+  quad_store_array<ALIGNED>(x, random_uniform_quad(block, range), i, n);
 }
 
-/* x at a multiple of 16 bytes */
 static inline void random_uniform_curand_device(float *x, size_t n, float low, float high, uint64_t seed,
                                                 uint32_t stream) {
   if (n == 0) return;
-  random_uniform_curand_device_kernel<<<random_blocks((n + 3) / 4), RANDOM_BLOCK>>>(x, n, random_range(low, high), seed,
-                                                                                    stream);
+  const RandomRange range = random_range(low, high);
+  const unsigned blocks = random_blocks((n + 3) / 4);
+  if ((uintptr_t)x % sizeof(float4) == 0)
+    random_uniform_curand_device_kernel<true><<<blocks, RANDOM_BLOCK>>>(x, n, range, seed, stream);
+  else
+    random_uniform_curand_device_kernel<false><<<blocks, RANDOM_BLOCK>>>(x, n, range, seed, stream);
   CUDA_CHECK_LAUNCH();
 }
 
