@@ -58,7 +58,7 @@ static const Lesson lessons[] = {
      0},
     {"batches",
      {"--shape=9x132x1000"},
-     "A batch of images, 9x132x1000; checked on 16 shapes",
+     "A batch of images, 9x132x1000; checked on 17 shapes",
      NULL,
      {NULL},
      "--shape=9x132",
