@@ -51,6 +51,12 @@ static inline const char *last_lines(const char *text, int lines) {
   return keep_trimmed(text, at, end);
 }
 
+static inline const char *first_lines(const char *text, int lines) {
+  size_t end = 0;
+  while (text[end] != '\0' && (lines -= text[end] == '\n') > 0) end++;
+  return keep_trimmed(text, 0, end);
+}
+
 static inline const char *death(const Process *worker) {
   const char *printed = last_lines(worker->output, 8);
   const char *said = printed[0] == '\0' ? "" : keep_printf(" It printed:\n%s", printed);
@@ -118,17 +124,21 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
   } else {
     /* The emulator's watchdog ends a launch before our patience does. One whose threads miss a barrier it ends, too. */
     bool ended = strstr(verdict->message, "cudaErrorLaunchTimeout") != NULL;
-    bool divergent = strstr(judged->worker.output, "=== simt: barrier divergence") != NULL;
+    const char *divergent = strstr(judged->worker.output, "=== simt: barrier divergence");
     bool stuck = strstr(judged->worker.output, "=== simt: deadlock") != NULL;
     verdict->kind = ended && !divergent ? VERDICT_TIMEOUT : VERDICT_WRONG;
+    if (divergent) { /* what else was found follows from it */
+      verdict->message = keep_printf("Not all threads of a block come to the same barrier:\n%s",
+                                     build_messages(job, first_lines(divergent, 8)));
+      return;
+    }
     if (ended)
-      verdict->message = divergent ? "Not all threads of a block come to the same barrier:"
-                         : stuck   ? "The kernel did not come to an end: its threads wait for each other."
-                                   : "The kernel did not come to an end: is there a loop that does not end?";
+      verdict->message = stuck ? "The kernel did not come to an end: its threads wait for each other."
+                               : "The kernel did not come to an end: is there a loop that does not end?";
     const char *printed = last_lines(judged->worker.output, 8);
-    const bool fault = strcmp(judged->verdict, "cuda") == 0; /* if the inspector has told of it, it is the same */
-    if (printed[0] != '\0' && !(fault && strstr(judged->message, "=== simt: ") !=
-                                             NULL)) /* the emulator's remarks, or the student's own printf */
+    const bool fault = strcmp(judged->verdict, "cuda") == 0; /* what the inspector has reported is the same */
+    const bool reported = fault && strstr(judged->message, "=== simt: ") != NULL;
+    if (printed[0] != '\0' && !reported) /* the emulator's remarks, or the student's own printf */
       verdict->message = keep_printf("%s\n%s%s", verdict->message, fault ? "" : "It printed, at the end:\n",
                                      build_messages(job, printed));
   }

@@ -162,6 +162,7 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
   size_t first = (size_t)head * s * d;
   int x = threadIdx.x % across, y = threadIdx.x / 32 * Shape::warp_rows + threadIdx.x % 32 / across;
   float *my_p = p_tile + y * AttentionShape<D>::p_pitch;
+  float exponent_scale = scale * attention_log2_e;
 
   float sum_k[TM][D / across] = {}, sum_v[TM][D / across] = {}, factor[TM];
   attention_load_async<Shape::rows, D, Shape::threads, ALIGNED>(k_tile, k + first, row0, s, d);
@@ -178,12 +179,18 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
     for (int j = 0; j < 8; j++) {
       int query = query0 + x + j * across;
       bool inside = query < s;
-      float row_lse = inside ? lse[(size_t)head * s + query] : 0;
+      float offset = inside ? lse[(size_t)head * s + query] * attention_log2_e : 0;
       float mean = inside ? delta[(size_t)head * s + query] : 0;
+      if (fabsf(offset) > attention_coarse) { /* rare */
+        float row_lse = lse[(size_t)head * s + query];
+#pragma unroll
+        for (int i = 0; i < TM; i++) p[i][j] = (attention_score(p[i][j], scale, row_lse) - row_lse) / scale;
+        offset = 0;
+      }
 #pragma unroll
       for (int i = 0; i < TM; i++) {
         bool seen = inside && (!causal || row0 + y + i * down <= query);
-        p[i][j] = seen ? exp2f((attention_score(p[i][j], scale, row_lse) - row_lse) * attention_log2_e) : 0;
+        p[i][j] = seen ? exp2f(fmaf(p[i][j], exponent_scale, -offset)) : 0;
         ds[i][j] = p[i][j] * (ds[i][j] - mean);
       }
     }
@@ -221,12 +228,13 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
   int x = threadIdx.x % across, y = threadIdx.x / 32 * Shape::warp_rows + threadIdx.x % 32 / across;
   int end = causal ? min(s, row0 + rows) : s;
   float *my_p = p_tile + y * AttentionShape<D>::p_pitch;
+  float exponent_scale = scale * attention_log2_e;
 
-  float sum[TM][D / across] = {}, row_lse[TM], mean[TM], factor[TM];
+  float sum[TM][D / across] = {}, offset[TM], mean[TM], factor[TM];
 #pragma unroll
   for (int i = 0; i < TM; i++) {
     int row = row0 + y + i * down;
-    row_lse[i] = row < s ? lse[(size_t)head * s + row] : 0;
+    offset[i] = row < s ? lse[(size_t)head * s + row] * attention_log2_e : 0;
     mean[i] = row < s ? delta[(size_t)head * s + row] : 0;
     factor[i] = scale;
   }
@@ -241,14 +249,22 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
     attention_dots<D>(p, q_tile + y * pitch, k_tile + x * pitch);
     attention_dots<D>(ds, dout_tile + y * pitch, v_tile + x * pitch);
 #pragma unroll
-    for (int i = 0; i < TM; i++)
+    for (int i = 0; i < TM; i++) {
+      float minus = offset[i];
+      if (fabsf(minus) > attention_coarse) { /* rare */
+        float row_lse = lse[(size_t)head * s + row0 + y + i * down];
+#pragma unroll
+        for (int j = 0; j < 8; j++) p[i][j] = (attention_score(p[i][j], scale, row_lse) - row_lse) / scale;
+        minus = 0;
+      }
 #pragma unroll
       for (int j = 0; j < 8; j++) {
         int key = key0 + x + j * across;
         bool seen = key < s && (!causal || key <= row0 + y + i * down);
-        float weight = seen ? exp2f((attention_score(p[i][j], scale, row_lse[i]) - row_lse[i]) * attention_log2_e) : 0;
+        float weight = seen ? exp2f(fmaf(p[i][j], exponent_scale, -minus)) : 0;
         ds[i][j] = weight * (ds[i][j] - mean[i]);
       }
+    }
     attention_put<D>(my_p + x, ds);
     __syncwarp();
     attention_add_weighted<D>(sum, my_p, k_tile + 4 * x);

@@ -300,9 +300,9 @@ static void refuse_what_is_too_much(const Options *options) {
   double in_time = floor(1e13 / (flops + 4e5 * batch));
   if (options->common.device == DEVICE_GPU && REAL) {
     /* In each round, and in one before, the images pass six times here and eighteen times in print_widths(). At 10 GB/s
-     * 1.2e12 bytes take two minutes. */
+     * 3e11 bytes take half a minute. */
     const double bytes = (double)batch * FEED_MLP_PIXELS * (options->rounds + 1) * (VERSIONS + 18);
-    in_time = fmin(in_time, floor(fmin(1e15 / (flops * options->rounds), 1.2e12 / bytes)));
+    in_time = fmin(in_time, floor(fmin(1e15 / (flops * options->rounds), 3e11 / bytes)));
   } else if (options->common.device == DEVICE_GPU) {
     /* The emulated one needs for an image without any layers as long as for 30,000 FLOPs: a minute for all of 1e9. */
     in_time = fmin(in_time, floor(1e9 / ((flops + 3e4 * batch) * options->rounds)));

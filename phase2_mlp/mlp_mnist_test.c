@@ -223,7 +223,8 @@ static void a_limit_on_memory_is_named(void **state) {
                {"2000000", "1000", "of 1000 threads only "}};
   for (int i = 0; i < 2; i++) {
     snprintf(command, sizeof command,
-             "ulimit -v %s && exec %s --data-dir=%s %s --train-images=640 --test-images=100 --epochs=1 --device=cpu "
+             "ulimit -v %s && OPENBLAS_NUM_THREADS=1 exec %s --data-dir=%s %s --train-images=640 --test-images=100 "
+             "--epochs=1 --device=cpu "
              "--threads=%s",
              cases[i].limit, program, mnist, output_dir("limit"), cases[i].threads);
     const char *argv[] = {"/bin/sh", "-c", command, NULL};

@@ -243,10 +243,7 @@ static inline void point_program_draw(const CommonOptions *common, const Surface
   char path[PATH_MAX + 32];
   Error err;
   snprintf(path, sizeof path, "%s/%s", common->output_dir, name);
-  if (surface_write(surface, path, &err) == 0)
-    printf("%s\n", path);
-  else
-    result_lost(&err);
+  if (plot_report(surface_write(surface, path, &err), &err) == 0) printf("%s\n", path);
 }
 
 /* OUTPUT_DIR/loss.svg: a loss for each epoch from 0 on, in up to two runs of `epochs`; the second may be NULL. */

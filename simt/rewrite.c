@@ -1025,8 +1025,8 @@ static void rewrite_device_function(const Item *item, const Names *friends) {
 static void check_kernel(const Item *item);
 static void note_host_variable(const Item *item);
 
-/* For the inspector, which speaks of memory by the parameter through which a kernel has it: "kernel,x,,out" in a section
- * of its own. */
+/* For the inspector, which names memory by the parameter through which a kernel has it: "kernel,x,,out" in a section of
+ * its own. */
 static void note_parameters(const Item *item) {
   int end = tokens[item->parameters].match, after = tokens[item->body].match + 1;
   Text names = {0};

@@ -152,7 +152,9 @@ static void a_launch_that_was_ended(void **state) {
   Tree tree;
   VerdictJob job = job_in(&tree, "/nowhere");
   const char *ended = "on 31: the launch timed out (cudaErrorLaunchTimeout)";
-  Verdict v = verdict_on(&job, "cuda", ended, "=== simt: barrier divergence: threads have returned\n    kernel k\n");
+  Verdict v = verdict_on(&job, "cuda", "=== simt: data race: tile", "=== simt: barrier divergence: some are missing\n");
+  assert_says(&v, "Not all threads of a block come to the same barrier:\n=== simt: barrier", "data race"); /* follows */
+  v = verdict_on(&job, "cuda", ended, "=== simt: barrier divergence: threads have returned\n    kernel k\n");
   assert_int_equal(v.kind, VERDICT_WRONG);
   assert_says(&v, "Not all threads of a block come to the same barrier:\n=== simt: barrier",
               "a loop that does not end");
