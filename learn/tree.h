@@ -570,7 +570,7 @@ static inline char *cut_file(Source *source, const char *file, const char *bytes
 static inline const char *cut_hidden(const char *file, const char *bytes, const char *root, Error *err) {
   Text out = {0}, hidden = {0};
   bool open = false;
-  int number = 0;
+  int number = 0, status = 0;
   if (strstr(bytes, hidden_open) == NULL) return keep(bytes);
   for (size_t at = 0, length = strlen(bytes); at < length;) {
     const size_t end = line_end(bytes, length, at);
@@ -578,7 +578,8 @@ static inline const char *cut_hidden(const char *file, const char *bytes, const 
     const bool closes = line_starts(bytes, at, end, hidden_close) != NULL;
     if (opens == open && (opens || closes)) {
       error_set(err, "%s: \"%s NAME\" and \"%s\" do not come in turns", file, hidden_open, hidden_close);
-      return NULL;
+      status = -1;
+      break;
     }
     if (opens) {
       const char *name = line_starts(bytes, at, end, hidden_open) + strlen(hidden_open);
@@ -586,8 +587,8 @@ static inline const char *cut_hidden(const char *file, const char *bytes, const 
                   file_word(file), ++number, keep_trimmed(name, 0, (size_t)(bytes + end - name)));
     } else if (closes) {
       const char *path = keep_printf(".learn/reference/hidden_%s_%d.cuh", file_word(file), number);
-      if (root != NULL && text_write_quick(keep_printf("%s/%s", root, path), hidden.bytes, hidden.length, err) != 0)
-        return NULL;
+      if (root != NULL) status = text_write_quick(keep_printf("%s/%s", root, path), hidden.bytes, hidden.length, err);
+      if (status != 0) break;
       text_free(&hidden);
     } else {
       text_append(open ? &hidden : &out, bytes + at, end - at);
@@ -595,8 +596,10 @@ static inline const char *cut_hidden(const char *file, const char *bytes, const 
     if (opens || closes) open = opens;
     at = end;
   }
-  if (!open) return keep_text(&out);
-  error_set(err, "%s: \"%s\" is missing at its end", file, hidden_close);
+  if (status == 0 && open) status = error_set(err, "%s: \"%s\" is missing at its end", file, hidden_close);
+  text_free(&hidden);
+  if (status == 0) return keep_text(&out);
+  text_free(&out);
   return NULL;
 }
 
