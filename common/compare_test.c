@@ -606,7 +606,7 @@ static void rounding_beside_the_values(void **state) {
   c = compare_arrays(actual, expected, 1, N, exact);
   assert_int_equal(c.values, VALUES_CLOSE);
   assert_null(strstr(c.message, "All go"));
-  test_random_fill(actual, N, 2); /* errors as large as the values are no rounding, however wide the tolerance is */
+  test_random_fill(actual, N, 2); /* errors as large as the values are not rounding, however wide the tolerance is */
   assert_int_equal(compare_arrays(actual, expected, ROWS, COLS, wide).values, VALUES_UNKNOWN);
 }
 

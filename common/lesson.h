@@ -284,8 +284,8 @@ static inline size_t lesson_array_bytes(const Lesson *lesson, const LessonArray 
 }
 
 /* For the `call` of a lesson on one long array of n elements: where n is 4 k + 1, the first element is computed by
- * itself, and then the others. They begin where no float4 can lie; and of one element, there are no others. Only small
- * shapes, which are checked: what is counted or timed is what the user asked for. */
+ * itself, and then the others. Those begin at an address that is not aligned for a float4; of one element there are
+ * none. Only small shapes, which are checked: what is counted or timed is what the user asked for. */
 static inline size_t lesson_first_part(size_t n) { return n % 4 == 1 && n < 16384 ? 1 : 0; }
 
 static inline double lesson_bytes(const Lesson *lesson, const int *size) {

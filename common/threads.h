@@ -77,7 +77,7 @@ static inline void threads_expect_memory(size_t mebibytes, const char *what) {
       what, mebibytes, (size_t)limit.rlim_cur >> 20, fits, mebibytes - fits);
 }
 
-/* How many threads a parallel region has. */
+/* The number of threads of a parallel region. */
 static inline int threads_most(void) {
 #ifdef _OPENMP
   return omp_get_max_threads();

@@ -14,7 +14,7 @@ fi
 "$course/learn/learn" lint --source="$course"
 "$course/learn/learn" prove --source="$course" "${options[@]}"
 
-# And it can fail: a mutant that is no mutant, and one that does not compile, so that the exercise is compiled alone.
+# It can fail: one mutant is the solution, and one does not compile, so that its exercise is compiled alone.
 [ "${TEST_SHARD_INDEX:-0}" = 0 ] || exit 0
 mkdir -p "$TEST_TMPDIR/wrong/folder" && cp -rL "$course"/* "$TEST_TMPDIR/wrong/folder"
 cd "$TEST_TMPDIR/wrong" && export TEST_TMPDIR=$PWD

@@ -133,7 +133,7 @@ int simt_stream_defers(cudaStream_t stream);
 void simt_stream_drain(void);
 
 int simt_streams_are_lazy(void);
-/* Of which device a stream is, the current one for a default stream; -1: it is no stream. */
+/* The device of a stream, the current one for a default stream; -1 where the handle is not a stream. */
 int simt_stream_device(cudaStream_t stream);
 
 /* For simt/streams.h, eager: the host waits for all that was submitted to a stream. When lazy, simt_stream_finish() is
