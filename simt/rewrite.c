@@ -1375,10 +1375,11 @@ static void check_call(int i) {
   if (kinds == KERNEL) {
     refuse(i, "%s() is a kernel, and this call has no <<<grid, block>>>", name_of(i));
   } else if (kinds == HOST_ONLY && is_kernel_or_device_only(function)) {
-    refuse(i,
-           "%s() is a function of the host, and %s() runs on the GPU: write __device__ (or __host__ __device__) "
-           "before it",
-           name_of(i), name_of(function->name));
+    refuse_call_at(
+        tokens[i].file, tokens[i].line,
+        "%s() is a function of the host, and %s() runs on the GPU: write __device__ (or __host__ __device__) "
+        "before it",
+        name_of(i), name_of(function->name));
   } else if (kinds == DEVICE_ONLY && !function->device && !function->global && !function->is_template && !is_member &&
              !in_device_lambda(i, function)) { /* in templates, and members of such, nvcc does not look */
     refuse(i,

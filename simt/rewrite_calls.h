@@ -145,14 +145,15 @@ static const char DEVICE_RUNTIME[] =
 static void refuse_library(const char *file, int line, const char *name, const char *caller) {
   bool is_cuda = is_host_api(name);
   const char *instead = instead_of(name);
-  refuse_at(file, line, "%s() is a function of %s, and %s() runs on the GPU: %s", name,
-            is_cuda ? "CUDA for the host" : "the host's C library", caller,
-            instead ? instead : "call it on the host, before or after the launch");
+  refuse_call_at(file, line, "%s() is a function of %s, and %s() runs on the GPU: %s", name,
+                 is_cuda ? "CUDA for the host" : "the host's C library", caller,
+                 instead ? instead : "call it on the host, before or after the launch");
 }
 
 static void refuse_standard(const char *file, int line, const char *name, const char *caller, const char *instead) {
-  refuse_at(file, line, "%s() is a function of the C++ library, which only the host has, and %s() runs on the GPU: %s",
-            name, caller, instead ? instead : "use cuda::std:: where there is one, or write it out");
+  refuse_call_at(file, line,
+                 "%s() is a function of the C++ library, which only the host has, and %s() runs on the GPU: %s", name,
+                 caller, instead ? instead : "use cuda::std:: where there is one, or write it out");
 }
 
 /* ---- the program's functions, as the rewriter lists them ---- */
@@ -383,7 +384,7 @@ static void refuse_host(const Dumped *caller, CallPlace at, const char *name, bo
         at.file, at.line, name, who);
     return;
   }
-  refuse_at(
+  refuse_call_at(
       at.file, at.line,
       "%s() is a function of the host, and %s() runs on the GPU: write __device__ (or __host__ __device__) before "
       "it%s",
@@ -457,13 +458,14 @@ static void judge(const Dumped *caller, CallPlace at, const char *symbol, size_t
   }
   if (begins(name, "__cxa_throw") || begins(name, "__cxa_rethrow") || begins(name, "__cxa_begin_catch")) {
     if (!warns)
-      refuse_at(at.file, at.line, "%s() runs on the GPU, which has no exceptions: report the error through memory",
-                who);
+      refuse_call_at(at.file, at.line, "%s() runs on the GPU, which has no exceptions: report the error through memory",
+                     who);
     return;
   }
   if (begins(name, "__cxa_guard_acquire")) {
     if (!warns)
-      refuse_at(at.file, at.line, "a static variable in %s(), which runs on the GPU, must begin with a constant", who);
+      refuse_call_at(at.file, at.line, "a static variable in %s(), which runs on the GPU, must begin with a constant",
+                     who);
     return;
   }
   Space space = UNKNOWN;

@@ -31,17 +31,22 @@ static void append(Text *text, const char *data, size_t length) {
   text->data[text->length] = 0;
 }
 
+static void appendv(Text *text, const char *format, va_list arguments) {
+  va_list again;
+  va_copy(again, arguments);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  char *data = need(malloc((size_t)length + 1));
+  vsnprintf(data, (size_t)length + 1, format, again);
+  va_end(again);
+  append(text, data, (size_t)length);
+  free(data);
+}
+
 __attribute__((format(printf, 2, 3))) static void appendf(Text *text, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  int length = vsnprintf(NULL, 0, format, arguments);
+  appendv(text, format, arguments);
   va_end(arguments);
-  char *data = need(malloc((size_t)length + 1));
-  va_start(arguments, format);
-  vsnprintf(data, (size_t)length + 1, format, arguments);
-  va_end(arguments);
-  append(text, data, (size_t)length);
-  free(data);
 }
 
 static char *read_file(const char *name) { /* NULL: stdin */
@@ -91,20 +96,37 @@ static bool is_among(const char *word, size_t length, const char *words) {
 
 static int errors;
 
-/* One error a line: the first says it. */
-__attribute__((format(printf, 3, 4))) static void refuse_at(const char *file, int line, const char *format, ...) {
-  static Names refused;
-  Text place = {0};
+/* As printf. One error per line, the first, for others may follow from it; but of calls that are refused each one, and
+ * once: a template is seen as often as it is instantiated. */
+static void refuse_once(const char *file, int line, bool is_call, const char *format, va_list arguments) {
+  static Names lines, lines_with_calls, messages;
+  Text place = {0}, message = {0};
   appendf(&place, "%s:%d", file, line);
-  if (has_name(&refused, place.data)) return;
-  add_name(&refused, place.data);
-  errors++;
-  fprintf(stderr, "%s: error: simt: ", place.data);
+  appendf(&message, "%s: error: simt: ", place.data);
+  appendv(&message, format, arguments);
+  if (!has_name(&lines, place.data) &&
+      !(is_call ? has_name(&messages, message.data) : has_name(&lines_with_calls, place.data))) {
+    add_name(is_call ? &lines_with_calls : &lines, place.data);
+    add_name(&messages, message.data);
+    errors++;
+    fprintf(stderr, "%s\n", message.data);
+  }
+  free(place.data);
+  free(message.data);
+}
+
+__attribute__((format(printf, 3, 4))) static void refuse_at(const char *file, int line, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vfprintf(stderr, format, arguments);
+  refuse_once(file, line, false, format, arguments);
   va_end(arguments);
-  fputc('\n', stderr);
+}
+
+__attribute__((format(printf, 3, 4))) static void refuse_call_at(const char *file, int line, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  refuse_once(file, line, true, format, arguments);
+  va_end(arguments);
 }
 
 #endif /* SIMT_REWRITE_TEXT_H */

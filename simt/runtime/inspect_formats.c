@@ -144,7 +144,11 @@ static void quote_line(FILE *out, const SimtPlace *place) {
   if (!place->line || open_source(place->file, &source) != 0) return;
   if (place->line <= source.count) {
     const char *text = source.line[place->line - 1] + strspn(source.line[place->line - 1], " \t");
-    fprintf(out, "        %.*s\n", MOST, text);
+    size_t length = strcspn(text, "\r");
+    const char *rest = length > MOST ? "..." : "";
+    if (*rest) length = MOST - strlen(rest);
+    while (*rest && (text[length] & 0xC0) == 0x80) length--; /* no half a letter */
+    fprintf(out, "        %.*s%s\n", (int)length, text, rest);
   }
   close_source(&source);
 }

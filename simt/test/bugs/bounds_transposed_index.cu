@@ -1,6 +1,7 @@
 // A transpose whose output is indexed with the input's width; on a square matrix nobody would notice.
 // mode: inspect
 // expect: out of bounds
+// expect-text: [row * COLUMNS + ...
 #include <stdio.h>
 #define ROWS 24
 #define COLUMNS 40

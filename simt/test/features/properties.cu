@@ -111,6 +111,11 @@ int main() {
   CUresult error = cuDeviceGet(&device, 99);
   EXPECT(error == CUDA_ERROR_INVALID_DEVICE && cuGetErrorName(error, &error_name) == CUDA_SUCCESS);
   EXPECT(cuGetErrorString(error, &error_text) == CUDA_SUCCESS && error_text[0]);
-  EXPECT(strstr(error_name, "Device"));
+  EXPECT(strcmp(error_name, "CUDA_ERROR_INVALID_DEVICE") == 0);
+  EXPECT(cuGetErrorName(CUDA_SUCCESS, &error_name) == CUDA_SUCCESS && strcmp(error_name, "CUDA_SUCCESS") == 0);
+  EXPECT(cuGetErrorName(CUDA_ERROR_LAUNCH_FAILED, &error_name) == CUDA_SUCCESS);
+  EXPECT(strcmp(error_name, "CUDA_ERROR_LAUNCH_FAILED") == 0);
+  EXPECT(cuGetErrorName((CUresult)98, &error_name) == CUDA_ERROR_INVALID_VALUE && !error_name);  // the runtime's alone
+  EXPECT(cuGetErrorString((CUresult)98, &error_text) == CUDA_ERROR_INVALID_VALUE && !error_text);
   return mistakes;
 }

@@ -96,6 +96,7 @@ __global__ void k(int *p, float *f, Function *table) {
   Host b = a;
   b = a + b;               // REFUSED: Host::operator+() is a function of the host
   b = a * b;               // REFUSED: operator*() is a function of the host
+  b = a * (a + b);         // REFUSED: Host::operator+() is a function // REFUSED: : operator*() is a function
   p[0] = a;                // REFUSED: Host::operator int() is a function of the host
   f[0] = a.get();          // REFUSED: Host::get() is a function of the host
   p[0] = Host::make(1);    // REFUSED: Host::make() is a function of the host

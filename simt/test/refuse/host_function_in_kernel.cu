@@ -18,6 +18,7 @@ __global__ void k(int *p) {
   p[1] = host_twice(3);       // REFUSED: host_twice() is a function of the host, and k() runs on the GPU
   p[2] = host_twice<int>(3);  // REFUSED: host_twice() is a function of the host
   p[3] = sizeof(host_square(3));
+  p[3] = host_twice(host_square(3));  // REFUSED: host_twice() is a function // REFUSED: host_square() is a function
   p[4] = cube(3);             // REFUSED: cube() is a function of the host
   p[5] = in_another_file(3);  // REFUSED: in_another_file() is a function of the host
   auto host_square = [](int x) { return x; };  // another one
