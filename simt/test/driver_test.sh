@@ -332,7 +332,7 @@ EOF
   bad "$simtcc" -c wrong.cu
   says err "wrong.cu:8: error: cannot convert 'float*' to 'int*'"
   says err ' 8 |   k<<<1, 64>>>(d, 3);'
-  says err "wrong.cu:2: note:   initializing argument 1 of 'void k(int*, int)'"
+  grep -q "^wrong.cu:2: note:  *initializing argument 1 of 'void k(int\*, int)'" "$work/err" || fail "no note of line 2"
   says err "wrong.cu:9: error: too few arguments to function 'void k(int*, int)'"
   says err "wrong.cu:10: error: no matching function for call to 't(float*&, int&)'"
   says err "wrong.cu:11: error: invalid conversion from 'const char*' to 'unsigned int'"
@@ -341,6 +341,7 @@ EOF
   says err "wrong.cu:13: error: 'missing' was not declared in this scope"
   says err "wrong.cu:14: error:"
   says err "wrong.cu:15: error: 'undeclared' was not declared in this scope"
+  says err "wrong.cu:10: note:   deduced conflicting types"
   for word in simt:: launch.h /usr/include lambda '^~' std::; do silent err "$word"; done
   [ "$(grep -c error: "$work/err")" = 8 ] || fail "8 errors were expected: $(cat "$work/err")"
   bad "$simtcc" --verbose -c wrong.cu
