@@ -1,7 +1,7 @@
 #include "common/interrupt.h"
 
 #include "common/test.h"
-#include "common/threads.h"
+#include "common/threads_begin.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -119,7 +119,7 @@ static void begin_with_a_signal_pending(void) {
   sigaddset(&blocked, SIGTERM);
   sigprocmask(SIG_BLOCK, &blocked, NULL);
   raise(SIGTERM);
-  unsetenv("GOMP_SPINCOUNT"); /* threads_begin() then executes it once more */
+  unsetenv("GOMP_SPINCOUNT"); /* threads_begin.h then executes it once more */
   unsetenv("OMP_WAIT_POLICY");
   execv("/proc/self/exe", argv);
   _exit(97);
@@ -135,11 +135,10 @@ static void a_signal_before_the_training_gets_a_sentence(void **state) {
 }
 
 int main(int argc, char **argv) {
-  if (argc == 2 && strcmp(argv[1], "begin") == 0) {
-    interrupt_begin();
-    threads_begin(argv);
-    return 96;
-  }
+  const int only_begins = argc == 2 && strcmp(argv[1], "begin") == 0;
+  if (only_begins) interrupt_begin();
+  threads_begin();
+  if (only_begins) return 96;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_signal_before_the_training_gets_a_sentence),
       cmocka_unit_test(the_first_signal_finishes_the_step),

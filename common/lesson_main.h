@@ -24,7 +24,7 @@
 #include <malloc.h>
 
 #include "common/lesson_table.h"
-#include "common/threads.h"
+#include "common/threads_begin.h"
 
 static inline const LessonVersion *lesson_find(const LessonTable *tables, int count, const char *name,
                                                const Lesson **lesson) {
@@ -112,7 +112,7 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
   snprintf(doc, sizeof doc, "%s: every version checked, measured, and beside the others.", tables[0].title);
   static const struct argp own = {help, lesson_parse, NULL, doc, NULL, NULL, NULL};
   static LessonOptions options;
-  threads_begin(argv);
+  threads_begin();
   /* Each version gets arrays of its own, and new pages take as long as the work: keep those of the last one. */
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);

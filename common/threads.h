@@ -1,55 +1,22 @@
-/* threads.h - CPU threads that wait politely.
+/* threads.h - how many CPU threads, and whether their memory fits.
  *
- *     int main(int argc, char **argv) {
- *       threads_begin(argv);              // first of all: it may start the program anew
- *       ...
- *       int threads = threads_set(0);     // 0: one a core
+ *     int threads = threads_set(0);      // 0: one per core
  *
- * A thread that waits at the end of an OpenMP loop spins before it sleeps; GCC's runtime lets it spin for milliseconds.
- * That is right on an idle machine and a disaster beside one other busy program: the spinning thread holds the core
- * that the thread it waits for needs. Try it: with something else busy, a training step of LeNet-5 on two cores
- *
- *     GOMP_SPINCOUNT=300000 bazel-bin/phase3_cnn/lenet_bench --device=cpu        OpenMP's habit: some 100 ms
- *     bazel-bin/phase3_cnn/lenet_bench --device=cpu                              ours: 3 or 4 ms
- *
- * The runtime reads that limit when the program is loaded and never again, so threads_begin() sets it and executes the
- * program a second time. A user's own setting is respected. OpenBLAS starts threads when it is loaded, too, with 128
- * MiB of address space each; the programs call it from threads of their own, so it is asked for none.
+ * A program that uses them begins with threads_begin.h.
  */
 #ifndef COMMON_THREADS_H
 #define COMMON_THREADS_H
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "common/error.h"
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-
-/* Returns in a program whose threads wait politely, or, when /proc is not there, in one that does not. Ctrl-C and
- * SIGTERM wait while the program is executed again, because a handler does not survive that. */
-static inline void threads_begin(char **argv) {
-#ifdef _OPENMP
-  sigset_t stopping;
-  sigemptyset(&stopping);
-  sigaddset(&stopping, SIGINT);
-  sigaddset(&stopping, SIGTERM);
-  if (getenv("GOMP_SPINCOUNT") == NULL && getenv("OMP_WAIT_POLICY") == NULL) {
-    sigprocmask(SIG_BLOCK, &stopping, NULL);
-    setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0) execv("/proc/self/exe", argv);
-  }
-  sigprocmask(SIG_UNBLOCK, &stopping, NULL);
-#else
-  (void)argv;
-#endif
-}
 
 static inline int threads_can_map(size_t mebibytes) {
   void *probe = mmap(NULL, mebibytes << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -13,6 +13,7 @@
 #include "common/plot.h"
 #include "common/progress.h"
 #include "common/threads.h"
+#include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 #include "phase2_mlp/image_set.cuh"
@@ -320,7 +321,7 @@ int main(int argc, char **argv) {
       rows,     parse, NULL, "Checks the gradients of a multi-layer perceptron entry by entry, and trains it on MNIST.",
       children, NULL,  NULL};
   static Options options;
-  threads_begin(argv);
+  threads_begin();
   options.common = options_default(OPTIONS_TRAINER);
   options.common.epochs = 3;
   options.lr = 0.05;

@@ -10,6 +10,7 @@
 #include "common/options.h"
 #include "common/plot.h"
 #include "common/threads.h"
+#include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 #include "phase2_mlp/image_set.cuh"
@@ -189,7 +190,7 @@ int main(int argc, char **argv) {
   static Curve curves[ORDERS];
   Error err;
   char directory[PATH_MAX], device[512];
-  threads_begin(argv);
+  threads_begin();
   options.common = options_default(OPTIONS_TRAINER);
   options.common.epochs = 3;
   options.images = 10000;

@@ -14,6 +14,7 @@
  * copy and each kernel is one, and begins as early as the streams and events permit. */
 #include "common/options.h"
 #include "common/threads.h"
+#include "common/threads_begin.h"
 #include "common/train_log.h"
 #include "phase2_mlp/feed_mlp.cuh"
 
@@ -342,7 +343,7 @@ int main(int argc, char **argv) {
   Feed feed;
   Error err;
   char device[512];
-  threads_begin(argv);
+  threads_begin();
   options.common = options_default(OPTIONS_LESSON | OPTIONS_BATCH_SIZE | OPTIONS_OUTPUT_DIR);
   options.common.device = DEVICE_GPU; /* real or emulated: streams are what this lesson is about */
   options.common.batch_size = BATCH;

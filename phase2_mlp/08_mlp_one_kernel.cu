@@ -15,6 +15,7 @@
 #include "common/mnist.h"
 #include "common/options.h"
 #include "common/threads.h"
+#include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 #include "phase2_mlp/image_set.cuh"
@@ -442,7 +443,7 @@ int main(int argc, char **argv) {
   static Course course;
   char device[512];
   Error err;
-  threads_begin(argv);
+  threads_begin();
   read_options(&options, argc, argv);
   threads_set(0);
   if (device_open(options.common.device, device, sizeof device, &err) != 0) die("%s", err.message);

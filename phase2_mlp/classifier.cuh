@@ -20,6 +20,7 @@
 
 #include "common/options.h"
 #include "common/threads.h"
+#include "common/threads_begin.h"
 #include "phase2_mlp/report.cuh"
 #include "phase2_mlp/trainer.cuh"
 
@@ -595,7 +596,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
 static inline int classifier_main(const Classifier *classifier, int argc, char **argv) {
   static ClassifierOptions options;
   interrupt_begin();
-  threads_begin(argv);
+  threads_begin();
   classifier_options(&options, classifier, argc, argv);
   classifier_open_device(&options);
   int status = options.predict ? classifier_predict(&options) : classifier_run(&options);

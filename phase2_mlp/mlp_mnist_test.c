@@ -210,7 +210,7 @@ static void predict_refuses_an_answer_that_is_not_finite(void **state) {
 
 /* ---- it refuses, and keeps what was there ---- */
 
-/* Where OpenBLAS would wait for ever, and OpenMP would end the program without naming the limit. */
+/* Where OpenBLAS would wait for ever, even before main(), and OpenMP would end the program without naming the limit. */
 static void a_limit_on_memory_is_named(void **state) {
   (void)state;
 #ifdef NN_SANITIZED
@@ -218,15 +218,16 @@ static void a_limit_on_memory_is_named(void **state) {
 #endif
   static char command[3 * PATH_MAX];
   const struct {
-    const char *limit, *threads, *said;
-  } cases[] = {{"500000", "4", "matrix products on the CPU (OpenBLAS) need 512 MiB of address space"},
-               {"2000000", "1000", "of 1000 threads only "}};
-  for (int i = 0; i < 2; i++) {
+    const char *limit, *setting, *threads, *said;
+  } cases[] = {{"500000", "OPENBLAS_NUM_THREADS=1", "4", "matrix products on the CPU (OpenBLAS) need 512 MiB"},
+               {"180000", "-uOPENBLAS_NUM_THREADS", "1", "matrix products on the CPU (OpenBLAS) need 128 MiB"},
+               {"180000", "OPENBLAS_NUM_THREADS=64", "1", "using OPENBLAS_NUM_THREADS=1"},
+               {"2000000", "OPENBLAS_NUM_THREADS=1", "1000", "of 1000 threads only "}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     snprintf(command, sizeof command,
-             "ulimit -v %s && OPENBLAS_NUM_THREADS=1 exec %s --data-dir=%s %s --train-images=640 --test-images=100 "
-             "--epochs=1 --device=cpu "
-             "--threads=%s",
-             cases[i].limit, program, mnist, output_dir("limit"), cases[i].threads);
+             "ulimit -v %s && exec env %s %s --data-dir=%s %s --train-images=640 --test-images=100 --epochs=1 "
+             "--device=cpu --threads=%s",
+             cases[i].limit, cases[i].setting, program, mnist, output_dir("limit"), cases[i].threads);
     const char *argv[] = {"/bin/sh", "-c", command, NULL};
     Subprocess run = subprocess_run(argv, 20);
     expect_run(&run, 1, NULL, cases[i].said);

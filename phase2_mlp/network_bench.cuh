@@ -19,6 +19,7 @@
 
 #include "common/options.h"
 #include "common/threads.h"
+#include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 #include "phase2_mlp/batches.cuh"
@@ -191,7 +192,7 @@ static inline int network_bench_main(const NetworkBench *what, int argc, char **
   const struct argp_child children[] = {{what->network_options, 0, NULL, 0}, {NULL, 0, NULL, 0}};
   const struct argp own = {rows_of_help, bench_parse, NULL, what->description, children, NULL, NULL};
   static BenchOptions options;
-  threads_begin(argv);
+  threads_begin();
   options.common = options_default(OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON);
   options.rounds = 7;
   options_parse(&options.common, &own, &options, argc, argv);

@@ -12,6 +12,7 @@ static int bench_lanes;
 
 #include "common/options.h"
 #include "common/threads.h"
+#include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 
@@ -170,7 +171,7 @@ int main(int argc, char **argv) {
   static const struct argp own = {
       rows_of_help, parse, NULL, "Times convolution and pooling on the CPU at LeNet-5's shapes.", NULL, NULL, NULL};
   static BenchOptions options;
-  threads_begin(argv);
+  threads_begin();
   options.common = options_default(OPTIONS_BATCH_SIZE | OPTIONS_JSON);
   options.rounds = 101;
   options_parse(&options.common, &own, &options, argc, argv);
