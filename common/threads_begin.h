@@ -59,8 +59,10 @@ static inline void threads_before_libraries(int argc, char **argv, char **env) {
   if (wanted != NULL) {
     const long cores = sysconf(_SC_NPROCESSORS_CONF), asked = atol(wanted), threads = asked < cores ? asked : cores;
     if (threads > 1 && !threads_can_map((size_t)threads * MEBIBYTES)) {
-      dprintf(2, "OPENBLAS_NUM_THREADS=%s needs %ld MiB of address space, more than the limit of this shell (ulimit -v) "
-              "leaves; using OPENBLAS_NUM_THREADS=1\n", wanted, threads * MEBIBYTES);
+      dprintf(2,
+              "OPENBLAS_NUM_THREADS=%s needs %ld MiB of address space, more than the limit of this shell (ulimit -v) "
+              "leaves; using OPENBLAS_NUM_THREADS=1\n",
+              wanted, threads * MEBIBYTES);
       wanted = NULL;
     }
   }
@@ -79,7 +81,7 @@ static inline void threads_before_libraries(int argc, char **argv, char **env) {
   free(completed);
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*threads_preinit)(int, char **, char **) =
-    threads_before_libraries;
+__attribute__((section(".preinit_array"), used)) static void (*threads_preinit)(int, char **,
+                                                                                char **) = threads_before_libraries;
 
 #endif /* COMMON_THREADS_BEGIN_H */

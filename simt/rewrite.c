@@ -1454,6 +1454,29 @@ static void check_variable(int i) {
 
 /* ---- the pass over all tokens ---- */
 
+/* `static float sum;` in a device function, or a template of one, is device memory. g++ takes no section for what a
+ * template or an inline function has, so it is registered with the runtime. */
+static void register_static_local(int i) {
+  const Item *function = function_at(i);
+  int start = declaration_start(i), end = declaration_end(i);
+  if (!function || !is(end, ";") || !is_one_of(start - 1, "; { }")) return;
+  bool is_device = is_kernel_or_device_only(function), is_const = false;
+  for (int k = start; k < end && !is_one_of(k, "= ( {"); k++) {
+    if (is(k, "<") && is_identifier(k - 1) && angle_end(k) > 0) k = angle_end(k);
+    if (is_one_of(k, "constexpr __shared__ thread_local struct class union enum")) return;
+    if (is(k, "__device__")) is_device = true;
+    if (is(k, "const")) is_const = true;
+    if (is(k, "*")) is_const = false;
+  }
+  if (!is_device || is_const) return;
+  for (int k = start, next; k < end; k = next + 1) {
+    next = piece_end(k, end, true);
+    int name = declared_name(k, next);
+    if (name < 0 || !is_one_of(name + 1, "; , = [ {")) return;
+    appendf(&tokens[end].after, " (void)&::simt::RegisteredSymbol<%s, 'd'>::done;", name_of(name));
+  }
+}
+
 static void rewrite_word(int i) {
   if (is_one_of(i, "__global__ __device__ __host__ __constant__ __managed__ __grid_constant__")) {
     leave_out(i);
@@ -1461,6 +1484,8 @@ static void rewrite_word(int i) {
     leave_out_between(i, tokens[i + 1].match + 1);
   } else if (is(i, "__shared__")) {
     rewrite_shared(i);
+  } else if (is(i, "static")) {
+    register_static_local(i);
   } else if (is(i, "__forceinline__")) {
     bool is_inline = false; /* g++ does not take the word twice */
     for (int k = declaration_start(i); k < token_count && !is_one_of(k, "( ; {"); k++)

@@ -132,7 +132,8 @@ SimtSymbol symbol(T &variable) {
   return {address, symbol_size<std::remove_cv_t<T>>::bytes, std::is_const_v<T>};
 }
 
-/* template <class T> __constant__ T table[4]: the rewriter makes table<float> into symbol_of<table<float>, 'c'>(). */
+/* template <class T> __constant__ T table[4]: the rewriter makes table<float> into symbol_of<table<float>, 'c'>(). A
+ * static variable of a device function is registered without more. */
 template <auto &Variable, char Keyword>
 struct RegisteredSymbol {
   static inline const bool done = (simt_register_symbol((const void *)&Variable, sizeof Variable,

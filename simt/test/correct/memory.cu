@@ -33,6 +33,20 @@ __global__ void any_negative(const int *x, int n, bool *found) {
   if (i < n && x[i] < 0) *found = true;
 }
 
+// A static variable of a device function is device memory, one for each instance of a template.
+template <class T>
+__device__ T count_by(T step) {
+  static __device__ T sum = 1;
+  static T last[2];
+  sum += step - last[1];
+  last[1] = step;
+  return sum;
+}
+
+__global__ void count_calls(int *x) {
+  for (int i = 0; i < 3; i++) x[0] = count_by(2 + i), x[1] = (int)count_by(0.5f);
+}
+
 // Each thread reads back what it wrote itself: no barrier needed.
 __global__ void read_own_write(int *x) {
   __shared__ int s[64];
@@ -186,6 +200,10 @@ int main(void) {
   any_negative<<<4, 64>>>(dx, 250, dfound);
   fetch(&found, dfound, 1);
   check("many threads store the same value", found);
+
+  count_calls<<<1, 1>>>(dy);
+  fetch(y, dy, 2);
+  check("static variables of device functions", y[0] == 1 + 2 + 1 + 1 && y[1] == 1);
 
   read_own_write<<<1, 64>>>(dx);
   fetch(y, dx, 64);
