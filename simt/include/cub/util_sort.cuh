@@ -79,6 +79,46 @@ SIMT_UNSEEN inline void merge_sort(T *x, T *scratch, size_t count, Less less) {
 }
 
 }  // namespace details
+
+/* The values of a sort of keys alone: reading one, or writing it, does nothing. */
+struct NullValues {
+  typedef NullType value_type;
+  typedef NullType reference;
+  typedef NullType *pointer;
+  typedef ptrdiff_t difference_type;
+  typedef std::random_access_iterator_tag iterator_category;
+  NullType operator*() const { return NullType(); }
+  NullType operator[](size_t) const { return NullType(); }
+};
+
+namespace details {
+
+/* k[0 .. count), and v[] with them: runs of 1, 2, 4 .. are merged into k_other[] and v_other[], and copied back. */
+template <class Keys, class Values, class Key, class Value, class Less>
+inline void merge_sort_pairs(Keys k, Values v, Key *k_other, Value *v_other, size_t count, Less less) {
+  constexpr bool pairs = !std::is_same_v<Values, NullValues>;
+  for (size_t width = 1; width < count; width *= 2) {
+    for (size_t first = 0; first < count; first += 2 * width) {
+      size_t middle = first + width < count ? first + width : count;
+      size_t last = middle + width < count ? middle + width : count;
+      size_t i = first, j = middle;
+      for (size_t to = first; to < last; to++) {
+        bool right = i == middle || (j < last && less(k[j], k[i]));
+        size_t from = right ? j++ : i++;
+        k_other[to] = k[from];
+        if constexpr (pairs) v_other[to] = v[from];
+      }
+    }
+    for (size_t i = 0; i < count; i++) {
+      k[i] = k_other[i];
+      if constexpr (pairs) v[i] = v_other[i];
+    }
+  }
+  (void)v;
+  (void)v_other;
+}
+
+}  // namespace details
 }  // namespace cub
 
 #endif /* SIMT_CUB_UTIL_SORT */

@@ -3,6 +3,7 @@
 #define SIMT_CUB_DEVICE_MERGE_SORT
 
 #include "cub/util_device.cuh"
+#include "cub/util_sort.cuh"
 
 namespace cub {
 
@@ -10,7 +11,7 @@ struct DeviceMergeSort {
   template <class Keys, class Count, class Less>
   static cudaError_t SortKeys(void *storage, size_t &bytes, Keys keys, Count count, Less less, cudaStream_t stream = 0,
                               SIMT_SITE) {
-    return sort("cub::DeviceMergeSort::SortKeys", storage, bytes, keys, (char *)nullptr, (size_t)count, less, stream,
+    return sort("cub::DeviceMergeSort::SortKeys", storage, bytes, keys, NullValues(), (size_t)count, less, stream,
                 SIMT_PASS_SITE);
   }
   template <class Keys, class Values, class Count, class Less>
@@ -22,8 +23,8 @@ struct DeviceMergeSort {
   template <class Keys, class Count, class Less>
   static cudaError_t StableSortKeys(void *storage, size_t &bytes, Keys keys, Count count, Less less,
                                     cudaStream_t stream = 0, SIMT_SITE) {
-    return sort("cub::DeviceMergeSort::StableSortKeys", storage, bytes, keys, (char *)nullptr, (size_t)count, less,
-                stream, SIMT_PASS_SITE);
+    return sort("cub::DeviceMergeSort::StableSortKeys", storage, bytes, keys, NullValues(), (size_t)count, less, stream,
+                SIMT_PASS_SITE);
   }
   template <class Keys, class Values, class Count, class Less>
   static cudaError_t StableSortPairs(void *storage, size_t &bytes, Keys keys, Values values, Count count, Less less,
@@ -43,18 +44,17 @@ struct DeviceMergeSort {
           in, out);
       if (error != cudaSuccess) return error;
     }
-    return sort("cub::DeviceMergeSort::SortKeysCopy", storage, bytes, out, (char *)nullptr, (size_t)count, less, stream,
+    return sort("cub::DeviceMergeSort::SortKeysCopy", storage, bytes, out, NullValues(), (size_t)count, less, stream,
                 SIMT_PASS_SITE);
   }
 
  private:
-  /* Runs of 1, 2, 4 .. are merged into the temporary storage and copied back. */
   template <class Keys, class Values, class Less>
   static cudaError_t sort(const char *name, void *storage, size_t &bytes, Keys keys, Values values, size_t count,
                           Less comparison, cudaStream_t stream, const char *file, int line) {
     typedef details::value_of<Keys> Key;
     typedef details::value_of<Values> Value;
-    constexpr bool pairs = !std::is_same_v<Values, char *>;
+    constexpr bool pairs = !std::is_same_v<Values, NullValues>;
     size_t key_bytes = (count * sizeof(Key) + 255) / 256 * 256;
     cudaError_t error;
     if (details::only_asks(storage, bytes, key_bytes + (pairs ? count * sizeof(Value) : 0) + 256, &error)) return error;
@@ -63,26 +63,7 @@ struct DeviceMergeSort {
     return details::submit(
         name, stream, file, line,
         [=](auto k, auto v, Key *k_other, Value *v_other) {
-          Less less = comparison;
-          for (size_t width = 1; width < count; width *= 2) {
-            for (size_t first = 0; first < count; first += 2 * width) {
-              size_t middle = first + width < count ? first + width : count;
-              size_t last = middle + width < count ? middle + width : count;
-              size_t i = first, j = middle;
-              for (size_t to = first; to < last; to++) {
-                bool right = i == middle || (j < last && less(k[j], k[i]));
-                size_t from = right ? j++ : i++;
-                k_other[to] = k[from];
-                if constexpr (pairs) v_other[to] = v[from];
-              }
-            }
-            for (size_t i = 0; i < count; i++) {
-              k[i] = k_other[i];
-              if constexpr (pairs) v[i] = v_other[i];
-            }
-          }
-          (void)v;
-          (void)v_other;
+          details::merge_sort_pairs(k, v, k_other, v_other, count, comparison);
         },
         keys, values, other_keys, other_values);
   }

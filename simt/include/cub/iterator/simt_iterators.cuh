@@ -12,18 +12,18 @@ enum CacheStoreModifier { STORE_DEFAULT, STORE_WB, STORE_CG, STORE_CS, STORE_WT,
 namespace details {
 
 /* What all of them share: a place that moves. Derived::at(n) gives the element n places on. */
-template <class Derived, class Value, class Offset>
+template <class Derived, class Value, class Offset, class Reference = Value>
 struct IteratorBase {
   typedef Derived self_type;
   typedef Offset difference_type;
   typedef Value value_type;
   typedef Value *pointer;
-  typedef Value reference;
+  typedef Reference reference;
   typedef std::random_access_iterator_tag iterator_category;
 
-  Value operator*() const { return me().at(0); }
+  Reference operator*() const { return me().at(0); }
   template <class Distance>
-  Value operator[](Distance n) const {
+  Reference operator[](Distance n) const {
     return me().at((Offset)n);
   }
   template <class Distance>
@@ -52,6 +52,12 @@ struct IteratorBase {
   Derived operator++(int) {
     Derived copy = me();
     ++*this;
+    return copy;
+  }
+  Derived &operator--() { return *this -= 1; }
+  Derived operator--(int) {
+    Derived copy = me();
+    --*this;
     return copy;
   }
 

@@ -1,0 +1,2 @@
+/* thrust/iterator/iterator_traits.h -*- c++ -*- */
+#include "thrust/simt_run.h"

@@ -1,0 +1,2 @@
+/* thrust/memory.h - raw_pointer_cast(). -*- c++ -*- */
+#include "thrust/device_ptr.h"

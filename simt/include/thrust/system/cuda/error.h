@@ -1,0 +1,2 @@
+/* thrust/system/cuda/error.h - thrust::cuda_category(). -*- c++ -*- */
+#include "thrust/system_error.h"

@@ -1,0 +1,11 @@
+/* thrust/version.h -*- c++ -*- */
+#ifndef SIMT_THRUST_VERSION
+#define SIMT_THRUST_VERSION
+
+#define THRUST_VERSION 200800
+#define THRUST_MAJOR_VERSION 2
+#define THRUST_MINOR_VERSION 8
+#define THRUST_SUBMINOR_VERSION 0
+#define THRUST_PATCH_NUMBER 0
+
+#endif /* SIMT_THRUST_VERSION */
