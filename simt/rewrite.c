@@ -20,6 +20,7 @@
  * What cannot work is refused: FILE:LINE: error: simt: the reason, and what to do. All of it in one run; exit status 1.
  */
 #include <ctype.h>
+#include <dirent.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -106,8 +107,7 @@ typedef struct Header {
 } Header;
 
 static const Header HEADERS[] = {
-    {"thrust/", "thrust/version.h",
-     "Thrust is not supported; write the loop as a kernel, or use CUB (#include <cub/cub.cuh>), which is in part"},
+    {"thrust/", "thrust/version.h", "this part of Thrust is not supported; write the loop as a kernel, or use"},
     {"cudnn", ALWAYS, "cuDNN is not supported: it exists only for a GPU; write the layer as a kernel, or with cuBLAS"},
     {"cufft", ALWAYS, "cuFFT is not supported; write the transform as a kernel, or use FFTW on the host"},
     {"cusparse", ALWAYS, "cuSPARSE is not supported; write the sparse product as a kernel"},
@@ -165,6 +165,27 @@ static const Header *refused_header(const char *path) {
   return NULL;
 }
 
+static int is_offered(const struct dirent *entry) {
+  const char *end = strrchr(entry->d_name, '.');
+  return end && strcmp(end, ".h") == 0 && !begins(entry->d_name, "simt_");
+}
+
+/* The header's reason; for a part of Thrust, with the names of those that are beside it in our folder. */
+static const char *reason_for(const Header *header, const char *path) {
+  if (strcmp(header->name, "thrust/") != 0) return header->reason;
+  const char *part = strstr(path, header->name), *end = strrchr(part, '/');
+  Text text = {0}, folder = {0};
+  struct dirent **entries;
+  appendf(&folder, "%s/%.*s", option_ours ? option_ours : "", (int)(end - part), part);
+  int count = scandir(folder.data, &entries, is_offered, alphasort);
+  if (count <= 0) count = 0, appendf(&text, "%s CUB (cub/cub.cuh) or Thrust's common headers", header->reason);
+  for (int i = 0; i < count; i++) {
+    if (i == 0) appendf(&text, "%s what there is of %.*s/:", header->reason, (int)(end - part), part);
+    appendf(&text, " %s", entries[i]->d_name);
+  }
+  return text.data;
+}
+
 /* ---- reading ---- */
 
 typedef struct Place { /* as the last line marker says */
@@ -193,7 +214,7 @@ static void check_header(const Place *at, const char *path, bool system) {
   } else if (!is_stub && (!header->when || !system)) {
     return;
   }
-  refuse_at(at->file, at->line, "#include <%s>: %s", is_stub ? path : shown, header->reason);
+  refuse_at(at->file, at->line, "#include <%s>: %s", is_stub ? path : shown, reason_for(header, shown));
 }
 
 /* After the closing quote; at the end of the line where there is none. */
@@ -1936,7 +1957,7 @@ int main(int argc, char **argv) {
       }
     } else if ((value = option_value(argv[i], "--why="))) {
       const Header *header = refused_header(value);
-      if (header) puts(header->reason);
+      if (header) puts(reason_for(header, value));
       return header ? 0 : 1;
     } else if (argv[i][0] == '-' || count == 2) {
       fputs(USAGE, stderr);

@@ -160,7 +160,15 @@ static void refuse_standard(const char *file, int line, const char *name, const 
 
 /* Who may run a function; a constexpr one is the host's, but for nvcc --expt-relaxed-constexpr. In the list a small
  * letter is a declaration without a body; STANDARD says that the program uses cuda::std. */
-typedef enum Space { UNKNOWN = 0, HOST = 'H', CONSTEXPR = 'C', DEVICE = 'D', BOTH = 'B', STANDARD = 'S' } Space;
+typedef enum Space {
+  UNKNOWN = 0,
+  HOST = 'H',
+  CONSTEXPR = 'C',
+  DEVICE = 'D',
+  BOTH = 'B',
+  STANDARD = 'S',
+  THRUST = 'T' /* of our Thrust, where it runs on the GPU */
+} Space;
 
 typedef struct Listed {
   Space space;
@@ -218,6 +226,7 @@ typedef struct Dumped {
   const char *last; /* the last part of its name, without template arguments: in V::get<int> it is get */
   int last_length;
   bool is_lambda; /* f(int)::<lambda(int)>::operator() */
+  bool told;      /* refused as an operation of Thrust's */
   Space space;
 } Dumped;
 
@@ -328,13 +337,30 @@ static Dumped *dumped_constructor(const char *symbol, size_t length) {
   return NULL;
 }
 
+/* Does the name of a header of ours, from simt/include on, begin so? */
+static bool is_header(const char *file, const char *beginning) {
+  if (!begins(file, option_ours)) return false;
+  file += strlen(option_ours);
+  return begins(file + strspn(file, "/"), beginning);
+}
+static bool is_thrust(const char *file) { return is_header(file, "thrust/"); }
+/* Thrust's vectors construct elements, no more: whose constructor that is does not matter. */
+static bool is_algorithm(const char *file) { return is_thrust(file) && !is_header(file, "thrust/simt_vector.h"); }
+
+/* Is it one of the lambdas that Thrust's algorithms launch? */
+static bool runs_for_thrust(const Dumped *f) {
+  return f->is_lambda && begins(f->symbol, "_ZZN6thrust") && strstr(f->symbol, "12DevicePolicy") &&
+         is_algorithm(f->file);
+}
+
 /* Headers of ours whose functions are the host's. */
 static bool is_host_header(const char *file) {
   const char *name = file + strlen(option_ours);
   name += strspn(name, "/");
   return begins(name, "cuda_runtime") || strcmp(name, "cuda.h") == 0 || begins(name, "cublas") ||
          strcmp(name, "curand.h") == 0 || begins(name, "cuda_profiler") || begins(name, "nvToolsExt") ||
-         begins(name, "nvtx3/") || begins(name, "cub/device/") || begins(name, "cub/util_allocator");
+         begins(name, "nvtx3/") || begins(name, "cub/device/") || begins(name, "cub/util_allocator") ||
+         begins(name, "thrust/simt_vector.h");
 }
 
 /* Is the function of a system header whose first statement is in this line constexpr? For --expt-relaxed-constexpr,
@@ -406,18 +432,45 @@ static bool judge_listed(const Dumped *caller, CallPlace at, Dumped *callee) {
   return true;
 }
 
+/* What Thrust calls on the GPU: more of itself, or the program's operation. */
+static void judge_operation(Dumped *callee) {
+  static const Listed lambda = {.space = HOST}; /* at file scope */
+  if (!callee->file || callee->space != UNKNOWN || callee->told) return;
+  if (is_algorithm(callee->file) || is_header(callee->file, "cub/util_")) callee->space = THRUST;
+  if (!is_listed_file(callee->file)) return;
+  const Listed *l = listed_at(callee, callee->is_lambda);
+  if (!l && callee->is_lambda) l = &lambda;
+  if (!l || !(l->space == HOST || (l->space == CONSTEXPR && !option_relaxed_constexpr))) return;
+  callee->told = true;
+  refuse_at(callee->file, callee->line,
+            "%s() is a function of the host, and a Thrust algorithm runs it on the GPU: write %s", shown_name(callee),
+            callee->is_lambda ? "[=] __device__ (..) and compile with nvcc --extended-lambda"
+                              : "__host__ __device__ before it");
+}
+
 static void judge(const Dumped *caller, CallPlace at, const char *symbol, size_t length, int uid) {
   if (*symbol == '*') symbol++, length--; /* so a dump marks a name that __asm__ gives */
   Dumped *callee = uid < number_limit && dumped_by_number[uid] ? &dumped[dumped_by_number[uid] - 1] : NULL;
   char *name = need(strndup(symbol, length)), *who = shown_name(caller);
   if (!callee) callee = dumped_constructor(symbol, length);
+  if (caller->space == THRUST) {
+    if (callee) judge_operation(callee);
+    return;
+  }
   bool warns = caller->space == BOTH; /* of libraries nvcc then says little: so do we */
   if (callee) {
     if (callee->space == DEVICE || callee->space == BOTH) return;
     if (callee->file && begins(callee->file, option_ours)) {
       if (!warns && !begins(callee->name, "simt::") && is_host_header(callee->file) &&
-          !(option_rdc && is_among(name, length, DEVICE_RUNTIME)))
-        refuse_library(at.file, at.line, without_arguments(callee), who);
+          !(option_rdc && is_among(name, length, DEVICE_RUNTIME))) {
+        if (is_thrust(callee->file))
+          refuse_call_at(at.file, at.line,
+                         "vectors of Thrust belong to the host, and %s() runs on the GPU: give it the plain pointer "
+                         "thrust::raw_pointer_cast(vector.data())",
+                         who);
+        else
+          refuse_library(at.file, at.line, without_arguments(callee), who);
+      }
       return;
     }
     if (!callee->file || judge_listed(caller, at, callee) || warns) return;
@@ -530,7 +583,7 @@ static void check_body(const Dumped *f) {
     }
     if (end) {
       if (!is_variable(f, uid)) judge(f, at, start, (size_t)(end - start), uid);
-    } else if (right) { /* pointer = function; */
+    } else if (right && f->space != THRUST) { /* pointer = function; */
       const char *mark = strstr(start, "D.");
       uid = mark ? atoi(mark + 2) : 0;
       if (mark && mark[strcspn(mark, ";")] && uid < number_limit && dumped_by_number[uid] && !strpbrk(start, " (\""))
@@ -545,7 +598,9 @@ static void check_calls(const char *functions, const char *dump) {
   read_dump(read_file(dump));
   for (int i = 0; i < dumped_count; i++) {
     Dumped *f = &dumped[i];
-    if (!f->file || !is_listed_file(f->file)) continue;
+    if (!f->file) continue;
+    if (runs_for_thrust(f)) f->space = THRUST;
+    if (!is_listed_file(f->file)) continue;
     const Listed *l = listed_at(f, false);
     if (!l && f->is_lambda) l = listed_at(f, true); /* a lambda runs where its function does */
     if (l && (l->space == DEVICE || l->space == BOTH)) f->space = l->space;
@@ -554,7 +609,8 @@ static void check_calls(const char *functions, const char *dump) {
   for (bool again = true; again;) { /* constructors that the compiler made are found on the way */
     again = false;
     for (int i = 0; i < dumped_count; i++) {
-      if (checked[i] || (dumped[i].space != DEVICE && dumped[i].space != BOTH)) continue;
+      Space space = dumped[i].space;
+      if (checked[i] || (space != DEVICE && space != BOTH && space != THRUST)) continue;
       checked[i] = again = true;
       check_body(&dumped[i]);
     }

@@ -116,7 +116,7 @@ struct Larger {
 };
 struct SumAndCount {
   __host__ __device__ thrust::tuple<int, int> operator()(const thrust::tuple<int, int> &a,
-                                                          const thrust::tuple<int, int> &b) const {
+                                                         const thrust::tuple<int, int> &b) const {
     return thrust::make_tuple(thrust::get<0>(a) + thrust::get<0>(b), thrust::get<1>(a) + thrust::get<1>(b));
   }
 };
@@ -433,8 +433,8 @@ static void test_copy_if(void **state) {
     out.erase(thrust::copy_if(d.begin(), d.end(), out.begin(), IsOdd()), out.end());
     SAME(out, odd);
     out.resize(size);
-    out.resize((size_t)(thrust::copy_if(thrust::device, d.begin(), d.end(), m.begin(), out.begin(), Above{7}) -
-                        out.begin()));
+    out.resize(
+        (size_t)(thrust::copy_if(thrust::device, d.begin(), d.end(), m.begin(), out.begin(), Above{7}) - out.begin()));
     SAME(out, marked);
     out = d;
     out.erase(thrust::remove_if(out.begin(), out.end(), IsOdd()), out.end());
@@ -492,8 +492,8 @@ static void test_reduce(void **state) {
                      dot);
     assert_int_equal(thrust::count_if(d.begin(), d.end(), IsOdd()), odd);
     assert_int_equal(thrust::count(d.begin(), d.end(), 4), fours);
-    thrust::tuple<int, int> both = thrust::transform_reduce(d.begin(), d.end(), WithOne(), thrust::make_tuple(0, 0),
-                                                            SumAndCount());
+    thrust::tuple<int, int> both =
+        thrust::transform_reduce(d.begin(), d.end(), WithOne(), thrust::make_tuple(0, 0), SumAndCount());
     assert_int_equal(thrust::get<0>(both), sum);
     assert_int_equal(thrust::get<1>(both), n);
     auto pairs = thrust::make_zip_iterator(thrust::make_tuple(d.begin(), e.begin()));
@@ -725,9 +725,8 @@ static void test_iterators(void **state) {
   thrust::device_vector<int> out(changed, changed + 100);
   assert_int_equal(out[99], 99 * 99);
   auto zip = thrust::make_zip_iterator(d.begin(), thrust::make_constant_iterator(5), changed);
-  thrust::transform(zip, zip + 100, out.begin(), thrust::make_zip_function([] __host__ __device__(int a, int b, int c) {
-    return a + b + c;
-  }));
+  thrust::transform(zip, zip + 100, out.begin(),
+                    thrust::make_zip_function([] __host__ __device__(int a, int b, int c) { return a + b + c; }));
   assert_int_equal(out[20], 20 + 5 + 400);
   thrust::tuple<int, int, int> third = zip[3];
   assert_int_equal(thrust::get<0>(third) + thrust::get<1>(third) + thrust::get<2>(third), 17);

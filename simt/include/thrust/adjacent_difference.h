@@ -9,17 +9,16 @@ namespace thrust {
 template <class P, class In, class Out, class Op>
 Out adjacent_difference(const details::Policy<P> &policy, In first, In last, Out out, Op op, SIMT_THRUST_SITE) {
   size_t count = details::length(first, last);
+  if (count == 0) return out;
 
   details::compute<char>(
       policy.me(), "thrust::adjacent_difference", site,
       [=](auto from, auto to) mutable {
-        details::value_of<In> before{};
-        for (size_t i = 0; i < count; i++) {
+        details::value_of<In> before = from[0]; /* `to` may be `from` */
+        to[0] = before;
+        for (size_t i = 1; i < count; i++) {
           details::value_of<In> item = from[i];
-          if (i == 0)
-            to[i] = item;
-          else
-            to[i] = op(item, before);
+          to[i] = op(item, before);
           before = item;
         }
         return 0;

@@ -1,4 +1,5 @@
-/* thrust/generate.h - elements from a function without arguments; on the device each element has a copy of it. -*- c++ -*- */
+/* thrust/generate.h - elements from a function without arguments. On the device each element has a copy of it.
+ * -*- c++ -*- */
 #ifndef SIMT_THRUST_GENERATE
 #define SIMT_THRUST_GENERATE
 

@@ -7,6 +7,8 @@
 
 namespace thrust {
 
+/* In place, too: what stands before an element is overwritten by itself at most. */
+
 template <class P, class In, class Out, class Equal>
 Out unique_copy(const details::Policy<P> &policy, In first, In last, Out out, Equal same, SIMT_THRUST_SITE) {
   size_t count = details::length(first, last);
@@ -15,11 +17,9 @@ Out unique_copy(const details::Policy<P> &policy, In first, In last, Out out, Eq
       policy.me(), "thrust::unique_copy", site,
       [=](auto from, auto to) mutable {
         size_t n = 0;
-        details::value_of<In> last_one{};
         for (size_t i = 0; i < count; i++) {
           details::value_of<In> item = from[i];
-          if (i == 0 || !same(last_one, item)) to[n++] = item;
-          last_one = item;
+          if (i == 0 || !same(from[i - 1], item)) to[n++] = item;
         }
         return n;
       },
@@ -63,14 +63,12 @@ pair<KeysOut, ValuesOut> unique_by_key_copy(const details::Policy<P> &policy, Ke
       policy.me(), "thrust::unique_by_key_copy", site,
       [=](auto key, auto value, auto key_out, auto value_out) mutable {
         size_t n = 0;
-        details::value_of<Keys> last_one{};
         for (size_t i = 0; i < count; i++) {
           details::value_of<Keys> item = key[i];
-          if (i == 0 || !same(last_one, item)) {
+          if (i == 0 || !same(key[i - 1], item)) {
             key_out[n] = item;
             value_out[n++] = value[i];
           }
-          last_one = item;
         }
         return n;
       },

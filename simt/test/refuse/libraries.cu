@@ -11,8 +11,10 @@
 #include <nvrtc.h>                     // REFUSED: NVRTC
 #include <stdio.h>
 #include <texture_types.h>         // REFUSED: textures are not supported
-#include <thrust/device_vector.h>  // REFUSED: #include <thrust/device_vector.h>: Thrust is not supported; write the loop
-#include <thrust/sort.h>           // REFUSED: #include <thrust/sort.h>: Thrust
+#include <thrust/device_vector.h>
+#include <thrust/iterator/iterator_facade.h>  // REFUSED: what there is of thrust/iterator/: constant_iterator.h
+#include <thrust/set_operations.h>  // REFUSED: #include <thrust/set_operations.h>: this part of Thrust is not supported
+#include <thrust/shuffle.h>         // REFUSED: scatter.h sequence.h sort.h swap.h
 #include <cub/nowhere.cuh>         // REFUSED: this part of CUB is not supported
 #include "cufft.h"                 // REFUSED: cuFFT is not supported
 #include "helper_cuda.h"           // REFUSED: belongs to NVIDIA's samples
