@@ -142,7 +142,7 @@ static const Header HEADERS[] = {
      "this header belongs to NVIDIA's samples and not to CUDA: take their Common folder and add -I Common"},
     {"cuda_fp6", ALWAYS, "numbers of 6 bits belong to compute capability 10.0 and are not supported; cuda_fp8.h is"},
     {"cuda_fp4", ALWAYS, "numbers of 4 bits belong to compute capability 10.0 and are not supported; cuda_fp8.h is"},
-    {"cublas", MISSING, "this part of cuBLAS is not supported; cublas_v2.h is"},
+    {"cublas", MISSING, "this part of cuBLAS is not supported; cublas_v2.h and cublasLt.h are"},
     {"curand", MISSING, "this part of cuRAND is not supported; curand.h and curand_kernel.h are"},
     {"cub/", MISSING, "this part of CUB is not supported; #include <cub/cub.cuh> gives the parts that are"},
     {"cuda/", MISSING, "this part of libcu++ is not supported; see the folder simt/include/cuda for those that are"},

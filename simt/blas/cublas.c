@@ -4,17 +4,7 @@
  * call are made by macros at the end. A call is described by a Call, copied into the stream's queue, and done by a
  * function of type Work: at once, or when the stream is waited for.
  */
-#include "cublas_v2.h"
-
-#include <cblas.h>
-#include <complex.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "api.h"
-#include "runtime.h"
+#include "blas.h"
 
 struct cublasContext {
   cudaStream_t stream;
@@ -24,353 +14,22 @@ struct cublasContext {
   int sm_count_target;
 };
 
-/* A matrix (rows, columns) or a vector: its increment is `ld`, `columns` is its length, and `rows` 1. */
-typedef struct Operand {
-  const char *name; /* as cuBLAS's documentation calls it */
-  const void *data; /* or, for a batch given by pointers, an array of them */
-  cudaDataType type;
-  int rows, columns, ld;
-  int is_vector, is_array_of_pointers;
-  long long stride; /* from one member of a batch to the next, in elements */
-} Operand;
-
-/* alpha or beta: its value, in host pointer mode, else where it will be found. */
-typedef struct Scalar {
-  union {
-    float f32;
-    double f64;
-    float c32[2];
-    double c64[2];
-    uint16_t f16;
-    int32_t i32;
-  } value;
-  const void *device;
-  cudaDataType type;
-} Scalar;
-
-typedef void Work(void *call);
-
-typedef struct Call {
-  cublasHandle_t handle;
-  Work *work;
-  char name[32];
-  const void *caller; /* return address */
-  cublasOperation_t trans_a, trans_b;
-  cublasFillMode_t uplo;
-  cublasSideMode_t side;
-  cublasDiagType_t diag;
-  int m, n, k, batch;
-  cublasComputeType_t compute;
-  Operand a, b, c; /* c is written to */
-  Scalar alpha, beta;
-  void *result;
-  size_t result_bytes; /* 0: on the host */
-  int conjugate;
-} Call;
-
-/* ---- types ---- */
-
-static size_t type_bytes(cudaDataType type) {
-  switch (type) {
-    case CUDA_R_8I:
-      return 1;
-    case CUDA_R_16F:
-    case CUDA_R_16BF:
-      return 2;
-    case CUDA_R_32F:
-    case CUDA_R_32I:
-      return 4;
-    case CUDA_R_64F:
-    case CUDA_C_32F:
-      return 8;
-    case CUDA_C_64F:
-      return 16;
-    default:
-      return 0;
-  }
-}
-
-static float half_to_float(uint16_t half) {
-  uint32_t bits = (uint32_t)(half & 0x7fff) << 13, sign = (uint32_t)(half & 0x8000) << 16;
-  float number;
-  if (bits >= 0x7c00u << 13) { /* infinity, NaN */
-    bits += 0x70000000;
-    memcpy(&number, &bits, sizeof number);
-  } else {
-    memcpy(&number, &bits, sizeof number);
-    number *= 0x1p112f; /* moves the exponent; subnormal numbers come out right, too */
-  }
-  memcpy(&bits, &number, sizeof bits);
-  bits |= sign;
-  memcpy(&number, &bits, sizeof number);
-  return number;
-}
-
-/* Rounded to nearest, ties to even. */
-static uint16_t float_to_half(float number) {
-  uint32_t bits;
-  memcpy(&bits, &number, sizeof bits);
-  uint32_t sign = bits >> 16 & 0x8000;
-  bits &= 0x7fffffff;
-  if (bits > 0x7f800000) return 0x7fff;                     /* NaN */
-  if (bits >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* 65520 and more */
-  if (bits < 0x38800000) {                                  /* below 2^-14: the addition rounds to multiples of 2^-24 */
-    float shifted = fabsf(number) + 0.5f;
-    memcpy(&bits, &shifted, sizeof bits);
-    return (uint16_t)(sign | (bits - 0x3f000000));
-  }
-  bits += 0xfff + (bits >> 13 & 1);
-  return (uint16_t)(sign | (bits - 0x38000000) >> 13);
-}
-
-static float bfloat_to_float(uint16_t bfloat) {
-  uint32_t bits = (uint32_t)bfloat << 16;
-  float number;
-  memcpy(&number, &bits, sizeof number);
-  return number;
-}
-
-static uint16_t float_to_bfloat(float number) {
-  uint32_t bits;
-  memcpy(&bits, &number, sizeof bits);
-  if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fff;
-  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-/* Element `index` of an array, and back. Real types. */
-static double load(cudaDataType type, const void *array, ptrdiff_t index) {
-  switch (type) {
-    case CUDA_R_8I:
-      return ((const int8_t *)array)[index];
-    case CUDA_R_16F:
-      return half_to_float(((const uint16_t *)array)[index]);
-    case CUDA_R_16BF:
-      return bfloat_to_float(((const uint16_t *)array)[index]);
-    case CUDA_R_32I:
-      return ((const int32_t *)array)[index];
-    case CUDA_R_64F:
-      return ((const double *)array)[index];
-    default:
-      return ((const float *)array)[index];
-  }
-}
-
-/* `number` was computed as a float where the element is narrower than a double. */
-static void store(cudaDataType type, void *array, ptrdiff_t index, double number) {
-  switch (type) {
-    case CUDA_R_16F:
-      ((uint16_t *)array)[index] = float_to_half((float)number);
-      break;
-    case CUDA_R_16BF:
-      ((uint16_t *)array)[index] = float_to_bfloat((float)number);
-      break;
-    case CUDA_R_64F:
-      ((double *)array)[index] = number;
-      break;
-    default:
-      ((float *)array)[index] = (float)number;
-      break;
-  }
-}
-
-/* ---- checks ---- */
-
-/* "cublasSgemm at main.cu:12 (main)"; only the name when the program carries no line numbers. */
-static const char *call_text(const Call *call, char *text, size_t size) {
-  char where[400];
-  simt_where((const char *)call->caller - 1, where, sizeof where);
-  if (strncmp(where, "0x", 2) == 0) {
-    snprintf(text, size, "%s", call->name);
-  } else {
-    snprintf(text, size, "%s at %s", call->name, where);
-  }
-  return text;
-}
-
-static cublasStatus_t invalid(const Call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static cublasStatus_t invalid(const Call *call, const char *format, ...) {
-  char text[512], reason[512];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(reason, sizeof reason, format, arguments);
-  va_end(arguments);
-  simt_report_host("%s: CUBLAS_STATUS_INVALID_VALUE: %s", call_text(call, text, sizeof text), reason);
-  return CUBLAS_STATUS_INVALID_VALUE;
-}
-
-/* 1 when the member `data` of an operand lies in memory that the GPU could use, whole. */
-static int in_reach(const Call *call, const Operand *o, const void *data) {
-  SimtMemory memory;
-  char text[512], place[512];
-  size_t bytes = type_bytes(o->type);
-  size_t span = o->is_vector ? (size_t)(o->columns - 1) * (size_t)abs(o->ld) + 1
-                             : (size_t)(o->columns - 1) * (size_t)o->ld + (size_t)o->rows;
-  int live = simt_memory_find(data, &memory);
-  if (!live) {
-    const char *what = !data ? "NULL" : memory.freed ? "memory that was freed" : "a host pointer";
-    simt_report_host(
-        "%s: %s is %s. cuBLAS works on device memory: cudaMalloc(), then cudaMemcpy() or cublasSetMatrix()",
-        call_text(call, text, sizeof text), o->name, what);
-  } else if (span * bytes > memory.size - (size_t)((const char *)data - (const char *)memory.base)) {
-    char shape[128];
-    if (o->is_vector) {
-      snprintf(shape, sizeof shape, "%d elements, increment %d", o->columns, o->ld);
-    } else {
-      snprintf(shape, sizeof shape, "%d x %d, leading dimension %d", o->rows, o->columns, o->ld);
-    }
-    simt_report_host("%s: %s (%s, %zu bytes each) needs %zu bytes, but begins %zu bytes into %s",
-                     call_text(call, text, sizeof text), o->name, shape, bytes, span * bytes,
-                     (size_t)((const char *)data - (const char *)memory.base),
-                     simt_memory_text(&memory, place, sizeof place));
-  } else {
-    return 1;
-  }
-  simt_error_sticky(cudaErrorIllegalAddress);
-  return 0;
-}
-
-/* The same for all members that are known when the call is made. */
-static int operand_is_good(const Call *call, const Operand *o) {
-  if (o->rows == 0 || o->columns == 0) return 1;
-  if (o->is_array_of_pointers) {
-    Operand pointers = {
-        .name = o->name, .type = CUDA_C_32F, .rows = 1, .columns = call->batch, .ld = 1, .is_vector = 1};
-    return in_reach(call, &pointers, o->data); /* its members when the work is done */
-  }
-  if (!in_reach(call, o, o->data)) return 0;
-  const char *last = (const char *)o->data + (call->batch - 1) * o->stride * (long long)type_bytes(o->type);
-  return last == o->data || in_reach(call, o, last);
-}
-
-/* alpha, beta and results: on the host or on the device, as the pointer mode says. */
-static int scalar_is_good(const Call *call, const char *name, const void *pointer) {
-  SimtMemory memory;
-  char text[512];
-  if (call->handle->pointer_mode == CUBLAS_POINTER_MODE_HOST && !simt_memory_host_may_use(pointer)) {
-    simt_report_host(
-        "%s: %s is a device pointer, but the pointer mode is CUBLAS_POINTER_MODE_HOST; see "
-        "cublasSetPointerMode()",
-        call_text(call, text, sizeof text), name);
-  } else if (call->handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE && !simt_memory_find(pointer, &memory)) {
-    simt_report_host(
-        "%s: %s is a host pointer, but the pointer mode is CUBLAS_POINTER_MODE_DEVICE; see "
-        "cublasSetPointerMode()",
-        call_text(call, text, sizeof text), name);
-  } else {
-    return 1;
-  }
-  simt_error_sticky(cudaErrorIllegalAddress);
-  return 0;
-}
-
-/* ---- parts of a call ---- */
-
-static Call new_call(cublasHandle_t handle, const char *function, const void *caller) {
-  Call call = {.handle = handle, .caller = caller, .batch = 1};
-  size_t length = strlen(function);
-  if (length > 3 && strcmp(function + length - 3, "_v2") == 0) length -= 3;
-  snprintf(call.name, sizeof call.name, "%.*s", (int)length, function);
-  return call;
-}
-
-static Operand matrix(const char *name, cudaDataType type, const void *data, int rows, int columns, int ld) {
-  return (Operand){.name = name, .data = data, .type = type, .rows = rows, .columns = columns, .ld = ld};
-}
-
-static Operand vector(const char *name, cudaDataType type, const void *data, int length, int increment) {
-  return (Operand){
-      .name = name, .data = data, .type = type, .rows = 1, .columns = length, .ld = increment, .is_vector = 1};
-}
-
-static const void *scalar(const Scalar *s) { return s->device ? s->device : &s->value; }
-
-static cublasStatus_t set_scalar(Call *call, Scalar *s, const char *name, cudaDataType type, const void *pointer) {
-  if (!pointer) return invalid(call, "%s is NULL", name);
-  if (!scalar_is_good(call, name, pointer)) return CUBLAS_STATUS_EXECUTION_FAILED;
-  s->type = type;
-  if (call->handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE) {
-    s->device = pointer;
-  } else {
-    memcpy(&s->value, pointer, type_bytes(type));
-  }
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-static void set_result(Call *call, void *result, size_t bytes) {
-  call->result = result;
-  call->result_bytes = call->handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE ? bytes : 0;
-}
-
-static int is_zero(const Scalar *s) {
-  const void *p = scalar(s);
-  if (s->type == CUDA_C_32F) return *(const float complex *)p == 0;
-  if (s->type == CUDA_C_64F) return *(const double complex *)p == 0;
-  return load(s->type, p, 0) == 0;
-}
-
-/* Member i of a batch; NULL when it is out of reach. */
-static void *member(const Call *call, const Operand *o, int i) {
-  if (!o->is_array_of_pointers) return (char *)o->data + i * o->stride * (long long)type_bytes(o->type);
-  void *data = ((void *const *)o->data)[i];
-  return o->rows == 0 || o->columns == 0 || in_reach(call, o, data) ? data : NULL;
-}
-
-/* For the inspector: the operand holds numbers now. */
-static void written(const Operand *o, const void *data) {
-  if (!simt_inspect_host_wrote) return;
-  size_t bytes = type_bytes(o->type), step = (size_t)abs(o->ld) * bytes;
-  for (int column = 0; column < o->columns; column++) {
-    simt_inspect_host_wrote((char *)data + (size_t)column * step, (size_t)o->rows * bytes);
-  }
-}
-
-static void run(void *context) {
-  Call *call = context;
-  call->work(call);
-  if (call->result_bytes && simt_inspect_host_wrote) simt_inspect_host_wrote(call->result, call->result_bytes);
-}
-
-static cublasStatus_t submit(Call *call, Work *work) {
-  if (simt_error_pending() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
-  /* none: the legacy default stream, even where --default-stream makes NULL the thread's own */
-  cudaStream_t stream = call->handle->stream ? call->handle->stream : cudaStreamLegacy;
-  call->work = work;
-  if (simt_stream_submit(stream, run, call, sizeof *call, call->name, NULL, 0) != cudaSuccess) {
-    return CUBLAS_STATUS_EXECUTION_FAILED;
-  }
-  if (call->result && call->handle->pointer_mode == CUBLAS_POINTER_MODE_HOST) {
-    if (cudaStreamSynchronize(stream) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
-  }
-  return simt_error_pending() == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
-}
-
 /* What every routine begins with: `call`, for one that returns cublasStatus_t. */
 #define BEGIN(call)                                  \
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED; \
-  Call call = new_call(handle, name, caller)
-#define TRY(expression)                                   \
-  do {                                                    \
-    cublasStatus_t status_ = (expression);                \
-    if (status_ != CUBLAS_STATUS_SUCCESS) return status_; \
-  } while (0)
+  Call call = new_call(handle->stream, handle->pointer_mode, name, caller)
+
+static void set_result(Call *call, void *result, size_t bytes) {
+  call->result = result;
+  call->result_bytes = call->pointer_mode == CUBLAS_POINTER_MODE_DEVICE ? bytes : 0;
+}
 
 static cublasStatus_t not_negative(const Call *call, const char *name, int number) {
   return number < 0 ? invalid(call, "%s is %d: it must not be negative", name, number) : CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t leading_dimension(const Call *call, const Operand *o) {
-  if (o->ld >= (o->rows > 1 ? o->rows : 1)) return CUBLAS_STATUS_SUCCESS;
-  return invalid(call, "the leading dimension of %s is %d, less than its %d rows (%s is %d x %d, column-major)",
-                 o->name, o->ld, o->rows, o->name, o->rows, o->columns);
-}
-
 static cublasStatus_t not_zero(const Call *call, const Operand *o) {
   return o->ld == 0 ? invalid(call, "the increment of %s is 0", o->name) : CUBLAS_STATUS_SUCCESS;
-}
-
-static cublasStatus_t operation(const Call *call, const char *name, cublasOperation_t trans) {
-  if ((unsigned)trans <= CUBLAS_OP_C) return CUBLAS_STATUS_SUCCESS;
-  return invalid(call, "%s is %d: it must be CUBLAS_OP_N, _T or _C", name, (int)trans);
 }
 
 static cublasStatus_t triangle(const Call *call) {
@@ -872,48 +531,6 @@ static void work_gemm(void *context) {
   }
 }
 
-static void to_float(cudaDataType type, const void *from, float *to, int n) {
-  if (type == CUDA_R_16F) {
-    for (int i = 0; i < n; i++) to[i] = half_to_float(((const uint16_t *)from)[i]);
-  } else if (type == CUDA_R_16BF) {
-    for (int i = 0; i < n; i++) to[i] = bfloat_to_float(((const uint16_t *)from)[i]);
-  } else if (type == CUDA_R_8I) {
-    for (int i = 0; i < n; i++) to[i] = ((const int8_t *)from)[i];
-  } else {
-    memcpy(to, from, (size_t)n * sizeof *to);
-  }
-}
-
-static void from_float(cudaDataType type, const float *from, void *to, int n) {
-  if (type == CUDA_R_16F) {
-    for (int i = 0; i < n; i++) ((uint16_t *)to)[i] = float_to_half(from[i]);
-  } else if (type == CUDA_R_16BF) {
-    for (int i = 0; i < n; i++) ((uint16_t *)to)[i] = float_to_bfloat(from[i]);
-  } else {
-    memcpy(to, from, (size_t)n * sizeof *from);
-  }
-}
-
-static void *column(const Operand *o, const void *data, int j) {
-  return (char *)data + (size_t)j * (size_t)o->ld * type_bytes(o->type);
-}
-
-/* Products of narrow types: multiplied and summed as floats, rounded once at the end. */
-static void gemm_narrow(const Call *c, const void *a, const void *b, void *out, float *work) {
-  float *fa = work, *fb = fa + (size_t)c->a.rows * c->a.columns, *fc = fb + (size_t)c->b.rows * c->b.columns;
-  float alpha = (float)load(c->alpha.type, scalar(&c->alpha), 0), beta = (float)load(c->beta.type, scalar(&c->beta), 0);
-  for (int j = 0; alpha != 0 && j < c->a.columns; j++) {
-    to_float(c->a.type, column(&c->a, a, j), fa + (size_t)j * c->a.rows, c->a.rows);
-  }
-  for (int j = 0; alpha != 0 && j < c->b.columns; j++) {
-    to_float(c->b.type, column(&c->b, b, j), fb + (size_t)j * c->b.rows, c->b.rows);
-  }
-  for (int j = 0; beta != 0 && j < c->n; j++) to_float(c->c.type, column(&c->c, out, j), fc + (size_t)j * c->m, c->m);
-  cblas_sgemm(CblasColMajor, blas_trans(c->trans_a), blas_trans(c->trans_b), c->m, c->n, alpha == 0 ? 0 : c->k, alpha,
-              fa, c->a.rows ? c->a.rows : 1, fb, c->b.rows ? c->b.rows : 1, beta, fc, c->m);
-  for (int j = 0; j < c->n; j++) from_float(c->c.type, fc + (size_t)j * c->m, column(&c->c, out, j), c->m);
-}
-
 /* int8 products, summed modulo 2^32. */
 static void gemm_integer(const Call *c, const int8_t *a, const int8_t *b, int32_t *out) {
   uint32_t alpha = *(const uint32_t *)scalar(&c->alpha), beta = *(const uint32_t *)scalar(&c->beta);
@@ -932,62 +549,20 @@ static void gemm_integer(const Call *c, const int8_t *a, const int8_t *b, int32_
 static void work_gemm_narrow(void *context) {
   Call *c = context;
   int only_beta = c->k == 0 || is_zero(&c->alpha);
-  size_t numbers = (size_t)c->a.rows * c->a.columns + (size_t)c->b.rows * c->b.columns + (size_t)c->m * c->n;
-  float *work = malloc(numbers * sizeof *work);
-  if (!work) {
-    simt_report_host("%s: no memory for %zu floats", c->name, numbers);
-    simt_error_sticky(cudaErrorMemoryAllocation);
-    return;
-  }
-  for (int i = 0; i < c->batch; i++) {
+  void *sums = product_space(c);
+  for (int i = 0; sums && i < c->batch; i++) {
     void *out = member(c, &c->c, i), *a = only_beta ? out : member(c, &c->a, i),
          *b = only_beta ? out : member(c, &c->b, i);
     if (!a || !b || !out) break;
     if (c->c.type == CUDA_R_32I) {
       gemm_integer(c, a, b, out);
     } else {
-      gemm_narrow(c, a, b, out, work);
+      product(c, a, b, out, 0, sums);
+      sums_to(&c->c, sums, out);
     }
     written(&c->c, out);
   }
-  free(work);
-}
-
-/* NVIDIA's table of types, as far as it is offered. Gives alpha's type; -1 for what is not in it. */
-static int gemm_scalar_type(cublasComputeType_t compute, cudaDataType a, cudaDataType b, cudaDataType c) {
-  if (a != b) return -1;
-  switch ((int)compute) {
-    case CUDA_R_16F: /* before CUDA 11 */
-    case CUBLAS_COMPUTE_16F:
-    case CUBLAS_COMPUTE_16F_PEDANTIC:
-      return a == CUDA_R_16F && c == CUDA_R_16F ? (int)CUDA_R_16F : -1;
-    case CUDA_R_32I:
-    case CUBLAS_COMPUTE_32I:
-    case CUBLAS_COMPUTE_32I_PEDANTIC:
-      return a == CUDA_R_8I && c == CUDA_R_32I ? (int)CUDA_R_32I : -1;
-    case CUDA_R_32F:
-    case CUDA_C_32F:
-    case CUBLAS_COMPUTE_32F:
-    case CUBLAS_COMPUTE_32F_PEDANTIC:
-      if (a == CUDA_C_32F && c == CUDA_C_32F) return CUDA_C_32F;
-      if ((a == CUDA_R_16F || a == CUDA_R_16BF) && c == a) return CUDA_R_32F;
-      return (a == CUDA_R_8I || a == CUDA_R_16F || a == CUDA_R_16BF || a == CUDA_R_32F) && c == CUDA_R_32F
-                 ? (int)CUDA_R_32F
-                 : -1;
-    case CUBLAS_COMPUTE_32F_FAST_16F:
-    case CUBLAS_COMPUTE_32F_FAST_16BF:
-    case CUBLAS_COMPUTE_32F_FAST_TF32:
-    case CUBLAS_COMPUTE_32F_EMULATED_16BFX9:
-      return (a == CUDA_R_32F || a == CUDA_C_32F) && c == a ? (int)a : -1;
-    case CUDA_R_64F:
-    case CUDA_C_64F:
-    case CUBLAS_COMPUTE_64F:
-    case CUBLAS_COMPUTE_64F_PEDANTIC:
-    case CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT:
-      return (a == CUDA_R_64F || a == CUDA_C_64F) && c == a ? (int)a : -1;
-    default:
-      return -1;
-  }
+  free(sums);
 }
 
 /* All forms of gemm. The operands come without their shapes. */
@@ -995,7 +570,6 @@ static cublasStatus_t gemm(const char *name, const void *caller, cublasHandle_t 
                            cublasOperation_t trans_b, int m, int n, int k, const void *alpha, Operand a, Operand b,
                            const void *beta, Operand out, int batch, cublasComputeType_t compute) {
   BEGIN(c);
-  char text[512];
   c.trans_a = trans_a;
   c.trans_b = trans_b;
   c.m = m;
@@ -1019,11 +593,10 @@ static cublasStatus_t gemm(const char *name, const void *caller, cublasHandle_t 
   TRY(leading_dimension(&c, &out));
   int scalar_type = gemm_scalar_type(compute, a.type, b.type, out.type);
   if (scalar_type < 0) {
-    simt_report_host(
-        "%s: CUBLAS_STATUS_NOT_SUPPORTED: compute type %d with matrices of types %d, %d and %d (see "
-        "cudaDataType) is not in cuBLAS's table",
-        call_text(&c, text, sizeof text), (int)compute, (int)a.type, (int)b.type, (int)out.type);
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+    return not_supported(&c,
+                         "compute type %d with matrices of types %d, %d and %d (see "
+                         "cudaDataType) is not in cuBLAS's table",
+                         (int)compute, (int)a.type, (int)b.type, (int)out.type);
   }
   TRY(set_scalar(&c, &c.alpha, "alpha", (cudaDataType)scalar_type, alpha));
   TRY(set_scalar(&c, &c.beta, "beta", (cudaDataType)scalar_type, beta));
@@ -1036,11 +609,9 @@ static cublasStatus_t gemm(const char *name, const void *caller, cublasHandle_t 
     return CUBLAS_STATUS_EXECUTION_FAILED;
   }
   if (a.type == CUDA_R_8I && (a.ld % 4 || b.ld % 4 || (uintptr_t)a.data % 4 || (uintptr_t)b.data % 4)) {
-    simt_report_host(
-        "%s: CUBLAS_STATUS_NOT_SUPPORTED: for int8, A and B must be aligned to 4 bytes, lda and ldb be "
-        "multiples of 4",
-        call_text(&c, text, sizeof text));
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+    return not_supported(&c,
+                         "for int8, A and B must be aligned to 4 bytes, lda and ldb be "
+                         "multiples of 4");
   }
   int narrow = a.type != CUDA_R_32F && a.type != CUDA_R_64F && a.type != CUDA_C_32F && a.type != CUDA_C_64F;
   return submit(&c, narrow ? work_gemm_narrow : work_gemm);
@@ -1142,7 +713,7 @@ static void work_trmm(void *context) {
   const void *a = c->a.data;
   void *out = (void *)c->c.data;
   for (int j = 0; out != c->b.data && j < c->n; j++) {
-    memcpy(column(&c->c, out, j), column(&c->b, c->b.data, j), (size_t)c->m * type_bytes(c->c.type));
+    memcpy(line(&c->c, out, j), line(&c->b, c->b.data, j), (size_t)c->m * type_bytes(c->c.type));
   }
   FOR_TYPE(c->a.type, TRIANGULAR, trmm, scalar(&c->alpha), scalar(&c->alpha))
   written(&c->c, out);
@@ -1308,13 +879,11 @@ static int is_real(cudaDataType type) {
 }
 
 static cublasStatus_t types_are_real(const Call *call, cudaDataType x, cudaDataType y, cudaDataType scalar_type) {
-  char text[512];
   if (is_real(x) && x == y && is_real(scalar_type)) return CUBLAS_STATUS_SUCCESS;
-  simt_report_host(
-      "%s: CUBLAS_STATUS_NOT_SUPPORTED: vectors of types %d and %d with a scalar of type %d (see "
-      "cudaDataType); offered are 16F, 16BF, 32F and 64F, both vectors alike",
-      call_text(call, text, sizeof text), (int)x, (int)y, (int)scalar_type);
-  return CUBLAS_STATUS_NOT_SUPPORTED;
+  return not_supported(call,
+                       "vectors of types %d and %d with a scalar of type %d (see "
+                       "cudaDataType); offered are 16F, 16BF, 32F and 64F, both vectors alike",
+                       (int)x, (int)y, (int)scalar_type);
 }
 
 static void work_axpy_any(void *context) {

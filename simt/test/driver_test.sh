@@ -403,6 +403,17 @@ EOF
   ok ./blas
   bad "$simtcc" blas.cu -o blas
   says err 'add -lcublas'
+  cat >light.cu <<'EOF'
+#include <cublasLt.h>
+int main() {
+  cublasLtHandle_t handle;
+  return cublasLtCreate(&handle) || cublasLtDestroy(handle);
+}
+EOF
+  ok "$simtcc" light.cu -lcublasLt -o light
+  ok ./light
+  bad "$simtcc" light.cu -o light
+  says err 'cublasLtCreate: add -lcublasLt'
   bad "$simtcc" one.cu -lcudnn
   says err '-lcudnn: cuDNN is not supported'
   bad "$simtcc" one.cu -lcufft
