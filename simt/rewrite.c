@@ -80,6 +80,12 @@ static bool is(int i, const char *text) {
   return strlen(text) == tokens[i].length && memcmp(tokens[i].text, text, tokens[i].length) == 0;
 }
 
+/* Are tokens i and k the same word? */
+static bool is_same(int i, int k) {
+  if (i < 0 || i >= token_count) return false;
+  return tokens[i].length == tokens[k].length && memcmp(tokens[i].text, tokens[k].text, tokens[k].length) == 0;
+}
+
 /* Is token i one of these words, which stand between single spaces? */
 static bool is_one_of(int i, const char *words) {
   if (i < 0 || i >= token_count || tokens[i].kind == STRING) return false;
@@ -442,6 +448,7 @@ typedef struct Item {
   bool is_specialisation;    /* template <> */
   bool global, device, host; /* CUDA's words for it */
   bool constant, managed;
+  enum { NOT_ASKED, NO, YES } used; /* is_used() */
 } Item;
 
 static Item *items;
@@ -1014,7 +1021,7 @@ static void rewrite_template_variable(const Item *item) {
   if (name < 0) return;
   char keyword = item->managed ? 'm' : item->constant ? 'c' : 'd';
   for (int i = item->end; i < token_count; i++) {
-    if (!is(i, name_of(name)) || !is(i + 1, "<") || is_one_of(i - 1, ". ->")) continue;
+    if (!is_same(i, name) || !is(i + 1, "<") || is_one_of(i - 1, ". ->")) continue;
     int first = i, close = angle_end(i + 1);
     const Item *function = function_at(i);
     if (close < 0 || !function) continue;
@@ -1290,7 +1297,7 @@ static int kinds_of_name(int i) {
     const Item *item = &items[k];
     if (item->parameters < 0 && item->class_name)
       for (int t = item->start; t < item->end; t++)
-        if (is(t, name_of(i))) return 0;
+        if (is_same(t, i)) return 0;
     if (item->parameters < 0 || item->name < 0 || !is(item->name, name_of(i))) continue;
     if (item->class_name && !head_has(item, "friend")) return 0;
     kinds |= kind_of(item);
@@ -1310,16 +1317,18 @@ static bool is_declared_at(int i) {
 /* Has the function, up to token i, a parameter or a variable of this name? */
 static bool declares(const Item *function, int i) {
   for (int k = function->start; k <= i; k++)
-    if (k != function->name && is(k, name_of(i)) && (k < function->body || is_declared_at(k))) return true;
+    if (k != function->name && is_same(k, i) && (k < function->body || is_declared_at(k))) return true;
   return false;
 }
 
 /* A template that nobody uses is never compiled for a GPU. */
-static bool is_used(const Item *function) {
+static bool is_used(Item *function) {
   if (!function->is_template) return true;
-  for (int k = 0; k < token_count; k++)
-    if ((k < function->start || k >= function->end) && is(k, name_of(function->name))) return true;
-  return false;
+  if (function->used != NOT_ASKED) return function->used == YES; /* every call in it asks */
+  function->used = NO;
+  for (int k = 0; k < token_count && function->used == NO; k++)
+    if ((k < function->start || k >= function->end) && is_same(k, function->name)) function->used = YES;
+  return function->used == YES;
 }
 
 /* sizeof(f(x)), decltype(f(x)): not called. */
@@ -1345,7 +1354,7 @@ static bool program_has(int i) {
     if (item->name >= 0 && is(item->name, name_of(i))) return true;
     if (item->parameters >= 0) continue;
     for (int t = item->start; t < item->end; t++)
-      if (is(t, name_of(i))) return true;
+      if (is_same(t, i)) return true;
   }
   return false;
 }
@@ -1383,10 +1392,10 @@ static void check_library_call(int i, const Item *function) {
 /* i is at a name. A call of a function that is not for here? */
 static void check_call(int i) {
   int open = is(i + 1, "<") && angle_end(i + 1) > 0 ? angle_end(i + 1) + 1 : i + 1;
-  const Item *function = function_at(i);
+  Item *function = function_at(i);
   if (!opens(open) || !is(open, "(") || !function || function->name < 0 || is_one_of(i - 1, ". -> new")) return;
   if (is_identifier(i - 1) && !ends_expression_before(i - 1)) return; /* a declaration: T name(..) */
-  if (is_kernel_or_device_only(function) && !is(i, name_of(function->name)) && !declares(function, i) &&
+  if (is_kernel_or_device_only(function) && !is_same(i, function->name) && !declares(function, i) &&
       !is_unevaluated(i) && is_used(function))
     check_library_call(i, function);
   if (is(i - 1, "::")) return;
@@ -1460,7 +1469,7 @@ static void note_host_variable(const Item *item) {
 
 /* i is at a name. */
 static void check_variable(int i) {
-  const Item *function = function_at(i);
+  Item *function = function_at(i);
   if (!function || function->name < 0 || !is_kernel_or_device_only(function)) return;
   if (!host_variables.count || is_one_of(i - 1, ". -> ::") || is_one_of(i + 1, ":: (")) return;
   char *name = name_of(i);
@@ -1567,7 +1576,7 @@ static int neighbour_read(int i, const Names *names) {
   int first = i + 2, close = tokens[i + 1].match, count = close - first, end = declaration_end(close);
   if (!is_one_of(close + 1, "= += -= *= |= &= ^=")) return -1;
   for (int k = close + 1; k < end; k++) {
-    if (!is(k, name_of(i)) || !is(k + 1, "[") || !opens(k + 1)) continue;
+    if (!is_same(k, i) || !is(k + 1, "[") || !opens(k + 1)) continue;
     int offset = k + 2 + count;
     if (offset < tokens[k + 1].match && is_one_of(offset, "+ - ^") && same_spelling(first, k + 2, count)) return offset;
   }
@@ -1604,8 +1613,7 @@ static void check_lanes_in_step(const Item *function) {
   for (int i = function->body; i < function->end; i++) {
     int offset = neighbour_read(i, &names);
     if (offset < 0) continue;
-    bool again = before >= 0 && is(before, name_of(i)) &&
-                 tokens[before + 1].match - before == tokens[i + 1].match - i &&
+    bool again = before >= 0 && is_same(before, i) && tokens[before + 1].match - before == tokens[i + 1].match - i &&
                  same_spelling(before, i, tokens[i + 1].match - i) && !meets_others(before, i);
     if (again || is_step_of_loop(function, i, offset)) {
       char *name = name_of(i), *who = function->name >= 0 ? name_of(function->name) : "a lambda";
@@ -1827,7 +1835,7 @@ static int unroll_pragma(const char *p) {
 static long constant_value(int i) {
   if (is_kind(i, NUMBER)) return strtol(tokens[i].text, NULL, 0);
   for (int k = 0; is_identifier(i) && k + 2 < token_count; k++)
-    if (is(k, name_of(i)) && is(k + 1, "=") && is_kind(k + 2, NUMBER) && is_one_of(k + 3, "; , }") &&
+    if (is_same(k, i) && is(k + 1, "=") && is_kind(k + 2, NUMBER) && is_one_of(k + 3, "; , }") &&
         !is_one_of(k - 1, "( . ->"))
       return strtol(tokens[k + 2].text, NULL, 0);
   return -1;
