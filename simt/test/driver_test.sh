@@ -596,6 +596,37 @@ EOF
   says err 'asan.cu:9 with <<<(2,1,1), (64,1,1)>>>'
 }
 
+# Plain pointers do not say where they point to: a real Thrust would crash.
+test_pointers_given_to_thrust() {
+  cat >thrust.cu <<'EOF'
+#include <thrust/device_vector.h>
+#include <thrust/sort.h>
+int main(int argc, char **) {
+  thrust::device_vector<int> d(10);
+  int h[10] = {}, *p = thrust::raw_pointer_cast(d.data()), *m;
+  cudaMallocManaged(&m, sizeof h);
+  thrust::sort(m, m + 10);
+  thrust::sort(h, h + 10);
+  thrust::sort(thrust::device, p, p + 10);
+  if (argc == 2) thrust::sort(p, p + 10);
+  if (argc == 3) thrust::copy(p, p + 10, h);
+  if (argc == 4) thrust::sort(thrust::device, h, h + 10);
+  return 0;
+}
+EOF
+  ok "$simtcc" thrust.cu -o program
+  ok ./program
+  quiet
+  bad ./program 1
+  says err 'thrust.cu:10: thrust::sort runs on the host'
+  says err 'pass thrust::device first'
+  bad ./program 1 2
+  says err 'thrust.cu:11: thrust::copy runs on the host'
+  bad ./program 1 2 3
+  says err 'of kernel thrust::sort is 0x'
+  says err 'launched at thrust.cu:12'
+}
+
 # ---- faults/ and refuse/ ----
 
 refused() { # file.cu, its folder is the present one

@@ -3,6 +3,7 @@
 #define SIMT_THRUST_DEVICE_VECTOR
 
 #include "thrust/device_allocator.h"
+#include "thrust/simt_common.h"
 #include "thrust/simt_vector.h"
 
 namespace thrust {

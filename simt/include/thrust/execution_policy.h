@@ -1,2 +1,2 @@
 /* thrust/execution_policy.h - thrust::host, thrust::device, thrust::seq. -*- c++ -*- */
-#include "thrust/simt_run.h"
+#include "thrust/simt_common.h"

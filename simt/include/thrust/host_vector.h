@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "thrust/simt_common.h"
 #include "thrust/simt_vector.h"
 
 namespace thrust {

@@ -71,6 +71,8 @@ Out copy_range(In first, In last, Out out, Site site) {
   typedef Systems<In> From;
   typedef Systems<Out> To;
   if (simt_in_kernel()) return copy_here(first, last, out);
+  if constexpr (!From::device) check_host_pointers<HostPolicy>("thrust::copy", site, first);
+  if constexpr (!To::device) check_host_pointers<HostPolicy>("thrust::copy", site, out);
   if constexpr (From::device && To::host)
     return copy_to_host(first, last, out, site);
   else if constexpr (From::host && To::device)

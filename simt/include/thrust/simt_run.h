@@ -130,6 +130,25 @@ bool runs_here() {
   return !P::on_device || simt_in_kernel();
 }
 
+/* Pointers alone do not say what they point to. A real Thrust would read device memory on the host, and crash. */
+template <class Iterator>
+void check_host_pointer(const char *name, Site site, const Iterator &iterator) {
+  if constexpr (std::is_pointer_v<Iterator>) {
+    cudaPointerAttributes attributes;
+    if (cudaPointerGetAttributes(&attributes, (const void *)iterator) != cudaSuccess ||
+        attributes.type != cudaMemoryTypeDevice)
+      return;
+    throw system_error(cudaErrorIllegalAddress, cuda_category(),
+                       std::string(site.file) + ":" + std::to_string(site.line) + ": " + name +
+                           " runs on the host, for it is given plain pointers and no policy, but one of them is to "
+                           "device memory: pass thrust::device first, or wrap them by thrust::device_pointer_cast()");
+  }
+}
+template <class P, class... Iterator>
+void check_host_pointers(const char *name, Site site, const Iterator &...iterators) {
+  if (!P::on_device && !simt_in_kernel()) (check_host_pointer(name, site, iterators), ...);
+}
+
 inline void finish(const DevicePolicy &policy, const char *name) {
   if (policy.waits) check(cudaStreamSynchronize(policy.stream), name);
 }
@@ -140,6 +159,7 @@ void each(const P &policy, const char *name, Site site, size_t count, Work work,
   check_policy<P, Iterator...>();
   if (count == 0) return;
   if (runs_here<P>()) {
+    check_host_pointers<P>(name, site, iterators...);
     for (size_t i = 0; i < count; i++) work(i, raw(iterators)...);
   } else if constexpr (P::on_device) {
     check(simt::kern(name, site.file, site.line,
@@ -184,7 +204,10 @@ class Scratch {
 template <class Result, class P, class Work, class... Iterator>
 Result compute(const P &policy, const char *name, Site site, Work work, Iterator... iterators) {
   check_policy<P, Iterator...>();
-  if (runs_here<P>()) return work(raw(iterators)...);
+  if (runs_here<P>()) {
+    check_host_pointers<P>(name, site, iterators...);
+    return work(raw(iterators)...);
+  }
   if constexpr (P::on_device) {
     Scratch<Result, P> result(policy, 1, name, site);
     check(cub::details::submit(

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "cub/util_sort.cuh"
-#include "thrust/functional.h"
+#include "thrust/simt_common.h"
 
 namespace thrust {
 
@@ -47,6 +47,7 @@ void sort_pairs(const P &policy, const char *name, Keys first, Keys last, Values
         first, values, keys_scratch.get(), values_scratch.get());
   } else {
     check_policy<P, Keys, Values>();
+    check_host_pointers<P>(name, site, first, values);
     std::unique_ptr<Key[]> keys_scratch(new Key[count]);
     std::unique_ptr<Value[]> values_scratch(new Value[count]);
     cub::details::merge_sort_pairs(first, values, keys_scratch.get(), values_scratch.get(), count, less);

@@ -2,7 +2,7 @@
 #ifndef SIMT_THRUST_TRANSFORM_REDUCE
 #define SIMT_THRUST_TRANSFORM_REDUCE
 
-#include "thrust/simt_run.h"
+#include "thrust/simt_common.h"
 
 namespace thrust {
 
