@@ -1,7 +1,7 @@
 /* cublas_lt.c - cublasLt on OpenBLAS: attributes of descriptors in tables, products described by them.
  *
- * What cublasLtMatmul() does is found out in describe(), for the heuristic, too: they refuse the same. The product is
- * taken as sums in float (or double), which the epilogue changes and rounds to D's type.
+ * describe() checks an operation for cublasLtMatmul() and for the heuristic, so that both refuse the same ones. A product
+ * is computed as sums in float (or double); the epilogue works on these, then they are rounded to D's type.
  */
 #include "cublasLt.h"
 
@@ -152,7 +152,6 @@ static const struct Capabilities {
   int32_t yes, no;
   uint32_t none, one, pointer_modes, epilogues;
   uint64_t implementation;
-  uint32_t list[1]; /* of shapes: empty */
 } capabilities = {
     .yes = 1,
     .one = 1,
@@ -161,7 +160,7 @@ static const struct Capabilities {
     .implementation = CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA,
 };
 #define CAPABILITY(id, field) ATTRIBUTE_OF(struct Capabilities, CUBLASLT_ALGO_CAP_##id, field, 0)
-#define EMPTY(id) \
+#define EMPTY(id) /* a list of shapes */ \
   { CUBLASLT_ALGO_CAP_##id, "CUBLASLT_ALGO_CAP_" #id, 0, 0, 0 }
 static const Attribute capability_attributes[] = {
     CAPABILITY(SPLITK_SUPPORT, no),
