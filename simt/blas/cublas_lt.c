@@ -1,7 +1,7 @@
 /* cublas_lt.c - cublasLt on OpenBLAS: attributes of descriptors in tables, products described by them.
  *
- * describe() checks an operation for cublasLtMatmul() and for the heuristic, so that both refuse the same ones. A product
- * is computed as sums in float (or double); the epilogue works on these, then they are rounded to D's type.
+ * describe() checks an operation for cublasLtMatmul() and for the heuristic, so that both refuse the same ones. A
+ * product is computed as sums in float (or double); the epilogue works on these, then they are rounded to D's type.
  */
 #include "cublasLt.h"
 
