@@ -13,8 +13,8 @@
  *     bazel-bin/phase3_cnn/lenet_bench --device=cpu                              ours: 3 or 4 ms
  *
  * OpenBLAS starts a thread per core when it is loaded, with 128 MiB of address space each; where a limit (ulimit -v)
- * leaves less, it tries for ever or ends the program without a sentence. The programs call it from threads of their own,
- * so it is asked for one.
+ * leaves less, it tries for ever or ends the program without a sentence. The programs call it from threads of their
+ * own, so it is asked for one.
  *
  * Both libraries read their settings once, before main(). So this header puts a function into .preinit_array, which the
  * loader calls before any library begins. It completes the environment and executes the program a second time. A

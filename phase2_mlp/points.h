@@ -32,8 +32,9 @@ static inline void points_free(Points *points) {
 }
 
 /* Normal around (0.5, 0.5), cut in halves by a line through it whose direction is random; each half is moved away from
- * the line by `gap`. Classes take turns, so that both are there from two points on. */
-static inline Points points_separable(int count, float gap, uint64_t seed) {
+ * the line by `gap`. Classes take turns, so that both are there from two points on. Not inlined: a compiler may round
+ * x * nx + y * ny in another way in another place. */
+static inline __attribute__((noinline)) Points points_separable(int count, float gap, uint64_t seed) {
   Points points = points_new(count);
   const float pi = 3.14159265f, centre = 0.5f;
   float angle = 2 * pi * philox_uniform(philox4x32(seed, POINTS_STREAM, 0).word[0]);

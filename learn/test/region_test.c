@@ -61,7 +61,7 @@ static void says_what_is_damaged(void **state) {
   assert_non_null(region->problem);
 }
 
-static const char *cut(const char *stub) {
+static char *cut(const char *stub) {
   const Region *region = find(source, "first_one");
   Text out = {0};
   text_append(&out, source, region->begin);

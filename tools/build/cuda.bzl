@@ -12,7 +12,7 @@ The libraries are ordinary C++ libraries to the rest of Bazel, so cc_* targets m
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
-load("@local_cuda//:defs.bzl", "HAS_CUDA", "NVCC", "SIMT_COPTS")
+load("@local_cuda//:defs.bzl", "HAS_CUDA", "INSPECT_COPTS", "NVCC", "SIMT_COPTS")
 load(":string_flag.bzl", "FlagInfo")
 
 _MODE_FLAGS = {
@@ -67,7 +67,7 @@ _INSPECT_FLAGS = [
     "-fno-thread-jumps",
     "-fno-jump-tables",
     "-Wno-maybe-uninitialized",  # false with all these hooks
-] + (["-mstringop-strategy=libcall"] if SIMT_COPTS else [])  # x86-64
+] + (["-mstringop-strategy=libcall"] if SIMT_COPTS else []) + INSPECT_COPTS  # x86-64
 
 def _nvcc(ctx, src, compile_ctx, cc_toolchain):
     """Compiles one .cu file for the GPU; returns the object."""

@@ -48,6 +48,12 @@ def _simt_copts(ctx):
         return ["-march=x86-64-v3"]
     return []
 
+def _inspect_copts(ctx):
+    """Flags for inspected kernels that only newer compilers need; the reasons stand in simt/simtcc."""
+    version = ctx.execute(["sh", "-c", "${CC:-gcc} -dumpversion"]).stdout.split(".")[0].strip()
+    major = int(version) if version.isdigit() else 0
+    return (["-fno-tree-sink"] if major >= 14 else []) + (["-fno-tree-forwprop"] if major >= 16 else [])
+
 def _library_dir(root):
     for name in ["lib64", "lib"]:
         if root.get_child(name).exists:
@@ -98,6 +104,7 @@ NVCC = %r
 DEFAULT_ARCHS = %r
 DEFAULT_BACKEND = %r
 DEFAULT_GPU = %r
+INSPECT_COPTS = %r
 SIMT_COPTS = %r
 ''' % (
         root != None,
@@ -105,12 +112,13 @@ SIMT_COPTS = %r
         archs or "90",
         "cuda" if root != None and has_gpu else "cpu",
         "yes" if has_gpu else "no",
+        _inspect_copts(ctx),
         _simt_copts(ctx),
     ))
 
 cuda_configure = repository_rule(
     implementation = _cuda_configure_impl,
     configure = True,
-    environ = ["CUDA_HOME", "CUDA_PATH", "PATH"],
+    environ = ["CC", "CUDA_HOME", "CUDA_PATH", "PATH"],
     local = True,
 )
