@@ -15,7 +15,10 @@
  * part of the worker is compiled (-DCHECK_VERSION, too): a pointer to the launcher. The rest is linked to it: the same
  * for all exercises of the file, it is compiled once, with neither. Both programs find the socket as file descriptor 3.
  * The judge reads its orders from the standard input, where the worker cannot see the seed: a line
- * "check SEED SECONDS", "time SEED SECONDS" for a GPU. It answers with lines "key value" on the standard output:
+ * "check SEED SECONDS"; "again SEED SECONDS" for the same in another order of threads, where nothing is counted; or
+ * "time SEED SECONDS" for a GPU. With the inspector, which has one order of threads and sees races, a second run could
+ * only find what the first has left behind: the first shape alone runs twice, and in one order. The judge answers with
+ * lines "key value" on the standard output:
  *
  *     verdict   right, wrong, finding (right, but the inspector objects), cuda, died, timeout or disturbed
  *     shapes, error, tolerance, seconds, and the inspector's counts on the lesson's `counted` shape
@@ -353,19 +356,19 @@ static inline void check_print(const char *verdict, const LessonResult *result, 
   printf("seconds %.9g\nmessage %s\n", check.reply.seconds, message);
 }
 
-/* Once on the shape on which costs are counted: what is cheap there must be right there, too. */
-static inline int check_counted(const Lesson *lesson, const LessonVersion *version, uint64_t seed,
-                                LessonResult *result) {
+/* lesson_verify() with one run instead of two. */
+static inline int check_once(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
+                             uint64_t seed, LessonResult *result) {
   LessonHost host;
   float *array[LESSON_ARRAYS];
-  char shape[80];
+  char text[80];
   memset(result, 0, sizeof *result);
   snprintf(result->message, sizeof result->message, "%s on %s: ", version->name,
-           lesson_shape_text(lesson, &lesson->counted, shape));
-  lesson_host_open(lesson, &lesson->counted, seed, &host);
-  lesson_expect(lesson, &lesson->counted, &host);
+           lesson_shape_text(lesson, shape, text));
+  lesson_host_open(lesson, shape, seed, &host);
+  lesson_expect(lesson, shape, &host);
   lesson_gpu_open(lesson, &host, 0, array);
-  int wrong = lesson_run(lesson, version, &lesson->counted, &host, array, result);
+  int wrong = lesson_run(lesson, version, shape, &host, array, result);
   lesson_gpu_close(lesson, 0, array);
   lesson_host_close(lesson, &host);
   return wrong;
@@ -417,15 +420,21 @@ static inline int check_main(Lesson lesson) {
   lesson.call = check_call;
   LessonVersion version = lesson_version("yours", check_worker, "");
   int shapes = 0;
+  const int again = strcmp(what, "again") == 0;
   if (strcmp(what, "time") == 0) check_stopwatch(&lesson, seed);
-  for (int i = 0; i <= lesson.checks && check.verdict == NULL && strcmp(what, "check") == 0; i++) {
-    char shape[80];
-    const int counted = i == lesson.checks; /* the last: its counts stay in the reply */
-    int wrong = counted ? check_counted(&lesson, &version, seed, &result)
-                        : lesson_verify(&lesson, &version, &lesson.check[i], seed + (uint64_t)i, &result);
-    lesson_shape_text(&lesson, counted ? &lesson.counted : &lesson.check[i], shape);
+  /* The last is the shape on which costs are counted: what is cheap there must be right there, too, and its counts stay
+   * in the reply. */
+  const int runs = strcmp(what, "time") == 0 ? 0 : lesson.checks + !again;
+  for (int i = 0; i < runs && check.verdict == NULL; i++) {
+    char on[80];
+    const int counted = i == lesson.checks;
+    const LessonShape *shape = counted ? &lesson.counted : &lesson.check[i];
+    const int twice = !counted && !again && (i == 0 || !check.reply.inspected);
+    const uint64_t inputs = seed + (counted ? 0 : (uint64_t)i);
+    int wrong = (twice ? lesson_verify : check_once)(&lesson, &version, shape, inputs, &result);
+    lesson_shape_text(&lesson, shape, on);
     if (check.verdict != NULL) {
-      snprintf(message, sizeof message, "on %s: %s", shape, check.reply.text);
+      snprintf(message, sizeof message, "on %s: %s", on, check.reply.text);
       check_print(check.verdict, &result, shapes, message);
       return 0;
     }

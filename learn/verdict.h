@@ -332,8 +332,8 @@ static inline int verdict_run(const VerdictJob *job, const char *judge, const ch
   verdict->kind = VERDICT_RIGHT;
   while (finished < wanted && status == 0 && verdict->kind == VERDICT_RIGHT) {
     while (status == 0 && started < (job->hurry ? wanted : finished + 1)) {
-      status = trial_start(&trial[started], job, judge, worker, false, false, "check", orders[started].threads,
-                           orders[started].streams, err);
+      status = trial_start(&trial[started], job, judge, worker, false, false, started == 0 ? "check" : "again",
+                           orders[started].threads, orders[started].streams, err);
       started += status == 0;
     }
     if (finished == started) break;

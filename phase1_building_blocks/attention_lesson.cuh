@@ -97,6 +97,16 @@ static inline Lesson attention_lesson_make(const char *name, void (*call)(Lesson
   return lesson;
 }
 
+/* For checks of exercises, which a student waits for: a kernel for heads of up to 64 columns is all that it takes, and
+ * as many tiles as have a neighbour. */
+static inline Lesson attention_narrow(Lesson lesson) {
+  const int shapes[][4] = {{3, 1, 31, 63}, {1, 1, 1, 1}, {1, 2, 3, 16}, {1, 2, 65, 64}, {1, 1, 65, 32}, {1, 1, 33, 40}};
+  lesson.checks = 0;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    lesson_check_shape(&lesson, lesson_shape(&lesson, shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3]));
+  return lesson;
+}
+
 static inline Lesson attention_lesson(bool causal) {
   Lesson lesson = attention_lesson_make("attention", causal ? attention_causal_call : attention_call,
                                         (LessonLauncher)attention_forward_cpu<float>, causal);

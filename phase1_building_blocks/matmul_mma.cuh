@@ -139,17 +139,21 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 /* Launcher */
 
 template <int BM, int BN, int BK, int WM, int WN, int STAGES>
-static inline void matmul_mma_launch(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
-  mma_require();
-  if (!matmul_rows_fit(a, b, n, k) || (uintptr_t)c % 16 != 0) {
-    matmul_wmma_fragments(c, a, b, m, n, k);
-    return;
-  }
+static inline void matmul_mma_run(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
   const int bytes = STAGES * (BM + BN) * BK * (int)sizeof *a;
   shared_limit_ask((const void *)matmul_mma_kernel<BM, BN, BK, WM, WN, STAGES>, bytes);
   unsigned tiles = (unsigned)((m + BM - 1) / BM) * (unsigned)((n + BN - 1) / BN);
   matmul_mma_kernel<BM, BN, BK, WM, WN, STAGES><<<tiles, BM / WM *(BN / WN) * 32, bytes>>>(c, a, b, m, n, k);
   CUDA_CHECK_LAUNCH();
+}
+
+template <int BM, int BN, int BK, int WM, int WN, int STAGES>
+static inline void matmul_mma_launch(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
+  mma_require();
+  if (matmul_rows_fit(a, b, n, k) && (uintptr_t)c % 16 == 0)
+    matmul_mma_run<BM, BN, BK, WM, WN, STAGES>(c, a, b, m, n, k);
+  else
+    matmul_wmma_fragments(c, a, b, m, n, k);
 }
 
 /* For a C of few tiles: smaller ones keep more multiprocessors busy. */

@@ -339,6 +339,16 @@ class BadInput(unittest.TestCase):
     def test_grid_of_no_blocks(self):
         self.check("  grid = (unsigned)(n / 256);\n", "wrong", "a grid of no blocks", "round up", name="vector_add_grid")
 
+    def test_what_only_another_run_shows(self):
+        file = self.tree.exercise("vector_add_index")["file"]
+        self.tree.put_helpers(file, "__device__ unsigned count;\n")
+        sum = "  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) c[i] = a[i] + b[i];\n"
+        self.check(sum + "  if (i == 0 && count++ == 1) c[i] = 0;\n", "That was the second run", "was right")
+        self.check(sum + "  unsigned before = atomicInc(&count, gridDim.x * blockDim.x - 1);  // in this launch\n"
+                   "  if (before / blockDim.x != blockIdx.x && i < n) c[i] = 0;\n",
+                   "right when the threads run in one order, and wrong in the other")
+        self.tree.put_helpers(file, "")
+
     def test_brackets(self):
         self.check("  if (n > 0) {\n", "does not compile", "a '{' is not closed")
         self.check("  c[0] = 1; }\n", "does not compile", "a '}' closes what was not opened")

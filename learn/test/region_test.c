@@ -362,6 +362,9 @@ static void tells_bazel_of_the_includes(void **state) {
                       "x(hdrs = [\"a.cuh\", \"//.learn:exercises\"])\ny(hdrs = [\"aa.cuh\"])\n");
   assert_string_equal(cut_build(&course, "q/BUILD", "x(hdrs = [\"a.cuh\"])\n"), "x(hdrs = [\"a.cuh\"])\n");
   assert_string_equal(cut_check_path("p/exercises/a_check.cu"), ".learn/check/p_a_check.cu");
+  assert_string_equal(cut_settings("build --copt=-Werror\ntest --x\n"),
+                      "build --copt=-Werror\nbuild --per_file_copt=-(^|//)(simt|common)[/:]@-Wno-error\ntest --x\n");
+  assert_string_equal(cut_settings("f(\n    args.add(\"-Werror=all-warnings\")\n)\n"), "f(\n)\n");
 }
 
 /* Half the reference's cost earns no more than the same cost, and is worth a look. */
