@@ -657,8 +657,8 @@ static inline int copy_file(const char *from, const char *to, Error *err) {
   return 0;
 }
 
-/* .bazelrc or cuda.bzl: a student's unused variable is a warning, not an error. What a student does not write is compiled
- * with the course's very options, so that Bazel finds it in the cache (`--disk_cache`) that the course has filled. */
+/* .bazelrc or cuda.bzl: a student's unused variable is a warning, not an error. What a student does not write is
+ * compiled with the course's very options, so that Bazel finds it in the cache that the course has filled. */
 static inline const char *cut_settings(const char *text) {
   static const char error[] = "build --copt=-Werror\n", with_nvcc[] = "    args.add(\"-Werror=all-warnings\")\n";
   const char *line = strstr(text, error);
