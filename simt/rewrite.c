@@ -1113,9 +1113,9 @@ static const char *class_of(const Item *item) {
 }
 
 static void list_functions(FILE *out) {
-  for (int i = 0; i + 2 < token_count;
-       i++) { /* cuda::std is the C++ library here: which of both is meant g++ cannot say */
-    if (!is(i, "cuda") || !is(i + 1, "::") || !is(i + 2, "std")) continue;
+  for (int i = 0; i + 2 < token_count; i++) { /* cuda::std and thrust::complex are the C++ library's here */
+    if (!is(i + 1, "::") || !((is(i, "cuda") && is(i + 2, "std")) || (is(i, "thrust") && is(i + 2, "complex"))))
+      continue;
     list_function(out, STANDARD, i, i, "", "std");
     break;
   }

@@ -2,6 +2,7 @@
  * passes with NVIDIA's Thrust on a GPU. */
 #include <thrust/adjacent_difference.h>
 #include <thrust/binary_search.h>
+#include <thrust/complex.h>
 #include <thrust/copy.h>
 #include <thrust/count.h>
 #include <thrust/device_free.h>
@@ -30,6 +31,7 @@
 #include <thrust/mismatch.h>
 #include <thrust/pair.h>
 #include <thrust/partition.h>
+#include <thrust/random.h>
 #include <thrust/reduce.h>
 #include <thrust/remove.h>
 #include <thrust/replace.h>
@@ -46,6 +48,7 @@
 #include <thrust/transform_scan.h>
 #include <thrust/tuple.h>
 #include <thrust/unique.h>
+#include <thrust/universal_vector.h>
 #include <thrust/zip_function.h>
 
 #include <algorithm>
@@ -835,6 +838,85 @@ static void test_in_a_kernel(void **state) {
   SAME(sums, expected);
 }
 
+/* ---- more ---- */
+
+struct Draw { /* element i of a sequence */
+  __host__ __device__ float operator()(unsigned i) const {
+    thrust::default_random_engine engine(17);
+    thrust::uniform_real_distribution<float> uniform(-2, 3);
+    engine.discard(i);
+    return uniform(engine);
+  }
+};
+
+static void test_random_numbers(void **state) {
+  (void)state;
+  const int n = 10000;
+  thrust::device_vector<float> d((size_t)n);
+  thrust::transform(thrust::make_counting_iterator(0u), thrust::make_counting_iterator((unsigned)n), d.begin(), Draw());
+  thrust::host_vector<float> h = d;
+  uint64_t x = 17;
+  double sum = 0, squares = 0;
+  thrust::minstd_rand engine(17);
+  thrust::uniform_int_distribution<int> dice(1, 6);
+  thrust::random::normal_distribution<double> normal(10, 2);
+  for (int i = 0; i < n; i++) {
+    x = x * 48271 % 2147483647;
+    thrust::minstd_rand copy = engine, other = engine;
+    double fraction = (double)(x - 1) / 2147483646.0, bell = normal(copy);
+    assert_int_equal(dice(other), 1 + (int)(6 * fraction));
+    assert_int_equal(engine(), x);
+    assert_true(fabs(h[(size_t)i] - (5 * fraction - 2)) < 1e-6);
+    sum += bell;
+    squares += (bell - 10) * (bell - 10);
+  }
+  assert_true(fabs(sum / n - 10) < 0.1 && fabs(squares / n - 4) < 0.25);
+  thrust::minstd_rand0 old(5);
+  assert_int_equal(old(), 5 * 16807);
+  assert_true(engine == engine && thrust::minstd_rand(3) != engine);
+}
+
+__global__ void complex_arithmetic(thrust::complex<float> *z) {
+  thrust::complex<float> a(3, 4), i(0, 1);
+  z[0] = a * i + 2.0f;
+  z[1] = a / i;
+  z[2] = thrust::conj(a);
+  z[3] = thrust::complex<float>(thrust::abs(a), thrust::norm(a));
+  z[4] = thrust::exp(i * 3.14159265f);
+  z[5].real(a.imag());
+}
+
+static void test_complex_numbers(void **state) {
+  (void)state;
+  thrust::device_vector<thrust::complex<float>> d(6);
+  complex_arithmetic<<<1, 1>>>(thrust::raw_pointer_cast(d.data()));
+  finish();
+  thrust::host_vector<thrust::complex<float>> h = d;
+  const float expected[6][2] = {{-2, 3}, {4, -3}, {3, -4}, {5, 25}, {-1, 0}, {4, 0}};
+  for (size_t i = 0; i < 6; i++)
+    assert_true(fabsf(h[i].real() - expected[i][0]) < 1e-5f && fabsf(h[i].imag() - expected[i][1]) < 1e-5f);
+}
+
+static void test_universal_vectors(void **state) {
+  (void)state;
+  thrust::host_vector<int> h = random_vector<int>(1000, 1000);
+  thrust::universal_vector<int> u(h.begin(), h.end()), empty(3);
+  int *raw = thrust::raw_pointer_cast(u.data());
+  int &first = u[0];
+  first = 5000;
+  assert_int_equal(raw[0], 5000);
+  thrust::sort(u.begin(), u.end());
+  assert_int_equal(raw[999], 5000);
+  h[0] = 5000;
+  std::sort(h.begin(), h.end());
+  SAME(u, h);
+  for (int &x : u) x = -x;
+  thrust::transform(u.begin(), u.end(), u.begin(), DeviceTwice());
+  CHECK(cudaDeviceSynchronize());
+  for (size_t i = 0; i < 1000; i++) assert_int_equal(u[i], -2 * h[i]);
+  assert_int_equal(empty[2], 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_vectors),
@@ -858,6 +940,9 @@ int main(void) {
       cmocka_unit_test(test_placeholders_and_lambdas),
       cmocka_unit_test(test_operations),
       cmocka_unit_test(test_in_a_kernel),
+      cmocka_unit_test(test_random_numbers),
+      cmocka_unit_test(test_complex_numbers),
+      cmocka_unit_test(test_universal_vectors),
   };
   return cmocka_run_group_tests_name("thrust", tests, NULL, NULL);
 }

@@ -1,0 +1,34 @@
+/* thrust/complex.h - complex numbers: those of the C++ library, which kernels may use here. -*- c++ -*- */
+#ifndef SIMT_THRUST_COMPLEX
+#define SIMT_THRUST_COMPLEX
+
+#include "cuda/std/complex"
+
+namespace thrust {
+using std::abs;
+using std::acos;
+using std::acosh;
+using std::arg;
+using std::asin;
+using std::asinh;
+using std::atan;
+using std::atanh;
+using std::complex;
+using std::conj;
+using std::cos;
+using std::cosh;
+using std::exp;
+using std::log;
+using std::log10;
+using std::norm;
+using std::polar;
+using std::pow;
+using std::proj;
+using std::sin;
+using std::sinh;
+using std::sqrt;
+using std::tan;
+using std::tanh;
+}  // namespace thrust
+
+#endif /* SIMT_THRUST_COMPLEX */

@@ -1,0 +1,2 @@
+/* thrust/random/linear_congruential_engine.h -*- c++ -*- */
+#include "thrust/random.h"
