@@ -137,6 +137,9 @@ static bool is_host_api(const char *name) {
   return false;
 }
 
+/* What a kernel may do with a vector of Thrust's, given by value. */
+static const char VECTOR_ACCESS[] = "operator begin end cbegin cend data front back size empty";
+
 /* Of the device's runtime (nvcc -rdc=true), what needs no second kernel. */
 static const char DEVICE_RUNTIME[] =
     "cudaGetLastError cudaPeekAtLastError cudaGetErrorString cudaGetErrorName cudaGetDevice cudaGetDeviceCount "
@@ -360,7 +363,8 @@ static bool is_host_header(const char *file) {
   return begins(name, "cuda_runtime") || strcmp(name, "cuda.h") == 0 || begins(name, "cublas") ||
          strcmp(name, "curand.h") == 0 || begins(name, "cuda_profiler") || begins(name, "nvToolsExt") ||
          begins(name, "nvtx3/") || begins(name, "cub/device/") || begins(name, "cub/util_allocator") ||
-         begins(name, "thrust/simt_vector.h");
+         begins(name, "thrust/simt_vector.h") || begins(name, "thrust/device_vector.h") ||
+         begins(name, "thrust/host_vector.h");
 }
 
 /* Is the function of a system header whose first statement is in this line constexpr? For --expt-relaxed-constexpr,
@@ -440,6 +444,7 @@ static void judge_operation(Dumped *callee) {
   if (!is_listed_file(callee->file)) return;
   const Listed *l = listed_at(callee, callee->is_lambda);
   if (!l && callee->is_lambda) l = &lambda;
+  if (callee->is_lambda && option_relaxed_constexpr) return; /* as nvcc takes it for constexpr */
   if (!l || !(l->space == HOST || (l->space == CONSTEXPR && !option_relaxed_constexpr))) return;
   callee->told = true;
   refuse_at(callee->file, callee->line,
@@ -463,9 +468,10 @@ static void judge(const Dumped *caller, CallPlace at, const char *symbol, size_t
     if (callee->file && begins(callee->file, option_ours)) {
       if (!warns && !begins(callee->name, "simt::") && is_host_header(callee->file) &&
           !(option_rdc && is_among(name, length, DEVICE_RUNTIME))) {
+        if (is_thrust(callee->file) && is_among(callee->last, (size_t)callee->last_length, VECTOR_ACCESS)) return;
         if (is_thrust(callee->file))
           refuse_call_at(at.file, at.line,
-                         "vectors of Thrust belong to the host, and %s() runs on the GPU: give it the plain pointer "
+                         "Thrust's vectors are made on the host, and %s() runs on the GPU: give it the plain pointer "
                          "thrust::raw_pointer_cast(vector.data())",
                          who);
         else

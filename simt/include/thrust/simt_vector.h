@@ -67,7 +67,7 @@ class Vector {
   typedef thrust::reverse_iterator<iterator> reverse_iterator;
   typedef thrust::reverse_iterator<const_iterator> const_reverse_iterator;
 
-  Vector() = default;
+  Vector() {}
   explicit Vector(size_t count, SIMT_THRUST_SITE) {
     reserve(count, site);
     append(count, site);

@@ -1,5 +1,5 @@
-// Operations of the host that Thrust would run on the GPU, and vectors in a kernel. nvcc compiles some of this with a
-// warning, or with none; the kernel then fails.
+// Operations of the host that Thrust would run on the GPU, and a vector made in a kernel. nvcc refuses the same, at lines
+// of its own headers.
 #include <thrust/copy.h>
 #include <thrust/device_vector.h>
 #include <thrust/execution_policy.h>
@@ -31,8 +31,9 @@ struct HostDefault {
 };
 
 __global__ void k(thrust::device_vector<int> v, int *out) {
-  out[0] = v[0];  // REFUSED: thrust::raw_pointer_cast(vector.data())
-}
+  out[0] = v[0];
+  thrust::device_vector<int> other;  // REFUSED: k() runs on the GPU: give it the plain pointer thrust::raw_pointer_cast(
+}  // REFUSED: Thrust's vectors are made on the host
 
 int main() {
   thrust::host_vector<int> h(10);
