@@ -247,19 +247,38 @@ static const char *take_exercise(const Submission *submission, const Exercise *e
   return refused;
 }
 
+/* Does the folder hold a file with an exercise? */
+static bool is_submission(const Exercises *exercises, const char *folder) {
+  Kept *then = kept_strings;
+  bool found = false;
+  for (int i = 0; i < exercises->count && !found; i++)
+    found = access(keep_printf("%s/%s", folder, exercises->item[i].file), F_OK) == 0;
+  keep_only(then);
+  return found;
+}
+
+/* The folders in this one that are submissions: how many, and the first few, by name. */
+enum { BELOW_SHOWN = 4 };
+static int submissions_below(const Exercises *exercises, const char *folder, const char *below[BELOW_SHOWN]) {
+  struct dirent **entry;
+  int found = 0, entries = scandir(folder, &entry, NULL, alphasort);
+  for (int e = 0; e < entries; e++) {
+    const char *path = keep_printf("%s/%s", folder, entry[e]->d_name);
+    if (entry[e]->d_name[0] != '.' && is_submission(exercises, path) && found++ < BELOW_SHOWN) below[found - 1] = path;
+    free(entry[e]);
+  }
+  if (entries >= 0) free(entry);
+  return found;
+}
+
 /* None of the course's files is there: is the tree one folder further down, as archives often have it? */
 static const char *submission_is_empty(const Submission *submission) {
   const Exercises *exercises = &all.tree.exercises;
-  const char *file = exercises->item[0].file, *below = NULL;
-  for (int i = 0; i < exercises->count; i++)
-    if (access(keep_printf("%s/%s", submission->path, exercises->item[i].file), F_OK) == 0) return NULL;
-  DIR *dir = opendir(submission->path);
-  for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
-    for (int i = 0; i < exercises->count && below == NULL && entry->d_name[0] != '.'; i++)
-      if (access(keep_printf("%s/%s/%s", submission->path, entry->d_name, exercises->item[i].file), F_OK) == 0)
-        below = keep_printf("; is %s/%s meant?", submission->path, entry->d_name);
-  if (dir != NULL) closedir(dir);
-  return keep_printf("there is no file of the course in it, such as %s%s", file, below == NULL ? "" : below);
+  const char *below[BELOW_SHOWN];
+  if (is_submission(exercises, submission->path)) return NULL;
+  const int found = submissions_below(exercises, submission->path, below);
+  return keep_printf("there is no file of the course in it, such as %s%s", exercises->item[0].file,
+                     found == 0 ? "" : keep_printf("; is %s meant?", below[0]));
 }
 
 static void take_submission(Submission *submission) {
@@ -559,8 +578,19 @@ static int tell(int status, const Error *err) {
   return status;
 }
 
-/* Ends the program when the file cannot be written: before the work and not after it. */
+/* Where the file lies, or will lie: its folder is there. One place has one name. */
+static const char *real_file(const char *path) {
+  char real[PATH_MAX];
+  if (realpath(path, real) != NULL) return keep(real);
+  const char *slash = strrchr(path, '/');
+  const char *folder = slash == NULL ? "." : slash == path ? "/" : keep_bytes(path, (size_t)(slash - path));
+  return realpath(folder, real) == NULL ? path : keep_printf("%s/%s", real, slash == NULL ? path : slash + 1);
+}
+
+/* Ends the program when the file cannot be written, or another report goes there: before the work and not after it. */
 static void check_report(const char *option, const char *typed) {
+  static struct { const char *option, *file; } seen[2 * SUBMISSIONS_MAX + 4];
+  static int reports;
   AtomicFile file;
   Error err;
   if (typed == NULL) return;
@@ -571,6 +601,15 @@ static void check_report(const char *option, const char *typed) {
   }
   if (atomic_file_open(&file, path, &err) != 0) die("%s: %s", option, err.message);
   atomic_file_abandon(&file);
+  const char *real = real_file(path);
+  for (int i = 0; i < reports; i++) {
+    if (strcmp(seen[i].file, real) != 0) continue;
+    fprintf(stderr, "%s: error: %s and %s both name %s, which can hold one report: give each a name of its own\n",
+            program_invocation_short_name, seen[i].option, option, path);
+    exit(2);
+  }
+  seen[reports].option = option;
+  seen[reports++].file = real;
 }
 
 /* One file for one submission, else a folder with one for each. */
@@ -690,6 +729,26 @@ static void find_course(const Options *options, Source *source) {
   }
 }
 
+/* The folder that holds the submissions is none itself. Ends the program when it is given in their place; but of
+ * several folders, or where a student's own report is asked for, one student's mistake is that student's. */
+static void check_folders(const Options *options, const Exercises *exercises) {
+  const char *below[BELOW_SHOWN], *folder = all.report.count == 1 ? all.report.item[0].path : NULL;
+  if (folder == NULL || is_submission(exercises, folder)) return;
+  const int found = submissions_below(exercises, folder, below);
+  if (found == 0 || (found == 1 && (options->gradescope != NULL || options->classroom50 != NULL))) return;
+  Text list = {0};
+  for (int i = 0; i < found && i < BELOW_SHOWN; i++)
+    text_printf(&list, "%s%s", i > 0 ? ", " : "", report_line(strrchr(below[i], '/') + 1));
+  if (found > BELOW_SHOWN) text_printf(&list, " and %d more", found - BELOW_SHOWN);
+  fprintf(stderr,
+          "%s: error: %s has no file of the course, such as %s, but %d of the folders in it %s: %s; expected the "
+          "folders of students: give %s/*\n",
+          program_invocation_short_name, report_line(folder), exercises->item[0].file, found,
+          found == 1 ? "does" : "do", list.bytes, report_line(folder));
+  text_free(&list);
+  exit(2);
+}
+
 static void make_work(void) {
   const char *folder = getenv("TMPDIR");
   snprintf(all.work, sizeof all.work, "%s/grade.XXXXXX", folder != NULL && folder[0] != '\0' ? folder : "/tmp");
@@ -713,9 +772,11 @@ int main(int argc, char **argv) {
        0},
       {"only", OPTION_ONLY, "NAME,NAME", 0, "Grade these exercises alone", 0},
       {"jobs", 'j', "N", 0, "Exercises that are graded at the same time (default: one for each processor)", 0},
-      {"seconds", OPTION_SECONDS, "N", 0, "Time for a run (default: 10)", 0},
+      {"seconds", OPTION_SECONDS, "N", 0, "Time for a run, by the clock (default: 10)", 0},
       {"minutes", OPTION_MINUTES, "N", 0,
-       "Time for a submission, its compilers and runs added up (default: 10; with a GPU 30)", 0},
+       "Time for a submission: of each of its exercises by the clock, added up; on a loaded machine fewer fit "
+       "(default: 10; with a GPU 30)",
+       0},
       {"cache-dir", OPTION_CACHE, "DIR", 0,
        "Where judges and references are kept between runs (default: ~/.cache/nn_grade, see XDG_CACHE_HOME)", 0},
       {"prepare", OPTION_PREPARE, NULL, 0, "Make the judges of all exercises, or of those of --only, beforehand", 0},
@@ -734,6 +795,7 @@ int main(int argc, char **argv) {
   options_parse(&common, &own, options, argc, argv);
   find_submissions(options);
   find_course(options, &source);
+  check_folders(options, &source.exercises);
   check_reports(options);
   if (!options->trust && sandbox_missing() != NULL) die("%s", sandbox_missing());
   all.gpu = gpu_is_there();

@@ -160,7 +160,7 @@ typedef struct Proof {
   VerdictJob job;
   Measured reference; /* what the solution costs */
   int failed, done, alone;
-  bool quick;
+  bool quick, named; /* named: of one exercise the author reads what is said of each mutant */
 } Proof;
 
 typedef struct ProofCase {
@@ -213,6 +213,8 @@ static inline void prove_one(Proof *proof, const ProofCase one) {
   if (!ok)
     printf("        expected: %s\n        message: %s\n", one.expected[0] == '\0' ? "right" : one.expected,
            verdict.message[0] == '\0' ? "(none)" : verdict.message);
+  else if (proof->named && verdict.message[0] != '\0')
+    printf("        %s\n", verdict.message);
   fflush(stdout);
   proof->failed += !ok;
   if (one.expected[0] == '\0') proof->reference = verdict.yours;
@@ -296,6 +298,7 @@ static inline int command_prove(Source *source, const char *name, const char *pr
   if (prepared != NULL) prove_prepared(&tree, prepared);
   proof.tree = &tree;
   proof.quick = quick;
+  proof.named = name != NULL;
   const int exercises = source->exercises.count, size = quick ? PROVE_BUNDLE : 1;
   for (int i = 0, turn = 0, count; i < exercises; i += count, turn++) {
     const Exercise *exercise = &source->exercises.item[i];

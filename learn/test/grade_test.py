@@ -464,6 +464,33 @@ class Options(unittest.TestCase):
         self.assertIn("`unzip -d %s %s`" % (archive[:-4], archive), self.refuses(2, good, archive))
         self.assertIn("a folder is expected", self.refuses(2, os.path.join(good, tree.exercise(NAME)["file"])))
 
+    def test_the_folder_of_the_submissions(self):
+        above = os.path.join(handed_in, "parent")
+        for name in ("alice", "bob"):
+            shutil.copytree(submit("options", NAME, RIGHT), os.path.join(above, name))
+            os.makedirs(os.path.join(above, "no_submission"), exist_ok=True)
+            names = ("alice",) if name == "alice" else ("alice, bob",)
+            for word in ("parent has no file of the course, such as ", "give %s/*" % above, *names):
+                self.assertIn(word, self.refuses(2, above))
+        # In a class, or for a student's own report, it is that student's mistake: it takes nothing from the others.
+        status, text = grade("--only=" + NAME, above, os.path.join(above, "no_submission"))
+        self.assertEqual(status, 0, text)
+        self.assertIn("is %s/alice meant?" % above, text)
+        shutil.rmtree(os.path.join(above, "bob"))
+        report = os.path.join(course.TMP, "above.json")
+        status, text = grade("--only=" + NAME, "--gradescope=" + report, above)
+        self.assertEqual((status, os.path.exists(report)), (0, True), text)
+
+    def test_two_reports_in_one_file(self):
+        good, report = submit("options", NAME, RIGHT), os.path.join(course.TMP, "twice")
+        other = os.path.join(course.TMP, "..", os.path.basename(course.TMP), "twice")
+        for first, second in (("--csv", "--json"), ("--junit", "--gradescope")):
+            text = self.refuses(2, first + "=" + report, second + "=" + other, good)
+            self.assertIn("%s and %s both name " % (first, second), text)
+        two = submit("options_too", NAME, RIGHT)
+        self.assertIn("--gradescope and --classroom50 both name ",
+                      self.refuses(2, "--gradescope=" + report, "--classroom50=" + other, good, two))
+
     def test_reports_that_cannot_be_written(self):
         good = submit("options", NAME, RIGHT)
         for option, place in (("--csv", "/proc/x.csv"), ("--json", handed_in), ("--gradescope", "/proc/x/y.json"),
