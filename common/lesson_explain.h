@@ -180,8 +180,8 @@ static inline void lesson_show(const LessonOutcome *outcome, int output, Toleran
     long index[LESSON_SIZES];
     size_t at, step;
     char number[32];
-    columns = 0;
     if (compare_element(&outcome->computed[output][i], outcome->right[output][i], tolerance)) continue;
+    columns = 0;
     lesson_index(outcome, output, i, index);
     snprintf(cell[0][columns], LESSON_CELL, "element");
     snprintf(cell[rows][columns], LESSON_CELL, "%s", lesson->array[output].name);

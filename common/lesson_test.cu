@@ -31,6 +31,7 @@ static void scale(float *y, const float *x, int rows, int cols) { scale_with(NON
 static void scale_nothing(float *, const float *, int, int) {}
 static void scale_whole_blocks(float *y, const float *x, int r, int c) { scale_with(NO_EDGE, y, x, r, c, 0); }
 static void scale_too_far(float *y, const float *x, int r, int c) { scale_with(PAST_THE_END, y, x, r, c, 0); }
+static void scale_too_far_and_wrong(float *y, const float *x, int r, int c) { scale_with(PAST_THE_END, y, x, r, c, 1); }
 static void scale_input(float *y, const float *x, int r, int c) { scale_with(INTO_THE_INPUT, y, x, r, c, 0); }
 static void scale_race(float *y, const float *x, int r, int c) { scale_with(RACE, y, x, r, c, 0); }
 #ifdef SIMT_REWRITTEN
@@ -329,6 +330,21 @@ static void writing_outside_is_noticed(void **state) {
 #ifdef SIMT_INSPECT
   assert_non_null(strstr(result.finding, "out of bounds"));
   assert_non_null(strstr(result.finding, "common/lesson_test.cu:"));
+#endif
+}
+
+/* Numbers made of memory of nobody's follow no formula: beside a finding of the inspector there is no guess. */
+static void a_finding_comes_before_a_formula(void **state) {
+  (void)state;
+  Lesson lesson = scale_lesson();
+  assert_int_equal(verify(&lesson, scale_too_far_and_wrong, 5, 9), -1);
+#ifdef SIMT_INSPECT
+  assert_non_null(
+      strstr(result.message, "scaled on 5x9: 45 of 45 elements of y are wrong.\nThe inspector found:\n==="));
+  assert_null(strstr(result.message, "where x is expected"));
+  assert_null(strstr(result.message, "The first:"));
+#else
+  assert_non_null(strstr(result.message, "The values are x + 1 where x is expected"));
 #endif
 }
 
@@ -662,6 +678,7 @@ int main(void) {
       cmocka_unit_test(what_is_wrong_is_diagnosed),
       cmocka_unit_test(a_failing_shape_is_named),
       cmocka_unit_test(writing_outside_is_noticed),
+      cmocka_unit_test(a_finding_comes_before_a_formula),
       cmocka_unit_test(writing_the_input_is_noticed),
       cmocka_unit_test(inputs_are_what_was_asked_for),
       cmocka_unit_test(floats_become_bfloat16_and_back),

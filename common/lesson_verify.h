@@ -45,8 +45,9 @@ typedef struct LessonResult {
   double error, tolerance;
   CompareValues values;
   ComparePlaces places;
-  int explained; /* the message says what the wrong values have in common, not only where they are */
-  int inspected; /* 1: counts and findings are known */
+  int explained;   /* the message says what the wrong values have in common, not only where they are */
+  char wrong[400]; /* "3 of 10 elements of y are wrong": for the message where the inspector knows the cause */
+  int inspected;   /* 1: counts and findings are known */
   LessonCounts counts;
   int findings;
   char finding[2048]; /* the first */
@@ -123,6 +124,20 @@ static inline Tolerance lesson_array_tolerance(const Lesson *lesson, int a, cons
   return (lesson->array[a].tolerance != NULL ? lesson->array[a].tolerance : lesson->tolerance)(size);
 }
 
+/* "3 of 10 elements of y and all 5 of z are wrong" */
+static inline void lesson_count_wrong(const LessonOutcome *outcome, const Comparison *compared, char *text,
+                                      size_t size) {
+  int outputs = 0;
+  text[0] = '\0';
+  for (int a = 0; a < outcome->lesson->arrays; a++) {
+    if (compared[a].values == VALUES_RIGHT) continue;
+    formula_say(text, size, "%s%zu of %zu%s of %s", outputs > 0 ? ", " : "", compared[a].wrong, outcome->elements[a],
+                outputs == 0 ? " elements" : "", outcome->lesson->array[a].name);
+    outputs++;
+  }
+  formula_say(text, size, " are wrong");
+}
+
 /* What is wrong with each output. One that only follows from another leaves the table to that. */
 static inline void lesson_fail_outputs(const LessonOutcome *outcome, const Comparison *compared, LessonResult *result) {
   int shown = 0;
@@ -190,6 +205,7 @@ static inline int lesson_run(const Lesson *lesson, const LessonVersion *version,
   }
   if (wrong > 0) {
     LessonOutcome outcome = lesson_outcome_open(lesson, shape->size, host, got);
+    lesson_count_wrong(&outcome, compared, result->wrong, sizeof result->wrong);
     lesson_fail_outputs(&outcome, compared, result);
     lesson_outcome_close(&outcome);
   } else if (changed >= 0) {
@@ -259,6 +275,8 @@ static inline int lesson_verify_on(const Lesson *lesson, const LessonVersion *ve
       status = lesson_fail(result, LESSON_OUTSIDE, " Outside its array %s.", err.message);
   if (result->findings > 0) {
     LessonFault fault = result->fault == LESSON_RIGHT ? LESSON_FINDING : result->fault;
+    if (result->wrong[0] != '\0') /* what is computed from memory of nobody's follows no formula */
+      snprintf(result->message, sizeof result->message, "%s on %s: %s.", version->name, text, result->wrong);
     status = lesson_fail(result, fault, "%sThe inspector found:\n%s", result->fault == LESSON_RIGHT ? "" : "\n",
                          result->finding);
   }

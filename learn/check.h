@@ -356,6 +356,12 @@ static inline void check_print(const char *verdict, const LessonResult *result, 
   printf("seconds %.9g\nmessage %s\n", check.reply.seconds, message);
 }
 
+/* What has to stand behind a text for the next line to begin. */
+static inline const char *check_line_end(const char *text) {
+  size_t length = strlen(text);
+  return length == 0 || text[length - 1] == '\n' ? "" : "\n";
+}
+
 /* lesson_verify() with one run instead of two. */
 static inline int check_once(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
                              uint64_t seed, LessonResult *result) {
@@ -440,9 +446,15 @@ static inline int check_main(Lesson lesson) {
     }
     if (wrong && !counted && result.fault == LESSON_WRONG && check.reply.findings == 0)
       check_explain(&lesson, &version, seed, i, &result);
-    if (wrong || check.reply.findings > 0) { /* what the inspector saw first: it is nearer to the cause */
-      snprintf(message, sizeof message, "%s%s%s", check.reply.findings > 0 ? check.reply.text : "",
-               check.reply.findings > 0 && wrong ? "\n" : "", wrong ? result.message : "");
+    /* What the inspector saw is nearer to the cause: numbers that come from memory of nobody's follow no formula. */
+    if (wrong || check.reply.findings > 0) {
+      const char *text = check.reply.findings > 0 ? check.reply.text : result.message;
+      snprintf(message, sizeof message, "%s", text);
+      if (check.reply.findings > 0 && result.wrong[0] != '\0')
+        snprintf(message, sizeof message, "%s%sOn %s: %s. That may follow from it: mend this first.", text,
+                 check_line_end(text), shape, result.wrong);
+      else if (check.reply.findings > 0 && wrong)
+        snprintf(message, sizeof message, "%s%s%s", text, check_line_end(text), result.message);
       check_print(wrong ? "wrong" : "finding", &result, shapes, message);
       return 0;
     }

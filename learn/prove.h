@@ -151,8 +151,9 @@ static inline int command_lint(Source *source) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* prove */
 
-/* Quick: the solution, the stub and the first mutant in the author's file. Several exercises are compiled together
- * (bundle.h), but for the course's first, which goes the way of a student's check. */
+/* Quick: the solution, the stub and the first mutant in the author's file, of one exercise all. They are compiled
+ * together (bundle.h), several exercises at once, but for the course's first, which goes the way of a student's
+ * check. */
 enum { PROVE_QUICK = 3, PROVE_BUNDLE = 6 };
 
 typedef struct Proof {
@@ -168,7 +169,7 @@ typedef struct ProofCase {
 } ProofCase;
 
 static inline int prove_cases(const Proof *proof, const Exercise *exercise) {
-  return proof->quick && exercise->mutants > 1 ? PROVE_QUICK : 2 + exercise->mutants;
+  return proof->quick && !proof->named && exercise->mutants > 1 ? PROVE_QUICK : 2 + exercise->mutants;
 }
 
 static inline ProofCase prove_case(const Exercise *exercise, int i) {

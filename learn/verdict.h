@@ -92,6 +92,36 @@ static inline const char *compiler_message(const Process *compiler, const char *
       printed[0] == '\0' ? "" : " It printed: ", keep_bytes(printed, strcspn(printed, "\n")));
 }
 
+/* Does a finding name one of the student's lines? */
+static inline bool names_lines(const char *finding, const char *file, const char *lines, int first) {
+  const char *place = keep_printf("%s:", file);
+  int last = first - 1;
+  for (const char *c = lines; *c != '\0'; c++) last += *c == '\n';
+  for (const char *c = finding; (c = strstr(c, place)) != NULL; c++) {
+    int line = atoi(c + strlen(place));
+    if (line >= first && line <= last) return true;
+  }
+  return false;
+}
+
+/* What the inspector found may be in the course's lines, which rely on the student's: on a barrier, or on what is
+ * stored. "", or a sentence that says where those are. */
+static inline const char *verdict_whose_lines(const VerdictJob *job, const char *finding) {
+  const Exercise *exercise = job->exercise;
+  const char *text;
+  Region region;
+  if (strstr(finding, "=== simt: ") == NULL || exercise == NULL || job->worker != NULL) return ""; /* has other lines */
+  int first = job->line;
+  if (first == 0 && tree_region(job->tree, exercise, &text, &region, NULL) == 0) first = region.body_line;
+  if (first == 0 || names_lines(finding, exercise->file, job->lines, first) ||
+      names_lines(finding, exercise->file, job->helpers, job->helpers_line))
+    return "";
+  return keep_printf(
+      "\nThe lines named here are the course's, and they are right where yours are: look at %s:%d and below for what "
+      "has to be done, or waited for, before they run.",
+      exercise->file, first);
+}
+
 /* From what the judge says and how the worker ended to a verdict. */
 static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Judged *judged) {
   bool died = strcmp(judged->verdict, "died") == 0;
@@ -128,13 +158,15 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
     bool stuck = strstr(judged->worker.output, "=== simt: deadlock") != NULL;
     verdict->kind = ended && !divergent ? VERDICT_TIMEOUT : VERDICT_WRONG;
     if (divergent) { /* what else was found follows from it */
-      verdict->message = keep_printf("Not all threads of a block come to the same barrier:\n%s",
-                                     build_messages(job, first_lines(divergent, 8)));
+      const char *finding = build_messages(job, first_lines(divergent, 8));
+      verdict->message = keep_printf("Not all threads of a block come to the same barrier:\n%s%s", finding,
+                                     verdict_whose_lines(job, finding));
       return;
     }
     if (ended)
       verdict->message = stuck ? "The kernel did not come to an end: its threads wait for each other."
                                : "The kernel did not come to an end: is there a loop that does not end?";
+    verdict->message = keep_printf("%s%s", verdict->message, verdict_whose_lines(job, verdict->message));
     const char *printed = last_lines(judged->worker.output, 8);
     const bool fault = strcmp(judged->verdict, "cuda") == 0; /* what the inspector has reported is the same */
     const bool reported = fault && strstr(judged->message, "=== simt: ") != NULL;

@@ -201,6 +201,29 @@ static void the_reference_is_a_place_of_the_students(void **state) {
   rmdir(root);
 }
 
+/* A wrong barrier is found where the course's lines rely on it. */
+static void a_finding_in_no_line_of_the_students(void **state) {
+  (void)state;
+  static Exercise exercise;
+  Tree tree;
+  VerdictJob job = job_in(&tree, "/nowhere");
+  job.exercise = &exercise;
+  exercise.file = "phase/k.cuh";
+  job.lines = "  one;\n  two;\n";
+  job.line = 10;
+  job.helpers = "int three;\n";
+  job.helpers_line = 4;
+  for (int line = 3; line <= 12; line++) {
+    const bool own = line == 4 || line == 10 || line == 11;
+    Verdict v = verdict_on(
+        &job, "finding", keep_printf("=== simt: data race: x\n    other.cuh:10 (f)\n    phase/k.cuh:%d (k)", line), "");
+    assert_says(&v, own ? "data race" : "they are right where yours are: look at phase/k.cuh:10",
+                own ? "look at" : NULL);
+  }
+  Verdict v = verdict_on(&job, "wrong", "out: 3 of 9 elements are wrong", "");
+  assert_says(&v, "are wrong", "look at");
+}
+
 static void a_picture_follows_its_limit(void **state) {
   (void)state;
   static Exercise exercise;
@@ -301,6 +324,7 @@ int main(void) {
       cmocka_unit_test(a_launch_that_was_ended),
       cmocka_unit_test(a_fault_is_told_once),
       cmocka_unit_test(the_reference_is_a_place_of_the_students),
+      cmocka_unit_test(a_finding_in_no_line_of_the_students),
       cmocka_unit_test(a_picture_follows_its_limit),
       cmocka_unit_test(late_or_gone),
       cmocka_unit_test(a_compiler_that_gives_up),

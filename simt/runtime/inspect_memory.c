@@ -103,7 +103,7 @@ extern const char __start_simt_parameters[] __attribute__((weak)), __stop_simt_p
 typedef struct Named {
   uintptr_t pointer;
   const char *name;
-  int length;
+  int length, member; /* member: of the structure with that name */
 } Named;
 enum { MAX_NAMED = 64 };
 static Named parameters[MAX_NAMED], arrays[MAX_NAMED]; /* of the running launch; by simt_inspect_name() */
@@ -128,15 +128,21 @@ static void find_parameters(const SimtKernel *kernel) {
     if (known && strcmp(known, at) != 0) return; /* kernels of one name: which one runs is not known */
     known = at;
   }
-  if (known) {
-    const char *word = known + length;
-    for (int i = 0; i < kernel->argument_count && *word && parameter_count < MAX_NAMED; i++) {
-      word++;
-      int letters = (int)strcspn(word, ",");
-      if (kernel->pointers[i] && letters)
-        parameters[parameter_count++] = (Named){(uintptr_t)kernel->pointers[i], word, letters};
-      word += letters;
+  if (!known) return;
+  const char *word = known + length;
+  for (int i = 0; i < kernel->argument_count && *word && kernel->places; i++) {
+    word++;
+    int letters = (int)strcspn(word, ",");
+    /* A pointer, or the pointers in a structure. */
+    size_t at = (kernel->places[i] + sizeof(uintptr_t) - 1) / sizeof(uintptr_t) * sizeof(uintptr_t);
+    size_t end = kernel->places[i + 1];
+    int member = end - at >= 2 * sizeof(uintptr_t);
+    for (; at + sizeof(uintptr_t) <= end && letters && parameter_count < MAX_NAMED; at += sizeof(uintptr_t)) {
+      uintptr_t pointer;
+      memcpy(&pointer, (const char *)kernel->arguments + at, sizeof pointer);
+      if (pointer) parameters[parameter_count++] = (Named){pointer, word, letters, member};
     }
+    word += letters;
   }
 }
 
@@ -144,12 +150,12 @@ void simt_inspect_name(const void *allocation, const char *name) {
   int i = 0;
   while (i < array_count && arrays[i].pointer != (uintptr_t)allocation) i++;
   if (i == MAX_NAMED) return;
-  arrays[i] = (Named){(uintptr_t)allocation, name, (int)strlen(name)};
+  arrays[i] = (Named){(uintptr_t)allocation, name, (int)strlen(name), 0};
   array_count += i == array_count;
 }
 
 /* The parameter that points to the allocation, the last one before the address if there are several; else its own name;
- * NULL. */
+ * else the structure that points to it; NULL. */
 static const Named *name_of(const SimtMemory *memory, uintptr_t address, const Named **array) {
   const Named *best = NULL;
   uintptr_t low = (uintptr_t)memory->base;
@@ -158,8 +164,9 @@ static const Named *name_of(const SimtMemory *memory, uintptr_t address, const N
     if (arrays[i].pointer == low) *array = &arrays[i];
   for (int i = 0; i < parameter_count; i++) {
     const Named *p = &parameters[i];
-    if (p->pointer - low >= memory->size) continue;
-    if (!best || (p->pointer <= address && (best->pointer > address || p->pointer > best->pointer))) best = p;
+    if (p->pointer - low >= memory->size || (p->member && *array)) continue;
+    int nearer = p->pointer <= address && (best == NULL || best->pointer > address || p->pointer > best->pointer);
+    if (!best || p->member < best->member || (p->member == best->member && nearer)) best = p;
   }
   return best ? best : *array;
 }

@@ -866,6 +866,49 @@ __global__ void misaligned(const float *x, float *out) {
   out[threadIdx.x] = v.x + v.y + v.z + v.w;
 }
 
+/* Memory that a structure leads to is called by the structure's name: also where the kernel was queued. */
+typedef struct Halves {
+  char letter;
+  float *left, *right;
+} Halves;
+__global__ void past_the_right(int n, Halves pair) {
+  pair.right[n + threadIdx.x] = pair.left[threadIdx.x];  // line: past_the_right
+}
+__global__ void past_the_left(Halves pair, float *right, int n) {
+  pair.left[n + threadIdx.x] = right[threadIdx.x];  // line: past_the_left
+}
+
+static void test_names(void **state) {
+  (void)state;
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  Halves pair = {'p', NULL, NULL};
+  CHECK(cudaMalloc((void **)&pair.left, 400));
+  CHECK(cudaMalloc((void **)&pair.right, 800));
+  CHECK(cudaMemset(pair.left, 0, 400));
+  CHECK(cudaMemset(pair.right, 0, 800));
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  past_the_right<<<1, 4, 0, stream>>>(200, pair);
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphLaunch(exec, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  const SimtFinding *f = expect_finding("past_the_right", SIMT_OUT_OF_BOUNDS, line_of("past_the_right"), 0);
+  assert_ptr_equal(strstr(f->memory, "pair (800 bytes of cudaMalloc at"), f->memory);
+  simt_inspect_name(pair.left, "the left one");
+  past_the_left<<<1, 4>>>(pair, pair.right, 100);
+  CHECK(cudaDeviceSynchronize());
+  f = expect_finding("past_the_left", SIMT_OUT_OF_BOUNDS, line_of("past_the_left"), 0);
+  assert_ptr_equal(strstr(f->memory, "the left one (400 bytes)"), f->memory);
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaStreamDestroy(stream));
+  CHECK(cudaFree(pair.left));
+  CHECK(cudaFree(pair.right));
+}
+
 static void test_memory(void **state) {
   (void)state;
   float *x, *raw, **table, host[32] = {0};
@@ -987,6 +1030,7 @@ int main(void) {
       cmocka_unit_test(test_what_an_index_is_used_for),
       cmocka_unit_test(test_an_operator_of_the_program),
       cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_names),
       cmocka_unit_test(test_kinds_of_memory),
       cmocka_unit_test(test_asked_in_between), /* the last: it forgets */
   };

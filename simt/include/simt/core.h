@@ -154,10 +154,12 @@ typedef struct SimtKernel {
   void (*run_threads)(const void *arguments); /* starts the block's threads until none is left to start */
   const void *arguments;                      /* the kernel's arguments; copied byte by byte, as the driver does */
   size_t arguments_size;
-  const void *const *pointers; /* argument_count of them: the argument if it is an object pointer, else NULL */
+  const void *const *pointers; /* argument_count of them: the argument if it is an object pointer, else NULL; of who
+                                  launches, and gone when a queued kernel runs */
   int argument_count;
-  uint32_t submitted; /* the inspector's time when it was queued; 0: it was not */
-  int device;         /* that was current at the launch; simt_launch() sets it */
+  const size_t *places; /* argument_count + 1: where each begins in `arguments`, and the end; NULL without inspector */
+  uint32_t submitted;   /* the inspector's time when it was queued; 0: it was not */
+  int device;           /* that was current at the launch; simt_launch() sets it */
 } SimtKernel;
 
 /* Checks, then runs the grid, or queues it (lazy streams). The error is also kept for cudaGetLastError(). */

@@ -70,6 +70,16 @@ struct Call {
   Function function;
   ArgumentList<std::index_sequence_for<Arguments...>, Arguments...> arguments;
 
+  /* Where each argument begins, and the end: the same in every copy. */
+  template <size_t... index>
+  const size_t *places(std::index_sequence<index...>) const {
+    static const size_t place[] = {
+        (size_t)((const char *)&static_cast<const Argument<index, Arguments> &>(arguments).value -
+                 (const char *)this)...,
+        sizeof *this};
+    return place;
+  }
+
   /* Starts threads of the block, one after the other, until none is left to start. A thread that waits keeps this
    * stack, and another loop, on another stack, goes on with the threads that it finds. */
   SIMT_THREAD_LOOP static void run_threads(const void *self) {
@@ -116,6 +126,9 @@ struct Launch {
     kernel.arguments_size = sizeof call;
     kernel.pointers = pointers;
     kernel.argument_count = (int)sizeof...(Arguments);
+#ifdef SIMT_INSPECT
+    kernel.places = call.places(std::index_sequence_for<Arguments...>{});
+#endif
     return simt_launch(&kernel);
   }
 };
