@@ -52,6 +52,7 @@ typedef enum CompareValues {
   VALUES_REPEATED,  /* each of 0 to n - 1 was expected once, and one stands there twice */
   VALUES_REORDERED, /* the same, in another order */
   VALUES_MOVED,     /* element i holds what belongs into k i, i / k, or the first of k neighbours */
+  VALUES_GATHERED,  /* of each k lines the first holds the sum of all, and the others are 0 */
   VALUES_BYTES,     /* numbers of 32 bits, as two halves, with their bytes reversed */
   VALUES_MASK,      /* zeros where there should be none, and none where there should be */
   VALUES_CLOSE,     /* within 100 tolerances: rounding */
@@ -192,6 +193,9 @@ static inline double compare_factor(const CompareView *v) {
     if (v->marked[i] && (anchor == n || fabsf(v->expected[i]) > fabsf(v->expected[anchor]))) anchor = i;
   double factor = (double)v->actual[anchor] / v->expected[anchor];
   double noise = v->tolerance.absolute * fmax(1, fabs(factor));
+  size_t others = 0; /* of one value that is expected everywhere each number is a multiple */
+  for (size_t i = 0; i < n; i++) others += v->marked[i] && v->expected[i] != v->expected[anchor];
+  if (others == 0) return 0;
   if (!isfinite(factor) || fabs(factor - 1) < 1e-3 || fabs((double)v->actual[anchor]) <= 8 * noise) return 0;
   for (size_t i = 0; i < n; i++) {
     double there = factor * v->expected[i];
@@ -261,17 +265,22 @@ static inline int compare_see_bits(CompareView *v, Comparison *c) {
 }
 
 static inline int compare_see_one_value(CompareView *v, Comparison *c) {
-  size_t same = 0, first = 0;
+  size_t same = 0, first = 0, others = 0; /* others: another value is expected than of the first */
   while (!v->marked[first]) first++;
-  for (size_t i = 0; i < v->rows * v->cols; i++) same += v->marked[i] && v->actual[i] == v->actual[first];
-  if (same < v->count) return 0;
+  for (size_t i = 0; i < v->rows * v->cols; i++) {
+    if (!v->marked[i]) continue;
+    same += v->actual[i] == v->actual[first];
+    others += v->expected[i] != v->expected[first];
+  }
+  const int few = same < 3 || 4 * same < v->rows * v->cols; /* those may have another cause */
+  if (same < v->count || (v->actual[first] != 0 && (few || others == 0))) return 0;
   c->values = v->actual[first] == 0 ? VALUES_ZERO : VALUES_CONSTANT;
   if (c->values == VALUES_ZERO)
     compare_say(c, " All wrong elements are zero.");
-  else if (same >= 3)
+  else
     compare_say(c, " All wrong elements are %g: does the value depend on the thread's index?",
                 (double)v->actual[first]);
-  return c->values == VALUES_ZERO || same >= 3;
+  return 1;
 }
 
 static inline int compare_see_factor(CompareView *v, Comparison *c) {
@@ -363,7 +372,28 @@ static inline int compare_see_function(CompareView *v, Comparison *c) {
   return 0;
 }
 
+/* Within each tile alone? Nothing is known where the tile reaches beyond the array. */
+static inline int compare_is_turned(const CompareView *v, size_t tile) {
+  size_t held = 0, apart = 0;
+  for (size_t r = 0; r < v->rows; r++)
+    for (size_t c = 0; c < v->cols; c++) {
+      size_t row = r / tile * tile + c % tile, col = c / tile * tile + r % tile;
+      const float *here = &v->actual[r * v->cols + c];
+      if (!v->marked[r * v->cols + c] || row >= v->rows || col >= v->cols) continue;
+      if (!compare_element(here, v->expected[row * v->cols + col], v->tolerance)) return 0;
+      held++;
+      apart += !compare_element(here, v->expected[r * v->cols + c], v->tolerance);
+    }
+  return compare_explained(v, held) && held >= 6 && apart == held;
+}
+
 static inline int compare_see_transposed(CompareView *v, Comparison *c) {
+  for (size_t tile = 2; tile <= 32 && v->rows > 1; tile *= 2) {
+    if (!compare_is_turned(v, tile) || (tile >= v->rows && tile >= v->cols)) continue;
+    compare_say(c, " Rows and columns are exchanged within each tile of %zu x %zu.", tile, tile);
+    c->values = VALUES_TRANSPOSED;
+    return 1;
+  }
   if (!compare_is_transposed(v)) return 0;
   compare_say(c, " The output is the transpose: rows and columns are exchanged in an index.");
   c->values = VALUES_TRANSPOSED;
@@ -396,10 +426,11 @@ static inline int compare_see_permuted(CompareView *v, Comparison *c) {
 }
 
 /* Has each line a factor, or an offset, of its own? Rows: `count` = rows, `step` = cols, `item_step` = 1. Nothing is
- * said of lines with less than three wrong elements; two with different numbers are wanted. */
+ * said of lines with less than three wrong elements; two with different numbers are wanted, and that most elements are
+ * far enough from what is expected. */
 static inline int compare_is_lines(const CompareView *v, int times, size_t count, size_t length, size_t step,
                                    size_t item_step, size_t line[2], double by[2]) {
-  size_t found = 0, held = 0;
+  size_t found = 0, held = 0, apart = 0;
   for (size_t l = 0; l < count; l++) {
     size_t wrong = 0, anchor = 0;
     for (size_t i = 0; i < length; i++) {
@@ -410,12 +441,14 @@ static inline int compare_is_lines(const CompareView *v, int times, size_t count
     if (wrong < 3) continue;
     double x =
         times ? (double)v->actual[anchor] / v->expected[anchor] : (double)v->actual[anchor] - v->expected[anchor];
+    if (times && x == 0) return 0; /* that is no factor */
     for (size_t i = 0; i < length; i++) {
       size_t at = l * step + i * item_step;
       double there = times ? x * v->expected[at] : x + v->expected[at];
       double noise = v->tolerance.absolute * fmax(1, fabs(x)) + (v->tolerance.relative + 1e-5) * fabs(there);
       if (!v->marked[at]) continue;
-      if (!(fabs(v->actual[at] - there) <= 2 * noise) || !(fabs(there - v->expected[at]) > 8 * noise)) return 0;
+      if (!(fabs(v->actual[at] - there) <= 2 * noise)) return 0;
+      apart += fabs(there - v->expected[at]) > 8 * noise;
     }
     held += wrong;
     if (found == 1 && fabs(x - by[0]) <= 1e-3 * fabs(x)) continue;
@@ -424,7 +457,7 @@ static inline int compare_is_lines(const CompareView *v, int times, size_t count
       by[found++] = x;
     }
   }
-  return found == 2 && compare_explained(v, held);
+  return found == 2 && 2 * apart >= held && compare_explained(v, held);
 }
 
 static inline int compare_see_lines(CompareView *v, Comparison *c) {
@@ -561,20 +594,56 @@ static inline int compare_is_exchanged(const CompareView *v) {
   return held >= 4;
 }
 
-/* Numbers of 32 bits as two halves of 16, the upper one first: is byte 3 - i where byte i belongs? */
-static inline int compare_see_bytes(CompareView *v, Comparison *c) {
-  size_t n = v->rows * v->cols, apart = 0;
-  for (size_t i = 0; i < n; i++) {
-    float x = v->expected[i], there = v->expected[(i ^ 1) < n ? i ^ 1 : i];
-    if (!(x >= 0 && x <= 65535) || x != floorf(x) || !(there >= 0 && there <= 65535)) return 0;
-    unsigned half = (unsigned)there, swapped = (half & 255) << 8 | half >> 8;
-    if (v->actual[i] != (float)swapped) return 0;
-    apart += v->marked[i];
-  }
-  if (n % 2 != 0 || apart < 4) return 0;
-  compare_say(c, " The four bytes of each number are in the reverse order.");
-  c->values = VALUES_BYTES;
+/* The number of 32 bits of two halves. 0, and nothing, where these are none. */
+static inline int compare_halves(const float *half, uint32_t *number) {
+  for (int i = 0; i < 2; i++)
+    if (!(half[i] >= 0 && half[i] <= 65535) || half[i] != floorf(half[i])) return 0;
+  *number = (uint32_t)half[0] << 16 | (uint32_t)half[1];
   return 1;
+}
+
+/* What becomes of the bytes when they come in the order 0 to 3, the first the most significant, or in another one, are
+ * `bits` apart, and the last one (1), or all (2), are signed. */
+static inline uint32_t compare_bytes(uint32_t number, const int order[4], int bits, int is_signed) {
+  uint32_t joined = 0;
+  for (int i = 0; i < 4; i++) {
+    uint32_t byte = number >> 8 * (3 - order[i]) & 255;
+    if (byte >= 128 && (is_signed > 1 || (is_signed && i == 3))) byte |= 0xFFFFFF00u;
+    joined |= byte << bits * (3 - i);
+  }
+  return joined;
+}
+
+/* Numbers of 32 bits as two halves of 16, the upper one first: put together of their bytes in a wrong way? */
+static inline int compare_see_bytes(CompareView *v, Comparison *c) {
+  static const int orders[][4] = {{3, 2, 1, 0}, {0, 2, 1, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {0, 1, 2, 3}, {1, 0, 2, 3},
+                                  {0, 1, 3, 2}, {3, 1, 2, 0}, {1, 2, 3, 0}, {3, 0, 1, 2}, {0, 3, 2, 1}, {2, 1, 0, 3}};
+  const size_t n = v->rows * v->cols;
+  for (size_t o = 0; o < sizeof orders / sizeof *orders && n % 2 == 0; o++)
+    for (int bits = 8; bits >= 4; bits--)
+      for (int is_signed = 0; is_signed <= 2; is_signed++) {
+        const int *order = orders[o];
+        size_t apart = 0;
+        int fits = 1;
+        for (size_t i = 0; i < n && fits; i += 2) {
+          uint32_t expected, actual;
+          fits = compare_halves(&v->expected[i], &expected) && compare_halves(&v->actual[i], &actual) &&
+                 compare_bytes(expected, order, bits, is_signed) == actual;
+          apart += v->marked[i] || v->marked[i + 1];
+        }
+        if (!fits || apart < 3) continue;
+        if (o == 0)
+          compare_say(c, " The four bytes of each number are in the reverse order.");
+        else if (order[0] != 0 || order[1] != 1 || order[2] != 2)
+          compare_say(c, " The four bytes of each number are in the order %d, %d, %d, %d.", order[0], order[1],
+                      order[2], order[3]);
+        if (bits != 8) compare_say(c, " The bytes of each number are %d bits apart; a byte has 8.", bits);
+        if (is_signed)
+          compare_say(c, " Bytes of 128 and more are taken for negative numbers, which fill all bits before them.");
+        c->values = VALUES_BYTES;
+        return 1;
+      }
+  return 0;
 }
 
 static inline int compare_see_moved(CompareView *v, Comparison *c) {
@@ -596,6 +665,41 @@ static inline int compare_see_moved(CompareView *v, Comparison *c) {
       return 1;
     }
   }
+  return 0;
+}
+
+/* Of each k lines, is the first the sum of all, and the others 0? */
+static inline int compare_is_gathered(const CompareView *v, size_t k, size_t count, size_t length, size_t step,
+                                      size_t item_step) {
+  size_t apart = 0;
+  for (size_t l = 0; l < count; l++)
+    for (size_t i = 0; i < length; i++) {
+      const size_t at = l * step + i * item_step;
+      double sum = 0, size = 0;
+      for (size_t other = l; other < l + k && other < count && l % k == 0; other++) {
+        sum += v->expected[other * step + i * item_step];
+        size += fabs((double)v->expected[other * step + i * item_step]);
+      }
+      double noise = (double)k * v->tolerance.absolute + (v->tolerance.relative + 1e-5) * size;
+      if (!(fabs(v->actual[at] - sum) <= noise)) return 0;
+      apart += v->marked[at];
+    }
+  return compare_explained(v, apart);
+}
+
+static inline int compare_see_gathered(CompareView *v, Comparison *c) {
+  for (size_t k = 2; k <= 32; k *= 2)
+    for (int rows = 1; rows >= 0; rows--) {
+      size_t count = rows ? v->rows : v->cols, length = rows ? v->cols : v->rows;
+      if (count <= k || !compare_is_gathered(v, k, count, length, rows ? v->cols : 1, rows ? 1 : v->cols)) continue;
+      compare_say(c, " Of each %zu %s the first holds the sum of all, and the others are 0: do all add to one place?",
+                  k,
+                  rows           ? "rows"
+                  : v->rows == 1 ? "elements"
+                                 : "columns");
+      c->values = VALUES_GATHERED;
+      return 1;
+    }
   return 0;
 }
 
@@ -623,9 +727,10 @@ static inline int compare_see_close(CompareView *v, Comparison *c) {
 
 static inline void compare_values(CompareView *v, Comparison *c) {
   int (*const recognisers[])(CompareView *, Comparison *) = {
-      compare_see_bits,     compare_see_repeated,   compare_see_one_value, compare_see_factor,   compare_see_affine,
-      compare_see_function, compare_see_transposed, compare_see_shifted,   compare_see_permuted, compare_see_reordered,
-      compare_see_moved,    compare_see_bytes,      compare_see_mask,      compare_see_lines,    compare_see_close};
+      compare_see_bits,     compare_see_repeated,  compare_see_one_value,  compare_see_factor,
+      compare_see_affine,   compare_see_function,  compare_see_transposed, compare_see_shifted,
+      compare_see_permuted, compare_see_reordered, compare_see_moved,      compare_see_gathered,
+      compare_see_bytes,    compare_see_mask,      compare_see_lines,      compare_see_close};
   for (size_t r = 0; r < sizeof recognisers / sizeof *recognisers; r++)
     if (recognisers[r](v, c)) return;
   c->values = VALUES_UNKNOWN;

@@ -593,6 +593,72 @@ static void bytes_in_reverse(void **state) {
   assert_sentence(compare_shape(32, 2), VALUES_BYTES, "The four bytes of each number are in the reverse order.");
 }
 
+/* Put together by hand, so that compare_bytes() has an opinion from outside. */
+static void bytes_in_other_ways(void **state) {
+  (void)state;
+  for (size_t i = 0; i < 64; i++) expected[i] = (float)((uint32_t)i * 2654435761u >> 16);
+  for (int kind = 0; kind < 3; kind++) {
+    static const char *const says[] = {"in the order 0, 2, 1, 3", "7 bits apart; a byte has 8.",
+                                       "Bytes of 128 and more are taken for negative numbers"};
+    for (size_t i = 0; i < 64; i += 2) {
+      uint32_t a = (uint32_t)expected[i] >> 8, b = (uint32_t)expected[i] & 255;
+      uint32_t c = (uint32_t)expected[i + 1] >> 8, d = (uint32_t)expected[i + 1] & 255;
+      uint32_t number = a << 24 | c << 16 | b << 8 | d;
+      if (kind == 1) number = a << 21 | b << 14 | c << 7 | d;
+      if (kind == 2) number = a << 24 | b << 16 | c << 8 | (uint32_t)(int32_t)(int8_t)d;
+      actual[i] = (float)(number >> 16);
+      actual[i + 1] = (float)(number & 0xFFFF);
+    }
+    assert_sentence(compare_shape(32, 2), VALUES_BYTES, says[kind]);
+  }
+  test_random_fill(actual, N, 2);
+  assert_int_not_equal(compare_shape(32, 2).values, VALUES_BYTES);
+}
+
+static void turned_within_tiles(void **state) {
+  (void)state;
+  enum { TILE = 8 };
+  for (size_t r = 0; r < ROWS; r++)
+    for (size_t c = 0; c < COLS; c++) {
+      size_t row = r / TILE * TILE + c % TILE, col = c / TILE * TILE + r % TILE;
+      actual[r * COLS + c] = row < ROWS && col < COLS ? expected[row * COLS + col] : 0;
+    }
+  assert_sentence(compare(), VALUES_TRANSPOSED, "Rows and columns are exchanged within each tile of 8 x 8.");
+}
+
+static void all_added_to_one_place(void **state) {
+  (void)state;
+  for (int rows = 0; rows < 2; rows++) {
+    memset(actual, 0, sizeof actual);
+    for (size_t r = 0; r < ROWS; r++)
+      for (size_t c = 0; c < COLS; c++)
+        actual[rows ? r / 4 * 4 * COLS + c : r * COLS + c / 4 * 4] += expected[r * COLS + c];
+    assert_sentence(
+        compare(), VALUES_GATHERED,
+        rows ? "Of each 4 rows the first holds the sum of all" : "Of each 4 columns the first holds the sum");
+  }
+}
+
+/* Each row has a factor, and some elements are so small that they are right nearly enough. */
+static void lines_with_small_elements(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i++) {
+    if (i % 5 == 0) expected[i] = 4e-6f;
+    actual[i] = expected[i] * (2 + (float)(i / COLS));
+  }
+  assert_sentence(compare(), VALUES_LINES, "Each row is what is expected times a factor of its own");
+}
+
+static void one_value_where_one_is_expected(void **state) {
+  (void)state;
+  for (size_t i = 0; i < N; i += 300) expected[i] = 0.1f;
+  memcpy(actual, expected, sizeof actual);
+  for (size_t i = 0; i < N; i += 300) actual[i] = 0.2f;
+  Comparison c = compare();
+  assert_int_not_equal(c.values, VALUES_CONSTANT);
+  assert_null(strstr(c.message, "depend on the thread's index"));
+}
+
 static void rounding_beside_the_values(void **state) {
   (void)state;
   const Tolerance exact = {0, 0, 0}, wide = {0, 0.02, 0};
@@ -785,6 +851,11 @@ int main(void) {
       CASE(zeros_in_wrong_places),
       CASE(neighbours_exchanged),
       CASE(bytes_in_reverse),
+      CASE(bytes_in_other_ways),
+      CASE(turned_within_tiles),
+      CASE(all_added_to_one_place),
+      CASE(lines_with_small_elements),
+      CASE(one_value_where_one_is_expected),
       CASE(rounding_beside_the_values),
       CASE(rounding),
       CASE(unrelated),

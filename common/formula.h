@@ -62,6 +62,7 @@ typedef struct Formula {
   FormulaTerm term[FORMULA_TERMS];
   int terms;
   size_t *at, count; /* the wrong elements that are looked into */
+  int masked;        /* also those apart that are 0, or should be */
 } Formula;
 
 static inline void formula_open(Formula *f, const float *computed, const float *expected, size_t n,
@@ -71,6 +72,7 @@ static inline void formula_open(Formula *f, const float *computed, const float *
   f->expected = expected;
   f->n = n;
   f->tolerance = tolerance;
+  f->masked = 1;
 }
 
 /* Another output; after all inputs. */
@@ -463,6 +465,7 @@ static inline FormulaKind formula_explain_these(Formula *f, const char *where, F
   if (formula_find(f, FORMULA_COMPUTED, FORMULA_FIT, table, &computed)) {
     const FormulaTerm *alone = &f->term[computed.term[0]];
     const int copy = computed.terms == 1 && alone->factors == 1 && formula_same(computed.factor[0], 1);
+    if (computed.terms == 0 && !known) return FORMULA_UNKNOWN; /* that they are 0 shows already */
     formula_sum(f, &computed, "", sum, sizeof sum);
     formula_say(text, size, " In all %zu wrong elements%s your value is %s%s", f->count, where, sum,
                 copy ? ", unchanged" : "");
@@ -548,7 +551,7 @@ static inline FormulaKind formula_explain(Formula *f, char *text, size_t size) {
       if (here != FORMULA_UNKNOWN) kind = here;
     }
   }
-  const int masked = kind == FORMULA_UNKNOWN; /* 0 in other elements than those expected? */
+  const int masked = f->masked && kind == FORMULA_UNKNOWN; /* 0 in other elements than those expected? */
   for (int expected = 0; expected < 2 && masked; expected++) {
     formula_mark(f, expected ? f->expected : f->computed, 0);
     const char *where = expected ? " where 0 is expected" : " that are 0";

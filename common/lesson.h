@@ -32,6 +32,7 @@
  *       lesson_output(&lesson, "total", "");                       // one number
  *       lesson_tolerance(&lesson, "total", total_tolerance);       // where the lesson's does not serve
  *       lesson_scalar(&lesson, "lr", 0.375f);                      // diagnoses say "lr" where they find this factor
+ *       lesson_alternative(&lesson, "lr were 1", plain_call);      // and this where they find what that call gives
  *
  *     launch((float *)array[0], array[1], (const int *)array[2], (const __nv_bfloat16 *)array[3], array[4], ...)
  *
@@ -61,6 +62,7 @@
 /* Declarations */
 
 enum { LESSON_ARRAYS = 12, LESSON_SIZES = 6, LESSON_SHAPES = 48, LESSON_VERSIONS = 32, LESSON_SCALARS = 4 };
+enum { LESSON_ALTERNATIVES = 4 };
 
 /* As many sizes as the lesson has letters, in their order. */
 typedef struct LessonShape {
@@ -103,6 +105,12 @@ typedef struct LessonScalar {
   double value;
 } LessonScalar;
 
+/* What else the lesson's reference could have been asked for: a diagnosis says so where that was computed. */
+typedef struct LessonAlternative {
+  const char *words; /* "the stream were 0" */
+  void (*call)(LessonLauncher launch, float *const *array, const int *size);
+} LessonAlternative;
+
 typedef struct Lesson {
   const char *name;
   const char *letters; /* "mnk": the sizes of a shape */
@@ -111,6 +119,8 @@ typedef struct Lesson {
   int arrays;
   LessonScalar scalar[LESSON_SCALARS];
   int scalars;
+  LessonAlternative alternative[LESSON_ALTERNATIVES];
+  int alternatives;
   void (*call)(LessonLauncher launch, float *const *array, const int *size);
   LessonLauncher reference;            /* the definition, on the CPU, with host pointers */
   LessonLauncher reference_gpu;        /* for shapes too large for it; NULL: there is none */
@@ -175,6 +185,15 @@ static inline void lesson_scalar(Lesson *lesson, const char *name, double value)
   if (lesson->scalars == LESSON_SCALARS) die("lesson %s: more than %d scalars", lesson->name, LESSON_SCALARS);
   lesson->scalar[lesson->scalars].name = name;
   lesson->scalar[lesson->scalars++].value = value;
+}
+
+/* "Your values would be right if `words`": of a call that differs from the lesson's in what it passes. */
+static inline void lesson_alternative(Lesson *lesson, const char *words,
+                                      void (*call)(LessonLauncher, float *const *, const int *)) {
+  if (lesson->alternatives == LESSON_ALTERNATIVES)
+    die("lesson %s: more than %d alternatives", lesson->name, LESSON_ALTERNATIVES);
+  lesson->alternative[lesson->alternatives].words = words;
+  lesson->alternative[lesson->alternatives++].call = call;
 }
 
 static inline LessonArray *lesson_find_array(Lesson *lesson, const char *name) {

@@ -1,5 +1,6 @@
 /* lesson_explain.h - a wrong output of a lesson (lesson.h), explained: which formula do the numbers follow
- * (formula.h), and the first wrong elements in a table, beside the inputs that they depend on.
+ * (formula.h), which wrong sum (lesson_sum.h), the reference's on which other inputs (lesson_whatif.h); and the first
+ * wrong elements in a table, beside the inputs that they depend on.
  *
  *     In all 33 wrong elements your value is old w + 0.375 (lr) * velocity: the term 0.375 (lr) * velocity has the
  *     wrong sign. The first:
@@ -11,6 +12,7 @@
 
 #include "common/formula.h"
 #include "common/lesson_sum.h"
+#include "common/lesson_whatif.h"
 
 enum { LESSON_SHOWN = 4, LESSON_CELL = 64, LESSON_EXPLAINED = 1 << 20 };
 
@@ -131,6 +133,7 @@ static inline FormulaKind lesson_explain(const LessonOutcome *outcome, int outpu
   Formula formula;
   if (outcome->elements[output] > LESSON_EXPLAINED) return FORMULA_UNKNOWN;
   formula_open(&formula, outcome->computed[output], outcome->right[output], outcome->elements[output], tolerance);
+  formula.masked = c->values == VALUES_MASK;
   for (int s = 0; s < lesson->scalars; s++) formula_scalar(&formula, lesson->scalar[s].name, lesson->scalar[s].value);
   for (int l = 0; l < lesson->sizes && outcome->size[l] > 2; l++) {
     snprintf(letters[l], sizeof letters[l], "%c", lesson->letters[l]);
@@ -163,6 +166,7 @@ static inline FormulaKind lesson_explain(const LessonOutcome *outcome, int outpu
   FormulaKind kind = formula_explain(&formula, text, size);
   if (kind == FORMULA_UNKNOWN && lesson_explain_sum(outcome, output, tolerance, text, size))
     kind = FORMULA_TERMS_DIFFER;
+  if (kind == FORMULA_UNKNOWN && lesson_whatif(outcome, output, tolerance, text, size)) kind = FORMULA_TERMS_DIFFER;
   if (kind == FORMULA_UNKNOWN && c->values == VALUES_UNKNOWN &&
       lesson_explain_rest(outcome, output, &formula, text, size))
     kind = FORMULA_TERMS_DIFFER;

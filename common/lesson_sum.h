@@ -83,8 +83,9 @@ static inline int lesson_sum_say(const LessonSum *s, int output, const LessonWro
                                  size_t size) {
   const Lesson *lesson = s->outcome->lesson;
   if (!lesson_sum_is(s, output, w)) return 0;
-  formula_say(text, size, " In %s wrong elements your sum over %c (%d terms) is the one %s.",
-              s->count < LESSON_SUM_SAMPLES ? "all" : "the", lesson->letters[s->over], s->outcome->size[s->over], what);
+  formula_say(text, size, " In %s wrong elements your sum over %c (%d terms) is the one %s%s",
+              s->count < LESSON_SUM_SAMPLES ? "all" : "the", lesson->letters[s->over], s->outcome->size[s->over], what,
+              what[strlen(what) - 1] == '?' ? "" : ".");
   return 1;
 }
 

@@ -242,6 +242,102 @@ static void a_wrong_rest_is_recognised(void **state) {
   }
 }
 
+/* y (r,c) = the sum of exp(x (r,k)) w (k,c), of the rows up to r, times the factor of the row that `order` names: no
+ * formula and no sum of products knows that, and the mistakes are those of indices and loops. */
+enum IndexMistake {
+  INDEX_FIRST_COLUMNS,
+  INDEX_TILE_TURNED,
+  INDEX_TILES_EXCHANGED,
+  INDEX_FIRST_OF_FOUR,
+  INDEX_SECOND_AND_THIRD,
+  INDEX_STEP_TOO_LARGE,
+  INDEX_STOPS,
+  INDEX_NO_LOOKUP,
+  INDEX_NO_ROOT,
+  INDEX_BACKWARDS,
+  INDEX_ALTERNATIVE,
+  INDEX_RIGHT
+};
+
+static void index_wrong(float *y, const float *x, const float *w, const float *factor, const int *order,
+                        const int *size, int mistake, float scale) {
+  const int rows = size[0], cols = size[1], n = size[2];
+  for (int r = 0; r < rows; r++)
+    for (int c = 0; c < cols; c++) {
+      double sum = 0;
+      for (int from = 0; from < rows; from++)
+        for (int k = 0; k < n; k++) {
+          int row = from, i = k, j = k, column = c;
+          if (mistake == INDEX_BACKWARDS ? from < r : from > r) continue;
+          if (mistake == INDEX_STEP_TOO_LARGE && k / 8 % 2 != 0) continue;
+          if (mistake == INDEX_STOPS && k >= 16) continue;
+          if (mistake == INDEX_FIRST_COLUMNS) i = k % 4;
+          if (mistake == INDEX_FIRST_OF_FOUR) row = from / 4 * 4;
+          if (mistake == INDEX_SECOND_AND_THIRD) i = k % 4 == 1 ? k + 1 : k % 4 == 2 ? k - 1 : k;
+          if (mistake == INDEX_TILE_TURNED) j = k / 4 * 4 + c % 4, column = c / 4 * 4 + k % 4;
+          if (mistake == INDEX_TILES_EXCHANGED) j = c / 4 * 4 + k % 4, column = k / 4 * 4 + c % 4;
+          float root = mistake == INDEX_NO_ROOT ? sqrtf((float)n) : 1;
+          sum += j < n && column < cols ? expf(scale * root * x[row * n + i]) * w[j * cols + column] : 0;
+        }
+      y[r * cols + c] = (float)sum * factor[mistake == INDEX_NO_LOOKUP ? r : order[r]];
+    }
+}
+
+static void index_call(LessonLauncher launch, float *const *array, const int *size) {
+  (void)launch;
+  index_wrong(array[0], array[1], array[2], array[3], (const int *)array[4], size, INDEX_RIGHT, 0.25f);
+}
+static void index_plain_call(LessonLauncher launch, float *const *array, const int *size) {
+  (void)launch;
+  index_wrong(array[0], array[1], array[2], array[3], (const int *)array[4], size, INDEX_RIGHT, 1);
+}
+static Tolerance index_tolerance(const int *size) {
+  (void)size;
+  return tolerance_make(1e-5, 1e-5);
+}
+
+static void inputs_that_would_make_it_right_are_named(void **state) {
+  (void)state;
+  static const char *const says[INDEX_RIGHT] = {"if the first 4 columns of x stood for all others, too",
+                                                "if within each tile of 4 x 4 of w rows and columns were exchanged.",
+                                                "if the tiles of 4 x 4 of w were exchanged",
+                                                "if each 4 rows of x were the first of these",
+                                                "if of each four columns of x the second and the third were exchanged.",
+                                                "if every second 8 rows of w did not count",
+                                                "if only the first 16 rows of w counted",
+                                                "if order[i] were i: it is not looked up.",
+                                                "if x were multiplied by 4.472 (the root of k).",
+                                                "if r ran backwards",
+                                                "if nothing were scaled."};
+  Lesson lesson = lesson_make("indices", "rck", index_call, (LessonLauncher)scale_nothing);
+  lesson_output(&lesson, "y", "rc");
+  lesson_input(&lesson, "x", "rk");
+  lesson_input(&lesson, "w", "kc");
+  lesson_input(&lesson, "factor", "r");
+  lesson_labels(&lesson, "order", "r", 'r');
+  lesson.tolerance = index_tolerance;
+  lesson_alternative(&lesson, "nothing were scaled", index_plain_call);
+  LessonShape shape = lesson_shape(&lesson, 9, 7, 20);
+  for (int mistake = 0; mistake <= INDEX_RIGHT; mistake++) {
+    const int unknown = mistake == INDEX_RIGHT; /* and noise, which nothing explains */
+    LessonHost host;
+    float wrong[9 * 7];
+    lesson_host_open(&lesson, &shape, 3, &host);
+    index_call(NULL, host.array, shape.size);
+    index_wrong(wrong, host.array[1], host.array[2], host.array[3], (const int *)host.array[4], shape.size, mistake,
+                mistake == INDEX_ALTERNATIVE ? 1 : 0.25f);
+    for (int i = 0; i < 9 * 7 && unknown; i++) wrong[i] += (float)(i * i % 17);
+    void *const got[] = {wrong, host.array[1], host.array[2], host.array[3], host.array[4]};
+    LessonOutcome outcome = lesson_outcome_open(&lesson, shape.size, &host, got);
+    char text[1024] = "";
+    const int said = lesson_whatif(&outcome, 0, index_tolerance(shape.size), text, sizeof text);
+    if (unknown ? said != 0 : strstr(text, says[mistake]) == NULL)
+      fail_msg("expected \"%s\", got \"%s\"", unknown ? "" : says[mistake], text);
+    lesson_outcome_close(&outcome);
+    lesson_host_close(&lesson, &host);
+  }
+}
+
 /* What a right output depends on is not the cause. */
 static void a_right_output_is_named(void **state) {
   (void)state;
@@ -673,6 +769,7 @@ int main(void) {
       cmocka_unit_test(sizes_come_from_the_letters),
       cmocka_unit_test(a_wrong_sum_is_recognised),
       cmocka_unit_test(a_wrong_rest_is_recognised),
+      cmocka_unit_test(inputs_that_would_make_it_right_are_named),
       cmocka_unit_test(a_right_output_is_named),
       cmocka_unit_test(what_is_right_passes),
       cmocka_unit_test(what_is_wrong_is_diagnosed),

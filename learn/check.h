@@ -394,19 +394,30 @@ static inline void check_stopwatch(const Lesson *lesson, uint64_t seed) {
   printf("\n");
 }
 
-/* A shape of one or three elements fails first, but shows little: does one of the next say more? Takes its result. */
+static inline int check_ones(const Lesson *lesson, int shape) {
+  int ones = 0;
+  for (int i = 0; i < lesson->sizes; i++) ones += lesson->check[shape].size[i] == 1;
+  return ones;
+}
+
+/* A shape of one or three elements fails first, but shows little: does one of the next say more? Those with more sizes
+ * of 1 than the first are the last: of a sum of one product each row is a multiple of each. Takes its result. */
 static inline void check_explain(const Lesson *lesson, const LessonVersion *version, uint64_t seed, int shape,
                                  LessonResult *result) {
   static LessonResult more;
   const CheckReply reply = check.reply;
-  for (int i = shape + 1; i < lesson->checks && i <= shape + CHECK_MORE_SHAPES && !result->explained; i++) {
-    int wrong = lesson_verify(lesson, version, &lesson->check[i], seed + (uint64_t)i, &more);
-    if (check.verdict != NULL) break; /* that is another story */
-    if (wrong && (more.explained || check.reply.findings > 0)) {
-      *result = more;
-      return;
+  int tried = 0;
+  for (int degenerate = 0; degenerate < 2; degenerate++)
+    for (int i = shape + 1; i < lesson->checks && tried < CHECK_MORE_SHAPES && !result->explained; i++) {
+      if ((check_ones(lesson, i) > check_ones(lesson, 0)) != degenerate) continue;
+      tried++;
+      int wrong = lesson_verify(lesson, version, &lesson->check[i], seed + (uint64_t)i, &more);
+      if (check.verdict != NULL) break; /* that is another story */
+      if (wrong && (more.explained || check.reply.findings > 0)) {
+        *result = more;
+        return;
+      }
     }
-  }
   check.verdict = NULL;
   check.reply = reply;
 }

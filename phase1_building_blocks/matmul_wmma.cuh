@@ -162,11 +162,10 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
   row0 *= BM;
   col0 *= BN;
   int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN; /* of its part of the tile */
-  MatmulSum sum[WM / 16][WN / 16];
+  const int across = WN / 16, fragments = WM / 16 * across;
+  MatmulSum sum[WM / 16][across];
 #pragma unroll
-  for (int r = 0; r < WM / 16; r++)
-#pragma unroll
-    for (int s = 0; s < WN / 16; s++) nvcuda::wmma::fill_fragment(sum[r][s], 0.0f);
+  for (int f = 0; f < fragments; f++) nvcuda::wmma::fill_fragment(sum[f / across][f % across], 0.0f);
   for (int k0 = 0; k0 < k; k0 += BK) {
     matmul_wmma_fill<BM, BK, a_pitch, warps * 32, ALIGNED>(a_tile, a, row0, k0, m, k);
     matmul_wmma_fill<BK, BN, b_pitch, warps * 32, ALIGNED>(b_tile, b, k0, col0, k, n);
@@ -194,10 +193,9 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
     __syncthreads(); /* and may be overwritten */
   }
 #pragma unroll
-  for (int r = 0; r < WM / 16; r++)
-#pragma unroll
-    for (int s = 0; s < WN / 16; s++)
-      matmul_wmma_store(c, patch[warp], sum[r][s], row0 + warp_row + 16 * r, col0 + warp_col + 16 * s, m, n);
+  for (int f = 0; f < fragments; f++)
+    matmul_wmma_store(c, patch[warp], sum[f / across][f % across], row0 + warp_row + f / across * 16,
+                      col0 + warp_col + f % across * 16, m, n);
 #endif
 }
 

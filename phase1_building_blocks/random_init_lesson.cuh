@@ -20,18 +20,28 @@ typedef void RandomLauncher(float *x, size_t n, float a, float b, uint64_t seed,
 #define RANDOM_LESSON_STDDEV 0.5f
 
 /* Each part of the array begins with number 0 of the stream. */
-static inline void random_call(LessonLauncher launch, float *x, const int *size, float a, float b) {
+static inline void random_call(LessonLauncher launch, float *x, const int *size, float a, float b, uint64_t seed,
+                               uint32_t stream) {
   const size_t n = (size_t)size[0], first = lesson_first_part(n);
-  if (first > 0) ((RandomLauncher *)launch)(x, first, a, b, RANDOM_LESSON_SEED, RANDOM_LESSON_STREAM);
-  ((RandomLauncher *)launch)(x + first, n - first, a, b, RANDOM_LESSON_SEED, RANDOM_LESSON_STREAM);
+  if (first > 0) ((RandomLauncher *)launch)(x, first, a, b, seed, stream);
+  ((RandomLauncher *)launch)(x + first, n - first, a, b, seed, stream);
 }
 
 static inline void random_uniform_call(LessonLauncher launch, float *const *array, const int *size) {
-  random_call(launch, array[0], size, RANDOM_LESSON_LOW, RANDOM_LESSON_HIGH);
+  random_call(launch, array[0], size, RANDOM_LESSON_LOW, RANDOM_LESSON_HIGH, RANDOM_LESSON_SEED, RANDOM_LESSON_STREAM);
 }
 
 static inline void random_normal_call(LessonLauncher launch, float *const *array, const int *size) {
-  random_call(launch, array[0], size, RANDOM_LESSON_MEAN, RANDOM_LESSON_STDDEV);
+  random_call(launch, array[0], size, RANDOM_LESSON_MEAN, RANDOM_LESSON_STDDEV, RANDOM_LESSON_SEED,
+              RANDOM_LESSON_STREAM);
+}
+
+/* What is forgotten most easily. */
+static inline void random_without_seed_call(LessonLauncher launch, float *const *array, const int *size) {
+  random_call(launch, array[0], size, RANDOM_LESSON_LOW, RANDOM_LESSON_HIGH, 0, RANDOM_LESSON_STREAM);
+}
+static inline void random_without_stream_call(LessonLauncher launch, float *const *array, const int *size) {
+  random_call(launch, array[0], size, RANDOM_LESSON_LOW, RANDOM_LESSON_HIGH, RANDOM_LESSON_SEED, 0);
 }
 
 static inline LessonVersion random_version(const char *name, RandomLauncher *launch, const char *limit) {
@@ -52,6 +62,8 @@ static inline void random_lesson_shapes(Lesson *lesson) {
 static inline Lesson random_uniform_lesson(void) {
   Lesson lesson = lesson_make("random_init", "n", random_uniform_call, (LessonLauncher)random_uniform_fill_cpu);
   random_lesson_shapes(&lesson);
+  lesson_alternative(&lesson, "the seed were 0: it is not used", random_without_seed_call);
+  lesson_alternative(&lesson, "the stream were 0: it is not used", random_without_stream_call);
   return lesson;
 }
 

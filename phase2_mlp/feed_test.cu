@@ -111,6 +111,7 @@ static void timelines_show_what_overlaps(void **state) {
 /* ---- faults: on the emulator with streams in another order they must show ---- */
 
 #ifdef SIMT_REWRITTEN
+// >>> hidden feed_overlapped
 static void work_waits_for_nothing(Feed *feed) {
   for (int i = 0; i < feed->batches; i++) {
     uint8_t *buffer = feed->buffer[i % FEED_BUFFERS];
@@ -137,6 +138,7 @@ static void the_host_waits_for_nothing(Feed *feed) {
     feed_work(feed, i, buffer);
   }
 }
+// <<< hidden
 
 static void a_missing_wait_shows(void **state) {
   (void)state;

@@ -2,6 +2,7 @@
 """learn from init to the last exercise, in a terminal, as a student meets it; and what may go wrong."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -240,6 +241,12 @@ class Commands(unittest.TestCase):
             if not exercise["broken"]:
                 self.assertIn("TODO(%s)" % exercise["name"], text)
             self.assertFalse(os.path.exists(tree.path("phase1_building_blocks/exercises")))
+        # What a test of wrong versions shares with a solution, and heads of loops beside one.
+        self.assertIn("feed_worked(feed, i - FEED_BUFFERS)", tree.solution("feed_overlapped"))
+        self.assertNotIn("feed_worked(feed, i - FEED_BUFFERS)", tree.read("phase2_mlp/feed_test.cu"))
+        solution, file = tree.solution("matmul_wmma_fragments"), tree.read("phase1_building_blocks/matmul_wmma.cuh")
+        for head in re.findall(r"for \(.*?\)", solution):
+            self.assertNotIn(head, file)
 
 
 class Watch(unittest.TestCase):
