@@ -401,9 +401,9 @@ static inline int check_ones(const Lesson *lesson, int shape) {
 }
 
 /* A shape of one or three elements fails first, but shows little: does one of the next say more? Those with more sizes
- * of 1 than the first are the last: of a sum of one product each row is a multiple of each. Takes its result. */
-static inline void check_explain(const Lesson *lesson, const LessonVersion *version, uint64_t seed, int shape,
-                                 LessonResult *result) {
+ * of 1 than the first are the last: of a sum of one product each row is a multiple of each. Takes its result, and returns its number. */
+static inline int check_explain(const Lesson *lesson, const LessonVersion *version, uint64_t seed, int shape,
+                                LessonResult *result) {
   static LessonResult more;
   const CheckReply reply = check.reply;
   int tried = 0;
@@ -415,11 +415,12 @@ static inline void check_explain(const Lesson *lesson, const LessonVersion *vers
       if (check.verdict != NULL) break; /* that is another story */
       if (wrong && (more.explained || check.reply.findings > 0)) {
         *result = more;
-        return;
+        return i;
       }
     }
   check.verdict = NULL;
   check.reply = reply;
+  return shape;
 }
 
 static inline int check_main(Lesson lesson) {
@@ -456,14 +457,14 @@ static inline int check_main(Lesson lesson) {
       return 0;
     }
     if (wrong && !counted && result.fault == LESSON_WRONG && check.reply.findings == 0)
-      check_explain(&lesson, &version, seed, i, &result);
+      lesson_shape_text(&lesson, &lesson.check[check_explain(&lesson, &version, seed, i, &result)], on);
     /* What the inspector saw is nearer to the cause: numbers that come from memory of nobody's follow no formula. */
     if (wrong || check.reply.findings > 0) {
       const char *text = check.reply.findings > 0 ? check.reply.text : result.message;
       snprintf(message, sizeof message, "%s", text);
       if (check.reply.findings > 0 && result.wrong[0] != '\0')
         snprintf(message, sizeof message, "%s%sOn %s: %s. That may follow from it: mend this first.", text,
-                 check_line_end(text), shape, result.wrong);
+                 check_line_end(text), on, result.wrong);
       else if (check.reply.findings > 0 && wrong)
         snprintf(message, sizeof message, "%s%s%s", text, check_line_end(text), result.message);
       check_print(wrong ? "wrong" : "finding", &result, shapes, message);
