@@ -78,6 +78,8 @@ typedef struct Comparison {
   float actual, expected;
   CompareValues values;
   ComparePlaces places;
+  size_t before_places; /* so long is the message before it says what is guessed from them */
+  size_t first;         /* so many elements are before the first that is marked: of the kind of values, or wrong */
   char message[1024];
 } Comparison;
 
@@ -865,6 +867,8 @@ static inline Comparison compare_arrays(const float *actual, const float *expect
   view.tolerance = tolerance;
   view.marked = (unsigned char *)xmalloc(rows * cols);
   compare_values(&view, &c);
+  c.before_places = strlen(c.message);
+  while (c.first < rows * cols && !view.marked[c.first]) c.first++;
   c.places = compare_places(&view, &c);
   free(view.marked);
   return c;

@@ -31,6 +31,7 @@
  *       lesson_element(&lesson, "pixels", LESSON_BYTE);            // inputs alone, uniform from 0 to 255
  *       lesson_output(&lesson, "total", "");                       // one number
  *       lesson_tolerance(&lesson, "total", total_tolerance);       // where the lesson's does not serve
+ *       lesson_steps(&lesson, "losses", 'b');                      // an output that is written b elements at a time
  *       lesson_scalar(&lesson, "lr", 0.375f);                      // diagnoses say "lr" where they find this factor
  *       lesson_alternative(&lesson, "lr were 1", plain_call);      // and this where they find what that call gives
  *
@@ -93,6 +94,7 @@ typedef struct LessonArray {
   const char *letters; /* "mk": size m times size k; the last is the row length; "": one number */
   int output;
   LessonElement element;
+  char step;                           /* of outputs: the letter of so many elements, which one step writes; 0: none */
   char classes;                        /* of labels: the letter of the size that they are below; otherwise 0 */
   float low, high;                     /* other inputs are uniform in [low, high) */
   float extreme;                       /* but for a few, which are this or its negative; 0: none; -inf: always that */
@@ -219,6 +221,10 @@ static inline void lesson_extreme(Lesson *lesson, const char *name, float extrem
   lesson_find_array(lesson, name)->extreme = extreme;
 }
 static inline void lesson_ruled_out(Lesson *lesson, const char *name) { lesson_extreme(lesson, name, -INFINITY); }
+/* Elements are written in steps of so many, one step after the other: what is missing is no edge of a grid. */
+static inline void lesson_steps(Lesson *lesson, const char *name, char letter) {
+  lesson_find_array(lesson, name)->step = letter;
+}
 static inline void lesson_tolerance(Lesson *lesson, const char *name, Tolerance (*tolerance)(const int *)) {
   lesson_find_array(lesson, name)->tolerance = tolerance;
 }

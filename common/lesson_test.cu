@@ -363,6 +363,39 @@ static void a_right_output_is_named(void **state) {
   lesson_host_close(&lesson, &host);
 }
 
+/* An output that is written in steps is no grid with an edge; and what was never written comes before what is wrong. */
+static void a_missing_step_is_named(void **state) {
+  (void)state;
+  Lesson lesson = lesson_make("steps", "nb", NULL, NULL);
+  lesson_output(&lesson, "weights", "n");
+  lesson_output(&lesson, "losses", "n");
+  lesson_steps(&lesson, "losses", 'b');
+  LessonShape shape = lesson_shape(&lesson, 7, 2);
+  LessonHost host;
+  lesson_host_open(&lesson, &shape, 3, &host);
+  float weights[7], losses[7];
+  for (int i = 0; i < 7; i++) host.array[0][i] = host.array[1][i] = losses[i] = (float)i + 0.5f;
+  for (int i = 0; i < 7; i++) weights[i] = -host.array[0][i];
+  compare_poison(losses + 4, 3);
+  void *const got[] = {weights, losses};
+  LessonOutcome outcome = lesson_outcome_open(&lesson, shape.size, &host, got);
+  Comparison compared[LESSON_ARRAYS];
+  memset(compared, 0, sizeof compared);
+  memset(&result, 0, sizeof result);
+  for (int a = 0; a < 2; a++)
+    compared[a] = compare_arrays((const float *)got[a], host.array[a], 1, 7, tolerance_make(0, 0));
+  assert_int_equal(compared[1].places, PLACES_LAST_TILE);
+  lesson_fail_outputs(&outcome, compared, &result);
+  assert_string_equal(
+      result.message,
+      "weights: 7 of 7 elements are wrong, which may follow from losses.\n"
+      "losses: 3 of 7 elements are wrong, worst at element 4: NaN where 4.5 was expected (tolerance 0). "
+      "3 elements were never written. The first of them is element 4, in step 2, counted from 0: each "
+      "step writes 2, and there are 4 steps.");
+  lesson_outcome_close(&outcome);
+  lesson_host_close(&lesson, &host);
+}
+
 static void declare_unknown_letter(void) {
   Lesson lesson = lesson_make("wrong", "rc", NULL, NULL);
   lesson_input(&lesson, "x", "rz");
@@ -771,6 +804,7 @@ int main(void) {
       cmocka_unit_test(a_wrong_rest_is_recognised),
       cmocka_unit_test(inputs_that_would_make_it_right_are_named),
       cmocka_unit_test(a_right_output_is_named),
+      cmocka_unit_test(a_missing_step_is_named),
       cmocka_unit_test(what_is_right_passes),
       cmocka_unit_test(what_is_wrong_is_diagnosed),
       cmocka_unit_test(a_failing_shape_is_named),

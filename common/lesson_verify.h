@@ -138,13 +138,35 @@ static inline void lesson_count_wrong(const LessonOutcome *outcome, const Compar
   formula_say(text, size, " are wrong");
 }
 
-/* What is wrong with each output. One that only follows from another leaves the table to that. */
-static inline void lesson_fail_outputs(const LessonOutcome *outcome, const Comparison *compared, LessonResult *result) {
-  int shown = 0;
+/* Of an output that is written in steps: with which of them it begins, instead of a guess about the grid. */
+static inline void lesson_say_steps(const LessonOutcome *outcome, int output, Comparison *c) {
+  const LessonArray *array = &outcome->lesson->array[output];
+  if (array->step == 0 || c->first == outcome->elements[output]) return;
+  const size_t each = lesson_extent(outcome->lesson, array->step, outcome->size), n = outcome->elements[output];
+  c->message[c->before_places] = '\0';
+  compare_say(c,
+              " The first of them is element %zu, in step %zu, counted from 0: each step writes %zu, and there are %zu "
+              "steps.",
+              c->first, c->first / each, each, (n + each - 1) / each);
+}
+
+/* What is wrong with each output. One that only follows from another leaves the table to that; where some elements
+ * were never written, that is the cause to begin with. */
+static inline void lesson_fail_outputs(const LessonOutcome *outcome, Comparison *compared, LessonResult *result) {
+  int shown = 0, unwritten = -1;
+  for (int a = outcome->lesson->arrays - 1; a >= 0; a--)
+    if (compared[a].values == VALUES_NEVER_WRITTEN && compared[a].places != PLACES_ALL) unwritten = a;
   for (int a = 0; a < outcome->lesson->arrays; a++) {
-    const Comparison *c = &compared[a];
+    Comparison *c = &compared[a];
     char text[2048] = "";
     if (c->values == VALUES_RIGHT) continue;
+    if (unwritten >= 0 && c->values != VALUES_NEVER_WRITTEN) {
+      lesson_fail(result, LESSON_WRONG, "%s%s: %zu of %zu elements are wrong, which may follow from %s.",
+                  result->fault == LESSON_WRONG ? "\n" : "", outcome->lesson->array[a].name, c->wrong,
+                  outcome->elements[a], outcome->lesson->array[unwritten].name);
+      continue;
+    }
+    lesson_say_steps(outcome, a, c);
     Tolerance tolerance = lesson_array_tolerance(outcome->lesson, a, outcome->size);
     FormulaKind kind = lesson_explain(outcome, a, c, tolerance, text, sizeof text);
     const int empty = c->values >= VALUES_REFERENCE_NAN && c->values <= VALUES_READ_BEFORE_WRITTEN;

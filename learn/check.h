@@ -401,7 +401,8 @@ static inline int check_ones(const Lesson *lesson, int shape) {
 }
 
 /* A shape of one or three elements fails first, but shows little: does one of the next say more? Those with more sizes
- * of 1 than the first are the last: of a sum of one product each row is a multiple of each. Takes its result, and returns its number. */
+ * of 1 than the first are the last: of a sum of one product each row is a multiple of each. Takes its result, and
+ * returns its number. */
 static inline int check_explain(const Lesson *lesson, const LessonVersion *version, uint64_t seed, int shape,
                                 LessonResult *result) {
   static LessonResult more;

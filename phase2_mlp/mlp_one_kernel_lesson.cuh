@@ -84,6 +84,7 @@ static inline Tolerance mlp_tolerance(const int *size) {
 static inline Lesson mlp_lesson(void) {
   Lesson lesson = lesson_make("mlp_one_kernel", "nihcb", mlp_lesson_call, (LessonLauncher)mlp_epoch_cpu);
   lesson_output(&lesson, "losses", "n");
+  lesson_steps(&lesson, "losses", 'b');
   lesson_output(&lesson, "new w1", "hi");
   lesson_output(&lesson, "new b1", "h");
   lesson_output(&lesson, "new w2", "ch");
