@@ -246,19 +246,24 @@ static inline int compare_mark(CompareView *v, CompareValues kind) {
 static inline int compare_see_bits(CompareView *v, Comparison *c) {
   static const struct {
     CompareValues values;
-    const char *words; /* behind the number of elements */
-  } kinds[] = {{VALUES_REFERENCE_NAN, "of the expected elements are NaN: the reference is wrong, or was not computed."},
-               {VALUES_NEVER_WRITTEN, "elements were never written."},
-               {VALUES_READ_BEFORE_WRITTEN,
-                "elements were read before they were written: sum in a register, or clear the output first."},
-               {VALUES_NAN,
-                "elements are NaN: 0/0, inf - inf, the logarithm or root of a negative number, a sum that starts "
-                "from the output, or a read outside an array."},
-               {VALUES_INFINITE,
-                "elements are infinite: a division by zero, or an overflow (exp without the maximum subtracted)."}};
+    const char *one, *words; /* behind the number of elements */
+  } kinds[] = {
+      {VALUES_REFERENCE_NAN, "of the expected elements is NaN: the reference is wrong, or was not computed.",
+       "of the expected elements are NaN: the reference is wrong, or was not computed."},
+      {VALUES_NEVER_WRITTEN, "element was never written.", "elements were never written."},
+      {VALUES_READ_BEFORE_WRITTEN,
+       "element was read before it was written: sum in a register, or clear the output first.",
+       "elements were read before they were written: sum in a register, or clear the output first."},
+      {VALUES_NAN,
+       "element is NaN: 0/0, inf - inf, the logarithm or root of a negative number, a sum that starts "
+       "from the output, or a read outside an array.",
+       "elements are NaN: 0/0, inf - inf, the logarithm or root of a negative number, a sum that starts "
+       "from the output, or a read outside an array."},
+      {VALUES_INFINITE, "element is infinite: a division by zero, or an overflow (exp without the maximum subtracted).",
+       "elements are infinite: a division by zero, or an overflow (exp without the maximum subtracted)."}};
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     if (!compare_mark(v, kinds[k].values)) continue;
-    compare_say(c, " %zu %s", v->count, kinds[k].words);
+    compare_say(c, " %zu %s", v->count, v->count == 1 ? kinds[k].one : kinds[k].words);
     c->values = kinds[k].values;
     return 1;
   }
@@ -789,10 +794,18 @@ static inline ComparePlaces compare_places(const CompareView *view, Comparison *
     if (v == view || compare_is_beyond(v, &r0, &c0)) {
       for (size_t tile = 256; tile >= 4; tile /= 2)
         if (compare_tile_fits(tile, r0, v->rows) && compare_tile_fits(tile, c0, v->cols)) {
-          compare_say(c,
-                      " They fill the last partial tile of %zu: round the grid up and treat the edge, and compare the "
-                      "bounds test with the size.",
-                      tile);
+          if ((r0 == v->rows || r0 == tile) && (c0 == v->cols || c0 == tile)) /* there is one whole tile */
+            compare_say(c,
+                        " They lie beyond the first tile of %zu: is blockIdx in the index, is the grid rounded up, and "
+                        "what does "
+                        "the bounds test compare with?",
+                        tile);
+          else
+            compare_say(
+                c,
+                " They fill the last partial tile of %zu: round the grid up and treat the edge, and compare the "
+                "bounds test with the size.",
+                tile);
           return PLACES_LAST_TILE;
         }
       if (!unwritten && r0 * c0 < 4) return PLACES_SCATTERED; /* those may be right by chance */
@@ -857,8 +870,9 @@ static inline Comparison compare_arrays(const float *actual, const float *expect
   char place[64], is[32], should[32];
   snprintf(place, sizeof place, rows == 1 ? "element %zu" : "row %zu, column %zu",
            rows == 1 ? c.worst_col : c.worst_row, c.worst_col);
-  compare_say(&c, "%zu of %zu elements are wrong, worst at %s: %s where %s was expected (tolerance %.3g).", c.wrong,
-              rows * cols, place, compare_number(c.actual, 6, is), compare_number(c.expected, 6, should), c.tolerance);
+  compare_say(&c, "%zu of %zu elements %s wrong, worst at %s: %s where %s was expected (tolerance %.3g).", c.wrong,
+              rows * cols, c.wrong == 1 ? "is" : "are", place, compare_number(c.actual, 6, is),
+              compare_number(c.expected, 6, should), c.tolerance);
   CompareView view;
   view.actual = actual;
   view.expected = expected;

@@ -582,7 +582,7 @@ static void other_elements_are_checked_as_floats_are(void **state) {
   assert_int_equal(result.values, VALUES_FACTOR);
   assert_int_equal(verify_pick(&lesson, pick<PICK_NO_TOTAL>, 31, 10), -1);
   assert_int_equal(result.values, VALUES_NEVER_WRITTEN);
-  assert_non_null(strstr(result.message, "total: 1 of 1 elements are wrong"));
+  assert_non_null(strstr(result.message, "total: 1 of 1 elements is wrong"));
   assert_int_equal(verify_pick(&lesson, pick<PICK_PAST_THE_END>, 31, 10), -1);
   assert_int_equal(result.fault, LESSON_OUTSIDE);
   assert_non_null(strstr(result.message, "picked (31 elements): 1 written past its end, 1 to 1 elements away"));

@@ -211,13 +211,19 @@ static inline const char *whatif_sizes(WhatifLines kind, size_t *most) {
   return of;
 }
 
+/* Of each matrix, where it holds several. */
+static inline size_t whatif_rows(const Whatif *w, int a) {
+  const char *letters = w->outcome->lesson->array[a].letters;
+  const size_t rank = strlen(letters);
+  return rank < 2 ? 1 : lesson_extent(w->outcome->lesson, letters[rank - 2], w->outcome->size);
+}
+
 /* Rows and columns of one input: the rows of each matrix by themselves, where it holds several, and all of them. */
 static inline int whatif_lines(Whatif *w, int a, char *text, size_t size) {
   const Lesson *lesson = w->outcome->lesson;
   const LessonArray *array = &lesson->array[a];
   const size_t columns = lesson_columns(lesson, array, w->outcome->size), rows = w->outcome->elements[a] / columns;
   const size_t letters = strlen(array->letters);
-  const size_t rows_each = letters < 2 ? 1 : lesson_extent(lesson, array->letters[letters - 2], w->outcome->size);
   const float *x = w->outcome->right[a];
   static const size_t again[] = {64, 128, 256, 384, 512, 1024};
   for (int kind = 0; kind < WHATIF_LINES; kind++)
@@ -232,7 +238,7 @@ static inline int whatif_lines(Whatif *w, int a, char *text, size_t size) {
         by[count++] = block;
       }
       for (size_t t = 0; t < count; t++) {
-        const size_t n = !down ? columns : t < own ? rows_each : rows;
+        const size_t n = !down ? columns : t < own ? whatif_rows(w, a) : rows;
         if (by[t] >= n || (kind == WHATIF_IN_64 && n <= 64) || (kind == WHATIF_IN_128 && n <= 128)) continue;
         if (array->element != LESSON_FLOAT && array->element != LESSON_BFLOAT16 && kind >= WHATIF_AGAIN) continue;
         for (size_t r = 0; r < rows; r++)
@@ -257,24 +263,23 @@ static inline int whatif_lines(Whatif *w, int a, char *text, size_t size) {
 static inline int whatif_values(Whatif *w, int a, WhatifValues kind, double by, const char *factor, char *text,
                                 size_t size) {
   const LessonArray *array = &w->outcome->lesson->array[a];
-  const size_t columns = lesson_columns(w->outcome->lesson, array, w->outcome->size);
-  const size_t rows = w->outcome->elements[a] / columns, tile = (size_t)by;
+  const size_t columns = lesson_columns(w->outcome->lesson, array, w->outcome->size), n = w->outcome->elements[a];
+  const size_t rows = whatif_rows(w, a), tile = (size_t)by; /* of each matrix */
   const float *x = w->outcome->right[a];
   if (kind == WHATIF_TILES_TURNED && (rows <= tile || columns <= tile)) return 0;
-  for (size_t r = 0; r < rows; r++)
-    for (size_t c = 0; c < columns; c++) {
-      const size_t i = r * columns + c;
-      size_t row = r, column = c;
-      if (kind == WHATIF_TURNED) row = r / tile * tile + c % tile, column = c / tile * tile + r % tile;
-      if (kind == WHATIF_TILES_TURNED) row = c / tile * tile + r % tile, column = r / tile * tile + c % tile;
-      w->changed[i] = row < rows && column < columns ? x[row * columns + column] : 0;
-      if (kind == WHATIF_TRANSPOSED) w->changed[i] = x[c * rows + r];
-      if (kind == WHATIF_BY) w->changed[i] = (float)(by * x[i]);
-      if (kind == WHATIF_ONE) w->changed[i] = 1;
-      if (kind == WHATIF_TANH) w->changed[i] = tanhf(x[i]);
-      if (kind == WHATIF_SQUARE) w->changed[i] = x[i] * x[i];
-      if (kind == WHATIF_IDENTITY) w->changed[i] = (float)i;
-    }
+  for (size_t i = 0; i < n; i++) {
+    const size_t first = i / (rows * columns) * rows * columns, r = (i - first) / columns, c = i % columns;
+    size_t row = r, column = c;
+    if (kind == WHATIF_TURNED) row = r / tile * tile + c % tile, column = c / tile * tile + r % tile;
+    if (kind == WHATIF_TILES_TURNED) row = c / tile * tile + r % tile, column = r / tile * tile + c % tile;
+    w->changed[i] = row < rows && column < columns ? x[first + row * columns + column] : 0;
+    if (kind == WHATIF_TRANSPOSED) w->changed[i] = x[first + c * rows + r];
+    if (kind == WHATIF_BY) w->changed[i] = (float)(by * x[i]);
+    if (kind == WHATIF_ONE) w->changed[i] = 1;
+    if (kind == WHATIF_TANH) w->changed[i] = tanhf(x[i]);
+    if (kind == WHATIF_SQUARE) w->changed[i] = x[i] * x[i];
+    if (kind == WHATIF_IDENTITY) w->changed[i] = (float)i;
+  }
   if (!whatif_try(w, a)) return 0;
   formula_say(text, size, " Your values would be right if ");
   if (kind == WHATIF_TURNED)

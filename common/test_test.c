@@ -60,7 +60,7 @@ static void failure_reaches_exit_status_log_and_xml(void **state) {
   text[fread(text, 1, sizeof text - 1, file)] = '\0';
   fclose(file);
 
-  const char *diagnosis = "1 of 3 elements are wrong, worst at element 2: NaN where 3 was expected";
+  const char *diagnosis = "1 of 3 elements is wrong, worst at element 2: NaN where 3 was expected";
   assert_non_null(strstr(log, diagnosis));
   assert_non_null(strstr(log, "test_test.c:"));
   assert_non_null(strstr(log, "[  FAILED  ] fails"));
