@@ -530,6 +530,22 @@ EOF
 }
 
 # The rewriter lets a __host__ __device__ function launch: the host may call it. A kernel that does is told so.
+# As Bazel does it: -E, and g++ by way of check_calls. It refuses what simtcc refuses.
+test_check_calls() {
+  local rewriter folder source
+  folder=$(cd "${simtcc%/*}" && pwd)
+  bad "$simtcc" -c "$here/refuse/call_in_kernel.cu"
+  grep -o ':[0-9]*: error: simt: .*' "$work/err" | sort >wanted
+  for source in one.cu "$here/refuse/call_in_kernel.cu"; do
+    ok "$simtcc" -E --verbose --functions=called.cu.cpp.functions "$source" -o called.cu.cpp
+    rewriter=$(sed -n 's/^+ \([^ ]*\) .*--functions=.*/\1/p' "$work/err")
+    "${CXX:-g++}" -std=gnu++17 -w -wrapper "$folder/check_calls,$rewriter" -c called.cu.cpp -o called.o 2>"$work/err"
+    grep -o ':[0-9]*: error: simt: .*' "$work/err" | sort >found
+    [ "$source" != one.cu ] || [ -f called.o ] || fail "refused: $(cat "$work/err")"
+  done
+  if [ ! -s wanted ] || ! cmp -s wanted found; then fail "$(diff wanted found)"; fi
+}
+
 test_launch_by_a_kernel_is_reported() {
   cat >nested.cu <<'EOF'
 __global__ void child() {}

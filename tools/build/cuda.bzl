@@ -12,7 +12,7 @@ The libraries are ordinary C++ libraries to the rest of Bazel, so cc_* targets m
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
-load("@local_cuda//:defs.bzl", "HAS_CUDA", "INSPECT_COPTS", "NVCC", "SIMT_COPTS")
+load("@local_cuda//:defs.bzl", "HAS_CUDA", "INSPECT_COPTS", "IS_GCC", "NVCC", "SIMT_COPTS")
 load(":string_flag.bzl", "FlagInfo")
 
 _MODE_FLAGS = {
@@ -110,10 +110,12 @@ def _simt_standard(ctx):
     return "-std=" + ("gnu++" + standard[len("c++"):] if standard.startswith("c++") else standard)
 
 def _to_cpp(ctx, src, compile_ctx, cc_toolchain):
-    """Rewrites one .cu file to C++ that runs its kernels on the CPU; returns the .cpp file."""
+    """Rewrites one .cu file to C++ that runs its kernels on the CPU; returns the .cpp file and the list of functions."""
     cpp = ctx.actions.declare_file("_simt/%s/%s.cpp" % (ctx.label.name, src.basename))
+    functions = ctx.actions.declare_file(cpp.basename + ".functions", sibling = cpp)
     args = ctx.actions.args()
     args.add_all(["-E", src.path, "-o", cpp.path, "-ccbin", cc_toolchain.compiler_executable])
+    args.add("--functions=" + functions.path)
     if ctx.attr._simt[FlagInfo].value == "inspect":
         args.add_all(["--inspect", "--no-unroll"])  # an access is a call: unrolled, a large kernel compiles for minutes
     else:
@@ -132,13 +134,13 @@ def _to_cpp(ctx, src, compile_ctx, cc_toolchain):
         executable = ctx.file._simtcc,
         arguments = [args],
         inputs = depset([src], transitive = [compile_ctx.headers, cc_toolchain.all_files]),
-        outputs = [cpp],
+        outputs = [cpp, functions],
         tools = [ctx.executable._rewrite],
         mnemonic = "SimtRewrite",
         progress_message = "Rewriting %s for the CPU" % src.short_path,
         env = {"PATH": "/usr/bin:/bin", "SIMTCC_REWRITE": ctx.executable._rewrite.path},
     )
-    return cpp
+    return cpp, functions
 
 def _cuda_library_impl(ctx):
     use_cuda = ctx.attr._backend[FlagInfo].value == "cuda"
@@ -192,7 +194,17 @@ def _cuda_library_impl(ctx):
         inspect = ctx.attr._simt[FlagInfo].value == "inspect"
         common["user_compile_flags"] = ctx.attr.host_copts + [_simt_standard(ctx)] + _SIMT_FLAGS + (_INSPECT_FLAGS if inspect else SIMT_COPTS)
         rewritten = [_to_cpp(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
-        _, outputs = cc_common.compile(name = ctx.label.name + "_simt", srcs = rewritten, **common)
+        additional = []
+        if IS_GCC:  # each call that g++ resolves is checked; of others the rewriter has seen the name
+            rewriter = ctx.executable._rewrite
+            common["user_compile_flags"] += ["-wrapper", "%s,%s" % (ctx.file._check_calls.path, rewriter.path)]
+            additional = [ctx.file._check_calls, rewriter] + [functions for _, functions in rewritten]
+        _, outputs = cc_common.compile(
+            name = ctx.label.name + "_simt",
+            srcs = [cpp for cpp, _ in rewritten],
+            additional_inputs = additional,
+            **common
+        )
         objects += outputs.pic_objects
 
     linking_ctx, _ = cc_common.create_linking_context_from_compilation_outputs(
@@ -236,6 +248,7 @@ cuda_library = rule(
         "srcs": attr.label_list(allow_files = True),
         "_archs": attr.label(default = "//tools/build:archs"),
         "_backend": attr.label(default = "//tools/build:backend"),
+        "_check_calls": attr.label(default = "//simt:check_calls", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
         "_cuda_version": attr.label(default = "@local_cuda//:version.txt", allow_single_file = True),
         "_rewrite": attr.label(default = "//simt:rewrite", executable = True, cfg = "exec"),

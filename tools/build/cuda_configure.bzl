@@ -48,11 +48,15 @@ def _simt_copts(ctx):
         return ["-march=x86-64-v3"]
     return []
 
-def _inspect_copts(ctx):
+def _gcc(ctx):
+    """The major version of the compiler; 0: it is not gcc."""
+    version = ctx.execute(["sh", "-c", "${CC:-gcc} --version | grep -qi clang || ${CC:-gcc} -dumpversion"]).stdout
+    major = version.split(".")[0].strip()
+    return int(major) if major.isdigit() else 0
+
+def _inspect_copts(gcc):
     """Flags for inspected kernels that only newer compilers need; the reasons stand in simt/simtcc."""
-    version = ctx.execute(["sh", "-c", "${CC:-gcc} -dumpversion"]).stdout.split(".")[0].strip()
-    major = int(version) if version.isdigit() else 0
-    return (["-fno-tree-sink"] if major >= 14 else []) + (["-fno-tree-forwprop"] if major >= 16 else [])
+    return (["-fno-tree-sink"] if gcc >= 14 else []) + (["-fno-tree-forwprop"] if gcc >= 16 else [])
 
 def _library_dir(root):
     for name in ["lib64", "lib"]:
@@ -104,6 +108,7 @@ NVCC = %r
 DEFAULT_ARCHS = %r
 DEFAULT_BACKEND = %r
 DEFAULT_GPU = %r
+IS_GCC = %r
 INSPECT_COPTS = %r
 SIMT_COPTS = %r
 ''' % (
@@ -112,7 +117,8 @@ SIMT_COPTS = %r
         archs or "90",
         "cuda" if root != None and has_gpu else "cpu",
         "yes" if has_gpu else "no",
-        _inspect_copts(ctx),
+        _gcc(ctx) > 0,
+        _inspect_copts(_gcc(ctx)),
         _simt_copts(ctx),
     ))
 

@@ -6,8 +6,9 @@
 
 __global__ void add_up(const float *in, float *out, int n) {
   float sum;
-  for (int i = 0; i < n; i++) sum += in[i];
-  *out = sum;  // BUG
+  sum += in[0];  // BUG
+  for (int i = 1; i < n; i++) sum += in[i];
+  *out = sum;
 }
 
 int main(void) {
