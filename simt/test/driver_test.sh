@@ -586,14 +586,15 @@ test_address_sanitizer() {
   quick_cc
   cat >asan.cu <<'EOF'
 #include <stdlib.h>
-__global__ void k(int *x, int past) {
+__device__ __noinline__ void fill(int *a, int last) { for (int i = 0; i <= last; i++) a[i] = i; }
+__global__ void k(int *x, int past, int last) { int a[4]; fill(a, last);
   __syncthreads();
-  x[past] = threadIdx.x;
+  x[past] = threadIdx.x + a[1];
 }
 int main(int argc, char **) {
   int *x, *volatile h = (int *)malloc(4);
   cudaMalloc(&x, 4);
-  k<<<2, 64>>>(x, argc / 3);
+  k<<<2, 64>>>(x, argc == 3, argc < 4 ? 3 : 4);
   cudaMemcpy(h, x, 4, cudaMemcpyDeviceToHost);
   cudaFree(x);
   if (argc > 1) h[1] = 3;
@@ -604,12 +605,12 @@ EOF
   ok ./asan
   bad ./asan x
   says err 'AddressSanitizer: heap-buffer-overflow'
-  says err 'asan.cu:12'
+  says err 'asan.cu:13'
   bad ./asan x y
   says err '=== simt: AddressSanitizer: heap-buffer-overflow, write of 4 bytes'
   says err 'thread (63,0,0)'
-  says err 'asan.cu:4 (k(int*, int))'
-  says err 'asan.cu:9 with <<<(2,1,1), (64,1,1)>>>'
+  says err 'asan.cu:5 (k(int*, int, int))'
+  says err 'asan.cu:10 with <<<(2,1,1), (64,1,1)>>>'
 }
 
 # Plain pointers do not say where they point to: a real Thrust would crash.
@@ -641,6 +642,9 @@ EOF
   bad ./program 1 2 3
   says err 'of kernel thrust::sort is 0x'
   says err 'launched at thrust.cu:12'
+  bad ./asan x y z # a caller's array, which --inspect does not see
+  says err '=== simt: AddressSanitizer: stack-buffer-overflow, write of 4 bytes'
+  says err 'asan.cu:2 (fill(int*, int))'
 }
 
 # ---- faults/ and refuse/ ----
