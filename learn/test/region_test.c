@@ -94,7 +94,7 @@ static void notices_what_a_student_deleted(void **state) {
   (void)state;
   static const char *const needed[] = {"#if !MINE", "#include \".learn", "#else", "#endif"};
   for (int i = 0; i < 4; i++) {
-    const char *text = cut("  TODO(first_one);\n");
+    char *text = cut("  TODO(first_one);\n");
     char *line = strstr(text, needed[i]);
     assert_non_null(line);
     memmove(line, strchr(line, '\n') + 1, strlen(strchr(line, '\n') + 1) + 1);
