@@ -40,21 +40,23 @@ typedef struct Options {
 
 /* Mistakes that are easily made, on demand: the backward pass of a bend does nothing, the gradients of the biases are
  * forgotten, the loss is summed and not averaged. */
-static void skip_backward(Layer *l, float *dx, const float *dy, const float *x, const float *y, int batch) {
-  (void)l, (void)dx, (void)dy, (void)x, (void)y, (void)batch; /* in place: dx is dy */
+static void skip_backward(const Context *context, const Node *node, const OpArrays *a) {
+  (void)context, (void)node, (void)a; /* in place: dx is dy */
 }
 
-static void make_fault(Network *net, Fault fault) {
-  for (int i = 0; i < net->layer_count; i++)
-    if (fault == FAULT_BEND && net->layers[i]->in_place) net->layers[i]->backward = skip_backward;
+static void make_fault(Model *net, Fault fault) {
+  static Op skipping = activation_ops[ACTIVATION_RELU];
+  skipping.forward = activation_op_forward;
+  skipping.backward = skip_backward;
+  for (int i = 0; i < net->graph->count; i++)
+    if (fault == FAULT_BEND && net->plan.node[i].in_place) net->graph->nodes[i].op = &skipping;
 }
 
-static void spoil_gradients(const Network *net, float *gradients, Fault fault) {
-  for (int i = 0; i < net->layer_count; i++) {
-    const Layer *l = net->layers[i];
-    if (fault == FAULT_BIAS && l->bias_count)
-      memset(gradients + (l->bias - net->parameters), 0, l->bias_count * sizeof(float));
-  }
+static void spoil_gradients(const Model *net, float *gradients, Fault fault) {
+  int node = 0, index = 0;
+  const Param *p;
+  while (fault == FAULT_BIAS && (p = model_next_param(net, &node, &index)) != NULL)
+    if (p->rank == 1) memset(gradients + p->offset, 0, p->count * sizeof(float));
   for (size_t i = 0; fault == FAULT_MEAN && i < net->parameter_count; i++) gradients[i] *= CHECK_BATCH;
 }
 
@@ -118,10 +120,10 @@ static int check_tensor(Check *check, const char *layer, const char *tensor, siz
 }
 
 /* 0 where all are right. */
-static int check_gradients(const Options *options, Network *net, const ImageSet *set, double *worst) {
+static int check_gradients(const Options *options, Model *net, const ImageSet *set, double *worst) {
   const MlpShape *shape = &mlp_choice.shape;
-  size_t n = net->parameter_count, inputs = (size_t)CHECK_BATCH * net->in_size;
-  double network = net->device == DEVICE_CPU ? 3.0 * n * sizeof(float) : 0; /* lies there, too */
+  size_t n = net->parameter_count, inputs = (size_t)CHECK_BATCH * model_input_width(net, 0);
+  double network = net->context.device == DEVICE_CPU ? 3.0 * n * sizeof(float) : 0; /* lies there, too */
   device_expect_memory(DEVICE_CPU, network + (double)n * (2 * sizeof(float) + sizeof(double)), "the gradient check",
                        "take a smaller network");
   Check check = Check();
@@ -135,15 +137,15 @@ static int check_gradients(const Options *options, Network *net, const ImageSet 
 
   /* One step, without its update. */
   image_set_gather(set, net, 0, CHECK_BATCH);
-  network_forward(net, CHECK_BATCH);
-  network_score(net, CHECK_BATCH);
-  network_backward(net, CHECK_BATCH);
-  device_download(net->device, check.gradients, net->gradients, n * sizeof(float));
+  model_forward(net, CHECK_BATCH);
+  model_score(net, CHECK_BATCH);
+  model_backward(net, CHECK_BATCH);
+  device_download(net->context.device, check.gradients, net->gradients, n * sizeof(float));
   spoil_gradients(net, check.gradients, options->fault);
 
-  device_download(net->device, host, net->parameters, n * sizeof(float));
-  device_download(net->device, x, net->activations[0], inputs * sizeof(float));
-  device_download(net->device, check.labels, net->labels, sizeof check.labels);
+  device_download(net->context.device, host, net->parameters, n * sizeof(float));
+  device_download(net->context.device, x, model_input(net, 0), inputs * sizeof(float));
+  device_download(net->context.device, check.labels, model_labels(net), sizeof check.labels);
   for (size_t i = 0; i < n; i++) check.parameters[i] = host[i];
   for (size_t i = 0; i < inputs; i++) check.x[i] = x[i];
 
@@ -155,11 +157,13 @@ static int check_gradients(const Options *options, Network *net, const ImageSet 
         check.entries, CHECK_ENTRIES);
   printf("  %-12s %-11s %14s %14s %12s\n", "", "entry", "analytic", "numeric", "difference");
   int wrong = 0;
-  for (int i = net->layer_count - 1; i >= 0; i--) {
-    const Layer *l = net->layers[i];
-    if (l->weight_count == 0) continue;
-    wrong |= !check_tensor(&check, l->name, "bias", l->bias - net->parameters, l->bias_count, 0, 2 * i + 1);
-    wrong |= !check_tensor(&check, l->name, "weight", l->weight - net->parameters, l->weight_count, l->in_size, 2 * i);
+  for (int i = net->graph->count - 1; i >= 0; i--) {
+    const Node *node = &net->graph->nodes[i];
+    if (node->params == 0) continue;
+    const Param *weight = &node->param[0], *bias = &node->param[1];
+    const int stream = 2 * (int)node->order;
+    wrong |= !check_tensor(&check, node->name, "bias", bias->offset, bias->count, 0, stream + 1);
+    wrong |= !check_tensor(&check, node->name, "weight", weight->offset, weight->count, (int)weight->dim[1], stream);
   }
   *worst = check.worst;
   free(host);
@@ -202,7 +206,7 @@ static void check_loss(const Options *options, double loss, long step) {
         options->lr, options->lr / 10);
 }
 
-static void train(const Options *options, Network *net, ImageSet *set, const ImageSet *test, Results *results) {
+static void train(const Options *options, Model *net, ImageSet *set, const ImageSet *test, Results *results) {
   const CommonOptions *common = &options->common;
   int batch_size = common->batch_size < set->count ? common->batch_size : set->count; /* there are no more images */
   long steps = (long)common->epochs * ((set->count + batch_size - 1) / batch_size), step = 0;
@@ -213,20 +217,20 @@ static void train(const Options *options, Network *net, ImageSet *set, const Ima
     double start = seconds_now(), epoch_loss = 0, logged = 0;
     Progress progress;
     progress_begin(&progress, "training", "img", 0, set->count);
-    network_reset_totals(net, none);
+    model_reset_totals(net, 0, none);
     image_set_shuffle(set, common->seed, epoch);
     for (int position = 0; position < set->count; position += batch_size) {
       int left = set->count - position, batch = left < batch_size ? left : batch_size;
       image_set_gather(set, net, position, batch); /* the batch: x and labels */
-      network_forward(net, batch);                 /* x -> logits */
-      network_score(net, batch);                   /* -> probabilities, loss */
-      network_backward(net, batch);                /* -> gradients */
-      network_update(net, (float)options->lr, (float)options->momentum);
+      model_forward(net, batch);                 /* x -> logits */
+      model_score(net, batch);                   /* -> probabilities, loss */
+      model_backward(net, batch);                /* -> gradients */
+      sgd_update(net, (float)options->lr, (float)options->momentum);
       logged += batch;
       progress_update(&progress, position + batch, "%s", "");
       if (++step % LOG_EVERY && position + batch < set->count) continue;
-      Totals totals = network_read_totals(net); /* waits for the device */
-      network_reset_totals(net, none);
+      Totals totals = model_read_totals(net, 0); /* waits for the device */
+      model_reset_totals(net, 0, none);
       check_loss(options, totals.loss, step);
       curve_add(&train, step, totals.loss / logged);
       epoch_loss += totals.loss;
@@ -364,19 +368,19 @@ int main(int argc, char **argv) {
          test_set.count, common->batch_size, options.lr, options.momentum, (unsigned long long)common->seed);
   fflush(stdout);
 
-  static Mlp mlp;
+  static Model mlp;
   int largest = common->batch_size < train_set.count ? common->batch_size : train_set.count;
   mlp_create(&mlp, shape, common->device, largest > EVALUATION_BATCH ? largest : EVALUATION_BATCH);
-  network_init(&mlp.network, common->seed);
-  make_fault(&mlp.network, options.fault);
+  model_init(&mlp, common->seed);
+  make_fault(&mlp, options.fault);
 
   double worst;
   Results results = Results();
-  if (check_gradients(&options, &mlp.network, &train_set, &worst) != 0) {
+  if (check_gradients(&options, &mlp, &train_set, &worst) != 0) {
     fflush(stdout);
     die("the gradients are wrong: training stops before it begins%s", options.fault ? ", as --fault asked for" : "");
   }
-  train(&options, &mlp.network, &train_set, &test_set, &results);
+  train(&options, &mlp, &train_set, &test_set, &results);
   if (common->json &&
       json_result(json_pack("{s:s, s:s, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "program",
                             program_invocation_short_name, "device", device_name(common->device), "seed",
@@ -389,7 +393,7 @@ int main(int argc, char **argv) {
   image_set_destroy(&test_set);
   mnist_free(&host_train);
   mnist_free(&host_test);
-  network_destroy(&mlp.network);
+  model_close(&mlp);
   stdout_finish();
   return 0;
 }

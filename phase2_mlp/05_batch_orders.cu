@@ -14,6 +14,7 @@
 #include "common/timer.h"
 #include "common/train_log.h"
 #include "phase2_mlp/image_set.cuh"
+#include "phase2_mlp/mlp.cuh"
 
 enum { LOOKS = 8 /* at the test set, an epoch */, TEST_IMAGES = 2000, MOST_EPOCHS = 100, ORDERS = 5 };
 
@@ -86,9 +87,9 @@ typedef struct Curve {
 } Curve;
 
 static void train(const Options *options, const MnistSet *host, ImageSet *train_set, const ImageSet *test_set,
-                  Network *net, int kind, Curve *curve) {
+                  Model *net, int kind, Curve *curve) {
   const int batch = options->common.batch_size, steps = batches_steps(train_set->count, batch);
-  network_init(net, options->common.seed);
+  model_init(net, options->common.seed);
   curve->looks = 0;
   for (int epoch = 0; epoch < options->common.epochs; epoch++) {
     order_of(kind, train_set->host_order, host, train_set->count, options->common.seed, epoch);
@@ -97,7 +98,7 @@ static void train(const Options *options, const MnistSet *host, ImageSet *train_
     for (int step = 0; step < steps; step++) {
       int size = batches_size_at(train_set->count, batch, step * batch);
       image_set_gather(train_set, net, step * batch, size);
-      network_train_step(net, size, (float)options->lr, 0);
+      sgd_train_step(net, size, (float)options->lr, 0);
       if ((step + 1) * LOOKS / steps == step * LOOKS / steps) continue;
       Totals totals = image_set_evaluate(test_set, net, NULL);
       if (!isfinite(totals.loss))
@@ -232,10 +233,9 @@ int main(int argc, char **argv) {
   ImageSet train_set, test_set;
   image_set_create(&train_set, options.common.device, &train_host, count, mean, stddev);
   image_set_create(&test_set, options.common.device, &test_host, tests, mean, stddev);
-  LinearLayer layer = linear_layer("fc", pixels, MNIST_CLASSES);
-  Layer *layers[] = {&layer.base};
-  Network net;
-  network_create(&net, options.common.device, layers, 1, batch < count || batch < tests ? batch : count);
+  Model net;
+  sgd_model_open(&net, softmax_regression_graph(pixels, MNIST_CLASSES), options.common.device,
+                 batch < count || batch < tests ? batch : count);
   for (int kind = 0; kind < ORDERS; kind++) {
     train(&options, &train_host, &train_set, &test_set, &net, kind, &curves[kind]);
     print_curve(&curves[kind], kind, options.common.epochs);
@@ -244,7 +244,7 @@ int main(int argc, char **argv) {
   draw(&options, curves);
   if (options.common.json) print_json(&options, curves);
 
-  network_destroy(&net);
+  model_close(&net);
   image_set_destroy(&train_set);
   image_set_destroy(&test_set);
   mnist_free(&train_host);

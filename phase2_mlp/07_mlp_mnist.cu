@@ -14,11 +14,7 @@
 #include "phase2_mlp/classifier.cuh"
 #include "phase2_mlp/mlp_options.cuh"
 
-static Network *create(Device device, int max_batch) {
-  static Mlp mlp;
-  mlp_create(&mlp, &mlp_choice.shape, device, max_batch);
-  return &mlp.network;
-}
+static Graph *graph(void) { return mlp_graph(&mlp_choice.shape); }
 
 static void network_text(char text[CHECKPOINT_NETWORK]) {
   static_assert((int)CHECKPOINT_NETWORK >= (int)MLP_TEXT, "a checkpoint keeps the whole of it");
@@ -49,7 +45,7 @@ int main(int argc, char **argv) {
       "Trains a multi-layer perceptron on the 60,000 handwritten digits of MNIST, tests it on 10,000 others, and keeps "
       "the model, a log, the learning curve, the learned filters and the misclassified digits in the output folder.",
       "third_party/data/mnist",
-      create,
+      graph,
       10,   /* epochs */
       64,   /* images a batch */
       0.05, /* learning rate, at its highest */

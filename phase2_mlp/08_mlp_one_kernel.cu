@@ -67,11 +67,11 @@ typedef struct Measured {
 /* All that the versions share, on the GPU, and the CPU's losses. */
 typedef struct Course {
   const Options *options;
-  Mlp cpu;
+  Model cpu;
   ImageSet train, test; /* on the CPU */
   MlpEpoch epoch;       /* on the GPU */
   ImageSet gpu_train, gpu_test;
-  Mlp judge;      /* evaluates on the GPU */
+  Model judge;      /* evaluates on the GPU */
   float *initial; /* parameters before the first step */
   int steps, checked;
   double expected[CHECKED_STEPS]; /* mean losses */
@@ -187,7 +187,7 @@ static void load(Course *course, Device device) {
   mnist_free(&test);
 }
 
-static void create(Mlp *mlp, const Course *course, Device device, int max_batch) {
+static void create(Model *mlp, const Course *course, Device device, int max_batch) {
   const MlpShape shape = {3, {course->train.pixels, course->options->hidden, MNIST_CLASSES}, ACTIVATION_RELU};
   mlp_create(mlp, &shape, device, max_batch);
 }
@@ -196,13 +196,13 @@ static void create(Mlp *mlp, const Course *course, Device device, int max_batch)
 static double cpu_step(Course *course, int i) {
   const Options *o = course->options;
   const int position = i * o->common.batch_size;
-  Network *net = &course->cpu.network;
+  Model *net = &course->cpu;
   int batch = batches_size_at(course->train.count, o->common.batch_size, position);
   Totals none = {0, 0};
-  network_reset_totals(net, none);
+  model_reset_totals(net, 0, none);
   image_set_gather(&course->train, net, position, batch);
-  network_train_step(net, batch, (float)o->lr, (float)o->momentum);
-  double loss = network_read_totals(net).loss / batch;
+  sgd_train_step(net, batch, (float)o->lr, (float)o->momentum);
+  double loss = model_read_totals(net, 0).loss / batch;
   if (!isfinite(loss))
     die("the loss is not finite at step %d; try a learning rate below --lr=%g, or less than --momentum=%g", i + 1,
         o->lr, o->momentum);
@@ -215,8 +215,8 @@ static void begin(Course *course, Device device) {
   load(course, device);
   course->steps = batches_steps(course->train.count, batch);
   create(&course->cpu, course, DEVICE_CPU, batch);
-  const Network *net = &course->cpu.network;
-  network_init(&course->cpu.network, o->common.seed);
+  const Model *net = &course->cpu;
+  model_init(&course->cpu, o->common.seed);
   course->initial = (float *)xcalloc(net->parameter_count, sizeof(float));
   memcpy(course->initial, net->parameters, net->parameter_count * sizeof(float));
   image_set_shuffle(&course->train, o->common.seed, 0);
@@ -232,9 +232,9 @@ static void run_cpu(Course *course, json_t *json) {
   double start = seconds_now();
   for (int i = 0; i < course->steps; i++) cpu_step(course, i);
   double seconds = seconds_now() - start;
-  Totals totals = image_set_evaluate(&course->test, &course->cpu.network, NULL);
+  Totals totals = image_set_evaluate(&course->test, &course->cpu, NULL);
   double accuracy = totals.correct / course->test.count;
-  printf("layers of network.cuh on the CPU: %.1f us a step, %.1f ms an epoch; test accuracy after it %.2f %%\n",
+  printf("layer by layer on the CPU: %.1f us a step, %.1f ms an epoch; test accuracy after it %.2f %%\n",
          1e6 * seconds / course->steps, 1e3 * seconds, 100 * accuracy);
   json_object_set_new(json, "step_us", json_real(1e6 * seconds / course->steps));
   json_object_set_new(json, "test_accuracy", json_real(accuracy));
@@ -279,7 +279,7 @@ static void train_epoch(Course *course, const Rung *rung, MlpRun *run, int epoch
 }
 
 static double test_accuracy(Course *course) {
-  Network *judge = &course->judge.network;
+  Model *judge = &course->judge;
   device_copy(DEVICE_GPU, judge->parameters, course->epoch.parameters,
               mlp_parameter_count(&course->epoch) * sizeof(float));
   return image_set_evaluate(&course->gpu_test, judge, NULL).correct / course->test.count;
@@ -429,7 +429,7 @@ static int run_gpu(Course *course, json_t *json) {
     mlp_close(runs[i]);
     free(runs[i]);
   }
-  network_destroy(&course->judge.network);
+  model_close(&course->judge);
   device_free(DEVICE_GPU, course->epoch.parameters);
   device_free(DEVICE_GPU, course->epoch.velocity);
   device_free(DEVICE_GPU, course->epoch.losses);
@@ -468,7 +468,7 @@ int main(int argc, char **argv) {
     json_decref(json);
   else if (json_result(json, &err) != 0)
     die("%s", err.message);
-  network_destroy(&course.cpu.network);
+  model_close(&course.cpu);
   image_set_destroy(&course.train);
   image_set_destroy(&course.test);
   free(course.initial);

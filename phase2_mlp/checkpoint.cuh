@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "common/safetensors.h"
-#include "phase2_mlp/network.cuh"
+#include "common/nn/model.h"
 
 enum { CHECKPOINT_NETWORK = 192 };
 
@@ -46,17 +46,21 @@ static inline double checkpoint_steps_per_epoch(const TrainState *state) {
 typedef void CheckpointVisit(void *context, const char *name, int rank, const size_t *shape, size_t offset,
                              size_t count);
 
-/* Calls visit for each parameter tensor; `offset` counts floats in the flat array. */
-static inline void checkpoint_each(const Network *net, CheckpointVisit *visit, void *context) {
-  for (int i = 0; i < net->layer_count; i++) {
-    const Layer *l = net->layers[i];
-    if (l->weight_rank == 0) continue;
-    char name[128];
-    snprintf(name, sizeof name, "%s.weight", l->name);
-    visit(context, name, l->weight_rank, l->weight_shape, l->weight - net->parameters, l->weight_count);
-    snprintf(name, sizeof name, "%s.bias", l->name);
-    visit(context, name, 1, &l->bias_count, l->bias - net->parameters, l->bias_count);
-  }
+/* Which tensors: those that are trained, or the buffers, too (running statistics). */
+typedef enum CheckpointTensors { CHECKPOINT_TRAINED, CHECKPOINT_ALL } CheckpointTensors;
+
+/* Floats of a host array for these tensors: what is trained, then the buffers. */
+static inline size_t checkpoint_floats(const Model *net, CheckpointTensors tensors) {
+  return net->parameter_count + (tensors == CHECKPOINT_ALL ? net->buffer_count : 0);
+}
+
+/* Calls visit for each tensor; `offset` counts floats in the host array. */
+static inline void checkpoint_each(const Model *net, CheckpointTensors tensors, CheckpointVisit *visit, void *context) {
+  int node = 0, index = 0;
+  const Param *p;
+  while ((p = model_next_param(net, &node, &index)) != NULL)
+    if (p->trained || tensors == CHECKPOINT_ALL)
+      visit(context, p->name, p->rank, p->dim, (p->trained ? 0 : net->parameter_count) + p->offset, p->count);
 }
 
 typedef struct CheckpointContext {
@@ -96,21 +100,31 @@ static inline void checkpoint_read_tensor(void *context, const char *name, int r
                           c->file->path, full);
 }
 
-/* Adds the network's tensors from the flat device array `values`, through `host`, which must live until the write. */
-static inline int checkpoint_add(SafetensorsWriter *out, const Network *net, const char *prefix, const float *values,
-                                 float *host, Error *err) {
+/* Adds tensors from `host`, which must live until the write. */
+static inline int checkpoint_add(SafetensorsWriter *out, const Model *net, CheckpointTensors tensors,
+                                 const char *prefix, float *host, Error *err) {
   CheckpointContext context = {NULL, out, prefix, host, 0, err};
-  device_download(net->device, host, values, net->parameter_count * sizeof(float));
-  checkpoint_each(net, checkpoint_add_tensor, &context);
+  checkpoint_each(net, tensors, checkpoint_add_tensor, &context);
   return context.status;
 }
 
-/* Reads the network's tensors into the flat host array; every shape must be the network's. */
-static inline int checkpoint_read(SafetensorsFile *file, const Network *net, const char *prefix, float *host,
-                                  Error *err) {
+/* Reads tensors into `host`; every shape must be the network's. */
+static inline int checkpoint_read(SafetensorsFile *file, const Model *net, CheckpointTensors tensors,
+                                  const char *prefix, float *host, Error *err) {
   CheckpointContext context = {file, NULL, prefix, host, 0, err};
-  checkpoint_each(net, checkpoint_read_tensor, &context);
+  checkpoint_each(net, tensors, checkpoint_read_tensor, &context);
   return context.status;
+}
+
+/* The prefix of an optimizer's slot: "momentum_buffer.", behind which PyTorch's name of the parameter stands. */
+typedef struct CheckpointPrefix {
+  char text[48];
+} CheckpointPrefix;
+
+static inline CheckpointPrefix checkpoint_slot_prefix(const Model *net, int slot) {
+  CheckpointPrefix prefix;
+  snprintf(prefix.text, sizeof prefix.text, "%s.", net->optimizer->slot[slot]);
+  return prefix;
 }
 
 /* ------------------------------------------------------------------------------- the state as metadata */
@@ -257,15 +271,30 @@ static inline int checkpoint_read_state(const SafetensorsFile *file, CheckpointK
 
 /* ---------------------------------------------------------------------------------------- save and load */
 
+/* A host array for all tensors of a model, and for the optimizer's slots behind them. */
+static inline float *checkpoint_host(const Model *net) {
+  const size_t slots = net->optimizer ? net->optimizer->slots : 0;
+  return (float *)xmalloc((checkpoint_floats(net, CHECKPOINT_ALL) + slots * net->parameter_count) * sizeof(float));
+}
+
+static inline float *checkpoint_host_slot(const Model *net, float *host, int slot) {
+  return host + checkpoint_floats(net, CHECKPOINT_ALL) + (size_t)slot * net->parameter_count;
+}
+
 /* Writes the model (what PyTorch, or --predict, needs) or the state (what --resume needs) in one step. */
-static inline int checkpoint_save(const char *path, CheckpointKind kind, const Network *net, const TrainState *state,
+static inline int checkpoint_save(const char *path, CheckpointKind kind, const Model *net, const TrainState *state,
                                   Error *err) {
-  size_t n = net->parameter_count;
-  float *host = (float *)xmalloc(2 * n * sizeof(float));
+  const Device device = net->context.device;
+  float *host = checkpoint_host(net);
   SafetensorsWriter out = SafetensorsWriter();
-  int status = checkpoint_add(&out, net, "", net->parameters, host, err);
-  if (status == 0 && kind == CHECKPOINT_STATE)
-    status = checkpoint_add(&out, net, "momentum_buffer.", net->velocity, host + n, err);
+  device_download(device, host, net->parameters, net->parameter_count * sizeof(float));
+  device_download(device, host + net->parameter_count, net->buffers, net->buffer_count * sizeof(float));
+  int status = checkpoint_add(&out, net, CHECKPOINT_ALL, "", host, err);
+  for (int s = 0; status == 0 && kind == CHECKPOINT_STATE && s < net->optimizer->slots; s++) {
+    float *slot = checkpoint_host_slot(net, host, s);
+    device_download(device, slot, net->slot[s], net->parameter_count * sizeof(float));
+    status = checkpoint_add(&out, net, CHECKPOINT_TRAINED, checkpoint_slot_prefix(net, s).text, slot, err);
+  }
   checkpoint_add_state(&out, state);
   if (status == 0) status = safetensors_write(&out, path, err);
   safetensors_writer_free(&out);
@@ -283,18 +312,23 @@ static inline int checkpoint_peek(const char *path, CheckpointKind kind, TrainSt
 }
 
 /* The inverse of checkpoint_save(); neither the network nor *state is touched on failure. */
-static inline int checkpoint_load(const char *path, CheckpointKind kind, Network *net, TrainState *state, Error *err) {
+static inline int checkpoint_load(const char *path, CheckpointKind kind, Model *net, TrainState *state, Error *err) {
   SafetensorsFile file;
   if (safetensors_open(path, &file, err) != 0) return -1;
-  size_t n = net->parameter_count;
-  float *host = (float *)xmalloc(2 * n * sizeof(float));
+  const Device device = net->context.device;
+  float *host = checkpoint_host(net);
   TrainState read;
-  int status = checkpoint_read(&file, net, "", host, err);
-  if (status == 0 && kind == CHECKPOINT_STATE) status = checkpoint_read(&file, net, "momentum_buffer.", host + n, err);
+  const int slots = kind == CHECKPOINT_STATE ? net->optimizer->slots : 0;
+  int status = checkpoint_read(&file, net, CHECKPOINT_ALL, "", host, err);
+  for (int s = 0; status == 0 && s < slots; s++)
+    status = checkpoint_read(&file, net, CHECKPOINT_TRAINED, checkpoint_slot_prefix(net, s).text,
+                             checkpoint_host_slot(net, host, s), err);
   if (status == 0) status = checkpoint_read_state(&file, kind, &read, err);
   if (status == 0) {
-    device_upload(net->device, net->parameters, host, n * sizeof(float));
-    if (kind == CHECKPOINT_STATE) device_upload(net->device, net->velocity, host + n, n * sizeof(float));
+    device_upload(device, net->parameters, host, net->parameter_count * sizeof(float));
+    device_upload(device, net->buffers, host + net->parameter_count, net->buffer_count * sizeof(float));
+    for (int s = 0; s < slots; s++)
+      device_upload(device, net->slot[s], checkpoint_host_slot(net, host, s), net->parameter_count * sizeof(float));
     *state = read;
   }
   safetensors_close(&file);

@@ -2,22 +2,20 @@
 #include "phase2_mlp/checkpoint.cuh"
 
 #include "common/test.h"
+#include "phase2_mlp/mlp.cuh"
 
 enum { IN = 7, OUT = 3, PARAMETERS = OUT * IN + OUT };
 
 typedef struct Fixture {
-  LinearLayer fc;
-  Network net;
+  Model net;
   TrainState state;
   char path[PATH_MAX];
 } Fixture;
 
 static void fixture_create(Fixture *f, const char *name) {
-  f->fc = linear_layer("fc", IN, OUT);
-  Layer *layers[] = {&f->fc.base};
-  network_create(&f->net, DEVICE_CPU, layers, 1, 1);
+  sgd_model_open(&f->net, softmax_regression_graph(IN, OUT), DEVICE_CPU, 1);
   test_random_fill(f->net.parameters, PARAMETERS, 1);
-  test_random_fill(f->net.velocity, PARAMETERS, 2);
+  test_random_fill(f->net.slot[0], PARAMETERS, 2);
   TrainState state = {
       "7,3 relu", 9223372036854775807u, 5, 1,   0.1 / 3,       0.9,  1.0 / 3000, 0.13066, 0.30811, 2000000000,
       10000,      4000000128L,          2, 128, {1.0 / 3, 99}, 12.5, 0.97,       0.98,    2};
@@ -34,12 +32,12 @@ static void the_state_comes_back(void **unused) {
   if (checkpoint_save(f.path, CHECKPOINT_STATE, &f.net, &f.state, &err) != 0) fail_msg("%s", err.message);
   float parameters[PARAMETERS], velocity[PARAMETERS];
   memcpy(parameters, f.net.parameters, sizeof parameters);
-  memcpy(velocity, f.net.velocity, sizeof velocity);
+  memcpy(velocity, f.net.slot[0], sizeof velocity);
   memset(f.net.parameters, 0, sizeof parameters);
-  memset(f.net.velocity, 0, sizeof velocity);
+  memset(f.net.slot[0], 0, sizeof velocity);
   if (checkpoint_load(f.path, CHECKPOINT_STATE, &f.net, &read, &err) != 0) fail_msg("%s", err.message);
   assert_memory_equal(f.net.parameters, parameters, sizeof parameters);
-  assert_memory_equal(f.net.velocity, velocity, sizeof velocity);
+  assert_memory_equal(f.net.slot[0], velocity, sizeof velocity);
   const TrainState *s = &f.state;
   assert_true(read.seed == s->seed && read.epochs == s->epochs && read.batch_size == s->batch_size);
   assert_true(read.lr == s->lr && read.momentum == s->momentum && read.mean == s->mean && read.stddev == s->stddev);
@@ -59,7 +57,7 @@ static void the_state_comes_back(void **unused) {
     fail_msg("%s", err.message);
   assert_true(isnan(read.test_accuracy) && isnan(read.best_accuracy) && read.step == s->step);
   assert_string_equal(read.network, "");
-  network_destroy(&f.net);
+  model_close(&f.net);
 }
 
 static void the_model_comes_back_without_momentum(void **unused) {
@@ -72,11 +70,11 @@ static void the_model_comes_back_without_momentum(void **unused) {
   if (checkpoint_save(f.path, CHECKPOINT_MODEL, &f.net, &f.state, &err) != 0) fail_msg("%s", err.message);
   float parameters[PARAMETERS], velocity[PARAMETERS];
   memcpy(parameters, f.net.parameters, sizeof parameters);
-  memcpy(velocity, f.net.velocity, sizeof velocity);
+  memcpy(velocity, f.net.slot[0], sizeof velocity);
   memset(f.net.parameters, 0, sizeof parameters);
   if (checkpoint_load(f.path, CHECKPOINT_MODEL, &f.net, &read, &err) != 0) fail_msg("%s", err.message);
   assert_memory_equal(f.net.parameters, parameters, sizeof parameters);
-  assert_memory_equal(f.net.velocity, velocity, sizeof velocity);
+  assert_memory_equal(f.net.slot[0], velocity, sizeof velocity);
   assert_true(read.mean == f.state.mean && read.stddev == f.state.stddev);
   if (safetensors_open(f.path, &file, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(file.count, 2);
@@ -87,7 +85,7 @@ static void the_model_comes_back_without_momentum(void **unused) {
   /* A model is no state: the momentum is missing. */
   assert_int_equal(checkpoint_load(f.path, CHECKPOINT_STATE, &f.net, &read, &err), -1);
   assert_non_null(strstr(err.message, "momentum_buffer.fc.weight"));
-  network_destroy(&f.net);
+  model_close(&f.net);
 }
 
 static void another_network_is_refused_and_left_alone(void **unused) {
@@ -96,10 +94,8 @@ static void another_network_is_refused_and_left_alone(void **unused) {
   Error err;
   fixture_create(&f, "other.safetensors");
   if (checkpoint_save(f.path, CHECKPOINT_STATE, &f.net, &f.state, &err) != 0) fail_msg("%s", err.message);
-  LinearLayer wide = linear_layer("fc", IN + 1, OUT);
-  Layer *layers[] = {&wide.base};
-  Network net;
-  network_create(&net, DEVICE_CPU, layers, 1, 1);
+  Model net;
+  sgd_model_open(&net, softmax_regression_graph(IN + 1, OUT), DEVICE_CPU, 1);
   test_random_fill(net.parameters, net.parameter_count, 3);
   float before[PARAMETERS + OUT];
   memcpy(before, net.parameters, sizeof before);
@@ -109,8 +105,8 @@ static void another_network_is_refused_and_left_alone(void **unused) {
   assert_non_null(strstr(err.message, "fc.weight"));
   assert_memory_equal(net.parameters, before, sizeof before);
   assert_int_equal(state.step, 42);
-  network_destroy(&net);
-  network_destroy(&f.net);
+  model_close(&net);
+  model_close(&f.net);
 }
 
 static void a_diverged_network_is_neither_written_nor_read(void **unused) {
@@ -137,7 +133,7 @@ static void a_diverged_network_is_neither_written_nor_read(void **unused) {
     assert_int_equal(checkpoint_load(f.path, CHECKPOINT_MODEL, &f.net, &read, &err), -1);
     assert_non_null(strstr(err.message, "fc.bias"));
     assert_non_null(strstr(err.message, "not finite"));
-    network_destroy(&f.net);
+    model_close(&f.net);
   }
 }
 
@@ -161,7 +157,7 @@ static void a_model_needs_only_its_normalisation(void **unused) {
   if (checkpoint_load(f.path, CHECKPOINT_MODEL, &f.net, &read, &err) != 0) fail_msg("%s", err.message);
   assert_true(read.mean == 0.5 && read.stddev == 0.25 && isnan(read.test_accuracy));
   safetensors_writer_free(&out);
-  network_destroy(&f.net);
+  model_close(&f.net);
 }
 
 /* A state whose metadata were changed by hand. */
@@ -183,8 +179,10 @@ static void wrong_metadata_is_named(void **unused) {
     float host[2 * PARAMETERS];
     fixture_create(&f, "metadata.safetensors");
     SafetensorsWriter out = SafetensorsWriter();
-    checkpoint_add(&out, &f.net, "", f.net.parameters, host, &err);
-    checkpoint_add(&out, &f.net, "momentum_buffer.", f.net.velocity, host + PARAMETERS, &err);
+    memcpy(host, f.net.parameters, PARAMETERS * sizeof(float));
+    memcpy(host + PARAMETERS, f.net.slot[0], PARAMETERS * sizeof(float));
+    checkpoint_add(&out, &f.net, CHECKPOINT_ALL, "", host, &err);
+    checkpoint_add(&out, &f.net, CHECKPOINT_TRAINED, "momentum_buffer.", host + PARAMETERS, &err);
     checkpoint_add_state(&out, &f.state);
     safetensors_add_metadata(&out, wrong[i][0], wrong[i][1]);
     if (safetensors_write(&out, f.path, &err) != 0) fail_msg("%s", err.message);
@@ -192,7 +190,7 @@ static void wrong_metadata_is_named(void **unused) {
     if (checkpoint_load(f.path, CHECKPOINT_STATE, &f.net, &read, &err) != -1)
       fail_msg("%s=%s was accepted", wrong[i][0], wrong[i][1]);
     if (strstr(err.message, wrong[i][0]) == NULL) fail_msg("%s is not named in: %s", wrong[i][0], err.message);
-    network_destroy(&f.net);
+    model_close(&f.net);
   }
 }
 

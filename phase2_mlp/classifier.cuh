@@ -2,10 +2,10 @@
  *
  * A program describes itself in a Classifier and hands over its main():
  *
- *     static Network *create(Device device, int max_batch) { ... }
+ *     static Graph *lenet_graph(void) { ... }
  *
  *     int main(int argc, char **argv) {
- *       static const Classifier classifier = {"LeNet-5 on MNIST", "Trains ...", "third_party/data/mnist", create,
+ *       static const Classifier classifier = {"LeNet-5 on MNIST", "Trains ...", "third_party/data/mnist", lenet_graph,
  *                                             5, 64, 0.03, 0.9, 0};   // epochs, batch, rate, momentum, weight decay
  *       return classifier_main(&classifier, argc, argv);
  *     }
@@ -28,7 +28,7 @@ typedef struct Classifier {
   const char *title;                                /* "LeNet-5 on MNIST" */
   const char *description;                          /* for --help */
   const char *data;                                 /* runfiles folder with the four IDX files */
-  Network *(*create)(Device device, int max_batch); /* called once; the network lives as long as the program */
+  Graph *(*graph)(void);                            /* the network; called once */
   int epochs, batch_size;                           /* defaults */
   double lr, momentum, weight_decay;
 
@@ -169,13 +169,16 @@ static inline void classifier_open_device(const ClassifierOptions *options) {
   fflush(stdout);
 }
 
-/* The network for what this program feeds it, with all the answers that the labels ask for. */
-static inline Network *classifier_create(const ClassifierOptions *options, int max_batch) {
-  Network *net = options->classifier->create(options->common.device, max_batch);
-  if (net->in_size != MNIST_SIDE * MNIST_SIDE || net->classes < MNIST_CLASSES || net->classes > REPORT_MAX_CLASSES)
-    die("a network from %d inputs to %d classes; the images have %d pixels, the labels %d classes, and up to %d are "
+/* The network for what this program feeds it, with all the answers that the labels ask for. It lives as long as the
+ * program. */
+static inline Model *classifier_create(const ClassifierOptions *options, int max_batch) {
+  static Model model;
+  Model *net = &model;
+  sgd_model_open(net, options->classifier->graph(), options->common.device, max_batch);
+  if (model_input_width(net, 0) != MNIST_SIDE * MNIST_SIDE || model_classes(net) < MNIST_CLASSES || model_classes(net) > REPORT_MAX_CLASSES)
+    die("a network from %zu inputs to %d classes; the images have %d pixels, the labels %d classes, and up to %d are "
         "possible",
-        net->in_size, net->classes, MNIST_SIDE * MNIST_SIDE, MNIST_CLASSES, REPORT_MAX_CLASSES);
+        model_input_width(net, 0), model_classes(net), MNIST_SIDE * MNIST_SIDE, MNIST_CLASSES, REPORT_MAX_CLASSES);
   if (options->classifier->network_text) {
     char text[CHECKPOINT_NETWORK];
     options->classifier->network_text(text);
@@ -184,7 +187,7 @@ static inline Network *classifier_create(const ClassifierOptions *options, int m
   return net;
 }
 
-/* Makes create() build the network that a checkpoint is of. */
+/* Makes graph() build the network that a checkpoint is of. */
 static inline void classifier_recall_network(const ClassifierOptions *options, const char *path,
                                              const TrainState *saved) {
   Error err;
@@ -195,7 +198,7 @@ static inline void classifier_recall_network(const ClassifierOptions *options, c
 /* ------------------------------------------------------------------------------------------------- predict */
 
 /* What the network makes of one picture: probabilities (classes). */
-static inline int classifier_predict_file(Network *net, const TrainState *state, const char *file, float *probabilities,
+static inline int classifier_predict_file(Model *net, const TrainState *state, const char *file, float *probabilities,
                                           Error *err) {
   Image image;
   Error why;
@@ -209,12 +212,11 @@ static inline int classifier_predict_file(Network *net, const TrainState *state,
   for (int i = 0; i < MNIST_SIDE * MNIST_SIDE; i++)
     input[i] = batch_normalize(digit[i], (float)state->mean, (float)state->stddev);
   int label = 0; /* the score wants one; only the probabilities are read */
-  device_upload(net->device, net->activations[0], input, sizeof input);
-  device_upload(net->device, net->labels, &label, sizeof label);
-  network_forward(net, 1);
-  network_score(net, 1);
-  device_download(net->device, probabilities, net->probabilities, net->classes * sizeof(float));
-  if (!checkpoint_all_finite(probabilities, net->classes))
+  device_upload(net->context.device, model_input(net, 0), input, sizeof input);
+  device_upload(net->context.device, model_labels(net), &label, sizeof label);
+  model_evaluate_step(net, 1);
+  device_download(net->context.device, probabilities, model_loss_saved(net, 0), model_classes(net) * sizeof(float));
+  if (!checkpoint_all_finite(probabilities, model_classes(net)))
     return error_set(err,
                      "%s: the network's answer is not finite: the weights of its model are too large; use another "
                      "--checkpoint",
@@ -237,7 +239,7 @@ static inline int classifier_predict(const ClassifierOptions *options) {
   TrainState state;
   if (checkpoint_peek(path, CHECKPOINT_MODEL, &state, &err) != 0) die("%s", err.message);
   classifier_recall_network(options, path, &state);
-  Network *net = classifier_create(options, 1);
+  Model *net = classifier_create(options, 1);
   if (checkpoint_load(path, CHECKPOINT_MODEL, net, &state, &err) != 0) die("%s", err.message);
   printf("model %s", path);
   if (!isnan(state.test_accuracy)) printf(" (epoch %d, test accuracy %.2f %%)", state.epoch, 100 * state.test_accuracy);
@@ -249,7 +251,7 @@ static inline int classifier_predict(const ClassifierOptions *options) {
     const char *file = options->files[i];
     float probabilities[REPORT_MAX_CLASSES];
     if (classifier_predict_file(net, &state, file, probabilities, &err) == 0) {
-      json_array_append_new(predictions, report_prediction(file, probabilities, net->classes));
+      json_array_append_new(predictions, report_prediction(file, probabilities, model_classes(net)));
       continue;
     }
     fflush(stdout);
@@ -264,7 +266,7 @@ static inline int classifier_predict(const ClassifierOptions *options) {
                                           &err) != 0)
     die("%s", err.message);
   json_decref(predictions);
-  network_destroy(net);
+  model_close(net);
   return failed;
 }
 
@@ -549,8 +551,8 @@ static inline int classifier_run(const ClassifierOptions *options) {
   int test_batch = evaluation < state->test_images ? evaluation : state->test_images;
   trainer.net = classifier_create(options, train_batch > test_batch ? train_batch : test_batch);
   if (options->classifier->network_text) options->classifier->network_text(state->network);
-  trainer.net->weight_decay = (float)state->weight_decay;
-  network_init(trainer.net, state->seed);
+  trainer.net->hyper.weight_decay = (float)state->weight_decay;
+  model_init(trainer.net, state->seed);
   if (options->resume) {
     TrainState saved; /* the settings were taken over above */
     if (checkpoint_load(path, CHECKPOINT_STATE, trainer.net, &saved, &err) != 0) die("--resume: %s", err.message);
@@ -589,7 +591,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
   image_set_destroy(&train);
   image_set_destroy(&test);
   mnist_free(&test_set);
-  network_destroy(trainer.net);
+  model_close(trainer.net);
   return result == TRAIN_INTERRUPTED ? interrupt_status() : 0;
 }
 

@@ -12,16 +12,14 @@
 #include "common/timer.h"
 #include "phase2_mlp/batches.cuh"
 #include "phase2_mlp/feed.cuh"
-#include "phase2_mlp/network.cuh"
+#include "phase2_mlp/mlp.cuh"
 
 enum { FEED_MLP_PIXELS = 784, FEED_MLP_CLASSES = 10 };
 
 typedef struct FeedMlp {
   Device device;
   int batches, batch, hidden; /* batch: images of one */
-  LinearLayer first, second;
-  ReluLayer relu;
-  Network network;
+  Model network;
   uint32_t *order; /* (batch), on the device: 0, 1, ..: batches are taken as they come */
   uint8_t *labels; /* (batch), on the device; nobody looks at them */
   float *logits;   /* (batches, batch, 10), on the device */
@@ -38,13 +36,12 @@ static inline double feed_mlp_batch_bytes(int batch) {
 
 /* How many batches fit into `host` and `gpu` bytes. The host has the images pageable and pinned, two staging buffers,
  * the reference's logits and the GPU's, and the network that computes the reference; the GPU has the images, two
- * buffers, the logits and the network. Of a network: three times its parameters, and for each image the pixels, the
- * hidden units, two deltas as wide as the wider of both, and a few of a class each. */
+ * buffers, the logits and the network. Of a network: its parameters, and for each image the pixels, the hidden
+ * units, and a few floats per class. */
 static inline double feed_mlp_most_batches(int batch, int hidden, double host, double gpu) {
   const double parameters = (double)hidden * (FEED_MLP_PIXELS + FEED_MLP_CLASSES + 1) + FEED_MLP_CLASSES;
-  const double widest = hidden > FEED_MLP_PIXELS ? hidden : FEED_MLP_PIXELS;
-  const double floats = FEED_MLP_PIXELS + hidden + 2 * widest + 2 * FEED_MLP_CLASSES + 4;
-  const double network = sizeof(float) * (3 * parameters + batch * floats);
+  const double floats = FEED_MLP_PIXELS + hidden + 2 * FEED_MLP_CLASSES + 4;
+  const double network = sizeof(float) * (parameters + batch * floats) + 16 * PLAN_ALIGN;
   const double fixed = network + (double)FEED_BUFFERS * batch * FEED_MLP_PIXELS, each = feed_mlp_batch_bytes(batch);
   return fmax(0, floor(fmin((host - fixed) / (2 * each), (gpu - fixed) / each)));
 }
@@ -60,12 +57,14 @@ static inline void feed_mlp_open(FeedMlp *mlp, Device device, int batches, int b
   mlp->batches = batches;
   mlp->batch = batch;
   mlp->hidden = hidden;
-  mlp->first = linear_layer("fc1", FEED_MLP_PIXELS, hidden);
-  mlp->relu = relu_layer("relu", hidden);
-  mlp->second = linear_layer("fc2", hidden, FEED_MLP_CLASSES);
-  Layer *layers[] = {&mlp->first.base, &mlp->relu.base, &mlp->second.base};
-  network_create(&mlp->network, device, layers, 3, batch);
-  network_init(&mlp->network, seed);
+  Error err;
+  Context context;
+  memset(&context, 0, sizeof context);
+  context.device = device;
+  const MlpShape shape = {3, {FEED_MLP_PIXELS, hidden, FEED_MLP_CLASSES}, ACTIVATION_RELU};
+  if (model_open(&mlp->network, mlp_graph(&shape), context, NULL, batch, MODEL_INFER, &err) != 0)
+    die("%s", err.message);
+  model_init(&mlp->network, seed);
   uint32_t *order = (uint32_t *)xmalloc((size_t)batch * sizeof *order);
   for (int i = 0; i < batch; i++) order[i] = (uint32_t)i;
   mlp->order = (uint32_t *)device_alloc(device, (size_t)batch * sizeof *order);
@@ -79,21 +78,21 @@ static inline void feed_mlp_close(FeedMlp *mlp) {
   device_free(mlp->device, mlp->logits);
   device_free(mlp->device, mlp->labels);
   device_free(mlp->device, mlp->order);
-  network_destroy(&mlp->network);
+  model_close(&mlp->network);
 }
 
 /* A FeedWork; `context` is the FeedMlp. */
 static inline void feed_mlp_work(const uint8_t *images, int i, void *context) {
   FeedMlp *mlp = (FeedMlp *)context;
-  Network *net = &mlp->network;
+  Model *net = &mlp->network;
   const size_t logits = (size_t)mlp->batch * FEED_MLP_CLASSES;
   ON_DEVICE(mlp->device,
-            batch_gather_gpu(net->activations[0], net->labels, images, mlp->labels, mlp->order, mlp->batch,
+            batch_gather_gpu(model_input(net, 0), model_labels(net), images, mlp->labels, mlp->order, mlp->batch,
                              FEED_MLP_PIXELS, 0.5f, 0.29f),
-            batch_gather_cpu_fast(net->activations[0], net->labels, images, mlp->labels, mlp->order, mlp->batch,
+            batch_gather_cpu_fast(model_input(net, 0), model_labels(net), images, mlp->labels, mlp->order, mlp->batch,
                                   FEED_MLP_PIXELS, 0.5f, 0.29f));
-  network_forward(net, mlp->batch);
-  device_copy(mlp->device, mlp->logits + (size_t)i * logits, network_logits(net), logits * sizeof(float));
+  model_forward(net, mlp->batch);
+  device_copy(mlp->device, mlp->logits + (size_t)i * logits, model_logits(net, 0), logits * sizeof(float));
 }
 
 /* Random bytes: (batches, batch, 784). The caller frees them. */

@@ -8,7 +8,7 @@
 
 #include "common/mnist.h"
 #include "phase2_mlp/batches.cuh"
-#include "phase2_mlp/network.cuh"
+#include "common/nn/model.h"
 
 typedef struct ImageSet {
   Device device;
@@ -51,30 +51,29 @@ static inline void image_set_shuffle(ImageSet *set, uint64_t seed, int epoch) {
 }
 
 /* Images start .. start + batch - 1 of the order, normalised, into the network's input and labels. */
-static inline void image_set_gather(const ImageSet *set, Network *net, int start, int batch) {
-  if (batch > net->max_batch) die("a batch of %d in a network made for %d", batch, net->max_batch);
+static inline void image_set_gather(const ImageSet *set, Model *net, int start, int batch) {
+  model_expect_batch(net, batch);
   ON_DEVICE(set->device,
-            batch_gather_gpu(net->activations[0], net->labels, set->images, set->labels, set->order + start, batch,
+            batch_gather_gpu(model_input(net, 0), model_labels(net), set->images, set->labels, set->order + start, batch,
                              set->pixels, set->mean, set->stddev),
-            batch_gather_cpu_fast(net->activations[0], net->labels, set->images, set->labels, set->order + start, batch,
+            batch_gather_cpu_fast(model_input(net, 0), model_labels(net), set->images, set->labels, set->order + start, batch,
                                   set->pixels, set->mean, set->stddev));
 }
 
 /* Loss and right answers over the whole set; with `probabilities` (count, classes) != NULL also what the network said,
  * in the set's order. The network's totals are left at the set's sums. */
-static inline Totals image_set_evaluate(const ImageSet *set, Network *net, float *probabilities) {
+static inline Totals image_set_evaluate(const ImageSet *set, Model *net, float *probabilities) {
   Totals none = {0, 0};
-  network_reset_totals(net, none);
+  model_reset_totals(net, 0, none);
   for (int start = 0; start < set->count; start += net->max_batch) {
     int batch = set->count - start < net->max_batch ? set->count - start : net->max_batch;
     image_set_gather(set, net, start, batch);
-    network_forward(net, batch);
-    network_score(net, batch);
+    model_evaluate_step(net, batch);
     if (probabilities)
-      device_download(set->device, probabilities + (size_t)start * net->classes, net->probabilities,
-                      (size_t)batch * net->classes * sizeof(float));
+      device_download(set->device, probabilities + (size_t)start * model_classes(net), model_loss_saved(net, 0),
+                      (size_t)batch * model_classes(net) * sizeof(float));
   }
-  return network_read_totals(net);
+  return model_read_totals(net, 0);
 }
 
 #endif /* PHASE2_MLP_IMAGE_SET_CUH */

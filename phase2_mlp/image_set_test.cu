@@ -2,6 +2,7 @@
 #include "phase2_mlp/image_set.cuh"
 
 #include "common/test.h"
+#include "phase2_mlp/mlp.cuh"
 
 enum { COUNT = 13, SIDE = 3, PIXELS = SIDE * SIDE, CLASSES = 4 };
 
@@ -10,8 +11,7 @@ static const float mean = 0.25f, stddev = 0.5f;
 typedef struct Fixture {
   unsigned char images[COUNT * PIXELS], labels[COUNT];
   float weights[CLASSES * PIXELS];
-  LinearLayer fc;
-  Network net;
+  Model net;
   ImageSet set;
 } Fixture;
 
@@ -20,17 +20,15 @@ static void fixture_create(Fixture *f, Device device, int max_batch) {
   for (int i = 0; i < COUNT; i++) f->labels[i] = (unsigned char)(i * i % CLASSES + i % 3 / 2);
   MnistSet host = {COUNT, SIDE, SIDE, f->images, f->labels};
   image_set_create(&f->set, device, &host, COUNT, mean, stddev);
-  f->fc = linear_layer("fc", PIXELS, CLASSES);
-  Layer *layers[] = {&f->fc.base};
-  network_create(&f->net, device, layers, 1, max_batch);
-  network_init(&f->net, 1);
+  sgd_model_open(&f->net, softmax_regression_graph(PIXELS, CLASSES), device, max_batch);
+  model_init(&f->net, 1);
   test_random_fill(f->weights, CLASSES * PIXELS, 4);
-  device_upload(device, f->fc.base.weight, f->weights, sizeof f->weights);
+  device_upload(device, f->net.parameters, f->weights, sizeof f->weights);
 }
 
 static void fixture_destroy(Fixture *f) {
   image_set_destroy(&f->set);
-  network_destroy(&f->net);
+  model_close(&f->net);
 }
 
 static float normalized(const Fixture *f, int image, int i) {
@@ -76,11 +74,11 @@ static void check_batches(Device device) {
     int batch = COUNT - start < 5 ? COUNT - start : 5, poison[5] = {-1, -1, -1, -1, -1}, labels[5];
     float x[5 * PIXELS], untouched[5 * PIXELS];
     for (int i = 0; i < 5 * PIXELS; i++) untouched[i] = 77;
-    device_upload(device, f.net.activations[0], untouched, sizeof untouched);
-    device_upload(device, f.net.labels, poison, sizeof poison);
+    device_upload(device, model_input(&f.net, 0), untouched, sizeof untouched);
+    device_upload(device, model_labels(&f.net), poison, sizeof poison);
     image_set_gather(&f.set, &f.net, start, batch);
-    device_download(device, x, f.net.activations[0], sizeof x);
-    device_download(device, labels, f.net.labels, sizeof labels);
+    device_download(device, x, model_input(&f.net, 0), sizeof x);
+    device_download(device, labels, model_labels(&f.net), sizeof labels);
     for (int b = 0; b < 5; b++) {
       int image = b < batch ? (int)order[start + b] : -1;
       assert_int_equal(labels[b], image < 0 ? -1 : f.labels[image]);

@@ -1,8 +1,8 @@
-/* mlp.cuh - the multi-layer perceptron as a Network: linear layers, and a bend between any two of them.
+/* mlp.cuh - the multi-layer perceptron as a Graph: linear layers, and an activation between any two of them.
  *
  *     MlpShape shape;
  *     if (mlp_parse(&shape, "784,128,10 relu", &err) != 0) die("%s", err.message);
- *     static Mlp mlp;
+ *     Model mlp;
  *     mlp_create(&mlp, &shape, device, max_batch);       // fc1 (128,784), relu1, fc2 (10,128): 101,770 parameters
  *
  * Without the bends it would be one linear layer, however many there are: W2 (W1 x + b1) + b2 = (W2 W1) x + (W2 b1 +
@@ -14,10 +14,13 @@
 #ifndef PHASE2_MLP_MLP_CUH
 #define PHASE2_MLP_MLP_CUH
 
-#include "phase2_mlp/network.cuh"
+#include "phase1_building_blocks/activations_op.cuh"
+#include "phase1_building_blocks/softmax_cross_entropy_op.cuh"
+#include "phase2_mlp/linear_op.cuh"
+#include "phase2_mlp/sgd_op.cuh"
 
 enum {
-  MLP_MAX_WIDTHS = NETWORK_MAX_LAYERS / 2 + 1, /* 16 linear layers, 15 activations */
+  MLP_MAX_WIDTHS = 17, /* 16 linear layers, 15 activations */
   MLP_MAX_WIDTH = 65536,
   MLP_TEXT = 128, /* of mlp_text() */
 };
@@ -84,34 +87,32 @@ static inline size_t mlp_parameters(const MlpShape *shape) {
   return sum;
 }
 
-/* ----------------------------------------------------------------------------------------------- the network */
+/* ---------------------------------------------------------------------------------------------------- the network */
 
-typedef struct Mlp {
-  MlpShape shape;
-  LinearLayer linear[MLP_MAX_WIDTHS - 1];
-  ActivationLayer activation[MLP_MAX_WIDTHS - 1];
-  char names[NETWORK_MAX_LAYERS][24];
-  Network network;
-} Mlp;
-
-/* The network points into *mlp: don't copy it. */
-static inline void mlp_create(Mlp *mlp, const MlpShape *shape, Device device, int max_batch) {
-  Layer *layers[NETWORK_MAX_LAYERS];
-  const char *bend = activation_name(shape->activation);
-  int count = 0, xavier = shape->activation == ACTIVATION_SIGMOID || shape->activation == ACTIVATION_TANH;
-  mlp->shape = *shape;
-  for (int i = 0; i + 1 < shape->count; i++) {
-    int in = shape->width[i], out = shape->width[i + 1];
-    snprintf(mlp->names[count], sizeof mlp->names[count], "fc%d", i + 1);
-    mlp->linear[i] = linear_layer(mlp->names[count], in, out);
-    if (xavier) mlp->linear[i].base.fan_out = out;
-    layers[count++] = &mlp->linear[i].base;
-    if (i + 2 == shape->count) break; /* the logits */
-    snprintf(mlp->names[count], sizeof mlp->names[count], "%s%d", bend, i + 1);
-    mlp->activation[i] = activation_layer(mlp->names[count], shape->activation, out);
-    layers[count++] = &mlp->activation[i].base;
+/* fc1, relu1, fc2, ..., and the loss. Xavier's initialisation right before sigmoid and tanh, He's before the others. */
+static inline Graph *mlp_graph(const MlpShape *shape) {
+  Graph *g = graph_create();
+  const int xavier = shape->activation == ACTIVATION_SIGMOID || shape->activation == ACTIVATION_TANH;
+  g->weight_init = xavier ? &xavier_normal : &he_normal;
+  int x = graph_input(g, "x", shape1(shape->width[0]));
+  for (int i = 1; i < shape->count; i++) {
+    x = linear(g, x, shape->width[i]);
+    if (i + 1 < shape->count) x = activation(g, x, shape->activation); /* the last outputs are the logits */
   }
-  network_create(&mlp->network, device, layers, count, max_batch);
+  graph_loss(g, &cross_entropy_loss, x, 1);
+  return g;
+}
+
+static inline void mlp_create(Model *mlp, const MlpShape *shape, Device device, int max_batch) {
+  sgd_model_open(mlp, mlp_graph(shape), device, max_batch);
+}
+
+/* One linear layer, "fc", and the loss: softmax regression. */
+static inline Graph *softmax_regression_graph(int inputs, int classes) {
+  Graph *g = graph_create();
+  const int x = graph_input(g, "x", shape1(inputs));
+  graph_loss(g, &cross_entropy_loss, linear(graph_name(g, "fc"), x, classes), 1);
+  return g;
 }
 
 /* ------------------------------------------------------------------------------------------ its gradient, checked */
@@ -133,7 +134,7 @@ static inline void mlp_bend_cpu(double *y, size_t n, Activation kind) {
   }
 }
 
-/* The mean loss of a batch: parameters as Network has them (each layer's weight, then its bias), x (batch, width[0]),
+/* The mean loss of a batch: parameters as Model has them (each layer's weight, then its bias), x (batch, width[0]),
  * labels (batch). *signs, where it is not NULL, becomes a fingerprint of which units lie above 0. */
 static inline double mlp_loss_cpu(const MlpShape *shape, const double *parameters, const double *x, const int *labels,
                                   int batch, uint64_t *signs) {

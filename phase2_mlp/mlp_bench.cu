@@ -6,15 +6,11 @@
 #include "phase2_mlp/mlp_options.cuh"
 #include "phase2_mlp/network_bench.cuh"
 
-static Network *create(Device device, int max_batch) {
-  static Mlp mlp;
-  mlp_create(&mlp, &mlp_choice.shape, device, max_batch);
-  return &mlp.network;
-}
+static Graph *graph(void) { return mlp_graph(&mlp_choice.shape); }
 
 int main(int argc, char **argv) {
   const NetworkBench bench = {"Multi-layer perceptron",
-                              "Times a training step of a multi-layer perceptron and each of its operations.", create,
+                              "Times a training step of a multi-layer perceptron and each of its operations.", graph,
                               mlp_options("784,128,10", ACTIVATION_RELU)};
   return network_bench_main(&bench, argc, argv);
 }

@@ -49,23 +49,23 @@ static void golden_read(Golden *golden) {
 }
 
 static void follow(const Golden *g, Device device) {
-  static Mlp mlp;
+  static Model mlp;
   char text[MLP_TEXT];
   mlp_text(&g->shape, text);
   mlp_create(&mlp, &g->shape, device, BATCH);
-  Network *net = &mlp.network;
-  net->weight_decay = 3e-4f;
-  network_init(net, g->seed);
+  Model *net = &mlp;
+  net->hyper.weight_decay = 3e-4f;
+  model_init(net, g->seed);
   ImageSet set;
   image_set_create(&set, device, &mnist, IMAGES, 0.1307f, 0.3081f);
   image_set_shuffle(&set, g->seed, 0);
   double largest = 0;
   for (int step = 0; step < STEPS; step++) {
     Totals none = {0, 0};
-    network_reset_totals(net, none);
+    model_reset_totals(net, 0, none);
     image_set_gather(&set, net, step * BATCH, BATCH);
-    network_train_step(net, BATCH, 0.03f, 0.9f);
-    double loss = network_read_totals(net).loss / BATCH, difference = fabs(loss - g->losses[step]);
+    sgd_train_step(net, BATCH, 0.03f, 0.9f);
+    double loss = model_read_totals(net, 0).loss / BATCH, difference = fabs(loss - g->losses[step]);
     if (!(difference <= 1e-4))
       fail_msg("%s, step %d: loss %.6f on the %s, %.6f in PyTorch", text, step, loss, device_name(device),
                g->losses[step]);
@@ -74,7 +74,7 @@ static void follow(const Golden *g, Device device) {
   print_message("%s, %s: largest difference from PyTorch's losses in %d steps: %.1e\n", text, device_name(device),
                 STEPS, largest);
   image_set_destroy(&set);
-  network_destroy(net);
+  model_close(net);
 }
 
 static void follow_all(Device device) {

@@ -1,4 +1,4 @@
-/* mlp_one_kernel_layers.cuh - the first two versions of mlp_one_kernel.cuh: the layers of network.cuh, launched kernel
+/* mlp_one_kernel_layers.cuh - the first two versions of mlp_one_kernel.cuh: the nodes of a Model, launched kernel
  * by kernel, and as a graph of a step. */
 #ifndef PHASE2_MLP_MLP_ONE_KERNEL_LAYERS_CUH
 #define PHASE2_MLP_MLP_ONE_KERNEL_LAYERS_CUH
@@ -7,7 +7,7 @@
 #include "phase2_mlp/mlp_one_kernel_run.cuh"
 
 static inline void mlp_layers_free(MlpRun *run) {
-  network_destroy(&run->layers->network);
+  model_close(run->layers);
   free(run->layers);
 }
 
@@ -16,35 +16,35 @@ static inline void mlp_layers_open(MlpRun *run) {
   const MlpEpoch *e = &run->epoch;
   if (run->layers == NULL) {
     const MlpShape shape = {3, {e->inputs, e->hidden, e->classes}, ACTIVATION_RELU};
-    run->layers = (Mlp *)xcalloc(1, sizeof *run->layers);
+    run->layers = (Model *)xcalloc(1, sizeof *run->layers);
     run->layers_free = mlp_layers_free;
     mlp_create(run->layers, &shape, DEVICE_GPU, e->batch);
   }
-  const Network *net = &run->layers->network;
+  const Model *net = run->layers;
   device_copy(DEVICE_GPU, net->parameters, e->parameters, mlp_parameter_count(e) * sizeof(float));
-  device_copy(DEVICE_GPU, net->velocity, e->velocity, mlp_parameter_count(e) * sizeof(float));
+  device_copy(DEVICE_GPU, net->slot[0], e->velocity, mlp_parameter_count(e) * sizeof(float));
 }
 
 static inline void mlp_layers_close(MlpRun *run) {
   const MlpEpoch *e = &run->epoch;
-  const Network *net = &run->layers->network;
+  const Model *net = run->layers;
   device_copy(DEVICE_GPU, e->parameters, net->parameters, mlp_parameter_count(e) * sizeof(float));
-  device_copy(DEVICE_GPU, e->velocity, net->velocity, mlp_parameter_count(e) * sizeof(float));
+  device_copy(DEVICE_GPU, e->velocity, net->slot[0], mlp_parameter_count(e) * sizeof(float));
 }
 
 static inline void mlp_epoch_layers(MlpRun *run) {
   const MlpEpoch *e = &run->epoch;
   mlp_layers_open(run);
-  Network *net = &run->layers->network;
-  float *losses = net->losses;
+  Model *net = run->layers;
+  float *losses = net->losses[0];
   for (int position = 0; position < e->count; position += e->batch) {
     int batch = batches_size_at(e->count, e->batch, position);
-    batch_gather_gpu(net->activations[0], net->labels, e->images, e->labels, e->order + position, batch, e->inputs,
+    batch_gather_gpu(model_input(net, 0), model_labels(net), e->images, e->labels, e->order + position, batch, e->inputs,
                      e->mean, e->stddev);
-    net->losses = e->losses + position;
-    network_train_step(net, batch, e->lr, e->momentum);
+    net->losses[0] = e->losses + position;
+    sgd_train_step(net, batch, e->lr, e->momentum);
   }
-  net->losses = losses;
+  net->losses[0] = losses;
   mlp_layers_close(run);
 }
 
@@ -65,16 +65,16 @@ static __global__ void mlp_step_end_kernel(float *losses, const float *step_loss
   if (threadIdx.x == 0) counter->next = position + batch;
 }
 
-/* A graph of a step on `batch` images. network.cuh launches into the default stream; what can be captured is the
+/* A graph of a step on `batch` images. A model launches into the default stream; what can be captured is the
  * thread's own, which is the default where the program is compiled with CUDA_API_PER_THREAD_DEFAULT_STREAM. */
 static inline cudaGraphExec_t mlp_capture_layers(MlpRun *run, int batch) {
   const MlpEpoch *e = &run->epoch;
-  Network *net = &run->layers->network;
+  Model *net = run->layers;
   mlp_capture_begin(cudaStreamPerThread);
-  mlp_gather_kernel<<<batch, 256>>>(net->activations[0], net->labels, *e, run->counter);
+  mlp_gather_kernel<<<batch, 256>>>(model_input(net, 0), model_labels(net), *e, run->counter);
   CUDA_CHECK_LAUNCH();
-  network_train_step(net, batch, e->lr, e->momentum);
-  mlp_step_end_kernel<<<1, MLP_BATCH>>>(e->losses, net->losses, batch, run->counter);
+  sgd_train_step(net, batch, e->lr, e->momentum);
+  mlp_step_end_kernel<<<1, MLP_BATCH>>>(e->losses, net->losses[0], batch, run->counter);
   CUDA_CHECK_LAUNCH();
   return mlp_capture_end(run, cudaStreamPerThread);
 }

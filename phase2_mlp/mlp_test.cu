@@ -74,32 +74,32 @@ static MlpShape shape_of(const char *text) {
 
 static void layers_are_named_and_initialised(void **state) {
   (void)state;
-  static Mlp mlp;
+  static Model mlp;
   MlpShape shape = shape_of("300,400,200,10 tanh");
   mlp_create(&mlp, &shape, DEVICE_CPU, 1);
-  Network *net = &mlp.network;
+  Model *net = &mlp;
   const char *const names[] = {"fc1", "tanh1", "fc2", "tanh2", "fc3"};
-  assert_int_equal(net->layer_count, 5);
-  for (int i = 0; i < 5; i++) assert_string_equal(net->layers[i]->name, names[i]);
+  assert_int_equal(net->graph->count, 6); /* the input is a node, too */
+  for (int i = 0; i < 5; i++) assert_string_equal(net->graph->nodes[i + 1].name, names[i]);
   assert_int_equal(net->parameter_count, 300 * 400 + 400 + 400 * 200 + 200 + 200 * 10 + 10);
   assert_int_equal(net->parameter_count, mlp_parameters(&shape));
   for (int xavier = 0; xavier < 2; xavier++) { /* of 120,000 samples: five sigma are 2 % of the variance */
     if (xavier == 0) {
-      network_destroy(net);
+      model_close(net);
       shape.activation = ACTIVATION_LEAKY_RELU;
       mlp_create(&mlp, &shape, DEVICE_CPU, 1);
-      assert_string_equal(net->layers[1]->name, "leaky_relu1");
+      assert_string_equal(net->graph->nodes[2].name, "leaky_relu1");
     } else {
-      network_destroy(net);
+      model_close(net);
       shape.activation = ACTIVATION_SIGMOID;
       mlp_create(&mlp, &shape, DEVICE_CPU, 1);
     }
-    network_init(net, 3);
+    model_init(net, 3);
     double squares = 0, expected = xavier ? 2.0 / (300 + 400) : 2.0 / 300;
     for (int i = 0; i < 300 * 400; i++) squares += (double)net->parameters[i] * net->parameters[i];
     assert_true(fabs(squares / (300 * 400) / expected - 1) < 0.02);
   }
-  network_destroy(net);
+  model_close(net);
 }
 
 /* ---- gradients ---- */
@@ -116,13 +116,13 @@ static const Case cases[] = {{"5,4,3", 3},     {"1,1,2", 1},       {"3,127,1,3",
                              {"33,31,10", 64}, {"4,3,3,3,3,3", 2}, {"2,3,1", 3},     {"127,127,3", 1}};
 
 static void check_case(const Case *c, Activation activation, Device device) {
-  static Mlp mlp;
+  static Model mlp;
   char text[MLP_TEXT];
   snprintf(text, sizeof text, "%s %s", c->shape, activation_name(activation));
   MlpShape shape = shape_of(text);
   int batch = c->batch, in = shape.width[0], classes = shape.width[shape.count - 1];
   mlp_create(&mlp, &shape, device, batch);
-  Network *net = &mlp.network;
+  Model *net = &mlp;
   size_t n = net->parameter_count;
   float *host = (float *)xmalloc(n * sizeof(float)), *x = (float *)xmalloc(batch * in * sizeof(float));
   float *gradients = (float *)xmalloc(n * sizeof(float));
@@ -131,29 +131,30 @@ static void check_case(const Case *c, Activation activation, Device device) {
   test_random_fill(x, batch * in, 2);
   for (int i = 0; i < batch * in; i++) x_double[i] = x[i];
   for (int i = 0; i < batch; i++) labels[i] = (int)(philox4x32(3, 0, i).word[0] % classes);
-  network_init(net, 1);
+  model_init(net, 1);
   device_download(device, host, net->parameters, n * sizeof(float));
-  for (int i = 0; i < net->layer_count; i++) { /* biases are 0 after that, which would hide a forgotten one */
-    Layer *l = net->layers[i];
-    if (l->bias_count) test_random_fill(host + (l->bias - net->parameters), l->bias_count, 4 + i);
+  for (int i = 0; i < net->graph->count; i++) { /* biases are 0 after that, which would hide a forgotten one */
+    const Node *node = &net->graph->nodes[i];
+    if (node->params) test_random_fill(host + node->param[1].offset, node->param[1].count, 4 + node->order);
   }
   for (size_t i = 0; i < n; i++) p[i] = host[i];
   device_upload(device, net->parameters, host, n * sizeof(float));
-  device_upload(device, net->activations[0], x, batch * in * sizeof(float));
-  device_upload(device, net->labels, labels, batch * sizeof(int));
-  network_forward(net, batch);
-  network_score(net, batch);
-  network_backward(net, batch);
+  device_upload(device, model_input(net, 0), x, batch * in * sizeof(float));
+  device_upload(device, model_labels(net), labels, batch * sizeof(int));
+  model_forward(net, batch);
+  model_score(net, batch);
+  model_backward(net, batch);
   device_download(device, gradients, net->gradients, n * sizeof(float));
   double loss = mlp_loss_cpu(&shape, p, x_double, labels, batch, NULL);
-  assert_true(fabs(network_read_totals(net).loss / batch - loss) <= 1e-5 * (1 + loss));
+  assert_true(fabs(model_read_totals(net, 0).loss / batch - loss) <= 1e-5 * (1 + loss));
 
   int corners = 0, checked = 0;
-  for (int i = 0; i < net->layer_count; i++) {
-    const Layer *l = net->layers[i];
-    size_t begins[] = {(size_t)(l->weight - net->parameters), (size_t)(l->bias - net->parameters)};
-    size_t counts[] = {l->weight_count, l->bias_count};
-    for (int tensor = 0; tensor < 2 && l->weight_count; tensor++) {
+  for (int i = 0; i < net->graph->count; i++) {
+    const Node *node = &net->graph->nodes[i];
+    if (node->params == 0) continue;
+    const size_t begins[] = {node->param[0].offset, node->param[1].offset};
+    const size_t counts[] = {node->param[0].count, node->param[1].count};
+    for (int tensor = 0; tensor < 2; tensor++) {
       double largest = 0;
       for (size_t j = 0; j < counts[tensor]; j++) largest = fmax(largest, fabs(gradients[begins[tensor] + j]));
       assert_true(classes == 1 || largest > 1e-6 || shape.width[1] == 1); /* a gradient of zeros would prove nothing */
@@ -168,13 +169,13 @@ static void check_case(const Case *c, Activation activation, Device device) {
         double error = fabs(gradients[begins[tensor] + j] - numeric), allowed = 2e-5 * largest + 1e-8;
         if (!(error <= allowed))
           fail_msg("%s, batch %d, %s, %s of %s, entry %zu: %.9g, by differences %.9g (allowed: %.1e)", text, batch,
-                   device_name(device), tensor ? "bias" : "weight", l->name, j, (double)gradients[begins[tensor] + j],
+                   device_name(device), tensor ? "bias" : "weight", node->name, j, (double)gradients[begins[tensor] + j],
                    numeric, allowed);
       }
     }
   }
   assert_true(corners * 20 <= checked);
-  network_destroy(net);
+  model_close(net);
   free(host);
   free(x);
   free(gradients);

@@ -2,10 +2,10 @@
  *
  * A benchmark says what its network is, and hands over its main():
  *
- *     static Network *create(Device device, int max_batch) { ... }
+ *     static Graph *lenet_graph(void) { ... }
  *
  *     int main(int argc, char **argv) {
- *       static const NetworkBench bench = {"LeNet-5", "Times a training step of LeNet-5 ...", create, NULL};
+ *       static const NetworkBench bench = {"LeNet-5", "Times a training step of LeNet-5 ...", lenet_graph, NULL};
  *       return network_bench_main(&bench, argc, argv);
  *     }
  *
@@ -23,18 +23,18 @@
 #include "common/timer.h"
 #include "common/train_log.h"
 #include "phase2_mlp/batches.cuh"
-#include "phase2_mlp/network.cuh"
+#include "phase2_mlp/sgd_op.cuh"
 
 enum { BENCH_IMAGES = 8192, BENCH_PIXELS = 28 * 28, BENCH_MAX_ROUNDS = 101 };
 
 typedef struct NetworkBench {
   const char *name, *description; /* the network, and for --help */
-  Network *(*create)(Device device, int max_batch);
+  Graph *(*graph)(void);
   const struct argp *network_options; /* its own, or NULL */
 } NetworkBench;
 
 typedef struct Bench {
-  Network *net;
+  Model *net;
   Device device;
   int resident;
   int batch;
@@ -42,15 +42,15 @@ typedef struct Bench {
   uint32_t *order;
 } Bench;
 
-static inline void bench_create(Bench *bench, Network *net, int batch, uint64_t seed) {
-  Device device = net->device;
-  if (net->in_size != BENCH_PIXELS || net->classes < 10)
-    die("a network from %d inputs to %d classes; the images of this benchmark have %d pixels and are of 10 classes",
-        net->in_size, net->classes, BENCH_PIXELS);
+static inline void bench_create(Bench *bench, Model *net, int batch, uint64_t seed) {
+  Device device = net->context.device;
+  if (model_input_width(net, 0) != BENCH_PIXELS || model_classes(net) < 10)
+    die("a network from %zu inputs to %d classes; the images of this benchmark have %d pixels and are of 10 classes",
+        model_input_width(net, 0), model_classes(net), BENCH_PIXELS);
   bench->net = net;
   bench->device = device;
   bench->batch = batch;
-  network_init(bench->net, seed);
+  model_init(bench->net, seed);
 
   uint8_t *pixels = (uint8_t *)xmalloc(BENCH_IMAGES * BENCH_PIXELS), labels[BENCH_IMAGES];
   uint32_t order[BENCH_IMAGES];
@@ -70,12 +70,12 @@ static inline void bench_create(Bench *bench, Network *net, int batch, uint64_t 
 }
 
 static inline void bench_gather(Bench *bench, int step) {
-  Network *net = bench->net;
+  Model *net = bench->net;
   const uint32_t *order = bench->order + (size_t)step * bench->batch % (BENCH_IMAGES - bench->batch + 1);
   ON_DEVICE(bench->device,
-            batch_gather_gpu(net->activations[0], net->labels, bench->pixels, bench->image_labels, order, bench->batch,
+            batch_gather_gpu(model_input(net, 0), model_labels(net), bench->pixels, bench->image_labels, order, bench->batch,
                              BENCH_PIXELS, 0.5f, 0.29f),
-            batch_gather_cpu_fast(net->activations[0], net->labels, bench->pixels, bench->image_labels, order,
+            batch_gather_cpu_fast(model_input(net, 0), model_labels(net), bench->pixels, bench->image_labels, order,
                                   bench->batch, BENCH_PIXELS, 0.5f, 0.29f));
 }
 
@@ -83,32 +83,29 @@ static inline void bench_gather(Bench *bench, int step) {
 
 typedef enum Operation { STEP, GATHER, FORWARD, LOSS, BACKWARD, UPDATE } Operation;
 
-/* One operation, `repeats` times over; a layer's backward gives dx except in the first layer, as in training. */
-static inline void bench_run(Bench *bench, Operation operation, int layer, int repeats) {
-  Network *net = bench->net;
-  Layer *l = net->layers[layer];
+/* One operation, `repeats` times over; a node's backward gives dx except in the first one, as in training. */
+static inline void bench_run(Bench *bench, Operation operation, int node, int repeats) {
+  Model *net = bench->net;
   for (int i = 0; i < repeats; i++) {
     switch (operation) {
       case STEP:
         if (!bench->resident) bench_gather(bench, i);
-        network_train_step(net, bench->batch, 0.01f, 0.9f);
+        sgd_train_step(net, bench->batch, 0.01f, 0.9f);
         break;
       case GATHER:
         bench_gather(bench, i);
         break;
       case FORWARD:
-        l->forward(l, net->activations[layer + 1], net->activations[layer], bench->batch);
+        model_forward_node(net, node, bench->batch);
         break;
       case LOSS:
-        network_score(net, bench->batch);
+        model_score(net, bench->batch);
         break;
-      case BACKWARD: {
-        float *dx = layer == 0 ? NULL : net->gradient[l->in_place ? 0 : 1];
-        l->backward(l, dx, net->gradient[0], net->activations[layer], net->activations[layer + 1], bench->batch);
+      case BACKWARD:
+        model_backward_node(net, node, bench->batch);
         break;
-      }
       case UPDATE:
-        network_update(net, 0.0f, 0.9f);
+        sgd_update(net, 0.0f, 0.9f);
         break;
     }
   }
@@ -116,12 +113,12 @@ static inline void bench_run(Bench *bench, Operation operation, int layer, int r
 }
 
 /* Median over `rounds` of the seconds that one run takes. */
-static inline double bench_time(Bench *bench, Operation operation, int layer, int repeats, int rounds) {
+static inline double bench_time(Bench *bench, Operation operation, int node, int repeats, int rounds) {
   double samples[BENCH_MAX_ROUNDS];
-  bench_run(bench, operation, layer, repeats / 4 + 1);
+  bench_run(bench, operation, node, repeats / 4 + 1);
   for (int i = 0; i < rounds; i++) {
     double start = seconds_now();
-    bench_run(bench, operation, layer, repeats);
+    bench_run(bench, operation, node, repeats);
     samples[i] = (seconds_now() - start) / repeats;
   }
   return timer_stats(samples, (size_t)rounds).median;
@@ -164,21 +161,22 @@ static inline void bench_print_row(json_t *rows, const char *layer, const char *
 
 /* Every operation of a step alone. */
 static inline void bench_print_operations(Bench *bench, int rounds, double step, json_t *rows) {
-  Network *net = bench->net;
+  Model *net = bench->net;
   int repeats = bench->device == DEVICE_GPU ? 200 : 20;
   printf("\neach operation alone                per cent of the step\n");
   bench_print_row(rows, "batch", "gather", bench_time(bench, GATHER, 0, repeats, rounds), 0, step);
-  for (int i = 0; i < net->layer_count; i++) {
-    const Layer *l = net->layers[i];
-    double flops = 2.0 * l->fan_in * l->out_size * bench->batch;
-    bench_print_row(rows, l->name, "forward", bench_time(bench, FORWARD, i, repeats, rounds), flops, step);
+  for (int i = 0; i < net->graph->count; i++) {
+    const Node *node = &net->graph->nodes[i];
+    if (node->op == NULL) continue;
+    const double flops = node->flops * bench->batch;
+    bench_print_row(rows, node->name, "forward", bench_time(bench, FORWARD, i, repeats, rounds), flops, step);
   }
   bench_print_row(rows, "loss", "forward", bench_time(bench, LOSS, 0, repeats, rounds), 0, step);
-  for (int i = net->layer_count - 1; i >= 0; i--) {
-    const Layer *l = net->layers[i];
-    double flops =
-        (i == 0 ? 2.0 : 4.0) * l->fan_in * l->out_size * bench->batch; /* dw, and dx but in the first layer */
-    bench_print_row(rows, l->name, "backward", bench_time(bench, BACKWARD, i, repeats, rounds), flops, step);
+  for (int i = net->graph->count - 1; i >= 0; i--) {
+    const Node *node = &net->graph->nodes[i];
+    if (node->op == NULL || net->plan.node[i].gradient == PLAN_NONE) continue;
+    const double flops = (net->plan.node[i].writes[0] ? 2 : 1) * node->flops * bench->batch; /* dw, and dx */
+    bench_print_row(rows, node->name, "backward", bench_time(bench, BACKWARD, i, repeats, rounds), flops, step);
   }
   bench_print_row(rows, "sgd", "update", bench_time(bench, UPDATE, 0, repeats, rounds), 0, step);
 }
@@ -205,7 +203,9 @@ static inline int network_bench_main(const NetworkBench *what, int argc, char **
   if (device_open(device, description, sizeof description, &err) != 0) die("%s", err.message);
 
   static Bench bench;
-  bench_create(&bench, what->create(device, batch), batch, options.common.seed);
+  static Model model;
+  sgd_model_open(&model, what->graph(), device, batch);
+  bench_create(&bench, &model, batch, options.common.seed);
   bench.resident = options.resident;
   bench_gather(&bench, 0);
   int steps = device == DEVICE_GPU ? 500 : 60;

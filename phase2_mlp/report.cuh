@@ -84,22 +84,23 @@ static inline void report_curves(const char *title, const TrainState *state, con
 /* ----------------------------------------------------------------------------------------------- filters */
 
 /* Convolution filters (K, C, R, S) as K rows of C tiles; the rows of a linear layer over pixels as square tiles. */
-static inline void report_filters(const Network *net, int pixels_per_image, const char *directory) {
-  const Layer *l = net->layers[0];
-  int count, height, width, columns;
-  if (l->weight_rank == 4) {
-    height = (int)l->weight_shape[2];
-    width = (int)l->weight_shape[3];
-    columns = l->weight_shape[1] > 1 ? (int)l->weight_shape[1] : 6;
-  } else if (l->weight_rank == 2 && l->in_size == pixels_per_image) {
+static inline void report_filters(const Model *net, int pixels_per_image, const char *directory) {
+  int node = 0, index = 0, count, height, width, columns;
+  const Param *w = model_next_param(net, &node, &index); /* the first weight */
+  if (w == NULL) return;
+  if (w->rank == 4) {
+    height = (int)w->dim[2];
+    width = (int)w->dim[3];
+    columns = w->dim[1] > 1 ? (int)w->dim[1] : 6;
+  } else if (w->rank == 2 && w->dim[1] == (size_t)pixels_per_image) {
     height = width = (int)lround(sqrt((double)pixels_per_image));
     columns = 16;
   } else {
     return;
   }
-  count = (int)(l->weight_count / ((size_t)height * width));
-  float *filters = (float *)xmalloc(l->weight_count * sizeof(float));
-  device_download(net->device, filters, l->weight, l->weight_count * sizeof(float));
+  count = (int)(w->count / ((size_t)height * width));
+  float *filters = (float *)xmalloc(w->count * sizeof(float));
+  device_download(net->context.device, filters, model_param(net, w), w->count * sizeof(float));
   Image image =
       image_sheet_filters(filters, count, height, width, columns < count ? columns : count, height < 10 ? 20 : 3, 8);
   report_image(&image, directory, "filters.png");
@@ -156,9 +157,9 @@ static inline int report_answer(const float *probabilities, int classes) {
 }
 
 /* Prints the confusion matrix and writes the pictures into `directory`. */
-static inline void report_write(const char *title, Network *net, const ImageSet *test, const MnistSet *test_set,
+static inline void report_write(const char *title, Model *net, const ImageSet *test, const MnistSet *test_set,
                                 const TrainState *state, const char *directory) {
-  int classes = net->classes, wrong = 0;
+  int classes = model_classes(net), wrong = 0;
   float *probabilities = (float *)xmalloc((size_t)test->count * classes * sizeof(float));
   int *confusion = (int *)xcalloc((size_t)classes * classes, sizeof(int));
   ReportMistake *mistakes = (ReportMistake *)xcalloc(test->count, sizeof(ReportMistake));

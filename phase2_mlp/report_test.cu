@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "common/test.h"
+#include "phase2_mlp/mlp.cuh"
 
 enum { SIDE = 4, PIXELS = SIDE * SIDE, CLASSES = 10, COUNT = 6 };
 
@@ -37,20 +38,18 @@ static void write_report(const unsigned char *truth) {
   memcpy(truth_copy, truth, COUNT);
   fill_images(images);
   MnistSet host = {COUNT, SIDE, SIDE, images, truth_copy};
-  LinearLayer fc = linear_layer("fc", PIXELS, CLASSES);
-  Layer *layers[] = {&fc.base};
-  Network net;
+  Model net;
   ImageSet set;
   TrainState state = TrainState();
   state.epochs = 1;
   state.batch_size = state.train_images = 100;
-  network_create(&net, DEVICE_CPU, layers, 1, 4);
-  network_init(&net, 1); /* the bias is zero */
-  fill_weights(fc.base.weight);
+  sgd_model_open(&net, softmax_regression_graph(PIXELS, CLASSES), DEVICE_CPU, 4);
+  model_init(&net, 1); /* the bias is zero */
+  fill_weights(net.parameters);
   image_set_create(&set, DEVICE_CPU, &host, COUNT, 0, 1);
   report_write("test", &net, &set, &host, &state, directory);
   image_set_destroy(&set);
-  network_destroy(&net);
+  model_close(&net);
 }
 
 static void write_report_with_mistakes(void) { write_report(labels); }
@@ -118,19 +117,26 @@ static void every_filter_of_a_convolution_is_shown(void **unused) {
   (void)unused;
   float weights[4 * 3 * 5 * 5];
   test_random_fill(weights, 4 * 3 * 5 * 5, 1);
-  Layer conv = Layer();
-  conv.weight_rank = 4;
-  conv.weight = weights;
-  Network net;
+  Node node;
+  Graph graph;
+  Model net;
+  memset(&node, 0, sizeof node);
+  memset(&graph, 0, sizeof graph);
   memset(&net, 0, sizeof net);
-  net.device = DEVICE_CPU;
-  net.layers[0] = &conv;
+  Param *w = &node.param[0];
+  node.params = 1;
+  w->trained = 1;
+  w->rank = 4;
+  graph.nodes = &node;
+  graph.count = 1;
+  net.graph = &graph;
+  net.parameters = weights;
   const size_t shapes[][4] = {{4, 3, 5, 5}, {7, 1, 5, 5}};
   const int columns[] = {3, 6};
   for (int i = 0; i < 2; i++) {
     int count = (int)(shapes[i][0] * shapes[i][1]);
-    memcpy(conv.weight_shape, shapes[i], sizeof conv.weight_shape);
-    conv.weight_count = (size_t)count * 25;
+    memcpy(w->dim, shapes[i], sizeof w->dim);
+    w->count = (size_t)count * 25;
     report_filters(&net, 28 * 28, directory);
     Image expected = image_sheet_filters(weights, count, 5, 5, columns[i], 20, 8);
     assert_picture("filters.png", &expected);

@@ -16,11 +16,12 @@
 #include "common/train_log.h"
 #include "phase2_mlp/checkpoint.cuh"
 #include "phase2_mlp/image_set.cuh"
+#include "phase2_mlp/sgd_op.cuh"
 
 enum { TRAINER_LOG_EVERY = 100 }; /* steps of an epoch between two looks at the loss: each waits for the device */
 
 typedef struct Trainer {
-  Network *net;
+  Model *net;
   ImageSet *train, *test;
   TrainState state;       /* what a checkpoint keeps */
   const char *output_dir; /* last.safetensors, best.safetensors, last.state.safetensors */
@@ -74,7 +75,7 @@ static inline int trainer_check_loss(const Trainer *t, double loss, Error *err) 
 /* Waits for the device, reads the sums, logs the interval and begins the next one. */
 static inline int trainer_look(Trainer *t, TrainerInterval *interval, Error *err) {
   TrainState *state = &t->state;
-  state->epoch_totals = network_read_totals(t->net);
+  state->epoch_totals = model_read_totals(t->net, 0);
   if (trainer_check_loss(t, state->epoch_totals.loss, err) != 0) return -1;
   double now = seconds_now(), images = state->position - interval->position;
   Totals sums = {state->epoch_totals.loss - interval->begin.loss,
@@ -92,7 +93,7 @@ static inline int trainer_look(Trainer *t, TrainerInterval *interval, Error *err
 static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
   TrainState *state = &t->state;
   image_set_shuffle(t->train, state->seed, state->epoch);
-  network_reset_totals(t->net, state->epoch_totals);
+  model_reset_totals(t->net, 0, state->epoch_totals);
 
   Progress progress;
   char title[32];
@@ -106,7 +107,7 @@ static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
     int batch = left < state->batch_size ? left : state->batch_size;
     t->lr = trainer_learning_rate(state);
     image_set_gather(t->train, t->net, state->position, batch);
-    network_train_step(t->net, batch, (float)t->lr, (float)state->momentum);
+    sgd_train_step(t->net, batch, (float)t->lr, (float)state->momentum);
     state->position += batch;
     state->step++;
     if (state->position / state->batch_size % TRAINER_LOG_EVERY == 0 || state->position == t->train->count)

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "common/test.h"
+#include "phase2_mlp/mlp.cuh"
 
 /* 1,000 images in batches of 64 are 16 steps an epoch; five epochs are 80 steps, of which the first 4 warm up. */
 static void the_learning_rate_rises_and_falls(void **unused) {
@@ -37,8 +38,7 @@ static void the_learning_rate_rises_and_falls(void **unused) {
 enum { COUNT = 130, SIDE = 4, PIXELS = SIDE * SIDE, CLASSES = 3, PARAMETERS = CLASSES * PIXELS + CLASSES };
 
 typedef struct Fixture {
-  LinearLayer fc;
-  Network net;
+  Model net;
   ImageSet set;
   TrainLog log;
   Trainer trainer;
@@ -47,8 +47,8 @@ typedef struct Fixture {
 
 static int interrupt_at, steps; /* the step during which Ctrl-C comes; 0: never */
 
-static void forward_and_interrupt(Layer *l, float *y, const float *x, int batch) {
-  linear_layer_forward(l, y, x, batch);
+static void forward_and_interrupt(const Context *context, const Node *node, const OpArrays *a) {
+  linear_op_forward(context, node, a);
   if (++steps == interrupt_at) interrupt_signal = SIGINT;
 }
 
@@ -59,11 +59,11 @@ static void fixture_create(Fixture *f, const char *name) {
   for (int i = 0; i < COUNT; i++) labels[i] = (unsigned char)(philox4x32(9, 1, i).word[0] % CLASSES);
   MnistSet host = {COUNT, SIDE, SIDE, images, labels};
   memset(f, 0, sizeof *f);
-  f->fc = linear_layer("fc", PIXELS, CLASSES);
-  f->fc.base.forward = forward_and_interrupt;
-  Layer *layers[] = {&f->fc.base};
-  network_create(&f->net, DEVICE_CPU, layers, 1, 2);
-  network_init(&f->net, 1);
+  sgd_model_open(&f->net, softmax_regression_graph(PIXELS, CLASSES), DEVICE_CPU, 2);
+  static Op interrupting = linear_op;
+  interrupting.forward = forward_and_interrupt;
+  f->net.graph->nodes[1].op = &interrupting;
+  model_init(&f->net, 1);
   image_set_create(&f->set, DEVICE_CPU, &host, COUNT, 0.5f, 0.3f);
   mkdir(test_path(f->directory, sizeof f->directory, name), 0777);
   if (train_log_open(&f->log, f->directory, -1, &err) != 0) fail_msg("%s", err.message);
@@ -89,7 +89,7 @@ static TrainRecord *fixture_destroy(Fixture *f, size_t *count) {
   if (train_log_close(&f->log, &err) != 0 || train_log_load(f->directory, 1000000, &records, count, &err) != 0)
     fail_msg("%s", err.message);
   image_set_destroy(&f->set);
-  network_destroy(&f->net);
+  model_close(&f->net);
   interrupt_signal = 0;
   return records;
 }
@@ -109,10 +109,10 @@ static void train_by_hand(Totals *totals, float *parameters) {
   TrainState *state = &f.trainer.state;
   for (state->step = 0; state->step < 2 * COUNT; state->step++) {
     if (state->step % COUNT == 0) image_set_shuffle(&f.set, state->seed, (int)(state->step / COUNT));
-    network_reset_totals(&f.net, none);
+    model_reset_totals(&f.net, 0, none);
     image_set_gather(&f.set, &f.net, (int)(state->step % COUNT), 1);
-    network_train_step(&f.net, 1, (float)trainer_learning_rate(state), 0.5f);
-    totals[state->step] = network_read_totals(&f.net);
+    sgd_train_step(&f.net, 1, (float)trainer_learning_rate(state), 0.5f);
+    totals[state->step] = model_read_totals(&f.net, 0);
   }
   memcpy(parameters, f.net.parameters, PARAMETERS * sizeof(float));
   free(fixture_destroy(&f, &count));

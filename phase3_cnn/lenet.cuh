@@ -1,4 +1,4 @@
-/* lenet.cuh - LeNet-5 as a Network (LeCun et al., "Gradient-based learning applied to document recognition", 1998; with
+/* lenet.cuh - LeNet-5 as a Graph (LeCun et al., "Gradient-based learning applied to document recognition", 1998; with
  * ReLU and max pooling, as it is taught today).
  *
  *     layer    output        parameters
@@ -15,41 +15,27 @@
 #ifndef PHASE3_CNN_LENET_CUH
 #define PHASE3_CNN_LENET_CUH
 
-#include "phase2_mlp/network.cuh"
-#include "phase3_cnn/cnn_layers.cuh"
+#include "phase1_building_blocks/activations_op.cuh"
+#include "phase1_building_blocks/softmax_cross_entropy_op.cuh"
+#include "phase2_mlp/linear_op.cuh"
+#include "phase2_mlp/sgd_op.cuh"
+#include "phase3_cnn/conv2d_op.cuh"
+#include "phase3_cnn/max_pool2d_op.cuh"
 
-typedef struct Lenet {
-  Conv2dLayer conv1;
-  ReluLayer relu1;
-  MaxPool2dLayer pool1;
-  Conv2dLayer conv2;
-  ReluLayer relu2;
-  MaxPool2dLayer pool2;
-  LinearLayer fc1;
-  ReluLayer relu3;
-  LinearLayer fc2;
-  ReluLayer relu4;
-  LinearLayer fc3;
-  Network network;
-} Lenet;
+static inline Graph *lenet_graph(void) {
+  Graph *g = graph_create();
+  int x = graph_input(g, "x", shape3(1, 28, 28));
+  x = max_pool2d(g, relu(g, conv2d(g, x, 6, 5, 1, 2)), 2, 2);
+  x = max_pool2d(g, relu(g, conv2d(g, x, 16, 5, 1, 0)), 2, 2);
+  x = relu(g, linear(g, x, 120));
+  x = relu(g, linear(g, x, 84));
+  x = linear(g, x, 10);
+  graph_loss(g, &cross_entropy_loss, x, 1);
+  return g;
+}
 
-/* The network points into *net: don't copy it. */
-static inline void lenet_create(Lenet *net, Device device, int max_batch) {
-  net->conv1 = conv2d_layer("conv1", 1, 28, 28, 6, 5, 1, 2);
-  net->relu1 = relu_layer("relu1", 6 * 28 * 28);
-  net->pool1 = max_pool2d_layer("pool1", 6, 28, 28, 2, 2);
-  net->conv2 = conv2d_layer("conv2", 6, 14, 14, 16, 5, 1, 0);
-  net->relu2 = relu_layer("relu2", 16 * 10 * 10);
-  net->pool2 = max_pool2d_layer("pool2", 16, 10, 10, 2, 2);
-  net->fc1 = linear_layer("fc1", 16 * 5 * 5, 120);
-  net->relu3 = relu_layer("relu3", 120);
-  net->fc2 = linear_layer("fc2", 120, 84);
-  net->relu4 = relu_layer("relu4", 84);
-  net->fc3 = linear_layer("fc3", 84, 10);
-  Layer *layers[] = {&net->conv1.base, &net->relu1.base, &net->pool1.base, &net->conv2.base,
-                     &net->relu2.base, &net->pool2.base, &net->fc1.base,   &net->relu3.base,
-                     &net->fc2.base,   &net->relu4.base, &net->fc3.base};
-  network_create(&net->network, device, layers, (int)(sizeof layers / sizeof layers[0]), max_batch);
+static inline void lenet_create(Model *lenet, Device device, int max_batch) {
+  sgd_model_open(lenet, lenet_graph(), device, max_batch);
 }
 
 #endif /* PHASE3_CNN_LENET_CUH */

@@ -6,14 +6,8 @@
 #include "phase2_mlp/network_bench.cuh"
 #include "phase3_cnn/lenet.cuh"
 
-static Network *create(Device device, int max_batch) {
-  static Lenet lenet;
-  lenet_create(&lenet, device, max_batch);
-  return &lenet.network;
-}
-
 int main(int argc, char **argv) {
-  static const NetworkBench bench = {"LeNet-5", "Times a training step of LeNet-5 and each of its operations.", create,
+  static const NetworkBench bench = {"LeNet-5", "Times a training step of LeNet-5 and each of its operations.", lenet_graph,
                                      NULL};
   return network_bench_main(&bench, argc, argv);
 }

@@ -24,10 +24,10 @@ static Run train(Device device) {
   if (runfiles_find("third_party/data/mnist", directory, sizeof directory, &err) != 0 ||
       mnist_load(directory, "train", &host, &err) != 0)
     fail_msg("%s", err.message);
-  static Lenet lenet;
+  static Model lenet;
   lenet_create(&lenet, device, BATCH);
-  Network *net = &lenet.network;
-  network_init(net, 1);
+  Model *net = &lenet;
+  model_init(net, 1);
   ImageSet set;
   image_set_create(&set, device, &host, IMAGES, 0.1307f, 0.3081f);
   image_set_shuffle(&set, 1, 0);
@@ -35,16 +35,16 @@ static Run train(Device device) {
   Run run;
   for (int step = 0; step < STEPS; step++) {
     Totals none = {0, 0};
-    network_reset_totals(net, none);
+    model_reset_totals(net, 0, none);
     image_set_gather(&set, net, step * BATCH, BATCH);
-    network_train_step(net, BATCH, 0.01f, 0.9f);
-    run.losses[step] = network_read_totals(net).loss / BATCH;
+    sgd_train_step(net, BATCH, 0.01f, 0.9f);
+    run.losses[step] = model_read_totals(net, 0).loss / BATCH;
   }
   run.parameter_count = net->parameter_count;
   run.parameters = (float *)xmalloc(net->parameter_count * sizeof(float));
   device_download(device, run.parameters, net->parameters, net->parameter_count * sizeof(float));
   image_set_destroy(&set);
-  network_destroy(net);
+  model_close(net);
   mnist_free(&host);
   return run;
 }

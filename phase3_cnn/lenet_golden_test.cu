@@ -9,7 +9,7 @@
 enum { BATCH = 5, STEPS = 10 };
 
 typedef struct Golden {
-  Lenet lenet;
+  Model lenet;
   SafetensorsFile file;
   float *host; /* (parameters) */
 } Golden;
@@ -27,10 +27,10 @@ static void golden_begin(Golden *g, Device device) {
       safetensors_open(path, &g->file, &err) != 0)
     fail_msg("%s", err.message);
   lenet_create(&g->lenet, device, BATCH);
-  Network *net = &g->lenet.network;
+  Model *net = &g->lenet;
   assert_int_equal(net->parameter_count, 61706);
   g->host = (float *)xmalloc(net->parameter_count * sizeof(float));
-  if (checkpoint_read(&g->file, net, "", g->host, &err) != 0) fail_msg("%s", err.message);
+  if (checkpoint_read(&g->file, net, CHECKPOINT_ALL, "", g->host, &err) != 0) fail_msg("%s", err.message);
   device_upload(device, net->parameters, g->host, net->parameter_count * sizeof(float));
 
   static float input[BATCH * 28 * 28];
@@ -38,12 +38,12 @@ static void golden_begin(Golden *g, Device device) {
   const size_t input_shape[] = {BATCH, 1, 28, 28}, label_shape[] = {BATCH};
   golden_read(g, "input", 4, input_shape, input);
   if (safetensors_read(&g->file, "labels", "I32", 1, label_shape, labels, &err) != 0) fail_msg("%s", err.message);
-  device_upload(device, net->activations[0], input, sizeof input);
-  device_upload(device, net->labels, labels, sizeof labels);
+  device_upload(device, model_input(net, 0), input, sizeof input);
+  device_upload(device, model_labels(net), labels, sizeof labels);
 }
 
 static void golden_end(Golden *g) {
-  network_destroy(&g->lenet.network);
+  model_close(&g->lenet);
   safetensors_close(&g->file);
   free(g->host);
 }
@@ -53,31 +53,31 @@ static void golden_end(Golden *g) {
 static void check_first_step(Device device) {
   Golden g;
   golden_begin(&g, device);
-  Network *net = &g.lenet.network;
-  network_forward(net, BATCH);
-  network_score(net, BATCH);
-  network_backward(net, BATCH);
+  Model *net = &g.lenet;
+  model_forward(net, BATCH);
+  model_score(net, BATCH);
+  model_backward(net, BATCH);
 
   float logits[BATCH * 10], expected_logits[BATCH * 10], loss;
   const size_t logits_shape[] = {BATCH, 10};
   golden_read(&g, "logits", 2, logits_shape, expected_logits);
   golden_read(&g, "loss", 0, NULL, &loss);
-  device_download(device, logits, network_logits(net), sizeof logits);
+  device_download(device, logits, model_logits(net, 0), sizeof logits);
   assert_close(logits, expected_logits, BATCH * 10, 1e-5, 1e-5);
-  assert_true(fabs(network_read_totals(net).loss / BATCH - loss) < 1e-5);
+  assert_true(fabs(model_read_totals(net, 0).loss / BATCH - loss) < 1e-5);
 
   float *gradients = (float *)xmalloc(net->parameter_count * sizeof(float));
   Error err;
-  if (checkpoint_read(&g.file, net, "grad.", g.host, &err) != 0) fail_msg("%s", err.message);
+  if (checkpoint_read(&g.file, net, CHECKPOINT_TRAINED, "grad.", g.host, &err) != 0) fail_msg("%s", err.message);
   device_download(device, gradients, net->gradients, net->parameter_count * sizeof(float));
-  for (int i = 0; i < net->layer_count; i++) { /* layer by layer, each against its own largest gradient */
-    const Layer *l = net->layers[i];
-    size_t offset = l->weight - net->parameters, count = l->weight_count + l->bias_count;
-    if (count == 0) continue;
+  for (int i = 0; i < net->graph->count; i++) { /* node by node, each against its own largest gradient */
+    const Node *node = &net->graph->nodes[i];
+    if (node->params == 0) continue;
+    const size_t offset = node->param[0].offset, count = node->param[0].count + node->param[1].count;
     float largest = 0;
     for (size_t j = 0; j < count; j++) largest = fmaxf(largest, fabsf(g.host[offset + j]));
     assert_true(largest > 1e-4f); /* a gradient of zeros would prove nothing */
-    print_message("%s: largest gradient %.3e\n", l->name, (double)largest);
+    print_message("%s: largest gradient %.3e\n", node->name, (double)largest);
     assert_close(gradients + offset, g.host + offset, count, 1e-5, 1e-5 * largest);
   }
   free(gradients);
@@ -87,15 +87,15 @@ static void check_first_step(Device device) {
 static void check_ten_steps(Device device) {
   Golden g;
   golden_begin(&g, device);
-  Network *net = &g.lenet.network;
+  Model *net = &g.lenet;
   float losses[STEPS], expected[STEPS];
   const size_t shape[] = {STEPS};
   golden_read(&g, "losses", 1, shape, expected);
   for (int step = 0; step < STEPS; step++) {
     Totals none = {0, 0};
-    network_reset_totals(net, none);
-    network_train_step(net, BATCH, 0.01f, 0.9f);
-    losses[step] = (float)(network_read_totals(net).loss / BATCH);
+    model_reset_totals(net, 0, none);
+    sgd_train_step(net, BATCH, 0.01f, 0.9f);
+    losses[step] = (float)(model_read_totals(net, 0).loss / BATCH);
   }
   assert_close(losses, expected, STEPS, 1e-5, 1e-5);
   golden_end(&g);

@@ -10,12 +10,6 @@
 #include "phase2_mlp/classifier.cuh"
 #include "phase3_cnn/lenet.cuh"
 
-static Network *create(Device device, int max_batch) {
-  static Lenet lenet;
-  lenet_create(&lenet, device, max_batch);
-  return &lenet.network;
-}
-
 int main(int argc, char **argv) {
   static const Classifier classifier = {
       "LeNet-5 (61,706 parameters) on MNIST",
@@ -23,7 +17,7 @@ int main(int argc, char **argv) {
       "log, the "
       "learning curve, the learned filters and the misclassified digits in the output folder.",
       "third_party/data/mnist",
-      create,
+      lenet_graph,
       5,    /* epochs */
       64,   /* images a batch */
       0.03, /* learning rate, at its highest */

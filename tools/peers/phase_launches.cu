@@ -11,12 +11,12 @@
 enum { BATCH = 64, IMAGES = 256, PIXELS = 28 * 28 };
 
 static void train_step(void) {
-  static Lenet lenet;
+  static Model lenet;
   static uint8_t pixels[IMAGES * PIXELS], labels[IMAGES];
   static uint32_t order[IMAGES];
   lenet_create(&lenet, DEVICE_GPU, BATCH);
-  Network *net = &lenet.network;
-  network_init(net, 1);
+  Model *net = &lenet;
+  model_init(net, 1);
   for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)philox4x32(1, 1, i).word[0];
   for (int i = 0; i < IMAGES; i++) labels[i] = (uint8_t)(philox4x32(1, 2, i).word[0] % 10);
   batches_shuffle(order, IMAGES, 1, 0);
@@ -26,13 +26,13 @@ static void train_step(void) {
   device_upload(DEVICE_GPU, device_pixels, pixels, sizeof pixels);
   device_upload(DEVICE_GPU, device_labels, labels, sizeof labels);
   device_upload(DEVICE_GPU, device_order, order, sizeof order);
-  batch_gather_blocks(net->activations[0], net->labels, device_pixels, device_labels, device_order, BATCH, PIXELS, 0.5f,
+  batch_gather_blocks(model_input(net, 0), model_labels(net), device_pixels, device_labels, device_order, BATCH, PIXELS, 0.5f,
                       0.29f);
-  network_train_step(net, BATCH, 0.01f, 0.9f);
+  sgd_train_step(net, BATCH, 0.01f, 0.9f);
   device_free(DEVICE_GPU, device_pixels);
   device_free(DEVICE_GPU, device_labels);
   device_free(DEVICE_GPU, device_order);
-  network_destroy(net);
+  model_close(net);
 }
 
 static void other_kernels(void) {

@@ -1,0 +1,239 @@
+/* graph.h - a network as a list of nodes, in an order in which each node comes after what it reads.
+ *
+ * A builder function of an operation adds one node and returns its number:
+ *
+ *     Graph *g = graph_create();
+ *     int x = graph_input(g, "x", shape3(1, 28, 28));
+ *     x = relu(g, conv2d(g, x, 6, 5, 1, 2));
+ *     x = linear(g, x, 10);
+ *     graph_loss(g, &cross_entropy_loss, x, 1);
+ *
+ * A node may be read by several others; its gradient is then the sum of theirs. The first mistake is kept in
+ * graph->error, builders that get GRAPH_ERROR for an input return it, and model_open() reports the mistake: a builder
+ * need not be checked at every call.
+ *
+ * Names are PyTorch's. A node is called after its operation, counted within its scope ("layer1.0.conv2"), or as
+ * graph_name() says.
+ */
+#ifndef COMMON_NN_GRAPH_H
+#define COMMON_NN_GRAPH_H
+
+#include "common/nn/op.h"
+
+enum { GRAPH_ERROR = -1, GRAPH_MAX_LOSSES = 4, GRAPH_MAX_OUTPUTS = 8 };
+
+typedef struct GraphLoss {
+  const Loss *loss;
+  int node;
+  float weight; /* of this loss in the sum that is minimised */
+} GraphLoss;
+
+typedef struct Graph {
+  Node *nodes;
+  int count, capacity;
+  GraphLoss losses[GRAPH_MAX_LOSSES];
+  int loss_count;
+  int outputs[GRAPH_MAX_OUTPUTS]; /* kept until the next forward, besides those that have a loss */
+  int output_count;
+  const Init *weight_init; /* of weights that come next; NULL: the operation's own choice */
+  char scope[NODE_NAME], next_name[2 * NODE_NAME];
+  int failed;
+  Error error;
+} Graph;
+
+static inline Graph *graph_create(void) { return (Graph *)xcalloc(1, sizeof(Graph)); }
+
+static inline void graph_destroy(Graph *g) {
+  if (g == NULL) return;
+  free(g->nodes);
+  free(g);
+}
+
+/* Keeps the first mistake; returns GRAPH_ERROR. */
+__attribute__((format(printf, 2, 3))) static inline int graph_fail(Graph *g, const char *format, ...) {
+  if (g->failed) return GRAPH_ERROR;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(g->error.message, sizeof g->error.message, format, args);
+  va_end(args);
+  g->failed = 1;
+  return GRAPH_ERROR;
+}
+
+static inline Shape graph_shape(const Graph *g, int node) {
+  static const Shape none = {0, {0, 0, 0, 0}};
+  return node >= 0 && node < g->count ? g->nodes[node].shape : none;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- names */
+
+/* Names of the nodes that come next begin with "name.", until graph_leave(). Scopes nest. */
+static inline void graph_enter(Graph *g, const char *name) {
+  size_t length = strlen(g->scope);
+  if (snprintf(g->scope + length, sizeof g->scope - length, "%s.", name) >= (int)(sizeof g->scope - length))
+    graph_fail(g, "the scope %s.%s is longer than %d characters", g->scope, name, NODE_NAME - 1);
+}
+
+static inline void graph_leave(Graph *g) {
+  size_t length = strlen(g->scope);
+  if (length > 0) length--; /* the last dot */
+  while (length > 0 && g->scope[length - 1] != '.') length--;
+  g->scope[length] = '\0';
+}
+
+/* The node that comes next is called so. */
+static inline Graph *graph_name(Graph *g, const char *name) {
+  snprintf(g->next_name, sizeof g->next_name, "%s", name);
+  return g;
+}
+
+static inline int graph_find(const Graph *g, const char *name) {
+  for (int i = 0; i < g->count; i++)
+    if (strcmp(g->nodes[i].name, name) == 0) return i;
+  return GRAPH_ERROR;
+}
+
+/* `base` counted from 1 within the scope: "conv1", "conv2". */
+static inline int graph_set_name(Graph *g, Node *node, const char *base) {
+  char full[3 * NODE_NAME];
+  if (g->next_name[0]) {
+    snprintf(full, sizeof full, "%s%s", g->scope, g->next_name);
+    g->next_name[0] = '\0';
+    if (graph_find(g, full) >= 0) return graph_fail(g, "two nodes are called %s; give one another name", full);
+  } else {
+    int number = 0;
+    do snprintf(full, sizeof full, "%s%.*s%d", g->scope, NODE_NAME, base, ++number);
+    while (graph_find(g, full) >= 0);
+  }
+  if (strlen(full) >= sizeof node->name)
+    return graph_fail(g, "the name %s is longer than %d characters", full, NODE_NAME - 1);
+  memcpy(node->name, full, strlen(full) + 1);
+  return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- nodes */
+
+static inline int graph_add(Graph *g, const Node *node) {
+  if (g->count == g->capacity) {
+    g->capacity = g->capacity ? 2 * g->capacity : 32;
+    g->nodes = (Node *)realloc(g->nodes, g->capacity * sizeof *g->nodes);
+    if (g->nodes == NULL) die("out of memory: %d nodes", g->capacity);
+  }
+  g->nodes[g->count] = *node;
+  return g->count++;
+}
+
+/* An input: (batch, shape), filled before each forward. */
+static inline int graph_input(Graph *g, const char *name, Shape shape) {
+  Node node;
+  memset(&node, 0, sizeof node);
+  node.shape = shape;
+  if (g->failed || graph_set_name(graph_name(g, name), &node, name) != 0) return GRAPH_ERROR;
+  if (shape.rank < 1 || shape.rank > SHAPE_MAX_RANK || shape_count(shape) < 1)
+    return graph_fail(g, "input %s has the shape %s; 1 to %d dimensions of at least 1 are expected", name,
+                      shape_text(shape).text, SHAPE_MAX_RANK);
+  return graph_add(g, &node);
+}
+
+/* A node of `op` that reads `count` others; `attributes` is copied. Its number, or GRAPH_ERROR. */
+static inline int graph_node(Graph *g, const Op *op, const char *base, const int *inputs, int count, Shape shape,
+                             const void *attributes, size_t attribute_bytes) {
+  Node node;
+  if (g->failed) return GRAPH_ERROR;
+  memset(&node, 0, sizeof node);
+  node.op = op;
+  node.shape = shape;
+  node.inputs = count;
+  if (graph_set_name(g, &node, base) != 0) return GRAPH_ERROR;
+  if (count < 1 || count > NODE_MAX_INPUTS)
+    return graph_fail(g, "%s has %d inputs; 1 to %d are possible", node.name, count, NODE_MAX_INPUTS);
+  if (attribute_bytes > sizeof node.attributes)
+    return graph_fail(g, "%s has %zu bytes of attributes; raise NODE_ATTRIBUTE_BYTES", node.name, attribute_bytes);
+  for (int i = 0; i < count; i++) {
+    if (inputs[i] < 0 || inputs[i] >= g->count)
+      return graph_fail(g, "%s reads node %d; only the %d nodes before it can be read", node.name, inputs[i], g->count);
+    node.input[i] = inputs[i];
+  }
+  if (attribute_bytes) memcpy(node.attributes.bytes, attributes, attribute_bytes);
+  for (int i = 0; i < g->count; i++) node.order += g->nodes[i].op != NULL;
+  return graph_add(g, &node);
+}
+
+/* Both must have the same shape, where `what` ("add") reads them. */
+static inline int graph_expect_same_shape(Graph *g, const char *what, int a, int b) {
+  if (g->failed || a < 0 || b < 0) return GRAPH_ERROR;
+  if (shape_equal(graph_shape(g, a), graph_shape(g, b))) return 0;
+  return graph_fail(g, "%s: %s has the shape %s, %s has %s; the same shape is expected", what, g->nodes[a].name,
+                    shape_text(graph_shape(g, a)).text, g->nodes[b].name, shape_text(graph_shape(g, b)).text);
+}
+
+/* The node must give pictures: (C,H,W). */
+static inline int graph_expect_images(Graph *g, const char *what, int x) {
+  if (g->failed || x < 0) return GRAPH_ERROR;
+  if (graph_shape(g, x).rank == 3) return 0;
+  return graph_fail(g, "%s reads %s of shape %s; (C,H,W) is expected", what, g->nodes[x].name,
+                    shape_text(graph_shape(g, x)).text);
+}
+
+typedef struct ParamSpec {
+  const char *name; /* "weight" */
+  int rank;
+  size_t dim[SHAPE_MAX_RANK];
+  int fan_in, fan_out;
+  const Init *init;
+  int trained, decayed;
+} ParamSpec;
+
+static inline void graph_param(Graph *g, int node, ParamSpec spec) {
+  if (g->failed || node < 0) return;
+  Node *n = &g->nodes[node];
+  if (n->params == NODE_MAX_PARAMS) {
+    graph_fail(g, "%s has more than %d parameters; raise NODE_MAX_PARAMS", n->name, NODE_MAX_PARAMS);
+    return;
+  }
+  Param *p = &n->param[n->params++];
+  snprintf(p->name, sizeof p->name, "%s.%s", n->name, spec.name);
+  p->rank = spec.rank;
+  p->count = 1;
+  for (int i = 0; i < spec.rank; i++) p->count *= p->dim[i] = spec.dim[i];
+  p->fan_in = spec.fan_in;
+  p->fan_out = spec.fan_out;
+  p->init = spec.init;
+  p->trained = spec.trained;
+  p->decayed = spec.decayed;
+  p->stream = n->order;
+}
+
+/* ------------------------------------------------------------------------------------------------- losses and outputs */
+
+/* The loss of a node's output joins the sum that is minimised. Its number. */
+static inline int graph_loss(Graph *g, const Loss *loss, int node, float weight) {
+  if (g->failed || node < 0) return GRAPH_ERROR;
+  if (g->loss_count == GRAPH_MAX_LOSSES) return graph_fail(g, "more than %d losses", GRAPH_MAX_LOSSES);
+  for (int i = 0; i < g->loss_count; i++)
+    if (g->losses[i].node == node) return graph_fail(g, "%s has two losses; one is possible", g->nodes[node].name);
+  g->losses[g->loss_count].loss = loss;
+  g->losses[g->loss_count].node = node;
+  g->losses[g->loss_count].weight = weight;
+  return g->loss_count++;
+}
+
+/* The output of this node can be read after forward(). */
+static inline void graph_output(Graph *g, int node) {
+  if (g->failed || node < 0) return;
+  if (g->output_count == GRAPH_MAX_OUTPUTS)
+    graph_fail(g, "more than %d outputs", GRAPH_MAX_OUTPUTS);
+  else
+    g->outputs[g->output_count++] = node;
+}
+
+/* Whether it can be read after forward(). */
+static inline int graph_is_output(const Graph *g, int node) {
+  for (int i = 0; i < g->loss_count; i++)
+    if (g->losses[i].node == node) return 1;
+  for (int i = 0; i < g->output_count; i++)
+    if (g->outputs[i] == node) return 1;
+  return 0;
+}
+
+#endif /* COMMON_NN_GRAPH_H */

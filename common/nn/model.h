@@ -1,0 +1,383 @@
+/* model.h - a graph with memory: parameters, gradients, the optimizer's state, and one arena for all that passes through.
+ *
+ *     Model model;
+ *     if (model_open(&model, graph, context, &sgd, max_batch, MODEL_TRAIN, &err) != 0) ...
+ *     model_init(&model, seed);
+ *     ... fill model_input(&model, 0) and model_targets(&model, 0) ...
+ *     model_train_step(&model, batch);
+ *
+ * Everything is allocated once, by model_open(), which refuses what does not fit before it allocates anything. A step
+ * neither allocates nor waits: losses are added up on the device, and model_read_totals() fetches the sums. All state
+ * is in the Model, so several models, in several host threads and on several GPUs, do not meet.
+ *
+ * All trained parameters lie in one array, those with weight decay first, their gradients and the optimizer's slots in
+ * arrays of the same layout: an update is one launch, or two where some are not decayed.
+ */
+#ifndef COMMON_NN_MODEL_H
+#define COMMON_NN_MODEL_H
+
+#include "common/nn/plan.h"
+
+/* Sums since model_reset_totals(), over the samples of a loss. */
+typedef struct Totals {
+  double loss, correct;
+} Totals;
+
+typedef struct Model {
+  Graph *graph; /* owned */
+  Context context;
+  ModelUse use;
+  int max_batch;
+  Plan plan;
+  unsigned char *arena;
+
+  size_t parameter_count, decayed_count; /* trained floats; the first decayed_count of them are decayed */
+  size_t buffer_count;                   /* floats that are not trained */
+  float *parameters, *gradients, *buffers;
+  const Optimizer *optimizer;
+  float *slot[OPTIMIZER_MAX_SLOTS];
+  Hyper hyper;
+
+  float *losses[GRAPH_MAX_LOSSES]; /* where model_score() writes a float per sample; may be set elsewhere */
+  double *totals;                  /* (losses, 2): sum of losses, number of right answers */
+} Model;
+
+/* ---------------------------------------------------------------------------------------------------------- kernels */
+
+static inline void gradient_add_cpu(float *sum, const float *more, size_t n) {
+#pragma omp parallel for simd schedule(static) if (parallel : n > 65536)
+  for (size_t i = 0; i < n; i++) sum[i] += more[i];
+}
+
+#ifdef __CUDACC__
+static __global__ void gradient_add_kernel(float *sum, const float *more, size_t n) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) sum[i] += more[i];
+}
+
+static inline void gradient_add_gpu(float *sum, const float *more, size_t n) {
+  if (n == 0) return;
+  gradient_add_kernel<<<(unsigned)((n + 255) / 256), 256>>>(sum, more, n);
+  CUDA_CHECK_LAUNCH();
+}
+#endif
+
+/* --------------------------------------------------------------------------------------------------------- addresses */
+
+static inline void *model_array(const Model *m, int array) {
+  return array == PLAN_NONE ? NULL : m->arena + m->plan.arrays[array].offset;
+}
+
+/* The output of a node, (batch, shape); valid as long as the plan keeps it. */
+static inline float *model_output(const Model *m, int node) {
+  return (float *)model_array(m, m->plan.node[node].output);
+}
+
+/* The i-th input of the graph. */
+static inline int model_input_node(const Model *m, int i) {
+  for (int n = 0; n < m->graph->count; n++)
+    if (m->graph->nodes[n].op == NULL && i-- == 0) return n;
+  die("a network has no input %d", i);
+}
+static inline float *model_input(const Model *m, int i) { return model_output(m, model_input_node(m, i)); }
+
+static inline size_t model_input_width(const Model *m, int i) {
+  return shape_count(graph_shape(m->graph, model_input_node(m, i)));
+}
+
+/* Of loss l: what it compares, the output it looks at and how wide that is, what it saved (probabilities). */
+static inline void *model_targets(const Model *m, int l) { return model_array(m, m->plan.targets[l]); }
+static inline int *model_labels(const Model *m) { return (int *)model_targets(m, 0); }
+static inline int model_classes(const Model *m) { return (int)shape_count(graph_shape(m->graph, m->graph->losses[0].node)); }
+static inline float *model_logits(const Model *m, int l) { return model_output(m, m->graph->losses[l].node); }
+static inline float *model_loss_saved(const Model *m, int l) { return (float *)model_array(m, m->plan.loss_saved[l]); }
+
+static inline float *model_param(const Model *m, const Param *p) {
+  return (p->trained ? m->parameters : m->buffers) + p->offset;
+}
+static inline float *model_gradient(const Model *m, const Param *p) {
+  return p->trained && m->gradients ? m->gradients + p->offset : NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------ open and close */
+
+/* Offsets: trained and decayed, trained, not trained; node by node within each. */
+static inline void model_lay_out(Model *m) {
+  Graph *g = m->graph;
+  for (int pass = 0; pass < 3; pass++) {
+    for (int i = 0; i < g->count; i++) {
+      for (int k = 0; k < g->nodes[i].params; k++) {
+        Param *p = &g->nodes[i].param[k];
+        const int group = !p->trained ? 2 : p->decayed ? 0 : 1;
+        if (group != pass) continue;
+        size_t *end = p->trained ? &m->parameter_count : &m->buffer_count;
+        p->offset = *end;
+        *end += p->count;
+      }
+    }
+    if (pass == 0) m->decayed_count = m->parameter_count;
+  }
+}
+
+/* Bytes that model_open() will allocate. */
+static inline double model_bytes(const Model *m) {
+  const double arrays = m->use == MODEL_TRAIN ? 2.0 + m->optimizer->slots : 1.0;
+  return arrays * sizeof(float) * (double)m->parameter_count + sizeof(float) * (double)m->buffer_count +
+         (double)m->plan.arena_bytes;
+}
+
+static inline void model_close(Model *m) {
+  const Device device = m->context.device;
+  device_free(device, m->arena);
+  device_free(device, m->totals);
+  device_free(device, m->parameters);
+  device_free(device, m->gradients);
+  device_free(device, m->buffers);
+  for (int s = 0; s < OPTIMIZER_MAX_SLOTS; s++) device_free(device, m->slot[s]);
+  plan_destroy(&m->plan);
+  graph_destroy(m->graph);
+  memset(m, 0, sizeof *m);
+}
+
+/* A model of at most max_batch samples at a time. The graph is the model's from now on, also on failure. -1 with the
+ * builder's mistake, or with what the model would take and the device has. `optimizer` may be NULL for MODEL_INFER. */
+static inline int model_open(Model *m, Graph *graph, Context context, const Optimizer *optimizer, int max_batch,
+                             ModelUse use, Error *err) {
+  memset(m, 0, sizeof *m);
+  int status = 0;
+  if (graph->failed) status = error_set(err, "%s", graph->error.message);
+  if (status == 0 && max_batch < 1) status = error_set(err, "a batch of %d; at least 1 is expected", max_batch);
+  if (status == 0 && use == MODEL_TRAIN && (graph->loss_count == 0 || optimizer == NULL))
+    status = error_set(err, "a network to train needs a loss and an optimizer");
+  if (status != 0) {
+    graph_destroy(graph);
+    return status;
+  }
+  m->graph = graph;
+  m->context = context;
+  m->use = use;
+  m->max_batch = max_batch;
+  m->optimizer = use == MODEL_TRAIN ? optimizer : NULL;
+  model_lay_out(m);
+  plan_create(&m->plan, graph, &context, max_batch, use);
+
+  const double gib = 1073741824.0, bytes = model_bytes(m), memory = device_memory(context.device);
+  if (bytes > memory) {
+    error_set(err, "the network would take %.1f GiB of memory, and the %s has %.1f GiB; take a smaller network, or a "
+                   "smaller batch",
+              bytes / gib, context.device == DEVICE_GPU ? "GPU" : "machine", memory / gib);
+    plan_destroy(&m->plan);
+    graph_destroy(graph);
+    memset(m, 0, sizeof *m);
+    return -1;
+  }
+  const Device device = context.device;
+  const size_t parameter_bytes = m->parameter_count * sizeof(float);
+  m->parameters = (float *)device_alloc(device, parameter_bytes);
+  m->buffers = (float *)device_alloc(device, m->buffer_count * sizeof(float));
+  if (use == MODEL_TRAIN) m->gradients = (float *)device_alloc(device, parameter_bytes);
+  for (int s = 0; m->optimizer && s < m->optimizer->slots; s++)
+    m->slot[s] = (float *)device_alloc(device, parameter_bytes);
+  m->totals = (double *)device_alloc(device, 2 * GRAPH_MAX_LOSSES * sizeof(double));
+  m->arena = (unsigned char *)device_alloc(device, m->plan.arena_bytes);
+  for (int l = 0; l < graph->loss_count; l++) m->losses[l] = (float *)model_array(m, m->plan.loss_each[l]);
+  return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------------- the parameters */
+
+/* Every parameter as its Init says; the optimizer's state zero. Made on the host, so that every device starts from the
+ * same bits. */
+static inline void model_init(Model *m, uint64_t seed) {
+  const Graph *g = m->graph;
+  float *trained = (float *)xcalloc(m->parameter_count, sizeof(float));
+  float *buffers = (float *)xcalloc(m->buffer_count, sizeof(float));
+  for (int i = 0; i < g->count; i++)
+    for (int k = 0; k < g->nodes[i].params; k++) {
+      const Param *p = &g->nodes[i].param[k];
+      p->init->fill((p->trained ? trained : buffers) + p->offset, p, seed, p->stream);
+    }
+  device_upload(m->context.device, m->parameters, trained, m->parameter_count * sizeof(float));
+  device_upload(m->context.device, m->buffers, buffers, m->buffer_count * sizeof(float));
+  for (int s = 0; s < OPTIMIZER_MAX_SLOTS; s++)
+    if (m->slot[s]) device_zero(m->context.device, m->slot[s], m->parameter_count * sizeof(float));
+  free(trained);
+  free(buffers);
+}
+
+/* The parameters of all nodes, one after another: NULL after the last. Begin with node = index = 0. */
+static inline const Param *model_next_param(const Model *m, int *node, int *index) {
+  const Graph *g = m->graph;
+  while (*node < g->count && *index >= g->nodes[*node].params) {
+    ++*node;
+    *index = 0;
+  }
+  return *node < g->count ? &g->nodes[*node].param[(*index)++] : NULL;
+}
+
+/* By its full name, "fc1.weight"; NULL when there is none. */
+static inline const Param *model_find_param(const Model *m, const char *name) {
+  int node = 0, index = 0;
+  const Param *p;
+  while ((p = model_next_param(m, &node, &index)) != NULL && strcmp(p->name, name) != 0) continue;
+  return p;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- a step */
+
+static inline void model_expect_batch(const Model *m, int batch) {
+  if (batch > m->max_batch) die("a batch of %d in a network made for %d", batch, m->max_batch);
+}
+
+/* What node i works on. */
+static inline OpArrays model_arrays(const Model *m, int i, int batch, int backward) {
+  const Node *node = &m->graph->nodes[i];
+  const PlanNode *plan = &m->plan.node[i];
+  OpArrays a;
+  memset(&a, 0, sizeof a);
+  a.batch = batch;
+  const int x = !backward || (node->op->backward_needs & BACKWARD_NEEDS_X);
+  const int y = !backward || (node->op->backward_needs & BACKWARD_NEEDS_Y);
+  for (int k = 0; k < node->inputs && x; k++) a.x[k] = model_output(m, node->input[k]);
+  if (y) a.y = model_output(m, i);
+  for (int k = 0; k < node->params; k++) {
+    a.param[k] = model_param(m, &node->param[k]);
+    a.grad[k] = model_gradient(m, &node->param[k]);
+  }
+  a.saved = model_array(m, plan->saved);
+  a.workspace = (float *)model_array(m, backward ? plan->back_work : plan->forward_work);
+  if (!backward) return a;
+  a.dy = (const float *)model_array(m, plan->gradient);
+  for (int k = 0; k < node->inputs; k++) {
+    const int own = m->plan.node[node->input[k]].gradient;
+    if (plan->writes[k]) a.dx[k] = (float *)model_array(m, plan->extra[k] != PLAN_NONE ? plan->extra[k] : own);
+  }
+  return a;
+}
+
+static inline void model_forward_node(const Model *m, int i, int batch) {
+  const OpArrays a = model_arrays(m, i, batch, 0);
+  m->graph->nodes[i].op->forward(&m->context, &m->graph->nodes[i], &a);
+}
+
+/* dy -> dx of every input that needs it, and the gradients of the parameters. */
+static inline void model_backward_node(const Model *m, int i, int batch) {
+  const Node *node = &m->graph->nodes[i];
+  const PlanNode *plan = &m->plan.node[i];
+  const OpArrays a = model_arrays(m, i, batch, 1);
+  node->op->backward(&m->context, node, &a);
+  for (int k = 0; k < node->inputs; k++) {
+    if (!plan->writes[k] || plan->extra[k] == PLAN_NONE) continue;
+    float *sum = (float *)model_array(m, m->plan.node[node->input[k]].gradient);
+    const size_t n = shape_count(graph_shape(m->graph, node->input[k])) * (size_t)batch;
+    ON_DEVICE(m->context.device, gradient_add_gpu(sum, a.dx[k], n), gradient_add_cpu(sum, a.dx[k], n));
+  }
+}
+
+/* Inputs -> the outputs of all nodes. */
+static inline void model_forward(const Model *m, int batch) {
+  model_expect_batch(m, batch);
+  for (int i = 0; i < m->graph->count; i++)
+    if (m->graph->nodes[i].op) model_forward_node(m, i, batch);
+}
+
+/* Outputs and targets -> losses, and the totals grow. */
+static inline void model_score(const Model *m, int batch) {
+  for (int l = 0; l < m->graph->loss_count; l++) {
+    const GraphLoss *loss = &m->graph->losses[l];
+    const Shape shape = graph_shape(m->graph, loss->node);
+    float *each = m->losses[l], *saved = model_loss_saved(m, l);
+    loss->loss->forward(&m->context, each, saved, model_logits(m, l), model_targets(m, l), batch, shape);
+    loss->loss->score(&m->context, m->totals + 2 * l, each, saved, model_targets(m, l), batch, shape);
+  }
+}
+
+/* What the losses saved -> the gradient of their weighted sum, each a mean over the batch, for every parameter. */
+static inline void model_backward(const Model *m, int batch) {
+  for (int l = 0; l < m->graph->loss_count; l++) {
+    const GraphLoss *loss = &m->graph->losses[l];
+    float *dx = (float *)model_array(m, m->plan.node[loss->node].gradient);
+    if (dx == NULL) continue;
+    loss->loss->backward(&m->context, dx, model_loss_saved(m, l), loss->loss->needs_x ? model_logits(m, l) : NULL,
+                         model_targets(m, l), loss->weight / (float)batch, batch, graph_shape(m->graph, loss->node));
+  }
+  for (int i = m->graph->count - 1; i >= 0; i--)
+    if (m->graph->nodes[i].op && m->plan.node[i].gradient != PLAN_NONE) model_backward_node(m, i, batch);
+}
+
+/* One optimizer step by m->hyper. */
+static inline void model_update(Model *m) {
+  const size_t begin[] = {0, m->decayed_count}, end[] = {m->decayed_count, m->parameter_count};
+  for (int part = 0; part < 2; part++) {
+    if (begin[part] == end[part]) continue;
+    float *slot[OPTIMIZER_MAX_SLOTS];
+    for (int s = 0; s < OPTIMIZER_MAX_SLOTS; s++) slot[s] = m->slot[s] ? m->slot[s] + begin[part] : NULL;
+    Hyper hyper = m->hyper;
+    if (part == 1) hyper.weight_decay = 0;
+    m->optimizer->step(&m->context, m->parameters + begin[part], slot, m->gradients + begin[part],
+                       end[part] - begin[part], &hyper);
+  }
+  m->context.step++;
+}
+
+/* One training step on the batch that lies in the inputs and targets. */
+static inline void model_train_step(Model *m, int batch) {
+  m->context.training = 1;
+  model_forward(m, batch);
+  model_score(m, batch);
+  model_backward(m, batch);
+  model_update(m);
+}
+
+/* The same without learning: dropout drops nothing, batch norm uses its running statistics. */
+static inline void model_evaluate_step(Model *m, int batch) {
+  m->context.training = 0;
+  model_forward(m, batch);
+  model_score(m, batch);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ totals */
+
+static inline void model_reset_totals(const Model *m, int l, Totals totals) {
+  const double sums[2] = {totals.loss, totals.correct};
+  device_upload(m->context.device, m->totals + 2 * l, sums, sizeof sums);
+}
+
+/* Waits for the device. */
+static inline Totals model_read_totals(const Model *m, int l) {
+  double sums[2];
+  device_download(m->context.device, sums, m->totals + 2 * l, sizeof sums);
+  const Totals totals = {sums[0], sums[1]};
+  return totals;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- summary */
+
+static inline double model_mib(size_t bytes) { return (double)bytes / 1048576.0; }
+
+/* A line per node: output, parameters, FLOPs of forward for one sample, bytes kept for backward; and the sums. */
+static inline void model_print_summary(FILE *out, const Model *m) {
+  size_t parameters = 0, kept = 0;
+  double flops = 0;
+  fprintf(out, "%-24s %-16s %-14s %12s %12s %14s\n", "node", "operation", "output", "parameters", "MFLOP", "kept, bytes");
+  for (int i = 0; i < m->graph->count; i++) {
+    const Node *node = &m->graph->nodes[i];
+    size_t count = 0;
+    for (int k = 0; k < node->params; k++) count += node->param[k].count;
+    const size_t bytes = m->use == MODEL_TRAIN ? plan_kept_bytes(&m->plan, i) : 0;
+    fprintf(out, "%-24s %-16s %-14s %12zu %12.3f %14zu\n", node->name, node->op ? node->op->name : "input",
+            shape_text(node->shape).text, count, node->flops * 1e-6, bytes);
+    parameters += count;
+    kept += bytes;
+    flops += node->flops;
+  }
+  fprintf(out, "%-24s %-16s %-14s %12zu %12.3f %14zu\n", "sum", "", "", parameters, flops * 1e-6, kept);
+  Plan infer;
+  plan_create(&infer, m->graph, &m->context, m->max_batch, MODEL_INFER);
+  fprintf(out, "batch %d: arena %.2f MiB to %s (%.2f MiB alive at most), %.2f MiB to infer; parameters %.2f MiB\n",
+          m->max_batch, model_mib(m->plan.arena_bytes), m->use == MODEL_TRAIN ? "train" : "infer",
+          model_mib(m->plan.live_bytes), model_mib(infer.arena_bytes), model_mib(m->parameter_count * sizeof(float)));
+  plan_destroy(&infer);
+}
+
+#endif /* COMMON_NN_MODEL_H */

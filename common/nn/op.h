@@ -1,0 +1,193 @@
+/* op.h - what an operation of a network is: shapes, parameters, and two functions written by hand.
+ *
+ * A network is a list of nodes (graph.h). Each node has an Op: forward() computes y from x, backward() computes dx and
+ * the gradients of its parameters from dy. There is no autograd; backward() is the calculus of one operation.
+ *
+ * An Op lives in a phase, beside its kernels, and is a constant table:
+ *
+ *     static const Op relu_op = {"Relu", BACKWARD_NEEDS_Y, OP_IN_PLACE, NULL, NULL, relu_op_forward, relu_op_backward};
+ */
+#ifndef COMMON_NN_OP_H
+#define COMMON_NN_OP_H
+
+#include <stdint.h>
+
+#include "common/device.h"
+
+enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 4, NODE_ATTRIBUTE_BYTES = 96, NODE_NAME = 64 };
+
+/* ---------------------------------------------------------------------------------------------------------- shape */
+
+/* Of one sample: (features), (C,H,W). The batch is not part of it. */
+typedef struct Shape {
+  int rank, dim[SHAPE_MAX_RANK];
+} Shape;
+
+static inline Shape shape1(int features) {
+  Shape shape = {1, {features, 0, 0, 0}};
+  return shape;
+}
+
+static inline Shape shape3(int channels, int height, int width) {
+  Shape shape = {3, {channels, height, width, 0}};
+  return shape;
+}
+
+/* Elements of one sample. */
+static inline size_t shape_count(Shape shape) {
+  size_t count = 1;
+  for (int i = 0; i < shape.rank; i++) count *= (size_t)shape.dim[i];
+  return count;
+}
+
+static inline int shape_equal(Shape a, Shape b) {
+  int equal = a.rank == b.rank;
+  for (int i = 0; equal && i < a.rank; i++) equal = a.dim[i] == b.dim[i];
+  return equal;
+}
+
+/* "(64,28,28)" */
+typedef struct ShapeText {
+  char text[64];
+} ShapeText;
+
+static inline ShapeText shape_text(Shape shape) {
+  ShapeText result;
+  int length = snprintf(result.text, sizeof result.text, "(");
+  for (int i = 0; i < shape.rank; i++)
+    length += snprintf(result.text + length, sizeof result.text - length, i ? ",%d" : "%d", shape.dim[i]);
+  snprintf(result.text + length, sizeof result.text - length, ")");
+  return result;
+}
+
+/* ------------------------------------------------------------------------------------------------------ parameters */
+
+struct Param;
+
+/* How a parameter starts, by name: a table entry. fill() writes param->count floats on the host; (seed, stream) select
+ * the random numbers, and each parameter that draws any has a stream of its own. */
+typedef struct Init {
+  const char *name;
+  void (*fill)(float *values, const struct Param *param, uint64_t seed, uint32_t stream);
+} Init;
+
+/* A tensor that a node owns. What is not trained is a buffer: the running statistics of batch norm, for example. */
+typedef struct Param {
+  char name[NODE_NAME + 32]; /* PyTorch's: "layer1.0.conv1.weight" */
+  int rank;
+  size_t dim[SHAPE_MAX_RANK], count;
+  int fan_in, fan_out; /* inputs of one output, outputs of one input: what an Init scales by */
+  const Init *init;
+  int trained, decayed; /* decayed: weight decay applies */
+  uint32_t stream;
+  size_t offset; /* floats, in Model.parameters or, where it is not trained, in Model.buffers */
+} Param;
+
+static inline void init_zero_fill(float *values, const Param *param, uint64_t seed, uint32_t stream) {
+  (void)seed, (void)stream;
+  memset(values, 0, param->count * sizeof *values);
+}
+
+static inline void init_one_fill(float *values, const Param *param, uint64_t seed, uint32_t stream) {
+  (void)seed, (void)stream;
+  for (size_t i = 0; i < param->count; i++) values[i] = 1;
+}
+
+static const Init init_zero = {"zero", init_zero_fill};
+static const Init init_one = {"one", init_one_fill};
+
+/* ------------------------------------------------------------------------------------------------------- operations */
+
+/* Where and how a model runs. Launchers get it instead of keeping state of their own. */
+typedef struct Context {
+  Device device;
+  int gpu;       /* of DEVICE_GPU: which one */
+  int training;  /* dropout drops, batch norm uses the batch's statistics */
+  uint64_t seed; /* of the random numbers that operations draw */
+  long step;     /* optimizer steps so far: each step draws others */
+} Context;
+
+/* What forward() and backward() work on. Arrays are on the device; x[i] is (batch, shape of input i). */
+typedef struct OpArrays {
+  int batch;
+  const float *x[NODE_MAX_INPUTS];
+  float *y;
+  const float *dy;
+  float *dx[NODE_MAX_INPUTS]; /* NULL where nobody needs this gradient; dx[0] may be dy where the op works in place */
+  float *param[NODE_MAX_PARAMS], *grad[NODE_MAX_PARAMS]; /* in the node's order; grad is NULL for a buffer */
+  void *saved;                                           /* what forward() keeps for backward() */
+  float *workspace;                                      /* scratch for one call */
+} OpArrays;
+
+/* Which arrays backward() reads besides dy: they are kept until then. The others are not, and are NULL. */
+enum { BACKWARD_NEEDS_X = 1, BACKWARD_NEEDS_Y = 2 };
+/* Element by element: y may be x[0], dx[0] may be dy. Whether they are follows from what is still needed. */
+enum { OP_IN_PLACE = 1 };
+
+struct Node;
+
+typedef struct Op {
+  const char *name; /* ONNX's: "Conv" */
+  unsigned backward_needs, flags;
+  size_t (*saved_bytes)(const struct Node *node, int batch);                                /* NULL: none */
+  size_t (*workspace_floats)(const Context *context, const struct Node *node, int batch);   /* NULL: none */
+  void (*forward)(const Context *context, const struct Node *node, const OpArrays *arrays); /* y from x */
+  void (*backward)(const Context *context, const struct Node *node, const OpArrays *arrays);
+} Op;
+
+typedef struct Node {
+  const Op *op; /* NULL: an input of the graph */
+  char name[NODE_NAME];
+  int input[NODE_MAX_INPUTS], inputs;
+  Shape shape;    /* of y, one sample */
+  uint32_t order; /* operations before it: the stream of its random numbers */
+  Param param[NODE_MAX_PARAMS];
+  int params;
+  double flops; /* of forward, one sample; a multiplication and an addition are two */
+  /* What the operation needs to know besides: a struct of its own. */
+  union {
+    unsigned char bytes[NODE_ATTRIBUTE_BYTES];
+    double align;
+  } attributes;
+} Node;
+
+static inline Shape node_input_shape(const struct Node *nodes, const Node *node, int i) {
+  return nodes[node->input[i]].shape;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ losses */
+
+/* A loss compares the output of a node with targets: one float per sample, and a gradient. */
+typedef struct Loss {
+  const char *name;
+  size_t (*target_bytes)(Shape x); /* of one sample: sizeof(int) for a label */
+  size_t (*saved_floats)(Shape x); /* of one sample, kept for backward and for the reader: probabilities */
+  void (*forward)(const Context *context, float *losses, float *saved, const float *x, const void *targets, int batch,
+                  Shape shape);
+  /* Adds to totals[0] the sum of the losses, to totals[1] the number of right answers. */
+  void (*score)(const Context *context, double *totals, const float *losses, const float *saved, const void *targets,
+                int batch, Shape shape);
+  /* dx: scale times the gradient of the sum of the losses. x is kept only where needs_x. */
+  void (*backward)(const Context *context, float *dx, const float *saved, const float *x, const void *targets,
+                   float scale, int batch, Shape shape);
+  int needs_x;
+} Loss;
+
+/* ----------------------------------------------------------------------------------------------------------- optimizer */
+
+typedef struct Hyper {
+  float lr, momentum, weight_decay;
+} Hyper;
+
+enum { OPTIMIZER_MAX_SLOTS = 2 };
+
+/* Steps n parameters by their gradients. Its state is `slots` arrays of n floats, zero at the start. */
+typedef struct Optimizer {
+  const char *name;
+  int slots;
+  const char *slot[OPTIMIZER_MAX_SLOTS]; /* PyTorch's: "momentum_buffer" */
+  void (*step)(const Context *context, float *parameters, float *const *slot, const float *gradients, size_t n,
+               const Hyper *hyper);
+} Optimizer;
+
+#endif /* COMMON_NN_OP_H */
