@@ -7,7 +7,7 @@
  * everything around them. Each version does away with some of it; all compute the same.
  *
  *   mlp_epoch_cpu           plain loops, sums in double
- *   mlp_epoch_layers        (mlp_one_kernel_layers.cuh) the layers of network.cuh, each kernel launched by the host
+ *   mlp_epoch_layers        (mlp_one_kernel_layers.cuh) the nodes of a Model, each kernel launched by the host
  *   mlp_epoch_step_graph    (there, too) the same kernels; the host launches a graph of a step, the GPU counts steps
  *   mlp_epoch_fused         a graph of three kernels, cut where all blocks must have finished before any goes on:
  *                             forward  a block has 8 hidden units and 112 inputs of each image (a "tile" of w1): its

@@ -12,7 +12,7 @@ typedef struct MlpEpoch {
   const uint8_t *images, *labels; /* (count, inputs), (count) */
   const uint32_t *order;          /* (count) */
   float mean, stddev, lr, momentum;
-  float *parameters, *velocity; /* flat, as in network.cuh: w1 (H,I), b1 (H), w2 (C,H), b2 (C) */
+  float *parameters, *velocity; /* flat, as in common/nn/model.h: w1 (H,I), b1 (H), w2 (C,H), b2 (C) */
   float *losses;                /* (count): of each image in the order, before the step that learns from it */
 } MlpEpoch;
 

@@ -1,0 +1,43 @@
+/* add_op.cuh - the sum of two nodes of the same shape as an Op of common/nn: what closes a residual block. */
+#ifndef PHASE3_CNN_ADD_OP_CUH
+#define PHASE3_CNN_ADD_OP_CUH
+
+#include "common/nn/graph.h"
+
+static inline void add_cpu(float *y, const float *a, const float *b, size_t n) {
+#pragma omp parallel for simd schedule(static) if (parallel : n > 65536)
+  for (size_t i = 0; i < n; i++) y[i] = a[i] + b[i];
+}
+
+static __global__ void add_kernel(float *y, const float *a, const float *b, size_t n) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = a[i] + b[i];
+}
+
+static inline void add_gpu(float *y, const float *a, const float *b, size_t n) {
+  if (n == 0) return;
+  add_kernel<<<(unsigned)((n + 255) / 256), 256>>>(y, a, b, n);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void add_op_forward(const Context *context, const Node *node, const OpArrays *a) {
+  const size_t n = (size_t)a->batch * shape_count(node->shape);
+  ON_DEVICE(context->device, add_gpu(a->y, a->x[0], a->x[1], n), add_cpu(a->y, a->x[0], a->x[1], n));
+}
+
+/* Both inputs get dy itself; dx[0] may be dy. */
+static inline void add_op_backward(const Context *context, const Node *node, const OpArrays *a) {
+  const size_t bytes = (size_t)a->batch * shape_count(node->shape) * sizeof(float);
+  for (int k = 0; k < 2; k++)
+    if (a->dx[k] && a->dx[k] != a->dy) device_copy(context->device, a->dx[k], a->dy, bytes);
+}
+
+static const Op add_op = {"Add", 0, OP_IN_PLACE, NULL, NULL, add_op_forward, add_op_backward};
+
+static inline int add(Graph *g, int a, int b) {
+  const int inputs[] = {a, b};
+  if (graph_expect_same_shape(g, "add", a, b) != 0) return GRAPH_ERROR;
+  return graph_node(g, &add_op, "add", inputs, 2, graph_shape(g, a), NULL, 0);
+}
+
+#endif /* PHASE3_CNN_ADD_OP_CUH */
