@@ -7,7 +7,9 @@
 #include "phase1_building_blocks/dropout.cuh"
 
 /* Steps take successive seeds. 2^32 of them pass before two runs whose seeds differ by one share a mask. */
-static inline uint64_t dropout_op_seed(const Context *context) { return context->seed + ((uint64_t)context->step << 32); }
+static inline uint64_t dropout_op_seed(const Context *context) {
+  return context->seed + ((uint64_t)context->step << 32);
+}
 
 static inline void dropout_op_apply(const Context *context, const Node *node, float *y, const float *x, int batch) {
   const float p = *(const float *)node->attributes.bytes;

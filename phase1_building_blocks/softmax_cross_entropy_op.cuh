@@ -14,8 +14,7 @@ static inline size_t softmax_cross_entropy_targets(Shape x) {
 static inline void softmax_cross_entropy_op_forward(const Context *context, float *losses, float *probabilities,
                                                     const float *logits, const void *targets, int batch, Shape shape) {
   const int *labels = (const int *)targets, classes = (int)shape_count(shape);
-  ON_DEVICE(context->device,
-            softmax_cross_entropy_forward_gpu(losses, probabilities, logits, labels, batch, classes),
+  ON_DEVICE(context->device, softmax_cross_entropy_forward_gpu(losses, probabilities, logits, labels, batch, classes),
             softmax_cross_entropy_forward_cpu_fast(losses, probabilities, logits, labels, batch, classes));
 }
 
@@ -23,8 +22,7 @@ static inline void softmax_cross_entropy_op_score(const Context *context, double
                                                   const float *probabilities, const void *targets, int batch,
                                                   Shape shape) {
   const int *labels = (const int *)targets, classes = (int)shape_count(shape);
-  ON_DEVICE(context->device,
-            softmax_cross_entropy_score_gpu(totals, losses, probabilities, labels, batch, classes),
+  ON_DEVICE(context->device, softmax_cross_entropy_score_gpu(totals, losses, probabilities, labels, batch, classes),
             softmax_cross_entropy_score_cpu_fast(totals, losses, probabilities, labels, batch, classes));
 }
 
@@ -33,17 +31,16 @@ static inline void softmax_cross_entropy_op_backward(const Context *context, flo
                                                      Shape shape) {
   (void)logits;
   const int *labels = (const int *)targets, classes = (int)shape_count(shape);
-  ON_DEVICE(context->device,
-            softmax_cross_entropy_backward_gpu(dlogits, probabilities, labels, scale, batch, classes),
+  ON_DEVICE(context->device, softmax_cross_entropy_backward_gpu(dlogits, probabilities, labels, scale, batch, classes),
             softmax_cross_entropy_backward_cpu_fast(dlogits, probabilities, labels, scale, batch, classes));
 }
 
 static const Loss cross_entropy_loss = {"softmax_cross_entropy",
-                                                softmax_cross_entropy_targets,
-                                                shape_count,
-                                                softmax_cross_entropy_op_forward,
-                                                softmax_cross_entropy_op_score,
-                                                softmax_cross_entropy_op_backward,
-                                                0};
+                                        softmax_cross_entropy_targets,
+                                        shape_count,
+                                        softmax_cross_entropy_op_forward,
+                                        softmax_cross_entropy_op_score,
+                                        softmax_cross_entropy_op_backward,
+                                        0};
 
 #endif /* PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_OP_CUH */

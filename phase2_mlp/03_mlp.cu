@@ -222,9 +222,9 @@ static void train(const Options *options, Model *net, ImageSet *set, const Image
     for (int position = 0; position < set->count; position += batch_size) {
       int left = set->count - position, batch = left < batch_size ? left : batch_size;
       image_set_gather(set, net, position, batch); /* the batch: x and labels */
-      model_forward(net, batch);                 /* x -> logits */
-      model_score(net, batch);                   /* -> probabilities, loss */
-      model_backward(net, batch);                /* -> gradients */
+      model_forward(net, batch);                   /* x -> logits */
+      model_score(net, batch);                     /* -> probabilities, loss */
+      model_backward(net, batch);                  /* -> gradients */
       sgd_update(net, (float)options->lr, (float)options->momentum);
       logged += batch;
       progress_update(&progress, position + batch, "%s", "");

@@ -71,7 +71,7 @@ typedef struct Course {
   ImageSet train, test; /* on the CPU */
   MlpEpoch epoch;       /* on the GPU */
   ImageSet gpu_train, gpu_test;
-  Model judge;      /* evaluates on the GPU */
+  Model judge;    /* evaluates on the GPU */
   float *initial; /* parameters before the first step */
   int steps, checked;
   double expected[CHECKED_STEPS]; /* mean losses */

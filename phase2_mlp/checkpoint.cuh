@@ -13,8 +13,8 @@
 #include <limits.h>
 #include <math.h>
 
-#include "common/safetensors.h"
 #include "common/nn/model.h"
+#include "common/safetensors.h"
 
 enum { CHECKPOINT_NETWORK = 192 };
 

@@ -25,11 +25,11 @@
 #include "phase2_mlp/trainer.cuh"
 
 typedef struct Classifier {
-  const char *title;                                /* "LeNet-5 on MNIST" */
-  const char *description;                          /* for --help */
-  const char *data;                                 /* runfiles folder with the four IDX files */
-  Graph *(*graph)(void);                            /* the network; called once */
-  int epochs, batch_size;                           /* defaults */
+  const char *title;       /* "LeNet-5 on MNIST" */
+  const char *description; /* for --help */
+  const char *data;        /* runfiles folder with the four IDX files */
+  Graph *(*graph)(void);   /* the network; called once */
+  int epochs, batch_size;  /* defaults */
   double lr, momentum, weight_decay;
 
   /* Where the program can make several networks, all three of these: their options; the network that was chosen in a
@@ -175,7 +175,8 @@ static inline Model *classifier_create(const ClassifierOptions *options, int max
   static Model model;
   Model *net = &model;
   sgd_model_open(net, options->classifier->graph(), options->common.device, max_batch);
-  if (model_input_width(net, 0) != MNIST_SIDE * MNIST_SIDE || model_classes(net) < MNIST_CLASSES || model_classes(net) > REPORT_MAX_CLASSES)
+  if (model_input_width(net, 0) != MNIST_SIDE * MNIST_SIDE || model_classes(net) < MNIST_CLASSES ||
+      model_classes(net) > REPORT_MAX_CLASSES)
     die("a network from %zu inputs to %d classes; the images have %d pixels, the labels %d classes, and up to %d are "
         "possible",
         model_input_width(net, 0), model_classes(net), MNIST_SIDE * MNIST_SIDE, MNIST_CLASSES, REPORT_MAX_CLASSES);

@@ -7,8 +7,8 @@
 #define PHASE2_MLP_IMAGE_SET_CUH
 
 #include "common/mnist.h"
-#include "phase2_mlp/batches.cuh"
 #include "common/nn/model.h"
+#include "phase2_mlp/batches.cuh"
 
 typedef struct ImageSet {
   Device device;
@@ -54,10 +54,10 @@ static inline void image_set_shuffle(ImageSet *set, uint64_t seed, int epoch) {
 static inline void image_set_gather(const ImageSet *set, Model *net, int start, int batch) {
   model_expect_batch(net, batch);
   ON_DEVICE(set->device,
-            batch_gather_gpu(model_input(net, 0), model_labels(net), set->images, set->labels, set->order + start, batch,
-                             set->pixels, set->mean, set->stddev),
-            batch_gather_cpu_fast(model_input(net, 0), model_labels(net), set->images, set->labels, set->order + start, batch,
-                                  set->pixels, set->mean, set->stddev));
+            batch_gather_gpu(model_input(net, 0), model_labels(net), set->images, set->labels, set->order + start,
+                             batch, set->pixels, set->mean, set->stddev),
+            batch_gather_cpu_fast(model_input(net, 0), model_labels(net), set->images, set->labels, set->order + start,
+                                  batch, set->pixels, set->mean, set->stddev));
 }
 
 /* Loss and right answers over the whole set; with `probabilities` (count, classes) != NULL also what the network said,

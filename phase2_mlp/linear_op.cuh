@@ -35,7 +35,8 @@ static inline int linear(Graph *g, int x, int out) {
   if (out < 1) return graph_fail(g, "%s has %d outputs; at least 1 is expected", g->nodes[node].name, out);
   const Init *init = g->weight_init ? g->weight_init : &he_normal;
   const ParamSpec weight = {"weight", 2, {(size_t)out, in, 0, 0}, (int)in, out, init, 1, 1};
-  const ParamSpec bias = {"bias",    1, {(size_t)out, 0, 0, 0}, (int)in, out, init == &torch_default ? init : &init_zero, 1, 1};
+  const ParamSpec bias = {"bias", 1, {(size_t)out, 0, 0, 0}, (int)in, out, init == &torch_default ? init : &init_zero,
+                          1,      1};
   graph_param(g, node, weight);
   graph_param(g, node, bias);
   g->nodes[node].flops = 2.0 * (double)in * out;

@@ -39,8 +39,8 @@ static inline void mlp_epoch_layers(MlpRun *run) {
   float *losses = net->losses[0];
   for (int position = 0; position < e->count; position += e->batch) {
     int batch = batches_size_at(e->count, e->batch, position);
-    batch_gather_gpu(model_input(net, 0), model_labels(net), e->images, e->labels, e->order + position, batch, e->inputs,
-                     e->mean, e->stddev);
+    batch_gather_gpu(model_input(net, 0), model_labels(net), e->images, e->labels, e->order + position, batch,
+                     e->inputs, e->mean, e->stddev);
     net->losses[0] = e->losses + position;
     sgd_train_step(net, batch, e->lr, e->momentum);
   }

@@ -169,8 +169,8 @@ static void check_case(const Case *c, Activation activation, Device device) {
         double error = fabs(gradients[begins[tensor] + j] - numeric), allowed = 2e-5 * largest + 1e-8;
         if (!(error <= allowed))
           fail_msg("%s, batch %d, %s, %s of %s, entry %zu: %.9g, by differences %.9g (allowed: %.1e)", text, batch,
-                   device_name(device), tensor ? "bias" : "weight", node->name, j, (double)gradients[begins[tensor] + j],
-                   numeric, allowed);
+                   device_name(device), tensor ? "bias" : "weight", node->name, j,
+                   (double)gradients[begins[tensor] + j], numeric, allowed);
       }
     }
   }

@@ -73,8 +73,8 @@ static inline void bench_gather(Bench *bench, int step) {
   Model *net = bench->net;
   const uint32_t *order = bench->order + (size_t)step * bench->batch % (BENCH_IMAGES - bench->batch + 1);
   ON_DEVICE(bench->device,
-            batch_gather_gpu(model_input(net, 0), model_labels(net), bench->pixels, bench->image_labels, order, bench->batch,
-                             BENCH_PIXELS, 0.5f, 0.29f),
+            batch_gather_gpu(model_input(net, 0), model_labels(net), bench->pixels, bench->image_labels, order,
+                             bench->batch, BENCH_PIXELS, 0.5f, 0.29f),
             batch_gather_cpu_fast(model_input(net, 0), model_labels(net), bench->pixels, bench->image_labels, order,
                                   bench->batch, BENCH_PIXELS, 0.5f, 0.29f));
 }

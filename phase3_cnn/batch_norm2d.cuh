@@ -6,7 +6,7 @@
  *
  * In training, mean and variance are those of the batch, over the M = N H W values of a channel, and the running
  * statistics move towards them by BATCH_NORM_MOMENTUM; the running variance takes the unbiased one, with M - 1. In
- * evaluation the running statistics are used. The variance is computed in a second pass, around the mean: the difference
+ * evaluation the running statistics are used. The variance takes a second pass, around the mean: the difference
  * of two large sums would lose all digits where the mean is large.
  *
  * backward, with t = (x - mean) inv_std:

@@ -19,10 +19,9 @@ static inline size_t batch_norm2d_op_saved(const Node *node, int batch) {
 static inline void batch_norm2d_op_forward(const Context *context, const Node *node, const OpArrays *a) {
   const BatchNorm2dShape s = batch_norm2d_op_shape(node, a->batch);
   float *saved = (float *)a->saved, *mean = a->param[2], *var = a->param[3];
-  ON_DEVICE(
-      context->device,
-      batch_norm2d_forward_gpu(a->y, saved, mean, var, a->x[0], a->param[0], a->param[1], context->training, s),
-      batch_norm2d_forward_cpu(a->y, saved, mean, var, a->x[0], a->param[0], a->param[1], context->training, s));
+  ON_DEVICE(context->device,
+            batch_norm2d_forward_gpu(a->y, saved, mean, var, a->x[0], a->param[0], a->param[1], context->training, s),
+            batch_norm2d_forward_cpu(a->y, saved, mean, var, a->x[0], a->param[0], a->param[1], context->training, s));
 }
 
 static inline void batch_norm2d_op_backward(const Context *context, const Node *node, const OpArrays *a) {
@@ -33,7 +32,7 @@ static inline void batch_norm2d_op_backward(const Context *context, const Node *
             batch_norm2d_backward_cpu(a->dx[0], a->grad[0], a->grad[1], a->dy, a->x[0], a->param[0], saved, s));
 }
 
-static const Op batch_norm2d_op = {"BatchNormalization",   BACKWARD_NEEDS_X,        0, batch_norm2d_op_saved, NULL,
+static const Op batch_norm2d_op = {"BatchNormalization",    BACKWARD_NEEDS_X,        0, batch_norm2d_op_saved, NULL,
                                    batch_norm2d_op_forward, batch_norm2d_op_backward};
 
 static inline int batch_norm2d(Graph *g, int x) {

@@ -48,10 +48,10 @@ static inline int conv2d(Graph *g, int x, int filters, int kernel, int stride, i
   const int fan_in = in.dim[0] * kernel * kernel;
   const size_t side = (size_t)kernel;
   const Init *init = g->weight_init ? g->weight_init : &he_normal;
-  const ParamSpec weight = {"weight", 4, {(size_t)filters, (size_t)in.dim[0], side, side}, fan_in,
-                            filters * kernel * kernel, init, 1, 1};
-  const ParamSpec bias = {"bias", 1, {(size_t)filters, 0, 0, 0}, fan_in, filters,
-                          init == &torch_default ? init : &init_zero, 1, 1};
+  const ParamSpec weight = {
+      "weight", 4, {(size_t)filters, (size_t)in.dim[0], side, side}, fan_in, filters * kernel * kernel, init, 1, 1};
+  const ParamSpec bias = {
+      "bias", 1, {(size_t)filters, 0, 0, 0}, fan_in, filters, init == &torch_default ? init : &init_zero, 1, 1};
   graph_param(g, node, weight);
   graph_param(g, node, bias);
   g->nodes[node].flops = 2.0 * fan_in * (double)shape_count(g->nodes[node].shape);

@@ -7,7 +7,7 @@
 #include "phase3_cnn/lenet.cuh"
 
 int main(int argc, char **argv) {
-  static const NetworkBench bench = {"LeNet-5", "Times a training step of LeNet-5 and each of its operations.", lenet_graph,
-                                     NULL};
+  static const NetworkBench bench = {"LeNet-5", "Times a training step of LeNet-5 and each of its operations.",
+                                     lenet_graph, NULL};
   return network_bench_main(&bench, argc, argv);
 }

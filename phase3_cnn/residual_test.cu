@@ -186,7 +186,8 @@ static void the_arena_is_small(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(training_cpu), cmocka_unit_test(a_checkpoint_keeps_running_statistics),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(training_cpu),
+                                     cmocka_unit_test(a_checkpoint_keeps_running_statistics),
                                      cmocka_unit_test(the_arena_is_small), cmocka_unit_test(training_gpu)};
   return TEST_MAIN("residual", tests);
 }

@@ -65,7 +65,7 @@ static inline Shape graph_shape(const Graph *g, int node) {
   return node >= 0 && node < g->count ? g->nodes[node].shape : none;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- names */
+/* ----------------------------------------------------------------------------------------------------------- names */
 
 /* Names of the nodes that come next begin with "name.", until graph_leave(). Scopes nest. */
 static inline void graph_enter(Graph *g, const char *name) {
@@ -111,7 +111,7 @@ static inline int graph_set_name(Graph *g, Node *node, const char *base) {
   return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- nodes */
+/* ----------------------------------------------------------------------------------------------------------- nodes */
 
 static inline int graph_add(Graph *g, const Node *node) {
   if (g->count == g->capacity) {
@@ -204,7 +204,7 @@ static inline void graph_param(Graph *g, int node, ParamSpec spec) {
   p->stream = n->order;
 }
 
-/* ------------------------------------------------------------------------------------------------- losses and outputs */
+/* ---------------------------------------------------------------------------------------------- losses and outputs */
 
 /* The loss of a node's output joins the sum that is minimised. Its number. */
 static inline int graph_loss(Graph *g, const Loss *loss, int node, float weight) {

@@ -1,4 +1,4 @@
-/* model.h - a graph with memory: parameters, gradients, the optimizer's state, and one arena for all that passes through.
+/* model.h - a graph with memory: parameters, gradients, the optimizer's state, and one arena for all that passes by.
  *
  *     Model model;
  *     if (model_open(&model, graph, context, &sgd, max_batch, MODEL_TRAIN, &err) != 0) ...
@@ -42,7 +42,7 @@ typedef struct Model {
   double *totals;                  /* (losses, 2): sum of losses, number of right answers */
 } Model;
 
-/* ---------------------------------------------------------------------------------------------------------- kernels */
+/* --------------------------------------------------------------------------------------------------------- kernels */
 
 static inline void gradient_add_cpu(float *sum, const float *more, size_t n) {
 #pragma omp parallel for simd schedule(static) if (parallel : n > 65536)
@@ -62,7 +62,7 @@ static inline void gradient_add_gpu(float *sum, const float *more, size_t n) {
 }
 #endif
 
-/* --------------------------------------------------------------------------------------------------------- addresses */
+/* ------------------------------------------------------------------------------------------------------- addresses */
 
 static inline void *model_array(const Model *m, int array) {
   return array == PLAN_NONE ? NULL : m->arena + m->plan.arrays[array].offset;
@@ -88,7 +88,9 @@ static inline size_t model_input_width(const Model *m, int i) {
 /* Of loss l: what it compares, the output it looks at and how wide that is, what it saved (probabilities). */
 static inline void *model_targets(const Model *m, int l) { return model_array(m, m->plan.targets[l]); }
 static inline int *model_labels(const Model *m) { return (int *)model_targets(m, 0); }
-static inline int model_classes(const Model *m) { return (int)shape_count(graph_shape(m->graph, m->graph->losses[0].node)); }
+static inline int model_classes(const Model *m) {
+  return (int)shape_count(graph_shape(m->graph, m->graph->losses[0].node));
+}
 static inline float *model_logits(const Model *m, int l) { return model_output(m, m->graph->losses[l].node); }
 static inline float *model_loss_saved(const Model *m, int l) { return (float *)model_array(m, m->plan.loss_saved[l]); }
 
@@ -99,7 +101,7 @@ static inline float *model_gradient(const Model *m, const Param *p) {
   return p->trained && m->gradients ? m->gradients + p->offset : NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------------ open and close */
+/* -------------------------------------------------------------------------------------------------- open and close */
 
 /* Offsets: trained and decayed, trained, not trained; node by node within each. */
 static inline void model_lay_out(Model *m) {
@@ -126,7 +128,13 @@ static inline double model_bytes(const Model *m) {
          (double)m->plan.arena_bytes;
 }
 
+/* The GPU of this model becomes the thread's: memory and launches that follow are its. */
+static inline void model_use_device(const Model *m) {
+  ON_DEVICE(m->context.device, CUDA_CHECK(cudaSetDevice(m->context.gpu)), (void)0);
+}
+
 static inline void model_close(Model *m) {
+  model_use_device(m);
   const Device device = m->context.device;
   device_free(device, m->arena);
   device_free(device, m->totals);
@@ -161,10 +169,12 @@ static inline int model_open(Model *m, Graph *graph, Context context, const Opti
   model_lay_out(m);
   plan_create(&m->plan, graph, &context, max_batch, use);
 
+  model_use_device(m);
   const double gib = 1073741824.0, bytes = model_bytes(m), memory = device_memory(context.device);
   if (bytes > memory) {
-    error_set(err, "the network would take %.1f GiB of memory, and the %s has %.1f GiB; take a smaller network, or a "
-                   "smaller batch",
+    error_set(err,
+              "the network would take %.1f GiB of memory, and the %s has %.1f GiB; take a smaller network, or a "
+              "smaller batch",
               bytes / gib, context.device == DEVICE_GPU ? "GPU" : "machine", memory / gib);
     plan_destroy(&m->plan);
     graph_destroy(graph);
@@ -184,7 +194,7 @@ static inline int model_open(Model *m, Graph *graph, Context context, const Opti
   return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------- the parameters */
+/* -------------------------------------------------------------------------------------------------- the parameters */
 
 /* Every parameter as its Init says; the optimizer's state zero. Made on the host, so that every device starts from the
  * same bits. */
@@ -223,7 +233,7 @@ static inline const Param *model_find_param(const Model *m, const char *name) {
   return p;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- a step */
+/* ---------------------------------------------------------------------------------------------------------- a step */
 
 static inline void model_expect_batch(const Model *m, int batch) {
   if (batch > m->max_batch) die("a batch of %d in a network made for %d", batch, m->max_batch);
@@ -277,6 +287,7 @@ static inline void model_backward_node(const Model *m, int i, int batch) {
 /* Inputs -> the outputs of all nodes. */
 static inline void model_forward(const Model *m, int batch) {
   model_expect_batch(m, batch);
+  model_use_device(m);
   for (int i = 0; i < m->graph->count; i++)
     if (m->graph->nodes[i].op) model_forward_node(m, i, batch);
 }
@@ -336,7 +347,7 @@ static inline void model_evaluate_step(Model *m, int batch) {
   model_score(m, batch);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ totals */
+/* ---------------------------------------------------------------------------------------------------------- totals */
 
 static inline void model_reset_totals(const Model *m, int l, Totals totals) {
   const double sums[2] = {totals.loss, totals.correct};
@@ -351,7 +362,7 @@ static inline Totals model_read_totals(const Model *m, int l) {
   return totals;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- summary */
+/* --------------------------------------------------------------------------------------------------------- summary */
 
 static inline double model_mib(size_t bytes) { return (double)bytes / 1048576.0; }
 
@@ -359,7 +370,8 @@ static inline double model_mib(size_t bytes) { return (double)bytes / 1048576.0;
 static inline void model_print_summary(FILE *out, const Model *m) {
   size_t parameters = 0, kept = 0;
   double flops = 0;
-  fprintf(out, "%-24s %-16s %-14s %12s %12s %14s\n", "node", "operation", "output", "parameters", "MFLOP", "kept, bytes");
+  fprintf(out, "%-24s %-16s %-14s %12s %12s %14s\n", "node", "operation", "output", "parameters", "MFLOP",
+          "kept, bytes");
   for (int i = 0; i < m->graph->count; i++) {
     const Node *node = &m->graph->nodes[i];
     size_t count = 0;

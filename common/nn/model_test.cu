@@ -1,8 +1,9 @@
-/* The engine: names and mistakes of a graph; and random graphs, trained in one arena that begins as NaN, against the same
- * graphs in double, each array its own. The operations here are made for the test. */
+/* The engine: names and mistakes of a graph; and random graphs, trained in one arena that begins as NaN, against the
+ * same graphs in double, each array its own. The operations here are made for the test. */
 #include "common/nn/model.h"
 
 #include <math.h>
+#include <pthread.h>
 
 #include "common/philox.h"
 #include "common/test.h"
@@ -209,8 +210,8 @@ static void distance_backward(const Context *context, float *dx, const float *sa
     for (size_t i = 0; i < n; i++) dx[i] = scale * (x[i] - t[i]);
   });
 }
-static const Loss distance = {"distance",     distance_targets,  distance_saved, distance_forward,
-                              distance_score, distance_backward, 1};
+static const Loss distance = {
+    "distance", distance_targets, distance_saved, distance_forward, distance_score, distance_backward, 1};
 
 /* Gradient descent without momentum, with two slots that hold what it was given. */
 static void plain_step(const Context *context, float *w, float *const *slot, const float *gradients, size_t n,
@@ -320,7 +321,8 @@ static void mistakes_are_named(void **unused) {
     Graph *g = graph_create();
     mistakes[i].make(g, graph_input(g, "x", shape1(4)));
     assert_int_equal(model_open(&m, g, context_on(DEVICE_CPU), &plain, 1, MODEL_TRAIN, &err), -1);
-    if (strstr(err.message, mistakes[i].message) == NULL) fail_msg("\"%s\" is not in: %s", mistakes[i].message, err.message);
+    if (strstr(err.message, mistakes[i].message) == NULL)
+      fail_msg("\"%s\" is not in: %s", mistakes[i].message, err.message);
   }
 }
 
@@ -464,7 +466,8 @@ static int check_random_graph(Device device, uint64_t seed) {
   Model m;
   open_or_fail(&m, random_graph(seed), device, BATCH, MODEL_TRAIN);
   model_init(&m, seed);
-  float *parameters = (float *)xmalloc(2 * m.parameter_count * sizeof(float)), *gradients = parameters + m.parameter_count;
+  float *parameters = (float *)xmalloc(2 * m.parameter_count * sizeof(float)),
+        *gradients = parameters + m.parameter_count;
   device_download(device, parameters, m.parameters, m.parameter_count * sizeof(float));
   reference_run(&r, m.graph, parameters);
   if (grows(&r, m.graph)) {
@@ -519,6 +522,59 @@ static void random_graphs_gpu(void **unused) {
   int checked = 0;
   for (uint64_t seed = 0; seed < 40; seed++) checked += check_random_graph(DEVICE_GPU, seed);
   assert_true(checked > 25);
+}
+
+/* ---- side by side ---- */
+
+enum { SIDE_GRAPHS = 6, SIDE_FLOATS = MAX_NODES * WIDTH };
+
+/* A thread of its own, with a GPU of its own where there are two. */
+typedef struct Side {
+  pthread_t thread;
+  int gpu, device_seen;
+  float gradients[SIDE_GRAPHS][SIDE_FLOATS];
+} Side;
+
+static void *side_run(void *argument) {
+  Side *side = (Side *)argument;
+  Context context = context_on(DEVICE_GPU);
+  context.gpu = side->gpu;
+  for (int i = 0; i < SIDE_GRAPHS; i++) {
+    Error err;
+    Model m;
+    if (model_open(&m, random_graph(100 + i), context, &plain, BATCH, MODEL_TRAIN, &err) != 0) die("%s", err.message);
+    model_init(&m, i);
+    poison_and_fill(&m);
+    model_forward(&m, BATCH);
+    model_backward(&m, BATCH);
+    memset(side->gradients[i], 0, sizeof side->gradients[i]);
+    device_download(DEVICE_GPU, side->gradients[i], m.gradients, m.parameter_count * sizeof(float));
+    model_close(&m);
+  }
+  CUDA_CHECK(cudaGetDevice(&side->device_seen));
+  return NULL;
+}
+
+/* Two models in two host threads, on two GPUs where there are two, give the bits that one alone gives. */
+static void two_threads_and_devices_do_not_meet(void **unused) {
+  (void)unused;
+  static Side alone, side[2];
+  int devices = 0;
+  test_requires_gpu();
+  CUDA_CHECK(cudaGetDeviceCount(&devices));
+#ifdef SIMT_REWRITTEN
+  assert_int_equal(devices, 2);
+#endif
+  side_run(&alone);
+  for (int i = 0; i < 2; i++) {
+    side[i].gpu = i < devices ? i : 0;
+    assert_int_equal(pthread_create(&side[i].thread, NULL, side_run, &side[i]), 0);
+  }
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(pthread_join(side[i].thread, NULL), 0);
+    assert_int_equal(side[i].device_seen, side[i].gpu);
+    assert_memory_equal(side[i].gradients, alone.gradients, sizeof alone.gradients);
+  }
 }
 
 /* ---- memory ---- */
@@ -636,6 +692,7 @@ static void the_summary_adds_up(void **unused) {
 }
 
 int main(void) {
+  setenv("SIMT_DEVICES", "2", 0); /* of the emulator: before CUDA begins */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nodes_are_named_within_their_scope),
       cmocka_unit_test(a_mismatch_names_both_nodes_and_shapes),
@@ -648,6 +705,7 @@ int main(void) {
       cmocka_unit_test(weight_decay_reaches_what_is_decayed),
       cmocka_unit_test(the_summary_adds_up),
       cmocka_unit_test(random_graphs_gpu),
+      cmocka_unit_test(two_threads_and_devices_do_not_meet),
   };
   return TEST_MAIN("model", tests);
 }

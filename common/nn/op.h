@@ -16,7 +16,7 @@
 
 enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 4, NODE_ATTRIBUTE_BYTES = 96, NODE_NAME = 64 };
 
-/* ---------------------------------------------------------------------------------------------------------- shape */
+/* ----------------------------------------------------------------------------------------------------------- shape */
 
 /* Of one sample: (features), (C,H,W). The batch is not part of it. */
 typedef struct Shape {
@@ -96,7 +96,7 @@ static inline void init_one_fill(float *values, const Param *param, uint64_t see
 static const Init init_zero = {"zero", init_zero_fill};
 static const Init init_one = {"one", init_one_fill};
 
-/* ------------------------------------------------------------------------------------------------------- operations */
+/* ------------------------------------------------------------------------------------------------------ operations */
 
 /* Where and how a model runs. Launchers get it instead of keeping state of their own. */
 typedef struct Context {
@@ -155,7 +155,7 @@ static inline Shape node_input_shape(const struct Node *nodes, const Node *node,
   return nodes[node->input[i]].shape;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ losses */
+/* ---------------------------------------------------------------------------------------------------------- losses */
 
 /* A loss compares the output of a node with targets: one float per sample, and a gradient. */
 typedef struct Loss {
@@ -173,7 +173,7 @@ typedef struct Loss {
   int needs_x;
 } Loss;
 
-/* ----------------------------------------------------------------------------------------------------------- optimizer */
+/* ------------------------------------------------------------------------------------------------------- optimizer */
 
 typedef struct Hyper {
   float lr, momentum, weight_decay;

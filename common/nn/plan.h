@@ -27,13 +27,13 @@ typedef struct PlanArray {
 
 /* Arrays of one node, as indices into Plan.arrays; PLAN_NONE where there is none. */
 typedef struct PlanNode {
-  int output, gradient;         /* y, and the gradient of all losses with respect to it */
-  int saved;                    /* from forward to backward */
-  int forward_work, back_work;  /* scratch of one moment */
-  int extra[NODE_MAX_INPUTS];   /* dx of an input whose gradient another node has begun: to be added to it */
-  int writes[NODE_MAX_INPUTS];  /* whether backward gives dx of this input */
-  int trains;                   /* backward runs: it, or a node before it, has a parameter that is trained */
-  int in_place;                 /* y lies over x[0] */
+  int output, gradient;        /* y, and the gradient of all losses with respect to it */
+  int saved;                   /* from forward to backward */
+  int forward_work, back_work; /* scratch of one moment */
+  int extra[NODE_MAX_INPUTS];  /* dx of an input whose gradient another node has begun: to be added to it */
+  int writes[NODE_MAX_INPUTS]; /* whether backward gives dx of this input */
+  int trains;                  /* backward runs: it, or a node before it, has a parameter that is trained */
+  int in_place;                /* y lies over x[0] */
 } PlanNode;
 
 typedef struct Plan {
@@ -71,7 +71,7 @@ static inline size_t plan_output_bytes(const Plan *plan, const Graph *g, int i) 
   return shape_count(g->nodes[i].shape) * (size_t)plan->max_batch * sizeof(float);
 }
 
-/* --------------------------------------------------------------------------------------------------------- lifetimes */
+/* ------------------------------------------------------------------------------------------------------- lifetimes */
 
 /* Which nodes have something to learn, themselves or before them. */
 static inline void plan_training(Plan *plan, const Graph *g) {
@@ -142,8 +142,8 @@ static inline void plan_loss_arrays(Plan *plan, const Graph *g) {
     plan->loss_saved[l] = plan_array(plan, batch * loss->loss->saved_floats(shape) * sizeof(float), moment, end);
     PlanNode *n = &plan->node[loss->node];
     if (!n->trains) continue;
-    n->gradient = plan_array(plan, plan_output_bytes(plan, g, loss->node), moment + 1,
-                             plan_backward_moment(plan, loss->node));
+    n->gradient =
+        plan_array(plan, plan_output_bytes(plan, g, loss->node), moment + 1, plan_backward_moment(plan, loss->node));
     if (loss->loss->needs_x) plan_until(plan, n->output, moment + 1);
   }
 }
@@ -185,7 +185,7 @@ static inline void plan_gradient_arrays(Plan *plan, const Graph *g) {
   }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- arena */
+/* ----------------------------------------------------------------------------------------------------------- arena */
 
 static inline int plan_together(const PlanArray *a, const PlanArray *b) {
   return a->first <= b->last && b->first <= a->last;
@@ -268,7 +268,7 @@ static inline void plan_arena(Plan *plan) {
   free(order);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- plans */
+/* ----------------------------------------------------------------------------------------------------------- plans */
 
 /* The context says on which device; operations may need other scratch there. */
 static inline void plan_create(Plan *plan, const Graph *g, const Context *context, int max_batch, ModelUse use) {

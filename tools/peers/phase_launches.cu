@@ -26,8 +26,8 @@ static void train_step(void) {
   device_upload(DEVICE_GPU, device_pixels, pixels, sizeof pixels);
   device_upload(DEVICE_GPU, device_labels, labels, sizeof labels);
   device_upload(DEVICE_GPU, device_order, order, sizeof order);
-  batch_gather_blocks(model_input(net, 0), model_labels(net), device_pixels, device_labels, device_order, BATCH, PIXELS, 0.5f,
-                      0.29f);
+  batch_gather_blocks(model_input(net, 0), model_labels(net), device_pixels, device_labels, device_order, BATCH, PIXELS,
+                      0.5f, 0.29f);
   sgd_train_step(net, BATCH, 0.01f, 0.9f);
   device_free(DEVICE_GPU, device_pixels);
   device_free(DEVICE_GPU, device_labels);
