@@ -692,7 +692,6 @@ static void the_summary_adds_up(void **unused) {
 }
 
 int main(void) {
-  setenv("SIMT_DEVICES", "2", 0); /* of the emulator: before CUDA begins */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nodes_are_named_within_their_scope),
       cmocka_unit_test(a_mismatch_names_both_nodes_and_shapes),
