@@ -48,7 +48,7 @@ static void one_version_or_the_cpu(void **state) {
   expect_run(&run, 0, "flags", NULL);
   assert_null(strstr(run.out, "grid_sync"));
   subprocess_free(&run);
-  train_expect("--device=cpu", "--train-images=1000", 0, "layers of network.cuh on the CPU: ", NULL);
+  train_expect("--device=cpu", "--train-images=1000", 0, "layer by layer on the CPU: ", NULL);
 }
 
 /* Seven slices of 8 groups are more blocks than the emulated GPU runs at the same time: the others are shown, and why
