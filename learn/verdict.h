@@ -73,6 +73,19 @@ static inline const char *death(const Process *worker) {
                      worker->status, said);
 }
 
+/* Without the lines that say by way of which of our files the student's is included. */
+static inline const char *without_includers(const char *printed) {
+  Text out = {0};
+  text_add(&out, "");
+  for (size_t at = 0, length = strlen(printed), end; at < length; at = end) {
+    end = line_end(printed, length, at);
+    const char *words = keep_trimmed(printed, at, end);
+    if (!starts_with(words, "In file included from ") && !starts_with(words, "from "))
+      text_append(&out, printed + at, end - at);
+  }
+  return keep_text(&out);
+}
+
 /* Why it does not compile, with what the compiler printed: where that is about itself, a sentence instead. */
 static inline const char *compiler_message(const Process *compiler, const char *printed) {
   static const char *const its_own[] = {"internal compiler error",  "submit a full bug report",
@@ -139,7 +152,10 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
   } else if (strcmp(judged->verdict, "timeout") == 0) {
     verdict->kind = VERDICT_TIMEOUT;
     const char *printed = last_lines(judged->worker.output, 8);
-    const char *cause = "is there a loop that does not end, or a barrier that some threads never reach?";
+    const char *cause =
+        "is there a loop that does not end, a barrier that some threads never reach, or does each thread do the work "
+        "of "
+        "all?";
     if (judged->memory > VERDICT_MUCH_MEMORY)
       cause =
           keep_printf("it held %.1f GB of memory by then; what does it allocate, and how often?", judged->memory / 1e9);
@@ -442,7 +458,7 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
   if (sandbox_failed(&compiler)) return error_set(err, "the sandbox did not start: %.400s", compiler.output);
   if (compiler.status != 0) {
     verdict->kind = VERDICT_COMPILE;
-    verdict->message = compiler_message(&compiler, build_messages(job, compiler.output));
+    verdict->message = compiler_message(&compiler, without_includers(build_messages(job, compiler.output)));
     return 0;
   }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """learn from init to the last exercise, in a terminal, as a student meets it; and what may go wrong."""
+import glob
 import json
 import os
 import re
@@ -87,6 +88,59 @@ class WholeJourney(Journey):
 
     def stops(self, exercises):
         return range(len(exercises))
+
+
+def first_mutant(name, solution):
+    """The lines of the first mutant in the author's file: `solution`, edited as that says."""
+    (path,) = [path for path in glob.glob(os.path.join(course.SOURCE, "phase*/exercises/*.txt"))
+               if re.search(r"/\d+_%s\.txt$" % name, path)]
+    with open(path) as file:
+        lines = file.read().split("\nmutant:")[1].split("\n")
+    hunks = [([], [])]
+    for line in lines:
+        if line[:1] == "-" and hunks[-1][1]:
+            hunks.append(([], []))
+        if line[:1] in ("-", "+") and line[:1] != "":
+            hunks[-1][line[0] == "+"].append(line[1:].strip())
+    text = [line.strip() for line in solution.split("\n")]
+    for old, new in hunks:
+        if not old:
+            text = new
+            continue
+        at = next(i for i in range(len(text)) if text[i:i + len(old)] == old)
+        text[at:at + len(old)] = new
+    return "".join("  %s\n" % line for line in text)
+
+
+class Agreement(unittest.TestCase):
+    """`nn check` and the grader say the same of every exercise's solution and of its first mutant. LEARN_ONLY: of some."""
+
+    def test_check_and_grader_agree(self):
+        tree = course.Tree("agreement", prepared=os.path.exists(course.PREPARED) and course.PREPARED)
+        only = os.environ.get("LEARN_ONLY", "")
+        names = [exercise["name"] for exercise in tree.exercises if only == "" or exercise["name"] in only.split(",")]
+        disagreements = []
+        for mutants in (True, False):  # what has passed is used by others: the mutants come first
+            for name in names:
+                tree.put(name, first_mutant(name, tree.solution(name)) if mutants else tree.solution(name))
+            report = os.path.join(course.TMP, "agreement.json")
+            status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "--only=" + ",".join(names), "--minutes=1000",
+                                      "--json=" + report, tree.root, timeout=3000)
+            self.assertEqual(status, 0, text)
+            with open(report) as file:
+                grades = {item["exercise"]: item for item in json.load(file)["submissions"][0]["exercises"]}
+            for name in names:
+                status, text = tree.nn("check", name, timeout=600)
+                grade = grades[name]
+                # Other inputs: other numbers in the same sentence. What the terminal wraps is one line.
+                said, diagnosis = (re.sub(r"-?[\d.]+(?:e[-+]\d+)?|\bNaN\b|\binf\b|\s+", " ", words).split()
+                                   for words in (text, grade["diagnosis"].split("The first:")[0]))
+                same = " ".join(diagnosis[:12]) in " ".join(said)
+                if (status == 0) != (grade["status"] == "correct") or (mutants and not same) or mutants == (status == 0):
+                    disagreements.append("%s of %s: check ends with %d and says\n%s\nthe grader says %s: %s" % (
+                        "mutant" if mutants else "solution", name, status, text, grade["status"], grade["diagnosis"]))
+        self.assertEqual(disagreements, [], "\n".join(disagreements))
+        print("check and grader agree on %d solutions and %d mutants" % (len(names), len(names)))
 
 
 class Commands(unittest.TestCase):

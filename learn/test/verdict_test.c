@@ -201,6 +201,16 @@ static void the_reference_is_a_place_of_the_students(void **state) {
   rmdir(root);
 }
 
+static void includers_are_left_out(void **state) {
+  (void)state;
+  const char *printed =
+      "In file included from a_lesson.cuh:7,\n                 from .learn/check/a_check.cu:2:\n"
+      "a.cuh: In function 'f':\na.cuh:3: error: it comes from nowhere\n    3 |   from (x);\n";
+  assert_string_equal(without_includers(printed),
+                      "a.cuh: In function 'f':\na.cuh:3: error: it comes from nowhere\n    3 |   from (x);\n");
+  assert_string_equal(without_includers(""), "");
+}
+
 /* A wrong barrier is found where the course's lines rely on it. */
 static void a_finding_in_no_line_of_the_students(void **state) {
   (void)state;
@@ -273,7 +283,7 @@ static void late_or_gone(void **state) {
     verdict_set(&verdict, &job, &judged);
     assert_int_equal(verdict.kind, gone ? VERDICT_DIED : VERDICT_TIMEOUT);
     assert_non_null(
-        strstr(verdict.message, gone ? "status 0 instead of returning" : "is there a loop that does not end"));
+        strstr(verdict.message, gone ? "status 0 instead of returning" : "or does each thread do the work of all?"));
     if (gone) continue;
     judged.memory = 3.9e9;
     verdict_set(&verdict, &job, &judged);
@@ -325,6 +335,7 @@ int main(void) {
       cmocka_unit_test(a_fault_is_told_once),
       cmocka_unit_test(the_reference_is_a_place_of_the_students),
       cmocka_unit_test(a_finding_in_no_line_of_the_students),
+      cmocka_unit_test(includers_are_left_out),
       cmocka_unit_test(a_picture_follows_its_limit),
       cmocka_unit_test(late_or_gone),
       cmocka_unit_test(a_compiler_that_gives_up),

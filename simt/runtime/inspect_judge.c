@@ -103,9 +103,11 @@ static void judge_reads(Inspector *in, const Row *row, Region *region, uint32_t 
     if (any_written(region, address, row->request.bytes)) continue;
     if (simt_found_before(SIMT_UNINITIALISED_READ, row->site, 0)) continue;
     found(in, row, lane, SIMT_UNINITIALISED_READ, simt_memory_words(in, address),
-          region->shared ? "no thread of this block has written it: shared memory starts with arbitrary contents"
+          region->shared ? "no thread of this block has written it so far, and shared memory starts with arbitrary "
+                           "contents: is a __syncthreads() missing before this line, or is this part never filled?"
                          : "nobody has written it since it was allocated: cudaMemset() it, or copy or compute it "
-                           "first; a copy or a grid that is too small leaves such a rest");
+                           "first; a copy or a grid that is too small leaves such a rest, or a wait for the blocks "
+                           "that write it is missing");
   }
 }
 

@@ -928,9 +928,11 @@ static void test_memory(void **state) {
   f = expect_finding("beyond_dynamic_shared", SIMT_OUT_OF_BOUNDS, line_of("beyond_dynamic"), 0);
   assert_int_equal(f->occurrences, 4);
   never_written<<<1, 32>>>(raw, c);
-  expect_finding("never_written", SIMT_UNINITIALISED_READ, line_of("never_written"), 0);
+  f = expect_finding("never_written", SIMT_UNINITIALISED_READ, line_of("never_written"), 0);
+  assert_non_null(strstr(f->advice, "or a wait for the blocks that write it is missing"));
   partly_written_shared<<<1, 64>>>(c);
   f = expect_finding("partly_written_shared", SIMT_UNINITIALISED_READ, line_of("partly_written"), 0);
+  assert_non_null(strstr(f->advice, "is a __syncthreads() missing before this line"));
   assert_int_equal(f->occurrences, 1);
   float *address = host;
   CHECK(cudaMemcpy(table, &address, sizeof address, cudaMemcpyHostToDevice));
