@@ -126,6 +126,8 @@ class Agreement(unittest.TestCase):
             report = os.path.join(course.TMP, "agreement.json")
             status, text = course.run(course.GRADE, "--source=" + course.SOURCE, "--only=" + ",".join(names), "--minutes=1000",
                                       "--json=" + report, tree.root, timeout=3000)
+            if status != 0 and "this machine forbids" in text:
+                self.skipTest(text)
             self.assertEqual(status, 0, text)
             with open(report) as file:
                 grades = {item["exercise"]: item for item in json.load(file)["submissions"][0]["exercises"]}
