@@ -26,7 +26,7 @@ typedef struct MlpRun {
   unsigned *arrived;
   cudaGraphExec_t graph, tail; /* of a step, and of the last one if it is smaller; or of an epoch */
   size_t nodes;                /* kernels in the graph that was captured last */
-  Model *layers;               /* of mlp_one_kernel_layers.cuh, NULL until it is used */
+  struct Model *layers;        /* of mlp_one_kernel_layers.cuh, NULL until it is used */
   void (*layers_free)(struct MlpRun *run);
 } MlpRun;
 
