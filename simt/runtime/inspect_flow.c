@@ -1,11 +1,11 @@
 /* inspect_flow.c - the order in which the basic blocks of a function must be executed so that lanes that parted meet
  * again as early as on a GPU, whose compiler lets them wait where their paths join (the immediate post-dominator).
  *
- * The compiler's layout is nearly such an order, but not always: it moves blocks that it thinks unlikely. So the
- * program is disassembled once (objdump), when lanes part for the first time or at the latest for the report, and
- * each function's blocks are ranked: a block comes after all blocks that lead to it, and all of a loop comes before
- * what follows the loop. Lanes that come to the head of a loop again have a rank of their own, behind the whole loop
- * body: they wait there for those that are still on their way through it.
+ * The compiler's layout is nearly such an order, but not always: it moves blocks that it thinks unlikely. So a function
+ * is disassembled (objdump) when its first block runs, with its neighbours: all of the program would take longer than
+ * a small kernel runs. Its blocks are ranked: a block comes after all blocks that lead to it, and all of a loop comes
+ * before what follows the loop. Lanes that come to the head of a loop again have a rank of their own, behind the whole
+ * loop body: they wait there for those that are still on their way through it.
  *
  * Without objdump the addresses themselves are the order.
  */
@@ -21,11 +21,16 @@ typedef struct Control {
   uintptr_t address, target;
   Kind kind;
 } Control;
-static Control *controls;
-static size_t control_count;
+typedef struct Window { /* a part of the program that has been disassembled */
+  uintptr_t low, high;
+  Control *controls; /* ascending */
+  size_t control_count;
+} Window;
+static Window *windows;
+static int window_count;
 
-static uintptr_t *functions; /* first addresses, ascending */
-static size_t function_count;
+static Control *controls; /* of the window that is looked at */
+static size_t control_count;
 
 static int is_noreturn(const char *name) {
   static const char *const names[] = {"abort",
@@ -86,34 +91,51 @@ static int classify(const char *text, Control *c) {
   return 1;
 }
 
-static void read_program(void) {
-  char command[128], line[1024];
-  snprintf(command, sizeof command, "objdump -d --no-show-raw-insn /proc/%d/exe 2> /dev/null", (int)getpid());
+static Window read_program(uintptr_t low, uintptr_t high) {
+  Window w = {low, high, NULL, 0};
+  char command[160], line[1024];
+  snprintf(command, sizeof command,
+           "objdump -d --no-show-raw-insn --start-address=%#lx --stop-address=%#lx /proc/%d/exe 2> /dev/null",
+           (unsigned long)(low - simt_load_base), (unsigned long)(high - simt_load_base), (int)getpid());
   FILE *text = popen(command, "r");
   while (text && fgets_unlocked(line, sizeof line, text)) {
     const char *end = line + (line[0] == ' ' ? strspn(line, " ") : 0);
     uintptr_t address = 0;
     for (; (*end >= '0' && *end <= '9') || (*end >= 'a' && *end <= 'f'); end++)
       address = address << 4 | (uintptr_t)(*end <= '9' ? *end - '0' : *end - 'a' + 10);
-    if (!address) continue;
-    if (*end == ' ' && end[1] == '<') { /* 0000000000401230 <main>: */
-      if (!(function_count & (function_count - 1)))
-        functions = realloc(functions, (function_count ? 2 * function_count : 1) * sizeof *functions);
-      if (!functions) abort();
-      functions[function_count++] = address + simt_load_base;
-    } else if (*end == ':') {
-      Control c = {.address = address + simt_load_base};
-      if (!classify(end + 1 + strspn(end + 1, " \t"), &c)) continue;
-      if (c.target) c.target += simt_load_base;
-      if (!(control_count & (control_count - 1)))
-        controls = realloc(controls, (control_count ? 2 * control_count : 1) * sizeof *controls);
-      if (!controls) abort();
-      controls[control_count++] = c;
-    }
+    if (!address || *end != ':') continue;
+    Control c = {.address = address + simt_load_base};
+    if (!classify(end + 1 + strspn(end + 1, " \t"), &c)) continue;
+    if (c.target) c.target += simt_load_base;
+    if (!(w.control_count & (w.control_count - 1)))
+      w.controls = realloc(w.controls, (w.control_count ? 2 * w.control_count : 1) * sizeof *w.controls);
+    if (!w.controls) abort();
+    w.controls[w.control_count++] = c;
   }
   if (text) pclose(text);
-  if (!control_count)
-    simt_note("objdump is not installed: where lanes of a warp meet again was guessed from the order of the code");
+  return w;
+}
+
+/* Lets `controls` be those of a window with this function; 0: there is no objdump. */
+static int look_at(uintptr_t first, uintptr_t end) {
+  enum { BEFORE = 16 << 10, BEHIND = 48 << 10 }; /* what a kernel calls is near it */
+  static int missing;
+  int i = 0;
+  while (i < window_count && !(windows[i].low <= first && end <= windows[i].high)) i++;
+  if (i == window_count && !missing) {
+    uintptr_t low = first, none;
+    if (first - BEFORE < simt_text_low || !simt_function_at(first - BEFORE, &low, &none)) low = first;
+    windows = realloc(windows, (size_t)++window_count * sizeof *windows);
+    if (!windows) abort();
+    windows[i] = read_program(low, end > first + BEHIND ? end : first + BEHIND);
+    missing = !windows[i].control_count;
+    if (missing)
+      simt_note("objdump is not installed: where lanes of a warp meet again was guessed from the order of the code");
+  }
+  if (missing) return 0;
+  controls = windows[i].controls;
+  control_count = windows[i].control_count;
+  return 1;
 }
 
 /* ---- the graph of a function ---- */
@@ -327,20 +349,10 @@ static void analyse(uintptr_t first, uintptr_t end) {
 }
 
 const SiteFlow *simt_flow_at(uintptr_t block) {
-  static int opened;
+  uintptr_t first, end;
   SiteFlow *flow = simt_site_flow(simt_site_of(block));
   if (flow->rank || flow->looked) return flow;
   flow->looked = 1;
-  if (!opened) read_program();
-  opened = 1;
-  size_t low = 0, high = function_count;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (functions[middle] <= block)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low) analyse(functions[low - 1], low < function_count ? functions[low] : functions[low - 1] + (1 << 20));
+  if (simt_function_at(block, &first, &end) && look_at(first, end)) analyse(first, end);
   return simt_site_flow(simt_site_of(block)); /* the table may have moved */
 }

@@ -241,6 +241,7 @@ typedef struct Variable {
 void simt_symbols_open(void);
 const Variable *simt_find_shared(uintptr_t offset, int before); /* before: or the nearest one that ends below */
 const Variable *simt_find_variable(uintptr_t address, int before);
+int simt_function_at(uintptr_t pc, uintptr_t *first, uintptr_t *end); /* up to the next one; 0: unknown */
 /* "s_tile" of "_ZZ9transposePKfPfiE6s_tile" */
 const char *simt_variable_text(const Variable *variable, char *text, size_t size);
 /* The program's read-only data and code. */

@@ -105,7 +105,7 @@ typedef struct Variables { /* by address */
   Variable *list;
   size_t count;
 } Variables;
-static Variables shared, image;
+static Variables shared, image, functions;
 
 static int by_address(const void *a, const void *b) {
   const Variable *x = a, *y = b;
@@ -136,10 +136,12 @@ static void read_symbols(const char *file, size_t size) {
       if (type == STT_TLS && strcmp(name, "simt_above_shared") != 0) /* which nobody may touch */
         add_variable(&shared, symbol[s].st_value, symbol[s].st_size, name);
       if (type == STT_OBJECT) add_variable(&image, simt_load_base + symbol[s].st_value, symbol[s].st_size, name);
+      if (type == STT_FUNC) add_variable(&functions, simt_load_base + symbol[s].st_value, symbol[s].st_size, name);
     }
   }
   if (shared.count) qsort(shared.list, shared.count, sizeof *shared.list, by_address);
   if (image.count) qsort(image.list, image.count, sizeof *image.list, by_address);
+  if (functions.count) qsort(functions.list, functions.count, sizeof *functions.list, by_address);
 }
 
 void simt_symbols_open(void) {
@@ -174,6 +176,16 @@ static const Variable *find_in(const Variables *v, uintptr_t address, int before
 
 const Variable *simt_find_shared(uintptr_t offset, int before) { return find_in(&shared, offset, before); }
 const Variable *simt_find_variable(uintptr_t address, int before) { return find_in(&image, address, before); }
+
+int simt_function_at(uintptr_t pc, uintptr_t *first, uintptr_t *end) {
+  const Variable *at = find_in(&functions, pc, 1);
+  if (!at) return 0;
+  const Variable *next = at + 1;
+  *first = at->low;
+  *end =
+      next < functions.list + functions.count ? next->low : at->low + at->size; /* of one address: the last is found */
+  return 1;
+}
 
 extern char *__cxa_demangle(const char *name, char *buffer, size_t *length, int *status) __attribute__((weak));
 
