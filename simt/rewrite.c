@@ -1266,7 +1266,7 @@ static void check_name(int i) {
   for (size_t k = 0; k < sizeof unsupported / sizeof *unsupported; k++) {
     if (!is_one_of(i, unsupported[k].names)) continue;
     for (int f = 0; f < item_count; f++) /* the program has a function of that name */
-      if (items[f].parameters >= 0 && items[f].name >= 0 && is(items[f].name, name_of(i))) return;
+      if (items[f].parameters >= 0 && items[f].name >= 0 && is_same(items[f].name, i)) return;
     refuse(i, "%s: %s", name_of(i), unsupported[k].reason);
     return;
   }
@@ -1298,7 +1298,7 @@ static int kinds_of_name(int i) {
     if (item->parameters < 0 && item->class_name)
       for (int t = item->start; t < item->end; t++)
         if (is_same(t, i)) return 0;
-    if (item->parameters < 0 || item->name < 0 || !is(item->name, name_of(i))) continue;
+    if (item->parameters < 0 || item->name < 0 || !is_same(item->name, i)) continue;
     if (item->class_name && !head_has(item, "friend")) return 0;
     kinds |= kind_of(item);
   }
@@ -1351,7 +1351,7 @@ static bool in_device_lambda(int i, const Item *function) {
 static bool program_has(int i) {
   for (int k = 0; k < item_count; k++) {
     const Item *item = &items[k];
-    if (item->name >= 0 && is(item->name, name_of(i))) return true;
+    if (item->name >= 0 && is_same(item->name, i)) return true;
     if (item->parameters >= 0) continue;
     for (int t = item->start; t < item->end; t++)
       if (is_same(t, i)) return true;
