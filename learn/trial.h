@@ -100,6 +100,7 @@ static inline int trial_start(Trial *trial, const VerdictJob *job, const char *j
                               "SIMT_STRICT=1",
                               "SIMT_WATCHDOG=3",
                               "SIMT_THREADS=2",
+                              "OPENBLAS_NUM_THREADS=1", /* a thread per core: 128 MiB of the limit below, each */
                               NULL};
   ProcessSpec spec = process_spec(worker_argv);
   spec.env = worker_env;
