@@ -611,6 +611,9 @@ EOF
   says err 'thread (63,0,0)'
   says err 'asan.cu:5 (k(int*, int, int))'
   says err 'asan.cu:10 with <<<(2,1,1), (64,1,1)>>>'
+  bad ./asan x y z # a caller's array, which --inspect does not see
+  says err '=== simt: AddressSanitizer: stack-buffer-overflow, write of 4 bytes'
+  says err 'asan.cu:2 (fill)'
 }
 
 # Plain pointers do not say where they point to: a real Thrust would crash.
@@ -642,9 +645,6 @@ EOF
   bad ./program 1 2 3
   says err 'of kernel thrust::sort is 0x'
   says err 'launched at thrust.cu:12'
-  bad ./asan x y z # a caller's array, which --inspect does not see
-  says err '=== simt: AddressSanitizer: stack-buffer-overflow, write of 4 bytes'
-  says err 'asan.cu:2 (fill(int*, int))'
 }
 
 # ---- faults/ and refuse/ ----
