@@ -1,6 +1,6 @@
 /* device.h - one network, two devices: where an array lives and who computes on it.
  *
- * `Device` travels with every layer. Memory comes from device_alloc(), and ON_DEVICE() picks the twin of an operation:
+ * `Device` travels with every model. Memory comes from device_alloc(), and ON_DEVICE() picks the twin of an operation:
  *
  *     ON_DEVICE(device, relu_forward_gpu(x, y, n), relu_forward_cpu_fast(x, y, n));
  *

@@ -6,7 +6,7 @@
 #include "common/nn/graph.h"
 #include "phase1_building_blocks/dropout.cuh"
 
-/* Steps take successive seeds. 2^32 of them pass before two runs whose seeds differ by one share a mask. */
+/* Each step takes another seed. Runs whose seeds differ by less than 2^32 never share a mask. */
 static inline uint64_t dropout_op_seed(const Context *context) {
   return context->seed + ((uint64_t)context->step << 32);
 }

@@ -271,9 +271,11 @@ static inline int checkpoint_read_state(const SafetensorsFile *file, CheckpointK
 
 /* ---------------------------------------------------------------------------------------- save and load */
 
+static inline int checkpoint_slots(const Model *net) { return net->optimizer ? net->optimizer->slots : 0; }
+
 /* A host array for all tensors of a model, and for the optimizer's slots behind them. */
 static inline float *checkpoint_host(const Model *net) {
-  const size_t slots = net->optimizer ? net->optimizer->slots : 0;
+  const size_t slots = (size_t)checkpoint_slots(net);
   return (float *)xmalloc((checkpoint_floats(net, CHECKPOINT_ALL) + slots * net->parameter_count) * sizeof(float));
 }
 
@@ -290,7 +292,7 @@ static inline int checkpoint_save(const char *path, CheckpointKind kind, const M
   device_download(device, host, net->parameters, net->parameter_count * sizeof(float));
   device_download(device, host + net->parameter_count, net->buffers, net->buffer_count * sizeof(float));
   int status = checkpoint_add(&out, net, CHECKPOINT_ALL, "", host, err);
-  for (int s = 0; status == 0 && kind == CHECKPOINT_STATE && s < net->optimizer->slots; s++) {
+  for (int s = 0; status == 0 && kind == CHECKPOINT_STATE && s < checkpoint_slots(net); s++) {
     float *slot = checkpoint_host_slot(net, host, s);
     device_download(device, slot, net->slot[s], net->parameter_count * sizeof(float));
     status = checkpoint_add(&out, net, CHECKPOINT_TRAINED, checkpoint_slot_prefix(net, s).text, slot, err);
@@ -311,14 +313,15 @@ static inline int checkpoint_peek(const char *path, CheckpointKind kind, TrainSt
   return status;
 }
 
-/* The inverse of checkpoint_save(); neither the network nor *state is touched on failure. */
+/* The inverse of checkpoint_save(). A state also sets the step and the seed, by which dropout draws. Neither the
+ * network nor *state is touched on failure. */
 static inline int checkpoint_load(const char *path, CheckpointKind kind, Model *net, TrainState *state, Error *err) {
   SafetensorsFile file;
   if (safetensors_open(path, &file, err) != 0) return -1;
   const Device device = net->context.device;
   float *host = checkpoint_host(net);
   TrainState read;
-  const int slots = kind == CHECKPOINT_STATE ? net->optimizer->slots : 0;
+  const int slots = kind == CHECKPOINT_STATE ? checkpoint_slots(net) : 0;
   int status = checkpoint_read(&file, net, CHECKPOINT_ALL, "", host, err);
   for (int s = 0; status == 0 && s < slots; s++)
     status = checkpoint_read(&file, net, CHECKPOINT_TRAINED, checkpoint_slot_prefix(net, s).text,
@@ -329,6 +332,10 @@ static inline int checkpoint_load(const char *path, CheckpointKind kind, Model *
     device_upload(device, net->buffers, host + net->parameter_count, net->buffer_count * sizeof(float));
     for (int s = 0; s < slots; s++)
       device_upload(device, net->slot[s], checkpoint_host_slot(net, host, s), net->parameter_count * sizeof(float));
+    if (kind == CHECKPOINT_STATE) {
+      net->context.step = read.step;
+      net->context.seed = read.seed;
+    }
     *state = read;
   }
   safetensors_close(&file);

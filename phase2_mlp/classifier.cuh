@@ -553,6 +553,7 @@ static inline int classifier_run(const ClassifierOptions *options) {
   trainer.net = classifier_create(options, train_batch > test_batch ? train_batch : test_batch);
   if (options->classifier->network_text) options->classifier->network_text(state->network);
   trainer.net->hyper.weight_decay = (float)state->weight_decay;
+  trainer.net->context.seed = state->seed;
   model_init(trainer.net, state->seed);
   if (options->resume) {
     TrainState saved; /* the settings were taken over above */

@@ -18,8 +18,9 @@ static inline void linear_op_forward(const Context *context, const Node *node, c
 
 static inline void linear_op_backward(const Context *context, const Node *node, const OpArrays *a) {
   const int in = linear_in(node), out = linear_out(node);
-  ON_DEVICE(context->device, linear_backward_weight_gpu(a->grad[0], a->grad[1], a->dy, a->x[0], a->batch, in, out),
-            linear_backward_weight_cpu_fast(a->grad[0], a->grad[1], a->dy, a->x[0], a->batch, in, out));
+  if (a->grad[0])
+    ON_DEVICE(context->device, linear_backward_weight_gpu(a->grad[0], a->grad[1], a->dy, a->x[0], a->batch, in, out),
+              linear_backward_weight_cpu_fast(a->grad[0], a->grad[1], a->dy, a->x[0], a->batch, in, out));
   if (a->dx[0] == NULL) return;
   ON_DEVICE(context->device, linear_backward_input_gpu(a->dx[0], a->dy, a->param[0], a->batch, in, out),
             linear_backward_input_cpu_fast(a->dx[0], a->dy, a->param[0], a->batch, in, out));
@@ -32,7 +33,6 @@ static inline int linear(Graph *g, int x, int out) {
   const size_t in = shape_count(graph_shape(g, x));
   const int node = graph_node(g, &linear_op, "fc", &x, 1, shape1(out), NULL, 0);
   if (node < 0) return node;
-  if (out < 1) return graph_fail(g, "%s has %d outputs; at least 1 is expected", g->nodes[node].name, out);
   const Init *init = g->weight_init ? g->weight_init : &he_normal;
   const ParamSpec weight = {"weight", 2, {(size_t)out, in, 0, 0}, (int)in, out, init, 1, 1};
   const ParamSpec bias = {"bias", 1, {(size_t)out, 0, 0, 0}, (int)in, out, init == &torch_default ? init : &init_zero,

@@ -2,8 +2,9 @@
  *
  *     for each epoch: shuffle; for each batch: gather, forward, loss, backward, update; evaluate on the test set
  *
- * All state that a run needs to go on lies in Trainer and in the network's parameters and velocity, so a run that was
- * stopped after any step and resumed computes the very same numbers as one that was not (checkpoint.cuh keeps them).
+ * All state that a run needs to go on lies in Trainer and in the model's parameters, buffers, slots and step, so a run
+ * that was stopped after any step and resumed computes the very same numbers as one that was not (checkpoint.cuh keeps
+ * them).
  */
 #ifndef PHASE2_MLP_TRAINER_CUH
 #define PHASE2_MLP_TRAINER_CUH
@@ -68,7 +69,7 @@ static inline int trainer_check_loss(const Trainer *t, double loss, Error *err) 
   if (isfinite(loss)) return 0;
   return error_set(err,
                    "the loss is not finite at step %ld of epoch %d: the learning rate %g is too high for this network; "
-                   "try --lr=%g. Nothing of it was saved: what %s held before is as it was",
+                   "try --lr=%g. Nothing was saved; the files in %s are unchanged",
                    t->state.step, t->state.epoch + 1, t->state.lr, t->state.lr / 10, t->output_dir);
 }
 

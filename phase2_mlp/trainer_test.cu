@@ -204,7 +204,7 @@ static void a_loss_that_is_not_finite_ends_the_run(void **unused) {
     assert_int_equal(trainer_train_epoch(&f.trainer, &err), TRAIN_FAILED);
     snprintf(expected, sizeof expected,
              "the loss is not finite at step %d of epoch 1: the learning rate 0.02 is too high for this network; "
-             "try --lr=0.002. Nothing of it was saved: what ",
+             "try --lr=0.002. Nothing was saved; the files in ",
              failed_at[i]);
     if (strncmp(err.message, expected, strlen(expected)) != 0) fail_msg("%s", err.message);
     assert_non_null(strstr(err.message, f.directory));

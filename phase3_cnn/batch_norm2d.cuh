@@ -68,7 +68,7 @@ static inline void batch_norm2d_forward_cpu(float *y, float *saved, float *runni
   }
 }
 
-/* dx may be NULL. Of a batch in training. */
+/* dx may be NULL, and so may dgamma and dbeta together. Of a batch in training. */
 static inline void batch_norm2d_backward_cpu(float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
                                              const float *gamma, const float *saved, BatchNorm2dShape s) {
   const size_t m = (size_t)s.n * s.pixels;
@@ -81,8 +81,10 @@ static inline void batch_norm2d_backward_cpu(float *dx, float *dgamma, float *db
       sum += dy[at];
       product += (double)dy[at] * ((x[at] - mean) * inv_std);
     }
-    dbeta[c] = (float)sum;
-    dgamma[c] = (float)product;
+    if (dgamma) {
+      dbeta[c] = (float)sum;
+      dgamma[c] = (float)product;
+    }
     const float share = (float)(sum / (double)m), slope = (float)(product / (double)m);
     for (size_t i = 0; dx && i < m; i++) {
       const size_t at = batch_norm2d_index(s, c, i);
@@ -163,7 +165,7 @@ static __global__ void batch_norm2d_backward_kernel(float *dx, float *dgamma, fl
   }
   sum = batch_norm2d_block_sum(sum);
   product = batch_norm2d_block_sum(product);
-  if (threadIdx.x == 0) {
+  if (dgamma && threadIdx.x == 0) {
     dbeta[c] = sum;
     dgamma[c] = product;
   }

@@ -24,8 +24,9 @@ static inline void conv2d_op_forward(const Context *context, const Node *node, c
 
 static inline void conv2d_op_backward(const Context *context, const Node *node, const OpArrays *a) {
   const Conv2dShape shape = conv2d_op_shape(node, a->batch);
-  ON_DEVICE(context->device, conv2d_backward_weight_gpu(a->grad[0], a->grad[1], a->dy, a->x[0], shape, a->workspace),
-            conv2d_backward_weight_cpu_fast(a->grad[0], a->grad[1], a->dy, a->x[0], shape, a->workspace));
+  if (a->grad[0])
+    ON_DEVICE(context->device, conv2d_backward_weight_gpu(a->grad[0], a->grad[1], a->dy, a->x[0], shape, a->workspace),
+              conv2d_backward_weight_cpu_fast(a->grad[0], a->grad[1], a->dy, a->x[0], shape, a->workspace));
   if (a->dx[0] == NULL) return;
   ON_DEVICE(context->device, conv2d_backward_input_gpu(a->dx[0], a->dy, a->param[0], shape),
             conv2d_backward_input_cpu_fast(a->dx[0], a->dy, a->param[0], shape, a->workspace));

@@ -158,6 +158,8 @@ static void a_checkpoint_keeps_running_statistics(void **state) {
   TrainState saved = TrainState(), read;
   saved.epochs = saved.batch_size = saved.train_images = saved.test_images = 1;
   saved.stddev = 1;
+  saved.seed = 77;
+  saved.step = saved.epoch = 3;
   golden_open(&g);
   load(&m, &g, DEVICE_CPU);
   feed(&m, &g, 0);
@@ -170,9 +172,63 @@ static void a_checkpoint_keeps_running_statistics(void **state) {
   assert_memory_equal(other.buffers, m.buffers, m.buffer_count * sizeof(float));
   assert_memory_equal(other.slot[0], m.slot[0], m.parameter_count * sizeof(float));
   assert_true(m.buffers[0] != 0);
+  Model *both[] = {&m, &other};
+  for (int i = 0; i < 2; i++) { /* dropout draws what it would have drawn */
+    both[i]->hyper.weight_decay = 0.01f;
+    feed(both[i], &g, BATCH);
+    sgd_train_step(both[i], BATCH, 0.02f, 0.9f);
+  }
+  assert_memory_equal(other.parameters, m.parameters, m.parameter_count * sizeof(float));
+  assert_memory_equal(other.buffers, m.buffers, m.buffer_count * sizeof(float));
   model_close(&other);
   model_close(&m);
   safetensors_close(&g.file);
+}
+
+/* The parameters of frozen nodes stay, and the gradients of the nodes before them are what they were. */
+static void check_frozen(Device device) {
+  static Golden g;
+  static const char *const frozen[] = {"layer1.0.conv2", "layer1.0.bn2", "fc"};
+  Model m, other;
+  Graph *graph = residual_graph();
+  golden_open(&g);
+  for (size_t i = 0; i < sizeof frozen / sizeof frozen[0]; i++) graph_freeze(graph, graph_find(graph, frozen[i]));
+  sgd_model_open(&m, residual_graph(), device, BATCH);
+  sgd_model_open(&other, graph, device, BATCH);
+  Model *both[] = {&m, &other};
+  for (int i = 0; i < 2; i++) {
+    model_init(both[i], 5);
+    feed(both[i], &g, 0);
+    sgd_train_step(both[i], BATCH, 0.02f, 0.9f);
+  }
+  assert_true(other.parameter_count < m.parameter_count);
+  float *host = checkpoint_host(&m), *wanted = checkpoint_host(&m);
+  int node = 0, index = 0;
+  const Param *p;
+  while ((p = model_next_param(&other, &node, &index)) != NULL) {
+    if (!p->trained) continue;
+    device_download(device, host, model_gradient(&other, p), p->count * sizeof(float));
+    device_download(device, wanted, model_gradient(&m, model_find_param(&m, p->name)), p->count * sizeof(float));
+    assert_memory_equal(host, wanted, p->count * sizeof(float));
+  }
+  device_download(device, host, model_param(&other, model_find_param(&other, "layer1.0.bn2.weight")), sizeof(float));
+  assert_true(host[0] == 1);
+  free(host);
+  free(wanted);
+  model_close(&other);
+  model_close(&m);
+  safetensors_close(&g.file);
+}
+
+static void frozen_nodes_stay_cpu(void **state) {
+  (void)state;
+  check_frozen(DEVICE_CPU);
+}
+
+static void frozen_nodes_stay_gpu(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_frozen(DEVICE_GPU);
 }
 
 /* The shortcut's convolution reads what the block's first one reads; its output is not written over. */
@@ -186,8 +242,9 @@ static void the_arena_is_small(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(training_cpu),
-                                     cmocka_unit_test(a_checkpoint_keeps_running_statistics),
-                                     cmocka_unit_test(the_arena_is_small), cmocka_unit_test(training_gpu)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(training_cpu),          cmocka_unit_test(a_checkpoint_keeps_running_statistics),
+      cmocka_unit_test(the_arena_is_small),    cmocka_unit_test(frozen_nodes_stay_cpu),
+      cmocka_unit_test(frozen_nodes_stay_gpu), cmocka_unit_test(training_gpu)};
   return TEST_MAIN("residual", tests);
 }

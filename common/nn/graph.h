@@ -10,13 +10,16 @@
  *
  * A node may be read by several others; its gradient is then the sum of theirs. The first mistake is kept in
  * graph->error, builders that get GRAPH_ERROR for an input return it, and model_open() reports the mistake: a builder
- * need not be checked at every call.
+ * need not be checked at every call. One builder per statement: C leaves open which argument of add(g, conv2d(...),
+ * conv2d(...)) is computed first, and with it the order and the names of the nodes.
  *
  * Names are PyTorch's. A node is called after its operation, counted within its scope ("layer1.0.conv2"), or as
  * graph_name() says.
  */
 #ifndef COMMON_NN_GRAPH_H
 #define COMMON_NN_GRAPH_H
+
+#include <limits.h>
 
 #include "common/nn/op.h"
 
@@ -69,9 +72,11 @@ static inline Shape graph_shape(const Graph *g, int node) {
 
 /* Names of the nodes that come next begin with "name.", until graph_leave(). Scopes nest. */
 static inline void graph_enter(Graph *g, const char *name) {
-  size_t length = strlen(g->scope);
-  if (snprintf(g->scope + length, sizeof g->scope - length, "%s.", name) >= (int)(sizeof g->scope - length))
-    graph_fail(g, "the scope %s.%s is longer than %d characters", g->scope, name, NODE_NAME - 1);
+  const size_t length = strlen(g->scope);
+  if (length + strlen(name) + 1 < sizeof g->scope)
+    snprintf(g->scope + length, sizeof g->scope - length, "%s.", name);
+  else
+    graph_fail(g, "the scope %s%s. is longer than %d characters", g->scope, name, NODE_NAME - 1);
 }
 
 static inline void graph_leave(Graph *g) {
@@ -113,6 +118,30 @@ static inline int graph_set_name(Graph *g, Node *node, const char *base) {
 
 /* ----------------------------------------------------------------------------------------------------------- nodes */
 
+/* There must be such a node, where `what` ("add1") reads it. */
+static inline int graph_expect_node(Graph *g, const char *what, int x) {
+  if (g->failed) return GRAPH_ERROR;
+  if (x >= 0 && x < g->count) return 0;
+  return graph_fail(g, "%s reads node %d; only the %d nodes before it can be read", what, x, g->count);
+}
+
+/* Launchers take the sizes of one sample as int. */
+static inline int graph_expect_shape(Graph *g, const char *name, Shape shape) {
+  int good = shape.rank >= 1 && shape.rank <= SHAPE_MAX_RANK;
+  double count = 1;
+  for (int i = 0; good && i < shape.rank; i++) {
+    good = shape.dim[i] >= 1;
+    count *= shape.dim[i];
+  }
+  if (!good)
+    return graph_fail(g, "%s has the shape %s; 1 to %d dimensions of at least 1 are expected", name,
+                      shape_text(shape).text, SHAPE_MAX_RANK);
+  if (count > INT_MAX)
+    return graph_fail(g, "%s has the shape %s; at most %d elements of one sample are possible", name,
+                      shape_text(shape).text, INT_MAX);
+  return 0;
+}
+
 static inline int graph_add(Graph *g, const Node *node) {
   if (g->count == g->capacity) {
     g->capacity = g->capacity ? 2 * g->capacity : 32;
@@ -129,9 +158,7 @@ static inline int graph_input(Graph *g, const char *name, Shape shape) {
   memset(&node, 0, sizeof node);
   node.shape = shape;
   if (g->failed || graph_set_name(graph_name(g, name), &node, name) != 0) return GRAPH_ERROR;
-  if (shape.rank < 1 || shape.rank > SHAPE_MAX_RANK || shape_count(shape) < 1)
-    return graph_fail(g, "input %s has the shape %s; 1 to %d dimensions of at least 1 are expected", name,
-                      shape_text(shape).text, SHAPE_MAX_RANK);
+  if (graph_expect_shape(g, node.name, shape) != 0) return GRAPH_ERROR;
   return graph_add(g, &node);
 }
 
@@ -150,10 +177,10 @@ static inline int graph_node(Graph *g, const Op *op, const char *base, const int
   if (attribute_bytes > sizeof node.attributes)
     return graph_fail(g, "%s has %zu bytes of attributes; raise NODE_ATTRIBUTE_BYTES", node.name, attribute_bytes);
   for (int i = 0; i < count; i++) {
-    if (inputs[i] < 0 || inputs[i] >= g->count)
-      return graph_fail(g, "%s reads node %d; only the %d nodes before it can be read", node.name, inputs[i], g->count);
+    if (graph_expect_node(g, node.name, inputs[i]) != 0) return GRAPH_ERROR;
     node.input[i] = inputs[i];
   }
+  if (graph_expect_shape(g, node.name, shape) != 0) return GRAPH_ERROR;
   if (attribute_bytes) memcpy(node.attributes.bytes, attributes, attribute_bytes);
   for (int i = 0; i < g->count; i++) node.order += g->nodes[i].op != NULL;
   return graph_add(g, &node);
@@ -161,7 +188,7 @@ static inline int graph_node(Graph *g, const Op *op, const char *base, const int
 
 /* Both must have the same shape, where `what` ("add") reads them. */
 static inline int graph_expect_same_shape(Graph *g, const char *what, int a, int b) {
-  if (g->failed || a < 0 || b < 0) return GRAPH_ERROR;
+  if (graph_expect_node(g, what, a) != 0 || graph_expect_node(g, what, b) != 0) return GRAPH_ERROR;
   if (shape_equal(graph_shape(g, a), graph_shape(g, b))) return 0;
   return graph_fail(g, "%s: %s has the shape %s, %s has %s; the same shape is expected", what, g->nodes[a].name,
                     shape_text(graph_shape(g, a)).text, g->nodes[b].name, shape_text(graph_shape(g, b)).text);
@@ -169,7 +196,7 @@ static inline int graph_expect_same_shape(Graph *g, const char *what, int a, int
 
 /* The node must give pictures: (C,H,W). */
 static inline int graph_expect_images(Graph *g, const char *what, int x) {
-  if (g->failed || x < 0) return GRAPH_ERROR;
+  if (graph_expect_node(g, what, x) != 0) return GRAPH_ERROR;
   if (graph_shape(g, x).rank == 3) return 0;
   return graph_fail(g, "%s reads %s of shape %s; (C,H,W) is expected", what, g->nodes[x].name,
                     shape_text(graph_shape(g, x)).text);
@@ -187,6 +214,12 @@ typedef struct ParamSpec {
 static inline void graph_param(Graph *g, int node, ParamSpec spec) {
   if (g->failed || node < 0) return;
   Node *n = &g->nodes[node];
+  double count = 1;
+  for (int i = 0; i < spec.rank; i++) count *= (double)spec.dim[i];
+  if (count > 0x1p40) { /* 4 TiB; their sum does not wrap */
+    graph_fail(g, "%s.%s has %.0f elements; at most %.0f are possible", n->name, spec.name, count, 0x1p40);
+    return;
+  }
   if (n->params == NODE_MAX_PARAMS) {
     graph_fail(g, "%s has more than %d parameters; raise NODE_MAX_PARAMS", n->name, NODE_MAX_PARAMS);
     return;
@@ -204,12 +237,19 @@ static inline void graph_param(Graph *g, int node, ParamSpec spec) {
   p->stream = n->order;
 }
 
+/* The parameters of this node are not trained from now on: backward passes through it, and they stay. */
+static inline void graph_freeze(Graph *g, int node) {
+  if (graph_expect_node(g, "graph_freeze", node) != 0) return;
+  for (int i = 0; i < g->nodes[node].params; i++) g->nodes[node].param[i].trained = 0;
+}
+
 /* ---------------------------------------------------------------------------------------------- losses and outputs */
 
 /* The loss of a node's output joins the sum that is minimised. Its number. */
 static inline int graph_loss(Graph *g, const Loss *loss, int node, float weight) {
-  if (g->failed || node < 0) return GRAPH_ERROR;
-  if (g->loss_count == GRAPH_MAX_LOSSES) return graph_fail(g, "more than %d losses", GRAPH_MAX_LOSSES);
+  if (graph_expect_node(g, loss->name, node) != 0) return GRAPH_ERROR;
+  if (g->loss_count == GRAPH_MAX_LOSSES)
+    return graph_fail(g, "the network has more than %d losses; raise GRAPH_MAX_LOSSES", GRAPH_MAX_LOSSES);
   for (int i = 0; i < g->loss_count; i++)
     if (g->losses[i].node == node) return graph_fail(g, "%s has two losses; one is possible", g->nodes[node].name);
   g->losses[g->loss_count].loss = loss;
@@ -220,9 +260,9 @@ static inline int graph_loss(Graph *g, const Loss *loss, int node, float weight)
 
 /* The output of this node can be read after forward(). */
 static inline void graph_output(Graph *g, int node) {
-  if (g->failed || node < 0) return;
+  if (graph_expect_node(g, "an output", node) != 0) return;
   if (g->output_count == GRAPH_MAX_OUTPUTS)
-    graph_fail(g, "more than %d outputs", GRAPH_MAX_OUTPUTS);
+    graph_fail(g, "the network has more than %d outputs; raise GRAPH_MAX_OUTPUTS", GRAPH_MAX_OUTPUTS);
   else
     g->outputs[g->output_count++] = node;
 }

@@ -75,9 +75,10 @@ static inline float *model_output(const Model *m, int node) {
 
 /* The i-th input of the graph. */
 static inline int model_input_node(const Model *m, int i) {
+  int inputs = 0;
   for (int n = 0; n < m->graph->count; n++)
-    if (m->graph->nodes[n].op == NULL && i-- == 0) return n;
-  die("a network has no input %d", i);
+    if (m->graph->nodes[n].op == NULL && inputs++ == i) return n;
+  die("the network has no input %d; it has %d, counted from 0", i, inputs);
 }
 static inline float *model_input(const Model *m, int i) { return model_output(m, model_input_node(m, i)); }
 
@@ -102,6 +103,13 @@ static inline float *model_gradient(const Model *m, const Param *p) {
 }
 
 /* -------------------------------------------------------------------------------------------------- open and close */
+
+/* A parameter that no loss depends on has the gradient 0: it stays as it is where nothing decays it. */
+static inline void model_keep_unused(Model *m) {
+  for (int i = 0; i < m->graph->count && m->use == MODEL_TRAIN; i++)
+    for (int k = 0; k < m->graph->nodes[i].params && !m->plan.node[i].trains; k++)
+      m->graph->nodes[i].param[k].decayed = 0;
+}
 
 /* Offsets: trained and decayed, trained, not trained; node by node within each. */
 static inline void model_lay_out(Model *m) {
@@ -166,8 +174,9 @@ static inline int model_open(Model *m, Graph *graph, Context context, const Opti
   m->use = use;
   m->max_batch = max_batch;
   m->optimizer = use == MODEL_TRAIN ? optimizer : NULL;
-  model_lay_out(m);
   plan_create(&m->plan, graph, &context, max_batch, use);
+  model_keep_unused(m);
+  model_lay_out(m);
 
   model_use_device(m);
   const double gib = 1073741824.0, bytes = model_bytes(m), memory = device_memory(context.device);
@@ -200,6 +209,7 @@ static inline int model_open(Model *m, Graph *graph, Context context, const Opti
  * same bits. */
 static inline void model_init(Model *m, uint64_t seed) {
   const Graph *g = m->graph;
+  model_use_device(m);
   float *trained = (float *)xcalloc(m->parameter_count, sizeof(float));
   float *buffers = (float *)xcalloc(m->buffer_count, sizeof(float));
   for (int i = 0; i < g->count; i++)
@@ -236,7 +246,12 @@ static inline const Param *model_find_param(const Model *m, const char *name) {
 /* ---------------------------------------------------------------------------------------------------------- a step */
 
 static inline void model_expect_batch(const Model *m, int batch) {
-  if (batch > m->max_batch) die("a batch of %d in a network made for %d", batch, m->max_batch);
+  if (batch < 1 || batch > m->max_batch)
+    die("a batch of %d in a network made for %d; 1 to %d is expected", batch, m->max_batch, m->max_batch);
+}
+
+static inline void model_expect_training(const Model *m) {
+  if (m->use != MODEL_TRAIN) die("a model for MODEL_INFER is to be trained; open it for MODEL_TRAIN");
 }
 
 /* What node i works on. */
@@ -284,7 +299,7 @@ static inline void model_backward_node(const Model *m, int i, int batch) {
   }
 }
 
-/* Inputs -> the outputs of all nodes. */
+/* Inputs -> the outputs of all nodes, as context.training says: dropout and batch norm differ. */
 static inline void model_forward(const Model *m, int batch) {
   model_expect_batch(m, batch);
   model_use_device(m);
@@ -294,6 +309,7 @@ static inline void model_forward(const Model *m, int batch) {
 
 /* Outputs and targets -> losses, and the totals grow. */
 static inline void model_score(const Model *m, int batch) {
+  model_use_device(m);
   for (int l = 0; l < m->graph->loss_count; l++) {
     const GraphLoss *loss = &m->graph->losses[l];
     const Shape shape = graph_shape(m->graph, loss->node);
@@ -305,6 +321,8 @@ static inline void model_score(const Model *m, int batch) {
 
 /* What the losses saved -> the gradient of their weighted sum, each a mean over the batch, for every parameter. */
 static inline void model_backward(const Model *m, int batch) {
+  model_expect_training(m);
+  model_use_device(m);
   for (int l = 0; l < m->graph->loss_count; l++) {
     const GraphLoss *loss = &m->graph->losses[l];
     float *dx = (float *)model_array(m, m->plan.node[loss->node].gradient);
@@ -318,6 +336,8 @@ static inline void model_backward(const Model *m, int batch) {
 
 /* One optimizer step by m->hyper. */
 static inline void model_update(Model *m) {
+  model_expect_training(m);
+  model_use_device(m);
   const size_t begin[] = {0, m->decayed_count}, end[] = {m->decayed_count, m->parameter_count};
   for (int part = 0; part < 2; part++) {
     if (begin[part] == end[part]) continue;
@@ -351,12 +371,14 @@ static inline void model_evaluate_step(Model *m, int batch) {
 
 static inline void model_reset_totals(const Model *m, int l, Totals totals) {
   const double sums[2] = {totals.loss, totals.correct};
+  model_use_device(m);
   device_upload(m->context.device, m->totals + 2 * l, sums, sizeof sums);
 }
 
 /* Waits for the device. */
 static inline Totals model_read_totals(const Model *m, int l) {
   double sums[2];
+  model_use_device(m);
   device_download(m->context.device, sums, m->totals + 2 * l, sizeof sums);
   const Totals totals = {sums[0], sums[1]};
   return totals;
@@ -366,16 +388,15 @@ static inline Totals model_read_totals(const Model *m, int l) {
 
 static inline double model_mib(size_t bytes) { return (double)bytes / 1048576.0; }
 
-/* A line per node: output, parameters, FLOPs of forward for one sample, bytes kept for backward; and the sums. */
+/* A line per node: output, trained parameters, FLOPs of forward for one sample, bytes kept for backward; the sums. */
 static inline void model_print_summary(FILE *out, const Model *m) {
   size_t parameters = 0, kept = 0;
   double flops = 0;
-  fprintf(out, "%-24s %-16s %-14s %12s %12s %14s\n", "node", "operation", "output", "parameters", "MFLOP",
-          "kept, bytes");
+  fprintf(out, "%-24s %-16s %-14s %12s %12s %14s\n", "node", "operation", "output", "trained", "MFLOP", "kept, bytes");
   for (int i = 0; i < m->graph->count; i++) {
     const Node *node = &m->graph->nodes[i];
     size_t count = 0;
-    for (int k = 0; k < node->params; k++) count += node->param[k].count;
+    for (int k = 0; k < node->params; k++) count += node->param[k].trained ? node->param[k].count : 0;
     const size_t bytes = m->use == MODEL_TRAIN ? plan_kept_bytes(&m->plan, i) : 0;
     fprintf(out, "%-24s %-16s %-14s %12zu %12.3f %14zu\n", node->name, node->op ? node->op->name : "input",
             shape_text(node->shape).text, count, node->flops * 1e-6, bytes);

@@ -235,6 +235,8 @@ static void open_or_fail(Model *m, Graph *g, Device device, int max_batch, Model
     fail_msg("%s", err.message);
 }
 
+enum { WIDTH = 5, BATCH = 3, MAX_NODES = 24 };
+
 /* ---- names, shapes, mistakes ---- */
 
 static void nodes_are_named_within_their_scope(void **unused) {
@@ -289,6 +291,25 @@ static void no_size(Graph *g, int x) {
   (void)x;
   graph_input(g, "y", shape1(0));
 }
+static void negative_sizes(Graph *g, int x) {
+  (void)x;
+  graph_input(g, "y", shape3(-1, -1, 5));
+}
+static void more_than_an_int(Graph *g, int x) {
+  const int kind = BEND;
+  graph_node(g, &ops[BEND], "bend", &x, 1, shape3(65536, 65536, 1), &kind, sizeof kind);
+}
+static void a_deep_scope(Graph *g, int x) {
+  (void)x;
+  graph_enter(g, "abcdefghijklmnopqrstuvwxyz.abcdefghijklm");
+  graph_enter(g, "abcdefghijklmnopqrstuvw");
+}
+static void no_such_node_to_add(Graph *g, int x) { two(g, ADD, x, 99); }
+static void no_such_node_to_lose(Graph *g, int x) { graph_loss(g, &distance, x + 7, 1); }
+static void no_such_output(Graph *g, int x) {
+  (void)x;
+  graph_output(g, graph_find(g, "y"));
+}
 static void two_losses(Graph *g, int x) {
   graph_loss(g, &distance, x, 1);
   graph_loss(g, &distance, x, 1);
@@ -310,7 +331,13 @@ static void mistakes_are_named(void **unused) {
   const Mistake mistakes[] = {
       {two_of_a_name, "two nodes are called x; give one another name"},
       {a_node_that_does_not_exist, "bend1 reads node 1; only the 1 nodes before it can be read"},
-      {no_size, "input y has the shape (0); 1 to 4 dimensions of at least 1 are expected"},
+      {no_size, "y has the shape (0); 1 to 4 dimensions of at least 1 are expected"},
+      {negative_sizes, "y has the shape (-1,-1,5); 1 to 4 dimensions of at least 1 are expected"},
+      {more_than_an_int, "bend1 has the shape (65536,65536,1); at most 2147483647 elements"},
+      {a_deep_scope, "the scope abcdefghijklmnopqrstuvwxyz.abcdefghijklm.abcdefghijklmnopqrstuvw. is longer than 63"},
+      {no_such_node_to_add, "add reads node 99; only the 1 nodes before it can be read"},
+      {no_such_node_to_lose, "distance reads node 7; only the 1 nodes before it can be read"},
+      {no_such_output, "an output reads node -1; only the 1 nodes before it can be read"},
       {two_losses, "x has two losses; one is possible"},
       {no_loss, "a network to train needs a loss and an optimizer"},
       {attributes_too_large, "bend1 has 97 bytes of attributes; raise NODE_ATTRIBUTE_BYTES"},
@@ -336,11 +363,36 @@ static void what_does_not_fit_is_refused(void **unused) {
   assert_int_equal(model_open(&m, g, context_on(DEVICE_CPU), &plain, 1 << 20, MODEL_TRAIN, &err), -1);
   assert_non_null(strstr(err.message, "the network would take"));
   assert_non_null(strstr(err.message, "take a smaller network, or a smaller batch"));
+  model_close(&m); /* of nothing */
+}
+
+static void no_second_input(void) {
+  Model m;
+  Graph *g = graph_create();
+  graph_loss(g, &distance, one(g, WAVE, graph_input(g, "x", shape1(WIDTH))), 1);
+  open_or_fail(&m, g, DEVICE_CPU, 1, MODEL_INFER);
+  model_input(&m, 1);
+}
+
+static void training_to_infer(void) {
+  Model m;
+  Graph *g = graph_create();
+  graph_loss(g, &distance, one(g, SCALE, graph_input(g, "x", shape1(WIDTH))), 1);
+  open_or_fail(&m, g, DEVICE_CPU, 1, MODEL_INFER);
+  model_init(&m, 1);
+  model_train_step(&m, 1);
+}
+
+static void misuse_is_named(void **unused) {
+  (void)unused;
+  char output[512];
+  assert_int_equal(test_fork(no_second_input, output, sizeof output), 1);
+  assert_non_null(strstr(output, "the network has no input 1; it has 1, counted from 0"));
+  assert_int_equal(test_fork(training_to_infer, output, sizeof output), 1);
+  assert_non_null(strstr(output, "open it for MODEL_TRAIN"));
 }
 
 /* ---- random graphs ---- */
-
-enum { WIDTH = 5, BATCH = 3, MAX_NODES = 24 };
 
 /* Numbers of a graph's own. */
 typedef struct Dice {
@@ -577,6 +629,52 @@ static void two_threads_and_devices_do_not_meet(void **unused) {
   }
 }
 
+static void no_step(const Context *context, float *w, float *const *slot, const float *gradients, size_t n,
+                    const Hyper *hyper) {
+  (void)context, (void)w, (void)slot, (void)gradients, (void)n, (void)hyper;
+}
+static const Optimizer none = {"none", 0, {NULL, NULL}, no_step};
+
+static void expect_gpu(int gpu, int other) {
+  int seen = -1;
+  CUDA_CHECK(cudaGetDevice(&seen));
+  assert_int_equal(seen, gpu);
+  CUDA_CHECK(cudaSetDevice(other));
+}
+
+/* One thread that has models on two GPUs: each call works on the GPU of its model, whichever was used before. */
+static void a_call_uses_the_gpu_of_its_model(void **unused) {
+  (void)unused;
+  int devices = 0;
+  test_requires_gpu();
+  CUDA_CHECK(cudaGetDeviceCount(&devices));
+  if (devices < 2) skip();
+  Error err;
+  Model m;
+  const Totals zero = {0, 0};
+  Context context = context_on(DEVICE_GPU);
+  context.gpu = 1;
+  if (model_open(&m, random_graph(100), context, &none, BATCH, MODEL_TRAIN, &err) != 0) fail_msg("%s", err.message);
+  expect_gpu(1, 0);
+  model_init(&m, 1);
+  expect_gpu(1, 0);
+  poison_and_fill(&m);
+  model_reset_totals(&m, 0, zero);
+  expect_gpu(1, 0);
+  model_forward(&m, BATCH);
+  expect_gpu(1, 0);
+  model_score(&m, BATCH);
+  expect_gpu(1, 0);
+  model_backward(&m, BATCH);
+  expect_gpu(1, 0);
+  model_update(&m);
+  expect_gpu(1, 0);
+  assert_true(model_read_totals(&m, 0).loss > 0);
+  expect_gpu(1, 0);
+  model_close(&m);
+  expect_gpu(1, 0);
+}
+
 /* ---- memory ---- */
 
 /* A chain of 50 bends is one array, and its gradients another. */
@@ -607,6 +705,46 @@ static void backward_keeps_what_it_needs(void **unused) {
   assert_int_equal(m.plan.node[waved].in_place, 0); /* WAVE's backward reads its input, BEND's the same array */
   assert_true(plan_kept_bytes(&m.plan, kept) > 0);
   assert_int_equal(plan_kept_bytes(&m.plan, bent), 0); /* counted with `kept` */
+  model_close(&m);
+}
+
+/* What leads to no loss keeps nothing for backward, and its parameters stay as they are: nothing decays them. */
+static void a_branch_without_a_loss_stays(void **unused) {
+  (void)unused;
+  Model m;
+  Graph *g = graph_create();
+  const int x = graph_input(g, "x", shape1(WIDTH)), learns = one(g, SCALE, x);
+  const int dead = one(g, SCALE, learns), bent = one(g, BEND, dead), waved = one(g, WAVE, bent);
+  graph_loss(g, &distance, learns, 1);
+  open_or_fail(&m, g, DEVICE_CPU, BATCH, MODEL_TRAIN);
+  assert_int_equal(m.plan.node[dead].trains, 0);
+  assert_int_equal(m.plan.node[waved].in_place, 1);
+  assert_int_equal(plan_kept_bytes(&m.plan, dead), 0);
+  model_init(&m, 1);
+  poison_and_fill(&m);
+  const float *w = model_param(&m, model_find_param(&m, "scale1.weight"));
+  const float *still = model_param(&m, model_find_param(&m, "scale2.weight"));
+  const float w_before = w[0], before = still[0];
+  m.hyper.lr = 0.1f;
+  m.hyper.weight_decay = 0.3f;
+  model_train_step(&m, BATCH);
+  assert_true(w[0] != w_before);
+  assert_true(still[0] == before);
+  model_close(&m);
+}
+
+/* An input that is smaller than the output (a sum over a broadcast input, say) does not lie over it, nor dx over dy. */
+static void another_shape_is_another_array(void **unused) {
+  (void)unused;
+  Model m;
+  Graph *g = graph_create();
+  const int small = one(g, SCALE, graph_input(g, "x", shape1(1)));
+  const int inputs[] = {small, one(g, SCALE, graph_input(g, "z", shape1(WIDTH)))}, kind = ADD;
+  const int sum = graph_node(g, &ops[ADD], "add", inputs, 2, shape1(WIDTH), &kind, sizeof kind);
+  graph_loss(g, &distance, sum, 1);
+  open_or_fail(&m, g, DEVICE_CPU, BATCH, MODEL_TRAIN);
+  assert_int_not_equal(m.plan.node[sum].output, m.plan.node[small].output);
+  assert_int_not_equal(m.plan.node[sum].gradient, m.plan.node[small].gradient);
   model_close(&m);
 }
 
@@ -643,7 +781,7 @@ static void weight_decay_reaches_what_is_decayed(void **unused) {
   int x = graph_input(g, "x", shape1(2));
   const int first = one(g, SCALE, x), second = one(g, SCALE, first), third = one(g, SCALE, second);
   g->nodes[first].param[0].decayed = 0;
-  g->nodes[second].param[0].trained = 0; /* frozen: neither gradient nor step */
+  graph_freeze(g, second); /* neither gradient nor step */
   graph_loss(g, &distance, third, 1);
   open_or_fail(&m, g, DEVICE_CPU, 1, MODEL_TRAIN);
   assert_int_equal(m.parameter_count, 4);
@@ -677,7 +815,10 @@ static void the_summary_adds_up(void **unused) {
   (void)unused;
   Model m;
   char text[4096];
-  open_or_fail(&m, random_graph(3), DEVICE_CPU, 2, MODEL_TRAIN);
+  Graph *g = random_graph(3);
+  graph_freeze(g, graph_find(g, "scale1")); /* no parameter that is trained */
+  open_or_fail(&m, g, DEVICE_CPU, 2, MODEL_TRAIN);
+  assert_true(m.buffer_count > 0);
   FILE *file = fmemopen(text, sizeof text, "w");
   model_print_summary(file, &m);
   fclose(file);
@@ -697,14 +838,18 @@ int main(void) {
       cmocka_unit_test(a_mismatch_names_both_nodes_and_shapes),
       cmocka_unit_test(mistakes_are_named),
       cmocka_unit_test(what_does_not_fit_is_refused),
+      cmocka_unit_test(misuse_is_named),
       cmocka_unit_test(random_graphs_cpu),
       cmocka_unit_test(what_works_in_place_shares_its_bytes),
       cmocka_unit_test(backward_keeps_what_it_needs),
+      cmocka_unit_test(a_branch_without_a_loss_stays),
+      cmocka_unit_test(another_shape_is_another_array),
       cmocka_unit_test(arrays_that_live_together_do_not_overlap),
       cmocka_unit_test(weight_decay_reaches_what_is_decayed),
       cmocka_unit_test(the_summary_adds_up),
       cmocka_unit_test(random_graphs_gpu),
       cmocka_unit_test(two_threads_and_devices_do_not_meet),
+      cmocka_unit_test(a_call_uses_the_gpu_of_its_model),
   };
   return TEST_MAIN("model", tests);
 }

@@ -54,7 +54,7 @@ typedef struct ShapeText {
 static inline ShapeText shape_text(Shape shape) {
   ShapeText result;
   int length = snprintf(result.text, sizeof result.text, "(");
-  for (int i = 0; i < shape.rank; i++)
+  for (int i = 0; i < shape.rank && i < SHAPE_MAX_RANK; i++)
     length += snprintf(result.text + length, sizeof result.text - length, i ? ",%d" : "%d", shape.dim[i]);
   snprintf(result.text + length, sizeof result.text - length, ")");
   return result;
@@ -65,7 +65,7 @@ static inline ShapeText shape_text(Shape shape) {
 struct Param;
 
 /* How a parameter starts, by name: a table entry. fill() writes param->count floats on the host; (seed, stream) select
- * the random numbers, and each parameter that draws any has a stream of its own. */
+ * the random numbers. The parameters of one node share a stream: where several draw, fill() tells them apart. */
 typedef struct Init {
   const char *name;
   void (*fill)(float *values, const struct Param *param, uint64_t seed, uint32_t stream);
@@ -114,7 +114,7 @@ typedef struct OpArrays {
   float *y;
   const float *dy;
   float *dx[NODE_MAX_INPUTS]; /* NULL where nobody needs this gradient; dx[0] may be dy where the op works in place */
-  float *param[NODE_MAX_PARAMS], *grad[NODE_MAX_PARAMS]; /* in the node's order; grad is NULL for a buffer */
+  float *param[NODE_MAX_PARAMS], *grad[NODE_MAX_PARAMS]; /* in the node's order; grad is NULL where it is not trained */
   void *saved;                                           /* what forward() keeps for backward() */
   float *workspace;                                      /* scratch for one call */
 } OpArrays;
@@ -150,10 +150,6 @@ typedef struct Node {
     double align;
   } attributes;
 } Node;
-
-static inline Shape node_input_shape(const struct Node *nodes, const Node *node, int i) {
-  return nodes[node->input[i]].shape;
-}
 
 /* ---------------------------------------------------------------------------------------------------------- losses */
 

@@ -32,7 +32,8 @@ typedef struct PlanNode {
   int forward_work, back_work; /* scratch of one moment */
   int extra[NODE_MAX_INPUTS];  /* dx of an input whose gradient another node has begun: to be added to it */
   int writes[NODE_MAX_INPUTS]; /* whether backward gives dx of this input */
-  int trains;                  /* backward runs: it, or a node before it, has a parameter that is trained */
+  int leads;                   /* to a loss */
+  int trains;                  /* backward runs: it leads to a loss, and it or one before it has what is trained */
   int in_place;                /* y lies over x[0] */
 } PlanNode;
 
@@ -73,12 +74,19 @@ static inline size_t plan_output_bytes(const Plan *plan, const Graph *g, int i) 
 
 /* ------------------------------------------------------------------------------------------------------- lifetimes */
 
-/* Which nodes have something to learn, themselves or before them. */
+/* Of which nodes backward runs. */
 static inline void plan_training(Plan *plan, const Graph *g) {
-  for (int i = 0; i < g->count && plan->use == MODEL_TRAIN; i++) {
+  if (plan->use != MODEL_TRAIN) return;
+  for (int i = 0; i < g->count; i++) {
     const Node *node = &g->nodes[i];
     for (int p = 0; p < node->params; p++) plan->node[i].trains |= node->param[p].trained;
     for (int k = 0; k < node->inputs; k++) plan->node[i].trains |= plan->node[node->input[k]].trains;
+  }
+  for (int l = 0; l < g->loss_count; l++) plan->node[g->losses[l].node].leads = 1;
+  for (int i = g->count - 1; i >= 0; i--) {
+    const Node *node = &g->nodes[i];
+    for (int k = 0; k < node->inputs; k++) plan->node[node->input[k]].leads |= plan->node[i].leads;
+    plan->node[i].trains &= plan->node[i].leads;
   }
 }
 
@@ -102,12 +110,16 @@ static inline int plan_last_reader(const Plan *plan, const Graph *g, int p, int 
   return last;
 }
 
+/* Whether node i works element by element on its first input: y may lie over it, and dx over dy. */
+static inline int plan_element_by_element(const Graph *g, int i) {
+  const Node *node = &g->nodes[i];
+  return node->op && (node->op->flags & OP_IN_PLACE) && shape_equal(node->shape, g->nodes[node->input[0]].shape);
+}
+
 /* Whether node i may write its output over that of its first input. */
 static inline int plan_may_overwrite(const Plan *plan, const Graph *g, int i) {
-  const Node *node = &g->nodes[i];
-  if (node->op == NULL || !(node->op->flags & OP_IN_PLACE)) return 0;
-  const int p = node->input[0];
-  if (!shape_equal(node->shape, g->nodes[p].shape)) return 0;
+  if (!plan_element_by_element(g, i)) return 0;
+  const int p = g->nodes[i].input[0];
   /* Two names for one array: what reads p after i is written would read i. */
   return plan_last_reader(plan, g, p, i) < plan_forward_moment(i);
 }
@@ -174,8 +186,7 @@ static inline void plan_gradient_arrays(Plan *plan, const Graph *g) {
         continue;
       }
       const int last = plan_backward_moment(plan, node->input[k]);
-      const int over = k == 0 && (node->op->flags & OP_IN_PLACE) && plan_gradient_writers(plan, g, node->input[k]) == 1;
-      if (over) {
+      if (k == 0 && plan_element_by_element(g, i) && plan_gradient_writers(plan, g, node->input[k]) == 1) {
         p->gradient = n->gradient;
         plan_until(plan, p->gradient, last);
       } else {
@@ -284,6 +295,7 @@ static inline void plan_create(Plan *plan, const Graph *g, const Context *contex
     n->output = n->gradient = n->saved = n->forward_work = n->back_work = PLAN_NONE;
     for (int k = 0; k < NODE_MAX_INPUTS; k++) n->extra[k] = PLAN_NONE;
   }
+  for (int l = 0; l < GRAPH_MAX_LOSSES; l++) plan->loss_saved[l] = plan->loss_each[l] = plan->targets[l] = PLAN_NONE;
   plan_training(plan, g);
   plan_forward_arrays(plan, g, context);
   plan_loss_arrays(plan, g);
