@@ -401,7 +401,7 @@ typedef struct Dice {
 } Dice;
 static int roll(Dice *dice, int sides) { return (int)(philox4x32(dice->seed, 7, dice->count++).word[0] % sides); }
 
-/* One or two inputs, up to 20 operations that read anything before them, up to three losses. */
+/* One or two inputs, up to 20 operations that read anything before them, some of them frozen, up to three losses. */
 static Graph *random_graph(uint64_t seed) {
   Dice dice = {seed, 0};
   Graph *g = graph_create();
@@ -413,7 +413,8 @@ static Graph *random_graph(uint64_t seed) {
     const Kind kind = (Kind)roll(&dice, KINDS);
     int inputs[3];
     for (int k = 0; k < 3; k++) inputs[k] = roll(&dice, 3) ? g->count - 1 : roll(&dice, g->count);
-    add_node(g, kind, inputs);
+    const int node = add_node(g, kind, inputs);
+    if (roll(&dice, 3) == 0) graph_freeze(g, node);
   }
   const int losses = 1 + roll(&dice, 3);
   for (int l = 0; l < losses; l++) {
@@ -436,7 +437,13 @@ static float value(uint32_t stream, int i) { return 2 * philox_uniform(philox4x3
 static float input_value(int input, int i) { return value(input, i); }
 static float target_value(int loss, int i) { return value(100 + loss, i); }
 
-static void reference_run(Reference *r, const Graph *g, const float *parameters) {
+/* parameters: those that are trained, then the frozen ones. */
+static float reference_weight(const Node *node, const float *parameters, size_t trained, int i) {
+  const Param *w = &node->param[0];
+  return node->params ? parameters[(w->trained ? 0 : trained) + w->offset + i % WIDTH] : 0;
+}
+
+static void reference_run(Reference *r, const Graph *g, const float *parameters, size_t trained) {
   memset(r, 0, sizeof *r);
   int input = 0;
   for (int n = 0; n < g->count; n++) {
@@ -445,7 +452,7 @@ static void reference_run(Reference *r, const Graph *g, const float *parameters)
     for (int i = 0; i < BATCH * WIDTH; i++) {
       double x[3] = {0, 0, 0};
       for (int k = 0; k < node->inputs; k++) x[k] = r->y[node->input[k]][i];
-      const double w = node->params ? parameters[node->param[0].offset + i % WIDTH] : 0;
+      const double w = reference_weight(node, parameters, trained, i);
       r->y[n][i] = node->op ? element_forward(kind, x[0], x[1], x[2], w) : input_value(input, i);
     }
     input += node->op == NULL;
@@ -461,7 +468,7 @@ static void reference_run(Reference *r, const Graph *g, const float *parameters)
     const int kind = node->op ? *(const int *)node->attributes.bytes : 0;
     for (int i = 0; node->op && i < BATCH * WIDTH; i++) {
       const double a = r->y[node->input[0]][i], b = node->inputs > 1 ? r->y[node->input[1]][i] : 0;
-      const double w = node->params ? parameters[node->param[0].offset + i % WIDTH] : 0;
+      const double w = reference_weight(node, parameters, trained, i);
       for (int k = 0; k < node->inputs; k++)
         r->dy[node->input[k]][i] += r->dy[n][i] * element_slope(kind, k, a, b, r->y[n][i], w);
       if (kind == SCALE) r->dw[n][i % WIDTH] += r->dy[n][i] * a;
@@ -516,19 +523,22 @@ static int grows(const Reference *r, const Graph *g) {
 static int check_random_graph(Device device, uint64_t seed) {
   static Reference r;
   Model m;
-  open_or_fail(&m, random_graph(seed), device, BATCH, MODEL_TRAIN);
+  open_or_fail(&m, random_graph(seed), device, BATCH + (int)(seed % 3), MODEL_TRAIN);
   model_init(&m, seed);
-  float *parameters = (float *)xmalloc(2 * m.parameter_count * sizeof(float)),
-        *gradients = parameters + m.parameter_count;
-  device_download(device, parameters, m.parameters, m.parameter_count * sizeof(float));
-  reference_run(&r, m.graph, parameters);
+  const size_t trained = m.parameter_count;
+  float *parameters = (float *)xmalloc((2 * trained + m.buffer_count) * sizeof(float));
+  float *gradients = parameters + trained + m.buffer_count;
+  device_download(device, parameters, m.parameters, trained * sizeof(float));
+  device_download(device, parameters + trained, m.buffers, m.buffer_count * sizeof(float));
+  reference_run(&r, m.graph, parameters, trained);
   if (grows(&r, m.graph)) {
     model_close(&m);
     free(parameters);
     return 0;
   }
   poison_and_fill(&m);
-  for (int step = 0; step < 2; step++) { /* inputs and targets stay */
+  for (int step = 0; step < 2; step++) { /* inputs and targets stay; between two steps there is an evaluation */
+    model_evaluate_step(&m, BATCH);
     for (int l = 0; l < m.graph->loss_count; l++) {
       const Totals none = {0, 0};
       model_reset_totals(&m, l, none);
@@ -541,7 +551,7 @@ static int check_random_graph(Device device, uint64_t seed) {
   device_download(device, gradients, m.gradients, m.parameter_count * sizeof(float));
   for (int n = 0; n < m.graph->count; n++) {
     const Node *node = &m.graph->nodes[n];
-    for (int i = 0; node->params && i < WIDTH; i++) {
+    for (int i = 0; node->params && node->param[0].trained && i < WIDTH; i++) {
       const double got = gradients[node->param[0].offset + i], wanted = r.dw[n][i];
       if (!(fabs(got - wanted) <= 5e-4 * (1 + fabs(wanted))))
         fail_msg("graph %d, gradient of %s[%d] = %g, expected %g", (int)seed, node->param[0].name, i, got, wanted);
