@@ -34,7 +34,7 @@ typedef struct MlpShape {
 
 static inline int mlp_parse_activation(Activation *activation, const char *text, Error *err) {
   if (activation_named(text, activation)) return 0;
-  return error_set(err, "\"%.40s\" is no activation; relu, leaky_relu, sigmoid or tanh is expected", text);
+  return error_set(err, "unknown activation \"%.40s\"; expected relu, leaky_relu, sigmoid or tanh", text);
 }
 
 /* "784,128,10": the widths, and ReLU. -1 with a sentence that says what is expected. */
@@ -45,7 +45,7 @@ static inline int mlp_parse_layers(MlpShape *shape, const char *layers, Error *e
     long width = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : 0;
     if (width < 1 || width > MLP_MAX_WIDTH || (*end != ',' && *end != '\0'))
       return error_set(err,
-                       "\"%.80s\" is no list of layers; widths from 1 to %d with commas between them are expected, "
+                       "\"%.80s\" is not a list of layers; widths from 1 to %d with commas between them are expected, "
                        "as in 784,128,10",
                        layers, MLP_MAX_WIDTH);
     if (shape->count == MLP_MAX_WIDTHS)
@@ -65,7 +65,7 @@ static inline int mlp_parse(MlpShape *shape, const char *text, Error *err) {
   char layers[MLP_TEXT];
   size_t length = strcspn(text, " ");
   if (length >= sizeof layers || text[length] == '\0')
-    return error_set(err, "\"%.80s\" is no network; layers and an activation are expected, as in 784,128,10 relu",
+    return error_set(err, "\"%.80s\" is not a network; layers and an activation are expected, as in 784,128,10 relu",
                      text);
   memcpy(layers, text, length);
   layers[length] = '\0';

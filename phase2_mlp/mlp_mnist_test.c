@@ -148,7 +148,7 @@ static void a_damaged_network_is_named(void **state) {
   (void)state;
   small_must("damaged", "--epochs=1", "--layers=784,20,10", NULL, NULL);
   damage(in_dir("damaged", "last.state.safetensors"), "784,20,10 relu", "784,20,10 gelu");
-  small_refused("damaged", "--resume", "--epochs=2", NULL, "\"gelu\" is no activation");
+  small_refused("damaged", "--resume", "--epochs=2", NULL, "unknown activation \"gelu\"");
   damage(in_dir("damaged", "last.state.safetensors"), "784,20,10 gelu", "784,19,10 relu");
   small_refused("damaged", "--resume", "--epochs=2", NULL, "fc1.weight");
 }
@@ -237,11 +237,11 @@ static void a_limit_on_memory_is_named(void **state) {
 
 static void wrong_options_exit_with_2(void **state) {
   (void)state;
-  const char *wrong[][2] = {{"--layers=784", "two widths at least"},   {"--layers=784,,10", "no list of layers"},
-                            {"--layers=784,ten", "no list of layers"}, {"--layers=", "no list of layers"},
-                            {"--activation=gelu", "relu, leaky_relu"}, {"--activation=", "is no activation"},
-                            {"--weight-decay=-1", "a number from 0"},  {"--hold-out=0", "a whole number from 1"},
-                            {"--layers=784,0,10", "widths from 1"},    {"--weight-decay=nan", "a number from 0"}};
+  const char *wrong[][2] = {{"--layers=784", "two widths at least"},      {"--layers=784,,10", "not a list of layers"},
+                            {"--layers=784,ten", "not a list of layers"}, {"--layers=", "not a list of layers"},
+                            {"--activation=gelu", "relu, leaky_relu"},    {"--activation=", "unknown activation"},
+                            {"--weight-decay=-1", "a number from 0"},     {"--hold-out=0", "a whole number from 1"},
+                            {"--layers=784,0,10", "widths from 1"},       {"--weight-decay=nan", "a number from 0"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = small("wrong", wrong[i][0], NULL, NULL);
     expect_run(&run, 2, NULL, wrong[i][1]);

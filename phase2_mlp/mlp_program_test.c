@@ -102,7 +102,7 @@ static void a_full_disk_is_no_success(void **state) {
 static void what_is_wrong_is_named(void **state) {
   (void)state;
   const char *const wrong[][2] = {{"--layers=784", "two widths at least"},
-                                  {"--activation=gelu", "is no activation"},
+                                  {"--activation=gelu", "unknown activation"},
                                   {"--fault=yes", "none, bend, bias"},
                                   {"--lr=0", "a number from"},
                                   {"--train-images=7", "from 8"},

@@ -33,27 +33,27 @@ static void shapes_come_from_text_and_go_back(void **state) {
 static void what_is_no_shape_is_refused(void **state) {
   (void)state;
   const char *const wrong[][2] = {
-      {"", "no network"},
-      {"784,128,10", "no network"},
+      {"", "not a network"},
+      {"784,128,10", "not a network"},
       {"784 relu", "two widths at least"},
-      {"784,,10 relu", "no list of layers"},
-      {"784,0,10 relu", "no list of layers"},
-      {"784,-5,10 relu", "no list of layers"},
-      {"784,10, relu", "no list of layers"},
-      {",784,10 relu", "no list of layers"},
-      {"784;10 relu", "no list of layers"},
-      {"784,1e2,10 relu", "no list of layers"},
-      {"784,65537 relu", "no list of layers"},
-      {"784,99999999999999999999 relu", "no list of layers"},
+      {"784,,10 relu", "not a list of layers"},
+      {"784,0,10 relu", "not a list of layers"},
+      {"784,-5,10 relu", "not a list of layers"},
+      {"784,10, relu", "not a list of layers"},
+      {",784,10 relu", "not a list of layers"},
+      {"784;10 relu", "not a list of layers"},
+      {"784,1e2,10 relu", "not a list of layers"},
+      {"784,65537 relu", "not a list of layers"},
+      {"784,99999999999999999999 relu", "not a list of layers"},
       {"1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18 relu", "up to 17 widths"},
-      {"784,10 gelu", "\"gelu\" is no activation"},
-      {"784,10 relu ", "\"relu \" is no activation"},
-      {"784,10  relu", "\" relu\" is no activation"},
-      {"784,10 ", "\"\" is no activation"},
+      {"784,10 gelu", "unknown activation \"gelu\""},
+      {"784,10 relu ", "unknown activation \"relu \""},
+      {"784,10  relu", "unknown activation \" relu\""},
+      {"784,10 ", "unknown activation \"\""},
       {"111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111"
        "1"
        "111111111111111111111111111111111111111111 relu",
-       "no network"},
+       "not a network"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Error err;

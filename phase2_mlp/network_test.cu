@@ -170,11 +170,40 @@ static void initialisation_starts_from_rest_gpu(void **state) {
   check_init(DEVICE_GPU);
 }
 
+/* Each by its name, within its bounds, and the bias is not the weight's beginning. PyTorch's: 1 / sqrt(100 inputs). */
+static void initialisations_have_names(void **state) {
+  (void)state;
+  const char *const names[] = {"he_normal", "he_uniform", "xavier_normal", "xavier_uniform", "torch", "zero", "one"};
+  const double scale[] = {sqrt(2.0 / 100), sqrt(2.0 / 100), sqrt(2.0 / 150), sqrt(2.0 / 150), 0.1 / sqrt(3), 0, 1};
+  const Init *init = NULL;
+  Error err;
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    if (init_named(names[i], &init, &err) != 0) fail_msg("%s", err.message);
+    Model net;
+    Graph *g = graph_create();
+    g->weight_init = init;
+    graph_loss(g, &cross_entropy_loss, linear(g, graph_input(g, "x", shape1(100)), 50), 1);
+    sgd_model_open(&net, g, DEVICE_CPU, 1);
+    model_init(&net, 3);
+    const float *w = parameter(&net, "fc1.weight"), *bias = parameter(&net, "fc1.bias");
+    double squares = 0;
+    for (int k = 0; k < 5000; k++) squares += (double)w[k] * w[k];
+    if (!(fabs(sqrt(squares / 5000) - scale[i]) <= 0.05 * scale[i]))
+      fail_msg("%s: root mean square %g, expected %g", names[i], sqrt(squares / 5000), scale[i]);
+    for (int k = 0; k < 50; k++) assert_true(init == &torch_default ? fabsf(bias[k]) <= 0.1f : bias[k] == 0);
+    if (init == &torch_default) assert_memory_not_equal(bias, w, 50 * sizeof(float));
+    model_close(&net);
+  }
+  assert_int_equal(init_named("he", &init, &err), -1);
+  assert_non_null(strstr(err.message, "unknown initialisation \"he\"; expected he_normal, he_uniform"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gradients_cpu),
       cmocka_unit_test(parameters_lie_layer_by_layer),
       cmocka_unit_test(initialisation_is_he),
+      cmocka_unit_test(initialisations_have_names),
       cmocka_unit_test(initialisation_starts_from_rest_cpu),
       cmocka_unit_test(gradients_gpu), /* the last two: a fork() after CUDA's start would be no use to the child */
       cmocka_unit_test(initialisation_starts_from_rest_gpu),
