@@ -134,8 +134,8 @@ class Agreement(unittest.TestCase):
             for name in names:
                 status, text = tree.nn("check", name, timeout=600)
                 grade = grades[name]
-                # Other inputs: other numbers in the same sentence. What the terminal wraps is one line.
-                said, diagnosis = (re.sub(r"-?[\d.]+(?:e[-+]\d+)?|\bNaN\b|\binf\b|\s+", " ", words).split()
+                # Other inputs: other numbers in the same sentence, of one element or of many. What the terminal wraps is one line.
+                said, diagnosis = (re.sub(r"-?[\d.]+(?:e[-+]\d+)?|\bNaN\b|\binf\b|\belements? (is|are)\b|\s+", " ", words).split()
                                    for words in (text, grade["diagnosis"].split("The first:")[0]))
                 same = " ".join(diagnosis[:12]) in " ".join(said)
                 if (status == 0) != (grade["status"] == "correct") or (mutants and not same) or mutants == (status == 0):
