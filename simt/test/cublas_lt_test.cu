@@ -170,7 +170,7 @@ static bool one_product(const Case &x) {
         magnitude += fabs(bias.at(i).real());
       }
       double tolerance = (x.k + 4) * p.sum_roundoff * magnitude, tiny = p.c == CUDA_R_16F ? 0x1p-24 : 0;
-      if (ON_GPU && has_bias) tolerance += roundoff(p.c) * magnitude; /* some algorithms round before they add the bias */
+      if (ON_GPU && has_bias) tolerance += roundoff(p.c) * magnitude; /* some algorithms round before the bias */
       if (has_aux) check(what, i, j, got_aux.at(i, j), expected, tolerance + 2 * roundoff(p.c) * fabs(expected) + tiny);
       if (x.epilogue & CUBLASLT_EPILOGUE_RELU) expected = expected > 0 ? expected : 0;
       if (x.epilogue & CUBLASLT_EPILOGUE_GELU) {
