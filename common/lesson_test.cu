@@ -462,7 +462,7 @@ static void writing_outside_is_noticed(void **state) {
 #endif
 }
 
-/* Numbers made of memory of nobody's follow no formula: beside a finding of the inspector there is no guess. */
+/* Values read from a wrong address follow no formula, so none is suggested beside a finding of the inspector. */
 static void a_finding_comes_before_a_formula(void **state) {
   (void)state;
   Lesson lesson = scale_lesson();

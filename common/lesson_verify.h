@@ -297,7 +297,7 @@ static inline int lesson_verify_on(const Lesson *lesson, const LessonVersion *ve
       status = lesson_fail(result, LESSON_OUTSIDE, " Outside its array %s.", err.message);
   if (result->findings > 0) {
     LessonFault fault = result->fault == LESSON_RIGHT ? LESSON_FINDING : result->fault;
-    if (result->wrong[0] != '\0') /* what is computed from memory of nobody's follows no formula */
+    if (result->wrong[0] != '\0') /* no formula: the values may come from a wrong address */
       snprintf(result->message, sizeof result->message, "%s on %s: %s.", version->name, text, result->wrong);
     status = lesson_fail(result, fault, "%sThe inspector found:\n%s", result->fault == LESSON_RIGHT ? "" : "\n",
                          result->finding);

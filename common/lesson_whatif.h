@@ -96,7 +96,7 @@ static inline int whatif_meets(Whatif *w, void (*call)(LessonLauncher, float *co
   return 1;
 }
 
-/* The same with w->changed as input `a`; 0 where that is no change, or the time is over. */
+/* The same with w->changed as input `a`. 0 where w->changed equals the input, or where the time is up. */
 static inline int whatif_try(Whatif *w, int a) {
   const Lesson *lesson = w->outcome->lesson;
   const size_t n = w->outcome->elements[a];

@@ -459,7 +459,7 @@ static inline int check_main(Lesson lesson) {
     }
     if (wrong && !counted && result.fault == LESSON_WRONG && check.reply.findings == 0)
       lesson_shape_text(&lesson, &lesson.check[check_explain(&lesson, &version, seed, i, &result)], on);
-    /* What the inspector saw is nearer to the cause: numbers that come from memory of nobody's follow no formula. */
+    /* A finding of the inspector is nearer to the cause: values read from a wrong address follow no formula. */
     if (wrong || check.reply.findings > 0) {
       const char *text = check.reply.findings > 0 ? check.reply.text : result.message;
       snprintf(message, sizeof message, "%s", text);

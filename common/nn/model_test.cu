@@ -108,10 +108,23 @@ static Elements elements(const Node *node, const OpArrays *a) {
   return e;
 }
 
+static void launch_forward(const Elements *e) {
+  forward_kernel<<<(e->batch * e->width + 63) / 64, 64>>>(*e);
+  CUDA_CHECK_LAUNCH();
+}
+static void launch_backward(const Elements *e) {
+  backward_kernel<<<(e->batch * e->width + 63) / 64, 64>>>(*e);
+  CUDA_CHECK_LAUNCH();
+}
+static void launch_weight(const Elements *e) {
+  weight_kernel<<<(e->width + 63) / 64, 64>>>(*e);
+  CUDA_CHECK_LAUNCH();
+}
+
 static void test_op_forward(const Context *context, const Node *node, const OpArrays *a) {
   const Elements e = elements(node, a);
   const size_t n = (size_t)e.batch * e.width;
-  ON_DEVICE(context->device, (forward_kernel<<<(unsigned)(n + 63) / 64, 64>>>(e)), {
+  ON_DEVICE(context->device, launch_forward(&e), {
     for (size_t i = 0; i < n; i++) forward_one(&e, i);
   });
 }
@@ -120,10 +133,10 @@ static void test_op_backward(const Context *context, const Node *node, const OpA
   const Elements e = elements(node, a);
   const size_t n = (size_t)e.batch * e.width;
   if (e.dw)
-    ON_DEVICE(context->device, (weight_kernel<<<(e.width + 63) / 64, 64>>>(e)), {
+    ON_DEVICE(context->device, launch_weight(&e), {
       for (int i = 0; i < e.width; i++) weight_one(&e, i);
     });
-  ON_DEVICE(context->device, (backward_kernel<<<(unsigned)(n + 63) / 64, 64>>>(e)), {
+  ON_DEVICE(context->device, launch_backward(&e), {
     for (size_t i = 0; i < n; i++) backward_one(&e, i);
   });
 }
@@ -185,19 +198,32 @@ static __global__ void distance_score_kernel(double *totals, const float *losses
   for (int n = 0; n < batch; n++) totals[0] += losses[n];
 }
 
+static void launch_distance(float *losses, const float *x, const float *target, int batch, int width) {
+  distance_kernel<<<1, 32>>>(losses, x, target, batch, width);
+  CUDA_CHECK_LAUNCH();
+}
+static void launch_distance_gradient(float *dx, const float *x, const float *target, float scale, size_t n) {
+  distance_gradient_kernel<<<1, 64>>>(dx, x, target, scale, n);
+  CUDA_CHECK_LAUNCH();
+}
+static void launch_distance_score(double *totals, const float *losses, int batch) {
+  distance_score_kernel<<<1, 1>>>(totals, losses, batch);
+  CUDA_CHECK_LAUNCH();
+}
+
 static void distance_forward(const Context *context, float *losses, float *saved, const float *x, const void *target,
                              int batch, Shape shape) {
   (void)saved;
   const float *t = (const float *)target;
   const int width = (int)shape_count(shape);
-  ON_DEVICE(context->device, (distance_kernel<<<1, 32>>>(losses, x, t, batch, width)), {
+  ON_DEVICE(context->device, launch_distance(losses, x, t, batch, width), {
     for (int n = 0; n < batch; n++) distance_one(losses, x, t, n, width);
   });
 }
 static void distance_score(const Context *context, double *totals, const float *losses, const float *saved,
                            const void *target, int batch, Shape shape) {
   (void)saved, (void)target, (void)shape;
-  ON_DEVICE(context->device, (distance_score_kernel<<<1, 1>>>(totals, losses, batch)), {
+  ON_DEVICE(context->device, launch_distance_score(totals, losses, batch), {
     for (int n = 0; n < batch; n++) totals[0] += losses[n];
   });
 }
@@ -206,7 +232,7 @@ static void distance_backward(const Context *context, float *dx, const float *sa
   (void)saved;
   const float *t = (const float *)target;
   const size_t n = batch * shape_count(shape);
-  ON_DEVICE(context->device, (distance_gradient_kernel<<<1, 64>>>(dx, x, t, scale, n)), {
+  ON_DEVICE(context->device, launch_distance_gradient(dx, x, t, scale, n), {
     for (size_t i = 0; i < n; i++) dx[i] = scale * (x[i] - t[i]);
   });
 }

@@ -1,7 +1,7 @@
 /* op.h - what an operation of a network is: shapes, parameters, and two functions written by hand.
  *
  * A network is a list of nodes (graph.h). Each node has an Op: forward() computes y from x, backward() computes dx and
- * the gradients of its parameters from dy. There is no autograd; backward() is the calculus of one operation.
+ * the gradients of its parameters from dy. There is no autograd: each backward() is derived by hand.
  *
  * An Op lives in a phase, beside its kernels, and is a constant table:
  *

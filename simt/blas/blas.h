@@ -435,8 +435,8 @@ static inline void sums_to(const Operand *o, const void *sums, void *data) {
   }
 }
 
-/* For product(), to be freed: the sums and, after them, floats made of narrow factors. NULL, with a report, where there
- * is no memory. */
+/* For product(), to be freed: the sums and, after them, floats made of narrow factors. NULL, with a report, where the
+ * host's memory is full. */
 static inline void *product_space(const Call *c) {
   size_t factors = (size_t)c->a.rows * c->a.columns + (size_t)c->b.rows * c->b.columns,
          bytes = (size_t)c->m * c->n * type_bytes(sum_type(c)) + (type_bytes(c->a.type) < 4 ? factors * 4 : 0);

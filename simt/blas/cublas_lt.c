@@ -390,7 +390,7 @@ static cublasStatus_t shape(const Call *call, Operand *o, const char *name, cons
   case epilogue:       \
     return #epilogue
 
-/* NULL: it is no epilogue, or an offered one. */
+/* The name of an epilogue that is refused. NULL: it is offered, or it is not an epilogue. */
 static const char *refused_epilogue(uint32_t epilogue) {
   switch (epilogue) {
     NAME(CUBLASLT_EPILOGUE_RELU_AUX);

@@ -13,7 +13,8 @@
  * All else has its name here, so that programs compile, and is refused when the product is computed or an algorithm is
  * asked for: CUBLAS_STATUS_NOT_SUPPORTED, and the reason on stderr. There is one algorithm; it needs no workspace.
  *
- * Numbers equal NVIDIA's. Of the shapes of tiles and clusters only the smaller ones are listed: there are no tiles.
+ * The enumerators have NVIDIA's values. Of the tile and cluster shapes only the smaller ones are declared; the emulator
+ * uses none of them.
  */
 #ifndef CUBLASLT_H_
 #define CUBLASLT_H_

@@ -116,7 +116,7 @@ static Window read_program(uintptr_t low, uintptr_t high) {
   return w;
 }
 
-/* Lets `controls` be those of a window with this function; 0: there is no objdump. */
+/* Reads the control flow of a window of code around this function into `controls`. 0 where objdump is missing. */
 static int look_at(uintptr_t first, uintptr_t end) {
   enum { BEFORE = 16 << 10, BEHIND = 48 << 10 }; /* what a kernel calls is near it */
   static int missing;

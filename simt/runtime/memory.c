@@ -380,7 +380,7 @@ static cudaError_t refuse_free(const void *pointer, const char *call, SimtSite s
   if (m.call) simt_memory_text(&m, what, sizeof what);
   if (!m.call)
     simt_report_call("invalid free", call, site,
-                     "%p is no memory of CUDA's\n    try: what malloc() gave belongs to free()", pointer);
+                     "%p was not allocated by CUDA\n    try: free() for what malloc() returned", pointer);
   else if (m.freed && pointer == m.base)
     simt_report_call("double free", call, site, "the %s\n    it was freed first by %s", what,
                      simt_site_text(call, m.freed_site, before, sizeof before));
