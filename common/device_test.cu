@@ -57,7 +57,7 @@ static void operations_follow_the_device(void **state) {
 static void open_describes_or_advises(void **state) {
   (void)state;
   char description[128] = "";
-  Error err = {""};
+  Error err = {};
   assert_int_equal(device_open(DEVICE_CPU, description, sizeof description, &err), 0);
   assert_non_null(strstr(description, "CPU"));
   if (device_open(DEVICE_GPU, description, sizeof description, &err) == 0) {

@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   IdxArray array;
-  Error err = {""};
+  Error err = {0};
   if (idx_read(fuzz_file(bytes, size), &array, &err) != 0) {
     if (err.message[0] == '\0' || array.data != NULL) abort();
     return 0;

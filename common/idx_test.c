@@ -35,7 +35,7 @@ static void put_gz(const char *name, const void *bytes, size_t size) {
 /* idx_read(name) must fail, leave nothing behind, and name the file and `expected` in its sentence. */
 static void check_refused(const char *name, const char *expected) {
   IdxArray array;
-  Error err = {""};
+  Error err = {0};
   memset(&array, 0xaa, sizeof array);
   assert_int_equal(idx_read(name, &array, &err), -1);
   if (strstr(err.message, name) == NULL || strstr(err.message, expected) == NULL)

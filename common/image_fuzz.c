@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   Image image;
-  Error err = {""};
+  Error err = {0};
   if (image_decode(bytes, size, "input", 1, &image, &err) != 0) {
     if (err.message[0] == '\0' || image.pixels != NULL) abort();
     return 0;

@@ -13,7 +13,7 @@ static int setup(void **state) {
 
 static void check_refused(const char *expected) {
   Image image;
-  Error err = {""};
+  Error err = {0};
   if (image_read_gray(path, &image, &err) == 0) fail_msg("accepted, but expected \"%s\"", expected);
   if (strstr(err.message, path) == NULL || strstr(err.message, expected) == NULL)
     fail_msg("expected \"%s\" and the path in: %s", expected, err.message);

@@ -27,7 +27,7 @@ static int setup(void **state) {
 
 static void check_refused(const char *expected) {
   MnistSet set;
-  Error err = {""};
+  Error err = {0};
   if (mnist_load(directory, "train", &set, &err) == 0) fail_msg("accepted, but expected \"%s\"", expected);
   if (strstr(err.message, directory) == NULL || strstr(err.message, expected) == NULL)
     fail_msg("expected \"%s\" and the directory in: %s", expected, err.message);
@@ -137,7 +137,7 @@ static Image draw(const Shot *shot) {
 }
 
 static void convert(const Shot *shot, unsigned char *out) {
-  Error err = {""};
+  Error err = {0};
   Image image = draw(shot);
   if (mnist_from_image(&image, out, &err) != 0) fail_msg("%s", err.message);
   image_free(&image);
@@ -229,7 +229,7 @@ static void test_extreme_shapes(void **state) {
       Image image = image_new(sizes[s][0], sizes[s][1], 1);
       image.pixels[0] = (unsigned char)ink;
       unsigned char out[784];
-      Error err = {""};
+      Error err = {0};
       int status = mnist_from_image(&image, out, &err);
       assert_true(status == 0 || err.message[0] != '\0');
       image_free(&image);
@@ -251,7 +251,7 @@ static void test_refuses_blank_paper(void **state) {
   for (size_t b = 0; b < sizeof blanks / sizeof blanks[0]; b++) {
     Image image = draw(&blanks[b]);
     unsigned char out[784];
-    Error err = {""};
+    Error err = {0};
     if (mnist_from_image(&image, out, &err) == 0) fail_msg("blank %zu was taken for a digit", b);
     assert_non_null(strstr(err.message, "no digit was found"));
     image_free(&image);

@@ -124,7 +124,8 @@ static inline int plot_run(FILE *script, FILE *picture, FILE *messages, const ch
   int reason = posix_spawnp(&child, program, &files, NULL, argv, environ);
   posix_spawn_file_actions_destroy(&files);
   if (reason == ENOENT)
-    return error_set(err, "%s is not drawn: gnuplot is not installed; apt install gnuplot-nox", path);
+    return error_set_code(err, ERROR_NOT_INSTALLED,
+                          "%s is not drawn: gnuplot is not installed; apt install gnuplot-nox", path);
   if (reason != 0) return error_set(err, "%s is not drawn: gnuplot cannot be started: %s", path, strerror(reason));
   while ((first = waitpid(child, &status, 0)) < 0 && errno == EINTR) continue;
   if (first == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
@@ -198,7 +199,7 @@ static inline int plot_write(const Plot *plot, const char *path, Error *err) {
 static inline int plot_report(int status, const Error *err) {
   static int noted;
   if (status == 0) return 0;
-  const int missing = strstr(err->message, "apt install gnuplot-nox") != NULL;
+  const int missing = err->code == ERROR_NOT_INSTALLED;
   if (!missing)
     result_lost(err);
   else if (!noted)

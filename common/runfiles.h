@@ -138,19 +138,24 @@ static inline int make_directories(const char *path, Error *err) {
   for (char *slash = part; slash != NULL;) {
     slash = strchr(slash + 1, '/');
     if (slash != NULL) *slash = '\0';
-    if (mkdir(part, 0777) != 0 && errno != EEXIST)
-      return error_set(err, "%s: the folder cannot be made: %s; choose another with --output-dir", part,
-                       strerror(errno));
-    if (stat(part, &info) != 0)
-      return error_set(err, "%s: %s; choose another folder with --output-dir", part, strerror(errno));
-    if (!S_ISDIR(info.st_mode))
-      return error_set(err, "%s is a file, a folder is needed there; move it away, or choose another --output-dir",
-                       part);
+    if (mkdir(part, 0777) != 0 && errno != EEXIST) {
+      error_set(err, "%s: the folder cannot be made: %s", part, strerror(errno));
+      return error_advise(err, "choose another with --output-dir");
+    }
+    if (stat(part, &info) != 0) {
+      error_set(err, "%s: %s", part, strerror(errno));
+      return error_advise(err, "choose another folder with --output-dir");
+    }
+    if (!S_ISDIR(info.st_mode)) {
+      error_set(err, "%s is a file, a folder is needed there", part);
+      return error_advise(err, "move it away, or choose another --output-dir");
+    }
     if (slash != NULL) *slash = '/';
   }
-  if (access(part, W_OK | X_OK) != 0)
-    return error_set(err, "%s: the folder cannot be written to: %s; choose another with --output-dir", part,
-                     strerror(errno));
+  if (access(part, W_OK | X_OK) != 0) {
+    error_set(err, "%s: the folder cannot be written to: %s", part, strerror(errno));
+    return error_advise(err, "choose another with --output-dir");
+  }
   return 0;
 }
 

@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   SafetensorsFile in;
-  Error err = {""};
+  Error err = {0};
   if (safetensors_open(fuzz_file(bytes, size), &in, &err) != 0) {
     if (err.message[0] == '\0' || in.tensors != NULL || in.header != NULL) abort();
     return 0;

@@ -26,7 +26,7 @@ static void put(uint64_t length, const char *header, size_t header_size, size_t 
 /* safetensors_open(path) must fail and name the file and `expected` in its sentence. */
 static void check_refused(const char *expected) {
   SafetensorsFile in;
-  Error err = {""};
+  Error err = {0};
   if (safetensors_open(path, &in, &err) == 0) fail_msg("accepted, but expected \"%s\"", expected);
   if (strstr(err.message, path) == NULL || strstr(err.message, expected) == NULL)
     fail_msg("expected \"%s\" and the path in: %s", expected, err.message);
@@ -39,7 +39,7 @@ static void check_header(const char *header, size_t data_size, const char *expec
     return;
   }
   SafetensorsFile in;
-  Error err = {""};
+  Error err = {0};
   if (safetensors_open(path, &in, &err) != 0) fail_msg("refused: %s", err.message);
   safetensors_close(&in);
 }

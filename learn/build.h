@@ -253,7 +253,7 @@ static inline int build_finish(Process *process, const Build *build, const Verdi
   if (process->status == 0 && !process->interrupted && rename(build->output, build->program) == 0) return 0;
   unlink(build->output);
   unlink(build->program);
-  if (process->interrupted) return error_set(err, "interrupted");
+  if (process->interrupted) return error_set_code(err, ERROR_INTERRUPTED, "interrupted");
   return error_set(err, "%s does not compile, which is not your fault; what the compiler says:\n%.800s",
                    job->exercise->check, build_messages(job, process->output));
 }

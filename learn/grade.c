@@ -236,8 +236,7 @@ static const char *take_exercise(const Submission *submission, const Exercise *e
   if (problem != NULL) return problem;
   grade->handed_in = true;
   if (tree_written(&theirs, exercise, written, &err) != 0) {
-    char *repair = strstr(err.message, "; `./nn re"); /* reset, restore */
-    if (repair != NULL) *repair = '\0';
+    error_drop_advice(&err); /* `./nn reset` and `./nn restore` are the student's */
     grade->verdict.kind = VERDICT_REFUSED;
     return keep(err.message);
   }
@@ -596,7 +595,7 @@ static void check_report(const char *option, const char *typed) {
   if (typed == NULL) return;
   const char *path = named_file(typed);
   if (make_parent(path, &err) != 0) {
-    error_option(&err, option);
+    error_advise(&err, "choose another with %s", option);
     die("%s", err.message);
   }
   if (atomic_file_open(&file, path, &err) != 0) die("%s: %s", option, err.message);

@@ -287,11 +287,7 @@ static inline int init_tree(Source *source, const char *root, bool update, const
   static Tree tree;
   *told = "";
   if (init_look(source, root, update, err) != 0) return -1;
-  if (make_directories(root, err) != 0) {
-    char *hint = strstr(err->message, "; choose another with --output-dir");
-    if (hint != NULL) snprintf(hint, sizeof err->message - (size_t)(hint - err->message), "; choose another folder");
-    return -1;
-  }
+  if (make_directories(root, err) != 0) return error_advise(err, "choose another folder");
   if (update) {
     if (init_update(source, root, told, err) != 0) return -1;
   } else {

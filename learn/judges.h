@@ -15,16 +15,6 @@
 
 enum { JUDGES_DAYS = 30 };
 
-/* What make_directories() says of --output-dir, about the option that was meant. Gives -1. */
-static inline int error_option(Error *err, const char *option) {
-  const char *other = "--output-dir";
-  char *at = strstr(err->message, other);
-  if (at == NULL) return -1;
-  const char *rest = keep(at + strlen(other));
-  snprintf(at, sizeof err->message - (size_t)(at - err->message), "%s%s", option, rest);
-  return -1;
-}
-
 /* $XDG_CACHE_HOME/nn_grade, or ~/.cache/nn_grade */
 static inline const char *judges_folder(void) { return keep_printf("%s/nn_grade", cache_folder()); }
 
@@ -66,7 +56,7 @@ static inline void judges_clean(const char *folder, const char *key) {
 static inline int judges_open(Source *source, const char *folder, Tree *tree, Error *err) {
   const char *backup, *key = judges_key(source), *place = keep_printf("%s/%s", folder, key);
   const char *root = keep_printf("%s/course", place);
-  if (make_directories(place, err) != 0) return error_option(err, "--cache-dir");
+  if (make_directories(place, err) != 0) return error_advise(err, "choose another with --cache-dir");
   int lock = open(keep_printf("%s/lock", folder), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock < 0) return error_set(err, "%s/lock: %s; choose another folder with --cache-dir", folder, strerror(errno));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {

@@ -214,7 +214,7 @@ static int check(Tree *tree, int index, bool (*interrupted)(void *), void *conte
     verdict.kind = VERDICT_REFUSED;
     verdict.message = refused;
   } else if (verdict_of(&job, &verdict, &err) != 0) {
-    if (strcmp(err.message, "interrupted") == 0) return 1;
+    if (err.code == ERROR_INTERRUPTED) return 1;
     die("%s", err.message);
   }
   bool was = progress->passed;

@@ -332,24 +332,30 @@ static inline int tree_region(const Tree *tree, const Exercise *exercise, const 
   const char *path = tree_path(tree, exercise->file), *repair = keep_printf("`./nn reset %s`", exercise->name);
   *text = "";
   memset(region, 0, sizeof *region);
-  if (access(path, F_OK) != 0)
-    return error_set(err, "%s is gone; %s brings it back, with your lines as they were at your last check", path,
-                     repair);
+  const char *keeps = keep_printf("%s repairs the file, and keeps a copy of yours", repair);
+  if (access(path, F_OK) != 0) {
+    error_set(err, "%s is gone", path);
+    return error_advise(err, "%s brings it back, with your lines as they were at your last check", repair);
+  }
   if (text_read_file(&bytes, path, err) != 0) return -1;
   const char *refused = text_refused(bytes.bytes, bytes.length);
   *text = keep_text(&bytes);
-  if (refused != NULL)
-    return error_set(err, "%s: %s; %s repairs the file, and keeps a copy of yours", exercise->file, refused, repair);
+  if (refused != NULL) {
+    error_set(err, "%s: %s", exercise->file, refused);
+    return error_advise(err, "%s", keeps);
+  }
   regions_find(*text, strlen(*text), &regions);
   Region *found = regions_named(&regions, exercise->name);
-  if (found == NULL)
-    return error_set(err, "%s: the line \"%s %s: ...\" is gone; %s repairs the file, and keeps a copy of yours",
-                     exercise->file, region_open, exercise->name, repair);
+  if (found == NULL) {
+    error_set(err, "%s: the line \"%s %s: ...\" is gone", exercise->file, region_open, exercise->name);
+    return error_advise(err, "%s", keeps);
+  }
   if (found->problem == NULL && !found->cut)
     found->problem = "the lines #if, #include, #else and #endif around your code are gone";
-  if (found->problem != NULL)
-    return error_set(err, "%s:%d: exercise %s: %s; %s repairs the file, and keeps a copy of yours", exercise->file,
-                     found->line, exercise->name, found->problem, repair);
+  if (found->problem != NULL) {
+    error_set(err, "%s:%d: exercise %s: %s", exercise->file, found->line, exercise->name, found->problem);
+    return error_advise(err, "%s", keeps);
+  }
   *region = *found;
   return 0;
 }
@@ -403,9 +409,10 @@ static inline int tree_written(const Tree *tree, const Exercise *exercise, Writt
   regions_find(written->text, strlen(written->text), &regions);
   const Region *helpers = regions_named(&regions, "helpers");
   if (helpers == NULL) return 0; /* taken out */
-  if (helpers->problem != NULL)
-    return error_set(err, "%s:%d: helpers: %s; `./nn restore %s` repairs the file, and keeps a copy of yours",
-                     exercise->file, helpers->line, helpers->problem, exercise->name);
+  if (helpers->problem != NULL) {
+    error_set(err, "%s:%d: helpers: %s", exercise->file, helpers->line, helpers->problem);
+    return error_advise(err, "`./nn restore %s` repairs the file, and keeps a copy of yours", exercise->name);
+  }
   written->helpers = region_lines(written->text, helpers);
   written->helpers_line = helpers->body_line;
   return 0;

@@ -165,7 +165,7 @@ static inline int trial_finish(Trial *trial, const VerdictJob *job, Judged *judg
   process_wait(&trial->worker, NULL, NULL);
   judged->worker = trial->worker;
   if (late && trial->worker.status != 128 + SIGKILL) snprintf(judged->verdict, sizeof judged->verdict, "died");
-  if (trial->referee.interrupted) return error_set(err, "interrupted");
+  if (trial->referee.interrupted) return error_set_code(err, ERROR_INTERRUPTED, "interrupted");
   if (judged->verdict[0] == '\0')
     return error_set(err, "the judge ended without a verdict, which is not your fault: %.800s", trial->referee.output);
   return 0;

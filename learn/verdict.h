@@ -307,7 +307,7 @@ static inline int verdict_gpu(const VerdictJob *job, const char *judge, Verdict 
     if (!trusted || build_is_stale(&build, job->tree->root)) {
       if (build_start(&process, &build, job, trusted, err) != 0) return -1;
       process_wait(&process, job->interrupted, job->context);
-      if (process.interrupted) return error_set(err, "interrupted");
+      if (process.interrupted) return error_set_code(err, ERROR_INTERRUPTED, "interrupted");
       if (process.status == 0 && trusted && rename(build.output, build.program) != 0)
         return error_set(err, "cannot write %s: %s", build.program, strerror(errno));
       if (process.status != 0) {
@@ -454,7 +454,7 @@ static inline int verdict_of(const VerdictJob *job, Verdict *verdict, Error *err
   if (ours != 0) process_kill(&compiler);
   process_wait(&compiler, job->interrupted, job->context);
   if (ours != 0) return -1;
-  if (compiler.interrupted) return error_set(err, "interrupted");
+  if (compiler.interrupted) return error_set_code(err, ERROR_INTERRUPTED, "interrupted");
   if (sandbox_failed(&compiler)) return error_set(err, "the sandbox did not start: %.400s", compiler.output);
   if (compiler.status != 0) {
     verdict->kind = VERDICT_COMPILE;

@@ -369,7 +369,8 @@ static void mistakes_are_named(void **unused) {
       {attributes_too_large, "bend1 has 97 bytes of attributes; raise NODE_ATTRIBUTE_BYTES"},
       {a_long_name, "is longer than 63 characters"}};
   for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-    Error err = {"none"};
+    Error err;
+    error_set(&err, "none");
     Model m;
     Graph *g = graph_create();
     mistakes[i].make(g, graph_input(g, "x", shape1(4)));
