@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "hooks.h"
 #include "runtime.h"
 
 /* A matrix (rows, columns), column after column in memory unless it is by_rows; or a vector: its increment is `ld`,
@@ -320,17 +321,17 @@ static inline void *member(const Call *call, const Operand *o, int i) {
 
 /* For the inspector: the operand holds numbers now. */
 static inline void written(const Operand *o, const void *data) {
-  if (!simt_inspect_host_wrote) return;
+  if (!SIMT_INSPECTED) return;
   size_t bytes = type_bytes(o->type), step = (size_t)abs(o->ld) * bytes;
   for (int i = 0; i < lines(o); i++) {
-    simt_inspect_host_wrote((char *)data + (size_t)i * step, (size_t)line_length(o) * bytes);
+    simt_hooks.host_wrote((char *)data + (size_t)i * step, (size_t)line_length(o) * bytes);
   }
 }
 
 static inline void run(void *context) {
   Call *call = context;
   call->work(call);
-  if (call->result_bytes && simt_inspect_host_wrote) simt_inspect_host_wrote(call->result, call->result_bytes);
+  if (call->result_bytes) TELL_INSPECTOR(host_wrote(call->result, call->result_bytes));
 }
 
 /* `size`: of the structure that begins with the call, all of which `work` gets. */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "hooks.h"
 #include "runtime.h"
 #include "simt/random.h"
 
@@ -299,7 +300,7 @@ static void generate(void *context) {
       if (++lane == r->lanes) lane = 0;
     }
   }
-  if (simt_inspect_host_wrote && !g->on_host) simt_inspect_host_wrote(r->output, r->count * kind_bytes[r->kind]);
+  if (!g->on_host) TELL_INSPECTOR(host_wrote(r->output, r->count * kind_bytes[r->kind]));
 }
 
 /* 1 when `count` elements fit at `output`, in memory that the generator may write to. */

@@ -105,19 +105,6 @@ int simt_memory_host_may_use(const void *address);
 /* "4000 bytes of cudaMalloc at main.cu:12" */
 const char *simt_memory_text(const SimtMemory *memory, char *text, size_t size);
 
-/* The inspector may define these; otherwise nobody is told.
- * An allocation was made, or is about to be freed. */
-void simt_inspect_allocated(void *base, size_t size, SimtMemoryKind kind) __attribute__((weak));
-void simt_inspect_freed(void *base, size_t size, SimtMemoryKind kind) __attribute__((weak));
-/* A copy or memset of the host wrote or is about to read device memory; `call` and `site` for reports. */
-void simt_inspect_host_wrote(void *base, size_t size) __attribute__((weak));
-void simt_inspect_host_reads(const void *base, size_t size, const char *call, SimtSite site) __attribute__((weak));
-
-/* 1 when it has found accesses out of bounds, with their lines. */
-int simt_inspect_saw_outside(void) __attribute__((weak));
-/* The runtime has printed a diagnosis, "=== simt: " and this. */
-void simt_inspect_told(const char *text) __attribute__((weak));
-
 /* ---- streams ---- */
 
 /* Does work(context) in the stream's order: now (eager), or at the next synchronisation that waits for it (lazy; during

@@ -167,12 +167,11 @@ static void fill(char *to, size_t bytes, unsigned value, int element) {
 }
 
 static void row(const Copy *c, char *to, const char *from, size_t bytes) {
-  if (c->from && simt_inspect_host_reads) simt_inspect_host_reads(from, bytes, c->call.name, c->call.site);
   if (c->from)
     memmove(to, from, bytes);
   else
     fill(to, bytes, c->value, c->element);
-  if (simt_inspect_host_wrote) simt_inspect_host_wrote(to, bytes);
+  TELL_INSPECTOR(host_wrote(to, bytes));
 }
 
 static void do_copy(void *context) {

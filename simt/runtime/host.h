@@ -7,6 +7,7 @@
 
 #include "api.h"
 #include "cuda_runtime_api.h"
+#include "hooks.h"
 
 /* Where the program called the present API function: as told by the header's wrapper (simt_at), else the return
  * address. To be read once, first thing. */

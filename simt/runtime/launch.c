@@ -12,9 +12,6 @@
 #include <unistd.h>
 
 #include "host.h"
-#ifdef SIMT_INSPECT
-#include "inspect.h"
-#endif
 
 /* ---- settings from the environment ---- */
 
@@ -49,9 +46,7 @@ __attribute__((constructor)) static void read_settings(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
   simt_settings.threads = (int)number_setting("SIMT_THREADS", (double)(cores < 1 ? 1 : cores), 1, 1024);
-#ifdef SIMT_INSPECT
-  simt_settings.threads = 1; /* the inspector follows one thread at a time */
-#endif
+  if (SIMT_INSPECTED) simt_settings.threads = 1; /* the inspector follows one thread at a time */
   simt_settings.watchdog = number_setting("SIMT_WATCHDOG", 10, 0, 1e9);
   simt_settings.multiprocessors = (int)number_setting("SIMT_MULTIPROCESSORS", SIMT_MULTIPROCESSORS, 1, 1024);
   simt_device_count();
@@ -325,16 +320,12 @@ static void execute(const SimtKernel *kernel) {
   simt_symbols_lock(kernel->device);
   running_device = kernel->device;
   job.number = launches++;
-#ifdef SIMT_INSPECT
-  simt_inspect_launch_begin(kernel);
-#endif
+  TELL_INSPECTOR(launch_begin(kernel));
   if (kernel->cooperative)
     run_cooperative(&job);
   else
     run_on_pool(&job);
-#ifdef SIMT_INSPECT
-  simt_inspect_launch_end(kernel);
-#endif
+  TELL_INSPECTOR(launch_end(kernel));
   simt_symbols_unlock();
   pthread_mutex_unlock(&pool.run);
   int failed = atomic_load(&job.failed);
@@ -465,9 +456,7 @@ cudaError_t simt_launch(const SimtKernel *asked) {
   char *context = aligned_alloc(64, (size + 63) / 64 * 64);
   if (!context) return simt_error(cudaErrorMemoryAllocation);
   memcpy(context, kernel, sizeof *kernel);
-#ifdef SIMT_INSPECT
-  ((SimtKernel *)context)->submitted = simt_inspect_submitted();
-#endif
+  if (SIMT_INSPECTED) ((SimtKernel *)context)->submitted = simt_hooks.submitted();
   memcpy(context + head, kernel->arguments, kernel->arguments_size);
   error = simt_stream_submit(kernel->stream, execute_queued, context, size, kernel->name, kernel->file, kernel->line);
   free(context);

@@ -16,11 +16,7 @@
 
 #define ALIGNMENT 256 /* as cudaMalloc() promises */
 #define PITCH 512     /* of rows: cudaMallocPitch() */
-#ifdef SIMT_INSPECT
-#define GUARD 4096
-#else
-#define GUARD 64
-#endif
+#define GUARD (SIMT_INSPECTED ? 4096u : 64u)
 #define GUARD_BYTE 0xa5
 
 typedef struct Arena {
@@ -165,11 +161,9 @@ static void arena_open(Arena *arena, size_t size) {
  * leave room for them, and for the stacks. */
 static size_t arena_bytes(void) {
   size_t bytes = SIMT_DEVICE_BYTES;
-#ifdef SIMT_INSPECT
   struct rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+  if (SIMT_INSPECTED && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     while (bytes > limit.rlim_cur / 16) bytes /= 2;
-#endif
   return bytes;
 }
 
@@ -252,8 +246,7 @@ static const SimtMemory *freed_find(const void *address) {
   return NULL;
 }
 
-#ifdef SIMT_INSPECT
-/* Freed segments stay in the tree until half of their arena is taken up by them. */
+/* With an inspector, freed segments stay in the tree until they take up half of their arena. */
 static Segment *quarantine_first, **quarantine_last = &quarantine_first;
 static size_t quarantined;
 
@@ -278,7 +271,6 @@ static void quarantine_add(Segment *s) {
   quarantined += s->extent;
   quarantine_release(s->arena->size / 2);
 }
-#endif
 
 /* ---- allocations ---- */
 
@@ -300,12 +292,10 @@ static Segment *segment_new(size_t bytes, SimtMemoryKind kind, int owner) {
     return s;
   }
   Segment *s = arena_take(arena, extent);
-#ifdef SIMT_INSPECT
-  if (!s && quarantine_first) {
+  if (SIMT_INSPECTED && !s && quarantine_first) {
     quarantine_release(0);
     s = arena_take(arena, extent);
   }
-#endif
   if (s) memset(s->start + bytes, GUARD_BYTE, extent - bytes < GUARD ? extent - bytes : GUARD);
   return s;
 }
@@ -329,7 +319,7 @@ cudaError_t simt_allocate(void **pointer, size_t bytes, SimtMemoryKind kind, int
   atomic_fetch_add(&generation, 1);
   memory_end();
   if (kind == SIMT_DEVICE_MEMORY) memset(s->start, SIMT_FILL, bytes < SIMT_FILL_LIMIT ? bytes : SIMT_FILL_LIMIT);
-  if (simt_inspect_allocated) simt_inspect_allocated(s->start, bytes, kind);
+  TELL_INSPECTOR(allocated(s->start, bytes, kind));
   *pointer = s->start;
   return cudaSuccess;
 }
@@ -342,7 +332,7 @@ static void check_guard(const Segment *s, const char *call, SimtSite site) {
   if (guard > GUARD) guard = GUARD;
   for (size_t i = 0; i < guard; i++)
     if (end[i] != GUARD_BYTE) broken = i + 1;
-  if (!broken || (simt_inspect_saw_outside && simt_inspect_saw_outside())) return;
+  if (!broken || (SIMT_INSPECTED && simt_hooks.saw_outside())) return;
   simt_report_call("out of bounds", call, site,
                    "something wrote past the end, up to %zu bytes behind the %s\n"
                    "    try: look for an index that is not compared with the number of elements; "
@@ -364,12 +354,12 @@ static void segment_free(Segment *s, SimtSite site) {
     free(s);
     return;
   }
-#ifdef SIMT_INSPECT
-  quarantine_add(s);
-#else
+  if (SIMT_INSPECTED) {
+    quarantine_add(s);
+    return;
+  }
   tree_remove(s);
   arena_give_back(s);
-#endif
 }
 
 /* A pointer that is not the beginning of a live allocation of the wanted kind. */
@@ -410,7 +400,7 @@ static cudaError_t deallocate(void *pointer, SimtMemoryKind kind, SimtMemoryKind
     return refuse_free(pointer, call, site);
   }
   check_guard(s, call, site);
-  if (simt_inspect_freed) simt_inspect_freed(s->memory.base, s->memory.size, s->memory.kind);
+  TELL_INSPECTOR(freed(s->memory.base, s->memory.size, s->memory.kind));
   segment_free(s, site);
   memory_end();
   return cudaSuccess;
@@ -877,7 +867,7 @@ void simt_memory_reset(int device_of, SimtSite site) {
       free(s);
       continue;
     }
-    if (simt_inspect_freed) simt_inspect_freed(s->memory.base, s->memory.size, s->memory.kind);
+    TELL_INSPECTOR(freed(s->memory.base, s->memory.size, s->memory.kind));
     segment_free(s, site);
   }
   memory_end();

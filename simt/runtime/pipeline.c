@@ -4,14 +4,11 @@
  * the wait the destination holds SIMT_FILL, NaN. For the inspector it counts as not written. */
 #include "runtime.h"
 
-#include "api.h"
-
-#ifdef SIMT_INSPECT
-#include "inspect.h"
-#endif
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "api.h"
+#include "hooks.h"
 
 typedef struct Copy {
   unsigned char *to;
@@ -66,9 +63,7 @@ void simt_pipeline_hold(void *shared, size_t bytes) {
     line.thread[rank].first = i;
   line.thread[rank].last = i;
   line.pending++;
-#ifdef SIMT_INSPECT
-  simt_inspect_held(shared, bytes, 1);
-#endif
+  TELL_INSPECTOR(held(shared, bytes, 1));
 }
 
 void simt_pipeline_commit(void) {
@@ -83,9 +78,7 @@ void simt_pipeline_wait(size_t prior) {
     Copy *copy = &line.copies[i];
     if ((size_t)copy->batch + prior >= line.thread[rank].batch) return;
     memcpy(copy->to, copy->data, copy->bytes);
-#ifdef SIMT_INSPECT
-    simt_inspect_held(copy->to, copy->bytes, 0);
-#endif
+    TELL_INSPECTOR(held(copy->to, copy->bytes, 0));
     line.thread[rank].first = copy->next;
     if (copy->next < 0) line.thread[rank].last = -1;
     copy->next = line.free;

@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include "api.h"
+#include "hooks.h"
 #include "lines.h"
 
 static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -14,7 +15,7 @@ static void tell(const char *format, va_list arguments) {
   char *text;
   if (vasprintf(&text, format, arguments) < 0) abort();
   fprintf(stderr, "=== simt: %s\n", text);
-  if (simt_inspect_told) simt_inspect_told(text);
+  TELL_INSPECTOR(told(text));
   free(text);
 }
 
@@ -30,7 +31,9 @@ void simt_report_host(const char *format, ...) {
 
 /* ---- addresses to source lines ---- */
 
-static int is_ours(const char *line) { return strstr(line, "/simt/include/") || strstr(line, "/simt/runtime/"); }
+static int is_ours(const char *line) {
+  return strstr(line, "/simt/include/") || strstr(line, "/simt/runtime/") || strstr(line, "/simt/inspect/");
+}
 
 static int program_base(struct dl_phdr_info *info, size_t size, void *base) {
   (void)size;
@@ -195,7 +198,7 @@ void __assert_fail(const char *expression, const char *file, unsigned line, cons
   }
   fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file, line, function,
           blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, expression);
-  if (simt_inspect_told) simt_inspect_told("an assertion of a kernel failed");
+  TELL_INSPECTOR(told("an assertion of a kernel failed"));
   simt_give_up(cudaErrorAssert);
   __builtin_unreachable();
 }

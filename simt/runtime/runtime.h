@@ -143,6 +143,10 @@ void simt_worker_close(Worker *worker);
 void simt_run_block(Worker *worker, Job *job, unsigned long long block);
 void simt_abort_block(void) __attribute__((noreturn)); /* from a kernel's thread */
 uint64_t simt_mix(uint64_t number);                    /* a hash, for random orders */
+/* For an inspector, which lets the threads of a warp run in step: the thread `rank` is READY, `next` (-1: one that has
+ * not started) goes on; *stack_low becomes the lowest address of its stack. */
+void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low);
+int simt_condition_holds(Worker *worker, int rank); /* of a thread in SIMT_AT_CONDITION */
 
 /* launch.c */
 void simt_no_block_ended(void); /* for a while: if the blocks wait for others, these need OS threads */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "hooks.h"
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -27,9 +28,6 @@
 #endif
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
-#endif
-#ifdef SIMT_INSPECT
-#include "inspect.h"
 #endif
 
 __thread uint3 threadIdx __attribute__((tls_model("local-exec")));
@@ -133,9 +131,7 @@ static void reset_fibres(Worker *w) {
 static inline void switch_to(Worker *w, Fibre *to) {
   Fibre *from = w->fibre;
   w->fibre = to;
-#ifdef SIMT_INSPECT
-  simt_inspect_stack(to->stack);
-#endif
+  TELL_INSPECTOR(stack(to->stack));
   atomic_store_explicit(&w->progress, atomic_load_explicit(&w->progress, memory_order_relaxed) + 1,
                         memory_order_relaxed);
 #if defined(__SANITIZE_ADDRESS__)
@@ -155,14 +151,11 @@ static inline void switch_to(Worker *w, Fibre *to) {
 
 /* Code of a header that runs for others: the inspector does not look at it. */
 static int ask(int (*ready)(void *), void *context) {
-#ifdef SIMT_INSPECT
-  void *seen = simt_inspect_pause();
+  if (!SIMT_INSPECTED) return ready(context);
+  void *seen = simt_hooks.pause();
   int answer = ready(context);
-  simt_inspect_continue(seen);
+  simt_hooks.resume(seen);
   return answer;
-#else
-  return ready(context);
-#endif
 }
 
 static int find_ready(Worker *w, int from, int to) {
@@ -206,9 +199,7 @@ static int find_ready_anywhere(Worker *w, int rank) {
 /* The thread to go on with after `rank` has begun to wait: a rank, START_ONE, or NOBODY. A thread that waits for its
  * warp lets its warp go first. */
 static int pick(Worker *w, int rank, int for_warp) {
-#ifdef SIMT_INSPECT
-  if (simt_inspecting()) return simt_inspect_pick(w->state[rank] == SIMT_READY);
-#endif
+  if (SIMT_INSPECTED && simt_hooks.inspecting()) return simt_hooks.pick(w->state[rank] == SIMT_READY);
   int unstarted = simt_threads.next < simt_threads.count;
   if (for_warp) {
     int warp = rank / SIMT_WARP_SIZE, first = warp * SIMT_WARP_SIZE, last = first + SIMT_WARP_SIZE;
@@ -232,11 +223,11 @@ static void report_deadlock(Worker *w) {
   simt_give_up(cudaErrorLaunchTimeout);
 }
 
-#ifdef SIMT_INSPECT
-#define LET_OTHER_BLOCKS() simt_inspect_give_turn(), sched_yield(), simt_inspect_take_turn()
-#else
-#define LET_OTHER_BLOCKS() sched_yield()
-#endif
+static void let_other_blocks(void) {
+  TELL_INSPECTOR(give_turn());
+  sched_yield();
+  TELL_INSPECTOR(take_turn());
+}
 
 /* Waits for other blocks to make a condition true; in a launch of one block nobody will. */
 static int pick_patiently(Worker *w, int rank, int for_warp) {
@@ -245,7 +236,7 @@ static int pick_patiently(Worker *w, int rank, int for_warp) {
   double limit = w->job->blocks == 1 ? 0.2 : simt_settings.watchdog;
   unsigned long long start = simt_clock();
   while ((next = pick(w, rank, for_warp)) == NOBODY) {
-    LET_OTHER_BLOCKS();
+    let_other_blocks();
     if (limit > 0 && (double)(simt_clock() - start) * 1e-9 > limit) break;
     if (atomic_load(&w->job->failed)) simt_abort_block();
   }
@@ -272,9 +263,9 @@ static inline void prefetch_after(Worker *w, int next) {
 
 /* What wait_here() mostly comes to, in a few instructions: the next thread in order can go on. */
 static inline __attribute__((always_inline)) int let_next_go_on(Worker *w, int rank, int state, int for_warp) {
-#ifndef SIMT_INSPECT
   int next = rank + 1;
-  if (next < simt_threads.count && w->state[next] == SIMT_READY && simt_settings.order == SIMT_FORWARD &&
+  if (!SIMT_INSPECTED && /* the inspector looks at every switch */
+      next < simt_threads.count && w->state[next] == SIMT_READY && simt_settings.order == SIMT_FORWARD &&
       (!for_warp || next % SIMT_WARP_SIZE != 0)) {
     w->state[rank] = (unsigned char)state;
     w->threads[rank].fibre = w->fibre;
@@ -285,9 +276,6 @@ static inline __attribute__((always_inline)) int let_next_go_on(Worker *w, int r
     threadIdx = w->index_by_rank[rank];
     return 1;
   }
-#else /* the inspector looks at every switch */
-  (void)w, (void)rank, (void)state, (void)for_warp;
-#endif
   return 0;
 }
 
@@ -308,16 +296,10 @@ static void wait_here(Worker *w, int rank, int state, int for_warp) {
   threadIdx = w->index_by_rank[rank];
 }
 
-/* The inspector's view of the threads that meet: where they wait, and that one need not, so that the others of its warp
- * catch up before it goes on. */
-#ifdef SIMT_INSPECT
-#define ABOUT_TO_WAIT() simt_inspect_sync_point()
-#define NEED_NOT_WAIT() simt_inspect_passed()
+/* ---- what an inspector does with the threads ---- */
 
 int simt_condition_holds(Worker *w, int rank) { return ask(w->threads[rank].ready, w->threads[rank].context); }
 
-/* From lane to lane of a warp in step: as wait_here(), for two threads that can both go on. */
-void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low);
 void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low) {
   Worker *w = simt_worker;
   Fibre *from = w->fibre, *to;
@@ -337,10 +319,6 @@ void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low) {
   simt_switch(&from->stack_pointer, to->stack_pointer);
   threadIdx = w->index_by_rank[rank];
 }
-#else
-#define ABOUT_TO_WAIT() ((void)0)
-#define NEED_NOT_WAIT() ((void)0)
-#endif
 
 static void note_site(Thread *t, const char *what, const char *file, int line) {
   t->what = what;
@@ -363,15 +341,11 @@ static void fibre_main(void) {
     Worker *w = simt_worker;
     w->job->kernel->run_threads(w->job->kernel->arguments);
     Fibre *to = &w->scheduler;
-#ifdef SIMT_INSPECT
     int rank = simt_current_rank();
-    if (w->at_barrier | w->at_grid | (int)w->warps[rank / SIMT_WARP_SIZE].open) simt_thread_returned(rank);
-#endif
+    if (SIMT_INSPECTED && (w->at_barrier | w->at_grid | (int)w->warps[rank / SIMT_WARP_SIZE].open))
+      simt_thread_returned(rank);
     if (simt_threads.finished < simt_threads.count) {
-      int next = NOBODY;
-#ifdef SIMT_INSPECT
-      next = simt_inspect_next();
-#endif
+      int next = SIMT_INSPECTED ? simt_hooks.next() : NOBODY;
       if (next == NOBODY) next = pick_patiently(w, simt_current_rank(), 0);
       if (next == NOBODY) report_deadlock(w);
       if (next == START_ONE) continue; /* on this stack */
@@ -406,9 +380,7 @@ static void open_barrier(Worker *w) {
                     w->threads[w->first_at_barrier].what);
   w->barrier_result = w->barrier_predicates;
   w->barrier_predicates = w->at_barrier = 0;
-#ifdef SIMT_INSPECT
-  simt_inspect_block_barrier();
-#endif
+  TELL_INSPECTOR(block_barrier());
   release(w, SIMT_AT_BARRIER);
 }
 
@@ -417,7 +389,7 @@ int simt_block_barrier(int predicate, const char *what, const char *file, int li
   int rank = simt_current_rank();
   Thread *t = &w->threads[rank], *first = &w->threads[w->first_at_barrier];
   note_site(t, what, file, line);
-  ABOUT_TO_WAIT();
+  TELL_INSPECTOR(sync_point());
   w->barrier_predicates += predicate != 0;
   if (w->at_barrier++ == 0) {
     w->first_at_barrier = rank;
@@ -428,7 +400,7 @@ int simt_block_barrier(int predicate, const char *what, const char *file, int li
   if (w->at_barrier == simt_threads.count - simt_threads.finished) {
     open_barrier(w);
     w->state[rank] = SIMT_RUNNING;
-    NEED_NOT_WAIT();
+    TELL_INSPECTOR(passed());
     return w->barrier_result;
   }
   if (!let_next_go_on(w, rank, SIMT_AT_BARRIER, 0)) wait_here(w, rank, SIMT_AT_BARRIER, 0);
@@ -457,14 +429,12 @@ static unsigned exited_lanes(Worker *w, int warp) {
 /* All lanes of the meeting are here: compute, and let them go on. */
 static void close_meeting(Worker *w, int warp, int index) {
   Meeting *m = &w->meetings[warp][index];
-#ifdef SIMT_INSPECT
-  void *seen = simt_inspect_pause();
-  if (m->complete) m->complete(m->arrived, m->posts);
-  simt_inspect_continue(seen);
-  simt_inspect_warp_meeting(warp, m->arrived, m->complete == NULL);
-#else
-  if (m->complete) m->complete(m->arrived, m->posts);
-#endif
+  if (m->complete) {
+    void *seen = SIMT_INSPECTED ? simt_hooks.pause() : NULL;
+    m->complete(m->arrived, m->posts);
+    TELL_INSPECTOR(resume(seen));
+  }
+  TELL_INSPECTOR(warp_meeting(warp, m->arrived, m->complete == NULL));
   w->warps[warp].open &= ~(1u << index);
   unsigned char *state = w->state + warp * SIMT_WARP_SIZE;
   for (unsigned left = m->arrived; left; left &= left - 1) {
@@ -492,7 +462,7 @@ void simt_warp_rendezvous(unsigned mask, void *post, SimtComplete *complete, con
   Warp *state = &w->warps[warp];
   Meeting *meetings = w->meetings[warp];
   w->used = 1;
-  ABOUT_TO_WAIT();
+  TELL_INSPECTOR(sync_point());
 
   int index = 0;
   unsigned open = state->open;
@@ -515,7 +485,7 @@ void simt_warp_rendezvous(unsigned mask, void *post, SimtComplete *complete, con
   t->mask = mask;
   if (m->arrived == (mask & ~exited_lanes(w, warp))) {
     close_meeting(w, warp, index);
-    NEED_NOT_WAIT();
+    TELL_INSPECTOR(passed());
   } else if (!let_next_go_on(w, rank, SIMT_AT_WARP, 1)) {
     wait_here(w, rank, SIMT_AT_WARP, 1);
   }
@@ -526,7 +496,7 @@ void simt_wait_until(int (*ready)(void *context), void *context, const char *wha
   int rank = simt_current_rank();
   Thread *t = &w->threads[rank];
   int waited = 0;
-  ABOUT_TO_WAIT();
+  TELL_INSPECTOR(sync_point());
   while (!ask(ready, context)) {
     waited = 1;
     note_site(t, what, file, line);
@@ -534,21 +504,20 @@ void simt_wait_until(int (*ready)(void *context), void *context, const char *wha
     t->context = context;
     wait_here(w, rank, SIMT_AT_CONDITION, 0);
   }
-  if (!waited) NEED_NOT_WAIT();
+  if (!waited) TELL_INSPECTOR(passed());
 }
 
 void simt_yield(void) {
   Worker *w = simt_worker;
   if (!w) return;
-#ifdef SIMT_INSPECT
-  if (simt_inspecting() && !simt_inspect_spins()) return; /* the lanes of a warp stay together while they can */
-#endif
+  /* The lanes of a warp stay together while they can. */
+  if (SIMT_INSPECTED && simt_hooks.inspecting() && !simt_hooks.spins()) return;
   int rank = simt_current_rank();
   note_site(&w->threads[rank], "an atomic operation or __nanosleep()", "", 0);
-  ABOUT_TO_WAIT();
+  TELL_INSPECTOR(sync_point());
   /* Whoever it waits for is in another block? */
   if (simt_threads.count == 1 + simt_threads.finished || atomic_load_explicit(&w->job->crowded, memory_order_relaxed))
-    LET_OTHER_BLOCKS();
+    let_other_blocks();
   wait_here(w, rank, SIMT_READY, 0);
 }
 
@@ -558,9 +527,7 @@ static void meet_grid(Worker *w) {
   Job *job = w->job;
   unsigned long long returned = 0;
   w->at_grid = 0;
-#ifdef SIMT_INSPECT
-  simt_inspect_grid_arrive();
-#endif
+  TELL_INSPECTOR(grid_arrive());
   pthread_mutex_lock(&job->grid_lock);
   unsigned long long phase = job->grid_phase;
   job->grid_arrived++;
@@ -571,9 +538,7 @@ static void meet_grid(Worker *w) {
       job->grid_arrived = 0;
       job->grid_phase++;
       pthread_cond_broadcast(&job->grid_changed);
-#ifdef SIMT_INSPECT
-      simt_inspect_grid_barrier();
-#endif
+      TELL_INSPECTOR(grid_barrier());
       break;
     }
     atomic_store(&w->in_block, 0); /* the watchdog looks at blocks that run */
@@ -581,9 +546,7 @@ static void meet_grid(Worker *w) {
     atomic_store(&w->in_block, 1);
   }
   pthread_mutex_unlock(&job->grid_lock);
-#ifdef SIMT_INSPECT
-  simt_inspect_take_turn();
-#endif
+  TELL_INSPECTOR(take_turn());
   if (returned) {
     unsigned char *own = &w->state[simt_current_rank()];
     if (*own == SIMT_RUNNING) *own = SIMT_AT_GRID; /* for the report */
@@ -604,12 +567,12 @@ void simt_grid_barrier(const char *file, int line) {
                       "grid.sync() in a kernel that was launched with <<<>>>: only cudaLaunchCooperativeKernel() makes "
                       "sure that all blocks run at once");
   note_site(&w->threads[rank], "grid.sync()", file, line);
-  ABOUT_TO_WAIT();
+  TELL_INSPECTOR(sync_point());
   w->at_grid++;
   if (w->at_grid == simt_threads.count - simt_threads.finished) {
     w->state[rank] = SIMT_RUNNING;
     meet_grid(w);
-    NEED_NOT_WAIT();
+    TELL_INSPECTOR(passed());
     return;
   }
   wait_here(w, rank, SIMT_AT_GRID, 0);
@@ -628,19 +591,16 @@ void simt_thread_returned(int rank) {
   if (w->at_grid && w->at_grid == left) meet_grid(w);
 }
 
-#ifndef SIMT_INSPECT
-/* Which lanes run together is the hardware's affair; that only the own lane does is the least that CUDA promises. */
-unsigned simt_active_mask(void) { return 1u << (simt_current_rank() % SIMT_WARP_SIZE); }
-#endif
+/* CUDA promises no more than the calling lane. The inspector runs the lanes of a warp in step and knows the others. */
+unsigned simt_active_mask(void) {
+  unsigned together = SIMT_INSPECTED ? simt_hooks.active_mask() : 0;
+  return together ? together : 1u << (simt_current_rank() % SIMT_WARP_SIZE);
+}
 
 /* ---- a block ---- */
 
 static void make_order(Worker *w, uint3 shape, uint64_t seed) {
-#ifdef SIMT_INSPECT
-  SimtOrder order = SIMT_FORWARD; /* within a block the inspector decides */
-#else
-  SimtOrder order = simt_settings.order;
-#endif
+  SimtOrder order = SIMT_INSPECTED ? SIMT_FORWARD : simt_settings.order; /* within a block the inspector decides */
   int same = w->ordered_for.x == shape.x && w->ordered_for.y == shape.y && w->ordered_for.z == shape.z;
   if (same && order != SIMT_RANDOM) return;
   int count = (int)(shape.x * shape.y * shape.z);
@@ -714,17 +674,13 @@ void simt_run_block(Worker *w, Job *job, unsigned long long block) {
   w->job = job;
   simt_worker = w;
   simt_pipeline_begin();
-#ifdef SIMT_INSPECT
-  simt_inspect_block_begin(block);
-#endif
+  TELL_INSPECTOR(block_begin(block));
   atomic_store_explicit(&w->blocks, atomic_load_explicit(&w->blocks, memory_order_relaxed) + 1, memory_order_relaxed);
   atomic_store_explicit(&w->in_block, 1, memory_order_relaxed);
   w->fibre = &w->scheduler;
   switch_to(w, take_idle(w));
   atomic_store_explicit(&w->in_block, 0, memory_order_relaxed);
-#ifdef SIMT_INSPECT
-  simt_inspect_block_end();
-#endif
+  TELL_INSPECTOR(block_end());
   simt_worker = NULL;
   if (w->aborted) {
     reset_fibres(w);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "hooks.h"
 
 enum { SIGNAL_STOP = SIGURG, MAX_WATCHED = 4096, ALTERNATE_STACK = 128 * 1024 };
 
@@ -73,13 +74,8 @@ static void *watch(void *unused) {
     for (int i = 0; i < watched_count && looks % LOOKS == 0; i++)
       if (limit > 0 || failed) look_at(i, failed ? 0.02 : limit);
     pthread_mutex_unlock(&lock);
-#ifndef SIMT_INSPECT
-    int look_closer = running && blocks == blocks_before;
-#else
-    (void)blocks_before; /* the inspector is slow, and sees itself when threads only wait */
-    int look_closer = 0;
-#endif
-    if (look_closer) simt_no_block_ended();
+    /* The inspector is slow, and notices by itself when threads only wait. */
+    if (!SIMT_INSPECTED && running && blocks == blocks_before) simt_no_block_ended();
     blocks_before = blocks;
   }
   return NULL;
@@ -204,11 +200,10 @@ static void processor_fault(int signal, siginfo_t *info, void *context) {
                         place);
   } else {
     simt_report_running(place,
-                        "is the index within the array, and the pointer one that the kernel was given?"
-#ifndef SIMT_INSPECT
-                        " simtcc --inspect names the array and the index's line"
-#endif
-                        ,
+                        SIMT_INSPECTED
+                            ? "is the index within the array, and the pointer one that the kernel was given?"
+                            : "is the index within the array, and the pointer one that the kernel was given? "
+                              "simtcc --inspect names the array and the index's line",
                         "illegal address: thread (%u,%u,%u) accessed %p\n    at %s", t.x, t.y, t.z, address, place);
   }
   simt_give_up(cudaErrorIllegalAddress);

@@ -8,7 +8,7 @@
 // clang-format on
 #include <string.h>
 
-#include "inspect.h"
+#include "simt/inspect/count.h"
 
 #define ALL 0xffffffffu
 #define BASE 0x7f0000000000u /* aligned to everything */

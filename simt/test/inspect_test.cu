@@ -2,7 +2,7 @@
  * reads on an H200 for the same kernels; a change of compiler flags, of the headers or of the inspector that moves
  * one fails here.
  *
- * Built with the inspector (simtcc --inspect -I simt/runtime); otherwise it only says so. */
+ * Built with the inspector (simtcc --inspect); otherwise it only says so. */
 #ifndef SIMT_INSPECT
 #include <stdio.h>
 int main(void) { puts("skipped: only the inspector's build counts anything"); }
@@ -22,7 +22,7 @@ extern "C" {
 
 #include <cub/block/block_reduce.cuh>
 
-#include "inspect.h"
+#include "simt/inspector.h"
 
 #define CHECK(call) assert_int_equal(call, cudaSuccess)
 

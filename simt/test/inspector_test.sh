@@ -61,7 +61,7 @@ ended() { # millions of accesses outside: the launch is given up, and its report
 }
 
 cd "$here/.." || exit 2
-step 'inspect_test.cu compiles' "$simtcc" --inspect -Iruntime test/inspect_test.cu -o "$work/inspect_test" -lcmocka
+step 'inspect_test.cu compiles' "$simtcc" --inspect test/inspect_test.cu -o "$work/inspect_test" -lcmocka
 step 'its figures' env SIMT_REPORT=none "$work/inspect_test"
 step 'launches.cu compiles' "$simtcc" --inspect test/hardware/launches.cu -o "$work/launches"
 step 'it runs' env SIMT_INSPECT_LAUNCHES=1 "SIMT_REPORT=json:$work/report.json" "$work/launches"

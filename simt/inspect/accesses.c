@@ -1,11 +1,11 @@
-/* inspect_hooks.c - what the compiler calls for every memory access (gcc's ThreadSanitizer interface; the sanitizer's
+/* accesses.c - what the compiler calls for every memory access (gcc's ThreadSanitizer interface; the sanitizer's
  * own library is not linked).
  *
  * The lanes of a warp execute a basic block one after the other. The k-th access of each is put into row k, so that a
  * row is what the GPU issues as one request: one instruction, up to 32 addresses. When all lanes have come to the end
  * of the block, the rows are judged and counted (simt_flush_rows).
  */
-#include "inspect_parts.h"
+#include "parts.h"
 
 __thread Inspector *simt_inspector __attribute__((tls_model("local-exec")));
 

@@ -1,8 +1,8 @@
-/* inspect_bits.h - a bit for each byte of a region: which have been written, or are held by an asynchronous copy. */
+/* bits.h - a bit for each byte of a region: which have been written, or are held by an asynchronous copy. */
 #ifndef SIMT_INSPECT_BITS_H
 #define SIMT_INSPECT_BITS_H
 
-#include "inspect_parts.h"
+#include "parts.h"
 
 static inline int any_bit(const uint8_t *bits, size_t bit, size_t bytes) {
   for (; bytes--; bit++)

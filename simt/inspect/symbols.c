@@ -1,7 +1,6 @@
-/* inspect_symbols.c - places in the program: numbers for the hooks' return addresses, file and line for reports;
+/* symbols.c - places in the program: numbers for the hooks' return addresses, file and line for reports;
  * names and extents of shared and device variables from the program's own symbol table (ELF). */
-#include "inspect_parts.h"
-#include "lines.h"
+#include "parts.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -9,6 +8,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "lines.h"
 
 /* ---- sites ---- */
 

@@ -1,6 +1,6 @@
-/* inspect_judge.c - one request of a warp: whether its lanes may do what they do, and how often it counts. Also what
+/* judge.c - one request of a warp: whether its lanes may do what they do, and how often it counts. Also what
  * host code does with the device's memory. */
-#include "inspect_bits.h"
+#include "bits.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* inspect_count.c - sectors, wavefronts and bank conflicts of one request of a warp.
+/* count.c - sectors, wavefronts and bank conflicts of one request of a warp.
  *
  * The rules are those that Nsight Compute's counters follow on an H200, where they were compared:
  *   device memory   a request costs as many sectors as it touches different aligned 32-byte pieces;
@@ -8,9 +8,9 @@
  *                   where lanes share so much that they need not ask for more: where each lane i wants the address of
  *                   lane i ^ 1, or each that of lane i ^ 2.
  */
-#include <string.h>
+#include "count.h"
 
-#include "inspect.h"
+#include <string.h>
 
 const SimtCounterName simt_counter_names[SIMT_COUNTERS] = {
     [SIMT_STEPS] = {"steps", NULL, "basic blocks executed by warps"},

@@ -1,4 +1,4 @@
-/* inspect_order.c - what orders the accesses of different blocks, and of threads without a barrier: fences and atomic
+/* order.c - what orders the accesses of different blocks, and of threads without a barrier: fences and atomic
  * operations, as CUDA's memory model has it.
  *
  * An atomic operation by itself orders nothing: it changes its own object at once, and other blocks may see that long
@@ -21,7 +21,7 @@
  * before it. Threads that synchronise with somebody else through another object may race unseen, but no correct
  * program is accused.
  */
-#include "inspect_parts.h"
+#include "parts.h"
 
 static uint32_t epoch; /* when the launch began, or its last grid barrier: nothing before matters */
 

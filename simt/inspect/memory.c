@@ -1,4 +1,4 @@
-/* inspect_memory.c - whose memory an address is, and where its shadow lies.
+/* memory.c - whose memory an address is, and where its shadow lies.
  *
  * A thread's own stack is dealt with in the hooks. The rest, in the order in which it is asked:
  *   dynamic shared memory   the worker's buffer, as long as the launch asked for
@@ -6,9 +6,9 @@
  *   device memory           the arena that cudaMalloc() cuts up, pinned and managed memory
  *   __device__, __constant__ variables: sections of the program
  *   constants               the program's read-only data
- * Anything else is a finding (inspect_judge.c).
+ * Anything else is a finding (judge.c).
  */
-#include "inspect_bits.h"
+#include "bits.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

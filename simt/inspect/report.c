@@ -1,8 +1,8 @@
-/* inspect_report.c - collects counts and findings while kernels run, and makes the report of them. */
+/* report.c - collects counts and findings while kernels run, and makes the report of them. */
 #include <ctype.h>
 #include <unistd.h>
 
-#include "inspect_parts.h"
+#include "parts.h"
 
 /* ---- settings ---- */
 

@@ -1,4 +1,4 @@
-/* inspect_flow.c - the order in which the basic blocks of a function must be executed so that lanes that parted meet
+/* flow.c - the order in which the basic blocks of a function must be executed so that lanes that parted meet
  * again as early as on a GPU, whose compiler lets them wait where their paths join (the immediate post-dominator).
  *
  * The compiler's layout is nearly such an order, but not always: it moves blocks that it thinks unlikely. So a function
@@ -9,7 +9,7 @@
  *
  * Without objdump the addresses themselves are the order.
  */
-#include "inspect_parts.h"
+#include "parts.h"
 
 #include <unistd.h>
 

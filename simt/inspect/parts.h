@@ -1,10 +1,7 @@
-/* inspect_parts.h - what the parts of the inspector know of each other. */
+/* parts.h - what the parts of the inspector know of each other. */
 #ifndef SIMT_INSPECT_PARTS_H
 #define SIMT_INSPECT_PARTS_H
 
-#include "runtime.h"
-
-#include "api.h"
 #include "inspect.h"
 
 /* ---- memory ---- */
@@ -99,7 +96,7 @@ typedef struct Fenced { /* by a thread's last fence of a reach */
 typedef struct Lane {
   Step now;
   int entered;            /* a function, whose first block follows */
-  Fenced fence[REACHES];  /* inspect_order.c */
+  Fenced fence[REACHES];  /* order.c */
   uint64_t observed;      /* of releases, up to this one: known of */
   uint64_t seen[REACHES]; /* those of the own block, of others: happened before what it does now */
   uintptr_t guess;        /* where it read what others change atomically, without being ordered */
@@ -224,7 +221,7 @@ extern uintptr_t simt_text_low, simt_load_base;
 typedef struct SiteFlow {
   uintptr_t next[2];                /* two different blocks that followed it */
   uintptr_t branch;                 /* its conditional jump */
-  uint16_t rank, again;             /* see inspect_flow.c; 0: not known */
+  uint16_t rank, again;             /* see flow.c; 0: not known */
   uint8_t looked, branches, single; /* single: just one other can follow */
   uint8_t is_guess;                 /* what is read there is the first guess of a loop with a compare-and-swap */
   uint8_t is_volatile;
@@ -255,7 +252,7 @@ SimtPlace simt_place_of(uintptr_t pc);
 
 /* ---- the parts ---- */
 
-/* inspect_flow.c: of the basic block that begins there. */
+/* flow.c: of the basic block that begins there. */
 const SiteFlow *simt_flow_at(uintptr_t block);
 #if defined(__x86_64__)
 #define simt_after_call(address) ((address) + 5)
@@ -263,17 +260,13 @@ const SiteFlow *simt_flow_at(uintptr_t block);
 #define simt_after_call(address) ((address) + 4)
 #endif
 
-/* inspect_hooks.c */
+/* accesses.c */
 void simt_flush_rows(Inspector *in);
 
-/* inspect_lockstep.c */
+/* lockstep.c */
 void simt_arrive(Inspector *in);
 
-/* schedule.c: the thread `rank` is READY, `next` (-1: one that has not started) goes on. */
-void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low);
-int simt_condition_holds(Worker *worker, int rank);
-
-/* inspect_memory.c */
+/* memory.c */
 /* Beside SimtAccessKind: an atomic store, which does not read; an operation that publishes, or sees what others have
  * published, without a fence; a piece of a struct that is copied, other than its first. */
 enum { SIMT_ACCESS_BLIND = 8, SIMT_ACCESS_RELEASE = 16, SIMT_ACCESS_MEMBER = 32, SIMT_ACCESS_ACQUIRE = 64 };
@@ -295,12 +288,12 @@ char *simt_memory_words(Inspector *in, uintptr_t address);
 extern uintptr_t simt_watched_low[3], simt_watched_size[3];
 extern int simt_writes_unseen; /* a kernel ran, or a block of it, that was not inspected */
 
-/* inspect_judge.c */
+/* judge.c */
 void simt_judge_launch(void);
 void simt_judge_row(Inspector *in, Row *row); /* bounds, alignment, initialisation, races, counts */
 void simt_judge_host(uintptr_t address, int bytes, unsigned access, uintptr_t pc);
 
-/* inspect_race.c */
+/* race.c */
 extern const char *const simt_race_scopes[3]; /* from the narrowest to the widest */
 int simt_changed_something(const Row *row);
 extern uint32_t simt_race_clock;
@@ -313,7 +306,7 @@ void simt_race_grid(void);
 /* side_by_side: the lanes' addresses ascend without gaps. */
 void simt_race_row(Inspector *in, Row *row, Region *region, uint32_t lanes, int side_by_side);
 
-/* inspect_order.c */
+/* order.c */
 void simt_race_turn(const Inspector *in); /* its block runs from now on, in turn with others */
 unsigned long long simt_block_at(uint32_t time);
 void simt_order_launch(uint32_t time);
@@ -335,7 +328,7 @@ typedef enum SimtMissing { SIMT_NO_SIGNAL, SIMT_NO_FENCE_BEFORE, SIMT_NO_FENCE_B
 SimtMissing simt_order_missing(const Inspector *in, int reader, unsigned long long block, int rank, uint32_t time,
                                uintptr_t *object);
 
-/* inspect_report.c */
+/* report.c */
 SiteCounts *simt_site_counts(unsigned site);
 static inline uint64_t *simt_counts(unsigned site) { return simt_site_counts(site)->count; }
 /* Notes a finding once for its kind and sites; `words` makes the text of the memory when it is new. Gives 0 when it was

@@ -1,4 +1,4 @@
-/* inspect_race.c - data races: two threads touch the same word, one of them writes, and nothing orders the two.
+/* race.c - data races: two threads touch the same word, one of them writes, and nothing orders the two.
  *
  * A clock ticks at every event that may order accesses. Each word remembers its last write and two reads (Trace: time,
  * thread, site). An earlier access is ordered before the present one when
@@ -8,12 +8,12 @@
  *   - the same block has passed a __syncthreads() since;
  *   - the same warp has passed __syncwarp()s since that lead from the one lane to the other. Shuffles and votes do
  *     not count: in CUDA they order no memory, and lanes that happen to run in step here need not on a GPU;
- *   - it was published by a fence and an atomic operation, and this thread has seen that (inspect_order.c).
+ *   - it was published by a fence and an atomic operation, and this thread has seen that (order.c).
  * Two atomic operations never race. Writes that leave what was there do no harm, and are not reported. Nor is a plain
  * read that races with atomic operations when threads go on from there to a compare-and-swap of the same word: it was
  * a guess.
  */
-#include "inspect_parts.h"
+#include "parts.h"
 
 uint32_t simt_race_clock = 1;
 static uint32_t launch_time = 1; /* or of its last grid barrier */

@@ -1,9 +1,9 @@
-/* inspect_lockstep.c - the lanes of a warp go through the program together, basic block by basic block.
+/* lockstep.c - the lanes of a warp go through the program together, basic block by basic block.
  *
  * The compiler calls __sanitizer_cov_trace_pc() at the beginning of each basic block. There a lane stops, and the
  * next lane of its group executes the block that it has just left. When all have done so the *step* is over: its
  * requests are counted, and the next group is formed of lanes that stand at the same place. Of several places the one
- * in the deepest call goes first, then the one of the lowest rank (inspect_flow.c): the lanes that took a detour
+ * in the deepest call goes first, then the one of the lowest rank (flow.c): the lanes that took a detour
  * catch up before the others go on, and they meet where the branches join, as on a GPU, whose compiler lets them wait
  * there for each other.
  *
@@ -14,7 +14,7 @@
  * Lanes that spin (a lock is taken, a flag not yet set) are passed over for some steps, so that the others can do
  * what they are waiting for.
  */
-#include "inspect_parts.h"
+#include "parts.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -396,11 +396,9 @@ void simt_inspect_warp_meeting(int warp, unsigned lanes, int sync) {
   in->pending[in->pending_syncs++].lanes = lanes;
 }
 
-int simt_inspecting(void) { return simt_inspector != NULL; }
+int simt_inspect_inspecting(void) { return simt_inspector != NULL; }
 
-unsigned simt_active_mask(void) {
-  return simt_inspector ? simt_inspector->group : 1u << (simt_current_rank() % SIMT_WARP_SIZE);
-}
+unsigned simt_inspect_active_mask(void) { return simt_inspector ? simt_inspector->group : 0; }
 
 /* ---- turns: of the blocks of a launch one runs at a time; mostly until it has ended ---- */
 

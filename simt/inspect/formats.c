@@ -1,4 +1,4 @@
-/* inspect_formats.c - the inspector's results for people and for programs.
+/* formats.c - the inspector's results for people and for programs.
  *
  * SIMT_REPORT says which, separated by commas; by default `table`:
  *
