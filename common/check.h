@@ -56,8 +56,12 @@ static inline const char *cuda_error_advice(cudaError_t status) {
   }
 }
 
+/* What CUDA_CHECK() ends the program for, so that a function called at exit can tell. Weak: all files share it. */
+__attribute__((weak)) cudaError_t cuda_failure;
+
 __attribute__((noreturn)) static inline void cuda_fail(cudaError_t status, const char *call, const char *file, int line,
                                                        const char *advice) {
+  cuda_failure = status;
   die("%s:%d: %s failed: %s (%s)%s%s", file, line, call, cudaGetErrorString(status), cudaGetErrorName(status),
       advice[0] ? "\n  try: " : "", advice);
 }

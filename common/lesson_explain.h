@@ -123,31 +123,49 @@ static inline int lesson_explain_rest(const LessonOutcome *outcome, int output, 
   return said;
 }
 
-/* Appends what the numbers of a wrong output show. */
-static inline FormulaKind lesson_explain(const LessonOutcome *outcome, int output, const Comparison *c,
-                                         Tolerance tolerance, char *text, size_t size) {
+/* The name of what a formula shows. */
+static inline Diagnosis lesson_formula_diagnosis(FormulaKind kind) {
+  switch (kind) {
+    case FORMULA_FOLLOWS:
+      return DIAGNOSIS_FOLLOWS;
+    case FORMULA_ROUNDED:
+      return DIAGNOSIS_ROUNDING;
+    case FORMULA_COPY:
+      return DIAGNOSIS_COPY;
+    case FORMULA_TERMS_DIFFER:
+      return DIAGNOSIS_WRONG_TERM;
+    case FORMULA_TIMES:
+      return DIAGNOSIS_WRONG_PRODUCT;
+    default:
+      return DIAGNOSIS_NONE;
+  }
+}
+
+/* Appends what the numbers of a wrong output show, and returns its name. */
+static inline Diagnosis lesson_explain(const LessonOutcome *outcome, int output, const Comparison *c,
+                                       Tolerance tolerance, char *text, size_t size) {
   const Lesson *lesson = outcome->lesson;
   float *spread[2 * LESSON_ARRAYS];
   char letters[LESSON_SIZES][2], labels[LESSON_ARRAYS][48];
   int spreads = 0;
   Formula formula;
-  if (outcome->elements[output] > LESSON_EXPLAINED) return FORMULA_UNKNOWN;
+  if (outcome->elements[output] > LESSON_EXPLAINED) return DIAGNOSIS_NONE;
   formula_open(&formula, outcome->computed[output], outcome->right[output], outcome->elements[output], tolerance);
-  formula.masked = c->values == VALUES_MASK;
+  formula.masked = c->values == DIAGNOSIS_WRONG_ZEROS;
   for (int s = 0; s < lesson->scalars; s++) formula_scalar(&formula, lesson->scalar[s].name, lesson->scalar[s].value);
   for (int l = 0; l < lesson->sizes && outcome->size[l] > 2; l++) {
     snprintf(letters[l], sizeof letters[l], "%c", lesson->letters[l]);
     formula_scalar(&formula, letters[l], outcome->size[l]);
   }
-  if (c->values == VALUES_FACTOR) {
+  if (c->values == DIAGNOSIS_FACTOR) {
     char number[80];
     formula_number(&formula, fabs(c->factor), number, sizeof number);
     if (strchr(number, '(') != NULL) formula_say(text, size, " The factor %s is one of the task.", number);
-    return FORMULA_UNKNOWN;
+    return DIAGNOSIS_NONE;
   }
-  if (c->values != VALUES_UNKNOWN && c->values != VALUES_LINES && c->values != VALUES_MASK &&
-      (c->values != VALUES_ZERO || c->places == PLACES_ALL))
-    return FORMULA_UNKNOWN;
+  if (c->values != DIAGNOSIS_WRONG_VALUES && c->values != DIAGNOSIS_LINE_FACTOR && c->values != DIAGNOSIS_WRONG_ZEROS &&
+      (c->values != DIAGNOSIS_ZERO || c->places == DIAGNOSIS_EVERYWHERE))
+    return DIAGNOSIS_NONE;
   for (int pass = 0; pass < 2; pass++) /* outputs are behind the inputs */
     for (int a = 0; a < lesson->arrays; a++) {
       const LessonArray *declared = &lesson->array[a];
@@ -163,15 +181,14 @@ static inline FormulaKind lesson_explain(const LessonOutcome *outcome, int outpu
       else if ((spread[spreads] = lesson_spread(outcome, output, a, outcome->computed[a])) != NULL)
         formula_output(&formula, declared->name, right, spread[spreads++]);
     }
-  FormulaKind kind = formula_explain(&formula, text, size);
-  if (kind == FORMULA_UNKNOWN && lesson_explain_sum(outcome, output, tolerance, text, size))
-    kind = FORMULA_TERMS_DIFFER;
-  if (kind == FORMULA_UNKNOWN && lesson_whatif(outcome, output, tolerance, text, size)) kind = FORMULA_TERMS_DIFFER;
-  if (kind == FORMULA_UNKNOWN && c->values == VALUES_UNKNOWN &&
+  Diagnosis found = lesson_formula_diagnosis(formula_explain(&formula, text, size));
+  if (found == DIAGNOSIS_NONE) found = lesson_explain_sum(outcome, output, tolerance, text, size);
+  if (found == DIAGNOSIS_NONE) found = lesson_whatif(outcome, output, tolerance, text, size);
+  if (found == DIAGNOSIS_NONE && c->values == DIAGNOSIS_WRONG_VALUES &&
       lesson_explain_rest(outcome, output, &formula, text, size))
-    kind = FORMULA_TERMS_DIFFER;
+    found = DIAGNOSIS_ADDED_PART;
   for (int s = 0; s < spreads; s++) free(spread[s]);
-  return kind;
+  return found;
 }
 
 /* Appends the first wrong elements, with what they depend on: single elements of the inputs, and short rows. */

@@ -90,7 +90,7 @@ static inline int lesson_sum_say(const LessonSum *s, int output, const LessonWro
 }
 
 /* Tries what loops and indices get wrong. */
-static inline int lesson_sum_try(const LessonSum *s, int output, char *text, size_t size) {
+static inline Diagnosis lesson_sum_try(const LessonSum *s, int output, char *text, size_t size) {
   const Lesson *lesson = s->outcome->lesson;
   const size_t n = (size_t)s->outcome->size[s->over];
   const LessonWrongSum all = {0, n, 1, n, LESSON_AS_DECLARED, LESSON_AS_DECLARED};
@@ -103,7 +103,7 @@ static inline int lesson_sum_try(const LessonSum *s, int output, char *text, siz
     else
       snprintf(what, sizeof what, "of the first %s alone", end == 1 ? "term" : "terms");
     if (end > 1 && end < n - 1) snprintf(what, sizeof what, "of the first %zu terms alone", end);
-    if (lesson_sum_say(s, output, &w, what, text, size)) return 1;
+    if (lesson_sum_say(s, output, &w, what, text, size)) return DIAGNOSIS_SUM_TERMS;
   }
   for (size_t begin = 1; begin < n; begin++) { /* the last ones */
     LessonWrongSum w = all;
@@ -114,7 +114,7 @@ static inline int lesson_sum_try(const LessonSum *s, int output, char *text, siz
       snprintf(what, sizeof what, "of the last term alone: is it stored instead of added?");
     else
       snprintf(what, sizeof what, "of the last %zu terms alone", n - begin);
-    if (lesson_sum_say(s, output, &w, what, text, size)) return 1;
+    if (lesson_sum_say(s, output, &w, what, text, size)) return DIAGNOSIS_SUM_TERMS;
   }
   for (size_t step = 2; step <= 64 && step < n; step *= 2)
     for (size_t begin = 0; begin < step && begin < n; begin++) {
@@ -123,13 +123,13 @@ static inline int lesson_sum_try(const LessonSum *s, int output, char *text, siz
       w.step = step;
       snprintf(what, sizeof what, "of each %zuth term alone, from term %zu on: are the other shares added?", step,
                begin);
-      if (lesson_sum_say(s, output, &w, what, text, size)) return 1;
+      if (lesson_sum_say(s, output, &w, what, text, size)) return DIAGNOSIS_SUM_TERMS;
     }
   for (size_t twice = 0; twice < n; twice++) {
     LessonWrongSum w = all;
     w.twice = twice;
     snprintf(what, sizeof what, "with term %zu twice", twice);
-    if (lesson_sum_say(s, output, &w, what, text, size)) return 1;
+    if (lesson_sum_say(s, output, &w, what, text, size)) return DIAGNOSIS_SUM_TERMS;
   }
   for (int second = 0; second < 2 && (second == 0 || s->b >= 0); second++) {
     const int a = second ? s->b : s->a;
@@ -147,10 +147,10 @@ static inline int lesson_sum_try(const LessonSum *s, int output, char *text, siz
                  lesson->letters[how - LESSON_AS_ROWS], s->outcome->size[how - LESSON_AS_ROWS]);
       else
         continue;
-      if (lesson_sum_say(s, output, &w, what, text, size)) return 1;
+      if (lesson_sum_say(s, output, &w, what, text, size)) return DIAGNOSIS_SUM_OPERAND;
     }
   }
-  return 0;
+  return DIAGNOSIS_NONE;
 }
 
 static inline int lesson_has(const char *letters, char letter) {
@@ -169,14 +169,14 @@ static inline int lesson_is_sum(const Lesson *lesson, int output, int a, int b, 
   return 1;
 }
 
-/* Appends a sentence, and returns 1, when a wrong sum is recognised. */
-static inline int lesson_explain_sum(const LessonOutcome *outcome, int output, Tolerance tolerance, char *text,
-                                     size_t size) {
+/* Appends a sentence, and returns its name, when a wrong sum is recognised. */
+static inline Diagnosis lesson_explain_sum(const LessonOutcome *outcome, int output, Tolerance tolerance, char *text,
+                                           size_t size) {
   const Lesson *lesson = outcome->lesson;
   size_t at[LESSON_SUM_SAMPLES];
   double right[LESSON_SUM_SAMPLES];
   LessonSum s;
-  int found = 0;
+  Diagnosis found = DIAGNOSIS_NONE;
   memset(&s, 0, sizeof s);
   s.outcome = outcome;
   s.at = at;

@@ -384,7 +384,7 @@ static void a_missing_step_is_named(void **state) {
   memset(&result, 0, sizeof result);
   for (int a = 0; a < 2; a++)
     compared[a] = compare_arrays((const float *)got[a], host.array[a], 1, 7, tolerance_make(0, 0));
-  assert_int_equal(compared[1].places, PLACES_LAST_TILE);
+  assert_int_equal(compared[1].places, DIAGNOSIS_LAST_TILE);
   lesson_fail_outputs(&outcome, compared, &result);
   assert_string_equal(
       result.message,
@@ -435,10 +435,10 @@ static void what_is_wrong_is_diagnosed(void **state) {
   Lesson lesson = scale_lesson();
   assert_int_equal(verify(&lesson, scale_nothing, 5, 9), -1);
   assert_int_equal(result.fault, LESSON_WRONG);
-  assert_int_equal(result.values, VALUES_NEVER_WRITTEN);
+  assert_int_equal(result.values, DIAGNOSIS_NEVER_WRITTEN);
   assert_non_null(strstr(result.message, "scaled on 5x9: y: 45 of 45 elements are wrong"));
   assert_int_equal(verify(&lesson, scale_whole_blocks, 20, 5), -1);
-  assert_int_equal(result.places, PLACES_LAST_TILE);
+  assert_int_equal(result.places, DIAGNOSIS_LAST_TILE);
   assert_int_equal(verify(&lesson, scale_whole_blocks, 32, 5), 0); /* and where there is no edge it is right */
 }
 
@@ -579,9 +579,9 @@ static void other_elements_are_checked_as_floats_are(void **state) {
   Lesson lesson = pick_lesson();
   if (verify_pick(&lesson, pick<PICK_RIGHT>, 31, 10) != 0) fail_msg("%s", result.message);
   assert_int_equal(verify_pick(&lesson, pick<PICK_TWICE>, 31, 10), -1);
-  assert_int_equal(result.values, VALUES_FACTOR);
+  assert_int_equal(result.values, DIAGNOSIS_FACTOR);
   assert_int_equal(verify_pick(&lesson, pick<PICK_NO_TOTAL>, 31, 10), -1);
-  assert_int_equal(result.values, VALUES_NEVER_WRITTEN);
+  assert_int_equal(result.values, DIAGNOSIS_NEVER_WRITTEN);
   assert_non_null(strstr(result.message, "total: 1 of 1 elements is wrong"));
   assert_int_equal(verify_pick(&lesson, pick<PICK_PAST_THE_END>, 31, 10), -1);
   assert_int_equal(result.fault, LESSON_OUTSIDE);

@@ -43,14 +43,15 @@ typedef struct LessonResult {
   LessonFault fault;
   char message[4096]; /* what is wrong, where, what to try; when ok, error and tolerance */
   double error, tolerance;
-  CompareValues values;
-  ComparePlaces places;
-  int explained;   /* the message says what the wrong values have in common, not only where they are */
-  char wrong[400]; /* "3 of 10 elements of y are wrong": for the message where the inspector knows the cause */
-  int inspected;   /* 1: counts and findings are known */
+  Diagnosis values, places; /* of the first wrong output */
+  Diagnoses found;          /* all that the message says */
+  int explained;            /* the message says what the wrong values have in common, not only where they are */
+  char wrong[400];          /* "3 of 10 elements of y are wrong": for the message where the inspector knows the cause */
+  int inspected;            /* 1: counts and findings are known */
   LessonCounts counts;
   int findings;
-  char finding[2048]; /* the first */
+  char finding[2048];     /* the first */
+  Diagnosis finding_kind; /* its name */
 } LessonResult;
 
 /* One version on one shape: 0, or -1 and result->message. */
@@ -72,6 +73,61 @@ __attribute__((format(printf, 3, 4))) static inline int lesson_fail(LessonResult
   result->fault = fault;
   return -1;
 }
+
+/* The name of an error that a kernel left behind. */
+static inline Diagnosis lesson_cuda_diagnosis(cudaError_t status) {
+  switch (status) {
+    case cudaSuccess:
+      return DIAGNOSIS_NONE;
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorLaunchOutOfResources:
+      return DIAGNOSIS_LAUNCH;
+    case cudaErrorLaunchTimeout:
+      return DIAGNOSIS_ENDLESS;
+    case cudaErrorIllegalAddress:
+      return DIAGNOSIS_ILLEGAL_ADDRESS;
+    case cudaErrorMisalignedAddress:
+      return DIAGNOSIS_MISALIGNED;
+    case cudaErrorAssert:
+      return DIAGNOSIS_ASSERTION;
+    default:
+      return DIAGNOSIS_CUDA_ERROR;
+  }
+}
+
+#ifdef SIMT_INSPECT
+static inline Diagnosis lesson_finding_diagnosis(SimtFindingKind kind) {
+  switch (kind) {
+    case SIMT_DATA_RACE:
+      return DIAGNOSIS_DATA_RACE;
+    case SIMT_OUT_OF_BOUNDS:
+      return DIAGNOSIS_OUT_OF_BOUNDS;
+    case SIMT_USE_AFTER_FREE:
+      return DIAGNOSIS_USE_AFTER_FREE;
+    case SIMT_UNINITIALISED_READ:
+      return DIAGNOSIS_UNINITIALISED_READ;
+    case SIMT_MISALIGNED:
+      return DIAGNOSIS_MISALIGNED;
+    case SIMT_HOST_POINTER:
+      return DIAGNOSIS_HOST_POINTER;
+    case SIMT_DEVICE_POINTER:
+      return DIAGNOSIS_DEVICE_POINTER;
+    case SIMT_NULL_POINTER:
+      return DIAGNOSIS_NULL_POINTER;
+    case SIMT_READ_ONLY_WRITE:
+      return DIAGNOSIS_READ_ONLY_WRITE;
+    case SIMT_MISSING_SYNC:
+      return DIAGNOSIS_MISSING_SYNC;
+    case SIMT_STREAM_RACE:
+      return DIAGNOSIS_STREAM_RACE;
+    case SIMT_WRONG_DEVICE:
+      return DIAGNOSIS_WRONG_DEVICE;
+    case SIMT_FINDING_KINDS:
+      break;
+  }
+  return DIAGNOSIS_NONE;
+}
+#endif
 
 /* Counts and findings of all that ran since lesson_inspect_begin(). */
 static inline void lesson_inspect_begin(void) {
@@ -111,6 +167,7 @@ static inline void lesson_inspect_end(LessonResult *result) {
   const SimtInspectReport *report = simt_inspect_report();
   result->findings = report->finding_count;
   if (report->finding_count == 0) return;
+  result->finding_kind = lesson_finding_diagnosis(report->findings[0].kind);
   FILE *text = fmemopen(result->finding, sizeof result->finding, "w");
   if (text == NULL) return;
   simt_inspect_print_finding(text, report, &report->findings[0]);
@@ -130,7 +187,7 @@ static inline void lesson_count_wrong(const LessonOutcome *outcome, const Compar
   int outputs = 0;
   text[0] = '\0';
   for (int a = 0; a < outcome->lesson->arrays; a++) {
-    if (compared[a].values == VALUES_RIGHT) continue;
+    if (compared[a].values == DIAGNOSIS_NONE) continue;
     formula_say(text, size, "%s%zu of %zu%s of %s", outputs > 0 ? ", " : "", compared[a].wrong, outcome->elements[a],
                 outputs == 0 ? " elements" : "", outcome->lesson->array[a].name);
     outputs++;
@@ -150,17 +207,25 @@ static inline void lesson_say_steps(const LessonOutcome *outcome, int output, Co
               c->first, c->first / each, each, (n + each - 1) / each);
 }
 
+/* The names of what is said of a wrong output. `cause` is better than "wrong", and the step better than a guess about
+ * the grid. */
+static inline void lesson_note(const Comparison *c, Diagnosis cause, int in_steps, Diagnoses *found) {
+  if (c->values != DIAGNOSIS_WRONG_VALUES || cause == DIAGNOSIS_NONE) diagnoses_add(found, c->values);
+  diagnoses_add(found, cause);
+  diagnoses_add(found, in_steps ? DIAGNOSIS_STEP : c->places);
+}
+
 /* What is wrong with each output. One that only follows from another leaves the table to that; where some elements
  * were never written, that is the cause to begin with. */
 static inline void lesson_fail_outputs(const LessonOutcome *outcome, Comparison *compared, LessonResult *result) {
   int shown = 0, unwritten = -1;
   for (int a = outcome->lesson->arrays - 1; a >= 0; a--)
-    if (compared[a].values == VALUES_NEVER_WRITTEN && compared[a].places != PLACES_ALL) unwritten = a;
+    if (compared[a].values == DIAGNOSIS_NEVER_WRITTEN && compared[a].places != DIAGNOSIS_EVERYWHERE) unwritten = a;
   for (int a = 0; a < outcome->lesson->arrays; a++) {
     Comparison *c = &compared[a];
     char text[2048] = "";
-    if (c->values == VALUES_RIGHT) continue;
-    if (unwritten >= 0 && c->values != VALUES_NEVER_WRITTEN) {
+    if (c->values == DIAGNOSIS_NONE) continue;
+    if (unwritten >= 0 && c->values != DIAGNOSIS_NEVER_WRITTEN) {
       lesson_fail(result, LESSON_WRONG, "%s%s: %zu of %zu elements are wrong, which may follow from %s.",
                   result->fault == LESSON_WRONG ? "\n" : "", outcome->lesson->array[a].name, c->wrong,
                   outcome->elements[a], outcome->lesson->array[unwritten].name);
@@ -168,17 +233,19 @@ static inline void lesson_fail_outputs(const LessonOutcome *outcome, Comparison 
     }
     lesson_say_steps(outcome, a, c);
     Tolerance tolerance = lesson_array_tolerance(outcome->lesson, a, outcome->size);
-    FormulaKind kind = lesson_explain(outcome, a, c, tolerance, text, sizeof text);
-    const int empty = c->values >= VALUES_REFERENCE_NAN && c->values <= VALUES_READ_BEFORE_WRITTEN;
-    const int bits = c->values <= VALUES_INFINITE, vague = c->values == VALUES_UNKNOWN || c->values == VALUES_CLOSE;
-    if (bits || kind != FORMULA_UNKNOWN || (!vague && c->wrong >= 3)) result->explained = 1;
-    if (!shown && !empty && kind != FORMULA_FOLLOWS) {
+    const Diagnosis cause = lesson_explain(outcome, a, c, tolerance, text, sizeof text);
+    const int bits = c->values >= DIAGNOSIS_REFERENCE_NAN && c->values <= DIAGNOSIS_INFINITE;
+    const int empty = bits && c->values <= DIAGNOSIS_READ_BEFORE_WRITTEN;
+    const int vague = c->values == DIAGNOSIS_WRONG_VALUES || c->values == DIAGNOSIS_ROUNDING;
+    lesson_note(c, cause, outcome->lesson->array[a].step != 0, &result->found);
+    if (bits || cause != DIAGNOSIS_NONE || (!vague && c->wrong >= 3)) result->explained = 1;
+    if (!shown && !empty && cause != DIAGNOSIS_FOLLOWS) {
       lesson_show(outcome, a, tolerance, text, sizeof text);
       shown = 1;
     }
     lesson_fail(result, LESSON_WRONG, "%s%s: %s%s", result->fault == LESSON_WRONG ? "\n" : "",
                 outcome->lesson->array[a].name, c->message, text);
-    if (result->values != VALUES_RIGHT) continue;
+    if (result->values != DIAGNOSIS_NONE) continue;
     result->values = c->values;
     result->places = c->places;
   }
@@ -195,9 +262,11 @@ static inline int lesson_run(const Lesson *lesson, const LessonVersion *version,
   int changed = -1, wrong = 0;
   lesson->call(version->launch, array, shape->size);
   cudaError_t status = cudaDeviceSynchronize();
-  if (status != cudaSuccess)
+  if (status != cudaSuccess) {
+    diagnoses_add(&result->found, lesson_cuda_diagnosis(status));
     return lesson_fail(result, LESSON_CUDA_ERROR, "%s (%s) %s", cudaGetErrorString(status), cudaGetErrorName(status),
                        cuda_error_advice(status));
+  }
   memset(compared, 0, sizeof compared);
   for (int a = 0; a < lesson->arrays; a++) {
     const LessonArray *declared = &lesson->array[a];
@@ -231,6 +300,7 @@ static inline int lesson_run(const Lesson *lesson, const LessonVersion *version,
     lesson_fail_outputs(&outcome, compared, result);
     lesson_outcome_close(&outcome);
   } else if (changed >= 0) {
+    diagnoses_add(&result->found, DIAGNOSIS_INPUT_CHANGED);
     lesson_fail(result, LESSON_INPUT_CHANGED, "The kernel wrote into its input %s.", lesson->array[changed].name);
   }
   for (int a = 0; a < lesson->arrays; a++) free(got[a]);
@@ -250,7 +320,9 @@ static inline int lesson_same_bits(const Lesson *lesson, const LessonHost *host,
     lesson_to_floats(y, bits, lesson->array[a].element, n);
     Comparison c = compare_runs(x, y, n);
     free(x);
-    if (!c.ok) return lesson_fail(result, LESSON_NOT_REPEATED, "%s: %s", lesson->array[a].name, c.message);
+    if (c.ok) continue;
+    diagnoses_add(&result->found, c.values);
+    return lesson_fail(result, LESSON_NOT_REPEATED, "%s: %s", lesson->array[a].name, c.message);
   }
   return 0;
 }
@@ -288,15 +360,24 @@ static inline int lesson_verify_on(const Lesson *lesson, const LessonVersion *ve
   lesson_inspect_begin();
   int status = lesson_run(lesson, version, shape, host, first, result);
   lesson_inspect_end(result);
-  if (status == 0 && lesson_run(lesson, version, shape, host, second, result) != 0)
+  if (status == 0 && lesson_run(lesson, version, shape, host, second, result) != 0) {
+    diagnoses_add(&result->found, DIAGNOSIS_NOT_REPEATED);
     status = lesson_fail(result, result->fault, " That was the second run: the first, on the same inputs, was right.");
+  }
   if (status == 0) status = lesson_same_bits(lesson, host, first, second, result);
   for (int a = 0; a < lesson->arrays && result->fault != LESSON_CUDA_ERROR; a++)
     if (guard_check_elements(DEVICE_GPU, second[a], host->elements[a], lesson_element_bytes(&lesson->array[a]),
-                             lesson->array[a].name, &err) != 0)
+                             lesson->array[a].name, &err) != 0) {
+      diagnoses_add(&result->found, DIAGNOSIS_OUT_OF_BOUNDS);
       status = lesson_fail(result, LESSON_OUTSIDE, " Outside its array %s.", err.message);
+    }
   if (result->findings > 0) {
-    LessonFault fault = result->fault == LESSON_RIGHT ? LESSON_FINDING : result->fault;
+    const LessonFault fault = result->fault == LESSON_RIGHT ? LESSON_FINDING : result->fault;
+    Diagnoses found;
+    memset(&found, 0, sizeof found);
+    diagnoses_add(&found, result->finding_kind); /* nearer to the cause than the values */
+    diagnoses_join(&found, &result->found);
+    result->found = found;
     if (result->wrong[0] != '\0') /* no formula: the values may come from a wrong address */
       snprintf(result->message, sizeof result->message, "%s on %s: %s.", version->name, text, result->wrong);
     status = lesson_fail(result, fault, "%sThe inspector found:\n%s", result->fault == LESSON_RIGHT ? "" : "\n",

@@ -219,7 +219,7 @@ static inline size_t whatif_rows(const Whatif *w, int a) {
 }
 
 /* Rows and columns of one input: the rows of each matrix by themselves, where it holds several, and all of them. */
-static inline int whatif_lines(Whatif *w, int a, char *text, size_t size) {
+static inline Diagnosis whatif_lines(Whatif *w, int a, char *text, size_t size) {
   const Lesson *lesson = w->outcome->lesson;
   const LessonArray *array = &lesson->array[a];
   const size_t columns = lesson_columns(lesson, array, w->outcome->size), rows = w->outcome->elements[a] / columns;
@@ -254,19 +254,19 @@ static inline int whatif_lines(Whatif *w, int a, char *text, size_t size) {
                          : down    ? "rows"
                                    : "columns",
                          text, size);
-        return 1;
+        return DIAGNOSIS_INPUT_INDEX;
       }
     }
-  return 0;
+  return DIAGNOSIS_NONE;
 }
 
-static inline int whatif_values(Whatif *w, int a, WhatifValues kind, double by, const char *factor, char *text,
-                                size_t size) {
+static inline Diagnosis whatif_values(Whatif *w, int a, WhatifValues kind, double by, const char *factor, char *text,
+                                      size_t size) {
   const LessonArray *array = &w->outcome->lesson->array[a];
   const size_t columns = lesson_columns(w->outcome->lesson, array, w->outcome->size), n = w->outcome->elements[a];
   const size_t rows = whatif_rows(w, a), tile = (size_t)by; /* of each matrix */
   const float *x = w->outcome->right[a];
-  if (kind == WHATIF_TILES_TURNED && (rows <= tile || columns <= tile)) return 0;
+  if (kind == WHATIF_TILES_TURNED && (rows <= tile || columns <= tile)) return DIAGNOSIS_NONE;
   for (size_t i = 0; i < n; i++) {
     const size_t first = i / (rows * columns) * rows * columns, r = (i - first) / columns, c = i % columns;
     size_t row = r, column = c;
@@ -280,7 +280,7 @@ static inline int whatif_values(Whatif *w, int a, WhatifValues kind, double by, 
     if (kind == WHATIF_SQUARE) w->changed[i] = x[i] * x[i];
     if (kind == WHATIF_IDENTITY) w->changed[i] = (float)i;
   }
-  if (!whatif_try(w, a)) return 0;
+  if (!whatif_try(w, a)) return DIAGNOSIS_NONE;
   formula_say(text, size, " Your values would be right if ");
   if (kind == WHATIF_TURNED)
     formula_say(text, size, "within each tile of %zu x %zu of %s rows and columns were exchanged.", tile, tile,
@@ -305,41 +305,42 @@ static inline int whatif_values(Whatif *w, int a, WhatifValues kind, double by, 
   else
     formula_say(text, size, kind == WHATIF_TANH ? "%s were tanh(%s)." : "%s were its square.", array->name,
                 array->name);
-  return 1;
+  if (kind == WHATIF_IDENTITY) return DIAGNOSIS_NOT_LOOKED_UP;
+  return kind <= WHATIF_TRANSPOSED ? DIAGNOSIS_INPUT_TRANSPOSED : DIAGNOSIS_INPUT_VALUE;
 }
 
 /* One input as a whole. */
-static inline int whatif_input(Whatif *w, int a, char *text, size_t size) {
+static inline Diagnosis whatif_input(Whatif *w, int a, char *text, size_t size) {
   const Lesson *lesson = w->outcome->lesson;
   const LessonArray *array = &lesson->array[a];
   const int number = array->element == LESSON_FLOAT || array->element == LESSON_BFLOAT16;
   char factor[64];
-  if (array->classes != 0 && w->outcome->elements[a] <= lesson_extent(lesson, array->classes, w->outcome->size) &&
-      whatif_values(w, a, WHATIF_IDENTITY, 0, "", text, size))
-    return 1;
-  if (whatif_values(w, a, WHATIF_BY, 0, "", text, size)) return 1;
-  for (double by = -1; by <= 2 && number; by = by < 0 ? 0.5 : 4 * by)
-    if (whatif_values(w, a, WHATIF_BY, by, "", text, size)) return 1;
-  for (int tile = 4; tile <= 32; tile *= 2)
-    for (int kind = WHATIF_TURNED; kind <= WHATIF_TILES_TURNED; kind++)
-      if (whatif_values(w, a, (WhatifValues)kind, tile, "", text, size)) return 1;
-  for (int kind = WHATIF_TRANSPOSED; kind < WHATIF_IDENTITY && number; kind++)
-    if (kind != WHATIF_BY && whatif_values(w, a, (WhatifValues)kind, 0, "", text, size)) return 1;
-  for (int i = 0; i < lesson->sizes + lesson->scalars && number; i++) {
+  Diagnosis found = DIAGNOSIS_NONE;
+  if (array->classes != 0 && w->outcome->elements[a] <= lesson_extent(lesson, array->classes, w->outcome->size))
+    found = whatif_values(w, a, WHATIF_IDENTITY, 0, "", text, size);
+  if (!found) found = whatif_values(w, a, WHATIF_BY, 0, "", text, size);
+  for (double by = -1; by <= 2 && number && !found; by = by < 0 ? 0.5 : 4 * by)
+    found = whatif_values(w, a, WHATIF_BY, by, "", text, size);
+  for (int tile = 4; tile <= 32 && !found; tile *= 2)
+    for (int kind = WHATIF_TURNED; kind <= WHATIF_TILES_TURNED && !found; kind++)
+      found = whatif_values(w, a, (WhatifValues)kind, tile, "", text, size);
+  for (int kind = WHATIF_TRANSPOSED; kind < WHATIF_IDENTITY && number && !found; kind++)
+    if (kind != WHATIF_BY) found = whatif_values(w, a, (WhatifValues)kind, 0, "", text, size);
+  for (int i = 0; i < lesson->sizes + lesson->scalars && number && !found; i++) {
     const int scalar = i >= lesson->sizes;
     const double x = scalar ? lesson->scalar[i - lesson->sizes].value : w->outcome->size[i];
     const double by[] = {x, 1 / x, sqrt(x), 1 / sqrt(x)};
     static const char *const forms[] = {" (%.*s)", " (1 / %.*s)", " (the root of %.*s)", " (1 / the root of %.*s)"};
-    for (int f = 0; f < 4 && x > 0; f++) {
+    for (int f = 0; f < 4 && x > 0 && !found; f++) {
       const char *name = scalar ? lesson->scalar[i - lesson->sizes].name : &lesson->letters[i];
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
       snprintf(factor, sizeof factor, forms[f], scalar ? (int)strlen(name) : 1, name);
 #pragma GCC diagnostic pop
-      if (whatif_values(w, a, WHATIF_BY, by[f], factor, text, size)) return 1;
+      found = whatif_values(w, a, WHATIF_BY, by[f], factor, text, size);
     }
   }
-  return 0;
+  return found;
 }
 
 /* All arrays backwards along one size, and the indices that are below it: a comparison of indices the wrong way round.
@@ -359,7 +360,7 @@ static inline void whatif_backwards(const Whatif *w, int a, int letter, const fl
   }
 }
 
-static inline int whatif_other_way(Whatif *w, char *text, size_t size) {
+static inline Diagnosis whatif_other_way(Whatif *w, char *text, size_t size) {
   const Lesson *lesson = w->outcome->lesson;
   const size_t n = w->outcome->elements[w->output];
   int meets = 0;
@@ -388,15 +389,15 @@ static inline int whatif_other_way(Whatif *w, char *text, size_t size) {
       if (!lesson->array[a].output)
         whatif_from_floats(w->array[a], w->outcome->right[a], lesson->array[a].element, w->outcome->elements[a]);
   }
-  return meets;
+  return meets ? DIAGNOSIS_BACKWARDS : DIAGNOSIS_NONE;
 }
 
-/* Appends a sentence, and returns 1, when a change explains what was computed. */
-static inline int lesson_whatif(const LessonOutcome *outcome, int output, Tolerance tolerance, char *text,
-                                size_t size) {
+/* Appends a sentence, and returns its name, when a change explains what was computed. */
+static inline Diagnosis lesson_whatif(const LessonOutcome *outcome, int output, Tolerance tolerance, char *text,
+                                      size_t size) {
   const Lesson *lesson = outcome->lesson;
   size_t wrong = 0, most = 0;
-  int found = 0;
+  Diagnosis found = DIAGNOSIS_NONE;
   Whatif w;
   memset(&w, 0, sizeof w);
   w.outcome = outcome;
@@ -405,8 +406,8 @@ static inline int lesson_whatif(const LessonOutcome *outcome, int output, Tolera
   w.begin = clock();
   for (size_t i = 0; i < outcome->elements[output]; i++)
     wrong += !compare_element(&outcome->computed[output][i], outcome->right[output][i], tolerance);
-  if (wrong < WHATIF_FEWEST || lesson->reference == NULL || !whatif_has_time(&w, 0)) return 0;
-  if (lesson_flops(lesson, outcome->size) > 1e8) return 0; /* one run takes too long */
+  if (wrong < WHATIF_FEWEST || lesson->reference == NULL || !whatif_has_time(&w, 0)) return DIAGNOSIS_NONE;
+  if (lesson_flops(lesson, outcome->size) > 1e8) return DIAGNOSIS_NONE; /* one run takes too long */
   for (int a = 0; a < lesson->arrays; a++) {
     w.array[a] = (float *)xmalloc(whatif_bytes(&w, a));
     if (!lesson->array[a].output)
@@ -416,8 +417,10 @@ static inline int lesson_whatif(const LessonOutcome *outcome, int output, Tolera
   w.changed = (float *)xmalloc(2 * most * sizeof *w.changed);
   w.result = w.changed + most;
   for (int i = 0; i < lesson->alternatives && !found; i++)
-    if ((found = whatif_meets(&w, lesson->alternative[i].call)))
+    if (whatif_meets(&w, lesson->alternative[i].call)) {
       formula_say(text, size, " Your values would be right if %s.", lesson->alternative[i].words);
+      found = DIAGNOSIS_OTHER_ARGUMENT;
+    }
   for (int a = 0; a < lesson->arrays && !found; a++)
     if (!lesson->array[a].output) found = whatif_input(&w, a, text, size);
   for (int a = 0; a < lesson->arrays && !found; a++)

@@ -21,6 +21,9 @@
  * lines "key value" on the standard output:
  *
  *     verdict   right, wrong, finding (right, but the inspector objects), cuda, died, timeout or disturbed
+ *     diagnosis names of common/diagnosis.h, in the order in which the message says them
+ *     status    the cudaError_t of the launch, or of the call that ended the worker
+ *     findings  of the inspector
  *     shapes, error, tolerance, seconds, and the inspector's counts on the lesson's `counted` shape
  *     picture0 to picture3, a line each time: which lanes of a warp meet, where accesses cost more than they need to
  *     message   last: all that follows
@@ -63,7 +66,9 @@ typedef struct CheckRequest {
 typedef struct CheckReply {
   uint32_t magic;
   int32_t status;   /* cudaError_t */
+  int32_t ended;    /* 1: CUDA_CHECK() ends the program for `status`; no arrays follow */
   int32_t findings; /* of the inspector */
+  int32_t finding;  /* Diagnosis of the first of them */
   int32_t inspected;
   LessonCounts counts;
   double seconds;              /* for one launch, when timed */
@@ -189,6 +194,16 @@ static inline void check_draw(CheckReply *reply) {
 #endif
 }
 
+/* The student's CUDA_CHECK() has failed: the judge hears of which error. */
+static inline void check_at_exit(void) {
+  static CheckReply reply;
+  if (cuda_failure == cudaSuccess) return;
+  reply.magic = CHECK_MAGIC;
+  reply.status = (int32_t)cuda_failure;
+  reply.ended = 1;
+  check_write(&reply, sizeof reply);
+}
+
 /* One request: 0 when the judge has hung up. */
 static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
 #ifdef SIMT_INSPECT
@@ -232,6 +247,7 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
   reply.inspected = seen.inspected;
   reply.counts = seen.counts;
   reply.findings = seen.findings;
+  reply.finding = (int32_t)seen.finding_kind;
   check_draw(&reply);
   if (seen.findings > 0) snprintf(reply.text, sizeof reply.text, "%s", seen.finding);
   if (status != cudaSuccess && seen.findings == 0)
@@ -242,7 +258,7 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
     size_t n = host.elements[a], size = lesson_element_bytes(declared);
     device_download(DEVICE_GPU, host.array[a], array[a], host.bytes[a]);
     if (guarded && guard_check_elements(DEVICE_GPU, array[a], n, size, declared->name, &err) != 0) {
-      reply.findings++;
+      if (reply.findings++ == 0) reply.finding = DIAGNOSIS_OUT_OF_BOUNDS;
       snprintf(reply.text, sizeof reply.text, "Outside its array %s.", err.message);
     }
   }
@@ -260,6 +276,7 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
   CHECK_POINTER                                    \
   int main(void) {                                 \
     static Lesson lesson = lesson_declared;        \
+    atexit(check_at_exit);                         \
     while (check_serve(&lesson, check_launcher)) { \
     }                                              \
     return 0;                                      \
@@ -289,10 +306,12 @@ static inline int check_hear(int sent) {
   check.reply.text[CHECK_TEXT - 1] = '\0';
   for (int i = 0; i < CHECK_PICTURES; i++) check.reply.picture[i][CHECK_PICTURE - 1] = '\0';
   const double *count = &check.reply.counts.global_load_requests; /* doubles one after the other */
-  int sane = check.reply.magic == CHECK_MAGIC && check.reply.seconds >= 0 && check.reply.seconds < HUGE_VAL;
+  int sane = check.reply.finding >= 0 && check.reply.finding < DIAGNOSIS_KINDS;
+  sane = sane && check.reply.magic == CHECK_MAGIC && check.reply.seconds >= 0 && check.reply.seconds < HUGE_VAL;
   for (size_t i = 0; i < sizeof check.reply.counts / sizeof *count; i++)
     sane = sane && count[i] >= 0 && count[i] == floor(count[i]) && count[i] < HUGE_VAL; /* NaN passes any limit */
-  if (sane) return 1;
+  if (sane && check.reply.ended) check.verdict = "died";
+  if (sane) return !check.reply.ended;
   check.verdict = "disturbed";
   snprintf(check.reply.text, CHECK_TEXT, "Something that is no result came through the channel for results.");
   return 0;
@@ -333,10 +352,28 @@ static inline void check_call(LessonLauncher launch, float *const *array, const 
     check_ask(array, size);
 }
 
+/* What the message says, as names; without a verdict on the values it is what the worker says. */
+static inline Diagnoses check_diagnoses(const LessonResult *result) {
+  Diagnoses found;
+  memset(&found, 0, sizeof found);
+  diagnoses_add(&found, (Diagnosis)check.reply.finding); /* nearer to the cause than the values */
+  if (check.verdict == NULL && (check.reply.findings == 0 || result->wrong[0] == '\0'))
+    diagnoses_join(&found, &result->found);
+  if (check.verdict == NULL) return found;
+  if (strcmp(check.verdict, "disturbed") == 0) diagnoses_add(&found, DIAGNOSIS_DISTURBED);
+  if (strcmp(check.verdict, "timeout") == 0) diagnoses_add(&found, DIAGNOSIS_TIMEOUT);
+  if (check.reply.findings == 0) diagnoses_add(&found, lesson_cuda_diagnosis((cudaError_t)check.reply.status));
+  return found;
+}
+
 static inline void check_print(const char *verdict, const LessonResult *result, int shapes, const char *message) {
   const LessonCounts *c = &check.reply.counts;
+  const Diagnoses found = check_diagnoses(result);
+  char names[DIAGNOSES_TEXT];
   printf("verdict %s\nshapes %d\nerror %.9g\ntolerance %.9g\ninspected %d\n", verdict, shapes, result->error,
          result->tolerance, check.reply.inspected);
+  printf("status %d\nfindings %d\n", (int)check.reply.status, check.reply.inspected ? (int)check.reply.findings : 0);
+  printf("diagnosis %s\n", diagnoses_text(&found, names, sizeof names));
   printf("global_load_requests %.17g\nglobal_load_sectors %.17g\n", c->global_load_requests, c->global_load_sectors);
   printf("global_store_requests %.17g\nglobal_store_sectors %.17g\n", c->global_store_requests,
          c->global_store_sectors);

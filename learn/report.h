@@ -79,6 +79,12 @@ static inline const char *grade_text(const Grade *grade) {
                      grade->ratio > GRADE_TOO_GOOD ? ": look at these lines" : "");
 }
 
+/* Its name in common/diagnosis.h; "" when it is right, or was not graded. */
+static inline const char *grade_diagnosis(const Grade *grade) {
+  const Diagnosis diagnosis = grade->handed_in ? verdict_diagnosis(&grade->verdict) : DIAGNOSIS_NONE;
+  return diagnosis == DIAGNOSIS_NONE ? "" : diagnosis_name(diagnosis);
+}
+
 /* One line of it for a table: what of a compiler's messages is the first error. FILE:LINE is without its folders. */
 static inline const char *grade_headline(const Grade *grade) {
   const char *line = grade_text(grade), *error = strstr(line, " error: ");
@@ -188,7 +194,7 @@ static inline int report_csv(const Report *report, const char *path, Error *err)
 /* One row for each exercise of each student, with the diagnosis. */
 static inline int report_csv_exercises(const Report *report, const char *path, Error *err) {
   Text out = {0};
-  text_add(&out, "submission,exercise,status,score,points,ratio,verdict,diagnosis\n");
+  text_add(&out, "submission,exercise,status,score,points,ratio,verdict,diagnosis,diagnosis_name\n");
   for (int s = 0; s < report->count; s++) {
     const Submission *submission = &report->item[s];
     for (int i = 0; i < submission->grades; i++) {
@@ -196,9 +202,10 @@ static inline int report_csv_exercises(const Report *report, const char *path, E
       text_printf(&out, "%s,%s,%s,%.2f,%d,", report_csv_field(submission->name), grade->exercise->name,
                   status_names[grade_status(grade)], grade->score, grade->exercise->points);
       if (grade->ratio > 0) text_printf(&out, "%.3f", grade->ratio);
-      text_printf(&out, ",%s,%s\n", verdict_names[grade->verdict.kind], report_csv_field(grade_text(grade)));
+      text_printf(&out, ",%s,%s,%s\n", verdict_names[grade->verdict.kind], report_csv_field(grade_text(grade)),
+                  grade_diagnosis(grade));
     }
-    text_printf(&out, "%s,TOTAL,%s,%.2f,%.0f,,,%s\n", report_csv_field(submission->name),
+    text_printf(&out, "%s,TOTAL,%s,%.2f,%.0f,,,%s,\n", report_csv_field(submission->name),
                 submission->problem == NULL ? "graded" : "not graded", submission->score, submission->points,
                 report_csv_field(submission->problem == NULL ? "" : submission->problem));
   }
@@ -219,10 +226,11 @@ static inline int report_json(const Report *report, const char *path, Error *err
     json_t *grades = json_array();
     for (int i = 0; i < submission->grades; i++) {
       const Grade *grade = &submission->grade[i];
-      json_t *item = json_pack("{s:s, s:s, s:s, s:f, s:i, s:s, s:f}", "exercise", grade->exercise->name, "status",
-                               status_names[grade_status(grade)], "verdict", verdict_names[grade->verdict.kind],
-                               "score", grade->score, "points", grade->exercise->points, "diagnosis",
-                               report_clean(grade_text(grade)), "graded_in_seconds", grade->seconds);
+      json_t *item =
+          json_pack("{s:s, s:s, s:s, s:f, s:i, s:s, s:s, s:f}", "exercise", grade->exercise->name, "status",
+                    status_names[grade_status(grade)], "verdict", verdict_names[grade->verdict.kind], "score",
+                    grade->score, "points", grade->exercise->points, "diagnosis", report_clean(grade_text(grade)),
+                    "diagnosis_name", grade_diagnosis(grade), "graded_in_seconds", grade->seconds);
       if (grade->verdict.kind == VERDICT_RIGHT) {
         json_object_set_new(item, "ratio", json_real(grade->ratio));
         json_object_set_new(item, "measured", report_measured(&grade->verdict.yours));
@@ -345,11 +353,14 @@ static inline int report_compare(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The headline with every number as #, so that the same mistake reads the same in all submissions. */
-static inline const char *report_kind(const char *headline) {
+/* What two submissions that made the same mistake have in common: the diagnosis. What a compiler says, or the reader of a
+ * file, has no other name than its headline, with every number as #. */
+static inline const char *report_kind(const Grade *grade) {
+  const Diagnosis diagnosis = verdict_diagnosis(&grade->verdict);
+  if (diagnosis != DIAGNOSIS_REFUSED && diagnosis != DIAGNOSIS_DOES_NOT_COMPILE) return diagnosis_name(diagnosis);
   Text out = {0};
   text_add(&out, "");
-  for (const char *c = headline; *c != '\0';) {
+  for (const char *c = grade_headline(grade); *c != '\0';) {
     size_t digits = strspn(c, "0123456789");
     text_append(&out, digits > 0 ? "#" : c, 1);
     c += digits > 0 ? digits : 1;
@@ -363,7 +374,7 @@ static inline int report_most_frequent(const Report *report, int exercise, const
   int kinds = 0, most = 0, first = 0;
   for (int s = 0; s < report->count; s++) {
     const Grade *grade = &report->item[s].grade[exercise];
-    if (grade_status(grade) == REJECTED) kind[kinds++] = report_kind(grade_headline(grade));
+    if (grade_status(grade) == REJECTED) kind[kinds++] = report_kind(grade);
   }
   qsort(kind, (size_t)kinds, sizeof *kind, report_compare);
   for (int i = 0, same = 0; i < kinds; i++) {
@@ -372,7 +383,7 @@ static inline int report_most_frequent(const Report *report, int exercise, const
   }
   for (int s = 0; s < report->count && most > 0; s++) { /* in the words of the first of them */
     const Grade *grade = &report->item[s].grade[exercise];
-    if (grade_status(grade) != REJECTED || strcmp(report_kind(grade_headline(grade)), kind[first]) != 0) continue;
+    if (grade_status(grade) != REJECTED || strcmp(report_kind(grade), kind[first]) != 0) continue;
     *headline = grade_headline(grade);
     break;
   }

@@ -3,6 +3,7 @@
 #ifndef LEARN_TRIAL_H
 #define LEARN_TRIAL_H
 
+#include "common/diagnosis.h"
 #include "learn/build.h"
 
 #include <math.h>
@@ -47,7 +48,10 @@ typedef struct Judged {
   const char *picture[4]; /* NULL: none; of CheckReply */
   double sample[CHECK_SAMPLES];
   Process worker; /* how it ended, what it printed */
-  double memory;  /* bytes that it held when the time was over */
+  Diagnoses found;
+  int status;    /* cudaError_t; 0: success, or an older judge */
+  int findings;  /* of the inspector; the message shows the first */
+  double memory; /* bytes that it held when the time was over */
 } Judged;
 
 static inline void judged_read(Judged *judged, const char *answer) {
@@ -59,6 +63,8 @@ static inline void judged_read(Judged *judged, const char *answer) {
     } else if (starts_with(line, "samples ")) {
       char *at = (char *)line + strlen("samples ");
       for (int i = 0; i < CHECK_SAMPLES; i++) judged->sample[i] = strtod(at, &at);
+    } else if (starts_with(line, "diagnosis ")) {
+      diagnoses_read(&judged->found, line + strlen("diagnosis "));
     } else if (starts_with(line, "picture") && line[7] >= '0' && line[7] < '4' && line[8] == ' ') {
       const char **picture = &judged->picture[line[7] - '0'];
       *picture = keep_printf("%s%s%s", *picture == NULL ? "" : *picture, *picture == NULL ? "" : "\n",
@@ -68,6 +74,8 @@ static inline void judged_read(Judged *judged, const char *answer) {
       return;
     } else if (sscanf(line, "%63s %lf", key, &value) == 2) {
       if (strcmp(key, "shapes") == 0) judged->shapes = (int)value;
+      if (strcmp(key, "findings") == 0) judged->findings = (int)value;
+      if (strcmp(key, "status") == 0) judged->status = (int)value;
       if (strcmp(key, "error") == 0) judged->error = value;
       if (strcmp(key, "tolerance") == 0) judged->tolerance = value;
       if (strcmp(key, "seconds") == 0) judged->measured.seconds = value;

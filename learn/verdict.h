@@ -38,7 +38,31 @@ typedef struct Verdict {
   double error, tolerance;
   Measured yours, reference;
   const char *picture[4]; /* as Judged's */
+  Diagnoses found;        /* what the message says; verdict_diagnosis() where it is of the verdict's kind alone */
 } Verdict;
+
+/* The one to look at first; DIAGNOSIS_NONE: it is right, or was not graded. */
+static inline Diagnosis verdict_diagnosis(const Verdict *verdict) {
+  static const Diagnosis by_kind[] = {
+      DIAGNOSIS_NONE,         DIAGNOSIS_NOT_IMPLEMENTED, DIAGNOSIS_REFUSED, DIAGNOSIS_DOES_NOT_COMPILE,
+      DIAGNOSIS_WRONG_VALUES, DIAGNOSIS_LIMIT,           DIAGNOSIS_CRASHED, DIAGNOSIS_TIMEOUT,
+      DIAGNOSIS_NONE};
+  const VerdictKind kind = verdict->kind;
+  const bool looked_at = kind == VERDICT_WRONG || kind == VERDICT_DIED || kind == VERDICT_TIMEOUT;
+  return looked_at && verdict->found.count > 0 ? diagnoses_first(&verdict->found) : by_kind[kind];
+}
+
+static inline bool verdict_has(const Verdict *verdict, Diagnosis diagnosis) {
+  return diagnosis == verdict_diagnosis(verdict) || diagnoses_has(&verdict->found, diagnosis);
+}
+
+/* Puts one before the others. */
+static inline void verdict_found_first(Verdict *verdict, Diagnosis diagnosis) {
+  const Diagnoses others = verdict->found;
+  verdict->found.count = 0;
+  diagnoses_add(&verdict->found, diagnosis);
+  diagnoses_join(&verdict->found, &others);
+}
 
 #define VERDICT_MUCH_MEMORY 1e9 /* bytes; no right solution holds a tenth of it */
 
@@ -117,13 +141,46 @@ static inline bool names_lines(const char *finding, const char *file, const char
   return false;
 }
 
+/* The emulator's reports on stderr, of which a program that died leaves nothing else: each begins with a line
+ * "=== simt: KIND", and what follows KIND is for people. Adds the kinds to `found`; returns where the first report of
+ * the kind `wanted` begins, or NULL. */
+static inline const char *verdict_reports(const char *printed, Diagnosis wanted, Diagnoses *found) {
+  static const struct {
+    const char *kind;
+    Diagnosis diagnosis;
+  } kinds[] = {{"barrier divergence", DIAGNOSIS_BARRIER},
+               {"deadlock", DIAGNOSIS_DEADLOCK},
+               {"watchdog", DIAGNOSIS_ENDLESS},
+               {"mask", DIAGNOSIS_WARP_MASK},
+               {"warp divergence", DIAGNOSIS_WARP_MASK},
+               {"launch", DIAGNOSIS_LAUNCH},
+               {"null pointer", DIAGNOSIS_NULL_POINTER},
+               {"host pointer", DIAGNOSIS_HOST_POINTER},
+               {"device pointer", DIAGNOSIS_DEVICE_POINTER},
+               {"wrong device", DIAGNOSIS_WRONG_DEVICE},
+               {"illegal address", DIAGNOSIS_ILLEGAL_ADDRESS},
+               {"misaligned", DIAGNOSIS_MISALIGNED},
+               {"missing synchronisation", DIAGNOSIS_MISSING_SYNC}};
+  static const char mark[] = "=== simt: ";
+  const char *first = NULL;
+  for (const char *c = printed; (c = strstr(c, mark)) != NULL; c++) {
+    if (c > printed && c[-1] != '\n') continue;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+      if (!starts_with(c + strlen(mark), kinds[k].kind)) continue;
+      diagnoses_add(found, kinds[k].diagnosis);
+      if (first == NULL && kinds[k].diagnosis == wanted) first = c;
+    }
+  }
+  return first;
+}
+
 /* What the inspector found may be in the course's lines, which rely on the student's: on a barrier, or on what is
  * stored. "", or a sentence that says where those are. */
 static inline const char *verdict_whose_lines(const VerdictJob *job, const char *finding) {
   const Exercise *exercise = job->exercise;
   const char *text;
   Region region;
-  if (strstr(finding, "=== simt: ") == NULL || exercise == NULL || job->worker != NULL) return ""; /* has other lines */
+  if (exercise == NULL || job->worker != NULL) return ""; /* has other lines */
   int first = job->line;
   if (first == 0 && tree_region(job->tree, exercise, &text, &region, NULL) == 0) first = region.body_line;
   if (first == 0 || names_lines(finding, exercise->file, job->lines, first) ||
@@ -135,6 +192,12 @@ static inline const char *verdict_whose_lines(const VerdictJob *job, const char 
       exercise->file, first);
 }
 
+enum { VERDICT_TODO_STATUS = 3 }; /* with which TODO() ends a program, see tree.h */
+
+static inline bool verdict_has_todo(const VerdictJob *job) {
+  return (job->lines != NULL && code_has_todo(job->lines)) || (job->helpers != NULL && code_has_todo(job->helpers));
+}
+
 /* From what the judge says and how the worker ended to a verdict. */
 static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Judged *judged) {
   bool died = strcmp(judged->verdict, "died") == 0;
@@ -144,9 +207,11 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
   verdict->yours = judged->measured;
   memcpy(verdict->picture, judged->picture, sizeof verdict->picture);
   verdict->message = build_messages(job, judged->message);
+  verdict->found = judged->found;
+  const char *divergent = verdict_reports(judged->worker.output, DIAGNOSIS_BARRIER, &verdict->found);
   if (strcmp(judged->verdict, "right") == 0) {
     verdict->kind = VERDICT_RIGHT;
-  } else if (died && judged->worker.status == 3 && strstr(judged->worker.output, "not implemented: ") != NULL) {
+  } else if (died && judged->worker.status == VERDICT_TODO_STATUS && verdict_has_todo(job)) {
     verdict->kind = VERDICT_TODO;
     verdict->message = "not implemented: the line TODO(...) is still there";
   } else if (strcmp(judged->verdict, "timeout") == 0) {
@@ -161,20 +226,22 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
           keep_printf("it held %.1f GB of memory by then; what does it allocate, and how often?", judged->memory / 1e9);
     verdict->message = keep_printf("After %.0f s it had not finished: %s%s%s", job->seconds, cause,
                                    printed[0] == '\0' ? "" : "\n", build_messages(job, printed));
-  } else if (died && judged->worker.status == 1 && strstr(judged->worker.output, "(cudaError") != NULL) {
+  } else if (died && judged->status != 0) {
     verdict->kind = VERDICT_WRONG; /* CUDA_CHECK ended it, and said why */
     verdict->message = build_messages(job, last_lines(judged->worker.output, 12));
   } else if (died) {
     verdict->kind = VERDICT_DIED;
     verdict->message = build_messages(job, death(&judged->worker));
+    diagnoses_add(&verdict->found, judged->worker.status > 128 ? DIAGNOSIS_CRASHED : DIAGNOSIS_EXITED);
   } else {
     /* The emulator's watchdog ends a launch before our patience does. One whose threads miss a barrier it ends, too. */
-    bool ended = strstr(verdict->message, "cudaErrorLaunchTimeout") != NULL;
-    const char *divergent = strstr(judged->worker.output, "=== simt: barrier divergence");
-    bool stuck = strstr(judged->worker.output, "=== simt: deadlock") != NULL;
+    const bool ended = judged->findings == 0 && diagnoses_has(&judged->found, DIAGNOSIS_ENDLESS);
+    const bool stuck = diagnoses_has(&verdict->found, DIAGNOSIS_DEADLOCK);
     verdict->kind = ended && !divergent ? VERDICT_TIMEOUT : VERDICT_WRONG;
     if (divergent) { /* what else was found follows from it */
       const char *finding = build_messages(job, first_lines(divergent, 8));
+      memset(&verdict->found, 0, sizeof verdict->found);
+      diagnoses_add(&verdict->found, DIAGNOSIS_BARRIER);
       verdict->message = keep_printf("Not all threads of a block come to the same barrier:\n%s%s", finding,
                                      verdict_whose_lines(job, finding));
       return;
@@ -182,10 +249,11 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
     if (ended)
       verdict->message = stuck ? "The kernel did not come to an end: its threads wait for each other."
                                : "The kernel did not come to an end: is there a loop that does not end?";
-    verdict->message = keep_printf("%s%s", verdict->message, verdict_whose_lines(job, verdict->message));
+    if (judged->findings > 0)
+      verdict->message = keep_printf("%s%s", verdict->message, verdict_whose_lines(job, verdict->message));
     const char *printed = last_lines(judged->worker.output, 8);
     const bool fault = strcmp(judged->verdict, "cuda") == 0; /* what the inspector has reported is the same */
-    const bool reported = fault && strstr(judged->message, "=== simt: ") != NULL;
+    const bool reported = fault && judged->findings > 0;
     if (printed[0] != '\0' && !reported) /* the emulator's remarks, or the student's own printf */
       verdict->message = keep_printf("%s\n%s%s", verdict->message, fault ? "" : "It printed, at the end:\n",
                                      build_messages(job, printed));
@@ -224,14 +292,18 @@ static inline void verdict_limits(const VerdictJob *job, Verdict *verdict) {
  * find nothing to do would be "right" otherwise. A solution may well have fewer threads than the reference, which take
  * several elements each: 16 are not too many. A request is one warp's, so one thread alone needs 32 times as many of
  * them for the same floats. NULL, or a sentence. */
-static inline const char *verdict_whose_work(const Verdict *verdict) {
+static inline const char *verdict_whose_work(const Verdict *verdict, Diagnosis *diagnosis) {
   const Measured *yours = &verdict->yours, *reference = &verdict->reference;
   double sectors = measured(yours, "global_store_sectors"), needed = measured(reference, "global_store_sectors");
-  if (sectors == 0 && measured(yours, "global_atomic_requests") == 0)
+  if (sectors == 0 && measured(yours, "global_atomic_requests") == 0) {
+    *diagnosis = DIAGNOSIS_NOT_ON_GPU;
     return "No kernel wrote to global memory: the results did not come from the GPU.";
+  }
   double request_share = measured(yours, "global_store_requests") / measured(reference, "global_store_requests");
-  if (request_share < 0.2 && sectors < 0.2 * needed && measured(yours, "global_atomic_requests") == 0)
+  if (request_share < 0.2 && sectors < 0.2 * needed && measured(yours, "global_atomic_requests") == 0) {
+    *diagnosis = DIAGNOSIS_NOT_ON_GPU;
     return "The kernels stored only a part of the results: the rest did not come from the GPU.";
+  }
 
   double blocks = measured(yours, "working_blocks"), launched = measured(yours, "launched_blocks");
   double threads = measured(yours, "working_threads"), warps = measured(yours, "working_warps");
@@ -240,31 +312,41 @@ static inline const char *verdict_whose_work(const Verdict *verdict) {
       "%s of %s threads, in %s of %s blocks, read or wrote device memory; in the reference %s threads in %s blocks do",
       keep_number(threads), keep_number(launched_threads), keep_number(blocks), keep_number(launched),
       keep_number(wanted), keep_number(measured(reference, "working_blocks")));
-  if (warps == 1 && measured(reference, "working_warps") >= 4 && launched_threads >= 4 * 32)
+  if (warps == 1 && measured(reference, "working_warps") >= 4 && launched_threads >= 4 * 32) {
+    *diagnosis = DIAGNOSIS_ONE_WARP;
     return keep_printf(
         "The results are right, but one warp did all the work: %s. Let each thread have its own element, by blockIdx "
         "and "
         "threadIdx.",
         at_work);
-  if (blocks == 1 && measured(reference, "working_blocks") >= 4 && launched >= 4)
+  }
+  if (blocks == 1 && measured(reference, "working_blocks") >= 4 && launched >= 4) {
+    *diagnosis = DIAGNOSIS_ONE_BLOCK;
     return keep_printf(
         "The results are right, but one block did all the work, and one multiprocessor of the GPU: %s. Let blockIdx.x "
         "choose a part for each block.",
         at_work);
-  if (16 * threads < wanted && measured(reference, "working_warps") >= 8)
+  }
+  if (16 * threads < wanted && measured(reference, "working_warps") >= 8) {
+    *diagnosis = DIAGNOSIS_FEW_THREADS;
     return keep_printf(
         "The results are right, but a small part of the threads did all the work: %s. Let each thread have its own "
         "element.",
         at_work);
-  if (request_share >= 16 && sectors <= measured(yours, "global_store_requests")) /* not sums kept in the output */
+  }
+  if (request_share >= 16 && sectors <= measured(yours, "global_store_requests")) { /* not sums kept in the output */
+    *diagnosis = DIAGNOSIS_FEW_THREADS;
     return "The results are right, but few threads did all the work: a warp stores one float where its 32 threads "
            "could store 32. Let each thread have its own element.";
+  }
   if (launched >= 64 && launched_threads >= 16 * measured(reference, "launched_threads") &&
-      launched_threads >= 16 * threads)
+      launched_threads >= 16 * threads) {
+    *diagnosis = DIAGNOSIS_GRID_TOO_LARGE;
     return keep_printf(
         "The results are right, but the grid is far too large: %s threads were launched, and %s found something to do; "
         "the reference launches %s. Divide the number of elements by the number of threads in a block, rounded up.",
         keep_number(launched_threads), keep_number(threads), keep_number(measured(reference, "launched_threads")));
+  }
   return NULL;
 }
 
@@ -321,6 +403,7 @@ static inline int verdict_gpu(const VerdictJob *job, const char *judge, Verdict 
       Measured counts = verdict->yours;
       verdict_set(verdict, job, &checked);
       verdict->message = keep_printf("On the GPU: %s", verdict->message);
+      verdict_found_first(verdict, DIAGNOSIS_GPU_DIFFERS);
       verdict->yours = counts;
       return 0;
     }
@@ -336,6 +419,7 @@ static inline int verdict_gpu(const VerdictJob *job, const char *judge, Verdict 
         "On the GPU, on large arrays, an element is %g where the reference has %g: does an index "
         "overflow, is the grid too small?",
         yours, expected);
+    diagnoses_add(&verdict->found, DIAGNOSIS_GPU_DIFFERS);
     break;
   }
   return 0;
@@ -393,14 +477,18 @@ static inline int verdict_run(const VerdictJob *job, const char *judge, const ch
   }
   for (int i = finished; i < started; i++) trial_abandon(&trial[i]);
   if (finished >= 2) verdict->yours = counts; /* what was counted in the order of a GPU's numbering */
-  if (finished == 2 && verdict->kind == VERDICT_WRONG)
+  if (finished == 2 && verdict->kind == VERDICT_WRONG) {
+    verdict_found_first(verdict, DIAGNOSIS_THREAD_ORDER);
     verdict->message =
         keep_printf("It is right when the threads run in one order, and wrong in the other: %s", verdict->message);
-  if (finished > 2 && verdict->kind == VERDICT_WRONG)
+  }
+  if (finished > 2 && verdict->kind == VERDICT_WRONG) {
+    verdict_found_first(verdict, DIAGNOSIS_STREAM_ORDER);
     verdict->message = keep_printf(
         "It is right when all is done at once as it is submitted, and wrong in another order that streams and events "
         "permit: a wait is missing. %s",
         verdict->message);
+  }
   return status;
 }
 
@@ -409,8 +497,10 @@ static inline int verdict_judged(const VerdictJob *job, const char *judge, const
                                  Error *err) {
   if (verdict_run(job, judge, worker, verdict, err) != 0) return -1;
   if (job->worker != NULL && job->reference == NULL) verdict->reference = verdict->yours;
-  const char *objection = verdict->kind == VERDICT_RIGHT ? verdict_whose_work(verdict) : NULL;
+  Diagnosis work = DIAGNOSIS_NONE;
+  const char *objection = verdict->kind == VERDICT_RIGHT ? verdict_whose_work(verdict, &work) : NULL;
   if (objection != NULL) {
+    diagnoses_add(&verdict->found, work);
     verdict->kind = VERDICT_WRONG;
     verdict->message = objection;
   }

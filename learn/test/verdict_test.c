@@ -1,6 +1,8 @@
 /* What is said of a run: from what the inspector counted, and from how a program ended. No program runs. */
 #include "learn/verdict.h"
 
+#include "learn/expectation.h"
+
 #include "common/test.h"
 
 static void count(Measured *m, const char *name, double value) {
@@ -27,12 +29,15 @@ static Measured grid(double each, double width) {
   return m;
 }
 
+static Diagnosis objected;
+
 static const char *judged(Measured yours, Measured reference) {
   Verdict verdict;
   memset(&verdict, 0, sizeof verdict);
   verdict.yours = yours;
   verdict.reference = reference;
-  return verdict_whose_work(&verdict);
+  objected = DIAGNOSIS_NONE;
+  return verdict_whose_work(&verdict, &objected);
 }
 
 static void assert_objects(Measured yours, Measured reference, const char *says) {
@@ -118,17 +123,23 @@ static void results_from_elsewhere_are_rejected(void **state) {
   assert_objects(part, grid(1, 1), "stored only a part of the results");
 }
 
-/* What is made of a judge's answer and of what the worker printed. */
-static Verdict verdict_on(const VerdictJob *job, const char *verdict, const char *message, const char *printed) {
+/* What is made of a judge's answer, without its verdict and message, and of what the worker printed. */
+static Verdict verdict_of_answer(const VerdictJob *job, const char *verdict, const char *answer, const char *message,
+                                 const char *printed) {
   Judged judged;
   Verdict result;
   memset(&judged, 0, sizeof judged);
   memset(&result, 0, sizeof result);
-  snprintf(judged.verdict, sizeof judged.verdict, "%s", verdict);
+  judged_read(&judged, keep_printf("verdict %s\n%s", verdict, answer));
   judged.message = message;
   judged.worker.output = printed;
   verdict_set(&result, job, &judged);
   return result;
+}
+
+static Verdict verdict_on(const VerdictJob *job, const char *verdict, const char *message, const char *printed) {
+  const char *answer = strcmp(verdict, "finding") == 0 ? "findings 1\ndiagnosis data_race\n" : "";
+  return verdict_of_answer(job, verdict, answer, message, printed);
 }
 
 static void assert_says(const Verdict *verdict, const char *says, const char *not_this) {
@@ -152,16 +163,21 @@ static void a_launch_that_was_ended(void **state) {
   Tree tree;
   VerdictJob job = job_in(&tree, "/nowhere");
   const char *ended = "on 31: the launch timed out (cudaErrorLaunchTimeout)";
-  Verdict v = verdict_on(&job, "cuda", "=== simt: data race: tile", "=== simt: barrier divergence: some are missing\n");
+  const char *timed_out = "status 702\nfindings 0\ndiagnosis endless\n";
+  Verdict v = verdict_of_answer(&job, "cuda", "status 702\nfindings 1\ndiagnosis data_race\n",
+                                "=== simt: data race: tile", "=== simt: barrier divergence: some are missing\n");
   assert_says(&v, "Not all threads of a block come to the same barrier:\n=== simt: barrier", "data race"); /* follows */
-  v = verdict_on(&job, "cuda", ended, "=== simt: barrier divergence: threads have returned\n    kernel k\n");
+  v = verdict_of_answer(&job, "cuda", timed_out, ended,
+                        "=== simt: barrier divergence: threads have returned\n    kernel k\n");
   assert_int_equal(v.kind, VERDICT_WRONG);
+  assert_int_equal(verdict_diagnosis(&v), DIAGNOSIS_BARRIER);
   assert_says(&v, "Not all threads of a block come to the same barrier:\n=== simt: barrier",
               "a loop that does not end");
-  v = verdict_on(&job, "cuda", ended, "=== simt: deadlock: no thread of the block can go on\n");
+  v = verdict_of_answer(&job, "cuda", timed_out, ended, "=== simt: deadlock: no thread of the block can go on\n");
   assert_int_equal(v.kind, VERDICT_TIMEOUT);
+  assert_true(verdict_has(&v, DIAGNOSIS_DEADLOCK));
   assert_says(&v, "wait for each other", "a loop that does not end");
-  v = verdict_on(&job, "cuda", ended, "=== simt: watchdog: thread (0,0,0) has run for 3 seconds\n");
+  v = verdict_of_answer(&job, "cuda", timed_out, ended, "=== simt: watchdog: thread (0,0,0) has run for 3 seconds\n");
   assert_int_equal(v.kind, VERDICT_TIMEOUT);
   assert_says(&v, "a loop that does not end", NULL);
 }
@@ -172,9 +188,12 @@ static void a_fault_is_told_once(void **state) {
   Tree tree;
   VerdictJob job = job_in(&tree, "/nowhere");
   const char *printed = "=== simt: illegal address: thread (1,0,0) accessed 0x10\n";
-  Verdict v = verdict_on(&job, "cuda", "on 31: === simt: out of bounds: x (124 bytes), 0 bytes past its end", printed);
+  Verdict v = verdict_of_answer(&job, "cuda", "status 700\nfindings 1\ndiagnosis out_of_bounds\n",
+                                "on 31: === simt: out of bounds: x (124 bytes), 0 bytes past its end", printed);
   assert_says(&v, "out of bounds", "illegal address");
-  v = verdict_on(&job, "cuda", "on 31: an illegal memory access (cudaErrorIllegalAddress)", printed);
+  assert_int_equal(verdict_diagnosis(&v), DIAGNOSIS_OUT_OF_BOUNDS);
+  v = verdict_of_answer(&job, "cuda", "status 700\nfindings 0\ndiagnosis illegal_address\n",
+                        "on 31: an illegal memory access (cudaErrorIllegalAddress)", printed);
   assert_says(&v, "illegal address", NULL);
 }
 
@@ -199,6 +218,92 @@ static void the_reference_is_a_place_of_the_students(void **state) {
   assert_says(&v, "    add.cuh:6 (k): thread\n", "reference/add");
   unlink(keep_printf("%s/add.cuh", root));
   rmdir(root);
+}
+
+/* A program that died is told apart by its exit status, its own lines, and the error that the judge has heard of. What
+ * it printed decides nothing. */
+static void a_worker_that_ended(void **state) {
+  (void)state;
+  static const struct {
+    int status;
+    const char *lines, *answer;
+    VerdictKind kind;
+    Diagnosis diagnosis;
+  } ends[] = {{3, "  TODO(add);\n", "", VERDICT_TODO, DIAGNOSIS_NOT_IMPLEMENTED},
+              {3, "  exit(3);\n", "", VERDICT_DIED, DIAGNOSIS_EXITED},
+              {3, "  exit(3);  // TODO(add)\n", "", VERDICT_DIED, DIAGNOSIS_EXITED},
+              {1, "  x = 1;\n", "", VERDICT_DIED, DIAGNOSIS_EXITED},
+              {1, "  x = 1;\n", "status 9\ndiagnosis launch\n", VERDICT_WRONG, DIAGNOSIS_LAUNCH},
+              {128 + SIGSEGV, "  x = 1;\n", "", VERDICT_DIED, DIAGNOSIS_CRASHED}};
+  Tree tree;
+  VerdictJob job = job_in(&tree, "/nowhere");
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    Judged judged;
+    Verdict v;
+    memset(&judged, 0, sizeof judged);
+    memset(&v, 0, sizeof v);
+    job.lines = ends[i].lines;
+    judged_read(&judged, keep_printf("verdict died\n%smessage ", ends[i].answer));
+    judged.worker.status = ends[i].status;
+    judged.worker.output = "not implemented: add\nx.cu:3: f() failed: invalid argument (cudaErrorInvalidValue)\n";
+    verdict_set(&v, &job, &judged);
+    assert_int_equal(v.kind, ends[i].kind);
+    assert_int_equal(verdict_diagnosis(&v), ends[i].diagnosis);
+  }
+}
+
+/* The kind of a report is told from words in it, and from what the program itself prints. */
+static void reports_of_the_emulator(void **state) {
+  (void)state;
+  Diagnoses found = {0};
+  const char *printed =
+      "=== simt: watchdog: it waits at a deadlock\nI say === simt: mask\n=== simt: deadlock: no thread can go on\n";
+  const char *at = verdict_reports(printed, DIAGNOSIS_DEADLOCK, &found);
+  assert_non_null(at);
+  assert_memory_equal(at, "=== simt: deadlock", 18);
+  assert_int_equal(found.count, 2);
+  assert_int_equal(found.item[0], DIAGNOSIS_ENDLESS);
+  assert_int_equal(found.item[1], DIAGNOSIS_DEADLOCK);
+  assert_null(verdict_reports(printed, DIAGNOSIS_BARRIER, &found));
+}
+
+static void what_an_author_expects(void **state) {
+  (void)state;
+  Verdict v;
+  memset(&v, 0, sizeof v);
+  v.kind = VERDICT_WRONG;
+  v.message = "out: 3 of 9 elements are wrong";
+  diagnoses_add(&v.found, DIAGNOSIS_NEVER_WRITTEN);
+  diagnoses_add(&v.found, DIAGNOSIS_LAST_TILE);
+  static const char *const met[] = {"never_written",
+                                    "last_tile",
+                                    "data_race | never_written",
+                                    "nan|last_tile",
+                                    "never_written \"3 of 9\"",
+                                    "never_written \"4 of 9\" | last_tile"};
+  static const char *const not_met[] = {"data_race", "nan | zero", "never_written \"4 of 9\"", "limit"};
+  for (size_t i = 0; i < sizeof met / sizeof *met; i++) {
+    assert_true(expectation_met(met[i], &v));
+    assert_null(expectation_problem(met[i]));
+  }
+  for (size_t i = 0; i < sizeof not_met / sizeof *not_met; i++) {
+    assert_false(expectation_met(not_met[i], &v));
+    assert_null(expectation_problem(not_met[i]));
+  }
+  static const char *const unreadable[] = {
+      "", "never written", "never_written \"3 of 9", "nan |", "| nan", "\"3 of 9\"", "nan, zero", "Nan", "nan zero"};
+  for (size_t i = 0; i < sizeof unreadable / sizeof *unreadable; i++) {
+    assert_non_null(expectation_problem(unreadable[i]));
+    assert_false(expectation_met(unreadable[i], &v));
+  }
+  assert_string_equal(expectation_problem("nan | elements_wrong"), "unknown diagnosis \"elements_wrong\"");
+  assert_non_null(strstr(expectation_problem("never written"), "\"never written\" cannot be read; expected NAME"));
+  assert_true(expectation_names_one("nan | wrong_values", DIAGNOSIS_WRONG_VALUES));
+  assert_false(expectation_names_one("nan", DIAGNOSIS_WRONG_VALUES));
+  diagnoses_add(&v.found, DIAGNOSIS_LIMIT);
+  v.kind = VERDICT_LIMIT;
+  assert_int_equal(verdict_diagnosis(&v), DIAGNOSIS_LIMIT);
+  assert_true(expectation_met("limit", &v));
 }
 
 static void includers_are_left_out(void **state) {
@@ -244,6 +349,7 @@ static void a_picture_follows_its_limit(void **state) {
   exercise.limit[0] = (Limit){"shared_load_conflicts", "", "Pad the rows.", 0};
   Judged judged;
   memset(&judged, 0, sizeof judged);
+  judged.worker.output = "";
   judged_read(&judged, "verdict right\npicture0 of loads\npicture2 bank    7 7\npicture2 ideal   0 1\nmessage fine\n");
   Verdict v;
   memset(&v, 0, sizeof v);
@@ -335,6 +441,9 @@ int main(void) {
       cmocka_unit_test(a_fault_is_told_once),
       cmocka_unit_test(the_reference_is_a_place_of_the_students),
       cmocka_unit_test(a_finding_in_no_line_of_the_students),
+      cmocka_unit_test(a_worker_that_ended),
+      cmocka_unit_test(reports_of_the_emulator),
+      cmocka_unit_test(what_an_author_expects),
       cmocka_unit_test(includers_are_left_out),
       cmocka_unit_test(a_picture_follows_its_limit),
       cmocka_unit_test(late_or_gone),
