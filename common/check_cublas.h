@@ -36,7 +36,7 @@ static inline const char *cublas_error_advice(cublasStatus_t status) {
 
 /* A new handle: cublasDestroy() ends it. Its products go to the stream that <<<...>>> launches to when none is named.
  * For cuBLAS itself that is the legacy default stream, whatever nvcc's --default-stream says: it would not be captured
- * in a graph with our kernels, and is an error while one is captured (common/lesson_time.h). */
+ * in a graph with our kernels, and is an error while one is captured (common/lesson/time.h). */
 static inline cublasHandle_t cublas_handle(void) {
   cublasHandle_t handle;
   CUBLAS_CHECK(cublasCreate(&handle));

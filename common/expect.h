@@ -9,6 +9,9 @@
 
 #include <jansson.h>
 
+#include <glob.h>
+
+#include "common/runfiles.h"
 #include "common/subprocess.h"
 #include "common/test.h"
 
@@ -28,6 +31,18 @@ static inline json_t *expect_json(const Subprocess *run) {
   json_t *object = json_loadb(run->out + begin, end - begin, 0, NULL);
   if (!json_is_object(object)) fail_msg("the last line is no JSON object:\n%s", run->out);
   return object;
+}
+
+/* Writes the path of a lesson's program to `out`: phase1_building_blocks/NN_TOPIC/softmax is that of "softmax". */
+static inline void expect_program(const char *phase, const char *name, char *out, size_t size) {
+  char folder[PATH_MAX], pattern[PATH_MAX + 128];
+  Error err;
+  glob_t found;
+  if (runfiles_find(phase, folder, sizeof folder, &err) != 0) fail_msg("%s", err.message);
+  snprintf(pattern, sizeof pattern, "%s/[0-9][0-9]_*/%s", folder, name);
+  if (glob(pattern, 0, NULL, &found) != 0 || found.gl_pathc != 1) fail_msg("%s: expected one file", pattern);
+  snprintf(out, size, "%s", found.gl_pathv[0]);
+  globfree(&found);
 }
 
 #endif /* COMMON_EXPECT_H */

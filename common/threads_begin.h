@@ -9,8 +9,8 @@
  * That is right on an idle machine and a disaster beside one other busy program: the spinning thread holds the core
  * that the thread it waits for needs. Try it: with something else busy, a training step of LeNet-5 on two cores
  *
- *     GOMP_SPINCOUNT=300000 bazel-bin/phase3_cnn/lenet_bench --device=cpu        OpenMP's habit: some 100 ms
- *     bazel-bin/phase3_cnn/lenet_bench --device=cpu                              ours: 3 or 4 ms
+ *     GOMP_SPINCOUNT=300000 .../lenet_bench --device=cpu        OpenMP's habit: some 100 ms
+ *     .../lenet_bench --device=cpu                              ours: 3 or 4 ms
  *
  * OpenBLAS starts a thread per core when it is loaded, with 128 MiB of address space each; where a limit (ulimit -v)
  * leaves less, it tries for ever or ends the program without a sentence. The programs call it from threads of their

@@ -156,7 +156,7 @@ static inline void timeline_print_script(FILE *script, const void *what, int png
   static const char *const colour[TIMELINE_LANES][2] = {
       {"0xd55e00", "0xf0904a"}, {"0x0072b2", "0x4aa3d8"}, {"0x009e73", "0x4fc9a4"}};
   const TimelinePicture *picture = (const TimelinePicture *)what;
-  const char *ink = "'#7a7a7a'"; /* as in lesson_plot.h */
+  const char *ink = "'#7a7a7a'"; /* as in lesson/plot.h */
   const double length = timelines_length(picture->timelines, picture->count), unit = length / 900; /* about a pixel */
   double row = 0;
   size_t longest = 0;

@@ -1,12 +1,12 @@
 /* check.h - an exercise under test: two programs that talk through a socket.
  *
  * The worker has the student's kernel and nothing else: it receives arrays, runs the launcher, sends the arrays back.
- * The judge makes the inputs from a seed, knows what is expected (common/lesson.h) and says what is wrong. Whatever the
+ * The judge makes the inputs from a seed, knows the result (common/lesson/lesson.h) and says what is wrong. Whatever a
  * student's code does, prints or breaks, it does in the worker; and what it sends back is only numbers to be judged.
  *
  * Both are made of one short file, which a lesson's exercises share:
  *
- *     #include "phase1_building_blocks/transpose_lesson.cuh"
+ *     #include "phase1_building_blocks/02_transpose/transpose_lesson.cuh"
  *     #include "learn/check.h"
  *
  *     CHECK_MAIN(transpose_lesson())
@@ -31,7 +31,7 @@
 #ifndef LEARN_CHECK_H
 #define LEARN_CHECK_H
 
-#include "common/lesson.h"
+#include "common/lesson/lesson.h"
 
 extern const LessonLauncher check_launcher; /* the student's */
 
@@ -51,7 +51,7 @@ extern const LessonLauncher check_launcher; /* the student's */
 #include <time.h>
 #include <unistd.h>
 
-#include "common/lesson_verify.h"
+#include "common/lesson/verify.h"
 
 enum { CHECK_CHANNEL = 3, CHECK_MAGIC = 0x4b434843, CHECK_TEXT = 3000, CHECK_SAMPLES = 64, CHECK_MORE_SHAPES = 6 };
 enum { CHECK_PICTURES = 4, CHECK_PICTURE = 1000 };

@@ -1,9 +1,10 @@
 /* exercise.h - what is known about an exercise, beside its lines in the source.
  *
- * An author writes PHASE/exercises/NN_NAME.txt; NN orders the course, NAME is that of the region in the source:
+ * An author writes exercises/NAME.txt in a lesson's folder; NAME is that of the region in the source. The order of all
+ * exercises is that of course.bzl.
  *
  *     title: One thread for each element
- *     check: phase1_building_blocks/exercises/vector_add_check.cu vector_add    program and launcher
+ *     check: phase1_building_blocks/01_vector_add/exercises/vector_add_check.cu vector_add    program and launcher
  *     next: what to look at after success
  *     limit: global_load_sectors / global_load_requests <= 4: why
  *     limit: shared_load_conflicts <= 0: why
@@ -256,14 +257,12 @@ static inline int read_line(ExerciseReader *reader, const char *indent, const ch
   return read_key(reader, keep_bytes(line, key), keep_trimmed(line, key + 1, strlen(line)), err);
 }
 
-/* The exercise's name from "phase1_building_blocks/exercises/01_vector_add_index.txt"; NULL: this is no such file. */
+/* The exercise's name from "phase1_building_blocks/01_vector_add/exercises/vector_add_index.txt"; NULL: this is no such
+ * file. */
 static inline const char *exercise_name_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  const char *base = slash == NULL ? path : slash + 1;
-  size_t digits = strspn(base, "0123456789");
-  if (!ends_with(path, ".txt") || strstr(path, "/exercises/") == NULL || digits == 0 || base[digits] != '_')
-    return NULL;
-  return keep_bytes(base + digits + 1, strlen(base) - digits - 1 - strlen(".txt"));
+  const char *slash = strrchr(path, '/'), *base = slash == NULL ? path : slash + 1;
+  if (!ends_with(path, ".txt") || strstr(path, "/exercises/") == NULL) return NULL;
+  return keep_bytes(base, strlen(base) - strlen(".txt"));
 }
 
 /* Reads the author's file. The region, with solution and hints, is that of `file`. */

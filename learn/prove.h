@@ -116,8 +116,8 @@ static inline void lint_regions(Source *source, int *faults) {
   int regions = source_regions(source, found, &err);
   for (int i = 0; i < regions; i++)
     if (exercises_named((Exercises *)&source->exercises, found[i].region.name) == NULL) {
-      printf("%s:%d: exercise %s has no file exercises/NN_%s.txt beside it\n", found[i].file, found[i].region.line,
-             found[i].region.name, found[i].region.name);
+      printf("%s:%d: exercise %s has no file exercises/%s.txt in its lesson's folder\n", found[i].file,
+             found[i].region.line, found[i].region.name, found[i].region.name);
       ++*faults;
     }
 }

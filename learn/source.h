@@ -109,9 +109,47 @@ static inline int source_regions(Source *source, FoundRegion *found, Error *err)
   return count;
 }
 
-static inline int exercise_order(const void *a, const void *b) {
-  const char *x = ((const Exercise *)a)->origin, *y = ((const Exercise *)b)->origin;
-  return strcmp(x, y);
+/* The exercises of COURSE in course.bzl, in its order. Its lines are `"LESSON": [`, `"EXERCISE",` and `],`. */
+static inline int source_order(const char *text, const char *const **names, Error *err) {
+  static const char *list[EXERCISES_MAX];
+  int count = 0;
+  for (size_t at = 0, length = strlen(text); at < length; at = line_end(text, length, at)) {
+    const char *line = keep_trimmed(text, at, line_end(text, length, at));
+    size_t end = strlen(line);
+    if (line[0] != '"' || end < 3 || strncmp(line + end - 2, "\",", 2) != 0) continue;
+    if (count == EXERCISES_MAX) return error_set(err, "course.bzl: more than %d exercises", EXERCISES_MAX);
+    list[count++] = keep_bytes(line + 1, end - 3);
+  }
+  *names = list;
+  return count;
+}
+
+/* Sorts the exercises as course.bzl lists them. */
+static inline int source_sort(Source *source, Error *err) {
+  static Exercise sorted[EXERCISES_MAX];
+  const char *const *names;
+  Text text = {0};
+  if (text_read_file(&text, keep_printf("%s/course.bzl", source->root), err) != 0) return -1;
+  int count = source_order(text.bytes, &names, err);
+  text_free(&text);
+  if (count < 0) return -1;
+  for (int i = 0; i < count; i++) {
+    const Exercise *exercise = exercises_named(&source->exercises, names[i]);
+    if (exercise == NULL)
+      return error_set(err, "course.bzl: exercise %s has no file exercises/%s.txt", names[i], names[i]);
+    for (int j = 0; j < i; j++)
+      if (strcmp(names[i], names[j]) == 0) return error_set(err, "course.bzl: exercise %s is listed twice", names[i]);
+    sorted[i] = *exercise;
+  }
+  for (int i = 0; i < source->exercises.count; i++) {
+    int at = 0;
+    while (at < count && strcmp(names[at], source->exercises.item[i].name) != 0) at++;
+    if (at == count)
+      return error_set(err, "%s: exercise %s is missing in course.bzl", source->exercises.item[i].origin,
+                       source->exercises.item[i].name);
+  }
+  memcpy(source->exercises.item, sorted, (size_t)count * sizeof *sorted);
+  return 0;
 }
 
 /* Lists the files at `root` and reads the exercises. */
@@ -145,8 +183,7 @@ static inline int source_open(Source *source, const char *root, Error *err) {
     text_free(&text);
     if (status != 0) return -1;
   }
-  qsort(source->exercises.item, (size_t)source->exercises.count, sizeof(Exercise), exercise_order);
-  return 0;
+  return source_sort(source, err);
 }
 
 #endif /* LEARN_SOURCE_H */

@@ -166,7 +166,8 @@ static const char tree_mine[] =
     "#endif\n"
     "}\n\n";
 
-/* "phase1_building_blocks/transpose.cuh" -> "phase1_building_blocks_transpose", a word for the preprocessor */
+/* A word for the preprocessor: "phase1_building_blocks/02_transpose/transpose.cuh" becomes
+ * "phase1_building_blocks_02_transpose_transpose". */
 static inline char *file_word(const char *file) {
   const char *dot = strrchr(file, '.');
   char *word = keep_bytes(file, dot == NULL ? strlen(file) : (size_t)(dot - file));
@@ -702,7 +703,7 @@ static inline int cut_one(Source *source, const char *root, const char *file, Er
   return text_write_quick(to, bytes, strlen(bytes), err);
 }
 
-/* "phase1_building_blocks/exercises/x_check.cu" -> ".learn/check/phase1_building_blocks_x_check.cu" */
+/* "phase1_building_blocks/01_x/exercises/x_check.cu" -> ".learn/check/phase1_building_blocks_01_x_x_check.cu" */
 static inline char *cut_check_path(const char *check) {
   char *path = keep_printf(".learn/check/%s", check), *place = strstr(path, "/exercises/");
   if (place != NULL) memmove(place, place + strlen("/exercises"), strlen(place + strlen("/exercises")) + 1);

@@ -5,12 +5,10 @@
 
 enum { SECONDS = 120 };
 
-/* Runs phase1_building_blocks/`name` with the arguments that are not NULL. */
+/* Runs the lesson `name` with the arguments that are not NULL. */
 static Subprocess run_lesson(const char *name, const char *a, const char *b, const char *c) {
-  static char path[64], program[PATH_MAX];
-  Error err;
-  snprintf(path, sizeof path, "phase1_building_blocks/%s", name);
-  if (runfiles_find(path, program, sizeof program, &err) != 0) fail_msg("%s", err.message);
+  static char program[PATH_MAX];
+  expect_program("phase1_building_blocks", name, program, sizeof program);
   const char *argv[] = {program, a, b, c, NULL};
   return subprocess_run(argv, SECONDS);
 }

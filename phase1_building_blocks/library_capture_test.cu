@@ -1,11 +1,11 @@
-/* The vendor's calls of lessons 6, 11, 14 and 15 in a CUDA graph, as common/lesson_time.h times short ones: compiled so
+/* The vendor's calls of lessons 6, 11, 14 and 15 in a CUDA graph, as common/lesson/time.h times short ones: compiled so
  * that <<<...>>> launches to the thread's own stream, as the lessons are for a GPU. A library whose handle was left
  * without a stream uses the legacy one, which may not be used while the other is captured. */
-#include "phase1_building_blocks/attention_cublas.cuh"
-#include "phase1_building_blocks/matmul_cublas.cuh"
-#include "phase1_building_blocks/matmul_cublas_bfloat16.cuh"
-#include "phase1_building_blocks/random_init_curand.cuh"
-#include "phase1_building_blocks/test_arrays.h"
+#include "common/test_arrays.h"
+#include "phase1_building_blocks/03_matmul_naive/matmul_cublas.cuh"
+#include "phase1_building_blocks/11_random_init/random_init_curand.cuh"
+#include "phase1_building_blocks/14_attention/attention_cublas.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_cublas_bfloat16.cuh"
 
 enum { M = 64, N = 65, K = 33, HEADS = 2, S = 33, D = 64, OUTPUTS = HEADS * S * D };
 

@@ -5,19 +5,19 @@
 #include <math.h>
 
 #include "common/onnx_testdata.h"
-#include "phase1_building_blocks/activations.cuh"
-#include "phase1_building_blocks/dropout.cuh"
-#include "phase1_building_blocks/losses.cuh"
-#include "phase1_building_blocks/matmul.cuh"
-#include "phase1_building_blocks/matmul_naive.cuh"
-#include "phase1_building_blocks/matmul_register_tiled.cuh"
-#include "phase1_building_blocks/matmul_tiled.cuh"
-#include "phase1_building_blocks/matmul_tuned.cuh"
-#include "phase1_building_blocks/softmax.cuh"
-#include "phase1_building_blocks/softmax_cross_entropy.cuh"
-#include "phase1_building_blocks/test_arrays.h"
-#include "phase1_building_blocks/transpose.cuh"
-#include "phase1_building_blocks/vector_add.cuh"
+#include "common/test_arrays.h"
+#include "phase1_building_blocks/01_vector_add/vector_add.cuh"
+#include "phase1_building_blocks/02_transpose/transpose.cuh"
+#include "phase1_building_blocks/03_matmul_naive/matmul.cuh"
+#include "phase1_building_blocks/03_matmul_naive/matmul_naive.cuh"
+#include "phase1_building_blocks/04_matmul_tiled/matmul_tiled.cuh"
+#include "phase1_building_blocks/05_matmul_register_tiled/matmul_register_tiled.cuh"
+#include "phase1_building_blocks/06_matmul_tuned/matmul_tuned.cuh"
+#include "phase1_building_blocks/07_activations/activations.cuh"
+#include "phase1_building_blocks/08_softmax/softmax.cuh"
+#include "phase1_building_blocks/09_losses/losses.cuh"
+#include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy.cuh"
+#include "phase1_building_blocks/12_dropout/dropout.cuh"
 
 /* Theirs are sums of a few terms in float, and functions of numpy's. */
 static const double rounding = 16 * (double)FLT_EPSILON;

@@ -2,7 +2,7 @@
 #include "phase2_mlp/checkpoint.cuh"
 
 #include "common/test.h"
-#include "phase2_mlp/mlp.cuh"
+#include "phase2_mlp/03_mlp/mlp.cuh"
 
 enum { IN = 7, OUT = 3, PARAMETERS = OUT * IN + OUT };
 

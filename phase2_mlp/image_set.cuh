@@ -8,7 +8,7 @@
 
 #include "common/mnist.h"
 #include "common/nn/model.h"
-#include "phase2_mlp/batches.cuh"
+#include "phase2_mlp/05_batches/batches.cuh"
 
 typedef struct ImageSet {
   Device device;

@@ -2,7 +2,7 @@
 #include "phase2_mlp/image_set.cuh"
 
 #include "common/test.h"
-#include "phase2_mlp/mlp.cuh"
+#include "phase2_mlp/03_mlp/mlp.cuh"
 
 enum { COUNT = 13, SIDE = 3, PIXELS = SIDE * SIDE, CLASSES = 4 };
 

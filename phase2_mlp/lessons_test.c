@@ -93,12 +93,10 @@ enum { LESSONS = sizeof lessons / sizeof *lessons };
 
 /* Runs the lesson with the arguments that are not NULL, its results in a folder of its own. */
 static Subprocess run_lesson(const Lesson *lesson, const char *const *arguments, const char *more) {
-  char path[64], program[PATH_MAX], output[PATH_MAX + 16], folder[PATH_MAX];
+  char program[PATH_MAX], output[PATH_MAX + 16], folder[PATH_MAX];
   const char *argv[ARGUMENTS + 4];
-  Error err;
   int n = 0;
-  snprintf(path, sizeof path, "phase2_mlp/%s", lesson->name);
-  if (runfiles_find(path, program, sizeof program, &err) != 0) fail_msg("%s", err.message);
+  expect_program("phase2_mlp", lesson->name, program, sizeof program);
   snprintf(output, sizeof output, "--output-dir=%s", test_path(folder, sizeof folder, lesson->name));
   argv[n++] = program;
   if (!lesson->leaves_nothing) argv[n++] = output;
@@ -176,12 +174,12 @@ static void each_refuses_what_is_typed_wrong(void **state) {
   }
 }
 
-/* common/lesson_main.h is one for all lessons with `rows`; the others end with the same function. */
+/* common/lesson/main.h is one for all lessons with `rows`; the others end with the same function. */
 static void a_full_disk_is_no_success(void **state) {
   (void)state;
   Error err;
   char program[PATH_MAX];
-  if (runfiles_find("phase2_mlp/batches", program, sizeof program, &err) != 0) fail_msg("%s", err.message);
+  if (runfiles_find("phase2_mlp/05_batches/batches", program, sizeof program, &err) != 0) fail_msg("%s", err.message);
   const char *argv[] = {"/bin/sh", "-c", "\"$0\" \"$@\" > /dev/full", program, "--device=cpu", "--shape=9x132x1000",
                         NULL};
   Subprocess run = subprocess_run(argv, SECONDS);

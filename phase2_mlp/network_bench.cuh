@@ -22,8 +22,8 @@
 #include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
-#include "phase2_mlp/batches.cuh"
-#include "phase2_mlp/sgd_op.cuh"
+#include "phase2_mlp/03_mlp/sgd_op.cuh"
+#include "phase2_mlp/05_batches/batches.cuh"
 
 enum { BENCH_IMAGES = 8192, BENCH_PIXELS = 28 * 28, BENCH_MAX_ROUNDS = 101 };
 

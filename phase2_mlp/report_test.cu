@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "common/test.h"
-#include "phase2_mlp/mlp.cuh"
+#include "phase2_mlp/03_mlp/mlp.cuh"
 
 enum { SIDE = 4, PIXELS = SIDE * SIDE, CLASSES = 10, COUNT = 6 };
 

@@ -15,9 +15,9 @@
 #include "common/progress.h"
 #include "common/timer.h"
 #include "common/train_log.h"
+#include "phase2_mlp/03_mlp/sgd_op.cuh"
 #include "phase2_mlp/checkpoint.cuh"
 #include "phase2_mlp/image_set.cuh"
-#include "phase2_mlp/sgd_op.cuh"
 
 enum { TRAINER_LOG_EVERY = 100 }; /* steps of an epoch between two looks at the loss: each waits for the device */
 

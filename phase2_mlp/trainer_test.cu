@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "common/test.h"
-#include "phase2_mlp/mlp.cuh"
+#include "phase2_mlp/03_mlp/mlp.cuh"
 
 /* 1,000 images in batches of 64 are 16 steps an epoch; five epochs are 80 steps, of which the first 4 warm up. */
 static void the_learning_rate_rises_and_falls(void **unused) {

@@ -137,7 +137,7 @@ class Grade(unittest.TestCase):
         submit("stub", NAME, "  TODO(%s);  // later\n\n" % NAME)
         # The harness, tampered with: whatever it says there, it is not what grades.
         submit("tampers", NAME, WRONG)
-        for path in ("common/compare.h", "common/lesson.h", "learn/check.h", ".learn/exercises.json", ".learn/mine.h"):
+        for path in ("common/compare.h", "common/lesson/lesson.h", "learn/check.h", ".learn/exercises.json", ".learn/mine.h"):
             target = os.path.join(handed_in, "tampers", path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(target, "w") as file:

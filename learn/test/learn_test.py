@@ -92,8 +92,7 @@ class WholeJourney(Journey):
 
 def first_mutant(name, solution):
     """The lines of the first mutant in the author's file: `solution`, edited as that says."""
-    (path,) = [path for path in glob.glob(os.path.join(course.SOURCE, "phase*/exercises/*.txt"))
-               if re.search(r"/\d+_%s\.txt$" % name, path)]
+    (path,) = glob.glob(os.path.join(course.SOURCE, "phase*/*/exercises/%s.txt" % name))
     with open(path) as file:
         lines = file.read().split("\nmutant:")[1].split("\n")
     hunks = [([], [])]
@@ -296,11 +295,11 @@ class Commands(unittest.TestCase):
             self.assertNotIn("// hint:", text)
             if not exercise["broken"]:
                 self.assertIn("TODO(%s)" % exercise["name"], text)
-            self.assertFalse(os.path.exists(tree.path("phase1_building_blocks/exercises")))
+            self.assertFalse(os.path.exists(tree.path("phase1_building_blocks/01_vector_add/exercises")))
         # What a test of wrong versions shares with a solution, and heads of loops beside one.
         self.assertIn("feed_worked(feed, i - FEED_BUFFERS)", tree.solution("feed_overlapped"))
-        self.assertNotIn("feed_worked(feed, i - FEED_BUFFERS)", tree.read("phase2_mlp/feed_test.cu"))
-        solution, file = tree.solution("matmul_wmma_fragments"), tree.read("phase1_building_blocks/matmul_wmma.cuh")
+        self.assertNotIn("feed_worked(feed, i - FEED_BUFFERS)", tree.read("phase2_mlp/06_streams/input_pipeline_test.cu"))
+        solution, file = tree.solution("matmul_wmma_fragments"), tree.read("phase1_building_blocks/15_matmul_tensor_core/matmul_wmma.cuh")
         for head in re.findall(r"for \(.*?\)", solution):
             self.assertNotIn(head, file)
 
@@ -386,7 +385,7 @@ class BadInput(unittest.TestCase):
         self.assertNotIn(name, self.tree.passed())
 
     def test_code_that_does_not_compile(self):
-        self.check("  size_t i = ;\n", "does not compile", "phase1_building_blocks/vector_add.cuh:", "expected")
+        self.check("  size_t i = ;\n", "does not compile", "phase1_building_blocks/01_vector_add/vector_add.cuh:", "expected")
         self.check("  }\n", "does not compile")
 
     def test_endless_loop(self):
@@ -609,8 +608,8 @@ class Init(unittest.TestCase):
             headers = {exercise["file"] for exercise in tree.exercises}
             self.assertEqual(headers - set(entries), set())
         # Cooperative groups; bfloat16 and fragments of the tensor cores; a whole program. With stubs, all of them.
-        for file in ("phase2_mlp/mlp_one_kernel_lesson.cuh", "phase1_building_blocks/attention_tensor_core_lesson.cuh",
-                     "phase1_building_blocks/02_transpose.cu"):
+        for file in ("phase2_mlp/08_mlp_one_kernel/mlp_one_kernel_lesson.cuh", "phase1_building_blocks/14_attention/attention_tensor_core_lesson.cuh",
+                     "phase1_building_blocks/02_transpose/transpose.cu"):
             self.assertEqual(self.parse(clang, entries[file]), "", file)
         # A student's line that is wrong, in an exercise that has not passed.
         file = tree.exercise("transpose_naive")["file"]

@@ -18,7 +18,7 @@ fi
 [ "${TEST_SHARD_INDEX:-0}" = 0 ] || exit 0
 mkdir -p "$TEST_TMPDIR/wrong/folder" && cp -rL "$course"/* "$TEST_TMPDIR/wrong/folder"
 cd "$TEST_TMPDIR/wrong" && export TEST_TMPDIR=$PWD
-exercise=$(ls folder/phase1_building_blocks/exercises/*_transpose_naive.txt)
+exercise=folder/phase1_building_blocks/02_transpose/exercises/transpose_naive.txt
 chmod u+w "$exercise"
 for line in 'if (row < rows && col < cols) out[row + (size_t)col * rows] = in[col + (size_t)row * cols];' 'no code'; do
   sed '/^mutant:/,$d' "$exercise" > text

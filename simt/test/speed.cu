@@ -13,7 +13,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/check.h"
+#define CUDA_CHECK(call)                                                                         \
+  do {                                                                                           \
+    const cudaError_t status = (call);                                                           \
+    if (status != cudaSuccess) {                                                                 \
+      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(status)); \
+      exit(1);                                                                                   \
+    }                                                                                            \
+  } while (0)
 
 static double now(void) {
   struct timespec t;

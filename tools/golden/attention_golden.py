@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes phase1_building_blocks/testdata/attention_golden.h: what PyTorch computes, for attention_test.
+"""Makes phase1_building_blocks/14_attention/testdata/attention_golden.h: what PyTorch computes, for attention_test.
 
-    python3 tools/golden/attention_golden.py > phase1_building_blocks/testdata/attention_golden.h && tools/format      (needs python3-torch)
+    python3 tools/golden/attention_golden.py > phase1_building_blocks/14_attention/testdata/attention_golden.h && tools/format      (needs python3-torch)
 
 PyTorch's own scaled dot product attention and its gradients, causal and not, in float64 on float32 inputs, rounded to
 float32. Each array holds the cases one after the other.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes phase1_building_blocks/testdata/dropout_golden.h: what PyTorch computes, for dropout_test.
+"""Makes phase1_building_blocks/12_dropout/testdata/dropout_golden.h: what PyTorch computes, for dropout_test.
 
-    python3 tools/golden/dropout_golden.py > phase1_building_blocks/testdata/dropout_golden.h && tools/format      (needs python3-torch)
+    python3 tools/golden/dropout_golden.py > phase1_building_blocks/12_dropout/testdata/dropout_golden.h && tools/format      (needs python3-torch)
 
 Two masks for each p: one that PyTorch drew, with what its dropout made of x and dy; and the one that we should draw
 from (SEED, STREAM), by the cipher of the paper (Salmon et al., 2011), with what PyTorch's gradient makes of the formula.

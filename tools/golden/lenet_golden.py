@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes phase3_cnn/testdata/lenet_golden.safetensors: LeNet-5 as PyTorch computes it, for lenet_golden_test.
+"""Makes phase3_cnn/12_lenet_mnist/testdata/lenet_golden.safetensors: LeNet-5 as PyTorch computes it, for lenet_golden_test.
 
 In float64, stored as float32: weights, one batch, logits, loss, the gradient of every parameter, and the losses of
 ten steps of SGD with momentum on that batch.
 
-    python3 tools/golden/lenet_golden.py phase3_cnn/testdata/lenet_golden.safetensors      (needs python3-torch)
+    python3 tools/golden/lenet_golden.py phase3_cnn/12_lenet_mnist/testdata/lenet_golden.safetensors      (needs python3-torch)
 """
 import json
 import struct

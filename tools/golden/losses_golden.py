@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes phase1_building_blocks/testdata/losses_golden.h: what PyTorch computes, for the tests of activations and losses.
+"""Makes phase1_building_blocks/09_losses/testdata/losses_golden.h: what PyTorch computes, for the tests of activations and losses.
 
-    python3 tools/golden/losses_golden.py > phase1_building_blocks/testdata/losses_golden.h && tools/format      (needs python3-torch)
+    python3 tools/golden/losses_golden.py > phase1_building_blocks/09_losses/testdata/losses_golden.h && tools/format      (needs python3-torch)
 
 In float64 on float32 inputs, rounded to float32: each function and the gradient of sum(dy * y) or of the mean loss.
 """

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes phase2_mlp/testdata/mlp_golden.csv: the first hundred losses of multi-layer perceptrons on MNIST, as PyTorch
+"""Makes phase2_mlp/03_mlp/testdata/mlp_golden.csv: the first hundred losses of multi-layer perceptrons on MNIST, as PyTorch
 computes them in float64, for mlp_golden_test.
 
 The file holds no arrays: weights and order of the images follow from the seed by Philox4x32-10, which is written here a
 second time, from the paper (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) and the comments of
 common/philox.h. So the test also finds a mistake in the course's random numbers, its shuffle or its normalisation.
 
-    python3 tools/golden/mlp_golden.py MNIST_FOLDER phase2_mlp/testdata/mlp_golden.csv      (needs python3-torch)
+    python3 tools/golden/mlp_golden.py MNIST_FOLDER phase2_mlp/03_mlp/testdata/mlp_golden.csv      (needs python3-torch)
 """
 import math
 import sys

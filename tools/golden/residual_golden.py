@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes phase3_cnn/testdata/residual_golden.safetensors: a residual network as PyTorch trains it, for residual_test.
+"""Makes phase3_cnn/11_residual/testdata/residual_golden.safetensors: a residual network as PyTorch trains it, for residual_test.
 
 A stem, one residual block with batch normalisation, dropout and a shortcut that halves the picture, and a linear layer;
 50 steps of SGD with momentum, and with weight decay on the weights of convolutions and of the linear layer. In float64,
 stored as float32. Dropout takes its mask from a Philox of its own, as common/philox.h does.
 
-    python3 tools/golden/residual_golden.py phase3_cnn/testdata/residual_golden.safetensors      (needs python3-torch)
+    python3 tools/golden/residual_golden.py phase3_cnn/11_residual/testdata/residual_golden.safetensors      (needs python3-torch)
 """
 import math
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes phase1_building_blocks/testdata/softmax_golden.h: what PyTorch computes, for softmax_test and its fused kin.
+"""Makes phase1_building_blocks/08_softmax/testdata/softmax_golden.h: what PyTorch computes, for softmax_test and its fused kin.
 
-    python3 tools/golden/softmax_golden.py > phase1_building_blocks/testdata/softmax_golden.h && tools/format      (needs python3-torch)
+    python3 tools/golden/softmax_golden.py > phase1_building_blocks/08_softmax/testdata/softmax_golden.h && tools/format      (needs python3-torch)
 
 In float64 on float32 inputs, rounded to float32: softmax and its gradient; batch normalisation with given statistics,
 ReLU and softmax.

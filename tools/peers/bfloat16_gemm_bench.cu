@@ -6,8 +6,8 @@
  * bfloat16 factors, float32 sums and C, for all. The peer is the fastest of the 20 algorithms that cublasLt's heuristic
  * proposes, each timed on this very shape, with 64 MiB of workspace. An error of more than 1e-4 is wrong (tensor cores
  * cut off what a float32 sum cannot hold). */
-#include "phase1_building_blocks/matmul_cublas_bfloat16.cuh"
-#include "phase1_building_blocks/matmul_wgmma.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_cublas_bfloat16.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma.cuh"
 #include "tools/peers/gemm_bench.cuh"
 
 #ifdef SIMT_REWRITTEN

@@ -5,7 +5,7 @@
 #include <initializer_list>
 
 #include "common/check.h"
-#include "common/lesson_arrays.h"
+#include "common/lesson/arrays.h"
 
 /* All launchers of a lesson, on its counted shape and on another. */
 template <typename Launcher>

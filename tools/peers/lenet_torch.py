@@ -2,7 +2,7 @@
 """The peer of //phase3_cnn:lenet_bench: one training step of the same LeNet-5 in PyTorch (torch_step.py).
 
     python3 tools/peers/lenet_torch.py --device=cpu --threads=2 --batch-size=64
-    python3 tools/peers/lenet_torch.py --device=cuda --batch-size=64 --ours=bazel-bin/phase3_cnn/lenet_bench
+    python3 tools/peers/lenet_torch.py --device=cuda --batch-size=64 --ours=bazel-bin/phase3_cnn/12_lenet_mnist/lenet_bench
 """
 from torch import nn
 

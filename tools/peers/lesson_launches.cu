@@ -5,13 +5,13 @@
  * Each on a shape that its tiles divide and on one that they do not. With as many multiprocessors as the GPU has
  * (SIMT_MULTIPROCESSORS=132 for an H200) the emulator makes the same launches. */
 #include "common/device.h"
-#include "phase1_building_blocks/matmul_naive.cuh"
-#include "phase1_building_blocks/matmul_register_tiled.cuh"
-#include "phase1_building_blocks/matmul_tiled.cuh"
-#include "phase1_building_blocks/matmul_tuned.cuh"
-#include "phase1_building_blocks/random_init.cuh"
-#include "phase1_building_blocks/transpose.cuh"
-#include "phase1_building_blocks/vector_add.cuh"
+#include "phase1_building_blocks/01_vector_add/vector_add.cuh"
+#include "phase1_building_blocks/02_transpose/transpose.cuh"
+#include "phase1_building_blocks/03_matmul_naive/matmul_naive.cuh"
+#include "phase1_building_blocks/04_matmul_tiled/matmul_tiled.cuh"
+#include "phase1_building_blocks/05_matmul_register_tiled/matmul_register_tiled.cuh"
+#include "phase1_building_blocks/06_matmul_tuned/matmul_tuned.cuh"
+#include "phase1_building_blocks/11_random_init/random_init.cuh"
 
 enum { FLOATS = 1 << 20 };
 

@@ -6,13 +6,13 @@
  * in ladder_launches.cu and phase_launches.cu; lesson 6 (streams) has none of its own. The persistent kernels of lesson
  * 8 are left out: how often a block asks whether the others have come is a matter of time, and a profiler that launches
  * a kernel several times over needs one that leaves its counters as it found them. */
-#include "phase2_mlp/backprop_lesson.cuh"
-#include "phase2_mlp/batches_lesson.cuh"
-#include "phase2_mlp/hidden_lesson.cuh"
-#include "phase2_mlp/idx_files.cuh"
-#include "phase2_mlp/mlp_one_kernel_layers.cuh"
-#include "phase2_mlp/mlp_one_kernel_lesson.cuh"
-#include "phase2_mlp/perceptron_lesson.cuh"
+#include "phase2_mlp/01_perceptron/perceptron_lesson.cuh"
+#include "phase2_mlp/02_xor/hidden_layer_lesson.cuh"
+#include "phase2_mlp/03_mlp/backprop_lesson.cuh"
+#include "phase2_mlp/04_idx_files/idx_files.cuh"
+#include "phase2_mlp/05_batches/batches_lesson.cuh"
+#include "phase2_mlp/08_mlp_one_kernel/mlp_one_kernel_layers.cuh"
+#include "phase2_mlp/08_mlp_one_kernel/mlp_one_kernel_lesson.cuh"
 #include "tools/peers/launch_lesson.cuh"
 
 /* Steps whose place the host gives; one whose place the counter gives; and the two kernels by which a graph of the

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The peer of //phase2_mlp:mlp_bench: one training step of the same multi-layer perceptron in PyTorch (torch_step.py).
 
-    python3 tools/peers/mlp_torch.py --device=cpu --threads=2 --batch-size=64 --ours=bazel-bin/phase2_mlp/mlp_bench
+    python3 tools/peers/mlp_torch.py --device=cpu --threads=2 --batch-size=64 --ours=bazel-bin/phase2_mlp/03_mlp/mlp_bench
     python3 tools/peers/mlp_torch.py --device=cuda --batch-size=64
     python3 tools/peers/mlp_torch.py --device=cuda --batch-size=64 --graph
 """
@@ -13,7 +13,7 @@ ACTIVATIONS = {"relu": nn.ReLU, "leaky_relu": nn.LeakyReLU, "sigmoid": nn.Sigmoi
 
 
 def mlp(widths, activation):
-    """Linear, activation, linear, ..., linear, as phase2_mlp/mlp.cuh has them."""
+    """Linear, activation, linear, ..., linear, as phase2_mlp/03_mlp/mlp.cuh has them."""
     layers = []
     for before, after in zip(widths, widths[1:]):
         layers += [nn.Linear(before, after), ACTIVATIONS[activation]()]

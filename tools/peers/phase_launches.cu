@@ -4,9 +4,9 @@
  *
  * One training step of LeNet-5 on random images, and the kernels that it does not use. With as many multiprocessors as
  * the GPU has (SIMT_MULTIPROCESSORS=132 for an H200) the emulator makes the same launches. */
-#include "phase1_building_blocks/random_init.cuh"
-#include "phase2_mlp/batches.cuh"
-#include "phase3_cnn/lenet.cuh"
+#include "phase1_building_blocks/11_random_init/random_init.cuh"
+#include "phase2_mlp/05_batches/batches.cuh"
+#include "phase3_cnn/12_lenet_mnist/lenet.cuh"
 
 enum { BATCH = 64, IMAGES = 256, PIXELS = 28 * 28 };
 

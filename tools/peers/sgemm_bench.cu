@@ -5,11 +5,11 @@
  *     bazel run --config=cuda //tools/peers:sgemm_bench -- --sweep 4096       # each configuration of matmul_tuned
  *
  * Float32 throughout (CUBLAS_PEDANTIC_MATH). */
-#include "phase1_building_blocks/matmul_cublas.cuh"
-#include "phase1_building_blocks/matmul_naive.cuh"
-#include "phase1_building_blocks/matmul_register_tiled.cuh"
-#include "phase1_building_blocks/matmul_tiled.cuh"
-#include "phase1_building_blocks/matmul_tuned.cuh"
+#include "phase1_building_blocks/03_matmul_naive/matmul_cublas.cuh"
+#include "phase1_building_blocks/03_matmul_naive/matmul_naive.cuh"
+#include "phase1_building_blocks/04_matmul_tiled/matmul_tiled.cuh"
+#include "phase1_building_blocks/05_matmul_register_tiled/matmul_register_tiled.cuh"
+#include "phase1_building_blocks/06_matmul_tuned/matmul_tuned.cuh"
 #include "tools/peers/gemm_bench.cuh"
 
 /* The first is the peer. */

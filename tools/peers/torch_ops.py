@@ -5,7 +5,7 @@
     python3 tools/peers/torch_ops.py --only=softmax,dropout --json
     python3 tools/peers/torch_ops.py --device=cpu --quick    # does every operation run?
 
-As in common/lesson_time.h: normally distributed inputs; so many sets of them, 256 MiB and four times the L2 cache in
+As in common/lesson/time.h: normally distributed inputs; so many sets of them, 256 MiB and four times the L2 cache in
 all, that no launch finds its inputs in the cache; it takes turns with a device copy, 21 rounds, and gets the median.
 float32 with TF32 off, unless the name says bf16. Two times each: `eager`, what a user of PyTorch waits for, one call after the
 other; and `graph`, the same calls captured in one CUDA graph, which takes the launches' overhead away. `GB/s` counts each

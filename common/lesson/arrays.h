@@ -1,0 +1,128 @@
+/* arrays.h - the arrays of a lesson (lesson.h) on one shape: their elements, seeded random inputs and poisoned
+ * outputs on the host, and copies of them on the GPU. */
+#ifndef COMMON_LESSON_ARRAYS_H
+#define COMMON_LESSON_ARRAYS_H
+
+#include "common/device.h"
+#include "common/guard.h"
+#include "common/lesson/lesson.h"
+#include "common/philox.h"
+
+/* A bfloat16 is the upper half of a float; rounded to nearest, halves to even. */
+static inline uint16_t lesson_to_bfloat16(float x) {
+  uint32_t bits = compare_bits(&x);
+  if (isnan(x)) return 0x7FFF;
+  return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+/* Any elements become floats, n of them. Poison stays poison. */
+static inline void lesson_to_floats(float *to, const void *from, LessonElement element, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    uint32_t bits;
+    if (element == LESSON_BFLOAT16) {
+      bits = (uint32_t)((const uint16_t *)from)[i] << 16;
+      if ((bits | COMPARE_QUIET) >> 16 == (COMPARE_POISON | COMPARE_QUIET) >> 16) bits |= COMPARE_POISON & 0xFFFF;
+      memcpy(&to[i], &bits, sizeof bits);
+      continue;
+    }
+    if (element == LESSON_BYTE) {
+      to[i] = ((const uint8_t *)from)[i];
+      continue;
+    }
+    memcpy(&bits, (const char *)from + i * sizeof bits, sizeof bits);
+    if (element == LESSON_INT && bits != COMPARE_POISON)
+      to[i] = (float)(int32_t)bits;
+    else
+      memcpy(&to[i], &bits, sizeof bits);
+  }
+}
+
+static inline void lesson_poison(void *x, LessonElement element, size_t n) {
+  if (element != LESSON_BFLOAT16) {
+    compare_poison((float *)x, n);
+    return;
+  }
+  for (size_t i = 0; i < n; i++) ((uint16_t *)x)[i] = COMPARE_POISON >> 16;
+}
+
+/* The arrays of one shape on the host: inputs are random, outputs are what is expected. */
+typedef struct LessonHost {
+  float *array[LESSON_ARRAYS]; /* or other elements */
+  size_t elements[LESSON_ARRAYS], bytes[LESSON_ARRAYS];
+} LessonHost;
+
+/* One element in so many is extreme; a prime, so that every lane and every bank gets its turn. */
+enum { LESSON_EXTREME_STEP = 61 };
+
+/* The first n elements of an input. One stream of random numbers an array. */
+static inline void lesson_fill(const Lesson *lesson, int a, const int *size, uint64_t seed, void *x, size_t n) {
+  const LessonArray *array = &lesson->array[a];
+  const uint64_t classes = array->classes != 0 ? lesson_extent(lesson, array->classes, size) : 0;
+  PhiloxBlock block;
+  for (size_t i = 0; i < n; i++) {
+    if (i % 4 == 0) block = philox4x32(seed, (uint32_t)a, i / 4);
+    uint32_t word = block.word[i % 4];
+    float value = (array->high - array->low) * philox_uniform(word) + array->low;
+    if (array->extreme != 0 && i % LESSON_EXTREME_STEP == seed % LESSON_EXTREME_STEP)
+      value = word % 2 == 0 || array->extreme == -INFINITY ? array->extreme : -array->extreme;
+    if (classes != 0)
+      ((int32_t *)x)[i] = (int32_t)(word * classes >> 32);
+    else if (array->element == LESSON_INT)
+      ((int32_t *)x)[i] = (int32_t)floorf(value);
+    else if (array->element == LESSON_BYTE)
+      ((uint8_t *)x)[i] = (uint8_t)(word >> 24);
+    else if (array->element == LESSON_BFLOAT16)
+      ((uint16_t *)x)[i] = lesson_to_bfloat16(value);
+    else
+      ((float *)x)[i] = value;
+  }
+}
+
+static inline void lesson_host_open(const Lesson *lesson, const LessonShape *shape, uint64_t seed, LessonHost *host) {
+  for (int a = 0; a < lesson->arrays; a++) {
+    const LessonArray *array = &lesson->array[a];
+    host->elements[a] = lesson_elements(lesson, array, shape->size);
+    host->bytes[a] = lesson_array_bytes(lesson, array, shape->size);
+    host->array[a] = (float *)xmalloc(host->bytes[a]);
+    if (array->output)
+      lesson_poison(host->array[a], array->element, host->elements[a]);
+    else
+      lesson_fill(lesson, a, shape->size, seed, host->array[a], host->elements[a]);
+  }
+}
+
+static inline void lesson_host_close(const Lesson *lesson, LessonHost *host) {
+  for (int a = 0; a < lesson->arrays; a++) free(host->array[a]);
+}
+
+/* Copies of them on the GPU, the outputs poisoned. Guarded: between bands that notice writes. Otherwise each array is
+ * exactly as long as it is, so that the inspector sees one step beyond. */
+static inline void lesson_gpu_open(const Lesson *lesson, const LessonHost *host, int guarded,
+                                   float *array[LESSON_ARRAYS]) {
+  for (int a = 0; a < lesson->arrays; a++) {
+    const LessonArray *declared = &lesson->array[a];
+    if (guarded)
+      array[a] = (float *)guard_alloc_elements(DEVICE_GPU, host->elements[a], lesson_element_bytes(declared));
+    else
+      CUDA_CHECK(cudaMalloc((void **)&array[a], host->bytes[a]));
+    if (declared->output) {
+      void *poison = xmalloc(host->bytes[a]);
+      lesson_poison(poison, declared->element, host->elements[a]);
+      device_upload(DEVICE_GPU, array[a], poison, host->bytes[a]);
+      free(poison);
+    } else {
+      device_upload(DEVICE_GPU, array[a], host->array[a], host->bytes[a]);
+    }
+  }
+}
+
+static inline void lesson_gpu_close(const Lesson *lesson, int guarded, float *const array[LESSON_ARRAYS]) {
+  for (int a = 0; a < lesson->arrays; a++) {
+    if (guarded)
+      guard_free(DEVICE_GPU, array[a]);
+    else
+      device_free(DEVICE_GPU, array[a]);
+  }
+}
+
+#endif /* COMMON_LESSON_ARRAYS_H */

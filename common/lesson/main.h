@@ -1,0 +1,179 @@
+/* main.h - the program of a lesson: checks every version, times or counts it, and prints the ladder.
+ *
+ *     int main(int argc, char **argv) {
+ *       Lesson lesson = transpose_lesson();
+ *       const LessonVersion versions[] = {
+ *           transpose_version("naive", transpose_naive, "32 sectors a store; write along rows instead"),
+ *           transpose_version("tiled", transpose_tiled, "bank conflicts; pad the tile's rows"),
+ *           lesson_copy_version("the matrix, copied")};
+ *       const LessonTable table = {"Transposing", versions, 3};
+ *       return lesson_main(argc, argv, &lesson, &table, 1);
+ *     }
+ *
+ * A table may be of another lesson of the same sizes: {"Backward", backward, 3, &backward_lesson}. Versions have
+ * different names in all tables, so that --only finds them.
+ *
+ * On a GPU the table has times: against the roof (what the GPU's memory and its multipliers can do, measured in the
+ * same minute), against the vendor's version, against the rung before. Without one, where times would say nothing, it
+ * has the inspector's counts. `--json` prints the same for programs, `--plot` draws it, and `--only=tiled` runs that
+ * version alone, once, for a profiler.
+ */
+#ifndef COMMON_LESSON_MAIN_H
+#define COMMON_LESSON_MAIN_H
+
+#include <malloc.h>
+
+#include "common/lesson/table.h"
+#include "common/threads_begin.h"
+
+static inline const LessonVersion *lesson_find(const LessonTable *tables, int count, const char *name,
+                                               const Lesson **lesson) {
+  for (int t = 0; t < count; t++)
+    for (int v = 0; v < tables[t].count; v++) {
+      if (strcmp(tables[t].versions[v].name, name) != 0) continue;
+      *lesson = lesson_of_table(&tables[t], *lesson);
+      return &tables[t].versions[v];
+    }
+  fprintf(stderr, "%s: --only=%s: there is no such version; there are\n", program_invocation_short_name, name);
+  for (int t = 0; t < count; t++)
+    for (int v = 0; v < tables[t].count; v++) fprintf(stderr, "  %s\n", tables[t].versions[v].name);
+  exit(2);
+}
+
+/* One launch and nothing else, so that a profiler sees what it came for. */
+static inline void lesson_run_only(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
+                                   uint64_t seed) {
+  float *array[LESSON_ARRAYS];
+  LessonHost host;
+  char text[80];
+  lesson_host_open(lesson, shape, seed, &host);
+  lesson_gpu_open(lesson, &host, 0, array);
+  printf("%s on %s, one launch\n", version->name, lesson_shape_text(lesson, shape, text));
+  nvtxRangePushA(version->name);
+  if (version->kind == LESSON_COPY)
+    lesson_copy(lesson, array, shape->size);
+  else
+    lesson->call(version->launch, array, shape->size);
+  CUDA_CHECK(cudaDeviceSynchronize());
+  nvtxRangePop();
+  lesson_gpu_close(lesson, 0, array);
+  lesson_host_close(lesson, &host);
+}
+
+/* --device=cpu: the definition alone. */
+static inline void lesson_run_reference(LessonRun *run, const LessonShape *shape) {
+  const Lesson *lesson = run->lesson;
+  LessonHost host;
+  char text[80];
+  lesson_host_open(lesson, shape, run->options->common.seed, &host);
+  double start = seconds_now();
+  lesson->call(lesson->reference, host.array, shape->size);
+  double seconds = seconds_now() - start;
+  lesson_shape_text(lesson, shape, text);
+  printf("The reference, in plain loops, on %s: %.3f ms\n", text, seconds * 1e3);
+  json_array_append_new(run->rows,
+                        json_pack("{s:s, s:s, s:f}", "version", "reference", "shape", text, "time_us", seconds * 1e6));
+  lesson_host_close(lesson, &host);
+}
+
+/* All versions of a table on one shape. */
+static inline void lesson_run_table(LessonRun *run, const LessonTable *table, const LessonShape *shape, int real) {
+  static LessonRow rows[LESSON_VERSIONS];
+  char text[80];
+  if (table->count > LESSON_VERSIONS) die("lesson %s: more than %d versions", run->lesson->name, LESSON_VERSIONS);
+  memset(rows, 0, sizeof rows);
+  memset(&run->times, 0, sizeof run->times);
+  run->lesson = lesson_of_table(table, run->options->lesson);
+  for (int i = 0; i < table->count; i++) rows[i].version = &table->versions[i];
+  int wrong_before = run->wrong;
+  lesson_check_rows(run, shape, rows, table->count);
+  if (real && !run->options->check_only && run->wrong == wrong_before) lesson_time_rows(run, table, shape, rows);
+
+  printf("\n%s, %s; checked on %d shapes\n\n", table->title, lesson_shape_text(run->lesson, shape, text),
+         run->lesson->checks + 1);
+  if (rows[0].seconds > 0)
+    lesson_print_times(run, rows, table->count);
+  else
+    lesson_print_counts(run->lesson, rows, table->count);
+  lesson_print_wrong(rows, table->count);
+  lesson_json_rows(run, table, shape, rows);
+  if (run->options->plotted && table->count > 1 && run->wrong == wrong_before) lesson_draw(run, table, shape, rows);
+}
+
+static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const LessonTable *tables, int count) {
+  static const struct argp_option help[] = {
+      {"only", OPTION_ONLY, "VERSION", 0, "Run this version alone, once, for a profiler", 0},
+      {"shape", OPTION_SHAPE, "AxB...", 0, "Instead of the lesson's shape; several with commas", 0},
+      {"check-only", OPTION_CHECK_ONLY, NULL, 0, "Check, but do not measure", 0},
+      {"plot", OPTION_PLOT, "FILE", OPTION_ARG_OPTIONAL, "Draw the ladder (default: into the output folder, as SVG)",
+       0},
+      OPTION_END};
+  static char doc[512];
+  snprintf(doc, sizeof doc, "%s: every version checked, measured, and beside the others.", tables[0].title);
+  static const struct argp own = {help, lesson_parse, NULL, doc, NULL, NULL, NULL};
+  static LessonOptions options;
+  threads_begin();
+  /* Each version gets arrays of its own, and new pages take as long as the work: keep those of the last one. */
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+#ifdef SIMT_REWRITTEN
+  const int real = 0;
+#else
+  const int real = 1;
+#endif
+  const int quiet = getenv("SIMT_REPORT") == NULL && setenv("SIMT_REPORT", "none", 1) == 0; /* the table says it all */
+  options.lesson = lesson;
+  options.common = options_default(OPTIONS_LESSON | OPTIONS_OUTPUT_DIR);
+  options.common.device = DEVICE_GPU; /* real or emulated: kernels are what a lesson is about */
+  options_parse(&options.common, &own, &options, argc, argv);
+
+  const Lesson *only_lesson = lesson;
+  const LessonVersion *only = options.only != NULL ? lesson_find(tables, count, options.only, &only_lesson) : NULL;
+  if (only != NULL && quiet) unsetenv("SIMT_REPORT"); /* then the inspector is the profiler */
+  Error err;
+  static LessonRun run;
+  run.lesson = lesson;
+  run.options = &options;
+  run.rows = json_array();
+  if (device_open(options.common.device, run.device, sizeof run.device, &err) != 0) die("%s", err.message);
+  printf("%s on %s\n", lesson->name, run.device);
+  if (options.shapes == 0) options.shape[options.shapes++] = real ? lesson->timed : lesson->counted;
+  for (int s = 0; s < options.shapes; s++) {
+    int fits = 1;
+    for (int t = 0; t < count && fits; t++)
+      fits = lesson_fits(lesson_of_table(&tables[t], lesson), &options, &options.shape[s], real, &err) == 0;
+    if (fits) continue;
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, err.message);
+    exit(2);
+  }
+  if (options.plotted && options.plot[0] == '\0') {
+    if (make_directories(options.common.output_dir, &err) != 0) die("%s", err.message);
+    if ((size_t)snprintf(options.plot, sizeof options.plot, "%s/%s.svg", options.common.output_dir, lesson->name) >=
+        sizeof options.plot)
+      die("--output-dir: the path is too long");
+  }
+  if (options.plotted && lesson_plot_possible(options.plot, &err) != 0) die("%s", err.message);
+
+  if (options.common.device == DEVICE_CPU) {
+    for (int s = 0; s < options.shapes; s++) lesson_run_reference(&run, &options.shape[s]);
+  } else if (options.only != NULL) {
+    for (int s = 0; s < options.shapes; s++) lesson_run_only(only_lesson, only, &options.shape[s], options.common.seed);
+  } else {
+    fflush(stdout); /* it writes on stderr */
+    if (lesson->before != NULL) lesson->before();
+    for (int s = 0; s < options.shapes; s++)
+      for (int t = 0; t < count; t++) lesson_run_table(&run, &tables[t], &options.shape[s], real);
+  }
+  if (options.common.json) {
+    json_t *object = json_pack("{s:s, s:s, s:O}", "lesson", lesson->name, "device", device_name(options.common.device),
+                               "rows", run.rows);
+    if (options.common.device == DEVICE_GPU) json_object_set_new(object, "gpu", json_text(run.device));
+    if (json_result(object, &err) != 0) die("%s", err.message);
+  }
+  json_decref(run.rows);
+  stdout_finish();
+  return run.wrong > 0;
+}
+
+#endif /* COMMON_LESSON_MAIN_H */

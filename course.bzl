@@ -1,0 +1,125 @@
+"""The course: its lessons in order, each with its exercises in order. //learn reads this list, too.
+
+A lesson is a folder; `tools/new_lesson PHASE/NN_TOPIC` makes one. An exercise is a region in a source file, and
+exercises/NAME.txt in a lesson's folder (docs/exercises_for_authors.md).
+"""
+
+COURSE = {
+    "phase1_building_blocks/01_vector_add": [
+        "vector_add_index",
+        "vector_add_grid",
+        "vector_add_stride",
+    ],
+    "phase1_building_blocks/02_transpose": [
+        "transpose_naive",
+        "transpose_coalesced",
+        "transpose_tiled",
+        "transpose_padded",
+    ],
+    "phase1_building_blocks/03_matmul_naive": [
+        "matmul_naive",
+        "matmul_coalesced",
+    ],
+    "phase1_building_blocks/04_matmul_tiled": [
+        "matmul_tiled_load",
+        "matmul_tiled_barriers",
+    ],
+    "phase1_building_blocks/05_matmul_register_tiled": [
+        "matmul_register_1d",
+        "matmul_register_2d",
+    ],
+    "phase1_building_blocks/06_matmul_tuned": [
+        "matmul_vectorised",
+    ],
+    "phase1_building_blocks/07_activations": [
+        "activation_sigmoid",
+        "activation_tanh",
+        "activation_leaky_backward",
+        "activation_tanh_backward",
+        "activation_quads",
+    ],
+    "phase1_building_blocks/08_softmax": [
+        "softmax_naive",
+        "softmax_tree",
+        "softmax_online",
+        "softmax_backward",
+    ],
+    "phase1_building_blocks/09_losses": [
+        "loss_bce_logits",
+        "loss_block_sum",
+        "cross_entropy_fill",
+    ],
+    "phase1_building_blocks/10_softmax_cross_entropy": [
+        "cross_entropy_loss",
+        "cross_entropy_gradient",
+        "cross_entropy_fetch",
+    ],
+    "phase1_building_blocks/11_random_init": [
+        "random_uniform_one",
+        "random_uniform_float4",
+        "random_normal",
+    ],
+    "phase1_building_blocks/12_dropout": [
+        "dropout_one",
+        "dropout_float4",
+        "softmax_dropout",
+    ],
+    "phase1_building_blocks/13_fused_batchnorm_relu_softmax": [
+        "batchnorm_fold",
+        "batchnorm_columns",
+        "batchnorm_relu_softmax",
+        "batchnorm_parameters",
+    ],
+    "phase1_building_blocks/14_attention": [
+        "attention_scores",
+        "attention_online",
+        "attention_row_maximum",
+        "attention_score_gradient",
+        "attention_wmma_scores",
+    ],
+    "phase1_building_blocks/15_matmul_tensor_core": [
+        "bfloat16_round",
+        "matmul_wmma_naive",
+        "matmul_wmma_fragments",
+        "matmul_tile_order",
+        "matmul_swizzle",
+    ],
+    "phase2_mlp/01_perceptron": [
+        "perceptron_forward",
+        "perceptron_gradient",
+        "perceptron_update",
+    ],
+    "phase2_mlp/02_xor": [
+        "hidden_backward",
+    ],
+    "phase2_mlp/03_mlp": [
+        "mlp_weight_gradient",
+        "linear_bias_gradient",
+        "mlp_delta",
+        "sgd_momentum",
+    ],
+    "phase2_mlp/04_idx_files": [
+        "idx_big_endian",
+    ],
+    "phase2_mlp/05_batches": [
+        "batch_normalize",
+        "batch_gather_warps",
+        "batch_cipher",
+    ],
+    "phase2_mlp/06_streams": [
+        "feed_overlapped",
+        "feed_staged",
+    ],
+    "phase2_mlp/07_mlp_mnist": [],
+    "phase2_mlp/08_mlp_one_kernel": [
+        "mlp_step_counter",
+        "mlp_fused_delta",
+        "mlp_grid_barrier",
+        "mlp_step_launch",
+    ],
+    "phase3_cnn/01_conv2d_naive": [],
+    "phase3_cnn/09_pooling": [],
+    "phase3_cnn/10_batch_norm": [],
+    "phase3_cnn/11_residual": [],
+    "phase3_cnn/12_lenet_mnist": [],
+}

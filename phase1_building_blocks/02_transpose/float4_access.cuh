@@ -1,0 +1,60 @@
+/* float4_access.cuh - four neighbouring floats at once, of a matrix x (rows,cols) or an array x (n), also where its
+ * edge cuts through them.
+ *
+ * One instruction moves 16 bytes as a float4, if they begin at a multiple of 16. ALIGNED promises that for every row,
+ * or for the array: quads_fit() tells whether it may. Otherwise the four floats go one by one. `col` and `i` are
+ * multiples of 4.
+ */
+#ifndef PHASE1_BUILDING_BLOCKS_QUAD_CUH
+#define PHASE1_BUILDING_BLOCKS_QUAD_CUH
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool quads_fit(const float *x, int cols) { return (uintptr_t)x % sizeof(float4) == 0 && cols % 4 == 0; }
+
+/* x at (row, col) ... (row, col + 3), 0 outside of x. */
+template <bool ALIGNED>
+static __device__ __forceinline__ float4 quad_load(const float *x, int row, int col, int rows, int cols) {
+  const float *at = x + (size_t)row * cols + col;
+  if (ALIGNED) return row < rows && col < cols ? *(const float4 *)at : make_float4(0, 0, 0, 0);
+  return make_float4(row < rows && col < cols ? at[0] : 0, row < rows && col + 1 < cols ? at[1] : 0,
+                     row < rows && col + 2 < cols ? at[2] : 0, row < rows && col + 3 < cols ? at[3] : 0);
+}
+
+/* The same place becomes v, as far as it lies in x. */
+template <bool ALIGNED>
+static __device__ __forceinline__ void quad_store(float *x, float4 v, int row, int col, int rows, int cols) {
+  float *at = x + (size_t)row * cols + col;
+  if (ALIGNED) {
+    if (row < rows && col < cols) *(float4 *)at = v;
+    return;
+  }
+  if (row < rows && col < cols) at[0] = v.x;
+  if (row < rows && col + 1 < cols) at[1] = v.y;
+  if (row < rows && col + 2 < cols) at[2] = v.z;
+  if (row < rows && col + 3 < cols) at[3] = v.w;
+}
+
+/* x[i] ... x[i + 3], 0 beyond n. */
+template <bool ALIGNED>
+static __device__ __forceinline__ float4 quad_load_array(const float *x, size_t i, size_t n) {
+  if (ALIGNED && i + 3 < n) return *(const float4 *)(x + i);
+  return make_float4(i < n ? x[i] : 0, i + 1 < n ? x[i + 1] : 0, i + 2 < n ? x[i + 2] : 0, i + 3 < n ? x[i + 3] : 0);
+}
+
+/* They become v, as far as they lie in x. */
+template <bool ALIGNED>
+static __device__ __forceinline__ void quad_store_array(float *x, float4 v, size_t i, size_t n) {
+  if (ALIGNED && i + 3 < n) {
+    *(float4 *)(x + i) = v;
+    return;
+  }
+  if (i < n) x[i] = v.x;
+  if (i + 1 < n) x[i + 1] = v.y;
+  if (i + 2 < n) x[i + 2] = v.z;
+  if (i + 3 < n) x[i + 3] = v.w;
+}
+
+#endif /* PHASE1_BUILDING_BLOCKS_QUAD_CUH */

@@ -1,0 +1,152 @@
+/* The matrix product's ladder: each rung takes away exactly what it says.
+ *
+ * C is M x N, so there are M N K products, and a warp does 32 of them at a time: W = M N K / 32 is the unit here. The
+ * sizes are multiples of every tile, so that no lane is idle. */
+#include "common/lesson/test_counts.h"
+#include "phase1_building_blocks/03_matmul_naive/matmul_lesson.cuh"
+#include "phase1_building_blocks/03_matmul_naive/matmul_naive.cuh"
+#include "phase1_building_blocks/04_matmul_tiled/matmul_tiled.cuh"
+#include "phase1_building_blocks/05_matmul_register_tiled/matmul_register_tiled.cuh"
+#include "phase1_building_blocks/06_matmul_tuned/matmul_tuned.cuh"
+
+enum { M = 128, N = 256, K = 32, W = M * N * K / 32 };
+
+static LessonCounts counts(MatmulLauncher *launch) {
+  Lesson lesson = matmul_lesson("matmul");
+  return counts_of(&lesson, matmul_version("matmul", launch, ""), lesson_shape(&lesson, M, N, K));
+}
+
+static void naive_columns_loads_a_sector_a_lane(void **state) {
+  (void)state;
+  LessonCounts c = counts(matmul_naive_columns);
+  counts_required();
+  assert_count(c.global_load_requests, 2 * W);
+  assert_count(c.global_load_sectors, (32 + 1) * W); /* of A 32 rows, of B one float for all */
+  assert_count(c.global_store_sectors, 32 * c.global_store_requests);
+}
+
+static void naive_loads_whole_sectors(void **state) {
+  (void)state;
+  LessonCounts c = counts(matmul_naive);
+  counts_required();
+  assert_count(c.global_load_requests, 2 * W);
+  assert_count(c.global_load_sectors, (1 + 4) * W); /* of A one float for all, of B 32 neighbours */
+  assert_count(c.global_store_requests, M * N / 32);
+  assert_count(c.global_store_sectors, 4 * c.global_store_requests);
+}
+
+/* Tiles of `tile` x `tile` serve as many products from each load; after that shared memory has all the work. */
+static void expect_tiled(LessonCounts c, int tile) {
+  assert_count(c.global_load_requests, 2 * W / tile);
+  assert_count(c.global_load_sectors, 4 * c.global_load_requests);
+  assert_count(c.global_store_sectors, 4 * c.global_store_requests);
+  assert_count(c.shared_load_requests, 2 * W);
+  assert_count(c.shared_store_requests, 2 * W / tile);
+  assert_count(c.shared_load_conflicts + c.shared_store_conflicts, 0);
+}
+
+static void a_tile_divides_the_global_loads_by_its_side(void **state) {
+  (void)state;
+  LessonCounts c16 = counts(matmul_tiled_16), c32 = counts(matmul_tiled);
+  counts_required();
+  expect_tiled(c16, 16);
+  expect_tiled(c32, 32);
+}
+
+static void a_column_in_registers_nearly_halves_the_shared_loads(void **state) {
+  (void)state;
+  LessonCounts c = counts(matmul_register_1d);
+  counts_required();
+  assert_count(c.shared_load_requests, 9 * W / 8); /* 8 of A and 1 of B for 8 products, not 16 */
+  assert_count(c.global_load_requests, 2 * W / 64);
+  assert_count(c.shared_load_conflicts + c.shared_store_conflicts, 0);
+}
+
+static void a_patch_in_registers_needs_an_eighth_of_the_shared_loads(void **state) {
+  (void)state;
+  LessonCounts c = counts(matmul_register_2d);
+  counts_required();
+  assert_count(c.shared_load_requests, 16 * W / 64); /* 8 of A and 8 of B for 64 products, not 128 */
+  assert_count(c.global_load_requests, 2 * W / 128);
+  assert_count(c.global_load_sectors, 4 * c.global_load_requests);
+  /* what it leaves to the next rungs: the 2 floats of A lie in one bank, of the 16 of B, 8 floats apart, 4 in each; and
+   * no lane's neighbour in C is another lane */
+  assert_count(c.shared_load_conflicts, (1 + 3) * c.shared_load_requests / 2);
+  assert_count(c.global_store_sectors, 32 * c.global_store_requests);
+}
+
+static void float4_quarters_the_requests(void **state) {
+  (void)state;
+  LessonCounts c = counts(matmul_vectorised);
+  counts_required();
+  assert_count(c.shared_load_requests, 4 * W / 64);
+  assert_count(c.global_load_requests, 2 * W / 128 / 4);
+  assert_count(c.global_load_sectors, 16 * c.global_load_requests); /* the same bytes */
+  assert_count(c.global_store_requests, M * N / 128);
+  /* 8 lanes go at a time; of B's, 8 floats apart, two meet in each bank: 4 turns too many for every other request */
+  assert_count(c.shared_load_conflicts, 4 * c.shared_load_requests / 2);
+  /* and A's tile is put with 4 rows of 128 floats between lanes: the same bank */
+  if (c.shared_store_conflicts == 0) fail_msg("the conflicts that conflict_free removes are not there");
+}
+
+/* 8 + 8 floats for 8 x 8 products, four at a time. Of A neighbouring lanes want the same, so that 16 go at a time: two
+ * turns a request; of B they do not: the four turns of 512 bytes. */
+static void expect_conflict_free(LessonCounts c) {
+  assert_count(c.shared_load_requests, 4 * W / 64);
+  assert_count(c.shared_load_wavefronts, (2 + 4) * c.shared_load_requests / 2);
+  assert_count(c.shared_load_conflicts, 0);
+  assert_count(c.shared_store_conflicts, 0);
+  assert_count(c.global_load_requests, 2 * W / 128 / 4);
+  assert_count(c.global_load_sectors, 16 * c.global_load_requests);
+  assert_count(c.global_store_sectors, 16 * c.global_store_requests);
+}
+
+static void the_conflict_free_layout_has_none(void **state) {
+  (void)state;
+  LessonCounts c = counts(matmul_conflict_free);
+  counts_required();
+  expect_conflict_free(c);
+}
+
+static void warp_tiles_and_double_buffers_keep_it_so(void **state) {
+  (void)state;
+  LessonCounts tiled = counts(matmul_warp_tiled), buffered = counts(matmul_double_buffered);
+  counts_required();
+  expect_conflict_free(tiled);
+  expect_conflict_free(buffered);
+}
+
+static void the_tuned_patch_needs_24_floats_for_128_products(void **state) {
+  (void)state;
+  LessonCounts c = counts(matmul_tuned_launch<128, 256, 8, 64, 64, 16, 8, 1>); /* C is one tile */
+  counts_required();
+  assert_count(c.shared_load_requests, 24 / 4 * W / 128);
+  assert_count(c.shared_load_wavefronts, 2 * c.shared_load_requests); /* lanes share of A with ^ 2, of B with ^ 1 */
+  assert_count(c.shared_load_conflicts, 0);
+  assert_count(c.shared_store_conflicts, 0);
+  assert_count(c.global_load_sectors, 4 * (W / 128 + W / 256)); /* of A, shared by 256 columns; of B, by 128 rows */
+  assert_count(c.global_load_sectors, 16 * c.global_load_requests);
+}
+
+static void every_configuration_is_right(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof matmul_tuned_configurations / sizeof *matmul_tuned_configurations; i++)
+    counts(matmul_tuned_configurations[i].launch);
+  counts(matmul_tuned);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(naive_columns_loads_a_sector_a_lane),
+      cmocka_unit_test(naive_loads_whole_sectors),
+      cmocka_unit_test(a_tile_divides_the_global_loads_by_its_side),
+      cmocka_unit_test(a_column_in_registers_nearly_halves_the_shared_loads),
+      cmocka_unit_test(a_patch_in_registers_needs_an_eighth_of_the_shared_loads),
+      cmocka_unit_test(float4_quarters_the_requests),
+      cmocka_unit_test(the_conflict_free_layout_has_none),
+      cmocka_unit_test(warp_tiles_and_double_buffers_keep_it_so),
+      cmocka_unit_test(the_tuned_patch_needs_24_floats_for_128_products),
+      cmocka_unit_test(every_configuration_is_right),
+  };
+  return TEST_MAIN("matmul_counts", tests);
+}

@@ -1,0 +1,6 @@
+/* Checks the exercises of softmax.cuh, forward (learn/check.h). */
+#include "phase1_building_blocks/08_softmax/softmax_lesson.cuh"
+
+#include "learn/check.h"
+
+CHECK_MAIN(softmax_forward_lesson())

@@ -1,0 +1,6 @@
+/* Checks the exercises of fused_batchnorm_relu_softmax.cuh on the normalisation alone (learn/check.h). */
+#include "phase1_building_blocks/13_fused_batchnorm_relu_softmax/fused_batchnorm_relu_softmax_lesson.cuh"
+
+#include "learn/check.h"
+
+CHECK_MAIN(batchnorm_lesson())

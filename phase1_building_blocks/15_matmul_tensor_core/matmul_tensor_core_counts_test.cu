@@ -1,0 +1,69 @@
+/* Lesson 15's rungs: what a product costs in fragments fetched, and that swizzled tiles have no bank conflicts.
+ *
+ * A fragment is 16 x 16 elements, 512 bytes. The emulated tensor core takes them as 4-byte words, as a GPU's may:
+ * A's by rows, 4 requests of 4 bytes a lane; of a B by rows each lane wants neighbours in a column, 8 requests of 2
+ * bytes. The sizes are multiples of every tile. */
+#include "common/lesson/test_counts.h"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_mma.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_tensor_core_lesson.cuh"
+
+enum { M = 128, N = 256, K = 64, PRODUCTS = M / 16 * (N / 16) * (K / 16), A_REQUESTS = 4, B_REQUESTS = 8 };
+
+static LessonCounts counts(MatmulTensorCoreLauncher *launch) {
+  Lesson lesson = matmul_tensor_core_lesson();
+  return counts_of(&lesson, matmul_tensor_core_version("matmul", launch, ""), lesson_shape(&lesson, M, N, K));
+}
+
+static void naive_fetches_two_fragments_for_a_product(void **state) {
+  (void)state;
+  LessonCounts c = counts(matmul_wmma_naive);
+  counts_required();
+  assert_count(c.global_load_requests, PRODUCTS * (A_REQUESTS + B_REQUESTS));
+  assert_count(c.shared_load_requests, 0);
+}
+
+/* Every element of A is loaded once for each block's columns, every one of B for each block's rows, 8 a thread. */
+static void expect_tiles(LessonCounts c, int rows, int cols) {
+  assert_count(c.global_load_requests, (N / cols * M * K + M / rows * K * N) / 8 / 32);
+  assert_count(c.global_load_sectors, 16 * c.global_load_requests);
+  assert_count(c.shared_store_requests, c.global_load_requests);
+  assert_count(c.shared_load_conflicts, 0);
+  assert_count(c.shared_store_conflicts, 0);
+  assert_count(c.global_store_sectors, M * N / 8); /* of C 8 floats each, and no sector twice */
+}
+
+static void tiles_fetch_from_shared_memory_what_naive_fetched_from_global(void **state) {
+  (void)state;
+  LessonCounts c = counts(matmul_wmma_tiled);
+  counts_required();
+  expect_tiles(c, 64, 64);
+  assert_count(c.shared_load_requests, PRODUCTS * (A_REQUESTS + B_REQUESTS));
+}
+
+static void four_by_two_fragments_serve_eight_products(void **state) {
+  (void)state;
+  LessonCounts c = counts(matmul_wmma_fragments);
+  counts_required();
+  expect_tiles(c, 128, 128);
+  assert_count(c.shared_load_requests, PRODUCTS / 8 * (4 * A_REQUESTS + 2 * B_REQUESTS));
+}
+
+/* ldmatrix is one instruction for four matrices; emulated it is as many requests as a fragment's. */
+static void swizzled_tiles_have_no_conflicts_without_padding(void **state) {
+  (void)state;
+  LessonCounts c = counts(matmul_mma_launch<128, 256, 64, 64, 64, 3>);
+  counts_required();
+  expect_tiles(c, 128, 256);
+  assert_count(c.shared_load_requests, PRODUCTS / 16 * (4 * A_REQUESTS + 4 * B_REQUESTS));
+  assert_count(c.global_store_requests, M * N / 4 / 32); /* four floats a lane */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(naive_fetches_two_fragments_for_a_product),
+      cmocka_unit_test(tiles_fetch_from_shared_memory_what_naive_fetched_from_global),
+      cmocka_unit_test(four_by_two_fragments_serve_eight_products),
+      cmocka_unit_test(swizzled_tiles_have_no_conflicts_without_padding),
+  };
+  return TEST_MAIN("matmul_tensor_core_counts", tests);
+}

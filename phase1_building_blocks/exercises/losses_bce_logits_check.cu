@@ -1,6 +1,0 @@
-/* Checks the exercises of losses.cuh (learn/check.h): bce logits. */
-#include "phase1_building_blocks/losses_lesson.cuh"
-
-#include "learn/check.h"
-
-CHECK_MAIN(bce_logits_lesson())

@@ -1,7 +1,0 @@
-/* Checks the exercises of matmul_tiled.cuh (learn/check.h). */
-#include "phase1_building_blocks/matmul_lesson.cuh"
-#include "phase1_building_blocks/matmul_tiled.cuh"
-
-#include "learn/check.h"
-
-CHECK_MAIN(matmul_lesson("matmul_tiled"))

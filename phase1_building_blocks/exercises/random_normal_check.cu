@@ -1,6 +1,0 @@
-/* Checks the exercises of random_init.cuh about normal numbers (learn/check.h). */
-#include "phase1_building_blocks/random_init_lesson.cuh"
-
-#include "learn/check.h"
-
-CHECK_MAIN(random_normal_lesson())

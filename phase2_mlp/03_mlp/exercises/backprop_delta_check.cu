@@ -1,0 +1,6 @@
+/* Checks the exercise on a training step's way back: delta (learn/check.h). */
+#include "phase2_mlp/03_mlp/backprop_lesson.cuh"
+
+#include "learn/check.h"
+
+CHECK_MAIN(backprop_delta_lesson())

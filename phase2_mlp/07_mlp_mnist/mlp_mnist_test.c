@@ -1,0 +1,398 @@
+/* The program mlp_mnist: what it has beyond classifier.cuh, which lenet_mnist_test puts to the test. Its network is the
+ * user's choice, and a checkpoint remembers it. */
+#include "common/program_test.h"
+
+/* ---- it learns ---- */
+
+static void learns_and_writes_its_results(void **state) {
+  (void)state;
+  Subprocess run = train(output_dir("learn"), "--epochs=3", "--json", NULL, NULL);
+  expect_run(&run, 0, "network 784,128,10 relu: 101770 parameters", NULL);
+  expect_run(&run, 0, "confusion matrix", NULL);
+  json_t *result = expect_json(&run);
+  double accuracy = json_number_value(json_object_get(result, "test_accuracy"));
+  assert_true(accuracy > 0.87 && accuracy < 1); /* 4,000 images, three epochs: about 0.91 */
+  assert_true(json_number_value(json_object_get(result, "images_per_second")) > 0);
+  assert_string_equal(json_string_value(json_object_get(result, "program")), "mlp_mnist");
+  json_decref(result);
+  subprocess_free(&run);
+  const char *names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors", "log.jsonl",
+                         "log.csv",          "filters.png",      "misclassified.png"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (!file_exists(in_dir("learn", names[i]))) fail_msg("%s is missing", names[i]);
+
+  Error err;
+  SafetensorsFile file;
+  if (safetensors_open(in_dir("learn", "best.safetensors"), &file, &err) != 0) fail_msg("%s", err.message);
+  const char *tensors[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
+  const size_t shapes[][2] = {{128, 784}, {128}, {10, 128}, {10}};
+  const int ranks[] = {2, 1, 2, 1};
+  static float values[128 * 784];
+  assert_int_equal(file.count, 4);
+  for (int i = 0; i < 4; i++)
+    if (safetensors_read_f32(&file, tensors[i], ranks[i], shapes[i], values, &err) != 0) fail_msg("%s", err.message);
+  assert_string_equal(safetensors_metadata(&file, "network"), "784,128,10 relu");
+  safetensors_close(&file);
+}
+
+/* Widths 1, 3 and 127; all images in one batch, and one image a batch; every activation. */
+static void networks_of_any_shape_train(void **state) {
+  (void)state;
+  small_must("shape_a", "--layers=784,1,10", "--activation=tanh", "--epochs=1",
+             "network 784,1,10 tanh: 805 parameters");
+  small_must("shape_b", "--layers=784,127,3,10", "--batch-size=65536", "--epochs=2", "batch 65536");
+  small_must("shape_c", "--layers=784,10", "--batch-size=1", "--epochs=1", "network 784,10 relu: 7850 parameters");
+  small_must("shape_d", "--layers=784,3,11", "--activation=sigmoid", "--epochs=1", "network 784,3,11 sigmoid");
+  small_must("shape_e", "--activation=leaky_relu", "--weight-decay=0.01", "--epochs=1", "weight decay 0.01");
+}
+
+static void the_emulated_or_real_gpu_learns_too(void **state) {
+  (void)state;
+  Subprocess run = train(output_dir("gpu"), "--device=gpu", "--train-images=1280", "--epochs=2", "--json");
+  if (run.status == 1 && strstr(run.err, "use --device=cpu")) skip(); /* built for a GPU that is not here */
+  expect_run(&run, 0, "network 784,128,10 relu", NULL);
+  json_t *result = expect_json(&run);
+  assert_true(json_number_value(json_object_get(result, "test_accuracy")) > 0.75);
+  assert_string_equal(json_string_value(json_object_get(result, "device")), "gpu");
+  json_decref(result);
+  subprocess_free(&run);
+}
+
+static void the_same_seed_gives_the_same_bits(void **state) {
+  (void)state;
+  small_must("same_a", "--epochs=1", "--seed=7", "--threads=1", NULL);
+  small_must("same_b", "--epochs=1", "--seed=7", "--threads=3", NULL);
+  assert_same_tensors(in_dir("same_a", "last.state.safetensors"), in_dir("same_b", "last.state.safetensors"));
+}
+
+static float first_bias(const char *directory) {
+  Error err;
+  SafetensorsFile file;
+  static float bias[128];
+  const size_t shape[] = {128};
+  if (safetensors_open(in_dir(directory, "last.safetensors"), &file, &err) != 0 ||
+      safetensors_read_f32(&file, "fc1.bias", 1, shape, bias, &err) != 0)
+    fail_msg("%s", err.message);
+  safetensors_close(&file);
+  return bias[0];
+}
+
+static void weight_decay_matters_also_when_resumed(void **state) {
+  (void)state;
+  small_must("decay_a", "--epochs=1", NULL, NULL, NULL);
+  small_must("decay_b", "--epochs=1", NULL, NULL, NULL);
+  small_must("decay_c", "--epochs=1", "--weight-decay=0", NULL, "momentum 0.9, seed 1");
+  assert_true(first_bias("decay_a") == first_bias("decay_b"));
+  assert_true(first_bias("decay_a") != first_bias("decay_c"));
+  small_must("decay_a", "--epochs=2", "--resume", NULL, NULL);
+  small_must("decay_b", "--epochs=2", "--resume", "--weight-decay=0.1", "weight decay 0.1");
+  assert_true(first_bias("decay_a") != first_bias("decay_b"));
+}
+
+/* ---- the checkpoint knows the network ---- */
+
+static void interrupted_and_resumed_equals_uninterrupted(void **state) {
+  (void)state;
+  char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[] = {program,
+                        data,
+                        output_dir("whole"),
+                        "--train-images=20000",
+                        "--test-images=500",
+                        "--device=cpu",
+                        "--epochs=3",
+                        "--layers=784,32,16,10",
+                        NULL};
+  Subprocess whole = subprocess_run(argv, SECONDS);
+  expect_run(&whole, 0, "network 784,32,16,10 relu", NULL);
+  Subprocess first = start_and_signal("parts", SIGINT, 2, 0, argv[7]);
+  expect_run(&first, 130, "--resume", "stopping after this step");
+  argv[2] = output_dir("parts");
+  argv[7] = "--resume"; /* without --layers */
+  Subprocess second = subprocess_run(argv, SECONDS);
+  expect_run(&second, 0, "network 784,32,16,10 relu", NULL);
+  expect_run(&second, 0, "resuming at epoch", NULL);
+  assert_same_tensors(in_dir("whole", "last.state.safetensors"), in_dir("parts", "last.state.safetensors"));
+  subprocess_free(&whole);
+  subprocess_free(&first);
+  subprocess_free(&second);
+}
+
+static void another_network_is_refused(void **state) {
+  (void)state;
+  small_must("net", "--epochs=1", "--layers=784,20,10", "--activation=tanh", "network 784,20,10 tanh");
+  small_refused("net", "--resume", "--epochs=2", "--layers=784,21,10",
+                "this is the network 784,20,10 tanh, not 784,21,10 tanh; leave --layers and --activation out");
+  small_refused("net", "--resume", "--epochs=2", "--activation=relu", "this is the network 784,20,10 tanh, not");
+  small_must("net", "--resume", "--epochs=2", "--activation=tanh", "network 784,20,10 tanh");
+  small_must("net", "--resume", "--epochs=3", "--layers=784,20,10", "network 784,20,10 tanh");
+}
+
+/* Changes the metadata's `from`, in place, into `to`, which has as many letters. */
+static void damage(const char *path, const char *from, const char *to) {
+  static char text[1 << 20];
+  FILE *file = fopen(path, "r+");
+  assert_non_null(file);
+  size_t size = fread(text, 1, sizeof text, file);
+  size_t at = 0, length = strlen(from);
+  while (at + length < size && memcmp(text + at, from, length) != 0) at++;
+  assert_true(at + length < size);
+  memcpy(text + at, to, length);
+  rewind(file);
+  assert_int_equal(fwrite(text, 1, size, file), size);
+  fclose(file);
+}
+
+static void a_damaged_network_is_named(void **state) {
+  (void)state;
+  small_must("damaged", "--epochs=1", "--layers=784,20,10", NULL, NULL);
+  damage(in_dir("damaged", "last.state.safetensors"), "784,20,10 relu", "784,20,10 gelu");
+  small_refused("damaged", "--resume", "--epochs=2", NULL, "unknown activation \"gelu\"");
+  damage(in_dir("damaged", "last.state.safetensors"), "784,20,10 gelu", "784,19,10 relu");
+  small_refused("damaged", "--resume", "--epochs=2", NULL, "fc1.weight");
+}
+
+static void predicts_with_the_network_of_the_checkpoint(void **state) {
+  (void)state;
+  Error err;
+  MnistSet set;
+  if (mnist_load(mnist, "t10k", &set, &err) != 0) fail_msg("%s", err.message);
+  Image image = image_new(28, 28, 1);
+  memcpy(image.pixels, set.images, 28 * 28);
+  char path[PATH_MAX];
+  if (image_write_png(test_path(path, sizeof path, "seven.png"), &image, &err) != 0) fail_msg("%s", err.message);
+  image_free(&image);
+  assert_int_equal(set.labels[0], 7);
+  mnist_free(&set);
+
+  small_must("predict", "--epochs=3", "--layers=784,40,10", "--activation=tanh", NULL);
+  const char *argv[] = {program, "--device=cpu", output_dir("predict"), "--json", "--predict", path, NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 0, "network 784,40,10 tanh", NULL);
+  json_t *result = expect_json(&run), *first = json_array_get(json_object_get(result, "predictions"), 0);
+  json_t *top = json_array_get(json_object_get(first, "top"), 0);
+  assert_int_equal(json_integer_value(json_object_get(top, "label")), 7);
+  json_decref(result);
+  subprocess_free(&run);
+  argv[3] = "--layers=784,128,10";
+  run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 1, NULL, "this is the network 784,40,10 tanh, not 784,128,10 tanh");
+  subprocess_free(&run);
+}
+
+/* Weights that are numbers, of answers that are not. */
+static void predict_refuses_an_answer_that_is_not_finite(void **state) {
+  (void)state;
+  char path[PATH_MAX];
+  Error err;
+  Image image = image_new(28, 28, 1);
+  image.pixels[300] = 0;
+  if (image_write_png(test_path(path, sizeof path, "dot.png"), &image, &err) != 0) fail_msg("%s", err.message);
+  image_free(&image);
+  small_must("huge", "--epochs=1", "--layers=784,10", NULL, NULL);
+  static unsigned char file[65536];
+  snprintf(path, sizeof path, "%s", in_dir("huge", "best.safetensors"));
+  size_t size = test_read_file(path, file, sizeof file), floats = 784 * 10 + 10;
+  for (size_t i = 0; i < floats; i++) {
+    const float huge = i % 2 ? 3e38f : -3e38f;
+    memcpy(file + size - 4 * (i + 1), &huge, 4);
+  }
+  test_write_file(path, file, size);
+  const char *argv[] = {
+      program, "--device=cpu", output_dir("huge"), "--predict", test_path((char[PATH_MAX]){0}, PATH_MAX, "dot.png"),
+      NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 1, NULL, "the network's answer is not finite");
+  assert_null(strstr(run.out, "nan"));
+  subprocess_free(&run);
+}
+
+/* ---- it refuses, and keeps what was there ---- */
+
+/* Where OpenBLAS would wait for ever, even before main(), and OpenMP would end the program without naming the limit. */
+static void a_limit_on_memory_is_named(void **state) {
+  (void)state;
+#ifdef NN_SANITIZED
+  skip(); /* AddressSanitizer needs terabytes of address space */
+#endif
+  static char command[3 * PATH_MAX];
+  /* How much address space a program begins with differs between C libraries: under some limit of a range, in KiB, the
+   * sentence comes; under none of them the program hangs or ends otherwise than by a sentence. */
+  const struct {
+    int from, to;
+    const char *setting, *threads, *said;
+  } cases[] = {{500000, 500000, "OPENBLAS_NUM_THREADS=1", "4", "matrix products on the CPU (OpenBLAS) need 512 MiB"},
+               {140000, 260000, "-uOPENBLAS_NUM_THREADS", "1", "matrix products on the CPU (OpenBLAS) need 128 MiB"},
+               {140000, 260000, "OPENBLAS_NUM_THREADS=64", "1", "using OPENBLAS_NUM_THREADS=1"},
+               {2000000, 2000000, "OPENBLAS_NUM_THREADS=1", "1000", "of 1000 threads only "}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int said = 0;
+    for (int limit = cases[i].from; limit <= cases[i].to && !said; limit += 20000) {
+      snprintf(command, sizeof command,
+               "ulimit -v %d && exec env %s %s --data-dir=%s %s --train-images=640 --test-images=100 --epochs=1 "
+               "--device=cpu --threads=%s",
+               limit, cases[i].setting, program, mnist, output_dir("limit"), cases[i].threads);
+      const char *argv[] = {"/bin/sh", "-c", command, NULL};
+      Subprocess run = subprocess_run(argv, 20);
+      said = run.status == 1 && strstr(run.err, cases[i].said) != NULL;
+      const int loaded = run.status != 127, enough = run.status == 0; /* 127: too little for the loader */
+      if (loaded && !enough && (run.status != 1 || strstr(run.err, "error: ") == NULL))
+        fail_msg("ulimit -v %d: exit status %d, %s", limit, run.status, run.err);
+      subprocess_free(&run);
+    }
+    if (!said) fail_msg("no limit from %d to %d KiB gives \"%s\"", cases[i].from, cases[i].to, cases[i].said);
+  }
+}
+
+static void wrong_options_exit_with_2(void **state) {
+  (void)state;
+  const char *wrong[][2] = {{"--layers=784", "two widths at least"},      {"--layers=784,,10", "not a list of layers"},
+                            {"--layers=784,ten", "not a list of layers"}, {"--layers=", "not a list of layers"},
+                            {"--activation=gelu", "relu, leaky_relu"},    {"--activation=", "unknown activation"},
+                            {"--weight-decay=-1", "a number from 0"},     {"--hold-out=0", "a whole number from 1"},
+                            {"--layers=784,0,10", "widths from 1"},       {"--weight-decay=nan", "a number from 0"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    Subprocess run = small("wrong", wrong[i][0], NULL, NULL);
+    expect_run(&run, 2, NULL, wrong[i][1]);
+    subprocess_free(&run);
+  }
+  Subprocess run = small("wrong", "--resume", "--restart", NULL);
+  expect_run(&run, 2, NULL, "--resume and --restart: one of the two");
+  subprocess_free(&run);
+  run = small("wrong", "--checkpoint=best.safetensors", NULL, NULL);
+  expect_run(&run, 2, NULL, "--checkpoint is the model of --predict");
+  subprocess_free(&run);
+  assert_false(file_exists(in_dir("wrong", "log.csv")));
+}
+
+static void networks_that_do_not_fit_the_images_are_refused(void **state) {
+  (void)state;
+  small_refused("fit", "--layers=20,10", "--epochs=1", NULL, "a network from 20 inputs to 10 classes");
+  small_refused("fit", "--layers=784,9", "--epochs=1", NULL, "to 9 classes; the images have 784 pixels, the labels 10");
+  small_refused("fit", "--layers=784,1001", "--epochs=1", NULL, "to 1001 classes");
+  small_refused("fit", "--hold-out=60000", "--epochs=1", NULL, "at least one must be left");
+  assert_false(file_exists(in_dir("fit", "log.csv")));
+}
+
+static void held_out_images_are_the_test(void **state) {
+  (void)state;
+  Subprocess run = train(output_dir("hold"), "--hold-out=59000", "--epochs=1", NULL, NULL);
+  expect_run(&run, 0, "1000 training images, 1000 test images", NULL);
+  subprocess_free(&run);
+}
+
+static void a_divergent_run_stops_and_keeps_its_checkpoint(void **state) {
+  (void)state;
+  small_must("diverge", "--epochs=1", NULL, NULL, NULL);
+  small_must("diverge_copy", "--epochs=1", NULL, NULL, NULL);
+  small_refused("diverge", "--resume", "--epochs=20", "--lr=1e6", "the loss is not finite at step");
+  small_refused("diverge", "--resume", "--epochs=20", "--lr=1e6", "try --lr=100000");
+  const char *names[] = {"last.state.safetensors", "last.safetensors", "best.safetensors"};
+  for (int i = 0; i < 3; i++) assert_same_tensors(in_dir("diverge", names[i]), in_dir("diverge_copy", names[i]));
+  small_must("diverge", "--resume", "--epochs=2", NULL, "resuming at epoch 2");
+}
+
+/* As if it had not been: no log that looks like a run, and the run before as it was. */
+static void a_run_that_diverges_at_once_leaves_nothing(void **state) {
+  (void)state;
+  const char *const names[] = {"log.jsonl", "log.csv", "previous"};
+  small_refused("at_once", "--lr=1e6", "--epochs=2", "--seed=1", "the loss is not finite at step");
+  for (int i = 0; i < 3; i++) assert_false(file_exists(in_dir("at_once", names[i])));
+  small_must("at_once", "--epochs=1", NULL, NULL, NULL);
+  small_must("at_once_copy", "--epochs=1", NULL, NULL, NULL);
+  small_refused("at_once", "--lr=1e6", "--epochs=2", "--seed=1", "the earlier run is back in");
+  assert_same_tensors(in_dir("at_once", "best.safetensors"), in_dir("at_once_copy", "best.safetensors"));
+  for (int i = 0; i < 3; i++) assert_int_equal(file_exists(in_dir("at_once", names[i])), i < 2);
+  small_must("at_once", "--resume", "--epochs=2", NULL, "resuming at epoch 2");
+}
+
+/* Only what the failed run set aside comes back: not the best model of the run before that, which lies beside it. And a
+ * log.csv that lay there is no rubbish. */
+static void a_run_that_diverges_mixes_no_runs(void **state) {
+  (void)state;
+  static const char table[] = "a table of one's own\n";
+  char bytes[sizeof table];
+  small_must("mixed", "--epochs=1", "--seed=1", NULL, NULL);
+  small_must("mixed", "--epochs=1", "--seed=2", NULL, NULL);
+  unlink(in_dir("mixed", "best.safetensors")); /* as a run that was stopped in its first epoch has none */
+  small_refused("mixed", "--lr=1e6", "--epochs=1", NULL, "the earlier run is back in");
+  assert_true(file_exists(in_dir("mixed", "last.state.safetensors")));
+  assert_false(file_exists(in_dir("mixed", "best.safetensors")));
+  assert_true(file_exists(in_dir("mixed", "previous/best.safetensors")));
+  mkdir(in_dir("own", ""), 0777);
+  test_write_file(in_dir("own", "log.csv"), table, sizeof table);
+  small_refused("own", "--lr=1e6", "--epochs=1", NULL, "the earlier run is back in");
+  assert_int_equal(test_read_file(in_dir("own", "log.csv"), bytes, sizeof bytes), sizeof table);
+  assert_memory_equal(bytes, table, sizeof table);
+  small_must("own", "--epochs=1", NULL, NULL, NULL);
+  assert_int_equal(test_read_file(in_dir("own", "previous/log.csv"), bytes, sizeof bytes), sizeof table);
+  assert_memory_equal(bytes, table, sizeof table);
+}
+
+/* A kill before the first checkpoint leaves a log: it must not replace that of the run in previous/. And a disk that is
+ * full after the first model leaves a model without a state, which belongs to no run that could go on. */
+static void a_run_that_saved_no_state_is_none(void **state) {
+  (void)state;
+  char own[512], kept[512];
+  small_must("none", "--epochs=1", "--seed=1", NULL, NULL);
+  size_t size = test_read_file(in_dir("none", "log.csv"), own, sizeof own);
+  small_must("none", "--epochs=1", "--seed=2", NULL, NULL);
+  for (int i = 0; i < 3; i++) {
+    static const char *const models[] = {"best.safetensors", "last.safetensors", "last.state.safetensors"};
+    unlink(in_dir("none", models[i]));
+  }
+  small_must("none", "--epochs=1", "--seed=3", NULL, NULL);
+  assert_int_equal(test_read_file(in_dir("none", "previous/log.csv"), kept, sizeof kept), size);
+  assert_memory_equal(kept, own, size);
+
+  char data[PATH_MAX + 16];
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[] = {
+      program, data, output_dir("part"), "--train-images=640", "--test-images=100", "--epochs=1", "--device=cpu", NULL};
+  Subprocess run = subprocess_start(argv, 600000); /* a model has 410,000 bytes, a state 820,000 */
+  subprocess_wait(&run, SECONDS);
+  expect_run(&run, 1, NULL, "last.state.safetensors");
+  static const char *const names[] = {"best.safetensors", "last.safetensors", "log.jsonl", "log.csv"};
+  for (int i = 0; i < 4; i++) assert_false(file_exists(in_dir("part", names[i])));
+  subprocess_free(&run);
+}
+
+static void help_names_every_option(void **state) {
+  (void)state;
+  const char *argv[] = {program, "--help", NULL};
+  const char *options[] = {"--layers", "--activation", "--weight-decay", "--hold-out", "--device",  "--epochs",
+                           "--lr",     "--momentum",   "--seed",         "--resume",   "--predict", "784,128,10"};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) expect_run(&run, 0, options[i], NULL);
+  subprocess_free(&run);
+}
+
+int main(void) {
+  Error err;
+  if (runfiles_find("phase2_mlp/07_mlp_mnist/mlp_mnist", program, sizeof program, &err) != 0 ||
+      runfiles_find("third_party/data/mnist", mnist, sizeof mnist, &err) != 0)
+    die("%s", err.message);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(learns_and_writes_its_results),
+      cmocka_unit_test(networks_of_any_shape_train),
+      cmocka_unit_test(the_emulated_or_real_gpu_learns_too),
+      cmocka_unit_test(the_same_seed_gives_the_same_bits),
+      cmocka_unit_test(weight_decay_matters_also_when_resumed),
+      cmocka_unit_test(interrupted_and_resumed_equals_uninterrupted),
+      cmocka_unit_test(another_network_is_refused),
+      cmocka_unit_test(a_damaged_network_is_named),
+      cmocka_unit_test(predicts_with_the_network_of_the_checkpoint),
+      cmocka_unit_test(predict_refuses_an_answer_that_is_not_finite),
+      cmocka_unit_test(a_limit_on_memory_is_named),
+      cmocka_unit_test(wrong_options_exit_with_2),
+      cmocka_unit_test(networks_that_do_not_fit_the_images_are_refused),
+      cmocka_unit_test(held_out_images_are_the_test),
+      cmocka_unit_test(a_run_that_diverges_at_once_leaves_nothing),
+      cmocka_unit_test(a_run_that_diverges_mixes_no_runs),
+      cmocka_unit_test(a_run_that_saved_no_state_is_none),
+      cmocka_unit_test(a_divergent_run_stops_and_keeps_its_checkpoint),
+      cmocka_unit_test(help_names_every_option),
+  };
+  return TEST_MAIN("mlp_mnist", tests);
+}

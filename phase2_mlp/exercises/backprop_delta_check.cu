@@ -1,6 +1,0 @@
-/* Checks the exercise on a training step's way back: delta (learn/check.h). */
-#include "phase2_mlp/backprop_lesson.cuh"
-
-#include "learn/check.h"
-
-CHECK_MAIN(backprop_delta_lesson())

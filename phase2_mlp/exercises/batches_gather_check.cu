@@ -1,6 +1,0 @@
-/* Checks the exercises of batches.cuh (learn/check.h). */
-#include "phase2_mlp/batches_lesson.cuh"
-
-#include "learn/check.h"
-
-CHECK_MAIN(batch_gather_lesson())

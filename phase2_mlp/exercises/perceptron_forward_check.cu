@@ -1,6 +1,0 @@
-/* Checks the exercise on perceptron.cuh's forward kernel (learn/check.h). */
-#include "phase2_mlp/perceptron_lesson.cuh"
-
-#include "learn/check.h"
-
-CHECK_MAIN(perceptron_forward_lesson())

@@ -1,0 +1,48 @@
+/* max_pool2d_op.cuh - max_pool2d.cuh as an Op of common/nn: x (N,C,H,W) -> y (N,C,P,Q). It keeps for each output which
+ * input was the largest. */
+#ifndef PHASE3_CNN_MAX_POOL2D_OP_CUH
+#define PHASE3_CNN_MAX_POOL2D_OP_CUH
+
+#include "common/nn/graph.h"
+#include "phase3_cnn/09_pooling/max_pool2d.cuh"
+
+static inline Pool2dShape max_pool2d_op_shape(const Node *node, int batch) {
+  Pool2dShape shape = *(const Pool2dShape *)node->attributes.bytes;
+  shape.n = batch;
+  return shape;
+}
+
+static inline size_t max_pool2d_op_saved(const Node *node, int batch) {
+  return shape_count(node->shape) * (size_t)batch; /* a byte for each output */
+}
+
+static inline void max_pool2d_op_forward(const Context *context, const Node *node, const OpArrays *a) {
+  const Pool2dShape shape = max_pool2d_op_shape(node, a->batch);
+  unsigned char *largest = (unsigned char *)a->saved;
+  ON_DEVICE(context->device, max_pool2d_forward_gpu(a->y, largest, a->x[0], shape),
+            max_pool2d_forward_cpu_fast(a->y, largest, a->x[0], shape));
+}
+
+static inline void max_pool2d_op_backward(const Context *context, const Node *node, const OpArrays *a) {
+  const Pool2dShape shape = max_pool2d_op_shape(node, a->batch);
+  const unsigned char *largest = (const unsigned char *)a->saved;
+  if (a->dx[0] == NULL) return;
+  ON_DEVICE(context->device, max_pool2d_backward_gpu(a->dx[0], a->dy, largest, shape),
+            max_pool2d_backward_cpu_fast(a->dx[0], a->dy, largest, shape));
+}
+
+static const Op max_pool2d_op = {
+    "MaxPool", 0, 0, max_pool2d_op_saved, NULL, max_pool2d_op_forward, max_pool2d_op_backward};
+
+static inline int max_pool2d(Graph *g, int x, int kernel, int stride) {
+  if (graph_expect_images(g, "max_pool2d", x) != 0) return GRAPH_ERROR;
+  const Shape in = graph_shape(g, x);
+  const Pool2dShape shape = {1, in.dim[0], in.dim[1], in.dim[2], kernel, stride};
+  Error err;
+  if (max_pool2d_shape_check(shape, &err) != 0)
+    return graph_fail(g, "max pooling of %s %s: %.800s", g->nodes[x].name, shape_text(in).text, err.message);
+  const Shape out = shape3(in.dim[0], max_pool2d_out_h(shape), max_pool2d_out_w(shape));
+  return graph_node(g, &max_pool2d_op, "pool", &x, 1, out, &shape, sizeof shape);
+}
+
+#endif /* PHASE3_CNN_MAX_POOL2D_OP_CUH */

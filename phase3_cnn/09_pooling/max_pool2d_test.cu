@@ -1,0 +1,201 @@
+#include "phase3_cnn/09_pooling/max_pool2d.cuh"
+
+#include <omp.h>
+
+#include "common/compare.h"
+#include "common/device.h"
+#include "common/guard.h"
+#include "common/test.h"
+
+/* ---- by hand ---- */
+
+static void reference_is_right_by_hand(void **state) {
+  (void)state;
+  const float x[20] = {1, 5, 2,  2, 9,  //
+                       4, 3, 2,  2, 9,  //
+                       0, 0, -1, 7, 9,  //
+                       0, 6, 8,  0, 9};
+  const Pool2dShape shape = {1, 1, 4, 5, 2, 2}; /* the fifth column is in no window */
+  const float y_expected[4] = {5, 2, 6, 8}, dy[4] = {10, 20, 30, 40};
+  const uint8_t argmax_expected[4] = {1, 0, 3, 2}; /* of four equal values the first */
+  float y[4], dx[20], dx_expected[20] = {0};
+  uint8_t argmax[4];
+  max_pool2d_forward_cpu(y, argmax, x, shape);
+  assert_close(y, y_expected, 4, 0, 0);
+  assert_memory_equal(argmax, argmax_expected, 4);
+
+  dx_expected[1] = 10;
+  dx_expected[2] = 20;
+  dx_expected[16] = 30;
+  dx_expected[17] = 40;
+  max_pool2d_backward_cpu(dx, dy, argmax, shape);
+  assert_close(dx, dx_expected, 20, 0, 0);
+}
+
+static void overlapping_windows_add_up(void **state) {
+  (void)state;
+  const float x[9] = {1, 2, 3, 4, 9, 5, 6, 7, 8}, dy[4] = {1, 10, 100, 1000};
+  const Pool2dShape shape = {1, 1, 3, 3, 2, 1};
+  const float dx_expected[9] = {0, 0, 0, 0, 1111, 0, 0, 0, 0};
+  const uint8_t argmax_expected[4] = {3, 2, 1, 0};
+  float y[4], dx[9];
+  uint8_t argmax[4];
+  max_pool2d_forward_cpu(y, argmax, x, shape);
+  assert_memory_equal(argmax, argmax_expected, 4);
+  max_pool2d_backward_cpu(dx, dy, argmax, shape);
+  assert_close(dx, dx_expected, 9, 0, 0);
+}
+
+static void impossible_shapes_are_refused(void **state) {
+  (void)state;
+  const Pool2dShape bad[] = {{0, 1, 4, 4, 2, 2},  {1, 1, 4, 4, 0, 2},        {1, 1, 40, 40, 17, 2},
+                             {1, 1, 4, 4, 2, 0},  {1, 1, 4, 4, 5, 1},        {1, 1, 65536, 65536, 2, 2},
+                             {1, 1, 4, -4, 2, 2}, {65536, 65536, 4, 4, 2, 2}};
+  const Pool2dShape good = {64, 6, 28, 28, 2, 2};
+  Error err;
+  assert_int_equal(max_pool2d_shape_check(good, &err), 0);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    err.message[0] = '\0';
+    assert_int_equal(max_pool2d_shape_check(bad[i], &err), -1);
+    assert_memory_equal(err.message, "max pooling", 11);
+  }
+}
+
+/* The slope of sum(dy * y): the values lie 1 apart, so that a small step changes no maximum. */
+static void gradient_matches_central_differences(void **state) {
+  (void)state;
+  const Pool2dShape shapes[] = {{2, 3, 6, 8, 2, 2}, {1, 2, 7, 5, 3, 2}, {1, 2, 7, 9, 3, 1}, {2, 1, 9, 8, 2, 3}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    Pool2dShape s = shapes[i];
+    int n_x = s.n * s.c * s.h * s.w, n_y = s.n * s.c * max_pool2d_out_h(s) * max_pool2d_out_w(s);
+    double x[512], y[512], dy[512], dx[512];
+    uint8_t argmax[512];
+    for (int j = 0; j < n_x; j++) x[j] = j * 149 % n_x; /* 149 is prime to n_x: each value once */
+    for (int j = 0; j < n_y; j++) dy[j] = j % 11 - 4;
+    max_pool2d_forward_cpu(y, argmax, x, s);
+    max_pool2d_backward_cpu(dx, dy, argmax, s);
+    for (int j = 0; j < n_x; j++) {
+      double slope = 0, middle = x[j];
+      for (int side = -1; side <= 1; side += 2) {
+        x[j] = middle + side * 0.25;
+        max_pool2d_forward_cpu(y, argmax, x, s);
+        for (int o = 0; o < n_y; o++) slope += side * y[o] * dy[o] / 0.5;
+      }
+      x[j] = middle;
+      if (!(fabs(slope - dx[j]) < 1e-9)) fail_msg("element %d: the slope is %g, the gradient %g", j, slope, dx[j]);
+    }
+  }
+}
+
+/* ---- against the reference ---- */
+
+/* Random values, a third of them equal, one in 50 NaN, infinities. */
+static void fill_with_ties(float *x, size_t n) {
+  test_random_fill(x, n, 5);
+  for (size_t i = 0; i < n; i++) {
+    PhiloxBlock block = philox4x32(6, 0, i);
+    if (block.word[0] % 3 == 0) x[i] = 0.5f;
+    if (block.word[1] % 50 == 0) x[i] = NAN;
+    if (block.word[1] % 50 == 1) x[i] = -INFINITY;
+    if (block.word[1] % 50 == 2) x[i] = INFINITY;
+  }
+}
+
+static void assert_guarded(Device device, float *buffer, size_t n, const char *name) {
+  Error err;
+  if (guard_check(device, buffer, n, name, &err) != 0) fail_msg("%s", err.message);
+}
+
+static void check_array(const char *name, const float *actual, const float *expected, size_t planes, size_t size,
+                        Tolerance tolerance, Pool2dShape s) {
+  tolerance.nan_equal = 1;
+  Comparison c = compare_arrays(actual, expected, planes, size, tolerance);
+  if (!c.ok)
+    fail_msg("%s, (%d,%d,%d,%d), windows of %d, stride %d: %s", name, s.n, s.c, s.h, s.w, s.kernel, s.stride,
+             c.message);
+}
+
+/* argmax, too, lies between guard bands: n bytes in a buffer of floats, the last of them filled up with 0xA5. */
+static void check_shape(Device device, Pool2dShape s) {
+  size_t planes = (size_t)s.n * s.c, in = (size_t)s.h * s.w, out = (size_t)max_pool2d_out_h(s) * max_pool2d_out_w(s);
+  size_t n_x = planes * in, n_y = planes * out, argmax_floats = (n_y + 3) / 4;
+  float *x = guard_alloc(DEVICE_CPU, n_x), *dy = guard_alloc(DEVICE_CPU, n_y);
+  float *y = guard_alloc(DEVICE_CPU, n_y), *dx = guard_alloc(DEVICE_CPU, n_x);
+  float *y_expected = guard_alloc(DEVICE_CPU, n_y), *dx_expected = guard_alloc(DEVICE_CPU, n_x);
+  uint8_t *argmax = (uint8_t *)xmalloc(4 * argmax_floats), *argmax_expected = (uint8_t *)xmalloc(n_y);
+  float *device_x = guard_alloc(device, n_x), *device_dy = guard_alloc(device, n_y);
+  float *device_y = guard_alloc(device, n_y), *device_dx = guard_alloc(device, n_x);
+  float *device_argmax = guard_alloc(device, argmax_floats);
+  fill_with_ties(x, n_x);
+  test_random_fill(dy, n_y, 8);
+  memset(argmax, 0xA5, 4 * argmax_floats);
+  device_upload(device, device_x, x, n_x * sizeof *x);
+  device_upload(device, device_dy, dy, n_y * sizeof *dy);
+  device_upload(device, device_argmax, argmax, 4 * argmax_floats);
+
+  max_pool2d_forward_cpu(y_expected, argmax_expected, x, s);
+  max_pool2d_backward_cpu(dx_expected, dy, argmax_expected, s);
+  ON_DEVICE(device, max_pool2d_forward_gpu(device_y, (uint8_t *)device_argmax, device_x, s),
+            max_pool2d_forward_cpu_fast(device_y, (uint8_t *)device_argmax, device_x, s));
+  ON_DEVICE(device, max_pool2d_backward_gpu(device_dx, device_dy, (const uint8_t *)device_argmax, s),
+            max_pool2d_backward_cpu_fast(device_dx, device_dy, (const uint8_t *)device_argmax, s));
+  device_download(device, y, device_y, n_y * sizeof *y);
+  device_download(device, dx, device_dx, n_x * sizeof *dx);
+  device_download(device, argmax, device_argmax, 4 * argmax_floats);
+
+  check_array("y", y, y_expected, planes, out, tolerance_make(0, 0), s);
+  for (size_t i = 0; i < n_y; i++)
+    if (argmax[i] != argmax_expected[i])
+      fail_msg("argmax, (%d,%d,%d,%d), windows of %d, stride %d: %d at %zu, expected %d", s.n, s.c, s.h, s.w, s.kernel,
+               s.stride, argmax[i], i, argmax_expected[i]);
+  for (size_t i = n_y; i < 4 * argmax_floats; i++) assert_int_equal(argmax[i], 0xA5);
+  check_array("dx", dx, dx_expected, planes, in, tolerance_dot(s.kernel * s.kernel, 1), s);
+  assert_guarded(device, device_y, n_y, "y");
+  assert_guarded(device, device_dx, n_x, "dx");
+  assert_guarded(device, device_argmax, argmax_floats, "argmax");
+
+  float *on_host[] = {x, dy, y, dx, y_expected, dx_expected};
+  float *on_device[] = {device_x, device_dy, device_y, device_dx, device_argmax};
+  for (int i = 0; i < 6; i++) guard_free(DEVICE_CPU, on_host[i]);
+  for (int i = 0; i < 5; i++) guard_free(device, on_device[i]);
+  free(argmax);
+  free(argmax_expected);
+}
+
+static void check_shapes(Device device) {
+  for (int kernel = 1; kernel <= 3; kernel++)
+    for (int stride = 1; stride <= 3; stride++)
+      for (int h = kernel; h <= 11; h += 1 + h / 4)
+        for (int w = kernel; w <= 19; w++) {
+          Pool2dShape shape = {3, 2, h, w, kernel, stride};
+          check_shape(device, shape);
+        }
+  const Pool2dShape others[] = {{64, 6, 28, 28, 2, 2}, {33, 16, 10, 10, 2, 2}, {1, 1, 31, 33, 2, 2},
+                                {1, 3, 33, 31, 2, 2},  {2, 2, 40, 37, 16, 5},  {127, 1, 1, 1, 1, 1}};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) check_shape(device, others[i]);
+}
+
+static void fast_matches_reference(void **state) {
+  (void)state;
+  int threads_before = omp_get_max_threads();
+  for (int threads = 1; threads <= 3; threads++) {
+    omp_set_num_threads(threads);
+    check_shapes(DEVICE_CPU);
+  }
+  omp_set_num_threads(threads_before);
+}
+
+static void gpu_matches_reference(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_shapes(DEVICE_GPU);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(reference_is_right_by_hand),    cmocka_unit_test(overlapping_windows_add_up),
+      cmocka_unit_test(impossible_shapes_are_refused), cmocka_unit_test(gradient_matches_central_differences),
+      cmocka_unit_test(fast_matches_reference),        cmocka_unit_test(gpu_matches_reference),
+  };
+  return TEST_MAIN("max_pool2d", tests);
+}

@@ -1,0 +1,41 @@
+/* lenet.cuh - LeNet-5 as a Graph (LeCun et al., "Gradient-based learning applied to document recognition", 1998; with
+ * ReLU and max pooling, as it is taught today).
+ *
+ *     layer    output        parameters
+ *     input     1 x 28 x 28
+ *     conv1     6 x 28 x 28         156   5x5, padding 2, then ReLU
+ *     pool1     6 x 14 x 14               max of 2x2
+ *     conv2    16 x 10 x 10       2,416   5x5, then ReLU
+ *     pool2    16 x  5 x  5               max of 2x2
+ *     fc1     120                48,120   then ReLU
+ *     fc2      84                10,164   then ReLU
+ *     fc3      10                   850   the logits
+ *                                61,706
+ */
+#ifndef PHASE3_CNN_LENET_CUH
+#define PHASE3_CNN_LENET_CUH
+
+#include "phase1_building_blocks/07_activations/activations_op.cuh"
+#include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_op.cuh"
+#include "phase2_mlp/03_mlp/linear_op.cuh"
+#include "phase2_mlp/03_mlp/sgd_op.cuh"
+#include "phase3_cnn/01_conv2d_naive/conv2d_op.cuh"
+#include "phase3_cnn/09_pooling/max_pool2d_op.cuh"
+
+static inline Graph *lenet_graph(void) {
+  Graph *g = graph_create();
+  int x = graph_input(g, "x", shape3(1, 28, 28));
+  x = max_pool2d(g, relu(g, conv2d(g, x, 6, 5, 1, 2)), 2, 2);
+  x = max_pool2d(g, relu(g, conv2d(g, x, 16, 5, 1, 0)), 2, 2);
+  x = relu(g, linear(g, x, 120));
+  x = relu(g, linear(g, x, 84));
+  x = linear(g, x, 10);
+  graph_loss(g, &cross_entropy_loss, x, 1);
+  return g;
+}
+
+static inline void lenet_create(Model *lenet, Device device, int max_batch) {
+  sgd_model_open(lenet, lenet_graph(), device, max_batch);
+}
+
+#endif /* PHASE3_CNN_LENET_CUH */

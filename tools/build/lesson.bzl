@@ -1,0 +1,126 @@
+"""lesson: the targets of a lesson's folder, phaseN/NN_topic. phase: those of a phase.
+
+    load("//tools/build:lesson.bzl", "lesson")
+
+    lesson(
+        name = "softmax",
+        deps = ["//common:shared_memory_limit"],
+        targets = {"softmax_test": {"orders": ["random:1"]}},
+    )
+
+What a file is follows from its name:
+
+    *_lesson.cuh, *_cublas*.cuh, *_curand*.cuh     library softmax_lesson: what only programs and tests include
+    *_op.cuh                                       library softmax_op: the operation as networks use it (common/nn)
+    the other .cuh and .h files                    library softmax_cuh
+    test_*.h                                       library softmax_testing: what tests of several lessons share
+    *_counts_test.cu                               test of the inspector's counts
+    *_test.cu, *_test.c                            tests
+    *_bench.cu                                     benchmark
+    the other .cu files                            programs
+    exercises/                                     what //learn cuts and checks
+
+The GPU test pack takes all tests and programs by itself.
+"""
+
+load("//tools/build:cuda.bzl", "cuda_binary", "cuda_library", "cuda_test")
+
+_YARDSTICKS = ["*_lesson.cuh", "*_cublas*.cuh", "*_curand*.cuh"]
+
+def _stem(file):
+    return file[:file.rindex(".")]
+
+def _merged(defaults, more):
+    """Lists are joined; other values are replaced."""
+    merged = dict(defaults)
+    for key, value in more.items():
+        merged[key] = merged[key] + value if key in merged and type(value) == type([]) else value
+    return merged
+
+def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], defines = [], targets = {}):
+    """The targets of a lesson's folder.
+
+    Args:
+      name: the folder's name less its number, and the program's.
+      deps: of the library NAME_cuh.
+      lesson_deps: of NAME_lesson, beside NAME_cuh and //common/lesson.
+      op_deps: of NAME_op, beside NAME_cuh and //common/nn:graph.
+      op_hdrs: headers of NAME_op that are not called *_op.cuh, such as a network.
+      defines: of NAME_cuh and all that use it.
+      targets: by the name of a program or test, attributes beside the usual ones. "harness": False is a program that
+        does not use //common/lesson:main.
+    """
+    ops = native.glob(["*_op.cuh"]) + op_hdrs
+    yardsticks = native.glob(_YARDSTICKS)
+    helpers = native.glob(["test_*.h"])
+    headers = native.glob(["*.cuh", "*.h"], exclude = ops + yardsticks + helpers)
+    programs = native.glob(["*.cu"], exclude = ["*_test.cu", "*_bench.cu"])
+    tests = native.glob(["*_test.cu"])
+    visible = {"visibility": ["//visibility:public"]}
+
+    own = []
+    if headers:
+        cuda_library(name = name + "_cuh", hdrs = headers, defines = defines, deps = deps, **visible)
+        own.append(":" + name + "_cuh")
+    if yardsticks:
+        cuda_library(name = name + "_lesson", hdrs = yardsticks, deps = own + ["//common/lesson"] + lesson_deps, **visible)
+    if ops:
+        cuda_library(name = name + "_op", hdrs = ops, deps = own + ["//common/nn:graph"] + op_deps, **visible)
+        own = own + [":" + name + "_op"]
+    if yardsticks:
+        own = own + [":" + name + "_lesson"]
+
+    if helpers:
+        cuda_library(name = name + "_testing", testonly = True, hdrs = helpers, deps = own + ["//common:test_arrays"], **visible)
+
+    for file in programs:
+        program = _stem(file)
+        attributes = dict(targets.get(program, {}))
+        harness = attributes.pop("harness", bool(yardsticks))
+        usual = {"deps": own + (["//common/lesson:main"] if harness else []), "inspect": harness}
+        cuda_binary(name = program, srcs = [file], **_merged(_merged(usual, visible), attributes))
+    for file in native.glob(["*_bench.cu"]):
+        cuda_binary(name = _stem(file), srcs = [file], **_merged(_merged({"deps": own}, visible), targets.get(_stem(file), {})))
+
+    for file in tests:
+        usual = {"deps": own + ["//common:test", "//common:test_arrays"], "size": "small", "srcs": [file]}
+        if helpers:
+            usual["deps"] = usual["deps"] + [":" + name + "_testing"]
+        if file.endswith("_counts_test.cu"):
+            usual["deps"] = own + ["//common/lesson:test_counts"]
+            usual["inspect"] = True
+            usual["orders"] = ["random:1"]
+        cuda_test(name = _stem(file), **_merged(usual, targets.get(_stem(file), {})))
+    for file in native.glob(["*_test.c"]):
+        usual = {"data": [":" + _stem(program) for program in programs], "deps": ["//common:program_test"]}
+        native.cc_test(name = _stem(file), srcs = [file], **_merged(usual, targets.get(_stem(file), {})))
+
+    # For the tests of learn/, which make a student's tree.
+    native.filegroup(
+        name = "sources",
+        srcs = native.glob(["*.cu", "*.cuh", "*.h", "exercises/*.cu", "exercises/*.txt"]),
+        **visible
+    )
+
+def phase(course, programs = {}, tests = {}):
+    """A phase's short labels: //phase1_building_blocks:softmax is //phase1_building_blocks/08_softmax:softmax.
+
+    Args:
+      course: COURSE of //:course.bzl.
+      programs: more labels, by name, with the folder of each; None where a lesson has no program of its name.
+      tests: the same for tests.
+    """
+    package = native.package_name()
+    folders = [folder[len(package) + 1:] for folder in course if folder.startswith(package + "/")]
+    labels = {folder[folder.index("_") + 1:]: folder for folder in folders}
+    labels.update(programs)
+    for label, folder in labels.items():
+        if folder:
+            native.alias(name = label, actual = "//%s/%s:%s" % (package, folder, label), visibility = ["//visibility:public"])
+    for label, folder in tests.items():  # of an alias `bazel test` runs nothing
+        native.test_suite(name = label, tests = ["//%s/%s:%s" % (package, folder, label)])
+    native.filegroup(
+        name = "sources",
+        srcs = native.glob(["*.cu", "*.cuh", "*.h"]) + ["//%s/%s:sources" % (package, folder) for folder in folders],
+        visibility = ["//visibility:public"],
+    )
