@@ -9,7 +9,7 @@
  * us is captured, launch after launch, in a CUDA graph, which the GPU runs through without the host. What can be
  * captured is a stream, but not the one that launches go to when none is named (the legacy default stream); so lessons
  * are compiled with the per-thread default stream instead (CUDA_API_PER_THREAD_DEFAULT_STREAM, defined by
- * //common:lesson_main; with nvcc alone, --default-stream per-thread). Without it the gaps are in the times, and the
+ * //common/lesson:main; with nvcc alone, --default-stream per-thread). Without it the gaps are in the times, and the
  * table says so. A launcher must not wait for the GPU then, and a library's handle is to be given cudaStreamPerThread
  * (cublas_handle() of check_cublas.h).
  *

@@ -8,7 +8,7 @@
 #if __has_include("simt/errors.h")
 #include "simt/errors.h" /* simtcc's, and found by -I simt/include */
 #else
-#include "../include/simt/errors.h"
+#include "simt/include/simt/errors.h"
 #endif
 
 typedef struct Row {
