@@ -5,14 +5,18 @@
 #include <stdint.h>
 /* cmocka's header needs the four above */
 #include <cmocka.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* a case says only what it needs */
 
-#define main rewrite_main
-#include "simt/rewrite.c"
-#undef main
+#include "simt/rewrite/text.h"
+
+int rewrite_main(int argc, char **argv); /* simt/rewrite/main.c */
 
 /* What a device function becomes: the file's own. */
 #define OWN "static __attribute__((unused))"
