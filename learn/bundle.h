@@ -1,5 +1,5 @@
-/* bundle.h - many versions of exercises in one program, for proofs (prove.h): a compiler starts once and reads the
- * headers once, where a check of each version would start two and a linker.
+/* bundle.h - many versions of exercises in one program, for proofs (exercise_proof.h): a compiler starts once and reads
+ * the headers once, where a check of each version would start two and a linker.
  *
  *     Bundle bundle;
  *     bundle_begin(&bundle, tree);

@@ -29,7 +29,7 @@
 #ifndef LEARN_EXERCISE_H
 #define LEARN_EXERCISE_H
 
-#include "learn/region.h"
+#include "learn/exercise_region.h"
 
 enum { EXERCISES_MAX = 128, EXERCISE_LIMITS = 6, EXERCISE_MUTANTS = 12 };
 

@@ -10,9 +10,9 @@
  * a process of its own (pool.h), several at a time.
  */
 #include "common/progress.h"
-#include "learn/judges.h"
+#include "learn/forbidden_code.h"
+#include "learn/grader_cache.h"
 #include "learn/pool.h"
-#include "learn/refuse.h"
 #include "learn/report.h"
 
 #include <sys/random.h>
@@ -241,7 +241,7 @@ static const char *take_exercise(const Submission *submission, const Exercise *e
     return keep(err.message);
   }
   if (code_same(written->lines, exercise->stub) || code_is_empty(written->lines)) return "not implemented";
-  const char *refused = refuse_written(written->lines, written->line, written->helpers, written->helpers_line);
+  const char *refused = forbidden_written(written->lines, written->line, written->helpers, written->helpers_line);
   if (refused != NULL) grade->verdict.kind = VERDICT_REFUSED;
   return refused;
 }
@@ -330,12 +330,12 @@ static void work_judges(int piece, int slot, FILE *result, void *context) {
     memset(&trouble, 0, sizeof trouble);
     trouble.exercise = i;
     if (!all.needed[i] || strcmp(exercise->check, all.check[piece]) != 0) continue;
-    if (judges_make(&all.tree, exercise, all.gpu, was_stopped, &trouble.err) == 0) trouble.exercise = -1;
+    if (grader_cache_make(&all.tree, exercise, all.gpu, was_stopped, &trouble.err) == 0) trouble.exercise = -1;
     fwrite(&trouble, sizeof trouble, 1, result);
   }
 }
 
-/* Judges and references of the exercises that are needed; most of the time they are there already. */
+/* GraderCache and references of the exercises that are needed; most of the time they are there already. */
 static void make_judges(void) {
   const Exercises *exercises = &all.tree.exercises;
   int checks = 0, started = 0, ended = 0;
@@ -347,7 +347,7 @@ static void make_judges(void) {
     while (c < checks && strcmp(all.check[c], exercises->item[i].check) != 0) c++;
     if (all.needed[i] && c == checks) all.check[checks++] = exercises->item[i].check;
   }
-  if (checks > 0 && judges_warm(&all.tree, &err) != 0) die("%s", err.message); /* first: all others use it */
+  if (checks > 0 && grader_cache_warm(&all.tree, &err) != 0) die("%s", err.message); /* first: all others use it */
   progress_begin(&progress, "judges", "judges", 0, checks);
   while (stopped == 0 ? ended < checks : all.pool.running > 0) {
     while (started < checks && stopped == 0 && pool_has_room(&all.pool)) {
@@ -801,8 +801,8 @@ int main(int argc, char **argv) {
   if (all.gpu) all.report.device = "GPU";
   if (options->minutes == 0) options->minutes = all.gpu ? 30 : 10;
   make_work();
-  const char *cache = options->cache == NULL ? judges_folder() : named_file(options->cache);
-  int lock = judges_open(&source, cache, &all.tree, &err);
+  const char *cache = options->cache == NULL ? grader_cache_folder() : named_file(options->cache);
+  int lock = grader_cache_open(&source, cache, &all.tree, &err);
   if (lock < 0) die("%s", err.message);
   if (getrandom(&all.report.seed, sizeof all.report.seed, 0) != sizeof all.report.seed)
     die("no random numbers: %s", strerror(errno));

@@ -5,11 +5,11 @@
  *
  * For authors, in the repository: lint (what is missing?) and prove (do stubs fail, solutions pass, mutants fail?).
  */
+#include "learn/exercise_proof.h"
+#include "learn/forbidden_code.h"
 #include "learn/init.h"
 #include "learn/list.h"
 #include "learn/prepare.h"
-#include "learn/prove.h"
-#include "learn/refuse.h"
 #include "learn/view.h"
 #include "learn/watch.h"
 
@@ -207,7 +207,7 @@ static int check(Tree *tree, int index, bool (*interrupted)(void *), void *conte
   }
   /* Brackets that do not match are the compiler's to complain about: a student has forgotten one. */
   const char *refused = code_brackets(written.lines) == NULL
-                            ? refuse_written(written.lines, written.line, written.helpers, written.helpers_line)
+                            ? forbidden_written(written.lines, written.line, written.helpers, written.helpers_line)
                             : NULL;
   memset(&verdict, 0, sizeof verdict);
   if (refused != NULL) {

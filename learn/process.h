@@ -89,11 +89,11 @@ static inline const char *sandbox_missing(void) {
     return reason;
   }
   /* As sandbox_wrap() asks for it: some containers permit namespaces, and no /proc in them. */
-  FILE *trial = popen("bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp true 2>&1", "r");
-  if (trial != NULL && fgets(said, sizeof said, trial) == NULL) said[0] = '\0';
+  FILE *run = popen("bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp true 2>&1", "r");
+  if (run != NULL && fgets(said, sizeof said, run) == NULL) said[0] = '\0';
   said[strcspn(said, "\n")] = '\0';
   if (strstr(said, " See <") != NULL) *strstr(said, " See <") = '\0';
-  if (trial != NULL && pclose(trial) == 0)
+  if (run != NULL && pclose(run) == 0)
     reason[0] = '\0';
   else
     snprintf(reason, sizeof reason,

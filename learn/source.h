@@ -13,7 +13,7 @@ typedef struct Source {
   const char **file; /* relative to the root, sorted */
   int files;
   Exercises exercises;
-  const char *hides[EXERCISES_MAX]; /* files with lines that a student does not see (seen.h) */
+  const char *hides[EXERCISES_MAX]; /* files with lines that a student does not see (solution_leaks.h) */
   int hiding;
 } Source;
 

@@ -573,7 +573,7 @@ static inline char *cut_file(Source *source, const char *file, const char *bytes
   return keep_text(&out);
 }
 
-/* The source without the lines that would show a solution (seen.h): these go into files of their own below `root`, or
+/* The source without the lines that would show a solution (solution_leaks.h). They go into other files below `root`, or
  * nowhere if that is NULL. NULL: something is wrong. */
 static inline const char *cut_hidden(const char *file, const char *bytes, const char *root, Error *err) {
   Text out = {0}, hidden = {0};

@@ -1,4 +1,4 @@
-/* verdict.h - is a student's version right? Compiles it (build.h), runs it beside the judge (trial.h), says what is
+/* verdict.h - is a student's version right? Compiles it (build.h), runs it beside the judge (check_run.h), says what is
  * wrong.
  *
  *     VerdictJob job = verdict_job(&tree, exercise, lines);
@@ -14,7 +14,7 @@
 #ifndef LEARN_VERDICT_H
 #define LEARN_VERDICT_H
 
-#include "learn/trial.h"
+#include "learn/check_run.h"
 
 typedef enum VerdictKind {
   VERDICT_RIGHT,
@@ -458,24 +458,24 @@ static inline int verdict_run(const VerdictJob *job, const char *judge, const ch
   } orders[ORDERS] = {{"forward", "eager"}, {"reverse", "eager"}, {"forward", "lazy"}, {"reverse", "random:1"}};
   const int most = job->exercise->streams ? ORDERS : 2, wanted = job->orders > 0 ? job->orders : most;
   Measured counts;
-  Trial trial[ORDERS];
+  CheckRun run[ORDERS];
   Judged judged;
   int started = 0, finished = 0, status = 0;
   verdict->kind = VERDICT_RIGHT;
   while (finished < wanted && status == 0 && verdict->kind == VERDICT_RIGHT) {
     while (status == 0 && started < (job->hurry ? wanted : finished + 1)) {
-      status = trial_start(&trial[started], job, judge, worker, false, false, started == 0 ? "check" : "again",
-                           orders[started].threads, orders[started].streams, err);
+      status = check_run_start(&run[started], job, judge, worker, false, false, started == 0 ? "check" : "again",
+                               orders[started].threads, orders[started].streams, err);
       started += status == 0;
     }
     if (finished == started) break;
-    if (trial_finish(&trial[finished++], job, &judged, err) != 0)
+    if (check_run_finish(&run[finished++], job, &judged, err) != 0)
       status = -1;
     else
       verdict_set(verdict, job, &judged);
     if (finished == 1) counts = verdict->yours;
   }
-  for (int i = finished; i < started; i++) trial_abandon(&trial[i]);
+  for (int i = finished; i < started; i++) check_run_abandon(&run[i]);
   if (finished >= 2) verdict->yours = counts; /* what was counted in the order of a GPU's numbering */
   if (finished == 2 && verdict->kind == VERDICT_WRONG) {
     verdict_found_first(verdict, DIAGNOSIS_THREAD_ORDER);

@@ -88,7 +88,7 @@ class Grade(unittest.TestCase):
             HOST,
             "  static uint32_t reply[4096];\n  for (uint32_t &x : reply) x = 0x7fffffff;\n  reply[0] = 0x4b434843, reply[1] = 0;\n"
             "  FILE *f = fdopen(3, \"w\");\n  fwrite(reply, 1, sizeof reply, f);\n  fflush(f);\n", "channel for results"),
-        # Each hides from refuse_lines() that it closes the kernel and begins code of its own.
+        # Each hides from forbidden_lines() that it closes the kernel and begins code of its own.
         "hides_behind_a_character": (
             NAME, RIGHT + "  wchar_t q = L'\"'; (void)q; } //\"\nstatic void own() { wchar_t q = L'\"'; (void)q; //\"\n", "closes"),
         "hides_behind_a_pragma": (

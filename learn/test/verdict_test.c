@@ -366,7 +366,7 @@ static void late_or_gone(void **state) {
   const char *const ends[] = {"/bin/sh", "-c", "exit 0", NULL}, *const waits[] = {"/bin/sleep", "60", NULL};
   for (int gone = 0; gone < 2; gone++) {
     VerdictJob job;
-    Trial trial;
+    CheckRun run;
     Judged judged;
     Verdict verdict;
     Error err;
@@ -379,11 +379,11 @@ static void late_or_gone(void **state) {
     job.overlay = "";
     memset(&verdict, 0, sizeof verdict);
     job.seconds = 5;
-    if (process_start(&trial.worker, &spec, &err) != 0) fail_msg("%s", err.message);
+    if (process_start(&run.worker, &spec, &err) != 0) fail_msg("%s", err.message);
     spec = process_spec(waits);
     spec.seconds = 0.2;
-    if (process_start(&trial.referee, &spec, &err) != 0) fail_msg("%s", err.message);
-    if (trial_finish(&trial, &job, &judged, &err) != 0) fail_msg("%s", err.message);
+    if (process_start(&run.referee, &spec, &err) != 0) fail_msg("%s", err.message);
+    if (check_run_finish(&run, &job, &judged, &err) != 0) fail_msg("%s", err.message);
     assert_string_equal(judged.verdict, gone ? "died" : "timeout");
     assert_true(gone || (judged.memory > 0 && judged.memory < VERDICT_MUCH_MEMORY));
     verdict_set(&verdict, &job, &judged);

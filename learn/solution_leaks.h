@@ -1,5 +1,5 @@
-/* seen.h - does a solution stand elsewhere in what a student sees? A twin for the CPU, a kernel that differs in a line,
- * a test: whoever searches for a word of the task finds it there. The author then hides those lines:
+/* solution_leaks.h - does a solution stand elsewhere in what a student sees? In a twin for the CPU, in a kernel that
+ * differs in one line, in a test: a search for a word of the task finds it there. The author then hides those lines:
  *
  *     // >>> hidden transpose_naive
  *     if (row < rows && col < cols) out[(size_t)col * rows + row] = in[(size_t)row * cols + col];
@@ -7,15 +7,15 @@
  *
  * In a student's tree an #include stands in their place.
  */
-#ifndef LEARN_SEEN_H
-#define LEARN_SEEN_H
+#ifndef LEARN_SOLUTION_LEAKS_H
+#define LEARN_SOLUTION_LEAKS_H
 
 #include "learn/tree.h"
 
 /* Of a solution's words and signs 60 %, in per cent, and no less than 25 of them: an index and its comparison with n,
  * with which every kernel begins, have 24. One after the other anywhere, or in one place of the same file in pieces of
  * 16 and more: an index, the head of a loop, the call of a helper are shorter. */
-enum { SEEN_SHARE = 60, SEEN_LEAST = 25, SEEN_PIECE = 16 };
+enum { LEAKS_SHARE = 60, LEAKS_LEAST = 25, LEAKS_PIECE = 16 };
 
 typedef struct Tokens {
   uint64_t *token; /* their hashes */
@@ -75,7 +75,7 @@ static inline int tokens_run(const Tokens *a, const Tokens *b, int least, int *l
   return best;
 }
 
-/* How many tokens of `a` stand in `b` from token `from` on, before `to`, in runs of at least SEEN_PIECE; *line is where
+/* How many tokens of `a` are in `b` from token `from` on, before `to`, in runs of at least LEAKS_PIECE; *line is where
  * the longest of them is. */
 static inline int tokens_covered(const Tokens *a, const Tokens *b, int from, int to, int *line) {
   int covered = 0, longest = 0, end = 0; /* end: of the tokens of `a` that are counted already */
@@ -83,7 +83,7 @@ static inline int tokens_covered(const Tokens *a, const Tokens *b, int from, int
     for (int j = from; j < to; j++) {
       int run = 0;
       while (i + run < a->count && j + run < to && a->token[i + run] == b->token[j + run]) run++;
-      if (run < SEEN_PIECE || i + run <= end) continue;
+      if (run < LEAKS_PIECE || i + run <= end) continue;
       covered += i + run - (i > end ? i : end);
       end = i + run;
       if (run <= longest) continue;
@@ -109,13 +109,13 @@ static inline int tokens_pieces(const Tokens *a, const Tokens *b, int *line) {
 
 /* Where most of the exercise's solution stands elsewhere, "FILE:LINE (of a student's tree), N %"; NULL: nowhere. `seen`
  * are the files as a student sees them. */
-static inline const char *seen_elsewhere(const Source *source, const Tokens *seen, const Exercise *exercise) {
+static inline const char *leaks_elsewhere(const Source *source, const Tokens *seen, const Exercise *exercise) {
   Tokens solution;
   const char *where = NULL;
   int most = 0, line = 0;
   tokens_read(&solution, exercise->solution);
-  int least = (SEEN_SHARE * solution.count + 99) / 100;
-  if (least < SEEN_LEAST) least = SEEN_LEAST;
+  int least = (LEAKS_SHARE * solution.count + 99) / 100;
+  if (least < LEAKS_LEAST) least = LEAKS_LEAST;
   for (int i = 0; i < source->files && exercise->broken == NULL; i++) {
     int run = tokens_run(&solution, &seen[i], least, &line);
     const bool here = strcmp(source->file[i], exercise->file) == 0;
@@ -129,7 +129,7 @@ static inline const char *seen_elsewhere(const Source *source, const Tokens *see
 }
 
 /* The code of the course as a student sees it, file by file. */
-static inline Tokens *seen_read(Source *source) {
+static inline Tokens *leaks_read(Source *source) {
   Tokens *seen = (Tokens *)xcalloc((size_t)source->files, sizeof *seen);
   for (int i = 0; i < source->files; i++) {
     const char *file = source->file[i];
@@ -145,9 +145,9 @@ static inline Tokens *seen_read(Source *source) {
   return seen;
 }
 
-static inline void seen_free(const Source *source, Tokens *seen) {
+static inline void leaks_free(const Source *source, Tokens *seen) {
   for (int i = 0; i < source->files; i++) tokens_free(&seen[i]);
   free(seen);
 }
 
-#endif /* LEARN_SEEN_H */
+#endif /* LEARN_SOLUTION_LEAKS_H */

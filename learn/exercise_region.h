@@ -1,4 +1,4 @@
-/* region.h - the lines of a source file that a student writes.
+/* exercise_region.h - the lines of a source file that a student writes.
  *
  * In the course's own source the solution stands between two markers, after the hints:
  *
@@ -30,8 +30,8 @@
  *
  * regions_find() reads all three. A region that is damaged has a `problem`, one sentence; the others can be used.
  */
-#ifndef LEARN_REGION_H
-#define LEARN_REGION_H
+#ifndef LEARN_EXERCISE_REGION_H
+#define LEARN_EXERCISE_REGION_H
 
 #include "learn/text.h"
 
@@ -57,7 +57,7 @@ typedef struct Regions {
 } Regions;
 
 static const char region_open[] = "// >>> exercise", region_close[] = "// <<< exercise", region_hint[] = "// hint:";
-static const char hidden_open[] = "// >>> hidden", hidden_close[] = "// <<< hidden"; /* seen.h */
+static const char hidden_open[] = "// >>> hidden", hidden_close[] = "// <<< hidden"; /* solution_leaks.h */
 static const char helpers_open[] = "// >>> helpers", helpers_close[] = "// <<< helpers";
 
 /* The line without white space before it, if it starts with the prefix; else NULL. */
@@ -407,4 +407,4 @@ static inline bool code_is_empty(const char *code) {
   return true;
 }
 
-#endif /* LEARN_REGION_H */
+#endif /* LEARN_EXERCISE_REGION_H */

@@ -1,10 +1,10 @@
-/* prove.h - for authors: is an exercise complete, and does its check tell right from wrong? */
-#ifndef LEARN_PROVE_H
-#define LEARN_PROVE_H
+/* exercise_proof.h - for authors: is an exercise complete, and does its check tell right from wrong? */
+#ifndef LEARN_EXERCISE_PROOF_H
+#define LEARN_EXERCISE_PROOF_H
 
 #include "learn/bundle.h"
 #include "learn/init.h"
-#include "learn/seen.h"
+#include "learn/solution_leaks.h"
 #include "learn/verdict.h"
 
 #include <sys/resource.h>
@@ -124,15 +124,15 @@ static inline void lint_regions(Source *source, int *faults) {
 
 /* Solutions that a student need not write: they stand elsewhere. */
 static inline void lint_seen(Source *source, int *faults) {
-  Tokens *seen = seen_read(source);
+  Tokens *seen = leaks_read(source);
   for (int i = 0; i < source->exercises.count; i++) {
-    const char *where = seen_elsewhere(source, seen, &source->exercises.item[i]);
+    const char *where = leaks_elsewhere(source, seen, &source->exercises.item[i]);
     if (where != NULL)
       lint_say(&source->exercises.item[i], faults,
                "%s of the solution stand there for all to see; put \"%s %s\" and \"%s\" round them", where, hidden_open,
                source->exercises.item[i].name, hidden_close);
   }
-  seen_free(source, seen);
+  leaks_free(source, seen);
 }
 
 static inline int command_lint(Source *source) {
@@ -317,4 +317,4 @@ static inline int command_prove(Source *source, const char *name, const char *pr
   return proof.failed == 0 ? 0 : 1;
 }
 
-#endif /* LEARN_PROVE_H */
+#endif /* LEARN_EXERCISE_PROOF_H */

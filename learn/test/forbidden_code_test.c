@@ -1,12 +1,12 @@
 /* What a grader refuses to compile: hostile lines, each for its reason, and none of an author's own. */
-#include "learn/refuse.h"
+#include "learn/forbidden_code.h"
 #include "common/test.h"
 #include "learn/source.h"
 
 #include <time.h>
 
 static void assert_refused(const char *lines, const char *says) {
-  const char *refused = refuse_lines(lines, 1);
+  const char *refused = forbidden_lines(lines, 1);
   if (refused == NULL || strstr(refused, says) == NULL)
     fail_msg("%s: expected \"%s\", got \"%s\"", lines, says, refused == NULL ? "nothing" : refused);
 }
@@ -49,7 +49,7 @@ static void names_the_line(void **state) {
   (void)state;
   const char *helpers = "int x;\nusing namespace std;\n";
   assert_string_equal(
-      refuse_lines("x = 1;\n/* a\n b */\n#if 0\n#endif\n", 51),
+      forbidden_lines("x = 1;\n/* a\n b */\n#if 0\n#endif\n", 51),
       "line 54: \"#if 0\": of the preprocessor only #pragma unroll is allowed in an exercise; put lines "
       "that you want to leave out into a comment");
   assert_refused("\n  #define IDX(r, c) 0\n", "line 2: \"#define");
@@ -57,7 +57,7 @@ static void names_the_line(void **state) {
   assert_refused("\n\n[[maybe_unused]] int x;\n", "line 3: attributes");
   assert_refused("\nx = 'a'; asm(\"\");\n", "line 2: inline assembler");
   assert_refused("\n\nint x; \\\n", "line 3: a line that ends with");
-  assert_non_null(strstr(refuse_written("x = 1;\n", 51, helpers, 40), "helpers: line 41: \"using\""));
+  assert_non_null(strstr(forbidden_written("x = 1;\n", 51, helpers, 40), "helpers: line 41: \"using\""));
 }
 
 /* At file scope there is more to take the place of. */
@@ -67,12 +67,12 @@ static void refuses_helpers_that_reach_out(void **state) {
                                         "}\nint x;\nnamespace {\n", "} namespace std { int x; } namespace {\n",
                                         "using namespace std;\n", "#define x\n"};
   for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++)
-    if (refuse_written("x = 1;\n", 1, hostile[i], 1) == NULL) fail_msg("%s", hostile[i]);
+    if (forbidden_written("x = 1;\n", 1, hostile[i], 1) == NULL) fail_msg("%s", hostile[i]);
   const char *honest =
       "enum { TILE = 32 };\ntemplate <int N> static __device__ float times(float x) { return N * x; }\n"
       "__constant__ float weights[TILE];\ntypedef struct Place { int row, externs; } Place;\n";
-  if (refuse_written("x = 1;\n", 1, honest, 1) != NULL) fail_msg("%s", refuse_written("x = 1;\n", 1, honest, 1));
-  assert_non_null(refuse_written("#define x\n", 1, honest, 1));
+  if (forbidden_written("x = 1;\n", 1, honest, 1) != NULL) fail_msg("%s", forbidden_written("x = 1;\n", 1, honest, 1));
+  assert_non_null(forbidden_written("#define x\n", 1, honest, 1));
 }
 
 static void allows_honest_lines(void **state) {
@@ -85,7 +85,7 @@ static void allows_honest_lines(void **state) {
       "w[i] -= learn_rate * gradient[i];\n",
       "float v = a[b[0]]; auto f = [&](int i) { return a[i]; };\n"};
   for (size_t i = 0; i < sizeof honest / sizeof *honest; i++)
-    if (refuse_lines(honest[i], 1) != NULL) fail_msg("%s: %s", honest[i], refuse_lines(honest[i], 1));
+    if (forbidden_lines(honest[i], 1) != NULL) fail_msg("%s: %s", honest[i], forbidden_lines(honest[i], 1));
 }
 
 /* It is read outside of the sandbox: whatever is handed in, that must not take long. */
@@ -116,7 +116,7 @@ static void allows_every_solution(void **state) {
     const Exercise *exercise = &course.exercises.item[i];
     for (int m = -2; m < exercise->mutants; m++) {
       const char *lines = m == -2 ? exercise->solution : m == -1 ? exercise->stub : exercise->mutant[m].lines;
-      if (refuse_lines(lines, 1) != NULL) fail_msg("%s: %s\n%s", exercise->name, refuse_lines(lines, 1), lines);
+      if (forbidden_lines(lines, 1) != NULL) fail_msg("%s: %s\n%s", exercise->name, forbidden_lines(lines, 1), lines);
     }
   }
 }

@@ -1,7 +1,7 @@
-/* trial.h - judge and worker of a check (check.h) run beside each other, and what comes of it: the judge's answer, and
- * how the worker ended. verdict.h makes a sentence of it. */
-#ifndef LEARN_TRIAL_H
-#define LEARN_TRIAL_H
+/* check_run.h - runs judge and worker of a check (check.h) beside each other. The result is the judge's answer and how
+ * the worker ended; verdict.h makes a sentence of it. */
+#ifndef LEARN_CHECK_RUN_H
+#define LEARN_CHECK_RUN_H
 
 #include "common/diagnosis.h"
 #include "learn/build.h"
@@ -87,12 +87,13 @@ static inline void judged_read(Judged *judged, const char *answer) {
 }
 
 /* A judge and a worker that talk. */
-typedef struct Trial {
+typedef struct CheckRun {
   Process referee, worker;
-} Trial;
+} CheckRun;
 
-static inline int trial_start(Trial *trial, const VerdictJob *job, const char *judge, const char *worker, bool trusted,
-                              bool gpu, const char *what, const char *order, const char *streams, Error *err) {
+static inline int check_run_start(CheckRun *run, const VerdictJob *job, const char *judge, const char *worker,
+                                  bool trusted, bool gpu, const char *what, const char *order, const char *streams,
+                                  Error *err) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
     return error_set(err, "cannot make a socket: %s", strerror(errno));
@@ -121,7 +122,7 @@ static inline int trial_start(Trial *trial, const VerdictJob *job, const char *j
   spec.gpu = gpu;
   spec.readable = readable;
   if (spec.sandbox) spec.folder = "/"; /* so that the names of files are whole */
-  int status = process_start(&trial->worker, &spec, err);
+  int status = process_start(&run->worker, &spec, err);
   close(ends[1]);
 
   const char *judge_argv[] = {judge, NULL};
@@ -129,20 +130,20 @@ static inline int trial_start(Trial *trial, const VerdictJob *job, const char *j
   spec.channel = ends[0];
   spec.input = keep_printf("%s %llu %g\n", what, job->seed, job->seconds);
   spec.seconds = 3 * job->seconds;
-  if (status == 0 && process_start(&trial->referee, &spec, err) != 0) {
-    process_kill(&trial->worker);
-    process_wait(&trial->worker, NULL, NULL);
+  if (status == 0 && process_start(&run->referee, &spec, err) != 0) {
+    process_kill(&run->worker);
+    process_wait(&run->worker, NULL, NULL);
     status = -1;
   }
   close(ends[0]);
   return status;
 }
 
-static inline void trial_abandon(Trial *trial) {
-  process_kill(&trial->referee);
-  process_kill(&trial->worker);
-  process_wait(&trial->referee, NULL, NULL);
-  process_wait(&trial->worker, NULL, NULL);
+static inline void check_run_abandon(CheckRun *run) {
+  process_kill(&run->referee);
+  process_kill(&run->worker);
+  process_wait(&run->referee, NULL, NULL);
+  process_wait(&run->worker, NULL, NULL);
 }
 
 /* Bytes of memory that a process and its children hold. */
@@ -160,34 +161,34 @@ static inline double process_memory(pid_t pid) {
   return bytes;
 }
 
-static inline int trial_finish(Trial *trial, const VerdictJob *job, Judged *judged, Error *err) {
+static inline int check_run_finish(CheckRun *run, const VerdictJob *job, Judged *judged, Error *err) {
   memset(judged, 0, sizeof *judged);
   judged->message = "";
-  process_wait(&trial->referee, job->interrupted, job->context);
-  judged_read(judged, trial->referee.output);
-  if (trial->referee.timed_out) snprintf(judged->verdict, sizeof judged->verdict, "timeout");
+  process_wait(&run->referee, job->interrupted, job->context);
+  judged_read(judged, run->referee.output);
+  if (run->referee.timed_out) snprintf(judged->verdict, sizeof judged->verdict, "timeout");
   const bool late = strcmp(judged->verdict, "timeout") == 0;
-  if (late) judged->memory = process_memory(trial->worker.pid);
-  if (late || trial->referee.interrupted) process_kill(&trial->worker);
-  trial->worker.deadline = seconds_now() + 2; /* the judge has hung up; who does not go is made to */
-  process_wait(&trial->worker, NULL, NULL);
-  judged->worker = trial->worker;
-  if (late && trial->worker.status != 128 + SIGKILL) snprintf(judged->verdict, sizeof judged->verdict, "died");
-  if (trial->referee.interrupted) return error_set_code(err, ERROR_INTERRUPTED, "interrupted");
+  if (late) judged->memory = process_memory(run->worker.pid);
+  if (late || run->referee.interrupted) process_kill(&run->worker);
+  run->worker.deadline = seconds_now() + 2; /* the judge has hung up; who does not go is made to */
+  process_wait(&run->worker, NULL, NULL);
+  judged->worker = run->worker;
+  if (late && run->worker.status != 128 + SIGKILL) snprintf(judged->verdict, sizeof judged->verdict, "died");
+  if (run->referee.interrupted) return error_set_code(err, ERROR_INTERRUPTED, "interrupted");
   if (judged->verdict[0] == '\0')
-    return error_set(err, "the judge ended without a verdict, which is not your fault: %.800s", trial->referee.output);
+    return error_set(err, "the judge ended without a verdict, which is not your fault: %.800s", run->referee.output);
   return 0;
 }
 
 static inline int judge_run(const VerdictJob *job, const char *judge, const char *worker, bool trusted, bool gpu,
                             const char *what, Judged *judged, Error *err) {
-  Trial trial;
+  CheckRun run;
   int lock = gpu && job->gpu_lock != NULL ? open(job->gpu_lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
   if (lock >= 0) flock(lock, LOCK_EX);
-  int status = trial_start(&trial, job, judge, worker, trusted, gpu, what, "forward", "eager", err);
-  if (status == 0) status = trial_finish(&trial, job, judged, err);
+  int status = check_run_start(&run, job, judge, worker, trusted, gpu, what, "forward", "eager", err);
+  if (status == 0) status = check_run_finish(&run, job, judged, err);
   if (lock >= 0) close(lock);
   return status;
 }
 
-#endif /* LEARN_TRIAL_H */
+#endif /* LEARN_CHECK_RUN_H */

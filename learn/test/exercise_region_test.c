@@ -1,7 +1,7 @@
 /* The parser, the cutter and the authors' files, on texts as students and authors leave them. */
 #include "common/test.h"
+#include "learn/exercise_proof.h"
 #include "learn/init.h"
-#include "learn/prove.h"
 #include "learn/report.h"
 
 static const char source[] =
@@ -310,26 +310,26 @@ static void sees_solutions_elsewhere(void **state) {
   exercise.solution = solution;
   exercise.file = "p/b.cuh";
   tokens_read(&seen, twin);
-  assert_string_equal(seen_elsewhere(&course, &seen, &exercise), "p/a.cuh:4 (of a student's tree), 71 %");
+  assert_string_equal(leaks_elsewhere(&course, &seen, &exercise), "p/a.cuh:4 (of a student's tree), 71 %");
   tokens_free(&seen);
   const char *cut_twin = cut_hidden(file, twin, NULL, &err);
   assert_string_equal(cut_twin,
                       "// a comment\nvoid f(void) {\n#include \".learn/reference/hidden_p_a_1.cuh\"  // out of "
                       "sight: it would solve one\n}\n");
   tokens_read(&seen, cut_twin);
-  assert_null(seen_elsewhere(&course, &seen, &exercise));
+  assert_null(leaks_elsewhere(&course, &seen, &exercise));
   tokens_free(&seen);
   tokens_read(&seen, "size_t i = (size_t)row * cols + col; if (row < rows && col < cols) x();\n"); /* pieces */
-  assert_null(seen_elsewhere(&course, &seen, &exercise));
+  assert_null(leaks_elsewhere(&course, &seen, &exercise));
   tokens_free(&seen);
   /* In pieces: all of it, but for the names in between. Of another file that is no fault, nor are pieces far apart. */
   static const char pieces[] =
       "if (row < rows && col < cols) out[(size_t)col *  height + row] = in[(size_t)row * cols + col];\n";
   exercise.file = file;
   tokens_read(&seen, pieces);
-  assert_string_equal(seen_elsewhere(&course, &seen, &exercise), "p/a.cuh:1 (of a student's tree), 97 %");
+  assert_string_equal(leaks_elsewhere(&course, &seen, &exercise), "p/a.cuh:1 (of a student's tree), 97 %");
   exercise.file = "p/b.cuh";
-  assert_null(seen_elsewhere(&course, &seen, &exercise));
+  assert_null(leaks_elsewhere(&course, &seen, &exercise));
   tokens_free(&seen);
   exercise.file = file;
   Text apart = {0};
@@ -337,7 +337,7 @@ static void sees_solutions_elsewhere(void **state) {
   for (int i = 0; i < 80; i++) text_add(&apart, "y;\n");
   text_add(&apart, "row] = in[(size_t)row * cols + col];\n");
   tokens_read(&seen, apart.bytes);
-  assert_null(seen_elsewhere(&course, &seen, &exercise));
+  assert_null(leaks_elsewhere(&course, &seen, &exercise));
   tokens_free(&seen);
   text_free(&apart);
   assert_null(cut_hidden(file, "// >>> hidden a\n// >>> hidden b\n// <<< hidden\n", NULL, &err));

@@ -1,5 +1,5 @@
-/* judges.h - what a grader compiles of its own, kept between runs: a pristine tree of the course with its judges and
- * references.
+/* grader_cache.h - what a grader compiles of its own, kept between runs: a pristine tree of the course with its judges
+ * and references.
  *
  *     FOLDER/KEY/course        the tree; judges and references in .learn/build, as in a student's
  *     FOLDER/lock              held by who adds to it
@@ -7,30 +7,30 @@
  * The key is a hash of the course's files, of this program and of the compilers' versions: what they were made from. A
  * tree of another key that nobody has used for a month is removed.
  */
-#ifndef LEARN_JUDGES_H
-#define LEARN_JUDGES_H
+#ifndef LEARN_GRADER_CACHE_H
+#define LEARN_GRADER_CACHE_H
 
 #include "learn/init.h"
 #include "learn/verdict.h"
 
-enum { JUDGES_DAYS = 30 };
+enum { GRADER_CACHE_DAYS = 30 };
 
 /* $XDG_CACHE_HOME/nn_grade, or ~/.cache/nn_grade */
-static inline const char *judges_folder(void) { return keep_printf("%s/nn_grade", cache_folder()); }
+static inline const char *grader_cache_folder(void) { return keep_printf("%s/nn_grade", cache_folder()); }
 
-static inline uint64_t judges_hash_file(uint64_t hash, const char *path) {
+static inline uint64_t grader_cache_hash_file(uint64_t hash, const char *path) {
   Text text = {0};
   if (text_read_file(&text, path, NULL) == 0) hash = hash_of(hash, text.bytes, text.length);
   text_free(&text);
   return hash;
 }
 
-static inline const char *judges_key(const Source *source) {
-  uint64_t hash = judges_hash_file(HASH_BEGIN, "/proc/self/exe");
+static inline const char *grader_cache_key(const Source *source) {
+  uint64_t hash = grader_cache_hash_file(HASH_BEGIN, "/proc/self/exe");
   for (int i = 0; i < source->files; i++) {
     if (starts_with(source->file[i], "learn/test/") || ends_with(source->file[i], ".md")) continue;
     hash = hash_of(hash, source->file[i], strlen(source->file[i]) + 1);
-    hash = judges_hash_file(hash, keep_printf("%s/%s", source->root, source->file[i]));
+    hash = grader_cache_hash_file(hash, keep_printf("%s/%s", source->root, source->file[i]));
   }
   FILE *versions = popen("{ ${CXX:-g++} --version; nvcc --version; } 2>&1", "r");
   char line[256];
@@ -40,21 +40,21 @@ static inline const char *judges_key(const Source *source) {
 }
 
 /* Removes what nobody has used for long. */
-static inline void judges_clean(const char *folder, const char *key) {
+static inline void grader_cache_clean(const char *folder, const char *key) {
   DIR *dir = opendir(folder);
   struct stat info;
   for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
     const char *name = entry->d_name, *path = keep_printf("%s/%s", folder, name);
     if (strlen(name) != strlen(key) || strcmp(name, key) == 0 || stat(path, &info) != 0) continue;
-    if (S_ISDIR(info.st_mode) && time(NULL) - info.st_mtime > JUDGES_DAYS * 24 * 3600) remove_folder(path);
+    if (S_ISDIR(info.st_mode) && time(NULL) - info.st_mtime > GRADER_CACHE_DAYS * 24 * 3600) remove_folder(path);
   }
   if (dir != NULL) closedir(dir);
 }
 
 /* The tree of this course, made if it is not there. Gives a file descriptor; while it is open, no other grader adds to
  * the folder. -1: an error. */
-static inline int judges_open(Source *source, const char *folder, Tree *tree, Error *err) {
-  const char *backup, *key = judges_key(source), *place = keep_printf("%s/%s", folder, key);
+static inline int grader_cache_open(Source *source, const char *folder, Tree *tree, Error *err) {
+  const char *backup, *key = grader_cache_key(source), *place = keep_printf("%s/%s", folder, key);
   const char *root = keep_printf("%s/course", place);
   if (make_directories(place, err) != 0) return error_advise(err, "choose another with --cache-dir");
   int lock = open(keep_printf("%s/lock", folder), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -65,7 +65,7 @@ static inline int judges_open(Source *source, const char *folder, Tree *tree, Er
     }
   }
   utimensat(AT_FDCWD, place, NULL, 0); /* used today */
-  judges_clean(folder, key);
+  grader_cache_clean(folder, key);
   int status = 0;
   if (access(keep_printf("%s/.learn/tree.json", root), F_OK) != 0) { /* written last of all */
     remove_folder(root);
@@ -78,8 +78,8 @@ static inline int judges_open(Source *source, const char *folder, Tree *tree, Er
 }
 
 /* What a check of this exercise is run beside, if it is not there yet. */
-static inline int judges_make(const Tree *tree, const Exercise *exercise, bool gpu, bool (*interrupted)(void *),
-                              Error *err) {
+static inline int grader_cache_make(const Tree *tree, const Exercise *exercise, bool gpu, bool (*interrupted)(void *),
+                                    Error *err) {
   VerdictJob job = verdict_job(tree, exercise, "");
   Verdict verdict;
   Build build;
@@ -94,7 +94,7 @@ static inline int judges_make(const Tree *tree, const Exercise *exercise, bool g
 /* Compiles a program that does nothing, as a student's is compiled: that makes what simtcc keeps (its runtime and, for
  * a day after the last use, a precompiled header), and what a student's compiler, in the sandbox, may only read. A file
  * beside it says when that was done. */
-static inline int judges_warm(const Tree *tree, Error *err) {
+static inline int grader_cache_warm(const Tree *tree, Error *err) {
   static const char text[] = "int main(void) { return 0; }\n";
   const char *key = strrchr(keep_bytes(tree->root, strlen(tree->root) - strlen("/course")), '/') + 1;
   const char *noted = keep_printf("%s/simtcc/graded_%s", cache_folder(), key);
@@ -113,4 +113,4 @@ static inline int judges_warm(const Tree *tree, Error *err) {
   return text_write_quick(noted, "", 0, err);
 }
 
-#endif /* LEARN_JUDGES_H */
+#endif /* LEARN_GRADER_CACHE_H */
