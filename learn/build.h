@@ -4,7 +4,7 @@
 #define LEARN_BUILD_H
 
 #include "learn/process.h"
-#include "learn/tree.h"
+#include "learn/tree_lines.h"
 
 /* What is to be judged, and how. */
 typedef struct VerdictJob {

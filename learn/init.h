@@ -2,7 +2,8 @@
 #ifndef LEARN_INIT_H
 #define LEARN_INIT_H
 
-#include "learn/tree.h"
+#include "learn/tree_cut.h"
+#include "learn/tree_lines.h"
 
 static const char init_script[] =
     "#!/bin/sh\n"

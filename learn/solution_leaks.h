@@ -10,7 +10,7 @@
 #ifndef LEARN_SOLUTION_LEAKS_H
 #define LEARN_SOLUTION_LEAKS_H
 
-#include "learn/tree.h"
+#include "learn/tree_cut.h"
 
 /* Of a solution's words and signs 60 %, in per cent, and no less than 25 of them: an index and its comparison with n,
  * with which every kernel begins, have 24. One after the other anywhere, or in one place of the same file in pieces of

@@ -7,7 +7,7 @@
 #define LEARN_WATCH_H
 
 #include "learn/process.h"
-#include "learn/tree.h"
+#include "learn/tree_lines.h"
 
 #include <sys/inotify.h>
 #include <sys/vfs.h>

@@ -354,15 +354,10 @@ static void knows_exercise_files(void **state) {
 
 static void tells_bazel_of_the_includes(void **state) {
   (void)state;
-  static Source course;
-  course.exercises.count = 1;
-  course.exercises.item[0].file = "p/a.cuh";
-  assert_string_equal(cut_build(&course, "p/BUILD", "x(hdrs = [\"a.cuh\"])\ny(hdrs = [\"aa.cuh\"])\n"),
-                      "x(hdrs = [\"a.cuh\", \"//.learn:exercises\"])\ny(hdrs = [\"aa.cuh\"])\n");
-  assert_string_equal(cut_build(&course, "q/BUILD", "x(hdrs = [\"a.cuh\"])\n"), "x(hdrs = [\"a.cuh\"])\n");
   assert_string_equal(cut_check_path("p/exercises/a_check.cu"), ".learn/check/p_a_check.cu");
   assert_string_equal(cut_settings("build --copt=-Werror\ntest --x\n"),
                       "build --copt=-Werror\nbuild --per_file_copt=-(^|//)(simt|common)[/:]@-Wno-error\ntest --x\n");
+  assert_string_equal(cut_settings("x\n_EXERCISES = []\n"), "x\n_EXERCISES = [\"//.learn:exercises\"]\n");
   assert_string_equal(cut_settings("f(\n    args.add(\"-Werror=all-warnings\")\n)\n"), "f(\n)\n");
 }
 

@@ -25,6 +25,9 @@ The GPU test pack takes all tests and programs by itself.
 
 load("//tools/build:cuda.bzl", "cuda_binary", "cuda_library", "cuda_test")
 
+# What a header with exercises includes: in a student's tree, which //learn cuts, "//.learn:exercises".
+_EXERCISES = []
+
 _YARDSTICKS = ["*_lesson.cuh", "*_cublas*.cuh", "*_curand*.cuh"]
 
 def _stem(file):
@@ -60,7 +63,7 @@ def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], define
 
     own = []
     if headers:
-        cuda_library(name = name + "_cuh", hdrs = headers, defines = defines, deps = deps, **visible)
+        cuda_library(name = name + "_cuh", hdrs = headers + _EXERCISES, defines = defines, deps = deps, **visible)
         own.append(":" + name + "_cuh")
     if yardsticks:
         cuda_library(name = name + "_lesson", hdrs = yardsticks, deps = own + ["//common/lesson"] + lesson_deps, **visible)
