@@ -1,13 +1,13 @@
 /* vector_add.cuh - c (n) = a (n) + b (n), the smallest complete kernel. n is at least 1.
  *
- * Each float is used once, so the GPU waits for its memory and nothing else: 12 bytes move for one addition, and the
- * time to beat is that of copying as many bytes.
+ * Each float is used once, so memory bandwidth is the only limit: 12 bytes move per addition, and the time to beat is
+ * that of copying as many bytes.
  *
  *   vector_add_cpu      a loop
- *   vector_add          one thread an element: the loop is gone, its bound became an `if`
- *   vector_add_stride   as many threads as the GPU can hold, each walks over the array in strides of the whole grid:
- *                       any n with any grid, and the index is worked out once
- *   vector_add_float4   four floats at a time: a quarter of the instructions, and more bytes on the way at once
+ *   vector_add          one thread per element: the grid replaces the loop, an `if` replaces its bound
+ *   vector_add_stride   as many threads as the GPU holds at a time; each takes every stride-th element; the stride is
+ *                       the number of threads in the grid, so any n works with any grid
+ *   vector_add_float4   four floats at a time: a quarter of the load and store instructions, more bytes in flight
  */
 #ifndef PHASE1_BUILDING_BLOCKS_VECTOR_ADD_CUH
 #define PHASE1_BUILDING_BLOCKS_VECTOR_ADD_CUH
@@ -31,7 +31,7 @@ static __global__ void vector_add_kernel(float *c, const float *a, const float *
   // >>> exercise vector_add_index: find this thread's element and add it, unless it lies past the end
   // hint: blockIdx.x is the block's number, blockDim.x the threads per block, threadIdx.x the thread within its block
   // hint: size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; numbers the threads of all blocks
-  // hint: the last block has threads past the end of the arrays; only `if (i < n)` may c[i] = a[i] + b[i] be done
+  // hint: the last block has threads past the end of the arrays: if (i < n) c[i] = a[i] + b[i];
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) c[i] = a[i] + b[i];
   // <<< exercise
@@ -78,7 +78,7 @@ static inline void vector_add(float *c, const float *a, const float *b, size_t n
   CUDA_CHECK_LAUNCH();
 }
 
-/* Blocks that fill the GPU once, or fewer where `threads` threads have nothing to do in them. */
+/* As many blocks as the GPU holds at a time, or fewer if `threads` threads need fewer. */
 static inline unsigned vector_add_resident_blocks(size_t threads) {
   int device, multiprocessors, threads_each;
   CUDA_CHECK(cudaGetDevice(&device));
@@ -94,10 +94,10 @@ static inline void vector_add_stride(float *c, const float *a, const float *b, s
   CUDA_CHECK_LAUNCH();
 }
 
-/* A thread for each float4, and no more rounds: on an H200 new blocks that take the place of finished ones keep the
- * memory busier than blocks that stay. */
+/* One thread per float4, so that the kernel's loop runs once: on an H200, new blocks that replace finished ones keep
+ * the memory busier than blocks that stay and loop. */
 static inline void vector_add_float4(float *c, const float *a, const float *b, size_t n) {
-  /* A float4 must lie at a multiple of 16 bytes. cudaMalloc's arrays do; one that begins inside another may not. */
+  /* A float4 must begin at a multiple of 16 bytes. Arrays of cudaMalloc do; one that begins inside another may not. */
   size_t quads = ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c) % sizeof(float4) == 0 ? n / 4 : 0;
   size_t threads = quads > 0 ? quads : n;
   unsigned grid = (unsigned)((threads + VECTOR_ADD_BLOCK - 1) / VECTOR_ADD_BLOCK);

@@ -1,4 +1,4 @@
-/* Vector addition: all versions move the same sectors; what differs is how many requests that takes. */
+/* Vector addition: all versions move the same sectors; they differ in the number of requests. */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/01_vector_add/vector_add_lesson.cuh"
 
@@ -7,7 +7,7 @@ static LessonCounts counts(VectorAddLauncher *launch, int n) {
   return counts_of(&lesson, vector_add_version("vector_add", launch, ""), lesson_shape(&lesson, n));
 }
 
-/* A request for each 32 elements, a sector for each 8, begun ones counted; two arrays in, one out. */
+/* One request per 32 elements and one sector per 8, rounded up; two arrays are read, one is written. */
 static void expect_scalar(LessonCounts c, int n) {
   assert_count(c.global_load_requests, 2 * ((n + 31) / 32));
   assert_count(c.global_load_sectors, 2 * ((n + 7) / 8));
@@ -25,8 +25,7 @@ static void a_thread_an_element_is_coalesced(void **state) {
 
 static void a_grid_stride_keeps_it_coalesced(void **state) {
   (void)state;
-  LessonCounts c =
-      counts(vector_add_stride, 100003); /* three times round the emulated GPU's 32768 threads, and a bit */
+  LessonCounts c = counts(vector_add_stride, 100003); /* more than three times the 32768 threads of the emulated GPU */
   counts_required();
   expect_scalar(c, 100003);
 }
@@ -40,7 +39,7 @@ static void float4_asks_four_times_less_often(void **state) {
   assert_count(c.global_load_sectors, 2 * n / 8);
   assert_count(c.global_store_requests, n / 128);
   assert_count(c.global_store_sectors, n / 8);
-  /* the three at the end are neighbours, and one warp fetches them */
+  /* the last three elements are neighbours: one warp loads them */
   assert_count(odd.global_load_requests, 2 * n / 128 + 2);
   assert_count(odd.global_store_sectors, n / 8 + 1);
 }

@@ -1,4 +1,5 @@
-/* vector_add_lesson.cuh - what is asked of a vector addition: for the program, its test and the exercises. */
+/* vector_add_lesson.cuh - arrays, shapes and reference of a vector addition: for the program, its test and the
+ * exercises. */
 #ifndef PHASE1_BUILDING_BLOCKS_VECTOR_ADD_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_VECTOR_ADD_LESSON_CUH
 
@@ -21,14 +22,14 @@ static inline Lesson vector_add_lesson(void) {
   lesson_output(&lesson, "c", "n");
   lesson_input(&lesson, "a", "n");
   lesson_input(&lesson, "b", "n");
-  lesson.timed = lesson_shape(&lesson, 64 << 20); /* 256 MiB an array */
+  lesson.timed = lesson_shape(&lesson, 64 << 20); /* 256 MiB per array */
   lesson.counted = lesson_shape(&lesson, 1 << 16);
-  /* the first shows faults best; one, around a warp, around a block of 256, primes; more than all threads that the
-   * emulated GPU holds at once */
+  /* The first shape shows faults best. The others: one element; around a warp and around a block of 256; primes; more
+   * elements than the emulated GPU has threads. */
   const int sizes[] = {31, 1, 3, 33, 127, 255, 256, 257, 1021, 40009};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     lesson_check_shape(&lesson, lesson_shape(&lesson, sizes[i]));
-  return lesson; /* one rounding, the same on both sides: exact */
+  return lesson; /* one rounding, the same on the CPU and the GPU: exact */
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_VECTOR_ADD_LESSON_CUH */

@@ -14,7 +14,7 @@ static const struct {
     {"vector_add_float4", vector_add_float4},
 };
 
-/* `offset`: the arrays begin so many floats past an aligned address. */
+/* The arrays begin `offset` floats past an aligned address. */
 static void check_size(VectorAdd *add, const char *name, size_t n, size_t offset) {
   float *a = arrays_random(n + offset, 1), *b = arrays_random(n + offset, 2);
   float *expected = arrays_poison(n + offset), *actual = arrays_poison(n + offset);
@@ -38,7 +38,7 @@ static void check_size(VectorAdd *add, const char *name, size_t n, size_t offset
 static void every_version_matches_the_loop(void **state) {
   (void)state;
   test_requires_gpu();
-  /* 300007: more than the emulator's GPU holds threads (32768), so that the strided loops go round. */
+  /* 300007: more than the emulator's GPU holds threads (32768), so that the strided loops take several steps. */
   const size_t sizes[] = {1, 3, 31, 33, 127, 256, 257, 1021, 40000, 300007};
   for (size_t v = 0; v < sizeof versions / sizeof *versions; v++)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
