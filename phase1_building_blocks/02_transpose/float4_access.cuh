@@ -1,9 +1,9 @@
-/* float4_access.cuh - four neighbouring floats at once, of a matrix x (rows,cols) or an array x (n), also where its
- * edge cuts through them.
+/* float4_access.cuh - loads and stores four neighbouring floats of a matrix x (rows,cols) or an array x (n), also where
+ * the matrix ends between them.
  *
- * One instruction moves 16 bytes as a float4, if they begin at a multiple of 16. ALIGNED promises that for every row,
- * or for the array: quads_fit() tells whether it may. Otherwise the four floats go one by one. `col` and `i` are
- * multiples of 4.
+ * One instruction moves the 16 bytes of a float4, if they begin at a multiple of 16 bytes. ALIGNED promises that for
+ * every row, or for the array; quads_fit() checks whether it holds. Without it the four floats move one by one. `col`
+ * and `i` are multiples of 4.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_QUAD_CUH
 #define PHASE1_BUILDING_BLOCKS_QUAD_CUH
@@ -14,7 +14,7 @@
 
 static inline bool quads_fit(const float *x, int cols) { return (uintptr_t)x % sizeof(float4) == 0 && cols % 4 == 0; }
 
-/* x at (row, col) ... (row, col + 3), 0 outside of x. */
+/* Loads x at (row, col) ... (row, col + 3); 0 outside of x. */
 template <bool ALIGNED>
 static __device__ __forceinline__ float4 quad_load(const float *x, int row, int col, int rows, int cols) {
   const float *at = x + (size_t)row * cols + col;
@@ -23,7 +23,7 @@ static __device__ __forceinline__ float4 quad_load(const float *x, int row, int 
                      row < rows && col + 2 < cols ? at[2] : 0, row < rows && col + 3 < cols ? at[3] : 0);
 }
 
-/* The same place becomes v, as far as it lies in x. */
+/* Stores v there, as far as that lies in x. */
 template <bool ALIGNED>
 static __device__ __forceinline__ void quad_store(float *x, float4 v, int row, int col, int rows, int cols) {
   float *at = x + (size_t)row * cols + col;
@@ -37,14 +37,14 @@ static __device__ __forceinline__ void quad_store(float *x, float4 v, int row, i
   if (row < rows && col + 3 < cols) at[3] = v.w;
 }
 
-/* x[i] ... x[i + 3], 0 beyond n. */
+/* Loads x[i] ... x[i + 3]; 0 beyond n. */
 template <bool ALIGNED>
 static __device__ __forceinline__ float4 quad_load_array(const float *x, size_t i, size_t n) {
   if (ALIGNED && i + 3 < n) return *(const float4 *)(x + i);
   return make_float4(i < n ? x[i] : 0, i + 1 < n ? x[i + 1] : 0, i + 2 < n ? x[i + 2] : 0, i + 3 < n ? x[i + 3] : 0);
 }
 
-/* They become v, as far as they lie in x. */
+/* Stores v there, as far as that lies in x. */
 template <bool ALIGNED>
 static __device__ __forceinline__ void quad_store_array(float *x, float4 v, size_t i, size_t n) {
   if (ALIGNED && i + 3 < n) {

@@ -1,16 +1,16 @@
 /* transpose.cuh - out (cols,rows) = in (rows,cols), transposed; both row-major, sizes at least 1, rows and columns of a
  * matrix at most 524280 (a grid has 65535 blocks downwards, of 8 rows in the naive kernels).
  *
- * Nothing is computed: the time to beat is that of copying the matrix. The difficulty is that of the two arrays one is
- * walked along its rows, the other down its columns, and memory comes in sectors of 32 bytes: a warp whose 32 threads
- * touch 32 neighbouring floats moves 4 sectors, one that touches 32 floats in a column moves 32, most for nothing.
+ * Nothing is computed: the time to beat is that of copying the matrix. One array is read along its rows, the other is
+ * written down its columns, and memory moves in sectors of 32 bytes: a warp whose 32 threads touch 32 neighbouring
+ * floats moves 4 sectors; one that touches 32 floats of a column moves 32, and uses an eighth of them.
  *
  *   transpose_cpu            two loops
  *   transpose_naive_rows     a warp reads along a row of `in`, and writes down a column of `out`
  *   transpose_naive_columns  a warp reads down a column, and writes along a row
- *   transpose_tiled          through a tile in shared memory: both along rows, but 32-way bank conflicts
- *   transpose_padded         the tile's rows are one float longer: no conflicts
- *   transpose_vectorised     float4, and blocks in an order that writes `out` row after row; see the two kernels
+ *   transpose_tiled          through a tile in shared memory: reads and writes along rows, but 32-way bank conflicts
+ *   transpose_padded         the tile's rows are one float longer: no bank conflicts
+ *   transpose_vectorised     float4, and blocks in an order that writes `out` row by row; two kernels, see there
  */
 #ifndef PHASE1_BUILDING_BLOCKS_TRANSPOSE_CUH
 #define PHASE1_BUILDING_BLOCKS_TRANSPOSE_CUH
@@ -33,7 +33,7 @@ static inline void transpose_cpu(float *out, const float *in, int rows, int cols
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels. The 32 threads of a warp differ in threadIdx.x. */
 
-enum { TRANSPOSE_TILE = 32, TRANSPOSE_BLOCK_ROWS = 8 }; /* the tile of a block, and its (32,8) threads: 4 floats each */
+enum { TRANSPOSE_TILE = 32, TRANSPOSE_BLOCK_ROWS = 8 }; /* a block's tile; its 32 x 8 threads move 4 floats each */
 
 static __global__ void transpose_naive_rows_kernel(float *out, const float *in, int rows, int cols) {
   int row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -47,7 +47,7 @@ static __global__ void transpose_naive_rows_kernel(float *out, const float *in, 
 }
 
 /* The same with the roles of x and y exchanged, so that a warp writes neighbours. Scattered reads cost less than
- * scattered writes: the caches keep what was read too much, until the next threads ask for it. */
+ * scattered writes: the rest of a sector that was read stays in the caches until other threads need it. */
 static __global__ void transpose_naive_columns_kernel(float *out, const float *in, int rows, int cols) {
   int row = rows, col = cols;
   // >>> exercise transpose_coalesced: choose row and column of `in` so that a warp writes along a row of `out`
@@ -62,8 +62,8 @@ static __global__ void transpose_naive_columns_kernel(float *out, const float *i
   // <<< hidden
 }
 
-/* A block reads a tile of 32 x 32 along its rows and writes it along its columns. A row of the tile is 32 floats, as
- * many as there are banks: a column lies in one bank, and a warp that reads it waits 32 times. */
+/* A block reads a tile of 32 x 32 along its rows and writes it along its columns. A row of the tile has 32 floats, as
+ * many as there are banks, so a column lies in one bank: a warp that reads it needs 32 turns. */
 static __global__ void transpose_tiled_kernel(float *out, const float *in, int rows, int cols) {
   __shared__ float tile[TRANSPOSE_TILE][TRANSPOSE_TILE];
   int row0 = blockIdx.y * TRANSPOSE_TILE, col0 = blockIdx.x * TRANSPOSE_TILE;
@@ -98,11 +98,12 @@ static __global__ void transpose_padded_kernel(float *out, const float *in, int 
 
 /* For matrices whose rows all begin at a multiple of 16 bytes (float4_access.cuh).
  *
- * A block of 256 threads moves a tile of 64 x 64. Thread (x,y) of (16,16) takes 4 x 4 floats of it, whose 16 loads are
- * on their way at once, and turns them in registers: what it puts into shared memory are float4 of the transposed tile.
- * That tile is an array of 64 x 16 float4; in row 4x + j quad y lies at place y ^ x. Without it the threads of a warp,
- * which write 4 rows apart, would all meet in the same banks; with it they touch every quad of the row.
- * blockIdx.x goes down `in`: blocks that run at the same time write neighbouring parts of the same rows of `out`. */
+ * A block of 256 threads moves a tile of 64 x 64. Thread (x,y) of (16,16) takes 4 x 4 floats of it in four loads, all
+ * in flight at once, and transposes them in registers: what it stores to shared memory are float4 of the transposed
+ * tile. That tile is an array of 64 x 16 float4. It is swizzled: in row 4x + j, float4 y lies at place y ^ x. Without
+ * the swizzle the threads of a warp, which write 4 rows apart, would all use the same banks; with it they use every
+ * place of a row once. blockIdx.x goes down `in`: blocks that run at the same time write neighbouring parts of the same
+ * rows of `out`. */
 enum { TRANSPOSE_QUADS = 16, TRANSPOSE_WIDE_TILE = 4 * TRANSPOSE_QUADS };
 
 static __global__ void __launch_bounds__(TRANSPOSE_QUADS *TRANSPOSE_QUADS, 8)
@@ -125,10 +126,10 @@ static __global__ void __launch_bounds__(TRANSPOSE_QUADS *TRANSPOSE_QUADS, 8)
   }
 }
 
-/* For all others. Reading across the border of a sector costs little, for the other part is wanted soon. Writing a part
- * of a sector is dear: the memory may have to read the rest of it first. So the piece that a block writes of each row
- * of `out` is moved to the left by up to 7 floats, to where a sector begins: a row's pieces still join without a gap.
- * For that the block reads SECTOR rows of `in` before its tile as well. */
+/* For all other matrices. Reading a part of a sector costs little, because the rest of it is needed soon. Writing a
+ * part of a sector is expensive: the memory may have to read the rest of it first. So the piece of a row of `out` that
+ * a block writes begins up to 7 floats further left, at the beginning of a sector; the pieces of a row still join
+ * without a gap. For that the block also reads the TRANSPOSE_SECTOR rows of `in` before its tile. */
 enum { TRANSPOSE_ROWS = 128, TRANSPOSE_COLS = 64, TRANSPOSE_THREADS = 512, TRANSPOSE_SECTOR = 8 };
 
 static __global__ void __launch_bounds__(TRANSPOSE_THREADS, 4)
@@ -136,8 +137,8 @@ static __global__ void __launch_bounds__(TRANSPOSE_THREADS, 4)
   __shared__ float tile[TRANSPOSE_SECTOR + TRANSPOSE_ROWS][TRANSPOSE_COLS + 1];
   int row0 = blockIdx.x * TRANSPOSE_ROWS, col0 = blockIdx.y * TRANSPOSE_COLS;
   int x = threadIdx.x % TRANSPOSE_COLS;
-  /* Counted by constants, the loop is unrolled and its 17 loads are on their way at once: 141 us for 8191 x 8193 on an
-   * H200. Counted from threadIdx.x to 136 it is not: 209 us. */
+  /* With constant bounds the loop is unrolled and its 17 loads are in flight at once: 141 us for 8191 x 8193 on an
+   * H200. With a loop from threadIdx.x to 136 they are not: 209 us. */
 #pragma unroll
   for (int i = 0; i < (TRANSPOSE_SECTOR + TRANSPOSE_ROWS) * TRANSPOSE_COLS / TRANSPOSE_THREADS; i++) {
     int y = threadIdx.x / TRANSPOSE_COLS + i * (TRANSPOSE_THREADS / TRANSPOSE_COLS);
@@ -145,7 +146,7 @@ static __global__ void __launch_bounds__(TRANSPOSE_THREADS, 4)
     if (row >= 0 && row < rows && col0 + x < cols) tile[y][x] = in[(size_t)row * cols + col0 + x];
   }
   __syncthreads();
-  /* A warp writes 8 float4 each of 4 rows of `out`, 4 warps those of 32. */
+  /* A warp writes 8 float4 of each of 4 rows of `out`; 4 warps write 32 float4 of the same 4 rows. */
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int quad = warp % 4 * 8 + lane % 8;
 #pragma unroll
@@ -202,7 +203,7 @@ static inline void transpose_vectorised(float *out, const float *in, int rows, i
     dim3 block(TRANSPOSE_QUADS, TRANSPOSE_QUADS);
     dim3 grid(transpose_blocks(rows, TRANSPOSE_WIDE_TILE), transpose_blocks(cols, TRANSPOSE_WIDE_TILE));
     transpose_vectorised_kernel<<<grid, block>>>(out, in, rows, cols);
-  } else { /* as the pieces are moved to the left, the last may need another block */
+  } else { /* because the pieces begin further left, the last one may need one more block */
     dim3 grid(transpose_blocks(rows + TRANSPOSE_SECTOR - 1, TRANSPOSE_ROWS), transpose_blocks(cols, TRANSPOSE_COLS));
     transpose_shifted_kernel<<<grid, TRANSPOSE_THREADS>>>(out, in, rows, cols);
   }

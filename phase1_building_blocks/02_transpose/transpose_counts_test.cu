@@ -1,5 +1,5 @@
-/* The transpose's ladder: each rung takes away exactly what it says. A matrix of whole tiles, so that every warp is
- * full: a float for each of 32 lanes is 128 bytes, 4 sectors, and a wavefront. */
+/* The versions of the transpose: each removes exactly what it claims to remove. The matrix consists of whole tiles, so
+ * that every warp is full: one float for each of 32 lanes is 128 bytes, 4 sectors, one wavefront. */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/02_transpose/transpose_lesson.cuh"
 
@@ -42,7 +42,7 @@ static void tiled_has_whole_sectors_and_32_way_conflicts(void **state) {
   assert_count(c.shared_store_requests, WARPS);
   assert_count(c.shared_store_conflicts, 0);
   assert_count(c.shared_load_requests, WARPS);
-  assert_count(c.shared_load_conflicts, 31 * WARPS); /* 32 lanes in one bank: 31 wait */
+  assert_count(c.shared_load_conflicts, 31 * WARPS); /* 32 lanes in one bank: 31 more turns */
 }
 
 static void padded_has_no_conflicts(void **state) {
@@ -64,7 +64,7 @@ static void vectorised_asks_four_times_less_often(void **state) {
   assert_count(c.global_load_sectors, 4 * WARPS); /* the same bytes */
   assert_count(c.global_store_requests, WARPS / 4);
   assert_count(c.global_store_sectors, 4 * WARPS);
-  assert_count(c.shared_load_wavefronts, WARPS); /* 512 bytes of a request pass in four turns */
+  assert_count(c.shared_load_wavefronts, WARPS); /* 512 bytes per request: four turns of the banks */
   assert_count(c.shared_store_wavefronts, WARPS);
   assert_count(c.shared_load_conflicts + c.shared_store_conflicts, 0);
 }

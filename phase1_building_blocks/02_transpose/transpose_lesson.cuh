@@ -1,4 +1,4 @@
-/* transpose_lesson.cuh - what is asked of a transpose: for the program, its test and the exercises. */
+/* transpose_lesson.cuh - arrays, shapes and reference of a transpose: for the program, its test and the exercises. */
 #ifndef PHASE1_BUILDING_BLOCKS_TRANSPOSE_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_TRANSPOSE_LESSON_CUH
 
@@ -20,12 +20,12 @@ static inline Lesson transpose_lesson(void) {
   Lesson lesson = lesson_make("transpose", "rc", transpose_call, (LessonLauncher)transpose_cpu);
   lesson_output(&lesson, "out", "cr");
   lesson_input(&lesson, "in", "rc");
-  const int most = 65535 * TRANSPOSE_BLOCK_ROWS; /* the naive versions' grids, for a size that is their y */
+  const int most = 65535 * TRANSPOSE_BLOCK_ROWS; /* the naive kernels' grids: at most 65535 blocks in y */
   lesson.most = lesson_shape(&lesson, most, most);
   lesson.timed = lesson_shape(&lesson, 8192, 8192);
   lesson.counted = lesson_shape(&lesson, 256, 128);
-  /* the first shows faults best; one, around a warp, around a tile of 32 and of 64, primes, thin and wide; rows a
-   * multiple of four, or not */
+  /* The first shape shows faults best. The others: one element; around a warp and around tiles of 32 and 64; primes;
+   * tall and wide; sizes that are multiples of four, and sizes that are not. */
   const int shapes[][2] = {{31, 33}, {1, 1},     {1, 3},    {31, 1},  {33, 31},
                            {64, 64}, {127, 257}, {96, 100}, {4, 260}, {130, 36}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

@@ -14,7 +14,7 @@ static const struct {
     {"transpose_vectorised", transpose_vectorised},
 };
 
-/* `offset`: the arrays begin so many floats past an aligned address. */
+/* The arrays begin `offset` floats past an aligned address. */
 static void check_shape(Transpose *transpose, const char *name, int rows, int cols, size_t offset) {
   size_t n = (size_t)rows * cols;
   float *in = arrays_random(n + offset, 1);
