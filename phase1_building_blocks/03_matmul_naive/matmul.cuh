@@ -1,13 +1,13 @@
-/* matmul.cuh - C (M,N) = op(A) op(B), the product that almost everything in a network is made of.
+/* matmul.cuh - C (M,N) = op(A) op(B), the operation that takes most of the time of most networks.
  *
  * op(A) is (M,K), op(B) is (K,N); op(X) is X or its transpose, and a transposed operand lies in memory as (K,M) or
  * (N,K). With `accumulate` the product is added to C. Sizes are at least 1. Every version adds up in an order that
  * depends on the shape alone: the same bits from run to run, and on the CPU with any number of threads.
  *
- *   matmul_cpu             three loops, sums in double: the oracle
- *   matmul_cpu_fast        OpenBLAS, one thread each on fixed slices of rows
- *   matmul_blocked_kernel  tiles of A and B pass through shared memory, each thread holds a small tile of C in
- *                          registers, and where C has few tiles several groups of threads share the sum over K
+ *   matmul_cpu             three loops, sums in double: the reference
+ *   matmul_cpu_fast        OpenBLAS, one thread per slice of rows; the slices depend on the shape alone
+ *   matmul_blocked_kernel  tiles of A and B in shared memory, a small tile of C per thread in registers; where C
+ *                          has few tiles, several groups of threads share the sum over K
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_CUH
@@ -42,12 +42,12 @@ static inline void matmul_cpu(T *c, const T *a, const T *b, int m, int n, int k,
 /* CPU fast path */
 
 enum {
-  MATMUL_CPU_SLICES = 8,           /* at most: each slice packs all of B again */
+  MATMUL_CPU_SLICES = 8,           /* at most, because each slice packs all of B again */
   MATMUL_CPU_SLICE_ROWS = 32,      /* at least */
   MATMUL_CPU_SERIAL_WORK = 250000, /* multiply-adds: below, waking a second thread costs more than it saves */
 };
 
-/* OpenBLAS runs in the thread that calls it, and keeps 128 MiB for each that does. */
+/* OpenBLAS runs in the thread that calls it, and keeps 128 MiB per calling thread. */
 static inline bool matmul_blas_begin(void) {
   openblas_set_num_threads(1);
   int threads = threads_most();
@@ -80,11 +80,11 @@ static inline void matmul_cpu_fast(float *c, const float *a, const float *b, int
 
 /* A block computes a TILE x TILE tile of C. It walks along K in steps of DEPTH: at each step the threads copy a tile of
  * op(A) and one of op(B) into shared memory, and the tiles of the next step are on their way into registers while
- * these are multiplied. A group of (TILE/REG)^2 threads covers the tile of C, REG x REG elements a thread; GROUPS such
- * groups take every GROUPS-th k each and are added up, in order, at the end.
+ * these are multiplied. A group of (TILE/REG)^2 threads covers the tile of C, REG x REG elements per thread; there are
+ * GROUPS such groups, each takes every GROUPS-th k, and their sums are added up, in order, at the end.
  *
- * In shared memory k is the slow dimension, in rows of TILE + 1 floats: the odd stride spares a warp most of the bank
- * conflicts where it fills the tile along k.
+ * In shared memory k is the slow dimension, in rows of TILE + 1 floats: the odd stride avoids most bank conflicts where
+ * a warp fills the tile along k.
  *
  * Fetches this thread's share of a tile, LOADS floats, from an operand (rows,K) that lies in memory as (rows,K) or,
  * with ALONG_ROWS, as (K,rows). Neighbouring threads read neighbouring floats either way; outside the operand is 0. */
@@ -184,7 +184,7 @@ static inline void matmul_blocked(float *c, const float *a, const float *b, cons
   CUDA_CHECK_LAUNCH();
 }
 
-/* Where C is small, many small tiles and four groups on each keep the GPU busy and the sum over K short: LeNet's
+/* Where C is small, many small tiles with four groups each keep the GPU busy and the sums over K short: LeNet's
  * (64,120) with K = 400 has 32 blocks of 256 threads and 7 steps. Where it is large, a larger tile reads less.
  * The choice depends on the shape alone. bias (N) may be NULL. */
 static inline void matmul_bias_gpu(float *c, const float *a, const float *b, const float *bias, int m, int n, int k,

@@ -1,4 +1,5 @@
-/* matmul_lesson.cuh - what is asked of a matrix product: for the four lessons, their test and the exercises. */
+/* matmul_lesson.cuh - arrays, shapes, reference and tolerance of a matrix product: for the four lessons, their test and
+ * the exercises. */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_LESSON_CUH
 
@@ -21,7 +22,7 @@ static inline void matmul_reference(float *c, const float *a, const float *b, in
   matmul_cpu(c, a, b, m, n, k, false, false, false);
 }
 
-/* The same sums in double, for shapes that take the CPU minutes. */
+/* The same sums in double, for shapes that would take the CPU minutes. */
 static __global__ void matmul_reference_kernel(float *c, const float *a, const float *b, int m, int n, int k) {
   int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= m || col >= n) return;
@@ -36,7 +37,7 @@ static inline void matmul_reference_gpu(float *c, const float *a, const float *b
   CUDA_CHECK_LAUNCH();
 }
 
-/* A multiplication and an addition for each k of each element. */
+/* One multiplication and one addition per k and element. */
 static inline double matmul_flops(const int *size) { return 2.0 * size[0] * size[1] * size[2]; }
 
 static inline Tolerance matmul_tolerance(const int *size) { return tolerance_dot((size_t)size[2], 1); }
@@ -49,12 +50,12 @@ static inline Lesson matmul_lesson(const char *name) {
   lesson.reference_gpu = (LessonLauncher)matmul_reference_gpu;
   lesson.flops = matmul_flops;
   lesson.tolerance = matmul_tolerance;
-  /* y of the reference's and the naive grids; where K ends, so that a step or a chunk beyond is an int still */
+  /* limited by y of the reference's and the naive grids; K, so that one step or chunk more still fits in an int */
   lesson.most = lesson_shape(&lesson, 65535 * 8, 65535 * 32, INT_MAX - MATMUL_CHUNK);
   lesson.timed = lesson_shape(&lesson, 4096, 4096, 4096);
   lesson.counted = lesson_shape(&lesson, 128, 128, 64);
-  /* the first shows faults best; one; an edge in every place of a tile; K shorter than a step; rows that are multiples
-   * of four, or not */
+  /* The first shape shows faults best. The others: one element; an edge in every place of a tile; K shorter than a
+   * step; row lengths that are multiples of four, and others. */
   const int shapes[][3] = {{3, 31, 33},   {1, 1, 1},      {31, 3, 1},   {33, 127, 65},
                            {127, 33, 31}, {129, 131, 17}, {64, 64, 64}, {36, 260, 20}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

@@ -1,11 +1,11 @@
-/* matmul_naive.cuh - C (M,N) = A (M,K) B (K,N), a thread for each element of C. Row-major, sizes at least 1, M and N at
- * most two million (a grid has 65535 blocks downwards).
+/* matmul_naive.cuh - C (M,N) = A (M,K) B (K,N), one thread per element of C. Row-major, sizes at least 1, M and N at
+ * most two million (a grid has at most 65535 blocks in y).
  *
- * Both versions do the same additions in the same order; what differs is which 32 elements a warp has in hand. The
+ * Both versions do the same additions in the same order; they differ in which 32 elements a warp computes. The
  * reference is matmul_cpu() of matmul.cuh.
  *
- *   matmul_naive_columns  a warp has 32 elements of a column: each load of A touches 32 rows, each store 32 rows of C
- *   matmul_naive          a warp has 32 elements of a row: they share their element of A, and those of B are neighbours
+ *   matmul_naive_columns  a warp computes 32 elements of a column: a load touches 32 rows of A, a store 32 rows of C
+ *   matmul_naive          a warp computes 32 elements of a row: they need the same float of A, and neighbours in B
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_NAIVE_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_NAIVE_CUH

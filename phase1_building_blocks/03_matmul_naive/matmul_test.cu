@@ -1,4 +1,4 @@
-/* The oracle against numbers worked by hand; the fast path and the kernels against the oracle, on ragged shapes. */
+/* The reference against numbers worked out by hand; the fast path and the kernels against it, on ragged shapes. */
 #include "phase1_building_blocks/03_matmul_naive/matmul.cuh"
 
 #include <omp.h>
@@ -42,7 +42,7 @@ static void matmul_on(Device device, float *c, const float *x, const float *y, i
   arrays_download(device, NULL, device_y, (size_t)k * n, "b");
 }
 
-/* C begins as random numbers where it is added to, as poison where it is not. */
+/* C begins as random numbers where the product is added to it, else as poison. */
 static float *start_of_c(size_t n, bool accumulate) { return accumulate ? arrays_random(n, 3) : arrays_poison(n); }
 
 static void check_shape(Device device, int m, int n, int k, bool transpose_x, bool transpose_y, bool accumulate) {

@@ -1,5 +1,5 @@
-/* test_matmul.h - one version of the matmul ladder, C (M,N) = A (M,K) B (K,N), against matmul_cpu(): between guard
- * bands, into poison, and twice, for the same input must give the same bits.
+/* test_matmul.h - checks one version of C (M,N) = A (M,K) B (K,N) against matmul_cpu(): between guard bands, into
+ * poison, and twice, because the same input must give the same bits.
  *
  *     test_matmul("matmul_naive", matmul_naive);               // the shapes below
  *     test_matmul_shape("matmul_naive", matmul_naive, 1, 2, 3);
@@ -53,7 +53,7 @@ static inline void test_matmul_shape(const char *name, TestMatmul *matmul, int m
   test_matmul_offset(name, matmul, m, n, k, 0);
 }
 
-/* Sums of chunks: about sqrt(K / MATMUL_CHUNK) = 4 times less error than a sum from one end to the other. */
+/* Sums of chunks have about sqrt(K / MATMUL_CHUNK) = 4 times less error than one long sum. */
 static inline void test_matmul_chunks(const char *name, TestMatmul *matmul) {
   const int m = 8, n = 12, k = 16 * MATMUL_CHUNK;
   float *a = arrays_random((size_t)m * k, 3), *b = arrays_random((size_t)k * n, 4), *c = arrays_poison((size_t)m * n);
@@ -78,8 +78,8 @@ static inline void test_matmul_chunks(const char *name, TestMatmul *matmul) {
   free(c);
 }
 
-/* Every place in a tile where an edge can be, rows and columns that are no multiple of a float4, a single row, column
- * or product; and the alignment that nobody promised. */
+/* An edge at every place in a tile; rows and columns that are no multiple of a float4; a single row, column or product;
+ * arrays that are not aligned. */
 static inline void test_matmul(const char *name, TestMatmul *matmul) {
   const int shapes[][3] = {{1, 1, 1},     {3, 31, 1},    {31, 3, 33},    {1, 129, 31},  {127, 1, 65},
                            {33, 127, 3},  {32, 32, 32},  {64, 64, 64},   {65, 67, 61},  {129, 131, 33},
