@@ -1,9 +1,9 @@
 /* matmul_tiled.cuh - C (M,N) = A (M,K) B (K,N) through tiles in shared memory. Row-major, sizes at least 1, M at most a
- * million (a grid has 65535 blocks downwards, here of 16 rows).
+ * million (a grid has at most 65535 blocks in y, here of 16 rows).
  *
- * A block computes a TILE x TILE tile of C, one element a thread. It walks along K: at each step its threads copy a
- * tile of A and one of B into shared memory, one float of each a thread, and then every one of these floats is used
- * TILE times from there. So global memory is read TILE times less often than by matmul_naive(). The reference is
+ * A block computes a TILE x TILE tile of C, one element per thread. It walks along K: at each step its threads copy a
+ * tile of A and one of B into shared memory, one float of each per thread, and then each of these floats is used TILE
+ * times from there. So there are TILE times fewer loads from global memory than in matmul_naive(). The reference is
  * matmul_cpu() of matmul.cuh.
  *
  *          K          N                     B's tile: rows k0 ..., the columns of C's tile
@@ -12,7 +12,7 @@
  *       +-----+    +-----+
  *
  *   matmul_tiled_16  16 x 16 tiles, 256 threads
- *   matmul_tiled     32 x 32 tiles, 1024 threads: half the reads, and a warp is a row of the tile
+ *   matmul_tiled     32 x 32 tiles, 1024 threads: half the global loads, and a warp is a row of the tile
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_TILED_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_TILED_CUH
@@ -24,9 +24,8 @@
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernel */
 
-/* Copies this thread's float of each tile. Outside the matrices a tile is 0, which adds nothing to a sum; thanks to
- * that, the loop over a tile needs no bounds.
- * A's tile begins at (row0, k0), B's at (k0, col0). */
+/* Copies this thread's float of each tile. Outside the matrices a tile is 0, which adds nothing to a sum, so the loop
+ * over a tile needs no bounds. A's tile begins at (row0, k0), B's at (k0, col0). */
 template <int TILE>
 static __device__ void matmul_tiled_load(float (*a_tile)[TILE], float (*b_tile)[TILE], const float *a, const float *b,
                                          int row0, int col0, int k0, int m, int n, int k) {
@@ -47,7 +46,7 @@ static __global__ void __launch_bounds__(TILE *TILE)
   int y = threadIdx.y, x = threadIdx.x;
   int row0 = blockIdx.y * TILE, col0 = blockIdx.x * TILE;
   float sum = 0.0f;
-  /* Each tile makes a sum of its own: see matmul_chunk.cuh. */
+  /* The products of each tile have a sum of their own: see matmul_chunk.cuh. */
   // >>> exercise matmul_tiled_barriers: walk over the tiles along K: load (matmul_tiled_load), wait, add, wait
   // hint: every thread adds up floats that others loaded: it must wait until all have loaded
   // hint: the next tiles overwrite these: wait once more, until all have added. Threads outside C take part as well
