@@ -1,13 +1,12 @@
-/* matmul_register_tiled.cuh - C (M,N) = A (M,K) B (K,N), several elements of C a thread. Row-major, sizes at least 1, M
- * and N at most four million (a grid has 65535 blocks downwards).
+/* matmul_register_tiled.cuh - C (M,N) = A (M,K) B (K,N), several elements of C per thread. Row-major, sizes at least 1,
+ * M and N at most four million (a grid has at most 65535 blocks in y).
  *
- * In matmul_tiled() a multiplication needs two floats from shared memory, and shared memory hands out 32 floats a cycle
- * while the multiprocessor could multiply 128 pairs. A float in a register costs nothing. So a thread computes a patch
- * of C, and what it has fetched from shared memory is used for several of its elements. The reference is matmul_cpu()
- * of matmul.cuh.
+ * In matmul_tiled() each product needs two floats from shared memory. Shared memory delivers 32 floats per cycle, and
+ * the multiprocessor could do 128 multiply-adds in it. So a thread computes a patch of C, and uses each float that it
+ * has fetched from shared memory into a register for several elements. The reference is matmul_cpu() of matmul.cuh.
  *
- *   matmul_register_1d  8 elements of a column a thread: 9 floats from shared memory for 8 multiplications
- *   matmul_register_2d  8 x 8 elements a thread: 16 floats for 64 multiplications, an outer product
+ *   matmul_register_1d  8 elements of a column per thread: 9 floats from shared memory for 8 products
+ *   matmul_register_2d  8 x 8 elements per thread: 16 floats for 64 products, an outer product
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_REGISTER_TILED_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_REGISTER_TILED_CUH
@@ -20,13 +19,13 @@
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels */
 
-/* The threads of a block copy the ROWS x COLS floats at (row0, col0) of x (rows,cols), with 0 where x has ended.
+/* The threads of a block copy the ROWS x COLS floats at (row0, col0) of x (rows,cols), with 0 outside of x.
  * Neighbouring threads take neighbouring floats of a row. */
 template <int ROWS, int COLS, int THREADS>
 static __device__ __forceinline__ void matmul_register_load(float (*tile)[COLS], const float *x, int row0, int col0,
                                                             int rows, int cols) {
   static_assert(ROWS * COLS % THREADS == 0, "the threads share a tile evenly");
-#pragma unroll /* possible because the count is a constant: all loads are on their way at once */
+#pragma unroll /* the count is a constant, so all loads can be in flight at once */
   for (int q = 0; q < ROWS * COLS / THREADS; q++) {
     int i = threadIdx.x + q * THREADS, row = i / COLS, col = i % COLS;
     bool inside = row0 + row < rows && col0 + col < cols;
@@ -36,8 +35,8 @@ static __device__ __forceinline__ void matmul_register_load(float (*tile)[COLS],
 
 enum { MATMUL_REGISTERS = 8 }; /* the height, and in 2-D the width, of a thread's patch */
 
-/* TILE x TILE elements of C a block, TILE / 8 x TILE threads; the threads of a warp differ in x. The 3 asks for so few
- * registers that three blocks fit on a multiprocessor; nvcc 13 would take so many that only one does. */
+/* TILE x TILE elements of C per block, TILE / 8 x TILE threads; the threads of a warp differ in x. The 3 limits the
+ * registers so that three blocks fit on a multiprocessor; without it nvcc 13 uses so many that only one does. */
 template <int TILE, int DEPTH>
 static __global__ void __launch_bounds__(TILE *TILE / MATMUL_REGISTERS, 3)
     matmul_register_1d_kernel(float *c, const float *a, const float *b, int m, int n, int k) {
@@ -45,7 +44,7 @@ static __global__ void __launch_bounds__(TILE *TILE / MATMUL_REGISTERS, 3)
   __shared__ float a_tile[TILE][DEPTH], b_tile[DEPTH][TILE];
   int row0 = blockIdx.y * TILE, col0 = blockIdx.x * TILE;
   int x = threadIdx.x % TILE, y = threadIdx.x / TILE * MATMUL_REGISTERS; /* the top of this thread's patch */
-  float total[MATMUL_REGISTERS] = {}, sum[MATMUL_REGISTERS] = {};        /* a sum is of MATMUL_CHUNK products */
+  float total[MATMUL_REGISTERS] = {}, sum[MATMUL_REGISTERS] = {};        /* a sum has MATMUL_CHUNK products */
   for (int k0 = 0; k0 < k; k0 += DEPTH) {
     matmul_register_load<TILE, DEPTH, threads>(a_tile, a, row0, k0, m, k);
     matmul_register_load<DEPTH, TILE, threads>(b_tile, b, k0, col0, k, n);
@@ -70,7 +69,7 @@ static __global__ void __launch_bounds__(TILE *TILE / MATMUL_REGISTERS, 3)
     if (row0 + y + r < m && col0 + x < n) c[(size_t)(row0 + y + r) * n + col0 + x] = total[r] + sum[r];
 }
 
-/* TILE x TILE elements of C a block, TILE / 8 x TILE / 8 threads. */
+/* TILE x TILE elements of C per block, TILE / 8 x TILE / 8 threads. */
 template <int TILE, int DEPTH>
 static __global__ void __launch_bounds__(TILE / MATMUL_REGISTERS * (TILE / MATMUL_REGISTERS))
     matmul_register_2d_kernel(float *c, const float *a, const float *b, int m, int n, int k) {
@@ -78,7 +77,7 @@ static __global__ void __launch_bounds__(TILE / MATMUL_REGISTERS * (TILE / MATMU
   __shared__ float a_tile[TILE][DEPTH], b_tile[DEPTH][TILE];
   int row0 = blockIdx.y * TILE, col0 = blockIdx.x * TILE;
   int x = threadIdx.x % side * MATMUL_REGISTERS, y = threadIdx.x / side * MATMUL_REGISTERS;
-  /* No registers are left for totals: each chunk is added to C. */
+  /* No registers are left for totals, so each chunk is added to C. */
   for (int begin = 0; begin < k; begin += MATMUL_CHUNK) {
     float sum[MATMUL_REGISTERS][MATMUL_REGISTERS] = {};
     for (int k0 = begin, end = min(begin + MATMUL_CHUNK, k); k0 < end; k0 += DEPTH) {
