@@ -1,4 +1,4 @@
-/* blas.h - what cuBLAS (cublas.c) and cublasLt (cublas_lt.c) share: the types of elements; a call described by a Call,
+/* blas.h - what cuBLAS (routine.h) and cublasLt (cublas_lt.c) share: the types of elements; a call described by a Call,
  * its operands and scalars checked, queued in its stream; products of real matrices.
  */
 #ifndef SIMT_BLAS_H

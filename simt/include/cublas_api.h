@@ -41,18 +41,25 @@ typedef struct __half __half;
 extern "C" {
 #endif
 
-typedef enum {
-  CUBLAS_STATUS_SUCCESS = 0,
-  CUBLAS_STATUS_NOT_INITIALIZED = 1, /* no handle */
-  CUBLAS_STATUS_ALLOC_FAILED = 3,
-  CUBLAS_STATUS_INVALID_VALUE = 7, /* an argument is out of range */
-  CUBLAS_STATUS_ARCH_MISMATCH = 8,
-  CUBLAS_STATUS_MAPPING_ERROR = 11,    /* a copy failed */
-  CUBLAS_STATUS_EXECUTION_FAILED = 13, /* the work could not be done */
-  CUBLAS_STATUS_INTERNAL_ERROR = 14,
-  CUBLAS_STATUS_NOT_SUPPORTED = 15, /* this combination of types is not offered */
-  CUBLAS_STATUS_LICENSE_ERROR = 16
-} cublasStatus_t;
+/* Status codes with the text of cublasGetStatusString(). INVALID_VALUE: an argument is out of range. MAPPING_ERROR: a
+ * copy failed. EXECUTION_FAILED: the work could not be done. NOT_SUPPORTED: this combination of types is not offered. */
+// clang-format off
+#define SIMT_CUBLAS_STATUSES(X) \
+  X(CUBLAS_STATUS_SUCCESS, 0, "success") \
+  X(CUBLAS_STATUS_NOT_INITIALIZED, 1, "the library was not initialized") \
+  X(CUBLAS_STATUS_ALLOC_FAILED, 3, "the resource allocation failed") \
+  X(CUBLAS_STATUS_INVALID_VALUE, 7, "an unsupported value or parameter was passed to the function") \
+  X(CUBLAS_STATUS_ARCH_MISMATCH, 8, "the function requires an architectural feature absent from the device") \
+  X(CUBLAS_STATUS_MAPPING_ERROR, 11, "an access to GPU memory space failed") \
+  X(CUBLAS_STATUS_EXECUTION_FAILED, 13, "the function failed to launch on the GPU") \
+  X(CUBLAS_STATUS_INTERNAL_ERROR, 14, "an internal operation failed") \
+  X(CUBLAS_STATUS_NOT_SUPPORTED, 15, "the requested functionality is not supported") \
+  X(CUBLAS_STATUS_LICENSE_ERROR, 16, "the license check failed")
+// clang-format on
+
+#define SIMT_CUBLAS_STATUS(name, number, text) name = number,
+typedef enum { SIMT_CUBLAS_STATUSES(SIMT_CUBLAS_STATUS) } cublasStatus_t;
+#undef SIMT_CUBLAS_STATUS
 
 typedef enum { CUBLAS_FILL_MODE_LOWER = 0, CUBLAS_FILL_MODE_UPPER = 1, CUBLAS_FILL_MODE_FULL = 2 } cublasFillMode_t;
 typedef enum { CUBLAS_DIAG_NON_UNIT = 0, CUBLAS_DIAG_UNIT = 1 } cublasDiagType_t;
