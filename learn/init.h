@@ -207,6 +207,21 @@ static inline int update_file(Update *update, const Exercise *had, Error *err) {
   return update_keep(update, had->file, err);
 }
 
+/* Removes files of the old course from .learn/`folder`: those that the new course, in `files`, does not have. */
+static inline void update_remove_old(const Update *update, const Source *files, const char *folder) {
+  Source old;
+  memset(&old, 0, sizeof old);
+  old.root = update->root;
+  old.file = (const char **)xcalloc(SOURCE_FILES_MAX, sizeof *old.file);
+  source_walk(&old, keep_printf(".learn/%s", folder));
+  for (int i = 0; i < old.files; i++) {
+    bool there = false;
+    for (int j = 0; j < files->files && !there; j++) there = strcmp(files->file[j], old.file[i]) == 0;
+    if (!there) unlink(keep_printf("%s/%s", update->root, old.file[i]));
+  }
+  free(old.file);
+}
+
 /* Moves what differs into the tree, and what the student had changed there into the backup. */
 static inline int update_install(Update *update, Error *err) {
   Source files;
@@ -214,6 +229,10 @@ static inline int update_install(Update *update, Error *err) {
   files.root = update->folder;
   files.file = (const char **)xcalloc(SOURCE_FILES_MAX, sizeof *files.file);
   source_walk(&files, "");
+  source_walk(&files, ".learn");
+  update_remove_old(update, &files, "check");
+  update_remove_old(update, &files, "pristine");
+  update_remove_old(update, &files, "reference");
   int status = 0;
   for (int i = 0; i < files.files && status == 0; i++) {
     const char *file = files.file[i];

@@ -534,6 +534,11 @@ class Init(unittest.TestCase):
         vector_add = tree.exercise(name)["file"]
         tree.put_helpers(vector_add, helpers)
         tree.write(vector_add, tree.read(vector_add).replace("#include <stddef.h>\n", "#include <stddef.h>\n#define MINE 7\n"))
+        # What the tree knows of its exercises is the old course's: a check that is gone, a reference that was wrong.
+        tree.write(".learn/check/gone_check.cu", "// the old course's\n")
+        reference = ".learn/reference/matmul_naive.cuh"
+        right = tree.read(reference)
+        tree.write(reference, "  // the old course's\n")
         # A file with a place that is damaged, and an exercise that has moved to another file since.
         damaged = tree.exercise("matmul_tiled_load")["file"]
         tree.write(damaged, tree.read(damaged).replace("  // <<< exercise\n", "  int kept; // by name\n", 1))
@@ -570,6 +575,11 @@ class Init(unittest.TestCase):
         self.assertEqual(tree.lines(name), tree.solution(name))
         self.assertEqual(tree.lines(other), "  // half done\n  (void)col;\n")
         self.assertEqual(tree.passed(), [name])
+        self.assertEqual(tree.read(reference), right)
+        self.assertFalse(os.path.exists(tree.path(".learn/check/gone_check.cu")))
+        now = {exercise["name"]: exercise["file"] for exercise in json.loads(tree.read(".learn/exercises.json"))["exercises"]}
+        self.assertEqual(now["perceptron_forward"], moved["file"])
+        self.assertEqual(tree.nn("check", "matmul_naive")[0], 1)  # not implemented, in the file where it is now
         self.assertIn("Nothing is computed", tree.read(header))
         self.assertEqual(tree.lines("perceptron_forward"), "  // half done, too\n")
         self.assertIn(helpers, tree.read(vector_add))
