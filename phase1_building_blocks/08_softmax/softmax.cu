@@ -1,16 +1,15 @@
-/* softmax.cu - a reduction, and what it costs to look at a row three times.
+/* softmax.cu - a reduction per row, and what it costs to read the row three times.
  *
  *     bazel run //phase1_building_blocks:softmax
  *     bazel run //phase1_building_blocks:softmax -- --shape=65536x1024,4096x50257,128x200    (on a GPU)
  *
- * Softmax needs two numbers of a row, its maximum and a sum, before it can write the first of its results. The threads
- * that share a row have to find them together, and this is the first half of the lesson: through shared memory, then
- * through each other's registers. The second half is the memory. Three passes read a row three times. The online sum
- * makes one pass of two; and who keeps the row where the threads are, in registers and in shared memory, reads it once,
- * which is the least there is.
+ * Softmax needs two numbers of a row, its maximum and a sum, before it can write the first result. The threads that
+ * share a row compute them together: first through shared memory, then by exchanging registers. That is the first half
+ * of the lesson. The second half is memory traffic. Three passes read a row three times; the online sum needs two; a
+ * kernel that keeps the row in shared memory or in registers reads it once, which is the minimum.
  *
- * Going backward the derivative is a matrix for every row. Nobody builds it: its product with a vector is all that is
- * wanted, and that is a dot product. */
+ * In the backward pass the derivative of a row is a matrix. Only its product with a vector is needed, and that is a dot
+ * product and a multiplication. */
 #include "common/lesson/main.h"
 #include "phase1_building_blocks/08_softmax/softmax_lesson.cuh"
 
@@ -19,29 +18,32 @@ int main(int argc, char **argv) {
   const LessonVersion forwards[] = {
       softmax_forward_version(
           "naive", softmax_forward_naive,
-          "32 lanes read in 32 rows, three times. Give a row to a block: neighbours read neighbours."),
+          "The 32 lanes of a warp read 32 rows: 32 sectors per load. Use one block per row instead."),
       softmax_forward_version("shared", softmax_forward_shared,
-                              "Whole sectors. Two trees of nine barriers each: lanes of a warp could ask each other."),
+                              "Full sectors. Each tree needs nine barriers; lanes of a warp can shuffle without one."),
       softmax_forward_version("shuffle", softmax_forward_shuffle,
-                              "Two barriers a row. But it is read three times: maximum and sum could share a pass."),
-      softmax_forward_version("online", softmax_forward_online,
-                              "Two passes, and the second reads what was just here. Keep it: a row fits a block."),
+                              "Two barriers per row. It is still read three times: maximum and sum can share a pass."),
+      softmax_forward_version(
+          "online", softmax_forward_online,
+          "Two passes over global memory. A row fits in the shared memory of a block: keep it there."),
       softmax_forward_version(
           "staged", softmax_forward_staged,
-          "One read. Every float passes through shared memory three times: registers hold more, and nearer."),
-      softmax_forward_version("registers", softmax_forward_gpu,
-                              "Every load of a row is on its way at once, 16 bytes each: the memory is the limit."),
-      lesson_copy_version("As many bytes, and no arithmetic: what is there to be reached."),
+          "One read. But each float is read from shared memory three times: keep the row in registers."),
+      softmax_forward_version(
+          "registers", softmax_forward_gpu,
+          "All loads of a row are in flight at once, 16 bytes each: memory bandwidth is the limit."),
+      lesson_copy_version("Copies the same number of bytes without arithmetic: an upper bound."),
   };
   const LessonVersion backwards[] = {
       softmax_backward_version("jacobian", softmax_backward_jacobian,
-                               "cols steps for each of cols elements. The sum over j is the same for all of them."),
+                               "cols steps per element. The sum over j is the same for all elements of a row."),
       softmax_backward_version("naive_backward", softmax_backward_naive,
-                               "One dot product a row. Again 32 lanes in 32 rows: give a row to a block."),
-      softmax_backward_version("shuffle_backward", softmax_backward_shuffle, "Reads both arrays twice. Keep them."),
+                               "One dot product per row. Again 32 lanes read 32 rows: use one block per row."),
+      softmax_backward_version("shuffle_backward", softmax_backward_shuffle,
+                               "Reads both arrays twice. Keep both rows in registers."),
       softmax_backward_version("registers_backward", softmax_backward_gpu,
-                               "Two reads, one write: the memory is the limit."),
-      lesson_copy_version("Two arrays moved, not three: compare GB/s."),
+                               "Two reads, one write: memory bandwidth is the limit."),
+      lesson_copy_version("Moves two arrays and not three: compare GB/s, not the times."),
   };
   const LessonTable tables[] = {
       {"Softmax, forward", forwards, sizeof forwards / sizeof *forwards},

@@ -3,29 +3,30 @@
  *   forward     y[j] = exp(x[j] - max) / sum,   sum = exp(x[0] - max) + ... + exp(x[cols-1] - max)
  *   backward    dx[j] = y[j] (dy[j] - dot),     dot = y[0] dy[0] + ... + y[cols-1] dy[cols-1]
  *
- * Subtracting the row's maximum changes nothing in exact arithmetic, and keeps exp() from overflowing. A score of -inf
- * is ruled out (probability 0); NaN, +inf, or a row of nothing but -inf give NaN. All may work in place (y == x,
- * dx == dy), but for `jacobian`.
+ * Subtracting the row's maximum changes nothing in exact arithmetic and keeps exp() from overflowing. A score of -inf
+ * gets the probability 0; NaN, +inf, or a row of nothing but -inf give NaN. All may work in place (y == x, dx == dy)
+ * except `jacobian`.
  *
- * The derivative of a row is a matrix, the Jacobian: the slope of y[j] by x[i] is y[j] ((i == j) - y[i]), cols x cols
- * of them for cols numbers. (dx and dy are another thing: the loss's gradients by x and by y.) What is wanted is only
- * the matrix's product with dy, and of
+ * The derivative of a row is a matrix, the Jacobian: the derivative of y[j] with respect to x[i] is
+ * y[j] ((i == j) - y[i]), cols x cols numbers per row. (dx and dy are gradients of the loss, with respect to x and y.)
+ * Backward needs only the product of this matrix with dy. In
  *     dx[i] = sum over j of dy[j] y[j] ((i == j) - y[i]) = y[i] dy[i] - y[i] (sum over j of dy[j] y[j])
- * the sum is the same for all i. So backward is a dot product and a multiplication; `jacobian` shows what it saves.
+ * the sum is the same for all i. So backward is a dot product and a multiplication; `jacobian` shows what that saves.
  *
- * An exp() is cheap, a byte is not: what counts is how often a row is read.
+ * The arithmetic costs little beside the memory traffic: what counts is how often a row is read.
  *
- *   softmax_forward_naive       a thread a row: three passes, and 32 lanes in 32 rows
- *   softmax_forward_shared      a block a row, reduced by a tree in shared memory: three passes
+ *   softmax_forward_naive       one thread per row: three passes; the 32 lanes of a warp read 32 rows
+ *   softmax_forward_shared      one block per row, reduced by a tree in shared memory: three passes
  *   softmax_forward_shuffle     reduced by shuffles within a warp: three passes, two barriers
  *   softmax_forward_online      maximum and sum in one pass: two passes
- *   softmax_forward_staged      the row waits in shared memory: one read
- *   softmax_forward_gpu         in registers, as float4, of a warp or a block; of long rows the rest in shared memory
+ *   softmax_forward_staged      the row is kept in shared memory: one read
+ *   softmax_forward_gpu         the row is kept in registers, as float4, by a warp or a block; what does not fit there
+ *                               is kept in shared memory
  *
- *   softmax_backward_jacobian   a thread an element, with its row of the Jacobian
- *   softmax_backward_naive      a thread a row
- *   softmax_backward_shuffle    a block a row: two passes
- *   softmax_backward_gpu        in registers: one read (rows up to 16384; longer ones twice, as float4)
+ *   softmax_backward_jacobian   one thread per element computes its row of the Jacobian
+ *   softmax_backward_naive      one thread per row
+ *   softmax_backward_shuffle    one block per row: two passes
+ *   softmax_backward_gpu        both rows in registers: one read (longer rows than 16384 are read twice, as float4)
  *
  * Source of the online sum: M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.
  */
@@ -66,7 +67,7 @@ static inline void softmax_backward_cpu(T *dx, const T *dy, const T *y, int rows
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Forward: a block of SOFTMAX_THREADS a row, from naive to online */
+/* Forward: from one thread per row to one block of SOFTMAX_THREADS per row */
 
 enum { SOFTMAX_THREADS = 256 };
 
@@ -77,7 +78,7 @@ static __global__ void softmax_forward_naive_kernel(float *y, const float *x, in
   y += (size_t)row * cols;
   // >>> exercise softmax_naive: write the probabilities of the row's `cols` scores x to y, safe from overflow
   // hint: three loops: the maximum; the sum of exp(x[j] - max); y[j] = exp(x[j] - max) / sum
-  // hint: all scores of a row may be far below 0: begin with -INFINITY, or with x[0]
+  // hint: all scores of a row may be far below 0: start the maximum at -INFINITY or at x[0]
   // hint: for (int j = 0; j < cols; j++) max = fmaxf(max, x[j]); then sum += expf(x[j] - max); then the quotients
   float max = -INFINITY, sum = 0;
   for (int j = 0; j < cols; j++) max = fmaxf(max, x[j]);
@@ -86,8 +87,8 @@ static __global__ void softmax_forward_naive_kernel(float *y, const float *x, in
   // <<< exercise
 }
 
-/* Neighbouring threads take neighbouring elements. Then all threads know a part of the maximum, and a tree of barriers
- * joins them: in each step the lower half of the threads that are left takes over from the upper half. */
+/* Neighbouring threads take neighbouring elements. Each thread then knows the maximum of its elements, and a tree joins
+ * them: in each step the lower half of the remaining threads merges the values of the upper half. */
 static __global__ void softmax_forward_shared_kernel(float *y, const float *x, int cols) {
   __shared__ float part[SOFTMAX_THREADS];
   x += (size_t)blockIdx.x * cols;
@@ -99,8 +100,8 @@ static __global__ void softmax_forward_shared_kernel(float *y, const float *x, i
   part[t] = max;
   // >>> exercise softmax_tree: reduce part[0 .. SOFTMAX_THREADS-1] to their maximum, in every thread's `max`
   // hint: half = SOFTMAX_THREADS / 2: thread t < half takes the larger of part[t] and part[t + half]; then halve `half`
-  // hint: a thread reads what another has written: a barrier before each step, outside of the if, and after the last
-  // hint: part is used again below: no thread may write there before all have read the maximum in part[0]
+  // hint: a thread reads what another has written: one barrier before each step, outside the if, and one after the last
+  // hint: part is used again below: no thread may write to it before all have read the maximum in part[0]
   for (int half = SOFTMAX_THREADS / 2; half > 0; half /= 2) {
     __syncthreads();
     if (t < half) part[t] = fmaxf(part[t], part[t + half]);
@@ -122,8 +123,8 @@ static __global__ void softmax_forward_shared_kernel(float *y, const float *x, i
   for (int j = t; j < cols; j += SOFTMAX_THREADS) y[j] = expf(x[j] - max) / sum;
 }
 
-/* The lanes of a warp read each other's registers: five exchanges, no shared memory, no barrier. Between the warps one
- * float each passes through shared memory, and every warp reduces those 8 for itself. */
+/* The lanes of a warp read each other's registers: five exchanges, no shared memory, no barrier. Each warp then stores
+ * one float in shared memory, and after one barrier every warp reduces those 8 floats. */
 static __device__ float softmax_warp_max(float value) {
   for (int step = 16; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, step));
   return value;
@@ -160,8 +161,8 @@ static __global__ void softmax_forward_online_kernel(float *y, const float *x, i
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Forward: one read */
 
-/* Three passes again, but the second and the third are over shared memory. Each thread reads there what it wrote
- * itself, so the row needs no barrier. T threads: a long row leaves room for one block only on a multiprocessor. */
+/* Three passes again, but the second and the third read shared memory. Each thread reads only what it wrote itself, so
+ * the row needs no barrier. T threads: a long row leaves room for one block per multiprocessor, so it gets more. */
 template <int T>
 static __global__ void softmax_forward_staged_kernel(float *y, const float *x, int cols) {
   extern __shared__ float staged[]; /* the row */
@@ -188,18 +189,18 @@ static __device__ __forceinline__ float4 softmax_quad_scale(float4 v, float fact
   return make_float4(v.x * factor, v.y * factor, v.z * factor, v.w * factor);
 }
 
-/* T threads a row, QUADS float4 of it in the registers of each: all its loads are on their way before the first is
- * needed. Each thread takes exp() against its own maximum m, and only then is the row reduced, once: what is written is
+/* T threads per row; each keeps QUADS float4 of it in registers and issues all its loads before it needs the first.
+ * Each thread computes exp() relative to its own maximum m, and the row is reduced once, after that:
  *     exp(x - max) / sum = exp(x - m) * (exp(m - max) / sum).
- * The bounds leave a thread 64 registers, so that a multiprocessor holds 1024 threads: those that wait for memory,
- * those that compute and those that write are not the same. x is read once and y not at all: both pass by the
- * caches. */
+ * The launch bounds leave 64 registers per thread, so that a multiprocessor holds 1024 threads and some of them load
+ * while others compute or store. x is read once and y is not read again: both use streaming accesses (__ldcs, __stcs),
+ * which the caches evict first. */
 template <int T, int QUADS, int ROWS>
 static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
     softmax_forward_kernel(float *y, const float *x, int rows, int cols) {
   const float4 none = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
   int t = threadIdx.x, r = blockIdx.x * ROWS + threadIdx.y;
-  if (ROWS > 1 && r >= rows) return; /* a row's threads are a warp then: it leaves as one */
+  if (ROWS > 1 && r >= rows) return; /* one warp per row then: the whole warp returns */
   x += (size_t)r * cols;
   y += (size_t)r * cols;
   Row row = row_split(x, cols);
@@ -226,10 +227,10 @@ static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
   if (edge >= 0) y[edge] = alone * factor;
 }
 
-/* A row that is more than the registers of a block: what they cannot hold waits in shared memory, where it was copied
- * without passing through any (cp.async). An H200 keeps 128 KiB in registers and 226 KiB in shared memory, 90,000
- * floats, an A100 74,000. The threads begin where a line of 128 bytes does, up to 7 quads before the row: so a
- * warp's loads and stores touch 4 lines and not 5. */
+/* For rows that do not fit in the registers of a block: the rest is copied to shared memory by cp.async, which uses no
+ * registers. An H200 holds 128 KiB in registers and 226 KiB in shared memory, together 90,000 floats; an A100 holds
+ * 74,000. The threads begin at a multiple of 128 bytes, up to 7 quads before the row, so that each load and store of a
+ * warp touches 4 lines of 128 bytes and not 5. */
 enum { SOFTMAX_LONG_THREADS = 1024, SOFTMAX_LONG_QUADS = 8, SOFTMAX_LINE_QUADS = 8 };
 
 static __global__ void __launch_bounds__(SOFTMAX_LONG_THREADS)
@@ -254,7 +255,7 @@ static __global__ void __launch_bounds__(SOFTMAX_LONG_THREADS)
   float alone = edge >= 0 ? x[edge] : -INFINITY, max = alone, sum = 0;
 #pragma unroll
   for (int i = 0; i < SOFTMAX_LONG_QUADS; i++) max = fmaxf(max, softmax_quad_max(kept[i]));
-  __pipeline_wait_prior(0); /* a thread reads what it has copied itself: no barrier */
+  __pipeline_wait_prior(0); /* each thread reads only what it copied itself: no barrier */
 #pragma unroll 2
   for (int q = t; q < end; q += T) max = fmaxf(max, softmax_quad_max(own[q]));
 
@@ -285,7 +286,7 @@ static __global__ void __launch_bounds__(SOFTMAX_LONG_THREADS)
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Backward */
 
-/* Element i of the gradient asks row i of the Jacobian, which is made on the way: cols steps for each of cols. */
+/* Element i of the gradient needs row i of the Jacobian, which is computed on the fly: cols steps per element. */
 static __global__ void softmax_backward_jacobian_kernel(float *dx, const float *dy, const float *y, int cols) {
   int i = blockIdx.y * blockDim.x + threadIdx.x;
   size_t at = (size_t)blockIdx.x * cols;
@@ -303,7 +304,7 @@ static __global__ void softmax_backward_naive_kernel(float *dx, const float *dy,
   y += (size_t)row * cols;
   // >>> exercise softmax_backward: write the gradient of the row's scores to dx, in two loops over its `cols` elements
   // hint: dx[i] = sum over j of dy[j] * y[j] * ((i == j) - y[i]): take the term with i == j out of the sum
-  // hint: what is left of the sum does not depend on i: it is the dot product of dy and y
+  // hint: the rest of the sum, without y[i], does not depend on i: it is the dot product of dy and y
   // hint: for (int j = 0; j < cols; j++) dot += dy[j] * y[j]; then dx[j] = y[j] * (dy[j] - dot)
   float dot = 0;
   for (int j = 0; j < cols; j++) dot += dy[j] * y[j];
@@ -323,7 +324,7 @@ static __global__ void softmax_backward_shuffle_kernel(float *dx, const float *d
   // <<< hidden
 }
 
-/* Both rows in registers, as in softmax_forward_kernel. */
+/* Keeps both rows in registers, as softmax_forward_kernel does. */
 template <int T, int QUADS, int ROWS>
 static __global__ void __launch_bounds__(T *ROWS)
     softmax_backward_kernel(float *dx, const float *dy, const float *y, int rows, int cols) {
@@ -355,7 +356,8 @@ static __global__ void __launch_bounds__(T *ROWS)
   if (edge >= 0) dx[edge] = p_alone * (d_alone - dot);
 }
 
-/* Rows that do not fit: read twice, the second time from their end, where the caches still have what was read last. */
+/* For rows that do not fit in registers: they are read twice, the second time from the end, because the caches still
+ * hold what was read last. */
 static __global__ void __launch_bounds__(SOFTMAX_LONG_THREADS)
     softmax_backward_long_kernel(float *dx, const float *dy, const float *y, int cols) {
   const int T = SOFTMAX_LONG_THREADS;
@@ -407,7 +409,7 @@ static inline void softmax_forward_online(float *y, const float *x, int rows, in
 template <int T>
 static inline void softmax_forward_staged_launch(float *y, const float *x, int rows, int cols) {
   size_t bytes = (size_t)cols * sizeof(float);
-  if (bytes > 48 * 1024 - 1024) /* more is to be asked for */
+  if (bytes > 48 * 1024 - 1024) /* more must be requested */
     CUDA_CHECK(cudaFuncSetAttribute((const void *)softmax_forward_staged_kernel<T>,
                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
   softmax_forward_staged_kernel<T><<<rows, T, bytes>>>(y, x, cols);
@@ -423,14 +425,14 @@ static inline void softmax_forward_staged(float *y, const float *x, int rows, in
     softmax_forward_staged_launch<256>(y, x, rows, cols);
 }
 
-/* T threads and QUADS float4 of a row in the registers of each, ROWS rows a block (1, if T is more than a warp). */
+/* T threads per row, QUADS float4 in the registers of each, ROWS rows per block (1 if T is more than a warp). */
 template <int T, int QUADS, int ROWS>
 static inline void softmax_forward_launch(float *y, const float *x, int rows, int cols) {
   softmax_forward_kernel<T, QUADS, ROWS><<<(rows + ROWS - 1) / ROWS, dim3(T, ROWS)>>>(y, x, rows, cols);
   CUDA_CHECK_LAUNCH();
 }
 
-/* Bytes of shared memory that a long row needs beside the registers. */
+/* Bytes of shared memory that a long row needs in addition to the registers. */
 static inline size_t softmax_long_bytes(int cols) {
   int quads = cols / 4 - SOFTMAX_LONG_QUADS * SOFTMAX_LONG_THREADS + SOFTMAX_LINE_QUADS;
   return quads > 0 ? (size_t)quads * sizeof(float4) : 0;
@@ -444,7 +446,7 @@ static inline void softmax_forward_long(float *y, const float *x, int rows, int 
   CUDA_CHECK_LAUNCH();
 }
 
-/* The numbers are the fastest of a sweep on an H200. */
+/* The sizes are the fastest of a sweep on an H200. */
 static inline void softmax_forward_gpu(float *y, const float *x, int rows, int cols) {
   if (!rows_alike(x, y) || softmax_long_bytes(cols) > shared_limit_beside(1024))
     softmax_forward_online(y, x, rows, cols);

@@ -1,5 +1,5 @@
-/* The softmax's ladder: how often a row is read, and how. Rows of 512 floats: a float for each of 32 lanes is 128
- * bytes, 4 sectors, and there are WARPS such pieces in an array. */
+/* The softmax versions: how often each reads a row, and with how many sectors per request. One float for each of 32
+ * lanes is 128 bytes, 4 sectors; an array has WARPS such pieces. */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/08_softmax/softmax_lesson.cuh"
 
@@ -40,8 +40,8 @@ static void shared_reads_three_times(void **state) {
   assert_count(c.shared_load_conflicts + c.shared_store_conflicts, 0);
 }
 
-/* A tree of 256 floats is written by 8 warps, then by 4, 2, 1, and by half a warp and less five times; a shuffle has
- * one float of each of the 8 warps. Two reductions a row. */
+/* A tree of 256 floats is written by 8 warps, then by 4, 2 and 1 warps, then five times by a part of one warp; the
+ * shuffle version stores one float for each of the 8 warps. There are two reductions per row. */
 static void shuffle_hardly_needs_shared_memory(void **state) {
   (void)state;
   LessonCounts tree = forward(softmax_forward_shared), c = forward(softmax_forward_shuffle);
@@ -76,7 +76,7 @@ static void registers_ask_four_times_less_often(void **state) {
   assert_count(c.global_load_sectors, 4 * WARPS);
   assert_count(c.global_store_requests, WARPS / 4);
   assert_count(c.global_store_sectors, 4 * WARPS);
-  assert_count(c.shared_load_requests + c.shared_store_requests, 0); /* a row is a warp's */
+  assert_count(c.shared_load_requests + c.shared_store_requests, 0); /* one warp per row */
 }
 
 static void the_jacobian_is_read_by_every_element(void **state) {

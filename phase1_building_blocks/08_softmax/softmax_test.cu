@@ -1,5 +1,5 @@
-/* Every version against the definition, on ragged shapes, misaligned arrays and scores at the end of what floats can
- * say; the definition's gradient against central differences, and both against vectors from PyTorch. */
+/* Every version against the definition, on ragged shapes, misaligned arrays and scores at the limits of float; the
+ * definition's gradient against central differences, and both against vectors from PyTorch. */
 #include "phase1_building_blocks/08_softmax/softmax.cuh"
 
 #include "common/test_arrays.h"
@@ -27,7 +27,7 @@ static const struct {
 };
 
 /* A probability is a quotient by a sum of `cols` terms, each with the error of an exp() whose argument was rounded: 2
- * units for it, and as many half units as the argument has ones. */
+ * units for exp() itself, and half a unit times the magnitude of its argument. */
 static Tolerance tolerance_softmax(int cols, double span) {
   double n = cols;
   Tolerance t = tolerance_make(FLT_EPSILON * (8 + fmin(n, 4 * sqrt(n)) + span), FLT_MIN);
@@ -35,7 +35,7 @@ static Tolerance tolerance_softmax(int cols, double span) {
   return t;
 }
 
-/* Rows in x, on the GPU `in` floats past an aligned address, y `out` floats: does the version give the definition? */
+/* Compares a version with the definition; on the GPU x begins `in` floats past an aligned address, y `out` floats. */
 static void check_forward(size_t version, const float *x, int rows, int cols, size_t in, size_t out, double span,
                           const char *what) {
   size_t n = (size_t)rows * cols;
@@ -58,7 +58,7 @@ static void check_forward(size_t version, const float *x, int rows, int cols, si
   free(padded);
 }
 
-/* One, around a warp and its float4s, primes, around what fits the registers of a warp and of a block. */
+/* A single element, around a warp and its float4s, primes, around what fits in the registers of a warp and a block. */
 static const int shapes[][2] = {{1, 1},    {3, 1},    {5, 2},    {33, 3},   {7, 5},    {31, 33},   {2, 127},
                                 {9, 128},  {3, 131},  {2, 255},  {5, 256},  {4, 257},  {3, 509},   {2, 1024},
                                 {3, 1025}, {2, 1031}, {1, 4096}, {2, 4099}, {1, 8192}, {1, 16381}, {130, 10},
@@ -86,7 +86,7 @@ static void long_rows(void **state) {
   const int cols[] = {32771, 50257, 120001};
   for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
     float *x = arrays_random((size_t)2 * cols[i], 1 + i);
-    for (int j = 0; j < 5000; j++) x[2 * cols[i] - 1 - j] += 500.0f; /* exp() of these is no float */
+    for (int j = 0; j < 5000; j++) x[2 * cols[i] - 1 - j] += 500.0f; /* exp() of these is infinite as a float */
     for (size_t v = 4; v < sizeof forwards / sizeof *forwards; v++)
       check_forward(v, x, 2, cols[i], i, i, 500, "long rows");
     for (int j = 0; j < cols[i]; j++) x[j] = j == cols[i] / 2 ? 2.0f : -INFINITY; /* all threads but one have nothing */
@@ -183,10 +183,10 @@ static void every_backward_is_the_definition(void **state) {
       for (size_t o = 0; o < sizeof offsets / sizeof *offsets; o++)
         check_backward(v, shapes[i][0], shapes[i][1], offsets[o]);
   const size_t aligned[3] = {0, 0, 0};
-  check_backward(3, 2, 16390, aligned); /* longer than the registers hold */
+  check_backward(3, 2, 16390, aligned); /* too long for the registers */
 }
 
-/* The definition: f(x) = sum of c[j] y[j](x) has the gradient that backward makes of c. */
+/* The definition of backward: the gradient of f(x) = sum of c[j] y[j](x) is what backward computes from c. */
 static void the_gradient_is_a_difference(void **state) {
   (void)state;
   const int cols[] = {1, 2, 7, 33};
@@ -215,7 +215,7 @@ static void the_gradient_is_a_difference(void **state) {
   }
 }
 
-/* And it is what PyTorch computes. */
+/* The results equal PyTorch's. */
 static void the_definition_is_that_of_pytorch(void **state) {
   (void)state;
   enum { N = GOLDEN_ROWS * GOLDEN_COLS };
@@ -228,7 +228,7 @@ static void the_definition_is_that_of_pytorch(void **state) {
   if (!c.ok) fail_msg("dx: %s", c.message);
 }
 
-/* What was read may be overwritten: y is x, dx is dy. */
+/* Works in place: y is x, dx is dy. */
 static void in_place(void **state) {
   (void)state;
   test_requires_gpu();
