@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
           "Two passes over global memory. A row fits in the shared memory of a block: keep it there."),
       softmax_forward_version(
           "staged", softmax_forward_staged,
-          "One read. But each float is read from shared memory three times: keep the row in registers."),
+          "One read. But each float is stored to shared memory once and loaded twice: use registers."),
       softmax_forward_version(
           "registers", softmax_forward_gpu,
           "All loads of a row are in flight at once, 16 bytes each: memory bandwidth is the limit."),

@@ -1,10 +1,10 @@
-/* losses.cu - one number for how wrong a network is, and its slope for every output.
+/* losses.cu - the error of a network as one number, and its derivative with respect to every output.
  *
  *     bazel run //phase1_building_blocks:losses
  *
  * The forward pass is a sum over all threads of the GPU: first in each thread, then in its block, then over the blocks,
  * in an order that never changes, so that two runs give the same bits. The backward pass needs no sum, but it reads the
- * same two arrays again: whoever wants both reads them once. */
+ * same two arrays: a kernel that does both reads them once. */
 #include "common/lesson/main.h"
 #include "phase1_building_blocks/09_losses/losses_lesson.cuh"
 
@@ -12,21 +12,22 @@
   { title, versions, sizeof(versions) / sizeof *(versions), lesson }
 
 int main(int argc, char **argv) {
-  const char *apart = "x and t are read twice. Both directions want the same numbers: read them once.";
-  const char *once = "Three arrays, each moved once: the memory itself.";
-  const LessonVersion copied = lesson_copy_version("As many bytes as the largest output has, or an input's.");
+  const char *apart = "x and t are read twice. Both directions need the same numbers: read them once.";
+  const char *once = "Each array is moved once: memory bandwidth is the limit.";
+  const LessonVersion copied = lesson_copy_version("Copies as many bytes as the largest output has, or an input.");
   const Lesson lessons[] = {mse_forward_lesson(), mse_backward_lesson(), mse_lesson(),          bce_lesson(),
                             bce_logits_lesson(),  hinge_lesson(),        cross_entropy_lesson()};
   const LessonVersion mse_forward[] = {
       loss_forward_version("mse_tree", loss_forward_tree<LOSS_MSE>,
-                           "A barrier for each level of the tree, and half of the threads idle after each: shuffle."),
+                           "One barrier per level of the tree, and half of the threads stop at each: use shuffles."),
       loss_forward_version("mse_shuffle", loss_forward_shuffle<LOSS_MSE>,
-                           "4 bytes a request leave the memory waiting; ask for 16, and for several at once."),
-      loss_forward_version("mse_forward", loss_forward<LOSS_MSE>, "The memory itself, and it is only read."),
+                           "4 bytes per load keep too few bytes in flight: load 16, and several at once."),
+      loss_forward_version("mse_forward", loss_forward<LOSS_MSE>,
+                           "Both arrays are read once: memory bandwidth is the limit."),
   };
   const LessonVersion mse_backward[] = {
       loss_backward_version("mse_backward_scalar", loss_backward_scalar<LOSS_MSE>,
-                            "4 bytes a request leave the memory waiting; ask for 16."),
+                            "4 bytes per load keep too few bytes in flight: load 16."),
       loss_backward_version("mse_backward", loss_backward<LOSS_MSE>, once),
       copied,
   };
@@ -40,9 +41,9 @@ int main(int argc, char **argv) {
                                  loss_both_version("hinge_fused", hinge_gpu, once), copied};
   const LessonVersion cross_entropy[] = {
       cross_entropy_version("cross_entropy_cleared", cross_entropy_separate,
-                            "A row's one slope is written into what was cleared before: a sector twice."),
+                            "Clears dp, then writes one element per row: that sector is written twice."),
       cross_entropy_version("cross_entropy", cross_entropy_fused,
-                            "All it writes is zeros. With the softmax before it, it would write something: lesson 10."),
+                            "Writes zeros, but for one element per row. Fused with softmax it writes more: lesson 10."),
       copied};
   const LessonTable tables[] = {
       TABLE("Mean squared error", mse_forward, &lessons[0]),

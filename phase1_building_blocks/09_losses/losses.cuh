@@ -1,36 +1,36 @@
-/* losses.cuh - how wrong is it, as one number, and which way is better?
+/* losses.cuh - the error of a network as one number, and the gradient of that number.
  *
- *   x, t (n)   what a network says, and what it should have said; the loss is the mean over all n, dx its gradient
+ *   x, t (n)   output of the network and target; the loss is the mean over all n, dx its gradient
  *
  *   mean squared error          (x - t)^2                           dx = 2 (x - t) / n
  *   binary cross-entropy        -t log(x) - (1 - t) log(1 - x)      dx = (x - t) / (x (1 - x)) / n     x, t in 0..1
  *     with logits, of sigmoid(x): max(x, 0) - x t + log(1 + exp(-|x|))     dx = (sigmoid(x) - t) / n   t in 0..1
  *   hinge                       max(0, 1 - t x)                     dx = (t x < 1 ? -t : 0) / n        t is -1 or 1
  *
- *   p (batch,classes), labels (batch)   probabilities, and which class it is; the mean is over the batch
+ *   p (batch,classes), labels (batch)   probabilities and the right class; the mean is over the batch
  *
  *   cross-entropy               -log p[b][label]                    dp = -1 / (batch p[b][label]) at the label, else 0
  *
- * A probability that has become 0 is a trap: its logarithm is infinite, its gradient, too. The binary cross-entropy
- * takes no logarithm below -100 and divides by nothing below 1e-12, as PyTorch does; but the digits are lost all the
- * same. The forms that take logits do not have the problem: for two classes here, for many in
- * softmax_cross_entropy.cuh. A NaN in x makes the loss NaN.
+ * A probability that has been rounded to 0 has an infinite logarithm and an infinite gradient. As in PyTorch, the
+ * binary cross-entropy clamps the logarithm at -100 and the divisor at 1e-12; the digits are lost nevertheless. The
+ * forms that take logits avoid the problem: here for two classes, in softmax_cross_entropy.cuh for many. A NaN in x
+ * makes the loss NaN.
  *
- * A mean over n is a sum in which every block has its part. Adding the parts by atomicAdd would take them in the order
- * in which blocks happen to finish, and the last digits would change from run to run; here each block leaves its sum
- * at a place of its own, and one block of a second kernel adds them all in their order. Sums are kept in double: one
- * addition for each four floats costs nothing beside their way from the memory.
+ * A mean over n is a sum to which every block contributes. atomicAdd would add the contributions in the order in which
+ * blocks finish, so the last digits would change from run to run. Here each block stores its sum in a place of its own,
+ * and one block of a second kernel adds them in a fixed order. Sums are kept in double: one addition per four floats
+ * takes no time beside their loads.
  *
  *   *_cpu                  plain loops, in double
- *   loss_forward_tree      a float for each step of a thread; a tree in shared memory, with a barrier for each level
- *   loss_forward_shuffle   the tree goes through the registers of a warp
- *   loss_forward           four floats for each step
- *   loss_backward_scalar, loss_backward           one float, four floats a thread
+ *   loss_forward_tree      one float per step of a thread; a tree in shared memory, with one barrier per level
+ *   loss_forward_shuffle   the tree uses shuffles within each warp
+ *   loss_forward           four floats per step
+ *   loss_backward_scalar, loss_backward           one float, four floats per thread
  *   loss_separate, loss_fused                     both directions in two kernels, and in one that reads x and t once
- *   cross_entropy_separate   clear dp, then set one element a row
- *   cross_entropy_fused      write each element once; the loss is added up meanwhile
+ *   cross_entropy_separate   clears dp, then sets one element per row
+ *   cross_entropy_fused      writes each element once; the loss is added up at the same time
  *
- * The sums' places are the module's: two of these functions must not run at the same time (in two streams).
+ * The block sums lie in a static array: two of these functions must not run at the same time (in two streams).
  */
 #ifndef PHASE1_BUILDING_BLOCKS_LOSSES_CUH
 #define PHASE1_BUILDING_BLOCKS_LOSSES_CUH
@@ -84,7 +84,7 @@ template <typename T>
 static inline void hinge_cpu(T *total, T *dx, const T *x, const T *t, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; i++) {
-    T margin = t[i] * x[i]; /* in T: on which side of the bend an element lies must not depend on the precision */
+    T margin = t[i] * x[i]; /* in T: the side of the bend on which an element lies must not depend on the precision */
     if (!(margin >= 1)) sum += 1 - (double)t[i] * x[i];
     if (dx != NULL) dx[i] = margin >= 1 ? 0 : (T)(-(double)t[i] / n);
   }
@@ -110,9 +110,9 @@ typedef enum Loss { LOSS_MSE, LOSS_BCE, LOSS_BCE_LOGITS, LOSS_HINGE } Loss;
 
 static __device__ float bce_logits_one(float x, float t) {
   float loss = 0;
-  // >>> exercise loss_bce_logits: -t log(s) - (1 - t) log(1 - s) of s = sigmoid(x), for x of 100 as well
+  // >>> exercise loss_bce_logits: -t log(s) - (1 - t) log(1 - s) with s = sigmoid(x), also for x = 100 and x = -100
   // hint: -log(sigmoid(x)) = log(1 + exp(-x)), and -log(1 - sigmoid(x)) = log(1 + exp(-x)) + x
-  // hint: so it is x - x t + log(1 + exp(-x)), which overflows for x = -100; log(1 + exp(-x)) = log(1 + exp(x)) - x
+  // hint: so it is x - x t + log(1 + exp(-x)); where exp(-x) overflows, log(1 + exp(-x)) = log(1 + exp(x)) - x helps
   // hint: loss = fmaxf(x, 0) - x * t + log1pf(expf(-fabsf(x)));
   loss = fmaxf(x, 0.0f) - x * t + log1pf(expf(-fabsf(x)));
   // <<< exercise
@@ -124,7 +124,7 @@ static __device__ float bce_logits_slope_one(float x, float t) {
   return (x < 0.0f ? e : 1.0f) / (1.0f + e) - t;
 }
 
-/* Not fmaxf(): of NaN and -100 that is -100. */
+/* Not fmaxf(): it returns -100 for NaN and -100. */
 static __device__ float bce_log(float log_p) { return log_p < -100.0f ? -100.0f : log_p; }
 
 /* The loss of one element, and n times its dx. */
@@ -147,7 +147,7 @@ static __device__ float loss_slope_one(float x, float t) {
   switch (KIND) {
     case LOSS_MSE:
       return 2.0f * (x - t);
-    case LOSS_BCE: /* within 2 units in the last place, without what `/` does to be exact */
+    case LOSS_BCE: /* faster than `/`, and within 2 units in the last place */
       return __fdividef(x - t, fmaxf(x * (1.0f - x), 1e-12f));
     case LOSS_BCE_LOGITS:
       return bce_logits_slope_one(x, t);
@@ -172,10 +172,10 @@ static __device__ float4 loss_slope_four(float4 x, float4 t, float scale) {
 
 enum { LOSS_BLOCK = 256, LOSS_WARPS = LOSS_BLOCK / 32, LOSS_BLOCKS = 16384 };
 
-static __device__ double loss_sums[LOSS_BLOCKS]; /* one for each block */
-static __device__ unsigned loss_sums_done;       /* how many of them are there, while cross_entropy_fused_kernel runs */
+static __device__ double loss_sums[LOSS_BLOCKS]; /* one per block */
+static __device__ unsigned loss_sums_done;       /* how many are written, while cross_entropy_fused_kernel runs */
 
-/* Of a block of LOSS_BLOCK threads, in thread 0. */
+/* The sum over a block of LOSS_BLOCK threads, in thread 0. */
 static __device__ double loss_block_sum_tree(double sum) {
   __shared__ double sums[LOSS_BLOCK];
   int i = threadIdx.x;
@@ -192,7 +192,7 @@ static __device__ double loss_block_sum(double sum) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   // >>> exercise loss_block_sum: the sum over the block, in thread 0, by shuffles within each warp
   // hint: __shfl_xor_sync(0xffffffffu, sum, 16) is the `sum` of the lane 16 places away; after 16, 8, 4, 2, 1 all agree
-  // hint: lane 0 of each warp leaves its sum in sums[warp]; then a barrier; then warp 0 adds up the LOSS_WARPS sums
+  // hint: lane 0 of each warp stores its sum in sums[warp]; then a barrier; then warp 0 adds up the LOSS_WARPS sums
   // hint: in warp 0: sum = lane < LOSS_WARPS ? sums[lane] : 0; and the same five steps
   for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
   if (lane == 0) sums[warp] = sum;
@@ -205,14 +205,14 @@ static __device__ double loss_block_sum(double sum) {
   return sum;
 }
 
-/* By one block: total (1) = the mean over n, from the blocks' sums, always in the same order. Sixteen of them are on
- * their way to a thread at once: one after the other, 16384 took as long as an eighth of the kernel before. */
+/* One block computes total (1), the mean over n, from the blocks' sums, always in the same order. Each thread has 16
+ * loads in flight: loaded one after the other, 16384 sums took an eighth of the time of the kernel before. */
 static __device__ void loss_add_up(float *total, size_t n, unsigned blocks) {
   double sum = 0;
   for (unsigned i = threadIdx.x; i < blocks; i += 16 * LOSS_BLOCK) {
     double part[16];
 #pragma unroll
-    for (unsigned j = 0; j < 16; j++) { /* __ldcg() asks the L2 cache: they may be of this very kernel's other blocks */
+    for (unsigned j = 0; j < 16; j++) { /* __ldcg() reads L2: other blocks of this kernel may have written the sums */
       unsigned at = i + j * LOSS_BLOCK;
       part[j] = at < blocks ? __ldcg(&loss_sums[at]) : 0;
     }
@@ -225,22 +225,22 @@ static __device__ void loss_add_up(float *total, size_t n, unsigned blocks) {
 
 static __global__ void loss_total_kernel(float *total, size_t n, unsigned blocks) { loss_add_up(total, n, blocks); }
 
-/* Whether this block is the last of so many to ask. What the others wrote before they asked is there then. To ask takes
- * a microsecond or two. For a few blocks that is less than a second kernel takes; 16384 of them would wait longer for
- * their answers (30 us on an H200). */
+/* Returns true in the last of `blocks` blocks that call this function; it then sees what the others wrote before their
+ * calls. A call takes one or two microseconds, less than a second kernel. But 16384 blocks wait for one another at the
+ * counter (30 us on an H200). */
 static __device__ bool loss_block_is_last(unsigned blocks) {
   bool last = false;
   if (threadIdx.x == 0) {
-    __threadfence();                                             /* first this block's sum, then the count */
-    last = atomicInc(&loss_sums_done, blocks - 1) == blocks - 1; /* which begins anew by itself */
+    __threadfence();                                             /* the sum must be visible before the count */
+    last = atomicInc(&loss_sums_done, blocks - 1) == blocks - 1; /* wraps around to 0 */
     __threadfence();
   }
-  return __syncthreads_or(last); /* thread 0 tells the others */
+  return __syncthreads_or(last); /* all threads get thread 0's answer */
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Kernels. Where there are quads, the first 4 * quads floats are taken as float4, the rest one by one; quads is 0 where
- * the arrays are not aligned. */
+/* Kernels. The first 4 * quads floats are read as float4, the rest one by one; quads is 0 if the arrays are not
+ * aligned. */
 
 template <Loss KIND, bool TREE>
 static __global__ void loss_forward_scalar_kernel(const float *x, const float *t, size_t n) {
@@ -256,7 +256,7 @@ static __global__ void __launch_bounds__(LOSS_BLOCK)
     loss_forward_kernel(const float *x, const float *t, size_t n, size_t quads) {
   size_t first = (size_t)blockIdx.x * LOSS_BLOCK + threadIdx.x, step = (size_t)gridDim.x * LOSS_BLOCK;
   double sum = 0;
-#pragma unroll 4 /* so that eight loads are on their way at once */
+#pragma unroll 4 /* so that eight loads are in flight at once */
   for (size_t i = first; i < quads; i += step) sum += loss_four<KIND>(((const float4 *)x)[i], ((const float4 *)t)[i]);
   for (size_t i = 4 * quads + first; i < n; i += step) sum += loss_one<KIND>(x[i], t[i]);
   sum = loss_block_sum(sum);
@@ -269,7 +269,7 @@ static __global__ void loss_backward_scalar_kernel(float *dx, const float *x, co
   if (i < n) dx[i] = loss_slope_one<KIND>(x[i], t[i]) * scale;
 }
 
-/* A thread for each quad, and for each float of the rest. */
+/* One thread per quad; the same threads take the rest, one float each. */
 template <Loss KIND>
 static __global__ void loss_backward_kernel(float *dx, const float *x, const float *t, size_t n, size_t quads,
                                             float scale) {
@@ -297,7 +297,8 @@ static __global__ void __launch_bounds__(LOSS_BLOCK)
   if (threadIdx.x == 0) loss_sums[blockIdx.x] = sum;
 }
 
-/* A thread for each row: its loss, and where CLEARED is not NULL its one slope. Blocks 0..blocks - 1 share the rows. */
+/* One thread per row adds its loss and, if CLEARED is not NULL, stores its one gradient. Blocks 0..blocks - 1 share the
+ * rows. */
 static __device__ void cross_entropy_rows(float *cleared, const float *p, const int *labels, int batch, int classes,
                                           unsigned block, unsigned blocks) {
   double sum = 0;
@@ -315,9 +316,8 @@ static __global__ void cross_entropy_rows_kernel(float *cleared, const float *p,
   cross_entropy_rows(cleared, p, labels, batch, classes, blockIdx.x, gridDim.x);
 }
 
-/* Blocks (x, b) share row b of dp among them, and those after it by a grid's height; every element is written once, the
- * label's with its slope. The first `adders` blocks of the grid also add up the loss, in the shadow of the others, who
- * write. */
+/* Blocks (x, b) share row b of dp, and then the rows that follow at steps of the grid's height. Every element is
+ * written once. The first `adders` blocks of the grid also add up the loss while the others write. */
 static __global__ void __launch_bounds__(LOSS_BLOCK)
     cross_entropy_fused_kernel(float *total, float *dp, const float *p, const int *labels, int batch, int classes,
                                unsigned adders) {
@@ -331,8 +331,8 @@ static __global__ void __launch_bounds__(LOSS_BLOCK)
     float *row = dp + (size_t)b * classes;
     for (int c = 4 * (blockIdx.x * LOSS_BLOCK + threadIdx.x); c < classes; c += 4 * gridDim.x * LOSS_BLOCK) {
       // >>> exercise cross_entropy_fill: columns c..c + 3 of row b of dp: -1 / (batch p[b][label]) at the label, else 0
-      // hint: the row is only a multiple of 16 bytes long when classes is one of 4; then a float4 may be stored whole
-      // hint: read p[b][label] only where c <= label && label < c + 4: one thread of the row needs it
+      // hint: a row begins at a multiple of 16 bytes only if classes is a multiple of 4; then a float4 can be stored
+      // hint: read p[b][label] only if c <= label && label < c + 4: only one thread of the row needs it
       // hint: make float values[4] first; then either one float4, or up to four floats while c + j < classes
       float values[4] = {0, 0, 0, 0};
       if (c <= label && label < c + 4)
@@ -350,13 +350,13 @@ static __global__ void __launch_bounds__(LOSS_BLOCK)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Launchers. total (1), dx (n): on the GPU, as all arrays. */
+/* Launchers. All arrays, also total (1), lie on the GPU. */
 
 static inline unsigned loss_blocks(size_t threads) { return (unsigned)((threads + LOSS_BLOCK - 1) / LOSS_BLOCK); }
 
-/* Blocks that walk over an array of so many steps, two or more for each thread. A few for each multiprocessor would
- * keep it busy; with many, those that are fast take over what others have not begun: on an H200, 256 MB an array, 16384
- * blocks are 7 % faster than 1024. */
+/* The number of blocks for a grid-stride loop of `steps` steps in all, two or more per thread. A few blocks per
+ * multiprocessor would keep it busy, but many balance the load better: on an H200, with arrays of 256 MB, 16384 blocks
+ * are 7 % faster than 1024. */
 static inline unsigned loss_walking_blocks(size_t steps) {
   unsigned blocks = loss_blocks((steps + 1) / 2);
   return blocks < (unsigned)LOSS_BLOCKS ? blocks : (unsigned)LOSS_BLOCKS;
@@ -424,7 +424,7 @@ static inline void loss_fused(float *total, float *dx, const float *x, const flo
   loss_total(total, n, blocks);
 }
 
-/* Both directions in one pass: what training calls. */
+/* Both directions in one pass, as in training. */
 static inline void mse_gpu(float *total, float *dx, const float *x, const float *t, size_t n) {
   loss_fused<LOSS_MSE>(total, dx, x, t, n);
 }
@@ -447,8 +447,8 @@ static inline void cross_entropy_separate(float *total, float *dp, const float *
   loss_total(total, (size_t)batch, blocks);
 }
 
-/* A grid has 65535 blocks downwards: with more rows, a block has several. batch and classes at most 2^30. Two steps a
- * thread; a block for each 256 rows adds up. */
+/* gridDim.y is at most 65535: with more rows, a block takes several. batch and classes are at most 2^30. Each thread
+ * has two steps; one block per 256 rows adds up the loss. */
 static inline void cross_entropy_fused(float *total, float *dp, const float *p, const int *labels, int batch,
                                        int classes) {
   dim3 grid(loss_blocks(((size_t)classes + 7) / 8), (unsigned)(batch < 65535 ? batch : 65535));

@@ -1,15 +1,15 @@
-/* Losses: what the forward pass, the backward pass and both at once move. */
+/* Losses: how many sectors the forward pass, the backward pass and both at once move. */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/09_losses/losses_lesson.cuh"
 
-/* Every thread of 32 blocks has two quads; or of 128, two floats. */
+/* 32 blocks with two quads per thread, or 128 blocks with two floats per thread. */
 enum { ROWS = 64, COLS = 1024, N = ROWS * COLS, QUAD_BLOCKS = N / 8 / LOSS_BLOCK, BLOCKS = N / 2 / LOSS_BLOCK };
 
 static LessonCounts counts(Lesson lesson, LessonVersion version) {
   return counts_of(&lesson, version, lesson_shape(&lesson, ROWS, COLS));
 }
 
-/* The one block that adds up reads the sum of each, a double, 4 in a sector, and writes the total. */
+/* One block reads the sums of all blocks, doubles, 4 per sector, and writes the total. */
 static void expect_forward(LessonCounts c, int floats, int blocks) {
   assert_count(c.global_load_requests, 2 * N / (32 * floats) + (blocks + 31) / 32);
   assert_count(c.global_load_sectors, 2 * N / 8 + blocks / 4);
@@ -26,7 +26,7 @@ static void a_sum_reads_everything_once(void **state) {
   expect_forward(tree, 1, BLOCKS);
   expect_forward(shuffle, 1, BLOCKS);
   expect_forward(quads, 4, QUAD_BLOCKS);
-  /* by shuffles a block stores a double for each warp, and reads them once: nothing else goes through shared memory */
+  /* with shuffles a block stores one double per warp and reads them once: nothing else uses shared memory */
   assert_count(shuffle.shared_store_requests, (BLOCKS + 1) * LOSS_WARPS);
   assert_count(shuffle.shared_load_requests, BLOCKS + 1);
   assert_true(tree.shared_load_requests > 10 * shuffle.shared_load_requests);

@@ -1,5 +1,5 @@
-/* losses_lesson.cuh - what is asked of a loss, forward, backward, and both: for the program, its test and the
- * exercises. */
+/* losses_lesson.cuh - arrays, shapes, reference and tolerance of the losses, forward, backward and both: for the
+ * program, its test and the exercises. */
 #ifndef PHASE1_BUILDING_BLOCKS_LOSSES_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_LOSSES_LESSON_CUH
 
@@ -47,9 +47,9 @@ static inline void mse_forward_cpu(float *total, const float *x, const float *t,
 static inline void mse_backward_cpu(float *dx, const float *x, const float *t, size_t n) {
   mse_cpu((float *)NULL, dx, x, t, n);
 }
-/* Of elements that are not negative, so that their sum errs no more than they do. That of the probabilities errs most:
- * 1 - t half a unit, the logarithm one, the product, the sum of two and two of four half a unit each; the total, which
- * was added up in double, once more. */
+/* The elements are not negative, so the relative error of their sum is at most theirs. It is largest for probabilities:
+ * half a unit for 1 - t, one for the logarithm, half a unit each for the product, the sum of two and the sums of four;
+ * and half a unit for the total, which is added up in double and rounded once. */
 static inline Tolerance loss_total_tolerance(const int *size) {
   (void)size;
   return tolerance_make(4 * FLT_EPSILON, 0);
@@ -72,12 +72,13 @@ static inline Tolerance loss_slope_tolerance(const int *size) {
   return tolerance_make(8 * FLT_EPSILON, 4 * FLT_EPSILON / (double)loss_lesson_n(size));
 }
 
-/* Sizes (batch, classes), because cross-entropy has rows; to the others it is one long array. */
+/* Sizes are (batch, classes), because cross-entropy has rows; for the other losses it is one long array. */
 static inline void loss_shapes(Lesson *lesson) {
   lesson->most = lesson_shape(lesson, 1 << 30, 1 << 30); /* cross_entropy_fused */
   lesson->timed = lesson_shape(lesson, 16384, 4096);     /* 256 MiB an array */
   lesson->counted = lesson_shape(lesson, 64, 1024);
-  /* one; around a warp, a block and its quads; rows a multiple of four, or not; more floats than walking threads */
+  /* a single element; around a warp, a block and its quads; row lengths that are a multiple of four and others; more
+   * floats than threads */
   const int shapes[][2] = {{1, 1}, {3, 1}, {31, 33}, {33, 31}, {127, 1}, {4, 256}, {7, 1021}, {129, 260}, {270, 1000}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     lesson_check_shape(lesson, lesson_shape(lesson, shapes[i][0], shapes[i][1]));
@@ -117,26 +118,26 @@ static inline Lesson mse_lesson(void) {
 static inline Lesson bce_lesson(void) {
   return loss_lesson(LOSS_TOTAL_AND_SLOPES, (LessonLauncher)bce_cpu<float>, 0, 1, 0, 1);
 }
-/* Beyond 89, where exp() overflows, too. */
+/* Also beyond 89, where exp() overflows. */
 static inline Lesson bce_logits_lesson(void) {
   Lesson lesson = loss_lesson(LOSS_TOTAL_AND_SLOPES, (LessonLauncher)bce_logits_cpu<float>, -12, 12, 0, 1);
   lesson_extreme(&lesson, "x", 100);
   lesson_tolerance(&lesson, "total", bce_logits_total_tolerance);
   return lesson;
 }
-/* Any t: what -1 and 1 do, other numbers do as well. */
+/* t may be any number: the formula does not need -1 and 1. */
 static inline Lesson hinge_lesson(void) {
   Lesson lesson = loss_lesson(LOSS_TOTAL_AND_SLOPES, (LessonLauncher)hinge_cpu<float>, -2, 2, -2, 2);
   lesson_tolerance(&lesson, "total", hinge_total_tolerance);
   return lesson;
 }
 
-/* All of dp is written; of p a sector a row is read. */
+/* All of dp is written; one sector per row of p is read. */
 static inline double cross_entropy_bytes(const int *size) {
   return 4.0 * (double)loss_lesson_n(size) + (32.0 + 4.0) * size[0];
 }
 
-/* Of probabilities that are not 0. They need not sum to 1. */
+/* The probabilities are not 0. They need not sum to 1. */
 static inline Lesson cross_entropy_lesson(void) {
   Lesson lesson = lesson_make("losses", "bc", cross_entropy_call, (LessonLauncher)cross_entropy_cpu<float>);
   lesson_output(&lesson, "total", "");

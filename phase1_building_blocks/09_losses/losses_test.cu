@@ -48,7 +48,7 @@ static void reference_is_right_by_hand(void **state) {
   for (int i = 0; i < 6; i++) close_to(dp[i], dp_expected[i]);
 }
 
-/* A logit that says it with all force, rightly or wrongly; a probability that has become 0 or 1. */
+/* Very large logits, right and wrong; probabilities that have been rounded to 0 or 1. */
 static void extremes_stay_finite(void **state) {
   (void)state;
   double total, dx[4];
@@ -65,8 +65,8 @@ static void extremes_stay_finite(void **state) {
   close_to(dx[2], -0.25e12);
 }
 
-/* A network that has diverged should be seen: no comparison, no maximum may swallow its NaN. Nor is the bend of the
- * hinge on the wrong side: at a margin of exactly 1 there is no loss and no slope. */
+/* A diverged network must be noticed: no comparison and no maximum may hide its NaN. At a margin of exactly 1 the hinge
+ * has neither loss nor slope. */
 static void nan_goes_through(void **state) {
   (void)state;
   enum { N = 9 };
@@ -141,7 +141,7 @@ static void gradients_match_central_differences(void **state) {
   check_gradient(hinge_cpu<double>, -2, 2, -2, 2);
 }
 
-/* ---- what PyTorch says ---- */
+/* ---- PyTorch's results ---- */
 
 static void check_golden(const char *name, float total, const float *dx, float total_golden, const float *dx_golden) {
   Tolerance t = tolerance_make(8 * FLT_EPSILON, 4 * FLT_EPSILON / GOLDEN_N);
@@ -260,7 +260,7 @@ static void every_version_matches_the_reference(void **state) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
       for (int misaligned = 0; misaligned < 8; misaligned++) check_case(&cases[c], sizes[i], misaligned);
 #ifdef SIMT_REWRITTEN
-  const size_t large = 2100001; /* several steps a thread */
+  const size_t large = 2100001; /* several steps per thread */
 #else
   const size_t large = 8500001; /* as many blocks as there are places for sums */
 #endif
@@ -306,7 +306,7 @@ static void cross_entropy_matches_the_reference(void **state) {
   check_cross_entropy(cross_entropy_fused, 65535, 3, 0);    /* 256 blocks add up */
   check_cross_entropy(cross_entropy_fused, 65537, 3, 0);    /* two rows for some blocks */
   check_cross_entropy(cross_entropy_fused, 131071, 1, 0);   /* three for one */
-  check_cross_entropy(cross_entropy_fused, 2, 9001, 0);     /* several blocks a row, two steps or less */
+  check_cross_entropy(cross_entropy_fused, 2, 9001, 0);     /* several blocks per row, two steps or less */
 }
 
 int main(void) {

@@ -1,28 +1,28 @@
-/* softmax_cross_entropy.cuh - from scores to probabilities to a loss, in one operation that cannot overflow.
+/* softmax_cross_entropy.cuh - scores, probabilities and loss in one operation that cannot overflow.
  *
  *   logits (B,C), labels (B), each 0..C-1
  *   probabilities (B,C):  p[b][c] = exp(x[b][c] - max) / sum,   sum = exp(x[b][0] - max) + ... + exp(x[b][C-1] - max)
  *   losses (B):           -log p[b][label] = log(sum) - (x[b][label] - max)
  *   dlogits (B,C):        (p - onehot(label)) * scale;  scale = 1/B makes it the gradient of the mean loss
  *
- * Subtracting the row's maximum changes nothing in exact arithmetic and keeps exp() below 1. The loss is taken from the
- * sum and not from p, which may have underflowed to 0: log(0) would turn a very wrong answer into an infinite loss. A
- * logit of -inf is a class ruled out (p = 0); NaN, +inf, or a row of nothing but -inf give NaN. A label outside 0..C-1
- * gives the loss NaN, and nothing is read outside the arrays.
+ * Subtracting the row's maximum changes nothing in exact arithmetic, and then exp() is at most 1. The loss is computed
+ * from the sum and not from p, which may have underflowed to 0: log(0) would make the loss of a very wrong answer
+ * infinite. A logit of -inf gives p = 0; NaN, +inf, or a row of nothing but -inf give NaN. A label outside 0..C-1 gives
+ * the loss NaN, and nothing is read outside the arrays.
  *
  *   softmax_cross_entropy_*_cpu       plain loops, the sum in double
  *   softmax_cross_entropy_*_cpu_fast  float throughout, large batches shared among threads
- *   softmax_cross_entropy_*_gpu       a warp for each row; score: one block, a tree
+ *   softmax_cross_entropy_*_gpu       one warp per row; score: one block, a tree
  *
- * Training asks for losses and dlogits and never for p. The gradient of the loss by x[c] is p[c] - 1 at the label and
- * p[c] elsewhere: of the (C,C) Jacobian of the softmax nothing is left. So one kernel can do it all, and in the end
- * read every logit once and write every gradient once; dlogits may be the logits' own array.
+ * Training needs losses and dlogits, but not p. The derivative of the loss with respect to x[c] is p[c] - 1 at the
+ * label and p[c] elsewhere; the (C,C) Jacobian of the softmax is not needed. So one kernel can read every logit once
+ * and write every gradient once; dlogits may be the array of the logits.
  *
- *   softmax_cross_entropy_separate   forward, which leaves p, and backward: logits are read three times, p once
- *   softmax_cross_entropy_online     a block for each row: maximum and sum in one pass, then a second: two reads
- *   softmax_cross_entropy_shared     the row waits for its sum in shared memory: one read
- *   softmax_cross_entropy_quads      copied there asynchronously, 16 bytes at a time, the whole row on its way at once
- *   softmax_cross_entropy_fused      written past what the cache wants to keep; rows up to 1024 in a warp's registers
+ *   softmax_cross_entropy_separate   forward, which stores p, and backward: logits are read three times, p once
+ *   softmax_cross_entropy_online     one block per row: maximum and sum in one pass, then a second pass: two reads
+ *   softmax_cross_entropy_shared     the row is kept in shared memory: one read
+ *   softmax_cross_entropy_quads      copied there asynchronously, 16 bytes at a time, with all copies in flight at once
+ *   softmax_cross_entropy_fused      streaming stores; rows up to 1024 in the registers of a warp
  */
 #ifndef PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_CUH
 #define PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_CUH
@@ -120,8 +120,8 @@ static inline void softmax_cross_entropy_score_cpu_fast(double totals[2], const 
 
 enum { SOFTMAX_BLOCK = 128, SOFTMAX_SCORE_BLOCK = 256 };
 
-/* A warp for each row: its 32 lanes stride over the classes and meet in a butterfly, after which each holds the result.
- * Lanes beyond the classes bring -inf to the maximum and 0 to the sum. */
+/* One warp per row: its 32 lanes stride over the classes and reduce by a butterfly of shuffles, after which each lane
+ * holds the result. Lanes beyond the classes contribute -inf to the maximum and 0 to the sum. */
 static __global__ void softmax_cross_entropy_forward_kernel(float *losses, float *probabilities, const float *logits,
                                                             const int *labels, int batch, int classes) {
   int b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; /* threads, 32 * batch of them, can be more than 2^32 */
@@ -150,7 +150,7 @@ static __global__ void softmax_cross_entropy_backward_kernel(float *dlogits, con
   dlogits[i] = (probabilities[i] - (c == labels[b] ? 1.0f : 0.0f)) * scale;
 }
 
-/* One block, each thread a row at a time, then a tree in shared memory: always the same order, no atomics. */
+/* One block; each thread takes one row at a time; then a tree in shared memory: always the same order, no atomics. */
 static __global__ void softmax_cross_entropy_score_kernel(double *totals, const float *losses,
                                                           const float *probabilities, const int *labels, int batch,
                                                           int classes) {
@@ -179,7 +179,7 @@ static __global__ void softmax_cross_entropy_score_kernel(double *totals, const 
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Launchers: every array, totals too, lies on the GPU. */
+/* Launchers: all arrays, also totals, lie on the GPU. */
 
 static inline void softmax_cross_entropy_forward_gpu(float *losses, float *probabilities, const float *logits,
                                                      const int *labels, int batch, int classes) {
@@ -204,9 +204,9 @@ static inline void softmax_cross_entropy_score_gpu(double *totals, const float *
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Losses and dlogits in one kernel. Block b has row b. */
+/* Losses and dlogits in one kernel. Block b takes row b. */
 
-/* The label's logit; NaN, so that the loss is, where there is none. */
+/* The label's logit; NaN for a label outside the classes, so that the loss is NaN. */
 static __device__ __forceinline__ float softmax_cross_entropy_at(const float *x, int label, int classes) {
   return label >= 0 && label < classes ? x[label] : NAN;
 }
@@ -215,8 +215,8 @@ static __device__ __forceinline__ float softmax_cross_entropy_at(const float *x,
 static __device__ __forceinline__ float softmax_cross_entropy_loss(MaxSum row, float at_label) {
   float loss = 0;
   // >>> exercise cross_entropy_loss: -log(p) of the label, from its logit, the row's maximum and sum of exp(x - max)
-  // hint: p = exp(at_label - row.max) / row.sum; but far below the maximum that is 0, and log(0) is -inf
-  // hint: the logarithm of a quotient is a difference, and log(exp(a)) is a: nothing has to be small on the way
+  // hint: p = exp(at_label - row.max) / row.sum; but for a logit far below the maximum p is 0, and log(0) is -inf
+  // hint: the logarithm of a quotient is a difference, and log(exp(a)) is a: no intermediate result can underflow
   // hint: loss = logf(row.sum) - (at_label - row.max);
   loss = logf(row.sum) - (at_label - row.max);
   // <<< exercise
@@ -230,7 +230,7 @@ static __global__ void __launch_bounds__(T)
   const float *x = logits + (size_t)blockIdx.x * classes;
   float *dx = dlogits + (size_t)blockIdx.x * classes;
   int label = labels[blockIdx.x];
-  float at_label = softmax_cross_entropy_at(x, label, classes); /* now: dx may be x */
+  float at_label = softmax_cross_entropy_at(x, label, classes); /* before dx is written: dx may be x */
   MaxSum row = max_sum_make(-INFINITY, 0);
   for (int c = threadIdx.x; c < classes; c += T) row = max_sum_add(row, x[c]);
   row = row_max_sum<T>(row);
@@ -239,7 +239,8 @@ static __global__ void __launch_bounds__(T)
   for (int c = threadIdx.x; c < classes; c += T) dx[c] = expf(x[c] - row.max) * factor - (c == label ? scale : 0.0f);
 }
 
-/* Nobody but the thread that read an element comes for it: shared memory serves as 200 KiB of registers. */
+/* Each thread reads back only what it stored itself, so no barrier is needed: shared memory serves as 200 KiB of
+ * additional registers. */
 template <int T>
 static __global__ void __launch_bounds__(T)
     softmax_cross_entropy_shared_kernel(float *losses, float *dlogits, const float *logits, const int *labels,
@@ -263,17 +264,17 @@ static __global__ void __launch_bounds__(T)
   for (int c = threadIdx.x; c < classes; c += T) dx[c] = expf(kept[c] - row.max) * factor - (c == label ? scale : 0.0f);
 }
 
-/* Quad q of a row are its floats 4 q - shift and the next three. `shift` is how far into a line of memory the row
- * begins, so that quads lie at multiples of 16 bytes and the 32 quads that a warp writes are four whole lines: partly
- * written ones are dear. At its ends a quad may lie outside the row, in part or all. */
+/* Quad q of a row holds its floats 4 q - shift and the next three. `shift` is the offset of the row's beginning from a
+ * multiple of 128 bytes, so that quads lie at multiples of 16 bytes and the 32 quads that a warp writes are four whole
+ * lines: writing parts of lines is slow. At the ends of the row some floats of a quad, or all, lie outside the row. */
 enum { SOFTMAX_LINE = 32 }; /* floats: 128 bytes */
 
-/* Begins to copy quad q of the row x into shared memory; what is outside the row becomes -inf, whose exp() is 0. */
+/* Starts the copy of quad q of the row x into shared memory; floats outside the row become -inf, whose exp() is 0. */
 static __device__ __forceinline__ void softmax_fetch_quad(float4 *kept, const float *x, int shift, int classes, int q) {
   int c = 4 * q - shift;
   // >>> exercise cross_entropy_fetch: kept[q] = x[c] ... x[c + 3], as 16 bytes if all are in the row; -inf outside
-  // hint: __pipeline_memcpy_async(to, from, 16) copies past the registers while the thread goes on; the caller waits
-  // hint: at the ends each of the four is copied by itself, if 0 <= c + j and c + j < classes
+  // hint: __pipeline_memcpy_async(to, from, 16) copies without registers while the thread goes on; the caller waits
+  // hint: at the ends each of the four floats is copied alone, if 0 <= c + j and c + j < classes
   // hint: ((float *)&kept[q])[j] = c + j >= 0 && c + j < classes ? x[c + j] : -INFINITY;
   if (c >= 0 && c + 3 < classes) {
     __pipeline_memcpy_async(&kept[q], x + c, sizeof *kept);
@@ -284,12 +285,12 @@ static __device__ __forceinline__ void softmax_fetch_quad(float4 *kept, const fl
   // <<< exercise
 }
 
-/* STREAMED: dlogits are on their way out, and the L2 cache need not keep them instead of the other blocks' rows.
- * logits and dlogits must begin at the same place of a quad (rows_alike()), to be cut in the same way.
+/* STREAMED: stores dlogits with __stcs(), a hint to the L2 cache to evict them before the logits of other blocks.
+ * logits and dlogits must have the same offset from a multiple of 16 bytes (rows_alike()), to be split in the same way.
  *
- * Otherwise __stwb(), which is what `=` stores by. Written `*(float4 *)(dx + c) = v`, nvcc sees that both branches
- * store the same floats, makes one of them, and the float4 becomes four stores: 776 us for 4096 rows of 50257 on an
- * H200, where `shared` takes 718 and the streamed float4 421. */
+ * Otherwise __stwb() is used, the default kind of store. If it were written `*(float4 *)(dx + c) = v`, nvcc would see
+ * that both branches store the same floats, merge them, and split the float4 into four stores: 776 us for 4096 rows of
+ * 50257 on an H200, where `shared` takes 718 and the streamed float4 421. */
 template <int T, bool STREAMED>
 static __global__ void __launch_bounds__(T)
     softmax_cross_entropy_quads_kernel(float *losses, float *dlogits, const float *logits, const int *labels,
@@ -302,9 +303,9 @@ static __global__ void __launch_bounds__(T)
   __pipeline_commit();
   int label = labels[blockIdx.x];
   float at_label = softmax_cross_entropy_at(x, label, classes);
-  __pipeline_wait_prior(0); /* for this thread's copies: it needs no others */
+  __pipeline_wait_prior(0); /* for this thread's own copies: it reads no others */
 
-  MaxSum row = max_sum_make(-INFINITY, 0); /* four at a time: 5 exp() instead of 8 */
+  MaxSum row = max_sum_make(-INFINITY, 0); /* four elements at a time: 5 exp() instead of 8 */
   for (int q = threadIdx.x; q < quads; q += T) {
     float4 v = softmax_row[q];
     float max = fmaxf(row.max, fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w))), finite = max == -INFINITY ? 0.0f : max;
@@ -337,7 +338,7 @@ static __global__ void __launch_bounds__(T)
   }
 }
 
-/* A warp for each row, which it keeps in its registers: up to 32 * EACH classes. */
+/* One warp per row, which it keeps in its registers: up to 32 * EACH classes. */
 template <int EACH>
 static __global__ void __launch_bounds__(SOFTMAX_BLOCK)
     softmax_cross_entropy_warp_kernel(float *losses, float *dlogits, const float *logits, const int *labels,
@@ -351,7 +352,7 @@ static __global__ void __launch_bounds__(SOFTMAX_BLOCK)
   float v[EACH], max = -INFINITY, sum = 0;
 #pragma unroll
   for (int i = 0; i < EACH; i++) v[i] = lane + 32 * i < classes ? x[lane + 32 * i] : -INFINITY;
-  __syncwarp(); /* all lanes have read x, before one of them writes dx, which may be x */
+  __syncwarp(); /* all lanes must have read x before one of them writes dx, which may be x */
 #pragma unroll
   for (int i = 0; i < EACH; i++) max = fmaxf(max, v[i]);
   for (int step = 16; step > 0; step /= 2) max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, step));
@@ -368,7 +369,7 @@ static __global__ void __launch_bounds__(SOFTMAX_BLOCK)
     int c = lane + 32 * i;
     // >>> exercise cross_entropy_gradient: dx[c] = (p[c] - onehot(label)[c]) * scale, if there is a class c
     // hint: p[c] is exp(x[c] - max) / sum, and v[i] has become exp(x[c] - max)
-    // hint: factor is scale / sum, worked out once; the label's element has `scale` less
+    // hint: factor is scale / sum, computed once; `scale` is subtracted at the label
     // hint: if (c < classes) dx[c] = v[i] * factor - (c == label ? scale : 0.0f);
     if (c < classes) dx[c] = v[i] * factor - (c == label ? scale : 0.0f);
     // <<< exercise
@@ -377,7 +378,7 @@ static __global__ void __launch_bounds__(SOFTMAX_BLOCK)
 
 enum { SOFTMAX_ROW_BLOCK = 1024, SOFTMAX_SHORT_ROW_BLOCK = 256, SOFTMAX_SHORT_ROW = 8192, SOFTMAX_WARP_ROW = 1024 };
 
-/* Both kernels, with p in dlogits in between: this version alone may not write over the logits. */
+/* Both kernels; dlogits holds p in between: only this version cannot work in place. */
 static inline void softmax_cross_entropy_separate(float *losses, float *dlogits, const float *logits, const int *labels,
                                                   float scale, int batch, int classes) {
   softmax_cross_entropy_forward_gpu(losses, dlogits, logits, labels, batch, classes);
@@ -398,7 +399,7 @@ static inline void softmax_cross_entropy_online(float *losses, float *dlogits, c
 typedef void SoftmaxRowKernel(float *losses, float *dlogits, const float *logits, const int *labels, float scale,
                               int classes);
 
-/* More than 48 KiB must be asked for, once for each kernel. */
+/* More than 48 KiB of shared memory must be requested, once per kernel. */
 static inline void softmax_launch_rows(SoftmaxRowKernel *kernel, int threads, size_t bytes, float *losses,
                                        float *dlogits, const float *logits, const int *labels, float scale, int batch,
                                        int classes) {

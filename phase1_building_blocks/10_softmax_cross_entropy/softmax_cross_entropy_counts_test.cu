@@ -1,5 +1,5 @@
-/* Softmax and cross-entropy: how often each rung reads the logits. Every thread of a row looks up the label, and the
- * logit there: two requests of a sector for each warp. */
+/* Softmax and cross-entropy: how often each version reads the logits. Every thread of a row loads the label and the
+ * logit there: two requests of one sector per warp. */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_lesson.cuh"
 
@@ -14,7 +14,7 @@ static void separate_kernels_read_four_times_and_write_twice(void **state) {
   (void)state;
   LessonCounts c = counts(softmax_cross_entropy_separate, COLS);
   counts_required();
-  assert_count(c.global_load_sectors, 4 * N / 8 + 2 * ROWS + N / 32); /* backward: each warp its label */
+  assert_count(c.global_load_sectors, 4 * N / 8 + 2 * ROWS + N / 32); /* backward: one label per warp */
   assert_count(c.global_store_sectors, 2 * N / 8 + ROWS);
 }
 

@@ -1,5 +1,5 @@
 /* softmax_cross_entropy_op.cuh - softmax_cross_entropy.cuh as a Loss of common/nn: labels are ints, one per sample; the
- * probabilities are saved, and what a reader gets for the answer of the network. */
+ * probabilities are saved for backward and for predictions. */
 #ifndef PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_OP_CUH
 #define PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_OP_CUH
 

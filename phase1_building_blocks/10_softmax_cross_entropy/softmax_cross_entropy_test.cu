@@ -108,7 +108,7 @@ static Result run(Device device, const float *logits, const int *labels, int bat
   return r;
 }
 
-/* exp() and log() of the math libraries are good to 2 units in the last place, its argument x - max is rounded once (of
+/* exp() and log() of the math libraries are accurate to 2 units in the last place, x - max is rounded once (of
  * relative weight |x - max|, at most 100 where exp() is not 0), and the sum of C terms adds C roundings at most. */
 static void check_against_reference(Device device, const float *logits, const int *labels, int batch, int classes) {
   Result expected = run_reference(logits, labels, batch, classes);
@@ -180,7 +180,7 @@ static void check_extremes(Device device) {
   }
 }
 
-/* What has no answer gives NaN, in that row alone. */
+/* A row without a defined result gives NaN, in that row alone. */
 static void check_nan(Device device) {
   enum { HAS_NAN, HAS_INFINITY, ALL_RULED_OUT, LABEL_TOO_LARGE, LABEL_NEGATIVE, SOUND, BATCH, CLASSES = 3 };
   const float logits[BATCH * CLASSES] = {0, 1, NAN,        0, INFINITY, 1, -INFINITY, -INFINITY, -INFINITY,
