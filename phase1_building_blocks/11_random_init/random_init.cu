@@ -1,15 +1,15 @@
-/* random_init.cu - random numbers that are a function, and what a network starts from.
+/* random_init.cu - random numbers as a function of their index, and the initialisation of networks.
  *
  *     bazel run //phase1_building_blocks:random_init
  *
- * A random number generator of the old kind has a state, and each number is made out of the one before: a million
- * threads would have to queue. Philox has none. It is a cipher, cut down to ten rounds: number i is what the counter i
- * encrypts to under the key `seed`. Every thread computes its own numbers, the CPU computes the same ones, and a test
- * may ask for each of them bit for bit.
+ * A classical random number generator has a state and computes each number from the one before: threads would have to
+ * wait for one another. Philox has no state. It is a cipher with ten rounds: number i is the counter i, encrypted under
+ * the key `seed`. Every thread computes its own numbers, the CPU computes the same ones, and a test can check each of
+ * them bit for bit.
  *
- * What a network starts from must be random, or all its neurons would learn the same; and of the right size, because
- * each layer multiplies it. Before the versions are measured the program encrypts the authors' published examples, and
- * sends a signal through ten layers that were initialised in three ways. */
+ * The initial weights of a network must be random, or all its neurons would learn the same; and they must have the
+ * right size, because every layer multiplies the signal by them. Before the versions are measured, the program encrypts
+ * the examples that the cipher's authors published, and sends a signal through ten layers with three kinds of weights. */
 #include "common/lesson/main.h"
 #include "phase1_building_blocks/11_random_init/random_init_curand.cuh"
 #include "phase1_building_blocks/11_random_init/random_init_lesson.cuh"
@@ -74,33 +74,33 @@ int main(int argc, char **argv) {
   Lesson uniform = random_uniform_lesson(), normal = random_normal_lesson();
   uniform.before = show_initialisation;
   const LessonVersion memory = lesson_peer_version(
-      random_version("device memset", random_memset, "Writing alone: what is there to be reached."));
+      random_version("device memset", random_memset, "Only writes, without computing: an upper bound."));
   const LessonVersion uniform_versions[] = {
       random_version("one_each", random_uniform_one_each,
-                     "Ten rounds of the cipher for four words, of which each thread drops three. Keep all four."),
+                     "Ten rounds of the cipher give four words, and each thread uses one. Use all four."),
       random_version(
           "four_each", random_uniform_four_each,
-          "A quarter of the ciphers, but a warp's store touches 16 sectors, four times. Store them at once."),
+          "A quarter of the cipher calls. But each of a thread's four stores touches 16 sectors: store once."),
       random_version("float4", random_uniform_float4,
-                     "One store of 16 bytes. Keys and addresses are worked out anew for each: let threads walk."),
+                     "One store of 16 bytes. Keys and addresses are computed for each: use a grid-stride loop."),
       random_version("uniform", random_uniform_fill_gpu,
-                     "Any grid gives the same numbers. Making them takes hardly longer than writing them."),
+                     "Any grid gives the same numbers. Computing them takes little more time than writing them."),
       lesson_library_version(random_version("cuRAND device API", random_uniform_curand_device,
-                                            "The same numbers: a state is set up, used once and forgotten.")),
+                                            "The same numbers: each thread sets up a state and uses it once.")),
       memory,
       lesson_peer_version(random_version("cuRAND uniform", random_uniform_curand,
-                                         "The vendor's host API: the same cipher, another order.")),
+                                         "The vendor's host API: the same cipher, in another order.")),
   };
   const LessonVersion normal_versions[] = {
       random_version("double", random_normal_quads_double,
-                     "As exact as the CPU: log, sqrt, sin, cos in double, for a number with 24 bits. Use float."),
+                     "As exact as the CPU: log, sqrt, sin, cos in double, for results of 24 bits. Use float."),
       random_version("float", random_normal_quads_float,
-                     "The same numbers but for the last bits. Keys and addresses are worked out anew for each."),
+                     "The same numbers except for the last bits. Keys and addresses are computed for each."),
       random_version("normal", random_normal_quads_gpu,
                      "The arithmetic is the limit: logarithm, root, sine and cosine to the last bits."),
       memory,
       lesson_peer_version(random_version("cuRAND normal", random_normal_curand,
-                                         "The vendor's: as many words, quicker and coarser sine and cosine.")),
+                                         "The vendor's: the same number of words, a faster and less exact sine.")),
   };
   const LessonTable tables[] = {
       {"Uniform random numbers", uniform_versions, sizeof uniform_versions / sizeof *uniform_versions},

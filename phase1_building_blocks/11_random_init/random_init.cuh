@@ -1,33 +1,34 @@
-/* random_init.cuh - the random numbers a network starts from.
+/* random_init.cuh - random numbers and the initialisation of networks.
  *
  *   random_uniform_fill   x[i] uniform in [low, high); x[4i..4i+3] are the four words of block i (common/philox.h)
  *   random_normal_quads   x[i] normal with the given mean and standard deviation; x[4i..4i+3] from the words of block i
- *   random_normal_fill    the same distribution, x[2i] and x[2i+1] from the first two words of block i: what networks
- *                         have started from since there are checkpoints, hence never changed
+ *   random_normal_fill    the same distribution, x[2i] and x[2i+1] from the first two words of block i. Networks are
+ *                         initialised with it; it never changes, because recorded results depend on it
  *
  * Number i of (seed, stream) is a function of these three alone, so a kernel that fills in any order, with any grid,
- * writes what the CPU's loop writes. The uniform twins are the same bit for bit. The normal ones need a logarithm and a
- * sine, whose last bits differ between math libraries: so networks are initialised on the host and uploaded, and every
- * device starts from the same weights.
+ * writes what the CPU's loop writes. The uniform numbers are the same bit for bit. The normal ones need a logarithm and
+ * a sine, whose last bits differ between math libraries: so networks are initialised on the host and uploaded, and
+ * every device starts from the same weights.
  *
- *   he_normal_init, he_uniform_init           variance 2 / fan_in: ReLU throws half of the signal away, the 2 keeps its
- *                                             variance from layer to layer (He et al., 2015)
+ *   he_normal_init, he_uniform_init           variance 2 / fan_in: ReLU halves the mean square of a signal, the 2
+ *                                             restores it in each layer (He et al., 2015)
  *   xavier_normal_init, xavier_uniform_init   variance 2 / (fan_in + fan_out): for tanh and sigmoid, a compromise
  *                                             between signals forward and gradients backward (Glorot, Bengio, 2010)
  *
- * fan_in counts the inputs of one output: I for a linear layer (I,O), C*R*S for a convolution; fan_out the outputs that
- * one input reaches: O, K*R*S.
+ * fan_in is the number of inputs of one output: I for a linear layer (I,O), C*R*S for a convolution; fan_out is the
+ * number of outputs that one input reaches: O, or K*R*S.
  *
- *   random_uniform_fill_cpu      a block of Philox for four numbers
- *   random_uniform_one_each      a thread a number: each runs the cipher and drops three of its four words
- *   random_uniform_four_each     a thread a block of Philox: a quarter of the ciphers, but four stores 16 bytes apart
+ *   random_uniform_fill_cpu      one block of Philox per four numbers
+ *   random_uniform_one_each      one number per thread: each runs the cipher and uses one of its four words
+ *   random_uniform_four_each     one block of Philox per thread: a quarter of the cipher calls, but four stores whose
+ *                                addresses lie 16 bytes apart from lane to lane
  *   random_uniform_float4        one store of 16 bytes
- *   random_uniform_fill_gpu      the same threads walk: keys and addresses are worked out once for many blocks
+ *   random_uniform_fill_gpu      a grid-stride loop: keys and addresses are computed once for many blocks
  *
- *   random_normal_quads_cpu      Box and Muller in double, rounded once
- *   random_normal_quads_double   the same on the GPU, a thread a block of Philox
- *   random_normal_quads_float    in float: the same numbers but for the last bits
- *   random_normal_quads_gpu      and the threads walk
+ *   random_normal_quads_cpu      the Box-Muller method in double, rounded once
+ *   random_normal_quads_double   the same on the GPU, one block of Philox per thread
+ *   random_normal_quads_float    in float: the same numbers except for the last bits
+ *   random_normal_quads_gpu      in float with a grid-stride loop
  */
 #ifndef PHASE1_BUILDING_BLOCKS_RANDOM_INIT_CUH
 #define PHASE1_BUILDING_BLOCKS_RANDOM_INIT_CUH
@@ -47,7 +48,7 @@ typedef struct RandomRange {
   float low, width, last; /* last: the last float before `high` */
 } RandomRange;
 
-/* low < high, and not so far apart that their difference is infinite. */
+/* low < high, and their difference must be finite. */
 static inline RandomRange random_range(float low, float high) {
   if (!(low < high) || !(high - low <= FLT_MAX))
     die("random: numbers from %g to %g; low < high is expected, and at most %g between them", low, high, FLT_MAX);
@@ -58,12 +59,12 @@ static inline RandomRange random_range(float low, float high) {
   return range;
 }
 
-/* A draw just under 1 may round up: the smaller of it and the last float before `high` keeps `high` out. */
+/* A draw just below 1 may round up to `high`: the minimum with the last float before `high` prevents that. */
 PHILOX_FUNCTION float random_uniform_scale(uint32_t word, RandomRange range) {
   return fminf(fmaf(philox_uniform(word), range.width, range.low), range.last);
 }
 
-/* low < high. Four numbers a block of Philox: x[4i..4i+3] are the words of block i. */
+/* low < high. Four numbers per block of Philox: x[4i..4i+3] are the words of block i. */
 static inline void random_uniform_fill_cpu(float *x, size_t n, float low, float high, uint64_t seed, uint32_t stream) {
   RandomRange range = random_range(low, high);
   for (size_t i = 0; i < n; i += 4) {
@@ -72,7 +73,7 @@ static inline void random_uniform_fill_cpu(float *x, size_t n, float low, float 
   }
 }
 
-/* Two numbers a block: x[2i] and x[2i+1] are the normals of block i. */
+/* Two numbers per block: x[2i] and x[2i+1] are the normals of block i. */
 static inline void random_normal_fill(float *x, size_t n, float mean, float stddev, uint64_t seed, uint32_t stream) {
   for (size_t i = 0; i < n; i += 2) {
     float first, second;
@@ -151,7 +152,7 @@ template <bool ALIGNED>
 static __global__ void random_uniform_float4_kernel(float *x, size_t n, RandomRange range, uint64_t seed,
                                                     uint32_t stream) {
   size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  // >>> exercise random_uniform_float4: thread `quad` writes numbers 4 quad .. 4 quad + 3, in one store where it can
+  // >>> exercise random_uniform_float4: thread `quad` writes numbers 4 quad .. 4 quad + 3, with one store if aligned
   // hint: one block of Philox holds the four words; random_uniform_quad(block, range) makes a float4 of them
   // hint: quad_store_array<ALIGNED>(x, v, i, n) writes v to x[i] ... x[i + 3], 16 bytes at once, and handles the end
   // hint: quad_store_array<ALIGNED>(x, random_uniform_quad(philox4x32(seed, stream, quad), range), 4 * quad, n);
@@ -159,8 +160,8 @@ static __global__ void random_uniform_float4_kernel(float *x, size_t n, RandomRa
   // <<< exercise
 }
 
-/* Launched with as many blocks as the GPU holds at a time. An Index of 32 bits, where it is enough, saves instructions
- * in every round; that of the cipher's counter among them. */
+/* Launched with as many blocks as the GPU holds at a time. If n is small enough, a 32-bit Index saves instructions in
+ * every step of the loop and for the cipher's counter. */
 template <bool ALIGNED, typename Index>
 static __global__ void random_uniform_stride_kernel(float *x, size_t n, RandomRange range, uint64_t seed,
                                                     uint32_t stream) {
@@ -185,14 +186,14 @@ static __global__ void random_normal_double_kernel(float *x, size_t n, float mea
   quad_store_array<ALIGNED>(x, v, 4 * quad, n);
 }
 
-/* philox_normal() in float. The logarithm's argument is never 0, whose logarithm is -inf, and exact near 1, where the
- * radius is small; the angle is counted in half turns, so that it is exact as well and pi is never rounded. What is
- * left: at most an ulp each for logf (halved by the root) and sincospif, half an ulp each for root and product. */
+/* philox_normal() in float. The logarithm's argument is never 0, so no result is infinite, and it is exact near 1,
+ * where the radius is small. The angle is given in units of pi, so that it is exact, too. The remaining error is at
+ * most one ulp each for logf (halved by the root) and sincospif, and half an ulp each for root and product. */
 static __device__ __forceinline__ void random_normal_pair(uint32_t word0, uint32_t word1, float *first, float *second) {
-  // >>> exercise random_normal: two standard normals from two words, by Box and Muller
+  // >>> exercise random_normal: two standard normals from two words, by the Box-Muller method
   // hint: radius sqrt(-2 log u), with u from the first word; angle 2 pi v, with v from the second; cosine first
   // hint: log(0) is -infinity: which of philox_uniform() and philox_uniform_positive() never gives 0?
-  // hint: sincospif(2.0f * v, &sine, &cosine) has the factor pi inside; radius * cosine, radius * sine
+  // hint: sincospif(2.0f * v, &sine, &cosine) multiplies by pi itself; the results are radius * cosine, radius * sine
   float radius = sqrtf(-2.0f * logf(philox_uniform_positive(word0))), sine, cosine;
   sincospif(2.0f * philox_uniform(word1), &sine, &cosine);
   *first = radius * cosine;
@@ -229,7 +230,7 @@ static __global__ void random_normal_stride_kernel(float *x, size_t n, float mea
 /* Blocks for `threads` threads. */
 static inline unsigned random_blocks(size_t threads) { return (unsigned)((threads + RANDOM_BLOCK - 1) / RANDOM_BLOCK); }
 
-/* As many blocks as the GPU holds at a time, but not more than there is work for. */
+/* As many blocks as the GPU holds at a time, but not more than are needed. */
 static inline unsigned random_blocks_resident(size_t threads) {
   int device, multiprocessors, threads_each;
   CUDA_CHECK(cudaGetDevice(&device));
@@ -239,7 +240,7 @@ static inline unsigned random_blocks_resident(size_t threads) {
   return needed < resident ? needed : resident;
 }
 
-/* So many numbers have quads enough below 2^32 that a step beyond the last does not begin anew. */
+/* Up to this many numbers, the index of a quad plus one grid stride does not overflow 32 bits. */
 #define RANDOM_SHORT ((size_t)1 << 32)
 
 static inline bool random_aligned(const float *x) { return (uintptr_t)x % sizeof(float4) == 0; }

@@ -1,4 +1,4 @@
-/* The ladder of random numbers: nothing is read, and how many sectors a store of a warp touches. */
+/* Random numbers: nothing is read; how many sectors does a store of a warp touch? */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/11_random_init/random_init_lesson.cuh"
 

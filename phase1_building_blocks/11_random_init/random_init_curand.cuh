@@ -1,10 +1,10 @@
 /* random_init_curand.cuh - the vendor's random numbers beside ours.
  *
- * cuRAND's Philox is the same cipher. Its device API keeps a state of 64 bytes for each thread, as for generators that
- * need one; set to block i it gives the words that philox4x32(seed, stream, i) gives. Its host API fills an array at
- * once, in an order of its own: 65536 subsequences deal the blocks out in turn, so that x[4q..4q+3] come from block
- * q / 65536 of subsequence q % 65536, on whatever GPU. And its uniform numbers lie in (0, 1], its normal ones are
- * computed with the GPU's quick sine and cosine, the sine first.
+ * cuRAND's Philox is the same cipher. Its device API keeps a state of 64 bytes per thread, as for generators that need
+ * one; set to block i it returns the words that philox4x32(seed, stream, i) returns. Its host API fills an array in one
+ * call, in another order: it takes the blocks from 65536 subsequences in turn, so that x[4q..4q+3] come from block
+ * q / 65536 of subsequence q % 65536, on every GPU. Its uniform numbers lie in (0, 1]; its normal ones are computed
+ * with the GPU's fast sine and cosine, the sine first.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_RANDOM_INIT_CURAND_CUH
 #define PHASE1_BUILDING_BLOCKS_RANDOM_INIT_CURAND_CUH
@@ -40,7 +40,7 @@ static inline void random_uniform_curand_device(float *x, size_t n, float low, f
   CUDA_CHECK_LAUNCH();
 }
 
-/* One for the program's life, with the seed set: making one takes longer than using it. The next numbers follow on. */
+/* One generator for the lifetime of the program: creating it takes longer than using it. Calls continue its order. */
 static inline curandGenerator_t random_curand_generator(uint64_t seed) {
   static curandGenerator_t generator;
   if (generator == NULL) {
@@ -53,7 +53,7 @@ static inline curandGenerator_t random_curand_generator(uint64_t seed) {
   return generator;
 }
 
-/* In (0, 1] whatever low and high are: cuRAND has no other. */
+/* In (0, 1], whatever low and high are: cuRAND has no other range. */
 static inline void random_uniform_curand(float *x, size_t n, float low, float high, uint64_t seed, uint32_t stream) {
   (void)low, (void)high, (void)stream;
   CURAND_CHECK(curandGenerateUniform(random_curand_generator(seed), x, n));
@@ -64,7 +64,7 @@ static inline void random_normal_curand(float *x, size_t n, float mean, float st
   CURAND_CHECK(curandGenerateNormal(random_curand_generator(seed), x, n, mean, stddev));
 }
 
-/* Writing alone, by the driver: no numbers, a yardstick. */
+/* Only writes zeros, by the driver: an upper bound for the speed. */
 static inline void random_memset(float *x, size_t n, float a, float b, uint64_t seed, uint32_t stream) {
   (void)a, (void)b, (void)seed, (void)stream;
   CUDA_CHECK(cudaMemsetAsync(x, 0, n * sizeof *x, 0));

@@ -1,4 +1,4 @@
-/* The vendor's random numbers are those that random_init_curand.cuh says, and ours, in its order. */
+/* The vendor's random numbers are ours, in the order that random_init_curand.cuh describes. */
 #include "phase1_building_blocks/11_random_init/random_init_curand.cuh"
 
 #include "common/test_arrays.h"

@@ -6,7 +6,7 @@ enum { MANY = 200000 };
 
 static float x[MANY], y[MANY];
 
-/* Checks mean and standard deviation within five standard errors: a right generator fails once in two million. */
+/* Checks mean and standard deviation within five standard errors: a correct generator fails once in two million. */
 static void assert_moments(const float *values, size_t n, double mean, double stddev) {
   double sum = 0, squares = 0;
   for (size_t i = 0; i < n; i++) sum += values[i];
@@ -70,8 +70,9 @@ static void distributions_are_what_they_say(void **state) {
   }
 }
 
-/* The tests above would notice: a uniform that never fills its last percent, a normal out of twelve uniforms (right in
- * mean and variance, too few far out), one whose second numbers have lost their sign, one that remembers the last. */
+/* The tests above reject: a uniform distribution without its last percent, a normal one as the sum of twelve uniforms
+ * (right mean and variance, tails too thin), one whose second numbers have lost their sign, and one in which each
+ * number depends on the last. */
 static void wrong_distributions_are_noticed(void **state) {
   (void)state;
   random_uniform_fill_cpu(x, MANY, 0, 0.99f, 1, 5);
@@ -91,7 +92,7 @@ static void wrong_distributions_are_noticed(void **state) {
   assert_true(correlation_error(x, y + 1, MANY - 1) > 5);
 }
 
-/* Seeds and streams beside each other, and numbers beside each other in one stream. */
+/* Neighbouring seeds and streams, and neighbouring numbers in one stream, are independent. */
 static void neighbours_do_not_correlate(void **state) {
   (void)state;
   random_normal_quads_cpu(x, MANY, 0, 1, 1, 5);
@@ -150,7 +151,7 @@ static void initialisers_have_their_variance(void **state) {
   for (int i = 0; i < MANY; i++) assert_true(fabsf(x[i]) <= 0.34641019f); /* sqrt(6 / 50) */
 }
 
-/* What networks have started from, since there are checkpoints: never to change. */
+/* Networks are initialised with these numbers; recorded results depend on them, so they must never change. */
 static void networks_start_from_the_same_weights(void **state) {
   (void)state;
   const float expected[] = {0x1.2a8d08p-3f, 0x1.2604eap-3f, -0x1.992b16p-3f, 0x1.a59ffep-5f, 0x1.f48f14p-3f};
