@@ -9,7 +9,8 @@
  *
  * The initial weights of a network must be random, or all its neurons would learn the same; and they must have the
  * right size, because every layer multiplies the signal by them. Before the versions are measured, the program encrypts
- * the examples that the cipher's authors published, and sends a signal through ten layers with three kinds of weights. */
+ * the examples that the cipher's authors published, and sends a signal through ten layers with weights of three
+ * sizes. */
 #include "common/lesson/main.h"
 #include "phase1_building_blocks/11_random_init/random_init_curand.cuh"
 #include "phase1_building_blocks/11_random_init/random_init_lesson.cuh"

@@ -3,20 +3,20 @@
  *   forward     y[i] = keep[i] ? x[i] / (1 - p) : 0
  *   backward    dx[i] = keep[i] ? dy[i] / (1 - p) : 0
  *
- * A network that cannot rely on any single number learns to rely on many (Srivastava et al., 2014). What is kept is
- * scaled up at once ("inverted" dropout), so that the mean stays the same, and at test time nothing is left to do. What
- * is dropped is 0, even where x was NaN or infinite. With p = 1 all is dropped.
+ * A network that cannot rely on any single number learns to rely on many (Srivastava et al., 2014). Kept numbers are
+ * scaled up during training ("inverted" dropout), so that the mean stays the same and evaluation needs no change.
+ * Dropped numbers become 0, even where x was NaN or infinite. With p = 1 everything is dropped.
  *
- * keep[i] is a function of (seed, stream, i) alone: word i % 4 of Philox's block i / 4, as a uniform number, is at
- * least p (common/philox.h). So the CPU drops what the GPU drops, and backward needs no mask that forward stored: it
- * asks the cipher again. Forward and backward are then one and the same function; a layer has a stream of its own,
- * each step another seed.
+ * keep[i] is a function of (seed, stream, i) alone: it is true if word i % 4 of Philox's block i / 4, as a uniform
+ * number, is at least p (common/philox.h). So the CPU drops what the GPU drops, and backward does not need a mask that
+ * forward stored: it runs the cipher again. Forward and backward are then the same function. A layer has a stream of
+ * its own, each step another seed.
  *
  *   dropout_cpu               plain loops
- *   dropout_forward_mask      a thread an element; keep is stored, a byte each, and
- *   dropout_backward_mask     read again
- *   dropout_one_each          no mask, but each thread runs the cipher, and uses one of its four words
- *   dropout_gpu               a thread four elements, one cipher, 16 bytes an access
+ *   dropout_forward_mask      one thread per element; stores keep, one byte per element
+ *   dropout_backward_mask     reads that mask
+ *   dropout_one_each          no mask, but each thread runs the cipher and uses one of its four words
+ *   dropout_gpu               four elements per thread: one cipher call, 16 bytes per access
  */
 #ifndef PHASE1_BUILDING_BLOCKS_DROPOUT_CUH
 #define PHASE1_BUILDING_BLOCKS_DROPOUT_CUH
@@ -34,11 +34,12 @@
 
 typedef struct Dropout {
   uint64_t seed;
-  uint32_t stream, threshold; /* a number is kept whose word's upper 24 bits are at least this: 0 to 2^24 */
-  float scale;                /* of what is kept */
+  uint32_t stream, threshold; /* an element is kept if its word's upper 24 bits are at least this: 0 to 2^24 */
+  float scale;                /* of the elements that are kept */
 } Dropout;
 
-/* A uniform number is k / 2^24, and at least p if k is at least p 2^24: in integers the same, and cheaper. */
+/* A uniform number k / 2^24 is at least p if k is at least p 2^24: comparing integers gives the same
+ * and is cheaper. */
 static inline Dropout dropout_make(float p, uint64_t seed, uint32_t stream) {
   if (!(p >= 0 && p <= 1)) die("dropout: p is %g; a probability from 0 to 1 is expected", p);
   Dropout dropout;
@@ -49,14 +50,14 @@ static inline Dropout dropout_make(float p, uint64_t seed, uint32_t stream) {
   return dropout;
 }
 
-/* The numbers 4i .. 4i + 3 have the words of this block. */
+/* The words for the elements 4i .. 4i + 3. */
 PHILOX_FUNCTION PhiloxBlock dropout_words(Dropout dropout, size_t i) {
   return philox4x32(dropout.seed, dropout.stream, i);
 }
 
 PHILOX_FUNCTION bool dropout_keeps(Dropout dropout, uint32_t word) { return word >> 8 >= dropout.threshold; }
 
-/* Chosen, not multiplied by 0: that would keep a NaN. */
+/* A selection, not a product with 0: NaN times 0 is NaN. */
 template <typename T>
 PHILOX_FUNCTION T dropout_apply(Dropout dropout, uint32_t word, T x) {
   return dropout_keeps(dropout, word) ? x * (T)dropout.scale : 0;
@@ -82,7 +83,7 @@ static inline void dropout_cpu(T *y, const T *x, size_t n, float p, uint64_t see
 
 enum { DROPOUT_BLOCK = 256 };
 
-/* Number i alone: a whole block for one word. */
+/* The word of element i: computes a whole block of the cipher for it. */
 static __device__ __forceinline__ uint32_t dropout_word(Dropout dropout, size_t i) {
   return philox_word(dropout_words(dropout, i / 4), i);
 }
@@ -90,7 +91,7 @@ static __device__ __forceinline__ uint32_t dropout_word(Dropout dropout, size_t 
 static __global__ void dropout_forward_mask_kernel(float *y, uint8_t *mask, const float *x, size_t n, Dropout dropout) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
-  float value = x[i]; /* on its way while the cipher runs */
+  float value = x[i]; /* in flight while the cipher runs */
   bool keep = dropout_keeps(dropout, dropout_word(dropout, i));
   mask[i] = keep;
   y[i] = keep ? value * dropout.scale : 0.0f;
@@ -100,15 +101,15 @@ static __global__ void dropout_backward_mask_kernel(float *dx, const uint8_t *ma
                                                     float scale) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
-  float value = dy[i]; /* also of those that are dropped: a load that waits for the mask is a late one */
+  float value = dy[i]; /* also where it is dropped: a load that waits for the mask would start later */
   dx[i] = mask[i] ? value * scale : 0.0f;
 }
 
 static __global__ void dropout_one_kernel(float *y, const float *x, size_t n, Dropout dropout) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  // >>> exercise dropout_one: y[i] is x[i] scaled, if word i % 4 of the cipher's block i / 4 keeps it, and 0 if not
+  // >>> exercise dropout_one: y[i] is x[i] scaled if word i % 4 of the cipher's block i / 4 keeps it, and 0 otherwise
   // hint: dropout_word(dropout, i) is that word; threads beyond n do nothing
-  // hint: dropout_keeps(dropout, word) is whether it is kept; dropout.scale is 1 / (1 - p)
+  // hint: dropout_keeps(dropout, word) says whether it is kept; dropout.scale is 1 / (1 - p)
   // hint: if (i < n) y[i] = dropout_keeps(dropout, dropout_word(dropout, i)) ? x[i] * dropout.scale : 0.0f;
   if (i < n) y[i] = dropout_apply(dropout, dropout_word(dropout, i), x[i]);
   // <<< exercise
@@ -123,9 +124,9 @@ static __device__ __forceinline__ float4 dropout_quad(Dropout dropout, size_t qu
 template <bool ALIGNED>
 static __global__ void dropout_kernel(float *y, const float *x, size_t n, Dropout dropout) {
   size_t quad = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  // >>> exercise dropout_float4: the thread takes the numbers 4 quad .. 4 quad + 3, all with one block of the cipher
+  // >>> exercise dropout_float4: the thread takes elements 4 quad .. 4 quad + 3, all with one block of the cipher
   // hint: quad_load_array<ALIGNED>() and quad_store_array<ALIGNED>() move four floats and handle the end of the arrays
-  // hint: dropout_quad(dropout, quad, v) drops some of v's four numbers: the words of block `quad` decide
+  // hint: dropout_quad(dropout, quad, v) drops some of the four elements of v, by the words of block `quad`
   // hint: float4 v = quad_load_array<ALIGNED>(x, 4 * quad, n); then dropout_quad(dropout, quad, v) goes to y
   float4 v = quad_load_array<ALIGNED>(x, 4 * quad, n);
   quad_store_array<ALIGNED>(y, dropout_quad(dropout, quad, v), 4 * quad, n);

@@ -1,4 +1,4 @@
-/* What dropping costs beside the numbers themselves: a mask's bytes, requests, or nothing. Whole warps. */
+/* The memory traffic of dropout beside x and y: the bytes of a mask, or nothing. Whole warps. */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/12_dropout/dropout_lesson.cuh"
 #include "phase1_building_blocks/12_dropout/softmax_dropout_lesson.cuh"
@@ -56,7 +56,7 @@ static void float4_asks_four_times_less_often(void **state) {
   assert_count(c.global_store_sectors, 4 * WARPS);
 }
 
-/* In passes over the matrix: one read and one write instead of two of each; a step five instead of nine. */
+/* Counted in passes over the matrix: one read and one write instead of two of each; five instead of nine in a step. */
 static void fused_moves_the_matrix_less_often(void **state) {
   (void)state;
   LessonCounts one = fused(softmax_dropout_forward_gpu), two = fused(softmax_dropout_separate);

@@ -1,15 +1,15 @@
-/* dropout_lesson.cuh - what is asked of dropout: for the program, its test and the exercises. What is dropped depends
- * on seed, stream and place alone, so that results are checked element by element, and exactly. */
+/* dropout_lesson.cuh - arrays, shapes and reference of dropout: for the program, its test and the exercises. What is
+ * dropped depends on seed, stream and index alone, so results are checked element by element, and exactly. */
 #ifndef PHASE1_BUILDING_BLOCKS_DROPOUT_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_DROPOUT_LESSON_CUH
 
 #include "common/lesson/lesson.h"
 #include "phase1_building_blocks/12_dropout/dropout.cuh"
 
-/* x, y (n), kept with probability 0.6: not as many dropped as kept */
+/* x, y (n); p is not a half, so that dropped and kept elements cannot be confused */
 typedef void DropoutLauncher(float *y, const float *x, size_t n, float p, uint64_t seed, uint32_t stream);
 
-/* and dx, dy (n): a training step's forward and backward */
+/* also dx, dy (n): forward and backward of a training step */
 typedef void DropoutStepLauncher(float *y, float *dx, const float *x, const float *dy, size_t n, float p, uint64_t seed,
                                  uint32_t stream);
 
@@ -37,7 +37,7 @@ static inline LessonVersion dropout_step_version(const char *name, DropoutStepLa
   return lesson_version(name, (LessonLauncher)launch, limit);
 }
 
-/* Bytes for n elements, which grow when more are asked for: what forward keeps for backward. */
+/* The mask that forward keeps for backward, n bytes; it grows when a larger n is requested. */
 static inline uint8_t *dropout_lesson_mask(size_t n) {
   static uint8_t *mask;
   static size_t size;
@@ -75,19 +75,19 @@ static inline void dropout_step_cpu(float *y, float *dx, const float *x, const f
   dropout_cpu(dx, dy, n, p, seed, stream);
 }
 
-/* As a matrix (rows,cols): then the lesson's second half, with a softmax, has the same sizes. */
+/* As a matrix (rows,cols), so that the second half of the lesson, with a softmax, has the same sizes. */
 static inline void dropout_lesson_shapes(Lesson *lesson) {
   lesson->timed = lesson_shape(lesson, 32768, 1024); /* 128 MiB an array */
   lesson->counted = lesson_shape(lesson, 128, 512);
-  /* the first shows faults best; within a block of Philox, around a warp, primes; more than one thread block of 4
-   * elements a thread */
+  /* the first shows faults best; within a block of Philox, around a warp, primes; more than one thread block with 4
+   * elements per thread */
   const int shapes[][2] = {{1, 31}, {1, 1},   {1, 2},    {1, 3},   {2, 2},    {1, 5},
                            {3, 11}, {1, 127}, {1, 1021}, {8, 128}, {1, 2053}, {3, 2741}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     lesson_check_shape(lesson, lesson_shape(lesson, shapes[i][0], shapes[i][1]));
 }
 
-/* Exact: one multiplication, rounded alike on either side. */
+/* Exact: one multiplication, rounded in the same way on both sides. */
 static inline Lesson dropout_lesson(void) {
   Lesson lesson = lesson_make("dropout", "rc", dropout_call, (LessonLauncher)dropout_cpu<float>);
   lesson_output(&lesson, "y", "rc");

@@ -1,5 +1,5 @@
-/* dropout_op.cuh - dropout.cuh as an Op of common/nn. Each node has a stream of its own, each step other numbers; in
- * evaluation y is x. */
+/* dropout_op.cuh - dropout.cuh as an Op of common/nn. Each node has a stream of its own, and each step draws new
+ * numbers; in evaluation y is x. */
 #ifndef PHASE1_BUILDING_BLOCKS_DROPOUT_OP_CUH
 #define PHASE1_BUILDING_BLOCKS_DROPOUT_OP_CUH
 

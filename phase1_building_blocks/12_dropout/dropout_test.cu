@@ -1,5 +1,5 @@
-/* Dropout: every version drops what the loops drop, bit for bit; how many, and which; p of 0, of 1 and near them; what
- * PyTorch makes of the same mask. */
+/* Dropout: every version drops what the loops drop, bit for bit; how many elements, and which; p of 0, of 1 and near
+ * them; PyTorch's results with the same mask. */
 #include "phase1_building_blocks/12_dropout/dropout.cuh"
 
 #include "common/test_arrays.h"
@@ -134,7 +134,7 @@ static void as_many_are_dropped_as_p_says(void **state) {
   }
 }
 
-/* Other seeds and streams drop others: of two masks with p a half, a quarter of the elements are dropped by both. */
+/* Other seeds and streams drop other elements: with p a half, two masks both drop a quarter of the elements. */
 static void masks_are_independent(void **state) {
   (void)state;
   static float x[MANY], y[MANY], other[MANY];
@@ -149,7 +149,7 @@ static void masks_are_independent(void **state) {
   }
 }
 
-/* Backward is the derivative: y is linear in x while the mask stays, so a difference of any width tells it. */
+/* Backward is the derivative: y is linear in x for a fixed mask, so a difference of any width gives it exactly. */
 static void backward_is_the_derivative(void **state) {
   (void)state;
   enum { N = 127 };
@@ -170,8 +170,8 @@ static void backward_is_the_derivative(void **state) {
   }
 }
 
-/* The cipher, written once more in Python, draws our mask; and with it we give what PyTorch's gradient gives. 1 - p and
- * its reciprocal are each rounded, and so is the product: three half units, where PyTorch divides, in double. */
+/* A second implementation of the cipher, in Python, draws our mask; with it our gradient equals PyTorch's. 1 - p, its
+ * reciprocal and the product are rounded here: three half units; PyTorch divides in double. */
 static void what_is_kept_is_that_of_pytorch(void **state) {
   (void)state;
   for (int k = 0; k < GOLDEN_PS; k++) {
@@ -249,7 +249,7 @@ static void what_is_no_probability_is_refused(void **state) {
     assert_int_equal(test_fork(bodies[i], output, sizeof output), 1);
     assert_non_null(strstr(output, "a probability from 0 to 1 is expected"));
   }
-  dropout_gpu(NULL, NULL, 0, 0.5f, 1, 1); /* nothing of nothing */
+  dropout_gpu(NULL, NULL, 0, 0.5f, 1, 1); /* no elements: does nothing */
 }
 
 int main(void) {

@@ -1,18 +1,19 @@
-/* softmax_dropout.cuh - a softmax and the dropout behind it in one pass, as attention has them; all (rows,cols), both
- * at least 1.
+/* softmax_dropout.cuh - a softmax and a dropout of its results in one pass, as in attention; all arrays (rows,cols),
+ * rows and cols at least 1.
  *
  *   forward     y = dropout(s),  s = softmax(x), row by row
  *   backward    dx[j] = s[j] (g[j] - dot),  g = dropout(dy),  dot = s[0] g[0] + ... + s[cols-1] g[cols-1]
  *
- * Neither computes much: what counts is how often the numbers go to memory and back. One after the other, softmax reads
- * x and writes s, dropout reads s and writes y; backward reads dy, writes g, reads g and s, writes dx: 9 times the
- * matrix, and s is kept for backward. Fused, forward reads x and writes y; backward reads x and dy, computes s and the
- * cipher's words anew, and writes dx: 5 times, and nothing is kept. See softmax.cuh, dropout.cuh for what is computed.
+ * Neither operation computes much: what counts is how often the matrix is read and written. With separate kernels,
+ * softmax reads x and writes s, dropout reads s and writes y; backward reads dy, writes g, reads g and s, writes dx:
+ * the matrix moves 9 times, and s is kept for backward. Fused, forward reads x and writes y; backward reads x and dy,
+ * computes s and the cipher's words again, and writes dx: the matrix moves 5 times, and nothing is kept. See
+ * softmax.cuh and dropout.cuh for the operations.
  *
  *   softmax_dropout_forward_separate    the two kernels; s is kept
  *   softmax_dropout_backward_separate   the two kernels, with s
  *   softmax_dropout_backward_passes     one kernel, three passes over a row, for rows of any length
- *   softmax_dropout_forward_gpu         one kernel, a row in registers
+ *   softmax_dropout_forward_gpu         one kernel, the row in registers
  *   softmax_dropout_backward_gpu        one kernel, both rows in registers
  */
 #ifndef PHASE1_BUILDING_BLOCKS_SOFTMAX_DROPOUT_CUH
@@ -44,9 +45,9 @@ static inline void softmax_dropout_backward_cpu(T *dx, const T *x, const T *dy, 
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Kernels: T threads a row, QUADS float4 of each array in the registers of each, ROWS rows a block (if T is 32). As in
- * softmax.cuh each thread takes exp() against its own maximum, and the row is reduced once. x, y, dx and dy begin at a
- * multiple of 16 bytes, so that the float4s of a row, wherever they begin, are whole blocks of Philox. */
+/* Kernels: T threads per row, QUADS float4 of each array in the registers of each, ROWS rows per block (if T is 32). As
+ * in softmax.cuh each thread computes exp() relative to its own maximum, and the row is reduced once. x, y, dx and dy
+ * begin at a multiple of 16 bytes, so that every float4 of a row corresponds to a whole block of Philox. */
 
 template <int T, int QUADS, int ROWS>
 static __global__ void __launch_bounds__(T *ROWS)
@@ -54,10 +55,10 @@ static __global__ void __launch_bounds__(T *ROWS)
                                    Dropout dropout) {
   const float4 none = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
   int t = threadIdx.x, r = blockIdx.x * ROWS + threadIdx.y;
-  if (ROWS > 1 && r >= rows) return; /* a row's threads are a warp then: it leaves as one */
+  if (ROWS > 1 && r >= rows) return; /* one warp per row then: the whole warp returns */
   size_t begin = (size_t)r * cols;
   Row row = row_split(x + begin, cols);
-  size_t first = (begin + row.head) / 4; /* the row's first float4, in the matrix */
+  size_t first = (begin + row.head) / 4; /* the number of the row's first float4 in the matrix */
   const float4 *in = (const float4 *)x + first;
   float4 *out = (float4 *)y + first, kept[QUADS];
   int edge = row_edge(row, t);
@@ -75,12 +76,12 @@ static __global__ void __launch_bounds__(T *ROWS)
   }
   alone = expf(alone - from);
   MaxSum all = row_max_sum<T>(max_sum_make(max, sum + alone));
-  float factor = expf(max - all.max) / all.sum; /* of the probabilities, from exp(x - max) */
+  float factor = expf(max - all.max) / all.sum; /* turns exp(x - max) into probabilities */
 
   // >>> exercise softmax_dropout: drop some of the row's probabilities, kept[i] * factor, and store the rest, scaled
   // hint: float4 i of this thread is number first + t + i * T in the matrix, out[t + i * T], if t + i * T < row.quads
-  // hint: dropout_quad(dropout, number, v) drops; softmax_quad_scale(v, factor) multiplies; each once
-  // hint: the row's edge, if edge >= 0: dropout_word(dropout, begin + edge) decides about alone * factor
+  // hint: dropout_quad(dropout, number, v) drops; softmax_quad_scale(v, factor) multiplies; use each once
+  // hint: the row's edge, if edge >= 0: dropout_word(dropout, begin + edge) decides whether alone * factor is kept
 #pragma unroll
   for (int i = 0; i < QUADS; i++)
     if (t + i * T < row.quads)
@@ -131,7 +132,7 @@ static __global__ void __launch_bounds__(T *ROWS)
   }
   s_alone = expf(s_alone - from);
   MaxSum all = row_max_sum<T>(max_sum_make(max, sum + s_alone));
-  float factor = expf(max - all.max) / all.sum; /* of the probabilities, from s */
+  float factor = expf(max - all.max) / all.sum; /* turns s into probabilities */
   dot = row_sum<T>((dot + s_alone * g_alone) * factor);
   // >>> hidden softmax_dropout
 #pragma unroll
@@ -143,7 +144,7 @@ static __global__ void __launch_bounds__(T *ROWS)
   // <<< hidden
 }
 
-/* A block a row of any length, wherever it begins. The first pass brings the row into the cache. */
+/* One block per row, for any length and alignment. The first pass brings the row into the cache. */
 static __global__ void softmax_dropout_backward_passes_kernel(float *dx, const float *x, const float *dy, int cols,
                                                               Dropout dropout) {
   size_t begin = (size_t)blockIdx.x * cols;
@@ -166,7 +167,7 @@ static __global__ void softmax_dropout_backward_passes_kernel(float *dx, const f
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launchers */
 
-/* s (rows,cols): the probabilities, kept for backward. It may be y where there is none. */
+/* s (rows,cols): the probabilities, kept for backward. It may be y if there is no backward pass. */
 static inline void softmax_dropout_forward_separate(float *y, float *s, const float *x, int rows, int cols, float p,
                                                     uint64_t seed, uint32_t stream) {
   softmax_forward_gpu(s, x, rows, cols);
@@ -189,7 +190,7 @@ static inline void softmax_dropout_forward_launch(float *y, const float *x, int 
 
 enum { SOFTMAX_DROPOUT_LONGEST = 4 * 8 * 1024, SOFTMAX_DROPOUT_BACKWARD_LONGEST = 4 * 4 * 1024 };
 
-/* Rows too long for the registers, and arrays that do not begin at a multiple of 16 bytes, go through two kernels. */
+/* Rows too long for the registers, and arrays that do not begin at a multiple of 16 bytes, use the two kernels. */
 static inline void softmax_dropout_forward_gpu(float *y, const float *x, int rows, int cols, float p, uint64_t seed,
                                                uint32_t stream) {
   Dropout dropout = dropout_make(p, seed, stream);

@@ -1,11 +1,12 @@
-/* softmax_dropout_lesson.cuh - what is asked of softmax and dropout together: for program, test and exercises. */
+/* softmax_dropout_lesson.cuh - arrays, shapes, reference and tolerance of softmax and dropout together: for the
+ * program, its test and the exercises. */
 #ifndef PHASE1_BUILDING_BLOCKS_SOFTMAX_DROPOUT_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_SOFTMAX_DROPOUT_LESSON_CUH
 
 #include "common/lesson/lesson.h"
 #include "phase1_building_blocks/12_dropout/softmax_dropout.cuh"
 
-/* All (rows,cols): y from x; and in a step dx from x and dy as well. */
+/* All (rows,cols): y from x; in a step also dx from x and dy. */
 typedef void SoftmaxDropoutLauncher(float *y, const float *x, int rows, int cols, float p, uint64_t seed,
                                     uint32_t stream);
 typedef void SoftmaxDropoutStepLauncher(float *y, float *dx, const float *x, const float *dy, int rows, int cols,
@@ -34,7 +35,7 @@ static inline LessonVersion softmax_dropout_step_version(const char *name, Softm
   return lesson_version(name, (LessonLauncher)launch, limit);
 }
 
-/* Matrix `which` (0 or 1) between two kernels; it grows when more is asked for. */
+/* Matrix `which` (0 or 1) between two kernels; it grows when a larger one is requested. */
 static inline float *softmax_dropout_lesson_scratch(int which, size_t n) {
   static float *scratch[2];
   static size_t size[2];
@@ -46,7 +47,7 @@ static inline float *softmax_dropout_lesson_scratch(int which, size_t n) {
   return scratch[which];
 }
 
-/* The probabilities go where y will be: dropout works in place. */
+/* The probabilities are stored in y: dropout works in place. */
 static inline void softmax_dropout_separate(float *y, const float *x, int rows, int cols, float p, uint64_t seed,
                                             uint32_t stream) {
   softmax_dropout_forward_separate(y, y, x, rows, cols, p, seed, stream);
@@ -75,7 +76,8 @@ static inline void softmax_dropout_step_cpu(float *y, float *dx, const float *x,
   softmax_dropout_backward_cpu(dx, x, dy, rows, cols, p, seed, stream);
 }
 
-/* Of a probability: some roundings (exp: 2 units, its argument, the quotient), and those of a sum of `cols` terms. */
+/* The relative error of a probability: a few roundings (exp: 2 units, its argument, the quotient), and those of a sum
+ * of `cols` terms. */
 static inline double softmax_dropout_error(const int *size) {
   return (16 + fmin(size[1], 4 * sqrt((double)size[1]))) * FLT_EPSILON;
 }
@@ -99,8 +101,8 @@ static inline void softmax_dropout_lesson_inputs(Lesson *lesson) {
   lesson_range(lesson, "x", -128, -125); /* exp() of these is 0: without the maximum the quotients are 0/0 */
   lesson->timed = lesson_shape(lesson, 32768, 1024);
   lesson->counted = lesson_shape(lesson, 128, 512);
-  /* the first shows faults best; one, around a warp and a float4, primes: rows that begin anywhere; each size of
-   * kernel, and longer than it */
+  /* the first shows faults best; a single element, around a warp and a float4, primes, so that rows begin at any
+   * alignment; each size of kernel, and longer rows */
   const int shapes[][2] = {{7, 31},  {1, 1},   {3, 2},    {5, 3},    {2, 4},    {5, 33},
                            {4, 127}, {6, 260}, {3, 1021}, {3, 1028}, {2, 4097}, {1, 20003}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

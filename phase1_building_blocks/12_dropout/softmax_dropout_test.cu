@@ -9,8 +9,8 @@ enum { SEED = 7, STREAM = 3 };
 /* Of a probability: see softmax_dropout_lesson.cuh. */
 static double probability_error(int cols) { return (16 + fmin(cols, 4 * sqrt((double)cols))) * FLT_EPSILON; }
 
-/* Forward and backward on the GPU beside the loops. Arrays begin `offset` floats past an aligned address, so that with
- * an offset all but the fallbacks are out of question. */
+/* Compares forward and backward on the GPU with the loops. Arrays begin `offset` floats past an aligned address; with
+ * an offset only the fallback kernels can run. */
 static void check(const float *x, const float *dy, int rows, int cols, size_t offset) {
   size_t n = (size_t)rows * cols;
   float *expected = arrays_poison(n), *actual = arrays_poison(n + offset), *padded = arrays_poison(n + offset);
@@ -105,7 +105,7 @@ static void backward_is_the_derivative(void **state) {
   }
 }
 
-/* One kernel gives what two give: the mask is the same, so p = 0 is a softmax, and p = 1 nothing. */
+/* One kernel gives the results of two: the mask is the same, p = 0 is a softmax, and p = 1 gives zeros. */
 static void fused_is_separate(void **state) {
   (void)state;
   test_requires_gpu();
