@@ -1,22 +1,22 @@
-/* fused_batchnorm_relu_softmax.cuh - three operations that a network does one after the other, in one kernel.
+/* fused_batchnorm_relu_softmax.cuh - three consecutive operations of a network in one kernel.
  *
  *   x, y (rows,cols): rows of a batch, cols features;  mean, variance, gamma, beta (cols)
  *   n[j] = (x[j] - mean[j]) / sqrt(variance[j] + epsilon) * gamma[j] + beta[j]      batch normalisation
  *   z[j] = max(n[j], 0)                                                             ReLU
  *   y    = softmax(z), row by row                                                   softmax.cuh
  *
- * The arithmetic is nothing beside the memory: three kernels read the array three times and write it three times,
- * one kernel once. What decides whether one kernel can do it is who needs whom. ReLU needs its element, softmax its
- * row. The normalisation here is that of inference: mean and variance are known before, collected in training, so
- * that it needs its element and four numbers of its column. In training they are those of this batch, of a whole
- * column: no row could be finished before all have been read, and a kernel that waited for that would read x a
- * second time. Then two kernels are the honest number; fusing the second with the first would be a barrier and no
- * byte less.
+ * Memory traffic decides the time: three kernels read the array three times and write it three times, one kernel does
+ * both once. Whether operations can be fused depends on what each result needs. ReLU needs its element, softmax its
+ * row. The normalisation here is that of inference: mean and variance were collected in training, so a result needs
+ * its element and four numbers of its column. In training, mean and variance are those of the batch and need the whole
+ * column: no row can be finished before all rows have been read, so x is read a second time. Fusing the two passes
+ * into one kernel would then need a barrier over the whole grid and would save no byte.
  *
  *   batchnorm_relu_softmax_separate   three kernels: 3 reads, 3 writes
- *   batchnorm_relu_softmax_two        normalisation and ReLU in one: 2 reads, 2 writes
- *   batchnorm_relu_softmax_online     one kernel, a block a row: 2 reads, 1 write, and 8 loads of parameters an element
- *   batchnorm_relu_softmax_gpu        the row in registers, the parameters folded in shared memory: 1 read, 1 write
+ *   batchnorm_relu_softmax_two        normalisation and ReLU in one kernel: 2 reads, 2 writes
+ *   batchnorm_relu_softmax_online     one kernel, one block per row: 2 reads, 1 write, 8 loads of parameters per
+ * element
+ *   batchnorm_relu_softmax_gpu        the row in registers, the folded parameters in shared memory: 1 read, 1 write
  *
  * All may work in place (y == x).
  */
@@ -52,7 +52,7 @@ static inline void batchnorm_relu_softmax_cpu(float *y, const float *x, const fl
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels */
 
-/* What a column's four numbers come to: n = scale x + shift. */
+/* The four numbers of a column, folded into two: n = scale x + shift. */
 typedef struct BatchnormLine {
   float scale, shift;
 } BatchnormLine;
@@ -74,8 +74,8 @@ static __device__ __forceinline__ float batchnorm_relu_one(float x, float scale,
   return n < 0 ? 0 : n; /* NaN stays */
 }
 
-/* A thread has a column: it folds the four numbers once, and walks down the rows with two. RELU: with max(n, 0). */
-enum { BATCHNORM_THREADS = 128, BATCHNORM_ROWS = 32 }; /* of a block */
+/* One thread per column: it folds the four numbers once and uses the two results in every row. RELU: also max(n, 0). */
+enum { BATCHNORM_THREADS = 128, BATCHNORM_ROWS = 32 }; /* per block */
 
 template <bool RELU>
 static __global__ void batchnorm_kernel(float *y, const float *x, const float *mean, const float *variance,
@@ -83,8 +83,8 @@ static __global__ void batchnorm_kernel(float *y, const float *x, const float *m
   int col = blockIdx.y * BATCHNORM_THREADS + threadIdx.x;
   if (col >= cols) return;
   BatchnormLine line = batchnorm_fold(mean[col], variance[col], gamma[col], beta[col]);
-  // >>> exercise batchnorm_columns: normalise column `col` in this block's rows: blockIdx.x * BATCHNORM_ROWS and on
-  // hint: BATCHNORM_ROWS rows for a block, but not beyond `rows`; element (row, col) is at row * cols + col, a size_t
+  // >>> exercise batchnorm_columns: normalise column `col` in this block's rows, from blockIdx.x * BATCHNORM_ROWS on
+  // hint: BATCHNORM_ROWS rows per block, but not beyond `rows`; element (row, col) is at row * cols + col, a size_t
   // hint: y = scale * x + shift, by fmaf(); if RELU, batchnorm_relu_one() does that and the maximum with 0
   // hint: for (int row = first; row < first + BATCHNORM_ROWS && row < rows; row++) y[(size_t)row * cols + col] = ...
   int first = blockIdx.x * BATCHNORM_ROWS, end = min(first + BATCHNORM_ROWS, rows);
@@ -96,7 +96,7 @@ static __global__ void batchnorm_kernel(float *y, const float *x, const float *m
   // <<< exercise
 }
 
-/* Four columns a thread, for rows that begin at a multiple of 16 bytes (float4_access.cuh). */
+/* Four columns per thread, for rows that begin at a multiple of 16 bytes (float4_access.cuh). */
 template <bool RELU>
 static __global__ void batchnorm_quads_kernel(float4 *y, const float4 *x, const float4 *mean, const float4 *variance,
                                               const float4 *gamma, const float4 *beta, int rows, int quads) {
@@ -122,7 +122,7 @@ static __global__ void batchnorm_quads_kernel(float4 *y, const float4 *x, const 
   // <<< hidden
 }
 
-/* What the next operation needs is made where it is needed, twice: arithmetic instead of memory. */
+/* Computes z where it is needed, twice, instead of storing it: arithmetic instead of memory traffic. */
 static __global__ void batchnorm_relu_softmax_online_kernel(float *y, const float *x, const float *mean,
                                                             const float *variance, const float *gamma,
                                                             const float *beta, int cols) {
@@ -145,8 +145,8 @@ static __global__ void batchnorm_relu_softmax_online_kernel(float *y, const floa
   // <<< exercise
 }
 
-/* z of four columns from `col` on; scale and shift lie in shared memory. Of rows that begin at a multiple of 16 bytes
- * `col` is a multiple of four, and so are the parameters' places. */
+/* z of four columns from `col` on; scale and shift lie in shared memory. If rows begin at a multiple of 16 bytes
+ * (aligned), `col` is a multiple of four, and the parameters can be loaded as float4. */
 static __device__ __forceinline__ float4 batchnorm_relu_quad(float4 x, const float *scale, const float *shift, int col,
                                                              bool aligned) {
   float4 a, b;
@@ -161,8 +161,8 @@ static __device__ __forceinline__ float4 batchnorm_relu_quad(float4 x, const flo
                      batchnorm_relu_one(x.z, a.z, b.z), batchnorm_relu_one(x.w, a.w, b.w));
 }
 
-/* As softmax_forward_kernel; but a block stays and does row after row, because it has the parameters of all columns to
- * fold first: 2 cols floats in shared memory. */
+/* Like softmax_forward_kernel, but each block processes many rows, because it must first fold the parameters of all
+ * columns into shared memory: 2 cols floats. */
 template <int T, int QUADS, int ROWS>
 static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
     batchnorm_relu_softmax_kernel(float *y, const float *x, const float *mean, const float *variance,
@@ -170,10 +170,10 @@ static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
   extern __shared__ float4 lines[];
   float *scale = (float *)lines, *shift = scale + (cols + 3) / 4 * 4;
   int t = threadIdx.x;
-  // >>> exercise batchnorm_parameters: fold every column's numbers into scale and shift, the block's threads together
+  // >>> exercise batchnorm_parameters: fold the numbers of every column into scale and shift, with all threads
   // hint: the block has T * ROWS threads; this one is number threadIdx.y * T + t: it takes every (T * ROWS)-th column
   // hint: batchnorm_fold() of mean[j], variance[j], gamma[j], beta[j]
-  // hint: each thread uses what others have folded: what must come first?
+  // hint: each thread uses what others have folded: what must stand between the two?
   for (int j = threadIdx.y * T + t; j < cols; j += T * ROWS) {
     BatchnormLine line = batchnorm_fold(mean[j], variance[j], gamma[j], beta[j]);
     scale[j] = line.scale;
@@ -182,7 +182,7 @@ static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
   __syncthreads(); /* every column is folded */
   // <<< exercise
 
-  /* Unsigned: the last r + the grid's rows may be more than an int holds. */
+  /* Unsigned: the last r plus the rows of the grid may overflow an int. */
   for (unsigned r = blockIdx.x * ROWS + threadIdx.y; r < (unsigned)rows; r += gridDim.x * ROWS) {
     Row row = row_split(x + (size_t)r * cols, cols);
     const float4 *in = (const float4 *)(x + (size_t)r * cols + row.head);
@@ -212,7 +212,7 @@ static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
     for (int i = 0; i < QUADS; i++)
       if (t + i * T < row.quads) __stcs(&out[t + i * T], softmax_quad_scale(kept[i], factor));
     if (edge >= 0) y[(size_t)r * cols + edge] = alone * factor;
-    if (T > 32) __syncthreads(); /* row_max_sum() is about to use its shared memory again */
+    if (T > 32) __syncthreads(); /* before row_max_sum() uses its shared memory again */
   }
 }
 
@@ -255,7 +255,7 @@ static inline void batchnorm_relu_softmax_online(float *y, const float *x, const
   CUDA_CHECK_LAUNCH();
 }
 
-/* As many blocks as the GPU holds at once, or as there are rows. */
+/* As many blocks as the GPU holds at once, but not more than the rows need. */
 template <int T, int QUADS, int ROWS>
 static inline void batchnorm_relu_softmax_launch(float *y, const float *x, const float *mean, const float *variance,
                                                  const float *gamma, const float *beta, int rows, int cols) {

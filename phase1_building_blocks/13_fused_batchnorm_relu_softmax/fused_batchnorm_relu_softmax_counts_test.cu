@@ -1,4 +1,4 @@
-/* What fusing saves, in sectors: an array of ROWS x COLS floats is WARPS pieces of 128 bytes, 4 sectors each. */
+/* The sectors that fusing saves: an array of ROWS x COLS floats has WARPS pieces of 128 bytes, 4 sectors each. */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/13_fused_batchnorm_relu_softmax/fused_batchnorm_relu_softmax_lesson.cuh"
 
@@ -34,7 +34,7 @@ static void online_loads_parameters_for_every_element(void **state) {
   assert_count(c.global_store_sectors, 4 * WARPS);
 }
 
-/* A block has 8 rows, and folds the parameters once. */
+/* A block takes 8 rows and folds the parameters once. */
 static void fused_reads_and_writes_once(void **state) {
   (void)state;
   LessonCounts c = counts(batchnorm_relu_softmax_gpu);

@@ -1,4 +1,5 @@
-/* fused_batchnorm_relu_softmax_lesson.cuh - what is asked of the fused kernel: for program, test and exercises. */
+/* fused_batchnorm_relu_softmax_lesson.cuh - arrays, shapes, reference and tolerance of the fused kernel: for the
+ * program, its test and the exercises. */
 #ifndef PHASE1_BUILDING_BLOCKS_FUSED_BATCHNORM_RELU_SOFTMAX_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_FUSED_BATCHNORM_RELU_SOFTMAX_LESSON_CUH
 
@@ -17,8 +18,8 @@ static inline LessonVersion fused_version(const char *name, FusedLauncher *launc
   return lesson_version(name, (LessonLauncher)launch, limit);
 }
 
-/* The normalised value is wrong by the rounding of scale x and of mean scale, up to 6 each (2 * 2 / sqrt(0.5)), in one
- * or two steps; so much, relatively, is its exp(). The rest is softmax's. */
+/* The error of the normalised value comes from rounding scale x and mean scale, up to 6 each (2 * 2 / sqrt(0.5)), in
+ * one or two steps; the relative error of its exp() is as large. The rest is that of softmax. */
 static inline Tolerance fused_tolerance(const int *size) {
   double n = size[1];
   return tolerance_make((40 + fmin(n, 4 * sqrt(n))) * FLT_EPSILON, FLT_MIN);
@@ -33,8 +34,8 @@ static inline void fused_lesson_inputs(Lesson *lesson) {
   lesson->most = lesson_shape(lesson, INT_MAX - BATCHNORM_ROWS, 65535 * BATCHNORM_THREADS); /* batchnorm_kernel's y */
   lesson->timed = lesson_shape(lesson, 4096, 4096);
   lesson->counted = lesson_shape(lesson, 64, 512);
-  /* the first shows faults best; one, around a warp, around the float4s of a warp and of a block, primes; rows a
-   * multiple of four, or not; more rows than blocks */
+  /* the first shows faults best; a single element; around a warp, around the float4s of a warp and of a block; primes;
+   * row lengths that are a multiple of four and others; more rows than blocks */
   const int shapes[][2] = {{3, 5},   {1, 1},    {1300, 3}, {2, 31},   {5, 33},    {70, 127},
                            {3, 257}, {19, 509}, {3, 772},  {2, 1025}, {70, 1100}, {1, 4099}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -52,7 +53,7 @@ static inline Lesson fused_lesson(void) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* The first operation alone, for its exercises: n, and the maximum of n and 0, all (rows,cols). */
+/* The normalisation alone, for its exercises: n, and the maximum of n and 0, all (rows,cols). */
 
 typedef void BatchnormLauncher(float *n, float *relu, const float *x, const float *mean, const float *variance,
                                const float *gamma, const float *beta, int rows, int cols);

@@ -1,5 +1,5 @@
 /* Every version against the definition: ragged shapes, misaligned arrays, in place, more rows than blocks, and numbers
- * at the end of what floats can say; the definition against numbers computed by hand. */
+ * at the limits of float; the definition against numbers computed by hand. */
 #include "phase1_building_blocks/13_fused_batchnorm_relu_softmax/fused_batchnorm_relu_softmax.cuh"
 
 #include "common/test_arrays.h"
@@ -38,7 +38,7 @@ static void problem_free(Problem *p) {
   for (int i = 0; i < 4; i++) free(p->column[i]);
 }
 
-static int misaligned = -1; /* this parameter begins at no multiple of 16 bytes */
+static int misaligned = -1; /* the number of the parameter that does not begin at a multiple of 16 bytes */
 
 /* x begins `offset` floats past an aligned address, y as well, or if `apart` one float more; `in_place`: y is x.
  * `span`: the largest normalised value, whose rounding exp() magnifies. */
@@ -101,8 +101,8 @@ static void a_parameter_may_be_misaligned(void **state) {
   problem_free(&p);
 }
 
-/* A block that stays has a second row to do, and a third, when there are more rows than the GPU holds threads for: more
- * than a warp's each, and more than a block's. */
+/* With more rows than the GPU holds at once, a block processes a second and a third row: rows for a warp, and rows for
+ * a block. */
 static void more_rows_than_the_gpu_holds(void **state) {
   (void)state;
   test_requires_gpu();
@@ -131,7 +131,7 @@ static void numbers_at_the_limits(void **state) {
       p.column[1][j] = j % 3 == 0 ? 0 : 1; /* a column that never changes */
       p.column[3][j] = 0;
       p.x[0 * n + j] = -5;                                /* all below 0: all alike after ReLU */
-      p.x[1 * n + j] = j == n / 2 ? 200.0f : 0.1f;        /* exp() of it is no float */
+      p.x[1 * n + j] = j == n / 2 ? 200.0f : 0.1f;        /* exp() of it is infinite as a float */
       p.x[2 * n + j] = j == n / 3 ? NAN : p.x[2 * n + j]; /* NaN in the whole row */
       p.x[3 * n + j] = j == n / 3 ? -INFINITY : 0;        /* 0 after ReLU */
       p.x[4 * n + j] = j == n / 3 ? INFINITY : 0;         /* NaN */
