@@ -40,6 +40,28 @@ def _merged(defaults, more):
         merged[key] = merged[key] + value if key in merged and type(value) == type([]) else value
     return merged
 
+def recorded_test(documents, programs = {}, name = "recorded_test"):
+    """Compares the recorded blocks of documents with what the programs print (tools/record).
+
+    Args:
+      documents: files.
+      programs: the labels in the blocks' marks, each with the target that Bazel builds for it.
+      name: the test.
+    """
+    native.sh_test(
+        name = name,
+        size = "medium",
+        srcs = ["//tools:record"],
+        args = ["--check", "--built"] +
+               ["--program=%s=$(rootpath %s)" % (label, target) for label, target in programs.items()] +
+               ["$(rootpath %s)" % document for document in documents],
+        data = documents + programs.values(),
+        target_compatible_with = select({
+            "//tools/build:can_inspect": [],
+            "//conditions:default": ["//tools/build:nvidia_gpu"],  # which no platform has: skipped
+        }),
+    )
+
 def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], defines = [], targets = {}):
     """The targets of a lesson's folder.
 
