@@ -107,6 +107,7 @@
   D(ALL_BUT_EVERY_NTH, all_but_every_nth, "all but every n-th element")                                                \
   D(SCATTERED, scattered, "the wrong elements form no pattern")                                                        \
   D(STEP, step, "an output that is written in steps is wrong from one of them on")                                     \
+  D(OTHERS_RIGHT, others_right, "another output is right, so that what both depend on is not the cause")               \
   /* Right results at too high a cost, or from elsewhere. */                                                           \
   D(LIMIT, limit, "right, but a count is above the limit of the exercise")                                             \
   D(NOT_ON_GPU, not_on_gpu, "no kernel wrote the results, or only a part of them")                                     \

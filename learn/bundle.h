@@ -165,7 +165,7 @@ static inline char *bundle_worker_text(const Bundle *bundle) {
   for (int i = 0; i < bundle->versions; i++)
     text_printf(&out, "  case %d: lesson = bundle_%d::bundle_lesson(), launcher = bundle_%d::bundle_launcher; break;\n",
                 i, bundle->version[i].first, i);
-  text_add(&out, "  }\n  while (check_serve(&lesson, launcher)) {\n  }\n  return 0;\n}\n");
+  text_add(&out, "  }\n  return check_work(&lesson, launcher);\n}\n");
   return keep_text(&out);
 }
 

@@ -272,14 +272,19 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
   return 1;
 }
 
-#define CHECK_MAIN(lesson_declared)                \
-  CHECK_POINTER                                    \
-  int main(void) {                                 \
-    static Lesson lesson = lesson_declared;        \
-    atexit(check_at_exit);                         \
-    while (check_serve(&lesson, check_launcher)) { \
-    }                                              \
-    return 0;                                      \
+/* Serves one request after the other. */
+static inline int check_work(const Lesson *lesson, LessonLauncher launch) {
+  atexit(check_at_exit);
+  while (check_serve(lesson, launch)) {
+  }
+  return 0;
+}
+
+#define CHECK_MAIN(lesson_declared)             \
+  CHECK_POINTER                                 \
+  int main(void) {                              \
+    static Lesson lesson = lesson_declared;     \
+    return check_work(&lesson, check_launcher); \
   }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

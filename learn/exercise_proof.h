@@ -3,6 +3,7 @@
 #define LEARN_EXERCISE_PROOF_H
 
 #include "learn/bundle.h"
+#include "learn/expectation.h"
 #include "learn/init.h"
 #include "learn/solution_leaks.h"
 #include "learn/verdict.h"
@@ -35,17 +36,6 @@ static inline bool lint_has_word(const Source *source, const char *file, const c
   return found;
 }
 
-/* Does the message hold one of the alternatives, which stand between '|'? */
-static inline bool message_has(const char *message, const char *alternatives) {
-  for (const char *at = alternatives; *at != '\0';) {
-    size_t length = strcspn(at, "|");
-    const char *one = keep_trimmed(at, 0, length);
-    if (one[0] != '\0' && strcasestr(message, one) != NULL) return true;
-    at += length + (at[length] == '|');
-  }
-  return false;
-}
-
 /* In the exercise's file or in its check program, or, where what it asks for serves several, in another of its
  * folder. */
 static inline bool lint_has_launcher(const Source *source, const Exercise *exercise) {
@@ -59,6 +49,19 @@ static inline bool lint_has_launcher(const Source *source, const Exercise *exerc
     if (lint_has_word(source, file, exercise->launcher)) return true;
   }
   return false;
+}
+
+/* Which expectations cannot be met, for they name no diagnosis: their number. */
+static inline int lint_expectations(const Exercise *exercise, int *faults) {
+  const int before = *faults;
+  const char *problem = exercise->broken == NULL ? NULL : expectation_problem(exercise->broken);
+  if (problem != NULL) lint_say(exercise, faults, "broken: %s", problem);
+  for (int i = 0; i < exercise->mutants; i++) {
+    const Mutant *mutant = &exercise->mutant[i];
+    problem = mutant->expect[0] == '\0' ? NULL : expectation_problem(mutant->expect);
+    if (problem != NULL) lint_say(exercise, faults, "mutant \"%s\": expect: %s", mutant->name, problem);
+  }
+  return *faults - before;
 }
 
 static inline void lint_exercise(const Source *source, const Exercise *exercise, int *faults) {
@@ -81,14 +84,12 @@ static inline void lint_exercise(const Source *source, const Exercise *exercise,
     lint_say(exercise, faults, "the stub is the solution: there is nothing left to do");
   if (exercise->broken == NULL && !code_has_todo(exercise->stub))
     lint_say(exercise, faults, "the stub has no TODO(%s), and is not \"broken:\"", exercise->name);
-  if (exercise->broken != NULL && exercise->broken[0] == '\0')
-    lint_say(exercise, faults, "\"broken:\" does not say how");
   for (int i = 0; i < exercise->mutants; i++) {
     const Mutant *mutant = &exercise->mutant[i];
     if (mutant->expect[0] == '\0') lint_say(exercise, faults, "mutant \"%s\" has no \"expect:\"", mutant->name);
-    if (message_has("elements are wrong", mutant->expect) && mutant->unexplained[0] == '\0')
+    if (expectation_names_one(mutant->expect, DIAGNOSIS_WRONG_VALUES) && mutant->unexplained[0] == '\0')
       lint_say(exercise, faults,
-               "mutant \"%s\" expects only that elements are wrong: expect what would help a student, or say "
+               "mutant \"%s\" expects wrong_values, which helps nobody: expect what would help a student, or say "
                "\"unexplained: why\"",
                mutant->name);
     if (code_same(mutant->lines, exercise->solution))
@@ -136,8 +137,11 @@ static inline void lint_seen(Source *source, int *faults) {
 }
 
 static inline int command_lint(Source *source) {
-  int faults = 0;
-  for (int i = 0; i < source->exercises.count; i++) lint_exercise(source, &source->exercises.item[i], &faults);
+  int faults = 0, unreadable = 0;
+  for (int i = 0; i < source->exercises.count; i++) {
+    lint_exercise(source, &source->exercises.item[i], &faults);
+    unreadable += lint_expectations(&source->exercises.item[i], &faults);
+  }
   lint_regions(source, &faults);
   lint_seen(source, &faults);
   if (source->exercises.count == 0) {
@@ -145,6 +149,10 @@ static inline int command_lint(Source *source) {
     faults++;
   }
   printf("%d exercises, %d faults\n", source->exercises.count, faults);
+  if (unreadable > 0) {
+    printf("the diagnoses that \"expect:\" and \"broken:\" may name:\n");
+    expectation_print_names();
+  }
   return faults == 0 ? 0 : 1;
 }
 
@@ -174,7 +182,8 @@ static inline int prove_cases(const Proof *proof, const Exercise *exercise) {
 static inline ProofCase prove_case(const Exercise *exercise, int i) {
   if (i == 0) return (ProofCase){"solution", exercise->solution, ""};
   if (i == 1)
-    return (ProofCase){"stub", exercise->stub, exercise->broken == NULL ? "not implemented" : exercise->broken};
+    return (ProofCase){"stub", exercise->stub,
+                       exercise->broken == NULL ? diagnosis_name(DIAGNOSIS_NOT_IMPLEMENTED) : exercise->broken};
   const Mutant *mutant = &exercise->mutant[i - 2];
   return (ProofCase){keep_printf("mutant: %s", mutant->name), mutant->lines, mutant->expect};
 }
@@ -192,10 +201,16 @@ static inline bool prove_try(Proof *proof, const ProofCase *one, Verdict *verdic
   Error err;
   proof->job.lines = one->lines;
   if (verdict_of(&proof->job, verdict, &err) != 0) die("%s: %s: %s", proof->job.exercise->name, one->what, err.message);
-  const bool right = verdict->kind == VERDICT_RIGHT, todo = verdict->kind == VERDICT_TODO;
-  if (one->expected[0] == '\0') return right;
-  if (strcmp(one->expected, "not implemented") == 0) return todo;
-  return !right && !todo && message_has(verdict->message, one->expected);
+  const bool right = verdict->kind == VERDICT_RIGHT;
+  return one->expected[0] == '\0' ? right : !right && expectation_met(one->expected, verdict);
+}
+
+/* What an author may expect of it. */
+static inline const char *prove_diagnosis(const Verdict *verdict) {
+  char names[DIAGNOSES_TEXT];
+  Diagnoses all = verdict->found;
+  diagnoses_add(&all, verdict_diagnosis(verdict));
+  return keep(diagnoses_text(&all, names, sizeof names));
 }
 
 static inline void prove_one(Proof *proof, const ProofCase one) {
@@ -211,10 +226,11 @@ static inline void prove_one(Proof *proof, const ProofCase one) {
   printf("%s  %-24s %-40s %-16s %5.2f s\n", ok ? "ok    " : "FAILED", proof->job.exercise->name, one.what,
          verdict_names[verdict.kind], prove_seconds() - begin);
   if (!ok)
-    printf("        expected: %s\n        message: %s\n", one.expected[0] == '\0' ? "right" : one.expected,
+    printf("        expected: %s\n        diagnosis: %s\n        message: %s\n",
+           one.expected[0] == '\0' ? "right" : one.expected, prove_diagnosis(&verdict),
            verdict.message[0] == '\0' ? "(none)" : verdict.message);
   else if (proof->named && verdict.message[0] != '\0')
-    printf("        %s\n", verdict.message);
+    printf("        diagnosis: %s\n        %s\n", prove_diagnosis(&verdict), verdict.message);
   fflush(stdout);
   proof->failed += !ok;
   if (one.expected[0] == '\0') proof->reference = verdict.yours;

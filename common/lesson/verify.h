@@ -250,8 +250,10 @@ static inline void lesson_fail_outputs(const LessonOutcome *outcome, Comparison 
     result->places = c->places;
   }
   for (int a = 0; a < outcome->lesson->arrays; a++) /* what that depends on is not the cause */
-    if (outcome->lesson->array[a].output && compared[a].ok)
+    if (outcome->lesson->array[a].output && compared[a].ok) {
+      diagnoses_add(&result->found, DIAGNOSIS_OTHERS_RIGHT);
       lesson_fail(result, LESSON_WRONG, "\n%s is right.", outcome->lesson->array[a].name);
+    }
 }
 
 /* Runs the version once on the arrays, and compares what comes of it. */

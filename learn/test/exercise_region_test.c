@@ -242,11 +242,11 @@ static void lint_tells_what_is_missing(void **state) {
                                       "next: n\n",
                                       "limit: shared_load_conflicts <= 0: because\n",
                                       "mutant: one\n",
-                                      "expect: this\n",
+                                      "expect: nan\n",
                                       "- int y = x;\n",
                                       "+ int y = 1;\n",
-                                      "mutant: two\nexpect: that\n-   return y;\n",
-                                      "mutant: three\nexpect: b\n+ ;\n"};
+                                      "mutant: two\nexpect: zero | data_race\n-   return y;\n",
+                                      "mutant: three\nexpect: zero\n+ ;\n"};
   enum { LINES = sizeof lines / sizeof *lines };
   static Source course;
   char folder[PATH_MAX];
@@ -269,10 +269,12 @@ static void lint_tells_what_is_missing(void **state) {
     if ((faults > 0) != (without >= 0)) fail_msg("without %s: %d faults", without < 0 ? "-" : lines[without], faults);
   }
   /* the expectation, and why it is a fault; NULL where it is none */
-  static const char *const expectations[][2] = {{"expect: elements are wrong\n", "says nothing that helps"},
-                                                {"expect: sign | wrong\n", "and neither does this alternative"},
-                                                {"expect: elements are wrong\nunexplained: a hash\n", NULL},
-                                                {"expect: wrong sign\n", NULL}};
+  static const char *const expectations[][2] = {{"expect: wrong_values\n", "says nothing that helps"},
+                                                {"expect: sign | wrong_values\n", "and neither does this alternative"},
+                                                {"expect: wrong_values\nunexplained: a hash\n", NULL},
+                                                {"expect: wrong sign\n", "no name, and more words"},
+                                                {"expect: sign | elements_wrong\n", "no such name"},
+                                                {"expect: sign \"negative\"\n", NULL}};
   for (size_t e = 0; e < sizeof expectations / sizeof *expectations; e++) {
     Text text = {0};
     Exercise exercise;
@@ -281,6 +283,7 @@ static void lint_tells_what_is_missing(void **state) {
     assert_int_equal(read_text(&exercise, text.bytes, &err), 0);
     text_free(&text);
     lint_exercise(&course, &exercise, &faults);
+    lint_expectations(&exercise, &faults);
     assert_int_equal(faults, expectations[e][1] != NULL);
   }
   Exercise exercise;

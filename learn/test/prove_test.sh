@@ -22,7 +22,7 @@ exercise=folder/phase1_building_blocks/02_transpose/exercises/transpose_naive.tx
 chmod u+w "$exercise"
 for line in 'if (row < rows && col < cols) out[row + (size_t)col * rows] = in[col + (size_t)row * cols];' 'no code'; do
   sed '/^mutant:/,$d' "$exercise" > text
-  printf 'mutant: one\nexpect: race\n+ %s\nmutant: two\nexpect: never\n+\n' "$line" >> text
+  printf 'mutant: one\nexpect: data_race\n+ %s\nmutant: two\nexpect: never_written\n+\n' "$line" >> text
   cp text "$exercise"
   said=$(folder/learn/learn prove transpose_naive --quick --source=folder) && status=0 || status=$?
   rm -rf tree
