@@ -26,7 +26,7 @@
 #include "common/compare_diagnose_values.h"
 #include "common/error.h"
 
-/* The first that fits wins, so that the order matters: what few numbers would meet by chance comes late. */
+/* The first recogniser that fits wins. Those that few numbers meet by chance come late. */
 static inline void compare_values(CompareView *v, Comparison *c) {
   int (*const recognisers[])(CompareView *, Comparison *) = {
       compare_see_bits,     compare_see_repeated,  compare_see_one_value,  compare_see_factor,
@@ -56,7 +56,8 @@ static inline Comparison compare_arrays(const float *actual, const float *expect
   for (size_t i = 0; i < rows * cols; i++) {
     double error = fabs((double)actual[i] - expected[i]);
     double limit = tolerance.absolute + tolerance.relative * fabs((double)expected[i]);
-    if (error <= limit && (error < worst * limit || (error == 0 && worst >= 0))) continue; /* nearly all: be quick */
+    if (error <= limit && (error < worst * limit || (error == 0 && worst >= 0)))
+      continue; /* the quick path, for nearly all elements */
     int right = compare_element(&actual[i], expected[i], tolerance);
     if (right && !isfinite(expected[i])) error = 0; /* inf - inf and NaN - NaN */
     double excess = right && error == 0 ? 0 : isfinite(error) && limit > 0 ? error / limit : INFINITY;
@@ -122,7 +123,7 @@ static inline Comparison compare_runs(const float *first, const float *second, s
   return c;
 }
 
-/* What a wrong array has, as names. */
+/* Adds the names of what the message says. */
 static inline void compare_diagnoses(const Comparison *c, Diagnoses *found) {
   diagnoses_add(found, c->values);
   diagnoses_add(found, c->places);

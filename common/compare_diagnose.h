@@ -17,12 +17,12 @@ typedef struct Comparison {
   float actual, expected;
   Diagnosis values;     /* what all wrong elements have in common: the first recogniser of compare.h that fits */
   Diagnosis places;     /* where they are */
-  size_t before_places; /* so long is the message before it says what is guessed from them */
-  size_t first;         /* so many elements are before the first that is marked: of the kind of values, or wrong */
+  size_t before_places; /* length of the message before the sentences about places */
+  size_t first;         /* index of the first element that `values` is about */
   char message[1024];
 } Comparison;
 
-/* One comparison while it is being diagnosed; `marked` holds 1 for each element of the kind that is looked into. */
+/* One comparison while it is being diagnosed; `marked` is 1 for each element that the recognisers look at. */
 typedef struct CompareView {
   const float *actual, *expected; /* (rows, cols) */
   size_t rows, cols, count;       /* count: how many are marked */
@@ -30,7 +30,8 @@ typedef struct CompareView {
   unsigned char *marked;
 } CompareView;
 
-/* A guess explains the values if it holds for every marked element it speaks of, and speaks of three and of half. */
+/* A guess says something about `held` marked elements and holds for all of these. It explains the values when these are
+ * at least three, and at least half of all marked elements. */
 static inline int compare_explained(const CompareView *v, size_t held) { return held >= 3 && 2 * held >= v->count; }
 
 /* As %g, but for NaN, which printf() gives a sign. */
@@ -50,7 +51,7 @@ __attribute__((format(printf, 2, 3))) static inline void compare_say(Comparison 
   va_end(args);
 }
 
-/* Marks the elements of one kind; finds that kind when there are any. */
+/* Marks the wrong elements of one kind. Returns 1 when there are any. */
 static inline int compare_mark(CompareView *v, Diagnosis kind) {
   size_t n = v->rows * v->cols;
   v->count = 0;

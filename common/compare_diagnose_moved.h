@@ -1,5 +1,6 @@
 /* compare_diagnose_moved.h - right values in the wrong elements: transposed, shifted, permuted, moved, or added up in
- * one place. Each recogniser compare_see_*() returns 1, and appends a sentence, when it explains all marked elements. */
+ * one place. Each recogniser compare_see_*() returns 1, and appends a sentence, when it explains all marked
+ * elements. */
 #ifndef COMMON_COMPARE_DIAGNOSE_MOVED_H
 #define COMMON_COMPARE_DIAGNOSE_MOVED_H
 
@@ -15,7 +16,7 @@ static inline int compare_is_transposed(const CompareView *v) {
   return compare_explained(v, v->count);
 }
 
-/* Within each tile alone? Nothing is known where the tile reaches beyond the array. */
+/* Is each tile transposed within itself? Where a tile reaches beyond the array, nothing is known. */
 static inline int compare_is_turned(const CompareView *v, size_t tile) {
   size_t held = 0, apart = 0;
   for (size_t r = 0; r < v->rows; r++)
@@ -43,7 +44,8 @@ static inline int compare_see_transposed(CompareView *v, Comparison *c) {
   return 1;
 }
 
-/* Does every marked element hold what belongs (down, right) of it? Nothing is known where that lies outside. */
+/* Does every marked element hold the value that is expected `down` rows and `right` columns from it? Where that lies
+ * outside of the array, nothing is known. */
 static inline int compare_is_shifted(const CompareView *v, int down, int right) {
   size_t held = 0;
   for (size_t r = 0; r < v->rows; r++)
@@ -71,7 +73,8 @@ static inline int compare_see_shifted(CompareView *v, Comparison *c) {
   return 0;
 }
 
-/* Is every line with a mark some other line? Rows: `count` = rows, `step` = cols, `item_step` = 1; columns likewise. */
+/* Does every line with a marked element hold the values of some other line? For rows `count` = rows, `step` = cols and
+ * `item_step` = 1; for columns likewise. */
 static inline int compare_is_permuted(const CompareView *v, size_t count, size_t length, size_t step, size_t item_step,
                                       size_t *line, size_t *source) {
   if (length < 3 || count > 4096) return 0; /* the search is quadratic */
@@ -106,7 +109,8 @@ static inline int compare_see_permuted(CompareView *v, Comparison *c) {
   return 1;
 }
 
-/* Does element i hold what belongs into element from(i), in groups of `group`? Nothing is known outside the array. */
+/* Does group i of `group` elements hold the values of group i / divided * times? Where that lies outside of the array,
+ * nothing is known. */
 static inline int compare_is_moved(const CompareView *v, size_t group, size_t times, size_t divided) {
   size_t n = v->rows * v->cols, held = 0, apart = 0;
   for (size_t i = 0; i < n; i++) {
@@ -119,7 +123,7 @@ static inline int compare_is_moved(const CompareView *v, size_t group, size_t ti
   return held >= 4 && apart >= 4;
 }
 
-/* Elements 2 i and 2 i + 1 in each other's place. */
+/* Are elements 2 i and 2 i + 1 exchanged? */
 static inline int compare_is_exchanged(const CompareView *v) {
   size_t n = v->rows * v->cols, held = 0;
   for (size_t i = 0; i < n; i++) {

@@ -18,7 +18,7 @@ static inline int compare_every_kth(const CompareView *v, int mark, size_t *k, s
   return found >= 3 && *k >= 2 && *first < *k && *first + found * *k >= n;
 }
 
-/* Are the marked elements those beyond row `r0` or column `c0`, read off the first column and the first row? */
+/* Are the marked elements those beyond some row *r0 or column *c0, which the first column and row show? */
 static inline int compare_is_beyond(const CompareView *v, size_t *r0, size_t *c0) {
   for (*r0 = 0; *r0 < v->rows && !v->marked[*r0 * v->cols];) ++*r0;
   for (*c0 = 0; *c0 < v->cols && !v->marked[*c0];) ++*c0;

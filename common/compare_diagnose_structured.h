@@ -6,8 +6,8 @@
 
 #include "common/compare_diagnose.h"
 
-/* Numbers 0 to n - 1, each once, as an order or a permutation is; `place` (n): where each stands first, in what was
- * computed; n: nowhere. 0 when something else was expected. */
+/* Are the expected values the numbers 0 to n - 1, each once, as in an order or a permutation? Sets all of `place` (n)
+ * to n, which stands for "not seen yet". */
 static inline int compare_is_order(const CompareView *v, size_t *place) {
   size_t n = v->rows * v->cols, once = 0;
   for (size_t i = 0; i < n; i++) place[i] = n;
@@ -52,7 +52,7 @@ static inline int compare_see_reordered(CompareView *v, Comparison *c) {
   return 1;
 }
 
-/* The number of 32 bits of two halves. 0, and nothing, where these are none. */
+/* Joins two halves of 16 bits to a number of 32 bits. Returns 0 when they are no such halves. */
 static inline int compare_halves(const float *half, uint32_t *number) {
   for (int i = 0; i < 2; i++)
     if (!(half[i] >= 0 && half[i] <= 65535) || half[i] != floorf(half[i])) return 0;
@@ -60,8 +60,8 @@ static inline int compare_halves(const float *half, uint32_t *number) {
   return 1;
 }
 
-/* What becomes of the bytes when they come in the order 0 to 3, the first the most significant, or in another one, are
- * `bits` apart, and the last one (1), or all (2), are signed. */
+/* The bytes of `number`, joined in another order, `bits` bits apart, with the last byte (is_signed = 1) or all bytes
+ * (2) taken for signed ones. Byte 0 is the most significant. */
 static inline uint32_t compare_bytes(uint32_t number, const int order[4], int bits, int is_signed) {
   uint32_t joined = 0;
   for (int i = 0; i < 4; i++) {
@@ -72,7 +72,7 @@ static inline uint32_t compare_bytes(uint32_t number, const int order[4], int bi
   return joined;
 }
 
-/* Numbers of 32 bits as two halves of 16, the upper one first: put together of their bytes in a wrong way? */
+/* For numbers of 32 bits, stored as two halves of 16 with the upper one first: were their bytes joined wrongly? */
 static inline int compare_see_bytes(CompareView *v, Comparison *c) {
   static const int orders[][4] = {{3, 2, 1, 0}, {0, 2, 1, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {0, 1, 2, 3}, {1, 0, 2, 3},
                                   {0, 1, 3, 2}, {3, 1, 2, 0}, {1, 2, 3, 0}, {3, 0, 1, 2}, {0, 3, 2, 1}, {2, 1, 0, 3}};
@@ -104,8 +104,8 @@ static inline int compare_see_bytes(CompareView *v, Comparison *c) {
   return 0;
 }
 
-/* Zeros where there should be none, and none where there should be. What is neither here nor there is right, or, where
- * nothing is zero that should not be, has a common factor: a mask that was never applied. */
+/* Zeros where there should be none, and none where there should be. All other elements are right, or, when no element
+ * is zero that should not be, they have a common factor: a mask that was never applied. */
 static inline int compare_see_mask(CompareView *v, Comparison *c) {
   size_t n = v->rows * v->cols, missing = 0, wrongly = 0, others = 0, anchor = n;
   for (size_t i = 0; i < n; i++) {

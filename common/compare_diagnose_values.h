@@ -31,12 +31,13 @@ static inline int compare_see_bits(CompareView *v, Comparison *c) {
     c->values = kinds[k].values;
     return 1;
   }
-  compare_mark(v, DIAGNOSIS_WRONG_VALUES); /* finite numbers, all that are wrong: for those that follow */
+  compare_mark(
+      v, DIAGNOSIS_WRONG_VALUES); /* all wrong elements, now known to be finite, for the recognisers that follow */
   return 0;
 }
 
 static inline int compare_see_one_value(CompareView *v, Comparison *c) {
-  size_t same = 0, first = 0, others = 0; /* others: another value is expected than of the first */
+  size_t same = 0, first = 0, others = 0; /* others: elements of which another value is expected than of the first */
   while (!v->marked[first]) first++;
   for (size_t i = 0; i < v->rows * v->cols; i++) {
     if (!v->marked[i]) continue;
@@ -54,14 +55,14 @@ static inline int compare_see_one_value(CompareView *v, Comparison *c) {
   return 1;
 }
 
-/* The one number that turns expected into actual at all marked elements; 0 if there is none, or it is about 1. */
+/* The one factor from expected to actual at all marked elements; 0 if there is none, or it is about 1. */
 static inline double compare_factor(const CompareView *v) {
   size_t n = v->rows * v->cols, anchor = n;
   for (size_t i = 0; i < n; i++)
     if (v->marked[i] && (anchor == n || fabsf(v->expected[i]) > fabsf(v->expected[anchor]))) anchor = i;
   double factor = (double)v->actual[anchor] / v->expected[anchor];
   double noise = v->tolerance.absolute * fmax(1, fabs(factor));
-  size_t others = 0; /* of one value that is expected everywhere each number is a multiple */
+  size_t others = 0; /* if one value is expected everywhere, any factor fits */
   for (size_t i = 0; i < n; i++) others += v->marked[i] && v->expected[i] != v->expected[anchor];
   if (others == 0) return 0;
   if (!isfinite(factor) || fabs(factor - 1) < 1e-3 || fabs((double)v->actual[anchor]) <= 8 * noise) return 0;
@@ -95,7 +96,7 @@ static inline int compare_see_factor(CompareView *v, Comparison *c) {
   return 1;
 }
 
-/* a * expected + b, from the smallest and the largest expected value. */
+/* Is actual = a * expected + b? The smallest and the largest expected value give a and b. */
 static inline int compare_see_affine(CompareView *v, Comparison *c) {
   size_t n = v->rows * v->cols, low = n, high = n;
   for (size_t i = 0; i < n; i++) {
@@ -151,8 +152,8 @@ static inline int compare_see_function(CompareView *v, Comparison *c) {
     for (size_t i = 0; i < v->rows * v->cols && fits; i++) {
       if (!v->marked[i]) continue;
       double x = v->expected[i], y = functions[f].of(x), step = v->tolerance.absolute + v->tolerance.relative * fabs(x);
-      double noise =
-          2 * fabs(functions[f].of(x + step) - y) + step + 1e-5 * fabs(y); /* y, had x been rounded otherwise */
+      double noise = 2 * fabs(functions[f].of(x + step) - y) + step +
+                     1e-5 * fabs(y); /* the change of y when x is rounded otherwise */
       fits = fabs(v->actual[i] - y) <= noise;
       apart += fabs(y - x) > 8 * noise;
     }
@@ -164,9 +165,9 @@ static inline int compare_see_function(CompareView *v, Comparison *c) {
   return 0;
 }
 
-/* Has each line a factor, or an offset, of its own? Rows: `count` = rows, `step` = cols, `item_step` = 1. Nothing is
- * said of lines with less than three wrong elements; two with different numbers are wanted, and that most elements are
- * far enough from what is expected. */
+/* Does each line have a factor, or an offset, of its own? For rows `count` = rows, `step` = cols, `item_step` = 1.
+ * Lines with fewer than three wrong elements are left out. Two lines with different numbers are needed, and most
+ * elements must be far enough from what is expected. */
 static inline int compare_is_lines(const CompareView *v, int times, size_t count, size_t length, size_t step,
                                    size_t item_step, size_t line[2], double by[2]) {
   size_t found = 0, held = 0, apart = 0;
@@ -227,7 +228,8 @@ static inline int compare_see_lines(CompareView *v, Comparison *c) {
   return 0;
 }
 
-/* Small beside the tolerance, or where that is 0 beside each value, and small beside the values as a whole. */
+/* Are the errors at most 100 tolerances, or 1/128 of each value where the tolerance is 0, and small compared with the
+ * values as a whole? */
 static inline int compare_see_close(CompareView *v, Comparison *c) {
   size_t n = v->rows * v->cols, towards_zero = 0, finite = 0;
   double squares = 0;

@@ -43,8 +43,8 @@ static inline Tolerance tolerance_dot(size_t length, double magnitude) {
   return tolerance_make(FLT_EPSILON, growth * FLT_EPSILON * (double)length * magnitude);
 }
 
-/* The poison is a signalling NaN: arithmetic on it gives a quiet one (on x86 with the same payload, on a GPU without),
- * so that an element never written is told from one that was computed out of it. */
+/* The poison is a signalling NaN. Arithmetic on it gives a quiet NaN (on x86 with the same payload, on a GPU without),
+ * so an element that was never written differs from one that was computed from the poison. */
 enum { COMPARE_POISON = 0x7FA0DEAD, COMPARE_QUIET = 0x00400000 };
 
 /* By address, because a float passed by value may be quieted on the way. */

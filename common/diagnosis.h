@@ -27,12 +27,12 @@
 #define DIAGNOSIS_LIST(D)                                                                                              \
   /* It did not come to a result. */                                                                                   \
   D(NOT_IMPLEMENTED, not_implemented, "TODO is still there, or there are no lines")                                    \
-  D(REFUSED, refused, "the lines hold what no exercise needs and no grader compiles")                                  \
+  D(REFUSED, refused, "the lines use something that no exercise needs, and that a grader does not compile")            \
   D(DOES_NOT_COMPILE, does_not_compile, "the compiler reports an error")                                               \
   D(CRASHED, crashed, "the program crashed, or used too much memory, output or processor time")                        \
-  D(EXITED, exited, "the program ended itself, instead of returning")                                                  \
+  D(EXITED, exited, "the program ended itself: it called exit(), or a call failed")                                    \
   D(TIMEOUT, timeout, "it had not finished when the time was over")                                                    \
-  D(DISTURBED, disturbed, "what came through the channel for results is no result")                                    \
+  D(DISTURBED, disturbed, "something other than results came through the channel for results")                         \
   /* The inspector, the emulator or CUDA reports it. */                                                                \
   D(BARRIER, barrier, "not all threads of a block come to the same barrier")                                           \
   D(DEADLOCK, deadlock, "the threads of a block wait for each other")                                                  \

@@ -1,8 +1,7 @@
 /* formula.h - which formula do wrong numbers follow?
  *
- * An element-wise kernel computes a sum of a few terms: w - lr * velocity. Where what is computed, and what is
- * expected, are each such a sum of products of the inputs, the factors of both can be found from the numbers alone,
- * and compared:
+ * An element-wise kernel computes a sum of a few terms: w - lr * velocity. When the computed and the expected values
+ * are both such sums of products of the inputs, the factors of both can be found from the numbers alone and compared:
  *
  *     Formula formula;
  *     formula_open(&formula, computed, expected, n, tolerance);
@@ -14,11 +13,11 @@
  *     In all 33 wrong elements your value is old w + 0.375 (lr) * velocity: the term 0.375 (lr) * velocity has the
  *     wrong sign.
  *
- * Where what is computed belongs to a sum over a row the factor between the two may still depend on an input: Expected
- * is (your value) * (1 - h * h).
+ * When the computed values contain a sum over a row, the factor between the two may still depend on an input: "(your
+ * value) * (1 - h * h) is expected".
  *
- * A sum is believed when it meets every wrong element within rounding, and there are at least three elements more than
- * it has factors. So what is said is what the numbers show, and no more. */
+ * A sum is accepted when it meets every wrong element within rounding, and when there are at least three elements more
+ * than it has factors. So nothing is said that the numbers do not show. */
 #ifndef COMMON_FORMULA_H
 #define COMMON_FORMULA_H
 
@@ -27,8 +26,8 @@
 enum { FORMULA_INPUTS = 8, FORMULA_SCALARS = 12, FORMULA_TERMS = 72, FORMULA_FIT = 3, FORMULA_SAMPLES = 256 };
 enum { FORMULA_DISTINCT = FORMULA_FIT + 3 };
 
-/* As many elements as the output has. An input is the same for both; another output may be wrong itself, and then each
- * of the two sums has its own. */
+/* Arrays with as many elements as the output. An input is the same for both sums; another output may be wrong itself,
+ * so the computed sum uses its computed values and the expected sum its expected ones. */
 typedef struct FormulaInput {
   const char *name;
   const float *for_expected, *for_computed;
@@ -62,7 +61,7 @@ typedef struct Formula {
   FormulaTerm term[FORMULA_TERMS];
   int terms;
   size_t *at, count; /* the wrong elements that are looked into */
-  int masked;        /* also those apart that are 0, or should be */
+  int masked;        /* also look separately at elements that are 0, or should be */
 } Formula;
 
 static inline void formula_open(Formula *f, const float *computed, const float *expected, size_t n,
@@ -209,7 +208,7 @@ static inline double formula_term_value(const Formula *f, const FormulaTerm *ter
   return value;
 }
 
-/* What rounding explains at one element. */
+/* The error that rounding explains at one element. */
 static inline double formula_allowance(const Formula *f, size_t i) {
   double size = fmax(fabs((double)f->expected[i]), fabs((double)f->computed[i]));
   return f->tolerance.absolute + (f->tolerance.relative + 4e-6) * size + 1e-44;
@@ -435,7 +434,7 @@ static inline FormulaKind formula_differ(const Formula *f, const FormulaFit *exp
   return follows ? FORMULA_FOLLOWS : FORMULA_ROUNDED;
 }
 
-/* How far-fetched a sum is: its terms, and the factors that are not those of the task. */
+/* How unlikely a sum is: the number of its terms, and of factors that the task does not have. */
 static inline int formula_cost(const Formula *f, const FormulaFit *fit) {
   char text[80] = "";
   int cost = fit->terms;
@@ -465,11 +464,11 @@ static inline FormulaKind formula_explain_these(Formula *f, const char *where, F
   if (formula_find(f, FORMULA_COMPUTED, FORMULA_FIT, table, &computed)) {
     const FormulaTerm *alone = &f->term[computed.term[0]];
     const int copy = computed.terms == 1 && alone->factors == 1 && formula_same(computed.factor[0], 1);
-    if (computed.terms == 0 && !known) return FORMULA_UNKNOWN; /* that they are 0 shows already */
+    if (computed.terms == 0 && !known) return FORMULA_UNKNOWN; /* the comparison says already that they are 0 */
     formula_sum(f, &computed, "", sum, sizeof sum);
     formula_say(text, size, " In all %zu wrong elements%s your value is %s%s", f->count, where, sum,
                 copy ? ", unchanged" : "");
-    if (copy && known && expected.terms > 2) known = 0; /* all terms would be a list of what to do */
+    if (copy && known && expected.terms > 2) known = 0; /* listing all terms would give the solution away */
     if (known) return formula_differ(f, &expected, &computed, text, size);
     formula_say(text, size, ".");
     return copy ? FORMULA_COPY : FORMULA_TERMS_DIFFER;
@@ -535,7 +534,7 @@ static inline void formula_say_where(const Formula *f, char *text, size_t size) 
   }
 }
 
-/* Appends what the numbers show to `text`, each sentence behind a space. */
+/* Appends what the numbers show to `text`; a space precedes each sentence. */
 static inline FormulaKind formula_explain(Formula *f, char *text, size_t size) {
   FormulaTable *table = (FormulaTable *)xmalloc(sizeof *table);
   f->at = (size_t *)xmalloc(f->n * sizeof *f->at);

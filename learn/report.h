@@ -353,8 +353,8 @@ static inline int report_compare(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* What two submissions that made the same mistake have in common: the diagnosis. What a compiler says, or the reader of a
- * file, has no other name than its headline, with every number as #. */
+/* What two submissions that made the same mistake have in common: the diagnosis. Errors of the compiler, and of damaged
+ * files, share one diagnosis; these are told apart by their headline, with every number as #. */
 static inline const char *report_kind(const Grade *grade) {
   const Diagnosis diagnosis = verdict_diagnosis(&grade->verdict);
   if (diagnosis != DIAGNOSIS_REFUSED && diagnosis != DIAGNOSIS_DOES_NOT_COMPILE) return diagnosis_name(diagnosis);

@@ -1,15 +1,16 @@
-/* verdict.h - is a student's version right? Compiles it (build.h), runs it beside the judge (check_run.h), says what is
- * wrong.
+/* verdict.h - is a student's version right? Compiles it (build.h), runs it beside the judge (check_run.h), and says
+ * what is wrong.
  *
  *     VerdictJob job = verdict_job(&tree, exercise, lines);
  *     Verdict verdict;
  *     if (verdict_of(&job, &verdict, &err) != 0) die("%s", err.message);     // the machinery failed
- *     verdict.kind, verdict.message                                          // the student's version
+ *     verdict.kind, verdict.message                                          // for people
+ *     verdict_diagnosis(&verdict), verdict.found                             // names, for programs
  *
- * Only the student's header is compiled, in the short check program, by simt/simtcc with the inspector; the rest of the
- * worker, the judge and the reference's counts are made once, and again when what they are made from changes. The
- * version runs twice, with the threads in both orders. Where there are a GPU and nvcc it also runs there, and is timed
- * beside the reference.
+ * A check compiles only the student's header, in the short check program, by simt/simtcc with the inspector. The rest
+ * of the worker, the judge and the reference's counts are made once, and again when their sources change. The version
+ * runs twice, with the threads in both orders. Where there are a GPU and nvcc it also runs there, and is timed beside
+ * the reference.
  */
 #ifndef LEARN_VERDICT_H
 #define LEARN_VERDICT_H
@@ -97,7 +98,7 @@ static inline const char *death(const Process *worker) {
                      worker->status, said);
 }
 
-/* Without the lines that say by way of which of our files the student's is included. */
+/* Without the compiler's lines that say through which of our files the student's file is included. */
 static inline const char *without_includers(const char *printed) {
   Text out = {0};
   text_add(&out, "");
@@ -110,7 +111,7 @@ static inline const char *without_includers(const char *printed) {
   return keep_text(&out);
 }
 
-/* Why it does not compile, with what the compiler printed: where that is about itself, a sentence instead. */
+/* Why it does not compile: what the compiler printed, or a sentence where the compiler itself failed. */
 static inline const char *compiler_message(const Process *compiler, const char *printed) {
   static const char *const its_own[] = {"internal compiler error",  "submit a full bug report",
                                         "File size limit exceeded", "relocation truncated to fit",
@@ -124,8 +125,7 @@ static inline const char *compiler_message(const Process *compiler, const char *
     return printed; /* its own comes after an error of the program's */
   return keep_printf(
       "The compiler gave up: is there an enormous array, or much too much code? An array outside of functions is part "
-      "of "
-      "the program; large ones are for cudaMalloc().%s%.200s",
+      "of the program; large ones are for cudaMalloc().%s%.200s",
       printed[0] == '\0' ? "" : " It printed: ", keep_bytes(printed, strcspn(printed, "\n")));
 }
 
@@ -141,9 +141,9 @@ static inline bool names_lines(const char *finding, const char *file, const char
   return false;
 }
 
-/* The emulator's reports on stderr, of which a program that died leaves nothing else: each begins with a line
- * "=== simt: KIND", and what follows KIND is for people. Adds the kinds to `found`; returns where the first report of
- * the kind `wanted` begins, or NULL. */
+/* Reads the kinds of the emulator's reports on stderr, which is all that a program leaves behind when it dies. Each
+ * report begins with a line "=== simt: KIND"; what follows KIND is for people. Adds the kinds to `found`; returns where
+ * the first report of the kind `wanted` begins, or NULL. */
 static inline const char *verdict_reports(const char *printed, Diagnosis wanted, Diagnoses *found) {
   static const struct {
     const char *kind;
@@ -174,8 +174,8 @@ static inline const char *verdict_reports(const char *printed, Diagnosis wanted,
   return first;
 }
 
-/* What the inspector found may be in the course's lines, which rely on the student's: on a barrier, or on what is
- * stored. "", or a sentence that says where those are. */
+/* A finding of the inspector may name only lines of the course, which rely on a barrier or a store of the student's
+ * lines. Then a sentence that says where the student's lines are; otherwise "". */
 static inline const char *verdict_whose_lines(const VerdictJob *job, const char *finding) {
   const Exercise *exercise = job->exercise;
   const char *text;
@@ -188,7 +188,7 @@ static inline const char *verdict_whose_lines(const VerdictJob *job, const char 
     return "";
   return keep_printf(
       "\nThe lines named here are the course's, and they are right where yours are: look at %s:%d and below for what "
-      "has to be done, or waited for, before they run.",
+      "must be done, or waited for, before they run.",
       exercise->file, first);
 }
 
@@ -198,7 +198,7 @@ static inline bool verdict_has_todo(const VerdictJob *job) {
   return (job->lines != NULL && code_has_todo(job->lines)) || (job->helpers != NULL && code_has_todo(job->helpers));
 }
 
-/* From what the judge says and how the worker ended to a verdict. */
+/* The verdict, from the judge's answer and from how the worker ended. */
 static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Judged *judged) {
   bool died = strcmp(judged->verdict, "died") == 0;
   verdict->shapes = judged->shapes;
@@ -219,8 +219,7 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
     const char *printed = last_lines(judged->worker.output, 8);
     const char *cause =
         "is there a loop that does not end, a barrier that some threads never reach, or does each thread do the work "
-        "of "
-        "all?";
+        "of all?";
     if (judged->memory > VERDICT_MUCH_MEMORY)
       cause =
           keep_printf("it held %.1f GB of memory by then; what does it allocate, and how often?", judged->memory / 1e9);
@@ -260,7 +259,7 @@ static inline void verdict_set(Verdict *verdict, const VerdictJob *job, const Ju
   }
 }
 
-/* The picture of the accesses that a limit counts; "" when there is none. */
+/* The picture of the accesses that a limit counts, or "". */
 static inline const char *verdict_picture(const VerdictJob *job, const Verdict *verdict, const char *count) {
   static const char *const kinds[] = {"global_load", "global_store", "shared_load", "shared_store"};
   for (int i = 0; i < 4; i++)
@@ -269,7 +268,7 @@ static inline const char *verdict_picture(const VerdictJob *job, const Verdict *
   return "";
 }
 
-/* Right, but at what cost? */
+/* Is a count above its limit? */
 static inline void verdict_limits(const VerdictJob *job, Verdict *verdict) {
   const Exercise *exercise = job->exercise;
   for (int i = 0; i < exercise->limits && verdict->kind == VERDICT_RIGHT; i++) {
@@ -287,11 +286,11 @@ static inline void verdict_limits(const VerdictJob *job, Verdict *verdict) {
   }
 }
 
-/* Did the kernels store as much as the task needs, by the reference's account, and with as much of the GPU? Host code
- * that does the work and copies the results, one block, warp or thread that does everything, and a grid of threads that
- * find nothing to do would be "right" otherwise. A solution may well have fewer threads than the reference, which take
- * several elements each: 16 are not too many. A request is one warp's, so one thread alone needs 32 times as many of
- * them for the same floats. NULL, or a sentence. */
+/* Did the kernels store as much as the reference's kernels, with as much of the GPU? Without this test all of these
+ * would be "right": host code that does the work and copies the results; one block, warp or thread that does
+ * everything; a grid of threads of which most find nothing to do. A solution may have fewer threads than the reference
+ * when each takes several elements; up to 16 are accepted. One warp issues a request, so one thread alone needs 32
+ * times as many requests for the same floats. NULL, or a sentence, and its name in *diagnosis. */
 static inline const char *verdict_whose_work(const Verdict *verdict, Diagnosis *diagnosis) {
   const Measured *yours = &verdict->yours, *reference = &verdict->reference;
   double sectors = measured(yours, "global_store_sectors"), needed = measured(reference, "global_store_sectors");
@@ -316,8 +315,7 @@ static inline const char *verdict_whose_work(const Verdict *verdict, Diagnosis *
     *diagnosis = DIAGNOSIS_ONE_WARP;
     return keep_printf(
         "The results are right, but one warp did all the work: %s. Let each thread have its own element, by blockIdx "
-        "and "
-        "threadIdx.",
+        "and threadIdx.",
         at_work);
   }
   if (blocks == 1 && measured(reference, "working_blocks") >= 4 && launched >= 4) {
@@ -350,7 +348,7 @@ static inline const char *verdict_whose_work(const Verdict *verdict, Diagnosis *
   return NULL;
 }
 
-/* Counts of the reference; its run is kept beside its program. */
+/* The counts of the reference. They are kept in a file beside its program. */
 static inline int verdict_reference(const VerdictJob *job, const char *judge, Verdict *verdict, Error *err) {
   Build build;
   Judged judged;
@@ -425,7 +423,7 @@ static inline int verdict_gpu(const VerdictJob *job, const char *judge, Verdict 
   return 0;
 }
 
-/* Ours for one exercise, if that is not there yet: what its first check would compile otherwise. */
+/* Compiles and runs what the first check of an exercise needs, if that has not been done: judge and reference. */
 static inline int verdict_prepare(const Tree *tree, const Exercise *exercise, Error *err) {
   VerdictJob job = verdict_job(tree, exercise, "");
   Verdict verdict;
@@ -448,8 +446,8 @@ static inline int verdict_overlay(const VerdictJob *job, Error *err) {
   return status;
 }
 
-/* Runs it with the threads in one order, and in the other; where an exercise is about streams, also with these in
- * orders that are permitted and hard to bear. */
+/* Runs it with the threads in one order, and in the other. Where an exercise is about streams, it also runs with
+ * kernels and copies in unusual orders that streams and events permit. */
 static inline int verdict_run(const VerdictJob *job, const char *judge, const char *worker, Verdict *verdict,
                               Error *err) {
   enum { ORDERS = 4 };

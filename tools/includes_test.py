@@ -164,6 +164,20 @@ def check_links(root):
                             yield "%s:%d: %s is not there" % (os.path.relpath(path, root), number, target)
 
 
+def check_diagnoses(root):
+    """The authors' guide has the names of common/diagnosis.h, in their order and with what they say."""
+    with open(os.path.join(root, "common/diagnosis.h")) as file:
+        listed = re.findall(r'\n  D\(\w+, (\w+), "(.*)"\)', file.read())
+    with open(os.path.join(root, "docs/exercises_for_authors.md")) as file:
+        guide = file.read()
+    table = re.findall(r"\n\| `(\w+)` \| (.*) \|(?=\n)", guide[guide.index("| name | what the check found |"):])
+    if not listed or table[:len(listed)] != listed:
+        for name, says in listed:
+            if (name, says) not in table:
+                yield "docs/exercises_for_authors.md: its table lacks: | `%s` | %s |" % (name, says)
+        yield "docs/exercises_for_authors.md: its table of diagnoses is not that of common/diagnosis.h"
+
+
 def check_the_checks():
     """The table forbids what it should."""
     for path, target in (("common/a.h", "phase1_x/01_a/a.cuh"), ("common/a.h", "common/nn/graph.h"), ("simt/a.c", "common/a.h"),
@@ -184,7 +198,7 @@ def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.realpath("WORKSPACE"))
     if not os.path.exists(os.path.join(root, "course.bzl")):
         sys.exit("%s is not the repository: it has no course.bzl" % root)
-    found = [fault for check in (check_includes, check_course, check_links) for fault in check(root)]
+    found = [fault for check in (check_includes, check_course, check_links, check_diagnoses) for fault in check(root)]
     found += check_the_checks()
     print("\n".join(found))
     print("%d files, %d faults" % (len(list(sources(root))), len(found)))

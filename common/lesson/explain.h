@@ -1,6 +1,6 @@
-/* explain.h - a wrong output of a lesson (lesson.h), explained: which formula do the numbers follow
- * (formula.h), which wrong sum (sum.h), the reference's on which other inputs (whatif.h); and the first
- * wrong elements in a table, beside the inputs that they depend on.
+/* explain.h - explains a wrong output of a lesson (lesson.h). It looks for a formula that the numbers follow
+ * (formula.h), for a wrong sum (sum.h), and for other inputs of which the output would be right (whatif.h). A table
+ * shows the first wrong elements beside the inputs that they depend on.
  *
  *     In all 33 wrong elements your value is old w + 0.375 (lr) * velocity: the term 0.375 (lr) * velocity has the
  *     wrong sign. The first:
@@ -16,8 +16,8 @@
 
 enum { LESSON_SHOWN = 4, LESSON_CELL = 64, LESSON_EXPLAINED = 1 << 20 };
 
-/* The elements of array `a` that these indices leave open: how many; the first in *at, each *step behind the one
- * before. 0 when no letter is shared. */
+/* How many elements of array `a` have these indices, where -1 stands for any index. The first is at *at, and the others
+ * follow at a distance of *step. 0 when the array has none of the letters. */
 static inline size_t lesson_slice(const LessonOutcome *outcome, int a, const long index[LESSON_SIZES], size_t *at,
                                   size_t *step) {
   const char *letters = outcome->lesson->array[a].letters;
@@ -32,15 +32,15 @@ static inline size_t lesson_slice(const LessonOutcome *outcome, int a, const lon
       shared++;
     } else if (extent > 1) {
       *step = open == 1 ? stride : *step;
-      open = open == 1 ? extent : SIZE_MAX; /* in more than one direction: not a list */
+      open = open == 1 ? extent : SIZE_MAX; /* in several directions: no list */
     }
     stride *= extent;
   }
   return shared > 0 ? open : 0;
 }
 
-/* Array `a`, repeated along the letters that it does not have, so that it has an element for each of `output`; for
- * labels 1 at the label and 0 elsewhere. NULL where that makes no sense. The result is to be freed. */
+/* Array `a`, repeated along the letters that it does not have, so that it has one element for each element of `output`.
+ * An array of labels becomes 1 at the label and 0 elsewhere. NULL when this is not possible. The caller frees it. */
 static inline float *lesson_spread(const LessonOutcome *outcome, int output, int a, const float *x) {
   const LessonArray *declared = &outcome->lesson->array[a];
   const char *classes = declared->classes == 0 ? NULL : strchr(outcome->lesson->letters, declared->classes);
@@ -51,7 +51,7 @@ static inline float *lesson_spread(const LessonOutcome *outcome, int output, int
     size_t at, step;
     lesson_index(outcome, output, i, index);
     if (lesson_slice(outcome, a, index, &at, &step) != 1) {
-      if (i == 0 && outcome->elements[a] == n && !classes) { /* as it lies in memory: for who copies */
+      if (i == 0 && outcome->elements[a] == n && !classes) { /* as it lies in memory, to recognise a copy */
         memcpy(spread, x, n * sizeof *spread);
         return spread;
       }
@@ -65,8 +65,8 @@ static inline float *lesson_spread(const LessonOutcome *outcome, int output, int
   return spread;
 }
 
-/* An output may be an input, or a product of two, and something that no formula knows: a step from the old weights, or
- * dy y less a sum over the row. Has that rest a wrong factor, or one for each row or column? */
+/* An output may be an input, or a product of two inputs, plus a rest that no formula describes: a step from the old
+ * weights, or dy * y minus a sum over the row. Does the rest have a wrong factor, or one for each row or column? */
 static inline int lesson_explain_rest(const LessonOutcome *outcome, int output, const Formula *formula, char *text,
                                       size_t size) {
   size_t n = outcome->elements[output], columns = n, line[2];
@@ -166,7 +166,7 @@ static inline Diagnosis lesson_explain(const LessonOutcome *outcome, int output,
   if (c->values != DIAGNOSIS_WRONG_VALUES && c->values != DIAGNOSIS_LINE_FACTOR && c->values != DIAGNOSIS_WRONG_ZEROS &&
       (c->values != DIAGNOSIS_ZERO || c->places == DIAGNOSIS_EVERYWHERE))
     return DIAGNOSIS_NONE;
-  for (int pass = 0; pass < 2; pass++) /* outputs are behind the inputs */
+  for (int pass = 0; pass < 2; pass++) /* outputs come after the inputs */
     for (int a = 0; a < lesson->arrays; a++) {
       const LessonArray *declared = &lesson->array[a];
       if (a == output || declared->output != pass) continue;
@@ -191,7 +191,7 @@ static inline Diagnosis lesson_explain(const LessonOutcome *outcome, int output,
   return found;
 }
 
-/* Appends the first wrong elements, with what they depend on: single elements of the inputs, and short rows. */
+/* Appends a table of the first wrong elements and of the inputs that they depend on: single elements and short rows. */
 static inline void lesson_show(const LessonOutcome *outcome, int output, Tolerance tolerance, char *text, size_t size) {
   const Lesson *lesson = outcome->lesson;
   char cell[LESSON_SHOWN + 1][LESSON_ARRAYS + 3][LESSON_CELL];

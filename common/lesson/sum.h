@@ -1,5 +1,5 @@
-/* sum.h - an output that is a sum of products over one size, as in a product of matrices: which of the terms are
- * in what was computed, and was an input read with its indices exchanged? For explain.h.
+/* sum.h - explains a wrong output that is a sum of products over one size, as in a matrix product. Which terms does the
+ * computed sum have, and was an input read with its indices exchanged? For explain.h.
  *
  * Let S be the sum by the declared letters: c (m,n) of a (m,k) and b (k,n) is the sum over k. What is expected may be S
  * plus a bias, or S times the slope of an activation; so a wrong sum W is recognised by
@@ -11,7 +11,7 @@
 #include "common/formula.h"
 #include "common/lesson/outcome.h"
 
-/* So many sums are tried that of fewer wrong elements one of them is met by chance. */
+/* Many sums are tried, so one of them would fit fewer wrong elements by chance. */
 enum { LESSON_SUM_FEWEST = 4, LESSON_SUM_SAMPLES = 512, LESSON_SUM_TERMS = 4096 };
 
 /* How an input is read: as declared, with its two letters exchanged, not at all, or with rows of some other size. */
@@ -27,7 +27,7 @@ typedef struct LessonSum {
   Tolerance tolerance;
 } LessonSum;
 
-/* Terms begin, begin + step, .. below end, and one of them twice. */
+/* The terms begin, begin + step, ... below end; term `twice` counts twice. */
 typedef struct LessonWrongSum {
   size_t begin, end, step, twice;
   int how_a, how_b;
@@ -157,7 +157,7 @@ static inline int lesson_has(const char *letters, char letter) {
   return letter != '\0' && strchr(letters, letter) != NULL;
 }
 
-/* Do inputs a and b make the output, summed over this size? */
+/* Is the output a sum over this size of products of inputs a and b? */
 static inline int lesson_is_sum(const Lesson *lesson, int output, int a, int b, char over) {
   const char *of = lesson->array[output].letters, *x = lesson->array[a].letters;
   const char *y = b >= 0 ? lesson->array[b].letters : x;

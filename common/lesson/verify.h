@@ -1,9 +1,9 @@
 /* verify.h - is a version of a lesson (lesson.h) right?
  *
- * It runs twice on seeded random inputs, its outputs full of NaN (compare.h), between guard bands (guard.h): it must
- * compute what the CPU reference does, leave its inputs and its neighbours alone, and give the same bits again. Where
- * the inspector looks on (simt/; SIMT_INSPECT) there are counts of its accesses, and what the inspector found counts as
- * wrong, too. */
+ * It runs twice on seeded random inputs. Its outputs are filled with NaN before (compare.h), and all arrays lie between
+ * guard bands (guard.h). The version must compute what the CPU reference computes, must not write its inputs or outside
+ * its arrays, and must give the same bits in both runs. With the inspector (simt/; SIMT_INSPECT) its accesses are
+ * counted, and a finding of the inspector counts as wrong, too. */
 #ifndef COMMON_LESSON_VERIFY_H
 #define COMMON_LESSON_VERIFY_H
 
@@ -35,7 +35,7 @@ typedef enum LessonFault {
   LESSON_OUTSIDE,       /* wrote outside an array */
   LESSON_INPUT_CHANGED, /* wrote where it should read */
   LESSON_NOT_REPEATED,  /* the second run gave other bits: a race */
-  LESSON_FINDING,       /* right, as it happened; the inspector objects */
+  LESSON_FINDING,       /* the values are right; the inspector found a fault */
 } LessonFault;
 
 typedef struct LessonResult {
@@ -195,7 +195,7 @@ static inline void lesson_count_wrong(const LessonOutcome *outcome, const Compar
   formula_say(text, size, " are wrong");
 }
 
-/* Of an output that is written in steps: with which of them it begins, instead of a guess about the grid. */
+/* For an output that is written in steps: in which step the wrong elements begin, instead of a guess about the grid. */
 static inline void lesson_say_steps(const LessonOutcome *outcome, int output, Comparison *c) {
   const LessonArray *array = &outcome->lesson->array[output];
   if (array->step == 0 || c->first == outcome->elements[output]) return;
@@ -207,16 +207,16 @@ static inline void lesson_say_steps(const LessonOutcome *outcome, int output, Co
               c->first, c->first / each, each, (n + each - 1) / each);
 }
 
-/* The names of what is said of a wrong output. `cause` is better than "wrong", and the step better than a guess about
- * the grid. */
+/* Adds the names of what is said about a wrong output: `cause` in place of "wrong values", and the step in place of a
+ * guess about the grid. */
 static inline void lesson_note(const Comparison *c, Diagnosis cause, int in_steps, Diagnoses *found) {
   if (c->values != DIAGNOSIS_WRONG_VALUES || cause == DIAGNOSIS_NONE) diagnoses_add(found, c->values);
   diagnoses_add(found, cause);
   diagnoses_add(found, in_steps ? DIAGNOSIS_STEP : c->places);
 }
 
-/* What is wrong with each output. One that only follows from another leaves the table to that; where some elements
- * were never written, that is the cause to begin with. */
+/* Says what is wrong with each output. The table shows an output that does not follow from another wrong one. Where
+ * some elements were never written, this is taken for the cause of all the rest. */
 static inline void lesson_fail_outputs(const LessonOutcome *outcome, Comparison *compared, LessonResult *result) {
   int shown = 0, unwritten = -1;
   for (int a = outcome->lesson->arrays - 1; a >= 0; a--)
@@ -249,14 +249,14 @@ static inline void lesson_fail_outputs(const LessonOutcome *outcome, Comparison 
     result->values = c->values;
     result->places = c->places;
   }
-  for (int a = 0; a < outcome->lesson->arrays; a++) /* what that depends on is not the cause */
+  for (int a = 0; a < outcome->lesson->arrays; a++) /* so the arrays that both depend on are not the cause */
     if (outcome->lesson->array[a].output && compared[a].ok) {
       diagnoses_add(&result->found, DIAGNOSIS_OTHERS_RIGHT);
       lesson_fail(result, LESSON_WRONG, "\n%s is right.", outcome->lesson->array[a].name);
     }
 }
 
-/* Runs the version once on the arrays, and compares what comes of it. */
+/* Runs the version once on the arrays, and compares the results. */
 static inline int lesson_run(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
                              const LessonHost *host, float *const *array, LessonResult *result) {
   Comparison compared[LESSON_ARRAYS];
@@ -329,7 +329,7 @@ static inline int lesson_same_bits(const Lesson *lesson, const LessonHost *host,
   return 0;
 }
 
-/* The expected outputs, by the reference: where that would take minutes, by the one on the GPU. */
+/* Computes the expected outputs by the reference, or by the one on the GPU where the CPU would take minutes. */
 static inline void lesson_expect(const Lesson *lesson, const LessonShape *shape, LessonHost *host) {
   if (lesson->reference_gpu == NULL || lesson_flops(lesson, shape->size) < 5e8) {
     lesson->call(lesson->reference, host->array, shape->size);
@@ -342,7 +342,7 @@ static inline void lesson_expect(const Lesson *lesson, const LessonShape *shape,
   lesson_gpu_close(lesson, 0, array);
 }
 
-/* lesson_verify() on arrays that are there already, with what is expected. */
+/* lesson_verify() on arrays that have been filled, with the expected outputs. */
 static inline int lesson_verify_on(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
                                    const LessonHost *host, LessonResult *result) {
 #ifdef SIMT_INSPECT
@@ -388,7 +388,7 @@ static inline int lesson_verify_on(const Lesson *lesson, const LessonVersion *ve
   if (result->ok)
     snprintf(result->message, sizeof result->message, "%s on %s: right, error %.3g, tolerance %.3g", version->name,
              text, result->error, result->tolerance);
-  if (result->fault != LESSON_CUDA_ERROR) { /* after a fault the GPU answers nothing any more */
+  if (result->fault != LESSON_CUDA_ERROR) { /* after a fault every call on the GPU fails */
     lesson_gpu_close(lesson, first_guarded, first);
     lesson_gpu_close(lesson, 1, second);
   }
@@ -419,7 +419,7 @@ static inline int lesson_verify_all(const Lesson *lesson, const LessonVersion *v
   for (int i = 0; i < lesson->checks; i++) {
     int status = lesson_verify(lesson, version, &lesson->check[i], seed + (uint64_t)i, result);
     lesson_counts_add(&result->counts, &total.counts);
-    if (status != 0) return status;                                          /* the one that failed tells */
+    if (status != 0) return status;                                          /* its message stays */
     if (result->error * total.tolerance < total.error * result->tolerance) { /* the worst, in tolerances */
       result->error = total.error;
       result->tolerance = total.tolerance;

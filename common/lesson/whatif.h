@@ -1,11 +1,11 @@
-/* whatif.h - of which other inputs would a wrong output be the right one? The reference runs again on inputs
- * that are changed as wrong indices, loops and factors change them, and where its result is what was computed, the
- * change says what is wrong. That needs no knowledge of the lesson (lesson.h). For explain.h:
+/* whatif.h - for which other inputs would a wrong output be right? The reference runs again on inputs that are changed
+ * in the ways in which wrong indices, loops and factors would change them. When it gives what was computed, the change
+ * says what is wrong. This needs no knowledge of the lesson (lesson.h). For explain.h:
  *
  *     Your values would be right if within each tile of 16 x 16 of b rows and columns were exchanged.
  *     Your values would be right if order[i] were i: it is not looked up.
  *
- * Or is it the right result of another `call` of the lesson (lesson_alternative())? */
+ * The other calls that a lesson declares (lesson_alternative()) are tried, too. */
 #ifndef COMMON_LESSON_WHATIF_H
 #define COMMON_LESSON_WHATIF_H
 
@@ -14,12 +14,12 @@
 #include "common/formula.h"
 #include "common/lesson/outcome.h"
 
-/* Of fewer wrong elements some change makes all right by chance. All runs of the reference that a program asks for take
- * so many seconds of the processor at most: a student waits for them. */
+/* With fewer wrong elements some change fits by chance. All runs of the reference together take at most this many
+ * seconds of processor time, because a student waits for them. */
 enum { WHATIF_FEWEST = 4 };
 #define WHATIF_SECONDS 0.6
 
-/* What is done to the columns of an array, or to its rows; `by` is a number of them. */
+/* How the columns or rows of an array are changed; `by` is a number of them. */
 typedef enum WhatifLines {
   WHATIF_MODULO,   /* the first ones stand for all others */
   WHATIF_IN_64,    /* the same within each 64 */
@@ -36,7 +36,7 @@ typedef enum WhatifLines {
   WHATIF_LINES
 } WhatifLines;
 
-/* What is done to all elements. */
+/* How all elements are changed. */
 typedef enum WhatifValues {
   WHATIF_TURNED,       /* each tile is transposed within itself */
   WHATIF_TILES_TURNED, /* the tiles are exchanged, and each is right within itself */
@@ -69,7 +69,7 @@ static inline size_t whatif_bytes(const Whatif *w, int a) {
   return lesson_array_bytes(w->outcome->lesson, &w->outcome->lesson->array[a], w->outcome->size);
 }
 
-/* Back from floats: what lesson_to_floats() has made of an input. */
+/* The reverse of lesson_to_floats(). */
 static inline void whatif_from_floats(void *to, const float *from, LessonElement element, size_t n) {
   for (size_t i = 0; i < n; i++) {
     if (element == LESSON_FLOAT)
@@ -107,7 +107,7 @@ static inline int whatif_try(Whatif *w, int a) {
   return meets;
 }
 
-/* Which line stands in line i of n, and how often it counts. */
+/* Which line takes the place of line i of n, and the factor with which it counts. */
 static inline size_t whatif_line(WhatifLines kind, size_t by, size_t i, size_t n, double *weight) {
   static const size_t middle[] = {0, 2, 1, 3};
   size_t from = i;
@@ -193,7 +193,7 @@ static inline void whatif_say_lines(WhatifLines kind, size_t by, const char *nam
     formula_say(text, size, "each %zuth of the %s of %s, from the first on, counted twice.", by, lines, name);
 }
 
-/* What is tried of each kind, besides the extents of the letters. */
+/* The numbers of lines that are tried for each kind, besides the sizes of the lesson. */
 static inline const char *whatif_sizes(WhatifLines kind, size_t *most) {
   static const char modulo[] = {1, 4, 8, 16, 32, 64}, grouped[] = {2, 4, 8, 16, 32}, four[] = {4};
   static const char whole[] = {4, 8, 16, 32}, second[] = {1, 8, 16, 32};
@@ -211,7 +211,7 @@ static inline const char *whatif_sizes(WhatifLines kind, size_t *most) {
   return of;
 }
 
-/* Of each matrix, where it holds several. */
+/* The rows of one matrix, where the array holds several. */
 static inline size_t whatif_rows(const Whatif *w, int a) {
   const char *letters = w->outcome->lesson->array[a].letters;
   const size_t rank = strlen(letters);
@@ -343,8 +343,8 @@ static inline Diagnosis whatif_input(Whatif *w, int a, char *text, size_t size) 
   return found;
 }
 
-/* All arrays backwards along one size, and the indices that are below it: a comparison of indices the wrong way round.
- */
+/* An array backwards along one size, and indices below that size mirrored: this shows a comparison of two indices that
+ * is the wrong way round. */
 static inline void whatif_backwards(const Whatif *w, int a, int letter, const float *from, float *to) {
   const int below = w->outcome->lesson->array[a].classes == w->outcome->lesson->letters[letter];
   const char *letters = w->outcome->lesson->array[a].letters,

@@ -334,6 +334,15 @@ class Grade(unittest.TestCase):
         totals = {row["submission"]: float(row["score"]) for row in rows if row["exercise"] == "TOTAL"}
         self.assertEqual(totals["a_good"], 10)
         self.assertEqual(totals["wrong"], 0)
+        names = {"correct": "", "not implemented": "not_implemented", "missing": ""}
+        for row in rows:
+            if row["exercise"] != "TOTAL" and row["status"] in names:
+                self.assertEqual(row["diagnosis_name"], names[row["status"]], row)
+            elif row["exercise"] != "TOTAL" and row["status"] == "rejected":
+                self.assertRegex(row["diagnosis_name"], r"^[a-z_]+$", row)
+        of = {(row["submission"], row["exercise"]): row["diagnosis_name"] for row in rows}
+        self.assertEqual(of["syntax", NAME], "does_not_compile")
+        self.assertEqual(of["a_good", HOST], "not_implemented")
 
     def test_junit(self):
         suites = xml.etree.ElementTree.parse(self.out + ".xml").getroot()
