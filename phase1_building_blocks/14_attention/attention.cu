@@ -1,15 +1,15 @@
-/* attention.cu - attention without its matrix: what a GPU wastes on memory, and how not to.
+/* attention.cu - attention without storing its matrix of scores.
  *
  *     bazel run //phase1_building_blocks:attention
  *
- * Attention is two matrix products and a softmax between them. Done one after the other they write S x S scores for
- * every head: the last column tells how much memory that takes beside the arrays, and the times what it costs to go
- * there and back. But the softmax can be computed as the scores come (lesson 8), so that a tile of them lives in
- * registers, is used, and forgotten. That is FlashAttention: not one operation fewer, only fewer bytes.
+ * Attention is two matrix products and a softmax between them. As three kernels they write S x S scores per head: the
+ * last column shows how much memory that takes besides the arrays, and the times show what it costs to write and read
+ * it. But the softmax can be computed online (lesson 8): a tile of scores is computed in registers, used, and
+ * discarded. That is FlashAttention: the same operations with less memory traffic.
  *
- * The tables: the forward pass; the same when a query may only look back; forward and backward together, where p is
- * computed again rather than kept; and the forward pass in bfloat16 on tensor cores, where products are so cheap that
- * all that is left is what lies between them. */
+ * The tables: the forward pass; the causal forward pass, in which a query sees only earlier keys; forward and backward
+ * together, where p is computed again instead of being kept; and the forward pass in bfloat16 on tensor cores, where
+ * the products are so fast that the exponentials and the data movement between the products limit the speed. */
 #include "common/lesson/main.h"
 #include "phase1_building_blocks/14_attention/attention_backward_lesson.cuh"
 #include "phase1_building_blocks/14_attention/attention_cublas.cuh"
@@ -26,40 +26,39 @@ int main(int argc, char **argv) {
   Lesson bf16 = attention_bf16_lesson(false), bf16_causal = attention_bf16_lesson(true);
   forward.before = say_what_is_left_out;
   const LessonVersion forward_versions[] = {
-      attention_version(
-          "three_kernels", attention_three_kernels,
-          "S x S scores, written and read twice, float by float. Keep them in the kernel: online softmax."),
+      attention_version("three_kernels", attention_three_kernels,
+                        "S x S scores per head are written and read several times. Keep tiles of them in registers."),
       attention_version(
           "flash_rows", attention_flash_rows,
-          "Nothing but q, k, v and o in memory. A float4 of K serves 4 products: share it among queries."),
+          "Only q, k, v and o move. But each float of K is loaded for one product: use it for 8 queries."),
       attention_version("flash", attention_flash,
-                        "16 floats from shared memory for 64 products: near what the multipliers of float32 do."),
+                        "16 floats from shared memory serve 64 products: the float32 multipliers are the limit."),
       lesson_library_version(
           attention_version("cuBLAS and softmax", attention_cublas,
-                            "The vendor's products around our softmax: as fast as three calls can be.")),
+                            "The vendor's products and our softmax, in three calls: the scores go to memory.")),
   };
   const LessonVersion causal_versions[] = {
       attention_version("three_kernels_causal", attention_three_kernels,
-                        "Half of the scores are -inf, computed, stored and read all the same."),
+                        "Half of the scores are -inf, but they are stored and read like the others."),
       attention_version("flash_rows_causal", attention_flash_rows,
-                        "Tiles that no query of the block sees are skipped."),
+                        "Skips the tiles of keys that no query of the block sees."),
       attention_version(
           "flash_causal", attention_flash,
-          "Blocks of the last queries have most to do, and begin first. The diagonal's tiles are half empty."),
+          "Blocks of the last queries have most work and start first. Half of each diagonal tile is wasted."),
   };
   const LessonVersion gradient_versions[] = {
+      attention_gradients_version("gradients_naive", attention_gradients_naive,
+                                  "Stores p and ds, 2 S x S floats per head. Compute p again from lse instead."),
       attention_gradients_version(
-          "gradients_naive", attention_gradients_naive,
-          "p and ds in memory: 2 S x S floats for each head. Compute p again from lse instead."),
-      attention_gradients_version("gradients_flash", attention_gradients_flash,
-                                  "7 products where 5 would do, but no sum has two owners: the same bits every time."),
+          "gradients_flash", attention_gradients_flash,
+          "7 products instead of 5, but each sum belongs to one block: the same bits every run."),
   };
   const LessonVersion bf16_versions[] = {
       attention_bf16_version("wmma", attention_wmma,
-                             "Scores, p and o go through shared memory, for nobody knows who holds what."),
+                             "Scores, p and o pass through shared memory: the layout of a fragment is not documented."),
       attention_bf16_version(
           "mma", attention_mma,
-          "All stays in registers. Exponentials and products of a warp take turns: that is the limit."),
+          "All stay in registers. Each warp alternates between products and exponentials: the limit."),
   };
   const LessonVersion bf16_causal_versions[] = {
       attention_bf16_version("wmma_causal", attention_wmma, ""),

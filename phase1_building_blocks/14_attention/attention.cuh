@@ -1,22 +1,23 @@
 /* attention.cuh - o = softmax(scale q k^T) v, for each head of each sequence; q, k, v, o (B,H,S,D), row-major, float32.
  *
- *     score(i,j) = q(i) . k(j) / sqrt(D)        how much query i has to do with key j
+ *     score(i,j) = q(i) . k(j) / sqrt(D)        how well query i matches key j
  *     p(i,j) = exp(score(i,j) - lse(i))         lse(i) = log of the sum over j of exp(score(i,j)): p's rows add up to 1
  *     o(i) = sum over j of p(i,j) v(j)
  *
- * Causal: query i sees keys 0 ... i only, as a text may only look back. Sizes are at least 1, D at most 128; B * H * S
- * below 2^31. Every version writes lse (B,H,S), too, which is all that backward (attention_backward.cuh) needs to know
- * of the softmax.
+ * Causal: query i sees only the keys 0 ... i, as a word of a text may depend only on the words before it. Sizes are at
+ * least 1, D at most 128; B * H * S below 2^31. Every version also writes lse (B,H,S), which is all that backward
+ * (attention_backward.cuh) needs of the softmax.
  *
- * The work is 4 S S D operations for each head, and the inputs are only S D floats: a matrix product's ratio. But the
- * scores are S S floats. Written to memory between three kernels they are gigabytes where q, k and v are megabytes.
+ * The work is 4 S S D operations per head, and the inputs are only S D floats each: as in a matrix product. But the
+ * scores are S S floats per head. Stored between three kernels they are gigabytes where q, k and v are megabytes.
  *
  *   attention_forward_cpu      the definition, sums in double
- *   attention_three_kernels    scores, softmax, weighted sum; S S floats for each head in memory
- *   attention_flash_rows       one kernel, one thread a query: tiles of K and V go through shared memory, and the
- *                              softmax is computed online, so that a score lives in a register and is gone
+ *   attention_three_kernels    scores, softmax, weighted sum; S S floats per head in memory
+ *   attention_flash_rows       one kernel, one thread per query: tiles of K and V are kept in shared memory, and the
+ *                              softmax is computed online, so that scores exist only in registers
  *
- * attention_flash.cuh goes on from there, attention_tensor_core.cuh with bfloat16, attention_backward.cuh to gradients.
+ * attention_flash.cuh has faster versions, attention_tensor_core.cuh those in bfloat16, attention_backward.cuh
+ * gradients.
  *
  * The online softmax: Milakov and Gimelshein, "Online normalizer calculation for softmax", arXiv 1805.02867; on tiles
  * of attention: Dao, Fu, Ermon, Rudra, Re, "FlashAttention", arXiv 2205.14135.
@@ -59,7 +60,7 @@ static inline void attention_forward_cpu(T *o, T *lse, const T *q, const T *k, c
         largest = fmax(largest, p[j]);
       }
       for (int j = 0; j < keys; j++)
-        total += p[j] = exp(p[j] - largest); /* without the maximum, exp(100) is too much */
+        total += p[j] = exp(p[j] - largest); /* minus the maximum, so that exp() cannot overflow */
       for (int c = 0; c < d; c++) sum[c] = 0;
       for (int j = 0; j < keys; j++)
         for (int c = 0; c < d; c++) sum[c] += p[j] * v[(size_t)j * d + c];
@@ -74,7 +75,7 @@ static inline void attention_forward_cpu(T *o, T *lse, const T *q, const T *k, c
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Three kernels */
 
-/* One thread a score. scores (B*H,S,S); -inf where query i may not look. */
+/* One thread per score. scores (B*H,S,S); -inf for keys that query i does not see. */
 static __global__ void attention_scores_kernel(float *scores, const float *q, const float *k, int heads, int s, int d,
                                                float scale, bool causal) {
   size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -83,9 +84,9 @@ static __global__ void attention_scores_kernel(float *scores, const float *q, co
   size_t head = at / s / s;
   const float *query = q + (head * s + row) * d;
   float score = -INFINITY;
-  // >>> exercise attention_scores: the score of `query`, d floats, and key `key` of this head; -inf if it lies ahead
-  // hint: head `head` of k begins at k + head * s * d, and its key `key` d floats each further on
-  // hint: causal: a key ahead of the query, key > row, keeps -inf, whose exp() is 0; else scale times the dot product
+  // >>> exercise attention_scores: the score of `query`, d floats, and key `key` of this head; -inf if it is not seen
+  // hint: head `head` of k begins at k + head * s * d, and key `key` begins key * d floats after that
+  // hint: if causal, a key with key > row keeps -inf, whose exp() is 0; otherwise scale times the dot product
   // hint: float dot = 0; for (c ...) dot += query[c] * k[(head * s + key) * d + c]; score = scale * dot;
   if (!causal || key <= row) {
     float dot = 0;
@@ -106,7 +107,7 @@ static __device__ __forceinline__ float attention_warp_sum(float x) {
   return x;
 }
 
-/* One warp a row, in place: scores become probabilities. */
+/* One warp per row, in place: scores become probabilities. */
 static __global__ void attention_softmax_kernel(float *scores, float *lse, int rows, int s) {
   int lane = threadIdx.x % 32, row = (int)(((size_t)blockIdx.x * blockDim.x + threadIdx.x) / 32);
   if (row >= rows) return;
@@ -120,7 +121,7 @@ static __global__ void attention_softmax_kernel(float *scores, float *lse, int r
   if (lane == 0) lse[row] = largest + logf(total);
 }
 
-/* One thread an element of o. */
+/* One thread per element of o. */
 static __global__ void attention_weighted_sum_kernel(float *o, const float *p, const float *v, int heads, int s, int d,
                                                      bool causal) {
   size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -133,24 +134,24 @@ static __global__ void attention_weighted_sum_kernel(float *o, const float *p, c
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* FlashAttention, one thread a query. What the templates below call D is the row length in registers and in shared
- * memory: 64 or 128, below also 16 and 32. The arrays' own d may be smaller; the columns beyond it are 0
- * and change no product. */
+/* FlashAttention with one thread per query. D in the templates is the row length in registers and in shared memory: 64
+ * or 128, in other files also 16 and 32. The d of the arrays may be smaller; the columns beyond it are 0 and change no
+ * product. */
 
-/* The largest score so far, when there is none yet. Not -inf: a tile may hold scores of -inf alone, and
- * exp(-inf - -inf) is NaN. */
+/* The initial value of the largest score. Not -inf: a tile may hold only scores of -inf, and exp(-inf - -inf) is
+ * NaN. */
 static const float attention_none = -1e38f;
 
-/* exp2(score * scale - offset), with offset = largest * scale rounded, is one instruction less than exp2((score -
- * largest) * scale). But an offset above this is rounded by more than 1/2048, and one of 4e9 by up to 128: 2^128 is too
- * much for a float. Then the maximum is taken off first. */
+/* exp2(score * scale - offset), with offset = largest * scale rounded, takes one instruction less than exp2((score -
+ * largest) * scale). But an offset above this value is rounded by more than 1/2048, and one of 4e9 by up to 128, and
+ * 2^128 overflows a float. In that case the maximum is subtracted first. */
 static const float attention_coarse = 8192;
 
 static const float attention_log2_e = 1.44269504f; /* 2^(x log2(e)) = e^x, and the GPU has 2^x as an instruction */
 
-enum { ATTENTION_ROWS = 128, ATTENTION_KEYS = 16 }; /* of a block, one a thread; of a tile */
+enum { ATTENTION_ROWS = 128, ATTENTION_KEYS = 16 }; /* queries per block, one per thread; keys per tile */
 
-/* Rows row0 ... of x (rows,d) to a tile in shared memory, 0 outside of x. */
+/* Loads rows row0 ... of x (rows,d) into a tile in shared memory, 0 outside of x. */
 template <int ROWS, int D, int THREADS, bool ALIGNED>
 static __device__ __forceinline__ void attention_load(float *tile, const float *x, int row0, int rows, int d) {
 #pragma unroll
@@ -158,7 +159,7 @@ static __device__ __forceinline__ void attention_load(float *tile, const float *
     *(float4 *)&tile[4 * i] = quad_load<ALIGNED>(x, row0 + i / (D / 4), i % (D / 4) * 4, rows, d);
 }
 
-/* grid: the tiles of ATTENTION_ROWS queries, those of all heads in turn; the last, longest when causal, come first. */
+/* The grid has one block per tile of queries and head. The last tiles, which are the longest if causal, come first. */
 static __device__ __forceinline__ void attention_place(int tile_rows, int s, int *head, int *row0) {
   int tiles = (s + tile_rows - 1) / tile_rows, heads = gridDim.x / tiles;
   *head = blockIdx.x % heads;
@@ -172,7 +173,7 @@ static __global__ void __launch_bounds__(ATTENTION_ROWS)
   __shared__ __align__(16) float k_tile[ATTENTION_KEYS * D], v_tile[ATTENTION_KEYS * D];
   int head, row0;
   attention_place(ATTENTION_ROWS, s, &head, &row0);
-  size_t first = (size_t)head * s * d; /* of this head */
+  size_t first = (size_t)head * s * d; /* the offset of this head */
   int row = row0 + threadIdx.x, keys = causal ? min(s, row0 + ATTENTION_ROWS) : s;
   float query[D], sum[D], largest = attention_none, total = 0;
 #pragma unroll
@@ -196,9 +197,9 @@ static __global__ void __launch_bounds__(ATTENTION_ROWS)
       score[j] = key0 + j < s && (!causal || key0 + j <= row) ? scale * dot : -INFINITY;
       tile_largest = fmaxf(tile_largest, score[j]);
     }
-    // >>> exercise attention_online: take this tile's scores into `largest`, `total` and `sum`, as if it were the last
-    // hint: total and sum hold exp(score - largest) so far; with a new maximum they are all too large, by one factor
-    // hint: e^(largest - new_largest) mends both; then add exp(score[j] - new_largest) to total, and times v to sum
+    // >>> exercise attention_online: update `largest`, `total` and `sum` with this tile's scores as if it were the last
+    // hint: total and sum are sums of exp(score - largest) so far; a new maximum makes them too large by one factor
+    // hint: e^(largest - new_largest) corrects both; then add exp(score[j] - new_largest) to total, and times v to sum
     // hint: for each j: float p = expf(score[j] - largest); total += p; sum[c] += p * v_tile[j * D + c];
     float new_largest = fmaxf(largest, tile_largest);
     float rescale = expf(largest - new_largest); /* the first tile: 0 */
@@ -214,7 +215,7 @@ static __global__ void __launch_bounds__(ATTENTION_ROWS)
       for (int c = 0; c < D; c++) sum[c] += p * v_tile[j * D + c];
     }
     // <<< exercise
-    __syncthreads(); /* the next tiles take the place of these */
+    __syncthreads(); /* before the next tiles overwrite these */
   }
 
 #pragma unroll
@@ -231,8 +232,8 @@ static __global__ void __launch_bounds__(ATTENTION_ROWS)
 typedef void AttentionLauncher(float *o, float *lse, const float *q, const float *k, const float *v, int b, int h,
                                int s, int d, bool causal);
 
-/* GPU memory kept from call to call, since allocating takes longer than a small attention. So two launches must not run
- * side by side in two streams. */
+/* GPU memory that is kept between calls, because an allocation takes longer than a small attention. So two launches
+ * must not run concurrently in two streams. */
 static inline float *attention_workspace(size_t floats) {
   static float *memory;
   static size_t size;

@@ -1,5 +1,5 @@
-/* attention_backward_lesson.cuh - what is asked of the gradients of attention: for the program, its tests and the
- * exercises. */
+/* attention_backward_lesson.cuh - arrays, reference and tolerance of the gradients of attention: for the program, its
+ * tests and the exercises. */
 #ifndef PHASE1_BUILDING_BLOCKS_ATTENTION_BACKWARD_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_ATTENTION_BACKWARD_LESSON_CUH
 
@@ -22,8 +22,8 @@ static inline LessonVersion attention_gradients_version(const char *name, Attent
   return lesson_version(name, (LessonLauncher)launch, limit);
 }
 
-/* In double, for shapes that take the CPU minutes: one warp a query, or a key (`keys`), which goes through all others,
- * 32 at a time. delta and lse are those of float; what they lack is within the tolerance. */
+/* The reference in double, for shapes that would take the CPU minutes: one warp per query, or per key (`keys`), which
+ * loops over all others, 32 at a time. delta and lse are float; their error is within the tolerance. */
 static __global__ void attention_gradients_reference_kernel(float *dq, float *dk, float *dv, const float *q,
                                                             const float *k, const float *v, const float *dout,
                                                             const float *lse, const float *delta, int rows, int s,
@@ -76,13 +76,12 @@ static inline void attention_gradients_reference_gpu(float *dq, float *dk, float
   }
 }
 
-/* Forward's two products of S x S x D, and five more: the scores again, dp, and one for each gradient. */
+/* The two products of S x S x D of forward, and five more: the scores again, dp, and one for each gradient. */
 static inline double attention_gradients_flops(const int *size) { return 3.5 * attention_flops(size); }
 static inline double attention_causal_gradients_flops(const int *size) { return 3.5 * attention_causal_flops(size); }
 
-/* As p errs by a factor of 1 +- 2 e, so does each term of dv; their p add up to about 1, more for the first keys, which
- * causal queries share among few: to 1 + ln s. ds has the errors of p and of dp, a sum like a score, times
- * 1/sqrt(d). */
+/* p has a relative error of up to 2 e, and so has each term of dv. The p of one key add up to about 1; those of the
+ * first keys, if causal, to up to 1 + ln s. ds has the errors of p and of dp, a sum like a score, times 1/sqrt(d). */
 static inline Tolerance attention_gradients_tolerance(const int *size) {
   Tolerance forward = attention_tolerance(size);
   double factor = 2 * (1 + log((double)size[2]));

@@ -1,5 +1,5 @@
-/* What attention's rungs claim of memory: counts of one head of 128 queries and keys, 64 columns. A float4 a lane is 16
- * sectors per request, and its 512 bytes of shared memory pass in four wavefronts. */
+/* The memory traffic of the versions of attention: one head of 128 queries and keys, 64 columns. A float4 per lane is
+ * 16 sectors per request, and 512 bytes of shared memory take four wavefronts. */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/14_attention/attention_backward_lesson.cuh"
 #include "phase1_building_blocks/14_attention/attention_tensor_core_lesson.cuh"
@@ -30,10 +30,10 @@ static void flash_rows_reads_tiles_once(void **state) {
   LessonCounts c = counts(attention_lesson(false), attention_version("flash_rows", attention_flash_rows, ""));
   counts_required();
   assert_count(attention_memory, 0);
-  /* K and V, by float4; of q and o a lane has its own row: each float4 is a request of 32 sectors */
+  /* K and V are read as float4; each lane reads its own row of q and o, so each such request has 32 sectors */
   assert_count(c.global_load_sectors, 2 * MATRIX + 2 * MATRIX);
   assert_count(c.global_load_requests, 2 * MATRIX / 16 + S / 32 * D / 4);
-  /* every warp reads every float of K and V, all lanes the same; nvcc makes float4 of four neighbours */
+  /* every warp reads every float of K and V, all lanes the same one; nvcc combines four neighbours into a float4 */
   assert_count(c.shared_load_requests, S / 32 * 2 * S * D);
   assert_count(c.shared_load_wavefronts, c.shared_load_requests);
   assert_count(c.shared_load_conflicts + c.shared_store_conflicts, 0);
@@ -47,7 +47,7 @@ static void flash_shares_what_it_reads_and_has_no_conflicts(void **state) {
   assert_count(c.global_load_sectors, 3 * MATRIX); /* one block: q, K and V once each, in whole sectors */
   assert_count(c.global_load_requests, 3 * MATRIX / 16);
   assert_count(c.shared_load_conflicts + c.shared_store_conflicts, 0);
-  /* a warp has 32 queries: its 2 * 32 x 128 x 64 products are 64 a lane for 16 floats, which are 4 requests */
+  /* a warp has 32 queries: of its 2 * 32 x 128 x 64 products each lane computes 64 from 16 floats, 4 requests */
   assert_count(c.shared_load_requests, S / 32 * 2.0 * 32 * S * D / 32 / 64 * 4);
 }
 
@@ -68,7 +68,7 @@ static void wmma_goes_through_shared_memory_and_mma_does_not(void **state) {
   if (mma_refusal() != NULL) skip();
   LessonCounts mma = counts(lesson, attention_bf16_version("mma", attention_mma, ""));
   counts_required();
-  /* mma stores tiles alone: q, K, V, 16 bytes a lane, four wavefronts a request */
+  /* mma stores only tiles: q, K, V, 16 bytes per lane, four wavefronts per request */
   assert_count(mma.shared_store_requests, 3 * MATRIX / 2 / 16);
   assert_count(mma.shared_store_wavefronts, 4 * mma.shared_store_requests);
   assert_count(mma.shared_load_conflicts + mma.shared_store_conflicts, 0);

@@ -1,8 +1,8 @@
-/* attention_cublas.cuh - attention (attention.cuh) in three calls, two of them NVIDIA's: scores and weighted sum are
- * cuBLAS's matrix products, one for each head in a batch; between them our softmax. Not causal. However fast the
- * products are, S S scores for each head are written, read, written and read again.
+/* attention_cublas.cuh - attention (attention.cuh) in three calls: scores and weighted sum are batched matrix products
+ * of cuBLAS, one per head; between them our softmax. Not causal. However fast the products are, S S scores per head are
+ * written, read, written and read again.
  *
- * cuBLAS keeps matrices by columns: see matmul_cublas.cuh. */
+ * cuBLAS stores matrices by columns: see matmul_cublas.cuh. */
 #ifndef PHASE1_BUILDING_BLOCKS_ATTENTION_CUBLAS_CUH
 #define PHASE1_BUILDING_BLOCKS_ATTENTION_CUBLAS_CUH
 

@@ -1,4 +1,5 @@
-/* attention_lesson.cuh - what is asked of attention, forward: for the program, its tests and the exercises. */
+/* attention_lesson.cuh - arrays, shapes, reference and tolerance of attention, forward: for the program, its tests and
+ * the exercises. */
 #ifndef PHASE1_BUILDING_BLOCKS_ATTENTION_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_ATTENTION_LESSON_CUH
 
@@ -20,8 +21,8 @@ static inline LessonVersion attention_version(const char *name, AttentionLaunche
   return lesson_version(name, (LessonLauncher)launch, limit);
 }
 
-/* The same in double, for shapes that take the CPU minutes: one warp a query. Its lanes share the keys for the sums of
- * exponentials and the columns for the weighted sum, 32 keys at a time. */
+/* The reference in double, for shapes that would take the CPU minutes: one warp per query. Its lanes share the keys for
+ * the sums of exponentials, and the columns for the weighted sum, 32 keys at a time. */
 static __global__ void attention_reference_kernel(float *o, float *lse, const float *q, const float *k, const float *v,
                                                   int rows, int s, int d, bool causal) {
   int row = (int)(((size_t)blockIdx.x * blockDim.x + threadIdx.x) / 32), lane = threadIdx.x % 32;
@@ -62,15 +63,15 @@ static inline void attention_reference_gpu(float *o, float *lse, const float *q,
   CUDA_CHECK_LAUNCH();
 }
 
-/* Two products of S x S x D for each head; causal, half of them. */
+/* Two products of S x S x D per head; if causal, half of that. */
 static inline double attention_flops(const int *size) { return 4.0 * size[0] * size[1] * size[2] * size[2] * size[3]; }
 static inline double attention_causal_flops(const int *size) {
   return 2.0 * size[0] * size[1] * size[2] * (size[2] + 1.0) * size[3];
 }
 
-/* A score is a sum of d products, times 1/sqrt(d). If all scores of a row err by at most e, its p err by factors of at
- * most 1 +- 2 e, and a weighted mean of values of magnitude up to 2 by 4 e; the mean itself, a sum of s terms that are
- * p times 2, by 4 sqrt(s) roundings of 2. lse errs by e. */
+/* A score is a sum of d products, times 1/sqrt(d). If all scores of a row have an error of at most e, its p have a
+ * relative error of at most 2 e, and a weighted mean of values of magnitude up to 2 an error of 4 e; computing the
+ * mean, a sum of s terms that are p times 2, adds 4 sqrt(s) roundings of 2. lse has an error of e. */
 static inline Tolerance attention_tolerance(const int *size) {
   Tolerance score = tolerance_dot((size_t)size[3], 1 / sqrt((double)size[3]));
   return tolerance_make(4 * score.relative, 4 * score.absolute + 8 * sqrt((double)size[2]) * FLT_EPSILON);
@@ -78,18 +79,18 @@ static inline Tolerance attention_tolerance(const int *size) {
 
 static inline double attention_memory_used(void) { return (double)attention_memory; }
 
-/* What all lessons of attention share; then come their arrays. */
+/* The part that all lessons of attention share; the caller adds the arrays. */
 static inline Lesson attention_lesson_make(const char *name, void (*call)(LessonLauncher, float *const *, const int *),
                                            LessonLauncher reference, bool causal) {
   Lesson lesson = lesson_make(name, "bhsd", call, reference);
   lesson.flops = causal ? attention_causal_flops : attention_flops;
   lesson.tolerance = attention_tolerance;
   lesson.memory = attention_memory_used;
-  lesson.most = lesson_shape(&lesson, 65535, 65535, 1 << 24, 128); /* wider heads do not fit into registers */
+  lesson.most = lesson_shape(&lesson, 65535, 65535, 1 << 24, 128); /* wider heads do not fit in registers */
   lesson.timed = lesson_shape(&lesson, 2, 16, 4096, 64);
   lesson.counted = lesson_shape(&lesson, 1, 1, 128, 64);
-  /* the first shows faults best; one; fewer rows than a tile, a row more; several heads; a head as wide as a template,
-   * narrower, of any width */
+  /* the first shows faults best; a single element; fewer rows than a tile, and one row more; several heads; heads as
+   * wide as a template's D, and narrower */
   const int shapes[][4] = {{3, 1, 31, 63},  {1, 1, 1, 1},    {1, 2, 3, 16}, {1, 1, 127, 64},
                            {1, 1, 129, 32}, {1, 2, 65, 128}, {1, 1, 33, 40}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -97,8 +98,8 @@ static inline Lesson attention_lesson_make(const char *name, void (*call)(Lesson
   return lesson;
 }
 
-/* For checks of exercises, which a student waits for: a kernel for heads of up to 64 columns is all that it takes, and
- * as many tiles as have a neighbour. */
+/* For checks of exercises, which should be quick: heads of up to 64 columns, so that one kernel is compiled, and few
+ * tiles. */
 static inline Lesson attention_narrow(Lesson lesson) {
   const int shapes[][4] = {{3, 1, 31, 63}, {1, 1, 1, 1}, {1, 2, 3, 16}, {1, 2, 65, 64}, {1, 1, 65, 32}, {1, 1, 33, 40}};
   lesson.checks = 0;

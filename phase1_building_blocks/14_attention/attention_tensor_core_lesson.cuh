@@ -1,4 +1,5 @@
-/* attention_tensor_core_lesson.cuh - what is asked of attention in bfloat16: for program, tests and exercises. */
+/* attention_tensor_core_lesson.cuh - arrays, reference and tolerance of attention in bfloat16: for the program, its
+ * tests and the exercises. */
 #ifndef PHASE1_BUILDING_BLOCKS_ATTENTION_TENSOR_CORE_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_ATTENTION_TENSOR_CORE_LESSON_CUH
 
@@ -46,8 +47,8 @@ static inline void attention_bf16_reference_gpu(__nv_bfloat16 *o, float *lse, co
   CUDA_CHECK_LAUNCH();
 }
 
-/* bfloat16 rounds by a factor of up to 1 +- 2^-8: each p, so that a mean of values up to 2 errs by 2^-7; o, here and
- * in the reference. That is far more than what sums in float32 err by; lse is such a sum. */
+/* Rounding to bfloat16 has a relative error of up to 2^-8: of each p, so that a mean of values up to 2 has an error of
+ * 2^-7; and of o, here and in the reference. The errors of the sums in float32 are much smaller; lse is such a sum. */
 static inline Tolerance attention_bf16_tolerance(const int *size) {
   (void)size;
   return tolerance_make(1.0 / 128, 1.0 / 128);
