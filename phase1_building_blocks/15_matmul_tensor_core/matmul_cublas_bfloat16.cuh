@@ -1,6 +1,6 @@
 /* matmul_cublas_bfloat16.cuh - C (M,N) = A (M,K) B (K,N) by NVIDIA's library: bfloat16 factors, float32 sums and C. On
- * the emulated GPU it is simt/blas. As in matmul_cublas.cuh the operands are exchanged, because cuBLAS counts by
- * columns.
+ * the emulated GPU it is simt/blas. As in matmul_cublas.cuh the operands are exchanged, because cuBLAS stores matrices
+ * by columns.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_CUBLAS_BFLOAT16_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_CUBLAS_BFLOAT16_CUH
@@ -11,7 +11,7 @@
 
 static inline void matmul_cublas_bfloat16(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n,
                                           int k) {
-  static cublasHandle_t handle; /* made once: it takes a tenth of a second */
+  static cublasHandle_t handle; /* created once: that takes a tenth of a second */
   const float one = 1.0f, zero = 0.0f;
   if (handle == NULL) handle = cublas_handle();
   CUBLAS_CHECK(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b, CUDA_R_16BF, n, a, CUDA_R_16BF, k,

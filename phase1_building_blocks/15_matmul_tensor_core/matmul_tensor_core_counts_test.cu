@@ -1,8 +1,8 @@
-/* Lesson 15's rungs: what a product costs in fragments fetched, and that swizzled tiles have no bank conflicts.
+/* The versions of lesson 15: how many fragments are loaded per product; swizzled tiles have no bank conflicts.
  *
- * A fragment is 16 x 16 elements, 512 bytes. The emulated tensor core takes them as 4-byte words, as a GPU's may:
- * A's by rows, 4 requests of 4 bytes a lane; of a B by rows each lane wants neighbours in a column, 8 requests of 2
- * bytes. The sizes are multiples of every tile. */
+ * A fragment is 16 x 16 elements, 512 bytes. The emulated tensor core loads a fragment of A with 4 requests of 4 bytes
+ * per lane. Of B, stored by rows, each lane needs neighbours in a column, so it takes 8 requests of 2 bytes. The sizes
+ * are multiples of every tile. */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_mma.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_tensor_core_lesson.cuh"
@@ -22,14 +22,14 @@ static void naive_fetches_two_fragments_for_a_product(void **state) {
   assert_count(c.shared_load_requests, 0);
 }
 
-/* Every element of A is loaded once for each block's columns, every one of B for each block's rows, 8 a thread. */
+/* Every element of A is loaded once per column of blocks, every element of B once per row of blocks, 8 per thread. */
 static void expect_tiles(LessonCounts c, int rows, int cols) {
   assert_count(c.global_load_requests, (N / cols * M * K + M / rows * K * N) / 8 / 32);
   assert_count(c.global_load_sectors, 16 * c.global_load_requests);
   assert_count(c.shared_store_requests, c.global_load_requests);
   assert_count(c.shared_load_conflicts, 0);
   assert_count(c.shared_store_conflicts, 0);
-  assert_count(c.global_store_sectors, M * N / 8); /* of C 8 floats each, and no sector twice */
+  assert_count(c.global_store_sectors, M * N / 8); /* C, 8 floats per sector, no sector twice */
 }
 
 static void tiles_fetch_from_shared_memory_what_naive_fetched_from_global(void **state) {
@@ -48,14 +48,14 @@ static void four_by_two_fragments_serve_eight_products(void **state) {
   assert_count(c.shared_load_requests, PRODUCTS / 8 * (4 * A_REQUESTS + 2 * B_REQUESTS));
 }
 
-/* ldmatrix is one instruction for four matrices; emulated it is as many requests as a fragment's. */
+/* ldmatrix is one instruction for four matrices; the emulator counts as many requests as for a fragment. */
 static void swizzled_tiles_have_no_conflicts_without_padding(void **state) {
   (void)state;
   LessonCounts c = counts(matmul_mma_launch<128, 256, 64, 64, 64, 3>);
   counts_required();
   expect_tiles(c, 128, 256);
   assert_count(c.shared_load_requests, PRODUCTS / 16 * (4 * A_REQUESTS + 4 * B_REQUESTS));
-  assert_count(c.global_store_requests, M * N / 4 / 32); /* four floats a lane */
+  assert_count(c.global_store_requests, M * N / 4 / 32); /* four floats per lane */
 }
 
 int main(void) {

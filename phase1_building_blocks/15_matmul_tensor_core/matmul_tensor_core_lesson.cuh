@@ -1,5 +1,5 @@
-/* matmul_tensor_core_lesson.cuh - what is asked of a matrix product of bfloat16: for the lesson, its tests and the
- * exercises. */
+/* matmul_tensor_core_lesson.cuh - arrays, shapes, reference and tolerance of a matrix product of bfloat16: for the
+ * program, its tests and the exercises. */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_TENSOR_CORE_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_TENSOR_CORE_LESSON_CUH
 
@@ -19,7 +19,7 @@ static inline LessonVersion matmul_tensor_core_version(const char *name, MatmulT
   return lesson_version(name, (LessonLauncher)launch, limit);
 }
 
-/* The same sums in double, for shapes that take the CPU minutes. */
+/* The reference in double, for shapes that would take the CPU minutes. */
 static __global__ void matmul_bfloat16_reference_kernel(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m,
                                                         int n, int k) {
   int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
@@ -39,7 +39,7 @@ static inline void matmul_bfloat16_reference_gpu(float *c, const __nv_bfloat16 *
 
 static inline double matmul_tensor_core_flops(const int *size) { return 2.0 * size[0] * size[1] * size[2]; }
 
-/* Products of bfloat16 are exact in float32; what is rounded, or on tensor cores cut off, are the sums. */
+/* Products of bfloat16 are exact in float32; only the sums are rounded, or truncated by tensor cores. */
 static inline Tolerance matmul_tensor_core_tolerance(const int *size) { return tolerance_dot((size_t)size[2], 1); }
 
 static inline Lesson matmul_tensor_core_lesson(void) {
@@ -53,12 +53,12 @@ static inline Lesson matmul_tensor_core_lesson(void) {
   lesson.reference_gpu = (LessonLauncher)matmul_bfloat16_reference_gpu;
   lesson.flops = matmul_tensor_core_flops;
   lesson.tolerance = matmul_tensor_core_tolerance;
-  /* y of the reference's and the naive grid; where K ends, so that a step beyond is an int still */
+  /* gridDim.y of the reference and of naive; K plus one step must fit in an int */
   lesson.most = lesson_shape(&lesson, 65535 * 8, 65535 * 8, INT_MAX - 64);
   lesson.timed = lesson_shape(&lesson, 4096, 4096, 4096);
   lesson.counted = lesson_shape(&lesson, 128, 256, 64);
-  /* the first shows faults best; one; edges everywhere in a fragment, in a tile; rows of 16 bytes or not; K of several
-   * steps, and shorter than one */
+  /* the first shows faults best; a single element; edges inside a fragment and a tile; rows that are a multiple of 16
+   * bytes and others; K of several steps, and shorter than one */
   const int shapes[][3] = {{3, 31, 33},  {1, 1, 1},    {31, 3, 1},    {33, 127, 65},  {16, 16, 16},
                            {17, 24, 40}, {65, 72, 72}, {128, 64, 72}, {130, 136, 40}, {1, 8, 264}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

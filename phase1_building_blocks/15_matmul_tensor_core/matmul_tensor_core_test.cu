@@ -35,7 +35,7 @@ static void rounding_is_to_the_nearest_and_halves_to_even(void **state) {
   }
 }
 
-/* CUDA's own, and whatever float is halfway between two. */
+/* Equals CUDA's own conversion, also for floats halfway between two bfloat16. */
 static void rounding_is_cudas(void **state) {
   (void)state;
   for (uint32_t upper = 0; upper < 0x10000; upper++)

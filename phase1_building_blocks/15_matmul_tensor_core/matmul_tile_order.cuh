@@ -1,9 +1,9 @@
-/* matmul_tile_order.cuh - in which order blocks take the tiles of C, for the L2 cache.
+/* matmul_tile_order.cuh - the order in which blocks take the tiles of C, chosen for the L2 cache.
  *
- * A tile of C needs a strip of A and a strip of B, and strips come from memory unless another block had them lately.
- * Row after row, the 132 blocks that are at work on an H200 need one strip of A and up to 132 of B. Tiles are numbered
- * here down the columns of a band of MATMUL_TILE_BAND rows, then of the next band: those at work at one time form a
- * compact patch, which needs 8 strips of A and 17 of B.
+ * A tile of C needs a strip of A and a strip of B. Strips come from memory unless another block has used them recently.
+ * If tiles were taken row after row, the 132 blocks that run at a time on an H200 would need one strip of A and up to
+ * 132 of B. Here tiles are numbered down the columns of a band of MATMUL_TILE_BAND rows, then those of the next band:
+ * the tiles that are computed at a time form a compact patch, which needs 8 strips of A and 17 of B.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_TILE_ORDER_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_TILE_ORDER_CUH
@@ -14,11 +14,11 @@
 
 enum { MATMUL_TILE_BAND = 8 };
 
-/* Row and column of tile `tile` among rows x cols of them. */
+/* Row and column of tile number `tile` of rows x cols tiles. */
 static __host__ __device__ __forceinline__ void matmul_tile_place(int tile, int rows, int cols, int *row, int *col) {
   *row = *col = 0;
-  // >>> exercise matmul_tile_order: put tile `tile` in its place: *row and *col
-  // hint: a band has MATMUL_TILE_BAND * cols tiles, the last one fewer, perhaps; which band, and which tile of it?
+  // >>> exercise matmul_tile_order: set *row and *col to the place of tile number `tile`
+  // hint: a band has MATMUL_TILE_BAND * cols tiles, the last one perhaps fewer; which band, and which tile of it?
   // hint: the band begins at row band * MATMUL_TILE_BAND; it has `height` = min(MATMUL_TILE_BAND, rows - that) rows
   // hint: within = tile % (MATMUL_TILE_BAND * cols) is its number there: column within / height, row within % height
   int band = tile / (MATMUL_TILE_BAND * cols), within = tile % (MATMUL_TILE_BAND * cols);
@@ -29,7 +29,7 @@ static __host__ __device__ __forceinline__ void matmul_tile_place(int tile, int 
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* To look at: order (rows,cols) has each tile's number in its place. */
+/* For the exercise: order (rows,cols) gets the number of each tile. */
 
 static inline void matmul_tile_order_cpu(float *order, int rows, int cols) {
   int tile = 0;

@@ -1,17 +1,17 @@
 /* matmul_wmma.cuh - C (M,N) = A (M,K) B (K,N) on tensor cores: bfloat16 factors, float32 sums. Row-major, sizes at
  * least 1, M and N at most a million.
  *
- * A tensor core multiplies whole small matrices. It belongs to a warp, not to a thread: 32 lanes hold 16 x 16 elements
- * of A, of B and of the sums between them, as fragments, and one instruction multiplies them. wmma (namespace
- * nvcuda::wmma) is CUDA's own name for that. Factors are bfloat16 (bfloat16.cuh), 8 bits of precision: the product of
- * two is exact in float32, in which tensor cores add. So nothing is rounded but the inputs, and the sums.
+ * A tensor core multiplies small matrices. A warp uses it as a whole: its 32 lanes together hold 16 x 16 elements of A,
+ * of B and of the sums, as fragments, and one operation multiplies them. wmma (namespace nvcuda::wmma) is CUDA's
+ * interface for that. Factors are bfloat16 (bfloat16.cuh), 8 bits of precision: the product of two is exact in float32,
+ * in which tensor cores add. So only the inputs and the sums are rounded.
  *
  *   matmul_bfloat16_cpu     the definition: sums in double
- *   matmul_wmma_naive       a warp 16 x 16 of C, its fragments straight from global memory
- *   matmul_wmma_tiled       blocks share tiles of A and B in shared memory; a warp still 16 x 16
- *   matmul_wmma_fragments   a warp 64 x 32: 6 fragments are fetched for 8 products, not 2 for one
+ *   matmul_wmma_naive       each warp computes 16 x 16 of C, with fragments from global memory
+ *   matmul_wmma_tiled       blocks share tiles of A and B in shared memory; each warp still computes 16 x 16
+ *   matmul_wmma_fragments   each warp computes 64 x 32: 6 fragments are loaded for 8 products, not 2 for one
  *
- * matmul_mma.cuh and matmul_wgmma.cuh go on.
+ * matmul_mma.cuh and matmul_wgmma.cuh have faster versions.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_WMMA_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_WMMA_CUH
@@ -47,7 +47,7 @@ static inline void matmul_bfloat16_cpu(float *c, const __nv_bfloat16 *a, const _
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* What the kernels are made of */
+/* Loading and storing fragments */
 
 enum { MATMUL_FRAGMENT = 16, MATMUL_FRAGMENT_ELEMENTS = MATMUL_FRAGMENT * MATMUL_FRAGMENT };
 
@@ -55,9 +55,9 @@ typedef nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, __nv_bfloat16
 typedef nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, __nv_bfloat16, nvcuda::wmma::row_major> MatmulRight;
 typedef nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> MatmulSum;
 
-/* load_matrix_sync() takes a matrix whole, at a multiple of 32 bytes, and its rows at multiples of 16. Where that is
- * not so the lanes put it into `patch` first, 16 x 16 elements of the warp's own, with zeros where x (rows,cols) has
- * ended. */
+/* load_matrix_sync() loads a whole matrix that begins at a multiple of 32 bytes, with rows at multiples of 16.
+ * Otherwise the lanes first copy it to `patch`, 16 x 16 elements that belong to the warp, with zeros outside of
+ * x (rows,cols). */
 template <class Fragment>
 static __device__ __forceinline__ void matmul_wmma_load(Fragment &fragment, __nv_bfloat16 *patch,
                                                         const __nv_bfloat16 *x, int row0, int col0, int rows,
@@ -77,7 +77,7 @@ static __device__ __forceinline__ void matmul_wmma_load(Fragment &fragment, __nv
   __syncwarp();
 }
 
-/* The same for the way back. */
+/* Stores a fragment in the same way. */
 static __device__ __forceinline__ void matmul_wmma_store(float *c, float *patch, const MatmulSum &sum, int row0,
                                                          int col0, int rows, int cols) {
   float *to = c + (size_t)row0 * cols + col0;
@@ -97,7 +97,7 @@ static __device__ __forceinline__ void matmul_wmma_store(float *c, float *patch,
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernels */
 
-/* A warp has 16 x 16 elements of C, a block 4 warps side by side. */
+/* Each warp computes 16 x 16 elements of C; a block has 4 warps side by side. */
 enum { MATMUL_NAIVE_WARPS = 4 };
 
 static __global__ void __launch_bounds__(MATMUL_NAIVE_WARPS * 32)
@@ -110,8 +110,8 @@ static __global__ void __launch_bounds__(MATMUL_NAIVE_WARPS * 32)
   MatmulSum sum;
   nvcuda::wmma::fill_fragment(sum, 0.0f);
   // >>> exercise matmul_wmma_naive: add the products of 16 x 16 fragments of A and of B to `sum`, along all of k
-  // hint: matmul_wmma_load(left, patch[warp], a, row0, k0, m, k) fetches 16 rows of A from row0 on, columns from k0 on
-  // hint: of B it is rows from k0, columns from col0; k0 goes in steps of 16; matmul_wmma_load() handles the edges
+  // hint: matmul_wmma_load(left, patch[warp], a, row0, k0, m, k) loads 16 rows of A from row0 on, columns from k0 on
+  // hint: of B it is rows from k0, columns from col0; k0 grows in steps of 16; matmul_wmma_load() handles the edges
   // hint: MatmulLeft left; MatmulRight right; load both, then nvcuda::wmma::mma_sync(sum, left, right, sum);
   for (int k0 = 0; k0 < k; k0 += MATMUL_FRAGMENT) {
     MatmulLeft left;
@@ -125,8 +125,8 @@ static __global__ void __launch_bounds__(MATMUL_NAIVE_WARPS * 32)
 #endif
 }
 
-/* The threads of a block copy the ROWS x COLS elements at (row0, col0) of x (rows,cols), with zeros where x has ended,
- * into a tile whose rows are PITCH long. ALIGNED: every row of x begins at a multiple of 16 bytes, 8 elements. */
+/* The threads of a block copy the ROWS x COLS elements at (row0, col0) of x (rows,cols), with zeros outside of x, to a
+ * tile whose rows are PITCH long. ALIGNED: every row of x begins at a multiple of 16 bytes, 8 elements. */
 template <int ROWS, int COLS, int PITCH, int THREADS, bool ALIGNED>
 static __device__ __forceinline__ void matmul_wmma_fill(__nv_bfloat16 *tile, const __nv_bfloat16 *x, int row0, int col0,
                                                         int rows, int cols) {
@@ -148,8 +148,8 @@ static __device__ __forceinline__ void matmul_wmma_fill(__nv_bfloat16 *tile, con
   }
 }
 
-/* BM x BN elements of C a block, WM x WN a warp; tiles BK deep. A tile's rows are 16 bytes longer than they need be, so
- * that those of a fragment do not all begin in the same bank. */
+/* A block computes BM x BN elements of C, a warp WM x WN; tiles are BK deep. The rows of a tile are padded by 16 bytes,
+ * so that the rows of a fragment do not all begin in the same bank. */
 template <int BM, int BN, int BK, int WM, int WN, bool ALIGNED>
 static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
     matmul_wmma_kernel(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
@@ -161,7 +161,7 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
   matmul_tile_place(blockIdx.x, (m + BM - 1) / BM, (n + BN - 1) / BN, &row0, &col0);
   row0 *= BM;
   col0 *= BN;
-  int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN; /* of its part of the tile */
+  int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN; /* where its part of the tile begins */
   const int across = WN / 16, fragments = WM / 16 * across;
   MatmulSum sum[WM / 16][across];
 #pragma unroll
@@ -174,10 +174,10 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
     for (int i = 0; i < BK; i += 16) {
       MatmulLeft left[WM / 16];
       MatmulRight right[WN / 16];
-      // >>> exercise matmul_wmma_fragments: fetch this warp's fragments of both tiles; multiply each left by each right
+      // >>> exercise matmul_wmma_fragments: load this warp's fragments of both tiles; multiply each left by each right
       // hint: nvcuda::wmma::load_matrix_sync(left[r], address of its first element, a_pitch), and b_pitch for B's tile
       // hint: left[r] begins in row warp_row + 16 r, column i of a_tile; right[s] in row i, column warp_col + 16 s
-      // hint: two loops fetch, then two nested ones: nvcuda::wmma::mma_sync(sum[r][s], left[r], right[s], sum[r][s]);
+      // hint: two loops load, then two nested ones: nvcuda::wmma::mma_sync(sum[r][s], left[r], right[s], sum[r][s]);
 #pragma unroll
       for (int r = 0; r < WM / 16; r++)
         nvcuda::wmma::load_matrix_sync(left[r], &a_tile[(warp_row + 16 * r) * a_pitch + i], a_pitch);
@@ -190,7 +190,7 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
         for (int s = 0; s < WN / 16; s++) nvcuda::wmma::mma_sync(sum[r][s], left[r], right[s], sum[r][s]);
       // <<< exercise
     }
-    __syncthreads(); /* and may be overwritten */
+    __syncthreads(); /* before the tiles are overwritten */
   }
 #pragma unroll
   for (int f = 0; f < fragments; f++)
@@ -210,7 +210,7 @@ static inline void matmul_wmma_naive(float *c, const __nv_bfloat16 *a, const __n
   CUDA_CHECK_LAUNCH();
 }
 
-/* Do the rows of A and B begin at multiples of 16 bytes? */
+/* Whether the rows of A and B begin at multiples of 16 bytes. */
 static inline bool matmul_rows_fit(const __nv_bfloat16 *a, const __nv_bfloat16 *b, int n, int k) {
   return n % 8 == 0 && k % 8 == 0 && ((uintptr_t)a | (uintptr_t)b) % 16 == 0;
 }
