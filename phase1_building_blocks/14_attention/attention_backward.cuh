@@ -6,19 +6,17 @@
  *     dq(i) = scale * sum over j of ds(i,j) k(j)
  *     dk(j) = scale * sum over i of ds(i,j) q(i)
  *
- * ds is the gradient of the softmax. delta is cheap, because it is a product of two rows of D floats, not of S. p need
- * not be kept: p(i,j) = exp(score(i,j) - lse(i)), and lse is one number per query.
+ * ds is softmax's gradient; that delta is a product of two rows of D, not of S, floats is what makes it cheap. p needs
+ * not have been kept: p(i,j) = exp(score(i,j) - lse(i)), and lse is one number a query.
  *
  *   attention_backward_cpu      the definition, sums in double
- *   attention_backward_naive    p and ds in memory, S S floats each per head; one thread per element
- *   attention_backward_flash    tiles of p are computed again, used, and discarded. In one kernel each block takes some
- *                               keys and loops over the queries, for dk and dv; in the other it takes some queries and
- *                               loops over the keys, for dq. So each sum is computed by one block: no atomics, and the
- *                               same bits in every run. That takes 7 products of tiles; 5 would be enough if many
- * blocks
- *                               added to dq
+ *   attention_backward_naive    p and ds in memory, S S floats each for each head; one thread an element
+ *   attention_backward_flash    tiles of p are computed again, used, and forgotten. One kernel owns keys and goes
+ *                               through the queries, for dk and dv; the other owns queries and goes through the keys,
+ *                               for dq. So each sum has one owner: no atomics, the same bits every time; the price is
+ *                               7 products of tiles, where 5 would do if dq's sums came from many blocks
  *
- * Each takes q, k, v and the results of forward, o and lse. attention_gradients_...() runs forward, then backward.
+ * Each takes q, k, v and what forward wrote, o and lse. attention_gradients_...() runs a forward, then the backward.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_ATTENTION_BACKWARD_CUH
 #define PHASE1_BUILDING_BLOCKS_ATTENTION_BACKWARD_CUH
@@ -68,7 +66,7 @@ static inline void attention_backward_cpu(T *dq, T *dk, T *dv, const T *q, const
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Naive */
 
-/* delta (B*H*S) = dout . o of each row; one warp per row. */
+/* delta (B*H*S) = the rows' dout . o; one warp a row. */
 static __global__ void attention_delta_kernel(float *delta, const float *dout, const float *o, int rows, int d) {
   int lane = threadIdx.x % 32, row = (int)(((size_t)blockIdx.x * blockDim.x + threadIdx.x) / 32);
   if (row >= rows) return;
@@ -80,7 +78,7 @@ static __global__ void attention_delta_kernel(float *delta, const float *dout, c
 
 /* The score of a query and a key, at most the query's lse, because p = exp(score - lse) is at most 1. Scores of 1e15
  * are rounded by up to 1e7, and exp(1e7) is infinite: so the product is rounded here as it was in forward, not fused
- * with a subtraction, and the remaining difference is clamped. NaN stays NaN. */
+ * with a subtraction, and what still differs is cut off. A NaN stays one. */
 static __device__ __forceinline__ float attention_score(float dot, float scale, float lse) {
   float score = __fmul_rn(scale, dot);
   return score > lse ? lse : score;
@@ -93,7 +91,7 @@ static __global__ void attention_score_gradients_kernel(float *p, float *ds, con
                                                         bool causal) {
   size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= (size_t)heads * s * s) return;
-  size_t row = at / s, key = row / s * s + at % s; /* counted over the rows of all heads */
+  size_t row = at / s, key = row / s * s + at % s; /* of all heads' rows */
   float weight = 0, gradient = 0;
   if (!causal || key <= row) {
     float dot = 0, dp = 0;
@@ -103,7 +101,7 @@ static __global__ void attention_score_gradients_kernel(float *p, float *ds, con
     }
     float score = attention_score(dot, scale, lse[row]);
     // >>> exercise attention_score_gradient: weight = p(row,key), and gradient, that of the score
-    // hint: lse[row] is the logarithm of the sum of exp(score) over the row
+    // hint: lse[row] is the log of what the exponentials of the row's scores add up to
     // hint: p is exp(score) divided by that sum, so that a row adds up to 1; softmax's gradient subtracts delta from dp
     // hint: weight = expf(score - lse[row]); gradient = weight * (dp - delta[row]);
     weight = expf(score - lse[row]);
@@ -114,7 +112,7 @@ static __global__ void attention_score_gradients_kernel(float *p, float *ds, con
   ds[at] = gradient;
 }
 
-/* One thread per element of dq, dk and dv. */
+/* One thread an element of dq, dk and dv. */
 static __global__ void attention_gradients_kernel(float *dq, float *dk, float *dv, const float *p, const float *ds,
                                                   const float *q, const float *k, const float *dout, int heads, int s,
                                                   int d, float scale) {
@@ -123,7 +121,7 @@ static __global__ void attention_gradients_kernel(float *dq, float *dk, float *d
   size_t row = at / d, head = row / s, col = at % d, first = head * s; /* row `first` is the head's first */
   float sum_q = 0, sum_k = 0, sum_v = 0;
   for (int j = 0; j < s; j++) {
-    size_t across = row * s + j, down = (first + j) * s + row % s; /* element j of this row, and of this column */
+    size_t across = row * s + j, down = (first + j) * s + row % s; /* this row's element j; this column's */
     sum_q += ds[across] * k[(first + j) * d + col];
     sum_k += ds[down] * q[(first + j) * d + col];
     sum_v += p[down] * dout[(first + j) * d + col];
@@ -134,7 +132,7 @@ static __global__ void attention_gradients_kernel(float *dq, float *dk, float *d
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Flash. As attention_flash_kernel(), but with 4 rows per thread, because each thread holds more sums. */
+/* Flash. As attention_flash_kernel(), with 4 rows a thread: there are more sums to hold. */
 
 enum { ATTENTION_BACKWARD_ROWS = 4 };
 
@@ -142,12 +140,12 @@ template <int D, int WARPS>
 struct AttentionBackwardShape {
   static const int threads = 32 * WARPS;
   static const int warp_rows = ATTENTION_BACKWARD_ROWS * AttentionShape<D>::down;
-  static const int rows = WARPS * warp_rows;       /* rows that belong to a block */
-  static const int keys = AttentionShape<D>::keys; /* rows of the tiles in its loop */
+  static const int rows = WARPS * warp_rows;       /* that a block owns */
+  static const int keys = AttentionShape<D>::keys; /* of the tiles that it goes through */
   static const int floats = 2 * (rows + keys) * AttentionShape<D>::pitch + rows * AttentionShape<D>::p_pitch;
 };
 
-/* The rows of the block are keys; it loops over the queries, which are the columns: everything is transposed. */
+/* The block owns keys, as rows; it goes through the queries, as columns: everything is transposed. */
 template <int D, int WARPS, bool ALIGNED>
 static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threads)
     attention_backward_keys_kernel(float *dk, float *dv, const float *q, const float *k, const float *v,
@@ -199,11 +197,11 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
     attention_put<D>(my_p + x, p);
     __syncwarp();
     attention_add_weighted<D>(sum_v, my_p, dout_tile + 4 * x);
-    __syncwarp(); /* before ds overwrites p */
+    __syncwarp(); /* ds takes p's place */
     attention_put<D>(my_p + x, ds);
     __syncwarp();
     attention_add_weighted<D>(sum_k, my_p, q_tile + 4 * x);
-    __syncthreads(); /* before the next tiles overwrite these */
+    __syncthreads(); /* the next tiles take the place of these */
   }
 #pragma unroll
   for (int i = 0; i < TM; i++) factor[i] = 1;
@@ -213,7 +211,7 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
   attention_write<D, ALIGNED>(dk + first, sum_k, factor, row0 + y, 4 * x, s, d);
 }
 
-/* The rows of the block are queries; it loops over the keys. */
+/* The block owns queries and goes through the keys. */
 template <int D, int WARPS, bool ALIGNED>
 static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threads)
     attention_backward_queries_kernel(float *dq, const float *q, const float *k, const float *v, const float *dout,
@@ -270,13 +268,13 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
     attention_put<D>(my_p + x, ds);
     __syncwarp();
     attention_add_weighted<D>(sum, my_p, k_tile + 4 * x);
-    __syncthreads(); /* before the next tiles overwrite these */
+    __syncthreads(); /* the next tiles take the place of these */
   }
   attention_write<D, ALIGNED>(dq + first, sum, factor, row0 + y, 4 * x, s, d);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Launchers. `room`: GPU memory for attention_backward_..._floats() floats. */
+/* Launchers. `room`: GPU memory, attention_backward_..._floats() of it. */
 
 static inline size_t attention_backward_naive_floats(int b, int h, int s) {
   return (size_t)b * h * s * (2 * (size_t)s + 1);
@@ -346,7 +344,7 @@ static inline void attention_backward_flash(float *dq, float *dk, float *dv, con
     die("attention: a head of %d columns; at most 128 fit into a thread's registers", d);
 }
 
-/* Forward and backward, as in training: o and lse are not returned. */
+/* Forward and backward, as training runs them: o and lse stay inside. */
 typedef void AttentionGradients(float *dq, float *dk, float *dv, const float *q, const float *k, const float *v,
                                 const float *dout, int b, int h, int s, int d, bool causal);
 
