@@ -1,20 +1,21 @@
-/* activations.cu - the bends of a network: one element in, one out, and how not to overflow on the way.
+/* activations.cu - activation functions: element by element, in formulas that cannot overflow.
  *
  *     bazel run //phase1_building_blocks:activations
  *
- * Between two linear layers something must bend, or they would be one. ReLU is a comparison; sigmoid and tanh are made
- * of exp(), which overflows float at 89, and their textbook formulas then say inf / inf. Here they are written so that
- * they cannot. None of that shows in the time: a float that is read and written takes the memory longer than the
- * multiplications take the rest. What shows is how many bytes a thread asks for at once. */
+ * Two linear layers in a row are one linear layer; with a nonlinear function between them they are not. ReLU is a
+ * comparison. Sigmoid and tanh are made of exp(), which overflows float at 89, and the textbook formula of tanh is then
+ * inf / inf; here no step overflows. The formulas hardly affect the time, because reading and writing a float takes the
+ * memory longer than its arithmetic takes the multiprocessor. What does is how many bytes a thread loads at once. */
 #include "common/lesson/main.h"
 #include "phase1_building_blocks/07_activations/activations_lesson.cuh"
 
 enum { ROWS = 3 };
 
 int main(int argc, char **argv) {
-  const char *one = "4 bytes a request leave the memory waiting; ask for 16.";
-  const char *four = "The memory itself: nothing but a fused neighbour would save its bytes.";
-  const char *copy = "As many bytes, and no computation.", *copy_backward = "Two arrays of the three.";
+  const char *one = "Each thread loads 4 bytes: load a float4, 16 bytes, instead.";
+  const char *four = "Memory bandwidth is the limit: only fusing with a neighbouring operation saves bytes.";
+  const char *copy = "The same bytes, and no computation.",
+             *copy_backward = "One array read and one written, where backward reads two.";
   const LessonVersion copied = lesson_copy_version(copy), copied_backward = lesson_copy_version(copy_backward);
   const Lesson lessons[] = {relu_forward_lesson(),        relu_backward_lesson(),   leaky_relu_forward_lesson(),
                             leaky_relu_backward_lesson(), sigmoid_forward_lesson(), sigmoid_backward_lesson(),

@@ -1,22 +1,22 @@
-/* activations.cuh - the bends between linear layers, element by element over n floats, n at least 0.
+/* activations.cuh - activation functions of n floats, element by element; n may be 0.
  *
  *   ReLU         y = max(x, 0)                      dx = y > 0 ? dy : 0
  *   leaky ReLU   y = x < 0 ? slope x : x            dx = y < 0 ? slope dy : dy
  *   sigmoid      y = 1 / (1 + exp(-x))              dx = dy y (1 - y)
  *   tanh         y = (exp(x) - exp(-x)) / (exp(x) + exp(-x))    dx = dy (1 - y^2)
  *
- * The backward pass asks only for y, so x need not be kept, and both directions may work in place (y == x, dx == dy).
- * A NaN goes through: a diverged network should be seen, not clamped to zero.
+ * The backward pass needs only y, so x need not be kept, and both directions may work in place (y == x, dx == dy).
+ * A NaN stays a NaN: a network that has diverged should show it.
  *
- * Written as above, exp(89) is infinite in float, and tanh(89) would be inf / inf. Below nothing but exp(-|x|) is ever
- * computed, which is at most 1; and where two numbers that are nearly equal would be subtracted, what is left of their
- * digits is computed directly: expm1(x) is exp(x) - 1, and 1 - y^2 is (1 - y) (1 + y). (A compiler may make one fma()
- * of 1 - y * y, which rounds once and loses nothing. It need not, and another one does not.)
+ * exp(89) is infinite in float, so tanh(89), computed as above, would be inf / inf. The code below only computes
+ * exp(-|x|), which is at most 1. Where two nearly equal numbers would be subtracted, it computes the difference
+ * directly: expm1(x) is exp(x) - 1, and 1 - y^2 is (1 - y) (1 + y). (A compiler may turn 1 - y * y into one fma(),
+ * which rounds once and loses nothing; but not every compiler does.)
  *
  *   *_cpu        plain loops
- *   *_cpu_fast   large arrays shared among threads; ReLU and leaky ReLU vectorised by the compiler
- *   *_scalar     a float for each thread
- *   *_gpu        four floats for each thread, at once: the requests are a quarter, the bytes the same
+ *   *_cpu_fast   large arrays are divided among threads; the compiler vectorises all but sigmoid and tanh forward
+ *   *_scalar     one float per thread
+ *   *_gpu        four floats per thread, loaded at once: a quarter of the requests for the same bytes
  */
 #ifndef PHASE1_BUILDING_BLOCKS_ACTIVATIONS_CUH
 #define PHASE1_BUILDING_BLOCKS_ACTIVATIONS_CUH
@@ -32,13 +32,13 @@ typedef enum Activation { ACTIVATION_RELU, ACTIVATION_LEAKY_RELU, ACTIVATION_SIG
 
 enum { ACTIVATIONS = 4 };
 
-/* As an option names it. */
+/* The name as a user writes it in an option. */
 static inline const char *activation_name(Activation kind) {
   static const char *const names[ACTIVATIONS] = {"relu", "leaky_relu", "sigmoid", "tanh"};
   return names[kind];
 }
 
-/* 1, and *kind; 0: there is none of that name. */
+/* Sets *kind to the activation of this name and returns 1; returns 0 if there is none. */
 static inline int activation_named(const char *name, Activation *kind) {
   for (int k = 0; k < ACTIVATIONS; k++) {
     *kind = (Activation)k;
@@ -52,10 +52,10 @@ static inline int activation_named(const char *name, Activation *kind) {
 
 template <typename T>
 static inline void relu_forward_cpu(T *y, const T *x, size_t n) {
-  for (size_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i]; /* the comparison is false for NaN, which stays */
+  for (size_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i]; /* the comparison is false for NaN, so NaN stays */
 }
 
-/* dx = dy where y > 0 (or NaN), else 0: the slope at 0 is taken to be 0. */
+/* dx = dy where y > 0 or y is NaN, else 0: the slope at 0 is defined as 0. */
 template <typename T>
 static inline void relu_backward_cpu(T *dx, const T *dy, const T *y, size_t n) {
   for (size_t i = 0; i < n; i++) dx[i] = y[i] <= 0 ? 0 : dy[i];
@@ -128,7 +128,7 @@ static inline void activation_backward_cpu(Activation kind, T *dx, const T *dy, 
 
 enum { /* below this many floats, waking a second thread costs more than it saves */
        RELU_CPU_SERIAL = 16384,
-       SIGMOID_CPU_SERIAL = 2048, /* and tanh: an element takes longer */
+       SIGMOID_CPU_SERIAL = 2048, /* and tanh: they take longer per element */
 };
 
 static inline void relu_forward_cpu_fast(float *y, const float *x, size_t n) {
@@ -139,7 +139,7 @@ static inline void relu_forward_cpu_fast(float *y, const float *x, size_t n) {
 static inline void relu_backward_cpu_fast(float *dx, const float *dy, const float *y, size_t n) {
 #pragma omp parallel for simd schedule(static) if (parallel : n > RELU_CPU_SERIAL)
   for (size_t i = 0; i < n; i++) {
-    float d = dy[i]; /* read in any case: a condition on data is a select, on a read it would be a branch */
+    float d = dy[i]; /* read unconditionally: then the compiler can use a select instead of a branch */
     dx[i] = y[i] <= 0 ? 0 : d;
   }
 }
@@ -215,7 +215,7 @@ static inline void activation_backward_cpu_fast(Activation kind, float *dx, cons
 static __device__ float sigmoid_forward_one(float x) {
   float y = 0;
   // >>> exercise activation_sigmoid: y = 1 / (1 + exp(-x)), without an exp() that overflows: y(-90) is 8e-40, not 0
-  // hint: exp() of a number that is not positive is at most 1; what is exp(-|x|) if x is positive, if it is negative?
+  // hint: exp() of a number <= 0 is at most 1. What is exp(-|x|) for a positive x, and for a negative x?
   // hint: for x < 0, multiply numerator and denominator of 1 / (1 + exp(-x)) by exp(x)
   // hint: float e = expf(-fabsf(x)); then y is e / (1 + e) where x < 0, and 1 / (1 + e) elsewhere
   float e = expf(-fabsf(x));
@@ -227,7 +227,7 @@ static __device__ float sigmoid_forward_one(float x) {
 static __device__ float tanh_forward_one(float x) {
   float y = 0;
   // >>> exercise activation_tanh: y = tanh(x), exact to a few units in the last place, from expm1f() of -2 |x|
-  // hint: tanh(|x|) = (1 - exp(-2 |x|)) / (1 + exp(-2 |x|)); near 0 this numerator loses all its digits
+  // hint: tanh(|x|) = (1 - exp(-2 |x|)) / (1 + exp(-2 |x|)); near 0 the numerator loses its digits to cancellation
   // hint: expm1f(a) is exp(a) - 1 with all digits: with t = expm1f(-2 |x|) the numerator is -t, the denominator 2 + t
   // hint: float t = expm1f(-2 * fabsf(x)); y = copysignf(-t / (2 + t), x);
   float t = expm1f(-2.0f * fabsf(x));
@@ -238,7 +238,7 @@ static __device__ float tanh_forward_one(float x) {
 
 template <Activation KIND>
 static __device__ float activation_forward_one(float x) {
-  switch (KIND) { /* known to the compiler */
+  switch (KIND) { /* KIND is a constant: the compiler keeps one case */
     case ACTIVATION_RELU:
       return x < 0.0f ? 0.0f : x;
     case ACTIVATION_LEAKY_RELU:
@@ -264,8 +264,8 @@ static __device__ float leaky_relu_backward_one(float dy, float y) {
 static __device__ float tanh_backward_one(float dy, float y) {
   float dx = 0;
   // >>> exercise activation_tanh_backward: dx = dy (1 - y^2), with all its digits where y is nearly 1
-  // hint: y^2 is rounded to 24 bits before it is subtracted from 1: of 1 - 0.9999999 hardly one is left
-  // hint: 1 - y is exact there, for both have the same exponent or nearly so; factor 1 - y^2
+  // hint: y^2 is rounded to 24 bits before it is subtracted from 1: with y = 0.9998 only 14 bits are right
+  // hint: for y between 0.5 and 1 the difference 1 - y is exact; factor 1 - y^2
   // hint: dx = dy * (1 - y) * (1 + y);
   dx = dy * (1.0f - y) * (1.0f + y);
   // <<< exercise
@@ -307,7 +307,7 @@ template <Activation KIND>
 static __global__ void activation_forward_kernel(float *y, const float *x, size_t n, size_t quads) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   // >>> exercise activation_quads: quad i of x becomes quad i of y, if there is one; float i of the rest, too
-  // hint: ((const float4 *)x)[i] are four floats in one request; .x, .y, .z and .w are its parts
+  // hint: ((const float4 *)x)[i] loads four floats in one request; they are its .x, .y, .z and .w
   // hint: the rest begins at float 4 * quads and ends before n: thread i takes float 4 * quads + i
   // hint: if (i < quads) ...; size_t rest = 4 * quads + i; if (rest < n) y[rest] = activation_forward_one<KIND>(...);
   if (i < quads) {

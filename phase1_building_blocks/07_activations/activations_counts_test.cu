@@ -1,4 +1,4 @@
-/* Activations: the same sectors, for a quarter of the requests. */
+/* Activations: float4 needs a quarter of the requests for the same sectors. */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/07_activations/activations_lesson.cuh"
 
@@ -10,7 +10,7 @@ static LessonCounts backward(Lesson lesson, ActivationBackward *launch, int n) {
   return counts_of(&lesson, activation_backward_version("backward", launch, ""), lesson_shape(&lesson, n));
 }
 
-/* `read` arrays of n floats, one written, `floats` of them in a request of 32 lanes. */
+/* `read` arrays of n floats are read and one is written; each lane of a request moves `floats` floats. */
 static void expect(LessonCounts c, int n, int read, int floats) {
   assert_count(c.global_load_requests, read * n / (32 * floats));
   assert_count(c.global_load_sectors, read * n / 8);
@@ -30,7 +30,7 @@ static void forward_reads_once_and_writes_once(void **state) {
   counts_required();
   expect(scalar, N, 1, 1);
   for (int i = 0; i < 4; i++) expect(quads[i], N, 1, 4);
-  assert_count(odd.global_load_requests, N / 128 + 1); /* the three at the end are neighbours */
+  assert_count(odd.global_load_requests, N / 128 + 1); /* the last three elements are neighbours: one more request */
   assert_count(odd.global_store_sectors, N / 8 + 1);
 }
 

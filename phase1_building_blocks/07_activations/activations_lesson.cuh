@@ -1,5 +1,5 @@
-/* activations_lesson.cuh - what is asked of an activation, forward and backward: for the program, its test and the
- * exercises. */
+/* activations_lesson.cuh - arrays, shapes, reference and tolerance of an activation, forward and backward: for the
+ * program, its test and the exercises. */
 #ifndef PHASE1_BUILDING_BLOCKS_ACTIVATIONS_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_ACTIVATIONS_LESSON_CUH
 
@@ -32,16 +32,16 @@ static inline LessonVersion activation_backward_version(const char *name, Activa
 }
 
 static inline void activation_shapes(Lesson *lesson) {
-  lesson->timed = lesson_shape(lesson, 64 << 20); /* 256 MiB an array */
+  lesson->timed = lesson_shape(lesson, 64 << 20); /* 256 MiB per array */
   lesson->counted = lesson_shape(lesson, 1 << 16);
-  /* the first shows faults best; one, around a warp and a block of 256, more than one block; with and without a rest
-   * after the last float4, from a multiple of 16 bytes or not */
+  /* The first shape shows faults best. The others: one element; around a warp and a block of 256; more than one block;
+   * with and without a rest after the last float4; aligned to 16 bytes or not. */
   const int sizes[] = {31, 1, 3, 33, 127, 256, 1021, 1023, 40011};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) lesson_check_shape(lesson, lesson_shape(lesson, sizes[i]));
 }
 
-/* exp() and expm1() of the math libraries are good to 2 units in the last place; an addition and a division follow. A
- * unit is at most FLT_EPSILON of the value, and of what is denormal FLT_MIN. */
+/* exp() and expm1() of the math libraries are accurate to 2 units in the last place; an addition and a division follow.
+ * A unit is at most FLT_EPSILON times the value, and for denormal values FLT_EPSILON times FLT_MIN. */
 static inline Tolerance activation_forward_tolerance(const int *size) {
   (void)size;
   return tolerance_make(4 * FLT_EPSILON, FLT_EPSILON * FLT_MIN);
@@ -53,7 +53,7 @@ static inline Tolerance activation_backward_tolerance(const int *size) {
   return tolerance_make(2 * FLT_EPSILON, 0);
 }
 
-/* Where exp() overflows, too: a few x are 1e4 or -1e4. */
+/* A few x are 1e4 or -1e4, where exp() overflows. */
 static inline Lesson activation_forward_lesson(const char *name, ActivationForward *reference) {
   Lesson lesson = lesson_make(name, "n", activation_forward_call, (LessonLauncher)reference);
   lesson_output(&lesson, "y", "n");
@@ -65,7 +65,7 @@ static inline Lesson activation_forward_lesson(const char *name, ActivationForwa
   return lesson;
 }
 
-/* y lies between the activation's limits, and a few are at them. */
+/* y lies between low and high. */
 static inline Lesson activation_backward_lesson(const char *name, ActivationBackward *reference, float low,
                                                 float high) {
   Lesson lesson = lesson_make(name, "n", activation_backward_call, (LessonLauncher)reference);
@@ -88,7 +88,7 @@ static inline Lesson leaky_relu_forward_lesson(void) {
 static inline Lesson leaky_relu_backward_lesson(void) {
   return activation_backward_lesson("activations", leaky_relu_backward_cpu, -1, 2);
 }
-/* exp(90) is infinite, but sigmoid(-90) = 8e-40 is not 0: whoever divides by 1 + exp(-x) finds out. */
+/* exp(90) is infinite, but sigmoid(-90) = 8e-40 is not 0: this catches 1 / (1 + exp(-x)). */
 static inline Lesson sigmoid_forward_lesson(void) {
   Lesson lesson = activation_forward_lesson("activations", sigmoid_forward_cpu);
   lesson_extreme(&lesson, "x", 90);

@@ -22,7 +22,7 @@ static inline void activation_op_backward(const Context *context, const Node *no
             activation_backward_cpu_fast(kind, a->dx[0], a->dy, a->y, n));
 }
 
-/* backward() asks for y alone, so x need not survive. */
+/* Backward needs only y, so forward may overwrite x. */
 static const Op activation_ops[] = {
     {"Relu", BACKWARD_NEEDS_Y, OP_IN_PLACE, NULL, NULL, activation_op_forward, activation_op_backward},
     {"LeakyRelu", BACKWARD_NEEDS_Y, OP_IN_PLACE, NULL, NULL, activation_op_forward, activation_op_backward},

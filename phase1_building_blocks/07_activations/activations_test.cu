@@ -18,8 +18,7 @@ static void reference_is_right_by_hand(void **state) {
   assert_close(dx, dx_expected, 6, 0, 0);
 }
 
-/* The others, by hand: where the textbook's formulas overflow, where they lose their digits, and where there is no
- * number to be had. */
+/* The others, by hand: where the textbook formulas overflow, where they lose their digits, and NaN. */
 static void the_others_are_right_by_hand(void **state) {
   (void)state;
   enum { N = 9 };
@@ -44,7 +43,7 @@ static void the_others_are_right_by_hand(void **state) {
 typedef void Forward(double *y, const double *x, size_t n);
 typedef void Backward(double *dx, const double *dy, const double *y, size_t n);
 
-/* The slope of the loss sum(r * y(x)), away from a bend at 0. */
+/* The gradient of the loss sum(r * y(x)), away from the kink at 0. */
 static void check_gradient(Forward *forward, Backward *backward) {
   enum { N = 33 };
   const double h = 1e-5;
@@ -72,9 +71,9 @@ static void gradients_match_central_differences(void **state) {
   check_gradient(tanh_forward_cpu, tanh_backward_cpu);
 }
 
-/* ---- against the reference: the same bits, since nothing is rounded ---- */
+/* ---- against the reference: the same bits, because nothing is rounded ---- */
 
-/* Arrays that begin `offset` floats into an allocation: not aligned for float4 unless offset is a multiple of 4. */
+/* The arrays begin `offset` floats into an allocation: not aligned for float4 unless that is a multiple of 4. */
 static void check_size(Device device, size_t n, size_t offset, bool in_place) {
   size_t total = offset + n;
   float *x = arrays_random(total, 1), *dy = arrays_random(total, 2);
@@ -165,7 +164,7 @@ static const Case fast_cases[] = {
     {"tanh", tanh_forward_cpu_fast, tanh_backward_cpu_fast, tanh_forward_cpu, tanh_backward_cpu},
 };
 
-/* The x of a network, and a few from every corner of what float can say. */
+/* Values as networks have them, and a few from every range of float. */
 static void check_case(const Case *one, Device device, size_t n, size_t offset) {
   const float corners[] = {0,      -0.0f,   INFINITY, -INFINITY, NAN,    1e-40f, -1e-40f, 1e-20f, 88.8f,
                            -88.8f, -103.9f, 1e30f,    -1e30f,    -1e-3f, 9.1f,   -9.1f,   17.4f,  FLT_MAX};
@@ -202,8 +201,8 @@ static void check_case(const Case *one, Device device, size_t n, size_t offset) 
   free(dx_expected);
 }
 
-/* What PyTorch says, of the CPU's reference and of the GPU's kernels. It has y in double; ours was rounded, and where y
- * is nearly 1 that is much of 1 - y. */
+/* The CPU reference and the GPU kernels against PyTorch. PyTorch has y in double; ours was rounded to float, which is a
+ * large part of 1 - y where y is nearly 1. */
 static void every_activation_matches_pytorch(void **state) {
   (void)state;
   const float *y_golden[] = {golden_relu, golden_leaky_relu, golden_sigmoid, golden_tanh};
@@ -252,7 +251,7 @@ static void every_fast_activation_matches_the_reference(void **state) {
   omp_set_num_threads(threads_before);
 }
 
-/* Four floats at once need every array at a multiple of 16 bytes: one that is not is enough, whichever it is. */
+/* float4 needs every array at a multiple of 16 bytes; here one array at a time is not. */
 static void each_array_may_be_misaligned_alone(void **state) {
   (void)state;
   test_requires_gpu();
@@ -281,7 +280,7 @@ static void each_array_may_be_misaligned_alone(void **state) {
   }
 }
 
-/* The first four cases stand in the order of the kinds. */
+/* The first four cases are in the order of enum Activation. */
 static void a_kind_is_its_functions_and_its_name(void **state) {
   (void)state;
   enum { N = 33 };
