@@ -1,7 +1,7 @@
-/* The matrix product's ladder: each rung takes away exactly what it says.
+/* The versions of the matrix product: each removes exactly the accesses that it claims to remove.
  *
- * C is M x N, so there are M N K products, and a warp does 32 of them at a time: W = M N K / 32 is the unit here. The
- * sizes are multiples of every tile, so that no lane is idle. */
+ * C is M x N, so there are M N K products, and a warp does 32 of them per instruction: W = M N K / 32 is the unit here.
+ * The sizes are multiples of every tile, so that no lane is idle. */
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/03_matmul_naive/matmul_lesson.cuh"
 #include "phase1_building_blocks/03_matmul_naive/matmul_naive.cuh"
@@ -21,7 +21,7 @@ static void naive_columns_loads_a_sector_a_lane(void **state) {
   LessonCounts c = counts(matmul_naive_columns);
   counts_required();
   assert_count(c.global_load_requests, 2 * W);
-  assert_count(c.global_load_sectors, (32 + 1) * W); /* of A 32 rows, of B one float for all */
+  assert_count(c.global_load_sectors, (32 + 1) * W); /* of A 32 rows, of B one float for all lanes */
   assert_count(c.global_store_sectors, 32 * c.global_store_requests);
 }
 
@@ -30,12 +30,12 @@ static void naive_loads_whole_sectors(void **state) {
   LessonCounts c = counts(matmul_naive);
   counts_required();
   assert_count(c.global_load_requests, 2 * W);
-  assert_count(c.global_load_sectors, (1 + 4) * W); /* of A one float for all, of B 32 neighbours */
+  assert_count(c.global_load_sectors, (1 + 4) * W); /* of A one float for all lanes, of B 32 neighbours */
   assert_count(c.global_store_requests, M * N / 32);
   assert_count(c.global_store_sectors, 4 * c.global_store_requests);
 }
 
-/* Tiles of `tile` x `tile` serve as many products from each load; after that shared memory has all the work. */
+/* With tiles of `tile` x `tile`, a global load serves `tile` products; each product still has 2 shared loads. */
 static void expect_tiled(LessonCounts c, int tile) {
   assert_count(c.global_load_requests, 2 * W / tile);
   assert_count(c.global_load_sectors, 4 * c.global_load_requests);
@@ -69,8 +69,8 @@ static void a_patch_in_registers_needs_an_eighth_of_the_shared_loads(void **stat
   assert_count(c.shared_load_requests, 16 * W / 64); /* 8 of A and 8 of B for 64 products, not 128 */
   assert_count(c.global_load_requests, 2 * W / 128);
   assert_count(c.global_load_sectors, 4 * c.global_load_requests);
-  /* what it leaves to the next rungs: the 2 floats of A lie in one bank, of the 16 of B, 8 floats apart, 4 in each; and
-   * no lane's neighbour in C is another lane */
+  /* What it leaves to the next versions: a warp's 2 floats of A lie in one bank; its 16 floats of B, 8 floats apart,
+   * lie in 4 banks; and the stores of a warp's lanes are 8 floats apart. */
   assert_count(c.shared_load_conflicts, (1 + 3) * c.shared_load_requests / 2);
   assert_count(c.global_store_sectors, 32 * c.global_store_requests);
 }
@@ -83,14 +83,14 @@ static void float4_quarters_the_requests(void **state) {
   assert_count(c.global_load_requests, 2 * W / 128 / 4);
   assert_count(c.global_load_sectors, 16 * c.global_load_requests); /* the same bytes */
   assert_count(c.global_store_requests, M * N / 128);
-  /* 8 lanes go at a time; of B's, 8 floats apart, two meet in each bank: 4 turns too many for every other request */
+  /* 8 lanes at a time; B's float4 are 8 floats apart, so two of 8 lanes share a bank: 4 extra turns per request of B */
   assert_count(c.shared_load_conflicts, 4 * c.shared_load_requests / 2);
-  /* and A's tile is put with 4 rows of 128 floats between lanes: the same bank */
+  /* and where A's tile is stored, lanes are 4 rows of 128 floats apart: in the same bank */
   if (c.shared_store_conflicts == 0) fail_msg("the conflicts that conflict_free removes are not there");
 }
 
-/* 8 + 8 floats for 8 x 8 products, four at a time. Of A neighbouring lanes want the same, so that 16 go at a time: two
- * turns a request; of B they do not: the four turns of 512 bytes. */
+/* 8 + 8 floats for 8 x 8 products, four floats per request. Of A, neighbouring lanes load the same float4, so that 16
+ * lanes go at a time: two turns per request. Of B they do not: four turns for 512 bytes. */
 static void expect_conflict_free(LessonCounts c) {
   assert_count(c.shared_load_requests, 4 * W / 64);
   assert_count(c.shared_load_wavefronts, (2 + 4) * c.shared_load_requests / 2);
@@ -121,7 +121,7 @@ static void the_tuned_patch_needs_24_floats_for_128_products(void **state) {
   LessonCounts c = counts(matmul_tuned_launch<128, 256, 8, 64, 64, 16, 8, 1>); /* C is one tile */
   counts_required();
   assert_count(c.shared_load_requests, 24 / 4 * W / 128);
-  assert_count(c.shared_load_wavefronts, 2 * c.shared_load_requests); /* lanes share of A with ^ 2, of B with ^ 1 */
+  assert_count(c.shared_load_wavefronts, 2 * c.shared_load_requests); /* lanes i, i ^ 2 share A's; i, i ^ 1 B's */
   assert_count(c.shared_load_conflicts, 0);
   assert_count(c.shared_store_conflicts, 0);
   assert_count(c.global_load_sectors, 4 * (W / 128 + W / 256)); /* of A, shared by 256 columns; of B, by 128 rows */

@@ -2,13 +2,13 @@
  *
  *     bazel run //phase1_building_blocks:matmul_tuned
  *
- * The kernel of 8 x 8 elements a thread has the right plan, and loses time in its details: it loads float by float, its
- * threads meet in the same banks, and between two tiles everybody waits for memory. Each rung mends one of these and
- * leaves the rest alone, so that the counts, or on a GPU the times, tell what it was worth. What helps on one GPU may
- * do nothing on the next: believe the table, not the sentence.
+ * The kernel with 8 x 8 elements per thread has the right plan and loses time in its details: it loads one float at a
+ * time, its threads have bank conflicts, and between two tiles all threads wait for memory. Each version changes one of
+ * these and leaves the rest alone, so that the counts, or on a GPU the times, show the gain. What helps on one GPU may
+ * not help on another: trust the table more than the sentences.
  *
- * The second table is a sweep: the last kernel with other tiles. A large tile loads less for each product, but fewer of
- * them fit into the GPU at a time, and a small C has not enough of them to keep every multiprocessor busy. */
+ * The second table is a sweep: the last kernel with other tile sizes. A large tile loads less per product, but fewer
+ * tiles fit on the GPU at a time, and a small C has too few of them to keep every multiprocessor busy. */
 #include "common/lesson/main.h"
 #include "phase1_building_blocks/03_matmul_naive/matmul_cublas.cuh"
 #include "phase1_building_blocks/03_matmul_naive/matmul_lesson.cuh"
@@ -17,23 +17,22 @@
 
 int main(int argc, char **argv) {
   Lesson lesson = matmul_lesson("matmul_tuned");
-  lesson.counted = lesson_shape(&lesson, 512, 512, 32); /* as large as it takes for the large tiles */
+  lesson.counted = lesson_shape(&lesson, 512, 512, 32); /* large enough for the large tiles */
   const LessonVersion cublas =
-      lesson_library_version(matmul_version("cuBLAS", matmul_cublas, "The vendor's, in float32: the one to beat."));
+      lesson_library_version(matmul_version("cuBLAS", matmul_cublas, "NVIDIA's library, in float32: the one to beat."));
   const LessonVersion versions[] = {
       matmul_version("register_2d", matmul_register_2d,
-                     "The last lesson's best: 4 bytes an instruction, from either memory. Load float4."),
-      matmul_version(
-          "vectorised", matmul_vectorised,
-          "A quarter of the load instructions, but neighbours skip banks: lay the patch out in four pieces."),
+                     "The last lesson's best version: it moves 4 bytes per instruction. Load and store float4."),
+      matmul_version("vectorised", matmul_vectorised,
+                     "A quarter of the load instructions, with bank conflicts. Split a patch into four 4 x 4 pieces."),
       matmul_version("conflict_free", matmul_conflict_free,
-                     "No conflicts. A warp is a long strip of the tile and shares little: make it a compact corner."),
+                     "No bank conflicts. A warp covers 16 x 128 of the tile; 64 x 32 needs fewer floats."),
       matmul_version("warp_tiled", matmul_warp_tiled,
-                     "A step needs 96 floats for a warp, not 144. All wait at each tile: fetch the next one early."),
+                     "A warp needs 96 floats per step, not 144. All threads wait for each tile: fetch it early."),
       matmul_version("double_buffered", matmul_double_buffered,
-                     "Loads hide behind products. 16 floats for 64 products is still much: enlarge the patch."),
+                     "Global loads overlap with products. Fewer shared loads per product: enlarge the patch."),
       matmul_version("tuned", matmul_tuned,
-                     "24 floats for 128 products, even work for all multiprocessors: the multipliers are the limit."),
+                     "24 floats per 128 products, and equal work per multiprocessor: arithmetic is the limit."),
       cublas,
   };
   LessonVersion sweep[LESSON_VERSIONS];
@@ -43,7 +42,7 @@ int main(int argc, char **argv) {
   sweep[configurations] = cublas;
   const LessonTable tables[] = {
       {"Step by step", versions, sizeof versions / sizeof *versions},
-      {"Tile of C x depth, elements a thread", sweep, configurations + 1},
+      {"Tile of C x depth, elements per thread", sweep, configurations + 1},
   };
   return lesson_main(argc, argv, &lesson, tables, 2);
 }

@@ -1,5 +1,5 @@
-/* Every version against the reference, on ragged shapes; the last with every configuration, and with its work divided
- * in every way: whole tiles only, parts only, both. */
+/* Every version against the reference, on ragged shapes; the last one with every configuration, and with its work
+ * divided in every way: whole tiles only, parts only, and both. */
 #include "phase1_building_blocks/06_matmul_tuned/matmul_tuned.cuh"
 
 #include "phase1_building_blocks/03_matmul_naive/test_matmul.h"

@@ -1,14 +1,14 @@
-/* matmul_vectorised.cuh - C (M,N) = A (M,K) B (K,N), the details of matmul_register_2d() put right one at a time.
+/* matmul_vectorised.cuh - C (M,N) = A (M,K) B (K,N), matmul_register_2d() improved in one respect after the other.
  * Row-major, float32 throughout, sizes at least 1. The reference is matmul_cpu() of matmul.cuh.
  *
  * Tiles of 128 x 128 x 8 and 256 threads with 8 x 8 elements of C each.
  *
- *   matmul_vectorised       float4 from global memory, and A's tile is stored transposed, so that what a thread needs
- *                           of a column of A lies side by side: 4 instructions fetch 16 floats from shared memory
- *   matmul_conflict_free    a patch is four 4 x 4 pieces, so that neighbouring threads fetch neighbouring float4, and
- *                           A's tile has longer rows: no bank conflicts
- *   matmul_warp_tiled       the threads of a warp sit in a 64 x 32 corner of the tile, not along it: they share more
- *   matmul_double_buffered  while one pair of tiles is multiplied, the next is on its way: one barrier a step, not two
+ *   matmul_vectorised       float4 from global memory; A's tile is stored transposed, so that the floats that a thread
+ *                           needs of a column of A are neighbours: 4 instructions load 16 floats from shared memory
+ *   matmul_conflict_free    a patch consists of four 4 x 4 pieces, so that neighbouring threads load neighbouring
+ *                           float4, and the rows of A's tile are longer: no bank conflicts
+ *   matmul_warp_tiled       a warp computes a 64 x 32 part of the tile instead of 16 x 128: its threads share more
+ *   matmul_double_buffered  the next pair of tiles is loaded while one is multiplied: one barrier per step, not two
  *
  * matmul_tuned.cuh goes on from here.
  */
@@ -23,10 +23,11 @@
 #include "phase1_building_blocks/03_matmul_naive/matmul_chunk.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* What the kernels are made of. The tiles in shared memory are a_tile[DEPTH][A's rows + padding], transposed, and
+/* The parts of the kernels. The tiles in shared memory are a_tile[DEPTH][A's rows + padding], transposed, and
  * b_tile[DEPTH][B's columns]; PITCH is the length of such a row. */
 
-/* A thread's share of the ROWS x COLS floats at (row0, col0) of x (rows,cols), 0 outside; ALIGNED: float4_access.cuh */
+/* Loads a thread's share of the ROWS x COLS floats at (row0, col0) of x (rows,cols), 0 outside of x; for ALIGNED see
+ * float4_access.cuh. */
 template <int ROWS, int COLS, int THREADS, bool ALIGNED, int QUADS>
 static __device__ __forceinline__ void matmul_fetch(float4 (&share)[QUADS], const float *x, int row0, int col0,
                                                     int rows, int cols) {
@@ -52,10 +53,10 @@ static __device__ __forceinline__ void matmul_put_transposed(float *tile, const 
 #pragma unroll
   for (int q = 0; q < QUADS; q++) {
     int i = threadIdx.x + q * THREADS;
-    int row = i / (COLS / 4), col = i % (COLS / 4) * 4; /* where share[q] comes from */
+    int row = i / (COLS / 4), col = i % (COLS / 4) * 4; /* the place of share[q] in A's tile */
     // >>> exercise matmul_vectorised: put the four floats of share[q] into the transposed tile
     // hint: share[q].x .y .z .w are neighbours in a row of A: columns col, col + 1, col + 2, col + 3
-    // hint: in the tile they stand below each other: rows col ... col + 3, all in column `row`; a row has PITCH floats
+    // hint: in the tile they are below each other: rows col ... col + 3, all in column `row`; a row has PITCH floats
     // hint: tile[(col + 0) * PITCH + row] = share[q].x; and so on for y, z and w
     tile[(col + 0) * PITCH + row] = share[q].x;
     tile[(col + 1) * PITCH + row] = share[q].y;
@@ -65,7 +66,7 @@ static __device__ __forceinline__ void matmul_put_transposed(float *tile, const 
   }
 }
 
-/* COUNT floats of a row of a tile, in fours STEP floats apart. */
+/* Loads COUNT floats of a row of a tile, in groups of four that are STEP floats apart. */
 template <int STEP, int COUNT>
 static __device__ __forceinline__ void matmul_fragment(float (&fragment)[COUNT], const float *row) {
 #pragma unroll
@@ -87,8 +88,8 @@ static __device__ __forceinline__ void matmul_outer_product(float (&sum)[ROWS][C
     for (int s = 0; s < COLS; s++) sum[r][s] = fmaf(left[r], right[s], sum[r][s]);
 }
 
-/* The sums to x (rows,cols), in pieces of 4 x 4, ROW_STEP and COL_STEP apart, if `add` to what is there; then they are
- * 0. */
+/* Stores the sums to x (rows,cols), in pieces of 4 x 4 that are ROW_STEP and COL_STEP apart, or adds them if `add`;
+ * sets the sums to 0. */
 template <int ROW_STEP, int COL_STEP, bool ALIGNED, int ROWS, int COLS>
 static __device__ __forceinline__ void matmul_write(float *x, float (&sum)[ROWS][COLS], int row, int col, int rows,
                                                     int cols, bool add) {
@@ -112,12 +113,12 @@ static __device__ __forceinline__ void matmul_write(float *x, float (&sum)[ROWS]
 
 enum { MATMUL_TILE = 128, MATMUL_DEPTH = 8, MATMUL_THREADS = 256, MATMUL_PATCH = 8 };
 
-/* How the 16 x 16 patches of a tile are dealt to the threads. */
+/* How the 16 x 16 patches of a tile are assigned to the threads. */
 enum { MATMUL_PLAIN, MATMUL_CONFLICT_FREE, MATMUL_WARP_TILED };
 
-/* The place in the tile of this thread's patch, or of the first of its pieces. A warp holds
- *   plain, conflict-free   2 x 16 patches: 2 float4 of A's tile and 16 of B's, twice
- *   warp-tiled             8 x 4 patches: 8 and 4, twice, fewer in all */
+/* The place in the tile of this thread's patch, or of the first of its pieces. A warp has
+ *   plain, conflict-free   2 x 16 patches, which need 16 floats of A's tile and 128 of B's per product
+ *   warp-tiled             8 x 4 patches, which need 64 and 32 */
 template <int LAYOUT>
 static __device__ __forceinline__ void matmul_patch(int *row, int *col) {
   if (LAYOUT == MATMUL_PLAIN) {
@@ -136,7 +137,8 @@ static __device__ __forceinline__ void matmul_patch(int *row, int *col) {
 template <int LAYOUT, bool ALIGNED>
 static __global__ void __launch_bounds__(MATMUL_THREADS, 2)
     matmul_vectorised_kernel(float *c, const float *a, const float *b, int m, int n, int k) {
-  /* A row of A's tile is 4 floats longer: it still begins at a multiple of 16 bytes, but in another bank. */
+  /* A row of A's tile is 4 floats longer: it still begins at a multiple of 16 bytes, but the next one in another bank.
+   * */
   const int pitch = LAYOUT == MATMUL_PLAIN ? MATMUL_TILE : MATMUL_TILE + 4;
   const int row_step = LAYOUT == MATMUL_PLAIN ? 4 : LAYOUT == MATMUL_CONFLICT_FREE ? 64 : 32;
   const int col_step = LAYOUT == MATMUL_PLAIN ? 4 : LAYOUT == MATMUL_CONFLICT_FREE ? 64 : 16;
@@ -165,8 +167,8 @@ static __global__ void __launch_bounds__(MATMUL_THREADS, 2)
   }
 }
 
-/* Two pairs of tiles. The next pair is fetched into registers before the multiplications and put into shared memory
- * after them, into the tiles that nobody reads now: they were last read before the barrier. */
+/* Two pairs of tiles (double buffering). The next pair is loaded into registers before the multiplications and stored
+ * to shared memory after them, to the tiles that no thread reads then: they were last read before the barrier. */
 template <bool ALIGNED>
 static __global__ void __launch_bounds__(MATMUL_THREADS, 2)
     matmul_double_buffered_kernel(float *c, const float *a, const float *b, int m, int n, int k) {
