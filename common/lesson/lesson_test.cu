@@ -430,6 +430,11 @@ static void what_is_right_passes(void **state) {
 #endif
 }
 
+static void assert_found(const char *names) {
+  char text[DIAGNOSES_TEXT];
+  assert_string_equal(diagnoses_text(&result.found, text, sizeof text), names);
+}
+
 static void what_is_wrong_is_diagnosed(void **state) {
   (void)state;
   Lesson lesson = scale_lesson();
@@ -437,9 +442,12 @@ static void what_is_wrong_is_diagnosed(void **state) {
   assert_int_equal(result.fault, LESSON_WRONG);
   assert_int_equal(result.values, DIAGNOSIS_NEVER_WRITTEN);
   assert_non_null(strstr(result.message, "scaled on 5x9: y: 45 of 45 elements are wrong"));
+  assert_found("never_written everywhere");
   assert_int_equal(verify(&lesson, scale_whole_blocks, 20, 5), -1);
   assert_int_equal(result.places, DIAGNOSIS_LAST_TILE);
+  assert_found("never_written last_tile");
   assert_int_equal(verify(&lesson, scale_whole_blocks, 32, 5), 0); /* and where there is no edge it is right */
+  assert_found("");
 }
 
 static void a_failing_shape_is_named(void **state) {
@@ -456,6 +464,7 @@ static void writing_outside_is_noticed(void **state) {
   assert_int_equal(verify(&lesson, scale_too_far, 5, 9), -1);
   assert_int_equal(result.fault, LESSON_OUTSIDE);
   assert_non_null(strstr(result.message, "y (45 floats): 1 written past its end"));
+  assert_found("out_of_bounds");
 #ifdef SIMT_INSPECT
   assert_non_null(strstr(result.finding, "out of bounds"));
   assert_non_null(strstr(result.finding, "common/lesson/lesson_test.cu:"));
@@ -472,8 +481,10 @@ static void a_finding_comes_before_a_formula(void **state) {
       strstr(result.message, "scaled on 5x9: 45 of 45 elements of y are wrong.\nThe inspector found:\n==="));
   assert_null(strstr(result.message, "where x is expected"));
   assert_null(strstr(result.message, "The first:"));
+  assert_found("out_of_bounds");
 #else
   assert_non_null(strstr(result.message, "The values are x + 1 where x is expected"));
+  assert_found("offset everywhere");
 #endif
 }
 
@@ -483,6 +494,7 @@ static void writing_the_input_is_noticed(void **state) {
   assert_int_equal(verify(&lesson, scale_input, 5, 9), -1);
   assert_int_equal(result.fault, LESSON_INPUT_CHANGED);
   assert_non_null(strstr(result.message, "into its input x"));
+  assert_found("input_changed");
 }
 
 static void inputs_are_what_was_asked_for(void **state) {

@@ -378,7 +378,7 @@ static inline int lesson_verify_on(const Lesson *lesson, const LessonVersion *ve
     Diagnoses found;
     memset(&found, 0, sizeof found);
     diagnoses_add(&found, result->finding_kind); /* nearer to the cause than the values */
-    diagnoses_join(&found, &result->found);
+    if (result->wrong[0] == '\0') diagnoses_join(&found, &result->found);
     result->found = found;
     if (result->wrong[0] != '\0') /* no formula: the values may come from a wrong address */
       snprintf(result->message, sizeof result->message, "%s on %s: %s.", version->name, text, result->wrong);
