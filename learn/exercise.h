@@ -13,18 +13,18 @@
  *     stub:                                 what the student starts from, instead of TODO(NAME);
  *     | int row = 0;
  *     | TODO(NAME);
- *     broken: off by one                    ships the solution with this fault in it, to be found
+ *     broken: out_of_bounds                 ships the solution with a fault to be found, which has this diagnosis
  *     - for (size_t i = first; i < n; i += stride) c[i] = a[i] + b[i];
  *     + for (size_t i = first; i <= n; i += stride) c[i] = a[i] + b[i];
  *     mutant: no bounds test                a wrong solution, to prove the check with
- *     expect: out of bounds | past its end  what its diagnosis says, one of these
- *     unexplained: a hash                   why it says no more than that elements are wrong
+ *     expect: out_of_bounds | data_race     its diagnosis, one of these (expectation.h)
+ *     unexplained: a hash                   why the diagnosis is no better than wrong_values
  *     - if (i < n) c[i] = a[i] + b[i];
  *     + c[i] = a[i] + b[i];
  *
- * Lines "-" are sought in the solution, white space at both ends aside, and replaced by the lines "+" that follow them;
- * "+" alone replaces everything. A value goes on in lines that begin with a space; a line with # is a comment.
- * docs/exercises_for_authors.md tells more.
+ * The lines "-" are found in the solution, white space at both ends aside, and the lines "+" that follow replace them;
+ * "+" alone replaces everything. A value continues in lines that begin with a space; a line with # is a comment.
+ * docs/exercises_for_authors.md explains the rest.
  */
 #ifndef LEARN_EXERCISE_H
 #define LEARN_EXERCISE_H
@@ -41,7 +41,7 @@ typedef struct Limit {
 
 typedef struct Mutant {
   const char *name, *expect, *lines;
-  const char *unexplained; /* why its diagnosis says no more than that elements are wrong; "" where it does */
+  const char *unexplained; /* why its diagnosis is no better than wrong_values; "" where it is */
 } Mutant;
 
 typedef struct Exercise {
