@@ -5,8 +5,8 @@
  *   backward_input   dx (B,I) = dy w                              (overwritten, as are the next two)
  *   backward_weight  dw (O,I) = dy^T x,  dbias (O) = column sums of dy
  *
- * w keeps the weights of an output side by side, as PyTorch does, so all three products are matmul() with one operand
- * transposed or none: nothing is ever copied to turn it round.
+ * A row of w holds the weights of one output, as in PyTorch. So all three products are matmul() with at most one
+ * operand transposed, and no transposed copy is ever made.
  *
  *   linear_*_cpu       plain loops, sums in double
  *   linear_*_cpu_fast  matmul_cpu_fast
@@ -96,9 +96,9 @@ static __global__ void linear_backward_bias_kernel(float *dbias, const float *dy
   __shared__ float partial[LINEAR_BIAS_ROWS][LINEAR_BIAS_COLUMNS];
   int o = blockIdx.x * LINEAR_BIAS_COLUMNS + threadIdx.x;
   float sum = 0.0f;
-  // >>> exercise linear_bias_gradient: column o of dy added up: a share in each of the 16 warps, then the shares
+  // >>> exercise linear_bias_gradient: the sum of column o of dy: a partial sum in each of the 16 warps, then their sum
   // hint: warp threadIdx.y takes the rows threadIdx.y, threadIdx.y + LINEAR_BIAS_ROWS, ... of column o, if there is one
-  // hint: a warp's share reaches the others through `partial`: what must have happened before warp 0 reads it?
+  // hint: a warp's partial sum reaches the others through `partial`: what must have happened before warp 0 reads it?
   // hint: partial[threadIdx.y][threadIdx.x] = sum; __syncthreads(); then warp 0 adds the 15 others' and writes dbias[o]
   if (o < out)
     for (int b = threadIdx.y; b < batch; b += LINEAR_BIAS_ROWS) sum += dy[(size_t)b * out + o];

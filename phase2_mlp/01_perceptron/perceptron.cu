@@ -1,12 +1,12 @@
-/* perceptron.cu - one neuron learns to tell two clouds of points apart.
+/* perceptron.cu - one neuron learns to separate two clouds of points.
  *
  *     bazel run //phase2_mlp:perceptron
  *
- * A neuron adds up its inputs, each times a weight, and a bias: z = w0 x + w1 y + b. Where z is positive it says "class
- * 1", and the points with z = 0 are a straight line. Nobody tells it which. It begins somewhere, and after each batch
- * every weight goes a little way against its gradient of the loss; perceptron.cuh has three kernels for that, forward,
- * gradient and step, and point_classifier.cuh the loop around them. Now and then the plane is drawn as the neuron sees
- * it. */
+ * A neuron multiplies each input by a weight and adds a bias: z = w0 x + w1 y + b. Where z is positive it says "class
+ * 1"; the points with z = 0 are a straight line. The line begins at random, and after each batch every weight moves a
+ * small way against the gradient of the loss. perceptron.cuh has three kernels for that, forward, gradient and update,
+ * and point_classifier.cuh the loop around them. After some of the epochs the program draws what the neuron says of
+ * each place of the plane. */
 #include "phase2_mlp/point_classifier/point_classifier.cuh"
 
 typedef struct PerceptronOptions {

@@ -1,17 +1,17 @@
-/* perceptron.cuh - one layer of neurons: y = x w^T + b, its gradients, and the step that makes it better.
+/* perceptron.cuh - one layer of neurons: y = x w^T + b, its gradients, and the step that reduces the loss.
  *
  *   x (B,I) -> y (B,O), with w (O,I) and bias (O): a row of w and a bias for each neuron
  *   forward    y[b][o]  = bias[o] + sum over i of x[b][i] * w[o][i]
  *   backward   dw[o][i] = sum over b of dy[b][o] * x[b][i],   dbias[o] = sum over b of dy[b][o]
- *   update     next     = w - lr * dw: downhill; next may be w
+ *   update     next     = w - lr * dw: against the gradient; next may be w
  *
- * These are the kernels that one writes first, with a thread or a warp for each result and nothing shared: for layers
- * of a few neurons they are all it takes. linear.cuh has the same layer in tiles, for hundreds of neurons.
+ * These are the kernels that one writes first: one thread or one warp per result, and nothing in shared memory. They
+ * suffice for layers of a few neurons. linear.cuh has the same layer in tiles, for hundreds of neurons.
  *
  *   linear_forward_cpu, linear_backward_weight_cpu   of linear.cuh, and perceptron_update_cpu: plain loops
- *   perceptron_forward_gpu                           a thread for each y[b][o]
- *   perceptron_backward_weight_gpu                   a warp for each weight, which adds up in a fixed order
- *   perceptron_update_gpu                            a thread for each weight
+ *   perceptron_forward_gpu                           one thread per y[b][o]
+ *   perceptron_backward_weight_gpu                   one warp per weight, which adds in a fixed order
+ *   perceptron_update_gpu                            one thread per weight
  */
 #ifndef PHASE2_MLP_PERCEPTRON_CUH
 #define PHASE2_MLP_PERCEPTRON_CUH
@@ -59,7 +59,7 @@ static __global__ void perceptron_backward_weight_kernel(float *dw, float *dbias
   if (o >= out) return; /* the whole warp */
   float sum = 0;
   // >>> exercise perceptron_gradient: in lane 0, the sum over b of dy[b][o] * x[b][i], or of dy[b][o] when i == in
-  // hint: in sample b the derivative of y by a weight is the input that it multiplies; by the bias it is 1
+  // hint: in sample b the derivative of y by a weight is the input that the weight multiplies; by the bias it is 1
   // hint: lane l takes the samples l, l + 32, l + 64, ... below `batch`; then the 32 sums of the warp become one
   // hint: for (int b = lane; b < batch; b += 32) sum += ...; then five times sum += __shfl_xor_sync(~0u, sum, step);
   for (int b = lane; b < batch; b += 32) {
@@ -78,8 +78,8 @@ static __global__ void perceptron_backward_weight_kernel(float *dw, float *dbias
 static __global__ void perceptron_update_kernel(float *next, const float *w, const float *dw, size_t n, float lr) {
   size_t i = (size_t)blockIdx.x * PERCEPTRON_BLOCK + threadIdx.x;
   // >>> exercise perceptron_update: next[i], one step of size lr against the gradient dw[i]; the loss must fall
-  // hint: dw[i] is how fast the loss grows with w[i]; in which direction does it fall?
-  // hint: with a gradient of +2 the weight has to become smaller
+  // hint: dw[i] is the slope of the loss along w[i]; in which direction does the loss fall?
+  // hint: with a gradient of +2 the weight must become smaller
   // hint: if (i < n) next[i] = w[i] - lr * dw[i];
   if (i < n) next[i] = w[i] - lr * dw[i];
   // <<< exercise

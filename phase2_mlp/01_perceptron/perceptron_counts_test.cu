@@ -1,5 +1,5 @@
-/* What a layer of neurons moves, forward and backward, and that nobody moves it twice at the same time: the inspector's
- * counts and findings. Sizes of the exercises' limits. */
+/* How much memory traffic a layer of neurons causes, forward and backward, and that its kernels are free of races: the
+ * inspector's counts and findings. The sizes are those of the exercises' limits. */
 #include "common/lesson/test_counts.h"
 #include "phase2_mlp/01_perceptron/perceptron_lesson.cuh"
 #include "phase2_mlp/02_xor/hidden_layer_lesson.cuh"
@@ -39,7 +39,7 @@ static void a_step_reads_and_writes_once(void **state) {
 }
 
 /* 64 samples, 32 hidden neurons, 4 above: a warp has one sample. */
-static void the_way_back_reads_rows(void **state) {
+static void the_backward_pass_reads_rows(void **state) {
   (void)state;
   LessonCounts c = counted(hidden_backward_lesson<ACTIVATION_TANH>(), (LessonLauncher)hidden_backward_gpu);
   counts_required();
@@ -52,7 +52,7 @@ int main(void) {
       cmocka_unit_test(forward_reads_rows),
       cmocka_unit_test(gradients_read_columns),
       cmocka_unit_test(a_step_reads_and_writes_once),
-      cmocka_unit_test(the_way_back_reads_rows),
+      cmocka_unit_test(the_backward_pass_reads_rows),
   };
   return TEST_MAIN("perceptron_counts", tests);
 }

@@ -1,4 +1,5 @@
-/* perceptron_lesson.cuh - what is asked of the kernels of perceptron.cuh: for their test and the exercises. */
+/* perceptron_lesson.cuh - arrays, sizes, references and tolerances for the kernels of perceptron.cuh: used by their
+ * tests and the exercises. */
 #ifndef PHASE2_MLP_PERCEPTRON_LESSON_CUH
 #define PHASE2_MLP_PERCEPTRON_LESSON_CUH
 
