@@ -1,15 +1,16 @@
-/* hidden_layer.cuh - the way back through a hidden layer: from the gradients of the neurons above to those of its own.
+/* hidden_layer.cuh - the backward pass of a hidden layer: from the gradients of the layer above to its own.
  *
- *   h (B,H) = activation(a)     what the hidden layer says; a (B,H) is what its neurons added up
+ *   h (B,H) = activation(a)     the outputs of the hidden layer; a (B,H) is what its neurons added up
  *   y (B,O) = h w^T + bias      the layer above, with w (O,H)
  *   da[b][j] = activation'(a[b][j]) * sum over o of dy[b][o] * w[o][j]
  *
- * The gradient of h[b][j] is what every neuron above wants, weighted as that neuron weights it: w read down its
- * columns. The activation lets through what its own derivative allows; activations.cuh has that from h alone. Once da
- * is known, the hidden layer is a layer like any other: perceptron_backward_weight_gpu(dw, dbias, da, x, ...).
+ * h[b][j] reaches every neuron o above it by the weight w[o][j], so its gradient is the sum of their gradients times
+ * these weights: column j of w. The chain rule multiplies it by the derivative of the activation, which activations.cuh
+ * computes from h alone. With da the weights of the hidden layer get their gradients as in lesson 1:
+ * perceptron_backward_weight_gpu(dw, dbias, da, x, ...).
  *
  *   hidden_backward_cpu   the plain loops of linear.cuh and activations.cuh, one after the other
- *   hidden_backward_gpu   a thread for each da[b][j]
+ *   hidden_backward_gpu   one thread per da[b][j]
  */
 #ifndef PHASE2_MLP_HIDDEN_CUH
 #define PHASE2_MLP_HIDDEN_CUH
@@ -37,7 +38,7 @@ static __global__ void hidden_backward_kernel(float *da, const float *dy, const 
                                               int hidden, int out) {
   size_t element = (size_t)blockIdx.x * HIDDEN_BLOCK + threadIdx.x; /* of da and h (B,H) */
   int b = (int)(element / hidden), j = (int)(element % hidden);
-  // >>> exercise hidden_backward: da[b][j], if it exists: the gradient of what neuron j summed up for sample b
+  // >>> exercise hidden_backward: da[b][j], if it exists: the gradient of a[b][j], the sum of neuron j for sample b
   // hint: h[b][j] reaches each of the `out` neurons above, o, by the weight w[o][j]; its derivative there is dy[b][o]
   // hint: w is (out,hidden): its row o holds the weights of neuron o, so neuron j's are one column, `hidden` apart
   // hint: the sum is the gradient of h[b][j]; activation_backward_one<KIND>(sum, h[element]) is that of a[b][j]

@@ -1,4 +1,5 @@
-/* hidden_layer_lesson.cuh - what is asked of the way back through a hidden layer: for its test and the exercise. */
+/* hidden_layer_lesson.cuh - arrays, sizes, reference and tolerance of the backward pass of a hidden layer: used by its
+ * test and the exercise. */
 #ifndef PHASE2_MLP_HIDDEN_LESSON_CUH
 #define PHASE2_MLP_HIDDEN_LESSON_CUH
 

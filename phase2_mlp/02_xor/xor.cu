@@ -3,9 +3,9 @@
  *     bazel run //phase2_mlp:xor
  *
  * Four clouds, one in each quadrant; class 1 where exactly one coordinate is positive. No straight line has the two
- * classes on different sides: the program shows a neuron that tries, and that its gradient is zero while it knows
- * nothing. Then neurons are put in between. Each draws a line of its own, the last one joins what they say, and the
- * gradient goes back through them all: that is hidden_layer.cuh, one kernel more.
+ * classes on different sides. The program first shows one neuron: with weights of zero its gradient is zero, and its
+ * loss cannot become smaller. Then it puts a hidden layer in between. Each hidden neuron has a line of its own, the
+ * last neuron combines their outputs, and the gradient passes back through the hidden layer: hidden_layer.cuh.
  *
  * --sweep trains networks of several widths from several seeds each: how wide is wide enough? */
 #include "phase2_mlp/point_classifier/point_classifier.cuh"
@@ -51,7 +51,7 @@ static int most_at_once(const XorOptions *options) {
   return options->points > SURFACE_PLACES ? options->points : SURFACE_PLACES;
 }
 
-/* With all weights zero a neuron says 0.5 of every point. Which way would make it better? */
+/* With all weights zero a neuron says 0.5 of every point. What is the gradient of its loss there? */
 static void show_why(const XorOptions *options, const Points *points) {
   PointNet net = point_net_create(options->common.device, 0, options->activation, points->count);
   size_t bytes = (size_t)points->count * sizeof(float);
@@ -66,9 +66,8 @@ static void show_why(const XorOptions *options, const Points *points) {
   printf("One neuron with weights 0 and bias 0: loss %.6f (ln 2 = %.6f), gradient %.1e, %.1e, %.1e.\n", (double)loss,
          log(2.0), (double)gradient[0], (double)gradient[1], (double)gradient[2]);
   puts(
-      "Each point has a mirror image in its class that takes back what it asks of a weight: it is flat there, and "
-      "because\n"
-      "the loss of one neuron is convex, flat means lowest. No neuron has a lower loss than this guess.\n");
+      "A point (x,y) and its mirror image (-x,-y) have the same class, so their gradients of a weight cancel.\n"
+      "The loss of one neuron is convex in its weights: where the gradient is zero, the loss is at its minimum.\n");
   device_free(net.device, x);
   device_free(net.device, t);
   point_net_destroy(&net);
@@ -126,7 +125,7 @@ static void sweep(const XorOptions *options, const Points *points, json_t *resul
   PointRun run = {"", options->common.epochs, options->common.batch_size, options->lr, 0, NULL, 1, NULL};
   json_t *table = json_array();
   printf(
-      "%s, learning rate %g, at most %d epochs, %d seeds a width\n\nhidden  solved  epochs, median  loss of the "
+      "%s, learning rate %g, at most %d epochs, %d seeds per width\n\nhidden  solved  epochs, median  loss of the "
       "others\n",
       activation_name(options->activation), options->lr, run.epochs, SWEEP_SEEDS);
   for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {

@@ -1,7 +1,7 @@
-/* decision_surface.h - what a network makes of the plane, drawn: a square of probabilities with the points on it.
+/* decision_surface.h - the probability of class 1 at each place of a square of the plane, drawn with the points on it.
  *
- * A frame is that square after some epoch. surface_print() shows it in characters, surface_write() a row of frames as a
- * picture, by gnuplot (plot.h). The ground is transparent and the ink grey: the page behind may be light or dark.
+ * A frame is that square after some epoch. surface_print() prints it in characters, surface_write() draws a row of
+ * frames as a picture with gnuplot (plot.h). The background is transparent and the ink grey, for light and dark pages.
  */
 #ifndef PHASE2_MLP_SURFACE_H
 #define PHASE2_MLP_SURFACE_H
@@ -39,7 +39,7 @@ static inline void surface_free(Surface *surface) {
   surface->frames = 0;
 }
 
-/* One more frame, to be filled. */
+/* Adds a frame; the caller fills it. */
 static inline Frame *surface_add(Surface *surface) {
   if (surface->frames == SURFACE_FRAMES) die("a picture has at most %d frames", SURFACE_FRAMES);
   Frame *frame = &surface->frame[surface->frames++];
@@ -47,7 +47,7 @@ static inline Frame *surface_add(Surface *surface) {
   return frame;
 }
 
-/* The places that a network is to be asked about: x (SURFACE_PLACES,2), to be freed. */
+/* The places where the network is evaluated: x (SURFACE_PLACES,2); the caller frees it. */
 static inline float *surface_places(const Surface *surface) {
   float *x = (float *)xmalloc(SURFACE_PLACES * 2 * sizeof(float)), step = 2 * surface->reach / (SURFACE_SIDE - 1);
   for (int i = 0; i < SURFACE_PLACES; i++) {
@@ -57,13 +57,13 @@ static inline float *surface_places(const Surface *surface) {
   return x;
 }
 
-/* Which of `count` equal parts of the square's side holds x. */
+/* The index of the part that contains x, when the square's side is divided into `count` equal parts. */
 static inline int surface_part(const Surface *surface, float x, int count) {
   int part = (int)((x + surface->reach) / (2 * surface->reach) * (float)count);
   return part < 0 ? 0 : part >= count ? count - 1 : part;
 }
 
-/* x and o are points of class 1 and 0, X and O those on the wrong side; where the network says 1 the ground is dots. */
+/* x and o: points of class 1 and 0; X and O: those on the wrong side; dots: where the network says 1. */
 static inline void surface_print(FILE *out, const Surface *surface, const Frame *frame) {
   char cell[SURFACE_ROWS][SURFACE_COLUMNS + 1];
   for (int row = 0; row < SURFACE_ROWS; row++) {

@@ -1,4 +1,4 @@
-/* point_classifier.cuh - what lessons 1 and 2 train: one neuron that classifies points, or hidden neurons and then one.
+/* point_classifier.cuh - what lessons 1 and 2 train: one neuron that classifies points, or a hidden layer before it.
  *
  *   hidden = 0    x (B,2) ------------------------------------------------> z (B) = x w2^T + b2
  *   hidden = H    x (B,2) -> a (B,H) = x w1^T + b1 -> h = activation(a) --> z (B) = h w2^T + b2
@@ -73,7 +73,7 @@ static inline void point_net_init(PointNet *net, uint64_t seed) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* One step */
 
-/* y (B,O) = x w^T + bias, and what is asked of it: dw and dbias from dy */
+/* y (B,O) = x w^T + bias, and its gradients: dw and dbias from dy */
 static inline void point_net_layer(Device device, float *y, const float *x, const float *w, const float *bias,
                                    int batch, int in, int out) {
   ON_DEVICE(device, perceptron_forward_gpu(y, x, w, bias, batch, in, out),
@@ -147,7 +147,8 @@ static inline PointScore point_net_score(PointNet *net, const Points *points, co
   return score;
 }
 
-/* What the network makes of the plane, as the surface's next frame. The network has room for SURFACE_PLACES. */
+/* The network's probability at each place of the plane, as the surface's next frame. The network has room for
+ * SURFACE_PLACES. */
 static inline void point_net_draw(PointNet *net, Surface *surface, const char *label, PointScore score) {
   Frame *frame = surface_add(surface);
   float *places = surface_places(surface);
@@ -162,8 +163,8 @@ static inline void point_net_draw(PointNet *net, Surface *surface, const char *l
   free(places);
 }
 
-/* Is this epoch one of the run's frames? The first is drawn, the last, and between them some at growing distances: most
- * is learned early. */
+/* Is this epoch one of the run's frames? The first and the last are drawn, and some between them, at growing distances:
+ * most is learned early. */
 static inline int point_run_draws(const PointRun *run, int epoch) {
   int gaps = run->frames - 1;
   if (epoch == run->epochs) return 1;
@@ -172,7 +173,7 @@ static inline int point_run_draws(const PointRun *run, int epoch) {
   return epoch == 0 && gaps > 0;
 }
 
-/* Not a number, infinite, or far above where it began: the steps jump over the valley and land ever higher. */
+/* The loss is not a number, infinite, or far above its start: the steps are so long that they jump over the minimum. */
 static inline int point_net_check_loss(double loss, double most, long step, int epoch, double lr, Error *err) {
   if (isfinite(loss) && loss <= most) return 0;
   char what[64] = "is not finite";
@@ -206,7 +207,7 @@ static inline int point_net_train(PointNet *net, const Points *points, const Poi
   device_upload(net->device, t, points->t, bytes);
   long step = 0;
   int status = 0;
-  double most = INFINITY; /* on the way it may rise; at the end, to twice the loss of the start is too much */
+  double most = INFINITY; /* before the end the loss may rise; at the end, twice the loss of the start is too much */
   for (int epoch = 0; status == 0; epoch++) {
     *score = point_net_score(net, points, x, t);
     score->epochs = epoch;

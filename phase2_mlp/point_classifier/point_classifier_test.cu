@@ -6,10 +6,10 @@
 #include "common/test.h"
 #include "phase2_mlp/02_xor/hidden_layer_lesson.cuh"
 
-/* ---- the way back ---- */
+/* ---- the backward pass ---- */
 
 template <Activation KIND>
-static void check_way_back(void) {
+static void check_backward(void) {
   Lesson lesson = hidden_backward_lesson<KIND>();
   LessonVersion version = lesson_version(activation_name(KIND), (LessonLauncher)hidden_backward_gpu, "");
   LessonResult result;
@@ -19,10 +19,10 @@ static void check_way_back(void) {
 static void every_activation_lets_the_gradient_through(void **state) {
   (void)state;
   test_requires_gpu();
-  check_way_back<ACTIVATION_RELU>();
-  check_way_back<ACTIVATION_LEAKY_RELU>();
-  check_way_back<ACTIVATION_SIGMOID>();
-  check_way_back<ACTIVATION_TANH>();
+  check_backward<ACTIVATION_RELU>();
+  check_backward<ACTIVATION_LEAKY_RELU>();
+  check_backward<ACTIVATION_SIGMOID>();
+  check_backward<ACTIVATION_TANH>();
 }
 
 /* ---- gradients ---- */

@@ -1,4 +1,4 @@
-/* The programs perceptron and xor as their users meet them: what they learn, draw and say, and what is typed wrong. */
+/* The programs perceptron and xor as a user runs them: what they learn, draw and print, and wrong command lines. */
 #include "common/program_test.h"
 
 /* Runs the lesson `name` with the arguments that are not NULL. */
@@ -55,7 +55,7 @@ static void xor_is_learned_by_two_layers(void **state) {
   subprocess_free(&run);
 }
 
-/* One hidden neuron cannot, 127 can; every activation, a batch of one, and more than there are. */
+/* One hidden neuron fails, 127 succeed; every activation, a batch of one point, and a batch larger than the set. */
 static void any_width_runs(void **state) {
   (void)state;
   Subprocess run = run_program("xor", output_dir("width"), "--hidden=1", "--points=4", "--frames=1");
@@ -103,7 +103,7 @@ static void the_same_seed_gives_the_same_text(void **state) {
   subprocess_free(&c);
 }
 
-/* Where there is a GPU, or an emulated one: the same neuron, but for the last digits. */
+/* On a GPU or an emulated one: the same neuron but for the last digits. */
 static void the_gpu_draws_the_same(void **state) {
   (void)state;
   Subprocess gpu = run_program("perceptron", output_dir("gpu"), "--device=gpu", NULL, NULL);
@@ -121,7 +121,7 @@ static void the_gpu_draws_the_same(void **state) {
   subprocess_free(&cpu);
 }
 
-/* One sentence, and nothing of an earlier run is lost. */
+/* One sentence; the files of an earlier run are unchanged. */
 static void a_rate_that_is_too_high_is_named(void **state) {
   (void)state;
   Subprocess run = run_program("xor", output_dir("diverged"), "--epochs=5", NULL, NULL);
@@ -136,7 +136,7 @@ static void a_rate_that_is_too_high_is_named(void **state) {
   subprocess_free(&run);
 }
 
-/* A file that may not grow beyond 1000 bytes, as on a full disk: the numbers are printed, the pictures are lost. */
+/* Files may not grow beyond 1000 bytes, as on a full disk: the numbers are printed, the pictures are missing. */
 static void a_lost_picture_is_a_failure(void **state) {
   (void)state;
   static const char *const names[] = {"perceptron", "xor"};

@@ -32,8 +32,8 @@ static inline void points_free(Points *points) {
 }
 
 /* Normal around (0.5, 0.5), cut in halves by a line through it whose direction is random; each half is moved away from
- * the line by `gap`. Classes take turns, so that both are there from two points on. Not inlined: a compiler may round
- * x * nx + y * ny in another way in another place. */
+ * the line by `gap`. The classes alternate, so that two points are enough for both. Not inlined: the compiler could
+ * round x * nx + y * ny differently in each place. */
 static inline __attribute__((noinline)) Points points_separable(int count, float gap, uint64_t seed) {
   Points points = points_new(count);
   const float pi = 3.14159265f, centre = 0.5f;
@@ -52,8 +52,8 @@ static inline __attribute__((noinline)) Points points_separable(int count, float
   return points;
 }
 
-/* Uniform in squares of half-width `spread` < 1 around (1,1), (-1,1), (-1,-1) and (1,-1). Four points that follow each
- * other are mirror images: so no line through the middle is any better than a guess, to the last bit. */
+/* Uniform in squares of half-width `spread` < 1 around (1,1), (-1,1), (-1,-1) and (1,-1). Each four consecutive points
+ * are mirror images of each other, so that the gradient of a neuron with weights of zero is zero to the last bit. */
 static inline Points points_xor(int count, float spread, uint64_t seed) {
   Points points = points_new(count);
   for (int i = 0; i < count; i++) {
