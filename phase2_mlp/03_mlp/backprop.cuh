@@ -1,18 +1,17 @@
-/* backprop.cuh - backpropagation through a hidden layer of hundreds of neurons: the sums of lessons 1 and 2, and what
- * they read.
+/* backprop.cuh - backpropagation through a hidden layer of hundreds of neurons: the sums of lessons 1 and 2, with fewer
+ * memory accesses.
  *
- *   x (B,I) -> y (B,O) = x w^T + bias, with w (O,I); x itself is what ReLU made of the layer before
+ *   x (B,I) -> y (B,O) = x w^T + bias, with w (O,I); x is the output of ReLU, after the layer before
  *   delta    dx[b][i] = (sum over o of dy[b][o] * w[o][i]) * (1 where x[b][i] > 0, else 0)
  *   weight   dw[o][i] =  sum over b of dy[b][o] * x[b][i]
  *
- * Both are matrix products: dx = dy w and dw = dy^T x, and dy^T is dy read down its columns, never a copy of it that is
- * turned round.
+ * Both are matrix products: dx = dy w and dw = dy^T x. dy^T is dy read down its columns; no transposed copy is made.
  *
  *   hidden_backward_cpu, backprop_weight_cpu   plain loops
  *   backprop_delta_separate    linear_backward_input_gpu, then relu_backward_gpu: dx is written, read, written again
- *   backprop_delta_each        hidden_backward_gpu, a thread for each dx[b][i]: each sample reads all weights again
- *   backprop_delta_shared      a thread for four samples, which share the weights that it reads
- *   backprop_weight            a thread for each weight, no tiles: each x is read O times, each dy I times
+ *   backprop_delta_each        hidden_backward_gpu, one thread per dx[b][i]: each sample reads all weights again
+ *   backprop_delta_shared      one thread per four samples, for which it reads a weight once
+ *   backprop_weight            one thread per weight, no tiles: each x is read O times, each dy I times
  *   backprop_weight_tiled      matmul_gpu, as the networks have it: through shared memory
  */
 #ifndef PHASE2_MLP_BACKPROP_CUH
@@ -33,8 +32,8 @@ static inline void backprop_weight_cpu(T *dw, const T *dy, const T *x, int batch
 
 enum { BACKPROP_COLUMNS = 32, BACKPROP_ROWS = 4, BACKPROP_SAMPLES = 4 };
 
-/* A warp has 32 neighbours along a row of x, in BACKPROP_SAMPLES rows: they share dy[b][o], and w[o][i] lies side by
- * side for them. */
+/* A warp has 32 neighbouring columns i of BACKPROP_SAMPLES rows b: its lanes read the same dy[b][o], and neighbouring
+ * w[o][i]. */
 static __global__ void backprop_delta_kernel(float *dx, const float *dy, const float *w, const float *x, int batch,
                                              int in, int out) {
   int i = blockIdx.x * BACKPROP_COLUMNS + threadIdx.x;
@@ -62,7 +61,7 @@ static __global__ void backprop_weight_kernel(float *dw, const float *dy, const 
   int i = blockIdx.x * BACKPROP_COLUMNS + threadIdx.x, o = blockIdx.y * BACKPROP_ROWS + threadIdx.y;
   // >>> exercise mlp_weight_gradient: dw[o][i], if there is such a weight: its gradient, summed over the batch
   // hint: in sample b the weight multiplies x[b][i] for y[b][o], and dy[b][o] is the derivative of the loss by y[b][o]
-  // hint: dy (B,O) and x (B,I) are walked down a column each: from one sample to the next are `out` and `in` floats
+  // hint: the loop goes down a column of dy (B,O) and of x (B,I): the next sample is `out` and `in` floats further
   // hint: sum += dy[(size_t)b * out + o] * x[(size_t)b * in + i] over b; dw[(size_t)o * in + i] = sum
   if (o < out && i < in) {
     float sum = 0;

@@ -1,5 +1,5 @@
-/* The way back through a hidden layer: the references against central differences, every kernel against its reference,
- * and what the fused kernels spare. Whole warps in the counts. */
+/* The backward pass of a hidden layer: the references against central differences, every kernel against its reference,
+ * and how many sectors the fused kernels save. The sizes of the counts are multiples of a warp. */
 #include "phase2_mlp/03_mlp/backprop_lesson.cuh"
 
 #include "common/lesson/test_counts.h"

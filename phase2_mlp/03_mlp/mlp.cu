@@ -1,15 +1,15 @@
-/* mlp.cu - a network of as many layers as you like, and the proof that its gradients are right.
+/* mlp.cu - a network of any number of layers, and a check that its gradients are right.
  *
  *     bazel run //phase2_mlp:mlp
  *     bazel run //phase2_mlp:mlp -- --layers=784,64,32,10 --activation=tanh --momentum=0 --lr=0.1
  *     bazel run //phase2_mlp:mlp -- --fault=bend           what a mistake in the backward pass looks like
  *
- * A network with a wrong gradient trains, only worse: the loss does not tell. But a derivative has a definition, and
- * that can be computed without any calculus: move one parameter up and down by h, and see how far the loss moves. The
- * first table puts this beside what the backward pass says, from the last layer to the first, as the gradient travels.
+ * A network with a wrong gradient still trains, only worse: the loss curve does not show the mistake. But a derivative
+ * has a definition that can be computed: move one parameter up and down by h, and measure how much the loss changes.
+ * The first table shows this beside the result of the backward pass, from the last layer to the first.
  *
- * Then it trains, at a learning rate that stays as it is. The loop in train() is all there is to it: a new order each
- * epoch, a batch, forward, loss, backward, update. The loss is logged every ten steps, and drawn. */
+ * Then the network trains at a constant learning rate. The loop in train() is complete: a new order each epoch, a
+ * batch, forward, loss, backward, update. The loss is logged every ten steps, and drawn. */
 #include "common/plot.h"
 #include "common/progress.h"
 #include "common/threads.h"
@@ -21,7 +21,7 @@
 
 enum { CHECK_BATCH = 8, CHECK_ENTRIES = 40, CHECK_SHOWN = 3, LOG_EVERY = 10, EVALUATION_BATCH = 500 };
 
-/* Multiplications that the check may take: some 5 s on one core, which only wide networks reach. */
+/* Multiplications that the check may take: about 5 s on one core, which only wide networks reach. */
 #define CHECK_WORK 5e9
 
 typedef enum Fault { FAULT_NONE, FAULT_BEND, FAULT_BIAS, FAULT_MEAN, FAULTS } Fault;
@@ -38,7 +38,7 @@ typedef struct Options {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* The gradient check */
 
-/* Mistakes that are easily made, on demand: the backward pass of a bend does nothing, the gradients of the biases are
+/* Common mistakes, for --fault: the backward pass of an activation does nothing, the gradients of the biases are
  * forgotten, the loss is summed and not averaged. */
 static void skip_backward(const Context *context, const Node *node, const OpArrays *a) {
   (void)context, (void)node, (void)a; /* in place: dx is dy */
@@ -70,7 +70,7 @@ typedef struct Check {
   double worst;   /* difference, in units of its tensor's largest gradient */
 } Check;
 
-/* Each entry costs two losses, and a loss a multiplication for each parameter and image. */
+/* Each entry costs two losses, and a loss costs one multiplication per parameter and image. */
 static size_t check_entries(const MlpShape *shape) {
   double entry = 2.0 * CHECK_BATCH * mlp_parameters(shape), tensors = 2 * (shape->count - 1);
   return (size_t)fmax(1, fmin(CHECK_ENTRIES, CHECK_WORK / (entry * tensors)));
@@ -152,9 +152,8 @@ static int check_gradients(const Options *options, Model *net, const ImageSet *s
   printf("\ngradients of a batch of %d: by the backward pass, and by moving a parameter up and down by 1e-5\n",
          CHECK_BATCH);
   if (check.entries < CHECK_ENTRIES)
-    printf(
-        "(of each tensor at most %zu entries instead of %d, drawn at random: in a wide network each takes its time)\n",
-        check.entries, CHECK_ENTRIES);
+    printf("(at most %zu random entries per tensor instead of %d: in a network this wide each entry takes long)\n",
+           check.entries, CHECK_ENTRIES);
   printf("  %-12s %-11s %14s %14s %12s\n", "", "entry", "analytic", "numeric", "difference");
   int wrong = 0;
   for (int i = net->graph->count - 1; i >= 0; i--) {
@@ -314,10 +313,11 @@ int main(int argc, char **argv) {
       {"momentum", 'm', "M", 0, "Momentum (default: 0.9)", 0},
       {"train-images", OPTION_TRAIN_IMAGES, "N", 0, "Train on the first N images (default: 10000)", 0},
       {"test-images", OPTION_TEST_IMAGES, "N", 0, "Test on the first N images (default: 2000)", 0},
-      {"threads", OPTION_THREADS, "N", 0, "CPU threads (default: one a core)", 0},
+      {"threads", OPTION_THREADS, "N", 0, "CPU threads (default: one per core)", 0},
       {"fault", OPTION_FAULT, "NAME", 0,
-       "A mistake in the backward pass: bend (the activations' derivative is left out), bias (so are the gradients of "
-       "the biases), mean (the batch is summed up, not averaged)",
+       "A mistake in the backward pass: bend (the derivative of the activations is left out), bias (the gradients of "
+       "the "
+       "biases are left out), mean (the loss is summed over the batch, not averaged)",
        0},
       OPTION_END};
   const struct argp_child children[] = {{mlp_options("784,128,10", ACTIVATION_RELU), 0, NULL, 0}, {NULL, 0, NULL, 0}};

@@ -1,12 +1,12 @@
-/* mlp.cuh - the multi-layer perceptron as a Graph: linear layers, and an activation between any two of them.
+/* mlp.cuh - the multi-layer perceptron as a Graph: linear layers, with an activation between any two of them.
  *
  *     MlpShape shape;
  *     if (mlp_parse(&shape, "784,128,10 relu", &err) != 0) die("%s", err.message);
  *     Model mlp;
  *     mlp_create(&mlp, &shape, device, max_batch);       // fc1 (128,784), relu1, fc2 (10,128): 101,770 parameters
  *
- * Without the bends it would be one linear layer, however many there are: W2 (W1 x + b1) + b2 = (W2 W1) x + (W2 b1 +
- * b2). The last layer has none: its outputs are logits, which the softmax bends.
+ * Without activations any number of linear layers is one linear layer: W2 (W1 x + b1) + b2 = (W2 W1) x + (W2 b1 + b2).
+ * The last layer has none: its outputs are logits, and the softmax is the nonlinear function behind them.
  *
  *   mlp_loss_cpu         the mean loss in double, from the references of each operation alone
  *   mlp_check_gradient   one entry of the gradient by central differences of that loss

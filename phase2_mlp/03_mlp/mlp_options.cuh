@@ -51,7 +51,7 @@ static inline const struct argp *mlp_options(const char *layers, Activation acti
   mlp_choice.shape.activation = activation;
   snprintf(layers_text, sizeof layers_text, "Widths: inputs, hidden layers, classes (default: %s)", layers);
   snprintf(activation_text, sizeof activation_text,
-           "What bends the hidden layers: relu, leaky_relu, sigmoid or tanh (default: %s)",
+           "Activation of the hidden layers: relu, leaky_relu, sigmoid or tanh (default: %s)",
            activation_name(activation));
   return &own;
 }

@@ -3,12 +3,13 @@
  *   velocity = momentum * velocity + (grad + weight_decay * w)
  *   w        = w - lr * velocity
  *
- * The velocity is kept free of lr, so that a schedule acts at once on all of it. It starts at zero and is a part of a
- * checkpoint. One call steps n floats: a network keeps its parameters, gradients and velocities in one array each.
+ * The velocity does not contain lr, so that a new learning rate acts on all of it at once. It starts at zero and is a
+ * part of a checkpoint. One call updates n floats: a network keeps all its parameters in one array, all gradients in
+ * another, all velocities in a third.
  *
  *   sgd_step_cpu       plain loop
  *   sgd_step_cpu_fast  vectorised by the compiler, large arrays shared among threads
- *   sgd_step_kernel    a thread for each parameter
+ *   sgd_step_kernel    one thread per parameter
  */
 #ifndef PHASE2_MLP_SGD_CUH
 #define PHASE2_MLP_SGD_CUH
@@ -55,8 +56,8 @@ static __global__ void sgd_step_kernel(float *w, float *velocity, const float *g
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   // >>> exercise sgd_momentum: velocity[i] and w[i] after this step, by the two lines at the top of this file
-  // hint: the new velocity is made of the old one, the gradient, and a share of the weight as it still is
-  // hint: the weight moves by the new velocity, and lr belongs to the weight's line alone
+  // hint: the new velocity is made of the old one, the gradient, and the weight as it was before this step
+  // hint: the weight moves by the new velocity; lr stands in the second line only
   // hint: float v = momentum * velocity[i] + (grad[i] + weight_decay * w[i]); velocity[i] = v; and w[i] -= lr * v;
   float v = momentum * velocity[i] + (grad[i] + weight_decay * w[i]);
   velocity[i] = v;
@@ -72,7 +73,7 @@ static inline void sgd_step_gpu(float *w, float *velocity, const float *grad, si
   CUDA_CHECK_LAUNCH();
 }
 
-/* The same into other arrays: what it starts from stays, to be looked at. */
+/* The same into other arrays: w and velocity stay unchanged, for a check that compares before and after. */
 static inline void sgd_step_copy(float *next_w, float *next_velocity, const float *w, const float *velocity,
                                  const float *grad, size_t n, float lr, float momentum, float weight_decay) {
   CUDA_CHECK(cudaMemcpyAsync(next_w, w, n * sizeof *w, cudaMemcpyDeviceToDevice));
