@@ -1,14 +1,14 @@
-/* idx_files.cu - a data set is a file, and a file is bytes: MNIST's, one by one.
+/* idx_files.cu - what is in the files of a data set, byte by byte.
  *
- *     bazel run //phase2_mlp:idx_files                         the training set; --split=test: the other
+ *     bazel run //phase2_mlp:idx_files                         the training set; --split=test: the test set
  *     bazel run //phase2_mlp:idx_files -- --label=7 --digits=6
  *     bazel run //phase2_mlp:idx_files -- some-idx3-ubyte.gz    any IDX file
  *
- * Before a network learns from a file, somebody should have looked into it. The header says what follows, in numbers
- * whose bytes come in another order than the processor's. Then pixels: bytes, 0 for paper, 255 for ink, most of them 0.
- * A network learns faster when what it gets has a mean of zero and a deviation of one (LeCun et al., "Efficient
- * BackProp", 1998), so both are computed here, over the training set: they belong to the model, not to the picture. And
- * at last the digits themselves, for a mistake in any of this is seen at once where it would be debugged for days. */
+ * Look into a data set before you train on it. The header holds the sizes, in numbers whose byte order is not the
+ * processor's. Then come the pixels, one byte each, 0 for paper and 255 for ink; most of them are 0. A network learns
+ * faster when its inputs have a mean of zero and a deviation of one (LeCun et al., "Efficient BackProp", 1998). Both
+ * are computed here over the training set, and later kept with the model. Last come the digits themselves: a mistake
+ * in any of these steps is visible in the picture at once. */
 #include "common/options.h"
 #include "common/runfiles.h"
 #include "common/terminal.h"
@@ -81,7 +81,7 @@ static void print_line(size_t offset, const uint8_t *bytes, int count, const cha
   printf(" %-28s", meaning);
 }
 
-/* The first bytes of the file as it is when unpacked; idx_read() has approved of them. */
+/* The first bytes of the file, unpacked if it is gzipped; idx_read() has checked them before. */
 static void print_header(const char *path, const IdxArray *array) {
   static const char *const meanings[][IDX_MAX_RANK] = {{"labels"},
                                                        {"rows", "columns"},
@@ -110,21 +110,21 @@ static void print_header(const char *path, const IdxArray *array) {
   printf("%8d  ...          ", size);
   for (int i = 0; i < array->rank; i++) printf("%s%zu", i > 0 ? " x " : "", array->shape[i]);
   printf(" = %zu bytes, the last index runs fastest\n\n", array->count);
-  printf("%d bytes of header and %zu of data are %zu bytes, and there the file ends.\n", size, array->count,
+  printf("%d bytes of header and %zu of data are %zu bytes: the size of the file.\n", size, array->count,
          size + array->count);
 }
 
-/* What a program gets that copies four bytes of the file into an integer. */
+/* The value that a program gets if it copies four bytes of the file into an integer. */
 static void print_byte_order(const IdxArray *array) {
   const uint32_t count = (uint32_t)array->shape[0];
   const uint8_t bytes[4] = {(uint8_t)(count >> 24), (uint8_t)(count >> 16), (uint8_t)(count >> 8), (uint8_t)count};
   uint32_t copied;
   memcpy(&copied, bytes, sizeof copied);
-  printf("This machine is %s-endian: copied into an integer as they are, the bytes 4 to 7 would say %u.\n",
+  printf("This machine is %s-endian: copied into an integer as they are, bytes 4 to 7 would be %u.\n",
          copied == count ? "big" : "little", copied);
 }
 
-/* An image as numbers: two digits a pixel, in base 16. Paper is left out, so that the ink shows. */
+/* An image as numbers: two hexadecimal digits per pixel. Zeros are left out, so that the ink shows. */
 static void print_bytes(const IdxArray *images, size_t image) {
   const size_t height = images->shape[1], width = images->shape[2], begin = image * height * width;
   const size_t header = 4 + 4 * (size_t)images->rank;
@@ -148,7 +148,7 @@ typedef struct Statistics {
   float mean, stddev; /* of pixel / 255 */
 } Statistics;
 
-/* The definition, over the histogram: 256 values, however many pixels. */
+/* The definition, over the histogram: a pixel has 256 values. */
 static Statistics print_statistics(const IdxArray *array) {
   Statistics s;
   size_t histogram[256] = {0};
@@ -163,7 +163,7 @@ static Statistics print_statistics(const IdxArray *array) {
   printf("mean      %8.4f of 255 = %.4f of 1\ndeviation %8.4f of 255 = %.4f of 1\n", 255.0 * s.mean, s.mean,
          255.0 * s.stddev, s.stddev);
   if (!(s.stddev >= 1e-6f)) {
-    printf("all pixels are equal: there is nothing that could be normalised, or learned\n");
+    printf("all pixels are equal: there is nothing to normalise or to learn\n");
     return s;
   }
   double sum = 0, squares = 0;
@@ -233,7 +233,7 @@ static void draw_digits(const Options *options, const IdxArray *images, const un
   }
 }
 
-/* A row for each class, or, of one label or without labels, just as they come. Below each its number in the file. */
+/* One row per class; with --label or without labels, in the order of the file. Below each image is its number. */
 static int draw_sheet(const Options *options, const IdxArray *images, const unsigned char *labels, size_t count,
                       char *path, Error *err) {
   static size_t picked[MOST_TILES];

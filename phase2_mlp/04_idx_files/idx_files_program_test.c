@@ -29,8 +29,8 @@ static void mnist_is_what_it_is_said_to_be(void **state) {
   snprintf(data, sizeof data, "--data-dir=%s", mnist);
   Subprocess run = look(data, "--json", "--digits=3", NULL);
   expect_run(&run, 0, "00 00 ea 60  images                              60000             1625948160\n", NULL);
-  expect_run(&run, 0, "16 bytes of header and 47040000 of data are 47040016 bytes, and there the file ends.", NULL);
-  expect_run(&run, 0, "8 bytes of header and 60000 of data are 60008 bytes, and there the file ends.", NULL);
+  expect_run(&run, 0, "16 bytes of header and 47040000 of data are 47040016 bytes: the size of the file.", NULL);
+  expect_run(&run, 0, "8 bytes of header and 60000 of data are 60008 bytes: the size of the file.", NULL);
   expect_run(&run, 0, "33.3184 of 255 = 0.1307 of 1", NULL);
   expect_run(&run, 0, "78.5675 of 255 = 0.3081 of 1", NULL);
   expect_run(&run, 0, "mean 0.0000, deviation 1.0000", NULL);
