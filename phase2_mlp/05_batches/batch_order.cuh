@@ -1,30 +1,31 @@
 /* batch_order.cuh - the order in which an epoch takes the images: order (count) is a permutation of 0 .. count - 1.
  *
- * A network that meets the images in the same order every time, or all zeros before all ones, learns the order, too. So
- * each epoch has its own, and it is a function of (seed, epoch) alone: a run that resumes in epoch 7 sees what it would
- * have seen. The numbers come from Philox, stream BATCHES_SHUFFLE_STREAM + epoch; a run uses one of three ways:
+ * A network that sees the images in the same order every time, or all zeros before all ones, adapts to the order, too.
+ * So each epoch has its own order, a function of (seed, epoch) alone: a run that resumes in epoch 7 takes the images as
+ * if it had never stopped. The random numbers come from Philox, stream BATCHES_SHUFFLE_STREAM + epoch. There are three
+ * ways:
  *
- *   shuffle   Fisher and Yates: swap each place with a random one before it. One step after the other.
+ *   shuffle   Fisher and Yates: swap each place with a random one before it. Each step needs the one before.
  *   sort      a random key of 64 bits for each image; sorted by key. Any number of threads.
  *   cipher    order[i] = i, encrypted: a block cipher that maps 0 .. count - 1 onto itself, keyed by (seed, epoch). A
- *             thread needs nothing but its own i, and a kernel that has the cipher needs no array.
+ *             thread needs its own i only, and a kernel that computes the cipher needs no array.
  *
- * How random is an order? If Philox's words are what they seem, independent and uniform, then
+ * How random is an order? If Philox's words are independent and uniform, then
  *
- *   shuffle   every order is equally likely, exactly: philox_below() throws away what would tip the scales.
+ *   shuffle   every order is exactly equally likely: philox_below() rejects the numbers that would make it uneven.
  *   sort      every order is equally likely, as long as no two keys are equal: count^2 / 2^65, for 60000 images once
  *             in 10^10 epochs. Equal keys: the smaller image comes first.
- *   cipher    each image is equally likely at each place, nearly; but not each order. Eight rounds of mixing halves
- *             hide the pattern from statistics, no more. And of the even and the odd permutations (made of an even or
- *             an odd number of swaps) one kind comes more often: of 2^k images, k > 3, all are even.
+ *   cipher    each image is nearly equally likely at each place, but not every order is. Eight rounds hide the pattern
+ *             from statistical tests, no more. And of the even and the odd permutations (made of an even or an odd
+ *             number of swaps) one kind is more frequent: for 2^k images, k > 3, all are even.
  *
- * In each case (seed, epoch) has at most 2^95 values, and 60000 images have 10^260634 orders: nobody meets them all.
+ * In each case (seed, epoch) has at most 2^95 values, and 60000 images have 10^260634 orders: most never occur.
  *
  * Each way has the same bits on the CPU and on the GPU:
  *
- *   batches_shuffle       batches_shuffle_gpu     one thread: what a GPU does worst
+ *   batches_shuffle       batches_shuffle_gpu     one thread, which waits for the memory in each step
  *   batches_sort_cpu      batches_sort_gpu        four kernels: into buckets by the key's upper bits, then each bucket
- *                                                 by counting how many keys are smaller; 12 bytes an image of scratch
+ *                                                 by counting how many keys are smaller; 12 bytes of scratch per image
  *   batches_cipher_cpu    batches_cipher_gpu      one kernel, no scratch
  *
  * Sources: Fisher, Yates, "Statistical tables", 1938; Luby, Rackoff, "How to construct pseudorandom permutations from
@@ -41,7 +42,7 @@
 #include "common/error.h"
 #include "common/philox.h"
 
-/* Philox streams from here on belong to the orders, one for each epoch; those below are for everything else. */
+/* Philox streams from here on belong to the orders, one per epoch; those below are for everything else. */
 #define BATCHES_SHUFFLE_STREAM 0x80000000u
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -114,11 +115,11 @@ PHILOX_FUNCTION uint32_t batch_cipher_word(BatchCipher cipher, uint32_t round, u
 
 enum { BATCH_CIPHER_ROUNDS = 8 };
 
-/* Number i of the order, i < count. A round (Feistel's) changes one half by what the other says: who knows the other
- * half can undo it, whatever the function, so no two numbers become one. That holds for all numbers of so many bits;
- * one that is not below `count` is encrypted again. The walk ends, for it is a cycle on which i itself lies; as more
- * than half of the numbers are below count (of 4, when count is 1 or 2: some), it takes less than two steps on
- * average. */
+/* Number i of the order, i < count. A Feistel round combines one half with a function of the other by exclusive or. The
+ * other half stays, so the round can be undone whatever the function is, and no two numbers become equal. This maps
+ * the numbers of low_bits + high_bits bits onto themselves; a result that is not below `count` is encrypted again. That
+ * ends, because repeated encryption runs through a cycle that contains i itself. More than half of the numbers are
+ * below count (except when count is 1 or 2), so it takes less than two encryptions on average. */
 PHILOX_FUNCTION uint32_t batch_cipher_at(BatchCipher cipher, uint32_t i) {
   const uint32_t low_mask = (1u << cipher.low_bits) - 1, high_mask = (1u << cipher.high_bits) - 1;
   // >>> exercise batch_cipher: encrypt i in BATCH_CIPHER_ROUNDS rounds, and again as long as it is not below the count
@@ -169,8 +170,8 @@ static __global__ void batches_sort_count_kernel(uint32_t *sizes, uint32_t bucke
   if (i < count) atomicAdd(&sizes[batch_sort_bucket(batch_key(seed, stream, i), buckets)], 1u);
 }
 
-/* One block: starts (buckets) = the sum of all sizes before; sizes become zero. A thread adds up `each` neighbours, the
- * block adds up the threads' sums, the thread goes through its neighbours again. */
+/* One block: starts (buckets) = the sum of all sizes before; sizes become zero. A thread adds `each` neighbouring
+ * sizes, the block computes the prefix sums of the threads' sums, and each thread writes the starts of its sizes. */
 static __global__ void batches_sort_scan_kernel(uint32_t *starts, uint32_t *sizes, uint32_t buckets) {
   __shared__ uint32_t sums[BATCH_ORDER_BLOCK];
   uint32_t each = (buckets + blockDim.x - 1) / blockDim.x, sum = 0;
@@ -192,8 +193,8 @@ static __global__ void batches_sort_scan_kernel(uint32_t *starts, uint32_t *size
   }
 }
 
-/* keys, images (count): bucket by bucket, within a bucket in the order in which the threads came: another one every
- * time. */
+/* keys, images (count): bucket by bucket, within a bucket in the order in which the threads arrived, which differs from
+ * run to run. */
 static __global__ void batches_sort_place_kernel(uint64_t *keys, uint32_t *images, uint32_t *sizes,
                                                  const uint32_t *starts, uint32_t buckets, uint32_t count,
                                                  uint64_t seed, uint32_t stream) {
@@ -205,8 +206,8 @@ static __global__ void batches_sort_place_kernel(uint64_t *keys, uint32_t *image
   images[at] = i;
 }
 
-/* The place of an image is the number of those in its bucket that come before it, whatever order they lie in.
- * Neighbouring threads have the same bucket, or the next: they read the same keys. */
+/* The place of an image is the number of keys in its bucket that are smaller; it does not depend on the order in which
+ * they lie there. Neighbouring threads have the same bucket, or the next one, and read the same keys. */
 static __global__ void batches_sort_rank_kernel(uint32_t *order, const uint64_t *keys, const uint32_t *images,
                                                 const uint32_t *sizes, const uint32_t *starts, uint32_t buckets,
                                                 uint32_t count) {

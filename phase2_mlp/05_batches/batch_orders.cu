@@ -1,12 +1,12 @@
-/* batch_orders.cu - what the order of the images does to a network that learns from them.
+/* batch_orders.cu - how the order of the images changes what a network learns from them.
  *
  *     bazel run //phase2_mlp:batch_orders
  *
  * The same layer learns the same images from the same weights five times; only the order differs. Sorted by their
- * labels, a batch knows one digit: the layer learns to say "one", then "two", and forgets the zeros meanwhile. In the
- * order of the file, which its authors mixed, and in shuffles, batches are mixed, and it learns. Between those the
- * differences are noise here; a new order for each epoch is what the theory of stochastic gradient descent assumes, it
- * costs next to nothing, and it does not depend on what the file's authors did. */
+ * labels, a batch holds one digit: the layer learns to say "one", then "two", and forgets the zeros meanwhile. In the
+ * order of the file, which its authors mixed, and in shuffled orders, batches are mixed, and it learns. Between these
+ * orders the differences are noise here. A new order for each epoch is what the theory of stochastic gradient descent
+ * assumes; it costs next to nothing, and it does not depend on the order in the file. */
 #include "common/options.h"
 #include "common/plot.h"
 #include "common/threads.h"

@@ -1,22 +1,22 @@
 /* batches.cuh - from a data set in memory to normalised mini-batches, in the order of batch_order.cuh.
  *
- * The data set stays where the network is, as the bytes it came in (MNIST: 47 MB, a quarter of its floats). A step
- * copies nothing between host and GPU: batch_gather picks its images through `order` and normalises them on the way.
+ * The data set stays in the memory of the network's device, as bytes (MNIST: 47 MB, a quarter of its size in floats). A
+ * step copies nothing between host and GPU: batch_gather reads its images through `order` and normalises them.
  *
  *   batches_steps       batches of an epoch, the last of which may be smaller
  *   batch_gather        x (B,P) = (pixels[order[b]] / 255 - mean) / stddev,  labels (B) = all_labels[order[b]]
  *                       with pixels (N,P) and all_labels (N) uint8, P = pixels_per_image
  *
- * All versions give the same bits, and PyTorch's (ToTensor, Normalize): two divisions and a difference round the same
- * way everywhere, which a multiplication and an addition, fused on one machine and not on another, would not.
+ * All versions give the same bits, and the same as PyTorch (ToTensor, Normalize): two divisions and a difference round
+ * the same way everywhere. A multiplication and an addition would not: some machines fuse them.
  *
  *   batch_gather_cpu       plain loops
  *   batch_gather_cpu_fast  a byte has 256 values: they are normalised once, in a table; images shared among threads
- *   batch_gather_rows      a thread an image: neighbouring threads are an image apart
- *   batch_gather_elements  a thread a pixel: neighbours in memory
- *   batch_gather_blocks    a block an image: no thread needs to find out which image its pixel is of
- *   batch_gather_warps     a warp an image, four pixels a lane: 4 bytes a load, 16 bytes a store
- *   batch_gather_gpu       the same requests, and the table in shared memory instead of two divisions a pixel
+ *   batch_gather_rows      one thread per image: neighbouring threads read bytes an image apart
+ *   batch_gather_elements  one thread per pixel: neighbouring threads read neighbouring bytes
+ *   batch_gather_blocks    one block per image: no thread divides to find the image of its pixel
+ *   batch_gather_warps     one warp per image, four pixels per lane: 4 bytes per load, 16 bytes per store
+ *   batch_gather_gpu       the same loads and stores, and a table in shared memory instead of two divisions per pixel
  */
 #ifndef PHASE2_MLP_BATCHES_CUH
 #define PHASE2_MLP_BATCHES_CUH
@@ -45,8 +45,8 @@ static inline int batches_size_at(int count, int batch, int start) {
 PHILOX_FUNCTION float batch_normalize(uint8_t pixel, float mean, float stddev) {
   float value = 0;
   // >>> exercise batch_normalize: scale the pixel, 0 to 255, to 0 to 1; then its distance from the mean, in deviations
-  // hint: what is uint8_t / int in C? The quotient must be a float before the fraction is lost
-  // hint: 255 must become 1, not 256; divide, do not multiply by 1 / 255: that rounds otherwise for some pixels
+  // hint: which type has uint8_t / int in C? Convert to float before the division loses the fraction
+  // hint: 255 must become 1, not 256; divide, do not multiply by 1 / 255: that rounds differently for some pixels
   // hint: value = ((float)pixel / 255.0f - mean) / stddev;
   value = ((float)pixel / 255.0f - mean) / stddev;
   // <<< exercise
@@ -143,8 +143,8 @@ static __global__ void batch_gather_warps_kernel(float *x, int *labels, const ui
   // <<< exercise
 }
 
-/* All quads of the batch in a row, whatever image they are of, so that no lane is idle at an image's end. Blocks stay
- * and walk: each makes its table once. `quads` of an image. */
+/* One loop over the quads of all images of the batch, so that no lane is idle at the end of an image. The grid-stride
+ * loop lets each block make its table once. `quads`: of one image. */
 static __global__ void batch_gather_kernel(float4 *x, int *labels, const uchar4 *pixels, const uint8_t *all_labels,
                                            const uint32_t *order, uint32_t batch, uint32_t quads, float mean,
                                            float stddev) {
@@ -166,7 +166,7 @@ static inline unsigned batch_gather_grid(size_t threads) {
   return (unsigned)((threads + BATCH_GATHER_BLOCK - 1) / BATCH_GATHER_BLOCK);
 }
 
-/* Do images and rows begin where 4 bytes and 16 bytes may be moved at once? */
+/* Are the images aligned to 4 bytes, and the rows to 16, so that a lane may load and store that many at once? */
 static inline bool batch_gather_fits(const float *x, const uint8_t *pixels, int pixels_per_image) {
   return pixels_per_image % 4 == 0 && (uintptr_t)pixels % sizeof(uchar4) == 0 && (uintptr_t)x % sizeof(float4) == 0;
 }
@@ -206,7 +206,7 @@ static inline void batch_gather_warps(float *x, int *labels, const uint8_t *pixe
   CUDA_CHECK_LAUNCH();
 }
 
-enum { BATCH_GATHER_MOST_BLOCKS = 1056 }; /* 8 for each of 132 multiprocessors: as many threads as they hold */
+enum { BATCH_GATHER_MOST_BLOCKS = 1056 }; /* 8 per multiprocessor of 132: as many threads as they hold */
 
 static inline void batch_gather_gpu(float *x, int *labels, const uint8_t *pixels, const uint8_t *all_labels,
                                     const uint32_t *order, int batch, int pixels_per_image, float mean, float stddev) {

@@ -1,5 +1,5 @@
-/* batches_lesson.cuh - what is asked of a batch and of an order: for the program, its test and the exercises. All of it
- * is exact: the same bits as the loops on the CPU.
+/* batches_lesson.cuh - arrays, sizes and references of a batch and of an order: for the program, its test and the
+ * exercises. The tolerance is zero: the results have the same bits as the loops on the CPU.
  *
  * Shapes are batch x pixels x images, "bpn", so that both have the same sizes: an order is of n images. */
 #ifndef PHASE2_MLP_BATCHES_LESSON_CUH

@@ -1,8 +1,8 @@
 /* input_pipeline.cuh - images from the host's memory to a GPU that works on them, batch after batch, in six ways.
  *
- * A batch is `bytes` bytes of images. To work on batch i is feed->work(images, i, context): kernels in the default
- * stream, which read `images` on the GPU; what they compute is no business of this file. Each version submits all
- * batches and returns; the results are there when the GPU has come to rest.
+ * A batch is `bytes` bytes of images. feed->work(images, i, context) submits the work on batch i: kernels in the default
+ * stream, which read `images` on the GPU. This file does not depend on what they compute. Each version submits all
+ * batches and returns; the results are there after cudaDeviceSynchronize().
  *
  *   feed_cpu         plain loops, no GPU
  *   feed_pageable    copy, work, copy, work; from memory as malloc() gives it
@@ -12,9 +12,10 @@
  *   feed_mapped      no copies: the kernels read the host's pinned memory, across the bus
  *   feed_resident    no copies: the images have been on the GPU before
  *
- * A copy engine reads memory by physical addresses, and pages of ordinary memory may move or be swapped out any time.
- * So the driver first copies such pages to a pinned buffer of its own, piece by piece, and cudaMemcpyAsync() comes back
- * when that is done: "Async" only from pinned memory. That cannot be swapped out, and is therefore kept small.
+ * A copy engine reads memory by physical addresses, and pages of ordinary memory may move or be swapped out at any
+ * time. So the driver first copies such pages to a pinned buffer of its own, piece by piece, and cudaMemcpyAsync()
+ * returns when that is done: it is asynchronous only from pinned memory. Pinned memory cannot be swapped out, and is
+ * therefore kept small.
  *
  * A stream is a queue: what is submitted to it runs in order. Between two streams there is no order, unless an event
  * makes one: cudaEventRecord() puts a mark at the end of one queue, cudaStreamWaitEvent() stops the other there until
@@ -94,7 +95,7 @@ static inline void feed_cpu(const uint8_t *images, int batches, size_t bytes, Fe
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Steps of every version: what is submitted for batch i, and marked at both ends */
+/* Steps of every version: what is submitted for batch i, with an event at both ends */
 
 /* to (bytes) on the GPU, from (bytes) on the host */
 static inline void feed_copy(Feed *feed, int i, uint8_t *to, const uint8_t *from, cudaStream_t stream) {
@@ -116,7 +117,7 @@ static inline cudaEvent_t feed_worked(const Feed *feed, int i) { return timeline
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Versions */
 
-/* One stream and one buffer: the order of the queue is all the order that is needed, and all the overlap there is. */
+/* One stream and one buffer: the stream runs copy and work in order, so nothing else must wait, and nothing overlaps. */
 static inline void feed_pageable(Feed *feed) {
   for (int i = 0; i < feed->batches; i++) {
     feed_copy(feed, i, feed->buffer[0], feed->pageable + (size_t)i * feed->bytes, 0);
@@ -149,15 +150,15 @@ static inline void feed_overlapped(Feed *feed) {
   }
 }
 
-/* One core does not read memory as fast as a GPU works: all of them fill a buffer, a page or more each at a time. */
+/* One core does not read memory as fast as a GPU works: all cores fill a buffer, 64 KiB at a time. */
 static inline void feed_fill(uint8_t *to, const uint8_t *from, size_t bytes) {
   const size_t piece = 65536;
 #pragma omp parallel for schedule(static) if (bytes > piece)
   for (size_t at = 0; at < bytes; at += piece) memcpy(to + at, from + at, bytes - at < piece ? bytes - at : piece);
 }
 
-/* Both buffers twice: on the host for whoever fills them, here with images as they lie in pageable memory, elsewhere
- * with images that are read from a file, decoded, shuffled. The host is no stream: it waits for an event itself. */
+/* Two buffers on the host as well. Here they are filled with images from pageable memory, in other programs with images
+ * that are read from a file, decoded, shuffled. The host is not a stream: it waits by cudaEventSynchronize(). */
 static inline void feed_staged(Feed *feed) {
   for (int i = 0; i < feed->batches; i++) {
     uint8_t *buffer = feed->buffer[i % FEED_BUFFERS], *staging = feed->staging[i % FEED_BUFFERS];
@@ -180,8 +181,8 @@ static inline void feed_staged(Feed *feed) {
   }
 }
 
-/* Pinned memory has an address on the GPU, too; with the addresses of 64-bit systems the same. Each access crosses the
- * bus: for what is read once, and by many threads at a time. */
+/* Pinned memory has an address on the GPU, too; on 64-bit systems the same one. Each access crosses the bus, which suits
+ * data that are read once, by many threads at a time. */
 static inline void feed_mapped(Feed *feed) {
   for (int i = 0; i < feed->batches; i++) {
     uint8_t *images;
@@ -212,7 +213,7 @@ static inline double feed_run(Feed *feed, FeedVersion *version, Timeline *timeli
   return timeline_stop(&feed->recorder, timeline);
 }
 
-/* Empties the buffers, so that no version finds in them what another has left. */
+/* Clears the buffers, so that no version finds another version's images in them. */
 static inline void feed_forget(Feed *feed) {
   for (int slot = 0; slot < FEED_BUFFERS; slot++) {
     CUDA_CHECK(cudaMemset(feed->buffer[slot], 0, feed->bytes));

@@ -1,6 +1,6 @@
-/* input_pipeline_lesson.cuh - what is asked of a version of input_pipeline.cuh: for its test and the exercises. The
- * work on a batch is to
- * normalise it, and the results of all batches are kept: what was overwritten, or not there yet, shows, and where. */
+/* input_pipeline_lesson.cuh - arrays, sizes and reference of the versions of input_pipeline.cuh: for its test and the
+ * exercises. The work on a batch is to normalise it. The results of all batches are kept, so that a buffer that was
+ * overwritten too early, or read too early, shows, with its batch. */
 #ifndef PHASE2_MLP_FEED_LESSON_CUH
 #define PHASE2_MLP_FEED_LESSON_CUH
 
@@ -14,7 +14,7 @@
 typedef struct FeedLesson {
   int images, pixels;        /* of a batch; of an image */
   float *y;                  /* (batches, images, pixels) */
-  int *labels;               /* (images), of no interest */
+  int *labels;               /* (images), not checked */
   const uint8_t *all_labels; /* (images) */
   const uint32_t *order;     /* (images): 0, 1, .. */
 } FeedLesson;

@@ -1,10 +1,10 @@
-/* input_pipeline_mlp.cuh - the work of the lesson about streams: a multi-layer perceptron reads the images that
- * input_pipeline.cuh brings.
+/* input_pipeline_mlp.cuh - the work of the lesson about streams: the forward pass of a multi-layer perceptron on the
+ * images that input_pipeline.cuh brings.
  *
  *   images (B,784) bytes -> normalised x (B,784) -> linear, ReLU, linear -> logits (B,10)
  *
- * The logits of all batches are kept, so that one batch that was overwritten too early shows. For work() of
- * input_pipeline.cuh the device of a FeedMlp is the GPU; one on the CPU is the reference.
+ * The logits of all batches are kept, so that a batch that was overwritten too early shows. The FeedMlp that work() of
+ * input_pipeline.cuh uses is on the GPU; another one on the CPU is the reference.
  */
 #ifndef PHASE2_MLP_FEED_MLP_CUH
 #define PHASE2_MLP_FEED_MLP_CUH
@@ -21,8 +21,8 @@ typedef struct FeedMlp {
   Device device;
   int batches, batch, hidden; /* batch: images of one */
   Model network;
-  uint32_t *order; /* (batch), on the device: 0, 1, ..: batches are taken as they come */
-  uint8_t *labels; /* (batch), on the device; nobody looks at them */
+  uint32_t *order; /* (batch), on the device: 0, 1, ..: the images of a batch in their order */
+  uint8_t *labels; /* (batch), on the device; not used */
   float *logits;   /* (batches, batch, 10), on the device */
 } FeedMlp;
 

@@ -1,14 +1,14 @@
-/* streams.cu - the way to the GPU is slow, and can be hidden behind work.
+/* streams.cu - copies to the GPU are slow, and can be hidden behind work.
  *
  *     bazel run //phase2_mlp:streams
  *
- * A GPU reads its own memory some eighty times as fast as that of the host. Here 65,536 images, too many for the GPU,
- * let us say, pass through a multi-layer perceptron batch by batch: normalised, 784-512-10, forward.
- * input_pipeline.cuh brings them there in six ways, from a copy that the host waits for to copies that nobody notices.
+ * A GPU reads its own memory about eighty times as fast as that of the host. Here 65,536 images in the host's memory
+ * pass through a multi-layer perceptron batch by batch: normalised, 784-512-10, forward. input_pipeline.cuh has six
+ * ways to bring them to the GPU, from a copy that the host waits for to copies that run beside the work.
  *
- * The share of the copies that is hidden is 1 - (time - work) / copies: what is left of a version's time without the
- * work (the time of `resident`, which copies nothing) is what one still sees of the copies (as long as those of
- * `pinned`, which nothing disturbs). It is cut off at 0 and at 100 %; the first copy has nothing to hide behind.
+ * The share of the copies that is hidden is 1 - (time - work) / copies. `work` is the time of `resident`, which copies
+ * nothing; `copies` are those of `pinned`, which run alone; time - work is the part of the copies that is not hidden.
+ * The share is limited to 0 and 100 %. The first copy has nothing to hide behind.
  *
  * Without a GPU the same program runs on the emulated one. Its times mean nothing, so the timelines show steps: each
  * copy and each kernel is one, and begins as early as the streams and events permit. */
@@ -30,16 +30,17 @@ enum { MAX_ROUNDS = 101, VERSIONS = 6 };
 typedef struct Version {
   const char *name;
   FeedVersion *feed;
-  const char *limit; /* what limits it, and what comes next */
+  const char *limit; /* what limits this version, and what the next one changes */
 } Version;
 
 static const Version versions[VERSIONS] = {
-    {"pageable", feed_pageable, "The driver copies each page to memory of its own first. Pin the images."},
-    {"pinned", feed_pinned, "As fast as the bus is, but copy and work take turns. Give the copies their own stream."},
-    {"overlapped", feed_overlapped, "Two buffers: the GPU works on one while the other is filled."},
-    {"staged", feed_staged, "Only two batches are pinned, but the host must fill them as fast as the GPU works."},
-    {"mapped", feed_mapped, "No copy, no buffer: the first kernel waits for the bus instead, byte by byte."},
-    {"resident", feed_resident, "Nothing to be brought: for whatever fits into the GPU's memory."},
+    {"pageable", feed_pageable, "The driver first copies the images to pinned memory of its own. Pin the images."},
+    {"pinned", feed_pinned,
+     "Copies run at the bus's speed, but copy and work take turns. Give copies their own stream."},
+    {"overlapped", feed_overlapped, "Two buffers: the GPU works on one while a copy fills the other."},
+    {"staged", feed_staged, "Only two batches are pinned; the host must fill them as fast as the GPU works."},
+    {"mapped", feed_mapped, "No copy and no buffer: the first kernel reads the host's memory and waits for the bus."},
+    {"resident", feed_resident, "No copies: the images are in the GPU's memory already. For sets that fit into it."},
 };
 
 typedef struct Options {
@@ -206,7 +207,7 @@ static json_t *print_versions(const Options *options, const Measured *rows) {
   return all;
 }
 
-/* The same copies behind more and more work. What can be hidden is as long as the work. */
+/* The same copies beside more and more work. At most as much of them is hidden as the work takes. */
 static json_t *print_widths(const Options *options, const uint8_t *images) {
   static const int widths[] = {16, 64, 128, 256, 512, 1024};
   json_t *all = json_array();
