@@ -59,7 +59,7 @@ static void a_wide_network_is_checked_in_seconds(void **state) {
   (void)state;
   Subprocess run =
       train(output_dir("wide"), "--layers=784,4096,1024,10", "--train-images=8", "--test-images=1", "--epochs=1");
-  expect_run(&run, 0, "(of each tensor at most 7 entries instead of 40", NULL);
+  expect_run(&run, 0, "(at most 7 random entries per tensor instead of 40", NULL);
   assert_int_equal(test_count(run.out, ": right\n"), 6);
   assert_int_equal(test_count(run.out, "               7 of "), 6); /* every tensor has so many */
   subprocess_free(&run);
