@@ -1,8 +1,8 @@
 /* input_pipeline.cuh - images from the host's memory to a GPU that works on them, batch after batch, in six ways.
  *
- * A batch is `bytes` bytes of images. feed->work(images, i, context) submits the work on batch i: kernels in the default
- * stream, which read `images` on the GPU. This file does not depend on what they compute. Each version submits all
- * batches and returns; the results are there after cudaDeviceSynchronize().
+ * A batch is `bytes` bytes of images. feed->work(images, i, context) submits the work on batch i: kernels in the
+ * default stream, which read `images` on the GPU. This file does not depend on what they compute. Each version submits
+ * all batches and returns; the results are there after cudaDeviceSynchronize().
  *
  *   feed_cpu         plain loops, no GPU
  *   feed_pageable    copy, work, copy, work; from memory as malloc() gives it
@@ -117,7 +117,7 @@ static inline cudaEvent_t feed_worked(const Feed *feed, int i) { return timeline
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Versions */
 
-/* One stream and one buffer: the stream runs copy and work in order, so nothing else must wait, and nothing overlaps. */
+/* One stream and one buffer: the stream runs copy and work in order, so no event is needed, and nothing overlaps. */
 static inline void feed_pageable(Feed *feed) {
   for (int i = 0; i < feed->batches; i++) {
     feed_copy(feed, i, feed->buffer[0], feed->pageable + (size_t)i * feed->bytes, 0);
@@ -181,7 +181,7 @@ static inline void feed_staged(Feed *feed) {
   }
 }
 
-/* Pinned memory has an address on the GPU, too; on 64-bit systems the same one. Each access crosses the bus, which suits
+/* Pinned memory has an address on the GPU, too; on 64-bit systems the same one. Each access crosses the bus: for
  * data that are read once, by many threads at a time. */
 static inline void feed_mapped(Feed *feed) {
   for (int i = 0; i < feed->batches; i++) {
