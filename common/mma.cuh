@@ -1,17 +1,19 @@
-/* mma.cuh - the two instructions under wmma, with which a program decides itself where a matrix lies.
+/* mma.cuh - two tensor core instructions without wmma, so that a program knows which lane holds which element.
  *
- * wmma hides in which lane an element of a matrix is, so whoever wants to look at one must store it first. PTX, the
- * GPU's assembly language, says it openly. A lane l has group l / 4 and member l % 4.
+ * wmma does not tell which lane holds an element of a fragment. To read or change single elements, one must store the
+ * fragment first. PTX, the GPU's assembly language, documents the layout. Lane l has group l / 4 and member l % 4.
  *
- *   mma_16x8x16           d (16,8) += a (16,16) b (16,8), bfloat16 times bfloat16 in float32. A lane's registers hold
- *                           a, 4 of two neighbours in a row: rows group, group + 8, columns 2 * member; then 8 on
- *                           b, 2 of two neighbours in a column: rows 2 * member, + 1 of column group, then 8 rows on
- *                           d, 4 floats: row group, columns 2 * member, + 1; then row group + 8
- *   mma_load_matrices     four matrices of 8 x 8 bfloat16 from shared memory into such registers (ldmatrix)
+ *   mma_16x8x16           mma.sync: d (16,8) += a (16,16) b (16,8), bfloat16 factors, float32 sums. Registers per lane:
+ *                           a, 4 with two neighbours of a row each: rows group, group + 8 at columns 2 * member, + 1;
+ *                              then the same rows, 8 columns further
+ *                           b, 2 with two neighbours of a column each: rows 2 * member, + 1 of column group; then 8
+ *                              rows further
+ *                           d, 4 floats: row group at columns 2 * member, + 1; then row group + 8
+ *   mma_load_matrices     ldmatrix: four matrices of 8 x 8 bfloat16 from shared memory to such registers
  *
- * Tensor cores know bfloat16, by wmma too, from compute capability 8.0 on: mma_refusal() tells. Code for older GPUs is
- * compiled without: what is between #ifdef MMA_BFLOAT16 and #endif is not in it. An emulated GPU knows no PTX; there
- * the lanes exchange what they hold by shuffles, and a float32 sum is rounded, not cut off, at each step.
+ * bfloat16 on tensor cores, with wmma or without, needs compute capability 8.0; see mma_refusal(). Code between
+ * #ifdef MMA_BFLOAT16 and #endif is left out when compiling for older GPUs. An emulated GPU has no PTX: there the lanes
+ * exchange their elements by shuffles. A float32 sum is rounded after each product there; tensor cores truncate.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MMA_CUH
 #define PHASE1_BUILDING_BLOCKS_MMA_CUH
@@ -27,13 +29,13 @@
 #endif
 
 #ifdef SIMT_REWRITTEN
-#define MMA_INLINE __noinline__ /* many shuffles, and a kernel has hundreds of them */
+#define MMA_INLINE __noinline__ /* each is many shuffles, and a kernel has hundreds of calls */
 #else
 #define MMA_INLINE __forceinline__
 #endif
 
-/* Lane l has the address of row l % 8 of matrix l / 8: 16 bytes. Of each matrix it gets the two neighbours in row group
- * at column 2 * member; TRANSPOSED, of its transpose. */
+/* ldmatrix. `row` of lane l is the address of row l % 8 of matrix l / 8, 16 bytes. The lane gets, in x[i], the elements
+ * of matrix i in row group at columns 2 * member, + 1; if TRANSPOSED, those of its transpose. */
 template <bool TRANSPOSED>
 static __device__ MMA_INLINE void mma_load_matrices(uint32_t (&x)[4], const __nv_bfloat16 *row) {
 #ifdef SIMT_REWRITTEN
@@ -81,7 +83,7 @@ static __device__ MMA_INLINE void mma_16x8x16(float (&d)[4], const uint32_t (&a)
 #endif
 }
 
-/* Why this GPU knows no such instructions; NULL if it does. No GPU at all is for whoever launches to complain of. */
+/* Why this GPU has no such instructions; NULL if it has them. If there is no GPU at all, the launch reports that. */
 static inline const char *mma_refusal(void) {
 #ifndef SIMT_REWRITTEN
   int device, major;
@@ -95,7 +97,7 @@ static inline const char *mma_refusal(void) {
   return NULL;
 }
 
-/* For launchers, whose kernels would be empty. */
+/* Launchers call this: on an older GPU their kernels would be empty. */
 static inline void mma_require(void) {
   if (mma_refusal() != NULL) die("%s", mma_refusal());
 }

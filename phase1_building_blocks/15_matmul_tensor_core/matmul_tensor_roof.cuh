@@ -1,9 +1,9 @@
-/* matmul_tensor_roof.cuh - how fast this GPU's tensor cores multiply bfloat16 when nothing keeps them waiting: the roof
- * of lesson 15.
+/* matmul_tensor_roof.cuh - how fast the tensor cores of this GPU multiply bfloat16 when they never wait for data: the
+ * roof of lesson 15.
  *
- * A block for each multiprocessor multiplies the same tiles over and over, random ones, for simple numbers draw less
- * power and would be faster. On Hopper two warpgroups do so from shared memory (wgmma), elsewhere eight warps from
- * registers (mma.sync). */
+ * One block per multiprocessor multiplies the same tiles over and over. Their elements are random, because simple
+ * numbers draw less power, so that the clock would be higher. On Hopper two warpgroups multiply from shared memory
+ * (wgmma), on other GPUs eight warps from registers (mma.sync). */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_TENSOR_ROOF_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_TENSOR_ROOF_CUH
 
@@ -11,7 +11,7 @@
 
 enum { MATMUL_ROOF_THREADS = 256, MATMUL_ROOF_STEPS = 1024 };
 
-/* bfloat16 from -2 to 2: any sign and fraction, an exponent from 2^-7 to 2. */
+/* Two bfloat16 from -2 to 2: any sign and fraction, magnitudes from 2^-7 on. */
 static __device__ __forceinline__ uint32_t matmul_roof_pair(uint32_t i) {
   uint32_t bits = (i + 1) * 2654435761u;
   bits ^= bits >> 15;
@@ -20,7 +20,7 @@ static __device__ __forceinline__ uint32_t matmul_roof_pair(uint32_t i) {
   return (bits & 0x83FF83FF) | 0x3C003C00;
 }
 
-/* Each warp: 4 x 8 sums of 16 x 8 times a depth of 16, MATMUL_ROOF_STEPS times. */
+/* Each warp computes 4 x 8 products of 16 x 8 x 16, MATMUL_ROOF_STEPS times. */
 static __global__ void __launch_bounds__(MATMUL_ROOF_THREADS) matmul_roof_mma_kernel(float *out) {
   float sum[4][8][4] = {}, total = 0;
   uint32_t left[4][4], right[8][2];
@@ -44,28 +44,28 @@ static __global__ void __launch_bounds__(MATMUL_ROOF_THREADS) matmul_roof_mma_ke
 }
 
 #ifndef SIMT_REWRITTEN
-/* Each warpgroup: 64 x 256 sums times a depth of 64, MATMUL_ROOF_STEPS times. */
+/* Each warpgroup computes products of 64 x 256 x 64, MATMUL_ROOF_STEPS times. */
 static __global__ void __launch_bounds__(MATMUL_ROOF_THREADS, 1) matmul_roof_wgmma_kernel(float *out) {
-#ifdef MATMUL_WGMMA_COMPILED
+#ifdef HOPPER_COMPILED
   extern __shared__ unsigned char matmul_roof_shared[];
   uint32_t tile = ((uint32_t)__cvta_generic_to_shared(matmul_roof_shared) + 1023) & ~1023u;
   for (int i = threadIdx.x; i < MATMUL_WGMMA_STAGE_BYTES / 4; i += MATMUL_ROOF_THREADS)
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(tile + 4 * i), "r"(matmul_roof_pair(i)) : "memory");
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* the tensor cores look past the stores otherwise */
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* makes the stores visible to the tensor cores */
   __syncthreads();
   uint32_t a_tile = tile + threadIdx.x / 128 * 64 * 128, b_tile = tile + MATMUL_WGMMA_A_BYTES;
   float sum[128] = {}, total = 0;
 #pragma unroll 1
   for (int step = 0; step < MATMUL_ROOF_STEPS; step++) {
-    matmul_wgmma_fence();
+    wgmma_fence();
 #pragma unroll
     for (int i = 0; i < MATMUL_WGMMA_DEPTH; i += 16)
-      matmul_wgmma_256(sum, matmul_operand(a_tile + 2 * i, 1024, 0),
-                       matmul_operand(b_tile + 128 * i, 1024, MATMUL_WGMMA_BOX_BYTES), 1);
-    matmul_wgmma_commit();
-    matmul_wgmma_wait<1>();
+      wgmma_64x256x16(sum, wgmma_descriptor(a_tile + 2 * i, 1024, 0),
+                      wgmma_descriptor(b_tile + 128 * i, 1024, MATMUL_WGMMA_BOX_BYTES), 1);
+    wgmma_commit();
+    wgmma_wait<1>();
   }
-  matmul_wgmma_wait<0>();
+  wgmma_wait<0>();
 #pragma unroll
   for (int i = 0; i < 128; i++) total += sum[i];
   out[blockIdx.x * MATMUL_ROOF_THREADS + threadIdx.x] = total;
@@ -73,7 +73,7 @@ static __global__ void __launch_bounds__(MATMUL_ROOF_THREADS, 1) matmul_roof_wgm
 }
 #endif
 
-/* Launches it, and returns the floating-point operations. */
+/* Launches the kernel for this GPU, and returns how many floating-point operations it does. */
 static inline double matmul_tensor_roof(void) {
   static float *out;
   static int blocks;
