@@ -9,10 +9,10 @@
  * element may be the largest of several and gets their sum, elsewhere dx is zero. All outputs are overwritten.
  *
  * Versions of max_pool2d_forward_* and max_pool2d_backward_*:
- *     _cpu       the loops of the formula: the oracle
- *     _cpu_fast  a thread for each plane; windows of 2 x 2 without overlap, the usual ones, four at a time
- *     _kernel    forward: a thread for each output; backward: a thread for each input gathers from the windows it is
- *                in, so that no two threads write the same element and nothing need be cleared first
+ *     _cpu       the loops of the formula, which the others are compared with
+ *     _cpu_fast  planes are shared out among threads; windows of 2 x 2 without overlap, the usual ones, four at a time
+ *     _gpu       forward: one thread per output; backward: one thread per input gathers from the windows that contain
+ *                it, so that no two threads write the same element and nothing has to be cleared first
  * A shape from outside goes through max_pool2d_shape_check() first.
  */
 #ifndef PHASE3_CNN_MAX_POOL2D_CUH
@@ -89,8 +89,9 @@ static inline void max_pool2d_backward_cpu(T *dx, const T *dy, const uint8_t *ar
 
 /* ------------------------------------------------------------------------------------------------ CPU, fast
  *
- * Vectors of four, which every processor has: rows are short. The last vector of a row ends at the last window, over
- * some windows that were done before, so that there is no loop for the rest. Rows of fewer than four take the loops.
+ * Vectors of four floats, because rows are short and every processor has them. The last vector of a row ends at the
+ * last window and repeats some windows, so that no second loop handles the rest. Rows of fewer than four windows take
+ * the loops of the formula.
  */
 
 typedef float PoolFloats __attribute__((vector_size(16), aligned(4), may_alias));
@@ -99,7 +100,7 @@ typedef uint8_t PoolBytes __attribute__((vector_size(4), aligned(1), may_alias))
 
 static inline int max_pool2d_is_2x2(Pool2dShape s) { return s.kernel == 2 && s.stride == 2 && s.w >= 8; }
 
-/* Where element `at` of the windows is larger, or NaN, it becomes the best. */
+/* In each lane: if `value`, element `at` of its window, is larger than the best so far, or NaN, it becomes the best. */
 #define POOL2D_TAKE(best, best_at, value, at)                                   \
   do {                                                                          \
     PoolInts take = ((value) > (best)) | ((value) != (value));                  \
@@ -182,7 +183,7 @@ static inline void max_pool2d_backward_cpu_fast(float *dx, const float *dy, cons
 
 enum { POOL2D_BLOCK = 256 };
 
-/* One thread for each output (n,c,p,q). */
+/* One thread per output (n,c,p,q). */
 static __global__ void max_pool2d_forward_kernel(float *y, uint8_t *argmax, const float *x, Pool2dShape shape,
                                                  int p_count, int q_count) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, plane = i / ((size_t)p_count * q_count);
@@ -204,7 +205,7 @@ static __global__ void max_pool2d_forward_kernel(float *y, uint8_t *argmax, cons
   argmax[i] = (uint8_t)best_at;
 }
 
-/* One thread for each input (n,c,h,v): it lies in the windows p with p * stride <= h < p * stride + kernel. */
+/* One thread per input (n,c,h,v), which lies in the windows p with p * stride <= h < p * stride + kernel. */
 static __global__ void max_pool2d_backward_kernel(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape shape,
                                                   int p_count, int q_count) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, plane = i / ((size_t)shape.h * shape.w);
