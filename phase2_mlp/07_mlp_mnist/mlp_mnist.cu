@@ -5,12 +5,12 @@
  *     bazel run //phase2_mlp:mlp_mnist -- --device=gpu --epochs=20            on an NVIDIA GPU
  *     bazel run //phase2_mlp:mlp_mnist -- --predict my_digit.png
  *
- * All of the lessons before in one program: the files (lesson 4), the batches (5), the network (3) in mlp.cuh, and
- * around it classifier.cuh, which every classifier of this course has: checkpoints, curves, confusion matrix.
+ * All lessons before in one program: the files (lesson 4), the batches (5), the network (3) in mlp.cuh, and around it
+ * classifier.cuh, which every classifier of this course uses: checkpoints, curves, confusion matrix.
  *
- * The picture filters.png shows what the 128 hidden units look for: a row of the first weight is as large as an image.
- * A perceptron does not know that pixels have neighbours; if all images were shuffled alike, it would learn as well.
- * LeNet-5 of phase 3 knows it, and makes half as many mistakes with fewer parameters. */
+ * The picture filters.png shows the weights of the 128 hidden units: a row of the first weight is as large as an image.
+ * A perceptron does not use that pixels have neighbours: with the pixels of all images permuted alike it learns as
+ * well. LeNet-5 of phase 3 uses it, and makes about half as many mistakes with fewer parameters. */
 #include "phase2_mlp/03_mlp/mlp_options.cuh"
 #include "phase2_mlp/classifier.cuh"
 
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
       "third_party/data/mnist",
       graph,
       10,   /* epochs */
-      64,   /* images a batch */
+      64,   /* images per batch */
       0.05, /* learning rate, at its highest */
       0.9,  /* momentum */
       5e-4, /* weight decay */

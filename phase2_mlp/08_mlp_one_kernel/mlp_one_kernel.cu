@@ -1,13 +1,12 @@
-/* mlp_one_kernel.cu - what takes time in a step of training that takes no time: an epoch of MNIST as one kernel.
+/* mlp_one_kernel.cu - what takes time in a training step that has little arithmetic: an epoch of MNIST as one kernel.
  *
  *     bazel run //phase2_mlp:mlp_one_kernel                    on an NVIDIA GPU
  *     bazel run //phase2_mlp:mlp_one_kernel -- --device=cpu    the same network by the CPU, for its time
  *
- * 784-128-10 on 64 images is 26 million floating point operations a step. A GPU that does 50 million million a second
- * has done them in half a microsecond. The layers of this phase, launched one by one, take a hundred times as long:
- * they wait for the host, for each other's kernels to end and begin, and for weights that they had a moment before.
- * Each version of mlp_one_kernel.cuh does away with one of these, and learns the very same: the losses of its first
- * hundred steps are compared with the CPU's.
+ * 784-128-10 on 64 images is 26 million floating point operations per step: half a microsecond for a GPU with 50
+ * TFLOP/s. The layers of this phase, launched one by one, take a hundred times as long: they wait for the host, for the
+ * kernel before to end, and for weights that they have read before. Each version of mlp_one_kernel.cuh removes one of
+ * these waits, and computes the same: the losses of its first hundred steps are compared with the CPU's.
  *
  * Without a GPU the emulated one runs a smaller network (its 16 multiprocessors hold 16 tiles); it is checked, not
  * timed. */
@@ -30,18 +29,19 @@ typedef struct Rung {
 } Rung;
 
 static const Rung rungs[] = {
-    {"layers", mlp_epoch_layers, "The host launches kernel after kernel, and the GPU waits for it.", NULL},
-    {"step_graph", mlp_epoch_step_graph, "One launch a step. The kernels still begin and end one after the other.",
+    {"layers", mlp_epoch_layers, "The host launches each kernel, and the GPU waits for the launches.", NULL},
+    {"step_graph", mlp_epoch_step_graph, "One launch per step. Each kernel still waits for the end of the one before.",
      NULL},
-    {"fused", mlp_epoch_fused, "Three kernels a step, and no gradient is ever stored. The host launches every step.",
+    {"fused", mlp_epoch_fused, "Three kernels per step, and no gradient is stored. The host still launches every step.",
      mlp_fits_shared},
-    {"graph", mlp_epoch_graph, "One launch an epoch. Each kernel reads its weights and images again: keep them.",
+    {"graph", mlp_epoch_graph, "One launch per epoch. Each kernel reads its weights and images again: keep them.",
      mlp_fits_shared},
-    {"grid_sync", mlp_epoch_grid_sync, "One kernel: weights stay on the multiprocessors. Twice a step the grid meets.",
-     mlp_fits<MLP_GRID_SYNC, float>},
-    {"barrier", mlp_epoch_barrier, "A meeting is a counter in the L2 cache; then the data are fetched from there.",
+    {"grid_sync", mlp_epoch_grid_sync,
+     "One kernel per epoch keeps the weights. Twice per step all blocks wait for all.", mlp_fits<MLP_GRID_SYNC, float>},
+    {"barrier", mlp_epoch_barrier,
+     "The barrier written out: a counter in the L2 cache; then the data are read from L2.",
      mlp_fits<MLP_BARRIER, float>},
-    {"flags", mlp_epoch_flags, "No meetings: a number comes with its step's. What is left are two trips through L2.",
+    {"flags", mlp_epoch_flags, "No barrier: each number carries the number of its step. Two trips through L2 are left.",
      mlp_fits<MLP_FLAGS, MlpWord>},
 };
 enum { RUNGS = sizeof rungs / sizeof *rungs, MAX_ROUNDS = 100, CHECKED_STEPS = 100 };
@@ -111,8 +111,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       return 0;
     case ARGP_KEY_END:
       if (options->common.batch_size > MLP_BATCH && options->common.device == DEVICE_GPU)
-        argp_error(state, "--batch-size=%d: these kernels are made for up to %d images a step",
-                   options->common.batch_size, MLP_BATCH);
+        argp_error(state, "--batch-size=%d: these kernels take at most %d images per step", options->common.batch_size,
+                   MLP_BATCH);
       return 0;
     default:
       return ARGP_ERR_UNKNOWN;
@@ -227,14 +227,14 @@ static void expect(Course *course) {
   for (int i = 0; i < course->checked; i++) course->expected[i] = cpu_step(course, i);
 }
 
-/* The same on the CPU, to the end of an epoch: its time, and how well it does. */
+/* The same epoch on the CPU: its time and its test accuracy. */
 static void run_cpu(Course *course, json_t *json) {
   double start = seconds_now();
   for (int i = 0; i < course->steps; i++) cpu_step(course, i);
   double seconds = seconds_now() - start;
   Totals totals = image_set_evaluate(&course->test, &course->cpu, NULL);
   double accuracy = totals.correct / course->test.count;
-  printf("layer by layer on the CPU: %.1f us a step, %.1f ms an epoch; test accuracy after it %.2f %%\n",
+  printf("layer by layer on the CPU: %.1f us per step, %.1f ms per epoch; test accuracy after it %.2f %%\n",
          1e6 * seconds / course->steps, 1e3 * seconds, 100 * accuracy);
   json_object_set_new(json, "step_us", json_real(1e6 * seconds / course->steps));
   json_object_set_new(json, "test_accuracy", json_real(accuracy));

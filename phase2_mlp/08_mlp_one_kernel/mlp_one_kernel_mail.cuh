@@ -1,5 +1,5 @@
-/* mlp_one_kernel_mail.cuh - what the blocks of mlp_one_kernel.cuh tell each other: how a number is sent and received,
- * and where it lies meanwhile. */
+/* mlp_one_kernel_mail.cuh - the numbers that the blocks of mlp_one_kernel.cuh send each other: how one is sent and
+ * received, and where it lies in global memory. */
 #ifndef PHASE2_MLP_MLP_ONE_KERNEL_MAIL_CUH
 #define PHASE2_MLP_MLP_ONE_KERNEL_MAIL_CUH
 
@@ -7,7 +7,7 @@
 #include <cuda/atomic>
 
 /* Between kernels, or on both sides of a barrier, it is a float. Without a barrier it is a float and the number of its
- * step, in 8 bytes that are written and read as one: who reads the right step reads the right float. */
+ * step, in 8 bytes that are written and read at once: a reader that sees the right step has the right float. */
 typedef unsigned long long MlpWord;
 typedef cuda::atomic_ref<MlpWord, cuda::thread_scope_device> MlpWordRef;
 
@@ -20,7 +20,7 @@ static __device__ __forceinline__ void mlp_send(MlpWord *to, float value, uint32
   MlpWordRef(*to).store((MlpWord)step << 32 | __float_as_uint(value), cuda::memory_order_relaxed);
 }
 
-/* value[i] = *from[i], where from[i] is not NULL. From the L2 cache: what L1 has may be a step old. */
+/* value[i] = *from[i], where from[i] is not NULL. From the L2 cache: L1 may hold the value of an earlier step. */
 template <int N>
 static __device__ __forceinline__ void mlp_receive(float *value, float *const *from, uint32_t step) {
   (void)step;
@@ -29,7 +29,7 @@ static __device__ __forceinline__ void mlp_receive(float *value, float *const *f
     if (from[i] != NULL) value[i] = __ldcg(from[i]);
 }
 
-/* All loads are on their way before the first is looked at: otherwise each would cost a journey to L2. */
+/* All loads are issued before the first is tested: their latencies overlap. */
 template <int N>
 static __device__ __forceinline__ void mlp_receive(float *value, MlpWord *const *from, uint32_t step) {
   MlpWord word[N] = {};
@@ -48,7 +48,7 @@ static __device__ __forceinline__ void mlp_receive(float *value, MlpWord *const 
     if (from[i] != NULL) value[i] = __uint_as_float((uint32_t)word[i]);
 }
 
-/* Where it lies meanwhile. R slices of the inputs, H hidden units, C classes. */
+/* Where the numbers lie. R slices of the inputs, H hidden units, C classes. */
 template <typename Word>
 struct MlpMail {
   Word *shares;  /* (B,R,H)  the slices' shares of the hidden units' sums, the first one with the bias */

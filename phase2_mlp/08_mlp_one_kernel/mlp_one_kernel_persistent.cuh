@@ -1,5 +1,5 @@
-/* mlp_one_kernel_persistent.cuh - an epoch of mlp_one_kernel.cuh as one kernel, whose blocks stay and wait for each
- * other: by grid.sync(), by a barrier of our own, or each for the numbers that it needs. */
+/* mlp_one_kernel_persistent.cuh - an epoch of mlp_one_kernel.cuh as one persistent kernel, whose blocks wait for each
+ * other: by grid.sync(), by a barrier of our own, or each block for the numbers that it needs. */
 #ifndef PHASE2_MLP_MLP_ONE_KERNEL_PERSISTENT_CUH
 #define PHASE2_MLP_MLP_ONE_KERNEL_PERSISTENT_CUH
 
@@ -10,11 +10,11 @@
 
 enum { MLP_GRID_SYNC, MLP_BARRIER, MLP_FLAGS };
 
-/* All threads of all blocks have come, and see what any of them wrote before. `arrived` (1) counts the blocks that ever
- * came; `all`: as many as there are when the last one of this time has come. */
+/* A barrier for all threads of the grid: after it they see what any of them wrote before it. `arrived` (1) counts the
+ * arrivals of blocks since the launch; `all`: the count when the last block has arrived at this barrier. */
 static __device__ __forceinline__ void mlp_grid_barrier(unsigned *arrived, unsigned all) {
-  // >>> exercise mlp_grid_barrier: wait until `all` blocks have been counted, and let writes and reads keep to it
-  // hint: the block's threads meet; one of them counts the block, waits, and then the block's threads meet again
+  // >>> exercise mlp_grid_barrier: wait until *arrived is `all`; writes before it must be visible to reads after it
+  // hint: the block's threads wait for each other; one of them counts the block and waits; then a second barrier
   // hint: atomicAdd(arrived, 1), then read it as a volatile unsigned until it is `all`; memory has an order, too
   // hint: __threadfence() before the count, so that the block's writes are seen first, and after the wait
   __syncthreads();

@@ -83,7 +83,7 @@ static void learning_rates_that_diverge(void **state) {
 static void what_is_typed_wrong_is_explained(void **state) {
   (void)state;
   train_expect("--help", NULL, 0, "--only=NAME", NULL);
-  train_expect("--batch-size=65", NULL, 2, NULL, "these kernels are made for up to 64 images a step");
+  train_expect("--batch-size=65", NULL, 2, NULL, "these kernels take at most 64 images per step");
   train_expect("--hidden=129", NULL, 2, NULL, "--hidden=129: a whole number from 1 to 128 is expected");
   train_expect("--only=fastest", NULL, 2, NULL, "--only=fastest: there are layers, step_graph");
   train_expect("--train-images=60001", NULL, 1, NULL, "--train-images=60001");

@@ -1,5 +1,5 @@
-/* mlp_one_kernel_step.cuh - the three parts of a step in mlp_one_kernel.cuh, as a block does them: forward, sample,
- * update. Between two of them blocks tell each other something: one kernel ends there, or they wait for the mail. */
+/* mlp_one_kernel_step.cuh - the three parts of a step in mlp_one_kernel.cuh, for one block: forward, sample, update.
+ * Between two of them blocks need numbers of other blocks: a kernel ends there, or the blocks wait for them. */
 #ifndef PHASE2_MLP_MLP_ONE_KERNEL_STEP_CUH
 #define PHASE2_MLP_MLP_ONE_KERNEL_STEP_CUH
 
@@ -115,7 +115,7 @@ static __device__ __forceinline__ void mlp_sample(MlpTile *tile, const MlpEpoch 
   if (lane == 0 && c < e.classes) tile->logits[c] = sum + tile->b2[c];
   __syncthreads();
 
-  /* Now every thread does the softmax by itself, out of its registers: nobody has to wait for another. */
+  /* Every thread computes the softmax by itself, in registers: no further barrier is needed. */
   float power[MLP_CLASSES], most = -INFINITY, total = 0.0f;
 #pragma unroll
   for (int j = 0; j < MLP_CLASSES; j++) {
@@ -128,7 +128,7 @@ static __device__ __forceinline__ void mlp_sample(MlpTile *tile, const MlpEpoch 
     total += power[j];
   }
   const float by_total = 1.0f / total, by_batch = 1.0f / (float)batch;
-  if (threadIdx.x >= MLP_HIDDEN) { /* who has w2 of this unit */
+  if (threadIdx.x >= MLP_HIDDEN) { /* these threads have w2 of this unit */
     float delta = 0.0f;
 #pragma unroll
     for (int j = 0; j < MLP_CLASSES; j++)
@@ -148,8 +148,8 @@ static __device__ __forceinline__ void mlp_sample(MlpTile *tile, const MlpEpoch 
   __syncthreads(); /* the tile is free for the next image */
 }
 
-/* update: what it needs comes in ... Four threads have an image: of its 16 numbers for our units every fourth, so that
- * they read neighbours; and its share of the classes. */
+/* update, first part: receives its numbers. Four threads per image: each takes every fourth of the image's 16 numbers
+ * for this block's units, so that they read neighbours, and its share of the classes. */
 template <typename Word>
 static __device__ __forceinline__ void mlp_update_receive(MlpTile *tile, const MlpEpoch &e, const MlpPlace &p,
                                                           const MlpMail<Word> &mail, int batch, uint32_t step) {
@@ -183,7 +183,7 @@ static __device__ __forceinline__ float mlp_dot(float4 x, float4 y, float sum) {
   return fmaf(x.x, y.x, fmaf(x.y, y.y, fmaf(x.z, y.z, fmaf(x.w, y.w, sum))));
 }
 
-/* In four sums: one would wait for itself 64 times. */
+/* In four sums: a single one would be a chain of 64 dependent additions. */
 static __device__ __forceinline__ float mlp_dot_rows(const float *a, const float *b) {
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 4
@@ -194,7 +194,7 @@ static __device__ __forceinline__ float mlp_dot_rows(const float *a, const float
   return (sum.x + sum.y) + (sum.z + sum.w);
 }
 
-/* ... and seven warps learn w1 while the eighth has the other parameters. */
+/* update, second part: seven warps update w1 while the eighth updates the other parameters. */
 template <typename Word>
 static __device__ __forceinline__ void mlp_update(MlpTile *tile, float w[MLP_OWN], float velocity[MLP_OWN],
                                                   const MlpEpoch &e, const MlpPlace &p, const MlpMail<Word> &mail,

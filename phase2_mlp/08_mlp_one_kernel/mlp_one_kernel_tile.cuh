@@ -1,5 +1,6 @@
-/* mlp_one_kernel_tile.cuh - what a block of mlp_one_kernel.cuh has in its memory: the weights of 8 hidden units to 112
- * inputs (a "tile" of w1), the images they see, a few other parameters; and how all that comes in and goes out. */
+/* mlp_one_kernel_tile.cuh - what a block of mlp_one_kernel.cuh keeps in its memory: the weights of 8 hidden units to
+ * 112 inputs (a "tile" of w1), these inputs of the images, a few other parameters; and how they are loaded
+ * and stored. */
 #ifndef PHASE2_MLP_MLP_ONE_KERNEL_TILE_CUH
 #define PHASE2_MLP_MLP_ONE_KERNEL_TILE_CUH
 
@@ -32,7 +33,7 @@ enum {
 typedef struct MlpSmall {
   float value, velocity;
   int place;  /* among the parameters; -1: there is none */
-  int mail;   /* from mail.w2; -1: nobody asks for it */
+  int mail;   /* from mail.w2; -1: no other block needs it */
   short a, b; /* the rows: floats from the beginning of the tile */
 } MlpSmall;
 
@@ -78,8 +79,8 @@ static __device__ __forceinline__ void mlp_tile_clear(MlpTile *tile) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Images */
 
-/* Pixels come as they are, 16 bytes at a time and past the registers, while a step is at work. The next step's threads
- * take them from there: 4 images each, from 4 * (t / 16), and 7 of the slice's inputs, every 16th from t % 16. */
+/* Pixels are copied as bytes, 16 at a time, asynchronously into shared memory, while a step is computed. In the next
+ * step thread t reads them from there: 4 images from 4 * (t / 16), 7 inputs of the slice, every 16th from t % 16. */
 enum {
   MLP_IMAGES = 4,
   MLP_INPUTS = MLP_SLICE / 16,
@@ -88,8 +89,7 @@ enum {
   MLP_COPIES = (MLP_BATCH * MLP_CHUNKS + MLP_THREADS - 1) / MLP_THREADS, /* of a thread */
 };
 
-/* Which images a thread copies from, and, the last, whose label it reads; -1: none. They are asked for a step before
- * they are needed. */
+/* Which images a thread copies from, and, the last, whose label it reads; -1: none. Called one step ahead. */
 static __device__ __forceinline__ void mlp_fetch_order(int source[MLP_COPIES + 1], const MlpEpoch &e, int position) {
   int batch = position < e.count ? mlp_batch(e, position) : 0;
 #pragma unroll
@@ -136,7 +136,7 @@ static __device__ __forceinline__ void mlp_normalize(float4 x[MLP_INPUTS], const
   }
 }
 
-/* Into the tile, where update() finds them in its order. */
+/* Into the tile, for mlp_update(), which reads them in another order. */
 static __device__ __forceinline__ void mlp_x_share(MlpTile *tile, const float4 x[MLP_INPUTS]) {
 #pragma unroll
   for (int j = 0; j < MLP_INPUTS; j++)
@@ -146,7 +146,7 @@ static __device__ __forceinline__ void mlp_x_share(MlpTile *tile, const float4 x
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Parameters: where the block's own are */
 
-/* w1: thread t < 224 has 4 of the 8 weights of one input; who has which is how mlp_update() leaves the gradients. */
+/* w1: thread t < 224 has 4 of the 8 weights of one input, those whose gradients mlp_update() leaves in it. */
 enum { MLP_OWN = 4, MLP_OWNERS = MLP_SLICE * MLP_UNITS / MLP_OWN };
 
 static __device__ __forceinline__ int mlp_own_input(void) {
@@ -174,7 +174,7 @@ static __device__ __forceinline__ void mlp_w1_store(float *to, const float own[M
       to[(size_t)(MLP_UNITS * p.group + unit + i) * e.inputs + MLP_SLICE * p.slice + k] = own[i];
 }
 
-/* Into the tile, where all threads find it. */
+/* Into the tile, for all threads of the block. */
 static __device__ __forceinline__ void mlp_w1_share(MlpTile *tile, const float own[MLP_OWN]) {
   int k = mlp_own_input(), unit = mlp_own_unit();
   if (threadIdx.x < MLP_OWNERS) *(float4 *)&tile->w[k][unit] = make_float4(own[0], own[1], own[2], own[3]);
