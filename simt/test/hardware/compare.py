@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
 """Compares the inspector's counters with a GPU's, launch by launch.
 
-  compare.py compact NCU.csv [> h200.csv]       what ncu printed, one line for each launch
-  compare.py check h200.csv REPORT.json         fails where they differ and exceptions.txt does not say why
-  compare.py table h200.csv REPORT.json [> h200.md]   the same as a Markdown table
+  compare.py compact NCU.csv > h200.csv                     what ncu printed, one line per launch
+  compare.py check h200.csv REPORT.json                     fails where they differ and exceptions.txt does not say why
+  compare.py inspected h200.csv REPORT.json > inspected.csv   the inspector's figures, one line per launch
+  compare.py table h200.csv inspected.csv > h200.md         both as Markdown tables
+  compare.py tables                                         the tables of all *h200.csv and *inspected.csv beside this
+                                                            script; with --check it only reports those that differ
 
 REPORT.json is what an inspected program writes with SIMT_INSPECT_LAUNCHES=1 SIMT_REPORT=json:REPORT.json.
-Launches are paired in order among those of the same kernel, grid and block; kernels that only the GPU ran (a library's)
-are left out, unless the program launched one through a pointer `kernel`, which is the name that the inspector knows. exceptions.txt, beside this script, has on each line a kernel, a counter (or * for all) and the cause.
+Launches are paired in order among those of the same kernel, grid and block. Kernels that only the GPU ran (a library's)
+are left out, unless the program launched one through a pointer `kernel`, which is the name that the inspector knows.
+exceptions.txt, beside this script, has on each line a kernel, a counter (or * for all) and the cause.
 """
 import csv
+import glob
 import json
 import os
 import re
@@ -42,6 +47,12 @@ UNIFORM = "smsp__sass_branch_targets_threads_uniform.sum"
 INSTRUCTIONS = "smsp__inst_executed.sum"
 LANES = "smsp__thread_inst_executed.sum"
 LANES_ON = "smsp__thread_inst_executed_pred_on.sum"
+# What inspected.csv holds of each launch: what is compared, and two figures as the table shows them.
+UNIFORM_PERCENT, LANES_PER_STEP = "uniform_branches_percent", "lanes_per_step"
+FIGURES = [metric for _, metric in COUNTERS] + [name for _, _, name in ATOMICS]
+
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def base_name(kernel):
@@ -107,6 +118,14 @@ def read_gpu(path):
 
 
 def read_ours(path):
+    """REPORT.json or inspected.csv."""
+    if path.endswith(".csv"):
+        with open(path, newline="") as file:
+            for row in csv.DictReader(file):
+                figures = {name: number(row[name]) for name in FIGURES if row[name]}
+                figures.update({name: row[name] for name in (UNIFORM_PERCENT, LANES_PER_STEP)})
+                yield (row["kernel"], triple(row["grid"]), triple(row["block"])), figures
+        return
     with open(path) as file:
         for kernel in json.load(file)["kernels"]:
             counters = dict(kernel["counters"])
@@ -115,7 +134,7 @@ def read_ours(path):
 
 
 def read_exceptions():
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exceptions.txt")
+    path = os.path.join(HERE, "exceptions.txt")
     found = []
     with open(path) as file:
         for line in file:
@@ -216,55 +235,99 @@ def percent(part, whole):
     return "%.1f" % (100.0 * part / whole) if whole else ""
 
 
+def inspected(gpu_path, our_path):
+    pairs, _, _, _ = pair(gpu_path, our_path)
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(["kernel", "grid", "block"] + FIGURES + [UNIFORM_PERCENT, LANES_PER_STEP])
+    for signature, _, ours in pairs:
+        steps = ours.get("steps")
+        out.writerow([signature[0]] + ["x".join(map(str, size)) for size in signature[1:]] +
+                     [ours.get(name, "") for name in FIGURES] +
+                     [percent(ours.get("uniform_branches", 0), ours.get("branches", 0)),
+                      "%.1f" % (ours["step_lanes"] / steps) if steps else ""])
+    return 0 if pairs else 1
+
+
 def table(gpu_path, our_path):
+    """The text of the tables, and whether all differences are explained."""
     pairs, _, _, _ = pair(gpu_path, our_path)
     differs, compared = differences(pairs)
     exceptions, unexplained, _ = sort_out(pairs, differs)
     unequal = sum(map(len, differs))
-    here = os.path.dirname(os.path.abspath(__file__))
+    out = []
     preface = os.path.basename(gpu_path).replace("h200.csv", "preface.md")
-    with open(os.path.join(here, preface)) as file:
-        print(file.read().rstrip())
-    print("\n**%d launches, %d figures: %d equal to the last digit, %d differ.**\n" %
-          (len(pairs), compared, compared - unequal, unequal))
-    print("## What differs, and why\n")
-    print("| launch | counter | inspector | GPU | cause |\n|---|---|---:|---:|---|")
+    with open(os.path.join(HERE, preface)) as file:
+        out.append(file.read().rstrip())
+    out.append("\n**%d launches, %d figures: %d equal to the last digit, %d differ.**\n" %
+               (len(pairs), compared, compared - unequal, unequal))
+    out.append("## What differs, and why\n")
+    out.append("| launch | counter | inspector | GPU | cause |\n|---|---|---:|---:|---|")
     for (signature, _, _), list_ in zip(pairs, differs):
         for counter, mine, theirs in list_:
             index = cause_of(exceptions, signature[0], counter)
             cause = exceptions[index][2] if index is not None else "**not explained**"
-            print("| %s | `%s` | %s | %s | %s |" % (shape(signature), counter, mine, theirs, cause))
-    print("\n## All launches\n")
-    print("One figure where both agree, else inspector / **GPU**; empty where both are 0. Loads and stores of device memory: "
-          "requests and sectors; of shared memory: instructions, wavefronts and bank conflicts; atomics: global requests, "
-          "sectors, shared requests.\n")
+            out.append("| %s | `%s` | %s | %s | %s |" % (shape(signature), counter, mine, theirs, cause))
+    out.append("\n## All launches\n")
+    out.append("One figure where both agree, else inspector / **GPU**; empty where both are 0. Device memory: requests and "
+               "sectors of loads and of stores. Shared memory: instructions, wavefronts and bank conflicts of loads and of "
+               "stores. Atomic operations: requests and sectors of device memory, requests of shared memory.\n")
     heads = [name for name, _ in COUNTERS] + ["atomics", "sectors", "shared atomics"]
-    print("| launch | %s |\n|---|%s" % (" | ".join(heads), "---:|" * len(heads)))
+    out.append("| launch | %s |\n|---|%s" % (" | ".join(heads), "---:|" * len(heads)))
     for signature, gpu, ours in pairs:
         cells = [(ours.get(metric, 0), gpu.get(metric, 0)) for _, metric in COUNTERS]
         cells += [(ours.get(name, 0), gpu.get(one, 0) + gpu.get(other, 0)) for one, other, name in ATOMICS]
         text = [("%s" % a if a else "") if a == b else "%s / **%s**" % (a, b) for a, b in cells]
-        print("| %s | %s |" % (shape(signature), " | ".join(text)))
-    print("\n## Divergence\n")
-    print("Branches that all active lanes took alike, of all branches, in per cent; and the lanes active in a step: for the "
-          "inspector over basic blocks, for the GPU over instructions (in brackets without those predicated off). Compilers "
-          "place branches and predicates as they like, so the two need not be equal; they tell the same story.\n")
-    print("| launch | uniform branches, inspector | GPU | lanes a step, inspector | GPU |\n|---|---:|---:|---:|---:|")
+        out.append("| %s | %s |" % (shape(signature), " | ".join(text)))
+    out.append("\n## Divergence\n")
+    out.append("The share of branches that all active lanes took in the same direction, in per cent; and the number of active "
+               "lanes per step: for the inspector a step is a basic block, for the GPU an instruction (in brackets without "
+               "the lanes that are predicated off). Compilers choose where to branch and where to predicate, so the two "
+               "need not be equal.\n")
+    out.append("| launch | uniform branches, inspector | GPU | lanes per step, inspector | GPU |\n|---|---:|---:|---:|---:|")
     for signature, gpu, ours in pairs:
-        steps, instructions = ours.get("steps"), gpu.get(INSTRUCTIONS)
-        lanes = "%.1f" % (ours["step_lanes"] / steps) if steps else ""
+        instructions = gpu.get(INSTRUCTIONS)
         theirs = "%.1f (%.1f)" % (gpu[LANES] / instructions, gpu.get(LANES_ON, 0) / instructions) if instructions else ""
-        print("| %s | %s | %s | %s | %s |" % (
-            shape(signature), percent(ours.get("uniform_branches", 0), ours.get("branches", 0)),
-            percent(gpu.get(UNIFORM, 0), gpu.get(BRANCHES, 0)), lanes, theirs))
-    return 1 if unexplained else 0
+        out.append("| %s | %s | %s | %s | %s |" % (
+            shape(signature), ours[UNIFORM_PERCENT], percent(gpu.get(UNIFORM, 0), gpu.get(BRANCHES, 0)),
+            ours[LANES_PER_STEP], theirs))
+    return "\n".join(out) + "\n", not unexplained
+
+
+def print_table(gpu_path, our_path):
+    text, explained = table(gpu_path, our_path)
+    sys.stdout.write(text)
+    return 0 if explained else 1
+
+
+def tables(only_check):
+    failed, found = 0, sorted(glob.glob(os.path.join(HERE, "*h200.csv")))
+    for gpu_path in found:
+        text, explained = table(gpu_path, gpu_path.replace("h200.csv", "inspected.csv"))
+        path = gpu_path[:-len("csv")] + "md"
+        name = os.path.basename(path)
+        if not explained:
+            print("compare.py: %s: a difference has no cause in exceptions.txt" % name)
+            failed = 1
+        if not only_check:
+            with open(path, "w") as file:
+                file.write(text)
+        else:
+            with open(path) as file:
+                if file.read() != text:
+                    print("compare.py: %s is not what `compare.py tables` writes: run it, do not edit the file" % name)
+                    failed = 1
+    print("%d tables%s" % (len(found), " checked" if only_check else " written"))
+    return failed or not found
 
 
 def main():
     if len(sys.argv) == 3 and sys.argv[1] == "compact":
         return compact(sys.argv[2])
-    if len(sys.argv) == 4 and sys.argv[1] in ("check", "table"):
-        return {"check": check, "table": table}[sys.argv[1]](sys.argv[2], sys.argv[3])
+    if sys.argv[1:] in (["tables"], ["tables", "--check"]):
+        return tables(len(sys.argv) == 3)
+    commands = {"check": check, "inspected": inspected, "table": print_table}
+    if len(sys.argv) == 4 and sys.argv[1] in commands:
+        return commands[sys.argv[1]](sys.argv[2], sys.argv[3])
     print(__doc__.strip(), file=sys.stderr)
     return 2
 
