@@ -40,7 +40,7 @@ static double branch_efficiency(const uint64_t *count) {
   return count[SIMT_BRANCHES] ? ratio(count[SIMT_UNIFORM_BRANCHES], count[SIMT_BRANCHES]) : 1;
 }
 
-/* How many lanes of a group work, on average, of 32. */
+/* How many of 32 lanes a group has on average. */
 static double lanes_per_step(const uint64_t *count) { return ratio(count[SIMT_STEP_LANES], count[SIMT_STEPS]); }
 
 /* What a line costs the memory system: each sector, wavefront and turn once. */
@@ -219,7 +219,7 @@ static void draw_race(FILE *out, const SimtExample *e) {
   fprintf(out, "    %-8s", e->access & SIMT_ACCESS_WRITE ? "writes" : "reads");
   for (int lane = 0; lane < 32; lane++)
     fprintf(out, "%c%s", !(e->lanes >> lane & 1) ? '-' : e->racing >> lane & 1 ? 'x' : '.', lane < 31 ? " " : "\n");
-  fprintf(out, "    x: a word that another thread uses, too, and nothing orders the two\n");
+  fprintf(out, "    x: another thread accesses the same word, and nothing orders the two accesses\n");
 }
 
 /* ---- table ---- */
@@ -233,7 +233,7 @@ static void print_kernel(FILE *out, const SimtKernelReport *k) {
     const Traffic *t = &traffic[i];
     uint64_t requests = k->count[t->requests];
     if (!requests) continue;
-    fprintf(out, "  %-14s %13s requests %14s %-10s %6.2f a request, ideal %.2f\n", t->name, thousands(requests, a),
+    fprintf(out, "  %-14s %13s requests %14s %-10s %6.2f per request, ideal %.2f\n", t->name, thousands(requests, a),
             thousands(k->count[t->cost], b), t->unit, ratio(k->count[t->cost], requests),
             ratio(least(t, k->count), requests));
     if (t->ideal_is_excess && k->count[t->ideal])
@@ -245,7 +245,7 @@ static void print_kernel(FILE *out, const SimtKernelReport *k) {
     fprintf(out, "  %-14s %13s loads    %14s stores, of single lanes\n", "local memory",
             thousands(COUNT(k, LOCAL_LOADS), a), thousands(COUNT(k, LOCAL_STORES), b));
   if (COUNT(k, STEPS))
-    fprintf(out, "  %-14s %13s branches  %.1f %% uniform; %.1f of 32 lanes at work\n", "control flow",
+    fprintf(out, "  %-14s %13s branches  %.1f %% uniform; %.1f of 32 lanes active\n", "control flow",
             thousands(COUNT(k, BRANCHES), a), 100 * branch_efficiency(k->count), lanes_per_step(k->count));
   int worst = 0;
   for (int i = 1; i < SIMT_TRAFFICS; i++)
@@ -279,14 +279,14 @@ void simt_inspect_print_finding(FILE *out, const SimtInspectReport *r, const Sim
   }
   for (int i = 0; i < f->parties; i++) print_party(out, f, i);
   draw_race(out, &f->example);
-  if (f->occurrences > 1) fprintf(out, "    %s times in all\n", thousands(f->occurrences, times));
+  if (f->occurrences > 1) fprintf(out, "    %s times in total\n", thousands(f->occurrences, times));
   if (f->advice) fprintf(out, "    try: %s\n", f->advice);
 }
 
 static void print_table(FILE *out, const SimtInspectReport *r) {
   char text[32];
   for (int i = 0; i < r->finding_count; i++) simt_inspect_print_finding(out, r, &r->findings[i]);
-  if (r->findings_dropped) fprintf(out, "=== simt: and %s findings more\n", thousands(r->findings_dropped, text));
+  if (r->findings_dropped) fprintf(out, "=== simt: and %s more findings\n", thousands(r->findings_dropped, text));
   int findings = r->finding_count + r->told_count;
   fprintf(out, "\nsimt inspector: %d kernel%s, %d finding%s\n", r->kernel_count, r->kernel_count == 1 ? "" : "s",
           findings, findings == 1 ? "" : "s");
@@ -319,7 +319,7 @@ static int first_of_file(const SimtKernelReport *k, int i) {
   return k->lines[i].place.line > 0;
 }
 
-/* "32.00" sectors a request, "" without requests. */
+/* "32.00" sectors per request, "" without requests. */
 static const char *per_request(const Traffic *t, const uint64_t *count, char text[32]) {
   text[0] = '\0';
   if (count[t->requests]) snprintf(text, 32, "%.2f", ratio(count[t->cost], count[t->requests]));
@@ -329,7 +329,8 @@ static const char *per_request(const Traffic *t, const uint64_t *count, char tex
 static void print_source_file(FILE *out, const SimtKernelReport *k, const char *file) {
   Source source;
   if (open_source(file, &source) != 0) {
-    fprintf(out, "  %s: %s: run the program where its source lies\n", file, strerror(errno));
+    fprintf(out, "  %s: %s: run the program in the folder that its source file is relative to\n", file,
+            strerror(errno));
     return;
   }
   fprintf(out, "%s\n  sectors/request    wavefronts/request\n   load   store      load   store   lanes  line\n", file);
@@ -571,7 +572,7 @@ static void html_kernel_figures(FILE *out, const SimtKernelReport *k) {
   }
   fputs("</table></div>\n", out);
   if (COUNT(k, STEPS))
-    fprintf(out, "<p>%s branches, %.1f %% of them uniform; on average %.1f of a warp's 32 lanes at work.</p>\n",
+    fprintf(out, "<p>%s branches, %.1f %% of them uniform; on average %.1f of a warp's 32 lanes active.</p>\n",
             thousands(COUNT(k, BRANCHES), a), 100 * branch_efficiency(k->count), lanes_per_step(k->count));
 }
 
@@ -581,7 +582,8 @@ static void html_source_file(FILE *out, const SimtKernelReport *k, const char *f
   html_text(out, file);
   fprintf(out, "</h3>\n");
   if (open_source(file, &source) != 0) {
-    fprintf(out, "<p class=\"dim\">%s: run the program where its source lies.</p>\n", strerror(errno));
+    fprintf(out, "<p class=\"dim\">%s: run the program in the folder that its source file is relative to.</p>\n",
+            strerror(errno));
     return;
   }
   fputs(
@@ -635,8 +637,9 @@ static void print_html(FILE *out, const SimtInspectReport *r) {
           findings, findings == 1 ? "" : "s");
   fputs(
       "<p class=\"dim\">A request is one memory instruction of one warp; a sector is 32 bytes of device memory; a "
-      "wavefront serves each of the 32 banks of shared memory once. The warmer a line, the larger its share of the "
-      "kernel's sectors, wavefronts and atomic turns. Red: more than a quarter above the ideal.</p>\n",
+      "wavefront serves each of the 32 banks of shared memory once. The warmer the colour of a line, the larger its "
+      "share of the "
+      "kernel's sectors, wavefronts and atomic turns. Red: more than 25 % above the ideal.</p>\n",
       out);
   for (int i = 0; i < r->told_count; i++) {
     fputs("<div class=\"finding\"><pre>", out);

@@ -41,7 +41,7 @@ static int on_a_stack(const Inspector *in, uintptr_t address) {
 static void count_foreign(const Inspector *in) {
   enum { MOST = 20000 };
   if (++foreign_accesses < MOST) return;
-  simt_note("a kernel made 20,000 accesses outside of all that it may touch: its launch was ended there");
+  simt_note("a kernel made 20,000 accesses to memory that it may not use: its launch was ended there");
   if (in->worker->fibre != &in->worker->scheduler) simt_give_up(cudaErrorIllegalAddress);
 }
 
@@ -72,7 +72,7 @@ static void judge_foreign(Inspector *in, const Row *row, int lane) {
   } else if (simt_behind_device_variable(address)) {
     advice = "compare the index with the size of the array";
   } else if (!live && memory.kind == SIMT_UNKNOWN_MEMORY && on_a_stack(in, address)) {
-    advice = "local variables belong to their thread alone: exchange values through shared memory";
+    advice = "a local variable belongs to one thread: exchange values through shared memory";
   } else if (!live && memory.kind == SIMT_UNKNOWN_MEMORY && simt_was_on_heap(address)) {
     kind = SIMT_USE_AFTER_FREE;
     advice = "a thread of a kernel has freed it (free() or delete): move that behind the last access";
@@ -91,7 +91,7 @@ static void judge_alignment(Inspector *in, const Row *row, uint32_t lanes) {
     if (!(address & (bytes - 1))) continue;
     if (simt_found_before(SIMT_MISALIGNED, row->site, 0)) continue;
     found(in, row, lane, SIMT_MISALIGNED, simt_memory_words(in, address),
-          "a GPU stops here: an access of 2, 4, 8 or 16 bytes needs an address that is a multiple of as many");
+          "a GPU stops here: an access of 2, 4, 8 or 16 bytes needs an address that is a multiple of its size");
   }
 }
 

@@ -159,13 +159,13 @@ static const char *race_advice(int scope, const Region *region, int same_line, i
   static const char *const for_mixed[3] = {
       "only one of the two is atomic: put __syncwarp() between them, or make the other an atomic operation, too",
       "only one of the two is atomic: put __syncthreads() between them, where all threads of the block pass, or make "
-      "the "
-      "other an atomic operation, too",
+      "the other an atomic operation, too",
       "only one of the two is atomic: make the other an atomic operation, too (atomicExch() writes, atomicAdd(p, 0) "
       "reads), or move it to a launch of its own"};
   if (mixed) return for_mixed[scope];
   if (scope == 2)
-    return same_line ? "blocks run in any order and at once: use atomicAdd() and its kin, or give each block its own "
+    return same_line ? "blocks run at the same time, in any order: use atomic operations such as atomicAdd(), or give "
+                       "each block its own "
                        "element"
                      : "no barrier orders the blocks of a launch: split the kernel in two launches, or publish with "
                        "__threadfence() before an atomic operation that the other block waits for";
@@ -186,10 +186,10 @@ static char *fence_advice(Inspector *in, int rank, unsigned long long block, Tra
   char *advice, *memory = simt_memory_words(in, object);
   static const char *const words[] = {
       [SIMT_NO_FENCE_BEFORE] =
-          "__threadfence() between what the one block writes and its operation, and behind the "
-          "operation by which the other learns of it",
+          "__threadfence() between what the first block writes and its atomic operation, and after the "
+          "atomic operation by which the other block learns of it",
       [SIMT_NO_FENCE_BEHIND] =
-          "__threadfence() also behind the operation by which a block learns that the other has written",
+          "__threadfence() also after the atomic operation by which a block learns that the other has written",
       [SIMT_NARROW_FENCE] =
           "__threadfence() instead of __threadfence_block(), which orders for the threads of its own block only"};
   if (asprintf(&advice, "the atomic operations on %s, order nothing by themselves: %s", memory, words[missing]) < 0)
@@ -219,7 +219,8 @@ static void conflict_outside(Inspector *in, const Row *row, int lane, Trace old,
       kind, 2, party, NULL, simt_memory_words(in, row->request.address[lane]),
       host ? "the kernel may still be running, or not have begun: cudaDeviceSynchronize(), or an event, before host "
              "code touches the memory"
-           : "streams run at once: cudaEventRecord() behind the first and cudaStreamWaitEvent() before the second "
+           : "streams run at the same time: cudaEventRecord() after the first and cudaStreamWaitEvent() before the "
+             "second "
              "order them, or one stream for both");
 }
 

@@ -824,7 +824,7 @@ static void test_races_between_blocks(void **state) {
   f = expect_finding("last_block_reads_at_once<float>", SIMT_DATA_RACE, line_of("fenced_write"),
                      line_of("read_at_once"));
   assert_non_null(strstr(f->advice, "atomic operations on tickets"));
-  assert_non_null(strstr(f->advice, "__threadfence() also behind"));
+  assert_non_null(strstr(f->advice, "__threadfence() also after"));
   last_block_fenced_too_early<<<8, 32>>>(a, b, c);
   f = expect_finding("last_block_fenced_too_early", SIMT_DATA_RACE, line_of("early_write"), line_of("early_read"));
   assert_non_null(strstr(f->advice, "__threadfence() between what"));

@@ -2,7 +2,7 @@
 // mode: inspect
 // expect: data race
 // expect-text: between blocks
-// expect-text: order nothing by themselves: __threadfence() also behind
+// expect-text: order nothing by themselves: __threadfence() also after
 #include <cooperative_groups.h>
 #include <stdio.h>
 
