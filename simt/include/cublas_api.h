@@ -42,7 +42,7 @@ extern "C" {
 #endif
 
 /* Status codes with the text of cublasGetStatusString(). INVALID_VALUE: an argument is out of range. MAPPING_ERROR: a
- * copy failed. EXECUTION_FAILED: the work could not be done. NOT_SUPPORTED: this combination of types is not offered. */
+ * copy failed. EXECUTION_FAILED: the work failed. NOT_SUPPORTED: this combination of types is not supported. */
 // clang-format off
 #define SIMT_CUBLAS_STATUSES(X) \
   X(CUBLAS_STATUS_SUCCESS, 0, "success") \

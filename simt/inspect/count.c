@@ -12,53 +12,9 @@
 
 #include <string.h>
 
-const SimtCounterName simt_counter_names[SIMT_COUNTERS] = {
-    [SIMT_STEPS] = {"steps", NULL, "basic blocks executed by warps"},
-    [SIMT_STEP_LANES] = {"step_lanes", NULL, "lanes active in them"},
-    [SIMT_BRANCHES] = {"branches", "smsp__sass_branch_targets.sum", "branches executed by warps"},
-    [SIMT_UNIFORM_BRANCHES] = {"uniform_branches", "smsp__sass_branch_targets_threads_uniform.sum",
-                               "branches that all active lanes took in the same direction"},
-    [SIMT_GLOBAL_LOAD_REQUESTS] = {"global_load_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-                                   "global load requests"},
-    [SIMT_GLOBAL_LOAD_SECTORS] = {"global_load_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-                                  "sectors of global loads"},
-    [SIMT_GLOBAL_LOAD_IDEAL_SECTORS] = {"global_load_ideal_sectors", NULL,
-                                        "sectors of global loads, if the bytes were adjacent"},
-    [SIMT_GLOBAL_LOAD_BYTES] = {"global_load_bytes", "smsp__sass_data_bytes_mem_global_op_ld.sum",
-                                "bytes that the lanes loaded"},
-    [SIMT_GLOBAL_STORE_REQUESTS] = {"global_store_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
-                                    "global store requests"},
-    [SIMT_GLOBAL_STORE_SECTORS] = {"global_store_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
-                                   "sectors of global stores"},
-    [SIMT_GLOBAL_STORE_IDEAL_SECTORS] = {"global_store_ideal_sectors", NULL,
-                                         "sectors of global stores, if the bytes were adjacent"},
-    [SIMT_GLOBAL_STORE_BYTES] = {"global_store_bytes", "smsp__sass_data_bytes_mem_global_op_st.sum",
-                                 "bytes that the lanes stored"},
-    [SIMT_GLOBAL_ATOMIC_REQUESTS] = {"global_atomic_requests", NULL, "global atomic requests"},
-    [SIMT_GLOBAL_ATOMIC_SECTORS] = {"global_atomic_sectors", NULL, "sectors of global atomics"},
-    [SIMT_GLOBAL_ATOMIC_LANES] = {"global_atomic_lanes", NULL, "global atomics of single lanes"},
-    [SIMT_GLOBAL_ATOMIC_TURNS] = {"global_atomic_turns", NULL, "turns of lanes at the same global address"},
-    [SIMT_SHARED_LOAD_REQUESTS] = {"shared_load_requests", "smsp__inst_executed_op_shared_ld.sum",
-                                   "shared load requests"},
-    [SIMT_SHARED_LOAD_WAVEFRONTS] = {"shared_load_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
-                                     "wavefronts of shared loads"},
-    [SIMT_SHARED_LOAD_CONFLICTS] = {"shared_load_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
-                                    "bank conflicts of shared loads"},
-    [SIMT_SHARED_STORE_REQUESTS] = {"shared_store_requests", "smsp__inst_executed_op_shared_st.sum",
-                                    "shared store requests"},
-    [SIMT_SHARED_STORE_WAVEFRONTS] = {"shared_store_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
-                                      "wavefronts of shared stores"},
-    [SIMT_SHARED_STORE_CONFLICTS] = {"shared_store_conflicts",
-                                     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
-                                     "bank conflicts of shared stores"},
-    [SIMT_SHARED_ATOMIC_REQUESTS] = {"shared_atomic_requests", NULL, "shared atomic requests"},
-    [SIMT_SHARED_ATOMIC_LANES] = {"shared_atomic_lanes", NULL, "shared atomics of single lanes"},
-    [SIMT_SHARED_ATOMIC_TURNS] = {"shared_atomic_turns", NULL, "turns of lanes at the same shared address"},
-    [SIMT_CONSTANT_LOAD_REQUESTS] = {"constant_load_requests", NULL, "constant load requests"},
-    [SIMT_CONSTANT_LOAD_WORDS] = {"constant_load_words", NULL, "different addresses in constant load requests"},
-    [SIMT_LOCAL_LOADS] = {"local_loads", NULL, "loads from a thread's own memory"},
-    [SIMT_LOCAL_STORES] = {"local_stores", NULL, "stores to a thread's own memory"},
-};
+#define ROW(counter, name, nsight, text) {name, nsight, text},
+const SimtCounterName simt_counter_names[SIMT_COUNTERS] = {SIMT_COUNTER_LIST(ROW)};
+#undef ROW
 
 /* A set of at most 64 numbers, for one request. */
 #define SET_SLOTS 256 /* a power of two, sparse */

@@ -315,20 +315,9 @@ void simt_note(const char *text) {
 }
 
 const char *simt_finding_name(SimtFindingKind kind) {
-  static const char *const names[SIMT_FINDING_KINDS] = {
-      [SIMT_DATA_RACE] = "data race",
-      [SIMT_OUT_OF_BOUNDS] = "out of bounds",
-      [SIMT_USE_AFTER_FREE] = "use after free",
-      [SIMT_UNINITIALISED_READ] = "uninitialised read",
-      [SIMT_MISALIGNED] = "misaligned address",
-      [SIMT_HOST_POINTER] = "host pointer in a kernel",
-      [SIMT_DEVICE_POINTER] = "device memory used by host code",
-      [SIMT_NULL_POINTER] = "null pointer",
-      [SIMT_READ_ONLY_WRITE] = "write to constant memory",
-      [SIMT_MISSING_SYNC] = "missing synchronisation",
-      [SIMT_STREAM_RACE] = "race between streams",
-      [SIMT_WRONG_DEVICE] = "memory of another device",
-  };
+#define ROW(kind, name) name,
+  static const char *const names[SIMT_FINDING_KINDS] = {SIMT_FINDING_LIST(ROW)};
+#undef ROW
   return names[kind];
 }
 

@@ -1,4 +1,4 @@
-/* speed.cu - what emulation costs: nanoseconds a thread for the things that kernels are made of, each the best of
+/* speed.cu - what emulation costs: nanoseconds per thread for the things that kernels are made of, each the best of
  * several runs.
  *
  *     simt/simtcc simt/test/speed.cu -o speed && ./speed

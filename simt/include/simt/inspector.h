@@ -26,47 +26,67 @@
 extern "C" {
 #endif
 
-typedef enum SimtCounter {
-  /* control flow. A step is one basic block executed by a group of lanes of one warp. */
-  SIMT_STEPS,
-  SIMT_STEP_LANES,       /* lanes in those groups: at most 32 each */
-  SIMT_BRANCHES,         /* steps whose block can go on to more than one other */
-  SIMT_UNIFORM_BRANCHES, /* of these, the ones that all lanes left for the same block */
+/* The counters: the enumerator; its name in reports; its name in Nsight Compute, NULL where that has no equal; a text.
+ *
+ *   control flow   A step is one basic block executed by a group of at most 32 lanes of one warp. A branch is a step
+ *                  whose block can go on to more than one other; it is uniform when all lanes go on to the same one.
+ *   device memory  A request is one instruction of one warp; a sector is 32 bytes. The ideal sectors are those that
+ *                  the bytes would need if they were adjacent; bytes are those that the lanes ask for. Lanes that
+ *                  access the same address atomically take turns: the longest queue of each request is counted.
+ *   shared memory  It has 32 banks of 4 bytes. A wavefront serves each bank once; conflicts are the wavefronts beyond
+ *                  those that would be needed if no two lanes met at a bank.
+ *   constants      Different addresses of a request are served one after the other.
+ *   local memory   Accesses of single lanes to arrays and spilled variables of a thread. */
+// clang-format off
+#define SIMT_COUNTER_LIST(X) \
+  X(SIMT_STEPS, "steps", NULL, "basic blocks executed by warps") \
+  X(SIMT_STEP_LANES, "step_lanes", NULL, "lanes active in them") \
+  X(SIMT_BRANCHES, "branches", "smsp__sass_branch_targets.sum", "branches executed by warps") \
+  X(SIMT_UNIFORM_BRANCHES, "uniform_branches", \
+    "smsp__sass_branch_targets_threads_uniform.sum", "branches that all active lanes took in the same direction") \
+  X(SIMT_GLOBAL_LOAD_REQUESTS, "global_load_requests", \
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "global load requests") \
+  X(SIMT_GLOBAL_LOAD_SECTORS, "global_load_sectors", \
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "sectors of global loads") \
+  X(SIMT_GLOBAL_LOAD_IDEAL_SECTORS, "global_load_ideal_sectors", \
+    NULL, "sectors of global loads, if the bytes were adjacent") \
+  X(SIMT_GLOBAL_LOAD_BYTES, "global_load_bytes", \
+    "smsp__sass_data_bytes_mem_global_op_ld.sum", "bytes that the lanes loaded") \
+  X(SIMT_GLOBAL_STORE_REQUESTS, "global_store_requests", \
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "global store requests") \
+  X(SIMT_GLOBAL_STORE_SECTORS, "global_store_sectors", \
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "sectors of global stores") \
+  X(SIMT_GLOBAL_STORE_IDEAL_SECTORS, "global_store_ideal_sectors", \
+    NULL, "sectors of global stores, if the bytes were adjacent") \
+  X(SIMT_GLOBAL_STORE_BYTES, "global_store_bytes", \
+    "smsp__sass_data_bytes_mem_global_op_st.sum", "bytes that the lanes stored") \
+  X(SIMT_GLOBAL_ATOMIC_REQUESTS, "global_atomic_requests", NULL, "global atomic requests") \
+  X(SIMT_GLOBAL_ATOMIC_SECTORS, "global_atomic_sectors", NULL, "sectors of global atomics") \
+  X(SIMT_GLOBAL_ATOMIC_LANES, "global_atomic_lanes", NULL, "global atomics of single lanes") \
+  X(SIMT_GLOBAL_ATOMIC_TURNS, "global_atomic_turns", NULL, "turns of lanes at the same global address") \
+  X(SIMT_SHARED_LOAD_REQUESTS, "shared_load_requests", \
+    "smsp__inst_executed_op_shared_ld.sum", "shared load requests") \
+  X(SIMT_SHARED_LOAD_WAVEFRONTS, "shared_load_wavefronts", \
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "wavefronts of shared loads") \
+  X(SIMT_SHARED_LOAD_CONFLICTS, "shared_load_conflicts", \
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", "bank conflicts of shared loads") \
+  X(SIMT_SHARED_STORE_REQUESTS, "shared_store_requests", \
+    "smsp__inst_executed_op_shared_st.sum", "shared store requests") \
+  X(SIMT_SHARED_STORE_WAVEFRONTS, "shared_store_wavefronts", \
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", "wavefronts of shared stores") \
+  X(SIMT_SHARED_STORE_CONFLICTS, "shared_store_conflicts", \
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", "bank conflicts of shared stores") \
+  X(SIMT_SHARED_ATOMIC_REQUESTS, "shared_atomic_requests", NULL, "shared atomic requests") \
+  X(SIMT_SHARED_ATOMIC_LANES, "shared_atomic_lanes", NULL, "shared atomics of single lanes") \
+  X(SIMT_SHARED_ATOMIC_TURNS, "shared_atomic_turns", NULL, "turns of lanes at the same shared address") \
+  X(SIMT_CONSTANT_LOAD_REQUESTS, "constant_load_requests", NULL, "constant load requests") \
+  X(SIMT_CONSTANT_LOAD_WORDS, "constant_load_words", NULL, "different addresses in constant load requests") \
+  X(SIMT_LOCAL_LOADS, "local_loads", NULL, "loads from a thread's own memory") \
+  X(SIMT_LOCAL_STORES, "local_stores", NULL, "stores to a thread's own memory")
+// clang-format on
 
-  /* device memory. A request is one instruction of one warp; a sector is 32 bytes. */
-  SIMT_GLOBAL_LOAD_REQUESTS,
-  SIMT_GLOBAL_LOAD_SECTORS,
-  SIMT_GLOBAL_LOAD_IDEAL_SECTORS, /* if the bytes asked for lay side by side */
-  SIMT_GLOBAL_LOAD_BYTES,         /* asked for by the lanes */
-  SIMT_GLOBAL_STORE_REQUESTS,
-  SIMT_GLOBAL_STORE_SECTORS,
-  SIMT_GLOBAL_STORE_IDEAL_SECTORS,
-  SIMT_GLOBAL_STORE_BYTES,
-  SIMT_GLOBAL_ATOMIC_REQUESTS,
-  SIMT_GLOBAL_ATOMIC_SECTORS,
-  SIMT_GLOBAL_ATOMIC_LANES,
-  /* lanes that hit the same address go one after the other: the longest queue of each request */
-  SIMT_GLOBAL_ATOMIC_TURNS,
-
-  /* shared memory: 32 banks of 4 bytes. A wavefront serves each bank once; conflicts are the wavefronts that would not
-   * have been needed. */
-  SIMT_SHARED_LOAD_REQUESTS,
-  SIMT_SHARED_LOAD_WAVEFRONTS,
-  SIMT_SHARED_LOAD_CONFLICTS,
-  SIMT_SHARED_STORE_REQUESTS,
-  SIMT_SHARED_STORE_WAVEFRONTS,
-  SIMT_SHARED_STORE_CONFLICTS,
-  SIMT_SHARED_ATOMIC_REQUESTS,
-  SIMT_SHARED_ATOMIC_LANES,
-  SIMT_SHARED_ATOMIC_TURNS,
-
-  SIMT_CONSTANT_LOAD_REQUESTS,
-  SIMT_CONSTANT_LOAD_WORDS, /* different addresses of a request are served one after the other */
-  SIMT_LOCAL_LOADS,         /* by single lanes: arrays and spilled variables of a thread */
-  SIMT_LOCAL_STORES,
-
-  SIMT_COUNTERS
-} SimtCounter;
+#define SIMT_ENUMERATOR_OF(name, ...) name,
+typedef enum SimtCounter { SIMT_COUNTER_LIST(SIMT_ENUMERATOR_OF) SIMT_COUNTERS } SimtCounter;
 
 typedef struct SimtCounterName {
   const char *name;   /* "global_load_sectors" */
@@ -124,21 +144,24 @@ typedef struct SimtKernelReport {
   SimtWorst worst[SIMT_TRAFFICS]; /* cost 0: each request is ideal */
 } SimtKernelReport;
 
-typedef enum SimtFindingKind {
-  SIMT_DATA_RACE,
-  SIMT_OUT_OF_BOUNDS,
-  SIMT_USE_AFTER_FREE,
-  SIMT_UNINITIALISED_READ,
-  SIMT_MISALIGNED,
-  SIMT_HOST_POINTER,   /* a kernel uses memory of the host */
-  SIMT_DEVICE_POINTER, /* host code uses memory of the device */
-  SIMT_NULL_POINTER,
-  SIMT_READ_ONLY_WRITE, /* a kernel writes constant memory */
-  SIMT_MISSING_SYNC,    /* host code did not wait for a kernel or copy that is still queued */
-  SIMT_STREAM_RACE,     /* two streams use the same memory, and nothing orders them */
-  SIMT_WRONG_DEVICE,    /* a kernel uses memory of another device, without access to its peer */
-  SIMT_FINDING_KINDS
-} SimtFindingKind;
+/* Kinds of findings: the enumerator; what simt_finding_name() gives. */
+// clang-format off
+#define SIMT_FINDING_LIST(X) \
+  X(SIMT_DATA_RACE, "data race") \
+  X(SIMT_OUT_OF_BOUNDS, "out of bounds") \
+  X(SIMT_USE_AFTER_FREE, "use after free") \
+  X(SIMT_UNINITIALISED_READ, "uninitialised read") \
+  X(SIMT_MISALIGNED, "misaligned address") \
+  X(SIMT_HOST_POINTER, "host pointer in a kernel") /* a kernel uses memory of the host */ \
+  X(SIMT_DEVICE_POINTER, "device memory used by host code") \
+  X(SIMT_NULL_POINTER, "null pointer") \
+  X(SIMT_READ_ONLY_WRITE, "write to constant memory") /* a kernel writes constant memory */ \
+  X(SIMT_MISSING_SYNC, "missing synchronisation") /* host code did not wait for work that is still queued */ \
+  X(SIMT_STREAM_RACE, "race between streams") /* two streams use the same memory, and nothing orders them */ \
+  X(SIMT_WRONG_DEVICE, "memory of another device") /* used by a kernel without access to that peer */
+// clang-format on
+typedef enum SimtFindingKind { SIMT_FINDING_LIST(SIMT_ENUMERATOR_OF) SIMT_FINDING_KINDS } SimtFindingKind;
+#undef SIMT_ENUMERATOR_OF
 
 typedef enum SimtAccessKind {
   SIMT_ACCESS_READ = 0,
@@ -196,8 +219,8 @@ void simt_inspect_forget(void);
  * Returns how many launches these were. */
 uint64_t simt_inspect_counts(const char *kernel, uint64_t count[SIMT_COUNTERS]);
 
-/* How much of the grids was at work: a thread works that reads or writes device memory, a warp and a block of which a
- * thread does. Of all launches, added up. */
+/* How much of the grids did work: a thread works if it reads or writes device memory, a warp and a block if one of its
+ * threads works. The sum over all launches. */
 typedef struct SimtWork {
   uint64_t launches, blocks, threads; /* as launched */
   uint64_t working_blocks, working_warps, working_threads;
