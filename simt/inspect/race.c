@@ -164,9 +164,8 @@ static const char *race_advice(int scope, const Region *region, int same_line, i
       "reads), or move it to a launch of its own"};
   if (mixed) return for_mixed[scope];
   if (scope == 2)
-    return same_line ? "blocks run at the same time, in any order: use atomic operations such as atomicAdd(), or give "
-                       "each block its own "
-                       "element"
+    return same_line ? "blocks run at the same time, in any order: use atomicAdd() or another atomic operation, or "
+                       "give each block its own element"
                      : "no barrier orders the blocks of a launch: split the kernel in two launches, or publish with "
                        "__threadfence() before an atomic operation that the other block waits for";
   if (scope == 0)
