@@ -1,5 +1,5 @@
-/* The lessons' programs as their users meet them: every version right, the table, the JSON, the picture, and what is
- * typed wrong. On the emulated GPU there are counts, on a real one times. */
+/* The lessons' programs as a user runs them: every version is right; the table, the JSON and the picture; wrong
+ * arguments. On the emulated GPU the table has counts, on a real one times. */
 #include "common/expect.h"
 #include "common/runfiles.h"
 
@@ -19,7 +19,7 @@ static double number(const json_t *row, const char *key) {
   return json_number_value(value);
 }
 
-/* Every row of ours is right, and has counts or times; there are at least `versions`, the last is called `last`. */
+/* Every row of ours is right and has counts or times; there are at least `versions` rows, the last is called `last`. */
 static void expect_ladder(const char *name, const char *shape, size_t versions, const char *last) {
   Subprocess run = run_lesson(name, "--json", "--seed=3", shape);
   expect_run(&run, 0, "checked on", "");
@@ -44,10 +44,10 @@ static void expect_ladder(const char *name, const char *shape, size_t versions, 
     if (json_object_get(row, "time_us") != NULL) {
       assert_true(number(row, "time_us") > 0 && number(row, "roof_fraction") > 0);
     } else if (json_object_get(row, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") != NULL) {
-      if (strcmp(name, "random_init") != 0) /* which makes its numbers out of nothing */
+      if (strcmp(name, "random_init") != 0) /* which has no input */
         assert_true(number(row, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") > 0);
       assert_true(number(row, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum") > 0);
-      assert_null(json_object_get(row, "roof_fraction")); /* what was not measured is not there */
+      assert_null(json_object_get(row, "roof_fraction")); /* a figure that was not measured is absent */
     }
   }
   json_decref(object);
@@ -224,7 +224,7 @@ static void what_is_typed_wrong_is_explained(void **state) {
   }
 }
 
-/* Sizes at which a grid or an int of some version would end. */
+/* Sizes that are too large for the grid or an int of some version. */
 static void what_no_version_reaches_is_refused(void **state) {
   (void)state;
   const struct {

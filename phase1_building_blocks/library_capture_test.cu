@@ -1,6 +1,6 @@
-/* The vendor's calls of lessons 6, 11, 14 and 15 in a CUDA graph, as common/lesson/time.h times short ones: compiled so
- * that <<<...>>> launches to the thread's own stream, as the lessons are for a GPU. A library whose handle was left
- * without a stream uses the legacy one, which may not be used while the other is captured. */
+/* The library calls of lessons 6, 11, 14 and 15 in a CUDA graph, as common/lesson/time.h times short ones. Compiled
+ * like the lessons for a GPU, so that <<<...>>> launches to the thread's own stream. A library whose handle has no
+ * stream set uses the legacy stream, which may not be used while another stream is captured. */
 #include "common/test_arrays.h"
 #include "phase1_building_blocks/03_matmul_naive/matmul_cublas.cuh"
 #include "phase1_building_blocks/11_random_init/random_init_curand.cuh"
@@ -27,7 +27,7 @@ static __nv_bfloat16 *upload_bfloat16(const float *x, size_t n) {
   return (__nv_bfloat16 *)device_x;
 }
 
-/* A call writes `outputs` floats: launched by the graph, the same as when called, or others where `random`. */
+/* A call writes `outputs` floats. Launched by the graph it writes the same as when called, or others if `random`. */
 static void expect_captured(void (*call)(const Arrays *), size_t outputs, bool random) {
   float *a = arrays_random(OUTPUTS, 1), *b = arrays_random(OUTPUTS, 2), *v = arrays_random(OUTPUTS, 3);
   float *poison = arrays_poison(OUTPUTS), *called = arrays_poison(OUTPUTS), *captured = arrays_poison(OUTPUTS);
@@ -38,7 +38,7 @@ static void expect_captured(void (*call)(const Arrays *), size_t outputs, bool r
               arrays_upload(DEVICE_GPU, v, OUTPUTS),
               upload_bfloat16(a, OUTPUTS),
               upload_bfloat16(b, OUTPUTS)};
-  call(&x); /* makes the handle */
+  call(&x); /* creates the handle */
   device_download(DEVICE_GPU, called, x.c, OUTPUTS * sizeof *called);
   device_upload(DEVICE_GPU, x.c, poison, OUTPUTS * sizeof *poison);
 

@@ -1,7 +1,7 @@
-/* ONNX's operator tests (common/onnx_testdata.h) through this phase: the definitions and the kernels against what numpy
- * computed for the standard. Each line of the log is a test of theirs that ran, and how many of our versions it met.
- * Left out are their tests of what is not here: slopes other than 0.01 of the leaky ReLU, classes with weights or to be
- * ignored, broadcasting, gemm's factors; and the twins named `expanded`, which hold the same tensors. */
+/* ONNX's operator tests (common/onnx_testdata.h) of this phase: the definitions and the kernels against what numpy
+ * computed for the standard. Each line of the log names a test of ONNX that ran, and how many of our versions it
+ * checked. Left out are tests of what we do not have (leaky ReLU with slopes other than 0.01, weighted or ignored
+ * classes, broadcasting, gemm's factors) and those named `expanded`, which have the same tensors. */
 #include <math.h>
 
 #include "common/onnx_testdata.h"
@@ -19,7 +19,7 @@
 #include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy.cuh"
 #include "phase1_building_blocks/12_dropout/dropout.cuh"
 
-/* Theirs are sums of a few terms in float, and functions of numpy's. */
+/* ONNX's tensors are sums of a few terms in float, and functions of numpy. */
 static const double rounding = 16 * (double)FLT_EPSILON;
 
 static void begin(void) {
@@ -39,11 +39,11 @@ static void check(const char *test, const char *version, const float *got, const
   if (!c.ok) fail_msg("%s, %s: %s", test, version, c.message);
 }
 
-/* One test's tensors and room for an answer. */
+/* The tensors of one test, and memory for our result. */
 typedef struct Data {
   const char *test;
   OnnxTensor in[3], out[2];
-  float *y; /* as many as out[0] has */
+  float *y; /* as many elements as out[0] has */
 } Data;
 
 static Data load(const char *test, int inputs, int outputs) {
@@ -253,7 +253,7 @@ static void softmax_cross_entropy(void **state) {
   }
 }
 
-/* Their input is the logarithm; ours takes it of the probability itself. */
+/* ONNX's input is the logarithm of the probability; ours is the probability. */
 static void cross_entropy(void **state) {
   (void)state;
   begin();
@@ -290,7 +290,7 @@ static void matmul_simple_gpu(float *c, const float *a, const float *b, int m, i
   matmul_gpu(c, a, b, m, n, k, false, false, false);
 }
 
-/* Products of the last two dimensions, for each of those before. */
+/* Products over the last two dimensions, for each index of the others. */
 static void matmul(void **state) {
   (void)state;
   begin();
@@ -430,7 +430,7 @@ static void transpose(void **state) {
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-/* When a network is used, nothing is dropped: p is 0, whatever it was in training. */
+/* In inference nothing is dropped: p is 0, whatever it was in training. */
 static void dropout_in_use(void **state) {
   (void)state;
   begin();
@@ -456,7 +456,7 @@ static void dropout_in_use(void **state) {
   }
 }
 
-/* In training with a mask of theirs, what is kept is scaled. */
+/* In training, with ONNX's mask, the elements that are kept are scaled. */
 static void dropout_in_training(void **state) {
   (void)state;
   begin();
