@@ -3,7 +3,7 @@
 
 #include "learn/check.h"
 
-/* attention_gradients_naive() with 2 of the 4 kernels that its forward may take: all are compiled after every edit. */
+/* attention_gradients_naive() with only 2 of the 4 forward kernels: every kernel is compiled again after each edit. */
 static inline void attention_gradients_few(float *dq, float *dk, float *dv, const float *q, const float *k,
                                            const float *v, const float *dout, int b, int h, int s, int d, bool causal) {
   const size_t rows = (size_t)b * h * s;

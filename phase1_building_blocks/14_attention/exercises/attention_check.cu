@@ -3,7 +3,7 @@
 
 #include "learn/check.h"
 
-/* attention_flash_rows() with 2 of its 4 kernels, for all that are named here are compiled after every edit. */
+/* attention_flash_rows() with only 2 of its 4 kernels, because every kernel named here is compiled after each edit. */
 static inline void attention_flash_rows_few(float *o, float *lse, const float *q, const float *k, const float *v, int b,
                                             int h, int s, int d, bool causal) {
   attention_flash_rows_launch<64>(o, lse, q, k, v, b, h, s, d, causal);

@@ -4,8 +4,9 @@
 
 #include "learn/check.h"
 
-/* attention_flash() with 2 of its 14 kernels, for all that are named here are compiled after every edit: those for rows
- * that begin anywhere, with tiles that fit into any GPU; a row's scores belong to 4 lanes in one, to 8 in the other. */
+/* attention_flash() with only 2 of its 14 kernels, because every kernel named here is compiled again after each edit.
+ * They take rows at any alignment and tiles that fit on any GPU; 4 lanes share a row of scores in one, 8 in the
+ * other. */
 static inline void attention_flash_few(float *o, float *lse, const float *q, const float *k, const float *v, int b,
                                        int h, int s, int d, bool causal) {
   if (d <= 32)

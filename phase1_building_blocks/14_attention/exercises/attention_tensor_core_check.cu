@@ -3,8 +3,8 @@
 
 #include "learn/check.h"
 
-/* attention_wmma() with one of its 6 kernels, for all that are named here are compiled after every edit: the one for
- * rows that begin anywhere, with tiles that fit into any GPU. */
+/* attention_wmma() with only one of its 6 kernels, because every kernel named here is compiled again after each edit.
+ * It takes rows at any alignment and tiles that fit on any GPU. */
 static inline void attention_wmma_few(__nv_bfloat16 *o, float *lse, const __nv_bfloat16 *q, const __nv_bfloat16 *k,
                                       const __nv_bfloat16 *v, int b, int h, int s, int d, bool causal) {
   mma_require();

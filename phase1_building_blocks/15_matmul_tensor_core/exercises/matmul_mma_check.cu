@@ -4,7 +4,8 @@
 
 #include "learn/check.h"
 
-/* matmul_mma_small() for matrices that its kernel takes: another would be compiled for the others, after every edit. */
+/* matmul_mma_small() without its fallback for unaligned matrices: that kernel would be compiled again after each
+ * edit. */
 static inline void matmul_mma_tiles(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
   mma_require();
   matmul_mma_run<64, 64, 64, 32, 32, 3>(c, a, b, m, n, k);
