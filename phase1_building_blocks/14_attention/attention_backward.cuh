@@ -6,15 +6,15 @@
  *     dq(i) = scale * sum over j of ds(i,j) k(j)
  *     dk(j) = scale * sum over i of ds(i,j) q(i)
  *
- * ds is softmax's gradient; that delta is a product of two rows of D, not of S, floats is what makes it cheap. p needs
- * not have been kept: p(i,j) = exp(score(i,j) - lse(i)), and lse is one number a query.
+ * ds is the gradient of softmax. It is cheap because delta is a product of two rows of D floats, not of S. p need not
+ * have been kept: p(i,j) = exp(score(i,j) - lse(i)), and lse is one number per query.
  *
  *   attention_backward_cpu      the definition, sums in double
- *   attention_backward_naive    p and ds in memory, S S floats each for each head; one thread an element
- *   attention_backward_flash    tiles of p are computed again, used, and forgotten. One kernel owns keys and goes
+ *   attention_backward_naive    p and ds in memory, S S floats each for each head; one thread per element
+ *   attention_backward_flash    tiles of p are computed again, used, and discarded. One kernel owns keys and goes
  *                               through the queries, for dk and dv; the other owns queries and goes through the keys,
- *                               for dq. So each sum has one owner: no atomics, the same bits every time; the price is
- *                               7 products of tiles, where 5 would do if dq's sums came from many blocks
+ *                               for dq. So each sum has one owner: no atomics, and the same bits in every run. The
+ *                               price is 7 products of tiles; with atomic additions to dq 5 would be enough
  *
  * Each takes q, k, v and what forward wrote, o and lse. attention_gradients_...() runs a forward, then the backward.
  */
@@ -66,7 +66,7 @@ static inline void attention_backward_cpu(T *dq, T *dk, T *dv, const T *q, const
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Naive */
 
-/* delta (B*H*S) = the rows' dout . o; one warp a row. */
+/* delta (B*H*S) = the dot product of each row of dout and o; one warp per row. */
 static __global__ void attention_delta_kernel(float *delta, const float *dout, const float *o, int rows, int d) {
   int lane = threadIdx.x % 32, row = (int)(((size_t)blockIdx.x * blockDim.x + threadIdx.x) / 32);
   if (row >= rows) return;
@@ -76,9 +76,9 @@ static __global__ void attention_delta_kernel(float *delta, const float *dout, c
   if (lane == 0) delta[row] = sum;
 }
 
-/* The score of a query and a key, at most the query's lse, because p = exp(score - lse) is at most 1. Scores of 1e15
- * are rounded by up to 1e7, and exp(1e7) is infinite: so the product is rounded here as it was in forward, not fused
- * with a subtraction, and what still differs is cut off. A NaN stays one. */
+/* The score of a query and a key, at most the lse of the query, because p = exp(score - lse) is at most 1. Scores of
+ * 1e15 are rounded by up to 1e7, and exp(1e7) is infinite. So the product is rounded here as it was in forward, not
+ * fused with a subtraction, and a score above lse is replaced by lse. A NaN stays NaN. */
 static __device__ __forceinline__ float attention_score(float dot, float scale, float lse) {
   float score = __fmul_rn(scale, dot);
   return score > lse ? lse : score;
@@ -112,7 +112,7 @@ static __global__ void attention_score_gradients_kernel(float *p, float *ds, con
   ds[at] = gradient;
 }
 
-/* One thread an element of dq, dk and dv. */
+/* One thread per element of dq, dk and dv. */
 static __global__ void attention_gradients_kernel(float *dq, float *dk, float *dv, const float *p, const float *ds,
                                                   const float *q, const float *k, const float *dout, int heads, int s,
                                                   int d, float scale) {
@@ -132,7 +132,7 @@ static __global__ void attention_gradients_kernel(float *dq, float *dk, float *d
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Flash. As attention_flash_kernel(), with 4 rows a thread: there are more sums to hold. */
+/* Flash. As attention_flash_kernel(), but with 4 rows per thread, because there are more sums to keep in registers. */
 
 enum { ATTENTION_BACKWARD_ROWS = 4 };
 
@@ -145,14 +145,44 @@ struct AttentionBackwardShape {
   static const int floats = 2 * (rows + keys) * AttentionShape<D>::pitch + rows * AttentionShape<D>::p_pitch;
 };
 
-/* The block owns keys, as rows; it goes through the queries, as columns: everything is transposed. */
+/* Scores become p, and dp becomes ds = p (dp - delta), for rows that are keys and columns that are queries. p holds q
+ * . k and ds holds dout . v; lse and delta are those of the head. key, query: of this thread's p[0][0]. */
+template <int D, int TM>
+static __device__ __forceinline__ void attention_backward_keys_weights(float (&p)[TM][8], float (&ds)[TM][8],
+                                                                       const float *lse, const float *delta, int key,
+                                                                       int query, int s, float scale,
+                                                                       float exponent_scale, bool causal) {
+  const int across = AttentionShape<D>::across, down = AttentionShape<D>::down;
+#pragma unroll
+  for (int j = 0; j < 8; j++) {
+    int this_query = query + j * across;
+    bool inside = this_query < s;
+    float offset = inside ? lse[this_query] * attention_log2_e : 0;
+    float mean = inside ? delta[this_query] : 0;
+    if (fabsf(offset) > attention_coarse) { /* rare */
+      float row_lse = lse[this_query];
+#pragma unroll
+      for (int i = 0; i < TM; i++) p[i][j] = (attention_score(p[i][j], scale, row_lse) - row_lse) / scale;
+      offset = 0;
+    }
+#pragma unroll
+    for (int i = 0; i < TM; i++) {
+      bool seen = inside && (!causal || key + i * down <= this_query);
+      p[i][j] = seen ? exp2f(fmaf(p[i][j], exponent_scale, -offset)) : 0;
+      ds[i][j] = p[i][j] * (ds[i][j] - mean);
+    }
+  }
+}
+
+/* A block owns keys, as rows, and goes through the queries, as columns: all tiles are transposed, compared with
+ * forward. dv += p^T dout, dk += ds^T q. */
 template <int D, int WARPS, bool ALIGNED>
 static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threads)
     attention_backward_keys_kernel(float *dk, float *dv, const float *q, const float *k, const float *v,
                                    const float *dout, const float *lse, const float *delta, int s, int d, float scale,
                                    bool causal) {
   typedef AttentionBackwardShape<D, WARPS> Shape;
-  const int across = AttentionShape<D>::across, down = AttentionShape<D>::down, pitch = AttentionShape<D>::pitch;
+  const int across = AttentionShape<D>::across, pitch = AttentionShape<D>::pitch;
   const int rows = Shape::rows, queries = Shape::keys, TM = ATTENTION_BACKWARD_ROWS;
   extern __shared__ __align__(16) float attention_backward_tiles[];
   float *k_tile = attention_backward_tiles, *v_tile = k_tile + rows * pitch;
@@ -175,33 +205,16 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
     float p[TM][8], ds[TM][8];
     attention_dots<D>(p, k_tile + y * pitch, q_tile + x * pitch);
     attention_dots<D>(ds, v_tile + y * pitch, dout_tile + x * pitch);
-#pragma unroll
-    for (int j = 0; j < 8; j++) {
-      int query = query0 + x + j * across;
-      bool inside = query < s;
-      float offset = inside ? lse[(size_t)head * s + query] * attention_log2_e : 0;
-      float mean = inside ? delta[(size_t)head * s + query] : 0;
-      if (fabsf(offset) > attention_coarse) { /* rare */
-        float row_lse = lse[(size_t)head * s + query];
-#pragma unroll
-        for (int i = 0; i < TM; i++) p[i][j] = (attention_score(p[i][j], scale, row_lse) - row_lse) / scale;
-        offset = 0;
-      }
-#pragma unroll
-      for (int i = 0; i < TM; i++) {
-        bool seen = inside && (!causal || row0 + y + i * down <= query);
-        p[i][j] = seen ? exp2f(fmaf(p[i][j], exponent_scale, -offset)) : 0;
-        ds[i][j] = p[i][j] * (ds[i][j] - mean);
-      }
-    }
+    attention_backward_keys_weights<D>(p, ds, lse + (size_t)head * s, delta + (size_t)head * s, row0 + y, query0 + x, s,
+                                       scale, exponent_scale, causal);
     attention_put<D>(my_p + x, p);
     __syncwarp();
     attention_add_weighted<D>(sum_v, my_p, dout_tile + 4 * x);
-    __syncwarp(); /* ds takes p's place */
+    __syncwarp(); /* ds overwrites p */
     attention_put<D>(my_p + x, ds);
     __syncwarp();
     attention_add_weighted<D>(sum_k, my_p, q_tile + 4 * x);
-    __syncthreads(); /* the next tiles take the place of these */
+    __syncthreads(); /* the next tiles overwrite these */
   }
 #pragma unroll
   for (int i = 0; i < TM; i++) factor[i] = 1;
@@ -211,7 +224,7 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
   attention_write<D, ALIGNED>(dk + first, sum_k, factor, row0 + y, 4 * x, s, d);
 }
 
-/* The block owns queries and goes through the keys. */
+/* A block owns queries, as rows, and goes through the keys, as columns: dq += ds k. */
 template <int D, int WARPS, bool ALIGNED>
 static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threads)
     attention_backward_queries_kernel(float *dq, const float *q, const float *k, const float *v, const float *dout,
@@ -248,6 +261,7 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
     float p[TM][8], ds[TM][8];
     attention_dots<D>(p, q_tile + y * pitch, k_tile + x * pitch);
     attention_dots<D>(ds, dout_tile + y * pitch, v_tile + x * pitch);
+    /* ds = p (dp - delta), as in attention_backward_keys_weights(), but rows are queries and columns are keys */
 #pragma unroll
     for (int i = 0; i < TM; i++) {
       float minus = offset[i];
@@ -268,7 +282,7 @@ static __global__ void __launch_bounds__(AttentionBackwardShape<D, WARPS>::threa
     attention_put<D>(my_p + x, ds);
     __syncwarp();
     attention_add_weighted<D>(sum, my_p, k_tile + 4 * x);
-    __syncthreads(); /* the next tiles take the place of these */
+    __syncthreads(); /* the next tiles overwrite these */
   }
   attention_write<D, ALIGNED>(dq + first, sum, factor, row0 + y, 4 * x, s, d);
 }
