@@ -16,6 +16,7 @@ What a file is follows from its name:
     test_*.h                                       library softmax_testing: what tests of several lessons share
     *_counts_test.cu                               test of the inspector's counts
     *_test.cu, *_test.c                            tests
+    README.md                                      recorded_test: the outputs in it are what the programs print
     *_bench.cu                                     benchmark
     the other .cu files                            programs
     exercises/                                     what //learn cuts and checks
@@ -40,13 +41,14 @@ def _merged(defaults, more):
         merged[key] = merged[key] + value if key in merged and type(value) == type([]) else value
     return merged
 
-def recorded_test(documents, programs = {}, name = "recorded_test"):
+def recorded_test(documents, programs = {}, name = "recorded_test", **kwargs):
     """Compares the recorded blocks of documents with what the programs print (tools/record).
 
     Args:
       documents: files.
       programs: the labels in the blocks' marks, each with the target that Bazel builds for it.
       name: the test.
+      **kwargs: the rest.
     """
     native.sh_test(
         name = name,
@@ -60,6 +62,7 @@ def recorded_test(documents, programs = {}, name = "recorded_test"):
             "//tools/build:can_inspect": [],
             "//conditions:default": ["//tools/build:nvidia_gpu"],  # which no platform has: skipped
         }),
+        **kwargs
     )
 
 def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], defines = [], targets = {}):
@@ -120,6 +123,12 @@ def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], define
         usual = {"data": [":" + _stem(program) for program in programs], "deps": ["//common:program_test"]}
         native.cc_test(name = _stem(file), srcs = [file], **_merged(usual, targets.get(_stem(file), {})))
 
+    phase = native.package_name().split("/")[0]
+    documents = native.glob(["README.md"])
+    if documents:
+        labels = {"//%s:%s" % (phase, _stem(file)): ":" + _stem(file) for file in programs}
+        recorded_test(documents, labels, **targets.get("recorded_test", {}))
+
     # For the tests of learn/, which make a student's tree.
     native.filegroup(
         name = "sources",
@@ -144,6 +153,7 @@ def phase(course, programs = {}, tests = {}):
             native.alias(name = label, actual = "//%s/%s:%s" % (package, folder, label), visibility = ["//visibility:public"])
     for label, folder in tests.items():  # of an alias `bazel test` runs nothing
         native.test_suite(name = label, tests = ["//%s/%s:%s" % (package, folder, label)])
+    recorded_test(["README.md"])
     native.filegroup(
         name = "sources",
         srcs = native.glob(["*.cu", "*.cuh", "*.h"]) + ["//%s/%s:sources" % (package, folder) for folder in folders],
