@@ -16,12 +16,9 @@
 static int shared_limit_pretended;
 
 static inline int shared_limit(void) {
-  static int bytes; /* a launch of 2 us should not wait for the question */
-  if (bytes == 0) {
-    int device;
-    CUDA_CHECK(cudaGetDevice(&device));
-    CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  }
+  int device, bytes; /* of the thread's device; the driver has the number at hand */
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   return shared_limit_pretended > 0 && shared_limit_pretended < bytes ? shared_limit_pretended : bytes;
 }
 

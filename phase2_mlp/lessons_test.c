@@ -17,7 +17,7 @@ typedef struct Lesson {
 
 static const Lesson lessons[] = {
     {"batch_orders",
-     {"--images=1000", "--epochs=2", "--device=cpu"},
+     {"--train-images=1000", "--epochs=2", "--device=cpu"},
      "an epoch is 15 batches of 64 and one of 40",
      "batch_size",
      {NULL},

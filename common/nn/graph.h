@@ -237,6 +237,17 @@ static inline void graph_param(Graph *g, int node, ParamSpec spec) {
   p->stream = n->order;
 }
 
+/* PyTorch's batch norm counts the batches that it was trained on, and expects the number in a state_dict. It is the
+ * model's step, so nothing is computed; a checkpoint keeps it. */
+static inline void graph_step_counter(Graph *g, int node, const char *name) {
+  const ParamSpec spec = {name, 0, {0, 0, 0, 0}, 1, 1, &init_zero, 0, 0};
+  graph_param(g, node, spec);
+  if (g->failed || node < 0) return;
+  Param *p = &g->nodes[node].param[g->nodes[node].params - 1];
+  p->counts = 1;
+  p->count = 0;
+}
+
 /* The parameters of this node are not trained from now on: backward passes through it, and they stay. */
 static inline void graph_freeze(Graph *g, int node) {
   if (graph_expect_node(g, "graph_freeze", node) != 0) return;

@@ -44,20 +44,21 @@ typedef struct Model {
 
 /* --------------------------------------------------------------------------------------------------------- kernels */
 
-static inline void gradient_add_cpu(float *sum, const float *more, size_t n) {
+/* y = a + b; y may be one of them. */
+static inline void add_cpu(float *y, const float *a, const float *b, size_t n) {
 #pragma omp parallel for simd schedule(static) if (parallel : n > 65536)
-  for (size_t i = 0; i < n; i++) sum[i] += more[i];
+  for (size_t i = 0; i < n; i++) y[i] = a[i] + b[i];
 }
 
 #ifdef __CUDACC__
-static __global__ void gradient_add_kernel(float *sum, const float *more, size_t n) {
+static __global__ void add_kernel(float *y, const float *a, const float *b, size_t n) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) sum[i] += more[i];
+  if (i < n) y[i] = a[i] + b[i];
 }
 
-static inline void gradient_add_gpu(float *sum, const float *more, size_t n) {
+static inline void add_gpu(float *y, const float *a, const float *b, size_t n) {
   if (n == 0) return;
-  gradient_add_kernel<<<(unsigned)((n + 255) / 256), 256>>>(sum, more, n);
+  add_kernel<<<(unsigned)((n + 255) / 256), 256>>>(y, a, b, n);
   CUDA_CHECK_LAUNCH();
 }
 #endif
@@ -136,6 +137,15 @@ static inline double model_bytes(const Model *m) {
          (double)m->plan.arena_bytes;
 }
 
+/* Bytes that the same graph takes where it is not trained. */
+static inline double model_inference_bytes(const Model *m) {
+  Plan infer;
+  plan_create(&infer, m->graph, &m->context, m->max_batch, MODEL_INFER);
+  const double bytes = sizeof(float) * (double)(m->parameter_count + m->buffer_count) + (double)infer.arena_bytes;
+  plan_destroy(&infer);
+  return bytes;
+}
+
 /* The GPU of this model becomes the thread's: memory and launches that follow are its. */
 static inline void model_use_device(const Model *m) {
   ON_DEVICE(m->context.device, CUDA_CHECK(cudaSetDevice(m->context.gpu)), (void)0);
@@ -155,16 +165,31 @@ static inline void model_close(Model *m) {
   memset(m, 0, sizeof *m);
 }
 
-/* A model of at most max_batch samples at a time. The graph is the model's from now on, also on failure. -1 with the
- * builder's mistake, or with what the model would take and the device has. `optimizer` may be NULL for MODEL_INFER. */
-static inline int model_open(Model *m, Graph *graph, Context context, const Optimizer *optimizer, int max_batch,
-                             ModelUse use, Error *err) {
+/* There must be such a GPU. */
+static inline int model_check_device(const Context *context, Error *err) {
+  int count = 0;
+  ON_DEVICE(
+      context->device,
+      {
+        if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
+      },
+      return 0);
+  if (context->gpu >= 0 && context->gpu < count) return 0;
+  return error_set(err, "a model on GPU %d, and this machine has %d; GPUs are counted from 0", context->gpu, count);
+}
+
+/* A model of at most max_batch samples at a time, without memory: what model_allocate() will take can be read. The
+ * graph is the model's from now on, also on failure. -1 with the builder's mistake. `optimizer` may be NULL for
+ * MODEL_INFER. */
+static inline int model_prepare(Model *m, Graph *graph, Context context, const Optimizer *optimizer, int max_batch,
+                                ModelUse use, Error *err) {
   memset(m, 0, sizeof *m);
   int status = 0;
   if (graph->failed) status = error_set(err, "%s", graph->error.message);
   if (status == 0 && max_batch < 1) status = error_set(err, "a batch of %d; at least 1 is expected", max_batch);
   if (status == 0 && use == MODEL_TRAIN && (graph->loss_count == 0 || optimizer == NULL))
     status = error_set(err, "a network to train needs a loss and an optimizer");
+  if (status == 0) status = model_check_device(&context, err);
   if (status != 0) {
     graph_destroy(graph);
     return status;
@@ -174,33 +199,45 @@ static inline int model_open(Model *m, Graph *graph, Context context, const Opti
   m->use = use;
   m->max_batch = max_batch;
   m->optimizer = use == MODEL_TRAIN ? optimizer : NULL;
+  model_use_device(m); /* operations may ask it what scratch they need */
   plan_create(&m->plan, graph, &context, max_batch, use);
   model_keep_unused(m);
   model_lay_out(m);
+  return 0;
+}
 
+/* -1, and the model is closed, where it and `also` bytes besides are more than the device has: nothing is allocated. */
+static inline int model_allocate(Model *m, double also, Error *err) {
   model_use_device(m);
-  const double gib = 1073741824.0, bytes = model_bytes(m), memory = device_memory(context.device);
-  if (bytes > memory) {
+  const Device device = m->context.device;
+  const double gib = 1073741824.0, bytes = model_bytes(m), memory = device_memory(device);
+  if (bytes + also > memory) {
+    char besides[64] = "";
+    if (also > 0) snprintf(besides, sizeof besides, ", and its data set %.1f GiB", also / gib);
     error_set(err,
-              "the network would take %.1f GiB of memory, and the %s has %.1f GiB; take a smaller network, or a "
+              "the network would take %.1f GiB of memory%s, and the %s has %.1f GiB; take a smaller network, or a "
               "smaller batch",
-              bytes / gib, context.device == DEVICE_GPU ? "GPU" : "machine", memory / gib);
-    plan_destroy(&m->plan);
-    graph_destroy(graph);
-    memset(m, 0, sizeof *m);
+              bytes / gib, besides, device == DEVICE_GPU ? "GPU" : "machine", memory / gib);
+    model_close(m);
     return -1;
   }
-  const Device device = context.device;
   const size_t parameter_bytes = m->parameter_count * sizeof(float);
   m->parameters = (float *)device_alloc(device, parameter_bytes);
   m->buffers = (float *)device_alloc(device, m->buffer_count * sizeof(float));
-  if (use == MODEL_TRAIN) m->gradients = (float *)device_alloc(device, parameter_bytes);
+  if (m->use == MODEL_TRAIN) m->gradients = (float *)device_alloc(device, parameter_bytes);
   for (int s = 0; m->optimizer && s < m->optimizer->slots; s++)
     m->slot[s] = (float *)device_alloc(device, parameter_bytes);
   m->totals = (double *)device_alloc(device, 2 * GRAPH_MAX_LOSSES * sizeof(double));
   m->arena = (unsigned char *)device_alloc(device, m->plan.arena_bytes);
-  for (int l = 0; l < graph->loss_count; l++) m->losses[l] = (float *)model_array(m, m->plan.loss_each[l]);
+  for (int l = 0; l < m->graph->loss_count; l++) m->losses[l] = (float *)model_array(m, m->plan.loss_each[l]);
   return 0;
+}
+
+/* Both: -1 with the builder's mistake, or with what the model would take and the device has. */
+static inline int model_open(Model *m, Graph *graph, Context context, const Optimizer *optimizer, int max_batch,
+                             ModelUse use, Error *err) {
+  if (model_prepare(m, graph, context, optimizer, max_batch, use, err) != 0) return -1;
+  return model_allocate(m, 0, err);
 }
 
 /* -------------------------------------------------------------------------------------------------- the parameters */
@@ -295,7 +332,7 @@ static inline void model_backward_node(const Model *m, int i, int batch) {
     if (!plan->writes[k] || plan->extra[k] == PLAN_NONE) continue;
     float *sum = (float *)model_array(m, m->plan.node[node->input[k]].gradient);
     const size_t n = shape_count(graph_shape(m->graph, node->input[k])) * (size_t)batch;
-    ON_DEVICE(m->context.device, gradient_add_gpu(sum, a.dx[k], n), gradient_add_cpu(sum, a.dx[k], n));
+    ON_DEVICE(m->context.device, add_gpu(sum, sum, a.dx[k], n), add_cpu(sum, sum, a.dx[k], n));
   }
 }
 
@@ -405,12 +442,11 @@ static inline void model_print_summary(FILE *out, const Model *m) {
     flops += node->flops;
   }
   fprintf(out, "%-24s %-16s %-14s %12zu %12.3f %14zu\n", "sum", "", "", parameters, flops * 1e-6, kept);
-  Plan infer;
-  plan_create(&infer, m->graph, &m->context, m->max_batch, MODEL_INFER);
-  fprintf(out, "batch %d: arena %.2f MiB to %s (%.2f MiB alive at most), %.2f MiB to infer; parameters %.2f MiB\n",
-          m->max_batch, model_mib(m->plan.arena_bytes), m->use == MODEL_TRAIN ? "train" : "infer",
-          model_mib(m->plan.live_bytes), model_mib(infer.arena_bytes), model_mib(m->parameter_count * sizeof(float)));
-  plan_destroy(&infer);
+  const double weights = model_mib(m->parameter_count * sizeof(float)), infer = model_inference_bytes(m) / 1048576;
+  if (m->use == MODEL_TRAIN)
+    fprintf(out, "training, batch %d: %.2f MiB, of which %.2f MiB pass by (%.2f MiB are alive at one moment)\n",
+            m->max_batch, model_bytes(m) / 1048576, model_mib(m->plan.arena_bytes), model_mib(m->plan.live_bytes));
+  fprintf(out, "inference, batch %d: %.2f MiB; parameters: %.2f MiB\n", m->max_batch, infer, weights);
 }
 
 #endif /* COMMON_NN_MODEL_H */

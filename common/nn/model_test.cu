@@ -865,8 +865,55 @@ static void the_summary_adds_up(void **unused) {
   assert_non_null(sum);
   assert_non_null(strstr(sum, parameters));
   assert_non_null(strstr(text, "scale1 "));
-  assert_non_null(strstr(sum, "to infer; parameters"));
+  double training, inference;
+  assert_int_equal(sscanf(strstr(sum, "training, batch 2: "), "training, batch 2: %lf MiB", &training), 1);
+  assert_int_equal(sscanf(strstr(sum, "inference, batch 2: "), "inference, batch 2: %lf MiB", &inference), 1);
+  assert_true(fabs(training - model_bytes(&m) / 1048576) < 0.006 && training >= inference);
   model_close(&m);
+
+  /* What it says of inference is what a model for it takes; so it is before anything is allocated. */
+  Error err;
+  Model prepared;
+  if (model_prepare(&prepared, random_graph(3), context_on(DEVICE_CPU), &plain, 2, MODEL_TRAIN, &err) != 0)
+    fail_msg("%s", err.message);
+  assert_null(prepared.arena);
+  const double before = model_bytes(&prepared), infer = model_inference_bytes(&prepared);
+  model_close(&prepared);
+  open_or_fail(&m, random_graph(3), DEVICE_CPU, 2, MODEL_TRAIN);
+  assert_true(model_bytes(&m) == before);
+  model_close(&m);
+  open_or_fail(&m, random_graph(3), DEVICE_CPU, 2, MODEL_INFER);
+  assert_true(model_bytes(&m) == infer && infer < before);
+  model_close(&m);
+}
+
+/* Nothing is allocated, and no CUDA call ends the program. */
+static void a_gpu_that_is_not_there_is_an_error(void **unused) {
+  (void)unused;
+  const int wrong[] = {99, -1};
+  test_requires_gpu();
+  for (int i = 0; i < 2; i++) {
+    Error err;
+    Model m;
+    Context context = context_on(DEVICE_GPU);
+    context.gpu = wrong[i];
+    assert_int_equal(model_open(&m, random_graph(3), context, &plain, 2, MODEL_TRAIN, &err), -1);
+    char expected[64];
+    snprintf(expected, sizeof expected, "a model on GPU %d, and this machine has ", wrong[i]);
+    if (strstr(err.message, expected) == NULL) fail_msg("%s", err.message);
+  }
+}
+
+static void what_else_is_needed_counts(void **unused) {
+  (void)unused;
+  Error err;
+  Model m;
+  const double memory = device_memory(DEVICE_CPU);
+  if (model_prepare(&m, random_graph(3), context_on(DEVICE_CPU), &plain, 2, MODEL_TRAIN, &err) != 0)
+    fail_msg("%s", err.message);
+  assert_int_equal(model_allocate(&m, memory, &err), -1);
+  assert_non_null(strstr(err.message, ", and its data set "));
+  assert_null(m.graph);
 }
 
 int main(void) {
@@ -884,6 +931,8 @@ int main(void) {
       cmocka_unit_test(arrays_that_live_together_do_not_overlap),
       cmocka_unit_test(weight_decay_reaches_what_is_decayed),
       cmocka_unit_test(the_summary_adds_up),
+      cmocka_unit_test(what_else_is_needed_counts),
+      cmocka_unit_test(a_gpu_that_is_not_there_is_an_error),
       cmocka_unit_test(random_graphs_gpu),
       cmocka_unit_test(two_threads_and_devices_do_not_meet),
       cmocka_unit_test(a_call_uses_the_gpu_of_its_model),

@@ -14,7 +14,7 @@
 
 #include "common/device.h"
 
-enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 4, NODE_ATTRIBUTE_BYTES = 96, NODE_NAME = 64 };
+enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 5, NODE_ATTRIBUTE_BYTES = 96, NODE_NAME = 64 };
 
 /* ----------------------------------------------------------------------------------------------------------- shape */
 
@@ -79,6 +79,8 @@ typedef struct Param {
   int fan_in, fan_out; /* inputs of one output, outputs of one input: what an Init scales by */
   const Init *init;
   int trained, decayed; /* decayed: weight decay applies */
+  int counts;      /* a counter of training steps, as PyTorch's num_batches_tracked: no floats, a number in files */
+  int64_t counted; /* by it before this model's first step */
   uint32_t stream;
   size_t offset; /* floats, in Model.parameters or, where it is not trained, in Model.buffers */
 } Param;
@@ -134,6 +136,20 @@ typedef struct Op {
   void (*forward)(const Context *context, const struct Node *node, const OpArrays *arrays); /* y from x */
   void (*backward)(const Context *context, const struct Node *node, const OpArrays *arrays);
 } Op;
+
+/* The implementations of one operation, the usual one first: which of them computes a node is an option of programs,
+ * --conv=NAME for example (implementation.h). They take the same nodes and the same parameters. */
+typedef struct Implementation {
+  const char *name;
+  const Op *op;
+  int (*fits)(const struct Node *node); /* NULL: every node */
+} Implementation;
+
+typedef struct OpChoice {
+  const char *option; /* "conv" */
+  const Implementation *list;
+  int count;
+} OpChoice;
 
 typedef struct Node {
   const Op *op; /* NULL: an input of the graph */

@@ -106,7 +106,7 @@ static inline void cross_entropy_cpu(T *total, T *dp, const T *p, const int *lab
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* One element */
 
-typedef enum Loss { LOSS_MSE, LOSS_BCE, LOSS_BCE_LOGITS, LOSS_HINGE } Loss;
+typedef enum LossKind { LOSS_MSE, LOSS_BCE, LOSS_BCE_LOGITS, LOSS_HINGE } LossKind;
 
 static __device__ float bce_logits_one(float x, float t) {
   float loss = 0;
@@ -128,7 +128,7 @@ static __device__ float bce_logits_slope_one(float x, float t) {
 static __device__ float bce_log(float log_p) { return log_p < -100.0f ? -100.0f : log_p; }
 
 /* The loss of one element, and n times its dx. */
-template <Loss KIND>
+template <LossKind KIND>
 static __device__ float loss_one(float x, float t) {
   switch (KIND) { /* known to the compiler */
     case LOSS_MSE:
@@ -142,7 +142,7 @@ static __device__ float loss_one(float x, float t) {
   }
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static __device__ float loss_slope_one(float x, float t) {
   switch (KIND) {
     case LOSS_MSE:
@@ -156,12 +156,12 @@ static __device__ float loss_slope_one(float x, float t) {
   }
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static __device__ float loss_four(float4 x, float4 t) {
   return (loss_one<KIND>(x.x, t.x) + loss_one<KIND>(x.y, t.y)) + (loss_one<KIND>(x.z, t.z) + loss_one<KIND>(x.w, t.w));
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static __device__ float4 loss_slope_four(float4 x, float4 t, float scale) {
   return make_float4(loss_slope_one<KIND>(x.x, t.x) * scale, loss_slope_one<KIND>(x.y, t.y) * scale,
                      loss_slope_one<KIND>(x.z, t.z) * scale, loss_slope_one<KIND>(x.w, t.w) * scale);
@@ -242,7 +242,7 @@ static __device__ bool loss_block_is_last(unsigned blocks) {
 /* Kernels. The first 4 * quads floats are read as float4, the rest one by one; quads is 0 if the arrays are not
  * aligned. */
 
-template <Loss KIND, bool TREE>
+template <LossKind KIND, bool TREE>
 static __global__ void loss_forward_scalar_kernel(const float *x, const float *t, size_t n) {
   size_t first = (size_t)blockIdx.x * LOSS_BLOCK + threadIdx.x, step = (size_t)gridDim.x * LOSS_BLOCK;
   double sum = 0;
@@ -251,7 +251,7 @@ static __global__ void loss_forward_scalar_kernel(const float *x, const float *t
   if (threadIdx.x == 0) loss_sums[blockIdx.x] = sum;
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static __global__ void __launch_bounds__(LOSS_BLOCK)
     loss_forward_kernel(const float *x, const float *t, size_t n, size_t quads) {
   size_t first = (size_t)blockIdx.x * LOSS_BLOCK + threadIdx.x, step = (size_t)gridDim.x * LOSS_BLOCK;
@@ -263,14 +263,14 @@ static __global__ void __launch_bounds__(LOSS_BLOCK)
   if (threadIdx.x == 0) loss_sums[blockIdx.x] = sum;
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static __global__ void loss_backward_scalar_kernel(float *dx, const float *x, const float *t, size_t n, float scale) {
   size_t i = (size_t)blockIdx.x * LOSS_BLOCK + threadIdx.x;
   if (i < n) dx[i] = loss_slope_one<KIND>(x[i], t[i]) * scale;
 }
 
 /* One thread per quad; the same threads take the rest, one float each. */
-template <Loss KIND>
+template <LossKind KIND>
 static __global__ void loss_backward_kernel(float *dx, const float *x, const float *t, size_t n, size_t quads,
                                             float scale) {
   size_t i = (size_t)blockIdx.x * LOSS_BLOCK + threadIdx.x;
@@ -279,7 +279,7 @@ static __global__ void loss_backward_kernel(float *dx, const float *x, const flo
   if (rest < n) dx[rest] = loss_slope_one<KIND>(x[rest], t[rest]) * scale;
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static __global__ void __launch_bounds__(LOSS_BLOCK)
     loss_fused_kernel(float *dx, const float *x, const float *t, size_t n, size_t quads, float scale) {
   size_t first = (size_t)blockIdx.x * LOSS_BLOCK + threadIdx.x, step = (size_t)gridDim.x * LOSS_BLOCK;
@@ -371,7 +371,7 @@ static inline void loss_total(float *total, size_t n, unsigned blocks) {
   CUDA_CHECK_LAUNCH();
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static inline void loss_forward_tree(float *total, const float *x, const float *t, size_t n) {
   unsigned blocks = loss_walking_blocks(n);
   loss_forward_scalar_kernel<KIND, true><<<blocks, LOSS_BLOCK>>>(x, t, n);
@@ -379,7 +379,7 @@ static inline void loss_forward_tree(float *total, const float *x, const float *
   loss_total(total, n, blocks);
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static inline void loss_forward_shuffle(float *total, const float *x, const float *t, size_t n) {
   unsigned blocks = loss_walking_blocks(n);
   loss_forward_scalar_kernel<KIND, false><<<blocks, LOSS_BLOCK>>>(x, t, n);
@@ -387,7 +387,7 @@ static inline void loss_forward_shuffle(float *total, const float *x, const floa
   loss_total(total, n, blocks);
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static inline void loss_forward(float *total, const float *x, const float *t, size_t n) {
   size_t quads = loss_quads(x, t, NULL, n);
   unsigned blocks = loss_walking_blocks(quads > 0 ? quads : n);
@@ -396,26 +396,26 @@ static inline void loss_forward(float *total, const float *x, const float *t, si
   loss_total(total, n, blocks);
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static inline void loss_backward_scalar(float *dx, const float *x, const float *t, size_t n) {
   loss_backward_scalar_kernel<KIND><<<loss_blocks(n), LOSS_BLOCK>>>(dx, x, t, n, 1.0f / n);
   CUDA_CHECK_LAUNCH();
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static inline void loss_backward(float *dx, const float *x, const float *t, size_t n) {
   size_t quads = loss_quads(dx, x, t, n);
   loss_backward_kernel<KIND><<<loss_blocks(quads > 0 ? quads : n), LOSS_BLOCK>>>(dx, x, t, n, quads, 1.0f / n);
   CUDA_CHECK_LAUNCH();
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static inline void loss_separate(float *total, float *dx, const float *x, const float *t, size_t n) {
   loss_forward<KIND>(total, x, t, n);
   loss_backward<KIND>(dx, x, t, n);
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static inline void loss_fused(float *total, float *dx, const float *x, const float *t, size_t n) {
   size_t quads = loss_quads(dx, x, t, n);
   unsigned blocks = loss_walking_blocks(quads > 0 ? quads : n);

@@ -193,13 +193,13 @@ typedef struct Case {
   float low, high, t_low, t_high;
 } Case;
 
-template <Loss KIND>
+template <LossKind KIND>
 static void tree_and_scalar(float *total, float *dx, const float *x, const float *t, size_t n) {
   loss_forward_tree<KIND>(total, x, t, n);
   loss_backward_scalar<KIND>(dx, x, t, n);
 }
 
-template <Loss KIND>
+template <LossKind KIND>
 static void shuffle_and_quads(float *total, float *dx, const float *x, const float *t, size_t n) {
   loss_forward_shuffle<KIND>(total, x, t, n);
   loss_backward<KIND>(dx, x, t, n);

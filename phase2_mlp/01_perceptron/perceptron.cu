@@ -7,20 +7,17 @@
  * small way against the gradient of the loss. perceptron.cuh has three kernels for that, forward, gradient and update,
  * and point_classifier.cuh the loop around them. After some of the epochs the program draws what the neuron says of
  * each place of the plane. */
+#include "common/nn/train_options.h"
 #include "phase2_mlp/point_classifier/point_classifier.cuh"
 
 typedef struct PerceptronOptions {
-  CommonOptions common;
-  double lr;
+  TrainOptions train;
   int points, frames;
 } PerceptronOptions;
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   PerceptronOptions *options = (PerceptronOptions *)state->input;
   switch (key) {
-    case 'l':
-      options->lr = option_float(state, arg, "--lr", 1e-9, 1e38);
-      return 0;
     case 'p':
       options->points = (int)option_int(state, arg, "--points", 1, 65536);
       return 0;
@@ -34,21 +31,21 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 int main(int argc, char **argv) {
   static const struct argp_option rows[] = {
-      {"lr", 'l', "RATE", 0, "Learning rate (default: 0.2)", 0},
       {"points", 'p', "N", 0, "Points to learn from (default: 200)", 0},
       {"frames", 'f', "N", 0, "How often the plane is drawn, last epoch included, first too from 2 on (default: 6)", 0},
       OPTION_END};
   static const struct argp own = {
       rows, parse, NULL, "Trains one neuron on points in the plane that a line can separate.", NULL, NULL, NULL};
   static PerceptronOptions options;
-  CommonOptions *common = &options.common;
-  *common = options_default(OPTIONS_TRAINER & ~OPTIONS_DATA_DIR);
+  CommonOptions *common = &options.train.common;
+  train_options_default(&options.train, OPTIONS_TRAINER & ~OPTIONS_DATA_DIR, TRAIN_LR);
+  options.train.lr_most = 1e38; /* to see what happens */
   common->epochs = 20;
   common->batch_size = 20;
-  options.lr = 0.2;
+  options.train.lr = 0.2;
   options.points = 200;
   options.frames = 6;
-  options_parse(common, &own, &options, argc, argv);
+  train_options_parse(&options.train, &own, &options, own.doc, argc, argv);
   point_program_open(common);
 
   Points points = points_separable(options.points, 0.15f, common->seed);
@@ -58,7 +55,7 @@ int main(int argc, char **argv) {
   point_net_init(&net, common->seed);
 
   double *losses = (double *)xmalloc(((size_t)common->epochs + 1) * sizeof *losses);
-  PointRun run = {"", common->epochs, common->batch_size, options.lr, options.frames, stdout, 0, losses};
+  PointRun run = {"", common->epochs, common->batch_size, options.train.lr, options.frames, stdout, 0, losses};
   PointScore score;
   Error err;
   double start = seconds_now();
@@ -72,7 +69,7 @@ int main(int argc, char **argv) {
          (double)w[2], score.loss, 100 * score.accuracy, points.count);
   point_program_draw(common, &surface, "boundary.png");
   point_program_plot(common, "One neuron", "loss of all points", losses, NULL, NULL, common->epochs);
-  json_t *result = point_program_json(common, &points, options.lr);
+  json_t *result = point_program_json(common, &points, options.train.lr);
   json_object_update_new(
       result, json_pack("{s:f, s:f, s:f, s:[fff]}", "train_loss", score.loss, "train_accuracy", score.accuracy,
                         "seconds", seconds, "parameters", (double)w[0], (double)w[1], (double)w[2]));

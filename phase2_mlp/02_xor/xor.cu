@@ -8,14 +8,14 @@
  * last neuron combines their outputs, and the gradient passes back through the hidden layer: hidden_layer.cuh.
  *
  * --sweep trains networks of several widths from several seeds each: how wide is wide enough? */
+#include "common/nn/train_options.h"
 #include "phase2_mlp/point_classifier/point_classifier.cuh"
 
 enum { SWEEP_SEEDS = 20 };
 
 typedef struct XorOptions {
-  CommonOptions common;
+  TrainOptions train;
   Activation activation;
-  double lr;
   int points, frames, hidden, sweep;
 } XorOptions;
 
@@ -28,9 +28,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'a':
       if (!activation_named(arg, &options->activation))
         argp_error(state, "--activation=%s: relu, leaky_relu, sigmoid or tanh is expected", arg);
-      return 0;
-    case 'l':
-      options->lr = option_float(state, arg, "--lr", 1e-9, 1e38);
       return 0;
     case 'p':
       options->points = (int)option_int(state, arg, "--points", 4, 65536);
@@ -53,7 +50,7 @@ static int most_at_once(const XorOptions *options) {
 
 /* With all weights zero a neuron says 0.5 of every point. What is the gradient of its loss there? */
 static void show_why(const XorOptions *options, const Points *points) {
-  PointNet net = point_net_create(options->common.device, 0, options->activation, points->count);
+  PointNet net = point_net_create(options->train.common.device, 0, options->activation, points->count);
   size_t bytes = (size_t)points->count * sizeof(float);
   float *x = (float *)device_alloc(net.device, 2 * bytes), *t = (float *)device_alloc(net.device, bytes);
   float gradient[3], loss;
@@ -75,7 +72,7 @@ static void show_why(const XorOptions *options, const Points *points) {
 
 static PointScore train(const XorOptions *options, const Points *points, int hidden, uint64_t seed, const PointRun *run,
                         Surface *surface) {
-  PointNet net = point_net_create(options->common.device, hidden, options->activation,
+  PointNet net = point_net_create(options->train.common.device, hidden, options->activation,
                                   run->frames > 0 ? most_at_once(options) : points->count);
   PointScore score;
   Error err;
@@ -87,7 +84,7 @@ static PointScore train(const XorOptions *options, const Points *points, int hid
 
 /* One neuron, then the network, and the pictures of both. */
 static void compare(const XorOptions *options, const Points *points, json_t *result) {
-  const CommonOptions *common = &options->common;
+  const CommonOptions *common = &options->train.common;
   size_t losses = (size_t)common->epochs + 1;
   double *one_loss = (double *)xmalloc(losses * sizeof *one_loss), *loss = (double *)xmalloc(losses * sizeof *loss);
   char title[128], label[64];
@@ -98,7 +95,7 @@ static void compare(const XorOptions *options, const Points *points, json_t *res
   double start = seconds_now();
   show_why(options, points);
   puts("x, o: points of class 1 and 0; X, O: those on the wrong side; dots: where the network says 1");
-  PointRun run = {"one neuron", common->epochs, common->batch_size, options->lr, 1, stdout, 0, one_loss};
+  PointRun run = {"one neuron", common->epochs, common->batch_size, options->train.lr, 1, stdout, 0, one_loss};
   PointScore one = train(options, points, 0, common->seed, &run, &surface);
   run.label = label;
   run.frames = options->frames;
@@ -122,17 +119,18 @@ static void compare(const XorOptions *options, const Points *points, json_t *res
 /* How many of SWEEP_SEEDS networks of each width have every point right within the epochs. */
 static void sweep(const XorOptions *options, const Points *points, json_t *result) {
   static const int widths[] = {1, 2, 3, 4, 8, 127};
-  PointRun run = {"", options->common.epochs, options->common.batch_size, options->lr, 0, NULL, 1, NULL};
+  PointRun run = {"",  options->train.common.epochs, options->train.common.batch_size, options->train.lr, 0, NULL, 1,
+                  NULL};
   json_t *table = json_array();
   printf(
       "%s, learning rate %g, at most %d epochs, %d seeds per width\n\nhidden  solved  epochs, median  loss of the "
       "others\n",
-      activation_name(options->activation), options->lr, run.epochs, SWEEP_SEEDS);
+      activation_name(options->activation), options->train.lr, run.epochs, SWEEP_SEEDS);
   for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
     double epochs[SWEEP_SEEDS], others = 0;
     int solved = 0;
     for (int s = 0; s < SWEEP_SEEDS; s++) {
-      PointScore score = train(options, points, widths[w], options->common.seed + (uint64_t)s, &run, NULL);
+      PointScore score = train(options, points, widths[w], options->train.common.seed + (uint64_t)s, &run, NULL);
       if (score.accuracy == 1)
         epochs[solved++] = score.epochs;
       else
@@ -164,7 +162,6 @@ int main(int argc, char **argv) {
   static const struct argp_option rows[] = {
       {"hidden", 'w', "N", 0, "Neurons of the hidden layer (default: 3)", 0},
       {"activation", 'a', "NAME", 0, "relu, leaky_relu, sigmoid or tanh (default: tanh)", 0},
-      {"lr", 'l', "RATE", 0, "Learning rate (default: 1)", 0},
       {"points", 'p', "N", 0, "Points to learn from, a multiple of 4 (default: 200)", 0},
       {"frames", 'f', "N", 0, "How often the plane is drawn, last epoch included, first too from 2 on (default: 5)", 0},
       {"sweep", 's', NULL, 0, "Train widths from 1 to 127 instead, from 20 seeds each, and count which succeed", 0},
@@ -172,19 +169,20 @@ int main(int argc, char **argv) {
   static const struct argp own = {rows, parse, NULL, "Trains one neuron, and a network with a hidden layer, on XOR.",
                                   NULL, NULL,  NULL};
   static XorOptions options;
-  CommonOptions *common = &options.common;
-  *common = options_default(OPTIONS_TRAINER & ~OPTIONS_DATA_DIR);
+  CommonOptions *common = &options.train.common;
+  train_options_default(&options.train, OPTIONS_TRAINER & ~OPTIONS_DATA_DIR, TRAIN_LR);
+  options.train.lr_most = 1e38; /* to see what happens */
   common->epochs = 500;
   common->batch_size = 200;
   options.activation = ACTIVATION_TANH;
-  options.lr = 1;
+  options.train.lr = 1;
   options.points = 200;
   options.frames = 5;
   options.hidden = 3;
-  options_parse(common, &own, &options, argc, argv);
+  train_options_parse(&options.train, &own, &options, own.doc, argc, argv);
   point_program_open(common);
   Points points = points_xor(options.points, 0.4f, common->seed);
-  json_t *result = point_program_json(common, &points, options.lr);
+  json_t *result = point_program_json(common, &points, options.train.lr);
   if (options.sweep)
     sweep(&options, &points, result);
   else

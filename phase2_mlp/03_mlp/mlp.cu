@@ -10,14 +10,14 @@
  *
  * Then the network trains at a constant learning rate. The loop in train() is complete: a new order each epoch, a
  * batch, forward, loss, backward, update. The loss is logged every ten steps, and drawn. */
+#include "common/nn/train_options.h"
 #include "common/plot.h"
 #include "common/progress.h"
-#include "common/threads.h"
 #include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 #include "phase2_mlp/03_mlp/mlp_options.cuh"
-#include "phase2_mlp/image_set.cuh"
+#include "phase2_mlp/05_batches/batches_op.cuh"
 
 enum { CHECK_BATCH = 8, CHECK_ENTRIES = 40, CHECK_SHOWN = 3, LOG_EVERY = 10, EVALUATION_BATCH = 500 };
 
@@ -29,9 +29,7 @@ typedef enum Fault { FAULT_NONE, FAULT_BEND, FAULT_BIAS, FAULT_MEAN, FAULTS } Fa
 static const char *const fault_names[FAULTS] = {"none", "bend", "bias", "mean"};
 
 typedef struct Options {
-  CommonOptions common;
-  double lr, momentum;
-  int train_images, test_images, threads;
+  TrainOptions train;
   Fault fault;
 } Options;
 
@@ -120,7 +118,7 @@ static int check_tensor(Check *check, const char *layer, const char *tensor, siz
 }
 
 /* 0 where all are right. */
-static int check_gradients(const Options *options, Model *net, const ImageSet *set, double *worst) {
+static int check_gradients(const Options *options, Model *net, const DeviceSet *set, double *worst) {
   const MlpShape *shape = &mlp_choice.shape;
   size_t n = net->parameter_count, inputs = (size_t)CHECK_BATCH * model_input_width(net, 0);
   double network = net->context.device == DEVICE_CPU ? 3.0 * n * sizeof(float) : 0; /* lies there, too */
@@ -129,14 +127,14 @@ static int check_gradients(const Options *options, Model *net, const ImageSet *s
   Check check = Check();
   float *host = (float *)xmalloc((n + inputs) * sizeof(float)), *x = host + n;
   check.shape = shape;
-  check.seed = options->common.seed;
+  check.seed = options->train.common.seed;
   check.entries = check_entries(shape);
   check.parameters = (double *)xmalloc(n * sizeof(double));
   check.x = (double *)xmalloc(inputs * sizeof(double));
   check.gradients = (float *)xmalloc(n * sizeof(float));
 
   /* One step, without its update. */
-  image_set_gather(set, net, 0, CHECK_BATCH);
+  device_set_gather(set, net, 0, CHECK_BATCH);
   model_forward(net, CHECK_BATCH);
   model_score(net, CHECK_BATCH);
   model_backward(net, CHECK_BATCH);
@@ -202,11 +200,11 @@ typedef struct Results {
 static void check_loss(const Options *options, double loss, long step) {
   if (!isfinite(loss))
     die("the loss is not finite at step %ld: the learning rate %g is too high for this network; try --lr=%g", step,
-        options->lr, options->lr / 10);
+        options->train.lr, options->train.lr / 10);
 }
 
-static void train(const Options *options, Model *net, ImageSet *set, const ImageSet *test, Results *results) {
-  const CommonOptions *common = &options->common;
+static void train(const Options *options, Model *net, DeviceSet *set, const DeviceSet *test, Results *results) {
+  const CommonOptions *common = &options->train.common;
   int batch_size = common->batch_size < set->count ? common->batch_size : set->count; /* there are no more images */
   long steps = (long)common->epochs * ((set->count + batch_size - 1) / batch_size), step = 0;
   const Totals none = {0, 0};
@@ -217,14 +215,14 @@ static void train(const Options *options, Model *net, ImageSet *set, const Image
     Progress progress;
     progress_begin(&progress, "training", "img", 0, set->count);
     model_reset_totals(net, 0, none);
-    image_set_shuffle(set, common->seed, epoch);
+    device_set_shuffle(set, common->seed, epoch);
     for (int position = 0; position < set->count; position += batch_size) {
       int left = set->count - position, batch = left < batch_size ? left : batch_size;
-      image_set_gather(set, net, position, batch); /* the batch: x and labels */
-      model_forward(net, batch);                   /* x -> logits */
-      model_score(net, batch);                     /* -> probabilities, loss */
-      model_backward(net, batch);                  /* -> gradients */
-      sgd_update(net, (float)options->lr, (float)options->momentum);
+      device_set_gather(set, net, position, batch); /* the batch: x and labels */
+      model_forward(net, batch);                    /* x -> logits */
+      model_score(net, batch);                      /* -> probabilities, loss */
+      model_backward(net, batch);                   /* -> gradients */
+      sgd_update(net, (float)options->train.lr, (float)options->train.momentum);
       logged += batch;
       progress_update(&progress, position + batch, "%s", "");
       if (++step % LOG_EVERY && position + batch < set->count) continue;
@@ -237,7 +235,7 @@ static void train(const Options *options, Model *net, ImageSet *set, const Image
     }
     progress_end(&progress);
     double seconds = seconds_now() - start;
-    Totals totals = image_set_evaluate(test, net, NULL);
+    Totals totals = device_set_evaluate(test, net, NULL);
     check_loss(options, totals.loss, step); /* no training loss has shown yet what the last step did */
     results->seconds += seconds;
     results->images_per_second = set->count / seconds;
@@ -251,7 +249,7 @@ static void train(const Options *options, Model *net, ImageSet *set, const Image
   }
   char path[PATH_MAX + 16], title[MLP_TEXT + 64], text[MLP_TEXT];
   mlp_text(&mlp_choice.shape, text);
-  snprintf(title, sizeof title, "%s, learning rate %g, momentum %g", text, options->lr, options->momentum);
+  snprintf(title, sizeof title, "%s, learning rate %g, momentum %g", text, options->train.lr, options->train.momentum);
   snprintf(path, sizeof path, "%s/loss.svg", common->output_dir);
   const PlotSeries series[] = {{"training loss", train.step, train.loss, train.count, 0},
                                {"test loss", tested.step, tested.loss, tested.count, 0}};
@@ -268,26 +266,11 @@ static void train(const Options *options, Model *net, ImageSet *set, const Image
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* The program */
 
-enum { OPTION_TRAIN_IMAGES = 1, OPTION_TEST_IMAGES, OPTION_THREADS, OPTION_FAULT };
+enum { OPTION_FAULT = 1 };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   Options *options = (Options *)state->input;
   switch (key) {
-    case 'l':
-      options->lr = option_float(state, arg, "--lr", 1e-9, 1e6);
-      return 0;
-    case 'm':
-      options->momentum = option_float(state, arg, "--momentum", 0, 0.9999);
-      return 0;
-    case OPTION_TRAIN_IMAGES:
-      options->train_images = (int)option_int(state, arg, "--train-images", CHECK_BATCH, INT_MAX);
-      return 0;
-    case OPTION_TEST_IMAGES:
-      options->test_images = (int)option_int(state, arg, "--test-images", 1, INT_MAX);
-      return 0;
-    case OPTION_THREADS:
-      options->threads = (int)option_int(state, arg, "--threads", 1, 1024);
-      return 0;
     case OPTION_FAULT:
       for (int fault = 0; fault < FAULTS; fault++) {
         options->fault = (Fault)fault;
@@ -300,20 +283,15 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-static void load(const char *directory, const char *split, int count, size_t least, MnistSet *set) {
+static void load(const char *directory, DataSplit split, int count, int least, DataSet *set) {
   Error err;
-  if (mnist_load(directory, split, set, &err) != 0) die("%s", err.message);
-  if (set->count > (size_t)count) set->count = count;
-  if (set->count < least) die("%s: %zu images are too few for the gradient check", directory, set->count);
+  if (data_load(&data_mnist, directory, split, set, &err) != 0) die("%s", err.message);
+  data_keep_first(set, count);
+  if (set->count < least) die("%s: %d images are too few for the gradient check", directory, set->count);
 }
 
 int main(int argc, char **argv) {
   static const struct argp_option rows[] = {
-      {"lr", 'l', "RATE", 0, "Learning rate (default: 0.05)", 0},
-      {"momentum", 'm', "M", 0, "Momentum (default: 0.9)", 0},
-      {"train-images", OPTION_TRAIN_IMAGES, "N", 0, "Train on the first N images (default: 10000)", 0},
-      {"test-images", OPTION_TEST_IMAGES, "N", 0, "Test on the first N images (default: 2000)", 0},
-      {"threads", OPTION_THREADS, "N", 0, "CPU threads (default: one per core)", 0},
       {"fault", OPTION_FAULT, "NAME", 0,
        "A mistake in the backward pass: bend (the derivative of the activations is left out), bias (the gradients of "
        "the "
@@ -326,46 +304,41 @@ int main(int argc, char **argv) {
       children, NULL,  NULL};
   static Options options;
   threads_begin();
-  options.common = options_default(OPTIONS_TRAINER);
-  options.common.epochs = 3;
-  options.lr = 0.05;
-  options.momentum = 0.9;
-  options.train_images = 10000;
-  options.test_images = 2000;
-  options_parse(&options.common, &own, &options, argc, argv);
-  threads_set(options.threads);
+  train_options_default(&options.train, OPTIONS_TRAINER,
+                        TRAIN_LR | TRAIN_MOMENTUM | TRAIN_IMAGES | TRAIN_TEST_IMAGES | TRAIN_THREADS);
+  options.train.common.epochs = 3;
+  options.train.lr = 0.05;
+  options.train.momentum = 0.9;
+  options.train.train_images = 10000;
+  options.train.test_images = 2000;
+  options.train.train_images_least = CHECK_BATCH;
+  train_options_parse(&options.train, &own, &options, own.doc, argc, argv);
 
   Error err;
-  char description[512], directory[PATH_MAX], text[MLP_TEXT];
-  const CommonOptions *common = &options.common;
+  char description[512], text[MLP_TEXT];
+  const CommonOptions *common = &options.train.common;
   const MlpShape *shape = &mlp_choice.shape;
   int inputs = MNIST_SIDE * MNIST_SIDE, classes = shape->width[shape->count - 1];
   if (shape->width[0] != inputs || classes < MNIST_CLASSES)
     die("--layers: %d inputs and %d classes; the images have %d pixels, and %d classes", shape->width[0], classes,
         inputs, MNIST_CLASSES);
   if (device_open(common->device, description, sizeof description, &err) != 0) die("%s", err.message);
-  if (common->data_dir[0])
-    snprintf(directory, sizeof directory, "%s", common->data_dir);
-  else if (runfiles_find("third_party/data/mnist", directory, sizeof directory, &err) != 0)
-    die("%s", err.message);
   if (make_directories(common->output_dir, &err) != 0) die("--output-dir: %s", err.message);
 
-  MnistSet host_train, host_test;
-  ImageSet train_set, test_set;
-  load(directory, "train", options.train_images, CHECK_BATCH, &host_train);
-  load(directory, "t10k", options.test_images, 1, &host_test);
-  if (host_train.height * host_train.width != inputs || host_test.height * host_test.width != inputs)
-    die("%s: the images are not of 28 x 28 pixels", directory);
-  float mean, stddev;
-  mnist_statistics(&host_train, &mean, &stddev);
-  if (!(stddev >= 1e-6f)) die("all pixels of the training images are equal: there is nothing to learn");
-  image_set_create(&train_set, common->device, &host_train, (int)host_train.count, mean, stddev);
-  image_set_create(&test_set, common->device, &host_test, (int)host_test.count, mean, stddev);
+  DataSet host_train, host_test;
+  DataNorm norm;
+  DeviceSet train_set, test_set;
+  load(common->data_dir, DATA_TRAIN, options.train.train_images, CHECK_BATCH, &host_train);
+  load(common->data_dir, DATA_TEST, options.train.test_images, 1, &host_test);
+  if (data_statistics(&host_train, &norm, &err) != 0) die("%s", err.message);
+  device_set_create(&train_set, common->device, &batch_kernels, &host_train, host_train.count, &norm);
+  device_set_create(&test_set, common->device, &batch_kernels, &host_test, host_test.count, &norm);
 
   mlp_text(shape, text);
   printf("network %s: %zu parameters, on %s\n", text, mlp_parameters(shape), description);
   printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g, seed %llu\n", train_set.count,
-         test_set.count, common->batch_size, options.lr, options.momentum, (unsigned long long)common->seed);
+         test_set.count, common->batch_size, options.train.lr, options.train.momentum,
+         (unsigned long long)common->seed);
   fflush(stdout);
 
   static Model mlp;
@@ -389,10 +362,10 @@ int main(int argc, char **argv) {
                             results.images_per_second, "seconds", results.seconds, "gradient_error", worst),
                   &err) != 0)
     die("%s", err.message);
-  image_set_destroy(&train_set);
-  image_set_destroy(&test_set);
-  mnist_free(&host_train);
-  mnist_free(&host_test);
+  device_set_destroy(&train_set);
+  device_set_destroy(&test_set);
+  data_free(&host_train);
+  data_free(&host_test);
   model_close(&mlp);
   stdout_finish();
   return 0;

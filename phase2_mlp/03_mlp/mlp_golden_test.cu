@@ -3,11 +3,11 @@
 #include "common/runfiles.h"
 #include "common/test.h"
 #include "phase2_mlp/03_mlp/mlp.cuh"
-#include "phase2_mlp/image_set.cuh"
+#include "phase2_mlp/05_batches/batches_op.cuh"
 
 enum { IMAGES = 6400, BATCH = 64, STEPS = 100, NETWORKS = 4 };
 
-static MnistSet mnist;
+static DataSet mnist;
 
 typedef struct Golden {
   MlpShape shape;
@@ -57,14 +57,15 @@ static void follow(const Golden *g, Device device) {
   Model *net = &mlp;
   net->hyper.weight_decay = 3e-4f;
   model_init(net, g->seed);
-  ImageSet set;
-  image_set_create(&set, device, &mnist, IMAGES, 0.1307f, 0.3081f);
-  image_set_shuffle(&set, g->seed, 0);
+  const DataNorm norm = {1, {0.1307f}, {0.3081f}};
+  DeviceSet set;
+  device_set_create(&set, device, &batch_kernels, &mnist, IMAGES, &norm);
+  device_set_shuffle(&set, g->seed, 0);
   double largest = 0;
   for (int step = 0; step < STEPS; step++) {
     Totals none = {0, 0};
     model_reset_totals(net, 0, none);
-    image_set_gather(&set, net, step * BATCH, BATCH);
+    device_set_gather(&set, net, step * BATCH, BATCH);
     sgd_train_step(net, BATCH, 0.03f, 0.9f);
     double loss = model_read_totals(net, 0).loss / BATCH, difference = fabs(loss - g->losses[step]);
     if (!(difference <= 1e-4))
@@ -74,7 +75,7 @@ static void follow(const Golden *g, Device device) {
   }
   print_message("%s, %s: largest difference from PyTorch's losses in %d steps: %.1e\n", text, device_name(device),
                 STEPS, largest);
-  image_set_destroy(&set);
+  device_set_destroy(&set);
   model_close(net);
 }
 
@@ -97,10 +98,7 @@ static void gpu_follows_pytorch(void **state) {
 
 int main(void) {
   Error err;
-  char directory[PATH_MAX];
-  if (runfiles_find("third_party/data/mnist", directory, sizeof directory, &err) != 0 ||
-      mnist_load(directory, "train", &mnist, &err) != 0)
-    die("%s", err.message);
+  if (data_load(&data_mnist, "", DATA_TRAIN, &mnist, &err) != 0) die("%s", err.message);
   const struct CMUnitTest tests[] = {cmocka_unit_test(cpu_follows_pytorch), cmocka_unit_test(gpu_follows_pytorch)};
   return TEST_MAIN("mlp_golden", tests);
 }

@@ -7,53 +7,27 @@
  * order of the file, which its authors mixed, and in shuffled orders, batches are mixed, and it learns. Between these
  * orders the differences are noise here. A new order for each epoch is what the theory of stochastic gradient descent
  * assumes; it costs next to nothing, and it does not depend on the order in the file. */
-#include "common/options.h"
+#include "common/nn/train_options.h"
 #include "common/plot.h"
-#include "common/threads.h"
 #include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 #include "phase2_mlp/03_mlp/mlp.cuh"
-#include "phase2_mlp/image_set.cuh"
+#include "phase2_mlp/05_batches/batches_op.cuh"
 
 enum { LOOKS = 8 /* at the test set, an epoch */, TEST_IMAGES = 2000, MOST_EPOCHS = 100, ORDERS = 5 };
-
-typedef struct Options {
-  CommonOptions common;
-  int images;
-  double lr;
-} Options;
-
-enum { OPTION_IMAGES = 1 };
-
-static error_t parse(int key, char *arg, struct argp_state *state) {
-  Options *options = (Options *)state->input;
-  switch (key) {
-    case OPTION_IMAGES:
-      options->images = (int)option_int(state, arg, "--images", MNIST_CLASSES, INT_MAX);
-      return 0;
-    case 'l':
-      options->lr = option_float(state, arg, "--lr", 1e-9, 1e6);
-      return 0;
-    case ARGP_KEY_END:
-      if (options->common.epochs > MOST_EPOCHS) argp_error(state, "--epochs: at most %d", MOST_EPOCHS);
-      return 0;
-    default:
-      return ARGP_ERR_UNKNOWN;
-  }
-}
 
 /* ---- orders ---- */
 
 /* All zeros, all ones, ... */
-static void order_by_label(uint32_t *order, const MnistSet *set, int count) {
+static void order_by_label(uint32_t *order, const DataSet *set, int count) {
   int at = 0;
   for (int label = 0; label < MNIST_CLASSES; label++)
     for (int i = 0; i < count; i++)
       if (set->labels[i] == label) order[at++] = (uint32_t)i;
 }
 
-static void order_of(int kind, uint32_t *order, const MnistSet *set, int count, uint64_t seed, int epoch) {
+static void order_of(int kind, uint32_t *order, const DataSet *set, int count, uint64_t seed, int epoch) {
   if (kind == 0) order_by_label(order, set, count);
   for (int i = 0; i < count && kind == 1; i++) order[i] = (uint32_t)i;
   if (kind == 2) batches_shuffle(order, (uint32_t)count, seed, 0);
@@ -65,7 +39,7 @@ static const char *const order_names[ORDERS] = {"by label", "as in the file", "o
                                                 "cipher, each epoch"};
 
 /* The mean over all batches of how many in a hundred are of the batch's most frequent class. */
-static double largest_class(const uint32_t *order, const MnistSet *set, int count, int batch) {
+static double largest_class(const uint32_t *order, const DataSet *set, int count, int batch) {
   double sum = 0;
   for (int start = 0; start < count; start += batch) {
     int of_class[MNIST_CLASSES] = {0}, size = batches_size_at(count, batch, start), most = 0;
@@ -86,7 +60,7 @@ typedef struct Curve {
   int looks;
 } Curve;
 
-static void train(const Options *options, const MnistSet *host, ImageSet *train_set, const ImageSet *test_set,
+static void train(const TrainOptions *options, const DataSet *host, DeviceSet *train_set, const DeviceSet *test_set,
                   Model *net, int kind, Curve *curve) {
   const int batch = options->common.batch_size, steps = batches_steps(train_set->count, batch);
   model_init(net, options->common.seed);
@@ -97,10 +71,10 @@ static void train(const Options *options, const MnistSet *host, ImageSet *train_
     device_upload(train_set->device, train_set->order, train_set->host_order, train_set->count * sizeof(uint32_t));
     for (int step = 0; step < steps; step++) {
       int size = batches_size_at(train_set->count, batch, step * batch);
-      image_set_gather(train_set, net, step * batch, size);
+      device_set_gather(train_set, net, step * batch, size);
       sgd_train_step(net, size, (float)options->lr, 0);
       if ((step + 1) * LOOKS / steps == step * LOOKS / steps) continue;
-      Totals totals = image_set_evaluate(test_set, net, NULL);
+      Totals totals = device_set_evaluate(test_set, net, NULL);
       if (!isfinite(totals.loss))
         die("the loss is not finite at step %d of epoch %d: the learning rate %g is too high; try --lr=%g", step + 1,
             epoch + 1, options->lr, options->lr / 10);
@@ -123,7 +97,7 @@ static void print_curve(const Curve *curve, int kind, int epochs) {
   fflush(stdout);
 }
 
-static void draw(const Options *options, const Curve *curves) {
+static void draw(const TrainOptions *options, const Curve *curves) {
   PlotSeries series[ORDERS];
   char path[PATH_MAX + 16];
   for (int kind = 0; kind < ORDERS; kind++) {
@@ -162,7 +136,7 @@ static void time_orders(uint64_t seed) {
   putchar('\n');
 }
 
-static void print_json(const Options *options, const Curve *curves) {
+static void print_json(const TrainOptions *options, const Curve *curves) {
   Error err;
   json_t *orders = json_array();
   for (int kind = 0; kind < ORDERS; kind++) {
@@ -180,46 +154,34 @@ static void print_json(const Options *options, const Curve *curves) {
 }
 
 int main(int argc, char **argv) {
-  static const struct argp_option rows[] = {
-      {"images", OPTION_IMAGES, "N", 0, "Train on the first N images (default: 10000)", 0},
-      {"lr", 'l', "RATE", 0, "Learning rate, constant (default: 0.05)", 0},
-      OPTION_END};
-  static const struct argp own = {
-      rows, parse, NULL, "Trains one layer on MNIST five times, each time with the images in another order.",
-      NULL, NULL,  NULL};
-  static Options options;
+  static TrainOptions options;
   static Curve curves[ORDERS];
   Error err;
-  char directory[PATH_MAX], device[512];
+  char device[512];
   threads_begin();
-  options.common = options_default(OPTIONS_TRAINER);
+  train_options_default(&options, OPTIONS_TRAINER, TRAIN_LR | TRAIN_IMAGES | TRAIN_THREADS);
   options.common.epochs = 3;
-  options.images = 10000;
+  options.train_images = 10000;
+  options.train_images_least = MNIST_CLASSES;
   options.lr = 0.05;
-  options_parse(&options.common, &own, &options, argc, argv);
-  threads_set(0);
+  train_options_parse(&options, NULL, NULL,
+                      "Trains one layer on MNIST five times, each time with the images in another order.", argc, argv);
+  if (options.common.epochs > MOST_EPOCHS) die("--epochs=%d: at most %d", options.common.epochs, MOST_EPOCHS);
 
-  MnistSet train_host, test_host;
-  if (options.common.data_dir[0])
-    snprintf(directory, sizeof directory, "%s", options.common.data_dir);
-  else if (runfiles_find("third_party/data/mnist", directory, sizeof directory, &err) != 0)
+  DataSet train_host, test_host;
+  DataNorm norm;
+  const char *directory = options.common.data_dir;
+  if (data_load(&data_mnist, directory, DATA_TRAIN, &train_host, &err) != 0 ||
+      data_load(&data_mnist, directory, DATA_TEST, &test_host, &err) != 0 ||
+      data_statistics(&train_host, &norm, &err) != 0)
     die("%s", err.message);
-  if (mnist_load(directory, "train", &train_host, &err) != 0 || mnist_load(directory, "t10k", &test_host, &err) != 0)
-    die("%s", err.message);
-  if (train_host.height != test_host.height || train_host.width != test_host.width)
-    die("%s: the images are %dx%d (train) and %dx%d (test)", directory, train_host.height, train_host.width,
-        test_host.height, test_host.width);
   if (make_directories(options.common.output_dir, &err) != 0) die("--output-dir: %s", err.message);
   if (device_open(options.common.device, device, sizeof device, &err) != 0) die("%s", err.message);
 
-  int count = train_host.count < (size_t)options.images ? (int)train_host.count : options.images;
-  int tests = test_host.count < TEST_IMAGES ? (int)test_host.count : TEST_IMAGES;
+  int count = train_host.count < options.train_images ? train_host.count : options.train_images;
+  int tests = test_host.count < TEST_IMAGES ? test_host.count : TEST_IMAGES;
   int batch = options.common.batch_size, steps = batches_steps(count, batch);
-  int pixels = train_host.height * train_host.width, last = batches_size_at(count, batch, (steps - 1) * batch);
-  float mean, stddev;
-  mnist_statistics(&train_host, &mean, &stddev);
-  if (!(stddev >= 1e-6f))
-    die("all pixels of the training images are equal: there is nothing to learn; check --data-dir");
+  int pixels = (int)shape_count(train_host.shape), last = batches_size_at(count, batch, (steps - 1) * batch);
   printf("batch_orders on %s\n", device);
   const int whole = last < batch ? steps - 1 : steps;
   printf("One layer, %d to %d; %d images, and %d others for the test; an epoch is ", pixels, MNIST_CLASSES, count,
@@ -230,9 +192,9 @@ int main(int argc, char **argv) {
          options.common.epochs == 1 ? "1" : "1, 2, ...");
   fflush(stdout);
 
-  ImageSet train_set, test_set;
-  image_set_create(&train_set, options.common.device, &train_host, count, mean, stddev);
-  image_set_create(&test_set, options.common.device, &test_host, tests, mean, stddev);
+  DeviceSet train_set, test_set;
+  device_set_create(&train_set, options.common.device, &batch_kernels, &train_host, count, &norm);
+  device_set_create(&test_set, options.common.device, &batch_kernels, &test_host, tests, &norm);
   Model net;
   sgd_model_open(&net, softmax_regression_graph(pixels, MNIST_CLASSES), options.common.device,
                  batch < count || batch < tests ? batch : count);
@@ -245,10 +207,10 @@ int main(int argc, char **argv) {
   if (options.common.json) print_json(&options, curves);
 
   model_close(&net);
-  image_set_destroy(&train_set);
-  image_set_destroy(&test_set);
-  mnist_free(&train_host);
-  mnist_free(&test_host);
+  device_set_destroy(&train_set);
+  device_set_destroy(&test_set);
+  data_free(&train_host);
+  data_free(&test_host);
   stdout_finish();
   return 0;
 }

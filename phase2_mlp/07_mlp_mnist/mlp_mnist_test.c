@@ -1,4 +1,4 @@
-/* The program mlp_mnist: what it has beyond classifier.cuh, which lenet_mnist_test puts to the test. Its network is the
+/* The program mlp_mnist: what it has beyond common/nn/app.h, which lenet_mnist_test puts to the test. Its network is the
  * user's choice, and a checkpoint remembers it. */
 #include "common/program_test.h"
 
@@ -87,6 +87,52 @@ static void weight_decay_matters_also_when_resumed(void **state) {
   small_must("decay_a", "--epochs=2", "--resume", NULL, NULL);
   small_must("decay_b", "--epochs=2", "--resume", "--weight-decay=0.1", "weight decay 0.1");
   assert_true(first_bias("decay_a") != first_bias("decay_b"));
+}
+
+/* ---- options of all trainers ---- */
+
+static void the_summary_trains_nothing(void **state) {
+  (void)state;
+  const char *argv[] = {program, "--device=cpu", output_dir("summary"), "--summary", "--json", "--batch-size=31", NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 0, "training, batch 31: ", NULL);
+  expect_run(&run, 0, "inference, batch 31: ", NULL);
+  json_t *result = expect_json(&run);
+  assert_int_equal(json_integer_value(json_object_get(result, "parameters")), 101770);
+  assert_int_equal(json_array_size(json_object_get(result, "rows")), 4); /* x, fc1, relu1, fc2 */
+  const double training = json_number_value(json_object_get(result, "training_bytes"));
+  const double inference = json_number_value(json_object_get(result, "inference_bytes"));
+  assert_true(inference > 4 * 101770 && training > 3 * 4 * 101770);
+  json_decref(result);
+  subprocess_free(&run);
+  assert_false(file_exists(in_dir("summary", "log.csv")));
+}
+
+static void schedules_and_augmentation_are_remembered(void **state) {
+  (void)state;
+  small_must("table_a", "--epochs=1", "--schedule=cosine", "--augment=crop", "augmented by crop, schedule cosine");
+  small_must("table_b", "--epochs=1", NULL, NULL, NULL);
+  assert_true(first_bias("table_a") != first_bias("table_b"));
+  small_must("table_c", "--epochs=1", "--schedule=linear", "--augment=none", NULL); /* as without */
+  assert_true(first_bias("table_c") == first_bias("table_b"));
+  small_must("table_a", "--epochs=2", "--resume", NULL, "augmented by crop");
+  small_must("table_d", "--epochs=1", "--schedule=cosine", "--augment=crop", NULL);
+  small_must("table_d", "--epochs=2", "--resume", "--schedule=constant", "schedule constant");
+  assert_true(first_bias("table_a") != first_bias("table_d"));
+  small_refused("table_a", "--epochs=2", "--resume", "--data=fashion_mnist", "is of --data=mnist, not fashion_mnist");
+}
+
+static void a_graph_of_the_step_gives_the_same_bits(void **state) {
+  (void)state;
+  Subprocess run = train(output_dir("graph_a"), "--device=gpu", "--train-images=330", "--epochs=2", "--graph");
+  if (run.status == 1 && strstr(run.err, "use --device=cpu")) skip(); /* built for a GPU that is not here */
+  expect_run(&run, 0, NULL, NULL);
+  subprocess_free(&run);
+  run = train(output_dir("graph_b"), "--device=gpu", "--train-images=330", "--epochs=2", NULL);
+  expect_run(&run, 0, NULL, NULL);
+  subprocess_free(&run);
+  assert_same_tensors(in_dir("graph_a", "last.state.safetensors"), in_dir("graph_b", "last.state.safetensors"));
+  small_refused("graph_c", "--epochs=1", "--graph", NULL, "--graph: a CUDA graph needs --device=gpu");
 }
 
 /* ---- the checkpoint knows the network ---- */
@@ -247,11 +293,19 @@ static void a_limit_on_memory_is_named(void **state) {
 
 static void wrong_options_exit_with_2(void **state) {
   (void)state;
-  const char *wrong[][2] = {{"--layers=784", "two widths at least"},      {"--layers=784,,10", "not a list of layers"},
-                            {"--layers=784,ten", "not a list of layers"}, {"--layers=", "not a list of layers"},
-                            {"--activation=gelu", "relu, leaky_relu"},    {"--activation=", "unknown activation"},
-                            {"--weight-decay=-1", "a number from 0"},     {"--hold-out=0", "a whole number from 1"},
-                            {"--layers=784,0,10", "widths from 1"},       {"--weight-decay=nan", "a number from 0"}};
+  const char *wrong[][2] = {{"--layers=784", "two widths at least"},
+                            {"--layers=784,,10", "not a list of layers"},
+                            {"--layers=784,ten", "not a list of layers"},
+                            {"--layers=", "not a list of layers"},
+                            {"--activation=gelu", "relu, leaky_relu"},
+                            {"--activation=", "unknown activation"},
+                            {"--weight-decay=-1", "a number from 0"},
+                            {"--hold-out=0", "a whole number from 1"},
+                            {"--layers=784,0,10", "widths from 1"},
+                            {"--weight-decay=nan", "a number from 0"},
+                            {"--schedule=", "constant, linear, step or cosine is expected"},
+                            {"--augment=blur", "none, shift, flip or crop is expected"},
+                            {"--data=mnits", "mnist or fashion_mnist is expected"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = small("wrong", wrong[i][0], NULL, NULL);
     expect_run(&run, 2, NULL, wrong[i][1]);
@@ -268,8 +322,9 @@ static void wrong_options_exit_with_2(void **state) {
 
 static void networks_that_do_not_fit_the_images_are_refused(void **state) {
   (void)state;
-  small_refused("fit", "--layers=20,10", "--epochs=1", NULL, "a network from 20 inputs to 10 classes");
-  small_refused("fit", "--layers=784,9", "--epochs=1", NULL, "to 9 classes; the images have 784 pixels, the labels 10");
+  small_refused("fit", "--layers=20,10", "--epochs=1", NULL, "a network from an input of shape (20) to 10 classes");
+  small_refused("fit", "--layers=784,9", "--epochs=1", NULL,
+                "to 9 classes; the images of MNIST have the shape (1,28,28), which is 784 pixels, the labels 10");
   small_refused("fit", "--layers=784,1001", "--epochs=1", NULL, "to 1001 classes");
   small_refused("fit", "--hold-out=60000", "--epochs=1", NULL, "at least one must be left");
   assert_false(file_exists(in_dir("fit", "log.csv")));
@@ -379,6 +434,9 @@ int main(void) {
       cmocka_unit_test(the_emulated_or_real_gpu_learns_too),
       cmocka_unit_test(the_same_seed_gives_the_same_bits),
       cmocka_unit_test(weight_decay_matters_also_when_resumed),
+      cmocka_unit_test(the_summary_trains_nothing),
+      cmocka_unit_test(schedules_and_augmentation_are_remembered),
+      cmocka_unit_test(a_graph_of_the_step_gives_the_same_bits),
       cmocka_unit_test(interrupted_and_resumed_equals_uninterrupted),
       cmocka_unit_test(another_network_is_refused),
       cmocka_unit_test(a_damaged_network_is_named),

@@ -11,15 +11,13 @@
  * Without a GPU the emulated one runs a smaller network (its 16 multiprocessors hold 16 tiles); it is checked, not
  * timed. */
 #include "common/compare.h"
-#include "common/mnist.h"
-#include "common/options.h"
-#include "common/threads.h"
+#include "common/nn/train_options.h"
 #include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
+#include "phase2_mlp/05_batches/batches_op.cuh"
 #include "phase2_mlp/08_mlp_one_kernel/mlp_one_kernel.cuh"
 #include "phase2_mlp/08_mlp_one_kernel/mlp_one_kernel_layers.cuh"
-#include "phase2_mlp/image_set.cuh"
 
 typedef struct Rung {
   const char *name;
@@ -51,9 +49,8 @@ enum { RUNGS = sizeof rungs / sizeof *rungs, MAX_ROUNDS = 100, CHECKED_STEPS = 1
 #define TOLERANCE 1e-4
 
 typedef struct Options {
-  CommonOptions common;
-  int hidden, train_images, test_images, rounds;
-  double lr, momentum;
+  TrainOptions train;
+  int hidden, rounds;
   const char *only;
 } Options;
 
@@ -68,9 +65,9 @@ typedef struct Measured {
 typedef struct Course {
   const Options *options;
   Model cpu;
-  ImageSet train, test; /* on the CPU */
-  MlpEpoch epoch;       /* on the GPU */
-  ImageSet gpu_train, gpu_test;
+  DeviceSet train, test; /* on the CPU */
+  MlpEpoch epoch;        /* on the GPU */
+  DeviceSet gpu_train, gpu_test;
   Model judge;    /* evaluates on the GPU */
   float *initial; /* parameters before the first step */
   int steps, checked;
@@ -80,7 +77,7 @@ typedef struct Course {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Command line */
 
-enum { KEY_HIDDEN = 1, KEY_TRAIN_IMAGES, KEY_TEST_IMAGES, KEY_ROUNDS, KEY_ONLY };
+enum { KEY_HIDDEN = 1, KEY_ROUNDS, KEY_ONLY };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   Options *options = (Options *)state->input;
@@ -88,20 +85,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_HIDDEN:
       options->hidden = (int)option_int(state, arg, "--hidden", 1, MLP_HIDDEN);
       return 0;
-    case KEY_TRAIN_IMAGES:
-      options->train_images = (int)option_int(state, arg, "--train-images", 1, INT_MAX);
-      return 0;
-    case KEY_TEST_IMAGES:
-      options->test_images = (int)option_int(state, arg, "--test-images", 1, INT_MAX);
-      return 0;
     case KEY_ROUNDS:
       options->rounds = (int)option_int(state, arg, "--rounds", 1, MAX_ROUNDS);
-      return 0;
-    case 'l':
-      options->lr = option_float(state, arg, "--lr", 1e-9, 1e6);
-      return 0;
-    case 'm':
-      options->momentum = option_float(state, arg, "--momentum", 0, 0.9999);
       return 0;
     case KEY_ONLY:
       options->only = arg;
@@ -110,9 +95,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       argp_error(state, "--only=%s: there are layers, step_graph, fused, graph, grid_sync, barrier and flags", arg);
       return 0;
     case ARGP_KEY_END:
-      if (options->common.batch_size > MLP_BATCH && options->common.device == DEVICE_GPU)
-        argp_error(state, "--batch-size=%d: these kernels take at most %d images per step", options->common.batch_size,
-                   MLP_BATCH);
+      if (options->train.common.batch_size > MLP_BATCH && options->train.common.device == DEVICE_GPU)
+        argp_error(state, "--batch-size=%d: these kernels take at most %d images per step",
+                   options->train.common.batch_size, MLP_BATCH);
       return 0;
     default:
       return ARGP_ERR_UNKNOWN;
@@ -122,10 +107,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 static void read_options(Options *options, int argc, char **argv) {
   static const struct argp_option rows[] = {
       {"hidden", KEY_HIDDEN, "N", 0, "Hidden units (default: 128; 16 on an emulated GPU)", 0},
-      {"train-images", KEY_TRAIN_IMAGES, "N", 0, "Train on the first N images (default: all; 512 emulated)", 0},
-      {"test-images", KEY_TEST_IMAGES, "N", 0, "Test on the first N images (default: all; 512 emulated)", 0},
-      {"lr", 'l', "RATE", 0, "Learning rate (default: 0.03)", 0},
-      {"momentum", 'm', "M", 0, "Momentum of SGD (default: 0.9)", 0},
       {"rounds", KEY_ROUNDS, "N", 0, "Time N epochs of each version, in turns (default: 7)", 0},
       {"only", KEY_ONLY, "NAME", 0, "Train with this version alone: for a profiler", 0},
       OPTION_END};
@@ -138,20 +119,21 @@ static void read_options(Options *options, int argc, char **argv) {
       NULL,
       NULL,
       NULL};
-  options->common = options_default(OPTIONS_LESSON | OPTIONS_EPOCHS | OPTIONS_BATCH_SIZE | OPTIONS_DATA_DIR);
-  options->common.device = DEVICE_GPU; /* real or emulated: kernels are what this lesson is about */
-  options->common.epochs = 10;
+  train_options_default(&options->train, OPTIONS_LESSON | OPTIONS_EPOCHS | OPTIONS_BATCH_SIZE | OPTIONS_DATA_DIR,
+                        TRAIN_LR | TRAIN_MOMENTUM | TRAIN_IMAGES | TRAIN_TEST_IMAGES | TRAIN_THREADS);
+  options->train.common.device = DEVICE_GPU; /* real or emulated: kernels are what this lesson is about */
+  options->train.common.epochs = 10;
 #ifdef SIMT_REWRITTEN
   options->hidden = 16;
-  options->train_images = options->test_images = 512;
-  options->common.epochs = 2;
+  options->train.train_images = options->train.test_images = 512;
+  options->train.common.epochs = 2;
 #else
   options->hidden = 128;
 #endif
-  options->lr = 0.03;
-  options->momentum = 0.9;
+  options->train.lr = 0.03;
+  options->train.momentum = 0.9;
   options->rounds = 7;
-  options_parse(&options->common, &own, options, argc, argv);
+  train_options_parse(&options->train, &own, options, own.doc, argc, argv);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -160,31 +142,24 @@ static void read_options(Options *options, int argc, char **argv) {
 static void load(Course *course, Device device) {
   const Options *o = course->options;
   Error err;
-  char directory[PATH_MAX];
-  MnistSet train, test;
-  if (o->common.data_dir[0] != '\0')
-    snprintf(directory, sizeof directory, "%s", o->common.data_dir);
-  else if (runfiles_find("third_party/data/mnist", directory, sizeof directory, &err) != 0)
+  DataSet train, test;
+  DataNorm norm;
+  const char *directory = o->train.common.data_dir;
+  if (data_load(&data_mnist, directory, DATA_TRAIN, &train, &err) != 0 ||
+      data_load(&data_mnist, directory, DATA_TEST, &test, &err) != 0 || data_statistics(&train, &norm, &err) != 0)
     die("%s", err.message);
-  if (mnist_load(directory, "train", &train, &err) != 0 || mnist_load(directory, "t10k", &test, &err) != 0)
-    die("%s", err.message);
-  if (train.height != test.height || train.width != test.width)
-    die("%s: training images are %d x %d, test images %d x %d", directory, train.height, train.width, test.height,
-        test.width);
-  int count = o->train_images > 0 ? o->train_images : (int)train.count;
-  int test_count = o->test_images > 0 ? o->test_images : (int)test.count;
-  if ((size_t)count > train.count) die("--train-images=%d: %s has %zu", count, directory, train.count);
-  if ((size_t)test_count > test.count) die("--test-images=%d: %s has %zu", test_count, directory, test.count);
-  float mean, stddev;
-  mnist_statistics(&train, &mean, &stddev);
-  image_set_create(&course->train, DEVICE_CPU, &train, count, mean, stddev);
-  image_set_create(&course->test, DEVICE_CPU, &test, test_count, mean, stddev);
+  const int count = o->train.train_images > 0 ? o->train.train_images : train.count;
+  const int test_count = o->train.test_images > 0 ? o->train.test_images : test.count;
+  if (count > train.count) die("--train-images=%d: %s has %d", count, data_mnist.title, train.count);
+  if (test_count > test.count) die("--test-images=%d: %s has %d", test_count, data_mnist.title, test.count);
+  device_set_create(&course->train, DEVICE_CPU, &batch_kernels, &train, count, &norm);
+  device_set_create(&course->test, DEVICE_CPU, &batch_kernels, &test, test_count, &norm);
   if (device == DEVICE_GPU) {
-    image_set_create(&course->gpu_train, DEVICE_GPU, &train, count, mean, stddev);
-    image_set_create(&course->gpu_test, DEVICE_GPU, &test, test_count, mean, stddev);
+    device_set_create(&course->gpu_train, DEVICE_GPU, &batch_kernels, &train, count, &norm);
+    device_set_create(&course->gpu_test, DEVICE_GPU, &batch_kernels, &test, test_count, &norm);
   }
-  mnist_free(&train);
-  mnist_free(&test);
+  data_free(&train);
+  data_free(&test);
 }
 
 static void create(Model *mlp, const Course *course, Device device, int max_batch) {
@@ -195,31 +170,31 @@ static void create(Model *mlp, const Course *course, Device device, int max_batc
 /* Training step `i`, from 0: the mean loss before it. */
 static double cpu_step(Course *course, int i) {
   const Options *o = course->options;
-  const int position = i * o->common.batch_size;
+  const int position = i * o->train.common.batch_size;
   Model *net = &course->cpu;
-  int batch = batches_size_at(course->train.count, o->common.batch_size, position);
+  int batch = batches_size_at(course->train.count, o->train.common.batch_size, position);
   Totals none = {0, 0};
   model_reset_totals(net, 0, none);
-  image_set_gather(&course->train, net, position, batch);
-  sgd_train_step(net, batch, (float)o->lr, (float)o->momentum);
+  device_set_gather(&course->train, net, position, batch);
+  sgd_train_step(net, batch, (float)o->train.lr, (float)o->train.momentum);
   double loss = model_read_totals(net, 0).loss / batch;
   if (!isfinite(loss))
     die("the loss is not finite at step %d; try a learning rate below --lr=%g, or less than --momentum=%g", i + 1,
-        o->lr, o->momentum);
+        o->train.lr, o->train.momentum);
   return loss;
 }
 
 static void begin(Course *course, Device device) {
   const Options *o = course->options;
-  const int batch = o->common.batch_size;
+  const int batch = o->train.common.batch_size;
   load(course, device);
   course->steps = batches_steps(course->train.count, batch);
   create(&course->cpu, course, DEVICE_CPU, batch);
   const Model *net = &course->cpu;
-  model_init(&course->cpu, o->common.seed);
+  model_init(&course->cpu, o->train.common.seed);
   course->initial = (float *)xcalloc(net->parameter_count, sizeof(float));
   memcpy(course->initial, net->parameters, net->parameter_count * sizeof(float));
-  image_set_shuffle(&course->train, o->common.seed, 0);
+  device_set_shuffle(&course->train, o->train.common.seed, 0);
 }
 
 static void expect(Course *course) {
@@ -232,7 +207,7 @@ static void run_cpu(Course *course, json_t *json) {
   double start = seconds_now();
   for (int i = 0; i < course->steps; i++) cpu_step(course, i);
   double seconds = seconds_now() - start;
-  Totals totals = image_set_evaluate(&course->test, &course->cpu, NULL);
+  Totals totals = device_set_evaluate(&course->test, &course->cpu, NULL);
   double accuracy = totals.correct / course->test.count;
   printf("layer by layer on the CPU: %.1f us per step, %.1f ms per epoch; test accuracy after it %.2f %%\n",
          1e6 * seconds / course->steps, 1e3 * seconds, 100 * accuracy);
@@ -249,15 +224,15 @@ static void begin_gpu(Course *course) {
   e->inputs = course->train.pixels;
   e->hidden = o->hidden;
   e->classes = MNIST_CLASSES;
-  e->batch = o->common.batch_size;
+  e->batch = o->train.common.batch_size;
   e->count = course->train.count;
   e->images = course->gpu_train.images;
   e->labels = course->gpu_train.labels;
   e->order = course->gpu_train.order;
-  e->mean = course->train.mean;
-  e->stddev = course->train.stddev;
-  e->lr = (float)o->lr;
-  e->momentum = (float)o->momentum;
+  e->mean = course->train.norm.mean[0];
+  e->stddev = course->train.norm.stddev[0];
+  e->lr = (float)o->train.lr;
+  e->momentum = (float)o->train.momentum;
   e->parameters = (float *)device_alloc(DEVICE_GPU, mlp_parameter_count(e) * sizeof(float));
   e->velocity = (float *)device_alloc(DEVICE_GPU, mlp_parameter_count(e) * sizeof(float));
   e->losses = (float *)device_alloc(DEVICE_GPU, e->count * sizeof(float));
@@ -272,7 +247,7 @@ static void restart(const Course *course) {
 }
 
 static void train_epoch(Course *course, const Rung *rung, MlpRun *run, int epoch) {
-  image_set_shuffle(&course->gpu_train, course->options->common.seed, epoch);
+  device_set_shuffle(&course->gpu_train, course->options->train.common.seed, epoch);
   device_synchronize(DEVICE_GPU);
   rung->train(run);
   device_synchronize(DEVICE_GPU);
@@ -282,7 +257,7 @@ static double test_accuracy(Course *course) {
   Model *judge = &course->judge;
   device_copy(DEVICE_GPU, judge->parameters, course->epoch.parameters,
               mlp_parameter_count(&course->epoch) * sizeof(float));
-  return image_set_evaluate(&course->gpu_test, judge, NULL).correct / course->test.count;
+  return device_set_evaluate(&course->gpu_test, judge, NULL).correct / course->test.count;
 }
 
 /* One epoch from the first weights: how far its losses are from the CPU's. */
@@ -359,7 +334,7 @@ static void print_rows(const Course *course, const Measured *rows, json_t *array
 
 /* Epoch by epoch, by the first version and by the last that fits, from the same weights and in the same orders. */
 static void train(Course *course, MlpRun *const *runs, int last, json_t *json) {
-  const int epochs = course->options->common.epochs, pair[2] = {0, last};
+  const int epochs = course->options->train.common.epochs, pair[2] = {0, last};
   double *accuracy[2], seconds[2] = {0, 0};
   for (int i = 0; i < 2; i++) {
     accuracy[i] = (double *)xcalloc(epochs, sizeof(double));
@@ -433,8 +408,8 @@ static int run_gpu(Course *course, json_t *json) {
   device_free(DEVICE_GPU, course->epoch.parameters);
   device_free(DEVICE_GPU, course->epoch.velocity);
   device_free(DEVICE_GPU, course->epoch.losses);
-  image_set_destroy(&course->gpu_train);
-  image_set_destroy(&course->gpu_test);
+  device_set_destroy(&course->gpu_train);
+  device_set_destroy(&course->gpu_test);
   return wrong;
 }
 
@@ -446,31 +421,31 @@ int main(int argc, char **argv) {
   threads_begin();
   read_options(&options, argc, argv);
   threads_set(0);
-  if (device_open(options.common.device, device, sizeof device, &err) != 0) die("%s", err.message);
+  if (device_open(options.train.common.device, device, sizeof device, &err) != 0) die("%s", err.message);
   course.options = &options;
   printf("mlp_one_kernel on %s\n", device);
-  begin(&course, options.common.device);
+  begin(&course, options.train.common.device);
   printf("%d-%d-%d, %d images in %d steps of %d; learning rate %g, momentum %g, seed %llu\n\n", course.train.pixels,
-         options.hidden, MNIST_CLASSES, course.train.count, course.steps, options.common.batch_size, options.lr,
-         options.momentum, (unsigned long long)options.common.seed);
+         options.hidden, MNIST_CLASSES, course.train.count, course.steps, options.train.common.batch_size,
+         options.train.lr, options.train.momentum, (unsigned long long)options.train.common.seed);
   fflush(stdout);
-  json_t *json =
-      json_pack("{s:s, s:s, s:i, s:i, s:i}", "lesson", "mlp_one_kernel", "device", device_name(options.common.device),
-                "hidden", options.hidden, "batch_size", options.common.batch_size, "steps", course.steps);
+  json_t *json = json_pack("{s:s, s:s, s:i, s:i, s:i}", "lesson", "mlp_one_kernel", "device",
+                           device_name(options.train.common.device), "hidden", options.hidden, "batch_size",
+                           options.train.common.batch_size, "steps", course.steps);
   int wrong = 0;
-  if (options.common.device == DEVICE_GPU) {
+  if (options.train.common.device == DEVICE_GPU) {
     json_object_set_new(json, "gpu", json_text(device));
     wrong = run_gpu(&course, json);
   } else {
     run_cpu(&course, json);
   }
-  if (!options.common.json)
+  if (!options.train.common.json)
     json_decref(json);
   else if (json_result(json, &err) != 0)
     die("%s", err.message);
   model_close(&course.cpu);
-  image_set_destroy(&course.train);
-  image_set_destroy(&course.test);
+  device_set_destroy(&course.train);
+  device_set_destroy(&course.test);
   free(course.initial);
   stdout_finish();
   return wrong > 0;

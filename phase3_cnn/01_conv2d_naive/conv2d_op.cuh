@@ -35,6 +35,30 @@ static inline void conv2d_op_backward(const Context *context, const Node *node, 
 static const Op conv2d_op = {
     "Conv", BACKWARD_NEEDS_X, 0, NULL, conv2d_op_workspace, conv2d_op_forward, conv2d_op_backward};
 
+/* One thread per output (GPU), the plain loops of the formula (CPU); backward on a GPU is that of conv2d_op. */
+static inline void conv2d_naive_op_forward(const Context *context, const Node *node, const OpArrays *a) {
+  const Conv2dShape shape = conv2d_op_shape(node, a->batch);
+  ON_DEVICE(context->device, conv2d_forward_naive(a->y, a->x[0], a->param[0], a->param[1], shape),
+            conv2d_forward_cpu(a->y, a->x[0], a->param[0], a->param[1], shape));
+}
+
+static inline void conv2d_naive_op_backward(const Context *context, const Node *node, const OpArrays *a) {
+  const Conv2dShape shape = conv2d_op_shape(node, a->batch);
+  if (context->device == DEVICE_GPU) {
+    conv2d_op_backward(context, node, a);
+    return;
+  }
+  if (a->grad[0]) conv2d_backward_weight_cpu(a->grad[0], a->grad[1], a->dy, a->x[0], shape);
+  if (a->dx[0]) conv2d_backward_input_cpu(a->dx[0], a->dy, a->param[0], shape);
+}
+
+static const Op conv2d_naive_op = {
+    "Conv", BACKWARD_NEEDS_X, 0, NULL, conv2d_op_workspace, conv2d_naive_op_forward, conv2d_naive_op_backward};
+
+/* --conv=...: an implementation of your own is an Op, and a line here. */
+static const Implementation conv2d_implementations[] = {{"tiled", &conv2d_op, NULL}, {"naive", &conv2d_naive_op, NULL}};
+static const OpChoice conv2d_choice = {"conv", conv2d_implementations, 2};
+
 /* `filters` square filters of side `kernel`. */
 static inline int conv2d(Graph *g, int x, int filters, int kernel, int stride, int padding) {
   if (graph_expect_images(g, "conv2d", x) != 0) return GRAPH_ERROR;

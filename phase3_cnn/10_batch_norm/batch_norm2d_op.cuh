@@ -48,6 +48,7 @@ static inline int batch_norm2d(Graph *g, int x) {
   graph_param(g, node, beta);
   graph_param(g, node, mean);
   graph_param(g, node, variance);
+  graph_step_counter(g, node, "num_batches_tracked");
   return node;
 }
 

@@ -2,23 +2,7 @@
 #ifndef PHASE3_CNN_ADD_OP_CUH
 #define PHASE3_CNN_ADD_OP_CUH
 
-#include "common/nn/graph.h"
-
-static inline void add_cpu(float *y, const float *a, const float *b, size_t n) {
-#pragma omp parallel for simd schedule(static) if (parallel : n > 65536)
-  for (size_t i = 0; i < n; i++) y[i] = a[i] + b[i];
-}
-
-static __global__ void add_kernel(float *y, const float *a, const float *b, size_t n) {
-  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] = a[i] + b[i];
-}
-
-static inline void add_gpu(float *y, const float *a, const float *b, size_t n) {
-  if (n == 0) return;
-  add_kernel<<<(unsigned)((n + 255) / 256), 256>>>(y, a, b, n);
-  CUDA_CHECK_LAUNCH();
-}
+#include "common/nn/model.h"
 
 static inline void add_op_forward(const Context *context, const Node *node, const OpArrays *a) {
   const size_t n = (size_t)a->batch * shape_count(node->shape);

@@ -3,15 +3,16 @@
  *
  * It is what a list of layers could not be: a node that two others read, two parts that meet, training and evaluation
  * that differ, and running statistics that are kept but not trained. */
+#include "common/nn/checkpoint.h"
 #include "common/runfiles.h"
 #include "common/safetensors.h"
+#include "common/subprocess.h"
 #include "common/test.h"
 #include "phase1_building_blocks/07_activations/activations_op.cuh"
 #include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_op.cuh"
 #include "phase1_building_blocks/12_dropout/dropout_op.cuh"
 #include "phase2_mlp/03_mlp/linear_op.cuh"
 #include "phase2_mlp/03_mlp/sgd_op.cuh"
-#include "phase2_mlp/checkpoint.cuh"
 #include "phase3_cnn/01_conv2d_naive/conv2d_op.cuh"
 #include "phase3_cnn/10_batch_norm/batch_norm2d_op.cuh"
 #include "phase3_cnn/11_residual/add_op.cuh"
@@ -89,7 +90,7 @@ static void compare_tensors(Model *m, Golden *g, CheckpointTensors tensors, cons
   int node = 0, index = 0;
   const Param *p;
   while ((p = model_next_param(m, &node, &index)) != NULL) {
-    if (!p->trained && tensors != CHECKPOINT_ALL) continue;
+    if (p->counts || (!p->trained && tensors != CHECKPOINT_ALL)) continue;
     const size_t offset = (p->trained ? 0 : m->parameter_count) + p->offset;
     float largest = 0, error = 0;
     for (size_t i = 0; i < p->count; i++) {
@@ -157,7 +158,7 @@ static void a_checkpoint_keeps_running_statistics(void **state) {
   char path[PATH_MAX];
   TrainState saved = TrainState(), read;
   saved.epochs = saved.batch_size = saved.train_images = saved.test_images = 1;
-  saved.stddev = 1;
+  saved.stddev[0] = 1;
   saved.seed = 77;
   saved.step = saved.epoch = 3;
   golden_open(&g);
@@ -183,6 +184,56 @@ static void a_checkpoint_keeps_running_statistics(void **state) {
   model_close(&other);
   model_close(&m);
   safetensors_close(&g.file);
+}
+
+/* PyTorch loads our file and we load PyTorch's, every name and nothing else, batch norm's counters of batches among
+ * them: load_state_dict(strict=True) both ways. */
+static void pytorch_loads_a_checkpoint_and_back(void **state) {
+  (void)state;
+  static Golden g;
+  Error err;
+  Model m, other;
+  char ours[PATH_MAX], theirs[PATH_MAX], script[PATH_MAX];
+  TrainState saved = TrainState(), read;
+  saved.epochs = saved.batch_size = saved.train_images = saved.test_images = 1;
+  saved.stddev[0] = 1;
+  if (runfiles_find("tools/golden/residual_state_dict.py", script, sizeof script, &err) != 0)
+    fail_msg("%s", err.message);
+  golden_open(&g);
+  load(&m, &g, DEVICE_CPU);
+  feed(&m, &g, 0);
+  for (int step = 0; step < 3; step++) sgd_train_step(&m, BATCH, 0.02f, 0.9f);
+  test_path(ours, sizeof ours, "ours.safetensors");
+  test_path(theirs, sizeof theirs, "theirs.safetensors");
+  if (checkpoint_save(ours, CHECKPOINT_MODEL, &m, &saved, &err) != 0) fail_msg("%s", err.message);
+  const char *argv[] = {"/usr/bin/python3", script, ours, theirs, NULL};
+  Subprocess run = subprocess_run(argv, 120);
+  const int status = run.status;
+  if (status == 0 && strcmp(run.out, "num_batches_tracked 3 3 3 3\n") != 0) fail_msg("%s", run.out);
+  if (status != 0 && status != 77 && status != 127) fail_msg("exit status %d: %s", status, run.err);
+  subprocess_free(&run);
+  if (status == 0) {
+    int64_t batches = 0;
+    SafetensorsFile file = SafetensorsFile();
+    sgd_model_open(&other, residual_graph(), DEVICE_CPU, BATCH);
+    if (checkpoint_load(theirs, CHECKPOINT_MODEL, &other, &read, &err) != 0) fail_msg("%s", err.message);
+    assert_memory_equal(other.parameters, m.parameters, m.parameter_count * sizeof(float));
+    assert_memory_not_equal(other.buffers, m.buffers, m.buffer_count * sizeof(float)); /* PyTorch trained a batch */
+    feed(&other, &g, 0);
+    sgd_train_step(&other, BATCH, 0.02f, 0.9f);
+    if (checkpoint_save(ours, CHECKPOINT_MODEL, &other, &saved, &err) != 0 ||
+        safetensors_open(ours, &file, &err) != 0 ||
+        safetensors_read(&file, "layer1.0.downsample.1.num_batches_tracked", "I64", 0, NULL, &batches, &err) != 0)
+      fail_msg("%s", err.message);
+    assert_int_equal(batches, 5); /* 3 of ours, 1 of PyTorch's, 1 of ours */
+    safetensors_close(&file);
+    model_close(&other);
+  }
+  model_close(&m);
+  safetensors_close(&g.file);
+  if (status == 0) return;
+  print_message("skipped: python3-torch is not installed\n");
+  skip();
 }
 
 /* The parameters of frozen nodes stay, and the gradients of the nodes before them are what they were. */
@@ -242,9 +293,12 @@ static void the_arena_is_small(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(training_cpu),          cmocka_unit_test(a_checkpoint_keeps_running_statistics),
-      cmocka_unit_test(the_arena_is_small),    cmocka_unit_test(frozen_nodes_stay_cpu),
-      cmocka_unit_test(frozen_nodes_stay_gpu), cmocka_unit_test(training_gpu)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(training_cpu),
+                                     cmocka_unit_test(a_checkpoint_keeps_running_statistics),
+                                     cmocka_unit_test(pytorch_loads_a_checkpoint_and_back),
+                                     cmocka_unit_test(the_arena_is_small),
+                                     cmocka_unit_test(frozen_nodes_stay_cpu),
+                                     cmocka_unit_test(frozen_nodes_stay_gpu),
+                                     cmocka_unit_test(training_gpu)};
   return TEST_MAIN("residual", tests);
 }

@@ -3,11 +3,24 @@
  *     bazel run //phase3_cnn:lenet_bench -- --device=cpu --batch-size=64
  *     python3 tools/peers/lenet_torch.py --ours=bazel-bin/phase3_cnn/12_lenet_mnist/lenet_bench    beside PyTorch
  */
-#include "phase2_mlp/network_bench.cuh"
+#include "common/nn/network_bench.h"
+#include "phase2_mlp/05_batches/batches_op.cuh"
 #include "phase3_cnn/12_lenet_mnist/lenet.cuh"
 
 int main(int argc, char **argv) {
-  static const NetworkBench bench = {"LeNet-5", "Times a training step of LeNet-5 and each of its operations.",
-                                     lenet_graph, NULL};
-  return network_bench_main(&bench, argc, argv);
+  static const OpChoice *const choices[] = {&conv2d_choice};
+  static const Task task = {"LeNet-5",
+                            "Times a training step of LeNet-5 and each of its operations.",
+                            lenet_graph,
+                            NULL,
+                            &data_mnist,
+                            &batch_kernels,
+                            &sgd,
+                            NULL,
+                            1,
+                            64,
+                            {0.01, 0.9, 0},
+                            choices,
+                            1};
+  return network_bench_main(&task, argc, argv);
 }

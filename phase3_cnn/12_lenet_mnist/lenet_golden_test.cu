@@ -1,9 +1,9 @@
 /* LeNet-5 against PyTorch: the same weights and batch must give the same logits, loss, gradients and, over ten steps of
  * SGD with momentum, the same losses. The vectors are made by tools/golden/lenet_golden.py. */
+#include "common/nn/checkpoint.h"
 #include "common/runfiles.h"
 #include "common/safetensors.h"
 #include "common/test.h"
-#include "phase2_mlp/checkpoint.cuh"
 #include "phase3_cnn/12_lenet_mnist/lenet.cuh"
 
 enum { BATCH = 5, STEPS = 10 };

@@ -5,27 +5,30 @@
  *     bazel run //phase3_cnn:lenet_mnist -- --predict my_digit.png
  *
  * The network is in lenet.cuh; its operations, forward and backward, are in conv2d.cuh, max_pool2d.cuh and, from the
- * phases before, linear.cuh, activations.cuh and softmax_cross_entropy.cuh; the program around it is classifier.cuh.
+ * phases before, linear.cuh, activations.cuh and softmax_cross_entropy.cuh; the program around it is
+ * common/nn/app.h.
  */
-#include "phase2_mlp/classifier.cuh"
+#include "common/nn/app.h"
+#include "phase2_mlp/05_batches/batches_op.cuh"
 #include "phase3_cnn/12_lenet_mnist/lenet.cuh"
 
 int main(int argc, char **argv) {
-  static const Classifier classifier = {
-      "LeNet-5 (61,706 parameters) on MNIST",
+  static const OpChoice *const choices[] = {&conv2d_choice};
+  static const Task task = {
+      "LeNet-5 (61,706 parameters)",
       "Trains LeNet-5 on the 60,000 handwritten digits of MNIST, tests it on 10,000 others, and keeps the model, a "
-      "log, the "
-      "learning curve, the learned filters and the misclassified digits in the output folder.",
-      "third_party/data/mnist",
+      "log, the learning curve, the learned filters and the misclassified digits in the output folder.",
       lenet_graph,
-      5,    /* epochs */
-      64,   /* images a batch */
-      0.03, /* learning rate, at its highest */
-      0.9,  /* momentum */
-      0,    /* weight decay */
-      NULL,
-      NULL,
       NULL, /* one network, no options */
+      &data_mnist,
+      &batch_kernels,
+      &sgd,
+      &schedule_linear,
+      5,              /* epochs */
+      64,             /* images per batch */
+      {0.03, 0.9, 0}, /* learning rate, at its highest; momentum; weight decay */
+      choices,
+      1, /* --conv=... */
   };
-  return classifier_main(&classifier, argc, argv);
+  return app_main(&task, argc, argv);
 }

@@ -140,6 +140,27 @@ static void killed_at_any_moment_leaves_a_checkpoint(void **state) {
   subprocess_free(&last);
 }
 
+/* Which kernel computes a node is an option, and the checkpoint keeps it. */
+static void implementations_are_chosen_by_name(void **state) {
+  (void)state;
+  const char *few = "--train-images=32";
+  Subprocess run = train(output_dir("conv"), few, "--test-images=20", "--epochs=1", "--conv=conv2:naive");
+  expect_run(&run, 0, "implementations conv2:naive", NULL);
+  subprocess_free(&run);
+  run = train(output_dir("conv"), few, "--test-images=20", "--epochs=2", "--resume");
+  expect_run(&run, 0, "implementations conv2:naive", NULL);
+  subprocess_free(&run);
+  run = train(output_dir("conv_auto"), few, "--test-images=20", "--epochs=1", "--conv=auto");
+  expect_run(&run, 0, "is chosen", NULL);
+  subprocess_free(&run);
+  run = train(output_dir("conv_auto"), few, "--conv=conv3:naive", NULL, NULL);
+  expect_run(&run, 1, NULL, "--conv=conv3:naive: the network has no such node");
+  subprocess_free(&run);
+  run = train(output_dir("conv_auto"), few, "--conv=quick", NULL, NULL);
+  expect_run(&run, 2, NULL, "unknown implementation \"quick\"; expected tiled, naive or auto");
+  subprocess_free(&run);
+}
+
 static void a_full_disk_keeps_the_old_checkpoint(void **state) {
   (void)state;
   Subprocess before = train(output_dir("full"), "--epochs=1", "--train-images=640", NULL, NULL);
@@ -558,6 +579,7 @@ int main(void) {
       cmocka_unit_test(the_same_seed_gives_the_same_bits),
       cmocka_unit_test(interrupted_and_resumed_equals_uninterrupted),
       cmocka_unit_test(killed_at_any_moment_leaves_a_checkpoint),
+      cmocka_unit_test(implementations_are_chosen_by_name),
       cmocka_unit_test(a_full_disk_keeps_the_old_checkpoint),
       cmocka_unit_test(momentum_matters_also_when_resumed),
       cmocka_unit_test(resume_refuses_another_run),

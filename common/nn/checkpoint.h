@@ -1,4 +1,4 @@
-/* checkpoint.cuh - a network in files: the model for everybody, and what a run needs to go on where it stopped.
+/* checkpoint.h - a network in files: the model for everybody, and what a run needs to go on where it stopped.
  *
  *     last.safetensors, best.safetensors   the model: fc1.weight (out, in), fc1.bias (out), ... as PyTorch names and
  *                                          lays them out; metadata: settings and progress of the run, mean, stddev
@@ -7,16 +7,17 @@
  * Each file is replaced in one step (common/atomic_file.h), and the state repeats the parameters, so that a kill
  * between the two files, or at any other moment, leaves both loadable and a resumed run exact.
  */
-#ifndef PHASE2_MLP_CHECKPOINT_CUH
-#define PHASE2_MLP_CHECKPOINT_CUH
+#ifndef COMMON_NN_CHECKPOINT_H
+#define COMMON_NN_CHECKPOINT_H
 
 #include <limits.h>
 #include <math.h>
 
+#include "common/nn/data_set.h"
 #include "common/nn/model.h"
 #include "common/safetensors.h"
 
-enum { CHECKPOINT_NETWORK = 192 };
+enum { CHECKPOINT_NETWORK = 192, CHECKPOINT_NAME = 32, CHECKPOINT_IMPLEMENTATIONS = 4096 };
 
 /* The settings and the progress of a training run. */
 typedef struct TrainState {
@@ -24,7 +25,8 @@ typedef struct TrainState {
   uint64_t seed;
   int epochs, batch_size;
   double lr, momentum, weight_decay;
-  double mean, stddev; /* normalisation of the pixels: x = (pixel / 255 - mean) / stddev */
+  /* Normalisation of the pixels, per channel: x = (pixel / 255 - mean) / stddev. 0 after the last channel. */
+  double mean[DATA_MAX_CHANNELS], stddev[DATA_MAX_CHANNELS];
   int train_images, test_images;
 
   long step;    /* optimizer steps so far */
@@ -34,7 +36,25 @@ typedef struct TrainState {
   double seconds;                      /* spent training */
   double test_accuracy, best_accuracy; /* NAN: not measured yet */
   int best_epoch;                      /* 1-based, 0: none yet */
+
+  /* Names of table entries; "" in a file that is older than the table: the program's default. */
+  char data[CHECKPOINT_NAME], schedule[CHECKPOINT_NAME], augment[CHECKPOINT_NAME];
+  char implementations[CHECKPOINT_IMPLEMENTATIONS]; /* "conv2:naive": of the nodes that do not have the usual one */
 } TrainState;
+
+/* The normalisation of images of so many channels. -1 where the state is of fewer. */
+static inline int checkpoint_norm(const TrainState *state, int channels, DataNorm *norm, Error *err) {
+  memset(norm, 0, sizeof *norm);
+  norm->channels = channels;
+  for (int c = 0; c < channels; c++) {
+    if (c >= DATA_MAX_CHANNELS || state->stddev[c] == 0)
+      return error_set(err, "the checkpoint has the mean and deviation of %d channels; the images have %d", c,
+                       channels);
+    norm->mean[c] = (float)state->mean[c];
+    norm->stddev[c] = (float)state->stddev[c];
+  }
+  return 0;
+}
 
 /* The last one may be smaller. */
 static inline double checkpoint_steps_per_epoch(const TrainState *state) {
@@ -59,7 +79,7 @@ static inline void checkpoint_each(const Model *net, CheckpointTensors tensors, 
   int node = 0, index = 0;
   const Param *p;
   while ((p = model_next_param(net, &node, &index)) != NULL)
-    if (p->trained || tensors == CHECKPOINT_ALL)
+    if ((p->trained || tensors == CHECKPOINT_ALL) && !p->counts)
       visit(context, p->name, p->rank, p->dim, (p->trained ? 0 : net->parameter_count) + p->offset, p->count);
 }
 
@@ -100,6 +120,51 @@ static inline void checkpoint_read_tensor(void *context, const char *name, int r
                           c->file->path, full);
 }
 
+/* Counters of training steps, I64 of no dimension as in PyTorch; `counts` must live until the write. */
+enum { CHECKPOINT_COUNTERS = 1024 };
+
+static inline int checkpoint_add_counters(SafetensorsWriter *out, const Model *net, int64_t *counts, Error *err) {
+  int node = 0, index = 0, count = 0;
+  const Param *p;
+  while ((p = model_next_param(net, &node, &index)) != NULL) {
+    if (!p->counts) continue;
+    if (count == CHECKPOINT_COUNTERS)
+      return error_set(err, "the network has more than %d counters of steps; raise CHECKPOINT_COUNTERS", count);
+    counts[count] = p->counted + net->context.step;
+    safetensors_add(out, p->name, "I64", 0, NULL, &counts[count++]);
+  }
+  return 0;
+}
+
+/* The inverse, into what the network had counted when its step was 0; 0 where a file is older than the counters. */
+static inline int checkpoint_read_counters(const SafetensorsFile *file, const Model *net, int64_t *counts, Error *err) {
+  int node = 0, index = 0, count = 0;
+  const Param *p;
+  while ((p = model_next_param(net, &node, &index)) != NULL && count < CHECKPOINT_COUNTERS) {
+    if (!p->counts) continue;
+    counts[count] = -1;
+    if (safetensors_find(file, p->name) != NULL) {
+      if (safetensors_read(file, p->name, "I64", 0, NULL, &counts[count], err) != 0) return -1;
+      if (counts[count] < 0)
+        return error_set(err, "%s: %s is %lld; a number of steps is expected", file->path, p->name,
+                         (long long)counts[count]);
+    }
+    count++;
+  }
+  return 0;
+}
+
+static inline void checkpoint_set_counters(Model *net, const int64_t *counts) {
+  int count = 0;
+  for (int i = 0; i < net->graph->count; i++)
+    for (int k = 0; k < net->graph->nodes[i].params; k++) {
+      Param *p = &net->graph->nodes[i].param[k];
+      if (!p->counts || count == CHECKPOINT_COUNTERS) continue;
+      p->counted = counts[count] < 0 ? 0 : counts[count] - net->context.step;
+      count++;
+    }
+}
+
 /* Adds tensors from `host`, which must live until the write. */
 static inline int checkpoint_add(SafetensorsWriter *out, const Model *net, CheckpointTensors tensors,
                                  const char *prefix, float *host, Error *err) {
@@ -137,22 +202,22 @@ typedef enum CheckpointNeed { NEED_NEVER, NEED_IN_STATE, NEED_ALWAYS } Checkpoin
 typedef struct CheckpointField {
   const char *key;
   size_t offset;
-  char type; /* i int, l long, u uint64_t, d double, s text of CHECKPOINT_NETWORK bytes */
+  char type; /* i int, l long, u uint64_t, d double, v double[DATA_MAX_CHANNELS], s text */
   CheckpointNeed need;
-  double min, max;
+  double min, max; /* of a text: the bytes that there is room for */
 } CheckpointField;
 
 static inline const CheckpointField *checkpoint_fields(int *count) {
   static const CheckpointField fields[] = {
-      {"network", offsetof(TrainState, network), 's', NEED_NEVER, 0, 0},
+      {"network", offsetof(TrainState, network), 's', NEED_NEVER, 0, CHECKPOINT_NETWORK},
       {"seed", offsetof(TrainState, seed), 'u', NEED_IN_STATE, 0, 9223372036854775807.0},
       {"epochs", offsetof(TrainState, epochs), 'i', NEED_IN_STATE, 1, 100000},
       {"batch_size", offsetof(TrainState, batch_size), 'i', NEED_IN_STATE, 1, 65536},
       {"lr", offsetof(TrainState, lr), 'd', NEED_IN_STATE, 0, 1e9},
       {"momentum", offsetof(TrainState, momentum), 'd', NEED_IN_STATE, 0, 1},
       {"weight_decay", offsetof(TrainState, weight_decay), 'd', NEED_IN_STATE, 0, 1},
-      {"mean", offsetof(TrainState, mean), 'd', NEED_ALWAYS, 0, 1},
-      {"stddev", offsetof(TrainState, stddev), 'd', NEED_ALWAYS, 1e-6, 1},
+      {"mean", offsetof(TrainState, mean), 'v', NEED_ALWAYS, 0, 1},
+      {"stddev", offsetof(TrainState, stddev), 'v', NEED_ALWAYS, 1e-6, 1},
       {"train_images", offsetof(TrainState, train_images), 'i', NEED_IN_STATE, 1, INT_MAX},
       {"test_images", offsetof(TrainState, test_images), 'i', NEED_IN_STATE, 1, INT_MAX},
       {"step", offsetof(TrainState, step), 'l', NEED_IN_STATE, 0, 9e15},
@@ -164,9 +229,41 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"test_accuracy", offsetof(TrainState, test_accuracy), 'd', NEED_NEVER, 0, 1},
       {"best_accuracy", offsetof(TrainState, best_accuracy), 'd', NEED_NEVER, 0, 1},
       {"best_epoch", offsetof(TrainState, best_epoch), 'i', NEED_NEVER, 0, 100000},
+      {"data", offsetof(TrainState, data), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"schedule", offsetof(TrainState, schedule), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"augment", offsetof(TrainState, augment), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"implementations", offsetof(TrainState, implementations), 's', NEED_NEVER, 0, CHECKPOINT_IMPLEMENTATIONS},
   };
   *count = (int)(sizeof fields / sizeof fields[0]);
   return fields;
+}
+
+/* "0.1307", or one number per channel with blanks between them; 17 digits give the same bits. What is 0 at the end is
+ * left out. */
+static inline void checkpoint_vector_text(const double *vector, char *text, size_t size) {
+  int count = 1;
+  for (int i = 1; i < DATA_MAX_CHANNELS; i++)
+    if (vector[i] != 0) count = i + 1;
+  size_t used = 0;
+  for (int i = 0; i < count; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%.17g", i ? " " : "", vector[i]);
+}
+
+/* The inverse; 0 where the text is no such list, or a number is out of range. */
+static inline int checkpoint_read_vector(const CheckpointField *field, const char *text, double *vector) {
+  int count = 0;
+  double values[DATA_MAX_CHANNELS] = {0};
+  for (const char *at = text; text != NULL && *at != '\0';) {
+    char *end;
+    if (count == DATA_MAX_CHANNELS || *at == ' ') return 0;
+    values[count] = strtod(at, &end);
+    if (end == at || (*end != ' ' && *end != '\0')) return 0;
+    if (!(values[count] >= field->min && values[count] <= field->max)) return 0;
+    count++;
+    at = *end == ' ' ? end + 1 : end;
+  }
+  memcpy(vector, values, sizeof values);
+  return count > 0;
 }
 
 /* What is NAN was not measured, and is left out. */
@@ -176,7 +273,7 @@ static inline void checkpoint_add_state(SafetensorsWriter *out, const TrainState
   safetensors_add_metadata(out, "program", program_invocation_short_name);
   for (int i = 0; i < count; i++) {
     const char *member = (const char *)state + fields[i].offset;
-    char text[CHECKPOINT_NETWORK];
+    char text[CHECKPOINT_IMPLEMENTATIONS];
     switch (fields[i].type) {
       case 's':
         if (member[0] == '\0') continue;
@@ -190,6 +287,9 @@ static inline void checkpoint_add_state(SafetensorsWriter *out, const TrainState
         break;
       case 'u':
         snprintf(text, sizeof text, "%llu", (unsigned long long)*(const uint64_t *)member);
+        break;
+      case 'v':
+        checkpoint_vector_text((const double *)member, text, sizeof text);
         break;
       default: /* 17 digits give the same bits */
         if (isnan(*(const double *)member)) continue;
@@ -209,21 +309,23 @@ static inline int checkpoint_read_field(const SafetensorsFile *file, const Check
     return 0;
   }
   if (field->type == 's') {
-    if (snprintf(member, CHECKPOINT_NETWORK, "%s", text) < CHECKPOINT_NETWORK) return 0;
+    if (snprintf(member, (size_t)field->max, "%s", text) < (int)field->max) return 0;
     return error_set(err, "%s: the metadata's \"%s\" is longer than any that a training program wrote", file->path,
                      field->key);
   }
+  if (field->type == 'v' && checkpoint_read_vector(field, text, (double *)member)) return 0;
   char *end = NULL;
   double value = text ? strtod(text, &end) : 0;
-  int good = text != NULL && end != text && *end == '\0' && value >= field->min && value <= field->max;
+  int good =
+      text != NULL && field->type != 'v' && end != text && *end == '\0' && value >= field->min && value <= field->max;
   if (good && field->type != 'd') good = text[strspn(text, "0123456789")] == '\0'; /* no 1e3, no 0x10 */
   if (good && field->type == 'u') good = strtoull(text, NULL, 10) <= INT64_MAX;    /* the largest --seed */
   if (!good)
     return error_set(err,
                      "%s: the metadata's \"%s\" is %s, a %snumber from %g to %g is expected; use a checkpoint that a "
                      "training program wrote",
-                     file->path, field->key, text ? text : "missing", field->type == 'd' ? "" : "whole ", field->min,
-                     field->max);
+                     file->path, field->key, text ? text : "missing",
+                     field->type == 'd' || field->type == 'v' ? "" : "whole ", field->min, field->max);
   switch (field->type) {
     case 'i':
       *(int *)member = (int)value;
@@ -291,7 +393,9 @@ static inline int checkpoint_save(const char *path, CheckpointKind kind, const M
   SafetensorsWriter out = SafetensorsWriter();
   device_download(device, host, net->parameters, net->parameter_count * sizeof(float));
   device_download(device, host + net->parameter_count, net->buffers, net->buffer_count * sizeof(float));
+  int64_t counts[CHECKPOINT_COUNTERS];
   int status = checkpoint_add(&out, net, CHECKPOINT_ALL, "", host, err);
+  if (status == 0) status = checkpoint_add_counters(&out, net, counts, err);
   for (int s = 0; status == 0 && kind == CHECKPOINT_STATE && s < checkpoint_slots(net); s++) {
     float *slot = checkpoint_host_slot(net, host, s);
     device_download(device, slot, net->slot[s], net->parameter_count * sizeof(float));
@@ -322,7 +426,9 @@ static inline int checkpoint_load(const char *path, CheckpointKind kind, Model *
   float *host = checkpoint_host(net);
   TrainState read;
   const int slots = kind == CHECKPOINT_STATE ? checkpoint_slots(net) : 0;
+  int64_t counts[CHECKPOINT_COUNTERS];
   int status = checkpoint_read(&file, net, CHECKPOINT_ALL, "", host, err);
+  if (status == 0) status = checkpoint_read_counters(&file, net, counts, err);
   for (int s = 0; status == 0 && s < slots; s++)
     status = checkpoint_read(&file, net, CHECKPOINT_TRAINED, checkpoint_slot_prefix(net, s).text,
                              checkpoint_host_slot(net, host, s), err);
@@ -336,6 +442,7 @@ static inline int checkpoint_load(const char *path, CheckpointKind kind, Model *
       net->context.step = read.step;
       net->context.seed = read.seed;
     }
+    checkpoint_set_counters(net, counts);
     *state = read;
   }
   safetensors_close(&file);
@@ -343,4 +450,4 @@ static inline int checkpoint_load(const char *path, CheckpointKind kind, Model *
   return status;
 }
 
-#endif /* PHASE2_MLP_CHECKPOINT_CUH */
+#endif /* COMMON_NN_CHECKPOINT_H */

@@ -1,33 +1,36 @@
-/* trainer.cuh - the training loop: epochs of mini-batches, an evaluation after each, a checkpoint, a log.
+/* trainer.h - the training loop: epochs of mini-batches, an evaluation after each, a checkpoint, a log.
  *
  *     for each epoch: shuffle; for each batch: gather, forward, loss, backward, update; evaluate on the test set
  *
  * All state that a run needs to go on lies in Trainer and in the model's parameters, buffers, slots and step, so a run
- * that was stopped after any step and resumed computes the very same numbers as one that was not (checkpoint.cuh keeps
+ * that was stopped after any step and resumed computes the very same numbers as one that was not (checkpoint.h keeps
  * them).
  */
-#ifndef PHASE2_MLP_TRAINER_CUH
-#define PHASE2_MLP_TRAINER_CUH
+#ifndef COMMON_NN_TRAINER_H
+#define COMMON_NN_TRAINER_H
 
 #include <math.h>
 
 #include "common/interrupt.h"
+#include "common/nn/checkpoint.h"
+#include "common/nn/device_set.h"
+#include "common/nn/schedule.h"
+#include "common/nn/step_graph.h"
 #include "common/progress.h"
 #include "common/timer.h"
 #include "common/train_log.h"
-#include "phase2_mlp/03_mlp/sgd_op.cuh"
-#include "phase2_mlp/checkpoint.cuh"
-#include "phase2_mlp/image_set.cuh"
 
 enum { TRAINER_LOG_EVERY = 100 }; /* steps of an epoch between two looks at the loss: each waits for the device */
 
 typedef struct Trainer {
   Model *net;
-  ImageSet *train, *test;
+  DeviceSet *train, *test;
+  const Schedule *schedule;
   TrainState state;       /* what a checkpoint keeps */
   const char *output_dir; /* last.safetensors, best.safetensors, last.state.safetensors */
   TrainLog *log;
-  double lr; /* of the last step */
+  StepGraph *step_graph; /* NULL: each kernel is launched by itself */
+  double lr;             /* of the last step */
   /* Of the last epoch; NAN before the first. */
   double images_per_second; /* evaluation left out */
   double train_loss, train_accuracy, test_loss;
@@ -35,12 +38,10 @@ typedef struct Trainer {
 
 typedef enum TrainResult { TRAIN_FINISHED, TRAIN_INTERRUPTED, TRAIN_FAILED } TrainResult;
 
-/* The learning rate of a step: up from zero over the first twentieth of the run, then straight down to zero.
- * The start spares the fresh weights, whose gradients are large; the end lets the noise of small batches settle.
- * Phase 4 compares schedules. */
-static inline double trainer_learning_rate(const TrainState *state) {
-  double done = (state->step + 0.5) / (checkpoint_steps_per_epoch(state) * state->epochs), warm_up = 0.05;
-  return state->lr * (done < warm_up ? done / warm_up : fmax(0, 1 - done) / (1 - warm_up));
+/* The learning rate of the next step. */
+static inline double trainer_learning_rate(const Schedule *schedule, const TrainState *state) {
+  const double done = (state->step + 0.5) / (checkpoint_steps_per_epoch(state) * state->epochs);
+  return state->lr * schedule->factor(done);
 }
 
 /* One record of the log: the interval of training steps, or the evaluation, that ended now in `epoch` (from 1). */
@@ -93,7 +94,7 @@ static inline int trainer_look(Trainer *t, TrainerInterval *interval, Error *err
 /* Trains from the state's position to the end of its epoch, or to the step in which the user interrupts. */
 static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
   TrainState *state = &t->state;
-  image_set_shuffle(t->train, state->seed, state->epoch);
+  device_set_shuffle(t->train, state->seed, state->epoch);
   model_reset_totals(t->net, 0, state->epoch_totals);
 
   Progress progress;
@@ -106,9 +107,13 @@ static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
   while (status == 0 && state->position < t->train->count && !interrupt_requested()) {
     int left = t->train->count - state->position;
     int batch = left < state->batch_size ? left : state->batch_size;
-    t->lr = trainer_learning_rate(state);
-    image_set_gather(t->train, t->net, state->position, batch);
-    sgd_train_step(t->net, batch, (float)t->lr, (float)state->momentum);
+    t->lr = trainer_learning_rate(t->schedule, state);
+    t->net->hyper.lr = (float)t->lr;
+    t->net->hyper.momentum = (float)state->momentum;
+    if (t->step_graph) step_graph_begin(t->step_graph);
+    device_set_gather(t->train, t->net, state->position, batch);
+    model_train_step(t->net, batch);
+    if (t->step_graph) step_graph_launch(t->step_graph);
     state->position += batch;
     state->step++;
     if (state->position / state->batch_size % TRAINER_LOG_EVERY == 0 || state->position == t->train->count)
@@ -125,4 +130,4 @@ static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
   return state->position < t->train->count ? TRAIN_INTERRUPTED : TRAIN_FINISHED;
 }
 
-#endif /* PHASE2_MLP_TRAINER_CUH */
+#endif /* COMMON_NN_TRAINER_H */

@@ -1,8 +1,8 @@
 /* Checkpoints: what is written comes back, what is wrong is refused and leaves network and state as they were. */
-#include "phase2_mlp/checkpoint.cuh"
+#include "common/nn/checkpoint.h"
 
+#include "common/nn/test_net.h"
 #include "common/test.h"
-#include "phase2_mlp/03_mlp/mlp.cuh"
 
 enum { IN = 7, OUT = 3, PARAMETERS = OUT * IN + OUT };
 
@@ -13,12 +13,32 @@ typedef struct Fixture {
 } Fixture;
 
 static void fixture_create(Fixture *f, const char *name) {
-  sgd_model_open(&f->net, softmax_regression_graph(IN, OUT), DEVICE_CPU, 1);
+  test_net_open(&f->net, shape1(IN), OUT, DEVICE_CPU, 1);
   test_random_fill(f->net.parameters, PARAMETERS, 1);
   test_random_fill(f->net.slot[0], PARAMETERS, 2);
-  TrainState state = {
-      "7,3 relu", 9223372036854775807u, 5, 1,   0.1 / 3,       0.9,  1.0 / 3000, 0.13066, 0.30811, 2000000000,
-      10000,      4000000128L,          2, 128, {1.0 / 3, 99}, 12.5, 0.97,       0.98,    2};
+  TrainState state = {"7,3 relu",
+                      9223372036854775807u,
+                      5,
+                      1,
+                      0.1 / 3,
+                      0.9,
+                      1.0 / 3000,
+                      {0.13066, 0, 0.5},
+                      {0.30811, 0.1, 1.0 / 7},
+                      2000000000,
+                      10000,
+                      4000000128L,
+                      2,
+                      128,
+                      {1.0 / 3, 99},
+                      12.5,
+                      0.97,
+                      0.98,
+                      2,
+                      "fashion_mnist",
+                      "cosine",
+                      "shift",
+                      "fc:naive"};
   f->state = state;
   test_path(f->path, sizeof f->path, name);
 }
@@ -40,7 +60,12 @@ static void the_state_comes_back(void **unused) {
   assert_memory_equal(f.net.slot[0], velocity, sizeof velocity);
   const TrainState *s = &f.state;
   assert_true(read.seed == s->seed && read.epochs == s->epochs && read.batch_size == s->batch_size);
-  assert_true(read.lr == s->lr && read.momentum == s->momentum && read.mean == s->mean && read.stddev == s->stddev);
+  assert_true(read.lr == s->lr && read.momentum == s->momentum && read.mean[0] == s->mean[0]);
+  for (int c = 0; c < DATA_MAX_CHANNELS; c++) assert_true(read.mean[c] == s->mean[c] && read.stddev[c] == s->stddev[c]);
+  assert_string_equal(read.data, "fashion_mnist");
+  assert_string_equal(read.schedule, "cosine");
+  assert_string_equal(read.augment, "shift");
+  assert_string_equal(read.implementations, "fc:naive");
   assert_true(read.weight_decay == s->weight_decay);
   assert_string_equal(read.network, s->network);
   assert_true(read.train_images == s->train_images && read.test_images == s->test_images && read.step == s->step);
@@ -75,7 +100,7 @@ static void the_model_comes_back_without_momentum(void **unused) {
   if (checkpoint_load(f.path, CHECKPOINT_MODEL, &f.net, &read, &err) != 0) fail_msg("%s", err.message);
   assert_memory_equal(f.net.parameters, parameters, sizeof parameters);
   assert_memory_equal(f.net.slot[0], velocity, sizeof velocity);
-  assert_true(read.mean == f.state.mean && read.stddev == f.state.stddev);
+  assert_true(read.mean[0] == f.state.mean[0] && read.stddev[2] == f.state.stddev[2]);
   if (safetensors_open(f.path, &file, &err) != 0) fail_msg("%s", err.message);
   assert_int_equal(file.count, 2);
   assert_string_equal(file.tensors[0].name, "fc.weight");
@@ -95,7 +120,7 @@ static void another_network_is_refused_and_left_alone(void **unused) {
   fixture_create(&f, "other.safetensors");
   if (checkpoint_save(f.path, CHECKPOINT_STATE, &f.net, &f.state, &err) != 0) fail_msg("%s", err.message);
   Model net;
-  sgd_model_open(&net, softmax_regression_graph(IN + 1, OUT), DEVICE_CPU, 1);
+  test_net_open(&net, shape1(IN + 1), OUT, DEVICE_CPU, 1);
   test_random_fill(net.parameters, net.parameter_count, 3);
   float before[PARAMETERS + OUT];
   memcpy(before, net.parameters, sizeof before);
@@ -155,7 +180,12 @@ static void a_model_needs_only_its_normalisation(void **unused) {
   safetensors_add_metadata(&out, "stddev", "0.25");
   if (safetensors_write(&out, f.path, &err) != 0) fail_msg("%s", err.message);
   if (checkpoint_load(f.path, CHECKPOINT_MODEL, &f.net, &read, &err) != 0) fail_msg("%s", err.message);
-  assert_true(read.mean == 0.5 && read.stddev == 0.25 && isnan(read.test_accuracy));
+  DataNorm norm;
+  assert_true(read.mean[0] == 0.5 && read.stddev[0] == 0.25 && isnan(read.test_accuracy));
+  assert_int_equal(checkpoint_norm(&read, 1, &norm, &err), 0);
+  assert_true(norm.channels == 1 && norm.mean[0] == 0.5f && norm.stddev[0] == 0.25f);
+  assert_int_equal(checkpoint_norm(&read, 3, &norm, &err), -1);
+  assert_non_null(strstr(err.message, "of 1 channels; the images have 3"));
   safetensors_writer_free(&out);
   model_close(&f.net);
 }
@@ -165,13 +195,15 @@ static void wrong_metadata_is_named(void **unused) {
   (void)unused;
   static char long_text[CHECKPOINT_NETWORK + 1];
   memset(long_text, '7', CHECKPOINT_NETWORK);
-  const char *const wrong[][2] = {{"epoch", "-1"},     {"epoch", "many"},          {"epoch", "1e99"},
-                                  {"batch_size", "0"}, {"batch_size", "65537"},    {"stddev", "0"},
-                                  {"lr", "nan"},       {"position", "2000000001"}, {"step", ""},
-                                  {"mean", "0.1 (x)"}, {"momentum", "2"},          {"test_accuracy", "inf"},
-                                  {"seed", "-5"},      {"epochs", "2.5"},          {"seed", "1e3"},
-                                  {"step", "0x10"},    {"step", "4000000127"},     {"seed", "9223372036854775808"},
-                                  {"best_epoch", "3"}, {"network", long_text},     {"weight_decay", "-0.1"}};
+  const char *const wrong[][2] = {{"epoch", "-1"},         {"epoch", "many"},          {"epoch", "1e99"},
+                                  {"batch_size", "0"},     {"batch_size", "65537"},    {"stddev", "0"},
+                                  {"lr", "nan"},           {"position", "2000000001"}, {"step", ""},
+                                  {"mean", "0.1 (x)"},     {"momentum", "2"},          {"test_accuracy", "inf"},
+                                  {"seed", "-5"},          {"epochs", "2.5"},          {"seed", "1e3"},
+                                  {"step", "0x10"},        {"step", "4000000127"},     {"seed", "9223372036854775808"},
+                                  {"best_epoch", "3"},     {"network", long_text},     {"mean", "0.1 0.2 0.3 0.4 0.5"},
+                                  {"mean", "0.1  0.2"},    {"stddev", "0.1 0"},        {"data", long_text},
+                                  {"weight_decay", "-0.1"}};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     Fixture f;
     Error err;

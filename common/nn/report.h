@@ -1,18 +1,18 @@
-/* report.cuh - what a training run leaves for people: confusion matrix, learning curve, filters, wrong answers.
+/* report.h - what a training run leaves for people: confusion matrix, learning curve, filters, wrong answers.
  *
  *     curve.svg, curve.png     loss and accuracy over the epochs, from the log
  *     filters.png              the weights of the first layer, one tile a filter or unit: blue < 0 < red
  *     misclassified.png        the test images that were read wrong, the surest mistakes first, "4->9": a 4 read as 9
  */
-#ifndef PHASE2_MLP_REPORT_CUH
-#define PHASE2_MLP_REPORT_CUH
+#ifndef COMMON_NN_REPORT_H
+#define COMMON_NN_REPORT_H
 
 #include "common/confusion.h"
 #include "common/image.h"
+#include "common/nn/checkpoint.h"
+#include "common/nn/device_set.h"
 #include "common/plot.h"
 #include "common/train_log.h"
-#include "phase2_mlp/checkpoint.cuh"
-#include "phase2_mlp/image_set.cuh"
 
 enum { REPORT_MAX_CLASSES = 1000, REPORT_MAX_MISTAKES = 100, REPORT_TOP = 3 };
 
@@ -84,7 +84,7 @@ static inline void report_curves(const char *title, const TrainState *state, con
 /* ----------------------------------------------------------------------------------------------- filters */
 
 /* Convolution filters (K, C, R, S) as K rows of C tiles; the rows of a linear layer over pixels as square tiles. */
-static inline void report_filters(const Model *net, int pixels_per_image, const char *directory) {
+static inline void report_filters(const Model *net, Shape image_shape, const char *directory) {
   int node = 0, index = 0, count, height, width, columns;
   const Param *w = model_next_param(net, &node, &index); /* the first weight */
   if (w == NULL) return;
@@ -92,8 +92,9 @@ static inline void report_filters(const Model *net, int pixels_per_image, const 
     height = (int)w->dim[2];
     width = (int)w->dim[3];
     columns = w->dim[1] > 1 ? (int)w->dim[1] : 6;
-  } else if (w->rank == 2 && w->dim[1] == (size_t)pixels_per_image) {
-    height = width = (int)lround(sqrt((double)pixels_per_image));
+  } else if (w->rank == 2 && image_shape.dim[0] == 1 && w->dim[1] == shape_count(image_shape)) {
+    height = image_shape.dim[1];
+    width = image_shape.dim[2];
     columns = 16;
   } else {
     return;
@@ -121,25 +122,37 @@ static inline int report_surest_first(const void *a, const void *b) {
   return x->index - y->index;
 }
 
-static inline void report_mistakes(ReportMistake *mistakes, int count, const MnistSet *test, const char *directory) {
-  char captions[REPORT_MAX_MISTAKES][8];
+/* The pixels of one image as a tile: grey, dark on light as on paper, or (H,W,3). */
+static inline void report_tile(uint8_t *tile, const uint8_t *image, Shape shape) {
+  const size_t plane = (size_t)shape.dim[1] * shape.dim[2];
+  if (shape.dim[0] != 3) {
+    for (size_t i = 0; i < plane; i++) tile[i] = (uint8_t)(255 - image[i]);
+    return;
+  }
+  for (size_t i = 0; i < plane; i++)
+    for (int c = 0; c < 3; c++) tile[3 * i + c] = image[c * plane + i];
+}
+
+static inline void report_mistakes(ReportMistake *mistakes, int count, const DataSet *test, const char *directory) {
+  char captions[REPORT_MAX_MISTAKES][32];
   const char *caption_list[REPORT_MAX_MISTAKES];
   qsort(mistakes, count, sizeof *mistakes, report_surest_first);
   if (count > REPORT_MAX_MISTAKES) count = REPORT_MAX_MISTAKES;
-  size_t pixels = (size_t)test->height * test->width;
-  unsigned char *tiles = (unsigned char *)xmalloc(count * pixels);
+  const int height = test->shape.dim[1], width = test->shape.dim[2], colors = test->shape.dim[0] == 3 ? 3 : 1;
+  const size_t bytes = shape_count(test->shape), tile = (size_t)colors * height * width;
+  uint8_t *tiles = (uint8_t *)xmalloc(count * tile);
   for (int i = 0; i < count; i++) {
-    const unsigned char *image = test->images + mistakes[i].index * pixels;
-    for (size_t j = 0; j < pixels; j++) tiles[i * pixels + j] = 255 - image[j]; /* dark on light, as on paper */
-    snprintf(captions[i], sizeof captions[i], "%d->%d", mistakes[i].label % 10, mistakes[i].answer % 10);
+    report_tile(tiles + i * tile, test->samples + mistakes[i].index * bytes, test->shape);
+    snprintf(captions[i], sizeof captions[i], "%d->%d", mistakes[i].label, mistakes[i].answer);
     caption_list[i] = captions[i];
   }
   char path[PATH_MAX + 32];
   snprintf(path, sizeof path, "%s/misclassified.png", directory);
   unlink(path); /* of an earlier run: this one may have made no mistakes */
   if (count > 0) {
-    Image image =
-        image_sheet_gray(tiles, count, test->height, test->width, count < 10 ? count : 10, 3, 10, caption_list);
+    const int columns = count < 10 ? count : 10;
+    Image image = colors == 3 ? image_sheet_rgb(tiles, count, height, width, columns, 3, 10, caption_list)
+                              : image_sheet_gray(tiles, count, height, width, columns, 3, 10, caption_list);
     report_image(&image, directory, "misclassified.png");
     image_free(&image);
   }
@@ -157,13 +170,13 @@ static inline int report_answer(const float *probabilities, int classes) {
 }
 
 /* Prints the confusion matrix and writes the pictures into `directory`. */
-static inline void report_write(const char *title, Model *net, const ImageSet *test, const MnistSet *test_set,
-                                const TrainState *state, const char *directory) {
+static inline void report_write(const char *title, Model *net, const DeviceSet *test, const DataSet *test_set,
+                                const DataSource *source, const TrainState *state, const char *directory) {
   int classes = model_classes(net), wrong = 0;
   float *probabilities = (float *)xmalloc((size_t)test->count * classes * sizeof(float));
   int *confusion = (int *)xcalloc((size_t)classes * classes, sizeof(int));
   ReportMistake *mistakes = (ReportMistake *)xcalloc(test->count, sizeof(ReportMistake));
-  image_set_evaluate(test, net, probabilities);
+  device_set_evaluate(test, net, probabilities);
   for (int i = 0; i < test->count; i++) {
     const float *p = probabilities + (size_t)i * classes;
     int answer = report_answer(p, classes), label = test_set->labels[i];
@@ -172,10 +185,12 @@ static inline void report_write(const char *title, Model *net, const ImageSet *t
     ReportMistake mistake = {i, label, answer, p[answer]};
     mistakes[wrong++] = mistake;
   }
-  printf("\nconfusion matrix of the last epoch: rows are the digits, columns the answers\n");
-  confusion_print(stdout, confusion, classes);
+  /* A network may have more classes than the set: those have no names. */
+  const char *const *names = classes == source->classes ? source->class_names : NULL;
+  printf("\nconfusion matrix of the last epoch: rows are the %s, columns the answers\n", source->things);
+  confusion_print_named(stdout, confusion, classes, names);
   report_mistakes(mistakes, wrong, test_set, directory);
-  report_filters(net, test->pixels, directory);
+  report_filters(net, test->shape, directory);
   report_curves(title, state, directory);
   printf("\nbest test accuracy %.2f %% in epoch %d; %d of %d test images are wrong after the last\n",
          100 * state->best_accuracy, state->best_epoch, wrong, test->count);
@@ -188,20 +203,25 @@ static inline void report_write(const char *title, Model *net, const ImageSet *t
 
 /* ------------------------------------------------------------------------------------------------- predict */
 
-/* Prints "three.png: 3 (99.8 %), 5 (0.1 %), 8 (0.0 %)", and returns the same for JSON. */
-static inline json_t *report_prediction(const char *file, const float *probabilities, int classes) {
+/* Prints "three.png: 3 (99.8 %), 5 (0.1 %), 8 (0.0 %)", and returns the same for JSON. `names` may be NULL. */
+static inline json_t *report_prediction(const char *file, const float *probabilities, int classes,
+                                        const char *const *names) {
   float left[REPORT_MAX_CLASSES];
   memcpy(left, probabilities, classes * sizeof(float));
   json_t *top = json_array();
   printf("%s:", file);
   for (int i = 0; i < REPORT_TOP && i < classes; i++) {
     int answer = report_answer(left, classes);
-    printf("%s %d (%.1f %%)", i ? "," : "", answer, 100.0 * probabilities[answer]);
-    json_array_append_new(top, json_pack("{s:i, s:f}", "label", answer, "probability", (double)probabilities[answer]));
+    char name[64];
+    confusion_name(name, sizeof name - 1, answer, names);
+    printf("%s %s (%.1f %%)", i ? "," : "", name, 100.0 * probabilities[answer]);
+    json_t *entry = json_pack("{s:i, s:f}", "label", answer, "probability", (double)probabilities[answer]);
+    if (names) json_object_set_new(entry, "name", json_string(name));
+    json_array_append_new(top, entry);
     left[answer] = -1;
   }
   putchar('\n');
   return json_pack("{s:o, s:o}", "file", json_text(file), "top", top);
 }
 
-#endif /* PHASE2_MLP_REPORT_CUH */
+#endif /* COMMON_NN_REPORT_H */

@@ -1,10 +1,10 @@
 /* The learning rate over a run; one epoch of a tiny network: what it logs, where it stops, why it fails. */
-#include "phase2_mlp/trainer.cuh"
+#include "common/nn/trainer.h"
 
 #include <sys/stat.h>
 
+#include "common/nn/test_net.h"
 #include "common/test.h"
-#include "phase2_mlp/03_mlp/mlp.cuh"
 
 /* 1,000 images in batches of 64 are 16 steps an epoch; five epochs are 80 steps, of which the first 4 warm up. */
 static void the_learning_rate_rises_and_falls(void **unused) {
@@ -16,7 +16,7 @@ static void the_learning_rate_rises_and_falls(void **unused) {
   state.lr = 0.4;
   double sum = 0, largest = 0, before = 0;
   for (state.step = 0; state.step < 80; state.step++) {
-    double lr = trainer_learning_rate(&state);
+    double lr = trainer_learning_rate(&schedule_linear, &state);
     assert_true(lr > 0 && lr <= 0.4);
     assert_true(state.step < 4 ? lr > before : state.step > 4 ? lr < before : 1);
     sum += lr;
@@ -26,11 +26,11 @@ static void the_learning_rate_rises_and_falls(void **unused) {
   assert_true(fabs(sum / 80 - 0.2) < 1e-12); /* a triangle: half its height on average */
   assert_true(largest > 0.39);
   state.step = 1;
-  assert_true(fabs(trainer_learning_rate(&state) - 0.4 * 1.5 / 4) < 1e-12);
+  assert_true(fabs(trainer_learning_rate(&schedule_linear, &state) - 0.4 * 1.5 / 4) < 1e-12);
   state.step = 42;
-  assert_true(fabs(trainer_learning_rate(&state) - 0.4 * (80 - 42.5) / 76) < 1e-12);
+  assert_true(fabs(trainer_learning_rate(&schedule_linear, &state) - 0.4 * (80 - 42.5) / 76) < 1e-12);
   state.step = 1000; /* beyond the end, when a resumed run has fewer epochs */
-  assert_true(trainer_learning_rate(&state) == 0);
+  assert_true(trainer_learning_rate(&schedule_linear, &state) == 0);
 }
 
 /* ---- epochs of 130 images of 4x4 pixels, one by one: the log has an interval of 100 steps and one of 30 ---- */
@@ -39,7 +39,7 @@ enum { COUNT = 130, SIDE = 4, PIXELS = SIDE * SIDE, CLASSES = 3, PARAMETERS = CL
 
 typedef struct Fixture {
   Model net;
-  ImageSet set;
+  DeviceSet set;
   TrainLog log;
   Trainer trainer;
   char directory[PATH_MAX];
@@ -48,28 +48,31 @@ typedef struct Fixture {
 static int interrupt_at, steps; /* the step during which Ctrl-C comes; 0: never */
 
 static void forward_and_interrupt(const Context *context, const Node *node, const OpArrays *a) {
-  linear_op_forward(context, node, a);
+  test_linear_forward(context, node, a);
   if (++steps == interrupt_at) interrupt_signal = SIGINT;
 }
 
 static void fixture_create(Fixture *f, const char *name) {
   Error err;
-  static unsigned char images[COUNT * PIXELS], labels[COUNT];
+  static uint8_t images[COUNT * PIXELS];
+  static int labels[COUNT];
   for (int i = 0; i < COUNT * PIXELS; i++) images[i] = (unsigned char)philox4x32(9, 0, i).word[0];
-  for (int i = 0; i < COUNT; i++) labels[i] = (unsigned char)(philox4x32(9, 1, i).word[0] % CLASSES);
-  MnistSet host = {COUNT, SIDE, SIDE, images, labels};
+  for (int i = 0; i < COUNT; i++) labels[i] = (int)(philox4x32(9, 1, i).word[0] % CLASSES);
+  const DataSet host = {shape3(1, SIDE, SIDE), COUNT, CLASSES, images, labels};
+  const DataNorm norm = {1, {0.5f}, {0.3f}};
   memset(f, 0, sizeof *f);
-  sgd_model_open(&f->net, softmax_regression_graph(PIXELS, CLASSES), DEVICE_CPU, 2);
-  static Op interrupting = linear_op;
+  test_net_open(&f->net, shape1(PIXELS), CLASSES, DEVICE_CPU, 2);
+  static Op interrupting = test_linear;
   interrupting.forward = forward_and_interrupt;
   f->net.graph->nodes[1].op = &interrupting;
   model_init(&f->net, 1);
-  image_set_create(&f->set, DEVICE_CPU, &host, COUNT, 0.5f, 0.3f);
+  device_set_create(&f->set, DEVICE_CPU, &test_batches, &host, COUNT, &norm);
   mkdir(test_path(f->directory, sizeof f->directory, name), 0777);
   if (train_log_open(&f->log, f->directory, -1, &err) != 0) fail_msg("%s", err.message);
   Trainer *t = &f->trainer;
   t->net = &f->net;
   t->train = &f->set;
+  t->schedule = &schedule_linear;
   t->output_dir = f->directory;
   t->log = &f->log;
   t->state.seed = 11;
@@ -88,7 +91,7 @@ static TrainRecord *fixture_destroy(Fixture *f, size_t *count) {
   TrainRecord *records;
   if (train_log_close(&f->log, &err) != 0 || train_log_load(f->directory, 1000000, &records, count, &err) != 0)
     fail_msg("%s", err.message);
-  image_set_destroy(&f->set);
+  device_set_destroy(&f->set);
   model_close(&f->net);
   interrupt_signal = 0;
   return records;
@@ -108,10 +111,12 @@ static void train_by_hand(Totals *totals, float *parameters) {
   fixture_create(&f, "by_hand");
   TrainState *state = &f.trainer.state;
   for (state->step = 0; state->step < 2 * COUNT; state->step++) {
-    if (state->step % COUNT == 0) image_set_shuffle(&f.set, state->seed, (int)(state->step / COUNT));
+    if (state->step % COUNT == 0) device_set_shuffle(&f.set, state->seed, (int)(state->step / COUNT));
     model_reset_totals(&f.net, 0, none);
-    image_set_gather(&f.set, &f.net, (int)(state->step % COUNT), 1);
-    sgd_train_step(&f.net, 1, (float)trainer_learning_rate(state), 0.5f);
+    device_set_gather(&f.set, &f.net, (int)(state->step % COUNT), 1);
+    f.net.hyper.lr = (float)trainer_learning_rate(&schedule_linear, state);
+    f.net.hyper.momentum = 0.5f;
+    model_train_step(&f.net, 1);
     totals[state->step] = model_read_totals(&f.net, 0);
   }
   memcpy(parameters, f.net.parameters, PARAMETERS * sizeof(float));

@@ -1,33 +1,35 @@
-/* An image set on its device: a new order every epoch, batches out of it, evaluation in batches as one by one. */
-#include "phase2_mlp/image_set.cuh"
+/* A data set on its device: a new order every epoch, batches out of it, evaluation in batches as one by one. */
+#include "common/nn/device_set.h"
 
+#include "common/nn/test_net.h"
 #include "common/test.h"
-#include "phase2_mlp/03_mlp/mlp.cuh"
 
 enum { COUNT = 13, SIDE = 3, PIXELS = SIDE * SIDE, CLASSES = 4 };
 
 static const float mean = 0.25f, stddev = 0.5f;
 
 typedef struct Fixture {
-  unsigned char images[COUNT * PIXELS], labels[COUNT];
+  uint8_t images[COUNT * PIXELS];
+  int labels[COUNT];
   float weights[CLASSES * PIXELS];
   Model net;
-  ImageSet set;
+  DeviceSet set;
 } Fixture;
 
 static void fixture_create(Fixture *f, Device device, int max_batch) {
   for (int i = 0; i < COUNT * PIXELS; i++) f->images[i] = (unsigned char)philox4x32(3, 0, i).word[0];
-  for (int i = 0; i < COUNT; i++) f->labels[i] = (unsigned char)(i * i % CLASSES + i % 3 / 2);
-  MnistSet host = {COUNT, SIDE, SIDE, f->images, f->labels};
-  image_set_create(&f->set, device, &host, COUNT, mean, stddev);
-  sgd_model_open(&f->net, softmax_regression_graph(PIXELS, CLASSES), device, max_batch);
+  for (int i = 0; i < COUNT; i++) f->labels[i] = i * i % CLASSES + i % 3 / 2;
+  const DataSet host = {shape3(1, SIDE, SIDE), COUNT, CLASSES, f->images, f->labels};
+  const DataNorm norm = {1, {mean}, {stddev}};
+  device_set_create(&f->set, device, &test_batches, &host, COUNT, &norm);
+  test_net_open(&f->net, shape1(PIXELS), CLASSES, device, max_batch);
   model_init(&f->net, 1);
   test_random_fill(f->weights, CLASSES * PIXELS, 4);
   device_upload(device, f->net.parameters, f->weights, sizeof f->weights);
 }
 
 static void fixture_destroy(Fixture *f) {
-  image_set_destroy(&f->set);
+  device_set_destroy(&f->set);
   model_close(&f->net);
 }
 
@@ -54,7 +56,7 @@ static void check_order(Device device) {
   read_order(&f, order[0]);
   for (uint32_t i = 0; i < COUNT; i++) assert_int_equal(order[0][i], i); /* before the first shuffle: the file's */
   for (int i = 0; i < 4; i++) {
-    image_set_shuffle(&f.set, seeds[i], epochs[i]);
+    device_set_shuffle(&f.set, seeds[i], epochs[i]);
     read_order(&f, order[i]);
   }
   assert_memory_not_equal(order[1], order[0], sizeof order[0]);
@@ -68,7 +70,7 @@ static void check_batches(Device device) {
   Fixture f;
   uint32_t order[COUNT];
   fixture_create(&f, device, 5);
-  image_set_shuffle(&f.set, 1, 3);
+  device_set_shuffle(&f.set, 1, 3);
   read_order(&f, order);
   for (int start = 0; start < COUNT; start += 5) {
     int batch = COUNT - start < 5 ? COUNT - start : 5, poison[5] = {-1, -1, -1, -1, -1}, labels[5];
@@ -76,7 +78,7 @@ static void check_batches(Device device) {
     for (int i = 0; i < 5 * PIXELS; i++) untouched[i] = 77;
     device_upload(device, model_input(&f.net, 0), untouched, sizeof untouched);
     device_upload(device, model_labels(&f.net), poison, sizeof poison);
-    image_set_gather(&f.set, &f.net, start, batch);
+    device_set_gather(&f.set, &f.net, start, batch);
     device_download(device, x, model_input(&f.net, 0), sizeof x);
     device_download(device, labels, model_labels(&f.net), sizeof labels);
     for (int b = 0; b < 5; b++) {
@@ -112,13 +114,60 @@ static void check_evaluation(Device device) {
     }
     for (int run = 0; run < 2; run++) { /* the second does not add to the first */
       for (int i = 0; i < COUNT * CLASSES; i++) probabilities[i] = NAN;
-      Totals totals = image_set_evaluate(&f.set, &f.net, probabilities);
+      Totals totals = device_set_evaluate(&f.set, &f.net, probabilities);
       assert_matrix_close(probabilities, expected, COUNT, CLASSES, 1e-5, 1e-6);
       assert_true(fabs(totals.loss - loss) < 1e-4);
       assert_true(totals.correct == correct && correct > 0 && correct < COUNT);
     }
     fixture_destroy(&f);
   }
+}
+
+/* Any number of channels and classes: every pixel by its channel's mean and deviation, labels beyond a byte. */
+static void check_any_shape(Device device, int channels, int height, int width, int classes) {
+  enum { MOST = 4 * 33 * 7 };
+  const size_t size = (size_t)channels * height * width;
+  static uint8_t images[COUNT * MOST];
+  static float x[COUNT * MOST];
+  int labels[COUNT], got[COUNT];
+  uint32_t order[COUNT];
+  for (size_t i = 0; i < COUNT * size; i++) images[i] = (uint8_t)philox4x32(9, 0, i).word[0];
+  for (int i = 0; i < COUNT; i++) labels[i] = classes - 1 - i;
+  const DataSet host = {shape3(channels, height, width), COUNT, classes, images, labels};
+  DataNorm norm;
+  Error err;
+  DeviceSet set;
+  Model net;
+  if (data_statistics(&host, &norm, &err) != 0) fail_msg("%s", err.message);
+  device_set_create(&set, device, &test_batches, &host, COUNT, &norm);
+  test_net_open(&net, host.shape, 2, device, COUNT);
+  device_set_shuffle(&set, 5, 1);
+  device_download(device, order, set.order, sizeof order);
+  device_set_gather(&set, &net, 0, COUNT);
+  device_download(device, x, model_input(&net, 0), COUNT * size * sizeof *x);
+  device_download(device, got, model_labels(&net), sizeof got);
+  for (int n = 0; n < COUNT; n++) {
+    assert_int_equal(got[n], labels[order[n]]);
+    for (size_t i = 0; i < size; i++) {
+      const int c = (int)(i / ((size_t)height * width));
+      const float pixel = (float)images[order[n] * size + i] / 255.0f;
+      assert_true(x[n * size + i] == (pixel - norm.mean[c]) / norm.stddev[c]);
+    }
+  }
+  device_set_destroy(&set);
+  model_close(&net);
+}
+
+static void check_shapes(Device device) {
+  check_any_shape(device, 3, 5, 7, 10);
+  check_any_shape(device, 4, 33, 7, 1000);
+  check_any_shape(device, 1, 1, 3, 300);
+  check_any_shape(device, 1, 31, 3, 256); /* the batches' own kernel */
+}
+
+static void any_shape_and_any_number_of_classes_cpu(void **state) {
+  (void)state;
+  check_shapes(DEVICE_CPU);
 }
 
 static void the_order_is_new_every_epoch_cpu(void **state) {
@@ -142,12 +191,13 @@ static void the_gpu_does_the_same(void **state) {
   check_order(DEVICE_GPU);
   check_batches(DEVICE_GPU);
   check_evaluation(DEVICE_GPU);
+  check_shapes(DEVICE_GPU);
 }
 
 static void gather_too_many(void) {
   Fixture f;
   fixture_create(&f, DEVICE_CPU, 5);
-  image_set_gather(&f.set, &f.net, 0, 6);
+  device_set_gather(&f.set, &f.net, 0, 6);
 }
 
 static void a_batch_too_large_is_refused(void **state) {
@@ -159,9 +209,12 @@ static void a_batch_too_large_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_batch_too_large_is_refused), cmocka_unit_test(the_order_is_new_every_epoch_cpu),
-      cmocka_unit_test(batches_follow_the_order_cpu), cmocka_unit_test(evaluation_in_batches_is_one_by_one_cpu),
+      cmocka_unit_test(a_batch_too_large_is_refused),
+      cmocka_unit_test(the_order_is_new_every_epoch_cpu),
+      cmocka_unit_test(batches_follow_the_order_cpu),
+      cmocka_unit_test(evaluation_in_batches_is_one_by_one_cpu),
+      cmocka_unit_test(any_shape_and_any_number_of_classes_cpu),
       cmocka_unit_test(the_gpu_does_the_same),
   };
-  return TEST_MAIN("image_set", tests);
+  return TEST_MAIN("device_set", tests);
 }

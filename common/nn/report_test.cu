@@ -1,10 +1,10 @@
 /* What a run leaves for people: the pictures must show what they claim, the right way round. */
-#include "phase2_mlp/report.cuh"
+#include "common/nn/report.h"
 
 #include <sys/stat.h>
 
+#include "common/nn/test_net.h"
 #include "common/test.h"
-#include "phase2_mlp/03_mlp/mlp.cuh"
 
 enum { SIDE = 4, PIXELS = SIDE * SIDE, CLASSES = 10, COUNT = 6 };
 
@@ -34,21 +34,23 @@ static void fill_weights(float *weights) {
 }
 
 static void write_report(const unsigned char *truth) {
-  unsigned char images[COUNT * PIXELS], truth_copy[COUNT];
-  memcpy(truth_copy, truth, COUNT);
+  unsigned char images[COUNT * PIXELS];
+  int labels_of_run[COUNT];
+  for (int i = 0; i < COUNT; i++) labels_of_run[i] = truth[i];
   fill_images(images);
-  MnistSet host = {COUNT, SIDE, SIDE, images, truth_copy};
+  const DataSet host = {shape3(1, SIDE, SIDE), COUNT, CLASSES, images, labels_of_run};
+  const DataNorm norm = {1, {0}, {1}};
   Model net;
-  ImageSet set;
+  DeviceSet set;
   TrainState state = TrainState();
   state.epochs = 1;
   state.batch_size = state.train_images = 100;
-  sgd_model_open(&net, softmax_regression_graph(PIXELS, CLASSES), DEVICE_CPU, 4);
+  test_net_open(&net, shape1(PIXELS), CLASSES, DEVICE_CPU, 4);
   model_init(&net, 1); /* the bias is zero */
   fill_weights(net.parameters);
-  image_set_create(&set, DEVICE_CPU, &host, COUNT, 0, 1);
-  report_write("test", &net, &set, &host, &state, directory);
-  image_set_destroy(&set);
+  device_set_create(&set, DEVICE_CPU, &test_batches, &host, COUNT, &norm);
+  report_write("test", &net, &set, &host, &data_mnist, &state, directory);
+  device_set_destroy(&set);
   model_close(&net);
 }
 
@@ -99,6 +101,24 @@ static void without_mistakes_there_is_no_picture_of_them(void **unused) {
   assert_non_null(strstr(output, "0 of 6 test images are wrong"));
 }
 
+/* Channel after channel becomes pixel after pixel, and a colour is not inverted. */
+static void mistakes_in_colour_are_shown_in_colour(void **unused) {
+  (void)unused;
+  uint8_t images[2 * 3 * PIXELS], tiles[2 * PIXELS * 3];
+  int truth[2] = {3, 150};
+  for (int i = 0; i < 2 * 3 * PIXELS; i++) images[i] = (uint8_t)(7 * i);
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; j < PIXELS; j++)
+      for (int c = 0; c < 3; c++) tiles[(i * PIXELS + j) * 3 + c] = images[(i * 3 + c) * PIXELS + j];
+  const DataSet host = {shape3(3, SIDE, SIDE), 2, 200, images, truth};
+  ReportMistake mistakes[] = {{0, 3, 4, 0.9f}, {1, 150, 199, 0.5f}};
+  const char *const captions[] = {"3->4", "150->199"};
+  report_mistakes(mistakes, 2, &host, directory);
+  Image expected = image_sheet_rgb(tiles, 2, SIDE, SIDE, 2, 3, 10, captions);
+  assert_picture("misclassified.png", &expected);
+  image_free(&expected);
+}
+
 /* ---- filters ---- */
 
 static void every_unit_of_a_linear_layer_is_shown(void **unused) {
@@ -137,7 +157,7 @@ static void every_filter_of_a_convolution_is_shown(void **unused) {
     int count = (int)(shapes[i][0] * shapes[i][1]);
     memcpy(w->dim, shapes[i], sizeof w->dim);
     w->count = (size_t)count * 25;
-    report_filters(&net, 28 * 28, directory);
+    report_filters(&net, shape3(1, 28, 28), directory);
     Image expected = image_sheet_filters(weights, count, 5, 5, columns[i], 20, 8);
     assert_picture("filters.png", &expected);
     image_free(&expected);
@@ -211,14 +231,14 @@ static void each_curve_has_its_own_name(void **unused) {
 
 static const float probabilities[CLASSES] = {0.02f, 0, 0.01f, 0.5f, 0.02f, 0.25f, 0, 0, 0.125f, 0.075f};
 
-static void predict(void) { json_decref(report_prediction("three.png", probabilities, CLASSES)); }
+static void predict(void) { json_decref(report_prediction("three.png", probabilities, CLASSES, NULL)); }
 
 static void a_prediction_names_the_three_likeliest(void **unused) {
   (void)unused;
   char output[512];
   assert_int_equal(test_fork(predict, output, sizeof output), 0);
   assert_string_equal(output, "three.png: 3 (50.0 %), 5 (25.0 %), 8 (12.5 %)\n");
-  json_t *result = report_prediction("three.png", probabilities, CLASSES), *top = json_object_get(result, "top");
+  json_t *result = report_prediction("three.png", probabilities, CLASSES, NULL), *top = json_object_get(result, "top");
   assert_string_equal(json_string_value(json_object_get(result, "file")), "three.png");
   assert_int_equal(json_array_size(top), 3);
   const int expected[] = {3, 5, 8};
@@ -227,6 +247,10 @@ static void a_prediction_names_the_three_likeliest(void **unused) {
     assert_int_equal(json_integer_value(json_object_get(entry, "label")), expected[i]);
     assert_true(json_number_value(json_object_get(entry, "probability")) == probabilities[expected[i]]);
   }
+  json_decref(result);
+  result = report_prediction("coat.png", probabilities, CLASSES, data_fashion_names);
+  assert_string_equal(json_string_value(json_object_get(json_array_get(json_object_get(result, "top"), 0), "name")),
+                      "dress");
   json_decref(result);
   const float alike[3] = {0.25f, 0.375f, 0.375f}; /* the first of equals */
   assert_int_equal(report_answer(alike, 3), 1);
@@ -238,6 +262,7 @@ int main(void) {
       cmocka_unit_test(the_table_counts_labels_in_rows),
       cmocka_unit_test(the_surest_mistakes_come_first),
       cmocka_unit_test(without_mistakes_there_is_no_picture_of_them),
+      cmocka_unit_test(mistakes_in_colour_are_shown_in_colour),
       cmocka_unit_test(every_unit_of_a_linear_layer_is_shown),
       cmocka_unit_test(every_filter_of_a_convolution_is_shown),
       cmocka_unit_test(a_curve_holds_the_records_of_its_split),

@@ -1,0 +1,383 @@
+/* app.h - the program around a task: command line, training run, results, --predict, --summary.
+ *
+ *     int main(int argc, char **argv) { return app_main(&task, argc, argv); }
+ *
+ * train_options.h has the options, session.h makes the network, trainer.h trains it, run_folder.h keeps what comes of
+ * it, report.h draws it, predict.h uses it.
+ */
+#ifndef COMMON_NN_APP_H
+#define COMMON_NN_APP_H
+
+#include "common/nn/predict.h"
+#include "common/nn/run_folder.h"
+#include "common/nn/trainer.h"
+#include "common/threads_begin.h"
+
+/* ---------------------------------------------------------------------------------------------------- what is trained */
+
+typedef struct AppData {
+  DataSet train, test;
+  DataNorm norm; /* of all training images */
+} AppData;
+
+static inline int app_load(const TrainOptions *options, AppData *data, Error *err) {
+  const char *directory = options->common.data_dir;
+  const int held = options->hold_out;
+  if (data_load(options->data, directory, DATA_TRAIN, &data->train, err) != 0 ||
+      data_load(options->data, directory, DATA_TEST, &data->test, err) != 0)
+    return -1;
+  if (held >= data->train.count)
+    return error_set(err, "--hold-out=%d: of %d training images at least one must be left to train on", held,
+                     data->train.count);
+  if (held > 0) data_hold_out(&data->train, &data->test, held);
+  return data_statistics(&data->train, &data->norm, err);
+}
+
+/* The settings of a new run: the command line's, and the normalisation of this training set. */
+static inline void app_begin(const TrainOptions *options, const AppData *data, TrainState *state) {
+  memset(state, 0, sizeof *state);
+  for (int c = 0; c < data->norm.channels; c++) {
+    state->mean[c] = data->norm.mean[c];
+    state->stddev[c] = data->norm.stddev[c];
+  }
+  state->seed = options->common.seed;
+  state->epochs = options->common.epochs;
+  state->batch_size = options->common.batch_size;
+  state->lr = options->lr;
+  state->momentum = options->momentum;
+  state->weight_decay = options->weight_decay;
+  state->train_images = data->train.count;
+  state->test_images = data->test.count;
+  if (options->train_images && options->train_images < state->train_images) state->train_images = options->train_images;
+  if (options->test_images && options->test_images < state->test_images) state->test_images = options->test_images;
+  state->test_accuracy = state->best_accuracy = NAN;
+}
+
+static inline int app_same_normalisation(const TrainState *a, const TrainState *b) {
+  for (int c = 0; c < DATA_MAX_CHANNELS; c++)
+    if (fabs(a->mean[c] - b->mean[c]) > 1e-12 || fabs(a->stddev[c] - b->stddev[c]) > 1e-12) return 0;
+  return 1;
+}
+
+/* Takes over the settings of the stopped run; options->data and the like were taken over before. One that was started
+ * with other data, seed or batch size cannot be continued bit by bit: say so instead of doing something else. */
+static inline int app_resume(const TrainOptions *options, const char *path, const TrainState *from, TrainState *state,
+                             Error *err) {
+  TrainState saved = *from;
+  const unsigned given = options->common.given;
+  if ((given & OPTIONS_SEED) && saved.seed != state->seed)
+    return error_set(err,
+                     "--resume: %s was started with --seed=%llu; leave the option out, or start a new run in another "
+                     "--output-dir",
+                     path, (unsigned long long)saved.seed);
+  if ((given & OPTIONS_BATCH_SIZE) && saved.batch_size != state->batch_size)
+    return error_set(err,
+                     "--resume: %s was started with --batch-size=%d; leave the option out, or start a new run in "
+                     "another --output-dir",
+                     path, saved.batch_size);
+  if (saved.train_images != state->train_images || saved.test_images != state->test_images ||
+      !app_same_normalisation(&saved, state))
+    return error_set(err,
+                     "--resume: %s was started with other data (%d training and %d test images of mean %.4f, here %d "
+                     "and %d of mean %.4f); name the same --data-dir, --train-images and --test-images",
+                     path, saved.train_images, saved.test_images, saved.mean[0], state->train_images,
+                     state->test_images, state->mean[0]);
+  if (given & OPTIONS_EPOCHS) saved.epochs = state->epochs;
+  if (options->given & TRAIN_LR) saved.lr = options->lr;
+  if (options->given & TRAIN_MOMENTUM) saved.momentum = options->momentum;
+  if (options->given & TRAIN_WEIGHT_DECAY) saved.weight_decay = options->weight_decay;
+  *state = saved;
+  return 0;
+}
+
+/* The stopped run's network and table entries, before the data is read. */
+static inline int app_recall(const Task *task, TrainOptions *options, const char *path, TrainState *saved, Error *err) {
+  Error why;
+  if (access(path, F_OK) != 0)
+    return error_set(err,
+                     "--resume: there is no %s; start the run without --resume, or name its folder with "
+                     "--output-dir",
+                     path);
+  if (checkpoint_peek(path, CHECKPOINT_STATE, saved, &why) != 0)
+    return error_set(err, "--resume: %.1000s", why.message);
+  if (session_recall(task, options, saved, &why) != 0) return error_set(err, "%s: %.900s", path, why.message);
+  return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------ a training run */
+
+static inline void app_print_header(const TrainOptions *options, const Trainer *t) {
+  const TrainState *state = &t->state;
+  char more[160] = "";
+  size_t used = 0;
+  if (state->weight_decay > 0)
+    used += (size_t)snprintf(more + used, sizeof more - used, ", weight decay %g", state->weight_decay);
+  if (options->augment->apply)
+    used += (size_t)snprintf(more + used, sizeof more - used, ", augmented by %s", options->augment->name);
+  if (options->given & TRAIN_SCHEDULE)
+    snprintf(more + used, sizeof more - used, ", schedule %s", options->schedule->name);
+  printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g%s, seed %llu\n\n",
+         t->train->count, t->test->count, state->batch_size, state->lr, state->momentum, more,
+         (unsigned long long)state->seed);
+  printf("epoch   train loss   train accuracy   test loss   test accuracy    images/s   time left\n");
+  fflush(stdout);
+}
+
+/* Evaluates after an epoch, and saves. */
+static inline int app_finish_epoch(Trainer *t, Error *err) {
+  TrainState *state = &t->state;
+  const double start = seconds_now();
+  const Totals totals = device_set_evaluate(t->test, t->net, NULL);
+  if (trainer_check_loss(t, totals.loss, err) != 0) return -1;
+  t->test_loss = totals.loss / t->test->count;
+  state->test_accuracy = totals.correct / t->test->count;
+  trainer_log(t, state->epoch, "test", totals, t->test->count, seconds_now() - start);
+  const int best = state->best_epoch == 0 || state->test_accuracy > state->best_accuracy;
+  if (best) {
+    state->best_accuracy = state->test_accuracy;
+    state->best_epoch = state->epoch;
+  }
+  return run_folder_save(t->output_dir, t->net, state, best, err);
+}
+
+/* Trains to the last epoch or to Ctrl-C. */
+static inline TrainResult app_train(const TrainOptions *options, Trainer *t, Error *err) {
+  TrainState *state = &t->state;
+  const double started = seconds_now();
+  const int first = state->epoch;
+  if (state->epoch < state->epochs) app_print_header(options, t);
+  while (state->epoch < state->epochs) {
+    const TrainResult result = trainer_train_epoch(t, err);
+    if (result == TRAIN_FAILED) return result;
+    if (result == TRAIN_INTERRUPTED)
+      return run_folder_save(t->output_dir, t->net, state, 0, err) == 0 ? result : TRAIN_FAILED;
+    t->train_loss = state->epoch_totals.loss / t->train->count;
+    t->train_accuracy = state->epoch_totals.correct / t->train->count;
+    state->epoch++;
+    state->position = 0;
+    state->epoch_totals.loss = state->epoch_totals.correct = 0;
+    if (app_finish_epoch(t, err) != 0) return TRAIN_FAILED;
+    const double left = (seconds_now() - started) / (state->epoch - first) * (state->epochs - state->epoch);
+    printf("%5d %12.4f %14.2f %% %11.4f %13.2f %% %11.0f %8d:%02d\n", state->epoch, t->train_loss,
+           100 * t->train_accuracy, t->test_loss, 100 * state->test_accuracy, t->images_per_second, (int)left / 60,
+           (int)left % 60);
+    fflush(stdout);
+  }
+  return TRAIN_FINISHED;
+}
+
+/* A figure that was not measured, because the run was stopped before, is left out. */
+static inline void app_print_json(const TrainOptions *options, const Trainer *t) {
+  Error err;
+  char path[PATH_MAX + 32];
+  snprintf(path, sizeof path, "%s/last.safetensors", t->output_dir);
+  json_t *result = json_object();
+  json_object_set_new(result, "program", json_string(program_invocation_short_name));
+  json_object_set_new(result, "device", json_string(device_name(options->common.device)));
+  json_object_set_new(result, "seed", json_integer((json_int_t)t->state.seed));
+  json_object_set_new(result, "epochs", json_integer(t->state.epoch));
+  const double figures[] = {t->state.test_accuracy, t->test_loss,         t->train_loss,
+                            t->train_accuracy,      t->images_per_second, t->state.seconds};
+  const char *const names[] = {"test_accuracy",  "test_loss",         "train_loss",
+                               "train_accuracy", "images_per_second", "seconds"};
+  for (int i = 0; i < 6; i++)
+    if (isfinite(figures[i])) json_object_set_new(result, names[i], json_real(figures[i]));
+  if (t->state.best_epoch > 0) {
+    json_object_set_new(result, "best_test_accuracy", json_real(t->state.best_accuracy));
+    json_object_set_new(result, "best_epoch", json_integer(t->state.best_epoch));
+  }
+  json_object_set_new(result, "checkpoint", json_text(path));
+  if (json_result(result, &err) != 0) die("%s", err.message);
+}
+
+/* Room for the larger of a training batch and an evaluation batch, no more than there are images. */
+static inline int app_max_batch(const TrainOptions *options, const TrainState *state) {
+  const int evaluation = options->common.device == DEVICE_GPU ? 1000 : state->batch_size;
+  const int train = state->batch_size < state->train_images ? state->batch_size : state->train_images;
+  const int test = evaluation < state->test_images ? evaluation : state->test_images;
+  return train > test ? train : test;
+}
+
+/* The model of this run with its parameters: fresh, or as the checkpoint has them. */
+static inline int app_open_model(const Task *task, const TrainOptions *options, const char *path, Shape shape,
+                                 Model *net, TrainState *state, Error *err) {
+  const double also = device_set_bytes(shape, state->train_images) + device_set_bytes(shape, state->test_images);
+  if (session_open(task, options, state, app_max_batch(options, state), MODEL_TRAIN, also, net, err) != 0) return -1;
+  net->hyper.weight_decay = (float)state->weight_decay;
+  net->context.seed = state->seed;
+  model_init(net, state->seed);
+  if (!options->resume) return 0;
+  TrainState saved; /* the settings were taken over before */
+  Error why;
+  if (checkpoint_load(path, CHECKPOINT_STATE, net, &saved, &why) != 0)
+    return error_set(err, "--resume: %.1000s", why.message);
+  if (state->epoch >= state->epochs)
+    printf("the run in %s has its %d epochs already; ask for more with --epochs\n", options->common.output_dir,
+           state->epoch);
+  else
+    printf("resuming at epoch %d, image %d, step %ld\n", state->epoch + 1, state->position, state->step);
+  return 0;
+}
+
+static inline int app_lock(const char *directory, Error *err) {
+  Error why;
+  if (make_directories(directory, &why) != 0) return error_set(err, "--output-dir: %.1000s", why.message);
+  return run_folder_lock(directory, err);
+}
+
+/* The folder and the state of this run, and the images. */
+static inline int app_prepare(const Task *task, TrainOptions *options, const char *path, AppData *data,
+                              TrainState *state, Error *err) {
+  const char *directory = options->common.output_dir;
+  TrainState saved;
+  if (options->resume && (app_lock(directory, err) != 0 || app_recall(task, options, path, &saved, err) != 0))
+    return -1;
+  if (app_load(options, data, err) != 0) return -1;
+  app_begin(options, data, state);
+  if (options->resume) {
+    if (app_resume(options, path, &saved, state, err) != 0) return -1;
+  } else {
+    if (app_lock(directory, err) != 0) return -1;
+    if (!options->restart && run_folder_protect_unfinished(directory, path, err) != 0) return -1;
+  }
+  session_names(options, state);
+  return 0;
+}
+
+static inline int app_run(const Task *task, TrainOptions *options) {
+  Error err;
+  char path[PATH_MAX + 64], title[256];
+  AppData data;
+  Model net;
+  DeviceSet train, test;
+  TrainLog log;
+  StepGraph step_graph;
+  Trainer t;
+  memset(&t, 0, sizeof t);
+  memset(&step_graph, 0, sizeof step_graph);
+  const char *directory = options->common.output_dir;
+  const Device device = options->common.device;
+  snprintf(path, sizeof path, "%s/%s", directory, run_files[RUN_STATE]);
+  if (app_prepare(task, options, path, &data, &t.state, &err) != 0 ||
+      app_open_model(task, options, path, data.train.shape, &net, &t.state, &err) != 0)
+    die("%s", err.message);
+  device_set_create(&train, device, task->batches, &data.train, t.state.train_images, &data.norm);
+  device_set_create(&test, device, task->batches, &data.test, t.state.test_images, &data.norm);
+  device_set_augment(&train, options->augment, net.max_batch);
+  data_free(&data.train);
+  snprintf(title, sizeof title, "%s on %s", task->title, options->data->title);
+  t.net = &net;
+  t.train = &train;
+  t.test = &test;
+  t.schedule = options->schedule;
+  t.output_dir = directory;
+  t.log = &log;
+  t.images_per_second = t.train_loss = t.train_accuracy = t.test_loss = NAN;
+  if (options->graph) t.step_graph = &step_graph;
+
+  TrainResult result = TRAIN_FAILED;
+  interrupt_install();
+  const unsigned moved = options->resume ? 0 : run_folder_set_aside(directory);
+  if (train_log_open(&log, directory, options->resume ? t.state.step : -1, &err) == 0)
+    result = app_train(options, &t, &err);
+  if (result == TRAIN_FAILED) {
+    if (!options->resume) run_folder_take_back(directory, moved);
+    die("%s", err.message);
+  }
+  if (result == TRAIN_INTERRUPTED)
+    printf("\nstopped in epoch %d at image %d of %d; to go on, add --resume to the same command\n", t.state.epoch + 1,
+           t.state.position, train.count);
+  else
+    report_write(title, &net, &test, &data.test, options->data, &t.state, directory);
+
+  if (train_log_close(&log, &err) != 0) die("%s", err.message);
+  if (options->common.json) app_print_json(options, &t);
+  step_graph_close(&step_graph);
+  device_set_destroy(&train);
+  device_set_destroy(&test);
+  data_free(&data.test);
+  model_close(&net);
+  return result == TRAIN_INTERRUPTED ? interrupt_status() : 0;
+}
+
+/* --------------------------------------------------------------------------------------------------------- --summary */
+
+static inline json_t *app_summary_json(const Model *m) {
+  json_t *rows = json_array();
+  double flops = 0;
+  for (int i = 0; i < m->graph->count; i++) {
+    const Node *node = &m->graph->nodes[i];
+    json_t *shape = json_array();
+    size_t parameters = 0;
+    for (int d = 0; d < node->shape.rank; d++) json_array_append_new(shape, json_integer(node->shape.dim[d]));
+    for (int k = 0; k < node->params; k++) parameters += node->param[k].trained ? node->param[k].count : 0;
+    json_array_append_new(
+        rows, json_pack("{s:s, s:s, s:o, s:I, s:f, s:I}", "node", node->name, "operation",
+                        node->op ? node->op->name : "input", "shape", shape, "parameters", (json_int_t)parameters,
+                        "flops", node->flops, "kept_bytes", (json_int_t)plan_kept_bytes(&m->plan, i)));
+    flops += node->flops;
+  }
+  return json_pack("{s:s, s:s, s:i, s:I, s:f, s:f, s:f, s:o}", "program", program_invocation_short_name, "device",
+                   device_name(m->context.device), "batch_size", m->max_batch, "parameters",
+                   (json_int_t)m->parameter_count, "flops", flops, "training_bytes", model_bytes(m), "inference_bytes",
+                   model_inference_bytes(m), "rows", rows);
+}
+
+/* Every node and both peaks, for this batch size. Nothing is allocated, so that what does not fit can be looked at. */
+static inline int app_summary(const Task *task, TrainOptions *options) {
+  Error err;
+  TrainState state;
+  Model net;
+  memset(&state, 0, sizeof state);
+  if (session_prepare(task, options, &state, options->common.batch_size, MODEL_TRAIN, &net, &err) != 0)
+    die("%s", err.message);
+  model_print_summary(stdout, &net);
+  if (options->common.json && json_result(app_summary_json(&net), &err) != 0) die("%s", err.message);
+  model_close(&net);
+  return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------- the program */
+
+static inline void app_options(const Task *task, TrainOptions *options, int argc, char **argv) {
+  train_options_default(options, OPTIONS_TRAINER, TRAIN_ALL);
+  options->common.epochs = task->epochs;
+  options->common.batch_size = task->batch_size;
+  options->lr = task->hyper.lr;
+  options->momentum = task->hyper.momentum;
+  options->weight_decay = task->hyper.weight_decay;
+  options->schedule = task->schedule ? task->schedule : &schedule_constant;
+  options->data = task->data;
+  options->choices = task->choices;
+  options->choice_count = task->choice_count;
+  train_options_parse(options, task->networks ? task->networks->options : NULL, NULL, task->description, argc, argv);
+  if (options->graph && options->common.device == DEVICE_CPU)
+    die("--graph: a CUDA graph needs --device=gpu; leave one of the two options out, or say --device=gpu");
+}
+
+/* "LeNet-5 (61,706 parameters) on MNIST on CPU, 2 threads". Ends the program when the device cannot be had. */
+static inline void app_open_device(const Task *task, const TrainOptions *options) {
+  Error err;
+  char description[512];
+  const Device device = options->common.device;
+  if (device_open(device, description, sizeof description, &err) != 0) die("%s", err.message);
+  printf("%s on %s on %s", task->title, options->data->title, description);
+  if (device == DEVICE_CPU) printf(", %d thread%s", options->threads, options->threads == 1 ? "" : "s");
+  putchar('\n');
+  fflush(stdout);
+}
+
+static inline int app_main(const Task *task, int argc, char **argv) {
+  static TrainOptions options;
+  interrupt_begin();
+  threads_begin();
+  app_options(task, &options, argc, argv);
+  app_open_device(task, &options);
+  const int status = options.predict   ? predict_run(task, &options)
+                     : options.summary ? app_summary(task, &options)
+                                       : app_run(task, &options);
+  stdout_finish();
+  return status;
+}
+
+#endif /* COMMON_NN_APP_H */

@@ -1,0 +1,230 @@
+/* data_set.h - labelled images in memory, and a table of where they come from.
+ *
+ *     DataSet train;
+ *     if (data_load(&data_mnist, "", DATA_TRAIN, &train, &err) != 0) die("%s", err.message);   // "": as Bazel fetched it
+ *     DataNorm norm;
+ *     if (data_statistics(&train, &norm, &err) != 0) die("%s", err.message);
+ *     data_free(&train);
+ *
+ * A set has images of any (C,H,W) as bytes, any number of classes, and names for them. Its pixels are scaled to 0..1
+ * and normalised by mean and standard deviation of each channel of the training set.
+ */
+#ifndef COMMON_NN_DATA_SET_H
+#define COMMON_NN_DATA_SET_H
+
+#include "common/image.h"
+#include "common/mnist.h"
+#include "common/nn/op.h"
+#include "common/runfiles.h"
+
+enum { DATA_MAX_CHANNELS = 4, DATA_FOLDERS = 2 };
+
+/* samples (count,C,H,W), labels (count). Memory of malloc(). */
+typedef struct DataSet {
+  Shape shape;
+  int count, classes;
+  uint8_t *samples;
+  int *labels;
+} DataSet;
+
+/* Per channel, of pixels scaled to 0..1. */
+typedef struct DataNorm {
+  int channels;
+  float mean[DATA_MAX_CHANNELS], stddev[DATA_MAX_CHANNELS];
+} DataNorm;
+
+typedef enum DataSplit { DATA_TRAIN, DATA_TEST } DataSplit;
+
+/* Where a set comes from: an entry of the table. */
+typedef struct DataSource {
+  const char *name, *title; /* "fashion_mnist", "Fashion-MNIST" */
+  const char *things;       /* what is classified: "digits" */
+  Shape shape;
+  int classes;
+  const char *const *class_names;   /* NULL: their numbers */
+  const char *folder[DATA_FOLDERS]; /* relative: of the runfiles; absolute: of the distribution's package; or NULL */
+  const char *folder_variable;      /* of the environment: where Bazel looks for the user's copy */
+  int (*load)(const char *directory, DataSplit split, DataSet *set, Error *err);
+  int (*from_image)(const Image *image, Shape shape, uint8_t *sample, Error *err); /* a picture in the set's form */
+} DataSource;
+
+static inline void data_free(DataSet *set) {
+  free(set->samples);
+  free(set->labels);
+  memset(set, 0, sizeof *set);
+}
+
+/* The sets of MNIST's format; takes over `from`. */
+static inline void data_from_mnist(DataSet *set, MnistSet *from) {
+  memset(set, 0, sizeof *set);
+  set->shape = shape3(1, from->height, from->width);
+  set->count = (int)from->count;
+  set->classes = MNIST_CLASSES;
+  set->samples = from->images;
+  set->labels = (int *)xmalloc(from->count * sizeof *set->labels);
+  for (size_t i = 0; i < from->count; i++) set->labels[i] = from->labels[i];
+  from->images = NULL;
+  mnist_free(from);
+}
+
+static inline int data_load_mnist(const char *directory, DataSplit split, DataSet *set, Error *err) {
+  MnistSet read;
+  if (mnist_load(directory, split == DATA_TRAIN ? "train" : "t10k", &read, err) != 0) return -1;
+  if (read.count > INT_MAX) {
+    mnist_free(&read);
+    return error_set(err, "%s: more than %d images", directory, INT_MAX);
+  }
+  data_from_mnist(set, &read);
+  return 0;
+}
+
+static inline int data_digit_from_image(const Image *gray, Shape shape, uint8_t *sample, Error *err) {
+  (void)shape;
+  return mnist_from_image(gray, sample, err);
+}
+
+/* One channel of a picture, scaled to fit and centred; what is bright at its border is turned into dark. */
+static inline int data_thing_from_image(const Image *gray, Shape shape, uint8_t *sample, Error *err) {
+  const int height = shape.dim[1], width = shape.dim[2];
+  const double scale = fmin((double)height / gray->height, (double)width / gray->width);
+  int h = (int)lround(scale * gray->height), w = (int)lround(scale * gray->width);
+  (void)err;
+  h = h < 1 ? 1 : h;
+  w = w < 1 ? 1 : w;
+  const int bright = mnist_border_median(gray, 0) > 127, top = (height - h) / 2, left = (width - w) / 2;
+  uint8_t *scaled = (uint8_t *)xmalloc((size_t)h * w);
+  image_scale_gray(gray, 0, 0, gray->width, gray->height, scaled, w, h);
+  memset(sample, 0, (size_t)height * width);
+  for (int y = 0; y < h; y++)
+    for (int x = 0; x < w; x++) {
+      const uint8_t value = scaled[y * w + x];
+      sample[(top + y) * width + left + x] = bright ? (uint8_t)(255 - value) : value;
+    }
+  free(scaled);
+  return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- table */
+
+static const char *const data_fashion_names[MNIST_CLASSES] = {"t-shirt", "trouser", "pullover", "dress", "coat",
+                                                              "sandal",  "shirt",   "sneaker",  "bag",   "boot"};
+
+static const DataSource data_mnist = {"mnist",
+                                      "MNIST",
+                                      "digits",
+                                      {3, {1, MNIST_SIDE, MNIST_SIDE, 0}},
+                                      MNIST_CLASSES,
+                                      NULL,
+                                      {"third_party/data/mnist", NULL},
+                                      "NN_MNIST_DIR",
+                                      data_load_mnist,
+                                      data_digit_from_image};
+static const DataSource data_fashion_mnist = {"fashion_mnist",
+                                              "Fashion-MNIST",
+                                              "clothes",
+                                              {3, {1, MNIST_SIDE, MNIST_SIDE, 0}},
+                                              MNIST_CLASSES,
+                                              data_fashion_names,
+                                              {"third_party/data/fashion_mnist", "/usr/share/datasets/fashion-mnist"},
+                                              "NN_FASHION_MNIST_DIR",
+                                              data_load_mnist,
+                                              data_thing_from_image};
+
+enum { DATA_SOURCES = 2 };
+
+static inline const DataSource *data_source_at(int i) {
+  static const DataSource *const table[DATA_SOURCES] = {&data_mnist, &data_fashion_mnist};
+  return i >= 0 && i < DATA_SOURCES ? table[i] : NULL;
+}
+
+/* NULL when there is none of this name. */
+static inline const DataSource *data_source_named(const char *name) {
+  const DataSource *source;
+  for (int i = 0; (source = data_source_at(i)) != NULL; i++)
+    if (strcmp(source->name, name) == 0) return source;
+  return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------- reading it */
+
+/* The folder that the user named, or the first of the source's that is there. */
+static inline int data_folder(const DataSource *source, const char *named, char *out, size_t size, Error *err) {
+  Error missed;
+  if (named[0] != '\0') {
+    if ((size_t)snprintf(out, size, "%s", named) >= size)
+      return error_set(err, "%.80s...: the path is too long", named);
+    return 0;
+  }
+  for (int i = 0; i < DATA_FOLDERS && source->folder[i]; i++) {
+    if (source->folder[i][0] == '/') {
+      snprintf(out, size, "%s", source->folder[i]);
+      if (access(out, R_OK) == 0) return 0;
+    } else if (runfiles_find(source->folder[i], out, size, &missed) == 0) {
+      return 0;
+    }
+  }
+  if (source->folder[1] == NULL) return error_set(err, "%s", missed.message);
+  return error_set(err, "%s is neither in %s nor in %s; name its folder with --data-dir", source->title,
+                   source->folder[0], source->folder[1]);
+}
+
+/* -1 when the folder holds something else than the source says. */
+static inline int data_load(const DataSource *source, const char *named, DataSplit split, DataSet *set, Error *err) {
+  char directory[PATH_MAX];
+  memset(set, 0, sizeof *set);
+  if (data_folder(source, named, directory, sizeof directory, err) != 0 ||
+      source->load(directory, split, set, err) != 0)
+    return -1;
+  if (shape_equal(set->shape, source->shape)) return 0;
+  error_set(err, "%s: the %s images have the shape %s; those of %s have %s", directory,
+            split == DATA_TRAIN ? "training" : "test", shape_text(set->shape).text, source->title,
+            shape_text(source->shape).text);
+  data_free(set);
+  return -1;
+}
+
+/* The first `count` images; all, where there are fewer. */
+static inline void data_keep_first(DataSet *set, int count) {
+  if (count < set->count) set->count = count;
+}
+
+/* The last `held` images of `train` become `test`. */
+static inline void data_hold_out(DataSet *train, DataSet *test, int held) {
+  const size_t bytes = shape_count(train->shape);
+  data_free(test);
+  train->count -= held;
+  *test = *train;
+  test->count = held;
+  test->samples = (uint8_t *)xmalloc(held * bytes);
+  test->labels = (int *)xmalloc(held * sizeof *test->labels);
+  memcpy(test->samples, train->samples + train->count * bytes, held * bytes);
+  memcpy(test->labels, train->labels + train->count, held * sizeof *test->labels);
+}
+
+/* Mean and standard deviation of each channel; the sums are exact. -1 where all pixels of a channel are equal. */
+static inline int data_statistics(const DataSet *set, DataNorm *norm, Error *err) {
+  const int channels = set->shape.dim[0];
+  const size_t plane = shape_count(set->shape) / channels, n = set->count * plane;
+  memset(norm, 0, sizeof *norm);
+  if (channels > DATA_MAX_CHANNELS)
+    return error_set(err, "the images have %d channels; 1 to %d are possible", channels, DATA_MAX_CHANNELS);
+  norm->channels = channels;
+  for (int c = 0; c < channels; c++) {
+    uint64_t sum = 0, squares = 0;
+    for (int i = 0; i < set->count; i++) {
+      const uint8_t *pixels = set->samples + ((size_t)i * channels + c) * plane;
+      for (size_t j = 0; j < plane; j++) {
+        sum += pixels[j];
+        squares += (uint64_t)pixels[j] * pixels[j];
+      }
+    }
+    const double mean = (double)sum / (double)n, variance = (double)squares / (double)n - mean * mean;
+    norm->mean[c] = (float)(mean / 255);
+    norm->stddev[c] = (float)(sqrt(variance > 0 ? variance : 0) / 255);
+    if (!(norm->stddev[c] >= 1e-6f))
+      return error_set(err, "all pixels of the training images are equal: there is nothing to learn; check --data-dir");
+  }
+  return 0;
+}
+
+#endif /* COMMON_NN_DATA_SET_H */

@@ -1,0 +1,221 @@
+/* network_bench.h - how long a training step of a network takes, and which operation takes it.
+ *
+ * It times the network of a Task:
+ *
+ *     int main(int argc, char **argv) { return network_bench_main(&task, argc, argv); }
+ *
+ * A step is what a classifier does: gather a batch from the data set on the device, forward, loss, backward, update;
+ * with --resident the batch lies there already. The table below it times each operation alone, many times in a row, so
+ * its sum differs a little from the step: caches are warmer, and on a GPU an operation shorter than a launch (about
+ * 2 us) is bounded by the launch.
+ */
+#ifndef COMMON_NN_NETWORK_BENCH_H
+#define COMMON_NN_NETWORK_BENCH_H
+
+#include "common/nn/session.h"
+#include "common/threads_begin.h"
+#include "common/timer.h"
+#include "common/train_log.h"
+
+enum { BENCH_IMAGES = 8192, BENCH_MAX_ROUNDS = 101 };
+
+typedef struct Bench {
+  Model net;
+  Device device;
+  int resident;
+  int batch;
+  DeviceSet set;
+} Bench;
+
+/* Random pixels and labels, in the form of the task's data set. */
+static inline void bench_create_set(Bench *bench, const Task *task, uint64_t seed) {
+  const DataSource *source = task->data;
+  const size_t bytes = BENCH_IMAGES * shape_count(source->shape);
+  uint8_t *pixels = (uint8_t *)xmalloc(bytes);
+  int labels[BENCH_IMAGES];
+  for (size_t i = 0; i < bytes; i += 4) {
+    const PhiloxBlock block = philox4x32(seed, 1, i);
+    for (size_t j = 0; j < 4 && i + j < bytes; j++) pixels[i + j] = (uint8_t)block.word[j];
+  }
+  for (int i = 0; i < BENCH_IMAGES; i++) labels[i] = (int)(philox4x32(seed, 2, i).word[0] % source->classes);
+  const DataSet host = {source->shape, BENCH_IMAGES, source->classes, pixels, labels};
+  DataNorm norm;
+  memset(&norm, 0, sizeof norm);
+  norm.channels = source->shape.dim[0];
+  for (int c = 0; c < norm.channels; c++) {
+    norm.mean[c] = 0.5f;
+    norm.stddev[c] = 0.29f;
+  }
+  device_set_create(&bench->set, bench->device, task->batches, &host, BENCH_IMAGES, &norm);
+  device_set_shuffle(&bench->set, seed, 0);
+  free(pixels);
+}
+
+static inline void bench_gather(Bench *bench, int step) {
+  const size_t start = (size_t)step * bench->batch % (BENCH_IMAGES - bench->batch + 1);
+  device_set_gather(&bench->set, &bench->net, (int)start, bench->batch);
+}
+
+/* ---------------------------------------------------------------------------------------- what is timed */
+
+typedef enum Operation { STEP, GATHER, FORWARD, LOSS, BACKWARD, UPDATE } Operation;
+
+/* One operation, `repeats` times over; a node's backward gives dx except in the first one, as in training. */
+static inline void bench_run(Bench *bench, Operation operation, int node, int repeats) {
+  Model *net = &bench->net;
+  for (int i = 0; i < repeats; i++) {
+    switch (operation) {
+      case STEP:
+        if (!bench->resident) bench_gather(bench, i);
+        net->hyper.lr = 0.01f;
+        model_train_step(net, bench->batch);
+        break;
+      case GATHER:
+        bench_gather(bench, i);
+        break;
+      case FORWARD:
+        model_forward_node(net, node, bench->batch);
+        break;
+      case LOSS:
+        model_score(net, bench->batch);
+        break;
+      case BACKWARD:
+        model_backward_node(net, node, bench->batch);
+        break;
+      case UPDATE:
+        net->hyper.lr = 0;
+        model_update(net);
+        break;
+    }
+  }
+  device_synchronize(bench->device);
+}
+
+/* Median over `rounds` of the seconds that one run takes. */
+static inline double bench_time(Bench *bench, Operation operation, int node, int repeats, int rounds) {
+  double samples[BENCH_MAX_ROUNDS];
+  bench_run(bench, operation, node, repeats / 4 + 1);
+  for (int i = 0; i < rounds; i++) {
+    double start = seconds_now();
+    bench_run(bench, operation, node, repeats);
+    samples[i] = (seconds_now() - start) / repeats;
+  }
+  return timer_stats(samples, (size_t)rounds).median;
+}
+
+typedef struct BenchOptions {
+  TrainOptions train;
+  int rounds, resident;
+} BenchOptions;
+
+enum { BENCH_ROUNDS = 1, BENCH_RESIDENT };
+
+static inline error_t bench_parse(int key, char *arg, struct argp_state *state) {
+  BenchOptions *options = (BenchOptions *)state->input;
+  switch (key) {
+    case BENCH_ROUNDS:
+      options->rounds = (int)option_int(state, arg, "--rounds", 1, BENCH_MAX_ROUNDS);
+      return 0;
+    case BENCH_RESIDENT:
+      options->resident = 1;
+      return 0;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* One line of the table, and one object of the JSON rows. FLOPs are counted for the products alone. */
+static inline void bench_print_row(json_t *rows, const char *layer, const char *direction, double seconds, double flops,
+                                   double step) {
+  printf("  %-6s %-8s %10.1f us %6.1f %%", layer, direction, seconds * 1e6, 100.0 * seconds / step);
+  if (flops > 0) printf(" %9.1f GFLOP/s", flops / seconds * 1e-9);
+  putchar('\n');
+  json_t *row = json_pack("{s:s, s:s, s:f}", "layer", layer, "direction", direction, "time_us", seconds * 1e6);
+  if (flops > 0) json_object_set_new(row, "gflops", json_real(flops / seconds * 1e-9));
+  json_array_append_new(rows, row);
+}
+
+/* Every operation of a step alone. */
+static inline void bench_print_operations(Bench *bench, int rounds, double step, json_t *rows) {
+  Model *net = &bench->net;
+  int repeats = bench->device == DEVICE_GPU ? 200 : 20;
+  printf("\neach operation alone                per cent of the step\n");
+  bench_print_row(rows, "batch", "gather", bench_time(bench, GATHER, 0, repeats, rounds), 0, step);
+  for (int i = 0; i < net->graph->count; i++) {
+    const Node *node = &net->graph->nodes[i];
+    if (node->op == NULL) continue;
+    const double flops = node->flops * bench->batch;
+    bench_print_row(rows, node->name, "forward", bench_time(bench, FORWARD, i, repeats, rounds), flops, step);
+  }
+  bench_print_row(rows, "loss", "forward", bench_time(bench, LOSS, 0, repeats, rounds), 0, step);
+  for (int i = net->graph->count - 1; i >= 0; i--) {
+    const Node *node = &net->graph->nodes[i];
+    if (node->op == NULL || net->plan.node[i].gradient == PLAN_NONE) continue;
+    const double flops = (net->plan.node[i].writes[0] ? 2 : 1) * node->flops * bench->batch; /* dw, and dx */
+    bench_print_row(rows, node->name, "backward", bench_time(bench, BACKWARD, i, repeats, rounds), flops, step);
+  }
+  bench_print_row(rows, net->optimizer->name, "update", bench_time(bench, UPDATE, 0, repeats, rounds), 0, step);
+}
+
+static inline void bench_options(BenchOptions *options, const Task *task, int argc, char **argv) {
+  static const struct argp_option rows[] = {
+      {"rounds", BENCH_ROUNDS, "N", 0, "Measurements, of which the median is printed (default: 7)", 0},
+      {"resident", BENCH_RESIDENT, NULL, 0, "Time a step without gathering its batch", 0},
+      OPTION_END};
+  const struct argp_child children[] = {{task->networks ? task->networks->options : NULL, 0, NULL, 0},
+                                        {NULL, 0, NULL, 0}};
+  const struct argp own = {rows, bench_parse, NULL, NULL, children, NULL, NULL};
+  TrainOptions *train = &options->train;
+  train_options_default(train, OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON, TRAIN_THREADS);
+  options->rounds = 7;
+  train->data = task->data;
+  train->choices = task->choices;
+  train->choice_count = task->choice_count;
+  train_options_parse(train, &own, options, task->description, argc, argv);
+  if (train->common.batch_size > BENCH_IMAGES)
+    die("--batch-size=%d: this benchmark has %d images", train->common.batch_size, BENCH_IMAGES);
+}
+
+static inline int network_bench_main(const Task *task, int argc, char **argv) {
+  static BenchOptions options;
+  static Bench bench;
+  Error err;
+  char description[512];
+  TrainState state;
+  memset(&state, 0, sizeof state);
+  threads_begin();
+  bench_options(&options, task, argc, argv);
+  const CommonOptions *common = &options.train.common;
+  const Device device = common->device;
+  const int batch = common->batch_size;
+  if (device_open(device, description, sizeof description, &err) != 0) die("%s", err.message);
+
+  if (session_open(task, &options.train, &state, batch, MODEL_TRAIN, 0, &bench.net, &err) != 0) die("%s", err.message);
+  bench.net.hyper.momentum = 0.9f;
+  model_init(&bench.net, common->seed);
+  bench.device = device;
+  bench.batch = batch;
+  bench.resident = options.resident;
+  bench_create_set(&bench, task, common->seed);
+  bench_gather(&bench, 0);
+  const int steps = device == DEVICE_GPU ? 500 : 60;
+  const double step = bench_time(&bench, STEP, 0, steps, options.rounds);
+  printf("%s, one training step, batch %d, on %s", task->title, batch, description);
+  if (device == DEVICE_CPU) printf(", %d threads", options.train.threads);
+  printf(": %.1f us, %.0f images/s\n", step * 1e6, batch / step);
+
+  json_t *rows = json_array();
+  if (options.rounds > 1) bench_print_operations(&bench, options.rounds, step, rows);
+  if (common->json && json_result(json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:O}", "program",
+                                            program_invocation_short_name, "device", device_name(device), "description",
+                                            description, "batch_size", batch, "threads", options.train.threads,
+                                            "step_us", step * 1e6, "images_per_second", batch / step, "rows", rows),
+                                  &err) != 0)
+    die("%s", err.message);
+  json_decref(rows);
+  device_set_destroy(&bench.set);
+  model_close(&bench.net);
+  return 0;
+}
+
+#endif /* COMMON_NN_NETWORK_BENCH_H */

@@ -1,0 +1,137 @@
+/* session.h - from a task and a command line to a network in memory: what training, --predict and --summary share. */
+#ifndef COMMON_NN_SESSION_H
+#define COMMON_NN_SESSION_H
+
+#include "common/nn/task.h"
+
+enum { SESSION_MAX_CLASSES = 1000 };
+
+/* --------------------------------------------------------------------------------------------- what a checkpoint says */
+
+/* What the command line chooses among table entries, as a checkpoint keeps it. */
+static inline void session_names(const TrainOptions *options, TrainState *state) {
+  snprintf(state->data, sizeof state->data, "%s", options->data->name);
+  snprintf(state->schedule, sizeof state->schedule, "%s", options->schedule ? options->schedule->name : "");
+  snprintf(state->augment, sizeof state->augment, "%s", options->augment->name);
+}
+
+/* The table entries and the network that a checkpoint names become those of the options, but for what the user typed.
+ * -1 where the checkpoint's are unknown, or are of another data set or network than those that were typed. */
+static inline int session_recall(const Task *task, TrainOptions *options, const TrainState *saved, Error *err) {
+  const unsigned given = options->given;
+  if (saved->data[0]) {
+    const DataSource *data = data_source_named(saved->data);
+    if (data == NULL)
+      return error_set(err, "the checkpoint is of the data set \"%s\", which is unknown here", saved->data);
+    if ((given & TRAIN_DATA) && data != options->data)
+      return error_set(err, "the checkpoint is of --data=%s, not %s; leave the option out", data->name,
+                       options->data->name);
+    options->data = data;
+  }
+  if (saved->schedule[0] && !(given & TRAIN_SCHEDULE)) {
+    const Schedule *schedule = schedule_named(saved->schedule);
+    if (schedule == NULL) return error_set(err, "the checkpoint's schedule \"%s\" is unknown here", saved->schedule);
+    options->schedule = schedule;
+  }
+  if (saved->augment[0] && !(given & TRAIN_AUGMENT)) {
+    const Augment *augment = augment_named(saved->augment);
+    if (augment == NULL) return error_set(err, "the checkpoint's augmentation \"%s\" is unknown here", saved->augment);
+    options->augment = augment;
+  }
+  return task->networks ? task->networks->from_text(saved->network, err) : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------- the network */
+
+/* The images must fit into the network's input, the labels into its classes. A network that reads features takes images
+ * of as many pixels. */
+static inline int session_check_shapes(const Graph *g, const DataSource *data, Error *err) {
+  if (g->failed) return 0; /* model_open() reports it */
+  Shape input = {0, {0}};
+  for (int i = g->count - 1; i >= 0; i--)
+    if (g->nodes[i].op == NULL) input = g->nodes[i].shape;
+  const size_t classes = g->loss_count ? shape_count(graph_shape(g, g->losses[0].node)) : 0;
+  const int fits = input.rank == 1 ? shape_count(input) == shape_count(data->shape) : shape_equal(input, data->shape);
+  if (fits && classes >= (size_t)data->classes && classes <= SESSION_MAX_CLASSES) return 0;
+  return error_set(err,
+                   "a network from an input of shape %s to %zu classes; the images of %s have the shape %s, which is "
+                   "%zu pixels, the labels %d classes, and up to %d are possible",
+                   shape_text(input).text, classes, data->title, shape_text(data->shape).text, shape_count(data->shape),
+                   data->classes, SESSION_MAX_CLASSES);
+}
+
+/* The words of a checkpoint's text, which may be about nodes of several operations. */
+static inline int session_recall_implementations(const Task *task, const char *text, Graph *g, Error *err) {
+  ImplementationWord word;
+  for (const char *at = text; implementation_next(&at, &word);) {
+    const OpChoice *choice = NULL;
+    for (int i = 0; i < g->count && word.node; i++)
+      if (strlen(g->nodes[i].name) == word.node_length && strncmp(g->nodes[i].name, word.node, word.node_length) == 0)
+        for (int c = 0; c < task->choice_count; c++)
+          if (implementation_of(task->choices[c], &g->nodes[i]) >= 0) choice = task->choices[c];
+    if (choice == NULL)
+      return error_set(err, "the checkpoint's implementation \"%.*s\" is of no node of this network",
+                       (int)(word.name + word.name_length - (word.node ? word.node : word.name)),
+                       word.node ? word.node : word.name);
+    if (implementation_apply_word(choice, &word, g, NULL, err) != 0) return -1;
+  }
+  return 0;
+}
+
+/* Chooses which implementation computes each node: those of the state, then those of the command line; and notes in the
+ * state the nodes that do not have the usual one. */
+static inline int session_choose(const Task *task, const TrainOptions *options, Context context, int max_batch,
+                                 ModelUse use, Graph *g, TrainState *state, Error *err) {
+  if (g->failed) return 0;
+  if (session_recall_implementations(task, state->implementations, g, err) != 0) return -1;
+  for (int c = 0; c < task->choice_count; c++)
+    if (implementation_choose(task->choices[c], options->chosen[c], g, context, task->optimizer, max_batch, use, stdout,
+                              err) != 0)
+      return -1;
+  size_t used = 0;
+  state->implementations[0] = '\0';
+  for (int i = 0; i < g->count; i++)
+    for (int c = 0; c < task->choice_count; c++) {
+      const OpChoice *choice = task->choices[c];
+      const int k = implementation_of(choice, &g->nodes[i]);
+      if (k <= 0) continue;
+      used += (size_t)snprintf(state->implementations + used, sizeof state->implementations - used, "%s%s:%s",
+                               used ? "," : "", g->nodes[i].name, choice->list[k].name);
+      if (used >= sizeof state->implementations)
+        return error_set(err, "the names of the chosen implementations need more than %zu characters of a checkpoint",
+                         sizeof state->implementations);
+    }
+  if (state->implementations[0]) printf("implementations %s\n", state->implementations);
+  return 0;
+}
+
+/* The network that the task's graph() builds, planned and not yet allocated. */
+static inline int session_prepare(const Task *task, const TrainOptions *options, TrainState *state, int max_batch,
+                                  ModelUse use, Model *m, Error *err) {
+  Context context;
+  memset(&context, 0, sizeof context);
+  context.device = options->common.device;
+  context.seed = state->seed;
+  Graph *g = task->graph();
+  if (session_check_shapes(g, options->data, err) != 0 ||
+      session_choose(task, options, context, max_batch, use, g, state, err) != 0) {
+    graph_destroy(g);
+    return -1;
+  }
+  return model_prepare(m, g, context, task->optimizer, max_batch, use, err);
+}
+
+/* The same with its memory, and a line about it where the program can make several networks. `also`: bytes that will be
+ * needed besides, so that what does not fit is refused before anything is allocated. */
+static inline int session_open(const Task *task, const TrainOptions *options, TrainState *state, int max_batch,
+                               ModelUse use, double also, Model *m, Error *err) {
+  if (session_prepare(task, options, state, max_batch, use, m, err) != 0 || model_allocate(m, also, err) != 0)
+    return -1;
+  if (task->networks) {
+    task->networks->text(state->network);
+    printf("network %s: %zu parameters\n", state->network, m->parameter_count);
+  }
+  return 0;
+}
+
+#endif /* COMMON_NN_SESSION_H */

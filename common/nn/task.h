@@ -1,0 +1,48 @@
+/* task.h - what a program that trains a network is: a table. app.h is the program around it.
+ *
+ *     static const Task lenet = {
+ *         "LeNet-5 (61,706 parameters)",                       // title
+ *         "Trains LeNet-5 on handwritten digits ...",          // for --help
+ *         lenet_graph, NULL,                                   // builds the network; it has no options
+ *         &data_mnist, &batch_kernels, &sgd, &schedule_linear,
+ *         5, 64, {0.03, 0.9, 0},                               // epochs, batch size; rate, momentum, weight decay
+ *         choices, 1};                                         // operations with several implementations
+ *
+ *     int main(int argc, char **argv) { return app_main(&lenet, argc, argv); }
+ */
+#ifndef COMMON_NN_TASK_H
+#define COMMON_NN_TASK_H
+
+#include "common/nn/checkpoint.h"
+#include "common/nn/device_set.h"
+#include "common/nn/train_options.h"
+
+/* Where a program can make several networks: their options; the network that was chosen in a few words, which a
+ * checkpoint keeps; and back from these words, -1 with a sentence when the user has asked for another one or when they
+ * cannot be understood. */
+typedef struct TaskNetworks {
+  const struct argp *options;
+  void (*text)(char text[CHECKPOINT_NETWORK]);
+  int (*from_text)(const char *text, Error *err);
+} TaskNetworks;
+
+typedef struct TaskHyper {
+  double lr, momentum, weight_decay; /* lr: at its highest */
+} TaskHyper;
+
+typedef struct Task {
+  const char *title;            /* "LeNet-5 (61,706 parameters)" */
+  const char *description;      /* for --help */
+  Graph *(*graph)(void);        /* the network; one input, one loss on its classes */
+  const TaskNetworks *networks; /* NULL: graph() builds one network */
+  const DataSource *data;
+  const Batches *batches; /* how a batch is put together */
+  const Optimizer *optimizer;
+  const Schedule *schedule; /* NULL: constant */
+  int epochs, batch_size;   /* defaults, as is what follows */
+  TaskHyper hyper;
+  const OpChoice *const *choices;
+  int choice_count;
+} Task;
+
+#endif /* COMMON_NN_TASK_H */

@@ -1,0 +1,359 @@
+/* train_options.h - the options of every program that trains, in one place; beside those of common/options.h.
+ *
+ * A program says which of them it has, sets its defaults, and describes its own in a `struct argp` or has none:
+ *
+ *     static TrainOptions options;
+ *     train_options_default(&options, OPTIONS_TRAINER, TRAIN_LR | TRAIN_MOMENTUM | TRAIN_IMAGES);
+ *     options.lr = 0.05;
+ *     train_options_parse(&options, &own, &own_options, "Trains ...", argc, argv);
+ *
+ * A new option of all trainers is a bit, a member, a row and a case here.
+ */
+#ifndef COMMON_NN_TRAIN_OPTIONS_H
+#define COMMON_NN_TRAIN_OPTIONS_H
+
+#include "common/nn/augment.h"
+#include "common/nn/data_set.h"
+#include "common/nn/implementation.h"
+#include "common/nn/schedule.h"
+#include "common/options.h"
+#include "common/threads.h"
+
+/* Which options a program has. */
+enum {
+  TRAIN_LR = 1 << 0,
+  TRAIN_MOMENTUM = 1 << 1,
+  TRAIN_WEIGHT_DECAY = 1 << 2,
+  TRAIN_SCHEDULE = 1 << 3,
+  TRAIN_DATA = 1 << 4,
+  TRAIN_AUGMENT = 1 << 5,
+  TRAIN_IMAGES = 1 << 6,
+  TRAIN_TEST_IMAGES = 1 << 7,
+  TRAIN_HOLD_OUT = 1 << 8,
+  TRAIN_THREADS = 1 << 9,
+  TRAIN_RESUME = 1 << 10,  /* and --restart */
+  TRAIN_PREDICT = 1 << 11, /* and --checkpoint */
+  TRAIN_SUMMARY = 1 << 12,
+  TRAIN_GRAPH = 1 << 13,
+  TRAIN_ALL = (1 << 14) - 1
+};
+
+enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 28 };
+
+typedef struct TrainOptions {
+  CommonOptions common;
+  unsigned supported, given; /* TRAIN_..., or'ed */
+  double lr, lr_most, momentum, weight_decay;
+  const Schedule *schedule; /* NULL: the learning rate is constant, and no other is offered */
+  const DataSource *data;
+  const Augment *augment;
+  int train_images, test_images; /* the first so many; 0: all of them */
+  int train_images_least, hold_out, threads;
+  int resume, restart, predict, summary, graph;
+  char checkpoint[PATH_MAX]; /* of --predict; "": best.safetensors of the output folder */
+  char **files;              /* of --predict */
+  int file_count;
+  /* One option for each operation that has several implementations: --conv=NAME,NODE:NAME,auto */
+  const OpChoice *const *choices;
+  int choice_count;
+  char chosen[TRAIN_MAX_CHOICES][IMPLEMENTATION_TEXT]; /* as typed; "": the first of each */
+} TrainOptions;
+
+/* Keys of argp: those of one letter, and these. A program's own are below. */
+enum {
+  TRAIN_KEY_WEIGHT_DECAY = 0x100000,
+  TRAIN_KEY_SCHEDULE,
+  TRAIN_KEY_DATA,
+  TRAIN_KEY_AUGMENT,
+  TRAIN_KEY_IMAGES,
+  TRAIN_KEY_TEST_IMAGES,
+  TRAIN_KEY_HOLD_OUT,
+  TRAIN_KEY_THREADS,
+  TRAIN_KEY_RESTART,
+  TRAIN_KEY_CHECKPOINT,
+  TRAIN_KEY_SUMMARY,
+  TRAIN_KEY_GRAPH,
+  TRAIN_KEY_CHOICE /* and those after it */
+};
+
+static inline void train_options_default(TrainOptions *options, unsigned common, unsigned supported) {
+  memset(options, 0, sizeof *options);
+  options->common = options_default(common);
+  options->supported = supported;
+  options->lr_most = 1e6;
+  options->train_images_least = 1;
+  options->data = &data_mnist;
+  options->augment = &augment_none;
+}
+
+/* -------------------------------------------------------------------------------------------------------- reading */
+
+/* "constant, linear, step or cosine" */
+typedef const char *TrainOptionsName(int i);
+static inline const char *train_options_schedule(int i) { return schedule_at(i) ? schedule_at(i)->name : NULL; }
+static inline const char *train_options_data(int i) { return data_source_at(i) ? data_source_at(i)->name : NULL; }
+static inline const char *train_options_augment(int i) { return augment_at(i) ? augment_at(i)->name : NULL; }
+
+typedef struct TrainOptionsList {
+  char text[160];
+} TrainOptionsList;
+
+static inline TrainOptionsList train_options_list(TrainOptionsName *name) {
+  TrainOptionsList list = {""};
+  size_t used = 0;
+  for (int i = 0; name(i) && used < sizeof list.text; i++)
+    used += (size_t)snprintf(list.text + used, sizeof list.text - used, "%s%s",
+                             i == 0        ? ""
+                             : name(i + 1) ? ", "
+                                           : " or ",
+                             name(i));
+  return list;
+}
+
+/* The index of the table's entry of this name; ends the program where there is none. */
+static inline int train_options_find(const struct argp_state *state, const char *option, const char *arg,
+                                     TrainOptionsName *name) {
+  for (int i = 0; name(i); i++)
+    if (strcmp(name(i), arg) == 0) return i;
+  argp_error(state, "%s=%s: %s is expected", option, arg, train_options_list(name).text);
+  return 0;
+}
+
+static inline void train_options_end(const TrainOptions *options, const struct argp_state *state) {
+  if (options->resume && options->restart) argp_error(state, "--resume and --restart: one of the two");
+  if (options->predict && options->file_count == 0) argp_error(state, "--predict: name the images to classify");
+  if (!options->predict && options->checkpoint[0])
+    argp_error(state, "--checkpoint is the model of --predict; to go on with a run say --resume");
+  if (!options->predict && options->file_count > 0)
+    argp_error(state, "\"%s\" is not an option; to classify images say --predict FILE...", options->files[0]);
+}
+
+/* --conv=NAME: appended to what was typed before. */
+static inline int train_options_choose(TrainOptions *options, int i, const char *arg, const struct argp_state *state) {
+  Error err;
+  char *text = options->chosen[i];
+  const size_t used = strlen(text);
+  if (used + strlen(arg) + 2 > IMPLEMENTATION_TEXT)
+    argp_error(state, "--%s=%.40s...: at most %d characters are expected", options->choices[i]->option, arg,
+               IMPLEMENTATION_TEXT - 1);
+  snprintf(text + used, IMPLEMENTATION_TEXT - used, "%s%s", used ? "," : "", arg);
+  if (implementation_check(options->choices[i], arg, &err) != 0) argp_error(state, "%s", err.message);
+  return 0;
+}
+
+static inline error_t train_options_parse_one(int key, char *arg, struct argp_state *state);
+
+typedef struct TrainOptionsParser {
+  TrainOptions *options;
+  void *own_input;
+} TrainOptionsParser;
+
+static inline int train_options_bit(int key) {
+  switch (key) {
+    case 'l':
+      return TRAIN_LR;
+    case 'm':
+      return TRAIN_MOMENTUM;
+    case TRAIN_KEY_WEIGHT_DECAY:
+      return TRAIN_WEIGHT_DECAY;
+    case TRAIN_KEY_SCHEDULE:
+      return TRAIN_SCHEDULE;
+    case TRAIN_KEY_DATA:
+      return TRAIN_DATA;
+    case TRAIN_KEY_AUGMENT:
+      return TRAIN_AUGMENT;
+    default:
+      return 0;
+  }
+}
+
+static inline error_t train_options_parse_one(int key, char *arg, struct argp_state *state) {
+  const TrainOptionsParser *parser = (const TrainOptionsParser *)state->input;
+  TrainOptions *options = parser->options;
+  options->given |= (unsigned)train_options_bit(key);
+  if (key >= TRAIN_KEY_CHOICE && key < TRAIN_KEY_CHOICE + options->choice_count)
+    return train_options_choose(options, key - TRAIN_KEY_CHOICE, arg, state);
+  switch (key) {
+    case ARGP_KEY_INIT:
+      state->child_inputs[0] = parser->own_input;
+      return 0;
+    case 'l':
+      options->lr = option_float(state, arg, "--lr", 1e-9, options->lr_most);
+      return 0;
+    case 'm':
+      options->momentum = option_float(state, arg, "--momentum", 0, 0.9999);
+      return 0;
+    case TRAIN_KEY_WEIGHT_DECAY:
+      options->weight_decay = option_float(state, arg, "--weight-decay", 0, 1);
+      return 0;
+    case TRAIN_KEY_SCHEDULE:
+      options->schedule = schedule_at(train_options_find(state, "--schedule", arg, train_options_schedule));
+      return 0;
+    case TRAIN_KEY_DATA:
+      options->data = data_source_at(train_options_find(state, "--data", arg, train_options_data));
+      return 0;
+    case TRAIN_KEY_AUGMENT:
+      options->augment = augment_at(train_options_find(state, "--augment", arg, train_options_augment));
+      return 0;
+    case TRAIN_KEY_IMAGES:
+      options->train_images = (int)option_int(state, arg, "--train-images", options->train_images_least, INT_MAX);
+      return 0;
+    case TRAIN_KEY_TEST_IMAGES:
+      options->test_images = (int)option_int(state, arg, "--test-images", 1, INT_MAX);
+      return 0;
+    case TRAIN_KEY_HOLD_OUT:
+      options->hold_out = (int)option_int(state, arg, "--hold-out", 1, INT_MAX);
+      return 0;
+    case TRAIN_KEY_THREADS:
+      options->threads = (int)option_int(state, arg, "--threads", 1, 1024);
+      return 0;
+    case 'r':
+      options->resume = 1;
+      return 0;
+    case TRAIN_KEY_RESTART:
+      options->restart = 1;
+      return 0;
+    case 'p':
+      options->predict = 1;
+      return 0;
+    case TRAIN_KEY_CHECKPOINT:
+      option_path(state, arg, "--checkpoint", options->checkpoint);
+      return 0;
+    case TRAIN_KEY_SUMMARY:
+      options->summary = 1;
+      return 0;
+    case TRAIN_KEY_GRAPH:
+      options->graph = 1;
+      return 0;
+    case ARGP_KEY_ARGS:
+      options->files = state->argv + state->next;
+      options->file_count = state->argc - state->next;
+      return 0;
+    case ARGP_KEY_END:
+      train_options_end(options, state);
+      return 0;
+    default:
+      return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ----------------------------------------------------------------------------------------------------------- --help */
+
+typedef struct TrainOptionsHelp {
+  struct argp_option rows[TRAIN_MAX_ROWS];
+  char texts[TRAIN_MAX_ROWS][320];
+  int count;
+} TrainOptionsHelp;
+
+/* A row of --help; the text is formatted. */
+__attribute__((format(printf, 5, 6))) static inline void train_options_row(TrainOptionsHelp *help, int key,
+                                                                           const char *name, const char *arg,
+                                                                           const char *format, ...) {
+  struct argp_option *row = &help->rows[help->count];
+  char *text = help->texts[help->count++];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof help->texts[0], format, args);
+  va_end(args);
+  row->name = name;
+  row->key = key;
+  row->arg = arg;
+  row->doc = text;
+}
+
+/* "N images only (default: 10000)" */
+static inline void train_options_images_row(TrainOptionsHelp *help, int key, const char *name, const char *verb,
+                                            int count) {
+  if (count > 0)
+    train_options_row(help, key, name, "N", "%s on the first N images only (default: %d)", verb, count);
+  else
+    train_options_row(help, key, name, "N", "%s on the first N images only", verb);
+}
+
+static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions *o) {
+  const unsigned has = o->supported;
+  if (has & TRAIN_LR && has & TRAIN_SCHEDULE)
+    train_options_row(help, 'l', "lr", "RATE", "Highest learning rate; --schedule says how it changes (default: %g)",
+                      o->lr);
+  else if (has & TRAIN_LR)
+    train_options_row(help, 'l', "lr", "RATE", "Learning rate, constant (default: %g)", o->lr);
+  if (has & TRAIN_SCHEDULE) {
+    train_options_row(help, TRAIN_KEY_SCHEDULE, "schedule", "NAME",
+                      "Learning rate over the run (default: %s): ", o->schedule->name);
+    char *text = help->texts[help->count - 1];
+    for (int i = 0; schedule_at(i); i++)
+      snprintf(text + strlen(text), sizeof help->texts[0] - strlen(text), "%s%s, %s", i ? "; " : "",
+               schedule_at(i)->name, schedule_at(i)->help);
+  }
+  if (has & TRAIN_MOMENTUM) train_options_row(help, 'm', "momentum", "M", "Momentum of SGD (default: %g)", o->momentum);
+  if (has & TRAIN_WEIGHT_DECAY)
+    train_options_row(help, TRAIN_KEY_WEIGHT_DECAY, "weight-decay", "W",
+                      "Share of each weight that its gradient gets in addition (default: %g)", o->weight_decay);
+  if (has & TRAIN_DATA)
+    train_options_row(help, TRAIN_KEY_DATA, "data", "NAME", "Data set: %s (default: %s)",
+                      train_options_list(train_options_data).text, o->data->name);
+  if (has & TRAIN_AUGMENT) {
+    train_options_row(help, TRAIN_KEY_AUGMENT, "augment", "NAME",
+                      "Random changes of the training images (default: %s): ", o->augment->name);
+    char *text = help->texts[help->count - 1];
+    for (int i = 0; augment_at(i); i++)
+      snprintf(text + strlen(text), sizeof help->texts[0] - strlen(text), "%s%s, %s", i ? "; " : "",
+               augment_at(i)->name, augment_at(i)->help);
+  }
+  if (has & TRAIN_RESUME) {
+    train_options_row(help, 'r', "resume", NULL, "Go on from the output folder's last checkpoint, to --epochs in all");
+    train_options_row(help, TRAIN_KEY_RESTART, "restart", NULL,
+                      "Start anew although the output folder holds an unfinished run");
+  }
+  if (has & TRAIN_IMAGES) {
+    train_options_images_row(help, TRAIN_KEY_IMAGES, "train-images", "Train", o->train_images);
+    train_options_row(help, 0, "images", NULL, "%s", "");
+    help->rows[help->count - 1].flags = OPTION_ALIAS | OPTION_HIDDEN;
+  }
+  if (has & TRAIN_TEST_IMAGES)
+    train_options_images_row(help, TRAIN_KEY_TEST_IMAGES, "test-images", "Test", o->test_images);
+  if (has & TRAIN_HOLD_OUT)
+    train_options_row(help, TRAIN_KEY_HOLD_OUT, "hold-out", "N",
+                      "Don't train on the last N training images, and test on them instead of the test set: for "
+                      "choosing settings");
+  if (has & TRAIN_THREADS)
+    train_options_row(help, TRAIN_KEY_THREADS, "threads", "N", "CPU threads (default: one per core)");
+  if (has & TRAIN_GRAPH)
+    train_options_row(help, TRAIN_KEY_GRAPH, "graph", NULL,
+                      "With --device=gpu: launch each training step as one CUDA graph; the results are the same");
+  if (has & TRAIN_SUMMARY)
+    train_options_row(help, TRAIN_KEY_SUMMARY, "summary", NULL,
+                      "Train nothing: print every node of the network, its FLOPs and its memory");
+  for (int i = 0; i < o->choice_count; i++)
+    train_options_row(help, TRAIN_KEY_CHOICE + i, o->choices[i]->option, "NAME",
+                      "Implementation: %s (default: %s), or auto: measure them and take the fastest for each node; "
+                      "NODE:NAME chooses for one node",
+                      implementation_names(o->choices[i]).text, o->choices[i]->list[0].name);
+  if (has & TRAIN_PREDICT) {
+    train_options_row(help, 'p', "predict", NULL, "Train nothing: classify the images FILE... (PNG or JPEG, any size)");
+    train_options_row(help, TRAIN_KEY_CHECKPOINT, "checkpoint", "FILE",
+                      "The model that --predict uses (default: best.safetensors in the output folder)");
+  }
+}
+
+/* Reads the command line into `options` and, through own->parser, into `own_input`; own may be NULL. Sets the number
+ * of threads where --threads is an option. */
+static inline void train_options_parse(TrainOptions *options, const struct argp *own, void *own_input,
+                                       const char *description, int argc, char **argv) {
+  static TrainOptionsHelp help; /* argp keeps pointers to it */
+  TrainOptionsParser parser = {options, own_input};
+  memset(&help, 0, sizeof help);
+  train_options_rows(&help, options);
+  const struct argp_child children[] = {{own, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+  const struct argp all = {help.rows,
+                           train_options_parse_one,
+                           options->supported & TRAIN_PREDICT ? "[--predict FILE...]" : NULL,
+                           description,
+                           children,
+                           NULL,
+                           NULL};
+  options_parse(&options->common, &all, &parser, argc, argv);
+  if (options->supported & TRAIN_THREADS) options->threads = threads_set(options->threads);
+}
+
+#endif /* COMMON_NN_TRAIN_OPTIONS_H */
