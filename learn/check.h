@@ -318,7 +318,7 @@ static inline int check_hear(int sent) {
   if (sane && check.reply.ended) check.verdict = "died";
   if (sane) return !check.reply.ended;
   check.verdict = "disturbed";
-  snprintf(check.reply.text, CHECK_TEXT, "Something that is no result came through the channel for results.");
+  snprintf(check.reply.text, CHECK_TEXT, "Something other than results came through the channel for results.");
   return 0;
 }
 
@@ -506,7 +506,7 @@ static inline int check_main(Lesson lesson) {
       const char *text = check.reply.findings > 0 ? check.reply.text : result.message;
       snprintf(message, sizeof message, "%s", text);
       if (check.reply.findings > 0 && result.wrong[0] != '\0')
-        snprintf(message, sizeof message, "%s%sOn %s: %s. That may follow from it: mend this first.", text,
+        snprintf(message, sizeof message, "%s%sOn %s: %s. That may be a consequence: fix this first.", text,
                  check_line_end(text), on, result.wrong);
       else if (check.reply.findings > 0 && wrong)
         snprintf(message, sizeof message, "%s%s%s", text, check_line_end(text), result.message);

@@ -89,7 +89,7 @@ static inline void lint_exercise(const Source *source, const Exercise *exercise,
     if (mutant->expect[0] == '\0') lint_say(exercise, faults, "mutant \"%s\" has no \"expect:\"", mutant->name);
     if (expectation_names_one(mutant->expect, DIAGNOSIS_WRONG_VALUES) && mutant->unexplained[0] == '\0')
       lint_say(exercise, faults,
-               "mutant \"%s\" expects wrong_values, which helps nobody: expect what would help a student, or say "
+               "mutant \"%s\" expects wrong_values, which does not help a student: expect a better diagnosis, or say "
                "\"unexplained: why\"",
                mutant->name);
     if (code_same(mutant->lines, exercise->solution))
@@ -130,7 +130,7 @@ static inline void lint_seen(Source *source, int *faults) {
     const char *where = leaks_elsewhere(source, seen, &source->exercises.item[i]);
     if (where != NULL)
       lint_say(&source->exercises.item[i], faults,
-               "%s of the solution stand there for all to see; put \"%s %s\" and \"%s\" round them", where, hidden_open,
+               "%s of the solution can be read there; put \"%s %s\" and \"%s\" round them", where, hidden_open,
                source->exercises.item[i].name, hidden_close);
   }
   leaks_free(source, seen);

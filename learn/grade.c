@@ -172,7 +172,7 @@ static const char *take_copy(const Submission *submission, const Exercise *exerc
   if (realpath(submission->path, folder) == NULL || !starts_with(path, keep_printf("%s/", folder)))
     problem = keep_printf("%s is a link that leads out of the submission", exercise->file);
   else if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > MOST)
-    problem = keep_printf("%s is no file of at most %d MB", exercise->file, MOST >> 20);
+    problem = keep_printf("%s is not a file of at most %d MB", exercise->file, MOST >> 20);
   if (problem == NULL) {
     char *bytes = (char *)xmalloc(MOST);
     length = 0;
@@ -769,9 +769,9 @@ int main(int argc, char **argv) {
       {"gradescope", OPTION_GRADESCOPE, "FILE", 0, "Gradescope's results.json; with several submissions a folder", 0},
       {"classroom50", OPTION_CLASSROOM50, "FILE", 0, "Classroom 50's result.json; with several submissions a folder",
        0},
-      {"only", OPTION_ONLY, "NAME,NAME", 0, "Grade these exercises alone", 0},
-      {"jobs", 'j', "N", 0, "Exercises that are graded at the same time (default: one for each processor)", 0},
-      {"seconds", OPTION_SECONDS, "N", 0, "Time for a run, by the clock (default: 10)", 0},
+      {"only", OPTION_ONLY, "NAME,NAME", 0, "Grade only these exercises", 0},
+      {"jobs", 'j', "N", 0, "Exercises that are graded at the same time (default: one per processor)", 0},
+      {"seconds", OPTION_SECONDS, "N", 0, "Wall-clock time for a run (default: 10)", 0},
       {"minutes", OPTION_MINUTES, "N", 0,
        "Time for a submission: of each of its exercises by the clock, added up; on a loaded machine fewer fit "
        "(default: 10; with a GPU 30)",
@@ -779,7 +779,7 @@ int main(int argc, char **argv) {
       {"cache-dir", OPTION_CACHE, "DIR", 0,
        "Where judges and references are kept between runs (default: ~/.cache/nn_grade, see XDG_CACHE_HOME)", 0},
       {"prepare", OPTION_PREPARE, NULL, 0, "Make the judges of all exercises, or of those of --only, beforehand", 0},
-      {"trust-the-code", OPTION_TRUST, NULL, 0, "Without the sandbox: only for what you wrote yourself", 0},
+      {"trust-the-code", OPTION_TRUST, NULL, 0, "Grade without the sandbox: only for code that you wrote yourself", 0},
       {"source", OPTION_SOURCE, "DIR", 0, "The course's repository (default: where bazel run was typed)", 0},
       OPTION_END};
   static const struct argp own = {rows, parse, "DIR...", "Grades what students have handed in, in a sandbox.",

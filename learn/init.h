@@ -71,8 +71,8 @@ static inline int init_look(const Source *source, const char *root, bool update,
   if (realpath(source->root, course) != NULL &&
       (strcmp(place, course) == 0 || starts_with(place, keep_printf("%s/", course))))
     return error_set(err,
-                     "%s lies in the course's repository, whose commands would take it for a part of it; choose a "
-                     "folder outside",
+                     "%s is inside the course's repository, and would become a part of it; choose a folder "
+                     "outside",
                      root);
   bool tree = access(keep_printf("%s/.learn/tree.json", root), F_OK) == 0;
   if (tree && !update)
@@ -80,7 +80,8 @@ static inline int init_look(const Source *source, const char *root, bool update,
                      "%s is a student's tree already; `init --update %s` brings it up to date with this version of "
                      "the course, and keeps your lines and your progress",
                      root, root);
-  if (!tree && update) return error_set(err, "%s is no student's tree that could be updated; leave out --update", root);
+  if (!tree && update)
+    return error_set(err, "%s is not a student's tree, so there is nothing to update; leave out --update", root);
   if (tree || stat(root, &info) != 0) return 0;
   if (!S_ISDIR(info.st_mode)) return error_set(err, "%s is a file; choose another name for the folder", root);
   DIR *dir = opendir(root);
@@ -172,10 +173,10 @@ static inline int update_exercise(Update *update, const Exercise *had, Error *er
   const bool damaged = access(tree_path(&update->old, had->file), F_OK) == 0 &&
                        tree_region(&update->old, had, &text, &region, NULL) != 0;
   if (damaged) {
-    update_tell(update, "%s: the place of %s is damaged; %s. The file as you had it: %s/%s", had->file, had->name,
-                lines == NULL ? "what you wrote there is in the backup alone"
-                              : "your lines of its last check are in the new file",
-                update->backup, had->file);
+    update_tell(
+        update, "%s: the place of %s is damaged; %s. The file as you had it: %s/%s", had->file, had->name,
+        lines == NULL ? "only the backup has what you wrote there" : "your lines of its last check are in the new file",
+        update->backup, had->file);
     if (update_keep(update, had->file, err) != 0) return -1;
   }
   if (lines == NULL && now != NULL) update->fresh.progress[now - update->fresh.exercises.item].passed = false;
@@ -248,7 +249,7 @@ static inline int update_install(Update *update, Error *err) {
     const bool lines = access(keep_printf("%s/.learn/pristine/%s", update->folder, file), F_OK) == 0;
     if (had && !ours) status = update_keep(update, file, err);
     if (had && !ours && !lines && update->hashes[0] != '\0' && !file_is_original(update->root, update->hashes, file))
-      update_tell(update, "%s: the course's file is there again; yours, with your changes: %s/%s", file, update->backup,
+      update_tell(update, "%s: replaced by the course's file; yours, with your changes: %s/%s", file, update->backup,
                   file);
     if (status == 0) status = make_parent(to, err);
     if (status == 0 && rename(from, to) != 0) status = error_set(err, "cannot write %s: %s", to, strerror(errno));

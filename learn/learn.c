@@ -23,24 +23,24 @@ typedef struct Command {
 static const char about[] =
     "The course's exercises, one after the other.\v"
     "In a student's tree:\n"
-    "  next [NAME]      what to do next; with a name, go to that exercise\n"
-    "  prev             back to the exercise before\n"
-    "  check [NAME]     is it right? (check all: each of them)\n"
-    "  hint [NAME]      one more hint each time\n"
+    "  next [NAME]      shows what to do next; with a name, goes to that exercise\n"
+    "  prev             goes back to the exercise before\n"
+    "  check [NAME]     checks your lines (check all: every exercise)\n"
+    "  hint [NAME]      shows one more hint each time\n"
     "  watch [NAME]     checks the exercise that you save, whenever you save; keys n, p, h, l, q\n"
-    "  list             all exercises; on a terminal Enter goes to one, f and / filter, r resets\n"
-    "  status           how far you are\n"
-    "  prepare          compiles in the background what first checks would; init starts it, at low\n"
-    "                   priority: --stop ends it, without --stop it goes on\n"
-    "  reset NAME       what you started from; a copy of your lines is kept\n"
-    "  restore NAME     the course's lines round your exercises and helpers; a copy is kept\n"
-    "  solution [NAME]  the reference's lines: after success, or when asked twice\n\n"
-    "NAME is an exercise's name or its number in the list; without it the current one is meant.\n\n"
+    "  list             shows all exercises; on a terminal Enter goes to one, f and / filter, r resets\n"
+    "  status           shows your progress\n"
+    "  prepare          compiles the check programs in the background; init starts it, at low\n"
+    "                   priority: --stop stops it, without --stop it continues\n"
+    "  reset NAME       restores what you started from; a copy of your lines is kept\n"
+    "  restore NAME     restores the course's lines around your exercises and helpers; a copy is kept\n"
+    "  solution [NAME]  shows the reference's lines: after success, or when asked twice\n\n"
+    "NAME is an exercise's name or its number in the list; without it, the current one.\n\n"
     "In the course's repository:\n"
-    "  init DIR         a new student's tree; with --update, an old one brought up to date\n"
-    "  lint             what is missing in the exercises\n"
-    "  prove [NAME]     stubs fail, solutions pass, mutants are rejected with their diagnosis\n\n"
-    "docs/exercises_for_authors.md tells how to add an exercise, docs/grading.md how to grade.";
+    "  init DIR         makes a student's tree; with --update, brings an old one up to date\n"
+    "  lint             lists what is missing in the exercises\n"
+    "  prove [NAME]     proves that stubs fail, solutions pass, and mutants get their diagnosis\n\n"
+    "docs/exercises_for_authors.md explains how to add an exercise, docs/grading.md how to grade.";
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   Command *command = (Command *)state->input;
@@ -110,8 +110,8 @@ static int lock_tree(Tree *tree, bool keep_current) {
 static void say_what_to_do(const Tree *tree) {
   say_progress(tree);
   say_exercise(tree, tree->current);
-  printf("\n    Write your lines there, save, then: %s check   (or let it check by itself: %s watch)\n\n",
-         command_name(), command_name());
+  printf("\n    Write your lines there, save, then: %s check   (or check at each save: %s watch)\n\n", command_name(),
+         command_name());
 }
 
 static void go_to(Tree *tree, int index) {
@@ -226,7 +226,7 @@ static int check(Tree *tree, int index, bool (*interrupted)(void *), void *conte
   say_verdict(tree, index, &verdict, seconds_now() - begin);
   say_outside(&job, &written);
   if (was && !progress->passed)
-    say_indented(4, "It had passed before; until it does again, everything uses the reference.");
+    say_indented(4, "It had passed before; until it passes again, all programs use the reference.");
   say_progress(tree);
   printf("\n");
   fflush(stdout);
@@ -270,12 +270,12 @@ static int reset_exercise(Tree *tree, int index) {
   if (repair) {
     printf("\n  %s is repaired, with your lines for %s as they were at its last check.\n", exercise->file, name);
     if (backup[0] != '\0') printf("  The file as you had it: %s\n", view_place(tree, backup, 0));
-    printf("  `%s reset %s` once more gives what you started from.\n\n", command_name(), name);
+    printf("  `%s reset %s` once more restores what you started from.\n\n", command_name(), name);
     return 0;
   }
   tree->progress[index].passed = false;
   save(tree);
-  printf("\n  %s is as it was in the beginning.\n", name);
+  printf("\n  %s is as it was at the start.\n", name);
   if (backup[0] != '\0') printf("  The file as you had it: %s\n", view_place(tree, backup, 0));
   printf("\n");
   return 0;
@@ -424,9 +424,8 @@ static int command_init(const Command *command) {
     prepare_runtime();
     say_indented(
         2,
-        "What the checks need beside your lines is compiled in the background now, at the lowest priority, for "
-        "some minutes. `./nn status` shows how far it is, `./nn prepare --stop` ends it, `./nn prepare` goes "
-        "on with it.");
+        "The programs that the checks need are being compiled in the background, at the lowest priority, for some "
+        "minutes. `./nn status` shows the progress, `./nn prepare --stop` stops it, `./nn prepare` continues it.");
     printf("\n");
     prepare_in_background(&tree);
   }

@@ -47,7 +47,7 @@ static inline int prepare_stop(const Tree *tree) {
   if (prepare.pid == 0) return 0;
   kill(prepare.pid, SIGTERM); /* the others end with it */
   for (int i = 0; i < 500 && prepare_look(tree).pid != 0; i++) usleep(10000);
-  printf("\n  Stopped: %d of %d are done. `%s prepare` goes on.\n\n", prepare.done, prepare.count, command_name());
+  printf("\n  Stopped: %d of %d are done. `%s prepare` continues.\n\n", prepare.done, prepare.count, command_name());
   return 0;
 }
 
@@ -117,7 +117,7 @@ static inline int prepare_all(const Tree *tree) {
   }
   if (view_is_terminal()) printf("\r\033[K");
   if (shared->failed == 0)
-    printf("\n  %d exercises: their checks have nothing of ours to compile.\n\n", tree->exercises.count);
+    printf("\n  %d exercises: the programs that their checks need are compiled.\n\n", tree->exercises.count);
   return shared->failed == 0 ? 0 : 1;
 }
 

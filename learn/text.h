@@ -199,7 +199,7 @@ static inline int text_read_file(Text *text, const char *path, Error *err) {
   if (file == NULL) return error_set(err, "cannot read %s: %s", path, strerror(errno));
   if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > TEXT_FILE_MAX) {
     fclose(file);
-    return error_set(err, "cannot read %s: it is no file of at most %d MB", path, TEXT_FILE_MAX >> 20);
+    return error_set(err, "cannot read %s: it is not a file of at most %d MB", path, TEXT_FILE_MAX >> 20);
   }
   char block[16384];
   size_t got;

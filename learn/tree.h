@@ -272,7 +272,7 @@ static inline int tree_read(Tree *tree, const char *root, Error *err) {
   json_array_foreach(json_object_get(object, "exercises"), i, item) if (i < EXERCISES_MAX)
       exercise_from_json(&tree->exercises.item[tree->exercises.count++], item);
   json_decref(object);
-  if (tree->exercises.count == 0) return error_set(err, "%s/.learn/exercises.json: not one exercise in it", root);
+  if (tree->exercises.count == 0) return error_set(err, "%s/.learn/exercises.json: it has no exercises", root);
   const char *progress = tree_path(tree, ".learn/progress.json");
   if (access(progress, F_OK) == 0) {
     object = json_read(progress, err);
@@ -302,7 +302,8 @@ static inline int tree_find(Tree *tree, Error *err) {
   }
   const char *named = getenv("LEARN_TREE"); /* set by ./nn: its own folder */
   if (named != NULL && access(keep_printf("%s/.learn/tree.json", named), F_OK) == 0) return tree_read(tree, named, err);
-  return error_set(err, "%s is in no student's tree; make one with `bazel run //learn -- init DIR` and go there", here);
+  return error_set(err, "%s is not inside a student's tree; make one with `bazel run //learn -- init DIR` and go there",
+                   here);
 }
 
 /* Two terminals: one command at a time works on the tree, and sees what the other has saved. The current exercise

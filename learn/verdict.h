@@ -187,8 +187,8 @@ static inline const char *verdict_whose_lines(const VerdictJob *job, const char 
       names_lines(finding, exercise->file, job->helpers, job->helpers_line))
     return "";
   return keep_printf(
-      "\nThe lines named here are the course's, and they are right where yours are: look at %s:%d and below for what "
-      "must be done, or waited for, before they run.",
+      "\nThe lines named above are the course's. The fault is in yours, at %s:%d and below: what must they do, or wait "
+      "for, before the course's lines run?",
       exercise->file, first);
 }
 
@@ -280,7 +280,7 @@ static inline void verdict_limits(const VerdictJob *job, Verdict *verdict) {
     const char *slash = limit->per[0] == '\0' ? "" : " / ";
     verdict->kind = VERDICT_LIMIT;
     verdict->message =
-        keep_printf("The results are right, but it costs too much: %s%s%s is %s, at most %s is asked for. %s%s",
+        keep_printf("The results are right, but it costs too much: %s%s%s is %s, at most %s is allowed. %s%s",
                     limit->count, slash, limit->per, keep_number(value), keep_number(limit->at_most), limit->why,
                     verdict_picture(job, verdict, limit->count));
   }
@@ -483,7 +483,8 @@ static inline int verdict_run(const VerdictJob *job, const char *judge, const ch
   if (finished > 2 && verdict->kind == VERDICT_WRONG) {
     verdict_found_first(verdict, DIAGNOSIS_STREAM_ORDER);
     verdict->message = keep_printf(
-        "It is right when all is done at once as it is submitted, and wrong in another order that streams and events "
+        "It is right when each operation runs as soon as it is submitted, and wrong in another order that streams and "
+        "events "
         "permit: a wait is missing. %s",
         verdict->message);
   }
@@ -504,7 +505,7 @@ static inline int verdict_judged(const VerdictJob *job, const char *judge, const
   }
   if (verdict->kind == VERDICT_RIGHT && code_has_todo(job->lines)) {
     verdict->kind = VERDICT_TODO;
-    verdict->message = "it works; take out the line TODO(...), and it is yours";
+    verdict->message = "it works; remove the line TODO(...), so that it counts as yours";
   }
   verdict_limits(job, verdict);
   return verdict->kind == VERDICT_RIGHT && job->gpu ? verdict_gpu(job, judge, verdict, err) : 0;

@@ -87,7 +87,7 @@ static inline void say_exercise(const Tree *tree, int index) {
   printf("\n  %s\n\n", styled(BOLD, keep_printf("Exercise %d: %s", index + 1, exercise->title)));
   say_indented(4, keep_printf("%s: %s", exercise->name, exercise->task));
   if (exercise->broken != NULL)
-    say_indented(4, "This one is there already, and broken: find the fault. The inspector's words lead to it.");
+    say_indented(4, "This exercise ships with a fault: find and fix it. The inspector's findings help.");
   if (tree_region(tree, exercise, &text, &region, &err) == 0)
     printf("    %s\n", view_place(tree, exercise->file, region.body_line));
   else
@@ -135,10 +135,9 @@ static inline void say_verdict(const Tree *tree, int index, const Verdict *verdi
                           : exercise->file;
   if (verdict->kind == VERDICT_RIGHT) {
     printf("\n  %s  %s\n\n", styled(GREEN, "passed"), styled(BOLD, exercise->name));
-    say_indented(4,
-                 keep_printf("Right on %d shapes, with the threads in both orders: error %.3g, tolerance %.3g. Nothing "
-                             "raced, nothing left its array.",
-                             verdict->shapes, verdict->error, verdict->tolerance));
+    say_indented(4, keep_printf("Right on %d shapes, with the threads in both orders: error %.3g, tolerance %.3g. No "
+                                "races, no accesses out of bounds.",
+                                verdict->shapes, verdict->error, verdict->tolerance));
     say_measured(verdict);
     if (exercise->next[0] != '\0') {
       printf("\n");
@@ -166,19 +165,20 @@ static inline void say_outside(const VerdictJob *job, const Written *written) {
   const int number = tree_outside(tree, exercise->file, written->text, &line);
   if (number > 0) {
     printf("\n  %s  %s\n\n", styled(YELLOW, "no effect"), view_place(tree, exercise->file, number));
-    say_indented(4, keep_printf("\"%.80s\" differs from the course's file, outside your exercises and helpers. A check "
-                                "and the grader use the course's line. Your own functions and constants go between "
-                                "\"%s\" and \"%s\" in this file. `%s restore %s` brings the course's lines back, and "
-                                "keeps yours.",
-                                line, helpers_open, helpers_close, command_name(), exercise->name));
+    say_indented(
+        4, keep_printf("\"%.80s\" differs from the course's file, outside your exercises and helpers. A check "
+                       "and the grader use the course's line. Your own functions and constants go between "
+                       "\"%s\" and \"%s\" in this file. `%s restore %s` restores the course's lines, and keeps yours.",
+                       line, helpers_open, helpers_close, command_name(), exercise->name));
   }
   const char *edited = build_edited(job);
   if (edited == NULL) return;
   printf("\n  %s  %s\n\n", styled(YELLOW, "edited"), view_place(tree, edited, 0));
-  say_indented(4,
-               "This file of the course is not as it was. Your check uses it, the grader does not. `bazel run //learn "
-               "-- init --update DIR` in the course's repository brings the course's file back, and keeps a copy of "
-               "yours.");
+  say_indented(
+      4,
+      "This file of the course was changed. Your check uses the changed file, the grader does not. `bazel run //learn "
+      "-- init --update DIR` in the course's repository restores the course's file, and keeps a copy of "
+      "yours.");
 }
 
 #endif /* LEARN_VIEW_H */

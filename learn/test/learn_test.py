@@ -179,7 +179,7 @@ class Commands(unittest.TestCase):
         terminal.wait_for("Enter: go there")
         self.assertEqual(tree.lines("transpose_padded"), "  // mine\n")
         terminal.type("ry")
-        terminal.wait_for("as it was in the beginning")
+        terminal.wait_for("as it was at the start")
         self.assertIn("TODO", tree.lines("transpose_padded"))
         terminal.wait_for("Enter: go there")
         terminal.type("/padded\r\r")
@@ -483,7 +483,7 @@ class BadInput(unittest.TestCase):
     def test_not_in_a_tree(self):
         status, text = course.run(course.LEARN, "check", cwd="/")
         self.assertEqual(status, 1)
-        one_sentence(self, text, "no student's tree", "init")
+        one_sentence(self, text, "not inside a student's tree", "init")
 
     def test_a_full_disk(self):
         status, text = course.run("/bin/sh", "-c", "./nn list > /dev/full", cwd=self.tree.root)
@@ -668,7 +668,7 @@ class Init(unittest.TestCase):
     def test_update_needs_a_tree(self):
         status, text = self.init("--update", os.path.join(course.TMP, "nothing"))
         self.assertEqual(status, 1)
-        one_sentence(self, text, "no student's tree")
+        one_sentence(self, text, "not a student's tree")
 
 
 if __name__ == "__main__":

@@ -332,7 +332,7 @@ static void a_finding_in_no_line_of_the_students(void **state) {
     const bool own = line == 4 || line == 10 || line == 11;
     Verdict v = verdict_on(
         &job, "finding", keep_printf("=== simt: data race: x\n    other.cuh:10 (f)\n    phase/k.cuh:%d (k)", line), "");
-    assert_says(&v, own ? "data race" : "they are right where yours are: look at phase/k.cuh:10",
+    assert_says(&v, own ? "data race" : "The fault is in yours, at phase/k.cuh:10",
                 own ? "look at" : NULL);
   }
   Verdict v = verdict_on(&job, "wrong", "out: 3 of 9 elements are wrong", "");
@@ -357,7 +357,7 @@ static void a_picture_follows_its_limit(void **state) {
   count(&v.yours, "shared_load_conflicts", 31744);
   verdict_limits(&job, &v);
   assert_int_equal(v.kind, VERDICT_LIMIT);
-  assert_says(&v, "is 31744, at most 0 is asked for. Pad the rows.\nbank    7 7\nideal   0 1", "of loads");
+  assert_says(&v, "is 31744, at most 0 is allowed. Pad the rows.\nbank    7 7\nideal   0 1", "of loads");
 }
 
 /* The judge's patience ends, and the program had ended long before, or holds all the memory that it gets. */
