@@ -149,7 +149,7 @@ static void each_runs_and_says_what_it_found(void **state) {
   }
 }
 
-/* --help goes to stdout and is no failure; it names the options that the program really has. */
+/* --help goes to stdout with exit status 0; it names the options that the program really has. */
 static void each_explains_itself(void **state) {
   (void)state;
   for (int i = 0; i < LESSONS; i++) {

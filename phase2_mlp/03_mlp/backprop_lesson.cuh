@@ -75,7 +75,7 @@ static inline Lesson backprop_delta_lesson(void) {
   lesson_output(&lesson, "dx", "bi");
   lesson_input(&lesson, "dy", "bo");
   lesson_input(&lesson, "w", "oi");
-  lesson_input(&lesson, "x", "bi"); /* a third of it below 0, which ReLU leaves to nobody: a harder question */
+  lesson_input(&lesson, "x", "bi"); /* a third of it is below 0, which no ReLU would output: a harder test */
   lesson.tolerance = backprop_delta_tolerance;
   backprop_shapes(&lesson);
   return lesson;

@@ -110,8 +110,8 @@ static void every_kernel_has_the_bits_of_the_reference(void **state) {
   for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) check_all_shapes(DEVICE_GPU, versions[i]);
 }
 
-/* More quads than the blocks that stay have threads, so that they walk. */
-static void blocks_that_stay_walk(void **state) {
+/* More quads than the grid has threads: the grid-stride loop runs more than once. */
+static void the_grid_stride_loop_covers_all(void **state) {
   (void)state;
   test_requires_gpu();
   check_shape(DEVICE_GPU, batch_gather_gpu, 10, 2 * BATCH_GATHER_MOST_BLOCKS, 4 * BATCH_GATHER_BLOCK, 0);
@@ -123,7 +123,7 @@ int main(void) {
       cmocka_unit_test(reference_is_right_by_hand),
       cmocka_unit_test(fast_has_the_bits_of_the_reference),
       cmocka_unit_test(every_kernel_has_the_bits_of_the_reference),
-      cmocka_unit_test(blocks_that_stay_walk),
+      cmocka_unit_test(the_grid_stride_loop_covers_all),
   };
   return TEST_MAIN("batches", tests);
 }

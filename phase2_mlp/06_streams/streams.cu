@@ -95,7 +95,7 @@ static double lane_time(const Timeline *timeline, int lane) {
 static void measure(Feed *feed, unsigned chosen, int rounds, Measured *rows) {
   static Timeline timeline[VERSIONS][MAX_ROUNDS];
   static double time[VERSIONS][MAX_ROUNDS], copies[VERSIONS][MAX_ROUNDS];
-  for (int round = -1; round < rounds; round++) /* the first is no round: kernels are loaded, memory is touched */
+  for (int round = -1; round < rounds; round++) /* round -1 is not measured: it loads kernels and touches memory */
     for (int turn = 0; turn < VERSIONS; turn++) {
       int v = (turn + round + 1) % VERSIONS, r = round < 0 ? 0 : round;
       if ((chosen >> v & 1) == 0 || (!REAL && round < 0)) continue;
@@ -135,7 +135,7 @@ static double hidden_share(const Measured *row, const Measured *rows) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Tables */
 
-/* {"copy": [[batch, begin, end], ..], ..}: for whoever draws elsewhere */
+/* {"copy": [[batch, begin, end], ..], ..}: for other programs that draw the timeline */
 static json_t *spans_json(const Timeline *timeline) {
   json_t *lanes = json_object();
   for (int lane = 0; lane < timeline->lanes; lane++) {
@@ -212,7 +212,7 @@ static json_t *print_widths(const Options *options, const uint8_t *images) {
   static const int widths[] = {16, 64, 128, 256, 512, 1024};
   json_t *all = json_array();
   printf("\nThe same copies behind more or less work, two buffers\n\n%-12s %10s %10s %10s %8s %12s\n", "hidden units",
-         "work", "copies", "time", "hidden", "at the most");
+         "work", "copies", "time", "hidden", "at most");
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
     static Measured rows[VERSIONS];
     static FeedMlp mlp;

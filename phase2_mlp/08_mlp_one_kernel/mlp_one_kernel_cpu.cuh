@@ -1,5 +1,5 @@
-/* mlp_one_kernel_cpu.cuh - an epoch of a network with one hidden layer: what is trained and on what, and the definition
- * of what all versions of mlp_one_kernel.cuh compute, in plain loops with sums in double. */
+/* mlp_one_kernel_cpu.cuh - an epoch of a network with one hidden layer: its network and data, and the reference of all
+ * versions of mlp_one_kernel.cuh, in plain loops with sums in double. */
 #ifndef PHASE2_MLP_MLP_ONE_KERNEL_CPU_CUH
 #define PHASE2_MLP_MLP_ONE_KERNEL_CPU_CUH
 
@@ -13,7 +13,7 @@ typedef struct MlpEpoch {
   const uint32_t *order;          /* (count) */
   float mean, stddev, lr, momentum;
   float *parameters, *velocity; /* flat, as in common/nn/model.h: w1 (H,I), b1 (H), w2 (C,H), b2 (C) */
-  float *losses;                /* (count): of each image in the order, before the step that learns from it */
+  float *losses;                /* (count): of each image in the order, before the update of its step */
 } MlpEpoch;
 
 static inline size_t mlp_parameter_count(const MlpEpoch *e) {

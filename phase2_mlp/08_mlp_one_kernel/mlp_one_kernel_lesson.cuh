@@ -1,5 +1,5 @@
-/* mlp_one_kernel_lesson.cuh - what is asked of the versions of mlp_one_kernel.cuh: for the program's test and the
- * exercises. An epoch on n images of i pixels, with h hidden units, c classes, b images a step. */
+/* mlp_one_kernel_lesson.cuh - arrays, sizes, reference and tolerance of the versions of mlp_one_kernel.cuh: for their
+ * test and the exercises. An epoch on n images of i pixels, with h hidden units, c classes, b images per step. */
 #ifndef PHASE2_MLP_MLP_ONE_KERNEL_LESSON_CUH
 #define PHASE2_MLP_MLP_ONE_KERNEL_LESSON_CUH
 

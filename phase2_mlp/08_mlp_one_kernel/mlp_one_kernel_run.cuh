@@ -1,5 +1,5 @@
-/* mlp_one_kernel_run.cuh - the host's side of mlp_one_kernel.cuh: what a version keeps from epoch to epoch, what is too
- * large for it, and how launches become a graph. */
+/* mlp_one_kernel_run.cuh - the host's side of mlp_one_kernel.cuh: what a version keeps from epoch to epoch, which
+ * networks are too large for it, and how launches become a graph. */
 #ifndef PHASE2_MLP_MLP_ONE_KERNEL_RUN_CUH
 #define PHASE2_MLP_MLP_ONE_KERNEL_RUN_CUH
 
@@ -7,8 +7,8 @@
 #include "phase2_mlp/08_mlp_one_kernel/mlp_one_kernel_mail.cuh"
 #include "phase2_mlp/08_mlp_one_kernel/mlp_one_kernel_tile.cuh"
 
-/* Which step it is, where the host does not say: nobody may write what a block of the same kernel reads. So the sample
- * kernel copies `next` to `now`, and the update kernel, which reads `now`, moves `next` on. */
+/* The step's number, for a graph whose parameters are fixed. No block may write what another block of the same kernel
+ * reads. So the sample kernel copies `next` to `now`, and the update kernel, which reads `now`, advances `next`. */
 typedef struct MlpCounter {
   int next, now;
 } MlpCounter;
@@ -34,8 +34,8 @@ typedef struct MlpRun {
 static inline int mlp_check(const MlpEpoch *e, Error *err) {
   if (e->inputs > MLP_SLICE * MLP_SLICES || e->hidden > MLP_HIDDEN || e->classes > MLP_CLASSES || e->batch > MLP_BATCH)
     return error_set(err,
-                     "%d-%d-%d with batches of %d is too large: these kernels are made for networks up to %d-%d-%d "
-                     "and for batches of up to %d",
+                     "%d-%d-%d with batches of %d is too large: these kernels take networks up to %d-%d-%d "
+                     "and batches of up to %d",
                      e->inputs, e->hidden, e->classes, e->batch, MLP_SLICE * MLP_SLICES, MLP_HIDDEN, MLP_CLASSES,
                      MLP_BATCH);
   return 0;

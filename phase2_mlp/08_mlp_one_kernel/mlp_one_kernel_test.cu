@@ -203,7 +203,7 @@ static void what_is_too_large_is_refused(void **state) {
     int *const sizes[] = {&e.inputs, &e.hidden, &e.classes, &e.batch};
     ++*sizes[i];
     assert_int_equal(mlp_check(&e, &err), -1);
-    assert_non_null(strstr(err.message, "these kernels are made for networks up to 896-128-16 and for batches of up"));
+    assert_non_null(strstr(err.message, "these kernels take networks up to 896-128-16 and batches of up"));
   }
 }
 

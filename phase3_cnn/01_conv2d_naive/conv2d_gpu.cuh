@@ -26,7 +26,7 @@ static __device__ __forceinline__ void conv2d_load_filters(float *to, const floa
   for (int f = 0; f < CONV2D_FILTERS; f++) to[f] = f < left ? from[(size_t)f * step] : 0.0f;
 }
 
-/* sum[f] += the weight of filter f times the input that it meets, for all filters of the thread. */
+/* sum[f] += the weight of filter f times its input, for all filters of the thread. */
 static __device__ __forceinline__ void conv2d_add_products(float (&sum)[CONV2D_FILTERS],
                                                            const float (&weights)[CONV2D_FILTERS], float input) {
   for (int f = 0; f < CONV2D_FILTERS; f++) sum[f] += weights[f] * input;
