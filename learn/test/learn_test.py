@@ -419,7 +419,7 @@ class BadInput(unittest.TestCase):
         self.check('  for (;;) printf("all right\\n");\n', "vector_add_index")
 
     def test_todo_left_in(self):
-        self.check(self.tree.solution("vector_add_index") + "  if (n > 100000000) TODO(vector_add_index);\n", "take out the line")
+        self.check(self.tree.solution("vector_add_index") + "  if (n > 100000000) TODO(vector_add_index);\n", "remove the line")
 
     def test_deleted_file(self):
         name = "transpose_naive"
