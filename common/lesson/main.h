@@ -3,7 +3,7 @@
  *     int main(int argc, char **argv) {
  *       Lesson lesson = transpose_lesson();
  *       const LessonVersion versions[] = {
- *           transpose_version("naive", transpose_naive, "32 sectors a store; write along rows instead"),
+ *           transpose_version("naive", transpose_naive, "32 sectors per store; write along rows instead"),
  *           transpose_version("tiled", transpose_tiled, "bank conflicts; pad the tile's rows"),
  *           lesson_copy_version("the matrix, copied")};
  *       const LessonTable table = {"Transposing", versions, 3};

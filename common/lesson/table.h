@@ -86,7 +86,7 @@ static inline double lesson_sectors_used(const LessonCounts *c) {
 static inline void lesson_print_counts(const Lesson *lesson, const LessonRow *rows, int count) {
   printf("%-20s %9s %9s |         global memory sectors       |        shared memory wavefronts\n", "", "", "");
   printf("%-20s %9s %9s | %9s %7s %8s %8s | %9s %8s %8s %10s", "version", "error", "tolerance", "all", "needed",
-         "a load", "a store", "all", "a load", "a store", "conflicts");
+         "/ load", "/ store", "all", "/ load", "/ store", "conflicts");
   lesson_print_memory(lesson, NULL);
   putchar('\n');
   for (int i = 0; i < count; i++) {
