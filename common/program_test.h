@@ -1,4 +1,5 @@
-/* program_test.h - a training program under test, as its users meet it: for the tests of each program on common/nn/app.h.
+/* program_test.h - a training program under test, as its users meet it: for the tests of programs on
+ * common/nn/app.h.
  */
 #ifndef PHASE2_MLP_PROGRAM_TEST_H
 #define PHASE2_MLP_PROGRAM_TEST_H

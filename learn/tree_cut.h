@@ -128,8 +128,8 @@ static inline int copy_file(const char *from, const char *to, Error *err) {
 }
 
 /* .bazelrc or cuda.bzl: a student's unused variable is a warning, not an error. What a student does not write is
- * compiled with the course's very options, so that Bazel finds it in the cache that the course has filled. lesson.bzl: a
- * header with exercises includes files of .learn. */
+ * compiled with the course's very options, so that Bazel finds it in the cache that the course has filled. lesson.bzl:
+ * a header with exercises includes files of .learn. */
 static inline const char *cut_settings(const char *text) {
   static const char error[] = "build --copt=-Werror\n", with_nvcc[] = "    args.add(\"-Werror=all-warnings\")\n";
   static const char included[] = "\n_EXERCISES = []\n";

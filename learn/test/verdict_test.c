@@ -332,8 +332,7 @@ static void a_finding_in_no_line_of_the_students(void **state) {
     const bool own = line == 4 || line == 10 || line == 11;
     Verdict v = verdict_on(
         &job, "finding", keep_printf("=== simt: data race: x\n    other.cuh:10 (f)\n    phase/k.cuh:%d (k)", line), "");
-    assert_says(&v, own ? "data race" : "The fault is in yours, at phase/k.cuh:10",
-                own ? "look at" : NULL);
+    assert_says(&v, own ? "data race" : "The fault is in yours, at phase/k.cuh:10", own ? "look at" : NULL);
   }
   Verdict v = verdict_on(&job, "wrong", "out: 3 of 9 elements are wrong", "");
   assert_says(&v, "are wrong", "look at");

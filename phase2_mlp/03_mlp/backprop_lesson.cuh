@@ -1,5 +1,5 @@
 /* backprop_lesson.cuh - arrays, sizes, references and tolerances for the kernels of a backward pass: those of
- * backprop.cuh, the gradient of the bias (linear.cuh) and the update (sgd.cuh). Used by their test and the exercises. */
+ * backprop.cuh, the gradient of the bias (linear.cuh) and the update (sgd.cuh). For their test and the exercises. */
 #ifndef PHASE2_MLP_BACKPROP_LESSON_CUH
 #define PHASE2_MLP_BACKPROP_LESSON_CUH
 

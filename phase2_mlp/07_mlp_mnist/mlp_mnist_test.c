@@ -1,4 +1,4 @@
-/* The program mlp_mnist: what it has beyond common/nn/app.h, which lenet_mnist_test puts to the test. Its network is the
+/* The program mlp_mnist: what it has beyond common/nn/app.h, which lenet_mnist_test tests. Its network is the
  * user's choice, and a checkpoint remembers it. */
 #include "common/program_test.h"
 
