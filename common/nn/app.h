@@ -13,7 +13,7 @@
 #include "common/nn/trainer.h"
 #include "common/threads_begin.h"
 
-/* ---------------------------------------------------------------------------------------------------- what is trained */
+/* -------------------------------------------------------------------------------------------------- what is trained */
 
 typedef struct AppData {
   DataSet train, test;
@@ -104,7 +104,7 @@ static inline int app_recall(const Task *task, TrainOptions *options, const char
   return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------ a training run */
+/* --------------------------------------------------------------------------------------------------- a training run */
 
 static inline void app_print_header(const TrainOptions *options, const Trainer *t) {
   const TrainState *state = &t->state;
@@ -300,7 +300,7 @@ static inline int app_run(const Task *task, TrainOptions *options) {
   return result == TRAIN_INTERRUPTED ? interrupt_status() : 0;
 }
 
-/* --------------------------------------------------------------------------------------------------------- --summary */
+/* -------------------------------------------------------------------------------------------------------- --summary */
 
 static inline json_t *app_summary_json(const Model *m) {
   json_t *rows = json_array();
@@ -337,7 +337,7 @@ static inline int app_summary(const Task *task, TrainOptions *options) {
   return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------- the program */
+/* ------------------------------------------------------------------------------------------------------ the program */
 
 static inline void app_options(const Task *task, TrainOptions *options, int argc, char **argv) {
   train_options_default(options, OPTIONS_TRAINER, TRAIN_ALL);

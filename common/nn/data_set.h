@@ -1,7 +1,7 @@
 /* data_set.h - labelled images in memory, and a table of where they come from.
  *
  *     DataSet train;
- *     if (data_load(&data_mnist, "", DATA_TRAIN, &train, &err) != 0) die("%s", err.message);   // "": as Bazel fetched it
+ *     if (data_load(&data_mnist, "", DATA_TRAIN, &train, &err) != 0) die("%s", err.message);  // "": Bazel's
  *     DataNorm norm;
  *     if (data_statistics(&train, &norm, &err) != 0) die("%s", err.message);
  *     data_free(&train);

@@ -102,7 +102,7 @@ static inline void device_set_shuffle(DeviceSet *set, uint64_t seed, int epoch) 
   set->augment_key.epoch = (uint32_t)epoch;
 }
 
-/* ---------------------------------------------------------------------------------------------- any shape, any class */
+/* --------------------------------------------------------------------------------------------- any shape, any class */
 
 /* Two divisions and a difference round the same way everywhere, and as PyTorch's. */
 PHILOX_FUNCTION float device_set_normalize(uint8_t pixel, float mean, float stddev) {

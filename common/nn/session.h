@@ -6,7 +6,7 @@
 
 enum { SESSION_MAX_CLASSES = 1000 };
 
-/* --------------------------------------------------------------------------------------------- what a checkpoint says */
+/* ------------------------------------------------------------------------------------------- what a checkpoint says */
 
 /* What the command line chooses among table entries, as a checkpoint keeps it. */
 static inline void session_names(const TrainOptions *options, TrainState *state) {
@@ -41,7 +41,7 @@ static inline int session_recall(const Task *task, TrainOptions *options, const 
   return task->networks ? task->networks->from_text(saved->network, err) : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------- the network */
+/* ------------------------------------------------------------------------------------------------------ the network */
 
 /* The images must fit into the network's input, the labels into its classes. A network that reads features takes images
  * of as many pixels. */

@@ -4,8 +4,8 @@
  *
  * A data set is read once per epoch, image by image, in an order that changes every time. MNIST is small: it lies on
  * the GPU as bytes, and a batch is gathered there. That is a copy with two differences. The images lie scattered, but
- * each in one piece: a warp that stays within an image still reads neighbours. And a byte is read where a float is written,
- * so the stores limit the copy, unless the arithmetic does: two divisions for each of the 50,000 pixels.
+ * each in one piece: a warp that stays within an image still reads neighbours. And a byte is read where a float is
+ * written, so the stores limit the copy, unless the arithmetic does: two divisions for each of the 50,000 pixels.
  *
  * The order, too, can be made in parallel. Shuffling by Fisher and Yates takes one step per image, and each step needs
  * the one before. Sorting by random keys takes a few passes. A cipher needs none: thread i encrypts i. batch_order.cuh
