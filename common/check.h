@@ -22,7 +22,7 @@ static inline const char *cuda_error_advice(cudaError_t status) {
     case cudaErrorInvalidValue:
       return "an argument is out of range: look for a NULL or host pointer, a wrong byte count, a wrong copy direction";
     case cudaErrorInvalidConfiguration:
-      return "the launch asks for what the GPU does not have: at most 1024 threads a block, grid sizes above zero, "
+      return "the launch asks for what the GPU does not have: at most 1024 threads per block, grid sizes above zero, "
              "48 KiB of shared memory unless cudaFuncSetAttribute raised it";
     case cudaErrorIllegalAddress:
       return "a kernel, this one or one launched before, left its arrays or was given a host pointer: check the bounds "

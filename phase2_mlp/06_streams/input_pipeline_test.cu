@@ -156,7 +156,7 @@ static void a_missing_wait_shows(void **state) {
 
 /* ---- the work of the lesson ---- */
 
-/* By hand, for 65,536 images a batch and one hidden unit: 54.0 MB more for each batch on the GPU, 108 MB on the host,
+/* By hand, for 65,536 images per batch and one hidden unit: 54.0 MB more for each batch on the GPU, 108 MB on the host,
  * after 103 MB of buffers and 0.21 GB of the network. */
 static void so_many_batches_fit(void **state) {
   (void)state;

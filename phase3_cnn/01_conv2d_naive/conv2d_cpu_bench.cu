@@ -165,7 +165,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 int main(int argc, char **argv) {
   static const struct argp_option rows_of_help[] = {
-      {"threads", OPTION_THREADS, "N", 0, "CPU threads (default: one a core)", 0},
+      {"threads", OPTION_THREADS, "N", 0, "CPU threads (default: one per core)", 0},
       {"rounds", OPTION_ROUNDS, "N", 0, "Measurements, of which the median is printed (default: 101)", 0},
       OPTION_END};
   static const struct argp own = {
