@@ -156,32 +156,67 @@ static bool wanted(const char *name) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Reading what was handed in */
 
-/* Copies a file of the submission to `to`, once and for all: whoever exchanges it for a link meanwhile gains nothing.
- * NULL, or why not. */
-static const char *take_copy(const Submission *submission, const Exercise *exercise, const char *to) {
+/* Reads a file of the submission, once and for all: whoever exchanges it for a link meanwhile gains nothing. NULL, or
+ * why not. */
+static const char *read_submitted(const char *submission, const char *file, Text *text) {
   enum { MOST = 1 << 20 };
   char folder[PATH_MAX], path[PATH_MAX];
   struct stat info;
-  Error err;
-  int fd = open(keep_printf("%s/%s", submission->path, exercise->file), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 && errno == ENOENT) return keep_printf("%s is gone", exercise->file);
-  if (fd < 0) return keep_printf("cannot read %s: %s", exercise->file, strerror(errno));
+  int fd = open(keep_printf("%s/%s", submission, file), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && errno == ENOENT) return keep_printf("%s is gone", file);
+  if (fd < 0) return keep_printf("cannot read %s: %s", file, strerror(errno));
   const char *problem = NULL;
   ssize_t length = readlink(keep_printf("/proc/self/fd/%d", fd), path, sizeof path - 1); /* where it really lies */
   path[length > 0 ? length : 0] = '\0';
-  if (realpath(submission->path, folder) == NULL || !starts_with(path, keep_printf("%s/", folder)))
-    problem = keep_printf("%s is a link that leads out of the submission", exercise->file);
+  if (realpath(submission, folder) == NULL || !starts_with(path, keep_printf("%s/", folder)))
+    problem = keep_printf("%s is a link that leads out of the submission", file);
   else if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > MOST)
-    problem = keep_printf("%s is not a file of at most %d MB", exercise->file, MOST >> 20);
+    problem = keep_printf("%s is not a file of at most %d MB", file, MOST >> 20);
   if (problem == NULL) {
     char *bytes = (char *)xmalloc(MOST);
     length = 0;
     for (ssize_t got; length < MOST && (got = read(fd, bytes + length, (size_t)(MOST - length))) > 0;) length += got;
-    if (text_write_quick(to, bytes, (size_t)length, &err) != 0) problem = keep(err.message);
+    text_append(text, bytes, (size_t)length);
     free(bytes);
   }
   close(fd);
   return problem;
+}
+
+/* Copies it to `to`. NULL, or why not. */
+static const char *take_copy(const char *submission, const char *file, const char *to) {
+  Text text = {0};
+  Error err;
+  const char *problem = read_submitted(submission, file, &text);
+  if (problem == NULL && text_write_quick(to, text.length > 0 ? text.bytes : "", text.length, &err) != 0)
+    problem = keep(err.message);
+  text_free(&text);
+  return problem;
+}
+
+static int is_header(const struct dirent *entry) { return entry->d_name[0] != '.' && ends_with(entry->d_name, ".cuh"); }
+
+/* The submission's file with this exercise. In trees that were made before each lesson had a folder, it stands in the
+ * phase's folder, and some had other names: the one that has the exercise's marker. */
+static const char *submitted_file(const char *submission, const Exercise *exercise) {
+  enum { LOOKED_AT = 100 };
+  struct stat info;
+  struct dirent **entry;
+  const char *found = NULL, *marker = keep_printf("%s %s:", region_open, exercise->name);
+  if (lstat(keep_printf("%s/%s", submission, exercise->file), &info) == 0) return exercise->file;
+  const char *phase = keep_bytes(exercise->file, strcspn(exercise->file, "/"));
+  int entries = scandir(keep_printf("%s/%s", submission, phase), &entry, is_header, alphasort);
+  for (int e = 0; e < entries; e++) {
+    Text text = {0};
+    const char *file = keep_printf("%s/%s", phase, entry[e]->d_name);
+    if (found == NULL && e < LOOKED_AT && read_submitted(submission, file, &text) == NULL && text.length > 0 &&
+        strstr(text.bytes, marker) != NULL)
+      found = file;
+    text_free(&text);
+    free(entry[e]);
+  }
+  if (entries >= 0) free(entry);
+  return found != NULL ? found : exercise->file;
 }
 
 /* The work for these lines, which may be there already. */
@@ -232,10 +267,12 @@ static const char *take_exercise(const Submission *submission, const Exercise *e
   Error err;
   memset(&theirs, 0, sizeof theirs);
   theirs.root = keep_printf("%s/handed_in", all.work);
-  const char *problem = take_copy(submission, exercise, tree_path(&theirs, exercise->file));
+  Exercise their = *exercise;
+  their.file = submitted_file(submission->path, exercise);
+  const char *problem = take_copy(submission->path, their.file, tree_path(&theirs, their.file));
   if (problem != NULL) return problem;
   grade->handed_in = true;
-  if (tree_written(&theirs, exercise, written, &err) != 0) {
+  if (tree_written(&theirs, &their, written, &err) != 0) {
     error_drop_advice(&err); /* `./nn reset` and `./nn restore` are the student's */
     grade->verdict.kind = VERDICT_REFUSED;
     return keep(err.message);
@@ -251,7 +288,7 @@ static bool is_submission(const Exercises *exercises, const char *folder) {
   Kept *then = kept_strings;
   bool found = false;
   for (int i = 0; i < exercises->count && !found; i++)
-    found = access(keep_printf("%s/%s", folder, exercises->item[i].file), F_OK) == 0;
+    found = access(keep_printf("%s/%s", folder, submitted_file(folder, &exercises->item[i])), F_OK) == 0;
   keep_only(then);
   return found;
 }

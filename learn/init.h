@@ -208,6 +208,15 @@ static inline int update_file(Update *update, const Exercise *had, Error *err) {
   return update_keep(update, had->file, err);
 }
 
+/* Is a folder of the path, below the root, a link? Then the file lies elsewhere. */
+static inline bool is_behind_link(const char *root, const char *file) {
+  struct stat info;
+  for (const char *slash = strchr(file, '/'); slash != NULL; slash = strchr(slash + 1, '/'))
+    if (lstat(keep_printf("%s/%.*s", root, (int)(slash - file), file), &info) == 0 && S_ISLNK(info.st_mode))
+      return true;
+  return false;
+}
+
 /* Removes files of the old course from .learn/`folder`: those that the new course, in `files`, does not have. */
 static inline void update_remove_old(const Update *update, const Source *files, const char *folder) {
   Source old;
@@ -218,7 +227,7 @@ static inline void update_remove_old(const Update *update, const Source *files, 
   for (int i = 0; i < old.files; i++) {
     bool there = false;
     for (int j = 0; j < files->files && !there; j++) there = strcmp(files->file[j], old.file[i]) == 0;
-    if (!there) unlink(keep_printf("%s/%s", update->root, old.file[i]));
+    if (!there && !is_behind_link(update->root, old.file[i])) unlink(keep_printf("%s/%s", update->root, old.file[i]));
   }
   free(old.file);
 }

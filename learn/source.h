@@ -109,17 +109,29 @@ static inline int source_regions(Source *source, FoundRegion *found, Error *err)
   return count;
 }
 
-/* The exercises of COURSE in course.bzl, in its order. Its lines are `"LESSON": [`, `"EXERCISE",` and `],`. */
+/* The exercises of COURSE in course.bzl, in its order: all texts in quotes that no colon follows. */
 static inline int source_order(const char *text, const char *const **names, Error *err) {
   static const char *list[EXERCISES_MAX];
+  static const char begin[] = "COURSE = {";
   int count = 0;
-  for (size_t at = 0, length = strlen(text); at < length; at = line_end(text, length, at)) {
-    const char *line = keep_trimmed(text, at, line_end(text, length, at));
-    size_t end = strlen(line);
-    if (line[0] != '"' || end < 3 || strncmp(line + end - 2, "\",", 2) != 0) continue;
+  const char *at = strstr(text, begin);
+  if (at == NULL) return error_set(err, "course.bzl: it has no \"%s\"", begin);
+  for (at += strlen(begin); *at != '\0' && *at != '}';) {
+    if (*at == '#') at += strcspn(at, "\n"); /* a comment */
+    if (*at != '"') {
+      at += *at != '\0';
+      continue;
+    }
+    const char *name = at + 1;
+    const size_t length = strcspn(name, "\"\n");
+    if (name[length] != '"')
+      return error_set(err, "course.bzl: the line \"%.*s has no second quote", (int)length, name);
+    at = name + length + 1;
+    if (at[strspn(at, " \t")] == ':') continue; /* a lesson */
     if (count == EXERCISES_MAX) return error_set(err, "course.bzl: more than %d exercises", EXERCISES_MAX);
-    list[count++] = keep_bytes(line + 1, end - 3);
+    list[count++] = keep_bytes(name, length);
   }
+  if (*at == '\0') return error_set(err, "course.bzl: COURSE does not end with }");
   *names = list;
   return count;
 }

@@ -420,8 +420,29 @@ static void compiles_again_what_is_old(void **state) {
   assert_true(build_is_stale(&build, "/"));
 }
 
+/* course.bzl as an author or a formatter may leave it. */
+static void reads_the_order(void **state) {
+  (void)state;
+  const char *const *names;
+  Error err;
+  const char text[] =
+      "\"\"\"A \"comment\".\"\"\"\n\nCOURSE = {  # \"none\"\n    \"phase1_a/01_x\": [\"one\"],\r\n"
+      "    \"phase1_a/02_y\" : [\"two\", \"three\"],\n    # \"later\",\n    \"phase1_a/03_z\": [],\n"
+      "    \"phase1_a/04_w\": [\n        \"four\",  # \"five\"\n        \"six\"\n    ],\n}\nMORE = \"seven\"\n";
+  assert_int_equal(source_order(text, &names, &err), 5);
+  const char *const expected[] = {"one", "two", "three", "four", "six"};
+  for (int i = 0; i < 5; i++) assert_string_equal(names[i], expected[i]);
+  assert_int_equal(source_order("", &names, &err), -1);
+  assert_non_null(strstr(err.message, "course.bzl: it has no \"COURSE = {\""));
+  assert_int_equal(source_order("COURSE = {\n    \"phase1_a/01_x\": [\"one],\n}\n", &names, &err), -1);
+  assert_non_null(strstr(err.message, "\"one],"));
+  assert_int_equal(source_order("COURSE = {\n    \"phase1_a/01_x\": [\"one\"],\n", &names, &err), -1);
+  assert_non_null(strstr(err.message, "does not end"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(reads_the_course),
+                                     cmocka_unit_test(reads_the_order),
                                      cmocka_unit_test(says_what_is_damaged),
                                      cmocka_unit_test(cuts_and_pastes),
                                      cmocka_unit_test(notices_what_a_student_deleted),

@@ -152,6 +152,15 @@ class Grade(unittest.TestCase):
                 file.write(text.replace("// <<< exercise", ""))
         os.makedirs(os.path.join(handed_in, "link", os.path.dirname(cls.file)))
         os.symlink(os.path.join(handed_in, "a_good", cls.file), os.path.join(handed_in, "link", cls.file))
+        # From a tree that was made before each lesson had a folder: the phase's folder has the file, by another name.
+        for name, move in (("earlier", os.rename), ("earlier_link", os.symlink)):
+            folder = os.path.join(handed_in, name, cls.file.split("/")[0])
+            file = os.path.join(submit(name + "_", NAME, RIGHT), cls.file)
+            os.makedirs(folder)
+            with open(os.path.join(folder, "another.cuh"), "w") as another:
+                another.write("// %s\n" % NAME)
+            move(file, os.path.join(folder, "summing.cuh"))
+        shutil.rmtree(os.path.join(handed_in, "earlier_"))
         os.makedirs(os.path.join(handed_in, "pipe", os.path.dirname(cls.file)))
         os.mkfifo(os.path.join(handed_in, "pipe", cls.file))
         submit("z_good", NAME, RIGHT.replace("a[i] + b[i]", "sum(a[i], b[i])"),
@@ -194,6 +203,10 @@ class Grade(unittest.TestCase):
         self.check("a_good", "correct", "right")
         self.check("z_good", "correct")
         self.assertEqual(self.result["a_good"]["ratio"], 1)
+
+    def test_files_where_an_earlier_version_had_them(self):
+        self.check("earlier", "correct")
+        self.check("earlier_link", "missing", "no file of the course")
 
     def test_the_same_lines_are_graded_once(self):
         self.assertGreater(self.result["a_good"]["graded_in_seconds"], 0)

@@ -536,6 +536,12 @@ class Init(unittest.TestCase):
         tree.write(vector_add, tree.read(vector_add).replace("#include <stddef.h>\n", "#include <stddef.h>\n#define MINE 7\n"))
         # What the tree knows of its exercises is the old course's: a check that is gone, a reference that was wrong.
         tree.write(".learn/check/gone_check.cu", "// the old course's\n")
+        # A folder elsewhere that is linked to from there.
+        elsewhere = os.path.join(course.TMP, "elsewhere")
+        os.makedirs(elsewhere)
+        with open(os.path.join(elsewhere, "thesis.txt"), "w") as file:
+            file.write("my thesis")
+        os.symlink(elsewhere, tree.path(".learn/check/elsewhere"))
         reference = ".learn/reference/matmul_naive.cuh"
         right = tree.read(reference)
         tree.write(reference, "  // the old course's\n")
@@ -577,6 +583,7 @@ class Init(unittest.TestCase):
         self.assertEqual(tree.passed(), [name])
         self.assertEqual(tree.read(reference), right)
         self.assertFalse(os.path.exists(tree.path(".learn/check/gone_check.cu")))
+        self.assertEqual(os.listdir(elsewhere), ["thesis.txt"])
         now = {exercise["name"]: exercise["file"] for exercise in json.loads(tree.read(".learn/exercises.json"))["exercises"]}
         self.assertEqual(now["perceptron_forward"], moved["file"])
         self.assertEqual(tree.nn("check", "matmul_naive")[0], 1)  # not implemented, in the file where it is now
