@@ -269,8 +269,8 @@ class Grade(unittest.TestCase):
 
     def test_files_that_are_none(self):
         self.check("link", "missing", "link")
-        self.check("pipe", "missing", "no file")
-        self.check("folder", "missing", "no file")
+        self.check("pipe", "missing", "not a file")
+        self.check("folder", "missing", "not a file")
         self.check("large", "missing", "at most 1 MB")
 
     def test_names_are_only_names(self):
