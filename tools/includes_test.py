@@ -3,6 +3,7 @@
 
 Reads the repository itself, so it runs always. By hand: tools/includes_test.py [REPOSITORY]
 """
+import ast
 import os
 import re
 import sys
@@ -18,7 +19,7 @@ ARROWS = {
     "learn": ["common", "common/lesson"],
     "tools": ["common", "common/lesson", "common/nn", "phase", "simt"],
 }
-SOURCE = re.compile(r"\.(c|cc|cu|cuh|h)$")
+SOURCE = re.compile(r"\.(c|cc|cpp|cu|cuh|h|hpp|inc)$")
 
 
 def room_of(path):
@@ -38,11 +39,15 @@ def sources(root):
 
 
 def includes(root, path):
+    """The line's number, and the path behind its quote or angle bracket. Comments may stand between, and a line break."""
     with open(os.path.join(root, path), errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
-            if match:
-                yield number, match.group(1)
+        yield from includes_in(file.read())
+
+
+def includes_in(text):
+    gap = r"(?:[ \t]|\\\n|/\*.*?\*/)*"
+    for match in re.finditer(r'^%s#%sinclude%s(["<][^">\n]+)[">]' % (gap, gap, gap), text, re.MULTILINE):
+        yield text.count("\n", 0, match.start(1)) + 1, match.group(1)
 
 
 def may_include(path, target):
@@ -92,8 +97,9 @@ def check_includes(root):
         # simt/include is a search path of the compiler: its headers find each other as CUDA's do.
         own = os.path.dirname(path)
         graph[path] = []
-        for number, name in includes(root, path):
-            where = "%s:%d: #include \"%s\": " % (path, number, name)
+        for number, written in includes(root, path):
+            name = written[1:]
+            where = "%s:%d: #include %s%s: " % (path, number, written, ">" if written[0] == "<" else written[0])
             if ".." in name.split("/") and not path.startswith("simt/include/"):
                 yield where + "write the path from the workspace, without .."
             if os.path.exists(os.path.join(root, name)) and room_of(name):
@@ -101,7 +107,7 @@ def check_includes(root):
                 why = may_include(path, name)
                 if why:
                     yield where + why
-            elif room_of(path) != "simt" and os.path.exists(os.path.join(root, own, name)):
+            elif written[0] == '"' and room_of(path) != "simt" and os.path.exists(os.path.join(root, own, name)):
                 yield where + "write the path from the workspace"
     for cycle in cycles(graph):
         yield "a cycle: " + cycle
@@ -109,15 +115,9 @@ def check_includes(root):
 
 def check_course(root):
     """course.bzl, the folders, the phases' tables and the lessons' READMEs name the same lessons and exercises."""
-    course, lesson = {}, None
     with open(os.path.join(root, "course.bzl")) as file:
-        for line in file:
-            match = re.match(r'    "(phase\d_\w+/\d\d_\w+)": \[', line)
-            if match:
-                lesson = course.setdefault(match.group(1), [])
-            match = re.match(r'        "(\w+)",$', line)
-            if match:
-                lesson.append(match.group(1))
+        text = file.read()
+    course = ast.literal_eval(text[text.index("\nCOURSE = {") + len("\nCOURSE = "):])
     if list(course) != sorted(course):
         yield "course.bzl: the lessons are not in the order of their numbers"
     for phase in sorted(os.listdir(root)):
@@ -158,7 +158,7 @@ def check_links(root):
             path = os.path.join(folder, file)
             with open(path) as text:
                 for number, line in enumerate(text, 1):
-                    for match in re.finditer(r'\]\(([^)\s#]+)[^)]*\)|(?:src|srcset)="([^"]+)"', line):
+                    for match in re.finditer(r'\]\(\s*([^)\s#]+)[^)]*\)|(?:src|srcset|href)="([^"#]+)[^"]*"', line):
                         target = match.group(1) or match.group(2)
                         if not re.match(r"\w+:", target) and not os.path.exists(os.path.join(folder, target)):
                             yield "%s:%d: %s is not there" % (os.path.relpath(path, root), number, target)
@@ -190,6 +190,9 @@ def check_the_checks():
                          ("phase1_x/02_b/b.cuh", "phase1_x/01_a/a.cuh"), ("common/lesson/a.h", "simt/inspector.h")):
         if may_include(path, target) is not None:
             yield "the test forbids %s to include %s" % (path, target)
+    text = '#include "a.h"\r\n # include <b/c.cuh>\n#/* */include /* x */ \\\n"d.inc"\n// #include "e.h"\n'
+    if list(includes_in(text)) != [(1, '"a.h'), (2, "<b/c.cuh"), (4, '"d.inc')]:
+        yield "the test does not find all includes: %s" % list(includes_in(text))
     if not list(cycles({"a": ["b"], "b": ["c"], "c": ["a"]})) or list(cycles({"a": ["b", "c"], "b": ["c"]})):
         yield "the test does not find cycles"
 

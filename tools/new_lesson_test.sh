@@ -26,8 +26,14 @@ fails 1 'there is no phase phase9_x' phase9_x/01_doubling
 fails 1 'is there already' phase1_building_blocks/08_softmax
 fails 1 'has a lesson of this name' phase1_building_blocks/90_softmax
 fails 1 'number 08 is that of' phase1_building_blocks/08_doubling
+fails 2 'is a word of C++' phase1_building_blocks/90_double
+fails 2 'says what it is for' phase1_building_blocks/90_doubling_test
+fails 2 'is a target of every phase' phase1_building_blocks/90_sources
+fails 1 'has a label of this name already' phase2_mlp/90_batch_orders
+[ -z "$(find . -name '.new_lesson*')" ]
 
-tools/new_lesson phase1_building_blocks/99_doubling
+ln -s "$course/tools/new_lesson" "$TEST_TMPDIR/linked"
+(cd / && "$TEST_TMPDIR/linked" phase1_building_blocks/99_doubling)
 faults=$(tools/includes_test.py "$course" || true)
 grep -q '^phase1_building_blocks/README.md: its table has no line for 99_doubling$' <<< "$faults"
 grep -q ' 1 faults$' <<< "$faults" || { echo "$faults"; exit 1; }
@@ -35,7 +41,7 @@ grep -q ' 1 faults$' <<< "$faults" || { echo "$faults"; exit 1; }
 "$learn" prove doubling_index --source="$course"
 cd phase1_building_blocks/99_doubling
 for program in doubling doubling_test doubling_counts_test; do
-  "$course/simt/simtcc" --inspect -fopenmp -I "$course" $program.cu -o "$TEST_TMPDIR/$program" -lcmocka -lm
+  "$course/simt/simtcc" --inspect -fopenmp -I "$course" $program.cu -o "$TEST_TMPDIR/$program" -lcmocka -ljansson -lm
 done
 "$TEST_TMPDIR/doubling" --check-only > /dev/null
 "$TEST_TMPDIR/doubling_test"

@@ -71,12 +71,23 @@ def main():
                 ("lines that are not there", document(run + " | lines /^six/", []), "no line of the output matches"),
                 ("a program that is not named", document("record: bazel run //a:c", []), "//a:c is not among"),
                 ("another command", document("record: ./b", []), "expected `bazel run //LABEL"),
+                ("a quote that does not end", document(run + " -- 'x", []), "cannot be read: No closing quotation"),
+                ("an option for Bazel", document("record: bazel run --run_under=//a:b", []), "expected `bazel run //LABEL"),
+                ("what is no regular expression", document(run + " | from /(/", []), "/(/ is not a regular expression"),
+                ("a mark that is not at the margin", document(run, []).replace("<!--", " <!--"), "is not read"),
+                ("a mark with a blank behind it", document(run, []).replace("-->", "--> "), "is not read"),
                 ("a mark without a block", "<!-- record: bazel run //a:b -->\ntext\n", "no fenced block"),
                 ("an output without a mark", "text\n```\nb on CPU\n```\n", "neither <!-- record:"),
                 ("a block without an end", "<!-- %s -->\n```\none\n" % run, "does not end")):
             for options in ((), ("--check",)):
                 status, printed, after = record(folder, text, *options)
                 expect("refuses " + what, status == 1 and sentence in printed and after == text, printed)
+        os.remove(os.path.join(folder, "program"))
+        text = document(run, ["one"])
+        status, printed, after = record(folder, text)
+        expect("refuses a program that is gone", status == 1 and "cannot be run" in printed and after == text, printed)
+        gone = subprocess.run([RECORD, "--check", os.path.join(folder, "gone.md")], stdout=subprocess.PIPE, text=True)
+        expect("refuses a document that is gone", gone.returncode == 1 and "gone.md cannot be read" in gone.stdout, gone.stdout)
     print("\n".join(wrong))
     print("%d faults" % len(wrong))
     sys.exit(1 if wrong else 0)
