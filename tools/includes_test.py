@@ -164,6 +164,15 @@ def check_links(root):
                             yield "%s:%d: %s is not there" % (os.path.relpath(path, root), number, target)
 
 
+def check_bazelignore(root):
+    """A student's tree keeps replaced BUILD files: `bazel test //...` there must not read them."""
+    with open(os.path.join(root, ".bazelignore")) as file:
+        ignored = file.read().split()
+    for folder in (".learn/backup", ".learn/build", ".learn/new"):
+        if folder not in ignored:
+            yield ".bazelignore: %s is missing" % folder
+
+
 def check_diagnoses(root):
     """The authors' guide has the names of common/diagnosis.h, in their order and with what they say."""
     with open(os.path.join(root, "common/diagnosis.h")) as file:
@@ -201,7 +210,7 @@ def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.realpath("WORKSPACE"))
     if not os.path.exists(os.path.join(root, "course.bzl")):
         sys.exit("%s is not the repository: it has no course.bzl" % root)
-    found = [fault for check in (check_includes, check_course, check_links, check_diagnoses) for fault in check(root)]
+    found = [fault for check in (check_includes, check_course, check_links, check_bazelignore, check_diagnoses) for fault in check(root)]
     found += check_the_checks()
     print("\n".join(found))
     print("%d files, %d faults" % (len(list(sources(root))), len(found)))
