@@ -79,7 +79,7 @@ static inline int app_resume(const TrainOptions *options, const char *path, cons
       !app_same_normalisation(&saved, state))
     return error_set(err,
                      "--resume: %s was started with other data (%d training and %d test images of mean %.4f, here %d "
-                     "and %d of mean %.4f); name the same --data-dir, --train-images and --test-images",
+                     "and %d of mean %.4f); name the same --data-dir, --train-images, --test-images and --hold-out",
                      path, saved.train_images, saved.test_images, saved.mean[0], state->train_images,
                      state->test_images, state->mean[0]);
   if (given & OPTIONS_EPOCHS) saved.epochs = state->epochs;
@@ -93,11 +93,6 @@ static inline int app_resume(const TrainOptions *options, const char *path, cons
 /* The stopped run's network and table entries, before the data is read. */
 static inline int app_recall(const Task *task, TrainOptions *options, const char *path, TrainState *saved, Error *err) {
   Error why;
-  if (access(path, F_OK) != 0)
-    return error_set(err,
-                     "--resume: there is no %s; start the run without --resume, or name its folder with "
-                     "--output-dir",
-                     path);
   if (checkpoint_peek(path, CHECKPOINT_STATE, saved, &why) != 0)
     return error_set(err, "--resume: %.1000s", why.message);
   if (session_recall(task, options, saved, &why) != 0) return error_set(err, "%s: %.900s", path, why.message);
@@ -219,6 +214,13 @@ static inline int app_open_model(const Task *task, const TrainOptions *options, 
   return 0;
 }
 
+/* Before a folder is made for it. */
+static inline int app_expect_stopped_run(const char *path, Error *err) {
+  if (access(path, F_OK) == 0) return 0;
+  return error_set(
+      err, "--resume: there is no %s; start the run without --resume, or name its folder with --output-dir", path);
+}
+
 static inline int app_lock(const char *directory, Error *err) {
   Error why;
   if (make_directories(directory, &why) != 0) return error_set(err, "--output-dir: %.1000s", why.message);
@@ -230,7 +232,8 @@ static inline int app_prepare(const Task *task, TrainOptions *options, const cha
                               TrainState *state, Error *err) {
   const char *directory = options->common.output_dir;
   TrainState saved;
-  if (options->resume && (app_lock(directory, err) != 0 || app_recall(task, options, path, &saved, err) != 0))
+  if (options->resume && (app_expect_stopped_run(path, err) != 0 || app_lock(directory, err) != 0 ||
+                          app_recall(task, options, path, &saved, err) != 0))
     return -1;
   if (app_load(options, data, err) != 0) return -1;
   app_begin(options, data, state);
@@ -351,8 +354,20 @@ static inline void app_options(const Task *task, TrainOptions *options, int argc
   options->choices = task->choices;
   options->choice_count = task->choice_count;
   train_options_parse(options, task->networks ? task->networks->options : NULL, NULL, task->description, argc, argv);
-  if (options->graph && options->common.device == DEVICE_CPU)
-    die("--graph: a CUDA graph needs --device=gpu; leave one of the two options out, or say --device=gpu");
+}
+
+/* The data set of this run: that of the checkpoint which it goes on from, or with which it predicts, where the user
+ * has typed none. What is wrong with the checkpoint is said later. */
+static inline const DataSource *app_data_source(const TrainOptions *options) {
+  Error err;
+  char path[PATH_MAX + 64];
+  TrainState saved;
+  if ((options->given & TRAIN_DATA) || !(options->resume || options->predict)) return options->data;
+  snprintf(path, sizeof path, "%s/%s", options->common.output_dir, run_files[RUN_STATE]);
+  if (options->predict && predict_checkpoint(options, path, sizeof path, &err) != 0) return options->data;
+  if (access(path, F_OK) != 0 || checkpoint_peek(path, CHECKPOINT_MODEL, &saved, &err) != 0) return options->data;
+  const DataSource *named = data_source_named(saved.data);
+  return named ? named : options->data;
 }
 
 /* "LeNet-5 (61,706 parameters) on MNIST on CPU, 2 threads". Ends the program when the device cannot be had. */
@@ -361,7 +376,7 @@ static inline void app_open_device(const Task *task, const TrainOptions *options
   char description[512];
   const Device device = options->common.device;
   if (device_open(device, description, sizeof description, &err) != 0) die("%s", err.message);
-  printf("%s on %s on %s", task->title, options->data->title, description);
+  printf("%s on %s on %s", task->title, app_data_source(options)->title, description);
   if (device == DEVICE_CPU) printf(", %d thread%s", options->threads, options->threads == 1 ? "" : "s");
   putchar('\n');
   fflush(stdout);

@@ -107,7 +107,8 @@ static inline int implementation_wants_measuring(const char *text) {
 }
 
 /* The nodes of the choice's operation that a word is about get the implementation, or fastest[node] where the word says
- * auto. -1 where a named node does not exist, or does not fit; without a node's name it is left as it was. */
+ * auto; `fastest` is NULL where nothing was measured. -1 where a named node does not exist, or does not fit, or where
+ * auto cannot be; without a node's name a node that does not fit is left as it was. */
 static inline int implementation_apply_word(const OpChoice *choice, const ImplementationWord *word, Graph *g,
                                             const int *fastest, Error *err) {
   int found = 0;
@@ -118,6 +119,9 @@ static inline int implementation_apply_word(const OpChoice *choice, const Implem
         (strlen(node->name) != word->node_length || strncmp(node->name, word->node, word->node_length) != 0))
       continue;
     found = 1;
+    if (fastest == NULL && implementation_is_auto(word))
+      return error_set(err, "--%s=%s:auto: nothing was measured here; expected %s", choice->option, node->name,
+                       implementation_names(choice).text);
     const int k =
         implementation_is_auto(word) ? fastest[i] : implementation_find(choice, word->name, word->name_length);
     if (k < 0)

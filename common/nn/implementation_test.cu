@@ -70,6 +70,7 @@ static void mistakes_are_named(void **unused) {
   expect_mistake("fc2:", "unknown implementation \"\"");
   expect_mistake("fc3:plain", "--linear=fc3:plain: the network has no such node; --summary lists them");
   expect_mistake("x:plain", "the network has no such node");
+  expect_mistake("fc1:auto", "--linear=fc1:auto: nothing was measured here; expected slow, plain, ten"); /* a file */
   expect_mistake("fc1:ten", "--linear=fc1:ten: this implementation does not fit fc1 of shape (31)");
   assert_int_equal(implementation_check(&choice, "", &err), -1);
   assert_non_null(strstr(err.message, "slow, plain, ten or auto"));

@@ -54,8 +54,8 @@ static inline int session_check_shapes(const Graph *g, const DataSource *data, E
   const int fits = input.rank == 1 ? shape_count(input) == shape_count(data->shape) : shape_equal(input, data->shape);
   if (fits && classes >= (size_t)data->classes && classes <= SESSION_MAX_CLASSES) return 0;
   return error_set(err,
-                   "a network from an input of shape %s to %zu classes; the images of %s have the shape %s, which is "
-                   "%zu pixels, the labels %d classes, and up to %d are possible",
+                   "the network has an input of shape %s and %zu classes; an input for the images of %s, of shape %s "
+                   "(%zu pixels), and %d to %d classes are expected",
                    shape_text(input).text, classes, data->title, shape_text(data->shape).text, shape_count(data->shape),
                    data->classes, SESSION_MAX_CLASSES);
 }
@@ -73,7 +73,10 @@ static inline int session_recall_implementations(const Task *task, const char *t
       return error_set(err, "the checkpoint's implementation \"%.*s\" is of no node of this network",
                        (int)(word.name + word.name_length - (word.node ? word.node : word.name)),
                        word.node ? word.node : word.name);
-    if (implementation_apply_word(choice, &word, g, NULL, err) != 0) return -1;
+    Error why;
+    if (implementation_apply_word(choice, &word, g, NULL, &why) != 0)
+      return error_set(err, "the checkpoint's implementations are not those of a training program: %.700s",
+                       why.message);
   }
   return 0;
 }

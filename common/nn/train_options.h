@@ -121,6 +121,11 @@ static inline int train_options_find(const struct argp_state *state, const char 
 
 static inline void train_options_end(const TrainOptions *options, const struct argp_state *state) {
   if (options->resume && options->restart) argp_error(state, "--resume and --restart: one of the two");
+  if (options->predict && options->summary) argp_error(state, "--predict and --summary: one of the two");
+  if (options->resume && (options->predict || options->summary))
+    argp_error(state, "--%s trains nothing; leave --resume out", options->predict ? "predict" : "summary");
+  if (options->graph && options->common.device == DEVICE_CPU)
+    argp_error(state, "--graph: a CUDA graph needs a GPU; say --device=gpu, or leave --graph out");
   if (options->predict && options->file_count == 0) argp_error(state, "--predict: name the images to classify");
   if (!options->predict && options->checkpoint[0])
     argp_error(state, "--checkpoint is the model of --predict; to go on with a run say --resume");

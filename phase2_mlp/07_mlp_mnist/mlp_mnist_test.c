@@ -122,6 +122,17 @@ static void schedules_and_augmentation_are_remembered(void **state) {
   small_refused("table_a", "--epochs=2", "--resume", "--data=fashion_mnist", "is of --data=mnist, not fashion_mnist");
 }
 
+/* The first line names the data set of the checkpoint. (The files of both sets have the same form.) */
+static void the_first_line_names_the_checkpoints_data_set(void **state) {
+  (void)state;
+  small_must("named", "--epochs=1", "--data=fashion_mnist", NULL, "Multi-layer perceptron on Fashion-MNIST on ");
+  small_must("named", "--epochs=2", "--resume", NULL, "Multi-layer perceptron on Fashion-MNIST on ");
+  const char *argv[] = {program, "--device=cpu", output_dir("named"), "--predict", "/nowhere.png", NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 1, "Multi-layer perceptron on Fashion-MNIST on ", "/nowhere.png");
+  subprocess_free(&run);
+}
+
 static void a_graph_of_the_step_gives_the_same_bits(void **state) {
   (void)state;
   Subprocess run = train(output_dir("graph_a"), "--device=gpu", "--train-images=330", "--epochs=2", "--graph");
@@ -132,7 +143,6 @@ static void a_graph_of_the_step_gives_the_same_bits(void **state) {
   expect_run(&run, 0, NULL, NULL);
   subprocess_free(&run);
   assert_same_tensors(in_dir("graph_a", "last.state.safetensors"), in_dir("graph_b", "last.state.safetensors"));
-  small_refused("graph_c", "--epochs=1", "--graph", NULL, "--graph: a CUDA graph needs --device=gpu");
 }
 
 /* ---- the checkpoint knows the network ---- */
@@ -317,17 +327,32 @@ static void wrong_options_exit_with_2(void **state) {
   run = small("wrong", "--checkpoint=best.safetensors", NULL, NULL);
   expect_run(&run, 2, NULL, "--checkpoint is the model of --predict");
   subprocess_free(&run);
+  run = small("wrong", "--graph", NULL, NULL);
+  expect_run(&run, 2, NULL, "--graph: a CUDA graph needs a GPU; say --device=gpu");
+  subprocess_free(&run);
+  run = small("wrong", "--summary", "--resume", NULL);
+  expect_run(&run, 2, NULL, "--summary trains nothing; leave --resume out");
+  subprocess_free(&run);
+  run = small("wrong", "--summary", "--predict", "seven.png");
+  expect_run(&run, 2, NULL, "--predict and --summary: one of the two");
+  subprocess_free(&run);
   assert_false(file_exists(in_dir("wrong", "log.csv")));
 }
 
 static void networks_that_do_not_fit_the_images_are_refused(void **state) {
   (void)state;
-  small_refused("fit", "--layers=20,10", "--epochs=1", NULL, "a network from an input of shape (20) to 10 classes");
+  small_refused("fit", "--layers=20,10", "--epochs=1", NULL, "the network has an input of shape (20) and 10 classes");
   small_refused("fit", "--layers=784,9", "--epochs=1", NULL,
-                "to 9 classes; the images of MNIST have the shape (1,28,28), which is 784 pixels, the labels 10");
-  small_refused("fit", "--layers=784,1001", "--epochs=1", NULL, "to 1001 classes");
+                "and 9 classes; an input for the images of MNIST, of shape (1,28,28) (784 pixels), and 10 to 1000");
+  small_refused("fit", "--layers=784,1001", "--epochs=1", NULL, "and 1001 classes");
   small_refused("fit", "--hold-out=60000", "--epochs=1", NULL, "at least one must be left");
   assert_false(file_exists(in_dir("fit", "log.csv")));
+}
+
+static void resume_of_no_run_makes_no_folder(void **state) {
+  (void)state;
+  small_refused("no_run", "--resume", NULL, NULL, "start the run without --resume");
+  assert_false(file_exists(in_dir("no_run", "")));
 }
 
 static void held_out_images_are_the_test(void **state) {
@@ -436,6 +461,7 @@ int main(void) {
       cmocka_unit_test(weight_decay_matters_also_when_resumed),
       cmocka_unit_test(the_summary_trains_nothing),
       cmocka_unit_test(schedules_and_augmentation_are_remembered),
+      cmocka_unit_test(the_first_line_names_the_checkpoints_data_set),
       cmocka_unit_test(a_graph_of_the_step_gives_the_same_bits),
       cmocka_unit_test(interrupted_and_resumed_equals_uninterrupted),
       cmocka_unit_test(another_network_is_refused),
@@ -445,6 +471,7 @@ int main(void) {
       cmocka_unit_test(a_limit_on_memory_is_named),
       cmocka_unit_test(wrong_options_exit_with_2),
       cmocka_unit_test(networks_that_do_not_fit_the_images_are_refused),
+      cmocka_unit_test(resume_of_no_run_makes_no_folder),
       cmocka_unit_test(held_out_images_are_the_test),
       cmocka_unit_test(a_run_that_diverges_at_once_leaves_nothing),
       cmocka_unit_test(a_run_that_diverges_mixes_no_runs),
