@@ -210,6 +210,9 @@ def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.realpath("WORKSPACE"))
     if not os.path.exists(os.path.join(root, "course.bzl")):
         sys.exit("%s is not the repository: it has no course.bzl" % root)
+    if os.path.exists(os.path.join(root, ".learn/tree.json")):
+        print("%s is a student's tree, which has no exercises and no authors' guide: nothing to compare" % root)
+        return
     found = [fault for check in (check_includes, check_course, check_links, check_bazelignore, check_diagnoses) for fault in check(root)]
     found += check_the_checks()
     print("\n".join(found))

@@ -4,6 +4,10 @@
 set -eu
 repository=$(dirname "$(readlink -f WORKSPACE)")
 learn=$PWD/learn/learn
+if [ -e "$repository/.learn/tree.json" ]; then
+  echo "$repository is a student's tree, from which no lesson can be made"
+  exit 0
+fi
 export XDG_CACHE_HOME=$TEST_TMPDIR/cache
 mkdir -p "$XDG_CACHE_HOME"
 tar xf simt/simtcc_cache.tar -C "$XDG_CACHE_HOME"
@@ -20,6 +24,10 @@ fails() {  # fails STATUS WORDS ARGUMENT...: one sentence with these words
     exit 1
   fi
 }
+mkdir .learn
+echo '{}' > .learn/tree.json
+fails 1 "is a student's tree" phase1_building_blocks/99_doubling
+rm -r .learn
 fails 2 'expected one argument'
 fails 2 'expected PHASE/NN_TOPIC' phase1_building_blocks/doubling
 fails 1 'there is no phase phase9_x' phase9_x/01_doubling
