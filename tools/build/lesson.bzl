@@ -50,6 +50,8 @@ def recorded_test(documents, programs = {}, name = "recorded_test", **kwargs):
       name: the test.
       **kwargs: the rest.
     """
+    if _EXERCISES:
+        return  # a student's kernels may count otherwise
     native.sh_test(
         name = name,
         size = "medium",
