@@ -14,7 +14,7 @@
 #include "common/plot.h"
 #include "common/train_log.h"
 
-enum { REPORT_MAX_CLASSES = 1000, REPORT_MAX_MISTAKES = 100, REPORT_TOP = 3 };
+enum { REPORT_MAX_CLASSES = 1000, REPORT_MAX_MISTAKES = 100, REPORT_TOP = 3, REPORT_MAX_SIDE = 8192 /* pixels */ };
 
 /* A picture that cannot be written does not stop the others. */
 static inline void report_image(const Image *image, const char *directory, const char *name) {
@@ -83,8 +83,10 @@ static inline void report_curves(const char *title, const TrainState *state, con
 
 /* ----------------------------------------------------------------------------------------------- filters */
 
-/* Convolution filters (K, C, R, S) as K rows of C tiles; the rows of a linear layer over pixels as square tiles. */
+/* Convolution filters (K, C, R, S) as K rows of C tiles; the rows of a linear layer over pixels as square tiles. Of a
+ * wide layer the first ones: as many as a picture has room for. */
 static inline void report_filters(const Model *net, Shape image_shape, const char *directory) {
+  const int margin = 8;
   int node = 0, index = 0, count, height, width, columns;
   const Param *w = model_next_param(net, &node, &index); /* the first weight */
   if (w == NULL) return;
@@ -99,11 +101,15 @@ static inline void report_filters(const Model *net, Shape image_shape, const cha
   } else {
     return;
   }
+  const int scale = height < 10 ? 20 : 3, room = REPORT_MAX_SIDE - margin;
+  const int most_columns = room / (width * scale + margin), most_rows = room / (height * scale + margin);
+  if (most_columns < 1 || most_rows < 1) return;
+  if (columns > most_columns) columns = most_columns;
   count = (int)(w->count / ((size_t)height * width));
+  if (count > columns * most_rows) count = columns * most_rows;
   float *filters = (float *)xmalloc(w->count * sizeof(float));
   device_download(net->context.device, filters, model_param(net, w), w->count * sizeof(float));
-  Image image =
-      image_sheet_filters(filters, count, height, width, columns < count ? columns : count, height < 10 ? 20 : 3, 8);
+  Image image = image_sheet_filters(filters, count, height, width, columns < count ? columns : count, scale, margin);
   report_image(&image, directory, "filters.png");
   image_free(&image);
   free(filters);

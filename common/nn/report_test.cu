@@ -164,6 +164,35 @@ static void every_filter_of_a_convolution_is_shown(void **unused) {
   }
 }
 
+/* 3,000 rows of 30 tiles would be 71 million pixels: the first rows are shown. */
+static void a_wide_layer_is_shown_in_part(void **unused) {
+  (void)unused;
+  enum { FILTERS = 3000, CHANNELS = 30, SHOWN = (REPORT_MAX_SIDE - 8) / 28 };
+  static float weights[FILTERS * CHANNELS];
+  test_random_fill(weights, FILTERS * CHANNELS, 2);
+  Node node;
+  Graph graph;
+  Model net;
+  memset(&node, 0, sizeof node);
+  memset(&graph, 0, sizeof graph);
+  memset(&net, 0, sizeof net);
+  const size_t shape[] = {FILTERS, CHANNELS, 1, 1};
+  Param *w = &node.param[0];
+  node.params = 1;
+  w->trained = 1;
+  w->rank = 4;
+  w->count = FILTERS * CHANNELS;
+  memcpy(w->dim, shape, sizeof shape);
+  graph.nodes = &node;
+  graph.count = 1;
+  net.graph = &graph;
+  net.parameters = weights;
+  report_filters(&net, shape3(CHANNELS, 28, 28), directory);
+  Image expected = image_sheet_filters(weights, SHOWN * CHANNELS, 1, 1, CHANNELS, 20, 8);
+  assert_picture("filters.png", &expected);
+  image_free(&expected);
+}
+
 /* ---- learning curve ---- */
 
 static void a_curve_holds_the_records_of_its_split(void **unused) {
@@ -265,6 +294,7 @@ int main(void) {
       cmocka_unit_test(mistakes_in_colour_are_shown_in_colour),
       cmocka_unit_test(every_unit_of_a_linear_layer_is_shown),
       cmocka_unit_test(every_filter_of_a_convolution_is_shown),
+      cmocka_unit_test(a_wide_layer_is_shown_in_part),
       cmocka_unit_test(a_curve_holds_the_records_of_its_split),
       cmocka_unit_test(each_curve_has_its_own_name),
       cmocka_unit_test(a_prediction_names_the_three_likeliest),

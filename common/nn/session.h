@@ -31,6 +31,7 @@ static inline int session_recall(const Task *task, TrainOptions *options, const 
   if (saved->schedule[0] && !(given & TRAIN_SCHEDULE)) {
     const Schedule *schedule = schedule_named(saved->schedule);
     if (schedule == NULL) return error_set(err, "the checkpoint's schedule \"%s\" is unknown here", saved->schedule);
+    if (schedule != options->schedule) options->given |= TRAIN_SCHEDULE; /* as if it had been typed again */
     options->schedule = schedule;
   }
   if (saved->augment[0] && !(given & TRAIN_AUGMENT)) {
@@ -81,14 +82,24 @@ static inline int session_recall_implementations(const Task *task, const char *t
   return 0;
 }
 
+/* Samples for which implementations are measured: those of a training step, which may be fewer than the model takes. */
+static inline int session_measured_batch(const TrainState *state, int max_batch, ModelUse use) {
+  int batch = max_batch;
+  if (use != MODEL_TRAIN) return batch;
+  if (state->batch_size > 0 && state->batch_size < batch) batch = state->batch_size;
+  if (state->train_images > 0 && state->train_images < batch) batch = state->train_images;
+  return batch;
+}
+
 /* Chooses which implementation computes each node: those of the state, then those of the command line; and notes in the
  * state the nodes that do not have the usual one. */
 static inline int session_choose(const Task *task, const TrainOptions *options, Context context, int max_batch,
                                  ModelUse use, Graph *g, TrainState *state, Error *err) {
   if (g->failed) return 0;
   if (session_recall_implementations(task, state->implementations, g, err) != 0) return -1;
+  const int batch = session_measured_batch(state, max_batch, use);
   for (int c = 0; c < task->choice_count; c++)
-    if (implementation_choose(task->choices[c], options->chosen[c], g, context, task->optimizer, max_batch, use, stdout,
+    if (implementation_choose(task->choices[c], options->chosen[c], g, context, task->optimizer, batch, use, stdout,
                               err) != 0)
       return -1;
   size_t used = 0;

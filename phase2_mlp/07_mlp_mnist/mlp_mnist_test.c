@@ -115,7 +115,7 @@ static void schedules_and_augmentation_are_remembered(void **state) {
   assert_true(first_bias("table_a") != first_bias("table_b"));
   small_must("table_c", "--epochs=1", "--schedule=linear", "--augment=none", NULL); /* as without */
   assert_true(first_bias("table_c") == first_bias("table_b"));
-  small_must("table_a", "--epochs=2", "--resume", NULL, "augmented by crop");
+  small_must("table_a", "--epochs=2", "--resume", NULL, "augmented by crop, schedule cosine");
   small_must("table_d", "--epochs=1", "--schedule=cosine", "--augment=crop", NULL);
   small_must("table_d", "--epochs=2", "--resume", "--schedule=constant", "schedule constant");
   assert_true(first_bias("table_a") != first_bias("table_d"));

@@ -153,6 +153,10 @@ static void implementations_are_chosen_by_name(void **state) {
   run = train(output_dir("conv_auto"), few, "--test-images=20", "--epochs=1", "--conv=auto");
   expect_run(&run, 0, "is chosen", NULL);
   subprocess_free(&run);
+  run = train(output_dir("conv_gpu"), "--device=gpu", "--train-images=8", "--test-images=20", "--conv=auto");
+  if (!(run.status == 1 && strstr(run.err, "use --device=cpu"))) /* built for a GPU that is not here */
+    expect_run(&run, 0, "conv1 of 8 samples:", NULL);            /* of a training step, not of the test */
+  subprocess_free(&run);
   run = train(output_dir("conv_auto"), few, "--conv=conv3:naive", NULL, NULL);
   expect_run(&run, 1, NULL, "--conv=conv3:naive: the network has no such node");
   subprocess_free(&run);
