@@ -6,7 +6,8 @@
 #   ./setup.sh --format  also the formatter of BUILD files, for those who send changes; it needs npm (360 packages)
 #   ./setup.sh --dev     also that, PyTorch (golden vectors, benchmarks) and the Fashion-MNIST data set
 #
-# The CUDA toolkit and the driver are yours to install: developer.nvidia.com/cuda-downloads
+# The CUDA toolkit and the driver are yours to install: developer.nvidia.com/cuda-downloads. So is cuDNN 9, which is
+# optional: some lessons compare their kernels with it where it is there.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -17,6 +18,7 @@ pkg-config                     finds libraries
 python3                        scripts around the build
 git                            the formatter asks it which files are ours
 libopenblas-dev                matrix products on the CPU
+libkissfft-dev                 Fourier transforms on the CPU
 zlib1g-dev                     .gz files
 libstb-dev                     PNG images
 libturbojpeg0-dev              JPEG images
@@ -36,7 +38,7 @@ dataset-fashion-mnist          the Fashion-MNIST data set
 xz-utils                       the GPU test pack'
 BUILDIFIER=@bazel/buildifier@8.2.1
 
-usage() { sed -n '2,9s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; }
 say() { printf '%s\n' "$*"; }
 fail() { printf 'setup.sh: error: %s\n' "$*" >&2; exit 1; }
 

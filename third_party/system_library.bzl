@@ -25,7 +25,7 @@ def _system_library_impl(ctx):
     ctx.file("BUILD", """
 cc_library(
     name = "%s",
-    hdrs = glob([d + "/**/*.h" for d in %s]),
+    hdrs = glob([d + "/**/*" + end for d in %s for end in [".h", ".hh"]]),
     defines = %s,
     includes = %s,
     linkopts = %s,

@@ -202,10 +202,10 @@ static bool is_host_header(const char *file) {
   const char *name = file + strlen(option_ours);
   name += strspn(name, "/");
   return begins(name, "cuda_runtime") || strcmp(name, "cuda.h") == 0 || begins(name, "cublas") ||
-         strcmp(name, "curand.h") == 0 || begins(name, "cuda_profiler") || begins(name, "nvToolsExt") ||
-         begins(name, "nvtx3/") || begins(name, "cub/device/") || begins(name, "cub/util_allocator") ||
-         begins(name, "thrust/simt_vector.h") || begins(name, "thrust/device_vector.h") ||
-         begins(name, "thrust/host_vector.h");
+         begins(name, "cufft") || strcmp(name, "curand.h") == 0 || begins(name, "cuda_profiler") ||
+         begins(name, "nvToolsExt") || begins(name, "nvtx3/") || begins(name, "cub/device/") ||
+         begins(name, "cub/util_allocator") || begins(name, "thrust/simt_vector.h") ||
+         begins(name, "thrust/device_vector.h") || begins(name, "thrust/host_vector.h");
 }
 
 /* Is the function of a system header whose first statement is in this line constexpr? For --expt-relaxed-constexpr,

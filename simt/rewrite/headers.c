@@ -18,7 +18,6 @@
 static const Header HEADERS[] = {
     {"thrust/", "thrust/version.h", "this part of Thrust is not supported; write the loop as a kernel, or use"},
     {"cudnn", ALWAYS, "cuDNN is not supported: it exists only for a GPU; write the layer as a kernel, or with cuBLAS"},
-    {"cufft", ALWAYS, "cuFFT is not supported; write the transform as a kernel, or use FFTW on the host"},
     {"cusparse", ALWAYS, "cuSPARSE is not supported; write the sparse product as a kernel"},
     {"cusolver", ALWAYS, "cuSOLVER is not supported; use LAPACK on the host"},
     {"nccl.h", ALWAYS, "NCCL is not supported: the emulator has one GPU; copy with cudaMemcpy()"},
@@ -52,6 +51,7 @@ static const Header HEADERS[] = {
     {"cuda_fp6", ALWAYS, "numbers of 6 bits belong to compute capability 10.0 and are not supported; cuda_fp8.h is"},
     {"cuda_fp4", ALWAYS, "numbers of 4 bits belong to compute capability 10.0 and are not supported; cuda_fp8.h is"},
     {"cublas", MISSING, "this part of cuBLAS is not supported; cublas_v2.h and cublasLt.h are"},
+    {"cufft", MISSING, "this part of cuFFT is not supported; cufft.h and cufftXt.h are"},
     {"curand", MISSING, "this part of cuRAND is not supported; curand.h and curand_kernel.h are"},
     {"cub/", MISSING, "this part of CUB is not supported; #include <cub/cub.cuh> gives the parts that are"},
     {"cuda/", MISSING, "this part of libcu++ is not supported; see the folder simt/include/cuda for those that are"},

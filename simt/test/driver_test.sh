@@ -416,8 +416,37 @@ EOF
   says err 'cublasLtCreate: add -lcublasLt'
   bad "$simtcc" one.cu -lcudnn
   says err '-lcudnn: cuDNN is not supported'
-  bad "$simtcc" one.cu -lcufft
-  says err '-lcufft: cuFFT is not supported'
+  cat >fourier.cu <<'EOF'
+#include <cufft.h>
+int main() {
+  cufftHandle plan;
+  return cufftPlan1d(&plan, 6, CUFFT_C2C, 1) || cufftDestroy(plan);
+}
+EOF
+  ok "$simtcc" fourier.cu -lcufft -o fourier
+  ok ./fourier
+  bad "$simtcc" fourier.cu -o fourier
+  says err 'cufftPlan1d: add -lcufft'
+  bad "$simtcc" one.cu -lcufftw
+  says err '-lcufftw: this part of cuFFT is not supported'
+  cat >fourier_xt.cu <<'EOF'
+#include <cufftXt.h>
+__device__ cufftComplex doubled(void *in, size_t i, void *, void *) { return ((cufftComplex *)in)[2 * i]; }
+__device__ cufftCallbackLoadC load = doubled;
+int main() {
+  cudaLibXtDesc *several;
+  size_t bytes;
+  cufftXtMalloc(1, &several, CUFFT_XT_FORMAT_INPLACE);
+  cufftXtSetCallback(1, (void **)&load, CUFFT_CB_LD_COMPLEX, NULL);
+  cufftXtSetWorkAreaPolicy(1, CUFFT_WORKAREA_MINIMAL, &bytes);
+  cufftSetPlanPropertyInt64(1, NVFFT_PLAN_PROPERTY_INT64_PATIENT_JIT, 1);
+}
+EOF
+  bad "$simtcc" fourier_xt.cu -lcufft -o fourier_xt
+  says err 'cufftXtMalloc: the emulation has no cuFFT for several GPUs'
+  says err 'cufftXtSetCallback: the emulation has no cuFFT for several GPUs, no callbacks'
+  says err 'cufftXtSetWorkAreaPolicy: the emulation has'
+  says err 'cufftSetPlanPropertyInt64: plans of the emulation have no properties'
   cat >own.cu <<'EOF'
 extern "C" int cuInitEverything(int);
 void cudaOwnHelper(float *);

@@ -464,10 +464,10 @@ static const Case CASES[] = {
      "template <class T> __device__ void unused() { srand(1); }\nvoid host() { srand(1); std::max(1, 2); }",
      {"srand(1);"}},
     {"refused: headers, with the including line",
-     "\n# 1 \"stubs/thrust/shuffle.h\" 1\n# 3 \"t.cu\" 2\nint x;\n# 1 \"my.h\" 1\n\n\n# 1 \"stubs/cufft.h\" 1\n# 4 "
+     "\n# 1 \"stubs/thrust/shuffle.h\" 1\n# 3 \"t.cu\" 2\nint x;\n# 1 \"my.h\" 1\n\n\n# 1 \"stubs/cusparse.h\" 1\n# 4 "
      "\"my.h\" 2\n# 5 \"t.cu\" 2\n",
      {"t.cu:2: error: simt: #include <thrust/shuffle.h>: this part of Thrust is not supported",
-      "my.h:3: error: simt: #include <cufft.h>: cuFFT"},
+      "my.h:3: error: simt: #include <cusparse.h>: cuSPARSE"},
      {NULL},
      NULL,
      "--stubs=stubs",

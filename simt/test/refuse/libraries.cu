@@ -16,7 +16,7 @@
 #include <thrust/set_operations.h>  // REFUSED: #include <thrust/set_operations.h>: this part of Thrust is not supported
 #include <thrust/shuffle.h>         // REFUSED: scatter.h sequence.h sort.h swap.h
 #include <cub/nowhere.cuh>         // REFUSED: this part of CUB is not supported
-#include "cufft.h"                 // REFUSED: cuFFT is not supported
+#include "cufftw.h"                // REFUSED: this part of cuFFT is not supported
 #include "helper_cuda.h"           // REFUSED: belongs to NVIDIA's samples
 
 __global__ void k() { asm("exit;"); }  // REFUSED: inline PTX
