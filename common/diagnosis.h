@@ -26,7 +26,7 @@
 /* Enumerator, name, and what it says. Of the values of an output: the order in which compare.h looks for them. */
 #define DIAGNOSIS_LIST(D)                                                                                              \
   /* It did not come to a result. */                                                                                   \
-  D(NOT_IMPLEMENTED, not_implemented, "TODO is still there, or there are no lines")                                    \
+  D(NOT_IMPLEMENTED, not_implemented, "the line TODO(...) is still there, or the exercise has no lines")               \
   D(REFUSED, refused, "the lines use something that no exercise needs, and that a grader does not compile")            \
   D(DOES_NOT_COMPILE, does_not_compile, "the compiler reports an error")                                               \
   D(CRASHED, crashed, "the program crashed, or used too much memory, output or processor time")                        \

@@ -1,7 +1,8 @@
 /* mma.cuh - two tensor core instructions without wmma, so that a program knows which lane holds which element.
  *
- * wmma does not tell which lane holds an element of a fragment. To read or change single elements, one must store the
- * fragment first. PTX, the GPU's assembly language, documents the layout. Lane l has group l / 4 and member l % 4.
+ * CUDA does not document which lane holds which element of a wmma fragment. To read or change single elements, a kernel
+ * must store the fragment first. PTX, the GPU's assembly language, documents the layout of its fragments. Lane l has
+ * group l / 4 and member l % 4.
  *
  *   mma_16x8x16           mma.sync: d (16,8) += a (16,16) b (16,8), bfloat16 factors, float32 sums. Registers per lane:
  *                           a, 4 with two neighbours of a row each: rows group, group + 8 at columns 2 * member, + 1;
@@ -15,8 +16,8 @@
  * #ifdef MMA_BFLOAT16 and #endif is left out when compiling for older GPUs. An emulated GPU has no PTX: there the lanes
  * exchange their elements by shuffles. A float32 sum is rounded after each product there; tensor cores truncate.
  */
-#ifndef PHASE1_BUILDING_BLOCKS_MMA_CUH
-#define PHASE1_BUILDING_BLOCKS_MMA_CUH
+#ifndef COMMON_MMA_CUH
+#define COMMON_MMA_CUH
 
 #include <cuda_bf16.h>
 #include <stdint.h>
@@ -102,4 +103,4 @@ static inline void mma_require(void) {
   if (mma_refusal() != NULL) die("%s", mma_refusal());
 }
 
-#endif /* PHASE1_BUILDING_BLOCKS_MMA_CUH */
+#endif /* COMMON_MMA_CUH */

@@ -58,6 +58,46 @@ static void what_is_no_tensor_is_refused(void **state) {
   assert_non_null(strstr(err.message, "cannot open no/such/file.pb"));
 }
 
+/* A graph of `node`, and behind it an initializer "w" of two floats, 1 and 2. */
+#define MODEL(length, node_length, node)                 \
+  "\x08\x03\x12\x01p\x3a" length "\x0a" node_length node \
+  "\x2a\x11\x08\x02\x10\x01\x42\x01w\x4a\x08\0\0\x80\x3f\0\0\0\x40"
+
+static void models_are_read(void **state) {
+  (void)state;
+  OnnxNode node;
+  Error err;
+  /* inputs "x" and "w"; operator "Conv"; pads 1, 2, one field each; strides 3, 300, packed; group 4; auto_pad "SAME" */
+  static const char model[] = MODEL("\x56", "\x41",
+                                    "\x0a\x01x\x0a\x01w\x22\x04"
+                                    "Conv"
+                                    "\x2a\x0a\x0a\x04pads\x40\x01\x40\x02"
+                                    "\x2a\x0e\x0a\x07strides\x42\x03\x03\xac\x02"
+                                    "\x2a\x09\x0a\x05group\x18\x04"
+                                    "\x2a\x0c\x0a\x04"
+                                    "auto"
+                                    "\x22\x04SAME");
+  memset(&node, 0, sizeof node);
+  if (onnx_node_parse(model, sizeof model - 1, &node, &err) != 0) fail_msg("%s", err.message);
+  assert_string_equal(node.op, "Conv");
+  assert_true(node.inputs == 2 && node.input[0].floats == NULL && node.input[1].count == 2);
+  assert_true(node.input[1].floats[0] == 1 && node.input[1].floats[1] == 2);
+  assert_true(onnx_attribute(&node, "pads")->ints == 2 && onnx_attribute(&node, "pads")->value[1] == 2);
+  assert_true(onnx_attribute(&node, "strides")->ints == 2 && onnx_attribute(&node, "strides")->value[1] == 300);
+  assert_true(onnx_attribute(&node, "group")->ints == 1 && onnx_attribute(&node, "group")->value[0] == 4);
+  assert_string_equal(onnx_attribute(&node, "auto")->text, "SAME");
+  assert_null(onnx_attribute(&node, "dilations"));
+  onnx_node_free(&node);
+  for (size_t size = 7; size < sizeof model - 1; size++) { /* cut anywhere behind the graph's length */
+    memset(&node, 0, sizeof node);
+    assert_int_equal(onnx_node_parse(model, size, &node, &err), -1);
+    onnx_node_free(&node);
+  }
+  memset(&node, 0, sizeof node);
+  assert_int_equal(onnx_node_parse("\x08\x03", 2, &node, &err), -1);
+  assert_non_null(strstr(err.message, "a model of 0 operators"));
+}
+
 static void the_package_is_read(void **state) {
   (void)state;
   onnx_testdata_required();
@@ -74,6 +114,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tensors_are_read),
       cmocka_unit_test(what_is_no_tensor_is_refused),
+      cmocka_unit_test(models_are_read),
       cmocka_unit_test(the_package_is_read),
   };
   return TEST_MAIN("onnx_testdata", tests);

@@ -174,16 +174,12 @@ static inline error_t options_parse_common(int key, char *arg, struct argp_state
 __attribute__((format(printf, 5, 6))) static inline void options_row(OptionsParser *parser, int key, const char *name,
                                                                      const char *arg, const char *format, ...) {
   if ((parser->common->supported & (unsigned)key) == 0) return;
-  struct argp_option *row = &parser->rows[parser->count];
-  char *text = parser->texts[parser->count++];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof parser->texts[0], format, args);
+  vsnprintf(parser->texts[parser->count], sizeof parser->texts[0], format, args);
   va_end(args);
-  row->name = name;
-  row->key = key;
-  row->arg = arg;
-  row->doc = text;
+  const struct argp_option row = {name, key, arg, 0, parser->texts[parser->count], 0};
+  parser->rows[parser->count++] = row;
 }
 
 /* Reads the command line into `common` and, through own->parser, into `own_input`. */

@@ -1,8 +1,8 @@
 /* program_test.h - a training program under test, as its users meet it: for the tests of programs on
  * common/nn/app.h.
  */
-#ifndef PHASE2_MLP_PROGRAM_TEST_H
-#define PHASE2_MLP_PROGRAM_TEST_H
+#ifndef COMMON_PROGRAM_TEST_H
+#define COMMON_PROGRAM_TEST_H
 
 #include "common/expect.h"
 #include "common/image.h"
@@ -118,4 +118,19 @@ static inline Subprocess start_and_signal(const char *directory, int signal, int
   return run;
 }
 
-#endif /* PHASE2_MLP_PROGRAM_TEST_H */
+/* The first of the `count` values of a tensor in the folder's last.safetensors. */
+static inline float first_value(const char *directory, const char *tensor, size_t count) {
+  Error err;
+  SafetensorsFile file;
+  float *values = (float *)malloc(count * sizeof *values);
+  assert_non_null(values);
+  if (safetensors_open(in_dir(directory, "last.safetensors"), &file, &err) != 0 ||
+      safetensors_read_f32(&file, tensor, 1, &count, values, &err) != 0)
+    fail_msg("%s", err.message);
+  safetensors_close(&file);
+  const float first = values[0];
+  free(values);
+  return first;
+}
+
+#endif /* COMMON_PROGRAM_TEST_H */

@@ -6,8 +6,8 @@
  *   shared_limit_beside  the most that it may ask for, when the kernel itself declares `used` bytes
  *   shared_limit_ask     for a kernel: that it may be launched with so many bytes
  */
-#ifndef PHASE1_BUILDING_BLOCKS_SHARED_LIMIT_CUH
-#define PHASE1_BUILDING_BLOCKS_SHARED_LIMIT_CUH
+#ifndef COMMON_SHARED_MEMORY_LIMIT_CUH
+#define COMMON_SHARED_MEMORY_LIMIT_CUH
 
 #include "common/check.h"
 #include "common/error.h"
@@ -30,4 +30,4 @@ static inline void shared_limit_ask(const void *kernel, int bytes) {
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
 }
 
-#endif /* PHASE1_BUILDING_BLOCKS_SHARED_LIMIT_CUH */
+#endif /* COMMON_SHARED_MEMORY_LIMIT_CUH */

@@ -6,8 +6,8 @@
  *     arrays_download(device, y, device_y, n, "y");
  *     arrays_download(device, NULL, device_x, n, "x");
  */
-#ifndef PHASE1_BUILDING_BLOCKS_TEST_ARRAYS_H
-#define PHASE1_BUILDING_BLOCKS_TEST_ARRAYS_H
+#ifndef COMMON_TEST_ARRAYS_H
+#define COMMON_TEST_ARRAYS_H
 
 #include "common/device.h"
 #include "common/guard.h"
@@ -48,4 +48,4 @@ static inline float *arrays_poison(size_t n) {
   return x;
 }
 
-#endif /* PHASE1_BUILDING_BLOCKS_TEST_ARRAYS_H */
+#endif /* COMMON_TEST_ARRAYS_H */

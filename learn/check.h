@@ -59,7 +59,7 @@ enum { CHECK_PICTURES = 4, CHECK_PICTURE = 1000 };
 typedef struct CheckRequest {
   uint32_t magic;
   int32_t timed; /* 0: arrays follow, outputs full of poison. 1: the worker fills its own, and measures */
-  int32_t size[LESSON_SIZES];
+  int32_t size[LESSON_SIZES + LESSON_PARAMETERS];
   uint64_t seed; /* timed: which elements of the first output are sampled */
 } CheckRequest;
 
@@ -144,6 +144,8 @@ static inline int check_time(const Lesson *lesson, LessonLauncher launch, const 
       device_upload(DEVICE_GPU, (char *)array[a] + at * size, random, (n - at < some ? n - at : some) * size);
   }
   free(random);
+  const LessonVersion version = lesson_version("yours", launch, "");
+  lesson_workspace_open(lesson, &version, request->size, 0, array);
   check_launches(lesson, launch, array, request->size, 1); /* the first launch loads the kernel */
   double one = check_launches(lesson, launch, array, request->size, 1);
   int repeats = one > 0 && one < 0.02 ? (int)fmin(1000, 1 + 0.02 / one) : 1;
@@ -164,6 +166,7 @@ static inline int check_time(const Lesson *lesson, LessonLauncher launch, const 
     lesson_to_floats(&reply->sample[i], &element, lesson->array[0].element, 1);
   }
   for (int a = 0; a < lesson->arrays; a++) CUDA_CHECK(cudaFree(array[a]));
+  lesson_workspace_close(lesson, 0, array);
   reply->magic = CHECK_MAGIC;
   return check_write(reply, sizeof *reply);
 }
@@ -238,6 +241,12 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
     simt_inspect_name(array[a], declared->name);
 #endif
   }
+  const LessonVersion version = lesson_version("yours", launch, "");
+  const size_t workspace = lesson_workspace_bytes(lesson, &version, request.size);
+  lesson_workspace_open(lesson, &version, request.size, guarded, array);
+#ifdef SIMT_INSPECT
+  if (workspace > 0) simt_inspect_name(array[lesson->arrays], "workspace");
+#endif
   lesson_inspect_begin();
   lesson->call(launch, array, request.size);
   cudaError_t status = cudaDeviceSynchronize();
@@ -262,6 +271,12 @@ static inline int check_serve(const Lesson *lesson, LessonLauncher launch) {
       snprintf(reply.text, sizeof reply.text, "Outside its array %s.", err.message);
     }
   }
+  if (workspace > 0 && status == cudaSuccess && guarded &&
+      guard_check_elements(DEVICE_GPU, array[lesson->arrays], workspace, 1, "workspace", &err) != 0) {
+    if (reply.findings++ == 0) reply.finding = DIAGNOSIS_OUT_OF_BOUNDS;
+    snprintf(reply.text, sizeof reply.text, "Outside its workspace: bytes of %s.", err.message);
+  }
+  if (status == cudaSuccess) lesson_workspace_close(lesson, guarded, array);
   if (!check_write(&reply, sizeof reply)) return 0;
   for (int a = 0; a < lesson->arrays; a++) {
     if (!check_write(host.array[a], host.bytes[a])) return 0;
@@ -327,7 +342,7 @@ static inline void check_ask(float *const *array, const int *size) {
   CheckRequest request;
   memset(&request, 0, sizeof request);
   request.magic = CHECK_MAGIC;
-  memcpy(request.size, size, sizeof(int) * (size_t)check.lesson->sizes);
+  memcpy(request.size, size, sizeof request.size);
   int sent = check_write(&request, sizeof request);
   for (int a = 0; a < check.lesson->arrays && sent; a++) {
     size_t bytes = lesson_array_bytes(check.lesson, &check.lesson->array[a], size);
@@ -409,7 +424,7 @@ static inline int check_once(const Lesson *lesson, const LessonVersion *version,
                              uint64_t seed, LessonResult *result) {
   LessonHost host;
   float *array[LESSON_ARRAYS];
-  char text[80];
+  char text[LESSON_TEXT];
   memset(result, 0, sizeof *result);
   snprintf(result->message, sizeof result->message, "%s on %s: ", version->name,
            lesson_shape_text(lesson, shape, text));
@@ -487,7 +502,7 @@ static inline int check_main(Lesson lesson) {
    * in the reply. */
   const int runs = strcmp(what, "time") == 0 ? 0 : lesson.checks + !again;
   for (int i = 0; i < runs && check.verdict == NULL; i++) {
-    char on[80];
+    char on[LESSON_TEXT];
     const int counted = i == lesson.checks;
     const LessonShape *shape = counted ? &lesson.counted : &lesson.check[i];
     const int twice = !counted && !again && (i == 0 || !check.reply.inspected);

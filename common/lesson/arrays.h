@@ -45,6 +45,9 @@ static inline void lesson_poison(void *x, LessonElement element, size_t n) {
   for (size_t i = 0; i < n; i++) ((uint16_t *)x)[i] = COMPARE_POISON >> 16;
 }
 
+/* More than an emulated GPU gets through. */
+#define LESSON_EMULATED_BYTES 1073741824.0
+
 /* The arrays of one shape on the host: inputs are random, outputs are what is expected. */
 typedef struct LessonHost {
   float *array[LESSON_ARRAYS]; /* or other elements */
@@ -79,6 +82,9 @@ static inline void lesson_fill(const Lesson *lesson, int a, const int *size, uin
 }
 
 static inline void lesson_host_open(const Lesson *lesson, const LessonShape *shape, uint64_t seed, LessonHost *host) {
+  if (lesson->workspace != NULL && lesson->arrays == LESSON_ARRAYS)
+    die("lesson %s: at most %d arrays beside a workspace", lesson->name, LESSON_ARRAYS - 1);
+  if (lesson->workspace != NULL) host->array[lesson->arrays] = NULL; /* the reference has none */
   for (int a = 0; a < lesson->arrays; a++) {
     const LessonArray *array = &lesson->array[a];
     host->elements[a] = lesson_elements(lesson, array, shape->size);
@@ -89,6 +95,50 @@ static inline void lesson_host_open(const Lesson *lesson, const LessonShape *sha
     else
       lesson_fill(lesson, a, shape->size, seed, host->array[a], host->elements[a]);
   }
+}
+
+/* A workspace of a version, behind its arrays. Guarded: between bands, and full of NaN. Otherwise as it comes: the
+ * inspector notices who reads what was never written. */
+static inline void lesson_workspace_open(const Lesson *lesson, const LessonVersion *version, const int *size,
+                                         int guarded, float *array[LESSON_ARRAYS]) {
+  const size_t bytes = lesson_workspace_bytes(lesson, version, size);
+  if (lesson->workspace == NULL) return;
+  array[lesson->arrays] = NULL;
+  if (bytes == 0) return;
+  if (guarded)
+    array[lesson->arrays] = (float *)guard_alloc_elements(DEVICE_GPU, bytes, 1);
+  else
+    CUDA_CHECK(cudaMalloc((void **)&array[lesson->arrays], bytes));
+}
+
+static inline void lesson_workspace_close(const Lesson *lesson, int guarded, float *const array[LESSON_ARRAYS]) {
+  if (lesson->workspace == NULL || array[lesson->arrays] == NULL) return;
+  if (guarded)
+    guard_free(DEVICE_GPU, array[lesson->arrays]);
+  else
+    device_free(DEVICE_GPU, array[lesson->arrays]);
+}
+
+/* -1, and why, where a version does not take a shape, or where its workspace does not fit beside the arrays: both are
+ * there twice, for two runs that are compared. */
+static inline int lesson_refuses(const Lesson *lesson, const LessonVersion *version, const LessonShape *shape,
+                                 Error *err) {
+  if (lesson_version_fits(lesson, version, shape->size, err) != 0) return -1;
+  const double workspace = (double)lesson_workspace_bytes(lesson, version, shape->size), gib = 1073741824.0;
+  double bytes = 0;
+  if (workspace == 0) return 0;
+  for (int a = 0; a < lesson->arrays; a++) bytes += (double)lesson_array_bytes(lesson, &lesson->array[a], shape->size);
+#ifdef SIMT_REWRITTEN
+  const double memory = LESSON_EMULATED_BYTES;
+#else
+  const double memory = device_memory(DEVICE_GPU);
+#endif
+  char text[LESSON_TEXT];
+  if (2 * (bytes + workspace) <= memory) return 0;
+  return error_set(err,
+                   "on %s it needs a workspace of %.2f GiB beside arrays of %.2f GiB, each twice, to compare two runs; "
+                   "the memory is %.2f GiB",
+                   lesson_shape_text(lesson, shape, text), workspace / gib, bytes / gib, memory / gib);
 }
 
 static inline void lesson_host_close(const Lesson *lesson, LessonHost *host) {

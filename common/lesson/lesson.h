@@ -39,6 +39,27 @@
  *
  * The reference gets the same types. What is not a float is compared after conversion; tolerances are for that.
  *
+ * A shape may need more than its sizes: parameters, which have defaults, and sizes that follow from the others.
+ *
+ *       Lesson lesson = lesson_make("conv2d", "nchwkrs", ...);     // sizes that the user types: 2x3x8x8x4x3x3
+ *       lesson_parameter(&lesson, "stride", 2, 1);                 // of each of 2 axes, by default 1:
+ *       lesson_parameter(&lesson, "groups", 1, 1);                 //   --shape=2x3x8x8x4x3x3:stride=2x1:groups=3
+ *       lesson.shape_check = conv2d_lesson_check;                  // refuses a shape with a sentence
+ *       lesson_derived(&lesson, 'p', conv2d_lesson_p);             // a letter for arrays; called after the check
+ *       lesson_output(&lesson, "y", "nkpq");
+ *       lesson_check_shape(&lesson, lesson_shape_of(&lesson, "1x2x9x7x4x3x2:stride=2x1"));
+ *
+ * In `size` the letters' sizes come first, derived ones behind those that are typed; parameters begin at
+ * size[LESSON_SIZES], an int for each axis, in the order of their declarations.
+ *
+ * A version may take only some shapes, and may need a workspace. Both are asked of the lesson, with what the version
+ * was made with (lesson_version_of()):
+ *
+ *       lesson.fits = ...;        // -1 and a sentence: not this shape. It is shown as refused, and not as wrong
+ *       lesson.workspace = ...;   // bytes; `call` finds a pointer to as many in array[lesson.arrays], NULL where 0
+ *
+ * The workspace is allocated before anything is timed, filled with NaN before each check, and lies between guard bands.
+ *
  * From then on a version is one line of a table,
  *
  *     transpose_version("tiled", transpose_tiled, "bank conflicts: 32 lanes read one bank; pad the rows"),
@@ -62,12 +83,12 @@
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Declarations */
 
-enum { LESSON_ARRAYS = 12, LESSON_SIZES = 6, LESSON_SHAPES = 48, LESSON_VERSIONS = 32, LESSON_SCALARS = 4 };
-enum { LESSON_ALTERNATIVES = 4 };
+enum { LESSON_ARRAYS = 12, LESSON_SIZES = 12, LESSON_SHAPES = 48, LESSON_VERSIONS = 32, LESSON_SCALARS = 4 };
+enum { LESSON_ALTERNATIVES = 6, LESSON_PARAMETERS = 10, LESSON_TEXT = 256 };
 
-/* As many sizes as the lesson has letters, in their order. */
+/* As many sizes as the lesson has letters, in their order; at [LESSON_SIZES] its parameters begin. */
 typedef struct LessonShape {
-  int size[LESSON_SIZES];
+  int size[LESSON_SIZES + LESSON_PARAMETERS];
 } LessonShape;
 
 /* Any launcher; cast to its own type before it is called, as `call` does. */
@@ -85,6 +106,8 @@ typedef struct LessonVersion {
   LessonLauncher launch;
   const char *limit; /* one sentence: what limits it now, and which lever comes next */
   LessonKind kind;
+  const void *method; /* what the lesson's fits() and workspace() are asked with; NULL: the lesson's own */
+  int any_order;      /* it adds by atomics: two runs may differ in their rounding, and each must be right */
 } LessonVersion;
 
 typedef enum LessonElement { LESSON_FLOAT, LESSON_INT, LESSON_BFLOAT16, LESSON_BYTE } LessonElement;
@@ -113,10 +136,20 @@ typedef struct LessonAlternative {
   void (*call)(LessonLauncher launch, float *const *array, const int *size);
 } LessonAlternative;
 
+/* Of a shape, beside its sizes: one number, or one for each axis. */
+typedef struct LessonParameter {
+  const char *name;
+  int axes, standard;
+  int at; /* in `size` */
+} LessonParameter;
+
 typedef struct Lesson {
   const char *name;
-  const char *letters; /* "mnk": the sizes of a shape */
-  int sizes;
+  char letters[LESSON_SIZES + 1]; /* "mnk": the sizes of a shape */
+  int sizes, typed;               /* the first `typed` of them are typed, the others follow from the shape */
+  int (*derived[LESSON_SIZES])(const int *size);
+  LessonParameter parameter[LESSON_PARAMETERS];
+  int parameters;
   LessonArray array[LESSON_ARRAYS];
   int arrays;
   LessonScalar scalar[LESSON_SCALARS];
@@ -133,10 +166,16 @@ typedef struct Lesson {
   int checks;
   double (*roof)(void);   /* launches what its units do at best, returns the FLOPs; NULL: float32's multiply-adds */
   double (*memory)(void); /* bytes of GPU memory that the last launch took beside the arrays; NULL: not shown */
-  void (*before)(void);   /* what the program shows on stderr before the versions; NULL: nothing */
-  LessonShape most;       /* sizes that the grids of all versions reach; by default any */
-  LessonShape timed;      /* on a GPU */
-  LessonShape counted;    /* by the inspector: small, its counts follow the geometry */
+  /* May be NULL: every shape is one; every version takes it; none needs memory beside the arrays. */
+  int (*shape_check)(const int *size, Error *err);
+  int (*fits)(const void *method, const int *size, Error *err);
+  size_t (*workspace)(const void *method, const int *size);
+  const void *method;   /* of versions that have none of their own: an exercise's, say; NULL: asked for nothing */
+  int any_order;        /* as a version's; of an exercise */
+  void (*before)(void); /* what the program shows on stderr before the versions; NULL: nothing */
+  LessonShape most;     /* sizes that the grids of all versions reach; by default any */
+  LessonShape timed;    /* on a GPU */
+  LessonShape counted;  /* by the inspector: small, its counts follow the geometry */
 } Lesson;
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -152,14 +191,35 @@ static inline Lesson lesson_make(const char *name, const char *letters,
   Lesson lesson;
   memset(&lesson, 0, sizeof lesson);
   lesson.name = name;
-  lesson.letters = letters;
-  lesson.sizes = (int)strlen(letters);
+  lesson.sizes = lesson.typed = (int)strlen(letters);
   lesson.call = call;
   lesson.reference = reference;
   lesson.tolerance = lesson_exact;
   if (lesson.sizes < 1 || lesson.sizes > LESSON_SIZES) die("lesson %s: 1 to %d sizes", name, LESSON_SIZES);
-  for (int i = 0; i < lesson.sizes; i++) lesson.most.size[i] = INT_MAX;
+  strcpy(lesson.letters, letters);
+  for (int i = 0; i < LESSON_SIZES; i++) lesson.most.size[i] = INT_MAX;
   return lesson;
+}
+
+/* One number, or one for each of the axes, which the user may leave out. */
+static inline void lesson_parameter(Lesson *lesson, const char *name, int axes, int standard) {
+  int at = LESSON_SIZES;
+  for (int i = 0; i < lesson->parameters; i++) at += lesson->parameter[i].axes;
+  if (at + axes > LESSON_SIZES + LESSON_PARAMETERS)
+    die("lesson %s: parameters of more than %d numbers", lesson->name, LESSON_PARAMETERS);
+  LessonParameter *parameter = &lesson->parameter[lesson->parameters++];
+  parameter->name = name;
+  parameter->axes = axes;
+  parameter->standard = standard;
+  parameter->at = at;
+}
+
+/* A size that follows from the others and from the parameters. */
+static inline void lesson_derived(Lesson *lesson, char letter, int (*of)(const int *size)) {
+  if (lesson->sizes == LESSON_SIZES) die("lesson %s: more than %d sizes", lesson->name, LESSON_SIZES);
+  if (strchr(lesson->letters, letter) != NULL) die("lesson %s: there is a size %c already", lesson->name, letter);
+  lesson->derived[lesson->sizes] = of;
+  lesson->letters[lesson->sizes++] = letter;
 }
 
 static inline void lesson_array(Lesson *lesson, const char *name, const char *letters, int output) {
@@ -238,14 +298,32 @@ static inline void lesson_labels(Lesson *lesson, const char *name, const char *l
   lesson_find_array(lesson, name)->classes = classes;
 }
 
-/* As many sizes as there are letters. */
-static inline LessonShape lesson_shape(const Lesson *lesson, ...) {
+/* Parameters get their defaults. */
+static inline LessonShape lesson_shape_empty(const Lesson *lesson) {
   LessonShape shape;
   memset(&shape, 0, sizeof shape);
+  for (int i = 0; i < lesson->parameters; i++)
+    for (int axis = 0; axis < lesson->parameter[i].axes; axis++)
+      shape.size[lesson->parameter[i].at + axis] = lesson->parameter[i].standard;
+  return shape;
+}
+
+/* Checks a shape whose typed sizes and parameters are there, and computes the others. */
+static inline int lesson_shape_complete(const Lesson *lesson, LessonShape *shape, Error *err) {
+  if (lesson->shape_check != NULL && lesson->shape_check(shape->size, err) != 0) return -1;
+  for (int i = lesson->typed; i < lesson->sizes; i++) shape->size[i] = lesson->derived[i](shape->size);
+  return 0;
+}
+
+/* As many sizes as are typed. */
+static inline LessonShape lesson_shape(const Lesson *lesson, ...) {
+  LessonShape shape = lesson_shape_empty(lesson);
+  Error err;
   va_list sizes;
   va_start(sizes, lesson);
-  for (int i = 0; i < lesson->sizes; i++) shape.size[i] = va_arg(sizes, int);
+  for (int i = 0; i < lesson->typed; i++) shape.size[i] = va_arg(sizes, int);
   va_end(sizes);
+  if (lesson_shape_complete(lesson, &shape, &err) != 0) die("lesson %s: %s", lesson->name, err.message);
   return shape;
 }
 
@@ -261,6 +339,16 @@ static inline LessonVersion lesson_version(const char *name, LessonLauncher laun
   version.launch = launch;
   version.limit = limit;
   version.kind = LESSON_RUNG;
+  version.method = NULL;
+  version.any_order = 0;
+  return version;
+}
+
+/* With what the lesson's fits() and workspace() are asked. */
+static inline LessonVersion lesson_version_of(const char *name, LessonLauncher launch, const void *method,
+                                              const char *limit) {
+  LessonVersion version = lesson_version(name, launch, limit);
+  version.method = method;
   return version;
 }
 
@@ -274,6 +362,12 @@ static inline LessonVersion lesson_copy_version(const char *limit) {
 /* The vendor's: made like any other version of the lesson, then passed through here. */
 static inline LessonVersion lesson_library_version(LessonVersion version) {
   version.kind = LESSON_LIBRARY;
+  return version;
+}
+
+/* One whose sums are added by atomics, made as above. */
+static inline LessonVersion lesson_any_order_version(LessonVersion version) {
+  version.any_order = 1;
   return version;
 }
 
@@ -346,12 +440,157 @@ static inline double lesson_flops(const Lesson *lesson, const int *size) {
   return lesson->flops == NULL ? 0 : lesson->flops(size);
 }
 
-/* "31x33" */
-static inline const char *lesson_shape_text(const Lesson *lesson, const LessonShape *shape, char text[80]) {
+static inline const void *lesson_method(const Lesson *lesson, const LessonVersion *version) {
+  return version->method != NULL ? version->method : lesson->method;
+}
+
+/* Bytes that a version takes beside the arrays. */
+static inline size_t lesson_workspace_bytes(const Lesson *lesson, const LessonVersion *version, const int *size) {
+  const void *method = lesson_method(lesson, version);
+  return lesson->workspace != NULL && method != NULL ? lesson->workspace(method, size) : 0;
+}
+
+/* -1, and why, where the version does not take the shape. */
+static inline int lesson_version_fits(const Lesson *lesson, const LessonVersion *version, const int *size, Error *err) {
+  const void *method = lesson_method(lesson, version);
+  return lesson->fits != NULL && method != NULL ? lesson->fits(method, size, err) : 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Shapes as text */
+
+/* "31x33", and the parameters that are not the defaults: "31x33:stride=2x1" */
+static inline const char *lesson_shape_text(const Lesson *lesson, const LessonShape *shape, char text[LESSON_TEXT]) {
+  int used = 0;
   text[0] = '\0';
-  for (int i = 0; i < lesson->sizes; i++)
-    snprintf(text + strlen(text), 80 - strlen(text), "%s%d", i > 0 ? "x" : "", shape->size[i]);
+  for (int i = 0; i < lesson->typed; i++)
+    used += snprintf(text + used, LESSON_TEXT - (size_t)used, "%s%d", i > 0 ? "x" : "", shape->size[i]);
+  for (int i = 0; i < lesson->parameters; i++) {
+    const LessonParameter *parameter = &lesson->parameter[i];
+    const int *value = &shape->size[parameter->at];
+    int standard = 1, same = 1;
+    for (int axis = 0; axis < parameter->axes; axis++) {
+      standard &= value[axis] == parameter->standard;
+      same &= value[axis] == value[0];
+    }
+    if (standard) continue;
+    used += snprintf(text + used, LESSON_TEXT - (size_t)used, ":%s=", parameter->name);
+    for (int axis = 0; axis < (same ? 1 : parameter->axes); axis++)
+      used += snprintf(text + used, LESSON_TEXT - (size_t)used, "%s%d", axis > 0 ? "x" : "", value[axis]);
+  }
   return text;
+}
+
+/* "stride=1, groups=1": the parameters with their defaults. */
+static inline const char *lesson_parameters_text(const Lesson *lesson, char text[LESSON_TEXT]) {
+  int used = 0;
+  text[0] = '\0';
+  for (int i = 0; i < lesson->parameters; i++)
+    used += snprintf(text + used, LESSON_TEXT - (size_t)used, "%s%s=%d", i > 0 ? ", " : "", lesson->parameter[i].name,
+                     lesson->parameter[i].standard);
+  return text;
+}
+
+/* "nxcxhxw": the sizes that are typed. */
+static inline const char *lesson_letters_text(const Lesson *lesson, char text[2 * LESSON_SIZES]) {
+  for (int l = 0; l < lesson->typed && l < LESSON_SIZES; l++) { /* gcc does not know that it is never more */
+    text[2 * l] = lesson->letters[l];
+    text[2 * l + 1] = l + 1 < lesson->typed ? 'x' : '\0';
+  }
+  return text;
+}
+
+/* A whole number of at least `least`; `stops` may follow it. Returns where it ends, NULL with *too_large or not. */
+static inline const char *lesson_parse_number(const char *at, int least, const char *stops, int *number,
+                                              int *too_large) {
+  char *end;
+  errno = 0;
+  const long value = strtol(at, &end, 10);
+  *too_large = 0;
+  if (end == at || value < least || (*end != '\0' && strchr(stops, *end) == NULL)) return NULL;
+  *too_large = errno != 0 || value > INT_MAX;
+  *number = (int)value;
+  return *too_large ? NULL : end;
+}
+
+/* "stride=2x1" at *at; `given` has a bit for each parameter that has been read. */
+static inline int lesson_parse_parameter(const Lesson *lesson, const char **at, LessonShape *shape, unsigned *given,
+                                         Error *err) {
+  char known[LESSON_TEXT];
+  const size_t length = strcspn(*at, "=:,");
+  const int written = (int)strcspn(*at, ":,");
+  int found = 0, axis = 0, too_large = 0;
+  while (found < lesson->parameters &&
+         (strlen(lesson->parameter[found].name) != length || strncmp(lesson->parameter[found].name, *at, length) != 0))
+    found++;
+  if (found == lesson->parameters || (*at)[length] != '=')
+    return error_set(err, "\"%.*s\" is no parameter of this lesson; they are by default %s", written, *at,
+                     lesson_parameters_text(lesson, known));
+  const LessonParameter *parameter = &lesson->parameter[found];
+  if (*given >> found & 1) return error_set(err, "%s is given twice", parameter->name);
+  *given |= 1u << found;
+  int *value = &shape->size[parameter->at];
+  const char *end = *at + length;
+  do {
+    const int more = axis + 1 < parameter->axes, may_end = axis == 0 || !more;
+    end = lesson_parse_number(end + 1, 0, !more ? ":," : may_end ? "x:," : "x", &value[axis], &too_large);
+    if (end != NULL && *end == '\0' && !may_end) end = NULL;
+    if (end == NULL && too_large) return error_set(err, "%s: a number is at most %d", parameter->name, INT_MAX);
+    if (end == NULL)
+      return error_set(err, "%.*s: %s", written, *at,
+                       parameter->axes == 1 ? "a number of at least 0 is expected"
+                                            : "a number of at least 0 is expected, or one for each axis, as in 2x1");
+    axis++;
+  } while (*end == 'x');
+  for (; axis < parameter->axes; axis++) value[axis] = value[0];
+  *at = end;
+  return 0;
+}
+
+/* What a shape looks like. */
+static inline int lesson_shape_expected(const Lesson *lesson, Error *err) {
+  char example[LESSON_TEXT], known[LESSON_TEXT], letters[2 * LESSON_SIZES];
+  lesson_shape_text(lesson, &lesson->counted, example);
+  if (lesson->parameters == 0 && lesson->typed == 1)
+    return error_set(err, "a size of at least 1 is expected, as in %s, or several with commas", example);
+  if (lesson->parameters == 0)
+    return error_set(err, "%d sizes of at least 1 are expected, as in %s, or several such shapes with commas",
+                     lesson->typed, example);
+  return error_set(err,
+                   "%d sizes of at least 1 are expected, %s, as in %s; then, each after a colon, the parameters that "
+                   "are not %s; or several such shapes with commas",
+                   lesson->typed, lesson_letters_text(lesson, letters), example, lesson_parameters_text(lesson, known));
+}
+
+/* "4096x4096", "2x3x8x8x4x3x3:stride=2x1:groups=3": one shape, which ends at a comma or at the end of the text; *at
+ * becomes that place. -1, and the reason, where it is none. */
+static inline int lesson_parse_shape(const Lesson *lesson, const char **at, LessonShape *shape, Error *err) {
+  unsigned given = 0;
+  *shape = lesson_shape_empty(lesson);
+  for (int i = 0; i < lesson->typed; i++) {
+    int too_large;
+    const int last = i + 1 == lesson->typed;
+    const char *stops = !last ? "x" : lesson->parameters > 0 ? ":," : ",";
+    const char *end = lesson_parse_number(*at, 1, stops, &shape->size[i], &too_large);
+    if (end == NULL && too_large) return error_set(err, "a size is at most %d", INT_MAX);
+    if (end == NULL || (!last && *end == '\0')) return lesson_shape_expected(lesson, err);
+    *at = last ? end : end + 1;
+  }
+  while (**at == ':') {
+    ++*at;
+    if (lesson_parse_parameter(lesson, at, shape, &given, err) != 0) return -1;
+  }
+  return lesson_shape_complete(lesson, shape, err);
+}
+
+/* A shape from text, for declarations. */
+static inline LessonShape lesson_shape_of(const Lesson *lesson, const char *text) {
+  LessonShape shape;
+  Error err;
+  const char *end = text;
+  if (lesson_parse_shape(lesson, &end, &shape, &err) != 0) die("lesson %s: %s: %s", lesson->name, text, err.message);
+  if (*end != '\0') die("lesson %s: %s: one shape is expected", lesson->name, text);
+  return shape;
 }
 
 #endif /* COMMON_LESSON_H */

@@ -123,7 +123,7 @@ static void sizes_come_from_the_letters(void **state) {
   lesson_input(&lesson, "a", "mk");
   lesson_input(&lesson, "b", "kn");
   LessonShape shape = lesson_shape(&lesson, 3, 5, 7);
-  char text[80];
+  char text[LESSON_TEXT];
   assert_int_equal(lesson_elements(&lesson, &lesson.array[1], shape.size), 21);
   assert_int_equal(lesson_columns(&lesson, &lesson.array[2], shape.size), 5);
   assert_true(lesson_bytes(&lesson, shape.size) == 4 * (15 + 21 + 35));
@@ -435,6 +435,216 @@ static void assert_found(const char *names) {
   assert_string_equal(diagnoses_text(&result.found, text, sizeof text), names);
 }
 
+/* y (r,o): columns in steps of `step`, times `by`; o follows: a shape with parameters, versions that refuse it, and a
+ * workspace, through which the values go. */
+typedef struct StepMethod {
+  int most_columns; /* 0: any */
+  int floats_less;  /* of the workspace than it needs */
+} StepMethod;
+
+static int step_at(const int *size) { return size[LESSON_SIZES]; }
+static int step_out(const int *size) { return (size[1] - 1) / step_at(size) + 1; }
+
+static int step_check(const int *size, Error *err) {
+  if (step_at(size) == 0) return error_set(err, "the step is 0; 1 takes every column");
+  return 0;
+}
+
+static int step_fits(const void *method, const int *size, Error *err) {
+  const int most = ((const StepMethod *)method)->most_columns;
+  if (most > 0 && size[1] > most) return error_set(err, "%d columns are more than %d", size[1], most);
+  return 0;
+}
+
+static size_t step_workspace(const void *method, const int *size) {
+  const size_t floats = (size_t)size[0] * (size_t)size[1];
+  return (floats - (size_t)((const StepMethod *)method)->floats_less) * sizeof(float);
+}
+
+typedef void StepLauncher(float *y, const float *x, int rows, int cols, int step, int by, int more, float *workspace);
+
+static void step_call(LessonLauncher launch, float *const *array, const int *size) {
+  const int *given = size + LESSON_SIZES;
+  ((StepLauncher *)launch)(array[0], array[1], size[0], size[1], given[0], given[1], given[2], array[2]);
+}
+
+static void step_cpu(float *y, const float *x, int rows, int cols, int step, int by, int more, float *workspace) {
+  assert_null(workspace);
+  for (int r = 0; r < rows; r++)
+    for (int c = 0; c < cols; c += step) *y++ = (float)(by * more) * x[r * cols + c];
+}
+
+static __global__ void step_copy_kernel(float *to, const float *from, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
+}
+
+static __global__ void step_kernel(float *y, const float *x, int rows, int cols, int step, float factor) {
+  int out = (cols - 1) / step + 1;
+  for (int i = threadIdx.x; i < rows * out; i += blockDim.x) y[i] = factor * x[i / out * cols + i % out * step];
+}
+
+static void steps(float *y, const float *x, int rows, int cols, int step, int by, int more, float *workspace) {
+  step_copy_kernel<<<1, 64>>>(workspace, x, rows * cols);
+  CUDA_CHECK_LAUNCH();
+  step_kernel<<<1, 64>>>(y, workspace, rows, cols, step, (float)(by * more));
+  CUDA_CHECK_LAUNCH();
+}
+
+/* Reads the workspace before anything is there. */
+static void steps_unwritten(float *y, const float *, int rows, int cols, int step, int by, int more, float *workspace) {
+  step_kernel<<<1, 64>>>(y, workspace, rows, cols, step, (float)(by * more));
+  CUDA_CHECK_LAUNCH();
+}
+
+static Lesson step_lesson(void) {
+  Lesson lesson = lesson_make("steps", "rc", step_call, (LessonLauncher)step_cpu);
+  lesson_parameter(&lesson, "step", 1, 1);
+  lesson_parameter(&lesson, "by", 2, 3);
+  lesson_derived(&lesson, 'o', step_out);
+  lesson.shape_check = step_check;
+  lesson.fits = step_fits;
+  lesson.workspace = step_workspace;
+  lesson_output(&lesson, "y", "ro");
+  lesson_input(&lesson, "x", "rc");
+  lesson.counted = lesson_shape(&lesson, 4, 10);
+  lesson_check_shape(&lesson, lesson_shape_of(&lesson, "3x50:step=7"));
+  lesson_check_shape(&lesson, lesson_shape_of(&lesson, "2x9:step=2:by=1x5"));
+  lesson_check_shape(&lesson, lesson_shape_of(&lesson, "5x40"));
+  return lesson;
+}
+
+static void shapes_have_parameters(void **state) {
+  (void)state;
+  static const char *const good[][2] = {
+      {"3x9", "3x9"},     {"3x9:step=1", "3x9"},        {"3x9:by=2x2:step=2,", "3x9:step=2:by=2"},
+      {"3x9:by=2", NULL}, {"3x9:by=4x3", "3x9:by=4x3"}, {"3x9:by=3x3,7x7", "3x9"}};
+  static const char *const bad[][2] = {
+      {"3",
+       "2 sizes of at least 1 are expected, rxc, as in 4x10; then, each after a colon, the parameters that are not "
+       "step=1, by=3; or"},
+      {"3x0", "2 sizes of at least 1"},
+      {"3x9x1", "2 sizes of at least 1"},
+      {"3x99999999999", "a size is at most 2147483647"},
+      {"3x9:", "\"\" is no parameter of this lesson; they are by default step=1, by=3"},
+      {"3x9:ste=2", "\"ste=2\" is no parameter"},
+      {"3x9:step", "\"step\" is no parameter"},
+      {"3x9:step=", "step=: a number of at least 0 is expected"},
+      {"3x9:step=-1", "step=-1: a number of at least 0 is expected"},
+      {"3x9:step=1x2", "step=1x2: a number of at least 0"},
+      {"3x9:by=1x2x3", "by=1x2x3: a number of at least 0 is expected, or one for each axis, as in 2x1"},
+      {"3x9:by=1x", "by=1x: a number"},
+      {"3x9:step=2:step=2", "step is given twice"},
+      {"3x9:step=99999999999", "step: a number is at most 2147483647"},
+      {"3x9:step=0", "the step is 0; 1 takes every column"}};
+  Lesson lesson = step_lesson();
+  LessonShape shape;
+  char text[LESSON_TEXT];
+  Error err;
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    const char *at = good[i][0];
+    if (lesson_parse_shape(&lesson, &at, &shape, &err) != 0) fail_msg("%s: %s", good[i][0], err.message);
+    assert_int_equal(*at, strchr(good[i][0], ',') != NULL ? ',' : '\0');
+    lesson_shape_text(&lesson, &shape, text);
+    assert_string_equal(text, good[i][1] != NULL ? good[i][1] : good[i][0]);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    const char *at = bad[i][0];
+    if (lesson_parse_shape(&lesson, &at, &shape, &err) == 0) fail_msg("%s is taken", bad[i][0]);
+    if (strncmp(err.message, bad[i][1], strlen(bad[i][1])) != 0) fail_msg("%s: %s", bad[i][0], err.message);
+  }
+  static LessonOptions options;
+  options.common.device = DEVICE_GPU;
+  shape = lesson_shape_of(&lesson, "3x50:step=7");
+  if (lesson_fits(&lesson, &options, &shape, 0, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(lesson_elements(&lesson, &lesson.array[0], shape.size), 3 * 8);
+  assert_int_equal(lesson_columns(&lesson, &lesson.array[0], shape.size), 8);
+  assert_non_null(
+      strstr(lesson_shape_help(&lesson), "rxc; then, each after a colon, the parameters that are not step=1"));
+}
+
+static void a_workspace_is_watched_and_a_refusal_is_no_fault(void **state) {
+  (void)state;
+  static const StepMethod any = {0, 0}, narrow = {20, 0}, none = {1, 0}, small = {0, 1};
+  Lesson lesson = step_lesson();
+  LessonVersion version = lesson_version_of("steps", (LessonLauncher)steps, &any, "");
+  if (lesson_verify_all(&lesson, &version, 1, &result) != 0) fail_msg("%s", result.message);
+  assert_non_null(strstr(result.message, "right on 3 shapes"));
+  version.method = &narrow; /* takes one of the three */
+  if (lesson_verify_all(&lesson, &version, 1, &result) != 0) fail_msg("%s", result.message);
+  assert_non_null(strstr(result.message, "right on 1 shapes"));
+  assert_int_equal(lesson_verify(&lesson, &version, &lesson.check[2], 1, &result), -1);
+  assert_int_equal(result.fault, LESSON_REFUSED);
+  assert_non_null(strstr(result.message, "steps on 5x40: 40 columns are more than 20"));
+  version.method = &none; /* takes not one */
+  assert_int_equal(lesson_verify_all(&lesson, &version, 1, &result), -1);
+  assert_non_null(strstr(result.message, "steps takes not one of the shapes to check: 40 columns are more than 1"));
+  version.method = NULL; /* then the lesson's */
+  lesson.method = &narrow;
+  assert_int_equal(lesson_verify(&lesson, &version, &lesson.check[2], 1, &result), -1);
+  assert_int_equal(result.fault, LESSON_REFUSED);
+
+  version.method = &small; /* one float less than the version writes */
+  assert_int_equal(lesson_verify(&lesson, &version, &lesson.check[0], 1, &result), -1);
+  assert_int_equal(result.fault, LESSON_OUTSIDE);
+  assert_non_null(strstr(result.message, "Outside its workspace: bytes of workspace (596 elements): 4 written past"));
+  assert_found("out_of_bounds");
+  version = lesson_version_of("unwritten", (LessonLauncher)steps_unwritten, &any, "");
+  assert_int_equal(lesson_verify(&lesson, &version, &lesson.check[0], 1, &result), -1);
+#ifdef SIMT_INSPECT
+  assert_found("uninitialised_read");
+#else
+  assert_int_equal(result.fault, LESSON_WRONG); /* the workspace is full of NaN */
+  assert_non_null(strstr(result.message, "NaN"));
+#endif
+}
+
+/* In the table and in the JSON a refusal has a reason and no figures, and nothing is wrong. */
+static void a_refused_version_has_no_figures(void **state) {
+  (void)state;
+  static const StepMethod any = {0, 0}, narrow = {20, 0};
+  static LessonOptions options;
+  static LessonRun run;
+  static LessonRow rows[2];
+  Lesson lesson = step_lesson();
+  const LessonVersion versions[] = {lesson_version_of("narrow", (LessonLauncher)steps, &narrow, ""),
+                                    lesson_version_of("any", (LessonLauncher)steps, &any, "")};
+  const LessonTable table = {"Steps", versions, 2};
+  const LessonShape shape = lesson_shape_of(&lesson, "3x30:by=2");
+  memset(rows, 0, sizeof rows);
+  for (int i = 0; i < 2; i++) rows[i].version = &versions[i];
+  run.lesson = &lesson;
+  run.options = &options;
+  run.rows = json_array();
+  lesson_check_rows(&run, &shape, rows, 2);
+  assert_int_equal(run.wrong, 0);
+  assert_true(rows[0].refused && !rows[0].checked && rows[1].checked && rows[1].check.ok && !rows[1].refused);
+  assert_true(rows[1].memory == 3 * 30 * sizeof(float));
+#ifndef SIMT_REWRITTEN
+  lesson_time_rows(&run, &table, &shape, rows);
+  assert_true(rows[0].seconds == 0 && rows[0].rate == 0 && rows[1].seconds > 0);
+#endif
+  lesson_json_rows(&run, &table, &shape, rows);
+  const json_t *refused = json_array_get(run.rows, 0), *right = json_array_get(run.rows, 1);
+  assert_string_equal(json_string_value(json_object_get(refused, "refused")), "30 columns are more than 20");
+  assert_string_equal(json_string_value(json_object_get(refused, "shape")), "3x30:by=2");
+  assert_int_equal(json_object_size(refused), 4); /* version, table, shape, refused */
+  assert_null(json_object_get(right, "refused"));
+  assert_true(json_is_true(json_object_get(right, "ok")));
+  assert_int_equal(json_integer_value(json_object_get(right, "memory_bytes")), 360);
+  json_decref(run.rows);
+}
+
+static void a_workspace_larger_than_the_memory_is_refused(void **state) {
+  (void)state;
+  static const StepMethod any = {0, 0};
+  Lesson lesson = step_lesson();
+  const LessonVersion version = lesson_version_of("steps", (LessonLauncher)steps, &any, "");
+  const LessonShape shape = lesson_shape_of(&lesson, "1000000x1000000:step=1000000");
+  Error err;
+  assert_int_equal(lesson_refuses(&lesson, &version, &shape, &err), -1);
+  assert_non_null(strstr(err.message, "on 1000000x1000000:step=1000000 it needs a workspace of 3725.29 GiB beside"));
+}
+
 static void what_is_wrong_is_diagnosed(void **state) {
   (void)state;
   Lesson lesson = scale_lesson();
@@ -632,6 +842,9 @@ static void other_bits_in_the_second_run_are_noticed(void **state) {
   assert_int_equal(verify(&lesson, scale_shaky, 5, 9), -1);
   assert_int_equal(result.fault, LESSON_NOT_REPEATED);
   assert_non_null(strstr(result.message, "45 of 45 elements differ between two runs"));
+  lesson.any_order = 1; /* sums by atomics may differ, and must be right */
+  assert_int_equal(verify(&lesson, scale_shaky, 5, 9), 0);
+  lesson.any_order = 0;
   assert_int_equal(verify(&lesson, scale_once, 5, 9), -1);
   assert_int_equal(result.fault, LESSON_WRONG);
   assert_non_null(strstr(result.message, "That was the second run"));
@@ -818,6 +1031,10 @@ int main(void) {
       cmocka_unit_test(a_right_output_is_named),
       cmocka_unit_test(a_missing_step_is_named),
       cmocka_unit_test(what_is_right_passes),
+      cmocka_unit_test(shapes_have_parameters),
+      cmocka_unit_test(a_workspace_is_watched_and_a_refusal_is_no_fault),
+      cmocka_unit_test(a_refused_version_has_no_figures),
+      cmocka_unit_test(a_workspace_larger_than_the_memory_is_refused),
       cmocka_unit_test(what_is_wrong_is_diagnosed),
       cmocka_unit_test(a_failing_shape_is_named),
       cmocka_unit_test(writing_outside_is_noticed),

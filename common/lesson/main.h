@@ -10,13 +10,15 @@
  *       return lesson_main(argc, argv, &lesson, &table, 1);
  *     }
  *
+ * A version that does not take a shape (lesson.h) stands in the table with the reason, and without figures.
+ *
  * A table may be of another lesson of the same sizes: {"Backward", backward, 3, &backward_lesson}. Versions have
  * different names in all tables, so that --only finds them.
  *
  * On a GPU the table has times: against the roof (what the GPU's memory and its multipliers can do, measured in the
  * same minute), against the vendor's version, against the rung before. Without one, where times would say nothing, it
  * has the inspector's counts. `--json` prints the same for programs, `--plot` draws it, and `--only=tiled` runs that
- * version alone, once, for a profiler.
+ * version alone, once, for a profiler; `--only=all` runs each version once.
  */
 #ifndef COMMON_LESSON_MAIN_H
 #define COMMON_LESSON_MAIN_H
@@ -37,6 +39,7 @@ static inline const LessonVersion *lesson_find(const LessonTable *tables, int co
   fprintf(stderr, "%s: --only=%s: there is no such version; there are\n", program_invocation_short_name, name);
   for (int t = 0; t < count; t++)
     for (int v = 0; v < tables[t].count; v++) fprintf(stderr, "  %s\n", tables[t].versions[v].name);
+  fprintf(stderr, "  all: each of them, once\n");
   exit(2);
 }
 
@@ -45,9 +48,10 @@ static inline void lesson_run_only(const Lesson *lesson, const LessonVersion *ve
                                    uint64_t seed) {
   float *array[LESSON_ARRAYS];
   LessonHost host;
-  char text[80];
+  char text[LESSON_TEXT];
   lesson_host_open(lesson, shape, seed, &host);
   lesson_gpu_open(lesson, &host, 0, array);
+  lesson_workspace_open(lesson, version, shape->size, 0, array);
   printf("%s on %s, one launch\n", version->name, lesson_shape_text(lesson, shape, text));
   nvtxRangePushA(version->name);
   if (version->kind == LESSON_COPY)
@@ -56,15 +60,32 @@ static inline void lesson_run_only(const Lesson *lesson, const LessonVersion *ve
     lesson->call(version->launch, array, shape->size);
   CUDA_CHECK(cudaDeviceSynchronize());
   nvtxRangePop();
+  lesson_workspace_close(lesson, 0, array);
   lesson_gpu_close(lesson, 0, array);
   lesson_host_close(lesson, &host);
+}
+
+/* --only=all: every version that takes the shape. */
+static inline void lesson_run_each(const Lesson *lesson, const LessonTable *tables, int count, const LessonShape *shape,
+                                   uint64_t seed) {
+  Error err;
+  for (int t = 0; t < count; t++) {
+    const Lesson *of = lesson_of_table(&tables[t], lesson);
+    for (int v = 0; v < tables[t].count; v++) {
+      const LessonVersion *version = &tables[t].versions[v];
+      if (lesson_refuses(of, version, shape, &err) == 0)
+        lesson_run_only(of, version, shape, seed);
+      else
+        printf("%s: %s\n", version->name, err.message);
+    }
+  }
 }
 
 /* --device=cpu: the definition alone. */
 static inline void lesson_run_reference(LessonRun *run, const LessonShape *shape) {
   const Lesson *lesson = run->lesson;
   LessonHost host;
-  char text[80];
+  char text[LESSON_TEXT];
   lesson_host_open(lesson, shape, run->options->common.seed, &host);
   double start = seconds_now();
   lesson->call(lesson->reference, host.array, shape->size);
@@ -76,10 +97,19 @@ static inline void lesson_run_reference(LessonRun *run, const LessonShape *shape
   lesson_host_close(lesson, &host);
 }
 
+/* Does each version take all shapes that are checked? */
+static inline int lesson_takes_all(const Lesson *lesson, const LessonTable *table) {
+  Error err;
+  for (int i = 0; i < table->count; i++)
+    for (int s = 0; s < lesson->checks; s++)
+      if (lesson_version_fits(lesson, &table->versions[i], lesson->check[s].size, &err) != 0) return 0;
+  return 1;
+}
+
 /* All versions of a table on one shape. */
 static inline void lesson_run_table(LessonRun *run, const LessonTable *table, const LessonShape *shape, int real) {
   static LessonRow rows[LESSON_VERSIONS];
-  char text[80];
+  char text[LESSON_TEXT];
   if (table->count > LESSON_VERSIONS) die("lesson %s: more than %d versions", run->lesson->name, LESSON_VERSIONS);
   memset(rows, 0, sizeof rows);
   memset(&run->times, 0, sizeof run->times);
@@ -89,9 +119,10 @@ static inline void lesson_run_table(LessonRun *run, const LessonTable *table, co
   lesson_check_rows(run, shape, rows, table->count);
   if (real && !run->options->check_only && run->wrong == wrong_before) lesson_time_rows(run, table, shape, rows);
 
-  printf("\n%s, %s; checked on %d shapes\n\n", table->title, lesson_shape_text(run->lesson, shape, text),
-         run->lesson->checks + 1);
-  if (rows[0].seconds > 0)
+  printf("\n%s, %s; checked on %d shapes%s\n\n", table->title, lesson_shape_text(run->lesson, shape, text),
+         run->lesson->checks + 1,
+         lesson_takes_all(run->lesson, table) ? "" : ", or those of them that a version takes");
+  if (lesson_rows_timed(rows, table->count))
     lesson_print_times(run, rows, table->count);
   else
     lesson_print_counts(run->lesson, rows, table->count);
@@ -101,16 +132,16 @@ static inline void lesson_run_table(LessonRun *run, const LessonTable *table, co
 }
 
 static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const LessonTable *tables, int count) {
-  static const struct argp_option help[] = {
-      {"only", OPTION_ONLY, "VERSION", 0, "Run this version alone, once, for a profiler", 0},
-      {"shape", OPTION_SHAPE, "AxB...", 0, "Instead of the lesson's shape; several with commas", 0},
+  const struct argp_option help[] = {
+      {"only", OPTION_ONLY, "VERSION", 0, "Run this version alone, once, for a profiler; all: each version once", 0},
+      {"shape", OPTION_SHAPE, "AxB...", 0, lesson_shape_help(lesson), 0},
       {"check-only", OPTION_CHECK_ONLY, NULL, 0, "Check, but do not measure", 0},
       {"plot", OPTION_PLOT, "FILE", OPTION_ARG_OPTIONAL, "Draw the ladder (default: into the output folder, as SVG)",
        0},
       OPTION_END};
   static char doc[512];
   snprintf(doc, sizeof doc, "%s: every version checked, measured, and beside the others.", tables[0].title);
-  static const struct argp own = {help, lesson_parse, NULL, doc, NULL, NULL, NULL};
+  const struct argp own = {help, lesson_parse, NULL, doc, NULL, NULL, NULL};
   static LessonOptions options;
   threads_begin();
   /* Each version gets arrays of its own, and new pages take as long as the work: keep those of the last one. */
@@ -128,8 +159,10 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
   options_parse(&options.common, &own, &options, argc, argv);
 
   const Lesson *only_lesson = lesson;
-  const LessonVersion *only = options.only != NULL ? lesson_find(tables, count, options.only, &only_lesson) : NULL;
-  if (only != NULL && quiet) unsetenv("SIMT_REPORT"); /* then the inspector is the profiler */
+  const int each = options.only != NULL && strcmp(options.only, "all") == 0;
+  const LessonVersion *only =
+      options.only != NULL && !each ? lesson_find(tables, count, options.only, &only_lesson) : NULL;
+  if (options.only != NULL && quiet) unsetenv("SIMT_REPORT"); /* then the inspector is the profiler */
   Error err;
   static LessonRun run;
   run.lesson = lesson;
@@ -140,8 +173,11 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
   if (options.shapes == 0) options.shape[options.shapes++] = real ? lesson->timed : lesson->counted;
   for (int s = 0; s < options.shapes; s++) {
     int fits = 1;
-    for (int t = 0; t < count && fits; t++)
-      fits = lesson_fits(lesson_of_table(&tables[t], lesson), &options, &options.shape[s], real, &err) == 0;
+    for (int t = 0; t < count && fits; t++) {
+      const Lesson *of = lesson_of_table(&tables[t], lesson);
+      if (only == NULL || of == only_lesson) fits = lesson_fits(of, &options, &options.shape[s], real, &err) == 0;
+    }
+    if (fits && only != NULL) fits = lesson_refuses(only_lesson, only, &options.shape[s], &err) == 0;
     if (fits) continue;
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, err.message);
@@ -157,7 +193,10 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
 
   if (options.common.device == DEVICE_CPU) {
     for (int s = 0; s < options.shapes; s++) lesson_run_reference(&run, &options.shape[s]);
-  } else if (options.only != NULL) {
+  } else if (each) {
+    for (int s = 0; s < options.shapes; s++)
+      lesson_run_each(lesson, tables, count, &options.shape[s], options.common.seed);
+  } else if (only != NULL) {
     for (int s = 0; s < options.shapes; s++) lesson_run_only(only_lesson, only, &options.shape[s], options.common.seed);
   } else {
     fflush(stdout); /* it writes on stderr */

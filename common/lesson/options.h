@@ -4,7 +4,7 @@
 #define COMMON_LESSON_OPTIONS_H
 
 #include "common/device.h"
-#include "common/lesson/lesson.h"
+#include "common/lesson/arrays.h"
 #include "common/lesson/time.h"
 #include "common/options.h"
 
@@ -21,35 +21,30 @@ enum { OPTION_ONLY = 1, OPTION_SHAPE, OPTION_CHECK_ONLY, OPTION_PLOT };
 
 /* "4096x4096,8192x4096" */
 static inline void lesson_parse_shapes(const struct argp_state *state, const char *arg, LessonOptions *options) {
-  const Lesson *lesson = options->lesson;
   const char *at = arg;
   bool more;
   do {
     LessonShape shape;
-    memset(&shape, 0, sizeof shape);
-    for (int i = 0; i < lesson->sizes; i++) {
-      char *end;
-      errno = 0;
-      long size = strtol(at, &end, 10);
-      char stop = i + 1 < lesson->sizes ? 'x' : '\0';
-      if (end == at || size < 1 || (*end != stop && !(stop == '\0' && *end == ','))) {
-        char example[80];
-        lesson_shape_text(lesson, &lesson->counted, example);
-        if (lesson->sizes == 1)
-          argp_error(state, "--shape=%s: a size of at least 1 is expected, as in %s, or several with commas", arg,
-                     example);
-        argp_error(state,
-                   "--shape=%s: %d sizes of at least 1 are expected, as in %s, or several such shapes with commas", arg,
-                   lesson->sizes, example);
-      }
-      if (errno != 0 || size > INT_MAX) argp_error(state, "--shape=%s: a size is at most %d", arg, INT_MAX);
-      shape.size[i] = (int)size;
-      more = *end == ',';
-      at = *end == '\0' ? end : end + 1;
-    }
+    Error err;
+    if (lesson_parse_shape(options->lesson, &at, &shape, &err) != 0)
+      argp_error(state, "--shape=%s: %s", arg, err.message);
+    more = *at == ',';
+    at += more;
     if (options->shapes == LESSON_SHAPES) argp_error(state, "--shape: at most %d shapes", LESSON_SHAPES);
     options->shape[options->shapes++] = shape;
   } while (more); /* nothing after a comma is a shape that is missing */
+}
+
+/* What the help says of --shape. */
+static inline const char *lesson_shape_help(const Lesson *lesson) {
+  static char text[512];
+  char known[LESSON_TEXT], letters[2 * LESSON_SIZES];
+  if (lesson->parameters == 0) return "Instead of the lesson's shape; several with commas";
+  snprintf(text, sizeof text,
+           "Instead of the lesson's shape, %s; then, each after a colon, the parameters that are not %s: "
+           "one number, or one for each axis, as in :%s=2x1; several shapes with commas",
+           lesson_letters_text(lesson, letters), lesson_parameters_text(lesson, known), lesson->parameter[0].name);
+  return text;
 }
 
 static inline error_t lesson_parse(int key, char *arg, struct argp_state *state) {
@@ -82,10 +77,9 @@ static inline error_t lesson_parse(int key, char *arg, struct argp_state *state)
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* What is too large */
 
-/* An emulated GPU that counts every access takes two minutes for either, and 1 GiB is more than it gets through. */
+/* An emulated GPU that counts every access takes two minutes for either. */
 #define LESSON_EMULATED_ELEMENTS 16777216.0
 #define LESSON_EMULATED_FLOPS 1073741824.0
-#define LESSON_EMULATED_BYTES 1073741824.0
 
 /* Bytes that the arrays may take: the GPU's memory, and the host's, which holds a copy of them. */
 static inline double lesson_memory(Device device, int real) {
@@ -99,7 +93,7 @@ static inline int lesson_fits(const Lesson *lesson, const LessonOptions *options
                               Error *err) {
   const Device device = options->common.device;
   const double gib = 1073741824.0;
-  char text[80], smaller[80];
+  char text[LESSON_TEXT], smaller[LESSON_TEXT];
   lesson_shape_text(lesson, shape, text);
   lesson_shape_text(lesson, &lesson->counted, smaller);
   for (int i = 0; i < lesson->sizes && device == DEVICE_GPU; i++)

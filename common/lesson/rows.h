@@ -23,10 +23,11 @@ static inline const Lesson *lesson_of_table(const LessonTable *table, const Less
 
 typedef struct LessonRow {
   const LessonVersion *version;
-  int checked, counted;
+  int checked, counted, refused;
+  Error refusal;      /* why the version does not take the shape */
   LessonResult check; /* the worst of all shapes */
   LessonCounts counts;
-  double memory;  /* bytes beside the arrays, where the lesson tells */
+  double memory;  /* bytes beside the arrays, where the lesson has them */
   double seconds; /* 0: not measured, here and below */
   double rate;    /* FLOP/s, or bytes/s where the lesson only moves them */
   double roof_fraction, vs_library, vs_previous;
@@ -59,6 +60,8 @@ static inline void lesson_check_rows(LessonRun *run, const LessonShape *shape, L
   for (int i = 0; i < count; i++) {
     LessonRow *row = &rows[i];
     if (row->version->kind == LESSON_COPY || row->version->kind == LESSON_PEER) continue;
+    row->refused = lesson_refuses(lesson, row->version, shape, &row->refusal) != 0;
+    if (row->refused) continue;
     lesson_progress("checking", row->version->name);
     nvtxRangePushA(row->version->name);
     row->checked = 1;
@@ -70,6 +73,7 @@ static inline void lesson_check_rows(LessonRun *run, const LessonShape *shape, L
       row->counted = result.inspected && row->version->kind == LESSON_RUNG; /* a library's kernels are not seen */
       row->counts = result.counts;
       if (lesson->memory != NULL) row->memory = lesson->memory();
+      row->memory += (double)lesson_workspace_bytes(lesson, row->version, shape->size);
     }
     if (!row->check.ok) run->wrong++;
     nvtxRangePop();
@@ -96,12 +100,14 @@ static inline void lesson_time_rows(LessonRun *run, const LessonTable *table, co
   double seconds_of_bytes = lesson_bytes(lesson, shape->size) / run->times.copy_bytes_per_second;
   for (int i = 0; i < table->count; i++) {
     LessonRow *row = &rows[i];
+    if (row->refused) continue;
     row->seconds = run->times.seconds[i];
     row->rate = lesson_work(lesson, row->version, shape->size) / row->seconds;
     if (row->version->kind != LESSON_RUNG) library = row->rate;
   }
   for (int i = 0; i < table->count; i++) {
     LessonRow *row = &rows[i];
+    if (row->refused) continue;
     row->roof_fraction = fmax(seconds_of_flops, seconds_of_bytes) / row->seconds;
     if (row->version->kind == LESSON_COPY) row->roof_fraction = row->rate / run->times.copy_bytes_per_second;
     if (row->version->kind != LESSON_RUNG) continue;

@@ -20,9 +20,12 @@ static inline void lesson_print_check(const LessonRow *row) {
     printf("%9.2g %9.2g", row->check.error, row->check.tolerance);
 }
 
-static inline void lesson_print_limit(const LessonVersion *version) {
+static inline void lesson_print_limit(const LessonRow *row) {
   putchar('\n');
-  if (version->limit[0] != '\0') printf("    %s\n", version->limit);
+  if (row->refused)
+    printf("    Not this shape: %s.\n", row->refusal.message);
+  else if (row->version->limit[0] != '\0')
+    printf("    %s\n", row->version->limit);
 }
 
 static inline void lesson_print_factor(double factor) {
@@ -32,9 +35,16 @@ static inline void lesson_print_factor(double factor) {
     printf(" %10s", "-");
 }
 
-/* The last column, if the lesson has it: of the header (row NULL), or of a row. */
-static inline void lesson_print_memory(const Lesson *lesson, const LessonRow *row) {
-  if (lesson->memory == NULL) return;
+/* The last column, where the lesson says what its versions take, or one of them has a workspace. */
+static inline int lesson_has_memory(const Lesson *lesson, const LessonRow *rows, int count) {
+  int has = lesson->memory != NULL;
+  for (int i = 0; i < count; i++) has |= rows[i].memory > 0;
+  return has;
+}
+
+/* Of the header (row NULL), or of a row. */
+static inline void lesson_print_memory(int has, const LessonRow *row) {
+  if (!has) return;
   if (row == NULL)
     printf(" %13s", "more memory");
   else
@@ -43,9 +53,10 @@ static inline void lesson_print_memory(const Lesson *lesson, const LessonRow *ro
 
 static inline void lesson_print_times(const LessonRun *run, const LessonRow *rows, int count) {
   const Lesson *lesson = run->lesson;
+  const int memory = lesson_has_memory(lesson, rows, count);
   printf("%-20s %9s %9s %12s %10s %8s %10s %10s", "version", "error", "tolerance", "time",
          lesson->flops != NULL ? "GFLOP/s" : "GB/s", "of roof", "x library", "x above");
-  lesson_print_memory(lesson, NULL);
+  lesson_print_memory(memory, NULL);
   putchar('\n');
   for (int i = 0; i < count; i++) {
     const LessonRow *row = &rows[i];
@@ -55,9 +66,9 @@ static inline void lesson_print_times(const LessonRun *run, const LessonRow *row
       printf(" %9.1f us %10.1f %6.1f %%", row->seconds * 1e6, row->rate * 1e-9, 100 * row->roof_fraction);
       lesson_print_factor(row->vs_library);
       lesson_print_factor(row->vs_previous);
-      lesson_print_memory(lesson, row);
+      lesson_print_memory(memory, row);
     }
-    lesson_print_limit(row->version);
+    lesson_print_limit(row);
   }
   printf("Roofs, measured in between: %.0f GB/s copied, %.0f GFLOP/s multiplied and added at %.0f to %.0f MHz.\n",
          run->times.copy_bytes_per_second * 1e-9, run->times.flops_per_second * 1e-9, run->times.slowest_clock * 1e-6,
@@ -84,15 +95,17 @@ static inline double lesson_sectors_used(const LessonCounts *c) {
 }
 
 static inline void lesson_print_counts(const Lesson *lesson, const LessonRow *rows, int count) {
+  const int memory = lesson_has_memory(lesson, rows, count);
   printf("%-20s %9s %9s |         global memory sectors       |        shared memory wavefronts\n", "", "", "");
   printf("%-20s %9s %9s | %9s %7s %8s %8s | %9s %8s %8s %10s", "version", "error", "tolerance", "all", "needed",
          "/ load", "/ store", "all", "/ load", "/ store", "conflicts");
-  lesson_print_memory(lesson, NULL);
+  lesson_print_memory(memory, NULL);
   putchar('\n');
   for (int i = 0; i < count; i++) {
     const LessonRow *row = &rows[i];
     const LessonCounts *c = &row->counts;
-    if (!row->checked && row->version->kind != LESSON_RUNG) continue; /* no kernel of ours, no counts */
+    if (!row->checked && !row->refused && row->version->kind != LESSON_RUNG)
+      continue; /* no kernel of ours, no counts */
     printf("%-20s ", row->version->name);
     lesson_print_check(row);
     if (row->counted) {
@@ -103,10 +116,16 @@ static inline void lesson_print_counts(const Lesson *lesson, const LessonRow *ro
       lesson_print_ratio(c->shared_load_wavefronts, c->shared_load_requests);
       lesson_print_ratio(c->shared_store_wavefronts, c->shared_store_requests);
       printf(" %10.0f", c->shared_load_conflicts + c->shared_store_conflicts);
-      lesson_print_memory(lesson, row);
+      lesson_print_memory(memory, row);
     }
-    lesson_print_limit(row->version);
+    lesson_print_limit(row);
   }
+}
+
+static inline int lesson_rows_timed(const LessonRow *rows, int count) {
+  for (int i = 0; i < count; i++)
+    if (rows[i].seconds > 0) return 1;
+  return 0;
 }
 
 static inline void lesson_print_wrong(const LessonRow *rows, int count) {
@@ -139,7 +158,7 @@ static inline void lesson_json_counts(json_t *object, const LessonCounts *counts
 static inline void lesson_json_rows(LessonRun *run, const LessonTable *table, const LessonShape *shape,
                                     const LessonRow *rows) {
   const Lesson *lesson = run->lesson;
-  char text[80];
+  char text[LESSON_TEXT];
   for (int i = 0; i < table->count; i++) {
     const LessonRow *row = &rows[i];
     json_t *object = json_pack("{s:s, s:s, s:s}", "version", row->version->name, "table", table->title, "shape",
@@ -149,9 +168,10 @@ static inline void lesson_json_rows(LessonRun *run, const LessonTable *table, co
       json_object_set_new(object, "error", json_number(row->check.error));
       json_object_set_new(object, "tolerance", json_number(row->check.tolerance));
       if (!row->check.ok) json_object_set_new(object, "message", json_text(row->check.message));
-      if (row->check.ok && lesson->memory != NULL)
+      if (row->check.ok && (lesson->memory != NULL || lesson->workspace != NULL))
         json_object_set_new(object, "memory_bytes", json_integer((json_int_t)row->memory));
     }
+    if (row->refused) json_object_set_new(object, "refused", json_text(row->refusal.message));
     if (row->seconds > 0) {
       json_object_set_new(object, "time_us", json_real(row->seconds * 1e6));
       if (lesson->flops != NULL && row->version->kind != LESSON_COPY)
@@ -174,11 +194,11 @@ static inline void lesson_draw(LessonRun *run, const LessonTable *table, const L
                                const LessonRow *rows) {
   const Lesson *lesson = run->lesson;
   LessonPlot plot;
-  char text[80], path[PATH_MAX + 16];
+  char text[LESSON_TEXT], path[PATH_MAX + 16];
   Error err;
   memset(&plot, 0, sizeof plot);
   snprintf(plot.title, sizeof plot.title, "%.100s, %s, %.100s", table->title, lesson_shape_text(lesson, shape, text),
-           rows[0].seconds > 0 ? run->device : "counted by the inspector");
+           lesson_rows_timed(rows, table->count) ? run->device : "counted by the inspector");
   for (int i = 0; i < table->count; i++) {
     const LessonRow *row = &rows[i];
     const LessonCounts *c = &row->counts;

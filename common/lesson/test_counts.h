@@ -6,8 +6,8 @@
  * counts_of() checks the version on all shapes of the lesson first, with no finding of the inspector; so on a GPU,
  * which counts nothing, something is tested all the same before the test says that it is skipped.
  */
-#ifndef PHASE1_BUILDING_BLOCKS_TEST_COUNTS_H
-#define PHASE1_BUILDING_BLOCKS_TEST_COUNTS_H
+#ifndef COMMON_LESSON_TEST_COUNTS_H
+#define COMMON_LESSON_TEST_COUNTS_H
 
 #include "common/lesson/verify.h"
 #include "common/test.h"
@@ -36,4 +36,4 @@ static inline void counts_assert(double count, double expected, const char *coun
     test_fail(file, line, "%s is %.0f; expected %s = %.0f", count_text, count, expected_text, expected);
 }
 
-#endif /* PHASE1_BUILDING_BLOCKS_TEST_COUNTS_H */
+#endif /* COMMON_LESSON_TEST_COUNTS_H */

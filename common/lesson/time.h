@@ -130,6 +130,7 @@ typedef struct LessonBench {
   float **set[LESSON_ARRAYS]; /* [array][set] */
   int sets, next_set;
   cudaGraphExec_t graph[LESSON_CONTESTANTS]; /* NULL: launch by launch */
+  float *workspace;                          /* as large as the largest of a version; NULL: none needs any */
   float *roof[2];
   unsigned long long *cycles;
   int roof_blocks;
@@ -178,6 +179,7 @@ static inline void lesson_bench_close(LessonBench *bench) {
   for (int i = 0; i < LESSON_CONTESTANTS; i++)
     if (bench->graph[i] != NULL) CUDA_CHECK(cudaGraphExecDestroy(bench->graph[i]));
   for (int i = 0; i < 2; i++) CUDA_CHECK(cudaFree(bench->roof[i]));
+  CUDA_CHECK(cudaFree(bench->workspace));
   CUDA_CHECK(cudaFree(bench->cycles));
   gpu_timer_close(&bench->timer);
 }
@@ -195,6 +197,7 @@ static inline void lesson_bench_launch(LessonBench *bench, int contestant) {
   if (contestant < LESSON_VERSIONS) {
     float *array[LESSON_ARRAYS] = {};
     for (int a = 0; a < bench->lesson->arrays; a++) array[a] = bench->set[a][bench->next_set];
+    if (bench->lesson->workspace != NULL) array[bench->lesson->arrays] = bench->workspace;
     bench->next_set = (bench->next_set + 1) % bench->sets;
     const LessonVersion *version = &bench->versions[contestant];
     if (version->kind == LESSON_COPY)
@@ -240,7 +243,7 @@ static inline double lesson_bench_block(LessonBench *bench, int contestant, int 
   return seconds / launches;
 }
 
-/* Times `count` versions and the roofs on one shape. */
+/* Times `count` versions and the roofs on one shape. Of a version that refuses the shape the time stays 0. */
 static inline void lesson_time(const Lesson *lesson, const LessonVersion *versions, int count, const LessonShape *shape,
                                uint64_t seed, LessonTimes *times) {
   static double samples[LESSON_CONTESTANTS][LESSON_ROUNDS];
@@ -253,8 +256,17 @@ static inline void lesson_time(const Lesson *lesson, const LessonVersion *versio
   bench.lesson = lesson;
   bench.versions = versions;
   bench.shape = *shape;
+  size_t workspace = 0;
+  for (int v = 0; v < count; v++) {
+    Error err;
+    times->seconds[v] = 0;
+    if (lesson_refuses(lesson, &versions[v], shape, &err) != 0) continue;
+    contestant[contestants++] = v;
+    const size_t bytes = lesson_workspace_bytes(lesson, &versions[v], shape->size);
+    if (bytes > workspace) workspace = bytes;
+  }
+  if (workspace > 0) CUDA_CHECK(cudaMalloc((void **)&bench.workspace, workspace));
   lesson_bench_open(&bench, seed);
-  for (int v = 0; v < count; v++) contestant[contestants++] = v;
   for (int roof = LESSON_ROOF_COPY; roof < LESSON_CONTESTANTS; roof++)
     if (roof != LESSON_ROOF_OWN || lesson->roof != NULL) contestant[contestants++] = roof;
 
@@ -282,7 +294,9 @@ static inline void lesson_time(const Lesson *lesson, const LessonVersion *versio
       times->fastest_clock = fmax(times->fastest_clock, clock);
     }
 
-  for (int v = 0; v < count; v++) times->seconds[v] = timer_stats(samples[v], LESSON_ROUNDS).median;
+  for (int i = 0; i < contestants; i++)
+    if (contestant[i] < LESSON_VERSIONS)
+      times->seconds[contestant[i]] = timer_stats(samples[contestant[i]], LESSON_ROUNDS).median;
   double copy = timer_stats(samples[LESSON_ROOF_COPY], LESSON_ROUNDS).median;
   double copy_kernel = timer_stats(samples[LESSON_ROOF_COPY_KERNEL], LESSON_ROUNDS).median;
   double fma = timer_stats(samples[LESSON_ROOF_FMA], LESSON_ROUNDS).median;

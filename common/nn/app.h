@@ -196,8 +196,10 @@ static inline int app_max_batch(const TrainOptions *options, const TrainState *s
 /* The model of this run with its parameters: fresh, or as the checkpoint has them. */
 static inline int app_open_model(const Task *task, const TrainOptions *options, const char *path, Shape shape,
                                  Model *net, TrainState *state, Error *err) {
-  const double also = device_set_bytes(shape, state->train_images) + device_set_bytes(shape, state->test_images);
-  if (session_open(task, options, state, app_max_batch(options, state), MODEL_TRAIN, also, net, err) != 0) return -1;
+  const int most = app_max_batch(options, state);
+  const double also = device_set_bytes(shape, state->train_images) + device_set_bytes(shape, state->test_images) +
+                      device_set_augment_bytes(options->augment, shape, most);
+  if (session_open(task, options, state, most, MODEL_TRAIN, also, net, err) != 0) return -1;
   net->hyper.weight_decay = (float)state->weight_decay;
   net->context.seed = state->seed;
   model_init(net, state->seed);

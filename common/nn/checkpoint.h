@@ -42,14 +42,22 @@ typedef struct TrainState {
   char implementations[CHECKPOINT_IMPLEMENTATIONS]; /* "conv2:naive": of the nodes that do not have the usual one */
 } TrainState;
 
-/* The normalisation of images of so many channels. -1 where the state is of fewer. */
+/* How many channels the values are of: what is 0 at the end was left out. */
+static inline int checkpoint_channels(const double *value) {
+  int channels = DATA_MAX_CHANNELS;
+  while (channels > 0 && value[channels - 1] == 0) channels--;
+  return channels;
+}
+
+/* The normalisation of images of so many channels. -1 where the state is of another number. A mean may be 0. */
 static inline int checkpoint_norm(const TrainState *state, int channels, DataNorm *norm, Error *err) {
+  const int means = checkpoint_channels(state->mean), deviations = checkpoint_channels(state->stddev);
   memset(norm, 0, sizeof *norm);
+  if (deviations != channels || means > channels)
+    return error_set(err, "the checkpoint has the mean of %d and the deviation of %d channels; the images have %d",
+                     means, deviations, channels);
   norm->channels = channels;
   for (int c = 0; c < channels; c++) {
-    if (c >= DATA_MAX_CHANNELS || state->stddev[c] == 0)
-      return error_set(err, "the checkpoint has the mean and deviation of %d channels; the images have %d", c,
-                       channels);
     norm->mean[c] = (float)state->mean[c];
     norm->stddev[c] = (float)state->stddev[c];
   }

@@ -186,6 +186,13 @@ static void a_model_needs_only_its_normalisation(void **unused) {
   assert_true(norm.channels == 1 && norm.mean[0] == 0.5f && norm.stddev[0] == 0.25f);
   assert_int_equal(checkpoint_norm(&read, 3, &norm, &err), -1);
   assert_non_null(strstr(err.message, "of 1 channels; the images have 3"));
+  read.mean[1] = 0.5; /* a mean without its deviation */
+  assert_int_equal(checkpoint_norm(&read, 1, &norm, &err), -1);
+  assert_non_null(strstr(err.message, "the mean of 2 and the deviation of 1 channels; the images have 1"));
+  read.stddev[1] = 0.25; /* those of two channels, for images of one */
+  assert_int_equal(checkpoint_norm(&read, 1, &norm, &err), -1);
+  read.mean[0] = read.mean[1] = 0; /* as PyTorch's ToTensor() leaves pixels */
+  assert_int_equal(checkpoint_norm(&read, 2, &norm, &err), 0);
   safetensors_writer_free(&out);
   model_close(&f.net);
 }

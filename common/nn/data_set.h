@@ -43,7 +43,6 @@ typedef struct DataSource {
   int classes;
   const char *const *class_names;   /* NULL: their numbers */
   const char *folder[DATA_FOLDERS]; /* relative: of the runfiles; absolute: of the distribution's package; or NULL */
-  const char *folder_variable;      /* of the environment: where Bazel looks for the user's copy */
   int (*load)(const char *directory, DataSplit split, DataSet *set, Error *err);
   int (*from_image)(const Image *image, Shape shape, uint8_t *sample, Error *err); /* a picture in the set's form */
 } DataSource;
@@ -116,7 +115,6 @@ static const DataSource data_mnist = {"mnist",
                                       MNIST_CLASSES,
                                       NULL,
                                       {"third_party/data/mnist", NULL},
-                                      "NN_MNIST_DIR",
                                       data_load_mnist,
                                       data_digit_from_image};
 static const DataSource data_fashion_mnist = {"fashion_mnist",
@@ -126,7 +124,6 @@ static const DataSource data_fashion_mnist = {"fashion_mnist",
                                               MNIST_CLASSES,
                                               data_fashion_names,
                                               {"third_party/data/fashion_mnist", "/usr/share/datasets/fashion-mnist"},
-                                              "NN_FASHION_MNIST_DIR",
                                               data_load_mnist,
                                               data_thing_from_image};
 

@@ -47,6 +47,11 @@ static inline double device_set_bytes(Shape shape, int count) {
   return (double)count * ((double)shape_count(shape) + sizeof(uint32_t) + sizeof(int));
 }
 
+/* What device_set_augment() takes besides, for batches of up to `most` images. */
+static inline double device_set_augment_bytes(const Augment *augment, Shape shape, int most) {
+  return augment->apply ? (double)most * (double)shape_count(shape) * sizeof(float) : 0;
+}
+
 /* The first `count` images of `host`, in their order. */
 static inline void device_set_create(DeviceSet *set, Device device, const Batches *batches, const DataSet *host,
                                      int count, const DataNorm *norm) {

@@ -24,11 +24,11 @@
 #include "common/philox.h"
 #include "common/timer.h"
 
-enum { IMPLEMENTATION_TEXT = 512, IMPLEMENTATION_ROUNDS = 5 };
+enum { IMPLEMENTATION_TEXT = 4096, IMPLEMENTATION_ROUNDS = 5 };
 #define IMPLEMENTATION_AUTO "auto"
 
 typedef struct ImplementationNames {
-  char text[160];
+  char text[512];
 } ImplementationNames;
 
 /* "tiled, naive" */
@@ -55,8 +55,9 @@ static inline int implementation_of(const OpChoice *choice, const Node *node) {
   return -1;
 }
 
-static inline int implementation_fits(const Implementation *implementation, const Node *node) {
-  return implementation->fits == NULL || implementation->fits(node);
+/* -1 where it cannot compute the node; the message says why. */
+static inline int implementation_fits(const Implementation *implementation, const Node *node, Error *err) {
+  return implementation->fits ? implementation->fits(implementation, node, err) : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------ by its name */
@@ -108,12 +109,13 @@ static inline int implementation_wants_measuring(const char *text) {
 
 /* The nodes of the choice's operation that a word is about get the implementation, or fastest[node] where the word says
  * auto; `fastest` is NULL where nothing was measured. -1 where a named node does not exist, or does not fit, or where
- * auto cannot be; without a node's name a node that does not fit is left as it was. */
+ * auto cannot be; without a node's name a node that does not fit is left as it was, unless none fits. */
 static inline int implementation_apply_word(const OpChoice *choice, const ImplementationWord *word, Graph *g,
                                             const int *fastest, Error *err) {
-  int found = 0;
+  int found = 0, fitted = 0, refused = 0;
   for (int i = 0; i < g->count; i++) {
     Node *node = &g->nodes[i];
+    Error why;
     if (implementation_of(choice, node) < 0) continue;
     if (word->node &&
         (strlen(node->name) != word->node_length || strncmp(node->name, word->node, word->node_length) != 0))
@@ -127,12 +129,14 @@ static inline int implementation_apply_word(const OpChoice *choice, const Implem
     if (k < 0)
       return error_set(err, "--%s: unknown implementation \"%.*s\"; expected %s or auto", choice->option,
                        (int)word->name_length, word->name, implementation_names(choice).text);
-    if (implementation_fits(&choice->list[k], node))
+    if (implementation_fits(&choice->list[k], node, &why) == 0) {
       node->op = choice->list[k].op;
-    else if (word->node)
-      return error_set(err, "--%s=%s:%s: this implementation does not fit %s of shape %s", choice->option, node->name,
-                       choice->list[k].name, node->name, shape_text(node->shape).text);
+      fitted = 1;
+    } else if (word->node || !refused) {
+      refused = error_set(err, "--%s=%s:%s: %.600s", choice->option, node->name, choice->list[k].name, why.message);
+    }
   }
+  if (found && !fitted) return refused;
   if (found || word->node == NULL) return 0;
   return error_set(err, "--%s=%.*s:%.*s: the network has no such node; --summary lists them", choice->option,
                    (int)word->node_length, word->node, (int)word->name_length, word->name);
@@ -199,7 +203,7 @@ static inline double implementation_time(const Model *m, int i) {
 }
 
 /* fastest[node] for every node of the operation, and a line about each on `out`. Opens the model once for each
- * implementation: its memory must suffice for each of them. */
+ * implementation; one that needs more memory than there is takes no part. */
 static inline int implementation_measure(const OpChoice *choice, const Graph *g, Context context,
                                          const Optimizer *optimizer, int batch, ModelUse use, int *fastest, FILE *out,
                                          Error *err) {
@@ -208,10 +212,22 @@ static inline int implementation_measure(const OpChoice *choice, const Graph *g,
   for (int k = 0; k < choice->count && status == 0; k++) {
     Graph *copy = graph_copy(g);
     Model m;
+    int nodes = 0;
     for (int i = 0; i < copy->count; i++)
-      if (implementation_of(choice, &g->nodes[i]) >= 0 && implementation_fits(&choice->list[k], &g->nodes[i]))
+      if (implementation_of(choice, &g->nodes[i]) >= 0 &&
+          implementation_fits(&choice->list[k], &g->nodes[i], err) == 0) {
         copy->nodes[i].op = choice->list[k].op;
-    if ((status = model_open(&m, copy, context, optimizer, batch, use, err)) != 0) break;
+        nodes++;
+      }
+    if (nodes == 0) {
+      graph_destroy(copy);
+      continue;
+    }
+    if (model_open(&m, copy, context, optimizer, batch, use, err) != 0) {
+      if (k == 0) status = -1; /* the usual one */
+      fprintf(out, "%s is not measured: %s\n", choice->list[k].name, err->message);
+      continue;
+    }
     m.context.training = use == MODEL_TRAIN;
     model_init(&m, 1);
     implementation_fill(&m);
@@ -227,6 +243,7 @@ static inline int implementation_measure(const OpChoice *choice, const Graph *g,
     const double *mine = seconds + (size_t)i * choice->count;
     for (int k = 0; k < choice->count; k++)
       if (mine[k] > 0 && (fastest[i] < 0 || mine[k] < mine[fastest[i]])) fastest[i] = k;
+    if (fastest[i] < 0) continue; /* the usual one does not fit, and there was no memory for another */
     fprintf(out, "%s of %d samples:", g->nodes[i].name, batch);
     for (int k = 0; k < choice->count; k++)
       if (mine[k] > 0)

@@ -14,7 +14,11 @@ static void slow_forward(const Context *context, const Node *node, const OpArray
   test_linear_forward(context, node, a);
 }
 
-static int fits_ten(const Node *node) { return shape_count(node->shape) == 10; }
+static int fits_ten(const Implementation *implementation, const Node *node, Error *err) {
+  if (shape_count(node->shape) == 10) return 0;
+  return error_set(err, "%s has ten outputs, and this layer %zu: use plain", implementation->name,
+                   shape_count(node->shape));
+}
 
 static const Op slow = {"Gemm", BACKWARD_NEEDS_X, 0, NULL, NULL, slow_forward, test_linear_backward};
 static const Implementation list[] = {
@@ -71,7 +75,8 @@ static void mistakes_are_named(void **unused) {
   expect_mistake("fc3:plain", "--linear=fc3:plain: the network has no such node; --summary lists them");
   expect_mistake("x:plain", "the network has no such node");
   expect_mistake("fc1:auto", "--linear=fc1:auto: nothing was measured here; expected slow, plain, ten"); /* a file */
-  expect_mistake("fc1:ten", "--linear=fc1:ten: this implementation does not fit fc1 of shape (31)");
+  expect_mistake("fc1:ten", "--linear=fc1:ten: ten has ten outputs, and this layer 31: use plain");
+  expect_mistake("plain,fc1:ten", "--linear=fc1:ten: ten has ten outputs");
   assert_int_equal(implementation_check(&choice, "", &err), -1);
   assert_non_null(strstr(err.message, "slow, plain, ten or auto"));
   assert_int_equal(implementation_check(&choice, "fc1:plain,auto", &err), 0);

@@ -206,18 +206,35 @@ static inline int model_prepare(Model *m, Graph *graph, Context context, const O
   return 0;
 }
 
+/* "; more than half is scratch memory of conv1, 64 x (64,56,56) to (64,56,56), 12.1 GiB: take another implementation";
+ * empty where no node takes so much. */
+static inline void model_say_scratch(const Model *m, char *text, size_t size) {
+  text[0] = '\0';
+  for (int i = 0; i < m->graph->count; i++) {
+    const Node *node = &m->graph->nodes[i];
+    const int work = m->plan.node[i].forward_work;
+    if (work == PLAN_NONE || 2.0 * (double)m->plan.arrays[work].bytes < model_bytes(m)) continue;
+    const int length = snprintf(text, size, "; more than half is scratch memory of %s, %d x %s to %s, %.1f GiB",
+                                node->name, m->max_batch, shape_text(graph_shape(m->graph, node->input[0])).text,
+                                shape_text(node->shape).text, (double)m->plan.arrays[work].bytes / 1073741824.0);
+    if (length > 0 && (size_t)length < size)
+      snprintf(text + length, size - (size_t)length, ": take another implementation");
+  }
+}
+
 /* -1, and the model is closed, where it and `also` bytes besides are more than the device has: nothing is allocated. */
 static inline int model_allocate(Model *m, double also, Error *err) {
   model_use_device(m);
   const Device device = m->context.device;
   const double gib = 1073741824.0, bytes = model_bytes(m), memory = device_memory(device);
   if (bytes + also > memory) {
-    char besides[64] = "";
+    char besides[64] = "", scratch[512];
+    model_say_scratch(m, scratch, sizeof scratch);
     if (also > 0) snprintf(besides, sizeof besides, ", and its data set %.1f GiB", also / gib);
     error_set(err,
-              "the network would take %.1f GiB of memory%s, and the %s has %.1f GiB; take a smaller network, or a "
+              "the network would take %.1f GiB of memory%s, and the %s has %.1f GiB%s; take a smaller network, or a "
               "smaller batch",
-              bytes / gib, besides, device == DEVICE_GPU ? "GPU" : "machine", memory / gib);
+              bytes / gib, besides, device == DEVICE_GPU ? "GPU" : "machine", memory / gib, scratch);
     model_close(m);
     return -1;
   }

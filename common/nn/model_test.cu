@@ -390,7 +390,30 @@ static void what_does_not_fit_is_refused(void **unused) {
   assert_int_equal(model_open(&m, g, context_on(DEVICE_CPU), &plain, 1 << 20, MODEL_TRAIN, &err), -1);
   assert_non_null(strstr(err.message, "the network would take"));
   assert_non_null(strstr(err.message, "take a smaller network, or a smaller batch"));
+  assert_null(strstr(err.message, "scratch"));
   model_close(&m); /* of nothing */
+}
+
+static size_t a_tebi_float(const Context *context, const Node *node, int batch) {
+  (void)context;
+  (void)node;
+  return (size_t)batch << 40;
+}
+
+/* A node that wants more memory for its scratch than there is: its name and its shapes are said. */
+static void too_much_scratch_is_refused(void **unused) {
+  (void)unused;
+  static const Op greedy = {"Greedy", 0, 0, NULL, a_tebi_float, NULL, NULL};
+  Error err;
+  Model m;
+  Graph *g = graph_create();
+  const int x = graph_input(g, "x", shape3(3, 5, 7));
+  graph_output(g, graph_node(g, &greedy, "greedy", &x, 1, shape3(2, 5, 6), NULL, 0));
+  assert_int_equal(model_open(&m, g, context_on(DEVICE_CPU), NULL, 4, MODEL_INFER, &err), -1);
+  if (strstr(err.message,
+             "more than half is scratch memory of greedy1, 4 x (3,5,7) to (2,5,6), 16384.0 GiB: take "
+             "another implementation") == NULL)
+    fail_msg("%s", err.message);
 }
 
 static void no_second_input(void) {
@@ -922,6 +945,7 @@ int main(void) {
       cmocka_unit_test(a_mismatch_names_both_nodes_and_shapes),
       cmocka_unit_test(mistakes_are_named),
       cmocka_unit_test(what_does_not_fit_is_refused),
+      cmocka_unit_test(too_much_scratch_is_refused),
       cmocka_unit_test(misuse_is_named),
       cmocka_unit_test(random_graphs_cpu),
       cmocka_unit_test(what_works_in_place_shares_its_bytes),

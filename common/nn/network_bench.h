@@ -5,7 +5,8 @@
  *     int main(int argc, char **argv) { return network_bench_main(&task, argc, argv); }
  *
  * A step is what a classifier does: gather a batch from the data set on the device, forward, loss, backward, update;
- * with --resident the batch lies there already. The table below it times each operation alone, many times in a row, so
+ * with --resident the batch lies there already, and with --graph the kernels of such a step are one CUDA graph, which
+ * is recorded once and launched again and again. The table below it times each operation alone, many times in a row, so
  * its sum differs a little from the step: caches are warmer, and on a GPU an operation shorter than a launch (about
  * 2 us) is bounded by the launch.
  */
@@ -13,6 +14,7 @@
 #define COMMON_NN_NETWORK_BENCH_H
 
 #include "common/nn/session.h"
+#include "common/nn/step_graph.h"
 #include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
@@ -22,7 +24,8 @@ enum { BENCH_IMAGES = 8192, BENCH_MAX_ROUNDS = 101 };
 typedef struct Bench {
   Model net;
   Device device;
-  int resident;
+  int resident, in_graph;
+  StepGraph graph; /* of a step */
   int batch;
   DeviceSet set;
 } Bench;
@@ -66,6 +69,10 @@ static inline void bench_run(Bench *bench, Operation operation, int node, int re
   for (int i = 0; i < repeats; i++) {
     switch (operation) {
       case STEP:
+        if (bench->in_graph) {
+          CUDA_CHECK(cudaGraphLaunch(bench->graph.exec, cudaStreamPerThread));
+          break;
+        }
         if (!bench->resident) bench_gather(bench, i);
         net->hyper.lr = 0.01f;
         model_train_step(net, bench->batch);
@@ -105,10 +112,10 @@ static inline double bench_time(Bench *bench, Operation operation, int node, int
 
 typedef struct BenchOptions {
   TrainOptions train;
-  int rounds, resident;
+  int rounds, resident, in_graph;
 } BenchOptions;
 
-enum { BENCH_ROUNDS = 1, BENCH_RESIDENT };
+enum { BENCH_ROUNDS = 1, BENCH_RESIDENT, BENCH_GRAPH };
 
 static inline error_t bench_parse(int key, char *arg, struct argp_state *state) {
   BenchOptions *options = (BenchOptions *)state->input;
@@ -118,6 +125,9 @@ static inline error_t bench_parse(int key, char *arg, struct argp_state *state) 
       return 0;
     case BENCH_RESIDENT:
       options->resident = 1;
+      return 0;
+    case BENCH_GRAPH:
+      options->in_graph = 1;
       return 0;
     default:
       return ARGP_ERR_UNKNOWN;
@@ -161,6 +171,7 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
   static const struct argp_option rows[] = {
       {"rounds", BENCH_ROUNDS, "N", 0, "Measurements, of which the median is printed (default: 7)", 0},
       {"resident", BENCH_RESIDENT, NULL, 0, "Time a step without gathering its batch", 0},
+      {"graph", BENCH_GRAPH, NULL, 0, "Time such a step as one CUDA graph (with --device=gpu)", 0},
       OPTION_END};
   const struct argp_child children[] = {{task->networks ? task->networks->options : NULL, 0, NULL, 0},
                                         {NULL, 0, NULL, 0}};
@@ -168,10 +179,12 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
   TrainOptions *train = &options->train;
   train_options_default(train, OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON, TRAIN_THREADS);
   options->rounds = 7;
+  options->resident = options->in_graph = 0;
   train->data = task->data;
   train->choices = task->choices;
   train->choice_count = task->choice_count;
   train_options_parse(train, &own, options, task->description, argc, argv);
+  if (options->in_graph && train->common.device != DEVICE_GPU) die("--graph: a CUDA graph needs --device=gpu");
   if (train->common.batch_size > BENCH_IMAGES)
     die("--batch-size=%d: this benchmark has %d images", train->common.batch_size, BENCH_IMAGES);
 }
@@ -198,6 +211,14 @@ static inline int network_bench_main(const Task *task, int argc, char **argv) {
   bench.resident = options.resident;
   bench_create_set(&bench, task, common->seed);
   bench_gather(&bench, 0);
+  if (options.in_graph) {
+    bench.net.hyper.lr = 0.01f;
+    model_train_step(&bench.net, batch); /* loads the kernels */
+    step_graph_begin(&bench.graph);
+    model_train_step(&bench.net, batch);
+    step_graph_launch(&bench.graph);
+    bench.in_graph = 1;
+  }
   const int steps = device == DEVICE_GPU ? 500 : 60;
   const double step = bench_time(&bench, STEP, 0, steps, options.rounds);
   printf("%s, one training step, batch %d, on %s", task->title, batch, description);
@@ -213,6 +234,7 @@ static inline int network_bench_main(const Task *task, int argc, char **argv) {
                                   &err) != 0)
     die("%s", err.message);
   json_decref(rows);
+  if (options.in_graph) step_graph_close(&bench.graph);
   device_set_destroy(&bench.set);
   model_close(&bench.net);
   return 0;

@@ -125,6 +125,9 @@ typedef struct OpArrays {
 enum { BACKWARD_NEEDS_X = 1, BACKWARD_NEEDS_Y = 2 };
 /* Element by element: y may be x[0], dx[0] may be dy. Whether they are follows from what is still needed. */
 enum { OP_IN_PLACE = 1 };
+/* With OP_IN_PLACE: y is x[0] and dx[0] is dy, always, and both functions do nothing: another node computes it
+ * (fuse.h). */
+enum { OP_PASSED = 2 };
 
 struct Node;
 
@@ -142,7 +145,8 @@ typedef struct Op {
 typedef struct Implementation {
   const char *name;
   const Op *op;
-  int (*fits)(const struct Node *node); /* NULL: every node */
+  /* NULL: it computes every node. -1: not this one; the message says why, and names one that can. */
+  int (*fits)(const struct Implementation *implementation, const struct Node *node, Error *err);
 } Implementation;
 
 typedef struct OpChoice {

@@ -107,6 +107,10 @@ static inline int plan_last_reader(const Plan *plan, const Graph *g, int p, int 
   for (int l = 0; l < g->loss_count; l++)
     if (g->losses[l].node == p && last < plan_loss_moment(plan)) last = plan_loss_moment(plan);
   if (graph_is_output(g, p) || g->nodes[p].op == NULL) last = plan_end(plan); /* what people fill and read stays */
+  if (g->nodes[p].op && (g->nodes[p].op->flags & OP_PASSED)) {                /* it is the array of its input */
+    const int input = plan_last_reader(plan, g, g->nodes[p].input[0], p);
+    if (input > last) last = input;
+  }
   return last;
 }
 
@@ -119,6 +123,7 @@ static inline int plan_element_by_element(const Graph *g, int i) {
 /* Whether node i may write its output over that of its first input. */
 static inline int plan_may_overwrite(const Plan *plan, const Graph *g, int i) {
   if (!plan_element_by_element(g, i)) return 0;
+  if (g->nodes[i].op->flags & OP_PASSED) return 1;
   const int p = g->nodes[i].input[0];
   /* Two names for one array: what reads p after i is written would read i. */
   return plan_last_reader(plan, g, p, i) < plan_forward_moment(i);

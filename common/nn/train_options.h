@@ -254,16 +254,12 @@ typedef struct TrainOptionsHelp {
 __attribute__((format(printf, 5, 6))) static inline void train_options_row(TrainOptionsHelp *help, int key,
                                                                            const char *name, const char *arg,
                                                                            const char *format, ...) {
-  struct argp_option *row = &help->rows[help->count];
-  char *text = help->texts[help->count++];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof help->texts[0], format, args);
+  vsnprintf(help->texts[help->count], sizeof help->texts[0], format, args);
   va_end(args);
-  row->name = name;
-  row->key = key;
-  row->arg = arg;
-  row->doc = text;
+  const struct argp_option row = {name, key, arg, 0, help->texts[help->count], 0};
+  help->rows[help->count++] = row;
 }
 
 /* "N images only (default: 10000)" */
@@ -346,6 +342,9 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
 static inline void train_options_parse(TrainOptions *options, const struct argp *own, void *own_input,
                                        const char *description, int argc, char **argv) {
   static TrainOptionsHelp help; /* argp keeps pointers to it */
+  if (options->choice_count > TRAIN_MAX_CHOICES)
+    die("this program chooses for %d operations; train_options.h has room for %d: raise TRAIN_MAX_CHOICES",
+        options->choice_count, TRAIN_MAX_CHOICES);
   TrainOptionsParser parser = {options, own_input};
   memset(&help, 0, sizeof help);
   train_options_rows(&help, options);

@@ -400,7 +400,8 @@ class Timed(unittest.TestCase):
         with subprocess.Popen(["sh", "-c", "exec %s 3<&%d" % (worker, theirs.fileno())], pass_fds=[theirs.fileno()]) as process:
             theirs.close()
             ours.settimeout(60)
-            ours.sendall(struct.pack("<Ii6iQ", 0x4b434843, 1, 300000, 0, 0, 0, 0, 0, 7))  # CheckRequest
+            sizes = sum(map(int, re.findall(r"LESSON_(?:SIZES|PARAMETERS) = (\d+)", tree.read("common/lesson/lesson.h"))))
+            ours.sendall(struct.pack("Ii%diQ" % sizes, 0x4b434843, 1, 300000, *[0] * (sizes - 1), 7))  # CheckRequest
             ours.shutdown(socket.SHUT_WR)
             reply = b"".join(iter(lambda: ours.recv(65536), b""))
         ours.close()

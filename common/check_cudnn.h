@@ -1,0 +1,160 @@
+/* check_cudnn.h - cuDNN 9, loaded when a program runs, and every call checked.
+ *
+ *     Error err;
+ *     const Cudnn *dnn = cudnn_load(&err);     // NULL: there is no cuDNN; the message says what to install
+ *     cudnnHandle_t handle = cudnn_handle(dnn);
+ *     CUDNN_CHECK(dnn, dnn->cudnnSetConvolutionGroupCount(convolution, 2));
+ *
+ * The library is large and not part of the CUDA toolkit, so a program neither carries nor needs it: what was compiled
+ * with the header cudnn.h looks for libcudnn.so.9 as the loader does, in LD_LIBRARY_PATH, in the system's folders and
+ * beside the toolkit. Where the header was missing, and on the CPU, cudnn_load() returns NULL and CUDNN_COMPILED is 0.
+ */
+#ifndef COMMON_CHECK_CUDNN_H
+#define COMMON_CHECK_CUDNN_H
+
+#include "common/error.h"
+
+#if !defined(SIMT_REWRITTEN) && defined(__has_include)
+#if __has_include(<cudnn.h>)
+#define CUDNN_COMPILED 1
+#endif
+#endif
+#ifndef CUDNN_COMPILED
+#define CUDNN_COMPILED 0
+#endif
+
+#if CUDNN_COMPILED
+
+#include <cudnn.h>
+#include <dlfcn.h>
+
+#define CUDNN_FUNCTIONS(DO)                          \
+  DO(cudnnGetVersion)                                \
+  DO(cudnnGetErrorString)                            \
+  DO(cudnnGetLastErrorString)                        \
+  DO(cudnnCreate)                                    \
+  DO(cudnnDestroy)                                   \
+  DO(cudnnSetStream)                                 \
+  DO(cudnnBackendCreateDescriptor)                   \
+  DO(cudnnBackendDestroyDescriptor)                  \
+  DO(cudnnBackendSetAttribute)                       \
+  DO(cudnnBackendGetAttribute)                       \
+  DO(cudnnBackendFinalize)                           \
+  DO(cudnnBackendExecute)                            \
+  DO(cudnnCreateTensorDescriptor)                    \
+  DO(cudnnDestroyTensorDescriptor)                   \
+  DO(cudnnSetTensor4dDescriptor)                     \
+  DO(cudnnCreateFilterDescriptor)                    \
+  DO(cudnnDestroyFilterDescriptor)                   \
+  DO(cudnnSetFilter4dDescriptor)                     \
+  DO(cudnnCreateConvolutionDescriptor)               \
+  DO(cudnnDestroyConvolutionDescriptor)              \
+  DO(cudnnSetConvolution2dDescriptor)                \
+  DO(cudnnSetConvolutionGroupCount)                  \
+  DO(cudnnSetConvolutionMathType)                    \
+  DO(cudnnCreateActivationDescriptor)                \
+  DO(cudnnDestroyActivationDescriptor)               \
+  DO(cudnnSetActivationDescriptor)                   \
+  DO(cudnnActivationForward)                         \
+  DO(cudnnAddTensor)                                 \
+  DO(cudnnGetConvolutionForwardWorkspaceSize)        \
+  DO(cudnnGetConvolutionBackwardDataWorkspaceSize)   \
+  DO(cudnnGetConvolutionBackwardFilterWorkspaceSize) \
+  DO(cudnnConvolutionForward)                        \
+  DO(cudnnConvolutionBackwardData)                   \
+  DO(cudnnConvolutionBackwardFilter)                 \
+  DO(cudnnConvolutionBiasActivationForward)
+
+/* Its functions under their own names. */
+#define CUDNN_MEMBER(function) decltype(&::function) function;
+typedef struct Cudnn {
+  CUDNN_FUNCTIONS(CUDNN_MEMBER)
+} Cudnn;
+#undef CUDNN_MEMBER
+
+/* The functions of an opened library; -1 where one is missing. */
+static inline int cudnn_functions(Cudnn *dnn, void *library, Error *err) {
+#define CUDNN_FIND(function)                                                                           \
+  if ((*(void **)&dnn->function = dlsym(library, #function)) == NULL)                                  \
+    return error_set(err,                                                                              \
+                     "libcudnn.so.9 has no function %s; this program was compiled with the header of " \
+                     "cuDNN %d.%d",                                                                    \
+                     #function, CUDNN_MAJOR, CUDNN_MINOR);
+  CUDNN_FUNCTIONS(CUDNN_FIND)
+#undef CUDNN_FIND
+  return 0;
+}
+
+/* Loads the library; it stays loaded, and a second call finds it there. NULL where there is none. */
+static inline const Cudnn *cudnn_load(Error *err) {
+  static Cudnn dnn; /* constants, once they are there */
+  static const char *const names[] = {"libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9"};
+  void *library = NULL;
+  char reason[400] = "";
+  for (int i = 0; i < 2 && library == NULL; i++) {
+    library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL && i == 0) snprintf(reason, sizeof reason, "%s", dlerror());
+  }
+  if (library == NULL) {
+    error_set(err,
+              "cuDNN 9 was not found (%s); install it, or put the folder of libcudnn.so.9 into LD_LIBRARY_PATH: "
+              "PyTorch brings one, nvidia/cudnn/lib in its site-packages",
+              reason);
+    return NULL;
+  }
+  return cudnn_functions(&dnn, library, err) == 0 ? &dnn : NULL;
+}
+
+static inline const char *cudnn_error_advice(cudnnStatus_t status) {
+  switch (status / 1000) { /* the category */
+    case 1:
+      return "look at nvidia-smi: is there a GPU, and is its driver new enough for this cuDNN?";
+    case 2:
+      return "an argument is out of range: compare it with the descriptors";
+    case 3:
+      return "no engine can compute this: take another algorithm, layout or data type";
+    case 4:
+      return "the library failed inside: the GPU's memory may be full";
+    case 5:
+      return "a kernel failed, this one or one launched before: run compute-sanitizer";
+    default:
+      return "look the status up in the cuDNN manual";
+  }
+}
+
+#define CUDNN_CHECK(dnn, call)                                                                     \
+  do {                                                                                             \
+    cudnnStatus_t cudnn_check_status = (call);                                                     \
+    if (cudnn_check_status != CUDNN_STATUS_SUCCESS)                                                \
+      die("%s:%d: %s failed: %s\n  try: %s", __FILE__, __LINE__, #call,                            \
+          (dnn)->cudnnGetErrorString(cudnn_check_status), cudnn_error_advice(cudnn_check_status)); \
+  } while (0)
+
+/* A new handle: cudnnDestroy() ends it. Its kernels go to the stream that <<<...>>> launches to when none is named. */
+static inline cudnnHandle_t cudnn_handle(const Cudnn *dnn) {
+  cudnnHandle_t handle;
+  CUDNN_CHECK(dnn, dnn->cudnnCreate(&handle));
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+  CUDNN_CHECK(dnn, dnn->cudnnSetStream(handle, cudaStreamPerThread));
+#endif
+  return handle;
+}
+
+#else
+
+typedef struct Cudnn {
+  int unused;
+} Cudnn;
+
+static inline const Cudnn *cudnn_load(Error *err) {
+#ifdef SIMT_REWRITTEN
+  error_set(err, "cuDNN has no version for the CPU, where this program emulates the GPU");
+#else
+  error_set(err, "this program was compiled without cuDNN: cudnn.h was not found; install cuDNN 9 and build again");
+#endif
+  return NULL;
+}
+
+#endif /* CUDNN_COMPILED */
+
+#endif /* COMMON_CHECK_CUDNN_H */
