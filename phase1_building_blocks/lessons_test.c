@@ -183,6 +183,11 @@ static void a_profiler_gets_one_launch(void **state) {
   (void)state;
   Subprocess run = run_lesson("transpose", "--only=tiled", "--shape=64x32", NULL);
   expect_run(&run, 0, "tiled on 64x32, one launch", "");
+  assert_null(strstr(run.out, "padded on"));
+  subprocess_free(&run);
+  run = run_lesson("transpose", "--only=all", "--shape=64x32", NULL);
+  expect_run(&run, 0, "naive_rows on 64x32, one launch", "");
+  expect_run(&run, 0, "padded on 64x32, one launch", "");
   subprocess_free(&run);
 }
 

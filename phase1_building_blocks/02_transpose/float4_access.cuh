@@ -5,8 +5,8 @@
  * every row, or for the array; quads_fit() checks whether it holds. Without it the four floats move one by one. `col`
  * and `i` are multiples of 4.
  */
-#ifndef PHASE1_BUILDING_BLOCKS_QUAD_CUH
-#define PHASE1_BUILDING_BLOCKS_QUAD_CUH
+#ifndef PHASE1_BUILDING_BLOCKS_FLOAT4_ACCESS_CUH
+#define PHASE1_BUILDING_BLOCKS_FLOAT4_ACCESS_CUH
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,4 +57,4 @@ static __device__ __forceinline__ void quad_store_array(float *x, float4 v, size
   if (i + 3 < n) x[i + 3] = v.w;
 }
 
-#endif /* PHASE1_BUILDING_BLOCKS_QUAD_CUH */
+#endif /* PHASE1_BUILDING_BLOCKS_FLOAT4_ACCESS_CUH */

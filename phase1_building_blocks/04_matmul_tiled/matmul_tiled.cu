@@ -1,4 +1,4 @@
-/* matmul_tiled.cu - a block loads a tile once, and all its threads use it.
+/* matmul_tiled.cu - each tile is loaded once per block, and all threads of the block use it.
  *
  *     bazel run //phase1_building_blocks:matmul_tiled
  *

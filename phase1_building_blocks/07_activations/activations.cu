@@ -4,8 +4,8 @@
  *
  * Two linear layers in a row are one linear layer; with a nonlinear function between them they are not. ReLU is a
  * comparison. Sigmoid and tanh are made of exp(), which overflows float at 89, and the textbook formula of tanh is then
- * inf / inf; here no step overflows. The formulas hardly affect the time, because reading and writing a float takes the
- * memory longer than its arithmetic takes the multiprocessor. What does is how many bytes a thread loads at once. */
+ * inf / inf; here no step overflows. The formulas hardly affect the time: the memory needs longer for
+ * a float than the multiprocessor for its arithmetic. How many bytes a thread loads at once does affect it. */
 #include "common/lesson/main.h"
 #include "phase1_building_blocks/07_activations/activations_lesson.cuh"
 

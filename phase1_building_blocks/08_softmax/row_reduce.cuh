@@ -19,8 +19,8 @@
  * 1024. If T is more than 32, the row's threads are the whole block: all of them must take part, and a barrier must
  * stand before the next call of the same function, because slow threads may still read its shared memory.
  */
-#ifndef PHASE1_BUILDING_BLOCKS_ROW_CUH
-#define PHASE1_BUILDING_BLOCKS_ROW_CUH
+#ifndef PHASE1_BUILDING_BLOCKS_ROW_REDUCE_CUH
+#define PHASE1_BUILDING_BLOCKS_ROW_REDUCE_CUH
 
 #include <math.h>
 #include <stdbool.h>
@@ -119,4 +119,4 @@ static __device__ __forceinline__ MaxSum row_max_sum(MaxSum own) {
   return max_sum_lanes(part[threadIdx.x % warps], warps); /* every warp merges all parts: no second barrier */
 }
 
-#endif /* PHASE1_BUILDING_BLOCKS_ROW_CUH */
+#endif /* PHASE1_BUILDING_BLOCKS_ROW_REDUCE_CUH */

@@ -6,8 +6,8 @@
  * moving numbers between the lanes that need them.
  *
  *   attention_bf16_forward_cpu  the definition, rounded to bfloat16 at the end
- *   attention_wmma              CUDA's portable interface. It does not tell which lane holds which element of a
- *                               fragment, so scores, p and o go through shared memory whenever an element is needed
+ *   attention_wmma              CUDA's portable interface. Which lane holds which element of a fragment is not
+ *                               documented, so scores, p and o go through shared memory whenever an element is needed
  *   attention_mma               mma.sync, whose layout is documented: the scores are in those registers where p is
  *                               needed. Scores, p and o never leave the registers
  *

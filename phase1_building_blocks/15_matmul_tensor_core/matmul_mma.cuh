@@ -1,7 +1,7 @@
 /* matmul_mma.cuh - C (M,N) = A (M,K) B (K,N) with mma.sync instead of wmma: bfloat16 factors, float32 sums. Row-major.
  *
- * wmma does not tell which lane holds which element of a fragment, and so it decides how fragments are loaded. PTX
- * documents the layout, and leaves the loads to the program (mma.cuh):
+ * The layout of a wmma fragment is not documented, so only wmma can load it. PTX documents the layout of its fragments
+ * and leaves the loads to the program (mma.cuh):
  *
  *   mma.sync   C (16,8) += A (16,16) B (16,8), whose elements are in 4, 2 and 4 registers of each lane
  *   ldmatrix   four matrices of 8 x 8 from shared memory; each lane gives the address of one row, 16 bytes. .trans

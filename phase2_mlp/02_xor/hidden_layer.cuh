@@ -12,8 +12,8 @@
  *   hidden_backward_cpu   the plain loops of linear.cuh and activations.cuh, one after the other
  *   hidden_backward_gpu   one thread per da[b][j]
  */
-#ifndef PHASE2_MLP_HIDDEN_CUH
-#define PHASE2_MLP_HIDDEN_CUH
+#ifndef PHASE2_MLP_HIDDEN_LAYER_CUH
+#define PHASE2_MLP_HIDDEN_LAYER_CUH
 
 #include "phase1_building_blocks/07_activations/activations.cuh"
 #include "phase2_mlp/01_perceptron/linear.cuh"
@@ -72,4 +72,4 @@ static inline void hidden_backward_gpu(Activation kind, float *da, const float *
   }
 }
 
-#endif /* PHASE2_MLP_HIDDEN_CUH */
+#endif /* PHASE2_MLP_HIDDEN_LAYER_CUH */

@@ -1,7 +1,7 @@
 /* hidden_layer_lesson.cuh - arrays, sizes, reference and tolerance of the backward pass of a hidden layer: used by its
  * test and the exercise. */
-#ifndef PHASE2_MLP_HIDDEN_LESSON_CUH
-#define PHASE2_MLP_HIDDEN_LESSON_CUH
+#ifndef PHASE2_MLP_HIDDEN_LAYER_LESSON_CUH
+#define PHASE2_MLP_HIDDEN_LAYER_LESSON_CUH
 
 #include "common/lesson/lesson.h"
 #include "phase2_mlp/02_xor/hidden_layer.cuh"
@@ -43,4 +43,4 @@ static inline Lesson hidden_backward_lesson(void) {
   return lesson;
 }
 
-#endif /* PHASE2_MLP_HIDDEN_LESSON_CUH */
+#endif /* PHASE2_MLP_HIDDEN_LAYER_LESSON_CUH */

@@ -22,8 +22,8 @@
  * the mark is reached. Neither stops the host. `copies` is created with cudaStreamNonBlocking: any other stream waits
  * for the default stream, where the kernels are, and the default stream for it, and nothing would overlap.
  */
-#ifndef PHASE2_MLP_FEED_CUH
-#define PHASE2_MLP_FEED_CUH
+#ifndef PHASE2_MLP_INPUT_PIPELINE_CUH
+#define PHASE2_MLP_INPUT_PIPELINE_CUH
 
 #include "common/check.h"
 #include "common/device.h"
@@ -222,4 +222,4 @@ static inline void feed_forget(Feed *feed) {
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-#endif /* PHASE2_MLP_FEED_CUH */
+#endif /* PHASE2_MLP_INPUT_PIPELINE_CUH */

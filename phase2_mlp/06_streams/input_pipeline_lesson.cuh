@@ -1,8 +1,8 @@
 /* input_pipeline_lesson.cuh - arrays, sizes and reference of the versions of input_pipeline.cuh: for its test and the
  * exercises. The work on a batch is to normalise it. The results of all batches are kept, so that a buffer that was
  * overwritten too early, or read too early, shows, with its batch. */
-#ifndef PHASE2_MLP_FEED_LESSON_CUH
-#define PHASE2_MLP_FEED_LESSON_CUH
+#ifndef PHASE2_MLP_INPUT_PIPELINE_LESSON_CUH
+#define PHASE2_MLP_INPUT_PIPELINE_LESSON_CUH
 
 #include "common/lesson/lesson.h"
 #include "phase2_mlp/05_batches/batches.cuh"
@@ -102,4 +102,4 @@ static inline Lesson feed_lesson(void) {
   return lesson;
 }
 
-#endif /* PHASE2_MLP_FEED_LESSON_CUH */
+#endif /* PHASE2_MLP_INPUT_PIPELINE_LESSON_CUH */

@@ -6,8 +6,8 @@
  * The logits of all batches are kept, so that a batch that was overwritten too early shows. The FeedMlp that work() of
  * input_pipeline.cuh uses is on the GPU; another one on the CPU is the reference.
  */
-#ifndef PHASE2_MLP_FEED_MLP_CUH
-#define PHASE2_MLP_FEED_MLP_CUH
+#ifndef PHASE2_MLP_INPUT_PIPELINE_MLP_CUH
+#define PHASE2_MLP_INPUT_PIPELINE_MLP_CUH
 
 #include "common/compare.h"
 #include "common/timer.h"
@@ -146,4 +146,4 @@ static inline Comparison feed_mlp_check(const FeedMlp *mlp, const float *expecte
   return c;
 }
 
-#endif /* PHASE2_MLP_FEED_MLP_CUH */
+#endif /* PHASE2_MLP_INPUT_PIPELINE_MLP_CUH */

@@ -65,17 +65,7 @@ static void the_same_seed_gives_the_same_bits(void **state) {
   assert_same_tensors(in_dir("same_a", "last.state.safetensors"), in_dir("same_b", "last.state.safetensors"));
 }
 
-static float first_bias(const char *directory) {
-  Error err;
-  SafetensorsFile file;
-  static float bias[128];
-  const size_t shape[] = {128};
-  if (safetensors_open(in_dir(directory, "last.safetensors"), &file, &err) != 0 ||
-      safetensors_read_f32(&file, "fc1.bias", 1, shape, bias, &err) != 0)
-    fail_msg("%s", err.message);
-  safetensors_close(&file);
-  return bias[0];
-}
+static float first_bias(const char *directory) { return first_value(directory, "fc1.bias", 128); }
 
 static void weight_decay_matters_also_when_resumed(void **state) {
   (void)state;

@@ -3,8 +3,8 @@
  * A frame is that square after some epoch. surface_print() prints it in characters, surface_write() draws a row of
  * frames as a picture with gnuplot (plot.h). The background is transparent and the ink grey, for light and dark pages.
  */
-#ifndef PHASE2_MLP_SURFACE_H
-#define PHASE2_MLP_SURFACE_H
+#ifndef PHASE2_MLP_DECISION_SURFACE_H
+#define PHASE2_MLP_DECISION_SURFACE_H
 
 #include "common/plot.h"
 #include "phase2_mlp/point_classifier/points.h"
@@ -132,4 +132,4 @@ static inline int surface_write(const Surface *surface, const char *path, Error 
   return plot_render(surface_print_script, surface, path, err);
 }
 
-#endif /* PHASE2_MLP_SURFACE_H */
+#endif /* PHASE2_MLP_DECISION_SURFACE_H */

@@ -7,8 +7,8 @@
  * parameters lie in one array, all gradients in another of the same layout: w2 (last), b2, w1 (hidden,2), b1 (hidden),
  * so that a step is one update. CPU: the plain loops; GPU: the kernels of perceptron.cuh and hidden_layer.cuh.
  */
-#ifndef PHASE2_MLP_POINT_NET_CUH
-#define PHASE2_MLP_POINT_NET_CUH
+#ifndef PHASE2_MLP_POINT_CLASSIFIER_CUH
+#define PHASE2_MLP_POINT_CLASSIFIER_CUH
 
 #include "common/device.h"
 #include "common/options.h"
@@ -276,4 +276,4 @@ static inline int point_program_close(const CommonOptions *common, json_t *resul
   return 0;
 }
 
-#endif /* PHASE2_MLP_POINT_NET_CUH */
+#endif /* PHASE2_MLP_POINT_CLASSIFIER_CUH */

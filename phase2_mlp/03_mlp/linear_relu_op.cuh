@@ -1,0 +1,84 @@
+/* linear_relu_op.cuh - linear_relu.cuh as Ops of common/nn that graph_fuse() (common/nn/fuse.h) puts in the place of a
+ * linear layer and the ReLU behind it, and of a linear layer alone:
+ *
+ *     static const Fusion fusions[] = {FUSE_LINEAR_RELU, FUSE_LINEAR};
+ */
+#ifndef PHASE2_MLP_LINEAR_RELU_OP_CUH
+#define PHASE2_MLP_LINEAR_RELU_OP_CUH
+
+#include "common/nn/fuse.h"
+#include "phase1_building_blocks/07_activations/activations_op.cuh"
+#include "phase2_mlp/03_mlp/linear_op.cuh"
+#include "phase2_mlp/03_mlp/linear_relu.cuh"
+
+/* Whether the kernels of linear_relu.cuh compute it; else the two operations do, one after the other. */
+static inline int linear_relu_op_fits(const Context *context, const Node *node, int batch) {
+  return context->device == DEVICE_GPU && linear_relu_fits(batch, linear_in(node), linear_out(node));
+}
+
+/* dy where y > 0, for the two operations. */
+static inline size_t linear_relu_op_workspace(const Context *context, const Node *node, int batch) {
+  return linear_relu_op_fits(context, node, batch) && node->param[0].trained ? 0 : (size_t)batch * linear_out(node);
+}
+
+static inline void linear_relu_op_forward_if(const Context *context, const Node *node, const OpArrays *a, int relu) {
+  const size_t n = (size_t)a->batch * linear_out(node);
+  if (linear_relu_op_fits(context, node, a->batch)) {
+    linear_relu_forward_gpu(a->y, a->x[0], a->param[0], a->param[1], a->batch, linear_in(node), linear_out(node), relu);
+    return;
+  }
+  linear_op_forward(context, node, a);
+  if (relu) ON_DEVICE(context->device, relu_forward_gpu(a->y, a->y, n), relu_forward_cpu_fast(a->y, a->y, n));
+}
+
+static inline void linear_relu_op_backward_if(const Context *context, const Node *node, const OpArrays *a, int relu) {
+  const size_t n = (size_t)a->batch * linear_out(node);
+  OpArrays open = *a;
+  if (a->grad[0] && linear_relu_op_fits(context, node, a->batch)) {
+    linear_relu_backward_gpu(a->dx[0], a->grad[0], a->grad[1], a->dy, a->y, a->x[0], a->param[0], a->batch,
+                             linear_in(node), linear_out(node), relu);
+    return;
+  }
+  if (relu) {
+    ON_DEVICE(context->device, relu_backward_gpu(a->workspace, a->dy, a->y, n),
+              relu_backward_cpu_fast(a->workspace, a->dy, a->y, n));
+    open.dy = a->workspace;
+  }
+  linear_op_backward(context, node, &open);
+}
+
+static inline void linear_relu_op_forward(const Context *context, const Node *node, const OpArrays *a) {
+  linear_relu_op_forward_if(context, node, a, 1);
+}
+
+static inline void linear_relu_op_backward(const Context *context, const Node *node, const OpArrays *a) {
+  linear_relu_op_backward_if(context, node, a, 1);
+}
+
+static inline void linear_one_launch_op_forward(const Context *context, const Node *node, const OpArrays *a) {
+  linear_relu_op_forward_if(context, node, a, 0);
+}
+
+static inline void linear_one_launch_op_backward(const Context *context, const Node *node, const OpArrays *a) {
+  linear_relu_op_backward_if(context, node, a, 0);
+}
+
+static const Op linear_relu_op = {"Gemm",
+                                  BACKWARD_NEEDS_X | BACKWARD_NEEDS_Y,
+                                  0,
+                                  NULL,
+                                  linear_relu_op_workspace,
+                                  linear_relu_op_forward,
+                                  linear_relu_op_backward};
+static const Op linear_one_launch_op = {
+    "Gemm", BACKWARD_NEEDS_X, 0, NULL, NULL, linear_one_launch_op_forward, linear_one_launch_op_backward};
+
+/* A ReLU that the node before or behind it computes. */
+static const Op relu_passed_op = {"Relu", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
+
+#define FUSE_LINEAR_RELU \
+  { &linear_op, &activation_ops[ACTIVATION_RELU], &linear_relu_op, &relu_passed_op, NULL }
+#define FUSE_LINEAR \
+  { &linear_op, NULL, &linear_one_launch_op, NULL, NULL }
+
+#endif /* PHASE2_MLP_LINEAR_RELU_OP_CUH */
