@@ -10,7 +10,7 @@
  * CONV2D_COLUMNS columns from s0 on; and for each row where in dy it reads. Row k * R + r of the taps is row r of
  * filter k. */
 static __device__ __forceinline__ void conv2d_backward_input_load(Conv2dFilters *filters, Conv2dRow *rows,
-                                                                  const float *w, Conv2dShape shape, int stride,
+                                                                  const float *w, Conv2dShape shape, int stride_h,
                                                                   int p_count, int q_count, unsigned area, unsigned c0,
                                                                   int s0, int first, int count) {
   for (int e = threadIdx.y * blockDim.x + threadIdx.x; e < count * CONV2D_COLUMNS; e += CONV2D_BLOCK) {
@@ -18,8 +18,8 @@ static __device__ __forceinline__ void conv2d_backward_input_load(Conv2dFilters 
     float *to = filters[e / CONV2D_COLUMNS][e % CONV2D_COLUMNS];
     const float *from = w + ((size_t)k * shape.c + c0) * area + r * shape.s + s;
     conv2d_load_filters(to, from, area, s < shape.s ? shape.c - c0 : 0);
-    int up = r / stride;
-    if (s == s0) rows[e / CONV2D_COLUMNS] = {-up, (k * p_count - up) * q_count, r % stride};
+    int up = r / stride_h;
+    if (s == s0) rows[e / CONV2D_COLUMNS] = {-up, (k * p_count - up) * q_count, r % stride_h};
   }
 }
 
@@ -33,12 +33,12 @@ static __global__ void __launch_bounds__(CONV2D_BLOCK)
                                  int q_count) {
   __shared__ __align__(16) Conv2dFilters filters[CONV2D_ROWS]; /* of several channels */
   __shared__ Conv2dRow rows[CONV2D_ROWS];
-  int stride = STRIDE > 0 ? STRIDE : shape.stride;
+  int stride_h = STRIDE > 0 ? STRIDE : shape.stride_h, stride_w = STRIDE > 0 ? STRIDE : shape.stride_w;
   unsigned pixels = shape.h * shape.w, area = shape.r * shape.s, c0 = blockIdx.y * CONV2D_FILTERS;
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, total = (size_t)shape.n * pixels;
   size_t here = i < total ? i : total - 1, n = here / pixels;
-  unsigned pixel = here % pixels, h = pixel / shape.w + shape.padding, v = pixel % shape.w + shape.padding;
-  int p0 = h / stride, q0 = v / stride, h_phase = h % stride, v_phase = v % stride;
+  unsigned pixel = here % pixels, h = pixel / shape.w + shape.padding_h, v = pixel % shape.w + shape.padding_w;
+  int p0 = h / stride_h, q0 = v / stride_w, h_phase = h % stride_h, v_phase = v % stride_w;
   const float *corner = dy + n * shape.k * p_count * q_count + p0 * q_count + q0;
 
   float sum[CONV2D_FILTERS] = {0};
@@ -46,13 +46,13 @@ static __global__ void __launch_bounds__(CONV2D_BLOCK)
     bool inside[CONV2D_COLUMNS];
     int column[CONV2D_COLUMNS];
     for (int j = 0; j < CONV2D_COLUMNS; j++) {
-      column[j] = -((s0 + j) / stride);
-      inside[j] = s0 + j < shape.s && (s0 + j) % stride == v_phase && q0 + column[j] >= 0 && q0 + column[j] < q_count;
+      column[j] = -((s0 + j) / stride_w);
+      inside[j] = s0 + j < shape.s && (s0 + j) % stride_w == v_phase && q0 + column[j] >= 0 && q0 + column[j] < q_count;
     }
     for (int first = 0; first < shape.k * shape.r; first += CONV2D_ROWS) {
       int count = min(CONV2D_ROWS, shape.k * shape.r - first);
       __syncthreads();
-      conv2d_backward_input_load(filters, rows, w, shape, stride, p_count, q_count, area, c0, s0, first, count);
+      conv2d_backward_input_load(filters, rows, w, shape, stride_h, p_count, q_count, area, c0, s0, first, count);
       __syncthreads();
 
       for (int e = threadIdx.y; e < count; e += blockDim.y) {
@@ -80,7 +80,7 @@ static __global__ void __launch_bounds__(CONV2D_BLOCK)
 static inline void conv2d_backward_input_gpu(float *dx, const float *dy, const float *w, Conv2dShape s) {
   size_t pixels = (size_t)s.n * s.h * s.w;
   dim3 block = conv2d_block(s.k * s.r, pixels, s.c), grid = conv2d_grid(pixels, s.c, block);
-  if (s.stride == 1)
+  if (s.stride_h == 1 && s.stride_w == 1)
     conv2d_backward_input_kernel<1><<<grid, block>>>(dx, dy, w, s, conv2d_out_h(s), conv2d_out_w(s));
   else
     conv2d_backward_input_kernel<0><<<grid, block>>>(dx, dy, w, s, conv2d_out_h(s), conv2d_out_w(s));

@@ -28,8 +28,8 @@ static __device__ __forceinline__ void conv2d_backward_weight_load(float (*gradi
     size_t n = (first + i) / pixels;
     unsigned pixel = (first + i) % pixels;
     conv2d_load_filters(gradients[i], dy + (n * shape.k + k0) * pixels + pixel, pixels, shape.k - k0);
-    int h = (int)(pixel / q_count) * shape.stride - shape.padding;
-    int v = (int)(pixel % q_count) * shape.stride - shape.padding;
+    int h = (int)(pixel / q_count) * shape.stride_h - shape.padding_h;
+    int v = (int)(pixel % q_count) * shape.stride_w - shape.padding_w;
     places[i] = {h, v, x + n * shape.c * plane + h * shape.w + v};
   }
 }

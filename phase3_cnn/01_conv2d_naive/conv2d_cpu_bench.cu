@@ -1,9 +1,12 @@
-/* conv2d_cpu_bench.cu - how fast the CPU convolves and pools at LeNet-5's shapes.
+/* conv2d_cpu_bench.cu - how fast the CPU convolves and pools at the shapes of LeNet-5 and of the Fashion CNN.
  *
  *     bazel run //phase3_cnn:conv2d_cpu_bench -- --batch-size=64 --threads=2
+ *     python3 tools/peers/conv2d_torch.py --ours=bazel-bin/phase3_cnn/01_conv2d_naive/conv2d_cpu_bench
  *
  * Each operation alone: the reference, then the fast path with vectors of 4, 8 (AVX2) and 16 floats (AVX-512), as far
- * as the processor has them. FLOPs are counted for the products that the formula has, two for each.
+ * as the processor has them. FLOPs are counted for the products that the formula has, two for each. The last column is
+ * the processor time per run, of all threads together: other programs on the machine change it less than the time on
+ * the clock.
  */
 static int bench_lanes;
 #define CONV2D_LANES bench_lanes
@@ -15,6 +18,8 @@ static int bench_lanes;
 #include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
+
+#include <time.h>
 
 typedef enum Operation { FORWARD, BACKWARD_WEIGHT, BACKWARD_INPUT, OPERATIONS } Operation;
 
@@ -93,50 +98,71 @@ static void pool(Bench *b, Operation operation, int reference) {
   }
 }
 
-/* Seconds of `rounds` runs after one that warms the caches; the slow reference runs once. */
-static TimerStats measure(void run(Bench *, Operation, int), Bench *bench, Operation operation, int reference,
-                          int rounds) {
+/* Of `rounds` runs after one that warms the caches; the slow reference runs once. */
+typedef struct Seconds {
+  TimerStats clock;
+  double processor; /* the mean, of all threads together */
+} Seconds;
+
+static double processor_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static Seconds measure(void run(Bench *, Operation, int), Bench *bench, Operation operation, int reference,
+                       int rounds) {
   double samples[1001];
   if (reference)
     rounds = 1;
   else
     run(bench, operation, 0);
+  double before = processor_seconds();
   for (int i = 0; i < rounds; i++) {
     double start = seconds_now();
     run(bench, operation, reference);
     samples[i] = seconds_now() - start;
   }
-  return timer_stats(samples, (size_t)rounds);
+  Seconds seconds = {timer_stats(samples, (size_t)rounds), (processor_seconds() - before) / rounds};
+  return seconds;
 }
 
-static void print_row(json_t *rows, const char *layer, const char *operation, const char *version, TimerStats seconds,
+static void print_row(json_t *rows, const char *layer, const char *operation, const char *version, Seconds seconds,
                       double flops) {
-  printf("%-6s %-16s %-10s %10.1f %10.1f us", layer, operation, version, seconds.median * 1e6, seconds.min * 1e6);
-  json_t *row = json_pack("{s:s, s:s, s:s, s:f, s:f}", "layer", layer, "operation", operation, "version", version,
-                          "time_us", seconds.median * 1e6, "fastest_us", seconds.min * 1e6);
+  const double median = seconds.clock.median, least = seconds.clock.min;
+  printf("%-13s %-16s %-10s %10.1f %10.1f us", layer, operation, version, median * 1e6, least * 1e6);
+  json_t *row = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f}", "layer", layer, "operation", operation, "version", version,
+                          "time_us", median * 1e6, "fastest_us", least * 1e6, "processor_us", seconds.processor * 1e6);
   if (flops > 0) {
-    printf(" %8.1f GFLOP/s", flops / seconds.median * 1e-9);
-    json_object_set_new(row, "gflops", json_real(flops / seconds.median * 1e-9));
+    printf(" %8.1f GFLOP/s", flops / median * 1e-9);
+    json_object_set_new(row, "gflops", json_real(flops / median * 1e-9));
+  } else {
+    printf(" %16s", "");
   }
-  putchar('\n');
+  printf(" %10.1f us\n", seconds.processor * 1e6);
   json_array_append_new(rows, row);
 }
 
-static void bench_layer(json_t *rows, int number, Conv2dShape conv, int widest, int rounds) {
+/* "LeNet 1": a convolution and the pool after it. With `usual` only what networks run on this processor. */
+static void bench_layer(json_t *rows, const char *name, int number, Conv2dShape conv, int widest, int usual,
+                        int rounds) {
   Bench bench = bench_create(conv);
   char layer[32], version[32];
-  double flops = 2.0 * conv.n * conv.k * conv.c * conv.r * conv.s * conv2d_out_h(conv) * conv2d_out_w(conv);
-  snprintf(layer, sizeof layer, "conv%d", number);
+  const double flops = conv2d_flops(conv);
+  snprintf(layer, sizeof layer, "%s conv%d", name, number);
   for (int o = FORWARD; o < OPERATIONS; o++) {
-    print_row(rows, layer, operation_names[o], "reference", measure(convolve, &bench, (Operation)o, 1, rounds), flops);
-    for (bench_lanes = 4; bench_lanes <= widest; bench_lanes *= 2) {
+    if (!usual)
+      print_row(rows, layer, operation_names[o], "reference", measure(convolve, &bench, (Operation)o, 1, rounds),
+                flops);
+    for (bench_lanes = usual ? CONV2D_USUAL_LANES : 4; bench_lanes <= widest; bench_lanes *= 2) {
       snprintf(version, sizeof version, "%d lanes", bench_lanes);
       print_row(rows, layer, operation_names[o], version, measure(convolve, &bench, (Operation)o, 0, rounds), flops);
+      if (usual) break;
     }
   }
-  snprintf(layer, sizeof layer, "pool%d", number);
+  snprintf(layer, sizeof layer, "%s pool%d", name, number);
   for (int backward = 0; backward < 2; backward++)
-    for (int fast = 0; fast < 2; fast++)
+    for (int fast = usual; fast < 2; fast++)
       print_row(rows, layer, backward ? "backward" : "forward", fast ? "fast" : "reference",
                 measure(pool, &bench, backward ? BACKWARD_INPUT : FORWARD, !fast, rounds), 0);
   bench_free(&bench);
@@ -144,10 +170,10 @@ static void bench_layer(json_t *rows, int number, Conv2dShape conv, int widest, 
 
 typedef struct BenchOptions {
   CommonOptions common;
-  int threads, rounds;
+  int threads, rounds, usual;
 } BenchOptions;
 
-enum { OPTION_THREADS = 1, OPTION_ROUNDS };
+enum { OPTION_THREADS = 1, OPTION_ROUNDS, OPTION_USUAL };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   BenchOptions *options = (BenchOptions *)state->input;
@@ -158,6 +184,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case OPTION_ROUNDS:
       options->rounds = (int)option_int(state, arg, "--rounds", 1, 1001);
       return 0;
+    case OPTION_USUAL:
+      options->usual = 1;
+      return 0;
     default:
       return ARGP_ERR_UNKNOWN;
   }
@@ -167,9 +196,11 @@ int main(int argc, char **argv) {
   static const struct argp_option rows_of_help[] = {
       {"threads", OPTION_THREADS, "N", 0, "CPU threads (default: one per core)", 0},
       {"rounds", OPTION_ROUNDS, "N", 0, "Measurements, of which the median is printed (default: 101)", 0},
+      {"usual", OPTION_USUAL, NULL, 0, "Only what networks run here: no reference, the vectors of this processor", 0},
       OPTION_END};
   static const struct argp own = {
-      rows_of_help, parse, NULL, "Times convolution and pooling on the CPU at LeNet-5's shapes.", NULL, NULL, NULL};
+      rows_of_help, parse, NULL, "Times convolution and pooling on the CPU at the shapes of two networks.",
+      NULL,         NULL,  NULL};
   static BenchOptions options;
   threads_begin();
   options.common = options_default(OPTIONS_BATCH_SIZE | OPTIONS_JSON);
@@ -181,12 +212,20 @@ int main(int argc, char **argv) {
 #if defined(__x86_64__)
   widest = __builtin_cpu_supports("x86-64-v4") ? 16 : __builtin_cpu_supports("x86-64-v3") ? 8 : 4;
 #endif
-  const Conv2dShape shapes[] = {{batch, 1, 28, 28, 6, 5, 5, 1, 2}, {batch, 6, 14, 14, 16, 5, 5, 1, 0}};
+  const struct {
+    const char *network;
+    int number;
+    Conv2dShape shape;
+  } layers[] = {{"LeNet", 1, conv2d_shape(batch, 1, 28, 28, 6, 5, 5, 1, 2)},
+                {"LeNet", 2, conv2d_shape(batch, 6, 14, 14, 16, 5, 5, 1, 0)},
+                {"Fashion", 1, conv2d_shape(batch, 1, 28, 28, 64, 3, 3, 1, 0)},
+                {"Fashion", 2, conv2d_shape(batch, 64, 13, 13, 128, 3, 3, 1, 0)}};
   json_t *rows = json_array();
-  printf("LeNet-5's convolutions and pools, batch %d, %d CPU threads (the reference uses one)\n", batch,
-         options.threads);
-  printf("%-6s %-16s %-10s %10s %10s\n", "", "", "", "median", "fastest");
-  for (int i = 0; i < 2; i++) bench_layer(rows, i + 1, shapes[i], widest, options.rounds);
+  printf("Convolutions and pools of LeNet-5 and the Fashion CNN, batch %d, %d CPU threads%s\n", batch, options.threads,
+         options.usual ? "" : " (the reference uses one)");
+  printf("%-13s %-16s %-10s %10s %10s %30s\n", "", "", "", "median", "fastest", "processor");
+  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+    bench_layer(rows, layers[i].network, layers[i].number, layers[i].shape, widest, options.usual, options.rounds);
   Error err;
   if (options.common.json &&
       json_result(json_pack("{s:s, s:s, s:i, s:i, s:O}", "program", "conv2d_cpu_bench", "device", "cpu", "batch_size",

@@ -1,6 +1,5 @@
-/* conv2d_forward.cuh - the forward pass of convolution (conv2d.cuh) on the GPU.
+/* conv2d_forward.cuh - the forward pass of convolution (conv2d.cuh) on the GPU, as the networks use it.
  *
- *   conv2d_forward_naive   one thread per output
  *   conv2d_forward_gpu     a thread loads an input once for eight filters; filters in shared memory; where a batch has
  *                          too few pixels, the threads of a block share out the sum of a pixel
  */
@@ -8,25 +7,6 @@
 #define PHASE3_CNN_CONV2D_FORWARD_CUH
 
 #include "phase3_cnn/01_conv2d_naive/conv2d_gpu.cuh"
-
-/* One thread per output (n,k,p,q), the loops of the formula. Every product needs two loads. */
-static __global__ void conv2d_forward_naive_kernel(float *y, const float *x, const float *w, const float *bias,
-                                                   Conv2dShape shape, int p_count, int q_count) {
-  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= (size_t)shape.n * shape.k * p_count * q_count) return;
-  int q = i % q_count, p = i / q_count % p_count, k = i / ((size_t)q_count * p_count) % shape.k;
-  size_t n = i / ((size_t)q_count * p_count * shape.k);
-
-  float sum = bias != NULL ? bias[k] : 0.0f;
-  for (int c = 0; c < shape.c; c++)
-    for (int r = 0; r < shape.r; r++)
-      for (int s = 0; s < shape.s; s++) {
-        int h = p * shape.stride + r - shape.padding, v = q * shape.stride + s - shape.padding;
-        if (h < 0 || h >= shape.h || v < 0 || v >= shape.w) continue;
-        sum += w[((k * shape.c + c) * shape.r + r) * shape.s + s] * x[((n * shape.c + c) * shape.h + h) * shape.w + v];
-      }
-  y[i] = sum;
-}
 
 /* The filters k0 ... k0 + 7 to shared memory: `count` rows of taps from row `first` on, of each CONV2D_COLUMNS columns
  * from s0 on; and for each row where it reads. Row c * R + r of the taps is row r of channel c. */
@@ -54,8 +34,8 @@ static __global__ void __launch_bounds__(CONV2D_BLOCK)
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, total = (size_t)shape.n * pixels;
   size_t here = i < total ? i : total - 1, n = here / pixels; /* threads past the end help to load, but do not store */
   unsigned pixel = here % pixels;
-  int h0 = (int)(pixel / q_count) * shape.stride - shape.padding;
-  int v0 = (int)(pixel % q_count) * shape.stride - shape.padding;
+  int h0 = (int)(pixel / q_count) * shape.stride_h - shape.padding_h;
+  int v0 = (int)(pixel % q_count) * shape.stride_w - shape.padding_w;
   const float *corner = x + n * shape.c * shape.h * shape.w + h0 * shape.w + v0;
 
   float sum[CONV2D_FILTERS] = {0};
@@ -89,14 +69,7 @@ static __global__ void __launch_bounds__(CONV2D_BLOCK)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Launchers */
-
-static inline void conv2d_forward_naive(float *y, const float *x, const float *w, const float *bias, Conv2dShape s) {
-  int p_count = conv2d_out_h(s), q_count = conv2d_out_w(s);
-  conv2d_forward_naive_kernel<<<conv2d_blocks((size_t)s.n * s.k * p_count * q_count), CONV2D_BLOCK>>>(y, x, w, bias, s,
-                                                                                                      p_count, q_count);
-  CUDA_CHECK_LAUNCH();
-}
+/* Launcher */
 
 static inline void conv2d_forward_gpu(float *y, const float *x, const float *w, const float *bias, Conv2dShape s) {
   int p_count = conv2d_out_h(s), q_count = conv2d_out_w(s);

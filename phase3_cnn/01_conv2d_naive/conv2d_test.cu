@@ -15,7 +15,7 @@ static int test_lanes; /* the CPU path's vectors: 4 for any processor, 8 for AVX
 static void reference_is_right_by_hand(void **state) {
   (void)state;
   const float x[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[4] = {1, 10, 100, 1000}, bias[1] = {0.5f};
-  const Conv2dShape shape = {1, 1, 3, 3, 1, 2, 2, 1, 0};
+  const Conv2dShape shape = conv2d_shape(1, 1, 3, 3, 1, 2, 2, 1, 0);
   float y[4], dx[9], dw[4], dbias[1];
 
   conv2d_forward_cpu(y, x, w, bias, shape); /* 1 + 20 + 400 + 5000 first */
@@ -36,7 +36,7 @@ static void reference_is_right_by_hand(void **state) {
 /* Stride, padding, two channels, two filters that are not square: each filter has one weight that is not zero. */
 static void reference_strides_and_pads_by_hand(void **state) {
   (void)state;
-  const Conv2dShape shape = {1, 2, 3, 4, 2, 2, 3, 2, 1}; /* P = 2, Q = 2 */
+  const Conv2dShape shape = conv2d_shape(1, 2, 3, 4, 2, 2, 3, 2, 1); /* P = 2, Q = 2 */
   assert_int_equal(conv2d_out_h(shape), 2);
   assert_int_equal(conv2d_out_w(shape), 2);
   float x[24], w[24] = {0}, y[8], dx[24], dw[24];
@@ -71,29 +71,55 @@ static void check_shape_message(Conv2dShape shape, const char *part) {
 
 static void impossible_shapes_are_refused(void **state) {
   (void)state;
-  const Conv2dShape good = {64, 6, 14, 14, 16, 5, 5, 1, 0};
+  const Conv2dShape good = conv2d_shape(64, 6, 14, 14, 16, 5, 5, 1, 0);
   Error err;
   assert_int_equal(conv2d_shape_check(good, &err), 0);
   Conv2dShape s = good;
   s.k = 0;
   check_shape_message(s, "at least 1");
   s = good;
-  s.stride = 0;
-  check_shape_message(s, "stride 0");
+  s.stride_h = 0;
+  check_shape_message(s, "stride 0 x 1");
   s = good;
-  s.padding = -1;
-  check_shape_message(s, "padding -1");
+  s.padding_w = -1;
+  check_shape_message(s, "padding 0 x -1");
   s = good;
   s.w = 4;
-  check_shape_message(s, "14 x 4 image");
-  s.padding = 1;
+  check_shape_message(s, "the padded image is 14 x 4");
+  s.padding_w = 1;
   assert_int_equal(conv2d_shape_check(s, &err), 0);
   s = good;
-  s.padding = INT_MAX;
+  s.padding_h = INT_MAX;
   check_shape_message(s, "hold more than");
   s = good;
   s.c = INT_MAX;
   check_shape_message(s, "hold more than");
+  s = good;
+  s.dilation_w = 0;
+  check_shape_message(s, "dilation 1 x 0");
+  s.dilation_w = 4; /* 17 columns */
+  check_shape_message(s, "spans 5 x 17");
+  s = good;
+  s.groups = 4;
+  check_shape_message(s, "divide the 6 channels and the 16 filters");
+  s.groups = 0;
+  check_shape_message(s, "0 groups");
+  s.groups = 2;
+  assert_int_equal(conv2d_shape_check(s, &err), 0);
+  check_shape_message(conv2d_shape(1, 1, 1, 1, 65536, 1, 1, 1, 0), "at most 65535 channels and filters");
+  s = conv2d_shape(1, 12000, 3, 3, 12000, 3, 3, 1, 1); /* too many weights without groups */
+  check_shape_message(s, "hold more than");
+  s.groups = 12000;
+  assert_int_equal(conv2d_shape_check(s, &err), 0);
+}
+
+static void a_stride_beyond_the_image_is_one_output(void **state) {
+  (void)state;
+  const Conv2dShape s = conv2d_shape(2, 3, 5, 7, 4, 3, 3, 65536, 1), bounded = conv2d_bounded_stride(s);
+  assert_int_equal(bounded.stride_h, 7);
+  assert_int_equal(bounded.stride_w, 9);
+  assert_int_equal(conv2d_out_h(bounded), conv2d_out_h(s));
+  assert_int_equal(conv2d_out_w(bounded), conv2d_out_w(s));
 }
 
 /* ---- gradients ---- */
@@ -133,14 +159,13 @@ static void check_slopes(double *at, const double *gradient, int n, const double
 
 static void gradients_match_central_differences(void **state) {
   (void)state;
-  const Conv2dShape shapes[] = {{2, 3, 5, 6, 4, 3, 2, 1, 0},
-                                {2, 2, 7, 5, 3, 3, 3, 2, 1},
-                                {3, 1, 8, 9, 2, 2, 5, 3, 2},
-                                {1, 2, 1, 1, 3, 1, 1, 1, 0}};
+  const Conv2dShape shapes[] = {conv2d_shape(2, 3, 5, 6, 4, 3, 2, 1, 0),    conv2d_shape(2, 2, 7, 5, 3, 3, 3, 2, 1),
+                                conv2d_shape(3, 1, 8, 9, 2, 2, 5, 3, 2),    conv2d_shape(1, 2, 1, 1, 3, 1, 1, 1, 0),
+                                {1, 4, 7, 8, 6, 3, 2, 2, 1, 1, 0, 2, 3, 2}, {2, 3, 5, 5, 3, 2, 3, 1, 2, 2, 1, 1, 2, 3}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     Conv2dShape s = shapes[i];
     double x[512], w[512], bias[8], dy[512], dx[512], dw[512], dbias[8];
-    int n_x = s.n * s.c * s.h * s.w, n_w = s.k * s.c * s.r * s.s;
+    int n_x = s.n * s.c * s.h * s.w, n_w = (int)conv2d_w_count(s);
     random_doubles(x, n_x, 1);
     random_doubles(w, n_w, 2);
     random_doubles(bias, s.k, 3);
@@ -167,8 +192,7 @@ typedef struct Sizes {
 static const char *const array_names[ARRAYS] = {"x", "w", "bias", "dy", "y", "dx", "dw", "dbias", "workspace"};
 
 static Sizes sizes_of(Device device, Conv2dShape s) {
-  size_t x = (size_t)s.n * s.c * s.h * s.w, w = (size_t)s.k * s.c * s.r * s.s, k = s.k;
-  size_t y = (size_t)s.n * s.k * conv2d_out_h(s) * conv2d_out_w(s);
+  size_t x = conv2d_x_count(s), w = conv2d_w_count(s), y = conv2d_y_count(s), k = s.k;
   Sizes sizes = {{x, w, k, y, y, x, w, k, conv2d_workspace_floats(device, s)}};
   return sizes;
 }
@@ -197,8 +221,7 @@ static void arrays_check_guards(Device device, Arrays *arrays, Conv2dShape shape
   Error err;
   for (int i = 0; i < ARRAYS; i++)
     if (guard_check(device, arrays_list(arrays)[i], sizes.of[i], array_names[i], &err) != 0)
-      fail_msg("(%d,%d,%d,%d) x (%d,%d,%d), stride %d, padding %d: %s", shape.n, shape.c, shape.h, shape.w, shape.k,
-               shape.r, shape.s, shape.stride, shape.padding, err.message);
+      fail_msg("%s: %s", conv2d_shape_text(shape).text, err.message);
 }
 
 static void arrays_free(Device device, Arrays *arrays) {
@@ -206,12 +229,9 @@ static void arrays_free(Device device, Arrays *arrays) {
 }
 
 static void run_all(Device device, Arrays *a, Conv2dShape shape) {
-  ON_DEVICE(device, conv2d_forward_gpu(a->y, a->x, a->w, a->bias, shape),
-            conv2d_forward_cpu_fast(a->y, a->x, a->w, a->bias, shape, a->workspace));
-  ON_DEVICE(device, conv2d_backward_weight_gpu(a->dw, a->dbias, a->dy, a->x, shape, a->workspace),
-            conv2d_backward_weight_cpu_fast(a->dw, a->dbias, a->dy, a->x, shape, a->workspace));
-  ON_DEVICE(device, conv2d_backward_input_gpu(a->dx, a->dy, a->w, shape),
-            conv2d_backward_input_cpu_fast(a->dx, a->dy, a->w, shape, a->workspace));
+  conv2d_forward(device, a->y, a->x, a->w, a->bias, shape, a->workspace);
+  conv2d_backward_weight(device, a->dw, a->dbias, a->dy, a->x, shape, a->workspace);
+  conv2d_backward_input(device, a->dx, a->dy, a->w, shape, a->workspace);
 }
 
 static void check_array(Device device, const char *name, const float *actual, const float *expected, size_t rows,
@@ -220,13 +240,11 @@ static void check_array(Device device, const char *name, const float *actual, co
   device_download(device, host, actual, rows * cols * sizeof *host);
   Comparison c = compare_arrays(host, expected, rows, cols, tolerance_dot(terms, 1));
   free(host);
-  if (!c.ok)
-    fail_msg("%s, (%d,%d,%d,%d) x (%d,%d,%d), stride %d, padding %d, %d lanes: %s", name, s.n, s.c, s.h, s.w, s.k, s.r,
-             s.s, s.stride, s.padding, test_lanes, c.message);
+  if (!c.ok) fail_msg("%s, %s, %d lanes: %s", name, conv2d_shape_text(s).text, test_lanes, c.message);
 }
 
 static void check_shape(Device device, Conv2dShape s) {
-  size_t pixels = (size_t)conv2d_out_h(s) * conv2d_out_w(s), taps = (size_t)s.c * s.r * s.s;
+  size_t pixels = (size_t)conv2d_out_h(s) * conv2d_out_w(s), taps = conv2d_w_count(s) / s.k;
   Arrays expected = arrays_make(DEVICE_CPU, s), actual = arrays_make(device, s);
   conv2d_forward_cpu(expected.y, expected.x, expected.w, expected.bias, s);
   conv2d_backward_input_cpu(expected.dx, expected.dy, expected.w, s);
@@ -240,14 +258,24 @@ static void check_shape(Device device, Conv2dShape s) {
   check_array(device, "dbias", actual.dbias, expected.dbias, 1, s.k, s.n * pixels, s);
   if (device == DEVICE_GPU) {
     conv2d_forward_naive(actual.y, actual.x, actual.w, actual.bias, s);
+    conv2d_backward_input_naive(actual.dx, actual.dy, actual.w, s);
+    conv2d_backward_weight_naive(actual.dw, actual.dbias, actual.dy, actual.x, s);
     check_array(device, "y, naive", actual.y, expected.y, s.n * s.k, pixels, taps + 1, s);
+    conv2d_forward_row(actual.y, actual.x, actual.w, actual.bias, s);
+    check_array(device, "y, row", actual.y, expected.y, s.n * s.k, pixels, taps + 1, s);
+    conv2d_forward_column(actual.y, actual.x, actual.w, actual.bias, s);
+    check_array(device, "y, column", actual.y, expected.y, s.n * s.k, pixels, taps + 1, s);
+    check_array(device, "dx, naive", actual.dx, expected.dx, s.n * s.c, s.h * s.w, (size_t)s.k * s.r * s.s, s);
+    check_array(device, "dw, naive", actual.dw, expected.dw, s.k, taps, s.n * pixels, s);
+    check_array(device, "dbias, naive", actual.dbias, expected.dbias, 1, s.k, s.n * pixels, s);
   }
   arrays_check_guards(device, &actual, s);
   arrays_free(DEVICE_CPU, &expected);
   arrays_free(device, &actual);
 }
 
-static const Conv2dShape lenet_shapes[] = {{19, 1, 28, 28, 6, 5, 5, 1, 2}, {35, 6, 14, 14, 16, 5, 5, 1, 0}};
+static const Conv2dShape lenet_shapes[] = {conv2d_shape(19, 1, 28, 28, 6, 5, 5, 1, 2),
+                                           conv2d_shape(35, 6, 14, 14, 16, 5, 5, 1, 0)};
 
 static int pick(uint64_t *counter, const int *from, int count) {
   PhiloxBlock block = philox4x32(7, 1, (*counter)++);
@@ -258,23 +286,32 @@ static void check_shapes(Device device) {
   const int n[] = {1, 3, 16, 17, 33}, c[] = {1, 2, 3, 6}, h[] = {1, 2, 3, 4, 5, 7, 8, 13, 31, 33},
             k[] = {1, 4, 5, 7, 16};
   const int side[] = {1, 2, 3, 4, 5}, stride[] = {1, 1, 2, 3}, padding[] = {0, 1, 2};
+  const int dilation[] = {1, 1, 1, 2}, groups[] = {1, 1, 1, 2, 3};
   uint64_t counter = 0;
   for (int done = 0; done < 120;) {
-    Conv2dShape s = {pick(&counter, n, 5),    pick(&counter, c, 4),      pick(&counter, h, 10),
-                     pick(&counter, h, 10),   pick(&counter, k, 5),      pick(&counter, side, 5),
-                     pick(&counter, side, 5), pick(&counter, stride, 4), pick(&counter, padding, 3)};
+    Conv2dShape s = {pick(&counter, n, 5),        pick(&counter, c, 4),       pick(&counter, h, 10),
+                     pick(&counter, h, 10),       pick(&counter, k, 5),       pick(&counter, side, 5),
+                     pick(&counter, side, 5),     pick(&counter, stride, 4),  pick(&counter, stride, 4),
+                     pick(&counter, padding, 3),  pick(&counter, padding, 3), pick(&counter, dilation, 4),
+                     pick(&counter, dilation, 4), pick(&counter, groups, 5)};
     if (conv2d_shape_check(s, NULL) != 0) continue;
     if ((long long)s.n * s.k * s.c * s.h * s.w * s.r * s.s > 2000000) continue; /* keeps the reference short */
     check_shape(device, s);
     done++;
   }
   for (int i = 0; i < 2; i++) check_shape(device, lenet_shapes[i]);
-  const Conv2dShape large_filter = {2, 3, 35, 34, 5, 32, 32, 1, 0}, many_channels = {2, 300, 3, 3, 5, 2, 2, 1, 0};
-  const Conv2dShape many_filters = {2, 3, 3, 3, 300, 2, 2, 1, 1}, many_images = {131, 1, 3, 5, 2, 3, 3, 1, 0};
+  const Conv2dShape large_filter = conv2d_shape(2, 3, 35, 34, 5, 32, 32, 1, 0),
+                    many_channels = conv2d_shape(2, 300, 3, 3, 5, 2, 2, 1, 0);
+  const Conv2dShape many_filters = conv2d_shape(2, 3, 3, 3, 300, 2, 2, 1, 1),
+                    many_images = conv2d_shape(131, 1, 3, 5, 2, 3, 3, 1, 0);
   check_shape(device, large_filter); /* what does not fit into shared memory at once */
   check_shape(device, many_channels);
   check_shape(device, many_filters);
   check_shape(device, many_images);
+  Conv2dShape beyond = conv2d_shape(2, 3, 5, 7, 4, 3, 3, INT_MAX, 1), alone = conv2d_shape(2, 3, 1, 7, 4, 1, 3, 3, 0);
+  check_shape(device, beyond); /* one output, whatever the stride is */
+  alone.stride_h = alone.dilation_h = INT_MAX;
+  check_shape(device, alone);
 }
 
 static int lanes_supported(int lanes) {
@@ -372,7 +409,7 @@ static void workspace_grows_with_the_batch(void **state) {
 }
 
 static void check_without_bias(Device device) {
-  const Conv2dShape s = {3, 2, 6, 5, 5, 3, 2, 1, 1};
+  const Conv2dShape s = conv2d_shape(3, 2, 6, 5, 5, 3, 2, 1, 1);
   size_t pixels = (size_t)conv2d_out_h(s) * conv2d_out_w(s);
   Arrays expected = arrays_make(DEVICE_CPU, s), actual = arrays_make(device, s);
   float *bias = actual.bias, *dbias = actual.dbias;
@@ -406,6 +443,7 @@ int main(void) {
       cmocka_unit_test(reference_is_right_by_hand),
       cmocka_unit_test(reference_strides_and_pads_by_hand),
       cmocka_unit_test(impossible_shapes_are_refused),
+      cmocka_unit_test(a_stride_beyond_the_image_is_one_output),
       cmocka_unit_test(gradients_match_central_differences),
       {"fast_4_matches_reference", fast_matches_reference, NULL, NULL, &lanes[0]},
       {"fast_8_matches_reference", fast_matches_reference, NULL, NULL, &lanes[1]},

@@ -12,8 +12,12 @@
  *     _cpu       the loops of the formula, which the others are compared with
  *     _cpu_fast  planes are shared out among threads; windows of 2 x 2 without overlap, the usual ones, four at a time
  *     _gpu       forward: one thread per output; backward: one thread per input gathers from the windows that contain
- *                it, so that no two threads write the same element and nothing has to be cleared first
+ *                it, so that no two threads write the same element and nothing has to be cleared first; windows of
+ *                2 x 2 without overlap: one thread per window
  * A shape from outside goes through max_pool2d_shape_check() first.
+ *
+ * relu_max_pool2d_forward_* is the same of max(0, x), in one pass: y = max(0, the largest), and where that is not above
+ * 0, argmax is POOL2D_NOTHING, so that max_pool2d_backward_* hands no gradient on. Windows up to 15.
  */
 #ifndef PHASE3_CNN_MAX_POOL2D_CUH
 #define PHASE3_CNN_MAX_POOL2D_CUH
@@ -30,6 +34,7 @@ typedef struct Pool2dShape {
 } Pool2dShape;
 
 enum { POOL2D_KERNEL_MAX = 16 }; /* kernel * kernel positions in a byte */
+enum { POOL2D_NOTHING = 255 };   /* no position of a window of at most 15 */
 
 static inline int max_pool2d_out_h(Pool2dShape s) { return (s.h - s.kernel) / s.stride + 1; }
 static inline int max_pool2d_out_w(Pool2dShape s) { return (s.w - s.kernel) / s.stride + 1; }
@@ -82,8 +87,10 @@ static inline void max_pool2d_backward_cpu(T *dx, const T *dy, const uint8_t *ar
     for (int p = 0; p < p_count; p++)
       for (int q = 0; q < q_count; q++) {
         int a = *argmax / shape.kernel, b = *argmax % shape.kernel;
-        dx[((size_t)plane * shape.h + p * shape.stride + a) * shape.w + q * shape.stride + b] += *dy++;
+        if (a < shape.kernel)
+          dx[((size_t)plane * shape.h + p * shape.stride + a) * shape.w + q * shape.stride + b] += *dy;
         argmax++;
+        dy++;
       }
 }
 
@@ -177,13 +184,23 @@ static inline void max_pool2d_backward_cpu_fast(float *dx, const float *dy, cons
   }
 }
 
+static inline void relu_max_pool2d_forward_cpu_fast(float *y, uint8_t *argmax, const float *x, Pool2dShape shape) {
+  size_t outputs = (size_t)shape.n * shape.c * max_pool2d_out_h(shape) * max_pool2d_out_w(shape);
+  max_pool2d_forward_cpu_fast(y, argmax, x, shape);
+  for (size_t i = 0; i < outputs; i++) {
+    if (!(y[i] > 0)) argmax[i] = POOL2D_NOTHING;
+    y[i] = y[i] < 0 ? 0 : y[i]; /* NaN stays */
+  }
+}
+
 /* -------------------------------------------------------------------------------------------------- kernels */
 
 #include "common/check.h"
 
 enum { POOL2D_BLOCK = 256 };
 
-/* One thread per output (n,c,p,q). */
+/* One thread per output (n,c,p,q). RELU: of max(0, x). */
+template <bool RELU>
 static __global__ void max_pool2d_forward_kernel(float *y, uint8_t *argmax, const float *x, Pool2dShape shape,
                                                  int p_count, int q_count) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, plane = i / ((size_t)p_count * q_count);
@@ -201,7 +218,8 @@ static __global__ void max_pool2d_forward_kernel(float *y, uint8_t *argmax, cons
         best_at = a * shape.kernel + b;
       }
     }
-  y[i] = best;
+  if (RELU && !(best > 0)) best_at = POOL2D_NOTHING;
+  y[i] = RELU && best < 0 ? 0.0f : best;
   argmax[i] = (uint8_t)best_at;
 }
 
@@ -224,6 +242,34 @@ static __global__ void max_pool2d_backward_kernel(float *dx, const float *dy, co
   dx[i] = sum;
 }
 
+/* Windows of 2 x 2 without overlap: one thread per window writes all four gradients. A launch of rows x columns needs
+ * no division, and reads each dy once. Rows and columns that lie in no window get 0 from the last window beside them.
+ * pairs: both gradients of a row are stored at once. */
+static __global__ void max_pool2d_backward_2x2_kernel(float *dx, const float *dy, const uint8_t *argmax,
+                                                      Pool2dShape shape, int p_count, int q_count, int planes,
+                                                      bool pairs) {
+  const int q = threadIdx.x, p = blockIdx.y * blockDim.y + threadIdx.y;
+  const size_t plane = (size_t)blockIdx.x * blockDim.z + threadIdx.z;
+  if (plane >= (size_t)planes || p >= p_count) return;
+  for (int column = q; column < q_count; column += blockDim.x) {
+    const size_t window = (plane * p_count + p) * q_count + column;
+    const float d = dy[window];
+    const int at = argmax[window];
+    const int rows = p == p_count - 1 ? shape.h - 2 * p : 2, columns = column == q_count - 1 ? shape.w - 2 * column : 2;
+    float *to = dx + (plane * shape.h + 2 * p) * shape.w + 2 * column;
+    for (int a = 0; a < rows; a++, to += shape.w) {
+      const float left = a < 2 && at == 2 * a ? d : 0.0f, right = a < 2 && at == 2 * a + 1 ? d : 0.0f;
+      if (pairs) {
+        *(float2 *)to = make_float2(left, right);
+        continue;
+      }
+      to[0] = left;
+      to[1] = right;
+      if (columns == 3) to[2] = 0;
+    }
+  }
+}
+
 /* ------------------------------------------------------------------------------------------------ launchers */
 
 static inline unsigned max_pool2d_blocks(size_t threads) {
@@ -233,11 +279,34 @@ static inline unsigned max_pool2d_blocks(size_t threads) {
 static inline void max_pool2d_forward_gpu(float *y, uint8_t *argmax, const float *x, Pool2dShape s) {
   int p_count = max_pool2d_out_h(s), q_count = max_pool2d_out_w(s);
   unsigned blocks = max_pool2d_blocks((size_t)s.n * s.c * p_count * q_count);
-  max_pool2d_forward_kernel<<<blocks, POOL2D_BLOCK>>>(y, argmax, x, s, p_count, q_count);
+  max_pool2d_forward_kernel<false><<<blocks, POOL2D_BLOCK>>>(y, argmax, x, s, p_count, q_count);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void relu_max_pool2d_forward_gpu(float *y, uint8_t *argmax, const float *x, Pool2dShape s) {
+  int p_count = max_pool2d_out_h(s), q_count = max_pool2d_out_w(s);
+  unsigned blocks = max_pool2d_blocks((size_t)s.n * s.c * p_count * q_count);
+  max_pool2d_forward_kernel<true><<<blocks, POOL2D_BLOCK>>>(y, argmax, x, s, p_count, q_count);
+  CUDA_CHECK_LAUNCH();
+}
+
+/* A thread per window; a block of 256 of one plane or of several. */
+static inline void max_pool2d_backward_2x2_gpu(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s) {
+  const int p_count = max_pool2d_out_h(s), q_count = max_pool2d_out_w(s), planes = s.n * s.c;
+  const unsigned x = q_count < 32 ? q_count : 32, most = POOL2D_BLOCK / x,
+                 y = (unsigned)p_count < most ? p_count : most;
+  const dim3 block(x, y, most / y < 64 ? most / y : 64);
+  const dim3 grid((planes + block.z - 1) / block.z, (p_count + y - 1) / y);
+  const bool pairs = s.w % 2 == 0 && (uintptr_t)dx % sizeof(float2) == 0;
+  max_pool2d_backward_2x2_kernel<<<grid, block>>>(dx, dy, argmax, s, p_count, q_count, planes, pairs);
   CUDA_CHECK_LAUNCH();
 }
 
 static inline void max_pool2d_backward_gpu(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s) {
+  if (s.kernel == 2 && s.stride == 2 && max_pool2d_out_h(s) <= 65535) {
+    max_pool2d_backward_2x2_gpu(dx, dy, argmax, s);
+    return;
+  }
   unsigned blocks = max_pool2d_blocks((size_t)s.n * s.c * s.h * s.w);
   max_pool2d_backward_kernel<<<blocks, POOL2D_BLOCK>>>(dx, dy, argmax, s, max_pool2d_out_h(s), max_pool2d_out_w(s));
   CUDA_CHECK_LAUNCH();

@@ -34,6 +34,22 @@ static inline void max_pool2d_op_backward(const Context *context, const Node *no
 static const Op max_pool2d_op = {
     "MaxPool", 0, 0, max_pool2d_op_saved, NULL, max_pool2d_op_forward, max_pool2d_op_backward};
 
+/* Of max(0, x), for graph_fuse() (common/nn/fuse.h); windows up to 15. */
+static inline void relu_max_pool2d_op_forward(const Context *context, const Node *node, const OpArrays *a) {
+  const Pool2dShape shape = max_pool2d_op_shape(node, a->batch);
+  unsigned char *largest = (unsigned char *)a->saved;
+  ON_DEVICE(context->device, relu_max_pool2d_forward_gpu(a->y, largest, a->x[0], shape),
+            relu_max_pool2d_forward_cpu_fast(a->y, largest, a->x[0], shape));
+}
+
+static const Op relu_max_pool2d_op = {
+    "MaxPool", 0, 0, max_pool2d_op_saved, NULL, relu_max_pool2d_op_forward, max_pool2d_op_backward};
+
+/* A byte counts the places of a window, and one more value says that no place has the gradient. */
+static inline int relu_max_pool2d_op_fits(const Node *node) {
+  return max_pool2d_op_shape(node, 1).kernel < POOL2D_KERNEL_MAX;
+}
+
 static inline int max_pool2d(Graph *g, int x, int kernel, int stride) {
   if (graph_expect_images(g, "max_pool2d", x) != 0) return GRAPH_ERROR;
   const Shape in = graph_shape(g, x);

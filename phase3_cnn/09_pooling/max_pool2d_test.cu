@@ -2,10 +2,7 @@
 
 #include <omp.h>
 
-#include "common/compare.h"
-#include "common/device.h"
-#include "common/guard.h"
-#include "common/test.h"
+#include "common/test_arrays.h"
 
 /* ---- by hand ---- */
 
@@ -171,7 +168,8 @@ static void check_shapes(Device device) {
           check_shape(device, shape);
         }
   const Pool2dShape others[] = {{64, 6, 28, 28, 2, 2}, {33, 16, 10, 10, 2, 2}, {1, 1, 31, 33, 2, 2},
-                                {1, 3, 33, 31, 2, 2},  {2, 2, 40, 37, 16, 5},  {127, 1, 1, 1, 1, 1}};
+                                {1, 3, 33, 31, 2, 2},  {2, 2, 40, 37, 16, 5},  {127, 1, 1, 1, 1, 1},
+                                {2, 1, 5, 131, 2, 2},  {1, 3, 4, 130, 2, 2},   {1, 2, 1031, 3, 2, 2}};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) check_shape(device, others[i]);
 }
 
@@ -191,11 +189,64 @@ static void gpu_matches_reference(void **state) {
   check_shapes(DEVICE_GPU);
 }
 
+/* ---- of max(0, x) ---- */
+
+/* y as of the ReLU's output; and a gradient where that is above 0, to the same element. */
+static void check_relu(Device device, Pool2dShape s) {
+  const size_t n_x = (size_t)s.n * s.c * s.h * s.w;
+  const size_t n_y = (size_t)s.n * s.c * max_pool2d_out_h(s) * max_pool2d_out_w(s);
+  float *x = (float *)xmalloc(n_x * sizeof *x), *dy = arrays_random(n_y, 2), *bent = arrays_poison(n_x);
+  float *y = arrays_poison(n_y), *dx = arrays_poison(n_x), *got_y = arrays_poison(n_y), *got_dx = arrays_poison(n_x);
+  uint8_t *argmax = (uint8_t *)xmalloc(n_y);
+  fill_with_ties(x, n_x);
+  for (size_t i = 0; i < n_x; i++) bent[i] = x[i] < 0 ? 0 : x[i];
+  max_pool2d_forward_cpu(y, argmax, bent, s);
+  max_pool2d_backward_cpu(dx, dy, argmax, s);
+  for (size_t i = 0; i < n_x; i++)
+    if (!(bent[i] > 0)) dx[i] = 0;
+
+  float *device_x = arrays_upload(device, x, n_x), *device_dy = arrays_upload(device, dy, n_y);
+  float *device_y = arrays_upload(device, got_y, n_y), *device_dx = arrays_upload(device, got_dx, n_x);
+  uint8_t *largest = (uint8_t *)arrays_upload_bytes(device, argmax, n_y);
+  ON_DEVICE(device, relu_max_pool2d_forward_gpu(device_y, largest, device_x, s),
+            relu_max_pool2d_forward_cpu_fast(device_y, largest, device_x, s));
+  ON_DEVICE(device, max_pool2d_backward_gpu(device_dx, device_dy, largest, s),
+            max_pool2d_backward_cpu_fast(device_dx, device_dy, largest, s));
+  arrays_download(device, got_y, device_y, n_y, "y");
+  arrays_download(device, got_dx, device_dx, n_x, "dx");
+  arrays_download(device, NULL, device_x, n_x, "x");
+  arrays_download(device, NULL, device_dy, n_y, "dy");
+  const size_t planes = (size_t)s.n * s.c;
+  check_array("y", got_y, y, planes, n_y / planes, tolerance_make(0, 0), s);
+  check_array("dx", got_dx, dx, planes, n_x / planes, tolerance_dot(s.kernel * s.kernel, 1), s);
+  device_free(device, largest);
+  float *const all[] = {x, dy, bent, y, dx, got_y, got_dx};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+  free(argmax);
+}
+
+static void check_relus(Device device) {
+  const Pool2dShape shapes[] = {{3, 2, 28, 28, 2, 2}, {1, 3, 7, 9, 2, 2}, {2, 1, 5, 4, 3, 1}, {1, 1, 31, 33, 15, 4}};
+  for (int i = 0; i < 4; i++) check_relu(device, shapes[i]);
+}
+
+static void relu_before_pooling_fast(void **unused) {
+  (void)unused;
+  check_relus(DEVICE_CPU);
+}
+
+static void relu_before_pooling_gpu(void **unused) {
+  (void)unused;
+  test_requires_gpu();
+  check_relus(DEVICE_GPU);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reference_is_right_by_hand),    cmocka_unit_test(overlapping_windows_add_up),
       cmocka_unit_test(impossible_shapes_are_refused), cmocka_unit_test(gradient_matches_central_differences),
       cmocka_unit_test(fast_matches_reference),        cmocka_unit_test(gpu_matches_reference),
+      cmocka_unit_test(relu_before_pooling_fast),      cmocka_unit_test(relu_before_pooling_gpu),
   };
   return TEST_MAIN("max_pool2d", tests);
 }

@@ -17,12 +17,19 @@
 
 #include "phase1_building_blocks/07_activations/activations_op.cuh"
 #include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_op.cuh"
-#include "phase2_mlp/03_mlp/linear_op.cuh"
+#include "phase2_mlp/03_mlp/linear_relu_op.cuh"
 #include "phase2_mlp/03_mlp/sgd_op.cuh"
-#include "phase3_cnn/01_conv2d_naive/conv2d_op.cuh"
+#include "phase3_cnn/08_conv2d_duel/conv2d_choice_op.cuh"
 #include "phase3_cnn/09_pooling/max_pool2d_op.cuh"
 
-static inline Graph *lenet_graph(void) {
+/* Which of its operations are computed together: a training step takes 21 launches instead of 35. */
+static const Fusion lenet_fusions[] = {
+    FUSE_LINEAR_RELU,
+    FUSE_LINEAR,
+    {&activation_ops[ACTIVATION_RELU], &max_pool2d_op, &relu_passed_op, &relu_max_pool2d_op, relu_max_pool2d_op_fits},
+};
+
+static inline Graph *lenet_layers(void) {
   Graph *g = graph_create();
   int x = graph_input(g, "x", shape3(1, 28, 28));
   x = max_pool2d(g, relu(g, conv2d(g, x, 6, 5, 1, 2)), 2, 2);
@@ -31,6 +38,12 @@ static inline Graph *lenet_graph(void) {
   x = relu(g, linear(g, x, 84));
   x = linear(g, x, 10);
   graph_loss(g, &cross_entropy_loss, x, 1);
+  return g;
+}
+
+static inline Graph *lenet_graph(void) {
+  Graph *g = lenet_layers();
+  graph_fuse(g, lenet_fusions, sizeof lenet_fusions / sizeof *lenet_fusions);
   return g;
 }
 

@@ -160,8 +160,12 @@ static void implementations_are_chosen_by_name(void **state) {
   run = train(output_dir("conv_auto"), few, "--conv=conv3:naive", NULL, NULL);
   expect_run(&run, 1, NULL, "--conv=conv3:naive: the network has no such node");
   subprocess_free(&run);
+  run = train(output_dir("conv_auto"), few, "--conv=winograd", NULL, NULL); /* its filters are 5 x 5 */
+  expect_run(&run, 1, NULL, "--conv=conv1:winograd: winograd computes 3 x 3 filters with stride 1");
+  expect_run(&run, 1, NULL, "this one is (1,1,28,28) with (6,1,5,5), stride 1 x 1, padding 2 x 2: use implicit_gemm");
+  subprocess_free(&run);
   run = train(output_dir("conv_auto"), few, "--conv=quick", NULL, NULL);
-  expect_run(&run, 2, NULL, "unknown implementation \"quick\"; expected tiled, naive or auto");
+  expect_run(&run, 2, NULL, "unknown implementation \"quick\"; expected tiled, naive, im2col, ");
   subprocess_free(&run);
 }
 
@@ -194,17 +198,7 @@ static void a_full_disk_keeps_the_old_checkpoint(void **state) {
 
 /* ------------------------------------------------------------------------------- what a resumed run may change */
 
-static float first_bias(const char *directory) {
-  Error err;
-  SafetensorsFile file;
-  float bias[6];
-  const size_t shape[] = {6};
-  if (safetensors_open(in_dir(directory, "last.safetensors"), &file, &err) != 0 ||
-      safetensors_read_f32(&file, "conv1.bias", 1, shape, bias, &err) != 0)
-    fail_msg("%s", err.message);
-  safetensors_close(&file);
-  return bias[0];
-}
+static float first_bias(const char *directory) { return first_value(directory, "conv1.bias", 6); }
 
 static void momentum_matters_also_when_resumed(void **state) {
   (void)state;

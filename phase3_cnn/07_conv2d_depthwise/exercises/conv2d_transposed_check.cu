@@ -1,0 +1,6 @@
+/* Checks the exercises of conv2d_transposed.cuh (learn/check.h). */
+#include "phase3_cnn/07_conv2d_depthwise/conv2d_transposed_lesson.cuh"
+
+#include "learn/check.h"
+
+CHECK_MAIN(conv2d_transposed_lesson())
