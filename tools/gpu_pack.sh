@@ -1,7 +1,9 @@
 #!/bin/bash
 # Packs every test, benchmark and program, built for CUDA, for a GPU machine that has no Bazel.
 #
-#   tools/gpu_pack.sh [BAZEL_OPTION...]       for instance --//tools/build:archs=80,90
+#   tools/gpu_pack.sh [BAZEL_OPTION...] [-- PATTERN...]
+#   tools/gpu_pack.sh --//tools/build:archs=80,90                 all, for two architectures
+#   tools/gpu_pack.sh -- //phase3_cnn/... //common/...            what Bazel's patterns name
 #
 # Writes dist/gpu_pack.tar.xz: the binaries with their data and the libraries that a bare Ubuntu with CUDA 13 lacks. There:
 #
@@ -10,12 +12,19 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-options=(--config=cuda --//tools/build:gpu=yes --build_runfile_links --noshow_progress "$@")
-bazel build "${options[@]}" -- //... -//simt/test/...
+options=(--config=cuda --//tools/build:gpu=yes --build_runfile_links --noshow_progress)
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+  options+=("$1")
+  shift
+done
+[ $# -eq 0 ] || shift
+patterns=("${@:-//...}")
+bazel build "${options[@]}" -- "${patterns[@]}" -//simt/test/...
 bin=$(bazel info "${options[@]}" bazel-bin 2> /dev/null)
 query() { bazel query --noshow_progress "$1" 2> /dev/null | sed 's|^//||; s|:|/|' | sort; }
-mapfile -t tests < <(query 'kind("cc_test rule", //... except //simt/...) except attr(tags, "manual|emulated|sandbox", //...)')
-mapfile -t programs < <(query 'kind("cc_binary rule", //... except //simt/...) except attr(tags, "manual|emulated|sandbox", //...)')
+packed="(${patterns[*]/%/ + } set()) except //simt/..."
+mapfile -t tests < <(query "kind('cc_test rule', $packed) except attr(tags, 'manual|emulated|sandbox', //...)")
+mapfile -t programs < <(query "kind('cc_binary rule', $packed) except attr(tags, 'manual|emulated|sandbox', //...)")
 
 [ ${#tests[@]} -gt 0 ] && [ ${#programs[@]} -gt 0 ] || { echo "gpu_pack.sh: error: bazel query found no targets" >&2; exit 1; }
 

@@ -82,6 +82,24 @@ def main():
             for options in ((), ("--check",)):
                 status, printed, after = record(folder, text, *options)
                 expect("refuses " + what, status == 1 and sentence in printed and after == text, printed)
+        # The error of a version may differ from processor to processor, and nothing else.
+        header, row = "version    error tolerance |  all", "with BLAS  2e-06   1.2e-05 |   16"
+        for what, old_row, accepted in (
+                ("an error that is a little larger", "with BLAS  5.9e-06   1.2e-05 |   16", True),
+                ("an error that is a little smaller", "with BLAS   7e-07   1.2e-05 |   16", True),
+                ("an error that is much larger", "with BLAS  6.1e-06   1.2e-05 |   16", False),
+                ("an error of zero", "with BLAS      0   1.2e-05 |   16", False),
+                ("another tolerance", "with BLAS  2e-06   1.3e-05 |   16", False),
+                ("another count", "with BLAS  2e-06   1.2e-05 |   17", False),
+                ("another name", "with BLIS  2e-06   1.2e-05 |   16", False)):
+            with open(os.path.join(folder, "program"), "w") as file:
+                file.write("#!/bin/sh\ncat << END\n%s\n%s\n\n%s\nEND\n" % (header, row, "with BLAS  2e-06   1.2e-05 |   16"))
+            old = document(run, [header, old_row, "", row])
+            status, printed, after = record(folder, old, "--check")
+            expect("--check accepts " + what if accepted else "--check refuses " + what, status == (0 if accepted else 1), printed)
+            old = document(run, [header, row, "", old_row])
+            status, printed, after = record(folder, old, "--check")
+            expect("--check refuses below the table " + what, status == 1, printed)
         os.remove(os.path.join(folder, "program"))
         text = document(run, ["one"])
         status, printed, after = record(folder, text)

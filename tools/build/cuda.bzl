@@ -119,7 +119,7 @@ def _to_cpp(ctx, src, compile_ctx, cc_toolchain):
     if ctx.attr._simt[FlagInfo].value == "inspect":
         args.add_all(["--inspect", "--no-unroll"])  # an access is a call: unrolled, a large kernel compiles for minutes
     else:
-        args.add_all(SIMT_COPTS)
+        args.add_all(SIMT_COPTS + ([] if ctx.attr.unroll else ["--no-unroll"]))
     args.add_all(ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.host_copts)
     args.add(_simt_standard(ctx))
     if ctx.var["COMPILATION_MODE"] == "opt":
@@ -241,6 +241,7 @@ cuda_library = rule(
         "deps": attr.label_list(providers = [CcInfo]),
         "hdrs": attr.label_list(allow_files = True),
         "host_copts": attr.string_list(doc = "Flags for the host compiler, in both backends."),
+        "unroll": attr.bool(default = True, doc = "False: emulated kernels compile faster and run slower."),
         "includes": attr.string_list(),
         "linkopts": attr.string_list(),
         "local_defines": attr.string_list(),
@@ -287,7 +288,7 @@ _inspected = rule(
     provides = [CcInfo],
 )
 
-_LIBRARY_ATTRS = ["arch_specific", "copts", "defines", "host_copts", "includes", "local_defines", "ptxopts", "srcs"]
+_LIBRARY_ATTRS = ["arch_specific", "copts", "defines", "host_copts", "includes", "local_defines", "ptxopts", "srcs", "unroll"]
 
 def _cuda_program(rule, name, compatible, deps, inspect, kwargs):
     """A program is a library of its sources, kept whole, and a cc_binary or cc_test that links it."""

@@ -67,6 +67,11 @@ def _library_dir(root):
 def _exists_in(ctx, directory, file):
     return ctx.path(directory).get_child(file).exists
 
+def _cudnn(ctx, root):
+    """The version of cuDNN's header: common/check_cudnn.h asks whether there is one."""
+    command = "echo '#include <cudnn.h>' | ${CC:-gcc} -E -dM -x c -I%s - | grep -E 'CUDNN_(MAJOR|MINOR|PATCHLEVEL) '"
+    return ctx.execute(["sh", "-c", command % root.get_child("include")]).stdout or "no cuDNN\n"
+
 def _cuda_configure_impl(ctx):
     root = _find_toolkit(ctx)
     has_gpu, archs = _find_gpus(ctx)
@@ -77,7 +82,7 @@ def _cuda_configure_impl(ctx):
             build.append('cc_library(name = "%s")' % name)
     else:
         nvcc = root.get_child("bin").get_child("nvcc")
-        ctx.file("version.txt", ctx.execute([nvcc, "--version"]).stdout)  # an input of every nvcc action
+        ctx.file("version.txt", ctx.execute([nvcc, "--version"]).stdout + _cudnn(ctx, root))  # an input of every nvcc action
         ctx.symlink(root.get_child("include"), "include")
         lib = _library_dir(root)
         build.append("""

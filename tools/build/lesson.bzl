@@ -10,8 +10,9 @@
 
 What a file is follows from its name:
 
-    *_lesson.cuh, *_cublas*.cuh, *_curand*.cuh     library softmax_lesson: what only programs and tests include
-    *_op.cuh                                       library softmax_op: the operation as networks use it (common/nn)
+    *_lesson.cuh, *_cublas*, *_cudnn*, *_cufft*,
+    *_curand*                                      library softmax_lesson: what only programs and tests include
+    *_op.cuh, *_op.cu                              library softmax_op: the operation as networks use it (common/nn)
     the other .cuh and .h files                    library softmax_cuh
     test_*.h                                       library softmax_testing: what tests of several lessons share
     *_counts_test.cu                               test of the inspector's counts
@@ -29,7 +30,7 @@ load("//tools/build:cuda.bzl", "cuda_binary", "cuda_library", "cuda_test")
 # What a header with exercises includes: in a student's tree, which //learn cuts, "//.learn:exercises".
 _EXERCISES = []
 
-_YARDSTICKS = ["*_lesson.cuh", "*_cublas*.cuh", "*_curand*.cuh"]
+_YARDSTICKS = ["*_lesson.cuh", "*_cublas*.cuh", "*_cudnn*.cuh", "*_cufft*.cuh", "*_curand*.cuh"]
 
 def _stem(file):
     return file[:file.rindex(".")]
@@ -84,7 +85,7 @@ def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], define
     yardsticks = native.glob(_YARDSTICKS)
     helpers = native.glob(["test_*.h"])
     headers = native.glob(["*.cuh", "*.h"], exclude = ops + yardsticks + helpers)
-    programs = native.glob(["*.cu"], exclude = ["*_test.cu", "*_bench.cu"])
+    programs = native.glob(["*.cu"], exclude = ["*_test.cu", "*_bench.cu", "*_op.cu"])
     tests = native.glob(["*_test.cu"])
     visible = {"visibility": ["//visibility:public"]}
 
@@ -95,7 +96,15 @@ def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], define
     if yardsticks:
         cuda_library(name = name + "_lesson", hdrs = yardsticks, deps = own + ["//common/lesson"] + lesson_deps, **visible)
     if ops:
-        cuda_library(name = name + "_op", hdrs = ops, deps = own + ["//common/nn:graph"] + op_deps, **visible)
+        # A program compiles every method that --conv=NAME knows, and runs one: compiling quickly counts.
+        cuda_library(
+            name = name + "_op",
+            srcs = native.glob(["*_op.cu"]),
+            hdrs = ops,
+            unroll = False,
+            deps = own + ["//common/nn:graph"] + op_deps,
+            **visible
+        )
         own = own + [":" + name + "_op"]
     if yardsticks:
         own = own + [":" + name + "_lesson"]

@@ -12,7 +12,7 @@ template <typename Launcher>
 static inline void launch(const Lesson &lesson, std::initializer_list<Launcher *> launchers, LessonShape ragged) {
   for (const LessonShape &shape : {lesson.counted, ragged}) {
     LessonHost host;
-    float *array[LESSON_ARRAYS];
+    float *array[LESSON_ARRAYS] = {}; /* no workspace */
     lesson_host_open(&lesson, &shape, 99, &host);
     lesson_gpu_open(&lesson, &host, 0, array);
     for (Launcher *launcher : launchers) lesson.call((LessonLauncher)launcher, array, shape.size);

@@ -3,6 +3,7 @@
 
     python3 tools/peers/lenet_torch.py --device=cpu --threads=2 --batch-size=64
     python3 tools/peers/lenet_torch.py --device=cuda --batch-size=64 --ours=bazel-bin/phase3_cnn/12_lenet_mnist/lenet_bench
+    python3 tools/peers/lenet_torch.py --device=cuda --batch-size=512 --graph --conv=small --ours=.../lenet_bench
 """
 from torch import nn
 
@@ -17,4 +18,7 @@ def lenet():
 
 
 if __name__ == "__main__":
-    torch_step.main(lenet(), (1, 28, 28), torch_step.parser(__doc__, "lenet_bench").parse_args())
+    parser = torch_step.parser(__doc__, "lenet_bench")
+    parser.add_argument("--conv", help="how ours computes convolutions: lenet_bench --help")
+    options = parser.parse_args()
+    torch_step.main(lenet(), (1, 28, 28), options, ["--conv=" + options.conv] if options.conv else [])

@@ -36,7 +36,7 @@ static void train_step(void) {
 }
 
 static void other_kernels(void) {
-  const Conv2dShape s = {5, 6, 14, 14, 16, 5, 5, 2, 1};
+  const Conv2dShape s = conv2d_shape(5, 6, 14, 14, 16, 5, 5, 2, 1);
   size_t x_size = (size_t)s.n * s.c * s.h * s.w, y_size = (size_t)s.n * s.k * conv2d_out_h(s) * conv2d_out_w(s);
   size_t w_size = (size_t)s.k * s.c * s.r * s.s;
   float *x = (float *)device_alloc(DEVICE_GPU, x_size * sizeof(float));
