@@ -2,10 +2,10 @@
  *
  * cuDNN 9 has two interfaces to convolutions, and this header uses both.
  *
- *   The graph API calls a kernel, or a chain of kernels, an engine. Engines have numbers, settings (knobs: the tile
- *   size, the number of parts of a sum, ...) and notes: whether they use tensor cores, Winograd's algorithm or a
- *   Fourier transform. cudnn_conv2d_heuristic() returns the engines that cuDNN's heuristics propose, best first;
- *   cudnn_conv2d_engine() tries the engine of a number, so that a loop over all numbers is an exhaustive search.
+ *   The graph API calls a kernel, or a chain of kernels, an engine. Engines have numbers, and notes: whether they use
+ *   tensor cores, Winograd's algorithm or a Fourier transform. cudnn_conv2d_heuristic() returns the engines that cuDNN's
+ *   heuristics propose, best first; cudnn_conv2d_engine() tries the engine of a number, so that a loop over all numbers
+ *   is an exhaustive search.
  *
  *   The older API has algorithms with names: IMPLICIT_GEMM, FFT_TILING, WINOGRAD_NONFUSED. cudnn_conv2d_algorithm()
  *   prepares one, and cudnn_conv2d_fused() the same with bias and ReLU in one call.
@@ -14,7 +14,7 @@
  *     cudnn_conv2d_open(&c, dnn, handle, shape, CONV2D_FORWARD, CUDNN_CONV2D_FLOAT32);
  *     for (int i = 0; i < c.engines; i++) {
  *       CudnnConv2dPlan plan;
- *       if (cudnn_conv2d_engine(&c, i, NULL, 0, &plan) != 0) continue;    // this engine cannot
+ *       if (cudnn_conv2d_engine(&c, i, &plan) != 0) continue;             // this engine cannot
  *       if (plan.workspace <= room) cudnn_conv2d_run(&plan, arrays);      // arrays: x, w, y and the workspace
  *       cudnn_conv2d_plan_close(&plan);
  *     }
@@ -40,7 +40,7 @@ static inline const char *conv2d_pass_name(Conv2dPass pass) {
 
 typedef enum CudnnConv2dType { CUDNN_CONV2D_FLOAT32, CUDNN_CONV2D_BFLOAT16 } CudnnConv2dType;
 
-enum { CUDNN_CONV2D_KNOBS = 32, CUDNN_CONV2D_NOTES = 16, CUDNN_CONV2D_ALGORITHMS = 8 };
+enum { CUDNN_CONV2D_NOTES = 16, CUDNN_CONV2D_ALGORITHMS = 8 };
 
 typedef struct CudnnConv2d {
   const Cudnn *dnn;
@@ -58,19 +58,13 @@ typedef struct CudnnConv2dArrays {
   float *bias; /* of a fused call */
 } CudnnConv2dArrays;
 
-typedef struct CudnnConv2dKnob {
-  int64_t type, value;
-} CudnnConv2dKnob;
-
 typedef struct CudnnConv2dPlan {
   const CudnnConv2d *of;
   cudnnBackendDescriptor_t engine, config, plan; /* NULL: an algorithm of the older API */
   int algorithm, fused, separate;
   size_t workspace; /* bytes */
   int number;       /* of the engine */
-  CudnnConv2dKnob knob[CUDNN_CONV2D_KNOBS];
-  int knobs;
-  char name[160]; /* "engine 34, WINOGRAD_4x4, TILE_SIZE 2" */
+  char name[160];   /* "engine 34, WINOGRAD_4x4" */
 } CudnnConv2dPlan;
 
 /* ------------------------------------------------------------------------------------- descriptors of the graph API */
@@ -194,54 +188,6 @@ static inline void cudnn_conv2d_close(CudnnConv2d *c) {
 
 /* ------------------------------------------------------------------------------------------------ engines and plans */
 
-static inline const char *cudnn_knob_name(int64_t type) {
-  static const char *const names[] = {"SPLIT_K",
-                                      "SWIZZLE",
-                                      "TILE_SIZE",
-                                      "USE_TEX",
-                                      "EDGE",
-                                      "KBLOCK",
-                                      "LDGA",
-                                      "LDGB",
-                                      "CHUNK_K",
-                                      "SPLIT_H",
-                                      "WINO_TILE",
-                                      "MULTIPLY",
-                                      "SPLIT_K_BUF",
-                                      "TILEK",
-                                      "STAGES",
-                                      "REDUCTION_MODE",
-                                      "CTA_SPLIT_K_MODE",
-                                      "SPLIT_K_SLC",
-                                      "IDX_MODE",
-                                      "SLICED",
-                                      "SPLIT_RS",
-                                      "SINGLEBUFFER",
-                                      "LDGC",
-                                      "SPECFILT",
-                                      "KERNEL_CFG",
-                                      "WORKSPACE",
-                                      "TILE_CGA",
-                                      "TILE_CGA_M",
-                                      "TILE_CGA_N",
-                                      "BLOCK_SIZE",
-                                      "OCCUPANCY",
-                                      "ARRAY_SIZE_PER_THREAD",
-                                      "NUM_C_PER_BLOCK",
-                                      "SPLIT_COLS",
-                                      "TILE_ROWS",
-                                      "TILE_COLS",
-                                      "LOAD_SIZE",
-                                      "CTA_COUNT",
-                                      "STREAM_K",
-                                      "SPLIT_P_SLC",
-                                      "TILE_M",
-                                      "TILE_N",
-                                      "WARP_SPEC_CFG",
-                                      "SWAP_AB"};
-  return type >= 0 && type < (int64_t)(sizeof names / sizeof *names) ? names[type] : "KNOB";
-}
-
 /* Whether an engine counts: with float32 none that computes in less; its notes are appended to `name`. */
 static inline int cudnn_conv2d_counts(const CudnnConv2d *c, cudnnBackendDescriptor_t engine, char *name, size_t size) {
   static const char *const notes[] = {
@@ -284,44 +230,23 @@ static inline int cudnn_conv2d_finish(CudnnConv2dPlan *plan) {
   if (dnn->cudnnBackendFinalize(plan->plan) != CUDNN_STATUS_SUCCESS) return -1;
   cudnn_get(dnn, plan->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &workspace);
   plan->workspace = (size_t)workspace;
-  for (int i = 0; i < plan->knobs; i++) {
-    const size_t used = strlen(plan->name);
-    snprintf(plan->name + used, sizeof plan->name - used, ", %s %lld", cudnn_knob_name(plan->knob[i].type),
-             (long long)plan->knob[i].value);
-  }
   return 0;
 }
 
 static inline int cudnn_conv2d_configure(CudnnConv2dPlan *plan) {
   const Cudnn *dnn = plan->of->dnn;
-  cudnnBackendDescriptor_t choice[CUDNN_CONV2D_KNOBS];
-  int made = 0, status = -1;
   plan->config = cudnn_descriptor(dnn, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   cudnn_set(dnn, plan->config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &plan->engine);
-  for (; made < plan->knobs; made++) {
-    const cudnnBackendKnobType_t type = (cudnnBackendKnobType_t)plan->knob[made].type;
-    choice[made] = cudnn_descriptor(dnn, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-    cudnn_set(dnn, choice[made], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
-    cudnn_set(dnn, choice[made], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &plan->knob[made].value);
-    CUDNN_CHECK(dnn, dnn->cudnnBackendFinalize(choice[made]));
-  }
-  if (made == 0 || dnn->cudnnBackendSetAttribute(plan->config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, made, choice) == CUDNN_STATUS_SUCCESS)
-    if (dnn->cudnnBackendFinalize(plan->config) == CUDNN_STATUS_SUCCESS) status = cudnn_conv2d_finish(plan);
-  for (int i = 0; i < made; i++) cudnn_descriptor_close(dnn, &choice[i]);
-  return status;
+  return dnn->cudnnBackendFinalize(plan->config) == CUDNN_STATUS_SUCCESS ? cudnn_conv2d_finish(plan) : -1;
 }
 
-/* The engine of this number, with these settings instead of the usual ones; -1 where it does not count or cannot. */
-static inline int cudnn_conv2d_engine(const CudnnConv2d *c, int number, const CudnnConv2dKnob *knobs, int count,
-                                      CudnnConv2dPlan *plan) {
+/* The engine of this number, with its usual settings; -1 where it does not count or cannot. */
+static inline int cudnn_conv2d_engine(const CudnnConv2d *c, int number, CudnnConv2dPlan *plan) {
   const Cudnn *dnn = c->dnn;
   const int64_t index = number;
   memset(plan, 0, sizeof *plan);
   plan->of = c;
   plan->number = number;
-  plan->knobs = count;
-  if (count) memcpy(plan->knob, knobs, (size_t)count * sizeof *knobs);
   snprintf(plan->name, sizeof plan->name, "engine %d", number);
   plan->engine = cudnn_descriptor(dnn, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnn_set(dnn, plan->engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &c->graph);
@@ -332,32 +257,6 @@ static inline int cudnn_conv2d_engine(const CudnnConv2d *c, int number, const Cu
     return 0;
   cudnn_conv2d_plan_close(plan);
   return -1;
-}
-
-/* The settings of an engine: their types and ranges. */
-typedef struct CudnnConv2dRange {
-  int64_t type, low, high, step;
-} CudnnConv2dRange;
-
-static inline int cudnn_conv2d_ranges(const CudnnConv2dPlan *plan, CudnnConv2dRange range[CUDNN_CONV2D_KNOBS]) {
-  const Cudnn *dnn = plan->of->dnn;
-  cudnnBackendDescriptor_t info[CUDNN_CONV2D_KNOBS];
-  for (int i = 0; i < CUDNN_CONV2D_KNOBS; i++) info[i] = cudnn_descriptor(dnn, CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR);
-  const int64_t count = cudnn_get(dnn, plan->engine, CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                  CUDNN_CONV2D_KNOBS, info);
-  for (int64_t i = 0; i < count; i++) {
-    cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_SWIZZLE;
-    range[i].low = range[i].high = 0;
-    range[i].step = 1;
-    cudnn_get(dnn, info[i], CUDNN_ATTR_KNOB_INFO_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
-    cudnn_get(dnn, info[i], CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE, CUDNN_TYPE_INT64, 1, &range[i].low);
-    cudnn_get(dnn, info[i], CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE, CUDNN_TYPE_INT64, 1, &range[i].high);
-    cudnn_get(dnn, info[i], CUDNN_ATTR_KNOB_INFO_STRIDE, CUDNN_TYPE_INT64, 1, &range[i].step);
-    range[i].type = type;
-    if (range[i].step < 1) range[i].step = 1;
-  }
-  for (int i = 0; i < CUDNN_CONV2D_KNOBS; i++) cudnn_descriptor_close(dnn, &info[i]);
-  return (int)count;
 }
 
 /* A plan of a configuration that the heuristics returned, which it takes over. -1 where it does not count. */

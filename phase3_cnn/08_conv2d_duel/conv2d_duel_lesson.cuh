@@ -280,7 +280,7 @@ static inline DuelCudnn duel_search_cudnn(const DuelCase *c, const Cudnn *dnn, c
     cudnn_conv2d_plan_close(&proposed[i]);
   }
   for (int i = 0; i < conv.engines && exhaustive; i++) {
-    if (cudnn_conv2d_engine(&conv, i, NULL, 0, &plan) != 0) continue;
+    if (cudnn_conv2d_engine(&conv, i, &plan) != 0) continue;
     found.engines += duel_try_cudnn(c, &plan, &found) > 0;
     cudnn_conv2d_plan_close(&plan);
   }

@@ -192,7 +192,9 @@ def _cuda_library_impl(ctx):
         objects += [_nvcc(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
     elif by_kind["cu"]:
         inspect = ctx.attr._simt[FlagInfo].value == "inspect"
-        common["user_compile_flags"] = ctx.attr.host_copts + [_simt_standard(ctx)] + _SIMT_FLAGS + (_INSPECT_FLAGS if inspect else SIMT_COPTS)
+        common["user_compile_flags"] = ctx.attr.host_copts + [_simt_standard(ctx)] + _SIMT_FLAGS + (
+            _INSPECT_FLAGS if inspect else SIMT_COPTS + ([] if ctx.attr.optimize else ["-O1"])
+        )
         rewritten = [_to_cpp(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
         additional = []
         if IS_GCC:  # each call that g++ resolves is checked; of others the rewriter has seen the name
@@ -241,6 +243,7 @@ cuda_library = rule(
         "deps": attr.label_list(providers = [CcInfo]),
         "hdrs": attr.label_list(allow_files = True),
         "host_copts": attr.string_list(doc = "Flags for the host compiler, in both backends."),
+        "optimize": attr.bool(default = True, doc = "False: emulated kernels are compiled with -O1: fast, and they run slower."),
         "unroll": attr.bool(default = True, doc = "False: emulated kernels compile faster and run slower."),
         "includes": attr.string_list(),
         "linkopts": attr.string_list(),
@@ -288,7 +291,7 @@ _inspected = rule(
     provides = [CcInfo],
 )
 
-_LIBRARY_ATTRS = ["arch_specific", "copts", "defines", "host_copts", "includes", "local_defines", "ptxopts", "srcs", "unroll"]
+_LIBRARY_ATTRS = ["arch_specific", "copts", "defines", "host_copts", "includes", "local_defines", "optimize", "ptxopts", "srcs", "unroll"]
 
 def _cuda_program(rule, name, compatible, deps, inspect, kwargs):
     """A program is a library of its sources, kept whole, and a cc_binary or cc_test that links it."""
@@ -349,8 +352,10 @@ def cuda_test(name, deps = [], needs_gpu = True, inspect = False, orders = [], *
       needs_gpu: with --config=cuda on a machine without a GPU the test is SKIPPED. False for a test of host code only.
       inspect: as for cuda_binary.
       orders: with the cpu backend it runs once more for each of these orders of the threads, "random:1" for example.
-      **kwargs: the rest.
+      **kwargs: the rest. Emulated kernels of a test are launched few times: compiling them is what takes long, so that
+        `optimize` and `unroll` are False unless given.
     """
+    kwargs = dict({"optimize": False, "unroll": False}, **kwargs)
     compatible = []
     if needs_gpu:
         kwargs["tags"] = kwargs.get("tags", []) + ["requires-gpu"]

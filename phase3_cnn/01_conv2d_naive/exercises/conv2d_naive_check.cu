@@ -7,7 +7,7 @@ static inline void conv2d_check_naive(float *y, const float *x, const float *w, 
   conv2d_forward_naive(y, x, w, bias, s);
 }
 
-static inline Lesson conv2d_check_lesson(void) {
+static inline Lesson conv2d_naive_check_lesson(void) {
   Lesson lesson = conv2d_forward_lesson("conv2d_naive");
   conv2d_take_few(&lesson);
   return lesson;
@@ -15,4 +15,4 @@ static inline Lesson conv2d_check_lesson(void) {
 
 #include "learn/check.h"
 
-CHECK_MAIN(conv2d_check_lesson())
+CHECK_MAIN(conv2d_naive_check_lesson())

@@ -9,12 +9,12 @@ static inline void conv2d_check_chunk(float *y, const float *x, const float *w, 
   conv2d_im2col_forward_with(conv2d_im2col_matmul, y, x, w, bias, s, 2, workspace);
 }
 
-static inline size_t conv2d_check_floats(Conv2dShape s) { return conv2d_im2col_floats(s, 2); }
+static inline size_t conv2d_chunk_check_floats(Conv2dShape s) { return conv2d_im2col_floats(s, 2); }
 
-static inline Lesson conv2d_check_lesson(void) {
+static inline Lesson conv2d_chunk_check_lesson(void) {
   static const char *const shapes[] = {"3x3x9x8x5x3x3:padding=1", "1x1x1x1x1x1x1",
                                        "5x4x7x9x6x2x3:stride=2:padding=1:groups=2", "4x2x5x5x3x3x3:dilation=2"};
-  static const Conv2dMethod method = {"two", NULL, conv2d_check_floats, conv2d_check_chunk, NULL, NULL};
+  static const Conv2dMethod method = {"two", NULL, conv2d_chunk_check_floats, conv2d_check_chunk, NULL, NULL};
   Lesson lesson = conv2d_forward_lesson("conv2d_im2col");
   conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
   lesson.method = &method;
@@ -23,4 +23,4 @@ static inline Lesson conv2d_check_lesson(void) {
 
 #include "learn/check.h"
 
-CHECK_MAIN(conv2d_check_lesson())
+CHECK_MAIN(conv2d_chunk_check_lesson())

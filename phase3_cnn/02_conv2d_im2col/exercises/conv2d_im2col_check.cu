@@ -2,7 +2,7 @@
 #include "phase3_cnn/02_conv2d_im2col/conv2d_im2col.cuh"
 #include "phase3_cnn/02_conv2d_im2col/conv2d_im2col_lesson.cuh"
 
-static inline Lesson conv2d_check_lesson(void) {
+static inline Lesson conv2d_im2col_check_lesson(void) {
   Lesson lesson = conv2d_im2col_lesson("conv2d_im2col");
   conv2d_take_few(&lesson);
   return lesson;
@@ -10,4 +10,4 @@ static inline Lesson conv2d_check_lesson(void) {
 
 #include "learn/check.h"
 
-CHECK_MAIN(conv2d_check_lesson())
+CHECK_MAIN(conv2d_im2col_check_lesson())

@@ -14,7 +14,7 @@ static inline void conv2d_check_implicit_gemm(float *y, const float *x, const fl
   conv2d_gemm_run<32, 64, 32, 32, 8, 4, 3, 8, CONV2D_BY_CHANNEL>(y, x, packed, workspace + packed.floats, g, epilogue);
 }
 
-static inline Lesson conv2d_check_lesson(void) {
+static inline Lesson conv2d_gemm_check_lesson(void) {
   static const char *const shapes[] = {"2x8x9x7x5x3x2:padding=1x0", "1x16x7x9x6x3x3:stride=2x1:padding=1x2",
                                        "2x16x9x10x6x3x3:padding=2x1:dilation=2x1:groups=2", "1x8x1x1x1x1x1"};
   Lesson lesson = conv2d_forward_lesson("conv2d_implicit_gemm");
@@ -26,4 +26,4 @@ static inline Lesson conv2d_check_lesson(void) {
 
 #include "learn/check.h"
 
-CHECK_MAIN(conv2d_check_lesson())
+CHECK_MAIN(conv2d_gemm_check_lesson())

@@ -3,10 +3,10 @@
 
 #include "learn/check.h"
 
-static Lesson conv2d_backward_checked(void) {
+static Lesson conv2d_backward_input_check_lesson(void) {
   Lesson lesson = conv2d_backward_input_lesson("conv2d_backward");
   conv2d_take_few(&lesson);
   return lesson;
 }
 
-CHECK_MAIN(conv2d_backward_checked())
+CHECK_MAIN(conv2d_backward_input_check_lesson())

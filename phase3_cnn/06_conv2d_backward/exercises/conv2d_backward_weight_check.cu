@@ -3,7 +3,7 @@
 
 #include "learn/check.h"
 
-static Lesson conv2d_backward_checked(void) {
+static Lesson conv2d_backward_weight_check_lesson(void) {
   Lesson lesson = conv2d_backward_weight_lesson("conv2d_backward");
   /* two splits, the second one shorter; images for three slices of the sum of the bias, the last one shorter */
   static const char *const shapes[] = {"3x2x13x12x5x3x2:padding=1x0", "19x2x3x4x5x2x2",
@@ -15,4 +15,4 @@ static Lesson conv2d_backward_checked(void) {
   return lesson;
 }
 
-CHECK_MAIN(conv2d_backward_checked())
+CHECK_MAIN(conv2d_backward_weight_check_lesson())
