@@ -159,8 +159,9 @@ static inline int command_lint(Source *source) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* prove */
 
-/* Quick: the solution, the stub and the first mutant in the author's file, of one exercise all. They are compiled
- * together (bundle.h), many exercises at once, but for the course's first, which goes the way of a student's check. */
+/* Together: the versions of many exercises are compiled at once (bundle.h), but for those of the course's first, which
+ * go the way of a student's check. Quick is that, with the solution, the stub and the first mutant of the author's file
+ * and with one order of the threads; of one exercise all mutants. */
 enum { PROVE_QUICK = 3, PROVE_BUNDLE = 11 };
 
 typedef struct Proof {
@@ -168,7 +169,7 @@ typedef struct Proof {
   VerdictJob job;
   Measured reference; /* what the solution costs */
   int failed, done, alone;
-  bool quick, named; /* named: of one exercise the author reads what is said of each mutant */
+  bool quick, together, named; /* named: of one exercise the author reads what is said of each mutant */
 } Proof;
 
 typedef struct ProofCase {
@@ -283,23 +284,18 @@ static inline void prove_bundle(Proof *proof, const Exercise *exercise, int coun
   }
 }
 
-/* What `nn prepare` has made of the same course elsewhere becomes this tree's: it is as new as the tree's files, and no
- * part newer than what is linked to it. */
-static inline void prove_prepared(const Tree *tree, const char *prepared) {
-  const char *folder = tree_path(tree, ".learn/build");
-  if (rename(prepared, folder) != 0) die("%s: %s", prepared, strerror(errno));
-  DIR *files = opendir(folder);
-  if (files == NULL) die("%s: %s", folder, strerror(errno));
-  struct timespec now[2];
-  clock_gettime(CLOCK_REALTIME, &now[0]);
-  now[1] = now[0];
-  for (struct dirent *entry; (entry = readdir(files)) != NULL;)
-    if (entry->d_name[0] != '.') utimensat(dirfd(files), entry->d_name, now, 0);
-  closedir(files);
+/* How many exercises from this one on are compiled together. */
+static inline int prove_bundled(const Proof *proof, const Source *source, int first) {
+  int count = 0, versions = 0;
+  for (; first + count < source->exercises.count && count < PROVE_BUNDLE; count++) {
+    versions += prove_cases(proof, &source->exercises.item[first + count]);
+    if (count > 0 && versions > BUNDLE_VERSIONS) break;
+  }
+  return count;
 }
 
-/* All exercises, or one; in Bazel's shards. `prepared` may be NULL. */
-static inline int command_prove(Source *source, const char *name, const char *prepared, bool quick) {
+/* All exercises, or one; in Bazel's shards. */
+static inline int command_prove(Source *source, const char *name, bool quick, bool together) {
   static Tree tree;
   static Proof proof;
   char made[] = "/tmp/learn.XXXXXX";
@@ -311,24 +307,24 @@ static inline int command_prove(Source *source, const char *name, const char *pr
   if (sharded != NULL && text_write_quick(sharded, "", 0, &err) != 0) die("%s", err.message);
   const char *root = keep_printf("%s/tree", folder);
   if (init_tree(source, root, false, &backup, &err) != 0 || tree_read(&tree, root, &err) != 0) die("%s", err.message);
-  if (prepared != NULL) prove_prepared(&tree, prepared);
   proof.tree = &tree;
   proof.quick = quick;
+  proof.together = quick || together;
   proof.named = name != NULL;
-  const int exercises = source->exercises.count, size = quick ? PROVE_BUNDLE : 1;
+  const int exercises = source->exercises.count;
   for (int i = 0, turn = 0, count; i < exercises; i += count, turn++) {
     const Exercise *exercise = &source->exercises.item[i];
-    count = name != NULL || i == 0 ? 1 : exercises - i < size ? exercises - i : size;
+    count = name != NULL || i == 0 || !proof.together ? 1 : prove_bundled(&proof, source, i);
     if (name != NULL && strcmp(exercise->name, name) != 0) continue;
     if (name == NULL && shards != NULL && shard != NULL && turn % atoi(shards) != atoi(shard)) continue;
-    if (quick && (i > 0 || name != NULL))
+    if (proof.together && (i > 0 || name != NULL))
       prove_bundle(&proof, exercise, count);
     else
       prove_exercise(&proof, exercise);
   }
   if (folder == made) remove_folder(folder);
   printf("%d proofs, %d failed", proof.done, proof.failed);
-  if (quick) printf("; %d exercises had to be compiled alone", proof.alone);
+  if (proof.together) printf("; %d exercises had to be compiled alone", proof.alone);
   putchar('\n');
   return proof.failed == 0 ? 0 : 1;
 }

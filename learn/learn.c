@@ -16,8 +16,8 @@
 typedef struct Command {
   const char *word[3]; /* the command and its arguments */
   int words;
-  const char *source, *prepared;
-  bool update, poll, stop, no_prepare, quick;
+  const char *source;
+  bool update, poll, stop, no_prepare, quick, together;
 } Command;
 
 static const char about[] =
@@ -60,11 +60,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 's':
       command->source = arg;
       return 0;
-    case 'b':
-      command->prepared = arg;
-      return 0;
     case 'q':
       command->quick = true;
+      return 0;
+    case 't':
+      command->together = true;
       return 0;
     case ARGP_KEY_ARG:
       if (command->words == 3) argp_error(state, "\"%s\" is one argument too many", arg);
@@ -463,7 +463,7 @@ static int run(const Command *command) {
   check_words(command);
   if (strcmp(what, "init") == 0) return command_init(command);
   if (strcmp(what, "lint") == 0) return command_lint(open_source(command));
-  if (strcmp(what, "prove") == 0) return command_prove(open_source(command), name, command->prepared, command->quick);
+  if (strcmp(what, "prove") == 0) return command_prove(open_source(command), name, command->quick, command->together);
 
   if (tree_find(&tree, &err) != 0) die("%s", err.message);
   bool writes = strcmp(what, "next") != 0 && strcmp(what, "prev") != 0 && strcmp(what, "list") != 0 &&
@@ -492,8 +492,8 @@ int main(int argc, char **argv) {
       {"stop", 'x', NULL, 0, "prepare: end what runs in the background", 0},
       {"no-prepare", 'n', NULL, 0, "init: compile nothing in the background", 0},
       {"source", 's', "DIR", 0, "init, lint, prove: the course's repository (default: where bazel run was typed)", 0},
-      {"prepared", 'b', "DIR", 0, "prove: a tree's .learn/build after `prepare`, which is moved from there", 0},
-      {"quick", 'q', NULL, 0, "prove: of the mutants only the first, and several exercises compiled together", 0},
+      {"together", 't', NULL, 0, "prove: several exercises compiled together, which is faster", 0},
+      {"quick", 'q', NULL, 0, "prove: the same, with the first mutant only and the threads in one order", 0},
       OPTION_END};
   static const struct argp own = {rows, parse, "COMMAND [NAME]", about, NULL, NULL, NULL};
   Command command;

@@ -85,9 +85,9 @@ def main():
         # The error of a version may differ from processor to processor, and nothing else.
         header, row = "version    error tolerance |  all", "with BLAS  2e-06   1.2e-05 |   16"
         for what, old_row, accepted in (
-                ("an error that is a little larger", "with BLAS  5.9e-06   1.2e-05 |   16", True),
-                ("an error that is a little smaller", "with BLAS   7e-07   1.2e-05 |   16", True),
-                ("an error that is much larger", "with BLAS  6.1e-06   1.2e-05 |   16", False),
+                ("an error that is a little larger", "with BLAS  1.9e-05   1.2e-05 |   16", True),
+                ("an error that is a little smaller", "with BLAS  2.1e-07   1.2e-05 |   16", True),
+                ("an error that is much larger", "with BLAS  2.1e-05   1.2e-05 |   16", False),
                 ("an error of zero", "with BLAS      0   1.2e-05 |   16", False),
                 ("another tolerance", "with BLAS  2e-06   1.3e-05 |   16", False),
                 ("another count", "with BLAS  2e-06   1.2e-05 |   17", False),

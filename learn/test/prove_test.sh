@@ -1,18 +1,12 @@
 #!/bin/bash
-# lint and prove, on the course as Bazel has laid it out. prove_test.sh [--quick]
+# lint and prove, on the course as Bazel has laid it out. prove_test.sh [--quick | --together]
 set -eu
 course=$TEST_SRCDIR/$TEST_WORKSPACE
 export XDG_CACHE_HOME=$TEST_TMPDIR/cache
 mkdir -p "$XDG_CACHE_HOME"
 tar xf "$course/simt/simtcc_cache.tar" -C "$XDG_CACHE_HOME"
-options=("$@")
-if [ -e "$course/learn/test/prepared.tar" ]; then
-  mkdir -p "$TEST_TMPDIR/prepared"
-  tar xf "$course/learn/test/prepared.tar" -C "$TEST_TMPDIR/prepared"
-  options+=("--prepared=$TEST_TMPDIR/prepared")
-fi
 "$course/learn/learn" lint --source="$course"
-"$course/learn/learn" prove --source="$course" "${options[@]}"
+"$course/learn/learn" prove --source="$course" "$@"
 
 # It can fail: one mutant is the solution, and one does not compile, so that its exercise is compiled alone.
 [ "${TEST_SHARD_INDEX:-0}" = 0 ] || exit 0

@@ -3,9 +3,9 @@
  * cuDNN 9 has two interfaces to convolutions, and this header uses both.
  *
  *   The graph API calls a kernel, or a chain of kernels, an engine. Engines have numbers, and notes: whether they use
- *   tensor cores, Winograd's algorithm or a Fourier transform. cudnn_conv2d_heuristic() returns the engines that cuDNN's
- *   heuristics propose, best first; cudnn_conv2d_engine() tries the engine of a number, so that a loop over all numbers
- *   is an exhaustive search.
+ *   tensor cores, Winograd's algorithm or a Fourier transform. cudnn_conv2d_heuristic() returns the engines that
+ *   cuDNN's heuristics propose, best first; cudnn_conv2d_engine() tries the engine of a number, so that a loop over
+ *   all numbers is an exhaustive search.
  *
  *   The older API has algorithms with names: IMPLICIT_GEMM, FFT_TILING, WINOGRAD_NONFUSED. cudnn_conv2d_algorithm()
  *   prepares one, and cudnn_conv2d_fused() the same with bias and ReLU in one call.

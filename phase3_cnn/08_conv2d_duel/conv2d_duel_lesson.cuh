@@ -91,13 +91,15 @@ static inline void duel_close(DuelCase *c) {
   for (int i = 0; i < 4; i++) CUDA_CHECK(cudaFree(all[i]));
 }
 
+/* The larger of two errors; NaN is larger than all others. */
+static __host__ __device__ inline float duel_worse(float a, float b) { return a != a || a > b ? a : b; }
+
 /* The largest difference to what was expected, and the largest value, each for a block. */
 static __global__ void duel_error_kernel(float *most, const float *actual, const float *expected, size_t n) {
   __shared__ float error[256], value[256];
   float e = 0, v = 0;
   for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
-    const float difference = fabsf(actual[i] - expected[i]);
-    e = difference <= e ? e : difference; /* NaN counts */
+    e = duel_worse(e, fabsf(actual[i] - expected[i]));
     v = fmaxf(v, fabsf(expected[i]));
   }
   error[threadIdx.x] = e;
@@ -105,8 +107,7 @@ static __global__ void duel_error_kernel(float *most, const float *actual, const
   for (int half = 128; half > 0; half /= 2) {
     __syncthreads();
     if ((int)threadIdx.x >= half) continue;
-    e = error[threadIdx.x + half];
-    error[threadIdx.x] = e <= error[threadIdx.x] ? error[threadIdx.x] : e;
+    error[threadIdx.x] = duel_worse(error[threadIdx.x], error[threadIdx.x + half]);
     value[threadIdx.x] = fmaxf(value[threadIdx.x], value[threadIdx.x + half]);
   }
   if (threadIdx.x > 0) return;
@@ -124,7 +125,7 @@ static inline double duel_error(const DuelCase *c) {
   CUDA_CHECK(cudaMemcpy(host, most, sizeof host, cudaMemcpyDeviceToHost));
   CUDA_CHECK(cudaFree(most));
   for (int i = 0; i < BLOCKS; i++) {
-    if (!(host[2 * i] <= error)) error = host[2 * i];
+    error = duel_worse(error, host[2 * i]);
     if (host[2 * i + 1] > value) value = host[2 * i + 1];
   }
   return value > 0 ? error / value : error;

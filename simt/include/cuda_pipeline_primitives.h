@@ -19,14 +19,12 @@ SIMT_INLINE void __pipeline_memcpy_async(void *__restrict__ shared, const void *
     simt_kernel_fault(cudaErrorMisalignedAddress, SIMT_PASS_SITE,
                       "__pipeline_memcpy_async() of %zu bytes from %p to %p: both must be multiples of %zu", bytes,
                       global, shared, bytes);
-  if (zeros == 0) {
-    simt::copy_share(shared, global, bytes, 0, 1);
-    simt_pipeline_hold(shared, bytes);
-    return;
-  }
-  unsigned char *to = (unsigned char *)shared;
-  const unsigned char *from = (const unsigned char *)global;
-  for (size_t i = 0; i < bytes; i++) to[i] = i < bytes - zeros ? from[i] : 0;
+  if (bytes == 16)
+    simt::copy_filled<uint4>(shared, global, zeros);
+  else if (bytes == 8)
+    simt::copy_filled<uint2>(shared, global, zeros);
+  else
+    simt::copy_filled<unsigned>(shared, global, zeros);
   simt_pipeline_hold(shared, bytes);
 }
 

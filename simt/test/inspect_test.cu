@@ -20,6 +20,7 @@ extern "C" {
 #include <stdlib.h>
 #include <string.h>
 
+#include <cuda_pipeline.h>
 #include <cub/block/block_reduce.cuh>
 
 #include "simt/inspector.h"
@@ -268,6 +269,47 @@ static void test_copies(void **state) {
   STORES("copy_type", 8, 8 * 16);
   assert_int_equal(counts("copy_strided<8>")[SIMT_GLOBAL_LOAD_IDEAL_SECTORS], 8 * 4);
   assert_int_equal(counts("copy_type")[SIMT_GLOBAL_LOAD_BYTES], 256 * 16);
+}
+
+/* cp.async is one instruction of the warp, whichever of its lanes fill with zeros. */
+template <class T>
+__global__ void copy_filled(const T *in, T *out, int there) {
+  __shared__ T tile[32];
+  const int i = threadIdx.x;
+  __pipeline_memcpy_async(&tile[i], &in[i < there ? i : 0], sizeof(T), i < there ? 0 : sizeof(T));
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  out[i] = tile[31 - i];
+}
+
+__global__ void copy_partly_filled(float4 *out) {
+  __shared__ float4 tile;
+  *out = make_float4(1, 2, 3, 4);
+  __pipeline_memcpy_async(&tile, out, 16, 4);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  *out = tile;
+}
+
+static void test_asynchronous_copies(void **state) {
+  float out[32 * 4];
+  (void)state;
+  CHECK(cudaMemset(a, 1, sizeof out));
+  copy_filled<float><<<1, 32>>>(a, c, 20);
+  CHECK(cudaMemcpy(out, c, 32 * sizeof *out, cudaMemcpyDefault));
+  for (int i = 0; i < 32; i++) assert_int_equal(out[i] != 0, 31 - i < 20);
+  copy_filled<float4><<<1, 32>>>((const float4 *)a, (float4 *)c, 20);
+  CHECK(cudaMemcpy(out, c, sizeof out, cudaMemcpyDefault));
+  for (int i = 0; i < 32 * 4; i++) assert_int_equal(out[i] != 0, 31 - i / 4 < 20);
+  LOADS("copy_filled<float>", 1, 3);
+  SHARED_STORES("copy_filled<float>", 1, 1);
+  LOADS("copy_filled<float4>", 1, 10);
+  SHARED_STORES("copy_filled<float4>", 1, 4);
+  copy_partly_filled<<<1, 1>>>((float4 *)c);
+  CHECK(cudaMemcpy(out, c, 4 * sizeof *out, cudaMemcpyDefault));
+  for (int i = 0; i < 4; i++) assert_int_equal((int)out[i], i < 3 ? 1 + i : 0);
+  CHECK(cudaMemset(a, 0, sizeof out));
 }
 
 __global__ void copy_pair(const double *in, double *out) { out[threadIdx.x] = in[threadIdx.x]; }
@@ -1021,6 +1063,7 @@ int main(void) {
       cmocka_unit_test(test_drawings),
       cmocka_unit_test(test_matmuls),
       cmocka_unit_test(test_copies),
+      cmocka_unit_test(test_asynchronous_copies),
       cmocka_unit_test(test_structures_into_functions),
       cmocka_unit_test(test_other_widths),
       cmocka_unit_test(test_divergence),

@@ -41,6 +41,11 @@ _SIMT_FLAGS = [
     "-Wno-unknown-pragmas",
 ]
 
+_QUICK_FLAGS = [
+    "-O1",
+    "-Wno-maybe-uninitialized",  # -O1 takes an array that a loop fills for one
+]
+
 # Those of simtcc --inspect; the reasons stand there.
 _INSPECT_FLAGS = [
     "-gdwarf-4",
@@ -192,8 +197,9 @@ def _cuda_library_impl(ctx):
         objects += [_nvcc(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
     elif by_kind["cu"]:
         inspect = ctx.attr._simt[FlagInfo].value == "inspect"
-        common["user_compile_flags"] = ctx.attr.host_copts + [_simt_standard(ctx)] + _SIMT_FLAGS + (
-            _INSPECT_FLAGS if inspect else SIMT_COPTS + ([] if ctx.attr.optimize else ["-O1"])
+        quick = not ctx.attr.optimize and ctx.var["COMPILATION_MODE"] == "opt" and not inspect
+        common["user_compile_flags"] = ([] if inspect else SIMT_COPTS) + ctx.attr.host_copts + [_simt_standard(ctx)] + (
+            _SIMT_FLAGS + (_INSPECT_FLAGS if inspect else []) + (_QUICK_FLAGS if quick else [])
         )
         rewritten = [_to_cpp(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
         additional = []
@@ -243,7 +249,7 @@ cuda_library = rule(
         "deps": attr.label_list(providers = [CcInfo]),
         "hdrs": attr.label_list(allow_files = True),
         "host_copts": attr.string_list(doc = "Flags for the host compiler, in both backends."),
-        "optimize": attr.bool(default = True, doc = "False: emulated kernels are compiled with -O1: fast, and they run slower."),
+        "optimize": attr.bool(default = True, doc = "False: with -c opt the CPU backend compiles .cu files with -O1: fast, and they run slower."),
         "unroll": attr.bool(default = True, doc = "False: emulated kernels compile faster and run slower."),
         "includes": attr.string_list(),
         "linkopts": attr.string_list(),
@@ -352,8 +358,8 @@ def cuda_test(name, deps = [], needs_gpu = True, inspect = False, orders = [], *
       needs_gpu: with --config=cuda on a machine without a GPU the test is SKIPPED. False for a test of host code only.
       inspect: as for cuda_binary.
       orders: with the cpu backend it runs once more for each of these orders of the threads, "random:1" for example.
-      **kwargs: the rest. Emulated kernels of a test are launched few times: compiling them is what takes long, so that
-        `optimize` and `unroll` are False unless given.
+      **kwargs: the rest. With the cpu backend compiling a test takes longer than running it: `optimize` and `unroll` are
+        False unless given.
     """
     kwargs = dict({"optimize": False, "unroll": False}, **kwargs)
     compatible = []

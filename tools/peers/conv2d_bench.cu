@@ -3,17 +3,18 @@
  *     bazel run --config=cuda //tools/peers:conv2d_bench                            # every table
  *     bazel run --config=cuda //tools/peers:conv2d_bench -- bias_relu bfloat16      # these two
  *
- *   float32         3 x 3 with padding 1: the three passes, the fastest of our methods (lesson 8 has the list) beside the
- *                   fastest of cuDNN's engines and of the algorithms of its older API
+ *   float32         3 x 3 with padding 1: the three passes, the fastest of our methods (lesson 8 has the list) beside
+ *                   the fastest of cuDNN's engines and of the algorithms of its older API
  *   implicit_gemm   forward: implicit_gemm of lesson 3 beside IMPLICIT_PRECOMP_GEMM
  *   bias_relu       forward with bias and ReLU: the fastest of ours, one call, beside cuDNN's fastest algorithm in one
  *                   call, and in three
- *   bfloat16        the layers of ResNet-18 in NHWC: the three passes, the faster of mma.sync and wgmma beside the fastest
- *                   of cuDNN
+ *   bfloat16        the layers of ResNet-18 in NHWC: the three passes, the faster of mma.sync and wgmma (which takes
+ *                   mma.sync for shapes that it refuses) beside the fastest of cuDNN
  *
  * float32 is without tensor cores on both sides. Every candidate may use 1 GiB of workspace, and counts only if its
  * result is right. Each is timed once to find the fastest of its side; then these take turns, TURNS times, and the
- * median of their times is printed: microseconds of one call in a CUDA graph, L2 warm (conv2d_duel_lesson.cuh). */
+ * median of their times is printed, in microseconds: of one call in a CUDA graph, or between events where cuDNN's call
+ * cannot be recorded; L2 warm (conv2d_duel_lesson.cuh). */
 #include "phase3_cnn/03_conv2d_implicit_gemm/conv2d_implicit_gemm.cuh"
 #include "phase3_cnn/03_conv2d_implicit_gemm/conv2d_nhwc_wgmma.cuh"
 #include "phase3_cnn/04_conv2d_winograd/conv2d_winograd_fused.cuh"
@@ -76,7 +77,7 @@ static void bench_poison(const Bench *b) {
   if (b->x != NULL) CUDA_CHECK(cudaMemsetAsync(small_output(b), 0xff, duel_output_count(&b->c) * sizeof(bfloat16)));
 }
 
-/* Of the largest value. The reference has factors that are not rounded: with bfloat16 that is up to 2^-8 per product. */
+/* Of the largest value. The reference has factors that are not rounded: with bfloat16 up to 2^-8 per product. */
 static double bench_error(const Bench *b) {
   const Conv2dShape s = b->c.shape;
   if (b->x != NULL && b->c.pass == CONV2D_FORWARD)
@@ -241,6 +242,7 @@ static void in_turns(const Bench *b, Candidate ours, const Theirs *theirs, doubl
   for (int turn = 0; turn < TURNS; turn++) {
     our_times[turn] = duel_time(&our_run, 1e9);
     their_times[turn] = duel_time(&their_run, 1e9);
+    if (our_times[turn] < 0 || their_times[turn] < 0) die("a call that ran before failed now");
   }
   *our_seconds = timer_stats(our_times, TURNS).median;
   *their_seconds = timer_stats(their_times, TURNS).median;
@@ -250,6 +252,7 @@ static void in_turns(const Bench *b, Candidate ours, const Theirs *theirs, doubl
 static void print_line(const Bench *b, Candidate ours, const Theirs *theirs, double *logs, int *count) {
   const Conv2dShape s = b->c.shape;
   double mine, other;
+  if (ours.name == NULL) die("none of our methods computes %s", conv2d_shape_text(s).text);
   printf("%3d %4d %4d %3dx%-3d %dx%d/%d %-15s %-14s", s.n, s.c, s.k, s.h, s.w, s.r, s.s, s.stride_h,
          conv2d_pass_name(b->c.pass), ours.name);
   if (theirs->seconds < 0) {

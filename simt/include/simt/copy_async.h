@@ -21,6 +21,17 @@ SIMT_INLINE void copy_units(void *destination, const void *source, size_t bytes,
   for (size_t i = rank; i < bytes / sizeof(Unit); i += threads) ((Unit *)destination)[i] = ((const Unit *)source)[i];
 }
 
+/* One unit, of which the last `zeros` bytes become 0: one store of the warp, whichever of its lanes have zeros. */
+template <class Unit>
+SIMT_INLINE void copy_filled(void *destination, const void *source, size_t zeros) {
+  Unit unit = Unit();
+  if (zeros == 0)
+    unit = *(const Unit *)source;
+  else
+    for (size_t i = 0; i < sizeof unit - zeros; i++) ((unsigned char *)&unit)[i] = ((const unsigned char *)source)[i];
+  *(Unit *)destination = unit;
+}
+
 /* The share of thread `rank` of `threads`, in the widest accesses that the addresses allow, as cp.async has them. */
 SIMT_INLINE void copy_share(void *destination, const void *source, size_t bytes, size_t rank, size_t threads) {
   size_t alignment = (size_t)(uintptr_t)destination | (size_t)(uintptr_t)source | bytes;

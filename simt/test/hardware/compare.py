@@ -5,8 +5,9 @@
   compare.py check h200.csv REPORT.json                     fails where they differ and exceptions.txt does not say why
   compare.py inspected h200.csv REPORT.json > inspected.csv   the inspector's figures, one line per launch
   compare.py table h200.csv inspected.csv > h200.md         both as Markdown tables
-  compare.py tables                                         the tables of all *h200.csv and *inspected.csv beside this
-                                                            script; with --check it only reports those that differ
+  compare.py tables                                         the tables of all *h200.csv, *h100.csv and *inspected.csv
+                                                            beside this script; with --check it only reports those
+                                                            that differ
 
 REPORT.json is what an inspected program writes with SIMT_INSPECT_LAUNCHES=1 SIMT_REPORT=json:REPORT.json.
 Launches are paired in order among those of the same kernel, grid and block. Kernels that only the GPU ran (a library's)
@@ -248,6 +249,11 @@ def inspected(gpu_path, our_path):
     return 0 if pairs else 1
 
 
+def beside(gpu_path, ending):
+    """The name of another file of the same comparison: x_h200.csv, or x_h100.csv, and x_inspected.csv."""
+    return re.sub(r"h[12]00\.csv$", ending, gpu_path)
+
+
 def table(gpu_path, our_path):
     """The text of the tables, and whether all differences are explained."""
     pairs, _, _, _ = pair(gpu_path, our_path)
@@ -255,7 +261,7 @@ def table(gpu_path, our_path):
     exceptions, unexplained, _ = sort_out(pairs, differs)
     unequal = sum(map(len, differs))
     out = []
-    preface = os.path.basename(gpu_path).replace("h200.csv", "preface.md")
+    preface = os.path.basename(beside(gpu_path, "preface.md"))
     with open(os.path.join(HERE, preface)) as file:
         out.append(file.read().rstrip())
     out.append("\n**%d launches, %d figures: %d equal to the last digit, %d differ.**\n" %
@@ -300,9 +306,9 @@ def print_table(gpu_path, our_path):
 
 
 def tables(only_check):
-    failed, found = 0, sorted(glob.glob(os.path.join(HERE, "*h200.csv")))
+    failed, found = 0, sorted(glob.glob(os.path.join(HERE, "*h[12]00.csv")))
     for gpu_path in found:
-        text, explained = table(gpu_path, gpu_path.replace("h200.csv", "inspected.csv"))
+        text, explained = table(gpu_path, beside(gpu_path, "inspected.csv"))
         path = gpu_path[:-len("csv")] + "md"
         name = os.path.basename(path)
         if not explained:
