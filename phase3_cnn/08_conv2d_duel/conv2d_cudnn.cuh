@@ -307,9 +307,9 @@ static inline cudnnStatus_t cudnn_conv2d_run_engine(const CudnnConv2dPlan *plan,
   const int64_t ids[3] = {'x', 'w', 'y'};
   void *const pointers[3] = {a->x, a->w, a->y};
   cudnnBackendDescriptor_t pack = cudnn_descriptor(dnn, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  cudnn_set(dnn, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers);
-  cudnn_set(dnn, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids);
   cudnn_set(dnn, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &a->workspace);
+  cudnn_set(dnn, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids);
+  cudnn_set(dnn, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers);
   CUDNN_CHECK(dnn, dnn->cudnnBackendFinalize(pack));
   const cudnnStatus_t status = dnn->cudnnBackendExecute(plan->of->handle, plan->plan, pack);
   cudnn_descriptor_close(dnn, &pack);
