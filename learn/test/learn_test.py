@@ -83,13 +83,6 @@ class Journey(unittest.TestCase):
         self.assertEqual(len(tree.passed()), len(tree.exercises))
 
 
-class WholeJourney(Journey):
-    """Every exercise."""
-
-    def stops(self, exercises):
-        return range(len(exercises))
-
-
 def first_mutant(name, solution):
     """The lines of the first mutant in the author's file: `solution`, edited as that says."""
     (path,) = glob.glob(os.path.join(course.SOURCE, "phase*/*/exercises/%s.txt" % name))
