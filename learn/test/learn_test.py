@@ -105,12 +105,13 @@ def first_mutant(name, solution):
 
 
 class Agreement(unittest.TestCase):
-    """`nn check` and the grader say the same of every exercise's solution and of its first mutant. LEARN_ONLY: of some."""
+    """`nn check` and the grader say the same of every other exercise's solution and first mutant. LEARN_ONLY: of these."""
 
     def test_check_and_grader_agree(self):
         tree = course.Tree("agreement", prepared=os.path.exists(course.PREPARED) and course.PREPARED)
         only = os.environ.get("LEARN_ONLY", "")
-        names = [exercise["name"] for exercise in tree.exercises if only == "" or exercise["name"] in only.split(",")]
+        names = [exercise["name"] for exercise in tree.exercises]
+        names = [name for name in names if name in only.split(",")] if only else names[::2]
         disagreements = []
         for mutants in (True, False):  # what has passed is used by others: the mutants come first
             for name in names:
