@@ -13,6 +13,7 @@
  * read that races with atomic operations when threads go on from there to a compare-and-swap of the same word: it was
  * a guess.
  */
+#include "bits.h"
 #include "parts.h"
 
 uint32_t simt_race_clock = 1;
@@ -146,6 +147,11 @@ static int changed_nothing(const Row *row, int lane) {
   return after == row->before[lane];
 }
 
+/* An asynchronous copy is on its way there: until it is waited for, the bytes are NaN and say nothing of values. */
+static int is_held(const Row *row, const Region *region, int lane) {
+  return region->held && any_bit(region->held, row->request.address[lane] - region->low, row->request.bytes);
+}
+
 int simt_changed_something(const Row *row) {
   for (uint32_t rest = row->request.mask; rest; rest &= rest - 1)
     if (!changed_nothing(row, __builtin_ctz(rest))) return 1;
@@ -264,7 +270,7 @@ static void conflict(Inspector *in, const Row *row, const Region *region, int la
   if (scope == 0 && ordered_in_warp(&in->warp_view[in->warp], trace_time(old), trace_rank(old) % SIMT_WARP_SIZE, lane))
     return;
   if (simt_order_published(block, trace_rank(old), trace_time(old), seen, reach)) return;
-  if ((row->request.access & SIMT_ACCESS_WRITE) && changed_nothing(row, lane)) return;
+  if ((row->request.access & SIMT_ACCESS_WRITE) && !is_held(row, region, lane) && changed_nothing(row, lane)) return;
   if (trace_atomic(old) && !(row->request.access & SIMT_ACCESS_WRITE)) {
     in->lanes[rank].guess = row->request.address[lane];
     in->lanes[rank].guess_site = row->site;

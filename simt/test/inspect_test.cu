@@ -283,6 +283,17 @@ __global__ void copy_filled(const T *in, T *out, int there) {
   out[i] = tile[31 - i];
 }
 
+/* Two lanes copy to each place of rows 1 to 7, most of them zeros: the first of row 1 copies a value. */
+__global__ void copy_to_one_place(const float4 *in) {
+  __shared__ float4 tile[64];
+  for (int i = threadIdx.x; i < 64; i += 32) {
+    const int row = i / 8, chunk = i % 8;
+    __pipeline_memcpy_async(&tile[row * 8 + (chunk | row)], &in[chunk == 0 ? row : 0], 16, chunk == 0 ? 0 : 16);
+  }
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+}
+
 __global__ void copy_partly_filled(float4 *out) {
   __shared__ float4 tile;
   *out = make_float4(1, 2, 3, 4);
@@ -306,6 +317,10 @@ static void test_asynchronous_copies(void **state) {
   SHARED_STORES("copy_filled<float>", 1, 1);
   LOADS("copy_filled<float4>", 1, 10);
   SHARED_STORES("copy_filled<float4>", 1, 4);
+  copy_to_one_place<<<1, 32>>>((const float4 *)a);
+  CHECK(cudaDeviceSynchronize());
+  assert_int_equal(findings_in("copy_filled<float>") + findings_in("copy_filled<float4>"), 0);
+  assert_int_equal(findings_in("copy_to_one_place"), 1);
   copy_partly_filled<<<1, 1>>>((float4 *)c);
   CHECK(cudaMemcpy(out, c, 4 * sizeof *out, cudaMemcpyDefault));
   for (int i = 0; i < 4; i++) assert_int_equal((int)out[i], i < 3 ? 1 + i : 0);
