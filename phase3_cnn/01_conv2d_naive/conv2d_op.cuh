@@ -50,8 +50,8 @@ static inline void conv2d_naive_op_backward(const Context *context, const Node *
 static const Op conv2d_naive_op = {
     "Conv", BACKWARD_NEEDS_X, 0, NULL, NULL, conv2d_naive_op_forward, conv2d_naive_op_backward};
 
-/* A convolution of any shape: of `shape` all but n, c, h, w, which follow from x. */
-static inline int conv2d_general(Graph *g, int x, Conv2dShape shape) {
+/* A convolution of any shape: of `shape` all but n, c, h, w, which follow from x. Without a bias param[1] is NULL. */
+static inline int conv2d_general_bias(Graph *g, int x, Conv2dShape shape, int has_bias) {
   if (graph_expect_images(g, "conv2d", x) != 0) return GRAPH_ERROR;
   const Shape in = graph_shape(g, x);
   shape.n = 1;
@@ -72,14 +72,21 @@ static inline int conv2d_general(Graph *g, int x, Conv2dShape shape) {
   const ParamSpec bias = {
       "bias", 1, {(size_t)shape.k, 0, 0, 0}, fan_in, shape.k, init == &torch_default ? init : &init_zero, 1, 1};
   graph_param(g, node, weight);
-  graph_param(g, node, bias);
+  if (has_bias) graph_param(g, node, bias);
   g->nodes[node].flops = 2.0 * fan_in * (double)shape_count(g->nodes[node].shape);
   return node;
 }
 
+static inline int conv2d_general(Graph *g, int x, Conv2dShape shape) { return conv2d_general_bias(g, x, shape, 1); }
+
 /* `filters` square filters of side `kernel`. */
 static inline int conv2d(Graph *g, int x, int filters, int kernel, int stride, int padding) {
   return conv2d_general(g, x, conv2d_shape(1, 1, 1, 1, filters, kernel, kernel, stride, padding));
+}
+
+/* The same without a bias: for a convolution that batch norm follows, which would subtract it again. */
+static inline int conv2d_no_bias(Graph *g, int x, int filters, int kernel, int stride, int padding) {
+  return conv2d_general_bias(g, x, conv2d_shape(1, 1, 1, 1, filters, kernel, kernel, stride, padding), 0);
 }
 
 #endif /* PHASE3_CNN_CONV2D_OP_CUH */
