@@ -17,8 +17,6 @@ LEARN = os.environ.get("LEARN_BINARY") or os.path.join(RUNFILES, "learn/learn")
 GRADE = os.environ.get("GRADE_BINARY") or os.path.join(RUNFILES, "learn/grade")
 TMP = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
 
-PREPARED = os.path.join(RUNFILES, "learn/test/prepared.tar")
-
 # The emulator's runtime, built once for all tests.
 BUILT = os.path.join(RUNFILES, "simt/simtcc_cache.tar")
 if os.path.exists(BUILT):
@@ -43,18 +41,11 @@ def run(*command, cwd=None, timeout=120, env=None):
 class Tree:
     """A student's tree."""
 
-    def __init__(self, name, make=True, prepared=None):
-        """prepared: an archive of what `nn prepare` makes; it is as new as the tree."""
+    def __init__(self, name, make=True):
         self.root = os.path.join(TMP, name)
         if make:
             status, text = run(LEARN, "init", self.root, "--no-prepare", "--source=" + SOURCE)
             assert status == 0, text
-        if prepared:
-            with tarfile.open(prepared) as archive:
-                now = time.time()
-                for member in archive.getmembers():
-                    member.mtime = now
-                    archive.extract(member, os.path.join(self.root, ".learn/build"))
         with open(os.path.join(self.root, ".learn/exercises.json")) as file:
             self.exercises = json.load(file)["exercises"]
 

@@ -21,6 +21,9 @@ _MODE_FLAGS = {
     "opt": ["-O3", "-lineinfo", "-DNDEBUG"],
 }
 
+# Compiles a kernel in half the time, and slow ones: to see that it compiles.
+_NVCC_CHECK_FLAGS = ["-Xcicc=-O0", "-Xptxas=-O0"]
+
 def _arch_flags(archs, arch_specific):
     """"80,90" -> code for both, and PTX of the last for GPUs to come. Specific to an architecture: for 90a, not 90."""
     numbers = archs.split(",")
@@ -83,6 +86,8 @@ def _nvcc(ctx, src, compile_ctx, cc_toolchain):
     args.add_all(["-c", src.path, "-o", obj.path, "-ccbin", cc_toolchain.compiler_executable, "-std=c++17"])
     args.add_all(_arch_flags(ctx.attr._archs[FlagInfo].value, ctx.attr.arch_specific))
     args.add_all(_MODE_FLAGS[mode])
+    if ctx.attr._nvcc[FlagInfo].value == "check" and not ctx.attr.arch_specific:  # wgmma wants the registers of -O3
+        args.add_all(_NVCC_CHECK_FLAGS)
     args.add("-Werror=all-warnings")
     args.add("-objtemp")  # two sandboxes share /tmp and number their processes alike: so would nvcc its files there
     args.add_all(["-fPIC"] + host_flags + ctx.attr.host_copts, format_each = "-Xcompiler=%s")
@@ -257,6 +262,7 @@ cuda_library = rule(
         "ptxopts": attr.string_list(doc = "Flags for ptxas."),
         "srcs": attr.label_list(allow_files = True),
         "_archs": attr.label(default = "//tools/build:archs"),
+        "_nvcc": attr.label(default = "//tools/build:nvcc"),
         "_backend": attr.label(default = "//tools/build:backend"),
         "_check_calls": attr.label(default = "//simt:check_calls", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
