@@ -42,8 +42,12 @@ static inline Graph *resnet_layers(float p) {
   int x = graph_input(g, "x", shape3(1, 28, 28));
   x = relu(g, batch_norm2d(g, conv2d_no_bias(g, x, 16, 3, 1, 1)));
   x = max_pool2d(g, x, 2, 2);
-  x = residual_block(g, "layer1.0", x, 32, 1);
-  x = residual_block(g, "layer2.0", x, 64, 2);
+  graph_enter(g, "layer1");
+  x = residual_block(g, "0", x, 32, 1);
+  graph_leave(g);
+  graph_enter(g, "layer2");
+  x = residual_block(g, "0", x, 64, 2);
+  graph_leave(g);
   x = max_pool2d(g, x, 2, 2);
   x = relu(g, linear(g, dropout(g, x, p), 64));
   x = linear(g, dropout(g, x, p), 10);
