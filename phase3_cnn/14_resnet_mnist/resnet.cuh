@@ -14,6 +14,8 @@
  *     fc2         10                  650   the logits
  *                                 110,010
  *
+ * --filters=16,32,64 are the channels of conv1, layer1 and layer2.
+ *
  * The convolutions have no bias: batch norm would subtract it again. Dropout stands behind the convolutions alone,
  * because it would change the variances that batch norm measures (Li, Chen, Hu, Yang: "Understanding the disharmony
  * between dropout and batch normalization by variance shift", 2019).
@@ -36,27 +38,31 @@ static const Fusion resnet_fusions[] = {
     {&activation_ops[ACTIVATION_RELU], &max_pool2d_op, &relu_passed_op, &relu_max_pool2d_op, relu_max_pool2d_op_fits},
 };
 
-/* `p`: how likely dropout drops a number. Evaluation is the same for any. */
-static inline Graph *resnet_layers(float p) {
+typedef struct ResnetShape {
+  int filters[3]; /* of conv1, layer1, layer2 */
+  double dropout; /* how likely a number is dropped; evaluation is the same for any */
+} ResnetShape;
+
+static inline Graph *resnet_layers(ResnetShape s) {
   Graph *g = graph_create();
   int x = graph_input(g, "x", shape3(1, 28, 28));
-  x = relu(g, batch_norm2d(g, conv2d_no_bias(g, x, 16, 3, 1, 1)));
+  x = relu(g, batch_norm2d(g, conv2d_no_bias(g, x, s.filters[0], 3, 1, 1)));
   x = max_pool2d(g, x, 2, 2);
   graph_enter(g, "layer1");
-  x = residual_block(g, "0", x, 32, 1);
+  x = residual_block(g, "0", x, s.filters[1], 1);
   graph_leave(g);
   graph_enter(g, "layer2");
-  x = residual_block(g, "0", x, 64, 2);
+  x = residual_block(g, "0", x, s.filters[2], 2);
   graph_leave(g);
   x = max_pool2d(g, x, 2, 2);
-  x = relu(g, linear(g, dropout(g, x, p), 64));
-  x = linear(g, dropout(g, x, p), 10);
+  x = relu(g, linear(g, dropout(g, x, (float)s.dropout), 64));
+  x = linear(g, dropout(g, x, (float)s.dropout), 10);
   graph_loss(g, &cross_entropy_loss, x, 1);
   return g;
 }
 
-static inline Graph *resnet_fused(float p) {
-  Graph *g = resnet_layers(p);
+static inline Graph *resnet_fused(ResnetShape s) {
+  Graph *g = resnet_layers(s);
   graph_fuse(g, resnet_fusions, sizeof resnet_fusions / sizeof *resnet_fusions);
   return g;
 }

@@ -16,7 +16,7 @@
 int main(int argc, char **argv) {
   static const OpChoice *const choices[] = {&conv2d_choice};
   const Task task = {
-      "Residual network (110,010 parameters)",
+      "Residual network",
       "Trains a residual network on the 60,000 handwritten digits of MNIST, tests it on 10,000 others, and keeps the "
       "model, a log, the learning curve, the learned filters and the misclassified digits in the output folder.",
       resnet_graph,
