@@ -28,7 +28,7 @@
 typedef struct Fusion {
   const Op *first, *second;             /* second reads first; NULL: first alone, whatever follows */
   const Op *fused_first, *fused_second; /* what computes them then */
-  int (*fits)(const Node *second);      /* NULL: always */
+  int (*fits)(const Node *first, const Node *second); /* NULL: always */
 } Fusion;
 
 /* The forward() and backward() of an Op that does nothing. */
@@ -53,7 +53,7 @@ static inline int graph_can_fuse(const Graph *g, const Fusion *fusion, const Nod
   if (graph_readers(g, second->input[k]) > 1) return 0;
   if ((fusion->fused_first->flags & OP_PASSED) && graph_readers(g, first->input[0]) > 1) return 0;
   if (second->inputs == 2 && (!(fusion->fused_second->flags & OP_PASSED) || first->inputs != 1)) return 0;
-  return fusion->fits == NULL || fusion->fits(second);
+  return fusion->fits == NULL || fusion->fits(first, second);
 }
 
 static inline int graph_moved(int i, int from, int to) { return i == from ? to : i - (i > from && i <= to); }
