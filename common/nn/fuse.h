@@ -26,8 +26,8 @@
 #include "common/nn/graph.h"
 
 typedef struct Fusion {
-  const Op *first, *second;             /* second reads first; NULL: first alone, whatever follows */
-  const Op *fused_first, *fused_second; /* what computes them then */
+  const Op *first, *second;                           /* second reads first; NULL: first alone, whatever follows */
+  const Op *fused_first, *fused_second;               /* what computes them then */
   int (*fits)(const Node *first, const Node *second); /* NULL: always */
 } Fusion;
 

@@ -14,7 +14,8 @@ int main(int argc, char **argv) {
   static const OpChoice *const choices[] = {&conv2d_choice};
   static const Task task = {
       "Fashion CNN (896,522 parameters)",
-      "Trains a convolutional network on the 60,000 pictures of clothes of Fashion-MNIST, tests it on 10,000 others, and "
+      "Trains a convolutional network on the 60,000 pictures of clothes of Fashion-MNIST, tests it on 10,000 others, "
+      "and "
       "keeps the model, a log, the learning curve, the learned filters and the misclassified pictures in the output "
       "folder.",
       fashion_cnn_graph,
