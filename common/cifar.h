@@ -50,8 +50,8 @@ static const CifarKind cifar10 = {
     {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", NULL},
     {"test_batch.bin", NULL},
     "batches.meta.txt"};
-static const CifarKind cifar100 = {
-    "CIFAR-100", "cifar-100-binary", 2, 20, 100, {"train.bin", NULL}, {"test.bin", NULL}, "fine_label_names.txt"};
+static const CifarKind cifar100 = {"CIFAR-100",        "cifar-100-binary",    2, 20, 100, {"train.bin", NULL},
+                                   {"test.bin", NULL}, "fine_label_names.txt"};
 
 /* images (count,3,32,32), labels (count). */
 typedef struct CifarSet {
@@ -79,15 +79,17 @@ static inline int cifar_check_labels(const CifarKind *kind, const unsigned char 
                                      Error *err) {
   const int fine = label[kind->label_bytes - 1];
   if (kind->label_bytes == 2 && label[0] >= kind->coarse_classes)
-    return error_set(err,
-                     "%s: the coarse label of record %zu is %d; 0 to %d is expected: the file is damaged, or not of the "
-                     "binary version of %s, fetch it again",
-                     path, record, label[0], kind->coarse_classes - 1, kind->title);
+    return error_set(
+        err,
+        "%s: the coarse label of record %zu is %d; 0 to %d is expected: the file is damaged, or not of the "
+        "binary version of %s, fetch it again",
+        path, record, label[0], kind->coarse_classes - 1, kind->title);
   if (fine < kind->classes) return 0;
-  return error_set(err,
-                   "%s: the %slabel of record %zu is %d; 0 to %d is expected: the file is damaged, or not of the binary "
-                   "version of %s, fetch it again",
-                   path, kind->label_bytes == 2 ? "fine " : "", record, fine, kind->classes - 1, kind->title);
+  return error_set(
+      err,
+      "%s: the %slabel of record %zu is %d; 0 to %d is expected: the file is damaged, or not of the binary "
+      "version of %s, fetch it again",
+      path, kind->label_bytes == 2 ? "fine " : "", record, fine, kind->classes - 1, kind->title);
 }
 
 /* The records of an open file behind those that the set has. */
@@ -100,14 +102,14 @@ static inline int cifar_read_records(FILE *in, const CifarKind *kind, const char
     if ((set->count % CIFAR_PIECE == 0 || read == 0) &&
         cifar_grow(set, (set->count / CIFAR_PIECE + 1) * CIFAR_PIECE, path, err) != 0)
       return -1;
-    if (got == (size_t)kind->label_bytes)
-      got += fread(set->images + set->count * CIFAR_PIXELS, 1, CIFAR_PIXELS, in);
+    if (got == (size_t)kind->label_bytes) got += fread(set->images + set->count * CIFAR_PIXELS, 1, CIFAR_PIXELS, in);
     if (ferror(in)) break;
     if (got < record)
-      return error_set(err,
-                       "%s has %zu bytes; a whole number of records of %zu bytes is expected: the file is cut short, or "
-                       "not of the binary version of %s, fetch it again",
-                       path, read * record + got, record, kind->title);
+      return error_set(
+          err,
+          "%s has %zu bytes; a whole number of records of %zu bytes is expected: the file is cut short, or "
+          "not of the binary version of %s, fetch it again",
+          path, read * record + got, record, kind->title);
     if (cifar_check_labels(kind, label, read, path, err) != 0) return -1;
     set->labels[set->count++] = label[kind->label_bytes - 1];
   }
@@ -120,10 +122,11 @@ static inline int cifar_read_records(FILE *in, const CifarKind *kind, const char
 static inline int cifar_read_file(const char *path, const CifarKind *kind, CifarSet *set, Error *err) {
   struct stat info;
   if (stat(path, &info) != 0)
-    return error_set(err,
-                     "cannot open %s: %s; name the folder of the binary version of %s, which unpacks as %s and is not the "
-                     "Python version",
-                     path, strerror(errno), kind->title, kind->folder);
+    return error_set(
+        err,
+        "cannot open %s: %s; name the folder of the binary version of %s, which unpacks as %s and is not the "
+        "Python version",
+        path, strerror(errno), kind->title, kind->folder);
   if (!S_ISREG(info.st_mode))
     return error_set(err, "%s is a %s; a file of %s is expected", path,
                      S_ISDIR(info.st_mode) ? "directory" : "device or pipe", kind->title);
@@ -175,10 +178,11 @@ static inline int cifar_load_names(const char *directory, const CifarKind *kind,
   }
   fclose(in);
   if (count != kind->classes)
-    return error_set(err,
-                     "%s: %d lines, each with the name of a class in at most %d characters, are expected; fetch it again, "
-                     "or remove it",
-                     path, kind->classes, CIFAR_NAME - 1);
+    return error_set(
+        err,
+        "%s: %d lines, each with the name of a class in at most %d characters, are expected; fetch it again, "
+        "or remove it",
+        path, kind->classes, CIFAR_NAME - 1);
   memcpy(names, read, (size_t)count * sizeof read[0]);
   return 1;
 }

@@ -140,9 +140,7 @@ static void test_refuses_what_is_no_file(void **state) {
 static void test_names_of_classes(void **state) {
   (void)state;
   static char names[CIFAR_MAX_CLASSES][CIFAR_NAME];
-  const char *const wrong[] = {"",
-                               "a\nb\nc\nd\ne\nf\ng\nh\ni\n",
-                               "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n",
+  const char *const wrong[] = {"", "a\nb\nc\nd\ne\nf\ng\nh\ni\n", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n",
                                "a\nb\n\nc\nd\ne\nf\ng\nh\ni\nj\n",
                                "0123456789012345678901234567890123456789\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"};
   Error err = {0};

@@ -383,6 +383,7 @@ static inline void app_options(const Task *task, TrainOptions *options, int argc
   options->weight_decay = task->hyper.weight_decay;
   options->schedule = task->schedule ? task->schedule : &schedule_constant;
   options->data = task->data;
+  if (task->augment) options->augment = task->augment;
   options->choices = task->choices;
   options->choice_count = task->choice_count;
   train_options_parse(options, task->networks ? task->networks->options : NULL, NULL, task->description, argc, argv);

@@ -21,6 +21,7 @@ int main(int argc, char **argv) {
                             64,
                             {0.01, 0.9, 0},
                             choices,
-                            1};
+                            1,
+                            NULL};
   return network_bench_main(&task, argc, argv);
 }
