@@ -167,4 +167,7 @@ COURSE = {
     "phase3_cnn/10_batch_norm": [],
     "phase3_cnn/11_residual": [],
     "phase3_cnn/12_lenet_mnist": [],
+    "phase3_cnn/13_fashion_mnist": [],
+    "phase3_cnn/14_resnet_mnist": [],
+    "phase3_cnn/15_cifar10": [],
 }

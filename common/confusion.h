@@ -5,14 +5,14 @@
  *     confusion_print_named(stdout, counts, 10, fashion_names);
  *
  * A row is a true class: how its images were classified, how many there are, and the recall, the share that was right.
- * Below stand the accuracy and the pairs that are confused most.
+ * Of more than CONFUSION_COLUMNS classes the columns are left out. Below stand the accuracy and the pairs that are confused most.
  */
 #ifndef COMMON_CONFUSION_H
 #define COMMON_CONFUSION_H
 
 #include "common/error.h"
 
-enum { CONFUSION_PAIRS = 5 };
+enum { CONFUSION_PAIRS = 5, CONFUSION_COLUMNS = 20 };
 
 /* The class's name, at most `width` characters of it. */
 static inline void confusion_name(char *text, size_t width, int label, const char *const *names) {
@@ -38,6 +38,7 @@ static inline void confusion_print_named(FILE *out, const int *counts, int class
   char name[NAME + 1], other[NAME + 1];
   long all = 0, right = 0;
   int rows = (int)strlen("true"), columns = 3;
+  const int shown = classes <= CONFUSION_COLUMNS ? classes : 0; /* columns */
   for (int i = 0; i < classes; i++) {
     confusion_name(name, NAME, i, names);
     if ((int)strlen(name) > rows) rows = (int)strlen(name);
@@ -49,8 +50,9 @@ static inline void confusion_print_named(FILE *out, const int *counts, int class
     if (digits > columns) columns = digits;
   }
 
-  fprintf(out, "%*s  predicted\n%*s ", rows, "", rows, "true");
-  for (int i = 0; i < classes; i++) {
+  if (shown) fprintf(out, "%*s  predicted\n", rows, "");
+  fprintf(out, "%*s ", rows, "true");
+  for (int i = 0; i < shown; i++) {
     confusion_name(name, HEAD, i, names);
     fprintf(out, " %*s", columns, name);
   }
@@ -60,11 +62,11 @@ static inline void confusion_print_named(FILE *out, const int *counts, int class
     long total = 0;
     confusion_name(name, NAME, truth, names);
     fprintf(out, "%*s ", rows, name);
-    for (int i = 0; i < classes; i++) {
+    for (int i = 0; i < shown; i++) {
       if (row[i] > 0) fprintf(out, " %*d", columns, row[i]);
       if (row[i] == 0) fprintf(out, " %*s", columns, "."); /* so that the errors stand out */
-      total += row[i];
     }
+    for (int i = 0; i < classes; i++) total += row[i];
     fprintf(out, " %8ld ", total);
     if (total > 0) fprintf(out, " %5.1f%%\n", 100.0 * row[truth] / (double)total);
     if (total == 0) fprintf(out, " %6s\n", "-"); /* no image of this class */

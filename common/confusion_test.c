@@ -64,12 +64,24 @@ static void five_pairs_at_most_the_worst_first(void **state) {
     if (line != text) assert_int_equal(strcspn(line, "\n"), 5 + 10 * 5 + 9 + 8); /* all lines but the first */
 }
 
+/* A hundred columns would fit on no screen. */
+static void many_classes_without_columns(void **state) {
+  (void)state;
+  static int counts[21 * 21];
+  for (int i = 0; i < 21; i++) counts[22 * i] = 3;
+  counts[20] = 1;
+  const char *text = printed(counts, 21, NULL);
+  assert_int_equal(strncmp(text, "true     total  recall\n   0         4   75.0%\n   1         3  100.0%\n", 70), 0);
+  assert_non_null(strstr(text, "accuracy 98.44%: 63 of 64\nmost confused: 0 taken for 20: 1\n"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(by_hand),
       cmocka_unit_test(with_names_and_an_absent_class),
       cmocka_unit_test(nothing_confused_nothing_counted),
       cmocka_unit_test(five_pairs_at_most_the_worst_first),
+      cmocka_unit_test(many_classes_without_columns),
   };
   return TEST_MAIN("confusion", tests);
 }

@@ -193,13 +193,43 @@ static inline int app_max_batch(const TrainOptions *options, const TrainState *s
   return train > test ? train : test;
 }
 
+/* Bytes of a set of so many images. */
+static inline double app_set_bytes(const TrainOptions *options, Shape shape, int count, int most) {
+  return options->stream ? device_set_streamed_bytes(shape, count, most) : device_set_bytes(shape, count);
+}
+
+/* The first `count` images of `host`, which must live as long as the set where they are streamed. */
+static inline void app_create_set(const Task *task, const TrainOptions *options, DeviceSet *set, const DataSet *host,
+                                  int count, const DataNorm *norm, int most) {
+  if (options->stream)
+    device_set_create_streamed(set, options->common.device, task->batches, host, count, norm, most);
+  else
+    device_set_create(set, options->common.device, task->batches, host, count, norm);
+}
+
+/* The last batch of an epoch has what is left of the images: that may be too little for an operation. */
+static inline int app_check_batches(const Graph *g, const TrainState *state, Error *err) {
+  Error why;
+  const int left = state->train_images % state->batch_size, smallest = left > 0 ? left : state->batch_size;
+  if (model_check_batch(g, smallest, &why) == 0) return 0;
+  return error_set(err,
+                   "of %d training images in batches of %d the last batch has %d: %.700s; give another --batch-size or "
+                   "--train-images",
+                   state->train_images, state->batch_size, smallest, why.message);
+}
+
 /* The model of this run with its parameters: fresh, or as the checkpoint has them. */
 static inline int app_open_model(const Task *task, const TrainOptions *options, const char *path, Shape shape,
                                  Model *net, TrainState *state, Error *err) {
   const int most = app_max_batch(options, state);
-  const double also = device_set_bytes(shape, state->train_images) + device_set_bytes(shape, state->test_images) +
+  const double also = app_set_bytes(options, shape, state->train_images, most) +
+                      app_set_bytes(options, shape, state->test_images, most) +
                       device_set_augment_bytes(options->augment, shape, most);
   if (session_open(task, options, state, most, MODEL_TRAIN, also, net, err) != 0) return -1;
+  if (app_check_batches(net->graph, state, err) != 0) {
+    model_close(net);
+    return -1;
+  }
   net->hyper.weight_decay = (float)state->weight_decay;
   net->context.seed = state->seed;
   model_init(net, state->seed);
@@ -261,15 +291,14 @@ static inline int app_run(const Task *task, TrainOptions *options) {
   memset(&t, 0, sizeof t);
   memset(&step_graph, 0, sizeof step_graph);
   const char *directory = options->common.output_dir;
-  const Device device = options->common.device;
   snprintf(path, sizeof path, "%s/%s", directory, run_files[RUN_STATE]);
   if (app_prepare(task, options, path, &data, &t.state, &err) != 0 ||
       app_open_model(task, options, path, data.train.shape, &net, &t.state, &err) != 0)
     die("%s", err.message);
-  device_set_create(&train, device, task->batches, &data.train, t.state.train_images, &data.norm);
-  device_set_create(&test, device, task->batches, &data.test, t.state.test_images, &data.norm);
+  app_create_set(task, options, &train, &data.train, t.state.train_images, &data.norm, net.max_batch);
+  app_create_set(task, options, &test, &data.test, t.state.test_images, &data.norm, net.max_batch);
   device_set_augment(&train, options->augment, net.max_batch);
-  data_free(&data.train);
+  if (!options->stream) data_free(&data.train);
   snprintf(title, sizeof title, "%s on %s", task->title, options->data->title);
   t.net = &net;
   t.train = &train;
@@ -300,6 +329,7 @@ static inline int app_run(const Task *task, TrainOptions *options) {
   step_graph_close(&step_graph);
   device_set_destroy(&train);
   device_set_destroy(&test);
+  data_free(&data.train);
   data_free(&data.test);
   model_close(&net);
   return result == TRAIN_INTERRUPTED ? interrupt_status() : 0;
@@ -353,6 +383,7 @@ static inline void app_options(const Task *task, TrainOptions *options, int argc
   options->weight_decay = task->hyper.weight_decay;
   options->schedule = task->schedule ? task->schedule : &schedule_constant;
   options->data = task->data;
+  if (task->augment) options->augment = task->augment;
   options->choices = task->choices;
   options->choice_count = task->choice_count;
   train_options_parse(options, task->networks ? task->networks->options : NULL, NULL, task->description, argc, argv);

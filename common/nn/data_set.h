@@ -12,6 +12,7 @@
 #ifndef COMMON_NN_DATA_SET_H
 #define COMMON_NN_DATA_SET_H
 
+#include "common/cifar.h"
 #include "common/image.h"
 #include "common/mnist.h"
 #include "common/nn/op.h"
@@ -42,7 +43,8 @@ typedef struct DataSource {
   Shape shape;
   int classes;
   const char *const *class_names;   /* NULL: their numbers */
-  const char *folder[DATA_FOLDERS]; /* relative: of the runfiles; absolute: of the distribution's package; or NULL */
+  const char *folder[DATA_FOLDERS]; /* relative: of the runfiles; absolute: of the distribution's package; or NULL.
+                                       None: the user names it */
   int (*load)(const char *directory, DataSplit split, DataSet *set, Error *err);
   int (*from_image)(const Image *image, Shape shape, uint8_t *sample, Error *err); /* a picture in the set's form */
 } DataSource;
@@ -103,7 +105,74 @@ static inline int data_thing_from_image(const Image *gray, Shape shape, uint8_t 
   return 0;
 }
 
+/* One of the two sets of CIFAR. The names of its classes become those of the folder's file, where there is one. */
+static inline int data_load_cifar(const char *directory, const CifarKind *kind, DataSplit split, const char **names,
+                                  char (*read)[CIFAR_NAME], DataSet *set, Error *err) {
+  CifarSet from;
+  if (cifar_load(directory, kind, split == DATA_TRAIN, &from, err) != 0) return -1;
+  const int named = cifar_load_names(directory, kind, read, err);
+  if (named < 0 || from.count > INT_MAX) {
+    cifar_free(&from);
+    return named < 0 ? -1 : error_set(err, "%s: more than %d images", directory, INT_MAX);
+  }
+  for (int i = 0; i < kind->classes && named; i++) names[i] = read[i];
+  set->shape = shape3(3, CIFAR_SIDE, CIFAR_SIDE);
+  set->count = (int)from.count;
+  set->classes = kind->classes;
+  set->samples = from.images;
+  set->labels = (int *)xmalloc(from.count * sizeof *set->labels);
+  for (size_t i = 0; i < from.count; i++) set->labels[i] = from.labels[i];
+  from.images = NULL;
+  cifar_free(&from);
+  return 0;
+}
+
+/* The square in the middle of a colour picture, scaled to the set's size, plane by plane. */
+static inline int data_photo_from_image(const Image *rgb, Shape shape, uint8_t *sample, Error *err) {
+  const int side = rgb->width < rgb->height ? rgb->width : rgb->height, height = shape.dim[1], width = shape.dim[2];
+  const size_t pixels = (size_t)rgb->width * rgb->height;
+  (void)err;
+  Image plane = image_new(rgb->width, rgb->height, 1);
+  for (int c = 0; c < shape.dim[0]; c++) {
+    for (size_t i = 0; i < pixels; i++) plane.pixels[i] = rgb->pixels[i * rgb->channels + c];
+    image_scale_gray(&plane, (rgb->width - side) / 2, (rgb->height - side) / 2, side, side,
+                     sample + (size_t)c * height * width, width, height);
+  }
+  image_free(&plane);
+  return 0;
+}
+
 /* ----------------------------------------------------------------------------------------------------------- table */
+
+/* Until the names of a folder take their places. */
+static const char *data_cifar10_names[] = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                           "dog",      "frog",       "horse", "ship", "truck"};
+static const char *data_cifar100_names[] = {
+    "apple",      "aquarium_fish", "baby",         "bear",       "beaver",      "bed",         "bee",
+    "beetle",     "bicycle",       "bottle",       "bowl",       "boy",         "bridge",      "bus",
+    "butterfly",  "camel",         "can",          "castle",     "caterpillar", "cattle",      "chair",
+    "chimpanzee", "clock",         "cloud",        "cockroach",  "couch",       "crab",        "crocodile",
+    "cup",        "dinosaur",      "dolphin",      "elephant",   "flatfish",    "forest",      "fox",
+    "girl",       "hamster",       "house",        "kangaroo",   "keyboard",    "lamp",        "lawn_mower",
+    "leopard",    "lion",          "lizard",       "lobster",    "man",         "maple_tree",  "motorcycle",
+    "mountain",   "mouse",         "mushroom",     "oak_tree",   "orange",      "orchid",      "otter",
+    "palm_tree",  "pear",          "pickup_truck", "pine_tree",  "plain",       "plate",       "poppy",
+    "porcupine",  "possum",        "rabbit",       "raccoon",    "ray",         "road",        "rocket",
+    "rose",       "sea",           "seal",         "shark",      "shrew",       "skunk",       "skyscraper",
+    "snail",      "snake",         "spider",       "squirrel",   "streetcar",   "sunflower",   "sweet_pepper",
+    "table",      "tank",          "telephone",    "television", "tiger",       "tractor",     "train",
+    "trout",      "tulip",         "turtle",       "wardrobe",   "whale",       "willow_tree", "wolf",
+    "woman",      "worm"};
+
+static inline int data_load_cifar10(const char *directory, DataSplit split, DataSet *set, Error *err) {
+  static char read[10][CIFAR_NAME];
+  return data_load_cifar(directory, &cifar10, split, data_cifar10_names, read, set, err);
+}
+
+static inline int data_load_cifar100(const char *directory, DataSplit split, DataSet *set, Error *err) {
+  static char read[100][CIFAR_NAME];
+  return data_load_cifar(directory, &cifar100, split, data_cifar100_names, read, set, err);
+}
 
 static const char *const data_fashion_names[MNIST_CLASSES] = {"t-shirt", "trouser", "pullover", "dress", "coat",
                                                               "sandal",  "shirt",   "sneaker",  "bag",   "boot"};
@@ -127,10 +196,30 @@ static const DataSource data_fashion_mnist = {"fashion_mnist",
                                               data_load_mnist,
                                               data_thing_from_image};
 
-enum { DATA_SOURCES = 2 };
+static const DataSource data_cifar10 = {"cifar10",
+                                        "CIFAR-10",
+                                        "objects",
+                                        {3, {3, CIFAR_SIDE, CIFAR_SIDE, 0}},
+                                        10,
+                                        data_cifar10_names,
+                                        {NULL, NULL},
+                                        data_load_cifar10,
+                                        data_photo_from_image};
+static const DataSource data_cifar100 = {"cifar100",
+                                         "CIFAR-100",
+                                         "objects",
+                                         {3, {3, CIFAR_SIDE, CIFAR_SIDE, 0}},
+                                         100,
+                                         data_cifar100_names,
+                                         {NULL, NULL},
+                                         data_load_cifar100,
+                                         data_photo_from_image};
+
+enum { DATA_SOURCES = 4 };
 
 static inline const DataSource *data_source_at(int i) {
-  static const DataSource *const table[DATA_SOURCES] = {&data_mnist, &data_fashion_mnist};
+  static const DataSource *const table[DATA_SOURCES] = {&data_mnist, &data_fashion_mnist, &data_cifar10,
+                                                        &data_cifar100};
   return i >= 0 && i < DATA_SOURCES ? table[i] : NULL;
 }
 
@@ -152,6 +241,8 @@ static inline int data_folder(const DataSource *source, const char *named, char 
       return error_set(err, "%.80s...: the path is too long", named);
     return 0;
   }
+  if (source->folder[0] == NULL)
+    return error_set(err, "the files of %s are yours to download; name their folder with --data-dir", source->title);
   for (int i = 0; i < DATA_FOLDERS && source->folder[i]; i++) {
     if (source->folder[i][0] == '/') {
       snprintf(out, size, "%s", source->folder[i]);

@@ -1,4 +1,4 @@
-/* device_set.h - a data set that lives where the network lives, as bytes.
+/* device_set.h - a data set that lives where the network lives, as bytes; or in the host's memory.
  *
  *     DeviceSet set;
  *     device_set_create(&set, device, &batch_kernels, &host, count, &norm);
@@ -8,6 +8,10 @@
  * The whole of MNIST is 47 MB, so it is copied to the device once; a batch is then gathered there in shuffled order and
  * normalised on the way, and no pixel crosses the bus during training. Which kernels do that is a table (Batches) of
  * the phase that teaches them; device_set_gather_any() does it for several channels and for more than 256 classes.
+ *
+ * A set that is larger than the device's memory stays where it was read: device_set_create_streamed(). Each batch is then
+ * copied while the step before is computed (batch_stream.h), and is put together from the copy by the same kernels, so
+ * that every number is the same. With DEVICE_CPU nothing is copied: a batch is gathered from the host's set.
  */
 #ifndef COMMON_NN_DEVICE_SET_H
 #define COMMON_NN_DEVICE_SET_H
@@ -15,6 +19,9 @@
 #include "common/nn/augment.h"
 #include "common/nn/data_set.h"
 #include "common/nn/model.h"
+#ifdef __CUDACC__
+#include "common/nn/batch_stream.h"
+#endif
 
 /* How an epoch is ordered and a batch put together. */
 typedef struct Batches {
@@ -31,10 +38,12 @@ typedef struct DeviceSet {
   Shape shape;
   int count, classes;
   int pixels;       /* bytes of one image */
-  uint8_t *images;  /* (count, C,H,W), on the device */
-  uint8_t *labels;  /* (count), on the device; NULL where wide_labels has them */
-  int *wide_labels; /* (count), on the device: for what batches->gather does not take */
-  uint32_t *order;  /* (count), on the device: the order in which batches take the images */
+  uint8_t *images;  /* (count, C,H,W), on the device; streamed: the host's */
+  uint8_t *labels;  /* (count), on the device; NULL where wide_labels has them; streamed: on the host */
+  int *wide_labels; /* (count), likewise: for what batches->gather does not take */
+  int streamed;
+  struct BatchStream *stream; /* of a streamed set, to a GPU */
+  uint32_t *order;            /* (count), on the device: the order in which batches take the images */
   uint32_t *host_order;
   DataNorm norm;          /* of the training set */
   const Augment *augment; /* NULL: the images as they are */
@@ -47,14 +56,19 @@ static inline double device_set_bytes(Shape shape, int count) {
   return (double)count * ((double)shape_count(shape) + sizeof(uint32_t) + sizeof(int));
 }
 
+/* Of a streamed set, in batches of up to `most`: two of them, and orders. */
+static inline double device_set_streamed_bytes(Shape shape, int count, int most) {
+  return 2 * device_set_bytes(shape, most) + (double)(count + most) * sizeof(uint32_t);
+}
+
 /* What device_set_augment() takes besides, for batches of up to `most` images. */
 static inline double device_set_augment_bytes(const Augment *augment, Shape shape, int most) {
   return augment->apply ? (double)most * (double)shape_count(shape) * sizeof(float) : 0;
 }
 
-/* The first `count` images of `host`, in their order. */
-static inline void device_set_create(DeviceSet *set, Device device, const Batches *batches, const DataSet *host,
-                                     int count, const DataNorm *norm) {
+/* All but images and labels. */
+static inline void device_set_begin(DeviceSet *set, Device device, const Batches *batches, const DataSet *host,
+                                    int count, const DataNorm *norm) {
   memset(set, 0, sizeof *set);
   set->device = device;
   set->batches = batches;
@@ -63,13 +77,16 @@ static inline void device_set_create(DeviceSet *set, Device device, const Batche
   set->classes = host->classes;
   set->pixels = (int)shape_count(host->shape);
   set->norm = *norm;
-  set->images = (uint8_t *)device_alloc(device, (size_t)count * set->pixels);
   set->order = (uint32_t *)device_alloc(device, count * sizeof(uint32_t));
   set->host_order = (uint32_t *)xcalloc(count, sizeof(uint32_t));
   for (int i = 0; i < count; i++) set->host_order[i] = (uint32_t)i;
-  device_upload(device, set->images, host->samples, (size_t)count * set->pixels);
   device_upload(device, set->order, set->host_order, count * sizeof(uint32_t));
-  if (norm->channels == 1 && host->classes <= 256 && batches->gather) {
+}
+
+/* The labels in the form that the kernels take, on `device`. */
+static inline void device_set_add_labels(DeviceSet *set, Device device, const DataSet *host) {
+  const int count = set->count;
+  if (set->norm.channels == 1 && host->classes <= 256 && set->batches->gather) {
     uint8_t *bytes = (uint8_t *)xmalloc(count);
     for (int i = 0; i < count; i++) bytes[i] = (uint8_t)host->labels[i];
     set->labels = (uint8_t *)device_alloc(device, count);
@@ -81,10 +98,44 @@ static inline void device_set_create(DeviceSet *set, Device device, const Batche
   }
 }
 
+/* The first `count` images of `host`, in their order. */
+static inline void device_set_create(DeviceSet *set, Device device, const Batches *batches, const DataSet *host,
+                                     int count, const DataNorm *norm) {
+  device_set_begin(set, device, batches, host, count, norm);
+  device_set_add_labels(set, device, host);
+  set->images = (uint8_t *)device_alloc(device, (size_t)count * set->pixels);
+  device_upload(device, set->images, host->samples, (size_t)count * set->pixels);
+}
+
+/* The same, but the images stay in `host`, which must live as long as the set. Batches have up to `most` images. */
+static inline void device_set_create_streamed(DeviceSet *set, Device device, const Batches *batches,
+                                              const DataSet *host, int count, const DataNorm *norm, int most) {
+  device_set_begin(set, device, batches, host, count, norm);
+  device_set_add_labels(set, DEVICE_CPU, host);
+  set->images = host->samples;
+  set->streamed = 1;
+  ON_DEVICE(
+      device,
+      {
+        const uint8_t *labels = set->labels ? set->labels : (const uint8_t *)set->wide_labels;
+        set->stream = (BatchStream *)xcalloc(1, sizeof(BatchStream));
+        batch_stream_open(set->stream, set->images, labels, (size_t)set->pixels, set->labels ? 1 : sizeof(int), most);
+      },
+      (void)most);
+}
+
 static inline void device_set_destroy(DeviceSet *set) {
-  device_free(set->device, set->images);
-  device_free(set->device, set->labels);
-  device_free(set->device, set->wide_labels);
+  ON_DEVICE(
+      set->device,
+      {
+        if (set->stream) batch_stream_close(set->stream);
+      },
+      (void)0);
+  free(set->stream);
+  const Device device = set->streamed ? DEVICE_CPU : set->device; /* where the labels are */
+  device_free(device, set->labels);
+  device_free(device, set->wide_labels);
+  if (!set->streamed) device_free(set->device, set->images);
   device_free(set->device, set->order);
   device_free(set->device, set->plain);
   free(set->host_order);
@@ -103,6 +154,12 @@ static inline void device_set_augment(DeviceSet *set, const Augment *augment, in
 static inline void device_set_shuffle(DeviceSet *set, uint64_t seed, int epoch) {
   set->batches->shuffle(set->host_order, (uint32_t)set->count, seed, (uint32_t)epoch);
   device_upload(set->device, set->order, set->host_order, set->count * sizeof(uint32_t));
+  ON_DEVICE(
+      set->device,
+      {
+        if (set->stream) batch_stream_forget(set->stream);
+      },
+      (void)0);
   set->augment_key.seed = seed;
   set->augment_key.epoch = (uint32_t)epoch;
 }
@@ -153,32 +210,58 @@ static inline void device_set_gather_any_gpu(float *x, int *labels, const uint8_
 }
 #endif
 
-static inline void device_set_gather_any(const DeviceSet *set, float *x, int *labels, const uint32_t *order,
-                                         int batch) {
+static inline void device_set_gather_any(const DeviceSet *set, float *x, int *labels, const uint8_t *samples,
+                                         const int *all_labels, const uint32_t *order, int batch) {
   const size_t plane = (size_t)set->pixels / set->norm.channels;
-  ON_DEVICE(set->device,
-            device_set_gather_any_gpu(x, labels, set->images, set->wide_labels, order, batch, plane, set->norm),
-            device_set_gather_any_cpu(x, labels, set->images, set->wide_labels, order, batch, plane, set->norm));
+  ON_DEVICE(set->device, device_set_gather_any_gpu(x, labels, samples, all_labels, order, batch, plane, set->norm),
+            device_set_gather_any_cpu(x, labels, samples, all_labels, order, batch, plane, set->norm));
 }
 
 /* ---------------------------------------------------------------------------------------------------------- batches */
+
+/* Where a batch is put together from. */
+typedef struct DeviceBatch {
+  const uint8_t *images;
+  const void *labels;
+  const uint32_t *order; /* (batch) */
+} DeviceBatch;
+
+/* Images start .. start + batch - 1 of the order: where they are now. What is not on the GPU is on its way there, and
+ * what is submitted next waits for it. A step that a CUDA graph records calls this before the recording begins. */
+static inline DeviceBatch device_set_batch(const DeviceSet *set, int start, int batch) {
+  DeviceBatch from = {set->images, set->labels ? (const void *)set->labels : (const void *)set->wide_labels,
+                      set->order + start};
+  ON_DEVICE(
+      set->device,
+      {
+        if (set->stream) {
+          batch_stream_take(set->stream, set->host_order, set->count, start, batch);
+          from.images = batch_stream_images(set->stream);
+          from.labels = batch_stream_labels(set->stream);
+          from.order = set->stream->in_order;
+        }
+      },
+      (void)batch);
+  return from;
+}
 
 /* Images start .. start + batch - 1 of the order, normalised, into the network's input and labels; changed by
  * set->augment where it has one. */
 static inline void device_set_gather(const DeviceSet *set, Model *net, int start, int batch) {
   model_expect_batch(net, batch);
-  const uint32_t *order = set->order + start;
+  const DeviceBatch from = device_set_batch(set, start, batch);
   float *input = model_input(net, 0), *x = set->augment ? set->plain : input;
   if (set->labels)
-    set->batches->gather(set->device, x, model_labels(net), set->images, set->labels, order, batch, set->pixels,
-                         set->norm.mean[0], set->norm.stddev[0]);
+    set->batches->gather(set->device, x, model_labels(net), from.images, (const uint8_t *)from.labels, from.order,
+                         batch, set->pixels, set->norm.mean[0], set->norm.stddev[0]);
   else
-    device_set_gather_any(set, x, model_labels(net), order, batch);
+    device_set_gather_any(set, x, model_labels(net), from.images, (const int *)from.labels, from.order, batch);
   if (set->augment == NULL) return;
   AugmentOutside outside;
   for (int c = 0; c < set->norm.channels; c++)
     outside.value[c] = device_set_normalize(0, set->norm.mean[c], set->norm.stddev[c]);
-  set->augment->apply(set->augment, set->device, input, x, batch, set->shape, &outside, set->augment_key, order);
+  set->augment->apply(set->augment, set->device, input, x, batch, set->shape, &outside, set->augment_key,
+                      set->order + start);
 }
 
 /* Loss and right answers over the whole set; with `probabilities` (count, classes) != NULL also what the network said,

@@ -165,6 +165,100 @@ static void check_shapes(Device device) {
   check_any_shape(device, 1, 31, 3, 256); /* the batches' own kernel */
 }
 
+/* ---- a set that stays in the host's memory ---- */
+
+/* Asks two sets for the same batch, and compares every bit. */
+static void expect_same_batch(const DeviceSet *resident, const DeviceSet *streamed, Model *net, int start, int batch) {
+  enum { MOST = COUNT * 3 * 5 * 7 };
+  static float x[2][MOST];
+  int labels[2][COUNT];
+  const size_t bytes = (size_t)batch * resident->pixels * sizeof(float);
+  for (int i = 0; i < 2; i++) {
+    device_set_gather(i == 0 ? resident : streamed, net, start, batch);
+    device_download(net->context.device, x[i], model_input(net, 0), bytes);
+    device_download(net->context.device, labels[i], model_labels(net), batch * sizeof(int));
+  }
+  assert_memory_equal(x[1], x[0], bytes);
+  assert_memory_equal(labels[1], labels[0], batch * sizeof(int));
+}
+
+static void check_streamed(Device device, int channels, int classes, const Augment *augment) {
+  static uint8_t images[COUNT * 3 * 5 * 7];
+  const Shape shape = shape3(channels, 5, 7);
+  const size_t bytes = COUNT * shape_count(shape);
+  int labels[COUNT];
+  for (size_t i = 0; i < bytes; i++) images[i] = (uint8_t)philox4x32(11, 0, i).word[0];
+  for (int i = 0; i < COUNT; i++) labels[i] = classes - 1 - i;
+  const DataSet host = {shape, COUNT, classes, images, labels};
+  DataNorm norm;
+  Error err;
+  DeviceSet resident, streamed;
+  Model net;
+  if (data_statistics(&host, &norm, &err) != 0) fail_msg("%s", err.message);
+  test_net_open(&net, shape, 2, device, 5);
+  device_set_create(&resident, device, &test_batches, &host, COUNT, &norm);
+  device_set_create_streamed(&streamed, device, &test_batches, &host, COUNT, &norm, 5);
+  device_set_augment(&resident, augment, 5);
+  device_set_augment(&streamed, augment, 5);
+  for (int epoch = -1; epoch < 3; epoch++) {
+    for (int i = 0; i < 2 && epoch >= 0; i++) device_set_shuffle(i == 0 ? &resident : &streamed, 7, epoch);
+    for (int start = 0; start < COUNT; start += 5)
+      expect_same_batch(&resident, &streamed, &net, start, COUNT - start < 5 ? COUNT - start : 5);
+  }
+  /* what was not expected: again, back, forth, another size, the last image alone */
+  const int starts[] = {10, 10, 0, 5, 5, 1, 12, 0, 12}, batches[] = {3, 3, 5, 5, 2, 1, 1, 5, 1};
+  for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+    expect_same_batch(&resident, &streamed, &net, starts[i], batches[i]);
+  device_set_destroy(&resident);
+  device_set_destroy(&streamed);
+  model_close(&net);
+}
+
+static void check_streamed_sets(Device device) {
+  check_streamed(device, 1, 20, &augment_none);
+  check_streamed(device, 1, 20, &augment_shift);
+  check_streamed(device, 3, 300, &augment_crop);
+}
+
+/* The steps of an epoch are submitted without a look at one, so that copies and kernels overlap as they may. */
+static void steps_follow_each_other_without_waiting(void **state) {
+  (void)state;
+  test_requires_gpu();
+  enum { BATCH = 2, STEPS = COUNT / BATCH };
+  Fixture f;
+  DeviceSet streamed;
+  float x[2][STEPS][BATCH * PIXELS];
+  fixture_create(&f, DEVICE_GPU, BATCH);
+  const DataSet host = {shape3(1, SIDE, SIDE), COUNT, CLASSES, f.images, f.labels};
+  const DataNorm norm = {1, {mean}, {stddev}};
+  device_set_create_streamed(&streamed, DEVICE_GPU, &test_batches, &host, COUNT, &norm, BATCH);
+  float *kept = (float *)device_alloc(DEVICE_GPU, sizeof x[0]);
+  for (int i = 0; i < 2; i++) {
+    DeviceSet *set = i == 0 ? &f.set : &streamed;
+    device_set_shuffle(set, 1, 1);
+    for (int step = 0; step < STEPS; step++) {
+      device_set_gather(set, &f.net, step * BATCH, BATCH);
+      device_copy(DEVICE_GPU, kept + step * BATCH * PIXELS, model_input(&f.net, 0), sizeof x[0][0]);
+    }
+    device_download(DEVICE_GPU, x[i], kept, sizeof x[i]);
+  }
+  assert_memory_equal(x[1], x[0], sizeof x[0]);
+  device_free(DEVICE_GPU, kept);
+  device_set_destroy(&streamed);
+  fixture_destroy(&f);
+}
+
+static void a_streamed_set_gives_the_same_bits_cpu(void **state) {
+  (void)state;
+  check_streamed_sets(DEVICE_CPU);
+}
+
+static void a_streamed_set_gives_the_same_bits_gpu(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_streamed_sets(DEVICE_GPU);
+}
+
 static void any_shape_and_any_number_of_classes_cpu(void **state) {
   (void)state;
   check_shapes(DEVICE_CPU);
@@ -214,6 +308,9 @@ int main(void) {
       cmocka_unit_test(batches_follow_the_order_cpu),
       cmocka_unit_test(evaluation_in_batches_is_one_by_one_cpu),
       cmocka_unit_test(any_shape_and_any_number_of_classes_cpu),
+      cmocka_unit_test(a_streamed_set_gives_the_same_bits_cpu),
+      cmocka_unit_test(a_streamed_set_gives_the_same_bits_gpu),
+      cmocka_unit_test(steps_follow_each_other_without_waiting),
       cmocka_unit_test(the_gpu_does_the_same),
   };
   return TEST_MAIN("device_set", tests);

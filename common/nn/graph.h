@@ -23,7 +23,7 @@
 
 #include "common/nn/op.h"
 
-enum { GRAPH_ERROR = -1, GRAPH_MAX_LOSSES = 4, GRAPH_MAX_OUTPUTS = 8 };
+enum { GRAPH_ERROR = -1, GRAPH_MAX_LOSSES = 4, GRAPH_MAX_OUTPUTS = 8, GRAPH_MAX_SCOPES = 8 };
 
 typedef struct GraphLoss {
   const Loss *loss;
@@ -40,6 +40,8 @@ typedef struct Graph {
   int output_count;
   const Init *weight_init; /* of weights that come next; NULL: the operation's own choice */
   char scope[NODE_NAME], next_name[2 * NODE_NAME];
+  size_t scope_length[GRAPH_MAX_SCOPES]; /* before each graph_enter() */
+  int scopes;
   int failed;
   Error error;
 } Graph;
@@ -50,6 +52,15 @@ static inline void graph_destroy(Graph *g) {
   if (g == NULL) return;
   free(g->nodes);
   free(g);
+}
+
+/* A copy, owned by the caller. */
+static inline Graph *graph_copy(const Graph *g) {
+  Graph *copy = graph_create();
+  *copy = *g;
+  copy->nodes = (Node *)xmalloc((size_t)(g->capacity ? g->capacity : 1) * sizeof *copy->nodes);
+  if (g->count) memcpy(copy->nodes, g->nodes, (size_t)g->count * sizeof *copy->nodes);
+  return copy;
 }
 
 /* Keeps the first mistake; returns GRAPH_ERROR. */
@@ -70,20 +81,25 @@ static inline Shape graph_shape(const Graph *g, int node) {
 
 /* ----------------------------------------------------------------------------------------------------------- names */
 
-/* Names of the nodes that come next begin with "name.", until graph_leave(). Scopes nest. */
+/* Names of the nodes that come next begin with "name.", until graph_leave(). Scopes nest; "layer1.0" is one. */
 static inline void graph_enter(Graph *g, const char *name) {
   const size_t length = strlen(g->scope);
-  if (length + strlen(name) + 1 < sizeof g->scope)
+  if (g->scopes < GRAPH_MAX_SCOPES) g->scope_length[g->scopes] = length;
+  if (++g->scopes > GRAPH_MAX_SCOPES)
+    graph_fail(g, "the scope %s%s. is within %d others; at most %d scopes can nest", g->scope, name, GRAPH_MAX_SCOPES,
+               GRAPH_MAX_SCOPES);
+  else if (length + strlen(name) + 1 < sizeof g->scope)
     snprintf(g->scope + length, sizeof g->scope - length, "%s.", name);
   else
     graph_fail(g, "the scope %s%s. is longer than %d characters", g->scope, name, NODE_NAME - 1);
 }
 
 static inline void graph_leave(Graph *g) {
-  size_t length = strlen(g->scope);
-  if (length > 0) length--; /* the last dot */
-  while (length > 0 && g->scope[length - 1] != '.') length--;
-  g->scope[length] = '\0';
+  if (g->scopes == 0) {
+    graph_fail(g, "graph_leave() without graph_enter()");
+    return;
+  }
+  if (--g->scopes < GRAPH_MAX_SCOPES) g->scope[g->scope_length[g->scopes]] = '\0';
 }
 
 /* The node that comes next is called so. */

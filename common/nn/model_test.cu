@@ -275,14 +275,20 @@ static void nodes_are_named_within_their_scope(void **unused) {
   graph_leave(g);
   const int outer = one(g, BEND, second);
   graph_leave(g);
-  const int named = one(graph_name(g, "fc"), SCALE, outer);
+  graph_enter(g, "layer2.0"); /* one scope: leaving it leaves both parts of its name */
+  const int inner = one(g, SCALE, outer);
+  graph_leave(g);
+  const int named = one(graph_name(g, "fc"), SCALE, inner);
   assert_int_equal(g->failed, 0);
+  assert_string_equal(g->nodes[inner].name, "layer2.0.scale1");
   assert_string_equal(g->nodes[first].name, "layer1.0.scale1");
   assert_string_equal(g->nodes[second].param[0].name, "layer1.0.scale2.weight");
   assert_string_equal(g->nodes[outer].name, "layer1.bend1");
   assert_string_equal(g->nodes[named].name, "fc");
   assert_int_equal(graph_find(g, "layer1.bend1"), outer);
   assert_int_equal(graph_find(g, "bend1"), GRAPH_ERROR);
+  graph_leave(g);
+  assert_string_equal(g->error.message, "graph_leave() without graph_enter()");
   graph_destroy(g);
 }
 

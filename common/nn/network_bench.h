@@ -1,4 +1,4 @@
-/* network_bench.h - how long a training step of a network takes, and which operation takes it.
+/* network_bench.h - how long a training step of a network takes, or its inference, and which operation takes it.
  *
  * It times the network of a Task:
  *
@@ -6,7 +6,8 @@
  *
  * A step is what a classifier does: gather a batch from the data set on the device, forward, loss, backward, update;
  * with --resident the batch lies there already, and with --graph the kernels of such a step are one CUDA graph, which
- * is recorded once and launched again and again. The table below it times each operation alone, many times in a row, so
+ * is recorded once and launched again and again. With --inference it is the forward pass of a model opened to infer, on
+ * a batch that lies there. The table below it times each operation alone, many times in a row, so
  * its sum differs a little from the step: caches are warmer, and on a GPU an operation shorter than a launch (about
  * 2 us) is bounded by the launch.
  */
@@ -24,7 +25,7 @@ enum { BENCH_IMAGES = 8192, BENCH_MAX_ROUNDS = 101 };
 typedef struct Bench {
   Model net;
   Device device;
-  int resident, in_graph;
+  int resident, in_graph, inference;
   StepGraph graph; /* of a step */
   int batch;
   DeviceSet set;
@@ -59,6 +60,14 @@ static inline void bench_gather(Bench *bench, int step) {
   device_set_gather(&bench->set, &bench->net, (int)start, bench->batch);
 }
 
+/* What is timed, but for the gathering. */
+static inline void bench_step(Bench *bench) {
+  if (bench->inference)
+    model_forward(&bench->net, bench->batch);
+  else
+    model_train_step(&bench->net, bench->batch);
+}
+
 /* ---------------------------------------------------------------------------------------- what is timed */
 
 typedef enum Operation { STEP, GATHER, FORWARD, LOSS, BACKWARD, UPDATE } Operation;
@@ -75,7 +84,7 @@ static inline void bench_run(Bench *bench, Operation operation, int node, int re
         }
         if (!bench->resident) bench_gather(bench, i);
         net->hyper.lr = 0.01f;
-        model_train_step(net, bench->batch);
+        bench_step(bench);
         break;
       case GATHER:
         bench_gather(bench, i);
@@ -112,10 +121,10 @@ static inline double bench_time(Bench *bench, Operation operation, int node, int
 
 typedef struct BenchOptions {
   TrainOptions train;
-  int rounds, resident, in_graph;
+  int rounds, resident, in_graph, inference;
 } BenchOptions;
 
-enum { BENCH_ROUNDS = 1, BENCH_RESIDENT, BENCH_GRAPH };
+enum { BENCH_ROUNDS = 1, BENCH_RESIDENT, BENCH_GRAPH, BENCH_INFERENCE };
 
 static inline error_t bench_parse(int key, char *arg, struct argp_state *state) {
   BenchOptions *options = (BenchOptions *)state->input;
@@ -128,6 +137,9 @@ static inline error_t bench_parse(int key, char *arg, struct argp_state *state) 
       return 0;
     case BENCH_GRAPH:
       options->in_graph = 1;
+      return 0;
+    case BENCH_INFERENCE:
+      options->inference = options->resident = 1;
       return 0;
     default:
       return ARGP_ERR_UNKNOWN;
@@ -150,13 +162,15 @@ static inline void bench_print_operations(Bench *bench, int rounds, double step,
   Model *net = &bench->net;
   int repeats = bench->device == DEVICE_GPU ? 200 : 20;
   printf("\neach operation alone                per cent of the step\n");
-  bench_print_row(rows, "batch", "gather", bench_time(bench, GATHER, 0, repeats, rounds), 0, step);
+  if (!bench->inference)
+    bench_print_row(rows, "batch", "gather", bench_time(bench, GATHER, 0, repeats, rounds), 0, step);
   for (int i = 0; i < net->graph->count; i++) {
     const Node *node = &net->graph->nodes[i];
     if (node->op == NULL) continue;
     const double flops = node->flops * bench->batch;
     bench_print_row(rows, node->name, "forward", bench_time(bench, FORWARD, i, repeats, rounds), flops, step);
   }
+  if (bench->inference) return;
   bench_print_row(rows, "loss", "forward", bench_time(bench, LOSS, 0, repeats, rounds), 0, step);
   for (int i = net->graph->count - 1; i >= 0; i--) {
     const Node *node = &net->graph->nodes[i];
@@ -172,6 +186,7 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
       {"rounds", BENCH_ROUNDS, "N", 0, "Measurements, of which the median is printed (default: 7)", 0},
       {"resident", BENCH_RESIDENT, NULL, 0, "Time a step without gathering its batch", 0},
       {"graph", BENCH_GRAPH, NULL, 0, "Time such a step as one CUDA graph (with --device=gpu)", 0},
+      {"inference", BENCH_INFERENCE, NULL, 0, "Time the forward pass alone, of a model that is opened to infer", 0},
       OPTION_END};
   const struct argp_child children[] = {{task->networks ? task->networks->options : NULL, 0, NULL, 0},
                                         {NULL, 0, NULL, 0}};
@@ -179,7 +194,7 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
   TrainOptions *train = &options->train;
   train_options_default(train, OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON, TRAIN_THREADS);
   options->rounds = 7;
-  options->resident = options->in_graph = 0;
+  options->resident = options->in_graph = options->inference = 0;
   train->data = task->data;
   train->choices = task->choices;
   train->choice_count = task->choice_count;
@@ -203,25 +218,28 @@ static inline int network_bench_main(const Task *task, int argc, char **argv) {
   const int batch = common->batch_size;
   if (device_open(device, description, sizeof description, &err) != 0) die("%s", err.message);
 
-  if (session_open(task, &options.train, &state, batch, MODEL_TRAIN, 0, &bench.net, &err) != 0) die("%s", err.message);
+  const ModelUse use = options.inference ? MODEL_INFER : MODEL_TRAIN;
+  if (session_open(task, &options.train, &state, batch, use, 0, &bench.net, &err) != 0) die("%s", err.message);
   bench.net.hyper.momentum = 0.9f;
   model_init(&bench.net, common->seed);
   bench.device = device;
   bench.batch = batch;
   bench.resident = options.resident;
+  bench.inference = options.inference;
   bench_create_set(&bench, task, common->seed);
   bench_gather(&bench, 0);
   if (options.in_graph) {
     bench.net.hyper.lr = 0.01f;
-    model_train_step(&bench.net, batch); /* loads the kernels */
+    bench_step(&bench); /* loads the kernels */
     step_graph_begin(&bench.graph);
-    model_train_step(&bench.net, batch);
+    bench_step(&bench);
     step_graph_launch(&bench.graph);
     bench.in_graph = 1;
   }
   const int steps = device == DEVICE_GPU ? 500 : 60;
   const double step = bench_time(&bench, STEP, 0, steps, options.rounds);
-  printf("%s, one training step, batch %d, on %s", task->title, batch, description);
+  printf("%s, %s, batch %d, on %s", task->title, options.inference ? "inference" : "one training step", batch,
+         description);
   if (device == DEVICE_CPU) printf(", %d threads", options.train.threads);
   printf(": %.1f us, %.0f images/s\n", step * 1e6, batch / step);
 

@@ -193,7 +193,10 @@ static inline void report_write(const char *title, Model *net, const DeviceSet *
   }
   /* A network may have more classes than the set: those have no names. */
   const char *const *names = classes == source->classes ? source->class_names : NULL;
-  printf("\nconfusion matrix of the last epoch: rows are the %s, columns the answers\n", source->things);
+  if (classes <= CONFUSION_COLUMNS)
+    printf("\nconfusion matrix of the last epoch: rows are the %s, columns the answers\n", source->things);
+  else
+    printf("\nthe %d classes of %s in the last epoch\n", classes, source->things);
   confusion_print_named(stdout, confusion, classes, names);
   report_mistakes(mistakes, wrong, test_set, directory);
   report_filters(net, test->shape, directory);

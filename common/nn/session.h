@@ -126,6 +126,7 @@ static inline int session_prepare(const Task *task, const TrainOptions *options,
   memset(&context, 0, sizeof context);
   context.device = options->common.device;
   context.seed = state->seed;
+  if (task->networks && task->networks->fit) task->networks->fit(options->data);
   Graph *g = task->graph();
   if (session_check_shapes(g, options->data, err) != 0 ||
       session_choose(task, options, context, max_batch, use, g, state, err) != 0) {

@@ -6,7 +6,7 @@
  *         lenet_graph, NULL,                                   // builds the network; it has no options
  *         &data_mnist, &batch_kernels, &sgd, &schedule_linear,
  *         5, 64, {0.03, 0.9, 0},                               // epochs, batch size; rate, momentum, weight decay
- *         choices, 1};                                         // operations with several implementations
+ *         choices, 1, NULL};                                   // operations with several implementations; no augmentation
  *
  *     int main(int argc, char **argv) { return app_main(&lenet, argc, argv); }
  */
@@ -19,11 +19,13 @@
 
 /* Where a program can make several networks: their options; the network that was chosen in a few words, which a
  * checkpoint keeps; and back from these words, -1 with a sentence when the user has asked for another one or when they
- * cannot be understood. */
+ * cannot be understood. fit() is called before graph(): the network is for these images and classes; NULL where
+ * it is the same for all. */
 typedef struct TaskNetworks {
   const struct argp *options;
   void (*text)(char text[CHECKPOINT_NETWORK]);
   int (*from_text)(const char *text, Error *err);
+  void (*fit)(const DataSource *data);
 } TaskNetworks;
 
 typedef struct TaskHyper {
@@ -43,6 +45,7 @@ typedef struct Task {
   TaskHyper hyper;
   const OpChoice *const *choices;
   int choice_count;
+  const Augment *augment; /* of the training images, by default; NULL: none */
 } Task;
 
 #endif /* COMMON_NN_TASK_H */

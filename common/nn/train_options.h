@@ -35,10 +35,11 @@ enum {
   TRAIN_PREDICT = 1 << 11, /* and --checkpoint */
   TRAIN_SUMMARY = 1 << 12,
   TRAIN_GRAPH = 1 << 13,
-  TRAIN_ALL = (1 << 14) - 1
+  TRAIN_STREAM = 1 << 14,
+  TRAIN_ALL = (1 << 15) - 1
 };
 
-enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 28 };
+enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 30 };
 
 typedef struct TrainOptions {
   CommonOptions common;
@@ -49,7 +50,7 @@ typedef struct TrainOptions {
   const Augment *augment;
   int train_images, test_images; /* the first so many; 0: all of them */
   int train_images_least, hold_out, threads;
-  int resume, restart, predict, summary, graph;
+  int resume, restart, predict, summary, graph, stream;
   char checkpoint[PATH_MAX]; /* of --predict; "": best.safetensors of the output folder */
   char **files;              /* of --predict */
   int file_count;
@@ -73,6 +74,7 @@ enum {
   TRAIN_KEY_CHECKPOINT,
   TRAIN_KEY_SUMMARY,
   TRAIN_KEY_GRAPH,
+  TRAIN_KEY_STREAM,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -230,6 +232,9 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
     case TRAIN_KEY_GRAPH:
       options->graph = 1;
       return 0;
+    case TRAIN_KEY_STREAM:
+      options->stream = 1;
+      return 0;
     case ARGP_KEY_ARGS:
       options->files = state->argv + state->next;
       options->file_count = state->argc - state->next;
@@ -322,6 +327,10 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   if (has & TRAIN_GRAPH)
     train_options_row(help, TRAIN_KEY_GRAPH, "graph", NULL,
                       "With --device=gpu: launch each training step as one CUDA graph; the results are the same");
+  if (has & TRAIN_STREAM)
+    train_options_row(help, TRAIN_KEY_STREAM, "stream", NULL,
+                      "Leave the data set in the host's memory, and copy each batch to the GPU while it computes the "
+                      "step before; the results are the same");
   if (has & TRAIN_SUMMARY)
     train_options_row(help, TRAIN_KEY_SUMMARY, "summary", NULL,
                       "Train nothing: print every node of the network, its FLOPs and its memory");

@@ -110,6 +110,7 @@ static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
     t->lr = trainer_learning_rate(t->schedule, state);
     t->net->hyper.lr = (float)t->lr;
     t->net->hyper.momentum = (float)state->momentum;
+    device_set_batch(t->train, state->position, batch); /* a graph records no copies of a streamed set */
     if (t->step_graph) step_graph_begin(t->step_graph);
     device_set_gather(t->train, t->net, state->position, batch);
     model_train_step(t->net, batch);

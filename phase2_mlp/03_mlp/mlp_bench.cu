@@ -22,6 +22,7 @@ int main(int argc, char **argv) {
                      64,
                      {0.01, 0.9, 0},
                      NULL,
-                     0};
+                     0,
+                     NULL};
   return network_bench_main(&task, argc, argv);
 }

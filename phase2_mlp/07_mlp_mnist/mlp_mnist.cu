@@ -36,6 +36,7 @@ int main(int argc, char **argv) {
       {0.05, 0.9, 5e-4}, /* learning rate, at its highest; momentum; weight decay */
       NULL,
       0, /* no operation with several implementations */
+      NULL,
   };
   return app_main(&task, argc, argv);
 }

@@ -45,9 +45,10 @@ static inline void relu_max_pool2d_op_forward(const Context *context, const Node
 static const Op relu_max_pool2d_op = {
     "MaxPool", 0, 0, max_pool2d_op_saved, NULL, relu_max_pool2d_op_forward, max_pool2d_op_backward};
 
-/* A byte counts the places of a window, and one more value says that no place has the gradient. */
-static inline int relu_max_pool2d_op_fits(const Node *node) {
-  return max_pool2d_op_shape(node, 1).kernel < POOL2D_KERNEL_MAX;
+/* A byte counts the places of a window, and one more value says that no place has the gradient. Either of the two nodes
+ * is the pooling: the largest of max(0, x) is max(0, the largest of x). */
+static inline int relu_max_pool2d_op_fits(const Node *first, const Node *second) {
+  return max_pool2d_op_shape(first->op == &max_pool2d_op ? first : second, 1).kernel < POOL2D_KERNEL_MAX;
 }
 
 static inline int max_pool2d(Graph *g, int x, int kernel, int stride) {

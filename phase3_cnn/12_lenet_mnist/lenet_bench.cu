@@ -1,7 +1,7 @@
 /* lenet_bench.cu - how long a training step of LeNet-5 takes, and which operation takes it.
  *
  *     bazel run //phase3_cnn:lenet_bench -- --device=cpu --batch-size=64
- *     python3 tools/peers/lenet_torch.py --ours=bazel-bin/phase3_cnn/12_lenet_mnist/lenet_bench    beside PyTorch
+ *     python3 tools/peers/network_torch.py --ours=bazel-bin/phase3_cnn/12_lenet_mnist/lenet_bench    beside PyTorch
  */
 #include "common/nn/network_bench.h"
 #include "phase2_mlp/05_batches/batches_op.cuh"
@@ -21,6 +21,7 @@ int main(int argc, char **argv) {
                             64,
                             {0.01, 0.9, 0},
                             choices,
-                            1};
+                            1,
+                            NULL};
   return network_bench_main(&task, argc, argv);
 }

@@ -28,7 +28,8 @@ int main(int argc, char **argv) {
       64,             /* images per batch */
       {0.03, 0.9, 0}, /* learning rate, at its highest; momentum; weight decay */
       choices,
-      1, /* --conv=... */
+      1,    /* --conv=... */
+      NULL, /* no augmentation */
   };
   return app_main(&task, argc, argv);
 }

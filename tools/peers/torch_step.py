@@ -1,6 +1,7 @@
-"""One training step of a network in PyTorch, timed: what lenet_torch.py and mlp_torch.py have in common.
+"""One training step of a network in PyTorch, or its inference, timed: what network_torch.py and mlp_torch.py have in common.
 
 A step is what a PyTorch user writes: zero_grad, forward, cross entropy, backward, SGD with momentum; float32, TF32 off.
+With --inference it is the forward pass under inference_mode(), in evaluation mode.
 The batch lies on the device already. With --ours the two programs take turns (A B A B ...), so that a machine that
 changes its speed changes both, and the ratio of the medians is printed. The last line is JSON.
 """
@@ -27,6 +28,9 @@ class Peer:
         self.images = torch.randn(options.batch_size, *image_shape, device=self.device)
         self.labels = torch.randint(0, 10, (options.batch_size,), device=self.device)
         self.run = self.step
+        if options.inference:
+            self.model.eval()
+            self.run = self.infer
         if options.graph:
             self.capture()
 
@@ -35,18 +39,25 @@ class Peer:
         nn.functional.cross_entropy(self.model(self.images), self.labels).backward()
         self.optimizer.step()
 
+    @torch.inference_mode()
+    def infer(self):
+        return self.model(self.images)
+
     def capture(self):
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(5):
-                self.step()
+                self.run()
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         self.optimizer.zero_grad(set_to_none=True)
         with torch.cuda.graph(graph):
-            nn.functional.cross_entropy(self.model(self.images), self.labels).backward()
-            self.optimizer.step()
+            if self.run == self.infer:
+                self.kept = self.infer()
+            else:
+                nn.functional.cross_entropy(self.model(self.images), self.labels).backward()
+                self.optimizer.step()
         self.run = graph.replay
 
     def seconds(self, steps):
@@ -73,6 +84,7 @@ def parser(description, ours):
     result.add_argument("--threads", type=int, default=2, help="CPU threads")
     result.add_argument("--batch-size", type=int, default=64)
     result.add_argument("--graph", action="store_true", help="both: replay the step as a CUDA graph, with a resident batch")
+    result.add_argument("--inference", action="store_true", help="both: the forward pass alone, of a resident batch")
     result.add_argument("--fused", action="store_true", help="SGD(fused=True), in PyTorch 2.3 and later")
     result.add_argument("--rounds", type=int, default=7)
     result.add_argument("--steps", type=int, default=200, help="steps in a round")
@@ -89,6 +101,8 @@ def main(model, image_shape, options, our_options=()):
                "--batch-size=%d" % options.batch_size, "--threads=%d" % options.threads, "--rounds=1", *our_options]
     if options.graph:
         command += [option for option in ("--graph", "--resident") if option not in command]
+    if options.inference:
+        command.append("--inference")
     theirs, ours = [], []
     for _ in range(options.rounds):
         theirs.append(peer.seconds(options.steps))
@@ -97,6 +111,7 @@ def main(model, image_shape, options, our_options=()):
 
     result = {"device": options.device, "torch": torch.__version__, "batch_size": options.batch_size,
               "threads": options.threads, "graph": options.graph, "fused": options.fused,
+              "inference": options.inference,
               "torch_step_us": round(statistics.median(theirs) * 1e6, 1),
               "torch_images_per_second": round(options.batch_size / statistics.median(theirs))}
     if options.device == "cuda":

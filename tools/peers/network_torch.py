@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""The peer of lenet_bench, fashion_bench and cifar10_bench (//phase3_cnn): the same network in PyTorch (torch_step.py).
+
+    python3 tools/peers/network_torch.py --device=cpu --threads=2 --batch-size=64
+    python3 tools/peers/network_torch.py --network=fashion --ours=bazel-bin/phase3_cnn/13_fashion_mnist/fashion_bench
+    python3 tools/peers/network_torch.py --network=fashion --inference --batch-size=1 --ours=.../fashion_bench
+    python3 tools/peers/network_torch.py --network=resnet --device=cuda --batch-size=64 --graph --conv=auto --ours=.../cifar10_bench
+"""
+from torch import nn
+
+import torch_step
+
+
+def lenet(channels=1, padding=2, flat=400, classes=10):
+    return nn.Sequential(
+        nn.Conv2d(channels, 6, 5, padding=padding), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(flat, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, classes))
+
+
+def fashion():
+    return nn.Sequential(
+        nn.Conv2d(1, 64, 3), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(64, 128, 3), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Flatten(), nn.Linear(3200, 256), nn.ReLU(), nn.Linear(256, 10))
+
+
+# the network, the shape of an image, options of our program
+NETWORKS = {
+    "lenet": (lenet, (1, 28, 28), []),
+    "fashion": (fashion, (1, 28, 28), []),
+}
+
+if __name__ == "__main__":
+    parser = torch_step.parser(__doc__, "our benchmark of this network")
+    parser.add_argument("--network", choices=sorted(NETWORKS), default="lenet")
+    parser.add_argument("--conv", help="how ours computes convolutions: lenet_bench --help")
+    options = parser.parse_args()
+    model, shape, ours = NETWORKS[options.network]
+    torch_step.main(model(), shape, options, ours + (["--conv=" + options.conv] if options.conv else []))
