@@ -190,7 +190,7 @@ enum { AVG_POOL2D_ROWS = 2 };
 template <int K, int S, int PAD, int ROWS, int COLS>
 static __global__ void __launch_bounds__(POOL2D_BLOCK)
     avg_pool2d_forward_tile_kernel(float *y, const float *x, Pool2dShape s, int p_count, int q_count, bool include_pad,
-                                   bool whole_x, bool whole_y) {
+                                   bool whole) {
   const int inputs = (COLS - 1) * S + K;
   const Pool2dTile tile = pool2d_tile((p_count + ROWS - 1) / ROWS, (q_count + COLS - 1) / COLS, ROWS, COLS);
   if (tile.plane >= (unsigned)(s.n * s.c)) return;
@@ -205,9 +205,7 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
 #pragma unroll
   for (int r = 0; r < (ROWS - 1) * S + K; r++) {
     float input[inputs];
-    const int h = h0 + r;
-    pool2d_load_row<inputs, PAD, S * COLS>(input, x + (size_t)h * s.w, (unsigned)h < (unsigned)s.h, v0, s.w, whole_x,
-                                           0.0f);
+    pool2d_load_row<inputs, PAD, COLS == 1 ? 1 : S * COLS>(input, x, s.h, s.w, h0 + r, v0, 0.0f);
 #pragma unroll
     for (int j = 0; j < COLS; j++) {
       float row = 0;
@@ -225,14 +223,14 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
     if (tile.p + t >= p_count) break;
 #pragma unroll
     for (int j = 0; j < COLS; j++) sum[t][j] /= (float)avg_pool2d_count(s, h0 + t * S, v0 + j * S, include_pad);
-    pool2d_store_row<COLS>(y, sum[t], tile.q, q_count, whole_y);
+    pool2d_store_row<COLS>(y, sum[t], tile.q, q_count, whole);
   }
 }
 
 template <int K, int S, int PAD, int ROWS, int COLS>
 static __global__ void __launch_bounds__(POOL2D_BLOCK)
     avg_pool2d_backward_tile_kernel(float *dx, const float *dy, Pool2dShape s, int p_count, int q_count,
-                                    bool include_pad, bool whole_x, bool whole_y) {
+                                    bool include_pad) {
   const int before = (K - 1 - PAD) / S, behind = (S - 1 + PAD) / S, windows = before + COLS + behind;
   const Pool2dTile tile = pool2d_tile((s.h + S * ROWS - 1) / (S * ROWS), (s.w + S * COLS - 1) / (S * COLS), ROWS, COLS);
   if (tile.plane >= (unsigned)(s.n * s.c)) return;
@@ -247,31 +245,25 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
   for (int i = -before; i < ROWS + behind; i++) {
     const int p = tile.p + i, q0 = tile.q - before;
     float share[windows];
-    pool2d_load_row<windows, before, COLS>(share, dy + (size_t)p * q_count, p >= 0 && p < p_count, q0, q_count, whole_y,
-                                           0.0f);
+    pool2d_load_row<windows, before, COLS>(share, dy, p_count, q_count, p, q0, 0.0f);
 #pragma unroll
     for (int j = 0; j < windows; j++) {
-      const bool there = (unsigned)p < (unsigned)p_count && (unsigned)(q0 + j) < (unsigned)q_count;
-      if (there) share[j] /= (float)avg_pool2d_count(s, p * S - PAD, (q0 + j) * S - PAD, include_pad);
+      const int count = avg_pool2d_count(s, p * S - PAD, (q0 + j) * S - PAD, include_pad);
+      share[j] /= (float)max(count, 1); /* windows that there are not have no gradient either */
     }
 #pragma unroll
-    for (int r = 0; r < S * ROWS; r++) {
-      const int a = r + PAD - i * S; /* input row r is row a of these windows */
-      if (a < 0 || a >= K) continue;
+    for (int j = 0; j < windows; j++)
 #pragma unroll
-      for (int c = 0; c < S * COLS; c++)
-#pragma unroll
-        for (int j = 0; j < windows; j++) {
-          const int b = c + PAD - (j - before) * S;
-          if (b >= 0 && b < K) sum[r][c] += share[j];
-        }
-    }
+      for (int element = 0; element < K * K; element++) {
+        const int r = element / K - PAD + i * S, c = element % K - PAD + (j - before) * S;
+        if (r >= 0 && r < S * ROWS && c >= 0 && c < S * COLS) sum[r][c] += share[j];
+      }
   }
 
   dx += ((size_t)tile.plane * s.h + tile.p * S) * s.w;
 #pragma unroll
   for (int r = 0; r < S * ROWS; r++, dx += s.w)
-    if (tile.p * S + r < s.h) pool2d_store_row<S * COLS>(dx, sum[r], tile.q * S, s.w, whole_x);
+    if (tile.p * S + r < s.h) pool2d_store_row<S * COLS>(dx, sum[r], tile.q * S, s.w, COLS > 1);
 }
 
 /* ------------------------------------------------------------------------------------------------ launchers */
@@ -294,39 +286,46 @@ static inline void avg_pool2d_forward_tile(float *y, const float *x, Pool2dShape
   const size_t down = (p_count + ROWS - 1) / ROWS, across = (q_count + COLS - 1) / COLS;
   avg_pool2d_forward_tile_kernel<K, S, PAD, ROWS, COLS>
       <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(
-          y, x, s, p_count, q_count, include_pad, pool2d_whole(x, s.w, S * COLS, sizeof *x),
-          pool2d_whole(y, q_count, COLS, sizeof *y));
+          y, x, s, p_count, q_count, include_pad, pool2d_whole(y, q_count, COLS, sizeof *y));
   CUDA_CHECK_LAUNCH();
 }
 
 template <int K, int S, int PAD, int ROWS, int COLS>
 static inline void avg_pool2d_backward_tile(float *dx, const float *dy, Pool2dShape s, bool include_pad) {
-  const int q_count = pool2d_out_w(s);
   const size_t down = (s.h + S * ROWS - 1) / (S * ROWS), across = (s.w + S * COLS - 1) / (S * COLS);
   avg_pool2d_backward_tile_kernel<K, S, PAD, ROWS, COLS>
       <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(
-          dx, dy, s, pool2d_out_h(s), q_count, include_pad, pool2d_whole(dx, s.w, S * COLS, sizeof *dx),
-          pool2d_whole(dy, q_count, COLS, sizeof *dy));
+          dx, dy, s, pool2d_out_h(s), pool2d_out_w(s), include_pad);
   CUDA_CHECK_LAUNCH();
 }
 
-/* Of rows that are no float4s a tile moves float by float. */
+/* Two columns of windows, which are four of inputs; where rows are not float4s, one. */
 static inline void avg_pool2d_forward_gpu(float *y, const float *x, Pool2dShape s, bool include_pad) {
-  if (pool2d_tiles(s) && pool2d_is(s, 2, 2, 0))
-    avg_pool2d_forward_tile<2, 2, 0, AVG_POOL2D_ROWS, 2>(y, x, s, include_pad);
-  else if (pool2d_tiles(s) && pool2d_is(s, 3, 2, 1))
-    avg_pool2d_forward_tile<3, 2, 1, AVG_POOL2D_ROWS, 2>(y, x, s, include_pad);
-  else
+  const int whole = pool2d_whole(x, s.w, 4, sizeof *x);
+  if (!pool2d_tiles(s) || !(pool2d_is(s, 2, 2, 0) || pool2d_is(s, 3, 2, 1)))
     avg_pool2d_forward_naive(y, x, s, include_pad);
+  else if (whole && s.kernel_h == 2)
+    avg_pool2d_forward_tile<2, 2, 0, AVG_POOL2D_ROWS, 2>(y, x, s, include_pad);
+  else if (whole)
+    avg_pool2d_forward_tile<3, 2, 1, AVG_POOL2D_ROWS, 2>(y, x, s, include_pad);
+  else if (s.kernel_h == 2)
+    avg_pool2d_forward_tile<2, 2, 0, AVG_POOL2D_ROWS, 1>(y, x, s, include_pad);
+  else
+    avg_pool2d_forward_tile<3, 2, 1, AVG_POOL2D_ROWS, 1>(y, x, s, include_pad);
 }
 
 static inline void avg_pool2d_backward_gpu(float *dx, const float *dy, Pool2dShape s, bool include_pad) {
-  if (pool2d_tiles(s) && pool2d_is(s, 2, 2, 0))
-    avg_pool2d_backward_tile<2, 2, 0, AVG_POOL2D_ROWS, 2>(dx, dy, s, include_pad);
-  else if (pool2d_tiles(s) && pool2d_is(s, 3, 2, 1))
-    avg_pool2d_backward_tile<3, 2, 1, AVG_POOL2D_ROWS, 2>(dx, dy, s, include_pad);
-  else
+  const int whole = pool2d_whole(dx, s.w, 4, sizeof *dx) && pool2d_whole(dy, pool2d_out_w(s), 2, sizeof *dy);
+  if (!pool2d_tiles(s) || !(pool2d_is(s, 2, 2, 0) || pool2d_is(s, 3, 2, 1)))
     avg_pool2d_backward_naive(dx, dy, s, include_pad);
+  else if (whole && s.kernel_h == 2)
+    avg_pool2d_backward_tile<2, 2, 0, AVG_POOL2D_ROWS, 2>(dx, dy, s, include_pad);
+  else if (whole)
+    avg_pool2d_backward_tile<3, 2, 1, AVG_POOL2D_ROWS, 2>(dx, dy, s, include_pad);
+  else if (s.kernel_h == 2)
+    avg_pool2d_backward_tile<2, 2, 0, AVG_POOL2D_ROWS, 1>(dx, dy, s, include_pad);
+  else
+    avg_pool2d_backward_tile<3, 2, 1, AVG_POOL2D_ROWS, 1>(dx, dy, s, include_pad);
 }
 
 #endif /* PHASE3_CNN_AVG_POOL2D_CUH */

@@ -290,11 +290,12 @@ static __global__ void max_pool2d_backward_naive_kernel(float *dx, const float *
 
 enum { MAX_POOL2D_TALL = 4, MAX_POOL2D_WIDE = 2 }; /* ROWS where a thread has one column of windows, and several */
 
-/* whole_x: S COLS inputs are one vector of a row; whole_y: COLS outputs are. */
+/* With several columns of windows S COLS inputs are one vector of a row. whole: COLS outputs are one, too. */
 template <int K, int S, int PAD, int ROWS, int COLS>
 static __global__ void __launch_bounds__(POOL2D_BLOCK)
     max_pool2d_forward_tile_kernel(float *y, uint8_t *argmax, const float *x, Pool2dShape s, int p_count, int q_count,
-                                   bool relu, bool whole_x, bool whole_y) {
+                                   bool relu, bool whole) {
+  const int inputs = (COLS - 1) * S + K; /* of a row */
   const Pool2dTile tile =
       pool2d_tile((p_count + ROWS - 1) / ROWS, (q_count + COLS - 1) / COLS, ROWS, COLS);
   if (tile.plane >= (unsigned)(s.n * s.c)) return;
@@ -313,9 +314,8 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
 
 #pragma unroll
   for (int r = 0; r < (ROWS - 1) * S + K; r++) {
-    float input[(COLS - 1) * S + K];
-    pool2d_load_row<(COLS - 1) * S + K, PAD, S * COLS>(input, x + (size_t)(h0 + r) * s.w,
-                                                       (unsigned)(h0 + r) < (unsigned)s.h, v0, s.w, whole_x, -INFINITY);
+    float input[inputs];
+    pool2d_load_row<inputs, PAD, COLS == 1 ? 1 : S * COLS>(input, x, s.h, s.w, h0 + r, v0, -INFINITY);
 #pragma unroll
     for (int j = 0; j < COLS; j++) {
       float largest = input[j * S]; /* of this row, for all windows that have it */
@@ -346,17 +346,18 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
       if (!(best[t][j] > 0)) best_at[t][j] = POOL2D_NOTHING;
       if (best[t][j] < 0) best[t][j] = 0;
     }
-    pool2d_store_row<COLS>(y, best[t], tile.q, q_count, whole_y);
-    pool2d_store_row<COLS>(argmax, best_at[t], tile.q, q_count, whole_y);
+    pool2d_store_row<COLS>(y, best[t], tile.q, q_count, whole);
+    pool2d_store_row<COLS>(argmax, best_at[t], tile.q, q_count, whole);
   }
 }
 
 /* The inputs of a thread are the S ROWS x S COLS that begin where its first window would without padding. They lie in
- * its own windows, in BEFORE windows in front of those, and in BEHIND behind. */
+ * its own windows, in some before and in some behind those. With several columns of windows COLS outputs are one vector
+ * of a row, and S COLS inputs, too. */
 template <int K, int S, int PAD, int ROWS, int COLS>
 static __global__ void __launch_bounds__(POOL2D_BLOCK)
     max_pool2d_backward_tile_kernel(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s, int p_count,
-                                    int q_count, bool whole_x, bool whole_y) {
+                                    int q_count) {
   const int before = (K - 1 - PAD) / S, behind = (S - 1 + PAD) / S, windows = before + COLS + behind;
   const Pool2dTile tile =
       pool2d_tile((s.h + S * ROWS - 1) / (S * ROWS), (s.w + S * COLS - 1) / (S * COLS), ROWS, COLS);
@@ -371,32 +372,23 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
     for (int c = 0; c < S * COLS; c++) sum[r][c] = 0;
 #pragma unroll
   for (int i = -before; i < ROWS + behind; i++) {
-    const int p = tile.p + i;
-    const bool inside = p >= 0 && p < p_count;
-    const size_t row = (size_t)p * q_count;
     float d[windows];
     int at[windows];
-    pool2d_load_row<windows, before, COLS>(d, dy + row, inside, tile.q - before, q_count, whole_y, 0.0f);
-    pool2d_load_row<windows, before, COLS>(at, argmax + row, inside, tile.q - before, q_count, whole_y,
-                                           (int)POOL2D_NOTHING);
+    pool2d_load_row<windows, before, COLS>(d, dy, p_count, q_count, tile.p + i, tile.q - before, 0.0f);
+    pool2d_load_row<windows, before, COLS>(at, argmax, p_count, q_count, tile.p + i, tile.q - before, -1);
 #pragma unroll
-    for (int r = 0; r < S * ROWS; r++) {
-      const int a = r + PAD - i * S; /* input row r is row a of these windows */
-      if (a < 0 || a >= K) continue;
+    for (int j = 0; j < windows; j++)
 #pragma unroll
-      for (int c = 0; c < S * COLS; c++)
-#pragma unroll
-        for (int j = 0; j < windows; j++) {
-          const int b = c + PAD - (j - before) * S;
-          if (b >= 0 && b < K) sum[r][c] += at[j] == a * K + b ? d[j] : 0.0f;
-        }
-    }
+      for (int element = 0; element < K * K; element++) {
+        const int r = element / K - PAD + i * S, c = element % K - PAD + (j - before) * S;
+        if (r >= 0 && r < S * ROWS && c >= 0 && c < S * COLS) sum[r][c] += at[j] == element ? d[j] : 0.0f;
+      }
   }
 
   dx += ((size_t)tile.plane * s.h + tile.p * S) * s.w;
 #pragma unroll
   for (int r = 0; r < S * ROWS; r++, dx += s.w)
-    if (tile.p * S + r < s.h) pool2d_store_row<S * COLS>(dx, sum[r], tile.q * S, s.w, whole_x);
+    if (tile.p * S + r < s.h) pool2d_store_row<S * COLS>(dx, sum[r], tile.q * S, s.w, COLS > 1);
 }
 
 /* ------------------------------------------------------------------------------------------------ launchers */
@@ -422,23 +414,19 @@ template <int K, int S, int PAD, int ROWS, int COLS>
 static inline void max_pool2d_forward_tile(float *y, uint8_t *argmax, const float *x, Pool2dShape s, bool relu) {
   const int p_count = pool2d_out_h(s), q_count = pool2d_out_w(s);
   const size_t down = (p_count + ROWS - 1) / ROWS, across = (q_count + COLS - 1) / COLS;
-  const bool whole_x = pool2d_whole(x, s.w, S * COLS, sizeof *x);
-  const bool whole_y = pool2d_whole(y, q_count, COLS, sizeof *y) && pool2d_whole(argmax, q_count, COLS, 1);
+  const bool whole = pool2d_whole(y, q_count, COLS, sizeof *y) && pool2d_whole(argmax, q_count, COLS, 1);
   max_pool2d_forward_tile_kernel<K, S, PAD, ROWS, COLS>
       <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(y, argmax, x, s, p_count, q_count, relu,
-                                                                           whole_x, whole_y);
+                                                                           whole);
   CUDA_CHECK_LAUNCH();
 }
 
 template <int K, int S, int PAD, int ROWS, int COLS>
 static inline void max_pool2d_backward_tile(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s) {
-  const int q_count = pool2d_out_w(s);
   const size_t down = (s.h + S * ROWS - 1) / (S * ROWS), across = (s.w + S * COLS - 1) / (S * COLS);
-  const bool whole_x = pool2d_whole(dx, s.w, S * COLS, sizeof *dx);
-  const bool whole_y = pool2d_whole(dy, q_count, COLS, sizeof *dy) && pool2d_whole(argmax, q_count, COLS, 1);
   max_pool2d_backward_tile_kernel<K, S, PAD, ROWS, COLS>
-      <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(dx, dy, argmax, s, pool2d_out_h(s), q_count,
-                                                                           whole_x, whole_y);
+      <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(dx, dy, argmax, s, pool2d_out_h(s),
+                                                                           pool2d_out_w(s));
   CUDA_CHECK_LAUNCH();
 }
 
@@ -469,7 +457,7 @@ static inline void max_pool2d_backward_strip(float *dx, const float *dy, const u
     max_pool2d_backward_naive(dx, dy, argmax, s);
 }
 
-/* Two columns of windows, which are four of inputs; rows that are not float4s take one. */
+/* Two columns of windows, which are four of inputs; where rows are not float4s, one. */
 static inline void max_pool2d_forward_fours(float *y, uint8_t *argmax, const float *x, Pool2dShape s, bool relu) {
   if (!pool2d_whole(x, s.w, 4, sizeof *x) || !pool2d_tiles(s))
     max_pool2d_forward_columns(y, argmax, x, s, relu);
@@ -492,14 +480,15 @@ static inline void relu_max_pool2d_forward_gpu(float *y, uint8_t *argmax, const 
 }
 
 static inline void max_pool2d_backward_gpu(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s) {
-  if (!pool2d_whole(dx, s.w, 4, sizeof *dx) || !pool2d_tiles(s))
+  const int q_count = pool2d_out_w(s);
+  const int whole = pool2d_whole(dx, s.w, 4, sizeof *dx) && pool2d_whole(dy, q_count, 2, sizeof *dy) &&
+                    pool2d_whole(argmax, q_count, 2, 1);
+  if (!whole || !pool2d_tiles(s))
     max_pool2d_backward_strip(dx, dy, argmax, s);
   else if (pool2d_is(s, 2, 2, 0))
     max_pool2d_backward_tile<2, 2, 0, MAX_POOL2D_WIDE, 2>(dx, dy, argmax, s);
   else if (pool2d_is(s, 3, 2, 1))
     max_pool2d_backward_tile<3, 2, 1, MAX_POOL2D_WIDE, 2>(dx, dy, argmax, s);
-  else if (pool2d_is(s, 3, 2, 0))
-    max_pool2d_backward_tile<3, 2, 0, MAX_POOL2D_WIDE, 2>(dx, dy, argmax, s);
   else
     max_pool2d_backward_naive(dx, dy, argmax, s);
 }

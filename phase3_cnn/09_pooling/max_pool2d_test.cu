@@ -299,7 +299,7 @@ static void check_relu(Device device, Pool2dShape s) {
   const size_t n_y = (size_t)s.n * s.c * pool2d_out_h(s) * pool2d_out_w(s);
   float *x = (float *)xmalloc(n_x * sizeof *x), *dy = arrays_random(n_y, 2), *bent = arrays_poison(n_x);
   float *y = arrays_poison(n_y), *dx = arrays_poison(n_x), *got_y = arrays_poison(n_y), *got_dx = arrays_poison(n_x);
-  uint8_t *argmax = (uint8_t *)xmalloc(n_y);
+  uint8_t *argmax = (uint8_t *)xcalloc(n_y, 1);
   fill_with_ties(x, n_x);
   for (size_t i = 0; i < n_x; i++) bent[i] = x[i] < 0 ? 0 : x[i];
   max_pool2d_forward_cpu(y, argmax, bent, s);

@@ -90,23 +90,26 @@ static __device__ __forceinline__ void pool2d_store(uint8_t *to, const int *from
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Parts of a row, of which some may lie outside: elements first .. first + COUNT - 1 of `length`. From element first +
- * SKIP on, N of them are one vector, if rows are `whole` vectors. */
+/* A part of row `row` of a plane of rows x columns: elements first .. first + COUNT - 1, of which some may lie outside of
+ * the plane; those become `outside`. N of them, from element first + SKIP on, are one vector (1: they are not). Each
+ * load is done in any case, from the nearest place inside: with branches a thread would wait for one row before it asks
+ * for the next. */
 
 template <int COUNT, int SKIP, int N, typename Register, typename Element>
-static __device__ __forceinline__ void pool2d_load_row(Register *to, const Element *row, bool inside, int first,
-                                                       int length, bool whole, Register outside) {
+static __device__ __forceinline__ void pool2d_load_row(Register *to, const Element *plane, int rows, int columns,
+                                                       int row, int first, Register outside) {
+  const bool inside = (unsigned)row < (unsigned)rows;
+  plane += (size_t)min(max(row, 0), rows - 1) * columns;
 #pragma unroll
-  for (int j = 0; j < COUNT; j++) to[j] = outside;
-  if (!inside) return;
-  if (whole && first + SKIP < length) pool2d_load<N>(to + SKIP, row + first + SKIP);
+  for (int j = 0; j < COUNT; j++)
+    if (N == 1 || j < SKIP || j >= SKIP + N) to[j] = plane[min(max(first + j, 0), columns - 1)];
+  if (N > 1) pool2d_load<N>(to + SKIP, plane + min(first + SKIP, columns - N));
 #pragma unroll
-  for (int j = 0; j < COUNT; j++) {
-    if (whole && j >= SKIP && j < SKIP + N) continue;
-    if ((unsigned)(first + j) < (unsigned)length) to[j] = row[first + j];
-  }
+  for (int j = 0; j < COUNT; j++)
+    if (!inside || (unsigned)(first + j) >= (unsigned)columns) to[j] = outside;
 }
 
+/* `whole`: rows are vectors of N elements. */
 template <int N, typename Register, typename Element>
 static __device__ __forceinline__ void pool2d_store_row(Element *row, const Register *from, int first, int length,
                                                         bool whole) {
