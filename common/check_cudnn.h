@@ -57,6 +57,11 @@
   DO(cudnnSetActivationDescriptor)                   \
   DO(cudnnActivationForward)                         \
   DO(cudnnAddTensor)                                 \
+  DO(cudnnCreatePoolingDescriptor)                   \
+  DO(cudnnDestroyPoolingDescriptor)                  \
+  DO(cudnnSetPooling2dDescriptor)                    \
+  DO(cudnnPoolingForward)                            \
+  DO(cudnnPoolingBackward)                           \
   DO(cudnnGetConvolutionForwardWorkspaceSize)        \
   DO(cudnnGetConvolutionBackwardDataWorkspaceSize)   \
   DO(cudnnGetConvolutionBackwardFilterWorkspaceSize) \

@@ -15,6 +15,9 @@ static inline uint16_t lesson_to_bfloat16(float x) {
   return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
+/* What a LESSON_INDEX is before it is written. */
+enum { LESSON_NO_INDEX = 255 };
+
 /* Any elements become floats, n of them. Poison stays poison. */
 static inline void lesson_to_floats(float *to, const void *from, LessonElement element, size_t n) {
   for (size_t i = 0; i < n; i++) {
@@ -25,8 +28,13 @@ static inline void lesson_to_floats(float *to, const void *from, LessonElement e
       memcpy(&to[i], &bits, sizeof bits);
       continue;
     }
-    if (element == LESSON_BYTE) {
-      to[i] = ((const uint8_t *)from)[i];
+    const uint8_t byte = ((const uint8_t *)from)[element == LESSON_BYTE || element == LESSON_INDEX ? i : 0];
+    if (element == LESSON_BYTE || (element == LESSON_INDEX && byte != LESSON_NO_INDEX)) {
+      to[i] = byte;
+      continue;
+    }
+    if (element == LESSON_INDEX) {
+      compare_poison(&to[i], 1);
       continue;
     }
     memcpy(&bits, (const char *)from + i * sizeof bits, sizeof bits);
@@ -38,6 +46,10 @@ static inline void lesson_to_floats(float *to, const void *from, LessonElement e
 }
 
 static inline void lesson_poison(void *x, LessonElement element, size_t n) {
+  if (element == LESSON_INDEX) {
+    memset(x, LESSON_NO_INDEX, n);
+    return;
+  }
   if (element != LESSON_BFLOAT16) {
     compare_poison((float *)x, n);
     return;
@@ -68,7 +80,9 @@ static inline void lesson_fill(const Lesson *lesson, int a, const int *size, uin
     float value = (array->high - array->low) * philox_uniform(word) + array->low;
     if (array->extreme != 0 && i % LESSON_EXTREME_STEP == seed % LESSON_EXTREME_STEP)
       value = word % 2 == 0 || array->extreme == -INFINITY ? array->extreme : -array->extreme;
-    if (classes != 0)
+    if (classes != 0 && array->element == LESSON_INDEX)
+      ((uint8_t *)x)[i] = (uint8_t)(word * classes >> 32);
+    else if (classes != 0)
       ((int32_t *)x)[i] = (int32_t)(word * classes >> 32);
     else if (array->element == LESSON_INT)
       ((int32_t *)x)[i] = (int32_t)floorf(value);

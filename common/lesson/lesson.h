@@ -29,6 +29,8 @@
  *       lesson_labels(&lesson, "labels", "b", 'c');                // an input of ints from 0 to c - 1
  *       lesson_element(&lesson, "weights", LESSON_BFLOAT16);       // of 2 bytes; inputs and outputs
  *       lesson_element(&lesson, "pixels", LESSON_BYTE);            // inputs alone, uniform from 0 to 255
+ *       lesson_element(&lesson, "argmax", LESSON_INDEX);           // a byte below 255; 255 says: not written
+ *       lesson_indices(&lesson, "argmax", "nc", 'k');              // an input of such bytes from 0 to k - 1
  *       lesson_output(&lesson, "total", "");                       // one number
  *       lesson_tolerance(&lesson, "total", total_tolerance);       // where the lesson's does not serve
  *       lesson_steps(&lesson, "losses", 'b');                      // an output that is written b elements at a time
@@ -110,7 +112,7 @@ typedef struct LessonVersion {
   int any_order;      /* it adds by atomics: two runs may differ in their rounding, and each must be right */
 } LessonVersion;
 
-typedef enum LessonElement { LESSON_FLOAT, LESSON_INT, LESSON_BFLOAT16, LESSON_BYTE } LessonElement;
+typedef enum LessonElement { LESSON_FLOAT, LESSON_INT, LESSON_BFLOAT16, LESSON_BYTE, LESSON_INDEX } LessonElement;
 
 typedef struct LessonArray {
   const char *name;
@@ -298,6 +300,12 @@ static inline void lesson_labels(Lesson *lesson, const char *name, const char *l
   lesson_find_array(lesson, name)->classes = classes;
 }
 
+/* The same as bytes; `classes` is at most 255. */
+static inline void lesson_indices(Lesson *lesson, const char *name, const char *letters, char classes) {
+  lesson_labels(lesson, name, letters, classes);
+  lesson_element(lesson, name, LESSON_INDEX);
+}
+
 /* Parameters get their defaults. */
 static inline LessonShape lesson_shape_empty(const Lesson *lesson) {
   LessonShape shape;
@@ -396,7 +404,8 @@ static inline size_t lesson_elements(const Lesson *lesson, const LessonArray *ar
 }
 
 static inline size_t lesson_element_bytes(const LessonArray *array) {
-  return array->element == LESSON_BYTE ? 1 : array->element == LESSON_BFLOAT16 ? sizeof(uint16_t) : sizeof(float);
+  if (array->element == LESSON_BYTE || array->element == LESSON_INDEX) return 1;
+  return array->element == LESSON_BFLOAT16 ? sizeof(uint16_t) : sizeof(float);
 }
 static inline size_t lesson_array_bytes(const Lesson *lesson, const LessonArray *array, const int *size) {
   return lesson_elements(lesson, array, size) * lesson_element_bytes(array);

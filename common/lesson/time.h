@@ -68,7 +68,9 @@ static __global__ void lesson_fill_kernel(void *x, size_t n, LessonArray array, 
     if (2 * i + j >= n) return;
     if (array.low != -1 || array.high != 2)
       value[j] = (array.high - array.low) * philox_uniform(block.word[j]) + array.low;
-    if (classes != 0)
+    if (classes != 0 && array.element == LESSON_INDEX)
+      ((uint8_t *)x)[2 * i + j] = (uint8_t)((uint64_t)block.word[j] * classes >> 32);
+    else if (classes != 0)
       ((int *)x)[2 * i + j] = (int)((uint64_t)block.word[j] * classes >> 32);
     else if (array.element == LESSON_INT)
       ((int *)x)[2 * i + j] = (int)floorf(value[j]);

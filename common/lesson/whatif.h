@@ -76,7 +76,7 @@ static inline void whatif_from_floats(void *to, const float *from, LessonElement
       ((float *)to)[i] = from[i];
     else if (element == LESSON_INT)
       ((int32_t *)to)[i] = (int32_t)from[i];
-    else if (element == LESSON_BYTE)
+    else if (element == LESSON_BYTE || element == LESSON_INDEX)
       ((uint8_t *)to)[i] = (uint8_t)from[i];
     else
       ((uint16_t *)to)[i] = lesson_to_bfloat16(from[i]);

@@ -39,7 +39,7 @@ static float *fill(size_t n) {
 }
 
 static Bench bench_create(Conv2dShape conv) {
-  Pool2dShape pool = {conv.n, conv.k, conv2d_out_h(conv), conv2d_out_w(conv), 2, 2};
+  Pool2dShape pool = pool2d_shape(conv.n, conv.k, conv2d_out_h(conv), conv2d_out_w(conv), 2, 2);
   size_t outputs = (size_t)conv.n * conv.k * pool.h * pool.w;
   Bench bench = {conv,
                  pool,

@@ -34,7 +34,7 @@ static inline void max_pool2d_op_backward(const Context *context, const Node *no
 static const Op max_pool2d_op = {
     "MaxPool", 0, 0, max_pool2d_op_saved, NULL, max_pool2d_op_forward, max_pool2d_op_backward};
 
-/* Of max(0, x), for graph_fuse() (common/nn/fuse.h); windows up to 15. */
+/* Of max(0, x), for graph_fuse() (common/nn/fuse.h); windows of at most 255 elements. */
 static inline void relu_max_pool2d_op_forward(const Context *context, const Node *node, const OpArrays *a) {
   const Pool2dShape shape = max_pool2d_op_shape(node, a->batch);
   unsigned char *largest = (unsigned char *)a->saved;
@@ -48,18 +48,32 @@ static const Op relu_max_pool2d_op = {
 /* A byte counts the places of a window, and one more value says that no place has the gradient. Either of the two nodes
  * is the pooling: the largest of max(0, x) is max(0, the largest of x). */
 static inline int relu_max_pool2d_op_fits(const Node *first, const Node *second) {
-  return max_pool2d_op_shape(first->op == &max_pool2d_op ? first : second, 1).kernel < POOL2D_KERNEL_MAX;
+  const Pool2dShape shape = max_pool2d_op_shape(first->op == &max_pool2d_op ? first : second, 1);
+  return shape.kernel_h * shape.kernel_w < POOL2D_POSITIONS;
 }
 
-static inline int max_pool2d(Graph *g, int x, int kernel, int stride) {
+/* The largest of each window of a plane: (C,H,W) becomes (C,P,Q). n, c, h and w of `shape` follow from x. */
+static inline int max_pool2d_shaped(Graph *g, int x, Pool2dShape shape) {
   if (graph_expect_images(g, "max_pool2d", x) != 0) return GRAPH_ERROR;
   const Shape in = graph_shape(g, x);
-  const Pool2dShape shape = {1, in.dim[0], in.dim[1], in.dim[2], kernel, stride};
+  shape.n = 1;
+  shape.c = in.dim[0];
+  shape.h = in.dim[1];
+  shape.w = in.dim[2];
   Error err;
   if (max_pool2d_shape_check(shape, &err) != 0)
     return graph_fail(g, "max pooling of %s %s: %.800s", g->nodes[x].name, shape_text(in).text, err.message);
-  const Shape out = shape3(in.dim[0], max_pool2d_out_h(shape), max_pool2d_out_w(shape));
+  const Shape out = shape3(in.dim[0], pool2d_out_h(shape), pool2d_out_w(shape));
   return graph_node(g, &max_pool2d_op, "pool", &x, 1, out, &shape, sizeof shape);
+}
+
+static inline int max_pool2d_window(Graph *g, int x, Pool2dWindow window) {
+  return max_pool2d_shaped(g, x, pool2d_shape_of(1, 1, 1, 1, window));
+}
+
+/* Square windows without padding. */
+static inline int max_pool2d(Graph *g, int x, int kernel, int stride) {
+  return max_pool2d_window(g, x, pool2d_square(kernel, stride));
 }
 
 #endif /* PHASE3_CNN_MAX_POOL2D_OP_CUH */
