@@ -52,6 +52,15 @@ static inline void graph_destroy(Graph *g) {
   free(g);
 }
 
+/* A copy, owned by the caller. */
+static inline Graph *graph_copy(const Graph *g) {
+  Graph *copy = graph_create();
+  *copy = *g;
+  copy->nodes = (Node *)xmalloc((size_t)(g->capacity ? g->capacity : 1) * sizeof *copy->nodes);
+  if (g->count) memcpy(copy->nodes, g->nodes, (size_t)g->count * sizeof *copy->nodes);
+  return copy;
+}
+
 /* Keeps the first mistake; returns GRAPH_ERROR. */
 __attribute__((format(printf, 2, 3))) static inline int graph_fail(Graph *g, const char *format, ...) {
   if (g->failed) return GRAPH_ERROR;

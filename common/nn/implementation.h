@@ -166,15 +166,6 @@ static inline void implementation_text(const OpChoice *choice, const Graph *g, c
 
 /* --------------------------------------------------------------------------------------------------------- measured */
 
-/* A copy, to be opened and closed. */
-static inline Graph *graph_copy(const Graph *g) {
-  Graph *copy = graph_create();
-  *copy = *g;
-  copy->nodes = (Node *)xmalloc((size_t)(g->capacity ? g->capacity : 1) * sizeof *copy->nodes);
-  if (g->count) memcpy(copy->nodes, g->nodes, (size_t)g->count * sizeof *copy->nodes);
-  return copy;
-}
-
 /* Every input a random sample, every label 0: what the kernels read has the size and the spread of what they will. */
 static inline void implementation_fill(const Model *m) {
   for (int i = 0; i < m->graph->count; i++) {

@@ -35,6 +35,14 @@ static inline void batch_norm2d_op_backward(const Context *context, const Node *
 static const Op batch_norm2d_op = {"BatchNormalization",    BACKWARD_NEEDS_X,        0, batch_norm2d_op_saved, NULL,
                                    batch_norm2d_op_forward, batch_norm2d_op_backward};
 
+/* Whether it is this operation, alone or fused with others. */
+static inline int batch_norm2d_is(const Node *node) {
+  return node->op != NULL && strcmp(node->op->name, batch_norm2d_op.name) == 0;
+}
+
+/* What graph_fuse() made of batch norms becomes separate operations again. */
+static inline void batch_norm2d_unfuse(Graph *g) { (void)g; }
+
 static inline int batch_norm2d(Graph *g, int x) {
   if (graph_expect_images(g, "batch_norm2d", x) != 0) return GRAPH_ERROR;
   const Shape shape = graph_shape(g, x);
