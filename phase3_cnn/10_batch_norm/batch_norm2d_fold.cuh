@@ -66,8 +66,8 @@ static inline Graph *batch_norm2d_fold_graph(const Graph *trained) {
     for (int k = 0; k < node.inputs; k++) node.input[k] = at[node.input[k]];
     at[i] = graph_add(g, &node);
     if (batch_norm2d_fold_into(plain, i) < 0 || node.params > 1) continue;
-    const ParamSpec bias = {"bias", 1, {(size_t)node.shape.dim[0], 0, 0, 0}, node.param[0].fan_in, node.shape.dim[0],
-                            &init_zero, 1, 1};
+    const ParamSpec bias = {
+        "bias", 1, {(size_t)node.shape.dim[0], 0, 0, 0}, node.param[0].fan_in, node.shape.dim[0], &init_zero, 1, 1};
     graph_param(g, at[i], bias);
   }
   for (int l = 0; l < g->loss_count; l++) g->losses[l].node = at[g->losses[l].node];
