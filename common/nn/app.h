@@ -193,6 +193,17 @@ static inline int app_max_batch(const TrainOptions *options, const TrainState *s
   return train > test ? train : test;
 }
 
+/* The last batch of an epoch has what is left of the images: that may be too little for an operation. */
+static inline int app_check_batches(const Graph *g, const TrainState *state, Error *err) {
+  Error why;
+  const int left = state->train_images % state->batch_size, smallest = left > 0 ? left : state->batch_size;
+  if (model_check_batch(g, smallest, &why) == 0) return 0;
+  return error_set(err,
+                   "of %d training images in batches of %d the last batch has %d: %.700s; give another --batch-size or "
+                   "--train-images",
+                   state->train_images, state->batch_size, smallest, why.message);
+}
+
 /* The model of this run with its parameters: fresh, or as the checkpoint has them. */
 static inline int app_open_model(const Task *task, const TrainOptions *options, const char *path, Shape shape,
                                  Model *net, TrainState *state, Error *err) {
@@ -200,6 +211,10 @@ static inline int app_open_model(const Task *task, const TrainOptions *options, 
   const double also = device_set_bytes(shape, state->train_images) + device_set_bytes(shape, state->test_images) +
                       device_set_augment_bytes(options->augment, shape, most);
   if (session_open(task, options, state, most, MODEL_TRAIN, also, net, err) != 0) return -1;
+  if (app_check_batches(net->graph, state, err) != 0) {
+    model_close(net);
+    return -1;
+  }
   net->hyper.weight_decay = (float)state->weight_decay;
   net->context.seed = state->seed;
   model_init(net, state->seed);

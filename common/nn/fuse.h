@@ -12,6 +12,13 @@
  * One of the two becomes an Op that does nothing (OP_PASSED): its output is the array of its input, and its gradient
  * that of its input. The other one computes both. So nothing else may read the input of the one that does nothing: two
  * nodes are fused only where that is so.
+ *
+ * Where the second reads two nodes, as a sum does, and is the one that does nothing, the first reads the other of them
+ * as its second input from then on. Its place in the list is then behind that one:
+ *
+ *     {&batch_norm2d_op, &add_relu_op, &batch_norm2d_add_relu_op, &add_passed_op, NULL}
+ *
+ * graph_unfuse() makes all of them separate again.
  */
 #ifndef COMMON_NN_FUSE_H
 #define COMMON_NN_FUSE_H
@@ -39,12 +46,49 @@ static inline int graph_readers(const Graph *g, int i) {
   return readers;
 }
 
-/* Whether `fusion` is about nodes first and second, of which second reads first alone. */
-static inline int graph_can_fuse(const Graph *g, const Fusion *fusion, const Node *first, const Node *second) {
+/* Whether `fusion` is about node `second` and its k-th input. */
+static inline int graph_can_fuse(const Graph *g, const Fusion *fusion, const Node *second, int k) {
+  const Node *first = &g->nodes[second->input[k]];
   if (second->op != fusion->second || first->op != fusion->first) return 0;
-  if (graph_readers(g, second->input[0]) > 1) return 0;
+  if (graph_readers(g, second->input[k]) > 1) return 0;
   if ((fusion->fused_first->flags & OP_PASSED) && graph_readers(g, first->input[0]) > 1) return 0;
+  if (second->inputs == 2 && (!(fusion->fused_second->flags & OP_PASSED) || first->inputs != 1)) return 0;
   return fusion->fits == NULL || fusion->fits(second);
+}
+
+static inline int graph_moved(int i, int from, int to) { return i == from ? to : i - (i > from && i <= to); }
+
+/* Node `from` moves to the place behind node `to`, which comes later; the numbers of nodes follow. Nobody between the
+ * two may read it. */
+static inline void graph_move(Graph *g, int from, int to) {
+  const Node node = g->nodes[from];
+  memmove(&g->nodes[from], &g->nodes[from + 1], (size_t)(to - from) * sizeof node);
+  g->nodes[to] = node;
+  for (int i = 0; i < g->count; i++)
+    for (int k = 0; k < g->nodes[i].inputs; k++) g->nodes[i].input[k] = graph_moved(g->nodes[i].input[k], from, to);
+  for (int l = 0; l < g->loss_count; l++) g->losses[l].node = graph_moved(g->losses[l].node, from, to);
+  for (int o = 0; o < g->output_count; o++) g->outputs[o] = graph_moved(g->outputs[o], from, to);
+}
+
+/* Another Op computes the node. The first one is remembered. */
+static inline void graph_replace(Node *node, const Op *op) {
+  if (node->plain == NULL) node->plain = node->op;
+  node->op = op;
+}
+
+/* Node i and its k-th input. */
+static inline void graph_fuse_two(Graph *g, const Fusion *fusion, int i, int k) {
+  Node *second = &g->nodes[i], *first = &g->nodes[second->input[k]];
+  graph_replace(first, fusion->fused_first);
+  graph_replace(second, fusion->fused_second);
+  if (second->inputs != 2) return;
+  const int own = second->input[k], other = second->input[1 - k];
+  first->input[1] = other;
+  first->inputs = 2;
+  second->input[0] = own;
+  second->inputs = 1;
+  second->joined = 1;
+  if (other > own) graph_move(g, own, other);
 }
 
 /* Applies the fusions in their order, each wherever it can be. */
@@ -52,14 +96,31 @@ static inline void graph_fuse(Graph *g, const Fusion *fusions, int count) {
   for (int f = 0; f < count && !g->failed; f++)
     for (int i = 0; i < g->count; i++) {
       const Fusion *fusion = &fusions[f];
-      Node *second = &g->nodes[i], *first = second->inputs == 1 ? &g->nodes[second->input[0]] : NULL;
+      const int inputs = g->nodes[i].inputs;
       if (fusion->second == NULL) {
-        if (second->op == fusion->first) second->op = fusion->fused_first;
-      } else if (first && graph_can_fuse(g, fusion, first, second)) {
-        first->op = fusion->fused_first;
-        second->op = fusion->fused_second;
+        if (g->nodes[i].op == fusion->first) graph_replace(&g->nodes[i], fusion->fused_first);
+      } else if (inputs >= 1 && inputs <= 2) {
+        int k = 0;
+        while (k < inputs && !graph_can_fuse(g, fusion, &g->nodes[i], k)) k++;
+        if (k < inputs) graph_fuse_two(g, fusion, i, k);
       }
     }
+}
+
+/* Every operation by itself again. Nodes that have moved stay where they are. */
+static inline void graph_unfuse(Graph *g) {
+  for (int i = 0; i < g->count; i++) {
+    Node *node = &g->nodes[i];
+    if (node->joined) {
+      Node *first = &g->nodes[node->input[0]];
+      node->input[1] = first->input[1];
+      node->inputs = 2;
+      first->inputs = 1;
+      node->joined = 0;
+    }
+    if (node->plain) node->op = node->plain;
+    node->plain = NULL;
+  }
 }
 
 #endif /* COMMON_NN_FUSE_H */

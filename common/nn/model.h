@@ -165,6 +165,21 @@ static inline void model_close(Model *m) {
   memset(m, 0, sizeof *m);
 }
 
+/* -1 where an operation cannot be trained on batches of so many samples: it would have one value per channel, and no
+ * variance. */
+static inline int model_check_batch(const Graph *g, int batch, Error *err) {
+  for (int i = 0; i < g->count; i++) {
+    const Node *node = &g->nodes[i];
+    if (node->op == NULL || !(node->op->flags & OP_STATISTICS)) continue;
+    if (shape_count(node->shape) / (size_t)node->shape.dim[0] * (size_t)batch > 1) continue;
+    return error_set(err,
+                     "%s has the shape %s and would be trained on a batch of %d: more than 1 value per channel is "
+                     "expected, or there is no variance; take a batch of 2 or more samples",
+                     node->name, shape_text(node->shape).text, batch);
+  }
+  return 0;
+}
+
 /* There must be such a GPU. */
 static inline int model_check_device(const Context *context, Error *err) {
   int count = 0;
@@ -189,6 +204,7 @@ static inline int model_prepare(Model *m, Graph *graph, Context context, const O
   if (status == 0 && max_batch < 1) status = error_set(err, "a batch of %d; at least 1 is expected", max_batch);
   if (status == 0 && use == MODEL_TRAIN && (graph->loss_count == 0 || optimizer == NULL))
     status = error_set(err, "a network to train needs a loss and an optimizer");
+  if (status == 0 && use == MODEL_TRAIN) status = model_check_batch(graph, max_batch, err);
   if (status == 0) status = model_check_device(&context, err);
   if (status != 0) {
     graph_destroy(graph);
@@ -407,6 +423,8 @@ static inline void model_update(Model *m) {
 
 /* One training step on the batch that lies in the inputs and targets. */
 static inline void model_train_step(Model *m, int batch) {
+  Error err;
+  if (model_check_batch(m->graph, batch, &err) != 0) die("%s", err.message);
   m->context.training = 1;
   model_forward(m, batch);
   model_score(m, batch);

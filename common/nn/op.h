@@ -128,6 +128,8 @@ enum { OP_IN_PLACE = 1 };
 /* With OP_IN_PLACE: y is x[0] and dx[0] is dy, always, and both functions do nothing: another node computes it
  * (fuse.h). */
 enum { OP_PASSED = 2 };
+/* It computes statistics of each channel in training, and needs more than one value of it: model_check_batch(). */
+enum { OP_STATISTICS = 4 };
 
 struct Node;
 
@@ -156,7 +158,9 @@ typedef struct OpChoice {
 } OpChoice;
 
 typedef struct Node {
-  const Op *op; /* NULL: an input of the graph */
+  const Op *op;    /* NULL: an input of the graph */
+  const Op *plain; /* what computed it before graph_fuse() (fuse.h); NULL: the same */
+  int joined;      /* by graph_fuse(): its second input is that of its first one */
   char name[NODE_NAME];
   int input[NODE_MAX_INPUTS], inputs;
   Shape shape;    /* of y, one sample */

@@ -1,26 +1,42 @@
 /* batch_norm2d.cuh - batch normalisation of pictures (Ioffe, Szegedy, 2015), as PyTorch's BatchNorm2d computes it.
  *
- *     y[n,c,h,w] = gamma[c] * (x[n,c,h,w] - mean[c]) * inv_std[c] + beta[c]      inv_std = 1 / sqrt(variance + epsilon)
+ *     t = (x - mean[c]) inv_std[c]      y = gamma[c] t + beta[c]      inv_std = 1 / sqrt(variance + epsilon)
  *
- *     x, y (N,C,H,W)   gamma, beta, running_mean, running_var (C)   saved (2,C): mean, inv_std
+ *     x, y, z, dx, dy, dz (N,C,H,W)     gamma, beta, mean, inv_std, running mean and variance (C)
  *
  * In training, mean and variance are those of the batch, over the M = N H W values of a channel, and the running
  * statistics move towards them by BATCH_NORM_MOMENTUM; the running variance takes the unbiased one, with M - 1. In
- * evaluation the running statistics are used. The variance takes a second pass, around the mean: the difference
- * of two large sums would lose all digits where the mean is large.
+ * evaluation the running statistics are used. What follows batch norm in a network can be part of it (`after`):
  *
- * backward, with t = (x - mean) inv_std:
+ *     BATCH_NORM_ALONE       y = gamma t + beta
+ *     BATCH_NORM_RELU        y = relu(gamma t + beta)
+ *     BATCH_NORM_ADD_RELU    y = relu(gamma t + beta + z), where a residual block ends
  *
- *     dbeta = sum dy        dgamma = sum dy t        dx = gamma inv_std (dy - dbeta / M - t dgamma / M)
+ * backward, with g = dy where y > 0, else 0 (BATCH_NORM_ALONE: g = dy):
  *
- *   batch_norm2d_*_cpu      plain loops, sums in double, one thread per channel
- *   batch_norm2d_*_gpu      one block per channel
+ *     dbeta = sum g     dgamma = sum g t     dx = gamma inv_std (g - dbeta / M - t dgamma / M)     dz = g
+ *
+ * With BATCH_NORM_RELU, y > 0 is computed again from x. With BATCH_NORM_ADD_RELU that would need z, too: forward keeps
+ * one bit per value, `passed`. A NaN stays a NaN, as in activations.cuh, and its gradient passes.
+ *
+ *   batch_norm2d_*_cpu        plain loops, sums in double, one channel per thread: the definition
+ *   batch_norm2d_*_cpu_fast   one pass for the statistics, vectors       (batch_norm2d_cpu_fast.cuh)
+ *   batch_norm2d_*_naive      one block per channel                      (batch_norm2d_ladder.cuh)
+ *   batch_norm2d_*_welford    one pass for the statistics
+ *   batch_norm2d_*_slices     many blocks per channel, two kernels
+ *   batch_norm2d_*_gpu        the channel stays on the chip, one kernel  (batch_norm2d_on_chip.cuh)
+ *
+ * All take one struct of arrays. batch_norm2d_nhwc.cuh has the same for arrays (N,H,W,C).
  */
 #ifndef PHASE3_CNN_BATCH_NORM2D_CUH
 #define PHASE3_CNN_BATCH_NORM2D_CUH
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "common/check.h"
+#include "common/error.h"
 
 #define BATCH_NORM_EPSILON 1e-5f
 #define BATCH_NORM_MOMENTUM 0.1f
@@ -30,6 +46,45 @@ typedef struct BatchNorm2dShape {
   int n, c, pixels;
 } BatchNorm2dShape;
 
+typedef enum BatchNorm2dAfter { BATCH_NORM_ALONE, BATCH_NORM_RELU, BATCH_NORM_ADD_RELU } BatchNorm2dAfter;
+
+/* The arrays of one batch norm; each function says which it reads and writes. The running statistics may be updated in
+ * place: new_mean == old_mean. */
+typedef struct BatchNorm2d {
+  BatchNorm2dShape shape;
+  BatchNorm2dAfter after;
+  const float *x, *z, *gamma, *beta; /* z: with BATCH_NORM_ADD_RELU */
+  const float *old_mean, *old_var;   /* running statistics */
+  float *new_mean, *new_var;         /* NULL: they are not updated */
+  float *y;
+  float *mean, *inv_std; /* of the batch: written by forward, read by backward */
+  uint32_t *passed;      /* (C, batch_norm2d_words()): bit i % 32 of word i / 32, y > 0; with BATCH_NORM_ADD_RELU */
+  const float *dy;
+  float *dx, *dz;        /* NULL: not wanted */
+  float *dgamma, *dbeta; /* both NULL: not wanted */
+  float *workspace;      /* batch_norm2d_workspace_floats() of the version */
+} BatchNorm2d;
+
+/* Values of a channel. */
+static inline __host__ __device__ size_t batch_norm2d_count(BatchNorm2dShape s) { return (size_t)s.n * s.pixels; }
+
+/* Words of `passed` for a channel. */
+static inline __host__ __device__ size_t batch_norm2d_words(BatchNorm2dShape s) {
+  return (batch_norm2d_count(s) + 31) / 32;
+}
+
+/* -1 where the batch has no variance: one value per channel. */
+static inline int batch_norm2d_shape_check(BatchNorm2dShape s, Error *err) {
+  if (s.n < 1 || s.c < 1 || s.pixels < 1)
+    return error_set(err, "batch norm of %d images of %d channels and %d pixels: at least 1 of each is expected", s.n,
+                     s.c, s.pixels);
+  if (batch_norm2d_count(s) > 1) return 0;
+  return error_set(err,
+                   "batch norm in training of the shape (1,%d,1,1): more than 1 value per channel is expected, or "
+                   "there is no variance; take batches of 2 or more images",
+                   s.c);
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU */
 
@@ -38,160 +93,99 @@ static inline size_t batch_norm2d_index(BatchNorm2dShape s, int c, size_t i) {
   return (i / s.pixels * s.c + c) * s.pixels + i % s.pixels;
 }
 
-static inline void batch_norm2d_forward_cpu(float *y, float *saved, float *running_mean, float *running_var,
-                                            const float *x, const float *gamma, const float *beta, int training,
-                                            BatchNorm2dShape s) {
-  const size_t m = (size_t)s.n * s.pixels;
+/* The running statistic after a batch whose own is `value`. */
+static inline float batch_norm2d_track(float running, float value) {
+  return running + BATCH_NORM_MOMENTUM * (value - running);
+}
+
+/* One value. fmaf() rounds once: every version computes the same sign, so the ReLU passes the same values. */
+static inline float batch_norm2d_apply(const BatchNorm2d *b, int c, float mean, float inv_std, size_t at) {
+  float y = fmaf(b->x[at] - mean, b->gamma[c] * inv_std, b->beta[c]);
+  if (b->after == BATCH_NORM_ADD_RELU) y += b->z[at];
+  return b->after != BATCH_NORM_ALONE && y < 0 ? 0 : y; /* false for NaN, so NaN stays */
+}
+
+/* x, z, gamma, beta, old_mean, old_var -> y, mean, inv_std, passed, new_mean, new_var */
+static inline void batch_norm2d_forward_cpu(const BatchNorm2d *b) {
+  const BatchNorm2dShape s = b->shape;
+  const size_t m = batch_norm2d_count(s), words = batch_norm2d_words(s);
 #pragma omp parallel for schedule(static)
   for (int c = 0; c < s.c; c++) {
-    double mean = running_mean[c], variance = running_var[c];
-    if (training) {
-      double sum = 0, squares = 0;
-      for (size_t i = 0; i < m; i++) sum += x[batch_norm2d_index(s, c, i)];
-      mean = sum / (double)m;
-      for (size_t i = 0; i < m; i++) {
-        const double d = x[batch_norm2d_index(s, c, i)] - mean;
-        squares += d * d;
-      }
-      variance = squares / (double)m;
-      const double unbiased = m > 1 ? squares / (double)(m - 1) : variance;
-      running_mean[c] += BATCH_NORM_MOMENTUM * ((float)mean - running_mean[c]);
-      running_var[c] += BATCH_NORM_MOMENTUM * ((float)unbiased - running_var[c]);
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < m; i++) sum += b->x[batch_norm2d_index(s, c, i)];
+    const double mean = sum / (double)m;
+    for (size_t i = 0; i < m; i++) {
+      const double d = b->x[batch_norm2d_index(s, c, i)] - mean;
+      squares += d * d;
     }
-    const float inv_std = (float)(1 / sqrt(variance + (double)BATCH_NORM_EPSILON));
-    saved[c] = (float)mean;
-    saved[s.c + c] = inv_std;
+    b->mean[c] = (float)mean;
+    b->inv_std[c] = (float)(1 / sqrt(squares / (double)m + (double)BATCH_NORM_EPSILON));
+    if (b->new_mean) b->new_mean[c] = batch_norm2d_track(b->old_mean[c], (float)mean);
+    // >>> hidden batch_norm_running_variance
+    if (b->new_var) b->new_var[c] = batch_norm2d_track(b->old_var[c], (float)(squares / (double)(m - 1)));
+    // <<< hidden
+    for (size_t i = 0; i < words && b->after == BATCH_NORM_ADD_RELU; i++) b->passed[c * words + i] = 0;
     for (size_t i = 0; i < m; i++) {
       const size_t at = batch_norm2d_index(s, c, i);
-      y[at] = gamma[c] * ((x[at] - (float)mean) * inv_std) + beta[c];
+      const float y = batch_norm2d_apply(b, c, b->mean[c], b->inv_std[c], at);
+      if (b->after == BATCH_NORM_ADD_RELU && !(y <= 0)) b->passed[c * words + i / 32] |= 1u << i % 32;
+      b->y[at] = y;
     }
   }
 }
 
-/* dx may be NULL, and so may dgamma and dbeta together. Of a batch in training. */
-static inline void batch_norm2d_backward_cpu(float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
-                                             const float *gamma, const float *saved, BatchNorm2dShape s) {
-  const size_t m = (size_t)s.n * s.pixels;
+/* x, z, gamma, beta, old_mean, old_var -> y */
+static inline void batch_norm2d_evaluate_cpu(const BatchNorm2d *b) {
+  const BatchNorm2dShape s = b->shape;
 #pragma omp parallel for schedule(static)
   for (int c = 0; c < s.c; c++) {
-    const float mean = saved[c], inv_std = saved[s.c + c];
+    const float inv_std = 1 / sqrtf(b->old_var[c] + BATCH_NORM_EPSILON);
+    for (size_t i = 0; i < batch_norm2d_count(s); i++) {
+      const size_t at = batch_norm2d_index(s, c, i);
+      b->y[at] = batch_norm2d_apply(b, c, b->old_mean[c], inv_std, at);
+    }
+  }
+}
+
+/* dy of value i of channel c where the ReLU passed it, else 0. */
+static inline float batch_norm2d_passed_cpu(const BatchNorm2d *b, int c, size_t i, size_t at) {
+  int passed = 1;
+  if (b->after == BATCH_NORM_RELU) passed = !(batch_norm2d_apply(b, c, b->mean[c], b->inv_std[c], at) <= 0);
+  if (b->after == BATCH_NORM_ADD_RELU) passed = b->passed[c * batch_norm2d_words(b->shape) + i / 32] >> i % 32 & 1;
+  return passed ? b->dy[at] : 0;
+}
+
+/* dy, x, gamma, beta, mean, inv_std, passed -> dx, dz, dgamma, dbeta */
+static inline void batch_norm2d_backward_cpu(const BatchNorm2d *b) {
+  const BatchNorm2dShape s = b->shape;
+  const size_t m = batch_norm2d_count(s);
+#pragma omp parallel for schedule(static)
+  for (int c = 0; c < s.c; c++) {
+    const float mean = b->mean[c], inv_std = b->inv_std[c];
     double sum = 0, product = 0;
     for (size_t i = 0; i < m; i++) {
       const size_t at = batch_norm2d_index(s, c, i);
-      sum += dy[at];
-      product += (double)dy[at] * ((x[at] - mean) * inv_std);
+      const float g = batch_norm2d_passed_cpu(b, c, i, at);
+      sum += g;
+      product += (double)g * ((b->x[at] - mean) * inv_std);
+      if (b->dz) b->dz[at] = g;
     }
-    if (dgamma) {
-      dbeta[c] = (float)sum;
-      dgamma[c] = (float)product;
+    if (b->dgamma) {
+      b->dbeta[c] = (float)sum;
+      b->dgamma[c] = (float)product;
     }
     const float share = (float)(sum / (double)m), slope = (float)(product / (double)m);
-    for (size_t i = 0; dx && i < m; i++) {
+    for (size_t i = 0; b->dx && i < m; i++) {
       const size_t at = batch_norm2d_index(s, c, i);
-      dx[at] = gamma[c] * inv_std * (dy[at] - share - (x[at] - mean) * inv_std * slope);
+      // >>> hidden batch_norm_backward_dx
+      const float g = batch_norm2d_passed_cpu(b, c, i, at), t = (b->x[at] - mean) * inv_std;
+      b->dx[at] = b->gamma[c] * inv_std * (g - share - t * slope);
+      // <<< hidden
     }
   }
 }
 
-#include "common/check.h"
-
-/* ---------------------------------------------------------------------------------------------------------------- */
-/* Kernels: grid (C), block (BATCH_NORM_BLOCK) */
-
-enum { BATCH_NORM_BLOCK = 256 };
-
-/* The sum of one value per thread, in every thread. */
-static __device__ float batch_norm2d_block_sum(float value) {
-  __shared__ float part[BATCH_NORM_BLOCK];
-  part[threadIdx.x] = value;
-  __syncthreads();
-  for (unsigned half = BATCH_NORM_BLOCK / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-    __syncthreads();
-  }
-  const float sum = part[0];
-  __syncthreads(); /* the next sum overwrites part */
-  return sum;
-}
-
-static __device__ size_t batch_norm2d_at(BatchNorm2dShape s, size_t i) {
-  return (i / s.pixels * s.c + blockIdx.x) * s.pixels + i % s.pixels;
-}
-
-static __global__ void batch_norm2d_forward_kernel(float *y, float *saved, float *running_mean, float *running_var,
-                                                   const float *x, const float *gamma, const float *beta, int training,
-                                                   BatchNorm2dShape s) {
-  const int c = blockIdx.x;
-  const size_t m = (size_t)s.n * s.pixels;
-  float mean = running_mean[c], variance = running_var[c];
-  if (training) {
-    float sum = 0, squares = 0;
-    for (size_t i = threadIdx.x; i < m; i += BATCH_NORM_BLOCK) sum += x[batch_norm2d_at(s, i)];
-    mean = batch_norm2d_block_sum(sum) / (float)m;
-    for (size_t i = threadIdx.x; i < m; i += BATCH_NORM_BLOCK) {
-      const float d = x[batch_norm2d_at(s, i)] - mean;
-      squares += d * d;
-    }
-    squares = batch_norm2d_block_sum(squares);
-    variance = squares / (float)m;
-    const float unbiased = m > 1 ? squares / (float)(m - 1) : variance;
-    if (threadIdx.x == 0) {
-      running_mean[c] += BATCH_NORM_MOMENTUM * (mean - running_mean[c]);
-      running_var[c] += BATCH_NORM_MOMENTUM * (unbiased - running_var[c]);
-    }
-  }
-  const float inv_std = 1 / sqrtf(variance + BATCH_NORM_EPSILON), g = gamma[c], b = beta[c];
-  if (threadIdx.x == 0) {
-    saved[c] = mean;
-    saved[s.c + c] = inv_std;
-  }
-  for (size_t i = threadIdx.x; i < m; i += BATCH_NORM_BLOCK) {
-    const size_t at = batch_norm2d_at(s, i);
-    y[at] = g * ((x[at] - mean) * inv_std) + b;
-  }
-}
-
-static __global__ void batch_norm2d_backward_kernel(float *dx, float *dgamma, float *dbeta, const float *dy,
-                                                    const float *x, const float *gamma, const float *saved,
-                                                    BatchNorm2dShape s) {
-  const int c = blockIdx.x;
-  const size_t m = (size_t)s.n * s.pixels;
-  const float mean = saved[c], inv_std = saved[s.c + c], scale = gamma[c] * inv_std;
-  float sum = 0, product = 0;
-  for (size_t i = threadIdx.x; i < m; i += BATCH_NORM_BLOCK) {
-    const size_t at = batch_norm2d_at(s, i);
-    sum += dy[at];
-    product += dy[at] * ((x[at] - mean) * inv_std);
-  }
-  sum = batch_norm2d_block_sum(sum);
-  product = batch_norm2d_block_sum(product);
-  if (dgamma && threadIdx.x == 0) {
-    dbeta[c] = sum;
-    dgamma[c] = product;
-  }
-  if (dx == NULL) return;
-  const float share = sum / (float)m, slope = product / (float)m;
-  for (size_t i = threadIdx.x; i < m; i += BATCH_NORM_BLOCK) {
-    const size_t at = batch_norm2d_at(s, i);
-    dx[at] = scale * (dy[at] - share - (x[at] - mean) * inv_std * slope);
-  }
-}
-
-/* ---------------------------------------------------------------------------------------------------------------- */
-/* Launchers */
-
-static inline void batch_norm2d_forward_gpu(float *y, float *saved, float *running_mean, float *running_var,
-                                            const float *x, const float *gamma, const float *beta, int training,
-                                            BatchNorm2dShape s) {
-  batch_norm2d_forward_kernel<<<s.c, BATCH_NORM_BLOCK>>>(y, saved, running_mean, running_var, x, gamma, beta, training,
-                                                         s);
-  CUDA_CHECK_LAUNCH();
-}
-
-static inline void batch_norm2d_backward_gpu(float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
-                                             const float *gamma, const float *saved, BatchNorm2dShape s) {
-  batch_norm2d_backward_kernel<<<s.c, BATCH_NORM_BLOCK>>>(dx, dgamma, dbeta, dy, x, gamma, saved, s);
-  CUDA_CHECK_LAUNCH();
-}
+#include "phase3_cnn/10_batch_norm/batch_norm2d_cpu_fast.cuh"
+#include "phase3_cnn/10_batch_norm/batch_norm2d_on_chip.cuh"
 
 #endif /* PHASE3_CNN_BATCH_NORM2D_CUH */

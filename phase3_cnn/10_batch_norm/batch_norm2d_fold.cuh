@@ -22,8 +22,7 @@
  *         batch_norm2d_fold_parameters(&fast, &trained, &err) != 0) ...
  *
  * A batch norm stays where nothing but a convolution's output could take it: it reads something else, or others read
- * that convolution, too. All other nodes stay, with their names; of a fused graph, what batch norm was fused with
- * becomes an operation of its own again.
+ * that convolution, too. All other nodes stay, with their names. A fused graph is unfused: fuse the new one.
  */
 #ifndef PHASE3_CNN_BATCH_NORM2D_FOLD_CUH
 #define PHASE3_CNN_BATCH_NORM2D_FOLD_CUH
@@ -54,7 +53,7 @@ static inline int batch_norm2d_fold_into(const Graph *g, int conv) {
 /* The graph of a trained network without those batch norms; their convolutions have a bias. `trained` stays. */
 static inline Graph *batch_norm2d_fold_graph(const Graph *trained) {
   Graph *plain = graph_copy(trained), *g = graph_copy(trained);
-  batch_norm2d_unfuse(plain);
+  graph_unfuse(plain);
   int *at = (int *)xmalloc((size_t)plain->count * sizeof *at); /* of each node in the new graph */
   g->count = 0;
   for (int i = 0; i < plain->count; i++) {
