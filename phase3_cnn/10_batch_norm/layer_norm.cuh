@@ -621,23 +621,23 @@ static __global__ void __launch_bounds__(32 * NORM_SLICE_WARPS)
 }
 
 /* Adds up the slices of partial (slices,2,cols), 32 of the 2 cols columns per block, and always in the same order. */
-static __global__ void __launch_bounds__(1024)
+enum { NORM_SUM_WARPS = 16 };
+
+static __global__ void __launch_bounds__(32 * NORM_SUM_WARPS)
     layer_norm_slices_kernel(float *dweight, float *dbias, const float *partial, int slices, int cols) {
-  __shared__ float part[32][33];
+  __shared__ float part[NORM_SUM_WARPS][32];
   const int j = blockIdx.x * 32 + threadIdx.x;
   float sum = 0;
   if (j < 2 * cols) {
-#pragma unroll 4
-    for (int s = threadIdx.y; s < slices; s += 32) sum += partial[(size_t)s * 2 * cols + j];
+#pragma unroll 8
+    for (int s = threadIdx.y; s < slices; s += NORM_SUM_WARPS) sum += partial[(size_t)s * 2 * cols + j];
   }
   part[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  sum = part[threadIdx.x][threadIdx.y]; /* warp y adds up column y of the block */
-  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-  const int column = blockIdx.x * 32 + threadIdx.y;
-  if (threadIdx.x > 0 || column >= 2 * cols) return;
-  float *to = column < cols ? dweight : dbias;
-  if (to) to[column < cols ? column : column - cols] = sum;
+  if (threadIdx.y > 0 || j >= 2 * cols) return;
+  for (int w = 1; w < NORM_SUM_WARPS; w++) sum += part[w][threadIdx.x];
+  float *to = j < cols ? dweight : dbias;
+  if (to) to[j < cols ? j : j - cols] = sum;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -798,7 +798,7 @@ static inline size_t layer_norm_workspace_floats(int rows, int cols) {
 }
 
 static inline void layer_norm_slices(float *dweight, float *dbias, const float *partial, int slices, int cols) {
-  layer_norm_slices_kernel<<<(2 * cols + 31) / 32, dim3(32, 32)>>>(dweight, dbias, partial, slices, cols);
+  layer_norm_slices_kernel<<<(2 * cols + 31) / 32, dim3(32, NORM_SUM_WARPS)>>>(dweight, dbias, partial, slices, cols);
   CUDA_CHECK_LAUNCH();
 }
 
