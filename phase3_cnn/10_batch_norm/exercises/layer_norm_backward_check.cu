@@ -1,0 +1,6 @@
+/* Checks layer_norm_weight_gradient (learn/check.h). */
+#include "phase3_cnn/10_batch_norm/norms_lesson.cuh"
+
+#include "learn/check.h"
+
+CHECK_MAIN(layer_norm_backward_lesson())

@@ -1,0 +1,6 @@
+/* Checks the exercises of layer_norm.cuh, forward (learn/check.h). */
+#include "phase3_cnn/10_batch_norm/norms_lesson.cuh"
+
+#include "learn/check.h"
+
+CHECK_MAIN(layer_norm_forward_lesson())
