@@ -130,6 +130,8 @@ enum { OP_IN_PLACE = 1 };
 enum { OP_PASSED = 2 };
 /* It computes statistics of each channel in training, and needs more than one value of it: model_check_batch(). */
 enum { OP_STATISTICS = 4 };
+/* Of two inputs: both have the same gradient, so dx[1] may be dx[0]. Whether it is follows from who reads it when. */
+enum { OP_SAME_GRADIENT = 8 };
 
 struct Node;
 
