@@ -81,10 +81,12 @@ static inline void batch_norm2d_backward_naive(const BatchNorm2d *b) {
 /* welford: the same grid, one pass less */
 
 static __global__ void batch_norm2d_forward_welford_kernel(BatchNorm2d b) {
-  __shared__ Moments part[BATCH_NORM_WARPS];
+  __shared__ Moments part[BATCH_NORM_WARPS], all;
   const BatchNorm2dSlice p = batch_norm2d_slice(b.shape, blockIdx.x, 0, 1);
   const Moments m = moments_block(batch_norm2d_read<1>(NULL, 0, &b, p), part);
-  const BatchNorm2dLine line = batch_norm2d_finish(&b, blockIdx.x, m, threadIdx.x == 0);
+  if (threadIdx.x == 0) all = m;
+  __syncthreads();
+  const BatchNorm2dLine line = batch_norm2d_finish(&b, blockIdx.x, all, threadIdx.x == 0);
   batch_norm2d_write<1>(NULL, 0, &b, p, line);
 }
 
@@ -120,10 +122,15 @@ template <int V>
 static __global__ void __launch_bounds__(BATCH_NORM_THREADS, 2) batch_norm2d_forward_slices_kernel(BatchNorm2d b) {
   const int c = b.shape.c - 1 - blockIdx.y, slice = gridDim.x - 1 - blockIdx.x;
   const Moments *parts = (const Moments *)b.workspace + (size_t)c * gridDim.x;
-  Moments m = {0, 0, 0};
-  for (int i = threadIdx.x % 32; i < (int)gridDim.x; i += 32) m = moments_merge(m, parts[i]);
-  m = moments_warp(m);
-  const BatchNorm2dLine line = batch_norm2d_finish(&b, c, m, slice == 0 && threadIdx.x == 0);
+  __shared__ Moments all;
+  if (threadIdx.x < 32) {
+    Moments m = {0, 0, 0};
+    for (int i = threadIdx.x; i < (int)gridDim.x; i += 32) m = moments_merge(m, parts[i]);
+    m = moments_warp(m);
+    if (threadIdx.x == 0) all = m;
+  }
+  __syncthreads();
+  const BatchNorm2dLine line = batch_norm2d_finish(&b, c, all, slice == 0 && threadIdx.x == 0);
   batch_norm2d_write<V>(NULL, 0, &b, batch_norm2d_slice(b.shape, c, slice, gridDim.x), line);
 }
 
@@ -143,18 +150,23 @@ static __global__ void __launch_bounds__(BATCH_NORM_THREADS, 2) batch_norm2d_bac
   const float2 *parts = (const float2 *)b.workspace + (size_t)c * gridDim.x;
   const float m = (float)((size_t)b.shape.n * b.shape.pixels);
   BatchNorm2dLine line = batch_norm2d_line(&b, c, b.mean[c], b.inv_std[c]);
-  float2 sum = {0, 0};
-  for (int i = threadIdx.x % 32; i < (int)gridDim.x; i += 32) {
-    sum.x += parts[i].x;
-    sum.y += parts[i].y;
+  __shared__ float2 all;
+  if (threadIdx.x < 32) {
+    float2 sum = {0, 0};
+    for (int i = threadIdx.x; i < (int)gridDim.x; i += 32) {
+      sum.x += parts[i].x;
+      sum.y += parts[i].y;
+    }
+    sum = pair_sum_warp(sum);
+    if (threadIdx.x == 0) all = sum;
   }
-  sum = pair_sum_warp(sum);
+  __syncthreads();
   if (b.dgamma && slice == 0 && threadIdx.x == 0) {
-    b.dbeta[c] = sum.x;
-    b.dgamma[c] = sum.y;
+    b.dbeta[c] = all.x;
+    b.dgamma[c] = all.y;
   }
-  line.share = sum.x / m;
-  line.slope = sum.y / m;
+  line.share = all.x / m;
+  line.slope = all.y / m;
   if (b.dx) batch_norm2d_write_back<V>(NULL, 0, &b, batch_norm2d_slice(b.shape, c, slice, gridDim.x), line);
 }
 

@@ -63,25 +63,23 @@ static __device__ __forceinline__ Moments moments_shuffle(Moments m, int step) {
   return other;
 }
 
-/* Over the lanes of a warp: all lanes get lane 0's result. (Each would round in another order.) */
+/* Over the lanes of a warp, in lane 0: always in the same order. (Each lane rounds in another one.) */
 static __device__ __forceinline__ Moments moments_warp(Moments m) {
   for (int step = 1; step < 32; step *= 2) m = moments_merge(m, moments_shuffle(m, step));
-  m.count = __shfl_sync(0xffffffffu, m.count, 0);
-  m.mean = __shfl_sync(0xffffffffu, m.mean, 0);
-  m.squares = __shfl_sync(0xffffffffu, m.squares, 0);
   return m;
 }
 
-/* Over the threads of a block, in every thread. `part` (BATCH_NORM_WARPS) is free again after the next barrier. */
-static __device__ __forceinline__ Moments moments_block(Moments own, Moments *part) {
+/* Over the threads of a block, in thread 0. `part` (BATCH_NORM_WARPS) is free again after the next barrier. */
+static __device__ __forceinline__ Moments moments_block(Moments m, Moments *part) {
   const Moments none = {0, 0, 0};
-  own = moments_warp(own);
-  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = own;
+  m = moments_warp(m);
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = m;
   __syncthreads();
-  return moments_warp(threadIdx.x % 32 < BATCH_NORM_WARPS ? part[threadIdx.x % 32] : none);
+  if (threadIdx.x < 32) m = moments_warp(threadIdx.x < BATCH_NORM_WARPS ? part[threadIdx.x] : none);
+  return m;
 }
 
-/* Two sums at once: of gradients, and of gradients times t. */
+/* Two sums at once: of gradients, and of gradients times t. Lane 0; thread 0. */
 static __device__ __forceinline__ float2 pair_sum_warp(float2 s) {
   for (int step = 16; step > 0; step /= 2) {
     s.x += __shfl_xor_sync(0xffffffffu, s.x, step);
@@ -90,11 +88,12 @@ static __device__ __forceinline__ float2 pair_sum_warp(float2 s) {
   return s;
 }
 
-static __device__ __forceinline__ float2 pair_sum_block(float2 own, float2 *part) {
-  own = pair_sum_warp(own);
-  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = own;
+static __device__ __forceinline__ float2 pair_sum_block(float2 s, float2 *part) {
+  s = pair_sum_warp(s);
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = s;
   __syncthreads();
-  return pair_sum_warp(threadIdx.x % 32 < BATCH_NORM_WARPS ? part[threadIdx.x % 32] : make_float2(0, 0));
+  if (threadIdx.x < 32) s = pair_sum_warp(threadIdx.x < BATCH_NORM_WARPS ? part[threadIdx.x] : make_float2(0, 0));
+  return s;
 }
 
 #endif /* PHASE3_CNN_BATCH_NORM2D_MOMENTS_CUH */

@@ -63,23 +63,23 @@ static __device__ __forceinline__ BatchNorm2dGroup batch_norm2d_group(float *wor
   return g;
 }
 
-/* Waits for the blocks of the group; then they see what each wrote before. turn: channels of the group before this. */
+/* Waits until all blocks of the group have come; then warp 0 sees what each wrote before. turn: channels of the group
+ * before this one. The other warps go on. */
 static __device__ __forceinline__ void batch_norm2d_meet(BatchNorm2dGroup g, int turn) {
   if (turn == 0) {
     cooperative_groups::this_grid().sync();
     return;
   }
-  __syncthreads();
   if (threadIdx.x == 0) {
-    __threadfence();
+    __threadfence(); /* the sums must be visible before the count */
     atomicAdd(g.arrived, 1);
-    while (*(volatile unsigned *)g.arrived < (unsigned)(turn * g.slices)) continue;
+    while (*(volatile unsigned *)g.arrived < (unsigned)(turn * g.slices)) __nanosleep(32);
     __threadfence();
   }
-  __syncthreads();
+  if (threadIdx.x < 32) __syncwarp();
 }
 
-/* Every block of the group gives three numbers of its slice, and finds all of them at the address that is returned. */
+/* Every block of the group gives three numbers of its slice, by thread 0. Where all of them are, for warp 0. */
 static __device__ __forceinline__ const float *batch_norm2d_exchange(BatchNorm2dGroup g, int turn, float a, float b,
                                                                      float c) {
   float *parts = g.parts + turn % 2 * 3 * BATCH_NORM_GRID, *own = parts + 3 * g.slice;
@@ -93,21 +93,23 @@ static __device__ __forceinline__ const float *batch_norm2d_exchange(BatchNorm2d
   return parts;
 }
 
-/* The moments of a channel from those of its slices; warp by warp the same. */
-static __device__ __forceinline__ Moments batch_norm2d_share_moments(BatchNorm2dGroup g, int turn, Moments own) {
-  const float *parts = batch_norm2d_exchange(g, turn, own.count, own.mean, own.squares);
-  Moments m = {0, 0, 0};
-  for (int i = threadIdx.x % 32; i < g.slices; i += 32) { /* __ldcg(): from L2, where other blocks' stores are */
+/* The moments of a channel from those of its slices, both in thread 0. */
+static __device__ __forceinline__ Moments batch_norm2d_share_moments(BatchNorm2dGroup g, int turn, Moments m) {
+  const float *parts = batch_norm2d_exchange(g, turn, m.count, m.mean, m.squares);
+  if (threadIdx.x >= 32) return m;
+  m.count = m.mean = m.squares = 0;
+  for (int i = threadIdx.x; i < g.slices; i += 32) { /* __ldcg(): from L2, where other blocks' stores are */
     const Moments part = {__ldcg(parts + 3 * i), __ldcg(parts + 3 * i + 1), __ldcg(parts + 3 * i + 2)};
     m = moments_merge(m, part);
   }
   return moments_warp(m);
 }
 
-static __device__ __forceinline__ float2 batch_norm2d_share_sums(BatchNorm2dGroup g, int turn, float2 own) {
-  const float *parts = batch_norm2d_exchange(g, turn, own.x, own.y, 0);
-  float2 sum = {0, 0};
-  for (int i = threadIdx.x % 32; i < g.slices; i += 32) {
+static __device__ __forceinline__ float2 batch_norm2d_share_sums(BatchNorm2dGroup g, int turn, float2 sum) {
+  const float *parts = batch_norm2d_exchange(g, turn, sum.x, sum.y, 0);
+  if (threadIdx.x >= 32) return sum;
+  sum = make_float2(0, 0);
+  for (int i = threadIdx.x; i < g.slices; i += 32) {
     sum.x += __ldcg(parts + 3 * i);
     sum.y += __ldcg(parts + 3 * i + 1);
   }
@@ -121,7 +123,7 @@ template <int V>
 static __global__ void __launch_bounds__(BATCH_NORM_THREADS, BATCH_NORM_RESIDENT)
     batch_norm2d_forward_kernel(BatchNorm2d b, BatchNorm2dPlan plan) {
   extern __shared__ float4 batch_norm2d_memory[];
-  __shared__ Moments part[BATCH_NORM_WARPS];
+  __shared__ Moments part[BATCH_NORM_WARPS], all;
   float *kept = (float *)batch_norm2d_memory;
   const BatchNorm2dGroup g = batch_norm2d_group(b.workspace, plan);
   int turn = 0;
@@ -129,9 +131,10 @@ static __global__ void __launch_bounds__(BATCH_NORM_THREADS, BATCH_NORM_RESIDENT
     const BatchNorm2dSlice p = batch_norm2d_slice(b.shape, c, g.slice, g.slices);
     Moments m = moments_block(batch_norm2d_read<V>(kept, plan.room, &b, p), part);
     if (g.slices > 1) m = batch_norm2d_share_moments(g, turn, m);
-    const BatchNorm2dLine line = batch_norm2d_finish(&b, c, m, g.slice == 0 && threadIdx.x == 0);
+    if (threadIdx.x == 0) all = m;
+    __syncthreads();
+    const BatchNorm2dLine line = batch_norm2d_finish(&b, c, all, g.slice == 0 && threadIdx.x == 0);
     batch_norm2d_write<V>(kept, plan.room, &b, p, line);
-    __syncthreads(); /* all have read `part` */
   }
 }
 
@@ -139,7 +142,7 @@ template <int V>
 static __global__ void __launch_bounds__(BATCH_NORM_THREADS, BATCH_NORM_RESIDENT)
     batch_norm2d_backward_kernel(BatchNorm2d b, BatchNorm2dPlan plan) {
   extern __shared__ float4 batch_norm2d_memory[];
-  __shared__ float2 part[BATCH_NORM_WARPS];
+  __shared__ float2 part[BATCH_NORM_WARPS], all;
   float *kept = (float *)batch_norm2d_memory;
   const BatchNorm2dGroup g = batch_norm2d_group(b.workspace, plan);
   const float values = (float)((size_t)b.shape.n * b.shape.pixels);
@@ -149,14 +152,17 @@ static __global__ void __launch_bounds__(BATCH_NORM_THREADS, BATCH_NORM_RESIDENT
     BatchNorm2dLine line = batch_norm2d_line(&b, c, b.mean[c], b.inv_std[c]);
     float2 sum = pair_sum_block(batch_norm2d_read_back<V>(kept, plan.room, &b, p, line), part);
     if (g.slices > 1) sum = batch_norm2d_share_sums(g, turn, sum);
-    if (b.dgamma && g.slice == 0 && threadIdx.x == 0) {
-      b.dbeta[c] = sum.x;
-      b.dgamma[c] = sum.y;
+    if (threadIdx.x == 0) {
+      all = sum;
+      if (b.dgamma && g.slice == 0) {
+        b.dbeta[c] = sum.x;
+        b.dgamma[c] = sum.y;
+      }
     }
-    line.share = sum.x / values;
-    line.slope = sum.y / values;
+    __syncthreads();
+    line.share = all.x / values;
+    line.slope = all.y / values;
     if (b.dx) batch_norm2d_write_back<V>(kept, plan.room, &b, p, line);
-    __syncthreads(); /* all have read `part` */
   }
 }
 
@@ -171,7 +177,7 @@ static __global__ void batch_norm2d_evaluate_kernel(BatchNorm2d b) {
 #pragma unroll 4
   for (int n = blockIdx.y; n < b.shape.n; n += gridDim.y) {
     const size_t at = ((size_t)n * quads + i) * V;
-    float v[V], z[V];
+    float v[V], z[V] = {};
     batch_norm2d_load<V>(v, b.x + at);
     if (add) batch_norm2d_load<V>(z, b.z + at);
     for (int l = 0; l < V; l++) {
@@ -203,6 +209,7 @@ static inline int batch_norm2d_resident(BatchNorm2dKernel *kernel, size_t bytes)
   CUDA_CHECK(cudaGetDevice(&device));
   CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)kernel, BATCH_NORM_THREADS, bytes));
+  if (blocks > BATCH_NORM_RESIDENT) blocks = BATCH_NORM_RESIDENT;
   blocks *= multiprocessors;
   return blocks < BATCH_NORM_GRID ? blocks : BATCH_NORM_GRID;
 }

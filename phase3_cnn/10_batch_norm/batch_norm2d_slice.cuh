@@ -100,7 +100,7 @@ static __device__ __forceinline__ Moments batch_norm2d_read(float *kept, int roo
   BatchNorm2dWalk w = batch_norm2d_walk<V>(b->shape, p);
   MomentSums sums = {0, 0, 0, 0};
   for (int i = threadIdx.x * V; i < p.count; i += BATCH_NORM_LOADS * step) {
-    float v[BATCH_NORM_LOADS][V];
+    float v[BATCH_NORM_LOADS][V] = {};
 #pragma unroll
     for (int k = 0; k < BATCH_NORM_LOADS; k++) {
       if (i + k * step < p.count) batch_norm2d_load<V>(v[k], b->x + w.at);
@@ -142,7 +142,7 @@ static __device__ __forceinline__ void batch_norm2d_write(const float *kept, int
   BatchNorm2dWalk w = batch_norm2d_walk<V>(b->shape, p);
   /* The bound is that of the warp's first lane: the bits take all lanes of a warp. */
   for (int i = threadIdx.x * V; i - (int)(threadIdx.x % 32) * V < p.count; i += BATCH_NORM_LOADS * step) {
-    float v[BATCH_NORM_LOADS][V], z[BATCH_NORM_LOADS][V];
+    float v[BATCH_NORM_LOADS][V] = {}, z[BATCH_NORM_LOADS][V] = {};
     size_t at[BATCH_NORM_LOADS];
 #pragma unroll
     for (int k = 0; k < BATCH_NORM_LOADS; k++) {
@@ -231,7 +231,7 @@ static __device__ __forceinline__ float2 batch_norm2d_read_back(float *kept, int
   BatchNorm2dWalk w = batch_norm2d_walk<V>(b->shape, p);
   float2 sum = {0, 0};
   for (int i = threadIdx.x * V; i < p.count; i += BATCH_NORM_LOADS_BACK * step) {
-    float g[BATCH_NORM_LOADS_BACK][V], x[BATCH_NORM_LOADS_BACK][V];
+    float g[BATCH_NORM_LOADS_BACK][V] = {}, x[BATCH_NORM_LOADS_BACK][V] = {};
     size_t at[BATCH_NORM_LOADS_BACK];
 #pragma unroll
     for (int k = 0; k < BATCH_NORM_LOADS_BACK; k++) {
