@@ -129,7 +129,7 @@ enum { OP_IN_PLACE = 1 };
  * (fuse.h). */
 enum { OP_PASSED = 2 };
 /* It computes statistics of each channel in training, and needs more than one value of it: model_check_batch(). */
-enum { OP_STATISTICS = 4 };
+enum { OP_STATISTICS = 8 };
 
 struct Node;
 
