@@ -165,7 +165,11 @@ COURSE = {
     ],
     "phase3_cnn/09_pooling": [],
     "phase3_cnn/10_batch_norm": [],
-    "phase3_cnn/11_residual": [],
+    "phase3_cnn/11_residual": [
+        "add_relu_forward",
+        "add_relu_backward",
+        "add_relu_mean",
+    ],
     "phase3_cnn/12_lenet_mnist": [],
     "phase3_cnn/13_fashion_mnist": [],
     "phase3_cnn/14_resnet_mnist": [],

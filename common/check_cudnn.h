@@ -56,6 +56,10 @@
   DO(cudnnDestroyActivationDescriptor)               \
   DO(cudnnSetActivationDescriptor)                   \
   DO(cudnnActivationForward)                         \
+  DO(cudnnActivationBackward)                        \
+  DO(cudnnCreateOpTensorDescriptor)                  \
+  DO(cudnnSetOpTensorDescriptor)                     \
+  DO(cudnnOpTensor)                                  \
   DO(cudnnAddTensor)                                 \
   DO(cudnnGetConvolutionForwardWorkspaceSize)        \
   DO(cudnnGetConvolutionBackwardDataWorkspaceSize)   \

@@ -175,6 +175,21 @@ static inline int plan_gradient_writers(const Plan *plan, const Graph *g, int p)
   return writers;
 }
 
+/* Whether both inputs of node i can have one array for their gradients, which are the same. Backward of the later input
+ * runs first: it must only read the array, and nobody adds to it before, by either name. What is done to it after that
+ * is for the earlier input alone. */
+static inline int plan_may_share_gradient(const Plan *plan, const Graph *g, int i) {
+  const Node *node = &g->nodes[i];
+  if (!(node->op->flags & OP_SAME_GRADIENT) || node->inputs != 2) return 0;
+  if (!plan->node[i].writes[0] || plan->node[i].extra[0] != PLAN_NONE) return 0;
+  const int a = node->input[0], b = node->input[1], later = a > b ? a : b, earlier = a > b ? b : a;
+  if (a == b || plan_element_by_element(g, later) || plan_gradient_writers(plan, g, later) != 1) return 0;
+  for (int j = later + 1; j < i; j++)
+    for (int k = 0; k < g->nodes[j].inputs; k++)
+      if (g->nodes[j].input[k] == earlier && plan->node[j].gradient != PLAN_NONE) return 0;
+  return 1;
+}
+
 /* From the last node to the first: a gradient is begun by the first that writes it, and added to by the others. */
 static inline void plan_gradient_arrays(Plan *plan, const Graph *g) {
   for (int i = g->count - 1; i >= 0; i--) {
@@ -193,6 +208,9 @@ static inline void plan_gradient_arrays(Plan *plan, const Graph *g) {
       const int last = plan_backward_moment(plan, node->input[k]);
       if (k == 0 && plan_element_by_element(g, i) && plan_gradient_writers(plan, g, node->input[k]) == 1) {
         p->gradient = n->gradient;
+        plan_until(plan, p->gradient, last);
+      } else if (k == 1 && plan_may_share_gradient(plan, g, i)) {
+        p->gradient = plan->node[node->input[0]].gradient;
         plan_until(plan, p->gradient, last);
       } else {
         p->gradient = plan_array(plan, plan_output_bytes(plan, g, node->input[k]), moment, last);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes phase3_cnn/11_residual/testdata/residual_golden.safetensors: a residual network as PyTorch trains it, for residual_test.
 
-A stem, one residual block with batch normalisation, dropout and a shortcut that halves the picture, and a linear layer;
-50 steps of SGD with momentum, and with weight decay on the weights of convolutions and of the linear layer. In float64,
+A stem, two basic blocks as torchvision's ResNet has them, the second with a projection that halves the picture, dropout
+and a linear layer; convolutions have no bias, as batch normalisation would subtract it. 50 steps of SGD with momentum, and with weight decay on the weights of convolutions and of the linear layer. In float64,
 stored as float32. Dropout takes its mask from a Philox of its own, as common/philox.h does.
 
     python3 tools/golden/residual_golden.py phase3_cnn/11_residual/testdata/residual_golden.safetensors      (needs python3-torch)
@@ -19,38 +19,43 @@ from mlp_golden import philox
 
 IMAGES, BATCH, STEPS = 20, 4, 50
 LR, MOMENTUM, DECAY, KEEP_OUT, SEED = 0.02, 0.9, 0.01, 0.25, 77
-DROPOUT_ORDER = 6  # operations before it in the graph of residual_test
+DROPOUT_ORDER = 19  # operations before it in the graph of residual_test
 
 
 class Block(nn.Module):
-    """mask: what the dropout multiplies by."""
-
-    def __init__(self, channels, filters):
+    def __init__(self, channels, filters, stride):
         super().__init__()
-        self.conv1 = nn.Conv2d(channels, filters, 3, stride=2, padding=1)
+        self.conv1 = nn.Conv2d(channels, filters, 3, stride=stride, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(filters)
-        self.conv2 = nn.Conv2d(filters, filters, 3, padding=1)
+        self.conv2 = nn.Conv2d(filters, filters, 3, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(filters)
-        self.downsample = nn.Sequential(nn.Conv2d(channels, filters, 1, stride=2), nn.BatchNorm2d(filters))
-        self.mask = None
+        self.downsample = nn.Sequential()
+        if stride != 1 or channels != filters:
+            self.downsample = nn.Sequential(nn.Conv2d(channels, filters, 1, stride=stride, bias=False),
+                                            nn.BatchNorm2d(filters))
 
     def forward(self, x):
         h = self.bn1(self.conv1(x)).relu()
-        if self.training:
-            h = h * self.mask(h.shape)
         return (self.bn2(self.conv2(h)) + self.downsample(x)).relu()
 
 
 class Net(nn.Module):
+    """mask: what the dropout multiplies by."""
+
     def __init__(self):
         super().__init__()
-        self.conv1 = nn.Conv2d(2, 4, 3, padding=1)
+        self.conv1 = nn.Conv2d(2, 4, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(4)
-        self.layer1 = nn.Sequential(Block(4, 6))
+        self.layer1 = nn.Sequential(Block(4, 4, 1))
+        self.layer2 = nn.Sequential(Block(4, 6, 2))
         self.fc = nn.Linear(6 * 5 * 4, 3)
+        self.mask = None
 
     def forward(self, x):
-        return self.fc(self.layer1(self.bn1(self.conv1(x)).relu()).flatten(1))
+        h = self.layer2(self.layer1(self.bn1(self.conv1(x)).relu()))
+        if self.training:
+            h = h * self.mask(h.shape)
+        return self.fc(h.flatten(1))
 
 
 def mask_of_step(step):
@@ -78,15 +83,13 @@ def main():
     tensors.update(state(""))
 
     decayed = [p for p in model.parameters() if p.dim() > 1]
-    biases = [p for name, p in model.named_parameters() if p.dim() == 1 and name.endswith("bias") and "bn" not in name
-              and "downsample.1" not in name]
-    others = [p for p in model.parameters() if all(p is not q for q in decayed + biases)]
-    optimizer = torch.optim.SGD([{"params": decayed + biases, "weight_decay": DECAY}, {"params": others}], lr=LR,
+    others = [p for p in model.parameters() if all(p is not q for q in decayed + [model.fc.bias])]
+    optimizer = torch.optim.SGD([{"params": decayed + [model.fc.bias], "weight_decay": DECAY}, {"params": others}], lr=LR,
                                 momentum=MOMENTUM)
     losses = []
     for step in range(STEPS):
         model.train()
-        model.layer1[0].mask = mask_of_step(step)
+        model.mask = mask_of_step(step)
         first = step * BATCH % IMAGES
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(images[first:first + BATCH]), labels[first:first + BATCH])

@@ -54,7 +54,7 @@ def main():
     model.load_state_dict(tensors, strict=True)
     counters = [value for name, value in model.state_dict().items() if name.endswith("num_batches_tracked")]
     print("num_batches_tracked", *[int(value) for value in counters])
-    model.layer1[0].mask = lambda shape: torch.ones(shape)
+    model.mask = lambda shape: torch.ones(shape)
     torch.manual_seed(1)
     model.train()
     model(torch.randn(residual_golden.BATCH, 2, 9, 7))
