@@ -31,15 +31,12 @@
 #include "phase3_cnn/08_conv2d_duel/conv2d_choice_op.cuh"
 #include "phase3_cnn/09_pooling/max_pool2d_op.cuh"
 #include "phase3_cnn/10_batch_norm/batch_norm2d_fold.cuh"
+#include "phase3_cnn/11_residual/add_relu_op.cuh"
 #include "phase3_cnn/11_residual/residual_block.cuh"
 
-/* Which of its operations are computed together. */
-static const Fusion resnet_fusions[] = {
-    FUSE_LINEAR_RELU,
-    FUSE_LINEAR,
-    {&activation_ops[ACTIVATION_RELU], &max_pool2d_op, &relu_passed_op, &relu_max_pool2d_op, relu_max_pool2d_op_fits},
-    FUSE_BATCH_NORM_RELU,
-};
+/* Which of its operations are computed together: batch norm with the sum and the ReLU behind it. */
+static const Fusion resnet_fusions[] = {FUSE_LINEAR_RELU, FUSE_LINEAR, FUSE_BATCH_NORM_RELU, FUSE_ADD_RELU,
+                                        FUSE_BATCH_NORM_ADD_RELU};
 
 typedef struct ResnetShape {
   int filters[3]; /* of conv1, layer1, layer2 */
@@ -68,7 +65,7 @@ static inline Graph *resnet_fused(ResnetShape s) {
 
 /* ------------------------------------------------------------------------------------------------------- inference */
 
-static const Fusion resnet_infer_fusions[] = {FUSE_CONV2D_RELU};
+static const Fusion resnet_infer_fusions[] = {FUSE_LINEAR_RELU, FUSE_LINEAR, FUSE_CONV2D_RELU, FUSE_ADD_RELU};
 
 /* The same network without batch norm: the convolutions do its work (batch_norm2d_fold.cuh), and that of the ReLU
  * behind them. `trained` stays. */
