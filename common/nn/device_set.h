@@ -9,9 +9,9 @@
  * normalised on the way, and no pixel crosses the bus during training. Which kernels do that is a table (Batches) of
  * the phase that teaches them; device_set_gather_any() does it for several channels and for more than 256 classes.
  *
- * A set that is larger than the device's memory stays where it was read: device_set_create_streamed(). Each batch is then
- * copied while the step before is computed (batch_stream.h), and is put together from the copy by the same kernels, so
- * that every number is the same. With DEVICE_CPU nothing is copied: a batch is gathered from the host's set.
+ * A set that is larger than the device's memory stays where it was read: device_set_create_streamed(). Each batch is
+ * then copied while the step before is computed (batch_stream.h), and is put together from the copy by the same
+ * kernels, so that every number is the same. With DEVICE_CPU a batch is gathered from the host's set itself.
  */
 #ifndef COMMON_NN_DEVICE_SET_H
 #define COMMON_NN_DEVICE_SET_H

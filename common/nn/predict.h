@@ -54,6 +54,16 @@ static inline int predict_checkpoint(const TrainOptions *options, char *path, si
                    path, program_invocation_short_name);
 }
 
+/* The task's own way to infer takes the place of the trained model. */
+static inline int predict_prepare(const Task *task, Model *net, Error *err) {
+  Model fast;
+  if (task->networks == NULL || task->networks->infer == NULL) return 0;
+  if (task->networks->infer(&fast, net, net->max_batch, err) != 0) return -1;
+  model_close(net);
+  *net = fast;
+  return 0;
+}
+
 /* All files of the command line; 1 where one could not be classified. */
 static inline int predict_run(const Task *task, TrainOptions *options) {
   Error err;
@@ -66,6 +76,7 @@ static inline int predict_run(const Task *task, TrainOptions *options) {
   if (session_recall(task, options, &state, &err) != 0) die("%s: %s", path, err.message);
   if (session_open(task, options, &state, 1, MODEL_INFER, 0, &net, &err) != 0) die("%s", err.message);
   if (checkpoint_load(path, CHECKPOINT_MODEL, &net, &state, &err) != 0) die("%s", err.message);
+  if (predict_prepare(task, &net, &err) != 0) die("%s: %s", path, err.message);
   if (checkpoint_norm(&state, options->data->shape.dim[0], &norm, &err) != 0) die("%s: %s", path, err.message);
   printf("model %s", path);
   if (!isnan(state.test_accuracy)) printf(" (epoch %d, test accuracy %.2f %%)", state.epoch, 100 * state.test_accuracy);

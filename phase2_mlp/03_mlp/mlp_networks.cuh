@@ -31,7 +31,7 @@ static inline int mlp_networks_from_text(const char *text, Error *err) {
 
 /* The default, and the options to choose another. */
 static inline const TaskNetworks *mlp_networks(const char *layers, Activation activation) {
-  static TaskNetworks networks = {NULL, mlp_networks_text, mlp_networks_from_text, NULL};
+  static TaskNetworks networks = {NULL, mlp_networks_text, mlp_networks_from_text, NULL, NULL};
   networks.options = mlp_options(layers, activation);
   return &networks;
 }

@@ -45,6 +45,7 @@ typedef struct Conv2dPlan {
   float *w_tiles;        /* tiles of CONV2D_TAPS taps of the filters of a group, in the place of dw_lanes */
   const float *x, *dy, *w, *bias; /* the arguments of the call */
   float *y, *dx, *dw, *dbias;
+  int relu; /* y is max(0, what the convolution gives) */
 } Conv2dPlan;
 
 #if defined(__AVX512F__) /* by -march: simd.h */
@@ -235,6 +236,8 @@ SIMD_INLINE void conv2d_forward_tile(const Conv2dPlan *plan, int g, int block, i
       for (int i = 0; i < KT; i++)
         for (int j = 0; j < PT; j++) sum[i][j] += w[i][t] * *(const V *)(window[j] + offset);
     }
+    for (int i = 0; i < KT && plan->relu; i++)
+      for (int j = 0; j < PT; j++) sum[i][j] = sum[i][j] < 0 ? V{} : sum[i][j]; /* NaN stays */
     float *to = y + (size_t)k * pixels + p;
     for (int i = 0; i < KT && k + i <= last; i++, to += pixels)
       if (images == LANES && p + PT <= pixels) /* constants, so that the transposition has no loop */
@@ -429,9 +432,10 @@ CONV2D_VERSIONS(conv2d_input, conv2d_backward_input_planes, 1, CONV2D_PIXELS, 1,
 /* What the networks call */
 
 /* Shapes as in conv2d_cpu.cuh; workspace: conv2d_workspace_floats(DEVICE_CPU, ...) of this or a larger batch. */
-static inline void conv2d_forward_cpu_fast(float *y, const float *x, const float *w, const float *bias,
-                                           Conv2dShape shape, float *workspace) {
+static inline void conv2d_forward_cpu_fast_if(float *y, const float *x, const float *w, const float *bias,
+                                              Conv2dShape shape, float *workspace, int relu) {
   Conv2dPlan plan = conv2d_plan(shape, workspace);
+  plan.relu = relu;
   plan.y = y;
   plan.x = x;
   plan.w = w;
@@ -444,6 +448,17 @@ static inline void conv2d_forward_cpu_fast(float *y, const float *x, const float
     conv2d_forward_many_run(&plan, plan.groups, blocks, shape.groups, plan.filters);
   else
     conv2d_forward_run(&plan, plan.groups, blocks, shape.groups, plan.filters);
+}
+
+static inline void conv2d_forward_cpu_fast(float *y, const float *x, const float *w, const float *bias,
+                                           Conv2dShape shape, float *workspace) {
+  conv2d_forward_cpu_fast_if(y, x, w, bias, shape, workspace, 0);
+}
+
+/* max(0, y), in the same pass: for inference. */
+static inline void conv2d_relu_forward_cpu_fast(float *y, const float *x, const float *w, const float *bias,
+                                                Conv2dShape shape, float *workspace) {
+  conv2d_forward_cpu_fast_if(y, x, w, bias, shape, workspace, 1);
 }
 
 static inline void conv2d_backward_input_cpu_fast(float *dx, const float *dy, const float *w, Conv2dShape shape,

@@ -2,6 +2,7 @@
  *
  *   conv2d_forward_gpu     a thread loads an input once for eight filters; filters in shared memory; where a batch has
  *                          too few pixels, the threads of a block share out the sum of a pixel
+ *   conv2d_relu_forward_gpu    the same of max(0, y), for inference
  */
 #ifndef PHASE3_CNN_CONV2D_FORWARD_CUH
 #define PHASE3_CNN_CONV2D_FORWARD_CUH
@@ -24,10 +25,10 @@ static __device__ __forceinline__ void conv2d_forward_load(Conv2dFilters *filter
 /* A thread computes one pixel of CONV2D_FILTERS filters: it loads an input once for all their products, and the weights
  * of a tap lie side by side in shared memory, where the whole warp reads the same 16 bytes. A small batch has too few
  * pixels to fill a GPU, so threads (x, 0), (x, 1), ... of a block share out the rows of taps of pixel x. blockIdx.y
- * counts the groups of filters. */
+ * counts the groups of filters. What is below `least` becomes `least`. */
 static __global__ void __launch_bounds__(CONV2D_BLOCK)
     conv2d_forward_kernel(float *y, const float *x, const float *w, const float *bias, Conv2dShape shape, int p_count,
-                          int q_count) {
+                          int q_count, float least) {
   __shared__ __align__(16) Conv2dFilters filters[CONV2D_ROWS];
   __shared__ Conv2dRow rows[CONV2D_ROWS];
   unsigned pixels = p_count * q_count, taps = shape.c * shape.r * shape.s, k0 = blockIdx.y * CONV2D_FILTERS;
@@ -64,19 +65,31 @@ static __global__ void __launch_bounds__(CONV2D_BLOCK)
   if (i >= total || threadIdx.y > 0) return;
 
   float *out = y + (n * shape.k + k0) * pixels + pixel;
-  for (int f = 0; f < CONV2D_FILTERS; f++)
-    if ((int)k0 + f < shape.k) out[(size_t)f * pixels] = sum[f] + (bias != NULL ? bias[k0 + f] : 0.0f);
+  for (int f = 0; f < CONV2D_FILTERS; f++) {
+    if ((int)k0 + f >= shape.k) break;
+    const float value = sum[f] + (bias != NULL ? bias[k0 + f] : 0.0f);
+    out[(size_t)f * pixels] = value < least ? least : value; /* NaN stays */
+  }
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Launcher */
+/* Launchers */
 
-static inline void conv2d_forward_gpu(float *y, const float *x, const float *w, const float *bias, Conv2dShape s) {
+static inline void conv2d_forward_least_gpu(float *y, const float *x, const float *w, const float *bias, Conv2dShape s,
+                                            float least) {
   int p_count = conv2d_out_h(s), q_count = conv2d_out_w(s);
   size_t pixels = (size_t)s.n * p_count * q_count;
   dim3 block = conv2d_block(s.c * s.r, pixels, s.k), grid = conv2d_grid(pixels, s.k, block);
-  conv2d_forward_kernel<<<grid, block>>>(y, x, w, bias, s, p_count, q_count);
+  conv2d_forward_kernel<<<grid, block>>>(y, x, w, bias, s, p_count, q_count, least);
   CUDA_CHECK_LAUNCH();
+}
+
+static inline void conv2d_forward_gpu(float *y, const float *x, const float *w, const float *bias, Conv2dShape s) {
+  conv2d_forward_least_gpu(y, x, w, bias, s, -INFINITY);
+}
+
+static inline void conv2d_relu_forward_gpu(float *y, const float *x, const float *w, const float *bias, Conv2dShape s) {
+  conv2d_forward_least_gpu(y, x, w, bias, s, 0);
 }
 
 #endif /* PHASE3_CNN_CONV2D_FORWARD_CUH */

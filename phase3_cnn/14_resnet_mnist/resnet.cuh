@@ -27,16 +27,16 @@
 #include "phase1_building_blocks/12_dropout/dropout_op.cuh"
 #include "phase2_mlp/03_mlp/linear_relu_op.cuh"
 #include "phase2_mlp/03_mlp/sgd_op.cuh"
+#include "phase3_cnn/01_conv2d_naive/conv2d_relu_op.cuh"
 #include "phase3_cnn/08_conv2d_duel/conv2d_choice_op.cuh"
 #include "phase3_cnn/09_pooling/max_pool2d_op.cuh"
+#include "phase3_cnn/10_batch_norm/batch_norm2d_fold.cuh"
+#include "phase3_cnn/11_residual/add_relu_op.cuh"
 #include "phase3_cnn/11_residual/residual_block.cuh"
 
-/* Which of its operations are computed together. */
-static const Fusion resnet_fusions[] = {
-    FUSE_LINEAR_RELU,
-    FUSE_LINEAR,
-    {&activation_ops[ACTIVATION_RELU], &max_pool2d_op, &relu_passed_op, &relu_max_pool2d_op, relu_max_pool2d_op_fits},
-};
+/* Which of its operations are computed together: batch norm with the sum and the ReLU behind it. */
+static const Fusion resnet_fusions[] = {FUSE_LINEAR_RELU, FUSE_LINEAR, FUSE_BATCH_NORM_RELU, FUSE_ADD_RELU,
+                                        FUSE_BATCH_NORM_ADD_RELU};
 
 typedef struct ResnetShape {
   int filters[3]; /* of conv1, layer1, layer2 */
@@ -48,12 +48,8 @@ static inline Graph *resnet_layers(ResnetShape s) {
   int x = graph_input(g, "x", shape3(1, 28, 28));
   x = relu(g, batch_norm2d(g, conv2d_no_bias(g, x, s.filters[0], 3, 1, 1)));
   x = max_pool2d(g, x, 2, 2);
-  graph_enter(g, "layer1");
-  x = residual_block(g, "0", x, s.filters[1], 1);
-  graph_leave(g);
-  graph_enter(g, "layer2");
-  x = residual_block(g, "0", x, s.filters[2], 2);
-  graph_leave(g);
+  x = residual_block(g, "layer1.0", x, s.filters[1], 1);
+  x = residual_block(g, "layer2.0", x, s.filters[2], 2);
   x = max_pool2d(g, x, 2, 2);
   x = relu(g, linear(g, dropout(g, x, (float)s.dropout), 64));
   x = linear(g, dropout(g, x, (float)s.dropout), 10);
@@ -65,6 +61,28 @@ static inline Graph *resnet_fused(ResnetShape s) {
   Graph *g = resnet_layers(s);
   graph_fuse(g, resnet_fusions, sizeof resnet_fusions / sizeof *resnet_fusions);
   return g;
+}
+
+/* ------------------------------------------------------------------------------------------------------- inference */
+
+static const Fusion resnet_infer_fusions[] = {FUSE_LINEAR_RELU, FUSE_LINEAR, FUSE_CONV2D_RELU, FUSE_ADD_RELU};
+
+/* The same network without batch norm: the convolutions do its work (batch_norm2d_fold.cuh), and that of the ReLU
+ * behind them. `trained` stays. */
+static inline Graph *resnet_folded(const Graph *trained) {
+  Graph *g = batch_norm2d_fold_graph(trained);
+  graph_fuse(g, resnet_infer_fusions, sizeof resnet_infer_fusions / sizeof *resnet_infer_fusions);
+  return g;
+}
+
+/* A model that infers, with the parameters of a trained one. */
+static inline int resnet_infer(Model *fast, const Model *trained, int max_batch, Error *err) {
+  Context context = trained->context;
+  context.training = 0;
+  if (model_open(fast, resnet_folded(trained->graph), context, NULL, max_batch, MODEL_INFER, err) != 0) return -1;
+  if (batch_norm2d_fold_parameters(fast, trained, err) == 0) return 0;
+  model_close(fast);
+  return -1;
 }
 
 #endif /* PHASE3_CNN_RESNET_CUH */

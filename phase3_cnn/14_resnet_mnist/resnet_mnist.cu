@@ -29,7 +29,8 @@ int main(int argc, char **argv) {
       128,              /* images per batch */
       {0.1, 0.9, 5e-4}, /* learning rate, at its highest; momentum; weight decay */
       choices,
-      1, /* --conv=... */
+      1,    /* --conv=... */
+      NULL, /* no augmentation */
   };
   return app_main(&task, argc, argv);
 }

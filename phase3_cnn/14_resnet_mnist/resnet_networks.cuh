@@ -66,8 +66,8 @@ static inline int resnet_networks_from_text(const char *text, Error *err) {
   char asked_text[CHECKPOINT_NETWORK];
   if (text[0] == '\0') return 0;
   if (resnet_parse(text, &saved) != 0)
-    return error_set(err, "the checkpoint is of the network \"%.80s\"; a model that resnet_mnist has trained is expected",
-                     text);
+    return error_set(
+        err, "the checkpoint is of the network \"%.80s\"; a model that resnet_mnist has trained is expected", text);
   ResnetShape asked = saved;
   if (resnet_choice.filters_given) memcpy(asked.filters, resnet_choice.shape.filters, sizeof asked.filters);
   if (resnet_choice.dropout_given) asked.dropout = resnet_choice.shape.dropout;
@@ -88,7 +88,7 @@ static inline const TaskNetworks *resnet_networks(void) {
       {"dropout", 'D', "P", 0, "Drop each input of a linear layer with this probability (default: 0.25)", 0},
       OPTION_END};
   static const struct argp own = {rows, resnet_options_parse, NULL, NULL, NULL, NULL, NULL};
-  static const TaskNetworks networks = {&own, resnet_networks_text, resnet_networks_from_text};
+  static const TaskNetworks networks = {&own, resnet_networks_text, resnet_networks_from_text, NULL, resnet_infer};
   resnet_choice.shape = resnet_default;
   return &networks;
 }

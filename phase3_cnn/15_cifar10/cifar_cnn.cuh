@@ -126,7 +126,7 @@ static inline const TaskNetworks *cifar_task_networks(void) {
   static const struct argp_option rows[] = {
       {"network", 'N', "NAME", 0, "Network: lenet or resnet (default: resnet)", 0}, OPTION_END};
   static const struct argp options = {rows, cifar_parse, NULL, NULL, NULL, NULL, NULL};
-  static const TaskNetworks networks = {&options, cifar_text, cifar_from_text, cifar_fit};
+  static const TaskNetworks networks = {&options, cifar_text, cifar_from_text, cifar_fit, NULL};
   return &networks;
 }
 

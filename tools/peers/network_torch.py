@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""The peer of lenet_bench, fashion_bench and cifar10_bench (//phase3_cnn): the same network in PyTorch (torch_step.py).
+"""The peer of lenet_bench, fashion_bench, resnet_bench and cifar10_bench: the same network in PyTorch (torch_step.py).
 
     python3 tools/peers/network_torch.py --device=cpu --threads=2 --batch-size=64
     python3 tools/peers/network_torch.py --network=fashion --ours=bazel-bin/phase3_cnn/13_fashion_mnist/fashion_bench
     python3 tools/peers/network_torch.py --network=fashion --inference --batch-size=1 --ours=.../fashion_bench
     python3 tools/peers/network_torch.py --network=resnet --device=cuda --batch-size=64 --graph --conv=auto --ours=.../cifar10_bench
 """
+import os
+import sys
+
 from torch import nn
 
 import torch_step
@@ -25,10 +28,17 @@ def fashion():
         nn.Flatten(), nn.Linear(3200, 256), nn.ReLU(), nn.Linear(256, 10))
 
 
+def resnet_mnist():
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../phase3_cnn/14_resnet_mnist"))
+    import resnet_mnist as twin
+    return twin.ResNet()
+
+
 # the network, the shape of an image, options of our program
 NETWORKS = {
     "lenet": (lenet, (1, 28, 28), []),
     "fashion": (fashion, (1, 28, 28), []),
+    "resnet_mnist": (resnet_mnist, (1, 28, 28), []),
 }
 
 if __name__ == "__main__":
