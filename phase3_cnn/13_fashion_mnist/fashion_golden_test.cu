@@ -24,7 +24,7 @@ static void one_operation_at_a_time_agrees_with_pytorch(void **unused) {
 static void the_gpu_agrees_with_pytorch(void **unused) {
   (void)unused;
   test_requires_gpu();
-  check(fashion_cnn_graph(), DEVICE_GPU, GOLDEN_STEPS);
+  check(fashion_cnn_graph(), DEVICE_GPU, GOLDEN_GPU_STEPS);
 }
 
 /* Names and random numbers stay; the pooling before a ReLU computes it. */

@@ -38,7 +38,7 @@ static void lenet_on_the_gpu(void **unused) {
 static void resnet_on_the_gpu(void **unused) {
   (void)unused;
   test_requires_gpu();
-  check(CIFAR_RESNET, DEVICE_GPU, GOLDEN_STEPS);
+  check(CIFAR_RESNET, DEVICE_GPU, GOLDEN_GPU_STEPS);
 }
 
 static void resnet_for_10_classes_has_the_size_that_its_comment_says(void **unused) {

@@ -5,9 +5,9 @@
     python3 tools/golden/network_golden.py lenet phase3_cnn/15_cifar10/testdata/lenet_golden.safetensors
     python3 tools/golden/network_golden.py resnet phase3_cnn/15_cifar10/testdata/resnet_golden.safetensors
 
-(needs python3-torch). In float64, stored as float32: logits, loss and every gradient of the first step, the losses of ten
-steps of SGD with momentum, then every parameter and buffer, and the logits in evaluation mode. Parameters and images
-come from a formula that both sides compute, so the file has none of them. Of a tensor with more than 256 elements it has
+(needs python3-torch). In float64, stored as float32: logits, loss and every gradient of the first step; the losses of ten
+steps of SGD with momentum; after two and after ten steps every parameter and buffer, and the logits in evaluation mode.
+Parameters and images come from a formula that both sides compute, so the file has none of them. Of a tensor with more than 256 elements it has
 a digest: its norm, its product with a random vector, and 256 of its elements.
 """
 import math
@@ -22,6 +22,7 @@ from mlp_golden import philox
 from networks import NETWORKS
 
 BATCH, STEPS, MOMENTUM, SEED, SAMPLES = 6, 10, 0.9, 2026, 256
+SHOWN = (2, STEPS)  # after so many steps
 LR = {"fashion": 0.001, "lenet": 0.003, "resnet": 0.01}  # such that the loss falls from step to step
 
 
@@ -83,11 +84,13 @@ def main(network, path):
             tensors.update({"grad." + name: digest(name, p.grad) for name, p in model.named_parameters()})
         optimizer.step()
         losses.append(loss.item())
+        if step + 1 in SHOWN:
+            tensors.update({"trained%d." % (step + 1) + name: digest(name, value)
+                            for name, value in model.state_dict().items() if not name.endswith("num_batches_tracked")})
+            model.eval()
+            tensors["evaluated%d" % (step + 1)] = model(images).detach()
+            model.train()
     tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
-    tensors.update({"trained." + name: digest(name, value) for name, value in model.state_dict().items()
-                    if not name.endswith("num_batches_tracked")})
-    model.eval()
-    tensors["evaluated"] = model(images).detach()
     metadata = {"made_by": "tools/golden/network_golden.py " + network, "torch": torch.__version__,
                 "lr": str(LR[network])}
     write_safetensors(path, tensors, metadata)
