@@ -163,7 +163,12 @@ COURSE = {
         "conv2d_small_spread",
         "duel_cost",
     ],
-    "phase3_cnn/09_pooling": [],
+    "phase3_cnn/09_pooling": [
+        "max_pool_window",
+        "pool_backward_gather",
+        "avg_pool_padding",
+        "global_avg_reduce",
+    ],
     "phase3_cnn/10_batch_norm": [],
     "phase3_cnn/11_residual": [
         "add_relu_forward",

@@ -129,7 +129,11 @@ static __global__ void __launch_bounds__(GLOBAL_POOL_BLOCK)
     for (int t = 0; t < PLANES; t++) sum[t] += global_avg_pool2d_total(v[t]);
   }
 
-  /* Two lanes exchange halves of their sums, so that each goes on with half as many planes. */
+  const int lanes = 32 / PLANES; /* that have the same plane in the end */
+  // >>> exercise global_avg_reduce: add up the sums of the 32 lanes: lane l needs the total of plane l / lanes in sum[0]
+  // hint: lanes l and l ^ 16 exchange halves: the upper one keeps the sums of the upper PLANES / 2 planes, and adds theirs
+  // hint: then lanes 8 apart halve what is left, until each lane has the sum of one plane; the last steps add without halving
+  // hint: sum[t] = keep + __shfl_xor_sync(0xffffffffu, give, step); upper lanes keep sum[t + half] and give sum[t]
 #pragma unroll
   for (int half = PLANES / 2, step = 16; half > 0; half /= 2, step /= 2) {
     const bool upper = (lane & step) != 0;
@@ -139,9 +143,9 @@ static __global__ void __launch_bounds__(GLOBAL_POOL_BLOCK)
       sum[t] = keep + __shfl_xor_sync(0xffffffffu, give, step);
     }
   }
-  const int lanes = 32 / PLANES; /* that have the same plane now */
 #pragma unroll
   for (int step = lanes / 2; step > 0; step /= 2) sum[0] += __shfl_xor_sync(0xffffffffu, sum[0], step);
+  // <<< exercise
   if (lane % lanes == 0 && first + lane / lanes < planes) y[first + lane / lanes] = sum[0] / pixels;
 }
 

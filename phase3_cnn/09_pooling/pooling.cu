@@ -16,7 +16,6 @@ enum { VERSIONS = 4 };
 int main(int argc, char **argv) {
   Lesson lessons[] = {max_pool2d_forward_lesson(), max_pool2d_backward_lesson(),       avg_pool2d_forward_lesson(),
                       avg_pool2d_backward_lesson(), global_avg_pool2d_forward_lesson(), global_avg_pool2d_backward_lesson()};
-  for (int i = 0; i < 6; i++) lessons[i].fits = pooling_cudnn_fits;
 
   LessonVersion max_y[VERSIONS] = {
       max_pool2d_forward_version("max naive", max_pool2d_forward_naive,

@@ -1,8 +1,7 @@
 /* pooling_cudnn.cuh - cuDNN's pooling, beside ours in the tables of the lesson.
  *
- *     LessonVersion versions[8];
- *     int count = ...;
- *     count = pooling_cudnn_add(versions, count, pooling_cudnn_max_forward_version());   // as before without cuDNN
+ *     LessonVersion versions[4] = {...};                        // three of ours, and a place for a fourth
+ *     const int count = POOLING_CUDNN_ADD(versions, 3, "cuDNN max", pooling_cudnn_max_forward, 0, "");  // 3 without cuDNN
  *
  * cuDNN's max pooling keeps no argmax: forward writes y alone, and backward reads x, y and dy to find the largest element
  * again. So those two are timed and not compared. It has no ceil_mode. */
@@ -86,16 +85,9 @@ static inline void pooling_cudnn_global_backward(float *dx, const float *dy, int
   pooling_cudnn_run(pooling_cudnn_average(true), pooling_cudnn_plane(planes, pixels), 1, 1, (float *)dy, dx, dx, dy);
 }
 
-/* What fits() is asked with: cuDNN rounds down. */
-static inline int pooling_cudnn_fits(const void *method, const int *size, Error *err) {
-  (void)method;
-  return pooling_shape(size).ceil_mode ? error_set(err, "cuDNN has no ceil_mode") : 0;
-}
-
 static inline LessonVersion pooling_cudnn_version(const char *name, LessonLauncher launch, int compared,
                                                   const char *limit) {
-  static const int method = 1;
-  LessonVersion version = lesson_version_of(name, launch, &method, limit);
+  LessonVersion version = lesson_version_of(name, launch, pooling_library, limit);
   return compared ? lesson_library_version(version) : lesson_peer_version(version);
 }
 
@@ -111,11 +103,6 @@ static inline int pooling_cudnn_add(LessonVersion *versions, int count, const ch
 }
 
 #else
-
-static inline int pooling_cudnn_fits(const void *method, const int *size, Error *err) {
-  (void)method, (void)size, (void)err;
-  return 0;
-}
 
 #define POOLING_CUDNN_ADD(versions, count, name, launch, compared, limit) (count)
 

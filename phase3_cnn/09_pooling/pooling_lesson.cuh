@@ -1,7 +1,7 @@
 /* pooling_lesson.cuh - arrays, shapes, references and tolerances of pooling: for the program, its tests and the
  * exercises.
  *
- *     bazel run //phase3_cnn:pooling -- --shape=2x3x9x8:kernel=3x2:stride=2:padding=1x0:ceil_mode=1:count_include_pad=1
+ *     bazel run //phase3_cnn:pooling -- --shape=2x3x9x8:kernel=3x2:stride=2:padding=1x0:dilation=1:ceil_mode=1:count_include_pad=1
  *
  * The sizes are N, C, H, W. All tables have the same shape; those of the global average use only its planes, and
  * count_include_pad is of average pooling alone. */
@@ -20,17 +20,30 @@ static inline Pool2dShape pooling_shape(const int *size) {
   const int *given = size + LESSON_SIZES;
   const Pool2dWindow window = {given[0], given[1], given[2], given[3], given[4], given[5]};
   Pool2dShape shape = pool2d_shape_of(size[0], size[1], size[2], size[3], window);
-  shape.ceil_mode = given[6];
+  shape.dilation_h = given[6];
+  shape.dilation_w = given[7];
+  shape.ceil_mode = given[8];
   return shape;
 }
 
-static inline bool pooling_include_pad(const int *size) { return size[LESSON_SIZES + 7] != 0; }
+static inline bool pooling_include_pad(const int *size) { return size[LESSON_SIZES + 9] != 0; }
 
 static inline int pooling_shape_check(const int *size, Error *err) {
   const Pool2dShape shape = pooling_shape(size);
   if (max_pool2d_shape_check(shape, err) != 0) return -1;
   if (shape.kernel_h * shape.kernel_w == POOL2D_POSITIONS)
     return error_set(err, "this lesson has windows of at most %d elements", POOL2D_POSITIONS - 1);
+  return 0;
+}
+
+/* What pooling_fits() is asked with: some versions do not take every shape. */
+static const char pooling_average[] = "average pooling", pooling_library[] = "cuDNN";
+
+static inline int pooling_fits(const void *method, const int *size, Error *err) {
+  const Pool2dShape shape = pooling_shape(size);
+  if (shape.dilation_h != 1 || shape.dilation_w != 1)
+    return error_set(err, "%s has windows without dilation alone", (const char *)method);
+  if (method == pooling_library && shape.ceil_mode) return error_set(err, "cuDNN has no ceil_mode");
   return 0;
 }
 
@@ -117,40 +130,54 @@ static inline Tolerance global_avg_pool2d_tolerance(const int *size) {
   return tolerance;
 }
 
+/* Other shapes to check. */
+static inline void pooling_take(Lesson *lesson, const char *const *shapes, size_t count) {
+  lesson->checks = 0;
+  for (size_t i = 0; i < count; i++) lesson_check_shape(lesson, lesson_shape_of(lesson, shapes[i]));
+}
+
+/* More planes than a warp takes, and fewer; with float4s and without; planes that a block takes. The windows say
+ * nothing. */
+static inline void pooling_take_planes(Lesson *lesson) {
+  static const char *const shapes[] = {"5x8x5x7", "1x1x1x1:kernel=1", "2x3x6x6",   "1x9x1x3:kernel=1", "3x13x7x7",
+                                       "70x2x4x4", "1x8x32x32",        "1x3x36x40", "1x2x41x37"};
+  pooling_take(lesson, shapes, sizeof shapes / sizeof *shapes);
+}
+
 /* The part that all share; the caller adds the arrays. */
 static inline Lesson pooling_lesson_make(void (*call)(LessonLauncher, float *const *, const int *),
                                          LessonLauncher reference) {
   /* The first shape shows faults best. The others: single elements; equal numbers (of 61 elements one is extreme, and
-   * here they are neighbours in a column); rows that are float4s, pairs and neither; the last windows beyond the
-   * padding; strides and paddings that differ; an image of one row; planes that a warp and a block add up. */
+   * here they are neighbours in a column), also at the edge; rows that are float4s, pairs and neither; the last windows beyond the
+   * padding; strides and paddings that differ; an image of one row; windows with gaps. */
   static const char *const shapes[] = {"2x3x9x8:kernel=3:stride=2:padding=1",
                                        "1x1x1x1:kernel=1:stride=1",
-                                       "1x2x6x61:kernel=2x1:stride=1",
+                                       "2x4x3x61:kernel=2x1:stride=1:padding=1x0",
                                        "2x2x12x16",
                                        "1x3x9x13:kernel=3:stride=2",
                                        "2x1x7x61:kernel=3:stride=2:padding=1",
                                        "1x2x8x12:kernel=3:stride=2:padding=1:ceil_mode=1",
                                        "1x3x5x7:kernel=2x3:stride=1x2:padding=1x0:count_include_pad=1",
-                                       "1x2x7x9:kernel=4x5:stride=3:padding=2x1:ceil_mode=1:count_include_pad=1",
+                                       "1x2x6x8:kernel=3x4:stride=2x3:padding=1:ceil_mode=1:count_include_pad=1",
                                        "3x2x1x33:kernel=1x3:stride=1x2:padding=0x1",
                                        "5x3x7x7:kernel=3:stride=2:padding=1:count_include_pad=1",
-                                       "70x2x4x4",
-                                       "1x3x36x40:kernel=3:stride=2:padding=1",
+                                       "1x2x9x11:kernel=3x2:stride=2x1:padding=1x0:dilation=2x3",
                                        "1x2x41x37:kernel=3:stride=1:padding=1"};
   Lesson lesson = lesson_make("pooling", "nchw", call, reference);
   lesson_parameter(&lesson, "kernel", 2, 2);
   lesson_parameter(&lesson, "stride", 2, 2);
   lesson_parameter(&lesson, "padding", 2, 0);
+  lesson_parameter(&lesson, "dilation", 2, 1);
   lesson_parameter(&lesson, "ceil_mode", 1, 0);
   lesson_parameter(&lesson, "count_include_pad", 1, 0);
   lesson_derived(&lesson, 'p', pooling_p);
   lesson_derived(&lesson, 'q', pooling_q);
   lesson_derived(&lesson, 'k', pooling_elements);
   lesson.shape_check = pooling_shape_check;
+  lesson.fits = pooling_fits;
   lesson.timed = lesson_shape_of(&lesson, "64x160x112x112:kernel=3:stride=2:padding=1");
   lesson.counted = lesson_shape_of(&lesson, "1x32x16x64:kernel=3:stride=2:padding=1");
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    lesson_check_shape(&lesson, lesson_shape_of(&lesson, shapes[i]));
+  pooling_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return lesson;
 }
 
@@ -182,6 +209,7 @@ static inline Lesson avg_pool2d_forward_lesson(void) {
   lesson_output(&lesson, "y", "ncpq");
   lesson_input(&lesson, "x", "nchw");
   lesson.tolerance = pooling_tolerance;
+  lesson.method = pooling_average;
   lesson_alternative(&lesson, "count_include_pad were the opposite", avg_pool2d_other_count_call);
   return lesson;
 }
@@ -191,6 +219,7 @@ static inline Lesson avg_pool2d_backward_lesson(void) {
   lesson_output(&lesson, "dx", "nchw");
   lesson_input(&lesson, "dy", "ncpq");
   lesson.tolerance = pooling_tolerance;
+  lesson.method = pooling_average;
   lesson_alternative(&lesson, "count_include_pad were the opposite", avg_pool2d_other_count_call);
   return lesson;
 }
@@ -198,6 +227,7 @@ static inline Lesson avg_pool2d_backward_lesson(void) {
 static inline Lesson global_avg_pool2d_forward_lesson(void) {
   Lesson lesson =
       pooling_lesson_make(global_avg_pool2d_call, (LessonLauncher)global_avg_pool2d_forward_cpu<float>);
+  pooling_take_planes(&lesson);
   lesson_output(&lesson, "y", "nc");
   lesson_input(&lesson, "x", "nchw");
   lesson.tolerance = global_avg_pool2d_tolerance;
@@ -207,6 +237,7 @@ static inline Lesson global_avg_pool2d_forward_lesson(void) {
 static inline Lesson global_avg_pool2d_backward_lesson(void) {
   Lesson lesson =
       pooling_lesson_make(global_avg_pool2d_call, (LessonLauncher)global_avg_pool2d_backward_cpu<float>);
+  pooling_take_planes(&lesson);
   lesson_output(&lesson, "dx", "nchw");
   lesson_input(&lesson, "dy", "nc");
   return lesson;

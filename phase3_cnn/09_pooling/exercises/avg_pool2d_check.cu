@@ -1,0 +1,6 @@
+/* Checks avg_pool_padding (learn/check.h). */
+#include "phase3_cnn/09_pooling/pooling_lesson.cuh"
+
+#include "learn/check.h"
+
+CHECK_MAIN(avg_pool2d_forward_lesson())
