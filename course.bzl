@@ -164,7 +164,11 @@ COURSE = {
         "duel_cost",
     ],
     "phase3_cnn/09_pooling": [],
-    "phase3_cnn/10_batch_norm": [],
+    "phase3_cnn/10_batch_norm": [
+        "layer_norm_statistics",
+        "layer_norm_moments",
+        "layer_norm_weight_gradient",
+    ],
     "phase3_cnn/11_residual": [],
     "phase3_cnn/12_lenet_mnist": [],
 }
