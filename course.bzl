@@ -169,7 +169,11 @@ COURSE = {
         "avg_pool_padding",
         "global_avg_reduce",
     ],
-    "phase3_cnn/10_batch_norm": [],
+    "phase3_cnn/10_batch_norm": [
+        "layer_norm_statistics",
+        "layer_norm_moments",
+        "layer_norm_weight_gradient",
+    ],
     "phase3_cnn/11_residual": [
         "add_relu_forward",
         "add_relu_backward",

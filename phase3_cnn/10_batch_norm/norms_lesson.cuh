@@ -89,7 +89,7 @@ static inline LessonVersion layer_norm_backward_version(const char *name, LayerN
 /* ---- tolerances ---- */
 
 /* x lies between NORMS_LOW and NORMS_LOW + 1: the mean is large, so that E[x^2] - E[x]^2 fails. */
-enum { NORMS_LOW = 30 };
+enum { NORMS_LOW = 100 };
 
 /* How the mean of `length` terms of size 1 errs in float: see tolerance_dot(). */
 static inline double norms_mean_error(double length) { return FLT_EPSILON * fmin(length + 1, 4 * sqrt(length + 1)); }

@@ -113,6 +113,32 @@ def batch_norm_relu_softmax(make, rows, columns):
     return inputs, call, 8 * rows * columns
 
 
+NORMS = [(65536, 1024), (8192, 8192), (65536, 256)]
+
+
+@operation("layer norm", *NORMS)
+def layer_norm(make, rows, columns):
+    def call(x, weight, bias):
+        return F.layer_norm(x, (columns,), weight, bias)
+    return [make(rows, columns), make(columns), make(columns)], call, 8 * rows * columns
+
+
+@operation("layer norm backward", *NORMS)
+def layer_norm_backward(make, rows, columns):
+    def call(dy, x, mean, inv_std, weight, bias):
+        return torch.ops.aten.native_layer_norm_backward(dy, x, (columns,), mean, inv_std, weight, bias, [True] * 3)
+    x, weight, bias = make(rows, columns), make(columns), make(columns)
+    _, mean, inv_std = torch.native_layer_norm(x, (columns,), weight, bias, 1e-5)
+    return [make(rows, columns), x, mean, inv_std, weight, bias], call, 12 * rows * columns
+
+
+@operation("instance norm", (1024, 64, 1024), (64, 64, 50176))
+def instance_norm(make, images, channels, pixels):
+    def call(x, weight, bias):
+        return F.instance_norm(x, weight=weight, bias=bias)
+    return [make(images, channels, pixels), make(channels), make(channels)], call, 8 * images * channels * pixels
+
+
 @operation("cross entropy, forward and backward", (4096, 50257), (4096, 4096), (128, 200))
 def cross_entropy(make, rows, classes):
     def call(logits, labels):
