@@ -17,8 +17,9 @@ static Conv2dShape filters(int k, int r, int s, int stride, int padding) {
   return conv2d_shape(1, 1, 1, 1, k, r, s, stride, padding);
 }
 
-/* conv1: 3 x 3; conv2: one filter per channel; conv3: 5 x 5, stride 2; conv4: two groups, dilation; conv5: 1 x 1. */
-static Graph *small_network(void) {
+/* conv1: 3 x 3; conv2: one filter per channel; conv3: 5 x 5, stride 2; conv4: two groups, dilation; conv5: 1 x 1. All
+ * with a bias, or all without: then param[1] and grad[1] are NULL. */
+static Graph *small_network(int bias) {
   Graph *g = graph_create();
   Conv2dShape one_per_channel = filters(6, 3, 3, 1, 1), gaps = filters(4, 2, 3, 1, 2);
   one_per_channel.groups = 6;
@@ -27,11 +28,11 @@ static Graph *small_network(void) {
   gaps.padding_w = 1;
   gaps.stride_w = 2;
   int x = graph_input(g, "x", shape3(3, 11, 9));
-  x = relu(g, conv2d_general(g, x, filters(6, 3, 3, 1, 1)));
-  x = relu(g, conv2d_general(g, x, one_per_channel));
-  x = relu(g, conv2d_general(g, x, filters(10, 5, 5, 2, 2)));
-  x = relu(g, conv2d_general(g, x, gaps));
-  x = conv2d_general(g, x, filters(7, 1, 1, 1, 0));
+  x = relu(g, conv2d_general_bias(g, x, filters(6, 3, 3, 1, 1), bias));
+  x = relu(g, conv2d_general_bias(g, x, one_per_channel, bias));
+  x = relu(g, conv2d_general_bias(g, x, filters(10, 5, 5, 2, 2), bias));
+  x = relu(g, conv2d_general_bias(g, x, gaps, bias));
+  x = conv2d_general_bias(g, x, filters(7, 1, 1, 1, 0), bias);
   graph_loss(g, &cross_entropy_loss, linear(g, x, CLASSES), 1);
   return g;
 }
@@ -42,11 +43,11 @@ typedef struct Result {
 } Result;
 
 /* A forward and a backward pass, recorded in a CUDA graph or not. -1: --conv=text is refused. */
-static int compute(Result *result, const char *text, Device device, int in_graph, Error *err) {
+static int compute(Result *result, const char *text, int bias, Device device, int in_graph, Error *err) {
   Model m;
   StepGraph step = {NULL, 0, 0};
   Context context;
-  Graph *g = small_network();
+  Graph *g = small_network(bias);
   memset(&context, 0, sizeof context);
   context.device = device;
   if (implementation_apply(&conv2d_choice, text, g, NULL, err) != 0) {
@@ -75,14 +76,13 @@ static int compute(Result *result, const char *text, Device device, int in_graph
 }
 
 /* One after another for all layers that it fits, launch by launch and as a CUDA graph. */
-static void every_method_computes_the_network(void **unused) {
-  (void)unused;
-  test_requires_gpu();
+static void check_methods(int bias) {
   Error err;
   Result expected, got;
-  assert_int_equal(compute(&expected, "", DEVICE_CPU, 0, &err), 0);
+  assert_int_equal(compute(&expected, "", bias, DEVICE_CPU, 0, &err), 0);
   for (int i = 0; i < 2 * conv2d_choice.count; i++) {
-    if (compute(&got, conv2d_choice.list[i / 2].name, DEVICE_GPU, i % 2, &err) != 0) fail_msg("%s", err.message);
+    if (compute(&got, conv2d_choice.list[i / 2].name, bias, DEVICE_GPU, i % 2, &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(got.count, expected.count);
     assert_matrix_close(got.losses, expected.losses, 1, BATCH, 1e-4, 1e-4);
     assert_matrix_close(got.gradients, expected.gradients, 1, (int)expected.count, 1e-3, 1e-4);
     free(got.gradients);
@@ -90,20 +90,35 @@ static void every_method_computes_the_network(void **unused) {
   free(expected.gradients);
 }
 
-/* With --device=cpu a method's name changes nothing. */
+static void every_method_computes_the_network(void **unused) {
+  (void)unused;
+  test_requires_gpu();
+  check_methods(1);
+}
+
+static void every_method_computes_it_without_biases(void **unused) {
+  (void)unused;
+  test_requires_gpu();
+  check_methods(0);
+}
+
+/* With --device=cpu a method's name changes nothing; without biases the plain loops compute the same, too. */
 static void the_cpu_computes_the_same_bits(void **unused) {
   (void)unused;
   Error err;
   Result expected, got;
-  assert_int_equal(compute(&expected, "", DEVICE_CPU, 0, &err), 0);
-  for (int i = 0; i < conv2d_choice.count; i++) {
-    if (strcmp(conv2d_choice.list[i].name, "naive") == 0) continue; /* the plain loops */
-    if (compute(&got, conv2d_choice.list[i].name, DEVICE_CPU, 0, &err) != 0) fail_msg("%s", err.message);
-    assert_memory_equal(got.losses, expected.losses, sizeof got.losses);
-    assert_memory_equal(got.gradients, expected.gradients, expected.count * sizeof(float));
-    free(got.gradients);
+  for (int bias = 0; bias < 2; bias++) {
+    assert_int_equal(compute(&expected, "", bias, DEVICE_CPU, 0, &err), 0);
+    for (int i = 0; i < conv2d_choice.count; i++) {
+      const int plain = strcmp(conv2d_choice.list[i].name, "naive") == 0; /* other sums */
+      if (compute(&got, conv2d_choice.list[i].name, bias, DEVICE_CPU, 0, &err) != 0) fail_msg("%s", err.message);
+      assert_matrix_close(got.losses, expected.losses, 1, BATCH, plain ? 1e-5 : 0, 0);
+      assert_matrix_close(got.gradients, expected.gradients, 1, (int)expected.count, plain ? 1e-3 : 0,
+                          plain ? 1e-5 : 0);
+      free(got.gradients);
+    }
+    free(expected.gradients);
   }
-  free(expected.gradients);
 }
 
 static void names_are_those_of_the_methods(void **unused) {
@@ -147,6 +162,7 @@ int main(void) {
       cmocka_unit_test(a_layer_that_does_not_fit_is_refused),
       cmocka_unit_test(the_cpu_computes_the_same_bits),
       cmocka_unit_test(every_method_computes_the_network),
+      cmocka_unit_test(every_method_computes_it_without_biases),
   };
   return TEST_MAIN("conv2d_choice_op", tests);
 }

@@ -1,7 +1,7 @@
 /* residual_depth.cu - what the shortcut of a residual block does: the same network deeper and deeper, with and without.
  *
  *     bazel run //phase3_cnn:residual_depth
- *     bazel run //phase3_cnn:residual_depth -- --depth=32 --init=torch --epochs=3
+ *     bazel run //phase3_cnn:residual_depth -- --depth=32 --init=he_normal --epochs=3
  *
  * Networks of 3 x 3 convolutions that differ in three things only: their depth, whether each pair of convolutions has a
  * shortcut, and whether batch normalisation follows each convolution. All start from the same kind of weights. The
@@ -214,10 +214,10 @@ static void default_options(DepthOptions *options) {
   options->train.common.batch_size = 32;
   options->train.train_images = 2000;
   options->train.test_images = 1000;
-  options->train.lr = 0.02;
+  options->train.lr = 0.01;
   options->train.momentum = 0.9;
   options->channels = 8;
-  options->init = &he_normal;
+  options->init = &torch_default;
   options->depths = 4;
   memcpy(options->depth, depths, sizeof depths);
 }
@@ -226,7 +226,7 @@ int main(int argc, char **argv) {
   static const struct argp_option rows[] = {
       {"depth", 'd', "N,N", 0, "Convolutions of each network behind its stem (default: 4,8,16,32)", 0},
       {"channels", 'c', "N", 0, "Filters of each convolution (default: 8)", 0},
-      {"init", 'i', "NAME", 0, "How weights start: he_normal, torch, xavier_normal, ... (default: he_normal)", 0},
+      {"init", 'i', "NAME", 0, "How weights start: torch, he_normal, xavier_normal, ... (default: torch)", 0},
       OPTION_END};
   static const struct argp own = {rows, parse, NULL, "Trains networks with and without shortcuts, deeper and deeper.",
                                   NULL, NULL,  NULL};
@@ -243,7 +243,7 @@ int main(int argc, char **argv) {
   load_sets(&options, &train_host, &test_host, &norm);
   if (make_directories(common->output_dir, &err) != 0) die("--output-dir: %s", err.message);
   if (device_open(common->device, device, sizeof device, &err) != 0) die("%s", err.message);
-  printf("residual_depth on %s\n%d channels of 14 x 14, weights %s, learning rate %g; %d images of MNIST in batches of "
+  printf("residual_depth on %s\n%d channels of 7 x 7, weights %s, learning rate %g; %d images of MNIST in batches of "
          "%d, %d epoch%s; %d for the test\n\n%5s  %-21s %32s %10s %11s\n%5s  %-21s %10s %10s %10s\n",
          device, options.channels, options.init->name, options.train.lr, train_host.count, common->batch_size,
          common->epochs, common->epochs == 1 ? "" : "s", test_host.count, "", "", "gradient of the first batch, layer",

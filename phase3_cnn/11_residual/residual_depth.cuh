@@ -1,7 +1,7 @@
 /* residual_depth.cuh - the networks of residual_depth.cu: a stem, `layers` convolutions of 3 x 3 in pairs, a linear
  * layer. With and without shortcuts, and with and without batch normalisation, they have the same convolutions.
  *
- *     stem       (channels, 14, 14)    3 x 3, stride 2
+ *     stem       (channels, 7, 7)      7 x 7, stride 4; norm, ReLU
  *     a pair     conv, norm, ReLU, conv, norm, [+ the input of the pair,] ReLU
  *     fc         10
  */
@@ -10,6 +10,7 @@
 
 #include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_op.cuh"
 #include "phase2_mlp/03_mlp/linear_op.cuh"
+#include "phase2_mlp/03_mlp/sgd_op.cuh"
 #include "phase3_cnn/11_residual/add_relu_op.cuh"
 #include "phase3_cnn/11_residual/residual_block.cuh"
 
@@ -24,9 +25,10 @@ static inline const char *depth_name(DepthNetwork n) {
   return n.batch_norm ? "plain, batch norm" : "plain";
 }
 
-static inline int depth_conv(Graph *g, int x, DepthNetwork n, int stride) {
-  return n.batch_norm ? batch_norm2d(g, conv2d_no_bias(g, x, n.channels, 3, stride, 1))
-                      : conv2d(g, x, n.channels, 3, stride, 1);
+/* The image shrinks by `stride`. */
+static inline int depth_conv(Graph *g, int x, DepthNetwork n, int kernel, int stride) {
+  return n.batch_norm ? batch_norm2d(g, conv2d_no_bias(g, x, n.channels, kernel, stride, kernel / 2))
+                      : conv2d(g, x, n.channels, kernel, stride, kernel / 2);
 }
 
 static inline Graph *depth_graph(DepthNetwork n) {
@@ -34,11 +36,12 @@ static inline Graph *depth_graph(DepthNetwork n) {
   Graph *g = graph_create();
   g->weight_init = n.init;
   int x = graph_input(g, "x", shape3(1, 28, 28));
-  x = relu(g, depth_conv(g, x, n, 2)); /* conv1: the stem */
+  x = relu(g, depth_conv(g, x, n, 7, 4)); /* conv1: the stem */
   for (int layer = 0; layer < n.layers; layer += 2) {
-    int h = depth_conv(g, relu(g, depth_conv(g, x, n, 1)), n, 1);
+    int h = depth_conv(g, relu(g, depth_conv(g, x, n, 3, 1)), n, 3, 1);
     x = relu(g, n.shortcut ? add(g, h, x) : h);
   }
+  g->weight_init = &torch_default; /* logits that begin small */
   graph_loss(g, &cross_entropy_loss, linear(graph_name(g, "fc"), x, 10), 1);
   graph_fuse(g, fusions, 1);
   return g;

@@ -234,7 +234,8 @@ static void check_training(Device device) {
   feed(&m, &g, 0); /* evaluation: nothing is dropped, the running statistics are used */
   model_evaluate_step(&m, BATCH);
   device_download(device, logits, model_logits(&m, 0), sizeof logits);
-  assert_close(logits, expected_logits, BATCH * CLASSES, 1e-5, 2e-5);
+  /* Of size 1 to 5, behind eight layers whose weights agree to 1e-5. */
+  assert_close(logits, expected_logits, BATCH * CLASSES, 1e-5, 1e-4);
   free(host);
   model_close(&m);
   safetensors_close(&g.file);
