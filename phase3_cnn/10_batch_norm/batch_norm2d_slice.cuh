@@ -8,6 +8,8 @@
 #ifndef PHASE3_CNN_BATCH_NORM2D_SLICE_CUH
 #define PHASE3_CNN_BATCH_NORM2D_SLICE_CUH
 
+#include <cuda_pipeline_primitives.h>
+
 #include "phase3_cnn/10_batch_norm/batch_norm2d_moments.cuh"
 
 /* Loads under way per thread, of forward and of backward, which reads two arrays. */
@@ -92,14 +94,29 @@ static __device__ __forceinline__ BatchNorm2dLine batch_norm2d_line(const BatchN
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Forward */
 
-/* The slice's x. The first `room` of its values are kept in shared memory, each by the thread that needs it again. */
+/* Copies the first values of a slice of `from` to shared memory, each by the thread that needs it again. A copy takes no
+ * register, so all of them are under way at once. The walk ends behind them. */
+template <int V>
+static __device__ __forceinline__ void batch_norm2d_fetch(float *kept, const float *from, int count,
+                                                          BatchNorm2dWalk *w) {
+  for (int i = threadIdx.x * V; i < count; i += BATCH_NORM_THREADS * V) {
+    __pipeline_memcpy_async(kept + i, from + w->at, V * sizeof(float));
+    batch_norm2d_step(w);
+  }
+  __pipeline_commit();
+}
+
+/* The slice's x. The first `room` of its values are kept. */
 template <int V>
 static __device__ __forceinline__ Moments batch_norm2d_read(float *kept, int room, const BatchNorm2d *b,
                                                             BatchNorm2dSlice p) {
-  const int step = BATCH_NORM_THREADS * V;
+  const int step = BATCH_NORM_THREADS * V, count = min(room, p.count);
+  const int rest =
+      threadIdx.x * V + (count + step - 1 - threadIdx.x * V) / step * step; /* this thread's first beyond */
   BatchNorm2dWalk w = batch_norm2d_walk<V>(b->shape, p);
   MomentSums sums = {0, 0, 0, 0};
-  for (int i = threadIdx.x * V; i < p.count; i += BATCH_NORM_LOADS * step) {
+  batch_norm2d_fetch<V>(kept, b->x, count, &w);
+  for (int i = rest; i < p.count; i += BATCH_NORM_LOADS * step) {
     float v[BATCH_NORM_LOADS][V] = {};
 #pragma unroll
     for (int k = 0; k < BATCH_NORM_LOADS; k++) {
@@ -109,12 +126,18 @@ static __device__ __forceinline__ Moments batch_norm2d_read(float *kept, int roo
     if (sums.count == 0) sums.shift = v[0][0];
 #pragma unroll
     for (int k = 0; k < BATCH_NORM_LOADS; k++) {
-      const int j = i + k * step;
-      if (j >= p.count) continue;
+      if (i + k * step >= p.count) continue;
       for (int l = 0; l < V; l++) moments_add(&sums, v[k][l]);
       sums.count += V;
-      if (j < room) batch_norm2d_store<V>(kept + j, v[k]);
     }
+  }
+  __pipeline_wait_prior(0);
+  for (int i = threadIdx.x * V; i < count; i += step) {
+    float v[V];
+    batch_norm2d_load<V>(v, kept + i);
+    if (sums.count == 0) sums.shift = v[0];
+    for (int l = 0; l < V; l++) moments_add(&sums, v[l]);
+    sums.count += V;
   }
   return moments_of(sums);
 }
@@ -222,16 +245,33 @@ static __device__ __forceinline__ float batch_norm2d_dx(float g, float t, BatchN
   return dx;
 }
 
-/* g and t of a slice. The first `room` of each are kept: all g, then all t. dz is written, where it is wanted. */
+/* g and t of V values, from dy and x; the sums get them, and dz, where it is wanted. i: number of the first of them. */
+template <int V>
+static __device__ __forceinline__ void batch_norm2d_take_back(float *g, float *x, float2 *sum, const BatchNorm2d *b,
+                                                              const uint32_t *words, size_t i, size_t at,
+                                                              BatchNorm2dLine line) {
+  batch_norm2d_mask<V>(g, x, b, words, i, line);
+  for (int l = 0; l < V; l++) {
+    x[l] = (x[l] - line.mean) * line.inv_std;
+    sum->x += g[l];
+    sum->y += g[l] * x[l];
+  }
+  if (b->dz) batch_norm2d_store<V>(b->dz + at, g);
+}
+
+/* g and t of a slice. The first `room` of each are kept: all g, then all t. */
 template <int V>
 static __device__ __forceinline__ float2 batch_norm2d_read_back(float *kept, int room, const BatchNorm2d *b,
                                                                 BatchNorm2dSlice p, BatchNorm2dLine line) {
-  const int step = BATCH_NORM_THREADS * V;
+  const int step = BATCH_NORM_THREADS * V, count = min(room, p.count);
+  const int rest = threadIdx.x * V + (count + step - 1 - threadIdx.x * V) / step * step;
   const uint32_t *words = b->after == BATCH_NORM_ADD_RELU ? b->passed + p.channel * batch_norm2d_words(b->shape) : NULL;
-  BatchNorm2dWalk w = batch_norm2d_walk<V>(b->shape, p);
+  BatchNorm2dWalk w = batch_norm2d_walk<V>(b->shape, p), again = w, same = w;
   float2 sum = {0, 0};
-  for (int i = threadIdx.x * V; i < p.count; i += BATCH_NORM_LOADS_BACK * step) {
-    float g[BATCH_NORM_LOADS_BACK][V] = {}, x[BATCH_NORM_LOADS_BACK][V] = {};
+  batch_norm2d_fetch<V>(kept, b->dy, count, &again);
+  batch_norm2d_fetch<V>(kept + room, b->x, count, &w);
+  for (int i = rest; i < p.count; i += BATCH_NORM_LOADS_BACK * step) {
+    float g[BATCH_NORM_LOADS_BACK][V], x[BATCH_NORM_LOADS_BACK][V];
     size_t at[BATCH_NORM_LOADS_BACK];
 #pragma unroll
     for (int k = 0; k < BATCH_NORM_LOADS_BACK; k++) {
@@ -245,18 +285,18 @@ static __device__ __forceinline__ float2 batch_norm2d_read_back(float *kept, int
 #pragma unroll
     for (int k = 0; k < BATCH_NORM_LOADS_BACK; k++) {
       const int j = i + k * step;
-      if (j >= p.count) continue;
-      batch_norm2d_mask<V>(g[k], x[k], b, words, p.first + j, line);
-      for (int l = 0; l < V; l++) {
-        x[k][l] = (x[k][l] - line.mean) * line.inv_std; /* t from here on */
-        sum.x += g[k][l];
-        sum.y += g[k][l] * x[k][l];
-      }
-      if (b->dz) batch_norm2d_store<V>(b->dz + at[k], g[k]);
-      if (j >= room) continue;
-      batch_norm2d_store<V>(kept + j, g[k]);
-      batch_norm2d_store<V>(kept + room + j, x[k]);
+      if (j < p.count) batch_norm2d_take_back<V>(g[k], x[k], &sum, b, words, p.first + j, at[k], line);
     }
+  }
+  __pipeline_wait_prior(0);
+  for (int i = threadIdx.x * V; i < count; i += step) {
+    float g[V], x[V];
+    batch_norm2d_load<V>(g, kept + i);
+    batch_norm2d_load<V>(x, kept + room + i);
+    batch_norm2d_take_back<V>(g, x, &sum, b, words, p.first + i, same.at, line);
+    batch_norm2d_store<V>(kept + i, g);
+    batch_norm2d_store<V>(kept + room + i, x);
+    batch_norm2d_step(&same);
   }
   return sum;
 }

@@ -29,7 +29,7 @@ static inline int residual_block(Graph *g, const char *name, int x, int filters,
   h = batch_norm2d(g, conv2d_no_bias(g, h, filters, 3, 1, 1));
   h = add(g, h, residual_shortcut(g, x, filters, stride));
   h = relu(g, h);
-  for (const char *scope = name; scope != NULL; scope = strchr(scope + 1, '.')) graph_leave(g); /* one for each dot */
+  graph_leave(g);
   return h;
 }
 
