@@ -16,15 +16,37 @@ static inline int linear_relu_op_fits(const Context *context, const Node *node, 
   return context->device == DEVICE_GPU && linear_relu_fits(batch, linear_in(node), linear_out(node));
 }
 
-/* dy where y > 0, for the two operations. */
+static inline int linear_relu_op_backward_fits(const Context *context, const Node *node, int batch) {
+  return context->device == DEVICE_GPU && linear_relu_backward_fits(batch, linear_in(node), linear_out(node));
+}
+
+static inline int linear_relu_op_splits(const Context *context, const Node *node, int batch) {
+  if (context->device != DEVICE_GPU || linear_relu_op_fits(context, node, batch)) return 1;
+  return linear_relu_splits(batch, linear_in(node), linear_out(node));
+}
+
+/* Forward: parts of divided sums. Backward: dy where y > 0, for the two operations. A smaller batch may be divided into
+ * more parts, which are smaller. */
 static inline size_t linear_relu_op_workspace(const Context *context, const Node *node, int batch) {
-  return linear_relu_op_fits(context, node, batch) && node->param[0].trained ? 0 : (size_t)batch * linear_out(node);
+  const size_t open = (size_t)batch * linear_out(node);
+  size_t parts = 0;
+  for (int b = 1; b <= batch && context->device == DEVICE_GPU; b++) {
+    const int splits = linear_relu_op_splits(context, node, b);
+    const size_t floats = splits > 1 ? (size_t)splits * b * linear_out(node) : 0;
+    if (floats > parts) parts = floats;
+  }
+  return parts > open ? parts : open;
 }
 
 static inline void linear_relu_op_forward_if(const Context *context, const Node *node, const OpArrays *a, int relu) {
   const size_t n = (size_t)a->batch * linear_out(node);
   if (linear_relu_op_fits(context, node, a->batch)) {
     linear_relu_forward_gpu(a->y, a->x[0], a->param[0], a->param[1], a->batch, linear_in(node), linear_out(node), relu);
+    return;
+  }
+  if (linear_relu_op_splits(context, node, a->batch) > 1) {
+    linear_relu_forward_split_gpu(a->y, a->x[0], a->param[0], a->param[1], a->batch, linear_in(node), linear_out(node),
+                                  relu, a->workspace);
     return;
   }
   linear_op_forward(context, node, a);
@@ -34,7 +56,7 @@ static inline void linear_relu_op_forward_if(const Context *context, const Node 
 static inline void linear_relu_op_backward_if(const Context *context, const Node *node, const OpArrays *a, int relu) {
   const size_t n = (size_t)a->batch * linear_out(node);
   OpArrays open = *a;
-  if (a->grad[0] && linear_relu_op_fits(context, node, a->batch)) {
+  if (a->grad[0] && linear_relu_op_backward_fits(context, node, a->batch)) {
     linear_relu_backward_gpu(a->dx[0], a->grad[0], a->grad[1], a->dy, a->y, a->x[0], a->param[0], a->batch,
                              linear_in(node), linear_out(node), relu);
     return;
@@ -70,8 +92,13 @@ static const Op linear_relu_op = {"Gemm",
                                   linear_relu_op_workspace,
                                   linear_relu_op_forward,
                                   linear_relu_op_backward};
-static const Op linear_one_launch_op = {
-    "Gemm", BACKWARD_NEEDS_X, 0, NULL, NULL, linear_one_launch_op_forward, linear_one_launch_op_backward};
+static const Op linear_one_launch_op = {"Gemm",
+                                        BACKWARD_NEEDS_X,
+                                        0,
+                                        NULL,
+                                        linear_relu_op_workspace,
+                                        linear_one_launch_op_forward,
+                                        linear_one_launch_op_backward};
 
 /* A ReLU that the node before or behind it computes. */
 static const Op relu_passed_op = {"Relu", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};

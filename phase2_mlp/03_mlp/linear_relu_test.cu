@@ -86,6 +86,38 @@ static void adds_up_in_the_order_of_matmul(void **unused) {
   guard_free(gpu, gpu_b);
 }
 
+/* A divided sum, whole and in parts of unequal length; a layer that is not divided has no workspace. */
+static void long_sums_are_divided(void **unused) {
+  (void)unused;
+  test_requires_gpu();
+  const Layer layers[] = {{1, 1024, 3, 0}, {5, 2111, 33, 1}, {33, 1300, 17, 1}};
+  const Device gpu = DEVICE_GPU;
+  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+    const Layer l = layers[i];
+    const int n_x = l.batch * l.in, n_w = l.in * l.out, n_y = l.batch * l.out;
+    const size_t floats = linear_relu_split_floats(l.batch, l.in, l.out);
+    assert_true(linear_relu_splits(l.batch, l.in, l.out) > 1 && floats > 0);
+    float *x = arrays_random(n_x, 1), *w = arrays_random(n_w, 2), *bias = arrays_random(l.out, 3);
+    float *y = arrays_poison(n_y), *got = arrays_poison(n_y), *parts = arrays_poison((int)floats);
+    linear_forward_cpu(y, x, w, bias, l.batch, l.in, l.out);
+    for (int j = 0; j < n_y; j++)
+      if (l.relu && y[j] < 0) y[j] = 0;
+    float *gpu_x = arrays_upload(gpu, x, n_x), *gpu_w = arrays_upload(gpu, w, n_w);
+    float *gpu_bias = arrays_upload(gpu, bias, l.out), *gpu_y = arrays_upload(gpu, got, n_y);
+    float *gpu_parts = arrays_upload(gpu, parts, floats);
+    linear_relu_forward_split_gpu(gpu_y, gpu_x, gpu_w, gpu_bias, l.batch, l.in, l.out, l.relu, gpu_parts);
+    arrays_download(gpu, got, gpu_y, n_y, "y");
+    arrays_download(gpu, NULL, gpu_parts, floats, "workspace");
+    arrays_download(gpu, NULL, gpu_x, n_x, "x");
+    arrays_download(gpu, NULL, gpu_w, n_w, "w");
+    arrays_download(gpu, NULL, gpu_bias, l.out, "bias");
+    assert_matrix_close(got, y, l.batch, l.out, 1e-5, 1e-5);
+    float *const host[] = {x, w, bias, y, got, parts};
+    for (size_t j = 0; j < sizeof host / sizeof *host; j++) free(host[j]);
+  }
+  assert_int_equal(linear_relu_split_floats(64, 784, 128), 0);
+}
+
 static void large_layers_are_left_to_others(void **unused) {
   (void)unused;
   assert_true(linear_relu_fits(64, 400, 120));
@@ -93,12 +125,16 @@ static void large_layers_are_left_to_others(void **unused) {
   assert_false(linear_relu_fits(512, 512, 10));
   assert_false(linear_relu_fits(1, 9216, 128));
   assert_false(linear_relu_fits(100000, 2, 10));
+  assert_true(linear_relu_backward_fits(64, 3200, 256));
+  assert_false(linear_relu_backward_fits(65, 3200, 256));
+  assert_false(linear_relu_backward_fits(64, 9216, 128));
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(matches_the_loops),
       cmocka_unit_test(adds_up_in_the_order_of_matmul),
+      cmocka_unit_test(long_sums_are_divided),
       cmocka_unit_test(large_layers_are_left_to_others),
   };
   return TEST_MAIN("linear_relu", tests);
