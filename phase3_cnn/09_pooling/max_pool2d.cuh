@@ -357,7 +357,7 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
 template <int K, int S, int PAD, int ROWS, int COLS>
 static __global__ void __launch_bounds__(POOL2D_BLOCK)
     max_pool2d_backward_tile_kernel(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s, int p_count,
-                                    int q_count) {
+                                    int q_count, bool whole) {
   const int before = (K - 1 - PAD) / S, behind = (S - 1 + PAD) / S, windows = before + COLS + behind;
   const Pool2dTile tile =
       pool2d_tile((s.h + S * ROWS - 1) / (S * ROWS), (s.w + S * COLS - 1) / (S * COLS), ROWS, COLS);
@@ -388,7 +388,7 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
   dx += ((size_t)tile.plane * s.h + tile.p * S) * s.w;
 #pragma unroll
   for (int r = 0; r < S * ROWS; r++, dx += s.w)
-    if (tile.p * S + r < s.h) pool2d_store_row<S * COLS>(dx, sum[r], tile.q * S, s.w, COLS > 1);
+    if (tile.p * S + r < s.h) pool2d_store_row<S * COLS>(dx, sum[r], tile.q * S, s.w, whole);
 }
 
 /* ------------------------------------------------------------------------------------------------ launchers */
@@ -425,8 +425,8 @@ template <int K, int S, int PAD, int ROWS, int COLS>
 static inline void max_pool2d_backward_tile(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s) {
   const size_t down = (s.h + S * ROWS - 1) / (S * ROWS), across = (s.w + S * COLS - 1) / (S * COLS);
   max_pool2d_backward_tile_kernel<K, S, PAD, ROWS, COLS>
-      <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(dx, dy, argmax, s, pool2d_out_h(s),
-                                                                           pool2d_out_w(s));
+      <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(
+          dx, dy, argmax, s, pool2d_out_h(s), pool2d_out_w(s), pool2d_whole(dx, s.w, S * COLS, sizeof *dx));
   CUDA_CHECK_LAUNCH();
 }
 
