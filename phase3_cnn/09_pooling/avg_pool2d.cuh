@@ -269,14 +269,14 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
 /* ------------------------------------------------------------------------------------------------ launchers */
 
 static inline void avg_pool2d_forward_naive(float *y, const float *x, Pool2dShape s, bool include_pad) {
-  avg_pool2d_forward_naive_kernel<<<pool2d_blocks(pool2d_y_count(s)), POOL2D_BLOCK>>>(
-      y, x, s, pool2d_out_h(s), pool2d_out_w(s), include_pad);
+  avg_pool2d_forward_naive_kernel<<<pool2d_blocks(pool2d_y_count(s)), POOL2D_BLOCK>>>(y, x, s, pool2d_out_h(s),
+                                                                                      pool2d_out_w(s), include_pad);
   CUDA_CHECK_LAUNCH();
 }
 
 static inline void avg_pool2d_backward_naive(float *dx, const float *dy, Pool2dShape s, bool include_pad) {
-  avg_pool2d_backward_naive_kernel<<<pool2d_blocks(pool2d_x_count(s)), POOL2D_BLOCK>>>(
-      dx, dy, s, pool2d_out_h(s), pool2d_out_w(s), include_pad);
+  avg_pool2d_backward_naive_kernel<<<pool2d_blocks(pool2d_x_count(s)), POOL2D_BLOCK>>>(dx, dy, s, pool2d_out_h(s),
+                                                                                       pool2d_out_w(s), include_pad);
   CUDA_CHECK_LAUNCH();
 }
 
@@ -285,8 +285,8 @@ static inline void avg_pool2d_forward_tile(float *y, const float *x, Pool2dShape
   const int p_count = pool2d_out_h(s), q_count = pool2d_out_w(s);
   const size_t down = (p_count + ROWS - 1) / ROWS, across = (q_count + COLS - 1) / COLS;
   avg_pool2d_forward_tile_kernel<K, S, PAD, ROWS, COLS>
-      <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(
-          y, x, s, p_count, q_count, include_pad, pool2d_whole(y, q_count, COLS, sizeof *y));
+      <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(y, x, s, p_count, q_count, include_pad,
+                                                                           pool2d_whole(y, q_count, COLS, sizeof *y));
   CUDA_CHECK_LAUNCH();
 }
 

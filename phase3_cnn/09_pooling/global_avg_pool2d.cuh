@@ -90,9 +90,9 @@ static inline void global_avg_pool2d_backward_cpu_fast(float *dx, const float *d
 
 enum {
   GLOBAL_POOL_BLOCK = 256,
-  GLOBAL_POOL_PLANES = 8,    /* of a warp, where planes are small */
-  GLOBAL_POOL_LOADS = 4,     /* of a thread at a time, where they are large */
-  GLOBAL_POOL_SMALL = 1024,  /* pixels of a small plane, at most */
+  GLOBAL_POOL_PLANES = 8,   /* of a warp, where planes are small */
+  GLOBAL_POOL_LOADS = 4,    /* of a thread at a time, where they are large */
+  GLOBAL_POOL_SMALL = 1024, /* pixels of a small plane, at most */
 };
 
 /* One thread per plane. */
@@ -239,8 +239,7 @@ static inline void global_avg_pool2d_forward_gpu(float *y, const float *x, int p
     global_avg_pool2d_warp_kernel<GLOBAL_POOL_PLANES, float4>
         <<<blocks, GLOBAL_POOL_BLOCK>>>(y, x4, planes, pixels / 4, size);
   else
-    global_avg_pool2d_warp_kernel<GLOBAL_POOL_PLANES, float>
-        <<<blocks, GLOBAL_POOL_BLOCK>>>(y, x, planes, pixels, size);
+    global_avg_pool2d_warp_kernel<GLOBAL_POOL_PLANES, float><<<blocks, GLOBAL_POOL_BLOCK>>>(y, x, planes, pixels, size);
   CUDA_CHECK_LAUNCH();
 }
 

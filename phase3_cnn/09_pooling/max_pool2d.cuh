@@ -296,8 +296,7 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
     max_pool2d_forward_tile_kernel(float *y, uint8_t *argmax, const float *x, Pool2dShape s, int p_count, int q_count,
                                    bool relu, bool whole) {
   const int inputs = (COLS - 1) * S + K; /* of a row */
-  const Pool2dTile tile =
-      pool2d_tile((p_count + ROWS - 1) / ROWS, (q_count + COLS - 1) / COLS, ROWS, COLS);
+  const Pool2dTile tile = pool2d_tile((p_count + ROWS - 1) / ROWS, (q_count + COLS - 1) / COLS, ROWS, COLS);
   if (tile.plane >= (unsigned)(s.n * s.c)) return;
   x += (size_t)tile.plane * s.h * s.w;
   const int h0 = tile.p * S - PAD, v0 = tile.q * S - PAD;
@@ -359,8 +358,7 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
     max_pool2d_backward_tile_kernel(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s, int p_count,
                                     int q_count, bool whole) {
   const int before = (K - 1 - PAD) / S, behind = (S - 1 + PAD) / S, windows = before + COLS + behind;
-  const Pool2dTile tile =
-      pool2d_tile((s.h + S * ROWS - 1) / (S * ROWS), (s.w + S * COLS - 1) / (S * COLS), ROWS, COLS);
+  const Pool2dTile tile = pool2d_tile((s.h + S * ROWS - 1) / (S * ROWS), (s.w + S * COLS - 1) / (S * COLS), ROWS, COLS);
   if (tile.plane >= (unsigned)(s.n * s.c)) return;
   dy += (size_t)tile.plane * p_count * q_count;
   argmax += (size_t)tile.plane * p_count * q_count;

@@ -98,9 +98,12 @@ static void planes_are_read_by_float4s(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(naive_loads_each_window),         cmocka_unit_test(a_strip_loads_each_row_once),
-      cmocka_unit_test(a_tile_loads_float4s),            cmocka_unit_test(gradients_are_gathered),
-      cmocka_unit_test(averages_load_and_store_as_much), cmocka_unit_test(planes_are_read_by_float4s),
+      cmocka_unit_test(naive_loads_each_window),
+      cmocka_unit_test(a_strip_loads_each_row_once),
+      cmocka_unit_test(a_tile_loads_float4s),
+      cmocka_unit_test(gradients_are_gathered),
+      cmocka_unit_test(averages_load_and_store_as_much),
+      cmocka_unit_test(planes_are_read_by_float4s),
   };
   return TEST_MAIN("pooling_counts", tests);
 }

@@ -38,11 +38,10 @@ static inline void pooling_cudnn_run(cudnnPoolingMode_t mode, Pool2dShape s, int
   CUDNN_CHECK(dnn, dnn->cudnnCreateTensorDescriptor(&in));
   CUDNN_CHECK(dnn, dnn->cudnnCreateTensorDescriptor(&out));
   CUDNN_CHECK(dnn, dnn->cudnnCreatePoolingDescriptor(&pooling));
-  CUDNN_CHECK(dnn,
-              dnn->cudnnSetTensor4dDescriptor(in, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, s.n, s.c, s.h, s.w));
+  CUDNN_CHECK(dnn, dnn->cudnnSetTensor4dDescriptor(in, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, s.n, s.c, s.h, s.w));
   CUDNN_CHECK(dnn, dnn->cudnnSetTensor4dDescriptor(out, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, s.n, s.c, p, q));
-  CUDNN_CHECK(dnn, dnn->cudnnSetPooling2dDescriptor(pooling, mode, CUDNN_PROPAGATE_NAN, s.kernel_h, s.kernel_w,
-                                                    s.pad_h, s.pad_w, s.stride_h, s.stride_w));
+  CUDNN_CHECK(dnn, dnn->cudnnSetPooling2dDescriptor(pooling, mode, CUDNN_PROPAGATE_NAN, s.kernel_h, s.kernel_w, s.pad_h,
+                                                    s.pad_w, s.stride_h, s.stride_w));
   if (dx == NULL)
     CUDNN_CHECK(dnn, dnn->cudnnPoolingForward(c->handle, pooling, &one, in, x, &zero, out, y));
   else

@@ -139,7 +139,7 @@ static inline void pooling_take(Lesson *lesson, const char *const *shapes, size_
 /* More planes than a warp takes, and fewer; with float4s and without; planes that a block takes. The windows say
  * nothing. */
 static inline void pooling_take_planes(Lesson *lesson) {
-  static const char *const shapes[] = {"5x8x5x7", "1x1x1x1:kernel=1", "2x3x6x6",   "1x9x1x3:kernel=1", "3x13x7x7",
+  static const char *const shapes[] = {"5x8x5x7",  "1x1x1x1:kernel=1", "2x3x6x6",   "1x9x1x3:kernel=1", "3x13x7x7",
                                        "70x2x4x4", "1x8x32x32",        "1x3x36x40", "1x2x41x37"};
   pooling_take(lesson, shapes, sizeof shapes / sizeof *shapes);
 }
@@ -225,8 +225,7 @@ static inline Lesson avg_pool2d_backward_lesson(void) {
 }
 
 static inline Lesson global_avg_pool2d_forward_lesson(void) {
-  Lesson lesson =
-      pooling_lesson_make(global_avg_pool2d_call, (LessonLauncher)global_avg_pool2d_forward_cpu<float>);
+  Lesson lesson = pooling_lesson_make(global_avg_pool2d_call, (LessonLauncher)global_avg_pool2d_forward_cpu<float>);
   pooling_take_planes(&lesson);
   lesson_output(&lesson, "y", "nc");
   lesson_input(&lesson, "x", "nchw");
@@ -235,8 +234,7 @@ static inline Lesson global_avg_pool2d_forward_lesson(void) {
 }
 
 static inline Lesson global_avg_pool2d_backward_lesson(void) {
-  Lesson lesson =
-      pooling_lesson_make(global_avg_pool2d_call, (LessonLauncher)global_avg_pool2d_backward_cpu<float>);
+  Lesson lesson = pooling_lesson_make(global_avg_pool2d_call, (LessonLauncher)global_avg_pool2d_backward_cpu<float>);
   pooling_take_planes(&lesson);
   lesson_output(&lesson, "dx", "nchw");
   lesson_input(&lesson, "dy", "nc");

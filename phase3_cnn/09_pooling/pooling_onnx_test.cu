@@ -82,7 +82,7 @@ static void read_axis(Data *data, int axis, int dimensions, int size, int *kerne
     after = all - before;
   }
   *pad = before > after ? before : after;
-  if (before < after && *stride > 1) fail_msg("%s: paddings of %d and %d with a stride", data->test, before, after);
+  if (before<after && * stride> 1) fail_msg("%s: paddings of %d and %d with a stride", data->test, before, after);
   data->first[axis] = *pad - before;
   data->count[axis] = pool2d_out(size + before + after, *kernel, *stride, 0, *dilation, 0);
   if (data->shape.ceil_mode) data->count[axis] = pool2d_out(size, *kernel, *stride, *pad, *dilation, 1);
