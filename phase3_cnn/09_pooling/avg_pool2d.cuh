@@ -1,6 +1,7 @@
 /* avg_pool2d.cuh - the mean of each window, float32, NCHW. Which pixels a window has: pool2d_shape.cuh.
  *
- *     y[n,c,p,q] = 1 / count  sum over a < kernel_h, b < kernel_w of  x[n, c, p stride_h - pad_h + a, q stride_w - pad_w + b]
+ *     y[n,c,p,q] = 1 / count  sum over a < kernel_h, b < kernel_w of x[n, c, h0 + a, v0 + b]
+ *     h0 = p stride_h - pad_h   v0 = q stride_w - pad_w
  *
  *     x, dx (N,C,H,W)   y, dy (N,C,P,Q)
  *
@@ -135,7 +136,7 @@ static inline void avg_pool2d_backward_cpu_fast(float *dx, const float *dy, Pool
     avg_pool2d_backward_plane(dx + plane * in, dy + plane * out, s, include_pad);
 }
 
-/* ------------------------------------------------------------------------------------------------ kernels, any window */
+/* -------------------------------------------------------------------------------------------- kernels, any window */
 
 #include "phase3_cnn/09_pooling/pool2d_tile.cuh"
 

@@ -135,9 +135,9 @@ static __global__ void __launch_bounds__(GLOBAL_POOL_BLOCK)
       for (int t = 0; t < PLANES; t++) sum[t] += global_avg_pool2d_total(v[u][t]);
   }
   const int lanes = 32 / PLANES; /* that have the same plane in the end */
-  // >>> exercise global_avg_reduce: add up the sums of the 32 lanes: lane l needs the total of plane l / lanes in sum[0]
-  // hint: lanes l and l ^ 16 exchange halves: the upper one keeps the sums of the upper PLANES / 2 planes, and adds theirs
-  // hint: then lanes 8 apart halve what is left, until each lane has the sum of one plane; the last steps add without halving
+  // >>> exercise global_avg_reduce: add up the lanes' sums: sum[0] of lane l becomes the total of plane l / lanes
+  // hint: lanes l and l ^ 16 exchange halves: the upper lane keeps the upper PLANES / 2 planes, and adds what it gets
+  // hint: then lanes 8 apart, and so on until a lane has one plane; the steps that are left add sum[0] alone
   // hint: sum[t] = keep + __shfl_xor_sync(0xffffffffu, give, step); upper lanes keep sum[t + half] and give sum[t]
 #pragma unroll
   for (int half = PLANES / 2, step = 16; half > 0; half /= 2, step /= 2) {

@@ -5,9 +5,9 @@
  *     x, dx (N,C,H,W)   y, dy, argmax (N,C,P,Q)
  *
  * argmax holds a * kernel_w + b in one byte: which of the window it was; so a window has at most 256 elements. Of equal
- * values the first wins, and NaN beats any number, as in PyTorch. Padding never wins. The backward pass hands dy to that
- * one element; where windows overlap (stride < kernel) an element may be the largest of several and gets their sum,
- * elsewhere dx is zero. All outputs are overwritten.
+ * values the first wins, and NaN beats any number, as in PyTorch. Padding never wins. The backward pass hands dy to
+ * that one element; where windows overlap (stride < kernel) an element may be the largest of several and gets their
+ * sum, elsewhere dx is zero. All outputs are overwritten.
  *
  * Versions of max_pool2d_forward_* and max_pool2d_backward_*:
  *     _cpu       the loops of the formula, which the others are compared with
@@ -218,7 +218,7 @@ static inline void relu_max_pool2d_forward_cpu_fast(float *y, uint8_t *argmax, c
   }
 }
 
-/* ------------------------------------------------------------------------------------------------ kernels, any window */
+/* -------------------------------------------------------------------------------------------- kernels, any window */
 
 #include "phase3_cnn/09_pooling/pool2d_tile.cuh"
 

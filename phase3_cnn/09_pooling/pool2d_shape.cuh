@@ -3,7 +3,8 @@
  * Output (p,q) of a plane summarises the window whose first row is h0 = p stride_h - pad_h and whose first column is
  * q stride_w - pad_w. Its element (a,b) is input row h0 + a dilation_h, and likewise the column:
  *
- *     x, dx (N,C,H,W)   y, dy (N,C,P,Q)     P = floor((H + 2 pad_h - span_h) / stride_h) + 1, span = dilation (kernel - 1) + 1
+ *     x, dx (N,C,H,W)   y, dy (N,C,P,Q)
+ *     P = floor((H + 2 pad_h - span_h) / stride_h) + 1     span = dilation (kernel - 1) + 1
  *
  * With ceil_mode the division is rounded up, but the last window must begin in the image or before it. Elements outside
  * of the image do not exist: the largest is never one of them. (An average may count them as zeros.) Padding is at most

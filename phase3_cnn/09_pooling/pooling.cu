@@ -1,8 +1,8 @@
 /* pooling.cu - the largest and the mean of each window, their gradients, and the mean of whole planes.
  *
  *     bazel run //phase3_cnn:pooling
- *     bazel run //phase3_cnn:pooling -- --shape=64x160x112x112                    (2 x 2 windows, on a GPU)
- *     bazel run //phase3_cnn:pooling -- --shape=4096x640x7x7                      (small planes, for the global average)
+ *     bazel run //phase3_cnn:pooling -- --shape=64x160x112x112      (2 x 2 windows, on a GPU)
+ *     bazel run //phase3_cnn:pooling -- --shape=4096x640x7x7        (small planes, for the global average)
  *
  * Pooling does next to no arithmetic: a fast kernel reads each input once, in full sectors, and has enough loads in
  * flight. Windows that overlap share inputs; a thread that has several windows loads what they share once. Backward,

@@ -1,10 +1,10 @@
 /* pooling_cudnn.cuh - cuDNN's pooling, beside ours in the tables of the lesson.
  *
  *     LessonVersion versions[4] = {...};                        // three of ours, and a place for a fourth
- *     const int count = POOLING_CUDNN_ADD(versions, 3, "cuDNN max", pooling_cudnn_max_forward, 0, "");  // 3 without cuDNN
+ *     const int count = POOLING_CUDNN_ADD(versions, 3, "cuDNN max", pooling_cudnn_max_forward, 0, "");  // 3 or 4
  *
- * cuDNN's max pooling keeps no argmax: forward writes y alone, and backward reads x, y and dy to find the largest element
- * again. So those two are timed and not compared. It has no ceil_mode. */
+ * cuDNN's max pooling keeps no argmax: forward writes y alone, and backward reads x, y and dy to find the largest
+ * element again. So those two are timed and not compared. It has no ceil_mode. */
 #ifndef PHASE3_CNN_POOLING_CUDNN_CUH
 #define PHASE3_CNN_POOLING_CUDNN_CUH
 

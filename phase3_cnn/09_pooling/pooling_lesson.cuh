@@ -1,7 +1,7 @@
 /* pooling_lesson.cuh - arrays, shapes, references and tolerances of pooling: for the program, its tests and the
  * exercises.
  *
- *     bazel run //phase3_cnn:pooling -- --shape=2x3x9x8:kernel=3x2:stride=2:padding=1x0:dilation=1:ceil_mode=1:count_include_pad=1
+ *     bazel run //phase3_cnn:pooling -- --shape=2x3x9x8:kernel=3x2:stride=2:padding=1x0:count_include_pad=1
  *
  * The sizes are N, C, H, W. All tables have the same shape; those of the global average use only its planes, and
  * count_include_pad is of average pooling alone. */
@@ -148,8 +148,8 @@ static inline void pooling_take_planes(Lesson *lesson) {
 static inline Lesson pooling_lesson_make(void (*call)(LessonLauncher, float *const *, const int *),
                                          LessonLauncher reference) {
   /* The first shape shows faults best. The others: single elements; equal numbers (of 61 elements one is extreme, and
-   * here they are neighbours in a column), also at the edge; rows that are float4s, pairs and neither; the last windows beyond the
-   * padding; strides and paddings that differ; an image of one row; windows with gaps. */
+   * here they are neighbours in a column), also at the edge; rows that are float4s, pairs and neither; the last windows
+   * beyond the padding; strides and paddings that differ; an image of one row; windows with gaps. */
   static const char *const shapes[] = {"2x3x9x8:kernel=3:stride=2:padding=1",
                                        "1x1x1x1:kernel=1:stride=1",
                                        "2x4x3x61:kernel=2x1:stride=1:padding=1x0",

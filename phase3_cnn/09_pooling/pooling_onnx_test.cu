@@ -1,7 +1,8 @@
 /* ONNX's tests of MaxPool, AveragePool and GlobalAveragePool (common/onnx_testdata.h): the definition, the fast version
- * for the CPU and the one for the GPU against what numpy and PyTorch computed, and argmax against ONNX's Indices. Images
- * of one dimension have one row here. Where the padding is not the same on both sides, the image is padded by as much as
- * the larger one on both, and windows that ONNX does not have are left out. Volumes and whole numbers are left out. */
+ * for the CPU and the one for the GPU against what numpy and PyTorch computed, and argmax against ONNX's Indices.
+ * Images of one dimension have one row here. Where the padding is not the same on both sides, the image is padded by as
+ * much as the larger one on both, and windows that ONNX does not have are left out. Volumes and whole numbers are left
+ * out. */
 #include "common/onnx_testdata.h"
 #include "common/test_arrays.h"
 #include "phase3_cnn/09_pooling/avg_pool2d.cuh"
