@@ -11,7 +11,7 @@
  *
  * Versions of avg_pool2d_forward_* and avg_pool2d_backward_*:
  *     _cpu       the loops of the formula, which the others are compared with
- *     _cpu_fast  planes are shared out among threads; an element of all windows of a row before the next element
+ *     _cpu_fast  planes are shared out among threads; forward: an element of all windows of a row before the next
  *     _naive     forward: one thread per output; backward: one thread per input gathers. Any window
  *     _gpu       2 x 2 and 3 x 3 windows with stride 2: a thread has several windows in both directions, and moves
  *                float4s; others: _naive
@@ -78,6 +78,12 @@ static inline void avg_pool2d_backward_cpu(T *dx, const T *dy, Pool2dShape s, bo
 
 /* ------------------------------------------------------------------------------------------------ CPU, fast */
 
+/* Pixel q stride of `row` belongs to the sum of window q, for n windows. Inlined with a constant stride, so that it
+ * becomes vectors. */
+SIMD_INLINE void avg_pool2d_add(float *sum, const float *row, int n, int stride) {
+  for (int q = 0; q < n; q++) sum[q] += row[q * stride];
+}
+
 CPU_CLONES static inline void avg_pool2d_forward_plane(float *y, const float *x, Pool2dShape s, bool include_pad) {
   const int p_count = pool2d_out_h(s), q_count = pool2d_out_w(s);
   for (int p = 0; p < p_count; p++, y += q_count) {
@@ -89,10 +95,16 @@ CPU_CLONES static inline void avg_pool2d_forward_plane(float *y, const float *x,
       for (int a = a0; a < a1; a++)
         for (int b = 0; b < s.kernel_w; b++) {
           const int offset = b - s.pad_w, stride = s.stride_w;
-          const float *row = x + (size_t)(h0 + a) * s.w;
           int first, end;
           pool2d_inside(&first, &end, from, to, offset, stride, s.w);
-          for (int q = first; q < end; q++) sum[q - from] += row[q * stride + offset];
+          if (first >= end) continue;
+          const float *row = x + (size_t)(h0 + a) * s.w + first * stride + offset;
+          if (stride == 1)
+            avg_pool2d_add(sum + first - from, row, end - first, 1);
+          else if (stride == 2)
+            avg_pool2d_add(sum + first - from, row, end - first, 2);
+          else
+            avg_pool2d_add(sum + first - from, row, end - first, stride);
         }
       for (int q = from; q < to; q++)
         y[q] = sum[q - from] / (float)avg_pool2d_count(s, h0, q * s.stride_w - s.pad_w, include_pad);
@@ -100,24 +112,18 @@ CPU_CLONES static inline void avg_pool2d_forward_plane(float *y, const float *x,
   }
 }
 
-CPU_CLONES static inline void avg_pool2d_backward_plane(float *dx, const float *dy, Pool2dShape s, bool include_pad) {
+static inline void avg_pool2d_backward_plane(float *dx, const float *dy, Pool2dShape s, bool include_pad) {
   const int p_count = pool2d_out_h(s), q_count = pool2d_out_w(s);
   memset(dx, 0, (size_t)s.h * s.w * sizeof *dx);
-  for (int p = 0; p < p_count; p++, dy += q_count) {
-    const int h0 = p * s.stride_h - s.pad_h, a0 = pool2d_first(h0, 1), a1 = pool2d_end(h0, s.kernel_h, 1, s.h);
-    for (int from = 0; from < q_count; from += POOL2D_CHUNK) {
-      const int to = from + POOL2D_CHUNK < q_count ? from + POOL2D_CHUNK : q_count;
-      float share[POOL2D_CHUNK];
-      for (int q = from; q < to; q++)
-        share[q - from] = dy[q] / (float)avg_pool2d_count(s, h0, q * s.stride_w - s.pad_w, include_pad);
-      for (int a = a0; a < a1; a++)
-        for (int b = 0; b < s.kernel_w; b++) {
-          const int offset = b - s.pad_w, stride = s.stride_w;
-          float *row = dx + (size_t)(h0 + a) * s.w;
-          int first, end;
-          pool2d_inside(&first, &end, from, to, offset, stride, s.w);
-          for (int q = first; q < end; q++) row[q * stride + offset] += share[q - from];
-        }
+  for (int p = 0; p < p_count; p++) {
+    const int h0 = p * s.stride_h - s.pad_h, top = h0 + pool2d_first(h0, 1);
+    const int bottom = h0 + pool2d_end(h0, s.kernel_h, 1, s.h);
+    for (int q = 0; q < q_count; q++) {
+      const int v0 = q * s.stride_w - s.pad_w, left = v0 + pool2d_first(v0, 1);
+      const int right = v0 + pool2d_end(v0, s.kernel_w, 1, s.w);
+      const float share = *dy++ / (float)avg_pool2d_count(s, h0, v0, include_pad);
+      for (int h = top; h < bottom; h++)
+        for (int v = left; v < right; v++) dx[(size_t)h * s.w + v] += share;
     }
   }
 }

@@ -146,6 +146,17 @@ CPU_CLONES static inline void max_pool2d_backward_2x2(float *dx, const float *dy
     }
 }
 
+/* Pixel q stride of `row` is element `at` of window q, for n windows. Inlined with a constant stride, so that it
+ * becomes vectors. */
+SIMD_INLINE void max_pool2d_take(float *best, int *best_at, const float *row, int n, int stride, int at) {
+  for (int q = 0; q < n; q++) {
+    const float value = row[q * stride];
+    const int beats = (value > best[q]) | (value != value);
+    best[q] = beats ? value : best[q];
+    best_at[q] = beats ? at : best_at[q];
+  }
+}
+
 CPU_CLONES static inline void max_pool2d_forward_plane(float *y, uint8_t *argmax, const float *x, Pool2dShape s) {
   const int p_count = pool2d_out_h(s), q_count = pool2d_out_w(s);
   for (int p = 0; p < p_count; p++, y += q_count, argmax += q_count) {
@@ -162,15 +173,16 @@ CPU_CLONES static inline void max_pool2d_forward_plane(float *y, uint8_t *argmax
       for (int a = a0; a < a1; a++)
         for (int b = 0; b < s.kernel_w; b++) {
           const int offset = b * s.dilation_w - s.pad_w, stride = s.stride_w, at = a * s.kernel_w + b;
-          const float *row = x + (size_t)(h0 + a * s.dilation_h) * s.w;
           int first, end;
           pool2d_inside(&first, &end, from, to, offset, stride, s.w);
-          for (int q = first; q < end; q++) {
-            const float value = row[q * stride + offset];
-            const int beats = (value > best[q - from]) | (value != value);
-            best[q - from] = beats ? value : best[q - from];
-            best_at[q - from] = beats ? at : best_at[q - from];
-          }
+          if (first >= end) continue;
+          const float *row = x + (size_t)(h0 + a * s.dilation_h) * s.w + first * stride + offset;
+          if (stride == 1)
+            max_pool2d_take(best + first - from, best_at + first - from, row, end - first, 1, at);
+          else if (stride == 2)
+            max_pool2d_take(best + first - from, best_at + first - from, row, end - first, 2, at);
+          else
+            max_pool2d_take(best + first - from, best_at + first - from, row, end - first, stride, at);
         }
       for (int q = from; q < to; q++) {
         y[q] = best[q - from];
@@ -191,12 +203,35 @@ static inline void max_pool2d_forward_cpu_fast(float *y, uint8_t *argmax, const 
       max_pool2d_forward_plane(y + plane * out, argmax + plane * out, x + plane * in, shape);
 }
 
+/* Where element `at` of a window lies from its first one; what is no element lies outside of every image. */
+typedef struct MaxPool2dPlaces {
+  int down[POOL2D_POSITIONS], right[POOL2D_POSITIONS];
+} MaxPool2dPlaces;
+
+static inline void max_pool2d_places(MaxPool2dPlaces *places, Pool2dShape s) {
+  for (int at = 0; at < POOL2D_POSITIONS; at++) {
+    places->down[at] = at < s.kernel_h * s.kernel_w ? at / s.kernel_w * s.dilation_h : INT_MAX / 2;
+    places->right[at] = at % s.kernel_w * s.dilation_w;
+  }
+}
+
+static inline void max_pool2d_backward_plane(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s,
+                                             int p_count, int q_count, const MaxPool2dPlaces *places) {
+  memset(dx, 0, (size_t)s.h * s.w * sizeof *dx);
+  for (int p = 0; p < p_count; p++)
+    for (int q = 0; q < q_count; q++, argmax++, dy++) {
+      const int h = p * s.stride_h - s.pad_h + places->down[*argmax];
+      const int v = q * s.stride_w - s.pad_w + places->right[*argmax];
+      if ((unsigned)h < (unsigned)s.h && (unsigned)v < (unsigned)s.w) dx[(size_t)h * s.w + v] += *dy;
+    }
+}
+
 static inline void max_pool2d_backward_cpu_fast(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape shape) {
   const int p_count = pool2d_out_h(shape), q_count = pool2d_out_w(shape);
   const size_t in = (size_t)shape.h * shape.w, out = (size_t)p_count * q_count;
   const int odd = shape.h % 2 + shape.w % 2; /* then a row or column lies in no window of 2 x 2 */
-  Pool2dShape one = shape;
-  one.n = one.c = 1;
+  MaxPool2dPlaces places;
+  max_pool2d_places(&places, shape);
 #pragma omp parallel for schedule(static)
   for (int plane = 0; plane < shape.n * shape.c; plane++) {
     float *to = dx + plane * in;
@@ -204,7 +239,7 @@ static inline void max_pool2d_backward_cpu_fast(float *dx, const float *dy, cons
       if (odd) memset(to, 0, in * sizeof *to);
       max_pool2d_backward_2x2(to, dy + plane * out, argmax + plane * out, shape.w, p_count, q_count);
     } else {
-      max_pool2d_backward_cpu(to, dy + plane * out, argmax + plane * out, one);
+      max_pool2d_backward_plane(to, dy + plane * out, argmax + plane * out, shape, p_count, q_count, &places);
     }
   }
 }

@@ -83,7 +83,7 @@ enum { POOL2D_CHUNK = 64 }; /* outputs of a row at a time, on the CPU */
 
 /* Windows q, with from <= q < to, whose column `offset` to the right of q stride lies in a row of w pixels. */
 static inline void pool2d_inside(int *first, int *end, int from, int to, int offset, int stride, int w) {
-  const int low = offset < 0 ? (-offset + stride - 1) / stride : 0;
+  const int low = offset < 0 ? (-offset - 1) / stride + 1 : 0;
   const int high = w - offset <= 0 ? 0 : (w - offset - 1) / stride + 1;
   *first = low > from ? low : from;
   *end = high < to ? high : to;
