@@ -91,7 +91,7 @@ static inline void global_avg_pool2d_backward_cpu_fast(float *dx, const float *d
 enum {
   GLOBAL_POOL_BLOCK = 256,
   GLOBAL_POOL_PLANES = 8,   /* of a warp, where planes are small */
-  GLOBAL_POOL_LOADS = 4,    /* of a thread at a time, where they are large */
+  GLOBAL_POOL_LOADS = 4,    /* of float4s, of a thread at a time, where they are large */
   GLOBAL_POOL_SMALL = 1024, /* pixels of a small plane, at most */
 };
 
@@ -161,15 +161,16 @@ static __global__ void __launch_bounds__(GLOBAL_POOL_BLOCK)
   __shared__ float sums[GLOBAL_POOL_BLOCK / 32];
   x += (size_t)blockIdx.x * n;
   float sum = 0;
-  for (int i = threadIdx.x; i < n; i += GLOBAL_POOL_LOADS * GLOBAL_POOL_BLOCK) {
-    V v[GLOBAL_POOL_LOADS];
+  const int loads = sizeof(V) == sizeof(float) ? 2 * GLOBAL_POOL_LOADS : GLOBAL_POOL_LOADS;
+  for (int i = threadIdx.x; i < n; i += loads * GLOBAL_POOL_BLOCK) {
+    V v[loads];
 #pragma unroll
-    for (int u = 0; u < GLOBAL_POOL_LOADS; u++) {
+    for (int u = 0; u < loads; u++) {
       v[u] = V{};
       if (i + u * GLOBAL_POOL_BLOCK < n) v[u] = x[i + u * GLOBAL_POOL_BLOCK];
     }
 #pragma unroll
-    for (int u = 0; u < GLOBAL_POOL_LOADS; u++) sum += global_avg_pool2d_total(v[u]);
+    for (int u = 0; u < loads; u++) sum += global_avg_pool2d_total(v[u]);
   }
   for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
