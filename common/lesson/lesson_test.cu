@@ -737,6 +737,32 @@ static void declare_bytes_as_output(void) {
   lesson_element(&lesson, "y", LESSON_BYTE);
 }
 
+/* As outputs they are NaN until they are written; as inputs they are below a size. */
+static void indices_are_bytes(void **state) {
+  (void)state;
+  Lesson lesson = lesson_make("pick", "bk", NULL, NULL);
+  lesson_output(&lesson, "argmax", "b");
+  lesson_element(&lesson, "argmax", LESSON_INDEX);
+  lesson_indices(&lesson, "positions", "b", 'k');
+  LessonShape shape = lesson_shape(&lesson, 1001, 7);
+  LessonHost host;
+  float floats[1001];
+  int seen[7] = {0};
+  lesson_host_open(&lesson, &shape, 5, &host);
+  assert_int_equal(host.bytes[0], 1001);
+  assert_true(lesson_bytes(&lesson, shape.size) == 2002);
+  ((uint8_t *)host.array[0])[3] = 254;
+  lesson_to_floats(floats, host.array[0], LESSON_INDEX, 1001);
+  for (int i = 0; i < 1001; i++) assert_true(i == 3 ? floats[i] == 254 : isnan(floats[i]));
+  lesson_to_floats(floats, host.array[1], LESSON_INDEX, 1001);
+  for (int i = 0; i < 1001; i++) {
+    assert_true(floats[i] >= 0 && floats[i] < 7);
+    seen[(int)floats[i]]++;
+  }
+  for (int value = 0; value < 7; value++) assert_in_range(seen[value], 90, 200); /* 143 on average, +- 11 */
+  lesson_host_close(&lesson, &host);
+}
+
 /* Every value comes, none often; an array of bytes takes a byte each, between its guards too. Outputs are refused. */
 static void bytes_are_inputs(void **state) {
   (void)state;
@@ -1023,6 +1049,7 @@ static void a_fault_is_explained(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_unknown_letter_is_refused), /* these two fork, before CUDA is there */
+      cmocka_unit_test(indices_are_bytes),
       cmocka_unit_test(bytes_are_inputs),
       cmocka_unit_test(sizes_come_from_the_letters),
       cmocka_unit_test(a_wrong_sum_is_recognised),

@@ -1,6 +1,7 @@
 /* avg_pool2d.cuh - the mean of each window, float32, NCHW. Which pixels a window has: pool2d_shape.cuh.
  *
- *     y[n,c,p,q] = 1 / count  sum over a < kernel_h, b < kernel_w of  x[n, c, p stride_h - pad_h + a, q stride_w - pad_w + b]
+ *     y[n,c,p,q] = 1 / count  sum over a < kernel_h, b < kernel_w of x[n, c, h0 + a, v0 + b]
+ *     h0 = p stride_h - pad_h   v0 = q stride_w - pad_w
  *
  *     x, dx (N,C,H,W)   y, dy (N,C,P,Q)
  *
@@ -10,7 +11,7 @@
  *
  * Versions of avg_pool2d_forward_* and avg_pool2d_backward_*:
  *     _cpu       the loops of the formula, which the others are compared with
- *     _cpu_fast  planes are shared out among threads; an element of all windows of a row before the next element
+ *     _cpu_fast  planes are shared out among threads; forward: an element of all windows of a row before the next
  *     _naive     forward: one thread per output; backward: one thread per input gathers. Any window
  *     _gpu       2 x 2 and 3 x 3 windows with stride 2: a thread has several windows in both directions, and moves
  *                float4s; others: _naive
@@ -77,6 +78,12 @@ static inline void avg_pool2d_backward_cpu(T *dx, const T *dy, Pool2dShape s, bo
 
 /* ------------------------------------------------------------------------------------------------ CPU, fast */
 
+/* Pixel q stride of `row` belongs to the sum of window q, for n windows. Inlined with a constant stride, so that it
+ * becomes vectors. */
+SIMD_INLINE void avg_pool2d_add(float *sum, const float *row, int n, int stride) {
+  for (int q = 0; q < n; q++) sum[q] += row[q * stride];
+}
+
 CPU_CLONES static inline void avg_pool2d_forward_plane(float *y, const float *x, Pool2dShape s, bool include_pad) {
   const int p_count = pool2d_out_h(s), q_count = pool2d_out_w(s);
   for (int p = 0; p < p_count; p++, y += q_count) {
@@ -88,10 +95,16 @@ CPU_CLONES static inline void avg_pool2d_forward_plane(float *y, const float *x,
       for (int a = a0; a < a1; a++)
         for (int b = 0; b < s.kernel_w; b++) {
           const int offset = b - s.pad_w, stride = s.stride_w;
-          const float *row = x + (size_t)(h0 + a) * s.w;
           int first, end;
           pool2d_inside(&first, &end, from, to, offset, stride, s.w);
-          for (int q = first; q < end; q++) sum[q - from] += row[q * stride + offset];
+          if (first >= end) continue;
+          const float *row = x + (size_t)(h0 + a) * s.w + first * stride + offset;
+          if (stride == 1)
+            avg_pool2d_add(sum + first - from, row, end - first, 1);
+          else if (stride == 2)
+            avg_pool2d_add(sum + first - from, row, end - first, 2);
+          else
+            avg_pool2d_add(sum + first - from, row, end - first, stride);
         }
       for (int q = from; q < to; q++)
         y[q] = sum[q - from] / (float)avg_pool2d_count(s, h0, q * s.stride_w - s.pad_w, include_pad);
@@ -99,24 +112,18 @@ CPU_CLONES static inline void avg_pool2d_forward_plane(float *y, const float *x,
   }
 }
 
-CPU_CLONES static inline void avg_pool2d_backward_plane(float *dx, const float *dy, Pool2dShape s, bool include_pad) {
+static inline void avg_pool2d_backward_plane(float *dx, const float *dy, Pool2dShape s, bool include_pad) {
   const int p_count = pool2d_out_h(s), q_count = pool2d_out_w(s);
   memset(dx, 0, (size_t)s.h * s.w * sizeof *dx);
-  for (int p = 0; p < p_count; p++, dy += q_count) {
-    const int h0 = p * s.stride_h - s.pad_h, a0 = pool2d_first(h0, 1), a1 = pool2d_end(h0, s.kernel_h, 1, s.h);
-    for (int from = 0; from < q_count; from += POOL2D_CHUNK) {
-      const int to = from + POOL2D_CHUNK < q_count ? from + POOL2D_CHUNK : q_count;
-      float share[POOL2D_CHUNK];
-      for (int q = from; q < to; q++)
-        share[q - from] = dy[q] / (float)avg_pool2d_count(s, h0, q * s.stride_w - s.pad_w, include_pad);
-      for (int a = a0; a < a1; a++)
-        for (int b = 0; b < s.kernel_w; b++) {
-          const int offset = b - s.pad_w, stride = s.stride_w;
-          float *row = dx + (size_t)(h0 + a) * s.w;
-          int first, end;
-          pool2d_inside(&first, &end, from, to, offset, stride, s.w);
-          for (int q = first; q < end; q++) row[q * stride + offset] += share[q - from];
-        }
+  for (int p = 0; p < p_count; p++) {
+    const int h0 = p * s.stride_h - s.pad_h, top = h0 + pool2d_first(h0, 1);
+    const int bottom = h0 + pool2d_end(h0, s.kernel_h, 1, s.h);
+    for (int q = 0; q < q_count; q++) {
+      const int v0 = q * s.stride_w - s.pad_w, left = v0 + pool2d_first(v0, 1);
+      const int right = v0 + pool2d_end(v0, s.kernel_w, 1, s.w);
+      const float share = *dy++ / (float)avg_pool2d_count(s, h0, v0, include_pad);
+      for (int h = top; h < bottom; h++)
+        for (int v = left; v < right; v++) dx[(size_t)h * s.w + v] += share;
     }
   }
 }
@@ -135,7 +142,7 @@ static inline void avg_pool2d_backward_cpu_fast(float *dx, const float *dy, Pool
     avg_pool2d_backward_plane(dx + plane * in, dy + plane * out, s, include_pad);
 }
 
-/* ------------------------------------------------------------------------------------------------ kernels, any window */
+/* -------------------------------------------------------------------------------------------- kernels, any window */
 
 #include "phase3_cnn/09_pooling/pool2d_tile.cuh"
 
@@ -230,7 +237,7 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
 template <int K, int S, int PAD, int ROWS, int COLS>
 static __global__ void __launch_bounds__(POOL2D_BLOCK)
     avg_pool2d_backward_tile_kernel(float *dx, const float *dy, Pool2dShape s, int p_count, int q_count,
-                                    bool include_pad) {
+                                    bool include_pad, bool whole) {
   const int before = (K - 1 - PAD) / S, behind = (S - 1 + PAD) / S, windows = before + COLS + behind;
   const Pool2dTile tile = pool2d_tile((s.h + S * ROWS - 1) / (S * ROWS), (s.w + S * COLS - 1) / (S * COLS), ROWS, COLS);
   if (tile.plane >= (unsigned)(s.n * s.c)) return;
@@ -263,20 +270,20 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
   dx += ((size_t)tile.plane * s.h + tile.p * S) * s.w;
 #pragma unroll
   for (int r = 0; r < S * ROWS; r++, dx += s.w)
-    if (tile.p * S + r < s.h) pool2d_store_row<S * COLS>(dx, sum[r], tile.q * S, s.w, COLS > 1);
+    if (tile.p * S + r < s.h) pool2d_store_row<S * COLS>(dx, sum[r], tile.q * S, s.w, whole);
 }
 
 /* ------------------------------------------------------------------------------------------------ launchers */
 
 static inline void avg_pool2d_forward_naive(float *y, const float *x, Pool2dShape s, bool include_pad) {
-  avg_pool2d_forward_naive_kernel<<<pool2d_blocks(pool2d_y_count(s)), POOL2D_BLOCK>>>(
-      y, x, s, pool2d_out_h(s), pool2d_out_w(s), include_pad);
+  avg_pool2d_forward_naive_kernel<<<pool2d_blocks(pool2d_y_count(s)), POOL2D_BLOCK>>>(y, x, s, pool2d_out_h(s),
+                                                                                      pool2d_out_w(s), include_pad);
   CUDA_CHECK_LAUNCH();
 }
 
 static inline void avg_pool2d_backward_naive(float *dx, const float *dy, Pool2dShape s, bool include_pad) {
-  avg_pool2d_backward_naive_kernel<<<pool2d_blocks(pool2d_x_count(s)), POOL2D_BLOCK>>>(
-      dx, dy, s, pool2d_out_h(s), pool2d_out_w(s), include_pad);
+  avg_pool2d_backward_naive_kernel<<<pool2d_blocks(pool2d_x_count(s)), POOL2D_BLOCK>>>(dx, dy, s, pool2d_out_h(s),
+                                                                                       pool2d_out_w(s), include_pad);
   CUDA_CHECK_LAUNCH();
 }
 
@@ -285,8 +292,8 @@ static inline void avg_pool2d_forward_tile(float *y, const float *x, Pool2dShape
   const int p_count = pool2d_out_h(s), q_count = pool2d_out_w(s);
   const size_t down = (p_count + ROWS - 1) / ROWS, across = (q_count + COLS - 1) / COLS;
   avg_pool2d_forward_tile_kernel<K, S, PAD, ROWS, COLS>
-      <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(
-          y, x, s, p_count, q_count, include_pad, pool2d_whole(y, q_count, COLS, sizeof *y));
+      <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(y, x, s, p_count, q_count, include_pad,
+                                                                           pool2d_whole(y, q_count, COLS, sizeof *y));
   CUDA_CHECK_LAUNCH();
 }
 
@@ -295,7 +302,7 @@ static inline void avg_pool2d_backward_tile(float *dx, const float *dy, Pool2dSh
   const size_t down = (s.h + S * ROWS - 1) / (S * ROWS), across = (s.w + S * COLS - 1) / (S * COLS);
   avg_pool2d_backward_tile_kernel<K, S, PAD, ROWS, COLS>
       <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(
-          dx, dy, s, pool2d_out_h(s), pool2d_out_w(s), include_pad);
+          dx, dy, s, pool2d_out_h(s), pool2d_out_w(s), include_pad, pool2d_whole(dx, s.w, S * COLS, sizeof *dx));
   CUDA_CHECK_LAUNCH();
 }
 

@@ -17,7 +17,7 @@
  * and of global_avg_pool2d_backward_*:
  *     _cpu, _cpu_fast
  *     _naive     one thread per input, which divides to find its plane
- *     _gpu       one thread per four inputs
+ *     _gpu       a thread stores float4s, and divides once for each
  * No result depends on the order of threads. A shape from outside goes through global_avg_pool2d_check() first.
  */
 #ifndef PHASE3_CNN_GLOBAL_AVG_POOL2D_CUH
@@ -90,9 +90,9 @@ static inline void global_avg_pool2d_backward_cpu_fast(float *dx, const float *d
 
 enum {
   GLOBAL_POOL_BLOCK = 256,
-  GLOBAL_POOL_PLANES = 8,    /* of a warp, where planes are small */
-  GLOBAL_POOL_LOADS = 4,     /* of a thread at a time, where they are large */
-  GLOBAL_POOL_SMALL = 1024,  /* pixels of a small plane, at most */
+  GLOBAL_POOL_PLANES = 8,   /* of a warp, where planes are small */
+  GLOBAL_POOL_LOADS = 4,    /* of float4s, of a thread at a time, where they are large */
+  GLOBAL_POOL_SMALL = 1024, /* pixels of a small plane, at most */
 };
 
 /* One thread per plane. */
@@ -108,31 +108,36 @@ static __global__ void global_avg_pool2d_naive_kernel(float *y, const float *x, 
 static __device__ float global_avg_pool2d_total(float v) { return v; }
 static __device__ float global_avg_pool2d_total(float4 v) { return (v.x + v.y) + (v.z + v.w); }
 
-/* One warp per PLANES planes of n vectors V, which are float or float4. Grid: warps for all planes. */
+/* One warp per PLANES planes of n vectors V, which are float or float4. Grid: warps for all planes. Each lane asks for
+ * the floats of two steps at once, or for the float4s of one. */
 template <int PLANES, typename V>
 static __global__ void __launch_bounds__(GLOBAL_POOL_BLOCK)
     global_avg_pool2d_warp_kernel(float *y, const V *x, int planes, int n, float pixels) {
+  const int steps = PLANES > 1 && sizeof(V) == sizeof(float) ? 2 : 1;
   const int lane = threadIdx.x % 32, first = (blockIdx.x * (GLOBAL_POOL_BLOCK / 32) + threadIdx.x / 32) * PLANES;
   if (first >= planes) return;
-  const V *from[PLANES];
+  x += (size_t)first * n;
   float sum[PLANES];
 #pragma unroll
-  for (int t = 0; t < PLANES; t++) {
-    from[t] = x + (size_t)min(first + t, planes - 1) * n; /* behind the last plane: it again, and no store */
-    sum[t] = 0;
-  }
-  for (int i = lane; i < n; i += 32) {
-    V v[PLANES];
+  for (int t = 0; t < PLANES; t++) sum[t] = 0;
+  for (int i = lane; i < n; i += 32 * steps) {
+    V v[steps][PLANES];
 #pragma unroll
-    for (int t = 0; t < PLANES; t++) v[t] = from[t][i];
+    for (int u = 0; u < steps; u++)
 #pragma unroll
-    for (int t = 0; t < PLANES; t++) sum[t] += global_avg_pool2d_total(v[t]);
+      for (int t = 0; t < PLANES; t++) { /* behind the last plane: it again, and no store */
+        v[u][t] = V{};
+        if (i + 32 * u < n) v[u][t] = x[min(t, planes - 1 - first) * n + i + 32 * u];
+      }
+#pragma unroll
+    for (int u = 0; u < steps; u++)
+#pragma unroll
+      for (int t = 0; t < PLANES; t++) sum[t] += global_avg_pool2d_total(v[u][t]);
   }
-
   const int lanes = 32 / PLANES; /* that have the same plane in the end */
-  // >>> exercise global_avg_reduce: add up the sums of the 32 lanes: lane l needs the total of plane l / lanes in sum[0]
-  // hint: lanes l and l ^ 16 exchange halves: the upper one keeps the sums of the upper PLANES / 2 planes, and adds theirs
-  // hint: then lanes 8 apart halve what is left, until each lane has the sum of one plane; the last steps add without halving
+  // >>> exercise global_avg_reduce: add up the lanes' sums: sum[0] of lane l becomes the total of plane l / lanes
+  // hint: lanes l and l ^ 16 exchange halves: the upper lane keeps the upper PLANES / 2 planes, and adds what it gets
+  // hint: then lanes 8 apart, and so on until a lane has one plane; the steps that are left add sum[0] alone
   // hint: sum[t] = keep + __shfl_xor_sync(0xffffffffu, give, step); upper lanes keep sum[t + half] and give sum[t]
 #pragma unroll
   for (int half = PLANES / 2, step = 16; half > 0; half /= 2, step /= 2) {
@@ -156,15 +161,16 @@ static __global__ void __launch_bounds__(GLOBAL_POOL_BLOCK)
   __shared__ float sums[GLOBAL_POOL_BLOCK / 32];
   x += (size_t)blockIdx.x * n;
   float sum = 0;
-  for (int i = threadIdx.x; i < n; i += GLOBAL_POOL_LOADS * GLOBAL_POOL_BLOCK) {
-    V v[GLOBAL_POOL_LOADS];
+  const int loads = sizeof(V) == sizeof(float) ? 2 * GLOBAL_POOL_LOADS : GLOBAL_POOL_LOADS;
+  for (int i = threadIdx.x; i < n; i += loads * GLOBAL_POOL_BLOCK) {
+    V v[loads];
 #pragma unroll
-    for (int u = 0; u < GLOBAL_POOL_LOADS; u++) {
+    for (int u = 0; u < loads; u++) {
       v[u] = V{};
       if (i + u * GLOBAL_POOL_BLOCK < n) v[u] = x[i + u * GLOBAL_POOL_BLOCK];
     }
 #pragma unroll
-    for (int u = 0; u < GLOBAL_POOL_LOADS; u++) sum += global_avg_pool2d_total(v[u]);
+    for (int u = 0; u < loads; u++) sum += global_avg_pool2d_total(v[u]);
   }
   for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
@@ -184,19 +190,22 @@ static __global__ void global_avg_pool2d_backward_naive_kernel(float *dx, const 
   if (i < count) dx[i] = dy[i / pixels] / (float)pixels;
 }
 
-/* One thread per four inputs, of one plane or of two: pixels is at least 4, and count less than 2^32. */
+/* A thread has GLOBAL_POOL_LOADS times four inputs, each of one plane or of two: pixels is at least 4, and count less
+ * than 2^32. */
 static __global__ void __launch_bounds__(GLOBAL_POOL_BLOCK)
     global_avg_pool2d_backward_kernel(float *dx, const float *dy, unsigned count, unsigned pixels) {
-  const unsigned i = (blockIdx.x * GLOBAL_POOL_BLOCK + threadIdx.x) * 4;
-  if (i >= count) return;
-  const unsigned plane = i / pixels, left = (plane + 1) * pixels - i; /* inputs of this plane from i on */
-  const float here = dy[plane] / (float)pixels;
-  const float next = left < 4 && i + left < count ? dy[plane + 1] / (float)pixels : 0.0f;
-  if (i + 4 <= count) {
-    *(float4 *)(dx + i) = make_float4(here, left > 1 ? here : next, left > 2 ? here : next, left > 3 ? here : next);
-    return;
+#pragma unroll
+  for (unsigned u = 0; u < GLOBAL_POOL_LOADS; u++) {
+    const unsigned i = ((blockIdx.x * GLOBAL_POOL_LOADS + u) * GLOBAL_POOL_BLOCK + threadIdx.x) * 4;
+    if (i >= count) return;
+    const unsigned plane = i / pixels, left = (plane + 1) * pixels - i; /* inputs of this plane from i on */
+    const float here = dy[plane] / (float)pixels;
+    const float next = left < 4 && i + left < count ? dy[plane + 1] / (float)pixels : 0.0f;
+    if (i + 4 <= count)
+      *(float4 *)(dx + i) = make_float4(here, left > 1 ? here : next, left > 2 ? here : next, left > 3 ? here : next);
+    else
+      for (unsigned j = 0; i + j < count; j++) dx[i + j] = j < left ? here : next;
   }
-  for (unsigned j = 0; i + j < count; j++) dx[i + j] = j < left ? here : next;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -231,8 +240,7 @@ static inline void global_avg_pool2d_forward_gpu(float *y, const float *x, int p
     global_avg_pool2d_warp_kernel<GLOBAL_POOL_PLANES, float4>
         <<<blocks, GLOBAL_POOL_BLOCK>>>(y, x4, planes, pixels / 4, size);
   else
-    global_avg_pool2d_warp_kernel<GLOBAL_POOL_PLANES, float>
-        <<<blocks, GLOBAL_POOL_BLOCK>>>(y, x, planes, pixels, size);
+    global_avg_pool2d_warp_kernel<GLOBAL_POOL_PLANES, float><<<blocks, GLOBAL_POOL_BLOCK>>>(y, x, planes, pixels, size);
   CUDA_CHECK_LAUNCH();
 }
 
@@ -245,11 +253,12 @@ static inline void global_avg_pool2d_backward_naive(float *dx, const float *dy, 
 
 static inline void global_avg_pool2d_backward_gpu(float *dx, const float *dy, int planes, int pixels) {
   const size_t count = (size_t)planes * pixels;
-  if (pixels < 4 || count + 4 * GLOBAL_POOL_BLOCK > UINT32_MAX || (uintptr_t)dx % sizeof(float4) != 0) {
+  const unsigned each = 4 * GLOBAL_POOL_LOADS;
+  if (pixels < 4 || count + each * GLOBAL_POOL_BLOCK > UINT32_MAX || (uintptr_t)dx % sizeof(float4) != 0) {
     global_avg_pool2d_backward_naive(dx, dy, planes, pixels);
     return;
   }
-  global_avg_pool2d_backward_kernel<<<global_avg_pool2d_blocks((count + 3) / 4), GLOBAL_POOL_BLOCK>>>(
+  global_avg_pool2d_backward_kernel<<<global_avg_pool2d_blocks((count + each - 1) / each), GLOBAL_POOL_BLOCK>>>(
       dx, dy, (unsigned)count, (unsigned)pixels);
   CUDA_CHECK_LAUNCH();
 }

@@ -146,12 +146,9 @@ static void node_computes_gpu(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reference_is_right_by_hand),
-      cmocka_unit_test(gradient_matches_central_differences),
-      cmocka_unit_test(fast_matches_reference),
-      cmocka_unit_test(gpu_matches_reference),
-      cmocka_unit_test(node_computes_cpu),
-      cmocka_unit_test(node_computes_gpu),
+      cmocka_unit_test(reference_is_right_by_hand), cmocka_unit_test(gradient_matches_central_differences),
+      cmocka_unit_test(fast_matches_reference),     cmocka_unit_test(gpu_matches_reference),
+      cmocka_unit_test(node_computes_cpu),          cmocka_unit_test(node_computes_gpu),
   };
   return TEST_MAIN("global_avg_pool2d", tests);
 }

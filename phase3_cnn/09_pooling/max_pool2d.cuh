@@ -5,9 +5,9 @@
  *     x, dx (N,C,H,W)   y, dy, argmax (N,C,P,Q)
  *
  * argmax holds a * kernel_w + b in one byte: which of the window it was; so a window has at most 256 elements. Of equal
- * values the first wins, and NaN beats any number, as in PyTorch. Padding never wins. The backward pass hands dy to that
- * one element; where windows overlap (stride < kernel) an element may be the largest of several and gets their sum,
- * elsewhere dx is zero. All outputs are overwritten.
+ * values the first wins, and NaN beats any number, as in PyTorch. Padding never wins. The backward pass hands dy to
+ * that one element; where windows overlap (stride < kernel) an element may be the largest of several and gets their
+ * sum, elsewhere dx is zero. All outputs are overwritten.
  *
  * Versions of max_pool2d_forward_* and max_pool2d_backward_*:
  *     _cpu       the loops of the formula, which the others are compared with
@@ -146,6 +146,17 @@ CPU_CLONES static inline void max_pool2d_backward_2x2(float *dx, const float *dy
     }
 }
 
+/* Pixel q stride of `row` is element `at` of window q, for n windows. Inlined with a constant stride, so that it
+ * becomes vectors. */
+SIMD_INLINE void max_pool2d_take(float *best, int *best_at, const float *row, int n, int stride, int at) {
+  for (int q = 0; q < n; q++) {
+    const float value = row[q * stride];
+    const int beats = (value > best[q]) | (value != value);
+    best[q] = beats ? value : best[q];
+    best_at[q] = beats ? at : best_at[q];
+  }
+}
+
 CPU_CLONES static inline void max_pool2d_forward_plane(float *y, uint8_t *argmax, const float *x, Pool2dShape s) {
   const int p_count = pool2d_out_h(s), q_count = pool2d_out_w(s);
   for (int p = 0; p < p_count; p++, y += q_count, argmax += q_count) {
@@ -162,15 +173,16 @@ CPU_CLONES static inline void max_pool2d_forward_plane(float *y, uint8_t *argmax
       for (int a = a0; a < a1; a++)
         for (int b = 0; b < s.kernel_w; b++) {
           const int offset = b * s.dilation_w - s.pad_w, stride = s.stride_w, at = a * s.kernel_w + b;
-          const float *row = x + (size_t)(h0 + a * s.dilation_h) * s.w;
           int first, end;
           pool2d_inside(&first, &end, from, to, offset, stride, s.w);
-          for (int q = first; q < end; q++) {
-            const float value = row[q * stride + offset];
-            const int beats = (value > best[q - from]) | (value != value);
-            best[q - from] = beats ? value : best[q - from];
-            best_at[q - from] = beats ? at : best_at[q - from];
-          }
+          if (first >= end) continue;
+          const float *row = x + (size_t)(h0 + a * s.dilation_h) * s.w + first * stride + offset;
+          if (stride == 1)
+            max_pool2d_take(best + first - from, best_at + first - from, row, end - first, 1, at);
+          else if (stride == 2)
+            max_pool2d_take(best + first - from, best_at + first - from, row, end - first, 2, at);
+          else
+            max_pool2d_take(best + first - from, best_at + first - from, row, end - first, stride, at);
         }
       for (int q = from; q < to; q++) {
         y[q] = best[q - from];
@@ -191,12 +203,35 @@ static inline void max_pool2d_forward_cpu_fast(float *y, uint8_t *argmax, const 
       max_pool2d_forward_plane(y + plane * out, argmax + plane * out, x + plane * in, shape);
 }
 
+/* Where element `at` of a window lies from its first one; what is no element lies outside of every image. */
+typedef struct MaxPool2dPlaces {
+  int down[POOL2D_POSITIONS], right[POOL2D_POSITIONS];
+} MaxPool2dPlaces;
+
+static inline void max_pool2d_places(MaxPool2dPlaces *places, Pool2dShape s) {
+  for (int at = 0; at < POOL2D_POSITIONS; at++) {
+    places->down[at] = at < s.kernel_h * s.kernel_w ? at / s.kernel_w * s.dilation_h : INT_MAX / 2;
+    places->right[at] = at % s.kernel_w * s.dilation_w;
+  }
+}
+
+static inline void max_pool2d_backward_plane(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s,
+                                             int p_count, int q_count, const MaxPool2dPlaces *places) {
+  memset(dx, 0, (size_t)s.h * s.w * sizeof *dx);
+  for (int p = 0; p < p_count; p++)
+    for (int q = 0; q < q_count; q++, argmax++, dy++) {
+      const int h = p * s.stride_h - s.pad_h + places->down[*argmax];
+      const int v = q * s.stride_w - s.pad_w + places->right[*argmax];
+      if ((unsigned)h < (unsigned)s.h && (unsigned)v < (unsigned)s.w) dx[(size_t)h * s.w + v] += *dy;
+    }
+}
+
 static inline void max_pool2d_backward_cpu_fast(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape shape) {
   const int p_count = pool2d_out_h(shape), q_count = pool2d_out_w(shape);
   const size_t in = (size_t)shape.h * shape.w, out = (size_t)p_count * q_count;
   const int odd = shape.h % 2 + shape.w % 2; /* then a row or column lies in no window of 2 x 2 */
-  Pool2dShape one = shape;
-  one.n = one.c = 1;
+  MaxPool2dPlaces places;
+  max_pool2d_places(&places, shape);
 #pragma omp parallel for schedule(static)
   for (int plane = 0; plane < shape.n * shape.c; plane++) {
     float *to = dx + plane * in;
@@ -204,7 +239,7 @@ static inline void max_pool2d_backward_cpu_fast(float *dx, const float *dy, cons
       if (odd) memset(to, 0, in * sizeof *to);
       max_pool2d_backward_2x2(to, dy + plane * out, argmax + plane * out, shape.w, p_count, q_count);
     } else {
-      max_pool2d_backward_cpu(to, dy + plane * out, argmax + plane * out, one);
+      max_pool2d_backward_plane(to, dy + plane * out, argmax + plane * out, shape, p_count, q_count, &places);
     }
   }
 }
@@ -218,7 +253,7 @@ static inline void relu_max_pool2d_forward_cpu_fast(float *y, uint8_t *argmax, c
   }
 }
 
-/* ------------------------------------------------------------------------------------------------ kernels, any window */
+/* -------------------------------------------------------------------------------------------- kernels, any window */
 
 #include "phase3_cnn/09_pooling/pool2d_tile.cuh"
 
@@ -296,8 +331,7 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
     max_pool2d_forward_tile_kernel(float *y, uint8_t *argmax, const float *x, Pool2dShape s, int p_count, int q_count,
                                    bool relu, bool whole) {
   const int inputs = (COLS - 1) * S + K; /* of a row */
-  const Pool2dTile tile =
-      pool2d_tile((p_count + ROWS - 1) / ROWS, (q_count + COLS - 1) / COLS, ROWS, COLS);
+  const Pool2dTile tile = pool2d_tile((p_count + ROWS - 1) / ROWS, (q_count + COLS - 1) / COLS, ROWS, COLS);
   if (tile.plane >= (unsigned)(s.n * s.c)) return;
   x += (size_t)tile.plane * s.h * s.w;
   const int h0 = tile.p * S - PAD, v0 = tile.q * S - PAD;
@@ -357,10 +391,9 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
 template <int K, int S, int PAD, int ROWS, int COLS>
 static __global__ void __launch_bounds__(POOL2D_BLOCK)
     max_pool2d_backward_tile_kernel(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s, int p_count,
-                                    int q_count) {
+                                    int q_count, bool whole) {
   const int before = (K - 1 - PAD) / S, behind = (S - 1 + PAD) / S, windows = before + COLS + behind;
-  const Pool2dTile tile =
-      pool2d_tile((s.h + S * ROWS - 1) / (S * ROWS), (s.w + S * COLS - 1) / (S * COLS), ROWS, COLS);
+  const Pool2dTile tile = pool2d_tile((s.h + S * ROWS - 1) / (S * ROWS), (s.w + S * COLS - 1) / (S * COLS), ROWS, COLS);
   if (tile.plane >= (unsigned)(s.n * s.c)) return;
   dy += (size_t)tile.plane * p_count * q_count;
   argmax += (size_t)tile.plane * p_count * q_count;
@@ -388,7 +421,7 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
   dx += ((size_t)tile.plane * s.h + tile.p * S) * s.w;
 #pragma unroll
   for (int r = 0; r < S * ROWS; r++, dx += s.w)
-    if (tile.p * S + r < s.h) pool2d_store_row<S * COLS>(dx, sum[r], tile.q * S, s.w, COLS > 1);
+    if (tile.p * S + r < s.h) pool2d_store_row<S * COLS>(dx, sum[r], tile.q * S, s.w, whole);
 }
 
 /* ------------------------------------------------------------------------------------------------ launchers */
@@ -425,8 +458,8 @@ template <int K, int S, int PAD, int ROWS, int COLS>
 static inline void max_pool2d_backward_tile(float *dx, const float *dy, const uint8_t *argmax, Pool2dShape s) {
   const size_t down = (s.h + S * ROWS - 1) / (S * ROWS), across = (s.w + S * COLS - 1) / (S * COLS);
   max_pool2d_backward_tile_kernel<K, S, PAD, ROWS, COLS>
-      <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(dx, dy, argmax, s, pool2d_out_h(s),
-                                                                           pool2d_out_w(s));
+      <<<pool2d_blocks((size_t)s.n * s.c * down * across), POOL2D_BLOCK>>>(
+          dx, dy, argmax, s, pool2d_out_h(s), pool2d_out_w(s), pool2d_whole(dx, s.w, S * COLS, sizeof *dx));
   CUDA_CHECK_LAUNCH();
 }
 

@@ -80,9 +80,9 @@ static void windows_are_counted(void **state) {
               {1, 2, 2, 1, 1, 1, 1},    {4, 2, 3, 1, 1, 1, 2},    {3, 2, 3, 1, 1, 1, 2},    {2, 2, 3, 1, 1, 1, 1},
               {7, 3, 2, 1, 2, 0, 3},    {7, 3, 2, 1, 2, 1, 3},    {6, 3, 2, 1, 2, 1, 3},    {5, 5, 1, 2, 1, 0, 5}};
   for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
-    assert_int_equal(pool2d_out(axes[i].size, axes[i].kernel, axes[i].stride, axes[i].pad, axes[i].dilation,
-                                axes[i].ceil_mode),
-                     axes[i].count);
+    assert_int_equal(
+        pool2d_out(axes[i].size, axes[i].kernel, axes[i].stride, axes[i].pad, axes[i].dilation, axes[i].ceil_mode),
+        axes[i].count);
 }
 
 static void impossible_shapes_are_refused(void **state) {
@@ -351,9 +351,12 @@ int main(void) {
       cmocka_unit_test(overlapping_windows_add_up),
       cmocka_unit_test(padding_never_wins),
       cmocka_unit_test(windows_are_counted),
-      cmocka_unit_test(impossible_shapes_are_refused), cmocka_unit_test(gradient_matches_central_differences),
-      cmocka_unit_test(fast_matches_reference),        cmocka_unit_test(gpu_matches_reference),
-      cmocka_unit_test(relu_before_pooling_fast),      cmocka_unit_test(relu_before_pooling_gpu),
+      cmocka_unit_test(impossible_shapes_are_refused),
+      cmocka_unit_test(gradient_matches_central_differences),
+      cmocka_unit_test(fast_matches_reference),
+      cmocka_unit_test(gpu_matches_reference),
+      cmocka_unit_test(relu_before_pooling_fast),
+      cmocka_unit_test(relu_before_pooling_gpu),
   };
   return TEST_MAIN("max_pool2d", tests);
 }

@@ -3,7 +3,8 @@
  * Output (p,q) of a plane summarises the window whose first row is h0 = p stride_h - pad_h and whose first column is
  * q stride_w - pad_w. Its element (a,b) is input row h0 + a dilation_h, and likewise the column:
  *
- *     x, dx (N,C,H,W)   y, dy (N,C,P,Q)     P = floor((H + 2 pad_h - span_h) / stride_h) + 1, span = dilation (kernel - 1) + 1
+ *     x, dx (N,C,H,W)   y, dy (N,C,P,Q)
+ *     P = floor((H + 2 pad_h - span_h) / stride_h) + 1     span = dilation (kernel - 1) + 1
  *
  * With ceil_mode the division is rounded up, but the last window must begin in the image or before it. Elements outside
  * of the image do not exist: the largest is never one of them. (An average may count them as zeros.) Padding is at most
@@ -32,19 +33,9 @@ typedef struct Pool2dShape {
 
 /* Without dilation, and without ceil_mode. */
 static inline Pool2dShape pool2d_shape_of(int n, int c, int h, int w, Pool2dWindow window) {
-  const Pool2dShape shape = {n,
-                             c,
-                             h,
-                             w,
-                             window.kernel_h,
-                             window.kernel_w,
-                             window.stride_h,
-                             window.stride_w,
-                             window.pad_h,
-                             window.pad_w,
-                             1,
-                             1,
-                             0};
+  const Pool2dShape shape = {
+      n, c, h, w, window.kernel_h, window.kernel_w, window.stride_h, window.stride_w, window.pad_h, window.pad_w,
+      1, 1, 0};
   return shape;
 }
 
@@ -78,7 +69,9 @@ static inline size_t pool2d_y_count(Pool2dShape s) { return (size_t)s.n * s.c * 
 /* The part of a window that lies in the image */
 
 /* The first element of a window that begins at `first` and is in the image: 0, or behind what is in the padding. */
-static __host__ __device__ __forceinline__ int pool2d_first(int first, int dilation) { return first < 0 ? (-first + dilation - 1) / dilation : 0; }
+static __host__ __device__ __forceinline__ int pool2d_first(int first, int dilation) {
+  return first < 0 ? (-first + dilation - 1) / dilation : 0;
+}
 
 /* The first element behind the image: at most `kernel`. */
 static __host__ __device__ __forceinline__ int pool2d_end(int first, int kernel, int dilation, int size) {
@@ -90,7 +83,7 @@ enum { POOL2D_CHUNK = 64 }; /* outputs of a row at a time, on the CPU */
 
 /* Windows q, with from <= q < to, whose column `offset` to the right of q stride lies in a row of w pixels. */
 static inline void pool2d_inside(int *first, int *end, int from, int to, int offset, int stride, int w) {
-  const int low = offset < 0 ? (-offset + stride - 1) / stride : 0;
+  const int low = offset < 0 ? (-offset - 1) / stride + 1 : 0;
   const int high = w - offset <= 0 ? 0 : (w - offset - 1) / stride + 1;
   *first = low > from ? low : from;
   *end = high < to ? high : to;
@@ -115,14 +108,17 @@ static inline int pool2d_axis_check(const char *what, const char *axis, int size
   const long long span = (long long)dilation * (kernel - 1) + 1, padded = size + 2LL * pad;
   if (padded > INT_MAX / 2 || dilation > INT_MAX / 2) return error_set(err, "%s of %d %s: too large", what, size, axis);
   if (span > padded)
-    return error_set(err, "%s of %d %s and %lld of padding with windows of %lld: the window does not fit; use a smaller one",
+    return error_set(err,
+                     "%s of %d %s and %lld of padding with windows of %lld: the window does not fit; use a smaller one",
                      what, size, axis, 2LL * pad, span);
   const int count = pool2d_out(size, kernel, stride, pad, dilation, ceil_mode);
   for (int i = 0; i < count && (long long)i * stride < pad; i++) { /* gaps may jump over a small image */
     const int first = i * stride - pad;
     if (pool2d_first(first, dilation) < pool2d_end(first, kernel, dilation, size)) continue;
-    return error_set(err, "%s of %d %s with windows of %d, padding %d and dilation %d: window %d has no pixel; use a "
-                     "smaller dilation", what, size, axis, kernel, pad, dilation, i);
+    return error_set(err,
+                     "%s of %d %s with windows of %d, padding %d and dilation %d: window %d has no pixel; use a "
+                     "smaller dilation",
+                     what, size, axis, kernel, pad, dilation, i);
   }
   return 0;
 }

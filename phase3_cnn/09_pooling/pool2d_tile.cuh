@@ -2,8 +2,8 @@
  *
  * A tile is ROWS x COLS windows of K x K elements, S apart, of one plane. Next to each other COLS windows begin S COLS
  * inputs apart, from one tile to the next, too. So with S COLS = 4 and rows of a multiple of four floats, the middle of
- * a tile's row of inputs is one float4, neighbouring threads read neighbouring float4s, and only what a tile shares with
- * its neighbours is loaded one by one; the cache has it already.
+ * a tile's row of inputs is one float4, neighbouring threads read neighbouring float4s, and only what a tile shares
+ * with its neighbours is loaded one by one; the cache has it already.
  *
  *     inputs of a tile, K = 3, S = 2, PAD = 1, COLS = 2:    -1 | 0 1 2 3        windows at -1 and 1
  */
@@ -17,8 +17,9 @@ enum { POOL2D_BLOCK = 256 };
 
 static inline unsigned pool2d_blocks(size_t threads) { return (unsigned)((threads + POOL2D_BLOCK - 1) / POOL2D_BLOCK); }
 
-/* Which windows a thread computes: from (p,q) on, of this plane. Threads are numbered along the columns, then down, then
- * through the planes, so that a warp's loads are neighbours. 32 bits: a 64-bit division costs as much as a window. */
+/* Which windows a thread computes: from (p,q) on, of this plane. Threads are numbered along the columns, then down,
+ * then through the planes, so that a warp's loads are neighbours. A 64-bit division costs as much as a window: 32 bits
+ * are enough. */
 typedef struct Pool2dTile {
   int p, q;
   unsigned plane;
@@ -90,8 +91,8 @@ static __device__ __forceinline__ void pool2d_store(uint8_t *to, const int *from
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* A part of row `row` of a plane of rows x columns: elements first .. first + COUNT - 1, of which some may lie outside of
- * the plane; those become `outside`. N of them, from element first + SKIP on, are one vector (1: they are not). Each
+/* A part of row `row` of a plane of rows x columns: elements first .. first + COUNT - 1, of which some may lie outside
+ * of the plane; those become `outside`. N of them, from element first + SKIP on, are one vector (1: they are not). Each
  * load is done in any case, from the nearest place inside: with branches a thread would wait for one row before it asks
  * for the next. */
 

@@ -1,8 +1,8 @@
 /* pooling.cu - the largest and the mean of each window, their gradients, and the mean of whole planes.
  *
  *     bazel run //phase3_cnn:pooling
- *     bazel run //phase3_cnn:pooling -- --shape=64x160x112x112                    (2 x 2 windows, on a GPU)
- *     bazel run //phase3_cnn:pooling -- --shape=4096x640x7x7                      (small planes, for the global average)
+ *     bazel run //phase3_cnn:pooling -- --shape=64x160x112x112      (2 x 2 windows, on a GPU)
+ *     bazel run //phase3_cnn:pooling -- --shape=4096x640x7x7        (small planes, for the global average)
  *
  * Pooling does next to no arithmetic: a fast kernel reads each input once, in full sectors, and has enough loads in
  * flight. Windows that overlap share inputs; a thread that has several windows loads what they share once. Backward,
@@ -14,8 +14,9 @@
 enum { VERSIONS = 4 };
 
 int main(int argc, char **argv) {
-  Lesson lessons[] = {max_pool2d_forward_lesson(), max_pool2d_backward_lesson(),       avg_pool2d_forward_lesson(),
-                      avg_pool2d_backward_lesson(), global_avg_pool2d_forward_lesson(), global_avg_pool2d_backward_lesson()};
+  Lesson lessons[] = {max_pool2d_forward_lesson(),        max_pool2d_backward_lesson(),
+                      avg_pool2d_forward_lesson(),        avg_pool2d_backward_lesson(),
+                      global_avg_pool2d_forward_lesson(), global_avg_pool2d_backward_lesson()};
 
   LessonVersion max_y[VERSIONS] = {
       max_pool2d_forward_version("max naive", max_pool2d_forward_naive,
@@ -29,12 +30,12 @@ int main(int argc, char **argv) {
       max_pool2d_backward_version("max dx naive", max_pool2d_backward_naive,
                                   "No atomics: each input asks its windows. It divides to find them."),
       max_pool2d_backward_version("max dx strip", max_pool2d_backward_strip,
-                                  "Which windows is known at compile time. Each is read for all inputs of the thread."),
+                                  "An input knows its windows at compile time, and a thread reads each of them once."),
       max_pool2d_backward_version("max dx tiles", max_pool2d_backward_gpu,
                                   "Rows of dx are stored as float4s: memory is the limit."),
   };
   LessonVersion mean_y[VERSIONS] = {
-      avg_pool2d_version("mean naive", avg_pool2d_forward_naive, "The loads of max naive."),
+      avg_pool2d_version("mean naive", avg_pool2d_forward_naive, "As many loads as max naive."),
       avg_pool2d_version("mean tiles", avg_pool2d_forward_gpu,
                          "The loads of max tiles; the sum of a row serves both windows that it is in."),
   };

@@ -1,6 +1,6 @@
-/* What the versions load and store, by the inspector. The counted shape has 32 planes of 16 x 64 pixels, windows of 3 x 3
- * with stride 2 and one pixel of padding: planes of 8 x 32 outputs. A warp of naive is a row of outputs; one of strip is
- * a column of them, four high; one of tiles has two rows of tiles of 2 x 2. */
+/* What the versions load and store, by the inspector. The counted shape has 32 planes of 16 x 64 pixels, windows of 3 x
+ * 3 with stride 2 and one pixel of padding: planes of 8 x 32 outputs. A warp of naive has one row of outputs, one of
+ * strip four, and one of tiles two rows of 16 tiles each. */
 #include "common/lesson/test_counts.h"
 #include "phase3_cnn/09_pooling/pooling_lesson.cuh"
 
@@ -98,9 +98,12 @@ static void planes_are_read_by_float4s(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(naive_loads_each_window),         cmocka_unit_test(a_strip_loads_each_row_once),
-      cmocka_unit_test(a_tile_loads_float4s),            cmocka_unit_test(gradients_are_gathered),
-      cmocka_unit_test(averages_load_and_store_as_much), cmocka_unit_test(planes_are_read_by_float4s),
+      cmocka_unit_test(naive_loads_each_window),
+      cmocka_unit_test(a_strip_loads_each_row_once),
+      cmocka_unit_test(a_tile_loads_float4s),
+      cmocka_unit_test(gradients_are_gathered),
+      cmocka_unit_test(averages_load_and_store_as_much),
+      cmocka_unit_test(planes_are_read_by_float4s),
   };
   return TEST_MAIN("pooling_counts", tests);
 }

@@ -1,10 +1,10 @@
 /* pooling_cudnn.cuh - cuDNN's pooling, beside ours in the tables of the lesson.
  *
  *     LessonVersion versions[4] = {...};                        // three of ours, and a place for a fourth
- *     const int count = POOLING_CUDNN_ADD(versions, 3, "cuDNN max", pooling_cudnn_max_forward, 0, "");  // 3 without cuDNN
+ *     const int count = POOLING_CUDNN_ADD(versions, 3, "cuDNN max", pooling_cudnn_max_forward, 0, "");  // 3 or 4
  *
- * cuDNN's max pooling keeps no argmax: forward writes y alone, and backward reads x, y and dy to find the largest element
- * again. So those two are timed and not compared. It has no ceil_mode. */
+ * cuDNN's max pooling keeps no argmax: forward writes y alone, and backward reads x, y and dy to find the largest
+ * element again. So those two are timed and not compared. It has no ceil_mode. */
 #ifndef PHASE3_CNN_POOLING_CUDNN_CUH
 #define PHASE3_CNN_POOLING_CUDNN_CUH
 
@@ -38,11 +38,10 @@ static inline void pooling_cudnn_run(cudnnPoolingMode_t mode, Pool2dShape s, int
   CUDNN_CHECK(dnn, dnn->cudnnCreateTensorDescriptor(&in));
   CUDNN_CHECK(dnn, dnn->cudnnCreateTensorDescriptor(&out));
   CUDNN_CHECK(dnn, dnn->cudnnCreatePoolingDescriptor(&pooling));
-  CUDNN_CHECK(dnn,
-              dnn->cudnnSetTensor4dDescriptor(in, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, s.n, s.c, s.h, s.w));
+  CUDNN_CHECK(dnn, dnn->cudnnSetTensor4dDescriptor(in, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, s.n, s.c, s.h, s.w));
   CUDNN_CHECK(dnn, dnn->cudnnSetTensor4dDescriptor(out, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, s.n, s.c, p, q));
-  CUDNN_CHECK(dnn, dnn->cudnnSetPooling2dDescriptor(pooling, mode, CUDNN_PROPAGATE_NAN, s.kernel_h, s.kernel_w,
-                                                    s.pad_h, s.pad_w, s.stride_h, s.stride_w));
+  CUDNN_CHECK(dnn, dnn->cudnnSetPooling2dDescriptor(pooling, mode, CUDNN_PROPAGATE_NAN, s.kernel_h, s.kernel_w, s.pad_h,
+                                                    s.pad_w, s.stride_h, s.stride_w));
   if (dx == NULL)
     CUDNN_CHECK(dnn, dnn->cudnnPoolingForward(c->handle, pooling, &one, in, x, &zero, out, y));
   else

@@ -1,7 +1,7 @@
 /* pooling_lesson.cuh - arrays, shapes, references and tolerances of pooling: for the program, its tests and the
  * exercises.
  *
- *     bazel run //phase3_cnn:pooling -- --shape=2x3x9x8:kernel=3x2:stride=2:padding=1x0:dilation=1:ceil_mode=1:count_include_pad=1
+ *     bazel run //phase3_cnn:pooling -- --shape=2x3x9x8:kernel=3x2:stride=2:padding=1x0:count_include_pad=1
  *
  * The sizes are N, C, H, W. All tables have the same shape; those of the global average use only its planes, and
  * count_include_pad is of average pooling alone. */
@@ -139,7 +139,7 @@ static inline void pooling_take(Lesson *lesson, const char *const *shapes, size_
 /* More planes than a warp takes, and fewer; with float4s and without; planes that a block takes. The windows say
  * nothing. */
 static inline void pooling_take_planes(Lesson *lesson) {
-  static const char *const shapes[] = {"5x8x5x7", "1x1x1x1:kernel=1", "2x3x6x6",   "1x9x1x3:kernel=1", "3x13x7x7",
+  static const char *const shapes[] = {"5x8x5x7",  "1x1x1x1:kernel=1", "2x3x6x6",   "1x9x1x3:kernel=1", "3x13x7x7",
                                        "70x2x4x4", "1x8x32x32",        "1x3x36x40", "1x2x41x37"};
   pooling_take(lesson, shapes, sizeof shapes / sizeof *shapes);
 }
@@ -148,8 +148,8 @@ static inline void pooling_take_planes(Lesson *lesson) {
 static inline Lesson pooling_lesson_make(void (*call)(LessonLauncher, float *const *, const int *),
                                          LessonLauncher reference) {
   /* The first shape shows faults best. The others: single elements; equal numbers (of 61 elements one is extreme, and
-   * here they are neighbours in a column), also at the edge; rows that are float4s, pairs and neither; the last windows beyond the
-   * padding; strides and paddings that differ; an image of one row; windows with gaps. */
+   * here they are neighbours in a column), also at the edge; rows that are float4s, pairs and neither; the last windows
+   * beyond the padding; strides and paddings that differ; an image of one row; windows with gaps. */
   static const char *const shapes[] = {"2x3x9x8:kernel=3:stride=2:padding=1",
                                        "1x1x1x1:kernel=1:stride=1",
                                        "2x4x3x61:kernel=2x1:stride=1:padding=1x0",
@@ -225,8 +225,7 @@ static inline Lesson avg_pool2d_backward_lesson(void) {
 }
 
 static inline Lesson global_avg_pool2d_forward_lesson(void) {
-  Lesson lesson =
-      pooling_lesson_make(global_avg_pool2d_call, (LessonLauncher)global_avg_pool2d_forward_cpu<float>);
+  Lesson lesson = pooling_lesson_make(global_avg_pool2d_call, (LessonLauncher)global_avg_pool2d_forward_cpu<float>);
   pooling_take_planes(&lesson);
   lesson_output(&lesson, "y", "nc");
   lesson_input(&lesson, "x", "nchw");
@@ -235,8 +234,7 @@ static inline Lesson global_avg_pool2d_forward_lesson(void) {
 }
 
 static inline Lesson global_avg_pool2d_backward_lesson(void) {
-  Lesson lesson =
-      pooling_lesson_make(global_avg_pool2d_call, (LessonLauncher)global_avg_pool2d_backward_cpu<float>);
+  Lesson lesson = pooling_lesson_make(global_avg_pool2d_call, (LessonLauncher)global_avg_pool2d_backward_cpu<float>);
   pooling_take_planes(&lesson);
   lesson_output(&lesson, "dx", "nchw");
   lesson_input(&lesson, "dy", "nc");

@@ -1,7 +1,8 @@
 /* ONNX's tests of MaxPool, AveragePool and GlobalAveragePool (common/onnx_testdata.h): the definition, the fast version
- * for the CPU and the one for the GPU against what numpy and PyTorch computed, and argmax against ONNX's Indices. Images
- * of one dimension have one row here. Where the padding is not the same on both sides, the image is padded by as much as
- * the larger one on both, and windows that ONNX does not have are left out. Volumes and whole numbers are left out. */
+ * for the CPU and the one for the GPU against what numpy and PyTorch computed, and argmax against ONNX's Indices.
+ * Images of one dimension have one row here. Where the padding is not the same on both sides, the image is padded by as
+ * much as the larger one on both, and windows that ONNX does not have are left out. Volumes and whole numbers are left
+ * out. */
 #include "common/onnx_testdata.h"
 #include "common/test_arrays.h"
 #include "phase3_cnn/09_pooling/avg_pool2d.cuh"
@@ -82,7 +83,7 @@ static void read_axis(Data *data, int axis, int dimensions, int size, int *kerne
     after = all - before;
   }
   *pad = before > after ? before : after;
-  if (before < after && *stride > 1) fail_msg("%s: paddings of %d and %d with a stride", data->test, before, after);
+  if (before<after && * stride> 1) fail_msg("%s: paddings of %d and %d with a stride", data->test, before, after);
   data->first[axis] = *pad - before;
   data->count[axis] = pool2d_out(size + before + after, *kernel, *stride, 0, *dilation, 0);
   if (data->shape.ceil_mode) data->count[axis] = pool2d_out(size, *kernel, *stride, *pad, *dilation, 1);
