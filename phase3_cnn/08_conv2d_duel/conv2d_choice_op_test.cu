@@ -158,10 +158,8 @@ static void a_layer_that_does_not_fit_is_refused(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names_are_those_of_the_methods),
-      cmocka_unit_test(a_layer_that_does_not_fit_is_refused),
-      cmocka_unit_test(the_cpu_computes_the_same_bits),
-      cmocka_unit_test(every_method_computes_the_network),
+      cmocka_unit_test(names_are_those_of_the_methods),          cmocka_unit_test(a_layer_that_does_not_fit_is_refused),
+      cmocka_unit_test(the_cpu_computes_the_same_bits),          cmocka_unit_test(every_method_computes_the_network),
       cmocka_unit_test(every_method_computes_it_without_biases),
   };
   return TEST_MAIN("conv2d_choice_op", tests);

@@ -27,8 +27,7 @@ static inline void add_relu_op_backward(const Context *context, const Node *node
 }
 
 static const Op add_relu_op = {
-    "Add", BACKWARD_NEEDS_Y,    OP_IN_PLACE | OP_SAME_GRADIENT, NULL, NULL, add_relu_op_forward,
-    add_relu_op_backward};
+    "Add", BACKWARD_NEEDS_Y, OP_IN_PLACE | OP_SAME_GRADIENT, NULL, NULL, add_relu_op_forward, add_relu_op_backward};
 
 #define FUSE_ADD_RELU \
   { &add_op, &activation_ops[ACTIVATION_RELU], &add_relu_op, &relu_passed_op, NULL }

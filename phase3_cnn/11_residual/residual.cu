@@ -20,9 +20,9 @@ static int with_cudnn(LessonVersion *versions, int count, int backward) {
   Error err;
   if (residual_cudnn(&err) != NULL) {
     const char *limit = "Two calls: each array between them is written and read again.";
-    versions[count++] = lesson_library_version(
-        backward ? add_relu_backward_version("cuDNN and a copy", add_relu_backward_cudnn, limit)
-                 : add_relu_forward_version("cuDNN", add_relu_forward_cudnn, limit));
+    versions[count++] =
+        lesson_library_version(backward ? add_relu_backward_version("cuDNN and a copy", add_relu_backward_cudnn, limit)
+                                        : add_relu_forward_version("cuDNN", add_relu_forward_cudnn, limit));
   } else {
     fprintf(stderr, "residual: note: no peer: %s\n", err.message);
   }

@@ -157,9 +157,9 @@ static __global__ void add_relu_backward_kernel(float *da, float *db, const floa
 static __device__ void add_relu_block_mean(float *mean, float sum, int pixels) {
   __shared__ float part[ADD_RELU_BLOCK];
   // >>> exercise add_relu_mean: find the fault: the mean of a plane, from one sum per thread, in a fixed order
-  // hint: run the program with --config=inspect, or read the check's report: which two lines access the same element?
-  // hint: in each turn a thread reads what another thread wrote in the turn before
-  // hint: all threads must have finished a turn before the next one begins: where does __syncthreads() belong?
+  // hint: read the check's report: in which turns do two threads access the same element, one after the other?
+  // hint: in each turn a thread reads what another wrote in the turn before; the lanes of a warp do not run in step
+  // hint: all threads must have finished a turn before the next one begins: no turn can do without its __syncthreads()
   part[threadIdx.x] = sum;
   __syncthreads();
   for (int half = ADD_RELU_BLOCK / 2; half > 0; half /= 2) {

@@ -1,4 +1,5 @@
-/* What the versions move, by the inspector: 65536 floats are 8192 sectors, 2048 requests of a float or 512 of a float4. */
+/* What the versions move, by the inspector: 65536 floats are 8192 sectors, 2048 requests of a float or 512 of a
+ * float4. */
 #include "common/lesson/test_counts.h"
 #include "phase3_cnn/11_residual/residual_lesson.cuh"
 

@@ -35,9 +35,9 @@ static inline cudnnTensorDescriptor_t residual_cudnn_tensor(const Cudnn *dnn, si
   cudnnTensorDescriptor_t tensor;
   const int images = n % 65536 == 0;
   CUDNN_CHECK(dnn, dnn->cudnnCreateTensorDescriptor(&tensor));
-  CUDNN_CHECK(dnn, dnn->cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT,
-                                                   images ? (int)(n / 65536) : 1, images ? 64 : 1, images ? 32 : 1,
-                                                   images ? 32 : (int)n));
+  CUDNN_CHECK(
+      dnn, dnn->cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, images ? (int)(n / 65536) : 1,
+                                           images ? 64 : 1, images ? 32 : 1, images ? 32 : (int)n));
   return tensor;
 }
 

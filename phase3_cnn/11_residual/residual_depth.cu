@@ -186,9 +186,8 @@ static void print_json(const DepthOptions *options, const DepthResult *results) 
     json_array_append_new(networks, row);
   }
   if (json_result(json_pack("{s:s, s:s, s:I, s:i, s:s, s:o}", "program", "residual_depth", "device",
-                            device_name(options->train.common.device), "seed",
-                            (json_int_t)options->train.common.seed, "epochs", options->train.common.epochs, "init",
-                            options->init->name, "networks", networks),
+                            device_name(options->train.common.device), "seed", (json_int_t)options->train.common.seed,
+                            "epochs", options->train.common.epochs, "init", options->init->name, "networks", networks),
                   &err) != 0)
     die("%s", err.message);
 }
@@ -243,11 +242,12 @@ int main(int argc, char **argv) {
   load_sets(&options, &train_host, &test_host, &norm);
   if (make_directories(common->output_dir, &err) != 0) die("--output-dir: %s", err.message);
   if (device_open(common->device, device, sizeof device, &err) != 0) die("%s", err.message);
-  printf("residual_depth on %s\n%d channels of 7 x 7, weights %s, learning rate %g; %d images of MNIST in batches of "
-         "%d, %d epoch%s; %d for the test\n\n%5s  %-21s %32s %10s %11s\n%5s  %-21s %10s %10s %10s\n",
-         device, options.channels, options.init->name, options.train.lr, train_host.count, common->batch_size,
-         common->epochs, common->epochs == 1 ? "" : "s", test_host.count, "", "", "gradient of the first batch, layer",
-         "training", "test", "depth", "network", "first", "last", "ratio");
+  printf(
+      "residual_depth on %s\n%d channels of 7 x 7, weights %s, learning rate %g; %d images of MNIST in batches of "
+      "%d, %d epoch%s; %d for the test\n\n%5s  %-21s %32s %10s %11s\n%5s  %-21s %10s %10s %10s\n",
+      device, options.channels, options.init->name, options.train.lr, train_host.count, common->batch_size,
+      common->epochs, common->epochs == 1 ? "" : "s", test_host.count, "", "", "gradient of the first batch, layer",
+      "training", "test", "depth", "network", "first", "last", "ratio");
   DeviceSet train, test;
   device_set_create(&train, common->device, &batch_kernels, &train_host, train_host.count, &norm);
   device_set_create(&test, common->device, &batch_kernels, &test_host, test_host.count, &norm);

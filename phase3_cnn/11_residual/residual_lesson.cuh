@@ -56,7 +56,7 @@ static inline LessonVersion add_relu_mean_version(const char *name, AddReluMean 
  * after the last float4; aligned to 16 bytes or not (lesson_first_part()); several blocks. */
 static inline Lesson residual_lesson_of(void (*call)(LessonLauncher, float *const *, const int *),
                                         LessonLauncher reference) {
-  static const int shapes[][2] = {{31, 33}, {1, 1}, {3, 1},     {1, 31},   {33, 1},
+  static const int shapes[][2] = {{31, 33}, {1, 1}, {3, 1},    {1, 31},    {33, 1},
                                   {127, 3}, {3, 7}, {5, 1021}, {17, 2503}, {2, 257}};
   Lesson lesson = lesson_make("residual", "cp", call, reference);
   lesson.timed = lesson_shape(&lesson, 2048, 65536); /* 512 MiB per array */
@@ -118,7 +118,9 @@ static inline Lesson add_relu_step_lesson(void) {
 }
 
 /* A mean of p numbers of at most 4. */
-static inline Tolerance add_relu_mean_tolerance(const int *size) { return tolerance_dot((size_t)size[1], 4.0 / size[1]); }
+static inline Tolerance add_relu_mean_tolerance(const int *size) {
+  return tolerance_dot((size_t)size[1], 4.0 / size[1]);
+}
 
 static inline Lesson add_relu_mean_lesson(void) {
   Lesson lesson = residual_lesson_of(add_relu_mean_call, (LessonLauncher)add_relu_mean_cpu<float>);

@@ -60,8 +60,7 @@ static double first_by_last(const json_t *result, size_t i) {
 /* 16 layers with PyTorch's small weights: without a shortcut the gradient vanishes; with batch norm it grows. */
 static void a_shortcut_keeps_the_gradient(void **state) {
   (void)state;
-  Subprocess run =
-      run_program("residual_depth", output_dir("depth"), "--depth=4,16", "--init=torch", "--device=cpu");
+  Subprocess run = run_program("residual_depth", output_dir("depth"), "--depth=4,16", "--init=torch", "--device=cpu");
   expect_run(&run, 0, "residual_depth on CPU\n", NULL);
   expect_run(&run, 0, "   16  residual, batch norm ", NULL);
   json_t *result = expect_json(&run);

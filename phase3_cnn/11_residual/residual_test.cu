@@ -83,7 +83,8 @@ static void check_forward(Device device, size_t n, int over) {
   add_relu_forward_cpu(expected, a, b, n);
   float *device_a = arrays_upload(device, a, n), *device_b = arrays_upload(device, b, n);
   float *own = over ? NULL : arrays_upload(device, y, n), *to = over == 0 ? own : over == 1 ? device_a : device_b;
-  ON_DEVICE(device, add_relu_forward_gpu(to, device_a, device_b, n), add_relu_forward_cpu_fast(to, device_a, device_b, n));
+  ON_DEVICE(device, add_relu_forward_gpu(to, device_a, device_b, n),
+            add_relu_forward_cpu_fast(to, device_a, device_b, n));
   device_download(device, y, to, n * sizeof *y);
   assert_true(isnan(y[n / 2]));
   y[n / 2] = expected[n / 2] = 0;
@@ -522,7 +523,8 @@ static void gradients_share_an_array_where_they_may(void **state) {
         if (g->nodes[i].op == &add_op) g->nodes[i].op = &apart;
       if (way == 2) graph_fuse(g, fusions, 1);
       gradients[way] = awkward_gradients(g, &count, &shared);
-      if (shared != (way == 0 ? 0 : expected)) fail_msg("network %d: %d sums share, expected %d", which, shared, expected);
+      if (shared != (way == 0 ? 0 : expected))
+        fail_msg("network %d: %d sums share, expected %d", which, shared, expected);
       if (memcmp(gradients[way], gradients[0], count * sizeof(float)) != 0)
         fail_msg("network %d, %s: the gradients differ", which, way == 1 ? "one array for both" : "fused");
     }
@@ -550,16 +552,16 @@ static void different_shapes_are_refused(void **state) {
   Graph *g = graph_create();
   const int x = graph_input(g, "x", shape3(2, 9, 7)), h = conv2d(g, x, 4, 3, 2, 1);
   assert_int_equal(add(g, h, x), GRAPH_ERROR);
-  assert_string_equal(g->error.message,
-                      "add: conv1 has the shape (4,5,4), x has (2,9,7); the same shape is expected");
+  assert_string_equal(g->error.message, "add: conv1 has the shape (4,5,4), x has (2,9,7); the same shape is expected");
   graph_destroy(g);
 }
 
 /* torchvision's names, and a projection only where the shapes differ. */
 static void blocks_have_the_names_of_torchvision(void **state) {
   (void)state;
-  static const char *const nodes[] = {"layer1.0.conv1", "layer1.0.bn1",   "layer1.0.conv2",       "layer1.0.bn2",
-                                      "layer2.0.conv2", "layer2.0.relu2", "layer2.0.downsample.0", "layer2.0.downsample.1"};
+  static const char *const nodes[] = {"layer1.0.conv1",        "layer1.0.bn1",         "layer1.0.conv2",
+                                      "layer1.0.bn2",          "layer2.0.conv2",       "layer2.0.relu2",
+                                      "layer2.0.downsample.0", "layer2.0.downsample.1"};
   Graph *g = residual_graph();
   for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
     if (graph_find(g, nodes[i]) < 0) fail_msg("there is no node %s", nodes[i]);
