@@ -56,6 +56,10 @@
   DO(cudnnDestroyActivationDescriptor)               \
   DO(cudnnSetActivationDescriptor)                   \
   DO(cudnnActivationForward)                         \
+  DO(cudnnActivationBackward)                        \
+  DO(cudnnDeriveBNTensorDescriptor)                  \
+  DO(cudnnBatchNormalizationForwardTraining)         \
+  DO(cudnnBatchNormalizationBackward)                \
   DO(cudnnAddTensor)                                 \
   DO(cudnnGetConvolutionForwardWorkspaceSize)        \
   DO(cudnnGetConvolutionBackwardDataWorkspaceSize)   \

@@ -37,8 +37,8 @@
 
 #include "common/check.h"
 #include "common/error.h"
+#include "phase3_cnn/10_batch_norm/batch_norm2d_fold_filter.cuh" /* BATCH_NORM_EPSILON */
 
-#define BATCH_NORM_EPSILON 1e-5f
 #define BATCH_NORM_MOMENTUM 0.1f
 
 /* Pixels: H W. */
