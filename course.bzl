@@ -164,7 +164,12 @@ COURSE = {
         "duel_cost",
     ],
     "phase3_cnn/09_pooling": [],
-    "phase3_cnn/10_batch_norm": [],
+    "phase3_cnn/10_batch_norm": [
+        "batch_norm_welford_merge",
+        "batch_norm_running_variance",
+        "batch_norm_backward_dx",
+        "batch_norm_fold",
+    ],
     "phase3_cnn/11_residual": [],
     "phase3_cnn/12_lenet_mnist": [],
 }

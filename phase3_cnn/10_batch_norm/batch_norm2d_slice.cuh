@@ -77,6 +77,12 @@ static __device__ __forceinline__ void batch_norm2d_store(float *to, const float
     *to = from[0];
 }
 
+template <int V>
+static __device__ __forceinline__ void batch_norm2d_copy(float *to, const float *from) {
+#pragma unroll
+  for (int l = 0; l < V; l++) to[l] = from[l];
+}
+
 /* What one channel's values are computed with. */
 typedef struct BatchNorm2dLine {
   float mean, inv_std, scale, beta; /* scale: gamma inv_std */
@@ -111,6 +117,7 @@ static __device__ __forceinline__ Moments batch_norm2d_read(float *kept, int roo
     for (int k = 0; k < BATCH_NORM_LOADS; k++) {
       const int j = i + k * step;
       if (j >= p.count) continue;
+#pragma unroll
       for (int l = 0; l < V; l++) moments_add(&sums, v[k][l]);
       sums.count += V;
       if (j < room) batch_norm2d_store<V>(kept + j, v[k]);
@@ -142,15 +149,13 @@ static __device__ __forceinline__ void batch_norm2d_write(const float *kept, int
   BatchNorm2dWalk w = batch_norm2d_walk<V>(b->shape, p);
   /* The bound is that of the warp's first lane: the bits take all lanes of a warp. */
   for (int i = threadIdx.x * V; i - (int)(threadIdx.x % 32) * V < p.count; i += BATCH_NORM_LOADS * step) {
-    float v[BATCH_NORM_LOADS][V] = {}, z[BATCH_NORM_LOADS][V] = {};
+    float far[BATCH_NORM_LOADS][V] = {}; /* z, or without it what is not kept of x: under way before it is needed */
     size_t at[BATCH_NORM_LOADS];
 #pragma unroll
     for (int k = 0; k < BATCH_NORM_LOADS; k++) {
       const int j = i + k * step;
       at[k] = w.at;
-      if (j < p.count && add) batch_norm2d_load<V>(z[k], b->z + w.at);
-      if (j < p.count && j >= room) batch_norm2d_load<V>(v[k], b->x + w.at);
-      if (j < p.count && j < room) batch_norm2d_load<V>(v[k], kept + j);
+      if (j < p.count && (add || j >= room)) batch_norm2d_load<V>(far[k], (add ? b->z : b->x) + w.at);
       batch_norm2d_step(&w);
     }
 #pragma unroll
@@ -158,14 +163,21 @@ static __device__ __forceinline__ void batch_norm2d_write(const float *kept, int
       const int j = i + k * step;
       uint32_t bits = 0;
       if (j < p.count) {
+        float v[V];
+        if (j < room)
+          batch_norm2d_load<V>(v, kept + j);
+        else if (add)
+          batch_norm2d_load<V>(v, b->x + at[k]);
+        else
+          batch_norm2d_copy<V>(v, far[k]);
+#pragma unroll
         for (int l = 0; l < V; l++) {
-          float y = fmaf(v[k][l] - line.mean, line.scale, line.beta);
-          if (add) y += z[k][l];
-          y = y < floor ? floor : y; /* false for NaN, so NaN stays */
-          bits |= (uint32_t) !(y <= 0) << l;
-          v[k][l] = y;
+          float y = fmaf(v[l] - line.mean, line.scale, line.beta);
+          if (add) y += far[k][l];
+          v[l] = y < floor ? floor : y; /* false for NaN, so NaN stays */
+          bits |= (uint32_t) !(v[l] <= 0) << l;
         }
-        batch_norm2d_store<V>(b->y + at[k], v[k]);
+        batch_norm2d_store<V>(b->y + at[k], v);
       }
       if (add) batch_norm2d_keep_bits<V>(words, p.first + j, bits, j < p.count);
     }
@@ -204,8 +216,10 @@ static __device__ __forceinline__ void batch_norm2d_mask(float *g, const float *
                                                          const uint32_t *words, size_t i, BatchNorm2dLine line) {
   if (b->after == BATCH_NORM_ADD_RELU) {
     const uint32_t bits = words[i / 32] >> i % 32;
+#pragma unroll
     for (int l = 0; l < V; l++) g[l] = bits >> l & 1 ? g[l] : 0;
   } else if (b->after == BATCH_NORM_RELU) {
+#pragma unroll
     for (int l = 0; l < V; l++) g[l] = fmaf(x[l] - line.mean, line.scale, line.beta) <= 0 ? 0 : g[l];
   }
 }
@@ -247,6 +261,7 @@ static __device__ __forceinline__ float2 batch_norm2d_read_back(float *kept, int
       const int j = i + k * step;
       if (j >= p.count) continue;
       batch_norm2d_mask<V>(g[k], x[k], b, words, p.first + j, line);
+#pragma unroll
       for (int l = 0; l < V; l++) {
         x[k][l] = (x[k][l] - line.mean) * line.inv_std; /* t from here on */
         sum.x += g[k][l];
@@ -278,8 +293,10 @@ static __device__ __forceinline__ void batch_norm2d_write_back(const float *kept
       batch_norm2d_load<V>(g, b->dy + w.at);
       batch_norm2d_load<V>(t, b->x + w.at);
       batch_norm2d_mask<V>(g, t, b, words, p.first + i, line);
+#pragma unroll
       for (int l = 0; l < V; l++) t[l] = (t[l] - line.mean) * line.inv_std;
     }
+#pragma unroll
     for (int l = 0; l < V; l++) g[l] = batch_norm2d_dx(g[l], t[l], line);
     batch_norm2d_store<V>(b->dx + w.at, g);
     batch_norm2d_step(&w);
