@@ -8,6 +8,7 @@
 #ifndef PHASE3_CNN_BATCH_NORM2D_SLICE_CUH
 #define PHASE3_CNN_BATCH_NORM2D_SLICE_CUH
 
+#include "phase3_cnn/10_batch_norm/batch_norm2d_arrays.cuh"
 #include "phase3_cnn/10_batch_norm/batch_norm2d_moments.cuh"
 
 /* Loads under way per thread, of forward and of backward, which reads two arrays. */
