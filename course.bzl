@@ -170,6 +170,10 @@ COURSE = {
         "global_avg_reduce",
     ],
     "phase3_cnn/10_batch_norm": [
+        "batch_norm_welford_merge",
+        "batch_norm_running_variance",
+        "batch_norm_backward_dx",
+        "batch_norm_fold",
         "layer_norm_statistics",
         "layer_norm_moments",
         "layer_norm_weight_gradient",

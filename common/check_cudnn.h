@@ -60,6 +60,9 @@
   DO(cudnnCreateOpTensorDescriptor)                  \
   DO(cudnnSetOpTensorDescriptor)                     \
   DO(cudnnOpTensor)                                  \
+  DO(cudnnDeriveBNTensorDescriptor)                  \
+  DO(cudnnBatchNormalizationForwardTraining)         \
+  DO(cudnnBatchNormalizationBackward)                \
   DO(cudnnAddTensor)                                 \
   DO(cudnnCreatePoolingDescriptor)                   \
   DO(cudnnDestroyPoolingDescriptor)                  \

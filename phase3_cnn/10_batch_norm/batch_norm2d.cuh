@@ -31,59 +31,9 @@
 #ifndef PHASE3_CNN_BATCH_NORM2D_CUH
 #define PHASE3_CNN_BATCH_NORM2D_CUH
 
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "common/check.h"
-#include "common/error.h"
-
-#define BATCH_NORM_EPSILON 1e-5f
-#define BATCH_NORM_MOMENTUM 0.1f
-
-/* Pixels: H W. */
-typedef struct BatchNorm2dShape {
-  int n, c, pixels;
-} BatchNorm2dShape;
-
-typedef enum BatchNorm2dAfter { BATCH_NORM_ALONE, BATCH_NORM_RELU, BATCH_NORM_ADD_RELU } BatchNorm2dAfter;
-
-/* The arrays of one batch norm; each function says which it reads and writes. The running statistics may be updated in
- * place: new_mean == old_mean. */
-typedef struct BatchNorm2d {
-  BatchNorm2dShape shape;
-  BatchNorm2dAfter after;
-  const float *x, *z, *gamma, *beta; /* z: with BATCH_NORM_ADD_RELU */
-  const float *old_mean, *old_var;   /* running statistics */
-  float *new_mean, *new_var;         /* NULL: they are not updated */
-  float *y;
-  float *mean, *inv_std; /* of the batch: written by forward, read by backward */
-  uint32_t *passed;      /* (C, batch_norm2d_words()): bit i % 32 of word i / 32, y > 0; with BATCH_NORM_ADD_RELU */
-  const float *dy;
-  float *dx, *dz;        /* NULL: not wanted */
-  float *dgamma, *dbeta; /* both NULL: not wanted */
-  float *workspace;      /* batch_norm2d_workspace_floats() of the version */
-} BatchNorm2d;
-
-/* Values of a channel. */
-static inline __host__ __device__ size_t batch_norm2d_count(BatchNorm2dShape s) { return (size_t)s.n * s.pixels; }
-
-/* Words of `passed` for a channel. */
-static inline __host__ __device__ size_t batch_norm2d_words(BatchNorm2dShape s) {
-  return (batch_norm2d_count(s) + 31) / 32;
-}
-
-/* -1 where the batch has no variance: one value per channel. */
-static inline int batch_norm2d_shape_check(BatchNorm2dShape s, Error *err) {
-  if (s.n < 1 || s.c < 1 || s.pixels < 1)
-    return error_set(err, "batch norm of %d images of %d channels and %d pixels: at least 1 of each is expected", s.n,
-                     s.c, s.pixels);
-  if (batch_norm2d_count(s) > 1) return 0;
-  return error_set(err,
-                   "batch norm in training of the shape (1,%d,1,1): more than 1 value per channel is expected, or "
-                   "there is no variance; take batches of 2 or more images",
-                   s.c);
-}
+#include "phase3_cnn/10_batch_norm/batch_norm2d_arrays.cuh"
+#include "phase3_cnn/10_batch_norm/batch_norm2d_cpu_fast.cuh"
+#include "phase3_cnn/10_batch_norm/batch_norm2d_on_chip.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU */
@@ -91,11 +41,6 @@ static inline int batch_norm2d_shape_check(BatchNorm2dShape s, Error *err) {
 /* Where value i, of N H W, of channel c lies. */
 static inline size_t batch_norm2d_index(BatchNorm2dShape s, int c, size_t i) {
   return (i / s.pixels * s.c + c) * s.pixels + i % s.pixels;
-}
-
-/* The running statistic after a batch whose own is `value`. */
-static inline float batch_norm2d_track(float running, float value) {
-  return running + BATCH_NORM_MOMENTUM * (value - running);
 }
 
 /* One value. fmaf() rounds once: every version computes the same sign, so the ReLU passes the same values. */
@@ -184,8 +129,5 @@ static inline void batch_norm2d_backward_cpu(const BatchNorm2d *b) {
     }
   }
 }
-
-#include "phase3_cnn/10_batch_norm/batch_norm2d_cpu_fast.cuh"
-#include "phase3_cnn/10_batch_norm/batch_norm2d_on_chip.cuh"
 
 #endif /* PHASE3_CNN_BATCH_NORM2D_CUH */

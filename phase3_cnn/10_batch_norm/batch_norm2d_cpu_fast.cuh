@@ -8,6 +8,7 @@
 #define PHASE3_CNN_BATCH_NORM2D_CPU_FAST_CUH
 
 #include "common/simd.h"
+#include "phase3_cnn/10_batch_norm/batch_norm2d_arrays.cuh"
 
 /* Vectors of a plane that are added up before a float would lose digits. */
 enum { BATCH_NORM_CPU_PIECE = 4096 };

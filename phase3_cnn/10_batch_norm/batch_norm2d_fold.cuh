@@ -1,12 +1,8 @@
 /* batch_norm2d_fold.cuh - a trained network without its batch norms, for inference.
  *
- * In evaluation, batch norm multiplies each channel by a number and adds another. A convolution before it can do both:
- *
- *     gamma inv_std (w x + b - mean) + beta  =  (gamma inv_std w) x + (gamma inv_std (b - mean) + beta)
- *
- *     w (K,C,R,S)   b, gamma, beta, mean, inv_std (K)   inv_std = 1 / sqrt(running_var + epsilon)
- *
- * So the convolution gets other weights and a bias, and the batch norm goes. From a trained Model to one that infers:
+ * In evaluation, batch norm multiplies each channel by a number and adds another. A convolution before it can do both
+ * (batch_norm2d_fold_filter.cuh): it gets other weights and a bias, and the batch norm goes. From a trained Model to one
+ * that infers:
  *
  *     Model fast;
  *     if (batch_norm2d_fold_open(&fast, &trained, max_batch, &err) != 0) die("%s", err.message);
@@ -30,16 +26,6 @@
 #include "common/nn/fuse.h"
 #include "common/nn/model.h"
 #include "phase3_cnn/10_batch_norm/batch_norm2d_op.cuh"
-
-/* w (filters,weights), bias (filters) become the convolution with batch norm behind it. In place. */
-static inline void batch_norm2d_fold(float *w, float *bias, const float *gamma, const float *beta, const float *mean,
-                                     const float *var, int filters, size_t weights) {
-  for (int k = 0; k < filters; k++) {
-    const double scale = gamma[k] / sqrt((double)var[k] + (double)BATCH_NORM_EPSILON);
-    for (size_t i = 0; i < weights; i++) w[k * weights + i] = (float)(scale * w[k * weights + i]);
-    bias[k] = (float)(scale * ((double)bias[k] - mean[k]) + beta[k]);
-  }
-}
 
 /* The batch norm that goes into node `conv`; GRAPH_ERROR: none. */
 static inline int batch_norm2d_fold_into(const Graph *g, int conv) {
@@ -116,9 +102,10 @@ static inline int batch_norm2d_fold_parameters(Model *m, const Model *trained, E
     if (norm == NULL) continue;
     const float *value[4];
     for (int k = 0; k < 4; k++) value[k] = batch_norm2d_fold_at(trained, from, &norm->param[k]);
-    const int filters = conv->shape.dim[0];
-    batch_norm2d_fold(batch_norm2d_fold_at(m, to, &conv->param[0]), batch_norm2d_fold_at(m, to, &conv->param[1]),
-                      value[0], value[1], value[2], value[3], filters, conv->param[0].count / (size_t)filters);
+    float *w = batch_norm2d_fold_at(m, to, &conv->param[0]), *bias = batch_norm2d_fold_at(m, to, &conv->param[1]);
+    const int filters = conv->shape.dim[0], weights = (int)(conv->param[0].count / (size_t)filters);
+    const BatchNorm2dFold fold = {w, bias, w, bias, value[0], value[1], value[2], value[3], filters, weights};
+    batch_norm2d_fold_cpu(fold);
   }
   if (status == 0) {
     device_upload(m->context.device, m->parameters, to, m->parameter_count * sizeof *to);

@@ -10,6 +10,7 @@
 
 #include <cuda_pipeline_primitives.h>
 
+#include "phase3_cnn/10_batch_norm/batch_norm2d_arrays.cuh"
 #include "phase3_cnn/10_batch_norm/batch_norm2d_moments.cuh"
 
 /* Loads under way per thread, of forward and of backward, which reads two arrays. */
@@ -77,6 +78,12 @@ static __device__ __forceinline__ void batch_norm2d_store(float *to, const float
     *(float4 *)to = make_float4(from[0], from[1 % V], from[2 % V], from[3 % V]);
   else
     *to = from[0];
+}
+
+template <int V>
+static __device__ __forceinline__ void batch_norm2d_copy(float *to, const float *from) {
+#pragma unroll
+  for (int l = 0; l < V; l++) to[l] = from[l];
 }
 
 /* What one channel's values are computed with. */
@@ -165,15 +172,13 @@ static __device__ __forceinline__ void batch_norm2d_write(const float *kept, int
   BatchNorm2dWalk w = batch_norm2d_walk<V>(b->shape, p);
   /* The bound is that of the warp's first lane: the bits take all lanes of a warp. */
   for (int i = threadIdx.x * V; i - (int)(threadIdx.x % 32) * V < p.count; i += BATCH_NORM_LOADS * step) {
-    float v[BATCH_NORM_LOADS][V] = {}, z[BATCH_NORM_LOADS][V] = {};
+    float far[BATCH_NORM_LOADS][V] = {}; /* z, or without it what is not kept of x: under way before it is needed */
     size_t at[BATCH_NORM_LOADS];
 #pragma unroll
     for (int k = 0; k < BATCH_NORM_LOADS; k++) {
       const int j = i + k * step;
       at[k] = w.at;
-      if (j < p.count && add) batch_norm2d_load<V>(z[k], b->z + w.at);
-      if (j < p.count && j >= room) batch_norm2d_load<V>(v[k], b->x + w.at);
-      if (j < p.count && j < room) batch_norm2d_load<V>(v[k], kept + j);
+      if (j < p.count && (add || j >= room)) batch_norm2d_load<V>(far[k], (add ? b->z : b->x) + w.at);
       batch_norm2d_step(&w);
     }
 #pragma unroll
@@ -181,14 +186,21 @@ static __device__ __forceinline__ void batch_norm2d_write(const float *kept, int
       const int j = i + k * step;
       uint32_t bits = 0;
       if (j < p.count) {
+        float v[V];
+        if (j < room)
+          batch_norm2d_load<V>(v, kept + j);
+        else if (add)
+          batch_norm2d_load<V>(v, b->x + at[k]);
+        else
+          batch_norm2d_copy<V>(v, far[k]);
+#pragma unroll
         for (int l = 0; l < V; l++) {
-          float y = fmaf(v[k][l] - line.mean, line.scale, line.beta);
-          if (add) y += z[k][l];
-          y = y < floor ? floor : y; /* false for NaN, so NaN stays */
-          bits |= (uint32_t) !(y <= 0) << l;
-          v[k][l] = y;
+          float y = fmaf(v[l] - line.mean, line.scale, line.beta);
+          if (add) y += far[k][l];
+          v[l] = y < floor ? floor : y; /* false for NaN, so NaN stays */
+          bits |= (uint32_t) !(v[l] <= 0) << l;
         }
-        batch_norm2d_store<V>(b->y + at[k], v[k]);
+        batch_norm2d_store<V>(b->y + at[k], v);
       }
       if (add) batch_norm2d_keep_bits<V>(words, p.first + j, bits, j < p.count);
     }
@@ -227,8 +239,10 @@ static __device__ __forceinline__ void batch_norm2d_mask(float *g, const float *
                                                          const uint32_t *words, size_t i, BatchNorm2dLine line) {
   if (b->after == BATCH_NORM_ADD_RELU) {
     const uint32_t bits = words[i / 32] >> i % 32;
+#pragma unroll
     for (int l = 0; l < V; l++) g[l] = bits >> l & 1 ? g[l] : 0;
   } else if (b->after == BATCH_NORM_RELU) {
+#pragma unroll
     for (int l = 0; l < V; l++) g[l] = fmaf(x[l] - line.mean, line.scale, line.beta) <= 0 ? 0 : g[l];
   }
 }
@@ -245,33 +259,16 @@ static __device__ __forceinline__ float batch_norm2d_dx(float g, float t, BatchN
   return dx;
 }
 
-/* g and t of V values, from dy and x; the sums get them, and dz, where it is wanted. i: number of the first of them. */
-template <int V>
-static __device__ __forceinline__ void batch_norm2d_take_back(float *g, float *x, float2 *sum, const BatchNorm2d *b,
-                                                              const uint32_t *words, size_t i, size_t at,
-                                                              BatchNorm2dLine line) {
-  batch_norm2d_mask<V>(g, x, b, words, i, line);
-  for (int l = 0; l < V; l++) {
-    x[l] = (x[l] - line.mean) * line.inv_std;
-    sum->x += g[l];
-    sum->y += g[l] * x[l];
-  }
-  if (b->dz) batch_norm2d_store<V>(b->dz + at, g);
-}
-
-/* g and t of a slice. The first `room` of each are kept: all g, then all t. */
+/* g and t of a slice. The first `room` of each are kept: all g, then all t. dz is written, where it is wanted. */
 template <int V>
 static __device__ __forceinline__ float2 batch_norm2d_read_back(float *kept, int room, const BatchNorm2d *b,
                                                                 BatchNorm2dSlice p, BatchNorm2dLine line) {
-  const int step = BATCH_NORM_THREADS * V, count = min(room, p.count);
-  const int rest = threadIdx.x * V + (count + step - 1 - threadIdx.x * V) / step * step;
+  const int step = BATCH_NORM_THREADS * V;
   const uint32_t *words = b->after == BATCH_NORM_ADD_RELU ? b->passed + p.channel * batch_norm2d_words(b->shape) : NULL;
-  BatchNorm2dWalk w = batch_norm2d_walk<V>(b->shape, p), again = w, same = w;
+  BatchNorm2dWalk w = batch_norm2d_walk<V>(b->shape, p);
   float2 sum = {0, 0};
-  batch_norm2d_fetch<V>(kept, b->dy, count, &again);
-  batch_norm2d_fetch<V>(kept + room, b->x, count, &w);
-  for (int i = rest; i < p.count; i += BATCH_NORM_LOADS_BACK * step) {
-    float g[BATCH_NORM_LOADS_BACK][V], x[BATCH_NORM_LOADS_BACK][V];
+  for (int i = threadIdx.x * V; i < p.count; i += BATCH_NORM_LOADS_BACK * step) {
+    float g[BATCH_NORM_LOADS_BACK][V] = {}, x[BATCH_NORM_LOADS_BACK][V] = {};
     size_t at[BATCH_NORM_LOADS_BACK];
 #pragma unroll
     for (int k = 0; k < BATCH_NORM_LOADS_BACK; k++) {
@@ -285,18 +282,19 @@ static __device__ __forceinline__ float2 batch_norm2d_read_back(float *kept, int
 #pragma unroll
     for (int k = 0; k < BATCH_NORM_LOADS_BACK; k++) {
       const int j = i + k * step;
-      if (j < p.count) batch_norm2d_take_back<V>(g[k], x[k], &sum, b, words, p.first + j, at[k], line);
+      if (j >= p.count) continue;
+      batch_norm2d_mask<V>(g[k], x[k], b, words, p.first + j, line);
+#pragma unroll
+      for (int l = 0; l < V; l++) {
+        x[k][l] = (x[k][l] - line.mean) * line.inv_std; /* t from here on */
+        sum.x += g[k][l];
+        sum.y += g[k][l] * x[k][l];
+      }
+      if (b->dz) batch_norm2d_store<V>(b->dz + at[k], g[k]);
+      if (j >= room) continue;
+      batch_norm2d_store<V>(kept + j, g[k]);
+      batch_norm2d_store<V>(kept + room + j, x[k]);
     }
-  }
-  __pipeline_wait_prior(0);
-  for (int i = threadIdx.x * V; i < count; i += step) {
-    float g[V], x[V];
-    batch_norm2d_load<V>(g, kept + i);
-    batch_norm2d_load<V>(x, kept + room + i);
-    batch_norm2d_take_back<V>(g, x, &sum, b, words, p.first + i, same.at, line);
-    batch_norm2d_store<V>(kept + i, g);
-    batch_norm2d_store<V>(kept + room + i, x);
-    batch_norm2d_step(&same);
   }
   return sum;
 }
@@ -318,8 +316,10 @@ static __device__ __forceinline__ void batch_norm2d_write_back(const float *kept
       batch_norm2d_load<V>(g, b->dy + w.at);
       batch_norm2d_load<V>(t, b->x + w.at);
       batch_norm2d_mask<V>(g, t, b, words, p.first + i, line);
+#pragma unroll
       for (int l = 0; l < V; l++) t[l] = (t[l] - line.mean) * line.inv_std;
     }
+#pragma unroll
     for (int l = 0; l < V; l++) g[l] = batch_norm2d_dx(g[l], t[l], line);
     batch_norm2d_store<V>(b->dx + w.at, g);
     batch_norm2d_step(&w);

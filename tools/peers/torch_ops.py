@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The peer of phase 1's lessons: the same operations in PyTorch, timed the same way.
+"""The peer of the lessons of phase 1, and of batch norm: the same operations in PyTorch, timed the same way.
 
     python3 tools/peers/torch_ops.py                     # on a GPU, all of them
     python3 tools/peers/torch_ops.py --only=softmax,dropout --json
@@ -137,6 +137,28 @@ def instance_norm(make, images, channels, pixels):
     def call(x, weight, bias):
         return F.instance_norm(x, weight=weight, bias=bias)
     return [make(images, channels, pixels), make(channels), make(channels)], call, 8 * images * channels * pixels
+
+
+BATCH_NORM = [(256, 256, 56, 56), (32, 64, 56, 56), (64, 64, 28, 28), (64, 32, 14, 14)]
+
+
+@operation("batch norm, training", *BATCH_NORM)
+def batch_norm_training(make, n, c, h, w):
+    """Batch norm and ReLU; the running statistics are updated."""
+    def call(x, mean, variance, weight, bias):
+        return F.relu(F.batch_norm(x, mean, variance, weight, bias, training=True))
+    inputs = [make(n, c, h, w), make(c), make(c).abs() + 0.5, make(c), make(c)]
+    return inputs, call, 8 * n * c * h * w
+
+
+@operation("batch norm, forward and backward", *BATCH_NORM)
+def batch_norm_step(make, n, c, h, w):
+    """The same, and the gradients of x, weight and bias."""
+    def call(x, mean, variance, weight, bias, dy):
+        y = F.relu(F.batch_norm(x, mean, variance, weight, bias, training=True))
+        return y, torch.autograd.grad(y, (x, weight, bias), dy)
+    inputs = [make.leaf(n, c, h, w), make(c), make(c).abs() + 0.5, make.leaf(c), make.leaf(c), make(n, c, h, w)]
+    return inputs, call, 20 * n * c * h * w
 
 
 @operation("cross entropy, forward and backward", (4096, 50257), (4096, 4096), (128, 200))

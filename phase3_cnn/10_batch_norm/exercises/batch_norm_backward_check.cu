@@ -1,0 +1,6 @@
+/* Checks batch_norm_backward_dx (learn/check.h). */
+#include "phase3_cnn/10_batch_norm/batch_norm_lesson.cuh"
+
+#include "learn/check.h"
+
+CHECK_MAIN(batch_norm_backward_lesson())
