@@ -97,7 +97,8 @@ static inline size_t golden_digest(const char *name, const float *values, size_t
 }
 
 /* One tensor against its digest in the file: elements to 2e-5 of the largest, norm and product to 2e-5 of the norm. */
-static inline void golden_compare(const SafetensorsFile *file, const char *prefix, const Param *p, const float *values) {
+static inline void golden_compare(const SafetensorsFile *file, const char *prefix, const Param *p,
+                                  const float *values) {
   Error err;
   char name[NODE_NAME + 64];
   float ours[GOLDEN_SAMPLES + 2], expected[GOLDEN_SAMPLES + 2];
@@ -218,7 +219,8 @@ static inline void golden_pytorch_loads(Model *m, const char *network) {
       fail_msg("logit %zu is %g; PyTorch's is %g", i, (double)logits[i], (double)expected);
   }
   subprocess_free(&run);
-  float *before = (float *)xmalloc(m->parameter_count * sizeof(float) + buffers), *after = (float *)xmalloc(buffers + 1);
+  float *before = (float *)xmalloc(m->parameter_count * sizeof(float) + buffers),
+        *after = (float *)xmalloc(buffers + 1);
   device_download(m->context.device, before, m->parameters, m->parameter_count * sizeof(float));
   device_download(m->context.device, before + m->parameter_count, m->buffers, buffers);
   model_init(m, 1);

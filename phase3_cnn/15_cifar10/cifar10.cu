@@ -17,7 +17,8 @@ int main(int argc, char **argv) {
   const Task task = {
       "Convolutional network",
       "Trains a residual network or LeNet-5 on the 50,000 colour pictures of CIFAR-10 or CIFAR-100, tests it on 10,000 "
-      "others, and keeps the model, a log, the learning curve, the learned filters and the misclassified pictures in the "
+      "others, and keeps the model, a log, the learning curve, the learned filters and the misclassified pictures in "
+      "the "
       "output folder. --data-dir names the folder of the set's binary version.",
       cifar_graph,
       cifar_task_networks(),

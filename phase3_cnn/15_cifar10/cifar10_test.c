@@ -78,8 +78,8 @@ static void a_residual_network_learns(void **state) {
   expect_run(&run, 0, "network resnet: 78042 parameters", NULL);
   expect_run(&run, 0, "120 training images, 40 test images", NULL);
   expect_run(&run, 0, "augmented by crop", NULL);
-  expect_run(&run, 0, "airplan", NULL);                     /* a column of the confusion matrix */
-  assert_true(figure(&run, "train_accuracy") > 0.5);        /* guessing: 0.1 */
+  expect_run(&run, 0, "airplan", NULL);                      /* a column of the confusion matrix */
+  assert_true(figure(&run, "train_accuracy") > 0.5);         /* guessing: 0.1 */
   assert_true(file_exists(in_dir("resnet", "filters.png"))); /* of three channels */
   subprocess_free(&run);
 }
@@ -98,7 +98,8 @@ static void lenet_learns(void **state) {
 
 static void a_hundred_classes(void **state) {
   (void)state;
-  Subprocess run = cifar(cifar100_folder, "hundred", "--device=cpu", "--epochs=1", "--network=lenet", "--data=cifar100");
+  Subprocess run =
+      cifar(cifar100_folder, "hundred", "--device=cpu", "--epochs=1", "--network=lenet", "--data=cifar100");
   expect_run(&run, 0, "Convolutional network on CIFAR-100 on CPU", NULL);
   expect_run(&run, 0, "network lenet: 69656 parameters", NULL);
   expect_run(&run, 0, "the 100 classes of objects in the last epoch", NULL);
@@ -202,7 +203,8 @@ static void another_checkpoint_is_refused(void **state) {
   argv[2] = option;
   argv[3] = "--network=lenet";
   run = subprocess_run(argv, SECONDS);
-  expect_run(&run, 1, NULL, "tensor 'conv1.weight' is F32 (6, 3, 3, 3), expected F32 (6, 3, 5, 5); is it the checkpoint of");
+  expect_run(&run, 1, NULL,
+             "tensor 'conv1.weight' is F32 (6, 3, 3, 3), expected F32 (6, 3, 5, 5); is it the checkpoint of");
   subprocess_free(&run);
 }
 
@@ -213,7 +215,8 @@ static void other_data_are_refused(void **state) {
   Subprocess run;
   if (runfiles_find("third_party/data/mnist", digits, sizeof digits, &err) != 0) fail_msg("%s", err.message);
   run = cifar(digits, "refused", "--device=cpu", "--data=mnist", NULL, NULL);
-  expect_run(&run, 1, NULL, "the network has an input of shape (3,32,32) and 10 classes; an input for the images of MNIST");
+  expect_run(&run, 1, NULL,
+             "the network has an input of shape (3,32,32) and 10 classes; an input for the images of MNIST");
   expect_run(&run, 1, NULL, "of shape (1,28,28)");
   subprocess_free(&run);
   run = cifar(digits, "refused", "--device=cpu", NULL, NULL, NULL);
