@@ -186,5 +186,7 @@ COURSE = {
     "phase3_cnn/12_lenet_mnist": [],
     "phase3_cnn/13_fashion_mnist": [],
     "phase3_cnn/14_resnet_mnist": [],
-    "phase3_cnn/15_cifar10": [],
+    "phase3_cnn/15_cifar10": [
+        "cifar_record_pixel",
+    ],
 }

@@ -10,8 +10,9 @@
  *     CIFAR-100    coarse | fine   | 1024 red | 1024 green | 1024 blue                3074 bytes
  *
  * each plane of 32 rows of 32 pixels. The official files are data_batch_1.bin to data_batch_5.bin and test_batch.bin of
- * 10,000 records each, or train.bin of 50,000 and test.bin of 10,000. Any whole number of records is read, so that a set
- * may be shortened. The names of the classes come from batches.meta.txt or fine_label_names.txt where they are there.
+ * 10,000 records each, or train.bin of 50,000 and test.bin of 10,000. Any whole number of records is read, so that a
+ * set may be shortened. The names of the classes are in batches.meta.txt or fine_label_names.txt, which may be
+ * missing.
  * Source: A. Krizhevsky, "Learning multiple layers of features from tiny images", 2009.
  */
 #ifndef COMMON_CIFAR_H

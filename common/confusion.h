@@ -5,7 +5,8 @@
  *     confusion_print_named(stdout, counts, 10, fashion_names);
  *
  * A row is a true class: how its images were classified, how many there are, and the recall, the share that was right.
- * Of more than CONFUSION_COLUMNS classes the columns are left out. Below stand the accuracy and the pairs that are confused most.
+ * Of more than CONFUSION_COLUMNS classes the columns are left out. Below stand the accuracy and the pairs that are
+ * confused most.
  */
 #ifndef COMMON_CONFUSION_H
 #define COMMON_CONFUSION_H

@@ -6,10 +6,11 @@
  *     golden_pytorch_loads(&m, "fashion");
  *     model_close(&m);
  *
- * Parameters, buffers and images come from a formula that both sides compute (Philox by the tensor's name), so the file
- * is small: logits, loss, digests of the gradients; the losses of ten steps of SGD with momentum; after two and after ten
- * steps digests of the parameters and buffers, and the logits in evaluation mode. A digest is a whole tensor of up to 256 elements; of a
- * larger one its norm, its product with a random vector, in which each element counts, and 256 elements.
+ * Parameters, buffers and images come from a formula that both sides compute (Philox by the tensor's name), so the
+ * file is small: logits, loss, digests of the gradients; the losses of ten steps of SGD with momentum; after two and
+ * after ten steps digests of the parameters and buffers, and the logits in evaluation mode. A digest is a whole tensor
+ * of up to 256 elements; of a larger one its norm, its product with a random vector, in which each element counts, and
+ * 256 elements.
  */
 #ifndef COMMON_NN_GOLDEN_H
 #define COMMON_NN_GOLDEN_H

@@ -6,7 +6,7 @@
  *         lenet_graph, NULL,                                   // builds the network; it has no options
  *         &data_mnist, &batch_kernels, &sgd, &schedule_linear,
  *         5, 64, {0.03, 0.9, 0},                               // epochs, batch size; rate, momentum, weight decay
- *         choices, 1, NULL};                                   // operations with several implementations; no augmentation
+ *         choices, 1, NULL};                                   // operations with a choice; no augmentation
  *
  *     int main(int argc, char **argv) { return app_main(&lenet, argc, argv); }
  */

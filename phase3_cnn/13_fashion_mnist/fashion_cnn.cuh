@@ -23,8 +23,8 @@
 
 enum { FASHION_CNN_PARAMETERS = 896522 };
 
-/* The largest of max(0, x) is max(0, the largest of x): pooling before or behind a ReLU is one operation, and its kernel
- * (max_pool2d.cuh) serves both orders. */
+/* The largest of max(0, x) is max(0, the largest of x): pooling before or behind a ReLU is one operation, and its
+ * kernel (max_pool2d.cuh) serves both orders. */
 static const Fusion fashion_cnn_fusions[] = {
     FUSE_LINEAR_RELU,
     FUSE_LINEAR,

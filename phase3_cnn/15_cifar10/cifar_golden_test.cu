@@ -1,5 +1,5 @@
-/* The networks for CIFAR against PyTorch (common/nn/golden.h): LeNet-5 for 10 classes, the residual network for 100; and
- * checkpoints that PyTorch opens. */
+/* The networks for CIFAR against PyTorch (common/nn/golden.h): LeNet-5 for 10 classes, the residual network for 100;
+ * and checkpoints that PyTorch opens. */
 #include "common/nn/golden.h"
 #include "phase3_cnn/15_cifar10/cifar_cnn.cuh"
 

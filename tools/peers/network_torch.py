@@ -13,19 +13,15 @@ from torch import nn
 
 import torch_step
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
+import networks  # tools/golden
 
-def lenet(channels=1, padding=2, flat=400, classes=10):
+
+def lenet():
     return nn.Sequential(
-        nn.Conv2d(channels, 6, 5, padding=padding), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(flat, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, classes))
-
-
-def fashion():
-    return nn.Sequential(
-        nn.Conv2d(1, 64, 3), nn.MaxPool2d(2), nn.ReLU(),
-        nn.Conv2d(64, 128, 3), nn.MaxPool2d(2), nn.ReLU(),
-        nn.Flatten(), nn.Linear(3200, 256), nn.ReLU(), nn.Linear(256, 10))
+        nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
 
 
 def resnet_mnist():
@@ -37,7 +33,9 @@ def resnet_mnist():
 # the network, the shape of an image, options of our program
 NETWORKS = {
     "lenet": (lenet, (1, 28, 28), []),
-    "fashion": (fashion, (1, 28, 28), []),
+    "fashion": (networks.Fashion, networks.Fashion.image, []),
+    "cifar_lenet": (networks.LeNet, networks.LeNet.image, ["--network=lenet"]),
+    "resnet": (lambda: networks.ResNet(10), networks.ResNet.image, ["--network=resnet"]),
     "resnet_mnist": (resnet_mnist, (1, 28, 28), []),
 }
 
