@@ -9,6 +9,10 @@
  * transpose what goes in and comes out, about a tenth of the time at LeNet's sizes. With groups, the same tables serve
  * each of them, from another channel on.
  *
+ * A batch that would leave most lanes empty, of one image above all, goes another way forward: a vector holds the same
+ * pixel of LANES filters, whose weights are transposed for it. The sums have the same terms in the same order, so the
+ * results have the same bits.
+ *
  * What does not fit into a cache is divided so that a part of it does: forward takes some rows of the image through all
  * filters before the next rows; backward_weight some pixels, and goes on with the sums where it left them;
  * backward_input takes a few channels together, so that it reads dy less often.
@@ -31,7 +35,8 @@
 
 typedef struct Conv2dPlan {
   Conv2dShape shape;
-  int lanes, groups;     /* images in a vector, ceil(N / lanes) */
+  int vector;            /* floats in a vector */
+  int lanes, groups;     /* images in a vector, or 1 where it holds filters; ceil(N / lanes) */
   int channels, filters; /* of each of the shape's groups */
   int height, width;     /* of a padded plane of x */
   int taps;              /* of a filter: channels*R*S */
@@ -42,7 +47,8 @@ typedef struct Conv2dPlan {
   float *x_lanes;        /* (groups,C,height,width,lanes), or dx */
   float *dy_lanes;       /* (groups,K,room,lanes) */
   float *dw_lanes;       /* (groups,K,taps+1,lanes), last the bias: one partial sum for each image of a group */
-  float *w_tiles;        /* tiles of CONV2D_TAPS taps of the filters of a group, in the place of dw_lanes */
+  float *w_tiles;        /* in the place of dw_lanes: tiles of CONV2D_TAPS taps of the filters of a group, or, where a
+                            vector holds filters, (taps, filters rounded up to whole vectors) */
   const float *x, *dy, *w, *bias; /* the arguments of the call */
   float *y, *dx, *dw, *dbias;
   int relu; /* y is max(0, what the convolution gives) */
@@ -98,12 +104,14 @@ static inline int conv2d_plan_channels(const Conv2dPlan *plan) {
   return channels < plan->channels ? channels : plan->channels;
 }
 
-static inline Conv2dPlan conv2d_plan(Conv2dShape s, float *workspace) {
+/* lanes: images in a vector. */
+static inline Conv2dPlan conv2d_plan_lanes(Conv2dShape s, float *workspace, int lanes) {
   int p_count = conv2d_out_h(s), q_count = conv2d_out_w(s);
   Conv2dPlan plan;
   memset(&plan, 0, sizeof plan);
   plan.shape = s;
-  plan.lanes = CONV2D_LANES;
+  plan.vector = CONV2D_LANES;
+  plan.lanes = lanes;
   plan.groups = (s.n + plan.lanes - 1) / plan.lanes;
   plan.channels = s.c / s.groups;
   plan.filters = s.k / s.groups;
@@ -131,6 +139,16 @@ static inline Conv2dPlan conv2d_plan(Conv2dShape s, float *workspace) {
     for (int q = 0; q < q_count; q++) *pixel++ = (p * s.stride_h * plan.width + q * s.stride_w) * plan.lanes;
   for (int i = plan.pixels; i < table; i++, pixel++) *pixel = pixel[-1];
   return plan;
+}
+
+static inline Conv2dPlan conv2d_plan(Conv2dShape s, float *workspace) {
+  return conv2d_plan_lanes(s, workspace, CONV2D_LANES);
+}
+
+/* Whether vectors of filters are fuller than those of images, by twice at least: w must be transposed for them. */
+static inline bool conv2d_plan_few(Conv2dShape s) {
+  const int vectors = (s.k + CONV2D_LANES - 1) / CONV2D_LANES;
+  return s.groups == 1 && s.n < CONV2D_LANES && 2.0 * s.n * vectors <= s.k;
 }
 
 SIMD_INLINE int conv2d_min(int a, int b) { return a < b ? a : b; }
@@ -244,6 +262,70 @@ SIMD_INLINE void conv2d_forward_tile(const Conv2dPlan *plan, int g, int block, i
         conv2d_transpose(to, (size_t)s->k * pixels, (const float *)sum[i], LANES, PT, LANES);
       else
         conv2d_transpose(to, (size_t)s->k * pixels, (const float *)sum[i], LANES, conv2d_min(PT, pixels - p), images);
+  }
+}
+
+/* One plane of image g: x -> x_lanes, with its border of zeros; vectors of filters read single floats. */
+template <int, int, int>
+SIMD_INLINE void conv2d_pack_image(const Conv2dPlan *plan, int g, int, int c) {
+  const Conv2dShape *s = &plan->shape;
+  const size_t padded = (size_t)plan->height * plan->width, index = (size_t)g * s->c + c;
+  const float *x = plan->x + index * s->h * s->w;
+  float *to = plan->x_lanes + index * padded;
+  if (s->padding_h > 0 || s->padding_w > 0) memset(to, 0, padded * sizeof *to);
+  to += (size_t)plan->width * s->padding_h + s->padding_w;
+  for (int h = 0; h < s->h; h++) memcpy(to + (size_t)h * plan->width, x + (size_t)h * s->w, s->w * sizeof *x);
+}
+
+/* w (K,taps) -> w_tiles (taps, vectors of filters), a vector of filters each time; filters beyond the last are 0. */
+template <int LANES, int, int>
+SIMD_INLINE void conv2d_pack_filters(const Conv2dPlan *plan, int, int, int vector) {
+  const int filters = conv2d_min(LANES, plan->filters - vector * LANES);
+  const size_t step = conv2d_round_up(plan->filters, LANES), taps = plan->taps;
+  float *to = plan->w_tiles + (size_t)vector * LANES;
+  if (filters < LANES)
+    for (size_t t = 0; t < taps; t++) memset(to + t * step, 0, LANES * sizeof *to);
+  conv2d_transpose(to, step, plan->w + (size_t)vector * LANES * taps, taps, filters, plan->taps);
+}
+
+/* KV vectors of filters of image g, PT pixels at a time: y = the sum over taps of w times one number of x. */
+template <int LANES, int KV, int PT>
+SIMD_INLINE void conv2d_forward_few_tile(const Conv2dPlan *plan, int g, int block, int tile) {
+  typedef float V __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+  static_assert(CONV2D_TABLE % PT == 0, "the table of pixels has whole tiles");
+  const int filters = plan->filters, taps = plan->taps, pixels = plan->pixels, k = tile * KV * LANES;
+  const size_t step = conv2d_round_up(filters, LANES);
+  const float *x = plan->x_lanes + (size_t)g * plan->shape.c * plan->height * plan->width;
+  const float *w[KV];
+  V bias[KV];
+  for (int i = 0; i < KV; i++) { /* the last tile repeats its last vector, and does not store it */
+    const int first = conv2d_min(k + i * LANES, (int)step - LANES);
+    w[i] = plan->w_tiles + first;
+    bias[i] = V{};
+    for (int lane = 0; lane < LANES && plan->bias != NULL && first + lane < filters; lane++)
+      ((float *)&bias[i])[lane] = plan->bias[first + lane];
+  }
+  const int first = block * plan->block_pixels, end = conv2d_min(first + plan->block_pixels, pixels);
+  for (int p = first; p < end; p += PT) {
+    const float *window[PT];
+    for (int j = 0; j < PT; j++) window[j] = x + plan->pixel[p + j];
+    V sum[KV][PT];
+    for (int i = 0; i < KV; i++)
+      for (int j = 0; j < PT; j++) sum[i][j] = bias[i];
+    for (int t = 0; t < taps; t++) {
+      const size_t offset = plan->tap[t];
+      V weight[KV];
+      for (int i = 0; i < KV; i++) weight[i] = *(const V *)(w[i] + t * step);
+      for (int j = 0; j < PT; j++)
+        for (int i = 0; i < KV; i++) sum[i][j] += weight[i] * window[j][offset];
+    }
+    for (int i = 0; i < KV && plan->relu; i++)
+      for (int j = 0; j < PT; j++) sum[i][j] = sum[i][j] < 0 ? V{} : sum[i][j]; /* NaN stays */
+    for (int i = 0; i < KV && k + i * LANES < filters; i++) {
+      float *to = plan->y + ((size_t)g * filters + k + i * LANES) * pixels + p;
+      conv2d_transpose(to, pixels, (const float *)sum[i], LANES, conv2d_min(PT, pixels - p),
+                       conv2d_min(LANES, filters - k - i * LANES));
+    }
   }
 }
 
@@ -411,8 +493,8 @@ static inline void conv2d_run(Conv2dTask *task, const Conv2dPlan *plan, int grou
   }                                                                                                                    \
   static inline void NAME##_4(const Conv2dPlan *p, int g, int block, int tile) { TASK<4, A4, B4>(p, g, block, tile); } \
   static inline void NAME##_run(const Conv2dPlan *p, int images, int blocks, int groups, int planes) {                 \
-    Conv2dTask *task = p->lanes == 16 ? NAME##_16 : p->lanes == 8 ? NAME##_8 : NAME##_4;                               \
-    int tile = p->lanes == 16 ? A16 : p->lanes == 8 ? A8 : A4;                                                         \
+    Conv2dTask *task = p->vector == 16 ? NAME##_16 : p->vector == 8 ? NAME##_8 : NAME##_4;                             \
+    int tile = p->vector == 16 ? A16 : p->vector == 8 ? A8 : A4;                                                       \
     conv2d_run(task, p, images, blocks, conv2d_tiles(groups, planes, tile));                                           \
   }
 
@@ -422,6 +504,9 @@ CONV2D_VERSIONS(conv2d_pack_w, conv2d_pack_w, 1, 1, 1, 1, 1, 1)
 CONV2D_VERSIONS(conv2d_forward, conv2d_forward_tile, 6, 4, 2, 4, 2, 4)
 CONV2D_VERSIONS(conv2d_forward_many, conv2d_forward_tile, 6, 4, 6, 2, 2, 4)    /* many filters per group */
 CONV2D_VERSIONS(conv2d_forward_single, conv2d_forward_tile, 1, 12, 1, 6, 1, 6) /* one filter per group */
+CONV2D_VERSIONS(conv2d_pack_image, conv2d_pack_image, 1, 1, 1, 1, 1, 1)
+CONV2D_VERSIONS(conv2d_pack_filters, conv2d_pack_filters, 1, 1, 1, 1, 1, 1)
+CONV2D_VERSIONS(conv2d_forward_few, conv2d_forward_few_tile, 2, 12, 2, 6, 2, 4) /* vectors of filters */
 CONV2D_VERSIONS(conv2d_weight, conv2d_backward_weight_tile, 4, CONV2D_TAPS, 2, CONV2D_TAPS, 2, CONV2D_TAPS)
 CONV2D_VERSIONS(conv2d_weight_single, conv2d_backward_weight_tile, 1, CONV2D_TAPS, 1, CONV2D_TAPS, 1, CONV2D_TAPS)
 CONV2D_VERSIONS(conv2d_weight_sum, conv2d_backward_weight_sum, 1, 1, 1, 1, 1, 1)
@@ -434,12 +519,21 @@ CONV2D_VERSIONS(conv2d_input, conv2d_backward_input_planes, 1, CONV2D_PIXELS, 1,
 /* Shapes as in conv2d_cpu.cuh; workspace: conv2d_workspace_floats(DEVICE_CPU, ...) of this or a larger batch. */
 static inline void conv2d_forward_cpu_fast_if(float *y, const float *x, const float *w, const float *bias,
                                               Conv2dShape shape, float *workspace, int relu) {
-  Conv2dPlan plan = conv2d_plan(shape, workspace);
+  const bool few = conv2d_plan_few(shape);
+  Conv2dPlan plan = few ? conv2d_plan_lanes(shape, workspace, 1) : conv2d_plan(shape, workspace);
   plan.relu = relu;
   plan.y = y;
   plan.x = x;
   plan.w = w;
   plan.bias = bias;
+  if (few) {
+    const int vectors = (shape.k + plan.vector - 1) / plan.vector;
+    plan.block_pixels = (int)conv2d_round_up((plan.pixels + 3) / 4, CONV2D_TABLE); /* so that threads share an image */
+    conv2d_pack_image_run(&plan, shape.n, 1, 1, shape.c);
+    conv2d_pack_filters_run(&plan, 1, 1, 1, vectors);
+    conv2d_forward_few_run(&plan, shape.n, (plan.pixels + plan.block_pixels - 1) / plan.block_pixels, 1, vectors);
+    return;
+  }
   int blocks = (plan.pixels + plan.block_pixels - 1) / plan.block_pixels;
   conv2d_pack_x_run(&plan, plan.groups, 1, 1, shape.c);
   if (plan.filters == 1)

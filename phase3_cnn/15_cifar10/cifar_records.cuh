@@ -1,15 +1,15 @@
 /* cifar_records.cuh - the records of CIFAR's binary files (common/cifar.h), taken apart on the GPU: what a file holds,
  * byte by byte, becomes normalised pictures and labels.
  *
- *     records (N, L + 3 P) uint8    L label bytes, the last of which is the class, then P red, P green and P blue pixels
+ *     records (N, L + 3 P) uint8    L label bytes, of which the last is the class; P red, P green and P blue pixels
  *     x (N,3,P) = (pixel / 255 - mean[channel]) / stddev[channel]      labels (N)
  *
  * CIFAR-10 has L = 1, CIFAR-100 L = 2, both P = 32 * 32.
  *
  *   cifar_records_cpu   plain loops
- *   cifar_records_gpu   one thread per pixel. A record has 3073 or 3074 bytes, so a picture begins at any address: loads
- *                       of four bytes would not be aligned. Neighbouring threads read neighbouring bytes, so that a
- *                       warp still needs one or two sectors.
+ *   cifar_records_gpu   one thread per pixel. A record has 3073 or 3074 bytes, so a picture begins at any address and
+ *                       loads of four bytes would not be aligned. Neighbouring threads read neighbouring bytes, so
+ *                       that a warp still needs one or two sectors.
  */
 #ifndef PHASE3_CNN_CIFAR_RECORDS_CUH
 #define PHASE3_CNN_CIFAR_RECORDS_CUH

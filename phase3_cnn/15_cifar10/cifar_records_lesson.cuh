@@ -1,5 +1,5 @@
-/* cifar_records_lesson.cuh - arrays and shapes of cifar_records.cuh, for its exercise and its test. The tolerance is zero:
- * the results have the same bits as the loops on the CPU.
+/* cifar_records_lesson.cuh - arrays and shapes of cifar_records.cuh, for its exercise. The tolerance is zero: the
+ * results have the same bits as the loops on the CPU.
  *
  * Shapes are records x label bytes x pixels of a plane, "nlp". */
 #ifndef PHASE3_CNN_CIFAR_RECORDS_LESSON_CUH
