@@ -166,7 +166,10 @@ COURSE = {
     "phase3_cnn/09_pooling": [],
     "phase3_cnn/10_batch_norm": [],
     "phase3_cnn/11_residual": [],
-    "phase3_cnn/12_lenet_mnist": [],
+    "phase3_cnn/12_lenet_mnist": [
+        "map_peaks_lane",
+        "map_peaks_merge",
+    ],
     "phase3_cnn/13_fashion_mnist": [],
     "phase3_cnn/14_resnet_mnist": [],
     "phase3_cnn/15_cifar10": [],

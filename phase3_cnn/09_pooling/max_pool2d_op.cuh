@@ -59,7 +59,8 @@ static inline int max_pool2d(Graph *g, int x, int kernel, int stride) {
   if (max_pool2d_shape_check(shape, &err) != 0)
     return graph_fail(g, "max pooling of %s %s: %.800s", g->nodes[x].name, shape_text(in).text, err.message);
   const Shape out = shape3(in.dim[0], max_pool2d_out_h(shape), max_pool2d_out_w(shape));
-  return graph_node(g, &max_pool2d_op, "pool", &x, 1, out, &shape, sizeof shape);
+  const NodeWindow window = {{kernel, kernel}, {stride, stride}, {0, 0}};
+  return graph_window(g, graph_node(g, &max_pool2d_op, "pool", &x, 1, out, &shape, sizeof shape), window);
 }
 
 #endif /* PHASE3_CNN_MAX_POOL2D_OP_CUH */
