@@ -121,7 +121,7 @@ static inline json_t *show_search(const Graph *g, const FeatureSearch *search, c
     features_field(g, search->layer[l].node, field);
     printf("%s, %s %s: each value sees %d x %d pixels\n", node->name, node->op->name, shape_text(node->shape).text,
            field[0], field[1]);
-    printf("filter    largest   smallest   labels of the %d %s\n", search->most, source->things);
+    printf("filter  strongest    weakest   labels of the %d %s\n", search->most, source->things);
     const int cards = features_cards(search, l);
     for (int f = 0; f < cards; f++) show_filter(search, l, f, test, source->class_names);
     if (cards < search->layer[l].filters) printf("   ... and %d more\n", search->layer[l].filters - cards);

@@ -13,6 +13,48 @@ static inline void map_peaks_call(LessonLauncher launch, float *const *array, co
   ((MapPeaksLauncher *)launch)(array[0], (int *)array[1], array[2], size[0], size[1]);
 }
 
+/* What a warp finds where its lanes do not work together as they should: a check tells a student which it was. */
+typedef enum MapPeaksSlip {
+  MAP_PEAKS_LAST,   /* of a lane's equal values the last counts */
+  MAP_PEAKS_32,     /* a lane looks at one value */
+  MAP_PEAKS_LANE_0, /* the lanes do not meet */
+  MAP_PEAKS_16,     /* only lanes 0 to 15 meet */
+  MAP_PEAKS_EQUALS, /* where lanes with equal values meet, either place is kept */
+  MAP_PEAKS_PLACE   /* where lanes meet, the place is not passed on */
+} MapPeaksSlip;
+
+static inline bool map_peaks_slip_takes(MapPeaksSlip slip, float other, int other_at, float best, int at) {
+  if (other == best) return slip != MAP_PEAKS_EQUALS && other_at < at;
+  return other > best;
+}
+
+template <MapPeaksSlip slip>
+static void map_peaks_slip_call(LessonLauncher launch, float *const *array, const int *size) {
+  (void)launch;
+  const float *x = array[2];
+  for (int m = 0; m < size[0]; m++, x += size[1]) {
+    float found[32];
+    int where[32];
+    for (int l = 0; l < 32; l++) {
+      found[l] = -INFINITY;
+      where[l] = size[1];
+      for (int k = l; k < size[1] && (slip != MAP_PEAKS_32 || k == l); k += 32) {
+        const bool takes = slip == MAP_PEAKS_LAST ? x[k] >= found[l] : x[k] > found[l];
+        found[l] = takes ? x[k] : found[l];
+        where[l] = takes ? k : where[l];
+      }
+    }
+    for (int half = slip == MAP_PEAKS_LANE_0 ? 0 : slip == MAP_PEAKS_16 ? 8 : 16; half > 0; half /= 2)
+      for (int l = 0; l < half; l++) {
+        if (!map_peaks_slip_takes(slip, found[l + half], where[l + half], found[l], where[l])) continue;
+        found[l] = found[l + half];
+        if (slip != MAP_PEAKS_PLACE) where[l] = where[l + half];
+      }
+    array[0][m] = found[0];
+    ((int *)array[1])[m] = where[0];
+  }
+}
+
 static inline LessonVersion map_peaks_version(const char *name, MapPeaksLauncher *launch, const char *limit) {
   return lesson_version(name, (LessonLauncher)launch, limit);
 }
@@ -24,6 +66,13 @@ static inline Lesson map_peaks_lesson(void) {
   lesson_element(&lesson, "place", LESSON_INT);
   lesson_input(&lesson, "x", "ma");
   lesson_range(&lesson, "x", -1e8f, -1e8f + 256); /* floats of this size are 8 apart: many values are equal */
+  lesson_alternative(&lesson, "of equal values the last place counted", map_peaks_slip_call<MAP_PEAKS_LAST>);
+  lesson_alternative(&lesson, "the maps had 32 values: each lane looks at one", map_peaks_slip_call<MAP_PEAKS_32>);
+  lesson_alternative(&lesson, "only the values of lane 0 counted", map_peaks_slip_call<MAP_PEAKS_LANE_0>);
+  lesson_alternative(&lesson, "only the values of lanes 0 to 15 counted", map_peaks_slip_call<MAP_PEAKS_16>);
+  lesson_alternative(&lesson, "of equal values of two lanes either place counted",
+                     map_peaks_slip_call<MAP_PEAKS_EQUALS>);
+  lesson_alternative(&lesson, "the place were always that of lane 0", map_peaks_slip_call<MAP_PEAKS_PLACE>);
   lesson.most = lesson_shape(&lesson, INT_MAX / 32 - MAP_PEAKS_BLOCK, INT_MAX - 4 * 32);
   lesson.timed = lesson_shape(&lesson, 60000, 784); /* conv1 of LeNet-5, 10,000 images of 6 maps */
   lesson.counted = lesson_shape(&lesson, 64, 784);
