@@ -183,7 +183,10 @@ COURSE = {
         "add_relu_backward",
         "add_relu_mean",
     ],
-    "phase3_cnn/12_lenet_mnist": [],
+    "phase3_cnn/12_lenet_mnist": [
+        "map_peaks_lane",
+        "map_peaks_merge",
+    ],
     "phase3_cnn/13_fashion_mnist": [],
     "phase3_cnn/14_resnet_mnist": [],
     "phase3_cnn/15_cifar10": [

@@ -214,36 +214,85 @@ static inline int image_write_png(const char *path, const Image *image, Error *e
 
 /* ---- sheets ---- */
 
-/* Paints a size x size block of an RGB image; what lies outside is clipped. */
-static inline void image_put_block(Image *image, int x, int y, int size, const unsigned char rgb[3]) {
-  for (int j = y; j < y + size; j++)
-    for (int i = x; i < x + size; i++)
+/* Paints a rectangle of an RGB image; what lies outside is clipped. */
+static inline void image_put_rectangle(Image *image, int x, int y, int width, int height, const unsigned char rgb[3]) {
+  for (int j = y; j < y + height; j++)
+    for (int i = x; i < x + width; i++)
       if (i >= 0 && i < image->width && j >= 0 && j < image->height)
         memcpy(image->pixels + ((size_t)j * (size_t)image->width + (size_t)i) * 3, rgb, 3);
 }
 
+static inline void image_put_block(Image *image, int x, int y, int size, const unsigned char rgb[3]) {
+  image_put_rectangle(image, x, y, size, size, rgb);
+}
+
+/* Lines of `thick` pixels round a rectangle, outside of it. */
+static inline void image_put_frame(Image *image, int x, int y, int width, int height, int thick,
+                                   const unsigned char rgb[3]) {
+  image_put_rectangle(image, x - thick, y - thick, width + 2 * thick, thick, rgb);
+  image_put_rectangle(image, x - thick, y + height, width + 2 * thick, thick, rgb);
+  image_put_rectangle(image, x - thick, y, thick, height, rgb);
+  image_put_rectangle(image, x + width, y, thick, height, rgb);
+}
+
 /* What captions are made of, 5 x 7 dots: a byte a row, the leftmost dot is 16. Other characters are left blank. */
 static inline const unsigned char *image_glyph(char c) {
-  static const char characters[] = "0123456789->.%";
+  static const char characters[] =
+      "0123456789->.%(),:/+_=;"
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   static const unsigned char glyphs[][7] = {
-      {14, 17, 19, 21, 25, 17, 14}, {4, 12, 4, 4, 4, 4, 14},    {14, 17, 1, 2, 4, 8, 31},   {31, 2, 4, 2, 1, 17, 14},
-      {2, 6, 10, 18, 31, 2, 2},     {31, 16, 30, 1, 1, 17, 14}, {6, 8, 16, 30, 17, 17, 14}, {31, 1, 2, 4, 8, 8, 8},
-      {14, 17, 17, 14, 17, 17, 14}, {14, 17, 17, 15, 1, 2, 12}, {0, 0, 0, 31, 0, 0, 0},     {8, 4, 2, 1, 2, 4, 8},
-      {0, 0, 0, 0, 0, 12, 12},      {24, 25, 2, 4, 8, 19, 3},
+      {14, 17, 19, 21, 25, 17, 14}, {4, 12, 4, 4, 4, 4, 14},      {14, 17, 1, 2, 4, 8, 31},
+      {31, 2, 4, 2, 1, 17, 14},     {2, 6, 10, 18, 31, 2, 2},     {31, 16, 30, 1, 1, 17, 14},
+      {6, 8, 16, 30, 17, 17, 14},   {31, 1, 2, 4, 8, 8, 8},       {14, 17, 17, 14, 17, 17, 14},
+      {14, 17, 17, 15, 1, 2, 12},   {0, 0, 0, 31, 0, 0, 0},       {8, 4, 2, 1, 2, 4, 8},
+      {0, 0, 0, 0, 0, 12, 12},      {24, 25, 2, 4, 8, 19, 3},     {2, 4, 8, 8, 8, 4, 2},
+      {8, 4, 2, 2, 2, 4, 8},        {0, 0, 0, 0, 12, 4, 8},       {0, 12, 12, 0, 12, 12, 0},
+      {1, 1, 2, 4, 8, 16, 16},      {0, 4, 4, 31, 4, 4, 0},       {0, 0, 0, 0, 0, 0, 31},
+      {0, 0, 31, 0, 31, 0, 0},      {0, 12, 12, 0, 12, 4, 8},     {14, 17, 17, 31, 17, 17, 17},
+      {30, 17, 17, 30, 17, 17, 30}, {14, 17, 16, 16, 16, 17, 14}, {30, 17, 17, 17, 17, 17, 30},
+      {31, 16, 16, 30, 16, 16, 31}, {31, 16, 16, 30, 16, 16, 16}, {14, 17, 16, 23, 17, 17, 15},
+      {17, 17, 17, 31, 17, 17, 17}, {14, 4, 4, 4, 4, 4, 14},      {7, 2, 2, 2, 2, 18, 12},
+      {17, 18, 20, 24, 20, 18, 17}, {16, 16, 16, 16, 16, 16, 31}, {17, 27, 21, 21, 17, 17, 17},
+      {17, 17, 25, 21, 19, 17, 17}, {14, 17, 17, 17, 17, 17, 14}, {30, 17, 17, 30, 16, 16, 16},
+      {14, 17, 17, 17, 21, 18, 13}, {30, 17, 17, 30, 20, 18, 17}, {15, 16, 16, 14, 1, 1, 30},
+      {31, 4, 4, 4, 4, 4, 4},       {17, 17, 17, 17, 17, 17, 14}, {17, 17, 17, 17, 17, 10, 4},
+      {17, 17, 17, 21, 21, 21, 10}, {17, 17, 10, 4, 10, 17, 17},  {17, 17, 10, 4, 4, 4, 4},
+      {31, 1, 2, 4, 8, 16, 31},     {0, 0, 14, 1, 15, 17, 15},    {16, 16, 30, 17, 17, 17, 30},
+      {0, 0, 15, 16, 16, 16, 15},   {1, 1, 15, 17, 17, 17, 15},   {0, 0, 14, 17, 31, 16, 14},
+      {6, 8, 28, 8, 8, 8, 8},       {15, 17, 17, 17, 15, 1, 14},  {16, 16, 30, 17, 17, 17, 17},
+      {4, 0, 12, 4, 4, 4, 14},      {2, 0, 6, 2, 2, 18, 12},      {16, 16, 18, 20, 24, 20, 18},
+      {12, 4, 4, 4, 4, 4, 14},      {0, 0, 26, 21, 21, 21, 21},   {0, 0, 30, 17, 17, 17, 17},
+      {0, 0, 14, 17, 17, 17, 14},   {30, 17, 17, 17, 30, 16, 16}, {15, 17, 17, 17, 15, 1, 1},
+      {0, 0, 22, 24, 16, 16, 16},   {0, 0, 15, 16, 14, 1, 30},    {8, 8, 28, 8, 8, 8, 6},
+      {0, 0, 17, 17, 17, 17, 15},   {0, 0, 17, 17, 17, 10, 4},    {0, 0, 17, 17, 21, 21, 10},
+      {0, 0, 17, 10, 4, 10, 17},    {17, 17, 17, 17, 15, 1, 14},  {0, 0, 31, 2, 4, 8, 31},
   };
   const char *at = c == '\0' ? NULL : strchr(characters, c);
   return at == NULL ? NULL : glyphs[at - characters];
 }
 
-/* Writes `text` in black, each dot `scale` pixels wide; a character takes 6 dots. */
-static inline void image_put_text(Image *image, int x, int y, int scale, const char *text) {
-  static const unsigned char black[3] = {0, 0, 0};
+/* Writes `text` in a colour, each dot `scale` pixels wide; a character takes 6 dots; g, p, q and y reach 2 dots below
+ * the line. */
+static inline void image_put_text_in(Image *image, int x, int y, int scale, const char *text,
+                                     const unsigned char rgb[3]) {
   for (; *text != '\0'; text++, x += 6 * scale) {
     const unsigned char *glyph = image_glyph(*text);
+    const int top = y + (strchr("gpqy", *text) ? 2 * scale : 0);
     for (int dot = 0; glyph != NULL && dot < 35; dot++)
       if (glyph[dot / 5] & (16 >> dot % 5))
-        image_put_block(image, x + dot % 5 * scale, y + dot / 5 * scale, scale, black);
+        image_put_block(image, x + dot % 5 * scale, top + dot / 5 * scale, scale, rgb);
   }
+}
+
+static inline void image_put_text(Image *image, int x, int y, int scale, const char *text) {
+  static const unsigned char black[3] = {0, 0, 0};
+  image_put_text_in(image, x, y, scale, text, black);
+}
+
+/* Pixels that the text takes, without the gap behind it. */
+static inline int image_text_width(const char *text, int scale) {
+  const int length = (int)strlen(text);
+  return length > 0 ? (6 * length - 1) * scale : 0;
 }
 
 /* A sheet with room for `count` tiles in rows of `columns`: tiles (count,height,width,3), each pixel enlarged `scale`
@@ -285,13 +334,29 @@ static inline void image_diverging_color(float value, unsigned char rgb[3]) {
   if (isnan(value)) memset(rgb, 128, 3);
 }
 
+/* A map (height,width) as colours, each value enlarged `scale` times; -largest is blue, +largest red. */
+static inline void image_put_map(Image *image, int x, int y, int scale, const float *values, int height, int width,
+                                 float largest) {
+  for (int i = 0; i < height * width; i++) {
+    unsigned char rgb[3];
+    image_diverging_color(values[i] == 0.0f ? 0.0f : values[i] / largest, rgb);
+    image_put_block(image, x + i % width * scale, y + i / width * scale, scale, rgb);
+  }
+}
+
+/* The largest magnitude of what is finite; 0 where nothing is. */
+static inline float image_largest(const float *values, size_t count) {
+  float largest = 0;
+  for (size_t i = 0; i < count; i++)
+    if (isfinite(values[i])) largest = fmaxf(largest, fabsf(values[i]));
+  return largest;
+}
+
 /* Filters (count,height,width) as colours. The range is symmetric and common to all: -largest is blue, +largest red. */
 static inline Image image_sheet_filters(const float *filters, int count, int height, int width, int columns, int scale,
                                         int margin) {
   size_t size = (size_t)count * (size_t)height * (size_t)width;
-  float largest = 0;
-  for (size_t i = 0; i < size; i++)
-    if (isfinite(filters[i])) largest = fmaxf(largest, fabsf(filters[i]));
+  const float largest = image_largest(filters, size);
   unsigned char *rgb = (unsigned char *)xmalloc(3 * size);
   for (size_t i = 0; i < size; i++)
     image_diverging_color(filters[i] == 0.0f ? 0.0f : filters[i] / largest, rgb + 3 * i);

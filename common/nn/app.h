@@ -1,15 +1,16 @@
-/* app.h - the program around a task: command line, training run, results, --predict, --summary.
+/* app.h - the program around a task: command line, training run, results, --predict, --show-features, --summary.
  *
  *     int main(int argc, char **argv) { return app_main(&task, argc, argv); }
  *
  * train_options.h has the options, session.h makes the network, trainer.h trains it, run_folder.h keeps what comes of
- * it, report.h draws it, predict.h uses it.
+ * it, report.h draws it, predict.h and show.h use it.
  */
 #ifndef COMMON_NN_APP_H
 #define COMMON_NN_APP_H
 
 #include "common/nn/predict.h"
 #include "common/nn/run_folder.h"
+#include "common/nn/show.h"
 #include "common/nn/trainer.h"
 #include "common/threads_begin.h"
 
@@ -395,9 +396,10 @@ static inline const DataSource *app_data_source(const TrainOptions *options) {
   Error err;
   char path[PATH_MAX + 64];
   TrainState saved;
-  if ((options->given & TRAIN_DATA) || !(options->resume || options->predict)) return options->data;
+  const int uses = options->predict || train_options_shows(options);
+  if ((options->given & TRAIN_DATA) || !(options->resume || uses)) return options->data;
   snprintf(path, sizeof path, "%s/%s", options->common.output_dir, run_files[RUN_STATE]);
-  if (options->predict && predict_checkpoint(options, path, sizeof path, &err) != 0) return options->data;
+  if (uses && predict_checkpoint(options, path, sizeof path, &err) != 0) return options->data;
   if (access(path, F_OK) != 0 || checkpoint_peek(path, CHECKPOINT_MODEL, &saved, &err) != 0) return options->data;
   const DataSource *named = data_source_named(saved.data);
   return named ? named : options->data;
@@ -421,9 +423,10 @@ static inline int app_main(const Task *task, int argc, char **argv) {
   threads_begin();
   app_options(task, &options, argc, argv);
   app_open_device(task, &options);
-  const int status = options.predict   ? predict_run(task, &options)
-                     : options.summary ? app_summary(task, &options)
-                                       : app_run(task, &options);
+  const int status = options.predict                 ? predict_run(task, &options)
+                     : train_options_shows(&options) ? show_run(task, &options)
+                     : options.summary               ? app_summary(task, &options)
+                                                     : app_run(task, &options);
   stdout_finish();
   return status;
 }

@@ -202,6 +202,12 @@ static inline int graph_node(Graph *g, const Op *op, const char *base, const int
   return graph_add(g, &node);
 }
 
+/* Says what one element of the node's output depends on; returns the node. */
+static inline int graph_window(Graph *g, int node, NodeWindow window) {
+  if (node >= 0) g->nodes[node].window = window;
+  return node;
+}
+
 /* Both must have the same shape, where `what` ("add") reads them. */
 static inline int graph_expect_same_shape(Graph *g, const char *what, int a, int b) {
   if (graph_expect_node(g, what, a) != 0 || graph_expect_node(g, what, b) != 0) return GRAPH_ERROR;

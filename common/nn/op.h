@@ -159,13 +159,20 @@ typedef struct OpChoice {
   int count;
 } OpChoice;
 
+/* Which rows and columns of x[0] one element of y depends on: `size` of them, the first is its own times `stride`, less
+ * `padding`. size 0: the operation does not say. */
+typedef struct NodeWindow {
+  int size[2], stride[2], padding[2];
+} NodeWindow;
+
 typedef struct Node {
   const Op *op;    /* NULL: an input of the graph */
   const Op *plain; /* what computed it before graph_fuse() (fuse.h); NULL: the same */
   int joined;      /* by graph_fuse(): its second input is that of its first one */
   char name[NODE_NAME];
   int input[NODE_MAX_INPUTS], inputs;
-  Shape shape;    /* of y, one sample */
+  Shape shape; /* of y, one sample */
+  NodeWindow window;
   uint32_t order; /* operations before it: the stream of its random numbers */
   Param param[NODE_MAX_PARAMS];
   int params;

@@ -2,6 +2,7 @@
 #ifndef COMMON_NN_SESSION_H
 #define COMMON_NN_SESSION_H
 
+#include "common/nn/fuse.h"
 #include "common/nn/task.h"
 
 enum { SESSION_MAX_CLASSES = 1000 };
@@ -128,6 +129,7 @@ static inline int session_prepare(const Task *task, const TrainOptions *options,
   context.seed = state->seed;
   if (task->networks && task->networks->fit) task->networks->fit(options->data);
   Graph *g = task->graph();
+  if (train_options_shows(options)) graph_unfuse(g); /* each layer has an output of its own */
   if (session_check_shapes(g, options->data, err) != 0 ||
       session_choose(task, options, context, max_batch, use, g, state, err) != 0) {
     graph_destroy(g);

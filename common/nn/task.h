@@ -6,7 +6,8 @@
  *         lenet_graph, NULL,                                   // builds the network; it has no options
  *         &data_mnist, &batch_kernels, &sgd, &schedule_linear,
  *         5, 64, {0.03, 0.9, 0},                               // epochs, batch size; rate, momentum, weight decay
- *         choices, 1, NULL};                                   // operations with a choice; no augmentation
+ *         choices, 1,                                          // operations with several implementations
+ *         NULL, map_peaks};                                    // no augmentation; kernels of --show-excited
  *
  *     int main(int argc, char **argv) { return app_main(&lenet, argc, argv); }
  */
@@ -15,6 +16,7 @@
 
 #include "common/nn/checkpoint.h"
 #include "common/nn/device_set.h"
+#include "common/nn/features.h"
 #include "common/nn/train_options.h"
 
 /* Where a program can make several networks: their options; the network that was chosen in a few words, which a
@@ -48,6 +50,7 @@ typedef struct Task {
   const OpChoice *const *choices;
   int choice_count;
   const Augment *augment; /* of the training images, by default; NULL: none */
+  MapPeaks *peaks = NULL; /* of --show-excited; NULL: the host looks for them */
 } Task;
 
 #endif /* COMMON_NN_TASK_H */

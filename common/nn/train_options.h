@@ -36,10 +36,14 @@ enum {
   TRAIN_SUMMARY = 1 << 12,
   TRAIN_GRAPH = 1 << 13,
   TRAIN_STREAM = 1 << 14,
-  TRAIN_ALL = (1 << 15) - 1
+  TRAIN_SHOW = 1 << 15, /* --show-features, --show-excited and --checkpoint */
+  TRAIN_ALL = (1 << 16) - 1
 };
 
-enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 30 };
+enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 32 };
+
+/* Of --show-excited: without a number, and at most. */
+enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
 
 typedef struct TrainOptions {
   CommonOptions common;
@@ -51,7 +55,9 @@ typedef struct TrainOptions {
   int train_images, test_images; /* the first so many; 0: all of them */
   int train_images_least, hold_out, threads;
   int resume, restart, predict, summary, graph, stream;
-  char checkpoint[PATH_MAX]; /* of --predict; "": best.safetensors of the output folder */
+  char checkpoint[PATH_MAX]; /* of --predict and the like; "": best.safetensors of the output folder */
+  char features[PATH_MAX];   /* the picture of --show-features; "": none */
+  int excited;               /* pictures for each filter, of --show-excited; 0: none are asked for */
   char **files;              /* of --predict */
   int file_count;
   /* One option for each operation that has several implementations: --conv=NAME,NODE:NAME,auto */
@@ -75,6 +81,8 @@ enum {
   TRAIN_KEY_SUMMARY,
   TRAIN_KEY_GRAPH,
   TRAIN_KEY_STREAM,
+  TRAIN_KEY_FEATURES,
+  TRAIN_KEY_EXCITED,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -121,16 +129,36 @@ static inline int train_options_find(const struct argp_state *state, const char 
   return 0;
 }
 
+/* Whether the program only shows what a trained network sees (show.h). */
+static inline int train_options_shows(const TrainOptions *options) {
+  return options->features[0] != '\0' || options->excited > 0;
+}
+
+/* The option because of which nothing is trained; NULL: there is none. */
+static inline const char *train_options_mode(const TrainOptions *options) {
+  return options->predict       ? "predict"
+         : options->features[0] ? "show-features"
+         : options->excited     ? "show-excited"
+         : options->summary     ? "summary"
+                                : NULL;
+}
+
 static inline void train_options_end(const TrainOptions *options, const struct argp_state *state) {
+  const char *mode = train_options_mode(options);
   if (options->resume && options->restart) argp_error(state, "--resume and --restart: one of the two");
-  if (options->predict && options->summary) argp_error(state, "--predict and --summary: one of the two");
-  if (options->resume && (options->predict || options->summary))
-    argp_error(state, "--%s trains nothing; leave --resume out", options->predict ? "predict" : "summary");
+  if (options->predict && train_options_shows(options))
+    argp_error(state, "--predict and --show-%s: one of the two", options->features[0] ? "features" : "excited");
+  if (options->summary && strcmp(mode, "summary") != 0) argp_error(state, "--%s and --summary: one of the two", mode);
+  if (mode && (options->resume || options->restart))
+    argp_error(state, "--%s trains nothing; leave --%s out", mode, options->resume ? "resume" : "restart");
+  if (options->excited && options->hold_out)
+    argp_error(state, "--show-excited looks at the test set; leave --hold-out out");
   if (options->graph && options->common.device == DEVICE_CPU)
     argp_error(state, "--graph: a CUDA graph needs a GPU; say --device=gpu, or leave --graph out");
   if (options->predict && options->file_count == 0) argp_error(state, "--predict: name the images to classify");
-  if (!options->predict && options->checkpoint[0])
-    argp_error(state, "--checkpoint is the model of --predict; to go on with a run say --resume");
+  if (!options->predict && !train_options_shows(options) && options->checkpoint[0])
+    argp_error(state, "--checkpoint is the model of --predict%s; to go on with a run say --resume",
+               options->supported & TRAIN_SHOW ? ", --show-features and --show-excited" : "");
   if (!options->predict && options->file_count > 0)
     argp_error(state, "\"%s\" is not an option; to classify images say --predict FILE...", options->files[0]);
 }
@@ -222,6 +250,12 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       return 0;
     case 'p':
       options->predict = 1;
+      return 0;
+    case TRAIN_KEY_FEATURES:
+      option_path(state, arg, "--show-features", options->features);
+      return 0;
+    case TRAIN_KEY_EXCITED:
+      options->excited = arg ? (int)option_int(state, arg, "--show-excited", 1, TRAIN_MOST_EXCITED) : TRAIN_EXCITED;
       return 0;
     case TRAIN_KEY_CHECKPOINT:
       option_path(state, arg, "--checkpoint", options->checkpoint);
@@ -341,9 +375,21 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
                       implementation_names(o->choices[i]).text, o->choices[i]->list[0].name);
   if (has & TRAIN_PREDICT) {
     train_options_row(help, 'p', "predict", NULL, "Train nothing: classify the images FILE... (PNG or JPEG, any size)");
-    train_options_row(help, TRAIN_KEY_CHECKPOINT, "checkpoint", "FILE",
-                      "The model that --predict uses (default: best.safetensors in the output folder)");
   }
+  if (has & TRAIN_SHOW) {
+    train_options_row(help, TRAIN_KEY_FEATURES, "show-features", "FILE",
+                      "Train nothing: draw what each layer of the trained network makes of the image FILE, into "
+                      "features.png in the output folder");
+    train_options_row(help, TRAIN_KEY_EXCITED, "show-excited", "N",
+                      "Train nothing: draw the N test images that excite each filter of a convolution most, into "
+                      "excited.png (default: %d, at most %d)",
+                      TRAIN_EXCITED, TRAIN_MOST_EXCITED);
+    help->rows[help->count - 1].flags = OPTION_ARG_OPTIONAL;
+  }
+  if (has & (TRAIN_PREDICT | TRAIN_SHOW))
+    train_options_row(help, TRAIN_KEY_CHECKPOINT, "checkpoint", "FILE",
+                      "The model that %s (default: best.safetensors in the output folder)",
+                      has & TRAIN_SHOW ? "--predict, --show-features and --show-excited use" : "--predict uses");
 }
 
 /* Reads the command line into `options` and, through own->parser, into `own_input`; own may be NULL. Sets the number

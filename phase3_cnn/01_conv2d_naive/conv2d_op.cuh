@@ -64,6 +64,10 @@ static inline int conv2d_general_bias(Graph *g, int x, Conv2dShape shape, int ha
   const int node = graph_node(g, &conv2d_op, "conv", &x, 1, shape3(shape.k, conv2d_out_h(shape), conv2d_out_w(shape)),
                               &shape, sizeof shape);
   if (node < 0) return node;
+  const NodeWindow window = {{conv2d_span_h(shape), conv2d_span_w(shape)},
+                             {shape.stride_h, shape.stride_w},
+                             {shape.padding_h, shape.padding_w}};
+  graph_window(g, node, window);
   const int channels = shape.c / shape.groups, area = shape.r * shape.s; /* of a filter, as PyTorch counts */
   const int fan_in = channels * area, fan_out = shape.k * area;
   const Init *init = g->weight_init ? g->weight_init : &he_normal;

@@ -2,8 +2,8 @@
 #ifndef PHASE3_CNN_AVG_POOL2D_OP_CUH
 #define PHASE3_CNN_AVG_POOL2D_OP_CUH
 
-#include "common/nn/graph.h"
 #include "phase3_cnn/09_pooling/avg_pool2d.cuh"
+#include "phase3_cnn/09_pooling/pool2d_op.cuh"
 
 typedef struct AvgPool2dAttributes {
   Pool2dShape shape; /* of one sample */
@@ -51,7 +51,8 @@ static inline int avg_pool2d_shaped(Graph *g, int x, Pool2dShape shape, int coun
     return graph_fail(g, "average pooling of %s %s: %.800s", g->nodes[x].name, shape_text(in).text, err.message);
   const AvgPool2dAttributes attributes = {shape, count_include_pad};
   const Shape out = shape3(in.dim[0], pool2d_out_h(shape), pool2d_out_w(shape));
-  return graph_node(g, &avg_pool2d_op, "avgpool", &x, 1, out, &attributes, sizeof attributes);
+  return graph_window(g, graph_node(g, &avg_pool2d_op, "avgpool", &x, 1, out, &attributes, sizeof attributes),
+                      pool2d_node_window(shape));
 }
 
 static inline int avg_pool2d_window(Graph *g, int x, Pool2dWindow window, int count_include_pad) {

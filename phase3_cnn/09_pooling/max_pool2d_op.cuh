@@ -3,8 +3,8 @@
 #ifndef PHASE3_CNN_MAX_POOL2D_OP_CUH
 #define PHASE3_CNN_MAX_POOL2D_OP_CUH
 
-#include "common/nn/graph.h"
 #include "phase3_cnn/09_pooling/max_pool2d.cuh"
+#include "phase3_cnn/09_pooling/pool2d_op.cuh"
 
 static inline Pool2dShape max_pool2d_op_shape(const Node *node, int batch) {
   Pool2dShape shape = *(const Pool2dShape *)node->attributes.bytes;
@@ -64,7 +64,8 @@ static inline int max_pool2d_shaped(Graph *g, int x, Pool2dShape shape) {
   if (max_pool2d_shape_check(shape, &err) != 0)
     return graph_fail(g, "max pooling of %s %s: %.800s", g->nodes[x].name, shape_text(in).text, err.message);
   const Shape out = shape3(in.dim[0], pool2d_out_h(shape), pool2d_out_w(shape));
-  return graph_node(g, &max_pool2d_op, "pool", &x, 1, out, &shape, sizeof shape);
+  return graph_window(g, graph_node(g, &max_pool2d_op, "pool", &x, 1, out, &shape, sizeof shape),
+                      pool2d_node_window(shape));
 }
 
 static inline int max_pool2d_window(Graph *g, int x, Pool2dWindow window) {

@@ -3,6 +3,8 @@
  *     bazel run //phase3_cnn:lenet_mnist                                      some ten seconds on two CPU cores, 99 %
  *     bazel run //phase3_cnn:lenet_mnist -- --device=gpu --epochs=10          on an NVIDIA GPU
  *     bazel run //phase3_cnn:lenet_mnist -- --predict my_digit.png
+ *     bazel run //phase3_cnn:lenet_mnist -- --show-features=my_digit.png      what each layer makes of it
+ *     bazel run //phase3_cnn:lenet_mnist -- --show-excited                    which digits excite each filter most
  *
  * The network is in lenet.cuh; its operations, forward and backward, are in conv2d.cuh, max_pool2d.cuh and, from the
  * phases before, linear.cuh, activations.cuh and softmax_cross_entropy.cuh; the program around it is
@@ -11,6 +13,7 @@
 #include "common/nn/app.h"
 #include "phase2_mlp/05_batches/batches_op.cuh"
 #include "phase3_cnn/12_lenet_mnist/lenet.cuh"
+#include "phase3_cnn/12_lenet_mnist/map_peaks_op.cuh"
 
 int main(int argc, char **argv) {
   static const OpChoice *const choices[] = {&conv2d_choice};
@@ -28,8 +31,9 @@ int main(int argc, char **argv) {
       64,             /* images per batch */
       {0.03, 0.9, 0}, /* learning rate, at its highest; momentum; weight decay */
       choices,
-      1,    /* --conv=... */
-      NULL, /* no augmentation */
+      1,         /* --conv=... */
+      NULL,      /* no augmentation */
+      map_peaks, /* --show-excited */
   };
   return app_main(&task, argc, argv);
 }

@@ -423,6 +423,140 @@ static void predict_refuses_what_is_no_image(void **state) {
   subprocess_free(&run);
 }
 
+/* ------------------------------------------------------------------------------------- it shows what it sees */
+
+static json_t *layer_named(json_t *layers, const char *name) {
+  for (size_t i = 0; i < json_array_size(layers); i++)
+    if (strcmp(json_string_value(json_object_get(json_array_get(layers, i), "node")), name) == 0)
+      return json_array_get(layers, i);
+  fail_msg("there is no layer %s", name);
+  return NULL;
+}
+
+static double figure(json_t *object, const char *name) { return json_number_value(json_object_get(object, name)); }
+
+static void expect_picture(const char *path, int width, int height) {
+  Error err;
+  Image image;
+  if (image_read_rgb(path, &image, &err) != 0) fail_msg("%s", err.message);
+  assert_true(image.width >= width && image.height >= height);
+  image_free(&image);
+}
+
+/* Three pictures for each of 6 and of 16 filters: the strongest first, each of the test set and with its label. */
+static void expect_excited(json_t *layers, const MnistSet *set, int images) {
+  const int filters[] = {6, 16}, fields[] = {5, 14}, sides[] = {28, 10};
+  assert_int_equal(json_array_size(layers), 2);
+  for (size_t l = 0; l < 2; l++) {
+    json_t *layer = json_array_get(layers, l), *all = json_object_get(layer, "filters");
+    assert_int_equal(json_array_size(all), filters[l]);
+    for (size_t a = 0; a < 2; a++)
+      assert_int_equal(json_integer_value(json_array_get(json_object_get(layer, "receptive_field"), a)), fields[l]);
+    for (size_t f = 0; f < json_array_size(all); f++) {
+      json_t *top = json_array_get(all, f);
+      assert_int_equal(json_array_size(top), 3);
+      for (size_t k = 0; k < 3; k++) {
+        json_t *peak = json_array_get(top, k);
+        const int image = (int)figure(peak, "image");
+        assert_in_range(image, 0, images - 1);
+        assert_int_equal(figure(peak, "label"), set->labels[image]);
+        assert_in_range(figure(peak, "row"), 0, sides[l] - 1);
+        assert_in_range(figure(peak, "column"), 0, sides[l] - 1);
+        if (k > 0) assert_true(figure(peak, "value") <= figure(json_array_get(top, k - 1), "value"));
+      }
+    }
+  }
+}
+
+/* A ReLU that another kernel computes in training has an output of its own here. */
+static void shows_what_each_layer_makes_of_a_digit(void **state) {
+  (void)state;
+  Error err;
+  MnistSet set;
+  if (mnist_load(mnist, "t10k", &set, &err) != 0) fail_msg("%s", err.message);
+  char digit[PATH_MAX], features[PATH_MAX + 32];
+  write_digit(&set, 3, 4, test_path(digit, sizeof digit, "shown.png"));
+  snprintf(features, sizeof features, "--show-features=%s", digit);
+  Subprocess run = train(output_dir("learn"), features, "--show-excited=3", "--test-images=200", "--json");
+  expect_run(&run, 0, "all 12 layers are drawn in", NULL);
+  expect_run(&run, 0, "all 2 layers with filters are drawn in", NULL);
+  json_t *result = expect_json(&run), *layers = json_object_get(result, "layers");
+  assert_int_equal(json_array_size(layers), 12);
+  assert_true(figure(layer_named(layers, "conv1"), "smallest") < 0);
+  assert_true(figure(layer_named(layers, "relu1"), "smallest") == 0);
+  assert_true(figure(layer_named(layers, "relu3"), "smallest") == 0);
+  assert_true(figure(layer_named(layers, "fc1"), "smallest") < 0);
+  assert_true(figure(layer_named(layers, "pool2"), "largest") == figure(layer_named(layers, "conv2"), "largest"));
+  expect_picture(json_string_value(json_object_get(result, "features")), 900, 900);
+  expect_picture(json_string_value(json_object_get(result, "excited")), 500, 500);
+  expect_excited(json_object_get(result, "excited_layers"), &set, 200);
+
+  const char *argv[] = {program, "--device=cpu", output_dir("learn"), "--json", "--predict", digit, NULL};
+  Subprocess predicted = subprocess_run(argv, SECONDS);
+  expect_run(&predicted, 0, NULL, NULL);
+  json_t *other = expect_json(&predicted);
+  assert_true(
+      json_equal(json_object_get(result, "prediction"), json_array_get(json_object_get(other, "predictions"), 0)));
+  json_decref(other);
+  json_decref(result);
+  subprocess_free(&predicted);
+  subprocess_free(&run);
+  mnist_free(&set);
+}
+
+/* The kernel finds the same as the host. */
+static void a_gpu_shows_the_same(void **state) {
+  (void)state;
+  Subprocess run[2];
+  for (int i = 0; i < 2; i++)
+    run[i] = train(output_dir("learn"), "--show-excited=1", "--test-images=20", "--json",
+                   i ? "--device=gpu" : "--device=cpu");
+  expect_run(&run[0], 0, NULL, NULL);
+  if (!(run[1].status == 1 && strstr(run[1].err, "use --device=cpu"))) {
+    expect_run(&run[1], 0, NULL, NULL);
+    json_t *result[] = {expect_json(&run[0]), expect_json(&run[1])};
+    for (size_t l = 0; l < 2; l++)
+      for (size_t f = 0; f < (l ? 16 : 6); f++) {
+        json_t *peak[2];
+        for (int i = 0; i < 2; i++) {
+          json_t *layer = json_array_get(json_object_get(result[i], "excited_layers"), l);
+          peak[i] = json_array_get(json_array_get(json_object_get(layer, "filters"), f), 0);
+        }
+        assert_true(fabs(figure(peak[0], "value") - figure(peak[1], "value")) < 1e-3);
+      }
+    json_decref(result[0]);
+    json_decref(result[1]);
+  }
+  subprocess_free(&run[0]);
+  subprocess_free(&run[1]);
+}
+
+static void refused(const char *a, const char *b, const char *c, int status, const char *sentence) {
+  Subprocess run = train(a, b, c, NULL, NULL);
+  expect_run(&run, status, NULL, sentence);
+  subprocess_free(&run);
+}
+
+static void what_cannot_be_shown_is_explained(void **state) {
+  (void)state;
+  char path[PATH_MAX], features[PATH_MAX + 32];
+  FILE *file = fopen(test_path(path, sizeof path, "text.png"), "w");
+  fputs("this is not a picture", file);
+  fclose(file);
+  snprintf(features, sizeof features, "--show-features=%s", path);
+  refused(output_dir("learn"), features, NULL, 1, "text.png is not an image this program reads");
+  refused(output_dir("learn"), "--show-features=/no/such/file.png", NULL, 1, "cannot open /no/such/file.png");
+  refused(output_dir("nothing"), features, NULL, 1, "without --show-features), or name one with --checkpoint");
+  refused(output_dir("nothing"), "--show-excited", NULL, 1, "there is no trained model yet");
+  refused(features, "--resume", NULL, 2, "--show-features trains nothing; leave --resume out");
+  refused("--show-excited", "--restart", NULL, 2, "--show-excited trains nothing; leave --restart out");
+  refused("--show-excited", "--summary", NULL, 2, "--show-excited and --summary: one of the two");
+  refused(features, "--predict", path, 2, "--predict and --show-features: one of the two");
+  refused("--show-excited=0", NULL, NULL, 2, "--show-excited");
+  refused("--show-excited=33", NULL, NULL, 2, "--show-excited");
+  refused("--show-excited", "--hold-out=10", NULL, 2, "leave --hold-out out");
+}
+
 /* ---------------------------------------------------------------------------------------------- it refuses */
 
 static void wrong_options_exit_with_2(void **state) {
@@ -588,6 +722,9 @@ int main(void) {
       cmocka_unit_test(a_new_run_sets_the_earlier_one_aside),
       cmocka_unit_test(predicts_images_of_any_size),
       cmocka_unit_test(predict_refuses_what_is_no_image),
+      cmocka_unit_test(shows_what_each_layer_makes_of_a_digit),
+      cmocka_unit_test(a_gpu_shows_the_same),
+      cmocka_unit_test(what_cannot_be_shown_is_explained),
       cmocka_unit_test(wrong_options_exit_with_2),
       cmocka_unit_test(help_names_every_option),
       cmocka_unit_test(wrong_data_is_named),
