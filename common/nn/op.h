@@ -100,6 +100,11 @@ static const Init init_one = {"one", init_one_fill};
 
 /* ------------------------------------------------------------------------------------------------------ operations */
 
+/* What changes from one training step to the next, in the device's memory (step_replay.h). */
+typedef struct StepValues {
+  float lr;
+} StepValues;
+
 /* Where and how a model runs. Launchers get it instead of keeping state of their own. */
 typedef struct Context {
   Device device;
@@ -107,6 +112,8 @@ typedef struct Context {
   int training;  /* dropout drops, batch norm uses the batch's statistics */
   uint64_t seed; /* of the random numbers that operations draw */
   long step;     /* optimizer steps so far: each step draws others */
+  int ranges;    /* each operation is an NVTX range of its name: for profilers (common/nvtx.h) */
+  const StepValues *values; /* on the device, to be read by kernels instead of Hyper; NULL: take Hyper's */
 } Context;
 
 /* What forward() and backward() work on. Arrays are on the device; x[i] is (batch, shape of input i). */
@@ -128,6 +135,8 @@ enum { OP_IN_PLACE = 1 };
 /* With OP_IN_PLACE: y is x[0] and dx[0] is dy, always, and both functions do nothing: another node computes it
  * (fuse.h). */
 enum { OP_PASSED = 2 };
+/* It draws random numbers by context->step: its launches differ from step to step. */
+enum { OP_DRAWS = 4 };
 
 struct Node;
 
@@ -204,6 +213,7 @@ typedef struct Optimizer {
   const char *slot[OPTIMIZER_MAX_SLOTS]; /* PyTorch's: "momentum_buffer" */
   void (*step)(const Context *context, float *parameters, float *const *slot, const float *gradients, size_t n,
                const Hyper *hyper);
+  int reads_values; /* where context->values is given, step() takes the learning rate from there */
 } Optimizer;
 
 #endif /* COMMON_NN_OP_H */

@@ -35,10 +35,11 @@ enum {
   TRAIN_PREDICT = 1 << 11, /* and --checkpoint */
   TRAIN_SUMMARY = 1 << 12,
   TRAIN_GRAPH = 1 << 13,
-  TRAIN_ALL = (1 << 14) - 1
+  TRAIN_PROFILE = 1 << 14, /* and --nvtx */
+  TRAIN_ALL = (1 << 15) - 1
 };
 
-enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 28 };
+enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 30 };
 
 typedef struct TrainOptions {
   CommonOptions common;
@@ -49,7 +50,7 @@ typedef struct TrainOptions {
   const Augment *augment;
   int train_images, test_images; /* the first so many; 0: all of them */
   int train_images_least, hold_out, threads;
-  int resume, restart, predict, summary, graph;
+  int resume, restart, predict, summary, graph, profile, nvtx;
   char checkpoint[PATH_MAX]; /* of --predict; "": best.safetensors of the output folder */
   char **files;              /* of --predict */
   int file_count;
@@ -73,6 +74,8 @@ enum {
   TRAIN_KEY_CHECKPOINT,
   TRAIN_KEY_SUMMARY,
   TRAIN_KEY_GRAPH,
+  TRAIN_KEY_PROFILE,
+  TRAIN_KEY_NVTX,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -122,8 +125,13 @@ static inline int train_options_find(const struct argp_state *state, const char 
 static inline void train_options_end(const TrainOptions *options, const struct argp_state *state) {
   if (options->resume && options->restart) argp_error(state, "--resume and --restart: one of the two");
   if (options->predict && options->summary) argp_error(state, "--predict and --summary: one of the two");
-  if (options->resume && (options->predict || options->summary))
-    argp_error(state, "--%s trains nothing; leave --resume out", options->predict ? "predict" : "summary");
+  if (options->profile && (options->predict || options->summary))
+    argp_error(state, "--profile and --%s: one of the two", options->predict ? "predict" : "summary");
+  if (options->resume && (options->predict || options->summary || options->profile))
+    argp_error(state, "--%s trains nothing; leave --resume out",
+               options->predict   ? "predict"
+               : options->summary ? "summary"
+                                  : "profile");
   if (options->graph && options->common.device == DEVICE_CPU)
     argp_error(state, "--graph: a CUDA graph needs a GPU; say --device=gpu, or leave --graph out");
   if (options->predict && options->file_count == 0) argp_error(state, "--predict: name the images to classify");
@@ -230,6 +238,12 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
     case TRAIN_KEY_GRAPH:
       options->graph = 1;
       return 0;
+    case TRAIN_KEY_PROFILE:
+      options->profile = 1;
+      return 0;
+    case TRAIN_KEY_NVTX:
+      options->nvtx = 1;
+      return 0;
     case ARGP_KEY_ARGS:
       options->files = state->argv + state->next;
       options->file_count = state->argc - state->next;
@@ -322,6 +336,12 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   if (has & TRAIN_GRAPH)
     train_options_row(help, TRAIN_KEY_GRAPH, "graph", NULL,
                       "With --device=gpu: launch each training step as one CUDA graph; the results are the same");
+  if (has & TRAIN_PROFILE) {
+    train_options_row(help, TRAIN_KEY_PROFILE, "profile", NULL,
+                      "Train nothing: print how long each operation of a training step takes, and how long it must");
+    train_options_row(help, TRAIN_KEY_NVTX, "nvtx", NULL,
+                      "Name the operations for a profiler: ncu --nvtx --nvtx-include \"conv1 forward/\" (--profile does)");
+  }
   if (has & TRAIN_SUMMARY)
     train_options_row(help, TRAIN_KEY_SUMMARY, "summary", NULL,
                       "Train nothing: print every node of the network, its FLOPs and its memory");
