@@ -40,6 +40,8 @@ typedef struct Graph {
   int output_count;
   const Init *weight_init; /* of weights that come next; NULL: the operation's own choice */
   char scope[NODE_NAME], next_name[2 * NODE_NAME];
+  void (*fuse)(struct Graph *g); /* for programs: what else can be computed together, unless the user chooses how it is
+                                    computed (fuse.h); NULL: nothing */
   int failed;
   Error error;
 } Graph;

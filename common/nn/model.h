@@ -410,13 +410,37 @@ static inline int model_goes_back(const Model *m, int i) {
   return m->graph->nodes[i].op != NULL && m->plan.node[i].gradient != PLAN_NONE;
 }
 
+static inline void model_backward_nodes(const Model *m, int batch) {
+  for (int i = m->graph->count - 1; i >= 0; i--)
+    if (model_goes_back(m, i)) model_backward_node(m, i, batch);
+}
+
 /* The same for every parameter. */
 static inline void model_backward(const Model *m, int batch) {
   model_expect_training(m);
   model_use_device(m);
   model_loss_gradients(m, batch);
-  for (int i = m->graph->count - 1; i >= 0; i--)
-    if (model_goes_back(m, i)) model_backward_node(m, i, batch);
+  model_backward_nodes(m, batch);
+}
+
+/* Whether each loss of a training step is computed with its gradient at once (Loss.step). */
+static inline int model_has_loss_step(const Model *m) {
+  int has = 1;
+  for (int l = 0; l < m->graph->loss_count; l++)
+    has &= m->graph->losses[l].loss->step != NULL && m->plan.node[m->graph->losses[l].node].gradient != PLAN_NONE;
+  return has;
+}
+
+/* model_score() and model_loss_gradients(), where it has. */
+static inline void model_loss_step(const Model *m, int batch) {
+  model_range_begin(m, "loss", "step");
+  for (int l = 0; l < m->graph->loss_count; l++) {
+    const GraphLoss *loss = &m->graph->losses[l];
+    float *dx = (float *)model_array(m, m->plan.node[loss->node].gradient);
+    loss->loss->step(&m->context, m->losses[l], model_loss_saved(m, l), m->totals + 2 * l, dx, model_logits(m, l),
+                     model_targets(m, l), loss->weight / (float)batch, batch, graph_shape(m->graph, loss->node));
+  }
+  model_range_end(m);
 }
 
 /* One optimizer step by m->hyper. */
@@ -441,9 +465,15 @@ static inline void model_update(Model *m) {
 /* One training step on the batch that lies in the inputs and targets. */
 static inline void model_train_step(Model *m, int batch) {
   m->context.training = 1;
+  model_expect_training(m);
   model_forward(m, batch);
-  model_score(m, batch);
-  model_backward(m, batch);
+  if (model_has_loss_step(m)) {
+    model_loss_step(m, batch);
+  } else {
+    model_score(m, batch);
+    model_loss_gradients(m, batch);
+  }
+  model_backward_nodes(m, batch);
   model_update(m);
 }
 

@@ -116,7 +116,8 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
                                         {NULL, 0, NULL, 0}};
   const struct argp own = {rows, bench_parse, NULL, NULL, children, NULL, NULL};
   TrainOptions *train = &options->train;
-  train_options_default(train, OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON, TRAIN_THREADS);
+  train_options_default(train, OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON,
+                        TRAIN_THREADS | TRAIN_UNFUSED);
   options->rounds = 7;
   options->resident = options->in_graph = 0;
   train->data = task->data;

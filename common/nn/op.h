@@ -14,7 +14,7 @@
 
 #include "common/device.h"
 
-enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 5, NODE_ATTRIBUTE_BYTES = 96, NODE_NAME = 64 };
+enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 6, NODE_ATTRIBUTE_BYTES = 96, NODE_NAME = 64 };
 
 /* ----------------------------------------------------------------------------------------------------------- shape */
 
@@ -137,6 +137,8 @@ enum { OP_IN_PLACE = 1 };
 enum { OP_PASSED = 2 };
 /* It draws random numbers by context->step: its launches differ from step to step. */
 enum { OP_DRAWS = 4 };
+/* It reads nothing, writes nothing and has no parameters any more: a node further on computes it (fuse.h). */
+enum { OP_ABSORBED = 8 };
 
 struct Node;
 
@@ -196,6 +198,9 @@ typedef struct Loss {
   void (*backward)(const Context *context, float *dx, const float *saved, const float *x, const void *targets,
                    float scale, int batch, Shape shape);
   int needs_x;
+  /* forward, score and backward in one, for training; NULL: one after the other. */
+  void (*step)(const Context *context, float *losses, float *saved, double *totals, float *dx, const float *x,
+               const void *targets, float scale, int batch, Shape shape);
 } Loss;
 
 /* ------------------------------------------------------------------------------------------------------- optimizer */

@@ -20,7 +20,7 @@
 
 enum { STEP_PARTS_IMAGES = 8192 };
 
-typedef enum StepPartKind { PART_GATHER, PART_FORWARD, PART_LOSS, PART_LOSS_BACK, PART_BACKWARD, PART_UPDATE } StepPartKind;
+typedef enum StepPartKind { PART_GATHER, PART_FORWARD, PART_LOSS, PART_LOSS_BACK, PART_LOSS_STEP, PART_BACKWARD, PART_UPDATE } StepPartKind;
 
 typedef struct StepPart {
   StepPartKind kind;
@@ -50,7 +50,7 @@ static inline double step_parts_saved_bytes(const StepParts *s, const Node *node
 static inline double step_parts_forward_bytes(const StepParts *s, int i) {
   const Node *node = &s->net->graph->nodes[i];
   double bytes = step_parts_output_bytes(s, i) + step_parts_saved_bytes(s, node);
-  if (node->op->flags & OP_PASSED) return 0;
+  if (node->op->flags & (OP_PASSED | OP_ABSORBED)) return 0;
   for (int k = 0; k < node->inputs; k++) bytes += step_parts_output_bytes(s, node->input[k]);
   for (int k = 0; k < node->params; k++) bytes += (double)node->param[k].count * sizeof(float);
   return bytes;
@@ -60,7 +60,7 @@ static inline double step_parts_backward_bytes(const StepParts *s, int i) {
   const Node *node = &s->net->graph->nodes[i];
   const PlanNode *plan = &s->net->plan.node[i];
   double bytes = step_parts_output_bytes(s, i) + step_parts_saved_bytes(s, node);
-  if (node->op->flags & OP_PASSED) return 0;
+  if (node->op->flags & (OP_PASSED | OP_ABSORBED)) return 0;
   if (node->op->backward_needs & BACKWARD_NEEDS_Y) bytes += step_parts_output_bytes(s, i);
   for (int k = 0; k < node->inputs; k++) {
     const double input = step_parts_output_bytes(s, node->input[k]);
@@ -90,6 +90,14 @@ static inline double step_parts_loss_bytes(const StepParts *s, int back) {
     const double saved = (double)g->losses[l].loss->saved_floats(shape) * sizeof(float);
     bytes += s->batch * (saved + targets + (back ? x : x + sizeof(float)));
   }
+  return bytes;
+}
+
+/* Of the gradients alone. */
+static inline double step_parts_gradient_bytes(const StepParts *s) {
+  const Graph *g = s->net->graph;
+  double bytes = 0;
+  for (int l = 0; l < g->loss_count; l++) bytes += step_parts_output_bytes(s, g->losses[l].node);
   return bytes;
 }
 
@@ -151,8 +159,12 @@ static inline void step_parts_open(StepParts *s, const Task *task, Model *net, i
     if (g->nodes[i].op)
       step_parts_add(s, PART_FORWARD, i, g->nodes[i].name, "forward", step_parts_forward_bytes(s, i),
                      g->nodes[i].flops * batch);
-  step_parts_add(s, PART_LOSS, 0, "loss", "forward", step_parts_loss_bytes(s, 0), 0);
-  step_parts_add(s, PART_LOSS_BACK, 0, "loss", "backward", step_parts_loss_bytes(s, 1), 0);
+  if (model_has_loss_step(net)) {
+    step_parts_add(s, PART_LOSS_STEP, 0, "loss", "step", step_parts_loss_bytes(s, 0) + step_parts_gradient_bytes(s), 0);
+  } else {
+    step_parts_add(s, PART_LOSS, 0, "loss", "forward", step_parts_loss_bytes(s, 0), 0);
+    step_parts_add(s, PART_LOSS_BACK, 0, "loss", "backward", step_parts_loss_bytes(s, 1), 0);
+  }
   for (int i = g->count - 1; i >= 0; i--)
     if (model_goes_back(net, i))
       step_parts_add(s, PART_BACKWARD, i, g->nodes[i].name, "backward", step_parts_backward_bytes(s, i),
@@ -189,6 +201,9 @@ static inline void step_part_run(StepParts *s, int i) {
     case PART_LOSS_BACK:
       model_loss_gradients(net, s->batch);
       break;
+    case PART_LOSS_STEP:
+      model_loss_step(net, s->batch);
+      break;
     case PART_BACKWARD:
       model_backward_node(net, s->part[i].node, s->batch);
       break;
@@ -202,7 +217,7 @@ static inline void step_part_run(StepParts *s, int i) {
 static inline int step_part_works(const StepParts *s, int i) {
   const StepPart *part = &s->part[i];
   const int of_node = part->kind == PART_FORWARD || part->kind == PART_BACKWARD;
-  return !(of_node && (s->net->graph->nodes[part->node].op->flags & OP_PASSED));
+  return !(of_node && (s->net->graph->nodes[part->node].op->flags & (OP_PASSED | OP_ABSORBED)));
 }
 
 #endif /* COMMON_NN_STEP_PARTS_H */

@@ -36,10 +36,11 @@ enum {
   TRAIN_SUMMARY = 1 << 12,
   TRAIN_GRAPH = 1 << 13,
   TRAIN_PROFILE = 1 << 14, /* and --nvtx */
-  TRAIN_ALL = (1 << 15) - 1
+  TRAIN_UNFUSED = 1 << 15,
+  TRAIN_ALL = (1 << 16) - 1
 };
 
-enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 30 };
+enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 32 };
 
 typedef struct TrainOptions {
   CommonOptions common;
@@ -50,7 +51,7 @@ typedef struct TrainOptions {
   const Augment *augment;
   int train_images, test_images; /* the first so many; 0: all of them */
   int train_images_least, hold_out, threads;
-  int resume, restart, predict, summary, graph, profile, nvtx;
+  int resume, restart, predict, summary, graph, profile, nvtx, unfused;
   char checkpoint[PATH_MAX]; /* of --predict; "": best.safetensors of the output folder */
   char **files;              /* of --predict */
   int file_count;
@@ -76,6 +77,7 @@ enum {
   TRAIN_KEY_GRAPH,
   TRAIN_KEY_PROFILE,
   TRAIN_KEY_NVTX,
+  TRAIN_KEY_UNFUSED,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -241,6 +243,9 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
     case TRAIN_KEY_PROFILE:
       options->profile = 1;
       return 0;
+    case TRAIN_KEY_UNFUSED:
+      options->unfused = 1;
+      return 0;
     case TRAIN_KEY_NVTX:
       options->nvtx = 1;
       return 0;
@@ -336,6 +341,9 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   if (has & TRAIN_GRAPH)
     train_options_row(help, TRAIN_KEY_GRAPH, "graph", NULL,
                       "With --device=gpu: launch each training step as one CUDA graph; the results are the same");
+  if (has & TRAIN_UNFUSED)
+    train_options_row(help, TRAIN_KEY_UNFUSED, "unfused", NULL,
+                      "Compute by itself what this program computes together, such as a convolution and its pooling");
   if (has & TRAIN_PROFILE) {
     train_options_row(help, TRAIN_KEY_PROFILE, "profile", NULL,
                       "Train nothing: print how long each operation of a training step takes, and how long it must");
