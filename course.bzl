@@ -167,4 +167,9 @@ COURSE = {
     "phase3_cnn/10_batch_norm": [],
     "phase3_cnn/11_residual": [],
     "phase3_cnn/12_lenet_mnist": [],
+    "phase3_cnn/16_one_step": [
+        "conv_pool_largest",
+        "conv_pool_taps",
+        "chain_products",
+    ],
 }
