@@ -26,6 +26,7 @@ static inline ConvPool conv_pool_lesson_shape(const int *size) {
 
 static inline int conv_pool_lesson_p(const int *size) { return max_pool2d_out_h(conv_pool_lesson_shape(size).pool); }
 static inline int conv_pool_lesson_q(const int *size) { return max_pool2d_out_w(conv_pool_lesson_shape(size).pool); }
+static inline int conv_pool_lesson_rows(const int *size) { return size[5]; } /* of a filter: as many as columns */
 static inline int conv_pool_lesson_choices(const int *size) {
   (void)size;
   return CONV_POOL_CHOICES;
@@ -112,6 +113,7 @@ static inline Lesson conv_pool_lesson_make(void (*call)(LessonLauncher, float *c
   lesson_parameter(&lesson, "padding", 1, 0);
   lesson_derived(&lesson, 'p', conv_pool_lesson_p);
   lesson_derived(&lesson, 'q', conv_pool_lesson_q);
+  lesson_derived(&lesson, 'r', conv_pool_lesson_rows);
   lesson_derived(&lesson, 'm', conv_pool_lesson_choices);
   lesson.shape_check = conv_pool_lesson_check;
   lesson.tolerance = conv_pool_lesson_tolerance;
@@ -134,7 +136,7 @@ static inline Lesson conv_pool_forward_lesson(void) {
   lesson_tolerance(&lesson, "argmax", lesson_exact);
   lesson_input(&lesson, "x", "nchw");
   lesson_range(&lesson, "x", -2, 1); /* about half of the sums are below 0 */
-  lesson_input(&lesson, "w", "kcss");
+  lesson_input(&lesson, "w", "kcrs");
   lesson_range(&lesson, "w", -1, 1);
   lesson_input(&lesson, "bias", "k");
   return lesson;
@@ -143,12 +145,12 @@ static inline Lesson conv_pool_forward_lesson(void) {
 static inline Lesson conv_pool_backward_lesson(void) {
   Lesson lesson = conv_pool_lesson_make(conv_pool_lesson_backward_call, (LessonLauncher)conv_pool_backward_reference);
   lesson_output(&lesson, "dx", "nchw");
-  lesson_output(&lesson, "dw", "kcss");
+  lesson_output(&lesson, "dw", "kcrs");
   lesson_output(&lesson, "dbias", "k");
   lesson_input(&lesson, "dy", "nkpq");
   lesson_labels(&lesson, "argmax", "nkpq", 'm');
   lesson_input(&lesson, "x", "nchw");
-  lesson_input(&lesson, "w", "kcss");
+  lesson_input(&lesson, "w", "kcrs");
   return lesson;
 }
 
