@@ -20,6 +20,7 @@
 #define COMMON_LESSON_TIME_H
 
 #include "common/lesson/arrays.h"
+#include "common/roof.h"
 #include "common/timer.h"
 
 #include <cuda_bf16.h>
@@ -29,8 +30,6 @@ enum {
   LESSON_ROUNDS = 21,
   LESSON_SETS = 4096,              /* of arrays, at most */
   LESSON_ROOF_ELEMENTS = 64 << 20, /* floats of the array that is copied: 256 MiB */
-  LESSON_FMA_CHAINS = 16,          /* independent sums of a thread: more than the latency of an FMA */
-  LESSON_FMA_STEPS = 4096,
 };
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -81,25 +80,6 @@ static __global__ void lesson_fill_kernel(void *x, size_t n, LessonArray array, 
     else
       ((float *)x)[2 * i + j] = value[j];
   }
-}
-
-static __global__ void lesson_copy_kernel(float4 *to, const float4 *from, size_t n) {
-  size_t stride = (size_t)gridDim.x * blockDim.x;
-  for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) to[i] = from[i];
-}
-
-/* `cycles`: what the longest block took. All begin at the same time, four a multiprocessor, but it serves the oldest
- * first: the youngest takes as long as the kernel. */
-static __global__ void lesson_fma_kernel(float *out, unsigned long long *cycles, float factor, float term) {
-  long long begin = clock64();
-  float sum[LESSON_FMA_CHAINS], total = 0;
-  for (int i = 0; i < LESSON_FMA_CHAINS; i++) sum[i] = (float)(threadIdx.x + i);
-#pragma unroll 4
-  for (int step = 0; step < LESSON_FMA_STEPS; step++)
-    for (int i = 0; i < LESSON_FMA_CHAINS; i++) sum[i] = fmaf(sum[i], factor, term);
-  for (int i = 0; i < LESSON_FMA_CHAINS; i++) total += sum[i];
-  out[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = total; /* a sum that nobody needed would not be computed */
-  if (threadIdx.x % 32 == 0) atomicMax(cycles, (unsigned long long)(clock64() - begin));
 }
 
 /* Who takes turns: the versions, and after them the roofs. */
@@ -209,13 +189,13 @@ static inline void lesson_bench_launch(LessonBench *bench, int contestant) {
   } else if (contestant == LESSON_ROOF_COPY) {
     CUDA_CHECK(cudaMemcpyAsync(bench->roof[0], bench->roof[1], roof_bytes, cudaMemcpyDeviceToDevice));
   } else if (contestant == LESSON_ROOF_COPY_KERNEL) {
-    lesson_copy_kernel<<<(unsigned)bench->roof_blocks, 256>>>((float4 *)bench->roof[0], (const float4 *)bench->roof[1],
+    roof_copy_kernel<<<(unsigned)bench->roof_blocks, 256>>>((float4 *)bench->roof[0], (const float4 *)bench->roof[1],
                                                               LESSON_ROOF_ELEMENTS / 4);
     CUDA_CHECK_LAUNCH();
   } else if (contestant == LESSON_ROOF_OWN) {
     bench->roof_flops = bench->lesson->roof();
   } else {
-    lesson_fma_kernel<<<(unsigned)bench->roof_blocks / 2, 256>>>(bench->roof[0], bench->cycles, 0.999f, 0.001f);
+    roof_fma_kernel<<<(unsigned)bench->roof_blocks / 2, 256>>>(bench->roof[0], bench->cycles, 0.999f, 0.001f);
     CUDA_CHECK_LAUNCH();
   }
 }
@@ -303,7 +283,7 @@ static inline void lesson_time(const Lesson *lesson, const LessonVersion *versio
   double copy_kernel = timer_stats(samples[LESSON_ROOF_COPY_KERNEL], LESSON_ROUNDS).median;
   double fma = timer_stats(samples[LESSON_ROOF_FMA], LESSON_ROUNDS).median;
   times->copy_bytes_per_second = 2.0 * LESSON_ROOF_ELEMENTS * sizeof(float) / (copy < copy_kernel ? copy : copy_kernel);
-  times->flops_per_second = 2.0 * LESSON_FMA_CHAINS * LESSON_FMA_STEPS * 256 * (bench.roof_blocks / 2) / fma;
+  times->flops_per_second = 2.0 * ROOF_CHAINS * ROOF_STEPS * 256 * (bench.roof_blocks / 2) / fma;
   if (lesson->roof != NULL)
     times->flops_per_second = bench.roof_flops / timer_stats(samples[LESSON_ROOF_OWN], LESSON_ROUNDS).median;
   lesson_bench_close(&bench);

@@ -9,6 +9,7 @@
 #define COMMON_NN_APP_H
 
 #include "common/nn/predict.h"
+#include "common/nn/profile.h"
 #include "common/nn/run_folder.h"
 #include "common/nn/show.h"
 #include "common/nn/trainer.h"
@@ -172,11 +173,12 @@ static inline void app_print_json(const TrainOptions *options, const Trainer *t)
   json_object_set_new(result, "device", json_string(device_name(options->common.device)));
   json_object_set_new(result, "seed", json_integer((json_int_t)t->state.seed));
   json_object_set_new(result, "epochs", json_integer(t->state.epoch));
-  const double figures[] = {t->state.test_accuracy, t->test_loss,         t->train_loss,
-                            t->train_accuracy,      t->images_per_second, t->state.seconds};
-  const char *const names[] = {"test_accuracy",  "test_loss",         "train_loss",
-                               "train_accuracy", "images_per_second", "seconds"};
-  for (int i = 0; i < 6; i++)
+  /* seconds: of training steps alone, since the run began; startup_seconds: of this program, before its first step */
+  const double figures[] = {t->state.test_accuracy, t->test_loss,     t->train_loss, t->train_accuracy,
+                            t->images_per_second,   t->state.seconds, t->startup};
+  const char *const names[] = {"test_accuracy",     "test_loss", "train_loss",     "train_accuracy",
+                               "images_per_second", "seconds",   "startup_seconds"};
+  for (int i = 0; i < 7; i++)
     if (isfinite(figures[i])) json_object_set_new(result, names[i], json_real(figures[i]));
   if (t->state.best_epoch > 0) {
     json_object_set_new(result, "best_test_accuracy", json_real(t->state.best_accuracy));
@@ -280,7 +282,8 @@ static inline int app_prepare(const Task *task, TrainOptions *options, const cha
   return 0;
 }
 
-static inline int app_run(const Task *task, TrainOptions *options) {
+/* `started`: when the program was, for what it took to begin. */
+static inline int app_run(const Task *task, TrainOptions *options, double started) {
   Error err;
   char path[PATH_MAX + 64], title[256];
   AppData data;
@@ -288,9 +291,11 @@ static inline int app_run(const Task *task, TrainOptions *options) {
   DeviceSet train, test;
   TrainLog log;
   StepGraph step_graph;
+  StepReplay replay;
   Trainer t;
   memset(&t, 0, sizeof t);
   memset(&step_graph, 0, sizeof step_graph);
+  memset(&replay, 0, sizeof replay);
   const char *directory = options->common.output_dir;
   snprintf(path, sizeof path, "%s/%s", directory, run_files[RUN_STATE]);
   if (app_prepare(task, options, path, &data, &t.state, &err) != 0 ||
@@ -308,7 +313,10 @@ static inline int app_run(const Task *task, TrainOptions *options) {
   t.output_dir = directory;
   t.log = &log;
   t.images_per_second = t.train_loss = t.train_accuracy = t.test_loss = NAN;
-  if (options->graph) t.step_graph = &step_graph;
+  net.context.ranges = options->nvtx;
+  if (options->graph) ON_DEVICE(device, trainer_record(&t, &replay, &step_graph), (void)0);
+  device_synchronize(device);
+  t.startup = seconds_now() - started;
 
   TrainResult result = TRAIN_FAILED;
   interrupt_install();
@@ -319,6 +327,7 @@ static inline int app_run(const Task *task, TrainOptions *options) {
     if (!options->resume) run_folder_take_back(directory, moved);
     die("%s", err.message);
   }
+  printf("\nstart-up %.2f s, training steps %.2f s\n", t.startup, t.state.seconds);
   if (result == TRAIN_INTERRUPTED)
     printf("\nstopped in epoch %d at image %d of %d; to go on, add --resume to the same command\n", t.state.epoch + 1,
            t.state.position, train.count);
@@ -328,6 +337,8 @@ static inline int app_run(const Task *task, TrainOptions *options) {
   if (train_log_close(&log, &err) != 0) die("%s", err.message);
   if (options->common.json) app_print_json(options, &t);
   step_graph_close(&step_graph);
+  ON_DEVICE(device, step_replay_close(&replay), (void)0);
+  free(t.values);
   device_set_destroy(&train);
   device_set_destroy(&test);
   data_free(&data.train);
@@ -369,6 +380,35 @@ static inline int app_summary(const Task *task, TrainOptions *options) {
     die("%s", err.message);
   model_print_summary(stdout, &net);
   if (options->common.json && json_result(app_summary_json(&net), &err) != 0) die("%s", err.message);
+  model_close(&net);
+  return 0;
+}
+
+/* -------------------------------------------------------------------------------------------------------- --profile */
+
+/* Every operation of a training step, on random images: see profile.h. */
+static inline int app_profile(const Task *task, TrainOptions *options) {
+  Error err;
+  TrainState state;
+  Model net;
+  Profile profile;
+  char title[256];
+  const int batch = options->common.batch_size;
+  memset(&state, 0, sizeof state);
+  if (batch > STEP_PARTS_IMAGES)
+    die("--batch-size=%d: --profile takes batches of up to %d images", batch, STEP_PARTS_IMAGES);
+  if (session_open(task, options, &state, batch, MODEL_TRAIN, 0, &net, &err) != 0) die("%s", err.message);
+  model_init(&net, options->common.seed);
+  net.context.ranges = 1;
+  profile_open(&profile, task, &net, batch, options->common.seed);
+  profile_measure(&profile);
+  profile_print(stdout, &profile);
+  snprintf(title, sizeof title, "%s: a training step, batch %d, %s", task->title, batch,
+           device_name(options->common.device));
+  if (profile_write(&profile, title, options->common.output_dir, &err) != 0) die("%s", err.message);
+  printf("profile.csv, profile.svg and profile.png are in %s\n", options->common.output_dir);
+  if (options->common.json && json_result(profile_json(&profile), &err) != 0) die("%s", err.message);
+  profile_close(&profile);
   model_close(&net);
   return 0;
 }
@@ -419,6 +459,7 @@ static inline void app_open_device(const Task *task, const TrainOptions *options
 
 static inline int app_main(const Task *task, int argc, char **argv) {
   static TrainOptions options;
+  const double started = seconds_now();
   interrupt_begin();
   threads_begin();
   app_options(task, &options, argc, argv);
@@ -426,7 +467,8 @@ static inline int app_main(const Task *task, int argc, char **argv) {
   const int status = options.predict                 ? predict_run(task, &options)
                      : train_options_shows(&options) ? show_run(task, &options)
                      : options.summary               ? app_summary(task, &options)
-                                                     : app_run(task, &options);
+                     : options.profile               ? app_profile(task, &options)
+                                                     : app_run(task, &options, started);
   stdout_finish();
   return status;
 }

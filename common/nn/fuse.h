@@ -123,4 +123,65 @@ static inline void graph_unfuse(Graph *g) {
   }
 }
 
+/* ---------------------------------------------------------------------------------------------------- longer chains
+ *
+ * Several operations in a row, of which what passes between them is never stored: the last node computes all of them. It
+ * reads what the first one read, and has the parameters of all, with their names. The others stay in the list, without
+ * inputs, parameters or arrays (OP_ABSORBED). Nobody else may read what passes between.
+ */
+enum { CHAIN_MOST = 5 };
+
+typedef struct ChainFusion {
+  const Op *op[CHAIN_MOST];
+  int count;
+  int (*fits)(const Graph *g, const int *node, int count); /* node: numbers, first to last; NULL: always */
+  void (*attributes)(Node *last, const Graph *g, const int *node, int count); /* sets those of the last; NULL: none */
+  const Op *fused;
+} ChainFusion;
+
+static const Op absorbed_op = {"(absorbed)", 0, OP_ABSORBED, NULL, NULL, op_passed, op_passed};
+
+/* Whether the nodes that end with `last` are the chain; their numbers then. */
+static inline int graph_find_chain(const Graph *g, const ChainFusion *fusion, int last, int *node) {
+  int params = 0;
+  for (int i = fusion->count - 1, at = last; i >= 0; i--) {
+    const Node *n = &g->nodes[at];
+    if (n->op != fusion->op[i] || n->inputs != 1 || (i < fusion->count - 1 && graph_readers(g, at) > 1)) return 0;
+    node[i] = at;
+    params += n->params;
+    at = n->input[0];
+  }
+  return params <= NODE_MAX_PARAMS && (fusion->fits == NULL || fusion->fits(g, node, fusion->count));
+}
+
+static inline void graph_join_chain(Graph *g, const ChainFusion *fusion, const int *node) {
+  Node *last = &g->nodes[node[fusion->count - 1]];
+  Node joined = *last;
+  joined.op = fusion->fused;
+  joined.input[0] = g->nodes[node[0]].input[0];
+  joined.params = 0;
+  joined.flops = 0;
+  for (int i = 0; i < fusion->count; i++) {
+    const Node *n = &g->nodes[node[i]];
+    for (int k = 0; k < n->params; k++) joined.param[joined.params++] = n->param[k];
+    joined.flops += n->flops;
+  }
+  if (fusion->attributes) fusion->attributes(&joined, g, node, fusion->count);
+  for (int i = 0; i < fusion->count - 1; i++) {
+    Node *n = &g->nodes[node[i]];
+    n->op = &absorbed_op;
+    n->inputs = n->params = 0;
+    n->flops = 0;
+  }
+  *last = joined;
+}
+
+/* Applies the fusions in their order, each wherever it can be. */
+static inline void graph_fuse_chains(Graph *g, const ChainFusion *fusions, int count) {
+  int node[CHAIN_MOST];
+  for (int f = 0; f < count && !g->failed; f++)
+    for (int i = 0; i < g->count; i++)
+      if (graph_find_chain(g, &fusions[f], i, node)) graph_join_chain(g, &fusions[f], node);
+}
+
 #endif /* COMMON_NN_FUSE_H */

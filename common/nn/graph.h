@@ -42,6 +42,8 @@ typedef struct Graph {
   char scope[NODE_NAME], next_name[2 * NODE_NAME];
   size_t scope_length[GRAPH_MAX_SCOPES]; /* before each graph_enter() */
   int scopes;
+  void (*fuse)(struct Graph *g); /* for programs: what else can be computed together, unless the user chooses how it is
+                                    computed (fuse.h); NULL: nothing */
   int failed;
   Error error;
 } Graph;

@@ -17,6 +17,7 @@
 #define COMMON_NN_MODEL_H
 
 #include "common/nn/plan.h"
+#include "common/nvtx.h"
 
 /* Sums since model_reset_totals(), over the samples of a loss. */
 typedef struct Totals {
@@ -350,9 +351,23 @@ static inline OpArrays model_arrays(const Model *m, int i, int batch, int backwa
   return a;
 }
 
+/* With context.ranges: what is launched between the two belongs to "conv1 forward", for a profiler. */
+static inline void model_range_begin(const Model *m, const char *what, const char *direction) {
+  char name[NODE_NAME + 16];
+  if (!m->context.ranges) return;
+  snprintf(name, sizeof name, "%s %s", what, direction);
+  nvtx_begin(name);
+}
+
+static inline void model_range_end(const Model *m) {
+  if (m->context.ranges) nvtx_end();
+}
+
 static inline void model_forward_node(const Model *m, int i, int batch) {
   const OpArrays a = model_arrays(m, i, batch, 0);
+  model_range_begin(m, m->graph->nodes[i].name, "forward");
   m->graph->nodes[i].op->forward(&m->context, &m->graph->nodes[i], &a);
+  model_range_end(m);
 }
 
 /* dy -> dx of every input that needs it, and the gradients of the parameters. */
@@ -360,6 +375,7 @@ static inline void model_backward_node(const Model *m, int i, int batch) {
   const Node *node = &m->graph->nodes[i];
   const PlanNode *plan = &m->plan.node[i];
   const OpArrays a = model_arrays(m, i, batch, 1);
+  model_range_begin(m, node->name, "backward");
   node->op->backward(&m->context, node, &a);
   for (int k = 0; k < node->inputs; k++) {
     if (!plan->writes[k] || plan->extra[k] == PLAN_NONE) continue;
@@ -367,6 +383,7 @@ static inline void model_backward_node(const Model *m, int i, int batch) {
     const size_t n = shape_count(graph_shape(m->graph, node->input[k])) * (size_t)batch;
     ON_DEVICE(m->context.device, add_gpu(sum, sum, a.dx[k], n), add_cpu(sum, sum, a.dx[k], n));
   }
+  model_range_end(m);
 }
 
 /* Inputs -> the outputs of all nodes, as context.training says: dropout and batch norm differ. */
@@ -380,6 +397,7 @@ static inline void model_forward(const Model *m, int batch) {
 /* Outputs and targets -> losses, and the totals grow. */
 static inline void model_score(const Model *m, int batch) {
   model_use_device(m);
+  model_range_begin(m, "loss", "forward");
   for (int l = 0; l < m->graph->loss_count; l++) {
     const GraphLoss *loss = &m->graph->losses[l];
     const Shape shape = graph_shape(m->graph, loss->node);
@@ -387,12 +405,12 @@ static inline void model_score(const Model *m, int batch) {
     loss->loss->forward(&m->context, each, saved, model_logits(m, l), model_targets(m, l), batch, shape);
     loss->loss->score(&m->context, m->totals + 2 * l, each, saved, model_targets(m, l), batch, shape);
   }
+  model_range_end(m);
 }
 
-/* What the losses saved -> the gradient of their weighted sum, each a mean over the batch, for every parameter. */
-static inline void model_backward(const Model *m, int batch) {
-  model_expect_training(m);
-  model_use_device(m);
+/* What the losses saved -> the gradient of their weighted sum, each a mean over the batch, for what they look at. */
+static inline void model_loss_gradients(const Model *m, int batch) {
+  model_range_begin(m, "loss", "backward");
   for (int l = 0; l < m->graph->loss_count; l++) {
     const GraphLoss *loss = &m->graph->losses[l];
     float *dx = (float *)model_array(m, m->plan.node[loss->node].gradient);
@@ -400,14 +418,52 @@ static inline void model_backward(const Model *m, int batch) {
     loss->loss->backward(&m->context, dx, model_loss_saved(m, l), loss->loss->needs_x ? model_logits(m, l) : NULL,
                          model_targets(m, l), loss->weight / (float)batch, batch, graph_shape(m->graph, loss->node));
   }
+  model_range_end(m);
+}
+
+/* Whether backward of this node runs in a training step. */
+static inline int model_goes_back(const Model *m, int i) {
+  return m->graph->nodes[i].op != NULL && m->plan.node[i].gradient != PLAN_NONE;
+}
+
+static inline void model_backward_nodes(const Model *m, int batch) {
   for (int i = m->graph->count - 1; i >= 0; i--)
-    if (m->graph->nodes[i].op && m->plan.node[i].gradient != PLAN_NONE) model_backward_node(m, i, batch);
+    if (model_goes_back(m, i)) model_backward_node(m, i, batch);
+}
+
+/* The same for every parameter. */
+static inline void model_backward(const Model *m, int batch) {
+  model_expect_training(m);
+  model_use_device(m);
+  model_loss_gradients(m, batch);
+  model_backward_nodes(m, batch);
+}
+
+/* Whether each loss of a training step is computed with its gradient at once (Loss.step). */
+static inline int model_has_loss_step(const Model *m) {
+  int has = 1;
+  for (int l = 0; l < m->graph->loss_count; l++)
+    has &= m->graph->losses[l].loss->step != NULL && m->plan.node[m->graph->losses[l].node].gradient != PLAN_NONE;
+  return has;
+}
+
+/* model_score() and model_loss_gradients(), where it has. */
+static inline void model_loss_step(const Model *m, int batch) {
+  model_range_begin(m, "loss", "step");
+  for (int l = 0; l < m->graph->loss_count; l++) {
+    const GraphLoss *loss = &m->graph->losses[l];
+    float *dx = (float *)model_array(m, m->plan.node[loss->node].gradient);
+    loss->loss->step(&m->context, m->losses[l], model_loss_saved(m, l), m->totals + 2 * l, dx, model_logits(m, l),
+                     model_targets(m, l), loss->weight / (float)batch, batch, graph_shape(m->graph, loss->node));
+  }
+  model_range_end(m);
 }
 
 /* One optimizer step by m->hyper. */
 static inline void model_update(Model *m) {
   model_expect_training(m);
   model_use_device(m);
+  model_range_begin(m, m->optimizer->name, "update");
   const size_t begin[] = {0, m->decayed_count}, end[] = {m->decayed_count, m->parameter_count};
   for (int part = 0; part < 2; part++) {
     if (begin[part] == end[part]) continue;
@@ -418,6 +474,7 @@ static inline void model_update(Model *m) {
     m->optimizer->step(&m->context, m->parameters + begin[part], slot, m->gradients + begin[part],
                        end[part] - begin[part], &hyper);
   }
+  model_range_end(m);
   m->context.step++;
 }
 
@@ -426,9 +483,15 @@ static inline void model_train_step(Model *m, int batch) {
   Error err;
   if (model_check_batch(m->graph, batch, &err) != 0) die("%s", err.message);
   m->context.training = 1;
+  model_expect_training(m);
   model_forward(m, batch);
-  model_score(m, batch);
-  model_backward(m, batch);
+  if (model_has_loss_step(m)) {
+    model_loss_step(m, batch);
+  } else {
+    model_score(m, batch);
+    model_loss_gradients(m, batch);
+  }
+  model_backward_nodes(m, batch);
   model_update(m);
 }
 

@@ -237,7 +237,7 @@ static void distance_backward(const Context *context, float *dx, const float *sa
   });
 }
 static const Loss distance = {
-    "distance", distance_targets, distance_saved, distance_forward, distance_score, distance_backward, 1};
+    "distance", distance_targets, distance_saved, distance_forward, distance_score, distance_backward, 1, NULL};
 
 /* Gradient descent without momentum, with two slots that hold what it was given. */
 static void plain_step(const Context *context, float *w, float *const *slot, const float *gradients, size_t n,
@@ -246,7 +246,7 @@ static void plain_step(const Context *context, float *w, float *const *slot, con
   assert_int_equal(context->device, DEVICE_CPU);
   for (size_t i = 0; i < n; i++) w[i] -= hyper->lr * (gradients[i] + hyper->weight_decay * w[i]);
 }
-static const Optimizer plain = {"plain", 2, {"first", "second"}, plain_step};
+static const Optimizer plain = {"plain", 2, {"first", "second"}, plain_step, 0};
 
 static Context context_on(Device device) {
   Context context;
@@ -699,7 +699,7 @@ static void no_step(const Context *context, float *w, float *const *slot, const 
                     const Hyper *hyper) {
   (void)context, (void)w, (void)slot, (void)gradients, (void)n, (void)hyper;
 }
-static const Optimizer none = {"none", 0, {NULL, NULL}, no_step};
+static const Optimizer none = {"none", 0, {NULL, NULL}, no_step, 0};
 
 static void expect_gpu(int gpu, int other) {
   int seen = -1;

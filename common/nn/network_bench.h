@@ -14,106 +14,54 @@
 #ifndef COMMON_NN_NETWORK_BENCH_H
 #define COMMON_NN_NETWORK_BENCH_H
 
-#include "common/nn/session.h"
 #include "common/nn/step_graph.h"
+#include "common/nn/step_parts.h"
 #include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 
-enum { BENCH_IMAGES = 8192, BENCH_MAX_ROUNDS = 101 };
+enum { BENCH_MAX_ROUNDS = 101 };
 
 typedef struct Bench {
   Model net;
   Device device;
   int resident, in_graph, inference;
   StepGraph graph; /* of a step */
-  int batch;
-  DeviceSet set;
+  StepParts parts;
 } Bench;
 
-/* Random pixels and labels, in the form of the task's data set. */
-static inline void bench_create_set(Bench *bench, const Task *task, uint64_t seed) {
-  const DataSource *source = task->data;
-  const size_t bytes = BENCH_IMAGES * shape_count(source->shape);
-  uint8_t *pixels = (uint8_t *)xmalloc(bytes);
-  int labels[BENCH_IMAGES];
-  for (size_t i = 0; i < bytes; i += 4) {
-    const PhiloxBlock block = philox4x32(seed, 1, i);
-    for (size_t j = 0; j < 4 && i + j < bytes; j++) pixels[i + j] = (uint8_t)block.word[j];
-  }
-  for (int i = 0; i < BENCH_IMAGES; i++) labels[i] = (int)(philox4x32(seed, 2, i).word[0] % source->classes);
-  const DataSet host = {source->shape, BENCH_IMAGES, source->classes, pixels, labels};
-  DataNorm norm;
-  memset(&norm, 0, sizeof norm);
-  norm.channels = source->shape.dim[0];
-  for (int c = 0; c < norm.channels; c++) {
-    norm.mean[c] = 0.5f;
-    norm.stddev[c] = 0.29f;
-  }
-  device_set_create(&bench->set, bench->device, task->batches, &host, BENCH_IMAGES, &norm);
-  device_set_shuffle(&bench->set, seed, 0);
-  free(pixels);
-}
-
-static inline void bench_gather(Bench *bench, int step) {
-  const size_t start = (size_t)step * bench->batch % (BENCH_IMAGES - bench->batch + 1);
-  device_set_gather(&bench->set, &bench->net, (int)start, bench->batch);
-}
+enum { BENCH_STEP = -1 };
 
 /* What is timed, but for the gathering. */
 static inline void bench_step(Bench *bench) {
   if (bench->inference)
-    model_forward(&bench->net, bench->batch);
+    model_forward(&bench->net, bench->parts.batch);
   else
-    model_train_step(&bench->net, bench->batch);
+    model_train_step(&bench->net, bench->parts.batch);
 }
 
-/* ---------------------------------------------------------------------------------------- what is timed */
-
-typedef enum Operation { STEP, GATHER, FORWARD, LOSS, BACKWARD, UPDATE } Operation;
-
-/* One operation, `repeats` times over; a node's backward gives dx except in the first one, as in training. */
-static inline void bench_run(Bench *bench, Operation operation, int node, int repeats) {
-  Model *net = &bench->net;
+/* Part `part` of a step, or a whole one, `repeats` times over. */
+static inline void bench_run(Bench *bench, int part, int repeats) {
   for (int i = 0; i < repeats; i++) {
-    switch (operation) {
-      case STEP:
-        if (bench->in_graph) {
-          CUDA_CHECK(cudaGraphLaunch(bench->graph.exec, cudaStreamPerThread));
-          break;
-        }
-        if (!bench->resident) bench_gather(bench, i);
-        net->hyper.lr = 0.01f;
-        bench_step(bench);
-        break;
-      case GATHER:
-        bench_gather(bench, i);
-        break;
-      case FORWARD:
-        model_forward_node(net, node, bench->batch);
-        break;
-      case LOSS:
-        model_score(net, bench->batch);
-        break;
-      case BACKWARD:
-        model_backward_node(net, node, bench->batch);
-        break;
-      case UPDATE:
-        net->hyper.lr = 0;
-        model_update(net);
-        break;
+    if (part != BENCH_STEP) {
+      step_part_run(&bench->parts, part);
+    } else if (bench->in_graph) {
+      CUDA_CHECK(cudaGraphLaunch(bench->graph.exec, cudaStreamPerThread));
+    } else {
+      if (!bench->resident) step_parts_gather(&bench->parts);
+      bench_step(bench);
     }
   }
   device_synchronize(bench->device);
 }
 
 /* Median over `rounds` of the seconds that one run takes. */
-static inline double bench_time(Bench *bench, Operation operation, int node, int repeats, int rounds) {
+static inline double bench_time(Bench *bench, int part, int repeats, int rounds) {
   double samples[BENCH_MAX_ROUNDS];
-  bench_run(bench, operation, node, repeats / 4 + 1);
+  bench_run(bench, part, repeats / 4 + 1);
   for (int i = 0; i < rounds; i++) {
     double start = seconds_now();
-    bench_run(bench, operation, node, repeats);
+    bench_run(bench, part, repeats);
     samples[i] = (seconds_now() - start) / repeats;
   }
   return timer_stats(samples, (size_t)rounds).median;
@@ -159,26 +107,15 @@ static inline void bench_print_row(json_t *rows, const char *layer, const char *
 
 /* Every operation of a step alone. */
 static inline void bench_print_operations(Bench *bench, int rounds, double step, json_t *rows) {
-  Model *net = &bench->net;
-  int repeats = bench->device == DEVICE_GPU ? 200 : 20;
+  const StepParts *parts = &bench->parts;
+  const int repeats = bench->device == DEVICE_GPU ? 200 : 20;
   printf("\neach operation alone                per cent of the step\n");
-  if (!bench->inference)
-    bench_print_row(rows, "batch", "gather", bench_time(bench, GATHER, 0, repeats, rounds), 0, step);
-  for (int i = 0; i < net->graph->count; i++) {
-    const Node *node = &net->graph->nodes[i];
-    if (node->op == NULL) continue;
-    const double flops = node->flops * bench->batch;
-    bench_print_row(rows, node->name, "forward", bench_time(bench, FORWARD, i, repeats, rounds), flops, step);
+  bench->net.hyper.lr = 0;
+  for (int i = 0; i < parts->count; i++) {
+    const StepPart *part = &parts->part[i];
+    if (step_part_works(parts, i))
+      bench_print_row(rows, part->layer, part->direction, bench_time(bench, i, repeats, rounds), part->flops, step);
   }
-  if (bench->inference) return;
-  bench_print_row(rows, "loss", "forward", bench_time(bench, LOSS, 0, repeats, rounds), 0, step);
-  for (int i = net->graph->count - 1; i >= 0; i--) {
-    const Node *node = &net->graph->nodes[i];
-    if (node->op == NULL || net->plan.node[i].gradient == PLAN_NONE) continue;
-    const double flops = (net->plan.node[i].writes[0] ? 2 : 1) * node->flops * bench->batch; /* dw, and dx */
-    bench_print_row(rows, node->name, "backward", bench_time(bench, BACKWARD, i, repeats, rounds), flops, step);
-  }
-  bench_print_row(rows, net->optimizer->name, "update", bench_time(bench, UPDATE, 0, repeats, rounds), 0, step);
 }
 
 static inline void bench_options(BenchOptions *options, const Task *task, int argc, char **argv) {
@@ -192,7 +129,8 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
                                         {NULL, 0, NULL, 0}};
   const struct argp own = {rows, bench_parse, NULL, NULL, children, NULL, NULL};
   TrainOptions *train = &options->train;
-  train_options_default(train, OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON, TRAIN_THREADS);
+  train_options_default(train, OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON,
+                        TRAIN_THREADS | TRAIN_UNFUSED);
   options->rounds = 7;
   options->resident = options->in_graph = options->inference = 0;
   train->data = task->data;
@@ -200,8 +138,8 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
   train->choice_count = task->choice_count;
   train_options_parse(train, &own, options, task->description, argc, argv);
   if (options->in_graph && train->common.device != DEVICE_GPU) die("--graph: a CUDA graph needs --device=gpu");
-  if (train->common.batch_size > BENCH_IMAGES)
-    die("--batch-size=%d: this benchmark has %d images", train->common.batch_size, BENCH_IMAGES);
+  if (train->common.batch_size > STEP_PARTS_IMAGES)
+    die("--batch-size=%d: this benchmark has %d images", train->common.batch_size, STEP_PARTS_IMAGES);
 }
 
 static inline int network_bench_main(const Task *task, int argc, char **argv) {
@@ -223,13 +161,12 @@ static inline int network_bench_main(const Task *task, int argc, char **argv) {
   bench.net.hyper.momentum = 0.9f;
   model_init(&bench.net, common->seed);
   bench.device = device;
-  bench.batch = batch;
+  bench.net.hyper.lr = 0.01f;
   bench.resident = options.resident;
   bench.inference = options.inference;
-  bench_create_set(&bench, task, common->seed);
-  bench_gather(&bench, 0);
+  step_parts_open(&bench.parts, task, &bench.net, batch, common->seed);
+  step_parts_gather(&bench.parts);
   if (options.in_graph) {
-    bench.net.hyper.lr = 0.01f;
     bench_step(&bench); /* loads the kernels */
     step_graph_begin(&bench.graph);
     bench_step(&bench);
@@ -237,7 +174,7 @@ static inline int network_bench_main(const Task *task, int argc, char **argv) {
     bench.in_graph = 1;
   }
   const int steps = device == DEVICE_GPU ? 500 : 60;
-  const double step = bench_time(&bench, STEP, 0, steps, options.rounds);
+  const double step = bench_time(&bench, BENCH_STEP, steps, options.rounds);
   printf("%s, %s, batch %d, on %s", task->title, options.inference ? "inference" : "one training step", batch,
          description);
   if (device == DEVICE_CPU) printf(", %d threads", options.train.threads);
@@ -253,7 +190,7 @@ static inline int network_bench_main(const Task *task, int argc, char **argv) {
     die("%s", err.message);
   json_decref(rows);
   if (options.in_graph) step_graph_close(&bench.graph);
-  device_set_destroy(&bench.set);
+  step_parts_close(&bench.parts);
   model_close(&bench.net);
   return 0;
 }

@@ -14,7 +14,7 @@
 
 #include "common/device.h"
 
-enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 5, NODE_ATTRIBUTE_BYTES = 96, NODE_NAME = 64 };
+enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 6, NODE_ATTRIBUTE_BYTES = 96, NODE_NAME = 64 };
 
 /* ----------------------------------------------------------------------------------------------------------- shape */
 
@@ -100,6 +100,11 @@ static const Init init_one = {"one", init_one_fill};
 
 /* ------------------------------------------------------------------------------------------------------ operations */
 
+/* What changes from one training step to the next, in the device's memory (step_replay.h). */
+typedef struct StepValues {
+  float lr;
+} StepValues;
+
 /* Where and how a model runs. Launchers get it instead of keeping state of their own. */
 typedef struct Context {
   Device device;
@@ -107,6 +112,8 @@ typedef struct Context {
   int training;  /* dropout drops, batch norm uses the batch's statistics */
   uint64_t seed; /* of the random numbers that operations draw */
   long step;     /* optimizer steps so far: each step draws others */
+  int ranges;    /* each operation is an NVTX range of its name: for profilers (common/nvtx.h) */
+  const StepValues *values; /* on the device, to be read by kernels instead of Hyper; NULL: take Hyper's */
 } Context;
 
 /* What forward() and backward() work on. Arrays are on the device; x[i] is (batch, shape of input i). */
@@ -132,6 +139,10 @@ enum { OP_PASSED = 2 };
 enum { OP_SAME_GRADIENT = 4 };
 /* It computes statistics of each channel in training, and needs more than one value of it: model_check_batch(). */
 enum { OP_STATISTICS = 8 };
+/* It draws random numbers by context->step: its launches differ from step to step. */
+enum { OP_DRAWS = 16 };
+/* It reads nothing, writes nothing and has no parameters any more: a node further on computes it (fuse.h). */
+enum { OP_ABSORBED = 32 };
 
 struct Node;
 
@@ -200,6 +211,9 @@ typedef struct Loss {
   void (*backward)(const Context *context, float *dx, const float *saved, const float *x, const void *targets,
                    float scale, int batch, Shape shape);
   int needs_x;
+  /* forward, score and backward in one, for training; NULL: one after the other. */
+  void (*step)(const Context *context, float *losses, float *saved, double *totals, float *dx, const float *x,
+               const void *targets, float scale, int batch, Shape shape);
 } Loss;
 
 /* ------------------------------------------------------------------------------------------------------- optimizer */
@@ -217,6 +231,7 @@ typedef struct Optimizer {
   const char *slot[OPTIMIZER_MAX_SLOTS]; /* PyTorch's: "momentum_buffer" */
   void (*step)(const Context *context, float *parameters, float *const *slot, const float *gradients, size_t n,
                const Hyper *hyper);
+  int reads_values; /* where context->values is given, step() takes the learning rate from there */
 } Optimizer;
 
 #endif /* COMMON_NN_OP_H */

@@ -134,6 +134,7 @@ static inline void plan_forward_arrays(Plan *plan, const Graph *g, const Context
     const Node *node = &g->nodes[i];
     PlanNode *n = &plan->node[i];
     const int moment = plan_forward_moment(i);
+    if (node->op && (node->op->flags & OP_ABSORBED)) continue;
     n->in_place = plan_may_overwrite(plan, g, i);
     n->output = n->in_place ? plan->node[node->input[0]].output
                             : plan_array(plan, plan_output_bytes(plan, g, i), node->op ? moment : 0, moment);
@@ -160,7 +161,8 @@ static inline void plan_loss_arrays(Plan *plan, const Graph *g) {
     PlanNode *n = &plan->node[loss->node];
     if (!n->trains) continue;
     n->gradient =
-        plan_array(plan, plan_output_bytes(plan, g, loss->node), moment + 1, plan_backward_moment(plan, loss->node));
+        plan_array(plan, plan_output_bytes(plan, g, loss->node), loss->loss->step ? moment : moment + 1,
+                   plan_backward_moment(plan, loss->node));
     if (loss->loss->needs_x) plan_until(plan, n->output, moment + 1);
   }
 }
@@ -335,6 +337,7 @@ static inline void plan_destroy(Plan *plan) {
 /* Bytes of node i that outlive its forward: its output, unless another's array, and what it saves. */
 static inline size_t plan_kept_bytes(const Plan *plan, int i) {
   const PlanNode *n = &plan->node[i];
+  if (n->output == PLAN_NONE) return 0;
   const PlanArray *output = &plan->arrays[n->output];
   size_t kept = !n->in_place && output->last > plan->nodes ? output->bytes : 0;
   if (n->saved != PLAN_NONE && plan->arrays[n->saved].last > plan->nodes) kept += plan->arrays[n->saved].bytes;

@@ -120,6 +120,13 @@ static inline int session_choose(const Task *task, const TrainOptions *options, 
   return 0;
 }
 
+/* Whoever asks for an implementation of an operation wants to have it computed by that. */
+static inline int session_fuses(const Task *task, const TrainOptions *options, const Graph *g) {
+  int chosen = 0;
+  for (int c = 0; c < task->choice_count; c++) chosen |= options->chosen[c][0] != '\0';
+  return g->fuse != NULL && !options->unfused && !chosen && !train_options_shows(options);
+}
+
 /* The network that the task's graph() builds, planned and not yet allocated. */
 static inline int session_prepare(const Task *task, const TrainOptions *options, TrainState *state, int max_batch,
                                   ModelUse use, Model *m, Error *err) {
@@ -135,6 +142,7 @@ static inline int session_prepare(const Task *task, const TrainOptions *options,
     graph_destroy(g);
     return -1;
   }
+  if (session_fuses(task, options, g)) g->fuse(g);
   return model_prepare(m, g, context, task->optimizer, max_batch, use, err);
 }
 

@@ -8,7 +8,7 @@
  * Arguments of kernels change from step to step: the learning rate, the place in the data set, the number of the step
  * that dropout draws by. So each step is recorded, and cudaGraphExecUpdate() brings its arguments into the graph that
  * was instantiated once. Where it cannot (the last batch is smaller, and another kernel was chosen), the graph is
- * instantiated again.
+ * instantiated again. step_replay.h does without recording each step, for networks that permit it.
  *
  * What can be recorded is the thread's own stream, which is the default stream of a program that is compiled with
  * CUDA_API_PER_THREAD_DEFAULT_STREAM, as this library's BUILD file says.
@@ -28,7 +28,8 @@ static inline void step_graph_begin(StepGraph *graph) {
   CUDA_CHECK(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeThreadLocal));
 }
 
-static inline void step_graph_launch(StepGraph *graph) {
+/* What was recorded is the graph from now on. */
+static inline void step_graph_end(StepGraph *graph) {
   cudaGraph_t recorded;
   CUDA_CHECK(cudaStreamEndCapture(cudaStreamPerThread, &recorded));
   int updated = 0;
@@ -45,8 +46,16 @@ static inline void step_graph_launch(StepGraph *graph) {
     graph->instantiated++;
   }
   CUDA_CHECK(cudaGraphDestroy(recorded));
+}
+
+static inline void step_graph_run(StepGraph *graph) {
   CUDA_CHECK(cudaGraphLaunch(graph->exec, cudaStreamPerThread));
   graph->steps++;
+}
+
+static inline void step_graph_launch(StepGraph *graph) {
+  step_graph_end(graph);
+  step_graph_run(graph);
 }
 
 static inline void step_graph_close(StepGraph *graph) {

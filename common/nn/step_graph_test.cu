@@ -1,6 +1,6 @@
 /* A training step as a CUDA graph: the same bits as kernel by kernel, while the batch, the learning rate and the place
- * in the data set change from step to step. */
-#include "common/nn/step_graph.h"
+ * in the data set change from step to step; recorded for each step, and recorded once. */
+#include "common/nn/step_replay.h"
 
 #include "common/nn/test_net.h"
 #include "common/test.h"
@@ -15,8 +15,16 @@ enum {
   FLOATS = CLASSES * (PIXELS + 1)
 };
 
-/* Three epochs, the last batch of each with one image; parameters and momentum after them. */
-static void train(StepGraph *graph, const Augment *augment, float *parameters, float *momentum) {
+/* How steps are launched: kernel by kernel; as a graph that is recorded each time; as one that is recorded once. */
+typedef enum Way { PLAIN, RECORDED, REPLAYED } Way;
+
+static float rate(int step) { return 0.05f / (float)(1 + step); }
+
+/* Three epochs of small batches, the first from image `from` on, the last batch of each with one image. */
+static void train(Way way, StepGraph *graph, const Augment *augment, int most, int from, float *parameters,
+                  float *momentum) {
+  StepReplay replay;
+  StepValues values[COUNT];
   static uint8_t images[COUNT * PIXELS];
   int labels[COUNT];
   for (int i = 0; i < COUNT * PIXELS; i++) images[i] = (uint8_t)philox4x32(4, 0, (uint64_t)i).word[0];
@@ -25,21 +33,38 @@ static void train(StepGraph *graph, const Augment *augment, float *parameters, f
   const DataNorm norm = {1, {0.5f}, {0.25f}};
   DeviceSet set;
   Model net;
-  test_net_open(&net, host.shape, CLASSES, DEVICE_GPU, BATCH);
+  test_net_open(&net, host.shape, CLASSES, DEVICE_GPU, most);
   model_init(&net, 1);
   device_set_create(&set, DEVICE_GPU, &test_batches, &host, COUNT, &norm);
-  device_set_augment(&set, augment, BATCH);
+  device_set_augment(&set, augment, most);
   net.hyper.momentum = 0.9f;
+  if (way == REPLAYED) step_replay_open(&replay, &net, &set, most, COUNT / most);
   for (int step = 0, epoch = 0; epoch < EPOCHS; epoch++) {
+    int start = epoch == 0 ? from : 0;
     device_set_shuffle(&set, 1, epoch);
-    for (int start = 0; start < COUNT; start += BATCH, step++) {
-      const int batch = COUNT - start < BATCH ? COUNT - start : BATCH;
-      net.hyper.lr = 0.05f / (float)(1 + step);
-      if (graph) step_graph_begin(graph);
+    const int whole = (COUNT - start) / most;
+    for (int i = 0; i < whole; i++) values[i].lr = rate(step + i);
+    if (way == REPLAYED) step_replay_load(&replay, values, whole, start);
+    while (start < COUNT) {
+      const int left = COUNT - start, batch = left < most ? left : most;
+      if (way == REPLAYED && left >= most) {
+        const int steps = step_replay_launch(&replay, left / most);
+        start += steps * most;
+        step += steps;
+        continue;
+      }
+      net.hyper.lr = rate(step++);
+      if (way == RECORDED) step_graph_begin(graph);
       device_set_gather(&set, &net, start, batch);
       model_train_step(&net, batch);
-      if (graph) step_graph_launch(graph);
+      if (way == RECORDED) step_graph_launch(graph);
+      start += batch;
     }
+    assert_int_equal(net.context.step, step);
+  }
+  if (way == REPLAYED) {
+    assert_true(replay.many.instantiated == 1 && replay.one.instantiated == 1);
+    step_replay_close(&replay);
   }
   device_download(DEVICE_GPU, parameters, net.parameters, FLOATS * sizeof *parameters);
   device_download(DEVICE_GPU, momentum, net.slot[0], FLOATS * sizeof *momentum);
@@ -51,8 +76,8 @@ static void check(const Augment *augment) {
   float plain[FLOATS], captured[FLOATS], plain_momentum[FLOATS], captured_momentum[FLOATS];
   StepGraph graph;
   memset(&graph, 0, sizeof graph);
-  train(NULL, augment, plain, plain_momentum);
-  train(&graph, augment, captured, captured_momentum);
+  train(PLAIN, NULL, augment, BATCH, 0, plain, plain_momentum);
+  train(RECORDED, &graph, augment, BATCH, 0, captured, captured_momentum);
   assert_memory_equal(plain, captured, sizeof plain);
   assert_memory_equal(plain_momentum, captured_momentum, sizeof plain_momentum);
   assert_int_equal(graph.steps, EPOCHS * ((COUNT + BATCH - 1) / BATCH));
@@ -72,6 +97,43 @@ static void so_it_does_with_augmented_images(void **state) {
   (void)state;
   test_requires_gpu();
   check(&augment_crop);
+}
+
+/* 16 steps of two images and one of one; the first epoch begins at its third step. */
+static void steps_recorded_once_give_the_same_bits(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const Augment *augments[] = {&augment_none, &augment_crop};
+  for (int i = 0; i < 2; i++) {
+    float plain[FLOATS], replayed[FLOATS], plain_momentum[FLOATS], replayed_momentum[FLOATS];
+    train(PLAIN, NULL, augments[i], 2, 4, plain, plain_momentum);
+    train(REPLAYED, NULL, augments[i], 2, 4, replayed, replayed_momentum);
+    assert_memory_equal(plain, replayed, sizeof plain);
+    assert_memory_equal(plain_momentum, replayed_momentum, sizeof plain_momentum);
+  }
+}
+
+/* An operation that draws by the number of the step, or an optimizer that wants its rate as an argument. */
+static void what_changes_its_launches_is_not_replayed(void **state) {
+  (void)state;
+  test_requires_gpu();
+  Model net;
+  Optimizer by_value = test_sgd;
+  Op draws = test_linear;
+  by_value.reads_values = 0;
+  draws.flags |= OP_DRAWS;
+  test_net_open(&net, shape3(1, 2, 2), CLASSES, DEVICE_GPU, 1);
+  assert_true(step_replay_can(&net));
+  net.optimizer = &by_value;
+  assert_false(step_replay_can(&net));
+  net.optimizer = &test_sgd;
+  net.graph->nodes[1].op = &draws;
+  assert_false(step_replay_can(&net));
+  net.context.device = DEVICE_CPU;
+  net.graph->nodes[1].op = &test_linear;
+  assert_false(step_replay_can(&net));
+  net.context.device = DEVICE_GPU;
+  model_close(&net);
 }
 
 /* What is begun is not run before its launch. */
@@ -101,6 +163,8 @@ static void a_recorded_step_waits(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_graph_gives_the_same_bits),
                                      cmocka_unit_test(so_it_does_with_augmented_images),
+                                     cmocka_unit_test(steps_recorded_once_give_the_same_bits),
+                                     cmocka_unit_test(what_changes_its_launches_is_not_replayed),
                                      cmocka_unit_test(a_recorded_step_waits)};
   return TEST_MAIN("step_graph", tests);
 }

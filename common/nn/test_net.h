@@ -30,6 +30,7 @@ typedef struct TestWork {
   double *totals;
   float scale;
   Hyper hyper;
+  const StepValues *values; /* NULL: hyper.lr */
   const uint8_t *samples, *sample_labels;
   const uint32_t *order;
   int *to_labels;
@@ -110,7 +111,7 @@ static __host__ __device__ void test_net_one(const TestWork *t, size_t i) {
       break;
     case TEST_STEP:
       t->to_bias[i] = t->hyper.momentum * t->to_bias[i] + (t->dy[i] + t->hyper.weight_decay * t->to[i]);
-      t->to[i] -= t->hyper.lr * t->to_bias[i];
+      t->to[i] -= (t->values ? t->values->lr : t->hyper.lr) * t->to_bias[i];
       break;
     case TEST_GATHER: {
       const size_t image = t->order[i / t->in];
@@ -230,7 +231,7 @@ static inline void test_loss_backward(const Context *context, float *dx, const f
 }
 
 static const Loss test_loss = {
-    "cross_entropy", test_net_label_bytes, shape_count, test_loss_forward, test_loss_score, test_loss_backward, 0};
+    "cross_entropy", test_net_label_bytes, shape_count, test_loss_forward, test_loss_score, test_loss_backward, 0, NULL};
 
 static inline void test_sgd_step(const Context *context, float *w, float *const *slot, const float *gradients, size_t n,
                                  const Hyper *hyper) {
@@ -241,10 +242,11 @@ static inline void test_sgd_step(const Context *context, float *w, float *const 
   t.to_bias = slot[0];
   t.dy = gradients;
   t.hyper = *hyper;
+  t.values = context->values;
   test_net_run(context->device, t, n);
 }
 
-static const Optimizer test_sgd = {"sgd", 1, {"momentum_buffer", NULL}, test_sgd_step};
+static const Optimizer test_sgd = {"sgd", 1, {"momentum_buffer", NULL}, test_sgd_step, 1};
 
 /* ---------------------------------------------------------------------------------------------------------- batches */
 

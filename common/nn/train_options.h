@@ -36,7 +36,16 @@ enum {
   TRAIN_SUMMARY = 1 << 12,
   TRAIN_GRAPH = 1 << 13,
   TRAIN_STREAM = 1 << 14,
-  TRAIN_SHOW = 1 << 15, /* --show-features, --show-excited and --checkpoint */
+  TRAIN_SHOW = 1 << 15,    /* --show-features, --show-excited and --checkpoint */
+  TRAIN_PROFILE = 1 << 16, /* and --nvtx */
+  TRAIN_UNFUSED = 1 << 17,
+  TRAIN_ALL = (1 << 18) - 1
+};
+
+enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 36 };
+
+/* Of --show-excited: without a number, and at most. */
+enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
   TRAIN_ALL = (1 << 16) - 1
 };
 
@@ -58,6 +67,8 @@ typedef struct TrainOptions {
   char checkpoint[PATH_MAX]; /* of --predict and the like; "": best.safetensors of the output folder */
   char features[PATH_MAX];   /* the picture of --show-features; "": none */
   int excited;               /* pictures for each filter, of --show-excited; 0: none are asked for */
+  int resume, restart, predict, summary, graph, profile, nvtx, unfused;
+  char checkpoint[PATH_MAX]; /* of --predict; "": best.safetensors of the output folder */
   char **files;              /* of --predict */
   int file_count;
   /* One option for each operation that has several implementations: --conv=NAME,NODE:NAME,auto */
@@ -83,6 +94,9 @@ enum {
   TRAIN_KEY_STREAM,
   TRAIN_KEY_FEATURES,
   TRAIN_KEY_EXCITED,
+  TRAIN_KEY_PROFILE,
+  TRAIN_KEY_NVTX,
+  TRAIN_KEY_UNFUSED,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -140,6 +154,7 @@ static inline const char *train_options_mode(const TrainOptions *options) {
          : options->features[0] ? "show-features"
          : options->excited     ? "show-excited"
          : options->summary     ? "summary"
+         : options->profile     ? "profile"
                                 : NULL;
 }
 
@@ -148,6 +163,7 @@ static inline void train_options_end(const TrainOptions *options, const struct a
   if (options->resume && options->restart) argp_error(state, "--resume and --restart: one of the two");
   if (options->predict && train_options_shows(options))
     argp_error(state, "--predict and --show-%s: one of the two", options->features[0] ? "features" : "excited");
+  if (options->profile && strcmp(mode, "profile") != 0) argp_error(state, "--%s and --profile: one of the two", mode);
   if (options->summary && strcmp(mode, "summary") != 0) argp_error(state, "--%s and --summary: one of the two", mode);
   if (mode && (options->resume || options->restart))
     argp_error(state, "--%s trains nothing; leave --%s out", mode, options->resume ? "resume" : "restart");
@@ -269,6 +285,15 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
     case TRAIN_KEY_STREAM:
       options->stream = 1;
       return 0;
+    case TRAIN_KEY_PROFILE:
+      options->profile = 1;
+      return 0;
+    case TRAIN_KEY_UNFUSED:
+      options->unfused = 1;
+      return 0;
+    case TRAIN_KEY_NVTX:
+      options->nvtx = 1;
+      return 0;
     case ARGP_KEY_ARGS:
       options->files = state->argv + state->next;
       options->file_count = state->argc - state->next;
@@ -365,6 +390,15 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     train_options_row(help, TRAIN_KEY_STREAM, "stream", NULL,
                       "Leave the data set in the host's memory, and copy each batch to the GPU while it computes the "
                       "step before; the results are the same");
+  if (has & TRAIN_UNFUSED)
+    train_options_row(help, TRAIN_KEY_UNFUSED, "unfused", NULL,
+                      "Compute by itself what this program computes together, such as a convolution and its pooling");
+  if (has & TRAIN_PROFILE) {
+    train_options_row(help, TRAIN_KEY_PROFILE, "profile", NULL,
+                      "Train nothing: print how long each operation of a training step takes, and how long it must");
+    train_options_row(help, TRAIN_KEY_NVTX, "nvtx", NULL,
+                      "Name the operations for a profiler: ncu --nvtx --nvtx-include \"conv1 forward/\" (--profile does)");
+  }
   if (has & TRAIN_SUMMARY)
     train_options_row(help, TRAIN_KEY_SUMMARY, "summary", NULL,
                       "Train nothing: print every node of the network, its FLOPs and its memory");

@@ -15,7 +15,7 @@
 #include "common/nn/checkpoint.h"
 #include "common/nn/device_set.h"
 #include "common/nn/schedule.h"
-#include "common/nn/step_graph.h"
+#include "common/nn/step_replay.h"
 #include "common/progress.h"
 #include "common/timer.h"
 #include "common/train_log.h"
@@ -29,8 +29,11 @@ typedef struct Trainer {
   TrainState state;       /* what a checkpoint keeps */
   const char *output_dir; /* last.safetensors, best.safetensors, last.state.safetensors */
   TrainLog *log;
-  StepGraph *step_graph; /* NULL: each kernel is launched by itself */
+  StepGraph *step_graph; /* records each step; NULL: each kernel is launched by itself */
+  StepReplay *replay;    /* launches recorded steps; NULL: does not */
+  StepValues *values;    /* of its epoch, on the host */
   double lr;             /* of the last step */
+  double startup;        /* seconds of the program before the first step: device, data, network, recording */
   /* Of the last epoch; NAN before the first. */
   double images_per_second; /* evaluation left out */
   double train_loss, train_accuracy, test_loss;
@@ -91,10 +94,67 @@ static inline int trainer_look(Trainer *t, TrainerInterval *interval, Error *err
   return 0;
 }
 
+/* How many steps of whole batches are left in the epoch. */
+static inline int trainer_whole_steps(const Trainer *t) {
+  return (t->train->count - t->state.position) / t->state.batch_size;
+}
+
+#ifdef __CUDACC__
+/* With --graph: steps are recorded before the first one runs, where that is possible (step_replay.h); otherwise each
+ * step is recorded by itself. Before the clock starts: kernels are loaded by the way. */
+static inline void trainer_record(Trainer *t, StepReplay *replay, StepGraph *graph) {
+  const int steps = t->train->count / t->state.batch_size;
+  t->net->hyper.momentum = (float)t->state.momentum;
+  if (!step_replay_can(t->net) || t->train->streamed || steps == 0) {
+    t->step_graph = graph;
+    return;
+  }
+  step_replay_open(replay, t->net, t->train, t->state.batch_size, steps);
+  t->values = (StepValues *)xcalloc((size_t)steps, sizeof *t->values);
+  t->replay = replay;
+}
+
+/* The learning rates of the epoch's steps that are left go to the device. */
+static inline void trainer_load_epoch(Trainer *t) {
+  TrainState at = t->state;
+  const int steps = trainer_whole_steps(t);
+  for (int i = 0; i < steps; i++, at.step++) t->values[i].lr = (float)trainer_learning_rate(t->schedule, &at);
+  step_replay_load(t->replay, t->values, steps, t->state.position);
+}
+#endif
+
+/* The next steps: as many as are launched at once. Returns how many images they had. */
+static inline int trainer_steps(Trainer *t) {
+  TrainState *state = &t->state;
+  const int left = t->train->count - state->position, whole = trainer_whole_steps(t);
+  const int batch = left < state->batch_size ? left : state->batch_size;
+  int steps = 1;
+  if (t->replay && whole > 0) {
+    /* up to the next look at the loss */
+    const int look = TRAINER_LOG_EVERY - state->position / state->batch_size % TRAINER_LOG_EVERY;
+    ON_DEVICE(t->net->context.device, steps = step_replay_launch(t->replay, look < whole ? look : whole), (void)0);
+    state->step += steps - 1;
+    t->lr = trainer_learning_rate(t->schedule, state);
+    state->step++;
+    return steps * batch;
+  }
+  t->lr = trainer_learning_rate(t->schedule, state);
+  t->net->hyper.lr = (float)t->lr;
+  t->net->hyper.momentum = (float)state->momentum;
+  device_set_batch(t->train, state->position, batch); /* a graph records no copies of a streamed set */
+  if (t->step_graph) step_graph_begin(t->step_graph);
+  device_set_gather(t->train, t->net, state->position, batch);
+  model_train_step(t->net, batch);
+  if (t->step_graph) step_graph_launch(t->step_graph);
+  state->step++;
+  return batch;
+}
+
 /* Trains from the state's position to the end of its epoch, or to the step in which the user interrupts. */
 static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
   TrainState *state = &t->state;
   device_set_shuffle(t->train, state->seed, state->epoch);
+  if (t->replay) ON_DEVICE(t->net->context.device, trainer_load_epoch(t), (void)0);
   model_reset_totals(t->net, 0, state->epoch_totals);
 
   Progress progress;
@@ -105,18 +165,7 @@ static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
   double start = interval.start;
   int first = state->position, status = 0;
   while (status == 0 && state->position < t->train->count && !interrupt_requested()) {
-    int left = t->train->count - state->position;
-    int batch = left < state->batch_size ? left : state->batch_size;
-    t->lr = trainer_learning_rate(t->schedule, state);
-    t->net->hyper.lr = (float)t->lr;
-    t->net->hyper.momentum = (float)state->momentum;
-    device_set_batch(t->train, state->position, batch); /* a graph records no copies of a streamed set */
-    if (t->step_graph) step_graph_begin(t->step_graph);
-    device_set_gather(t->train, t->net, state->position, batch);
-    model_train_step(t->net, batch);
-    if (t->step_graph) step_graph_launch(t->step_graph);
-    state->position += batch;
-    state->step++;
+    state->position += trainer_steps(t);
     if (state->position / state->batch_size % TRAINER_LOG_EVERY == 0 || state->position == t->train->count)
       status = trainer_look(t, &interval, err);
     if (isnan(interval.loss))

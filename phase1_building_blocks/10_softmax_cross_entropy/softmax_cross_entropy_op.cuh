@@ -41,6 +41,7 @@ static const Loss cross_entropy_loss = {"softmax_cross_entropy",
                                         softmax_cross_entropy_op_forward,
                                         softmax_cross_entropy_op_score,
                                         softmax_cross_entropy_op_backward,
-                                        0};
+                                        0,
+                                        NULL};
 
 #endif /* PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_OP_CUH */

@@ -51,10 +51,8 @@ static inline void sgd_step_cpu_fast(float *w, float *velocity, const float *gra
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernel and launcher */
 
-static __global__ void sgd_step_kernel(float *w, float *velocity, const float *grad, size_t n, float lr, float momentum,
-                                       float weight_decay) {
-  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= n) return;
+static __device__ __forceinline__ void sgd_step_one(float *w, float *velocity, const float *grad, size_t i, float lr,
+                                                    float momentum, float weight_decay) {
   // >>> exercise sgd_momentum: velocity[i] and w[i] after this step, by the two lines at the top of this file
   // hint: the new velocity is made of the old one, the gradient, and the weight as it was before this step
   // hint: the weight moves by the new velocity; lr stands in the second line only
@@ -65,11 +63,35 @@ static __global__ void sgd_step_kernel(float *w, float *velocity, const float *g
   // <<< exercise
 }
 
+static __global__ void sgd_step_kernel(float *w, float *velocity, const float *grad, size_t n, float lr, float momentum,
+                                       float weight_decay) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) sgd_step_one(w, velocity, grad, i, lr, momentum, weight_decay);
+}
+
+/* The same with the learning rate in the GPU's memory: its launch can be repeated when lr has changed. */
+static __global__ void sgd_step_recorded_kernel(float *w, float *velocity, const float *grad, size_t n, const float *lr,
+                                                float momentum, float weight_decay) {
+  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) sgd_step_one(w, velocity, grad, i, *lr, momentum, weight_decay);
+}
+
+enum { SGD_BLOCK = 256 };
+
 static inline void sgd_step_gpu(float *w, float *velocity, const float *grad, size_t n, float lr, float momentum,
                                 float weight_decay) {
   if (n == 0) return;
-  int block = 256;
-  sgd_step_kernel<<<(unsigned)((n + block - 1) / block), block>>>(w, velocity, grad, n, lr, momentum, weight_decay);
+  unsigned blocks = (unsigned)((n + SGD_BLOCK - 1) / SGD_BLOCK);
+  sgd_step_kernel<<<blocks, SGD_BLOCK>>>(w, velocity, grad, n, lr, momentum, weight_decay);
+  CUDA_CHECK_LAUNCH();
+}
+
+/* lr is on the GPU. */
+static inline void sgd_step_recorded_gpu(float *w, float *velocity, const float *grad, size_t n, const float *lr,
+                                         float momentum, float weight_decay) {
+  if (n == 0) return;
+  unsigned blocks = (unsigned)((n + SGD_BLOCK - 1) / SGD_BLOCK);
+  sgd_step_recorded_kernel<<<blocks, SGD_BLOCK>>>(w, velocity, grad, n, lr, momentum, weight_decay);
   CUDA_CHECK_LAUNCH();
 }
 

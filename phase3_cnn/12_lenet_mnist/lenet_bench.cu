@@ -6,12 +6,15 @@
 #include "common/nn/network_bench.h"
 #include "phase2_mlp/05_batches/batches_op.cuh"
 #include "phase3_cnn/12_lenet_mnist/lenet.cuh"
+#include "phase3_cnn/16_one_step/one_step_op.cuh"
+
+static Graph *network(void) { return one_step_may_fuse(lenet_graph()); }
 
 int main(int argc, char **argv) {
   static const OpChoice *const choices[] = {&conv2d_choice};
   static const Task task = {"LeNet-5",
                             "Times a training step of LeNet-5 and each of its operations.",
-                            lenet_graph,
+                            network,
                             NULL,
                             &data_mnist,
                             &batch_kernels,

@@ -14,6 +14,9 @@
 #include "phase2_mlp/05_batches/batches_op.cuh"
 #include "phase3_cnn/12_lenet_mnist/lenet.cuh"
 #include "phase3_cnn/12_lenet_mnist/map_peaks_op.cuh"
+#include "phase3_cnn/16_one_step/one_step_op.cuh"
+
+static Graph *network(void) { return one_step_may_fuse(lenet_graph()); }
 
 int main(int argc, char **argv) {
   static const OpChoice *const choices[] = {&conv2d_choice};
@@ -21,7 +24,7 @@ int main(int argc, char **argv) {
       "LeNet-5 (61,706 parameters)",
       "Trains LeNet-5 on the 60,000 handwritten digits of MNIST, tests it on 10,000 others, and keeps the model, a "
       "log, the learning curve, the learned filters and the misclassified digits in the output folder.",
-      lenet_graph,
+      network,
       NULL, /* one network, no options */
       &data_mnist,
       &batch_kernels,

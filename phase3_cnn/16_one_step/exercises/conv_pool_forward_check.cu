@@ -1,0 +1,6 @@
+/* Checks conv_pool_largest (learn/check.h). */
+#include "phase3_cnn/16_one_step/one_step_lesson.cuh"
+
+#include "learn/check.h"
+
+CHECK_MAIN(conv_pool_forward_lesson())

@@ -1,0 +1,204 @@
+/* one_step_op.cuh - conv_pool.cuh, linear_chain.cuh and loss_step.cuh as Ops and a Loss of common/nn, and the fusions that
+ * put them in the place of operations that a network's builder has added one by one:
+ *
+ *     Graph *g = lenet_graph();
+ *     one_step_fuse(g);
+ *
+ * Names of parameters, random numbers and results stay; sums are added up in another order.
+ */
+#ifndef PHASE3_CNN_ONE_STEP_OP_CUH
+#define PHASE3_CNN_ONE_STEP_OP_CUH
+
+#include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_op.cuh"
+#include "phase2_mlp/03_mlp/linear_relu_op.cuh"
+#include "phase3_cnn/01_conv2d_naive/conv2d_op.cuh"
+#include "phase3_cnn/09_pooling/max_pool2d_op.cuh"
+#include "phase3_cnn/16_one_step/conv_pool.cuh"
+#include "phase3_cnn/16_one_step/linear_chain.cuh"
+#include "phase3_cnn/16_one_step/loss_step.cuh"
+
+/* ---------------------------------------------------------------------------------- convolution, ReLU, max pooling */
+
+static inline ConvPool conv_pool_op_shape(const Node *node, int batch) {
+  return conv_pool_batch(*(const ConvPool *)node->attributes.bytes, batch);
+}
+
+static inline size_t conv_pool_op_workspace(const Context *context, const Node *node, int batch) {
+  const ConvPool s = conv_pool_op_shape(node, batch);
+  if (context->device == DEVICE_GPU) return conv_pool_workspace_floats(s);
+  return conv2d_y_count(s.conv) + conv2d_workspace_floats(DEVICE_CPU, s.conv);
+}
+
+static inline void conv_pool_op_forward(const Context *context, const Node *node, const OpArrays *a) {
+  const ConvPool s = conv_pool_op_shape(node, a->batch);
+  uint8_t *argmax = (uint8_t *)a->saved;
+  ON_DEVICE(context->device, conv_pool_forward_gpu(a->y, argmax, a->x[0], a->param[0], a->param[1], s),
+            conv_pool_forward_cpu_fast(a->y, argmax, a->x[0], a->param[0], a->param[1], s, a->workspace));
+}
+
+static inline void conv_pool_op_backward(const Context *context, const Node *node, const OpArrays *a) {
+  const ConvPool s = conv_pool_op_shape(node, a->batch);
+  const uint8_t *argmax = (const uint8_t *)a->saved;
+  ON_DEVICE(context->device,
+            conv_pool_backward_gpu(a->dx[0], a->grad[0], a->grad[1], a->dy, argmax, a->x[0], a->param[0], s,
+                                   a->workspace),
+            conv_pool_backward_cpu_fast(a->dx[0], a->grad[0], a->grad[1], a->dy, argmax, a->x[0], a->param[0], s,
+                                        a->workspace));
+}
+
+static const Op conv_pool_op = {
+    "Conv+Relu+MaxPool", BACKWARD_NEEDS_X,     0, max_pool2d_op_saved, conv_pool_op_workspace,
+    conv_pool_op_forward, conv_pool_op_backward};
+
+/* Of the convolution and the pooling that it begins and ends with. */
+static inline ConvPool conv_pool_op_join(const Graph *g, const int *node, int count) {
+  const ConvPool s = {conv2d_op_shape(&g->nodes[node[0]], 1), max_pool2d_op_shape(&g->nodes[node[count - 1]], 1)};
+  return s;
+}
+
+static inline int conv_pool_op_fits(const Graph *g, const int *node, int count) {
+  return conv_pool_fits(conv_pool_op_join(g, node, count));
+}
+
+static inline void conv_pool_op_attributes(Node *last, const Graph *g, const int *node, int count) {
+  const ConvPool s = conv_pool_op_join(g, node, count);
+  memcpy(last->attributes.bytes, &s, sizeof s);
+}
+
+/* ------------------------------------------------------------------------------------------------ a chain of layers */
+
+/* Its parameters are weight, bias, weight, bias, ... */
+static inline LinearChain chain_op_shape(const Node *node, int batch) {
+  LinearChain s;
+  memset(&s, 0, sizeof s);
+  s.batch = batch;
+  s.layers = node->params / 2;
+  for (int l = 0; l < s.layers; l++) {
+    s.width[l] = (int)node->param[2 * l].dim[1];
+    s.width[l + 1] = (int)node->param[2 * l].dim[0];
+  }
+  return s;
+}
+
+static inline LinearChain chain_op_of(const Node *node, const OpArrays *a) {
+  LinearChain s = chain_op_shape(node, a->batch);
+  for (int l = 0; l < s.layers; l++) {
+    s.w[l] = a->param[2 * l];
+    s.bias[l] = a->param[2 * l + 1];
+  }
+  return s;
+}
+
+static inline size_t chain_op_saved(const Node *node, int batch) {
+  const LinearChain s = chain_op_shape(node, batch);
+  return (size_t)batch * chain_hidden(&s) * sizeof(float);
+}
+
+static inline size_t chain_op_workspace(const Context *context, const Node *node, int batch) {
+  (void)context;
+  return chain_op_saved(node, batch) / sizeof(float);
+}
+
+static inline void chain_op_forward(const Context *context, const Node *node, const OpArrays *a) {
+  const LinearChain s = chain_op_of(node, a);
+  float *hidden = (float *)a->saved;
+  if (context->device == DEVICE_CPU || a->batch > CHAIN_BATCH)
+    chain_in_turn_forward(context->device, a->y, hidden, a->x[0], s);
+  else
+    chain_forward_gpu(a->y, hidden, a->x[0], s);
+}
+
+static inline void chain_op_backward(const Context *context, const Node *node, const OpArrays *a) {
+  const LinearChain s = chain_op_of(node, a);
+  float *hidden = (float *)a->saved, *dw[CHAIN_LAYERS] = {NULL}, *dbias[CHAIN_LAYERS] = {NULL};
+  int all = 1;
+  for (int l = 0; l < s.layers; l++) {
+    dw[l] = a->grad[2 * l];
+    dbias[l] = a->grad[2 * l + 1];
+    all &= dw[l] != NULL;
+  }
+  if (context->device == DEVICE_CPU || a->batch > CHAIN_BATCH || !all)
+    chain_in_turn_backward(context->device, a->dx[0], dw, dbias, a->dy, hidden, a->x[0], a->workspace, s);
+  else
+    chain_backward_gpu(a->dx[0], dw, dbias, a->dy, hidden, a->x[0], a->workspace, s);
+}
+
+static const Op chain_op = {
+    "Gemm+Relu+Gemm", BACKWARD_NEEDS_X, 0, chain_op_saved, chain_op_workspace, chain_op_forward, chain_op_backward};
+
+static inline int chain_op_fits(const Graph *g, const int *node, int count) {
+  LinearChain s;
+  memset(&s, 0, sizeof s);
+  for (int i = 0; i < count; i++) {
+    const Node *layer = &g->nodes[node[i]];
+    if (layer->params == 0) continue; /* ReLU */
+    if (s.layers == CHAIN_LAYERS || layer->params != 2) return 0;
+    s.width[s.layers] = linear_in(layer);
+    s.width[++s.layers] = linear_out(layer);
+  }
+  return chain_fits(&s);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- loss */
+
+static inline void loss_step_op(const Context *context, float *losses, float *probabilities, double *totals,
+                                float *dlogits, const float *logits, const void *targets, float scale, int batch,
+                                Shape shape) {
+  const int *labels = (const int *)targets, classes = (int)shape_count(shape);
+  if (context->device == DEVICE_GPU) {
+    loss_step_gpu(losses, probabilities, dlogits, totals, logits, labels, scale, batch, classes);
+    return;
+  }
+  cross_entropy_loss.forward(context, losses, probabilities, logits, targets, batch, shape);
+  cross_entropy_loss.score(context, totals, losses, probabilities, targets, batch, shape);
+  cross_entropy_loss.backward(context, dlogits, probabilities, logits, targets, scale, batch, shape);
+}
+
+static const Loss cross_entropy_step_loss = {"softmax_cross_entropy",
+                                             softmax_cross_entropy_targets,
+                                             shape_count,
+                                             softmax_cross_entropy_op_forward,
+                                             softmax_cross_entropy_op_score,
+                                             softmax_cross_entropy_op_backward,
+                                             0,
+                                             loss_step_op};
+
+/* ---------------------------------------------------------------------------------------------------------- fusions */
+
+#define ONE_STEP_CONV_POOL conv_pool_op_fits, conv_pool_op_attributes, &conv_pool_op
+
+/* Behind the fusions of a network, such as lenet_fusions, or without. The longest first. */
+static const ChainFusion one_step_fusions[] = {
+    {{&conv2d_op, &relu_passed_op, &relu_max_pool2d_op}, 3, ONE_STEP_CONV_POOL},
+    {{&conv2d_op, &activation_ops[ACTIVATION_RELU], &max_pool2d_op}, 3, ONE_STEP_CONV_POOL},
+    {{&linear_relu_op, &relu_passed_op, &linear_relu_op, &relu_passed_op, &linear_one_launch_op},
+     5,
+     chain_op_fits,
+     NULL,
+     &chain_op},
+    {{&linear_op, &activation_ops[ACTIVATION_RELU], &linear_op, &activation_ops[ACTIVATION_RELU], &linear_op},
+     5,
+     chain_op_fits,
+     NULL,
+     &chain_op},
+    {{&linear_relu_op, &relu_passed_op, &linear_one_launch_op}, 3, chain_op_fits, NULL, &chain_op},
+    {{&linear_op, &activation_ops[ACTIVATION_RELU], &linear_op}, 3, chain_op_fits, NULL, &chain_op},
+};
+#undef ONE_STEP_CONV_POOL
+
+enum { ONE_STEP_FUSIONS = sizeof one_step_fusions / sizeof *one_step_fusions };
+
+/* All of them, and the loss. */
+static inline void one_step_fuse(Graph *g) {
+  graph_fuse_chains(g, one_step_fusions, ONE_STEP_FUSIONS);
+  for (int l = 0; l < g->loss_count; l++)
+    if (g->losses[l].loss == &cross_entropy_loss) g->losses[l].loss = &cross_entropy_step_loss;
+}
+
+/* For the graph() of a Task: fused, unless the user asks for --unfused or for an implementation (session.h). */
+static inline Graph *one_step_may_fuse(Graph *g) {
+  g->fuse = one_step_fuse;
+  return g;
+}
+
+#endif /* PHASE3_CNN_ONE_STEP_OP_CUH */
