@@ -83,7 +83,7 @@ static int test_add(Graph *g, int a, int b) {
   return graph_node(g, &test_add_op, "add", inputs, 2, graph_shape(g, a), NULL, 0);
 }
 
-static const NodeWindow three = {{3, 3}, {1, 1}, {1, 1}}, halved = {{3, 2}, {2, 1}, {1, 0}},
+static const NodeWindow one = {{1, 1}, {1, 1}, {0, 0}}, three = {{3, 3}, {1, 1}, {1, 1}}, halved = {{3, 2}, {2, 1}, {1, 0}},
                         two = {{2, 2}, {2, 2}, {0, 0}};
 
 static void open_model(Model *m, Graph *g, int batch) {
@@ -184,7 +184,7 @@ static void check_boxes(Graph *g, int node) {
 
 static void a_receptive_field_is_what_an_output_depends_on(void **state) {
   (void)state;
-  for (int kind = 0; kind < 4; kind++) {
+  for (int kind = 0; kind < 5; kind++) {
     Graph *g = graph_create();
     int x = graph_input(g, "x", shape3(1, 13, 11));
     if (kind == 0) x = test_conv(g, x, 1, three);
@@ -193,6 +193,10 @@ static void a_receptive_field_is_what_an_output_depends_on(void **state) {
     if (kind == 3) { /* a sum sees what both of its inputs see */
       const int h = test_conv(g, test_conv(g, x, 1, three), 1, three);
       x = test_add(g, x, h);
+    }
+    if (kind == 4) { /* whichever is the larger */
+      const int narrow = test_conv(g, x, 1, one), wide = test_conv(g, x, 1, three);
+      x = test_add(g, narrow, wide);
     }
     check_boxes(g, x);
   }
