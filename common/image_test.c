@@ -267,6 +267,46 @@ static void test_captions(void **state) {
   image_free(&sheet);
 }
 
+/* "ap": the p hangs two dots below the a; in a colour, and as wide as is said. */
+static void test_letters(void **state) {
+  (void)state;
+  static const char *const dots[9] = {
+      "..... .....",  //
+      "..... .....",  //
+      ".###. ####.",  //
+      "....# #...#",  //
+      ".#### #...#",  //
+      "#...# #...#",  //
+      ".#### ####.",  //
+      "..... #....",  //
+      "..... #....",
+  };
+  const unsigned char colour[3] = {0x12, 0x34, 0x56};
+  Image image = image_new(24, 20, 3);
+  image_put_text_in(&image, 1, 1, 2, "ap", colour);
+  assert_int_equal(image_text_width("ap", 2), 22);
+  assert_int_equal(image_text_width("", 2), 0);
+  for (int y = 0; y < 18; y++)
+    for (int x = 0; x < 22; x++)
+      if (pixel(&image, 1 + x, 1 + y) != (dots[y / 2][x / 2] == '#' ? 0x123456u : 0xffffffu))
+        fail_msg("dot (%d,%d)", x, y);
+  image_free(&image);
+}
+
+/* Round a rectangle of 3 x 2 pixels at (2,2), two pixels thick, clipped at the picture's edge. */
+static void test_frame(void **state) {
+  (void)state;
+  const unsigned char colour[3] = {1, 2, 3};
+  Image image = image_new(8, 5, 3);
+  image_put_frame(&image, 2, 2, 3, 2, 2, colour);
+  for (int y = 0; y < 5; y++)
+    for (int x = 0; x < 8; x++) {
+      const int inside = x >= 2 && x < 5 && y >= 2 && y < 4;
+      assert_int_equal(pixel(&image, x, y), inside || x >= 7 ? 0xffffffu : 0x010203u);
+    }
+  image_free(&image);
+}
+
 static void test_filters(void **state) {
   (void)state;
   const float filters[] = {-2, 1, 0, 2, NAN, -1, INFINITY, -INFINITY};
@@ -305,6 +345,8 @@ int main(void) {
       cmocka_unit_test_setup(test_scale, setup),
       cmocka_unit_test_setup(test_sheet_layout, setup),
       cmocka_unit_test_setup(test_captions, setup),
+      cmocka_unit_test_setup(test_letters, setup),
+      cmocka_unit_test_setup(test_frame, setup),
       cmocka_unit_test_setup(test_filters, setup),
       cmocka_unit_test_setup(test_write_errors, setup),
   };
