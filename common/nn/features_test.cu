@@ -83,8 +83,8 @@ static int test_add(Graph *g, int a, int b) {
   return graph_node(g, &test_add_op, "add", inputs, 2, graph_shape(g, a), NULL, 0);
 }
 
-static const NodeWindow one = {{1, 1}, {1, 1}, {0, 0}}, three = {{3, 3}, {1, 1}, {1, 1}}, halved = {{3, 2}, {2, 1}, {1, 0}},
-                        two = {{2, 2}, {2, 2}, {0, 0}};
+static const NodeWindow one = {{1, 1}, {1, 1}, {0, 0}}, three = {{3, 3}, {1, 1}, {1, 1}},
+                        halved = {{3, 2}, {2, 1}, {1, 0}}, two = {{2, 2}, {2, 2}, {0, 0}};
 
 static void open_model(Model *m, Graph *g, int batch) {
   Error err;

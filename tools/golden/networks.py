@@ -1,4 +1,4 @@
-"""The networks of phase3_cnn's lessons 13 and 15 in PyTorch, with the names that ours have."""
+"""The networks of phase3_cnn's lessons 12, 13 and 15 in PyTorch, with the names that ours have."""
 from torch import nn
 from torch.nn import functional
 
@@ -38,6 +38,15 @@ class LeNet(nn.Module):
         return self.fc3(self.fc2(self.fc1(x.flatten(1)).relu()).relu())
 
 
+class LeNetMnist(LeNet):
+    """phase3_cnn/12_lenet_mnist/lenet.cuh"""
+    image = (1, 28, 28)
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 6, 5, padding=2)
+
+
 class Block(nn.Module):
     def __init__(self, channels, filters, stride):
         super().__init__()
@@ -72,4 +81,4 @@ class ResNet(nn.Module):
         return self.fc1(x.mean((2, 3)))
 
 
-NETWORKS = {"fashion": Fashion, "lenet": LeNet, "resnet": ResNet}
+NETWORKS = {"fashion": Fashion, "lenet": LeNet, "lenet_mnist": LeNetMnist, "resnet": ResNet}
