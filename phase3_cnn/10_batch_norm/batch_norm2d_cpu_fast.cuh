@@ -120,7 +120,7 @@ CPU_CLONES static inline void batch_norm2d_cpu_sums(const float *dy, const float
   const float floor = l.relu ? 0 : -INFINITY;
 #pragma omp simd reduction(+ : a, b)
   for (int i = 0; i < n; i++) {
-    const float d = x[i] - l.mean, g = d * l.scale + l.beta <= floor ? 0 : dy[i];
+    const float d = x[i] - l.mean, own = dy[i], g = d * l.scale + l.beta <= floor ? 0 : own;
     a += g;
     b += g * (d * l.inv_std);
   }
@@ -133,7 +133,7 @@ CPU_CLONES static inline void batch_norm2d_cpu_dx(float *dx, const float *dy, co
   const float floor = l.relu ? 0 : -INFINITY;
 #pragma omp simd
   for (int i = 0; i < n; i++) {
-    const float d = x[i] - l.mean, g = d * l.scale + l.beta <= floor ? 0 : dy[i];
+    const float d = x[i] - l.mean, own = dy[i], g = d * l.scale + l.beta <= floor ? 0 : own;
     dx[i] = l.scale * (g - l.share - d * l.inv_std * l.slope);
   }
 }

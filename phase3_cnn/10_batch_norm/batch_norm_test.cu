@@ -3,6 +3,7 @@
 #include "common/onnx_testdata.h"
 #include "common/test_arrays.h"
 #include "phase3_cnn/10_batch_norm/batch_norm2d_ladder.cuh"
+#include "phase3_cnn/10_batch_norm/batch_norm2d_nhwc.cuh"
 
 typedef void Launcher(const BatchNorm2d *b);
 
@@ -16,8 +17,9 @@ static const struct {
     {"welford", DEVICE_GPU, batch_norm2d_forward_welford, batch_norm2d_backward_slices},
     {"slices", DEVICE_GPU, batch_norm2d_forward_slices, batch_norm2d_backward_slices},
     {"gpu", DEVICE_GPU, batch_norm2d_forward_gpu, batch_norm2d_backward_gpu},
+    {"nhwc", DEVICE_GPU, batch_norm2d_nhwc_forward_gpu, batch_norm2d_nhwc_backward_gpu},
 };
-enum { VERSIONS = sizeof versions / sizeof *versions };
+enum { NHWC = sizeof versions / sizeof *versions - 1, VERSIONS = NHWC }; /* NHWC has shapes of its own */
 
 static const char *const after_names[] = {"alone", "relu", "add_relu"};
 
@@ -74,7 +76,7 @@ static Arrays arrays_sizes(BatchNorm2dShape s) {
                                 c,
                                 c,
                                 c * batch_norm2d_words(s),
-                                slices > chip ? slices : chip};
+                                (slices > chip ? slices : chip) + batch_norm2d_nhwc_workspace_floats(s)};
   memcpy(a.count, count, sizeof count);
   return a;
 }
@@ -172,12 +174,14 @@ static void check_version(int v, BatchNorm2dShape s, BatchNorm2dAfter after, flo
 
   memcpy(expected.at[MEAN], got.at[MEAN], s.c * sizeof(float));
   memcpy(expected.at[INV_STD], got.at[INV_STD], s.c * sizeof(float));
-  memcpy(expected.at[PASSED], got.at[PASSED], got.count[PASSED] * sizeof(float));
   for (size_t i = 0; i < got.count[Y] && after == BATCH_NORM_ADD_RELU; i++) { /* the bits are those of its own y */
     const size_t c = i / s.pixels % s.c, k = i / s.pixels / s.c * s.pixels + i % s.pixels;
-    const uint32_t word = ((const uint32_t *)got.at[PASSED])[c * batch_norm2d_words(s) + k / 32];
-    if ((word >> k % 32 & 1) != (uint32_t) !(got.at[Y][i] <= 0))
+    const size_t bit = v == NHWC ? i : c * batch_norm2d_words(s) * 32 + k, own = c * batch_norm2d_words(s) * 32 + k;
+    const uint32_t passed = ((const uint32_t *)got.at[PASSED])[bit / 32] >> bit % 32 & 1;
+    if (passed != (uint32_t) !(got.at[Y][i] <= 0))
       fail_msg("%s, (%d,%d,%d): bit %zu of channel %zu is not y > 0", versions[v].name, s.n, s.c, s.pixels, k, c);
+    uint32_t *word = (uint32_t *)expected.at[PASSED] + own / 32; /* in the definition's order */
+    *word = (*word & ~(1u << own % 32)) | passed << own % 32;
   }
   batch_norm2d_backward_cpu(&e);
   const Tolerance sums = tolerance_dot(m / 64 + 8, 8);
@@ -219,6 +223,16 @@ static void several_blocks_share_a_channel(void **state) {
   (void)state;
   const BatchNorm2dShape shapes[] = {{5, 2, 4099}, {3, 3, 6000}, {2, 1, 16500}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check_all(shapes[i], 0, 1);
+}
+
+/* Arrays (rows,C): images of one pixel. */
+static void rows_of_channels_agree(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const BatchNorm2dShape shapes[] = {{2, 1, 1}, {3, 4, 1}, {33, 7, 1}, {127, 36, 1}, {1100, 33, 1}, {700, 8, 1}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (int after = BATCH_NORM_ALONE; after <= BATCH_NORM_ADD_RELU; after++)
+      check_version(NHWC, shapes[i], (BatchNorm2dAfter)after, i % 2 ? 0 : 1000, 1);
 }
 
 /* A GPU with little shared memory: several channels per group, one after the other; and less room than a slice has. */
@@ -400,6 +414,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ragged_shapes_agree),
       cmocka_unit_test(several_blocks_share_a_channel),
+      cmocka_unit_test(rows_of_channels_agree),
       cmocka_unit_test(channels_take_turns),
       cmocka_unit_test(a_large_mean_costs_no_digits),
       cmocka_unit_test(nan_stays_in_its_channel),
