@@ -35,9 +35,7 @@ static inline int conv2d_relu_op_fits(const Node *first, const Node *second) {
   return conv2d_is_dense(conv2d_op_shape(first, 1));
 }
 
-#define FUSE_CONV2D_RELU                                                                                              \
-  {                                                                                                                   \
-    &conv2d_op, &activation_ops[ACTIVATION_RELU], &conv2d_relu_op, &conv2d_relu_passed_op, conv2d_relu_op_fits        \
-  }
+#define FUSE_CONV2D_RELU \
+  { &conv2d_op, &activation_ops[ACTIVATION_RELU], &conv2d_relu_op, &conv2d_relu_passed_op, conv2d_relu_op_fits }
 
 #endif /* PHASE3_CNN_CONV2D_RELU_OP_CUH */
