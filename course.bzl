@@ -191,6 +191,7 @@ COURSE = {
     "phase3_cnn/14_resnet_mnist": [],
     "phase3_cnn/15_cifar10": [
         "cifar_record_pixel",
+    ],
     "phase3_cnn/16_one_step": [
         "conv_pool_largest",
         "conv_pool_taps",
