@@ -48,14 +48,14 @@ static inline void roof_copy_cpu(char *to, const char *from, size_t bytes) {
 }
 
 /* Sums that vectors of every width divide: 12 vectors of AVX2, or 6 of AVX-512; 20 and 10. */
-#define ROOF_CPU_CHAINS(name, count)                                                \
-  CPU_CLONES static inline float name(int steps, float factor, float term) {        \
-    float sum[count], total = 0;                                                    \
-    for (int i = 0; i < (count); i++) sum[i] = (float)i;                            \
-    for (int step = 0; step < steps; step++)                                        \
-      for (int i = 0; i < (count); i++) sum[i] = sum[i] * factor + term;            \
-    for (int i = 0; i < (count); i++) total += sum[i];                              \
-    return total;                                                                   \
+#define ROOF_CPU_CHAINS(name, count)                                         \
+  CPU_CLONES static inline float name(int steps, float factor, float term) { \
+    float sum[count], total = 0;                                             \
+    for (int i = 0; i < (count); i++) sum[i] = (float)i;                     \
+    for (int step = 0; step < steps; step++)                                 \
+      for (int i = 0; i < (count); i++) sum[i] = sum[i] * factor + term;     \
+    for (int i = 0; i < (count); i++) total += sum[i];                       \
+    return total;                                                            \
   }
 ROOF_CPU_CHAINS(roof_fma_96, 96)
 ROOF_CPU_CHAINS(roof_fma_160, 160)

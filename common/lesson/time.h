@@ -190,7 +190,7 @@ static inline void lesson_bench_launch(LessonBench *bench, int contestant) {
     CUDA_CHECK(cudaMemcpyAsync(bench->roof[0], bench->roof[1], roof_bytes, cudaMemcpyDeviceToDevice));
   } else if (contestant == LESSON_ROOF_COPY_KERNEL) {
     roof_copy_kernel<<<(unsigned)bench->roof_blocks, 256>>>((float4 *)bench->roof[0], (const float4 *)bench->roof[1],
-                                                              LESSON_ROOF_ELEMENTS / 4);
+                                                            LESSON_ROOF_ELEMENTS / 4);
     CUDA_CHECK_LAUNCH();
   } else if (contestant == LESSON_ROOF_OWN) {
     bench->roof_flops = bench->lesson->roof();

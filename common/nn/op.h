@@ -108,11 +108,11 @@ typedef struct StepValues {
 /* Where and how a model runs. Launchers get it instead of keeping state of their own. */
 typedef struct Context {
   Device device;
-  int gpu;       /* of DEVICE_GPU: which one */
-  int training;  /* dropout drops, batch norm uses the batch's statistics */
-  uint64_t seed; /* of the random numbers that operations draw */
-  long step;     /* optimizer steps so far: each step draws others */
-  int ranges;    /* each operation is an NVTX range of its name: for profilers (common/nvtx.h) */
+  int gpu;                  /* of DEVICE_GPU: which one */
+  int training;             /* dropout drops, batch norm uses the batch's statistics */
+  uint64_t seed;            /* of the random numbers that operations draw */
+  long step;                /* optimizer steps so far: each step draws others */
+  int ranges;               /* each operation is an NVTX range of its name: for profilers (common/nvtx.h) */
   const StepValues *values; /* on the device, to be read by kernels instead of Hyper; NULL: take Hyper's */
 } Context;
 

@@ -160,9 +160,8 @@ static inline void plan_loss_arrays(Plan *plan, const Graph *g) {
     plan->loss_saved[l] = plan_array(plan, batch * loss->loss->saved_floats(shape) * sizeof(float), moment, end);
     PlanNode *n = &plan->node[loss->node];
     if (!n->trains) continue;
-    n->gradient =
-        plan_array(plan, plan_output_bytes(plan, g, loss->node), loss->loss->step ? moment : moment + 1,
-                   plan_backward_moment(plan, loss->node));
+    n->gradient = plan_array(plan, plan_output_bytes(plan, g, loss->node), loss->loss->step ? moment : moment + 1,
+                             plan_backward_moment(plan, loss->node));
     if (loss->loss->needs_x) plan_until(plan, n->output, moment + 1);
   }
 }

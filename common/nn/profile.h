@@ -34,11 +34,11 @@ typedef struct ProfileRow {
 
 typedef struct Profile {
   StepParts parts;
-  ProfileRow *row;        /* one for each part */
-  double step, graph;     /* seconds of a whole step: operation by operation, and as one CUDA graph; NAN */
-  double sum;             /* of row[].seconds; NAN */
-  int launches;           /* of a step */
-  Roof roof;              /* 0: not measured */
+  ProfileRow *row;    /* one for each part */
+  double step, graph; /* seconds of a whole step: operation by operation, and as one CUDA graph; NAN */
+  double sum;         /* of row[].seconds; NAN */
+  int launches;       /* of a step */
+  Roof roof;          /* 0: not measured */
 } Profile;
 
 /* Whether this device has a speed. */
@@ -208,7 +208,10 @@ static inline void profile_measure_gpu(Profile *p) {
   p->graph = profile_time_graph(p, -1, PROFILE_STEPS);
   for (int i = 0; i < p->parts.count; i++) {
     const double repeats = 1e-3 / (p->row[i].seconds + 1e-9);
-    p->row[i].alone = profile_time_graph(p, i, repeats < 1 ? 1 : repeats < PROFILE_REPEATS ? (int)repeats : PROFILE_REPEATS);
+    p->row[i].alone = profile_time_graph(p, i,
+                                         repeats < 1                 ? 1
+                                         : repeats < PROFILE_REPEATS ? (int)repeats
+                                                                     : PROFILE_REPEATS);
   }
 }
 #endif
@@ -264,10 +267,11 @@ static inline void profile_print(FILE *out, const Profile *p) {
   if (isfinite(p->sum)) fprintf(out, "; the operations below add up to %.1f us", p->sum * 1e6);
   fputc('\n', out);
   if (p->roof.bytes_per_second > 0)
-    fprintf(out, "roofs of this run: %.1f GB/s copied, %.1f GFLOP/s of multiply-adds\n", p->roof.bytes_per_second * 1e-9,
-            p->roof.flops_per_second * 1e-9);
+    fprintf(out, "roofs of this run: %.1f GB/s copied, %.1f GFLOP/s of multiply-adds\n",
+            p->roof.bytes_per_second * 1e-9, p->roof.flops_per_second * 1e-9);
   if (!profile_has_times(device))
-    fprintf(out, "the GPU is emulated: its times mean nothing, so there are none; launches, bytes and FLOPs are a GPU's\n");
+    fprintf(out,
+            "the GPU is emulated: its times mean nothing, so there are none; launches, bytes and FLOPs are a GPU's\n");
   fprintf(out, "\n%-24s", "operation");
   if (isfinite(p->sum)) fprintf(out, "%9s %8s", "us", "share");
   if (isfinite(p->graph)) fprintf(out, "%9s", "alone us");
@@ -288,9 +292,10 @@ static inline void profile_print(FILE *out, const Profile *p) {
   fprintf(out, "%11.1f%9.2f\n\n", bytes / 1e3, flops / 1e6);
   fprintf(out, "kB: inputs, output, parameters, gradients and what is saved, each once; MFLOP: products alone\n");
   if (isfinite(p->graph))
-    fprintf(out,
-            "us: between two events in a running step; an event takes up to 1 us itself. alone us: many times in a row\n"
-            "in one CUDA graph, not bound by launches, with its arrays in the cache: the roof is compared with this\n");
+    fprintf(
+        out,
+        "us: between two events in a running step; an event takes up to 1 us itself. alone us: many times in a row\n"
+        "in one CUDA graph, not bound by launches, with its arrays in the cache: the roof is compared with this\n");
 }
 
 static inline json_t *profile_json(const Profile *p) {
@@ -313,7 +318,8 @@ static inline json_t *profile_json(const Profile *p) {
     int memory;
     const double least = profile_least(p, i, &memory);
     if (!step_part_works(&p->parts, i)) continue;
-    json_t *one = json_pack("{s:s, s:s, s:f}", "layer", part->layer, "direction", part->direction, "bytes", part->bytes);
+    json_t *one =
+        json_pack("{s:s, s:s, s:f}", "layer", part->layer, "direction", part->direction, "bytes", part->bytes);
     if (part->flops > 0) json_object_set_new(one, "flops", json_real(part->flops));
     if (p->launches > 0) json_object_set_new(one, "launches", json_integer(row->launches));
     if (isfinite(row->seconds)) json_object_set_new(one, "time_us", json_real(row->seconds * 1e6));
@@ -336,8 +342,12 @@ static inline int profile_write_csv(const Profile *p, const char *path, Error *e
     const StepPart *part = &p->parts.part[i];
     const ProfileRow *row = &p->row[i];
     int memory;
-    const double figures[] = {row->seconds * 1e6, row->alone * 1e6, p->launches > 0 ? row->launches : NAN, part->bytes,
-                              part->flops > 0 ? part->flops : NAN, profile_least(p, i, &memory) * 1e6};
+    const double figures[] = {row->seconds * 1e6,
+                              row->alone * 1e6,
+                              p->launches > 0 ? row->launches : NAN,
+                              part->bytes,
+                              part->flops > 0 ? part->flops : NAN,
+                              profile_least(p, i, &memory) * 1e6};
     if (!step_part_works(&p->parts, i)) continue;
     fprintf(file.stream, "%s,%s", part->layer, part->direction);
     for (int f = 0; f < 6; f++)
@@ -380,19 +390,22 @@ static inline void profile_print_script(FILE *script, const void *what, int png)
   const int height = 130 + 22 * rows;
   fprintf(script, ")\nset yrange [%d:-1]\nset xrange [0:*]\n", rows);
   if (png)
-    fprintf(script, "set terminal pngcairo size 1440,%d noenhanced background '#ffffff' font 'Sans,16'\n", height * 3 / 2);
+    fprintf(script, "set terminal pngcairo size 1440,%d noenhanced background '#ffffff' font 'Sans,16'\n",
+            height * 3 / 2);
   else
     fprintf(script, "set terminal svg size 960,%d noenhanced background '#ffffff' font 'sans-serif,14'\n", height);
   plot_print_title(script, "set title", picture->title);
   plot_print_title(script, "set xlabel", times ? "microseconds" : "kB read and written");
-  fputs("set border 3\nset tics nomirror\nset grid xtics noytics\nset style fill solid 1 noborder\nset key below\n"
-        "set lmargin 26\nplot $bars using (0):1:(0):2:($1-0.38):($1+0.38) with boxxyerror linecolor rgb '#0072b2' title ",
-        script);
+  fputs(
+      "set border 3\nset tics nomirror\nset grid xtics noytics\nset style fill solid 1 noborder\nset key below\n"
+      "set lmargin 26\nplot $bars using (0):1:(0):2:($1-0.38):($1+0.38) with boxxyerror linecolor rgb '#0072b2' title ",
+      script);
   plot_print_string(script, times ? "time" : "bytes");
   if (p->roof.bytes_per_second > 0)
-    fputs(", $bars using (0):1:(0):3:($1-0.15):($1+0.15) with boxxyerror linecolor rgb '#e69f00' title 'least, by the "
-          "roofs'",
-          script);
+    fputs(
+        ", $bars using (0):1:(0):3:($1-0.15):($1+0.15) with boxxyerror linecolor rgb '#e69f00' title 'least, by the "
+        "roofs'",
+        script);
   fputc('\n', script);
 }
 

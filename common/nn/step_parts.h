@@ -20,7 +20,15 @@
 
 enum { STEP_PARTS_IMAGES = 8192 };
 
-typedef enum StepPartKind { PART_GATHER, PART_FORWARD, PART_LOSS, PART_LOSS_BACK, PART_LOSS_STEP, PART_BACKWARD, PART_UPDATE } StepPartKind;
+typedef enum StepPartKind {
+  PART_GATHER,
+  PART_FORWARD,
+  PART_LOSS,
+  PART_LOSS_BACK,
+  PART_LOSS_STEP,
+  PART_BACKWARD,
+  PART_UPDATE
+} StepPartKind;
 
 typedef struct StepPart {
   StepPartKind kind;
@@ -86,7 +94,8 @@ static inline double step_parts_loss_bytes(const StepParts *s, int back) {
   double bytes = 0;
   for (int l = 0; l < g->loss_count; l++) {
     const Shape shape = graph_shape(g, g->losses[l].node);
-    const double x = (double)shape_count(shape) * sizeof(float), targets = (double)g->losses[l].loss->target_bytes(shape);
+    const double x = (double)shape_count(shape) * sizeof(float),
+                 targets = (double)g->losses[l].loss->target_bytes(shape);
     const double saved = (double)g->losses[l].loss->saved_floats(shape) * sizeof(float);
     bytes += s->batch * (saved + targets + (back ? x : x + sizeof(float)));
   }

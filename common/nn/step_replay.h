@@ -116,8 +116,8 @@ static inline void step_replay_load(StepReplay *r, const StepValues *values, int
   if (steps > r->room) die("%d steps in an epoch that was made for %d", steps, r->room);
   device_upload(DEVICE_GPU, r->epoch, values, (size_t)steps * sizeof *values);
   device_upload(DEVICE_GPU, r->place, &place, sizeof place);
-  if (r->set->augment == NULL || (r->recorded_key.epoch == r->set->augment_key.epoch &&
-                                  r->recorded_key.seed == r->set->augment_key.seed))
+  if (r->set->augment == NULL ||
+      (r->recorded_key.epoch == r->set->augment_key.epoch && r->recorded_key.seed == r->set->augment_key.seed))
     return;
   r->recorded_key = r->set->augment_key;
   step_replay_record(r, &r->one, 1);

@@ -46,8 +46,9 @@ enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 36 };
 
 /* Of --show-excited: without a number, and at most. */
 enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
-  TRAIN_ALL = (1 << 16) - 1
-};
+TRAIN_ALL = (1 << 16) - 1
+}
+;
 
 enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 32 };
 
@@ -396,8 +397,9 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   if (has & TRAIN_PROFILE) {
     train_options_row(help, TRAIN_KEY_PROFILE, "profile", NULL,
                       "Train nothing: print how long each operation of a training step takes, and how long it must");
-    train_options_row(help, TRAIN_KEY_NVTX, "nvtx", NULL,
-                      "Name the operations for a profiler: ncu --nvtx --nvtx-include \"conv1 forward/\" (--profile does)");
+    train_options_row(
+        help, TRAIN_KEY_NVTX, "nvtx", NULL,
+        "Name the operations for a profiler: ncu --nvtx --nvtx-include \"conv1 forward/\" (--profile does)");
   }
   if (has & TRAIN_SUMMARY)
     train_options_row(help, TRAIN_KEY_SUMMARY, "summary", NULL,

@@ -35,13 +35,8 @@ static inline void softmax_cross_entropy_op_backward(const Context *context, flo
             softmax_cross_entropy_backward_cpu_fast(dlogits, probabilities, labels, scale, batch, classes));
 }
 
-static const Loss cross_entropy_loss = {"softmax_cross_entropy",
-                                        softmax_cross_entropy_targets,
-                                        shape_count,
-                                        softmax_cross_entropy_op_forward,
-                                        softmax_cross_entropy_op_score,
-                                        softmax_cross_entropy_op_backward,
-                                        0,
-                                        NULL};
+static const Loss cross_entropy_loss = {
+    "softmax_cross_entropy",        softmax_cross_entropy_targets,     shape_count, softmax_cross_entropy_op_forward,
+    softmax_cross_entropy_op_score, softmax_cross_entropy_op_backward, 0,           NULL};
 
 #endif /* PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_OP_CUH */

@@ -30,7 +30,8 @@ static inline void dropout_op_backward(const Context *context, const Node *node,
   if (a->dx[0]) dropout_op_apply(context, node, a->dx[0], a->dy, a->batch);
 }
 
-static const Op dropout_op = {"Dropout", 0, OP_IN_PLACE | OP_DRAWS, NULL, NULL, dropout_op_forward, dropout_op_backward};
+static const Op dropout_op = {"Dropout",          0, OP_IN_PLACE | OP_DRAWS, NULL, NULL, dropout_op_forward,
+                              dropout_op_backward};
 
 /* Drops each element with probability p in [0, 1]. */
 static inline int dropout(Graph *g, int x, float p) {

@@ -60,7 +60,9 @@ static __device__ __forceinline__ void linear_relu_fetch(float (&share)[LINEAR_R
   const int step = LINEAR_RELU_BLOCK / (ALONG_ROWS ? SIZE : depth); /* from one load to the next: columns, or rows */
   const int row = row0 + threadIdx.x % (ALONG_ROWS ? SIZE : LINEAR_RELU_BLOCK) / (ALONG_ROWS ? 1 : depth);
   const int col = k0 + threadIdx.x / (ALONG_ROWS ? SIZE : 1) % depth;
-  const int inside = ALONG_ROWS ? row < rows ? last - col : 0 : col < last ? rows - row : 0; /* columns, or rows, left */
+  const int inside = ALONG_ROWS   ? row < rows ? last - col : 0
+                     : col < last ? rows - row
+                                  : 0; /* columns, or rows, left */
   const float *from = operand + (ALONG_ROWS ? col * rows + row : row * k + col);
 #pragma unroll
   for (int i = 0; i < LINEAR_RELU_LOADS; i++, from += step * (ALONG_ROWS ? rows : k))

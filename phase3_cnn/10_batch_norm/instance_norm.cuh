@@ -78,7 +78,7 @@ static inline void instance_norm_backward_cpu(T *dx, T *dweight, T *dbias, const
 static inline void instance_norm_forward_cpu_fast(float *y, float *saved, const float *x, const float *weight,
                                                   const float *bias, InstanceNormShape s) {
   const int planes = s.n * s.c;
-#pragma omp parallel for schedule(static) if ((size_t)planes *s.pixels > 32768)
+#pragma omp parallel for schedule(static) if ((size_t)planes * s.pixels > 32768)
   for (int i = 0; i < planes; i++) {
     const float *plane = x + (size_t)i * s.pixels;
     float *out = y + (size_t)i * s.pixels, mean, inv_std;
@@ -95,7 +95,7 @@ static inline void instance_norm_backward_cpu_fast(float *dx, float *dweight, fl
                                                    const float *x, const float *weight, const float *saved,
                                                    InstanceNormShape s, float *workspace) {
   const int planes = s.n * s.c;
-#pragma omp parallel for schedule(static) if ((size_t)planes *s.pixels > 32768)
+#pragma omp parallel for schedule(static) if ((size_t)planes * s.pixels > 32768)
   for (int i = 0; i < planes; i++) {
     const float *plane = x + (size_t)i * s.pixels, *slope = dy + (size_t)i * s.pixels;
     const float mean = saved[i], inv_std = saved[planes + i], scale = weight ? weight[i % s.c] * inv_std : inv_std;

@@ -136,7 +136,7 @@ static inline void norm_statistics_fast(float *mean, float *inv_std, const float
 
 static inline void layer_norm_forward_cpu_fast(float *y, float *saved, const float *x, const float *weight,
                                                const float *bias, int rows, int cols) {
-#pragma omp parallel for schedule(static) if ((size_t)rows *cols > 32768)
+#pragma omp parallel for schedule(static) if ((size_t)rows * cols > 32768)
   for (int r = 0; r < rows; r++) {
     const float *row = x + (size_t)r * cols;
     float *out = y + (size_t)r * cols, mean, inv_std;
@@ -177,7 +177,7 @@ static inline void norm_gradient_sums_fast(float sums[2], const float *dy, const
 static inline void layer_norm_weight_gradient_fast(float *dweight, float *dbias, const float *dy, const float *x,
                                                    const float *saved, int rows, int cols) {
   enum { NORM_COLUMNS = 64 };
-#pragma omp parallel for schedule(static) if ((size_t)rows *cols > 32768)
+#pragma omp parallel for schedule(static) if ((size_t)rows * cols > 32768)
   for (int first = 0; first < cols; first += NORM_COLUMNS) {
     double product[NORM_COLUMNS] = {0}, sum[NORM_COLUMNS] = {0};
     const int count = cols - first < NORM_COLUMNS ? cols - first : NORM_COLUMNS;
@@ -201,7 +201,7 @@ static inline void layer_norm_weight_gradient_fast(float *dweight, float *dbias,
 static inline void layer_norm_backward_cpu_fast(float *dx, float *dweight, float *dbias, const float *dy,
                                                 const float *x, const float *weight, const float *saved, int rows,
                                                 int cols) {
-#pragma omp parallel for schedule(static) if ((size_t)rows *cols > 32768)
+#pragma omp parallel for schedule(static) if ((size_t)rows * cols > 32768)
   for (int r = 0; r < (dx ? rows : 0); r++) {
     const float *row = x + (size_t)r * cols, *slope = dy + (size_t)r * cols;
     const float mean = saved[r], inv_std = saved[rows + r];
@@ -237,8 +237,7 @@ static __global__ void layer_norm_forward_naive_kernel(float *y, float *saved, c
   float inv_std = 1 / sqrtf(variance + LAYER_NORM_EPSILON);
   saved[r] = mean;
   saved[rows + r] = inv_std;
-  for (int j = 0; j < cols; j++)
-    y[j] = (x[j] - mean) * inv_std * (weight ? weight[j] : 1.0f) + (bias ? bias[j] : 0.0f);
+  for (int j = 0; j < cols; j++) y[j] = (x[j] - mean) * inv_std * (weight ? weight[j] : 1.0f) + (bias ? bias[j] : 0.0f);
 }
 
 static __global__ void __launch_bounds__(LAYER_NORM_THREADS)
@@ -306,9 +305,9 @@ static __device__ __forceinline__ Moments moments_of_quad(float4 v) {
  * that they get the same bits. */
 static __device__ __forceinline__ Moments moments_lanes(Moments own, int lanes) {
   for (int step = 1; step < lanes; step *= 2) {
-    Moments other = moments_make(__shfl_xor_sync(0xffffffffu, own.count, step),
-                                 __shfl_xor_sync(0xffffffffu, own.mean, step),
-                                 __shfl_xor_sync(0xffffffffu, own.squares, step));
+    Moments other =
+        moments_make(__shfl_xor_sync(0xffffffffu, own.count, step), __shfl_xor_sync(0xffffffffu, own.mean, step),
+                     __shfl_xor_sync(0xffffffffu, own.squares, step));
     own = threadIdx.x & step ? moments_merge(other, own) : moments_merge(own, other);
   }
   return own;
@@ -499,8 +498,8 @@ static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Backward: several passes */
 
-static __global__ void layer_norm_backward_naive_kernel(float *dx, const float *dy, const float *x,
-                                                        const float *weight, const float *saved, int rows, int cols) {
+static __global__ void layer_norm_backward_naive_kernel(float *dx, const float *dy, const float *x, const float *weight,
+                                                        const float *saved, int rows, int cols) {
   int r = blockIdx.x * blockDim.x + threadIdx.x;
   if (r >= rows) return;
   dx += (size_t)r * cols;
@@ -686,8 +685,8 @@ static __global__ void __launch_bounds__(T *ROWS)
 #pragma unroll
     for (int i = 0; i < QUADS; i++) {
       const float4 rest = norm_quad_add(norm_quad_multiply(kept[i], norm_quad(by_t)), norm_quad(all));
-      norm_store<T>(dx + (size_t)r * cols,
-                    norm_quad_add(norm_quad_multiply(slope[i], norm_quad(inv_std)), rest), t, i, cols, aligned);
+      norm_store<T>(dx + (size_t)r * cols, norm_quad_add(norm_quad_multiply(slope[i], norm_quad(inv_std)), rest), t, i,
+                    cols, aligned);
     }
   }
   if (partial == NULL) return;
@@ -740,11 +739,9 @@ static inline void layer_norm_forward_moments(float *y, float *saved, const floa
   const bool aligned =
       norm_aligned(x, cols) && norm_aligned(y, cols) && norm_aligned(weight, cols) && norm_aligned(bias, cols);
   if (cols <= 4096)
-    layer_norm_forward_moments_kernel<256, true>
-        <<<rows, 256>>>(y, saved, x, weight, bias, rows, cols, 1, aligned);
+    layer_norm_forward_moments_kernel<256, true><<<rows, 256>>>(y, saved, x, weight, bias, rows, cols, 1, aligned);
   else
-    layer_norm_forward_moments_kernel<1024, true>
-        <<<rows, 1024>>>(y, saved, x, weight, bias, rows, cols, 1, aligned);
+    layer_norm_forward_moments_kernel<1024, true><<<rows, 1024>>>(y, saved, x, weight, bias, rows, cols, 1, aligned);
   CUDA_CHECK_LAUNCH();
 }
 
@@ -840,11 +837,9 @@ static inline void layer_norm_backward_gpu(float *dx, float *dweight, float *dbi
     layer_norm_backward_kernel<32, 2, LAYER_NORM_ROWS>
         <<<blocks, dim3(32, LAYER_NORM_ROWS)>>>(dx, partial, dy, x, weight, saved, rows, cols, aligned);
   else if (cols <= 1024)
-    layer_norm_backward_kernel<256, 1, 1>
-        <<<blocks, 256>>>(dx, partial, dy, x, weight, saved, rows, cols, aligned);
+    layer_norm_backward_kernel<256, 1, 1><<<blocks, 256>>>(dx, partial, dy, x, weight, saved, rows, cols, aligned);
   else if (cols <= 4096)
-    layer_norm_backward_kernel<256, 4, 1>
-        <<<blocks, 256>>>(dx, partial, dy, x, weight, saved, rows, cols, aligned);
+    layer_norm_backward_kernel<256, 4, 1><<<blocks, 256>>>(dx, partial, dy, x, weight, saved, rows, cols, aligned);
   else {
     layer_norm_backward_sliced(dx, dweight, dbias, dy, x, weight, saved, rows, cols, workspace);
     return;

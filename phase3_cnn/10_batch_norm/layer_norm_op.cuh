@@ -31,15 +31,15 @@ static inline void layer_norm_op_forward(const Context *context, const Node *nod
 static inline void layer_norm_op_backward(const Context *context, const Node *node, const OpArrays *a) {
   const int rows = layer_norm_op_rows(node, a->batch), cols = layer_norm_op_cols(node);
   const float *saved = (const float *)a->saved;
-  ON_DEVICE(context->device,
-            layer_norm_backward_gpu(a->dx[0], a->grad[0], a->grad[1], a->dy, a->x[0], a->param[0], saved, rows, cols,
-                                    a->workspace),
-            layer_norm_backward_cpu_fast(a->dx[0], a->grad[0], a->grad[1], a->dy, a->x[0], a->param[0], saved, rows,
-                                         cols));
+  ON_DEVICE(
+      context->device,
+      layer_norm_backward_gpu(a->dx[0], a->grad[0], a->grad[1], a->dy, a->x[0], a->param[0], saved, rows, cols,
+                              a->workspace),
+      layer_norm_backward_cpu_fast(a->dx[0], a->grad[0], a->grad[1], a->dy, a->x[0], a->param[0], saved, rows, cols));
 }
 
-static const Op layer_norm_op = {"LayerNormalization",    BACKWARD_NEEDS_X,      0,
-                                 layer_norm_op_saved,     layer_norm_op_workspace, layer_norm_op_forward,
+static const Op layer_norm_op = {"LayerNormalization",  BACKWARD_NEEDS_X,        0,
+                                 layer_norm_op_saved,   layer_norm_op_workspace, layer_norm_op_forward,
                                  layer_norm_op_backward};
 
 /* Over the last `dims` dimensions of each sample: of (16,64), one row of 1024 with 2, 16 rows of 64 with 1. */

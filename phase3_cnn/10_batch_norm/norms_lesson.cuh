@@ -121,12 +121,21 @@ static inline Tolerance instance_norm_weight_tolerance(const int *size) {
 
 /* The first shows faults best; a single element; around a warp, around what a warp and a block keep, and beyond; row
  * lengths that are a multiple of four and others; more rows than a block takes at once. */
-static inline Lesson norms_lesson_make(const char *name,
-                                       void (*call)(LessonLauncher, float *const *, const int *),
+static inline Lesson norms_lesson_make(const char *name, void (*call)(LessonLauncher, float *const *, const int *),
                                        LessonLauncher reference) {
-  static const char *const shapes[] = {"6x33:channels=3", "1x1",        "3x5",   "132x3:channels=4",
-                                       "2x31:channels=2", "9x128",      "3x257", "10x772:channels=5",
-                                       "2x1025",          "35x260:channels=7", "1x2052", "1x4100", "2x4099"};
+  static const char *const shapes[] = {"6x33:channels=3",
+                                       "1x1",
+                                       "3x5",
+                                       "132x3:channels=4",
+                                       "2x31:channels=2",
+                                       "9x128",
+                                       "3x257",
+                                       "10x772:channels=5",
+                                       "2x1025",
+                                       "35x260:channels=7",
+                                       "1x2052",
+                                       "1x4100",
+                                       "2x4099"};
   Lesson lesson = lesson_make(name, "rc", call, reference);
   lesson_parameter(&lesson, "channels", 1, 1);
   lesson_derived(&lesson, 't', norms_two);

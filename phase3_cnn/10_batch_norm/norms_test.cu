@@ -25,12 +25,12 @@ typedef void Backward(float *dx, float *dweight, float *dbias, const float *dy, 
 
 /* ---- the versions, by one type ---- */
 
-#define FORWARD(name, layer, instance)                                                                           \
-  static void name(float *y, float *saved, const float *x, const float *weight, const float *bias, Case s) {     \
-    if (s.channels)                                                                                              \
-      instance(y, saved, x, weight, bias, instance_shape(s));                                                    \
-    else                                                                                                         \
-      layer(y, saved, x, weight, bias, s.rows, s.cols);                                                          \
+#define FORWARD(name, layer, instance)                                                                       \
+  static void name(float *y, float *saved, const float *x, const float *weight, const float *bias, Case s) { \
+    if (s.channels)                                                                                          \
+      instance(y, saved, x, weight, bias, instance_shape(s));                                                \
+    else                                                                                                     \
+      layer(y, saved, x, weight, bias, s.rows, s.cols);                                                      \
   }
 
 FORWARD(forward_cpu, layer_norm_forward_cpu, instance_norm_forward_cpu)
@@ -57,13 +57,13 @@ static void backward_fast(float *dx, float *dweight, float *dbias, const float *
     layer_norm_backward_cpu_fast(dx, dweight, dbias, dy, x, weight, saved, s.rows, s.cols);
 }
 
-#define BACKWARD(name, layer)                                                                                         \
-  static void name(float *dx, float *dweight, float *dbias, const float *dy, const float *x, const float *weight,     \
-                   const float *saved, Case s, float *workspace) {                                                    \
-    if (s.channels)                                                                                                   \
-      instance_norm_backward_gpu(dx, dweight, dbias, dy, x, weight, saved, instance_shape(s), workspace);             \
-    else                                                                                                              \
-      layer(dx, dweight, dbias, dy, x, weight, saved, s.rows, s.cols, workspace);                                     \
+#define BACKWARD(name, layer)                                                                                     \
+  static void name(float *dx, float *dweight, float *dbias, const float *dy, const float *x, const float *weight, \
+                   const float *saved, Case s, float *workspace) {                                                \
+    if (s.channels)                                                                                               \
+      instance_norm_backward_gpu(dx, dweight, dbias, dy, x, weight, saved, instance_shape(s), workspace);         \
+    else                                                                                                          \
+      layer(dx, dweight, dbias, dy, x, weight, saved, s.rows, s.cols, workspace);                                 \
   }
 
 BACKWARD(backward_gpu, layer_norm_backward_gpu)
@@ -179,8 +179,8 @@ static void check_backward(const Problem *p, const struct Version *v, size_t shi
   const Case s = p->shape;
   const Device device = v->device;
   const size_t rows = (size_t)s.rows, cols = (size_t)s.cols;
-  const size_t scratch = s.channels ? instance_norm_workspace_floats(instance_shape(s))
-                                    : layer_norm_workspace_floats(s.rows, s.cols);
+  const size_t scratch =
+      s.channels ? instance_norm_workspace_floats(instance_shape(s)) : layer_norm_workspace_floats(s.rows, s.cols);
   float *x = upload_shifted(device, p->x, p->n, shift), *dy = upload_shifted(device, p->dy, p->n, shift);
   float *weight = upload_shifted(device, p->weight, p->k, shift), *got = arrays_poison(p->n + shift + 2 * rows);
   float *dx = upload_poison(device, p->n + shift), *dweight = upload_poison(device, p->k);
@@ -226,11 +226,11 @@ static void check_all(Case s, float offset, bool affine, size_t shift, Device de
 /* A single element, around a warp and what it keeps, primes, around what a block keeps, and longer; more rows than a
  * block takes; rows that are aligned and others. */
 static const Case shapes[] = {
-    {1, 1, 0},    {3, 1, 0},    {5, 2, 0},     {33, 3, 0},    {7, 31, 0},   {2, 127, 0},    {35, 128, 0}, {3, 131, 0},
-    {2, 256, 0},  {4, 257, 0},  {131, 260, 0}, {2, 1024, 0},  {3, 1025, 0}, {2, 1031, 0},   {9, 1028, 0}, {1, 4096, 0},
-    {2, 4099, 0}, {2, 4100, 0}, {1, 16384, 0}, {1, 16391, 0},
-    {1, 2, 1},    {6, 3, 3},    {33, 31, 3},   {35, 49, 7},   {2, 256, 1},  {66, 257, 2},   {12, 784, 4}, {3, 1025, 3},
-    {4, 1028, 2}, {2, 4097, 2}, {2, 4100, 1},  {1, 16384, 1}, {2, 16388, 2},
+    {1, 1, 0},    {3, 1, 0},    {5, 2, 0},    {33, 3, 0},    {7, 31, 0},    {2, 127, 0},   {35, 128, 0},
+    {3, 131, 0},  {2, 256, 0},  {4, 257, 0},  {131, 260, 0}, {2, 1024, 0},  {3, 1025, 0},  {2, 1031, 0},
+    {9, 1028, 0}, {1, 4096, 0}, {2, 4099, 0}, {2, 4100, 0},  {1, 16384, 0}, {1, 16391, 0}, {1, 2, 1},
+    {6, 3, 3},    {33, 31, 3},  {35, 49, 7},  {2, 256, 1},   {66, 257, 2},  {12, 784, 4},  {3, 1025, 3},
+    {4, 1028, 2}, {2, 4097, 2}, {2, 4100, 1}, {1, 16384, 1}, {2, 16388, 2},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -342,8 +342,8 @@ static void check_slopes(Case s, bool affine) {
       v[a][i] = kept;
       const double found = (side[0] - side[1]) / (2 * h);
       if (!(fabs(found - slope[a][i]) < 1e-6 * (1 + fabs(found))))
-        fail_msg("(%d,%d), %d channels, array %d, element %d: gradient %.9g, slope %.9g", s.rows, s.cols, s.channels,
-                 a, i, slope[a][i], found);
+        fail_msg("(%d,%d), %d channels, array %d, element %d: gradient %.9g, slope %.9g", s.rows, s.cols, s.channels, a,
+                 i, slope[a][i], found);
     }
 }
 

@@ -35,8 +35,8 @@ typedef struct ConvPool {
 } ConvPool;
 
 static inline ConvPool conv_pool_make(Conv2dShape conv) {
-  const ConvPool s = {
-      conv, pool2d_shape_of(conv.n, conv.k, conv2d_out_h(conv), conv2d_out_w(conv), pool2d_square(2, 2))};
+  const ConvPool s = {conv,
+                      pool2d_shape_of(conv.n, conv.k, conv2d_out_h(conv), conv2d_out_w(conv), pool2d_square(2, 2))};
   return s;
 }
 
@@ -157,10 +157,10 @@ static inline size_t conv_pool_tiles_bytes(ConvPoolTiles t, int side) {
 
 /* dw: blocks are filters x channels x splits of the images. */
 typedef struct ConvPoolWeights {
-  int pitch, plane;        /* of x in shared memory, padding included */
-  int windows, chunk;      /* of an image; images at once */
-  int splits, images;      /* of the batch; images of a split */
-  int groups;              /* of threads that share out the windows; each has a thread for each tap and the bias */
+  int pitch, plane;   /* of x in shared memory, padding included */
+  int windows, chunk; /* of an image; images at once */
+  int splits, images; /* of the batch; images of a split */
+  int groups;         /* of threads that share out the windows; each has a thread for each tap and the bias */
 } ConvPoolWeights;
 
 static inline ConvPoolWeights conv_pool_weights(ConvPool s) {
@@ -182,8 +182,8 @@ static inline ConvPoolWeights conv_pool_weights(ConvPool s) {
 
 /* Planes of x; places; what the groups add up. */
 static inline size_t conv_pool_weights_bytes(ConvPoolWeights v, int side) {
-  return sizeof(float) * ((size_t)v.chunk * v.plane + 2 * (size_t)v.chunk * v.windows +
-                          (size_t)v.groups * (side * side + 1));
+  return sizeof(float) *
+         ((size_t)v.chunk * v.plane + 2 * (size_t)v.chunk * v.windows + (size_t)v.groups * (side * side + 1));
 }
 
 /* Floats of workspace of backward on a GPU; a larger batch never needs fewer. */
@@ -355,8 +355,8 @@ static __global__ void __launch_bounds__(CONV_POOL_THREADS)
 template <int S>
 static __device__ __forceinline__ void conv_pool_backward_input(float *dx, const float *dy, const uint8_t *argmax,
                                                                 const float *w, const ConvPoolTiles &t, int windows,
-                                                                int window_columns, int image_number, int first,
-                                                                int h, int v, float *shared) {
+                                                                int window_columns, int image_number, int first, int h,
+                                                                int v, float *shared) {
   float *filters = shared, *image = filters + t.channels * S * S * t.group, *sums = image + t.channels * t.plane;
   const int tiles = t.rows * t.columns, turns = t.parts == 1 ? t.jobs : (int)blockDim.x;
   const size_t begin = (size_t)image_number * t.channels * windows;
@@ -402,7 +402,8 @@ static __device__ __forceinline__ void conv_pool_load_places(ConvPoolPlace *plac
   for (int e = threadIdx.x; e < images * v.windows; e += blockDim.x) {
     const int window = e % v.windows;
     const size_t from = ((size_t)(first + e / v.windows) * s.conv.k + k) * v.windows + window;
-    const int at = argmax[from], row = window / window_columns * 2 + at / 2, column = window % window_columns * 2 + at % 2;
+    const int at = argmax[from], row = window / window_columns * 2 + at / 2,
+              column = window % window_columns * 2 + at % 2;
     const bool any = at != POOL2D_NOTHING;
     places[e].gradient = any ? dy[from] : 0.0f;
     places[e].corner = e / v.windows * v.plane + (any ? row * v.pitch + column : 0);

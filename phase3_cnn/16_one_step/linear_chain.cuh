@@ -22,11 +22,11 @@
 
 enum {
   CHAIN_LAYERS = 3,
-  CHAIN_WIDTH = 1024,   /* numbers of a layer, at most */
+  CHAIN_WIDTH = 1024,      /* numbers of a layer, at most */
   CHAIN_WEIGHTS = 1 << 17, /* of all layers, at most: each block reads them */
-  CHAIN_THREADS = 1024, /* of a block */
-  CHAIN_OUTPUTS = 4,    /* of a warp at a time */
-  CHAIN_BATCH = 256,    /* at most, in one kernel */
+  CHAIN_THREADS = 1024,    /* of a block */
+  CHAIN_OUTPUTS = 4,       /* of a warp at a time */
+  CHAIN_BATCH = 256,       /* at most, in one kernel */
 };
 
 typedef struct LinearChain {

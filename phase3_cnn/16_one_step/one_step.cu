@@ -51,12 +51,18 @@ typedef struct Step {
   Way way;
 } Step;
 
-static const Task task = {"LeNet-5", "Takes one training step of LeNet-5 apart, and makes it faster.",
-                          lenet_graph, NULL,
-                          &data_mnist, &batch_kernels,
-                          &sgd,        NULL,
-                          1,           64,
-                          {0.01, 0.9, 0}, NULL,
+static const Task task = {"LeNet-5",
+                          "Takes one training step of LeNet-5 apart, and makes it faster.",
+                          lenet_graph,
+                          NULL,
+                          &data_mnist,
+                          &batch_kernels,
+                          &sgd,
+                          NULL,
+                          1,
+                          64,
+                          {0.01, 0.9, 0},
+                          NULL,
                           0};
 
 /* `count` steps on the next images of the set, which begins again where the steps of a graph would go beyond it. */

@@ -39,16 +39,16 @@ static inline void conv_pool_op_forward(const Context *context, const Node *node
 static inline void conv_pool_op_backward(const Context *context, const Node *node, const OpArrays *a) {
   const ConvPool s = conv_pool_op_shape(node, a->batch);
   const uint8_t *argmax = (const uint8_t *)a->saved;
-  ON_DEVICE(context->device,
-            conv_pool_backward_gpu(a->dx[0], a->grad[0], a->grad[1], a->dy, argmax, a->x[0], a->param[0], s,
-                                   a->workspace),
-            conv_pool_backward_cpu_fast(a->dx[0], a->grad[0], a->grad[1], a->dy, argmax, a->x[0], a->param[0], s,
-                                        a->workspace));
+  ON_DEVICE(
+      context->device,
+      conv_pool_backward_gpu(a->dx[0], a->grad[0], a->grad[1], a->dy, argmax, a->x[0], a->param[0], s, a->workspace),
+      conv_pool_backward_cpu_fast(a->dx[0], a->grad[0], a->grad[1], a->dy, argmax, a->x[0], a->param[0], s,
+                                  a->workspace));
 }
 
-static const Op conv_pool_op = {
-    "Conv+Relu+MaxPool", BACKWARD_NEEDS_X,     0, max_pool2d_op_saved, conv_pool_op_workspace,
-    conv_pool_op_forward, conv_pool_op_backward};
+static const Op conv_pool_op = {"Conv+Relu+MaxPool",  BACKWARD_NEEDS_X,       0,
+                                max_pool2d_op_saved,  conv_pool_op_workspace, conv_pool_op_forward,
+                                conv_pool_op_backward};
 
 /* Of the convolution and the pooling that it begins and ends with. */
 static inline ConvPool conv_pool_op_join(const Graph *g, const int *node, int count) {
@@ -123,8 +123,8 @@ static inline void chain_op_backward(const Context *context, const Node *node, c
     chain_backward_gpu(a->dx[0], dw, dbias, a->dy, hidden, a->x[0], a->workspace, s);
 }
 
-static const Op chain_op = {
-    "Gemm+Relu+Gemm", BACKWARD_NEEDS_X, 0, chain_op_saved, chain_op_workspace, chain_op_forward, chain_op_backward};
+static const Op chain_op = {"Gemm+Relu+Gemm", BACKWARD_NEEDS_X, 0, chain_op_saved, chain_op_workspace,
+                            chain_op_forward, chain_op_backward};
 
 static inline int chain_op_fits(const Graph *g, const int *node, int count) {
   LinearChain s;
@@ -154,14 +154,9 @@ static inline void loss_step_op(const Context *context, float *losses, float *pr
   cross_entropy_loss.backward(context, dlogits, probabilities, logits, targets, scale, batch, shape);
 }
 
-static const Loss cross_entropy_step_loss = {"softmax_cross_entropy",
-                                             softmax_cross_entropy_targets,
-                                             shape_count,
-                                             softmax_cross_entropy_op_forward,
-                                             softmax_cross_entropy_op_score,
-                                             softmax_cross_entropy_op_backward,
-                                             0,
-                                             loss_step_op};
+static const Loss cross_entropy_step_loss = {
+    "softmax_cross_entropy",        softmax_cross_entropy_targets,     shape_count, softmax_cross_entropy_op_forward,
+    softmax_cross_entropy_op_score, softmax_cross_entropy_op_backward, 0,           loss_step_op};
 
 /* ---------------------------------------------------------------------------------------------------------- fusions */
 
