@@ -60,8 +60,8 @@ int main(int argc, char **argv) {
       POOLING_CUDNN_ADD(max_dx, 3, "cuDNN max dx", pooling_cudnn_max_backward, 0, "Reads x, y and dy: no argmax."),
       POOLING_CUDNN_ADD(mean_y, 2, "cuDNN mean", pooling_cudnn_avg_forward, 1, ""),
       POOLING_CUDNN_ADD(mean_dx, 2, "cuDNN mean dx", pooling_cudnn_avg_backward, 1, ""),
-      POOLING_CUDNN_ADD(plane_y, 3, "cuDNN plane", pooling_cudnn_global_forward, 1, ""),
-      POOLING_CUDNN_ADD(plane_dx, 2, "cuDNN plane dx", pooling_cudnn_global_backward, 1, ""),
+      POOLING_CUDNN_ADD(plane_y, 3, "cuDNN plane", pooling_cudnn_global_forward, 0, "A window as large as the plane."),
+      POOLING_CUDNN_ADD(plane_dx, 2, "cuDNN plane dx", pooling_cudnn_global_backward, 0, ""),
   };
   const LessonTable tables[] = {
       {"Max pooling, forward", max_y, counts[0]},

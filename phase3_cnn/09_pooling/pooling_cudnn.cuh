@@ -42,10 +42,12 @@ static inline void pooling_cudnn_run(cudnnPoolingMode_t mode, Pool2dShape s, int
   CUDNN_CHECK(dnn, dnn->cudnnSetTensor4dDescriptor(out, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, s.n, s.c, p, q));
   CUDNN_CHECK(dnn, dnn->cudnnSetPooling2dDescriptor(pooling, mode, CUDNN_PROPAGATE_NAN, s.kernel_h, s.kernel_w, s.pad_h,
                                                     s.pad_w, s.stride_h, s.stride_w));
-  if (dx == NULL)
-    CUDNN_CHECK(dnn, dnn->cudnnPoolingForward(c->handle, pooling, &one, in, x, &zero, out, y));
-  else
-    CUDNN_CHECK(dnn, dnn->cudnnPoolingBackward(c->handle, pooling, &one, out, y, out, dy, in, x, &zero, in, dx));
+  const cudnnStatus_t status =
+      dx == NULL ? dnn->cudnnPoolingForward(c->handle, pooling, &one, in, x, &zero, out, y)
+                 : dnn->cudnnPoolingBackward(c->handle, pooling, &one, out, y, out, dy, in, x, &zero, in, dx);
+  if (status != CUDNN_STATUS_SUCCESS) /* its manual does not say which windows it takes */
+    fprintf(stderr, "cuDNN does not pool windows of %d x %d, so its time says nothing: %s\n", s.kernel_h, s.kernel_w,
+            dnn->cudnnGetErrorString(status));
   CUDNN_CHECK(dnn, dnn->cudnnDestroyPoolingDescriptor(pooling));
   CUDNN_CHECK(dnn, dnn->cudnnDestroyTensorDescriptor(out));
   CUDNN_CHECK(dnn, dnn->cudnnDestroyTensorDescriptor(in));
@@ -72,10 +74,14 @@ static inline void pooling_cudnn_avg_backward(float *dx, const float *dy, Pool2d
   pooling_cudnn_run(pooling_cudnn_average(include_pad), s, pool2d_out_h(s), pool2d_out_w(s), (float *)dy, dx, dx, dy);
 }
 
-/* Windows as large as a plane; a plane of one row is as good as any. */
+/* Windows as large as a plane, which is taken for a square where it can be one. The planes as images of up to 1024
+ * channels. */
 static inline Pool2dShape pooling_cudnn_plane(int planes, int pixels) {
-  const Pool2dWindow window = {1, pixels, 1, 1, 0, 0};
-  return pool2d_shape_of(1, planes, 1, pixels, window);
+  const int side = (int)lround(sqrt((double)pixels)), h = side * side == pixels ? side : 1, w = pixels / h;
+  const Pool2dWindow window = {h, w, 1, 1, 0, 0};
+  int channels = planes < 1024 ? planes : 1024;
+  while (planes % channels != 0) channels--;
+  return pool2d_shape_of(planes / channels, channels, h, w, window);
 }
 static inline void pooling_cudnn_global_forward(float *y, const float *x, int planes, int pixels) {
   pooling_cudnn_run(pooling_cudnn_average(true), pooling_cudnn_plane(planes, pixels), 1, 1, y, x, NULL, NULL);
