@@ -297,6 +297,7 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   memset(&step_graph, 0, sizeof step_graph);
   memset(&replay, 0, sizeof replay);
   const char *directory = options->common.output_dir;
+  const Device device = options->common.device;
   snprintf(path, sizeof path, "%s/%s", directory, run_files[RUN_STATE]);
   if (app_prepare(task, options, path, &data, &t.state, &err) != 0 ||
       app_open_model(task, options, path, data.train.shape, &net, &t.state, &err) != 0)

@@ -46,14 +46,6 @@ enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 36 };
 
 /* Of --show-excited: without a number, and at most. */
 enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
-TRAIN_ALL = (1 << 16) - 1
-}
-;
-
-enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 32 };
-
-/* Of --show-excited: without a number, and at most. */
-enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
 
 typedef struct TrainOptions {
   CommonOptions common;
@@ -64,12 +56,10 @@ typedef struct TrainOptions {
   const Augment *augment;
   int train_images, test_images; /* the first so many; 0: all of them */
   int train_images_least, hold_out, threads;
-  int resume, restart, predict, summary, graph, stream;
+  int resume, restart, predict, summary, graph, stream, profile, nvtx, unfused;
   char checkpoint[PATH_MAX]; /* of --predict and the like; "": best.safetensors of the output folder */
   char features[PATH_MAX];   /* the picture of --show-features; "": none */
   int excited;               /* pictures for each filter, of --show-excited; 0: none are asked for */
-  int resume, restart, predict, summary, graph, profile, nvtx, unfused;
-  char checkpoint[PATH_MAX]; /* of --predict; "": best.safetensors of the output folder */
   char **files;              /* of --predict */
   int file_count;
   /* One option for each operation that has several implementations: --conv=NAME,NODE:NAME,auto */

@@ -47,14 +47,19 @@ CPU_CLONES static inline void batch_norm2d_cpu_scale_add(float *y, const float *
 }
 
 /* Bits of n values from bit `first` on; the word that the first belongs to keeps its lower bits. */
-static inline void batch_norm2d_cpu_pack(uint32_t *words, size_t first, const float *y, int n) {
-  uint32_t word = first % 32 ? words[first / 32] : 0;
-  for (int i = 0; i < n; i++) {
-    const size_t bit = first + (size_t)i;
-    word |= (uint32_t) !(y[i] <= 0) << bit % 32;
-    if (bit % 32 != 31 && i + 1 < n) continue;
-    words[bit / 32] = word;
-    word = 0;
+CPU_CLONES static inline void batch_norm2d_cpu_pack(uint32_t *words, size_t first, const float *y, int n) {
+  for (int i = 0, size; i < n; i += size) {
+    const int bit = (int)((first + (size_t)i) % 32);
+    uint32_t *to = words + (first + (size_t)i) / 32, word = 0;
+    size = 32 - bit < n - i ? 32 - bit : n - i;
+    if (size == 32) { /* a loop of known length becomes vectors */
+#pragma omp simd reduction(| : word)
+      for (int k = 0; k < 32; k++) word |= (uint32_t) !(y[i + k] <= 0) << k;
+    } else {
+      word = bit ? *to : 0;
+      for (int k = 0; k < size; k++) word |= (uint32_t) !(y[i + k] <= 0) << (bit + k);
+    }
+    *to = word;
   }
 }
 
@@ -139,8 +144,22 @@ CPU_CLONES static inline void batch_norm2d_cpu_dx(float *dx, const float *dy, co
 }
 
 /* dy where the bits are set; `first` is the bit of the first value. */
-static inline void batch_norm2d_cpu_mask(float *g, const float *dy, const uint32_t *words, size_t first, int n) {
-  for (int i = 0; i < n; i++) g[i] = words[(first + i) / 32] >> (first + i) % 32 & 1 ? dy[i] : 0;
+CPU_CLONES static inline void batch_norm2d_cpu_mask(float *g, const float *dy, const uint32_t *words, size_t first,
+                                                    int n) {
+  for (int i = 0, size; i < n; i += size) {
+    const int bit = (int)((first + (size_t)i) % 32);
+    const uint32_t word = words[(first + (size_t)i) / 32] >> bit;
+    size = 32 - bit < n - i ? 32 - bit : n - i;
+    if (size == 32) {
+#pragma omp simd
+      for (int k = 0; k < 32; k++) {
+        const float own = dy[i + k];
+        g[i + k] = word >> k & 1 ? own : 0;
+      }
+    } else {
+      for (int k = 0; k < size; k++) g[i + k] = word >> k & 1 ? dy[i + k] : 0;
+    }
+  }
 }
 
 /* What a plane's loops read as dy: dz, which is written first, or the piece. */

@@ -36,7 +36,6 @@ enum {
 typedef struct BatchNorm2dPlan {
   int groups, slices; /* groups of `slices` blocks */
   int room;           /* values of a slice that are kept */
-  int arrays;         /* that are kept: 1 forward, 2 backward */
 } BatchNorm2dPlan;
 
 /* The same for every version on a chip. */
@@ -203,14 +202,13 @@ static inline size_t batch_norm2d_room(void) {
   return ((own < limit ? own : limit) - 2048) / sizeof(float) / 4 * 4;
 }
 
-/* Blocks that are there at the same time. */
-static inline int batch_norm2d_resident(BatchNorm2dKernel *kernel, size_t bytes) {
-  int device, multiprocessors, blocks;
+/* Blocks that are there at the same time: the launch bounds and batch_norm2d_room() leave room for them. A step of a
+ * network is recorded anew each time, so a launcher asks only for what the driver has at hand. */
+static inline int batch_norm2d_resident(void) {
+  int device, multiprocessors;
   CUDA_CHECK(cudaGetDevice(&device));
   CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)kernel, BATCH_NORM_THREADS, bytes));
-  if (blocks > BATCH_NORM_RESIDENT) blocks = BATCH_NORM_RESIDENT;
-  blocks *= multiprocessors;
+  const int blocks = BATCH_NORM_RESIDENT * multiprocessors;
   return blocks < BATCH_NORM_GRID ? blocks : BATCH_NORM_GRID;
 }
 
@@ -219,7 +217,7 @@ static inline double batch_norm2d_plan_cost(BatchNorm2dShape s, int groups, int 
   return ceil((double)s.c / groups) * ceil((double)batch_norm2d_count(s) / (resident / groups));
 }
 
-/* As few slices as keep a channel on the chip. More, where blocks would be idle and there is enough for each; and where
+/* arrays: how many are kept. As few slices as keep a channel on the chip. More, where blocks would be idle and there is enough for each; and where
  * several channels come one after the other, so many groups that all take the same number of them. */
 static inline BatchNorm2dPlan batch_norm2d_plan(BatchNorm2dShape s, int arrays, size_t room, int resident) {
   const size_t m = batch_norm2d_count(s), own = room / arrays / 32 * 32;
@@ -235,17 +233,16 @@ static inline BatchNorm2dPlan batch_norm2d_plan(BatchNorm2dShape s, int arrays, 
     slices = (size_t)(resident / groups);
   }
   const size_t each = ((m + slices - 1) / slices + 31) / 32 * 32;
-  BatchNorm2dPlan plan = {groups, (int)slices, (int)(each < own ? each : own), arrays};
+  BatchNorm2dPlan plan = {groups, (int)slices, (int)(each < own ? each : own)};
   return plan;
 }
 
 static inline void batch_norm2d_launch(BatchNorm2dKernel *kernel, const BatchNorm2d *b, int arrays) {
-  const size_t room = batch_norm2d_room();
   BatchNorm2d copy = *b;
-  shared_limit_ask((const void *)kernel, (int)(room * sizeof(float)));
-  BatchNorm2dPlan plan = batch_norm2d_plan(b->shape, arrays, room, batch_norm2d_resident(kernel, room * sizeof(float)));
+  BatchNorm2dPlan plan = batch_norm2d_plan(b->shape, arrays, batch_norm2d_room(), batch_norm2d_resident());
   const size_t bytes = (size_t)plan.room * arrays * sizeof(float);
   void *arguments[] = {&copy, &plan};
+  if (bytes > 48 * 1024) shared_limit_ask((const void *)kernel, (int)bytes);
   if (plan.slices > 1)
     CUDA_CHECK(cudaLaunchCooperativeKernel((const void *)kernel, dim3(plan.groups * plan.slices),
                                            dim3(BATCH_NORM_THREADS), arguments, bytes, 0));

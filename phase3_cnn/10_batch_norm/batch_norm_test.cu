@@ -1,5 +1,6 @@
 /* Every version of batch norm, forward, backward and in evaluation, against the definition; the definition's gradients
  * against central differences; and ONNX's BatchNormalization. */
+#include "common/nn/step_graph.h"
 #include "common/onnx_testdata.h"
 #include "common/test_arrays.h"
 #include "phase3_cnn/10_batch_norm/batch_norm2d_ladder.cuh"
@@ -325,6 +326,37 @@ static void what_is_not_wanted_stays(void **state) {
   }
 }
 
+/* A cooperative launch can be recorded, and replayed on a workspace that holds what others have left there. */
+static void a_graph_computes_the_same_bits(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const BatchNorm2dShape s = {3, 3, 6000};
+  Arrays expected = arrays_make(s, 0, 1), got = arrays_make(s, 0, 1);
+  Arrays *both[] = {&expected, &got};
+  for (int in_graph = 0; in_graph < 2; in_graph++) {
+    StepGraph graph;
+    memset(&graph, 0, sizeof graph);
+    Arrays on = arrays_to(DEVICE_GPU, both[in_graph]);
+    BatchNorm2d b = arrays_of(&on, s, BATCH_NORM_RELU);
+    for (int step = 0; step < 2; step++) {
+      device_upload(DEVICE_GPU, b.workspace, got.at[WORK], got.count[WORK] * sizeof(float)); /* poison */
+      if (in_graph) step_graph_begin(&graph);
+      batch_norm2d_forward_gpu(&b);
+      batch_norm2d_backward_gpu(&b);
+      if (in_graph) step_graph_launch(&graph);
+      device_synchronize(DEVICE_GPU);
+    }
+    assert_int_equal(graph.instantiated, in_graph); /* the second step updates the first one's graph */
+    step_graph_close(&graph);
+    arrays_back(DEVICE_GPU, both[in_graph], &on);
+  }
+  const int outputs[] = {Y, DX, MEAN, INV_STD, NEW_MEAN, NEW_VAR, DGAMMA, DBETA};
+  for (int i = 0; i < 8; i++)
+    assert_memory_equal(got.at[outputs[i]], expected.at[outputs[i]], got.count[outputs[i]] * sizeof(float));
+  arrays_free(&expected);
+  arrays_free(&got);
+}
+
 /* loss = sum of y dy. The definition's gradients against differences of its forward; x lies away from the ReLU's edge. */
 static double loss_at(const BatchNorm2d *b) {
   double loss = 0;
@@ -420,6 +452,7 @@ int main(void) {
       cmocka_unit_test(nan_stays_in_its_channel),
       cmocka_unit_test(evaluation_agrees),
       cmocka_unit_test(what_is_not_wanted_stays),
+      cmocka_unit_test(a_graph_computes_the_same_bits),
       cmocka_unit_test(gradients_are_differences),
       cmocka_unit_test(one_value_per_channel_is_refused),
       cmocka_unit_test(onnx_agrees),

@@ -263,7 +263,8 @@ static inline void chain_backward_gpu(float *dx, float *const *dw, float *const 
   for (int l = 0; l < s.layers; l++) {
     const float *gradient = l + 1 < s.layers ? chain_layer(&s, deltas, l + 1) : dy;
     const float *input = l > 0 ? chain_layer(&s, hidden, l) : x;
-    const LinearTile tile = {dw[l], gradient, input, NULL, NULL, dbias[l], s.width[l + 1], s.width[l], s.batch, 0};
+    const LinearTile tile = {dw[l],  gradient, input, NULL, NULL, dbias[l], s.width[l + 1], s.width[l],
+                             s.batch, 0,        0,     s.batch};
     t.tile[l] = tile;
     t.end[l] = blocks += linear_relu_tiles(tile.m, tile.n, LINEAR_RELU_TILE);
   }
