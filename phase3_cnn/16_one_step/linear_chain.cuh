@@ -192,14 +192,14 @@ static __device__ __forceinline__ void chain_layer_backward(float *to, const flo
   }
 }
 
-/* A block per sample: dy -> the gradients of the hidden layers' sums, and dx (NULL: not wanted). */
+/* A block per sample: dy -> the gradients of the hidden layers' sums, and dx (NULL: not wanted). between: numbers of all
+ * hidden layers. */
 template <bool QUADS>
 static __global__ void __launch_bounds__(CHAIN_THREADS)
-    chain_delta_kernel(float *dx, float *deltas, const float *dy, const float *hidden, LinearChain s) {
+    chain_delta_kernel(float *dx, float *deltas, const float *dy, const float *hidden, size_t between, LinearChain s) {
   __shared__ __align__(16) float layer[2][CHAIN_WIDTH], parts[4 * CHAIN_THREADS];
   const int b = blockIdx.x;
-  size_t at = 0; /* of the hidden layer in `hidden` and in `deltas` */
-  for (int l = 1; l < s.layers; l++) at += (size_t)s.batch * s.width[l];
+  size_t at = between; /* of the hidden layer in `hidden` and in `deltas` */
   for (int i = threadIdx.x; i < s.width[s.layers]; i += CHAIN_THREADS)
     layer[s.layers % 2][i] = dy[(size_t)b * s.width[s.layers] + i];
 #pragma unroll
@@ -256,6 +256,7 @@ static inline void chain_forward_gpu(float *y, float *hidden, const float *x, Li
 /* All dw[l] are wanted. deltas: scratch, as `hidden`. */
 static inline void chain_backward_gpu(float *dx, float *const *dw, float *const *dbias, const float *dy, float *hidden,
                                       const float *x, float *deltas, LinearChain s) {
+  const size_t between = (size_t)s.batch * chain_hidden(&s);
   ChainTiles t;
   int blocks = 0;
   memset(&t, 0, sizeof t);
@@ -269,9 +270,9 @@ static inline void chain_backward_gpu(float *dx, float *const *dw, float *const 
     t.end[l] = blocks += linear_relu_tiles(tile.m, tile.n, LINEAR_RELU_TILE);
   }
   if (chain_quads(&s))
-    chain_delta_kernel<true><<<s.batch, CHAIN_THREADS>>>(dx, deltas, dy, hidden, s);
+    chain_delta_kernel<true><<<s.batch, CHAIN_THREADS>>>(dx, deltas, dy, hidden, between, s);
   else
-    chain_delta_kernel<false><<<s.batch, CHAIN_THREADS>>>(dx, deltas, dy, hidden, s);
+    chain_delta_kernel<false><<<s.batch, CHAIN_THREADS>>>(dx, deltas, dy, hidden, between, s);
   CUDA_CHECK_LAUNCH();
   chain_weight_kernel<<<blocks, LINEAR_RELU_BLOCK>>>(t);
   CUDA_CHECK_LAUNCH();
