@@ -305,7 +305,7 @@ static void wrong_options_exit_with_2(void **state) {
                             {"--weight-decay=nan", "a number from 0"},
                             {"--schedule=", "constant, linear, step or cosine is expected"},
                             {"--augment=blur", "none, shift, flip or crop is expected"},
-                            {"--data=mnits", "mnist or fashion_mnist is expected"}};
+                            {"--data=mnits", "mnist, fashion_mnist, cifar10 or cifar100 is expected"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = small("wrong", wrong[i][0], NULL, NULL);
     expect_run(&run, 2, NULL, wrong[i][1]);
