@@ -45,6 +45,7 @@ typedef struct ResnetShape {
 
 static inline Graph *resnet_layers(ResnetShape s) {
   Graph *g = graph_create();
+  g->weight_init = &torch_default;
   int x = graph_input(g, "x", shape3(1, 28, 28));
   x = relu(g, batch_norm2d(g, conv2d_no_bias(g, x, s.filters[0], 3, 1, 1)));
   x = max_pool2d(g, x, 2, 2);

@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
                      &sgd,
                      NULL,
                      1,
-                     128,
+                     64,
                      {0.01, 0.9, 0},
                      choices,
                      1,

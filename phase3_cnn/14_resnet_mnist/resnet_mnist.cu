@@ -25,9 +25,9 @@ int main(int argc, char **argv) {
       &batch_kernels,
       &sgd,
       &schedule_linear,
-      2,                /* epochs */
-      128,              /* images per batch */
-      {0.1, 0.9, 5e-4}, /* learning rate, at its highest; momentum; weight decay */
+      2,                 /* epochs */
+      64,                /* images per batch */
+      {0.05, 0.9, 5e-4}, /* learning rate, at its highest; momentum; weight decay */
       choices,
       1,    /* --conv=... */
       NULL, /* no augmentation */

@@ -5,8 +5,9 @@
     python3 phase3_cnn/14_resnet_mnist/resnet_mnist.py --data-dir=bazel-bin/third_party/data/mnist
     python3 phase3_cnn/14_resnet_mnist/resnet_mnist.py --data-dir=... --checkpoint=runs/resnet_mnist/best.safetensors
 
-The network is that of resnet.cuh, with the same names, initial distributions, optimizer and schedule. --checkpoint trains
-nothing: it evaluates a model that resnet_mnist has trained. Needs python3-torch and python3-numpy.
+The network is that of resnet.cuh, with the same names, optimizer and schedule; there, too, weights begin as PyTorch's
+layers begin them. --checkpoint trains nothing: it evaluates a model that resnet_mnist has trained. Needs python3-torch and
+python3-numpy.
 """
 import argparse
 import json
@@ -37,7 +38,7 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    def __init__(self, filters=(16, 32, 64), dropout=0.25):
+    def __init__(self, filters=(16, 32, 64), dropout=0.1):
         super().__init__()
         self.conv1 = nn.Conv2d(1, filters[0], 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(filters[0])
@@ -53,14 +54,6 @@ class ResNet(nn.Module):
         x = nn.functional.max_pool2d(self.layer2(self.layer1(x)), 2)
         x = self.fc1(self.dropout1(x.flatten(1))).relu()
         return self.fc2(self.dropout2(x))
-
-    def initialise(self):
-        """Weights normal with variance 2 / inputs (He et al., 2015), biases 0."""
-        for module in self.modules():
-            if isinstance(module, (nn.Conv2d, nn.Linear)):
-                nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
-            if isinstance(module, nn.Linear):
-                nn.init.zeros_(module.bias)
 
 
 def read_mnist(directory, part):
@@ -131,10 +124,10 @@ def main():
     parser.add_argument("--data-dir", default="bazel-bin/third_party/data/mnist")
     parser.add_argument("--checkpoint", help="evaluate this model of resnet_mnist, and train nothing")
     parser.add_argument("--filters", default="16,32,64", help="of conv1, layer1 and layer2")
-    parser.add_argument("--dropout", type=float, default=0.25)
+    parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--lr", type=float, default=0.1, help="the highest learning rate")
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--lr", type=float, default=0.05, help="the highest learning rate")
     parser.add_argument("--hold-out", type=int, default=0, help="test on the last N training images instead")
     parser.add_argument("--train-images", type=int, help="train on the first N images only")
     parser.add_argument("--seed", type=int, default=1)
@@ -158,7 +151,6 @@ def main():
         loss, accuracy = evaluate(model, normalise(test_images), test_labels)
         print("test loss %.4f, test accuracy %.2f %%" % (loss, 100 * accuracy))
         return
-    model.initialise()
     count = options.train_images or len(images)
     train(model, normalise(images[:count]), labels[:count], normalise(test_images), test_labels, options)
 

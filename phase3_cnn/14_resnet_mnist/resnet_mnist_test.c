@@ -8,7 +8,7 @@
 static void learns_and_writes_its_results(void **state) {
   (void)state;
   Subprocess run = train(output_dir("learn"), "--epochs=3", FILTERS, "--batch-size=32", "--json");
-  expect_run(&run, 0, "network resnet 4,6,8 dropout 0.25: 7070 parameters", NULL);
+  expect_run(&run, 0, "network resnet 4,6,8 dropout 0.1: 7070 parameters", NULL);
   json_t *result = expect_json(&run);
   const double accuracy = json_number_value(json_object_get(result, "test_accuracy"));
   assert_true(accuracy > 0.8 && accuracy < 1); /* 4,000 images, three epochs, few filters: about 0.88 */
@@ -29,7 +29,7 @@ static void learns_and_writes_its_results(void **state) {
   assert_int_equal(file.count, 7 * 6 + 4); /* 7 times weight; weight, bias, mean, variance, count; and fc1, fc2 */
   for (int i = 0; i < 7; i++)
     if (safetensors_read_f32(&file, tensors[i], ranks[i], shapes[i], values, &err) != 0) fail_msg("%s", err.message);
-  assert_string_equal(safetensors_metadata(&file, "network"), "resnet 4,6,8 dropout 0.25");
+  assert_string_equal(safetensors_metadata(&file, "network"), "resnet 4,6,8 dropout 0.1");
   safetensors_close(&file);
 }
 
@@ -52,7 +52,7 @@ static void predicts_digits(void **state) {
     argv[5 + i] = paths[i];
   }
   Subprocess run = subprocess_run(argv, SECONDS);
-  expect_run(&run, 0, "network resnet 4,6,8 dropout 0.25", NULL); /* as the checkpoint says */
+  expect_run(&run, 0, "network resnet 4,6,8 dropout 0.1", NULL); /* as the checkpoint says */
   json_t *result = expect_json(&run), *predictions = json_object_get(result, "predictions");
   int right = 0;
   for (int i = 0; i < DIGITS; i++) {
@@ -76,7 +76,7 @@ static void interrupted_and_resumed_equals_uninterrupted(void **state) {
       "--epochs=3", NULL};
   Subprocess uninterrupted = subprocess_run(whole, SECONDS);
   expect_run(&uninterrupted, 0, NULL, NULL);
-  Subprocess first = start_and_signal("parts", SIGINT, 2, 0, FEW); /* after the hundredth step of 157 */
+  Subprocess first = start_and_signal("parts", SIGINT, 2, 0, FEW); /* after the hundredth step of 313 */
   expect_run(&first, 130, "--resume", "stopping after this step");
   const char *rest[] = {program,
                         data,

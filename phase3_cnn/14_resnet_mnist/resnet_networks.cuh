@@ -7,7 +7,7 @@
 
 enum { RESNET_MOST_FILTERS = 4096 };
 
-static const ResnetShape resnet_default = {{16, 32, 64}, 0.25};
+static const ResnetShape resnet_default = {{16, 32, 64}, 0.1};
 
 typedef struct ResnetChoice {
   ResnetShape shape;
@@ -85,7 +85,7 @@ static inline int resnet_networks_from_text(const char *text, Error *err) {
 static inline const TaskNetworks *resnet_networks(void) {
   static const struct argp_option rows[] = {
       {"filters", 'F', "A,B,C", 0, "Filters of conv1, layer1 and layer2 (default: 16,32,64)", 0},
-      {"dropout", 'D', "P", 0, "Drop each input of a linear layer with this probability (default: 0.25)", 0},
+      {"dropout", 'D', "P", 0, "Drop each input of a linear layer with this probability (default: 0.1)", 0},
       OPTION_END};
   static const struct argp own = {rows, resnet_options_parse, NULL, NULL, NULL, NULL, NULL};
   static const TaskNetworks networks = {&own, resnet_networks_text, resnet_networks_from_text, NULL, resnet_infer};

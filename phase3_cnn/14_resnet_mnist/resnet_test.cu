@@ -201,9 +201,9 @@ static int best(const float *logits) {
 }
 
 /* The same answers, in fewer operations. Both compute the same sums, of which a weight w' = fl(gamma inv_std w) is
- * rounded once more and the bias is added at another place. A sum of n products has at most n roundings of 2^-24, and in
- * practice about sqrt(n), of the size of its terms. The longest path has seven sums, of up to 9 * filters products; where
- * the sums cancel, their terms are larger than they are: 4 times is allowed. */
+ * rounded once more and the bias is added at another place. A sum of n products has at most n roundings of 2^-24, and
+ * in practice about sqrt(n), of the size of its terms. The longest path has seven sums, of up to 9 * filters products;
+ * where the sums cancel, their terms are larger than they are: 4 times is allowed. */
 static void check_folded(Device device, ResnetShape shape, int steps, int images) {
   Error err;
   Model net, fast;

@@ -44,7 +44,6 @@ class Dropout(nn.Module):
 def main():
     torch.manual_seed(14)
     model = resnet_mnist.ResNet(FILTERS)
-    model.initialise()
     with torch.no_grad():  # float32 values, so that the file holds exactly what PyTorch used; no 1 and 0 alone
         for name, parameter in model.named_parameters():
             if parameter.dim() == 1:
