@@ -203,7 +203,7 @@ static int best(const float *logits) {
 /* The same answers, in fewer operations. Both compute the same sums, of which a weight w' = fl(gamma inv_std w) is
  * rounded once more and the bias is added at another place. A sum of n products has at most n roundings of 2^-24, and
  * in practice about sqrt(n), of the size of its terms. The longest path has seven sums, of up to 9 * filters products;
- * where the sums cancel, their terms are larger than they are: 4 times is allowed. */
+ * where the sums cancel, their terms are larger than they are: twice is allowed. */
 static void check_folded(Device device, ResnetShape shape, int steps, int images) {
   Error err;
   Model net, fast;
@@ -227,7 +227,7 @@ static void check_folded(Device device, ResnetShape shape, int steps, int images
     right += best(got + n * CLASSES) == inferred_labels[n];
     for (int k = 0; k < CLASSES; k++) largest = fmaxf(largest, fabsf(expected[n * CLASSES + k]));
   }
-  const double tolerance = 7 * 4 * sqrt(sums) * 0x1p-24 * (double)largest;
+  const double tolerance = 2 * sqrt(7.0 * sums) * 0x1p-24 * (double)largest;
   for (int i = 0; i < images * CLASSES; i++) error = fmaxf(error, fabsf(got[i] - expected[i]));
   print_message("%d of %d right, largest logit %.2f, error %.1e, tolerance %.1e\n", right, images, (double)largest,
                 (double)error, tolerance);
