@@ -62,7 +62,8 @@ static inline void show_features(const Task *task, const TrainOptions *options, 
   json_object_set_new(result, "layers", show_layers(&maps));
   json_object_set_new(result, "prediction", report_prediction(options->features, probabilities, classes, names));
   char title[512];
-  snprintf(title, sizeof title, "%s: what each layer makes of %s", task->title, show_base_name(options->features));
+  snprintf(title, sizeof title, "%.200s: what each layer makes of %.200s", task->title,
+           show_base_name(options->features));
   const FeatureStory story = {title, &maps, sample, options->data->shape, probabilities, classes, names};
   int drawn;
   Image image = features_draw(&story, &drawn);
@@ -145,8 +146,8 @@ static inline void show_excited(const Task *task, const TrainOptions *options, M
     die("--show-excited: the network has no layer with filters (a convolution); --show-features shows any network");
   char title[512];
   int drawn;
-  snprintf(title, sizeof title, "%s: the %d of %d test %s that excite each filter most", task->title, search.most,
-           test->count, options->data->things);
+  snprintf(title, sizeof title, "%.200s: the %d of %d test %.100s that excite each filter most", task->title,
+           search.most, test->count, options->data->things);
   printf("%s\n\n", title);
   json_object_set_new(result, "excited_layers", show_search(net->graph, &search, test, options->data));
   Image image = features_draw_excited(title, net, &search, test, &drawn);

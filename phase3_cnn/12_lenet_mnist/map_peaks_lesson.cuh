@@ -71,8 +71,8 @@ static inline Lesson map_peaks_lesson(void) {
   lesson.most = lesson_shape(&lesson, INT_MAX / 32 - MAP_PEAKS_BLOCK, INT_MAX - 4 * 32);
   lesson.timed = lesson_shape(&lesson, 60000, 784); /* conv1 of LeNet-5, 10,000 images of 6 maps */
   lesson.counted = lesson_shape(&lesson, 64, 784);
-  /* the first has equal values in one lane, 61 * 32 places apart; less than a warp, one, a little more; primes; more maps
-   * than a block has warps or threads */
+  /* the first has equal values in one lane, 61 * 32 places apart; less than a warp, one, more; primes; more maps than a
+   * block has warps or threads */
   const int shapes[][2] = {{13, 4100}, {7, 300}, {1, 1},   {3, 31},  {5, 32},   {33, 33},
                            {4, 64},    {31, 25}, {127, 9}, {2, 257}, {1, 1021}, {131, 196}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
