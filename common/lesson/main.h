@@ -119,9 +119,10 @@ static inline void lesson_run_table(LessonRun *run, const LessonTable *table, co
   lesson_check_rows(run, shape, rows, table->count);
   if (real && !run->options->check_only && run->wrong == wrong_before) lesson_time_rows(run, table, shape, rows);
 
-  printf("\n%s, %s; checked on %d shapes%s\n\n", table->title, lesson_shape_text(run->lesson, shape, text),
-         run->lesson->checks + 1,
-         lesson_takes_all(run->lesson, table) ? "" : ", or those of them that a version takes");
+  const int alone = run->options->alone, shapes = alone ? 1 : run->lesson->checks + 1;
+  printf("\n%s, %s; checked on %d shape%s%s\n\n", table->title, lesson_shape_text(run->lesson, shape, text), shapes,
+         shapes == 1 ? "" : "s",
+         alone || lesson_takes_all(run->lesson, table) ? "" : ", or those of them that a version takes");
   if (lesson_rows_timed(rows, table->count))
     lesson_print_times(run, rows, table->count);
   else
@@ -135,6 +136,7 @@ static inline int lesson_main(int argc, char **argv, const Lesson *lesson, const
   const struct argp_option help[] = {
       {"only", OPTION_ONLY, "VERSION", 0, "Run this version alone, once, for a profiler; all: each version once", 0},
       {"shape", OPTION_SHAPE, "AxB...", 0, lesson_shape_help(lesson), 0},
+      {"shape-alone", OPTION_ALONE, NULL, 0, "Check on this shape alone, and not on the lesson's ragged ones, too", 0},
       {"check-only", OPTION_CHECK_ONLY, NULL, 0, "Check, but do not measure", 0},
       {"plot", OPTION_PLOT, "FILE", OPTION_ARG_OPTIONAL, "Draw the ladder (default: into the output folder, as SVG)",
        0},

@@ -13,11 +13,11 @@ typedef struct LessonOptions {
   const Lesson *lesson;
   const char *only;                 /* NULL: all */
   LessonShape shape[LESSON_SHAPES]; /* instead of the lesson's */
-  int shapes, check_only, plotted;
+  int shapes, alone, check_only, plotted; /* alone: not on the lesson's ragged shapes, too */
   char plot[PATH_MAX]; /* "": in the output folder */
 } LessonOptions;
 
-enum { OPTION_ONLY = 1, OPTION_SHAPE, OPTION_CHECK_ONLY, OPTION_PLOT };
+enum { OPTION_ONLY = 1, OPTION_SHAPE, OPTION_ALONE, OPTION_CHECK_ONLY, OPTION_PLOT };
 
 /* "4096x4096,8192x4096" */
 static inline void lesson_parse_shapes(const struct argp_state *state, const char *arg, LessonOptions *options) {
@@ -55,6 +55,9 @@ static inline error_t lesson_parse(int key, char *arg, struct argp_state *state)
       return 0;
     case OPTION_SHAPE:
       lesson_parse_shapes(state, arg, options);
+      return 0;
+    case OPTION_ALONE:
+      options->alone = 1;
       return 0;
     case OPTION_CHECK_ONLY:
       options->check_only = 1;

@@ -65,9 +65,10 @@ static inline void lesson_check_rows(LessonRun *run, const LessonShape *shape, L
     lesson_progress("checking", row->version->name);
     nvtxRangePushA(row->version->name);
     row->checked = 1;
-    if (lesson_verify_all(lesson, row->version, seed, &row->check) == 0) {
+    const int alone = run->options->alone;
+    if (alone || lesson_verify_all(lesson, row->version, seed, &row->check) == 0) {
       LessonResult result;
-      if (lesson_verify_on(lesson, row->version, shape, &host, &result) != 0 ||
+      if (lesson_verify_on(lesson, row->version, shape, &host, &result) != 0 || alone ||
           result.error * row->check.tolerance > row->check.error * result.tolerance)
         row->check = result;
       row->counted = result.inspected && row->version->kind == LESSON_RUNG; /* a library's kernels are not seen */
