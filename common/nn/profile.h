@@ -250,7 +250,7 @@ static inline void profile_print_row(FILE *out, const Profile *p, int i) {
   fprintf(out, "%11.1f", part->bytes / 1e3);
   if (part->flops > 0)
     fprintf(out, "%9.2f", part->flops / 1e6);
-  else
+  else if (isfinite(least))
     fprintf(out, "%9s", "");
   if (isfinite(least)) fprintf(out, "%9.2f %8.1f %%  %s", least * 1e6, 100 * least / time, memory ? "memory" : "FMA");
   fputc('\n', out);
