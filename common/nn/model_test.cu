@@ -372,7 +372,7 @@ static void mistakes_are_named(void **unused) {
       {no_such_output, "an output reads node -1; only the 1 nodes before it can be read"},
       {two_losses, "x has two losses; one is possible"},
       {no_loss, "a network to train needs a loss and an optimizer"},
-      {attributes_too_large, "bend1 has 97 bytes of attributes; raise NODE_ATTRIBUTE_BYTES"},
+      {attributes_too_large, "bend1 has 129 bytes of attributes; raise NODE_ATTRIBUTE_BYTES"},
       {a_long_name, "is longer than 63 characters"}};
   for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
     Error err;

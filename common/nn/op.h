@@ -14,7 +14,7 @@
 
 #include "common/device.h"
 
-enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 6, NODE_ATTRIBUTE_BYTES = 96, NODE_NAME = 64 };
+enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 6, NODE_ATTRIBUTE_BYTES = 128, NODE_NAME = 64 };
 
 /* ----------------------------------------------------------------------------------------------------------- shape */
 

@@ -169,6 +169,7 @@ static inline void step_parts_open(StepParts *s, const Task *task, Model *net, i
     if (g->nodes[i].op)
       step_parts_add(s, PART_FORWARD, i, g->nodes[i].name, "forward", step_parts_forward_bytes(s, i),
                      g->nodes[i].flops * batch);
+  if (!trains) return;
   if (model_has_loss_step(net)) {
     step_parts_add(s, PART_LOSS_STEP, 0, "loss", "step", step_parts_loss_bytes(s, 0) + step_parts_gradient_bytes(s), 0);
   } else {

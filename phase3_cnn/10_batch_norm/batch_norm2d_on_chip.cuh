@@ -242,7 +242,7 @@ static inline void batch_norm2d_launch(BatchNorm2dKernel *kernel, const BatchNor
   BatchNorm2dPlan plan = batch_norm2d_plan(b->shape, arrays, batch_norm2d_room(), batch_norm2d_resident());
   const size_t bytes = (size_t)plan.room * arrays * sizeof(float);
   void *arguments[] = {&copy, &plan};
-  if (bytes > 48 * 1024) shared_limit_ask((const void *)kernel, (int)bytes);
+  if (bytes > 40 * 1024) shared_limit_ask((const void *)kernel, (int)bytes); /* 48 KiB, with those of the warps' sums */
   if (plan.slices > 1)
     CUDA_CHECK(cudaLaunchCooperativeKernel((const void *)kernel, dim3(plan.groups * plan.slices),
                                            dim3(BATCH_NORM_THREADS), arguments, bytes, 0));

@@ -62,6 +62,7 @@ static inline int conv_pool_op_fits(const Graph *g, const int *node, int count) 
 
 static inline void conv_pool_op_attributes(Node *last, const Graph *g, const int *node, int count) {
   const ConvPool s = conv_pool_op_join(g, node, count);
+  static_assert(sizeof s <= NODE_ATTRIBUTE_BYTES, "raise NODE_ATTRIBUTE_BYTES");
   memcpy(last->attributes.bytes, &s, sizeof s);
 }
 
