@@ -81,23 +81,34 @@ static inline void chain_in_turn_forward(Device device, float *y, float *hidden,
   }
 }
 
-/* dw[l] and dbias[l] may be NULL, and dx. deltas: as `hidden`. */
+/* dw[l] and dbias[l] may be NULL, and dx. deltas: as `hidden`. On a GPU, a layer in one launch where that fits. */
 static inline void chain_in_turn_backward(Device device, float *dx, float *const *dw, float *const *dbias,
                                           const float *dy, float *hidden, const float *x, float *deltas,
                                           LinearChain s) {
   for (int l = s.layers - 1; l >= 0; l--) {
     const int in = s.width[l], out = s.width[l + 1];
-    const size_t n = (size_t)s.batch * in;
+    const size_t n = (size_t)s.batch * out;
     const float *input = l > 0 ? chain_layer(&s, hidden, l) : x;
+    const float *after = l + 1 < s.layers ? chain_layer(&s, hidden, l + 1) : NULL; /* behind the layer's ReLU */
     float *delta = l > 0 ? chain_layer(&s, deltas, l) : dx;
+    if (device == DEVICE_GPU && dw[l] && linear_relu_backward_fits(s.batch, in, out)) {
+      ON_DEVICE(device,
+                linear_relu_backward_gpu(delta, dw[l], dbias[l], dy, after, input, s.w[l], s.batch, in, out,
+                                         after != NULL),
+                (void)0);
+      dy = delta;
+      continue;
+    }
+    if (after) { /* then dy is deltas of this layer */
+      float *gated = chain_layer(&s, deltas, l + 1);
+      ON_DEVICE(device, relu_backward_gpu(gated, gated, after, n), relu_backward_cpu_fast(gated, gated, after, n));
+    }
     if (dw[l])
       ON_DEVICE(device, linear_backward_weight_gpu(dw[l], dbias[l], dy, input, s.batch, in, out),
                 linear_backward_weight_cpu_fast(dw[l], dbias[l], dy, input, s.batch, in, out));
     if (delta)
       ON_DEVICE(device, linear_backward_input_gpu(delta, dy, s.w[l], s.batch, in, out),
                 linear_backward_input_cpu_fast(delta, dy, s.w[l], s.batch, in, out));
-    if (l > 0)
-      ON_DEVICE(device, relu_backward_gpu(delta, delta, input, n), relu_backward_cpu_fast(delta, delta, input, n));
     dy = delta;
   }
 }

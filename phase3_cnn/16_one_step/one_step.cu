@@ -63,7 +63,8 @@ static const Task task = {"LeNet-5",
                           64,
                           {0.01, 0.9, 0},
                           NULL,
-                          0};
+                          0,
+                          NULL};
 
 /* `count` steps on the next images of the set, which begins again where the steps of a graph would go beyond it. */
 static void run_steps(Step *step, int count) {

@@ -14,7 +14,7 @@ PAIRS = [("gather", 1, "grey"), ("conv1", 1, "blue"), ("pool1", 1, "blue"), ("co
          ("fc2", 1, "green"), ("fc1", 1, "green"), ("pool2", 1, "teal"), ("conv2", 3, "teal"), ("pool1", 1, "blue"),
          ("conv1", 2, "blue"), ("update", 1, "purple")]
 CHAINS = [("gather", 1, "grey"), ("conv1..pool1", 1, "blue"), ("conv2..pool2", 1, "teal"), ("fc1..fc3", 1, "green"),
-          ("loss", 1, "yellow"), ("fc3..fc1", 2, "green"), ("pool2..conv2", 1, "teal"), ("pool1..conv1", 2, "blue"),
+          ("loss", 1, "yellow"), ("fc3..fc1", 3, "green"), ("pool2..conv2", 4, "teal"), ("pool1..conv1", 2, "blue"),
           ("update", 1, "purple")]
 
 
@@ -29,7 +29,7 @@ def row(f, y, title, operations):
 
 
 def draw():
-    f = Figure(700, 262, "The launches of a training step of LeNet-5: 36 operation by operation, 22 in pairs, 11 in chains")
+    f = Figure(700, 262, "The launches of a training step of LeNet-5: 36 operation by operation, 22 in pairs, 15 in chains")
     row(f, 26, "operations", OPERATIONS)
     row(f, 90, "pairs", PAIRS)
     row(f, 154, "chains", CHAINS)
