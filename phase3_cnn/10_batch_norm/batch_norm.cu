@@ -49,7 +49,6 @@ int main(int argc, char **argv) {
       batch_norm_version("on_chip_backward", batch_norm2d_backward_gpu, "Two reads, one write: the least there is."),
   };
   int forward_count = add_cudnn(forwards, 4, 0), backward_count = add_cudnn(backwards, 3, 1);
-  forwards[forward_count++] = lesson_copy_version("Reads and writes y's bytes: no batch norm can take less.");
   const LessonTable tables[] = {
       {"Batch norm in training, forward", forwards, forward_count},
       {"Batch norm, backward", backwards, backward_count, &backward},
