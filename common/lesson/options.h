@@ -11,10 +11,10 @@
 typedef struct LessonOptions {
   CommonOptions common;
   const Lesson *lesson;
-  const char *only;                 /* NULL: all */
-  LessonShape shape[LESSON_SHAPES]; /* instead of the lesson's */
+  const char *only;                       /* NULL: all */
+  LessonShape shape[LESSON_SHAPES];       /* instead of the lesson's */
   int shapes, alone, check_only, plotted; /* alone: not on the lesson's ragged shapes, too */
-  char plot[PATH_MAX]; /* "": in the output folder */
+  char plot[PATH_MAX];                    /* "": in the output folder */
 } LessonOptions;
 
 enum { OPTION_ONLY = 1, OPTION_SHAPE, OPTION_ALONE, OPTION_CHECK_ONLY, OPTION_PLOT };

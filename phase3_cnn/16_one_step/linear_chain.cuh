@@ -3,8 +3,8 @@
  *     h[0] = x (B,I);  h[l + 1] = max(0, h[l] w[l]^T + bias[l]), without the 0 in the last layer: y
  *     w[l] (out,in)  bias[l] (out)  in and out: width[l], width[l + 1]
  *
- * Launch by launch each layer waits for the one before, though a sample needs nothing of other samples. Here a block has a
- * sample, and its numbers stay in shared memory:
+ * Launch by launch each layer waits for the one before, though a sample needs nothing of other samples. Here a block has
+ * a sample, and its numbers stay in shared memory:
  *
  *   forward    a warp computes CHAIN_OUTPUTS numbers of a layer: its lanes read along the rows of w, 16 bytes each
  *   backward   deltas: a block has a sample, and goes back from dy to dx; d[l], the gradient of the sums of layer l, is
@@ -92,10 +92,10 @@ static inline void chain_in_turn_backward(Device device, float *dx, float *const
     const float *after = l + 1 < s.layers ? chain_layer(&s, hidden, l + 1) : NULL; /* behind the layer's ReLU */
     float *delta = l > 0 ? chain_layer(&s, deltas, l) : dx;
     if (device == DEVICE_GPU && dw[l] && linear_relu_backward_fits(s.batch, in, out)) {
-      ON_DEVICE(device,
-                linear_relu_backward_gpu(delta, dw[l], dbias[l], dy, after, input, s.w[l], s.batch, in, out,
-                                         after != NULL),
-                (void)0);
+      ON_DEVICE(
+          device,
+          linear_relu_backward_gpu(delta, dw[l], dbias[l], dy, after, input, s.w[l], s.batch, in, out, after != NULL),
+          (void)0);
       dy = delta;
       continue;
     }
@@ -137,7 +137,7 @@ static __device__ __forceinline__ void chain_layer_forward(float *to, const floa
     // >>> exercise chain_products: sum[j], this lane's share of the sum of output first + j: input times its row of w
     // hint: `./nn check` counts sectors: 32 lanes that read 32 different rows move 32 bytes for each 4 that they use
     // hint: all lanes read the same row, side by side: lane l takes the inputs 4 l ... 4 l + 3, then 128 further on
-    // hint: chain_load<QUADS>(w + row * in + i) is four weights at once; chain_dot() adds their products with the inputs
+    // hint: chain_load<QUADS>(w + row * in + i) is four weights at once; chain_dot() adds their products with inputs
 #pragma unroll 2
     for (int i = lane * 4; i < in; i += 128) {
       const float4 four = *(const float4 *)(input + i);
@@ -203,8 +203,8 @@ static __device__ __forceinline__ void chain_layer_backward(float *to, const flo
   }
 }
 
-/* A block per sample: dy -> the gradients of the hidden layers' sums, and dx (NULL: not wanted). between: numbers of all
- * hidden layers. */
+/* A block per sample: dy -> the gradients of the hidden layers' sums, and dx (NULL: not wanted). between: numbers of
+ * all hidden layers. */
 template <bool QUADS>
 static __global__ void __launch_bounds__(CHAIN_THREADS)
     chain_delta_kernel(float *dx, float *deltas, const float *dy, const float *hidden, size_t between, LinearChain s) {
@@ -275,8 +275,8 @@ static inline void chain_backward_gpu(float *dx, float *const *dw, float *const 
   for (int l = 0; l < s.layers; l++) {
     const float *gradient = l + 1 < s.layers ? chain_layer(&s, deltas, l + 1) : dy;
     const float *input = l > 0 ? chain_layer(&s, hidden, l) : x;
-    const LinearTile tile = {dw[l],  gradient, input, NULL, NULL, dbias[l], s.width[l + 1], s.width[l],
-                             s.batch, 0,        0,     s.batch};
+    const LinearTile tile = {dw[l],          gradient,   input,   NULL, NULL, dbias[l],
+                             s.width[l + 1], s.width[l], s.batch, 0,    0,    s.batch};
     t.tile[l] = tile;
     t.end[l] = blocks += linear_relu_tiles(tile.m, tile.n, LINEAR_RELU_TILE);
   }

@@ -1,5 +1,5 @@
-/* one_step_op.cuh - conv_pool.cuh, linear_chain.cuh and loss_step.cuh as Ops and a Loss of common/nn, and the fusions that
- * put them in the place of operations that a network's builder has added one by one:
+/* one_step_op.cuh - conv_pool.cuh, linear_chain.cuh and loss_step.cuh as Ops and a Loss of common/nn, and the fusions
+ * that put them in the place of operations that a network's builder has added one by one:
  *
  *     Graph *g = lenet_graph();
  *     one_step_fuse(g);
