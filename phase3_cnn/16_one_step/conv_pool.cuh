@@ -5,8 +5,8 @@
  *
  *     x, dx (N,C,H,W)   w, dw (K,C,S,S)   bias, dbias (K)   y, dy, argmax (N,K,P,Q)
  *
- * Launch by launch the convolution writes four numbers for each that pooling keeps, and backward writes them again, three
- * of four 0. Here they stay in registers:
+ * Launch by launch the convolution writes four numbers for each that pooling keeps, and backward writes them again,
+ * three of four 0. Here they stay in registers:
  *
  *   forward    a thread computes the 2 x 2 sums below a window for two filters: from (S + 1) x (S + 1) inputs it makes
  *              8 S^2 products, keeps the largest of each four and notes in a byte which it was: argmax
@@ -16,7 +16,8 @@
  *
  * A shape as small as LeNet's has few windows, so the channels (backward: the filters) of a sum are shared out among
  * threads, whose parts are added up in a fixed order. dw is added up over all images by one block per filter and
- * channel; where these are few, images are shared out as well, and a second kernel adds up (conv2d_backward_weight.cuh).
+ * channel; where these are few, images are shared out as well, and a second kernel adds up
+ * (conv2d_backward_weight.cuh).
  *
  * argmax is that of relu_max_pool2d (max_pool2d.cuh), POOL2D_NOTHING where no sum is above 0.
  *

@@ -3,8 +3,8 @@
  *     h[0] = x (B,I);  h[l + 1] = max(0, h[l] w[l]^T + bias[l]), without the 0 in the last layer: y
  *     w[l] (out,in)  bias[l] (out)  in and out: width[l], width[l + 1]
  *
- * Launch by launch each layer waits for the one before, though a sample needs nothing of other samples. Here a block has
- * a sample, and its numbers stay in shared memory:
+ * Launch by launch each layer waits for the one before, though a sample needs nothing of other samples. Here a block
+ * has a sample, and its numbers stay in shared memory:
  *
  *   forward    a warp computes CHAIN_OUTPUTS numbers of a layer: its lanes read along the rows of w, 16 bytes each
  *   backward   deltas: a block has a sample, and goes back from dy to dx; d[l], the gradient of the sums of layer l, is
