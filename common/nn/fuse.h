@@ -125,9 +125,9 @@ static inline void graph_unfuse(Graph *g) {
 
 /* ---------------------------------------------------------------------------------------------------- longer chains
  *
- * Several operations in a row, of which what passes between them is never stored: the last node computes all of them. It
- * reads what the first one read, and has the parameters of all, with their names. The others stay in the list, without
- * inputs, parameters or arrays (OP_ABSORBED). Nobody else may read what passes between.
+ * Several operations in a row, of which what passes between them is never stored: the last node computes all of them.
+ * It reads what the first one read, and has the parameters of all, with their names. The others stay in the list,
+ * without inputs, parameters or arrays (OP_ABSORBED). Nobody else may read what passes between.
  */
 enum { CHAIN_MOST = 5 };
 

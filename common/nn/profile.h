@@ -9,11 +9,12 @@
  * For each operation of a step: its time in a running step, its share of the step, what it reads and writes, what it
  * computes, and the time that this machine's roofs leave for that (common/roof.h), measured in the same run.
  *
- * On a CPU the clock is read between two operations. On a GPU an event is recorded between two, in a step whose launches
- * wait on the GPU until all of them have come, so that none is timed with the host's pace. An event costs the GPU up to
- * a microsecond, as much as a small kernel; so each operation is also timed `alone`, launched many times in one CUDA
- * graph, and its roof is compared with that. What it works on lies in the cache then, so that a small operation can be
- * above the roof of the memory. An emulated GPU has no times: there the table has launches, bytes and FLOPs alone.
+ * On a CPU the clock is read between two operations. On a GPU an event is recorded between two, in a step whose
+ * launches wait on the GPU until all of them have come, so that none is timed with the host's pace. An event costs the
+ * GPU up to a microsecond, as much as a small kernel; so each operation is also timed `alone`, launched many times in
+ * one CUDA graph, and its roof is compared with that. What it works on lies in the cache then, so that a small
+ * operation can be above the roof of the memory. An emulated GPU has no times: there the table has launches, bytes and
+ * FLOPs alone.
  */
 #ifndef COMMON_NN_PROFILE_H
 #define COMMON_NN_PROFILE_H

@@ -1,5 +1,5 @@
-/* step_parts.h - a training step taken apart: its operations in the order in which they run, with the bytes and FLOPs of
- * each.
+/* step_parts.h - a training step taken apart: its operations in the order in which they run, with the bytes and FLOPs
+ * of each.
  *
  *     StepParts parts;
  *     step_parts_open(&parts, &task, &net, batch, seed);              // a data set of random pixels, too
@@ -154,7 +154,8 @@ static inline void step_parts_add(StepParts *s, StepPartKind kind, int node, con
   s->part[s->count++] = part;
 }
 
-/* The operations of a step of `net`, or, where it is opened to infer, of its forward pass; batch <= STEP_PARTS_IMAGES. */
+/* The operations of a step of `net`, or, where it is opened to infer, of its forward pass. batch: at most
+ * STEP_PARTS_IMAGES. */
 static inline void step_parts_open(StepParts *s, const Task *task, Model *net, int batch, uint64_t seed) {
   const Graph *g = net->graph;
   memset(s, 0, sizeof *s);

@@ -13,8 +13,9 @@
  * the functions are those of a linear layer without ReLU. Products are added up in the order of matmul_gpu(): the same
  * bits.
  *
- * A layer of many inputs and few outputs has few tiles of y, and each of them a long sum. linear_relu_forward_split_gpu()
- * divides the sums among blocks, and a second launch adds up the parts in their order: linear_relu_splits().
+ * A layer of many inputs and few outputs has few tiles of y, and each of them a long sum.
+ * linear_relu_forward_split_gpu() divides the sums among blocks, and a second launch adds up the parts in their order:
+ * linear_relu_splits().
  */
 #ifndef PHASE2_MLP_LINEAR_RELU_CUH
 #define PHASE2_MLP_LINEAR_RELU_CUH

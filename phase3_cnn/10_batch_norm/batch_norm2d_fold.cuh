@@ -1,8 +1,8 @@
 /* batch_norm2d_fold.cuh - a trained network without its batch norms, for inference.
  *
  * In evaluation, batch norm multiplies each channel by a number and adds another. A convolution before it can do both
- * (batch_norm2d_fold_filter.cuh): it gets other weights and a bias, and the batch norm goes. From a trained Model to one
- * that infers:
+ * (batch_norm2d_fold_filter.cuh): it gets other weights and a bias, and the batch norm goes. From a trained Model to
+ * one that infers:
  *
  *     Model fast;
  *     if (batch_norm2d_fold_open(&fast, &trained, max_batch, &err) != 0) die("%s", err.message);

@@ -1,10 +1,10 @@
-/* batch_norm2d_moments.cuh - number, mean and sum of squares about the mean of some values, and how two such sets become
- * one. The variance as the mean of squares less the square of the mean would lose all digits where the mean is large:
- * with a mean of 1000 and a deviation of 1, the squares are 1,000,000 +- 2000, and a float has 7 digits. Here nothing
- * large is subtracted from something large.
+/* batch_norm2d_moments.cuh - number, mean and sum of squares about the mean of some values, and how two such sets
+ * become one. The variance as the mean of squares less the square of the mean would lose all digits where the mean is
+ * large: with a mean of 1000 and a deviation of 1, the squares are 1,000,000 +- 2000, and a float has 7 digits. Here
+ * nothing large is subtracted from something large.
  *
- * Source: B. P. Welford, 1962, for one value after the other; T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae
- * and a pairwise algorithm for computing sample variances", 1979, for two sets.
+ * Source: B. P. Welford, 1962, for one value after the other; T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating
+ * formulae and a pairwise algorithm for computing sample variances", 1979, for two sets.
  */
 #ifndef PHASE3_CNN_BATCH_NORM2D_MOMENTS_CUH
 #define PHASE3_CNN_BATCH_NORM2D_MOMENTS_CUH

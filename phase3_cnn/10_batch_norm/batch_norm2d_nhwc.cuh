@@ -1,8 +1,8 @@
 /* batch_norm2d_nhwc.cuh - batch norm of arrays (N,H,W,C), the layout of tensor cores: the channels of a pixel are
  * neighbours.
  *
- * Such an array is a matrix of N H W rows and C columns, and the statistics are those of its columns. The definition and
- * the versions for the CPU of batch_norm2d.cuh compute it as they are, with the shape {N H W, C, 1}: images of one
+ * Such an array is a matrix of N H W rows and C columns, and the statistics are those of its columns. The definition
+ * and the versions for the CPU of batch_norm2d.cuh compute it as they are, with the shape {N H W, C, 1}: images of one
  * pixel. Only kernels have to share the work in another way: a block takes 32 columns and a slice of the rows, so that
  * each row is a piece of 128 bytes. Three kernels: sums of slices, sums of columns, results.
  *

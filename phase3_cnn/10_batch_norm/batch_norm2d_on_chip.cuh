@@ -1,15 +1,15 @@
 /* batch_norm2d_on_chip.cuh - batch norm with each number read once and written once: the versions that networks use.
  *
- * Between the first and the second look at a channel lies a sum over all of it. Two kernels read x from memory for both.
- * Here a group of blocks keeps a channel in its shared memory meanwhile, a slice in each block: read the slice, exchange
- * the sums with the other blocks of the group, write the results, take the next channel.
+ * Between the first and the second look at a channel lies a sum over all of it. Two kernels read x from memory for
+ * both. Here a group of blocks keeps a channel in its shared memory meanwhile, a slice in each block: read the slice,
+ * exchange the sums with the other blocks of the group, write the results, take the next channel.
  *
  *     group 0   channel 0 | channel 0 + groups | ...        block 0: slice 0, block 1: slice 1, ...
  *     group 1   channel 1 | channel 1 + groups | ...
  *
- * An H200 keeps 29 MB in this way, two blocks on each of its 132 multiprocessors: while one of them waits for its group,
- * the other reads or writes. What does not fit is read again. A group of one block needs nobody, and its launch is an
- * ordinary one; larger groups need a cooperative launch, in which all blocks are there at the same time.
+ * An H200 keeps 29 MB in this way, two blocks on each of its 132 multiprocessors: while one of them waits for its
+ * group, the other reads or writes. What does not fit is read again. A group of one block needs nobody, and its launch
+ * is an ordinary one; larger groups need a cooperative launch, in which all blocks are there at the same time.
  *
  * The blocks exchange their sums through `workspace`. Before the launch it holds anything. So the first exchange is a
  * barrier of the whole grid, whose memory CUDA looks after; the others count arrivals, from the 0 that each group has
@@ -217,8 +217,9 @@ static inline double batch_norm2d_plan_cost(BatchNorm2dShape s, int groups, int 
   return ceil((double)s.c / groups) * ceil((double)batch_norm2d_count(s) / (resident / groups));
 }
 
-/* arrays: how many are kept. As few slices as keep a channel on the chip. More, where blocks would be idle and there is enough for each; and where
- * several channels come one after the other, so many groups that all take the same number of them. */
+/* arrays: how many are kept. As few slices as keep a channel on the chip. More, where blocks would be idle and there is
+ * enough for each; and where several channels come one after the other, so many groups that all take the same number of
+ * them. */
 static inline BatchNorm2dPlan batch_norm2d_plan(BatchNorm2dShape s, int arrays, size_t room, int resident) {
   const size_t m = batch_norm2d_count(s), own = room / arrays / 32 * 32;
   size_t slices = (m + own - 1) / own, spread = m > BATCH_NORM_ALONE_MOST ? m / BATCH_NORM_SLICE_LEAST : 1;

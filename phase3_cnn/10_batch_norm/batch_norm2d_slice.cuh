@@ -101,8 +101,8 @@ static __device__ __forceinline__ BatchNorm2dLine batch_norm2d_line(const BatchN
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Forward */
 
-/* Copies the first values of a slice of `from` to shared memory, each by the thread that needs it again. A copy takes no
- * register, so all of them are under way at once. The walk ends behind them. */
+/* Copies the first values of a slice of `from` to shared memory, each by the thread that needs it again. A copy takes
+ * no register, so all of them are under way at once. The walk ends behind them. */
 template <int V>
 static __device__ __forceinline__ void batch_norm2d_fetch(float *kept, const float *from, int count,
                                                           BatchNorm2dWalk *w) {

@@ -357,7 +357,8 @@ static void a_graph_computes_the_same_bits(void **state) {
   arrays_free(&got);
 }
 
-/* loss = sum of y dy. The definition's gradients against differences of its forward; x lies away from the ReLU's edge. */
+/* loss = sum of y dy. The definition's gradients against differences of its forward; x lies away from the ReLU's edge.
+ * */
 static double loss_at(const BatchNorm2d *b) {
   double loss = 0;
   batch_norm2d_forward_cpu(b);

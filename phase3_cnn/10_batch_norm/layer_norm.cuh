@@ -536,7 +536,8 @@ static __global__ void layer_norm_weight_naive_kernel(float *dweight, float *dbi
 }
 
 /* Sums of two values over T threads, in every thread. If T is more than a warp, consecutive calls in a loop pass 0 and
- * 1 in turn: a slow thread still reads part[turn] while others write the other one, so one barrier per call is enough. */
+ * 1 in turn: a slow thread still reads part[turn] while others write the other one, so one barrier per call is enough.
+ * */
 template <int T>
 static __device__ __forceinline__ float2 norm_pair_sum(float2 own, int turn) {
   for (int step = 16; step > 0; step /= 2) {

@@ -5,8 +5,8 @@
  *
  * Batch norm takes its statistics over a channel of all images. Layer norm takes them over a sample, and instance norm
  * over a channel of one image: in memory both are rows, which lie in one piece. So a row can stay in the registers of
- * the threads that reduce it, and x is read once. The gradients of weight and bias of layer norm are sums along columns;
- * they are added up beside the gradient of x, so that x and dy are read once, too. */
+ * the threads that reduce it, and x is read once. The gradients of weight and bias of layer norm are sums along
+ * columns; they are added up beside the gradient of x, so that x and dy are read once, too. */
 #include "common/lesson/main.h"
 #include "phase3_cnn/10_batch_norm/norms_lesson.cuh"
 

@@ -148,8 +148,8 @@ static void expect(const Problem *p, const char *version, const char *what, cons
 /* A mean of n numbers of size 1 errs by this much; see tolerance_dot(). */
 static double mean_error(double n) { return FLT_EPSILON * fmin(n + 1, 4 * sqrt(n + 1)); }
 
-/* An error of the mean is an error of x: it is divided by the deviation. Rows of a few numbers may have a deviation down
- * to sqrt(epsilon); that of the others is about 1. */
+/* An error of the mean is an error of x: it is divided by the deviation. Rows of a few numbers may have a deviation
+ * down to sqrt(epsilon); that of the others is about 1. */
 static double inverse_deviation(Case s) { return s.cols < 8 ? 316 : 4; }
 
 static void check_forward(const Problem *p, const struct Version *v, size_t shift) {
