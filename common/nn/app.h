@@ -401,7 +401,7 @@ static inline int app_profile(const Task *task, TrainOptions *options) {
   if (session_open(task, options, &state, batch, MODEL_TRAIN, 0, &net, &err) != 0) die("%s", err.message);
   model_init(&net, options->common.seed);
   net.context.ranges = 1;
-  profile_open(&profile, task, &net, batch, options->common.seed);
+  profile_open(&profile, task, options->data, &net, batch, options->common.seed);
   profile_measure(&profile);
   profile_print(stdout, &profile);
   snprintf(title, sizeof title, "%s: a training step, batch %d, %s", task->title, batch,

@@ -40,6 +40,7 @@ typedef struct TrainState {
   /* Names of table entries; "" in a file that is older than the table: the program's default. */
   char data[CHECKPOINT_NAME], schedule[CHECKPOINT_NAME], augment[CHECKPOINT_NAME];
   char implementations[CHECKPOINT_IMPLEMENTATIONS]; /* "conv2:naive": of the nodes that do not have the usual one */
+  char fused[CHECKPOINT_NAME]; /* what was computed together: "chains", "pairs" or "nothing" (session.h) */
 } TrainState;
 
 /* How many channels the values are of: what is 0 at the end was left out. */
@@ -241,6 +242,7 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"schedule", offsetof(TrainState, schedule), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
       {"augment", offsetof(TrainState, augment), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
       {"implementations", offsetof(TrainState, implementations), 's', NEED_NEVER, 0, CHECKPOINT_IMPLEMENTATIONS},
+      {"fused", offsetof(TrainState, fused), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
   };
   *count = (int)(sizeof fields / sizeof fields[0]);
   return fields;

@@ -111,6 +111,11 @@ static inline void graph_fuse(Graph *g, const Fusion *fusions, int count) {
 static inline void graph_unfuse(Graph *g) {
   for (int i = 0; i < g->count; i++) {
     Node *node = &g->nodes[i];
+    if (node->op && (node->op->flags & OP_ABSORBED)) {
+      graph_fail(g, "%s is computed by a node behind it (graph_fuse_chains()), and cannot be separated from it",
+                 node->name);
+      return;
+    }
     if (node->joined) {
       Node *first = &g->nodes[node->input[0]];
       node->input[1] = first->input[1];
@@ -158,6 +163,7 @@ static inline void graph_join_chain(Graph *g, const ChainFusion *fusion, const i
   Node *last = &g->nodes[node[fusion->count - 1]];
   Node joined = *last;
   joined.op = fusion->fused;
+  joined.plain = NULL; /* it cannot be taken apart again */
   joined.input[0] = g->nodes[node[0]].input[0];
   joined.params = 0;
   joined.flops = 0;

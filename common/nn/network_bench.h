@@ -164,7 +164,7 @@ static inline int network_bench_main(const Task *task, int argc, char **argv) {
   bench.net.hyper.lr = 0.01f;
   bench.resident = options.resident;
   bench.inference = options.inference;
-  step_parts_open(&bench.parts, task, &bench.net, batch, common->seed);
+  step_parts_open(&bench.parts, task, task->data, &bench.net, batch, common->seed);
   step_parts_gather(&bench.parts);
   if (options.in_graph) {
     bench_step(&bench); /* loads the kernels */

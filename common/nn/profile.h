@@ -1,7 +1,7 @@
 /* profile.h - where the time of a training step goes: --profile of every program that trains a network.
  *
  *     Profile profile;
- *     profile_open(&profile, &task, &net, batch, seed);
+ *     profile_open(&profile, &task, &data_mnist, &net, batch, seed);
  *     profile_measure(&profile);
  *     profile_print(stdout, &profile);
  *     profile_write(&profile, title, directory);       // profile.csv, profile.svg, profile.png
@@ -52,9 +52,10 @@ static inline int profile_has_times(Device device) {
 #endif
 }
 
-static inline void profile_open(Profile *p, const Task *task, Model *net, int batch, uint64_t seed) {
+static inline void profile_open(Profile *p, const Task *task, const DataSource *source, Model *net, int batch,
+                                uint64_t seed) {
   memset(p, 0, sizeof *p);
-  step_parts_open(&p->parts, task, net, batch, seed);
+  step_parts_open(&p->parts, task, source, net, batch, seed);
   p->row = (ProfileRow *)xcalloc((size_t)p->parts.count, sizeof *p->row);
   for (int i = 0; i < p->parts.count; i++) p->row[i].seconds = p->row[i].alone = NAN;
   p->step = p->graph = p->sum = NAN;

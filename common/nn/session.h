@@ -120,11 +120,19 @@ static inline int session_choose(const Task *task, const TrainOptions *options, 
   return 0;
 }
 
-/* Whoever asks for an implementation of an operation wants to have it computed by that. */
-static inline int session_fuses(const Task *task, const TrainOptions *options, const Graph *g) {
-  int chosen = 0;
+/* Computes operations together, and notes in the state what: nothing, the pairs of the builder, or what graph->fuse()
+ * finds besides. Whoever asks for an implementation of an operation wants to have it computed by that. A run that goes
+ * on does as it did, so that its sums are added up in the same order. */
+static inline void session_fuse(const Task *task, const TrainOptions *options, Graph *g, TrainState *state) {
+  int chosen = state->implementations[0] != '\0';
   for (int c = 0; c < task->choice_count; c++) chosen |= options->chosen[c][0] != '\0';
-  return g->fuse != NULL && !options->unfused && !chosen && !train_options_shows(options);
+  const int nothing = options->unfused || strcmp(state->fused, "nothing") == 0;
+  const int pairs = chosen || strcmp(state->fused, "pairs") == 0 || g->fuse == NULL;
+  if (nothing || train_options_shows(options)) /* what is shown has an output for each layer */
+    graph_unfuse(g);
+  else if (!pairs)
+    g->fuse(g);
+  snprintf(state->fused, sizeof state->fused, "%s", nothing ? "nothing" : pairs ? "pairs" : "chains");
 }
 
 /* The network that the task's graph() builds, planned and not yet allocated. */
@@ -136,13 +144,12 @@ static inline int session_prepare(const Task *task, const TrainOptions *options,
   context.seed = state->seed;
   if (task->networks && task->networks->fit) task->networks->fit(options->data);
   Graph *g = task->graph();
-  if (train_options_shows(options)) graph_unfuse(g); /* each layer has an output of its own */
   if (session_check_shapes(g, options->data, err) != 0 ||
       session_choose(task, options, context, max_batch, use, g, state, err) != 0) {
     graph_destroy(g);
     return -1;
   }
-  if (session_fuses(task, options, g)) g->fuse(g);
+  session_fuse(task, options, g, state);
   return model_prepare(m, g, context, task->optimizer, max_batch, use, err);
 }
 

@@ -2,7 +2,7 @@
  * of each.
  *
  *     StepParts parts;
- *     step_parts_open(&parts, &task, &net, batch, seed);              // a data set of random pixels, too
+ *     step_parts_open(&parts, &task, &data_mnist, &net, batch, seed); // a data set of random pixels, too
  *     for (int i = 0; i < parts.count; i++) step_part_run(&parts, i); // together: one training step
  *
  * What network_bench.h and profile.h time. The pixels are random; on a network's time that has no influence.
@@ -123,9 +123,9 @@ static inline double step_parts_gather_bytes(const StepParts *s) {
 
 /* ------------------------------------------------------------------------------------------------------------ parts */
 
-/* Random pixels and labels, in the form of the task's data set. */
-static inline void step_parts_create_set(DeviceSet *set, Device device, const Task *task, uint64_t seed) {
-  const DataSource *source = task->data;
+/* Random pixels and labels, in the form of a data set. */
+static inline void step_parts_create_set(DeviceSet *set, Device device, const Task *task, const DataSource *source,
+                                         uint64_t seed) {
   const size_t bytes = STEP_PARTS_IMAGES * shape_count(source->shape);
   uint8_t *pixels = (uint8_t *)xmalloc(bytes);
   int *labels = (int *)xmalloc(STEP_PARTS_IMAGES * sizeof *labels);
@@ -156,13 +156,14 @@ static inline void step_parts_add(StepParts *s, StepPartKind kind, int node, con
 
 /* The operations of a step of `net`, or, where it is opened to infer, of its forward pass. batch: at most
  * STEP_PARTS_IMAGES. */
-static inline void step_parts_open(StepParts *s, const Task *task, Model *net, int batch, uint64_t seed) {
+static inline void step_parts_open(StepParts *s, const Task *task, const DataSource *source, Model *net, int batch,
+                                   uint64_t seed) {
   const Graph *g = net->graph;
   memset(s, 0, sizeof *s);
   s->net = net;
   s->batch = batch;
   s->part = (StepPart *)xcalloc(2 * (size_t)g->count + 4, sizeof *s->part);
-  step_parts_create_set(&s->set, net->context.device, task, seed);
+  step_parts_create_set(&s->set, net->context.device, task, source, seed);
   const int trains = net->use == MODEL_TRAIN;
   net->context.training = trains;
   if (trains) step_parts_add(s, PART_GATHER, 0, "batch", "gather", step_parts_gather_bytes(s), 0);

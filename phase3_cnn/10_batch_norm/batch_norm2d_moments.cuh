@@ -49,8 +49,8 @@ static __device__ __forceinline__ Moments moments_of(MomentSums s) {
   Moments m = {s.count, 0, 0};
   if (s.count > 0) {
     m.mean = s.shift + s.sum / s.count;
-    m.squares = fmaxf(s.squares - s.sum * (s.sum / s.count), 0); /* rounding could make it negative */
-    if (s.squares != s.squares) m.squares = s.squares;           /* fmaxf() would make 0 of NaN */
+    const float squares = s.squares - s.sum * (s.sum / s.count);
+    m.squares = squares < 0 ? 0 : squares; /* rounding could make it negative; a NaN stays */
   }
   return m;
 }

@@ -267,12 +267,12 @@ static __global__ void __launch_bounds__(LAYER_NORM_THREADS)
 /* Forward: two passes */
 
 /* Some elements of a row: how many, their mean, and the sum of the squares of their distances from it. */
-typedef struct Moments {
+typedef struct NormMoments {
   float count, mean, squares;
-} Moments;
+} NormMoments;
 
-static __device__ __forceinline__ Moments moments_make(float count, float mean, float squares) {
-  Moments m;
+static __device__ __forceinline__ NormMoments norm_moments_make(float count, float mean, float squares) {
+  NormMoments m;
   m.count = count;
   m.mean = mean;
   m.squares = squares;
@@ -281,8 +281,8 @@ static __device__ __forceinline__ Moments moments_make(float count, float mean, 
 
 /* The moments of a and b together (Chan, Golub, LeVeque, 1979). No term is larger than the result, so nothing cancels.
  * Either may have no elements. */
-static __device__ __forceinline__ Moments moments_merge(Moments a, Moments b) {
-  Moments all = moments_make(a.count + b.count, 0, 0);
+static __device__ __forceinline__ NormMoments norm_moments_merge(NormMoments a, NormMoments b) {
+  NormMoments all = norm_moments_make(a.count + b.count, 0, 0);
   if (all.count == 0) return all;
   // >>> exercise layer_norm_moments: set all.mean and all.squares to those of the elements of a and of b together
   // hint: the mean moves from a's towards b's by b's share of the elements, share = b.count / all.count
@@ -295,32 +295,32 @@ static __device__ __forceinline__ Moments moments_merge(Moments a, Moments b) {
   return all;
 }
 
-static __device__ __forceinline__ Moments moments_of_quad(float4 v) {
+static __device__ __forceinline__ NormMoments norm_moments_of_quad(float4 v) {
   float mean = ((v.x + v.y) + (v.z + v.w)) * 0.25f;
   v = make_float4(v.x - mean, v.y - mean, v.z - mean, v.w - mean);
-  return moments_make(4, mean, (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w));
+  return norm_moments_make(4, mean, (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w));
 }
 
 /* The moments of a group of `lanes` neighbouring lanes, in every lane. Both lanes of a pair merge in the same order, so
  * that they get the same bits. */
-static __device__ __forceinline__ Moments moments_lanes(Moments own, int lanes) {
+static __device__ __forceinline__ NormMoments norm_moments_lanes(NormMoments own, int lanes) {
   for (int step = 1; step < lanes; step *= 2) {
-    Moments other =
-        moments_make(__shfl_xor_sync(0xffffffffu, own.count, step), __shfl_xor_sync(0xffffffffu, own.mean, step),
-                     __shfl_xor_sync(0xffffffffu, own.squares, step));
-    own = threadIdx.x & step ? moments_merge(other, own) : moments_merge(own, other);
+    NormMoments other =
+        norm_moments_make(__shfl_xor_sync(0xffffffffu, own.count, step), __shfl_xor_sync(0xffffffffu, own.mean, step),
+                          __shfl_xor_sync(0xffffffffu, own.squares, step));
+    own = threadIdx.x & step ? norm_moments_merge(other, own) : norm_moments_merge(own, other);
   }
   return own;
 }
 
 template <int T>
-static __device__ __forceinline__ Moments moments_block(Moments own) {
+static __device__ __forceinline__ NormMoments norm_moments_block(NormMoments own) {
   const int warps = T / 32;
-  __shared__ Moments part[warps];
-  own = moments_lanes(own, 32);
+  __shared__ NormMoments part[warps];
+  own = norm_moments_lanes(own, 32);
   if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = own;
   __syncthreads();
-  return moments_lanes(part[threadIdx.x % warps], warps);
+  return norm_moments_lanes(part[threadIdx.x % warps], warps);
 }
 
 /* ---- four elements at a time ---- */
@@ -365,12 +365,12 @@ static __global__ void __launch_bounds__(T)
   y += (size_t)r * cols;
   const float4 *in = (const float4 *)x;
   float4 *out = (float4 *)y;
-  Moments m = moments_make(0, 0, 0);
+  NormMoments m = norm_moments_make(0, 0, 0);
 #pragma unroll 4
-  for (int q = t; q < quads; q += T) m = moments_merge(m, moments_of_quad(in[q]));
+  for (int q = t; q < quads; q += T) m = norm_moments_merge(m, norm_moments_of_quad(in[q]));
 #pragma unroll 4
-  for (int j = 4 * quads + t; j < cols; j += T) m = moments_merge(m, moments_make(1, x[j], 0));
-  m = moments_block<T>(m);
+  for (int j = 4 * quads + t; j < cols; j += T) m = norm_moments_merge(m, norm_moments_make(1, x[j], 0));
+  m = norm_moments_block<T>(m);
   const float mean = m.mean, inv_std = 1 / sqrtf(m.squares / (float)cols + LAYER_NORM_EPSILON);
   if (t == 0) {
     saved[r] = mean;
@@ -788,9 +788,10 @@ static inline int layer_norm_slice_rows(int rows) {
   return each > least ? each : least;
 }
 
-/* Of the slices' sums, for either launcher. */
+/* Of the slices' sums, for either launcher, and for fewer rows. */
 static inline size_t layer_norm_workspace_floats(int rows, int cols) {
-  const int each = layer_norm_slice_rows(rows), slices = rows / each + (rows % each != 0);
+  const int least = 4 * NORM_SLICE_WARPS, most = rows / least + (rows % least != 0);
+  const int slices = most < LAYER_NORM_SLICES ? most : LAYER_NORM_SLICES;
   const int blocks = cols <= 4096 ? layer_norm_blocks(rows, cols) : 0;
   return (size_t)(blocks > slices ? blocks : slices) * 2 * cols;
 }

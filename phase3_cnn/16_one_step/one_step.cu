@@ -34,7 +34,7 @@ static const Rung rungs[RUNGS] = {
     {"pairs", lenet_graph, KERNELS, "ReLU costs no launch any more. The host still launches each kernel."},
     {"pairs, recorded", lenet_graph, RECORDED, "One launch, but the host records every step and updates the graph."},
     {"pairs, replayed", lenet_graph, REPLAYED, "The host does next to nothing. Now the gaps between kernels count."},
-    {"chains", chains, KERNELS, "What passed between operations is never stored."},
+    {"chains", chains, KERNELS, "Forward, what passed between operations is never stored."},
     {"chains, replayed", chains, REPLAYED, "Half of the kernels, no host: what is left is the kernels' own time."},
 };
 
@@ -102,7 +102,7 @@ static void open_step(Step *step, const Rung *rung, const CommonOptions *options
   step->net.hyper.lr = 0.01f;
   step->net.hyper.momentum = 0.9f;
   step->way = rung->way;
-  step_parts_open(&step->parts, &task, &step->net, options->batch_size, options->seed);
+  step_parts_open(&step->parts, &task, task.data, &step->net, options->batch_size, options->seed);
   if (rung->way == REPLAYED)
     ON_DEVICE(options->device,
               step_replay_open(&step->replay, &step->net, &step->parts.set, options->batch_size,
@@ -200,7 +200,7 @@ static void print_profile(const Rung *rung, const CommonOptions *options) {
   if (model_open(&net, rung->graph(), context, &sgd, options->batch_size, MODEL_TRAIN, &err) != 0)
     die("%s", err.message);
   model_init(&net, options->seed);
-  profile_open(&profile, &task, &net, options->batch_size, options->seed);
+  profile_open(&profile, &task, task.data, &net, options->batch_size, options->seed);
   profile_measure(&profile);
   printf("\n%s: ", rung->name);
   profile_print(stdout, &profile);

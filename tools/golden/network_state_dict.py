@@ -11,13 +11,14 @@ import math
 import sys
 
 try:
+    import numpy  # noqa: F401  network_golden needs it
     import torch
-
-    import network_golden
-    from networks import NETWORKS
-    from safetensors_files import read, write
 except ImportError:
     sys.exit(77)
+
+import network_golden
+from networks import NETWORKS
+from safetensors_files import read, write
 
 
 def main(network, ours, theirs):

@@ -10,11 +10,11 @@ import sys
 
 try:
     import torch
-
-    import residual_golden
-    from safetensors_files import read, write
 except ImportError:
     sys.exit(77)
+
+import residual_golden
+from safetensors_files import read, write
 
 
 def main():
