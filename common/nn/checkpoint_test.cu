@@ -38,7 +38,8 @@ static void fixture_create(Fixture *f, const char *name) {
                       "fashion_mnist",
                       "cosine",
                       "shift",
-                      "fc:naive"};
+                      "fc:naive",
+                      "pairs"};
   f->state = state;
   test_path(f->path, sizeof f->path, name);
 }
@@ -59,6 +60,7 @@ static void the_state_comes_back(void **unused) {
   assert_memory_equal(f.net.parameters, parameters, sizeof parameters);
   assert_memory_equal(f.net.slot[0], velocity, sizeof velocity);
   const TrainState *s = &f.state;
+  assert_string_equal(read.fused, s->fused);
   assert_true(read.seed == s->seed && read.epochs == s->epochs && read.batch_size == s->batch_size);
   assert_true(read.lr == s->lr && read.momentum == s->momentum && read.mean[0] == s->mean[0]);
   for (int c = 0; c < DATA_MAX_CHANNELS; c++) assert_true(read.mean[c] == s->mean[c] && read.stddev[c] == s->stddev[c]);
