@@ -30,6 +30,10 @@ static inline void add_relu_shared_call(LessonLauncher launch, float *const *arr
   ((AddReluBackward *)launch)(array[0], array[0], array[1], array[2], residual_lesson_n(size));
 }
 
+static inline LessonVersion add_relu_forward_version(const char *name, AddReluForward *launch, const char *limit) {
+  return lesson_version(name, (LessonLauncher)launch, limit);
+}
+
 static inline void add_relu_step_call(LessonLauncher launch, float *const *array, const int *size) {
   const size_t n = residual_lesson_n(size), first = lesson_first_part(n);
   float *part[6];
@@ -42,9 +46,6 @@ static inline void add_relu_mean_call(LessonLauncher launch, float *const *array
   ((AddReluMean *)launch)(array[0], array[1], array[2], array[3], size[0], size[1]);
 }
 
-static inline LessonVersion add_relu_forward_version(const char *name, AddReluForward *launch, const char *limit) {
-  return lesson_version(name, (LessonLauncher)launch, limit);
-}
 static inline LessonVersion add_relu_backward_version(const char *name, AddReluBackward *launch, const char *limit) {
   return lesson_version(name, (LessonLauncher)launch, limit);
 }
