@@ -407,7 +407,8 @@ static inline int app_profile(const Task *task, TrainOptions *options) {
   snprintf(title, sizeof title, "%s: a training step, batch %d, %s", task->title, batch,
            device_name(options->common.device));
   if (profile_write(&profile, title, options->common.output_dir, &err) != 0) die("%s", err.message);
-  printf("profile.csv, profile.svg and profile.png are in %s\n", options->common.output_dir);
+  printf("profile.csv is in %s, and where gnuplot is installed profile.svg and profile.png\n",
+         options->common.output_dir);
   if (options->common.json && json_result(profile_json(&profile), &err) != 0) die("%s", err.message);
   profile_close(&profile);
   model_close(&net);

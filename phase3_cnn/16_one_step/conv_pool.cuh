@@ -164,14 +164,19 @@ typedef struct ConvPoolWeights {
   int groups;         /* of threads that share out the windows; each has a thread for each tap and the bias */
 } ConvPoolWeights;
 
+/* Parts that the images are divided into, at most: fewer, where that makes the parts equal. */
+static inline int conv_pool_most_splits(ConvPool s) {
+  const int pairs = s.conv.k * s.conv.c, wanted = (CONV_POOL_BLOCKS + pairs - 1) / pairs;
+  return 2 * pairs > CONV_POOL_BLOCKS ? 1 : wanted < s.conv.n ? wanted : s.conv.n;
+}
+
 static inline ConvPoolWeights conv_pool_weights(ConvPool s) {
   ConvPoolWeights v;
   memset(&v, 0, sizeof v);
   v.pitch = s.conv.w + 2 * s.conv.padding_w;
   v.plane = (s.conv.h + 2 * s.conv.padding_h) * v.pitch;
   v.windows = pool2d_out_h(s.pool) * pool2d_out_w(s.pool);
-  const int pairs = s.conv.k * s.conv.c, wanted = (CONV_POOL_BLOCKS + pairs - 1) / pairs;
-  const int splits = 2 * pairs > CONV_POOL_BLOCKS ? 1 : wanted < s.conv.n ? wanted : s.conv.n;
+  const int splits = conv_pool_most_splits(s);
   v.images = (s.conv.n + splits - 1) / splits;
   v.splits = (s.conv.n + v.images - 1) / v.images;
   v.chunk = CONV_POOL_PLACES / v.windows < 1 ? 1 : CONV_POOL_PLACES / v.windows;
@@ -189,7 +194,7 @@ static inline size_t conv_pool_weights_bytes(ConvPoolWeights v, int side) {
 
 /* Floats of workspace of backward on a GPU; a larger batch never needs fewer. */
 static inline size_t conv_pool_workspace_floats(ConvPool s) {
-  const int splits = conv_pool_weights(s).splits;
+  const int splits = conv_pool_most_splits(s);
   return splits > 1 ? (size_t)splits * s.conv.k * (s.conv.c * s.conv.s * s.conv.s + 1) : 0;
 }
 

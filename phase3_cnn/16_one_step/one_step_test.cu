@@ -97,6 +97,10 @@ static void what_does_not_fit_is_refused(void **unused) {
   assert_false(conv_pool_fits(conv_pool_make(apart)));
   assert_false(conv_pool_fits(conv_pool_make(conv2d_shape(1, 64, 56, 56, 64, 3, 3, 1, 1)))); /* shared memory */
   assert_false(conv_pool_fits(conv_pool_make(conv2d_shape(1, 1, 16, 16, 4, 7, 7, 1, 3))));
+  for (int n = 2; n < 130; n++) { /* a larger batch never needs less workspace */
+    const ConvPool few = conv_pool_make(conv2d_shape(n - 1, 1, 16, 16, 1, 3, 3, 1, 1)), more = conv_pool_batch(few, n);
+    assert_true(conv_pool_workspace_floats(few) <= conv_pool_workspace_floats(more));
+  }
   ConvPool wide = conv_pool_make(conv2d_shape(1, 1, 16, 16, 4, 3, 3, 1, 1));
   assert_true(conv_pool_fits(wide));
   wide.pool.kernel_w = 3;
