@@ -8,10 +8,14 @@
  * Mean and variance in one pass need two reads, and many blocks per channel use the whole GPU. The last version keeps
  * each channel in the shared memory of a group of blocks from its first value to its last result: one read.
  *
+ * The last two tables have the same sizes, N x C x H x W, but arrays (N,H,W,C), the layout of tensor cores: a channel
+ * is a column of a matrix.
+ *
  * All versions apply the ReLU behind batch norm as well; `--shape=64x256x56x56:relu=0` leaves it out. */
 #include "common/lesson/main.h"
 #include "phase3_cnn/10_batch_norm/batch_norm_cudnn.cuh"
 #include "phase3_cnn/10_batch_norm/batch_norm_lesson.cuh"
+#include "phase3_cnn/10_batch_norm/batch_norm_nhwc_lesson.cuh"
 
 /* Adds cuDNN's version to a table, where there is a cuDNN. */
 static int add_cudnn(LessonVersion *versions, int count, int backward) {
@@ -48,10 +52,17 @@ int main(int argc, char **argv) {
                          "Many blocks per channel, float4. Four reads: keep both arrays on the chip."),
       batch_norm_version("on_chip_backward", batch_norm2d_backward_gpu, "Two reads, one write: the least there is."),
   };
+  const Lesson forward_nhwc = batch_norm_nhwc_forward_lesson(), backward_nhwc = batch_norm_nhwc_backward_lesson();
+  const LessonVersion nhwc = batch_norm_version("columns", batch_norm2d_nhwc_forward_gpu,
+                                                "Two reads, by blocks of 32 columns. The second can stay on the chip.");
+  const LessonVersion nhwc_back = batch_norm_version("columns_backward", batch_norm2d_nhwc_backward_gpu,
+                                                     "Four reads, by blocks of 32 columns. Two can stay on the chip.");
   int forward_count = add_cudnn(forwards, 4, 0), backward_count = add_cudnn(backwards, 3, 1);
   const LessonTable tables[] = {
       {"Batch norm in training, forward", forwards, forward_count},
       {"Batch norm, backward", backwards, backward_count, &backward},
+      {"Batch norm in training, channels last, forward", &nhwc, 1, &forward_nhwc},
+      {"Batch norm, channels last, backward", &nhwc_back, 1, &backward_nhwc},
   };
-  return lesson_main(argc, argv, &forward, tables, 2);
+  return lesson_main(argc, argv, &forward, tables, 4);
 }

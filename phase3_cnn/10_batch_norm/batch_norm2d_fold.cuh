@@ -5,7 +5,8 @@
  * one that infers:
  *
  *     Model fast;
- *     if (batch_norm2d_fold_open(&fast, &trained, max_batch, &err) != 0) die("%s", err.message);
+ *     Graph *folded = batch_norm2d_fold_graph(trained.graph);
+ *     if (batch_norm2d_fold_open(&fast, folded, &trained, batch, &err) != 0) die("%s", err.message);
  *     ... fill model_input(&fast, 0) ...
  *     fast.context.training = 0;
  *     model_forward(&fast, batch);
@@ -116,14 +117,14 @@ static inline int batch_norm2d_fold_parameters(Model *m, const Model *trained, E
   return status;
 }
 
-/* A model that infers, without batch norms, on the trained one's device. `trained` stays; -1 as model_open(). */
-static inline int batch_norm2d_fold_open(Model *m, const Model *trained, int max_batch, Error *err) {
+/* A model that infers, on the trained one's device: of `folded`, which it owns and which batch_norm2d_fold_graph() has
+ * made of the trained model's graph, with the parameters of that model. -1 as model_open(). */
+static inline int batch_norm2d_fold_open(Model *fast, Graph *folded, const Model *trained, int max_batch, Error *err) {
   Context context = trained->context;
   context.training = 0;
-  if (model_open(m, batch_norm2d_fold_graph(trained->graph), context, NULL, max_batch, MODEL_INFER, err) != 0)
-    return -1;
-  if (batch_norm2d_fold_parameters(m, trained, err) == 0) return 0;
-  model_close(m);
+  if (model_open(fast, folded, context, NULL, max_batch, MODEL_INFER, err) != 0) return -1;
+  if (batch_norm2d_fold_parameters(fast, trained, err) == 0) return 0;
+  model_close(fast);
   return -1;
 }
 

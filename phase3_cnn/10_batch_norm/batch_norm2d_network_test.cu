@@ -76,7 +76,8 @@ static void check_fold(Device device) {
   Model trained, folded;
   float expected[BATCH * CLASSES], got[BATCH * CLASSES];
   open_trained(&trained, device);
-  if (batch_norm2d_fold_open(&folded, &trained, BATCH, &err) != 0) fail_msg("%s", err.message);
+  if (batch_norm2d_fold_open(&folded, batch_norm2d_fold_graph(trained.graph), &trained, BATCH, &err) != 0)
+    fail_msg("%s", err.message);
   assert_int_equal(norms(trained.graph), 6);
   assert_int_equal(norms(folded.graph), 2); /* behind `twice`, and behind the ReLU */
   assert_non_null(model_find_param(&folded, "layer1.conv2.bias"));
@@ -170,7 +171,8 @@ static void check_fused(Device device) {
     sgd_train_step(&plain, BATCH, 0.05f, 0.9f);
     compare_models(&fused, &plain);
   }
-  if (batch_norm2d_fold_open(&folded, &fused, BATCH, &err) != 0) fail_msg("%s", err.message);
+  if (batch_norm2d_fold_open(&folded, batch_norm2d_fold_graph(fused.graph), &fused, BATCH, &err) != 0)
+    fail_msg("%s", err.message);
   assert_int_equal(norms(folded.graph), 0);
   Model *const all[] = {&fused, &plain, &folded};
   for (int i = 0; i < 3; i++) {

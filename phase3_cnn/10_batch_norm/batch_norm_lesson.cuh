@@ -104,6 +104,7 @@ static inline Lesson batch_norm_lesson_make(void (*call)(LessonLauncher, float *
   Lesson lesson = lesson_make("batch_norm", "nchw", call, (LessonLauncher)reference);
   lesson_parameter(&lesson, "relu", 1, 1);
   lesson.shape_check = batch_norm_lesson_check;
+  lesson.most.size[1] = 65535; /* slices: the rows of a grid */
   lesson_derived(&lesson, 'p', batch_norm_pixels);
   lesson.tolerance = batch_norm_lesson_tolerance;
   lesson.workspace = batch_norm_lesson_workspace;

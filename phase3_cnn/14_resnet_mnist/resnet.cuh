@@ -78,12 +78,7 @@ static inline Graph *resnet_folded(const Graph *trained) {
 
 /* A model that infers, with the parameters of a trained one. */
 static inline int resnet_infer(Model *fast, const Model *trained, int max_batch, Error *err) {
-  Context context = trained->context;
-  context.training = 0;
-  if (model_open(fast, resnet_folded(trained->graph), context, NULL, max_batch, MODEL_INFER, err) != 0) return -1;
-  if (batch_norm2d_fold_parameters(fast, trained, err) == 0) return 0;
-  model_close(fast);
-  return -1;
+  return batch_norm2d_fold_open(fast, resnet_folded(trained->graph), trained, max_batch, err);
 }
 
 #endif /* PHASE3_CNN_RESNET_CUH */

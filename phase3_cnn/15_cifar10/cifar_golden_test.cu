@@ -51,6 +51,44 @@ static void resnet_for_10_classes_has_the_size_that_its_comment_says(void **unus
   model_close(&m);
 }
 
+/* The same answers from the network that --predict uses. A weight is rounded once more there: as golden_check() allows. */
+static void infers(int network, Device device) {
+  Error err;
+  Model m, fast;
+  float expected[GOLDEN_LOGITS], got[GOLDEN_LOGITS], largest = 0;
+  open_network(&m, network, device);
+  golden_begin(&m);
+  if (cifar_infer(&fast, &m, GOLDEN_BATCH, &err) != 0) fail_msg("%s", err.message);
+  for (int i = 0; i < fast.graph->count; i++)
+    assert_false(fast.graph->nodes[i].op && batch_norm2d_is(&fast.graph->nodes[i]));
+  device_copy(device, model_input(&fast, 0), model_input(&m, 0),
+              GOLDEN_BATCH * model_input_width(&m, 0) * sizeof(float));
+  device_copy(device, model_labels(&fast), model_labels(&m), GOLDEN_BATCH * sizeof(int));
+  const size_t count = GOLDEN_BATCH * (size_t)model_classes(&m);
+  model_evaluate_step(&m, GOLDEN_BATCH);
+  model_evaluate_step(&fast, GOLDEN_BATCH);
+  device_download(device, expected, model_logits(&m, 0), count * sizeof(float));
+  device_download(device, got, model_logits(&fast, 0), count * sizeof(float));
+  for (size_t i = 0; i < count; i++) largest = fmaxf(largest, fabsf(expected[i]));
+  assert_true(largest > 0.1f);
+  assert_close(got, expected, count, 0, 2e-5 * largest);
+  model_close(&fast);
+  model_close(&m);
+}
+
+static void both_infer_on_the_cpu(void **unused) {
+  (void)unused;
+  infers(CIFAR_LENET, DEVICE_CPU);
+  infers(CIFAR_RESNET, DEVICE_CPU);
+}
+
+static void both_infer_on_the_gpu(void **unused) {
+  (void)unused;
+  test_requires_gpu();
+  infers(CIFAR_LENET, DEVICE_GPU);
+  infers(CIFAR_RESNET, DEVICE_GPU);
+}
+
 static void pytorch_opens(int network, const char *name) {
   Model m;
   open_network(&m, network, DEVICE_CPU);
@@ -74,6 +112,8 @@ int main(void) {
       cmocka_unit_test(resnet_on_the_cpu),
       cmocka_unit_test(lenet_on_the_gpu),
       cmocka_unit_test(resnet_on_the_gpu),
+      cmocka_unit_test(both_infer_on_the_cpu),
+      cmocka_unit_test(both_infer_on_the_gpu),
       cmocka_unit_test(resnet_for_10_classes_has_the_size_that_its_comment_says),
       cmocka_unit_test(pytorch_opens_a_checkpoint_of_lenet),
       cmocka_unit_test(pytorch_opens_a_checkpoint_of_resnet),
