@@ -51,7 +51,7 @@ static void resnet_for_10_classes_has_the_size_that_its_comment_says(void **unus
   model_close(&m);
 }
 
-/* The same answers from the network that --predict uses. A weight is rounded once more there: as golden_check() allows. */
+/* The same answers from the network that --predict uses. It rounds a weight once more: as golden_check() allows. */
 static void infers(int network, Device device) {
   Error err;
   Model m, fast;
