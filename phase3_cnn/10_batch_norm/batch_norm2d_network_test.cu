@@ -258,8 +258,8 @@ static void one_value_per_channel_is_refused(void **state) {
       }
       assert_int_equal(batch * pixels, 1);
       assert_non_null(strstr(err.message,
-                             "bn1 has the shape (3,1,1) and would be trained on a batch of 1: more than 1 "
-                             "value per channel is expected"));
+                             "bn1 has the shape (3,1,1) and got a batch of 1 in training, which is 1 value per "
+                             "channel; expected at least 2"));
     }
 }
 
