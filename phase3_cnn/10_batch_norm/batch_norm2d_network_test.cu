@@ -14,7 +14,7 @@ static const Op sum_relu_op = {"Add", 0, 0, NULL, NULL, op_passed, op_passed};
 
 static const Fusion fusions[] = {
     FUSE_BATCH_NORM_RELU,
-    {&add_op, &activation_ops[ACTIVATION_RELU], &sum_relu_op, &batch_norm2d_relu_passed_op, NULL},
+    {&add_op, &activation_ops[ACTIVATION_RELU], &sum_relu_op, &relu_passed_op, NULL},
     FUSE_BATCH_NORM_ADD_RELU,
 };
 
