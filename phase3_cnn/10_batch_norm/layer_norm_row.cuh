@@ -4,6 +4,9 @@
 #ifndef PHASE3_CNN_LAYER_NORM_ROW_CUH
 #define PHASE3_CNN_LAYER_NORM_ROW_CUH
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "common/check.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
