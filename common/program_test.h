@@ -84,26 +84,73 @@ static inline void assert_same_tensors(const char *path_a, const char *path_b) {
   safetensors_close(&b);
 }
 
+/* Two runs end in the same state, and their best models are the same. */
+static inline void assert_same_models(const char *directory_a, const char *directory_b) {
+  assert_same_tensors(in_dir(directory_a, "last.state.safetensors"), in_dir(directory_b, "last.state.safetensors"));
+  assert_same_tensors(in_dir(directory_a, "best.safetensors"), in_dir(directory_b, "best.safetensors"));
+}
+
+enum { DIGITS = 10 };
+
+/* Where a test stores its picture of digit `index` of the test set. */
+static inline const char *digit_path(int index) {
+  static char paths[DIGITS][PATH_MAX];
+  char name[32];
+  snprintf(name, sizeof name, "digit%d.png", index);
+  return test_path(paths[index], sizeof paths[index], name);
+}
+
+/* How many of the DIGITS pictures the best model in a folder predicts correctly; the program prints `sentence`. */
+static inline int digits_right(const char *directory, const MnistSet *set, const char *sentence) {
+  const char *argv[DIGITS + 6] = {program, "--device=cpu", output_dir(directory), "--json", "--predict"};
+  for (int i = 0; i < DIGITS; i++) argv[5 + i] = digit_path(i);
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 0, sentence, NULL);
+  json_t *result = expect_json(&run), *predictions = json_object_get(result, "predictions");
+  assert_int_equal(json_array_size(predictions), DIGITS);
+  int right = 0;
+  for (size_t i = 0; i < DIGITS; i++) {
+    json_t *top = json_object_get(json_array_get(predictions, i), "top");
+    assert_int_equal(json_array_size(top), 3);
+    right += json_integer_value(json_object_get(json_array_get(top, 0), "label")) == set->labels[i];
+  }
+  json_decref(result);
+  subprocess_free(&run);
+  return right;
+}
+
 static inline int file_exists(const char *path) { return access(path, F_OK) == 0; }
 
-/* Starts a run of three epochs, with one more option or NULL, sends `signal` once the log has `lines` lines, waits. */
-static inline Subprocess start_and_signal(const char *directory, int signal, int lines, int resume,
-                                          const char *option) {
-  char data[PATH_MAX + 16], output[PATH_MAX + 16], log[PATH_MAX];
+/* Starts a run of three epochs, of 313 steps each, with the options that are not NULL. */
+static inline Subprocess three_epochs_start(const char *directory, const char *a, const char *b) {
+  static char data[PATH_MAX + 16];
   snprintf(data, sizeof data, "--data-dir=%s", mnist);
-  snprintf(output, sizeof output, "%s", output_dir(directory));
-  snprintf(log, sizeof log, "%s", in_dir(directory, "log.csv"));
   const char *argv[] = {program,
                         data,
-                        output,
+                        output_dir(directory),
                         "--train-images=20000",
                         "--test-images=500",
                         "--device=cpu",
                         "--epochs=3",
-                        resume ? "--resume" : option,
-                        resume ? option : NULL,
+                        a ? a : b,
+                        a ? b : NULL,
                         NULL};
-  Subprocess run = subprocess_start(argv, 0);
+  return subprocess_start(argv, 0);
+}
+
+/* The whole run. */
+static inline Subprocess three_epochs(const char *directory, const char *a, const char *b) {
+  Subprocess run = three_epochs_start(directory, a, b);
+  subprocess_wait(&run, SECONDS);
+  return run;
+}
+
+/* Sends `signal` to such a run once the log has `lines` lines, and waits. option: one more, or NULL. */
+static inline Subprocess start_and_signal(const char *directory, int signal, int lines, int resume,
+                                          const char *option) {
+  char log[PATH_MAX];
+  snprintf(log, sizeof log, "%s", in_dir(directory, "log.csv"));
+  Subprocess run = three_epochs_start(directory, resume ? "--resume" : NULL, option);
   struct timespec nap = {0, 2 * 1000 * 1000};
   for (int i = 0; i < 60 * 500; i++) {
     int seen = 0, c;

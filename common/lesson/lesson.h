@@ -602,4 +602,10 @@ static inline LessonShape lesson_shape_of(const Lesson *lesson, const char *text
   return shape;
 }
 
+/* These shapes are checked, and no others. */
+static inline void lesson_check_shapes(Lesson *lesson, const char *const *shapes, size_t count) {
+  lesson->checks = 0;
+  for (size_t i = 0; i < count; i++) lesson_check_shape(lesson, lesson_shape_of(lesson, shapes[i]));
+}
+
 #endif /* COMMON_LESSON_H */

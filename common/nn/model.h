@@ -166,16 +166,16 @@ static inline void model_close(Model *m) {
   memset(m, 0, sizeof *m);
 }
 
-/* -1 where an operation cannot be trained on batches of so many samples: it would have one value per channel, and no
- * variance. */
+/* -1 where an operation cannot be trained on batches of so many samples: it would have one value per channel, and the
+ * variance of one value is 0. */
 static inline int model_check_batch(const Graph *g, int batch, Error *err) {
   for (int i = 0; i < g->count; i++) {
     const Node *node = &g->nodes[i];
     if (node->op == NULL || !(node->op->flags & OP_STATISTICS)) continue;
     if (shape_count(node->shape) / (size_t)node->shape.dim[0] * (size_t)batch > 1) continue;
     return error_set(err,
-                     "%s has the shape %s and would be trained on a batch of %d: more than 1 value per channel is "
-                     "expected, or there is no variance; take a batch of 2 or more samples",
+                     "%s has the shape %s and got a batch of %d in training, which is 1 value per channel; expected at "
+                     "least 2, because the variance of one value is 0; use a batch of 2 or more samples",
                      node->name, shape_text(node->shape).text, batch);
   }
   return 0;

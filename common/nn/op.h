@@ -135,7 +135,7 @@ enum { OP_IN_PLACE = 1 };
 /* With OP_IN_PLACE: y is x[0] and dx[0] is dy, always, and both functions do nothing: another node computes it
  * (fuse.h). */
 enum { OP_PASSED = 2 };
-/* Of two inputs: both have the same gradient, so dx[1] may be dx[0]. Whether it is follows from who reads it when. */
+/* The gradients of its two inputs are equal, so dx[1] may be dx[0]: plan_may_share_gradient() decides. */
 enum { OP_SAME_GRADIENT = 4 };
 /* It computes statistics of each channel in training, and needs more than one value of it: model_check_batch(). */
 enum { OP_STATISTICS = 8 };

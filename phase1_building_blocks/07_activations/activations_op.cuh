@@ -2,7 +2,7 @@
 #ifndef PHASE1_BUILDING_BLOCKS_ACTIVATIONS_OP_CUH
 #define PHASE1_BUILDING_BLOCKS_ACTIVATIONS_OP_CUH
 
-#include "common/nn/graph.h"
+#include "common/nn/fuse.h"
 #include "phase1_building_blocks/07_activations/activations.cuh"
 
 static inline Activation activation_kind(const Node *node) { return *(const Activation *)node->attributes.bytes; }
@@ -29,6 +29,9 @@ static const Op activation_ops[] = {
     {"Sigmoid", BACKWARD_NEEDS_Y, OP_IN_PLACE, NULL, NULL, activation_op_forward, activation_op_backward},
     {"Tanh", BACKWARD_NEEDS_Y, OP_IN_PLACE, NULL, NULL, activation_op_forward, activation_op_backward},
 };
+
+/* A ReLU that the node before or behind it computes (common/nn/fuse.h). */
+static const Op relu_passed_op = {"Relu", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
 
 static inline int activation(Graph *g, int x, Activation kind) {
   return graph_node(g, &activation_ops[kind], activation_name(kind), &x, 1, graph_shape(g, x), &kind, sizeof kind);

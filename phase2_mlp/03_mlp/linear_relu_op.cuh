@@ -100,9 +100,6 @@ static const Op linear_one_launch_op = {"Gemm",
                                         linear_one_launch_op_forward,
                                         linear_one_launch_op_backward};
 
-/* A ReLU that the node before or behind it computes. */
-static const Op relu_passed_op = {"Relu", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
-
 #define FUSE_LINEAR_RELU \
   { &linear_op, &activation_ops[ACTIVATION_RELU], &linear_relu_op, &relu_passed_op, NULL }
 #define FUSE_LINEAR \

@@ -10,8 +10,8 @@
  *
  * The sizes are N, C, H, W, K, R, S. A launcher has the type Conv2dForward, Conv2dBackwardInput or Conv2dBackwardWeight
  * (conv2d_method.cuh); its workspace is there when it runs, as large as its method says, and full of NaN. For a method
- * that does not take every shape: conv2d_take_3x3() keeps only shapes of 3 x 3 filters, conv2d_take() those of a
- * list; conv2d_take_few() makes the check of an exercise quick; lesson.method is the method of an exercise.
+ * that does not take every shape: conv2d_take_3x3() keeps only shapes of 3 x 3 filters, lesson_check_shapes() those of
+ * a list; conv2d_take_few() makes the check of an exercise quick; lesson.method is the method of an exercise.
  */
 #ifndef PHASE3_CNN_CONV2D_LESSON_CUH
 #define PHASE3_CNN_CONV2D_LESSON_CUH
@@ -275,19 +275,13 @@ static inline Tolerance conv2d_backward_weight_tolerance(const int *size) {
   return tolerance_dot((size_t)s.n * conv2d_out_h(s) * conv2d_out_w(s), 1);
 }
 
-/* Other shapes to check. */
-static inline void conv2d_take(Lesson *lesson, const char *const *shapes, size_t count) {
-  lesson->checks = 0;
-  for (size_t i = 0; i < count; i++) lesson_check_shape(lesson, lesson_shape_of(lesson, shapes[i]));
-}
-
 /* 3 x 3, stride 1, dilation 1, one group: for methods that take no others. */
 static inline void conv2d_take_3x3(Lesson *lesson) {
   static const char *const shapes[] = {"2x3x9x8x5x3x3:padding=1",    "1x1x3x3x1x3x3",
                                        "1x2x1x1x3x3x3:padding=1",    "1x5x7x6x9x3x3",
                                        "1x17x9x10x33x3x3:padding=1", "3x4x5x12x8x3x3:padding=2x0",
                                        "1x8x16x16x16x3x3:padding=1"};
-  conv2d_take(lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(lesson, shapes, sizeof shapes / sizeof *shapes);
 }
 
 /* For checks of exercises: every parameter once, in few elements. */
@@ -295,7 +289,7 @@ static inline void conv2d_take_few(Lesson *lesson) {
   static const char *const shapes[] = {"2x3x9x8x5x3x3:padding=1", "1x1x1x1x1x1x1",
                                        "1x2x7x17x9x4x5:stride=2x3:padding=2x1",
                                        "2x4x9x10x6x3x3:padding=2x1:dilation=2x1:groups=2", "2x3x5x5x16x1x1"};
-  conv2d_take(lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(lesson, shapes, sizeof shapes / sizeof *shapes);
 }
 
 /* The part that the three share; the caller adds the arrays. */
@@ -332,7 +326,7 @@ static inline Lesson conv2d_lesson_make(const char *name, void (*call)(LessonLau
   lesson.flops = conv2d_lesson_flops;
   lesson.timed = lesson_shape_of(&lesson, "64x64x56x56x64x3x3:padding=1");
   lesson.counted = lesson_shape_of(&lesson, "1x8x16x32x16x3x3:padding=1");
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return lesson;
 }
 

@@ -27,15 +27,12 @@ static inline void conv2d_relu_op_backward(const Context *context, const Node *n
 static const Op conv2d_relu_op = {
     "Conv", BACKWARD_NEEDS_X, 0, NULL, conv2d_op_workspace, conv2d_relu_op_forward, conv2d_relu_op_backward};
 
-/* A ReLU that the convolution before it computes. */
-static const Op conv2d_relu_passed_op = {"Relu", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
-
 static inline int conv2d_relu_op_fits(const Node *first, const Node *second) {
   (void)second;
   return conv2d_is_dense(conv2d_op_shape(first, 1));
 }
 
 #define FUSE_CONV2D_RELU \
-  { &conv2d_op, &activation_ops[ACTIVATION_RELU], &conv2d_relu_op, &conv2d_relu_passed_op, conv2d_relu_op_fits }
+  { &conv2d_op, &activation_ops[ACTIVATION_RELU], &conv2d_relu_op, &relu_passed_op, conv2d_relu_op_fits }
 
 #endif /* PHASE3_CNN_CONV2D_RELU_OP_CUH */

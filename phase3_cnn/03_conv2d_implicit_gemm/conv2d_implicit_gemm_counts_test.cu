@@ -10,7 +10,7 @@ enum { PACKING = K * TAPS / 32 }; /* requests for the filters, which are transpo
 static LessonCounts counts(Lesson lesson, LessonVersion version) {
   const char *const few[] = {"2x3x9x8x5x3x3:padding=1", "1x1x1x1x1x1x1",
                              "2x16x9x10x34x3x3:stride=1x2:padding=2x1:dilation=2x1:groups=2"};
-  conv2d_take(&lesson, few, sizeof few / sizeof *few);
+  lesson_check_shapes(&lesson, few, sizeof few / sizeof *few);
   return counts_of(&lesson, version, lesson_shape_of(&lesson, "1x8x8x32x128x3x3:padding=1"));
 }
 
@@ -76,7 +76,7 @@ static void every_configuration_is_right(void **state) {
   for (int i = 0; i < CONV2D_GEMM_CONFIGURATIONS; i++) {
     Lesson lesson = conv2d_forward_lesson("conv2d_implicit_gemm");
     const char *const few[] = {"1x16x5x6x18x3x3:padding=1", "2x3x9x8x5x3x3:padding=1:stride=2"};
-    conv2d_take(&lesson, few, sizeof few / sizeof *few);
+    lesson_check_shapes(&lesson, few, sizeof few / sizeof *few);
     counts_of(&lesson, conv2d_configuration_version(i), lesson_shape_of(&lesson, "1x1x1x1x1x1x1"));
   }
 }

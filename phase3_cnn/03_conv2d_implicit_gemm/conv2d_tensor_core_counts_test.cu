@@ -9,7 +9,7 @@ enum { PIXELS = 64, FILTERS = 64, CHANNELS = 64, TAPS = 9, BYTES = 2 };
 static LessonCounts counts(Conv2dBfloat16 *launch) {
   static const char *const shapes[] = {"2x8x9x7x6x3x3:padding=1", "1x3x7x6x4x2x2:stride=3"}; /* the rest: nhwc_test */
   Lesson lesson = conv2d_bfloat16_lesson();
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return counts_of(&lesson, conv2d_bfloat16_version("conv2d", launch, ""), lesson.counted);
 }
 

@@ -74,7 +74,7 @@ static inline Lesson conv2d_nhwc_lesson(const char *name, LessonElement element,
   for (int i = 0; i < 3; i++) lesson_element(&lesson, lesson.array[i].name, element);
   lesson.timed = lesson_shape_of(&lesson, "64x128x28x28x128x3x3:padding=1");
   lesson.counted = lesson_shape_of(&lesson, "1x64x6x18x64x3x3");
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return lesson;
 }
 
@@ -131,7 +131,7 @@ static inline Lesson conv2d_layout_lesson(void) {
   lesson.tolerance = lesson_exact;
   lesson.timed = lesson_shape_of(&lesson, "64x128x28x28x128x3x3:padding=1");
   lesson.counted = lesson_shape_of(&lesson, "1x64x6x18x64x3x3");
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return lesson;
 }
 

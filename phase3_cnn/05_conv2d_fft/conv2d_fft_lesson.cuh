@@ -33,7 +33,7 @@ static inline Tolerance conv2d_fft_backward_weight_tolerance(const int *size) {
  * because emulation is slow: conv2d_fft_test.cu has many. */
 static inline void conv2d_fft_take(Lesson *lesson) {
   static const char *const shapes[] = {"2x3x9x8x5x3x3:padding=1", "1x2x19x20x3x3x4:padding=1x2"};
-  conv2d_take(lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(lesson, shapes, sizeof shapes / sizeof *shapes);
   lesson->counted = lesson_shape_of(lesson, "2x4x28x14x32x3x3:padding=1");
   lesson->timed = lesson_shape_of(lesson, "32x64x56x56x64x7x7:padding=3");
 }

@@ -16,7 +16,7 @@ static inline Lesson conv2d_depthwise_lesson(Lesson lesson) {
                                        "1x2x7x10x2x3x2:stride=1x2:padding=0x1:dilation=2x1:groups=2",
                                        "1x3x9x6x9x7x7:padding=3:groups=3",
                                        "70x1x4x5x1x3x3:padding=1"};
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   lesson.timed = lesson_shape_of(&lesson, "16x128x112x112x128x3x3:padding=1:groups=128");
   lesson.counted = lesson_shape_of(&lesson, "2x4x16x32x4x3x3:padding=1:groups=4");
   lesson.method = &conv2d_depthwise_method; /* of an exercise */

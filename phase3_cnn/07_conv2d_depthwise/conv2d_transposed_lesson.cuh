@@ -136,8 +136,7 @@ static inline Lesson conv2d_transposed_lesson(void) {
   lesson.tolerance = conv2d_transposed_tolerance;
   lesson.timed = lesson_shape_of(&lesson, "16x64x64x64x64x3x3:stride=2:padding=1:output_padding=1");
   lesson.counted = lesson_shape_of(&lesson, "1x8x8x16x8x4x4:stride=2:padding=1");
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    lesson_check_shape(&lesson, lesson_shape_of(&lesson, shapes[i]));
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return lesson;
 }
 

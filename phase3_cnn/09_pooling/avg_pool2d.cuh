@@ -306,33 +306,30 @@ static inline void avg_pool2d_backward_tile(float *dx, const float *dy, Pool2dSh
   CUDA_CHECK_LAUNCH();
 }
 
-/* Two columns of windows, which are four of inputs; where rows are not float4s, one. */
+typedef void AvgPool2dLauncher(float *to, const float *from, Pool2dShape s, bool include_pad);
+
+/* tiles[k][w]: windows of 2 x 2 (k = 0) or 3 x 3; one column of windows per thread (w = 0) or two, which are four of
+ * inputs. whole: rows are float4s. */
+static inline AvgPool2dLauncher *avg_pool2d_choose(AvgPool2dLauncher *naive, AvgPool2dLauncher *const tiles[2][2],
+                                                   Pool2dShape s, bool whole) {
+  if (!pool2d_tiles(s) || !(pool2d_is(s, 2, 2, 0) || pool2d_is(s, 3, 2, 1))) return naive;
+  return tiles[s.kernel_h == 3][whole];
+}
+
 static inline void avg_pool2d_forward_gpu(float *y, const float *x, Pool2dShape s, bool include_pad) {
-  const int whole = pool2d_whole(x, s.w, 4, sizeof *x);
-  if (!pool2d_tiles(s) || !(pool2d_is(s, 2, 2, 0) || pool2d_is(s, 3, 2, 1)))
-    avg_pool2d_forward_naive(y, x, s, include_pad);
-  else if (whole && s.kernel_h == 2)
-    avg_pool2d_forward_tile<2, 2, 0, AVG_POOL2D_ROWS, 2>(y, x, s, include_pad);
-  else if (whole)
-    avg_pool2d_forward_tile<3, 2, 1, AVG_POOL2D_ROWS, 2>(y, x, s, include_pad);
-  else if (s.kernel_h == 2)
-    avg_pool2d_forward_tile<2, 2, 0, AVG_POOL2D_ROWS, 1>(y, x, s, include_pad);
-  else
-    avg_pool2d_forward_tile<3, 2, 1, AVG_POOL2D_ROWS, 1>(y, x, s, include_pad);
+  static AvgPool2dLauncher *const tiles[2][2] = {
+      {avg_pool2d_forward_tile<2, 2, 0, AVG_POOL2D_ROWS, 1>, avg_pool2d_forward_tile<2, 2, 0, AVG_POOL2D_ROWS, 2>},
+      {avg_pool2d_forward_tile<3, 2, 1, AVG_POOL2D_ROWS, 1>, avg_pool2d_forward_tile<3, 2, 1, AVG_POOL2D_ROWS, 2>}};
+  const bool whole = pool2d_whole(x, s.w, 4, sizeof *x);
+  avg_pool2d_choose(avg_pool2d_forward_naive, tiles, s, whole)(y, x, s, include_pad);
 }
 
 static inline void avg_pool2d_backward_gpu(float *dx, const float *dy, Pool2dShape s, bool include_pad) {
-  const int whole = pool2d_whole(dx, s.w, 4, sizeof *dx) && pool2d_whole(dy, pool2d_out_w(s), 2, sizeof *dy);
-  if (!pool2d_tiles(s) || !(pool2d_is(s, 2, 2, 0) || pool2d_is(s, 3, 2, 1)))
-    avg_pool2d_backward_naive(dx, dy, s, include_pad);
-  else if (whole && s.kernel_h == 2)
-    avg_pool2d_backward_tile<2, 2, 0, AVG_POOL2D_ROWS, 2>(dx, dy, s, include_pad);
-  else if (whole)
-    avg_pool2d_backward_tile<3, 2, 1, AVG_POOL2D_ROWS, 2>(dx, dy, s, include_pad);
-  else if (s.kernel_h == 2)
-    avg_pool2d_backward_tile<2, 2, 0, AVG_POOL2D_ROWS, 1>(dx, dy, s, include_pad);
-  else
-    avg_pool2d_backward_tile<3, 2, 1, AVG_POOL2D_ROWS, 1>(dx, dy, s, include_pad);
+  static AvgPool2dLauncher *const tiles[2][2] = {
+      {avg_pool2d_backward_tile<2, 2, 0, AVG_POOL2D_ROWS, 1>, avg_pool2d_backward_tile<2, 2, 0, AVG_POOL2D_ROWS, 2>},
+      {avg_pool2d_backward_tile<3, 2, 1, AVG_POOL2D_ROWS, 1>, avg_pool2d_backward_tile<3, 2, 1, AVG_POOL2D_ROWS, 2>}};
+  const bool whole = pool2d_whole(dx, s.w, 4, sizeof *dx) && pool2d_whole(dy, pool2d_out_w(s), 2, sizeof *dy);
+  avg_pool2d_choose(avg_pool2d_backward_naive, tiles, s, whole)(dx, dy, s, include_pad);
 }
 
 #endif /* PHASE3_CNN_AVG_POOL2D_CUH */

@@ -130,18 +130,12 @@ static inline Tolerance global_avg_pool2d_tolerance(const int *size) {
   return tolerance;
 }
 
-/* Other shapes to check. */
-static inline void pooling_take(Lesson *lesson, const char *const *shapes, size_t count) {
-  lesson->checks = 0;
-  for (size_t i = 0; i < count; i++) lesson_check_shape(lesson, lesson_shape_of(lesson, shapes[i]));
-}
-
 /* More planes than a warp takes, and fewer; with float4s and without; planes that a block takes. The windows say
  * nothing. */
 static inline void pooling_take_planes(Lesson *lesson) {
   static const char *const shapes[] = {"5x8x5x7",  "1x1x1x1:kernel=1", "2x3x6x6",   "1x9x1x3:kernel=1", "3x13x7x7",
                                        "70x2x4x4", "1x8x32x32",        "1x3x36x40", "1x2x41x37"};
-  pooling_take(lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(lesson, shapes, sizeof shapes / sizeof *shapes);
 }
 
 /* The part that all share; the caller adds the arrays. */
@@ -177,7 +171,7 @@ static inline Lesson pooling_lesson_make(void (*call)(LessonLauncher, float *con
   lesson.fits = pooling_fits;
   lesson.timed = lesson_shape_of(&lesson, "64x160x112x112:kernel=3:stride=2:padding=1");
   lesson.counted = lesson_shape_of(&lesson, "1x32x16x64:kernel=3:stride=2:padding=1");
-  pooling_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return lesson;
 }
 

@@ -44,16 +44,17 @@ static inline __host__ __device__ size_t batch_norm2d_words(BatchNorm2dShape s) 
   return (batch_norm2d_count(s) + 31) / 32;
 }
 
-/* -1 where the batch has no variance: one value per channel. */
+/* -1 where a channel has one value: its variance is 0. */
 static inline int batch_norm2d_shape_check(BatchNorm2dShape s, Error *err) {
   if (s.n < 1 || s.c < 1 || s.pixels < 1)
     return error_set(err, "batch norm of %d images of %d channels and %d pixels: at least 1 of each is expected", s.n,
                      s.c, s.pixels);
   if (batch_norm2d_count(s) > 1) return 0;
-  return error_set(err,
-                   "batch norm in training of the shape (1,%d,1,1): more than 1 value per channel is expected, or "
-                   "there is no variance; take batches of 2 or more images",
-                   s.c);
+  return error_set(
+      err,
+      "batch norm in training got the shape (1,%d,1,1), which is 1 value per channel; expected at least 2, "
+      "because the variance of one value is 0; use a batch of 2 or more images",
+      s.c);
 }
 
 /* The running statistic after a batch whose own is `value`. */

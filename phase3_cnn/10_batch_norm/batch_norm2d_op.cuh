@@ -115,12 +115,11 @@ static const Op batch_norm2d_add_relu_op = {BATCH_NORM_OP_NAME,
                                             batch_norm2d_add_relu_op_forward,
                                             batch_norm2d_add_relu_op_backward};
 
-/* What batch norm computes as well. */
-static const Op batch_norm2d_relu_passed_op = {"Relu", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
+/* A sum that batch norm computes as well. */
 static const Op batch_norm2d_add_passed_op = {"Add", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
 
 #define FUSE_BATCH_NORM_RELU \
-  { &batch_norm2d_op, &activation_ops[ACTIVATION_RELU], &batch_norm2d_relu_op, &batch_norm2d_relu_passed_op, NULL }
+  { &batch_norm2d_op, &activation_ops[ACTIVATION_RELU], &batch_norm2d_relu_op, &relu_passed_op, NULL }
 #define FUSE_BATCH_NORM_ADD_RELU \
   { &batch_norm2d_op, &add_relu_op, &batch_norm2d_add_relu_op, &batch_norm2d_add_passed_op, NULL }
 

@@ -400,7 +400,7 @@ static void one_value_per_channel_is_refused(void **state) {
   const BatchNorm2dShape one = {1, 7, 1}, two = {2, 7, 1}, none = {0, 7, 1};
   assert_int_equal(batch_norm2d_shape_check(two, &err), 0);
   assert_int_equal(batch_norm2d_shape_check(one, &err), -1);
-  assert_non_null(strstr(err.message, "(1,7,1,1): more than 1 value per channel is expected"));
+  assert_non_null(strstr(err.message, "(1,7,1,1), which is 1 value per channel; expected at least 2"));
   assert_int_equal(batch_norm2d_shape_check(none, &err), -1);
 }
 

@@ -144,8 +144,7 @@ static inline Lesson norms_lesson_make(const char *name, void (*call)(LessonLaun
   lesson.most.size[0] = lesson.most.size[1] = INT_MAX - 127; /* naive's blocks of 128 rows or columns */
   lesson.timed = lesson_shape_of(&lesson, "65536x1024:channels=64");
   lesson.counted = lesson_shape_of(&lesson, "64x512:channels=8");
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    lesson_check_shape(&lesson, lesson_shape_of(&lesson, shapes[i]));
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return lesson;
 }
 

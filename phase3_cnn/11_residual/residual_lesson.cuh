@@ -57,13 +57,12 @@ static inline LessonVersion add_relu_mean_version(const char *name, AddReluMean 
  * after the last float4; aligned to 16 bytes or not (lesson_first_part()); several blocks. */
 static inline Lesson residual_lesson_of(void (*call)(LessonLauncher, float *const *, const int *),
                                         LessonLauncher reference) {
-  static const int shapes[][2] = {{31, 33}, {1, 1}, {3, 1},    {1, 31},    {33, 1},
-                                  {127, 3}, {3, 7}, {5, 1021}, {17, 2503}, {2, 257}};
+  static const char *const shapes[] = {"31x33", "1x1", "3x1",    "1x31",    "33x1",
+                                       "127x3", "3x7", "5x1021", "17x2503", "2x257"};
   Lesson lesson = lesson_make("residual", "cp", call, reference);
   lesson.timed = lesson_shape(&lesson, 2048, 65536); /* 512 MiB per array */
   lesson.counted = lesson_shape(&lesson, 64, 1024);
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    lesson_check_shape(&lesson, lesson_shape(&lesson, shapes[i][0], shapes[i][1]));
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return lesson;
 }
 

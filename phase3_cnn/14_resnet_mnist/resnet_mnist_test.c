@@ -39,29 +39,14 @@ static void predicts_digits(void **state) {
   Error err;
   MnistSet set;
   if (mnist_load(mnist, "t10k", &set, &err) != 0) fail_msg("%s", err.message);
-  enum { DIGITS = 10 };
-  static char paths[DIGITS][PATH_MAX];
-  const char *argv[DIGITS + 8] = {program, "--device=cpu", output_dir("learn"), "--json", "--predict"};
   for (int i = 0; i < DIGITS; i++) {
-    char name[32];
     Image image = image_new(28, 28, 1);
     memcpy(image.pixels, set.images + i * 28 * 28, 28 * 28);
-    snprintf(name, sizeof name, "digit%d.png", i);
-    if (image_write_png(test_path(paths[i], sizeof paths[i], name), &image, &err) != 0) fail_msg("%s", err.message);
+    if (image_write_png(digit_path(i), &image, &err) != 0) fail_msg("%s", err.message);
     image_free(&image);
-    argv[5 + i] = paths[i];
   }
-  Subprocess run = subprocess_run(argv, SECONDS);
-  expect_run(&run, 0, "network resnet 4,6,8 dropout 0.1", NULL); /* as the checkpoint says */
-  json_t *result = expect_json(&run), *predictions = json_object_get(result, "predictions");
-  int right = 0;
-  for (int i = 0; i < DIGITS; i++) {
-    json_t *top = json_object_get(json_array_get(predictions, (size_t)i), "top");
-    right += json_integer_value(json_object_get(json_array_get(top, 0), "label")) == set.labels[i];
-  }
-  assert_in_range(right, 7, 10);
-  json_decref(result);
-  subprocess_free(&run);
+  /* the network is what the checkpoint says */
+  assert_in_range(digits_right("learn", &set, "network resnet 4,6,8 dropout 0.1"), 7, DIGITS);
   mnist_free(&set);
 }
 
@@ -69,29 +54,13 @@ static void predicts_digits(void **state) {
 
 static void interrupted_and_resumed_equals_uninterrupted(void **state) {
   (void)state;
-  char data[PATH_MAX + 16];
-  snprintf(data, sizeof data, "--data-dir=%s", mnist);
-  const char *whole[] = {
-      program,      data, output_dir("whole"), "--train-images=20000", "--test-images=500", "--device=cpu", FEW,
-      "--epochs=3", NULL};
-  Subprocess uninterrupted = subprocess_run(whole, SECONDS);
+  Subprocess uninterrupted = three_epochs("whole", FEW, NULL);
   expect_run(&uninterrupted, 0, NULL, NULL);
   Subprocess first = start_and_signal("parts", SIGINT, 2, 0, FEW); /* after the hundredth step of 313 */
   expect_run(&first, 130, "--resume", "stopping after this step");
-  const char *rest[] = {program,
-                        data,
-                        output_dir("parts"),
-                        "--train-images=20000",
-                        "--test-images=500",
-                        "--device=cpu",
-                        "--stream",
-                        "--epochs=3",
-                        "--resume",
-                        NULL};
-  Subprocess second = subprocess_run(rest, SECONDS);
+  Subprocess second = three_epochs("parts", "--stream", "--resume");
   expect_run(&second, 0, "resuming at epoch", NULL);
-  assert_same_tensors(in_dir("whole", "last.state.safetensors"), in_dir("parts", "last.state.safetensors"));
-  assert_same_tensors(in_dir("whole", "best.safetensors"), in_dir("parts", "best.safetensors"));
+  assert_same_models("whole", "parts");
   subprocess_free(&uninterrupted);
   subprocess_free(&first);
   subprocess_free(&second);

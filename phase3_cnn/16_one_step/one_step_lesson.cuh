@@ -121,8 +121,7 @@ static inline Lesson conv_pool_lesson_make(void (*call)(LessonLauncher, float *c
    * channel, one filter; several parts of a sum. */
   static const char *const shapes[] = {"3x2x9x12x5x3:padding=1", "70x1x6x5x1x3:padding=1", "1x1x4x4x1x3",
                                        "2x6x14x14x16x5", "2x1x11x9x3x5:padding=2"};
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    lesson_check_shape(&lesson, lesson_shape_of(&lesson, shapes[i]));
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   lesson.timed = lesson_shape_of(&lesson, "64x6x14x14x16x5");
   lesson.counted = lesson_shape_of(&lesson, "2x6x14x14x16x5");
   return lesson;

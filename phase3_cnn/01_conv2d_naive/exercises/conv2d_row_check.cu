@@ -12,7 +12,7 @@ static inline Lesson conv2d_row_check_lesson(void) {
   static const char *const shapes[] = {"2x3x9x9x5x3x2:padding=1x0", "1x1x1x1x1x1x1", "2x3x9x8x5x3x3:padding=1",
                                        "1x4x7x17x6x4x5:stride=3x2:padding=2x3:dilation=1x2:groups=2"};
   Lesson lesson = conv2d_forward_lesson("conv2d_row");
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return lesson;
 }
 

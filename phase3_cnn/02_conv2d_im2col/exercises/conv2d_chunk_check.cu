@@ -16,7 +16,7 @@ static inline Lesson conv2d_chunk_check_lesson(void) {
                                        "5x4x7x9x6x2x3:stride=2:padding=1:groups=2", "4x2x5x5x3x3x3:dilation=2"};
   static const Conv2dMethod method = {"two", NULL, conv2d_chunk_check_floats, conv2d_check_chunk, NULL, NULL};
   Lesson lesson = conv2d_forward_lesson("conv2d_im2col");
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   lesson.method = &method;
   return lesson;
 }

@@ -18,7 +18,7 @@ static inline Lesson conv2d_gemm_check_lesson(void) {
   static const char *const shapes[] = {"2x8x9x7x5x3x2:padding=1x0", "1x16x7x9x6x3x3:stride=2x1:padding=1x2",
                                        "2x16x9x10x6x3x3:padding=2x1:dilation=2x1:groups=2", "1x8x1x1x1x1x1"};
   Lesson lesson = conv2d_forward_lesson("conv2d_implicit_gemm");
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   lesson.counted = lesson_shape_of(&lesson, "1x8x16x32x32x3x3:padding=1");
   lesson.method = &conv2d_implicit_gemm_method;
   return lesson;

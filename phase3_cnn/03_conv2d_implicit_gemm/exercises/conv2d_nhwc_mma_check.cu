@@ -17,7 +17,7 @@ static inline Lesson conv2d_gather_lesson(void) {
                                        "2x8x7x9x4x3x2:stride=2x3:padding=2x1",
                                        "1x16x9x10x6x3x3:padding=2x1:dilation=2x1:groups=2", "3x8x3x5x8x1x1"};
   Lesson lesson = conv2d_bfloat16_lesson();
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   lesson.counted = lesson_shape_of(&lesson, "1x16x6x18x16x3x3");
   return lesson;
 }

@@ -61,7 +61,7 @@ static inline void conv2d_check_first_tiles(LessonLauncher, float *const *array,
 static inline Lesson conv2d_winograd_check_lesson(void) {
   static const char *const shapes[] = {"2x3x9x8x5x3x3:padding=1", "1x1x5x5x1x3x3", "1x2x17x19x70x3x3:padding=1"};
   Lesson lesson = conv2d_winograd2_lesson();
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   lesson.method = &winograd2_forward;
   lesson.alternatives = 0; /* those of strides and gaps have no place here */
   lesson_alternative(&lesson, "v[3] had the other sign", conv2d_check_v3);

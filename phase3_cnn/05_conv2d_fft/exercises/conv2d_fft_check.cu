@@ -48,7 +48,7 @@ static inline void conv2d_check_exchanged(LessonLauncher, float *const *array, c
 static inline Lesson conv2d_fft_check_lesson(void) {
   static const char *const shapes[] = {"2x3x9x8x5x3x3:padding=1", "1x1x1x1x1x1x1", "1x2x21x33x3x3x4:padding=1x2"};
   Lesson lesson = conv2d_fft_forward_lesson("conv2d_fft");
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   lesson.counted = lesson_shape_of(&lesson, "1x4x14x28x16x3x3:padding=1");
   lesson.method = &conv2d_fft_method;
   lesson.alternatives = 0; /* those of strides and gaps have no place here */

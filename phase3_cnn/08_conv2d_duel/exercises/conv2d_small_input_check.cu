@@ -10,7 +10,7 @@ static inline Lesson conv2d_small_input_lesson(void) {
   lesson.method = &conv2d_small_method;
   lesson.counted = lesson_shape_of(&lesson, "2x6x14x14x16x5x5");
   lesson.timed = lesson_shape_of(&lesson, "64x6x14x14x16x5x5");
-  conv2d_take(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
   return lesson;
 }
 

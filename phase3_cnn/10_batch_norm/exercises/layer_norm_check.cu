@@ -1,4 +1,4 @@
-/* Checks the exercises of layer_norm.cuh, forward (learn/check.h). */
+/* Checks layer_norm_statistics and layer_norm_moments (learn/check.h). */
 #include "phase3_cnn/10_batch_norm/norms_lesson.cuh"
 
 #include "learn/check.h"
