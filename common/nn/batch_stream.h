@@ -53,11 +53,6 @@ static inline size_t batch_stream_labels_at(const BatchStream *stream, int batch
   return (batch * stream->pixels + BATCH_ALIGN - 1) / BATCH_ALIGN * BATCH_ALIGN;
 }
 
-/* Bytes on the GPU for batches of up to `most`. */
-static inline double batch_stream_bytes(double pixels, double label_bytes, double most) {
-  return BATCH_SLOTS * (most * (pixels + label_bytes) + BATCH_ALIGN) + most * sizeof(uint32_t);
-}
-
 static inline void batch_stream_open(BatchStream *stream, const uint8_t *images, const uint8_t *labels, size_t pixels,
                                      size_t label_bytes, int most) {
   memset(stream, 0, sizeof *stream);

@@ -37,7 +37,7 @@ typedef struct Profile {
   StepParts parts;
   ProfileRow *row;    /* one for each part */
   double step, graph; /* seconds of a whole step: operation by operation, and as one CUDA graph; NAN */
-  double sum;         /* of row[].seconds; NAN */
+  double sum;         /* of row[].seconds of the parts that work; NAN */
   int launches;       /* of a step */
   Roof roof;          /* 0: not measured */
 } Profile;
@@ -71,12 +71,13 @@ static inline void profile_step(Profile *p) {
   for (int i = 0; i < p->parts.count; i++) step_part_run(&p->parts, i);
 }
 
-/* The median of PROFILE_ROUNDS samples of each part: (parts, rounds). */
+/* The median of PROFILE_ROUNDS samples of each part: (parts, rounds). A part that does not work is in no table, and its
+ * time is that of a look at the clock: it does not count. */
 static inline void profile_medians(Profile *p, double *samples) {
   p->sum = 0;
   for (int i = 0; i < p->parts.count; i++) {
     p->row[i].seconds = timer_stats(samples + (size_t)i * PROFILE_ROUNDS, PROFILE_ROUNDS).median;
-    p->sum += p->row[i].seconds;
+    if (step_part_works(&p->parts, i)) p->sum += p->row[i].seconds;
   }
 }
 

@@ -12,6 +12,10 @@
  * writes. A kernel that reads an array twice moves more, and one that finds it in a cache moves less to and from the
  * memory behind. FLOPs are those of node->flops: products alone; backward takes as many for the parameters, and as many
  * for the input.
+ *
+ * An operation's workspace is left out on purpose. How much goes through it depends on the implementation; the bytes
+ * here are those that every implementation moves. So all implementations are compared with the same roof, and one that
+ * writes a workspace and reads it again is further below it.
  */
 #ifndef COMMON_NN_STEP_PARTS_H
 #define COMMON_NN_STEP_PARTS_H

@@ -1,9 +1,10 @@
 /* step_replay.h - training steps that are recorded once and launched again and again: no kernel's arguments change.
  *
  *     StepReplay replay;
- *     if (step_replay_can(&net)) step_replay_open(&replay, &net, &set, batch);     // records
- *     step_replay_load(&replay, values, steps);                                   // once per epoch
- *     while (...) steps_done = step_replay_launch(&replay, steps_left);           // one launch each
+ *     if (step_replay_check(&net, &err) == 0)
+ *       step_replay_open(&replay, &net, &set, batch, epoch_steps);                // records
+ *     step_replay_load(&replay, values, steps, image);                            // once per epoch
+ *     while (steps_left > 0) steps_left -= step_replay_launch(&replay, steps_left); // one launch each
  *
  * Recording each step anew and updating a graph by it (step_graph.h) costs the host as much time as a small network's
  * step costs the GPU. What differs from step to step is little: the place in the data set and the learning rate. Here
@@ -12,7 +13,7 @@
  * a graph of STEP_REPLAY_STEPS steps is launched again and again, and one of a single step for what is left. The bits
  * are those of steps that are launched kernel by kernel.
  *
- * step_replay_can() says which networks: the optimizer reads StepValues, and no operation draws random numbers by the
+ * step_replay_check() says which networks: the optimizer reads StepValues, and no operation draws random numbers by the
  * number of the step (OP_DRAWS).
  */
 #ifndef COMMON_NN_STEP_REPLAY_H
@@ -40,12 +41,21 @@ typedef struct StepReplay {
   StepGraph many, one; /* of STEP_REPLAY_STEPS steps, of one */
 } StepReplay;
 
-static inline int step_replay_can(const Model *net) {
-  int can = net->context.device == DEVICE_GPU && net->optimizer != NULL && net->optimizer->reads_values;
-  for (int i = 0; can && i < net->graph->count; i++)
-    can = net->graph->nodes[i].op == NULL || !(net->graph->nodes[i].op->flags & OP_DRAWS);
-  return can;
+/* -1: the steps of this network cannot be recorded once; the message says why. err may be NULL. */
+static inline int step_replay_check(const Model *net, Error *err) {
+  if (net->context.device != DEVICE_GPU) return error_set(err, "the network is not on a GPU");
+  if (net->optimizer == NULL) return error_set(err, "the network has no optimizer");
+  if (!net->optimizer->reads_values)
+    return error_set(err, "%s takes the learning rate as an argument of its kernels", net->optimizer->name);
+  for (int i = 0; i < net->graph->count; i++) {
+    const Node *node = &net->graph->nodes[i];
+    if (node->op && (node->op->flags & OP_DRAWS))
+      return error_set(err, "%s draws other random numbers in each step", node->name);
+  }
+  return 0;
 }
+
+static inline int step_replay_can(const Model *net) { return step_replay_check(net, NULL) == 0; }
 
 #ifdef __CUDACC__
 /* One block: the next `steps` steps of `batch` images come into the window, and the place goes on. */

@@ -50,7 +50,7 @@ typedef struct Task {
   const OpChoice *const *choices;
   int choice_count;
   const Augment *augment; /* of the training images, by default; NULL: none */
-  MapPeaks *peaks = NULL; /* of --show-excited; NULL: the host looks for them */
+  MapPeaks *peaks;        /* of --show-excited; NULL: the host looks for them */
 } Task;
 
 #endif /* COMMON_NN_TASK_H */

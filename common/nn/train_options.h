@@ -149,15 +149,24 @@ static inline const char *train_options_mode(const TrainOptions *options) {
                                 : NULL;
 }
 
+/* The option that is about training alone; NULL: there is none. --profile names the operations for a profiler, too. */
+static inline const char *train_options_training(const TrainOptions *options) {
+  return options->resume                      ? "resume"
+         : options->restart                   ? "restart"
+         : options->graph                     ? "graph"
+         : options->stream                    ? "stream"
+         : options->nvtx && !options->profile ? "nvtx"
+                                              : NULL;
+}
+
 static inline void train_options_end(const TrainOptions *options, const struct argp_state *state) {
-  const char *mode = train_options_mode(options);
+  const char *mode = train_options_mode(options), *training = train_options_training(options);
   if (options->resume && options->restart) argp_error(state, "--resume and --restart: one of the two");
   if (options->predict && train_options_shows(options))
     argp_error(state, "--predict and --show-%s: one of the two", options->features[0] ? "features" : "excited");
   if (options->profile && strcmp(mode, "profile") != 0) argp_error(state, "--%s and --profile: one of the two", mode);
   if (options->summary && strcmp(mode, "summary") != 0) argp_error(state, "--%s and --summary: one of the two", mode);
-  if (mode && (options->resume || options->restart))
-    argp_error(state, "--%s trains nothing; leave --%s out", mode, options->resume ? "resume" : "restart");
+  if (mode && training) argp_error(state, "--%s trains nothing; leave --%s out", mode, training);
   if (options->excited && options->hold_out)
     argp_error(state, "--show-excited looks at the test set; leave --hold-out out");
   if (options->graph && options->common.device == DEVICE_CPU)

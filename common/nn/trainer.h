@@ -99,13 +99,24 @@ static inline int trainer_whole_steps(const Trainer *t) {
   return (t->train->count - t->state.position) / t->state.batch_size;
 }
 
+/* -1: the steps of this run cannot be recorded once; the message says why. */
+static inline int trainer_check_replay(const Trainer *t, Error *why) {
+  if (t->train->streamed) return error_set(why, "--stream copies each batch by itself");
+  if (t->train->count < t->state.batch_size)
+    return error_set(why, "the %d training images do not fill a batch of %d", t->train->count, t->state.batch_size);
+  return step_replay_check(t->net, why);
+}
+
 #ifdef __CUDACC__
 /* With --graph: steps are recorded before the first one runs, where that is possible (step_replay.h); otherwise each
- * step is recorded by itself. Before the clock starts: kernels are loaded by the way. */
+ * step is recorded by itself, and a warning says why. Before the clock starts: kernels are loaded by the way. */
 static inline void trainer_record(Trainer *t, StepReplay *replay, StepGraph *graph) {
   const int steps = t->train->count / t->state.batch_size;
+  Error why;
   t->net->hyper.momentum = (float)t->state.momentum;
-  if (!step_replay_can(t->net) || t->train->streamed || steps == 0) {
+  if (trainer_check_replay(t, &why) != 0) {
+    fprintf(stderr, "%s: warning: --graph records each step anew, which takes longer: %s\n",
+            program_invocation_short_name, why.message);
     t->step_graph = graph;
     return;
   }

@@ -33,10 +33,24 @@ static inline void dropout_op_backward(const Context *context, const Node *node,
 static const Op dropout_op = {"Dropout",          0, OP_IN_PLACE | OP_DRAWS, NULL, NULL, dropout_op_forward,
                               dropout_op_backward};
 
+/* p = 0: y is x, and no random numbers are drawn. So all steps have the same launches (OP_DRAWS). */
+static inline void dropout_none_op_forward(const Context *context, const Node *node, const OpArrays *a) {
+  if (a->y != a->x[0])
+    device_copy(context->device, a->y, a->x[0], (size_t)a->batch * shape_count(node->shape) * sizeof(float));
+}
+
+static inline void dropout_none_op_backward(const Context *context, const Node *node, const OpArrays *a) {
+  if (a->dx[0] && a->dx[0] != a->dy)
+    device_copy(context->device, a->dx[0], a->dy, (size_t)a->batch * shape_count(node->shape) * sizeof(float));
+}
+
+static const Op dropout_none_op = {
+    "Dropout", 0, OP_IN_PLACE, NULL, NULL, dropout_none_op_forward, dropout_none_op_backward};
+
 /* Drops each element with probability p in [0, 1]. */
 static inline int dropout(Graph *g, int x, float p) {
   if (!(p >= 0 && p <= 1)) return graph_fail(g, "dropout: the probability is %g; 0 to 1 is expected", p);
-  return graph_node(g, &dropout_op, "dropout", &x, 1, graph_shape(g, x), &p, sizeof p);
+  return graph_node(g, p > 0 ? &dropout_op : &dropout_none_op, "dropout", &x, 1, graph_shape(g, x), &p, sizeof p);
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_DROPOUT_OP_CUH */

@@ -23,6 +23,7 @@ int main(int argc, char **argv) {
                      {0.01, 0.9, 0},
                      NULL,
                      0,
+                     NULL,
                      NULL};
   return network_bench_main(&task, argc, argv);
 }

@@ -37,6 +37,7 @@ int main(int argc, char **argv) {
       NULL,
       0, /* no operation with several implementations */
       NULL,
+      NULL, /* --show-excited: the host looks for the peaks */
   };
   return app_main(&task, argc, argv);
 }

@@ -128,6 +128,7 @@ static void a_graph_of_the_step_gives_the_same_bits(void **state) {
   Subprocess run = train(output_dir("graph_a"), "--device=gpu", "--train-images=330", "--epochs=2", "--graph");
   if (run.status == 1 && strstr(run.err, "use --device=cpu")) skip(); /* built for a GPU that is not here */
   expect_run(&run, 0, NULL, NULL);
+  assert_null(strstr(run.err, "warning")); /* its steps are recorded once */
   subprocess_free(&run);
   run = train(output_dir("graph_b"), "--device=gpu", "--train-images=330", "--epochs=2", NULL);
   expect_run(&run, 0, NULL, NULL);
@@ -323,6 +324,20 @@ static void wrong_options_exit_with_2(void **state) {
   run = small("wrong", "--summary", "--resume", NULL);
   expect_run(&run, 2, NULL, "--summary trains nothing; leave --resume out");
   subprocess_free(&run);
+  /* What would have no effect; --predict comes last, with the file to look at. */
+  const char *idle[][4] = {{"--profile", "--graph", NULL, "--profile trains nothing; leave --graph out"},
+                           {"--profile", "--stream", NULL, "--profile trains nothing; leave --stream out"},
+                           {"--summary", "--graph", NULL, "--summary trains nothing; leave --graph out"},
+                           {"--summary", "--nvtx", NULL, "--summary trains nothing; leave --nvtx out"},
+                           {"--show-excited", "--stream", NULL, "--show-excited trains nothing; leave --stream out"},
+                           {"--show-features=7.png", "--graph", NULL, "--show-features trains nothing; leave --graph"},
+                           {"--stream", "--predict", "seven.png", "--predict trains nothing; leave --stream out"},
+                           {"--graph", "--predict", "seven.png", "--predict trains nothing; leave --graph out"}};
+  for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
+    run = small("wrong", idle[i][0], idle[i][1], idle[i][2]);
+    expect_run(&run, 2, NULL, idle[i][3]);
+    subprocess_free(&run);
+  }
   run = small("wrong", "--summary", "--predict", "seven.png");
   expect_run(&run, 2, NULL, "--predict and --summary: one of the two");
   subprocess_free(&run);

@@ -97,6 +97,111 @@ static void killed_at_any_moment_leaves_a_checkpoint(void **state) {
   subprocess_free(&last);
 }
 
+/* ---------------------------------------------------------------------------------------------- where time goes */
+
+/* The JSON of a run that trains nothing. */
+static json_t *described(const char *mode, const char *more) {
+  const char *argv[] = {
+      program, "--device=cpu", output_dir("profile"), "--json", mode, "--batch-size=4", "--unfused", more, NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 0, NULL, NULL);
+  json_t *result = expect_json(&run);
+  subprocess_free(&run);
+  return result;
+}
+
+static void expect_row(const json_t *profile, size_t i, const char *layer, const char *direction) {
+  const json_t *row = json_array_get(json_object_get(profile, "rows"), i);
+  const char *has_layer = json_string_value(json_object_get(row, "layer"));
+  const char *has_direction = json_string_value(json_object_get(row, "direction"));
+  if (!has_layer || strcmp(has_layer, layer) != 0 || strcmp(has_direction, direction) != 0)
+    fail_msg("row %zu is of %s %s; %s %s is expected", i, has_layer ? has_layer : "nothing",
+             has_layer ? has_direction : "", layer, direction);
+}
+
+static void expect_work(const json_t *profile, const char *layer, const char *direction, double bytes, double flops) {
+  size_t i;
+  const json_t *row;
+  json_array_foreach(json_object_get(profile, "rows"), i, row) {
+    if (strcmp(json_string_value(json_object_get(row, "layer")), layer) != 0) continue;
+    if (strcmp(json_string_value(json_object_get(row, "direction")), direction) != 0) continue;
+    const double has_bytes = json_number_value(json_object_get(row, "bytes"));
+    const double has_flops = json_number_value(json_object_get(row, "flops"));
+    if (has_bytes != bytes || has_flops != flops)
+      fail_msg("%s %s: %.0f bytes and %.0f FLOPs; %.0f and %.0f are expected", layer, direction, has_bytes, has_flops,
+               bytes, flops);
+    return;
+  }
+  fail_msg("there is no row of %s %s", layer, direction);
+}
+
+/* Every operation of --summary, forward in its order and backward in the opposite one; around them the batch, the loss
+ * and the step. */
+static void the_profile_lists_every_operation(void **state) {
+  (void)state;
+  json_t *summary = described("--summary", NULL), *profile = described("--profile", NULL);
+  const json_t *nodes = json_object_get(summary, "rows"), *rows = json_object_get(profile, "rows");
+  const char *names[32];
+  size_t count = 0, i, at = 0;
+  const json_t *row;
+  json_array_foreach(nodes, i, row) {
+    const char *operation = json_string_value(json_object_get(row, "operation"));
+    if (strcmp(operation, "input") != 0 && count < 32) names[count++] = json_string_value(json_object_get(row, "node"));
+  }
+  assert_int_equal(count, 11); /* conv, ReLU, pool twice; three linear layers with two ReLUs between them */
+  expect_row(profile, at++, "batch", "gather");
+  for (i = 0; i < count; i++) expect_row(profile, at++, names[i], "forward");
+  while (strcmp(json_string_value(json_object_get(json_array_get(rows, at), "layer")), "loss") == 0) at++;
+  for (i = count; i > 0; i--) expect_row(profile, at++, names[i - 1], "backward");
+  expect_row(profile, at++, "sgd", "update");
+  assert_int_equal(json_array_size(rows), at);
+
+  double shares = 0, microseconds = 0;
+  json_array_foreach(rows, i, row) {
+    shares += json_number_value(json_object_get(row, "share"));
+    microseconds += json_number_value(json_object_get(row, "time_us"));
+  }
+  const double sum = json_number_value(json_object_get(profile, "sum_us"));
+  if (!(fabs(shares - 1) < 1e-9)) fail_msg("the shares add up to %g; 1 is expected", shares);
+  if (!(fabs(microseconds - sum) < 1e-9 * sum)) fail_msg("the rows add up to %g us, sum_us is %g", microseconds, sum);
+  if (!file_exists(in_dir("profile", "profile.csv"))) fail_msg("profile.csv is missing");
+  assert_false(file_exists(in_dir("profile", "log.csv"))); /* nothing was trained */
+  json_decref(summary);
+  json_decref(profile);
+}
+
+/* By hand, for four images: a product of an output element is two FLOPs; backward computes the weights' gradient and,
+ * but for the first layer, the input's. Floats: input, output, parameters; backward the gradient of the output, the
+ * input, its gradient, the parameters and their gradients. */
+static void the_profile_counts_bytes_and_flops(void **state) {
+  (void)state;
+  json_t *plain = described("--profile", NULL), *named = described("--profile", "--nvtx");
+  const json_t *profiles[] = {plain, named};
+  const double conv1 = 2.0 * 5 * 5 * 1 * 6 * 28 * 28 * 4, conv2 = 2.0 * 5 * 5 * 6 * 16 * 10 * 10 * 4;
+  const double fc3 = 2.0 * 84 * 10 * 4;
+  for (int i = 0; i < 2; i++) {
+    expect_work(profiles[i], "conv1", "forward", 4.0 * (4 * (28 * 28 + 6 * 28 * 28) + 156), conv1);
+    expect_work(profiles[i], "conv2", "forward", 4.0 * (4 * (6 * 14 * 14 + 16 * 10 * 10) + 2416), conv2);
+    expect_work(profiles[i], "conv2", "backward", 4.0 * (4 * (2 * 6 * 14 * 14 + 16 * 10 * 10) + 2 * 2416), 2 * conv2);
+    expect_work(profiles[i], "fc3", "forward", 4.0 * (4 * (84 + 10) + 850), fc3);
+    expect_work(profiles[i], "fc3", "backward", 4.0 * (4 * (2 * 84 + 10) + 2 * 850), 2 * fc3);
+    expect_work(profiles[i], "sgd", "update", 4.0 * 5 * 61706, 0);
+  }
+  assert_int_equal(json_array_size(json_object_get(plain, "rows")), json_array_size(json_object_get(named, "rows")));
+  json_decref(plain);
+  json_decref(named);
+}
+
+/* Names for a profiler change no number. */
+static void nvtx_trains_the_same_bits(void **state) {
+  (void)state;
+  small_must("unnamed", "--epochs=1", NULL, NULL, NULL);
+  small_must("named", "--epochs=1", "--nvtx", NULL, NULL);
+  assert_same_tensors(in_dir("unnamed", "last.state.safetensors"), in_dir("named", "last.state.safetensors"));
+}
+
+/* ------------------------------------------------------------------------------------------- implementations */
+
 /* Which kernel computes a node is an option, and the checkpoint keeps it. */
 static void implementations_are_chosen_by_name(void **state) {
   (void)state;
@@ -455,6 +560,9 @@ int main(void) {
       cmocka_unit_test(the_same_seed_gives_the_same_bits),
       cmocka_unit_test(interrupted_and_resumed_equals_uninterrupted),
       cmocka_unit_test(killed_at_any_moment_leaves_a_checkpoint),
+      cmocka_unit_test(the_profile_lists_every_operation),
+      cmocka_unit_test(the_profile_counts_bytes_and_flops),
+      cmocka_unit_test(nvtx_trains_the_same_bits),
       cmocka_unit_test(implementations_are_chosen_by_name),
       cmocka_unit_test(a_full_disk_keeps_the_old_checkpoint),
       cmocka_unit_test(momentum_matters_also_when_resumed),

@@ -30,6 +30,7 @@ int main(int argc, char **argv) {
       choices,
       1,    /* --conv=... */
       NULL, /* no augmentation */
+      NULL, /* --show-excited: the host looks for the peaks */
   };
   return app_main(&task, argc, argv);
 }

@@ -49,6 +49,7 @@ int main(int argc, char **argv) {
                      {0.01, 0.9, 0},
                      choices,
                      1,
+                     NULL,
                      NULL};
   return network_bench_main(&task, argc, argv);
 }

@@ -32,6 +32,7 @@ int main(int argc, char **argv) {
       choices,
       1, /* --conv=... */
       &augment_crop,
+      NULL, /* --show-excited: the host looks for the peaks */
   };
   return app_main(&task, argc, argv);
 }

@@ -64,6 +64,7 @@ static const Task task = {"LeNet-5",
                           {0.01, 0.9, 0},
                           NULL,
                           0,
+                          NULL,
                           NULL};
 
 /* `count` steps on the next images of the set, which begins again where the steps of a graph would go beyond it. */

@@ -23,7 +23,7 @@ from networks import NETWORKS
 
 BATCH, STEPS, MOMENTUM, SEED, SAMPLES = 6, 10, 0.9, 2026, 256
 SHOWN = (2, STEPS)  # after so many steps
-LR = {"fashion": 0.001, "lenet": 0.003, "resnet": 0.01}  # such that the loss falls from step to step
+LR = {"fashion": 0.001, "lenet": 0.003, "lenet_mnist": 0.003, "resnet": 0.01}  # such that the loss falls from step to step
 
 
 def stream_of(name):

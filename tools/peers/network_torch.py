@@ -9,19 +9,10 @@
 import os
 import sys
 
-from torch import nn
-
 import torch_step
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
 import networks  # tools/golden
-
-
-def lenet():
-    return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
 
 
 def resnet_mnist():
@@ -32,7 +23,7 @@ def resnet_mnist():
 
 # the network, the shape of an image, options of our program
 NETWORKS = {
-    "lenet": (lenet, (1, 28, 28), []),
+    "lenet": (networks.LeNetMnist, networks.LeNetMnist.image, []),
     "fashion": (networks.Fashion, networks.Fashion.image, []),
     "cifar_lenet": (networks.LeNet, networks.LeNet.image, ["--network=lenet"]),
     "resnet": (lambda: networks.ResNet(10), networks.ResNet.image, ["--network=resnet"]),

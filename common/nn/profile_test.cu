@@ -1,0 +1,242 @@
+/* The figures of --profile, for a network of two layers: which rows there are, what they add up to, and bytes and FLOPs
+ * beside those that are worked out here by hand. */
+#include "common/nn/fuse.h"
+#include "common/nn/profile.h"
+#include "common/nn/test_net.h"
+#include "common/test.h"
+
+enum { BATCH = 32, IN = 3 * 8 * 8, HIDDEN = 100, CLASSES = 10, WORKING = 8, MOST_ROWS = 32 };
+
+static const DataSource source = {"test", "Test", "things", {3, {3, 8, 8, 0}}, CLASSES, NULL, {NULL}, NULL, NULL};
+
+/* Computed by another node, as after graph_fuse(): it must not be listed. */
+static const Op passed = {"Relu", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
+
+static Graph *two_layers(void) {
+  Graph *g = graph_create();
+  int x = graph_input(g, "x", source.shape);
+  x = test_net_layer(graph_name(g, "fc1"), x, HIDDEN);
+  x = graph_node(graph_name(g, "relu1"), &passed, "relu", &x, 1, shape1(HIDDEN), NULL, 0);
+  graph_loss(g, &test_loss, test_net_layer(graph_name(g, "fc2"), x, CLASSES), 1);
+  return g;
+}
+
+static void measure(Profile *profile, Model *net, Device device) {
+  static const Task task = {"Test", "",    two_layers, NULL, &source, &test_batches, &test_sgd, NULL,
+                            1,      BATCH, {0, 0, 0},  NULL, 0,       NULL,          NULL};
+  Error err;
+  Context context;
+  memset(&context, 0, sizeof context);
+  context.device = device;
+  if (model_open(net, two_layers(), context, &test_sgd, BATCH, MODEL_TRAIN, &err) != 0) die("%s", err.message);
+  model_init(net, 1);
+  profile_open(profile, &task, &source, net, BATCH, 1);
+  profile_measure(profile);
+}
+
+static void finish(Profile *profile, Model *net) {
+  profile_close(profile);
+  model_close(net);
+}
+
+/* ------------------------------------------------------------------------------------------- what the rows have */
+
+typedef struct Expected {
+  const char *layer, *direction;
+  double bytes, flops; /* -1: not worked out here */
+} Expected;
+
+/* In floats: x (B,192), fc1 (B,100) with 19,200 + 100 parameters, fc2 (B,10) with 1,000 + 10; a label and an index of
+ * an image are four bytes, a pixel is one. Backward: dy, x, dx, the parameters and their gradients; the images need no
+ * gradient. SGD reads parameters, momentum and gradients, and writes the first two. */
+static const Expected expected[WORKING] = {
+    {"batch", "gather", -1, 0},
+    {"fc1", "forward", 4.0 * (32 * (192 + 100) + 19300), 2.0 * 192 * 100 * 32},
+    {"fc2", "forward", 4.0 * (32 * (100 + 10) + 1010), 2.0 * 100 * 10 * 32},
+    {"loss", "forward", 4.0 * 32 * (10 + 10 + 1 + 1), 0}, /* logits, probabilities; label, loss */
+    {"loss", "backward", 4.0 * 32 * (10 + 10 + 1), 0},
+    {"fc2", "backward", 4.0 * (32 * (10 + 100 + 100) + 2 * 1010), 2 * 2.0 * 100 * 10 * 32},
+    {"fc1", "backward", -1, 2.0 * 192 * 100 * 32}, /* weights alone */
+    {"sgd", "update", 4.0 * 5 * (19300 + 1010), 0}};
+
+static double number(const json_t *row, const char *name) {
+  const json_t *value = json_object_get(row, name);
+  if (!json_is_number(value)) fail_msg("%s is missing", name);
+  return json_number_value(value);
+}
+
+static void check_rows(const json_t *rows) {
+  assert_int_equal(json_array_size(rows), WORKING);
+  for (int i = 0; i < WORKING; i++) {
+    const json_t *row = json_array_get(rows, (size_t)i);
+    assert_string_equal(json_string_value(json_object_get(row, "layer")), expected[i].layer);
+    assert_string_equal(json_string_value(json_object_get(row, "direction")), expected[i].direction);
+    const double bytes = number(row, "bytes"), flops = expected[i].flops > 0 ? number(row, "flops") : 0;
+    if (expected[i].bytes >= 0 && bytes != expected[i].bytes)
+      fail_msg("%s %s: %.0f bytes; %.0f are expected", expected[i].layer, expected[i].direction, bytes,
+               expected[i].bytes);
+    if (flops != expected[i].flops)
+      fail_msg("%s %s: %.0f FLOPs; %.0f are expected", expected[i].layer, expected[i].direction, flops,
+               expected[i].flops);
+    if (expected[i].flops == 0) assert_null(json_object_get(row, "flops")); /* absent, not zero */
+  }
+}
+
+static void check_json(Device device) {
+  Profile profile;
+  Model net;
+  measure(&profile, &net, device);
+  json_t *result = profile_json(&profile), *rows = json_object_get(result, "rows");
+  check_rows(rows);
+  double seconds = 0, shares = 0, launches = 0;
+  for (int i = 0; i < WORKING; i++) {
+    const json_t *row = json_array_get(rows, (size_t)i);
+    if (profile_has_times(device)) seconds += number(row, "time_us");
+    if (profile_has_times(device)) shares += number(row, "share");
+    if (device == DEVICE_GPU) launches += number(row, "launches");
+  }
+  if (profile_has_times(device)) {
+    const double sum = number(result, "sum_us");
+    if (!(fabs(shares - 1) < 1e-9)) fail_msg("the shares add up to %g; 1 is expected", shares);
+    if (!(fabs(seconds - sum) < 1e-9 * sum)) fail_msg("the rows add up to %g us, sum_us is %g", seconds, sum);
+  } else {
+    assert_null(json_object_get(result, "sum_us"));
+  }
+  if (device == DEVICE_GPU) {
+    assert_true(launches == number(result, "launches"));
+    assert_int_equal((int)number(json_array_get(rows, 6), "launches"), 1); /* fc1 backward: the weights' kernel */
+    assert_int_equal((int)number(json_array_get(rows, 5), "launches"), 2); /* fc2 backward: and the input's */
+  }
+  json_decref(result);
+  finish(&profile, &net);
+}
+
+static void the_rows_are_the_operations_cpu(void **state) {
+  (void)state;
+  check_json(DEVICE_CPU);
+}
+
+static void the_rows_are_the_operations_gpu(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_json(DEVICE_GPU);
+}
+
+/* ---------------------------------------------------------------------------------------------------- the table */
+
+/* The columns of a line; NAN: it is empty. */
+typedef struct Line {
+  double us, share, launches, kilobytes, megaflops;
+} Line;
+
+static double column(const char *line, int *at, int width) {
+  char text[16] = "", *end;
+  const int length = (int)strlen(line), left = length - *at;
+  if (left > 0) snprintf(text, sizeof text, "%.*s", left < width ? left : width, line + *at);
+  *at += width;
+  const double value = strtod(text, &end);
+  return end == text ? NAN : value;
+}
+
+static Line line_read(const Profile *p, const char *text) {
+  Line line = {NAN, NAN, NAN, NAN, NAN};
+  int at = 24;
+  if (isfinite(p->sum)) line.us = column(text, &at, 9);
+  if (isfinite(p->sum)) line.share = column(text, &at, 9);
+  if (isfinite(p->graph)) column(text, &at, 9);
+  if (p->launches > 0) line.launches = column(text, &at, 9);
+  line.kilobytes = column(text, &at, 11);
+  line.megaflops = column(text, &at, 9);
+  return line;
+}
+
+/* The lines from the table's first row to its sum, which is the last; each begins with the row's name. */
+static int table_read(const Profile *p, char *text, char *lines[MOST_ROWS]) {
+  int count = 0, inside = 0;
+  for (char *line = strtok(text, "\n"); line && count < MOST_ROWS; line = strtok(NULL, "\n")) {
+    if (inside) lines[count++] = line;
+    if (inside && strncmp(line, "sum ", 4) == 0) return count;
+    if (strncmp(line, "operation ", 10) == 0) inside = 1;
+  }
+  (void)p;
+  fail_msg("the table has no line of sums");
+  return 0;
+}
+
+static void near(const char *what, double rows, double sum, double tolerance) {
+  if (!(fabs(rows - sum) <= tolerance))
+    fail_msg("%s: the rows add up to %g, the line of sums says %g (within %g)", what, rows, sum, tolerance);
+}
+
+static void check_table(Device device) {
+  Profile profile;
+  Model net;
+  char *text = NULL, *lines[MOST_ROWS];
+  size_t size = 0;
+  measure(&profile, &net, device);
+  FILE *out = open_memstream(&text, &size);
+  profile_print(out, &profile);
+  fclose(out);
+  const int count = table_read(&profile, text, lines) - 1;
+  assert_int_equal(count, WORKING);
+  Line all = {0, 0, 0, 0, 0};
+  for (int i = 0; i < count; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "%-14s %-9s", expected[i].layer, expected[i].direction);
+    if (strncmp(lines[i], name, strlen(name)) != 0) fail_msg("\"%s\": %s is expected", lines[i], name);
+    const Line line = line_read(&profile, lines[i]);
+    all.us += line.us;
+    all.share += line.share;
+    all.launches += line.launches;
+    all.kilobytes += line.kilobytes;
+    if (isfinite(line.megaflops)) all.megaflops += line.megaflops;
+  }
+  const Line sum = line_read(&profile, lines[count]);
+  if (isfinite(profile.sum)) near("us", all.us, sum.us, 0.05 * (count + 1) + 1e-9);
+  if (isfinite(profile.sum)) near("share", all.share, 100, 0.05 * count + 1e-9);
+  if (device == DEVICE_GPU) near("launches", all.launches, sum.launches, 0);
+  near("kB", all.kilobytes, sum.kilobytes, 0.05 * (count + 1) + 1e-9);
+  near("MFLOP", all.megaflops, sum.megaflops, 0.005 * (count + 1) + 1e-9);
+  /* Forward; backward twice for fc2, once for fc1, whose input needs no gradient. */
+  near("MFLOP by hand", 2e-6 * 32 * (2 * 192 * 100 + 3 * 100 * 10), sum.megaflops, 0.005 + 1e-9);
+  free(text);
+  finish(&profile, &net);
+}
+
+static void the_table_adds_up_cpu(void **state) {
+  (void)state;
+  check_table(DEVICE_CPU);
+}
+
+static void the_table_adds_up_gpu(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_table(DEVICE_GPU);
+}
+
+/* A header and a line for each row; an empty field where nothing was computed. */
+static void the_file_has_the_rows(void **state) {
+  (void)state;
+  static char text[8192];
+  char path[PATH_MAX];
+  Profile profile;
+  Model net;
+  Error err;
+  measure(&profile, &net, DEVICE_CPU);
+  if (profile_write_csv(&profile, test_path(path, sizeof path, "profile.csv"), &err) != 0) fail_msg("%s", err.message);
+  text[test_read_file(path, text, sizeof text - 1)] = '\0';
+  assert_int_equal(test_count(text, "\n"), 1 + WORKING);
+  assert_int_equal(test_count(text, "\nfc1,forward,"), 1);
+  assert_int_equal(test_count(text, "\nfc1,backward,"), 1);
+  assert_int_equal(test_count(text, ",18120,64000,"), 1); /* of fc2, forward: 32 x 110 + 1,010 floats */
+  assert_int_equal(test_count(text, "relu1"), 0);
+  finish(&profile, &net);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_rows_are_the_operations_cpu),
+                                     cmocka_unit_test(the_rows_are_the_operations_gpu),
+                                     cmocka_unit_test(the_table_adds_up_cpu), cmocka_unit_test(the_table_adds_up_gpu),
+                                     cmocka_unit_test(the_file_has_the_rows)};
+  return TEST_MAIN("profile", tests);
+}
