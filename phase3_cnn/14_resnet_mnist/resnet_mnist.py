@@ -136,6 +136,9 @@ def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
 
+    if not os.path.exists(os.path.join(options.data_dir, "train-images-idx3-ubyte")):
+        parser.error("there is no MNIST in %s; run `bazel build //third_party/data:mnist`, or name its folder with "
+                     "--data-dir" % options.data_dir)
     images, labels = read_mnist(options.data_dir, "train")
     test_images, test_labels = read_mnist(options.data_dir, "t10k")
     if options.hold_out:
