@@ -215,10 +215,10 @@ static inline int app_check_batches(const Graph *g, const TrainState *state, Err
   Error why;
   const int left = state->train_images % state->batch_size, smallest = left > 0 ? left : state->batch_size;
   if (model_check_batch(g, smallest, &why) == 0) return 0;
-  return error_set(err,
-                   "of %d training images in batches of %d the last batch has %d: %.700s; give another --batch-size or "
-                   "--train-images",
-                   state->train_images, state->batch_size, smallest, why.message);
+  error_drop_advice(&why);
+  error_set(err, "of %d training images in batches of %d the last batch has %d: %.700s", state->train_images,
+            state->batch_size, smallest, why.message);
+  return error_advise(err, "give another --batch-size or --train-images");
 }
 
 /* The model of this run with its parameters: fresh, or as the checkpoint has them. */
@@ -315,7 +315,8 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   t.log = &log;
   t.images_per_second = t.train_loss = t.train_accuracy = t.test_loss = NAN;
   net.context.ranges = options->nvtx;
-  if (options->graph) ON_DEVICE(device, trainer_record(&t, &replay, &step_graph), (void)0);
+  if (options->graph && t.state.epoch < t.state.epochs)
+    ON_DEVICE(device, trainer_record(&t, &replay, &step_graph), (void)0);
   device_synchronize(device);
   t.startup = seconds_now() - started;
 

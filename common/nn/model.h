@@ -173,10 +173,11 @@ static inline int model_check_batch(const Graph *g, int batch, Error *err) {
     const Node *node = &g->nodes[i];
     if (node->op == NULL || !(node->op->flags & OP_STATISTICS)) continue;
     if (shape_count(node->shape) / (size_t)node->shape.dim[0] * (size_t)batch > 1) continue;
-    return error_set(err,
-                     "%s has the shape %s and got a batch of %d in training, which is 1 value per channel; expected at "
-                     "least 2, because the variance of one value is 0; use a batch of 2 or more samples",
-                     node->name, shape_text(node->shape).text, batch);
+    error_set(err,
+              "%s has the shape %s and would get a batch of %d in training, which is 1 value per channel; expected at "
+              "least 2, because the variance of one value is 0",
+              node->name, shape_text(node->shape).text, batch);
+    return error_advise(err, "use a batch of 2 or more samples");
   }
   return 0;
 }

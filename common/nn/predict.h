@@ -101,7 +101,7 @@ static inline int predict_run(const Task *task, TrainOptions *options) {
   Model net;
   DataNorm norm;
   if (predict_open(task, options, 1, path, sizeof path, &net, &norm, &err) != 0) die("%s", err.message);
-  if (predict_prepare(task, &net, &err) != 0) die("%s: %s", path, err.message);
+  if (!options->unfused && predict_prepare(task, &net, &err) != 0) die("%s: %s", path, err.message);
   int failed = 0;
   const int classes = model_classes(&net);
   const char *const *names = classes == options->data->classes ? options->data->class_names : NULL;

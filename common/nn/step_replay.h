@@ -55,8 +55,6 @@ static inline int step_replay_check(const Model *net, Error *err) {
   return 0;
 }
 
-static inline int step_replay_can(const Model *net) { return step_replay_check(net, NULL) == 0; }
-
 #ifdef __CUDACC__
 /* One block: the next `steps` steps of `batch` images come into the window, and the place goes on. */
 static __global__ void step_replay_window_kernel(StepValues *values, uint32_t *order, StepPlace *place,

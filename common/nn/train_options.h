@@ -149,7 +149,7 @@ static inline const char *train_options_mode(const TrainOptions *options) {
                                 : NULL;
 }
 
-/* The option that is about training alone; NULL: there is none. --profile names the operations for a profiler, too. */
+/* The given option that says how training goes on; NULL: none. --profile names the operations for a profiler, too. */
 static inline const char *train_options_training(const TrainOptions *options) {
   return options->resume                      ? "resume"
          : options->restart                   ? "restart"

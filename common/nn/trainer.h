@@ -9,7 +9,9 @@
 #ifndef COMMON_NN_TRAINER_H
 #define COMMON_NN_TRAINER_H
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "common/interrupt.h"
 #include "common/nn/checkpoint.h"
@@ -115,7 +117,8 @@ static inline void trainer_record(Trainer *t, StepReplay *replay, StepGraph *gra
   Error why;
   t->net->hyper.momentum = (float)t->state.momentum;
   if (trainer_check_replay(t, &why) != 0) {
-    fprintf(stderr, "%s: warning: --graph records each step anew, which takes longer: %s\n",
+    fprintf(stderr,
+            "%s: warning: --graph records each step anew, which takes longer than to replay recorded ones: %s\n",
             program_invocation_short_name, why.message);
     t->step_graph = graph;
     return;

@@ -1,5 +1,5 @@
-/* The program mlp_mnist: what it has beyond common/nn/app.h, which lenet_mnist_test tests. Its network is the
- * user's choice, and a checkpoint remembers it. */
+/* The program mlp_mnist: what it has beyond common/nn/app.h, which lenet_mnist_test and lenet_model_test test. Its
+ * network is the user's choice, and a checkpoint remembers it. */
 #include "common/program_test.h"
 
 /* ---- it learns ---- */
@@ -140,24 +140,12 @@ static void a_graph_of_the_step_gives_the_same_bits(void **state) {
 
 static void interrupted_and_resumed_equals_uninterrupted(void **state) {
   (void)state;
-  char data[PATH_MAX + 16];
-  snprintf(data, sizeof data, "--data-dir=%s", mnist);
-  const char *argv[] = {program,
-                        data,
-                        output_dir("whole"),
-                        "--train-images=20000",
-                        "--test-images=500",
-                        "--device=cpu",
-                        "--epochs=3",
-                        "--layers=784,32,16,10",
-                        NULL};
-  Subprocess whole = subprocess_run(argv, SECONDS);
+  const char *const layers = "--layers=784,32,16,10";
+  Subprocess whole = three_epochs("whole", layers, NULL);
   expect_run(&whole, 0, "network 784,32,16,10 relu", NULL);
-  Subprocess first = start_and_signal("parts", SIGINT, 2, 0, argv[7]);
+  Subprocess first = start_and_signal("parts", SIGINT, 2, 0, layers);
   expect_run(&first, 130, "--resume", "stopping after this step");
-  argv[2] = output_dir("parts");
-  argv[7] = "--resume"; /* without --layers */
-  Subprocess second = subprocess_run(argv, SECONDS);
+  Subprocess second = three_epochs("parts", "--resume", NULL); /* without --layers */
   expect_run(&second, 0, "network 784,32,16,10 relu", NULL);
   expect_run(&second, 0, "resuming at epoch", NULL);
   assert_same_tensors(in_dir("whole", "last.state.safetensors"), in_dir("parts", "last.state.safetensors"));

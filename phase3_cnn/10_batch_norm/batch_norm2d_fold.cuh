@@ -11,12 +11,7 @@
  *     fast.context.training = 0;
  *     model_forward(&fast, batch);
  *
- * Where the graph shall be fused (common/nn/fuse.h) or other implementations chosen, in three steps:
- *
- *     Graph *g = batch_norm2d_fold_graph(trained.graph);
- *     graph_fuse(g, fusions, count);
- *     if (model_open(&fast, g, trained.context, NULL, max_batch, MODEL_INFER, &err) != 0 ||
- *         batch_norm2d_fold_parameters(&fast, &trained, &err) != 0) ...
+ * In between the graph may be fused, graph_fuse(folded, ...) of common/nn/fuse.h, or other implementations be chosen.
  *
  * A batch norm stays where nothing but a convolution's output could take it: it reads something else, or others read
  * that convolution, too. All other nodes stay, with their names. A fused graph is unfused: fuse the new one.

@@ -260,7 +260,7 @@ static void one_value_per_channel_is_refused(void **state) {
       }
       assert_int_equal(batch * pixels, 1);
       assert_non_null(strstr(err.message,
-                             "bn1 has the shape (3,1,1) and got a batch of 1 in training, which is 1 value per "
+                             "bn1 has the shape (3,1,1) and would get a batch of 1 in training, which is 1 value per "
                              "channel; expected at least 2"));
     }
 }

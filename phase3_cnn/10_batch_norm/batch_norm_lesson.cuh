@@ -17,6 +17,9 @@ static inline int batch_norm_lesson_check(const int *size, Error *err) {
   if ((double)size[1] * size[2] * size[3] > INT_MAX)
     return error_set(err, "an image of %d x %d x %d: at most %d values are possible", size[1], size[2], size[3],
                      INT_MAX);
+  if ((double)size[0] * size[2] * size[3] > INT_MAX)
+    return error_set(err, "%d images of %d x %d pixels: at most %d values per channel are possible", size[0], size[2],
+                     size[3], INT_MAX);
   return batch_norm2d_shape_check(s, err);
 }
 

@@ -27,14 +27,6 @@ static inline void batch_norm_nhwc_backward_call(LessonLauncher launch, float *c
   batch_norm_backward_call(launch, array, batch_norm_nhwc_size(size).of);
 }
 
-static inline int batch_norm_nhwc_lesson_check(const int *size, Error *err) {
-  const double pixels = (double)size[0] * size[2] * size[3];
-  if (pixels > INT_MAX)
-    return error_set(err, "%d images of %d x %d pixels: at most %d pixels are possible", size[0], size[2], size[3],
-                     INT_MAX);
-  return batch_norm_lesson_check(size, err);
-}
-
 static inline size_t batch_norm_nhwc_lesson_workspace(const void *method, const int *size) {
   const BatchNorm2dShape rows = {size[0] * batch_norm_pixels(size), size[1], 1};
   (void)method;
@@ -44,7 +36,6 @@ static inline size_t batch_norm_nhwc_lesson_workspace(const void *method, const 
 static inline Lesson batch_norm_nhwc_lesson(Lesson lesson, void (*call)(LessonLauncher, float *const *, const int *)) {
   lesson.call = call;
   lesson.workspace = batch_norm_nhwc_lesson_workspace;
-  lesson.shape_check = batch_norm_nhwc_lesson_check;
   for (int i = 0; i < lesson.arrays; i++)
     if (strcmp(lesson.array[i].letters, "ncp") == 0) lesson.array[i].letters = "npc";
   return lesson;

@@ -7,6 +7,7 @@
 #ifndef PHASE3_CNN_LAYER_NORM_BACKWARD_CUH
 #define PHASE3_CNN_LAYER_NORM_BACKWARD_CUH
 
+#include "common/check.h"
 #include "phase3_cnn/10_batch_norm/layer_norm_row.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */

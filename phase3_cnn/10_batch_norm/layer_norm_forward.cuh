@@ -9,6 +9,7 @@
 #ifndef PHASE3_CNN_LAYER_NORM_FORWARD_CUH
 #define PHASE3_CNN_LAYER_NORM_FORWARD_CUH
 
+#include "common/check.h"
 #include "phase1_building_blocks/08_softmax/row_reduce.cuh"
 #include "phase3_cnn/10_batch_norm/layer_norm_moments.cuh"
 

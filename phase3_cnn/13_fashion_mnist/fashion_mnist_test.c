@@ -1,4 +1,4 @@
-/* The program fashion_mnist: what it has beyond common/nn/app.h, which lenet_mnist_test tests. */
+/* The program fashion_mnist: what it has beyond common/nn/app.h, which lenet_mnist_test and lenet_model_test test. */
 #include "common/program_test.h"
 
 static void learns_and_writes_its_results(void **state) {

@@ -27,12 +27,11 @@
 #include "phase1_building_blocks/12_dropout/dropout_op.cuh"
 #include "phase2_mlp/03_mlp/linear_relu_op.cuh"
 #include "phase2_mlp/03_mlp/sgd_op.cuh"
-#include "phase3_cnn/01_conv2d_naive/conv2d_relu_op.cuh"
 #include "phase3_cnn/08_conv2d_duel/conv2d_choice_op.cuh"
 #include "phase3_cnn/09_pooling/max_pool2d_op.cuh"
-#include "phase3_cnn/10_batch_norm/batch_norm2d_fold.cuh"
 #include "phase3_cnn/11_residual/add_relu_op.cuh"
 #include "phase3_cnn/11_residual/residual_block.cuh"
+#include "phase3_cnn/11_residual/residual_infer.cuh"
 
 /* Which of its operations are computed together: batch norm with the sum and the ReLU behind it. */
 static const Fusion resnet_fusions[] = {FUSE_LINEAR_RELU, FUSE_LINEAR, FUSE_BATCH_NORM_RELU, FUSE_ADD_RELU,
@@ -62,23 +61,6 @@ static inline Graph *resnet_fused(ResnetShape s) {
   Graph *g = resnet_layers(s);
   graph_fuse(g, resnet_fusions, sizeof resnet_fusions / sizeof *resnet_fusions);
   return g;
-}
-
-/* ------------------------------------------------------------------------------------------------------- inference */
-
-static const Fusion resnet_infer_fusions[] = {FUSE_LINEAR_RELU, FUSE_LINEAR, FUSE_CONV2D_RELU, FUSE_ADD_RELU};
-
-/* The same network without batch norm: the convolutions do its work (batch_norm2d_fold.cuh), and that of the ReLU
- * behind them. `trained` stays. */
-static inline Graph *resnet_folded(const Graph *trained) {
-  Graph *g = batch_norm2d_fold_graph(trained);
-  graph_fuse(g, resnet_infer_fusions, sizeof resnet_infer_fusions / sizeof *resnet_infer_fusions);
-  return g;
-}
-
-/* A model that infers, with the parameters of a trained one. */
-static inline int resnet_infer(Model *fast, const Model *trained, int max_batch, Error *err) {
-  return batch_norm2d_fold_open(fast, resnet_folded(trained->graph), trained, max_batch, err);
 }
 
 #endif /* PHASE3_CNN_RESNET_CUH */

@@ -15,7 +15,7 @@ static int folded;
 static Graph *graph(void) {
   Graph *trained = resnet_graph();
   if (!folded) return trained;
-  Graph *g = resnet_folded(trained);
+  Graph *g = residual_infer_graph(trained);
   graph_destroy(trained);
   return g;
 }

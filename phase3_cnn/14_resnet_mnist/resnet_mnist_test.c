@@ -1,5 +1,6 @@
-/* The program resnet_mnist: what it has beyond common/nn/app.h, which lenet_mnist_test tests. Batch norm's statistics
- * survive a stop, a data set that stays in the host's memory gives the same bits, dropout is remembered. */
+/* The program resnet_mnist: what it has beyond common/nn/app.h, which lenet_mnist_test and lenet_model_test test. Batch
+ * norm's statistics survive a stop, a data set that stays in the host's memory gives the same bits, dropout is
+ * remembered. */
 #include "common/program_test.h"
 
 #define FILTERS "--filters=4,6,8" /* small networks of the same kind */
@@ -77,7 +78,8 @@ static void a_streamed_set_gives_the_same_bits_cpu(void **state) {
   subprocess_free(&run);
 }
 
-/* Through the kernels: 20 images in batches of 8, 8 and 4. Says the warning on stderr; NULL: none. */
+/* Through the kernels: 20 images in batches of 8, 8 and 4. The program must warn with `warning`; NULL: must not warn.
+ * 0 where there is no GPU. */
 static int train_by_kernels(const char *directory, const char *first, const char *second, const char *warning) {
   char data[PATH_MAX + 16];
   snprintf(data, sizeof data, "--data-dir=%s", mnist);
@@ -106,7 +108,8 @@ static void a_streamed_set_gives_the_same_bits_gpu(void **state) {
   if (!train_by_kernels("kernels", NULL, NULL, NULL)) skip();
   train_by_kernels("kernels_stream", "--stream", NULL, NULL);
   train_by_kernels("kernels_graph", "--stream", "--graph",
-                   "warning: --graph records each step anew, which takes longer: --stream copies each batch by itself");
+                   "warning: --graph records each step anew, which takes longer than to replay recorded ones: --stream "
+                   "copies each batch by itself");
   assert_same_tensors(in_dir("kernels", "last.state.safetensors"), in_dir("kernels_stream", "last.state.safetensors"));
   assert_same_tensors(in_dir("kernels", "last.state.safetensors"), in_dir("kernels_graph", "last.state.safetensors"));
 }
@@ -119,7 +122,8 @@ static void a_graph_of_a_network_with_dropout_gives_the_same_bits(void **state) 
   (void)state;
   if (!train_by_kernels("dropped", NULL, NULL, NULL)) skip();
   train_by_kernels("dropped_graph", "--graph", NULL,
-                   "warning: --graph records each step anew, which takes longer: dropout1 draws other random numbers");
+                   "warning: --graph records each step anew, which takes longer than to replay recorded ones: dropout1 "
+                   "draws other random numbers");
   assert_same_tensors(in_dir("dropped", "last.state.safetensors"), in_dir("dropped_graph", "last.state.safetensors"));
   train_by_kernels("kept", "--dropout=0", NULL, NULL);
   train_by_kernels("kept_graph", "--dropout=0", "--graph", NULL);

@@ -217,7 +217,7 @@ static void check_folded(Device device, ResnetShape shape, int steps, int images
     feed(&net, inferred_images + step * 8 % INFERRED * PIXELS, inferred_labels + step * 8 % INFERRED, 8);
     sgd_train_step(&net, 8, 0.02f, 0.9f);
   }
-  if (resnet_infer(&fast, &net, 5, &err) != 0) fail_msg("%s", err.message);
+  if (residual_infer(&fast, &net, 5, &err) != 0) fail_msg("%s", err.message);
   for (int i = 0; i < fast.graph->count; i++)
     assert_false(fast.graph->nodes[i].op && batch_norm2d_is(&fast.graph->nodes[i]));
   infer(&net, expected, images);

@@ -1,5 +1,5 @@
 /* The program cifar10 on small sets that are made here in the official layout: what it has beyond common/nn/app.h,
- * which lenet_mnist_test tests. */
+ * which lenet_mnist_test and lenet_model_test test. */
 #include "common/program_test.h"
 
 enum { SIDE = 32, PLANE = SIDE * SIDE, BATCHES = 5, RECORDS = 24, TEST_RECORDS = 40 };

@@ -30,13 +30,12 @@
 #include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_op.cuh"
 #include "phase2_mlp/03_mlp/linear_relu_op.cuh"
 #include "phase2_mlp/03_mlp/sgd_op.cuh"
-#include "phase3_cnn/01_conv2d_naive/conv2d_relu_op.cuh"
 #include "phase3_cnn/08_conv2d_duel/conv2d_choice_op.cuh"
 #include "phase3_cnn/09_pooling/global_avg_pool2d_op.cuh"
 #include "phase3_cnn/09_pooling/max_pool2d_op.cuh"
-#include "phase3_cnn/10_batch_norm/batch_norm2d_fold.cuh"
 #include "phase3_cnn/11_residual/add_relu_op.cuh"
 #include "phase3_cnn/11_residual/residual_block.cuh"
+#include "phase3_cnn/11_residual/residual_infer.cuh"
 
 static const Fusion cifar_fusions[] = {
     FUSE_LINEAR_RELU,
@@ -79,15 +78,6 @@ static inline Graph *cifar_graph_of(const CifarNetwork *network, int classes) {
   graph_loss(g, &cross_entropy_loss, network->layers(g, x, classes), 1);
   graph_fuse(g, cifar_fusions, sizeof cifar_fusions / sizeof *cifar_fusions);
   return g;
-}
-
-static const Fusion cifar_infer_fusions[] = {FUSE_LINEAR_RELU, FUSE_LINEAR, FUSE_CONV2D_RELU, FUSE_ADD_RELU};
-
-/* A model that infers, without batch norm: the convolutions do its work (batch_norm2d_fold.cuh). */
-static inline int cifar_infer(Model *fast, const Model *trained, int max_batch, Error *err) {
-  Graph *g = batch_norm2d_fold_graph(trained->graph);
-  graph_fuse(g, cifar_infer_fusions, sizeof cifar_infer_fusions / sizeof *cifar_infer_fusions);
-  return batch_norm2d_fold_open(fast, g, trained, max_batch, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the choice */
@@ -141,7 +131,7 @@ static inline const TaskNetworks *cifar_task_networks(void) {
   static const struct argp_option rows[] = {
       {"network", 'N', "NAME", 0, "Network: lenet or resnet (default: resnet)", 0}, OPTION_END};
   static const struct argp options = {rows, cifar_parse, NULL, NULL, NULL, NULL, NULL};
-  static const TaskNetworks networks = {&options, cifar_text, cifar_from_text, cifar_fit, cifar_infer};
+  static const TaskNetworks networks = {&options, cifar_text, cifar_from_text, cifar_fit, residual_infer};
   return &networks;
 }
 

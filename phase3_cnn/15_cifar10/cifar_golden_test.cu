@@ -58,7 +58,7 @@ static void infers(int network, Device device) {
   float expected[GOLDEN_LOGITS], got[GOLDEN_LOGITS], largest = 0;
   open_network(&m, network, device);
   golden_begin(&m);
-  if (cifar_infer(&fast, &m, GOLDEN_BATCH, &err) != 0) fail_msg("%s", err.message);
+  if (residual_infer(&fast, &m, GOLDEN_BATCH, &err) != 0) fail_msg("%s", err.message);
   for (int i = 0; i < fast.graph->count; i++)
     assert_false(fast.graph->nodes[i].op && batch_norm2d_is(&fast.graph->nodes[i]));
   device_copy(device, model_input(&fast, 0), model_input(&m, 0),
