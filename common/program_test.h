@@ -121,6 +121,14 @@ static inline int digits_right(const char *directory, const MnistSet *set, const
 
 static inline int file_exists(const char *path) { return access(path, F_OK) == 0; }
 
+/* What a run with pictures leaves in its folder. */
+static inline void assert_run_files(const char *directory) {
+  const char *names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors", "log.jsonl",
+                         "log.csv",          "filters.png",      "misclassified.png"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (!file_exists(in_dir(directory, names[i]))) fail_msg("%s is missing", names[i]);
+}
+
 /* Starts a run of three epochs, of 313 steps each, with the options that are not NULL. */
 static inline Subprocess three_epochs_start(const char *directory, const char *a, const char *b) {
   static char data[PATH_MAX + 16];

@@ -16,10 +16,7 @@ static void learns_and_writes_its_results(void **state) {
   assert_string_equal(json_string_value(json_object_get(result, "program")), "mlp_mnist");
   json_decref(result);
   subprocess_free(&run);
-  const char *names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors", "log.jsonl",
-                         "log.csv",          "filters.png",      "misclassified.png"};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (!file_exists(in_dir("learn", names[i]))) fail_msg("%s is missing", names[i]);
+  assert_run_files("learn");
 
   Error err;
   SafetensorsFile file;

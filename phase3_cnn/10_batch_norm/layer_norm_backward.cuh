@@ -267,6 +267,10 @@ static inline void layer_norm_backward_sliced(float *dx, float *dweight, float *
 static inline void layer_norm_backward_gpu(float *dx, float *dweight, float *dbias, const float *dy, const float *x,
                                            const float *weight, const float *saved, int rows, int cols,
                                            float *workspace) {
+  if (cols > 4096) {
+    layer_norm_backward_sliced(dx, dweight, dbias, dy, x, weight, saved, rows, cols, workspace);
+    return;
+  }
   const int blocks = layer_norm_blocks(rows, cols);
   float *partial = dweight || dbias ? workspace : NULL;
   const bool aligned = norm_aligned(x, cols) && norm_aligned(dy, cols) && norm_aligned(dx, cols) &&
@@ -276,12 +280,8 @@ static inline void layer_norm_backward_gpu(float *dx, float *dweight, float *dbi
         <<<blocks, dim3(32, LAYER_NORM_ROWS)>>>(dx, partial, dy, x, weight, saved, rows, cols, aligned);
   else if (cols <= 1024)
     layer_norm_backward_kernel<256, 1, 1><<<blocks, 256>>>(dx, partial, dy, x, weight, saved, rows, cols, aligned);
-  else if (cols <= 4096)
+  else
     layer_norm_backward_kernel<256, 4, 1><<<blocks, 256>>>(dx, partial, dy, x, weight, saved, rows, cols, aligned);
-  else {
-    layer_norm_backward_sliced(dx, dweight, dbias, dy, x, weight, saved, rows, cols, workspace);
-    return;
-  }
   CUDA_CHECK_LAUNCH();
   if (partial) layer_norm_slices(dweight, dbias, partial, blocks, cols);
 }

@@ -16,10 +16,7 @@ static void learns_and_writes_its_results(void **state) {
   json_decref(result);
   subprocess_free(&run);
 
-  const char *names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors", "log.jsonl",
-                         "log.csv",          "filters.png",      "misclassified.png"};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (!file_exists(in_dir("learn", names[i]))) fail_msg("%s is missing", names[i]);
+  assert_run_files("learn");
 
   /* The tensors have the names and shapes that PyTorch's state_dict has. */
   Error err;
