@@ -1,0 +1,59 @@
+/* SGD: how many launches, requests and sectors the versions need; each is right on all shapes before it is counted. */
+#include "common/lesson/test_counts.h"
+#include "phase4_training/01_sgd/sgd_lesson.cuh"
+
+enum { TENSORS = 12, N = 65536 };
+
+static LessonCounts counts(SgdLauncher *launch) {
+  const Lesson lesson = sgd_momentum_lesson();
+  return counts_of(&lesson, sgd_version("version", launch, ""), lesson_shape(&lesson, TENSORS, N));
+}
+
+static void one_launch_serves_all_tensors(void **state) {
+  (void)state;
+  const LessonCounts each = counts(sgd_each), table = counts(sgd_table), quads = counts(sgd_table_float4);
+  counts_required();
+  assert_count(each.stream_steps, TENSORS);
+  assert_count(table.stream_steps, 1);
+  assert_count(quads.stream_steps, 1);
+  /* Four weights of 15,870 floats, four chunks each; eight vectors of one. */
+  assert_count(table.launched_blocks, 4 * 4 + 8);
+  assert_count(each.launched_blocks, 4 * 62 + 8 * 2);
+}
+
+/* Three arrays are read, two written. A lane of the flat version moves four floats; so does one of the table's, but for
+ * the ends of tensors. A sector at an end belongs to two tensors: it is read for both. */
+static void float4_needs_a_quarter_of_the_requests(void **state) {
+  (void)state;
+  const LessonCounts table = counts(sgd_table), quads = counts(sgd_table_float4), flat = counts(sgd_flat);
+  counts_required();
+  assert_count(flat.global_load_requests, 3 * N / 128);
+  assert_count(flat.global_load_sectors, 3 * N / 8);
+  assert_count(flat.global_store_requests, 2 * N / 128);
+  assert_count(flat.global_store_sectors, 2 * N / 8);
+  assert_true(table.global_load_requests >= 3 * N / 32);
+  assert_true(quads.global_load_requests >= 3 * N / 128 && quads.global_load_requests < 3 * N / 128 * 1.2);
+  assert_true(quads.global_load_sectors < 3 * N / 8 * 1.02);
+  assert_true(table.global_load_sectors > 3 * N / 8 * 1.1); /* 32 floats from anywhere are in five sectors */
+}
+
+static void plain_sgd_moves_three_floats(void **state) {
+  (void)state;
+  const Lesson plain = sgd_plain_lesson(), nesterov = sgd_nesterov_lesson();
+  const LessonShape shape = lesson_shape(&plain, TENSORS, N);
+  const LessonCounts flat = counts_of(&plain, sgd_plain_version("flat", sgd_plain_flat, ""), shape);
+  const LessonCounts ahead = counts_of(&nesterov, sgd_version("flat", sgd_flat, ""), shape);
+  const LessonCounts table = counts_of(&plain, sgd_plain_version("table", sgd_plain_table, ""), shape);
+  counts_of(&nesterov, sgd_version("each", sgd_each, ""), shape); /* it is right */
+  counts_required();
+  assert_count(flat.global_load_sectors + flat.global_store_sectors, 3 * N / 8);
+  assert_count(ahead.global_load_sectors + ahead.global_store_sectors, 5 * N / 8);
+  assert_count(table.stream_steps, 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(one_launch_serves_all_tensors),
+                                     cmocka_unit_test(float4_needs_a_quarter_of_the_requests),
+                                     cmocka_unit_test(plain_sgd_moves_three_floats)};
+  return TEST_MAIN("sgd_counts", tests);
+}
