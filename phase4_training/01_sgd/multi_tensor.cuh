@@ -15,7 +15,13 @@
 
 #include "common/nn/optimizers/elementwise.cuh"
 
-enum { TENSORS_MOST = 192, TENSOR_CHUNK = 4096, TENSOR_BLOCK = 256 };
+enum { TENSOR_CHUNK = 4096, TENSOR_BLOCK = 256, TENSOR_LINE = 32 }; /* floats in 128 bytes, a line of the caches */
+
+#ifdef SIMT_REWRITTEN
+enum { TENSORS_MOST = 48 }; /* an emulated thread has a copy of its kernel's arguments: it takes long to copy */
+#else
+enum { TENSORS_MOST = 192 };
+#endif
 
 template <int SLOTS>
 struct TensorTable {
@@ -40,6 +46,13 @@ static inline size_t tensor_begin(size_t n, int tensors, int i) {
   return i <= weights ? all * (size_t)i / (size_t)weights : all + vector * (size_t)(i - weights);
 }
 
+/* How many floats lie between the tensor and the line in which it begins: chunks begin at lines, so that each access of
+ * a warp is of whole ones. 0 where its arrays are aligned in different ways. */
+template <int SLOTS>
+static __host__ __device__ __forceinline__ int tensor_before(const OptimizerArrays<SLOTS> &a) {
+  return optimizer_misaligned(a) < 0 ? 0 : (int)((uintptr_t)a.w / sizeof(float) % TENSOR_LINE);
+}
+
 template <int SLOTS>
 static inline void tensor_table_fill(TensorTable<SLOTS> *t, OptimizerArrays<SLOTS> a, size_t n, int tensors) {
   t->count = tensors;
@@ -49,9 +62,7 @@ static inline void tensor_table_fill(TensorTable<SLOTS> *t, OptimizerArrays<SLOT
     const size_t begin = tensor_begin(n, tensors, i), length = tensor_begin(n, tensors, i + 1) - begin;
     t->tensor[i] = optimizer_arrays_from(a, (ptrdiff_t)begin);
     t->length[i] = (int)length;
-    /* Chunks begin at multiples of 16 bytes: up to three floats in front of the tensor belong to its first one. */
-    const int before = optimizer_misaligned(t->tensor[i]);
-    const size_t floats = length == 0 ? 0 : length + (before > 0 ? (size_t)before : 0);
+    const size_t floats = length == 0 ? 0 : length + (size_t)tensor_before(t->tensor[i]);
     t->first[i + 1] = t->first[i] + (int)((floats + TENSOR_CHUNK - 1) / TENSOR_CHUNK);
   }
 }
@@ -88,13 +99,13 @@ static __global__ void tensor_table_kernel(const __grid_constant__ TensorTable<S
     optimizer_single(rule, step, t.tensor[i], (size_t)e, decay);
 }
 
-/* Element e of the tensor is at place e + before, counted from a multiple of 16 bytes: four places from a multiple of 4
+/* Element e of the tensor is at place e + before, counted from the beginning of a line: four places from a multiple of 4
  * on are one aligned access, where all of them belong to the tensor. */
 template <typename Rule, int SLOTS>
 static __global__ void tensor_table_float4_kernel(const __grid_constant__ TensorTable<SLOTS> t, Rule rule,
                                                   StepValues step) {
-  const int i = tensor_of_block(t.first, t.count, (int)blockIdx.x), misaligned = optimizer_misaligned(t.tensor[i]);
-  const int before = misaligned < 0 ? 0 : misaligned, after = before + t.length[i]; /* the tensor is from-to */
+  const int i = tensor_of_block(t.first, t.count, (int)blockIdx.x), aligned = optimizer_misaligned(t.tensor[i]) >= 0;
+  const int before = tensor_before(t.tensor[i]), after = before + t.length[i];
   const OptimizerArrays<SLOTS> a = optimizer_arrays_from(t.tensor[i], -(ptrdiff_t)before);
   const size_t decayed = i < t.decayed ? SIZE_MAX : 0;
   const float decay = i < t.decayed ? rule.weight_decay : 0;
@@ -102,10 +113,10 @@ static __global__ void tensor_table_float4_kernel(const __grid_constant__ Tensor
   const int end = begin + TENSOR_CHUNK < after ? begin + TENSOR_CHUNK : after;
   for (int place = begin + 4 * (int)threadIdx.x; place < end; place += 4 * TENSOR_BLOCK) {
     // >>> exercise tensor_edges: elements place to place + 3: at once where the tensor has all four, else those it has
-    // hint: the tensor's places are before to after - 1; where misaligned is below 0 nothing is aligned
+    // hint: the tensor's places are before to after - 1; where aligned is 0 the arrays do not fit together
     // hint: optimizer_quad(rule, step, a, place / 4, decayed) for a whole four, else optimizer_single() for each place
-    // hint: if (misaligned >= 0 && place >= before && place + 4 <= after) ... else for (int p = place; ...
-    if (misaligned >= 0 && place >= before && place + 4 <= after) {
+    // hint: if (aligned && place >= before && place + 4 <= after) ... else for (int p = place; p < place + 4; p++) ...
+    if (aligned && place >= before && place + 4 <= after) {
       optimizer_quad(rule, step, a, (size_t)place / 4, decayed);
     } else {
       for (int p = place; p < place + 4; p++)

@@ -14,8 +14,8 @@ static void seven_floats_move_in_one_launch(void **state) {
   const LessonCounts each = counts(adam_lesson(), adam_each), table = counts(adam_lesson(), adam_table);
   const LessonCounts quads = counts(adam_lesson(), adam_table_float4), flat = counts(adam_lesson(), adam_flat);
   counts_required();
-  assert_count(each.stream_steps, TENSORS);
-  assert_count(table.stream_steps, 1);
+  assert_count(each.stream_steps - 7, TENSORS); /* without the copies of seven arrays to the GPU */
+  assert_count(table.stream_steps - 7, 1);
   assert_count(flat.global_load_requests, 4 * N / 128);
   assert_count(flat.global_load_sectors, 4 * N / 8);
   assert_count(flat.global_store_requests, 3 * N / 128);
@@ -30,7 +30,7 @@ static void decoupled_decay_costs_nothing(void **state) {
   counts(adamw_lesson(), adam_each); /* it is right */
   counts_required();
   assert_count(flat.global_load_sectors + flat.global_store_sectors, 7 * N / 8);
-  assert_count(quads.stream_steps, 1);
+  assert_count(quads.stream_steps - 7, 1);
 }
 
 int main(void) {

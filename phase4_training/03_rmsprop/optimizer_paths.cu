@@ -9,6 +9,7 @@
 #include "common/nn/optimizer.h"
 #include "common/options.h"
 #include "common/plot.h"
+#include "common/train_log.h"
 #include "phase4_training/03_rmsprop/optimizer_paths.h"
 
 /* ---- surfaces ---- */
@@ -53,7 +54,7 @@ static const Surface surfaces[SURFACES] = {
      "Rosenbrock's function, (1 - x)² + 100 (y - x²)²",
      rosenbrock,
      rosenbrock_gradient,
-     {-1.3, 1.8},
+     {-0.4, 2},
      {-1.8, 1.6},
      {-0.6, 2.2},
      {1, 1},

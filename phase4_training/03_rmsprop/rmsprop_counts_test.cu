@@ -16,11 +16,10 @@ static void what_it_keeps_decides_what_moves(void **state) {
   const LessonCounts all_flat = counts_of(&all, rmsprop_all_version("flat", rmsprop_all_flat, ""), shape);
   const LessonCounts all_table = counts_of(&all, rmsprop_all_version("table", rmsprop_all_table, ""), shape);
   counts_of(&all, rmsprop_all_version("each", rmsprop_all_each, ""), shape);
-  counts_of(&plain, rmsprop_version("scalar", rmsprop_table, ""), shape);
   counts_required();
-  assert_count(each.stream_steps, TENSORS);
-  assert_count(table.stream_steps, 1);
-  assert_count(all_table.stream_steps, 1);
+  assert_count(each.stream_steps - 5, TENSORS); /* without the copies of the arrays to the GPU */
+  assert_count(table.stream_steps - 5, 1);
+  assert_count(all_table.stream_steps - 9, 1);
   assert_count(flat.global_load_sectors + flat.global_store_sectors, 5 * N / 8);
   assert_count(all_flat.global_load_sectors + all_flat.global_store_sectors, 9 * N / 8);
   assert_count(all_flat.global_load_requests, 5 * N / 128);
@@ -36,8 +35,8 @@ static void muon_launches_do_not_depend_on_the_matrices(void **state) {
   const LessonCounts each = counts_of(&lesson, muon_version("each", muon_each, ""), shape);
   const LessonCounts all = counts_of(&lesson, muon_version("all", muon_all, ""), shape);
   counts_required();
-  assert_count(each.stream_steps, 2 + MATRICES * (3 + PRODUCTS));
-  assert_count(all.stream_steps, 2 + 3 + PRODUCTS);
+  assert_count(each.stream_steps - 5, 2 + MATRICES * (3 + PRODUCTS));
+  assert_count(all.stream_steps - 5, 2 + 3 + PRODUCTS);
   assert_true(all.global_load_sectors < each.global_load_sectors / 4);
 }
 

@@ -29,7 +29,14 @@
 #include "common/nn/model.h"
 #include "common/nn/optimizers/adam.cuh"
 
-enum { MUON_STEPS = 5, MUON_MATRICES = 160, MUON_TILE = 32, MUON_BLOCK = 256, MUON_CHUNK = 4096 };
+enum { MUON_STEPS = 5, MUON_TILE = 32, MUON_BLOCK = 256, MUON_CHUNK = 4096 };
+
+#ifdef SIMT_REWRITTEN
+enum { MUON_MATRICES = 64 }; /* an emulated thread has a copy of its kernel's arguments: it takes long to copy */
+#else
+enum { MUON_MATRICES = 160 };
+#endif
+
 #define MUON_EPSILON 1e-7f
 #define MUON_A 3.4445f
 #define MUON_B -4.7750f
@@ -155,14 +162,16 @@ static inline void muon_table_add(MuonTable *t, size_t parameter, int rows, int 
 
 /* The matrix of a block: the last one that begins no later. */
 static __device__ __forceinline__ int muon_find(const int *first, int count, int block) {
-  int low = 0, high = count - 1;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
+  int low = 0, high = count;
+  // >>> hidden tensor_of_block
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
     if (first[middle] <= block)
       low = middle;
     else
-      high = middle - 1;
+      high = middle;
   }
+  // <<< hidden
   return low;
 }
 
