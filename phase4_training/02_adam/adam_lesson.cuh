@@ -27,26 +27,33 @@ static inline Hyper adam_lesson_hyper(void) {
 static inline void adam_lesson_cpu(OptimizerArrays<2> a, int tensors, size_t n, AdamRule rule, StepValues step) {
   const size_t decayed = tensor_begin(n, tensors, tensors_weights(tensors));
   tensors_lesson_copy(a, n);
+  const long t = step.first == 1 ? 10000 : ADAM_LESSON_STEP + 1; /* adam_uncorrected_call(): the powers are 0 */
   adam_update_cpu(a.new_w, a.new_slot[0], a.new_slot[1], a.grad, n, decayed, step.lr, rule.beta1, rule.beta2,
-                  rule.epsilon, rule.weight_decay, rule.decoupled, ADAM_LESSON_STEP + 1);
+                  rule.epsilon, rule.weight_decay, rule.decoupled, t);
 }
 
-static inline void adam_lesson_parts(LessonLauncher launch, float *const *array, const int *size, int decoupled) {
+static inline void adam_lesson_parts(LessonLauncher launch, float *const *array, const int *size, int decoupled,
+                                     int corrected) {
   const Hyper h = adam_lesson_hyper();
+  const StepValues plain = {ADAM_LESSON_LR, 1, 1, 1};
   for (int part = 0; part < 2; part++) {
     size_t begin, n = tensors_lesson_part((size_t)size[1], part, &begin);
     if (n > 0)
       ((AdamLauncher *)launch)(tensors_lesson_arrays<2>(array, begin), size[0], n, adam_rule(&h, decoupled),
-                               step_values(ADAM_LESSON_LR, &h, ADAM_LESSON_STEP));
+                               corrected ? step_values(ADAM_LESSON_LR, &h, ADAM_LESSON_STEP) : plain);
   }
 }
 
 static inline void adam_call(LessonLauncher launch, float *const *array, const int *size) {
-  adam_lesson_parts(launch, array, size, 0);
+  adam_lesson_parts(launch, array, size, 0, 1);
+}
+
+static inline void adam_uncorrected_call(LessonLauncher launch, float *const *array, const int *size) {
+  adam_lesson_parts(launch, array, size, 0, 0);
 }
 
 static inline void adamw_call(LessonLauncher launch, float *const *array, const int *size) {
-  adam_lesson_parts(launch, array, size, 1);
+  adam_lesson_parts(launch, array, size, 1, 1);
 }
 
 /* The first half by AdamW, the second by Adam. */
@@ -91,7 +98,11 @@ static inline Lesson adam_lesson_of(void (*call)(LessonLauncher, float *const *,
   return lesson;
 }
 
-static inline Lesson adam_lesson(void) { return adam_lesson_of(adam_call); }
+static inline Lesson adam_lesson(void) {
+  Lesson lesson = adam_lesson_of(adam_call);
+  lesson_alternative(&lesson, "step.first and step.second were 1", adam_uncorrected_call);
+  return lesson;
+}
 static inline Lesson adamw_lesson(void) { return adam_lesson_of(adamw_call); }
 static inline Lesson adam_both_lesson(void) { return adam_lesson_of(adam_both_call); }
 

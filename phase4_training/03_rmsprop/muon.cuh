@@ -64,19 +64,19 @@ static __global__ void muon_each_gram_kernel(float *a, const float *x, int n, in
   a[e] = sum;
 }
 
-/* p (n,n) = -4.7750 a + 2.0315 a a */
-static __global__ void muon_each_polynomial_kernel(float *p, const float *a, int n) {
+/* p (n,n) = linear a + quadratic a a; -4.7750 and 2.0315 */
+static __global__ void muon_each_polynomial_kernel(float *p, const float *a, int n, float linear, float quadratic) {
   const int e = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (e >= n * n) return;
   const int row = e / n, col = e % n;
   float value = 0;
-  // >>> exercise muon_polynomial: value becomes element (row,col) of MUON_B a + MUON_C a a; a (n,n), row-major
+  // >>> exercise muon_polynomial: value becomes element (row,col) of linear a + quadratic a a; a (n,n) is row-major
   // hint: element (row,col) of a a is the sum over j of a(row,j) a(j,col)
-  // hint: a is MUON_B times its own element, e, and the sum comes in MUON_C times
-  // hint: for (int j = 0; j < n; j++) sum += a[row * n + j] * a[j * n + col]; value = MUON_B * a[e] + MUON_C * sum;
+  // hint: the element itself, a[e], comes in `linear` times, and the sum `quadratic` times
+  // hint: for (int j = 0; j < n; j++) sum += a[row * n + j] * a[j * n + col]; value = linear * a[e] + quadratic * sum;
   float sum = 0;
   for (int j = 0; j < n; j++) sum += a[row * n + j] * a[j * n + col];
-  value = MUON_B * a[e] + MUON_C * sum;
+  value = linear * a[e] + quadratic * sum;
   // <<< exercise
   p[e] = value;
 }
@@ -109,19 +109,28 @@ static inline size_t muon_each_floats(int rows, int cols) {
 
 static inline unsigned muon_each_blocks(int count) { return (unsigned)((count + MUON_BLOCK - 1) / MUON_BLOCK); }
 
+/* x (rows,cols), or where rows is larger (cols,rows), becomes u; momentum the new one */
+static inline void muon_each_momentum(float *x, float *momentum, const float *grad, int rows, int cols, float mu) {
+  muon_each_momentum_kernel<<<muon_each_blocks(rows * cols), MUON_BLOCK>>>(x, momentum, grad, rows, cols, mu);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void muon_each_polynomial(float *p, const float *a, int n, float linear, float quadratic) {
+  muon_each_polynomial_kernel<<<muon_each_blocks(n * n), MUON_BLOCK>>>(p, a, n, linear, quadratic);
+  CUDA_CHECK_LAUNCH();
+}
+
 static inline void muon_each_one(float *w, float *momentum, const float *grad, float *workspace, int rows, int cols,
                                  MuonSettings settings) {
   const int n = rows < cols ? rows : cols, k = rows < cols ? cols : rows, count = rows * cols;
   float *x = workspace, *next = x + count, *a = next + count, *p = a + n * n;
-  muon_each_momentum_kernel<<<muon_each_blocks(count), MUON_BLOCK>>>(x, momentum, grad, rows, cols, settings.mu);
-  CUDA_CHECK_LAUNCH();
+  muon_each_momentum(x, momentum, grad, rows, cols, settings.mu);
   muon_each_normalize_kernel<<<1, MUON_BLOCK>>>(x, count);
   CUDA_CHECK_LAUNCH();
   for (int step = 0; step < MUON_STEPS; step++) {
     muon_each_gram_kernel<<<muon_each_blocks(n * n), MUON_BLOCK>>>(a, x, n, k);
     CUDA_CHECK_LAUNCH();
-    muon_each_polynomial_kernel<<<muon_each_blocks(n * n), MUON_BLOCK>>>(p, a, n);
-    CUDA_CHECK_LAUNCH();
+    muon_each_polynomial(p, a, n, MUON_B, MUON_C);
     muon_each_next_kernel<<<muon_each_blocks(count), MUON_BLOCK>>>(next, p, x, n, k);
     CUDA_CHECK_LAUNCH();
     float *swapped = x;

@@ -88,4 +88,80 @@ static inline Lesson muon_lesson(void) {
   return lesson;
 }
 
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Two parts of it, for the exercises */
+
+typedef void MuonMomentum(float *x, float *momentum, const float *grad, int rows, int cols, float mu);
+typedef void MuonPolynomial(float *p, const float *a, int n, float linear, float quadratic);
+
+static inline void muon_momentum_cpu(float *x, float *momentum, const float *grad, int rows, int cols, float mu) {
+  for (int i = 0; i < rows * cols; i++) {
+    // >>> hidden muon_momentum
+    momentum[i] += (1 - mu) * (grad[i] - momentum[i]);
+    x[i] = grad[i] + mu * (momentum[i] - grad[i]);
+    // <<< hidden
+  }
+}
+
+static inline void muon_momentum_call(LessonLauncher launch, float *const *array, const int *size) {
+  const size_t bytes = (size_t)size[0] * size[1] * sizeof(float);
+  if (launch == (LessonLauncher)muon_momentum_cpu)
+    memcpy(array[1], array[2], bytes);
+  else
+    CUDA_CHECK(cudaMemcpyAsync(array[1], array[2], bytes, cudaMemcpyDeviceToDevice));
+  ((MuonMomentum *)launch)(array[0], array[1], array[3], size[0], size[1], muon_lesson_settings().mu);
+}
+
+/* No more rows than columns: then u is not transposed. */
+static inline Lesson muon_momentum_lesson(void) {
+  static const char *const shapes[] = {"5x67", "1x1", "3x31", "7x127", "16x16"};
+  Lesson lesson = lesson_make("muon_momentum", "rc", muon_momentum_call, (LessonLauncher)muon_momentum_cpu);
+  lesson_output(&lesson, "u", "rc");
+  lesson_output(&lesson, "momentum", "rc");
+  lesson_input(&lesson, "old momentum", "rc");
+  lesson_input(&lesson, "grad", "rc");
+  lesson_scalar(&lesson, "mu", muon_lesson_settings().mu);
+  lesson.tolerance = muon_lesson_momentum_tolerance;
+  lesson.timed = lesson_shape(&lesson, 2048, 8192);
+  lesson.counted = lesson_shape(&lesson, 32, 256);
+  lesson_check_shapes(&lesson, shapes, sizeof shapes / sizeof *shapes);
+  return lesson;
+}
+
+static inline void muon_polynomial_cpu(float *p, const float *a, int n, float linear, float quadratic) {
+  for (int i = 0; i < n * n; i++) p[i] = linear * a[i];
+  muon_product_cpu(p, a, a, n, n, n, quadratic);
+}
+
+static inline void muon_polynomial_call(LessonLauncher launch, float *const *array, const int *size) {
+  ((MuonPolynomial *)launch)(array[0], array[1], size[0], -4.75f, 2);
+}
+
+static inline void muon_linear_call(LessonLauncher launch, float *const *array, const int *size) {
+  ((MuonPolynomial *)launch)(array[0], array[1], size[0], -4.75f, 0);
+}
+
+static inline void muon_exchanged_call(LessonLauncher launch, float *const *array, const int *size) {
+  ((MuonPolynomial *)launch)(array[0], array[1], size[0], 2, -4.75f);
+}
+
+/* A sum of n products of numbers below 2, twice; a few more roundings. */
+static inline Tolerance muon_polynomial_tolerance(const int *size) { return tolerance_dot((size_t)size[0], 2 * 2 * 4); }
+
+/* a is not symmetric here, so that rows and columns can be told apart. */
+static inline Lesson muon_polynomial_lesson(void) {
+  static const int sizes[] = {17, 1, 3, 16, 33};
+  Lesson lesson = lesson_make("muon_polynomial", "n", muon_polynomial_call, (LessonLauncher)muon_polynomial_cpu);
+  lesson_output(&lesson, "p", "nn");
+  lesson_input(&lesson, "a", "nn");
+  lesson_alternative(&lesson, "`quadratic` were 0", muon_linear_call);
+  lesson_alternative(&lesson, "`linear` and `quadratic` were exchanged", muon_exchanged_call);
+  lesson.tolerance = muon_polynomial_tolerance;
+  lesson.timed = lesson_shape(&lesson, 1024);
+  lesson.counted = lesson_shape(&lesson, 64);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    lesson_check_shape(&lesson, lesson_shape(&lesson, sizes[i]));
+  return lesson;
+}
+
 #endif /* PHASE4_TRAINING_MUON_LESSON_CUH */

@@ -43,7 +43,6 @@ static __host__ __device__ __forceinline__ OptimizerArrays<SLOTS> optimizer_arra
   a.w += first;
   a.new_w += first;
   a.grad += first;
-#pragma unroll
   for (int s = 0; s < SLOTS; s++) {
     a.slot[s] += first;
     a.new_slot[s] += first;
@@ -59,11 +58,9 @@ static __host__ __device__ __forceinline__ void optimizer_single(const Rule &rul
                                                                  const OptimizerArrays<SLOTS> &a, size_t i,
                                                                  float decay) {
   float w = a.w[i], slot[SLOTS > 0 ? SLOTS : 1];
-#pragma unroll
   for (int s = 0; s < SLOTS; s++) slot[s] = a.slot[s][i];
   optimizer_one(rule, step, decay, a.grad[i], &w, slot);
   a.new_w[i] = w;
-#pragma unroll
   for (int s = 0; s < SLOTS; s++) a.new_slot[s][i] = slot[s];
 }
 
@@ -97,7 +94,6 @@ static __host__ __device__ __forceinline__ int optimizer_misaligned(const Optimi
   const int floats = (int)((uintptr_t)a.w / sizeof(float) % 4);
   int same =
       (int)((uintptr_t)a.new_w / sizeof(float) % 4) == floats && (int)((uintptr_t)a.grad / sizeof(float) % 4) == floats;
-#pragma unroll
   for (int s = 0; s < SLOTS; s++)
     same &= (int)((uintptr_t)a.slot[s] / sizeof(float) % 4) == floats &&
             (int)((uintptr_t)a.new_slot[s] / sizeof(float) % 4) == floats;
