@@ -46,6 +46,23 @@ static void tables_that_are_too_long_are_refused(void **state) {
   }
 }
 
+/* A picture that a README shows is what the program draws: the same text, with numbers that differ by a pixel at most,
+ * because the processor's rounding has a say in a path. */
+static void expect_same_picture(const char *drawn, const char *name) {
+  Error err;
+  char path[PATH_MAX], runfile[128];
+  static char text[1 << 20];
+  snprintf(runfile, sizeof runfile, "phase4_training/03_rmsprop/%s", name);
+  if (runfiles_find(runfile, path, sizeof path, &err) != 0) fail_msg("%s", err.message);
+  text[test_read_file(path, text, sizeof text - 1)] = '\0';
+  for (char *a = (char *)drawn, *b = text; *a || *b;) {
+    const int number = strchr("0123456789-", *a) != NULL && *a;
+    const double x = number ? strtod(a, &a) : *a++, y = number ? strtod(b, &b) : *b++;
+    if (!(fabs(x - y) <= (number ? 1 : 0)))
+      fail_msg("%s is not what optimizer_paths draws; copy it there from runs/optimizer_paths", runfile);
+  }
+}
+
 /* Five paths on each map; in the animated one each of five dots has two coordinates that change. */
 static void the_paths_are_drawn(void **state) {
   (void)state;
@@ -64,6 +81,7 @@ static void the_paths_are_drawn(void **state) {
     assert_int_equal(test_count(text, "nan"), 0);
     assert_non_null(strstr(text, ">Adam</text>"));
     assert_non_null(strstr(text, "</svg>"));
+    if (i >= 2) expect_same_picture(text, files[i]);
   }
   run = run_lesson("optimizer_paths", "--output-dir=/proc/no", NULL);
   expect_run(&run, 1, NULL, "--output-dir: ");

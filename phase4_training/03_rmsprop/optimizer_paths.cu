@@ -164,10 +164,12 @@ int main(int argc, char **argv) {
     printf("optimizer   learning rate   to a hundredth of the loss   loss at the end\n");
     for (int run = 0; run < RUNS; run++) {
       descend(surface, run, &paths[run], loss[run]);
-      char steps[32] = "-";
+      char steps[32] = "-", end[32];
       const int first = steps_to_a_hundredth(loss[run], surface->steps);
       if (first >= 0) snprintf(steps, sizeof steps, "%d steps", first);
-      printf("%-11s %13g %28s %17.1e\n", runs[run].title, surface->lr[run], steps, loss[run][surface->steps]);
+      const double last = loss[run][surface->steps];
+      snprintf(end, sizeof end, last < 1e-9 ? "below 1e-09" : "%.1e", last);
+      printf("%-11s %13g %28s %17s\n", runs[run].title, surface->lr[run], steps, end);
     }
     draw(surface, paths, loss, common.output_dir);
     putchar('\n');

@@ -13,7 +13,7 @@
 
 #include "common/atomic_file.h"
 
-enum { PATH_STEPS = 1000, PATH_COLOURS = 6, PATH_CELLS = 96 };
+enum { PATH_STEPS = 1000, PATH_COLOURS = 6, PATH_CELLS = 96, PATH_FRAMES = 240 };
 enum { PATH_LEFT = 20, PATH_TOP = 44, PATH_WIDTH = 660, PATH_HEIGHT = 420, PATH_LEGEND = 64 };
 #define PATH_SECONDS 8
 
@@ -79,7 +79,7 @@ static inline void path_contour(FILE *out, const PathPicture *p, double level) {
 static inline void path_animate(FILE *out, const char *attribute, const PathPicture *p, const Path *path, int x) {
   fprintf(out, "<animate attributeName=\"%s\" dur=\"%ds\" repeatCount=\"indefinite\" values=\"", attribute,
           PATH_SECONDS);
-  for (int i = 0; i < path->points; i++)
+  for (int i = 0; i < path->points; i += 1 + path->points / PATH_FRAMES)
     fprintf(out, "%s%.1f", i ? ";" : "", x ? path_x(p, path->x[i]) : path_y(p, path->y[i]));
   fputs("\"/>", out);
 }
