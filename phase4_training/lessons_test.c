@@ -3,6 +3,9 @@
 #include "common/expect.h"
 #include "common/runfiles.h"
 
+#include <ctype.h>
+#include <math.h>
+
 enum { SECONDS = 120 };
 
 static Subprocess run_lesson(const char *name, const char *a, const char *b) {
@@ -14,20 +17,17 @@ static Subprocess run_lesson(const char *name, const char *a, const char *b) {
 
 static void a_small_network_is_stepped(void **state) {
   (void)state;
-  static const char *const names[] = {"sgd", "adam", "rmsprop"};
-  for (int i = 0; i < 3; i++) {
-    Subprocess run = run_lesson(names[i], "--json", "--shape=5x1003");
-    expect_run(&run, 0, "flat", "");
-    json_t *object = expect_json(&run), *row;
-    size_t r;
-    json_array_foreach(json_object_get(object, "rows"), r, row) {
-      const json_t *ok = json_object_get(row, "ok");
-      if (ok && !json_is_true(ok)) fail_msg("%s: row %zu is wrong", names[i], r);
-    }
-    assert_true(r >= 5);
-    json_decref(object);
-    subprocess_free(&run);
+  Subprocess run = run_lesson("sgd", "--json", "--shape=5x1003");
+  expect_run(&run, 0, "flat", "");
+  json_t *object = expect_json(&run), *row;
+  size_t r;
+  json_array_foreach(json_object_get(object, "rows"), r, row) {
+    const json_t *ok = json_object_get(row, "ok");
+    if (ok && !json_is_true(ok)) fail_msg("row %zu is wrong", r);
   }
+  assert_true(r >= 8);
+  json_decref(object);
+  subprocess_free(&run);
 }
 
 static void tables_that_are_too_long_are_refused(void **state) {
@@ -56,7 +56,7 @@ static void expect_same_picture(const char *drawn, const char *name) {
   if (runfiles_find(runfile, path, sizeof path, &err) != 0) fail_msg("%s", err.message);
   text[test_read_file(path, text, sizeof text - 1)] = '\0';
   for (char *a = (char *)drawn, *b = text; *a || *b;) {
-    const int number = strchr("0123456789-", *a) != NULL && *a;
+    const int number = isdigit((unsigned char)a[*a == '-']) && isdigit((unsigned char)b[*b == '-']);
     const double x = number ? strtod(a, &a) : *a++, y = number ? strtod(b, &b) : *b++;
     if (!(fabs(x - y) <= (number ? 1 : 0)))
       fail_msg("%s is not what optimizer_paths draws; copy it there from runs/optimizer_paths", runfile);

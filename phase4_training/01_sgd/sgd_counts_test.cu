@@ -2,7 +2,7 @@
 #include "common/lesson/test_counts.h"
 #include "phase4_training/01_sgd/sgd_lesson.cuh"
 
-enum { TENSORS = 12, N = 65536 };
+enum { TENSORS = 12, N = 32768 };
 
 static LessonCounts counts(SgdLauncher *launch) {
   const Lesson lesson = sgd_momentum_lesson();
@@ -20,9 +20,9 @@ static void one_launch_serves_all_tensors(void **state) {
   assert_count(launches(each), TENSORS);
   assert_count(launches(table), 1);
   assert_count(launches(quads), 1);
-  /* Four weights of 15,870 floats, four chunks each; eight vectors of one. */
-  assert_count(table.launched_blocks, 4 * 4 + 8);
-  assert_count(each.launched_blocks, 4 * 62 + 8 * 2);
+  /* Four weights of 7678 floats, two chunks each; eight vectors of one. */
+  assert_count(table.launched_blocks, 4 * 2 + 8);
+  assert_count(each.launched_blocks, 4 * 30 + 8 * 2);
 
   /* Three arrays are read, two written. A lane of the flat version moves four floats; so does one of the table's, but
    * for the ends of tensors. A sector at an end belongs to two tensors: it is read for both. */

@@ -2,7 +2,7 @@
 #include "common/lesson/test_counts.h"
 #include "phase4_training/02_adam/adam_lesson.cuh"
 
-enum { TENSORS = 12, N = 65536 };
+enum { TENSORS = 12, N = 32768 };
 
 static LessonCounts counts(Lesson lesson, AdamLauncher *launch) {
   return counts_of(&lesson, adam_version("version", launch, ""), lesson_shape(&lesson, TENSORS, N));

@@ -4,7 +4,7 @@
 #include "phase4_training/03_rmsprop/muon_lesson.cuh"
 #include "phase4_training/03_rmsprop/rmsprop_lesson.cuh"
 
-enum { TENSORS = 12, N = 65536 };
+enum { TENSORS = 12, N = 32768 };
 
 static void what_it_keeps_decides_what_moves(void **state) {
   (void)state;
@@ -29,9 +29,9 @@ static void what_it_keeps_decides_what_moves(void **state) {
 /* Two copies, momentum, normalisation, 15 products, the step. */
 static void muon_launches_do_not_depend_on_the_matrices(void **state) {
   (void)state;
-  enum { MATRICES = 4, PRODUCTS = 3 * MUON_STEPS };
+  enum { MATRICES = 3, PRODUCTS = 3 * MUON_STEPS };
   const Lesson lesson = muon_lesson();
-  const LessonShape shape = lesson_shape(&lesson, MATRICES, 32, 72);
+  const LessonShape shape = lesson_shape(&lesson, MATRICES, 32, 40);
   const LessonCounts each = counts_of(&lesson, muon_version("each", muon_each, ""), shape);
   const LessonCounts all = counts_of(&lesson, muon_version("all", muon_all, ""), shape);
   counts_required();
