@@ -197,4 +197,18 @@ COURSE = {
         "conv_pool_taps",
         "chain_products",
     ],
+    "phase4_training/01_sgd": [
+        "sgd_nesterov",
+        "tensor_of_block",
+        "tensor_edges",
+    ],
+    "phase4_training/02_adam": [
+        "adam_step",
+        "adamw_decay",
+    ],
+    "phase4_training/03_rmsprop": [
+        "rmsprop_centered",
+        "muon_momentum",
+        "muon_polynomial",
+    ],
 }

@@ -45,9 +45,7 @@ static inline void app_begin(const TrainOptions *options, const AppData *data, T
   state->seed = options->common.seed;
   state->epochs = options->common.epochs;
   state->batch_size = options->common.batch_size;
-  state->lr = options->lr;
-  state->momentum = options->momentum;
-  state->weight_decay = options->weight_decay;
+  session_keep_settings(options, state);
   state->train_images = data->train.count;
   state->test_images = data->test.count;
   if (options->train_images && options->train_images < state->train_images) state->train_images = options->train_images;
@@ -63,9 +61,10 @@ static inline int app_same_normalisation(const TrainState *a, const TrainState *
 
 /* Takes over the settings of the stopped run; options->data and the like were taken over before. One that was started
  * with other data, seed or batch size cannot be continued bit by bit: say so instead of doing something else. */
-static inline int app_resume(const TrainOptions *options, const char *path, const TrainState *from, TrainState *state,
-                             Error *err) {
+static inline int app_resume(const Task *task, TrainOptions *options, const char *path, const TrainState *from,
+                             TrainState *state, Error *err) {
   TrainState saved = *from;
+  Error why;
   const unsigned given = options->common.given;
   if ((given & OPTIONS_SEED) && saved.seed != state->seed)
     return error_set(err,
@@ -85,9 +84,9 @@ static inline int app_resume(const TrainOptions *options, const char *path, cons
                      path, saved.train_images, saved.test_images, saved.mean[0], state->train_images,
                      state->test_images, state->mean[0]);
   if (given & OPTIONS_EPOCHS) saved.epochs = state->epochs;
-  if (options->given & TRAIN_LR) saved.lr = options->lr;
-  if (options->given & TRAIN_MOMENTUM) saved.momentum = options->momentum;
-  if (options->given & TRAIN_WEIGHT_DECAY) saved.weight_decay = options->weight_decay;
+  if (session_recall_settings(task, options, &saved, &why) != 0)
+    return error_set(err, "--resume: %s: %.900s", path, why.message);
+  session_keep_settings(options, &saved);
   *state = saved;
   return 0;
 }
@@ -103,9 +102,25 @@ static inline int app_recall(const Task *task, TrainOptions *options, const char
 
 /* --------------------------------------------------------------------------------------------------- a training run */
 
+/* "learning rate 0.03, momentum 0.9", "adam, learning rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-08" */
+static inline void app_optimizer_text(const TrainOptions *options, char *text, size_t size) {
+  const unsigned reads = options->optimizer->reads;
+  const int sgd = options->optimizer == optimizer_named("sgd");
+  size_t used = (size_t)snprintf(text, size, "%s%slearning rate %g", sgd ? "" : options->optimizer->name,
+                                 sgd ? "" : ", ", options->lr);
+  if (sgd || (reads & OPTIMIZER_MOMENTUM && options->momentum > 0))
+    used += (size_t)snprintf(text + used, size - used, ", momentum %g", options->momentum);
+  if (options->nesterov) used += (size_t)snprintf(text + used, size - used, " (Nesterov)");
+  if (options->dampening > 0) used += (size_t)snprintf(text + used, size - used, ", dampening %g", options->dampening);
+  if (reads & OPTIMIZER_BETA1) used += (size_t)snprintf(text + used, size - used, ", beta1 %g", options->beta1);
+  if (reads & OPTIMIZER_BETA2) used += (size_t)snprintf(text + used, size - used, ", beta2 %g", options->beta2);
+  if (reads & OPTIMIZER_EPSILON) used += (size_t)snprintf(text + used, size - used, ", epsilon %g", options->epsilon);
+  if (options->centered) snprintf(text + used, size - used, ", centered");
+}
+
 static inline void app_print_header(const TrainOptions *options, const Trainer *t) {
   const TrainState *state = &t->state;
-  char more[160] = "";
+  char more[160] = "", optimizer[256];
   size_t used = 0;
   if (state->weight_decay > 0)
     used += (size_t)snprintf(more + used, sizeof more - used, ", weight decay %g", state->weight_decay);
@@ -113,9 +128,9 @@ static inline void app_print_header(const TrainOptions *options, const Trainer *
     used += (size_t)snprintf(more + used, sizeof more - used, ", augmented by %s", options->augment->name);
   if (options->given & TRAIN_SCHEDULE)
     snprintf(more + used, sizeof more - used, ", schedule %s", options->schedule->name);
-  printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g%s, seed %llu\n\n",
-         t->train->count, t->test->count, state->batch_size, state->lr, state->momentum, more,
-         (unsigned long long)state->seed);
+  app_optimizer_text(options, optimizer, sizeof optimizer);
+  printf("%d training images, %d test images; batch %d, %s%s, seed %llu\n\n", t->train->count, t->test->count,
+         state->batch_size, optimizer, more, (unsigned long long)state->seed);
   printf("epoch   train loss   train accuracy   test loss   test accuracy    images/s   time left\n");
   fflush(stdout);
 }
@@ -172,6 +187,7 @@ static inline void app_print_json(const TrainOptions *options, const Trainer *t)
   json_object_set_new(result, "program", json_string(program_invocation_short_name));
   json_object_set_new(result, "device", json_string(device_name(options->common.device)));
   json_object_set_new(result, "seed", json_integer((json_int_t)t->state.seed));
+  json_object_set_new(result, "optimizer", json_string(t->state.optimizer));
   json_object_set_new(result, "epochs", json_integer(t->state.epoch));
   /* seconds: of training steps alone, since the run began; startup_seconds: of this program, before its first step */
   const double figures[] = {t->state.test_accuracy, t->test_loss,     t->train_loss, t->train_accuracy,
@@ -233,7 +249,6 @@ static inline int app_open_model(const Task *task, const TrainOptions *options, 
     model_close(net);
     return -1;
   }
-  net->hyper.weight_decay = (float)state->weight_decay;
   net->context.seed = state->seed;
   model_init(net, state->seed);
   if (!options->resume) return 0;
@@ -273,7 +288,7 @@ static inline int app_prepare(const Task *task, TrainOptions *options, const cha
   if (app_load(options, data, err) != 0) return -1;
   app_begin(options, data, state);
   if (options->resume) {
-    if (app_resume(options, path, &saved, state, err) != 0) return -1;
+    if (app_resume(task, options, path, &saved, state, err) != 0) return -1;
   } else {
     if (app_lock(directory, err) != 0) return -1;
     if (!options->restart && run_folder_protect_unfinished(directory, path, err) != 0) return -1;
@@ -425,6 +440,7 @@ static inline void app_options(const Task *task, TrainOptions *options, int argc
   options->lr = task->hyper.lr;
   options->momentum = task->hyper.momentum;
   options->weight_decay = task->hyper.weight_decay;
+  options->optimizer = optimizer_named(task->optimizer->name);
   options->schedule = task->schedule ? task->schedule : &schedule_constant;
   options->data = task->data;
   if (task->augment) options->augment = task->augment;

@@ -41,6 +41,10 @@ typedef struct TrainState {
   char data[CHECKPOINT_NAME], schedule[CHECKPOINT_NAME], augment[CHECKPOINT_NAME];
   char implementations[CHECKPOINT_IMPLEMENTATIONS]; /* "conv2:naive": of the nodes that do not have the usual one */
   char fused[CHECKPOINT_NAME]; /* what was computed together: "chains", "pairs" or "nothing" (session.h) */
+
+  char optimizer[CHECKPOINT_NAME];         /* as `data` */
+  double dampening, beta1, beta2, epsilon; /* its settings; NAN in a file that is older than they are */
+  int nesterov, centered;
 } TrainState;
 
 /* How many channels the values are of: what is 0 at the end was left out. */
@@ -225,6 +229,12 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"lr", offsetof(TrainState, lr), 'd', NEED_IN_STATE, 0, 1e9},
       {"momentum", offsetof(TrainState, momentum), 'd', NEED_IN_STATE, 0, 1},
       {"weight_decay", offsetof(TrainState, weight_decay), 'd', NEED_IN_STATE, 0, 1},
+      {"dampening", offsetof(TrainState, dampening), 'd', NEED_NEVER, 0, 1},
+      {"beta1", offsetof(TrainState, beta1), 'd', NEED_NEVER, 0, 1},
+      {"beta2", offsetof(TrainState, beta2), 'd', NEED_NEVER, 0, 1},
+      {"epsilon", offsetof(TrainState, epsilon), 'd', NEED_NEVER, 0, 1},
+      {"nesterov", offsetof(TrainState, nesterov), 'i', NEED_NEVER, 0, 1},
+      {"centered", offsetof(TrainState, centered), 'i', NEED_NEVER, 0, 1},
       {"mean", offsetof(TrainState, mean), 'v', NEED_ALWAYS, 0, 1},
       {"stddev", offsetof(TrainState, stddev), 'v', NEED_ALWAYS, 1e-6, 1},
       {"train_images", offsetof(TrainState, train_images), 'i', NEED_IN_STATE, 1, INT_MAX},
@@ -241,6 +251,7 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"data", offsetof(TrainState, data), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
       {"schedule", offsetof(TrainState, schedule), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
       {"augment", offsetof(TrainState, augment), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"optimizer", offsetof(TrainState, optimizer), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
       {"implementations", offsetof(TrainState, implementations), 's', NEED_NEVER, 0, CHECKPOINT_IMPLEMENTATIONS},
       {"fused", offsetof(TrainState, fused), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
   };

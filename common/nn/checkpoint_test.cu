@@ -39,7 +39,14 @@ static void fixture_create(Fixture *f, const char *name) {
                       "cosine",
                       "shift",
                       "fc:naive",
-                      "pairs"};
+                      "pairs",
+                      "adam",
+                      0.25,
+                      0.9,
+                      0.999,
+                      1e-8,
+                      1,
+                      0};
   f->state = state;
   test_path(f->path, sizeof f->path, name);
 }
@@ -61,6 +68,9 @@ static void the_state_comes_back(void **unused) {
   assert_memory_equal(f.net.slot[0], velocity, sizeof velocity);
   const TrainState *s = &f.state;
   assert_string_equal(read.fused, s->fused);
+  assert_string_equal(read.optimizer, "adam");
+  assert_true(read.dampening == s->dampening && read.beta1 == s->beta1 && read.beta2 == s->beta2);
+  assert_true(read.epsilon == s->epsilon && read.nesterov == 1 && read.centered == 0);
   assert_true(read.seed == s->seed && read.epochs == s->epochs && read.batch_size == s->batch_size);
   assert_true(read.lr == s->lr && read.momentum == s->momentum && read.mean[0] == s->mean[0]);
   for (int c = 0; c < DATA_MAX_CHANNELS; c++) assert_true(read.mean[c] == s->mean[c] && read.stddev[c] == s->stddev[c]);
@@ -76,13 +86,16 @@ static void the_state_comes_back(void **unused) {
   assert_true(read.test_accuracy == s->test_accuracy && read.best_accuracy == s->best_accuracy);
   assert_true(read.best_epoch == s->best_epoch);
 
-  /* What was not measured stays unmeasured, and a program with one network says nothing of it. */
-  f.state.network[0] = '\0';
+  /* What was not measured stays unmeasured, and a program with one network says nothing of it. Files older than the
+   * optimizers have neither their name nor their settings. */
+  f.state.network[0] = f.state.optimizer[0] = '\0';
+  f.state.dampening = f.state.beta1 = f.state.beta2 = f.state.epsilon = NAN;
   f.state.test_accuracy = f.state.best_accuracy = NAN;
   if (checkpoint_save(f.path, CHECKPOINT_STATE, &f.net, &f.state, &err) != 0 ||
       checkpoint_peek(f.path, CHECKPOINT_STATE, &read, &err) != 0)
     fail_msg("%s", err.message);
   assert_true(isnan(read.test_accuracy) && isnan(read.best_accuracy) && read.step == s->step);
+  assert_true(isnan(read.beta1) && isnan(read.epsilon) && read.optimizer[0] == '\0');
   assert_string_equal(read.network, "");
   model_close(&f.net);
 }
@@ -204,15 +217,35 @@ static void wrong_metadata_is_named(void **unused) {
   (void)unused;
   static char long_text[CHECKPOINT_NETWORK + 1];
   memset(long_text, '7', CHECKPOINT_NETWORK);
-  const char *const wrong[][2] = {{"epoch", "-1"},         {"epoch", "many"},          {"epoch", "1e99"},
-                                  {"batch_size", "0"},     {"batch_size", "65537"},    {"stddev", "0"},
-                                  {"lr", "nan"},           {"position", "2000000001"}, {"step", ""},
-                                  {"mean", "0.1 (x)"},     {"momentum", "2"},          {"test_accuracy", "inf"},
-                                  {"seed", "-5"},          {"epochs", "2.5"},          {"seed", "1e3"},
-                                  {"step", "0x10"},        {"step", "4000000127"},     {"seed", "9223372036854775808"},
-                                  {"best_epoch", "3"},     {"network", long_text},     {"mean", "0.1 0.2 0.3 0.4 0.5"},
-                                  {"mean", "0.1  0.2"},    {"stddev", "0.1 0"},        {"data", long_text},
-                                  {"weight_decay", "-0.1"}};
+  const char *const wrong[][2] = {{"epoch", "-1"},
+                                  {"epoch", "many"},
+                                  {"epoch", "1e99"},
+                                  {"batch_size", "0"},
+                                  {"batch_size", "65537"},
+                                  {"stddev", "0"},
+                                  {"lr", "nan"},
+                                  {"position", "2000000001"},
+                                  {"step", ""},
+                                  {"mean", "0.1 (x)"},
+                                  {"momentum", "2"},
+                                  {"test_accuracy", "inf"},
+                                  {"seed", "-5"},
+                                  {"epochs", "2.5"},
+                                  {"seed", "1e3"},
+                                  {"step", "0x10"},
+                                  {"step", "4000000127"},
+                                  {"seed", "9223372036854775808"},
+                                  {"best_epoch", "3"},
+                                  {"network", long_text},
+                                  {"mean", "0.1 0.2 0.3 0.4 0.5"},
+                                  {"mean", "0.1  0.2"},
+                                  {"stddev", "0.1 0"},
+                                  {"data", long_text},
+                                  {"weight_decay", "-0.1"},
+                                  {"beta2", "1.5"},
+                                  {"epsilon", "nan"},
+                                  {"nesterov", "2"},
+                                  {"optimizer", long_text}};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     Fixture f;
     Error err;

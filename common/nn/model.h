@@ -11,7 +11,7 @@
  * is in the Model, so several models, in several host threads and on several GPUs, do not meet.
  *
  * All trained parameters lie in one array, those with weight decay first, their gradients and the optimizer's slots in
- * arrays of the same layout: an update is one launch, or two where some are not decayed.
+ * arrays of the same layout: an update is one launch.
  */
 #ifndef COMMON_NN_MODEL_H
 #define COMMON_NN_MODEL_H
@@ -37,6 +37,7 @@ typedef struct Model {
   float *parameters, *gradients, *buffers;
   const Optimizer *optimizer;
   float *slot[OPTIMIZER_MAX_SLOTS];
+  float *workspace; /* of the optimizer; NULL where it needs none */
   Hyper hyper;
 
   float *losses[GRAPH_MAX_LOSSES]; /* where model_score() writes a float per sample; may be set elsewhere */
@@ -131,11 +132,17 @@ static inline void model_lay_out(Model *m) {
   }
 }
 
+/* Of the optimizer. */
+static inline size_t model_workspace_floats(const Model *m) {
+  const Optimizer *optimizer = m->optimizer;
+  return optimizer && optimizer->workspace_floats ? optimizer->workspace_floats(m) : 0;
+}
+
 /* Bytes that model_open() will allocate. */
 static inline double model_bytes(const Model *m) {
   const double arrays = m->use == MODEL_TRAIN ? 2.0 + m->optimizer->slots : 1.0;
   return arrays * sizeof(float) * (double)m->parameter_count + sizeof(float) * (double)m->buffer_count +
-         (double)m->plan.arena_bytes;
+         sizeof(float) * (double)model_workspace_floats(m) + (double)m->plan.arena_bytes;
 }
 
 /* Bytes that the same graph takes where it is not trained. */
@@ -161,6 +168,7 @@ static inline void model_close(Model *m) {
   device_free(device, m->gradients);
   device_free(device, m->buffers);
   for (int s = 0; s < OPTIMIZER_MAX_SLOTS; s++) device_free(device, m->slot[s]);
+  device_free(device, m->workspace);
   plan_destroy(&m->plan);
   graph_destroy(m->graph);
   memset(m, 0, sizeof *m);
@@ -262,6 +270,8 @@ static inline int model_allocate(Model *m, double also, Error *err) {
   if (m->use == MODEL_TRAIN) m->gradients = (float *)device_alloc(device, parameter_bytes);
   for (int s = 0; m->optimizer && s < m->optimizer->slots; s++)
     m->slot[s] = (float *)device_alloc(device, parameter_bytes);
+  const size_t workspace = model_workspace_floats(m);
+  if (workspace > 0) m->workspace = (float *)device_alloc(device, workspace * sizeof(float));
   m->totals = (double *)device_alloc(device, 2 * GRAPH_MAX_LOSSES * sizeof(double));
   m->arena = (unsigned char *)device_alloc(device, m->plan.arena_bytes);
   for (int l = 0; l < m->graph->loss_count; l++) m->losses[l] = (float *)model_array(m, m->plan.loss_each[l]);
@@ -465,16 +475,11 @@ static inline void model_update(Model *m) {
   model_expect_training(m);
   model_use_device(m);
   model_range_begin(m, m->optimizer->name, "update");
-  const size_t begin[] = {0, m->decayed_count}, end[] = {m->decayed_count, m->parameter_count};
-  for (int part = 0; part < 2; part++) {
-    if (begin[part] == end[part]) continue;
-    float *slot[OPTIMIZER_MAX_SLOTS];
-    for (int s = 0; s < OPTIMIZER_MAX_SLOTS; s++) slot[s] = m->slot[s] ? m->slot[s] + begin[part] : NULL;
-    Hyper hyper = m->hyper;
-    if (part == 1) hyper.weight_decay = 0;
-    m->optimizer->step(&m->context, m->parameters + begin[part], slot, m->gradients + begin[part],
-                       end[part] - begin[part], &hyper);
-  }
+  if (m->optimizer->step_model)
+    m->optimizer->step_model(m);
+  else if (m->parameter_count > 0)
+    m->optimizer->step(&m->context, m->parameters, m->slot, m->gradients, m->parameter_count, m->decayed_count,
+                       &m->hyper);
   model_range_end(m);
   m->context.step++;
 }

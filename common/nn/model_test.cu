@@ -241,12 +241,12 @@ static const Loss distance = {
 
 /* Gradient descent without momentum, with two slots that hold what it was given. */
 static void plain_step(const Context *context, float *w, float *const *slot, const float *gradients, size_t n,
-                       const Hyper *hyper) {
+                       size_t decayed, const Hyper *hyper) {
   (void)slot;
   assert_int_equal(context->device, DEVICE_CPU);
-  for (size_t i = 0; i < n; i++) w[i] -= hyper->lr * (gradients[i] + hyper->weight_decay * w[i]);
+  for (size_t i = 0; i < n; i++) w[i] -= hyper->lr * (gradients[i] + (i < decayed ? hyper->weight_decay : 0) * w[i]);
 }
-static const Optimizer plain = {"plain", 2, {"first", "second"}, plain_step, 0};
+static const Optimizer plain = {"plain", 2, {"first", "second"}, plain_step, 0, NULL, NULL};
 
 static Context context_on(Device device) {
   Context context;
@@ -696,10 +696,10 @@ static void two_threads_and_devices_do_not_meet(void **unused) {
 }
 
 static void no_step(const Context *context, float *w, float *const *slot, const float *gradients, size_t n,
-                    const Hyper *hyper) {
-  (void)context, (void)w, (void)slot, (void)gradients, (void)n, (void)hyper;
+                    size_t decayed, const Hyper *hyper) {
+  (void)context, (void)w, (void)slot, (void)gradients, (void)n, (void)decayed, (void)hyper;
 }
-static const Optimizer none = {"none", 0, {NULL, NULL}, no_step, 0};
+static const Optimizer none = {"none", 0, {NULL}, no_step, 0, NULL, NULL};
 
 static void expect_gpu(int gpu, int other) {
   int seen = -1;

@@ -10,6 +10,7 @@
 #ifndef COMMON_NN_OP_H
 #define COMMON_NN_OP_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "common/device.h"
@@ -103,6 +104,8 @@ static const Init init_one = {"one", init_one_fill};
 /* What changes from one training step to the next, in the device's memory (step_replay.h). */
 typedef struct StepValues {
   float lr;
+  float first, second; /* Adam's bias corrections: 1 / (1 - beta1^t), 1 / sqrt(1 - beta2^t) in step t, from 1 */
+  float share;         /* of the gradient in the momentum: 1 - dampening, in the first step 1 */
 } StepValues;
 
 /* Where and how a model runs. Launchers get it instead of keeping state of their own. */
@@ -218,20 +221,37 @@ typedef struct Loss {
 
 /* ------------------------------------------------------------------------------------------------------- optimizer */
 
+/* The betas are doubles: 1 - beta2 of a float 0.999 would be 1.3e-5 off. */
 typedef struct Hyper {
   float lr, momentum, weight_decay;
+  float dampening, epsilon;
+  double beta1, beta2;
 } Hyper;
 
-enum { OPTIMIZER_MAX_SLOTS = 2 };
+/* Of the step that follows `step` finished ones. */
+static inline StepValues step_values(double lr, const Hyper *hyper, long step) {
+  const double t = (double)step + 1;
+  const StepValues values = {(float)lr, (float)(1 / (1 - pow(hyper->beta1, t))),
+                             (float)(1 / sqrt(1 - pow(hyper->beta2, t))), step == 0 ? 1 : 1 - hyper->dampening};
+  return values;
+}
 
-/* Steps n parameters by their gradients. Its state is `slots` arrays of n floats, zero at the start. */
+enum { OPTIMIZER_MAX_SLOTS = 3 };
+
+struct Model;
+
+/* Steps n parameters by their gradients; weight decay applies to the first `decayed` of them. Its state is `slots`
+ * arrays of n floats, zero at the start. */
 typedef struct Optimizer {
   const char *name;
   int slots;
   const char *slot[OPTIMIZER_MAX_SLOTS]; /* PyTorch's: "momentum_buffer" */
   void (*step)(const Context *context, float *parameters, float *const *slot, const float *gradients, size_t n,
-               const Hyper *hyper);
-  int reads_values; /* where context->values is given, step() takes the learning rate from there */
+               size_t decayed, const Hyper *hyper);
+  int reads_values; /* where context->values is given, step() takes what changes from step to step from there */
+  /* Of an optimizer that must know which parameters are matrices; it is called instead of step(). NULL: it need not. */
+  void (*step_model)(struct Model *model);
+  size_t (*workspace_floats)(const struct Model *model); /* for step_model(), in Model.workspace; NULL: none */
 } Optimizer;
 
 #endif /* COMMON_NN_OP_H */

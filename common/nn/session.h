@@ -14,6 +14,75 @@ static inline void session_names(const TrainOptions *options, TrainState *state)
   snprintf(state->data, sizeof state->data, "%s", options->data->name);
   snprintf(state->schedule, sizeof state->schedule, "%s", options->schedule ? options->schedule->name : "");
   snprintf(state->augment, sizeof state->augment, "%s", options->augment->name);
+  snprintf(state->optimizer, sizeof state->optimizer, "%s", options->optimizer ? options->optimizer->name : "");
+}
+
+/* The optimizer of the options: the task's own where they ask for nothing else. */
+static inline const Optimizer *session_optimizer(const Task *task, const TrainOptions *options) {
+  const OptimizerSettings settings = train_options_settings(options);
+  const OptimizerChoice *choice = options->optimizer;
+  const int own = choice == NULL ||
+                  (strcmp(choice->name, task->optimizer->name) == 0 && !settings.nesterov && settings.dampening == 0);
+  return own ? task->optimizer : choice->choose(&settings);
+}
+
+/* "sgd with momentum_buffer": what a checkpoint holds of it. */
+static inline const char *session_optimizer_text(const Optimizer *optimizer, char *text, size_t size) {
+  int used = snprintf(text, size, "%s", optimizer->name);
+  for (int s = 0; s < optimizer->slots; s++)
+    used += snprintf(text + used, size - (size_t)used, "%s%s", s == 0 ? " with " : " and ", optimizer->slot[s]);
+  return text;
+}
+
+/* The optimizer's settings of a stopped run become those of the options, but for what the user typed, and those of both
+ * the state's. -1 where they are no settings of this optimizer, or would need other slots than the checkpoint has. */
+static inline int session_recall_settings(const Task *task, TrainOptions *options, TrainState *saved, Error *err) {
+  const TrainOptions typed = *options;
+  const unsigned given = options->given;
+  options->lr = saved->lr;
+  options->momentum = saved->momentum;
+  options->weight_decay = saved->weight_decay;
+  if (isfinite(saved->dampening)) options->dampening = saved->dampening;
+  if (isfinite(saved->beta1)) options->beta1 = saved->beta1;
+  if (isfinite(saved->beta2)) options->beta2 = saved->beta2;
+  if (isfinite(saved->epsilon)) options->epsilon = saved->epsilon;
+  options->nesterov = saved->nesterov;
+  options->centered = saved->centered;
+  const Optimizer *before = session_optimizer(task, options);
+  if (given & TRAIN_LR) options->lr = typed.lr;
+  if (given & TRAIN_MOMENTUM) options->momentum = typed.momentum;
+  if (given & TRAIN_WEIGHT_DECAY) options->weight_decay = typed.weight_decay;
+  if (given & TRAIN_DAMPENING) options->dampening = typed.dampening;
+  if (given & TRAIN_BETA1) options->beta1 = typed.beta1;
+  if (given & TRAIN_BETA2) options->beta2 = typed.beta2;
+  if (given & TRAIN_EPSILON) options->epsilon = typed.epsilon;
+  if (given & TRAIN_NESTEROV) options->nesterov = typed.nesterov;
+  if (given & TRAIN_CENTERED) options->centered = typed.centered;
+  const Optimizer *after = session_optimizer(task, options);
+  int same = before->slots == after->slots;
+  for (int s = 0; same && s < before->slots; s++) same = strcmp(before->slot[s], after->slot[s]) == 0;
+  if (!same) {
+    char old_text[128], new_text[128];
+    return error_set(err,
+                     "the run was started by %s, and these settings make %s of it; leave --momentum and --centered "
+                     "out, or start a new run in another --output-dir",
+                     session_optimizer_text(before, old_text, sizeof old_text),
+                     session_optimizer_text(after, new_text, sizeof new_text));
+  }
+  return train_options_check_optimizer(options, err);
+}
+
+/* Of the run: its settings as the state keeps them. */
+static inline void session_keep_settings(const TrainOptions *options, TrainState *state) {
+  state->lr = options->lr;
+  state->momentum = options->momentum;
+  state->weight_decay = options->weight_decay;
+  state->dampening = options->dampening;
+  state->beta1 = options->beta1;
+  state->beta2 = options->beta2;
+  state->epsilon = options->epsilon;
+  state->nesterov = options->nesterov;
+  state->centered = options->centered;
 }
 
 /* The table entries and the network that a checkpoint names become those of the options, but for what the user typed.
@@ -39,6 +108,14 @@ static inline int session_recall(const Task *task, TrainOptions *options, const 
     const Augment *augment = augment_named(saved->augment);
     if (augment == NULL) return error_set(err, "the checkpoint's augmentation \"%s\" is unknown here", saved->augment);
     options->augment = augment;
+  }
+  if (saved->optimizer[0]) {
+    const OptimizerChoice *optimizer = optimizer_named(saved->optimizer);
+    if (optimizer == NULL) return error_set(err, "the checkpoint's optimizer \"%s\" is unknown here", saved->optimizer);
+    if ((given & TRAIN_OPTIMIZER) && optimizer != options->optimizer)
+      return error_set(err, "the checkpoint is of --optimizer=%s, not %s; leave the option out", optimizer->name,
+                       options->optimizer->name);
+    options->optimizer = optimizer;
   }
   return task->networks ? task->networks->from_text(saved->network, err) : 0;
 }
@@ -100,8 +177,8 @@ static inline int session_choose(const Task *task, const TrainOptions *options, 
   if (session_recall_implementations(task, state->implementations, g, err) != 0) return -1;
   const int batch = session_measured_batch(state, max_batch, use);
   for (int c = 0; c < task->choice_count; c++)
-    if (implementation_choose(task->choices[c], options->chosen[c], g, context, task->optimizer, batch, use, stdout,
-                              err) != 0)
+    if (implementation_choose(task->choices[c], options->chosen[c], g, context, session_optimizer(task, options), batch,
+                              use, stdout, err) != 0)
       return -1;
   size_t used = 0;
   state->implementations[0] = '\0';
@@ -150,7 +227,10 @@ static inline int session_prepare(const Task *task, const TrainOptions *options,
     return -1;
   }
   session_fuse(task, options, g, state);
-  return model_prepare(m, g, context, task->optimizer, max_batch, use, err);
+  const OptimizerSettings settings = train_options_settings(options);
+  if (model_prepare(m, g, context, session_optimizer(task, options), max_batch, use, err) != 0) return -1;
+  m->hyper = optimizer_hyper(&settings);
+  return 0;
 }
 
 /* The same with its memory, and a line about it where the program can make several networks. `also`: bytes that will be

@@ -2,6 +2,7 @@
  * in the data set change from step to step; recorded for each step, and recorded once. */
 #include "common/nn/step_replay.h"
 
+#include "common/nn/optimizer.h"
 #include "common/nn/test_net.h"
 #include "common/test.h"
 
@@ -21,8 +22,9 @@ typedef enum Way { PLAIN, RECORDED, REPLAYED } Way;
 static float rate(int step) { return 0.05f / (float)(1 + step); }
 
 /* Three epochs of small batches, the first from image `from` on, the last batch of each with one image. */
-static void train(Way way, StepGraph *graph, const Augment *augment, int most, int from, float *parameters,
-                  float *momentum) {
+static void train_by(const Optimizer *optimizer, Way way, StepGraph *graph, const Augment *augment, int most, int from,
+                     float *parameters, float *momentum) {
+  Error err;
   StepReplay replay;
   StepValues values[COUNT];
   static uint8_t images[COUNT * PIXELS];
@@ -33,17 +35,26 @@ static void train(Way way, StepGraph *graph, const Augment *augment, int most, i
   const DataNorm norm = {1, {0.5f}, {0.25f}};
   DeviceSet set;
   Model net;
-  test_net_open(&net, host.shape, CLASSES, DEVICE_GPU, most);
+  Context context;
+  memset(&context, 0, sizeof context);
+  context.device = DEVICE_GPU;
+  if (model_open(&net, test_net_graph(host.shape, CLASSES), context, optimizer, most, MODEL_TRAIN, &err) != 0)
+    fail_msg("%s", err.message);
   model_init(&net, 1);
   device_set_create(&set, DEVICE_GPU, &test_batches, &host, COUNT, &norm);
   device_set_augment(&set, augment, most);
   net.hyper.momentum = 0.9f;
+  net.hyper.dampening = 0.25f;
+  net.hyper.weight_decay = 0.01f;
+  net.hyper.epsilon = 1e-8f;
+  net.hyper.beta1 = 0.9;
+  net.hyper.beta2 = 0.999;
   if (way == REPLAYED) step_replay_open(&replay, &net, &set, most, COUNT / most);
   for (int step = 0, epoch = 0; epoch < EPOCHS; epoch++) {
     int start = epoch == 0 ? from : 0;
     device_set_shuffle(&set, 1, epoch);
     const int whole = (COUNT - start) / most;
-    for (int i = 0; i < whole; i++) values[i].lr = rate(step + i);
+    for (int i = 0; i < whole; i++) values[i] = step_values(rate(step + i), &net.hyper, step + i);
     if (way == REPLAYED) step_replay_load(&replay, values, whole, start);
     while (start < COUNT) {
       const int left = COUNT - start, batch = left < most ? left : most;
@@ -70,6 +81,11 @@ static void train(Way way, StepGraph *graph, const Augment *augment, int most, i
   device_download(DEVICE_GPU, momentum, net.slot[0], FLOATS * sizeof *momentum);
   device_set_destroy(&set);
   model_close(&net);
+}
+
+static void train(Way way, StepGraph *graph, const Augment *augment, int most, int from, float *parameters,
+                  float *momentum) {
+  train_by(&test_sgd, way, graph, augment, most, from, parameters, momentum);
 }
 
 static void check(const Augment *augment) {
@@ -108,6 +124,21 @@ static void steps_recorded_once_give_the_same_bits(void **state) {
     float plain[FLOATS], replayed[FLOATS], plain_momentum[FLOATS], replayed_momentum[FLOATS];
     train(PLAIN, NULL, augments[i], 2, 4, plain, plain_momentum);
     train(REPLAYED, NULL, augments[i], 2, 4, replayed, replayed_momentum);
+    assert_memory_equal(plain, replayed, sizeof plain);
+    assert_memory_equal(plain_momentum, replayed_momentum, sizeof plain_momentum);
+  }
+}
+
+/* What an optimizer takes from the step beside the rate changes from step to step, too. */
+static void so_they_do_with_every_optimizer(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const Optimizer *optimizers[] = {&optimizer_sgd_momentum, &optimizer_adam, &optimizer_adamw,
+                                   &optimizer_rmsprop[RMSPROP_CENTERED | RMSPROP_MOMENTUM], &optimizer_muon};
+  for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
+    float plain[FLOATS], replayed[FLOATS], plain_momentum[FLOATS], replayed_momentum[FLOATS];
+    train_by(optimizers[i], PLAIN, NULL, &augment_none, BATCH, BATCH, plain, plain_momentum);
+    train_by(optimizers[i], REPLAYED, NULL, &augment_none, BATCH, BATCH, replayed, replayed_momentum);
     assert_memory_equal(plain, replayed, sizeof plain);
     assert_memory_equal(plain_momentum, replayed_momentum, sizeof plain_momentum);
   }
@@ -164,9 +195,11 @@ static void a_recorded_step_waits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_graph_gives_the_same_bits), cmocka_unit_test(so_it_does_with_augmented_images),
-      cmocka_unit_test(steps_recorded_once_give_the_same_bits),
-      cmocka_unit_test(what_changes_its_launches_is_not_replayed), cmocka_unit_test(a_recorded_step_waits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_graph_gives_the_same_bits),
+                                     cmocka_unit_test(so_it_does_with_augmented_images),
+                                     cmocka_unit_test(steps_recorded_once_give_the_same_bits),
+                                     cmocka_unit_test(so_they_do_with_every_optimizer),
+                                     cmocka_unit_test(what_changes_its_launches_is_not_replayed),
+                                     cmocka_unit_test(a_recorded_step_waits)};
   return TEST_MAIN("step_graph", tests);
 }

@@ -7,11 +7,11 @@
  *     while (steps_left > 0) steps_left -= step_replay_launch(&replay, steps_left); // one launch each
  *
  * Recording each step anew and updating a graph by it (step_graph.h) costs the host as much time as a small network's
- * step costs the GPU. What differs from step to step is little: the place in the data set and the learning rate. Here
- * kernels read both in the device's memory. A window of STEP_REPLAY_STEPS steps has their StepValues and the order of
- * their images; a kernel at the beginning of each launch fills it from the epoch's, at a position that it advances. So
- * a graph of STEP_REPLAY_STEPS steps is launched again and again, and one of a single step for what is left. The bits
- * are those of steps that are launched kernel by kernel.
+ * step costs the GPU. What differs from step to step is little: the place in the data set, the learning rate and Adam's
+ * bias corrections. Here kernels read them in the device's memory. A window of STEP_REPLAY_STEPS steps has their
+ * StepValues and the order of their images; a kernel at the beginning of each launch fills it from the epoch's, at a
+ * position that it advances. So a graph of STEP_REPLAY_STEPS steps is launched again and again, and one of a single
+ * step for what is left. The bits are those of steps that are launched kernel by kernel.
  *
  * step_replay_check() says which networks: the optimizer reads StepValues, and no operation draws random numbers by the
  * number of the step (OP_DRAWS).
@@ -89,8 +89,8 @@ static inline void step_replay_record(StepReplay *r, StepGraph *graph, int steps
   step_graph_end(graph);
 }
 
-/* Records: the kernels are loaded then. The set's order may change, and the network's momentum and weight decay may
- * not. `epoch_steps`: room for so many steps of an epoch. */
+/* Records: the kernels are loaded then. The set's order may change, and the network's other settings may not.
+ * `epoch_steps`: room for so many steps of an epoch. */
 static inline void step_replay_open(StepReplay *r, Model *net, const DeviceSet *set, int batch, int epoch_steps) {
   memset(r, 0, sizeof *r);
   r->net = net;

@@ -30,6 +30,7 @@ typedef struct TestWork {
   double *totals;
   float scale;
   Hyper hyper;
+  size_t decayed;
   const StepValues *values; /* NULL: hyper.lr */
   const uint8_t *samples, *sample_labels;
   const uint32_t *order;
@@ -110,7 +111,8 @@ static __host__ __device__ void test_net_one(const TestWork *t, size_t i) {
       test_net_score(t, i);
       break;
     case TEST_STEP:
-      t->to_bias[i] = t->hyper.momentum * t->to_bias[i] + (t->dy[i] + t->hyper.weight_decay * t->to[i]);
+      t->to_bias[i] =
+          t->hyper.momentum * t->to_bias[i] + (t->dy[i] + (i < t->decayed ? t->hyper.weight_decay : 0) * t->to[i]);
       t->to[i] -= (t->values ? t->values->lr : t->hyper.lr) * t->to_bias[i];
       break;
     case TEST_GATHER: {
@@ -234,7 +236,7 @@ static const Loss test_loss = {"cross_entropy", test_net_label_bytes, shape_coun
                                test_loss_score, test_loss_backward,   0,           NULL};
 
 static inline void test_sgd_step(const Context *context, float *w, float *const *slot, const float *gradients, size_t n,
-                                 const Hyper *hyper) {
+                                 size_t decayed, const Hyper *hyper) {
   TestWork t;
   memset(&t, 0, sizeof t);
   t.kind = TEST_STEP;
@@ -242,11 +244,12 @@ static inline void test_sgd_step(const Context *context, float *w, float *const 
   t.to_bias = slot[0];
   t.dy = gradients;
   t.hyper = *hyper;
+  t.decayed = decayed;
   t.values = context->values;
   test_net_run(context->device, t, n);
 }
 
-static const Optimizer test_sgd = {"sgd", 1, {"momentum_buffer", NULL}, test_sgd_step, 1};
+static const Optimizer test_sgd = {"sgd", 1, {"momentum_buffer"}, test_sgd_step, 1, NULL, NULL};
 
 /* ---------------------------------------------------------------------------------------------------------- batches */
 

@@ -15,6 +15,7 @@
 #include "common/nn/augment.h"
 #include "common/nn/data_set.h"
 #include "common/nn/implementation.h"
+#include "common/nn/optimizer.h"
 #include "common/nn/schedule.h"
 #include "common/options.h"
 #include "common/threads.h"
@@ -39,10 +40,17 @@ enum {
   TRAIN_SHOW = 1 << 15,    /* --show-features, --show-excited and --checkpoint */
   TRAIN_PROFILE = 1 << 16, /* and --nvtx */
   TRAIN_UNFUSED = 1 << 17,
-  TRAIN_ALL = (1 << 18) - 1
+  TRAIN_OPTIMIZER = 1 << 18, /* and its settings: */
+  TRAIN_DAMPENING = 1 << 19,
+  TRAIN_BETA1 = 1 << 20,
+  TRAIN_BETA2 = 1 << 21,
+  TRAIN_EPSILON = 1 << 22,
+  TRAIN_NESTEROV = 1 << 23,
+  TRAIN_CENTERED = 1 << 24,
+  TRAIN_ALL = (1 << 25) - 1
 };
 
-enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 36 };
+enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 44 };
 
 /* Of --show-excited: without a number, and at most. */
 enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
@@ -50,8 +58,10 @@ enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
 typedef struct TrainOptions {
   CommonOptions common;
   unsigned supported, given; /* TRAIN_..., or'ed */
-  double lr, lr_most, momentum, weight_decay;
-  const Schedule *schedule; /* NULL: the learning rate is constant, and no other is offered */
+  double lr, lr_most, momentum, weight_decay, dampening, beta1, beta2, epsilon;
+  int nesterov, centered;
+  const OptimizerChoice *optimizer; /* NULL: the program's own, and no other is offered */
+  const Schedule *schedule;         /* NULL: the learning rate is constant, and no other is offered */
   const DataSource *data;
   const Augment *augment;
   int train_images, test_images; /* the first so many; 0: all of them */
@@ -88,6 +98,13 @@ enum {
   TRAIN_KEY_PROFILE,
   TRAIN_KEY_NVTX,
   TRAIN_KEY_UNFUSED,
+  TRAIN_KEY_OPTIMIZER,
+  TRAIN_KEY_DAMPENING,
+  TRAIN_KEY_BETA1,
+  TRAIN_KEY_BETA2,
+  TRAIN_KEY_EPSILON,
+  TRAIN_KEY_NESTEROV,
+  TRAIN_KEY_CENTERED,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -103,10 +120,48 @@ static inline void train_options_default(TrainOptions *options, unsigned common,
 
 /* -------------------------------------------------------------------------------------------------------- reading */
 
+/* What is typed of an optimizer, without the learning rate's schedule. */
+static inline OptimizerSettings train_options_settings(const TrainOptions *options) {
+  const OptimizerSettings settings = {options->lr,        options->momentum, options->weight_decay,
+                                      options->dampening, options->beta1,    options->beta2,
+                                      options->epsilon,   options->nesterov, options->centered};
+  return settings;
+}
+
+/* Which settings of optimizer.h were given. */
+static inline unsigned train_options_given_settings(const TrainOptions *options) {
+  static const unsigned bits[OPTIMIZER_SETTINGS] = {TRAIN_MOMENTUM, TRAIN_DAMPENING, TRAIN_BETA1,   TRAIN_BETA2,
+                                                    TRAIN_EPSILON,  TRAIN_NESTEROV,  TRAIN_CENTERED};
+  unsigned given = 0;
+  for (int i = 0; i < OPTIMIZER_SETTINGS; i++) given |= (options->given & bits[i] ? 1u : 0) << i;
+  return given;
+}
+
+/* What was not given becomes what is usual for this optimizer. */
+static inline void train_options_usual(TrainOptions *options) {
+  const OptimizerSettings *usual = &options->optimizer->usual;
+  const unsigned given = options->given;
+  if (!(given & TRAIN_LR)) options->lr = usual->lr;
+  if (!(given & TRAIN_MOMENTUM)) options->momentum = usual->momentum;
+  if (!(given & TRAIN_WEIGHT_DECAY)) options->weight_decay = usual->weight_decay;
+  if (!(given & TRAIN_DAMPENING)) options->dampening = usual->dampening;
+  if (!(given & TRAIN_BETA1)) options->beta1 = usual->beta1;
+  if (!(given & TRAIN_BETA2)) options->beta2 = usual->beta2;
+  if (!(given & TRAIN_EPSILON)) options->epsilon = usual->epsilon;
+}
+
+static inline int train_options_check_optimizer(const TrainOptions *options, Error *err) {
+  const OptimizerSettings settings = train_options_settings(options);
+  return options->optimizer == NULL
+             ? 0
+             : optimizer_check(options->optimizer, &settings, train_options_given_settings(options), err);
+}
+
 /* "constant, linear, step or cosine" */
 typedef const char *TrainOptionsName(int i);
 static inline const char *train_options_schedule(int i) { return schedule_at(i) ? schedule_at(i)->name : NULL; }
 static inline const char *train_options_data(int i) { return data_source_at(i) ? data_source_at(i)->name : NULL; }
+static inline const char *train_options_optimizer(int i) { return optimizer_at(i) ? optimizer_at(i)->name : NULL; }
 static inline const char *train_options_augment(int i) { return augment_at(i) ? augment_at(i)->name : NULL; }
 
 typedef struct TrainOptionsList {
@@ -161,6 +216,9 @@ static inline const char *train_options_training(const TrainOptions *options) {
 
 static inline void train_options_end(const TrainOptions *options, const struct argp_state *state) {
   const char *mode = train_options_mode(options), *training = train_options_training(options);
+  Error err;
+  /* --resume: the checkpoint's is not known yet */
+  if (!options->resume && train_options_check_optimizer(options, &err) != 0) argp_error(state, "%s", err.message);
   if (options->resume && options->restart) argp_error(state, "--resume and --restart: one of the two");
   if (options->predict && train_options_shows(options))
     argp_error(state, "--predict and --show-%s: one of the two", options->features[0] ? "features" : "excited");
@@ -213,6 +271,20 @@ static inline int train_options_bit(int key) {
       return TRAIN_DATA;
     case TRAIN_KEY_AUGMENT:
       return TRAIN_AUGMENT;
+    case TRAIN_KEY_OPTIMIZER:
+      return TRAIN_OPTIMIZER;
+    case TRAIN_KEY_DAMPENING:
+      return TRAIN_DAMPENING;
+    case TRAIN_KEY_BETA1:
+      return TRAIN_BETA1;
+    case TRAIN_KEY_BETA2:
+      return TRAIN_BETA2;
+    case TRAIN_KEY_EPSILON:
+      return TRAIN_EPSILON;
+    case TRAIN_KEY_NESTEROV:
+      return TRAIN_NESTEROV;
+    case TRAIN_KEY_CENTERED:
+      return TRAIN_CENTERED;
     default:
       return 0;
   }
@@ -236,6 +308,27 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       return 0;
     case TRAIN_KEY_WEIGHT_DECAY:
       options->weight_decay = option_float(state, arg, "--weight-decay", 0, 1);
+      return 0;
+    case TRAIN_KEY_OPTIMIZER:
+      options->optimizer = optimizer_at(train_options_find(state, "--optimizer", arg, train_options_optimizer));
+      return 0;
+    case TRAIN_KEY_DAMPENING:
+      options->dampening = option_float(state, arg, "--dampening", 0, 1);
+      return 0;
+    case TRAIN_KEY_BETA1:
+      options->beta1 = option_float(state, arg, "--beta1", 0, 0.999999);
+      return 0;
+    case TRAIN_KEY_BETA2:
+      options->beta2 = option_float(state, arg, "--beta2", 0, 0.999999);
+      return 0;
+    case TRAIN_KEY_EPSILON:
+      options->epsilon = option_float(state, arg, "--epsilon", 1e-30, 1);
+      return 0;
+    case TRAIN_KEY_NESTEROV:
+      options->nesterov = 1;
+      return 0;
+    case TRAIN_KEY_CENTERED:
+      options->centered = 1;
       return 0;
     case TRAIN_KEY_SCHEDULE:
       options->schedule = schedule_at(train_options_find(state, "--schedule", arg, train_options_schedule));
@@ -335,6 +428,29 @@ static inline void train_options_images_row(TrainOptionsHelp *help, int key, con
     train_options_row(help, key, name, "N", "%s on the first N images only", verb);
 }
 
+/* --optimizer and its settings. */
+static inline void train_options_optimizer_rows(TrainOptionsHelp *help, const TrainOptions *o) {
+  const OptimizerChoice *adam = optimizer_named("adam"), *rmsprop = optimizer_named("rmsprop");
+  train_options_row(
+      help, TRAIN_KEY_OPTIMIZER, "optimizer", "NAME",
+      "How the weights follow their gradients (default: %s); each has its own default settings: ", o->optimizer->name);
+  char *text = help->texts[help->count - 1];
+  for (int i = 0; optimizer_at(i); i++)
+    snprintf(text + strlen(text), sizeof help->texts[0] - strlen(text), "%s%s", i ? ", " : "", optimizer_at(i)->name);
+  train_options_row(help, TRAIN_KEY_BETA1, "beta1", "B", "Adam's running mean of the gradient (default: %g)",
+                    adam->usual.beta1);
+  train_options_row(help, TRAIN_KEY_BETA2, "beta2", "B",
+                    "Running mean of the gradient's square (default: %g of adam, %g of rmsprop)", adam->usual.beta2,
+                    rmsprop->usual.beta2);
+  train_options_row(help, TRAIN_KEY_EPSILON, "epsilon", "E", "What is added to the root of it (default: %g)",
+                    adam->usual.epsilon);
+  train_options_row(help, TRAIN_KEY_DAMPENING, "dampening", "D",
+                    "Of sgd's momentum: 1 - D times the gradient comes in");
+  train_options_row(help, TRAIN_KEY_NESTEROV, "nesterov", NULL, "With --optimizer=sgd: Nesterov's momentum");
+  train_options_row(help, TRAIN_KEY_CENTERED, "centered", NULL,
+                    "With --optimizer=rmsprop: the variance of the gradient instead of its mean square");
+}
+
 static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions *o) {
   const unsigned has = o->supported;
   if (has & TRAIN_LR && has & TRAIN_SCHEDULE)
@@ -350,6 +466,7 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
       snprintf(text + strlen(text), sizeof help->texts[0] - strlen(text), "%s%s, %s", i ? "; " : "",
                schedule_at(i)->name, schedule_at(i)->help);
   }
+  if (has & TRAIN_OPTIMIZER) train_options_optimizer_rows(help, o);
   if (has & TRAIN_MOMENTUM) train_options_row(help, 'm', "momentum", "M", "Momentum of SGD (default: %g)", o->momentum);
   if (has & TRAIN_WEIGHT_DECAY)
     train_options_row(help, TRAIN_KEY_WEIGHT_DECAY, "weight-decay", "W",
@@ -446,7 +563,9 @@ static inline void train_options_parse(TrainOptions *options, const struct argp 
                            children,
                            NULL,
                            NULL};
+  const OptimizerChoice *before = options->optimizer;
   options_parse(&options->common, &all, &parser, argc, argv);
+  if (options->optimizer != before) train_options_usual(options);
   if (options->supported & TRAIN_THREADS) options->threads = threads_set(options->threads);
 }
 

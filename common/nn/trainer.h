@@ -128,11 +128,12 @@ static inline void trainer_record(Trainer *t, StepReplay *replay, StepGraph *gra
   t->replay = replay;
 }
 
-/* The learning rates of the epoch's steps that are left go to the device. */
+/* What changes in the epoch's steps that are left goes to the device. */
 static inline void trainer_load_epoch(Trainer *t) {
   TrainState at = t->state;
   const int steps = trainer_whole_steps(t);
-  for (int i = 0; i < steps; i++, at.step++) t->values[i].lr = (float)trainer_learning_rate(t->schedule, &at);
+  for (int i = 0; i < steps; i++, at.step++)
+    t->values[i] = step_values(trainer_learning_rate(t->schedule, &at), &t->net->hyper, at.step);
   step_replay_load(t->replay, t->values, steps, t->state.position);
 }
 #endif

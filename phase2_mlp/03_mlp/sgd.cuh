@@ -5,7 +5,7 @@
  *
  * The velocity does not contain lr, so that a new learning rate acts on all of it at once. It starts at zero and is a
  * part of a checkpoint. One call updates n floats: a network keeps all its parameters in one array, all gradients in
- * another, all velocities in a third.
+ * another, all velocities in a third, and those that are not decayed (weight_decay 0) behind the others.
  *
  *   sgd_step_cpu       plain loop
  *   sgd_step_cpu_fast  vectorised by the compiler, large arrays shared among threads
@@ -63,36 +63,29 @@ static __device__ __forceinline__ void sgd_step_one(float *w, float *velocity, c
   // <<< exercise
 }
 
-static __global__ void sgd_step_kernel(float *w, float *velocity, const float *grad, size_t n, float lr, float momentum,
-                                       float weight_decay) {
+/* Weight decay applies to the first `decayed` floats. `recorded` is NULL, or the learning rate in the GPU's memory:
+ * then the launch can be repeated when it has changed. */
+static __global__ void sgd_step_kernel(float *w, float *velocity, const float *grad, size_t n, size_t decayed, float lr,
+                                       const float *recorded, float momentum, float weight_decay) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) sgd_step_one(w, velocity, grad, i, lr, momentum, weight_decay);
-}
-
-/* The same with the learning rate in the GPU's memory: its launch can be repeated when lr has changed. */
-static __global__ void sgd_step_recorded_kernel(float *w, float *velocity, const float *grad, size_t n, const float *lr,
-                                                float momentum, float weight_decay) {
-  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) sgd_step_one(w, velocity, grad, i, *lr, momentum, weight_decay);
+  if (recorded != NULL) lr = *recorded;
+  if (i < n) sgd_step_one(w, velocity, grad, i, lr, momentum, i < decayed ? weight_decay : 0);
 }
 
 enum { SGD_BLOCK = 256 };
 
-static inline void sgd_step_gpu(float *w, float *velocity, const float *grad, size_t n, float lr, float momentum,
-                                float weight_decay) {
+static inline void sgd_step_parts_gpu(float *w, float *velocity, const float *grad, size_t n, size_t decayed, float lr,
+                                      const float *recorded, float momentum, float weight_decay) {
   if (n == 0) return;
   unsigned blocks = (unsigned)((n + SGD_BLOCK - 1) / SGD_BLOCK);
-  sgd_step_kernel<<<blocks, SGD_BLOCK>>>(w, velocity, grad, n, lr, momentum, weight_decay);
+  sgd_step_kernel<<<blocks, SGD_BLOCK>>>(w, velocity, grad, n, decayed, lr, recorded, momentum, weight_decay);
   CUDA_CHECK_LAUNCH();
 }
 
-/* lr is on the GPU. */
-static inline void sgd_step_recorded_gpu(float *w, float *velocity, const float *grad, size_t n, const float *lr,
-                                         float momentum, float weight_decay) {
-  if (n == 0) return;
-  unsigned blocks = (unsigned)((n + SGD_BLOCK - 1) / SGD_BLOCK);
-  sgd_step_recorded_kernel<<<blocks, SGD_BLOCK>>>(w, velocity, grad, n, lr, momentum, weight_decay);
-  CUDA_CHECK_LAUNCH();
+/* All are decayed. */
+static inline void sgd_step_gpu(float *w, float *velocity, const float *grad, size_t n, float lr, float momentum,
+                                float weight_decay) {
+  sgd_step_parts_gpu(w, velocity, grad, n, n, lr, NULL, momentum, weight_decay);
 }
 
 /* The same into other arrays: w and velocity stay unchanged, for a check that compares before and after. */

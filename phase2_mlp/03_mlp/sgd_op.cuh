@@ -7,16 +7,16 @@
 #include "phase2_mlp/03_mlp/sgd.cuh"
 
 static inline void sgd_op_step(const Context *context, float *w, float *const *slot, const float *grad, size_t n,
-                               const Hyper *h) {
-  if (context->values) {
-    sgd_step_recorded_gpu(w, slot[0], grad, n, &context->values->lr, h->momentum, h->weight_decay);
-    return;
-  }
-  ON_DEVICE(context->device, sgd_step_gpu(w, slot[0], grad, n, h->lr, h->momentum, h->weight_decay),
-            sgd_step_cpu_fast(w, slot[0], grad, n, h->lr, h->momentum, h->weight_decay));
+                               size_t decayed, const Hyper *h) {
+  const float *recorded = context->values ? &context->values->lr : NULL;
+  ON_DEVICE(context->device,
+            sgd_step_parts_gpu(w, slot[0], grad, n, decayed, h->lr, recorded, h->momentum, h->weight_decay), {
+              sgd_step_cpu_fast(w, slot[0], grad, decayed, h->lr, h->momentum, h->weight_decay);
+              sgd_step_cpu_fast(w + decayed, slot[0] + decayed, grad + decayed, n - decayed, h->lr, h->momentum, 0);
+            });
 }
 
-static const Optimizer sgd = {"sgd", 1, {"momentum_buffer", NULL}, sgd_op_step, 1};
+static const Optimizer sgd = {"sgd", 1, {"momentum_buffer"}, sgd_op_step, 1, NULL, NULL};
 
 /* A model of the graph to be trained by SGD. Ends the program with a sentence where the graph is wrong or too large. */
 static inline void sgd_model_open(Model *m, Graph *graph, Device device, int max_batch) {

@@ -76,6 +76,61 @@ static void weight_decay_matters_also_when_resumed(void **state) {
   assert_true(first_bias("decay_a") != first_bias("decay_b"));
 }
 
+/* ---- optimizers ---- */
+
+/* Stopped after an epoch and resumed without being named again: slots, step and settings come back. */
+static void other_optimizers_resume_exactly(void **state) {
+  (void)state;
+  static const struct {
+    const char *option, *more, *says;
+  } cases[] = {
+      {"--optimizer=adam", "--beta1=0.8", "adam, learning rate 0.001, beta1 0.8, beta2 0.999, epsilon 1e-08"},
+      {"--optimizer=rmsprop", "--centered", "rmsprop, learning rate 0.001, beta2 0.99, epsilon 1e-08, centered"},
+      {"--optimizer=muon", "--layers=784,12,10", "muon, learning rate 0.001, momentum 0.95"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char whole[32], parts[32];
+    snprintf(whole, sizeof whole, "optimizer_whole%zu", i);
+    snprintf(parts, sizeof parts, "optimizer_parts%zu", i);
+    Subprocess run = train(output_dir(whole), "--epochs=2", "--schedule=constant", cases[i].option, cases[i].more);
+    expect_run(&run, 0, cases[i].says, NULL);
+    subprocess_free(&run);
+    run = train(output_dir(parts), "--epochs=1", "--schedule=constant", cases[i].option, cases[i].more);
+    expect_run(&run, 0, cases[i].says, NULL);
+    subprocess_free(&run);
+    run = train(output_dir(parts), "--epochs=2", "--resume", NULL, NULL);
+    expect_run(&run, 0, cases[i].says, NULL);
+    subprocess_free(&run);
+    assert_same_tensors(in_dir(whole, "last.state.safetensors"), in_dir(parts, "last.state.safetensors"));
+  }
+}
+
+static void settings_of_no_optimizer_are_refused(void **state) {
+  (void)state;
+  static const char *const cases[][3] = {
+      {"--optimizer=adagrad", NULL, "--optimizer=adagrad: sgd, adam, adamw, rmsprop or muon is expected"},
+      {"--optimizer=adam", "--momentum=0.9",
+       "--momentum: --optimizer=adam does not use it; its own settings are --beta1"},
+      {"--optimizer=rmsprop", "--nesterov", "--nesterov: --optimizer=rmsprop does not use it"},
+      {"--nesterov", "--momentum=0", "--nesterov needs a --momentum above 0 and no --dampening"},
+      {"--centered", NULL, "--centered: --optimizer=sgd does not use it"},
+      {"--optimizer=adam", "--beta2=1", "--beta2"},
+      {"--optimizer=adam", "--epsilon=0", "--epsilon"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Subprocess run = small("refused", cases[i][0], cases[i][1], NULL);
+    expect_run(&run, 2, NULL, cases[i][2]);
+    subprocess_free(&run);
+  }
+  small_must("by_rmsprop", "--epochs=1", "--optimizer=rmsprop", NULL, NULL);
+  small_refused("by_rmsprop", "--epochs=2", "--resume", "--optimizer=adam",
+                "the checkpoint is of --optimizer=rmsprop, not adam; leave the option out");
+  small_refused("by_rmsprop", "--epochs=2", "--resume", "--momentum=0.5",
+                "was started by rmsprop with square_avg, and these settings make rmsprop with square_avg and "
+                "momentum_buffer of it");
+  small_refused("by_rmsprop", "--epochs=2", "--resume", "--nesterov",
+                "--nesterov: --optimizer=rmsprop does not use it");
+  small_must("by_rmsprop", "--epochs=2", "--resume", "--beta2=0.9", "beta2 0.9");
+}
+
 /* ---- options of all trainers ---- */
 
 static void the_summary_trains_nothing(void **state) {
@@ -453,6 +508,8 @@ int main(void) {
       cmocka_unit_test(the_emulated_or_real_gpu_learns_too),
       cmocka_unit_test(the_same_seed_gives_the_same_bits),
       cmocka_unit_test(weight_decay_matters_also_when_resumed),
+      cmocka_unit_test(other_optimizers_resume_exactly),
+      cmocka_unit_test(settings_of_no_optimizer_are_refused),
       cmocka_unit_test(the_summary_trains_nothing),
       cmocka_unit_test(schedules_and_augmentation_are_remembered),
       cmocka_unit_test(the_first_line_names_the_checkpoints_data_set),
