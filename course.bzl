@@ -197,4 +197,10 @@ COURSE = {
         "conv_pool_taps",
         "chain_products",
     ],
+    "phase4_training/04_lr_schedules": [
+        "schedule_cycle",
+        "schedule_cosine",
+        "smooth_warp",
+        "smooth_carry",
+    ],
 }

@@ -8,6 +8,7 @@
 #ifndef COMMON_NN_APP_H
 #define COMMON_NN_APP_H
 
+#include "common/nn/find_lr.h"
 #include "common/nn/predict.h"
 #include "common/nn/profile.h"
 #include "common/nn/run_folder.h"
@@ -85,6 +86,8 @@ static inline int app_resume(const TrainOptions *options, const char *path, cons
                      path, saved.train_images, saved.test_images, saved.mean[0], state->train_images,
                      state->test_images, state->mean[0]);
   if (given & OPTIONS_EPOCHS) saved.epochs = state->epochs;
+  if (strcmp(saved.schedule, lr_schedule_text(&options->schedule).text) != 0)
+    memset(&saved.plateau, 0, sizeof saved.plateau);
   if (options->given & TRAIN_LR) saved.lr = options->lr;
   if (options->given & TRAIN_MOMENTUM) saved.momentum = options->momentum;
   if (options->given & TRAIN_WEIGHT_DECAY) saved.weight_decay = options->weight_decay;
@@ -105,14 +108,14 @@ static inline int app_recall(const Task *task, TrainOptions *options, const char
 
 static inline void app_print_header(const TrainOptions *options, const Trainer *t) {
   const TrainState *state = &t->state;
-  char more[160] = "";
+  char more[512] = "";
   size_t used = 0;
   if (state->weight_decay > 0)
     used += (size_t)snprintf(more + used, sizeof more - used, ", weight decay %g", state->weight_decay);
   if (options->augment->apply)
     used += (size_t)snprintf(more + used, sizeof more - used, ", augmented by %s", options->augment->name);
   if (options->given & TRAIN_SCHEDULE)
-    snprintf(more + used, sizeof more - used, ", schedule %s", options->schedule->name);
+    snprintf(more + used, sizeof more - used, ", schedule %s", lr_schedule_text(&options->schedule).text);
   printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g%s, seed %llu\n\n",
          t->train->count, t->test->count, state->batch_size, state->lr, state->momentum, more,
          (unsigned long long)state->seed);
@@ -129,6 +132,7 @@ static inline int app_finish_epoch(Trainer *t, Error *err) {
   t->test_loss = totals.loss / t->test->count;
   state->test_accuracy = totals.correct / t->test->count;
   trainer_log(t, state->epoch, "test", totals, t->test->count, seconds_now() - start);
+  schedule_plateau_watch(&t->schedule, &state->plateau, t->test_loss);
   const int best = state->best_epoch == 0 || state->test_accuracy > state->best_accuracy;
   if (best) {
     state->best_accuracy = state->test_accuracy;
@@ -416,6 +420,59 @@ static inline int app_profile(const Task *task, TrainOptions *options) {
   return 0;
 }
 
+/* -------------------------------------------------------------------------------------------------------- --find-lr */
+
+static inline void app_find_lr_json(const TrainOptions *options, const FindLr *test) {
+  Error err;
+  json_t *result = json_pack("{s:s, s:s, s:I, s:i}", "program", program_invocation_short_name, "device",
+                             device_name(options->common.device), "seed", (json_int_t)options->common.seed, "steps",
+                             test->count);
+  if (test->suggested > 0) {
+    json_object_set_new(result, "lowest_loss_lr", json_real(test->lowest));
+    json_object_set_new(result, "suggested_lr", json_real(test->suggested));
+  }
+  if (json_result(result, &err) != 0) die("%s", err.message);
+}
+
+/* A range test on a fresh network, which is then forgotten: no model, no log, and no run in the folder is touched. */
+static inline int app_find_lr(const Task *task, TrainOptions *options) {
+  Error err, none;
+  AppData data;
+  Model net;
+  DeviceSet train;
+  Trainer t;
+  FindLr test;
+  char title[256];
+  memset(&t, 0, sizeof t);
+  if (app_load(options, &data, &err) != 0) die("%s", err.message);
+  app_begin(options, &data, &t.state);
+  if (app_open_model(task, options, "", data.train.shape, &net, &t.state, &err) != 0) die("%s", err.message);
+  app_create_set(task, options, &train, &data.train, t.state.train_images, &data.norm, net.max_batch);
+  device_set_augment(&train, options->augment, net.max_batch);
+  t.net = &net;
+  t.train = &train;
+  interrupt_install();
+  find_lr_open(&test, options->find_lr);
+  find_lr_run(&test, &t);
+  const int found = find_lr_suggest(&test, &none) == 0;
+  snprintf(title, sizeof title, "%s on %s, batch %d: the loss at rising learning rates", task->title,
+           options->data->title, t.state.batch_size);
+  if (found)
+    printf("%d steps from a learning rate of %g to %g: the loss was lowest at %.2g\nsuggested: --lr=%g\n", test.count,
+           test.lr[0], test.lr[test.count - 1], test.lowest, test.suggested);
+  if (test.count > 0 && find_lr_write(&test, title, options->common.output_dir, &err) != 0) die("%s", err.message);
+  if (!found) die("%s", none.message);
+  printf("find_lr.csv is in %s, and where gnuplot is installed find_lr.svg and find_lr.png\n",
+         options->common.output_dir);
+  if (options->common.json) app_find_lr_json(options, &test);
+  find_lr_close(&test);
+  device_set_destroy(&train);
+  data_free(&data.train);
+  data_free(&data.test);
+  model_close(&net);
+  return interrupt_requested() ? interrupt_status() : 0;
+}
+
 /* ------------------------------------------------------------------------------------------------------ the program */
 
 static inline void app_options(const Task *task, TrainOptions *options, int argc, char **argv) {
@@ -425,7 +482,7 @@ static inline void app_options(const Task *task, TrainOptions *options, int argc
   options->lr = task->hyper.lr;
   options->momentum = task->hyper.momentum;
   options->weight_decay = task->hyper.weight_decay;
-  options->schedule = task->schedule ? task->schedule : &schedule_constant;
+  options->schedule = lr_schedule(task->schedule ? task->schedule : &schedule_constant);
   options->data = task->data;
   if (task->augment) options->augment = task->augment;
   options->choices = task->choices;
@@ -471,6 +528,7 @@ static inline int app_main(const Task *task, int argc, char **argv) {
                      : train_options_shows(&options) ? show_run(task, &options)
                      : options.summary               ? app_summary(task, &options)
                      : options.profile               ? app_profile(task, &options)
+                     : options.find_lr               ? app_find_lr(task, &options)
                                                      : app_run(task, &options, started);
   stdout_finish();
   return status;

@@ -15,6 +15,7 @@
 
 #include "common/nn/data_set.h"
 #include "common/nn/model.h"
+#include "common/nn/schedule.h"
 #include "common/safetensors.h"
 
 enum { CHECKPOINT_NETWORK = 192, CHECKPOINT_NAME = 32, CHECKPOINT_IMPLEMENTATIONS = 4096 };
@@ -38,9 +39,10 @@ typedef struct TrainState {
   int best_epoch;                      /* 1-based, 0: none yet */
 
   /* Names of table entries; "" in a file that is older than the table: the program's default. */
-  char data[CHECKPOINT_NAME], schedule[CHECKPOINT_NAME], augment[CHECKPOINT_NAME];
+  char data[CHECKPOINT_NAME], schedule[SCHEDULE_TEXT], augment[CHECKPOINT_NAME];
   char implementations[CHECKPOINT_IMPLEMENTATIONS]; /* "conv2:naive": of the nodes that do not have the usual one */
   char fused[CHECKPOINT_NAME]; /* what was computed together: "chains", "pairs" or "nothing" (session.h) */
+  SchedulePlateau plateau;     /* of the schedule of this name */
 } TrainState;
 
 /* How many channels the values are of: what is 0 at the end was left out. */
@@ -239,10 +241,15 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"best_accuracy", offsetof(TrainState, best_accuracy), 'd', NEED_NEVER, 0, 1},
       {"best_epoch", offsetof(TrainState, best_epoch), 'i', NEED_NEVER, 0, 100000},
       {"data", offsetof(TrainState, data), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
-      {"schedule", offsetof(TrainState, schedule), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"schedule", offsetof(TrainState, schedule), 's', NEED_NEVER, 0, SCHEDULE_TEXT},
       {"augment", offsetof(TrainState, augment), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
       {"implementations", offsetof(TrainState, implementations), 's', NEED_NEVER, 0, CHECKPOINT_IMPLEMENTATIONS},
       {"fused", offsetof(TrainState, fused), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"plateau_best", offsetof(TrainState, plateau.best), 'd', NEED_NEVER, 0, 1e300},
+      {"plateau_seen", offsetof(TrainState, plateau.seen), 'i', NEED_NEVER, 0, 100000},
+      {"plateau_bad", offsetof(TrainState, plateau.bad), 'i', NEED_NEVER, 0, 100000},
+      {"plateau_cooling", offsetof(TrainState, plateau.cooling), 'i', NEED_NEVER, 0, 100000},
+      {"plateau_lowered", offsetof(TrainState, plateau.lowered), 'i', NEED_NEVER, 0, 100000},
   };
   *count = (int)(sizeof fields / sizeof fields[0]);
   return fields;

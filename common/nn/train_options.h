@@ -39,10 +39,14 @@ enum {
   TRAIN_SHOW = 1 << 15,    /* --show-features, --show-excited and --checkpoint */
   TRAIN_PROFILE = 1 << 16, /* and --nvtx */
   TRAIN_UNFUSED = 1 << 17,
-  TRAIN_ALL = (1 << 18) - 1
+  TRAIN_FIND_LR = 1 << 22,
+  TRAIN_ALL = (1 << 26) - 1
 };
 
-enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 36 };
+enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 56 };
+
+/* Of --find-lr: without a number; at least and at most. */
+enum { TRAIN_FIND_STEPS = 100, TRAIN_LEAST_FIND = 20, TRAIN_MOST_FIND = 10000 };
 
 /* Of --show-excited: without a number, and at most. */
 enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
@@ -51,7 +55,7 @@ typedef struct TrainOptions {
   CommonOptions common;
   unsigned supported, given; /* TRAIN_..., or'ed */
   double lr, lr_most, momentum, weight_decay;
-  const Schedule *schedule; /* NULL: the learning rate is constant, and no other is offered */
+  LrSchedule schedule; /* kind NULL: the learning rate is constant, and no other is offered */
   const DataSource *data;
   const Augment *augment;
   int train_images, test_images; /* the first so many; 0: all of them */
@@ -59,6 +63,7 @@ typedef struct TrainOptions {
   int resume, restart, predict, summary, graph, stream, profile, nvtx, unfused;
   char checkpoint[PATH_MAX]; /* of --predict and the like; "": best.safetensors of the output folder */
   char features[PATH_MAX];   /* the picture of --show-features; "": none */
+  int find_lr;               /* steps of --find-lr; 0: it is not asked for */
   int excited;               /* pictures for each filter, of --show-excited; 0: none are asked for */
   char **files;              /* of --predict */
   int file_count;
@@ -88,6 +93,7 @@ enum {
   TRAIN_KEY_PROFILE,
   TRAIN_KEY_NVTX,
   TRAIN_KEY_UNFUSED,
+  TRAIN_KEY_FIND_LR,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -103,9 +109,8 @@ static inline void train_options_default(TrainOptions *options, unsigned common,
 
 /* -------------------------------------------------------------------------------------------------------- reading */
 
-/* "constant, linear, step or cosine" */
+/* "mnist, fashion_mnist, cifar10 or cifar100" */
 typedef const char *TrainOptionsName(int i);
-static inline const char *train_options_schedule(int i) { return schedule_at(i) ? schedule_at(i)->name : NULL; }
 static inline const char *train_options_data(int i) { return data_source_at(i) ? data_source_at(i)->name : NULL; }
 static inline const char *train_options_augment(int i) { return augment_at(i) ? augment_at(i)->name : NULL; }
 
@@ -146,6 +151,7 @@ static inline const char *train_options_mode(const TrainOptions *options) {
          : options->excited     ? "show-excited"
          : options->summary     ? "summary"
          : options->profile     ? "profile"
+         : options->find_lr     ? "find-lr"
                                 : NULL;
 }
 
@@ -166,6 +172,7 @@ static inline void train_options_end(const TrainOptions *options, const struct a
     argp_error(state, "--predict and --show-%s: one of the two", options->features[0] ? "features" : "excited");
   if (options->profile && strcmp(mode, "profile") != 0) argp_error(state, "--%s and --profile: one of the two", mode);
   if (options->summary && strcmp(mode, "summary") != 0) argp_error(state, "--%s and --summary: one of the two", mode);
+  if (options->find_lr && strcmp(mode, "find-lr") != 0) argp_error(state, "--%s and --find-lr: one of the two", mode);
   if (mode && training) argp_error(state, "--%s trains nothing; leave --%s out", mode, training);
   if (options->excited && options->hold_out)
     argp_error(state, "--show-excited looks at the test set; leave --hold-out out");
@@ -221,6 +228,7 @@ static inline int train_options_bit(int key) {
 static inline error_t train_options_parse_one(int key, char *arg, struct argp_state *state) {
   const TrainOptionsParser *parser = (const TrainOptionsParser *)state->input;
   TrainOptions *options = parser->options;
+  Error err;
   options->given |= (unsigned)train_options_bit(key);
   if (key >= TRAIN_KEY_CHOICE && key < TRAIN_KEY_CHOICE + options->choice_count)
     return train_options_choose(options, key - TRAIN_KEY_CHOICE, arg, state);
@@ -238,7 +246,12 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       options->weight_decay = option_float(state, arg, "--weight-decay", 0, 1);
       return 0;
     case TRAIN_KEY_SCHEDULE:
-      options->schedule = schedule_at(train_options_find(state, "--schedule", arg, train_options_schedule));
+      if (lr_schedule_parse(arg, &options->schedule, &err) != 0)
+        argp_error(state, "--schedule=%s: %s", arg, err.message);
+      return 0;
+    case TRAIN_KEY_FIND_LR:
+      options->find_lr =
+          arg ? (int)option_int(state, arg, "--find-lr", TRAIN_LEAST_FIND, TRAIN_MOST_FIND) : TRAIN_FIND_STEPS;
       return 0;
     case TRAIN_KEY_DATA:
       options->data = data_source_at(train_options_find(state, "--data", arg, train_options_data));
@@ -310,7 +323,7 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
 
 typedef struct TrainOptionsHelp {
   struct argp_option rows[TRAIN_MAX_ROWS];
-  char texts[TRAIN_MAX_ROWS][320];
+  char texts[TRAIN_MAX_ROWS][1024];
   int count;
 } TrainOptionsHelp;
 
@@ -343,12 +356,22 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   else if (has & TRAIN_LR)
     train_options_row(help, 'l', "lr", "RATE", "Learning rate, constant (default: %g)", o->lr);
   if (has & TRAIN_SCHEDULE) {
-    train_options_row(help, TRAIN_KEY_SCHEDULE, "schedule", "NAME",
-                      "Learning rate over the run (default: %s): ", o->schedule->name);
+    train_options_row(help, TRAIN_KEY_SCHEDULE, "schedule", "NAME[:KEY=VALUE,...]",
+                      "Learning rate over the run (default: %s): ", lr_schedule_text(&o->schedule).text);
     char *text = help->texts[help->count - 1];
-    for (int i = 0; schedule_at(i); i++)
-      snprintf(text + strlen(text), sizeof help->texts[0] - strlen(text), "%s%s, %s", i ? "; " : "",
-               schedule_at(i)->name, schedule_at(i)->help);
+    for (int i = 0; schedule_at(i); i++) {
+      char keys[160];
+      schedule_param_names(schedule_at(i), keys, sizeof keys);
+      snprintf(text + strlen(text), sizeof help->texts[0] - strlen(text), "%s%s, %s (%s)", i ? "; " : "",
+               schedule_at(i)->name, schedule_at(i)->help, keys);
+    }
+  }
+  if (has & TRAIN_FIND_LR) {
+    train_options_row(help, TRAIN_KEY_FIND_LR, "find-lr", "STEPS",
+                      "Train nothing: try rising learning rates on a fresh network, one for each of STEPS steps (default: "
+                      "%d), suggest one, and draw the losses into find_lr.png in the output folder",
+                      TRAIN_FIND_STEPS);
+    help->rows[help->count - 1].flags = OPTION_ARG_OPTIONAL;
   }
   if (has & TRAIN_MOMENTUM) train_options_row(help, 'm', "momentum", "M", "Momentum of SGD (default: %g)", o->momentum);
   if (has & TRAIN_WEIGHT_DECAY)

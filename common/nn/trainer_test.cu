@@ -9,6 +9,7 @@
 /* 1,000 images in batches of 64 are 16 steps an epoch; five epochs are 80 steps, of which the first 4 warm up. */
 static void the_learning_rate_rises_and_falls(void **unused) {
   (void)unused;
+  const LrSchedule linear = lr_schedule(&schedule_linear);
   TrainState state = TrainState();
   state.epochs = 5;
   state.batch_size = 64;
@@ -16,7 +17,7 @@ static void the_learning_rate_rises_and_falls(void **unused) {
   state.lr = 0.4;
   double sum = 0, largest = 0, before = 0;
   for (state.step = 0; state.step < 80; state.step++) {
-    double lr = trainer_learning_rate(&schedule_linear, &state);
+    double lr = trainer_learning_rate(&linear, &state);
     assert_true(lr > 0 && lr <= 0.4);
     assert_true(state.step < 4 ? lr > before : state.step > 4 ? lr < before : 1);
     sum += lr;
@@ -26,11 +27,11 @@ static void the_learning_rate_rises_and_falls(void **unused) {
   assert_true(fabs(sum / 80 - 0.2) < 1e-12); /* a triangle: half its height on average */
   assert_true(largest > 0.39);
   state.step = 1;
-  assert_true(fabs(trainer_learning_rate(&schedule_linear, &state) - 0.4 * 1.5 / 4) < 1e-12);
+  assert_true(fabs(trainer_learning_rate(&linear, &state) - 0.4 * 1.5 / 4) < 1e-12);
   state.step = 42;
-  assert_true(fabs(trainer_learning_rate(&schedule_linear, &state) - 0.4 * (80 - 42.5) / 76) < 1e-12);
+  assert_true(fabs(trainer_learning_rate(&linear, &state) - 0.4 * (80 - 42.5) / 76) < 1e-12);
   state.step = 1000; /* beyond the end, when a resumed run has fewer epochs */
-  assert_true(trainer_learning_rate(&schedule_linear, &state) == 0);
+  assert_true(trainer_learning_rate(&linear, &state) == 0);
 }
 
 /* ---- epochs of 130 images of 4x4 pixels, one by one: the log has an interval of 100 steps and one of 30 ---- */
@@ -72,7 +73,7 @@ static void fixture_create(Fixture *f, const char *name) {
   Trainer *t = &f->trainer;
   t->net = &f->net;
   t->train = &f->set;
-  t->schedule = &schedule_linear;
+  t->schedule = lr_schedule(&schedule_linear);
   t->output_dir = f->directory;
   t->log = &f->log;
   t->state.seed = 11;
@@ -110,11 +111,12 @@ static void train_by_hand(Totals *totals, float *parameters) {
   const Totals none = {0, 0};
   fixture_create(&f, "by_hand");
   TrainState *state = &f.trainer.state;
+  const LrSchedule linear = lr_schedule(&schedule_linear);
   for (state->step = 0; state->step < 2 * COUNT; state->step++) {
     if (state->step % COUNT == 0) device_set_shuffle(&f.set, state->seed, (int)(state->step / COUNT));
     model_reset_totals(&f.net, 0, none);
     device_set_gather(&f.set, &f.net, (int)(state->step % COUNT), 1);
-    f.net.hyper.lr = (float)trainer_learning_rate(&schedule_linear, state);
+    f.net.hyper.lr = (float)trainer_learning_rate(&linear, state);
     f.net.hyper.momentum = 0.5f;
     model_train_step(&f.net, 1);
     totals[state->step] = model_read_totals(&f.net, 0);
