@@ -19,13 +19,22 @@
 /* -------------------------------------------------------------------------------------------------- what is trained */
 
 typedef struct AppData {
-  DataSet train, test;
+  DataSet train, validation, test; /* validation.count 0: there is none */
   DataNorm norm; /* of all training images */
 } AppData;
 
-static inline int app_load(const TrainOptions *options, AppData *data, Error *err) {
+/* Of those training images that --train-images leaves, a share becomes the validation set. */
+static inline int app_split(const TrainOptions *options, AppData *data, uint64_t seed, Error *err) {
+  Error why;
+  if (options->train_images) data_keep_first(&data->train, options->train_images);
+  if (data_split(&data->train, &data->validation, options->validation, seed, &why) == 0) return 0;
+  return error_set(err, "--validation=%g: %.900s", options->validation, why.message);
+}
+
+static inline int app_load(const TrainOptions *options, AppData *data, uint64_t seed, Error *err) {
   const char *directory = options->common.data_dir;
   const int held = options->hold_out;
+  memset(&data->validation, 0, sizeof data->validation);
   if (data_load(options->data, directory, DATA_TRAIN, &data->train, err) != 0 ||
       data_load(options->data, directory, DATA_TEST, &data->test, err) != 0)
     return -1;
@@ -33,6 +42,7 @@ static inline int app_load(const TrainOptions *options, AppData *data, Error *er
     return error_set(err, "--hold-out=%d: of %d training images at least one must be left to train on", held,
                      data->train.count);
   if (held > 0) data_hold_out(&data->train, &data->test, held);
+  if (options->given & TRAIN_VALIDATION && app_split(options, data, seed, err) != 0) return -1;
   return data_statistics(&data->train, &data->norm, err);
 }
 
@@ -53,7 +63,10 @@ static inline void app_begin(const TrainOptions *options, const AppData *data, T
   state->test_images = data->test.count;
   if (options->train_images && options->train_images < state->train_images) state->train_images = options->train_images;
   if (options->test_images && options->test_images < state->test_images) state->test_images = options->test_images;
-  state->test_accuracy = state->best_accuracy = NAN;
+  state->test_accuracy = state->best_accuracy = state->validation_loss = state->best_loss = NAN;
+  state->validation = options->validation;
+  state->validation_images = data->validation.count;
+  state->patience = options->patience;
 }
 
 static inline int app_same_normalisation(const TrainState *a, const TrainState *b) {
@@ -88,6 +101,7 @@ static inline int app_resume(const TrainOptions *options, const char *path, cons
   if (given & OPTIONS_EPOCHS) saved.epochs = state->epochs;
   if (strcmp(saved.schedule, lr_schedule_text(&options->schedule).text) != 0)
     memset(&saved.plateau, 0, sizeof saved.plateau);
+  if (options->patience) saved.patience = options->patience;
   if (options->given & TRAIN_LR) saved.lr = options->lr;
   if (options->given & TRAIN_MOMENTUM) saved.momentum = options->momentum;
   if (options->given & TRAIN_WEIGHT_DECAY) saved.weight_decay = options->weight_decay;
@@ -101,6 +115,16 @@ static inline int app_recall(const Task *task, TrainOptions *options, const char
   if (checkpoint_peek(path, CHECKPOINT_STATE, saved, &why) != 0)
     return error_set(err, "--resume: %.1000s", why.message);
   if (session_recall(task, options, saved, &why) != 0) return error_set(err, "%s: %.900s", path, why.message);
+  if (options->given & TRAIN_VALIDATION && options->validation != saved->validation)
+    return error_set(err,
+                     "--resume: %s was started with --validation=%g; leave the option out, or start a new run in another "
+                     "--output-dir",
+                     path, saved->validation);
+  if (options->patience && saved->validation == 0)
+    return error_set(err, "--patience=%d: %s was started without --validation; leave the option out", options->patience,
+                     path);
+  options->validation = saved->validation;
+  if (saved->validation > 0) options->given |= TRAIN_VALIDATION;
   return 0;
 }
 
@@ -116,25 +140,42 @@ static inline void app_print_header(const TrainOptions *options, const Trainer *
     used += (size_t)snprintf(more + used, sizeof more - used, ", augmented by %s", options->augment->name);
   if (options->given & TRAIN_SCHEDULE)
     snprintf(more + used, sizeof more - used, ", schedule %s", lr_schedule_text(&options->schedule).text);
-  printf("%d training images, %d test images; batch %d, learning rate %g, momentum %g%s, seed %llu\n\n",
-         t->train->count, t->test->count, state->batch_size, state->lr, state->momentum, more,
+  char validation[64] = "";
+  if (t->validation) snprintf(validation, sizeof validation, ", %d validation images", t->validation->count);
+  printf("%d training images%s, %d test images; batch %d, learning rate %g, momentum %g%s, seed %llu\n\n",
+         t->train->count, validation, t->test->count, state->batch_size, state->lr, state->momentum, more,
          (unsigned long long)state->seed);
-  printf("epoch   train loss   train accuracy   test loss   test accuracy    images/s   time left\n");
+  printf("epoch   train loss   train accuracy%s   test loss   test accuracy    images/s   time left\n",
+         t->validation ? "   validation loss" : "");
   fflush(stdout);
 }
 
-/* Evaluates after an epoch, and saves. */
+/* Mean loss and accuracy of a set after an epoch, into the log by its name. -1 where the network has diverged. */
+static inline int app_evaluate(Trainer *t, const DeviceSet *set, const char *split, double *loss, double *accuracy,
+                               Error *err) {
+  const double start = seconds_now();
+  const Totals totals = device_set_evaluate(set, t->net, NULL);
+  if (trainer_check_loss(t, totals.loss, err) != 0) return -1;
+  *loss = totals.loss / set->count;
+  *accuracy = totals.correct / set->count;
+  trainer_log(t, t->state.epoch, split, totals, set->count, seconds_now() - start);
+  return 0;
+}
+
+/* Evaluates after an epoch, and saves. The best epoch is that of the lowest validation loss, or, without a validation
+ * set, of the highest test accuracy. */
 static inline int app_finish_epoch(Trainer *t, Error *err) {
   TrainState *state = &t->state;
-  const double start = seconds_now();
-  const Totals totals = device_set_evaluate(t->test, t->net, NULL);
-  if (trainer_check_loss(t, totals.loss, err) != 0) return -1;
-  t->test_loss = totals.loss / t->test->count;
-  state->test_accuracy = totals.correct / t->test->count;
-  trainer_log(t, state->epoch, "test", totals, t->test->count, seconds_now() - start);
-  schedule_plateau_watch(&t->schedule, &state->plateau, t->test_loss);
-  const int best = state->best_epoch == 0 || state->test_accuracy > state->best_accuracy;
+  if (t->validation &&
+      app_evaluate(t, t->validation, "validation", &state->validation_loss, &t->validation_accuracy, err) != 0)
+    return -1;
+  if (app_evaluate(t, t->test, "test", &t->test_loss, &state->test_accuracy, err) != 0) return -1;
+  schedule_plateau_watch(&t->schedule, &state->plateau, t->validation ? state->validation_loss : t->test_loss);
+  const int better =
+      t->validation ? state->validation_loss < state->best_loss : state->test_accuracy > state->best_accuracy;
+  const int best = state->best_epoch == 0 || better;
   if (best) {
+    state->best_loss = state->validation_loss;
     state->best_accuracy = state->test_accuracy;
     state->best_epoch = state->epoch;
   }
@@ -146,8 +187,8 @@ static inline TrainResult app_train(const TrainOptions *options, Trainer *t, Err
   TrainState *state = &t->state;
   const double started = seconds_now();
   const int first = state->epoch;
-  if (state->epoch < state->epochs) app_print_header(options, t);
-  while (state->epoch < state->epochs) {
+  if (!checkpoint_finished(state)) app_print_header(options, t);
+  while (!checkpoint_finished(state)) {
     const TrainResult result = trainer_train_epoch(t, err);
     if (result == TRAIN_FAILED) return result;
     if (result == TRAIN_INTERRUPTED)
@@ -159,11 +200,16 @@ static inline TrainResult app_train(const TrainOptions *options, Trainer *t, Err
     state->epoch_totals.loss = state->epoch_totals.correct = 0;
     if (app_finish_epoch(t, err) != 0) return TRAIN_FAILED;
     const double left = (seconds_now() - started) / (state->epoch - first) * (state->epochs - state->epoch);
-    printf("%5d %12.4f %14.2f %% %11.4f %13.2f %% %11.0f %8d:%02d\n", state->epoch, t->train_loss,
-           100 * t->train_accuracy, t->test_loss, 100 * state->test_accuracy, t->images_per_second, (int)left / 60,
+    printf("%5d %12.4f %14.2f %%", state->epoch, t->train_loss, 100 * t->train_accuracy);
+    if (t->validation) printf(" %17.4f", state->validation_loss);
+    printf(" %11.4f %13.2f %% %11.0f %8d:%02d\n", t->test_loss, 100 * state->test_accuracy, t->images_per_second, (int)left / 60,
            (int)left % 60);
     fflush(stdout);
   }
+  if (state->epoch < state->epochs)
+    printf("stopped early: the validation loss was lowest in epoch %d, %.4f, and has not fallen for %d epoch%s\n",
+           state->best_epoch, state->best_loss, state->epoch - state->best_epoch,
+           state->epoch - state->best_epoch == 1 ? "" : "s");
   return TRAIN_FINISHED;
 }
 
@@ -178,11 +224,14 @@ static inline void app_print_json(const TrainOptions *options, const Trainer *t)
   json_object_set_new(result, "seed", json_integer((json_int_t)t->state.seed));
   json_object_set_new(result, "epochs", json_integer(t->state.epoch));
   /* seconds: of training steps alone, since the run began; startup_seconds: of this program, before its first step */
-  const double figures[] = {t->state.test_accuracy, t->test_loss,     t->train_loss, t->train_accuracy,
-                            t->images_per_second,   t->state.seconds, t->startup};
-  const char *const names[] = {"test_accuracy",     "test_loss", "train_loss",     "train_accuracy",
-                               "images_per_second", "seconds",   "startup_seconds"};
-  for (int i = 0; i < 7; i++)
+  const double figures[] = {t->state.test_accuracy, t->test_loss,        t->train_loss,
+                            t->train_accuracy,      t->images_per_second, t->state.seconds,
+                            t->startup,             t->state.validation_loss, t->validation_accuracy,
+                            t->state.best_loss};
+  const char *const names[] = {"test_accuracy",   "test_loss",         "train_loss", "train_accuracy", "images_per_second",
+                               "seconds",         "startup_seconds",   "validation_loss", "validation_accuracy",
+                               "best_validation_loss"};
+  for (int i = 0; i < 10; i++)
     if (isfinite(figures[i])) json_object_set_new(result, names[i], json_real(figures[i]));
   if (t->state.best_epoch > 0) {
     json_object_set_new(result, "best_test_accuracy", json_real(t->state.best_accuracy));
@@ -196,7 +245,8 @@ static inline void app_print_json(const TrainOptions *options, const Trainer *t)
 static inline int app_max_batch(const TrainOptions *options, const TrainState *state) {
   const int evaluation = options->common.device == DEVICE_GPU ? 1000 : state->batch_size;
   const int train = state->batch_size < state->train_images ? state->batch_size : state->train_images;
-  const int test = evaluation < state->test_images ? evaluation : state->test_images;
+  const int held = state->test_images > state->validation_images ? state->test_images : state->validation_images;
+  const int test = evaluation < held ? evaluation : held;
   return train > test ? train : test;
 }
 
@@ -231,6 +281,7 @@ static inline int app_open_model(const Task *task, const TrainOptions *options, 
   const int most = app_max_batch(options, state);
   const double also = app_set_bytes(options, shape, state->train_images, most) +
                       app_set_bytes(options, shape, state->test_images, most) +
+                      app_set_bytes(options, shape, state->validation_images, most) +
                       device_set_augment_bytes(options->augment, shape, most);
   if (session_open(task, options, state, most, MODEL_TRAIN, also, net, err) != 0) return -1;
   if (app_check_batches(net->graph, state, err) != 0) {
@@ -248,6 +299,9 @@ static inline int app_open_model(const Task *task, const TrainOptions *options, 
   if (state->epoch >= state->epochs)
     printf("the run in %s has its %d epochs already; ask for more with --epochs\n", options->common.output_dir,
            state->epoch);
+  else if (checkpoint_finished(state))
+    printf("the run in %s stopped early, after epoch %d; to go on, ask for more --patience than %d\n",
+           options->common.output_dir, state->epoch, state->patience);
   else
     printf("resuming at epoch %d, image %d, step %ld\n", state->epoch + 1, state->position, state->step);
   return 0;
@@ -274,7 +328,7 @@ static inline int app_prepare(const Task *task, TrainOptions *options, const cha
   if (options->resume && (app_expect_stopped_run(path, err) != 0 || app_lock(directory, err) != 0 ||
                           app_recall(task, options, path, &saved, err) != 0))
     return -1;
-  if (app_load(options, data, err) != 0) return -1;
+  if (app_load(options, data, options->resume ? saved.seed : options->common.seed, err) != 0) return -1;
   app_begin(options, data, state);
   if (options->resume) {
     if (app_resume(options, path, &saved, state, err) != 0) return -1;
@@ -292,7 +346,7 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   char path[PATH_MAX + 64], title[256];
   AppData data;
   Model net;
-  DeviceSet train, test;
+  DeviceSet train, validation, test;
   TrainLog log;
   StepGraph step_graph;
   StepReplay replay;
@@ -308,18 +362,21 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
     die("%s", err.message);
   app_create_set(task, options, &train, &data.train, t.state.train_images, &data.norm, net.max_batch);
   app_create_set(task, options, &test, &data.test, t.state.test_images, &data.norm, net.max_batch);
+  if (data.validation.count > 0)
+    app_create_set(task, options, &validation, &data.validation, data.validation.count, &data.norm, net.max_batch);
   device_set_augment(&train, options->augment, net.max_batch);
   if (!options->stream) data_free(&data.train);
   snprintf(title, sizeof title, "%s on %s", task->title, options->data->title);
   t.net = &net;
   t.train = &train;
   t.test = &test;
+  t.validation = data.validation.count > 0 ? &validation : NULL;
   t.schedule = options->schedule;
   t.output_dir = directory;
   t.log = &log;
-  t.images_per_second = t.train_loss = t.train_accuracy = t.test_loss = NAN;
+  t.images_per_second = t.train_loss = t.train_accuracy = t.test_loss = t.validation_accuracy = NAN;
   net.context.ranges = options->nvtx;
-  if (options->graph && t.state.epoch < t.state.epochs)
+  if (options->graph && !checkpoint_finished(&t.state))
     ON_DEVICE(device, trainer_record(&t, &replay, &step_graph), (void)0);
   device_synchronize(device);
   t.startup = seconds_now() - started;
@@ -347,7 +404,9 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   free(t.values);
   device_set_destroy(&train);
   device_set_destroy(&test);
+  if (t.validation) device_set_destroy(&validation);
   data_free(&data.train);
+  data_free(&data.validation);
   data_free(&data.test);
   model_close(&net);
   return result == TRAIN_INTERRUPTED ? interrupt_status() : 0;
@@ -444,7 +503,7 @@ static inline int app_find_lr(const Task *task, TrainOptions *options) {
   FindLr test;
   char title[256];
   memset(&t, 0, sizeof t);
-  if (app_load(options, &data, &err) != 0) die("%s", err.message);
+  if (app_load(options, &data, options->common.seed, &err) != 0) die("%s", err.message);
   app_begin(options, &data, &t.state);
   if (app_open_model(task, options, "", data.train.shape, &net, &t.state, &err) != 0) die("%s", err.message);
   app_create_set(task, options, &train, &data.train, t.state.train_images, &data.norm, net.max_batch);
@@ -468,6 +527,7 @@ static inline int app_find_lr(const Task *task, TrainOptions *options) {
   find_lr_close(&test);
   device_set_destroy(&train);
   data_free(&data.train);
+  data_free(&data.validation);
   data_free(&data.test);
   model_close(&net);
   return interrupt_requested() ? interrupt_status() : 0;

@@ -41,7 +41,7 @@ static inline int run_folder_lock(const char *directory, Error *err) {
 /* A stopped run is worth a question before a new one replaces it: -1 where the folder holds one. */
 static inline int run_folder_protect_unfinished(const char *directory, const char *state_path, Error *err) {
   TrainState saved;
-  if (checkpoint_peek(state_path, CHECKPOINT_STATE, &saved, NULL) != 0 || saved.epoch >= saved.epochs) return 0;
+  if (checkpoint_peek(state_path, CHECKPOINT_STATE, &saved, NULL) != 0 || checkpoint_finished(&saved)) return 0;
   return error_set(err,
                    "%s holds a run that was stopped in epoch %d of %d; go on with it by --resume, replace it by "
                    "--restart, or name another --output-dir",

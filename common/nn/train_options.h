@@ -40,6 +40,7 @@ enum {
   TRAIN_PROFILE = 1 << 16, /* and --nvtx */
   TRAIN_UNFUSED = 1 << 17,
   TRAIN_FIND_LR = 1 << 22,
+  TRAIN_VALIDATION = 1 << 23, /* and --patience */
   TRAIN_ALL = (1 << 26) - 1
 };
 
@@ -63,6 +64,8 @@ typedef struct TrainOptions {
   int resume, restart, predict, summary, graph, stream, profile, nvtx, unfused;
   char checkpoint[PATH_MAX]; /* of --predict and the like; "": best.safetensors of the output folder */
   char features[PATH_MAX];   /* the picture of --show-features; "": none */
+  double validation;         /* share of the training images that are not trained on; 0: none */
+  int patience;              /* epochs without a lower validation loss until the run stops; 0: it does not */
   int find_lr;               /* steps of --find-lr; 0: it is not asked for */
   int excited;               /* pictures for each filter, of --show-excited; 0: none are asked for */
   char **files;              /* of --predict */
@@ -94,6 +97,8 @@ enum {
   TRAIN_KEY_NVTX,
   TRAIN_KEY_UNFUSED,
   TRAIN_KEY_FIND_LR,
+  TRAIN_KEY_VALIDATION,
+  TRAIN_KEY_PATIENCE,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -173,6 +178,9 @@ static inline void train_options_end(const TrainOptions *options, const struct a
   if (options->profile && strcmp(mode, "profile") != 0) argp_error(state, "--%s and --profile: one of the two", mode);
   if (options->summary && strcmp(mode, "summary") != 0) argp_error(state, "--%s and --summary: one of the two", mode);
   if (options->find_lr && strcmp(mode, "find-lr") != 0) argp_error(state, "--%s and --find-lr: one of the two", mode);
+  if (options->patience && !options->validation && !options->resume)
+    argp_error(state, "--patience=%d: give --validation=SHARE, too; the run stops by the loss of these images",
+               options->patience);
   if (mode && training) argp_error(state, "--%s trains nothing; leave --%s out", mode, training);
   if (options->excited && options->hold_out)
     argp_error(state, "--show-excited looks at the test set; leave --hold-out out");
@@ -220,6 +228,8 @@ static inline int train_options_bit(int key) {
       return TRAIN_DATA;
     case TRAIN_KEY_AUGMENT:
       return TRAIN_AUGMENT;
+    case TRAIN_KEY_VALIDATION:
+      return TRAIN_VALIDATION;
     default:
       return 0;
   }
@@ -248,6 +258,12 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
     case TRAIN_KEY_SCHEDULE:
       if (lr_schedule_parse(arg, &options->schedule, &err) != 0)
         argp_error(state, "--schedule=%s: %s", arg, err.message);
+      return 0;
+    case TRAIN_KEY_VALIDATION:
+      options->validation = option_float(state, arg, "--validation", 0, 1);
+      return 0;
+    case TRAIN_KEY_PATIENCE:
+      options->patience = (int)option_int(state, arg, "--patience", 1, 100000);
       return 0;
     case TRAIN_KEY_FIND_LR:
       options->find_lr =
@@ -404,6 +420,13 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     train_options_row(help, TRAIN_KEY_HOLD_OUT, "hold-out", "N",
                       "Don't train on the last N training images, and test on them instead of the test set: for "
                       "choosing settings");
+  if (has & TRAIN_VALIDATION) {
+    train_options_row(help, TRAIN_KEY_VALIDATION, "validation", "SHARE",
+                      "Don't train on this share of the training images, chosen at random by --seed; their loss says "
+                      "which epoch is the best one, and when a plateau is reached");
+    train_options_row(help, TRAIN_KEY_PATIENCE, "patience", "N",
+                      "Stop when the validation loss has not fallen for N epochs");
+  }
   if (has & TRAIN_THREADS)
     train_options_row(help, TRAIN_KEY_THREADS, "threads", "N", "CPU threads (default: one per core)");
   if (has & TRAIN_GRAPH)

@@ -26,7 +26,7 @@ enum { TRAINER_LOG_EVERY = 100 }; /* steps of an epoch between two looks at the 
 
 typedef struct Trainer {
   Model *net;
-  DeviceSet *train, *test;
+  DeviceSet *train, *test, *validation; /* validation NULL: none */
   LrSchedule schedule;
   TrainState state;       /* what a checkpoint keeps */
   const char *output_dir; /* last.safetensors, best.safetensors, last.state.safetensors */
@@ -38,7 +38,7 @@ typedef struct Trainer {
   double startup;        /* seconds of the program before the first step: device, data, network, recording */
   /* Of the last epoch; NAN before the first. */
   double images_per_second; /* evaluation left out */
-  double train_loss, train_accuracy, test_loss;
+  double train_loss, train_accuracy, test_loss, validation_accuracy;
 } Trainer;
 
 typedef enum TrainResult { TRAIN_FINISHED, TRAIN_INTERRUPTED, TRAIN_FAILED } TrainResult;
