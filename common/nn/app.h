@@ -55,7 +55,10 @@ static inline void app_begin(const TrainOptions *options, const AppData *data, T
   }
   state->seed = options->common.seed;
   state->epochs = options->common.epochs;
-  state->batch_size = options->common.batch_size;
+  state->accumulate = options->accumulate > 1 ? options->accumulate : 0;
+  state->batch_size = options->common.batch_size * (options->accumulate > 1 ? options->accumulate : 1);
+  state->clip_norm = options->clip_norm;
+  state->clip_value = options->clip_value;
   state->lr = options->lr;
   state->momentum = options->momentum;
   state->weight_decay = options->weight_decay;
@@ -90,7 +93,7 @@ static inline int app_resume(const TrainOptions *options, const char *path, cons
     return error_set(err,
                      "--resume: %s was started with --batch-size=%d; leave the option out, or start a new run in "
                      "another --output-dir",
-                     path, saved.batch_size);
+                     path, checkpoint_part(&saved));
   if (saved.train_images != state->train_images || saved.test_images != state->test_images ||
       !app_same_normalisation(&saved, state))
     return error_set(err,
@@ -102,6 +105,8 @@ static inline int app_resume(const TrainOptions *options, const char *path, cons
   if (strcmp(saved.schedule, lr_schedule_text(&options->schedule).text) != 0)
     memset(&saved.plateau, 0, sizeof saved.plateau);
   if (options->patience) saved.patience = options->patience;
+  if (options->clip_norm > 0) saved.clip_norm = options->clip_norm;
+  if (options->clip_value > 0) saved.clip_value = options->clip_value;
   if (options->given & TRAIN_LR) saved.lr = options->lr;
   if (options->given & TRAIN_MOMENTUM) saved.momentum = options->momentum;
   if (options->given & TRAIN_WEIGHT_DECAY) saved.weight_decay = options->weight_decay;
@@ -123,6 +128,12 @@ static inline int app_recall(const Task *task, TrainOptions *options, const char
   if (options->patience && saved->validation == 0)
     return error_set(err, "--patience=%d: %s was started without --validation; leave the option out", options->patience,
                      path);
+  if (options->accumulate && (options->accumulate > 1 ? options->accumulate : 0) != saved->accumulate)
+    return error_set(err,
+                     "--resume: %s was started with --accumulate=%d; leave the option out, or start a new run in "
+                     "another --output-dir",
+                     path, saved->accumulate ? saved->accumulate : 1);
+  options->accumulate = saved->accumulate;
   options->validation = saved->validation;
   if (saved->validation > 0) options->given |= TRAIN_VALIDATION;
   return 0;
@@ -136,6 +147,13 @@ static inline void app_print_header(const TrainOptions *options, const Trainer *
   size_t used = 0;
   if (state->weight_decay > 0)
     used += (size_t)snprintf(more + used, sizeof more - used, ", weight decay %g", state->weight_decay);
+  if (state->accumulate > 1)
+    used += (size_t)snprintf(more + used, sizeof more - used, ", in %d parts of %d", state->accumulate,
+                             checkpoint_part(state));
+  if (state->clip_norm > 0)
+    used += (size_t)snprintf(more + used, sizeof more - used, ", gradients clipped to the norm %g", state->clip_norm);
+  if (state->clip_value > 0)
+    used += (size_t)snprintf(more + used, sizeof more - used, ", each gradient clipped to %g", state->clip_value);
   if (options->augment->apply)
     used += (size_t)snprintf(more + used, sizeof more - used, ", augmented by %s", options->augment->name);
   if (options->given & TRAIN_SCHEDULE)
@@ -243,8 +261,8 @@ static inline void app_print_json(const TrainOptions *options, const Trainer *t)
 
 /* Room for the larger of a training batch and an evaluation batch, no more than there are images. */
 static inline int app_max_batch(const TrainOptions *options, const TrainState *state) {
-  const int evaluation = options->common.device == DEVICE_GPU ? 1000 : state->batch_size;
-  const int train = state->batch_size < state->train_images ? state->batch_size : state->train_images;
+  const int evaluation = options->common.device == DEVICE_GPU ? 1000 : checkpoint_part(state);
+  const int part = checkpoint_part(state), train = part < state->train_images ? part : state->train_images;
   const int held = state->test_images > state->validation_images ? state->test_images : state->validation_images;
   const int test = evaluation < held ? evaluation : held;
   return train > test ? train : test;
@@ -267,11 +285,11 @@ static inline void app_create_set(const Task *task, const TrainOptions *options,
 /* The last batch of an epoch has what is left of the images: that may be too little for an operation. */
 static inline int app_check_batches(const Graph *g, const TrainState *state, Error *err) {
   Error why;
-  const int left = state->train_images % state->batch_size, smallest = left > 0 ? left : state->batch_size;
+  const int part = checkpoint_part(state), left = state->train_images % part, smallest = left > 0 ? left : part;
   if (model_check_batch(g, smallest, &why) == 0) return 0;
   error_drop_advice(&why);
   error_set(err, "of %d training images in batches of %d the last batch has %d: %.700s", state->train_images,
-            state->batch_size, smallest, why.message);
+            part, smallest, why.message);
   return error_advise(err, "give another --batch-size or --train-images");
 }
 
@@ -289,6 +307,9 @@ static inline int app_open_model(const Task *task, const TrainOptions *options, 
     return -1;
   }
   net->hyper.weight_decay = (float)state->weight_decay;
+  net->clip_norm = (float)state->clip_norm;
+  net->clip_value = (float)state->clip_value;
+  if (state->accumulate > 1) model_accumulate_open(net);
   net->context.seed = state->seed;
   model_init(net, state->seed);
   if (!options->resume) return 0;

@@ -45,6 +45,8 @@ typedef struct TrainState {
   SchedulePlateau plateau;     /* of the schedule of this name */
   double validation;           /* share of the training images that the run does not train on; 0: none */
   int validation_images, patience;    /* patience: epochs without a lower loss of theirs, then it stops; 0: never */
+  double clip_norm, clip_value; /* of gradients; 0: they are not clipped */
+  int accumulate;               /* parts in which a batch is computed, 0: one */
   double validation_loss, best_loss; /* of the last epoch, of the best one; NAN: not measured yet */
 } TrainState;
 
@@ -252,6 +254,9 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"validation", offsetof(TrainState, validation), 'z', NEED_NEVER, 0, 1},
       {"validation_images", offsetof(TrainState, validation_images), 'n', NEED_NEVER, 0, INT_MAX},
       {"patience", offsetof(TrainState, patience), 'n', NEED_NEVER, 0, 100000},
+      {"clip_norm", offsetof(TrainState, clip_norm), 'z', NEED_NEVER, 0, 1e9},
+      {"clip_value", offsetof(TrainState, clip_value), 'z', NEED_NEVER, 0, 1e9},
+      {"accumulate", offsetof(TrainState, accumulate), 'n', NEED_NEVER, 0, 65536},
       {"validation_loss", offsetof(TrainState, validation_loss), 'd', NEED_NEVER, 0, 1e300},
       {"best_loss", offsetof(TrainState, best_loss), 'd', NEED_NEVER, 0, 1e300},
       {"plateau_best", offsetof(TrainState, plateau.best), 'z', NEED_NEVER, 0, 1e300},
@@ -373,6 +378,12 @@ static inline int checkpoint_read_field(const SafetensorsFile *file, const Check
       break;
   }
   return 0;
+}
+
+/* Images of a part of a batch. */
+static inline int checkpoint_part(const TrainState *state) {
+  const int parts = state->accumulate > 1 ? state->accumulate : 1;
+  return (state->batch_size + parts - 1) / parts;
 }
 
 /* Whether the run has all its epochs, or its patience is over. */

@@ -44,6 +44,9 @@ static void fixture_create(Fixture *f, const char *name) {
                       1.0 / 9,
                       400,
                       7,
+                      1.0 / 17,
+                      1.0 / 19,
+                      4,
                       1.0 / 11,
                       1.0 / 13};
   f->state = state;
@@ -75,7 +78,8 @@ static void the_state_comes_back(void **unused) {
   assert_memory_equal(&read.plateau, &s->plateau, sizeof read.plateau);
   assert_true(read.validation == s->validation && read.validation_images == s->validation_images);
   assert_true(read.patience == s->patience && read.validation_loss == s->validation_loss);
-  assert_true(read.best_loss == s->best_loss);
+  assert_true(read.best_loss == s->best_loss && read.accumulate == s->accumulate);
+  assert_true(read.clip_norm == s->clip_norm && read.clip_value == s->clip_value);
   assert_string_equal(read.augment, "shift");
   assert_string_equal(read.implementations, "fc:naive");
   assert_true(read.weight_decay == s->weight_decay);

@@ -41,6 +41,8 @@ enum {
   TRAIN_UNFUSED = 1 << 17,
   TRAIN_FIND_LR = 1 << 22,
   TRAIN_VALIDATION = 1 << 23, /* and --patience */
+  TRAIN_CLIP = 1 << 24,       /* --clip-norm and --clip-value */
+  TRAIN_ACCUMULATE = 1 << 25,
   TRAIN_ALL = (1 << 26) - 1
 };
 
@@ -66,6 +68,8 @@ typedef struct TrainOptions {
   char features[PATH_MAX];   /* the picture of --show-features; "": none */
   double validation;         /* share of the training images that are not trained on; 0: none */
   int patience;              /* epochs without a lower validation loss until the run stops; 0: it does not */
+  double clip_norm, clip_value; /* of gradients; 0: they are not clipped */
+  int accumulate;            /* batches whose gradients are added up for a step; 0: one */
   int find_lr;               /* steps of --find-lr; 0: it is not asked for */
   int excited;               /* pictures for each filter, of --show-excited; 0: none are asked for */
   char **files;              /* of --predict */
@@ -99,6 +103,9 @@ enum {
   TRAIN_KEY_FIND_LR,
   TRAIN_KEY_VALIDATION,
   TRAIN_KEY_PATIENCE,
+  TRAIN_KEY_CLIP_NORM,
+  TRAIN_KEY_CLIP_VALUE,
+  TRAIN_KEY_ACCUMULATE,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -186,6 +193,11 @@ static inline void train_options_end(const TrainOptions *options, const struct a
     argp_error(state, "--show-excited looks at the test set; leave --hold-out out");
   if (options->graph && options->common.device == DEVICE_CPU)
     argp_error(state, "--graph: a CUDA graph needs a GPU; say --device=gpu, or leave --graph out");
+  if (options->accumulate > 1 && options->stream && options->graph)
+    argp_error(state, "--accumulate with --stream and --graph: leave one of them out");
+  if (options->accumulate > 65536 / options->common.batch_size)
+    argp_error(state, "--accumulate=%d batches of %d images: a step of at most 65536 images is expected",
+               options->accumulate, options->common.batch_size);
   if (options->predict && options->file_count == 0) argp_error(state, "--predict: name the images to classify");
   if (!options->predict && !train_options_shows(options) && options->checkpoint[0])
     argp_error(state, "--checkpoint is the model of --predict%s; to go on with a run say --resume",
@@ -264,6 +276,15 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       return 0;
     case TRAIN_KEY_PATIENCE:
       options->patience = (int)option_int(state, arg, "--patience", 1, 100000);
+      return 0;
+    case TRAIN_KEY_CLIP_NORM:
+      options->clip_norm = option_float(state, arg, "--clip-norm", 1e-9, 1e9);
+      return 0;
+    case TRAIN_KEY_CLIP_VALUE:
+      options->clip_value = option_float(state, arg, "--clip-value", 1e-9, 1e9);
+      return 0;
+    case TRAIN_KEY_ACCUMULATE:
+      options->accumulate = (int)option_int(state, arg, "--accumulate", 1, 65536);
       return 0;
     case TRAIN_KEY_FIND_LR:
       options->find_lr =
@@ -427,6 +448,15 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     train_options_row(help, TRAIN_KEY_PATIENCE, "patience", "N",
                       "Stop when the validation loss has not fallen for N epochs");
   }
+  if (has & TRAIN_CLIP) {
+    train_options_row(help, TRAIN_KEY_CLIP_NORM, "clip-norm", "NORM",
+                      "Scale the gradients of a step down where their norm is larger");
+    train_options_row(help, TRAIN_KEY_CLIP_VALUE, "clip-value", "VALUE",
+                      "Bring each gradient into the range from -VALUE to VALUE");
+  }
+  if (has & TRAIN_ACCUMULATE)
+    train_options_row(help, TRAIN_KEY_ACCUMULATE, "accumulate", "N",
+                      "Add up the gradients of N batches for each step: as --batch-size times N, in the memory of one");
   if (has & TRAIN_THREADS)
     train_options_row(help, TRAIN_KEY_THREADS, "threads", "N", "CPU threads (default: one per core)");
   if (has & TRAIN_GRAPH)

@@ -123,7 +123,7 @@ static inline void trainer_record(Trainer *t, StepReplay *replay, StepGraph *gra
     t->step_graph = graph;
     return;
   }
-  step_replay_open(replay, t->net, t->train, t->state.batch_size, steps);
+  step_replay_open(replay, t->net, t->train, t->state.batch_size, checkpoint_part(&t->state), steps);
   t->values = (StepValues *)xcalloc((size_t)steps, sizeof *t->values);
   t->replay = replay;
 }
@@ -141,10 +141,9 @@ static inline void trainer_load_epoch(Trainer *t) {
 static inline void trainer_one_step(Trainer *t, int position, int batch) {
   t->net->hyper.lr = (float)t->lr;
   t->net->hyper.momentum = (float)t->state.momentum;
-  device_set_batch(t->train, position, batch); /* a graph records no copies of a streamed set */
+  if (t->state.accumulate <= 1) device_set_batch(t->train, position, batch); /* a graph records no copies of a set */
   if (t->step_graph) step_graph_begin(t->step_graph);
-  device_set_gather(t->train, t->net, position, batch);
-  model_train_step(t->net, batch);
+  device_set_train_step(t->train, t->net, position, batch, checkpoint_part(&t->state));
   if (t->step_graph) step_graph_launch(t->step_graph);
   t->state.step++;
 }
