@@ -20,7 +20,7 @@
 
 typedef struct AppData {
   DataSet train, validation, test; /* validation.count 0: there is none */
-  DataNorm norm; /* of all training images */
+  DataNorm norm;                   /* of all training images */
 } AppData;
 
 /* Of those training images that --train-images leaves, a share becomes the validation set. */
@@ -121,10 +121,11 @@ static inline int app_recall(const Task *task, TrainOptions *options, const char
     return error_set(err, "--resume: %.1000s", why.message);
   if (session_recall(task, options, saved, &why) != 0) return error_set(err, "%s: %.900s", path, why.message);
   if (options->given & TRAIN_VALIDATION && options->validation != saved->validation)
-    return error_set(err,
-                     "--resume: %s was started with --validation=%g; leave the option out, or start a new run in another "
-                     "--output-dir",
-                     path, saved->validation);
+    return error_set(
+        err,
+        "--resume: %s was started with --validation=%g; leave the option out, or start a new run in another "
+        "--output-dir",
+        path, saved->validation);
   if (options->patience && saved->validation == 0)
     return error_set(err, "--patience=%d: %s was started without --validation; leave the option out", options->patience,
                      path);
@@ -220,8 +221,8 @@ static inline TrainResult app_train(const TrainOptions *options, Trainer *t, Err
     const double left = (seconds_now() - started) / (state->epoch - first) * (state->epochs - state->epoch);
     printf("%5d %12.4f %14.2f %%", state->epoch, t->train_loss, 100 * t->train_accuracy);
     if (t->validation) printf(" %17.4f", state->validation_loss);
-    printf(" %11.4f %13.2f %% %11.0f %8d:%02d\n", t->test_loss, 100 * state->test_accuracy, t->images_per_second, (int)left / 60,
-           (int)left % 60);
+    printf(" %11.4f %13.2f %% %11.0f %8d:%02d\n", t->test_loss, 100 * state->test_accuracy, t->images_per_second,
+           (int)left / 60, (int)left % 60);
     fflush(stdout);
   }
   if (state->epoch < state->epochs)
@@ -242,13 +243,12 @@ static inline void app_print_json(const TrainOptions *options, const Trainer *t)
   json_object_set_new(result, "seed", json_integer((json_int_t)t->state.seed));
   json_object_set_new(result, "epochs", json_integer(t->state.epoch));
   /* seconds: of training steps alone, since the run began; startup_seconds: of this program, before its first step */
-  const double figures[] = {t->state.test_accuracy, t->test_loss,        t->train_loss,
-                            t->train_accuracy,      t->images_per_second, t->state.seconds,
-                            t->startup,             t->state.validation_loss, t->validation_accuracy,
-                            t->state.best_loss};
-  const char *const names[] = {"test_accuracy",   "test_loss",         "train_loss", "train_accuracy", "images_per_second",
-                               "seconds",         "startup_seconds",   "validation_loss", "validation_accuracy",
-                               "best_validation_loss"};
+  const double figures[] = {t->state.test_accuracy, t->test_loss,      t->train_loss, t->train_accuracy,
+                            t->images_per_second,   t->state.seconds,  t->startup,    t->state.validation_loss,
+                            t->validation_accuracy, t->state.best_loss};
+  const char *const names[] = {
+      "test_accuracy", "test_loss",       "train_loss",      "train_accuracy",      "images_per_second",
+      "seconds",       "startup_seconds", "validation_loss", "validation_accuracy", "best_validation_loss"};
   for (int i = 0; i < 10; i++)
     if (isfinite(figures[i])) json_object_set_new(result, names[i], json_real(figures[i]));
   if (t->state.best_epoch > 0) {
@@ -288,8 +288,8 @@ static inline int app_check_batches(const Graph *g, const TrainState *state, Err
   const int part = checkpoint_part(state), left = state->train_images % part, smallest = left > 0 ? left : part;
   if (model_check_batch(g, smallest, &why) == 0) return 0;
   error_drop_advice(&why);
-  error_set(err, "of %d training images in batches of %d the last batch has %d: %.700s", state->train_images,
-            part, smallest, why.message);
+  error_set(err, "of %d training images in batches of %d the last batch has %d: %.700s", state->train_images, part,
+            smallest, why.message);
   return error_advise(err, "give another --batch-size or --train-images");
 }
 
@@ -504,9 +504,9 @@ static inline int app_profile(const Task *task, TrainOptions *options) {
 
 static inline void app_find_lr_json(const TrainOptions *options, const FindLr *test) {
   Error err;
-  json_t *result = json_pack("{s:s, s:s, s:I, s:i}", "program", program_invocation_short_name, "device",
-                             device_name(options->common.device), "seed", (json_int_t)options->common.seed, "steps",
-                             test->count);
+  json_t *result =
+      json_pack("{s:s, s:s, s:I, s:i}", "program", program_invocation_short_name, "device",
+                device_name(options->common.device), "seed", (json_int_t)options->common.seed, "steps", test->count);
   if (test->suggested > 0) {
     json_object_set_new(result, "lowest_loss_lr", json_real(test->lowest));
     json_object_set_new(result, "suggested_lr", json_real(test->suggested));
@@ -538,8 +538,8 @@ static inline int app_find_lr(const Task *task, TrainOptions *options) {
   snprintf(title, sizeof title, "%s on %s, batch %d: the loss at rising learning rates", task->title,
            options->data->title, t.state.batch_size);
   if (found)
-    printf("%d steps from a learning rate of %g to %g: the loss was lowest at %.2g\nsuggested: --lr=%g\n", test.count,
-           test.lr[0], test.lr[test.count - 1], test.lowest, test.suggested);
+    printf("%d steps from a learning rate of %.2g to %.2g: the average loss was lowest at %.2g\nsuggested: --lr=%g\n",
+           test.count, test.lr[0], test.lr[test.count - 1], test.lowest, test.suggested);
   if (test.count > 0 && find_lr_write(&test, title, options->common.output_dir, &err) != 0) die("%s", err.message);
   if (!found) die("%s", none.message);
   printf("find_lr.csv is in %s, and where gnuplot is installed find_lr.svg and find_lr.png\n",

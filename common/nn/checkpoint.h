@@ -41,12 +41,12 @@ typedef struct TrainState {
   /* Names of table entries; "" in a file that is older than the table: the program's default. */
   char data[CHECKPOINT_NAME], schedule[SCHEDULE_TEXT], augment[CHECKPOINT_NAME];
   char implementations[CHECKPOINT_IMPLEMENTATIONS]; /* "conv2:naive": of the nodes that do not have the usual one */
-  char fused[CHECKPOINT_NAME]; /* what was computed together: "chains", "pairs" or "nothing" (session.h) */
-  SchedulePlateau plateau;     /* of the schedule of this name */
-  double validation;           /* share of the training images that the run does not train on; 0: none */
-  int validation_images, patience;    /* patience: epochs without a lower loss of theirs, then it stops; 0: never */
-  double clip_norm, clip_value; /* of gradients; 0: they are not clipped */
-  int accumulate;               /* parts in which a batch is computed, 0: one */
+  char fused[CHECKPOINT_NAME];       /* what was computed together: "chains", "pairs" or "nothing" (session.h) */
+  SchedulePlateau plateau;           /* of the schedule of this name */
+  double validation;                 /* share of the training images that the run does not train on; 0: none */
+  int validation_images, patience;   /* patience: epochs without a lower loss of theirs, then it stops; 0: never */
+  double clip_norm, clip_value;      /* of gradients; 0: they are not clipped */
+  int accumulate;                    /* parts in which a batch is computed, 0: one */
   double validation_loss, best_loss; /* of the last epoch, of the best one; NAN: not measured yet */
 } TrainState;
 
@@ -354,14 +354,13 @@ static inline int checkpoint_read_field(const SafetensorsFile *file, const Check
   double value = text ? strtod(text, &end) : 0;
   int good =
       text != NULL && field->type != 'v' && end != text && *end == '\0' && value >= field->min && value <= field->max;
-  if (good && !real) good = text[strspn(text, "0123456789")] == '\0'; /* no 1e3, no 0x10 */
-  if (good && field->type == 'u') good = strtoull(text, NULL, 10) <= INT64_MAX;    /* the largest --seed */
+  if (good && !real) good = text[strspn(text, "0123456789")] == '\0';           /* no 1e3, no 0x10 */
+  if (good && field->type == 'u') good = strtoull(text, NULL, 10) <= INT64_MAX; /* the largest --seed */
   if (!good)
     return error_set(err,
                      "%s: the metadata's \"%s\" is %s, a %snumber from %g to %g is expected; use a checkpoint that a "
                      "training program wrote",
-                     file->path, field->key, text ? text : "missing",
-                     real ? "" : "whole ", field->min, field->max);
+                     file->path, field->key, text ? text : "missing", real ? "" : "whole ", field->min, field->max);
   switch (field->type) {
     case 'i':
     case 'n':

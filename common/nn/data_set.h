@@ -297,8 +297,8 @@ static inline int data_split(DataSet *train, DataSet *part, double share, uint64
   const size_t bytes = shape_count(train->shape);
   const int count = train->count, chosen = (int)lround(share * count);
   if (chosen < 1 || chosen >= count)
-    return error_set(err, "a share of %g of %d images is %d; at least 1, and not all of them, is expected", share, count,
-                     chosen);
+    return error_set(err, "a share of %g of %d images is %d; at least 1, and not all of them, is expected", share,
+                     count, chosen);
   *part = *train;
   part->count = train->count = 0;
   part->samples = (uint8_t *)xmalloc(chosen * bytes);

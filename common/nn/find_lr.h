@@ -16,7 +16,9 @@
  *     m[i] = beta m[i-1] + (1 - beta) loss[i],    smooth[i] = m[i] / (1 - beta^(i+1)),
  *
  * where the divisor corrects that m starts at zero. The average lags behind the losses by beta / (1 - beta) steps, in
- * which the rate has risen: so the rate that belongs to a point of the curve is that of so many steps before.
+ * which the rate has risen, four- to fivefold with the usual number of steps. So the rate that belongs to a point of the
+ * curve is that of so many steps before. Of the lowest point this rate is suggested: the losses were still falling there.
+ * It is the highest rate of a run, for a schedule that ends lower.
  */
 #ifndef COMMON_NN_FIND_LR_H
 #define COMMON_NN_FIND_LR_H
@@ -26,13 +28,12 @@
 
 #define FIND_LR_FIRST 1e-6
 #define FIND_LR_LAST 10.0
-#define FIND_LR_MARGIN 10.0 /* the suggested rate is so much below that of the lowest loss */
 
 typedef struct FindLr {
   int steps, count;           /* asked for; taken until the loss was too high or the user interrupted */
   double beta;                /* of the average */
   double *lr, *loss, *smooth; /* (steps) */
-  double lowest, suggested;   /* the rate at the lowest point of the smoothed curve; the one to train with */
+  double lowest, suggested;   /* the rate when the average was lowest; the one to train with */
 } FindLr;
 
 static inline void find_lr_open(FindLr *test, int steps) {
@@ -114,8 +115,8 @@ static inline int find_lr_suggest(FindLr *test, Error *err) {
                      "never was below %.4f; try more steps, another --batch-size, or look for a mistake in the network",
                      test->lr[0], test->lr[test->count > 0 ? test->count - 1 : 0], test->count ? test->loss[0] : NAN,
                      test->count ? test->smooth[low] : NAN);
-  test->lowest = find_lr_rate(test, low);
-  test->suggested = find_lr_round(test->lowest / FIND_LR_MARGIN);
+  test->lowest = test->lr[low];
+  test->suggested = find_lr_round(find_lr_rate(test, low));
   return 0;
 }
 
@@ -147,7 +148,7 @@ static inline int find_lr_write(const FindLr *test, const char *title, const cha
   const PlotSeries series[] = {{"loss of a batch", test->lr, test->loss, (size_t)test->count, 0},
                                {"average", rate, test->smooth, (size_t)test->count, 0},
                                {name, mark, height, 2, 0}};
-  const Plot plot = {title, "learning rate", "loss", NULL, 1, 0, series, test->suggested > 0 ? 3 : 2};
+  const Plot plot = {title, "learning rate", "loss", NULL, 1, 0, series, test->suggested > 0 ? 3u : 2u};
   for (int i = 0; i < 2; i++) {
     snprintf(path, sizeof path, "%s/%s", directory, pictures[i]);
     plot_or_note(&plot, path);

@@ -25,7 +25,8 @@ enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_FILES = 17 };
 static const char *const run_files[RUN_FILES] = {
     "log.jsonl",   "log.csv",     "best.safetensors", "last.safetensors",  "last.state.safetensors",
     "curve.svg",   "curve.png",   "filters.png",      "misclassified.png", "features.png",
-    "excited.png", "profile.csv", "profile.svg",      "profile.png", "find_lr.csv", "find_lr.svg", "find_lr.png"};
+    "excited.png", "profile.csv", "profile.svg",      "profile.png",       "find_lr.csv",
+    "find_lr.svg", "find_lr.png"};
 
 /* One run at a time writes into a folder: two would mix their logs and models. The lock goes with the process. */
 static inline int run_folder_lock(const char *directory, Error *err) {

@@ -304,12 +304,15 @@ static void a_recorded_step_waits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_graph_gives_the_same_bits), cmocka_unit_test(so_it_does_with_augmented_images),
-      cmocka_unit_test(steps_recorded_once_give_the_same_bits),
-      cmocka_unit_test(clipped_steps_in_parts_give_the_same_bits), cmocka_unit_test(gradients_are_clipped_cpu),
-      cmocka_unit_test(gradients_are_clipped_gpu), cmocka_unit_test(parts_add_up_to_the_batch_cpu),
-      cmocka_unit_test(parts_add_up_to_the_batch_gpu),
-      cmocka_unit_test(what_changes_its_launches_is_not_replayed), cmocka_unit_test(a_recorded_step_waits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_graph_gives_the_same_bits),
+                                     cmocka_unit_test(so_it_does_with_augmented_images),
+                                     cmocka_unit_test(steps_recorded_once_give_the_same_bits),
+                                     cmocka_unit_test(clipped_steps_in_parts_give_the_same_bits),
+                                     cmocka_unit_test(gradients_are_clipped_cpu),
+                                     cmocka_unit_test(gradients_are_clipped_gpu),
+                                     cmocka_unit_test(parts_add_up_to_the_batch_cpu),
+                                     cmocka_unit_test(parts_add_up_to_the_batch_gpu),
+                                     cmocka_unit_test(what_changes_its_launches_is_not_replayed),
+                                     cmocka_unit_test(a_recorded_step_waits)};
   return TEST_MAIN("step_graph", tests);
 }

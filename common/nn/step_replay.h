@@ -32,7 +32,7 @@ typedef struct StepPlace {
 typedef struct StepReplay {
   Model *net;
   const DeviceSet *set;
-  int batch, part; /* images of a step, and of a part of it (device_set_train_step()) */
+  int batch, part;            /* images of a step, and of a part of it (device_set_train_step()) */
   StepValues *values, *epoch; /* of the window's steps; of the epoch's from the position on that was loaded */
   uint32_t *order;            /* (STEP_REPLAY_STEPS, batch): the window's images */
   StepPlace *place;

@@ -64,15 +64,15 @@ typedef struct TrainOptions {
   int train_images, test_images; /* the first so many; 0: all of them */
   int train_images_least, hold_out, threads;
   int resume, restart, predict, summary, graph, stream, profile, nvtx, unfused;
-  char checkpoint[PATH_MAX]; /* of --predict and the like; "": best.safetensors of the output folder */
-  char features[PATH_MAX];   /* the picture of --show-features; "": none */
-  double validation;         /* share of the training images that are not trained on; 0: none */
-  int patience;              /* epochs without a lower validation loss until the run stops; 0: it does not */
+  char checkpoint[PATH_MAX];    /* of --predict and the like; "": best.safetensors of the output folder */
+  char features[PATH_MAX];      /* the picture of --show-features; "": none */
+  double validation;            /* share of the training images that are not trained on; 0: none */
+  int patience;                 /* epochs without a lower validation loss until the run stops; 0: it does not */
   double clip_norm, clip_value; /* of gradients; 0: they are not clipped */
-  int accumulate;            /* batches whose gradients are added up for a step; 0: one */
-  int find_lr;               /* steps of --find-lr; 0: it is not asked for */
-  int excited;               /* pictures for each filter, of --show-excited; 0: none are asked for */
-  char **files;              /* of --predict */
+  int accumulate;               /* batches whose gradients are added up for a step; 0: one */
+  int find_lr;                  /* steps of --find-lr; 0: it is not asked for */
+  int excited;                  /* pictures for each filter, of --show-excited; 0: none are asked for */
+  char **files;                 /* of --predict */
   int file_count;
   /* One option for each operation that has several implementations: --conv=NAME,NODE:NAME,auto */
   const OpChoice *const *choices;
@@ -404,10 +404,11 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     }
   }
   if (has & TRAIN_FIND_LR) {
-    train_options_row(help, TRAIN_KEY_FIND_LR, "find-lr", "STEPS",
-                      "Train nothing: try rising learning rates on a fresh network, one for each of STEPS steps (default: "
-                      "%d), suggest one, and draw the losses into find_lr.png in the output folder",
-                      TRAIN_FIND_STEPS);
+    train_options_row(
+        help, TRAIN_KEY_FIND_LR, "find-lr", "STEPS",
+        "Train nothing: try rising learning rates on a fresh network, one for each of STEPS steps (default: "
+        "%d), suggest one, and draw the losses into find_lr.png in the output folder",
+        TRAIN_FIND_STEPS);
     help->rows[help->count - 1].flags = OPTION_ARG_OPTIONAL;
   }
   if (has & TRAIN_MOMENTUM) train_options_row(help, 'm', "momentum", "M", "Momentum of SGD (default: %g)", o->momentum);

@@ -370,26 +370,27 @@ static void a_limit_on_memory_is_named(void **state) {
 
 static void wrong_options_exit_with_2(void **state) {
   (void)state;
-  const char *wrong[][2] = {{"--layers=784", "two widths at least"},
-                            {"--layers=784,,10", "not a list of layers"},
-                            {"--layers=784,ten", "not a list of layers"},
-                            {"--layers=", "not a list of layers"},
-                            {"--activation=gelu", "relu, leaky_relu"},
-                            {"--activation=", "unknown activation"},
-                            {"--weight-decay=-1", "a number from 0"},
-                            {"--hold-out=0", "a whole number from 1"},
-                            {"--layers=784,0,10", "widths from 1"},
-                            {"--weight-decay=nan", "a number from 0"},
-                            {"--schedule=", "--schedule=: constant, linear, step, exponential, cosine, onecycle or plateau"},
-                            {"--schedule=cosine:warm_up=0.1", "has no parameter \"warm_up\"; did you mean warmup? It has"},
-                            {"--schedule=cosine:cycles=0", "cycles=0: a whole number from 1 to 100 is expected"},
-                            {"--find-lr=3", "--find-lr=3: a whole number from 20"},
-                            {"--validation=2", "--validation=2: a number from 0 to 1 is expected"},
-                            {"--patience=2", "--patience=2: give --validation=SHARE, too"},
-                            {"--clip-norm=0", "--clip-norm=0: a number from 1e-09"},
-                            {"--accumulate=0", "--accumulate=0: a whole number from 1"},
-                            {"--augment=blur", "none, shift, flip or crop is expected"},
-                            {"--data=mnits", "mnist, fashion_mnist, cifar10 or cifar100 is expected"}};
+  const char *wrong[][2] = {
+      {"--layers=784", "two widths at least"},
+      {"--layers=784,,10", "not a list of layers"},
+      {"--layers=784,ten", "not a list of layers"},
+      {"--layers=", "not a list of layers"},
+      {"--activation=gelu", "relu, leaky_relu"},
+      {"--activation=", "unknown activation"},
+      {"--weight-decay=-1", "a number from 0"},
+      {"--hold-out=0", "a whole number from 1"},
+      {"--layers=784,0,10", "widths from 1"},
+      {"--weight-decay=nan", "a number from 0"},
+      {"--schedule=", "--schedule=: constant, linear, step, exponential, cosine, onecycle or plateau"},
+      {"--schedule=cosine:warm_up=0.1", "has no parameter \"warm_up\"; did you mean warmup? It has"},
+      {"--schedule=cosine:cycles=0", "cycles=0: a whole number from 1 to 100 is expected"},
+      {"--find-lr=3", "--find-lr=3: a whole number from 20"},
+      {"--validation=2", "--validation=2: a number from 0 to 1 is expected"},
+      {"--patience=2", "--patience=2: give --validation=SHARE, too"},
+      {"--clip-norm=0", "--clip-norm=0: a number from 1e-09"},
+      {"--accumulate=0", "--accumulate=0: a whole number from 1"},
+      {"--augment=blur", "none, shift, flip or crop is expected"},
+      {"--data=mnits", "mnist, fashion_mnist, cifar10 or cifar100 is expected"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = small("wrong", wrong[i][0], NULL, NULL);
     expect_run(&run, 2, NULL, wrong[i][1]);

@@ -1,7 +1,7 @@
 /* lr_schedules.cu - what a learning rate that changes is good for: the same network, trained with each schedule.
  *
  *     bazel run //phase4_training:lr_schedules
- *     bazel run //phase4_training:lr_schedules -- --lr=0.02 --epochs=10
+ *     bazel run //phase4_training:lr_schedules -- --lr=0.01
  *     bazel run //phase4_training:lr_schedules -- --schedule=constant --schedule=cosine:cycles=3,growth=2,warmup=0
  *
  * A multi-layer perceptron of 784, 64 and 10 units learns a part of MNIST, always from the same weights and in the same
@@ -19,9 +19,9 @@ enum { MOST_SCHEDULES = 16 };
 typedef struct ScheduleRun {
   LrSchedule schedule;
   char name[SCHEDULE_TEXT];
-  double *done, *rate;  /* of each step: its middle, in epochs */
-  double *epoch, *test; /* of each epoch: its end, the loss on the test set */
-  size_t steps, epochs; /* as many there are: fewer than were asked for where it has diverged */
+  double *done, *rate;                    /* of each step: its middle, in epochs */
+  double *epoch, *test;                   /* of each epoch: its end, the loss on the test set */
+  size_t steps, epochs;                   /* as many there are: fewer than were asked for where it has diverged */
   double train_loss, test_loss, accuracy; /* at the end; NAN: it has diverged */
 } ScheduleRun;
 
@@ -158,8 +158,8 @@ static void draw_all(const ScheduleOptions *options) {
     rates[i] = rate;
     losses[i] = loss;
   }
-  const Plot first = {"The learning rate of each step", "epoch", "learning rate", NULL, 0, 0, rates,
-                      (size_t)options->runs};
+  const Plot first = {
+      "The learning rate of each step", "epoch", "learning rate", NULL, 0, 0, rates, (size_t)options->runs};
   const Plot second = {"After each epoch", "epoch", "loss of the test set", NULL, 0, 1, losses, (size_t)options->runs};
   printf("\n");
   draw(options, "schedules", &first);
@@ -208,17 +208,16 @@ static void default_options(ScheduleOptions *options) {
   options->train.common.batch_size = 32;
   options->train.train_images = 4000;
   options->train.test_images = 2000;
-  options->train.lr = 0.1;
+  options->train.lr = 0.05;
   options->train.momentum = 0.9;
 }
 
 int main(int argc, char **argv) {
-  static const struct argp_option rows[] = {
-      {"schedule", 's', "NAME[:KEY=VALUE,...]", 0, "Compare this schedule, and others that are named so; by default all",
-       0},
-      OPTION_END};
-  static const struct argp own = {rows, parse, NULL, "Trains a network with each schedule of the learning rate.", NULL,
-                                  NULL, NULL};
+  static const struct argp_option rows[] = {{"schedule", 's', "NAME[:KEY=VALUE,...]", 0,
+                                             "Compare this schedule, and others that are named so; by default all", 0},
+                                            OPTION_END};
+  static const struct argp own = {rows, parse, NULL, "Trains a network with each schedule of the learning rate.",
+                                  NULL, NULL,  NULL};
   static ScheduleOptions options;
   char device[512];
   Error err;
@@ -232,10 +231,11 @@ int main(int argc, char **argv) {
   load_sets(&options, &train_host, &test_host, &norm);
   if (make_directories(common->output_dir, &err) != 0) die("--output-dir: %s", err.message);
   if (device_open(common->device, device, sizeof device, &err) != 0) die("%s", err.message);
-  printf("lr_schedules on %s\n%d images of MNIST in batches of %d, %d epochs, highest rate %g, momentum %g; %d for the "
-         "test\n\n%-34s %12s %11s %15s\n",
-         device, train_host.count, common->batch_size, common->epochs, options.train.lr, options.train.momentum,
-         test_host.count, "schedule", "train loss", "test loss", "test accuracy");
+  printf(
+      "lr_schedules on %s\n%d images of MNIST in batches of %d, %d epochs, highest rate %g, momentum %g; %d for the "
+      "test\n\n%-34s %12s %11s %15s\n",
+      device, train_host.count, common->batch_size, common->epochs, options.train.lr, options.train.momentum,
+      test_host.count, "schedule", "train loss", "test loss", "test accuracy");
   DeviceSet train, test;
   device_set_create(&train, common->device, &batch_kernels, &train_host, train_host.count, &norm);
   device_set_create(&test, common->device, &batch_kernels, &test_host, test_host.count, &norm);

@@ -55,7 +55,8 @@ static inline Lesson lr_kernels_lesson(void (*call)(LessonLauncher, float *const
   lesson.counted = lesson_shape(&lesson, 1 << 15);
   /* the first shows faults best; around a warp, a row of 256, and a part of 4096; several parts */
   const int sizes[] = {91, 1, 2, 3, 31, 33, 127, 257, 1021, 4096, 4099, 17011};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) lesson_check_shape(&lesson, lesson_shape(&lesson, sizes[i]));
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    lesson_check_shape(&lesson, lesson_shape(&lesson, sizes[i]));
   return lesson;
 }
 
