@@ -1,5 +1,5 @@
-/* clip.h - gradients that are too large are made smaller before the optimizer uses them (Pascanu, Mikolov, Bengio, "On the
- * difficulty of training recurrent neural networks", 2013).
+/* clip.h - gradients that are too large are made smaller before the optimizer uses them (Pascanu, Mikolov, Bengio, "On
+ * the difficulty of training recurrent neural networks", 2013).
  *
  *   by value   each element is brought into [-most, most]
  *   by norm    all elements are multiplied by most / norm where their norm is above `most`: the direction stays

@@ -16,9 +16,9 @@
  *     m[i] = beta m[i-1] + (1 - beta) loss[i],    smooth[i] = m[i] / (1 - beta^(i+1)),
  *
  * where the divisor corrects that m starts at zero. The average lags behind the losses by beta / (1 - beta) steps, in
- * which the rate has risen, four- to fivefold with the usual number of steps. So the rate that belongs to a point of the
- * curve is that of so many steps before. Of the lowest point this rate is suggested: the losses were still falling there.
- * It is the highest rate of a run, for a schedule that ends lower.
+ * which the rate has risen, four- to fivefold with the usual number of steps. So the rate that belongs to a point of
+ * the curve is that of so many steps before. Of the lowest point this rate is suggested: the losses were still falling
+ * there. It is the highest rate of a run, for a schedule that ends lower.
  */
 #ifndef COMMON_NN_FIND_LR_H
 #define COMMON_NN_FIND_LR_H

@@ -537,8 +537,8 @@ static inline void model_accumulate_open(Model *m) {
 
 /* Part `part` of a step of `whole` samples: the `batch` of them that lie in the inputs and targets, of which the first
  * is sample `begin`. The last part steps. The gradients of the parts are added up, and each is scaled as a part of the
- * mean over the whole: so the step is that of one batch of `whole` samples, but for the order in which sums are rounded.
- * Batch norm takes the statistics of each part, as it would without the others. */
+ * mean over the whole: so the step is that of one batch of `whole` samples, but for the order in which sums are
+ * rounded. Batch norm takes the statistics of each part, as it would without the others. */
 static inline void model_train_part(Model *m, int batch, int part, int begin, int whole) {
   const int last = begin + batch == whole;
   float *sum = last ? m->gradients : m->accumulated;
