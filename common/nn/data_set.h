@@ -296,6 +296,7 @@ static inline void data_hold_out(DataSet *train, DataSet *test, int held) {
 static inline int data_split(DataSet *train, DataSet *part, double share, uint64_t seed, Error *err) {
   const size_t bytes = shape_count(train->shape);
   const int count = train->count, chosen = (int)lround(share * count);
+  memset(part, 0, sizeof *part);
   if (chosen < 1 || chosen >= count)
     return error_set(err, "a share of %g of %d images is %d; at least 1, and not all of them, is expected", share,
                      count, chosen);
