@@ -211,4 +211,10 @@ COURSE = {
         "muon_momentum",
         "muon_polynomial",
     ],
+    "phase4_training/04_lr_schedules": [
+        "schedule_cycle",
+        "schedule_cosine",
+        "smooth_warp",
+        "smooth_carry",
+    ],
 }

@@ -69,7 +69,8 @@ static inline size_t plot_visible(const Plot *plot, const PlotSeries *series) {
 
 static inline void plot_print_script(FILE *script, const Plot *plot, int png) {
   /* Okabe and Ito's colours, told apart by colour-blind readers too; dark enough for thin lines on white. */
-  static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
+  static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                        "#e69f00", "#56b4e9", "#000000", "#8c510a"};
   fputs("set encoding utf8\n", script);
   fputs(png ? "set terminal pngcairo size 1440,900 noenhanced background '#ffffff' font 'Sans,18' linewidth 2.5\n"
             : "set terminal svg size 960,600 noenhanced background '#ffffff' font 'sans-serif,16' linewidth 1.5\n",
@@ -85,7 +86,7 @@ static inline void plot_print_script(FILE *script, const Plot *plot, int png) {
     fputs("set border 11\nset y2tics\n", script);
     plot_print_title(script, "set y2label", plot->right_title);
   }
-  if (plot->log_x) fputs("set logscale x\n", script);
+  if (plot->log_x) fputs("set logscale x\nset format x '%g'\n", script);
   if (plot->log_y) fputs("set logscale y\n", script);
 
   for (size_t s = 0; s < plot->series_count; s++) {
@@ -101,7 +102,7 @@ static inline void plot_print_script(FILE *script, const Plot *plot, int png) {
     size_t visible = plot_visible(plot, series);
     if (visible == 0) continue;
     fprintf(script, "%s $series%zu axes x1y%d with %s linecolor '%s' dashtype %d pointtype 7 pointsize 0.7 title ",
-            separator, s, series->right ? 2 : 1, visible <= 30 ? "linespoints" : "lines", colours[s % 6],
+            separator, s, series->right ? 2 : 1, visible <= 30 ? "linespoints" : "lines", colours[s % 8],
             series->right ? 2 : 1);
     plot_print_string(script, series->name);
     separator = ",";

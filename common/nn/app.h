@@ -8,6 +8,7 @@
 #ifndef COMMON_NN_APP_H
 #define COMMON_NN_APP_H
 
+#include "common/nn/find_lr.h"
 #include "common/nn/predict.h"
 #include "common/nn/profile.h"
 #include "common/nn/run_folder.h"
@@ -18,13 +19,22 @@
 /* -------------------------------------------------------------------------------------------------- what is trained */
 
 typedef struct AppData {
-  DataSet train, test;
-  DataNorm norm; /* of all training images */
+  DataSet train, validation, test; /* validation.count 0: there is none */
+  DataNorm norm;                   /* of all training images */
 } AppData;
 
-static inline int app_load(const TrainOptions *options, AppData *data, Error *err) {
+/* Of those training images that --train-images leaves, a share becomes the validation set. */
+static inline int app_split(const TrainOptions *options, AppData *data, uint64_t seed, Error *err) {
+  Error why;
+  if (options->train_images) data_keep_first(&data->train, options->train_images);
+  if (data_split(&data->train, &data->validation, options->validation, seed, &why) == 0) return 0;
+  return error_set(err, "--validation=%g: %.900s", options->validation, why.message);
+}
+
+static inline int app_load(const TrainOptions *options, AppData *data, uint64_t seed, Error *err) {
   const char *directory = options->common.data_dir;
   const int held = options->hold_out;
+  memset(&data->validation, 0, sizeof data->validation);
   if (data_load(options->data, directory, DATA_TRAIN, &data->train, err) != 0 ||
       data_load(options->data, directory, DATA_TEST, &data->test, err) != 0)
     return -1;
@@ -32,6 +42,7 @@ static inline int app_load(const TrainOptions *options, AppData *data, Error *er
     return error_set(err, "--hold-out=%d: of %d training images at least one must be left to train on", held,
                      data->train.count);
   if (held > 0) data_hold_out(&data->train, &data->test, held);
+  if (options->given & TRAIN_VALIDATION && app_split(options, data, seed, err) != 0) return -1;
   return data_statistics(&data->train, &data->norm, err);
 }
 
@@ -44,13 +55,19 @@ static inline void app_begin(const TrainOptions *options, const AppData *data, T
   }
   state->seed = options->common.seed;
   state->epochs = options->common.epochs;
-  state->batch_size = options->common.batch_size;
+  state->accumulate = options->accumulate > 1 ? options->accumulate : 0;
+  state->batch_size = options->common.batch_size * (options->accumulate > 1 ? options->accumulate : 1);
+  state->clip_norm = options->clip_norm;
+  state->clip_value = options->clip_value;
   session_keep_settings(options, state);
   state->train_images = data->train.count;
   state->test_images = data->test.count;
   if (options->train_images && options->train_images < state->train_images) state->train_images = options->train_images;
   if (options->test_images && options->test_images < state->test_images) state->test_images = options->test_images;
-  state->test_accuracy = state->best_accuracy = NAN;
+  state->test_accuracy = state->best_accuracy = state->validation_loss = state->best_loss = NAN;
+  state->validation = options->validation;
+  state->validation_images = data->validation.count;
+  state->patience = options->patience;
 }
 
 static inline int app_same_normalisation(const TrainState *a, const TrainState *b) {
@@ -75,7 +92,7 @@ static inline int app_resume(const Task *task, TrainOptions *options, const char
     return error_set(err,
                      "--resume: %s was started with --batch-size=%d; leave the option out, or start a new run in "
                      "another --output-dir",
-                     path, saved.batch_size);
+                     path, checkpoint_part(&saved));
   if (saved.train_images != state->train_images || saved.test_images != state->test_images ||
       !app_same_normalisation(&saved, state))
     return error_set(err,
@@ -87,6 +104,11 @@ static inline int app_resume(const Task *task, TrainOptions *options, const char
   if (session_recall_settings(task, options, &saved, &why) != 0)
     return error_set(err, "--resume: %s: %.900s", path, why.message);
   session_keep_settings(options, &saved);
+  if (strcmp(saved.schedule, lr_schedule_text(&options->schedule).text) != 0)
+    memset(&saved.plateau, 0, sizeof saved.plateau);
+  if (options->patience) saved.patience = options->patience;
+  if (options->clip_norm > 0) saved.clip_norm = options->clip_norm;
+  if (options->clip_value > 0) saved.clip_value = options->clip_value;
   *state = saved;
   return 0;
 }
@@ -97,6 +119,23 @@ static inline int app_recall(const Task *task, TrainOptions *options, const char
   if (checkpoint_peek(path, CHECKPOINT_STATE, saved, &why) != 0)
     return error_set(err, "--resume: %.1000s", why.message);
   if (session_recall(task, options, saved, &why) != 0) return error_set(err, "%s: %.900s", path, why.message);
+  if (options->given & TRAIN_VALIDATION && options->validation != saved->validation)
+    return error_set(
+        err,
+        "--resume: %s was started with --validation=%g; leave the option out, or start a new run in another "
+        "--output-dir",
+        path, saved->validation);
+  if (options->patience && saved->validation == 0)
+    return error_set(err, "--patience=%d: %s was started without --validation; leave the option out", options->patience,
+                     path);
+  if (options->accumulate && (options->accumulate > 1 ? options->accumulate : 0) != saved->accumulate)
+    return error_set(err,
+                     "--resume: %s was started with --accumulate=%d; leave the option out, or start a new run in "
+                     "another --output-dir",
+                     path, saved->accumulate ? saved->accumulate : 1);
+  options->accumulate = saved->accumulate;
+  options->validation = saved->validation;
+  if (saved->validation > 0) options->given |= TRAIN_VALIDATION;
   return 0;
 }
 
@@ -120,32 +159,56 @@ static inline void app_optimizer_text(const TrainOptions *options, char *text, s
 
 static inline void app_print_header(const TrainOptions *options, const Trainer *t) {
   const TrainState *state = &t->state;
-  char more[160] = "", optimizer[256];
+  char more[512] = "", optimizer[256], validation[64] = "";
   size_t used = 0;
   if (state->weight_decay > 0)
     used += (size_t)snprintf(more + used, sizeof more - used, ", weight decay %g", state->weight_decay);
+  if (state->accumulate > 1)
+    used += (size_t)snprintf(more + used, sizeof more - used, ", in %d parts of %d", state->accumulate,
+                             checkpoint_part(state));
+  if (state->clip_norm > 0)
+    used += (size_t)snprintf(more + used, sizeof more - used, ", gradients clipped to the norm %g", state->clip_norm);
+  if (state->clip_value > 0)
+    used += (size_t)snprintf(more + used, sizeof more - used, ", each gradient clipped to %g", state->clip_value);
   if (options->augment->apply)
     used += (size_t)snprintf(more + used, sizeof more - used, ", augmented by %s", options->augment->name);
   if (options->given & TRAIN_SCHEDULE)
-    snprintf(more + used, sizeof more - used, ", schedule %s", options->schedule->name);
+    snprintf(more + used, sizeof more - used, ", schedule %s", lr_schedule_text(&options->schedule).text);
+  if (t->validation) snprintf(validation, sizeof validation, ", %d validation images", t->validation->count);
   app_optimizer_text(options, optimizer, sizeof optimizer);
-  printf("%d training images, %d test images; batch %d, %s%s, seed %llu\n\n", t->train->count, t->test->count,
-         state->batch_size, optimizer, more, (unsigned long long)state->seed);
-  printf("epoch   train loss   train accuracy   test loss   test accuracy    images/s   time left\n");
+  printf("%d training images%s, %d test images; batch %d, %s%s, seed %llu\n\n", t->train->count, validation,
+         t->test->count, state->batch_size, optimizer, more, (unsigned long long)state->seed);
+  printf("epoch   train loss   train accuracy%s   test loss   test accuracy    images/s   time left\n",
+         t->validation ? "   validation loss" : "");
   fflush(stdout);
 }
 
-/* Evaluates after an epoch, and saves. */
+/* Mean loss and accuracy of a set after an epoch, into the log by its name. -1 where the network has diverged. */
+static inline int app_evaluate(Trainer *t, const DeviceSet *set, const char *split, double *loss, double *accuracy,
+                               Error *err) {
+  const double start = seconds_now();
+  const Totals totals = device_set_evaluate(set, t->net, NULL);
+  if (trainer_check_loss(t, totals.loss, err) != 0) return -1;
+  *loss = totals.loss / set->count;
+  *accuracy = totals.correct / set->count;
+  trainer_log(t, t->state.epoch, split, totals, set->count, seconds_now() - start);
+  return 0;
+}
+
+/* Evaluates after an epoch, and saves. The best epoch is that of the lowest validation loss, or, without a validation
+ * set, of the highest test accuracy. */
 static inline int app_finish_epoch(Trainer *t, Error *err) {
   TrainState *state = &t->state;
-  const double start = seconds_now();
-  const Totals totals = device_set_evaluate(t->test, t->net, NULL);
-  if (trainer_check_loss(t, totals.loss, err) != 0) return -1;
-  t->test_loss = totals.loss / t->test->count;
-  state->test_accuracy = totals.correct / t->test->count;
-  trainer_log(t, state->epoch, "test", totals, t->test->count, seconds_now() - start);
-  const int best = state->best_epoch == 0 || state->test_accuracy > state->best_accuracy;
+  if (t->validation &&
+      app_evaluate(t, t->validation, "validation", &state->validation_loss, &t->validation_accuracy, err) != 0)
+    return -1;
+  if (app_evaluate(t, t->test, "test", &t->test_loss, &state->test_accuracy, err) != 0) return -1;
+  schedule_plateau_watch(&t->schedule, &state->plateau, t->validation ? state->validation_loss : t->test_loss);
+  const int better =
+      t->validation ? state->validation_loss < state->best_loss : state->test_accuracy > state->best_accuracy;
+  const int best = state->best_epoch == 0 || better;
   if (best) {
+    state->best_loss = state->validation_loss;
     state->best_accuracy = state->test_accuracy;
     state->best_epoch = state->epoch;
   }
@@ -157,8 +220,8 @@ static inline TrainResult app_train(const TrainOptions *options, Trainer *t, Err
   TrainState *state = &t->state;
   const double started = seconds_now();
   const int first = state->epoch;
-  if (state->epoch < state->epochs) app_print_header(options, t);
-  while (state->epoch < state->epochs) {
+  if (!checkpoint_finished(state)) app_print_header(options, t);
+  while (!checkpoint_finished(state)) {
     const TrainResult result = trainer_train_epoch(t, err);
     if (result == TRAIN_FAILED) return result;
     if (result == TRAIN_INTERRUPTED)
@@ -170,11 +233,16 @@ static inline TrainResult app_train(const TrainOptions *options, Trainer *t, Err
     state->epoch_totals.loss = state->epoch_totals.correct = 0;
     if (app_finish_epoch(t, err) != 0) return TRAIN_FAILED;
     const double left = (seconds_now() - started) / (state->epoch - first) * (state->epochs - state->epoch);
-    printf("%5d %12.4f %14.2f %% %11.4f %13.2f %% %11.0f %8d:%02d\n", state->epoch, t->train_loss,
-           100 * t->train_accuracy, t->test_loss, 100 * state->test_accuracy, t->images_per_second, (int)left / 60,
-           (int)left % 60);
+    printf("%5d %12.4f %14.2f %%", state->epoch, t->train_loss, 100 * t->train_accuracy);
+    if (t->validation) printf(" %17.4f", state->validation_loss);
+    printf(" %11.4f %13.2f %% %11.0f %8d:%02d\n", t->test_loss, 100 * state->test_accuracy, t->images_per_second,
+           (int)left / 60, (int)left % 60);
     fflush(stdout);
   }
+  if (state->epoch < state->epochs)
+    printf("stopped early: the validation loss was lowest in epoch %d, %.4f, and has not fallen for %d epoch%s\n",
+           state->best_epoch, state->best_loss, state->epoch - state->best_epoch,
+           state->epoch - state->best_epoch == 1 ? "" : "s");
   return TRAIN_FINISHED;
 }
 
@@ -190,11 +258,13 @@ static inline void app_print_json(const TrainOptions *options, const Trainer *t)
   json_object_set_new(result, "optimizer", json_string(t->state.optimizer));
   json_object_set_new(result, "epochs", json_integer(t->state.epoch));
   /* seconds: of training steps alone, since the run began; startup_seconds: of this program, before its first step */
-  const double figures[] = {t->state.test_accuracy, t->test_loss,     t->train_loss, t->train_accuracy,
-                            t->images_per_second,   t->state.seconds, t->startup};
-  const char *const names[] = {"test_accuracy",     "test_loss", "train_loss",     "train_accuracy",
-                               "images_per_second", "seconds",   "startup_seconds"};
-  for (int i = 0; i < 7; i++)
+  const double figures[] = {t->state.test_accuracy, t->test_loss,      t->train_loss, t->train_accuracy,
+                            t->images_per_second,   t->state.seconds,  t->startup,    t->state.validation_loss,
+                            t->validation_accuracy, t->state.best_loss};
+  const char *const names[] = {
+      "test_accuracy", "test_loss",       "train_loss",      "train_accuracy",      "images_per_second",
+      "seconds",       "startup_seconds", "validation_loss", "validation_accuracy", "best_validation_loss"};
+  for (int i = 0; i < 10; i++)
     if (isfinite(figures[i])) json_object_set_new(result, names[i], json_real(figures[i]));
   if (t->state.best_epoch > 0) {
     json_object_set_new(result, "best_test_accuracy", json_real(t->state.best_accuracy));
@@ -206,9 +276,10 @@ static inline void app_print_json(const TrainOptions *options, const Trainer *t)
 
 /* Room for the larger of a training batch and an evaluation batch, no more than there are images. */
 static inline int app_max_batch(const TrainOptions *options, const TrainState *state) {
-  const int evaluation = options->common.device == DEVICE_GPU ? 1000 : state->batch_size;
-  const int train = state->batch_size < state->train_images ? state->batch_size : state->train_images;
-  const int test = evaluation < state->test_images ? evaluation : state->test_images;
+  const int evaluation = options->common.device == DEVICE_GPU ? 1000 : checkpoint_part(state);
+  const int part = checkpoint_part(state), train = part < state->train_images ? part : state->train_images;
+  const int held = state->test_images > state->validation_images ? state->test_images : state->validation_images;
+  const int test = evaluation < held ? evaluation : held;
   return train > test ? train : test;
 }
 
@@ -229,11 +300,11 @@ static inline void app_create_set(const Task *task, const TrainOptions *options,
 /* The last batch of an epoch has what is left of the images: that may be too little for an operation. */
 static inline int app_check_batches(const Graph *g, const TrainState *state, Error *err) {
   Error why;
-  const int left = state->train_images % state->batch_size, smallest = left > 0 ? left : state->batch_size;
+  const int part = checkpoint_part(state), left = state->train_images % part, smallest = left > 0 ? left : part;
   if (model_check_batch(g, smallest, &why) == 0) return 0;
   error_drop_advice(&why);
-  error_set(err, "of %d training images in batches of %d the last batch has %d: %.700s", state->train_images,
-            state->batch_size, smallest, why.message);
+  error_set(err, "of %d training images in batches of %d the last batch has %d: %.700s", state->train_images, part,
+            smallest, why.message);
   return error_advise(err, "give another --batch-size or --train-images");
 }
 
@@ -243,12 +314,16 @@ static inline int app_open_model(const Task *task, const TrainOptions *options, 
   const int most = app_max_batch(options, state);
   const double also = app_set_bytes(options, shape, state->train_images, most) +
                       app_set_bytes(options, shape, state->test_images, most) +
+                      app_set_bytes(options, shape, state->validation_images, most) +
                       device_set_augment_bytes(options->augment, shape, most);
   if (session_open(task, options, state, most, MODEL_TRAIN, also, net, err) != 0) return -1;
   if (app_check_batches(net->graph, state, err) != 0) {
     model_close(net);
     return -1;
   }
+  net->clip_norm = (float)state->clip_norm;
+  net->clip_value = (float)state->clip_value;
+  if (state->accumulate > 1) model_accumulate_open(net);
   net->context.seed = state->seed;
   model_init(net, state->seed);
   if (!options->resume) return 0;
@@ -259,6 +334,9 @@ static inline int app_open_model(const Task *task, const TrainOptions *options, 
   if (state->epoch >= state->epochs)
     printf("the run in %s has its %d epochs already; ask for more with --epochs\n", options->common.output_dir,
            state->epoch);
+  else if (checkpoint_finished(state))
+    printf("the run in %s stopped early, after epoch %d; to go on, ask for more --patience than %d\n",
+           options->common.output_dir, state->epoch, state->patience);
   else
     printf("resuming at epoch %d, image %d, step %ld\n", state->epoch + 1, state->position, state->step);
   return 0;
@@ -285,7 +363,7 @@ static inline int app_prepare(const Task *task, TrainOptions *options, const cha
   if (options->resume && (app_expect_stopped_run(path, err) != 0 || app_lock(directory, err) != 0 ||
                           app_recall(task, options, path, &saved, err) != 0))
     return -1;
-  if (app_load(options, data, err) != 0) return -1;
+  if (app_load(options, data, options->resume ? saved.seed : options->common.seed, err) != 0) return -1;
   app_begin(options, data, state);
   if (options->resume) {
     if (app_resume(task, options, path, &saved, state, err) != 0) return -1;
@@ -303,7 +381,7 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   char path[PATH_MAX + 64], title[256];
   AppData data;
   Model net;
-  DeviceSet train, test;
+  DeviceSet train, validation, test;
   TrainLog log;
   StepGraph step_graph;
   StepReplay replay;
@@ -319,18 +397,21 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
     die("%s", err.message);
   app_create_set(task, options, &train, &data.train, t.state.train_images, &data.norm, net.max_batch);
   app_create_set(task, options, &test, &data.test, t.state.test_images, &data.norm, net.max_batch);
+  if (data.validation.count > 0)
+    app_create_set(task, options, &validation, &data.validation, data.validation.count, &data.norm, net.max_batch);
   device_set_augment(&train, options->augment, net.max_batch);
   if (!options->stream) data_free(&data.train);
   snprintf(title, sizeof title, "%s on %s", task->title, options->data->title);
   t.net = &net;
   t.train = &train;
   t.test = &test;
+  t.validation = data.validation.count > 0 ? &validation : NULL;
   t.schedule = options->schedule;
   t.output_dir = directory;
   t.log = &log;
-  t.images_per_second = t.train_loss = t.train_accuracy = t.test_loss = NAN;
+  t.images_per_second = t.train_loss = t.train_accuracy = t.test_loss = t.validation_accuracy = NAN;
   net.context.ranges = options->nvtx;
-  if (options->graph && t.state.epoch < t.state.epochs)
+  if (options->graph && !checkpoint_finished(&t.state))
     ON_DEVICE(device, trainer_record(&t, &replay, &step_graph), (void)0);
   device_synchronize(device);
   t.startup = seconds_now() - started;
@@ -358,7 +439,9 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   free(t.values);
   device_set_destroy(&train);
   device_set_destroy(&test);
+  if (t.validation) device_set_destroy(&validation);
   data_free(&data.train);
+  data_free(&data.validation);
   data_free(&data.test);
   model_close(&net);
   return result == TRAIN_INTERRUPTED ? interrupt_status() : 0;
@@ -431,6 +514,60 @@ static inline int app_profile(const Task *task, TrainOptions *options) {
   return 0;
 }
 
+/* -------------------------------------------------------------------------------------------------------- --find-lr */
+
+static inline void app_find_lr_json(const TrainOptions *options, const FindLr *test) {
+  Error err;
+  json_t *result =
+      json_pack("{s:s, s:s, s:I, s:i}", "program", program_invocation_short_name, "device",
+                device_name(options->common.device), "seed", (json_int_t)options->common.seed, "steps", test->count);
+  if (test->suggested > 0) {
+    json_object_set_new(result, "lowest_loss_lr", json_real(test->lowest));
+    json_object_set_new(result, "suggested_lr", json_real(test->suggested));
+  }
+  if (json_result(result, &err) != 0) die("%s", err.message);
+}
+
+/* A range test on a fresh network, which is then forgotten: no model, no log, and no run in the folder is touched. */
+static inline int app_find_lr(const Task *task, TrainOptions *options) {
+  Error err, none;
+  AppData data;
+  Model net;
+  DeviceSet train;
+  Trainer t;
+  FindLr test;
+  char title[256];
+  memset(&t, 0, sizeof t);
+  if (app_load(options, &data, options->common.seed, &err) != 0) die("%s", err.message);
+  app_begin(options, &data, &t.state);
+  if (app_open_model(task, options, "", data.train.shape, &net, &t.state, &err) != 0) die("%s", err.message);
+  app_create_set(task, options, &train, &data.train, t.state.train_images, &data.norm, net.max_batch);
+  device_set_augment(&train, options->augment, net.max_batch);
+  t.net = &net;
+  t.train = &train;
+  interrupt_install();
+  find_lr_open(&test, options->find_lr);
+  find_lr_run(&test, &t);
+  const int found = find_lr_suggest(&test, &none) == 0;
+  snprintf(title, sizeof title, "%s on %s, batch %d: the loss at rising learning rates", task->title,
+           options->data->title, t.state.batch_size);
+  if (found)
+    printf("%d steps from a learning rate of %.2g to %.2g: the average loss was lowest at %.2g\nsuggested: --lr=%g\n",
+           test.count, test.lr[0], test.lr[test.count - 1], test.lowest, test.suggested);
+  if (test.count > 0 && find_lr_write(&test, title, options->common.output_dir, &err) != 0) die("%s", err.message);
+  if (!found) die("%s", none.message);
+  printf("find_lr.csv is in %s, and where gnuplot is installed find_lr.svg and find_lr.png\n",
+         options->common.output_dir);
+  if (options->common.json) app_find_lr_json(options, &test);
+  find_lr_close(&test);
+  device_set_destroy(&train);
+  data_free(&data.train);
+  data_free(&data.validation);
+  data_free(&data.test);
+  model_close(&net);
+  return interrupt_requested() ? interrupt_status() : 0;
+}
+
 /* ------------------------------------------------------------------------------------------------------ the program */
 
 static inline void app_options(const Task *task, TrainOptions *options, int argc, char **argv) {
@@ -441,7 +578,7 @@ static inline void app_options(const Task *task, TrainOptions *options, int argc
   options->momentum = task->hyper.momentum;
   options->weight_decay = task->hyper.weight_decay;
   options->optimizer = optimizer_named(task->optimizer->name);
-  options->schedule = task->schedule ? task->schedule : &schedule_constant;
+  options->schedule = lr_schedule(task->schedule ? task->schedule : &schedule_constant);
   options->data = task->data;
   if (task->augment) options->augment = task->augment;
   options->choices = task->choices;
@@ -487,6 +624,7 @@ static inline int app_main(const Task *task, int argc, char **argv) {
                      : train_options_shows(&options) ? show_run(task, &options)
                      : options.summary               ? app_summary(task, &options)
                      : options.profile               ? app_profile(task, &options)
+                     : options.find_lr               ? app_find_lr(task, &options)
                                                      : app_run(task, &options, started);
   stdout_finish();
   return status;

@@ -15,6 +15,7 @@
 
 #include "common/nn/data_set.h"
 #include "common/nn/model.h"
+#include "common/nn/schedule.h"
 #include "common/safetensors.h"
 
 enum { CHECKPOINT_NETWORK = 192, CHECKPOINT_NAME = 32, CHECKPOINT_IMPLEMENTATIONS = 4096 };
@@ -38,13 +39,20 @@ typedef struct TrainState {
   int best_epoch;                      /* 1-based, 0: none yet */
 
   /* Names of table entries; "" in a file that is older than the table: the program's default. */
-  char data[CHECKPOINT_NAME], schedule[CHECKPOINT_NAME], augment[CHECKPOINT_NAME];
+  char data[CHECKPOINT_NAME], schedule[SCHEDULE_TEXT], augment[CHECKPOINT_NAME];
   char implementations[CHECKPOINT_IMPLEMENTATIONS]; /* "conv2:naive": of the nodes that do not have the usual one */
   char fused[CHECKPOINT_NAME]; /* what was computed together: "chains", "pairs" or "nothing" (session.h) */
 
   char optimizer[CHECKPOINT_NAME];         /* as `data` */
   double dampening, beta1, beta2, epsilon; /* its settings; NAN in a file that is older than they are */
   int nesterov, centered;
+
+  SchedulePlateau plateau;           /* of the schedule of this name */
+  double validation;                 /* share of the training images that the run does not train on; 0: none */
+  int validation_images, patience;   /* patience: epochs without a lower loss of theirs, then it stops; 0: never */
+  double clip_norm, clip_value;      /* of gradients; 0: they are not clipped */
+  int accumulate;                    /* parts in which a batch is computed, 0: one */
+  double validation_loss, best_loss; /* of the last epoch, of the best one; NAN: not measured yet */
 } TrainState;
 
 /* How many channels the values are of: what is 0 at the end was left out. */
@@ -215,7 +223,8 @@ typedef enum CheckpointNeed { NEED_NEVER, NEED_IN_STATE, NEED_ALWAYS } Checkpoin
 typedef struct CheckpointField {
   const char *key;
   size_t offset;
-  char type; /* i int, l long, u uint64_t, d double, v double[DATA_MAX_CHANNELS], s text */
+  char type; /* i int, l long, u uint64_t, d double, v double[DATA_MAX_CHANNELS], s text; n int and z double that are 0
+                where they are missing, and are left out where they are 0 */
   CheckpointNeed need;
   double min, max; /* of a text: the bytes that there is room for */
 } CheckpointField;
@@ -249,11 +258,24 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"best_accuracy", offsetof(TrainState, best_accuracy), 'd', NEED_NEVER, 0, 1},
       {"best_epoch", offsetof(TrainState, best_epoch), 'i', NEED_NEVER, 0, 100000},
       {"data", offsetof(TrainState, data), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
-      {"schedule", offsetof(TrainState, schedule), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"schedule", offsetof(TrainState, schedule), 's', NEED_NEVER, 0, SCHEDULE_TEXT},
       {"augment", offsetof(TrainState, augment), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
       {"optimizer", offsetof(TrainState, optimizer), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
       {"implementations", offsetof(TrainState, implementations), 's', NEED_NEVER, 0, CHECKPOINT_IMPLEMENTATIONS},
       {"fused", offsetof(TrainState, fused), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"validation", offsetof(TrainState, validation), 'z', NEED_NEVER, 0, 1},
+      {"validation_images", offsetof(TrainState, validation_images), 'n', NEED_NEVER, 0, INT_MAX},
+      {"patience", offsetof(TrainState, patience), 'n', NEED_NEVER, 0, 100000},
+      {"clip_norm", offsetof(TrainState, clip_norm), 'z', NEED_NEVER, 0, 1e9},
+      {"clip_value", offsetof(TrainState, clip_value), 'z', NEED_NEVER, 0, 1e9},
+      {"accumulate", offsetof(TrainState, accumulate), 'n', NEED_NEVER, 0, 65536},
+      {"validation_loss", offsetof(TrainState, validation_loss), 'd', NEED_NEVER, 0, 1e300},
+      {"best_loss", offsetof(TrainState, best_loss), 'd', NEED_NEVER, 0, 1e300},
+      {"plateau_best", offsetof(TrainState, plateau.best), 'z', NEED_NEVER, 0, 1e300},
+      {"plateau_seen", offsetof(TrainState, plateau.seen), 'n', NEED_NEVER, 0, 100000},
+      {"plateau_bad", offsetof(TrainState, plateau.bad), 'n', NEED_NEVER, 0, 100000},
+      {"plateau_cooling", offsetof(TrainState, plateau.cooling), 'n', NEED_NEVER, 0, 100000},
+      {"plateau_lowered", offsetof(TrainState, plateau.lowered), 'n', NEED_NEVER, 0, 100000},
   };
   *count = (int)(sizeof fields / sizeof fields[0]);
   return fields;
@@ -300,6 +322,10 @@ static inline void checkpoint_add_state(SafetensorsWriter *out, const TrainState
         if (member[0] == '\0') continue;
         snprintf(text, sizeof text, "%s", member);
         break;
+      case 'n':
+        if (*(const int *)member == 0) continue;
+        snprintf(text, sizeof text, "%d", *(const int *)member);
+        break;
       case 'i':
         snprintf(text, sizeof text, "%d", *(const int *)member);
         break;
@@ -313,7 +339,7 @@ static inline void checkpoint_add_state(SafetensorsWriter *out, const TrainState
         checkpoint_vector_text((const double *)member, text, sizeof text);
         break;
       default: /* 17 digits give the same bits */
-        if (isnan(*(const double *)member)) continue;
+        if (isnan(*(const double *)member) || (fields[i].type == 'z' && *(const double *)member == 0)) continue;
         snprintf(text, sizeof text, "%.17g", *(const double *)member);
         break;
     }
@@ -336,19 +362,20 @@ static inline int checkpoint_read_field(const SafetensorsFile *file, const Check
   }
   if (field->type == 'v' && checkpoint_read_vector(field, text, (double *)member)) return 0;
   char *end = NULL;
+  const int real = field->type == 'd' || field->type == 'v' || field->type == 'z';
   double value = text ? strtod(text, &end) : 0;
   int good =
       text != NULL && field->type != 'v' && end != text && *end == '\0' && value >= field->min && value <= field->max;
-  if (good && field->type != 'd') good = text[strspn(text, "0123456789")] == '\0'; /* no 1e3, no 0x10 */
-  if (good && field->type == 'u') good = strtoull(text, NULL, 10) <= INT64_MAX;    /* the largest --seed */
+  if (good && !real) good = text[strspn(text, "0123456789")] == '\0';           /* no 1e3, no 0x10 */
+  if (good && field->type == 'u') good = strtoull(text, NULL, 10) <= INT64_MAX; /* the largest --seed */
   if (!good)
     return error_set(err,
                      "%s: the metadata's \"%s\" is %s, a %snumber from %g to %g is expected; use a checkpoint that a "
                      "training program wrote",
-                     file->path, field->key, text ? text : "missing",
-                     field->type == 'd' || field->type == 'v' ? "" : "whole ", field->min, field->max);
+                     file->path, field->key, text ? text : "missing", real ? "" : "whole ", field->min, field->max);
   switch (field->type) {
     case 'i':
+    case 'n':
       *(int *)member = (int)value;
       break;
     case 'l':
@@ -362,6 +389,18 @@ static inline int checkpoint_read_field(const SafetensorsFile *file, const Check
       break;
   }
   return 0;
+}
+
+/* Images of a part of a batch. */
+static inline int checkpoint_part(const TrainState *state) {
+  const int parts = state->accumulate > 1 ? state->accumulate : 1;
+  return (state->batch_size + parts - 1) / parts;
+}
+
+/* Whether the run has all its epochs, or its patience is over. */
+static inline int checkpoint_finished(const TrainState *state) {
+  const int patient = state->patience == 0 || state->epoch - state->best_epoch < state->patience;
+  return state->epoch >= state->epochs || !patient;
 }
 
 /* The optimizer's steps that lead to a position in an epoch: a batch each, of which the last may be smaller. */

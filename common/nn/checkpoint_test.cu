@@ -36,7 +36,7 @@ static void fixture_create(Fixture *f, const char *name) {
                       0.98,
                       2,
                       "fashion_mnist",
-                      "cosine",
+                      "cosine:warmup=0.1,cycles=3",
                       "shift",
                       "fc:naive",
                       "pairs",
@@ -46,7 +46,16 @@ static void fixture_create(Fixture *f, const char *name) {
                       0.999,
                       1e-8,
                       1,
-                      0};
+                      0,
+                      {1.0 / 7, 5, 3, 1, 2},
+                      1.0 / 9,
+                      400,
+                      7,
+                      1.0 / 17,
+                      1.0 / 19,
+                      4,
+                      1.0 / 11,
+                      1.0 / 13};
   f->state = state;
   test_path(f->path, sizeof f->path, name);
 }
@@ -75,7 +84,12 @@ static void the_state_comes_back(void **unused) {
   assert_true(read.lr == s->lr && read.momentum == s->momentum && read.mean[0] == s->mean[0]);
   for (int c = 0; c < DATA_MAX_CHANNELS; c++) assert_true(read.mean[c] == s->mean[c] && read.stddev[c] == s->stddev[c]);
   assert_string_equal(read.data, "fashion_mnist");
-  assert_string_equal(read.schedule, "cosine");
+  assert_string_equal(read.schedule, "cosine:warmup=0.1,cycles=3");
+  assert_memory_equal(&read.plateau, &s->plateau, sizeof read.plateau);
+  assert_true(read.validation == s->validation && read.validation_images == s->validation_images);
+  assert_true(read.patience == s->patience && read.validation_loss == s->validation_loss);
+  assert_true(read.best_loss == s->best_loss && read.accumulate == s->accumulate);
+  assert_true(read.clip_norm == s->clip_norm && read.clip_value == s->clip_value);
   assert_string_equal(read.augment, "shift");
   assert_string_equal(read.implementations, "fc:naive");
   assert_true(read.weight_decay == s->weight_decay);

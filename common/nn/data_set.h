@@ -16,9 +16,11 @@
 #include "common/image.h"
 #include "common/mnist.h"
 #include "common/nn/op.h"
+#include "common/philox.h"
 #include "common/runfiles.h"
 
 enum { DATA_MAX_CHANNELS = 4, DATA_FOLDERS = 2 };
+enum { DATA_SPLIT_STREAM = 0x5911 }; /* of the random numbers that choose the validation images */
 
 /* samples (count,C,H,W), labels (count). Memory of malloc(). */
 typedef struct DataSet {
@@ -287,6 +289,30 @@ static inline void data_hold_out(DataSet *train, DataSet *test, int held) {
   test->labels = (int *)xmalloc(held * sizeof *test->labels);
   memcpy(test->samples, train->samples + train->count * bytes, held * bytes);
   memcpy(test->labels, train->labels + train->count, held * sizeof *test->labels);
+}
+
+/* A share of the images, chosen at random by `seed`, moves from `train` to `part`; both keep their order. -1 where one
+ * of the two would have none. */
+static inline int data_split(DataSet *train, DataSet *part, double share, uint64_t seed, Error *err) {
+  const size_t bytes = shape_count(train->shape);
+  const int count = train->count, chosen = (int)lround(share * count);
+  memset(part, 0, sizeof *part);
+  if (chosen < 1 || chosen >= count)
+    return error_set(err, "a share of %g of %d images is %d; at least 1, and not all of them, is expected", share,
+                     count, chosen);
+  *part = *train;
+  part->count = train->count = 0;
+  part->samples = (uint8_t *)xmalloc(chosen * bytes);
+  part->labels = (int *)xmalloc(chosen * sizeof *part->labels);
+  for (int i = 0; i < count; i++) {
+    /* each as likely as any other: as many of those that are left as are still wanted */
+    const int wanted = chosen - part->count;
+    const int moves = philox_below((uint32_t)(count - i), seed, DATA_SPLIT_STREAM, (uint64_t)i) < (uint32_t)wanted;
+    DataSet *to = moves ? part : train;
+    memmove(to->samples + to->count * bytes, train->samples + i * bytes, bytes);
+    to->labels[to->count++] = train->labels[i];
+  }
+  return 0;
 }
 
 /* Mean and standard deviation of each channel; the sums are exact. -1 where all pixels of a channel are equal. */

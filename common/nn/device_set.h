@@ -264,6 +264,21 @@ static inline void device_set_gather(const DeviceSet *set, Model *net, int start
                       set->order + start);
 }
 
+/* One training step on images start .. start + batch - 1 of the order, in parts of `part` images: the gradients of the
+ * parts are added up. With part >= batch there is one. */
+static inline void device_set_train_step(const DeviceSet *set, Model *net, int start, int batch, int part) {
+  if (part >= batch) {
+    device_set_gather(set, net, start, batch);
+    model_train_step(net, batch);
+    return;
+  }
+  for (int begin = 0, i = 0; begin < batch; begin += part, i++) {
+    const int size = batch - begin < part ? batch - begin : part;
+    device_set_gather(set, net, start + begin, size);
+    model_train_part(net, size, i, begin, batch);
+  }
+}
+
 /* Loss and right answers over the whole set; with `probabilities` (count, classes) != NULL also what the network said,
  * in the set's order. The network's totals are left at the set's sums. */
 static inline Totals device_set_evaluate(const DeviceSet *set, Model *net, float *probabilities) {

@@ -301,6 +301,74 @@ static void a_batch_too_large_is_refused(void **state) {
   assert_non_null(strstr(output, "a batch of 6 in a network made for 5"));
 }
 
+/* ---- a validation set ---- */
+
+enum { SPLIT_COUNT = 1000 };
+
+/* Images whose pixels and label say which one they are. */
+static DataSet split_set(void) {
+  DataSet set = {shape3(1, 1, 2), SPLIT_COUNT, SPLIT_COUNT, NULL, NULL};
+  set.samples = (uint8_t *)xmalloc(2 * SPLIT_COUNT);
+  set.labels = (int *)xmalloc(SPLIT_COUNT * sizeof *set.labels);
+  for (int i = 0; i < SPLIT_COUNT; i++) {
+    set.samples[2 * i] = (uint8_t)(i % 251);
+    set.samples[2 * i + 1] = (uint8_t)(i / 251);
+    set.labels[i] = i;
+  }
+  return set;
+}
+
+/* The part is in order, whole images of the set; marks them in `seen`. */
+static void check_part(const DataSet *part, int seen[SPLIT_COUNT]) {
+  for (int i = 0; i < part->count; i++) {
+    const int image = part->samples[2 * i] + 251 * part->samples[2 * i + 1];
+    assert_int_equal(part->labels[i], image);
+    assert_int_equal(seen[image]++, 0);
+    assert_true(i == 0 || image > part->labels[i - 1]);
+  }
+}
+
+static void a_split_parts_the_images(void **state) {
+  (void)state;
+  Error err;
+  const double shares[] = {0.001, 0.1, 0.25, 0.999};
+  const int expected[] = {1, 100, 250, 999};
+  int firsts[3] = {0, 0, 0};
+  for (int k = 0; k < 4; k++)
+    for (int seed = 0; seed < 3; seed++) {
+      DataSet train = split_set(), part;
+      int seen[SPLIT_COUNT] = {0};
+      if (data_split(&train, &part, shares[k], (uint64_t)seed % 2, &err) != 0) fail_msg("%s", err.message);
+      assert_int_equal(part.count, expected[k]);
+      assert_int_equal(train.count, SPLIT_COUNT - expected[k]);
+      check_part(&train, seen);
+      check_part(&part, seen);
+      if (k == 1) {
+        for (int i = 0; i < part.count; i++) firsts[seed] += part.labels[i] < SPLIT_COUNT / 2;
+        firsts[seed] = firsts[seed] * SPLIT_COUNT + part.labels[0];
+      }
+      data_free(&train);
+      data_free(&part);
+    }
+  assert_true(firsts[0] == firsts[2] && firsts[0] != firsts[1]); /* by the seed */
+  for (int seed = 0; seed < 2; seed++) /* of 100, about 50 in each half: 5 deviations of 4.7 */
+    assert_true(firsts[seed] / SPLIT_COUNT > 26 && firsts[seed] / SPLIT_COUNT < 74);
+}
+
+static void a_split_that_leaves_nothing_is_refused(void **state) {
+  (void)state;
+  Error err;
+  const double shares[] = {0, 0.0004, 0.9996, 1};
+  for (int k = 0; k < 4; k++) {
+    DataSet train = split_set(), part;
+    assert_int_equal(data_split(&train, &part, shares[k], 1, &err), -1);
+    assert_non_null(strstr(err.message, "of 1000 images is "));
+    assert_non_null(strstr(err.message, "; at least 1, and not all of them, is expected"));
+    assert_int_equal(train.count, SPLIT_COUNT);
+    data_free(&train);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_batch_too_large_is_refused),
@@ -312,6 +380,8 @@ int main(void) {
       cmocka_unit_test(a_streamed_set_gives_the_same_bits_gpu),
       cmocka_unit_test(steps_follow_each_other_without_waiting),
       cmocka_unit_test(the_gpu_does_the_same),
+      cmocka_unit_test(a_split_parts_the_images),
+      cmocka_unit_test(a_split_that_leaves_nothing_is_refused),
   };
   return TEST_MAIN("device_set", tests);
 }

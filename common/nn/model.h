@@ -16,6 +16,7 @@
 #ifndef COMMON_NN_MODEL_H
 #define COMMON_NN_MODEL_H
 
+#include "common/nn/clip.h"
 #include "common/nn/plan.h"
 #include "common/nvtx.h"
 
@@ -39,6 +40,10 @@ typedef struct Model {
   float *slot[OPTIMIZER_MAX_SLOTS];
   float *workspace; /* of the optimizer; NULL where it needs none */
   Hyper hyper;
+  float clip_norm, clip_value; /* what gradients are clipped to; 0: they are not */
+  double *clip_partial;        /* (CLIP_BLOCKS) */
+  float *accumulated;          /* sums of gradients over the parts of a step; NULL before model_accumulate_open() */
+  int whole;                   /* samples of the step that this batch is a part of; 0: the batch is all of it */
 
   float *losses[GRAPH_MAX_LOSSES]; /* where model_score() writes a float per sample; may be set elsewhere */
   double *totals;                  /* (losses, 2): sum of losses, number of right answers */
@@ -167,6 +172,8 @@ static inline void model_close(Model *m) {
   device_free(device, m->parameters);
   device_free(device, m->gradients);
   device_free(device, m->buffers);
+  device_free(device, m->clip_partial);
+  device_free(device, m->accumulated);
   for (int s = 0; s < OPTIMIZER_MAX_SLOTS; s++) device_free(device, m->slot[s]);
   device_free(device, m->workspace);
   plan_destroy(&m->plan);
@@ -268,6 +275,7 @@ static inline int model_allocate(Model *m, double also, Error *err) {
   m->parameters = (float *)device_alloc(device, parameter_bytes);
   m->buffers = (float *)device_alloc(device, m->buffer_count * sizeof(float));
   if (m->use == MODEL_TRAIN) m->gradients = (float *)device_alloc(device, parameter_bytes);
+  if (m->use == MODEL_TRAIN) m->clip_partial = (double *)device_alloc(device, CLIP_BLOCKS * sizeof(double));
   for (int s = 0; m->optimizer && s < m->optimizer->slots; s++)
     m->slot[s] = (float *)device_alloc(device, parameter_bytes);
   const size_t workspace = model_workspace_floats(m);
@@ -419,6 +427,9 @@ static inline void model_score(const Model *m, int batch) {
   model_range_end(m);
 }
 
+/* The mean of a step is over so many samples. */
+static inline float model_mean_of(const Model *m, int batch) { return (float)(m->whole > 0 ? m->whole : batch); }
+
 /* What the losses saved -> the gradient of their weighted sum, each a mean over the batch, for what they look at. */
 static inline void model_loss_gradients(const Model *m, int batch) {
   model_range_begin(m, "loss", "backward");
@@ -427,7 +438,8 @@ static inline void model_loss_gradients(const Model *m, int batch) {
     float *dx = (float *)model_array(m, m->plan.node[loss->node].gradient);
     if (dx == NULL) continue;
     loss->loss->backward(&m->context, dx, model_loss_saved(m, l), loss->loss->needs_x ? model_logits(m, l) : NULL,
-                         model_targets(m, l), loss->weight / (float)batch, batch, graph_shape(m->graph, loss->node));
+                         model_targets(m, l), loss->weight / model_mean_of(m, batch), batch,
+                         graph_shape(m->graph, loss->node));
   }
   model_range_end(m);
 }
@@ -465,8 +477,23 @@ static inline void model_loss_step(const Model *m, int batch) {
     const GraphLoss *loss = &m->graph->losses[l];
     float *dx = (float *)model_array(m, m->plan.node[loss->node].gradient);
     loss->loss->step(&m->context, m->losses[l], model_loss_saved(m, l), m->totals + 2 * l, dx, model_logits(m, l),
-                     model_targets(m, l), loss->weight / (float)batch, batch, graph_shape(m->graph, loss->node));
+                     model_targets(m, l), loss->weight / model_mean_of(m, batch), batch,
+                     graph_shape(m->graph, loss->node));
   }
+  model_range_end(m);
+}
+
+/* Clips the gradients as m->clip_value and m->clip_norm say: first by value, then by norm. */
+static inline void model_clip(const Model *m) {
+  const Device device = m->context.device;
+  const size_t n = m->parameter_count;
+  if (m->clip_value <= 0 && m->clip_norm <= 0) return;
+  model_range_begin(m, "gradients", "clip");
+  if (m->clip_value > 0)
+    ON_DEVICE(device, clip_value_gpu(m->gradients, n, m->clip_value), clip_value_cpu(m->gradients, n, m->clip_value));
+  if (m->clip_norm > 0)
+    ON_DEVICE(device, clip_norm_gpu(m->gradients, n, m->clip_norm, m->clip_partial),
+              clip_norm_cpu(m->gradients, n, m->clip_norm, m->clip_partial));
   model_range_end(m);
 }
 
@@ -484,8 +511,8 @@ static inline void model_update(Model *m) {
   m->context.step++;
 }
 
-/* One training step on the batch that lies in the inputs and targets. */
-static inline void model_train_step(Model *m, int batch) {
+/* Forward and backward: the gradients of the batch that lies in the inputs and targets. */
+static inline void model_gradients(Model *m, int batch) {
   Error err;
   if (model_check_batch(m->graph, batch, &err) != 0) die("%s", err.message);
   m->context.training = 1;
@@ -498,6 +525,39 @@ static inline void model_train_step(Model *m, int batch) {
     model_loss_gradients(m, batch);
   }
   model_backward_nodes(m, batch);
+}
+
+/* One training step on the batch that lies in the inputs and targets. */
+static inline void model_train_step(Model *m, int batch) {
+  model_gradients(m, batch);
+  model_clip(m);
+  model_update(m);
+}
+
+/* Memory for steps in parts, which a step cannot allocate itself. */
+static inline void model_accumulate_open(Model *m) {
+  model_use_device(m);
+  m->accumulated = (float *)device_alloc(m->context.device, m->parameter_count * sizeof(float));
+}
+
+/* Part `part` of a step of `whole` samples: the `batch` of them that lie in the inputs and targets, of which the first
+ * is sample `begin`. The last part steps. The gradients of the parts are added up, and each is scaled as a part of the
+ * mean over the whole: so the step is that of one batch of `whole` samples, but for the order in which sums are
+ * rounded. Batch norm takes the statistics of each part, as it would without the others. */
+static inline void model_train_part(Model *m, int batch, int part, int begin, int whole) {
+  const int last = begin + batch == whole;
+  float *sum = last ? m->gradients : m->accumulated;
+  m->whole = whole;
+  m->context.part = part;
+  model_gradients(m, batch);
+  m->whole = m->context.part = 0;
+  if (part == 0 && !last)
+    device_copy(m->context.device, sum, m->gradients, m->parameter_count * sizeof(float));
+  else if (part > 0)
+    ON_DEVICE(m->context.device, add_gpu(sum, m->accumulated, m->gradients, m->parameter_count),
+              add_cpu(sum, m->accumulated, m->gradients, m->parameter_count));
+  if (!last) return;
+  model_clip(m);
   model_update(m);
 }
 

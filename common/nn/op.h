@@ -115,6 +115,7 @@ typedef struct Context {
   int training;             /* dropout drops, batch norm uses the batch's statistics */
   uint64_t seed;            /* of the random numbers that operations draw */
   long step;                /* optimizer steps so far: each step draws others */
+  int part;                 /* of a step whose batch is computed in parts: each draws others */
   int ranges;               /* each operation is an NVTX range of its name: for profilers (common/nvtx.h) */
   const StepValues *values; /* on the device, to be read by kernels instead of Hyper; NULL: take Hyper's */
 } Context;

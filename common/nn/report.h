@@ -66,11 +66,13 @@ static inline void report_curves(const char *title, const TrainState *state, con
   double steps = checkpoint_steps_per_epoch(state);
   ReportCurve train = report_curve(records, count, "train", steps, state->step);
   ReportCurve test = report_curve(records, count, "test", steps, state->step);
+  ReportCurve validation = report_curve(records, count, "validation", steps, state->step);
   const PlotSeries series[] = {{"training loss", train.epoch, train.loss, train.count, 0},
                                {"test loss", test.epoch, test.loss, test.count, 0},
+                               {"validation loss", validation.epoch, validation.loss, validation.count, 0},
                                {"training accuracy", train.epoch, train.accuracy, train.count, 1},
                                {"test accuracy", test.epoch, test.accuracy, test.count, 1}};
-  const Plot plot = {title, "epoch", "loss (cross-entropy)", "accuracy, %", 0, 1, series, 4};
+  const Plot plot = {title, "epoch", "loss (cross-entropy)", "accuracy, %", 0, 1, series, 5};
   snprintf(path, sizeof path, "%s/curve.svg", directory);
   if (plot_or_note(&plot, path) == 0) {
     snprintf(path, sizeof path, "%s/curve.png", directory);
@@ -78,6 +80,7 @@ static inline void report_curves(const char *title, const TrainState *state, con
   }
   report_curve_free(&train);
   report_curve_free(&test);
+  report_curve_free(&validation);
   free(records);
 }
 

@@ -6,6 +6,7 @@
  *     last.state.safetensors                  what --resume needs
  *     curve.svg, curve.png, filters.png, misclassified.png
  *     features.png, excited.png               of --show-features and --show-excited
+ *     profile.*, find_lr.*                    of --profile and --find-lr
  *     previous/                               the same of the run before
  */
 #ifndef COMMON_NN_RUN_FOLDER_H
@@ -20,11 +21,12 @@
 #include "common/runfiles.h"
 
 /* The log moves away first and comes back last: it is never alone where the models are not. */
-enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_FILES = 14 };
+enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_FILES = 17 };
 static const char *const run_files[RUN_FILES] = {
     "log.jsonl",   "log.csv",     "best.safetensors", "last.safetensors",  "last.state.safetensors",
     "curve.svg",   "curve.png",   "filters.png",      "misclassified.png", "features.png",
-    "excited.png", "profile.csv", "profile.svg",      "profile.png"};
+    "excited.png", "profile.csv", "profile.svg",      "profile.png",       "find_lr.csv",
+    "find_lr.svg", "find_lr.png"};
 
 /* One run at a time writes into a folder: two would mix their logs and models. The lock goes with the process. */
 static inline int run_folder_lock(const char *directory, Error *err) {
@@ -40,7 +42,7 @@ static inline int run_folder_lock(const char *directory, Error *err) {
 /* A stopped run is worth a question before a new one replaces it: -1 where the folder holds one. */
 static inline int run_folder_protect_unfinished(const char *directory, const char *state_path, Error *err) {
   TrainState saved;
-  if (checkpoint_peek(state_path, CHECKPOINT_STATE, &saved, NULL) != 0 || saved.epoch >= saved.epochs) return 0;
+  if (checkpoint_peek(state_path, CHECKPOINT_STATE, &saved, NULL) != 0 || checkpoint_finished(&saved)) return 0;
   return error_set(err,
                    "%s holds a run that was stopped in epoch %d of %d; go on with it by --resume, replace it by "
                    "--restart, or name another --output-dir",

@@ -12,7 +12,7 @@ enum { SESSION_MAX_CLASSES = 1000 };
 /* What the command line chooses among table entries, as a checkpoint keeps it. */
 static inline void session_names(const TrainOptions *options, TrainState *state) {
   snprintf(state->data, sizeof state->data, "%s", options->data->name);
-  snprintf(state->schedule, sizeof state->schedule, "%s", options->schedule ? options->schedule->name : "");
+  snprintf(state->schedule, sizeof state->schedule, "%s", lr_schedule_text(&options->schedule).text);
   snprintf(state->augment, sizeof state->augment, "%s", options->augment->name);
   snprintf(state->optimizer, sizeof state->optimizer, "%s", options->optimizer ? options->optimizer->name : "");
 }
@@ -99,9 +99,11 @@ static inline int session_recall(const Task *task, TrainOptions *options, const 
     options->data = data;
   }
   if (saved->schedule[0] && !(given & TRAIN_SCHEDULE)) {
-    const Schedule *schedule = schedule_named(saved->schedule);
-    if (schedule == NULL) return error_set(err, "the checkpoint's schedule \"%s\" is unknown here", saved->schedule);
-    if (schedule != options->schedule) options->given |= TRAIN_SCHEDULE; /* as if it had been typed again */
+    LrSchedule schedule;
+    if (lr_schedule_parse(saved->schedule, &schedule, NULL) != 0)
+      return error_set(err, "the checkpoint's schedule \"%s\" is unknown here", saved->schedule);
+    if (strcmp(saved->schedule, lr_schedule_text(&options->schedule).text) != 0)
+      options->given |= TRAIN_SCHEDULE; /* as if it had been typed again */
     options->schedule = schedule;
   }
   if (saved->augment[0] && !(given & TRAIN_AUGMENT)) {

@@ -1,5 +1,6 @@
 /* A training step as a CUDA graph: the same bits as kernel by kernel, while the batch, the learning rate and the place
- * in the data set change from step to step; recorded for each step, and recorded once. */
+ * in the data set change from step to step; recorded for each step, and recorded once. With gradients that are clipped,
+ * and with batches in parts; what these compute. */
 #include "common/nn/step_replay.h"
 
 #include "common/nn/optimizer.h"
@@ -18,6 +19,12 @@ enum {
 
 /* How steps are launched: kernel by kernel; as a graph that is recorded each time; as one that is recorded once. */
 typedef enum Way { PLAIN, RECORDED, REPLAYED } Way;
+
+/* How the steps of train() differ from the plainest ones. part 0: of the whole batch. */
+static struct {
+  float clip_norm, clip_value;
+  int part;
+} extra;
 
 static float rate(int step) { return 0.05f / (float)(1 + step); }
 
@@ -49,7 +56,11 @@ static void train_by(const Optimizer *optimizer, Way way, StepGraph *graph, cons
   net.hyper.epsilon = 1e-8f;
   net.hyper.beta1 = 0.9;
   net.hyper.beta2 = 0.999;
-  if (way == REPLAYED) step_replay_open(&replay, &net, &set, most, COUNT / most);
+  net.clip_norm = extra.clip_norm;
+  net.clip_value = extra.clip_value;
+  const int part = extra.part ? extra.part : most;
+  if (part < most) model_accumulate_open(&net);
+  if (way == REPLAYED) step_replay_open(&replay, &net, &set, most, part, COUNT / most);
   for (int step = 0, epoch = 0; epoch < EPOCHS; epoch++) {
     int start = epoch == 0 ? from : 0;
     device_set_shuffle(&set, 1, epoch);
@@ -66,8 +77,7 @@ static void train_by(const Optimizer *optimizer, Way way, StepGraph *graph, cons
       }
       net.hyper.lr = rate(step++);
       if (way == RECORDED) step_graph_begin(graph);
-      device_set_gather(&set, &net, start, batch);
-      model_train_step(&net, batch);
+      device_set_train_step(&set, &net, start, batch, part);
       if (way == RECORDED) step_graph_launch(graph);
       start += batch;
     }
@@ -144,6 +154,136 @@ static void so_they_do_with_every_optimizer(void **state) {
   }
 }
 
+/* Clipped, and of 8 images in parts of 3, 3 and 2: kernel by kernel, recorded, and replayed. */
+static void clipped_steps_in_parts_give_the_same_bits(void **state) {
+  (void)state;
+  test_requires_gpu();
+  float bits[4][2][FLOATS];
+  StepGraph graph;
+  memset(&graph, 0, sizeof graph);
+  train(PLAIN, NULL, &augment_none, BATCH, 0, bits[3][0], bits[3][1]);
+  extra.clip_norm = 0.3f;
+  extra.clip_value = 0.1f;
+  extra.part = 3;
+  train(PLAIN, NULL, &augment_none, BATCH, 0, bits[0][0], bits[0][1]);
+  train(RECORDED, &graph, &augment_none, BATCH, 0, bits[1][0], bits[1][1]);
+  train(REPLAYED, NULL, &augment_none, BATCH, 0, bits[2][0], bits[2][1]);
+  memset(&extra, 0, sizeof extra);
+  step_graph_close(&graph);
+  assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+  assert_memory_equal(bits[0], bits[2], sizeof bits[0]);
+  assert_memory_not_equal(bits[0], bits[3], sizeof bits[0]);
+}
+
+/* ---- what is computed ---- */
+
+static void check_clipping(Device device, size_t n, float most_norm, float most_value) {
+  float *g = (float *)xmalloc(n * sizeof *g), *result = (float *)xmalloc(n * sizeof *g);
+  float *on_device = (float *)device_alloc(device, n * sizeof *g);
+  double *partial = (double *)device_alloc(device, CLIP_BLOCKS * sizeof *partial), squares = 0;
+  test_random_fill(g, n, 7);
+  for (size_t i = 0; i < n; i++) squares += (double)g[i] * g[i];
+  const double norm = sqrt(squares), factor = norm + 1e-6 > most_norm ? most_norm / (norm + 1e-6) : 1;
+  for (int way = 0; way < 2; way++) {
+    device_upload(device, on_device, g, n * sizeof *g);
+    if (way == 0)
+      ON_DEVICE(device, clip_norm_gpu(on_device, n, most_norm, partial),
+                clip_norm_cpu(on_device, n, most_norm, partial));
+    else
+      ON_DEVICE(device, clip_value_gpu(on_device, n, most_value), clip_value_cpu(on_device, n, most_value));
+    device_download(device, result, on_device, n * sizeof *g);
+    for (size_t i = 0; i < n; i++) {
+      /* a thread's float sum has few terms here; the factor and the product round once each */
+      const double expected = way == 0 ? factor * g[i] : fmax(-most_value, fmin(most_value, g[i]));
+      if (!(fabs(result[i] - expected) <= 8 * 6e-8 * fabs(expected)))
+        fail_msg("%s, element %zu of %zu: %.9g is clipped to %.9g, expected %.9g", way == 0 ? "by norm" : "by value", i,
+                 n, g[i], result[i], expected);
+    }
+  }
+  device_free(device, on_device);
+  device_free(device, partial);
+  free(g);
+  free(result);
+}
+
+static void gradients_are_clipped_on(Device device) {
+  const size_t counts[] = {1, 3, 31, 255, 257, 5003, 300007};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    check_clipping(device, counts[i], 0.25f, 0.125f);
+    check_clipping(device, counts[i], 1e6f, 1e6f); /* small enough: unchanged */
+  }
+  /* What is no number stays: the loss must say so. */
+  float nan[3] = {NAN, 2, -2};
+  double scratch[CLIP_BLOCKS];
+  clip_norm_cpu(nan, 3, 1, scratch);
+  assert_true(isnan(nan[0]) && nan[1] == 2);
+  clip_value_cpu(nan, 3, 1);
+  assert_true(isnan(nan[0]) && nan[1] == 1 && nan[2] == -1);
+}
+
+static void gradients_are_clipped_cpu(void **state) {
+  (void)state;
+  gradients_are_clipped_on(DEVICE_CPU);
+}
+
+static void gradients_are_clipped_gpu(void **state) {
+  (void)state;
+  test_requires_gpu();
+  gradients_are_clipped_on(DEVICE_GPU);
+}
+
+/* The gradients of a step of `batch` images in parts. */
+static void gradients_in_parts(Device device, int batch, int part, float *gradients) {
+  static uint8_t images[COUNT * PIXELS];
+  int labels[COUNT];
+  for (int i = 0; i < COUNT * PIXELS; i++) images[i] = (uint8_t)philox4x32(4, 0, (uint64_t)i).word[0];
+  for (int i = 0; i < COUNT; i++) labels[i] = i % CLASSES;
+  const DataSet host = {shape3(1, SIDE, SIDE), COUNT, CLASSES, images, labels};
+  const DataNorm norm = {1, {0.5f}, {0.25f}};
+  DeviceSet set;
+  Model net;
+  test_net_open(&net, host.shape, CLASSES, device, part);
+  model_init(&net, 1);
+  model_accumulate_open(&net);
+  device_set_create(&set, device, &test_batches, &host, COUNT, &norm);
+  device_set_train_step(&set, &net, 0, batch, part);
+  assert_int_equal(net.context.step, 1);
+  device_download(device, gradients, net.gradients, FLOATS * sizeof *gradients);
+  device_set_destroy(&set);
+  model_close(&net);
+}
+
+/* Each gradient is a sum over the batch of 1/batch times a slope of at most 1 times an input of at most 2, in another
+ * order: with u = 2^-24 the sums differ by (batch + parts + 2) u times the sum of magnitudes, which is at most 2; the
+ * slope itself is a difference of probabilities that rounds to 4 u. */
+static void check_parts(Device device) {
+  const int batches[] = {2, 7, 31, 32, 33}, parts[] = {1, 2, 5, 16, 31};
+  float whole[FLOATS], summed[FLOATS];
+  for (size_t b = 0; b < 5; b++) {
+    gradients_in_parts(device, batches[b], batches[b], whole);
+    for (size_t p = 0; p < 5; p++) {
+      if (parts[p] >= batches[b]) continue;
+      gradients_in_parts(device, batches[b], parts[p], summed);
+      const double most = 2 * (batches[b] + (batches[b] + parts[p] - 1) / parts[p] + 6) * 6e-8;
+      for (int i = 0; i < FLOATS; i++)
+        if (!(fabsf(whole[i] - summed[i]) <= most))
+          fail_msg("batch %d in parts of %d: gradient %d is %g, and %g in one", batches[b], parts[p], i, summed[i],
+                   whole[i]);
+    }
+  }
+}
+
+static void parts_add_up_to_the_batch_cpu(void **state) {
+  (void)state;
+  check_parts(DEVICE_CPU);
+}
+
+static void parts_add_up_to_the_batch_gpu(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_parts(DEVICE_GPU);
+}
+
 /* An operation that draws by the number of the step, or an optimizer that wants its rate as an argument. */
 static void what_changes_its_launches_is_not_replayed(void **state) {
   (void)state;
@@ -199,6 +339,11 @@ int main(void) {
                                      cmocka_unit_test(so_it_does_with_augmented_images),
                                      cmocka_unit_test(steps_recorded_once_give_the_same_bits),
                                      cmocka_unit_test(so_they_do_with_every_optimizer),
+                                     cmocka_unit_test(clipped_steps_in_parts_give_the_same_bits),
+                                     cmocka_unit_test(gradients_are_clipped_cpu),
+                                     cmocka_unit_test(gradients_are_clipped_gpu),
+                                     cmocka_unit_test(parts_add_up_to_the_batch_cpu),
+                                     cmocka_unit_test(parts_add_up_to_the_batch_gpu),
                                      cmocka_unit_test(what_changes_its_launches_is_not_replayed),
                                      cmocka_unit_test(a_recorded_step_waits)};
   return TEST_MAIN("step_graph", tests);

@@ -2,7 +2,7 @@
  *
  *     StepReplay replay;
  *     if (step_replay_check(&net, &err) == 0)
- *       step_replay_open(&replay, &net, &set, batch, epoch_steps);                // records
+ *       step_replay_open(&replay, &net, &set, batch, batch, epoch_steps);         // records
  *     step_replay_load(&replay, values, steps, image);                            // once per epoch
  *     while (steps_left > 0) steps_left -= step_replay_launch(&replay, steps_left); // one launch each
  *
@@ -32,7 +32,7 @@ typedef struct StepPlace {
 typedef struct StepReplay {
   Model *net;
   const DeviceSet *set;
-  int batch;
+  int batch, part;            /* images of a step, and of a part of it (device_set_train_step()) */
   StepValues *values, *epoch; /* of the window's steps; of the epoch's from the position on that was loaded */
   uint32_t *order;            /* (STEP_REPLAY_STEPS, batch): the window's images */
   StepPlace *place;
@@ -82,8 +82,7 @@ static inline void step_replay_record(StepReplay *r, StepGraph *graph, int steps
   CUDA_CHECK_LAUNCH();
   for (int i = 0; i < steps; i++) {
     net->context.values = &r->values[i];
-    device_set_gather(&window, net, i * r->batch, r->batch);
-    model_train_step(net, r->batch);
+    device_set_train_step(&window, net, i * r->batch, r->batch, r->part);
   }
   net->context = before;
   step_graph_end(graph);
@@ -91,11 +90,13 @@ static inline void step_replay_record(StepReplay *r, StepGraph *graph, int steps
 
 /* Records: the kernels are loaded then. The set's order may change, and the network's other settings may not.
  * `epoch_steps`: room for so many steps of an epoch. */
-static inline void step_replay_open(StepReplay *r, Model *net, const DeviceSet *set, int batch, int epoch_steps) {
+static inline void step_replay_open(StepReplay *r, Model *net, const DeviceSet *set, int batch, int part,
+                                    int epoch_steps) {
   memset(r, 0, sizeof *r);
   r->net = net;
   r->set = set;
   r->batch = batch;
+  r->part = part;
   r->room = epoch_steps;
   r->recorded_key = set->augment_key;
   r->values = (StepValues *)device_alloc(DEVICE_GPU, STEP_REPLAY_STEPS * sizeof *r->values);

@@ -47,10 +47,17 @@ enum {
   TRAIN_EPSILON = 1 << 22,
   TRAIN_NESTEROV = 1 << 23,
   TRAIN_CENTERED = 1 << 24,
-  TRAIN_ALL = (1 << 25) - 1
+  TRAIN_FIND_LR = 1 << 25,
+  TRAIN_VALIDATION = 1 << 26, /* and --patience */
+  TRAIN_CLIP = 1 << 27,       /* --clip-norm and --clip-value */
+  TRAIN_ACCUMULATE = 1 << 28,
+  TRAIN_ALL = (1 << 29) - 1
 };
 
-enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 44 };
+enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 64 };
+
+/* Of --find-lr: without a number; at least and at most. */
+enum { TRAIN_FIND_STEPS = 100, TRAIN_LEAST_FIND = 20, TRAIN_MOST_FIND = 10000 };
 
 /* Of --show-excited: without a number, and at most. */
 enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
@@ -61,16 +68,21 @@ typedef struct TrainOptions {
   double lr, lr_most, momentum, weight_decay, dampening, beta1, beta2, epsilon;
   int nesterov, centered;
   const OptimizerChoice *optimizer; /* NULL: the program's own, and no other is offered */
-  const Schedule *schedule;         /* NULL: the learning rate is constant, and no other is offered */
+  LrSchedule schedule;              /* kind NULL: the learning rate is constant, and no other is offered */
   const DataSource *data;
   const Augment *augment;
   int train_images, test_images; /* the first so many; 0: all of them */
   int train_images_least, hold_out, threads;
   int resume, restart, predict, summary, graph, stream, profile, nvtx, unfused;
-  char checkpoint[PATH_MAX]; /* of --predict and the like; "": best.safetensors of the output folder */
-  char features[PATH_MAX];   /* the picture of --show-features; "": none */
-  int excited;               /* pictures for each filter, of --show-excited; 0: none are asked for */
-  char **files;              /* of --predict */
+  char checkpoint[PATH_MAX];    /* of --predict and the like; "": best.safetensors of the output folder */
+  char features[PATH_MAX];      /* the picture of --show-features; "": none */
+  double validation;            /* share of the training images that are not trained on; 0: none */
+  int patience;                 /* epochs without a lower validation loss until the run stops; 0: it does not */
+  double clip_norm, clip_value; /* of gradients; 0: they are not clipped */
+  int accumulate;               /* batches whose gradients are added up for a step; 0: one */
+  int find_lr;                  /* steps of --find-lr; 0: it is not asked for */
+  int excited;                  /* pictures for each filter, of --show-excited; 0: none are asked for */
+  char **files;                 /* of --predict */
   int file_count;
   /* One option for each operation that has several implementations: --conv=NAME,NODE:NAME,auto */
   const OpChoice *const *choices;
@@ -105,6 +117,12 @@ enum {
   TRAIN_KEY_EPSILON,
   TRAIN_KEY_NESTEROV,
   TRAIN_KEY_CENTERED,
+  TRAIN_KEY_FIND_LR,
+  TRAIN_KEY_VALIDATION,
+  TRAIN_KEY_PATIENCE,
+  TRAIN_KEY_CLIP_NORM,
+  TRAIN_KEY_CLIP_VALUE,
+  TRAIN_KEY_ACCUMULATE,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -157,9 +175,8 @@ static inline int train_options_check_optimizer(const TrainOptions *options, Err
              : optimizer_check(options->optimizer, &settings, train_options_given_settings(options), err);
 }
 
-/* "constant, linear, step or cosine" */
+/* "mnist, fashion_mnist, cifar10 or cifar100" */
 typedef const char *TrainOptionsName(int i);
-static inline const char *train_options_schedule(int i) { return schedule_at(i) ? schedule_at(i)->name : NULL; }
 static inline const char *train_options_data(int i) { return data_source_at(i) ? data_source_at(i)->name : NULL; }
 static inline const char *train_options_optimizer(int i) { return optimizer_at(i) ? optimizer_at(i)->name : NULL; }
 static inline const char *train_options_augment(int i) { return augment_at(i) ? augment_at(i)->name : NULL; }
@@ -201,6 +218,7 @@ static inline const char *train_options_mode(const TrainOptions *options) {
          : options->excited     ? "show-excited"
          : options->summary     ? "summary"
          : options->profile     ? "profile"
+         : options->find_lr     ? "find-lr"
                                 : NULL;
 }
 
@@ -224,11 +242,20 @@ static inline void train_options_end(const TrainOptions *options, const struct a
     argp_error(state, "--predict and --show-%s: one of the two", options->features[0] ? "features" : "excited");
   if (options->profile && strcmp(mode, "profile") != 0) argp_error(state, "--%s and --profile: one of the two", mode);
   if (options->summary && strcmp(mode, "summary") != 0) argp_error(state, "--%s and --summary: one of the two", mode);
+  if (options->find_lr && strcmp(mode, "find-lr") != 0) argp_error(state, "--%s and --find-lr: one of the two", mode);
+  if (options->patience && !options->validation && !options->resume)
+    argp_error(state, "--patience=%d: give --validation=SHARE, too; the run stops by the loss of these images",
+               options->patience);
   if (mode && training) argp_error(state, "--%s trains nothing; leave --%s out", mode, training);
   if (options->excited && options->hold_out)
     argp_error(state, "--show-excited looks at the test set; leave --hold-out out");
   if (options->graph && options->common.device == DEVICE_CPU)
     argp_error(state, "--graph: a CUDA graph needs a GPU; say --device=gpu, or leave --graph out");
+  if (options->accumulate > 1 && options->stream && options->graph)
+    argp_error(state, "--accumulate with --stream and --graph: leave one of them out");
+  if (options->accumulate > 65536 / options->common.batch_size)
+    argp_error(state, "--accumulate=%d batches of %d images: a step of at most 65536 images is expected",
+               options->accumulate, options->common.batch_size);
   if (options->predict && options->file_count == 0) argp_error(state, "--predict: name the images to classify");
   if (!options->predict && !train_options_shows(options) && options->checkpoint[0])
     argp_error(state, "--checkpoint is the model of --predict%s; to go on with a run say --resume",
@@ -285,6 +312,8 @@ static inline int train_options_bit(int key) {
       return TRAIN_NESTEROV;
     case TRAIN_KEY_CENTERED:
       return TRAIN_CENTERED;
+    case TRAIN_KEY_VALIDATION:
+      return TRAIN_VALIDATION;
     default:
       return 0;
   }
@@ -293,6 +322,7 @@ static inline int train_options_bit(int key) {
 static inline error_t train_options_parse_one(int key, char *arg, struct argp_state *state) {
   const TrainOptionsParser *parser = (const TrainOptionsParser *)state->input;
   TrainOptions *options = parser->options;
+  Error err;
   options->given |= (unsigned)train_options_bit(key);
   if (key >= TRAIN_KEY_CHOICE && key < TRAIN_KEY_CHOICE + options->choice_count)
     return train_options_choose(options, key - TRAIN_KEY_CHOICE, arg, state);
@@ -331,7 +361,27 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       options->centered = 1;
       return 0;
     case TRAIN_KEY_SCHEDULE:
-      options->schedule = schedule_at(train_options_find(state, "--schedule", arg, train_options_schedule));
+      if (lr_schedule_parse(arg, &options->schedule, &err) != 0)
+        argp_error(state, "--schedule=%s: %s", arg, err.message);
+      return 0;
+    case TRAIN_KEY_VALIDATION:
+      options->validation = option_float(state, arg, "--validation", 0, 1);
+      return 0;
+    case TRAIN_KEY_PATIENCE:
+      options->patience = (int)option_int(state, arg, "--patience", 1, 100000);
+      return 0;
+    case TRAIN_KEY_CLIP_NORM:
+      options->clip_norm = option_float(state, arg, "--clip-norm", 1e-9, 1e9);
+      return 0;
+    case TRAIN_KEY_CLIP_VALUE:
+      options->clip_value = option_float(state, arg, "--clip-value", 1e-9, 1e9);
+      return 0;
+    case TRAIN_KEY_ACCUMULATE:
+      options->accumulate = (int)option_int(state, arg, "--accumulate", 1, 65536);
+      return 0;
+    case TRAIN_KEY_FIND_LR:
+      options->find_lr =
+          arg ? (int)option_int(state, arg, "--find-lr", TRAIN_LEAST_FIND, TRAIN_MOST_FIND) : TRAIN_FIND_STEPS;
       return 0;
     case TRAIN_KEY_DATA:
       options->data = data_source_at(train_options_find(state, "--data", arg, train_options_data));
@@ -403,7 +453,7 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
 
 typedef struct TrainOptionsHelp {
   struct argp_option rows[TRAIN_MAX_ROWS];
-  char texts[TRAIN_MAX_ROWS][320];
+  char texts[TRAIN_MAX_ROWS][1024];
   int count;
 } TrainOptionsHelp;
 
@@ -459,12 +509,23 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   else if (has & TRAIN_LR)
     train_options_row(help, 'l', "lr", "RATE", "Learning rate, constant (default: %g)", o->lr);
   if (has & TRAIN_SCHEDULE) {
-    train_options_row(help, TRAIN_KEY_SCHEDULE, "schedule", "NAME",
-                      "Learning rate over the run (default: %s): ", o->schedule->name);
+    train_options_row(help, TRAIN_KEY_SCHEDULE, "schedule", "NAME[:KEY=VALUE,...]",
+                      "Learning rate over the run (default: %s): ", lr_schedule_text(&o->schedule).text);
     char *text = help->texts[help->count - 1];
-    for (int i = 0; schedule_at(i); i++)
-      snprintf(text + strlen(text), sizeof help->texts[0] - strlen(text), "%s%s, %s", i ? "; " : "",
-               schedule_at(i)->name, schedule_at(i)->help);
+    for (int i = 0; schedule_at(i); i++) {
+      char keys[160];
+      schedule_param_names(schedule_at(i), keys, sizeof keys);
+      snprintf(text + strlen(text), sizeof help->texts[0] - strlen(text), "%s%s, %s (%s)", i ? "; " : "",
+               schedule_at(i)->name, schedule_at(i)->help, keys);
+    }
+  }
+  if (has & TRAIN_FIND_LR) {
+    train_options_row(
+        help, TRAIN_KEY_FIND_LR, "find-lr", "STEPS",
+        "Train nothing: try rising learning rates on a fresh network, one for each of STEPS steps (default: "
+        "%d), suggest one, and draw the losses into find_lr.png in the output folder",
+        TRAIN_FIND_STEPS);
+    help->rows[help->count - 1].flags = OPTION_ARG_OPTIONAL;
   }
   if (has & TRAIN_OPTIMIZER) train_options_optimizer_rows(help, o);
   if (has & TRAIN_MOMENTUM) train_options_row(help, 'm', "momentum", "M", "Momentum of SGD (default: %g)", o->momentum);
@@ -498,6 +559,22 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     train_options_row(help, TRAIN_KEY_HOLD_OUT, "hold-out", "N",
                       "Don't train on the last N training images, and test on them instead of the test set: for "
                       "choosing settings");
+  if (has & TRAIN_VALIDATION) {
+    train_options_row(help, TRAIN_KEY_VALIDATION, "validation", "SHARE",
+                      "Don't train on this share of the training images, chosen at random by --seed; their loss says "
+                      "which epoch is the best one, and when a plateau is reached");
+    train_options_row(help, TRAIN_KEY_PATIENCE, "patience", "N",
+                      "Stop when the validation loss has not fallen for N epochs");
+  }
+  if (has & TRAIN_CLIP) {
+    train_options_row(help, TRAIN_KEY_CLIP_NORM, "clip-norm", "NORM",
+                      "Scale the gradients of a step down where their norm is larger");
+    train_options_row(help, TRAIN_KEY_CLIP_VALUE, "clip-value", "VALUE",
+                      "Bring each gradient into the range from -VALUE to VALUE");
+  }
+  if (has & TRAIN_ACCUMULATE)
+    train_options_row(help, TRAIN_KEY_ACCUMULATE, "accumulate", "N",
+                      "Add up the gradients of N batches for each step: as --batch-size times N, in the memory of one");
   if (has & TRAIN_THREADS)
     train_options_row(help, TRAIN_KEY_THREADS, "threads", "N", "CPU threads (default: one per core)");
   if (has & TRAIN_GRAPH)

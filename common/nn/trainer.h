@@ -26,8 +26,8 @@ enum { TRAINER_LOG_EVERY = 100 }; /* steps of an epoch between two looks at the 
 
 typedef struct Trainer {
   Model *net;
-  DeviceSet *train, *test;
-  const Schedule *schedule;
+  DeviceSet *train, *test, *validation; /* validation NULL: none */
+  LrSchedule schedule;
   TrainState state;       /* what a checkpoint keeps */
   const char *output_dir; /* last.safetensors, best.safetensors, last.state.safetensors */
   TrainLog *log;
@@ -38,15 +38,15 @@ typedef struct Trainer {
   double startup;        /* seconds of the program before the first step: device, data, network, recording */
   /* Of the last epoch; NAN before the first. */
   double images_per_second; /* evaluation left out */
-  double train_loss, train_accuracy, test_loss;
+  double train_loss, train_accuracy, test_loss, validation_accuracy;
 } Trainer;
 
 typedef enum TrainResult { TRAIN_FINISHED, TRAIN_INTERRUPTED, TRAIN_FAILED } TrainResult;
 
 /* The learning rate of the next step. */
-static inline double trainer_learning_rate(const Schedule *schedule, const TrainState *state) {
+static inline double trainer_learning_rate(const LrSchedule *schedule, const TrainState *state) {
   const double done = (state->step + 0.5) / (checkpoint_steps_per_epoch(state) * state->epochs);
-  return state->lr * schedule->factor(done);
+  return state->lr * lr_schedule_factor(schedule, done) * schedule_plateau_factor(schedule, &state->plateau);
 }
 
 /* One record of the log: the interval of training steps, or the evaluation, that ended now in `epoch` (from 1). */
@@ -123,7 +123,7 @@ static inline void trainer_record(Trainer *t, StepReplay *replay, StepGraph *gra
     t->step_graph = graph;
     return;
   }
-  step_replay_open(replay, t->net, t->train, t->state.batch_size, steps);
+  step_replay_open(replay, t->net, t->train, t->state.batch_size, checkpoint_part(&t->state), steps);
   t->values = (StepValues *)xcalloc((size_t)steps, sizeof *t->values);
   t->replay = replay;
 }
@@ -133,10 +133,21 @@ static inline void trainer_load_epoch(Trainer *t) {
   TrainState at = t->state;
   const int steps = trainer_whole_steps(t);
   for (int i = 0; i < steps; i++, at.step++)
-    t->values[i] = step_values(trainer_learning_rate(t->schedule, &at), &t->net->hyper, at.step);
+    t->values[i] = step_values(trainer_learning_rate(&t->schedule, &at), &t->net->hyper, at.step);
   step_replay_load(t->replay, t->values, steps, t->state.position);
 }
 #endif
+
+/* A step on images of the set's order, with t->lr. */
+static inline void trainer_one_step(Trainer *t, int position, int batch) {
+  t->net->hyper.lr = (float)t->lr;
+  t->net->hyper.momentum = (float)t->state.momentum;
+  if (t->state.accumulate <= 1) device_set_batch(t->train, position, batch); /* a graph records no copies of a set */
+  if (t->step_graph) step_graph_begin(t->step_graph);
+  device_set_train_step(t->train, t->net, position, batch, checkpoint_part(&t->state));
+  if (t->step_graph) step_graph_launch(t->step_graph);
+  t->state.step++;
+}
 
 /* The next steps: as many as are launched at once. Returns how many images they had. */
 static inline int trainer_steps(Trainer *t) {
@@ -149,19 +160,12 @@ static inline int trainer_steps(Trainer *t) {
     const int look = TRAINER_LOG_EVERY - state->position / state->batch_size % TRAINER_LOG_EVERY;
     ON_DEVICE(t->net->context.device, steps = step_replay_launch(t->replay, look < whole ? look : whole), (void)0);
     state->step += steps - 1;
-    t->lr = trainer_learning_rate(t->schedule, state);
+    t->lr = trainer_learning_rate(&t->schedule, state);
     state->step++;
     return steps * batch;
   }
-  t->lr = trainer_learning_rate(t->schedule, state);
-  t->net->hyper.lr = (float)t->lr;
-  t->net->hyper.momentum = (float)state->momentum;
-  device_set_batch(t->train, state->position, batch); /* a graph records no copies of a streamed set */
-  if (t->step_graph) step_graph_begin(t->step_graph);
-  device_set_gather(t->train, t->net, state->position, batch);
-  model_train_step(t->net, batch);
-  if (t->step_graph) step_graph_launch(t->step_graph);
-  state->step++;
+  t->lr = trainer_learning_rate(&t->schedule, state);
+  trainer_one_step(t, state->position, batch);
   return batch;
 }
 

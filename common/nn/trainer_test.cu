@@ -1,5 +1,6 @@
-/* The learning rate over a run; one epoch of a tiny network: what it logs, where it stops, why it fails. */
-#include "common/nn/trainer.h"
+/* The learning rate over a run; one epoch of a tiny network: what it logs, where it stops, why it fails; the range test
+ * that finds a rate. */
+#include "common/nn/find_lr.h"
 
 #include <sys/stat.h>
 
@@ -9,6 +10,7 @@
 /* 1,000 images in batches of 64 are 16 steps an epoch; five epochs are 80 steps, of which the first 4 warm up. */
 static void the_learning_rate_rises_and_falls(void **unused) {
   (void)unused;
+  const LrSchedule linear = lr_schedule(&schedule_linear);
   TrainState state = TrainState();
   state.epochs = 5;
   state.batch_size = 64;
@@ -16,7 +18,7 @@ static void the_learning_rate_rises_and_falls(void **unused) {
   state.lr = 0.4;
   double sum = 0, largest = 0, before = 0;
   for (state.step = 0; state.step < 80; state.step++) {
-    double lr = trainer_learning_rate(&schedule_linear, &state);
+    double lr = trainer_learning_rate(&linear, &state);
     assert_true(lr > 0 && lr <= 0.4);
     assert_true(state.step < 4 ? lr > before : state.step > 4 ? lr < before : 1);
     sum += lr;
@@ -26,11 +28,11 @@ static void the_learning_rate_rises_and_falls(void **unused) {
   assert_true(fabs(sum / 80 - 0.2) < 1e-12); /* a triangle: half its height on average */
   assert_true(largest > 0.39);
   state.step = 1;
-  assert_true(fabs(trainer_learning_rate(&schedule_linear, &state) - 0.4 * 1.5 / 4) < 1e-12);
+  assert_true(fabs(trainer_learning_rate(&linear, &state) - 0.4 * 1.5 / 4) < 1e-12);
   state.step = 42;
-  assert_true(fabs(trainer_learning_rate(&schedule_linear, &state) - 0.4 * (80 - 42.5) / 76) < 1e-12);
+  assert_true(fabs(trainer_learning_rate(&linear, &state) - 0.4 * (80 - 42.5) / 76) < 1e-12);
   state.step = 1000; /* beyond the end, when a resumed run has fewer epochs */
-  assert_true(trainer_learning_rate(&schedule_linear, &state) == 0);
+  assert_true(trainer_learning_rate(&linear, &state) == 0);
 }
 
 /* ---- epochs of 130 images of 4x4 pixels, one by one: the log has an interval of 100 steps and one of 30 ---- */
@@ -72,7 +74,7 @@ static void fixture_create(Fixture *f, const char *name) {
   Trainer *t = &f->trainer;
   t->net = &f->net;
   t->train = &f->set;
-  t->schedule = &schedule_linear;
+  t->schedule = lr_schedule(&schedule_linear);
   t->output_dir = f->directory;
   t->log = &f->log;
   t->state.seed = 11;
@@ -110,11 +112,12 @@ static void train_by_hand(Totals *totals, float *parameters) {
   const Totals none = {0, 0};
   fixture_create(&f, "by_hand");
   TrainState *state = &f.trainer.state;
+  const LrSchedule linear = lr_schedule(&schedule_linear);
   for (state->step = 0; state->step < 2 * COUNT; state->step++) {
     if (state->step % COUNT == 0) device_set_shuffle(&f.set, state->seed, (int)(state->step / COUNT));
     model_reset_totals(&f.net, 0, none);
     device_set_gather(&f.set, &f.net, (int)(state->step % COUNT), 1);
-    f.net.hyper.lr = (float)trainer_learning_rate(&schedule_linear, state);
+    f.net.hyper.lr = (float)trainer_learning_rate(&linear, state);
     f.net.hyper.momentum = 0.5f;
     model_train_step(&f.net, 1);
     totals[state->step] = model_read_totals(&f.net, 0);
@@ -219,12 +222,145 @@ static void a_loss_that_is_not_finite_ends_the_run(void **unused) {
   }
 }
 
+/* ---- the range test ---- */
+
+/* The average by its definition: weights (1 - beta) beta^k that are made to add up to 1. */
+static void the_average_is_that_of_its_weights(void **unused) {
+  (void)unused;
+  FindLr test;
+  find_lr_open(&test, 50);
+  assert_true(fabs(test.lr[0] / FIND_LR_FIRST - 1) < 1e-12 && fabs(test.lr[49] / FIND_LR_LAST - 1) < 1e-12);
+  for (int i = 0; i < 50; i++) assert_int_equal(find_lr_add(&test, 1 + 0.02 * (i * 7 % 11)), i < 49);
+  for (int i = 0; i < 50; i++) {
+    double sum = 0, weights = 0;
+    for (int k = 0; k <= i; k++) {
+      sum += pow(test.beta, k) * test.loss[i - k];
+      weights += pow(test.beta, k);
+    }
+    if (!(fabs(test.smooth[i] - sum / weights) < 1e-12)) fail_msg("step %d: %g, %g", i, test.smooth[i], sum / weights);
+    if (i > 0) assert_true(fabs(test.lr[i] / test.lr[i - 1] - test.lr[1] / test.lr[0]) < 1e-9);
+  }
+  find_lr_close(&test);
+}
+
+/* A network that does not learn below 1e-3, learns best at 0.3, and diverges beyond. */
+static void a_rate_below_the_best_is_suggested(void **unused) {
+  (void)unused;
+  FindLr test;
+  Error err;
+  find_lr_open(&test, 200);
+  for (int more = 1; more;) {
+    const double x = log10(test.lr[test.count] / 0.3);
+    more = find_lr_add(&test, test.lr[test.count] < 1e-3 ? 2.3 : 0.5 + (x < 0 ? 0.3 * x * x : 9 * x * x));
+  }
+  assert_true(test.count < 200); /* it saw that it diverges */
+  if (find_lr_suggest(&test, &err) != 0) fail_msg("%s", err.message);
+  if (!(test.lowest > 0.1 && test.lowest < 1 && test.suggested < test.lowest / 2 && test.suggested > test.lowest / 10))
+    fail_msg("lowest at %g, suggested %g", test.lowest, test.suggested);
+  find_lr_close(&test);
+}
+
+static void no_rate_is_suggested_where_nothing_is_learned(void **unused) {
+  (void)unused;
+  FindLr test;
+  Error err;
+  find_lr_open(&test, 30);
+  assert_int_equal(find_lr_suggest(&test, &err), -1);
+  for (int i = 0; i < 20; i++) assert_int_equal(find_lr_add(&test, 2.3 - 0.001 * i), 1);
+  assert_int_equal(find_lr_add(&test, NAN), 0);
+  assert_int_equal(find_lr_add(&test, INFINITY), 0);
+  assert_int_equal(test.count, 20);
+  assert_int_equal(find_lr_suggest(&test, &err), -1);
+  if (strstr(err.message, "the loss did not fall at any learning rate from 1e-06 to ") == NULL)
+    fail_msg("%s", err.message);
+  find_lr_close(&test);
+}
+
+enum { FIND_BATCH = 32, FIND_EPOCHS = 10 };
+
+/* Images of which the brightest third gives the label: one layer learns that quickly. */
+static void find_create(Model *net, DeviceSet *set, Trainer *t) {
+  static uint8_t images[COUNT * PIXELS];
+  static int labels[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    labels[i] = (int)(philox4x32(9, 1, i).word[0] % CLASSES);
+    for (int j = 0; j < PIXELS; j++)
+      images[i * PIXELS + j] =
+          (uint8_t)(philox4x32(9, 0, i * PIXELS + j).word[0] % 160 + (j % CLASSES == labels[i]) * 90);
+  }
+  const DataSet host = {shape3(1, SIDE, SIDE), COUNT, CLASSES, images, labels};
+  const DataNorm norm = {1, {0.4f}, {0.2f}};
+  memset(t, 0, sizeof *t);
+  test_net_open(net, shape1(PIXELS), CLASSES, DEVICE_CPU, FIND_BATCH);
+  model_init(net, 1);
+  device_set_create(set, DEVICE_CPU, &test_batches, &host, COUNT, &norm);
+  t->net = net;
+  t->train = set;
+  t->state.seed = 11;
+  t->state.batch_size = FIND_BATCH;
+  t->state.momentum = 0.9;
+}
+
+/* The mean loss of the last of some epochs with this rate. */
+static double loss_with(double lr) {
+  Model net;
+  DeviceSet set;
+  Trainer t;
+  const Totals none = {0, 0};
+  find_create(&net, &set, &t);
+  t.lr = lr;
+  for (int epoch = 0; epoch < FIND_EPOCHS; epoch++) {
+    device_set_shuffle(&set, t.state.seed, epoch);
+    model_reset_totals(&net, 0, none);
+    for (int start = 0; start < COUNT; start += FIND_BATCH)
+      trainer_one_step(&t, start, COUNT - start < FIND_BATCH ? COUNT - start : FIND_BATCH);
+  }
+  const double loss = model_read_totals(&net, 0).loss / COUNT;
+  device_set_destroy(&set);
+  model_close(&net);
+  return isfinite(loss) ? loss : INFINITY;
+}
+
+/* On a network that learns quickly the suggested rate teaches more than one that is 30 times lower. */
+static void the_suggested_rate_is_a_good_one(void **unused) {
+  (void)unused;
+  Model net;
+  DeviceSet set;
+  Trainer t;
+  FindLr test;
+  Error err;
+  find_create(&net, &set, &t);
+  find_lr_open(&test, 100);
+  find_lr_run(&test, &t);
+  if (find_lr_suggest(&test, &err) != 0) fail_msg("%s", err.message);
+  char directory[PATH_MAX], path[PATH_MAX + 32];
+  if (find_lr_write(&test, "a title", test_path(directory, sizeof directory, "find_lr"), &err) != 0)
+    fail_msg("%s", err.message);
+  snprintf(path, sizeof path, "%s/find_lr.csv", directory);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  int lines = 0, c;
+  while ((c = fgetc(file)) != EOF) lines += c == '\n';
+  fclose(file);
+  assert_int_equal(lines, test.count + 1);
+  const double good = loss_with(test.suggested), low = loss_with(test.suggested / 30);
+  print_message("lowest at %g, suggested %g: %g; with a thirtieth %g\n", test.lowest, test.suggested, good, low);
+  assert_true(good < 0.6 * low && good < 0.3);
+  find_lr_close(&test);
+  device_set_destroy(&set);
+  model_close(&net);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_learning_rate_rises_and_falls),
       cmocka_unit_test(the_log_holds_every_step_once),
       cmocka_unit_test(an_interrupt_stops_after_its_step),
       cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
+      cmocka_unit_test(the_average_is_that_of_its_weights),
+      cmocka_unit_test(a_rate_below_the_best_is_suggested),
+      cmocka_unit_test(no_rate_is_suggested_where_nothing_is_learned),
+      cmocka_unit_test(the_suggested_rate_is_a_good_one),
   };
   return TEST_MAIN("trainer", tests);
 }

@@ -11,12 +11,18 @@ static inline uint64_t dropout_op_seed(const Context *context) {
   return context->seed + ((uint64_t)context->step << 32);
 }
 
+/* The node's, and another one for each part of a step (Context.part). */
+static inline uint32_t dropout_op_stream(const Context *context, const Node *node) {
+  return node->order + ((uint32_t)context->part << 16);
+}
+
 static inline void dropout_op_apply(const Context *context, const Node *node, float *y, const float *x, int batch) {
   const float p = *(const float *)node->attributes.bytes;
   const size_t n = (size_t)batch * shape_count(node->shape);
   const uint64_t seed = dropout_op_seed(context);
+  const uint32_t stream = dropout_op_stream(context, node);
   if (context->training)
-    ON_DEVICE(context->device, dropout_gpu(y, x, n, p, seed, node->order), dropout_cpu(y, x, n, p, seed, node->order));
+    ON_DEVICE(context->device, dropout_gpu(y, x, n, p, seed, stream), dropout_cpu(y, x, n, p, seed, stream));
   else if (y != x)
     device_copy(context->device, y, x, n * sizeof(float));
 }

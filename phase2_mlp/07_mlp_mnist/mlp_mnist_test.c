@@ -164,6 +164,93 @@ static void schedules_and_augmentation_are_remembered(void **state) {
   small_refused("table_a", "--epochs=2", "--resume", "--data=fashion_mnist", "is of --data=mnist, not fashion_mnist");
 }
 
+/* The range test trains nothing that stays: what a run has left is untouched. Its rate is a good one. */
+static void the_range_test_suggests_a_rate(void **state) {
+  (void)state;
+  small_must("find", "--epochs=1", NULL, NULL, NULL);
+  small_must("find_copy", "--epochs=1", NULL, NULL, NULL);
+  Subprocess run = train(output_dir("find"), "--find-lr", "--json", NULL, NULL);
+  expect_run(&run, 0, "suggested: --lr=", NULL);
+  json_t *result = expect_json(&run);
+  const double lr = json_number_value(json_object_get(result, "suggested_lr"));
+  print_message("suggested: %g\n", lr);
+  assert_true(lr >= 0.005 && lr <= 0.2); /* that of this program is 0.05 */
+  json_decref(result);
+  subprocess_free(&run);
+  assert_true(file_exists(in_dir("find", "find_lr.csv")));
+  assert_same_models("find", "find_copy");
+  char option[32];
+  snprintf(option, sizeof option, "--lr=%g", lr);
+  run = train(output_dir("found"), "--epochs=2", "--json", option, NULL);
+  expect_run(&run, 0, NULL, NULL);
+  result = expect_json(&run);
+  assert_true(json_number_value(json_object_get(result, "test_accuracy")) > 0.87);
+  json_decref(result);
+  subprocess_free(&run);
+}
+
+/* ---- the validation set ---- */
+
+static double json_figure(const Subprocess *run, const char *key) {
+  json_t *result = expect_json(run);
+  const json_t *value = json_object_get(result, key);
+  if (!json_is_number(value)) fail_msg("no figure %s", key);
+  const double figure = json_number_value(value);
+  json_decref(result);
+  return figure;
+}
+
+static void a_share_is_held_back_to_validate(void **state) {
+  (void)state;
+  Subprocess run = small("validate", "--epochs=2", "--validation=0.25", "--json");
+  expect_run(&run, 0, "480 training images, 160 validation images, 1000 test images", NULL);
+  assert_true(json_figure(&run, "validation_loss") > 0 && json_figure(&run, "best_validation_loss") > 0);
+  assert_true(json_figure(&run, "validation_accuracy") > 0.3);
+  subprocess_free(&run);
+  /* --resume knows the share, and takes no other */
+  small_must("validate", "--epochs=3", "--resume", NULL, "480 training images, 160 validation images");
+  small_must("validate_whole", "--epochs=3", "--validation=0.25", NULL, NULL);
+  small_refused("validate", "--epochs=4", "--resume", "--validation=0.5", "was started with --validation=0.25");
+  small_refused("nothing", "--epochs=1", "--validation=1", NULL,
+                "--validation=1: a share of 1 of 640 images is 640; at least 1, and not all of them, is expected");
+  small_refused("nothing", "--epochs=1", "--validation=0.0001", NULL, "a share of 0.0001 of 640 images is 0");
+  assert_false(file_exists(in_dir("nothing", "log.csv")));
+}
+
+/* With a rate so high that the loss rises again the run stops N epochs after its best one, and counts as finished. */
+static void patience_ends_a_run(void **state) {
+  (void)state;
+  Subprocess run = train(output_dir("early"), "--train-images=300", "--epochs=60", "--validation=0.3", "--patience=2");
+  expect_run(&run, 0, "stopped early: the validation loss was lowest in epoch ", NULL);
+  expect_run(&run, 0, "and has not fallen for 2 epochs\n", NULL);
+  expect_run(&run, 0, "confusion matrix", NULL);
+  subprocess_free(&run);
+  run = train(output_dir("early"), "--train-images=300", "--epochs=60", "--resume", NULL);
+  expect_run(&run, 0, "stopped early, after epoch ", NULL);
+  subprocess_free(&run);
+  run = train(output_dir("early"), "--train-images=300", "--epochs=60", "--resume", "--patience=4");
+  expect_run(&run, 0, "resuming at epoch ", NULL);
+  subprocess_free(&run);
+  run = train(output_dir("early"), "--train-images=300", "--epochs=1", NULL, NULL); /* no --restart is needed */
+  expect_run(&run, 0, NULL, "the earlier run is in");
+  subprocess_free(&run);
+}
+
+/* ---- gradients ---- */
+
+static void clipped_gradients_and_parts_are_remembered(void **state) {
+  (void)state;
+  const char *const clip = "--clip-norm=0.5", *const parts = "--accumulate=4";
+  small_must("clip_a", "--epochs=2", clip, parts, "batch 256, ");
+  small_must("clip_b", "--epochs=1", clip, parts, "in 4 parts of 64, gradients clipped to the norm 0.5");
+  Subprocess run = train(output_dir("clip_b"), "--train-images=640", "--epochs=2", "--resume", NULL);
+  expect_run(&run, 0, "in 4 parts of 64, gradients clipped to the norm 0.5", NULL);
+  subprocess_free(&run);
+  small_must("clip_c", "--epochs=2", parts, NULL, NULL);
+  assert_true(first_bias("clip_a") != first_bias("clip_c"));
+  small_refused("clip_b", "--epochs=3", "--resume", "--accumulate=2", "was started with --accumulate=4");
+}
+
 /* The first line names the data set of the checkpoint. (The files of both sets have the same form.) */
 static void the_first_line_names_the_checkpoints_data_set(void **state) {
   (void)state;
@@ -338,19 +425,27 @@ static void a_limit_on_memory_is_named(void **state) {
 
 static void wrong_options_exit_with_2(void **state) {
   (void)state;
-  const char *wrong[][2] = {{"--layers=784", "two widths at least"},
-                            {"--layers=784,,10", "not a list of layers"},
-                            {"--layers=784,ten", "not a list of layers"},
-                            {"--layers=", "not a list of layers"},
-                            {"--activation=gelu", "relu, leaky_relu"},
-                            {"--activation=", "unknown activation"},
-                            {"--weight-decay=-1", "a number from 0"},
-                            {"--hold-out=0", "a whole number from 1"},
-                            {"--layers=784,0,10", "widths from 1"},
-                            {"--weight-decay=nan", "a number from 0"},
-                            {"--schedule=", "constant, linear, step or cosine is expected"},
-                            {"--augment=blur", "none, shift, flip or crop is expected"},
-                            {"--data=mnits", "mnist, fashion_mnist, cifar10 or cifar100 is expected"}};
+  const char *wrong[][2] = {
+      {"--layers=784", "two widths at least"},
+      {"--layers=784,,10", "not a list of layers"},
+      {"--layers=784,ten", "not a list of layers"},
+      {"--layers=", "not a list of layers"},
+      {"--activation=gelu", "relu, leaky_relu"},
+      {"--activation=", "unknown activation"},
+      {"--weight-decay=-1", "a number from 0"},
+      {"--hold-out=0", "a whole number from 1"},
+      {"--layers=784,0,10", "widths from 1"},
+      {"--weight-decay=nan", "a number from 0"},
+      {"--schedule=", "--schedule=: constant, linear, step, exponential, cosine, onecycle or plateau"},
+      {"--schedule=cosine:warm_up=0.1", "has no parameter \"warm_up\"; did you mean warmup? It has"},
+      {"--schedule=cosine:cycles=0", "cycles=0: a whole number from 1 to 100 is expected"},
+      {"--find-lr=3", "--find-lr=3: a whole number from 20"},
+      {"--validation=2", "--validation=2: a number from 0 to 1 is expected"},
+      {"--patience=2", "--patience=2: give --validation=SHARE, too"},
+      {"--clip-norm=0", "--clip-norm=0: a number from 1e-09"},
+      {"--accumulate=0", "--accumulate=0: a whole number from 1"},
+      {"--augment=blur", "none, shift, flip or crop is expected"},
+      {"--data=mnits", "mnist, fashion_mnist, cifar10 or cifar100 is expected"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = small("wrong", wrong[i][0], NULL, NULL);
     expect_run(&run, 2, NULL, wrong[i][1]);
@@ -372,6 +467,8 @@ static void wrong_options_exit_with_2(void **state) {
   const char *idle[][4] = {{"--profile", "--graph", NULL, "--profile trains nothing; leave --graph out"},
                            {"--profile", "--stream", NULL, "--profile trains nothing; leave --stream out"},
                            {"--summary", "--graph", NULL, "--summary trains nothing; leave --graph out"},
+                           {"--find-lr", "--resume", NULL, "--find-lr trains nothing; leave --resume out"},
+                           {"--find-lr", "--summary", NULL, "--summary and --find-lr: one of the two"},
                            {"--summary", "--nvtx", NULL, "--summary trains nothing; leave --nvtx out"},
                            {"--show-excited", "--stream", NULL, "--show-excited trains nothing; leave --stream out"},
                            {"--show-features=7.png", "--graph", NULL, "--show-features trains nothing; leave --graph"},
@@ -512,6 +609,10 @@ int main(void) {
       cmocka_unit_test(settings_of_no_optimizer_are_refused),
       cmocka_unit_test(the_summary_trains_nothing),
       cmocka_unit_test(schedules_and_augmentation_are_remembered),
+      cmocka_unit_test(the_range_test_suggests_a_rate),
+      cmocka_unit_test(a_share_is_held_back_to_validate),
+      cmocka_unit_test(patience_ends_a_run),
+      cmocka_unit_test(clipped_gradients_and_parts_are_remembered),
       cmocka_unit_test(the_first_line_names_the_checkpoints_data_set),
       cmocka_unit_test(a_graph_of_the_step_gives_the_same_bits),
       cmocka_unit_test(interrupted_and_resumed_equals_uninterrupted),

@@ -106,7 +106,7 @@ static void open_step(Step *step, const Rung *rung, const CommonOptions *options
   step_parts_open(&step->parts, &task, task.data, &step->net, options->batch_size, options->seed);
   if (rung->way == REPLAYED)
     ON_DEVICE(options->device,
-              step_replay_open(&step->replay, &step->net, &step->parts.set, options->batch_size,
+              step_replay_open(&step->replay, &step->net, &step->parts.set, options->batch_size, options->batch_size,
                                STEP_PARTS_IMAGES / options->batch_size),
               (void)0);
 }
