@@ -197,4 +197,10 @@ COURSE = {
         "conv_pool_taps",
         "chain_products",
     ],
+    "phase4_training/06_augmentation": [
+        "augmentation_flip",
+        "augmentation_cutout",
+        "augmentation_bilinear",
+        "augmentation_colour",
+    ],
 }

@@ -105,11 +105,11 @@ static inline int app_recall(const Task *task, TrainOptions *options, const char
 
 static inline void app_print_header(const TrainOptions *options, const Trainer *t) {
   const TrainState *state = &t->state;
-  char more[160] = "";
+  char more[160 + AUGMENT_TEXT] = "";
   size_t used = 0;
   if (state->weight_decay > 0)
     used += (size_t)snprintf(more + used, sizeof more - used, ", weight decay %g", state->weight_decay);
-  if (options->augment->apply)
+  if (augment_changes(&options->augment->most))
     used += (size_t)snprintf(more + used, sizeof more - used, ", augmented by %s", options->augment->name);
   if (options->given & TRAIN_SCHEDULE)
     snprintf(more + used, sizeof more - used, ", schedule %s", options->schedule->name);
@@ -226,8 +226,8 @@ static inline int app_open_model(const Task *task, const TrainOptions *options, 
                                  Model *net, TrainState *state, Error *err) {
   const int most = app_max_batch(options, state);
   const double also = app_set_bytes(options, shape, state->train_images, most) +
-                      app_set_bytes(options, shape, state->test_images, most) +
-                      device_set_augment_bytes(options->augment, shape, most);
+                      app_set_bytes(options, shape, state->test_images, most);
+  if (augment_check(options->augment, shape, err) != 0) return -1;
   if (session_open(task, options, state, most, MODEL_TRAIN, also, net, err) != 0) return -1;
   if (app_check_batches(net->graph, state, err) != 0) {
     model_close(net);
@@ -304,7 +304,7 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
     die("%s", err.message);
   app_create_set(task, options, &train, &data.train, t.state.train_images, &data.norm, net.max_batch);
   app_create_set(task, options, &test, &data.test, t.state.test_images, &data.norm, net.max_batch);
-  device_set_augment(&train, options->augment, net.max_batch);
+  device_set_augment(&train, options->augment);
   if (!options->stream) data_free(&data.train);
   snprintf(title, sizeof title, "%s on %s", task->title, options->data->title);
   t.net = &net;

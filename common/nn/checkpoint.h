@@ -17,7 +17,7 @@
 #include "common/nn/model.h"
 #include "common/safetensors.h"
 
-enum { CHECKPOINT_NETWORK = 192, CHECKPOINT_NAME = 32, CHECKPOINT_IMPLEMENTATIONS = 4096 };
+enum { CHECKPOINT_NETWORK = 192, CHECKPOINT_NAME = 32, CHECKPOINT_AUGMENT = 160, CHECKPOINT_IMPLEMENTATIONS = 4096 };
 
 /* The settings and the progress of a training run. */
 typedef struct TrainState {
@@ -38,7 +38,8 @@ typedef struct TrainState {
   int best_epoch;                      /* 1-based, 0: none yet */
 
   /* Names of table entries; "" in a file that is older than the table: the program's default. */
-  char data[CHECKPOINT_NAME], schedule[CHECKPOINT_NAME], augment[CHECKPOINT_NAME];
+  char data[CHECKPOINT_NAME], schedule[CHECKPOINT_NAME];
+  char augment[CHECKPOINT_AUGMENT]; /* as typed (augment_text.h) */
   char implementations[CHECKPOINT_IMPLEMENTATIONS]; /* "conv2:naive": of the nodes that do not have the usual one */
   char fused[CHECKPOINT_NAME]; /* what was computed together: "chains", "pairs" or "nothing" (session.h) */
 } TrainState;
@@ -240,7 +241,7 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"best_epoch", offsetof(TrainState, best_epoch), 'i', NEED_NEVER, 0, 100000},
       {"data", offsetof(TrainState, data), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
       {"schedule", offsetof(TrainState, schedule), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
-      {"augment", offsetof(TrainState, augment), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"augment", offsetof(TrainState, augment), 's', NEED_NEVER, 0, CHECKPOINT_AUGMENT},
       {"implementations", offsetof(TrainState, implementations), 's', NEED_NEVER, 0, CHECKPOINT_IMPLEMENTATIONS},
       {"fused", offsetof(TrainState, fused), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
   };

@@ -198,8 +198,8 @@ static void check_streamed(Device device, int channels, int classes, const Augme
   test_net_open(&net, shape, 2, device, 5);
   device_set_create(&resident, device, &test_batches, &host, COUNT, &norm);
   device_set_create_streamed(&streamed, device, &test_batches, &host, COUNT, &norm, 5);
-  device_set_augment(&resident, augment, 5);
-  device_set_augment(&streamed, augment, 5);
+  device_set_augment(&resident, augment);
+  device_set_augment(&streamed, augment);
   for (int epoch = -1; epoch < 3; epoch++) {
     for (int i = 0; i < 2 && epoch >= 0; i++) device_set_shuffle(i == 0 ? &resident : &streamed, 7, epoch);
     for (int start = 0; start < COUNT; start += 5)

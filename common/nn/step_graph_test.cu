@@ -36,7 +36,7 @@ static void train(Way way, StepGraph *graph, const Augment *augment, int most, i
   test_net_open(&net, host.shape, CLASSES, DEVICE_GPU, most);
   model_init(&net, 1);
   device_set_create(&set, DEVICE_GPU, &test_batches, &host, COUNT, &norm);
-  device_set_augment(&set, augment, most);
+  device_set_augment(&set, augment);
   net.hyper.momentum = 0.9f;
   if (way == REPLAYED) step_replay_open(&replay, &net, &set, most, COUNT / most);
   for (int step = 0, epoch = 0; epoch < EPOCHS; epoch++) {

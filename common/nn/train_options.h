@@ -12,7 +12,7 @@
 #ifndef COMMON_NN_TRAIN_OPTIONS_H
 #define COMMON_NN_TRAIN_OPTIONS_H
 
-#include "common/nn/augment.h"
+#include "common/nn/augment_text.h"
 #include "common/nn/data_set.h"
 #include "common/nn/implementation.h"
 #include "common/nn/schedule.h"
@@ -54,6 +54,7 @@ typedef struct TrainOptions {
   const Schedule *schedule; /* NULL: the learning rate is constant, and no other is offered */
   const DataSource *data;
   const Augment *augment;
+  Augment own_augment; /* the one that was typed, or that a checkpoint had */
   int train_images, test_images; /* the first so many; 0: all of them */
   int train_images_least, hold_out, threads;
   int resume, restart, predict, summary, graph, stream, profile, nvtx, unfused;
@@ -107,7 +108,6 @@ static inline void train_options_default(TrainOptions *options, unsigned common,
 typedef const char *TrainOptionsName(int i);
 static inline const char *train_options_schedule(int i) { return schedule_at(i) ? schedule_at(i)->name : NULL; }
 static inline const char *train_options_data(int i) { return data_source_at(i) ? data_source_at(i)->name : NULL; }
-static inline const char *train_options_augment(int i) { return augment_at(i) ? augment_at(i)->name : NULL; }
 
 typedef struct TrainOptionsList {
   char text[160];
@@ -221,6 +221,7 @@ static inline int train_options_bit(int key) {
 static inline error_t train_options_parse_one(int key, char *arg, struct argp_state *state) {
   const TrainOptionsParser *parser = (const TrainOptionsParser *)state->input;
   TrainOptions *options = parser->options;
+  Error err;
   options->given |= (unsigned)train_options_bit(key);
   if (key >= TRAIN_KEY_CHOICE && key < TRAIN_KEY_CHOICE + options->choice_count)
     return train_options_choose(options, key - TRAIN_KEY_CHOICE, arg, state);
@@ -244,7 +245,8 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       options->data = data_source_at(train_options_find(state, "--data", arg, train_options_data));
       return 0;
     case TRAIN_KEY_AUGMENT:
-      options->augment = augment_at(train_options_find(state, "--augment", arg, train_options_augment));
+      if (augment_parse(arg, &options->own_augment, &err) != 0) argp_error(state, "--augment=%s: %s", arg, err.message);
+      options->augment = &options->own_augment;
       return 0;
     case TRAIN_KEY_IMAGES:
       options->train_images = (int)option_int(state, arg, "--train-images", options->train_images_least, INT_MAX);
@@ -310,7 +312,7 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
 
 typedef struct TrainOptionsHelp {
   struct argp_option rows[TRAIN_MAX_ROWS];
-  char texts[TRAIN_MAX_ROWS][320];
+  char texts[TRAIN_MAX_ROWS][640];
   int count;
 } TrainOptionsHelp;
 
@@ -358,12 +360,12 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     train_options_row(help, TRAIN_KEY_DATA, "data", "NAME", "Data set: %s (default: %s)",
                       train_options_list(train_options_data).text, o->data->name);
   if (has & TRAIN_AUGMENT) {
-    train_options_row(help, TRAIN_KEY_AUGMENT, "augment", "NAME",
+    train_options_row(help, TRAIN_KEY_AUGMENT, "augment", "NAME,...",
                       "Random changes of the training images (default: %s): ", o->augment->name);
     char *text = help->texts[help->count - 1];
-    for (int i = 0; augment_at(i); i++)
+    for (int i = 0; i < AUGMENT_NAMES; i++)
       snprintf(text + strlen(text), sizeof help->texts[0] - strlen(text), "%s%s, %s", i ? "; " : "",
-               augment_at(i)->name, augment_at(i)->help);
+               augment_names[i].name, augment_names[i].help);
   }
   if (has & TRAIN_RESUME) {
     train_options_row(help, 'r', "resume", NULL, "Go on from the output folder's last checkpoint, to --epochs in all");

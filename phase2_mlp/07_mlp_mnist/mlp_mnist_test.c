@@ -294,7 +294,7 @@ static void wrong_options_exit_with_2(void **state) {
                             {"--layers=784,0,10", "widths from 1"},
                             {"--weight-decay=nan", "a number from 0"},
                             {"--schedule=", "constant, linear, step or cosine is expected"},
-                            {"--augment=blur", "none, shift, flip or crop is expected"},
+                            {"--augment=blur", "unknown change \"blur\"; the nearest known one is \"flip\""},
                             {"--data=mnits", "mnist, fashion_mnist, cifar10 or cifar100 is expected"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = small("wrong", wrong[i][0], NULL, NULL);
