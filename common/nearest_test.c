@@ -7,8 +7,8 @@ static void distances_are_as_by_hand(void **state) {
   const struct {
     const char *a, *b;
     int distance;
-  } cases[] = {{"", "", 0},        {"", "abc", 3},       {"abc", "", 3},         {"flip", "flip", 0},
-               {"flop", "flip", 1}, {"lip", "flip", 1},   {"flipp", "flip", 1},   {"rotation", "rotate", 3},
+  } cases[] = {{"", "", 0},         {"", "abc", 3},           {"abc", "", 3},       {"flip", "flip", 0},
+               {"flop", "flip", 1}, {"lip", "flip", 1},       {"flipp", "flip", 1}, {"rotation", "rotate", 3},
                {"ab", "ba", 2},     {"kitten", "sitting", 3}, {"shear", "share", 2}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     assert_int_equal(nearest_distance(cases[i].a, cases[i].b), cases[i].distance);

@@ -93,8 +93,8 @@ typedef struct AugmentSource {
   const uint32_t *row;    /* (batch): which of `images` */
   const uint32_t *sample; /* (batch): its number in the data set, by which it is drawn */
   const AugmentKey *key;
-  const float *table;       /* (C,256): a byte, normalised */
-  int middle;               /* Q16, 0 to 255: the grey around which contrast changes */
+  const float *table; /* (C,256): a byte, normalised */
+  int middle;         /* Q16, 0 to 255: the grey around which contrast changes */
   int channels, height, width;
   const uint8_t *byte_labels; /* (count); NULL: int_labels has them */
   const int *int_labels;

@@ -74,8 +74,10 @@ SIMD_INLINE void augment_run_mixed(int value[][AUGMENT_RUN], const uint32_t *fra
 #pragma omp simd
     for (int i = 0; i < n; i++) {
       const int right = far_x[i], low = far_y[i], shift = 8 * c;
-      const int upper = (256 - right) * (int)(upper_left[i] >> shift & 255) + right * (int)(upper_right[i] >> shift & 255);
-      const int lower = (256 - right) * (int)(lower_left[i] >> shift & 255) + right * (int)(lower_right[i] >> shift & 255);
+      const int upper =
+          (256 - right) * (int)(upper_left[i] >> shift & 255) + right * (int)(upper_right[i] >> shift & 255);
+      const int lower =
+          (256 - right) * (int)(lower_left[i] >> shift & 255) + right * (int)(lower_right[i] >> shift & 255);
       value[c][i] = ((256 - low) * upper + low * lower + AUGMENT_ONE / 2) >> 16;
     }
   }

@@ -22,16 +22,14 @@ static Augment parsed(const char *text) {
 
 static void names_become_numbers(void **unused) {
   (void)unused;
-  const Augment all = parsed("affine:rotate=90,scale=0.25,shear=45,shift=1.5,flip,shift:3,cutout:7,"
-                             "colour:brightness=0.5,contrast=1,saturation=0.125");
+  const Augment all = parsed(
+      "affine:rotate=90,scale=0.25,shear=45,shift=1.5,flip,shift:3,cutout:7,"
+      "colour:brightness=0.5,contrast=1,saturation=0.125");
   const AugmentMost expected = {3, 1, 1u << 30, 1u << 29, 16384, 98304, 7, 32768, 65536, 8192};
   assert_memory_equal(&all.most, &expected, sizeof expected);
-  const char *const same[][2] = {{"crop", "crop:4"},
-                                 {"crop", "shift:4,flip"},
-                                 {"crop,flip", "flip,crop"},
-                                 {"shift", "shift:2"},
-                                 {"cutout", "cutout:8"},
-                                 {"affine:rotate=15,scale=.1", "affine:scale=0.1,rotate=15.0"}};
+  const char *const same[][2] = {
+      {"crop", "crop:4"},   {"crop", "shift:4,flip"}, {"crop,flip", "flip,crop"},
+      {"shift", "shift:2"}, {"cutout", "cutout:8"},   {"affine:rotate=15,scale=.1", "affine:scale=0.1,rotate=15.0"}};
   for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
     const Augment a = parsed(same[i][0]), b = parsed(same[i][1]);
     assert_memory_equal(&a.most, &b.most, sizeof a.most);
@@ -47,15 +45,17 @@ static void names_become_numbers(void **unused) {
 static void what_is_mistyped_is_refused(void **unused) {
   (void)unused;
   const char *const wrong[][2] = {
-      {"blur", "unknown change \"blur\"; the nearest known one is \"flip\"; expected none, shift, flip, crop, affine, "
-               "cutout or colour"},
+      {"blur",
+       "unknown change \"blur\"; the nearest known one is \"flip\"; expected none, shift, flip, crop, affine, "
+       "cutout or colour"},
       {"crop,color", "unknown change \"color\"; the nearest known one is \"colour\""},
       {"", "unknown change \"\""},
       {"flip,", "unknown change \"\""},
-      {"affine:rotation=15", "unknown key \"rotation\" of affine; the nearest known one is \"rotate\"; expected rotate, "
-                             "scale, shear or shift"},
-      {"affine", "affine takes rotate, scale, shear or shift, as in affine:rotate=18"},
-      {"affine:15", "\"15\" is none of them"},
+      {"affine:rotation=15",
+       "unknown key \"rotation\" of affine; the nearest known one is \"rotate\"; expected rotate, "
+       "scale, shear or shift"},
+      {"affine", "affine takes rotate, scale, shear or shift, one of them at least, as in affine:rotate=18"},
+      {"affine:15", "affine takes rotate, scale, shear or shift, one of them at least"},
       {"rotate=15", "follows no name that has keys; write for example affine:rotate=15"},
       {"flip,scale=0.1", "follows no name that has keys"},
       {"affine:rotate=15,rotate=3", "rotate of affine is given twice"},
@@ -132,8 +132,8 @@ static AugmentSource make_source(Shape shape, int batch) {
     all_labels[b] = 300 + b;
   }
   key = augment_key(11, 3);
-  const AugmentSource source = {images, rows,        samples,      &key,         table, 120 * AUGMENT_ONE,
-                                shape.dim[0], shape.dim[1], shape.dim[2], NULL,  all_labels,        labels};
+  const AugmentSource source = {images,       rows,         samples,      &key, table,      120 * AUGMENT_ONE,
+                                shape.dim[0], shape.dim[1], shape.dim[2], NULL, all_labels, labels};
   return source;
 }
 
@@ -313,7 +313,8 @@ static void moves_are_those_of_older_checkpoints(void **unused) {
       const int flip = moves[m]->most.flip && random.word[2] % 2;
       for (int c = 0; c < 3; c++)
         for (int i = 0; i < h * w; i++) {
-          const int row = i / w - down, column = i % w - right, inside = row >= 0 && row < h && column >= 0 && column < w;
+          const int row = i / w - down, column = i % w - right,
+                    inside = row >= 0 && row < h && column >= 0 && column < w;
           const int at = row * w + (flip ? w - 1 - column : column);
           const int value = inside ? images[((size_t)rows[b] * 3 + c) * h * w + at] : 0;
           assert_true(defined[((size_t)b * 3 + c) * h * w + i] == table[256 * c + value]);
@@ -357,8 +358,7 @@ static void draws_are_random_and_keyed(void **unused) {
 
 /* ---- the fast paths ---- */
 
-static const char *const texts[] = {"crop:2",
-                                    "affine:rotate=180,scale=0.5,shear=45,shift=1.25,flip",
+static const char *const texts[] = {"crop:2", "affine:rotate=180,scale=0.5,shear=45,shift=1.25,flip",
                                     "colour:brightness=0.5,contrast=0.5,saturation=1,shift:1,cutout:3",
                                     "crop:1,affine:rotate=20,scale=0.2,cutout:5,colour:contrast=0.7"};
 enum { TEXTS = sizeof texts / sizeof *texts };
@@ -374,8 +374,13 @@ static void run(Device device, const Augment *augment, const AugmentSource *host
   AugmentSource source = *host;
   float *y = (float *)device_alloc(device, (n + offset) * sizeof *y);
   void *from[] = {images, rows, samples, &key, table, all_labels, labels}, *to[7];
-  const size_t bytes[] = {n, batch * sizeof *rows, batch * sizeof *samples, sizeof key, sizeof table,
-                          batch * sizeof *all_labels, batch * sizeof *labels};
+  const size_t bytes[] = {n,
+                          batch * sizeof *rows,
+                          batch * sizeof *samples,
+                          sizeof key,
+                          sizeof table,
+                          batch * sizeof *all_labels,
+                          batch * sizeof *labels};
   for (int i = 0; i < 7; i++) {
     to[i] = device_alloc(device, bytes[i]);
     device_upload(device, to[i], from[i], bytes[i]);

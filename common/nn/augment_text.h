@@ -101,8 +101,7 @@ static inline int augment_read_number(AugmentReader *r, const AugmentNumber *num
   char *end;
   const double value = strtod(text, &end);
   const int plain = text[0] != '\0' && strspn(text, "0123456789.") == strlen(text) && *end == '\0';
-  if (!plain || value < number->low || value > number->high ||
-      (number->unit == AUGMENT_WHOLE && value != floor(value)))
+  if (!plain || value < number->low || value > number->high || (number->unit == AUGMENT_WHOLE && value != floor(value)))
     return error_set(err, "%s:%s%s%s: a %snumber from %g to %g is expected", name, key, dot, text,
                      number->unit == AUGMENT_WHOLE ? "whole " : "", number->low, number->high);
   const double units = number->unit == AUGMENT_WHOLE ? 1 : number->unit == AUGMENT_Q16 ? 65536 : 4294967296.0 / 360;
@@ -127,8 +126,8 @@ static inline int augment_read_key(AugmentReader *r, char *item, Error *err) {
     return augment_read_number(r, &r->name->number[i], equals + 1, err);
   }
   if (equals == NULL)
-    return error_set(err, "%s takes %s, as in %s:%s=%g; \"%s\" is none of them", r->name->name,
-                     augment_list(known).text, r->name->name, known[0], r->name->number[0].high / 10, item);
+    return error_set(err, "%s takes %s, one of them at least, as in %s:%s=%g", r->name->name, augment_list(known).text,
+                     r->name->name, known[0], r->name->number[0].high / 10);
   return error_set(err, "unknown key \"%s\" of %s; the nearest known one is \"%s\"; expected %s", item, r->name->name,
                    nearest_word(item, known), augment_list(known).text);
 }

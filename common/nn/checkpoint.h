@@ -39,7 +39,7 @@ typedef struct TrainState {
 
   /* Names of table entries; "" in a file that is older than the table: the program's default. */
   char data[CHECKPOINT_NAME], schedule[CHECKPOINT_NAME];
-  char augment[CHECKPOINT_AUGMENT]; /* as typed (augment_text.h) */
+  char augment[CHECKPOINT_AUGMENT];                 /* as typed (augment_text.h) */
   char implementations[CHECKPOINT_IMPLEMENTATIONS]; /* "conv2:naive": of the nodes that do not have the usual one */
   char fused[CHECKPOINT_NAME]; /* what was computed together: "chains", "pairs" or "nothing" (session.h) */
 } TrainState;

@@ -38,7 +38,8 @@ static inline int session_recall(const Task *task, TrainOptions *options, const 
   if (saved->augment[0] && !(given & TRAIN_AUGMENT)) {
     Error why;
     if (augment_parse(saved->augment, &options->own_augment, &why) != 0)
-      return error_set(err, "the checkpoint's augmentation \"%s\" is unknown here: %.700s", saved->augment, why.message);
+      return error_set(err, "the checkpoint's augmentation \"%s\" is unknown here: %.700s", saved->augment,
+                       why.message);
     options->augment = &options->own_augment;
   }
   return task->networks ? task->networks->from_text(saved->network, err) : 0;

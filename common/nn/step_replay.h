@@ -37,7 +37,7 @@ typedef struct StepReplay {
   StepValues *values, *epoch; /* of the window's steps; of the epoch's from the position on that was loaded */
   uint32_t *order;            /* (STEP_REPLAY_STEPS, batch): the window's images */
   StepPlace *place;
-  int room; /* steps in `epoch` */
+  int room;            /* steps in `epoch` */
   StepGraph many, one; /* of STEP_REPLAY_STEPS steps, of one */
 } StepReplay;
 

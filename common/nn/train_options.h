@@ -54,7 +54,7 @@ typedef struct TrainOptions {
   const Schedule *schedule; /* NULL: the learning rate is constant, and no other is offered */
   const DataSource *data;
   const Augment *augment;
-  Augment own_augment; /* the one that was typed, or that a checkpoint had */
+  Augment own_augment;           /* the one that was typed, or that a checkpoint had */
   int train_images, test_images; /* the first so many; 0: all of them */
   int train_images_least, hold_out, threads;
   int resume, restart, predict, summary, graph, stream, profile, nvtx, unfused;

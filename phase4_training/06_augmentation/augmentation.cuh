@@ -39,7 +39,8 @@ static __device__ __forceinline__ AugmentationIndex augmentation_index(size_t i,
 }
 
 /* Plane c of image b: of the data set's bytes, or of the batch that the pass before has written. */
-static __device__ __forceinline__ const uint8_t *augmentation_plane(const uint8_t *from, AugmentSource s, int b, int c) {
+static __device__ __forceinline__ const uint8_t *augmentation_plane(const uint8_t *from, AugmentSource s, int b,
+                                                                    int c) {
   return from + ((size_t)s.row[b] * s.channels + c) * s.height * s.width;
 }
 static __device__ __forceinline__ const float *augmentation_plane(const float *from, AugmentSource s, int b, int c) {
@@ -83,7 +84,7 @@ static __global__ void augmentation_affine_kernel(float *to, const From *from, s
   const AugmentPlace place = augment_place(&draw, at.row, at.column, s.width);
   const int left = place.x >> 8, top = place.y >> 8;      /* the pixel to the upper left of the place */
   const int far_x = place.x & 255, far_y = place.y & 255; /* how far the place is from it, in 256ths */
-  int sum = AUGMENT_ONE / 2; /* so that sum >> 16 is rounded */
+  int sum = AUGMENT_ONE / 2;                              /* so that sum >> 16 is rounded */
   // >>> exercise augmentation_bilinear: add the four pixels around the place to `sum`, each times its weight
   // hint: they are (top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1); those outside of the plane are 0
   // hint: the nearer, the heavier: 256 - far_x for the left ones, far_x for the right ones; the same in y; multiply

@@ -46,8 +46,8 @@ int main(int argc, char **argv) {
   const size_t plane = SIDE * SIDE, n = (size_t)BATCH * CHANNELS * plane;
   threads_begin();
   train_options_default(&options, OPTIONS_SEED, TRAIN_AUGMENT | TRAIN_THREADS);
-  train_options_parse(&options, &own, directory, "Times augmentation of 512 images of 3 x 64 x 64 on CPU threads.", argc,
-                      argv);
+  train_options_parse(&options, &own, directory, "Times augmentation of 512 images of 3 x 64 x 64 on CPU threads.",
+                      argc, argv);
   uint8_t *images = (uint8_t *)xmalloc(n);
   uint32_t order[BATCH];
   float table[CHANNELS * 256], *y = (float *)xmalloc(n * sizeof *y);
@@ -56,8 +56,8 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < n; i++) images[i] = (uint8_t)(philox4x32(1, 0, i / 64).word[0] + 3 * i); /* some smooth */
   for (int i = 0; i < CHANNELS * 256; i++) table[i] = ((float)(i % 256) / 255.0f - 0.45f) / 0.22f;
   for (int b = 0; b < BATCH; b++) order[b] = (uint32_t)b;
-  const AugmentSource source = {images,   order, order, &key, table, 112 * AUGMENT_ONE, CHANNELS, SIDE, SIDE,
-                                NULL,     NULL,  NULL};
+  const AugmentSource source = {images,   order, order, &key, table, 112 * AUGMENT_ONE,
+                                CHANNELS, SIDE,  SIDE,  NULL, NULL,  NULL};
   const char *const texts[] = {"none", "crop", "crop,cutout:16", "affine:rotate=15,scale=0.1,shear=5,shift=2",
                                "affine:rotate=15,scale=0.1,shear=5,shift=2,flip,cutout:16,"
                                "colour:brightness=0.2,contrast=0.2,saturation=0.2"};

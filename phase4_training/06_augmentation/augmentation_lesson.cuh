@@ -125,7 +125,8 @@ static inline void augmentation_slip_call(LessonLauncher launch, float *const *a
     if (slip == SLIP_ALWAYS_FLIPPED) draw.flip = 1;
     if (slip == SLIP_NO_ADD) draw.add = 0;
     for (size_t i = 0; i < area; i++) {
-      const int row = (int)(i / s.width), column = (int)(i % s.width), from_row = upside_down ? s.height - 1 - row : row;
+      const int row = (int)(i / s.width), column = (int)(i % s.width),
+                from_row = upside_down ? s.height - 1 - row : row;
       int value[AUGMENT_CHANNELS];
       const AugmentPlace at = augment_place(&draw, from_row, column, s.width);
       for (int c = 0; c < s.channels; c++)

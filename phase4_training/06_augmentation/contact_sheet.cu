@@ -11,7 +11,16 @@
 #include "common/threads_begin.h"
 #include "common/train_log.h"
 
-enum { ROWS = 16, MOST_EPOCHS = 16, MOST_SIDE = 512, MARGIN = 8, TILE = 84, TEXT_SCALE = 2, OPTION_IMAGE = 1, OPTION_SAMPLE };
+enum {
+  ROWS = 16,
+  MOST_EPOCHS = 16,
+  MOST_SIDE = 512,
+  MARGIN = 8,
+  TILE = 84,
+  TEXT_SCALE = 2,
+  OPTION_IMAGE = 1,
+  OPTION_SAMPLE
+};
 
 typedef struct SheetOptions {
   TrainOptions train;
@@ -210,10 +219,11 @@ int main(int argc, char **argv) {
   train_options_default(&options.train, OPTIONS_TRAINER & ~(unsigned)OPTIONS_BATCH_SIZE,
                         TRAIN_DATA | TRAIN_AUGMENT | TRAIN_THREADS);
   options.train.common.epochs = 8;
-  train_options_parse(&options.train, &own, &options,
-                      "Draws what augmentation makes of one image: a row for each change, or for --augment alone, and a "
-                      "column for each epoch.",
-                      argc, argv);
+  train_options_parse(
+      &options.train, &own, &options,
+      "Draws what augmentation makes of one image: a row for each change, or for --augment alone, and a "
+      "column for each epoch.",
+      argc, argv);
   sheet.epochs = options.train.common.epochs;
   if (sheet.epochs > MOST_EPOCHS) die("--epochs=%d: at most %d are shown", sheet.epochs, MOST_EPOCHS);
   if (options.image[0])
