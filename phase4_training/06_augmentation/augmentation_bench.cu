@@ -4,11 +4,12 @@
  *     augmentation_bench --threads=2
  *     augmentation_bench --augment=flip,cutout:8 --dump=DIR
  *
- * --dump writes images.u8 (batch, C,H,W), draws.i32 (batch, 14), table.f32 (C,256) and y.f32 (batch, C,H,W) into DIR. */
+ * --dump writes images.u8 (batch, C,H,W), draws.i32 (batch, 14), table.f32 (C,256) and y.f32 (batch, C,H,W) to DIR. */
 #include "common/nn/augment_fast.cuh"
 #include "common/nn/train_options.h"
 #include "common/threads_begin.h"
 #include "common/timer.h"
+#include "common/train_log.h"
 
 enum { BATCH = 512, CHANNELS = 3, SIDE = 64, ROUNDS = 9, OPTION_DUMP = 1 };
 

@@ -1,8 +1,8 @@
 /* augmentation_lesson.cuh - arrays, shapes and reference of augmentation.cuh: for the program, its tests and the
  * exercises. The tolerance is zero: every version has the bits of augment_cpu().
  *
- * Shapes are batch x channels x height x width, "nchw". The order is an input, and so are the key of (seed, epoch) and the
- * table of normalised bytes, of random numbers here. */
+ * Shapes are batch x channels x height x width, "nchw". The order is an input, and so are the key of (seed, epoch) and
+ * the table of normalised bytes, of random numbers here. */
 #ifndef PHASE4_TRAINING_AUGMENTATION_LESSON_CUH
 #define PHASE4_TRAINING_AUGMENTATION_LESSON_CUH
 
@@ -23,7 +23,7 @@ typedef enum AugmentationCase {
 } AugmentationCase;
 
 static inline AugmentMost augmentation_most(AugmentationCase which) {
-  /* crop:2, affine:rotate=15,scale=0.1,shear=5,shift=0.5, cutout:6, colour:brightness=0.2,contrast=0.3,saturation=0.5 */
+  /* crop:2,affine:rotate=15,scale=0.1,shear=5,shift=0.5,cutout:6,colour:brightness=0.2,contrast=0.3,saturation=0.5 */
   static const AugmentMost all = {2, 1, 178956971, 59652324, 6554, 32768, 6, 13107, 19661, 32768};
   AugmentMost most = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
   if (which == AUGMENTATION_ALL) most = all;

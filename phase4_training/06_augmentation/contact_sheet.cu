@@ -100,25 +100,25 @@ static void add_row(Sheet *sheet, const char *text) {
 }
 
 /* How far things move follows from the size of the image. */
-__attribute__((format(printf, 2, 3))) static void add_scaled_row(Sheet *sheet, const char *format, int number) {
+static void add_scaled_row(Sheet *sheet, const char *name, int number, const char *more) {
   char text[AUGMENT_TEXT];
-  snprintf(text, sizeof text, format, number > 1 ? number : 1);
+  snprintf(text, sizeof text, "%s:%d%s", name, number > 1 ? number : 1, more);
   add_row(sheet, text);
 }
 
 static void add_rows(Sheet *sheet) {
   const int height = sheet->shape.dim[1], width = sheet->shape.dim[2], side = height < width ? height : width;
   add_row(sheet, "none");
-  add_scaled_row(sheet, "shift:%d", side / 7);
+  add_scaled_row(sheet, "shift", side / 7, "");
   add_row(sheet, "flip");
   add_row(sheet, "affine:rotate=30");
   add_row(sheet, "affine:scale=0.3");
   add_row(sheet, "affine:shear=30");
-  add_scaled_row(sheet, "cutout:%d", side / 3);
+  add_scaled_row(sheet, "cutout", side / 3, "");
   add_row(sheet, "colour:brightness=0.5");
   add_row(sheet, "colour:contrast=0.8");
   if (sheet->shape.dim[0] == 3) add_row(sheet, "colour:saturation=1");
-  add_scaled_row(sheet, "crop:%d,affine:rotate=10,scale=0.1", side / 7);
+  add_scaled_row(sheet, "crop", side / 7, ",affine:rotate=10,scale=0.1");
 }
 
 /* ---- what becomes of it ---- */
@@ -189,14 +189,14 @@ static Image draw(const Sheet *sheet) {
   const int height = sheet->shape.dim[1], width = sheet->shape.dim[2], scale = width < TILE ? TILE / width : 1;
   const int step_x = width * scale + MARGIN, text = 10 * TEXT_SCALE, step_y = height * scale + text + MARGIN;
   const size_t size = shape_count(sheet->shape);
-  Image image = image_new(sheet->epochs * step_x + MARGIN, sheet->rows * step_y + text + MARGIN, 3);
+  Image image = image_new(sheet->epochs * step_x + MARGIN, sheet->rows * step_y + text + 2 * MARGIN, 3);
   for (int epoch = 0; epoch < sheet->epochs; epoch++) {
     char name[32];
-    snprintf(name, sizeof name, step_x > 9 * 6 * TEXT_SCALE ? "epoch %d" : "%d", epoch);
+    snprintf(name, sizeof name, step_x >= 8 * 6 * TEXT_SCALE - MARGIN ? "epoch %d" : "%d", epoch);
     image_put_text(&image, MARGIN + epoch * step_x, MARGIN, TEXT_SCALE, name);
   }
   for (int row = 0; row < sheet->rows; row++) {
-    const int y = MARGIN + text + row * step_y;
+    const int y = 2 * MARGIN + text + row * step_y;
     image_put_text(&image, MARGIN, y, TEXT_SCALE, sheet->row[row].name);
     for (int epoch = 0; epoch < sheet->epochs; epoch++)
       put_tile(&image, MARGIN + epoch * step_x, y + text - MARGIN / 4, scale,

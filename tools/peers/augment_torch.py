@@ -64,7 +64,7 @@ def one_by_one(images, d, mean, stddev, pixels=False):
         x = images[i]
         if flips[i]:
             x = T.hflip(x)
-        x = tensor.affine(x, matrices[i], interpolation="bilinear", fill=[0.0])
+        x = tensor.affine(x, matrices[i], interpolation="bilinear", fill=None)  # None: black, mixed as any pixel
         x = x.float()
         if d.recolours:
             x = recoloured(x, d.own[i].item() / ONE, d.grey[i].item() / ONE, d.add[i].item() / ONE)
