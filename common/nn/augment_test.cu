@@ -174,13 +174,13 @@ static void whole_turns_move_pixels(void **unused) {
         for (int row = 0; row < h; row++)
           for (int column = 0; column < w; column++) {
             /* clockwise by a quarter: the left column becomes the top row, read from below */
-            int from_row = row, from = column, value;
+            int from_row = row, from = column, value[AUGMENT_CHANNELS];
             if (turn == 1) from_row = h - 1 - column, from = row;
             if (turn == 2) from_row = h - 1 - row, from = w - 1 - column;
             if (turn == 3) from_row = column, from = w - 1 - row;
             if (flip) from = w - 1 - from;
-            augment_pixel(&value, &source, &draw, 0, row, column);
-            assert_int_equal(value, images[from_row * w + from]);
+            augment_pixel(value, &source, &draw, 0, row, column);
+            assert_int_equal(value[0], images[from_row * w + from]);
           }
       }
 }
@@ -196,11 +196,11 @@ static void half_a_pixel_is_a_mean(void **unused) {
     for (int column = 0; column < W; column++) {
       const int here = images[row * W + column], left = column > 0 ? images[row * W + column - 1] : 0;
       const int below = row + 1 < H ? images[(row + 1) * W + column] : 0;
-      int value;
-      augment_pixel(&value, &source, &right, 0, row, column);
-      assert_int_equal(value, (left + here + 1) / 2);
-      augment_pixel(&value, &source, &down, 0, row, column); /* a quarter of a pixel up */
-      assert_int_equal(value, (3 * here + below + 2) / 4);
+      int value[AUGMENT_CHANNELS];
+      augment_pixel(value, &source, &right, 0, row, column);
+      assert_int_equal(value[0], (left + here + 1) / 2);
+      augment_pixel(value, &source, &down, 0, row, column); /* a quarter of a pixel up */
+      assert_int_equal(value[0], (3 * here + below + 2) / 4);
     }
 }
 
@@ -225,10 +225,10 @@ static void maps_are_as_their_formula(void **unused) {
           const double u = (cos(a) * qx + sin(a) * qy) / z, v = (cos(a) * qy - sin(a) * qx) / z;
           const double x = u - k * v + 19.5, y = v + 19.5;
           if (!(fmin(x, y) > 1 && fmax(x, y) < 38)) continue;
-          int value;
-          augment_pixel(&value, &source, &draw, 0, row, column);
+          int value[AUGMENT_CHANNELS];
+          augment_pixel(value, &source, &draw, 0, row, column);
           /* half a grey level, and 6 levels a pixel times half of 2^-8 and of some 2^-16 */
-          assert_true(fabs(value - 6 * (axis == 0 ? x : y)) <= 0.5 + 6 * (0.5 / 256 + 60.0 / 65536));
+          assert_true(fabs(value[0] - 6 * (axis == 0 ? x : y)) <= 0.5 + 6 * (0.5 / 256 + 60.0 / 65536));
         }
     }
   }
