@@ -163,7 +163,7 @@ static inline void augment_cpu_fast(float *y, const AugmentSource *source, const
 
 /* ------------------------------------------------------------------------------------------------------------- kernels */
 
-enum { AUGMENT_BLOCK = 256, AUGMENT_WARPS = AUGMENT_BLOCK / 32, AUGMENT_PATCH_ROWS = 4, AUGMENT_PATCH_QUADS = 8 };
+enum { AUGMENT_BLOCK = 256, AUGMENT_WARPS = AUGMENT_BLOCK / 32, AUGMENT_ROWS = 4, AUGMENT_LANES = 8 };
 enum { AUGMENT_SHARED = 48 << 10, AUGMENT_MOST_PIECES = 65535 };
 
 /* Any shape: one thread per pixel, one row of blocks per image. */
@@ -201,22 +201,20 @@ static __device__ __forceinline__ void augment_pack(uint32_t word[4], const uint
   }
 }
 
-/* Threads `first`, first + 1, ... of the block bring the image; patch by patch, so that no two lanes of a warp write
- * the same bank. */
+/* Threads `first`, first + 1, ... of the block bring the image, in patches, so that no two lanes of a warp write the same
+ * bank. */
 template <int CHANNELS>
 static __device__ __forceinline__ void augment_load_frame(uint32_t *frame, const uint8_t *image, int first, int height,
                                                           int width) {
-  const int stride = augment_stride(width), lane = threadIdx.x % 32, quads = width / 4;
-  const int across = (quads + AUGMENT_PATCH_QUADS - 1) / AUGMENT_PATCH_QUADS;
-  const int patches = across * ((height + AUGMENT_PATCH_ROWS - 1) / AUGMENT_PATCH_ROWS);
-  for (int patch = (threadIdx.x - first) / 32; patch < patches; patch += AUGMENT_WARPS - first / 32) {
-    const int row = patch / across * AUGMENT_PATCH_ROWS + lane / AUGMENT_PATCH_QUADS;
-    const int quad = patch % across * AUGMENT_PATCH_QUADS + lane % AUGMENT_PATCH_QUADS;
-    if (row >= height || quad >= quads) continue;
-    uint32_t word[4];
-    augment_pack<CHANNELS>(word, image + (size_t)row * width + 4 * quad, (size_t)height * width);
-    uint32_t *to = frame + (row + 1) * stride + 4 * quad + 1;
-    for (int j = 0; j < 4; j++) to[j] = word[j];
+  const int stride = augment_stride(width), lane = threadIdx.x % 32, warp = (threadIdx.x - first) / 32;
+  const int step = (AUGMENT_WARPS - first / 32) * AUGMENT_ROWS;
+  for (int row = warp * AUGMENT_ROWS + lane / AUGMENT_LANES; row < height; row += step) {
+    for (int column = lane % AUGMENT_LANES * 4; column < width; column += AUGMENT_LANES * 4) {
+      uint32_t word[4];
+      augment_pack<CHANNELS>(word, image + (size_t)row * width + column, (size_t)height * width);
+      uint32_t *to = frame + (row + 1) * stride + column + 1;
+      for (int j = 0; j < 4; j++) to[j] = word[j];
+    }
   }
 }
 
@@ -285,29 +283,27 @@ static __global__ void __launch_bounds__(AUGMENT_BLOCK)
 
   const AugmentDraw draw = drawn;
   const int mixes = augment_mixes(&most), recolours = augment_recolours(&most);
-  const int quads = width / 4, across = (quads + AUGMENT_PATCH_QUADS - 1) / AUGMENT_PATCH_QUADS;
-  const int patches = across * ((height + AUGMENT_PATCH_ROWS - 1) / AUGMENT_PATCH_ROWS);
   y += b * plane * CHANNELS;
-  for (int patch = threadIdx.x / 32; patch < patches; patch += AUGMENT_WARPS) {
-    const int row = patch / across * AUGMENT_PATCH_ROWS + lane / AUGMENT_PATCH_QUADS;
-    const int quad = patch % across * AUGMENT_PATCH_QUADS + lane % AUGMENT_PATCH_QUADS;
-    if (row >= height || quad >= quads) continue;
-    float out[CHANNELS][4];
+  for (int row = threadIdx.x / 32 * AUGMENT_ROWS + lane / AUGMENT_LANES; row < height;
+       row += AUGMENT_WARPS * AUGMENT_ROWS) {
+    for (int left = lane % AUGMENT_LANES * 4; left < width; left += AUGMENT_LANES * 4) {
+      float out[CHANNELS][4];
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-      const int column = 4 * quad + j, cut = augment_is_cut(&draw, row, column);
-      const AugmentPlace at = augment_place(&draw, row, column, width);
-      int value[CHANNELS];
-      augment_frame_pixel<CHANNELS>(value, frame, at.x, at.y, height, width, mixes);
-      if (recolours) {
-        const int luma = CHANNELS == 3 ? augment_luma(value[0], value[1 % CHANNELS], value[2 % CHANNELS]) : 0;
-        for (int c = 0; c < CHANNELS; c++) value[c] = augment_recoloured(&draw, value[c], luma);
+      for (int j = 0; j < 4; j++) {
+        const int cut = augment_is_cut(&draw, row, left + j);
+        const AugmentPlace at = augment_place(&draw, row, left + j, width);
+        int value[CHANNELS];
+        augment_frame_pixel<CHANNELS>(value, frame, at.x, at.y, height, width, mixes);
+        if (recolours) {
+          const int luma = CHANNELS == 3 ? augment_luma(value[0], value[1 % CHANNELS], value[2 % CHANNELS]) : 0;
+          for (int c = 0; c < CHANNELS; c++) value[c] = augment_recoloured(&draw, value[c], luma);
+        }
+        for (int c = 0; c < CHANNELS; c++) out[c][j] = cut ? 0 : table[256 * c + value[c]];
       }
-      for (int c = 0; c < CHANNELS; c++) out[c][j] = cut ? 0 : table[256 * c + value[c]];
+      for (int c = 0; c < CHANNELS; c++)
+        *(float4 *)(y + c * plane + (size_t)row * width + left) =
+            make_float4(out[c][0], out[c][1], out[c][2], out[c][3]);
     }
-    for (int c = 0; c < CHANNELS; c++)
-      *(float4 *)(y + c * plane + (size_t)row * width + 4 * quad) =
-          make_float4(out[c][0], out[c][1], out[c][2], out[c][3]);
   }
 }
 
