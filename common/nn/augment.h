@@ -9,8 +9,8 @@
  *
  *     flip        half of the images are mirrored, left for right
  *     affine      shear and scale, rotation, shift; the four pixels around a place are mixed by bilinear weights
- *     colour      brightness b p, contrast c p + (1 - c) m, saturation s p + (1 - s) grey; p is a pixel, m the grey of
- *                 the training set's mean; computed as one formula: own p + grey L + add, L = 0.299 R + 0.587 G + 0.114 B
+ *     colour      brightness b p, contrast c p + (1 - c) m, saturation s p + (1 - s) L; p is a pixel, m the grey of the
+ *                 training set's mean, L = 0.299 R + 0.587 G + 0.114 B; as one formula: own p + grey L + add
  *     normalise   (p / 255 - mean) / stddev, by a table of 256 values per channel
  *     cutout      a square becomes 0, which is the mean (DeVries, Taylor, 2017); it may reach beyond the border
  *
@@ -212,7 +212,7 @@ PHILOX_FUNCTION AugmentDraw augment_draw(const AugmentMost *most, const AugmentS
   return augment_draw_from(most, random, source->middle, source->channels, source->height, source->width);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ pixels */
+/* ---------------------------------------------------------------------------------------------------------- pixels */
 
 /* Q8, from the image's upper left pixel. */
 typedef struct AugmentPlace {

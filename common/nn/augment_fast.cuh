@@ -8,8 +8,9 @@
  * all that it mixes is black, too. So the four pixels around any place are four words of the frame, and no loop or
  * thread asks whether one of them lies outside of the image.
  *
- * In the kernel the frame is in shared memory. A warp makes a patch of 4 rows of 32 pixels: lanes 0 to 7 have a row, four
- * neighbouring pixels each, lanes 8 to 15 the next row, and so on. It stores 128 bytes of each row, a float4 per lane.
+ * In the kernel the frame is in shared memory. A warp makes a patch of 4 rows of 32 pixels: lanes 0 to 7 have a row,
+ * four neighbouring pixels each, lanes 8 to 15 the next row, and so on. It stores 128 bytes of each row, a float4 per
+ * lane.
  * The rows of the frame have an odd number of words. So, where nothing is rotated or scaled, the words that 32 lanes
  * read lie in 32 banks: 8 of them are 4 apart, and the next row's are shifted by an odd number.
  */
@@ -31,7 +32,7 @@ PHILOX_FUNCTION size_t augment_frame_words(int height, int width) {
 
 PHILOX_FUNCTION int augment_clamped(int at, int size) { return at < -256 ? -256 : at > size * 256 ? size * 256 : at; }
 
-/* -------------------------------------------------------------------------------------------------------- CPU threads */
+/* ----------------------------------------------------------------------------------------------------- CPU threads */
 
 enum { AUGMENT_RUN = 64, AUGMENT_CPU_SERIAL = 16384 }; /* pixels of a row at once; values for one thread alone */
 
@@ -161,7 +162,7 @@ static inline void augment_cpu_fast(float *y, const AugmentSource *source, const
 
 #include "common/check.h"
 
-/* ------------------------------------------------------------------------------------------------------------- kernels */
+/* --------------------------------------------------------------------------------------------------------- kernels */
 
 enum { AUGMENT_BLOCK = 256, AUGMENT_WARPS = AUGMENT_BLOCK / 32, AUGMENT_ROWS = 4, AUGMENT_LANES = 8 };
 enum { AUGMENT_SHARED = 48 << 10, AUGMENT_MOST_PIECES = 65535 };
@@ -201,8 +202,8 @@ static __device__ __forceinline__ void augment_pack(uint32_t word[4], const uint
   }
 }
 
-/* Threads `first`, first + 1, ... of the block bring the image, in patches, so that no two lanes of a warp write the same
- * bank. */
+/* Threads `first`, first + 1, ... of the block bring the image, in patches, so that no two lanes of a warp write the
+ * same bank. */
 template <int CHANNELS>
 static __device__ __forceinline__ void augment_load_frame(uint32_t *frame, const uint8_t *image, int first, int height,
                                                           int width) {
@@ -307,7 +308,7 @@ static __global__ void __launch_bounds__(AUGMENT_BLOCK)
   }
 }
 
-/* ------------------------------------------------------------------------------------------------------------ launcher */
+/* -------------------------------------------------------------------------------------------------------- launcher */
 
 /* Bytes of shared memory for table and frame. */
 static inline size_t augment_shared_bytes(int channels, int height, int width) {

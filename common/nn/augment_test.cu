@@ -1,5 +1,5 @@
-/* Augmentation: names as text; what a draw does to a pixel, by hand; that it depends on (seed, epoch, sample) alone; and
- * that the fast paths of CPU and GPU have the bits of the definition. */
+/* Augmentation: names as text; what a draw does to a pixel, by hand; that it depends on (seed, epoch, sample) alone;
+ * and that the fast paths of CPU and GPU have the bits of the definition. */
 #include "common/nn/augment.h"
 
 #include <omp.h>

@@ -11,8 +11,8 @@
  * kernels read both in the device's memory. A window of STEP_REPLAY_STEPS steps has their StepValues and the order of
  * their images; a kernel at the beginning of each launch fills it from the epoch's, at a position that it advances. So
  * a graph of STEP_REPLAY_STEPS steps is launched again and again, and one of a single step for what is left. An
- * augmentation reads the epoch's key in the device's memory, too. The bits are those of steps that are launched kernel by
- * kernel.
+ * augmentation reads the epoch's key in the device's memory, too. The bits are those of steps that are launched kernel
+ * by kernel.
  *
  * step_replay_check() says which networks: the optimizer reads StepValues, and no operation draws random numbers by the
  * number of the step (OP_DRAWS).

@@ -109,6 +109,20 @@ static void schedules_and_augmentation_are_remembered(void **state) {
   small_refused("table_a", "--epochs=2", "--resume", "--data=fashion_mnist", "is of --data=mnist, not fashion_mnist");
 }
 
+/* The text is in the checkpoint; with it a run goes on to the same bits. */
+static void an_augmented_run_goes_on_to_the_same_bits(void **state) {
+  (void)state;
+  const char *augment = "--augment=crop:2,affine:rotate=15,scale=0.1,cutout:6,colour:contrast=0.2";
+  const char *sentence = "augmented by crop:2,affine:rotate=15,scale=0.1,cutout:6,colour:contrast=0.2";
+  small_must("augmented", "--epochs=2", "--threads=2", augment, sentence);
+  small_must("augmented_parts", "--epochs=1", augment, NULL, sentence);
+  small_must("augmented_parts", "--epochs=2", "--resume", NULL, sentence);
+  assert_same_tensors(in_dir("augmented", "last.state.safetensors"),
+                      in_dir("augmented_parts", "last.state.safetensors"));
+  small_refused("augmented_colour", "--epochs=1", "--augment=colour:saturation=1", NULL,
+                "saturation needs 3 channels, and these images have 1");
+}
+
 /* The first line names the data set of the checkpoint. (The files of both sets have the same form.) */
 static void the_first_line_names_the_checkpoints_data_set(void **state) {
   (void)state;
@@ -295,6 +309,7 @@ static void wrong_options_exit_with_2(void **state) {
                             {"--weight-decay=nan", "a number from 0"},
                             {"--schedule=", "constant, linear, step or cosine is expected"},
                             {"--augment=blur", "unknown change \"blur\"; the nearest known one is \"flip\""},
+                            {"--augment=affine:rotation=3", "the nearest known one is \"rotate\""},
                             {"--data=mnits", "mnist, fashion_mnist, cifar10 or cifar100 is expected"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = small("wrong", wrong[i][0], NULL, NULL);
@@ -455,6 +470,7 @@ int main(void) {
       cmocka_unit_test(weight_decay_matters_also_when_resumed),
       cmocka_unit_test(the_summary_trains_nothing),
       cmocka_unit_test(schedules_and_augmentation_are_remembered),
+      cmocka_unit_test(an_augmented_run_goes_on_to_the_same_bits),
       cmocka_unit_test(the_first_line_names_the_checkpoints_data_set),
       cmocka_unit_test(a_graph_of_the_step_gives_the_same_bits),
       cmocka_unit_test(interrupted_and_resumed_equals_uninterrupted),
