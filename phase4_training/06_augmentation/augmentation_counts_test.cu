@@ -1,19 +1,20 @@
 /* What the versions load and store, by the inspector, on 4 images of 3 x 32 x 32: 12288 values, 4096 pixels. The order,
  * the key and the table are small. */
 #include "common/lesson/test_counts.h"
-#include "phase4_training/06_augmentation/augmentation_lesson.cuh"
+#include "phase4_training/06_augmentation/augmentation_frame_lesson.cuh"
 
 enum { N = 4, C = 3, H = 32, W = 32, VALUES = N * C * H * W, PIXELS = N * H * W, SQUARE = 6 };
 
-static LessonCounts counts(const char *name, AugmentationLauncher *launch) {
+static LessonCounts counts(LessonVersion version) {
   const Lesson lesson = augmentation_lesson();
-  return counts_of(&lesson, augmentation_version(name, launch, ""), lesson.counted);
+  return counts_of(&lesson, version, lesson.counted);
 }
 
 /* Four passes write every value, a float each; the squares are written besides. */
 static void passes_write_every_value_four_times(void **state) {
   (void)state;
-  const LessonCounts passes = counts("passes", augmentation_passes), drawn = counts("drawn", augmentation_drawn);
+  const LessonCounts passes = counts(augmentation_version("passes", augmentation_passes, "")),
+                     drawn = counts(augmentation_version("drawn", augmentation_drawn, ""));
   counts_required();
   assert_true(passes.global_store_requests >= 4 * VALUES / 32);
   assert_true(passes.global_store_requests <= 4 * VALUES / 32 + (N * C * SQUARE * SQUARE + 31) / 32);
@@ -23,7 +24,8 @@ static void passes_write_every_value_four_times(void **state) {
 
 static void fused_writes_every_value_once(void **state) {
   (void)state;
-  const LessonCounts c = counts("fused", augmentation_fused), drawn = counts("drawn", augmentation_drawn);
+  const LessonCounts c = counts(augmentation_version("fused", augmentation_fused, "")),
+                     drawn = counts(augmentation_version("drawn", augmentation_drawn, ""));
   counts_required();
   assert_count(c.global_store_requests, VALUES / 32 + sizeof(AugmentDraw) / sizeof(int));
   assert_true(c.global_load_sectors + c.global_store_sectors <
@@ -34,7 +36,7 @@ static void fused_writes_every_value_once(void **state) {
  * draws, and the key, 3 words; the table, a word per thread and channel. Stores: a float4 per lane. */
 static void the_frame_is_loaded_once(void **state) {
   (void)state;
-  const LessonCounts c = counts("frame", augmentation_gpu);
+  const LessonCounts c = counts(augmentation_frame_version(""));
   counts_required();
   assert_count(c.global_store_requests, VALUES / 4 / 32);
   assert_count(c.global_store_sectors, VALUES / 8);
@@ -48,8 +50,7 @@ static void the_frame_is_loaded_once(void **state) {
 static void rows_of_the_frame_have_no_conflicts(void **state) {
   (void)state;
   Lesson lesson = augmentation_lesson_alone<AUGMENTATION_FLIP>();
-  const LessonCounts c =
-      counts_of(&lesson, augmentation_version("frame", augmentation_gpu, ""), lesson_shape_of(&lesson, "4x3x32x32"));
+  const LessonCounts c = counts_of(&lesson, augmentation_frame_version(""), lesson_shape_of(&lesson, "4x3x32x32"));
   counts_required();
   assert_count(c.shared_store_conflicts, 0);
   /* loads: a word per pixel, a float of the table per value; a draw per warp */

@@ -7,7 +7,6 @@
 #define PHASE4_TRAINING_AUGMENTATION_LESSON_CUH
 
 #include "common/lesson/lesson.h"
-#include "common/nn/augment_fast.cuh"
 #include "phase4_training/06_augmentation/augmentation.cuh"
 
 typedef void AugmentationLauncher(float *y, const AugmentSource *source, const AugmentMost *most, int batch,
@@ -67,13 +66,6 @@ static inline void augmentation_reference(float *y, const AugmentSource *source,
                                           void *workspace) {
   (void)workspace;
   augment_cpu(y, source, most, batch);
-}
-
-/* The last version: it needs no workspace. */
-static inline void augmentation_gpu(float *y, const AugmentSource *source, const AugmentMost *most, int batch,
-                                    void *workspace) {
-  (void)workspace;
-  augment_gpu(y, source, most, batch);
 }
 
 /* ---- what an exercise may have done instead ---- */
@@ -175,7 +167,7 @@ static inline size_t augmentation_lesson_workspace(const void *method, const int
 
 static inline LessonVersion augmentation_version(const char *name, AugmentationLauncher *launch, const char *limit) {
   static const char needs_a_workspace = 1;
-  return lesson_version_of(name, (LessonLauncher)launch, launch == augmentation_gpu ? NULL : &needs_a_workspace, limit);
+  return lesson_version_of(name, (LessonLauncher)launch, &needs_a_workspace, limit);
 }
 
 static inline Lesson augmentation_lesson_of(const char *name,
