@@ -9,13 +9,19 @@
 #ifndef COMMON_NEAREST_H
 #define COMMON_NEAREST_H
 
-#include <string.h>
+#include <stddef.h>
 
 enum { NEAREST_MOST = 63 }; /* letters that count, of either word */
 
+static inline int nearest_length(const char *word) {
+  int n = 0;
+  while (n < NEAREST_MOST && word[n] != '\0') n++;
+  return n;
+}
+
 static inline int nearest_distance(const char *a, const char *b) {
   int row[NEAREST_MOST + 1]; /* row[j]: the distance of the first i letters of a and the first j letters of b */
-  const int m = (int)strnlen(a, NEAREST_MOST), n = (int)strnlen(b, NEAREST_MOST);
+  const int m = nearest_length(a), n = nearest_length(b);
   for (int j = 0; j <= n; j++) row[j] = j;
   for (int i = 1; i <= m; i++) {
     int diagonal = row[0]; /* of i - 1 and j - 1 */

@@ -210,6 +210,7 @@ static __device__ __forceinline__ void augment_load_frame(uint32_t *frame, const
   const int stride = augment_stride(width), lane = threadIdx.x % 32, warp = (threadIdx.x - first) / 32;
   const int step = (AUGMENT_WARPS - first / 32) * AUGMENT_ROWS;
   for (int row = warp * AUGMENT_ROWS + lane / AUGMENT_LANES; row < height; row += step) {
+#pragma unroll 2 /* the loads of two patches are under way at a time */
     for (int column = lane % AUGMENT_LANES * 4; column < width; column += AUGMENT_LANES * 4) {
       uint32_t word[4];
       augment_pack<CHANNELS>(word, image + (size_t)row * width + column, (size_t)height * width);
