@@ -217,4 +217,10 @@ COURSE = {
         "smooth_warp",
         "smooth_carry",
     ],
+    "phase4_training/06_augmentation": [
+        "augmentation_flip",
+        "augmentation_cutout",
+        "augmentation_bilinear",
+        "augmentation_colour",
+    ],
 }

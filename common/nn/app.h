@@ -159,7 +159,7 @@ static inline void app_optimizer_text(const TrainOptions *options, char *text, s
 
 static inline void app_print_header(const TrainOptions *options, const Trainer *t) {
   const TrainState *state = &t->state;
-  char more[512] = "", optimizer[256], validation[64] = "";
+  char more[512 + AUGMENT_TEXT] = "", optimizer[256], validation[64] = "";
   size_t used = 0;
   if (state->weight_decay > 0)
     used += (size_t)snprintf(more + used, sizeof more - used, ", weight decay %g", state->weight_decay);
@@ -170,7 +170,7 @@ static inline void app_print_header(const TrainOptions *options, const Trainer *
     used += (size_t)snprintf(more + used, sizeof more - used, ", gradients clipped to the norm %g", state->clip_norm);
   if (state->clip_value > 0)
     used += (size_t)snprintf(more + used, sizeof more - used, ", each gradient clipped to %g", state->clip_value);
-  if (options->augment->apply)
+  if (augment_changes(&options->augment->most))
     used += (size_t)snprintf(more + used, sizeof more - used, ", augmented by %s", options->augment->name);
   if (options->given & TRAIN_SCHEDULE)
     snprintf(more + used, sizeof more - used, ", schedule %s", lr_schedule_text(&options->schedule).text);
@@ -314,8 +314,8 @@ static inline int app_open_model(const Task *task, const TrainOptions *options, 
   const int most = app_max_batch(options, state);
   const double also = app_set_bytes(options, shape, state->train_images, most) +
                       app_set_bytes(options, shape, state->test_images, most) +
-                      app_set_bytes(options, shape, state->validation_images, most) +
-                      device_set_augment_bytes(options->augment, shape, most);
+                      app_set_bytes(options, shape, state->validation_images, most);
+  if (augment_check(options->augment, shape, err) != 0) return -1;
   if (session_open(task, options, state, most, MODEL_TRAIN, also, net, err) != 0) return -1;
   if (app_check_batches(net->graph, state, err) != 0) {
     model_close(net);
@@ -399,7 +399,7 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   app_create_set(task, options, &test, &data.test, t.state.test_images, &data.norm, net.max_batch);
   if (data.validation.count > 0)
     app_create_set(task, options, &validation, &data.validation, data.validation.count, &data.norm, net.max_batch);
-  device_set_augment(&train, options->augment, net.max_batch);
+  device_set_augment(&train, options->augment);
   if (!options->stream) data_free(&data.train);
   snprintf(title, sizeof title, "%s on %s", task->title, options->data->title);
   t.net = &net;
@@ -542,7 +542,7 @@ static inline int app_find_lr(const Task *task, TrainOptions *options) {
   app_begin(options, &data, &t.state);
   if (app_open_model(task, options, "", data.train.shape, &net, &t.state, &err) != 0) die("%s", err.message);
   app_create_set(task, options, &train, &data.train, t.state.train_images, &data.norm, net.max_batch);
-  device_set_augment(&train, options->augment, net.max_batch);
+  device_set_augment(&train, options->augment);
   t.net = &net;
   t.train = &train;
   interrupt_install();

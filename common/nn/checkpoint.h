@@ -18,7 +18,7 @@
 #include "common/nn/schedule.h"
 #include "common/safetensors.h"
 
-enum { CHECKPOINT_NETWORK = 192, CHECKPOINT_NAME = 32, CHECKPOINT_IMPLEMENTATIONS = 4096 };
+enum { CHECKPOINT_NETWORK = 192, CHECKPOINT_NAME = 32, CHECKPOINT_AUGMENT = 160, CHECKPOINT_IMPLEMENTATIONS = 4096 };
 
 /* The settings and the progress of a training run. */
 typedef struct TrainState {
@@ -39,7 +39,8 @@ typedef struct TrainState {
   int best_epoch;                      /* 1-based, 0: none yet */
 
   /* Names of table entries; "" in a file that is older than the table: the program's default. */
-  char data[CHECKPOINT_NAME], schedule[SCHEDULE_TEXT], augment[CHECKPOINT_NAME];
+  char data[CHECKPOINT_NAME], schedule[SCHEDULE_TEXT];
+  char augment[CHECKPOINT_AUGMENT];                 /* as typed (augment_text.h) */
   char implementations[CHECKPOINT_IMPLEMENTATIONS]; /* "conv2:naive": of the nodes that do not have the usual one */
   char fused[CHECKPOINT_NAME]; /* what was computed together: "chains", "pairs" or "nothing" (session.h) */
 
@@ -259,7 +260,7 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"best_epoch", offsetof(TrainState, best_epoch), 'i', NEED_NEVER, 0, 100000},
       {"data", offsetof(TrainState, data), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
       {"schedule", offsetof(TrainState, schedule), 's', NEED_NEVER, 0, SCHEDULE_TEXT},
-      {"augment", offsetof(TrainState, augment), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"augment", offsetof(TrainState, augment), 's', NEED_NEVER, 0, CHECKPOINT_AUGMENT},
       {"optimizer", offsetof(TrainState, optimizer), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
       {"implementations", offsetof(TrainState, implementations), 's', NEED_NEVER, 0, CHECKPOINT_IMPLEMENTATIONS},
       {"fused", offsetof(TrainState, fused), 's', NEED_NEVER, 0, CHECKPOINT_NAME},

@@ -45,10 +45,11 @@ typedef struct DeviceSet {
   struct BatchStream *stream; /* of a streamed set, to a GPU */
   uint32_t *order;            /* (count), on the device: the order in which batches take the images */
   uint32_t *host_order;
-  DataNorm norm;          /* of the training set */
-  const Augment *augment; /* NULL: the images as they are */
-  AugmentKey augment_key;
-  float *plain; /* (most, C,H,W), on the device: a batch before it is augmented */
+  DataNorm norm;           /* of the training set */
+  const Augment *augment;  /* NULL: the images as they are */
+  AugmentKey host_key;     /* of the epoch */
+  AugmentKey *augment_key; /* the same, on the device */
+  float *augment_table;    /* (C,256), on the device: a byte, normalised */
 } DeviceSet;
 
 /* Bytes on the device. */
@@ -59,11 +60,6 @@ static inline double device_set_bytes(Shape shape, int count) {
 /* Of a streamed set, in batches of up to `most`: two of them, and orders. */
 static inline double device_set_streamed_bytes(Shape shape, int count, int most) {
   return 2 * device_set_bytes(shape, most) + (double)(count + most) * sizeof(uint32_t);
-}
-
-/* What device_set_augment() takes besides, for batches of up to `most` images. */
-static inline double device_set_augment_bytes(const Augment *augment, Shape shape, int most) {
-  return augment->apply ? (double)most * (double)shape_count(shape) * sizeof(float) : 0;
 }
 
 /* All but images and labels. */
@@ -137,17 +133,28 @@ static inline void device_set_destroy(DeviceSet *set) {
   device_free(device, set->wide_labels);
   if (!set->streamed) device_free(set->device, set->images);
   device_free(set->device, set->order);
-  device_free(set->device, set->plain);
+  device_free(set->device, set->augment_key);
+  device_free(set->device, set->augment_table);
   free(set->host_order);
   memset(set, 0, sizeof *set);
 }
 
-/* Batches of up to `most` images are changed by `augment` from now on. */
-static inline void device_set_augment(DeviceSet *set, const Augment *augment, int most) {
-  device_free(set->device, set->plain);
-  set->plain = NULL;
-  set->augment = augment->apply ? augment : NULL;
-  if (set->augment) set->plain = (float *)device_alloc(set->device, (size_t)most * set->pixels * sizeof(float));
+/* Two divisions and a difference round the same way everywhere, and as PyTorch's. */
+PHILOX_FUNCTION float device_set_normalize(uint8_t pixel, float mean, float stddev) {
+  return ((float)pixel / 255.0f - mean) / stddev;
+}
+
+/* Batches are changed by `augment` from now on; it must live as long as the set. */
+static inline void device_set_augment(DeviceSet *set, const Augment *augment) {
+  float table[AUGMENT_CHANNELS * 256];
+  set->augment = augment_changes(&augment->most) ? augment : NULL;
+  if (set->augment == NULL || set->augment_table) return;
+  for (int i = 0; i < 256 * set->norm.channels; i++)
+    table[i] = device_set_normalize((uint8_t)(i % 256), set->norm.mean[i / 256], set->norm.stddev[i / 256]);
+  set->augment_table = (float *)device_alloc(set->device, sizeof table);
+  device_upload(set->device, set->augment_table, table, 256 * set->norm.channels * sizeof *table);
+  set->augment_key = (AugmentKey *)device_alloc(set->device, sizeof *set->augment_key);
+  device_upload(set->device, set->augment_key, &set->host_key, sizeof set->host_key);
 }
 
 /* A new order for this epoch, the same for the same (seed, epoch) on every device and in every run. */
@@ -160,16 +167,11 @@ static inline void device_set_shuffle(DeviceSet *set, uint64_t seed, int epoch) 
         if (set->stream) batch_stream_forget(set->stream);
       },
       (void)0);
-  set->augment_key.seed = seed;
-  set->augment_key.epoch = (uint32_t)epoch;
+  set->host_key = augment_key(seed, (uint32_t)epoch);
+  if (set->augment_key) device_upload(set->device, set->augment_key, &set->host_key, sizeof set->host_key);
 }
 
 /* --------------------------------------------------------------------------------------------- any shape, any class */
-
-/* Two divisions and a difference round the same way everywhere, and as PyTorch's. */
-PHILOX_FUNCTION float device_set_normalize(uint8_t pixel, float mean, float stddev) {
-  return ((float)pixel / 255.0f - mean) / stddev;
-}
 
 static inline void device_set_gather_any_cpu(float *x, int *labels, const uint8_t *samples, const int *all_labels,
                                              const uint32_t *order, int batch, size_t plane, DataNorm norm) {
@@ -245,23 +247,41 @@ static inline DeviceBatch device_set_batch(const DeviceSet *set, int start, int 
   return from;
 }
 
+/* The batch `from`, images start .. start + batch - 1 of the order, as set->augment changes it; x and labels. */
+static inline void device_set_gather_augmented(const DeviceSet *set, float *x, int *labels, DeviceBatch from, int start,
+                                               int batch) {
+  AugmentSource source;
+  memset(&source, 0, sizeof source);
+  source.images = from.images;
+  source.row = from.order;
+  source.sample = set->order + start;
+  source.key = set->augment_key;
+  source.table = set->augment_table;
+  source.middle = augment_middle(set->norm.mean, set->norm.channels);
+  source.channels = set->shape.dim[0];
+  source.height = set->shape.dim[1];
+  source.width = set->shape.dim[2];
+  if (set->labels)
+    source.byte_labels = (const uint8_t *)from.labels;
+  else
+    source.int_labels = (const int *)from.labels;
+  source.labels = labels;
+  augment_apply(set->augment, set->device, x, &source, batch);
+}
+
 /* Images start .. start + batch - 1 of the order, normalised, into the network's input and labels; changed by
  * set->augment where it has one. */
 static inline void device_set_gather(const DeviceSet *set, Model *net, int start, int batch) {
   model_expect_batch(net, batch);
   const DeviceBatch from = device_set_batch(set, start, batch);
-  float *input = model_input(net, 0), *x = set->augment ? set->plain : input;
-  if (set->labels)
+  float *x = model_input(net, 0);
+  if (set->augment)
+    device_set_gather_augmented(set, x, model_labels(net), from, start, batch);
+  else if (set->labels)
     set->batches->gather(set->device, x, model_labels(net), from.images, (const uint8_t *)from.labels, from.order,
                          batch, set->pixels, set->norm.mean[0], set->norm.stddev[0]);
   else
     device_set_gather_any(set, x, model_labels(net), from.images, (const int *)from.labels, from.order, batch);
-  if (set->augment == NULL) return;
-  AugmentOutside outside;
-  for (int c = 0; c < set->norm.channels; c++)
-    outside.value[c] = device_set_normalize(0, set->norm.mean[c], set->norm.stddev[c]);
-  set->augment->apply(set->augment, set->device, input, x, batch, set->shape, &outside, set->augment_key,
-                      set->order + start);
 }
 
 /* One training step on images start .. start + batch - 1 of the order, in parts of `part` images: the gradients of the

@@ -107,9 +107,11 @@ static inline int session_recall(const Task *task, TrainOptions *options, const 
     options->schedule = schedule;
   }
   if (saved->augment[0] && !(given & TRAIN_AUGMENT)) {
-    const Augment *augment = augment_named(saved->augment);
-    if (augment == NULL) return error_set(err, "the checkpoint's augmentation \"%s\" is unknown here", saved->augment);
-    options->augment = augment;
+    Error why;
+    if (augment_parse(saved->augment, &options->own_augment, &why) != 0)
+      return error_set(err, "the checkpoint's augmentation \"%s\" is unknown here: %.700s", saved->augment,
+                       why.message);
+    options->augment = &options->own_augment;
   }
   if (saved->optimizer[0]) {
     const OptimizerChoice *optimizer = optimizer_named(saved->optimizer);

@@ -11,7 +11,8 @@
  * bias corrections. Here kernels read them in the device's memory. A window of STEP_REPLAY_STEPS steps has their
  * StepValues and the order of their images; a kernel at the beginning of each launch fills it from the epoch's, at a
  * position that it advances. So a graph of STEP_REPLAY_STEPS steps is launched again and again, and one of a single
- * step for what is left. The bits are those of steps that are launched kernel by kernel.
+ * step for what is left. An augmentation reads the epoch's key in the device's memory, too. The bits are those of steps
+ * that are launched kernel by kernel.
  *
  * step_replay_check() says which networks: the optimizer reads StepValues, and no operation draws random numbers by the
  * number of the step (OP_DRAWS).
@@ -36,8 +37,7 @@ typedef struct StepReplay {
   StepValues *values, *epoch; /* of the window's steps; of the epoch's from the position on that was loaded */
   uint32_t *order;            /* (STEP_REPLAY_STEPS, batch): the window's images */
   StepPlace *place;
-  int room; /* steps in `epoch` */
-  AugmentKey recorded_key;
+  int room;            /* steps in `epoch` */
   StepGraph many, one; /* of STEP_REPLAY_STEPS steps, of one */
 } StepReplay;
 
@@ -98,7 +98,6 @@ static inline void step_replay_open(StepReplay *r, Model *net, const DeviceSet *
   r->batch = batch;
   r->part = part;
   r->room = epoch_steps;
-  r->recorded_key = set->augment_key;
   r->values = (StepValues *)device_alloc(DEVICE_GPU, STEP_REPLAY_STEPS * sizeof *r->values);
   r->epoch = (StepValues *)device_alloc(DEVICE_GPU, (size_t)epoch_steps * sizeof *r->epoch);
   r->order = (uint32_t *)device_alloc(DEVICE_GPU, (size_t)STEP_REPLAY_STEPS * batch * sizeof *r->order);
@@ -118,19 +117,12 @@ static inline void step_replay_close(StepReplay *r) {
   memset(r, 0, sizeof *r);
 }
 
-/* The next launches are of the steps from image `image` of the set's order on; values (steps). Augmentation takes the
- * number of the epoch as an argument: such steps are recorded again for each. */
+/* The next launches are of the steps from image `image` of the set's order on; values (steps). */
 static inline void step_replay_load(StepReplay *r, const StepValues *values, int steps, int image) {
   const StepPlace place = {0, (uint32_t)image};
   if (steps > r->room) die("%d steps in an epoch that was made for %d", steps, r->room);
   device_upload(DEVICE_GPU, r->epoch, values, (size_t)steps * sizeof *values);
   device_upload(DEVICE_GPU, r->place, &place, sizeof place);
-  if (r->set->augment == NULL ||
-      (r->recorded_key.epoch == r->set->augment_key.epoch && r->recorded_key.seed == r->set->augment_key.seed))
-    return;
-  r->recorded_key = r->set->augment_key;
-  step_replay_record(r, &r->one, 1);
-  step_replay_record(r, &r->many, STEP_REPLAY_STEPS);
 }
 
 /* As many of the `left` loaded steps as a graph has; returns how many. Does not wait. */

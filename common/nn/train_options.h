@@ -12,7 +12,7 @@
 #ifndef COMMON_NN_TRAIN_OPTIONS_H
 #define COMMON_NN_TRAIN_OPTIONS_H
 
-#include "common/nn/augment.h"
+#include "common/nn/augment_text.h"
 #include "common/nn/data_set.h"
 #include "common/nn/implementation.h"
 #include "common/nn/optimizer.h"
@@ -71,6 +71,7 @@ typedef struct TrainOptions {
   LrSchedule schedule;              /* kind NULL: the learning rate is constant, and no other is offered */
   const DataSource *data;
   const Augment *augment;
+  Augment own_augment;           /* the one that was typed, or that a checkpoint had */
   int train_images, test_images; /* the first so many; 0: all of them */
   int train_images_least, hold_out, threads;
   int resume, restart, predict, summary, graph, stream, profile, nvtx, unfused;
@@ -179,7 +180,6 @@ static inline int train_options_check_optimizer(const TrainOptions *options, Err
 typedef const char *TrainOptionsName(int i);
 static inline const char *train_options_data(int i) { return data_source_at(i) ? data_source_at(i)->name : NULL; }
 static inline const char *train_options_optimizer(int i) { return optimizer_at(i) ? optimizer_at(i)->name : NULL; }
-static inline const char *train_options_augment(int i) { return augment_at(i) ? augment_at(i)->name : NULL; }
 
 typedef struct TrainOptionsList {
   char text[160];
@@ -387,7 +387,8 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       options->data = data_source_at(train_options_find(state, "--data", arg, train_options_data));
       return 0;
     case TRAIN_KEY_AUGMENT:
-      options->augment = augment_at(train_options_find(state, "--augment", arg, train_options_augment));
+      if (augment_parse(arg, &options->own_augment, &err) != 0) argp_error(state, "--augment=%s: %s", arg, err.message);
+      options->augment = &options->own_augment;
       return 0;
     case TRAIN_KEY_IMAGES:
       options->train_images = (int)option_int(state, arg, "--train-images", options->train_images_least, INT_MAX);
@@ -536,12 +537,12 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     train_options_row(help, TRAIN_KEY_DATA, "data", "NAME", "Data set: %s (default: %s)",
                       train_options_list(train_options_data).text, o->data->name);
   if (has & TRAIN_AUGMENT) {
-    train_options_row(help, TRAIN_KEY_AUGMENT, "augment", "NAME",
+    train_options_row(help, TRAIN_KEY_AUGMENT, "augment", "NAME,...",
                       "Random changes of the training images (default: %s): ", o->augment->name);
     char *text = help->texts[help->count - 1];
-    for (int i = 0; augment_at(i); i++)
+    for (int i = 0; i < AUGMENT_NAMES; i++)
       snprintf(text + strlen(text), sizeof help->texts[0] - strlen(text), "%s%s, %s", i ? "; " : "",
-               augment_at(i)->name, augment_at(i)->help);
+               augment_names[i].name, augment_names[i].help);
   }
   if (has & TRAIN_RESUME) {
     train_options_row(help, 'r', "resume", NULL, "Go on from the output folder's last checkpoint, to --epochs in all");

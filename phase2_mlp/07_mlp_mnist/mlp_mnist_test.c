@@ -251,6 +251,22 @@ static void clipped_gradients_and_parts_are_remembered(void **state) {
   small_refused("clip_b", "--epochs=3", "--resume", "--accumulate=2", "was started with --accumulate=4");
 }
 
+/* ---- augmentation ---- */
+
+/* The text is in the checkpoint; with it a run goes on to the same bits. */
+static void an_augmented_run_goes_on_to_the_same_bits(void **state) {
+  (void)state;
+  const char *augment = "--augment=crop:2,affine:rotate=15,scale=0.1,cutout:6,colour:contrast=0.2";
+  const char *sentence = "augmented by crop:2,affine:rotate=15,scale=0.1,cutout:6,colour:contrast=0.2";
+  small_must("augmented", "--epochs=2", "--schedule=constant", augment, sentence);
+  small_must("augmented_parts", "--epochs=1", "--schedule=constant", augment, sentence);
+  small_must("augmented_parts", "--epochs=2", "--resume", NULL, sentence);
+  assert_same_tensors(in_dir("augmented", "last.state.safetensors"),
+                      in_dir("augmented_parts", "last.state.safetensors"));
+  small_refused("augmented_colour", "--epochs=1", "--augment=colour:saturation=1", NULL,
+                "saturation needs 3 channels, and these images have 1");
+}
+
 /* The first line names the data set of the checkpoint. (The files of both sets have the same form.) */
 static void the_first_line_names_the_checkpoints_data_set(void **state) {
   (void)state;
@@ -444,7 +460,8 @@ static void wrong_options_exit_with_2(void **state) {
       {"--patience=2", "--patience=2: give --validation=SHARE, too"},
       {"--clip-norm=0", "--clip-norm=0: a number from 1e-09"},
       {"--accumulate=0", "--accumulate=0: a whole number from 1"},
-      {"--augment=blur", "none, shift, flip or crop is expected"},
+      {"--augment=blur", "unknown change \"blur\"; expected none, shift,"},
+      {"--augment=affine:rotation=3", "the nearest known one is \"rotate\""},
       {"--data=mnits", "mnist, fashion_mnist, cifar10 or cifar100 is expected"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     Subprocess run = small("wrong", wrong[i][0], NULL, NULL);
@@ -613,6 +630,7 @@ int main(void) {
       cmocka_unit_test(a_share_is_held_back_to_validate),
       cmocka_unit_test(patience_ends_a_run),
       cmocka_unit_test(clipped_gradients_and_parts_are_remembered),
+      cmocka_unit_test(an_augmented_run_goes_on_to_the_same_bits),
       cmocka_unit_test(the_first_line_names_the_checkpoints_data_set),
       cmocka_unit_test(a_graph_of_the_step_gives_the_same_bits),
       cmocka_unit_test(interrupted_and_resumed_equals_uninterrupted),

@@ -71,8 +71,9 @@ static void interrupted_and_resumed_equals_uninterrupted(void **state) {
 
 static void a_streamed_set_gives_the_same_bits_cpu(void **state) {
   (void)state;
-  small_must("resident", "--epochs=2", FILTERS, "--augment=shift", NULL);
-  Subprocess run = train(output_dir("streamed"), "--train-images=640", "--stream", FILTERS, "--augment=shift");
+  small_must("resident", "--epochs=2", FILTERS, "--augment=affine:rotate=9,cutout:6", NULL);
+  Subprocess run =
+      train(output_dir("streamed"), "--train-images=640", "--stream", FILTERS, "--augment=affine:rotate=9,cutout:6");
   expect_run(&run, 0, NULL, NULL);
   assert_same_tensors(in_dir("resident", "last.state.safetensors"), in_dir("streamed", "last.state.safetensors"));
   subprocess_free(&run);
