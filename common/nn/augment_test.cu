@@ -45,9 +45,7 @@ static void names_become_numbers(void **unused) {
 static void what_is_mistyped_is_refused(void **unused) {
   (void)unused;
   const char *const wrong[][2] = {
-      {"blur",
-       "unknown change \"blur\"; expected none, shift, flip, crop, affine, "
-       "cutout or colour"},
+      {"zoom", "unknown change \"zoom\"; expected none, shift, flip, crop, affine, cutout or colour"},
       {"crop,color", "unknown change \"color\"; the nearest known one is \"colour\""},
       {"", "unknown change \"\""},
       {"flip,", "unknown change \"\""},

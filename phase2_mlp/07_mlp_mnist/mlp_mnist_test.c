@@ -460,7 +460,7 @@ static void wrong_options_exit_with_2(void **state) {
       {"--patience=2", "--patience=2: give --validation=SHARE, too"},
       {"--clip-norm=0", "--clip-norm=0: a number from 1e-09"},
       {"--accumulate=0", "--accumulate=0: a whole number from 1"},
-      {"--augment=blur", "unknown change \"blur\"; expected none, shift,"},
+      {"--augment=zoom", "unknown change \"zoom\"; expected none, shift,"},
       {"--augment=affine:rotation=3", "the nearest known one is \"rotate\""},
       {"--data=mnits", "mnist, fashion_mnist, cifar10 or cifar100 is expected"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
