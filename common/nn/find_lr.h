@@ -10,7 +10,7 @@
  * A fresh network is trained for some steps. The rate rises geometrically from FIND_LR_FIRST to FIND_LR_LAST, and the
  * loss of each batch is written down. While the rate is too low the loss stays where it is; then it falls; where the
  * rate is too high it rises, and the test ends. It is made FIND_LR_PASSES times, with other weights and batches: of a
- * single pass the result varies up to tenfold (LeNet-5, nine seeds: 0.005 to 0.04; of five passes together: 0.03).
+ * single pass the result varies up to tenfold (LeNet-5, nine seeds: 0.005 to 0.04; of five passes: 0.02 or 0.03).
  *
  * The losses of batches are noisy. Their smoothed curve is an exponential average of what was before,
  *
