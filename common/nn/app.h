@@ -548,6 +548,10 @@ static inline int app_find_lr(const Task *task, TrainOptions *options) {
   interrupt_install();
   find_lr_open(&test, options->find_lr);
   find_lr_run(&test, &t);
+  if (interrupt_requested()) {
+    printf("stopped; no learning rate is suggested, and nothing was written\n");
+    return interrupt_status();
+  }
   const int found = find_lr_suggest(&test, &none) == 0;
   snprintf(title, sizeof title, "%s on %s, batch %d: the loss at rising learning rates", task->title,
            options->data->title, t.state.batch_size);
@@ -565,7 +569,7 @@ static inline int app_find_lr(const Task *task, TrainOptions *options) {
   data_free(&data.validation);
   data_free(&data.test);
   model_close(&net);
-  return interrupt_requested() ? interrupt_status() : 0;
+  return 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------ the program */

@@ -6,7 +6,8 @@
  *     last.state.safetensors                  what --resume needs
  *     curve.svg, curve.png, filters.png, misclassified.png
  *     features.png, excited.png               of --show-features and --show-excited
- *     profile.*, find_lr.*                    of --profile and --find-lr
+ *     profile.*                               of --profile
+ *     find_lr.*                               of --find-lr, which comes before a run and stays when one begins
  *     previous/                               the same of the run before
  */
 #ifndef COMMON_NN_RUN_FOLDER_H
@@ -21,12 +22,11 @@
 #include "common/runfiles.h"
 
 /* The log moves away first and comes back last: it is never alone where the models are not. */
-enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_FILES = 17 };
+enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_FILES = 14 };
 static const char *const run_files[RUN_FILES] = {
     "log.jsonl",   "log.csv",     "best.safetensors", "last.safetensors",  "last.state.safetensors",
     "curve.svg",   "curve.png",   "filters.png",      "misclassified.png", "features.png",
-    "excited.png", "profile.csv", "profile.svg",      "profile.png",       "find_lr.csv",
-    "find_lr.svg", "find_lr.png"};
+    "excited.png", "profile.csv", "profile.svg",      "profile.png"};
 
 /* One run at a time writes into a folder: two would mix their logs and models. The lock goes with the process. */
 static inline int run_folder_lock(const char *directory, Error *err) {

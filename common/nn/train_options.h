@@ -523,7 +523,7 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   if (has & TRAIN_FIND_LR) {
     train_options_row(
         help, TRAIN_KEY_FIND_LR, "find-lr", "STEPS",
-        "Train nothing: try rising learning rates on a fresh network, one for each of STEPS steps (default: "
+        "Train nothing: try rising learning rates on fresh networks, one for each of STEPS steps (default: "
         "%d), suggest one, and draw the losses into find_lr.png in the output folder",
         TRAIN_FIND_STEPS);
     help->rows[help->count - 1].flags = OPTION_ARG_OPTIONAL;

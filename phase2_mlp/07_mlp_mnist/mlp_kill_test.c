@@ -51,6 +51,15 @@ static int lines_of(const char *path) {
   return lines;
 }
 
+/* Otherwise nothing of the plateau's state would be tested. */
+static void expect_a_plateau(const char *directory) {
+  Error err;
+  SafetensorsFile file;
+  if (safetensors_open(in_dir(directory, "last.state.safetensors"), &file, &err) != 0) fail_msg("%s", err.message);
+  assert_non_null(safetensors_metadata(&file, "plateau_lowered"));
+  safetensors_close(&file);
+}
+
 /* Goes on, or starts where nothing was saved yet. */
 static Subprocess go_on(const char *directory) { return start(directory, is_there(directory) ? "--resume" : NULL); }
 
@@ -80,6 +89,7 @@ static void a_killed_run_always_goes_on(void **state) {
   expect_run(&run, 0, "1350 training images, 150 validation images, 200 test images; batch 32", NULL);
   expect_run(&run, 0, "in 2 parts of 16, gradients clipped to the norm 1", NULL);
   subprocess_free(&run);
+  expect_a_plateau("whole");
   clock_gettime(CLOCK_MONOTONIC, &end);
   const double whole = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
 
