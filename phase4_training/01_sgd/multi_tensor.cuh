@@ -99,8 +99,8 @@ static __global__ void tensor_table_kernel(const __grid_constant__ TensorTable<S
     optimizer_single(rule, step, t.tensor[i], (size_t)e, decay);
 }
 
-/* Element e of the tensor is at place e + before, counted from the beginning of a line: four places from a multiple of 4
- * on are one aligned access, where all of them belong to the tensor. */
+/* Element e of the tensor is at place e + before, counted from the beginning of a line: four places from a multiple of
+ * 4 on are one aligned access, where all of them belong to the tensor. */
 template <typename Rule, int SLOTS>
 static __global__ void tensor_table_float4_kernel(const __grid_constant__ TensorTable<SLOTS> t, Rule rule,
                                                   StepValues step) {
