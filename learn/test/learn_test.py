@@ -663,7 +663,8 @@ class Init(unittest.TestCase):
         status, text = tree.nn("prepare")  # there is one already
         self.assertIn("compiled in the background", text)
         tree.put("vector_add_index", tree.solution("vector_add_index"))
-        self.assertEqual(tree.nn("check", env=env)[0], 0)  # meanwhile: it waits for what it needs, and for no more
+        status, text = tree.nn("check", env=env)  # meanwhile: it waits for what it needs, and for no more
+        self.assertEqual(status, 0, text)
         status, text = tree.nn("prepare", "--stop")
         self.assertEqual(status, 0, text)
         self.assertIn("Stopped", text)

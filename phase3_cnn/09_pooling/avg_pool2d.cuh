@@ -32,12 +32,17 @@ static inline int avg_pool2d_shape_check(Pool2dShape s, Error *err) {
   return pool2d_shape_check("average pooling", s, err);
 }
 
+/* How many rows, or columns, count of a window that begins at `first`, of `size` and padding of `pad`. */
+static __host__ __device__ __forceinline__ int avg_pool2d_extent(int first, int kernel, int size, int pad,
+                                                                 bool include_pad) {
+  if (include_pad) return pool2d_end(first, kernel, 1, size + pad);
+  return pool2d_end(first, kernel, 1, size) - pool2d_first(first, 1);
+}
+
 /* What the sum of the window is divided by that begins at row h0, column v0. */
 static __host__ __device__ __forceinline__ int avg_pool2d_count(Pool2dShape s, int h0, int v0, bool include_pad) {
-  const int end_h = s.h + (include_pad ? s.pad_h : 0), end_w = s.w + (include_pad ? s.pad_w : 0);
-  const int rows = pool2d_end(h0, s.kernel_h, 1, end_h) - (include_pad ? 0 : pool2d_first(h0, 1));
-  const int columns = pool2d_end(v0, s.kernel_w, 1, end_w) - (include_pad ? 0 : pool2d_first(v0, 1));
-  return rows * columns;
+  return avg_pool2d_extent(h0, s.kernel_h, s.h, s.pad_h, include_pad) *
+         avg_pool2d_extent(v0, s.kernel_w, s.w, s.pad_w, include_pad);
 }
 
 /* ------------------------------------------------------------------------------------------------ reference */
@@ -234,6 +239,16 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
   }
 }
 
+/* 1 / n for n of 1 to K; 1 for a window that there is not. Selected: divisions would take longer than the loads. */
+template <int K>
+static __device__ __forceinline__ float avg_pool2d_inverse(int n) {
+  float inverse = 1;
+#pragma unroll
+  for (int k = 2; k <= K; k++)
+    if (n == k) inverse = 1.0f / k;
+  return inverse;
+}
+
 template <int K, int S, int PAD, int ROWS, int COLS>
 static __global__ void __launch_bounds__(POOL2D_BLOCK)
     avg_pool2d_backward_tile_kernel(float *dx, const float *dy, Pool2dShape s, int p_count, int q_count,
@@ -248,16 +263,19 @@ static __global__ void __launch_bounds__(POOL2D_BLOCK)
   for (int r = 0; r < S * ROWS; r++)
 #pragma unroll
     for (int c = 0; c < S * COLS; c++) sum[r][c] = 0;
+  const int q0 = tile.q - before;
+  float of_column[windows];
+#pragma unroll
+  for (int j = 0; j < windows; j++)
+    of_column[j] = avg_pool2d_inverse<K>(avg_pool2d_extent((q0 + j) * S - PAD, K, s.w, PAD, include_pad));
 #pragma unroll
   for (int i = -before; i < ROWS + behind; i++) {
-    const int p = tile.p + i, q0 = tile.q - before;
+    const int p = tile.p + i;
+    const float of_row = avg_pool2d_inverse<K>(avg_pool2d_extent(p * S - PAD, K, s.h, PAD, include_pad));
     float share[windows];
     pool2d_load_row<windows, before, COLS>(share, dy, p_count, q_count, p, q0, 0.0f);
 #pragma unroll
-    for (int j = 0; j < windows; j++) {
-      const int count = avg_pool2d_count(s, p * S - PAD, (q0 + j) * S - PAD, include_pad);
-      share[j] /= (float)max(count, 1); /* windows that there are not have no gradient either */
-    }
+    for (int j = 0; j < windows; j++) share[j] *= of_row * of_column[j];
 #pragma unroll
     for (int j = 0; j < windows; j++)
 #pragma unroll

@@ -16,34 +16,9 @@ static inline size_t max_pool2d_op_saved(const Node *node, int batch) {
   return shape_count(node->shape) * (size_t)batch; /* a byte for each output */
 }
 
-static inline void max_pool2d_op_forward(const Context *context, const Node *node, const OpArrays *a) {
-  const Pool2dShape shape = max_pool2d_op_shape(node, a->batch);
-  unsigned char *largest = (unsigned char *)a->saved;
-  ON_DEVICE(context->device, max_pool2d_forward_gpu(a->y, largest, a->x[0], shape),
-            max_pool2d_forward_cpu_fast(a->y, largest, a->x[0], shape));
-}
-
-static inline void max_pool2d_op_backward(const Context *context, const Node *node, const OpArrays *a) {
-  const Pool2dShape shape = max_pool2d_op_shape(node, a->batch);
-  const unsigned char *largest = (const unsigned char *)a->saved;
-  if (a->dx[0] == NULL) return;
-  ON_DEVICE(context->device, max_pool2d_backward_gpu(a->dx[0], a->dy, largest, shape),
-            max_pool2d_backward_cpu_fast(a->dx[0], a->dy, largest, shape));
-}
-
-static const Op max_pool2d_op = {
-    "MaxPool", 0, 0, max_pool2d_op_saved, NULL, max_pool2d_op_forward, max_pool2d_op_backward};
-
-/* Of max(0, x), for graph_fuse() (common/nn/fuse.h); windows of at most 255 elements. */
-static inline void relu_max_pool2d_op_forward(const Context *context, const Node *node, const OpArrays *a) {
-  const Pool2dShape shape = max_pool2d_op_shape(node, a->batch);
-  unsigned char *largest = (unsigned char *)a->saved;
-  ON_DEVICE(context->device, relu_max_pool2d_forward_gpu(a->y, largest, a->x[0], shape),
-            relu_max_pool2d_forward_cpu_fast(a->y, largest, a->x[0], shape));
-}
-
-static const Op relu_max_pool2d_op = {
-    "MaxPool", 0, 0, max_pool2d_op_saved, NULL, relu_max_pool2d_op_forward, max_pool2d_op_backward};
+/* In max_pool2d_op.cu, where their kernels are compiled once, and not again in every program. relu_max_pool2d_op: of
+ * max(0, x), for graph_fuse() (common/nn/fuse.h); windows of at most 255 elements. */
+extern const Op max_pool2d_op, relu_max_pool2d_op;
 
 /* A byte counts the places of a window, and one more value says that no place has the gradient. Either of the two nodes
  * is the pooling: the largest of max(0, x) is max(0, the largest of x). */

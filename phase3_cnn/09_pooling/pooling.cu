@@ -41,7 +41,8 @@ int main(int argc, char **argv) {
   };
   LessonVersion mean_dx[VERSIONS] = {
       avg_pool2d_version("mean dx naive", avg_pool2d_backward_naive, "A division for each window of each input."),
-      avg_pool2d_version("mean dx tiles", avg_pool2d_backward_gpu, "A division per window and thread."),
+      avg_pool2d_version("mean dx tiles", avg_pool2d_backward_gpu,
+                         "Rows and columns are counted once per thread; 1/2 and 1/3 are constants: no division."),
   };
   LessonVersion plane_y[VERSIONS] = {
       global_avg_pool2d_version("plane naive", global_avg_pool2d_forward_naive,

@@ -6,6 +6,9 @@
 #include "common/test_arrays.h"
 #include "phase2_mlp/05_batches/batches_op.cuh"
 #include "phase3_cnn/12_lenet_mnist/lenet.cuh"
+#include "phase3_cnn/16_one_step/conv_pool.cuh"
+#include "phase3_cnn/16_one_step/linear_chain.cuh"
+#include "phase3_cnn/16_one_step/loss_step.cuh"
 #include "phase3_cnn/16_one_step/one_step_op.cuh"
 
 /* `count` floats in [-1, 1), on the host; a stream for each array. */

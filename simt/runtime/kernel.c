@@ -3,7 +3,8 @@
  *
  * A kernel's __shared__ variables are thread-local statics of its function, so the program's own symbol table has their
  * sizes: `_ZZ` mangled-function `E` variable, of type TLS. A launch knows its kernel only by the text before `<<<`, so
- * the tables are asked by base name; kernels of the same name share the largest answer.
+ * the tables are asked by base name; kernels of the same name share the largest answer. A kernel of a header has a copy
+ * in each file that includes it, and the names of all copies are the same: they count as one.
  */
 #include "host.h"
 
@@ -41,6 +42,15 @@ static void list_add(SymbolList *list, Symbol symbol) {
   list->symbols[list->count++] = symbol;
 }
 
+static void add_shared(Symbol symbol) {
+  for (size_t i = 0; i < shared.count; i++)
+    if (strcmp(shared.symbols[i].name, symbol.name) == 0) {
+      if (symbol.bytes > shared.symbols[i].bytes) shared.symbols[i].bytes = symbol.bytes;
+      return;
+    }
+  list_add(&shared, symbol);
+}
+
 static int by_address(const void *a, const void *b) {
   uintptr_t x = ((const Symbol *)a)->address, y = ((const Symbol *)b)->address;
   return (x > y) - (x < y);
@@ -62,7 +72,7 @@ static void read_table(const char *file, const ElfW(Shdr) * table, const char *n
     int type = ELF64_ST_TYPE(s->st_info);
     if (s->st_shndx == SHN_UNDEF) continue;
     if (type == STT_FUNC) list_add(&functions, (Symbol){name, base + s->st_value, s->st_size});
-    if (type == STT_TLS && strncmp(name, "_ZZ", 3) == 0) list_add(&shared, (Symbol){name + 3, 0, s->st_size});
+    if (type == STT_TLS && strncmp(name, "_ZZ", 3) == 0) add_shared((Symbol){name + 3, 0, s->st_size});
   }
 }
 

@@ -1,6 +1,7 @@
 /* host_device_test.cu - devices, attributes, limits, kernels' attributes and occupancy. The same program passes on a
  * GPU of compute capability 8.0 or newer. */
 #include "collective.h"
+#include "copied.cuh"
 
 static void test_choosing(void **state) {
   (void)state;
@@ -146,6 +147,21 @@ static void test_function_attributes(void **state) {
   cudaGetLastError();
 }
 
+/* The shared memory of a kernel is counted once, however many files have a copy of it. */
+static void test_a_kernel_of_two_files(void **state) {
+  (void)state;
+  int *x = new_array<int>(2);
+  cudaFuncAttributes a;
+  CHECK(cudaFuncGetAttributes(&a, copied));
+  assert_int_equal(a.sharedSizeBytes, COPIED_INTS * sizeof(int));
+  copied<<<1, 32>>>(x);
+  launch_the_other_copy(x + 1);
+  finish();
+  assert_int_equal(x[0], COPIED_INTS - 1);
+  assert_int_equal(x[1], COPIED_INTS - 1);
+  CHECK(cudaFree(x));
+}
+
 static void test_more_than_48_kb(void **state) {
   (void)state;
   int *x = new_array<int>(1), n = 25000; /* 100,000 bytes */
@@ -246,10 +262,15 @@ static void test_reset(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_choosing),          cmocka_unit_test(test_properties_and_attributes_agree),
-      cmocka_unit_test(test_settings),          cmocka_unit_test(test_function_attributes),
-      cmocka_unit_test(test_more_than_48_kb),   cmocka_unit_test(test_occupancy),
-      cmocka_unit_test(test_launch_by_address), cmocka_unit_test(test_reset),
+      cmocka_unit_test(test_choosing),
+      cmocka_unit_test(test_properties_and_attributes_agree),
+      cmocka_unit_test(test_settings),
+      cmocka_unit_test(test_function_attributes),
+      cmocka_unit_test(test_more_than_48_kb),
+      cmocka_unit_test(test_occupancy),
+      cmocka_unit_test(test_launch_by_address),
+      cmocka_unit_test(test_reset),
+      cmocka_unit_test(test_a_kernel_of_two_files),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,11 +96,13 @@ def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], define
     if yardsticks:
         cuda_library(name = name + "_lesson", hdrs = yardsticks, deps = own + ["//common/lesson"] + lesson_deps, **visible)
     if ops:
-        # A program compiles every method that --conv=NAME knows, and runs one: compiling quickly counts.
+        # A program compiles every method that --conv=NAME knows, and runs one: compiling quickly counts. A step of a
+        # network is recorded in the thread's own stream (common/nn/step_graph.h): kernels must go there.
         cuda_library(
             name = name + "_op",
             srcs = native.glob(["*_op.cu"]),
             hdrs = ops,
+            local_defines = ["CUDA_API_PER_THREAD_DEFAULT_STREAM=1"],
             unroll = False,
             deps = own + ["//common/nn:graph"] + op_deps,
             **visible
@@ -129,6 +131,7 @@ def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], define
             usual["deps"] = own + ["//common/lesson:test_counts"]
             usual["inspect"] = True
             usual["orders"] = ["random:1"]
+            usual["tags"] = ["counts"]
         cuda_test(name = _stem(file), **_merged(usual, targets.get(_stem(file), {})))
     for file in native.glob(["*_test.c"]):
         usual = {"data": [":" + _stem(program) for program in programs], "deps": ["//common:program_test"]}
