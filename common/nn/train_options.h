@@ -529,7 +529,9 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     help->rows[help->count - 1].flags = OPTION_ARG_OPTIONAL;
   }
   if (has & TRAIN_OPTIMIZER) train_options_optimizer_rows(help, o);
-  if (has & TRAIN_MOMENTUM) train_options_row(help, 'm', "momentum", "M", "Momentum of SGD (default: %g)", o->momentum);
+  if (has & TRAIN_MOMENTUM)
+    train_options_row(help, 'm', "momentum", "M", "Momentum%s (default: %g)",
+                      has & TRAIN_OPTIMIZER ? " of sgd, rmsprop and muon" : " of SGD", o->momentum);
   if (has & TRAIN_WEIGHT_DECAY)
     train_options_row(help, TRAIN_KEY_WEIGHT_DECAY, "weight-decay", "W",
                       "Share of each weight that its gradient gets in addition (default: %g)", o->weight_decay);

@@ -86,7 +86,7 @@ static void other_optimizers_resume_exactly(void **state) {
   } cases[] = {
       {"--optimizer=adam", "--beta1=0.8", "adam, learning rate 0.001, beta1 0.8, beta2 0.999, epsilon 1e-08"},
       {"--optimizer=rmsprop", "--centered", "rmsprop, learning rate 0.001, beta2 0.99, epsilon 1e-08, centered"},
-      {"--optimizer=muon", "--layers=784,12,10", "muon, learning rate 0.001, momentum 0.95"}};
+      {"--optimizer=muon", "--layers=784,12,10", "muon, learning rate 0.005, momentum 0.95"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char whole[32], parts[32];
     snprintf(whole, sizeof whole, "optimizer_whole%zu", i);
