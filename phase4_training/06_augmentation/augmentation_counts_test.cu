@@ -32,8 +32,8 @@ static void fused_writes_every_value_once(void **state) {
               (drawn.global_load_sectors + drawn.global_store_sectors) / 2);
 }
 
-/* Loads: each byte once, a word of four per lane; an image's place for each warp that loads, its number for the one that
- * draws, and the key, 3 words; the table, a word per thread and channel. Stores: a float4 per lane. */
+/* Loads: each byte once, a word of four per lane; an image's place for each warp that loads, its number for the one
+ * that draws, and the key, 3 words; the table, a word per thread and channel. Stores: a float4 per lane. */
 static void the_frame_is_loaded_once(void **state) {
   (void)state;
   const LessonCounts c = counts(augmentation_frame_version(""));

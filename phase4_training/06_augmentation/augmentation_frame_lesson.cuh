@@ -1,4 +1,4 @@
-/* augmentation_frame_lesson.cuh - the version of common/nn/augment_fast.cuh, which networks use, as one of the lesson's. */
+/* augmentation_frame_lesson.cuh - the version of common/nn/augment_fast.cuh, which networks use, as the lesson's last. */
 #ifndef PHASE4_TRAINING_AUGMENTATION_FRAME_LESSON_CUH
 #define PHASE4_TRAINING_AUGMENTATION_FRAME_LESSON_CUH
 
