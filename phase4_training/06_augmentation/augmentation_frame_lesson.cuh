@@ -1,4 +1,4 @@
-/* augmentation_frame_lesson.cuh - the version of networks, common/nn/augment_fast.cuh, as one of the lesson's. */
+/* augmentation_frame_lesson.cuh - what networks use, common/nn/augment_fast.cuh, as the last version of the lesson. */
 #ifndef PHASE4_TRAINING_AUGMENTATION_FRAME_LESSON_CUH
 #define PHASE4_TRAINING_AUGMENTATION_FRAME_LESSON_CUH
 
