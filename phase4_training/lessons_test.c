@@ -1,5 +1,6 @@
-/* The programs of the optimizers' lessons as a user runs them: shapes that there are not, and what is drawn. That every
- * version is right is in the lessons' own tests and recorded outputs. */
+/* The programs of this phase's lessons as a user runs them: small shapes, shapes that there are not, what is drawn, and
+ * how many lessons and exercises there are said to be. That every version is right is in the lessons' own tests and
+ * recorded outputs; lr_schedules and contact_sheet have tests of their own. */
 #include "common/expect.h"
 #include "common/runfiles.h"
 
@@ -15,29 +16,40 @@ static Subprocess run_lesson(const char *name, const char *a, const char *b) {
   return subprocess_run(argv, SECONDS);
 }
 
-static void a_small_network_is_stepped(void **state) {
-  (void)state;
-  Subprocess run = run_lesson("sgd", "--json", "--shape=5x1003");
-  expect_run(&run, 0, "flat", "");
+/* At least so many rows, each of which is right or a copy, which computes nothing. */
+static void check_rows(const char *name, const char *shape, const char *expected, size_t least) {
+  Subprocess run = run_lesson(name, "--json", shape);
+  expect_run(&run, 0, expected, "");
   json_t *object = expect_json(&run), *row;
-  size_t r;
+  size_t r, checked = 0;
   json_array_foreach(json_object_get(object, "rows"), r, row) {
     const json_t *ok = json_object_get(row, "ok");
-    if (ok && !json_is_true(ok)) fail_msg("row %zu is wrong", r);
+    if (ok && !json_is_true(ok)) fail_msg("%s: row %zu is wrong", name, r);
+    checked += ok != NULL;
   }
-  assert_true(r >= 8);
+  if (checked < least) fail_msg("%s %s: %zu rows were checked; expected are %zu at least", name, shape, checked, least);
   json_decref(object);
   subprocess_free(&run);
 }
 
-static void tables_that_are_too_long_are_refused(void **state) {
+static void small_shapes_are_right(void **state) {
+  (void)state;
+  check_rows("sgd", "--shape=5x1003", "flat", 6);
+  check_rows("lr_kernels", "--shape=1003", "Smoothed losses", 5);
+  check_rows("augmentation", "--shape=3x3x9x12", "Augmentation", 4);
+}
+
+static void shapes_that_there_are_not_are_refused(void **state) {
   (void)state;
   static const char *const cases[][3] = {
       {"sgd", "--shape=193x1000", "193 tensors: a table has room for "},
       {"adam", "--shape=200x1000", "200 tensors: a table has room for "},
       {"muon", "--shape=161x2x2", "161 matrices: a table has room for "},
       {"rmsprop", "--shape=0x1000", "2 sizes of at least 1 are expected"},
+      {"lr_kernels", "--shape=0", "a size of at least 1 is expected"},
+      {"augmentation", "--shape=3x3x9", "4 sizes of at least 1 are expected"},
       {"sgd", "--only=fastest", "--only=fastest: there is no such version; there are\n"},
+      {"augmentation", "--only=fastest", "--only=fastest: there is no such version; there are\n"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Subprocess run = run_lesson(cases[i][0], cases[i][1], NULL);
@@ -88,11 +100,45 @@ static void the_paths_are_drawn(void **state) {
   subprocess_free(&run);
 }
 
+static const char *read_course_file(const char *runfile) {
+  Error err;
+  char path[PATH_MAX];
+  static char text[1 << 20];
+  if (runfiles_find(runfile, path, sizeof path, &err) != 0) fail_msg("%s", err.message);
+  text[test_read_file(path, text, sizeof text - 1)] = '\0';
+  return text;
+}
+
+/* As course.bzl lists them: a line "phase4_training/NN_TOPIC": [ for each lesson, and one for each of its exercises. */
+static void lessons_and_exercises_are_as_many_as_said(void **state) {
+  (void)state;
+  const char *const words[] = {"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"};
+  char expected[64];
+  int lessons = 0, exercises = 0, inside = 0;
+  for (const char *line = read_course_file("course.bzl"); *line; line += strcspn(line, "\n") + 1) {
+    const int folder = strncmp(line, "    \"phase", 10) == 0;
+    if (folder) inside = strncmp(line, "    \"phase4_training/", 21) == 0;
+    lessons += inside && folder;
+    exercises += inside && strncmp(line, "        \"", 9) == 0;
+  }
+  assert_true(lessons > 0 && lessons < 10);
+  snprintf(expected, sizeof expected, "**%d lessons, %d exercises** |", lessons, exercises);
+  const char *row = strstr(read_course_file("README.md"), "\n| 4 |");
+  assert_non_null(row);
+  const char *said = strstr(row, expected);
+  if (said == NULL || said > strchr(row + 1, '\n')) fail_msg("README.md, phase 4: expected %s", expected);
+  snprintf(expected, sizeof expected, "%c%s lessons with %d exercises.", toupper((unsigned char)words[lessons][0]),
+           words[lessons] + 1, exercises);
+  if (strstr(read_course_file("phase4_training/README.md"), expected) == NULL)
+    fail_msg("phase4_training/README.md: expected \"%s\"", expected);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_small_network_is_stepped),
-      cmocka_unit_test(tables_that_are_too_long_are_refused),
+      cmocka_unit_test(small_shapes_are_right),
+      cmocka_unit_test(shapes_that_there_are_not_are_refused),
       cmocka_unit_test(the_paths_are_drawn),
+      cmocka_unit_test(lessons_and_exercises_are_as_many_as_said),
   };
   return TEST_MAIN("lessons", tests);
 }
