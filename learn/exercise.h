@@ -31,7 +31,7 @@
 
 #include "learn/exercise_region.h"
 
-enum { EXERCISES_MAX = 128, EXERCISE_LIMITS = 6, EXERCISE_MUTANTS = 12 };
+enum { EXERCISES_MAX = 256, EXERCISE_LIMITS = 6, EXERCISE_MUTANTS = 12 };
 
 /* count / per <= at_most, or count <= at_most when `per` is "" */
 typedef struct Limit {
