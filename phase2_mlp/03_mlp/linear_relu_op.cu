@@ -78,16 +78,16 @@ static inline void linear_one_launch_op_backward(const Context *context, const N
 }
 
 const Op linear_relu_op = {"Gemm",
-                                  BACKWARD_NEEDS_X | BACKWARD_NEEDS_Y,
-                                  0,
-                                  NULL,
-                                  linear_relu_op_workspace,
-                                  linear_relu_op_forward,
-                                  linear_relu_op_backward};
+                           BACKWARD_NEEDS_X | BACKWARD_NEEDS_Y,
+                           0,
+                           NULL,
+                           linear_relu_op_workspace,
+                           linear_relu_op_forward,
+                           linear_relu_op_backward};
 const Op linear_one_launch_op = {"Gemm",
-                                        BACKWARD_NEEDS_X,
-                                        0,
-                                        NULL,
-                                        linear_relu_op_workspace,
-                                        linear_one_launch_op_forward,
-                                        linear_one_launch_op_backward};
+                                 BACKWARD_NEEDS_X,
+                                 0,
+                                 NULL,
+                                 linear_relu_op_workspace,
+                                 linear_one_launch_op_forward,
+                                 linear_one_launch_op_backward};

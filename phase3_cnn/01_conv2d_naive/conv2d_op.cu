@@ -12,8 +12,7 @@ static inline void conv2d_op_backward(const Context *context, const Node *node, 
   if (a->dx[0]) conv2d_backward_input(context->device, a->dx[0], a->dy, a->param[0], shape, a->workspace);
 }
 
-const Op conv2d_op = {
-    "Conv", BACKWARD_NEEDS_X, 0, NULL, conv2d_op_workspace, conv2d_op_forward, conv2d_op_backward};
+const Op conv2d_op = {"Conv", BACKWARD_NEEDS_X, 0, NULL, conv2d_op_workspace, conv2d_op_forward, conv2d_op_backward};
 
 /* One thread per result (GPU), the plain loops of the formula (CPU). */
 static inline void conv2d_naive_op_forward(const Context *context, const Node *node, const OpArrays *a) {
@@ -32,5 +31,4 @@ static inline void conv2d_naive_op_backward(const Context *context, const Node *
               conv2d_backward_input_cpu(a->dx[0], a->dy, a->param[0], shape));
 }
 
-const Op conv2d_naive_op = {
-    "Conv", BACKWARD_NEEDS_X, 0, NULL, NULL, conv2d_naive_op_forward, conv2d_naive_op_backward};
+const Op conv2d_naive_op = {"Conv", BACKWARD_NEEDS_X, 0, NULL, NULL, conv2d_naive_op_forward, conv2d_naive_op_backward};

@@ -16,8 +16,7 @@ static inline void max_pool2d_op_backward(const Context *context, const Node *no
             max_pool2d_backward_cpu_fast(a->dx[0], a->dy, largest, shape));
 }
 
-const Op max_pool2d_op = {
-    "MaxPool", 0, 0, max_pool2d_op_saved, NULL, max_pool2d_op_forward, max_pool2d_op_backward};
+const Op max_pool2d_op = {"MaxPool", 0, 0, max_pool2d_op_saved, NULL, max_pool2d_op_forward, max_pool2d_op_backward};
 
 static inline void relu_max_pool2d_op_forward(const Context *context, const Node *node, const OpArrays *a) {
   const Pool2dShape shape = max_pool2d_op_shape(node, a->batch);

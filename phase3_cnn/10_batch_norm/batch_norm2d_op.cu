@@ -85,16 +85,15 @@ static inline void batch_norm2d_add_relu_op_backward(const Context *context, con
 }
 
 const Op batch_norm2d_op = {BATCH_NORM_OP_NAME,      BACKWARD_NEEDS_X,          OP_STATISTICS,
-                                   batch_norm2d_op_saved,   batch_norm2d_op_workspace, batch_norm2d_op_forward,
-                                   batch_norm2d_op_backward};
-const Op batch_norm2d_relu_op = {
-    BATCH_NORM_OP_NAME,           BACKWARD_NEEDS_X,          OP_STATISTICS,
-    batch_norm2d_op_saved,        batch_norm2d_op_workspace, batch_norm2d_relu_op_forward,
-    batch_norm2d_relu_op_backward};
+                            batch_norm2d_op_saved,   batch_norm2d_op_workspace, batch_norm2d_op_forward,
+                            batch_norm2d_op_backward};
+const Op batch_norm2d_relu_op = {BATCH_NORM_OP_NAME,           BACKWARD_NEEDS_X,          OP_STATISTICS,
+                                 batch_norm2d_op_saved,        batch_norm2d_op_workspace, batch_norm2d_relu_op_forward,
+                                 batch_norm2d_relu_op_backward};
 const Op batch_norm2d_add_relu_op = {BATCH_NORM_OP_NAME,
-                                            BACKWARD_NEEDS_X,
-                                            OP_STATISTICS,
-                                            batch_norm2d_add_relu_op_saved,
-                                            batch_norm2d_op_workspace,
-                                            batch_norm2d_add_relu_op_forward,
-                                            batch_norm2d_add_relu_op_backward};
+                                     BACKWARD_NEEDS_X,
+                                     OP_STATISTICS,
+                                     batch_norm2d_add_relu_op_saved,
+                                     batch_norm2d_op_workspace,
+                                     batch_norm2d_add_relu_op_forward,
+                                     batch_norm2d_add_relu_op_backward};

@@ -49,9 +49,8 @@ static inline void conv_pool_op_backward(const Context *context, const Node *nod
                                         a->workspace));
 }
 
-const Op conv_pool_op = {"Conv+Relu+MaxPool",  BACKWARD_NEEDS_X,       0,
-                                max_pool2d_op_saved,  conv_pool_op_workspace, conv_pool_op_forward,
-                                conv_pool_op_backward};
+const Op conv_pool_op = {"Conv+Relu+MaxPool",  BACKWARD_NEEDS_X,     0, max_pool2d_op_saved, conv_pool_op_workspace,
+                         conv_pool_op_forward, conv_pool_op_backward};
 
 /* Of the convolution and the pooling that it begins and ends with. */
 static inline ConvPool conv_pool_op_join(const Graph *g, const int *node, int count) {
@@ -124,7 +123,7 @@ static inline void chain_op_backward(const Context *context, const Node *node, c
 }
 
 const Op chain_op = {"Gemm+Relu+Gemm", BACKWARD_NEEDS_X, 0, chain_op_saved, chain_op_workspace,
-                            chain_op_forward, chain_op_backward};
+                     chain_op_forward, chain_op_backward};
 
 int chain_op_fits(const Graph *g, const int *node, int count) {
   LinearChain s;
