@@ -155,7 +155,9 @@ static void test_a_kernel_of_two_files(void **state) {
   CHECK(cudaFuncGetAttributes(&a, copied));
   assert_int_equal(a.sharedSizeBytes, COPIED_INTS * sizeof(int));
   copied<<<1, 32>>>(x);
+  CHECK(cudaGetLastError());
   launch_the_other_copy(x + 1);
+  CHECK(cudaGetLastError());
   finish();
   assert_int_equal(x[0], COPIED_INTS - 1);
   assert_int_equal(x[1], COPIED_INTS - 1);

@@ -131,7 +131,6 @@ def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], define
             usual["deps"] = own + ["//common/lesson:test_counts"]
             usual["inspect"] = True
             usual["orders"] = ["random:1"]
-            usual["tags"] = ["counts"]
         cuda_test(name = _stem(file), **_merged(usual, targets.get(_stem(file), {})))
     for file in native.glob(["*_test.c"]):
         usual = {"data": [":" + _stem(program) for program in programs], "deps": ["//common:program_test"]}
