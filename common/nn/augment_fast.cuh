@@ -164,7 +164,13 @@ static inline void augment_cpu_fast(float *y, const AugmentSource *source, const
 
 /* --------------------------------------------------------------------------------------------------------- kernels */
 
-enum { AUGMENT_BLOCK = 256, AUGMENT_WARPS = AUGMENT_BLOCK / 32, AUGMENT_ROWS = 4, AUGMENT_LANES = 8 };
+enum {
+  AUGMENT_BLOCK = 256,
+  AUGMENT_WARPS = AUGMENT_BLOCK / 32,
+  AUGMENT_ROWS = 4,
+  AUGMENT_LANES = 8,
+  AUGMENT_AHEAD = 4
+};
 enum { AUGMENT_SHARED = 48 << 10, AUGMENT_MOST_PIECES = 65535 };
 
 /* Any shape: one thread per pixel, one row of blocks per image. */
@@ -185,36 +191,71 @@ static __global__ void augment_pixels_kernel(float *y, AugmentSource source, Aug
   }
 }
 
-/* Four pixels of CHANNELS planes, at `quad` of each, as four words; of a word's bytes beyond the channels nothing is
+/* Four pixels, a word of each of CHANNELS planes, as four words; of a word's bytes beyond the channels nothing is
  * expected. */
 template <int CHANNELS>
-static __device__ __forceinline__ void augment_pack(uint32_t word[4], const uint8_t *quad, size_t plane) {
-  const uint32_t first = *(const uint32_t *)quad;
+static __device__ __forceinline__ void augment_pack(uint32_t word[4], const uint32_t quad[CHANNELS]) {
   if (CHANNELS == 3) {
-    const uint32_t green = *(const uint32_t *)(quad + plane), blue = *(const uint32_t *)(quad + 2 * plane);
-    const uint32_t low = __byte_perm(first, green, 0x5140), high = __byte_perm(first, green, 0x7362); /* RGRG */
+    const uint32_t green = quad[1 % CHANNELS], blue = quad[2 % CHANNELS];
+    const uint32_t low = __byte_perm(quad[0], green, 0x5140), high = __byte_perm(quad[0], green, 0x7362); /* RGRG */
     word[0] = __byte_perm(low, blue, 0x4410);
     word[1] = __byte_perm(low, blue, 0x5532);
     word[2] = __byte_perm(high, blue, 0x6610);
     word[3] = __byte_perm(high, blue, 0x7732);
   } else {
-    for (int j = 0; j < 4; j++) word[j] = first >> 8 * j;
+    for (int j = 0; j < 4; j++) word[j] = quad[0] >> 8 * j;
   }
 }
 
-/* Threads `first`, first + 1, ... of the block bring the image, in patches, so that no two lanes of a warp write the
- * same bank. */
+/* Patches of an image. `reciprocal` is 2^16 / across, rounded up, in place of a division for each patch: there are less
+ * than 2^16 / across patches of an image that fits into shared memory. */
+typedef struct AugmentPatches {
+  int across, count;
+  uint32_t reciprocal;
+} AugmentPatches;
+
+static __device__ __forceinline__ AugmentPatches augment_patches(int height, int width) {
+  AugmentPatches patches;
+  patches.across = (width + AUGMENT_LANES * 4 - 1) / (AUGMENT_LANES * 4);
+  patches.count = (height + AUGMENT_ROWS - 1) / AUGMENT_ROWS * patches.across;
+  patches.reciprocal = (65535u + patches.across) / patches.across;
+  return patches;
+}
+
+/* Of patch p: this lane's row and the first of its four columns. */
+static __device__ __forceinline__ void augment_patch(const AugmentPatches *patches, int p, int *row, int *column) {
+  const int lane = threadIdx.x % 32, down = (int)(p * patches->reciprocal >> 16);
+  *row = down * AUGMENT_ROWS + lane / AUGMENT_LANES;
+  *column = ((p - down * patches->across) * AUGMENT_LANES + lane % AUGMENT_LANES) * 4;
+}
+
+/* AUGMENT_AHEAD patches of a warp, from `first` on, each AUGMENT_WARPS further: the loads of all of them are under way
+ * before the first is waited for. */
 template <int CHANNELS>
-static __device__ __forceinline__ void augment_load_frame(uint32_t *frame, const uint8_t *image, int first, int height,
-                                                          int width) {
-  const int stride = augment_stride(width), lane = threadIdx.x % 32, warp = (threadIdx.x - first) / 32;
-  const int step = (AUGMENT_WARPS - first / 32) * AUGMENT_ROWS;
-  for (int row = warp * AUGMENT_ROWS + lane / AUGMENT_LANES; row < height; row += step) {
-#pragma unroll 2 /* the loads of two patches are under way at a time */
-    for (int column = lane % AUGMENT_LANES * 4; column < width; column += AUGMENT_LANES * 4) {
-      uint32_t word[4];
-      augment_pack<CHANNELS>(word, image + (size_t)row * width + column, (size_t)height * width);
-      uint32_t *to = frame + (row + 1) * stride + column + 1;
+static __device__ __forceinline__ void augment_load(uint32_t quad[AUGMENT_AHEAD][CHANNELS], const uint8_t *image,
+                                                    const AugmentPatches *patches, int first, int height, int width) {
+  const size_t plane = (size_t)height * width;
+#pragma unroll
+  for (int k = 0; k < AUGMENT_AHEAD; k++) {
+    int row, column;
+    augment_patch(patches, first + k * AUGMENT_WARPS, &row, &column);
+    const int inside = row < height && column < width;
+    for (int c = 0; c < CHANNELS; c++)
+      quad[k][c] = inside ? *(const uint32_t *)(image + c * plane + (size_t)row * width + column) : 0;
+  }
+}
+
+/* What augment_load() has loaded, into the frame; no two lanes of a warp write the same bank. */
+template <int CHANNELS>
+static __device__ __forceinline__ void augment_store(uint32_t *frame, const uint32_t quad[AUGMENT_AHEAD][CHANNELS],
+                                                     const AugmentPatches *patches, int first, int height, int width) {
+#pragma unroll
+  for (int k = 0; k < AUGMENT_AHEAD; k++) {
+    int row, column;
+    augment_patch(patches, first + k * AUGMENT_WARPS, &row, &column);
+    if (row < height && column < width) {
+      uint32_t word[4], *to = frame + (row + 1) * augment_stride(width) + column + 1;
+      augment_pack<CHANNELS>(word, quad[k]);
       for (int j = 0; j < 4; j++) to[j] = word[j];
     }
   }
@@ -235,30 +276,60 @@ static __device__ __forceinline__ void augment_clear_border(uint32_t *frame, int
   if (threadIdx.x == 0) frame[(height + 3) * stride] = 0;
 }
 
-/* value[c] of the pixel at a place (Q8) of the frame. */
+/* value[c] of the pixel at a place (Q8) of the frame.
+ * An instruction __dp2a adds the products of two 16-bit weights with two bytes: the mean of two neighbours in a row. */
 template <int CHANNELS>
 static __device__ __forceinline__ void augment_frame_pixel(int value[CHANNELS], const uint32_t *frame, int x, int y,
                                                            int height, int width, int mixes) {
   const int stride = augment_stride(width);
   x = augment_clamped(x, width);
   y = augment_clamped(y, height);
-  const uint32_t *at = frame + ((y >> 8) + 1) * stride + (x >> 8) + 1;
-  const uint32_t word = at[0];
+  const uint32_t *at = frame + (y >> 8) * stride + (x >> 8) + stride + 1;
   if (!mixes) {
-    for (int c = 0; c < CHANNELS; c++) value[c] = (int)(word >> 8 * c & 255);
+    for (int c = 0; c < CHANNELS; c++) value[c] = (int)(at[0] >> 8 * c & 255);
     return;
   }
-  const uint32_t right = at[1], below = at[stride], opposite = at[stride + 1];
-  const int far_x = x & 255, far_y = y & 255;
-  const int w11 = far_x * far_y, w01 = 256 * far_x - w11, w10 = 256 * far_y - w11;
-  const int w00 = AUGMENT_ONE - 256 * far_x - w10;
+  const uint32_t far_y = y & 255, far_x = x & 255, weights = 256 - far_x + (far_x << 16);
+  uint32_t row[2][4]; /* of channel c, Q8 */
+  for (int j = 0; j < 2; j++) {
+    const uint32_t left = at[j * stride], right = at[j * stride + 1];
+    const uint32_t two = __byte_perm(left, right, 0x5140); /* red left, red right, green left, green right */
+    row[j][0] = __dp2a_lo(weights, two, 0u);
+    if (CHANNELS == 1) continue;
+    row[j][1] = __dp2a_hi(weights, two, 0u);
+    row[j][2] = __dp2a_lo(weights, __byte_perm(left, right, 0x0062), 0u);
+  }
   for (int c = 0; c < CHANNELS; c++)
-    value[c] = (w00 * (int)(word >> 8 * c & 255) + w01 * (int)(right >> 8 * c & 255) +
-                w10 * (int)(below >> 8 * c & 255) + w11 * (int)(opposite >> 8 * c & 255) + AUGMENT_ONE / 2) >>
-               16;
+    value[c] = (int)((row[0][c] * (256 - far_y) + row[1][c] * far_y + AUGMENT_ONE / 2) >> 16);
 }
 
-/* One block per image of 1 or 3 channels, its width a multiple of 4. The first warp draws while the others load. */
+/* out[c][j]: the normalised channels of four neighbours of a row, from column `left` on. */
+template <int CHANNELS>
+static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], const uint32_t *frame, const float *table,
+                                                    const AugmentDraw *draw, int row, int left, int height, int width,
+                                                    int mixes, int recolours) {
+  const int x0 = draw->xx * left + draw->xy * row + draw->x0 + 128;
+  const int y0 = draw->yx * left + draw->yy * row + draw->y0 + 128;
+  const int sign = draw->flip ? -1 : 1, edge = draw->flip ? (width - 1) * 256 : 0;
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    int value[CHANNELS];
+    augment_frame_pixel<CHANNELS>(value, frame, sign * ((draw->xx * j + x0) >> 8) + edge, (draw->yx * j + y0) >> 8,
+                                  height, width, mixes);
+    if (recolours) {
+      const int luma = CHANNELS == 3 ? augment_luma(value[0], value[1 % CHANNELS], value[2 % CHANNELS]) : 0;
+      for (int c = 0; c < CHANNELS; c++) value[c] = augment_recoloured(draw, value[c], luma);
+    }
+    for (int c = 0; c < CHANNELS; c++) out[c][j] = table[256 * c + value[c]];
+  }
+  if (row < draw->cut_top || row >= draw->cut_bottom || left + 3 < draw->cut_left || left >= draw->cut_right) return;
+#pragma unroll
+  for (int j = 0; j < 4; j++)
+    for (int c = 0; c < CHANNELS && augment_is_cut(draw, row, left + j); c++) out[c][j] = 0;
+}
+
+/* One block per image of 1 or 3 channels, its width a multiple of 4. The first warp draws while its bytes are on their
+ * way. */
 template <int CHANNELS>
 static __global__ void __launch_bounds__(AUGMENT_BLOCK)
     augment_kernel(float *y, AugmentSource source, AugmentMost most) {
@@ -267,11 +338,14 @@ static __global__ void __launch_bounds__(AUGMENT_BLOCK)
   __shared__ AugmentDraw drawn;
   float *table = (float *)augment_shared;
   uint32_t *frame = augment_shared + 256 * CHANNELS;
-  const int b = blockIdx.x, lane = threadIdx.x % 32, height = source.height, width = source.width;
+  const int b = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, height = source.height,
+            width = source.width;
   const size_t plane = (size_t)height * width;
-  if (threadIdx.x >= 32) {
-    augment_load_frame<CHANNELS>(frame, source.images + source.row[b] * plane * CHANNELS, 32, height, width);
-  } else {
+  const AugmentPatches patches = augment_patches(height, width);
+  const uint8_t *image = source.images + source.row[b] * plane * CHANNELS;
+  uint32_t quad[AUGMENT_AHEAD][CHANNELS];
+  augment_load<CHANNELS>(quad, image, &patches, warp, height, width);
+  if (warp == 0) {
     if (lane < AUGMENT_BLOCKS) random[lane] = augment_block(*source.key, source.sample[b], lane);
     __syncwarp();
     if (lane == 0) {
@@ -281,31 +355,24 @@ static __global__ void __launch_bounds__(AUGMENT_BLOCK)
   }
   for (int i = threadIdx.x; i < 256 * CHANNELS; i += AUGMENT_BLOCK) table[i] = source.table[i];
   augment_clear_border(frame, height, width);
+  augment_store<CHANNELS>(frame, quad, &patches, warp, height, width);
+  for (int p = warp + AUGMENT_AHEAD * AUGMENT_WARPS; p < patches.count; p += AUGMENT_AHEAD * AUGMENT_WARPS) {
+    augment_load<CHANNELS>(quad, image, &patches, p, height, width);
+    augment_store<CHANNELS>(frame, quad, &patches, p, height, width);
+  }
   __syncthreads();
 
   const AugmentDraw draw = drawn;
   const int mixes = augment_mixes(&most), recolours = augment_recolours(&most);
   y += b * plane * CHANNELS;
-  for (int row = threadIdx.x / 32 * AUGMENT_ROWS + lane / AUGMENT_LANES; row < height;
-       row += AUGMENT_WARPS * AUGMENT_ROWS) {
-    for (int left = lane % AUGMENT_LANES * 4; left < width; left += AUGMENT_LANES * 4) {
-      float out[CHANNELS][4];
-#pragma unroll
-      for (int j = 0; j < 4; j++) {
-        const int cut = augment_is_cut(&draw, row, left + j);
-        const AugmentPlace at = augment_place(&draw, row, left + j, width);
-        int value[CHANNELS];
-        augment_frame_pixel<CHANNELS>(value, frame, at.x, at.y, height, width, mixes);
-        if (recolours) {
-          const int luma = CHANNELS == 3 ? augment_luma(value[0], value[1 % CHANNELS], value[2 % CHANNELS]) : 0;
-          for (int c = 0; c < CHANNELS; c++) value[c] = augment_recoloured(&draw, value[c], luma);
-        }
-        for (int c = 0; c < CHANNELS; c++) out[c][j] = cut ? 0 : table[256 * c + value[c]];
-      }
-      for (int c = 0; c < CHANNELS; c++)
-        *(float4 *)(y + c * plane + (size_t)row * width + left) =
-            make_float4(out[c][0], out[c][1], out[c][2], out[c][3]);
-    }
+  for (int p = warp; p < patches.count; p += AUGMENT_WARPS) {
+    int row, left;
+    float out[CHANNELS][4];
+    augment_patch(&patches, p, &row, &left);
+    if (row >= height || left >= width) continue;
+    augment_quad<CHANNELS>(out, frame, table, &draw, row, left, height, width, mixes, recolours);
+    for (int c = 0; c < CHANNELS; c++)
+      *(float4 *)(y + c * plane + (size_t)row * width + left) = make_float4(out[c][0], out[c][1], out[c][2], out[c][3]);
   }
 }
 

@@ -194,7 +194,7 @@ static void half_a_pixel_is_a_mean(void **unused) {
     for (int column = 0; column < W; column++) {
       const int here = images[row * W + column], left = column > 0 ? images[row * W + column - 1] : 0;
       const int below = row + 1 < H ? images[(row + 1) * W + column] : 0;
-      int value[AUGMENT_CHANNELS];
+      int value[AUGMENT_CHANNELS] = {0};
       augment_pixel(value, &source, &right, 0, row, column);
       assert_int_equal(value[0], (left + here + 1) / 2);
       augment_pixel(value, &source, &down, 0, row, column); /* a quarter of a pixel up */

@@ -148,8 +148,8 @@ typedef void MapPeaks(Device device, float *value, int *place, const float *x, i
 /* On the host, wherever x lies. */
 static inline void features_map_peaks(Device device, float *value, int *place, const float *x, int maps, int area) {
   const size_t count = (size_t)maps * area;
-  float *host = (float *)xmalloc(count * sizeof *host), *values = (float *)xmalloc(maps * sizeof *values);
-  int *places = (int *)xmalloc(maps * sizeof *places);
+  float *host = (float *)xmalloc(count * sizeof *host), *values = (float *)xcalloc(maps, sizeof *values);
+  int *places = (int *)xcalloc(maps, sizeof *places);
   device_download(device, host, x, count * sizeof *host);
   for (int m = 0; m < maps; m++) {
     const float *map = host + (size_t)m * area;

@@ -14,6 +14,7 @@ an orthogonalised element is off by about 1 %; with the products in float64 (--e
 the same formula) the paths agree to 1e-6.
 """
 import argparse
+import importlib
 import json
 import math
 import os
@@ -81,11 +82,11 @@ def candidates():
     return runs
 
 
-def ours(program, version):
-    """A step of our program, in microseconds."""
+def ours(program):
+    """Steps of our program, in microseconds, by version."""
     output = subprocess.run([program, "--json", "--shape=%dx%d" % (TENSORS, PARAMETERS)], check=True, text=True,
                             capture_output=True).stdout
-    return next(row["time_us"] for row in json.loads(output.splitlines()[-1])["rows"] if row["version"] == version)
+    return {row["version"]: row["time_us"] for row in json.loads(output.splitlines()[-1])["rows"]}
 
 
 def times(options):
@@ -98,9 +99,10 @@ def times(options):
     print("torch %s on %s; copy %.0f GB/s" % (torch.__version__, torch.cuda.get_device_name(), copied))
     rows = [(name, medians[name], floats) for name, (_, floats) in runs.items() if floats]
     for program, floats in ((options.sgd, 5), (options.adam, 7)):
-        for version in ("each", "table", "table_float4", "flat") if program else ():
-            name = "our %s %s" % (os.path.basename(program), version)
-            rows.append((name, statistics.median(ours(program, version) for _ in range(3)), floats))
+        if program:
+            us = ours(program)
+            rows += [("our %s %s" % (os.path.basename(program), version), us[version], floats)
+                     for version in ("each", "table", "table_float4", "flat")]
     for name, us, floats in rows:
         speed = 4 * floats * PARAMETERS / us * 1e-3
         peer = medians[("sgd" if floats == 5 else "adam") + " fused, graph"]
@@ -122,7 +124,7 @@ def muon(options):
     if not hasattr(torch.optim, "Muon"):
         sys.exit("torch %s has no torch.optim.Muon; 2.9 or later is expected" % torch.__version__)
     if options.exact:
-        sys.modules[torch.optim.Muon.__module__]._zeropower_via_newtonschulz = newton_schulz
+        importlib.import_module("torch.optim._muon")._zeropower_via_newtonschulz = newton_schulz
     s, worst = golden.MUON, 0.0
     for shape in golden.SHAPES:
         name = "muon_%dx%d" % shape
