@@ -30,7 +30,10 @@ PHILOX_FUNCTION size_t augment_frame_words(int height, int width) {
   return (size_t)(height + 3) * augment_stride(width) + 1;
 }
 
-PHILOX_FUNCTION int augment_clamped(int at, int size) { return at < -256 ? -256 : at > size * 256 ? size * 256 : at; }
+PHILOX_FUNCTION int augment_clamped(int at, int size) {
+  at = at < size * 256 ? at : size * 256;
+  return at > -256 ? at : -256;
+}
 
 /* ----------------------------------------------------------------------------------------------------- CPU threads */
 
@@ -278,14 +281,14 @@ static __device__ __forceinline__ void augment_clear_border(uint32_t *frame, int
 
 /* value[c] of the pixel at a place (Q8) of the frame.
  * An instruction __dp2a adds the products of two 16-bit weights with two bytes: the mean of two neighbours in a row. */
-template <int CHANNELS>
+template <int CHANNELS, int MIXES>
 static __device__ __forceinline__ void augment_frame_pixel(int value[CHANNELS], const uint32_t *frame, int x, int y,
-                                                           int height, int width, int mixes) {
+                                                           int height, int width) {
   const int stride = augment_stride(width);
   x = augment_clamped(x, width);
   y = augment_clamped(y, height);
   const uint32_t *at = frame + (y >> 8) * stride + (x >> 8) + stride + 1;
-  if (!mixes) {
+  if (!MIXES) {
     for (int c = 0; c < CHANNELS; c++) value[c] = (int)(at[0] >> 8 * c & 255);
     return;
   }
@@ -304,19 +307,18 @@ static __device__ __forceinline__ void augment_frame_pixel(int value[CHANNELS], 
 }
 
 /* out[c][j]: the normalised channels of four neighbours of a row, from column `left` on. */
-template <int CHANNELS>
+template <int CHANNELS, int MIXES, int RECOLOURS>
 static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], const uint32_t *frame, const float *table,
-                                                    const AugmentDraw *draw, int row, int left, int height, int width,
-                                                    int mixes, int recolours) {
+                                                    const AugmentDraw *draw, int row, int left, int height, int width) {
   const int x0 = draw->xx * left + draw->xy * row + draw->x0 + 128;
   const int y0 = draw->yx * left + draw->yy * row + draw->y0 + 128;
   const int sign = draw->flip ? -1 : 1, edge = draw->flip ? (width - 1) * 256 : 0;
 #pragma unroll
   for (int j = 0; j < 4; j++) {
     int value[CHANNELS];
-    augment_frame_pixel<CHANNELS>(value, frame, sign * ((draw->xx * j + x0) >> 8) + edge, (draw->yx * j + y0) >> 8,
-                                  height, width, mixes);
-    if (recolours) {
+    augment_frame_pixel<CHANNELS, MIXES>(value, frame, sign * ((draw->xx * j + x0) >> 8) + edge,
+                                         (draw->yx * j + y0) >> 8, height, width);
+    if (RECOLOURS) {
       const int luma = CHANNELS == 3 ? augment_luma(value[0], value[1 % CHANNELS], value[2 % CHANNELS]) : 0;
       for (int c = 0; c < CHANNELS; c++) value[c] = augment_recoloured(draw, value[c], luma);
     }
@@ -329,9 +331,10 @@ static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], cons
 }
 
 /* One block per image of 1 or 3 channels, its width a multiple of 4. The first warp draws while its bytes are on their
- * way. */
-template <int CHANNELS>
-static __global__ void __launch_bounds__(AUGMENT_BLOCK)
+ * way. MIXES, RECOLOURS: augment_mixes() and augment_recolours(), known to the compiler so that it loads the words of
+ * four pixels before it computes the first. */
+template <int CHANNELS, int MIXES, int RECOLOURS>
+static __global__ void __launch_bounds__(AUGMENT_BLOCK, 4)
     augment_kernel(float *y, AugmentSource source, AugmentMost most) {
   extern __shared__ uint32_t augment_shared[]; /* the table, then the frame */
   __shared__ PhiloxBlock random[AUGMENT_BLOCKS];
@@ -363,14 +366,13 @@ static __global__ void __launch_bounds__(AUGMENT_BLOCK)
   __syncthreads();
 
   const AugmentDraw draw = drawn;
-  const int mixes = augment_mixes(&most), recolours = augment_recolours(&most);
   y += b * plane * CHANNELS;
   for (int p = warp; p < patches.count; p += AUGMENT_WARPS) {
     int row, left;
     float out[CHANNELS][4];
     augment_patch(&patches, p, &row, &left);
     if (row >= height || left >= width) continue;
-    augment_quad<CHANNELS>(out, frame, table, &draw, row, left, height, width, mixes, recolours);
+    augment_quad<CHANNELS, MIXES, RECOLOURS>(out, frame, table, &draw, row, left, height, width);
     for (int c = 0; c < CHANNELS; c++)
       *(float4 *)(y + c * plane + (size_t)row * width + left) = make_float4(out[c][0], out[c][1], out[c][2], out[c][3]);
   }
@@ -399,11 +401,13 @@ static inline void augment_gpu(float *y, const AugmentSource *source, const Augm
     CUDA_CHECK_LAUNCH();
     return;
   }
+  static void (*const kernels[2][2][2])(float *, AugmentSource, AugmentMost) = {
+      {{augment_kernel<1, 0, 0>, augment_kernel<1, 0, 1>}, {augment_kernel<1, 1, 0>, augment_kernel<1, 1, 1>}},
+      {{augment_kernel<3, 0, 0>, augment_kernel<3, 0, 1>}, {augment_kernel<3, 1, 0>, augment_kernel<3, 1, 1>}}};
+  void (*const kernel)(float *, AugmentSource, AugmentMost) =
+      kernels[source->channels == 3][augment_mixes(most)][augment_recolours(most)];
   const size_t shared = augment_shared_bytes(source->channels, source->height, source->width);
-  if (source->channels == 3)
-    augment_kernel<3><<<batch, AUGMENT_BLOCK, shared>>>(y, *source, *most);
-  else
-    augment_kernel<1><<<batch, AUGMENT_BLOCK, shared>>>(y, *source, *most);
+  kernel<<<batch, AUGMENT_BLOCK, shared>>>(y, *source, *most);
   CUDA_CHECK_LAUNCH();
 }
 
