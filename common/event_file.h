@@ -12,9 +12,9 @@
  *     Event     1: double wall_time; 2: int64 step; 3: string file_version; 5: Summary; 7: SessionLog
  *     Summary   1: repeated Value { 1: string tag; 2: float simple_value; 8: TensorProto; 9: SummaryMetadata }
  *
- * In a protocol buffer a field is a varint (8 * number + type) and its value; type 0 is a varint, 1 has 8 bytes, 5 has 4,
- * 2 has a length and so many bytes: a text or another message. A record that a kill has cut short is the last one, and
- * readers leave it out.
+ * In a protocol buffer a field is a varint (8 * number + type) and its value; type 0 is a varint, 1 has 8 bytes, 5 has
+ * 4, 2 has a length and so many bytes: a text or another message. A record that a kill has cut short is the last one,
+ * and readers leave it out.
  */
 #ifndef COMMON_EVENT_FILE_H
 #define COMMON_EVENT_FILE_H
@@ -167,11 +167,11 @@ static inline void event_file_text(FILE *file, double time, long step, const cha
   ProtoMessage event = event_file_event(time, step), summary, value, tensor, shape, dim, metadata, plugin;
   ProtoMessage *const all[] = {&summary, &value, &tensor, &shape, &dim, &metadata, &plugin};
   for (int i = 0; i < 7; i++) memset(all[i], 0, sizeof *all[i]);
-  proto_add_int(&dim, 1, 1);           /* TensorShapeProto.Dim.size */
-  proto_add_message(&shape, 2, &dim);  /* TensorShapeProto.dim */
-  proto_add_int(&tensor, 1, 7);        /* TensorProto.dtype = DT_STRING */
+  proto_add_int(&dim, 1, 1);          /* TensorShapeProto.Dim.size */
+  proto_add_message(&shape, 2, &dim); /* TensorShapeProto.dim */
+  proto_add_int(&tensor, 1, 7);       /* TensorProto.dtype = DT_STRING */
   proto_add_message(&tensor, 2, &shape);
-  proto_add_string(&tensor, 8, text);  /* TensorProto.string_val */
+  proto_add_string(&tensor, 8, text);   /* TensorProto.string_val */
   proto_add_string(&plugin, 1, "text"); /* SummaryMetadata.PluginData.plugin_name */
   proto_add_message(&metadata, 1, &plugin);
   proto_add_string(&value, 1, name);

@@ -37,11 +37,11 @@ static void write_one(FILE *file) {
 static void a_record_is_framed_as_documented(void **state) {
   (void)state;
   static const unsigned char event[] = {
-      0x09, 0,    0,    0,    0,    0,    0,    0xE0, 0x3F,       /* 1: double 0.5 */
-      0x10, 0xAC, 0x02,                                           /* 2: 300 */
-      0x2A, 0x14,                                                 /* 5: 20 bytes */
-      0x0A, 0x08, 0x0A, 0x01, 'a',  0x15, 0,    0,    0xC0, 0x3F, /* 1: { 1: "a", 2: 1.5 } */
-      0x0A, 0x08, 0x0A, 0x01, 'b',  0x15, 0,    0,    0,    0xC0};
+      0x09, 0,    0,    0,    0,   0,    0, 0xE0, 0x3F,       /* 1: double 0.5 */
+      0x10, 0xAC, 0x02,                                       /* 2: 300 */
+      0x2A, 0x14,                                             /* 5: 20 bytes */
+      0x0A, 0x08, 0x0A, 0x01, 'a', 0x15, 0, 0,    0xC0, 0x3F, /* 1: { 1: "a", 2: 1.5 } */
+      0x0A, 0x08, 0x0A, 0x01, 'b', 0x15, 0, 0,    0,    0xC0};
   char path[PATH_MAX];
   unsigned char bytes[128];
   assert_int_equal(written(path, "one", write_one, bytes, sizeof bytes), 16 + sizeof event);

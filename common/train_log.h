@@ -13,9 +13,9 @@
  * and the resumed one will write again, are dropped. A record is on its way to the disk when train_log_write() returns.
  * A full disk does not stop the training: it is said once, the log ends there, and train_log_close() fails.
  *
- * Figures that were not measured are NAN, which is null in JSON and an empty field in CSV, and left out for TensorBoard.
- * Its file, events.out.tfevents.SECOND.nn (event_file.h), is written anew when a run is resumed, under a later name, so
- * that a TensorBoard that is open goes over to it. A record of the split "train" becomes the values loss/train,
+ * Figures that were not measured are NAN: null in JSON, an empty field in CSV, left out for TensorBoard. Its file,
+ * events.out.tfevents.SECOND.nn (event_file.h), is written anew when a run is resumed, under a later name, so that a
+ * TensorBoard that is open goes over to it. A record of the split "train" becomes the values loss/train,
  * accuracy/train, images_per_second/train, lr and gradient_norm.
  */
 #ifndef COMMON_TRAIN_LOG_H
@@ -132,10 +132,9 @@ typedef struct TrainLogForm {
   void (*print)(FILE *, const TrainRecord *);
 } TrainLogForm;
 
-static const TrainLogForm train_log_form[TRAIN_LOG_FILES] = {
-    {"log.jsonl", NULL, train_log_print_json},
-    {"log.csv", train_log_begin_csv, train_log_print_csv},
-    {NULL, train_log_begin_events, train_log_print_event}};
+static const TrainLogForm train_log_form[TRAIN_LOG_FILES] = {{"log.jsonl", NULL, train_log_print_json},
+                                                             {"log.csv", train_log_begin_csv, train_log_print_csv},
+                                                             {NULL, train_log_begin_events, train_log_print_event}};
 
 /* 0 when the line holds a record; a line that a kill or a full disk cut short does not. */
 static inline int train_log_parse(const char *line, TrainRecord *record) {

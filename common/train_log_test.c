@@ -38,8 +38,16 @@ static void put(const char *name, const char *text) {
 
 /* The record that every test writes at this step: figures with no short decimal form. */
 static TrainRecord record_of(long step) {
-  TrainRecord record = {step,      1 + step / 10,       "train", 1.0 / (double)(3 * step + 1), 0.1 * (double)(step % 7), 0.05,
-                        12345.678, 0.25 * (double)step, 1.0 / (double)step, 1.7e9 + 0.125 * (double)step};
+  TrainRecord record = {step,
+                        1 + step / 10,
+                        "train",
+                        1.0 / (double)(3 * step + 1),
+                        0.1 * (double)(step % 7),
+                        0.05,
+                        12345.678,
+                        0.25 * (double)step,
+                        1.0 / (double)step,
+                        1.7e9 + 0.125 * (double)step};
   if (step % 5 == 0) snprintf(record.split, sizeof record.split, "test");
   return record;
 }
