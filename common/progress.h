@@ -51,6 +51,13 @@ static inline void progress_time_format(char *text, size_t size, double seconds)
   }
 }
 
+/* Columns of a text in UTF-8: bytes that begin a character. */
+static inline int progress_columns(const char *text) {
+  int columns = 0;
+  for (; *text != '\0'; text++) columns += ((unsigned char)*text & 0xC0) != 0x80;
+  return columns;
+}
+
 /* Writes the line in one go, so that it cannot mix with what other threads write. */
 static inline void progress_show(Progress *progress, long done, double now, const char *note) {
   enum { BAR_MAX = 40, BAR_MIN = 8, SIZE = 320 };
@@ -70,7 +77,7 @@ static inline void progress_show(Progress *progress, long done, double now, cons
 
   /* Between label and facts stands a bar, or the percentage where there is no room for one. */
   int width = progress->terminal ? terminal_width(2) - 1 : 0; /* a full line would wrap in some terminals */
-  int room = width - (int)(strlen(progress->label) + strlen(facts) + strlen(" []"));
+  int room = width - progress_columns(progress->label) - progress_columns(facts) - (int)strlen(" []");
   if (total > 0 && room >= BAR_MIN) {
     char bar[BAR_MAX + 1];
     if (room > BAR_MAX) room = BAR_MAX;

@@ -1,4 +1,5 @@
 #include "common/progress.h"
+#include "common/sparkline.h"
 #include "common/test.h"
 
 #include <fcntl.h>
@@ -160,6 +161,57 @@ static void a_dumb_terminal_is_no_terminal(void **state) {
   }
 }
 
+/* ---- the curve beside the bar ---- */
+
+static void a_curve_goes_from_the_lowest_to_the_highest(void **state) {
+  (void)state;
+  Sparkline curve;
+  memset(&curve, 0, sizeof curve);
+  assert_string_equal(sparkline_text(&curve, 9).text, "");
+  sparkline_add(&curve, 3);
+  assert_string_equal(sparkline_text(&curve, 9).text, "\u2581"); /* one value is as low as it is high */
+  const double values[] = {NAN, 10, INFINITY, 6.6, 5};
+  for (int i = 0; i < 5; i++) sparkline_add(&curve, values[i]);
+  assert_string_equal(sparkline_text(&curve, 9).text, "\u2581\u2588\u2585\u2583");
+  assert_string_equal(sparkline_text(&curve, 2).text, "\u2588\u2581"); /* means 6.5 and 5.8 */
+  assert_string_equal(sparkline_text(&curve, 0).text, "");
+}
+
+/* However many there are, the first and the last are in it: 0, 1, 2, ... gives a straight line. */
+static void a_curve_shows_all_values(void **state) {
+  (void)state;
+  Sparkline curve;
+  memset(&curve, 0, sizeof curve);
+  for (int i = 0; i < 1000; i++) sparkline_add(&curve, i);
+  assert_true(curve.count >= SPARKLINE_ROOM / 2 && curve.count < SPARKLINE_ROOM);
+  for (int i = 0; i < curve.count; i++) assert_true(curve.mean[i] == curve.each * i + (curve.each - 1) / 2.0);
+  assert_string_equal(sparkline_text(&curve, 8).text, "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588");
+}
+
+static void the_curve_needs_room_and_utf8(void **state) {
+  (void)state;
+  setenv("LC_ALL", "C.UTF-8", 1);
+  capture_file();
+  assert_int_equal(sparkline_columns(), 0);
+  close(source);
+  capture_terminal(80);
+  assert_int_equal(sparkline_columns(), 0);
+  setenv("COLUMNS", "100", 1);
+  assert_int_equal(sparkline_columns(), 24);
+  setenv("LC_ALL", "C", 1);
+  assert_int_equal(sparkline_columns(), 0);
+  unsetenv("LC_ALL");
+  /* A character of three bytes takes one column of the line. */
+  Progress progress;
+  setenv("NO_COLOR", "1", 1);
+  progress_begin(&progress, "epoch 1/5", "img", 0, 1000);
+  progress_show(&progress, 500, progress.start + 10, "loss 0.1234 \u2588\u2587\u2586\u2585\u2584\u2583\u2582\u2581");
+  const char *line = captured();
+  if (strstr(line, "\u2582\u2581") == NULL) fail_msg("%s", line);
+  const int columns = progress_columns(line) - (int)strlen("\r\033[K");
+  assert_in_range(columns, 90, 99);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_plain_line_now_and_then, setup, teardown),
@@ -168,6 +220,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(no_line_is_wider_than_the_window, setup, teardown),
       cmocka_unit_test_setup_teardown(ten_times_a_second_at_most, setup, teardown),
       cmocka_unit_test_setup_teardown(a_dumb_terminal_is_no_terminal, setup, teardown),
+      cmocka_unit_test(a_curve_goes_from_the_lowest_to_the_highest),
+      cmocka_unit_test(a_curve_shows_all_values),
+      cmocka_unit_test_setup_teardown(the_curve_needs_room_and_utf8, setup, teardown),
   };
   return TEST_MAIN("progress", tests);
 }

@@ -1,8 +1,10 @@
-/* train_log.h - the history of a training run, as log.jsonl and log.csv with the same records.
+/* train_log.h - the history of a training run, as log.jsonl, log.csv and a file for TensorBoard with the same records.
  *
  *     TrainLog log;
  *     if (train_log_open(&log, "runs/lenet_mnist", -1, &err) != 0) die("%s", err.message);
- *     TrainRecord record = {step, epoch, "train", loss, accuracy, lr, images_per_second, seconds};
+ *     TrainRecord record = train_record();              // all figures NAN, the time now
+ *     record.step = step;
+ *     ...
  *     train_log_write(&log, &record);
  *     ...
  *     if (train_log_close(&log, &err) != 0) status = 1;     // after the checkpoint is saved
@@ -11,25 +13,58 @@
  * and the resumed one will write again, are dropped. A record is on its way to the disk when train_log_write() returns.
  * A full disk does not stop the training: it is said once, the log ends there, and train_log_close() fails.
  *
- * Figures that were not measured are NAN, which is null in JSON and an empty field in CSV.
+ * Figures that were not measured are NAN: null in JSON, an empty field in CSV, left out for TensorBoard. Its file,
+ * events.out.tfevents.SECOND.nn (event_file.h), is written anew when a run is resumed, under a later name, so that a
+ * TensorBoard that is open goes over to it. A record of the split "train" becomes the values loss/train,
+ * accuracy/train, images_per_second/train, lr and gradient_norm.
  */
 #ifndef COMMON_TRAIN_LOG_H
 #define COMMON_TRAIN_LOG_H
 
 #include "common/atomic_file.h"
 #include "common/error.h"
+#include "common/event_file.h"
 
 #include <jansson.h>
 #include <math.h>
+#include <time.h>
 
 typedef struct TrainRecord {
   long step, epoch;
-  char split[16]; /* "train", "test" */
-  double loss, accuracy, lr, images_per_second, seconds;
+  char split[16]; /* "train", "validation", "test" */
+  /* seconds: spent training so far. gradient_norm: the mean of the steps, before clipping. time: since 1970. */
+  double loss, accuracy, lr, images_per_second, seconds, gradient_norm, time;
 } TrainRecord;
 
+enum { TRAIN_RECORD_FIGURES = 7 };
+static const char *const train_record_names[TRAIN_RECORD_FIGURES] = {
+    "loss", "accuracy", "lr", "images_per_second", "seconds", "gradient_norm", "time"};
+
+static inline void train_record_figures(const TrainRecord *record, double figures[TRAIN_RECORD_FIGURES]) {
+  memcpy(figures, &record->loss, TRAIN_RECORD_FIGURES * sizeof *figures);
+}
+
+/* Seconds since 1970. */
+static inline double train_log_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Nothing was measured yet. */
+static inline TrainRecord train_record(void) {
+  TrainRecord record;
+  memset(&record, 0, sizeof record);
+  record.loss = record.accuracy = record.lr = record.images_per_second = record.seconds = record.gradient_norm = NAN;
+  record.time = train_log_now();
+  return record;
+}
+
+/* The three files, in the order in which they are opened. */
+typedef enum TrainLogFile { TRAIN_LOG_JSONL, TRAIN_LOG_CSV, TRAIN_LOG_EVENTS, TRAIN_LOG_FILES } TrainLogFile;
+
 typedef struct TrainLog {
-  FILE *jsonl, *csv;
+  FILE *file[TRAIN_LOG_FILES];
   char folder[PATH_MAX];
   Error failure; /* "" while all is well */
 } TrainLog;
@@ -44,29 +79,62 @@ static inline double json_get_number(const json_t *object, const char *key) {
 }
 
 static inline void train_log_print_json(FILE *file, const TrainRecord *record) {
+  double figures[TRAIN_RECORD_FIGURES];
   json_t *line = json_object();
+  train_record_figures(record, figures);
   json_object_set_new(line, "step", json_integer(record->step));
   json_object_set_new(line, "epoch", json_integer(record->epoch));
   json_object_set_new(line, "split", json_string(record->split));
-  json_object_set_new(line, "loss", json_number(record->loss));
-  json_object_set_new(line, "accuracy", json_number(record->accuracy));
-  json_object_set_new(line, "lr", json_number(record->lr));
-  json_object_set_new(line, "images_per_second", json_number(record->images_per_second));
-  json_object_set_new(line, "seconds", json_number(record->seconds));
+  for (int i = 0; i < TRAIN_RECORD_FIGURES; i++)
+    json_object_set_new(line, train_record_names[i], json_number(figures[i]));
   json_dumpf(line, file, JSON_COMPACT);
   fputc('\n', file);
   json_decref(line);
 }
 
 static inline void train_log_print_csv(FILE *file, const TrainRecord *record) {
-  const double figures[] = {record->loss, record->accuracy, record->lr, record->images_per_second, record->seconds};
+  double figures[TRAIN_RECORD_FIGURES];
+  train_record_figures(record, figures);
   fprintf(file, "%ld,%ld,%s", record->step, record->epoch, record->split);
-  for (int i = 0; i < 5; i++) {
+  for (int i = 0; i < TRAIN_RECORD_FIGURES; i++) {
     fputc(',', file);
     if (isfinite(figures[i])) fprintf(file, "%.17g", figures[i]);
   }
   fputc('\n', file);
 }
+
+/* What TensorBoard shows in one chart has the same name before the slash. The learning rate and the gradients are
+ * those of training alone. */
+static inline void train_log_print_event(FILE *file, const TrainRecord *record) {
+  char names[3][48];
+  snprintf(names[0], sizeof names[0], "loss/%s", record->split);
+  snprintf(names[1], sizeof names[1], "accuracy/%s", record->split);
+  snprintf(names[2], sizeof names[2], "images_per_second/%s", record->split);
+  const int trains = strcmp(record->split, "train") == 0;
+  const char *const all[] = {names[0], names[1], names[2], "lr", "gradient_norm"};
+  const double values[] = {record->loss, record->accuracy, record->images_per_second, record->lr,
+                           record->gradient_norm};
+  event_file_scalars(file, isfinite(record->time) ? record->time : 0, record->step, all, values, trains ? 5 : 3);
+}
+
+static inline void train_log_begin_csv(FILE *file) {
+  fputs("step,epoch,split", file);
+  for (int i = 0; i < TRAIN_RECORD_FIGURES; i++) fprintf(file, ",%s", train_record_names[i]);
+  fputc('\n', file);
+}
+
+static inline void train_log_begin_events(FILE *file) { event_file_begin(file, train_log_now()); }
+
+/* How a file begins, and how a record is written into it. */
+typedef struct TrainLogForm {
+  const char *name; /* NULL: one that changes */
+  void (*begin)(FILE *);
+  void (*print)(FILE *, const TrainRecord *);
+} TrainLogForm;
+
+static const TrainLogForm train_log_form[TRAIN_LOG_FILES] = {{"log.jsonl", NULL, train_log_print_json},
+                                                             {"log.csv", train_log_begin_csv, train_log_print_csv},
+                                                             {NULL, train_log_begin_events, train_log_print_event}};
 
 /* 0 when the line holds a record; a line that a kill or a full disk cut short does not. */
 static inline int train_log_parse(const char *line, TrainRecord *record) {
@@ -83,6 +151,8 @@ static inline int train_log_parse(const char *line, TrainRecord *record) {
     record->lr = json_get_number(object, "lr");
     record->images_per_second = json_get_number(object, "images_per_second");
     record->seconds = json_get_number(object, "seconds");
+    record->gradient_norm = json_get_number(object, "gradient_norm");
+    record->time = json_get_number(object, "time");
   }
   json_decref(object);
   return valid ? 0 : -1;
@@ -120,9 +190,8 @@ static inline int train_log_load(const char *folder, long last_step, TrainRecord
 }
 
 /* Replaces FOLDER/name by these records in one step, and opens it for more. */
-static inline FILE *train_log_begin(const char *folder, const char *name, const char *header,
-                                    void (*print)(FILE *, const TrainRecord *), const TrainRecord *records,
-                                    size_t count, Error *err) {
+static inline FILE *train_log_begin(const char *folder, const char *name, const TrainLogForm *form,
+                                    const TrainRecord *records, size_t count, Error *err) {
   char path[PATH_MAX];
   AtomicFile file;
   if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path) {
@@ -130,48 +199,84 @@ static inline FILE *train_log_begin(const char *folder, const char *name, const 
     return NULL;
   }
   if (atomic_file_open(&file, path, err) != 0) return NULL;
-  fputs(header, file.stream);
-  for (size_t i = 0; i < count; i++) print(file.stream, &records[i]);
+  if (form->begin) form->begin(file.stream);
+  for (size_t i = 0; i < count; i++) form->print(file.stream, &records[i]);
   if (atomic_file_commit(&file, err) != 0) return NULL;
-  FILE *stream = fopen(path, "a");
+  FILE *stream = fopen(path, "ab");
   if (stream == NULL) error_set(err, "%s cannot be written: %s", path, strerror(errno));
   return stream;
+}
+
+/* Removes the folder's event files, but for the one of this name; "": all. */
+static inline void train_log_remove_events(const char *folder, const char *kept) {
+  char path[PATH_MAX + NAME_MAX + 2];
+  EventFileName name = {""};
+  while (event_file_next(folder, &name)) {
+    snprintf(path, sizeof path, "%s/%s", folder, name.text);
+    if (strcmp(name.text, kept) != 0) unlink(path);
+  }
 }
 
 /* Begins a log in an existing folder. `resume_step`: -1 for a new one, else the step of the checkpoint. */
 static inline int train_log_open(TrainLog *log, const char *folder, long resume_step, Error *err) {
   TrainRecord *records = NULL;
   size_t count = 0;
+  int opened = 0;
   memset(log, 0, sizeof *log);
   snprintf(log->folder, sizeof log->folder, "%s", folder);
   if (resume_step >= 0 && train_log_load(folder, resume_step, &records, &count, err) != 0) return -1;
-  log->jsonl = train_log_begin(folder, "log.jsonl", "", train_log_print_json, records, count, err);
-  if (log->jsonl != NULL)
-    log->csv = train_log_begin(folder, "log.csv", "step,epoch,split,loss,accuracy,lr,images_per_second,seconds\n",
-                               train_log_print_csv, records, count, err);
+  const EventFileName events = event_file_name(folder, train_log_now());
+  for (; opened < TRAIN_LOG_FILES; opened++) {
+    const TrainLogForm *form = &train_log_form[opened];
+    const char *name = form->name ? form->name : events.text;
+    log->file[opened] = train_log_begin(folder, name, form, records, count, err);
+    if (log->file[opened] == NULL) break;
+  }
   free(records);
-  if (log->csv != NULL) return 0;
-  if (log->jsonl != NULL) fclose(log->jsonl);
-  log->jsonl = NULL;
+  if (opened == TRAIN_LOG_FILES) {
+    train_log_remove_events(folder, events.text);
+    return 0;
+  }
+  while (opened-- > 0) fclose(log->file[opened]);
+  memset(log->file, 0, sizeof log->file);
+  return -1;
+}
+
+/* 0 when all that was written has left the program. */
+static inline int train_log_flush(TrainLog *log, long step) {
+  int failed = 0;
+  for (int i = 0; i < TRAIN_LOG_FILES && !failed; i++) failed = fflush(log->file[i]) != 0;
+  if (!failed) return 0;
+  error_set(&log->failure, "the training log in %.512s ends at step %ld: %s", log->folder, step, strerror(errno));
+  fprintf(stderr, "%s: warning: %s; training goes on\n", program_invocation_short_name, log->failure.message);
   return -1;
 }
 
 static inline void train_log_write(TrainLog *log, const TrainRecord *record) {
   if (log->failure.message[0] != '\0') return;
   errno = 0;
-  train_log_print_json(log->jsonl, record);
-  train_log_print_csv(log->csv, record);
-  if (fflush(log->jsonl) == 0 && fflush(log->csv) == 0) return;
-  error_set(&log->failure, "the training log in %.512s ends at step %ld: %s", log->folder, record->step,
-            strerror(errno));
-  fprintf(stderr, "%s: warning: %s; training goes on\n", program_invocation_short_name, log->failure.message);
+  for (int i = 0; i < TRAIN_LOG_FILES; i++) train_log_form[i].print(log->file[i], record);
+  train_log_flush(log, record->step);
+}
+
+/* A text for TensorBoard alone, in Markdown. */
+static inline void train_log_text(TrainLog *log, long step, const char *name, const char *text) {
+  if (log->failure.message[0] != '\0') return;
+  errno = 0;
+  event_file_text(log->file[TRAIN_LOG_EVENTS], train_log_now(), step, name, text);
+  train_log_flush(log, step);
+}
+
+/* Waits until the records are on the disk, so that after a power cut none is missing before a checkpoint's step. The
+ * other files are written anew from log.jsonl. */
+static inline void train_log_sync(TrainLog *log) {
+  if (log->failure.message[0] == '\0') fdatasync(fileno(log->file[TRAIN_LOG_JSONL]));
 }
 
 /* -1 when the log is not complete; the sentence was printed when it happened, and is given again. */
 static inline int train_log_close(TrainLog *log, Error *err) {
-  fclose(log->jsonl);
-  fclose(log->csv);
-  log->jsonl = log->csv = NULL;
+  for (int i = 0; i < TRAIN_LOG_FILES; i++) fclose(log->file[i]);
+  memset(log->file, 0, sizeof log->file);
   return log->failure.message[0] == '\0' ? 0 : error_set(err, "%s", log->failure.message);
 }
 

@@ -1,4 +1,5 @@
 #include "common/train_log.h"
+#include "common/expect.h"
 #include "common/runfiles.h"
 #include "common/test.h"
 
@@ -6,9 +7,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#define HEADER "step,epoch,split,loss,accuracy,lr,images_per_second,seconds\n"
+#define HEADER "step,epoch,split,loss,accuracy,lr,images_per_second,seconds,gradient_norm,time\n"
 
-static char folder[PATH_MAX];
+static char folder[PATH_MAX], reader[PATH_MAX];
 
 /* Each test writes in a folder of its own. */
 static void enter(const char *name) { assert_int_equal(make_directories(test_path(folder, PATH_MAX, name), NULL), 0); }
@@ -37,9 +38,16 @@ static void put(const char *name, const char *text) {
 
 /* The record that every test writes at this step: figures with no short decimal form. */
 static TrainRecord record_of(long step) {
-  TrainRecord record = {
-      step,      1 + step / 10,      "train", 1.0 / (double)(3 * step + 1), 0.1 * (double)(step % 7), 0.05,
-      12345.678, 0.25 * (double)step};
+  TrainRecord record = {step,
+                        1 + step / 10,
+                        "train",
+                        1.0 / (double)(3 * step + 1),
+                        0.1 * (double)(step % 7),
+                        0.05,
+                        12345.678,
+                        0.25 * (double)step,
+                        1.0 / (double)step,
+                        1.7e9 + 0.125 * (double)step};
   if (step % 5 == 0) snprintf(record.split, sizeof record.split, "test");
   return record;
 }
@@ -51,7 +59,34 @@ static void write_steps(TrainLog *log, long from, long to) {
   }
 }
 
-/* The log holds the steps 1..last, each once, in order and exact, in both files. */
+/* The folder has one event file, with the same losses in the same order. */
+static void assert_events(long last) {
+  EventFileName name = {""};
+  char path[PATH_MAX + NAME_MAX + 2];
+  assert_int_equal(event_file_next(folder, &name), 1);
+  snprintf(path, sizeof path, "%s/%s", folder, name.text);
+  assert_int_equal(event_file_next(folder, &name), 0);
+  const char *argv[] = {"/usr/bin/env", "python3", reader, path, NULL};
+  Subprocess run = subprocess_run(argv, 60);
+  expect_run(&run, 0, "{\"time\": ", NULL);
+  const char *at = run.out;
+  for (long step = 1; (at = strstr(at, "\"tag\": \"loss/")) != NULL; step++) {
+    const TrainRecord expected = record_of(step);
+    char wanted[128];
+    if (step > last) fail_msg("more than %ld losses: %.80s", last, at);
+    snprintf(wanted, sizeof wanted, "\"step\": %ld, ", step);
+    assert_int_equal(strncmp(at - strlen(wanted), wanted, strlen(wanted)), 0);
+    snprintf(wanted, sizeof wanted, "\"tag\": \"loss/%s\", \"value\": ", expected.split);
+    assert_int_equal(strncmp(at, wanted, strlen(wanted)), 0);
+    at += strlen(wanted);
+    assert_true((float)atof(at) == (float)expected.loss);
+    if (step == last) last = -1;
+  }
+  assert_true(last <= 0);
+  subprocess_free(&run);
+}
+
+/* The log holds the steps 1..last, each once, in order and exact, in all files. */
 static void assert_steps(long last) {
   TrainRecord *records;
   size_t count;
@@ -65,14 +100,15 @@ static void assert_steps(long last) {
     assert_int_equal(strtol(end, &end, 10), i + 1);
     assert_int_equal(strtol(end + 1, &end, 10), expected.epoch);
     end = strchr(end + 1, ',');
-    double figures[5];
-    for (int k = 0; k < 5; k++) figures[k] = strtod(end + 1, &end);
+    double figures[TRAIN_RECORD_FIGURES];
+    for (int k = 0; k < TRAIN_RECORD_FIGURES; k++) figures[k] = strtod(end + 1, &end);
     assert_memory_equal(figures, &expected.loss, sizeof figures);
     assert_int_equal(*end++, '\n');
   }
   assert_int_equal(*end, '\0');
   free(csv);
   free(records);
+  assert_events(last);
 }
 
 static void what_the_files_say(void **state) {
@@ -81,18 +117,18 @@ static void what_the_files_say(void **state) {
   Error err;
   enter("say");
   assert_int_equal(train_log_open(&log, folder, -1, &err), 0);
-  TrainRecord first = {64, 1, "train", 2.25, 0.125, 0.5, 18000, 1.5};
-  TrainRecord second = {938, 1, "test", NAN, 0.96875, INFINITY, -INFINITY, 1e-300};
+  TrainRecord first = {64, 1, "train", 2.25, 0.125, 0.5, 18000, 1.5, 0.75, 1.7e9};
+  TrainRecord second = {938, 1, "test", NAN, 0.96875, INFINITY, -INFINITY, 1e-300, NAN, 1.5};
   train_log_write(&log, &first);
-  assert_string_equal(slurp("log.csv"), HEADER "64,1,train,2.25,0.125,0.5,18000,1.5\n"); /* at once */
+  assert_string_equal(slurp("log.csv"), HEADER "64,1,train,2.25,0.125,0.5,18000,1.5,0.75,1700000000\n"); /* at once */
   train_log_write(&log, &second);
   assert_int_equal(train_log_close(&log, &err), 0);
   assert_string_equal(slurp("log.jsonl"),
                       "{\"step\":64,\"epoch\":1,\"split\":\"train\",\"loss\":2.25,\"accuracy\":0.125,\"lr\":0.5,"
-                      "\"images_per_second\":18000.0,\"seconds\":1.5}\n"
+                      "\"images_per_second\":18000.0,\"seconds\":1.5,\"gradient_norm\":0.75,\"time\":1700000000.0}\n"
                       "{\"step\":938,\"epoch\":1,\"split\":\"test\",\"loss\":null,\"accuracy\":0.96875,\"lr\":null,"
-                      "\"images_per_second\":null,\"seconds\":1e-300}\n");
-  assert_string_equal(strchr(strchr(slurp("log.csv"), '\n') + 1, '\n') + 1, "938,1,test,,0.96875,,,1e-300\n");
+                      "\"images_per_second\":null,\"seconds\":1e-300,\"gradient_norm\":null,\"time\":1.5}\n");
+  assert_string_equal(strchr(strchr(slurp("log.csv"), '\n') + 1, '\n') + 1, "938,1,test,,0.96875,,,1e-300,,1.5\n");
 
   TrainRecord *records;
   size_t count;
@@ -216,7 +252,7 @@ static void a_disk_that_fills_up(void **state) {
   TrainRecord *records;
   size_t count;
   assert_int_equal(train_log_load(folder, LONG_MAX, &records, &count, NULL), 0);
-  assert_in_range(count, 20, 40);
+  assert_in_range(count, 20, 30);
   for (size_t i = 0; i < count; i++) {
     TrainRecord expected = record_of((long)i + 1);
     assert_memory_equal(&records[i], &expected, sizeof expected);
@@ -276,6 +312,8 @@ static void a_result_that_is_none_is_not_blamed_on_stdout(void **state) {
 }
 
 int main(void) {
+  Error err;
+  if (runfiles_find("tools/event_file.py", reader, sizeof reader, &err) != 0) die("%s", err.message);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_the_files_say),
       cmocka_unit_test(resumed_without_duplicates),

@@ -188,10 +188,10 @@ static inline int app_evaluate(Trainer *t, const DeviceSet *set, const char *spl
                                Error *err) {
   const double start = seconds_now();
   const Totals totals = device_set_evaluate(set, t->net, NULL);
-  if (trainer_check_loss(t, totals.loss, err) != 0) return -1;
+  if (trainer_check_loss(t, t->state.step, t->state.epoch, totals.loss, err) != 0) return -1;
   *loss = totals.loss / set->count;
   *accuracy = totals.correct / set->count;
-  trainer_log(t, t->state.epoch, split, totals, set->count, seconds_now() - start);
+  trainer_log(t, t->state.step, t->state.epoch, split, totals, set->count, seconds_now() - start, t->lr, NAN);
   return 0;
 }
 
@@ -212,6 +212,7 @@ static inline int app_finish_epoch(Trainer *t, Error *err) {
     state->best_accuracy = state->test_accuracy;
     state->best_epoch = state->epoch;
   }
+  train_log_sync(t->log);
   return run_folder_save(t->output_dir, t->net, state, best, err);
 }
 
@@ -409,6 +410,7 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   t.schedule = options->schedule;
   t.output_dir = directory;
   t.log = &log;
+  t.log_every = options->log_every;
   t.images_per_second = t.train_loss = t.train_accuracy = t.test_loss = t.validation_accuracy = NAN;
   net.context.ranges = options->nvtx;
   if (options->graph && !checkpoint_finished(&t.state))
@@ -437,6 +439,7 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   step_graph_close(&step_graph);
   ON_DEVICE(device, step_replay_close(&replay), (void)0);
   free(t.values);
+  trainer_close(&t);
   device_set_destroy(&train);
   device_set_destroy(&test);
   if (t.validation) device_set_destroy(&validation);

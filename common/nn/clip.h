@@ -9,7 +9,9 @@
  *
  * The norm takes two passes. In the first each of up to CLIP_BLOCKS blocks adds up the squares of its elements; in the
  * second each block adds up those sums, and multiplies its elements. No pass waits for the host, and no sum depends on
- * which block is faster: a step gives the same bits each time, also as a part of a CUDA graph.
+ * which block is faster: a step gives the same bits each time, also as a part of a CUDA graph. Both add the norm to
+ * *norms, of which a training log has the mean; NULL: they do not. phase4_training/07_training_loop tells how it came
+ * to be this.
  */
 #ifndef COMMON_NN_CLIP_H
 #define COMMON_NN_CLIP_H
@@ -41,7 +43,7 @@ static inline void clip_value_cpu(float *g, size_t n, float most) {
 }
 
 /* partial (CLIP_BLOCKS) is scratch. The same sums for any number of threads. */
-static inline void clip_norm_cpu(float *g, size_t n, float most, double *partial) {
+static inline void clip_norm_cpu(float *g, size_t n, float most, double *partial, double *norms) {
   const size_t each = (n + CLIP_BLOCKS - 1) / CLIP_BLOCKS;
 #pragma omp parallel for schedule(static) if (n > 65536)
   for (int b = 0; b < CLIP_BLOCKS; b++) {
@@ -51,6 +53,7 @@ static inline void clip_norm_cpu(float *g, size_t n, float most, double *partial
   }
   double squares = 0;
   for (int b = 0; b < CLIP_BLOCKS; b++) squares += partial[b];
+  if (norms) *norms += sqrt(squares);
   const float factor = clip_factor(squares, most);
   if (factor == 1) return;
 #pragma omp parallel for simd schedule(static) if (parallel : n > 65536)
@@ -84,35 +87,58 @@ static __device__ __forceinline__ double clip_block_sum(double *sum, double valu
   return sum[0];
 }
 
-/* partial[b]: the squares of block b's elements, every gridDim.x-th piece of CLIP_BLOCK. A thread adds up a few hundred
- * of them at most, in float. */
+/* Adds up the squares of this thread's quads of g, every gridDim.x * CLIP_BLOCK-th, and of the up to 3 floats behind
+ * the last quad. g is aligned to 16 bytes. In float: a thread has a few hundred elements at most. */
+static __device__ __forceinline__ float clip_thread_squares(const float *g, size_t n) {
+  const size_t thread = (size_t)blockIdx.x * CLIP_BLOCK + threadIdx.x, threads = (size_t)gridDim.x * CLIP_BLOCK;
+  float squares = 0;
+#pragma unroll 4
+  for (size_t i = thread; i < n / 4; i += threads) {
+    const float4 v = reinterpret_cast<const float4 *>(g)[i];
+    squares += (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
+  }
+  const size_t i = n / 4 * 4 + thread;
+  return i < n ? squares + g[i] * g[i] : squares;
+}
+
+/* partial[b]: the squares of block b's elements. */
 static __global__ void clip_squares_kernel(double *partial, const float *g, size_t n) {
   __shared__ double sum[CLIP_BLOCK];
-  float squares = 0;
-  for (size_t i = (size_t)blockIdx.x * CLIP_BLOCK + threadIdx.x; i < n; i += (size_t)gridDim.x * CLIP_BLOCK)
-    squares += g[i] * g[i];
-  const double all = clip_block_sum(sum, squares);
+  const double all = clip_block_sum(sum, clip_thread_squares(g, n));
   if (threadIdx.x == 0) partial[blockIdx.x] = all;
 }
 
-static __global__ void clip_scale_kernel(float *g, size_t n, float most, const double *partial) {
+/* Every block adds up all partial sums, in the same order, and multiplies its quads. */
+static __global__ void clip_scale_kernel(float *g, size_t n, float most, const double *partial, double *norms) {
   __shared__ double sum[CLIP_BLOCK];
+  const size_t thread = (size_t)blockIdx.x * CLIP_BLOCK + threadIdx.x, threads = (size_t)gridDim.x * CLIP_BLOCK;
   double squares = 0;
   for (int b = threadIdx.x; b < (int)gridDim.x; b += CLIP_BLOCK) squares += partial[b];
-  const float factor = clip_factor(clip_block_sum(sum, squares), most);
+  squares = clip_block_sum(sum, squares);
+  if (norms != NULL && thread == 0) *norms += sqrt(squares);
+  const float factor = clip_factor(squares, most);
   if (factor == 1) return;
-  for (size_t i = (size_t)blockIdx.x * CLIP_BLOCK + threadIdx.x; i < n; i += (size_t)gridDim.x * CLIP_BLOCK)
-    g[i] *= factor;
+#pragma unroll 4
+  for (size_t i = thread; i < n / 4; i += threads) {
+    float4 v = reinterpret_cast<float4 *>(g)[i];
+    v.x *= factor;
+    v.y *= factor;
+    v.z *= factor;
+    v.w *= factor;
+    reinterpret_cast<float4 *>(g)[i] = v;
+  }
+  const size_t i = n / 4 * 4 + thread;
+  if (i < n) g[i] *= factor;
 }
 
-/* partial (CLIP_BLOCKS) is scratch on the GPU. */
-static inline void clip_norm_gpu(float *g, size_t n, float most, double *partial) {
+/* partial (CLIP_BLOCKS) is scratch on the GPU, norms one double there; g is aligned to 16 bytes. */
+static inline void clip_norm_gpu(float *g, size_t n, float most, double *partial, double *norms) {
   if (n == 0) return;
-  const size_t pieces = (n + CLIP_BLOCK - 1) / CLIP_BLOCK;
+  const size_t pieces = (n + 4 * CLIP_BLOCK - 1) / (4 * CLIP_BLOCK);
   const unsigned blocks = pieces < CLIP_BLOCKS ? (unsigned)pieces : (unsigned)CLIP_BLOCKS;
   clip_squares_kernel<<<blocks, CLIP_BLOCK>>>(partial, g, n);
   CUDA_CHECK_LAUNCH();
-  clip_scale_kernel<<<blocks, CLIP_BLOCK>>>(g, n, most, partial);
+  clip_scale_kernel<<<blocks, CLIP_BLOCK>>>(g, n, most, partial, norms);
   CUDA_CHECK_LAUNCH();
 }
 #endif

@@ -46,8 +46,11 @@ typedef struct Model {
   int whole;                   /* samples of the step that this batch is a part of; 0: the batch is all of it */
 
   float *losses[GRAPH_MAX_LOSSES]; /* where model_score() writes a float per sample; may be set elsewhere */
-  double *totals;                  /* (losses, 2): sum of losses, number of right answers */
+  double *totals;                  /* (losses, 2): sum of losses, number of right answers; behind them MODEL_NORMS */
 } Model;
+
+/* In totals: the sum over steps of the gradients' norm, where clip_norm has it computed. */
+enum { MODEL_NORMS = 2 * GRAPH_MAX_LOSSES, MODEL_TOTALS };
 
 /* --------------------------------------------------------------------------------------------------------- kernels */
 
@@ -280,7 +283,7 @@ static inline int model_allocate(Model *m, double also, Error *err) {
     m->slot[s] = (float *)device_alloc(device, parameter_bytes);
   const size_t workspace = model_workspace_floats(m);
   if (workspace > 0) m->workspace = (float *)device_alloc(device, workspace * sizeof(float));
-  m->totals = (double *)device_alloc(device, 2 * GRAPH_MAX_LOSSES * sizeof(double));
+  m->totals = (double *)device_alloc(device, MODEL_TOTALS * sizeof(double));
   m->arena = (unsigned char *)device_alloc(device, m->plan.arena_bytes);
   for (int l = 0; l < m->graph->loss_count; l++) m->losses[l] = (float *)model_array(m, m->plan.loss_each[l]);
   return 0;
@@ -492,8 +495,8 @@ static inline void model_clip(const Model *m) {
   if (m->clip_value > 0)
     ON_DEVICE(device, clip_value_gpu(m->gradients, n, m->clip_value), clip_value_cpu(m->gradients, n, m->clip_value));
   if (m->clip_norm > 0)
-    ON_DEVICE(device, clip_norm_gpu(m->gradients, n, m->clip_norm, m->clip_partial),
-              clip_norm_cpu(m->gradients, n, m->clip_norm, m->clip_partial));
+    ON_DEVICE(device, clip_norm_gpu(m->gradients, n, m->clip_norm, m->clip_partial, m->totals + MODEL_NORMS),
+              clip_norm_cpu(m->gradients, n, m->clip_norm, m->clip_partial, m->totals + MODEL_NORMS));
   model_range_end(m);
 }
 

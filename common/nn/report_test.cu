@@ -197,10 +197,10 @@ static void a_wide_layer_is_shown_in_part(void **unused) {
 
 static void a_curve_holds_the_records_of_its_split(void **unused) {
   (void)unused;
-  const TrainRecord records[] = {{1, 1, "train", 2.5, 0.125, 0, 0, 0},
-                                 {50, 1, "test", 1.5, 0.5, 0, 0, 0},
-                                 {50, 1, "train", 1.25, 0.625, 0, 0, 0},
-                                 {100, 2, "test", 0.5, 0.75, 0, 0, 0}};
+  const TrainRecord records[] = {{1, 1, "train", 2.5, 0.125, 0, 0, 0, NAN, 0},
+                                 {50, 1, "test", 1.5, 0.5, 0, 0, 0, NAN, 0},
+                                 {50, 1, "train", 1.25, 0.625, 0, 0, 0, NAN, 0},
+                                 {100, 2, "test", 0.5, 0.75, 0, 0, 0, NAN, 0}};
   ReportCurve train = report_curve(records, 4, "train", 50, 100), test = report_curve(records, 4, "test", 50, 100);
   assert_int_equal(train.count, 2);
   assert_int_equal(test.count, 2);
@@ -222,7 +222,11 @@ static char *svg_of(const char *split, double loss, double accuracy) {
   state.step = 100;
   if (train_log_open(&log, directory, -1, &err) != 0) fail_msg("%s", err.message);
   for (long step = 50; step <= 100; step += 50) {
-    TrainRecord record = {step, step / 50, "", loss / step, accuracy, 0.1, 1, 1};
+    TrainRecord record = train_record();
+    record.step = step;
+    record.epoch = step / 50;
+    record.loss = loss / step;
+    record.accuracy = accuracy;
     snprintf(record.split, sizeof record.split, "%s", split);
     train_log_write(&log, &record);
   }

@@ -1,7 +1,8 @@
 /* run_folder.h - the folder that a training run writes into: what lies there, who may write, and what becomes of the
  * run before.
  *
- *     log.jsonl, log.csv                      the history (common/train_log.h)
+ *     log.jsonl, log.csv, events.out.tfevents.*  the history (common/train_log.h)
+ *     report.html                             what came of it, for people (html_report.h)
  *     best.safetensors, last.safetensors      the model (checkpoint.h)
  *     last.state.safetensors                  what --resume needs
  *     curve.svg, curve.png, filters.png, misclassified.png
@@ -20,22 +21,41 @@
 
 #include "common/nn/checkpoint.h"
 #include "common/runfiles.h"
+#include "common/train_log.h"
 
 /* The log moves away first and comes back last: it is never alone where the models are not. */
-enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_FILES = 14 };
+enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_FILES = 15, RUN_EVENTS = RUN_FILES };
 static const char *const run_files[RUN_FILES] = {
     "log.jsonl",   "log.csv",     "best.safetensors", "last.safetensors",  "last.state.safetensors",
     "curve.svg",   "curve.png",   "filters.png",      "misclassified.png", "features.png",
-    "excited.png", "profile.csv", "profile.svg",      "profile.png"};
+    "excited.png", "profile.csv", "profile.svg",      "profile.png",       "report.html"};
+
+/* Who holds the lock wrote it there: ": process 1234, started 2026-11-28 19:20:11"; "" where nobody did. */
+static inline void run_folder_holder(int fd, char *text, size_t size) {
+  const ssize_t length = pread(fd, text, size - 1, 0);
+  text[length > 0 ? length : 0] = '\0';
+  for (char *at = text; *at != '\0'; at++)
+    if ((unsigned char)*at < ' ') *at = ' ';
+}
 
 /* One run at a time writes into a folder: two would mix their logs and models. The lock goes with the process. */
 static inline int run_folder_lock(const char *directory, Error *err) {
-  char path[PATH_MAX + 16];
+  char path[PATH_MAX + 16], holder[128], when[32];
   snprintf(path, sizeof path, "%s/.lock", directory);
   const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) return error_set(err, "%s cannot be written: %s; name another --output-dir", path, strerror(errno));
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return error_set(err, "another run is writing into %s; wait for it, or name another --output-dir", directory);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    run_folder_holder(fd, holder, sizeof holder);
+    close(fd);
+    return error_set(err, "another run is writing into %s%s; wait for it, or name another --output-dir", directory,
+                     holder);
+  }
+  const time_t now = time(NULL);
+  struct tm local;
+  strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
+  const int length = snprintf(holder, sizeof holder, ": process %ld, started %s", (long)getpid(), when);
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, holder, (size_t)length, 0) != length)
+    return error_set(err, "%s cannot be written: %s; make room, or name another --output-dir", path, strerror(errno));
   return 0;
 }
 
@@ -66,6 +86,20 @@ static inline void run_folder_remove(const char *directory, int begin, int end) 
   }
 }
 
+/* The event files of one folder take the place of those of another. 1: there were some. */
+static inline int run_folder_move_events(const char *from, const char *to) {
+  char old_path[PATH_MAX + NAME_MAX + 32], new_path[PATH_MAX + NAME_MAX + 32];
+  EventFileName name = {""};
+  if (!event_file_next(from, &name)) return 0;
+  train_log_remove_events(to, "");
+  do {
+    snprintf(old_path, sizeof old_path, "%s/%s", from, name.text);
+    snprintf(new_path, sizeof new_path, "%s/%s", to, name.text);
+    if (rename(old_path, new_path) != 0) die("%s cannot be moved to %s: %s", old_path, new_path, strerror(errno));
+  } while (event_file_next(from, &name));
+  return 1;
+}
+
 /* An earlier run's files move into DIRECTORY/previous, in place of what lay there: two runs must not mix, and a new one
  * that fails must not cost the old one. Bit i of the result: run_files[i] was there. */
 static inline unsigned run_folder_set_aside(const char *directory) {
@@ -74,7 +108,10 @@ static inline unsigned run_folder_set_aside(const char *directory) {
   unsigned moved = 0;
   snprintf(to, sizeof to, "%s/previous", directory);
   /* A run that was killed before its first checkpoint left its log: the run before it has its own in previous/. */
-  if (!run_folder_has_model(directory) && run_folder_has_model(to)) run_folder_remove(directory, 0, RUN_LOGS);
+  if (!run_folder_has_model(directory) && run_folder_has_model(to)) {
+    run_folder_remove(directory, 0, RUN_LOGS);
+    train_log_remove_events(directory, "");
+  }
   for (int i = 0; i < RUN_FILES; i++) {
     snprintf(from, sizeof from, "%s/%s", directory, run_files[i]);
     snprintf(to, sizeof to, "%s/previous", directory);
@@ -84,6 +121,8 @@ static inline unsigned run_folder_set_aside(const char *directory) {
     if (rename(from, to) != 0) die("%s cannot be moved to %s: %s", from, to, strerror(errno));
     moved |= 1u << i;
   }
+  snprintf(to, sizeof to, "%s/previous", directory);
+  if (moved && run_folder_move_events(directory, to)) moved |= 1u << RUN_EVENTS;
   if (moved) fprintf(stderr, "%s: note: the earlier run is in %s/previous\n", program_invocation_short_name, directory);
   return moved;
 }
@@ -95,6 +134,9 @@ static inline void run_folder_take_back(const char *directory, unsigned moved) {
   snprintf(to, sizeof to, "%s/%s", directory, run_files[RUN_STATE]);
   if (access(to, F_OK) == 0) return;
   run_folder_remove(directory, 0, RUN_STATE);
+  train_log_remove_events(directory, "");
+  snprintf(to, sizeof to, "%s/report.html", directory);
+  unlink(to);
   if (!moved) return;
   for (int i = RUN_FILES - 1; i >= 0; i--) {
     if (!(moved & 1u << i)) continue;
@@ -103,6 +145,7 @@ static inline void run_folder_take_back(const char *directory, unsigned moved) {
     if (rename(from, to) != 0) die("%s cannot be moved back to %s: %s", from, to, strerror(errno));
   }
   snprintf(from, sizeof from, "%s/previous", directory);
+  if (moved & 1u << RUN_EVENTS) run_folder_move_events(from, directory);
   rmdir(from); /* unless something else lies there */
   fprintf(stderr, "%s: note: the earlier run is back in %s\n", program_invocation_short_name, directory);
 }

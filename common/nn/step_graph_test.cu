@@ -183,15 +183,17 @@ static void clipped_steps_in_parts_give_the_same_bits(void **state) {
 static void check_clipping(Device device, size_t n, float most_norm, float most_value) {
   float *g = (float *)xmalloc(n * sizeof *g), *result = (float *)xmalloc(n * sizeof *g);
   float *on_device = (float *)device_alloc(device, n * sizeof *g);
-  double *partial = (double *)device_alloc(device, CLIP_BLOCKS * sizeof *partial), squares = 0;
+  double *partial = (double *)device_alloc(device, (CLIP_BLOCKS + 1) * sizeof *partial), squares = 0;
+  double norms[2] = {0.5, 0};
+  device_upload(device, partial + CLIP_BLOCKS, norms, sizeof *norms);
   test_random_fill(g, n, 7);
   for (size_t i = 0; i < n; i++) squares += (double)g[i] * g[i];
   const double norm = sqrt(squares), factor = norm + 1e-6 > most_norm ? most_norm / (norm + 1e-6) : 1;
   for (int way = 0; way < 2; way++) {
     device_upload(device, on_device, g, n * sizeof *g);
     if (way == 0)
-      ON_DEVICE(device, clip_norm_gpu(on_device, n, most_norm, partial),
-                clip_norm_cpu(on_device, n, most_norm, partial));
+      ON_DEVICE(device, clip_norm_gpu(on_device, n, most_norm, partial, partial + CLIP_BLOCKS),
+                clip_norm_cpu(on_device, n, most_norm, partial, partial + CLIP_BLOCKS));
     else
       ON_DEVICE(device, clip_value_gpu(on_device, n, most_value), clip_value_cpu(on_device, n, most_value));
     device_download(device, result, on_device, n * sizeof *g);
@@ -203,6 +205,8 @@ static void check_clipping(Device device, size_t n, float most_norm, float most_
                  n, g[i], result[i], expected);
     }
   }
+  device_download(device, norms + 1, partial + CLIP_BLOCKS, sizeof *norms);
+  if (!(fabs(norms[1] - 0.5 - norm) <= 8 * 6e-8 * norm)) fail_msg("norm %.9g, expected %.9g", norms[1] - 0.5, norm);
   device_free(device, on_device);
   device_free(device, partial);
   free(g);
@@ -218,7 +222,7 @@ static void gradients_are_clipped_on(Device device) {
   /* What is no number stays: the loss must say so. */
   float nan[3] = {NAN, 2, -2};
   double scratch[CLIP_BLOCKS];
-  clip_norm_cpu(nan, 3, 1, scratch);
+  clip_norm_cpu(nan, 3, 1, scratch, NULL);
   assert_true(isnan(nan[0]) && nan[1] == 2);
   clip_value_cpu(nan, 3, 1);
   assert_true(isnan(nan[0]) && nan[1] == 1 && nan[2] == -1);

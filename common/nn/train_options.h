@@ -32,7 +32,7 @@ enum {
   TRAIN_TEST_IMAGES = 1 << 7,
   TRAIN_HOLD_OUT = 1 << 8,
   TRAIN_THREADS = 1 << 9,
-  TRAIN_RESUME = 1 << 10,  /* and --restart */
+  TRAIN_RESUME = 1 << 10,  /* and --restart, --log-every */
   TRAIN_PREDICT = 1 << 11, /* and --checkpoint */
   TRAIN_SUMMARY = 1 << 12,
   TRAIN_GRAPH = 1 << 13,
@@ -81,6 +81,7 @@ typedef struct TrainOptions {
   int patience;                 /* epochs without a lower validation loss until the run stops; 0: it does not */
   double clip_norm, clip_value; /* of gradients; 0: they are not clipped */
   int accumulate;               /* batches whose gradients are added up for a step; 0: one */
+  int log_every;                /* steps between two records of the log; 0: TRAINER_LOG_EVERY */
   int find_lr;                  /* steps of --find-lr; 0: it is not asked for */
   int excited;                  /* pictures for each filter, of --show-excited; 0: none are asked for */
   char **files;                 /* of --predict */
@@ -124,6 +125,7 @@ enum {
   TRAIN_KEY_CLIP_NORM,
   TRAIN_KEY_CLIP_VALUE,
   TRAIN_KEY_ACCUMULATE,
+  TRAIN_KEY_LOG_EVERY,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -379,6 +381,9 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
     case TRAIN_KEY_ACCUMULATE:
       options->accumulate = (int)option_int(state, arg, "--accumulate", 1, 65536);
       return 0;
+    case TRAIN_KEY_LOG_EVERY:
+      options->log_every = (int)option_int(state, arg, "--log-every", 1, 1000000);
+      return 0;
     case TRAIN_KEY_FIND_LR:
       options->find_lr =
           arg ? (int)option_int(state, arg, "--find-lr", TRAIN_LEAST_FIND, TRAIN_MOST_FIND) : TRAIN_FIND_STEPS;
@@ -550,6 +555,8 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     train_options_row(help, 'r', "resume", NULL, "Go on from the output folder's last checkpoint, to --epochs in all");
     train_options_row(help, TRAIN_KEY_RESTART, "restart", NULL,
                       "Start anew although the output folder holds an unfinished run");
+    train_options_row(help, TRAIN_KEY_LOG_EVERY, "log-every", "N",
+                      "Steps between two records of the log; --graph likes a multiple of 10 (default: 100)");
   }
   if (has & TRAIN_IMAGES) {
     train_options_images_row(help, TRAIN_KEY_IMAGES, "train-images", "Train", o->train_images);

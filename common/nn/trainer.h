@@ -18,11 +18,16 @@
 #include "common/nn/device_set.h"
 #include "common/nn/schedule.h"
 #include "common/nn/step_replay.h"
+#include "common/nn/totals_fetch.h"
 #include "common/progress.h"
+#include "common/sparkline.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 
-enum { TRAINER_LOG_EVERY = 100 }; /* steps of an epoch between two looks at the loss: each waits for the device */
+enum {
+  TRAINER_LOG_EVERY = 100
+};                        /* steps of an epoch between two looks at the loss, unless Trainer.log_every says so */
+#define TRAINER_SHORT 0.5 /* seconds of an interval that ends while the next one is launched already */
 
 typedef struct Trainer {
   Model *net;
@@ -31,6 +36,10 @@ typedef struct Trainer {
   TrainState state;       /* what a checkpoint keeps */
   const char *output_dir; /* last.safetensors, best.safetensors, last.state.safetensors */
   TrainLog *log;
+  int log_every;         /* 0: TRAINER_LOG_EVERY */
+  TotalsFetch fetch;     /* of the loss; opened by the first epoch */
+  Sparkline curve;       /* of the loss */
+  double interval;       /* seconds that the last interval took; 0: there was none */
   StepGraph *step_graph; /* records each step; NULL: each kernel is launched by itself */
   StepReplay *replay;    /* launches recorded steps; NULL: does not */
   StepValues *values;    /* of its epoch, on the host */
@@ -49,51 +58,88 @@ static inline double trainer_learning_rate(const LrSchedule *schedule, const Tra
   return state->lr * lr_schedule_factor(schedule, done) * schedule_plateau_factor(schedule, &state->plateau);
 }
 
-/* One record of the log: the interval of training steps, or the evaluation, that ended now in `epoch` (from 1). */
-static inline void trainer_log(Trainer *t, int epoch, const char *split, Totals totals, double images, double seconds) {
-  TrainRecord record = TrainRecord();
-  record.step = t->state.step;
+static inline int trainer_log_every(const Trainer *t) { return t->log_every > 0 ? t->log_every : TRAINER_LOG_EVERY; }
+
+/* Frees what the epochs have opened. */
+static inline void trainer_close(Trainer *t) { totals_fetch_close(&t->fetch); }
+
+/* One record of the log: the interval of training steps, or the evaluation, that ended now in `epoch` (from 1).
+ * gradient_norm: the mean of the steps; NAN: not measured. */
+static inline void trainer_log(Trainer *t, long step, int epoch, const char *split, Totals totals, double images,
+                               double seconds, double lr, double gradient_norm) {
+  TrainRecord record = train_record();
+  record.step = step;
   record.epoch = epoch;
   snprintf(record.split, sizeof record.split, "%s", split);
   record.loss = totals.loss / images;
   record.accuracy = totals.correct / images;
-  record.lr = t->lr;
+  record.lr = lr;
   record.images_per_second = images / seconds;
   record.seconds = t->state.seconds;
+  record.gradient_norm = gradient_norm;
   train_log_write(t->log, &record);
 }
 
-/* The steps since the last look at the loss. */
+/* The steps since the last look at the loss. A look begins behind the steps so far, and may end while the device is at
+ * those of the next interval: so it never waits for the host. */
 typedef struct TrainerInterval {
-  Totals begin; /* the epoch's sums when it began */
-  int position; /* the image at which it began */
+  StepTotals begin; /* the epoch's sums when it began */
+  long step;        /* the step and the image at which it began */
+  int position;
   double start, loss;
+  int looking; /* a look has begun: at this step and image, with this learning rate */
+  long look_step;
+  int look_position;
+  double look_lr;
 } TrainerInterval;
 
-/* Not finite means diverged: nothing of such a network may reach a checkpoint. */
-static inline int trainer_check_loss(const Trainer *t, double loss, Error *err) {
+/* Not finite means diverged: nothing of such a network may reach a checkpoint. epoch: from 1. */
+static inline int trainer_check_loss(const Trainer *t, long step, int epoch, double loss, Error *err) {
+  const TrainState *state = &t->state;
   if (isfinite(loss)) return 0;
   return error_set(err,
                    "the loss is not finite at step %ld of epoch %d: the learning rate %g is too high for this network; "
-                   "try --lr=%g. Nothing was saved; the files in %s are unchanged",
-                   t->state.step, t->state.epoch + 1, t->state.lr, t->state.lr / 10, t->output_dir);
+                   "try --lr=%g%s. %s; the files in %s are unchanged",
+                   step, epoch, state->lr, state->lr / 10, state->clip_norm > 0 ? "" : " or --clip-norm=1",
+                   state->best_epoch > 0 ? "The last checkpoint is kept" : "Nothing was saved", t->output_dir);
 }
 
-/* Waits for the device, reads the sums, logs the interval and begins the next one. */
-static inline int trainer_look(Trainer *t, TrainerInterval *interval, Error *err) {
+/* Waits for the sums of the look, logs the interval before it and begins the next one. */
+static inline int trainer_look_end(Trainer *t, TrainerInterval *interval, Error *err) {
   TrainState *state = &t->state;
-  state->epoch_totals = model_read_totals(t->net, 0);
-  if (trainer_check_loss(t, state->epoch_totals.loss, err) != 0) return -1;
-  double now = seconds_now(), images = state->position - interval->position;
-  Totals sums = {state->epoch_totals.loss - interval->begin.loss,
-                 state->epoch_totals.correct - interval->begin.correct};
-  state->seconds += now - interval->start;
-  trainer_log(t, state->epoch + 1, "train", sums, images, now - interval->start);
-  interval->begin = state->epoch_totals;
-  interval->position = state->position;
+  const StepTotals sums = totals_fetch_end(&t->fetch);
+  interval->looking = 0;
+  state->epoch_totals = sums.totals;
+  if (trainer_check_loss(t, interval->look_step, state->epoch + 1, sums.totals.loss, err) != 0) return -1;
+  const double now = seconds_now(), images = interval->look_position - interval->position;
+  const double norm = (sums.norms - interval->begin.norms) / (double)(interval->look_step - interval->step);
+  const Totals own = {sums.totals.loss - interval->begin.totals.loss,
+                      sums.totals.correct - interval->begin.totals.correct};
+  t->interval = now - interval->start;
+  state->seconds += t->interval;
+  trainer_log(t, interval->look_step, state->epoch + 1, "train", own, images, t->interval, interval->look_lr,
+              state->clip_norm > 0 ? norm : NAN);
+  interval->begin = sums;
+  interval->step = interval->look_step;
+  interval->position = interval->look_position;
   interval->start = now;
-  interval->loss = sums.loss / images;
+  interval->loss = own.loss / images;
+  sparkline_add(&t->curve, interval->loss);
   return 0;
+}
+
+/* Looks at the loss after the steps so far. Where intervals are short, that ends with the next look or the epoch, and
+ * the device goes on meanwhile; where they are long, it ends at once: waiting then costs nothing that can be measured,
+ * and Ctrl-C finds few steps launched ahead. */
+static inline int trainer_look(Trainer *t, TrainerInterval *interval, Error *err) {
+  if (interval->looking && trainer_look_end(t, interval, err) != 0) return -1;
+  totals_fetch_begin(&t->fetch, t->net);
+  interval->looking = 1;
+  interval->look_step = t->state.step;
+  interval->look_position = t->state.position;
+  interval->look_lr = t->lr;
+  const int ahead = t->net->context.device == DEVICE_GPU && t->interval > 0 && t->interval < TRAINER_SHORT;
+  return ahead ? 0 : trainer_look_end(t, interval, err);
 }
 
 /* How many steps of whole batches are left in the epoch. */
@@ -157,7 +203,7 @@ static inline int trainer_steps(Trainer *t) {
   int steps = 1;
   if (t->replay && whole > 0) {
     /* up to the next look at the loss */
-    const int look = TRAINER_LOG_EVERY - state->position / state->batch_size % TRAINER_LOG_EVERY;
+    const int every = trainer_log_every(t), look = every - state->position / state->batch_size % every;
     ON_DEVICE(t->net->context.device, steps = step_replay_launch(t->replay, look < whole ? look : whole), (void)0);
     state->step += steps - 1;
     t->lr = trainer_learning_rate(&t->schedule, state);
@@ -169,30 +215,50 @@ static inline int trainer_steps(Trainer *t) {
   return batch;
 }
 
+/* How far the epoch has come, with the loss of the last interval and all before it as a curve. */
+static inline void trainer_show(const Trainer *t, Progress *progress, const TrainerInterval *interval, int columns) {
+  if (isnan(interval->loss))
+    progress_update(progress, t->state.position, "%s", "");
+  else
+    progress_update(progress, t->state.position, "loss %.4f%s%s", interval->loss, columns > 0 ? " " : "",
+                    sparkline_text(&t->curve, columns).text);
+}
+
 /* Trains from the state's position to the end of its epoch, or to the step in which the user interrupts. */
 static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
   TrainState *state = &t->state;
+  const double none = 0;
+  if (t->fetch.sums == NULL) totals_fetch_open(&t->fetch, t->net);
   device_set_shuffle(t->train, state->seed, state->epoch);
   if (t->replay) ON_DEVICE(t->net->context.device, trainer_load_epoch(t), (void)0);
   model_reset_totals(t->net, 0, state->epoch_totals);
+  if (state->clip_norm > 0) device_upload(t->net->context.device, t->net->totals + MODEL_NORMS, &none, sizeof none);
 
   Progress progress;
   char title[32];
   snprintf(title, sizeof title, "epoch %d/%d", state->epoch + 1, state->epochs);
   progress_begin(&progress, title, "img", state->position, t->train->count);
-  TrainerInterval interval = {state->epoch_totals, state->position, seconds_now(), NAN};
-  double start = interval.start;
-  int first = state->position, status = 0;
+  TrainerInterval interval;
+  memset(&interval, 0, sizeof interval);
+  interval.begin.totals = state->epoch_totals;
+  interval.step = state->step;
+  interval.position = state->position;
+  interval.start = seconds_now();
+  interval.loss = NAN;
+  const double start = interval.start;
+  const int first = state->position, columns = sparkline_columns();
+  int status = 0;
   while (status == 0 && state->position < t->train->count && !interrupt_requested()) {
     state->position += trainer_steps(t);
-    if (state->position / state->batch_size % TRAINER_LOG_EVERY == 0 || state->position == t->train->count)
+    if (state->position / state->batch_size % trainer_log_every(t) == 0 || state->position == t->train->count)
       status = trainer_look(t, &interval, err);
-    if (isnan(interval.loss))
-      progress_update(&progress, state->position, "%s", "");
-    else
-      progress_update(&progress, state->position, "loss %.4f", interval.loss);
+    trainer_show(t, &progress, &interval, columns);
   }
-  if (status == 0 && interval.position < state->position) status = trainer_look(t, &interval, err);
+  if (status == 0 && interval.looking) status = trainer_look_end(t, &interval, err);
+  if (status == 0 && interval.position < state->position) {
+    status = trainer_look(t, &interval, err);
+    if (status == 0 && interval.looking) status = trainer_look_end(t, &interval, err);
+  }
   progress_end(&progress);
   if (state->position > first) t->images_per_second = (state->position - first) / (seconds_now() - start);
   if (status != 0) return TRAIN_FAILED;

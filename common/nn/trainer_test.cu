@@ -48,6 +48,7 @@ typedef struct Fixture {
 } Fixture;
 
 static int interrupt_at, steps; /* the step during which Ctrl-C comes; 0: never */
+static Device device = DEVICE_CPU;
 
 static void forward_and_interrupt(const Context *context, const Node *node, const OpArrays *a) {
   test_linear_forward(context, node, a);
@@ -63,12 +64,12 @@ static void fixture_create(Fixture *f, const char *name) {
   const DataSet host = {shape3(1, SIDE, SIDE), COUNT, CLASSES, images, labels};
   const DataNorm norm = {1, {0.5f}, {0.3f}};
   memset(f, 0, sizeof *f);
-  test_net_open(&f->net, shape1(PIXELS), CLASSES, DEVICE_CPU, 2);
+  test_net_open(&f->net, shape1(PIXELS), CLASSES, device, 2);
   static Op interrupting = test_linear;
   interrupting.forward = forward_and_interrupt;
   f->net.graph->nodes[1].op = &interrupting;
   model_init(&f->net, 1);
-  device_set_create(&f->set, DEVICE_CPU, &test_batches, &host, COUNT, &norm);
+  device_set_create(&f->set, device, &test_batches, &host, COUNT, &norm);
   mkdir(test_path(f->directory, sizeof f->directory, name), 0777);
   if (train_log_open(&f->log, f->directory, -1, &err) != 0) fail_msg("%s", err.message);
   Trainer *t = &f->trainer;
@@ -93,6 +94,7 @@ static TrainRecord *fixture_destroy(Fixture *f, size_t *count) {
   TrainRecord *records;
   if (train_log_close(&f->log, &err) != 0 || train_log_load(f->directory, 1000000, &records, count, &err) != 0)
     fail_msg("%s", err.message);
+  trainer_close(&f->trainer);
   device_set_destroy(&f->set);
   model_close(&f->net);
   interrupt_signal = 0;
@@ -197,6 +199,87 @@ static void an_interrupt_stops_after_its_step(void **unused) {
   free(records);
 }
 
+/* With the other records of a look every 40 steps: its mean over these steps, before clipping. */
+static void the_log_has_the_mean_norm_of_the_gradients(void **unused) {
+  (void)unused;
+  Fixture f;
+  Error err;
+  double norms[COUNT];
+  const LrSchedule linear = lr_schedule(&schedule_linear);
+  const long ends[] = {0, 40, 80, 120, 130};
+  size_t count;
+  for (int by_hand = 1; by_hand >= 0; by_hand--) {
+    fixture_create(&f, "norms");
+    TrainState *state = &f.trainer.state;
+    state->clip_norm = f.net.clip_norm = 0.5f;
+    f.trainer.log_every = 40;
+    if (!by_hand) break;
+    device_set_shuffle(&f.set, state->seed, 0);
+    for (; state->step < COUNT; state->step++) {
+      double squares = 0;
+      device_set_gather(&f.set, &f.net, (int)state->step, 1);
+      f.net.hyper.lr = (float)trainer_learning_rate(&linear, state);
+      f.net.hyper.momentum = 0.5f;
+      model_gradients(&f.net, 1);
+      for (int i = 0; i < PARAMETERS; i++) squares += (double)f.net.gradients[i] * f.net.gradients[i];
+      norms[state->step] = sqrt(squares);
+      model_clip(&f.net);
+      model_update(&f.net);
+    }
+    free(fixture_destroy(&f, &count));
+  }
+  if (trainer_train_epoch(&f.trainer, &err) != TRAIN_FINISHED) fail_msg("%s", err.message);
+  TrainRecord *records = fixture_destroy(&f, &count);
+  assert_int_equal(count, 4);
+  int clipped = 0;
+  for (int i = 0; i < 4; i++) {
+    double sum = 0;
+    for (long step = ends[i]; step < ends[i + 1]; step++) {
+      sum += norms[step];
+      clipped += norms[step] > 0.5;
+    }
+    assert_int_equal(records[i].step, ends[i + 1]);
+    if (!(fabs(records[i].gradient_norm / (sum / (double)(ends[i + 1] - ends[i])) - 1) < 1e-9))
+      fail_msg("record %d: %.9g, expected %.9g", i, records[i].gradient_norm, sum / (double)(ends[i + 1] - ends[i]));
+  }
+  assert_in_range(clipped, 10, COUNT - 1);
+  free(records);
+}
+
+/* On a GPU a look ends while the next interval is at work: every record is as on the CPU, but for rounding. */
+static void the_log_of_a_gpu_holds_every_step_once(void **unused) {
+  (void)unused;
+  test_requires_gpu();
+  Error err;
+  TrainRecord *records[2];
+  size_t count[2];
+  for (int gpu = 0; gpu < 2; gpu++) {
+    Fixture f;
+    device = gpu ? DEVICE_GPU : DEVICE_CPU;
+    fixture_create(&f, gpu ? "gpu" : "cpu");
+    f.net.graph->nodes[1].op = &test_linear;
+    f.trainer.log_every = 20;
+    f.trainer.state.clip_norm = f.net.clip_norm = 0.5f;
+    for (int epoch = 0; epoch < 2; epoch++) {
+      if (trainer_train_epoch(&f.trainer, &err) != TRAIN_FINISHED) fail_msg("%s", err.message);
+      assert_true(f.trainer.interval > 0);
+      next_epoch(&f.trainer.state);
+    }
+    records[gpu] = fixture_destroy(&f, &count[gpu]);
+  }
+  device = DEVICE_CPU;
+  assert_int_equal(count[0], 14);
+  assert_int_equal(count[1], 14);
+  for (int i = 0; i < 14; i++) {
+    const TrainRecord *a = &records[0][i], *b = &records[1][i];
+    assert_true(a->step == b->step && a->epoch == b->epoch && a->lr == b->lr && a->accuracy == b->accuracy);
+    assert_true(fabs(a->loss - b->loss) < 1e-4 && fabs(a->gradient_norm / b->gradient_norm - 1) < 1e-4);
+    assert_true(b->images_per_second > 0 && (i == 0 || b->seconds > b[-1].seconds));
+  }
+  free(records[0]);
+  free(records[1]);
+}
+
 /* At the hundredth step, at the end of the epoch, and when an interrupt comes first. */
 static void a_loss_that_is_not_finite_ends_the_run(void **unused) {
   (void)unused;
@@ -212,7 +295,7 @@ static void a_loss_that_is_not_finite_ends_the_run(void **unused) {
     assert_int_equal(trainer_train_epoch(&f.trainer, &err), TRAIN_FAILED);
     snprintf(expected, sizeof expected,
              "the loss is not finite at step %d of epoch 1: the learning rate 0.02 is too high for this network; "
-             "try --lr=0.002. Nothing was saved; the files in ",
+             "try --lr=0.002 or --clip-norm=1. Nothing was saved; the files in ",
              failed_at[i]);
     if (strncmp(err.message, expected, strlen(expected)) != 0) fail_msg("%s", err.message);
     assert_non_null(strstr(err.message, f.directory));
@@ -355,6 +438,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_learning_rate_rises_and_falls),
       cmocka_unit_test(the_log_holds_every_step_once),
+      cmocka_unit_test(the_log_has_the_mean_norm_of_the_gradients),
+      cmocka_unit_test(the_log_of_a_gpu_holds_every_step_once),
       cmocka_unit_test(an_interrupt_stops_after_its_step),
       cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
       cmocka_unit_test(the_average_is_that_of_its_weights),
