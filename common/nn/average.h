@@ -35,9 +35,10 @@ static inline
   // <<< hidden
 }
 
-static inline void average_cpu(float *average, const float *w, size_t n, float share) {
+/* next may be average. */
+static inline void average_cpu(float *next, const float *average, const float *w, size_t n, float share) {
 #pragma omp parallel for simd schedule(static) if (parallel : n > AVERAGE_CPU_SERIAL)
-  for (size_t i = 0; i < n; i++) average[i] = average_one(average[i], w[i], share);
+  for (size_t i = 0; i < n; i++) next[i] = average_one(average[i], w[i], share);
 }
 
 #ifdef __CUDACC__
@@ -45,8 +46,8 @@ static inline void average_cpu(float *average, const float *w, size_t n, float s
 
 /* The first 4 quads weights by fours, the rest one by one. share_at: in the GPU's memory, so that a recorded launch can
  * be repeated when it has changed; NULL: `share` is it. */
-static __global__ void average_kernel(float *average, const float *w, size_t n, size_t quads, float share,
-                                      const float *share_at) {
+static __global__ void average_kernel(float *next, const float *average, const float *w, size_t n, size_t quads,
+                                      float share, const float *share_at) {
   const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, rest = 4 * quads + i;
   if (share_at != NULL) share = *share_at;
   if (i < quads) {
@@ -56,17 +57,18 @@ static __global__ void average_kernel(float *average, const float *w, size_t n, 
     a.y = average_one(a.y, v.y, share);
     a.z = average_one(a.z, v.z, share);
     a.w = average_one(a.w, v.w, share);
-    ((float4 *)average)[i] = a;
+    ((float4 *)next)[i] = a;
   }
-  if (rest < n) average[rest] = average_one(average[rest], w[rest], share);
+  if (rest < n) next[rest] = average_one(average[rest], w[rest], share);
 }
 
-static inline void average_gpu(float *average, const float *w, size_t n, float share, const float *share_at) {
+static inline void average_gpu(float *next, const float *average, const float *w, size_t n, float share,
+                               const float *share_at) {
   if (n == 0) return;
-  const int aligned = ((uintptr_t)average | (uintptr_t)w) % sizeof(float4) == 0;
+  const int aligned = ((uintptr_t)next | (uintptr_t)average | (uintptr_t)w) % sizeof(float4) == 0;
   const size_t quads = aligned ? n / 4 : 0, threads = quads > 0 ? quads : n;
-  average_kernel<<<(unsigned)((threads + AVERAGE_BLOCK - 1) / AVERAGE_BLOCK), AVERAGE_BLOCK>>>(average, w, n, quads,
-                                                                                               share, share_at);
+  average_kernel<<<(unsigned)((threads + AVERAGE_BLOCK - 1) / AVERAGE_BLOCK), AVERAGE_BLOCK>>>(next, average, w, n,
+                                                                                               quads, share, share_at);
   CUDA_CHECK_LAUNCH();
 }
 #endif

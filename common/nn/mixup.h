@@ -11,8 +11,8 @@
  * and pairs of their own.
  *
  *   mixup_share      on the host
- *   mixup_cpu        two copies of all samples: the definition
- *   mixup_cpu_fast   both samples of a pair at once, in place
+ *   mixup_cpu        sample by sample, into another array: the definition
+ *   mixup_cpu_fast   both samples of a pair at once: the array may be the same
  *   mixup_gpu        the same: each float is read once and written once
  */
 #ifndef COMMON_NN_MIXUP_H
@@ -48,67 +48,72 @@ static inline
   return fmaf(share, other - own, own);
 }
 
-/* x (batch, width), and scratch as large. */
-static inline void mixup_cpu(float *x, float *scratch, int batch, size_t width, float share) {
-  for (size_t i = 0; i < (size_t)batch * width; i++) scratch[i] = x[i];
+/* y and x (batch, width), two arrays. */
+static inline void mixup_cpu(float *y, const float *x, int batch, size_t width, float share) {
   for (int b = 0; b < batch; b++)
     for (size_t i = 0; i < width; i++)
-      x[b * width + i] = mixup_one(scratch[b * width + i], scratch[(batch - 1 - b) * width + i], share);
+      y[b * width + i] = mixup_one(x[b * width + i], x[(batch - 1 - b) * width + i], share);
 }
 
-static inline void mixup_cpu_fast(float *x, int batch, size_t width, float share) {
+/* y may be x, as below. */
+static inline void mixup_cpu_fast(float *y, const float *x, int batch, size_t width, float share) {
 #pragma omp parallel for schedule(static) if ((size_t)batch * width > 16384)
   for (int b = 0; b < batch / 2; b++) {
-    float *one = x + b * width, *two = x + (batch - 1 - b) * width;
+    const size_t one = b * width, two = (batch - 1 - b) * width;
     for (size_t i = 0; i < width; i++) {
       // >>> hidden mixup_pair
-      const float first = one[i], second = two[i];
-      one[i] = mixup_one(first, second, share);
-      two[i] = mixup_one(second, first, share);
+      const float first = x[one + i], second = x[two + i];
+      y[one + i] = mixup_one(first, second, share);
+      y[two + i] = mixup_one(second, first, share);
       // <<< hidden
     }
   }
+  if (y != x && batch % 2) memcpy(y + batch / 2 * width, x + batch / 2 * width, width * sizeof *y);
 }
 
 #ifdef __CUDACC__
 #include "common/check.h"
 
-static __device__ __forceinline__ void mixup_pair(float *one, float *two, float share) {
+/* Elements of a pair of samples, one and two, into y_one and y_two; in the middle of an odd batch these are the same. */
+static __device__ __forceinline__ void mixup_pair(float *y_one, float *y_two, float one, float two, float share) {
   // >>> hidden mixup_pair
-  const float first = *one, second = *two;
-  *one = mixup_one(first, second, share);
-  *two = mixup_one(second, first, share);
+  *y_one = mixup_one(one, two, share);
+  *y_two = mixup_one(two, one, share);
   // <<< hidden
 }
 
-static __device__ __forceinline__ void mixup_pair(float4 *one, float4 *two, float share) {
-  float4 first = *one, second = *two;
-  mixup_pair(&first.x, &second.x, share);
-  mixup_pair(&first.y, &second.y, share);
-  mixup_pair(&first.z, &second.z, share);
-  mixup_pair(&first.w, &second.w, share);
-  *one = first;
-  *two = second;
+static __device__ __forceinline__ void mixup_pair(float4 *y_one, float4 *y_two, float4 one, float4 two, float share) {
+  float4 first, second;
+  mixup_pair(&first.x, &second.x, one.x, two.x, share);
+  mixup_pair(&first.y, &second.y, one.y, two.y, share);
+  mixup_pair(&first.z, &second.z, one.z, two.z, share);
+  mixup_pair(&first.w, &second.w, one.w, two.w, share);
+  *y_one = first;
+  *y_two = second;
 }
 
 /* Blocks (columns of V, pairs); width in V. share_at: in the GPU's memory, for a recorded launch; NULL: `share` is it. */
 template <typename V>
-static __global__ void mixup_kernel(V *x, int batch, size_t width, float share, const float *share_at) {
-  const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, b = blockIdx.y;
+static __global__ void mixup_kernel(V *y, const V *x, int batch, size_t width, float share, const float *share_at) {
+  const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, b = blockIdx.y, partner = batch - 1 - b;
   if (share_at != NULL) share = *share_at;
-  if (i < width) mixup_pair(&x[b * width + i], &x[(batch - 1 - b) * width + i], share);
+  if (i < width)
+    mixup_pair(&y[b * width + i], &y[partner * width + i], x[b * width + i], x[partner * width + i], share);
 }
 
-static inline void mixup_gpu(float *x, int batch, size_t width, float share, const float *share_at) {
-  const int quads = width % 4 == 0 && (uintptr_t)x % sizeof(float4) == 0;
-  const size_t columns = quads ? width / 4 : width;
-  if (batch < 2 || width == 0) return;
-  const dim3 grid((unsigned)((columns + MIXUP_BLOCK - 1) / MIXUP_BLOCK), (unsigned)(batch / 2));
-  if (quads)
-    mixup_kernel<<<grid, MIXUP_BLOCK>>>((float4 *)x, batch, columns, share, share_at);
-  else
-    mixup_kernel<<<grid, MIXUP_BLOCK>>>(x, batch, columns, share, share_at);
+template <typename V>
+static inline void mixup_launch(V *y, const V *x, int batch, size_t width, float share, const float *share_at) {
+  const dim3 grid((unsigned)((width + MIXUP_BLOCK - 1) / MIXUP_BLOCK), (unsigned)(batch + 1) / 2);
+  mixup_kernel<<<grid, MIXUP_BLOCK>>>(y, x, batch, width, share, share_at);
   CUDA_CHECK_LAUNCH();
+}
+
+static inline void mixup_gpu(float *y, const float *x, int batch, size_t width, float share, const float *share_at) {
+  if (batch < 1 || width == 0) return;
+  if (width % 4 == 0 && ((uintptr_t)x | (uintptr_t)y) % sizeof(float4) == 0)
+    mixup_launch((float4 *)y, (const float4 *)x, batch, width / 4, share, share_at);
+  else
+    mixup_launch(y, x, batch, width, share, share_at);
 }
 #endif
 

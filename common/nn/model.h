@@ -523,10 +523,10 @@ static inline void model_average(const Model *m) {
   const float *at = m->context.values ? &m->context.values->average : NULL;
   if (m->average == NULL) return;
   model_range_begin(m, "weights", "average");
-  ON_DEVICE(device, average_gpu(m->average, m->parameters, m->parameter_count, share, at),
-            average_cpu(m->average, m->parameters, m->parameter_count, share));
-  ON_DEVICE(device, average_gpu(m->average_buffers, m->buffers, m->buffer_count, share, at),
-            average_cpu(m->average_buffers, m->buffers, m->buffer_count, share));
+  ON_DEVICE(device, average_gpu(m->average, m->average, m->parameters, m->parameter_count, share, at),
+            average_cpu(m->average, m->average, m->parameters, m->parameter_count, share));
+  ON_DEVICE(device, average_gpu(m->average_buffers, m->average_buffers, m->buffers, m->buffer_count, share, at),
+            average_cpu(m->average_buffers, m->average_buffers, m->buffers, m->buffer_count, share));
   model_range_end(m);
 }
 
@@ -580,8 +580,8 @@ static inline void model_mix(Model *m, int batch) {
     if (m->graph->nodes[i].op != NULL) continue;
     float *x = model_output(m, i);
     const size_t width = shape_count(m->graph->nodes[i].shape);
-    ON_DEVICE(context->device, mixup_gpu(x, batch, width, context->mixed, at),
-              mixup_cpu_fast(x, batch, width, context->mixed));
+    ON_DEVICE(context->device, mixup_gpu(x, x, batch, width, context->mixed, at),
+              mixup_cpu_fast(x, x, batch, width, context->mixed));
   }
   model_range_end(m);
 }
