@@ -59,6 +59,9 @@ static inline void app_begin(const TrainOptions *options, const AppData *data, T
   state->batch_size = options->common.batch_size * (options->accumulate > 1 ? options->accumulate : 1);
   state->clip_norm = options->clip_norm;
   state->clip_value = options->clip_value;
+  state->label_smoothing = options->label_smoothing;
+  state->mixup = options->mixup;
+  state->ema = options->ema;
   session_keep_settings(options, state);
   state->train_images = data->train.count;
   state->test_images = data->test.count;
@@ -107,8 +110,10 @@ static inline int app_resume(const Task *task, TrainOptions *options, const char
   if (strcmp(saved.schedule, lr_schedule_text(&options->schedule).text) != 0)
     memset(&saved.plateau, 0, sizeof saved.plateau);
   if (options->patience) saved.patience = options->patience;
-  if (options->clip_norm > 0) saved.clip_norm = options->clip_norm;
-  if (options->clip_value > 0) saved.clip_value = options->clip_value;
+  saved.clip_norm = options->clip_norm;
+  saved.clip_value = options->clip_value;
+  saved.label_smoothing = options->label_smoothing;
+  saved.mixup = options->mixup;
   *state = saved;
   return 0;
 }
@@ -133,6 +138,16 @@ static inline int app_recall(const Task *task, TrainOptions *options, const char
                      "--resume: %s was started with --accumulate=%d; leave the option out, or start a new run in "
                      "another --output-dir",
                      path, saved->accumulate ? saved->accumulate : 1);
+  if (options->given & TRAIN_EMA && options->ema != saved->ema)
+    return error_set(err,
+                     "--resume: %s was started with --ema=%g; leave the option out, or start a new run in another "
+                     "--output-dir",
+                     path, saved->ema);
+  options->ema = saved->ema;
+  if (!(options->given & TRAIN_LABEL_SMOOTHING)) options->label_smoothing = saved->label_smoothing;
+  if (!(options->given & TRAIN_MIXUP)) options->mixup = saved->mixup;
+  if (options->clip_norm == 0) options->clip_norm = saved->clip_norm;
+  if (options->clip_value == 0) options->clip_value = saved->clip_value;
   options->accumulate = saved->accumulate;
   options->validation = saved->validation;
   if (saved->validation > 0) options->given |= TRAIN_VALIDATION;
@@ -170,6 +185,10 @@ static inline void app_print_header(const TrainOptions *options, const Trainer *
     used += (size_t)snprintf(more + used, sizeof more - used, ", gradients clipped to the norm %g", state->clip_norm);
   if (state->clip_value > 0)
     used += (size_t)snprintf(more + used, sizeof more - used, ", each gradient clipped to %g", state->clip_value);
+  if (state->label_smoothing > 0)
+    used += (size_t)snprintf(more + used, sizeof more - used, ", labels smoothed by %g", state->label_smoothing);
+  if (state->mixup > 0) used += (size_t)snprintf(more + used, sizeof more - used, ", mixup %g", state->mixup);
+  if (state->ema > 0) used += (size_t)snprintf(more + used, sizeof more - used, ", weights averaged by %g", state->ema);
   if (augment_changes(&options->augment->most))
     used += (size_t)snprintf(more + used, sizeof more - used, ", augmented by %s", options->augment->name);
   if (options->given & TRAIN_SCHEDULE)
@@ -195,14 +214,23 @@ static inline int app_evaluate(Trainer *t, const DeviceSet *set, const char *spl
   return 0;
 }
 
+/* Of the validation set and the test set, by the average of the weights where there is one. */
+static inline int app_evaluate_sets(Trainer *t, Error *err) {
+  TrainState *state = &t->state;
+  int status = 0;
+  model_swap_average(t->net);
+  if (t->validation)
+    status = app_evaluate(t, t->validation, "validation", &state->validation_loss, &t->validation_accuracy, err);
+  if (status == 0) status = app_evaluate(t, t->test, "test", &t->test_loss, &state->test_accuracy, err);
+  model_swap_average(t->net);
+  return status;
+}
+
 /* Evaluates after an epoch, and saves. The best epoch is that of the lowest validation loss, or, without a validation
  * set, of the highest test accuracy. */
 static inline int app_finish_epoch(Trainer *t, Error *err) {
   TrainState *state = &t->state;
-  if (t->validation &&
-      app_evaluate(t, t->validation, "validation", &state->validation_loss, &t->validation_accuracy, err) != 0)
-    return -1;
-  if (app_evaluate(t, t->test, "test", &t->test_loss, &state->test_accuracy, err) != 0) return -1;
+  if (app_evaluate_sets(t, err) != 0) return -1;
   schedule_plateau_watch(&t->schedule, &state->plateau, t->validation ? state->validation_loss : t->test_loss);
   const int better =
       t->validation ? state->validation_loss < state->best_loss : state->test_accuracy > state->best_accuracy;
@@ -322,9 +350,6 @@ static inline int app_open_model(const Task *task, const TrainOptions *options, 
     model_close(net);
     return -1;
   }
-  net->clip_norm = (float)state->clip_norm;
-  net->clip_value = (float)state->clip_value;
-  if (state->accumulate > 1) model_accumulate_open(net);
   net->context.seed = state->seed;
   model_init(net, state->seed);
   if (!options->resume) return 0;
@@ -431,8 +456,10 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   if (result == TRAIN_INTERRUPTED)
     printf("\nstopped in epoch %d at image %d of %d; to go on, add --resume to the same command\n", t.state.epoch + 1,
            t.state.position, train.count);
-  else
+  else {
+    model_swap_average(&net);
     report_write(title, &net, &test, &data.test, options->data, &t.state, directory);
+  }
 
   if (train_log_close(&log, &err) != 0) die("%s", err.message);
   if (options->common.json) app_print_json(options, &t);

@@ -4,6 +4,8 @@
  *                                          lays them out; metadata: settings and progress of the run, mean, stddev
  *     last.state.safetensors               all of a run: the parameters, momentum_buffer.fc1.weight, ..., metadata
  *
+ * Where the weights are averaged (average.h), the model is the average, and the state has both: average.fc1.weight, ...
+ *
  * Each file is replaced in one step (common/atomic_file.h), and the state repeats the parameters, so that a kill
  * between the two files, or at any other moment, leaves both loadable and a resumed run exact.
  */
@@ -48,12 +50,13 @@ typedef struct TrainState {
   double dampening, beta1, beta2, epsilon; /* its settings; NAN in a file that is older than they are */
   int nesterov, centered;
 
-  SchedulePlateau plateau;           /* of the schedule of this name */
-  double validation;                 /* share of the training images that the run does not train on; 0: none */
-  int validation_images, patience;   /* patience: epochs without a lower loss of theirs, then it stops; 0: never */
-  double clip_norm, clip_value;      /* of gradients; 0: they are not clipped */
-  int accumulate;                    /* parts in which a batch is computed, 0: one */
-  double validation_loss, best_loss; /* of the last epoch, of the best one; NAN: not measured yet */
+  SchedulePlateau plateau;            /* of the schedule of this name */
+  double validation;                  /* share of the training images that the run does not train on; 0: none */
+  int validation_images, patience;    /* patience: epochs without a lower loss of theirs, then it stops; 0: never */
+  double clip_norm, clip_value;       /* of gradients; 0: they are not clipped */
+  double label_smoothing, mixup, ema; /* as options; 0: none */
+  int accumulate;                     /* parts in which a batch is computed, 0: one */
+  double validation_loss, best_loss;  /* of the last epoch, of the best one; NAN: not measured yet */
 } TrainState;
 
 /* How many channels the values are of: what is 0 at the end was left out. */
@@ -269,6 +272,9 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"patience", offsetof(TrainState, patience), 'n', NEED_NEVER, 0, 100000},
       {"clip_norm", offsetof(TrainState, clip_norm), 'z', NEED_NEVER, 0, 1e9},
       {"clip_value", offsetof(TrainState, clip_value), 'z', NEED_NEVER, 0, 1e9},
+      {"label_smoothing", offsetof(TrainState, label_smoothing), 'z', NEED_NEVER, 0, 0.99},
+      {"mixup", offsetof(TrainState, mixup), 'z', NEED_NEVER, 0, 100},
+      {"ema", offsetof(TrainState, ema), 'z', NEED_NEVER, 0, AVERAGE_MOST},
       {"accumulate", offsetof(TrainState, accumulate), 'n', NEED_NEVER, 0, 65536},
       {"validation_loss", offsetof(TrainState, validation_loss), 'd', NEED_NEVER, 0, 1e300},
       {"best_loss", offsetof(TrainState, best_loss), 'd', NEED_NEVER, 0, 1e300},
@@ -436,31 +442,49 @@ static inline int checkpoint_read_state(const SafetensorsFile *file, CheckpointK
 
 static inline int checkpoint_slots(const Model *net) { return net->optimizer ? net->optimizer->slots : 0; }
 
-/* A host array for all tensors of a model, and for the optimizer's slots behind them. */
+/* A host array for all tensors of a model, for the optimizer's slots behind them, and for averages of all tensors. */
 static inline float *checkpoint_host(const Model *net) {
-  const size_t slots = (size_t)checkpoint_slots(net);
-  return (float *)xmalloc((checkpoint_floats(net, CHECKPOINT_ALL) + slots * net->parameter_count) * sizeof(float));
+  const size_t slots = (size_t)checkpoint_slots(net), averages = net->average ? 1 : 0;
+  return (float *)xmalloc(((1 + averages) * checkpoint_floats(net, CHECKPOINT_ALL) + slots * net->parameter_count) *
+                          sizeof(float));
 }
 
 static inline float *checkpoint_host_slot(const Model *net, float *host, int slot) {
   return host + checkpoint_floats(net, CHECKPOINT_ALL) + (size_t)slot * net->parameter_count;
 }
 
+/* Where the averages of all tensors lie in it, and the tensors of the model or of its average: from the device. */
+static inline float *checkpoint_host_average(const Model *net, float *host) {
+  return checkpoint_host_slot(net, host, checkpoint_slots(net));
+}
+
+static inline void checkpoint_download(const Model *net, int average, float *host) {
+  const Device device = net->context.device;
+  device_download(device, host, average ? net->average : net->parameters, net->parameter_count * sizeof(float));
+  device_download(device, host + net->parameter_count, average ? net->average_buffers : net->buffers,
+                  net->buffer_count * sizeof(float));
+}
+
 /* Writes the model (what PyTorch, or --predict, needs) or the state (what --resume needs) in one step. */
 static inline int checkpoint_save(const char *path, CheckpointKind kind, const Model *net, const TrainState *state,
                                   Error *err) {
   const Device device = net->context.device;
-  float *host = checkpoint_host(net);
+  const int averages = net->average != NULL, state_too = kind == CHECKPOINT_STATE;
+  float *host = checkpoint_host(net), *average = checkpoint_host_average(net, host);
   SafetensorsWriter out = SafetensorsWriter();
-  device_download(device, host, net->parameters, net->parameter_count * sizeof(float));
-  device_download(device, host + net->parameter_count, net->buffers, net->buffer_count * sizeof(float));
+  /* before the first step there is nothing to average */
+  checkpoint_download(net, averages && !state_too && net->context.step > 0, host);
   int64_t counts[CHECKPOINT_COUNTERS];
   int status = checkpoint_add(&out, net, CHECKPOINT_ALL, "", host, err);
   if (status == 0) status = checkpoint_add_counters(&out, net, counts, err);
-  for (int s = 0; status == 0 && kind == CHECKPOINT_STATE && s < checkpoint_slots(net); s++) {
+  for (int s = 0; status == 0 && state_too && s < checkpoint_slots(net); s++) {
     float *slot = checkpoint_host_slot(net, host, s);
     device_download(device, slot, net->slot[s], net->parameter_count * sizeof(float));
     status = checkpoint_add(&out, net, CHECKPOINT_TRAINED, checkpoint_slot_prefix(net, s).text, slot, err);
+  }
+  if (status == 0 && state_too && averages) {
+    checkpoint_download(net, 1, average);
+    status = checkpoint_add(&out, net, CHECKPOINT_ALL, "average.", average, err);
   }
   checkpoint_add_state(&out, state);
   if (status == 0) status = safetensors_write(&out, path, err);
@@ -484,21 +508,27 @@ static inline int checkpoint_load(const char *path, CheckpointKind kind, Model *
   SafetensorsFile file;
   if (safetensors_open(path, &file, err) != 0) return -1;
   const Device device = net->context.device;
-  float *host = checkpoint_host(net);
+  float *host = checkpoint_host(net), *average = checkpoint_host_average(net, host);
   TrainState read;
   const int slots = kind == CHECKPOINT_STATE ? checkpoint_slots(net) : 0;
+  const int averages = kind == CHECKPOINT_STATE && net->average != NULL;
   int64_t counts[CHECKPOINT_COUNTERS];
   int status = checkpoint_read(&file, net, CHECKPOINT_ALL, "", host, err);
   if (status == 0) status = checkpoint_read_counters(&file, net, counts, err);
   for (int s = 0; status == 0 && s < slots; s++)
     status = checkpoint_read(&file, net, CHECKPOINT_TRAINED, checkpoint_slot_prefix(net, s).text,
                              checkpoint_host_slot(net, host, s), err);
+  if (status == 0 && averages) status = checkpoint_read(&file, net, CHECKPOINT_ALL, "average.", average, err);
   if (status == 0) status = checkpoint_read_state(&file, kind, &read, err);
   if (status == 0) {
     device_upload(device, net->parameters, host, net->parameter_count * sizeof(float));
     device_upload(device, net->buffers, host + net->parameter_count, net->buffer_count * sizeof(float));
     for (int s = 0; s < slots; s++)
       device_upload(device, net->slot[s], checkpoint_host_slot(net, host, s), net->parameter_count * sizeof(float));
+    if (averages) {
+      device_upload(device, net->average, average, net->parameter_count * sizeof(float));
+      device_upload(device, net->average_buffers, average + net->parameter_count, net->buffer_count * sizeof(float));
+    }
     if (kind == CHECKPOINT_STATE) {
       net->context.step = read.step;
       net->context.seed = read.seed;

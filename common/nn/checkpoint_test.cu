@@ -53,6 +53,9 @@ static void fixture_create(Fixture *f, const char *name) {
                       7,
                       1.0 / 17,
                       1.0 / 19,
+                      1.0 / 23,
+                      1.0 / 29,
+                      1.0 / 31,
                       4,
                       1.0 / 11,
                       1.0 / 13};
@@ -90,6 +93,7 @@ static void the_state_comes_back(void **unused) {
   assert_true(read.patience == s->patience && read.validation_loss == s->validation_loss);
   assert_true(read.best_loss == s->best_loss && read.accumulate == s->accumulate);
   assert_true(read.clip_norm == s->clip_norm && read.clip_value == s->clip_value);
+  assert_true(read.label_smoothing == s->label_smoothing && read.mixup == s->mixup && read.ema == s->ema);
   assert_string_equal(read.augment, "shift");
   assert_string_equal(read.implementations, "fc:naive");
   assert_true(read.weight_decay == s->weight_decay);
@@ -139,6 +143,46 @@ static void the_model_comes_back_without_momentum(void **unused) {
   /* A model is no state: the momentum is missing. */
   assert_int_equal(checkpoint_load(f.path, CHECKPOINT_STATE, &f.net, &read, &err), -1);
   assert_non_null(strstr(err.message, "momentum_buffer.fc.weight"));
+  model_close(&f.net);
+}
+
+/* The model is the average, the state has both; before the first step the average is none. */
+static void averages_come_back(void **unused) {
+  (void)unused;
+  Fixture f;
+  Error err;
+  TrainState read = TrainState();
+  SafetensorsFile file;
+  float parameters[PARAMETERS], average[PARAMETERS], model[PARAMETERS];
+  fixture_create(&f, "averages.safetensors");
+  model_average_open(&f.net);
+  test_random_fill(f.net.average, PARAMETERS, 3);
+  memcpy(parameters, f.net.parameters, sizeof parameters);
+  memcpy(average, f.net.average, sizeof average);
+  if (checkpoint_save(f.path, CHECKPOINT_STATE, &f.net, &f.state, &err) != 0) fail_msg("%s", err.message);
+  memset(f.net.parameters, 0, sizeof parameters);
+  memset(f.net.average, 0, sizeof average);
+  if (checkpoint_load(f.path, CHECKPOINT_STATE, &f.net, &read, &err) != 0) fail_msg("%s", err.message);
+  assert_memory_equal(f.net.parameters, parameters, sizeof parameters);
+  assert_memory_equal(f.net.average, average, sizeof average);
+  for (int steps = 0; steps < 2; steps++) {
+    f.net.context.step = steps;
+    if (checkpoint_save(f.path, CHECKPOINT_MODEL, &f.net, &f.state, &err) != 0 ||
+        safetensors_open(f.path, &file, &err) != 0)
+      fail_msg("%s", err.message);
+    assert_int_equal(file.count, 2);
+    if (checkpoint_read(&file, &f.net, CHECKPOINT_ALL, "", model, &err) != 0) fail_msg("%s", err.message);
+    assert_memory_equal(model, steps ? average : parameters, sizeof model);
+    safetensors_close(&file);
+  }
+  /* A state without it is no state of this run. */
+  Fixture plain;
+  fixture_create(&plain, "no_average.safetensors");
+  if (checkpoint_save(plain.path, CHECKPOINT_STATE, &plain.net, &plain.state, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(checkpoint_load(plain.path, CHECKPOINT_STATE, &f.net, &read, &err), -1);
+  assert_non_null(strstr(err.message, "average.fc.weight"));
+  assert_memory_equal(f.net.average, average, sizeof average);
+  model_close(&plain.net);
   model_close(&f.net);
 }
 
@@ -286,6 +330,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_state_comes_back),
       cmocka_unit_test(the_model_comes_back_without_momentum),
+      cmocka_unit_test(averages_come_back),
       cmocka_unit_test(another_network_is_refused_and_left_alone),
       cmocka_unit_test(a_diverged_network_is_neither_written_nor_read),
       cmocka_unit_test(a_model_needs_only_its_normalisation),

@@ -16,7 +16,9 @@
 #ifndef COMMON_NN_MODEL_H
 #define COMMON_NN_MODEL_H
 
+#include "common/nn/average.h"
 #include "common/nn/clip.h"
+#include "common/nn/mixup.h"
 #include "common/nn/plan.h"
 #include "common/nvtx.h"
 
@@ -43,7 +45,10 @@ typedef struct Model {
   float clip_norm, clip_value; /* what gradients are clipped to; 0: they are not */
   double *clip_partial;        /* (CLIP_BLOCKS) */
   float *accumulated;          /* sums of gradients over the parts of a step; NULL before model_accumulate_open() */
-  int whole;                   /* samples of the step that this batch is a part of; 0: the batch is all of it */
+  int accumulates;             /* whether there will be such sums: for model_bytes() */
+  float *average, *average_buffers; /* of the parameters and the buffers over the steps; NULL before
+                                       model_average_open() */
+  int whole;                        /* samples of the step that this batch is a part of; 0: the batch is all of it */
 
   float *losses[GRAPH_MAX_LOSSES]; /* where model_score() writes a float per sample; may be set elsewhere */
   double *totals;                  /* (losses, 2): sum of losses, number of right answers; behind them MODEL_NORMS */
@@ -149,8 +154,11 @@ static inline size_t model_workspace_floats(const Model *m) {
 /* Bytes that model_open() will allocate. */
 static inline double model_bytes(const Model *m) {
   const double arrays = m->use == MODEL_TRAIN ? 2.0 + m->optimizer->slots : 1.0;
-  return arrays * sizeof(float) * (double)m->parameter_count + sizeof(float) * (double)m->buffer_count +
-         sizeof(float) * (double)model_workspace_floats(m) + (double)m->plan.arena_bytes;
+  const double averages =
+      m->use == MODEL_TRAIN && m->hyper.ema > 0 ? (double)(m->parameter_count + m->buffer_count) : 0;
+  return (arrays + m->accumulates) * sizeof(float) * (double)m->parameter_count +
+         sizeof(float) * ((double)m->buffer_count + averages) + sizeof(float) * (double)model_workspace_floats(m) +
+         (double)m->plan.arena_bytes;
 }
 
 /* Bytes that the same graph takes where it is not trained. */
@@ -177,6 +185,8 @@ static inline void model_close(Model *m) {
   device_free(device, m->buffers);
   device_free(device, m->clip_partial);
   device_free(device, m->accumulated);
+  device_free(device, m->average);
+  device_free(device, m->average_buffers);
   for (int s = 0; s < OPTIMIZER_MAX_SLOTS; s++) device_free(device, m->slot[s]);
   device_free(device, m->workspace);
   plan_destroy(&m->plan);
@@ -314,6 +324,8 @@ static inline void model_init(Model *m, uint64_t seed) {
   device_upload(m->context.device, m->buffers, buffers, m->buffer_count * sizeof(float));
   for (int s = 0; s < OPTIMIZER_MAX_SLOTS; s++)
     if (m->slot[s]) device_zero(m->context.device, m->slot[s], m->parameter_count * sizeof(float));
+  if (m->average) device_zero(m->context.device, m->average, m->parameter_count * sizeof(float));
+  if (m->average) device_zero(m->context.device, m->average_buffers, m->buffer_count * sizeof(float));
   free(trained);
   free(buffers);
 }
@@ -500,8 +512,48 @@ static inline void model_clip(const Model *m) {
   model_range_end(m);
 }
 
-/* One optimizer step by m->hyper. */
-static inline void model_update(Model *m) {
+/* Memory for averages of the weights by m->hyper.ema, which a step cannot allocate itself. */
+static inline void model_average_open(Model *m) {
+  model_use_device(m);
+  m->average = (float *)device_alloc(m->context.device, m->parameter_count * sizeof(float));
+  m->average_buffers = (float *)device_alloc(m->context.device, m->buffer_count * sizeof(float));
+}
+
+/* The weights of the step that was made now come into the average, and so do running statistics. */
+static inline void model_average(const Model *m) {
+  const Device device = m->context.device;
+  const float share = average_share(m->hyper.ema, m->context.step);
+  const float *at = m->context.values ? &m->context.values->average : NULL;
+  if (m->average == NULL) return;
+  model_range_begin(m, "weights", "average");
+  ON_DEVICE(device, average_gpu(m->average, m->average, m->parameters, m->parameter_count, share, at),
+            average_cpu(m->average, m->average, m->parameters, m->parameter_count, share));
+  ON_DEVICE(device, average_gpu(m->average_buffers, m->average_buffers, m->buffers, m->buffer_count, share, at),
+            average_cpu(m->average_buffers, m->average_buffers, m->buffers, m->buffer_count, share));
+  model_range_end(m);
+}
+
+/* The averages become the weights that forward reads, and the weights the averages: a second call undoes it. Nothing
+ * is copied, and a recorded training step keeps the addresses that it had. Nothing happens where there are no averages,
+ * or no step was made yet. */
+static inline void model_swap_average(Model *m) {
+  float *parameters = m->parameters, *buffers = m->buffers;
+  if (m->average == NULL || m->context.step == 0) return;
+  m->parameters = m->average;
+  m->buffers = m->average_buffers;
+  m->average = parameters;
+  m->average_buffers = buffers;
+}
+
+/* What a step that follows `step` finished ones reads in the device's memory, where context.values points there. */
+static inline StepValues model_step_values(const Model *m, double lr, long step) {
+  StepValues values = step_values(lr, &m->hyper, step);
+  if (m->context.mixup > 0) values.mixed = mixup_share(m->context.mixup, m->context.seed, step);
+  return values;
+}
+
+/* The optimizer's part of a step. */
+static inline void model_optimize(Model *m) {
   model_expect_training(m);
   model_use_device(m);
   model_range_begin(m, m->optimizer->name, "update");
@@ -511,7 +563,30 @@ static inline void model_update(Model *m) {
     m->optimizer->step(&m->context, m->parameters, m->slot, m->gradients, m->parameter_count, m->decayed_count,
                        &m->hyper);
   model_range_end(m);
+}
+
+/* One optimizer step by m->hyper; the weights come into their average. */
+static inline void model_update(Model *m) {
+  model_optimize(m);
+  model_average(m);
   m->context.step++;
+}
+
+/* With context.mixup: each sample of the inputs is mixed with its partner; the loss does the same to the labels. */
+static inline void model_mix(Model *m, int batch) {
+  const Context *context = &m->context;
+  const float *at = context->values ? &context->values->mixed : NULL;
+  if (context->mixup <= 0) return;
+  m->context.mixed = mixup_share(context->mixup, context->seed, context->step);
+  model_range_begin(m, "batch", "mix");
+  for (int i = 0; i < m->graph->count; i++) {
+    if (m->graph->nodes[i].op != NULL) continue;
+    float *x = model_output(m, i);
+    const size_t width = shape_count(m->graph->nodes[i].shape);
+    ON_DEVICE(context->device, mixup_gpu(x, x, batch, width, context->mixed, at),
+              mixup_cpu_fast(x, x, batch, width, context->mixed));
+  }
+  model_range_end(m);
 }
 
 /* Forward and backward: the gradients of the batch that lies in the inputs and targets. */
@@ -520,6 +595,9 @@ static inline void model_gradients(Model *m, int batch) {
   if (model_check_batch(m->graph, batch, &err) != 0) die("%s", err.message);
   m->context.training = 1;
   model_expect_training(m);
+  model_expect_batch(m, batch);
+  model_use_device(m);
+  model_mix(m, batch);
   model_forward(m, batch);
   if (model_has_loss_step(m)) {
     model_loss_step(m, batch);

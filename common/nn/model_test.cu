@@ -237,7 +237,7 @@ static void distance_backward(const Context *context, float *dx, const float *sa
   });
 }
 static const Loss distance = {
-    "distance", distance_targets, distance_saved, distance_forward, distance_score, distance_backward, 1, NULL};
+    "distance", distance_targets, distance_saved, distance_forward, distance_score, distance_backward, 1, NULL, 0};
 
 /* Gradient descent without momentum, with two slots that hold what it was given. */
 static void plain_step(const Context *context, float *w, float *const *slot, const float *gradients, size_t n,

@@ -106,6 +106,8 @@ typedef struct StepValues {
   float lr;
   float first, second; /* Adam's bias corrections: 1 / (1 - beta1^t), 1 / sqrt(1 - beta2^t) in step t, from 1 */
   float share;         /* of the gradient in the momentum: 1 - dampening, in the first step 1 */
+  float average;       /* share of the new weights in their average (average.h) */
+  float mixed;         /* share of the other sample in each sample (mixup.h) */
 } StepValues;
 
 /* Where and how a model runs. Launchers get it instead of keeping state of their own. */
@@ -116,6 +118,9 @@ typedef struct Context {
   uint64_t seed;            /* of the random numbers that operations draw */
   long step;                /* optimizer steps so far: each step draws others */
   int part;                 /* of a step whose batch is computed in parts: each draws others */
+  float label_smoothing;    /* of losses on classes in training: this share of a target is spread over all classes */
+  float mixup;              /* alpha: samples are mixed in training (mixup.h); 0: they are not */
+  float mixed;              /* with mixup, of this step: the share of the other sample in each sample */
   int ranges;               /* each operation is an NVTX range of its name: for profilers (common/nvtx.h) */
   const StepValues *values; /* on the device, to be read by kernels instead of Hyper; NULL: take Hyper's */
 } Context;
@@ -218,6 +223,7 @@ typedef struct Loss {
   /* forward, score and backward in one, for training; NULL: one after the other. */
   void (*step)(const Context *context, float *losses, float *saved, double *totals, float *dx, const float *x,
                const void *targets, float scale, int batch, Shape shape);
+  int soft_labels; /* it compares classes, and heeds context->label_smoothing and mixup in training */
 } Loss;
 
 /* ------------------------------------------------------------------------------------------------------- optimizer */
@@ -227,13 +233,23 @@ typedef struct Hyper {
   float lr, momentum, weight_decay;
   float dampening, epsilon;
   double beta1, beta2;
+  double ema; /* decay of the weights' average; 0: there is none (average.h) */
 } Hyper;
 
-/* Of the step that follows `step` finished ones. */
+/* Of the step that follows `step` finished ones: the share of the new weights in their average (average.h). */
+static inline float average_share(double decay, long step) {
+  return (float)(decay > 0 ? (1 - decay) / (1 - pow(decay, (double)step + 1)) : 1);
+}
+
+/* Of the step that follows `step` finished ones, but for `mixed`. */
 static inline StepValues step_values(double lr, const Hyper *hyper, long step) {
   const double t = (double)step + 1;
-  const StepValues values = {(float)lr, (float)(1 / (1 - pow(hyper->beta1, t))),
-                             (float)(1 / sqrt(1 - pow(hyper->beta2, t))), step == 0 ? 1 : 1 - hyper->dampening};
+  const StepValues values = {(float)lr,
+                             (float)(1 / (1 - pow(hyper->beta1, t))),
+                             (float)(1 / sqrt(1 - pow(hyper->beta2, t))),
+                             step == 0 ? 1 : 1 - hyper->dampening,
+                             average_share(hyper->ema, step),
+                             0};
   return values;
 }
 

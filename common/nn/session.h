@@ -38,7 +38,7 @@ static inline const char *session_optimizer_text(const Optimizer *optimizer, cha
  * the state's. -1 where they are no settings of this optimizer, or would need other slots than the checkpoint has. */
 static inline int session_recall_settings(const Task *task, TrainOptions *options, TrainState *saved, Error *err) {
   const TrainOptions typed = *options;
-  const unsigned given = options->given;
+  const uint64_t given = options->given;
   options->lr = saved->lr;
   options->momentum = saved->momentum;
   options->weight_decay = saved->weight_decay;
@@ -88,7 +88,7 @@ static inline void session_keep_settings(const TrainOptions *options, TrainState
 /* The table entries and the network that a checkpoint names become those of the options, but for what the user typed.
  * -1 where the checkpoint's are unknown, or are of another data set or network than those that were typed. */
 static inline int session_recall(const Task *task, TrainOptions *options, const TrainState *saved, Error *err) {
-  const unsigned given = options->given;
+  const uint64_t given = options->given;
   if (saved->data[0]) {
     const DataSource *data = data_source_named(saved->data);
     if (data == NULL)
@@ -141,6 +141,29 @@ static inline int session_check_shapes(const Graph *g, const DataSource *data, E
                    "(%zu pixels), and %d to %d classes are expected",
                    shape_text(input).text, classes, data->title, shape_text(data->shape).text, shape_count(data->shape),
                    data->classes, SESSION_MAX_CLASSES);
+}
+
+/* Smoothed and mixed labels are of losses that compare classes. */
+static inline int session_check_labels(const Graph *g, const TrainOptions *options, Error *err) {
+  const char *const option = options->label_smoothing > 0 ? "label-smoothing" : options->mixup > 0 ? "mixup" : NULL;
+  for (int l = 0; l < g->loss_count && option && !g->failed; l++)
+    if (!g->losses[l].loss->soft_labels)
+      return error_set(err,
+                       "--%s=%g changes the labels of classes, and the loss of this network, \"%s\", has no "
+                       "probabilities of classes; leave the option out",
+                       option, options->label_smoothing > 0 ? options->label_smoothing : options->mixup,
+                       g->losses[l].loss->name);
+  return 0;
+}
+
+/* What changes the training of a network besides its optimizer, before its memory is allocated. */
+static inline void session_regularize(const TrainOptions *options, Model *m) {
+  m->context.label_smoothing = (float)options->label_smoothing;
+  m->context.mixup = (float)options->mixup;
+  m->hyper.ema = options->ema;
+  m->clip_norm = (float)options->clip_norm;
+  m->clip_value = (float)options->clip_value;
+  m->accumulates = options->accumulate > 1;
 }
 
 /* The words of a checkpoint's text, which may be about nodes of several operations. */
@@ -226,6 +249,7 @@ static inline int session_prepare(const Task *task, const TrainOptions *options,
   if (task->networks && task->networks->fit) task->networks->fit(options->data);
   Graph *g = task->graph();
   if (session_check_shapes(g, options->data, err) != 0 ||
+      (use == MODEL_TRAIN && session_check_labels(g, options, err) != 0) ||
       session_choose(task, options, context, max_batch, use, g, state, err) != 0) {
     graph_destroy(g);
     return -1;
@@ -234,6 +258,7 @@ static inline int session_prepare(const Task *task, const TrainOptions *options,
   const OptimizerSettings settings = train_options_settings(options);
   if (model_prepare(m, g, context, session_optimizer(task, options), max_batch, use, err) != 0) return -1;
   m->hyper = optimizer_hyper(&settings);
+  if (use == MODEL_TRAIN) session_regularize(options, m);
   return 0;
 }
 
@@ -243,6 +268,8 @@ static inline int session_open(const Task *task, const TrainOptions *options, Tr
                                ModelUse use, double also, Model *m, Error *err) {
   if (session_prepare(task, options, state, max_batch, use, m, err) != 0 || model_allocate(m, also, err) != 0)
     return -1;
+  if (m->accumulates) model_accumulate_open(m);
+  if (m->hyper.ema > 0) model_average_open(m);
   if (task->networks) {
     task->networks->text(state->network);
     printf("network %s: %zu parameters\n", state->network, m->parameter_count);

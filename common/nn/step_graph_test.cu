@@ -22,7 +22,8 @@ typedef enum Way { PLAIN, RECORDED, REPLAYED } Way;
 
 /* How the steps of train() differ from the plainest ones. part 0: of the whole batch. */
 static struct {
-  float clip_norm, clip_value;
+  float clip_norm, clip_value, mixup;
+  double ema;
   int part;
 } extra;
 
@@ -63,12 +64,15 @@ static void train_by(const Optimizer *optimizer, Way way, StepGraph *graph, cons
   net.clip_value = extra.clip_value;
   const int part = extra.part ? extra.part : most;
   if (part < most) model_accumulate_open(&net);
+  net.context.mixup = extra.mixup;
+  net.hyper.ema = extra.ema;
+  if (extra.ema > 0) model_average_open(&net);
   if (way == REPLAYED) step_replay_open(&replay, &net, &set, most, part, COUNT / most);
   for (int step = 0, epoch = 0; epoch < EPOCHS; epoch++) {
     int start = epoch == 0 ? from : 0;
     device_set_shuffle(&set, 1, epoch);
     const int whole = (COUNT - start) / most;
-    for (int i = 0; i < whole; i++) values[i] = step_values(rate(step + i), &net.hyper, step + i);
+    for (int i = 0; i < whole; i++) values[i] = model_step_values(&net, rate(step + i), step + i);
     if (way == REPLAYED) step_replay_load(&replay, values, whole, start);
     while (start < COUNT) {
       const int left = COUNT - start, batch = left < most ? left : most;
@@ -91,7 +95,7 @@ static void train_by(const Optimizer *optimizer, Way way, StepGraph *graph, cons
     step_replay_close(&replay);
   }
   device_download(DEVICE_GPU, parameters, net.parameters, FLOATS * sizeof *parameters);
-  device_download(DEVICE_GPU, momentum, net.slot[0], FLOATS * sizeof *momentum);
+  device_download(DEVICE_GPU, momentum, extra.ema > 0 ? net.average : net.slot[0], FLOATS * sizeof *momentum);
   device_set_destroy(&set);
   model_close(&net);
 }
@@ -167,6 +171,28 @@ static void clipped_steps_in_parts_give_the_same_bits(void **state) {
   train(PLAIN, NULL, &augment_none, BATCH, 0, bits[3][0], bits[3][1]);
   extra.clip_norm = 0.3f;
   extra.clip_value = 0.1f;
+  extra.part = 3;
+  train(PLAIN, NULL, &augment_none, BATCH, 0, bits[0][0], bits[0][1]);
+  train(RECORDED, &graph, &augment_none, BATCH, 0, bits[1][0], bits[1][1]);
+  train(REPLAYED, NULL, &augment_none, BATCH, 0, bits[2][0], bits[2][1]);
+  memset(&extra, 0, sizeof extra);
+  step_graph_close(&graph);
+  assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+  assert_memory_equal(bits[0], bits[2], sizeof bits[0]);
+  assert_memory_not_equal(bits[0], bits[3], sizeof bits[0]);
+}
+
+/* Mixed by another share in each step, in parts, and averaged by another share in each step. */
+static void mixed_and_averaged_steps_give_the_same_bits(void **state) {
+  (void)state;
+  test_requires_gpu();
+  float bits[4][2][FLOATS];
+  StepGraph graph;
+  memset(&graph, 0, sizeof graph);
+  extra.ema = 0.75;
+  train(PLAIN, NULL, &augment_none, BATCH, 0, bits[3][0], bits[3][1]);
+  assert_memory_not_equal(bits[3][0], bits[3][1], sizeof bits[3][0]); /* the weights are not their average */
+  extra.mixup = 0.5f;
   extra.part = 3;
   train(PLAIN, NULL, &augment_none, BATCH, 0, bits[0][0], bits[0][1]);
   train(RECORDED, &graph, &augment_none, BATCH, 0, bits[1][0], bits[1][1]);
@@ -347,6 +373,7 @@ int main(void) {
                                      cmocka_unit_test(steps_recorded_once_give_the_same_bits),
                                      cmocka_unit_test(so_they_do_with_every_optimizer),
                                      cmocka_unit_test(clipped_steps_in_parts_give_the_same_bits),
+                                     cmocka_unit_test(mixed_and_averaged_steps_give_the_same_bits),
                                      cmocka_unit_test(gradients_are_clipped_cpu),
                                      cmocka_unit_test(gradients_are_clipped_gpu),
                                      cmocka_unit_test(parts_add_up_to_the_batch_cpu),

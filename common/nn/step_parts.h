@@ -26,12 +26,15 @@ enum { STEP_PARTS_IMAGES = 8192 };
 
 typedef enum StepPartKind {
   PART_GATHER,
+  PART_MIX,
   PART_FORWARD,
   PART_LOSS,
   PART_LOSS_BACK,
   PART_LOSS_STEP,
   PART_BACKWARD,
-  PART_UPDATE
+  PART_CLIP,
+  PART_UPDATE,
+  PART_AVERAGE
 } StepPartKind;
 
 typedef struct StepPart {
@@ -119,6 +122,17 @@ static inline double step_parts_update_bytes(const StepParts *s) {
   return (double)s->net->parameter_count * sizeof(float) * (3 + 2 * s->net->optimizer->slots);
 }
 
+/* By value each gradient is read and written, by norm it is read once more. */
+static inline double step_parts_clip_bytes(const StepParts *s) {
+  const int times = (s->net->clip_value > 0 ? 2 : 0) + (s->net->clip_norm > 0 ? 3 : 0);
+  return (double)s->net->parameter_count * sizeof(float) * times;
+}
+
+/* The weights and their average are read, the average is written; running statistics likewise. */
+static inline double step_parts_average_bytes(const StepParts *s) {
+  return (double)(s->net->parameter_count + s->net->buffer_count) * sizeof(float) * 3;
+}
+
 /* Pixels, labels and their order are read; floats and labels are written. */
 static inline double step_parts_gather_bytes(const StepParts *s) {
   const size_t label = s->set.labels ? sizeof(uint8_t) : sizeof(int);
@@ -166,11 +180,13 @@ static inline void step_parts_open(StepParts *s, const Task *task, const DataSou
   memset(s, 0, sizeof *s);
   s->net = net;
   s->batch = batch;
-  s->part = (StepPart *)xcalloc(2 * (size_t)g->count + 4, sizeof *s->part);
+  s->part = (StepPart *)xcalloc(2 * (size_t)g->count + 8, sizeof *s->part);
   step_parts_create_set(&s->set, net->context.device, task, source, seed);
   const int trains = net->use == MODEL_TRAIN;
   net->context.training = trains;
   if (trains) step_parts_add(s, PART_GATHER, 0, "batch", "gather", step_parts_gather_bytes(s), 0);
+  if (trains && net->context.mixup > 0)
+    step_parts_add(s, PART_MIX, 0, "batch", "mix", 2.0 * s->set.pixels * batch * sizeof(float), 0);
   for (int i = 0; i < g->count; i++)
     if (g->nodes[i].op)
       step_parts_add(s, PART_FORWARD, i, g->nodes[i].name, "forward", step_parts_forward_bytes(s, i),
@@ -186,7 +202,10 @@ static inline void step_parts_open(StepParts *s, const Task *task, const DataSou
     if (model_goes_back(net, i))
       step_parts_add(s, PART_BACKWARD, i, g->nodes[i].name, "backward", step_parts_backward_bytes(s, i),
                      step_parts_backward_flops(s, i));
+  if (net->clip_value > 0 || net->clip_norm > 0)
+    step_parts_add(s, PART_CLIP, 0, "gradients", "clip", step_parts_clip_bytes(s), 0);
   step_parts_add(s, PART_UPDATE, 0, net->optimizer->name, "update", step_parts_update_bytes(s), 0);
+  if (net->average) step_parts_add(s, PART_AVERAGE, 0, "weights", "average", step_parts_average_bytes(s), 0);
 }
 
 static inline void step_parts_close(StepParts *s) {
@@ -209,6 +228,9 @@ static inline void step_part_run(StepParts *s, int i) {
     case PART_GATHER:
       step_parts_gather(s);
       break;
+    case PART_MIX:
+      model_mix(net, s->batch);
+      break;
     case PART_FORWARD:
       model_forward_node(net, s->part[i].node, s->batch);
       break;
@@ -224,10 +246,17 @@ static inline void step_part_run(StepParts *s, int i) {
     case PART_BACKWARD:
       model_backward_node(net, s->part[i].node, s->batch);
       break;
+    case PART_CLIP:
+      model_clip(net);
+      break;
     case PART_UPDATE:
-      model_update(net);
+      model_optimize(net);
+      break;
+    case PART_AVERAGE:
+      model_average(net);
       break;
   }
+  if (net->use == MODEL_TRAIN && i == s->count - 1) net->context.step++;
 }
 
 /* Whether it computes anything: a node that another one computes does not (fuse.h). */

@@ -232,8 +232,15 @@ static inline void test_loss_backward(const Context *context, float *dx, const f
   test_net_run(context->device, t, (size_t)batch * t.out);
 }
 
-static const Loss test_loss = {"cross_entropy", test_net_label_bytes, shape_count, test_loss_forward,
-                               test_loss_score, test_loss_backward,   0,           NULL};
+static const Loss test_loss = {"cross_entropy",
+                               test_net_label_bytes,
+                               shape_count,
+                               test_loss_forward,
+                               test_loss_score,
+                               test_loss_backward,
+                               0,
+                               NULL,
+                               0};
 
 static inline void test_sgd_step(const Context *context, float *w, float *const *slot, const float *gradients, size_t n,
                                  size_t decayed, const Hyper *hyper) {

@@ -51,7 +51,10 @@ enum {
   TRAIN_VALIDATION = 1 << 26, /* and --patience */
   TRAIN_CLIP = 1 << 27,       /* --clip-norm and --clip-value */
   TRAIN_ACCUMULATE = 1 << 28,
-  TRAIN_ALL = (1 << 29) - 1
+  TRAIN_LABEL_SMOOTHING = 1ULL << 29,
+  TRAIN_MIXUP = 1ULL << 30,
+  TRAIN_EMA = 1ULL << 31,
+  TRAIN_ALL = ((1ULL << 29) - 1) | TRAIN_LABEL_SMOOTHING | TRAIN_MIXUP | TRAIN_EMA
 };
 
 enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 64 };
@@ -64,7 +67,7 @@ enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
 
 typedef struct TrainOptions {
   CommonOptions common;
-  unsigned supported, given; /* TRAIN_..., or'ed */
+  uint64_t supported, given; /* TRAIN_..., or'ed */
   double lr, lr_most, momentum, weight_decay, dampening, beta1, beta2, epsilon;
   int nesterov, centered;
   const OptimizerChoice *optimizer; /* NULL: the program's own, and no other is offered */
@@ -80,6 +83,9 @@ typedef struct TrainOptions {
   double validation;            /* share of the training images that are not trained on; 0: none */
   int patience;                 /* epochs without a lower validation loss until the run stops; 0: it does not */
   double clip_norm, clip_value; /* of gradients; 0: they are not clipped */
+  double label_smoothing;       /* 0: labels are as they are */
+  double mixup;                 /* alpha of the distribution of shares; 0: samples are not mixed */
+  double ema;                   /* decay of the average of the weights; 0: there is none */
   int accumulate;               /* batches whose gradients are added up for a step; 0: one */
   int log_every;                /* steps between two records of the log; 0: TRAINER_LOG_EVERY */
   int find_lr;                  /* steps of --find-lr; 0: it is not asked for */
@@ -126,10 +132,13 @@ enum {
   TRAIN_KEY_CLIP_VALUE,
   TRAIN_KEY_ACCUMULATE,
   TRAIN_KEY_LOG_EVERY,
+  TRAIN_KEY_LABEL_SMOOTHING,
+  TRAIN_KEY_MIXUP,
+  TRAIN_KEY_EMA,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
-static inline void train_options_default(TrainOptions *options, unsigned common, unsigned supported) {
+static inline void train_options_default(TrainOptions *options, unsigned common, uint64_t supported) {
   memset(options, 0, sizeof *options);
   options->common = options_default(common);
   options->supported = supported;
@@ -161,7 +170,7 @@ static inline unsigned train_options_given_settings(const TrainOptions *options)
 /* What was not given becomes what is usual for this optimizer. */
 static inline void train_options_usual(TrainOptions *options) {
   const OptimizerSettings *usual = &options->optimizer->usual;
-  const unsigned given = options->given;
+  const uint64_t given = options->given;
   if (!(given & TRAIN_LR)) options->lr = usual->lr;
   if (!(given & TRAIN_MOMENTUM)) options->momentum = usual->momentum;
   if (!(given & TRAIN_WEIGHT_DECAY)) options->weight_decay = usual->weight_decay;
@@ -286,7 +295,7 @@ typedef struct TrainOptionsParser {
   void *own_input;
 } TrainOptionsParser;
 
-static inline int train_options_bit(int key) {
+static inline uint64_t train_options_bit(int key) {
   switch (key) {
     case 'l':
       return TRAIN_LR;
@@ -316,6 +325,12 @@ static inline int train_options_bit(int key) {
       return TRAIN_CENTERED;
     case TRAIN_KEY_VALIDATION:
       return TRAIN_VALIDATION;
+    case TRAIN_KEY_LABEL_SMOOTHING:
+      return TRAIN_LABEL_SMOOTHING;
+    case TRAIN_KEY_MIXUP:
+      return TRAIN_MIXUP;
+    case TRAIN_KEY_EMA:
+      return TRAIN_EMA;
     default:
       return 0;
   }
@@ -325,7 +340,7 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
   const TrainOptionsParser *parser = (const TrainOptionsParser *)state->input;
   TrainOptions *options = parser->options;
   Error err;
-  options->given |= (unsigned)train_options_bit(key);
+  options->given |= train_options_bit(key);
   if (key >= TRAIN_KEY_CHOICE && key < TRAIN_KEY_CHOICE + options->choice_count)
     return train_options_choose(options, key - TRAIN_KEY_CHOICE, arg, state);
   switch (key) {
@@ -383,6 +398,15 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       return 0;
     case TRAIN_KEY_LOG_EVERY:
       options->log_every = (int)option_int(state, arg, "--log-every", 1, 1000000);
+      return 0;
+    case TRAIN_KEY_LABEL_SMOOTHING:
+      options->label_smoothing = option_float(state, arg, "--label-smoothing", 0, 0.99);
+      return 0;
+    case TRAIN_KEY_MIXUP:
+      options->mixup = option_float(state, arg, "--mixup", 0, 100);
+      return 0;
+    case TRAIN_KEY_EMA:
+      options->ema = option_float(state, arg, "--ema", 0, AVERAGE_MOST);
       return 0;
     case TRAIN_KEY_FIND_LR:
       options->find_lr =
@@ -508,7 +532,7 @@ static inline void train_options_optimizer_rows(TrainOptionsHelp *help, const Tr
 }
 
 static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions *o) {
-  const unsigned has = o->supported;
+  const uint64_t has = o->supported;
   if (has & TRAIN_LR && has & TRAIN_SCHEDULE)
     train_options_row(help, 'l', "lr", "RATE", "Highest learning rate; --schedule says how it changes (default: %g)",
                       o->lr);
@@ -540,6 +564,18 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   if (has & TRAIN_WEIGHT_DECAY)
     train_options_row(help, TRAIN_KEY_WEIGHT_DECAY, "weight-decay", "W",
                       "Share of each weight that its gradient gets in addition (default: %g)", o->weight_decay);
+  if (has & TRAIN_LABEL_SMOOTHING)
+    train_options_row(help, TRAIN_KEY_LABEL_SMOOTHING, "label-smoothing", "S",
+                      "Spread the share S of each training label evenly over all classes; validation and test losses "
+                      "are those of the plain labels");
+  if (has & TRAIN_MIXUP)
+    train_options_row(help, TRAIN_KEY_MIXUP, "mixup", "ALPHA",
+                      "Train on mixtures of two images and their labels, by shares from the distribution "
+                      "Beta(ALPHA, ALPHA): 0.2 mixes little, 1 much");
+  if (has & TRAIN_EMA)
+    train_options_row(help, TRAIN_KEY_EMA, "ema", "DECAY",
+                      "Average the weights over about 1 / (1 - DECAY) steps; the average is evaluated, saved as the "
+                      "model, and used by --predict");
   if (has & TRAIN_DATA)
     train_options_row(help, TRAIN_KEY_DATA, "data", "NAME", "Data set: %s (default: %s)",
                       train_options_list(train_options_data).text, o->data->name);

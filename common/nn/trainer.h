@@ -179,7 +179,7 @@ static inline void trainer_load_epoch(Trainer *t) {
   TrainState at = t->state;
   const int steps = trainer_whole_steps(t);
   for (int i = 0; i < steps; i++, at.step++)
-    t->values[i] = step_values(trainer_learning_rate(&t->schedule, &at), &t->net->hyper, at.step);
+    t->values[i] = model_step_values(t->net, trainer_learning_rate(&t->schedule, &at), at.step);
   step_replay_load(t->replay, t->values, steps, t->state.position);
 }
 #endif

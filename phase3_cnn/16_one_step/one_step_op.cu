@@ -144,6 +144,11 @@ static inline void loss_step_op(const Context *context, float *losses, float *pr
                                 float *dlogits, const float *logits, const void *targets, float scale, int batch,
                                 Shape shape) {
   const int *labels = (const int *)targets, classes = (int)shape_count(shape);
+  if (context->device == DEVICE_GPU && softmax_cross_entropy_is_soft(context)) {
+    loss_step_soft_gpu(losses, probabilities, dlogits, totals, logits, labels, softmax_cross_entropy_soft(context),
+                       scale, batch, classes);
+    return;
+  }
   if (context->device == DEVICE_GPU) {
     loss_step_gpu(losses, probabilities, dlogits, totals, logits, labels, scale, batch, classes);
     return;
@@ -153,6 +158,12 @@ static inline void loss_step_op(const Context *context, float *losses, float *pr
   cross_entropy_loss.backward(context, dlogits, probabilities, logits, targets, scale, batch, shape);
 }
 
-const Loss cross_entropy_step_loss = {
-    "softmax_cross_entropy",        softmax_cross_entropy_targets,     shape_count, softmax_cross_entropy_op_forward,
-    softmax_cross_entropy_op_score, softmax_cross_entropy_op_backward, 0,           loss_step_op};
+const Loss cross_entropy_step_loss = {"softmax_cross_entropy",
+                                      softmax_cross_entropy_targets,
+                                      shape_count,
+                                      softmax_cross_entropy_op_forward,
+                                      softmax_cross_entropy_op_score,
+                                      softmax_cross_entropy_op_backward,
+                                      0,
+                                      loss_step_op,
+                                      1};

@@ -179,7 +179,10 @@ static void layers_one_after_another(void **unused) {
 
 /* ------------------------------------------------------------------------------------------------------------ loss */
 
-static void check_loss(int batch, int classes, float scale) {
+/* share: of the other label; smoothing and share 0: the plain loss */
+static void check_loss_of(int batch, int classes, float scale, float smoothing, float share) {
+  const SoftLabels soft = soft_labels(smoothing, share);
+  const int is_soft = smoothing > 0 || share > 0;
   const size_t n = (size_t)batch * classes;
   float *logits = random_floats(n, 1), *losses = random_floats((size_t)batch, 9), *p = random_floats(n, 9);
   float *dlogits = random_floats(n, 9);
@@ -193,20 +196,29 @@ static void check_loss(int batch, int classes, float scale) {
   device_upload(DEVICE_GPU, gpu_labels, labels, batch * sizeof *labels);
   float *gpu_logits = upload(logits, n, 0), *gpu_losses = upload(NULL, (size_t)batch, 0), *gpu_p = upload(NULL, n, 0);
   float *gpu_dlogits = upload(NULL, n, 0);
-  loss_step_cpu(losses, p, dlogits, totals, logits, labels, scale, batch, classes);
-  loss_step_gpu(gpu_losses, gpu_p, gpu_dlogits, gpu_totals, gpu_logits, gpu_labels, scale, batch, classes);
+  if (is_soft) {
+    softmax_cross_entropy_soft_forward_cpu(losses, p, logits, labels, soft, batch, classes);
+    softmax_cross_entropy_soft_backward_cpu(dlogits, p, labels, soft, scale, batch, classes);
+    softmax_cross_entropy_soft_score_cpu(totals, losses, p, labels, soft, batch, classes);
+    loss_step_soft_gpu(gpu_losses, gpu_p, gpu_dlogits, gpu_totals, gpu_logits, gpu_labels, soft, scale, batch, classes);
+  } else {
+    loss_step_cpu(losses, p, dlogits, totals, logits, labels, scale, batch, classes);
+    loss_step_gpu(gpu_losses, gpu_p, gpu_dlogits, gpu_totals, gpu_logits, gpu_labels, scale, batch, classes);
+  }
   expect_close(gpu_losses, losses, (size_t)batch, 1e-5, "losses", classes);
   expect_close(gpu_p, p, n, 1e-5, "probabilities", classes);
   expect_close(gpu_dlogits, dlogits, n, 1e-5, "dlogits", classes);
   device_download(DEVICE_GPU, got, gpu_totals, sizeof got);
   assert_true(fabs(got[0] - totals[0]) <= 1e-5 * totals[0]);
-  assert_true(got[1] == totals[1]);
+  assert_true(is_soft ? fabs(got[1] - totals[1]) < 1e-9 * batch : got[1] == totals[1]);
   void *device[] = {gpu_totals, gpu_labels, gpu_logits, gpu_losses, gpu_p, gpu_dlogits};
   for (int i = 0; i < 6; i++) device_free(DEVICE_GPU, device[i]);
   float *host[] = {logits, losses, p, dlogits};
   for (int i = 0; i < 4; i++) free(host[i]);
   free(labels);
 }
+
+static void check_loss(int batch, int classes, float scale) { check_loss_of(batch, classes, scale, 0, 0); }
 
 static void losses_gradients_and_sums_at_once(void **unused) {
   (void)unused;
@@ -217,6 +229,10 @@ static void losses_gradients_and_sums_at_once(void **unused) {
   check_loss(33, 3, 2);
   check_loss(3, 33, 1);                  /* too many classes: launch by launch */
   check_loss(LOSS_STEP_ROWS + 1, 10, 1); /* too many rows */
+  check_loss_of(64, 10, 1.0f / 64, 0.1f, 0);
+  check_loss_of(33, 3, 2, 0, 0.3f);
+  check_loss_of(127, 32, 0.5f, 0.2f, 0.7f);
+  check_loss_of(3, 33, 1, 0.2f, 0.7f);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- LeNet-5 */

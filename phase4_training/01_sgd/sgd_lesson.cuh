@@ -80,7 +80,7 @@ static inline void sgd_plain_lesson_cpu(OptimizerArrays<0> a, int tensors, size_
 
 static inline void sgd_lesson_parts(LessonLauncher launch, float *const *array, const int *size, float share,
                                     int nesterov) {
-  const StepValues step = {SGD_LESSON_LR, 0, 0, share};
+  const StepValues step = {SGD_LESSON_LR, 0, 0, share, 0, 0};
   for (int part = 0; part < 2; part++) {
     size_t begin, n = tensors_lesson_part((size_t)size[1], part, &begin);
     if (n > 0)
@@ -98,7 +98,7 @@ static inline void sgd_nesterov_call(LessonLauncher launch, float *const *array,
 }
 
 static inline void sgd_plain_call(LessonLauncher launch, float *const *array, const int *size) {
-  const StepValues step = {SGD_LESSON_LR, 0, 0, 1};
+  const StepValues step = {SGD_LESSON_LR, 0, 0, 1, 0, 0};
   for (int part = 0; part < 2; part++) {
     size_t begin, n = tensors_lesson_part((size_t)size[1], part, &begin);
     if (n > 0)

@@ -35,7 +35,7 @@ static inline void adam_lesson_cpu(OptimizerArrays<2> a, int tensors, size_t n, 
 static inline void adam_lesson_parts(LessonLauncher launch, float *const *array, const int *size, int decoupled,
                                      int corrected) {
   const Hyper h = adam_lesson_hyper();
-  const StepValues plain = {ADAM_LESSON_LR, 1, 1, 1};
+  const StepValues plain = {ADAM_LESSON_LR, 1, 1, 1, 0, 0};
   for (int part = 0; part < 2; part++) {
     size_t begin, n = tensors_lesson_part((size_t)size[1], part, &begin);
     if (n > 0)

@@ -41,7 +41,7 @@ static inline void rmsprop_all_lesson_cpu(OptimizerArrays<3> a, int tensors, siz
 }
 
 static inline void rmsprop_call(LessonLauncher launch, float *const *array, const int *size) {
-  const StepValues step = {RMSPROP_LESSON_LR, 0, 0, 1};
+  const StepValues step = {RMSPROP_LESSON_LR, 0, 0, 1, 0, 0};
   const Hyper h = rmsprop_lesson_hyper();
   for (int part = 0; part < 2; part++) {
     size_t begin, n = tensors_lesson_part((size_t)size[1], part, &begin);
@@ -51,7 +51,7 @@ static inline void rmsprop_call(LessonLauncher launch, float *const *array, cons
 }
 
 static inline void rmsprop_all_call(LessonLauncher launch, float *const *array, const int *size) {
-  const StepValues step = {RMSPROP_LESSON_LR, 0, 0, 1};
+  const StepValues step = {RMSPROP_LESSON_LR, 0, 0, 1, 0, 0};
   const Hyper h = rmsprop_lesson_hyper();
   for (int part = 0; part < 2; part++) {
     size_t begin, n = tensors_lesson_part((size_t)size[1], part, &begin);

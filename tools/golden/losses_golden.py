@@ -48,6 +48,12 @@ def main():
     tensors["cross_entropy"], tensors["cross_entropy_dx"] = gradient(lambda v: F.nll_loss(torch.log(v), labels), rows)
     tensors["losses"] = F.cross_entropy(logits, labels, reduction="none")
     tensors["dlogits"] = gradient(lambda v: F.cross_entropy(v, labels), logits)[1]
+    # smoothed labels; and mixed with those of the row from the end, by a share of 0.375, and smoothed
+    smooth = 0.125
+    mixed = 0.625 * F.one_hot(labels, COLS).double() + 0.375 * F.one_hot(labels.flip(0), COLS).double()
+    for name, target in (("smoothed", labels), ("mixed", mixed)):
+        tensors[name + "_losses"] = F.cross_entropy(logits, target, reduction="none", label_smoothing=smooth)
+        tensors[name + "_dlogits"] = gradient(lambda v: F.cross_entropy(v, target, label_smoothing=smooth), logits)[1]
     print(head())
     print("enum { GOLDEN_ROWS = %d, GOLDEN_COLS = %d, GOLDEN_N = %d };\n" % (ROWS, COLS, N))
     print("__attribute__((unused)) static const int golden_labels[] = {%s};\n" % ", ".join(map(str, labels.tolist())))
