@@ -11,7 +11,7 @@
 #include "common/nn/find_lr.h"
 #include "common/nn/predict.h"
 #include "common/nn/profile.h"
-#include "common/nn/run_folder.h"
+#include "common/nn/run_config.h"
 #include "common/nn/show.h"
 #include "common/nn/trainer.h"
 #include "common/threads_begin.h"
@@ -419,7 +419,8 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   TrainResult result = TRAIN_FAILED;
   interrupt_install();
   const unsigned moved = options->resume ? 0 : run_folder_set_aside(directory);
-  if (train_log_open(&log, directory, options->resume ? t.state.step : -1, &err) == 0)
+  if (run_config_write(options, &t.state, directory, &err) == 0 &&
+      train_log_open(&log, directory, options->resume ? t.state.step : -1, &err) == 0)
     result = app_train(options, &t, &err);
   if (result == TRAIN_FAILED) {
     if (!options->resume) run_folder_take_back(directory, moved);

@@ -7,6 +7,7 @@
  *     curve.svg, curve.png, filters.png, misclassified.png
  *     features.png, excited.png               of --show-features and --show-excited
  *     profile.*                               of --profile
+ *     config.json                             the settings, for --config (run_config.h)
  *     find_lr.*                               of --find-lr, which comes before a run and stays when one begins
  *     previous/                               the same of the run before
  */
@@ -22,11 +23,12 @@
 #include "common/runfiles.h"
 
 /* The log moves away first and comes back last: it is never alone where the models are not. */
-enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_FILES = 14 };
+enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_CONFIG = 14, RUN_FILES = 15 };
 static const char *const run_files[RUN_FILES] = {
     "log.jsonl",   "log.csv",     "best.safetensors", "last.safetensors",  "last.state.safetensors",
     "curve.svg",   "curve.png",   "filters.png",      "misclassified.png", "features.png",
-    "excited.png", "profile.csv", "profile.svg",      "profile.png"};
+    "excited.png", "profile.csv", "profile.svg",      "profile.png",
+    "config.json"};
 
 /* One run at a time writes into a folder: two would mix their logs and models. The lock goes with the process. */
 static inline int run_folder_lock(const char *directory, Error *err) {
@@ -95,6 +97,7 @@ static inline void run_folder_take_back(const char *directory, unsigned moved) {
   snprintf(to, sizeof to, "%s/%s", directory, run_files[RUN_STATE]);
   if (access(to, F_OK) == 0) return;
   run_folder_remove(directory, 0, RUN_STATE);
+  run_folder_remove(directory, RUN_CONFIG, RUN_CONFIG + 1);
   if (!moved) return;
   for (int i = RUN_FILES - 1; i >= 0; i--) {
     if (!(moved & 1u << i)) continue;

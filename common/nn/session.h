@@ -38,7 +38,7 @@ static inline const char *session_optimizer_text(const Optimizer *optimizer, cha
  * the state's. -1 where they are no settings of this optimizer, or would need other slots than the checkpoint has. */
 static inline int session_recall_settings(const Task *task, TrainOptions *options, TrainState *saved, Error *err) {
   const TrainOptions typed = *options;
-  const unsigned given = options->given;
+  const uint64_t given = options->given;
   options->lr = saved->lr;
   options->momentum = saved->momentum;
   options->weight_decay = saved->weight_decay;
@@ -88,7 +88,7 @@ static inline void session_keep_settings(const TrainOptions *options, TrainState
 /* The table entries and the network that a checkpoint names become those of the options, but for what the user typed.
  * -1 where the checkpoint's are unknown, or are of another data set or network than those that were typed. */
 static inline int session_recall(const Task *task, TrainOptions *options, const TrainState *saved, Error *err) {
-  const unsigned given = options->given;
+  const uint64_t given = options->given;
   if (saved->data[0]) {
     const DataSource *data = data_source_named(saved->data);
     if (data == NULL)

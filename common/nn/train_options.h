@@ -13,6 +13,7 @@
 #define COMMON_NN_TRAIN_OPTIONS_H
 
 #include "common/nn/augment_text.h"
+#include "common/nn/config.h"
 #include "common/nn/data_set.h"
 #include "common/nn/implementation.h"
 #include "common/nn/optimizer.h"
@@ -51,7 +52,8 @@ enum {
   TRAIN_VALIDATION = 1 << 26, /* and --patience */
   TRAIN_CLIP = 1 << 27,       /* --clip-norm and --clip-value */
   TRAIN_ACCUMULATE = 1 << 28,
-  TRAIN_ALL = (1 << 29) - 1
+  TRAIN_CONFIG = UINT64_C(1) << 41,
+  TRAIN_ALL = ((UINT64_C(1) << 29) - 1) | TRAIN_CONFIG
 };
 
 enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 64 };
@@ -64,7 +66,8 @@ enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
 
 typedef struct TrainOptions {
   CommonOptions common;
-  unsigned supported, given; /* TRAIN_..., or'ed */
+  uint64_t supported, given; /* TRAIN_..., or'ed */
+  Config *config;            /* all options of the program, and what was given of them; NULL without TRAIN_CONFIG */
   double lr, lr_most, momentum, weight_decay, dampening, beta1, beta2, epsilon;
   int nesterov, centered;
   const OptimizerChoice *optimizer; /* NULL: the program's own, and no other is offered */
@@ -124,10 +127,12 @@ enum {
   TRAIN_KEY_CLIP_NORM,
   TRAIN_KEY_CLIP_VALUE,
   TRAIN_KEY_ACCUMULATE,
+  TRAIN_KEY_CONFIG,
+  TRAIN_KEY_CONFIG_LINE,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
-static inline void train_options_default(TrainOptions *options, unsigned common, unsigned supported) {
+static inline void train_options_default(TrainOptions *options, unsigned common, uint64_t supported) {
   memset(options, 0, sizeof *options);
   options->common = options_default(common);
   options->supported = supported;
@@ -159,7 +164,7 @@ static inline unsigned train_options_given_settings(const TrainOptions *options)
 /* What was not given becomes what is usual for this optimizer. */
 static inline void train_options_usual(TrainOptions *options) {
   const OptimizerSettings *usual = &options->optimizer->usual;
-  const unsigned given = options->given;
+  const uint64_t given = options->given;
   if (!(given & TRAIN_LR)) options->lr = usual->lr;
   if (!(given & TRAIN_MOMENTUM)) options->momentum = usual->momentum;
   if (!(given & TRAIN_WEIGHT_DECAY)) options->weight_decay = usual->weight_decay;
@@ -284,7 +289,7 @@ typedef struct TrainOptionsParser {
   void *own_input;
 } TrainOptionsParser;
 
-static inline int train_options_bit(int key) {
+static inline uint64_t train_options_bit(int key) {
   switch (key) {
     case 'l':
       return TRAIN_LR;
@@ -323,7 +328,7 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
   const TrainOptionsParser *parser = (const TrainOptionsParser *)state->input;
   TrainOptions *options = parser->options;
   Error err;
-  options->given |= (unsigned)train_options_bit(key);
+  options->given |= train_options_bit(key);
   if (key >= TRAIN_KEY_CHOICE && key < TRAIN_KEY_CHOICE + options->choice_count)
     return train_options_choose(options, key - TRAIN_KEY_CHOICE, arg, state);
   switch (key) {
@@ -378,6 +383,11 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       return 0;
     case TRAIN_KEY_ACCUMULATE:
       options->accumulate = (int)option_int(state, arg, "--accumulate", 1, 65536);
+      return 0;
+    case TRAIN_KEY_CONFIG:
+      return 0; /* it has been read */
+    case TRAIN_KEY_CONFIG_LINE:
+      if (options->config) config_at(options->config, arg, state);
       return 0;
     case TRAIN_KEY_FIND_LR:
       options->find_lr =
@@ -503,7 +513,14 @@ static inline void train_options_optimizer_rows(TrainOptionsHelp *help, const Tr
 }
 
 static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions *o) {
-  const unsigned has = o->supported;
+  const uint64_t has = o->supported;
+  if (has & TRAIN_CONFIG) {
+    train_options_row(help, TRAIN_KEY_CONFIG, "config", "FILE",
+                      "Take options from this JSON file, such as config.json of an earlier run; what is typed comes "
+                      "first");
+    train_options_row(help, TRAIN_KEY_CONFIG_LINE, CONFIG_LINE, "N", "%s", "");
+    help->rows[help->count - 1].flags = OPTION_HIDDEN;
+  }
   if (has & TRAIN_LR && has & TRAIN_SCHEDULE)
     train_options_row(help, 'l', "lr", "RATE", "Highest learning rate; --schedule says how it changes (default: %g)",
                       o->lr);
@@ -599,7 +616,8 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   }
   if (has & TRAIN_SUMMARY)
     train_options_row(help, TRAIN_KEY_SUMMARY, "summary", NULL,
-                      "Train nothing: print every node of the network, its FLOPs and its memory");
+                      "Train nothing: print every node of the network, its FLOPs and its memory. As with the other "
+                      "options that train nothing, those that say how to train are read and checked, and not used");
   for (int i = 0; i < o->choice_count; i++)
     train_options_row(help, TRAIN_KEY_CHOICE + i, o->choices[i]->option, "NAME",
                       "Implementation: %s (default: %s), or auto: measure them and take the fastest for each node; "
@@ -624,11 +642,27 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
                       has & TRAIN_SHOW ? "--predict, --show-features and --show-excited use" : "--predict uses");
 }
 
+/* What --config says. Where another --optimizer was typed than the file's, the file's settings of that one do not count:
+ * the typed one has its own. */
+static inline void train_options_config(void *input, const struct argp *all, int *argc, char ***argv) {
+  static const char *const settings[] = {"lr",    "momentum", "weight-decay", "dampening", "beta1",
+                                         "beta2", "epsilon",  "nesterov",     "centered"};
+  Config *config = (Config *)input;
+  config_open(config, all, *argc, *argv);
+  const int optimizer = config_find(config, "optimizer");
+  for (int i = 0; i < 9 && optimizer >= 0 && config->rows[optimizer].replaced; i++) {
+    const int row = config_find(config, settings[i]);
+    if (row >= 0 && !config->rows[row].typed) config_set(config, settings[i], NULL);
+  }
+  config_arguments(config, argc, argv);
+}
+
 /* Reads the command line into `options` and, through own->parser, into `own_input`; own may be NULL. Sets the number
  * of threads where --threads is an option. */
 static inline void train_options_parse(TrainOptions *options, const struct argp *own, void *own_input,
                                        const char *description, int argc, char **argv) {
   static TrainOptionsHelp help; /* argp keeps pointers to it */
+  static Config config;
   if (options->choice_count > TRAIN_MAX_CHOICES)
     die("this program chooses for %d operations; train_options.h has room for %d: raise TRAIN_MAX_CHOICES",
         options->choice_count, TRAIN_MAX_CHOICES);
@@ -644,6 +678,11 @@ static inline void train_options_parse(TrainOptions *options, const struct argp 
                            NULL,
                            NULL};
   const OptimizerChoice *before = options->optimizer;
+  if (options->supported & TRAIN_CONFIG) {
+    options->config = &config;
+    options->common.rewrite = train_options_config;
+    options->common.rewrite_input = &config;
+  }
   options_parse(&options->common, &all, &parser, argc, argv);
   if (options->optimizer != before) train_options_usual(options);
   if (options->supported & TRAIN_THREADS) options->threads = threads_set(options->threads);
