@@ -58,9 +58,10 @@ static inline void run_config_choices(Config *config, const TrainOptions *option
 }
 
 /* Puts the settings of a run that begins or goes on into the options' Config. */
-static inline void run_config_fill(const TrainOptions *options, const TrainState *state) {
+static inline void run_config_fill(const Task *task, const TrainOptions *options, const TrainState *state) {
   Config *config = options->config;
   char seed[32];
+  if (task->networks && task->networks->settings) task->networks->settings(config);
   snprintf(seed, sizeof seed, "%llu", (unsigned long long)state->seed);
   config_set(config, "seed", seed);
   config_set(config, "device", device_name(options->common.device));
@@ -70,8 +71,9 @@ static inline void run_config_fill(const TrainOptions *options, const TrainState
   run_config_optimizer(config, options);
   config_set(config, "schedule", lr_schedule_text(&options->schedule).text);
   config_set(config, "augment", options->augment->name);
-  config_set(config, "data", options->data->name);
-  config_set(config, "data-dir", options->common.data_dir[0] ? options->common.data_dir : NULL);
+  const int folder = options->data_folder[0] != '\0';
+  config_set(config, "data", folder ? options->data_folder : options->data->name);
+  config_set(config, "data-dir", options->common.data_dir[0] && !folder ? options->common.data_dir : NULL);
   run_config_count(config, "train-images", options->train_images);
   run_config_count(config, "test-images", options->test_images);
   run_config_count(config, "hold-out", options->hold_out);
@@ -99,13 +101,13 @@ static inline void run_config_recall(Config *config, const char *path) {
 }
 
 /* Writes the folder's config.json, which must be possible before anything is trained. */
-static inline int run_config_write(const TrainOptions *options, const TrainState *state, const char *directory,
-                                   Error *err) {
+static inline int run_config_write(const Task *task, const TrainOptions *options, const TrainState *state,
+                                   const char *directory, Error *err) {
   char path[PATH_MAX + 32];
   if (options->config == NULL) return 0;
   snprintf(path, sizeof path, "%s/%s", directory, run_files[RUN_CONFIG]);
   if (options->resume) run_config_recall(options->config, path);
-  run_config_fill(options, state);
+  run_config_fill(task, options, state);
   return config_write(options->config, path, run_config_without, err);
 }
 

@@ -14,7 +14,7 @@
 
 #include "common/nn/augment_text.h"
 #include "common/nn/config.h"
-#include "common/nn/data_set.h"
+#include "common/nn/data_folder.h"
 #include "common/nn/implementation.h"
 #include "common/nn/optimizer.h"
 #include "common/nn/schedule.h"
@@ -73,6 +73,7 @@ typedef struct TrainOptions {
   const OptimizerChoice *optimizer; /* NULL: the program's own, and no other is offered */
   LrSchedule schedule;              /* kind NULL: the learning rate is constant, and no other is offered */
   const DataSource *data;
+  char data_folder[PATH_MAX]; /* where --data named one; it becomes common.data_dir */
   const Augment *augment;
   Augment own_augment;           /* the one that was typed, or that a checkpoint had */
   int train_images, test_images; /* the first so many; 0: all of them */
@@ -242,6 +243,8 @@ static inline void train_options_end(const TrainOptions *options, const struct a
   Error err;
   /* --resume: the checkpoint's is not known yet */
   if (!options->resume && train_options_check_optimizer(options, &err) != 0) argp_error(state, "%s", err.message);
+  if (options->data_folder[0] && options->common.given & OPTIONS_DATA_DIR)
+    argp_error(state, "--data=%s and --data-dir: one of the two", options->data_folder);
   if (options->resume && options->restart) argp_error(state, "--resume and --restart: one of the two");
   if (options->predict && train_options_shows(options))
     argp_error(state, "--predict and --show-%s: one of the two", options->features[0] ? "features" : "excited");
@@ -394,7 +397,9 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
           arg ? (int)option_int(state, arg, "--find-lr", TRAIN_LEAST_FIND, TRAIN_MOST_FIND) : TRAIN_FIND_STEPS;
       return 0;
     case TRAIN_KEY_DATA:
-      options->data = data_source_at(train_options_find(state, "--data", arg, train_options_data));
+      options->data_folder[0] = '\0';
+      if (data_choose(arg, &options->data, options->data_folder, &err) != 0)
+        argp_error(state, "--data=%s: %s", arg, err.message);
       return 0;
     case TRAIN_KEY_AUGMENT:
       if (augment_parse(arg, &options->own_augment, &err) != 0) argp_error(state, "--augment=%s: %s", arg, err.message);
@@ -553,7 +558,8 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     train_options_row(help, TRAIN_KEY_WEIGHT_DECAY, "weight-decay", "W",
                       "Share of each weight that its gradient gets in addition (default: %g)", o->weight_decay);
   if (has & TRAIN_DATA)
-    train_options_row(help, TRAIN_KEY_DATA, "data", "NAME", "Data set: %s (default: %s)",
+    train_options_row(help, TRAIN_KEY_DATA, "data", "NAME|FOLDER",
+                      "Data set: %s, or a folder of IDX or CIFAR files (default: %s)",
                       train_options_list(train_options_data).text, o->data->name);
   if (has & TRAIN_AUGMENT) {
     train_options_row(help, TRAIN_KEY_AUGMENT, "augment", "NAME,...",
@@ -684,6 +690,7 @@ static inline void train_options_parse(TrainOptions *options, const struct argp 
     options->common.rewrite_input = &config;
   }
   options_parse(&options->common, &all, &parser, argc, argv);
+  if (options->data_folder[0]) memcpy(options->common.data_dir, options->data_folder, sizeof options->data_folder);
   if (options->optimizer != before) train_options_usual(options);
   if (options->supported & TRAIN_THREADS) options->threads = threads_set(options->threads);
 }
