@@ -39,7 +39,7 @@ static inline void mnist_free(MnistSet *set) {
 
 /* Checks that the arrays form a labelled set. */
 static inline int mnist_check(const char *images_path, const IdxArray *images, const char *labels_path,
-                              const IdxArray *labels, Error *err) {
+                              const IdxArray *labels, int classes, Error *err) {
   if (images->rank != 3)
     return error_set(err, "%s has %d dimensions; images need 3: how many, height, width", images_path, images->rank);
   if (labels->rank != 1)
@@ -52,14 +52,14 @@ static inline int mnist_check(const char *images_path, const IdxArray *images, c
     return error_set(err, "%s holds images of %zu x %zu pixels; up to %d x %d are read", images_path, images->shape[1],
                      images->shape[2], MNIST_MAX_SIDE, MNIST_MAX_SIDE);
   for (size_t i = 0; i < labels->count; i++)
-    if (labels->data[i] >= MNIST_CLASSES)
+    if (labels->data[i] >= classes)
       return error_set(err, "%s: label %zu is %d; labels run from 0 to %d, fetch the file again", labels_path, i,
-                       labels->data[i], MNIST_CLASSES - 1);
+                       labels->data[i], classes - 1);
   return 0;
 }
 
 /* Reads DIRECTORY/SPLIT-images-idx3-ubyte and -labels-idx1-ubyte, or the same with .gz; split is "train" or "t10k". */
-static inline int mnist_load(const char *directory, const char *split, MnistSet *set, Error *err) {
+static inline int mnist_load_classes(const char *directory, const char *split, int classes, MnistSet *set, Error *err) {
   char images_path[PATH_MAX], labels_path[PATH_MAX];
   IdxArray images, labels;
   memset(set, 0, sizeof *set);
@@ -67,7 +67,7 @@ static inline int mnist_load(const char *directory, const char *split, MnistSet 
       snprintf(labels_path, PATH_MAX, "%s/%s-labels-idx1-ubyte", directory, split) >= PATH_MAX)
     return error_set(err, "%.100s...: the name is too long", directory);
   if (idx_read(images_path, &images, err) != 0) return -1;
-  if (idx_read(labels_path, &labels, err) != 0 || mnist_check(images_path, &images, labels_path, &labels, err) != 0) {
+  if (idx_read(labels_path, &labels, err) != 0 || mnist_check(images_path, &images, labels_path, &labels, classes, err) != 0) {
     idx_free(&images);
     idx_free(&labels);
     return -1;
@@ -78,6 +78,10 @@ static inline int mnist_load(const char *directory, const char *split, MnistSet 
   set->images = images.data;
   set->labels = labels.data;
   return 0;
+}
+
+static inline int mnist_load(const char *directory, const char *split, MnistSet *set, Error *err) {
+  return mnist_load_classes(directory, split, MNIST_CLASSES, set, err);
 }
 
 /* Mean and standard deviation of all pixels scaled to 0..1; the sums are exact. */

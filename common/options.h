@@ -61,6 +61,9 @@ typedef struct CommonOptions {
   int json;                  /* 1: the last line on stdout is a JSON object */
   char data_dir[PATH_MAX];   /* "": the data that Bazel laid out */
   char output_dir[PATH_MAX]; /* "runs/PROGRAM" */
+  /* Called before the arguments are read, with all options of the program: it may replace them. NULL: nobody does. */
+  void (*rewrite)(void *input, const struct argp *all, int *argc, char ***argv);
+  void *rewrite_input;
 } CommonOptions;
 
 /* The GPU where this program has kernels and there is a real GPU to run them, else the CPU. */
@@ -224,6 +227,7 @@ static inline void options_parse(CommonOptions *common, const struct argp *own, 
 #endif
   argp_program_version = version;
   argv[0] = program_invocation_short_name; /* getopt's messages begin with it, and Bazel's path is long */
+  if (common->rewrite) common->rewrite(common->rewrite_input, &all, &argc, &argv);
   argp_parse(&all, argc, argv, 0, NULL, &parser);
 
   Error err;

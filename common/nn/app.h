@@ -11,7 +11,7 @@
 #include "common/nn/find_lr.h"
 #include "common/nn/predict.h"
 #include "common/nn/profile.h"
-#include "common/nn/run_folder.h"
+#include "common/nn/run_config.h"
 #include "common/nn/show.h"
 #include "common/nn/trainer.h"
 #include "common/threads_begin.h"
@@ -446,7 +446,8 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   TrainResult result = TRAIN_FAILED;
   interrupt_install();
   const unsigned moved = options->resume ? 0 : run_folder_set_aside(directory);
-  if (train_log_open(&log, directory, options->resume ? t.state.step : -1, &err) == 0)
+  if (run_config_write(task, options, &t.state, directory, &err) == 0 &&
+      train_log_open(&log, directory, options->resume ? t.state.step : -1, &err) == 0)
     result = app_train(options, &t, &err);
   if (result == TRAIN_FAILED) {
     if (!options->resume) run_folder_take_back(directory, moved);
@@ -647,21 +648,31 @@ static inline void app_open_device(const Task *task, const TrainOptions *options
   fflush(stdout);
 }
 
+/* First of all: what the command line says. */
+static inline void app_begin_program(const Task *task, TrainOptions *options, int argc, char **argv) {
+  interrupt_begin();
+  threads_begin();
+  app_options(task, options, argc, argv);
+}
+
+/* What the options ask for. `started`: when the program was. Returns its exit status. */
+static inline int app_do(const Task *task, TrainOptions *options, double started) {
+  app_open_device(task, options);
+  const int status = options->predict                ? predict_run(task, options)
+                     : train_options_shows(options) ? show_run(task, options)
+                     : options->summary              ? app_summary(task, options)
+                     : options->profile              ? app_profile(task, options)
+                     : options->find_lr              ? app_find_lr(task, options)
+                                                     : app_run(task, options, started);
+  stdout_finish();
+  return status;
+}
+
 static inline int app_main(const Task *task, int argc, char **argv) {
   static TrainOptions options;
   const double started = seconds_now();
-  interrupt_begin();
-  threads_begin();
-  app_options(task, &options, argc, argv);
-  app_open_device(task, &options);
-  const int status = options.predict                 ? predict_run(task, &options)
-                     : train_options_shows(&options) ? show_run(task, &options)
-                     : options.summary               ? app_summary(task, &options)
-                     : options.profile               ? app_profile(task, &options)
-                     : options.find_lr               ? app_find_lr(task, &options)
-                                                     : app_run(task, &options, started);
-  stdout_finish();
-  return status;
+  app_begin_program(task, &options, argc, argv);
+  return app_do(task, &options, started);
 }
 
 #endif /* COMMON_NN_APP_H */

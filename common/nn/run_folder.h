@@ -8,6 +8,7 @@
  *     curve.svg, curve.png, filters.png, misclassified.png
  *     features.png, excited.png               of --show-features and --show-excited
  *     profile.*                               of --profile
+ *     config.json                             the settings, for --config (run_config.h)
  *     find_lr.*                               of --find-lr, which comes before a run and stays when one begins
  *     previous/                               the same of the run before
  */
@@ -24,11 +25,12 @@
 #include "common/train_log.h"
 
 /* The log moves away first and comes back last: it is never alone where the models are not. */
-enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_FILES = 15, RUN_EVENTS = RUN_FILES };
+enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_CONFIG = 14, RUN_FILES = 16, RUN_EVENTS = RUN_FILES };
 static const char *const run_files[RUN_FILES] = {
     "log.jsonl",   "log.csv",     "best.safetensors", "last.safetensors",  "last.state.safetensors",
     "curve.svg",   "curve.png",   "filters.png",      "misclassified.png", "features.png",
-    "excited.png", "profile.csv", "profile.svg",      "profile.png",       "report.html"};
+    "excited.png", "profile.csv", "profile.svg",      "profile.png",       "config.json",
+    "report.html"};
 
 /* Who holds the lock wrote it there: ": process 1234, started 2026-11-28 19:20:11"; "" where nobody did. */
 static inline void run_folder_holder(int fd, char *text, size_t size) {
@@ -137,6 +139,7 @@ static inline void run_folder_take_back(const char *directory, unsigned moved) {
   train_log_remove_events(directory, "");
   snprintf(to, sizeof to, "%s/report.html", directory);
   unlink(to);
+  run_folder_remove(directory, RUN_CONFIG, RUN_CONFIG + 1);
   if (!moved) return;
   for (int i = RUN_FILES - 1; i >= 0; i--) {
     if (!(moved & 1u << i)) continue;

@@ -91,6 +91,9 @@ static inline int session_recall(const Task *task, TrainOptions *options, const 
   const uint64_t given = options->given;
   if (saved->data[0]) {
     const DataSource *data = data_source_named(saved->data);
+    if (data == NULL && strcmp(options->data->name, saved->data) == 0) data = options->data; /* of a folder */
+    if (data == NULL && strcmp(saved->data, "idx") == 0)
+      return error_set(err, "the checkpoint is of the files of a folder; name it by --data=FOLDER");
     if (data == NULL)
       return error_set(err, "the checkpoint is of the data set \"%s\", which is unknown here", saved->data);
     if ((given & TRAIN_DATA) && data != options->data)

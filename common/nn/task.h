@@ -23,13 +23,15 @@
  * checkpoint keeps; and back from these words, -1 with a sentence when the user has asked for another one or when they
  * cannot be understood. fit() is called before graph(): the network is for these images and classes; NULL where
  * it is the same for all. infer() makes of a trained model another one, which gives the same answers sooner: --predict
- * uses it; NULL: it uses the trained one. */
+ * uses it; NULL: it uses the trained one. settings() puts what the options would have to be for the chosen network
+ * into a Config (config_set()), for config.json; NULL: those that were typed say it. */
 typedef struct TaskNetworks {
   const struct argp *options;
   void (*text)(char text[CHECKPOINT_NETWORK]);
   int (*from_text)(const char *text, Error *err);
   void (*fit)(const DataSource *data);
   int (*infer)(Model *fast, const Model *trained, int max_batch, Error *err);
+  void (*settings)(Config *config);
 } TaskNetworks;
 
 typedef struct TaskHyper {

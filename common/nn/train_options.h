@@ -13,7 +13,8 @@
 #define COMMON_NN_TRAIN_OPTIONS_H
 
 #include "common/nn/augment_text.h"
-#include "common/nn/data_set.h"
+#include "common/nn/config.h"
+#include "common/nn/data_folder.h"
 #include "common/nn/implementation.h"
 #include "common/nn/optimizer.h"
 #include "common/nn/schedule.h"
@@ -54,7 +55,8 @@ enum {
   TRAIN_LABEL_SMOOTHING = 1ULL << 29,
   TRAIN_MIXUP = 1ULL << 30,
   TRAIN_EMA = 1ULL << 31,
-  TRAIN_ALL = ((1ULL << 29) - 1) | TRAIN_LABEL_SMOOTHING | TRAIN_MIXUP | TRAIN_EMA
+  TRAIN_CONFIG = 1ULL << 41,
+  TRAIN_ALL = ((1ULL << 32) - 1) | TRAIN_CONFIG
 };
 
 enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 64 };
@@ -68,11 +70,13 @@ enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
 typedef struct TrainOptions {
   CommonOptions common;
   uint64_t supported, given; /* TRAIN_..., or'ed */
+  Config *config;            /* all options of the program, and what was given of them; NULL without TRAIN_CONFIG */
   double lr, lr_most, momentum, weight_decay, dampening, beta1, beta2, epsilon;
   int nesterov, centered;
   const OptimizerChoice *optimizer; /* NULL: the program's own, and no other is offered */
   LrSchedule schedule;              /* kind NULL: the learning rate is constant, and no other is offered */
   const DataSource *data;
+  char data_folder[PATH_MAX]; /* where --data named one; it becomes common.data_dir */
   const Augment *augment;
   Augment own_augment;           /* the one that was typed, or that a checkpoint had */
   int train_images, test_images; /* the first so many; 0: all of them */
@@ -135,6 +139,8 @@ enum {
   TRAIN_KEY_LABEL_SMOOTHING,
   TRAIN_KEY_MIXUP,
   TRAIN_KEY_EMA,
+  TRAIN_KEY_CONFIG,
+  TRAIN_KEY_CONFIG_LINE,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -248,6 +254,8 @@ static inline void train_options_end(const TrainOptions *options, const struct a
   Error err;
   /* --resume: the checkpoint's is not known yet */
   if (!options->resume && train_options_check_optimizer(options, &err) != 0) argp_error(state, "%s", err.message);
+  if (options->data_folder[0] && options->common.given & OPTIONS_DATA_DIR)
+    argp_error(state, "--data=%s and --data-dir: one of the two", options->data_folder);
   if (options->resume && options->restart) argp_error(state, "--resume and --restart: one of the two");
   if (options->predict && train_options_shows(options))
     argp_error(state, "--predict and --show-%s: one of the two", options->features[0] ? "features" : "excited");
@@ -408,12 +416,19 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
     case TRAIN_KEY_EMA:
       options->ema = option_float(state, arg, "--ema", 0, AVERAGE_MOST);
       return 0;
+    case TRAIN_KEY_CONFIG:
+      return 0; /* it has been read */
+    case TRAIN_KEY_CONFIG_LINE:
+      if (options->config) config_at(options->config, arg, state);
+      return 0;
     case TRAIN_KEY_FIND_LR:
       options->find_lr =
           arg ? (int)option_int(state, arg, "--find-lr", TRAIN_LEAST_FIND, TRAIN_MOST_FIND) : TRAIN_FIND_STEPS;
       return 0;
     case TRAIN_KEY_DATA:
-      options->data = data_source_at(train_options_find(state, "--data", arg, train_options_data));
+      options->data_folder[0] = '\0';
+      if (data_choose(arg, &options->data, options->data_folder, &err) != 0)
+        argp_error(state, "--data=%s: %s", arg, err.message);
       return 0;
     case TRAIN_KEY_AUGMENT:
       if (augment_parse(arg, &options->own_augment, &err) != 0) argp_error(state, "--augment=%s: %s", arg, err.message);
@@ -533,6 +548,13 @@ static inline void train_options_optimizer_rows(TrainOptionsHelp *help, const Tr
 
 static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions *o) {
   const uint64_t has = o->supported;
+  if (has & TRAIN_CONFIG) {
+    train_options_row(help, TRAIN_KEY_CONFIG, "config", "FILE",
+                      "Take options from this JSON file, such as config.json of an earlier run; what is typed comes "
+                      "first");
+    train_options_row(help, TRAIN_KEY_CONFIG_LINE, CONFIG_LINE, "N", "%s", "");
+    help->rows[help->count - 1].flags = OPTION_HIDDEN;
+  }
   if (has & TRAIN_LR && has & TRAIN_SCHEDULE)
     train_options_row(help, 'l', "lr", "RATE", "Highest learning rate; --schedule says how it changes (default: %g)",
                       o->lr);
@@ -577,7 +599,8 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
                       "Average the weights over about 1 / (1 - DECAY) steps; the average is evaluated, saved as the "
                       "model, and used by --predict");
   if (has & TRAIN_DATA)
-    train_options_row(help, TRAIN_KEY_DATA, "data", "NAME", "Data set: %s (default: %s)",
+    train_options_row(help, TRAIN_KEY_DATA, "data", "NAME|FOLDER",
+                      "Data set: %s, or a folder of IDX or CIFAR files (default: %s)",
                       train_options_list(train_options_data).text, o->data->name);
   if (has & TRAIN_AUGMENT) {
     train_options_row(help, TRAIN_KEY_AUGMENT, "augment", "NAME,...",
@@ -642,7 +665,8 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   }
   if (has & TRAIN_SUMMARY)
     train_options_row(help, TRAIN_KEY_SUMMARY, "summary", NULL,
-                      "Train nothing: print every node of the network, its FLOPs and its memory");
+                      "Train nothing: print every node of the network, its FLOPs and its memory. As with the other "
+                      "options that train nothing, those that say how to train are read and checked, and not used");
   for (int i = 0; i < o->choice_count; i++)
     train_options_row(help, TRAIN_KEY_CHOICE + i, o->choices[i]->option, "NAME",
                       "Implementation: %s (default: %s), or auto: measure them and take the fastest for each node; "
@@ -667,11 +691,27 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
                       has & TRAIN_SHOW ? "--predict, --show-features and --show-excited use" : "--predict uses");
 }
 
+/* What --config says. Where another --optimizer was typed than the file's, the file's settings of that one do not count:
+ * the typed one has its own. */
+static inline void train_options_config(void *input, const struct argp *all, int *argc, char ***argv) {
+  static const char *const settings[] = {"lr",    "momentum", "weight-decay", "dampening", "beta1",
+                                         "beta2", "epsilon",  "nesterov",     "centered"};
+  Config *config = (Config *)input;
+  config_open(config, all, *argc, *argv);
+  const int optimizer = config_find(config, "optimizer");
+  for (int i = 0; i < 9 && optimizer >= 0 && config->rows[optimizer].replaced; i++) {
+    const int row = config_find(config, settings[i]);
+    if (row >= 0 && !config->rows[row].typed) config_set(config, settings[i], NULL);
+  }
+  config_arguments(config, argc, argv);
+}
+
 /* Reads the command line into `options` and, through own->parser, into `own_input`; own may be NULL. Sets the number
  * of threads where --threads is an option. */
 static inline void train_options_parse(TrainOptions *options, const struct argp *own, void *own_input,
                                        const char *description, int argc, char **argv) {
   static TrainOptionsHelp help; /* argp keeps pointers to it */
+  static Config config;
   if (options->choice_count > TRAIN_MAX_CHOICES)
     die("this program chooses for %d operations; train_options.h has room for %d: raise TRAIN_MAX_CHOICES",
         options->choice_count, TRAIN_MAX_CHOICES);
@@ -687,7 +727,13 @@ static inline void train_options_parse(TrainOptions *options, const struct argp 
                            NULL,
                            NULL};
   const OptimizerChoice *before = options->optimizer;
+  if (options->supported & TRAIN_CONFIG) {
+    options->config = &config;
+    options->common.rewrite = train_options_config;
+    options->common.rewrite_input = &config;
+  }
   options_parse(&options->common, &all, &parser, argc, argv);
+  if (options->data_folder[0]) memcpy(options->common.data_dir, options->data_folder, sizeof options->data_folder);
   if (options->optimizer != before) train_options_usual(options);
   if (options->supported & TRAIN_THREADS) options->threads = threads_set(options->threads);
 }

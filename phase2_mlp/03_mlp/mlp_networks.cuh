@@ -26,12 +26,28 @@ static inline int mlp_networks_from_text(const char *text, Error *err) {
                      "another --output-dir",
                      text, asked_text);
   mlp_choice.shape = saved;
+  mlp_choice.saved = 1;
   return 0;
+}
+
+/* The default gets the inputs and the classes of a data set: a TaskNetworks' fit(). */
+static inline void mlp_networks_fit(const DataSource *data) {
+  if (mlp_choice.layers_given || mlp_choice.saved) return;
+  mlp_choice.shape.width[0] = (int)shape_count(data->shape);
+  mlp_choice.shape.width[mlp_choice.shape.count - 1] = data->classes;
+}
+
+static inline void mlp_networks_settings(Config *config) {
+  char text[MLP_TEXT];
+  mlp_text(&mlp_choice.shape, text);
+  text[strcspn(text, " ")] = '\0';
+  config_set(config, "layers", text);
+  config_set(config, "activation", activation_name(mlp_choice.shape.activation));
 }
 
 /* The default, and the options to choose another. */
 static inline const TaskNetworks *mlp_networks(const char *layers, Activation activation) {
-  static TaskNetworks networks = {NULL, mlp_networks_text, mlp_networks_from_text, NULL, NULL};
+  static TaskNetworks networks = {NULL, mlp_networks_text, mlp_networks_from_text, NULL, NULL, mlp_networks_settings};
   networks.options = mlp_options(layers, activation);
   return &networks;
 }

@@ -13,6 +13,7 @@
 typedef struct MlpChoice {
   MlpShape shape;
   int layers_given, activation_given;
+  int saved; /* 1: it is a checkpoint's */
 } MlpChoice;
 
 static MlpChoice mlp_choice;

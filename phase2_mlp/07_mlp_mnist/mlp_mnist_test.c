@@ -439,6 +439,51 @@ static void a_limit_on_memory_is_named(void **state) {
   }
 }
 
+/* The run folder's config.json, given back, makes the same run again; what is typed besides comes first. */
+static void a_run_is_repeated_from_its_settings(void **state) {
+  (void)state;
+  char config[PATH_MAX + 16];
+  snprintf(config, sizeof config, "--config=%s", in_dir("settings_a", "config.json"));
+  Subprocess run = train(output_dir("settings_a"), "--train-images=640", "--optimizer=adam", "--layers=784,17,10",
+                         "--validation=0.2");
+  expect_run(&run, 0, "network 784,17,10 relu", NULL);
+  subprocess_free(&run);
+  const char *argv[] = {program, config, output_dir("settings_b"), NULL, NULL};
+  run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 0, "512 training images, 128 validation images, 1000 test images; batch 64, adam", NULL);
+  subprocess_free(&run);
+  assert_same_models("settings_a", "settings_b");
+  argv[2] = output_dir("settings_c");
+  argv[3] = "--epochs=1";
+  run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 0, "in epoch 1; ", NULL);
+  subprocess_free(&run);
+  argv[3] = "--optimizer=rmsprop"; /* has no beta1, and other usual rates */
+  run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 0, "rmsprop, learning rate 0.001, beta2 0.99,", NULL);
+  subprocess_free(&run);
+}
+
+/* config_test has the rest. A run that goes on with other settings has those in its file. */
+static void settings_that_are_not_right_are_refused(void **state) {
+  (void)state;
+  char config[PATH_MAX + 16], text[4096];
+  FILE *file = fopen(in_dir(".", "wrong.json"), "w");
+  assert_non_null(file);
+  fputs("{\"lr\": 0.02,\n \"bach_size\": 32}", file);
+  fclose(file);
+  snprintf(config, sizeof config, "--config=%s", in_dir(".", "wrong.json"));
+  Subprocess run = small("settings_d", config, NULL, NULL);
+  expect_run(&run, 2, NULL, "wrong.json, line 2: \"bach_size\" is no option of this program; do you mean \"batch-size\"?");
+  subprocess_free(&run);
+  assert_false(file_exists(in_dir("settings_d", "")));
+  small_must("settings_e", "--epochs=1", "--clip-norm=3", NULL, "in epoch 1; ");
+  small_must("settings_e", "--resume", "--epochs=2", NULL, "in epoch ");
+  text[test_read_file(in_dir("settings_e", "config.json"), text, sizeof text - 1)] = '\0';
+  assert_non_null(strstr(text, "\"epochs\": 2,"));
+  assert_non_null(strstr(text, "\"clip-norm\": 3"));
+}
+
 static void wrong_options_exit_with_2(void **state) {
   (void)state;
   const char *wrong[][2] = {
@@ -639,6 +684,8 @@ int main(void) {
       cmocka_unit_test(predicts_with_the_network_of_the_checkpoint),
       cmocka_unit_test(predict_refuses_an_answer_that_is_not_finite),
       cmocka_unit_test(a_limit_on_memory_is_named),
+      cmocka_unit_test(a_run_is_repeated_from_its_settings),
+      cmocka_unit_test(settings_that_are_not_right_are_refused),
       cmocka_unit_test(wrong_options_exit_with_2),
       cmocka_unit_test(networks_that_do_not_fit_the_images_are_refused),
       cmocka_unit_test(resume_of_no_run_makes_no_folder),

@@ -11,6 +11,9 @@
  *     fc2      84                10,164   then ReLU
  *     fc3      10                   850   the logits
  *                                61,706
+ *
+ * Images of 32 x 32 pixels and more get no padding, as in the paper: there conv1 makes 6 x 28 x 28 of 32 x 32. The
+ * sizes behind follow from those of the images, and the last layer has as many outputs as there are classes.
  */
 #ifndef PHASE3_CNN_LENET_CUH
 #define PHASE3_CNN_LENET_CUH
@@ -29,23 +32,32 @@ static const Fusion lenet_fusions[] = {
     {&activation_ops[ACTIVATION_RELU], &max_pool2d_op, &relu_passed_op, &relu_max_pool2d_op, relu_max_pool2d_op_fits},
 };
 
-static inline Graph *lenet_layers(void) {
-  Graph *g = graph_create();
-  int x = graph_input(g, "x", shape3(1, 28, 28));
-  x = max_pool2d(g, relu(g, conv2d(g, x, 6, 5, 1, 2)), 2, 2);
+/* From x (C,H,W) to the logits. */
+static inline int lenet_logits(Graph *g, int x, int classes) {
+  const int padding = x >= 0 && graph_shape(g, x).dim[1] < 32 ? 2 : 0;
+  x = max_pool2d(g, relu(g, conv2d(g, x, 6, 5, 1, padding)), 2, 2);
   x = max_pool2d(g, relu(g, conv2d(g, x, 16, 5, 1, 0)), 2, 2);
   x = relu(g, linear(g, x, 120));
   x = relu(g, linear(g, x, 84));
-  x = linear(g, x, 10);
-  graph_loss(g, &cross_entropy_loss, x, 1);
+  return linear(g, x, classes);
+}
+
+static inline Graph *lenet_layers_for(Shape images, int classes) {
+  Graph *g = graph_create();
+  const int x = graph_input(g, "x", images);
+  graph_loss(g, &cross_entropy_loss, lenet_logits(g, x, classes), 1);
   return g;
 }
 
-static inline Graph *lenet_graph(void) {
-  Graph *g = lenet_layers();
+static inline Graph *lenet_graph_for(Shape images, int classes) {
+  Graph *g = lenet_layers_for(images, classes);
   graph_fuse(g, lenet_fusions, sizeof lenet_fusions / sizeof *lenet_fusions);
   return g;
 }
+
+static inline Graph *lenet_layers(void) { return lenet_layers_for(shape3(1, 28, 28), 10); }
+
+static inline Graph *lenet_graph(void) { return lenet_graph_for(shape3(1, 28, 28), 10); }
 
 static inline void lenet_create(Model *lenet, Device device, int max_batch) {
   sgd_model_open(lenet, lenet_graph(), device, max_batch);

@@ -31,21 +31,25 @@ static const Fusion fashion_cnn_fusions[] = {
     {&max_pool2d_op, &activation_ops[ACTIVATION_RELU], &relu_max_pool2d_op, &relu_passed_op, relu_max_pool2d_op_fits},
 };
 
-static inline Graph *fashion_cnn_layers(void) {
+static inline Graph *fashion_cnn_layers_for(Shape images, int classes) {
   Graph *g = graph_create();
-  int x = graph_input(g, "x", shape3(1, 28, 28));
+  int x = graph_input(g, "x", images);
   x = relu(g, max_pool2d(g, conv2d(g, x, 64, 3, 1, 0), 2, 2));
   x = relu(g, max_pool2d(g, conv2d(g, x, 128, 3, 1, 0), 2, 2));
   x = relu(g, linear(g, x, 256));
-  x = linear(g, x, 10);
+  x = linear(g, x, classes);
   graph_loss(g, &cross_entropy_loss, x, 1);
   return g;
 }
 
-static inline Graph *fashion_cnn_graph(void) {
-  Graph *g = fashion_cnn_layers();
+static inline Graph *fashion_cnn_graph_for(Shape images, int classes) {
+  Graph *g = fashion_cnn_layers_for(images, classes);
   graph_fuse(g, fashion_cnn_fusions, sizeof fashion_cnn_fusions / sizeof *fashion_cnn_fusions);
   return g;
 }
+
+static inline Graph *fashion_cnn_layers(void) { return fashion_cnn_layers_for(shape3(1, 28, 28), 10); }
+
+static inline Graph *fashion_cnn_graph(void) { return fashion_cnn_graph_for(shape3(1, 28, 28), 10); }
 
 #endif /* PHASE3_CNN_FASHION_CNN_CUH */

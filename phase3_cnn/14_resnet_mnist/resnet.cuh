@@ -42,25 +42,27 @@ typedef struct ResnetShape {
   double dropout; /* how likely a number is dropped; evaluation is the same for any */
 } ResnetShape;
 
-static inline Graph *resnet_layers(ResnetShape s) {
+static inline Graph *resnet_layers_for(ResnetShape s, Shape images, int classes) {
   Graph *g = graph_create();
   g->weight_init = &torch_default;
-  int x = graph_input(g, "x", shape3(1, 28, 28));
+  int x = graph_input(g, "x", images);
   x = relu(g, batch_norm2d(g, conv2d_no_bias(g, x, s.filters[0], 3, 1, 1)));
   x = max_pool2d(g, x, 2, 2);
   x = residual_block(g, "layer1.0", x, s.filters[1], 1);
   x = residual_block(g, "layer2.0", x, s.filters[2], 2);
   x = max_pool2d(g, x, 2, 2);
   x = relu(g, linear(g, dropout(g, x, (float)s.dropout), 64));
-  x = linear(g, dropout(g, x, (float)s.dropout), 10);
+  x = linear(g, dropout(g, x, (float)s.dropout), classes);
   graph_loss(g, &cross_entropy_loss, x, 1);
   return g;
 }
 
-static inline Graph *resnet_fused(ResnetShape s) {
-  Graph *g = resnet_layers(s);
+static inline Graph *resnet_fused_for(ResnetShape s, Shape images, int classes) {
+  Graph *g = resnet_layers_for(s, images, classes);
   graph_fuse(g, resnet_fusions, sizeof resnet_fusions / sizeof *resnet_fusions);
   return g;
 }
+
+static inline Graph *resnet_fused(ResnetShape s) { return resnet_fused_for(s, shape3(1, 28, 28), 10); }
 
 #endif /* PHASE3_CNN_RESNET_CUH */

@@ -81,6 +81,14 @@ static inline int resnet_networks_from_text(const char *text, Error *err) {
   return 0;
 }
 
+static inline void resnet_networks_settings(Config *config) {
+  char text[64], number[64];
+  const int *filters = resnet_choice.shape.filters;
+  snprintf(text, sizeof text, "%d,%d,%d", filters[0], filters[1], filters[2]);
+  config_set(config, "filters", text);
+  config_set(config, "dropout", config_number(resnet_choice.shape.dropout, number, sizeof number));
+}
+
 /* The default, and the options to choose another. */
 static inline const TaskNetworks *resnet_networks(void) {
   static const struct argp_option rows[] = {
@@ -88,7 +96,7 @@ static inline const TaskNetworks *resnet_networks(void) {
       {"dropout", 'D', "P", 0, "Drop each input of a linear layer with this probability (default: 0.1)", 0},
       OPTION_END};
   static const struct argp own = {rows, resnet_options_parse, NULL, NULL, NULL, NULL, NULL};
-  static const TaskNetworks networks = {&own, resnet_networks_text, resnet_networks_from_text, NULL, residual_infer};
+  static const TaskNetworks networks = {&own, resnet_networks_text, resnet_networks_from_text, NULL, residual_infer, resnet_networks_settings};
   resnet_choice.shape = resnet_default;
   return &networks;
 }

@@ -1,6 +1,6 @@
 /* cifar_cnn.cuh - two networks for colour pictures of 3 x 32 x 32 as Graphs, and the options that choose one.
  *
- * lenet: LeNet-5 with three input channels (LeCun et al., 1998; see lesson 12).
+ * lenet: LeNet-5 with three input channels (lenet.cuh of lesson 12).
  *
  *     layer     output        parameters
  *     conv1      6 x 28 x 28         456   5x5, then ReLU
@@ -36,6 +36,7 @@
 #include "phase3_cnn/11_residual/add_relu_op.cuh"
 #include "phase3_cnn/11_residual/residual_block.cuh"
 #include "phase3_cnn/11_residual/residual_infer.cuh"
+#include "phase3_cnn/12_lenet_mnist/lenet.cuh"
 
 static const Fusion cifar_fusions[] = {
     FUSE_LINEAR_RELU,
@@ -46,15 +47,7 @@ static const Fusion cifar_fusions[] = {
     {&activation_ops[ACTIVATION_RELU], &max_pool2d_op, &relu_passed_op, &relu_max_pool2d_op, relu_max_pool2d_op_fits},
 };
 
-/* Both from x (3,32,32) to the logits. */
-static inline int cifar_lenet_layers(Graph *g, int x, int classes) {
-  x = max_pool2d(g, relu(g, conv2d(g, x, 6, 5, 1, 0)), 2, 2);
-  x = max_pool2d(g, relu(g, conv2d(g, x, 16, 5, 1, 0)), 2, 2);
-  x = relu(g, linear(g, x, 120));
-  x = relu(g, linear(g, x, 84));
-  return linear(g, x, classes);
-}
-
+/* From x (3,32,32) to the logits; as the mean of each channel is taken, other sizes are possible. */
 static inline int cifar_resnet_layers(Graph *g, int x, int classes) {
   x = relu(g, batch_norm2d(g, conv2d_no_bias(g, x, 16, 3, 1, 1)));
   x = residual_block(g, "layer1.0", x, 16, 1);
@@ -69,15 +62,19 @@ typedef struct CifarNetwork {
 } CifarNetwork;
 
 enum { CIFAR_LENET, CIFAR_RESNET, CIFAR_NETWORKS };
-static const CifarNetwork cifar_networks[CIFAR_NETWORKS] = {{"lenet", cifar_lenet_layers},
+static const CifarNetwork cifar_networks[CIFAR_NETWORKS] = {{"lenet", lenet_logits},
                                                             {"resnet", cifar_resnet_layers}};
 
-static inline Graph *cifar_graph_of(const CifarNetwork *network, int classes) {
+static inline Graph *cifar_graph_for(const CifarNetwork *network, Shape images, int classes) {
   Graph *g = graph_create();
-  const int x = graph_input(g, "x", shape3(3, 32, 32));
+  const int x = graph_input(g, "x", images);
   graph_loss(g, &cross_entropy_loss, network->layers(g, x, classes), 1);
   graph_fuse(g, cifar_fusions, sizeof cifar_fusions / sizeof *cifar_fusions);
   return g;
+}
+
+static inline Graph *cifar_graph_of(const CifarNetwork *network, int classes) {
+  return cifar_graph_for(network, shape3(3, 32, 32), classes);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the choice */
@@ -123,6 +120,8 @@ static inline int cifar_from_text(const char *text, Error *err) {
   return 0;
 }
 
+static inline void cifar_settings(Config *config) { config_set(config, "network", cifar_choice.network->name); }
+
 static inline void cifar_fit(const DataSource *data) { cifar_choice.classes = data->classes; }
 
 static inline Graph *cifar_graph(void) { return cifar_graph_of(cifar_choice.network, cifar_choice.classes); }
@@ -131,7 +130,7 @@ static inline const TaskNetworks *cifar_task_networks(void) {
   static const struct argp_option rows[] = {
       {"network", 'N', "NAME", 0, "Network: lenet or resnet (default: resnet)", 0}, OPTION_END};
   static const struct argp options = {rows, cifar_parse, NULL, NULL, NULL, NULL, NULL};
-  static const TaskNetworks networks = {&options, cifar_text, cifar_from_text, cifar_fit, residual_infer};
+  static const TaskNetworks networks = {&options, cifar_text, cifar_from_text, cifar_fit, residual_infer, cifar_settings};
   return &networks;
 }
 
