@@ -269,7 +269,7 @@ static HtmlReport page;
 
 /* Every element ends that must end, no attribute is cut, and nothing is loaded from elsewhere. */
 static void assert_page_is_whole(const char *html) {
-  static const char *const alone[] = {"meta", "img", "br", "path", "circle", "polyline"};
+  static const char *const alone[] = {"meta", "img", "br", "path", "polyline"};
   char open[64][16];
   int depth = 0;
   for (const char *at = html; (at = strchr(at, '<')) != NULL;) {
@@ -280,7 +280,7 @@ static void assert_page_is_whole(const char *html) {
     const size_t length = strcspn(at + 1 + closes, " >/");
     snprintf(name, sizeof name, "%.*s", (int)length, at + 1 + closes);
     int skipped = at[1] == '!' || end[-1] == '/';
-    for (int i = 0; i < 6; i++) skipped |= strcmp(name, alone[i]) == 0;
+    for (int i = 0; i < 5; i++) skipped |= strcmp(name, alone[i]) == 0;
     if (closes && (depth == 0 || strcmp(open[--depth], name) != 0)) fail_msg("</%s> closes nothing: %.80s", name, at);
     if (!closes && !skipped) snprintf(open[depth++], sizeof open[0], "%s", name);
     assert_true(depth < 64);
@@ -378,8 +378,8 @@ static void the_page_of_a_run_says_all(void **unused) {
                                "Of the 6 test images",
                                "4 are wrong",
                                "--a:0.80\">3</td>",
-                               "coat taken for ankle boot: 3; ankle boot taken for coat: 1",
-                               "<b>coat → ankle boot</b><br>loss 5.06<br>image 2<",
+                               "coat taken for boot: 3; boot taken for coat: 1",
+                               "<b>coat → boot</b><br>loss 5.06<br>image 2<",
                                ">no image</td>",
                                "&quot;&gt;&lt;script&gt;alert(1)",
                                "?&lt;b&gt;",
