@@ -124,7 +124,7 @@ static inline int file_exists(const char *path) { return access(path, F_OK) == 0
 /* What a run with pictures leaves in its folder. */
 static inline void assert_run_files(const char *directory) {
   const char *names[] = {"best.safetensors", "last.safetensors", "last.state.safetensors", "log.jsonl",
-                         "log.csv",          "filters.png",      "misclassified.png"};
+                         "log.csv",          "filters.png",      "misclassified.png",      "report.html"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (!file_exists(in_dir(directory, names[i]))) fail_msg("%s is missing", names[i]);
 }

@@ -12,6 +12,8 @@
 #include "common/nn/predict.h"
 #include "common/nn/profile.h"
 #include "common/nn/run_config.h"
+#include "common/nn/run_folder.h"
+#include "common/nn/run_page.h"
 #include "common/nn/show.h"
 #include "common/nn/trainer.h"
 #include "common/threads_begin.h"
@@ -245,7 +247,7 @@ static inline int app_finish_epoch(Trainer *t, Error *err) {
 }
 
 /* Trains to the last epoch or to Ctrl-C. */
-static inline TrainResult app_train(const TrainOptions *options, Trainer *t, Error *err) {
+static inline TrainResult app_train(const TrainOptions *options, Trainer *t, HtmlReport *page, Error *err) {
   TrainState *state = &t->state;
   const double started = seconds_now();
   const int first = state->epoch;
@@ -267,6 +269,7 @@ static inline TrainResult app_train(const TrainOptions *options, Trainer *t, Err
     printf(" %11.4f %13.2f %% %11.0f %8d:%02d\n", t->test_loss, 100 * state->test_accuracy, t->images_per_second,
            (int)left / 60, (int)left % 60);
     fflush(stdout);
+    if (!checkpoint_finished(state)) run_page_grow(page, t);
   }
   if (state->epoch < state->epochs)
     printf("stopped early: the validation loss was lowest in epoch %d, %.4f, and has not fallen for %d epoch%s\n",
@@ -401,8 +404,26 @@ static inline int app_prepare(const Task *task, TrainOptions *options, const cha
   return 0;
 }
 
-/* `started`: when the program was, for what it took to begin. */
-static inline int app_run(const Task *task, TrainOptions *options, double started) {
+/* What is left of a run: on stdout, as pictures, as a page. Of one that was stopped the test set is not looked at. */
+static inline void app_report(const TrainOptions *options, Trainer *t, const DataSet *test, TrainResult result,
+                              HtmlReport *page) {
+  ReportAnswers answers;
+  if (result == TRAIN_INTERRUPTED) {
+    printf("\nstopped in epoch %d at image %d of %d; to go on, add --resume to the same command\n", t->state.epoch + 1,
+           t->state.position, t->train->count);
+    run_page_close(page, t, result, NULL);
+    return;
+  }
+  model_swap_average(t->net); /* the model is the average where there is one */
+  report_answers(&answers, t->net, t->test, test, options->data);
+  model_swap_average(t->net);
+  report_write(page->title, t->net, &answers, &t->state, t->output_dir);
+  run_page_close(page, t, result, &answers);
+  report_answers_free(&answers);
+}
+
+/* `started`: when the program was, for what it took to begin. device_text: what the device is. */
+static inline int app_run(const Task *task, TrainOptions *options, double started, const char *device_text) {
   Error err;
   char path[PATH_MAX + 64], title[256];
   AppData data;
@@ -412,6 +433,7 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   StepGraph step_graph;
   StepReplay replay;
   Trainer t;
+  static HtmlReport page;
   memset(&t, 0, sizeof t);
   memset(&step_graph, 0, sizeof step_graph);
   memset(&replay, 0, sizeof replay);
@@ -447,21 +469,17 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   interrupt_install();
   const unsigned moved = options->resume ? 0 : run_folder_set_aside(directory);
   if (run_config_write(task, options, &t.state, directory, &err) == 0 &&
-      train_log_open(&log, directory, options->resume ? t.state.step : -1, &err) == 0)
-    result = app_train(options, &t, &err);
+      train_log_open(&log, directory, options->resume ? t.state.step : -1, &err) == 0) {
+    run_page_open(&page, task, options, &t, title, device_text);
+    run_page_log_settings(&page, &t);
+    result = app_train(options, &t, &page, &err);
+  }
   if (result == TRAIN_FAILED) {
     if (!options->resume) run_folder_take_back(directory, moved);
     die("%s", err.message);
   }
   printf("\nstart-up %.2f s, training steps %.2f s\n", t.startup, t.state.seconds);
-  if (result == TRAIN_INTERRUPTED)
-    printf("\nstopped in epoch %d at image %d of %d; to go on, add --resume to the same command\n", t.state.epoch + 1,
-           t.state.position, train.count);
-  else {
-    model_swap_average(&net);
-    report_write(title, &net, &test, &data.test, options->data, &t.state, directory);
-  }
-
+  app_report(options, &t, &data.test, result, &page);
   if (train_log_close(&log, &err) != 0) die("%s", err.message);
   if (options->common.json) app_print_json(options, &t);
   step_graph_close(&step_graph);
@@ -637,11 +655,10 @@ static inline const DataSource *app_data_source(const TrainOptions *options) {
 }
 
 /* "LeNet-5 (61,706 parameters) on MNIST on CPU, 2 threads". Ends the program when the device cannot be had. */
-static inline void app_open_device(const Task *task, const TrainOptions *options) {
+static inline void app_open_device(const Task *task, const TrainOptions *options, char *description, size_t size) {
   Error err;
-  char description[512];
   const Device device = options->common.device;
-  if (device_open(device, description, sizeof description, &err) != 0) die("%s", err.message);
+  if (device_open(device, description, size, &err) != 0) die("%s", err.message);
   printf("%s on %s on %s", task->title, app_data_source(options)->title, description);
   if (device == DEVICE_CPU) printf(", %d thread%s", options->threads, options->threads == 1 ? "" : "s");
   putchar('\n');
@@ -657,13 +674,14 @@ static inline void app_begin_program(const Task *task, TrainOptions *options, in
 
 /* What the options ask for. `started`: when the program was. Returns its exit status. */
 static inline int app_do(const Task *task, TrainOptions *options, double started) {
-  app_open_device(task, options);
+  char device_text[512];
+  app_open_device(task, options, device_text, sizeof device_text);
   const int status = options->predict                ? predict_run(task, options)
                      : train_options_shows(options) ? show_run(task, options)
                      : options->summary              ? app_summary(task, options)
                      : options->profile              ? app_profile(task, options)
                      : options->find_lr              ? app_find_lr(task, options)
-                                                     : app_run(task, options, started);
+                                                     : app_run(task, options, started, device_text);
   stdout_finish();
   return status;
 }

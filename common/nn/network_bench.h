@@ -7,20 +7,24 @@
  * A step is what a classifier does: gather a batch from the data set on the device, forward, loss, backward, update;
  * with --resident the batch lies there already, and with --graph the kernels of such a step are one CUDA graph, which
  * is recorded once and launched again and again. With --inference it is the forward pass of a model opened to infer, on
- * a batch that lies there. The table below it times each operation alone, many times in a row, so
- * its sum differs a little from the step: caches are warmer, and on a GPU an operation shorter than a launch (about
- * 2 us) is bounded by the launch.
+ * a batch that lies there. The table below it times each operation alone, many times in a row, so its sum differs a
+ * little from the step: caches are warmer, and on a GPU an operation shorter than a launch (about 2 us) is bounded by
+ * the launch.
+ *
+ * With --trainer it is one step of the training loop (trainer.h) with all that belongs to it, beside the same step
+ * alone.
  */
 #ifndef COMMON_NN_NETWORK_BENCH_H
 #define COMMON_NN_NETWORK_BENCH_H
 
 #include "common/nn/step_graph.h"
 #include "common/nn/step_parts.h"
+#include "common/nn/trainer.h"
 #include "common/threads_begin.h"
 #include "common/timer.h"
 #include "common/train_log.h"
 
-enum { BENCH_MAX_ROUNDS = 101 };
+enum { BENCH_MAX_ROUNDS = 101, BENCH_EPOCH_IMAGES = 60000, BENCH_EPOCH_BYTES = 200000000 };
 
 typedef struct Bench {
   Model net;
@@ -69,10 +73,10 @@ static inline double bench_time(Bench *bench, int part, int repeats, int rounds)
 
 typedef struct BenchOptions {
   TrainOptions train;
-  int rounds, resident, in_graph, inference;
+  int rounds, resident, in_graph, inference, trainer;
 } BenchOptions;
 
-enum { BENCH_ROUNDS = 1, BENCH_RESIDENT, BENCH_GRAPH, BENCH_INFERENCE };
+enum { BENCH_ROUNDS = 1, BENCH_RESIDENT, BENCH_GRAPH, BENCH_INFERENCE, BENCH_TRAINER };
 
 static inline error_t bench_parse(int key, char *arg, struct argp_state *state) {
   BenchOptions *options = (BenchOptions *)state->input;
@@ -85,6 +89,9 @@ static inline error_t bench_parse(int key, char *arg, struct argp_state *state) 
       return 0;
     case BENCH_GRAPH:
       options->in_graph = 1;
+      return 0;
+    case BENCH_TRAINER:
+      options->trainer = 1;
       return 0;
     case BENCH_INFERENCE:
       options->inference = options->resident = 1;
@@ -123,6 +130,8 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
       {"rounds", BENCH_ROUNDS, "N", 0, "Measurements, of which the median is printed (default: 7)", 0},
       {"resident", BENCH_RESIDENT, NULL, 0, "Time a step without gathering its batch", 0},
       {"graph", BENCH_GRAPH, NULL, 0, "Time such a step as one CUDA graph (with --device=gpu)", 0},
+      {"trainer", BENCH_TRAINER, NULL, 0,
+       "Time a step of the training loop, with its shuffling, logs and progress, beside the step alone", 0},
       {"inference", BENCH_INFERENCE, NULL, 0, "Time the forward pass alone, of a model that is opened to infer", 0},
       OPTION_END};
   const struct argp_child children[] = {{task->networks ? task->networks->options : NULL, 0, NULL, 0},
@@ -132,7 +141,7 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
   train_options_default(train, OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON,
                         TRAIN_THREADS | TRAIN_UNFUSED);
   options->rounds = 7;
-  options->resident = options->in_graph = options->inference = 0;
+  options->resident = options->in_graph = options->inference = options->trainer = 0;
   train->data = task->data;
   train->choices = task->choices;
   train->choice_count = task->choice_count;
@@ -140,6 +149,102 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
   if (options->in_graph && train->common.device != DEVICE_GPU) die("--graph: a CUDA graph needs --device=gpu");
   if (train->common.batch_size > STEP_PARTS_IMAGES)
     die("--batch-size=%d: this benchmark has %d images", train->common.batch_size, STEP_PARTS_IMAGES);
+}
+
+/* ---------------------------------------------------------------------------------------------- the training loop */
+
+/* Steps of one epoch, each by itself: gather, forward, loss, backward, update; on a GPU captured once. Seconds. */
+static inline double bench_bare_epoch(Bench *bench, const DeviceSet *set, int steps) {
+  Model *net = &bench->net;
+  const int batch = bench->parts.batch;
+  const double start = seconds_now();
+  for (int i = 0; i < steps; i++)
+    ON_DEVICE(bench->device, step_graph_run(&bench->graph), device_set_train_step(set, net, i * batch, batch, batch));
+  device_synchronize(bench->device);
+  return seconds_now() - start;
+}
+
+/* The next epoch of the training loop, in whole batches. Seconds. */
+static inline double bench_trainer_epoch(Trainer *t) {
+  Error err;
+  const double start = seconds_now();
+  if (trainer_train_epoch(t, &err) != TRAIN_FINISHED) die("%s", err.message);
+  const double seconds = seconds_now() - start;
+  t->state.epoch++;
+  t->state.position = 0;
+  t->state.epoch_totals.loss = t->state.epoch_totals.correct = 0;
+  return seconds;
+}
+
+static inline void bench_trainer_state(TrainState *state, const CommonOptions *common, int images) {
+  memset(state, 0, sizeof *state);
+  state->seed = common->seed;
+  state->epochs = 1000000;
+  state->batch_size = common->batch_size;
+  state->train_images = images;
+  state->lr = 0.01;
+  state->momentum = 0.9;
+}
+
+/* The two in turns; the medians, and by how many per cent a step of the loop takes longer. */
+static inline void bench_trainer(Bench *bench, const Task *task, const BenchOptions *options, const char *description) {
+  Error err;
+  DeviceSet set;
+  TrainLog log;
+  Trainer t;
+  StepReplay replay;
+  StepGraph recorded;
+  char folder[] = "/tmp/nn_bench_XXXXXX", command[64];
+  double bare[BENCH_MAX_ROUNDS], loop[BENCH_MAX_ROUNDS];
+  const CommonOptions *common = &options->train.common;
+  const int batch = common->batch_size, room = (int)(BENCH_EPOCH_BYTES / shape_count(task->data->shape));
+  const int steps = (room < BENCH_EPOCH_IMAGES ? room : BENCH_EPOCH_IMAGES) / batch;
+  memset(&t, 0, sizeof t);
+  memset(&replay, 0, sizeof replay);
+  memset(&recorded, 0, sizeof recorded);
+  step_parts_create_set(&set, bench->device, task, task->data, steps * batch, common->seed);
+  if (mkdtemp(folder) == NULL || train_log_open(&log, folder, -1, &err) != 0) die("no log can be written in /tmp");
+  t.net = &bench->net;
+  t.train = &set;
+  t.schedule = lr_schedule(&schedule_linear);
+  t.output_dir = folder;
+  t.log = &log;
+  bench_trainer_state(&t.state, common, steps * batch);
+  ON_DEVICE(
+      bench->device,
+      {
+        trainer_record(&t, &replay, &recorded);
+        step_graph_begin(&bench->graph);
+        device_set_train_step(&set, &bench->net, 0, batch, batch);
+        step_graph_launch(&bench->graph);
+      },
+      (void)0);
+  for (int i = -1; i < options->rounds; i++) { /* the first of each warms up */
+    const double alone = bench_bare_epoch(bench, &set, steps) / steps, whole = bench_trainer_epoch(&t) / steps;
+    bare[i < 0 ? 0 : i] = alone;
+    loop[i < 0 ? 0 : i] = whole;
+  }
+  const double alone = timer_stats(bare, (size_t)options->rounds).median;
+  const double whole = timer_stats(loop, (size_t)options->rounds).median;
+  printf(
+      "%s, batch %d, epochs of %d steps, on %s\n  the step alone%s: %.2f us; in the training loop: %.2f us, %+.2f %%\n",
+      task->title, batch, steps, description, bench->device == DEVICE_GPU ? ", captured once" : "", alone * 1e6,
+      whole * 1e6, 100 * (whole / alone - 1));
+  if (common->json && json_result(json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:f}", "program",
+                                            program_invocation_short_name, "device", device_name(bench->device),
+                                            "description", description, "batch_size", batch, "steps", steps, "bare_us",
+                                            alone * 1e6, "trainer_us", whole * 1e6, "overhead", whole / alone - 1),
+                                  &err) != 0)
+    die("%s", err.message);
+  train_log_close(&log, &err);
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  if (system(command) != 0) fprintf(stderr, "%s is left\n", folder);
+  ON_DEVICE(bench->device, step_replay_close(&replay), (void)0);
+  step_graph_close(&recorded);
+  step_graph_close(&bench->graph);
+  trainer_close(&t);
+  free(t.values);
+  device_set_destroy(&set);
 }
 
 static inline int network_bench_main(const Task *task, int argc, char **argv) {
@@ -166,6 +271,12 @@ static inline int network_bench_main(const Task *task, int argc, char **argv) {
   bench.inference = options.inference;
   step_parts_open(&bench.parts, task, task->data, &bench.net, batch, common->seed);
   step_parts_gather(&bench.parts);
+  if (options.trainer) {
+    bench_trainer(&bench, task, &options, description);
+    step_parts_close(&bench.parts);
+    model_close(&bench.net);
+    return 0;
+  }
   if (options.in_graph) {
     bench_step(&bench); /* loads the kernels */
     step_graph_begin(&bench.graph);

@@ -14,7 +14,13 @@
 #include "common/plot.h"
 #include "common/train_log.h"
 
-enum { REPORT_MAX_CLASSES = 1000, REPORT_MAX_MISTAKES = 100, REPORT_TOP = 3, REPORT_MAX_SIDE = 8192 /* pixels */ };
+enum {
+  REPORT_MAX_CLASSES = 1000,
+  REPORT_MAX_MISTAKES = 100,
+  REPORT_TOP = 3,
+  REPORT_WORST = 24,
+  REPORT_MAX_SIDE = 8192 /* pixels */
+};
 
 /* A picture that cannot be written does not stop the others. */
 static inline void report_image(const Image *image, const char *directory, const char *name) {
@@ -178,39 +184,83 @@ static inline int report_answer(const float *probabilities, int classes) {
   return best;
 }
 
-/* Prints the confusion matrix and writes the pictures into `directory`. */
-static inline void report_write(const char *title, Model *net, const DeviceSet *test, const DataSet *test_set,
-                                const DataSource *source, const TrainState *state, const char *directory) {
-  int classes = model_classes(net), wrong = 0;
+/* A mistake, and its loss: the logarithm of the probability that its class was given, negative. */
+typedef struct ReportWorst {
+  int index, label, answer;
+  double loss;
+} ReportWorst;
+
+/* What a network said to the test set. */
+typedef struct ReportAnswers {
+  int classes, count, wrong;
+  int *confusion;                  /* (classes, classes): true class, answer */
+  ReportMistake *mistakes;         /* (wrong) */
+  ReportWorst worst[REPORT_WORST]; /* by falling loss */
+  int worst_count;
+  const DataSet *test;
+  const char *things;       /* "digits" */
+  const char *const *names; /* NULL: numbers */
+} ReportAnswers;
+
+/* Into its place among the worst, where it is one of them; the first of equals stays first. */
+static inline void report_add_worst(ReportAnswers *answers, ReportWorst mistake) {
+  int at = answers->worst_count;
+  while (at > 0 && answers->worst[at - 1].loss < mistake.loss) at--;
+  if (at == REPORT_WORST) return;
+  if (answers->worst_count < REPORT_WORST) answers->worst_count++;
+  for (int i = answers->worst_count - 1; i > at; i--) answers->worst[i] = answers->worst[i - 1];
+  answers->worst[at] = mistake;
+}
+
+/* test_set: of which `test` has the first images. report_answers_free() gives the memory back. */
+static inline void report_answers(ReportAnswers *answers, Model *net, const DeviceSet *test, const DataSet *test_set,
+                                  const DataSource *source) {
+  const int classes = model_classes(net);
   float *probabilities = (float *)xmalloc((size_t)test->count * classes * sizeof(float));
-  int *confusion = (int *)xcalloc((size_t)classes * classes, sizeof(int));
-  ReportMistake *mistakes = (ReportMistake *)xcalloc(test->count, sizeof(ReportMistake));
+  memset(answers, 0, sizeof *answers);
+  answers->classes = classes;
+  answers->count = test->count;
+  answers->test = test_set;
+  answers->things = source->things;
+  answers->names = classes == source->classes ? source->class_names : NULL; /* a network may have more: no names */
+  answers->confusion = (int *)xcalloc((size_t)classes * classes, sizeof(int));
+  answers->mistakes = (ReportMistake *)xcalloc(test->count, sizeof(ReportMistake));
   device_set_evaluate(test, net, probabilities);
   for (int i = 0; i < test->count; i++) {
     const float *p = probabilities + (size_t)i * classes;
-    int answer = report_answer(p, classes), label = test_set->labels[i];
-    confusion[label * classes + answer]++;
+    const int answer = report_answer(p, classes), label = test_set->labels[i];
+    answers->confusion[label * classes + answer]++;
     if (answer == label) continue;
-    ReportMistake mistake = {i, label, answer, p[answer]};
-    mistakes[wrong++] = mistake;
+    const ReportMistake mistake = {i, label, answer, p[answer]};
+    const ReportWorst worst = {i, label, answer, -log(fmax(p[label], 1e-38))};
+    answers->mistakes[answers->wrong++] = mistake;
+    report_add_worst(answers, worst);
   }
-  /* A network may have more classes than the set: those have no names. */
-  const char *const *names = classes == source->classes ? source->class_names : NULL;
+  free(probabilities);
+}
+
+static inline void report_answers_free(ReportAnswers *answers) {
+  free(answers->confusion);
+  free(answers->mistakes);
+  memset(answers, 0, sizeof *answers);
+}
+
+/* Prints the confusion matrix and writes the pictures into `directory`. */
+static inline void report_write(const char *title, Model *net, const ReportAnswers *answers, const TrainState *state,
+                                const char *directory) {
+  const int classes = answers->classes;
   if (classes <= CONFUSION_COLUMNS)
-    printf("\nconfusion matrix of the last epoch: rows are the %s, columns the answers\n", source->things);
+    printf("\nconfusion matrix of the last epoch: rows are the %s, columns the answers\n", answers->things);
   else
-    printf("\nthe %d classes of %s in the last epoch\n", classes, source->things);
-  confusion_print_named(stdout, confusion, classes, names);
-  report_mistakes(mistakes, wrong, test_set, directory);
-  report_filters(net, test->shape, directory);
+    printf("\nthe %d classes of %s in the last epoch\n", classes, answers->things);
+  confusion_print_named(stdout, answers->confusion, classes, answers->names);
+  report_mistakes(answers->mistakes, answers->wrong, answers->test, directory);
+  report_filters(net, answers->test->shape, directory);
   report_curves(title, state, directory);
   printf("\nbest test accuracy %.2f %% in epoch %d; %d of %d test images are wrong after the last\n",
-         100 * state->best_accuracy, state->best_epoch, wrong, test->count);
+         100 * state->best_accuracy, state->best_epoch, answers->wrong, answers->count);
   printf("model, log and pictures are in %s\n", directory);
   fflush(stdout);
-  free(mistakes);
-  free(confusion);
-  free(probabilities);
 }
 
 /* ------------------------------------------------------------------------------------------------- predict */

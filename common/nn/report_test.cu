@@ -1,5 +1,5 @@
 /* What a run leaves for people: the pictures must show what they claim, the right way round. */
-#include "common/nn/report.h"
+#include "common/nn/html_report.h"
 
 #include <sys/stat.h>
 
@@ -49,7 +49,10 @@ static void write_report(const unsigned char *truth) {
   model_init(&net, 1); /* the bias is zero */
   fill_weights(net.parameters);
   device_set_create(&set, DEVICE_CPU, &test_batches, &host, COUNT, &norm);
-  report_write("test", &net, &set, &host, &data_mnist, &state, directory);
+  ReportAnswers answers;
+  report_answers(&answers, &net, &set, &host, &data_mnist);
+  report_write("test", &net, &answers, &state, directory);
+  report_answers_free(&answers);
   device_set_destroy(&set);
   model_close(&net);
 }
@@ -260,6 +263,177 @@ static void each_curve_has_its_own_name(void **unused) {
   }
 }
 
+/* ---- the page ---- */
+
+static HtmlReport page;
+
+/* Every element ends that must end, no attribute is cut, and nothing is loaded from elsewhere. */
+static void assert_page_is_whole(const char *html) {
+  static const char *const alone[] = {"meta", "img", "br", "path", "polyline"};
+  char open[64][16];
+  int depth = 0;
+  for (const char *at = html; (at = strchr(at, '<')) != NULL;) {
+    char name[16];
+    const char *end = strchr(at, '>');
+    assert_non_null(end);
+    const int closes = at[1] == '/';
+    const size_t length = strcspn(at + 1 + closes, " >/");
+    snprintf(name, sizeof name, "%.*s", (int)length, at + 1 + closes);
+    int skipped = at[1] == '!' || end[-1] == '/';
+    for (int i = 0; i < 5; i++) skipped |= strcmp(name, alone[i]) == 0;
+    if (closes && (depth == 0 || strcmp(open[--depth], name) != 0)) fail_msg("</%s> closes nothing: %.80s", name, at);
+    if (!closes && !skipped) snprintf(open[depth++], sizeof open[0], "%s", name);
+    assert_true(depth < 64);
+    at = end;
+  }
+  assert_int_equal(depth, 0);
+  assert_null(strstr(html, "http:"));
+  assert_null(strstr(html, "https:"));
+  assert_null(strstr(html, "<script"));
+  assert_null(strstr(html, "url("));
+  for (const char *at = html; (at = strstr(at, "src=\"")) != NULL; at++)
+    assert_int_equal(strncmp(at, "src=\"data:image/png;base64,", 27), 0);
+}
+
+/* The page of a run of two epochs; `looked`: at the test set. */
+static const char *page_of(const ReportAnswers *answers, int running) {
+  static char html[1 << 18];
+  Error err;
+  TrainLog log;
+  TrainState state = TrainState();
+  HtmlRows figures;
+  memset(&page, 0, sizeof page);
+  memset(&figures, 0, sizeof figures);
+  page.title = "a <network> & more";
+  page.directory = directory;
+  html_row(&page.settings, "data-dir", "%s", "\"><script>alert(1)</script>");
+  html_row(&page.environment, "system", "%s", "\xFF<b>");
+  html_row(&figures, "test accuracy", "%.2f %%", 33.333);
+  state.batch_size = 1;
+  state.train_images = 50;
+  state.step = 100;
+  if (train_log_open(&log, directory, -1, &err) != 0) fail_msg("%s", err.message);
+  for (long step = 25; step <= 125; step += 25) {
+    TrainRecord record = train_record();
+    snprintf(record.split, sizeof record.split, "%s", step % 50 ? "train" : "test");
+    record.step = step;
+    record.loss = 1.0 / (double)step;
+    record.accuracy = 0.5;
+    record.lr = 0.25;
+    train_log_write(&log, &record);
+  }
+  if (train_log_close(&log, &err) != 0 ||
+      html_report_write(&page, &state, &figures, "<i>going", running, answers, &err) != 0)
+    fail_msg("%s", err.message);
+  const size_t size = test_read_file(in_directory("report.html"), html, sizeof html - 1);
+  html[size] = '\0';
+  assert_page_is_whole(html);
+  return html;
+}
+
+static void assert_page(const char *html, const char *const *there, const char *const *absent) {
+  for (; *there; there++)
+    if (!strstr(html, *there)) fail_msg("%s is missing in\n%s", *there, html);
+  for (; *absent; absent++)
+    if (strstr(html, *absent)) fail_msg("%s is in\n%s", *absent, html);
+}
+
+/* What the network was asked: the images above. */
+static void answers_of(ReportAnswers *answers, DataSet *host, uint8_t *images, int *truth, const DataSource *source) {
+  const DataNorm norm = {1, {0}, {1}};
+  const DataSet set = {shape3(1, SIDE, SIDE), COUNT, CLASSES, images, truth};
+  Model net;
+  DeviceSet on_device;
+  *host = set;
+  fill_images(images);
+  for (int i = 0; i < COUNT; i++) truth[i] = labels[i];
+  test_net_open(&net, shape1(PIXELS), CLASSES, DEVICE_CPU, 4);
+  model_init(&net, 1);
+  fill_weights(net.parameters);
+  device_set_create(&on_device, DEVICE_CPU, &test_batches, host, COUNT, &norm);
+  report_answers(answers, &net, &on_device, host, source);
+  device_set_destroy(&on_device);
+  model_close(&net);
+}
+
+static void the_page_of_a_run_says_all(void **unused) {
+  (void)unused;
+  ReportAnswers answers;
+  DataSet host;
+  uint8_t images[COUNT * PIXELS];
+  int truth[COUNT];
+  answers_of(&answers, &host, images, truth, &data_fashion_mnist);
+  assert_true(answers.count == COUNT && answers.wrong == 4 && answers.worst_count == 4);
+  /* The surest mistake has the highest loss: e^5 against 9 others, its class among them. */
+  const int order[] = {2, 3, 1, 4};
+  for (int i = 0; i < 4; i++) assert_int_equal(answers.worst[i].index, order[i]);
+  assert_true(fabs(answers.worst[0].loss - log(exp(5.0) + 9)) < 1e-4);
+  const char *const there[] = {"<h1>a &lt;network&gt; &amp; more</h1>",
+                               "&lt;i&gt;going",
+                               "33.33 %",
+                               "<b>Loss</b>",
+                               "k1\">test</span>",
+                               "epoch 0.5: 0.04<",
+                               "<b>Learning rate</b>",
+                               "Of the 6 test images",
+                               "4 are wrong",
+                               "--a:0.80\">3</td>",
+                               "coat taken for boot: 3; boot taken for coat: 1",
+                               "<b>coat → boot</b><br>loss 5.06<br>image 2<",
+                               ">no image</td>",
+                               "&quot;&gt;&lt;script&gt;alert(1)",
+                               "?&lt;b&gt;",
+                               NULL};
+  const char *const absent[] = {"refresh", "validation", "Norm of", "epoch 2.5", NULL};
+  assert_page(page_of(&answers, 0), there, absent);
+  report_answers_free(&answers);
+}
+
+static void what_a_run_does_not_have_is_left_out(void **unused) {
+  (void)unused;
+  const char *const there[] = {"<meta http-equiv=\"refresh\" content=\"5\">", "<b>Loss</b>", "Settings", NULL};
+  const char *const absent[] = {"Confusion", "mistakes</h2>", NULL};
+  assert_page(page_of(NULL, 1), there, absent);
+  /* Points instead of images, and no mistakes. */
+  ReportAnswers answers;
+  const DataSet points = {shape1(2), 3, 2, NULL, NULL};
+  int confusion[4] = {1, 0, 0, 2};
+  memset(&answers, 0, sizeof answers);
+  answers.classes = 2;
+  answers.count = 3;
+  answers.confusion = confusion;
+  answers.things = "points";
+  answers.test = &points;
+  answers.worst_count = 1;
+  const char *const points_there[] = {"Of the 3 test images after the last epoch, 0 are wrong", "100.0 %", NULL};
+  const char *const points_absent[] = {"Worst mistakes", "Most confused", NULL};
+  assert_page(page_of(&answers, 0), points_there, points_absent);
+  /* Too many classes for a table. */
+  static int wide[30 * 30];
+  wide[3] = 2;
+  wide[31 * 29] = 1;
+  answers.classes = 30;
+  answers.confusion = wide;
+  const char *const wide_there[] = {"With 30 classes the matrix is left out", "0 taken for 3: 2", NULL};
+  const char *const wide_absent[] = {"<table class=\"matrix\"", NULL};
+  assert_page(page_of(&answers, 0), wide_there, wide_absent);
+}
+
+/* Of many mistakes the worst ones, in order. */
+static void the_worst_mistakes_are_kept(void **unused) {
+  (void)unused;
+  static ReportAnswers answers;
+  for (int i = 0; i < 100; i++) {
+    const ReportWorst mistake = {i, 0, 1, (double)(i * 37 % 50)};
+    report_add_worst(&answers, mistake);
+  }
+  assert_int_equal(answers.worst_count, REPORT_WORST);
+  for (int i = 0; i < REPORT_WORST; i++) {
+    assert_true(answers.worst[i].loss == 49 - i / 2);
+    if (i % 2) assert_true(answers.worst[i].index == answers.worst[i - 1].index + 50); /* the first of equals first */
+  }
+}
+
 /* ---- predictions ---- */
 
 static const float probabilities[CLASSES] = {0.02f, 0, 0.01f, 0.5f, 0.02f, 0.25f, 0, 0, 0.125f, 0.075f};
@@ -301,6 +475,9 @@ int main(void) {
       cmocka_unit_test(a_wide_layer_is_shown_in_part),
       cmocka_unit_test(a_curve_holds_the_records_of_its_split),
       cmocka_unit_test(each_curve_has_its_own_name),
+      cmocka_unit_test(the_page_of_a_run_says_all),
+      cmocka_unit_test(what_a_run_does_not_have_is_left_out),
+      cmocka_unit_test(the_worst_mistakes_are_kept),
       cmocka_unit_test(a_prediction_names_the_three_likeliest),
   };
   return TEST_MAIN("report", tests);

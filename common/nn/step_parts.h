@@ -143,16 +143,16 @@ static inline double step_parts_gather_bytes(const StepParts *s) {
 
 /* Random pixels and labels, in the form of a data set. */
 static inline void step_parts_create_set(DeviceSet *set, Device device, const Task *task, const DataSource *source,
-                                         uint64_t seed) {
-  const size_t bytes = STEP_PARTS_IMAGES * shape_count(source->shape);
+                                         int images, uint64_t seed) {
+  const size_t bytes = (size_t)images * shape_count(source->shape);
   uint8_t *pixels = (uint8_t *)xmalloc(bytes);
-  int *labels = (int *)xmalloc(STEP_PARTS_IMAGES * sizeof *labels);
+  int *labels = (int *)xmalloc((size_t)images * sizeof *labels);
   for (size_t i = 0; i < bytes; i += 4) {
     const PhiloxBlock block = philox4x32(seed, 1, i);
     for (size_t j = 0; j < 4 && i + j < bytes; j++) pixels[i + j] = (uint8_t)block.word[j];
   }
-  for (int i = 0; i < STEP_PARTS_IMAGES; i++) labels[i] = (int)(philox4x32(seed, 2, i).word[0] % source->classes);
-  const DataSet host = {source->shape, STEP_PARTS_IMAGES, source->classes, pixels, labels};
+  for (int i = 0; i < images; i++) labels[i] = (int)(philox4x32(seed, 2, i).word[0] % source->classes);
+  const DataSet host = {source->shape, images, source->classes, pixels, labels};
   DataNorm norm;
   memset(&norm, 0, sizeof norm);
   norm.channels = source->shape.dim[0];
@@ -160,7 +160,7 @@ static inline void step_parts_create_set(DeviceSet *set, Device device, const Ta
     norm.mean[c] = 0.5f;
     norm.stddev[c] = 0.29f;
   }
-  device_set_create(set, device, task->batches, &host, STEP_PARTS_IMAGES, &norm);
+  device_set_create(set, device, task->batches, &host, images, &norm);
   device_set_shuffle(set, seed, 0);
   free(pixels);
   free(labels);
@@ -181,7 +181,7 @@ static inline void step_parts_open(StepParts *s, const Task *task, const DataSou
   s->net = net;
   s->batch = batch;
   s->part = (StepPart *)xcalloc(2 * (size_t)g->count + 8, sizeof *s->part);
-  step_parts_create_set(&s->set, net->context.device, task, source, seed);
+  step_parts_create_set(&s->set, net->context.device, task, source, STEP_PARTS_IMAGES, seed);
   const int trains = net->use == MODEL_TRAIN;
   net->context.training = trains;
   if (trains) step_parts_add(s, PART_GATHER, 0, "batch", "gather", step_parts_gather_bytes(s), 0);

@@ -297,6 +297,13 @@ static void a_graph_of_the_step_gives_the_same_bits(void **state) {
 
 /* ---- the checkpoint knows the network ---- */
 
+/* The folder's report.html has this sentence. */
+static void assert_page_says(const char *directory, const char *sentence) {
+  static char page[1 << 20];
+  page[test_read_file(in_dir(directory, "report.html"), page, sizeof page - 1)] = '\0';
+  if (!strstr(page, sentence)) fail_msg("\"%s\" is not in the page of %s", sentence, directory);
+}
+
 static void interrupted_and_resumed_equals_uninterrupted(void **state) {
   (void)state;
   const char *const layers = "--layers=784,32,16,10";
@@ -304,7 +311,10 @@ static void interrupted_and_resumed_equals_uninterrupted(void **state) {
   expect_run(&whole, 0, "network 784,32,16,10 relu", NULL);
   Subprocess first = start_and_signal("parts", SIGINT, 2, 0, layers);
   expect_run(&first, 130, "--resume", "stopping after this step");
+  assert_page_says("parts", "<p class=\"soft\">Stopped in epoch ");
   Subprocess second = three_epochs("parts", "--resume", NULL); /* without --layers */
+  assert_page_says("parts", "<p class=\"soft\">Finished, 2");
+  assert_page_says("parts", "<h2>Worst mistakes</h2>");
   expect_run(&second, 0, "network 784,32,16,10 relu", NULL);
   expect_run(&second, 0, "resuming at epoch", NULL);
   assert_same_tensors(in_dir("whole", "last.state.safetensors"), in_dir("parts", "last.state.safetensors"));
@@ -505,6 +515,7 @@ static void wrong_options_exit_with_2(void **state) {
       {"--patience=2", "--patience=2: give --validation=SHARE, too"},
       {"--clip-norm=0", "--clip-norm=0: a number from 1e-09"},
       {"--accumulate=0", "--accumulate=0: a whole number from 1"},
+      {"--log-every=0", "--log-every=0: a whole number from 1"},
       {"--augment=zoom", "unknown change \"zoom\"; expected none, shift,"},
       {"--augment=affine:rotation=3", "the nearest known one is \"rotate\""},
       {"--data=mnits", "mnist, fashion_mnist, cifar10 or cifar100 is expected"}};

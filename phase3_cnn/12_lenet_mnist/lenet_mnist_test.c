@@ -306,7 +306,10 @@ static void one_run_at_a_time_writes_into_a_folder(void **state) {
   Subprocess first = subprocess_start(argv, 0);
   struct timespec nap = {0, 5 * 1000 * 1000};
   for (int i = 0; i < 60 * 200 && !file_exists(in_dir("shared", "log.csv")); i++) nanosleep(&nap, NULL);
+  char holder[64];
+  snprintf(holder, sizeof holder, "/shared: process %ld, started 2", (long)first.pid);
   small_refused("shared", "--epochs=1", NULL, NULL, "another run is writing into");
+  small_refused("shared", "--epochs=1", NULL, NULL, holder);
   kill(first.pid, SIGKILL);
   subprocess_wait(&first, SECONDS);
   subprocess_free(&first);
