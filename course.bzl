@@ -217,6 +217,12 @@ COURSE = {
         "smooth_warp",
         "smooth_carry",
     ],
+    "phase4_training/05_regularization": [
+        "soft_loss",
+        "soft_gradient",
+        "mixup_pair",
+        "ema_update",
+    ],
     "phase4_training/06_augmentation": [
         "augmentation_flip",
         "augmentation_cutout",
