@@ -274,6 +274,14 @@ static inline void app_print_json(const TrainOptions *options, const Trainer *t)
   if (json_result(result, &err) != 0) die("%s", err.message);
 }
 
+/* The only failure with an object: to a search it is a result. */
+static inline void app_print_diverged(const TrainOptions *options, const Error *why) {
+  Error err;
+  json_t *result = json_pack("{s:s, s:s, s:b, s:o}", "program", program_invocation_short_name, "device",
+                             device_name(options->common.device), "diverged", 1, "error", json_text(why->message));
+  if (json_result(result, &err) != 0) die("%s", err.message);
+}
+
 /* Room for the larger of a training batch and an evaluation batch, no more than there are images. */
 static inline int app_max_batch(const TrainOptions *options, const TrainState *state) {
   const int evaluation = options->common.device == DEVICE_GPU ? 1000 : checkpoint_part(state);
@@ -424,6 +432,7 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
     result = app_train(options, &t, &err);
   if (result == TRAIN_FAILED) {
     if (!options->resume) run_folder_take_back(directory, moved);
+    if (options->common.json && t.diverged) app_print_diverged(options, &err);
     die("%s", err.message);
   }
   printf("\nstart-up %.2f s, training steps %.2f s\n", t.startup, t.state.seconds);
@@ -628,12 +637,12 @@ static inline void app_begin_program(const Task *task, TrainOptions *options, in
 /* What the options ask for. `started`: when the program was. Returns its exit status. */
 static inline int app_do(const Task *task, TrainOptions *options, double started) {
   app_open_device(task, options);
-  const int status = options->predict                ? predict_run(task, options)
+  const int status = options->predict               ? predict_run(task, options)
                      : train_options_shows(options) ? show_run(task, options)
-                     : options->summary              ? app_summary(task, options)
-                     : options->profile              ? app_profile(task, options)
-                     : options->find_lr              ? app_find_lr(task, options)
-                                                     : app_run(task, options, started);
+                     : options->summary             ? app_summary(task, options)
+                     : options->profile             ? app_profile(task, options)
+                     : options->find_lr             ? app_find_lr(task, options)
+                                                    : app_run(task, options, started);
   stdout_finish();
   return status;
 }

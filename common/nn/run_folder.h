@@ -27,8 +27,7 @@ enum { RUN_LOGS = 2, RUN_STATE = 4, RUN_CONFIG = 14, RUN_FILES = 15 };
 static const char *const run_files[RUN_FILES] = {
     "log.jsonl",   "log.csv",     "best.safetensors", "last.safetensors",  "last.state.safetensors",
     "curve.svg",   "curve.png",   "filters.png",      "misclassified.png", "features.png",
-    "excited.png", "profile.csv", "profile.svg",      "profile.png",
-    "config.json"};
+    "excited.png", "profile.csv", "profile.svg",      "profile.png",       "config.json"};
 
 /* One run at a time writes into a folder: two would mix their logs and models. The lock goes with the process. */
 static inline int run_folder_lock(const char *directory, Error *err) {
