@@ -203,10 +203,16 @@ static inline void search_draw_curve(const Search *search, const char *path) {
     train[count] = search->trials[next].train_loss;
   }
   char name[SEARCH_TEXT + 16];
+  double least = INFINITY, most = 0;
+  for (int i = 0; i < count; i++) {
+    least = fmin(least, loss[i]);
+    most = fmax(most, loss[i]);
+  }
+  const double mark[] = {axis->number[best], axis->number[best]}, height[] = {least, most};
   snprintf(name, sizeof name, "best: %s", axis->value[best]);
   const PlotSeries series[] = {{"validation loss, lowest of all epochs", x, loss, (size_t)count, 0},
                                {"training loss, last epoch", x, train, (size_t)count, 0},
-                               {name, &axis->number[best], &search->trials[best].loss, 1, 0}};
+                               {name, mark, height, 2, 0}};
   const Plot plot = {search->title, axis->name, "loss", NULL, search_far_apart(x, count), search_far_apart(loss, count),
                      series,        3};
   plot_or_note(&plot, path);
@@ -247,6 +253,7 @@ static inline void search_print_map(FILE *script, const void *what, int png) {
   const Search *search = (const Search *)what;
   const SearchGrid *grid = search->grid;
   const int rows = grid->axes > 1 ? grid->axis[1].count : 1;
+  const double lowest = search->trials[search_best(search)].loss;
   fputs("set encoding utf8\n", script);
   fputs(png ? "set terminal pngcairo size 1440,900 noenhanced background '#ffffff' font 'Sans,18'\n"
             : "set terminal svg size 960,600 noenhanced background '#ffffff' font 'sans-serif,16'\n",
@@ -258,7 +265,8 @@ static inline void search_print_map(FILE *script, const void *what, int png) {
   else
     fputs("unset ytics\nset yrange [-0.5:0.5]\n", script);
   fputs(
-      "set cblabel 'validation loss, lowest of all epochs'\nset tics nomirror\nset key off\n"
+      "set cblabel 'validation loss, lowest of all epochs' offset 3\nset rmargin 22\nset format cb '%g'\nset tics "
+      "nomirror\nset key off\n"
       "set object 1 rectangle from graph 0,0 to graph 1,1 behind fillcolor rgb '#d0d0d0' fillstyle solid\n"
       "set palette defined (0 '#0072b2', 0.5 '#9ecae1', 1 '#ffffff')\n",
       script);
@@ -272,7 +280,8 @@ static inline void search_print_map(FILE *script, const void *what, int png) {
     for (int j = 0; j < rows; j++) {
       const double loss = search_field(search, i, j);
       char text[32];
-      fprintf(script, "%d %d %s\n", i, j, isfinite(loss) ? search_loss_text(loss, text) : "-");
+      fprintf(script, "%d %d %s%s\n", i, j, loss == lowest ? "*" : "",
+              isfinite(loss) ? search_loss_text(loss, text) : "-");
     }
   fputs(
       "END\nplot $fields using 1:2:(0.5):(0.5):3 with boxxyerror linecolor palette fillstyle solid, "

@@ -241,7 +241,7 @@ static void what_diverges_or_is_refused_is_a_row(void **state) {
       search("rows", "--search=lr:1e-3|1e6", "--search=optimizer:sgd|adam", "--momentum=0.9", "--weight-decay=1");
   expect_run(&run, 0, " 1e6   sgd               diverged\n", NULL);
   expect_run(&run, 0, "refused: --momentum: --optimizer=adam does not use it; its own settings", NULL);
-  expect_run(&run, 0, "*  1e-3  sgd ", "trial 4 of 4: lr=1e6, optimizer=adam: refused");
+  expect_run(&run, 0, "* 1e-3  sgd ", "trial 4 of 4: lr=1e6, optimizer=adam: refused");
   subprocess_free(&run);
   run = search("none", "--search=lr:1e5|1e6", "--weight-decay=1", "--momentum=0.9", NULL);
   expect_run(&run, 1, "diverged", "no trial of the grid has a loss");
