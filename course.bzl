@@ -229,4 +229,9 @@ COURSE = {
         "augmentation_bilinear",
         "augmentation_colour",
     ],
+    "phase4_training/08_train": [
+        "trial_rate",
+        "trial_steps",
+        "lowest_finite",
+    ],
 }

@@ -67,7 +67,8 @@ static inline int mnist_load_classes(const char *directory, const char *split, i
       snprintf(labels_path, PATH_MAX, "%s/%s-labels-idx1-ubyte", directory, split) >= PATH_MAX)
     return error_set(err, "%.100s...: the name is too long", directory);
   if (idx_read(images_path, &images, err) != 0) return -1;
-  if (idx_read(labels_path, &labels, err) != 0 || mnist_check(images_path, &images, labels_path, &labels, classes, err) != 0) {
+  if (idx_read(labels_path, &labels, err) != 0 ||
+      mnist_check(images_path, &images, labels_path, &labels, classes, err) != 0) {
     idx_free(&images);
     idx_free(&labels);
     return -1;

@@ -1,4 +1,4 @@
-/* subprocess.h - runs a program from a test and keeps what it printed.
+/* subprocess.h - runs a program and keeps what it printed: in tests above all.
  *
  *     const char *argv[] = {program, "--epochs=1", NULL};
  *     Subprocess run = subprocess_run(argv, 60);
@@ -45,8 +45,9 @@ static inline char *subprocess_text(int fd) {
   return text;
 }
 
-/* max_file_bytes > 0 limits the size of any file that the program writes, as a full disk would. */
-static inline Subprocess subprocess_start(const char *const *argv, long max_file_bytes) {
+/* max_file_bytes > 0 limits the size of any file that the program writes, as a full disk would. `begin`, where it is
+ * not NULL, is called in the new process. */
+static inline Subprocess subprocess_start_with(const char *const *argv, long max_file_bytes, void (*begin)(void)) {
   Subprocess run;
   memset(&run, 0, sizeof run);
   run.out_fd = subprocess_file();
@@ -63,6 +64,7 @@ static inline Subprocess subprocess_start(const char *const *argv, long max_file
       struct rlimit limit = {(rlim_t)max_file_bytes, (rlim_t)max_file_bytes};
       setrlimit(RLIMIT_FSIZE, &limit);
     }
+    if (begin) begin();
     execv(argv[0], (char *const *)argv);
     fprintf(stderr, "cannot run %s: %s\n", argv[0], strerror(errno));
     _exit(127);
@@ -70,22 +72,34 @@ static inline Subprocess subprocess_start(const char *const *argv, long max_file
   return run;
 }
 
+static inline Subprocess subprocess_start(const char *const *argv, long max_file_bytes) {
+  return subprocess_start_with(argv, max_file_bytes, NULL);
+}
+
+/* Whether it has ended; then its status and what it printed are there. */
+static inline int subprocess_ended(Subprocess *run) {
+  int status = 0;
+  const pid_t ended = waitpid(run->pid, &status, WNOHANG);
+  if (ended == 0) return 0;
+  if (ended != run->pid) die("cannot wait for process %ld: %s", (long)run->pid, strerror(errno));
+  run->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  run->out = subprocess_text(run->out_fd);
+  run->err = subprocess_text(run->err_fd);
+  return 1;
+}
+
 /* Waits at most `seconds`, then kills. */
 static inline void subprocess_wait(Subprocess *run, double seconds) {
   struct timespec nap = {0, 5 * 1000 * 1000};
-  int status = 0, killed = 0;
-  pid_t ended;
-  for (double waited = 0; (ended = waitpid(run->pid, &status, WNOHANG)) == 0; waited += 0.005) {
+  int killed = 0;
+  for (double waited = 0; !subprocess_ended(run); waited += 0.005) {
     if (waited > seconds && !killed) {
       kill(run->pid, SIGKILL);
       killed = 1;
     }
     nanosleep(&nap, NULL);
   }
-  if (ended != run->pid) die("cannot wait for process %ld: %s", (long)run->pid, strerror(errno));
-  run->status = killed ? 124 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  run->out = subprocess_text(run->out_fd);
-  run->err = subprocess_text(run->err_fd);
+  if (killed) run->status = 124;
 }
 
 static inline Subprocess subprocess_run(const char *const *argv, double seconds) {

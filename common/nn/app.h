@@ -306,6 +306,14 @@ static inline void app_print_json(const TrainOptions *options, const Trainer *t)
   if (json_result(result, &err) != 0) die("%s", err.message);
 }
 
+/* The only failure with an object: to a search it is a result. */
+static inline void app_print_diverged(const TrainOptions *options, const Error *why) {
+  Error err;
+  json_t *result = json_pack("{s:s, s:s, s:b, s:o}", "program", program_invocation_short_name, "device",
+                             device_name(options->common.device), "diverged", 1, "error", json_text(why->message));
+  if (json_result(result, &err) != 0) die("%s", err.message);
+}
+
 /* Room for the larger of a training batch and an evaluation batch, no more than there are images. */
 static inline int app_max_batch(const TrainOptions *options, const TrainState *state) {
   const int evaluation = options->common.device == DEVICE_GPU ? 1000 : checkpoint_part(state);
@@ -476,6 +484,7 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   }
   if (result == TRAIN_FAILED) {
     if (!options->resume) run_folder_take_back(directory, moved);
+    if (options->common.json && t.diverged) app_print_diverged(options, &err);
     die("%s", err.message);
   }
   printf("\nstart-up %.2f s, training steps %.2f s\n", t.startup, t.state.seconds);

@@ -2,10 +2,10 @@
  *
  *     {"network": "lenet", "lr": 0.02, "batch_size": 32, "nesterov": true}
  *
- * A key is the long name of an option, with - or _ between its words. A value is a string or a number, and for an option
- * without argument true or false. The keys are those of the program's argp tables, so an option that is added there can
- * be given here. What a value may be is said by the option's own parser: the file becomes arguments in front of those
- * that were typed,
+ * A key is the long name of an option, with - or _ between its words. A value is a string or a number, and for an
+ * option without argument true or false. The keys are those of the program's argp tables, so an option that is added
+ * there can be given here. What a value may be is said by the option's own parser: the file becomes arguments in front
+ * of those that were typed,
  *
  *     Config config;
  *     config_open(&config, &all, argc, argv);         // finds --config among the arguments; ends the program in error
@@ -13,8 +13,8 @@
  *     argp_parse(&all, argc, argv, 0, NULL, &input);  // calls config_at() for the option CONFIG_LINE
  *
  * and an option that was typed replaces the one of the file. In front of each argument of the file stands a hidden one
- * with the number of its line. While argp works on the file its messages are kept, and come out with the file's name and
- * the line in front. Relative paths in the file are relative to where the command was typed.
+ * with the number of its line. While argp works on the file its messages are kept, and come out with the file's name
+ * and the line in front. Relative paths in the file are relative to where the command was typed.
  *
  * config_set() and config_write() make such a file of a run's settings.
  */
@@ -68,8 +68,8 @@ static inline void config_collect(Config *config, const struct argp *argp) {
     if (o->name == NULL || o->flags & OPTION_DOC) continue;
     if (config->count == CONFIG_ROWS) die("a program has more than %d options; raise CONFIG_ROWS", CONFIG_ROWS);
     if (!(o->flags & OPTION_ALIAS)) same = config->count;
-    const ConfigRow row = {o->name, o->flags & OPTION_ALIAS ? config->rows[same].arg : o->arg, o->key, o->flags, same,
-                           0,       0, 0,                                                        NULL};
+    const ConfigRow row = {
+        o->name, o->flags & OPTION_ALIAS ? config->rows[same].arg : o->arg, o->key, o->flags, same, 0, 0, 0, NULL};
     config->rows[config->count++] = row;
   }
   for (const struct argp_child *child = argp->children; child && child->argp; child++)
@@ -111,8 +111,9 @@ static inline void config_scan(Config *config, int argc, char **argv) {
   for (int i = 0; i < config->count; i++) {
     const ConfigRow *row = &config->rows[i];
     longs[i].name = row->name;
-    longs[i].has_arg = row->arg == NULL ? no_argument : row->flags & OPTION_ARG_OPTIONAL ? optional_argument
-                                                                                         : required_argument;
+    longs[i].has_arg = row->arg == NULL                   ? no_argument
+                       : row->flags & OPTION_ARG_OPTIONAL ? optional_argument
+                                                          : required_argument;
     if (row->key > ' ' && row->key < 127)
       snprintf(shorts + strlen(shorts), sizeof shorts - strlen(shorts), "%c%s", row->key,
                row->arg == NULL                   ? ""
@@ -173,7 +174,8 @@ static inline char *config_read_text(const char *path, size_t *size, Error *err)
   if (ferror(file)) status = error_set(err, "--config=%s: it cannot be read: %s", path, strerror(errno));
   if (status == 0 && *size > CONFIG_BYTES)
     status = error_set(err, "--config=%s: it has more than %d bytes; %s", path, (int)CONFIG_BYTES, example);
-  if (status == 0 && strspn(text, " \t\r\n") == *size) status = error_set(err, "--config=%s: it is empty; %s", path, example);
+  if (status == 0 && strspn(text, " \t\r\n") == *size)
+    status = error_set(err, "--config=%s: it is empty; %s", path, example);
   fclose(file);
   if (status == 0) return text;
   free(text);
@@ -185,8 +187,8 @@ static inline json_t *config_parse(const char *path, const char *text, size_t si
   json_error_t where;
   json_t *object = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
   if (object == NULL) {
-    error_set(err, "--config=%s: line %d, column %d is not JSON: %s; an object is expected, such as {\"lr\": 0.01}", path,
-              where.line, where.column, where.text);
+    error_set(err, "--config=%s: line %d, column %d is not JSON: %s; an object is expected, such as {\"lr\": 0.01}",
+              path, where.line, where.column, where.text);
     if (strncmp(where.text, "duplicate", 9) == 0)
       error_set(err, "--config=%s: line %d, column %d: %s; give each option once", path, where.line, where.column,
                 where.text);
@@ -244,7 +246,8 @@ static inline int config_take(Config *config, const char *key, const json_t *val
               i < 0 ? "no option of this program" : "no key of a file");
     return nearest ? error_advise(err, "do you mean \"%s\"?", nearest) : error_advise(err, "--help lists them");
   }
-  if (row->line) return error_set(err, "%s, line %d: \"%s\" is in line %d, too; give it once", config->path, line, key, row->line);
+  if (row->line)
+    return error_set(err, "%s, line %d: \"%s\" is in line %d, too; give it once", config->path, line, key, row->line);
   const char *text = config_text(row, value, number, sizeof number);
   if (text == NULL && !(json_is_false(value) && (row->arg == NULL || row->flags & OPTION_ARG_OPTIONAL))) {
     char *seen = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
@@ -281,7 +284,7 @@ static inline int config_load(Config *config, const char *path, Error *err) {
   return status;
 }
 
-/* -------------------------------------------------------------------------------------------------- beside argp_parse */
+/* ----------------------------------------------------------------------------------------------- beside argp_parse */
 
 /* --name=value, or --name. */
 static inline void config_add_argument(Config *config, const char *name, const char *separator, const char *value) {
@@ -331,13 +334,15 @@ static inline void config_report(void) {
   const Config *config = config_at_work;
   const size_t name = strlen(program_invocation_short_name) + 2;
   if (config == NULL || fflush(config->said) != 0 || config->size <= name) return;
-  fprintf(stderr, "%s: %s, line %d: %s", program_invocation_short_name, config->path, config->line, config->text + name);
+  fprintf(stderr, "%s: %s, line %d: %s", program_invocation_short_name, config->path, config->line,
+          config->text + name);
 }
 
 /* For the key of the hidden option: what comes next is of this line of the file; 0: it was typed. */
 static inline void config_at(Config *config, const char *line, struct argp_state *state) {
   config->line = atoi(line);
-  if (config->line > 0 && config->said == NULL && (config->said = open_memstream(&config->text, &config->size)) != NULL) {
+  if (config->line > 0 && config->said == NULL &&
+      (config->said = open_memstream(&config->text, &config->size)) != NULL) {
     static int registered;
     if (!registered) atexit(config_report);
     registered = 1;
@@ -353,7 +358,7 @@ static inline void config_at(Config *config, const char *line, struct argp_state
   }
 }
 
-/* ------------------------------------------------------------------------------------------------------- writing one */
+/* ------------------------------------------------------------------------------------------------------ writing one */
 
 /* A number as it is, anything else as a string. */
 static inline void config_print_value(FILE *file, const char *text) {

@@ -85,7 +85,8 @@ static void with(const char *text, const char *a, const char *b) { read_options(
 
 static void values_of_every_type_are_taken(void **state) {
   (void)state;
-  with("{\"lr\": 0.02, \"train_epochs\": 3, \"nesterov\": true,\n \"find-lr\": 30, \"layers\": \"784,10\"}", NULL, NULL);
+  with("{\"lr\": 0.02, \"train_epochs\": 3, \"nesterov\": true,\n \"find-lr\": 30, \"layers\": \"784,10\"}", NULL,
+       NULL);
   assert_true(options.lr == 0.02);
   assert_int_equal(options.epochs, 3);
   assert_int_equal(options.nesterov, 1);
@@ -146,7 +147,8 @@ static void a_file_that_is_not_right_is_refused(void **state) {
       {"{\"lr\": 0.1,\n \"lr\": 0.2}", "run.json: line 2, column 5: duplicate object key"},
       {"{\"train-epochs\": 1,\n\n \"train_epochs\": 2}", "line 3: \"train_epochs\" is in line 1, too; give it once"},
       {"{\"train-epochs\": 1, \"epochs\": 2}", "line 1: \"epochs\" is in line 1, too"},
-      {"{\n\"lr\": 1,\n\"nestrov\": true}", "line 3: \"nestrov\" is no option of this program; do you mean \"nesterov\"?"},
+      {"{\n\"lr\": 1,\n\"nestrov\": true}",
+       "line 3: \"nestrov\" is no option of this program; do you mean \"nesterov\"?"},
       {"{\"train_epoch\": 1}", "do you mean \"train-epochs\"?"},
       {"{\"zzzzzzzz\": 1}", "\"zzzzzzzz\" is no option of this program; --help lists them"},
       {"{\"config\": \"a.json\"}", "line 1: \"config\" is no key of a file"},

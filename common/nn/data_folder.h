@@ -56,8 +56,15 @@ static inline int data_open_idx(const char *folder, Error *err) {
                      MNIST_MAX_SIDE);
   const char *last = strrchr(folder, '/');
   snprintf(data_idx_title, sizeof data_idx_title, "%.60s", last && last[1] ? last + 1 : folder);
-  const DataSource source = {"idx",  data_idx_title, "images",      shape3(1, (int)images.shape[1], (int)images.shape[2]),
-                             highest + 1, NULL, {NULL, NULL}, data_load_idx, data_thing_from_image};
+  const DataSource source = {"idx",
+                             data_idx_title,
+                             "images",
+                             shape3(1, (int)images.shape[1], (int)images.shape[2]),
+                             highest + 1,
+                             NULL,
+                             {NULL, NULL},
+                             data_load_idx,
+                             data_thing_from_image};
   data_idx = source;
   return 0;
 }
@@ -78,8 +85,10 @@ static inline int data_recognise(const char *folder, const DataSource **data, Er
     *data = &data_idx;
     return data_open_idx(folder, err);
   } else {
-    return error_set(err, "%s holds no training images: train-images-idx3-ubyte (or .gz), data_batch_1.bin of CIFAR-10 "
-                          "or train.bin of CIFAR-100 is expected", folder);
+    return error_set(err,
+                     "%s holds no training images: train-images-idx3-ubyte (or .gz), data_batch_1.bin of CIFAR-10 "
+                     "or train.bin of CIFAR-100 is expected",
+                     folder);
   }
   return 0;
 }

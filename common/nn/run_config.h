@@ -31,8 +31,10 @@ static inline void run_config_optimizer(Config *config, const TrainOptions *opti
   const struct {
     unsigned bit;
     double value;
-  } setting[] = {{OPTIMIZER_MOMENTUM, options->momentum}, {OPTIMIZER_BETA1, options->beta1},
-                 {OPTIMIZER_BETA2, options->beta2},       {OPTIMIZER_EPSILON, options->epsilon}};
+  } setting[] = {{OPTIMIZER_MOMENTUM, options->momentum},
+                 {OPTIMIZER_BETA1, options->beta1},
+                 {OPTIMIZER_BETA2, options->beta2},
+                 {OPTIMIZER_EPSILON, options->epsilon}};
   const char *const names[] = {"momentum", "beta1", "beta2", "epsilon"};
   if (options->optimizer) config_set(config, "optimizer", options->optimizer->name);
   config_set(config, "lr", config_number(options->lr, text, sizeof text));

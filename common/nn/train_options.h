@@ -691,8 +691,8 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
                       has & TRAIN_SHOW ? "--predict, --show-features and --show-excited use" : "--predict uses");
 }
 
-/* What --config says. Where another --optimizer was typed than the file's, the file's settings of that one do not count:
- * the typed one has its own. */
+/* What --config says. Where another --optimizer was typed than the file's, the file's settings of that one do not
+ * count: the typed one has its own. */
 static inline void train_options_config(void *input, const struct argp *all, int *argc, char ***argv) {
   static const char *const settings[] = {"lr",    "momentum", "weight-decay", "dampening", "beta1",
                                          "beta2", "epsilon",  "nesterov",     "centered"};

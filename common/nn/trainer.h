@@ -44,6 +44,7 @@ typedef struct Trainer {
   StepReplay *replay;    /* launches recorded steps; NULL: does not */
   StepValues *values;    /* of its epoch, on the host */
   double lr;             /* of the last step */
+  int diverged;          /* a loss was not finite */
   double startup;        /* seconds of the program before the first step: device, data, network, recording */
   /* Of the last epoch; NAN before the first. */
   double images_per_second; /* evaluation left out */
@@ -94,9 +95,10 @@ typedef struct TrainerInterval {
 } TrainerInterval;
 
 /* Not finite means diverged: nothing of such a network may reach a checkpoint. epoch: from 1. */
-static inline int trainer_check_loss(const Trainer *t, long step, int epoch, double loss, Error *err) {
+static inline int trainer_check_loss(Trainer *t, long step, int epoch, double loss, Error *err) {
   const TrainState *state = &t->state;
   if (isfinite(loss)) return 0;
+  t->diverged = 1;
   return error_set(err,
                    "the loss is not finite at step %ld of epoch %d: the learning rate %g is too high for this network; "
                    "try --lr=%g%s. %s; the files in %s are unchanged",

@@ -96,7 +96,8 @@ static inline const TaskNetworks *resnet_networks(void) {
       {"dropout", 'D', "P", 0, "Drop each input of a linear layer with this probability (default: 0.1)", 0},
       OPTION_END};
   static const struct argp own = {rows, resnet_options_parse, NULL, NULL, NULL, NULL, NULL};
-  static const TaskNetworks networks = {&own, resnet_networks_text, resnet_networks_from_text, NULL, residual_infer, resnet_networks_settings};
+  static const TaskNetworks networks = {&own, resnet_networks_text, resnet_networks_from_text,
+                                        NULL, residual_infer,       resnet_networks_settings};
   resnet_choice.shape = resnet_default;
   return &networks;
 }

@@ -62,8 +62,7 @@ typedef struct CifarNetwork {
 } CifarNetwork;
 
 enum { CIFAR_LENET, CIFAR_RESNET, CIFAR_NETWORKS };
-static const CifarNetwork cifar_networks[CIFAR_NETWORKS] = {{"lenet", lenet_logits},
-                                                            {"resnet", cifar_resnet_layers}};
+static const CifarNetwork cifar_networks[CIFAR_NETWORKS] = {{"lenet", lenet_logits}, {"resnet", cifar_resnet_layers}};
 
 static inline Graph *cifar_graph_for(const CifarNetwork *network, Shape images, int classes) {
   Graph *g = graph_create();
@@ -130,7 +129,8 @@ static inline const TaskNetworks *cifar_task_networks(void) {
   static const struct argp_option rows[] = {
       {"network", 'N', "NAME", 0, "Network: lenet or resnet (default: resnet)", 0}, OPTION_END};
   static const struct argp options = {rows, cifar_parse, NULL, NULL, NULL, NULL, NULL};
-  static const TaskNetworks networks = {&options, cifar_text, cifar_from_text, cifar_fit, residual_infer, cifar_settings};
+  static const TaskNetworks networks = {&options,  cifar_text,     cifar_from_text,
+                                        cifar_fit, residual_infer, cifar_settings};
   return &networks;
 }
 

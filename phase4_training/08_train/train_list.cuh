@@ -83,8 +83,9 @@ static inline json_t *train_list_json(const TrainOptions *options) {
   for (int d = 0; (data = train_list_data(options, d)) != NULL; d++) {
     json_t *shape = json_array();
     for (int k = 0; k < data->shape.rank; k++) json_array_append_new(shape, json_integer(data->shape.dim[k]));
-    json_array_append_new(sets, json_pack("{s:s, s:s, s:o, s:i, s:b}", "name", data->name, "title", data->title, "shape",
-                                          shape, "classes", data->classes, "available", train_list_here(options, data)));
+    json_array_append_new(
+        sets, json_pack("{s:s, s:s, s:o, s:i, s:b}", "name", data->name, "title", data->title, "shape", shape,
+                        "classes", data->classes, "available", train_list_here(options, data)));
   }
   return json_pack("{s:s, s:o, s:o}", "program", program_invocation_short_name, "networks", networks, "data", sets);
 }

@@ -19,10 +19,10 @@
 typedef struct TrainNetwork {
   const char *name, *title, *lesson;
   Graph *(*graph)(Shape images, int classes);
-  const TaskNetworks *(*own)(void);       /* its own options; NULL: it has none */
-  void (*fit)(const DataSource *data);    /* before graph(); NULL: nothing is to be done */
+  const TaskNetworks *(*own)(void);    /* its own options; NULL: it has none */
+  void (*fit)(const DataSource *data); /* before graph(); NULL: nothing is to be done */
   int (*infer)(Model *fast, const Model *trained, int max_batch, Error *err); /* of TaskNetworks */
-  const DataSource *data;                 /* what its lesson trains it on, and how: */
+  const DataSource *data; /* what its lesson trains it on, and how: */
   const Schedule *schedule;
   int epochs, batch_size;
   TaskHyper hyper;
@@ -61,18 +61,84 @@ enum { TRAIN_NETWORKS = 6 };
 
 static inline const TrainNetwork *train_network_at(int i) {
   static const TrainNetwork table[TRAIN_NETWORKS] = {
-      {"softmax", "Softmax regression", "phase2_mlp/03_mlp", train_softmax, NULL, NULL, NULL, &data_mnist,
-       &schedule_linear, 5, 64, {0.05, 0.9, 5e-4}, NULL},
-      {"mlp", "Multi-layer perceptron", "phase2_mlp/07_mlp_mnist", train_mlp, train_mlp_options, mlp_networks_fit, NULL,
-       &data_mnist, &schedule_linear, 10, 64, {0.05, 0.9, 5e-4}, NULL},
-      {"lenet", "LeNet-5", "phase3_cnn/12_lenet_mnist", train_lenet, NULL, NULL, NULL, &data_mnist, &schedule_linear, 5,
-       64, {0.03, 0.9, 0}, NULL},
-      {"fashion_cnn", "Fashion CNN", "phase3_cnn/13_fashion_mnist", fashion_cnn_graph_for, NULL, NULL, NULL,
-       &data_fashion_mnist, &schedule_linear, 5, 64, {0.05, 0.9, 5e-4}, NULL},
-      {"resnet_mnist", "Residual network", "phase3_cnn/14_resnet_mnist", train_resnet_mnist, resnet_networks, NULL,
-       residual_infer, &data_mnist, &schedule_linear, 2, 64, {0.05, 0.9, 5e-4}, NULL},
-      {"resnet_cifar", "Residual network for colour pictures", "phase3_cnn/15_cifar10", train_resnet_cifar, NULL, NULL,
-       residual_infer, &data_cifar10, &schedule_linear, 20, 128, {0.05, 0.9, 5e-4}, &augment_crop},
+      {"softmax",
+       "Softmax regression",
+       "phase2_mlp/03_mlp",
+       train_softmax,
+       NULL,
+       NULL,
+       NULL,
+       &data_mnist,
+       &schedule_linear,
+       5,
+       64,
+       {0.05, 0.9, 5e-4},
+       NULL},
+      {"mlp",
+       "Multi-layer perceptron",
+       "phase2_mlp/07_mlp_mnist",
+       train_mlp,
+       train_mlp_options,
+       mlp_networks_fit,
+       NULL,
+       &data_mnist,
+       &schedule_linear,
+       10,
+       64,
+       {0.05, 0.9, 5e-4},
+       NULL},
+      {"lenet",
+       "LeNet-5",
+       "phase3_cnn/12_lenet_mnist",
+       train_lenet,
+       NULL,
+       NULL,
+       NULL,
+       &data_mnist,
+       &schedule_linear,
+       5,
+       64,
+       {0.03, 0.9, 0},
+       NULL},
+      {"fashion_cnn",
+       "Fashion CNN",
+       "phase3_cnn/13_fashion_mnist",
+       fashion_cnn_graph_for,
+       NULL,
+       NULL,
+       NULL,
+       &data_fashion_mnist,
+       &schedule_linear,
+       5,
+       64,
+       {0.05, 0.9, 5e-4},
+       NULL},
+      {"resnet_mnist",
+       "Residual network",
+       "phase3_cnn/14_resnet_mnist",
+       train_resnet_mnist,
+       resnet_networks,
+       NULL,
+       residual_infer,
+       &data_mnist,
+       &schedule_linear,
+       2,
+       64,
+       {0.05, 0.9, 5e-4},
+       NULL},
+      {"resnet_cifar",
+       "Residual network for colour pictures",
+       "phase3_cnn/15_cifar10",
+       train_resnet_cifar,
+       NULL,
+       NULL,
+       residual_infer,
+       &data_cifar10,
+       &schedule_linear,
+       20,
+       128,
+       {0.05, 0.9, 5e-4},
+       &augment_crop},
   };
   return i >= 0 && i < TRAIN_NETWORKS ? &table[i] : NULL;
 }
@@ -92,8 +158,7 @@ static inline const char *train_network_names(const DataSource *fit, char *text,
   text[0] = '\0';
   for (int i = 0; (n = train_network_at(i)) != NULL && used < size; i++) {
     Graph *g = fit ? n->graph(fit->shape, fit->classes) : NULL;
-    if (g == NULL || !g->failed)
-      used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", n->name);
+    if (g == NULL || !g->failed) used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", n->name);
     if (g) graph_destroy(g);
   }
   return text;
@@ -165,7 +230,9 @@ static inline void train_fit(const DataSource *data) {
   if (train_choice.network->fit) train_choice.network->fit(data);
 }
 
-static inline Graph *train_graph(void) { return train_choice.network->graph(train_choice.images, train_choice.classes); }
+static inline Graph *train_graph(void) {
+  return train_choice.network->graph(train_choice.images, train_choice.classes);
+}
 
 static inline int train_infer(Model *fast, const Model *trained, int max_batch, Error *err) {
   return train_choice.network->infer(fast, trained, max_batch, err);
@@ -179,11 +246,12 @@ static inline int train_check_fit(const DataSource *data, Error *err) {
   int status = 0;
   if (g->failed) {
     const Node *last = &g->nodes[g->count - 1];
-    status = error_set(err,
-                       "--network=%s does not fit the images of %s, of shape %s: what comes out of %s, %s, is too small "
-                       "for the next layer",
-                       train_choice.network->name, data->title, shape_text(data->shape).text, last->name,
-                       shape_text(last->shape).text);
+    status =
+        error_set(err,
+                  "--network=%s does not fit the images of %s, of shape %s: what comes out of %s, %s, is too small "
+                  "for the next layer",
+                  train_choice.network->name, data->title, shape_text(data->shape).text, last->name,
+                  shape_text(last->shape).text);
     error_advise(err, "these networks do: %s", train_network_names(data, fit, sizeof fit));
   }
   graph_destroy(g);

@@ -16,7 +16,8 @@ static void make_idx(const char *folder, const char *split, int side, int count,
   Error err;
   char path[PATH_MAX + 64];
   const size_t shape[] = {(size_t)count, (size_t)side, (size_t)side}, area = (size_t)side * (size_t)side;
-  unsigned char *images = (unsigned char *)xmalloc((size_t)count * area), *labels = (unsigned char *)xmalloc((size_t)count);
+  unsigned char *images = (unsigned char *)xmalloc((size_t)count * area),
+                *labels = (unsigned char *)xmalloc((size_t)count);
   for (int i = 0; i < count; i++) {
     labels[i] = (unsigned char)(i * 5 % classes);
     for (size_t j = 0; j < area; j++) images[(size_t)i * area + j] = pixel(labels[i], classes, (size_t)i * area + j);
@@ -137,8 +138,8 @@ static void a_run_goes_on_and_its_model_is_used(void **state) {
   (void)state;
   char picture[PATH_MAX], config[PATH_MAX + 16], text[4096];
   must(0, "epoch", NULL, "--network=mlp", "--layers=64,9,3", data_option(idx8), "--epochs=1", output_dir("on"));
-  must(0, "network mlp 64,9,3 relu: 615 parameters", NULL, "--resume", data_option(idx8), "--epochs=2", output_dir("on"),
-       NULL);
+  must(0, "network mlp 64,9,3 relu: 615 parameters", NULL, "--resume", data_option(idx8), "--epochs=2",
+       output_dir("on"), NULL);
   snprintf(picture, sizeof picture, "%s", in_dir("on", "filters.png"));
   must(0, "filters.png: ", NULL, "--predict", data_option(idx8), output_dir("on"), picture, NULL);
   must(1, NULL, "the checkpoint is of the files of a folder; name it by --data=FOLDER", "--resume", output_dir("on"),
@@ -148,8 +149,13 @@ static void a_run_goes_on_and_its_model_is_used(void **state) {
   /* All settings are in the folder, and give the same run. */
   must(0, "epoch", NULL, "--network=resnet_mnist", data_option(idx8), "--epochs=1", output_dir("same_a"), NULL);
   text[test_read_file(in_dir("same_a", "config.json"), text, sizeof text - 1)] = '\0';
-  const char *keys[] = {"\"network\": \"resnet_mnist\"", "\"filters\": \"16,32,64\"", "\"dropout\": 0.1", "\"lr\": 0.05,",
-                        "\"schedule\": \"linear\"", "\"seed\": 1,", "\"data\": \"/"};
+  const char *keys[] = {"\"network\": \"resnet_mnist\"",
+                        "\"filters\": \"16,32,64\"",
+                        "\"dropout\": 0.1",
+                        "\"lr\": 0.05,",
+                        "\"schedule\": \"linear\"",
+                        "\"seed\": 1,",
+                        "\"data\": \"/"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     if (strstr(text, keys[i]) == NULL) fail_msg("%s is missing:\n%s", keys[i], text);
   snprintf(config, sizeof config, "--config=%s", in_dir("same_a", "config.json"));
@@ -159,7 +165,8 @@ static void a_run_goes_on_and_its_model_is_used(void **state) {
 
 static void what_does_not_fit_is_refused(void **state) {
   (void)state;
-  must(1, NULL, "--network=lenet does not fit the images of gray8, of shape (1,8,8): what comes out of pool1, (6,4,4), is "
+  must(1, NULL,
+       "--network=lenet does not fit the images of gray8, of shape (1,8,8): what comes out of pool1, (6,4,4), is "
        "too small for the next layer; these networks do: softmax, mlp, resnet_mnist, resnet_cifar",
        "--network=lenet", data_option(idx8), output_dir("fit"), NULL, NULL);
   must(1, NULL, "the network has an input of shape (20) and 10 classes", "--network=mlp", "--layers=20,10",
@@ -173,9 +180,176 @@ static void what_does_not_fit_is_refused(void **state) {
   must(2, NULL, "or a folder of files in their formats; do you mean mnist?", "--data=mnits", NULL, NULL, NULL, NULL);
   must(2, NULL, "holds no training images: train-images-idx3-ubyte (or .gz)", "--data=/proc", NULL, NULL, NULL, NULL);
   must(2, NULL, "and --data-dir: one of the two", data_option(idx8), "--data-dir=/tmp", NULL, NULL, NULL);
-  must(1, NULL, "/proc/no: the folder cannot be made", "--network=softmax", data_option(idx8), "--output-dir=/proc/no/x",
-       NULL, NULL);
+  must(1, NULL, "/proc/no: the folder cannot be made", "--network=softmax", data_option(idx8),
+       "--output-dir=/proc/no/x", NULL, NULL);
   assert_false(file_exists(in_dir("fit", "log.csv")));
+}
+
+/* ------------------------------------------------------------------------------------------------------- the search */
+
+/* A short run of the smallest network; what is searched comes in the other arguments. */
+static Subprocess search(const char *folder, const char *a, const char *b, const char *c, const char *d) {
+  const char *argv[16] = {program,      "--device=cpu",   "--network=softmax", data_option(idx8), output_dir(folder),
+                          "--epochs=2", "--batch-size=16"};
+  const char *more[] = {a, b, c, d};
+  int n = 7;
+  for (int i = 0; i < 4; i++)
+    if (more[i]) argv[n++] = more[i];
+  return subprocess_run(argv, SECONDS);
+}
+
+/* Sorted by the validation loss, and the best is the run that an ordinary one with these options is. */
+static void a_search_finds_the_lowest_validation_loss(void **state) {
+  (void)state;
+  Subprocess run = search("grid", "--search=lr:1e-4..1e-1,log", "--search=optimizer:sgd|adam", "--json", NULL);
+  expect_run(&run, 0, "Softmax regression on gray8: 8 trials; 10 % of the training images are the validation", NULL);
+  json_t *result = expect_json(&run), *rows = json_object_get(result, "rows"), *row;
+  size_t i;
+  double before = 0;
+  assert_int_equal(json_array_size(rows), 8);
+  json_array_foreach(rows, i, row) {
+    const double loss = json_number_value(json_object_get(row, "validation_loss"));
+    assert_string_equal(json_string_value(json_object_get(row, "status")), "done");
+    assert_true(loss > 0 && loss >= before);
+    before = loss;
+  }
+  assert_true(json_equal(json_object_get(json_array_get(rows, 0), "options"), json_object_get(result, "best")));
+  char option[2][128], folder[512];
+  const char *lr = json_string_value(json_object_get(json_object_get(result, "best"), "lr"));
+  const char *optimizer = json_string_value(json_object_get(json_object_get(result, "best"), "optimizer"));
+  snprintf(option[0], sizeof option[0], "--lr=%s", lr);
+  snprintf(option[1], sizeof option[1], "--optimizer=%s", optimizer);
+  const char *command = json_string_value(json_object_get(result, "command"));
+  if (!strstr(command, option[0]) || !strstr(command, option[1]) || !strstr(command, "--validation=0.1"))
+    fail_msg("the command does not repeat the trial: %s", command);
+  snprintf(folder, sizeof folder, "grid/lr=%s,optimizer=%s", lr, optimizer);
+  json_decref(result);
+  subprocess_free(&run);
+  run = search("again", option[0], option[1], "--validation=0.1", NULL);
+  expect_run(&run, 0, "epoch", NULL);
+  subprocess_free(&run);
+  assert_same_models(folder, "again");
+  const char *files[] = {"search.csv", "search.json", "lr=0.001,optimizer=adam/config.json"};
+  for (i = 0; i < 3; i++)
+    if (!file_exists(in_dir("grid", files[i]))) fail_msg("%s is missing", files[i]);
+}
+
+/* Learning rates of which the highest ends in numbers that are none; adam takes no momentum. */
+static void what_diverges_or_is_refused_is_a_row(void **state) {
+  (void)state;
+  Subprocess run =
+      search("rows", "--search=lr:1e-3|1e6", "--search=optimizer:sgd|adam", "--momentum=0.9", "--weight-decay=1");
+  expect_run(&run, 0, " 1e6   sgd               diverged\n", NULL);
+  expect_run(&run, 0, "refused: --momentum: --optimizer=adam does not use it; its own settings", NULL);
+  expect_run(&run, 0, "* 1e-3  sgd ", "trial 4 of 4: lr=1e6, optimizer=adam: refused");
+  subprocess_free(&run);
+  run = search("none", "--search=lr:1e5|1e6", "--weight-decay=1", "--momentum=0.9", NULL);
+  expect_run(&run, 1, "diverged", "no trial of the grid has a loss");
+  subprocess_free(&run);
+}
+
+/* Waits until a search has begun its `trial`-th run (from 1), and ends it by a signal. */
+static Subprocess stopped_search(const char *folder, const char *trial, int signal) {
+  const char *argv[] = {program,
+                        "--device=cpu",
+                        "--network=softmax",
+                        "--epochs=12",
+                        output_dir(folder),
+                        "--train-images=20000",
+                        "--test-images=500",
+                        "--search=lr:0.001|0.002|0.003",
+                        NULL};
+  const struct timespec nap = {0, 2 * 1000 * 1000};
+  Subprocess run = subprocess_start(argv, 0);
+  char state[PATH_MAX];
+  snprintf(state, sizeof state, "%s/last.state.safetensors", in_dir(folder, trial));
+  for (int i = 0; i < 60 * 500 && !file_exists(state) && kill(run.pid, 0) == 0; i++) nanosleep(&nap, NULL);
+  kill(run.pid, signal);
+  subprocess_wait(&run, SECONDS);
+  return run;
+}
+
+/* After Ctrl-C, after a kill, and at last to the end: finished trials are not trained again, and the one that was
+ * stopped goes on. Its model is that of a run which nobody stopped. */
+static void a_search_that_was_stopped_goes_on(void **state) {
+  (void)state;
+  const char *argv[] = {program,
+                        "--device=cpu",
+                        "--network=softmax",
+                        "--epochs=12",
+                        output_dir("stop"),
+                        "--train-images=20000",
+                        "--test-images=500",
+                        "--search=lr:0.001|0.002|0.003",
+                        NULL};
+  Subprocess run = stopped_search("stop", "lr=0.001", SIGINT);
+  expect_run(&run, 130, "stopped; to go on, give the same command again", NULL);
+  subprocess_free(&run);
+  run = stopped_search("stop", "lr=0.002", SIGKILL);
+  expect_run(&run, 137, NULL, "trial 1 of 3: lr=0.001: validation loss");
+  subprocess_free(&run);
+  run = subprocess_run(argv, SECONDS);
+  for (int i = 0; i < 100 && run.status == 1 && strstr(run.err, "is writing into"); i++) { /* the killed one's trial */
+    const struct timespec nap = {0, 50 * 1000 * 1000};
+    subprocess_free(&run);
+    nanosleep(&nap, NULL);
+    run = subprocess_run(argv, SECONDS);
+  }
+  expect_run(&run, 0, "The lowest validation loss, ", "trial 1 of 3: lr=0.001: validation loss");
+  expect_run(&run, 0, NULL, ", from before\ntrial 2 of 3: lr=0.002: validation loss");
+  subprocess_free(&run);
+  const char *alone[] = {program,
+                         "--device=cpu",
+                         "--network=softmax",
+                         "--epochs=12",
+                         output_dir("alone"),
+                         "--train-images=20000",
+                         "--test-images=500",
+                         "--validation=0.1",
+                         "--lr=0.001",
+                         NULL};
+  run = subprocess_run(alone, SECONDS);
+  expect_run(&run, 0, "epoch", NULL);
+  subprocess_free(&run);
+  assert_same_models("stop/lr=0.001", "alone");
+}
+
+static void a_search_of_something_else_is_refused(void **state) {
+  (void)state;
+  const char *wrong[][2] = {
+      {"--search=lr", "an option and its values are expected, as in lr:1e-4..1e-1,log"},
+      {"--search=bach-size:32|64", "--search=bach-size: there is no such option; do you mean batch-size?"},
+      {"--search=qqqqqqqq:1|2", "there is no such option; --help lists them"},
+      {"--search=output-dir:a|b", "--search=output-dir: it cannot be searched"},
+      {"--search=nesterov:1|2", "--search=nesterov: it cannot be searched"},
+      {"--search=lr:1e-1..1e-4,log", "the first bound must be lower than the last"},
+      {"--search=lr:0..1e-1,log", "with log both bounds must be above 0"},
+      {"--search=lr:-1..1,log,3", "with log both bounds must be above 0"},
+      {"--search=lr:nan..1", "two numbers are expected"},
+      {"--search=lr:1e-3..1,log,1", "1 point; 2 to 64 are expected"},
+      {"--search=lr:1e-3..1,lin,3", "behind the bounds \"log\", a number of points or both"},
+      {"--search=lr:0.1", "is one trial; say --lr=0.1 instead"},
+      {"--search=lr:0.1|1e-1", "the value 1e-1 is there twice"},
+      {"--search=batch-size:1..3,5", "is there twice; ask for fewer points"},
+      {"--search=lr:0.1||0.2", "\"\" is no value"},
+      {"--search=lr:1e-3..1,log,33", "the grid has 33 trials, each a training run; add --yes, or ask for 32 or fewer"},
+      {"--search=epochs:1|2", "--epochs and --search=epochs: one of the two"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    Subprocess run = search("wrong", wrong[i][0], NULL, NULL, NULL);
+    expect_run(&run, 2, NULL, wrong[i][1]);
+    subprocess_free(&run);
+  }
+  const char *two[][3] = {{"--search=lr:1|2", "--search=lr:3|4", "--search=lr is there twice"},
+                          {"--search=lr:1|2", "--summary", "--search and --summary: one of the two"},
+                          {"--search=lr:1|2", "--resume", "goes on by itself"}};
+  for (size_t i = 0; i < sizeof two / sizeof *two; i++) {
+    Subprocess run = search("wrong", two[i][0], two[i][1], NULL, NULL);
+    expect_run(&run, 2, NULL, two[i][2]);
+    subprocess_free(&run);
+  }
+  assert_false(file_exists(in_dir("wrong", "")));
+  must(1, NULL, "--output-dir: /proc/no: the folder cannot be made", "--network=softmax", data_option(idx8),
+       "--search=lr:1|2", "--output-dir=/proc/no/x", NULL);
 }
 
 int main(void) {
@@ -190,6 +364,10 @@ int main(void) {
       cmocka_unit_test_setup(a_summary_is_of_any_pair, make_sets),
       cmocka_unit_test_setup(a_run_goes_on_and_its_model_is_used, make_sets),
       cmocka_unit_test_setup(what_does_not_fit_is_refused, make_sets),
+      cmocka_unit_test_setup(a_search_finds_the_lowest_validation_loss, make_sets),
+      cmocka_unit_test_setup(what_diverges_or_is_refused_is_a_row, make_sets),
+      cmocka_unit_test(a_search_that_was_stopped_goes_on),
+      cmocka_unit_test_setup(a_search_of_something_else_is_refused, make_sets),
   };
   return TEST_MAIN("train", tests);
 }
