@@ -451,10 +451,10 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
     die("%s", err.message);
   }
   printf("\nstart-up %.2f s, training steps %.2f s\n", t.startup, t.state.seconds);
-  if (result == TRAIN_INTERRUPTED)
+  if (result == TRAIN_INTERRUPTED) {
     printf("\nstopped in epoch %d at image %d of %d; to go on, add --resume to the same command\n", t.state.epoch + 1,
            t.state.position, train.count);
-  else {
+  } else {
     model_swap_average(&net);
     report_write(title, &net, &test, &data.test, options->data, &t.state, directory);
   }
