@@ -41,6 +41,16 @@ static inline void average_cpu(float *next, const float *average, const float *w
   for (size_t i = 0; i < n; i++) next[i] = average_one(average[i], w[i], share);
 }
 
+/* a and b (n) exchange their values. */
+static inline void average_swap_cpu(float *a, float *b, size_t n) {
+#pragma omp parallel for simd schedule(static) if (parallel : n > AVERAGE_CPU_SERIAL)
+  for (size_t i = 0; i < n; i++) {
+    const float kept = a[i];
+    a[i] = b[i];
+    b[i] = kept;
+  }
+}
+
 #ifdef __CUDACC__
 #include "common/check.h"
 
@@ -69,6 +79,20 @@ static inline void average_gpu(float *next, const float *average, const float *w
   const size_t quads = aligned ? n / 4 : 0, threads = quads > 0 ? quads : n;
   average_kernel<<<(unsigned)((threads + AVERAGE_BLOCK - 1) / AVERAGE_BLOCK), AVERAGE_BLOCK>>>(next, average, w, n,
                                                                                                quads, share, share_at);
+  CUDA_CHECK_LAUNCH();
+}
+
+static __global__ void average_swap_kernel(float *a, float *b, size_t n) {
+  const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  const float kept = a[i];
+  a[i] = b[i];
+  b[i] = kept;
+}
+
+static inline void average_swap_gpu(float *a, float *b, size_t n) {
+  if (n == 0) return;
+  average_swap_kernel<<<(unsigned)((n + AVERAGE_BLOCK - 1) / AVERAGE_BLOCK), AVERAGE_BLOCK>>>(a, b, n);
   CUDA_CHECK_LAUNCH();
 }
 #endif

@@ -533,16 +533,16 @@ static inline void model_average(const Model *m) {
   model_range_end(m);
 }
 
-/* The averages become the weights that forward reads, and the weights the averages: a second call undoes it. Nothing
- * is copied, and a recorded training step keeps the addresses that it had. Nothing happens where there are no averages,
- * or no step was made yet. */
-static inline void model_swap_average(Model *m) {
-  float *parameters = m->parameters, *buffers = m->buffers;
+/* The averages become the weights that forward reads, and the weights the averages: a second call undoes it. The values
+ * are exchanged and not the arrays, because a recorded step, and whoever else, may hold their addresses. Nothing happens
+ * where there are no averages, or no step was made yet. */
+static inline void model_swap_average(const Model *m) {
   if (m->average == NULL || m->context.step == 0) return;
-  m->parameters = m->average;
-  m->buffers = m->average_buffers;
-  m->average = parameters;
-  m->average_buffers = buffers;
+  model_use_device(m);
+  ON_DEVICE(m->context.device, average_swap_gpu(m->parameters, m->average, m->parameter_count),
+            average_swap_cpu(m->parameters, m->average, m->parameter_count));
+  ON_DEVICE(m->context.device, average_swap_gpu(m->buffers, m->average_buffers, m->buffer_count),
+            average_swap_cpu(m->buffers, m->average_buffers, m->buffer_count));
 }
 
 /* What a step that follows `step` finished ones reads in the device's memory, where context.values points there. */

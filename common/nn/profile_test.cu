@@ -21,9 +21,10 @@ static Graph *two_layers(void) {
   return g;
 }
 
+static const Task task = {"Test", "",    two_layers, NULL, &source, &test_batches, &test_sgd, NULL,
+                          1,      BATCH, {0, 0, 0},  NULL, 0,       NULL,          NULL};
+
 static void measure(Profile *profile, Model *net, Device device) {
-  static const Task task = {"Test", "",    two_layers, NULL, &source, &test_batches, &test_sgd, NULL,
-                            1,      BATCH, {0, 0, 0},  NULL, 0,       NULL,          NULL};
   Error err;
   Context context;
   memset(&context, 0, sizeof context);
@@ -234,10 +235,64 @@ static void the_file_has_the_rows(void **state) {
   finish(&profile, &net);
 }
 
+/* --------------------------------------------------------------------------------------------- regularization */
+
+/* The batch is mixed before, the gradients are clipped after, the weights averaged last: 19,300 + 1,010 of them. */
+static void regularizers_have_rows(void **state) {
+  (void)state;
+  Model net;
+  StepParts parts;
+  TrainState run;
+  Error err;
+  static TrainOptions options;
+  memset(&run, 0, sizeof run);
+  train_options_default(&options, OPTIONS_TRAINER, TRAIN_ALL);
+  options.data = &source;
+  options.optimizer = optimizer_named("sgd");
+  options.ema = 0.9;
+  options.clip_norm = 1;
+  if (session_open(&task, &options, &run, BATCH, MODEL_TRAIN, 0, &net, &err) != 0) fail_msg("%s", err.message);
+  net.context.mixup = 0.5f; /* this loss would be refused */
+  model_init(&net, 1);
+  step_parts_open(&parts, &task, &source, &net, BATCH, 1);
+  const StepPart *mix = &parts.part[1], *clip = &parts.part[parts.count - 3], *average = &parts.part[parts.count - 1];
+  assert_true(mix->kind == PART_MIX && mix->bytes == 4.0 * 2 * 32 * 192);
+  assert_true(clip->kind == PART_CLIP && clip->bytes == 4.0 * 3 * 20310);
+  assert_true(average->kind == PART_AVERAGE && average->bytes == 4.0 * 3 * 20310);
+  for (int i = 0; i < parts.count; i++) step_part_run(&parts, i);
+  assert_int_equal(net.context.step, 1);
+  assert_memory_equal(net.average, net.parameters, 20310 * sizeof(float)); /* after one step */
+  step_parts_close(&parts);
+  model_close(&net);
+}
+
+/* The loss of this network is not made for soft labels. */
+static void other_losses_refuse_soft_labels(void **state) {
+  (void)state;
+  Model net;
+  TrainState run;
+  Error err;
+  static TrainOptions options;
+  memset(&run, 0, sizeof run);
+  train_options_default(&options, OPTIONS_TRAINER, TRAIN_ALL);
+  options.data = &source;
+  options.optimizer = optimizer_named("sgd");
+  options.label_smoothing = 0.125;
+  assert_int_equal(session_prepare(&task, &options, &run, BATCH, MODEL_TRAIN, &net, &err), -1);
+  assert_string_equal(err.message,
+                      "--label-smoothing=0.125 gives each sample several classes, and the loss of this network, "
+                      "\"cross_entropy\", compares with one target alone; leave the option out");
+  options.label_smoothing = 0;
+  options.mixup = 0.25;
+  assert_int_equal(session_prepare(&task, &options, &run, BATCH, MODEL_TRAIN, &net, &err), -1);
+  assert_non_null(strstr(err.message, "--mixup=0.25 gives each sample several classes"));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_rows_are_the_operations_cpu),
-                                     cmocka_unit_test(the_rows_are_the_operations_gpu),
-                                     cmocka_unit_test(the_table_adds_up_cpu), cmocka_unit_test(the_table_adds_up_gpu),
-                                     cmocka_unit_test(the_file_has_the_rows)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_rows_are_the_operations_cpu), cmocka_unit_test(the_rows_are_the_operations_gpu),
+      cmocka_unit_test(the_table_adds_up_cpu),           cmocka_unit_test(the_table_adds_up_gpu),
+      cmocka_unit_test(the_file_has_the_rows),           cmocka_unit_test(regularizers_have_rows),
+      cmocka_unit_test(other_losses_refuse_soft_labels)};
   return TEST_MAIN("profile", tests);
 }

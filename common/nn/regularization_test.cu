@@ -172,37 +172,45 @@ static void gpu_averages_as_defined(void **state) {
 enum { IN = 7, OUT = 3, BATCH = 4, FLOATS = IN * OUT + OUT };
 
 /* Weights and average come back after two calls; before the first step there is no average. */
-static void averages_are_swapped(void **state) {
-  (void)state;
+static void check_swapping(Device device) {
   Model m;
-  test_net_open(&m, shape1(IN), OUT, DEVICE_CPU, BATCH);
-  model_swap_average(&m);
-  m.hyper.ema = 0.5;
-  const double without = (m.hyper.ema = 0, model_bytes(&m));
+  float first[FLOATS], w[FLOATS], average[FLOATS], got[2][FLOATS];
+  test_net_open(&m, shape1(IN), OUT, device, BATCH);
+  const double without = model_bytes(&m);
   m.hyper.ema = 0.5;
   assert_true(model_bytes(&m) == without + FLOATS * sizeof(float));
   model_average_open(&m);
   model_init(&m, 1);
-  float *weights = m.parameters, *average = m.average;
   model_swap_average(&m);
-  assert_true(m.parameters == weights);
-  float first[FLOATS];
-  memcpy(first, weights, sizeof first);
+  device_download(device, first, m.parameters, sizeof first);
   for (int step = 0; step < 2; step++) {
-    for (int i = 0; i < FLOATS; i++) m.gradients[i] = (float)(i + step);
+    for (int i = 0; i < FLOATS; i++) w[i] = (float)(i + step);
+    device_upload(device, m.gradients, w, sizeof w);
     m.hyper.lr = 0.125f;
     model_update(&m);
   }
+  device_download(device, w, m.parameters, sizeof w);
+  device_download(device, average, m.average, sizeof average);
   /* w1 = w0 - lr g0, w2 = w1 - lr g1; the average is (w1 / 2 + w2) / (3 / 2) */
   for (int i = 0; i < FLOATS; i++) {
     const double w1 = first[i] - 0.125 * i, w2 = w1 - 0.125 * (i + 1);
-    assert_true(fabs(m.parameters[i] - w2) < 1e-5 && fabs(m.average[i] - (w1 / 2 + w2) / 1.5) < 1e-5);
+    assert_true(fabs(w[i] - w2) < 1e-5 && fabs(average[i] - (w1 / 2 + w2) / 1.5) < 1e-5);
   }
-  model_swap_average(&m);
-  assert_true(m.parameters == average && m.average == weights);
-  model_swap_average(&m);
-  assert_true(m.parameters == weights && m.average == average);
+  for (int times = 1; times <= 2; times++) {
+    model_swap_average(&m);
+    device_download(device, got[times % 2], m.parameters, sizeof w);
+    device_download(device, got[1 - times % 2], m.average, sizeof w);
+    assert_memory_equal(got[0], w, sizeof w);
+    assert_memory_equal(got[1], average, sizeof w);
+  }
   model_close(&m);
+}
+
+static void averages_are_swapped(void **state) {
+  (void)state;
+  check_swapping(DEVICE_CPU);
+  test_requires_gpu();
+  check_swapping(DEVICE_GPU);
 }
 
 /* The inputs of a training step are mixed by the share of this step; those of an evaluation are not. */

@@ -152,8 +152,8 @@ static inline int session_check_labels(const Graph *g, const TrainOptions *optio
   for (int l = 0; l < g->loss_count && option && !g->failed; l++)
     if (!g->losses[l].loss->soft_labels)
       return error_set(err,
-                       "--%s=%g changes the labels of classes, and the loss of this network, \"%s\", has no "
-                       "probabilities of classes; leave the option out",
+                       "--%s=%g gives each sample several classes, and the loss of this network, \"%s\", compares "
+                       "with one target alone; leave the option out",
                        option, options->label_smoothing > 0 ? options->label_smoothing : options->mixup,
                        g->losses[l].loss->name);
   return 0;

@@ -52,11 +52,11 @@ enum {
   TRAIN_VALIDATION = 1 << 26, /* and --patience */
   TRAIN_CLIP = 1 << 27,       /* --clip-norm and --clip-value */
   TRAIN_ACCUMULATE = 1 << 28,
-  TRAIN_LABEL_SMOOTHING = 1ULL << 29,
-  TRAIN_MIXUP = 1ULL << 30,
-  TRAIN_EMA = 1ULL << 31,
-  TRAIN_CONFIG = 1ULL << 41,
-  TRAIN_ALL = ((1ULL << 32) - 1) | TRAIN_CONFIG
+  TRAIN_LABEL_SMOOTHING = UINT64_C(1) << 29,
+  TRAIN_MIXUP = UINT64_C(1) << 30,
+  TRAIN_EMA = UINT64_C(1) << 31,
+  TRAIN_CONFIG = UINT64_C(1) << 41,
+  TRAIN_ALL = ((UINT64_C(1) << 32) - 1) | TRAIN_CONFIG
 };
 
 enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 64 };

@@ -5,7 +5,8 @@ import os
 
 from svg import Figure
 
-CURVES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "phase4_training", "05_regularization", "curves.csv")
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+CURVES = os.path.join(ROOT, "phase4_training", "05_regularization", "curves.csv")
 WIDTH, HEIGHT, MOST = 190, 110, 1.2
 COLOURS = ["strong green", "strong orange", "strong teal", "strong blue", "strong purple", "strong red", "strong orange",
            "strong green", "strong blue"]
@@ -42,8 +43,8 @@ def panel(f, x, y, name, rows, plain, colour, axis):
 def draw():
     methods = curves()
     plain = methods.pop("none")
-    f = Figure(700, 60 + 154 * ((len(methods) + 2) // 3), "Loss over the epochs for each method against overfitting: the training loss, and the test loss, "
-                         "beside those of the same network without any method.")
+    f = Figure(700, 60 + 154 * ((len(methods) + 2) // 3), "Loss over the epochs for each method against overfitting: the "
+               "training loss and the test loss, beside those of the same network without any method.")
     f.line(40, 16, 70, 16, "strong grey", 1.9)
     f.text(76, 20, "test loss", size=12)
     f.line(150, 16, 180, 16, "strong grey", 1.9, dash=True)
