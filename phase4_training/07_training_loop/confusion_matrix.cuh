@@ -38,9 +38,9 @@ static inline void confusion_cpu(int *counts, const float *logits, const int *la
 /* The class with the largest of the row's logits, the first of equals. */
 static __device__ __forceinline__ int confusion_answer(const float *row, int classes) {
   int answer = 0;
-  // >>> exercise confusion_answer: answer becomes the place of the largest of the `classes` values, the first of equals
+  // >>> exercise confusion_answer: answer becomes the place of the largest of row[0] to row[classes - 1]
   // hint: go through the row and keep the place of the largest value so far
-  // hint: only a larger value replaces it; an equal one does not, so that the first of equals stays
+  // hint: begin with place 0; a value that is larger than the one at `answer` takes its place
   // hint: for (int c = 1; c < classes; c++) if (row[c] > row[answer]) answer = c;
   for (int c = 1; c < classes; c++)
     if (row[c] > row[answer]) answer = c;

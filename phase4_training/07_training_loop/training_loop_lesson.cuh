@@ -59,6 +59,7 @@ static inline Lesson clip_lesson(void) {
   lesson.workspace = clip_lesson_workspace;
   lesson.method = "clip"; /* all versions need the same */
   tensors_lesson_shapes(&lesson);
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 5, CLIP_BLOCKS * CLIP_BLOCK + 1001)); /* more than threads */
   return lesson;
 }
 
@@ -78,7 +79,7 @@ static inline LessonVersion confusion_version(const char *name, ConfusionLaunche
 }
 
 static inline Lesson confusion_lesson(void) {
-  static const char *const shapes[] = {"301x7", "1x1", "3x2", "31x10", "127x3", "128x32", "129x10", "1021x17"};
+  static const char *const shapes[] = {"1999x7", "1x1", "3x2", "31x10", "127x3", "128x32", "129x10", "1021x17"};
   Lesson lesson = lesson_make("confusion_matrix", "bc", confusion_call, (LessonLauncher)confusion_cpu);
   lesson_output(&lesson, "counts", "cc");
   lesson_element(&lesson, "counts", LESSON_INT);
