@@ -229,6 +229,12 @@ COURSE = {
         "augmentation_bilinear",
         "augmentation_colour",
     ],
+    "phase4_training/07_training_loop": [
+        "clip_warp_sum",
+        "clip_stride",
+        "confusion_answer",
+        "confusion_end",
+    ],
     "phase4_training/08_train": [
         "trial_rate",
         "trial_steps",

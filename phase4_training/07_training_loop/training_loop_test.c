@@ -1,0 +1,115 @@
+/* The programs training_loop, gradient_clip and confusion_matrix as a user runs them. */
+#include <math.h>
+
+#include "common/program_test.h"
+
+static Subprocess run_loop(const char *a, const char *b, const char *c, const char *d) {
+  static char found[PATH_MAX], data[PATH_MAX + 16];
+  expect_program("phase4_training", "training_loop", found, sizeof found);
+  snprintf(data, sizeof data, "--data-dir=%s", mnist);
+  const char *argv[16] = {found, data, "--train-images=500", "--test-images=200", "--device=cpu", "--json"};
+  const char *const more[] = {a, b, c, d};
+  int n = 6;
+  for (int i = 0; i < 4; i++)
+    if (more[i]) argv[n++] = more[i];
+  return subprocess_run(argv, SECONDS);
+}
+
+static void loop_must(const char *a, const char *b, const char *c, const char *d, const char *sentence) {
+  Subprocess run = run_loop(a, b, c, d);
+  expect_run(&run, 0, sentence, NULL);
+  subprocess_free(&run);
+}
+
+static void every_kernel_is_right_of(const char *name, const char *shape, const char *title, int versions) {
+  char found[PATH_MAX];
+  expect_program("phase4_training", name, found, sizeof found);
+  const char *argv[] = {found, "--json", "--check-only", shape, NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 0, title, NULL);
+  json_t *result = expect_json(&run), *row;
+  size_t i;
+  int checked = 0;
+  json_array_foreach(json_object_get(result, "rows"), i, row) {
+    if (json_object_get(row, "ok") == NULL) continue; /* a device copy */
+    if (!json_is_true(json_object_get(row, "ok")))
+      fail_msg("%s is wrong", json_string_value(json_object_get(row, "version")));
+    checked++;
+  }
+  assert_int_equal(checked, versions);
+  json_decref(result);
+  subprocess_free(&run);
+}
+
+static void every_kernel_is_right(void **state) {
+  (void)state;
+  every_kernel_is_right_of("gradient_clip", "--shape=7x4999", "Gradients clipped by their norm", 4);
+  every_kernel_is_right_of("confusion_matrix", "--shape=999x10", "Confusion matrix", 3);
+}
+
+static void a_run_learns_and_leaves_its_logs(void **state) {
+  (void)state;
+  Subprocess run = run_loop(output_dir("learn"), "--epochs=6", "--log-every=5", NULL);
+  expect_run(&run, 0, "400 training images, 100 validation images; steps of 32 images", NULL);
+  json_t *result = expect_json(&run);
+  assert_true(json_number_value(json_object_get(result, "test_accuracy")) > 0.6);
+  json_decref(result);
+  subprocess_free(&run);
+  static const char *const names[] = {"log.jsonl", "log.csv", "best.safetensors", "last.state.safetensors"};
+  for (int i = 0; i < 4; i++) assert_true(file_exists(in_dir("learn", names[i])));
+}
+
+/* Stopped twice, and with steps in parts: the same weights, momentum and best model. */
+static void a_resumed_run_has_the_same_bits(void **state) {
+  (void)state;
+  for (int parts = 1; parts <= 3; parts += 2) {
+    char accumulate[32];
+    snprintf(accumulate, sizeof accumulate, "--accumulate=%d", parts);
+    loop_must(output_dir(parts == 1 ? "whole1" : "whole3"), "--epochs=5", accumulate, NULL, "best validation loss");
+    const char *parted = parts == 1 ? "parted1" : "parted3";
+    loop_must(output_dir(parted), "--epochs=5", accumulate, "--stop-after=2", "stopped after epoch 2");
+    loop_must(output_dir(parted), "--epochs=5", "--resume", "--stop-after=1", "stopped after epoch 3");
+    loop_must(output_dir(parted), "--epochs=5", "--resume", accumulate, "resuming after epoch 3");
+    assert_same_models(parts == 1 ? "whole1" : "whole3", parted);
+  }
+}
+
+static void patience_ends_the_run(void **state) {
+  (void)state;
+  Subprocess run = run_loop(output_dir("patience"), "--epochs=60", "--patience=1", "--lr=0.2");
+  expect_run(&run, 0, "best validation loss", NULL);
+  json_t *result = expect_json(&run);
+  const int epochs = (int)json_integer_value(json_object_get(result, "epochs"));
+  assert_true(epochs < 60);
+  assert_int_equal(json_integer_value(json_object_get(result, "best_epoch")), epochs - 1);
+  json_decref(result);
+  subprocess_free(&run);
+}
+
+static void what_goes_wrong_is_said(void **state) {
+  (void)state;
+  Subprocess run = run_loop(output_dir("none"), "--resume", NULL, NULL);
+  expect_run(&run, 1, NULL, "last.state.safetensors");
+  subprocess_free(&run);
+  run = run_loop(output_dir("none"), "--validation=0.0001", NULL, NULL);
+  expect_run(&run, 1, NULL, "a share of 0.0001 of 500 images is 0");
+  subprocess_free(&run);
+  run = run_loop(output_dir("none"), "--lr=1e30", NULL, NULL);
+  expect_run(&run, 2, NULL, "--lr=1e30");
+  subprocess_free(&run);
+  loop_must(output_dir("other"), "--stop-after=1", NULL, NULL, "stopped after epoch 1");
+  run = run_loop(output_dir("other"), "--resume", "--batch-size=16", NULL);
+  expect_run(&run, 1, NULL, "is of 400 training images in batches of 32 with the seed 1, here 400, 16 and 1; give");
+  subprocess_free(&run);
+}
+
+int main(void) {
+  Error err;
+  if (runfiles_find("third_party/data/mnist", mnist, sizeof mnist, &err) != 0) die("%s", err.message);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_kernel_is_right),           cmocka_unit_test(a_run_learns_and_leaves_its_logs),
+      cmocka_unit_test(a_resumed_run_has_the_same_bits), cmocka_unit_test(patience_ends_the_run),
+      cmocka_unit_test(what_goes_wrong_is_said),
+  };
+  return TEST_MAIN("training_loop", tests);
+}
