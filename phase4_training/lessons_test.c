@@ -37,6 +37,7 @@ static void small_shapes_are_right(void **state) {
   check_rows("sgd", "--shape=5x1003", "flat", 6);
   check_rows("lr_kernels", "--shape=1003", "Smoothed losses", 5);
   check_rows("augmentation", "--shape=3x3x9x12", "Augmentation", 4);
+  check_rows("search_kernels", "--shape=3x33", "The first step of k trials", 4);
 }
 
 static void shapes_that_there_are_not_are_refused(void **state) {
@@ -47,6 +48,7 @@ static void shapes_that_there_are_not_are_refused(void **state) {
       {"muon", "--shape=161x2x2", "161 matrices: a table has room for "},
       {"rmsprop", "--shape=0x1000", "2 sizes of at least 1 are expected"},
       {"lr_kernels", "--shape=0", "a size of at least 1 is expected"},
+      {"search_kernels", "--shape=0x3", "2 sizes of at least 1 are expected"},
       {"augmentation", "--shape=3x3x9", "4 sizes of at least 1 are expected"},
       {"sgd", "--only=fastest", "--only=fastest: there is no such version; there are\n"},
       {"augmentation", "--only=fastest", "--only=fastest: there is no such version; there are\n"},

@@ -111,6 +111,7 @@ static inline void search_note(const Search *search, int t) {
 static inline int search_trials(Search *search, const TrainOptions *options, const char *program, Error *err) {
   for (int t = 0; t < search->grid->trials; t++) {
     SearchTrial *trial = &search->trials[t];
+    if (interrupt_requested()) return error_set_code(err, ERROR_INTERRUPTED, "stopped");
     trial->loss = NAN;
     search_trial_folder(search->grid, t, options->common.output_dir, trial->folder);
     json_t *arguments = search_arguments(search->grid, t, options->config);
@@ -137,6 +138,18 @@ static inline void search_print_best(const Search *search, const char *directory
       directory);
 }
 
+/* All trials have ended. */
+static inline void search_finish(const Search *search, const TrainOptions *options) {
+  Error err;
+  const char *directory = options->common.output_dir;
+  search_sort(search);
+  search_print_table(search);
+  if (search_best(search) >= 0) search_print_best(search, directory);
+  if (search_write(search, directory, &err) != 0) die("%s", err.message);
+  if (search_best(search) < 0) die("no trial of the grid has a loss; look at the rows above, and search elsewhere");
+  if (options->common.json && json_result(search_json(search), &err) != 0) die("%s", err.message);
+}
+
 /* The whole search. Returns the program's exit status. */
 static inline int search_run(const SearchGrid *grid, TrainOptions *options, const char *network, int yes) {
   Error err;
@@ -160,19 +173,17 @@ static inline int search_run(const SearchGrid *grid, TrainOptions *options, cons
   Search search = {grid, (SearchTrial *)xcalloc((size_t)grid->trials, sizeof(SearchTrial)),
                    (int *)xcalloc((size_t)grid->trials, sizeof(int)), title, search_repeat(grid, options->config)};
   const int status = search_trials(&search, options, program, &err);
-  if (status != 0 && err.code == ERROR_INTERRUPTED) {
+  if (status == 0)
+    search_finish(&search, options);
+  else if (err.code == ERROR_INTERRUPTED)
     printf("\nstopped; to go on, give the same command again: what has been trained is kept in %s\n", directory);
-    return interrupt_status();
-  }
-  if (status != 0) die("%s", err.message);
-  search_sort(&search);
-  search_print_table(&search);
-  if (search_best(&search) >= 0) search_print_best(&search, directory);
-  if (search_write(&search, directory, &err) != 0) die("%s", err.message);
-  if (search_best(&search) < 0) die("no trial of the grid has a loss; look at the rows above, and search elsewhere");
-  if (options->common.json && json_result(search_json(&search), &err) != 0) die("%s", err.message);
+  else
+    die("%s", err.message);
+  free(search.trials);
+  free(search.order);
+  free((void *)search.repeat);
   stdout_finish();
-  return 0;
+  return status == 0 ? 0 : interrupt_status();
 }
 
 #endif /* PHASE4_TRAINING_SEARCH_CUH */

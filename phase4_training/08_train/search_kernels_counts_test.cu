@@ -2,7 +2,7 @@
 #include "common/lesson/test_counts.h"
 #include "phase4_training/08_train/search_kernels_lesson.cuh"
 
-enum { K = 8, N = 1 << 14, T = 1 << 8, E = 1 << 8 };
+enum { K = 32, N = 1 << 12, T = 1 << 8, E = 1 << 8 };
 
 static LessonCounts steps(TrialStepsLauncher *launch) {
   const Lesson lesson = trial_steps_lesson();

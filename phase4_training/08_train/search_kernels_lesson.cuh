@@ -43,8 +43,8 @@ static inline Lesson trial_steps_lesson(void) {
   lesson_scalar(&lesson, "first", TRIAL_STEPS_FIRST);
   lesson_scalar(&lesson, "last", TRIAL_STEPS_LAST);
   lesson.tolerance = trial_steps_tolerance;
-  lesson.timed = lesson_shape(&lesson, 8, 1 << 22);
-  lesson.counted = lesson_shape(&lesson, 8, 1 << 14);
+  lesson.timed = lesson_shape(&lesson, 32, 1 << 20);
+  lesson.counted = lesson_shape(&lesson, 32, 1 << 12);
   /* the first shows faults best */
   static const int sizes[][2] = {{5, 91}, {1, 1}, {1, 33}, {2, 31}, {3, 127}, {7, 257}, {256, 3}, {31, 1021}};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)

@@ -70,7 +70,7 @@ static inline void search_print_table(const Search *search) {
   const SearchGrid *grid = search->grid;
   printf("\n ");
   for (int a = 0; a < grid->axes; a++) printf(" %-*s ", search_width(&grid->axis[a]), grid->axis[a].name);
-  printf(" validation loss   best epoch   validation accuracy   train loss\n");
+  printf(" validation loss   best epoch   last accuracy   train loss\n");
   for (int i = 0; i < grid->trials; i++) {
     const int t = search->order[i];
     const SearchTrial *trial = &search->trials[t];
@@ -78,7 +78,7 @@ static inline void search_print_table(const Search *search) {
     printf("%c", t == search_best(search) ? '*' : ' ');
     for (int a = 0; a < grid->axes; a++) printf(" %-*s ", search_width(&grid->axis[a]), search_value(grid, t, a));
     if (trial->state == SEARCH_DONE)
-      printf(" %15s %12d %19.2f %% %12s\n", search_loss_text(trial->loss, loss), trial->best_epoch,
+      printf(" %15s %12d %13.2f %% %12s\n", search_loss_text(trial->loss, loss), trial->best_epoch,
              100 * trial->accuracy, search_loss_text(trial->train_loss, train));
     else
       printf(" %15s\n", search_state_name(trial));

@@ -99,15 +99,18 @@ static inline int search_trial_write(const SearchTrial *trial, json_t *arguments
 
 /* In the process of the trial: Ctrl-C is for the search, which passes it on; when the search dies, the trial stops
  * after its step. */
+static pid_t search_process;
+
 static inline void search_trial_begin(void) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() == 1) _exit(143);
+  if (getppid() != search_process) _exit(143); /* it died before that */
 }
 
 /* Runs it to its end. The first Ctrl-C is passed on, so that it saves what it has. */
 static inline Subprocess search_trial_run(const char *const *argv) {
   const struct timespec nap = {0, 5 * 1000 * 1000};
+  search_process = getpid();
   Subprocess run = subprocess_start_with(argv, 0, search_trial_begin);
   int passed = 0;
   while (!subprocess_ended(&run)) {
