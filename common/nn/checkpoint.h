@@ -53,6 +53,9 @@ typedef struct TrainState {
   int validation_images, patience;   /* patience: epochs without a lower loss of theirs, then it stops; 0: never */
   double clip_norm, clip_value;      /* of gradients; 0: they are not clipped */
   int accumulate;                    /* parts in which a batch is computed, 0: one */
+  char precision[CHECKPOINT_NAME];   /* "bf16" or "fp16"; "": float32 */
+  double loss_scale;                 /* of fp16 (loss_scale.h), for the next step; 0: there is none */
+  int good_steps, skipped_steps;     /* since the scale has changed; so far */
   double validation_loss, best_loss; /* of the last epoch, of the best one; NAN: not measured yet */
 } TrainState;
 
@@ -270,6 +273,10 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"clip_norm", offsetof(TrainState, clip_norm), 'z', NEED_NEVER, 0, 1e9},
       {"clip_value", offsetof(TrainState, clip_value), 'z', NEED_NEVER, 0, 1e9},
       {"accumulate", offsetof(TrainState, accumulate), 'n', NEED_NEVER, 0, 65536},
+      {"precision", offsetof(TrainState, precision), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"loss_scale", offsetof(TrainState, loss_scale), 'z', NEED_NEVER, 0, LOSS_SCALE_MOST},
+      {"good_steps", offsetof(TrainState, good_steps), 'n', NEED_NEVER, 0, LOSS_SCALE_INTERVAL},
+      {"skipped_steps", offsetof(TrainState, skipped_steps), 'n', NEED_NEVER, 0, INT_MAX},
       {"validation_loss", offsetof(TrainState, validation_loss), 'd', NEED_NEVER, 0, 1e300},
       {"best_loss", offsetof(TrainState, best_loss), 'd', NEED_NEVER, 0, 1e300},
       {"plateau_best", offsetof(TrainState, plateau.best), 'z', NEED_NEVER, 0, 1e300},
@@ -446,6 +453,27 @@ static inline float *checkpoint_host_slot(const Model *net, float *host, int slo
   return host + checkpoint_floats(net, CHECKPOINT_ALL) + (size_t)slot * net->parameter_count;
 }
 
+/* The loss scale of fp16, which lies on the device, into the state, and back. */
+static inline void checkpoint_take_loss_scale(const Model *net, TrainState *state) {
+  LossScale scale;
+  if (net->loss_scale == NULL) return;
+  device_download(net->context.device, &scale, net->loss_scale, sizeof scale);
+  state->loss_scale = scale.scale;
+  state->good_steps = scale.good;
+  state->skipped_steps = scale.skipped;
+}
+
+static inline void checkpoint_give_loss_scale(const Model *net, const TrainState *state) {
+  LossScale scale;
+  if (net->loss_scale == NULL || state->loss_scale == 0) return;
+  memset(&scale, 0, sizeof scale);
+  scale.scale = (float)state->loss_scale;
+  scale.good = state->good_steps;
+  scale.skipped = state->skipped_steps;
+  scale.steps = (int32_t)state->step;
+  device_upload(net->context.device, net->loss_scale, &scale, sizeof scale);
+}
+
 /* Writes the model (what PyTorch, or --predict, needs) or the state (what --resume needs) in one step. */
 static inline int checkpoint_save(const char *path, CheckpointKind kind, const Model *net, const TrainState *state,
                                   Error *err) {
@@ -462,7 +490,9 @@ static inline int checkpoint_save(const char *path, CheckpointKind kind, const M
     device_download(device, slot, net->slot[s], net->parameter_count * sizeof(float));
     status = checkpoint_add(&out, net, CHECKPOINT_TRAINED, checkpoint_slot_prefix(net, s).text, slot, err);
   }
-  checkpoint_add_state(&out, state);
+  TrainState now = *state;
+  checkpoint_take_loss_scale(net, &now);
+  checkpoint_add_state(&out, &now);
   if (status == 0) status = safetensors_write(&out, path, err);
   safetensors_writer_free(&out);
   free(host);
@@ -502,6 +532,7 @@ static inline int checkpoint_load(const char *path, CheckpointKind kind, Model *
     if (kind == CHECKPOINT_STATE) {
       net->context.step = read.step;
       net->context.seed = read.seed;
+      checkpoint_give_loss_scale(net, &read);
     }
     checkpoint_set_counters(net, counts);
     *state = read;

@@ -3,6 +3,7 @@
 #define COMMON_NN_SESSION_H
 
 #include "common/nn/fuse.h"
+#include "common/nn/lower.h"
 #include "common/nn/task.h"
 
 enum { SESSION_MAX_CLASSES = 1000 };
@@ -15,15 +16,17 @@ static inline void session_names(const TrainOptions *options, TrainState *state)
   snprintf(state->schedule, sizeof state->schedule, "%s", lr_schedule_text(&options->schedule).text);
   snprintf(state->augment, sizeof state->augment, "%s", options->augment->name);
   snprintf(state->optimizer, sizeof state->optimizer, "%s", options->optimizer ? options->optimizer->name : "");
+  snprintf(state->precision, sizeof state->precision, "%s", options->precision ? dtype_name(options->precision) : "");
 }
 
-/* The optimizer of the options: the task's own where they ask for nothing else. */
+/* The optimizer of the options: the task's own where they ask for nothing else, and where it can skip steps of fp16. */
 static inline const Optimizer *session_optimizer(const Task *task, const TrainOptions *options) {
   const OptimizerSettings settings = train_options_settings(options);
   const OptimizerChoice *choice = options->optimizer;
   const int own = choice == NULL ||
                   (strcmp(choice->name, task->optimizer->name) == 0 && !settings.nesterov && settings.dampening == 0);
-  return own ? task->optimizer : choice->choose(&settings);
+  const int skips = options->precision != DTYPE_FP16 || choice == NULL || task->optimizer->skips;
+  return own && skips ? task->optimizer : choice->choose(&settings);
 }
 
 /* "sgd with momentum_buffer": what a checkpoint holds of it. */
@@ -38,7 +41,7 @@ static inline const char *session_optimizer_text(const Optimizer *optimizer, cha
  * the state's. -1 where they are no settings of this optimizer, or would need other slots than the checkpoint has. */
 static inline int session_recall_settings(const Task *task, TrainOptions *options, TrainState *saved, Error *err) {
   const TrainOptions typed = *options;
-  const unsigned given = options->given;
+  const uint64_t given = options->given;
   options->lr = saved->lr;
   options->momentum = saved->momentum;
   options->weight_decay = saved->weight_decay;
@@ -88,7 +91,7 @@ static inline void session_keep_settings(const TrainOptions *options, TrainState
 /* The table entries and the network that a checkpoint names become those of the options, but for what the user typed.
  * -1 where the checkpoint's are unknown, or are of another data set or network than those that were typed. */
 static inline int session_recall(const Task *task, TrainOptions *options, const TrainState *saved, Error *err) {
-  const unsigned given = options->given;
+  const uint64_t given = options->given;
   if (saved->data[0]) {
     const DataSource *data = data_source_named(saved->data);
     if (data == NULL)
@@ -205,7 +208,7 @@ static inline int session_choose(const Task *task, const TrainOptions *options, 
  * finds besides. Whoever asks for an implementation of an operation wants to have it computed by that. A run that goes
  * on does as it did, so that its sums are added up in the same order. */
 static inline void session_fuse(const Task *task, const TrainOptions *options, Graph *g, TrainState *state) {
-  int chosen = state->implementations[0] != '\0';
+  int chosen = state->implementations[0] != '\0' || options->precision;
   for (int c = 0; c < task->choice_count; c++) chosen |= options->chosen[c][0] != '\0';
   const int nothing = options->unfused || strcmp(state->fused, "nothing") == 0;
   const int pairs = chosen || strcmp(state->fused, "pairs") == 0 || g->fuse == NULL;
@@ -214,6 +217,23 @@ static inline void session_fuse(const Task *task, const TrainOptions *options, G
   else if (!pairs)
     g->fuse(g);
   snprintf(state->fused, sizeof state->fused, "%s", nothing ? "nothing" : pairs ? "pairs" : "chains");
+}
+
+/* What is trained with --precision: a line says what it changes. A network that only infers computes in float32. */
+static inline int session_lower(const TrainOptions *options, ModelUse use, Graph *g, Error *err) {
+  char lowered[256], others[256];
+  int all;
+  if (options->precision == DTYPE_FLOAT32 || use != MODEL_TRAIN || g->failed) return 0;
+  const char *name = dtype_name(options->precision);
+  graph_lower(g, options->precision);
+  if (graph_lowered(g, &all) == 0)
+    return error_set(err, "--precision=%s: no operation of this network has a version of 16 bits; leave the option out",
+                     name);
+  graph_lowered_text(g, 1, lowered, sizeof lowered);
+  graph_lowered_text(g, 0, others, sizeof others);
+  printf("precision %s: %s; float32: %s%sweights, gradients, sums, statistics, the loss\n", name, lowered, others,
+         others[0] ? ", " : "");
+  return 0;
 }
 
 /* The network that the task's graph() builds, planned and not yet allocated. */
@@ -231,6 +251,10 @@ static inline int session_prepare(const Task *task, const TrainOptions *options,
     return -1;
   }
   session_fuse(task, options, g, state);
+  if (session_lower(options, use, g, err) != 0) {
+    graph_destroy(g);
+    return -1;
+  }
   const OptimizerSettings settings = train_options_settings(options);
   if (model_prepare(m, g, context, session_optimizer(task, options), max_batch, use, err) != 0) return -1;
   m->hyper = optimizer_hyper(&settings);
@@ -243,6 +267,7 @@ static inline int session_open(const Task *task, const TrainOptions *options, Tr
                                ModelUse use, double also, Model *m, Error *err) {
   if (session_prepare(task, options, state, max_batch, use, m, err) != 0 || model_allocate(m, also, err) != 0)
     return -1;
+  if (m->loss_scale && options->loss_scale > 0) model_set_loss_scale(m, (float)options->loss_scale);
   if (task->networks) {
     task->networks->text(state->network);
     printf("network %s: %zu parameters\n", state->network, m->parameter_count);

@@ -50,9 +50,10 @@ enum {
   TRAIN_FIND_LR = 1 << 25,
   TRAIN_VALIDATION = 1 << 26, /* and --patience */
   TRAIN_CLIP = 1 << 27,       /* --clip-norm and --clip-value */
-  TRAIN_ACCUMULATE = 1 << 28,
-  TRAIN_ALL = (1 << 29) - 1
+  TRAIN_ACCUMULATE = 1 << 28
 };
+#define TRAIN_PRECISION (UINT64_C(1) << 46) /* and --loss-scale */
+#define TRAIN_ALL (((UINT64_C(1) << 29) - 1) | TRAIN_PRECISION)
 
 enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 64 };
 
@@ -64,7 +65,7 @@ enum { TRAIN_EXCITED = 8, TRAIN_MOST_EXCITED = 32 };
 
 typedef struct TrainOptions {
   CommonOptions common;
-  unsigned supported, given; /* TRAIN_..., or'ed */
+  uint64_t supported, given; /* TRAIN_..., or'ed */
   double lr, lr_most, momentum, weight_decay, dampening, beta1, beta2, epsilon;
   int nesterov, centered;
   const OptimizerChoice *optimizer; /* NULL: the program's own, and no other is offered */
@@ -80,6 +81,8 @@ typedef struct TrainOptions {
   double validation;            /* share of the training images that are not trained on; 0: none */
   int patience;                 /* epochs without a lower validation loss until the run stops; 0: it does not */
   double clip_norm, clip_value; /* of gradients; 0: they are not clipped */
+  DType precision;              /* of what graph_lower() lowers */
+  double loss_scale;            /* of the first step in fp16; 0: the usual one */
   int accumulate;               /* batches whose gradients are added up for a step; 0: one */
   int find_lr;                  /* steps of --find-lr; 0: it is not asked for */
   int excited;                  /* pictures for each filter, of --show-excited; 0: none are asked for */
@@ -124,10 +127,12 @@ enum {
   TRAIN_KEY_CLIP_NORM,
   TRAIN_KEY_CLIP_VALUE,
   TRAIN_KEY_ACCUMULATE,
+  TRAIN_KEY_PRECISION,
+  TRAIN_KEY_LOSS_SCALE,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
-static inline void train_options_default(TrainOptions *options, unsigned common, unsigned supported) {
+static inline void train_options_default(TrainOptions *options, unsigned common, uint64_t supported) {
   memset(options, 0, sizeof *options);
   options->common = options_default(common);
   options->supported = supported;
@@ -159,7 +164,7 @@ static inline unsigned train_options_given_settings(const TrainOptions *options)
 /* What was not given becomes what is usual for this optimizer. */
 static inline void train_options_usual(TrainOptions *options) {
   const OptimizerSettings *usual = &options->optimizer->usual;
-  const unsigned given = options->given;
+  const uint64_t given = options->given;
   if (!(given & TRAIN_LR)) options->lr = usual->lr;
   if (!(given & TRAIN_MOMENTUM)) options->momentum = usual->momentum;
   if (!(given & TRAIN_WEIGHT_DECAY)) options->weight_decay = usual->weight_decay;
@@ -179,6 +184,7 @@ static inline int train_options_check_optimizer(const TrainOptions *options, Err
 /* "mnist, fashion_mnist, cifar10 or cifar100" */
 typedef const char *TrainOptionsName(int i);
 static inline const char *train_options_data(int i) { return data_source_at(i) ? data_source_at(i)->name : NULL; }
+static inline const char *train_options_precision(int i) { return i <= DTYPE_FP16 ? dtype_name((DType)i) : NULL; }
 static inline const char *train_options_optimizer(int i) { return optimizer_at(i) ? optimizer_at(i)->name : NULL; }
 
 typedef struct TrainOptionsList {
@@ -224,7 +230,9 @@ static inline const char *train_options_mode(const TrainOptions *options) {
 
 /* The given option that says how training goes on; NULL: none. --profile names the operations for a profiler, too. */
 static inline const char *train_options_training(const TrainOptions *options) {
+  const int reads = options->predict || train_options_shows(options);
   return options->resume                      ? "resume"
+         : options->precision && reads        ? "precision"
          : options->restart                   ? "restart"
          : options->graph                     ? "graph"
          : options->stream                    ? "stream"
@@ -247,6 +255,14 @@ static inline void train_options_end(const TrainOptions *options, const struct a
     argp_error(state, "--patience=%d: give --validation=SHARE, too; the run stops by the loss of these images",
                options->patience);
   if (mode && training) argp_error(state, "--%s trains nothing; leave --%s out", mode, training);
+  if (options->loss_scale > 0 && (options->precision != DTYPE_FP16 || options->resume))
+    argp_error(state, "--loss-scale=%g: give --precision=fp16, too; %s", options->loss_scale,
+               options->resume ? "a run that goes on has the scale of its checkpoint"
+                               : "gradients of float32 and bf16 need no scale");
+  for (int i = 0; i < options->choice_count && options->precision; i++)
+    if (options->chosen[i][0])
+      argp_error(state, "--%s=%s chooses how float32 is computed; leave it out, or --precision=%s",
+                 options->choices[i]->option, options->chosen[i], dtype_name(options->precision));
   if (options->excited && options->hold_out)
     argp_error(state, "--show-excited looks at the test set; leave --hold-out out");
   if (options->graph && options->common.device == DEVICE_CPU)
@@ -284,7 +300,7 @@ typedef struct TrainOptionsParser {
   void *own_input;
 } TrainOptionsParser;
 
-static inline int train_options_bit(int key) {
+static inline uint64_t train_options_bit(int key) {
   switch (key) {
     case 'l':
       return TRAIN_LR;
@@ -314,6 +330,8 @@ static inline int train_options_bit(int key) {
       return TRAIN_CENTERED;
     case TRAIN_KEY_VALIDATION:
       return TRAIN_VALIDATION;
+    case TRAIN_KEY_PRECISION:
+      return TRAIN_PRECISION;
     default:
       return 0;
   }
@@ -323,7 +341,7 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
   const TrainOptionsParser *parser = (const TrainOptionsParser *)state->input;
   TrainOptions *options = parser->options;
   Error err;
-  options->given |= (unsigned)train_options_bit(key);
+  options->given |= train_options_bit(key);
   if (key >= TRAIN_KEY_CHOICE && key < TRAIN_KEY_CHOICE + options->choice_count)
     return train_options_choose(options, key - TRAIN_KEY_CHOICE, arg, state);
   switch (key) {
@@ -378,6 +396,14 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       return 0;
     case TRAIN_KEY_ACCUMULATE:
       options->accumulate = (int)option_int(state, arg, "--accumulate", 1, 65536);
+      return 0;
+    case TRAIN_KEY_PRECISION:
+      options->precision = (DType)train_options_find(state, "--precision", arg, train_options_precision);
+      return 0;
+    case TRAIN_KEY_LOSS_SCALE:
+      options->loss_scale = option_float(state, arg, "--loss-scale", LOSS_SCALE_LEAST, LOSS_SCALE_MOST);
+      if (options->loss_scale != exp2(round(log2(options->loss_scale))))
+        argp_error(state, "--loss-scale=%s: a power of two is expected, such as 65536: it rounds nothing", arg);
       return 0;
     case TRAIN_KEY_FIND_LR:
       options->find_lr =
@@ -503,7 +529,7 @@ static inline void train_options_optimizer_rows(TrainOptionsHelp *help, const Tr
 }
 
 static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions *o) {
-  const unsigned has = o->supported;
+  const uint64_t has = o->supported;
   if (has & TRAIN_LR && has & TRAIN_SCHEDULE)
     train_options_row(help, 'l', "lr", "RATE", "Highest learning rate; --schedule says how it changes (default: %g)",
                       o->lr);
@@ -578,6 +604,15 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   if (has & TRAIN_ACCUMULATE)
     train_options_row(help, TRAIN_KEY_ACCUMULATE, "accumulate", "N",
                       "Add up the gradients of N batches for each step: as --batch-size times N, in the memory of one");
+  if (has & TRAIN_PRECISION) {
+    train_options_row(help, TRAIN_KEY_PRECISION, "precision", "NAME",
+                      "What the layers compute with: float32 (default), or numbers of 16 bits, bf16 or fp16; weights, "
+                      "sums and the loss stay float32");
+    train_options_row(help, TRAIN_KEY_LOSS_SCALE, "loss-scale", "S",
+                      "With --precision=fp16: by how much the gradients are multiplied in the first step, a power of two "
+                      "(default: %g); it adapts",
+                      (double)LOSS_SCALE_FIRST);
+  }
   if (has & TRAIN_THREADS)
     train_options_row(help, TRAIN_KEY_THREADS, "threads", "N", "CPU threads (default: one per core)");
   if (has & TRAIN_GRAPH)

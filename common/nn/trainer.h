@@ -35,6 +35,7 @@ typedef struct Trainer {
   StepReplay *replay;    /* launches recorded steps; NULL: does not */
   StepValues *values;    /* of its epoch, on the host */
   double lr;             /* of the last step */
+  int skipped;           /* steps of fp16 that were skipped and told of */
   double startup;        /* seconds of the program before the first step: device, data, network, recording */
   /* Of the last epoch; NAN before the first. */
   double images_per_second; /* evaluation left out */
@@ -68,6 +69,7 @@ typedef struct TrainerInterval {
   Totals begin; /* the epoch's sums when it began */
   int position; /* the image at which it began */
   double start, loss;
+  long step; /* before it */
 } TrainerInterval;
 
 /* Not finite means diverged: nothing of such a network may reach a checkpoint. */
@@ -79,11 +81,43 @@ static inline int trainer_check_loss(const Trainer *t, double loss, Error *err) 
                    t->state.step, t->state.epoch + 1, t->state.lr, t->state.lr / 10, t->output_dir);
 }
 
+/* Steps of fp16 that were skipped since the last look, the last LOSS_SCALE_EVENTS of them one by one. -1 where all `steps`
+ * steps were, and the scale is as small as it can be. */
+static inline int trainer_tell_skipped(Trainer *t, long steps, Error *err) {
+  LossScale s;
+  if (t->net->loss_scale == NULL) return 0;
+  device_download(t->net->context.device, &s, t->net->loss_scale, sizeof s);
+  const int before = t->skipped;
+  t->skipped = s.skipped;
+  t->state.loss_scale = s.scale;
+  t->state.good_steps = s.good;
+  t->state.skipped_steps = s.skipped;
+  if (s.skipped - before >= steps && steps > 1 && s.scale <= LOSS_SCALE_LEAST)
+    return error_set(err,
+                     "the last %ld steps overflowed in fp16, even with a loss scale of %g: numbers above 65504 are in the "
+                     "network itself; try --precision=bf16, or --lr=%g. The files in %s are unchanged",
+                     steps, LOSS_SCALE_LEAST, t->state.lr / 10, t->output_dir);
+  int first = before;
+  if (s.skipped - first > LOSS_SCALE_EVENTS) {
+    first = s.skipped - LOSS_SCALE_EVENTS;
+    fprintf(stderr, "%s: note: %d more steps overflowed before\n", program_invocation_short_name, first - before);
+  }
+  for (int i = first; i < s.skipped; i++) {
+    const float scale = s.event[i % LOSS_SCALE_EVENTS].scale;
+    fprintf(stderr,
+            "%s: note: step %d overflowed with the loss scale %g: it was skipped, and the next step had the scale %g\n",
+            program_invocation_short_name, s.event[i % LOSS_SCALE_EVENTS].step, scale,
+            fmax(scale / 2, LOSS_SCALE_LEAST));
+  }
+  return 0;
+}
+
 /* Waits for the device, reads the sums, logs the interval and begins the next one. */
 static inline int trainer_look(Trainer *t, TrainerInterval *interval, Error *err) {
   TrainState *state = &t->state;
   state->epoch_totals = model_read_totals(t->net, 0);
   if (trainer_check_loss(t, state->epoch_totals.loss, err) != 0) return -1;
+  if (trainer_tell_skipped(t, state->step - interval->step, err) != 0) return -1;
   double now = seconds_now(), images = state->position - interval->position;
   Totals sums = {state->epoch_totals.loss - interval->begin.loss,
                  state->epoch_totals.correct - interval->begin.correct};
@@ -93,6 +127,7 @@ static inline int trainer_look(Trainer *t, TrainerInterval *interval, Error *err
   interval->position = state->position;
   interval->start = now;
   interval->loss = sums.loss / images;
+  interval->step = state->step;
   return 0;
 }
 
@@ -180,7 +215,7 @@ static inline TrainResult trainer_train_epoch(Trainer *t, Error *err) {
   char title[32];
   snprintf(title, sizeof title, "epoch %d/%d", state->epoch + 1, state->epochs);
   progress_begin(&progress, title, "img", state->position, t->train->count);
-  TrainerInterval interval = {state->epoch_totals, state->position, seconds_now(), NAN};
+  TrainerInterval interval = {state->epoch_totals, state->position, seconds_now(), NAN, state->step};
   double start = interval.start;
   int first = state->position, status = 0;
   while (status == 0 && state->position < t->train->count && !interrupt_requested()) {

@@ -36,6 +36,7 @@
 #include "phase3_cnn/11_residual/add_relu_op.cuh"
 #include "phase3_cnn/11_residual/residual_block.cuh"
 #include "phase3_cnn/11_residual/residual_infer.cuh"
+#include "phase3_cnn/half_ops.cuh"
 
 static const Fusion cifar_fusions[] = {
     FUSE_LINEAR_RELU,
@@ -77,6 +78,7 @@ static inline Graph *cifar_graph_of(const CifarNetwork *network, int classes) {
   const int x = graph_input(g, "x", shape3(3, 32, 32));
   graph_loss(g, &cross_entropy_loss, network->layers(g, x, classes), 1);
   graph_fuse(g, cifar_fusions, sizeof cifar_fusions / sizeof *cifar_fusions);
+  cnn_can_be_lowered(g);
   return g;
 }
 

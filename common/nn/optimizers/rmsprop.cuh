@@ -90,16 +90,16 @@ static inline void rmsprop_update(const Context *context, float *w, float *const
 
 /* By what it keeps. */
 static const Optimizer optimizer_rmsprop[] = {
-    {"rmsprop", 1, {"square_avg"}, rmsprop_update<0>, 1, NULL, NULL},
-    {"rmsprop", 2, {"square_avg", "grad_avg"}, rmsprop_update<RMSPROP_CENTERED>, 1, NULL, NULL},
-    {"rmsprop", 2, {"square_avg", "momentum_buffer"}, rmsprop_update<RMSPROP_MOMENTUM>, 1, NULL, NULL},
+    {"rmsprop", 1, {"square_avg"}, rmsprop_update<0>, 1, NULL, NULL, 1},
+    {"rmsprop", 2, {"square_avg", "grad_avg"}, rmsprop_update<RMSPROP_CENTERED>, 1, NULL, NULL, 1},
+    {"rmsprop", 2, {"square_avg", "momentum_buffer"}, rmsprop_update<RMSPROP_MOMENTUM>, 1, NULL, NULL, 1},
     {"rmsprop",
      3,
      {"square_avg", "grad_avg", "momentum_buffer"},
      rmsprop_update<RMSPROP_CENTERED | RMSPROP_MOMENTUM>,
      1,
      NULL,
-     NULL},
+     NULL, 1},
 };
 
 #endif /* COMMON_NN_OPTIMIZERS_RMSPROP_CUH */
