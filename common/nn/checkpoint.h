@@ -53,10 +53,10 @@ typedef struct TrainState {
   int validation_images, patience;   /* patience: epochs without a lower loss of theirs, then it stops; 0: never */
   double clip_norm, clip_value;      /* of gradients; 0: they are not clipped */
   int accumulate;                    /* parts in which a batch is computed, 0: one */
+  double validation_loss, best_loss; /* of the last epoch, of the best one; NAN: not measured yet */
   char precision[CHECKPOINT_NAME];   /* "bf16" or "fp16"; "": float32 */
   double loss_scale;                 /* of fp16 (loss_scale.h), for the next step; 0: there is none */
   int good_steps, skipped_steps;     /* since the scale has changed; so far */
-  double validation_loss, best_loss; /* of the last epoch, of the best one; NAN: not measured yet */
 } TrainState;
 
 /* How many channels the values are of: what is 0 at the end was left out. */

@@ -245,7 +245,7 @@ static inline int model_prepare(Model *m, Graph *graph, Context context, const O
   if (status == 0 && use == MODEL_TRAIN && (graph->loss_count == 0 || optimizer == NULL))
     status = error_set(err, "a network to train needs a loss and an optimizer");
   if (status == 0 && use == MODEL_TRAIN && graph->type == DTYPE_FP16 && context.device == DEVICE_GPU &&
-      !optimizer->skips)
+      !(optimizer->reads & OPTIMIZER_READS_SCALE))
     status = error_set(err,
                        "%s on a GPU cannot skip a step whose gradients overflow, which fp16 needs; take bf16, or another "
                        "optimizer",

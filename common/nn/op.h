@@ -280,6 +280,10 @@ static inline StepValues step_values(double lr, const Hyper *hyper, long step) {
 
 enum { OPTIMIZER_MAX_SLOTS = 3 };
 
+/* Where context->values is given, step() takes what changes from step to step from there; where context->loss_scale says
+ * that a gradient is not finite, it changes nothing. */
+enum { OPTIMIZER_READS_VALUES = 1, OPTIMIZER_READS_SCALE = 2, OPTIMIZER_READS_BOTH = 3 };
+
 struct Model;
 
 /* Steps n parameters by their gradients; weight decay applies to the first `decayed` of them. Its state is `slots`
@@ -290,11 +294,10 @@ typedef struct Optimizer {
   const char *slot[OPTIMIZER_MAX_SLOTS]; /* PyTorch's: "momentum_buffer" */
   void (*step)(const Context *context, float *parameters, float *const *slot, const float *gradients, size_t n,
                size_t decayed, const Hyper *hyper);
-  int reads_values; /* where context->values is given, step() takes what changes from step to step from there */
+  unsigned reads; /* on a GPU: OPTIMIZER_READS_..., or'ed */
   /* Of an optimizer that must know which parameters are matrices; it is called instead of step(). NULL: it need not. */
   void (*step_model)(struct Model *model);
   size_t (*workspace_floats)(const struct Model *model); /* for step_model(), in Model.workspace; NULL: none */
-  int skips; /* on a GPU, step() changes nothing where context->loss_scale says that a gradient is not finite */
 } Optimizer;
 
 #endif /* COMMON_NN_OP_H */

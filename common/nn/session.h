@@ -25,7 +25,7 @@ static inline const Optimizer *session_optimizer(const Task *task, const TrainOp
   const OptimizerChoice *choice = options->optimizer;
   const int own = choice == NULL ||
                   (strcmp(choice->name, task->optimizer->name) == 0 && !settings.nesterov && settings.dampening == 0);
-  const int skips = options->precision != DTYPE_FP16 || choice == NULL || task->optimizer->skips;
+  const int skips = options->precision != DTYPE_FP16 || choice == NULL || task->optimizer->reads & OPTIMIZER_READS_SCALE;
   return own && skips ? task->optimizer : choice->choose(&settings);
 }
 
