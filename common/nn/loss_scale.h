@@ -42,10 +42,7 @@ static inline
     void
     loss_scale_next(LossScale *s) {
   s->steps++;
-  // >>> exercise loss_scale_update: s->scale and s->good for the next step; s->overflow says what happened in this one
-  // hint: after an overflow the scale is half as large, but at least LOSS_SCALE_LEAST, and no step is good any more
-  // hint: else there is one more good step; the LOSS_SCALE_INTERVAL-th doubles the scale, and counting begins again
-  // hint: the scale is at most LOSS_SCALE_MOST; fmaxf(a, b) and fminf(a, b) are the larger and the smaller of two
+  // >>> hidden loss_scale_update
   if (s->overflow) {
     s->event[s->skipped % LOSS_SCALE_EVENTS].step = s->steps;
     s->event[s->skipped % LOSS_SCALE_EVENTS].scale = s->scale;
@@ -56,7 +53,7 @@ static inline
     s->scale = fminf(s->scale * 2, LOSS_SCALE_MOST);
     s->good = 0;
   }
-  // <<< exercise
+  // <<< hidden
   s->overflow = 0;
 }
 
@@ -92,17 +89,14 @@ static __global__ void loss_scale_multiply_kernel(float *dx, size_t n, const Los
 static __global__ void loss_scale_divide_kernel(float *g, size_t n, LossScale *s) {
   const size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x, step = (size_t)gridDim.x * blockDim.x;
   const float inverse = 1 / s->scale;
-  // >>> exercise loss_scale_check: g[i] *= inverse for this thread's elements, and s->overflow = 1 where one is not finite
-  // hint: a grid-stride loop: i = first, first + step, ... below n
-  // hint: loss_scale_finite(x) is 0 for infinities and NaN; a thread that has seen only numbers must not write at all
-  // hint: writing 0 would wipe out what another thread has found: only 1 is ever written here
+  // >>> hidden loss_scale_check
   int overflow = 0;
   for (size_t i = first; i < n; i += step) {
     g[i] *= inverse;
     overflow |= !loss_scale_finite(g[i]);
   }
   if (overflow) s->overflow = 1;
-  // <<< exercise
+  // <<< hidden
 }
 
 static __global__ void loss_scale_next_kernel(LossScale *s) { loss_scale_next(s); }

@@ -100,8 +100,16 @@ typedef struct Conv2dNhwcPixel {
 template <bool BACKWARD>
 static __device__ __forceinline__ Conv2dNhwcPixel conv2d_gather_pixel(const Conv2dGather &g, long long m) {
   Conv2dNhwcPixel pixel;
-  int q = m % g.q_count, p = m / g.q_count % g.p_count;
-  pixel.image = (int)(m / g.q_count / g.p_count); /* past the last: no such image */
+  int p, q;
+  if (m <= INT_MAX) { /* a division of 64 bits takes a hundred instructions: more than the rest of a step */
+    const unsigned number = (unsigned)m, row = number / g.q_count;
+    q = (int)(number - row * g.q_count);
+    pixel.image = (int)(row / g.p_count); /* past the last: no such image */
+    p = (int)(row - (unsigned)pixel.image * g.p_count);
+  } else {
+    q = m % g.q_count, p = m / g.q_count % g.p_count;
+    pixel.image = (int)(m / g.q_count / g.p_count);
+  }
   pixel.h = BACKWARD ? p + g.padding_h : p * g.stride_h - g.padding_h;
   pixel.w = BACKWARD ? q + g.padding_w : q * g.stride_w - g.padding_w;
   return pixel;
@@ -114,6 +122,11 @@ static __device__ __forceinline__ long long conv2d_gather_tap(const Conv2dGather
   long long from = -1;
   if (BACKWARD) {
     int p = pixel.h - r * g.dilation_h, q = pixel.w - s * g.dilation_w; /* times the stride */
+    if (g.stride_h == 1 && g.stride_w == 1) {
+      if (pixel.image < g.images && p >= 0 && q >= 0 && p < g.h && q < g.w)
+        from = ((long long)pixel.image * g.h + p) * g.w + q;
+      return from;
+    }
     if (pixel.image < g.images && p >= 0 && q >= 0 && p % g.stride_h == 0 && q % g.stride_w == 0 &&
         p / g.stride_h < g.h && q / g.stride_w < g.w)
       from = ((long long)pixel.image * g.h + p / g.stride_h) * g.w + q / g.stride_w;

@@ -29,7 +29,7 @@ enum {
   BATCH_NORM_HALF_THREADS = 256,
   BATCH_NORM_HALF_CHANNELS = 64, /* of a block of the first kernel */
   BATCH_NORM_HALF_SLICES = 264,
-  BATCH_NORM_HALF_ROWS = 64, /* pixels of a slice, at least */
+  BATCH_NORM_HALF_ROWS = 256, /* pixels of a slice, at least */
   BATCH_NORM_HALF_BLOCKS = 1056
 };
 
@@ -142,16 +142,12 @@ static __global__ void __launch_bounds__(BATCH_NORM_HALF_THREADS) batch_norm_hal
   for (size_t row = p.row; row < p.end; row += p.lines) {
     float x[HALF_RUN];
     half_load(x, b.x + (row * b.runs + p.run) * HALF_RUN);
-    // >>> exercise batch_norm_half_sums: add the eight values of x to sum and squares, in float32, as the comment above says
-    // hint: d is how far a value lies from the shift of its channel: x[e] - shift[e]
-    // hint: sum[e] collects d, squares[e] collects d * d
 #pragma unroll
     for (int e = 0; e < HALF_RUN; e++) {
       const float d = x[e] - shift[e];
       sum[e] += d;
       squares[e] += d * d;
     }
-    // <<< exercise
   }
   batch_norm_half_block_sums(b, p, sums, sum, squares);
 }
@@ -202,7 +198,7 @@ static __device__ __forceinline__ float2 batch_norm_half_channel(const BatchNorm
                                                                  float2 (*part)[BATCH_NORM_HALF_COLUMNS]) {
   const int c = blockIdx.x * BATCH_NORM_HALF_COLUMNS + threadIdx.x, all = b.runs * HALF_RUN;
   float2 sum = {0, 0};
-#pragma unroll 4
+#pragma unroll 8
   for (int slice = threadIdx.y; slice < slices && c < b.channels; slice += BATCH_NORM_HALF_SHARES) {
     sum.x += b.workspace[(size_t)slice * 2 * all + c];
     sum.y += b.workspace[(size_t)slice * 2 * all + all + c];
