@@ -223,4 +223,9 @@ COURSE = {
         "augmentation_bilinear",
         "augmentation_colour",
     ],
+    "phase4_training/09_mixed_precision": [
+        "bf16_round",
+        "loss_scale_check",
+        "loss_scale_update",
+    ],
 }

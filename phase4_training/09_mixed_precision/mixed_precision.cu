@@ -12,7 +12,7 @@
 #include "common/train_log.h"
 #include "phase4_training/09_mixed_precision/stripes.cuh"
 
-enum { BATCH = 64, TEST_STEPS = 8, TEST_FROM = 1 << 20 };
+enum { BATCH = 32, TEST_STEPS = 8, TEST_FROM = 1 << 20 };
 
 typedef struct Run {
   const char *name;
@@ -121,7 +121,7 @@ static void train(const Run *run, const MixedOptions *options) {
 int main(int argc, char **argv) {
   static MixedOptions options;
   static const struct argp_option rows[] = {
-      {"steps", 's', "N", 0, "Training steps of each network (default: 80)", 0}, OPTION_END};
+      {"steps", 's', "N", 0, "Training steps of each network (default: 60)", 0}, OPTION_END};
   static const struct argp own = {rows, parse, NULL, "Trains a small network in float32, bf16 and fp16.", NULL, NULL, NULL};
   const Run runs[] = {
       {"float32", DTYPE_FLOAT32, 0, 0, 0.05f},
@@ -136,7 +136,7 @@ int main(int argc, char **argv) {
   Error err;
   char description[512];
   options.common = options_default(OPTIONS_DEVICE | OPTIONS_SEED);
-  options.steps = 80;
+  options.steps = 60;
   options_parse(&options.common, &own, &options, argc, argv);
   if (device_open(options.common.device, description, sizeof description, &err) != 0) die("%s", err.message);
   printf("mixed precision on %s\n\n", description);
