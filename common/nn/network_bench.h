@@ -132,6 +132,7 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
   train_options_default(train, OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON,
                         TRAIN_THREADS | TRAIN_UNFUSED | TRAIN_PRECISION);
   options->rounds = 7;
+  train->momentum = 0.9;
   options->resident = options->in_graph = options->inference = 0;
   train->data = task->data;
   train->choices = task->choices;

@@ -22,10 +22,11 @@ static inline void session_names(const TrainOptions *options, TrainState *state)
 /* The optimizer of the options: the task's own where they ask for nothing else, and where it can skip steps of fp16. */
 static inline const Optimizer *session_optimizer(const Task *task, const TrainOptions *options) {
   const OptimizerSettings settings = train_options_settings(options);
+  const int skips = options->precision != DTYPE_FP16 || task->optimizer->reads & OPTIMIZER_READS_SCALE;
   const OptimizerChoice *choice = options->optimizer;
+  if (choice == NULL && !skips) choice = optimizer_named(task->optimizer->name);
   const int own = choice == NULL ||
                   (strcmp(choice->name, task->optimizer->name) == 0 && !settings.nesterov && settings.dampening == 0);
-  const int skips = options->precision != DTYPE_FP16 || choice == NULL || task->optimizer->reads & OPTIMIZER_READS_SCALE;
   return own && skips ? task->optimizer : choice->choose(&settings);
 }
 

@@ -197,15 +197,15 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
     }
 }
 
-template <typename T, int BM, int BN, int WM, int WN>
+template <typename T, int BM, int BN, int WM, int WN, int STAGES>
 static inline void conv2d_half_run(T *y, const T *x, const T *w, const float *bias, const Conv2dHalfPlan *plan,
                                    bool relu) {
-  const int stages = 3, bytes = stages * (BM + BN) * CONV2D_TILE_ROW, threads = BM / WM * (BN / WN) * 32;
+  const int bytes = STAGES * (BM + BN) * CONV2D_TILE_ROW, threads = BM / WM * (BN / WN) * 32;
   /* the first phase has most outputs */
   const int pixels = plan->images * plan->row[0].count * plan->col[0].count;
   const dim3 grid((unsigned)(pixels + BM - 1) / BM, (unsigned)(plan->filters + BN - 1) / BN, (unsigned)plan->phases);
-  shared_limit_ask((const void *)conv2d_half_kernel<T, BM, BN, WM, WN, stages>, bytes);
-  conv2d_half_kernel<T, BM, BN, WM, WN, stages><<<grid, threads, bytes>>>(y, x, w, bias, *plan, relu);
+  shared_limit_ask((const void *)conv2d_half_kernel<T, BM, BN, WM, WN, STAGES>, bytes);
+  conv2d_half_kernel<T, BM, BN, WM, WN, STAGES><<<grid, threads, bytes>>>(y, x, w, bias, *plan, relu);
   CUDA_CHECK_LAUNCH();
 }
 
@@ -214,11 +214,11 @@ static inline void conv2d_half_launch(T *y, const T *x, const T *w, const float 
                                       bool relu) {
   mma_require();
   if (plan->filters <= 16)
-    conv2d_half_run<T, 128, 16, 32, 16>(y, x, w, bias, plan, relu);
+    conv2d_half_run<T, 128, 16, 32, 16, 2>(y, x, w, bias, plan, relu);
   else if (plan->filters <= 32)
-    conv2d_half_run<T, 128, 32, 32, 32>(y, x, w, bias, plan, relu);
+    conv2d_half_run<T, 128, 32, 32, 32, 2>(y, x, w, bias, plan, relu);
   else
-    conv2d_half_run<T, 64, 64, 32, 32>(y, x, w, bias, plan, relu);
+    conv2d_half_run<T, 64, 64, 32, 32, 3>(y, x, w, bias, plan, relu);
 }
 
 /* x (N,H,W,C'), w (K',R,S,C'), bias (K) or NULL -> y (N,P,Q,K'). s: with C and K as they are. */
@@ -258,9 +258,9 @@ static inline void conv2d_half_backward_input(uint16_t *dx, const uint16_t *dy, 
 enum {
   CONV2D_HALF_PIXELS = 64, /* per step */
   CONV2D_HALF_THREADS = 128,
-  CONV2D_HALF_STAGES = 3,
   CONV2D_HALF_TILE = CONV2D_HALF_PIXELS * CONV2D_TILE_ROW, /* bytes: 64 pixels of 64 numbers */
-  CONV2D_HALF_BLOCKS = 264,
+  CONV2D_HALF_BLOCKS = 264, /* two for each multiprocessor of an H200 */
+  CONV2D_HALF_FEW_BLOCKS = 396, /* three: with few filters a block has two stages, and less shared memory */
 };
 
 /* Output pixels that a thread copies for, one in each of its rows: 64 further in each step. */
@@ -351,6 +351,9 @@ static __device__ __forceinline__ void conv2d_half_multiply(float (&sum)[FILTERS
   }
 }
 
+/* Few products per byte: blocks beside each other hide the memory's latency better than stages of one. */
+static __host__ __device__ constexpr int conv2d_half_stages(int filters16) { return filters16 < 4 ? 2 : 3; }
+
 /* partial (splits, K', R S C'): a block has 16 FILTERS16 filters, 64 TILES columns and a part of the pixels. */
 template <typename T, int FILTERS16, int TILES>
 static __global__ void __launch_bounds__(CONV2D_HALF_THREADS)
@@ -362,7 +365,7 @@ static __global__ void __launch_bounds__(CONV2D_HALF_THREADS)
   const long long first = pixels * split / splits, end = pixels * (split + 1) / splits;
   const int steps = (int)((end - first + CONV2D_HALF_PIXELS - 1) / CONV2D_HALF_PIXELS);
   const int lane = threadIdx.x % 32, warp_col = threadIdx.x / 32 * 16 * TILES;
-  const int stage_bytes = (1 + TILES) * CONV2D_HALF_TILE;
+  const int stage_bytes = (1 + TILES) * CONV2D_HALF_TILE, stages = conv2d_half_stages(FILTERS16);
   Conv2dHalfPixel pixel[CONV2D_HALF_ROWS];
   Conv2dHalfColumn column[TILES];
 #pragma unroll
@@ -376,14 +379,14 @@ static __global__ void __launch_bounds__(CONV2D_HALF_THREADS)
   for (int t = 0; t < TILES; t++)
     column[t] = conv2d_half_column(g, depth0 + t * 64 + (int)threadIdx.x % CONV2D_TILE_CHUNKS * HALF_RUN);
   float sum[FILTERS16][2 * TILES][4] = {};
-  for (int step = 1 - CONV2D_HALF_STAGES; step < steps; step++) {
+  for (int step = 1 - stages; step < steps; step++) {
     if (step >= 0) {
-      __pipeline_wait_prior(CONV2D_HALF_STAGES - 2);
+      __pipeline_wait_prior(stages - 2);
       __syncthreads();
     }
-    const int next = step + CONV2D_HALF_STAGES - 1;
+    const int next = step + stages - 1;
     if (next < steps) {
-      conv2d_half_load<T, FILTERS16, TILES>(conv2d_nhwc_tiles + next % CONV2D_HALF_STAGES * stage_bytes, dy, x, g, pixel,
+      conv2d_half_load<T, FILTERS16, TILES>(conv2d_nhwc_tiles + next % stages * stage_bytes, dy, x, g, pixel,
                                             column, filter0, first + (long long)next * CONV2D_HALF_PIXELS, end);
 #pragma unroll
       for (int i = 0; i < CONV2D_HALF_ROWS; i++) conv2d_half_advance(&pixel[i], g);
@@ -391,7 +394,7 @@ static __global__ void __launch_bounds__(CONV2D_HALF_THREADS)
     __pipeline_commit();
     if (step >= 0)
       conv2d_half_multiply<T, FILTERS16, TILES>(
-          sum, conv2d_nhwc_tiles + step % CONV2D_HALF_STAGES * stage_bytes, warp_col);
+          sum, conv2d_nhwc_tiles + step % stages * stage_bytes, warp_col);
   }
   partial += (size_t)split * g.filters * depth;
 #pragma unroll
@@ -454,11 +457,12 @@ static inline dim3 conv2d_half_grid(const Conv2dGather *g) {
   return dim3((unsigned)(g->taps * g->channels + columns - 1) / columns, (unsigned)(g->filters + rows - 1) / rows);
 }
 
-/* So many parts that every multiprocessor has two blocks, and no part is shorter than two steps. */
+/* So many parts that every multiprocessor has its blocks, and no part is shorter than two steps. */
 static inline int conv2d_half_splits(const Conv2dGather *g) {
   const dim3 grid = conv2d_half_grid(g);
   const double most = (double)g->images * g->p_count * g->q_count / (2 * CONV2D_HALF_PIXELS);
-  double splits = CONV2D_HALF_BLOCKS / ((double)grid.x * grid.y);
+  const int blocks = conv2d_half_filters16(g) < 4 ? CONV2D_HALF_FEW_BLOCKS : CONV2D_HALF_BLOCKS;
+  double splits = blocks / ((double)grid.x * grid.y);
   if (splits > most) splits = most;
   return splits < 1 ? 1 : (int)splits;
 }
@@ -474,7 +478,7 @@ static inline size_t conv2d_half_floats(Conv2dShape s) {
 
 template <typename T, int FILTERS16, int TILES>
 static inline void conv2d_half_weight_run(float *partial, const T *dy, const T *x, const Conv2dGather *g, int splits) {
-  const int bytes = CONV2D_HALF_STAGES * (1 + TILES) * CONV2D_HALF_TILE;
+  const int bytes = conv2d_half_stages(FILTERS16) * (1 + TILES) * CONV2D_HALF_TILE;
   dim3 grid = conv2d_half_grid(g);
   grid.z = (unsigned)splits;
   shared_limit_ask((const void *)conv2d_half_weight_kernel<T, FILTERS16, TILES>, bytes);
