@@ -240,4 +240,9 @@ COURSE = {
         "trial_steps",
         "lowest_finite",
     ],
+    "phase4_training/09_mixed_precision": [
+        "bf16_round",
+        "loss_scale_check",
+        "loss_scale_update",
+    ],
 }

@@ -4,7 +4,8 @@
  * must store the fragment first. PTX, the GPU's assembly language, documents the layout of its fragments. Lane l has
  * group l / 4 and member l % 4.
  *
- *   mma_16x8x16           mma.sync: d (16,8) += a (16,16) b (16,8), bfloat16 factors, float32 sums. Registers per lane:
+ *   mma_16x8x16           mma.sync: d (16,8) += a (16,16) b (16,8), bfloat16 factors (mma_16x8x16_half: fp16), float32
+ *                           sums. Registers per lane:
  *                           a, 4 with two neighbours of a row each: rows group, group + 8 at columns 2 * member, + 1;
  *                              then the same rows, 8 columns further
  *                           b, 2 with two neighbours of a column each: rows 2 * member, + 1 of column group; then 8
@@ -20,6 +21,7 @@
 #define COMMON_MMA_CUH
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <stdint.h>
 
 #include "common/check.h"
@@ -82,6 +84,40 @@ static __device__ MMA_INLINE void mma_16x8x16(float (&d)[4], const uint32_t (&a)
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #endif
+}
+
+/* The same with factors of fp16, __half. */
+[[maybe_unused]] static __device__ MMA_INLINE void mma_16x8x16_half(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
+                                                                    uint32_t b1) {
+#ifdef SIMT_REWRITTEN
+  int group = threadIdx.x % 32 / 4, member = threadIdx.x % 4;
+  for (int k = 0; k < 16; k++) {
+    int half = k / 8, holder = k % 8 / 2, shift = k % 2 * 16; /* which register, whose, which half of it */
+    float left[2], right[2];
+    for (int i = 0; i < 2; i++) {
+      uint32_t x = __shfl_sync(0xFFFFFFFF, a[i + 2 * half], 4 * group + holder) >> shift;
+      uint32_t y = __shfl_sync(0xFFFFFFFF, half ? b1 : b0, 4 * (2 * member + i) + holder) >> shift;
+      left[i] = __half2float(__ushort_as_half((unsigned short)x));
+      right[i] = __half2float(__ushort_as_half((unsigned short)y));
+    }
+    for (int i = 0; i < 4; i++) d[i] += left[i / 2] * right[i % 2];
+  }
+#elif defined MMA_BFLOAT16
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+
+/* By type. */
+[[maybe_unused]] static __device__ __forceinline__ void mma_16x8x16_of(__nv_bfloat16, float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
+                                                      uint32_t b1) {
+  mma_16x8x16(d, a, b0, b1);
+}
+[[maybe_unused]] static __device__ __forceinline__ void mma_16x8x16_of(__half, float (&d)[4], const uint32_t (&a)[4],
+                                                                       uint32_t b0, uint32_t b1) {
+  mma_16x8x16_half(d, a, b0, b1);
 }
 
 /* Why this GPU has no such instructions; NULL if it has them. If there is no GPU at all, the launch reports that. */

@@ -135,6 +135,18 @@ static inline int app_recall(const Task *task, TrainOptions *options, const char
   if (options->patience && saved->validation == 0)
     return error_set(err, "--patience=%d: %s was started without --validation; leave the option out", options->patience,
                      path);
+  const char *precision = saved->precision[0] ? saved->precision : dtype_name(DTYPE_FLOAT32);
+  if (options->given & TRAIN_PRECISION && strcmp(dtype_name(options->precision), precision) != 0)
+    return error_set(err,
+                     "--resume: %s was started with --precision=%s; leave the option out, or start a new run in another "
+                     "--output-dir",
+                     path, precision);
+  int known = 0;
+  for (int i = 0; train_options_precision(i); i++)
+    if (strcmp(train_options_precision(i), precision) == 0) known = 1, options->precision = (DType)i;
+  if (!known)
+    return error_set(err, "--resume: %s is of the precision \"%.40s\", which is unknown here; %s is expected", path,
+                     precision, train_options_list(train_options_precision).text);
   if (options->accumulate && (options->accumulate > 1 ? options->accumulate : 0) != saved->accumulate)
     return error_set(err,
                      "--resume: %s was started with --accumulate=%d; leave the option out, or start a new run in "
@@ -180,6 +192,7 @@ static inline void app_print_header(const TrainOptions *options, const Trainer *
   size_t used = 0;
   if (state->weight_decay > 0)
     used += (size_t)snprintf(more + used, sizeof more - used, ", weight decay %g", state->weight_decay);
+  if (state->precision[0]) used += (size_t)snprintf(more + used, sizeof more - used, ", %s", state->precision);
   if (state->accumulate > 1)
     used += (size_t)snprintf(more + used, sizeof more - used, ", in %d parts of %d", state->accumulate,
                              checkpoint_part(state));
@@ -301,6 +314,11 @@ static inline void app_print_json(const TrainOptions *options, const Trainer *t)
   if (t->state.best_epoch > 0) {
     json_object_set_new(result, "best_test_accuracy", json_real(t->state.best_accuracy));
     json_object_set_new(result, "best_epoch", json_integer(t->state.best_epoch));
+  }
+  if (t->state.precision[0]) json_object_set_new(result, "precision", json_string(t->state.precision));
+  if (t->net->loss_scale) {
+    json_object_set_new(result, "loss_scale", json_real(t->state.loss_scale));
+    json_object_set_new(result, "skipped_steps", json_integer(t->state.skipped_steps));
   }
   json_object_set_new(result, "checkpoint", json_text(path));
   if (json_result(result, &err) != 0) die("%s", err.message);
@@ -459,6 +477,7 @@ static inline int app_run(const Task *task, TrainOptions *options, double starte
   if (!options->stream) data_free(&data.train);
   snprintf(title, sizeof title, "%s on %s", task->title, options->data->title);
   t.net = &net;
+  t.skipped = t.state.skipped_steps;
   t.train = &train;
   t.test = &test;
   t.validation = data.validation.count > 0 ? &validation : NULL;

@@ -57,6 +57,9 @@ typedef struct TrainState {
   double label_smoothing, mixup, ema; /* as options; 0: none */
   int accumulate;                     /* parts in which a batch is computed, 0: one */
   double validation_loss, best_loss;  /* of the last epoch, of the best one; NAN: not measured yet */
+  char precision[CHECKPOINT_NAME];    /* "bf16" or "fp16"; "": float32 */
+  double loss_scale;                  /* of fp16 (loss_scale.h), for the next step; 0: there is none */
+  int good_steps, skipped_steps;      /* since the scale has changed; so far */
 } TrainState;
 
 /* How many channels the values are of: what is 0 at the end was left out. */
@@ -276,6 +279,10 @@ static inline const CheckpointField *checkpoint_fields(int *count) {
       {"mixup", offsetof(TrainState, mixup), 'z', NEED_NEVER, 0, 100},
       {"ema", offsetof(TrainState, ema), 'z', NEED_NEVER, 0, AVERAGE_MOST},
       {"accumulate", offsetof(TrainState, accumulate), 'n', NEED_NEVER, 0, 65536},
+      {"precision", offsetof(TrainState, precision), 's', NEED_NEVER, 0, CHECKPOINT_NAME},
+      {"loss_scale", offsetof(TrainState, loss_scale), 'z', NEED_NEVER, 0, LOSS_SCALE_MOST},
+      {"good_steps", offsetof(TrainState, good_steps), 'n', NEED_NEVER, 0, LOSS_SCALE_INTERVAL},
+      {"skipped_steps", offsetof(TrainState, skipped_steps), 'n', NEED_NEVER, 0, INT_MAX},
       {"validation_loss", offsetof(TrainState, validation_loss), 'd', NEED_NEVER, 0, 1e300},
       {"best_loss", offsetof(TrainState, best_loss), 'd', NEED_NEVER, 0, 1e300},
       {"plateau_best", offsetof(TrainState, plateau.best), 'z', NEED_NEVER, 0, 1e300},
@@ -465,6 +472,27 @@ static inline void checkpoint_download(const Model *net, int average, float *hos
                   net->buffer_count * sizeof(float));
 }
 
+/* The loss scale of fp16, which lies on the device, into the state, and back. */
+static inline void checkpoint_take_loss_scale(const Model *net, TrainState *state) {
+  LossScale scale;
+  if (net->loss_scale == NULL) return;
+  device_download(net->context.device, &scale, net->loss_scale, sizeof scale);
+  state->loss_scale = scale.scale;
+  state->good_steps = scale.good;
+  state->skipped_steps = scale.skipped;
+}
+
+static inline void checkpoint_give_loss_scale(const Model *net, const TrainState *state) {
+  LossScale scale;
+  if (net->loss_scale == NULL || state->loss_scale == 0) return;
+  memset(&scale, 0, sizeof scale);
+  scale.scale = (float)state->loss_scale;
+  scale.good = state->good_steps;
+  scale.skipped = state->skipped_steps;
+  scale.steps = (int32_t)state->step;
+  device_upload(net->context.device, net->loss_scale, &scale, sizeof scale);
+}
+
 /* Writes the model (what PyTorch, or --predict, needs) or the state (what --resume needs) in one step. */
 static inline int checkpoint_save(const char *path, CheckpointKind kind, const Model *net, const TrainState *state,
                                   Error *err) {
@@ -486,7 +514,9 @@ static inline int checkpoint_save(const char *path, CheckpointKind kind, const M
     checkpoint_download(net, 1, average);
     status = checkpoint_add(&out, net, CHECKPOINT_ALL, "average.", average, err);
   }
-  checkpoint_add_state(&out, state);
+  TrainState now = *state;
+  checkpoint_take_loss_scale(net, &now);
+  checkpoint_add_state(&out, &now);
   if (status == 0) status = safetensors_write(&out, path, err);
   safetensors_writer_free(&out);
   free(host);
@@ -532,6 +562,7 @@ static inline int checkpoint_load(const char *path, CheckpointKind kind, Model *
     if (kind == CHECKPOINT_STATE) {
       net->context.step = read.step;
       net->context.seed = read.seed;
+      checkpoint_give_loss_scale(net, &read);
     }
     checkpoint_set_counters(net, counts);
     *state = read;

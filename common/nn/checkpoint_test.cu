@@ -58,7 +58,11 @@ static void fixture_create(Fixture *f, const char *name) {
                       1.0 / 31,
                       4,
                       1.0 / 11,
-                      1.0 / 13};
+                      1.0 / 13,
+                      "fp16",
+                      4096,
+                      7,
+                      3};
   f->state = state;
   test_path(f->path, sizeof f->path, name);
 }

@@ -44,6 +44,9 @@ typedef struct Graph {
   int scopes;
   void (*fuse)(struct Graph *g); /* for programs: what else can be computed together, unless the user chooses how it is
                                     computed (fuse.h); NULL: nothing */
+  const struct Lowering *lowerings; /* for programs: the operations that can be computed with 16 bits (lower.h) */
+  int lowering_count;
+  DType type; /* after graph_lower(): of what was lowered; else float32 */
   int failed;
   Error error;
 } Graph;

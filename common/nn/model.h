@@ -18,6 +18,8 @@
 
 #include "common/nn/average.h"
 #include "common/nn/clip.h"
+#include "common/nn/half_weights.h"
+#include "common/nn/loss_scale.h"
 #include "common/nn/mixup.h"
 #include "common/nn/plan.h"
 #include "common/nvtx.h"
@@ -48,7 +50,12 @@ typedef struct Model {
   int accumulates;             /* whether there will be such sums: for model_bytes() */
   float *average, *average_buffers; /* of the parameters and the buffers over the steps; NULL before
                                        model_average_open() */
-  int whole;                        /* samples of the step that this batch is a part of; 0: the batch is all of it */
+  uint16_t *half;                   /* of a lowered graph on a GPU: copies of its weights (half_weights.h); else NULL */
+  HalfWeight *half_table;
+  int half_weights;      /* entries of the table */
+  size_t half_runs;      /* of all copies */
+  LossScale *loss_scale; /* of a graph lowered to fp16; else NULL */
+  int whole;             /* samples of the step that this batch is a part of; 0: the batch is all of it */
 
   float *losses[GRAPH_MAX_LOSSES]; /* where model_score() writes a float per sample; may be set elsewhere */
   double *totals;                  /* (losses, 2): sum of losses, number of right answers; behind them MODEL_NORMS */
@@ -145,6 +152,18 @@ static inline void model_lay_out(Model *m) {
   }
 }
 
+/* Of the copies of weights that a lowered graph multiplies. On a CPU lowered operations round the weights themselves. */
+static inline void model_lay_out_half(Model *m) {
+  for (int i = 0; i < m->graph->count && m->context.device == DEVICE_GPU; i++)
+    for (int k = 0; k < m->graph->nodes[i].params; k++) {
+      Param *p = &m->graph->nodes[i].param[k];
+      if (p->half_channels == 0) continue;
+      p->half_offset = m->half_runs * HALF_RUN;
+      m->half_runs += half_weight_count((int)p->dim[0], p->half_channels, p->half_pixels) / HALF_RUN;
+      m->half_weights++;
+    }
+}
+
 /* Of the optimizer. */
 static inline size_t model_workspace_floats(const Model *m) {
   const Optimizer *optimizer = m->optimizer;
@@ -158,7 +177,7 @@ static inline double model_bytes(const Model *m) {
       m->use == MODEL_TRAIN && m->hyper.ema > 0 ? (double)(m->parameter_count + m->buffer_count) : 0;
   return (arrays + m->accumulates) * sizeof(float) * (double)m->parameter_count +
          sizeof(float) * ((double)m->buffer_count + averages) + sizeof(float) * (double)model_workspace_floats(m) +
-         (double)m->plan.arena_bytes;
+         sizeof(uint16_t) * HALF_RUN * (double)m->half_runs + (double)m->plan.arena_bytes;
 }
 
 /* Bytes that the same graph takes where it is not trained. */
@@ -187,6 +206,9 @@ static inline void model_close(Model *m) {
   device_free(device, m->accumulated);
   device_free(device, m->average);
   device_free(device, m->average_buffers);
+  device_free(device, m->half);
+  device_free(device, m->half_table);
+  device_free(device, m->loss_scale);
   for (int s = 0; s < OPTIMIZER_MAX_SLOTS; s++) device_free(device, m->slot[s]);
   device_free(device, m->workspace);
   plan_destroy(&m->plan);
@@ -234,6 +256,13 @@ static inline int model_prepare(Model *m, Graph *graph, Context context, const O
   if (status == 0 && max_batch < 1) status = error_set(err, "a batch of %d; at least 1 is expected", max_batch);
   if (status == 0 && use == MODEL_TRAIN && (graph->loss_count == 0 || optimizer == NULL))
     status = error_set(err, "a network to train needs a loss and an optimizer");
+  if (status == 0 && use == MODEL_TRAIN && graph->type == DTYPE_FP16 && context.device == DEVICE_GPU &&
+      !(optimizer->reads & OPTIMIZER_READS_SCALE))
+    status =
+        error_set(err,
+                  "%s on a GPU cannot skip a step whose gradients overflow, which fp16 needs; take bf16, or another "
+                  "optimizer",
+                  optimizer->name);
   if (status == 0 && use == MODEL_TRAIN) status = model_check_batch(graph, max_batch, err);
   if (status == 0) status = model_check_device(&context, err);
   if (status != 0) {
@@ -249,6 +278,7 @@ static inline int model_prepare(Model *m, Graph *graph, Context context, const O
   plan_create(&m->plan, graph, &context, max_batch, use);
   model_keep_unused(m);
   model_lay_out(m);
+  model_lay_out_half(m);
   return 0;
 }
 
@@ -266,6 +296,39 @@ static inline void model_say_scratch(const Model *m, char *text, size_t size) {
     if (length > 0 && (size_t)length < size)
       snprintf(text + length, size - (size_t)length, ": take another implementation");
   }
+}
+
+/* The next steps begin with this scale; nothing was skipped yet. For fp16. */
+static inline void model_set_loss_scale(Model *m, float scale) {
+  LossScale state;
+  memset(&state, 0, sizeof state);
+  state.scale = scale;
+  device_upload(m->context.device, m->loss_scale, &state, sizeof state);
+}
+
+/* The copies of weights and their table, and the loss scale, of a lowered graph. */
+static inline void model_allocate_half(Model *m) {
+  const Device device = m->context.device;
+  if (m->graph->type == DTYPE_FP16 && m->use == MODEL_TRAIN) {
+    m->context.loss_scale = m->loss_scale = (LossScale *)device_alloc(device, sizeof *m->loss_scale);
+    model_set_loss_scale(m, LOSS_SCALE_FIRST);
+  }
+  if (m->half_runs == 0) return;
+  HalfWeight *table = (HalfWeight *)xcalloc((size_t)m->half_weights, sizeof *table);
+  int count = 0;
+  for (int i = 0; i < m->graph->count; i++)
+    for (int k = 0; k < m->graph->nodes[i].params; k++) {
+      const Param *p = &m->graph->nodes[i].param[k];
+      if (p->half_channels == 0) continue;
+      const HalfWeight weight = {model_param(m, p),        (int)p->dim[0], p->half_channels,
+                                 p->half_pixels,           p->rank == 2,   p->half_offset / HALF_RUN,
+                                 p->half_offset / HALF_RUN};
+      table[count++] = weight;
+    }
+  m->half = (uint16_t *)device_alloc(device, m->half_runs * HALF_RUN * sizeof *m->half);
+  m->half_table = (HalfWeight *)device_alloc(device, (size_t)count * sizeof *table);
+  device_upload(device, m->half_table, table, (size_t)count * sizeof *table);
+  free(table);
 }
 
 /* -1, and the model is closed, where it and `also` bytes besides are more than the device has: nothing is allocated. */
@@ -296,6 +359,7 @@ static inline int model_allocate(Model *m, double also, Error *err) {
   m->totals = (double *)device_alloc(device, MODEL_TOTALS * sizeof(double));
   m->arena = (unsigned char *)device_alloc(device, m->plan.arena_bytes);
   for (int l = 0; l < m->graph->loss_count; l++) m->losses[l] = (float *)model_array(m, m->plan.loss_each[l]);
+  model_allocate_half(m);
   return 0;
 }
 
@@ -373,6 +437,7 @@ static inline OpArrays model_arrays(const Model *m, int i, int batch, int backwa
   for (int k = 0; k < node->params; k++) {
     a.param[k] = model_param(m, &node->param[k]);
     a.grad[k] = model_gradient(m, &node->param[k]);
+    if (m->half && node->param[k].half_channels > 0) a.half[k] = m->half + node->param[k].half_offset;
   }
   a.saved = model_array(m, plan->saved);
   a.workspace = (float *)model_array(m, backward ? plan->back_work : plan->forward_work);
@@ -404,6 +469,21 @@ static inline void model_forward_node(const Model *m, int i, int batch) {
   model_range_end(m);
 }
 
+/* sum += more: the gradients of node i, of `batch` samples. */
+static inline void model_add_gradient(const Model *m, int i, float *sum, const float *more, int batch) {
+  const Node *node = &m->graph->nodes[i];
+  const Device device = m->context.device;
+  const size_t n = shape_count(node->shape) * (size_t)batch;
+  if (node->type == DTYPE_FLOAT32) {
+    ON_DEVICE(device, add_gpu(sum, sum, more, n), add_cpu(sum, sum, more, n));
+    return;
+  }
+  uint16_t *y = (uint16_t *)sum;
+  const uint16_t *x = (const uint16_t *)more;
+  const size_t numbers = shape_half_count(node->shape) * (size_t)batch;
+  ON_DEVICE(device, HALF_CALL(node->type, half_add, y, y, x, numbers), half_add_cpu(y, y, x, numbers, node->type));
+}
+
 /* dy -> dx of every input that needs it, and the gradients of the parameters. */
 static inline void model_backward_node(const Model *m, int i, int batch) {
   const Node *node = &m->graph->nodes[i];
@@ -414,9 +494,18 @@ static inline void model_backward_node(const Model *m, int i, int batch) {
   for (int k = 0; k < node->inputs; k++) {
     if (!plan->writes[k] || plan->extra[k] == PLAN_NONE) continue;
     float *sum = (float *)model_array(m, m->plan.node[node->input[k]].gradient);
-    const size_t n = shape_count(graph_shape(m->graph, node->input[k])) * (size_t)batch;
-    ON_DEVICE(m->context.device, add_gpu(sum, sum, a.dx[k], n), add_cpu(sum, sum, a.dx[k], n));
+    model_add_gradient(m, node->input[k], sum, a.dx[k], batch);
   }
+  model_range_end(m);
+}
+
+/* Copies of the weights as they are now, for lowered operations on a GPU. */
+static inline void model_narrow_weights(const Model *m) {
+  if (m->half == NULL) return;
+  model_range_begin(m, "weights", dtype_name(m->graph->type));
+  ON_DEVICE(m->context.device,
+            HALF_CALL(m->graph->type, half_weights_launch, m->half, m->half_table, m->half_weights, m->half_runs),
+            (void)0);
   model_range_end(m);
 }
 
@@ -424,6 +513,7 @@ static inline void model_backward_node(const Model *m, int i, int batch) {
 static inline void model_forward(const Model *m, int batch) {
   model_expect_batch(m, batch);
   model_use_device(m);
+  model_narrow_weights(m);
   for (int i = 0; i < m->graph->count; i++)
     if (m->graph->nodes[i].op) model_forward_node(m, i, batch);
 }
@@ -445,6 +535,14 @@ static inline void model_score(const Model *m, int batch) {
 /* The mean of a step is over so many samples. */
 static inline float model_mean_of(const Model *m, int batch) { return (float)(m->whole > 0 ? m->whole : batch); }
 
+/* The gradient of loss l, times the loss scale of fp16: so all gradients behind it are. */
+static inline void model_scale_loss_gradient(const Model *m, int l, float *dx, int batch) {
+  if (m->loss_scale == NULL) return;
+  const size_t n = shape_count(graph_shape(m->graph, m->graph->losses[l].node)) * (size_t)batch;
+  ON_DEVICE(m->context.device, loss_scale_multiply_gpu(dx, n, m->loss_scale),
+            loss_scale_multiply_cpu(dx, n, m->loss_scale));
+}
+
 /* What the losses saved -> the gradient of their weighted sum, each a mean over the batch, for what they look at. */
 static inline void model_loss_gradients(const Model *m, int batch) {
   model_range_begin(m, "loss", "backward");
@@ -455,6 +553,7 @@ static inline void model_loss_gradients(const Model *m, int batch) {
     loss->loss->backward(&m->context, dx, model_loss_saved(m, l), loss->loss->needs_x ? model_logits(m, l) : NULL,
                          model_targets(m, l), loss->weight / model_mean_of(m, batch), batch,
                          graph_shape(m->graph, loss->node));
+    model_scale_loss_gradient(m, l, dx, batch);
   }
   model_range_end(m);
 }
@@ -494,7 +593,17 @@ static inline void model_loss_step(const Model *m, int batch) {
     loss->loss->step(&m->context, m->losses[l], model_loss_saved(m, l), m->totals + 2 * l, dx, model_logits(m, l),
                      model_targets(m, l), loss->weight / model_mean_of(m, batch), batch,
                      graph_shape(m->graph, loss->node));
+    model_scale_loss_gradient(m, l, dx, batch);
   }
+  model_range_end(m);
+}
+
+/* The gradients without the loss scale, and whether they are finite. */
+static inline void model_unscale(const Model *m) {
+  if (m->loss_scale == NULL) return;
+  model_range_begin(m, "gradients", "unscale");
+  ON_DEVICE(m->context.device, loss_scale_divide_gpu(m->gradients, m->parameter_count, m->loss_scale),
+            loss_scale_divide_cpu(m->gradients, m->parameter_count, m->loss_scale));
   model_range_end(m);
 }
 
@@ -552,16 +661,19 @@ static inline StepValues model_step_values(const Model *m, double lr, long step)
   return values;
 }
 
-/* The optimizer's part of a step. */
+/* The optimizer's part of a step. A step of fp16 that overflowed changes no weight and no slot: on a GPU the kernels
+ * look at context.loss_scale themselves. */
 static inline void model_optimize(Model *m) {
   model_expect_training(m);
   model_use_device(m);
   model_range_begin(m, m->optimizer->name, "update");
-  if (m->optimizer->step_model)
+  const int skips = m->loss_scale && m->context.device == DEVICE_CPU && m->loss_scale->overflow;
+  if (m->optimizer->step_model && !skips)
     m->optimizer->step_model(m);
-  else if (m->parameter_count > 0)
+  else if (m->parameter_count > 0 && !skips)
     m->optimizer->step(&m->context, m->parameters, m->slot, m->gradients, m->parameter_count, m->decayed_count,
                        &m->hyper);
+  if (m->loss_scale) ON_DEVICE(m->context.device, loss_scale_next_gpu(m->loss_scale), loss_scale_next(m->loss_scale));
   model_range_end(m);
 }
 
@@ -611,6 +723,7 @@ static inline void model_gradients(Model *m, int batch) {
 /* One training step on the batch that lies in the inputs and targets. */
 static inline void model_train_step(Model *m, int batch) {
   model_gradients(m, batch);
+  model_unscale(m);
   model_clip(m);
   model_update(m);
 }
@@ -638,6 +751,7 @@ static inline void model_train_part(Model *m, int batch, int part, int begin, in
     ON_DEVICE(m->context.device, add_gpu(sum, m->accumulated, m->gradients, m->parameter_count),
               add_cpu(sum, m->accumulated, m->gradients, m->parameter_count));
   if (!last) return;
+  model_unscale(m);
   model_clip(m);
   model_update(m);
 }

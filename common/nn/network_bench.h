@@ -139,9 +139,10 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
   const struct argp own = {rows, bench_parse, NULL, NULL, children, NULL, NULL};
   TrainOptions *train = &options->train;
   train_options_default(train, OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED | OPTIONS_JSON,
-                        TRAIN_THREADS | TRAIN_UNFUSED);
+                        TRAIN_THREADS | TRAIN_UNFUSED | TRAIN_PRECISION);
   options->rounds = 7;
   options->resident = options->in_graph = options->inference = options->trainer = 0;
+  train->momentum = 0.9;
   train->data = task->data;
   train->choices = task->choices;
   train->choice_count = task->choice_count;

@@ -14,8 +14,10 @@
 #include <stdint.h>
 
 #include "common/device.h"
+#include "common/half.h"
 
 enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 6, NODE_ATTRIBUTE_BYTES = 128, NODE_NAME = 64 };
+enum { NODE_LOWER_INPUTS = 2 }; /* of an operation of 16 bits */
 
 /* ----------------------------------------------------------------------------------------------------------- shape */
 
@@ -39,6 +41,14 @@ static inline size_t shape_count(Shape shape) {
   size_t count = 1;
   for (int i = 0; i < shape.rank; i++) count *= (size_t)shape.dim[i];
   return count;
+}
+
+/* Of one channel: all dimensions but the first. */
+static inline int shape_pixels(Shape shape) { return shape.dim[0] > 0 ? (int)(shape_count(shape) / shape.dim[0]) : 0; }
+
+/* Elements of one sample in an array of 16 bits, where the channels come last and are filled up (common/half.h). */
+static inline size_t shape_half_count(Shape shape) {
+  return (size_t)half_channels(shape.dim[0]) * (size_t)shape_pixels(shape);
 }
 
 static inline int shape_equal(Shape a, Shape b) {
@@ -84,6 +94,10 @@ typedef struct Param {
   int64_t counted; /* by it before this model's first step */
   uint32_t stream;
   size_t offset; /* floats, in Model.parameters or, where it is not trained, in Model.buffers */
+  /* Of a weight that a lowered operation multiplies (lower.h): its copy of 16 bits, (dim[0], pixels, channels), each
+   * axis of channels filled up. channels 0: it has none. */
+  int half_channels, half_pixels;
+  size_t half_offset; /* numbers, in Model.half */
 } Param;
 
 static inline void init_zero_fill(float *values, const Param *param, uint64_t seed, uint32_t stream) {
@@ -110,6 +124,20 @@ typedef struct StepValues {
   float mixed;         /* share of the other sample in each sample (mixup.h) */
 } StepValues;
 
+/* Of fp16, in the device's memory: by how much the loss is multiplied, and what came of it (loss_scale.h). */
+enum { LOSS_SCALE_EVENTS = 16 };
+
+typedef struct LossScale {
+  float scale;
+  int overflow;  /* a gradient of this step is not finite: nothing may learn from it */
+  int32_t good;  /* steps since the scale has changed */
+  int32_t steps, skipped;
+  struct {
+    int32_t step; /* from 1 */
+    float scale;  /* with which it overflowed */
+  } event[LOSS_SCALE_EVENTS]; /* skipped step i is event i % LOSS_SCALE_EVENTS */
+} LossScale;
+
 /* Where and how a model runs. Launchers get it instead of keeping state of their own. */
 typedef struct Context {
   Device device;
@@ -123,6 +151,7 @@ typedef struct Context {
   float mixed;              /* with mixup, of this step: the share of the other sample in each sample */
   int ranges;               /* each operation is an NVTX range of its name: for profilers (common/nvtx.h) */
   const StepValues *values; /* on the device, to be read by kernels instead of Hyper; NULL: take Hyper's */
+  const LossScale *loss_scale; /* on the device: optimizers change nothing where it says overflow; NULL: there is none */
 } Context;
 
 /* What forward() and backward() work on. Arrays are on the device; x[i] is (batch, shape of input i). */
@@ -135,6 +164,9 @@ typedef struct OpArrays {
   float *param[NODE_MAX_PARAMS], *grad[NODE_MAX_PARAMS]; /* in the node's order; grad is NULL where it is not trained */
   void *saved;                                           /* what forward() keeps for backward() */
   float *workspace;                                      /* scratch for one call */
+  /* Of a lowered operation (lower.h): x, y, dy and dx hold 16 bits per number, the channels last. On a GPU its weights,
+   * too: (dim[0], pixels, channels), and behind them their turn (half_weights.h). */
+  const uint16_t *half[NODE_MAX_PARAMS];
 } OpArrays;
 
 /* Which arrays backward() reads besides dy: they are kept until then. The others are not, and are NULL. */
@@ -192,6 +224,9 @@ typedef struct Node {
   char name[NODE_NAME];
   int input[NODE_MAX_INPUTS], inputs;
   Shape shape; /* of y, one sample */
+  DType type;  /* of y and of its gradient: float32, or 16 bits with the channels last (common/half.h) */
+  const Op *full;               /* the float32 operation that a lowered one stands for (lower.h); NULL: it is not lowered */
+  Shape from[NODE_LOWER_INPUTS]; /* shapes of its inputs */
   NodeWindow window;
   uint32_t order; /* operations before it: the stream of its random numbers */
   Param param[NODE_MAX_PARAMS];
@@ -203,6 +238,12 @@ typedef struct Node {
     double align;
   } attributes;
 } Node;
+
+/* Bytes of its output, one sample. */
+static inline size_t node_bytes(const Node *node) {
+  return node->type == DTYPE_FLOAT32 ? shape_count(node->shape) * sizeof(float)
+                                     : shape_half_count(node->shape) * sizeof(uint16_t);
+}
 
 /* ---------------------------------------------------------------------------------------------------------- losses */
 
@@ -255,6 +296,10 @@ static inline StepValues step_values(double lr, const Hyper *hyper, long step) {
 
 enum { OPTIMIZER_MAX_SLOTS = 3 };
 
+/* Where context->values is given, step() takes what changes from step to step from there; where context->loss_scale says
+ * that a gradient is not finite, it changes nothing. */
+enum { OPTIMIZER_READS_VALUES = 1, OPTIMIZER_READS_SCALE = 2, OPTIMIZER_READS_BOTH = 3 };
+
 struct Model;
 
 /* Steps n parameters by their gradients; weight decay applies to the first `decayed` of them. Its state is `slots`
@@ -265,7 +310,7 @@ typedef struct Optimizer {
   const char *slot[OPTIMIZER_MAX_SLOTS]; /* PyTorch's: "momentum_buffer" */
   void (*step)(const Context *context, float *parameters, float *const *slot, const float *gradients, size_t n,
                size_t decayed, const Hyper *hyper);
-  int reads_values; /* where context->values is given, step() takes what changes from step to step from there */
+  unsigned reads; /* on a GPU: OPTIMIZER_READS_..., or'ed */
   /* Of an optimizer that must know which parameters are matrices; it is called instead of step(). NULL: it need not. */
   void (*step_model)(struct Model *model);
   size_t (*workspace_floats)(const struct Model *model); /* for step_model(), in Model.workspace; NULL: none */

@@ -467,7 +467,7 @@ static void slots_follow_from_the_settings(void **state) {
     Error err;
     const OptimizerChoice *choice = optimizer_at(i);
     assert_string_equal(choice->choose(&choice->usual)->name, choice->name);
-    assert_true(choice->choose(&choice->usual)->reads_values);
+    assert_true(choice->choose(&choice->usual)->reads & OPTIMIZER_READS_VALUES);
     assert_int_equal(optimizer_check(choice, &choice->usual, choice->reads, &err), 0);
   }
   assert_null(optimizer_at(OPTIMIZERS));

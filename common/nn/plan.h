@@ -69,7 +69,7 @@ static inline void plan_until(Plan *plan, int array, int moment) {
 
 /* Node i's output in bytes, for the largest batch. */
 static inline size_t plan_output_bytes(const Plan *plan, const Graph *g, int i) {
-  return shape_count(g->nodes[i].shape) * (size_t)plan->max_batch * sizeof(float);
+  return node_bytes(&g->nodes[i]) * (size_t)plan->max_batch;
 }
 
 /* ------------------------------------------------------------------------------------------------------- lifetimes */

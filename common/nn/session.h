@@ -3,6 +3,7 @@
 #define COMMON_NN_SESSION_H
 
 #include "common/nn/fuse.h"
+#include "common/nn/lower.h"
 #include "common/nn/task.h"
 
 enum { SESSION_MAX_CLASSES = 1000 };
@@ -15,15 +16,18 @@ static inline void session_names(const TrainOptions *options, TrainState *state)
   snprintf(state->schedule, sizeof state->schedule, "%s", lr_schedule_text(&options->schedule).text);
   snprintf(state->augment, sizeof state->augment, "%s", options->augment->name);
   snprintf(state->optimizer, sizeof state->optimizer, "%s", options->optimizer ? options->optimizer->name : "");
+  snprintf(state->precision, sizeof state->precision, "%s", options->precision ? dtype_name(options->precision) : "");
 }
 
-/* The optimizer of the options: the task's own where they ask for nothing else. */
+/* The optimizer of the options: the task's own where they ask for nothing else, and where it can skip steps of fp16. */
 static inline const Optimizer *session_optimizer(const Task *task, const TrainOptions *options) {
   const OptimizerSettings settings = train_options_settings(options);
+  const int skips = options->precision != DTYPE_FP16 || task->optimizer->reads & OPTIMIZER_READS_SCALE;
   const OptimizerChoice *choice = options->optimizer;
+  if (choice == NULL && !skips) choice = optimizer_named(task->optimizer->name);
   const int own = choice == NULL ||
                   (strcmp(choice->name, task->optimizer->name) == 0 && !settings.nesterov && settings.dampening == 0);
-  return own ? task->optimizer : choice->choose(&settings);
+  return own && skips ? task->optimizer : choice->choose(&settings);
 }
 
 /* "sgd with momentum_buffer": what a checkpoint holds of it. */
@@ -231,7 +235,7 @@ static inline int session_choose(const Task *task, const TrainOptions *options, 
  * finds besides. Whoever asks for an implementation of an operation wants to have it computed by that. A run that goes
  * on does as it did, so that its sums are added up in the same order. */
 static inline void session_fuse(const Task *task, const TrainOptions *options, Graph *g, TrainState *state) {
-  int chosen = state->implementations[0] != '\0';
+  int chosen = state->implementations[0] != '\0' || options->precision;
   for (int c = 0; c < task->choice_count; c++) chosen |= options->chosen[c][0] != '\0';
   const int nothing = options->unfused || strcmp(state->fused, "nothing") == 0;
   const int pairs = chosen || strcmp(state->fused, "pairs") == 0 || g->fuse == NULL;
@@ -240,6 +244,23 @@ static inline void session_fuse(const Task *task, const TrainOptions *options, G
   else if (!pairs)
     g->fuse(g);
   snprintf(state->fused, sizeof state->fused, "%s", nothing ? "nothing" : pairs ? "pairs" : "chains");
+}
+
+/* What is trained with --precision: a line says what it changes. A network that only infers computes in float32. */
+static inline int session_lower(const TrainOptions *options, ModelUse use, Graph *g, Error *err) {
+  char lowered[256], others[256];
+  int all;
+  if (options->precision == DTYPE_FLOAT32 || use != MODEL_TRAIN || g->failed) return 0;
+  const char *name = dtype_name(options->precision);
+  graph_lower(g, options->precision);
+  if (graph_lowered(g, &all) == 0)
+    return error_set(err, "--precision=%s: no operation of this network has a version of 16 bits; leave the option out",
+                     name);
+  graph_lowered_text(g, 1, lowered, sizeof lowered);
+  graph_lowered_text(g, 0, others, sizeof others);
+  printf("precision %s: %s; float32: %s%sweights, gradients, sums, statistics, the loss\n", name, lowered, others,
+         others[0] ? ", " : "");
+  return 0;
 }
 
 /* The network that the task's graph() builds, planned and not yet allocated. */
@@ -258,6 +279,10 @@ static inline int session_prepare(const Task *task, const TrainOptions *options,
     return -1;
   }
   session_fuse(task, options, g, state);
+  if (session_lower(options, use, g, err) != 0) {
+    graph_destroy(g);
+    return -1;
+  }
   const OptimizerSettings settings = train_options_settings(options);
   if (model_prepare(m, g, context, session_optimizer(task, options), max_batch, use, err) != 0) return -1;
   m->hyper = optimizer_hyper(&settings);
@@ -273,6 +298,7 @@ static inline int session_open(const Task *task, const TrainOptions *options, Tr
     return -1;
   if (m->accumulates) model_accumulate_open(m);
   if (m->hyper.ema > 0) model_average_open(m);
+  if (m->loss_scale && options->loss_scale > 0) model_set_loss_scale(m, (float)options->loss_scale);
   if (task->networks) {
     task->networks->text(state->network);
     printf("network %s: %zu parameters\n", state->network, m->parameter_count);

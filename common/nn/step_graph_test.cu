@@ -325,7 +325,7 @@ static void what_changes_its_launches_is_not_replayed(void **state) {
   Error why;
   Optimizer by_value = test_sgd;
   Op draws = test_linear;
-  by_value.reads_values = 0;
+  by_value.reads = 0;
   draws.flags |= OP_DRAWS;
   test_net_open(&net, shape3(1, 2, 2), CLASSES, DEVICE_GPU, 1);
   assert_int_equal(step_replay_check(&net, NULL), 0);

@@ -55,7 +55,12 @@ typedef struct StepParts {
 /* ----------------------------------------------------------------------------------------------------------- bytes */
 
 static inline double step_parts_output_bytes(const StepParts *s, int node) {
-  return (double)shape_count(graph_shape(s->net->graph, node)) * s->batch * sizeof(float);
+  return (double)node_bytes(&s->net->graph->nodes[node]) * s->batch;
+}
+
+/* A lowered operation reads a copy of 16 bits of what it multiplies (half_weights.h). */
+static inline double step_parts_param_bytes(const Param *p) {
+  return (double)p->count * (p->half_channels > 0 ? sizeof(uint16_t) : sizeof(float));
 }
 
 static inline double step_parts_saved_bytes(const StepParts *s, const Node *node) {
@@ -67,7 +72,7 @@ static inline double step_parts_forward_bytes(const StepParts *s, int i) {
   double bytes = step_parts_output_bytes(s, i) + step_parts_saved_bytes(s, node);
   if (node->op->flags & (OP_PASSED | OP_ABSORBED)) return 0;
   for (int k = 0; k < node->inputs; k++) bytes += step_parts_output_bytes(s, node->input[k]);
-  for (int k = 0; k < node->params; k++) bytes += (double)node->param[k].count * sizeof(float);
+  for (int k = 0; k < node->params; k++) bytes += step_parts_param_bytes(&node->param[k]);
   return bytes;
 }
 
@@ -83,7 +88,8 @@ static inline double step_parts_backward_bytes(const StepParts *s, int i) {
     if (plan->writes[k]) bytes += plan->extra[k] == PLAN_NONE ? input : 4 * input; /* added to what is there: 3 more */
   }
   for (int k = 0; k < node->params; k++)
-    bytes += (double)node->param[k].count * sizeof(float) * (node->param[k].trained ? 2 : 1);
+    bytes += step_parts_param_bytes(&node->param[k]) +
+             (node->param[k].trained ? (double)node->param[k].count * sizeof(float) : 0);
   return bytes;
 }
 

@@ -45,7 +45,7 @@ typedef struct StepReplay {
 static inline int step_replay_check(const Model *net, Error *err) {
   if (net->context.device != DEVICE_GPU) return error_set(err, "the network is not on a GPU");
   if (net->optimizer == NULL) return error_set(err, "the network has no optimizer");
-  if (!net->optimizer->reads_values)
+  if (!(net->optimizer->reads & OPTIMIZER_READS_VALUES))
     return error_set(err, "%s takes the learning rate as an argument of its kernels", net->optimizer->name);
   for (int i = 0; i < net->graph->count; i++) {
     const Node *node = &net->graph->nodes[i];

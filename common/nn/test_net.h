@@ -256,7 +256,7 @@ static inline void test_sgd_step(const Context *context, float *w, float *const 
   test_net_run(context->device, t, n);
 }
 
-static const Optimizer test_sgd = {"sgd", 1, {"momentum_buffer"}, test_sgd_step, 1, NULL, NULL};
+static const Optimizer test_sgd = {"sgd", 1, {"momentum_buffer"}, test_sgd_step, OPTIMIZER_READS_VALUES, NULL, NULL};
 
 /* ---------------------------------------------------------------------------------------------------------- batches */
 

@@ -56,7 +56,8 @@ enum {
   TRAIN_MIXUP = UINT64_C(1) << 30,
   TRAIN_EMA = UINT64_C(1) << 31,
   TRAIN_CONFIG = UINT64_C(1) << 41,
-  TRAIN_ALL = ((UINT64_C(1) << 32) - 1) | TRAIN_CONFIG
+  TRAIN_PRECISION = UINT64_C(1) << 46, /* and --loss-scale */
+  TRAIN_ALL = ((UINT64_C(1) << 32) - 1) | TRAIN_CONFIG | TRAIN_PRECISION
 };
 
 enum { TRAIN_MAX_CHOICES = 8, TRAIN_MAX_ROWS = 64 };
@@ -90,6 +91,8 @@ typedef struct TrainOptions {
   double label_smoothing;       /* 0: labels are as they are */
   double mixup;                 /* alpha of the distribution of shares; 0: samples are not mixed */
   double ema;                   /* decay of the average of the weights; 0: there is none */
+  DType precision;              /* of what graph_lower() lowers */
+  double loss_scale;            /* of the first step in fp16; 0: the usual one */
   int accumulate;               /* batches whose gradients are added up for a step; 0: one */
   int log_every;                /* steps between two records of the log; 0: TRAINER_LOG_EVERY */
   int find_lr;                  /* steps of --find-lr; 0: it is not asked for */
@@ -141,6 +144,8 @@ enum {
   TRAIN_KEY_EMA,
   TRAIN_KEY_CONFIG,
   TRAIN_KEY_CONFIG_LINE,
+  TRAIN_KEY_PRECISION,
+  TRAIN_KEY_LOSS_SCALE,
   TRAIN_KEY_CHOICE /* and those after it */
 };
 
@@ -196,6 +201,7 @@ static inline int train_options_check_optimizer(const TrainOptions *options, Err
 /* "mnist, fashion_mnist, cifar10 or cifar100" */
 typedef const char *TrainOptionsName(int i);
 static inline const char *train_options_data(int i) { return data_source_at(i) ? data_source_at(i)->name : NULL; }
+static inline const char *train_options_precision(int i) { return i <= DTYPE_FP16 ? dtype_name((DType)i) : NULL; }
 static inline const char *train_options_optimizer(int i) { return optimizer_at(i) ? optimizer_at(i)->name : NULL; }
 
 typedef struct TrainOptionsList {
@@ -241,7 +247,9 @@ static inline const char *train_options_mode(const TrainOptions *options) {
 
 /* The given option that says how training goes on; NULL: none. --profile names the operations for a profiler, too. */
 static inline const char *train_options_training(const TrainOptions *options) {
+  const int reads = options->predict || train_options_shows(options);
   return options->resume                      ? "resume"
+         : options->precision && reads        ? "precision"
          : options->restart                   ? "restart"
          : options->graph                     ? "graph"
          : options->stream                    ? "stream"
@@ -266,6 +274,14 @@ static inline void train_options_end(const TrainOptions *options, const struct a
     argp_error(state, "--patience=%d: give --validation=SHARE, too; the run stops by the loss of these images",
                options->patience);
   if (mode && training) argp_error(state, "--%s trains nothing; leave --%s out", mode, training);
+  if (options->loss_scale > 0 && (options->precision != DTYPE_FP16 || options->resume))
+    argp_error(state, "--loss-scale=%g: give --precision=fp16, too; %s", options->loss_scale,
+               options->resume ? "a run that goes on has the scale of its checkpoint"
+                               : "gradients of float32 and bf16 need no scale");
+  for (int i = 0; i < options->choice_count && options->precision; i++)
+    if (options->chosen[i][0])
+      argp_error(state, "--%s=%s chooses how float32 is computed; leave it out, or --precision=%s",
+                 options->choices[i]->option, options->chosen[i], dtype_name(options->precision));
   if (options->excited && options->hold_out)
     argp_error(state, "--show-excited looks at the test set; leave --hold-out out");
   if (options->graph && options->common.device == DEVICE_CPU)
@@ -339,6 +355,8 @@ static inline uint64_t train_options_bit(int key) {
       return TRAIN_MIXUP;
     case TRAIN_KEY_EMA:
       return TRAIN_EMA;
+    case TRAIN_KEY_PRECISION:
+      return TRAIN_PRECISION;
     default:
       return 0;
   }
@@ -420,6 +438,14 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       return 0; /* it has been read */
     case TRAIN_KEY_CONFIG_LINE:
       if (options->config) config_at(options->config, arg, state);
+      return 0;
+    case TRAIN_KEY_PRECISION:
+      options->precision = (DType)train_options_find(state, "--precision", arg, train_options_precision);
+      return 0;
+    case TRAIN_KEY_LOSS_SCALE:
+      options->loss_scale = option_float(state, arg, "--loss-scale", LOSS_SCALE_LEAST, LOSS_SCALE_MOST);
+      if (options->loss_scale != exp2(round(log2(options->loss_scale))))
+        argp_error(state, "--loss-scale=%s: a power of two is expected, such as 65536: it rounds nothing", arg);
       return 0;
     case TRAIN_KEY_FIND_LR:
       options->find_lr =
@@ -644,6 +670,16 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   if (has & TRAIN_ACCUMULATE)
     train_options_row(help, TRAIN_KEY_ACCUMULATE, "accumulate", "N",
                       "Add up the gradients of N batches for each step: as --batch-size times N, in the memory of one");
+  if (has & TRAIN_PRECISION) {
+    train_options_row(help, TRAIN_KEY_PRECISION, "precision", "NAME",
+                      "What the layers compute with: float32 (default), or numbers of 16 bits, bf16 or fp16; weights, "
+                      "sums and the loss stay float32");
+    train_options_row(
+        help, TRAIN_KEY_LOSS_SCALE, "loss-scale", "S",
+        "With --precision=fp16: by how much the gradients are multiplied in the first step, a power of two "
+        "(default: %g); it adapts",
+        (double)LOSS_SCALE_FIRST);
+  }
   if (has & TRAIN_THREADS)
     train_options_row(help, TRAIN_KEY_THREADS, "threads", "N", "CPU threads (default: one per core)");
   if (has & TRAIN_GRAPH)

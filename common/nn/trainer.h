@@ -45,6 +45,7 @@ typedef struct Trainer {
   StepValues *values;    /* of its epoch, on the host */
   double lr;             /* of the last step */
   int diverged;          /* a loss was not finite */
+  int skipped;           /* steps of fp16 that were skipped and told of */
   double startup;        /* seconds of the program before the first step: device, data, network, recording */
   /* Of the last epoch; NAN before the first. */
   double images_per_second; /* evaluation left out */
@@ -106,6 +107,38 @@ static inline int trainer_check_loss(Trainer *t, long step, int epoch, double lo
                    state->best_epoch > 0 ? "The last checkpoint is kept" : "Nothing was saved", t->output_dir);
 }
 
+/* Steps of fp16 that were skipped since the last look, the last LOSS_SCALE_EVENTS of them one by one. -1 where all `steps`
+ * steps were, and the scale is as small as it can be. */
+static inline int trainer_tell_skipped(Trainer *t, long steps, Error *err) {
+  LossScale s;
+  if (t->net->loss_scale == NULL) return 0;
+  device_download(t->net->context.device, &s, t->net->loss_scale, sizeof s);
+  const int before = t->skipped;
+  t->skipped = s.skipped;
+  t->state.loss_scale = s.scale;
+  t->state.good_steps = s.good;
+  t->state.skipped_steps = s.skipped;
+  if (s.skipped - before >= steps && steps > 1 && s.scale <= LOSS_SCALE_LEAST)
+    return error_set(
+        err,
+        "the last %ld steps overflowed in fp16, even with a loss scale of %g: numbers above 65504 are in the "
+        "network itself; try --precision=bf16, or --lr=%g. The files in %s are unchanged",
+        steps, LOSS_SCALE_LEAST, t->state.lr / 10, t->output_dir);
+  int first = before;
+  if (s.skipped - first > LOSS_SCALE_EVENTS) {
+    first = s.skipped - LOSS_SCALE_EVENTS;
+    fprintf(stderr, "%s: note: %d more steps overflowed before\n", program_invocation_short_name, first - before);
+  }
+  for (int i = first; i < s.skipped; i++) {
+    const float scale = s.event[i % LOSS_SCALE_EVENTS].scale;
+    fprintf(stderr,
+            "%s: note: step %d overflowed with the loss scale %g: it was skipped, and the next step had the scale %g\n",
+            program_invocation_short_name, s.event[i % LOSS_SCALE_EVENTS].step, scale,
+            fmax(scale / 2, LOSS_SCALE_LEAST));
+  }
+  return 0;
+}
+
 /* Waits for the sums of the look, logs the interval before it and begins the next one. */
 static inline int trainer_look_end(Trainer *t, TrainerInterval *interval, Error *err) {
   TrainState *state = &t->state;
@@ -113,6 +146,7 @@ static inline int trainer_look_end(Trainer *t, TrainerInterval *interval, Error 
   interval->looking = 0;
   state->epoch_totals = sums.totals;
   if (trainer_check_loss(t, interval->look_step, state->epoch + 1, sums.totals.loss, err) != 0) return -1;
+  if (trainer_tell_skipped(t, interval->look_step - interval->step, err) != 0) return -1;
   const double now = seconds_now(), images = interval->look_position - interval->position;
   const double norm = (sums.norms - interval->begin.norms) / (double)(interval->look_step - interval->step);
   const Totals own = {sums.totals.loss - interval->begin.totals.loss,

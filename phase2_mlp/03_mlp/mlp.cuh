@@ -16,7 +16,7 @@
 
 #include "phase1_building_blocks/07_activations/activations_op.cuh"
 #include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_op.cuh"
-#include "phase2_mlp/03_mlp/linear_op.cuh"
+#include "phase2_mlp/03_mlp/linear_half_op.cuh"
 #include "phase2_mlp/03_mlp/sgd_op.cuh"
 
 enum {
@@ -89,6 +89,9 @@ static inline size_t mlp_parameters(const MlpShape *shape) {
 
 /* ---------------------------------------------------------------------------------------------------- the network */
 
+/* What --precision=bf16 and fp16 can do with it (common/nn/lower.h). Sigmoid and tanh stay float32. */
+static const Lowering mlp_lowerings[] = {LOWER_LINEAR, LOWER_RELU};
+
 /* fc1, relu1, fc2, ..., and the loss. Xavier's initialisation right before sigmoid and tanh, He's before the others. */
 static inline Graph *mlp_graph(const MlpShape *shape) {
   Graph *g = graph_create();
@@ -100,6 +103,8 @@ static inline Graph *mlp_graph(const MlpShape *shape) {
     if (i + 1 < shape->count) x = activation(g, x, shape->activation); /* the last outputs are the logits */
   }
   graph_loss(g, &cross_entropy_loss, x, 1);
+  g->lowerings = mlp_lowerings;
+  g->lowering_count = sizeof mlp_lowerings / sizeof *mlp_lowerings;
   return g;
 }
 

@@ -16,7 +16,7 @@ static inline void sgd_op_step(const Context *context, float *w, float *const *s
             });
 }
 
-static const Optimizer sgd = {"sgd", 1, {"momentum_buffer"}, sgd_op_step, 1, NULL, NULL};
+static const Optimizer sgd = {"sgd", 1, {"momentum_buffer"}, sgd_op_step, OPTIMIZER_READS_VALUES, NULL, NULL};
 
 /* A model of the graph to be trained by SGD. Ends the program with a sentence where the graph is wrong or too large. */
 static inline void sgd_model_open(Model *m, Graph *graph, Device device, int max_batch) {

@@ -32,27 +32,9 @@ static __device__ __forceinline__ void conv2d_mma(__nv_bfloat16, float (&d)[4], 
   mma_16x8x16(d, a, b0, b1);
 }
 
-[[maybe_unused]] static __device__ MMA_INLINE void conv2d_mma(__half, float (&d)[4], const uint32_t (&a)[4],
-                                                              uint32_t b0, uint32_t b1) {
-#ifdef SIMT_REWRITTEN
-  int group = threadIdx.x % 32 / 4, member = threadIdx.x % 4;
-  for (int k = 0; k < 16; k++) {
-    int half = k / 8, holder = k % 8 / 2, shift = k % 2 * 16; /* which register, whose, which half of it */
-    float left[2], right[2];
-    for (int i = 0; i < 2; i++) {
-      uint32_t x = __shfl_sync(0xFFFFFFFF, a[i + 2 * half], 4 * group + holder) >> shift;
-      uint32_t y = __shfl_sync(0xFFFFFFFF, half ? b1 : b0, 4 * (2 * member + i) + holder) >> shift;
-      left[i] = __half2float(__ushort_as_half((unsigned short)x));
-      right[i] = __half2float(__ushort_as_half((unsigned short)y));
-    }
-    for (int i = 0; i < 4; i++) d[i] += left[i / 2] * right[i % 2];
-  }
-#elif defined MMA_BFLOAT16
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#endif
+[[maybe_unused]] static __device__ __forceinline__ void conv2d_mma(__half, float (&d)[4], const uint32_t (&a)[4],
+                                                                   uint32_t b0, uint32_t b1) {
+  mma_16x8x16_half(d, a, b0, b1);
 }
 
 /* The nearest TF32, halves away from zero: tensor cores would cut off the lower 13 bits. */
@@ -97,15 +79,16 @@ typedef struct Conv2dGather {
   int channels, filters, groups;  /* of a group: of what is gathered, and of the result */
   int p_count, q_count, s, taps;  /* outputs; columns of a filter; taps */
   int stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+  int biases; /* of a group: filters behind them have none */
 } Conv2dGather;
 
 static inline Conv2dGather conv2d_gather(Conv2dShape s, bool backward) {
   int p = conv2d_out_h(s), q = conv2d_out_w(s), channels = s.c / s.groups, filters = s.k / s.groups;
   Conv2dGather forward = {s.n,        s.h,         s.w,         s.c,          channels,    filters,
                           s.groups,   p,           q,           s.s,          s.r * s.s,   s.stride_h,
-                          s.stride_w, s.padding_h, s.padding_w, s.dilation_h, s.dilation_w};
+                          s.stride_w, s.padding_h, s.padding_w, s.dilation_h, s.dilation_w, filters};
   Conv2dGather back = {s.n, p,         q,          s.k,        filters,     channels,    s.groups,     s.h,         s.w,
-                       s.s, s.r * s.s, s.stride_h, s.stride_w, s.padding_h, s.padding_w, s.dilation_h, s.dilation_w};
+                       s.s, s.r * s.s, s.stride_h, s.stride_w, s.padding_h, s.padding_w, s.dilation_h, s.dilation_w, 0};
   return backward ? back : forward;
 }
 
@@ -117,8 +100,16 @@ typedef struct Conv2dNhwcPixel {
 template <bool BACKWARD>
 static __device__ __forceinline__ Conv2dNhwcPixel conv2d_gather_pixel(const Conv2dGather &g, long long m) {
   Conv2dNhwcPixel pixel;
-  int q = m % g.q_count, p = m / g.q_count % g.p_count;
-  pixel.image = (int)(m / g.q_count / g.p_count); /* past the last: no such image */
+  int p, q;
+  if (m <= INT_MAX) { /* a division of 64 bits takes a hundred instructions: more than the rest of a step */
+    const unsigned number = (unsigned)m, row = number / g.q_count;
+    q = (int)(number - row * g.q_count);
+    pixel.image = (int)(row / g.p_count); /* past the last: no such image */
+    p = (int)(row - (unsigned)pixel.image * g.p_count);
+  } else {
+    q = m % g.q_count, p = m / g.q_count % g.p_count;
+    pixel.image = (int)(m / g.q_count / g.p_count);
+  }
   pixel.h = BACKWARD ? p + g.padding_h : p * g.stride_h - g.padding_h;
   pixel.w = BACKWARD ? q + g.padding_w : q * g.stride_w - g.padding_w;
   return pixel;
@@ -131,6 +122,11 @@ static __device__ __forceinline__ long long conv2d_gather_tap(const Conv2dGather
   long long from = -1;
   if (BACKWARD) {
     int p = pixel.h - r * g.dilation_h, q = pixel.w - s * g.dilation_w; /* times the stride */
+    if (g.stride_h == 1 && g.stride_w == 1) {
+      if (pixel.image < g.images && p >= 0 && q >= 0 && p < g.h && q < g.w)
+        from = ((long long)pixel.image * g.h + p) * g.w + q;
+      return from;
+    }
     if (pixel.image < g.images && p >= 0 && q >= 0 && p % g.stride_h == 0 && q % g.stride_w == 0 &&
         p / g.stride_h < g.h && q / g.stride_w < g.w)
       from = ((long long)pixel.image * g.h + p / g.stride_h) * g.w + q / g.stride_w;
@@ -245,10 +241,10 @@ static __device__ __forceinline__ void conv2d_store_pair(__half *to, float a, fl
 
 /* Two neighbouring outputs of filters k and k + 1 of `filters`, in an array whose rows allow pairs or not. */
 template <typename T>
-static __device__ __forceinline__ void conv2d_nhwc_write(T *y, float a, float b, const float *bias, int k, int filters,
-                                                         bool relu, bool pairs) {
-  if (bias != NULL && k < filters) a += bias[k];
-  if (bias != NULL && k + 1 < filters) b += bias[k + 1];
+static __device__ __forceinline__ void conv2d_nhwc_write(T *y, float a, float b, const float *bias, int biases, int k,
+                                                         int filters, bool relu, bool pairs) {
+  if (bias != NULL && k < biases) a += bias[k];
+  if (bias != NULL && k + 1 < biases) b += bias[k + 1];
   if (relu) a = a < 0 ? 0 : a, b = b < 0 ? 0 : b;
   if (pairs && k + 1 < filters) {
     conv2d_store_pair(y + k, a, b);
@@ -308,7 +304,8 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 #pragma unroll
       for (int s = 0; s < WN / 8; s++) {
         int k = filter0 + warp_col + 8 * s + lane % 4 * 2;
-        if (m < pixels) conv2d_nhwc_write(row, sum[r][s][2 * i], sum[r][s][2 * i + 1], bias, k, g.filters, relu, pairs);
+        if (m < pixels)
+          conv2d_nhwc_write(row, sum[r][s][2 * i], sum[r][s][2 * i + 1], bias, g.biases, k, g.filters, relu, pairs);
       }
     }
 }

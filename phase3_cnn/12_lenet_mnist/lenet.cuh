@@ -24,6 +24,7 @@
 #include "phase2_mlp/03_mlp/sgd_op.cuh"
 #include "phase3_cnn/08_conv2d_duel/conv2d_choice_op.cuh"
 #include "phase3_cnn/09_pooling/max_pool2d_op.cuh"
+#include "phase3_cnn/half_ops.cuh"
 
 /* Which of its operations are computed together: a training step takes 21 launches instead of 35. */
 static const Fusion lenet_fusions[] = {
@@ -52,6 +53,7 @@ static inline Graph *lenet_layers_for(Shape images, int classes) {
 static inline Graph *lenet_graph_for(Shape images, int classes) {
   Graph *g = lenet_layers_for(images, classes);
   graph_fuse(g, lenet_fusions, sizeof lenet_fusions / sizeof *lenet_fusions);
+  cnn_can_be_lowered(g);
   return g;
 }
 

@@ -20,6 +20,7 @@
 #include "phase2_mlp/03_mlp/sgd_op.cuh"
 #include "phase3_cnn/08_conv2d_duel/conv2d_choice_op.cuh"
 #include "phase3_cnn/09_pooling/max_pool2d_op.cuh"
+#include "phase3_cnn/half_ops.cuh"
 
 enum { FASHION_CNN_PARAMETERS = 896522 };
 
@@ -45,6 +46,7 @@ static inline Graph *fashion_cnn_layers_for(Shape images, int classes) {
 static inline Graph *fashion_cnn_graph_for(Shape images, int classes) {
   Graph *g = fashion_cnn_layers_for(images, classes);
   graph_fuse(g, fashion_cnn_fusions, sizeof fashion_cnn_fusions / sizeof *fashion_cnn_fusions);
+  cnn_can_be_lowered(g);
   return g;
 }
 

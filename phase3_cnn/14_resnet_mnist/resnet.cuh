@@ -32,6 +32,7 @@
 #include "phase3_cnn/11_residual/add_relu_op.cuh"
 #include "phase3_cnn/11_residual/residual_block.cuh"
 #include "phase3_cnn/11_residual/residual_infer.cuh"
+#include "phase3_cnn/half_ops.cuh"
 
 /* Which of its operations are computed together: batch norm with the sum and the ReLU behind it. */
 static const Fusion resnet_fusions[] = {FUSE_LINEAR_RELU, FUSE_LINEAR, FUSE_BATCH_NORM_RELU, FUSE_ADD_RELU,
@@ -60,6 +61,7 @@ static inline Graph *resnet_layers_for(ResnetShape s, Shape images, int classes)
 static inline Graph *resnet_fused_for(ResnetShape s, Shape images, int classes) {
   Graph *g = resnet_layers_for(s, images, classes);
   graph_fuse(g, resnet_fusions, sizeof resnet_fusions / sizeof *resnet_fusions);
+  cnn_can_be_lowered(g);
   return g;
 }
 

@@ -37,6 +37,7 @@
 #include "phase3_cnn/11_residual/residual_block.cuh"
 #include "phase3_cnn/11_residual/residual_infer.cuh"
 #include "phase3_cnn/12_lenet_mnist/lenet.cuh"
+#include "phase3_cnn/half_ops.cuh"
 
 static const Fusion cifar_fusions[] = {
     FUSE_LINEAR_RELU,
@@ -69,6 +70,7 @@ static inline Graph *cifar_graph_for(const CifarNetwork *network, Shape images, 
   const int x = graph_input(g, "x", images);
   graph_loss(g, &cross_entropy_loss, network->layers(g, x, classes), 1);
   graph_fuse(g, cifar_fusions, sizeof cifar_fusions / sizeof *cifar_fusions);
+  cnn_can_be_lowered(g);
   return g;
 }
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The peer of lenet_bench, fashion_bench, resnet_bench and cifar10_bench: the same network in PyTorch (torch_step.py).
+"""The peer of lenet_bench, fashion_bench, resnet_bench, cifar10_bench and mixed_precision_bench: the same network in PyTorch (torch_step.py).
 
     python3 tools/peers/network_torch.py --device=cpu --threads=2 --batch-size=64
     python3 tools/peers/network_torch.py --network=fashion --ours=bazel-bin/phase3_cnn/13_fashion_mnist/fashion_bench
     python3 tools/peers/network_torch.py --network=fashion --inference --batch-size=1 --ours=.../fashion_bench
     python3 tools/peers/network_torch.py --network=resnet --device=cuda --batch-size=64 --graph --conv=auto --ours=.../cifar10_bench
+    python3 tools/peers/network_torch.py --network=resnet64 --device=cuda --batch-size=128 --autocast=bf16 --channels-last --graph
+        --ours=.../mixed_precision_bench
 """
 import os
 import sys
@@ -27,6 +29,7 @@ NETWORKS = {
     "fashion": (networks.Fashion, networks.Fashion.image, []),
     "cifar_lenet": (networks.LeNet, networks.LeNet.image, ["--network=lenet"]),
     "resnet": (lambda: networks.ResNet(10), networks.ResNet.image, ["--network=resnet"]),
+    "resnet64": (lambda: networks.ResNet(10), (3, 64, 64), []),
     "resnet_mnist": (resnet_mnist, (1, 28, 28), []),
 }
 

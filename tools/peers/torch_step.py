@@ -1,7 +1,8 @@
 """One training step of a network in PyTorch, or its inference, timed: what network_torch.py and mlp_torch.py have in common.
 
 A step is what a PyTorch user writes: zero_grad, forward, cross entropy, backward, SGD with momentum; float32, TF32 off.
-With --inference it is the forward pass under inference_mode(), in evaluation mode.
+With --autocast the forward pass is autocast to bf16 or fp16, the images have the channels last with --channels-last, and
+fp16 uses a GradScaler; ours computes with --precision then. With --inference it is the forward pass under inference_mode(), in evaluation mode.
 The batch lies on the device already. With --ours the two programs take turns (A B A B ...), so that a machine that
 changes its speed changes both, and the ratio of the medians is printed. The last line is JSON.
 """
@@ -23,9 +24,16 @@ class Peer:
         torch.backends.cudnn.benchmark = True
         self.device = options.device
         self.model = model.to(self.device)
+        self.type = {"bf16": torch.bfloat16, "fp16": torch.float16, None: None}[options.autocast]
+        self.scaler = None
+        if options.autocast == "fp16":
+            self.scaler = torch.amp.GradScaler("cuda")
         fused = {"fused": True} if options.fused else {}
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9, **fused)
         self.images = torch.randn(options.batch_size, *image_shape, device=self.device)
+        if options.channels_last:
+            self.model = self.model.to(memory_format=torch.channels_last)
+            self.images = self.images.contiguous(memory_format=torch.channels_last)
         self.labels = torch.randint(0, 10, (options.batch_size,), device=self.device)
         self.run = self.step
         if options.inference:
@@ -36,8 +44,17 @@ class Peer:
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)
-        nn.functional.cross_entropy(self.model(self.images), self.labels).backward()
-        self.optimizer.step()
+        if self.scaler:
+            self.scaler.scale(self.loss()).backward()
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        else:
+            self.loss().backward()
+            self.optimizer.step()
+
+    def loss(self):
+        with torch.autocast(self.device, dtype=self.type, enabled=self.type is not None):
+            return nn.functional.cross_entropy(self.model(self.images), self.labels)
 
     @torch.inference_mode()
     def infer(self):
@@ -56,7 +73,7 @@ class Peer:
             if self.run == self.infer:
                 self.kept = self.infer()
             else:
-                nn.functional.cross_entropy(self.model(self.images), self.labels).backward()
+                self.loss().backward()
                 self.optimizer.step()
         self.run = graph.replay
 
@@ -85,6 +102,8 @@ def parser(description, ours):
     result.add_argument("--batch-size", type=int, default=64)
     result.add_argument("--graph", action="store_true", help="both: replay the step as a CUDA graph, with a resident batch")
     result.add_argument("--inference", action="store_true", help="both: the forward pass alone, of a resident batch")
+    result.add_argument("--autocast", choices=["bf16", "fp16"], help="both: compute with 16 bits; ours as --precision")
+    result.add_argument("--channels-last", action="store_true", help="PyTorch's images and weights as NHWC")
     result.add_argument("--fused", action="store_true", help="SGD(fused=True), in PyTorch 2.3 and later")
     result.add_argument("--rounds", type=int, default=7)
     result.add_argument("--steps", type=int, default=200, help="steps in a round")
@@ -103,6 +122,8 @@ def main(model, image_shape, options, our_options=()):
         command += [option for option in ("--graph", "--resident") if option not in command]
     if options.inference:
         command.append("--inference")
+    if options.autocast:
+        command.append("--precision=" + options.autocast)
     theirs, ours = [], []
     for _ in range(options.rounds):
         theirs.append(peer.seconds(options.steps))
@@ -111,6 +132,7 @@ def main(model, image_shape, options, our_options=()):
 
     result = {"device": options.device, "torch": torch.__version__, "batch_size": options.batch_size,
               "threads": options.threads, "graph": options.graph, "fused": options.fused,
+              "autocast": options.autocast, "channels_last": options.channels_last,
               "inference": options.inference,
               "torch_step_us": round(statistics.median(theirs) * 1e6, 1),
               "torch_images_per_second": round(options.batch_size / statistics.median(theirs))}

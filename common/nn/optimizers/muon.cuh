@@ -409,6 +409,6 @@ static inline void muon_step_model(Model *m) {
 }
 
 static const Optimizer optimizer_muon = {
-    "muon", 2, {"exp_avg", "exp_avg_sq"}, NULL, 1, muon_step_model, muon_workspace_floats};
+    "muon", 2, {"exp_avg", "exp_avg_sq"}, NULL, OPTIMIZER_READS_VALUES, muon_step_model, muon_workspace_floats};
 
 #endif /* COMMON_NN_OPTIMIZERS_MUON_CUH */

@@ -90,14 +90,14 @@ static inline void rmsprop_update(const Context *context, float *w, float *const
 
 /* By what it keeps. */
 static const Optimizer optimizer_rmsprop[] = {
-    {"rmsprop", 1, {"square_avg"}, rmsprop_update<0>, 1, NULL, NULL},
-    {"rmsprop", 2, {"square_avg", "grad_avg"}, rmsprop_update<RMSPROP_CENTERED>, 1, NULL, NULL},
-    {"rmsprop", 2, {"square_avg", "momentum_buffer"}, rmsprop_update<RMSPROP_MOMENTUM>, 1, NULL, NULL},
+    {"rmsprop", 1, {"square_avg"}, rmsprop_update<0>, OPTIMIZER_READS_BOTH, NULL, NULL},
+    {"rmsprop", 2, {"square_avg", "grad_avg"}, rmsprop_update<RMSPROP_CENTERED>, OPTIMIZER_READS_BOTH, NULL, NULL},
+    {"rmsprop", 2, {"square_avg", "momentum_buffer"}, rmsprop_update<RMSPROP_MOMENTUM>, OPTIMIZER_READS_BOTH, NULL, NULL},
     {"rmsprop",
      3,
      {"square_avg", "grad_avg", "momentum_buffer"},
      rmsprop_update<RMSPROP_CENTERED | RMSPROP_MOMENTUM>,
-     1,
+     OPTIMIZER_READS_BOTH,
      NULL,
      NULL},
 };

@@ -1,0 +1,6 @@
+/* Checks loss_scale_update (learn/check.h). */
+#include "phase4_training/09_mixed_precision/mixed_precision_lesson.cuh"
+
+#include "learn/check.h"
+
+CHECK_MAIN(scales_lesson())
