@@ -94,9 +94,9 @@ static void read_early(int argc, char **argv) {
 
 /* The network of the checkpoint that is used; NULL: none is. */
 static const TrainNetwork *network_of_checkpoint(void) {
-  Error none;
   TrainState state;
   char typed[PATH_MAX], path[PATH_MAX];
+  Error none;
   const int resume = config_value(&early, "resume") != NULL;
   const char *folder = config_value(&early, "output-dir"), *file = resume ? NULL : config_value(&early, "checkpoint");
   if (!resume && !config_value(&early, "predict") && !config_value(&early, "show-features") &&
