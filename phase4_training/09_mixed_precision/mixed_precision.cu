@@ -9,6 +9,7 @@
  * second trains. Its last row keeps no float32 weights: after each step they are rounded to bf16. */
 #include "common/nn/optimizer.h"
 #include "common/options.h"
+#include "common/threads.h"
 #include "common/train_log.h"
 #include "phase4_training/09_mixed_precision/stripes.cuh"
 
@@ -112,7 +113,7 @@ static void train(const Run *run, const MixedOptions *options) {
     model_evaluate_step(&net, BATCH);
   }
   const Totals tested = model_read_totals(&net, 0);
-  printf("    loss of the last %d steps %.4f, test loss %.4f, accuracy %.1f %%, %d steps skipped\n", last,
+  printf("    loss of the last %d steps %.3f, test loss %.3f, accuracy %.1f %%, %d steps skipped\n", last,
          trained.loss / (last * BATCH), tested.loss / (TEST_STEPS * BATCH),
          100 * tested.correct / (TEST_STEPS * BATCH), skipped);
   model_close(&net);
@@ -135,6 +136,7 @@ int main(int argc, char **argv) {
                       {"bf16, learning rate 0.0005, weights of 16 bits", DTYPE_BF16, 0, 1, 0.0005f}};
   Error err;
   char description[512];
+  threads_set(1); /* layers this small take less time than waking another thread */
   options.common = options_default(OPTIONS_DEVICE | OPTIONS_SEED);
   options.steps = 60;
   options_parse(&options.common, &own, &options, argc, argv);
