@@ -37,6 +37,7 @@ static void small_shapes_are_right(void **state) {
   check_rows("sgd", "--shape=5x1003", "flat", 6);
   check_rows("lr_kernels", "--shape=1003", "Smoothed losses", 5);
   check_rows("augmentation", "--shape=3x3x9x12", "Augmentation", 4);
+  check_rows("loss_scale", "--shape=1003x2", "The loss scale of each step", 7);
 }
 
 static void shapes_that_there_are_not_are_refused(void **state) {
@@ -46,6 +47,7 @@ static void shapes_that_there_are_not_are_refused(void **state) {
       {"adam", "--shape=200x1000", "200 tensors: a table has room for "},
       {"muon", "--shape=161x2x2", "161 matrices: a table has room for "},
       {"rmsprop", "--shape=0x1000", "2 sizes of at least 1 are expected"},
+      {"loss_scale", "--shape=1003", "2 sizes of at least 1 are expected"},
       {"lr_kernels", "--shape=0", "a size of at least 1 is expected"},
       {"augmentation", "--shape=3x3x9", "4 sizes of at least 1 are expected"},
       {"sgd", "--only=fastest", "--only=fastest: there is no such version; there are\n"},

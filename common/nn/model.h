@@ -47,10 +47,10 @@ typedef struct Model {
   float *accumulated;          /* sums of gradients over the parts of a step; NULL before model_accumulate_open() */
   uint16_t *half;              /* of a lowered graph on a GPU: copies of its weights (half_weights.h); else NULL */
   HalfWeight *half_table;
-  int half_weights;       /* entries of the table */
-  size_t half_runs;       /* of all copies */
-  LossScale *loss_scale;       /* of a graph lowered to fp16; else NULL */
-  int whole;                   /* samples of the step that this batch is a part of; 0: the batch is all of it */
+  int half_weights;      /* entries of the table */
+  size_t half_runs;      /* of all copies */
+  LossScale *loss_scale; /* of a graph lowered to fp16; else NULL */
+  int whole;             /* samples of the step that this batch is a part of; 0: the batch is all of it */
 
   float *losses[GRAPH_MAX_LOSSES]; /* where model_score() writes a float per sample; may be set elsewhere */
   double *totals;                  /* (losses, 2): sum of losses, number of right answers */
@@ -144,7 +144,8 @@ static inline void model_lay_out(Model *m) {
   }
 }
 
-/* Of the copies of weights that a lowered graph multiplies. On a CPU lowered operations round the weights themselves. */
+/* Of the copies of weights that a lowered graph multiplies. On a CPU lowered operations round the weights themselves.
+ * */
 static inline void model_lay_out_half(Model *m) {
   for (int i = 0; i < m->graph->count && m->context.device == DEVICE_GPU; i++)
     for (int k = 0; k < m->graph->nodes[i].params; k++) {
@@ -246,10 +247,11 @@ static inline int model_prepare(Model *m, Graph *graph, Context context, const O
     status = error_set(err, "a network to train needs a loss and an optimizer");
   if (status == 0 && use == MODEL_TRAIN && graph->type == DTYPE_FP16 && context.device == DEVICE_GPU &&
       !(optimizer->reads & OPTIMIZER_READS_SCALE))
-    status = error_set(err,
-                       "%s on a GPU cannot skip a step whose gradients overflow, which fp16 needs; take bf16, or another "
-                       "optimizer",
-                       optimizer->name);
+    status =
+        error_set(err,
+                  "%s on a GPU cannot skip a step whose gradients overflow, which fp16 needs; take bf16, or another "
+                  "optimizer",
+                  optimizer->name);
   if (status == 0 && use == MODEL_TRAIN) status = model_check_batch(graph, max_batch, err);
   if (status == 0) status = model_check_device(&context, err);
   if (status != 0) {
@@ -307,12 +309,8 @@ static inline void model_allocate_half(Model *m) {
     for (int k = 0; k < m->graph->nodes[i].params; k++) {
       const Param *p = &m->graph->nodes[i].param[k];
       if (p->half_channels == 0) continue;
-      const HalfWeight weight = {model_param(m, p),
-                                 (int)p->dim[0],
-                                 p->half_channels,
-                                 p->half_pixels,
-                                 p->rank == 2,
-                                 p->half_offset / HALF_RUN,
+      const HalfWeight weight = {model_param(m, p),        (int)p->dim[0], p->half_channels,
+                                 p->half_pixels,           p->rank == 2,   p->half_offset / HALF_RUN,
                                  p->half_offset / HALF_RUN};
       table[count++] = weight;
     }

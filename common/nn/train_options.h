@@ -608,10 +608,11 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     train_options_row(help, TRAIN_KEY_PRECISION, "precision", "NAME",
                       "What the layers compute with: float32 (default), or numbers of 16 bits, bf16 or fp16; weights, "
                       "sums and the loss stay float32");
-    train_options_row(help, TRAIN_KEY_LOSS_SCALE, "loss-scale", "S",
-                      "With --precision=fp16: by how much the gradients are multiplied in the first step, a power of two "
-                      "(default: %g); it adapts",
-                      (double)LOSS_SCALE_FIRST);
+    train_options_row(
+        help, TRAIN_KEY_LOSS_SCALE, "loss-scale", "S",
+        "With --precision=fp16: by how much the gradients are multiplied in the first step, a power of two "
+        "(default: %g); it adapts",
+        (double)LOSS_SCALE_FIRST);
   }
   if (has & TRAIN_THREADS)
     train_options_row(help, TRAIN_KEY_THREADS, "threads", "N", "CPU threads (default: one per core)");

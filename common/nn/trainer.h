@@ -81,8 +81,8 @@ static inline int trainer_check_loss(const Trainer *t, double loss, Error *err) 
                    t->state.step, t->state.epoch + 1, t->state.lr, t->state.lr / 10, t->output_dir);
 }
 
-/* Steps of fp16 that were skipped since the last look, the last LOSS_SCALE_EVENTS of them one by one. -1 where all `steps`
- * steps were, and the scale is as small as it can be. */
+/* Steps of fp16 that were skipped since the last look, the last LOSS_SCALE_EVENTS of them one by one. -1 where all
+ * `steps` steps were, and the scale is as small as it can be. */
 static inline int trainer_tell_skipped(Trainer *t, long steps, Error *err) {
   LossScale s;
   if (t->net->loss_scale == NULL) return 0;
@@ -93,10 +93,11 @@ static inline int trainer_tell_skipped(Trainer *t, long steps, Error *err) {
   t->state.good_steps = s.good;
   t->state.skipped_steps = s.skipped;
   if (s.skipped - before >= steps && steps > 1 && s.scale <= LOSS_SCALE_LEAST)
-    return error_set(err,
-                     "the last %ld steps overflowed in fp16, even with a loss scale of %g: numbers above 65504 are in the "
-                     "network itself; try --precision=bf16, or --lr=%g. The files in %s are unchanged",
-                     steps, LOSS_SCALE_LEAST, t->state.lr / 10, t->output_dir);
+    return error_set(
+        err,
+        "the last %ld steps overflowed in fp16, even with a loss scale of %g: numbers above 65504 are in the "
+        "network itself; try --precision=bf16, or --lr=%g. The files in %s are unchanged",
+        steps, LOSS_SCALE_LEAST, t->state.lr / 10, t->output_dir);
   int first = before;
   if (s.skipped - first > LOSS_SCALE_EVENTS) {
     first = s.skipped - LOSS_SCALE_EVENTS;

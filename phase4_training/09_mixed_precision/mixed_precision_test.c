@@ -17,7 +17,8 @@ static void a_network_trains_with_16_bits(void **state) {
   small_must("bf16", "--precision=bf16", "--epochs=1", NULL, "precision bf16: Gemm 2, Relu 1; float32: weights");
   small_must("tanh", "--precision=bf16", "--activation=tanh", "--epochs=1", "precision bf16: Gemm 2; float32: Tanh 1");
   Subprocess run = small("fp16", "--precision=fp16", "--loss-scale=16777216", "--json");
-  expect_run(&run, 0, "weight decay 0.0005, fp16, seed 1", "step 1 overflowed with the loss scale 1.67772e+07: it was skipped");
+  expect_run(&run, 0, "weight decay 0.0005, fp16, seed 1",
+             "step 1 overflowed with the loss scale 1.67772e+07: it was skipped");
   json_t *result = expect_json(&run);
   assert_true(json_integer_value(json_object_get(result, "skipped_steps")) > 0);
   assert_true(json_number_value(json_object_get(result, "loss_scale")) < 16777216);
@@ -30,8 +31,8 @@ static void a_network_trains_with_16_bits(void **state) {
 /* The scale and what was skipped are in the checkpoint. */
 static void a_run_in_fp16_resumes_with_the_same_bits(void **state) {
   (void)state;
-  Subprocess run = train(output_dir("whole"), "--train-images=640", "--precision=fp16", "--schedule=constant",
-                         "--epochs=2");
+  Subprocess run =
+      train(output_dir("whole"), "--train-images=640", "--precision=fp16", "--schedule=constant", "--epochs=2");
   expect_run(&run, 0, NULL, NULL);
   subprocess_free(&run);
   run = train(output_dir("parts"), "--train-images=640", "--precision=fp16", "--schedule=constant", "--epochs=1");
