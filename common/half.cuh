@@ -12,11 +12,11 @@
 #include "common/half.h"
 
 /* Calls function<T>(...) for the type. */
-#define HALF_CALL(type, function, ...)    \
-  do {                                    \
-    if ((type) == DTYPE_FP16)             \
-      function<__half>(__VA_ARGS__);      \
-    else                                  \
+#define HALF_CALL(type, function, ...)      \
+  do {                                      \
+    if ((type) == DTYPE_FP16)               \
+      function<__half>(__VA_ARGS__);        \
+    else                                    \
       function<__nv_bfloat16>(__VA_ARGS__); \
   } while (0)
 

@@ -5,8 +5,8 @@
  *     bf16       1         8         7   3.4e38     1.2e-38           2^8
  *     fp16       1         5        10   65504      6.1e-5            2^11
  *
- * half_narrow() rounds to the nearest number, halves to even, as the conversions of cuda_bf16.h and cuda_fp16.h do; what
- * is beyond the largest becomes infinite. half_widen() is exact. Arrays are of uint16_t here: which type they hold
+ * half_narrow() rounds to the nearest number, halves to even, as the conversions of cuda_bf16.h and cuda_fp16.h do;
+ * what is beyond the largest becomes infinite. half_widen() is exact. Arrays are of uint16_t here: which type they hold
  * stands beside them.
  */
 #ifndef COMMON_HALF_H
@@ -67,9 +67,9 @@ static inline float half_round(DType type, float x) { return half_widen(type, ha
 
 /* ---------------------------------------------------------------------------------------------------------- layout
  *
- * Tensor cores multiply runs of neighbours, 16 bytes at a time. So an array of 16 bits has the channels last, (N,H,W,C),
- * and as many zeros behind the C channels of a pixel as make them a multiple of HALF_RUN: each pixel begins at a
- * multiple of 16 bytes. Features are the channels of one pixel. */
+ * Tensor cores multiply runs of neighbours, 16 bytes at a time. So an array of 16 bits has the channels last,
+ * (N,H,W,C), and as many zeros behind the C channels of a pixel as make them a multiple of HALF_RUN: each pixel begins
+ * at a multiple of 16 bytes. Features are the channels of one pixel. */
 
 enum { HALF_RUN = 8 };
 

@@ -111,8 +111,9 @@ static __device__ MMA_INLINE void mma_16x8x16(float (&d)[4], const uint32_t (&a)
 }
 
 /* By type. */
-[[maybe_unused]] static __device__ __forceinline__ void mma_16x8x16_of(__nv_bfloat16, float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
-                                                      uint32_t b1) {
+[[maybe_unused]] static __device__ __forceinline__ void mma_16x8x16_of(__nv_bfloat16, float (&d)[4],
+                                                                       const uint32_t (&a)[4], uint32_t b0,
+                                                                       uint32_t b1) {
   mma_16x8x16(d, a, b0, b1);
 }
 [[maybe_unused]] static __device__ __forceinline__ void mma_16x8x16_of(__half, float (&d)[4], const uint32_t (&a)[4],

@@ -38,6 +38,7 @@ static void small_shapes_are_right(void **state) {
   check_rows("lr_kernels", "--shape=1003", "Smoothed losses", 5);
   check_rows("augmentation", "--shape=3x3x9x12", "Augmentation", 4);
   check_rows("search_kernels", "--shape=3x33", "The first step of k trials", 4);
+  check_rows("loss_scale", "--shape=1003x2", "The loss scale of each step", 7);
 }
 
 static void shapes_that_there_are_not_are_refused(void **state) {
@@ -47,6 +48,7 @@ static void shapes_that_there_are_not_are_refused(void **state) {
       {"adam", "--shape=200x1000", "200 tensors: a table has room for "},
       {"muon", "--shape=161x2x2", "161 matrices: a table has room for "},
       {"rmsprop", "--shape=0x1000", "2 sizes of at least 1 are expected"},
+      {"loss_scale", "--shape=1003", "2 sizes of at least 1 are expected"},
       {"lr_kernels", "--shape=0", "a size of at least 1 is expected"},
       {"search_kernels", "--shape=0x3", "2 sizes of at least 1 are expected"},
       {"augmentation", "--shape=3x3x9", "4 sizes of at least 1 are expected"},

@@ -137,10 +137,11 @@ static inline int app_recall(const Task *task, TrainOptions *options, const char
                      path);
   const char *precision = saved->precision[0] ? saved->precision : dtype_name(DTYPE_FLOAT32);
   if (options->given & TRAIN_PRECISION && strcmp(dtype_name(options->precision), precision) != 0)
-    return error_set(err,
-                     "--resume: %s was started with --precision=%s; leave the option out, or start a new run in another "
-                     "--output-dir",
-                     path, precision);
+    return error_set(
+        err,
+        "--resume: %s was started with --precision=%s; leave the option out, or start a new run in another "
+        "--output-dir",
+        path, precision);
   int known = 0;
   for (int i = 0; train_options_precision(i); i++)
     if (strcmp(train_options_precision(i), precision) == 0) known = 1, options->precision = (DType)i;

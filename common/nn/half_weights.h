@@ -5,9 +5,9 @@
  *
  *     master (K,C,pixels) float   ->   half (K',pixels,C'), and behind it its turn (C',pixels,K')
  *
- * K' and C' are K and C filled up to multiples of HALF_RUN by zeros. Forward multiplies by the first, the gradient of the
- * input by the second. The turn of a linear layer that reads pictures is (pixels,C',K'): a row for each number of its
- * input. A table says where the weights lie, so that one launch converts those of the whole network.
+ * K' and C' are K and C filled up to multiples of HALF_RUN by zeros. Forward multiplies by the first, the gradient of
+ * the input by the second. The turn of a linear layer that reads pictures is (pixels,C',K'): a row for each number of
+ * its input. A table says where the weights lie, so that one launch converts those of the whole network.
  */
 #ifndef COMMON_NN_HALF_WEIGHTS_H
 #define COMMON_NN_HALF_WEIGHTS_H
@@ -17,7 +17,7 @@
 typedef struct HalfWeight {
   const float *from; /* (k, c, pixels) */
   int k, c, pixels;
-  int by_pixel; /* its turn is (pixels,C',K') */
+  int by_pixel;     /* its turn is (pixels,C',K') */
   size_t to, first; /* in runs: place of the copy; runs of the weights before it */
 } HalfWeight;
 

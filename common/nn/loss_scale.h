@@ -3,7 +3,8 @@
  * The smallest number of fp16 is 6e-8: most gradients of a network are smaller where they pass backward through it, and
  * would be 0. So the loss's gradient is multiplied by a scale S, and with it every gradient behind it; the gradients of
  * the weights, float32, are divided by S. S is a power of two, so that neither rounds. It must not be too large: above
- * 65504 a number becomes infinite. Nobody knows the right S, which changes as the network learns. It is found by trying:
+ * 65504 a number becomes infinite. Nobody knows the right S, which changes as the network learns. It is found by
+ * trying:
  *
  *     a gradient is not finite      the step changes nothing: no weight, no slot of the optimizer; S is halved
  *     2000 steps in a row are fine  S is doubled

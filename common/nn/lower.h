@@ -25,8 +25,8 @@
 /* Which operation of 16 bits stands for which of float32. It has one or two inputs. */
 typedef struct Lowering {
   const Op *full, *half;
-  int weights; /* so many of its parameters, the first ones, are multiplied as 16 bits */
-  int follows; /* only where its first input has 16 bits already: by itself it is not worth a cast */
+  int weights;                   /* so many of its parameters, the first ones, are multiplied as 16 bits */
+  int follows;                   /* only where its first input has 16 bits already: by itself it is not worth a cast */
   int (*fits)(const Node *node); /* NULL: always */
 } Lowering;
 
@@ -63,7 +63,8 @@ static inline void cast_backward(const Context *context, const Node *node, const
 
 static const Op cast_op = {"Cast", 0, 0, NULL, NULL, cast_forward, cast_backward};
 
-/* ---------------------------------------------------------------------------------------- lowered operations, on a CPU */
+/* ---------------------------------------------------------------------------------------- lowered operations, on a CPU
+ * */
 
 /* Parameter k is rounded, or is a copy because it is written. */
 static inline int lowered_copies(const Node *node, int k) {
@@ -127,7 +128,8 @@ static inline void lowered_forward_cpu(const Context *context, const Node *node,
   lowered_narrow(a->y, full.y, a->batch, node->shape, node->type);
   int finite = 1;
   for (int k = 0; k < node->params; k++)
-    if (!node->param[k].trained && lowered_copies(node, k)) finite &= lowered_finite(full.param[k], node->param[k].count);
+    if (!node->param[k].trained && lowered_copies(node, k))
+      finite &= lowered_finite(full.param[k], node->param[k].count);
   for (int k = 0; k < node->params && finite; k++)
     if (!node->param[k].trained && lowered_copies(node, k))
       memcpy(a->param[k], full.param[k], node->param[k].count * sizeof(float));
@@ -152,7 +154,8 @@ static inline size_t lowered_saved_bytes(const Node *node, int batch, size_t own
   return own > full ? own : full;
 }
 
-/* --------------------------------------------------------------------------------------------------------- rewriting */
+/* --------------------------------------------------------------------------------------------------------- rewriting
+ * */
 
 typedef struct Lower {
   Graph *g;
@@ -260,7 +263,8 @@ static inline void graph_lowered_text(const Graph *g, int lowered, char *text, s
     if (!first || (node->full != NULL) != lowered) continue;
     for (int j = 0; j < g->count; j++) {
       const Node *same = &g->nodes[j];
-      if (same->op == NULL || (same->full != NULL) != lowered || (same->op->flags & (OP_PASSED | OP_ABSORBED))) continue;
+      if (same->op == NULL || (same->full != NULL) != lowered || (same->op->flags & (OP_PASSED | OP_ABSORBED)))
+        continue;
       if (strcmp(same->op->name, node->op->name) != 0) continue;
       first &= j >= i;
       times++;

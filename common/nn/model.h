@@ -152,7 +152,8 @@ static inline void model_lay_out(Model *m) {
   }
 }
 
-/* Of the copies of weights that a lowered graph multiplies. On a CPU lowered operations round the weights themselves. */
+/* Of the copies of weights that a lowered graph multiplies. On a CPU lowered operations round the weights themselves.
+ * */
 static inline void model_lay_out_half(Model *m) {
   for (int i = 0; i < m->graph->count && m->context.device == DEVICE_GPU; i++)
     for (int k = 0; k < m->graph->nodes[i].params; k++) {

@@ -129,12 +129,12 @@ enum { LOSS_SCALE_EVENTS = 16 };
 
 typedef struct LossScale {
   float scale;
-  int overflow;  /* a gradient of this step is not finite: nothing may learn from it */
-  int32_t good;  /* steps since the scale has changed */
+  int overflow; /* a gradient of this step is not finite: nothing may learn from it */
+  int32_t good; /* steps since the scale has changed */
   int32_t steps, skipped;
   struct {
-    int32_t step; /* from 1 */
-    float scale;  /* with which it overflowed */
+    int32_t step;             /* from 1 */
+    float scale;              /* with which it overflowed */
   } event[LOSS_SCALE_EVENTS]; /* skipped step i is event i % LOSS_SCALE_EVENTS */
 } LossScale;
 
@@ -151,7 +151,8 @@ typedef struct Context {
   float mixed;              /* with mixup, of this step: the share of the other sample in each sample */
   int ranges;               /* each operation is an NVTX range of its name: for profilers (common/nvtx.h) */
   const StepValues *values; /* on the device, to be read by kernels instead of Hyper; NULL: take Hyper's */
-  const LossScale *loss_scale; /* on the device: optimizers change nothing where it says overflow; NULL: there is none */
+  const LossScale
+      *loss_scale; /* on the device: optimizers change nothing where it says overflow; NULL: there is none */
 } Context;
 
 /* What forward() and backward() work on. Arrays are on the device; x[i] is (batch, shape of input i). */
@@ -223,9 +224,9 @@ typedef struct Node {
   int joined;      /* by graph_fuse(): its second input is that of its first one */
   char name[NODE_NAME];
   int input[NODE_MAX_INPUTS], inputs;
-  Shape shape; /* of y, one sample */
-  DType type;  /* of y and of its gradient: float32, or 16 bits with the channels last (common/half.h) */
-  const Op *full;               /* the float32 operation that a lowered one stands for (lower.h); NULL: it is not lowered */
+  Shape shape;    /* of y, one sample */
+  DType type;     /* of y and of its gradient: float32, or 16 bits with the channels last (common/half.h) */
+  const Op *full; /* the float32 operation that a lowered one stands for (lower.h); NULL: it is not lowered */
   Shape from[NODE_LOWER_INPUTS]; /* shapes of its inputs */
   NodeWindow window;
   uint32_t order; /* operations before it: the stream of its random numbers */
@@ -296,8 +297,8 @@ static inline StepValues step_values(double lr, const Hyper *hyper, long step) {
 
 enum { OPTIMIZER_MAX_SLOTS = 3 };
 
-/* Where context->values is given, step() takes what changes from step to step from there; where context->loss_scale says
- * that a gradient is not finite, it changes nothing. */
+/* Where context->values is given, step() takes what changes from step to step from there; where context->loss_scale
+ * says that a gradient is not finite, it changes nothing. */
 enum { OPTIMIZER_READS_VALUES = 1, OPTIMIZER_READS_SCALE = 2, OPTIMIZER_READS_BOTH = 3 };
 
 struct Model;

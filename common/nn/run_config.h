@@ -83,6 +83,10 @@ static inline void run_config_fill(const Task *task, const TrainOptions *options
   run_config_count(config, "patience", state->patience);
   run_config_number(config, "clip-norm", state->clip_norm);
   run_config_number(config, "clip-value", state->clip_value);
+  run_config_number(config, "label-smoothing", state->label_smoothing);
+  run_config_number(config, "mixup", state->mixup);
+  run_config_number(config, "ema", state->ema);
+  config_set(config, "precision", state->precision[0] ? state->precision : NULL);
   run_config_choices(config, options, state);
 }
 

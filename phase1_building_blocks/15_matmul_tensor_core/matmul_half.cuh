@@ -4,8 +4,8 @@
  *     y (M,N)      = a (M,K) b (N,K)^T + bias (N)      forward: a = x, b = w;  the gradient of x: a = dy, b = w^T
  *     dw (N,C,P)   = dy (M,N)^T x (M,K)                the gradient of w, float32, in the order of the float32 weights
  *
- * Tiles, swizzle and copies are those of matmul_mma.cuh. Rows of a and b both run along K, so that neither is transposed
- * on its way to the registers; dy and x both have M as rows, and ldmatrix transposes both.
+ * Tiles, swizzle and copies are those of matmul_mma.cuh. Rows of a and b both run along K, so that neither is
+ * transposed on its way to the registers; dy and x both have M as rows, and ldmatrix transposes both.
  *
  * Rows of all arrays of 16 bits are filled up to multiples of 8 numbers (common/half.h). A row of x may be a picture
  * (pixels, channels); then column k of dw is channel k % channels of pixel k / channels, and belongs to (C,P).
@@ -63,9 +63,9 @@ static __device__ __forceinline__ void matmul_half_multiply(float (&sum)[2][4][4
 /* All steps of a block's sums: tiles of a at row0 and of b at row1, along their columns; TRANSPOSED: at these columns,
  * along their rows. */
 template <typename T, bool TRANSPOSED>
-static __device__ __forceinline__ void matmul_half_sums(float (&sum)[2][4][4], T *ring, const T *a, const T *b, int row0,
-                                                        int row1, int a_rows, int b_rows, int a_cols, int b_cols,
-                                                        int warp_row, int warp_col) {
+static __device__ __forceinline__ void matmul_half_sums(float (&sum)[2][4][4], T *ring, const T *a, const T *b,
+                                                        int row0, int row1, int a_rows, int b_rows, int a_cols,
+                                                        int b_cols, int warp_row, int warp_col) {
   const int depth = TRANSPOSED ? a_rows : a_cols, steps = (depth + MATMUL_HALF_TILE - 1) / MATMUL_HALF_TILE;
   for (int step = 1 - MATMUL_HALF_STAGES; step < steps; step++) {
     if (step >= 0) {
@@ -80,8 +80,7 @@ static __device__ __forceinline__ void matmul_half_sums(float (&sum)[2][4][4], T
     }
     __pipeline_commit();
     const T *tiles = ring + (step + MATMUL_HALF_STAGES) % MATMUL_HALF_STAGES * 2 * MATMUL_HALF_ELEMENTS;
-    if (step >= 0)
-      matmul_half_multiply<T, TRANSPOSED>(sum, tiles, tiles + MATMUL_HALF_ELEMENTS, warp_row, warp_col);
+    if (step >= 0) matmul_half_multiply<T, TRANSPOSED>(sum, tiles, tiles + MATMUL_HALF_ELEMENTS, warp_row, warp_col);
   }
 }
 
@@ -170,12 +169,11 @@ static inline void matmul_half_weight(float *dw, float *dbias, const uint16_t *d
   shared_limit_ask((const void *)matmul_half_weight_kernel<T>, MATMUL_HALF_BYTES);
   const dim3 grid((unsigned)(k + MATMUL_HALF_TILE - 1) / MATMUL_HALF_TILE,
                   (unsigned)(n + MATMUL_HALF_TILE - 1) / MATMUL_HALF_TILE);
-  matmul_half_weight_kernel<T><<<grid, MATMUL_HALF_THREADS, MATMUL_HALF_BYTES>>>(
-      dw, (const T *)dy, (const T *)x, m, n, k, filters, channels, pixels);
+  matmul_half_weight_kernel<T><<<grid, MATMUL_HALF_THREADS, MATMUL_HALF_BYTES>>>(dw, (const T *)dy, (const T *)x, m, n,
+                                                                                 k, filters, channels, pixels);
   CUDA_CHECK_LAUNCH();
   if (dbias == NULL) return;
-  matmul_half_columns_kernel<T>
-      <<<(unsigned)(filters + 31) / 32, dim3(32, 8)>>>(dbias, (const T *)dy, m, n, filters);
+  matmul_half_columns_kernel<T><<<(unsigned)(filters + 31) / 32, dim3(32, 8)>>>(dbias, (const T *)dy, m, n, filters);
   CUDA_CHECK_LAUNCH();
 }
 

@@ -59,13 +59,8 @@ static inline void linear_relu_half_op_backward(const Context *context, const No
   linear_half_backward_of(context, node, a, true);
 }
 
-const Op linear_half_op = {"Gemm",
-                           BACKWARD_NEEDS_X,
-                           0,
-                           NULL,
-                           linear_half_op_workspace,
-                           linear_half_op_forward,
-                           linear_half_op_backward};
+const Op linear_half_op = {
+    "Gemm", BACKWARD_NEEDS_X, 0, NULL, linear_half_op_workspace, linear_half_op_forward, linear_half_op_backward};
 const Op linear_relu_half_op = {"Gemm",
                                 BACKWARD_NEEDS_X | BACKWARD_NEEDS_Y,
                                 0,

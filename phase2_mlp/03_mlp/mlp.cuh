@@ -14,7 +14,7 @@
 #ifndef PHASE2_MLP_MLP_CUH
 #define PHASE2_MLP_MLP_CUH
 
-#include "phase1_building_blocks/07_activations/activations_op.cuh"
+#include "phase1_building_blocks/07_activations/relu_half_op.cuh"
 #include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_op.cuh"
 #include "phase2_mlp/03_mlp/linear_half_op.cuh"
 #include "phase2_mlp/03_mlp/sgd_op.cuh"

@@ -84,11 +84,12 @@ typedef struct Conv2dGather {
 
 static inline Conv2dGather conv2d_gather(Conv2dShape s, bool backward) {
   int p = conv2d_out_h(s), q = conv2d_out_w(s), channels = s.c / s.groups, filters = s.k / s.groups;
-  Conv2dGather forward = {s.n,        s.h,         s.w,         s.c,          channels,    filters,
-                          s.groups,   p,           q,           s.s,          s.r * s.s,   s.stride_h,
+  Conv2dGather forward = {s.n,        s.h,         s.w,         s.c,          channels,     filters,
+                          s.groups,   p,           q,           s.s,          s.r * s.s,    s.stride_h,
                           s.stride_w, s.padding_h, s.padding_w, s.dilation_h, s.dilation_w, filters};
-  Conv2dGather back = {s.n, p,         q,          s.k,        filters,     channels,    s.groups,     s.h,         s.w,
-                       s.s, s.r * s.s, s.stride_h, s.stride_w, s.padding_h, s.padding_w, s.dilation_h, s.dilation_w, 0};
+  Conv2dGather back = {s.n,        p,           q,           s.k,          filters,      channels,
+                       s.groups,   s.h,         s.w,         s.s,          s.r * s.s,    s.stride_h,
+                       s.stride_w, s.padding_h, s.padding_w, s.dilation_h, s.dilation_w, 0};
   return backward ? back : forward;
 }
 

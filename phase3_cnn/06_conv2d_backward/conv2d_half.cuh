@@ -1,14 +1,14 @@
-/* conv2d_half.cuh - convolution of 16 bits and its gradients, as networks in half precision compute them: NHWC, channels
- * filled up to multiples of 8 (common/half.h), T is __nv_bfloat16 or __half, sums are float32, mma.sync.
+/* conv2d_half.cuh - convolution of 16 bits and its gradients, as networks in half precision compute them: NHWC,
+ * channels filled up to multiples of 8 (common/half.h), T is __nv_bfloat16 or __half, sums are float32, mma.sync.
  *
  *     y  (N P Q, K)    = A (N P Q, R S C) w (K, R S C)^T
  *     dx (N H W, C)    = A'(N H W, R S K) turn (C, R S K)^T
  *     dw (K, R S C)    = dy (N P Q, K)^T A (N P Q, R S C)
  *
- * The products of y and dx are those of conv2d_nhwc_mma.cuh. The networks here have 16 to 128 filters, fewer than a tile
- * of 64: so there are tiles for 16 and for 32, of 128 pixels each; a tile of 64 would multiply zeros in three of four
- * products. With so few products per number, the instructions that find the place of each 16 bytes count: there are no
- * divisions among them. With stride 2, dx is four convolutions, of its even and odd rows and columns.
+ * The products of y and dx are those of conv2d_nhwc_mma.cuh. The networks here have 16 to 128 filters, fewer than a
+ * tile of 64: so there are tiles for 16 and for 32, of 128 pixels each; a tile of 64 would multiply zeros in three of
+ * four products. With so few products per number, the instructions that find the place of each 16 bytes count: there
+ * are no divisions among them. With stride 2, dx is four convolutions, of its even and odd rows and columns.
  *
  * The kernel of dw differs from conv2d_nhwc_backward_mma.cuh in its tile: up to 192 columns of A, all nine taps of 16
  * channels, beside 16, 32 or 64 filters. A pixel of dy is read once then instead of three times, and few filters do not
@@ -41,8 +41,8 @@ typedef struct Conv2dHalfAxis {
 
 enum { CONV2D_HALF_PHASES = 4 };
 
-/* A convolution, or up to four: with stride 2 the even and the odd rows and columns of dx read other taps each. One with
- * all taps would find zeros in three of four. */
+/* A convolution, or up to four: with stride 2 the even and the odd rows and columns of dx read other taps each. One
+ * with all taps would find zeros in three of four. */
 typedef struct Conv2dHalfPlan {
   int images, h, w, channels, filters, out_h, out_w; /* channels: of what is read */
   int filter_rows, filter_cols, biases, phases;
@@ -94,8 +94,8 @@ static inline Conv2dHalfPlan conv2d_half_plan(Conv2dShape s, bool backward) {
   return plan;
 }
 
-/* Whether the plan's kernel computes it: numbers are counted in 32 bits, and there is room for so many phases. Others go
- * to conv2d_nhwc_mma.cuh. */
+/* Whether the plan's kernel computes it: numbers are counted in 32 bits, and there is room for so many phases. Others
+ * go to conv2d_nhwc_mma.cuh. */
 static inline bool conv2d_half_fits(Conv2dShape s, bool backward) {
   const double x = (double)s.n * s.h * s.w * s.c, y = (double)s.n * conv2d_out_h(s) * conv2d_out_w(s) * s.k;
   const bool phases = s.stride_h * s.stride_w <= CONV2D_HALF_PHASES && s.dilation_h == 1 && s.dilation_w == 1;
@@ -118,12 +118,14 @@ static __device__ __forceinline__ Conv2dHalfTap conv2d_half_tap(const Conv2dHalf
   t.row = row.first + r * row.tap_step;
   t.col = col.first + s * col.tap_step;
   t.offset = (t.row * plan.w + t.col) * plan.channels + channel;
-  t.weight = ((row.tap + r * row.tap_stride) * plan.filter_cols + col.tap + s * col.tap_stride) * plan.channels + channel;
+  t.weight =
+      ((row.tap + r * row.tap_stride) * plan.filter_cols + col.tap + s * col.tap_stride) * plan.channels + channel;
   return t;
 }
 
-/* A block computes BM outputs of BN filters of a phase, a warp WM x WN of them, as conv2d_nhwc_mma_kernel. What differs:
- * the place of each chunk is an addition, not a division; a hundred instructions for 16 bytes were the limit. */
+/* A block computes BM outputs of BN filters of a phase, a warp WM x WN of them, as conv2d_nhwc_mma_kernel. What
+ * differs: the place of each chunk is an addition, not a division; a hundred instructions for 16 bytes were the limit.
+ * */
 template <typename T, int BM, int BN, int WM, int WN, int STAGES>
 static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
     conv2d_half_kernel(T *y, const T *x, const T *w, const float *bias, const __grid_constant__ Conv2dHalfPlan plan,
@@ -137,7 +139,8 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
   const int chunk = threadIdx.x % CONV2D_TILE_CHUNKS, line = threadIdx.x / CONV2D_TILE_CHUNKS;
   if (pixel0 >= pixels) return;
 
-  int place_row[rows], place_col[rows], place[rows]; /* what tap (0,0) would read without padding, and its number in x */
+  int place_row[rows], place_col[rows],
+      place[rows]; /* what tap (0,0) would read without padding, and its number in x */
 #pragma unroll
   for (int i = 0; i < rows; i++) {
     const unsigned m = pixel0 + line + i * lines, up = m / col.count, image = up / row.count;
@@ -159,8 +162,8 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
       const Conv2dHalfTap t = conv2d_half_tap(plan, row, col, next * 64 + chunk * HALF_RUN);
 #pragma unroll
       for (int i = 0; i < rows; i++) {
-        const bool inside = (unsigned)(place_row[i] + t.row) < (unsigned)plan.h &&
-                            (unsigned)(place_col[i] + t.col) < (unsigned)plan.w;
+        const bool inside =
+            (unsigned)(place_row[i] + t.row) < (unsigned)plan.h && (unsigned)(place_col[i] + t.col) < (unsigned)plan.w;
         __pipeline_memcpy_async(conv2d_chunk(tile, line + i * lines, chunk), inside ? x + place[i] + t.offset : x,
                                 CONV2D_CHUNK_BYTES, inside ? 0 : CONV2D_CHUNK_BYTES);
       }
@@ -259,7 +262,7 @@ enum {
   CONV2D_HALF_PIXELS = 64, /* per step */
   CONV2D_HALF_THREADS = 128,
   CONV2D_HALF_TILE = CONV2D_HALF_PIXELS * CONV2D_TILE_ROW, /* bytes: 64 pixels of 64 numbers */
-  CONV2D_HALF_BLOCKS = 264, /* two for each multiprocessor of an H200 */
+  CONV2D_HALF_BLOCKS = 264,                                /* two for each multiprocessor of an H200 */
   CONV2D_HALF_FEW_BLOCKS = 396, /* three: with few filters a block has two stages, and less shared memory */
 };
 
@@ -278,24 +281,26 @@ static __device__ __forceinline__ void conv2d_half_advance(Conv2dHalfPixel *pixe
   }
 }
 
-/* Of a thread's chunk of a row of A: what its tap adds to the row and the column, and its channel; the row of a chunk behind
- * the last column is outside of every image. */
+/* Of a thread's chunk of a row of A: what its tap adds to the row and the column, and its channel; the row of a chunk
+ * behind the last column is outside of every image. */
 typedef struct Conv2dHalfColumn {
   int row, col, channel;
 } Conv2dHalfColumn;
 
 static __device__ __forceinline__ Conv2dHalfColumn conv2d_half_column(const Conv2dGather &g, int d) {
   const int tap = d / g.channels;
-  const Conv2dHalfColumn column = {
-      d < g.taps * g.channels ? tap / g.s * g.dilation_h - g.padding_h : 1 << 29,
-      tap % g.s * g.dilation_w - g.padding_w, d % g.channels};
+  const Conv2dHalfColumn column = {d < g.taps * g.channels ? tap / g.s * g.dilation_h - g.padding_h : 1 << 29,
+                                   tap % g.s * g.dilation_w - g.padding_w, d % g.channels};
   return column;
 }
 
-enum { CONV2D_HALF_LINES = CONV2D_HALF_THREADS / CONV2D_TILE_CHUNKS, CONV2D_HALF_ROWS = CONV2D_HALF_PIXELS / CONV2D_HALF_LINES };
+enum {
+  CONV2D_HALF_LINES = CONV2D_HALF_THREADS / CONV2D_TILE_CHUNKS,
+  CONV2D_HALF_ROWS = CONV2D_HALF_PIXELS / CONV2D_HALF_LINES
+};
 
-/* Starts the copies of 64 pixels of A, 64 TILES columns, and of dy, 16 FILTERS16 filters from filter0 on; pixel0: number of
- * the first pixel. */
+/* Starts the copies of 64 pixels of A, 64 TILES columns, and of dy, 16 FILTERS16 filters from filter0 on; pixel0:
+ * number of the first pixel. */
 template <typename T, int FILTERS16, int TILES>
 static __device__ __forceinline__ void conv2d_half_load(unsigned char *tiles, const T *dy, const T *x,
                                                         const Conv2dGather &g, const Conv2dHalfPixel *pixel,
@@ -334,14 +339,14 @@ static __device__ __forceinline__ void conv2d_half_multiply(float (&sum)[FILTERS
     uint32_t left[FILTERS16][4], right[TILES][4];
 #pragma unroll
     for (int r = 0; r < FILTERS16; r++)
-      mma_load_matrices<true>(left[r], (const __nv_bfloat16 *)conv2d_chunk(tiles, i + lane / 16 * 8 + lane % 8,
-                                                                           2 * r + lane / 8 % 2));
+      mma_load_matrices<true>(
+          left[r], (const __nv_bfloat16 *)conv2d_chunk(tiles, i + lane / 16 * 8 + lane % 8, 2 * r + lane / 8 % 2));
 #pragma unroll
     for (int s = 0; s < TILES; s++) {
       const int column = warp_col + 16 * s;
       unsigned char *tile = tiles + (1 + column / 64) * CONV2D_HALF_TILE;
-      mma_load_matrices<true>(
-          right[s], (const __nv_bfloat16 *)conv2d_chunk(tile, i + lane % 16, column % 64 / 8 + lane / 16));
+      mma_load_matrices<true>(right[s],
+                              (const __nv_bfloat16 *)conv2d_chunk(tile, i + lane % 16, column % 64 / 8 + lane / 16));
     }
 #pragma unroll
     for (int r = 0; r < FILTERS16; r++)
@@ -386,15 +391,14 @@ static __global__ void __launch_bounds__(CONV2D_HALF_THREADS)
     }
     const int next = step + stages - 1;
     if (next < steps) {
-      conv2d_half_load<T, FILTERS16, TILES>(conv2d_nhwc_tiles + next % stages * stage_bytes, dy, x, g, pixel,
-                                            column, filter0, first + (long long)next * CONV2D_HALF_PIXELS, end);
+      conv2d_half_load<T, FILTERS16, TILES>(conv2d_nhwc_tiles + next % stages * stage_bytes, dy, x, g, pixel, column,
+                                            filter0, first + (long long)next * CONV2D_HALF_PIXELS, end);
 #pragma unroll
       for (int i = 0; i < CONV2D_HALF_ROWS; i++) conv2d_half_advance(&pixel[i], g);
     }
     __pipeline_commit();
     if (step >= 0)
-      conv2d_half_multiply<T, FILTERS16, TILES>(
-          sum, conv2d_nhwc_tiles + step % stages * stage_bytes, warp_col);
+      conv2d_half_multiply<T, FILTERS16, TILES>(sum, conv2d_nhwc_tiles + step % stages * stage_bytes, warp_col);
   }
   partial += (size_t)split * g.filters * depth;
 #pragma unroll
@@ -412,8 +416,8 @@ static __global__ void __launch_bounds__(CONV2D_HALF_THREADS)
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* dw: sums of the parts */
 
-/* partial (splits, K', pixels, C') -> out (K, C, pixels): a thread has a number of the padded array, and 8 threads share
- * out its parts. */
+/* partial (splits, K', pixels, C') -> out (K, C, pixels): a thread has a number of the padded array, and 8 threads
+ * share out its parts. */
 static __global__ void __launch_bounds__(CONV2D_ADD_THREADS)
     conv2d_half_add_kernel(float *out, const float *partial, size_t count, int splits, int filters, int channels,
                            int channels_all, int pixels) {

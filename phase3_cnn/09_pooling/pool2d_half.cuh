@@ -22,9 +22,18 @@ typedef struct PoolHalfShape {
 } PoolHalfShape;
 
 static inline PoolHalfShape pool_half_shape(Pool2dShape s) {
-  const PoolHalfShape shape = {s.n,        half_channels(s.c) / HALF_RUN, s.h,        s.w,        pool2d_out_h(s),
-                               pool2d_out_w(s), s.kernel_h,                s.kernel_w, s.stride_h, s.stride_w,
-                               s.pad_h,         s.pad_w};
+  const PoolHalfShape shape = {s.n,
+                               half_channels(s.c) / HALF_RUN,
+                               s.h,
+                               s.w,
+                               pool2d_out_h(s),
+                               pool2d_out_w(s),
+                               s.kernel_h,
+                               s.kernel_w,
+                               s.stride_h,
+                               s.stride_w,
+                               s.pad_h,
+                               s.pad_w};
   return shape;
 }
 
@@ -91,8 +100,8 @@ static __global__ void max_pool2d_half_backward_kernel(T *dx, const T *dy, const
   half_store(dx + i * HALF_RUN, sum);
 }
 
-/* One block per image and run of channels would be few; so a block has an image and all runs: 256 threads, those of a run
- * share out the pixels. */
+/* One block per image and run of channels would be few; so a block has an image and all runs: 256 threads, those of a
+ * run share out the pixels. */
 template <typename T>
 static __global__ void global_avg_pool2d_half_forward_kernel(T *y, const T *x, int runs, int pixels) {
   __shared__ float part[HALF_BLOCK][HALF_RUN + 1];
@@ -118,7 +127,8 @@ static __global__ void global_avg_pool2d_half_forward_kernel(T *y, const T *x, i
 }
 
 template <typename T>
-static __global__ void global_avg_pool2d_half_backward_kernel(T *dx, const T *dy, int runs, int pixels, size_t threads) {
+static __global__ void global_avg_pool2d_half_backward_kernel(T *dx, const T *dy, int runs, int pixels,
+                                                              size_t threads) {
   const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= threads) return;
   float g[HALF_RUN];

@@ -1,6 +1,6 @@
-/* pool2d_half_op.cuh - max pooling, alone or with a ReLU, and global average pooling of 16 bits as Ops that graph_lower()
- * (common/nn/lower.h) puts in the place of those of max_pool2d_op.cuh and global_avg_pool2d_op.cuh. They follow: what
- * feeds them has 16 bits already. */
+/* pool2d_half_op.cuh - max pooling, alone or with a ReLU, and global average pooling of 16 bits as Ops that
+ * graph_lower() (common/nn/lower.h) puts in the place of those of max_pool2d_op.cuh and global_avg_pool2d_op.cuh. They
+ * follow: what feeds them has 16 bits already. */
 #ifndef PHASE3_CNN_POOL2D_HALF_OP_CUH
 #define PHASE3_CNN_POOL2D_HALF_OP_CUH
 

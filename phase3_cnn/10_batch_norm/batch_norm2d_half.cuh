@@ -8,8 +8,9 @@
  *     forward    sums of slices | mean, deviation, running statistics | y
  *     backward   sums of slices | sums of channels, dgamma, dbeta     | dx, dz
  *
- * Each line is three kernels. A thread has eight channels, 16 bytes, of every so-many-th pixel, so that its channels and
- * what belongs to them stay in registers. A block of the first kernel has up to 64 channels and a slice of the pixels.
+ * Each line is three kernels. A thread has eight channels, 16 bytes, of every so-many-th pixel, so that its channels
+ * and what belongs to them stay in registers. A block of the first kernel has up to 64 channels and a slice of the
+ * pixels.
  *
  * The variance is computed from sums of x - s and of its square, where s is the channel's value in one pixel, the same
  * for all threads: sums of slices are added up without more, and nothing large is subtracted from something large, as
@@ -103,7 +104,8 @@ static __device__ __forceinline__ BatchNormHalfPart batch_norm_half_part(const B
   return p;
 }
 
-/* Two sums of each channel over the threads of a block, to workspace[slice]. `sums` (256, 16) is shared, with a column between rows. */
+/* Two sums of each channel over the threads of a block, to workspace[slice]. `sums` (256, 16) is shared, with a column
+ * between rows. */
 template <typename T>
 static __device__ __forceinline__ void batch_norm_half_block_sums(const BatchNormHalf<T> &b, const BatchNormHalfPart &p,
                                                                   float (*sums)[2 * HALF_RUN + 1],

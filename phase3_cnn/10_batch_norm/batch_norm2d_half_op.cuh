@@ -1,5 +1,6 @@
 /* batch_norm2d_half_op.cuh - batch norm of 16 bits, alone, with ReLU, or with a sum and ReLU, as Ops that graph_lower()
- * (common/nn/lower.h) puts in the place of those of batch_norm2d_op.cuh. It follows: a convolution of 16 bits feeds it. */
+ * (common/nn/lower.h) puts in the place of those of batch_norm2d_op.cuh. It follows: a convolution of 16 bits feeds it.
+ * */
 #ifndef PHASE3_CNN_BATCH_NORM2D_HALF_OP_CUH
 #define PHASE3_CNN_BATCH_NORM2D_HALF_OP_CUH
 

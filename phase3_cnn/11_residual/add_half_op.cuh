@@ -1,5 +1,5 @@
-/* add_half_op.cuh - a sum of 16 bits, alone or with ReLU, as Ops that graph_lower() (common/nn/lower.h) puts in the place
- * of those of add_op.cuh and add_relu_op.cuh: where batch norm does not compute them itself. */
+/* add_half_op.cuh - a sum of 16 bits, alone or with ReLU, as Ops that graph_lower() (common/nn/lower.h) puts in the
+ * place of those of add_op.cuh and add_relu_op.cuh: where batch norm does not compute them itself. */
 #ifndef PHASE3_CNN_ADD_HALF_OP_CUH
 #define PHASE3_CNN_ADD_HALF_OP_CUH
 

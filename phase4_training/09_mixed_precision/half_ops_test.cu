@@ -1,8 +1,9 @@
-/* Every operation of 16 bits against the float32 operation between roundings, forward and backward, in bf16 and fp16; the
- * conversions; the copies of weights.
+/* Every operation of 16 bits against the float32 operation between roundings, forward and backward, in bf16 and fp16;
+ * the conversions; the copies of weights.
  *
  * Tolerance: a sum in another order may fall on the other side of a rounding, which is one unit in the last place: 2^-7
- * of the value in bf16, 2^-10 in fp16. A sum of n products of numbers below 1 has an error of at most n 2^-24 sqrt(n). */
+ * of the value in bf16, 2^-10 in fp16. A sum of n products of numbers below 1 has an error of at most n 2^-24 sqrt(n).
+ * */
 #include "common/nn/model.h"
 #include "common/test.h"
 #include "phase3_cnn/half_ops.cuh"
@@ -13,11 +14,12 @@ enum { SEED = 7, SIZES = 4 };
 
 static void conversions_round_to_even_like_the_gpus(void **state) {
   (void)state;
-  const float x[] = {1,      1 + 1.0f / 256, 1 + 3.0f / 256, -1.00390625f, 65504, 65519.9f, 65520, 0x1p-24f, 0x1p-25f,
-                     0x1.8p-25f, 6.1e-5f,    1e-40f,         3.4e38f,      0,     -0.0f,    NAN,   INFINITY, -INFINITY};
+  const float x[] = {1,        1 + 1.0f / 256, 1 + 3.0f / 256, -1.00390625f, 65504,   65519.9f, 65520, 0x1p-24f,
+                     0x1p-25f, 0x1.8p-25f,     6.1e-5f,        1e-40f,       3.4e38f, 0,        -0.0f, NAN,
+                     INFINITY, -INFINITY};
   const uint16_t bf16[] = {0x3F80, 0x3F80, 0x3F82, 0xBF80, 0x4780, 0x4780, 0x4780, 0x3380, 0x3300,
                            0x3340, 0x3880, 0x0001, 0x7F80, 0,      0x8000, 0x7FFF, 0x7F80, 0xFF80};
-  const uint16_t fp16[] = {0x3C00, 0x3C04, 0x3C0C, 0xBC04, 0x7BFF, 0x7BFF, 0x7C00, 1, 0,
+  const uint16_t fp16[] = {0x3C00, 0x3C04, 0x3C0C, 0xBC04, 0x7BFF, 0x7BFF, 0x7C00, 1,      0,
                            1,      0x0400, 0,      0x7C00, 0,      0x8000, 0x7FFF, 0x7C00, 0xFC00};
   for (size_t i = 0; i < sizeof x / sizeof *x; i++) {
     const uint16_t b = half_narrow(DTYPE_BF16, x[i]), h = half_narrow(DTYPE_FP16, x[i]);

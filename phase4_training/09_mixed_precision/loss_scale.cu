@@ -1,5 +1,5 @@
-/* loss_scale.cu - three kernels that training with 16 bits adds to a step: rounding; the gradients without the loss scale
- * and whether they are finite; the next scale.
+/* loss_scale.cu - three kernels that training with 16 bits adds to a step: rounding; the gradients without the loss
+ * scale and whether they are finite; the next scale.
  *
  *     bazel run //phase4_training:loss_scale
  *
@@ -10,13 +10,15 @@
 int main(int argc, char **argv) {
   const Lesson round = round_lesson(), unscale = unscale_lesson(), scales = scales_lesson();
   const LessonVersion rounds[] = {
-      round_version("round_bits", round_bits, "Four integer operations, hidden by the memory. There is an instruction."),
+      round_version("round_bits", round_bits,
+                    "Four integer operations, hidden by the memory. There is an instruction."),
       round_version("round_intrinsic", round_intrinsic, "4 bytes per access. 16 would be a quarter of the requests."),
       round_version("round_float4", round_float4, "The bytes. Stored as 16 bits they would be half as many."),
       lesson_copy_version("Reads n floats and writes n."),
   };
   const LessonVersion unscales[] = {
-      unscale_version("two_passes", unscale_two_passes, "All is read twice. Look at the number while it is in a register."),
+      unscale_version("two_passes", unscale_two_passes,
+                      "All is read twice. Look at the number while it is in a register."),
       unscale_version("one_pass", unscale_one_pass, "One launch, 8 bytes per gradient; 4 bytes per access."),
       unscale_version("float4", unscale_float4, "The bytes. (An optimizer could divide by the scale as it reads.)"),
   };

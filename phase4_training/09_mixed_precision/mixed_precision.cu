@@ -4,11 +4,12 @@
  *     bazel run //phase4_training:mixed_precision
  *     bazel run //phase4_training:mixed_precision -- --device=gpu --steps=200
  *
- * The first table looks at one gradient of the first step, that of the first convolution's output, which all others have
- * been before: how much of it is 0, and how much is below the normal numbers of fp16, where digits are missing. The
- * second trains. Its last row keeps no float32 weights: after each step they are rounded to bf16. */
+ * The first table looks at one gradient of the first step, that of the first convolution's output, which all others
+ * have been before: how much of it is 0, and how much is below the normal numbers of fp16, where digits are missing.
+ * The second trains. Its last row keeps no float32 weights: after each step they are rounded to bf16. */
 #include "common/nn/optimizer.h"
 #include "common/options.h"
+#include "common/threads.h"
 #include "common/train_log.h"
 #include "phase4_training/09_mixed_precision/stripes.cuh"
 
@@ -86,8 +87,8 @@ static void tell_skipped(const Model *net, int *before) {
   if (net->loss_scale == NULL) return;
   device_download(net->context.device, &s, net->loss_scale, sizeof s);
   if (s.skipped > *before)
-    printf("    step %d overflowed with the scale %.0f: no weight has changed, the next step has the scale %.0f\n", s.steps,
-           s.event[(s.skipped - 1) % LOSS_SCALE_EVENTS].scale, s.scale);
+    printf("    step %d overflowed with the scale %.0f: no weight has changed, the next step has the scale %.0f\n",
+           s.steps, s.event[(s.skipped - 1) % LOSS_SCALE_EVENTS].scale, s.scale);
   *before = s.skipped;
 }
 
@@ -112,17 +113,18 @@ static void train(const Run *run, const MixedOptions *options) {
     model_evaluate_step(&net, BATCH);
   }
   const Totals tested = model_read_totals(&net, 0);
-  printf("    loss of the last %d steps %.4f, test loss %.4f, accuracy %.1f %%, %d steps skipped\n", last,
-         trained.loss / (last * BATCH), tested.loss / (TEST_STEPS * BATCH),
-         100 * tested.correct / (TEST_STEPS * BATCH), skipped);
+  printf("    loss of the last %d steps %.3f, test loss %.3f, accuracy %.1f %%, %d steps skipped\n", last,
+         trained.loss / (last * BATCH), tested.loss / (TEST_STEPS * BATCH), 100 * tested.correct / (TEST_STEPS * BATCH),
+         skipped);
   model_close(&net);
 }
 
 int main(int argc, char **argv) {
   static MixedOptions options;
-  static const struct argp_option rows[] = {
-      {"steps", 's', "N", 0, "Training steps of each network (default: 60)", 0}, OPTION_END};
-  static const struct argp own = {rows, parse, NULL, "Trains a small network in float32, bf16 and fp16.", NULL, NULL, NULL};
+  static const struct argp_option rows[] = {{"steps", 's', "N", 0, "Training steps of each network (default: 60)", 0},
+                                            OPTION_END};
+  static const struct argp own = {rows, parse, NULL, "Trains a small network in float32, bf16 and fp16.",
+                                  NULL, NULL,  NULL};
   const Run runs[] = {
       {"float32", DTYPE_FLOAT32, 0, 0, 0.05f},
       {"bf16", DTYPE_BF16, 0, 0, 0.05f},
@@ -135,6 +137,7 @@ int main(int argc, char **argv) {
                       {"bf16, learning rate 0.0005, weights of 16 bits", DTYPE_BF16, 0, 1, 0.0005f}};
   Error err;
   char description[512];
+  threads_set(1); /* layers this small take less time than waking another thread */
   options.common = options_default(OPTIONS_DEVICE | OPTIONS_SEED);
   options.steps = 60;
   options_parse(&options.common, &own, &options, argc, argv);

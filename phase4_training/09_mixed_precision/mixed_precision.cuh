@@ -202,7 +202,7 @@ static __global__ void scales_kernel(float *scale, const int *event, int n) {
     const bool overflow = event[i] != 0;
     // >>> exercise loss_scale_update: s and good after this step
     // hint: after an overflow s is half as large, at least SCALES_LEAST, and the counting of good steps begins at 0
-    // hint: else one more step is good; when SCALES_INTERVAL are, s doubles, to at most SCALES_MOST, and good is 0 again
+    // hint: else one more step is good; after SCALES_INTERVAL of them s doubles, to at most SCALES_MOST, and good is 0
     // hint: fmaxf(s / 2, SCALES_LEAST), fminf(s * 2, SCALES_MOST)
     if (overflow) {
       s = fmaxf(s / 2, SCALES_LEAST);

@@ -12,8 +12,8 @@
 enum { SIDE = 64, CLASSES = 10 };
 
 /* Pixels and labels are random: the benchmark reads no files. */
-static const DataSource pictures = {"pictures",    "random pictures", "pictures", {3, {3, SIDE, SIDE, 0}}, CLASSES, NULL,
-                                      {NULL, NULL}, NULL,              NULL};
+static const DataSource pictures = {
+    "pictures", "random pictures", "pictures", {3, {3, SIDE, SIDE, 0}}, CLASSES, NULL, {NULL, NULL}, NULL, NULL};
 
 static Graph *graph(void) {
   Graph *g = graph_create();

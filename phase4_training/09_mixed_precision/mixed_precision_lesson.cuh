@@ -1,4 +1,5 @@
-/* mixed_precision_lesson.cuh - arrays, shapes, references: for the program loss_scale and the exercises. All are exact. */
+/* mixed_precision_lesson.cuh - arrays, shapes, references: for the program loss_scale and the exercises. All are exact.
+ * */
 #ifndef PHASE4_TRAINING_MIXED_PRECISION_LESSON_CUH
 #define PHASE4_TRAINING_MIXED_PRECISION_LESSON_CUH
 

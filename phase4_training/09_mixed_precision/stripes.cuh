@@ -1,7 +1,8 @@
-/* stripes.cuh - a small residual network and pictures to train it on, made up by a program: which of four directions has
- * the pattern? For mixed_precision.cu and the tests: a run takes a second on a CPU.
+/* stripes.cuh - a small residual network and pictures to train it on, made up by a program: which of four directions
+ * has the pattern? For mixed_precision.cu and the tests: a run takes a second on a CPU.
  *
- *     x (1,12,12)   conv1 8 filters, batch norm, ReLU   block: two of 16 with stride 2, and a shortcut   mean   4 logits
+ *     x (1,12,12)   conv1 8 filters, batch norm, ReLU   block: two of 16 with stride 2, and a shortcut   mean   4
+ * logits
  */
 #ifndef PHASE4_TRAINING_STRIPES_CUH
 #define PHASE4_TRAINING_STRIPES_CUH
@@ -36,7 +37,8 @@ static inline float stripes_random(uint64_t seed, uint32_t stream, uint64_t i) {
 
 /* Picture number i: stripes of a random phase and period in one of four directions, and noise. Returns its class. */
 static inline int stripes_picture(float *pixels, uint64_t seed, uint64_t i) {
-  static const float down[STRIPES_CLASSES] = {1, 0, 0.7071f, 0.7071f}, right[STRIPES_CLASSES] = {0, 1, 0.7071f, -0.7071f};
+  static const float down[STRIPES_CLASSES] = {1, 0, 0.7071f, 0.7071f},
+                     right[STRIPES_CLASSES] = {0, 1, 0.7071f, -0.7071f};
   const int label = (int)(philox4x32(seed, 1, i).word[0] % STRIPES_CLASSES);
   const float phase = 3.1416f * stripes_random(seed, 2, i), period = 4 + stripes_random(seed, 3, i);
   for (int p = 0; p < STRIPES_PIXELS; p++) {

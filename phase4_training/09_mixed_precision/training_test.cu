@@ -138,14 +138,15 @@ static double loss_after(DType type, int steps) {
 
 static void training_with_16_bits_goes_as_with_32(void **state) {
   (void)state;
-  const double full = loss_after(DTYPE_FLOAT32, 60), bf16 = loss_after(DTYPE_BF16, 60), fp16 = loss_after(DTYPE_FP16, 60);
+  const double full = loss_after(DTYPE_FLOAT32, 60), bf16 = loss_after(DTYPE_BF16, 60),
+               fp16 = loss_after(DTYPE_FP16, 60);
   if (!(full < 0.5)) fail_msg("float32 has not learned: its loss is %g", full);
   if (!(fabs(bf16 - full) < 0.1)) fail_msg("bf16 has the loss %g, float32 %g", bf16, full);
   if (!(fabs(fp16 - full) < 0.05)) fail_msg("fp16 has the loss %g, float32 %g", fp16, full);
 }
 
-/* Where a sum is rounded to the other side, a number differs by one unit, 2^-8 of itself in bf16; what a step changes is
- * that part of lr times gradients of up to 1. */
+/* Where a sum is rounded to the other side, a number differs by one unit, 2^-8 of itself in bf16; what a step changes
+ * is that part of lr times gradients of up to 1. */
 static void both_devices_step_alike(void **state) {
   (void)state;
   for (int type = DTYPE_BF16; type <= DTYPE_FP16; type++) {
@@ -154,7 +155,8 @@ static void both_devices_step_alike(void **state) {
     open_net(&gpu, (DType)type, DEVICE_GPU, 0);
     run_steps(&cpu, 0, 2);
     run_steps(&gpu, 0, 2);
-    float *a = copy_of(&cpu, cpu.parameters, cpu.parameter_count), *b = copy_of(&gpu, gpu.parameters, gpu.parameter_count);
+    float *a = copy_of(&cpu, cpu.parameters, cpu.parameter_count),
+          *b = copy_of(&gpu, gpu.parameters, gpu.parameter_count);
     for (size_t i = 0; i < cpu.parameter_count; i++)
       if (!(fabsf(a[i] - b[i]) <= 2 * 0.05f * (type == DTYPE_BF16 ? 0x1p-6f : 0x1p-8f)))
         fail_msg("%s: parameter %zu is %g on the CPU, %g on the GPU", dtype_name((DType)type), i, a[i], b[i]);
@@ -233,7 +235,8 @@ static void a_resumed_run_has_the_same_bits_and_the_same_scale(void **state) {
   model_close(&second);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- the graph */
+/* ---------------------------------------------------------------------------------------------------------- the graph
+ * */
 
 static void casts_stand_where_the_two_kinds_meet(void **state) {
   (void)state;

@@ -69,7 +69,9 @@ static inline void adamw_update(const Context *context, float *w, float *const *
   optimizer_flat<AdamRule, 2>(context, w, slot, grad, n, decayed, h, adam_rule(h, 1));
 }
 
-static const Optimizer optimizer_adam = {"adam", 2, {"exp_avg", "exp_avg_sq"}, adam_update, OPTIMIZER_READS_BOTH, NULL, NULL};
-static const Optimizer optimizer_adamw = {"adamw", 2, {"exp_avg", "exp_avg_sq"}, adamw_update, OPTIMIZER_READS_BOTH, NULL, NULL};
+static const Optimizer optimizer_adam = {"adam", 2,   {"exp_avg", "exp_avg_sq"}, adam_update, OPTIMIZER_READS_BOTH,
+                                         NULL,   NULL};
+static const Optimizer optimizer_adamw = {"adamw", 2,   {"exp_avg", "exp_avg_sq"}, adamw_update, OPTIMIZER_READS_BOTH,
+                                          NULL,    NULL};
 
 #endif /* COMMON_NN_OPTIMIZERS_ADAM_CUH */

@@ -82,8 +82,10 @@ static inline void sgd_plain_update(const Context *context, float *w, float *con
   optimizer_flat<SgdPlainRule, 0>(context, w, slot, grad, n, decayed, h, sgd_plain_rule(h->weight_decay));
 }
 
-static const Optimizer optimizer_sgd_momentum = {"sgd", 1, {"momentum_buffer"}, sgd_momentum_update, OPTIMIZER_READS_BOTH, NULL, NULL};
-static const Optimizer optimizer_sgd_nesterov = {"sgd", 1, {"momentum_buffer"}, sgd_nesterov_update, OPTIMIZER_READS_BOTH, NULL, NULL};
+static const Optimizer optimizer_sgd_momentum = {
+    "sgd", 1, {"momentum_buffer"}, sgd_momentum_update, OPTIMIZER_READS_BOTH, NULL, NULL};
+static const Optimizer optimizer_sgd_nesterov = {
+    "sgd", 1, {"momentum_buffer"}, sgd_nesterov_update, OPTIMIZER_READS_BOTH, NULL, NULL};
 static const Optimizer optimizer_sgd_plain = {"sgd", 0, {NULL}, sgd_plain_update, OPTIMIZER_READS_BOTH, NULL, NULL};
 
 #endif /* COMMON_NN_OPTIMIZERS_SGD_CUH */
