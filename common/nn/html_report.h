@@ -78,14 +78,17 @@ static inline double *html_report_values(const TrainRecord *records, size_t coun
 
 enum { HTML_REPORT_LOSS = 0, HTML_REPORT_ACCURACY = 1, HTML_REPORT_LR = 2, HTML_REPORT_NORM = 5 };
 
-/* The figure of all `splits`: training, test, validation, as far as they have it. */
+/* The figure of all `splits`: training, test, validation, as far as they have it. The accuracy of the first moments is
+ * left out: it would flatten the rest. */
 static inline void html_report_chart(FILE *out, const char *title, const char *unit, const TrainRecord *records,
                                      size_t count, const double *epoch, size_t figure, int splits) {
   static const char *const names[] = {"train", "test", "validation"}, *const shown[] = {"training", "test",
                                                                                         "validation"};
   ChartSeries series[3];
   for (int s = 0; s < splits; s++) {
-    const double *y = html_report_values(records, count, names[s], figure, figure == HTML_REPORT_ACCURACY ? 100 : 1);
+    double *y = html_report_values(records, count, names[s], figure, figure == HTML_REPORT_ACCURACY ? 100 : 1);
+    for (size_t i = 0; i < count && figure == HTML_REPORT_ACCURACY; i++)
+      if ((double)records[i].step < 0.05 * (double)records[count - 1].step) y[i] = NAN;
     const ChartSeries one = {shown[s], epoch, y, count, s};
     series[s] = one;
   }

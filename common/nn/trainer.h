@@ -38,7 +38,7 @@ typedef struct Trainer {
   TrainLog *log;
   int log_every;         /* 0: TRAINER_LOG_EVERY */
   TotalsFetch fetch;     /* of the loss; opened by the first epoch */
-  Sparkline curve;       /* of the loss */
+  Sparkline curve;       /* of the loss's logarithm */
   double interval;       /* seconds that the last interval took; 0: there was none */
   StepGraph *step_graph; /* records each step; NULL: each kernel is launched by itself */
   StepReplay *replay;    /* launches recorded steps; NULL: does not */
@@ -160,7 +160,7 @@ static inline int trainer_look_end(Trainer *t, TrainerInterval *interval, Error 
   interval->position = interval->look_position;
   interval->start = now;
   interval->loss = own.loss / images;
-  sparkline_add(&t->curve, interval->loss);
+  sparkline_add(&t->curve, log(fmax(interval->loss, 1e-9)));
   return 0;
 }
 
