@@ -25,7 +25,10 @@ static inline void run_settings_optimizer(HtmlRows *rows, const TrainOptions *o)
 
 static inline void run_settings_data(HtmlRows *rows, const TrainOptions *o, const TrainState *state) {
   html_row(rows, "data", "%s (%s)", o->data->name, o->data->title);
-  html_row(rows, "data-dir", "%s", o->common.data_dir[0] ? o->common.data_dir : "as Bazel laid it out");
+  if (o->data_folder[0])
+    html_row(rows, "data-dir", "%s", o->data_folder);
+  else
+    html_row(rows, "data-dir", "%s", o->common.data_dir[0] ? o->common.data_dir : "as Bazel laid it out");
   html_row(rows, "images to train on", "%d", state->train_images);
   html_row(rows, "images to test on", "%d", state->test_images);
   if (o->hold_out > 0) html_row(rows, "hold-out", "%d", o->hold_out);
@@ -51,6 +54,11 @@ static inline void run_settings_rows(HtmlRows *rows, const Task *task, const Tra
   run_settings_optimizer(rows, o);
   html_row(rows, "clip-norm", state->clip_norm > 0 ? "%g" : "none", state->clip_norm);
   html_row(rows, "clip-value", state->clip_value > 0 ? "%g" : "none", state->clip_value);
+  html_row(rows, "label-smoothing", state->label_smoothing > 0 ? "%g" : "none", state->label_smoothing);
+  html_row(rows, "mixup", state->mixup > 0 ? "%g" : "none", state->mixup);
+  html_row(rows, "ema", state->ema > 0 ? "%g" : "none", state->ema);
+  html_row(rows, "precision", "%s", state->precision[0] ? state->precision : "float32");
+  if (state->loss_scale > 0) html_row(rows, "loss-scale", "%g at the start", state->loss_scale);
   if (state->patience > 0)
     html_row(rows, "patience", "%d", state->patience);
   else
