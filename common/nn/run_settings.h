@@ -25,10 +25,7 @@ static inline void run_settings_optimizer(HtmlRows *rows, const TrainOptions *o)
 
 static inline void run_settings_data(HtmlRows *rows, const TrainOptions *o, const TrainState *state) {
   html_row(rows, "data", "%s (%s)", o->data->name, o->data->title);
-  if (o->data_folder[0])
-    html_row(rows, "data-dir", "%s", o->data_folder);
-  else
-    html_row(rows, "data-dir", "%s", o->common.data_dir[0] ? o->common.data_dir : "as Bazel laid it out");
+  html_row(rows, "data-dir", "%s", o->common.data_dir[0] ? o->common.data_dir : "as Bazel laid it out");
   html_row(rows, "images to train on", "%d", state->train_images);
   html_row(rows, "images to test on", "%d", state->test_images);
   if (o->hold_out > 0) html_row(rows, "hold-out", "%d", o->hold_out);
