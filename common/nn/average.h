@@ -18,6 +18,7 @@
 #define COMMON_NN_AVERAGE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/device.h"
 
