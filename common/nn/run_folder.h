@@ -72,7 +72,7 @@ static inline int run_folder_protect_unfinished(const char *directory, const cha
 }
 
 static inline int run_folder_has_model(const char *directory) {
-  char path[PATH_MAX + 64];
+  char path[PATH_MAX + 512];
   for (int i = RUN_LOGS; i <= RUN_STATE; i++) {
     snprintf(path, sizeof path, "%s/%s", directory, run_files[i]);
     if (access(path, F_OK) == 0) return 1;

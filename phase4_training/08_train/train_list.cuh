@@ -12,7 +12,7 @@
 /* The table's, and behind them the folder of --data; NULL after the last. */
 static inline const DataSource *train_list_data(const TrainOptions *options, int i) {
   if (i < DATA_SOURCES) return data_source_at(i);
-  return i == DATA_SOURCES && options->data == &data_idx ? options->data : NULL;
+  return i == DATA_SOURCES && options->data_folder[0] != '\0' ? options->data : NULL;
 }
 
 /* What is trained of a network for these images; 0: it cannot be built for them. */
