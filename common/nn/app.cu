@@ -157,6 +157,15 @@ static int app_recall(const Task *task, TrainOptions *options, const char *path,
   if (options->clip_norm == 0) options->clip_norm = saved->clip_norm;
   if (options->clip_value == 0) options->clip_value = saved->clip_value;
   options->accumulate = saved->accumulate;
+  if (options->accumulate > 1 && options->stream && options->graph)
+    return error_set(err, "--resume: %s was started with --accumulate=%d; leave --stream or --graph out", path,
+                     saved->accumulate);
+  for (int i = 0; i < options->choice_count && options->precision; i++)
+    if (options->chosen[i][0])
+      return error_set(err,
+                       "--resume: %s was started with --precision=%s; --%s=%s chooses how float32 is computed: "
+                       "leave it out",
+                       path, precision, options->choices[i]->option, options->chosen[i]);
   options->validation = saved->validation;
   if (saved->validation > 0) options->given |= TRAIN_VALIDATION;
   return 0;
@@ -436,8 +445,8 @@ static void app_report(const TrainOptions *options, Trainer *t, const DataSet *t
   }
   model_swap_average(t->net); /* the model is the average where there is one */
   report_answers(&answers, t->net, t->test, test, options->data);
-  model_swap_average(t->net);
   report_write(page->title, t->net, &answers, &t->state, t->output_dir);
+  model_swap_average(t->net);
   run_page_close(page, t, result, &answers);
   report_answers_free(&answers);
 }
@@ -463,6 +472,7 @@ static int app_run(const Task *task, TrainOptions *options, double started, cons
   if (app_prepare(task, options, path, &data, &t.state, &err) != 0 ||
       app_open_model(task, options, path, data.train.shape, &net, &t.state, &err) != 0)
     die("%s", err.message);
+  checkpoint_take_loss_scale(&net, &t.state);
   app_create_set(task, options, &train, &data.train, t.state.train_images, &data.norm, net.max_batch);
   app_create_set(task, options, &test, &data.test, t.state.test_images, &data.norm, net.max_batch);
   if (data.validation.count > 0)
@@ -496,6 +506,8 @@ static int app_run(const Task *task, TrainOptions *options, double started, cons
     result = app_train(options, &t, &page, &err);
   }
   if (result == TRAIN_FAILED) {
+    Error why;
+    if (page.title) run_page_write(&page, &t, "Stopped by an error, which the terminal shows.", 0, NULL, &why);
     if (!options->resume) run_folder_take_back(directory, moved);
     if (options->common.json && t.diverged) app_print_diverged(options, &err);
     die("%s", err.message);

@@ -16,6 +16,7 @@
 #ifndef COMMON_NN_CLIP_H
 #define COMMON_NN_CLIP_H
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 
@@ -23,7 +24,8 @@
 
 enum { CLIP_BLOCKS = 1024, CLIP_BLOCK = 256 };
 
-/* What is left of all elements where the sum of their squares is this: 1 where they are small enough, or not finite. */
+/* What is left of all elements where the sum of their squares is this: 1 where they are small enough or NaN,
+ * 0 where the sum is infinite. */
 static inline
 #ifdef __CUDACC__
     __host__ __device__
@@ -53,7 +55,7 @@ static inline void clip_norm_cpu(float *g, size_t n, float most, double *partial
   }
   double squares = 0;
   for (int b = 0; b < CLIP_BLOCKS; b++) squares += partial[b];
-  if (norms) *norms += sqrt(squares);
+  if (norms && squares <= DBL_MAX) *norms += sqrt(squares); /* not of a step that fp16 skips */
   const float factor = clip_factor(squares, most);
   if (factor == 1) return;
 #pragma omp parallel for simd schedule(static) if (parallel : n > 65536)
@@ -115,7 +117,7 @@ static __global__ void clip_scale_kernel(float *g, size_t n, float most, const d
   double squares = 0;
   for (int b = threadIdx.x; b < (int)gridDim.x; b += CLIP_BLOCK) squares += partial[b];
   squares = clip_block_sum(sum, squares);
-  if (norms != NULL && thread == 0) *norms += sqrt(squares);
+  if (norms != NULL && thread == 0 && squares <= DBL_MAX) *norms += sqrt(squares);
   const float factor = clip_factor(squares, most);
   if (factor == 1) return;
 #pragma unroll 4

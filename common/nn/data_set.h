@@ -266,9 +266,9 @@ static inline int data_load(const DataSource *source, const char *named, DataSpl
       source->load(directory, split, set, err) != 0)
     return -1;
   if (shape_equal(set->shape, source->shape)) return 0;
-  error_set(err, "%s: the %s images have the shape %s; those of %s have %s", directory,
-            split == DATA_TRAIN ? "training" : "test", shape_text(set->shape).text, source->title,
-            shape_text(source->shape).text);
+  error_set(err, "%s: the %s images have the shape %s; %s of %s have %s", directory,
+            split == DATA_TRAIN ? "training" : "test", shape_text(set->shape).text,
+            split == DATA_TRAIN ? "those" : "the training images", source->title, shape_text(source->shape).text);
   data_free(set);
   return -1;
 }

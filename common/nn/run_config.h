@@ -87,6 +87,8 @@ static inline void run_config_fill(const Task *task, const TrainOptions *options
   run_config_number(config, "mixup", state->mixup);
   run_config_number(config, "ema", state->ema);
   config_set(config, "precision", state->precision[0] ? state->precision : NULL);
+  config_set(config, "graph", options->graph ? "" : NULL);
+  config_set(config, "stream", options->stream ? "" : NULL);
   run_config_choices(config, options, state);
 }
 

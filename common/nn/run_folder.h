@@ -112,6 +112,7 @@ static inline unsigned run_folder_set_aside(const char *directory) {
   /* A run that was killed before its first checkpoint left its log: the run before it has its own in previous/. */
   if (!run_folder_has_model(directory) && run_folder_has_model(to)) {
     run_folder_remove(directory, 0, RUN_LOGS);
+    run_folder_remove(directory, RUN_CONFIG, RUN_FILES);
     train_log_remove_events(directory, "");
   }
   for (int i = 0; i < RUN_FILES; i++) {

@@ -198,7 +198,7 @@ static inline int session_recall_implementations(const Task *task, const char *t
 static inline int session_measured_batch(const TrainState *state, int max_batch, ModelUse use) {
   int batch = max_batch;
   if (use != MODEL_TRAIN) return batch;
-  if (state->batch_size > 0 && state->batch_size < batch) batch = state->batch_size;
+  if (state->batch_size > 0 && checkpoint_part(state) < batch) batch = checkpoint_part(state);
   if (state->train_images > 0 && state->train_images < batch) batch = state->train_images;
   return batch;
 }

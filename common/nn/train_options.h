@@ -274,10 +274,9 @@ static inline void train_options_end(const TrainOptions *options, const struct a
     argp_error(state, "--patience=%d: give --validation=SHARE, too; the run stops by the loss of these images",
                options->patience);
   if (mode && training) argp_error(state, "--%s trains nothing; leave --%s out", mode, training);
-  if (options->loss_scale > 0 && (options->precision != DTYPE_FP16 || options->resume))
+  if (options->loss_scale > 0 && options->precision != DTYPE_FP16 && !options->resume)
     argp_error(state, "--loss-scale=%g: give --precision=fp16, too; %s", options->loss_scale,
-               options->resume ? "a run that goes on has the scale of its checkpoint"
-                               : "gradients of float32 and bf16 need no scale");
+               "gradients of float32 and bf16 need no scale");
   for (int i = 0; i < options->choice_count && options->precision; i++)
     if (options->chosen[i][0])
       argp_error(state, "--%s=%s chooses how float32 is computed; leave it out, or --precision=%s",

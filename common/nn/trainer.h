@@ -143,12 +143,14 @@ static inline int trainer_tell_skipped(Trainer *t, long steps, Error *err) {
 static inline int trainer_look_end(Trainer *t, TrainerInterval *interval, Error *err) {
   TrainState *state = &t->state;
   const StepTotals sums = totals_fetch_end(&t->fetch);
+  const int before = t->skipped;
   interval->looking = 0;
   state->epoch_totals = sums.totals;
   if (trainer_check_loss(t, interval->look_step, state->epoch + 1, sums.totals.loss, err) != 0) return -1;
   if (trainer_tell_skipped(t, interval->look_step - interval->step, err) != 0) return -1;
   const double now = seconds_now(), images = interval->look_position - interval->position;
-  const double norm = (sums.norms - interval->begin.norms) / (double)(interval->look_step - interval->step);
+  const double norm =
+      (sums.norms - interval->begin.norms) / (double)(interval->look_step - interval->step - (t->skipped - before));
   const Totals own = {sums.totals.loss - interval->begin.totals.loss,
                       sums.totals.correct - interval->begin.totals.correct};
   t->interval = now - interval->start;
