@@ -68,7 +68,7 @@ static inline SparklineText sparkline_text(const Sparkline *s, int columns) {
   return line;
 }
 
-/* How many columns there are for one beside a progress bar on stderr; 0: it is no terminal, too narrow, or its
+/* How many columns there are for one beside a progress bar on stderr; 0: it is not a terminal, too narrow, or its
  * characters are not UTF-8. */
 static inline int sparkline_columns(void) {
   enum { BESIDES = 76, LEAST = 8, MOST = 32 };

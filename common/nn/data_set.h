@@ -341,4 +341,14 @@ static inline int data_statistics(const DataSet *set, DataNorm *norm, Error *err
   return 0;
 }
 
+/* Training and test set, the first so many images of each, and the statistics of the former. */
+static inline int data_load_both(const DataSource *source, const char *named, int train_images, int test_images,
+                                 DataSet *train, DataSet *test, DataNorm *norm, Error *err) {
+  if (data_load(source, named, DATA_TRAIN, train, err) != 0 || data_load(source, named, DATA_TEST, test, err) != 0)
+    return -1;
+  data_keep_first(train, train_images);
+  data_keep_first(test, test_images);
+  return data_statistics(train, norm, err);
+}
+
 #endif /* COMMON_NN_DATA_SET_H */

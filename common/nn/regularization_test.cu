@@ -171,7 +171,7 @@ static void gpu_averages_as_defined(void **state) {
 
 enum { IN = 7, OUT = 3, BATCH = 4, FLOATS = IN * OUT + OUT };
 
-/* Weights and average come back after two calls; before the first step there is no average. */
+/* Weights and average come back after two calls; before the first step there are none to exchange. */
 static void check_swapping(Device device) {
   Model m;
   float first[FLOATS], w[FLOATS], average[FLOATS], got[2][FLOATS];

@@ -102,8 +102,9 @@ static inline int trainer_check_loss(Trainer *t, long step, int epoch, double lo
   t->diverged = 1;
   return error_set(err,
                    "the loss is not finite at step %ld of epoch %d: the learning rate %g is too high for this network; "
-                   "try --lr=%g%s. %s; the files in %s are unchanged",
+                   "try --lr=%g%s%s. %s; the files in %s are unchanged",
                    step, epoch, state->lr, state->lr / 10, state->clip_norm > 0 ? "" : " or --clip-norm=1",
+                   t->net->loss_scale ? " or --precision=bf16" : "",
                    state->best_epoch > 0 ? "The last checkpoint is kept" : "Nothing was saved", t->output_dir);
 }
 

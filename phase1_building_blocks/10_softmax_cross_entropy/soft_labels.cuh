@@ -135,7 +135,7 @@ static __device__ __forceinline__ SoftLabels soft_labels_now(SoftLabels soft) {
   return soft;
 }
 
-/* x at the label less the maximum; 0 for what is no label. */
+/* x at the label less the maximum; 0 where the label is out of range. */
 static __device__ __forceinline__ float soft_labels_at(const float *x, int label, float max, int classes) {
   return label >= 0 && label < classes ? x[label] - max : 0;
 }

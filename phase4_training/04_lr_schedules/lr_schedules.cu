@@ -192,13 +192,9 @@ static void print_json(const ScheduleOptions *options) {
 
 static void load_sets(const ScheduleOptions *options, DataSet *train, DataSet *test, DataNorm *norm) {
   Error err;
-  const char *directory = options->train.common.data_dir;
-  if (data_load(&data_mnist, directory, DATA_TRAIN, train, &err) != 0 ||
-      data_load(&data_mnist, directory, DATA_TEST, test, &err) != 0)
+  if (data_load_both(&data_mnist, options->train.common.data_dir, options->train.train_images,
+                     options->train.test_images, train, test, norm, &err) != 0)
     die("%s", err.message);
-  data_keep_first(train, options->train.train_images);
-  data_keep_first(test, options->train.test_images);
-  if (data_statistics(train, norm, &err) != 0) die("%s", err.message);
 }
 
 static void default_options(ScheduleOptions *options) {

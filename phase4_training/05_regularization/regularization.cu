@@ -330,13 +330,9 @@ static void print_json(const Program *p) {
 
 static void load_sets(const Program *p, DataSet *train, DataSet *test, DataNorm *norm) {
   Error err;
-  const char *directory = p->train.common.data_dir;
-  if (data_load(&data_mnist, directory, DATA_TRAIN, train, &err) != 0 ||
-      data_load(&data_mnist, directory, DATA_TEST, test, &err) != 0)
+  if (data_load_both(&data_mnist, p->train.common.data_dir, p->train.train_images, p->train.test_images, train, test,
+                     norm, &err) != 0)
     die("%s", err.message);
-  data_keep_first(train, p->train.train_images);
-  data_keep_first(test, p->train.test_images);
-  if (data_statistics(train, norm, &err) != 0) die("%s", err.message);
 }
 
 static void default_options(Program *p) {

@@ -7,6 +7,7 @@
  * A perceptron of 784, 64 and 10 units learns a part of MNIST. After each epoch the loss of images that are not trained
  * on says whether it is the best one so far, and when to stop; the test set is looked at once, at the end, with the
  * best weights. A run that was stopped and resumed ends with the same bits as one that was not. */
+#include "common/nn/run_folder.h"
 #include "common/nn/train_options.h"
 #include "common/nn/trainer.h"
 #include "common/threads_begin.h"
@@ -26,6 +27,7 @@ typedef struct Loop {
   TrainLog log;
   int log_every;
   char last[PATH_MAX + 32], best[PATH_MAX + 32];
+  unsigned moved;                   /* files of an earlier run, into previous/ */
   double train_loss, gradient_norm; /* of the last epoch; NAN: not measured */
 } Loop;
 
@@ -66,7 +68,7 @@ static void log_record(Loop *l, const char *split, double loss, double correct, 
   train_log_write(&l->log, &record);
 }
 
-/* The sums are on the device, and are fetched every log_every steps: each look waits for it. -1: the loss is no number
+/* The sums are on the device, and are fetched every log_every steps: each look waits for it. -1: the loss is not a number
  * any more, and what was saved before is the run's result. */
 static int train_epoch(Loop *l, Error *err) {
   TrainState *state = &l->state;
@@ -144,6 +146,13 @@ static int resume(Loop *l, const CommonOptions *common, Error *err) {
   return 0;
 }
 
+/* One run at a time has the folder. What an earlier run has left there moves into previous/ when the new one begins. */
+static int open_folder(const Loop *l, const TrainOptions *options, Error *err) {
+  const char *folder = options->common.output_dir;
+  if (make_directories(folder, err) != 0 || run_folder_lock(folder, err) != 0) return -1;
+  return options->resume || options->restart ? 0 : run_folder_protect_unfinished(folder, l->last, err);
+}
+
 /* Settings and images. */
 static int open_loop(Loop *l, const LoopOptions *options, Error *err) {
   const CommonOptions *common = &options->train.common;
@@ -155,7 +164,7 @@ static int open_loop(Loop *l, const LoopOptions *options, Error *err) {
   snprintf(l->last, sizeof l->last, "%s/last.state.safetensors", folder);
   snprintf(l->best, sizeof l->best, "%s/best.safetensors", folder);
   if (data_load(&data_mnist, common->data_dir, DATA_TRAIN, &train, err) != 0 ||
-      data_load(&data_mnist, common->data_dir, DATA_TEST, &test, err) != 0 || make_directories(folder, err) != 0)
+      data_load(&data_mnist, common->data_dir, DATA_TEST, &test, err) != 0 || open_folder(l, &options->train, err) != 0)
     return -1;
   data_keep_first(&train, options->train.train_images);
   data_keep_first(&test, options->train.test_images);
@@ -180,6 +189,7 @@ static int open_loop(Loop *l, const LoopOptions *options, Error *err) {
   state->lr = options->train.lr;
   state->momentum = options->train.momentum;
   state->clip_norm = options->train.clip_norm;
+  state->clip_value = options->train.clip_value;
   state->validation = options->train.validation;
   state->patience = options->train.patience;
   state->validation_loss = state->best_loss = NAN;
@@ -192,8 +202,10 @@ static int open_loop(Loop *l, const LoopOptions *options, Error *err) {
   if (options->train.resume && resume(l, common, err) != 0) return -1;
   if (state->accumulate > 1) model_accumulate_open(&l->net);
   l->net.clip_norm = (float)state->clip_norm;
+  l->net.clip_value = (float)state->clip_value;
   l->schedule = lr_schedule(&schedule_linear);
   l->log_every = options->train.log_every > 0 ? options->train.log_every : 25;
+  if (!options->train.resume) l->moved = run_folder_set_aside(folder);
   return train_log_open(&l->log, folder, options->train.resume ? state->step : -1, err);
 }
 
@@ -270,7 +282,10 @@ int main(int argc, char **argv) {
   printf("training_loop on %s\n%d training images, %d validation images; steps of %d images, learning rate %g\n",
          device, l.train.count, l.validation.count, l.state.batch_size, l.state.lr);
   if (options.train.resume) printf("resuming after epoch %d, step %ld\n", l.state.epoch, l.state.step);
-  if (run(&l, options.stop_after, &err) != 0) die("%s", err.message);
+  if (run(&l, options.stop_after, &err) != 0) {
+    if (!options.train.resume) run_folder_take_back(common->output_dir, l.moved);
+    die("%s", err.message);
+  }
   if (!checkpoint_finished(&l.state))
     printf("\nstopped after epoch %d, step %ld; to go on say --resume\n", l.state.epoch, l.state.step);
   else if (test_best(&l, &accuracy, &err) != 0)

@@ -101,6 +101,19 @@ static void what_goes_wrong_is_said(void **state) {
   run = run_loop(output_dir("other"), "--resume", "--batch-size=16", NULL);
   expect_run(&run, 1, NULL, "is of 400 training images in batches of 32 with the seed 1, here 400, 16 and 1; give");
   subprocess_free(&run);
+  run = run_loop(output_dir("other"), "--epochs=2", NULL, NULL);
+  expect_run(&run, 1, NULL, "holds a run that was stopped in epoch 2 of 20; go on with it by --resume");
+  subprocess_free(&run);
+}
+
+/* Neither a new run nor one that fails loses what an earlier one has left. */
+static void an_earlier_run_is_kept(void **state) {
+  (void)state;
+  loop_must(output_dir("kept"), "--epochs=2", NULL, NULL, "best validation loss");
+  loop_must(output_dir("kept"), "--epochs=1", "--clip-value=1e-6", NULL, "best validation loss");
+  assert_true(file_exists(in_dir("kept", "previous/best.safetensors")));
+  assert_true(file_exists(in_dir("kept", "previous/log.csv")));
+  assert_true(file_exists(in_dir("kept", "best.safetensors")));
 }
 
 int main(void) {
@@ -109,7 +122,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_kernel_is_right),           cmocka_unit_test(a_run_learns_and_leaves_its_logs),
       cmocka_unit_test(a_resumed_run_has_the_same_bits), cmocka_unit_test(patience_ends_the_run),
-      cmocka_unit_test(what_goes_wrong_is_said),
+      cmocka_unit_test(what_goes_wrong_is_said),         cmocka_unit_test(an_earlier_run_is_kept),
   };
   return TEST_MAIN("training_loop", tests);
 }

@@ -172,7 +172,7 @@ static inline int search_write_json(const Search *search, const char *path, Erro
 
 /* ------------------------------------------------------------------------------------------------------ the picture */
 
-/* Numbers that are far apart are drawn on a logarithmic axis. What is no number does not count. */
+/* Numbers that are far apart are drawn on a logarithmic axis. What is not a number does not count. */
 static inline int search_far_apart(const double *number, int count) {
   double least = INFINITY, most = 0;
   for (int i = 0; i < count; i++) {

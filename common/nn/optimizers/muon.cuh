@@ -368,7 +368,7 @@ static inline size_t muon_workspace_floats(const Model *m) {
   return m->context.device == DEVICE_GPU ? muon_table_floats(&t) : 0;
 }
 
-/* AdamW on parameters begin to end, which are no matrices. */
+/* AdamW on parameters begin to end, which are not matrices. */
 static inline void muon_other(const Model *m, size_t begin, size_t end) {
   float *slot[OPTIMIZER_MAX_SLOTS] = {m->slot[0] + begin, m->slot[1] + begin, NULL};
   const size_t decayed = m->decayed_count > end ? end : m->decayed_count < begin ? begin : m->decayed_count;
