@@ -10,7 +10,8 @@
  * The norm takes two passes. In the first each of up to CLIP_BLOCKS blocks adds up the squares of its elements; in the
  * second each block adds up those sums, and multiplies its elements. No pass waits for the host, and no sum depends on
  * which block is faster: a step gives the same bits each time, also as a part of a CUDA graph. Both add the norm to
- * *norms, of which a training log has the mean; NULL: they do not. phase4_training/07_training_loop has the steps to it.
+ * *norms, of which a training log has the mean; NULL: they do not. phase4_training/07_training_loop has the
+ * steps to it.
  */
 #ifndef COMMON_NN_CLIP_H
 #define COMMON_NN_CLIP_H

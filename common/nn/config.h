@@ -49,6 +49,7 @@ typedef struct Config {
   ConfigRow rows[CONFIG_ROWS];
   int count;
   int argc, line; /* line: of the argument that argp works on, 0: it is none of the file */
+  int made;       /* arguments of the file, behind the program's name */
   char **argv;
   FILE *said; /* what argp says meanwhile, in text */
   char *text;
@@ -321,6 +322,7 @@ static inline void config_arguments(Config *config, int *argc, char ***argv) {
     config_add_argument(config, row->name, required || row->value[0] ? "=" : "", row->value);
   }
   config_add_argument(config, CONFIG_LINE, "=", "0");
+  config->made = config->argc - 1;
   for (int i = 1; i < *argc; i++) config->argv[config->argc++] = (*argv)[i];
   *argc = config->argc;
   *argv = config->argv;
@@ -336,6 +338,14 @@ static inline void config_report(void) {
   if (config == NULL || fflush(config->said) != 0 || config->size <= name) return;
   fprintf(stderr, "%s: %s, line %d: %s", program_invocation_short_name, config->path, config->line,
           config->text + name);
+}
+
+/* A program keeps it until it ends: options point into its arguments. */
+static inline void config_close(Config *config) {
+  for (int i = 0; i < config->count; i++) free(config->rows[i].value);
+  for (int i = 1; i <= config->made; i++) free(config->argv[i]);
+  free(config->argv);
+  memset(config, 0, sizeof *config);
 }
 
 /* For the key of the hidden option: what comes next is of this line of the file; 0: it was typed. */

@@ -75,6 +75,7 @@ static void read_options(const char *path, const char *a, const char *b) {
   if (a) argv[argc++] = (char *)a;
   if (b) argv[argc++] = (char *)b;
   memset(&options, 0, sizeof options);
+  config_close(&config);
   argp_err_exit_status = 2;
   config_open(&config, &argp, argc, argv);
   config_arguments(&config, &argc, &argv);

@@ -56,8 +56,8 @@ static inline void find_lr_close(FindLr *test) {
   memset(test, 0, sizeof *test);
 }
 
-/* One loss more. 0 where it is time to stop: the loss is not a number, or the average is FIND_LR_TOO_HIGH times its lowest
- * value. Such a loss is not part of the curve. */
+/* One loss more. 0 where it is time to stop: the loss is not a number, or the average is FIND_LR_TOO_HIGH times its
+ * lowest value. Such a loss is not part of the curve. */
 #define FIND_LR_TOO_HIGH 4.0
 static inline int find_lr_add(FindLr *test, double loss) {
   const int i = test->count;

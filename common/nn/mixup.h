@@ -7,8 +7,8 @@
  * The share is drawn once per step from the distribution Beta(alpha, alpha), as in the authors' program: with alpha 0.2
  * most shares are near 0 or 1, with 1 all are equally likely. It is a function of (seed, step), so that a resumed run
  * draws what it would have drawn. Batches are shuffled in each epoch, so b and B-1-b are random pairs. Of an odd batch
- * the sample in the middle is mixed with itself, which changes nothing. The parts of an accumulated step have one share,
- * and pairs of their own.
+ * the sample in the middle is mixed with itself, which changes nothing. The parts of an accumulated step have one
+ * share, and pairs of their own.
  *
  *   mixup_share      on the host
  *   mixup_cpu        sample by sample, into another array: the definition
@@ -25,8 +25,8 @@
 
 enum { MIXUP_STREAM = 0x4D495855, MIXUP_BLOCK = 256 };
 
-/* Beta(alpha, alpha) by one formula, without rejection (Devroye, "Random variate generation in one line of code", 1996):
- * with u and v uniform, c = cos(2 pi v),
+/* Beta(alpha, alpha) by one formula, without rejection (Devroye, "Random variate generation in one line of code",
+ * 1996): with u and v uniform, c = cos(2 pi v),
  *
  *     1/2 + sign(c) / 2 / sqrt(1 + 1 / ((u^(-1/alpha) - 1) c^2)).
  *
@@ -74,7 +74,7 @@ static inline void mixup_cpu_fast(float *y, const float *x, int batch, size_t wi
 #ifdef __CUDACC__
 #include "common/check.h"
 
-/* Elements of a pair of samples, one and two, into y_one and y_two; in the middle of an odd batch these are the same. */
+/* Elements of a pair of samples, one and two, into y_one and y_two: the same in the middle of an odd batch. */
 static __device__ __forceinline__ void mixup_pair(float *y_one, float *y_two, float one, float two, float share) {
   // >>> hidden mixup_pair
   *y_one = mixup_one(one, two, share);
@@ -92,7 +92,7 @@ static __device__ __forceinline__ void mixup_pair(float4 *y_one, float4 *y_two, 
   *y_two = second;
 }
 
-/* Blocks (columns of V, pairs); width in V. share_at: in the GPU's memory, for a recorded launch; NULL: `share` is it. */
+/* Blocks (columns of V, pairs); width in V. share_at: in the GPU's memory, for a recorded launch; NULL: `share`. */
 template <typename V>
 static __global__ void mixup_kernel(V *y, const V *x, int batch, size_t width, float share, const float *share_at) {
   const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, b = blockIdx.y, partner = batch - 1 - b;

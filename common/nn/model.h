@@ -644,8 +644,8 @@ static inline void model_average(const Model *m) {
 }
 
 /* The averages become the weights that forward reads, and the weights the averages: a second call undoes it. The values
- * are exchanged and not the arrays, because a recorded step, and whoever else, may hold their addresses. Without averages,
- * or before the first step, it does nothing. */
+ * are exchanged and not the arrays, because a recorded step, and whoever else, may hold their addresses. Without
+ * averages, or before the first step, it does nothing. */
 static inline void model_swap_average(const Model *m) {
   if (m->average == NULL || m->context.step == 0) return;
   model_use_device(m);

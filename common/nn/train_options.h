@@ -174,7 +174,8 @@ static inline unsigned train_options_given_settings(const TrainOptions *options)
   static const unsigned bits[OPTIMIZER_SETTINGS] = {TRAIN_MOMENTUM, TRAIN_DAMPENING, TRAIN_BETA1,   TRAIN_BETA2,
                                                     TRAIN_EPSILON,  TRAIN_NESTEROV,  TRAIN_CENTERED};
   unsigned given = 0;
-  for (int i = 0; i < OPTIMIZER_SETTINGS; i++) given |= (options->given & bits[i] ? 1u : 0) << i;
+  for (int i = 0; i < OPTIMIZER_SETTINGS; i++)
+    if (options->given & bits[i]) given |= 1u << i; /* g++ 12 with -fsanitize=undefined mistakes (x ? 1u : 0) << i */
   return given;
 }
 

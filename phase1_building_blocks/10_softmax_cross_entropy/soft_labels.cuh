@@ -8,7 +8,9 @@
  * 2016); m comes from mixup (common/nn/mixup.h), which mixes sample b with sample B-1-b. No array of targets is needed.
  * The targets of a row add up to 1, so its loss is
  *
- *   log(sum) - (1 - s) ((1 - m) x'[label b] + m x'[label B-1-b]) - s mean(x'),     x' = x - max: one sum more than without
+ *   log(sum) - (1 - s) ((1 - m) x'[label b] + m x'[label B-1-b]) - s mean(x'),     x' = x - max
+ *
+ * That is one sum more than without.
  *
  * A row counts as right by 1 - m where the largest probability is at its own label, by m where it is at the other one.
  *

@@ -1,6 +1,6 @@
 /* softmax_cross_entropy_op.cuh - softmax_cross_entropy.cuh as a Loss of common/nn: labels are ints, one per sample; the
- * probabilities are saved for backward and for predictions. In training the labels are smoothed and mixed as the context
- * says (soft_labels.cuh); an evaluation always has the plain loss. */
+ * probabilities are saved for backward and for predictions. In training the labels are smoothed and mixed as the
+ * context says (soft_labels.cuh); an evaluation always has the plain loss. */
 #ifndef PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_OP_CUH
 #define PHASE1_BUILDING_BLOCKS_SOFTMAX_CROSS_ENTROPY_OP_CUH
 

@@ -68,8 +68,8 @@ static void log_record(Loop *l, const char *split, double loss, double correct, 
   train_log_write(&l->log, &record);
 }
 
-/* The sums are on the device, and are fetched every log_every steps: each look waits for it. -1: the loss is not a number
- * any more, and what was saved before is the run's result. */
+/* The sums are on the device, and are fetched every log_every steps: each look waits for it. -1: the loss is not a
+ * number any more, and what was saved before is the run's result. */
 static int train_epoch(Loop *l, Error *err) {
   TrainState *state = &l->state;
   const Totals none = {0, 0};
