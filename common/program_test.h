@@ -153,23 +153,28 @@ static inline Subprocess three_epochs(const char *directory, const char *a, cons
   return run;
 }
 
-/* Sends `signal` to such a run once the log has `lines` lines, and waits. option: one more, or NULL. */
-static inline Subprocess start_and_signal(const char *directory, int signal, int lines, int resume,
-                                          const char *option) {
+/* Sends the signal when the run's log.csv has so many lines, and waits for the run's end. */
+static inline void signal_after_lines(Subprocess *run, const char *directory, int signal, int lines) {
   char log[PATH_MAX];
   snprintf(log, sizeof log, "%s", in_dir(directory, "log.csv"));
-  Subprocess run = three_epochs_start(directory, resume ? "--resume" : NULL, option);
   struct timespec nap = {0, 2 * 1000 * 1000};
   for (int i = 0; i < 60 * 500; i++) {
     int seen = 0, c;
     FILE *file = fopen(log, "r");
     while (file && (c = fgetc(file)) != EOF) seen += c == '\n';
     if (file) fclose(file);
-    if (seen >= lines || kill(run.pid, 0) != 0) break;
+    if (seen >= lines || kill(run->pid, 0) != 0) break;
     nanosleep(&nap, NULL);
   }
-  kill(run.pid, signal);
-  subprocess_wait(&run, SECONDS);
+  kill(run->pid, signal);
+  subprocess_wait(run, SECONDS);
+}
+
+/* Sends `signal` to such a run once the log has `lines` lines, and waits. option: one more, or NULL. */
+static inline Subprocess start_and_signal(const char *directory, int signal, int lines, int resume,
+                                          const char *option) {
+  Subprocess run = three_epochs_start(directory, resume ? "--resume" : NULL, option);
+  signal_after_lines(&run, directory, signal, lines);
   return run;
 }
 

@@ -55,6 +55,8 @@ enum {
   TRAIN_LABEL_SMOOTHING = UINT64_C(1) << 29,
   TRAIN_MIXUP = UINT64_C(1) << 30,
   TRAIN_EMA = UINT64_C(1) << 31,
+  TRAIN_PATIENCE = UINT64_C(1) << 32,   /* only in `given` */
+  TRAIN_CLIP_VALUE = UINT64_C(1) << 33, /* only in `given` */
   TRAIN_CONFIG = UINT64_C(1) << 41,
   TRAIN_PRECISION = UINT64_C(1) << 46, /* and --loss-scale */
   TRAIN_ALL = ((UINT64_C(1) << 32) - 1) | TRAIN_CONFIG | TRAIN_PRECISION
@@ -320,46 +322,34 @@ typedef struct TrainOptionsParser {
 } TrainOptionsParser;
 
 static inline uint64_t train_options_bit(int key) {
-  switch (key) {
-    case 'l':
-      return TRAIN_LR;
-    case 'm':
-      return TRAIN_MOMENTUM;
-    case TRAIN_KEY_WEIGHT_DECAY:
-      return TRAIN_WEIGHT_DECAY;
-    case TRAIN_KEY_SCHEDULE:
-      return TRAIN_SCHEDULE;
-    case TRAIN_KEY_DATA:
-      return TRAIN_DATA;
-    case TRAIN_KEY_AUGMENT:
-      return TRAIN_AUGMENT;
-    case TRAIN_KEY_OPTIMIZER:
-      return TRAIN_OPTIMIZER;
-    case TRAIN_KEY_DAMPENING:
-      return TRAIN_DAMPENING;
-    case TRAIN_KEY_BETA1:
-      return TRAIN_BETA1;
-    case TRAIN_KEY_BETA2:
-      return TRAIN_BETA2;
-    case TRAIN_KEY_EPSILON:
-      return TRAIN_EPSILON;
-    case TRAIN_KEY_NESTEROV:
-      return TRAIN_NESTEROV;
-    case TRAIN_KEY_CENTERED:
-      return TRAIN_CENTERED;
-    case TRAIN_KEY_VALIDATION:
-      return TRAIN_VALIDATION;
-    case TRAIN_KEY_LABEL_SMOOTHING:
-      return TRAIN_LABEL_SMOOTHING;
-    case TRAIN_KEY_MIXUP:
-      return TRAIN_MIXUP;
-    case TRAIN_KEY_EMA:
-      return TRAIN_EMA;
-    case TRAIN_KEY_PRECISION:
-      return TRAIN_PRECISION;
-    default:
-      return 0;
-  }
+  static const struct {
+    int key;
+    uint64_t bit;
+  } bits[] = {{'l', TRAIN_LR},
+              {'m', TRAIN_MOMENTUM},
+              {TRAIN_KEY_WEIGHT_DECAY, TRAIN_WEIGHT_DECAY},
+              {TRAIN_KEY_SCHEDULE, TRAIN_SCHEDULE},
+              {TRAIN_KEY_DATA, TRAIN_DATA},
+              {TRAIN_KEY_AUGMENT, TRAIN_AUGMENT},
+              {TRAIN_KEY_OPTIMIZER, TRAIN_OPTIMIZER},
+              {TRAIN_KEY_DAMPENING, TRAIN_DAMPENING},
+              {TRAIN_KEY_BETA1, TRAIN_BETA1},
+              {TRAIN_KEY_BETA2, TRAIN_BETA2},
+              {TRAIN_KEY_EPSILON, TRAIN_EPSILON},
+              {TRAIN_KEY_NESTEROV, TRAIN_NESTEROV},
+              {TRAIN_KEY_CENTERED, TRAIN_CENTERED},
+              {TRAIN_KEY_VALIDATION, TRAIN_VALIDATION},
+              {TRAIN_KEY_PATIENCE, TRAIN_PATIENCE},
+              {TRAIN_KEY_CLIP_NORM, TRAIN_CLIP},
+              {TRAIN_KEY_CLIP_VALUE, TRAIN_CLIP_VALUE},
+              {TRAIN_KEY_ACCUMULATE, TRAIN_ACCUMULATE},
+              {TRAIN_KEY_LABEL_SMOOTHING, TRAIN_LABEL_SMOOTHING},
+              {TRAIN_KEY_MIXUP, TRAIN_MIXUP},
+              {TRAIN_KEY_EMA, TRAIN_EMA},
+              {TRAIN_KEY_PRECISION, TRAIN_PRECISION}};
+  for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+    if (bits[i].key == key) return bits[i].bit;
+  return 0;
 }
 
 static inline error_t train_options_parse_one(int key, char *arg, struct argp_state *state) {
@@ -540,6 +530,13 @@ __attribute__((format(printf, 5, 6))) static inline void train_options_row(Train
   help->rows[help->count++] = row;
 }
 
+/* " (default: 0.2)", or "" for 0, which is as if the option did not exist. */
+static inline TrainOptionsList train_options_number(double value) {
+  TrainOptionsList list = {""};
+  if (value != 0) snprintf(list.text, sizeof list.text, " (default: %g)", value);
+  return list;
+}
+
 /* "N images only (default: 10000)" */
 static inline void train_options_images_row(TrainOptionsHelp *help, int key, const char *name, const char *verb,
                                             int count) {
@@ -585,7 +582,9 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     train_options_row(help, 'l', "lr", "RATE", "Highest learning rate; --schedule says how it changes (default: %g)",
                       o->lr);
   else if (has & TRAIN_LR)
-    train_options_row(help, 'l', "lr", "RATE", "Learning rate, constant (default: %g)", o->lr);
+    train_options_row(help, 'l', "lr", "RATE", "%s, %s (default: %g)",
+                      o->schedule.kind ? "Highest learning rate" : "Learning rate",
+                      o->schedule.kind ? o->schedule.kind->help : "constant", o->lr);
   if (has & TRAIN_SCHEDULE) {
     train_options_row(help, TRAIN_KEY_SCHEDULE, "schedule", "NAME[:KEY=VALUE,...]",
                       "Learning rate over the run (default: %s): ", lr_schedule_text(&o->schedule).text);
@@ -641,7 +640,8 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
     train_options_row(help, TRAIN_KEY_RESTART, "restart", NULL,
                       "Start anew although the output folder holds an unfinished run");
     train_options_row(help, TRAIN_KEY_LOG_EVERY, "log-every", "N",
-                      "Steps between two records of the log; --graph likes a multiple of 10 (default: 100)");
+                      "Steps between two records of the log%s (default: %d)",
+                      has & TRAIN_GRAPH ? "; --graph likes a multiple of 10" : "", o->log_every ? o->log_every : 100);
   }
   if (has & TRAIN_IMAGES) {
     train_options_images_row(help, TRAIN_KEY_IMAGES, "train-images", "Train", o->train_images);
@@ -657,15 +657,19 @@ static inline void train_options_rows(TrainOptionsHelp *help, const TrainOptions
   if (has & TRAIN_VALIDATION) {
     train_options_row(help, TRAIN_KEY_VALIDATION, "validation", "SHARE",
                       "Don't train on this share of the training images, chosen at random by --seed; their loss says "
-                      "which epoch is the best one, and when a plateau is reached");
+                      "which epoch is the best one, and when a plateau is reached%s",
+                      train_options_number(o->validation).text);
     train_options_row(help, TRAIN_KEY_PATIENCE, "patience", "N",
-                      "Stop when the validation loss has not fallen for N epochs");
+                      "Stop when the validation loss has not fallen for N epochs%s",
+                      train_options_number(o->patience).text);
   }
   if (has & TRAIN_CLIP) {
     train_options_row(help, TRAIN_KEY_CLIP_NORM, "clip-norm", "NORM",
-                      "Scale the gradients of a step down where their norm is larger");
+                      "Scale the gradients of a step down where their norm is larger%s",
+                      train_options_number(o->clip_norm).text);
     train_options_row(help, TRAIN_KEY_CLIP_VALUE, "clip-value", "VALUE",
-                      "Bring each gradient into the range from -VALUE to VALUE");
+                      "Bring each gradient into the range from -VALUE to VALUE%s",
+                      train_options_number(o->clip_value).text);
   }
   if (has & TRAIN_ACCUMULATE)
     train_options_row(help, TRAIN_KEY_ACCUMULATE, "accumulate", "N",

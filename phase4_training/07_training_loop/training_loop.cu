@@ -7,6 +7,7 @@
  * A perceptron of 784, 64 and 10 units learns a part of MNIST. After each epoch the loss of images that are not trained
  * on says whether it is the best one so far, and when to stop; the test set is looked at once, at the end, with the
  * best weights. A run that was stopped and resumed ends with the same bits as one that was not. */
+#include "common/interrupt.h"
 #include "common/nn/run_folder.h"
 #include "common/nn/train_options.h"
 #include "common/nn/trainer.h"
@@ -27,8 +28,8 @@ typedef struct Loop {
   TrainLog log;
   int log_every;
   char last[PATH_MAX + 32], best[PATH_MAX + 32];
-  unsigned moved;                   /* files of an earlier run, into previous/ */
-  double train_loss, gradient_norm; /* of the last epoch; NAN: not measured */
+  unsigned moved;                                      /* files of an earlier run, into previous/ */
+  double train_loss, gradient_norm, images_per_second; /* of the last epoch; NAN: not measured */
 } Loop;
 
 /* ---- a step ---- */
@@ -72,6 +73,7 @@ static void log_record(Loop *l, const char *split, double loss, double correct, 
  * number any more, and what was saved before is the run's result. */
 static int train_epoch(Loop *l, Error *err) {
   TrainState *state = &l->state;
+  const double started = seconds_now();
   const Totals none = {0, 0};
   const double zero = 0;
   StepTotals before = {{0, 0}, 0};
@@ -87,6 +89,12 @@ static int train_epoch(Loop *l, Error *err) {
     const int left = l->train.count - start, count = left < state->batch_size ? left : state->batch_size;
     one_step(l, start, count);
     start += count;
+    if (interrupt_requested()) {
+      totals_fetch_close(&fetch);
+      return state->epoch == 0 ? error_set(err, "stopped in epoch 1; nothing is saved before its end")
+                               : error_set(err, "stopped in epoch %d; to go on after epoch %d say --resume",
+                                           state->epoch + 1, state->epoch);
+    }
     if (start < l->train.count && state->step % l->log_every != 0) continue;
     totals_fetch_begin(&fetch, &l->net);
     const StepTotals now = totals_fetch_end(&fetch);
@@ -105,6 +113,9 @@ static int train_epoch(Loop *l, Error *err) {
   totals_fetch_close(&fetch);
   l->train_loss = before.totals.loss / l->train.count;
   l->gradient_norm = state->clip_norm > 0 ? before.norms / (double)(state->step - first) : NAN;
+  const double seconds = seconds_now() - started;
+  l->images_per_second = l->train.count / seconds;
+  state->seconds += seconds;
   return 0;
 }
 
@@ -131,8 +142,9 @@ static int finish_epoch(Loop *l, Error *err) {
 
 /* ---- a run ---- */
 
-/* The settings become those of the checkpoint, but for the number of epochs. The images must be the same. */
-static int resume(Loop *l, const CommonOptions *common, Error *err) {
+/* The settings become those of the checkpoint, but for the number of epochs. One that was typed must be the same. */
+static int resume(Loop *l, const TrainOptions *options, Error *err) {
+  const CommonOptions *common = &options->common;
   TrainState *state = &l->state;
   if (checkpoint_load(l->last, CHECKPOINT_STATE, &l->net, state, err) != 0) return -1;
   if (state->train_images != l->train.count || state->seed != common->seed ||
@@ -142,6 +154,22 @@ static int resume(Loop *l, const CommonOptions *common, Error *err) {
                      "options with which the run was started",
                      l->last, state->train_images, checkpoint_part(state), (unsigned long long)state->seed,
                      l->train.count, common->batch_size, (unsigned long long)common->seed);
+  const struct {
+    const char *option;
+    uint64_t bit;
+    double typed, saved;
+  } settings[] = {{"lr", TRAIN_LR, options->lr, state->lr},
+                  {"momentum", TRAIN_MOMENTUM, options->momentum, state->momentum},
+                  {"validation", TRAIN_VALIDATION, options->validation, state->validation},
+                  {"patience", TRAIN_PATIENCE, (double)options->patience, (double)state->patience},
+                  {"clip-norm", TRAIN_CLIP, options->clip_norm, state->clip_norm},
+                  {"clip-value", TRAIN_CLIP_VALUE, options->clip_value, state->clip_value},
+                  {"accumulate", TRAIN_ACCUMULATE, (double)options->accumulate,
+                   (double)(state->accumulate ? state->accumulate : 1)}};
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+    if (options->given & settings[i].bit && settings[i].typed != settings[i].saved)
+      return error_set(err, "--resume: %s was started with --%s=%g, here it is %g; leave the option out", l->last,
+                       settings[i].option, settings[i].saved, settings[i].typed);
   state->epochs = common->epochs;
   return 0;
 }
@@ -199,12 +227,13 @@ static int open_loop(Loop *l, const LoopOptions *options, Error *err) {
   }
   mlp_create(&l->net, &shape, common->device, common->batch_size);
   model_init(&l->net, state->seed);
-  if (options->train.resume && resume(l, common, err) != 0) return -1;
+  if (options->train.resume && resume(l, &options->train, err) != 0) return -1;
   if (state->accumulate > 1) model_accumulate_open(&l->net);
   l->net.clip_norm = (float)state->clip_norm;
   l->net.clip_value = (float)state->clip_value;
-  l->schedule = lr_schedule(&schedule_linear);
-  l->log_every = options->train.log_every > 0 ? options->train.log_every : 25;
+  l->schedule = options->train.schedule;
+  l->log_every = options->train.log_every;
+  interrupt_install();
   if (!options->train.resume) l->moved = run_folder_set_aside(folder);
   return train_log_open(&l->log, folder, options->train.resume ? state->step : -1, err);
 }
@@ -220,10 +249,11 @@ static int run(Loop *l, int stop_after, Error *err) {
 }
 
 /* With the weights of the best epoch: the only time that the test set is looked at. */
-static int test_best(Loop *l, double *accuracy, Error *err) {
+static int test_best(Loop *l, double *loss, double *accuracy, Error *err) {
   TrainState of_best;
   if (checkpoint_load(l->best, CHECKPOINT_MODEL, &l->net, &of_best, err) != 0) return -1;
   const Totals totals = device_set_evaluate(&l->test, &l->net, NULL);
+  *loss = totals.loss / l->test.count;
   *accuracy = totals.correct / l->test.count;
   printf("\nbest validation loss %.4f in epoch %d of %d; with these weights %.2f %% of %d test images are right\n",
          l->state.best_loss, l->state.best_epoch, l->state.epoch, 100 * *accuracy, l->test.count);
@@ -253,6 +283,23 @@ static void default_options(LoopOptions *options) {
   train->validation = 0.2;
   train->patience = 3;
   train->clip_norm = 1;
+  train->log_every = 25;
+  train->schedule = lr_schedule(&schedule_linear);
+}
+
+/* What was not measured is left out: the test set of a run that was stopped. */
+static int print_json(const Loop *l, const CommonOptions *common, double loss, double accuracy, Error *err) {
+  const TrainState *state = &l->state;
+  const double figures[] = {accuracy, loss, l->train_loss, state->best_loss, l->images_per_second, state->seconds};
+  const char *const names[] = {"test_accuracy",        "test_loss",         "train_loss",
+                               "best_validation_loss", "images_per_second", "seconds"};
+  json_t *result =
+      json_pack("{s:s, s:s, s:I, s:i, s:i}", "program", "training_loop", "device", device_name(common->device), "seed",
+                (json_int_t)state->seed, "epochs", state->epoch, "best_epoch", state->best_epoch);
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+    if (isfinite(figures[i])) json_object_set_new(result, names[i], json_real(figures[i]));
+  json_object_set_new(result, "checkpoint", json_text(l->best));
+  return json_result(result, err);
 }
 
 static void close_loop(Loop *l, Error *err) {
@@ -272,8 +319,10 @@ int main(int argc, char **argv) {
   static Loop l;
   char device[512];
   Error err;
-  double accuracy = NAN;
+  double loss = NAN, accuracy = NAN;
+  interrupt_begin();
   threads_begin();
+  l.train_loss = l.images_per_second = NAN;
   default_options(&options);
   train_options_parse(&options.train, &own, &options, own.doc, argc, argv);
   const CommonOptions *common = &options.train.common;
@@ -284,21 +333,17 @@ int main(int argc, char **argv) {
   if (options.train.resume) printf("resuming after epoch %d, step %ld\n", l.state.epoch, l.state.step);
   if (run(&l, options.stop_after, &err) != 0) {
     if (!options.train.resume) run_folder_take_back(common->output_dir, l.moved);
-    die("%s", err.message);
+    if (!interrupt_requested()) die("%s", err.message);
+    printf("\n%s\n", err.message);
+    stdout_finish();
+    return interrupt_status();
   }
   if (!checkpoint_finished(&l.state))
     printf("\nstopped after epoch %d, step %ld; to go on say --resume\n", l.state.epoch, l.state.step);
-  else if (test_best(&l, &accuracy, &err) != 0)
+  else if (test_best(&l, &loss, &accuracy, &err) != 0)
     die("%s", err.message);
-  json_t *result =
-      json_pack("{s:s, s:s, s:I, s:i, s:i}", "program", "training_loop", "device", device_name(common->device), "seed",
-                (json_int_t)l.state.seed, "epochs", l.state.epoch, "best_epoch", l.state.best_epoch);
-  if (isfinite(accuracy)) json_object_set_new(result, "test_accuracy", json_real(accuracy));
+  if (common->json && print_json(&l, common, loss, accuracy, &err) != 0) die("%s", err.message);
   close_loop(&l, &err);
-  if (!common->json)
-    json_decref(result);
-  else if (json_result(result, &err) != 0)
-    die("%s", err.message);
   stdout_finish();
   return 0;
 }

@@ -3,7 +3,7 @@
 
 #include "common/program_test.h"
 
-static Subprocess run_loop(const char *a, const char *b, const char *c, const char *d) {
+static Subprocess start_loop(const char *a, const char *b, const char *c, const char *d) {
   static char found[PATH_MAX], data[PATH_MAX + 16];
   expect_program("phase4_training", "training_loop", found, sizeof found);
   snprintf(data, sizeof data, "--data-dir=%s", mnist);
@@ -12,7 +12,13 @@ static Subprocess run_loop(const char *a, const char *b, const char *c, const ch
   int n = 6;
   for (int i = 0; i < 4; i++)
     if (more[i]) argv[n++] = more[i];
-  return subprocess_run(argv, SECONDS);
+  return subprocess_start(argv, 0);
+}
+
+static Subprocess run_loop(const char *a, const char *b, const char *c, const char *d) {
+  Subprocess run = start_loop(a, b, c, d);
+  subprocess_wait(&run, SECONDS);
+  return run;
 }
 
 static void loop_must(const char *a, const char *b, const char *c, const char *d, const char *sentence) {
@@ -53,6 +59,10 @@ static void a_run_learns_and_leaves_its_logs(void **state) {
   expect_run(&run, 0, "400 training images, 100 validation images; steps of 32 images", NULL);
   json_t *result = expect_json(&run);
   assert_true(json_number_value(json_object_get(result, "test_accuracy")) > 0.6);
+  static const char *const figures[] = {"test_loss", "train_loss", "best_validation_loss", "images_per_second",
+                                        "seconds"};
+  for (int i = 0; i < 5; i++) assert_true(json_real_value(json_object_get(result, figures[i])) > 0);
+  assert_string_equal(json_string_value(json_object_get(result, "checkpoint")), in_dir("learn", "best.safetensors"));
   json_decref(result);
   subprocess_free(&run);
   static const char *const names[] = {"log.jsonl", "log.csv", "best.safetensors", "last.state.safetensors"};
@@ -72,6 +82,21 @@ static void a_resumed_run_has_the_same_bits(void **state) {
     loop_must(output_dir(parted), "--epochs=5", "--resume", accumulate, "resuming after epoch 3");
     assert_same_models(parts == 1 ? "whole1" : "whole3", parted);
   }
+}
+
+/* The steps since the last checkpoint are lost; in the first epoch the whole run is, and nothing is left of it. */
+static void ctrl_c_stops_it(void **state) {
+  (void)state;
+  Subprocess run = start_loop(output_dir("stopped"), "--epochs=20000", "--patience=20000", "--log-every=1");
+  signal_after_lines(&run, "stopped", SIGINT, 40);
+  expect_run(&run, 130, "; to go on after epoch ", "stopping after this step");
+  subprocess_free(&run);
+  loop_must(output_dir("stopped"), "--resume", "--epochs=3", NULL, "resuming after epoch");
+  run = start_loop(output_dir("at_once"), "--log-every=1", "--batch-size=1", "--train-images=60000");
+  signal_after_lines(&run, "at_once", SIGINT, 2);
+  expect_run(&run, 130, "stopped in epoch 1; nothing is saved before its end", NULL);
+  subprocess_free(&run);
+  assert_false(file_exists(in_dir("at_once", "log.csv")));
 }
 
 static void patience_ends_the_run(void **state) {
@@ -101,6 +126,16 @@ static void what_goes_wrong_is_said(void **state) {
   run = run_loop(output_dir("other"), "--resume", "--batch-size=16", NULL);
   expect_run(&run, 1, NULL, "is of 400 training images in batches of 32 with the seed 1, here 400, 16 and 1; give");
   subprocess_free(&run);
+  run = run_loop(output_dir("other"), "--resume", "--lr=0.2", NULL);
+  expect_run(&run, 1, NULL, "was started with --lr=0.1, here it is 0.2; leave the option out");
+  subprocess_free(&run);
+  run = run_loop(output_dir("other"), "--resume", "--patience=7", "--lr=0.1");
+  expect_run(&run, 1, NULL, "was started with --patience=3, here it is 7; leave the option out");
+  subprocess_free(&run);
+  run = run_loop("--help", NULL, NULL, NULL);
+  expect_run(&run, 0, "up over 5 % of the run, then straight down to", NULL);
+  expect_run(&run, 0, "(default: 25)", NULL);
+  subprocess_free(&run);
   run = run_loop(output_dir("other"), "--epochs=2", NULL, NULL);
   expect_run(&run, 1, NULL, "holds a run that was stopped in epoch 2 of 20; go on with it by --resume");
   subprocess_free(&run);
@@ -120,9 +155,13 @@ int main(void) {
   Error err;
   if (runfiles_find("third_party/data/mnist", mnist, sizeof mnist, &err) != 0) die("%s", err.message);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_kernel_is_right),           cmocka_unit_test(a_run_learns_and_leaves_its_logs),
-      cmocka_unit_test(a_resumed_run_has_the_same_bits), cmocka_unit_test(patience_ends_the_run),
-      cmocka_unit_test(what_goes_wrong_is_said),         cmocka_unit_test(an_earlier_run_is_kept),
+      cmocka_unit_test(every_kernel_is_right),
+      cmocka_unit_test(a_run_learns_and_leaves_its_logs),
+      cmocka_unit_test(a_resumed_run_has_the_same_bits),
+      cmocka_unit_test(patience_ends_the_run),
+      cmocka_unit_test(ctrl_c_stops_it),
+      cmocka_unit_test(what_goes_wrong_is_said),
+      cmocka_unit_test(an_earlier_run_is_kept),
   };
   return TEST_MAIN("training_loop", tests);
 }
