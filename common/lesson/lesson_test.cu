@@ -1,5 +1,5 @@
 /* lesson.h: a version that is right passes, and each way of being wrong is called by its name. */
-#include "common/lesson/main.h"
+#include "common/lesson/table.h"
 #include "common/test.h"
 
 /* y (r,c) = 2 x (r,c), the lesson of this test. */

@@ -5,17 +5,10 @@
 
 #include <jansson.h>
 
+#include "common/lesson/main.h"
 #include "common/lesson/options.h"
 #include "common/lesson/time.h"
 #include "common/lesson/verify.h"
-
-/* Versions that belong together, from the first rung to the last. */
-typedef struct LessonTable {
-  const char *title;
-  const LessonVersion *versions;
-  int count;
-  const Lesson *lesson = NULL; /* the program's; or another of the same sizes, a backward pass beside a forward one */
-} LessonTable;
 
 static inline const Lesson *lesson_of_table(const LessonTable *table, const Lesson *program) {
   return table->lesson != NULL ? table->lesson : program;

@@ -9,24 +9,17 @@
 #ifndef COMMON_LESSON_TEST_COUNTS_H
 #define COMMON_LESSON_TEST_COUNTS_H
 
-#include "common/lesson/verify.h"
+#include "common/lesson/lesson.h"
 #include "common/test.h"
 
 /* Of one launch on `shape`. */
-static inline LessonCounts counts_of(const Lesson *lesson, LessonVersion version, LessonShape shape) {
-  static LessonResult result;
-  if (lesson_verify_all(lesson, &version, 1, &result) != 0) fail_msg("%s", result.message);
-  if (lesson_verify(lesson, &version, &shape, 99, &result) != 0) fail_msg("%s", result.message);
-  return result.counts;
-}
+LessonCounts counts_of(const Lesson *lesson, LessonVersion version, LessonShape shape);
 
-/* After counts_of(). */
-static inline void counts_required(void) {
-#ifndef SIMT_INSPECT
-  print_message("skipped: right, but only the inspector's build counts accesses\n");
-  skip();
-#endif
-}
+/* The same, but the version is checked on this shape alone: for those that are slow to emulate. */
+LessonCounts counts_alone_of(const Lesson *lesson, LessonVersion version, LessonShape shape);
+
+/* After counts_of(): skips the rest of the test where nothing was counted. */
+void counts_required(void);
 
 #define assert_count(count, expected) counts_assert(count, expected, #count, #expected, __FILE__, __LINE__)
 
