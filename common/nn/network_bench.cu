@@ -1,21 +1,5 @@
-/* network_bench.h - how long a training step of a network takes, or its inference, and which operation takes it.
- *
- * It times the network of a Task:
- *
- *     int main(int argc, char **argv) { return network_bench_main(&task, argc, argv); }
- *
- * A step is what a classifier does: gather a batch from the data set on the device, forward, loss, backward, update;
- * with --resident the batch lies there already, and with --graph the kernels of such a step are one CUDA graph, which
- * is recorded once and launched again and again. With --inference it is the forward pass of a model opened to infer, on
- * a batch that lies there. The table below it times each operation alone, many times in a row, so its sum differs a
- * little from the step: caches are warmer, and on a GPU an operation shorter than a launch (about 2 us) is bounded by
- * the launch.
- *
- * With --trainer it is one step of the training loop (trainer.h) with all that belongs to it, beside the same step
- * alone.
- */
-#ifndef COMMON_NN_NETWORK_BENCH_H
-#define COMMON_NN_NETWORK_BENCH_H
+/* network_bench.cu - network_bench.h: options, timing, the table. Compiled once, and not in every benchmark. */
+#include "common/nn/network_bench.h"
 
 #include "common/nn/step_graph.h"
 #include "common/nn/step_parts.h"
@@ -37,7 +21,7 @@ typedef struct Bench {
 enum { BENCH_STEP = -1 };
 
 /* What is timed, but for the gathering. */
-static inline void bench_step(Bench *bench) {
+static void bench_step(Bench *bench) {
   if (bench->inference)
     model_forward(&bench->net, bench->parts.batch);
   else
@@ -45,7 +29,7 @@ static inline void bench_step(Bench *bench) {
 }
 
 /* Part `part` of a step, or a whole one, `repeats` times over. */
-static inline void bench_run(Bench *bench, int part, int repeats) {
+static void bench_run(Bench *bench, int part, int repeats) {
   for (int i = 0; i < repeats; i++) {
     if (part != BENCH_STEP) {
       step_part_run(&bench->parts, part);
@@ -60,7 +44,7 @@ static inline void bench_run(Bench *bench, int part, int repeats) {
 }
 
 /* Median over `rounds` of the seconds that one run takes. */
-static inline double bench_time(Bench *bench, int part, int repeats, int rounds) {
+static double bench_time(Bench *bench, int part, int repeats, int rounds) {
   double samples[BENCH_MAX_ROUNDS];
   bench_run(bench, part, repeats / 4 + 1);
   for (int i = 0; i < rounds; i++) {
@@ -78,7 +62,7 @@ typedef struct BenchOptions {
 
 enum { BENCH_ROUNDS = 1, BENCH_RESIDENT, BENCH_GRAPH, BENCH_INFERENCE, BENCH_TRAINER };
 
-static inline error_t bench_parse(int key, char *arg, struct argp_state *state) {
+static error_t bench_parse(int key, char *arg, struct argp_state *state) {
   BenchOptions *options = (BenchOptions *)state->input;
   switch (key) {
     case BENCH_ROUNDS:
@@ -102,8 +86,8 @@ static inline error_t bench_parse(int key, char *arg, struct argp_state *state) 
 }
 
 /* One line of the table, and one object of the JSON rows. FLOPs are counted for the products alone. */
-static inline void bench_print_row(json_t *rows, const char *layer, const char *direction, double seconds, double flops,
-                                   double step) {
+static void bench_print_row(json_t *rows, const char *layer, const char *direction, double seconds, double flops,
+                            double step) {
   printf("  %-6s %-8s %10.1f us %6.1f %%", layer, direction, seconds * 1e6, 100.0 * seconds / step);
   if (flops > 0) printf(" %9.1f GFLOP/s", flops / seconds * 1e-9);
   putchar('\n');
@@ -113,7 +97,7 @@ static inline void bench_print_row(json_t *rows, const char *layer, const char *
 }
 
 /* Every operation of a step alone. */
-static inline void bench_print_operations(Bench *bench, int rounds, double step, json_t *rows) {
+static void bench_print_operations(Bench *bench, int rounds, double step, json_t *rows) {
   const StepParts *parts = &bench->parts;
   const int repeats = bench->device == DEVICE_GPU ? 200 : 20;
   printf("\neach operation alone                per cent of the step\n");
@@ -125,7 +109,7 @@ static inline void bench_print_operations(Bench *bench, int rounds, double step,
   }
 }
 
-static inline void bench_options(BenchOptions *options, const Task *task, int argc, char **argv) {
+static void bench_options(BenchOptions *options, const Task *task, int argc, char **argv) {
   static const struct argp_option rows[] = {
       {"rounds", BENCH_ROUNDS, "N", 0, "Measurements, of which the median is printed (default: 7)", 0},
       {"resident", BENCH_RESIDENT, NULL, 0, "Time a step without gathering its batch", 0},
@@ -155,7 +139,7 @@ static inline void bench_options(BenchOptions *options, const Task *task, int ar
 /* ---------------------------------------------------------------------------------------------- the training loop */
 
 /* Steps of one epoch, each by itself: gather, forward, loss, backward, update; on a GPU captured once. Seconds. */
-static inline double bench_bare_epoch(Bench *bench, const DeviceSet *set, int steps) {
+static double bench_bare_epoch(Bench *bench, const DeviceSet *set, int steps) {
   Model *net = &bench->net;
   const int batch = bench->parts.batch;
   const double start = seconds_now();
@@ -166,7 +150,7 @@ static inline double bench_bare_epoch(Bench *bench, const DeviceSet *set, int st
 }
 
 /* The next epoch of the training loop, in whole batches. Seconds. */
-static inline double bench_trainer_epoch(Trainer *t) {
+static double bench_trainer_epoch(Trainer *t) {
   Error err;
   const double start = seconds_now();
   if (trainer_train_epoch(t, &err) != TRAIN_FINISHED) die("%s", err.message);
@@ -177,7 +161,7 @@ static inline double bench_trainer_epoch(Trainer *t) {
   return seconds;
 }
 
-static inline void bench_trainer_state(TrainState *state, const CommonOptions *common, int images) {
+static void bench_trainer_state(TrainState *state, const CommonOptions *common, int images) {
   memset(state, 0, sizeof *state);
   state->seed = common->seed;
   state->epochs = 1000000;
@@ -188,7 +172,7 @@ static inline void bench_trainer_state(TrainState *state, const CommonOptions *c
 }
 
 /* The two in turns; the medians, and by how many per cent a step of the loop takes longer. */
-static inline void bench_trainer(Bench *bench, const Task *task, const BenchOptions *options, const char *description) {
+static void bench_trainer(Bench *bench, const Task *task, const BenchOptions *options, const char *description) {
   Error err;
   DeviceSet set;
   TrainLog log;
@@ -248,7 +232,7 @@ static inline void bench_trainer(Bench *bench, const Task *task, const BenchOpti
   device_set_destroy(&set);
 }
 
-static inline int network_bench_main(const Task *task, int argc, char **argv) {
+int network_bench_main(const Task *task, int argc, char **argv) {
   static BenchOptions options;
   static Bench bench;
   Error err;
@@ -306,5 +290,3 @@ static inline int network_bench_main(const Task *task, int argc, char **argv) {
   model_close(&bench.net);
   return 0;
 }
-
-#endif /* COMMON_NN_NETWORK_BENCH_H */
