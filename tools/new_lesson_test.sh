@@ -48,9 +48,12 @@ grep -q ' 1 faults$' <<< "$faults" || { echo "$faults"; exit 1; }
 "$learn" lint --source="$course" || exit 1
 "$learn" prove doubling_index --source="$course"
 cd phase1_building_blocks/99_doubling
-for program in doubling doubling_test doubling_counts_test; do
-  "$course/simt/simtcc" --inspect -fopenmp -I "$course" $program.cu -o "$TEST_TMPDIR/$program" -lcmocka -ljansson -lm
-done
+compile() {  # compile PROGRAM FILE...
+  "$course/simt/simtcc" --inspect -fopenmp -I "$course" "$1.cu" "${@:2}" -o "$TEST_TMPDIR/$1" -lcmocka -ljansson -lm
+}
+compile doubling "$course/common/lesson/main.cu"
+compile doubling_test
+compile doubling_counts_test "$course/common/lesson/test_counts.cu"
 "$TEST_TMPDIR/doubling" --check-only > /dev/null
 "$TEST_TMPDIR/doubling_test"
 "$TEST_TMPDIR/doubling_counts_test"
