@@ -14,9 +14,9 @@
  * kernels look there whether to change anything. The host waits for nothing, and launches the same kernels in every
  * step, so that a step can be a CUDA graph.
  *
- * Nor does a skipped step count where a formula has the number t of the step, in Adam's bias corrections and in the
- * average of the weights: PyTorch's GradScaler does not call the optimizer then. The host does not know t. For the
- * schedule of the learning rate the step counts.
+ * A skipped step does not count either where a formula has the number t of the step: in Adam's bias corrections and in
+ * the average of the weights. So it is in PyTorch, whose GradScaler does not call the optimizer then. The host does not
+ * know t. For the schedule of the learning rate the step counts.
  */
 #ifndef COMMON_NN_LOSS_SCALE_H
 #define COMMON_NN_LOSS_SCALE_H

@@ -311,8 +311,8 @@ static inline
 #ifdef __CUDACC__
     __host__ __device__
 #endif
-    StepValues
-    step_values(double lr, const Hyper *hyper, long step) {
+        StepValues
+        step_values(double lr, const Hyper *hyper, long step) {
   const StepValues values = {(float)lr,
                              (float)(1 / (1 - step_power(hyper->beta1, step + 1))),
                              (float)(1 / sqrt(1 - step_power(hyper->beta2, step + 1))),

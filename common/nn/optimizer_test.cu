@@ -497,8 +497,7 @@ static void skip_steps(const Optimizer *optimizer, DType type, Device device, in
     assert_true(m.context.values == (recorded ? values : NULL));
     device_download(device, after[step].w, m.parameters, sizeof after->w);
     device_download(device, after[step].average, m.average, sizeof after->average);
-    for (int s = 0; s < optimizer->slots; s++)
-      device_download(device, after[step].slot[s], m.slot[s], sizeof after->w);
+    for (int s = 0; s < optimizer->slots; s++) device_download(device, after[step].slot[s], m.slot[s], sizeof after->w);
   }
   device_free(device, values);
   model_close(&m);
@@ -523,7 +522,8 @@ static void check_skipping(Device device, int recorded) {
         const int exact = taken == 0 || patterns[p][0] != 'x';
         if (memcmp(full[step].w, half[step].w, sizeof half->w) != 0 ||
             memcmp(full[step].slot, half[step].slot, sizeof half->slot) != 0)
-          fail_msg("%s, %s: step %d of fp16 has other weights than float32", optimizers[o]->name, patterns[p], step + 1);
+          fail_msg("%s, %s: step %d of fp16 has other weights than float32", optimizers[o]->name, patterns[p],
+                   step + 1);
         for (int i = 0; i < SKIP_FLOATS; i++)
           if (!(fabsf(half[step].average[i] - average[i]) <= (exact ? 0 : 2 * FLT_EPSILON)))
             fail_msg("%s, %s: after step %d the average of weight %d is %.9g, expected %.9g", optimizers[o]->name,

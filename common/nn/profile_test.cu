@@ -303,7 +303,8 @@ static void check_lowered(DType type, Device device) {
   StepParts parts;
   open_lowered(&net, type, device);
   step_parts_open(&parts, &task, &source, &net, BATCH, 1);
-  const int narrow = find_part(&parts, "weights", dtype_name(type)), unscale = find_part(&parts, "gradients", "unscale");
+  const int narrow = find_part(&parts, "weights", dtype_name(type)),
+            unscale = find_part(&parts, "gradients", "unscale");
   assert_true(narrow == (device == DEVICE_GPU ? 2 : -1)); /* a CPU rounds where it multiplies */
   if (narrow >= 0)
     assert_true(parts.part[narrow].bytes == 4.0 * (19200 + 1000) + 2.0 * 2 * (104 * 192 + 16 * 104) &&

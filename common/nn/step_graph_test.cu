@@ -282,7 +282,7 @@ static void gradients_are_clipped_on(Device device) {
   const size_t counts[] = {1, 3, 31, 255, 257, 5003, 300007};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     check_clipping(device, counts[i], 0.25f, 0.125f, 1);
-    check_clipping(device, counts[i], 1e6f, 1e6f, 1); /* small enough: unchanged */
+    check_clipping(device, counts[i], 1e6f, 1e6f, 1);        /* small enough: unchanged */
     check_clipping(device, counts[i], 0.25f, 0.125f, 1e25f); /* their squares are no floats */
     check_clipping(device, counts[i], 1e30f, 1e30f, 3e19f);
   }

@@ -212,8 +212,7 @@ static inline void step_parts_open(StepParts *s, const Task *task, const DataSou
   if (trains) step_parts_add(s, PART_GATHER, 0, "batch", "gather", step_parts_gather_bytes(s), 0);
   if (trains && net->context.mixup > 0)
     step_parts_add(s, PART_MIX, 0, "batch", "mix", 2.0 * s->set.pixels * batch * sizeof(float), 0);
-  if (net->half)
-    step_parts_add(s, PART_NARROW, 0, "weights", dtype_name(g->type), step_parts_narrow_bytes(s), 0);
+  if (net->half) step_parts_add(s, PART_NARROW, 0, "weights", dtype_name(g->type), step_parts_narrow_bytes(s), 0);
   for (int i = 0; i < g->count; i++)
     if (g->nodes[i].op)
       step_parts_add(s, PART_FORWARD, i, g->nodes[i].name, "forward", step_parts_forward_bytes(s, i),
