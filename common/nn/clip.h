@@ -12,6 +12,9 @@
  * which block is faster: a step gives the same bits each time, also as a part of a CUDA graph. Both add the norm to
  * *norms, of which a training log has the mean; NULL: they do not. phase4_training/07_training_loop has the
  * steps to it.
+ *
+ * Squares of elements above 1.8e19 are more than a float holds: they are added up in double, and the norm of finite
+ * elements is finite. (PyTorch's is infinite there, and its clipped gradients are 0.)
  */
 #ifndef COMMON_NN_CLIP_H
 #define COMMON_NN_CLIP_H
@@ -90,8 +93,9 @@ static __device__ __forceinline__ double clip_block_sum(double *sum, double valu
 }
 
 /* Adds up the squares of this thread's quads of g, every gridDim.x * CLIP_BLOCK-th, and of the up to 3 floats behind
- * the last quad. g is aligned to 16 bytes. In float: a thread has a few hundred elements at most. */
-static __device__ __forceinline__ float clip_thread_squares(const float *g, size_t n) {
+ * the last quad. g is aligned to 16 bytes. In float: a thread has a few hundred elements at most. Where that overflows,
+ * once more in double, which takes longer on most GPUs. */
+static __device__ __forceinline__ double clip_thread_squares(const float *g, size_t n) {
   const size_t thread = (size_t)blockIdx.x * CLIP_BLOCK + threadIdx.x, threads = (size_t)gridDim.x * CLIP_BLOCK;
   float squares = 0;
 #pragma unroll 4
@@ -99,8 +103,13 @@ static __device__ __forceinline__ float clip_thread_squares(const float *g, size
     const float4 v = reinterpret_cast<const float4 *>(g)[i];
     squares += (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
   }
-  const size_t i = n / 4 * 4 + thread;
-  return i < n ? squares + g[i] * g[i] : squares;
+  const size_t last = n / 4 * 4 + thread;
+  if (last < n) squares += g[last] * g[last];
+  if (squares <= FLT_MAX) return squares;
+  double wide = last < n ? (double)g[last] * g[last] : 0;
+  for (size_t i = thread; i < n / 4; i += threads)
+    for (int k = 0; k < 4; k++) wide += (double)g[4 * i + k] * g[4 * i + k];
+  return wide;
 }
 
 /* partial[b]: the squares of block b's elements. */

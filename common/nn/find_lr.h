@@ -79,13 +79,15 @@ static inline double find_lr_rate(const FindLr *test, int i) {
 }
 
 /* Trains t->net with rising rates, on batches of t->train in the order of its epochs, until it diverges, the steps are
- * over, or the user interrupts. A fresh network by this seed. */
-static inline void find_lr_pass(FindLr *test, Trainer *t, uint64_t seed, Progress *progress, int done) {
+ * over, or the user interrupts. A fresh network by this seed; loss_scale: of its first step in fp16, else 0. */
+static inline void find_lr_pass(FindLr *test, Trainer *t, uint64_t seed, float loss_scale, Progress *progress,
+                                int done) {
   const Totals none = {0, 0};
   const int batch = t->state.batch_size < t->train->count ? t->state.batch_size : t->train->count;
   model_init(t->net, seed);
   t->net->context.seed = seed;
   t->net->context.step = 0;
+  if (loss_scale > 0) model_set_loss_scale(t->net, loss_scale);
   for (int position = t->train->count, epoch = 0, more = 1; more && !interrupt_requested(); position += batch) {
     if (position + batch > t->train->count) {
       device_set_shuffle(t->train, seed, epoch++);
@@ -104,6 +106,7 @@ static inline void find_lr_pass(FindLr *test, Trainer *t, uint64_t seed, Progres
  * passes have come. */
 static inline void find_lr_run(FindLr *test, Trainer *t) {
   const uint64_t seed = t->state.seed;
+  const float loss_scale = model_get_loss_scale(t->net);
   int count = test->steps;
   Progress progress;
   double *sum = (double *)xcalloc((size_t)test->steps, sizeof *sum);
@@ -111,7 +114,7 @@ static inline void find_lr_run(FindLr *test, Trainer *t) {
   for (int pass = 0; pass < FIND_LR_PASSES && !interrupt_requested(); pass++) {
     FindLr one;
     find_lr_open(&one, test->steps);
-    find_lr_pass(&one, t, seed + (uint64_t)pass, &progress, pass * test->steps);
+    find_lr_pass(&one, t, seed + (uint64_t)pass, loss_scale, &progress, pass * test->steps);
     if (one.count < count) count = one.count;
     for (int i = 0; i < count; i++) sum[i] += one.loss[i];
     find_lr_close(&one);

@@ -9,9 +9,14 @@
  *     a gradient is not finite      the step changes nothing: no weight, no slot of the optimizer; S is halved
  *     2000 steps in a row are fine  S is doubled
  *
- * Three kernels per step: the loss's gradient times S; all gradients divided by S and checked; S for the next step.
- * S and what it counts lie in the device's memory, and the optimizer's kernels look there whether to change anything.
- * The host waits for nothing, and launches the same kernels in every step, so that a step can be a CUDA graph.
+ * Three kernels per step: the loss's gradient times S; all gradients divided by S and checked; one thread that computes
+ * S for the next step and StepValues of this one. S and what it counts lie in the device's memory, and the optimizer's
+ * kernels look there whether to change anything. The host waits for nothing, and launches the same kernels in every
+ * step, so that a step can be a CUDA graph.
+ *
+ * A skipped step does not count either where a formula has the number t of the step: in Adam's bias corrections and in
+ * the average of the weights. So it is in PyTorch, whose GradScaler does not call the optimizer then. The host does not
+ * know t. For the schedule of the learning rate the step counts.
  */
 #ifndef COMMON_NN_LOSS_SCALE_H
 #define COMMON_NN_LOSS_SCALE_H
@@ -55,7 +60,21 @@ static inline
     s->good = 0;
   }
   // <<< hidden
+  s->skips = s->overflow;
   s->overflow = 0;
+}
+
+/* Before loss_scale_next(): what is read in this step. In a skipped one the average of the weights stays; before the
+ * first step that is not skipped it is the weights. */
+static inline
+#ifdef __CUDACC__
+    __host__ __device__
+#endif
+    void
+    loss_scale_values(LossScale *s, float lr, const Hyper *hyper) {
+  const int32_t taken = s->steps - s->skipped;
+  s->values = step_values(lr, hyper, taken);
+  if (s->overflow) s->values.average = taken > 0 ? 0 : 1;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- CPU */
@@ -74,6 +93,11 @@ static inline void loss_scale_divide_cpu(float *g, size_t n, LossScale *s) {
     overflow |= !loss_scale_finite(g[i]);
   }
   s->overflow |= overflow;
+}
+
+static inline void loss_scale_next_cpu(LossScale *s, const Hyper *hyper) {
+  loss_scale_values(s, hyper->lr, hyper);
+  loss_scale_next(s);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- GPU */
@@ -100,7 +124,11 @@ static __global__ void loss_scale_divide_kernel(float *g, size_t n, LossScale *s
   // <<< hidden
 }
 
-static __global__ void loss_scale_next_kernel(LossScale *s) { loss_scale_next(s); }
+/* values: where the learning rate is, in the GPU's memory, so that the launch can be repeated; NULL: hyper has it. */
+static __global__ void loss_scale_next_kernel(LossScale *s, Hyper hyper, const StepValues *values) {
+  loss_scale_values(s, values != NULL ? values->lr : hyper.lr, &hyper);
+  loss_scale_next(s);
+}
 
 static inline void loss_scale_multiply_gpu(float *dx, size_t n, const LossScale *s) {
   if (n == 0) return;
@@ -116,8 +144,8 @@ static inline void loss_scale_divide_gpu(float *g, size_t n, LossScale *s) {
   CUDA_CHECK_LAUNCH();
 }
 
-static inline void loss_scale_next_gpu(LossScale *s) {
-  loss_scale_next_kernel<<<1, 1>>>(s);
+static inline void loss_scale_next_gpu(LossScale *s, const Hyper *hyper, const StepValues *values) {
+  loss_scale_next_kernel<<<1, 1>>>(s, *hyper, values);
   CUDA_CHECK_LAUNCH();
 }
 #endif

@@ -299,12 +299,21 @@ static inline void model_say_scratch(const Model *m, char *text, size_t size) {
   }
 }
 
-/* The next steps begin with this scale; nothing was skipped yet. For fp16. */
+/* The next steps begin with this scale; of those before nothing was skipped. For fp16. */
 static inline void model_set_loss_scale(Model *m, float scale) {
   LossScale state;
   memset(&state, 0, sizeof state);
   state.scale = scale;
+  state.steps = (int32_t)m->context.step;
   device_upload(m->context.device, m->loss_scale, &state, sizeof state);
+}
+
+/* That of the next step; 0: there is none. Waits for the device. */
+static inline float model_get_loss_scale(const Model *m) {
+  LossScale state;
+  if (m->loss_scale == NULL) return 0;
+  device_download(m->context.device, &state, m->loss_scale, sizeof state);
+  return state.scale;
 }
 
 /* The copies of weights and their table, and the loss scale, of a lowered graph. */
@@ -629,11 +638,13 @@ static inline void model_average_open(Model *m) {
   m->average_buffers = (float *)device_alloc(m->context.device, m->buffer_count * sizeof(float));
 }
 
-/* The weights of the step that was made now come into the average, and so do running statistics. */
+/* The weights of the step that was made now come into the average, and so do running statistics; of a step that fp16
+ * skipped they do not. */
 static inline void model_average(const Model *m) {
   const Device device = m->context.device;
-  const float share = average_share(m->hyper.ema, m->context.step);
-  const float *at = m->context.values ? &m->context.values->average : NULL;
+  const StepValues *values = m->loss_scale ? &m->loss_scale->values : m->context.values;
+  const float *at = values ? &values->average : NULL;
+  const float share = at && device == DEVICE_CPU ? *at : average_share(m->hyper.ema, m->context.step);
   if (m->average == NULL) return;
   model_range_begin(m, "weights", "average");
   ON_DEVICE(device, average_gpu(m->average, m->average, m->parameters, m->parameter_count, share, at),
@@ -662,19 +673,30 @@ static inline StepValues model_step_values(const Model *m, double lr, long step)
   return values;
 }
 
+/* Of fp16: whether this step is skipped, the scale of the next one, and what the optimizer reads in this one. */
+static inline void model_scale_next(Model *m) {
+  const StepValues *values = m->context.values;
+  if (m->loss_scale == NULL) return;
+  ON_DEVICE(m->context.device, loss_scale_next_gpu(m->loss_scale, &m->hyper, values),
+            loss_scale_next_cpu(m->loss_scale, &m->hyper));
+  m->context.values = &m->loss_scale->values;
+}
+
 /* The optimizer's part of a step. A step of fp16 that overflowed changes no weight and no slot: on a GPU the kernels
  * look at context.loss_scale themselves. */
 static inline void model_optimize(Model *m) {
+  const StepValues *values = m->context.values;
   model_expect_training(m);
   model_use_device(m);
   model_range_begin(m, m->optimizer->name, "update");
-  const int skips = m->loss_scale && m->context.device == DEVICE_CPU && m->loss_scale->overflow;
+  model_scale_next(m);
+  const int skips = m->loss_scale && m->context.device == DEVICE_CPU && m->loss_scale->skips;
   if (m->optimizer->step_model && !skips)
     m->optimizer->step_model(m);
   else if (m->parameter_count > 0 && !skips)
     m->optimizer->step(&m->context, m->parameters, m->slot, m->gradients, m->parameter_count, m->decayed_count,
                        &m->hyper);
-  if (m->loss_scale) ON_DEVICE(m->context.device, loss_scale_next_gpu(m->loss_scale), loss_scale_next(m->loss_scale));
+  m->context.values = values;
   model_range_end(m);
 }
 

@@ -129,9 +129,11 @@ enum { LOSS_SCALE_EVENTS = 16 };
 
 typedef struct LossScale {
   float scale;
-  int overflow; /* a gradient of this step is not finite: nothing may learn from it */
+  int overflow; /* a gradient of this step is not finite */
+  int skips;    /* so nothing may learn from it: what the optimizer looks at */
   int32_t good; /* steps since the scale has changed */
   int32_t steps, skipped;
+  StepValues values; /* of this step: what the optimizer and the weights' average read */
   struct {
     int32_t step;             /* from 1 */
     float scale;              /* with which it overflowed */
@@ -150,9 +152,9 @@ typedef struct Context {
   float mixup;              /* alpha: samples are mixed in training (mixup.h); 0: they are not */
   float mixed;              /* with mixup, of this step: the share of the other sample in each sample */
   int ranges;               /* each operation is an NVTX range of its name: for profilers (common/nvtx.h) */
-  const StepValues *values; /* on the device, to be read by kernels instead of Hyper; NULL: take Hyper's */
+  const StepValues *values; /* on the device, to be read instead of Hyper and step; NULL: take those */
   const LossScale
-      *loss_scale; /* on the device: optimizers change nothing where it says overflow; NULL: there is none */
+      *loss_scale; /* on the device: optimizers change nothing where it says that it skips; NULL: there is none */
 } Context;
 
 /* What forward() and backward() work on. Arrays are on the device; x[i] is (batch, shape of input i). */
@@ -278,17 +280,42 @@ typedef struct Hyper {
   double ema; /* decay of the weights' average; 0: there is none (average.h) */
 } Hyper;
 
+/* base^t by squaring: the same bits on the host and on a GPU, where fp16 asks for it (loss_scale.h). Each of its up to
+ * 2 log2(t) products rounds a double, so that of base^t about t * 1e-16 is lost: nothing in float. */
+static inline
+#ifdef __CUDACC__
+    __host__ __device__
+#endif
+    double
+    step_power(double base, long t) {
+  double result = 1;
+  for (; t > 0; t /= 2) {
+    if (t % 2 == 1) result *= base;
+    base *= base;
+  }
+  return result;
+}
+
 /* Of the step that follows `step` finished ones: the share of the new weights in their average (average.h). */
-static inline float average_share(double decay, long step) {
-  return (float)(decay > 0 ? (1 - decay) / (1 - pow(decay, (double)step + 1)) : 1);
+static inline
+#ifdef __CUDACC__
+    __host__ __device__
+#endif
+    float
+    average_share(double decay, long step) {
+  return (float)(decay > 0 ? (1 - decay) / (1 - step_power(decay, step + 1)) : 1);
 }
 
 /* Of the step that follows `step` finished ones, but for `mixed`. */
-static inline StepValues step_values(double lr, const Hyper *hyper, long step) {
-  const double t = (double)step + 1;
+static inline
+#ifdef __CUDACC__
+    __host__ __device__
+#endif
+        StepValues
+        step_values(double lr, const Hyper *hyper, long step) {
   const StepValues values = {(float)lr,
-                             (float)(1 / (1 - pow(hyper->beta1, t))),
-                             (float)(1 / sqrt(1 - pow(hyper->beta2, t))),
+                             (float)(1 / (1 - step_power(hyper->beta1, step + 1))),
+                             (float)(1 / sqrt(1 - step_power(hyper->beta2, step + 1))),
                              step == 0 ? 1 : 1 - hyper->dampening,
                              average_share(hyper->ema, step),
                              0};
@@ -298,7 +325,7 @@ static inline StepValues step_values(double lr, const Hyper *hyper, long step) {
 enum { OPTIMIZER_MAX_SLOTS = 3 };
 
 /* Where context->values is given, step() takes what changes from step to step from there; where context->loss_scale
- * says that a gradient is not finite, it changes nothing. */
+ * says that the step is skipped, it changes nothing. */
 enum { OPTIMIZER_READS_VALUES = 1, OPTIMIZER_READS_SCALE = 2, OPTIMIZER_READS_BOTH = 3 };
 
 struct Model;

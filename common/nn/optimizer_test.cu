@@ -1,6 +1,6 @@
 /* The optimizers: the definitions against PyTorch and by hand, loops and kernels against PyTorch for a hundred steps
- * and against the definitions on ragged arrays; Muon against the singular value decomposition; what is no setting is
- * refused. */
+ * and against the definitions on ragged arrays; steps that fp16 skips; Muon against the singular value decomposition;
+ * what is no setting is refused. */
 #include "common/nn/optimizer.h"
 
 #include "common/nn/golden.h"
@@ -123,7 +123,12 @@ static void the_loops_step_as_pytorch_does(void **state) {
   (void)state;
   float end[PARAMETERS];
   SafetensorsFile file = golden_open();
-  for (int i = 0; i < RUNS; i++) follow(&file, runs[i], DEVICE_CPU, 0, end);
+  for (int i = 0; i < RUNS; i++) {
+    float given[PARAMETERS];
+    follow(&file, runs[i], DEVICE_CPU, 0, end);
+    follow(&file, runs[i], DEVICE_CPU, 1, given);
+    assert_memory_equal(end, given, sizeof end);
+  }
   safetensors_close(&file);
 }
 
@@ -445,6 +450,112 @@ static void muon_leaves_what_is_no_matrix_to_adamw(void **state) {
   }
 }
 
+/* ---- steps that fp16 skips ---- */
+
+enum { SKIP_IN = 5, SKIP_OUT = 3, SKIP_FLOATS = SKIP_OUT * (SKIP_IN + 1), SKIP_STEPS = 9 };
+
+typedef struct SkipResult {
+  float w[SKIP_FLOATS], slot[OPTIMIZER_MAX_SLOTS][SKIP_FLOATS], average[SKIP_FLOATS];
+} SkipResult;
+
+/* fp16: each step of which `overflows` says so has a gradient that is not finite. float32: these steps are not made.
+ * Recorded: what changes from step to step lies in the device's memory. after: of each step. */
+static void skip_steps(const Optimizer *optimizer, DType type, Device device, int recorded, const char *overflows,
+                       SkipResult *after) {
+  Error err;
+  Model m;
+  Context context;
+  OptimizerSettings settings = optimizer_named("adam")->usual;
+  Graph *g = test_net_graph(shape1(SKIP_IN), SKIP_OUT);
+  memset(&context, 0, sizeof context);
+  context.device = device;
+  g->type = type; /* no operation has 16 bits here, but the gradients have their scale */
+  if (model_open(&m, g, context, optimizer, 1, MODEL_TRAIN, &err) != 0) fail_msg("%s", err.message);
+  settings.momentum = 0.9;
+  settings.dampening = 0.25;
+  settings.weight_decay = 0.125;
+  m.hyper = optimizer_hyper(&settings);
+  m.hyper.ema = 0.75;
+  model_average_open(&m);
+  model_init(&m, 1);
+  StepValues *values = (StepValues *)device_alloc(device, sizeof *values);
+  memset(after, 0, SKIP_STEPS * sizeof *after);
+  for (int step = 0; step < SKIP_STEPS; step++) {
+    float gradients[SKIP_FLOATS];
+    const int overflow = overflows[step] == 'x';
+    const double lr = 0.125 / (1 + step);
+    test_random_fill(gradients, SKIP_FLOATS, (uint64_t)step);
+    for (int i = 0; i < SKIP_FLOATS && m.loss_scale; i++) gradients[i] *= model_get_loss_scale(&m); /* a power of 2 */
+    if (overflow) gradients[step % SKIP_FLOATS] = step % 2 ? -INFINITY : NAN;
+    const StepValues now = model_step_values(&m, lr, m.context.step);
+    device_upload(device, values, &now, sizeof now);
+    device_upload(device, m.gradients, gradients, sizeof gradients);
+    m.hyper.lr = recorded ? NAN : (float)lr;
+    m.context.values = recorded ? values : NULL;
+    model_unscale(&m);
+    if (!overflow || m.loss_scale) model_update(&m);
+    assert_true(m.context.values == (recorded ? values : NULL));
+    device_download(device, after[step].w, m.parameters, sizeof after->w);
+    device_download(device, after[step].average, m.average, sizeof after->average);
+    for (int s = 0; s < optimizer->slots; s++) device_download(device, after[step].slot[s], m.slot[s], sizeof after->w);
+  }
+  device_free(device, values);
+  model_close(&m);
+}
+
+/* What is skipped leaves no trace: the weights, the slots and the average are those of a float32 run that has no such
+ * steps. A GPU computes Adam's corrections and the average's share itself, by the same products. */
+static void check_skipping(Device device, int recorded) {
+  static const char *const patterns[] = {"........x", ".x.xx...x", "xx.x....."};
+  const Optimizer *optimizers[] = {&optimizer_sgd_momentum, &optimizer_adam, &optimizer_adamw,
+                                   &optimizer_rmsprop[RMSPROP_CENTERED | RMSPROP_MOMENTUM]};
+  for (size_t o = 0; o < sizeof optimizers / sizeof *optimizers; o++)
+    for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++) {
+      SkipResult full[SKIP_STEPS], half[SKIP_STEPS];
+      skip_steps(optimizers[o], DTYPE_FLOAT32, device, 0, patterns[p], full);
+      skip_steps(optimizers[o], DTYPE_FP16, device, recorded, patterns[p], half);
+      int taken = 0;
+      for (int step = 0; step < SKIP_STEPS; step++) {
+        taken += patterns[p][step] != 'x';
+        /* before the first step the average is the weights; after it, their sum with a difference, which is rounded */
+        const float *average = taken ? full[step].average : full[step].w;
+        const int exact = taken == 0 || patterns[p][0] != 'x';
+        if (memcmp(full[step].w, half[step].w, sizeof half->w) != 0 ||
+            memcmp(full[step].slot, half[step].slot, sizeof half->slot) != 0)
+          fail_msg("%s, %s: step %d of fp16 has other weights than float32", optimizers[o]->name, patterns[p],
+                   step + 1);
+        for (int i = 0; i < SKIP_FLOATS; i++)
+          if (!(fabsf(half[step].average[i] - average[i]) <= (exact ? 0 : 2 * FLT_EPSILON)))
+            fail_msg("%s, %s: after step %d the average of weight %d is %.9g, expected %.9g", optimizers[o]->name,
+                     patterns[p], step + 1, i, half[step].average[i], average[i]);
+      }
+    }
+}
+
+static void skipped_steps_leave_no_trace_cpu(void **state) {
+  (void)state;
+  check_skipping(DEVICE_CPU, 0);
+}
+
+static void skipped_steps_leave_no_trace_gpu(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_skipping(DEVICE_GPU, 0);
+  check_skipping(DEVICE_GPU, 1);
+}
+
+/* base^t beside the C library's. */
+static void powers_are_those_of_the_library(void **state) {
+  (void)state;
+  const double bases[] = {0, 0.5, 0.9, 0.999, AVERAGE_MOST};
+  for (size_t b = 0; b < sizeof bases / sizeof *bases; b++)
+    for (long t = 0; t < 3000000; t = 2 * t + 1 + t / 3) {
+      const double expected = pow(bases[b], (double)t), got = step_power(bases[b], t);
+      if (!(fabs(got - expected) <= 4e-16 * ((double)t + 1) * expected))
+        fail_msg("%g^%ld: %.17g, expected %.17g", bases[b], t, got, expected);
+    }
+}
+
 /* ---- the table ---- */
 
 static void slots_follow_from_the_settings(void **state) {
@@ -500,6 +611,9 @@ int main(void) {
       cmocka_unit_test(loops_take_any_length),
       cmocka_unit_test(kernels_take_any_length),
       cmocka_unit_test(a_constant_gradient_has_no_negative_variance),
+      cmocka_unit_test(skipped_steps_leave_no_trace_cpu),
+      cmocka_unit_test(skipped_steps_leave_no_trace_gpu),
+      cmocka_unit_test(powers_are_those_of_the_library),
       cmocka_unit_test(muon_is_the_polynomial_of_the_singular_values),
       cmocka_unit_test(matrices_of_any_size_are_orthogonalised),
       cmocka_unit_test(muon_leaves_what_is_no_matrix_to_adamw),

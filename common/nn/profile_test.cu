@@ -266,6 +266,96 @@ static void regularizers_have_rows(void **state) {
   model_close(&net);
 }
 
+/* --------------------------------------------------------------------------------------------------- 16 bits */
+
+/* The two layers as lowered operations have them: on a GPU both weights have copies, with rows filled up to 104 and 16
+ * and columns to 192 and 104. Of fp16 the gradients have a scale. */
+static void open_lowered(Model *net, DType type, Device device) {
+  Error err;
+  Context context;
+  Graph *g = two_layers();
+  memset(&context, 0, sizeof context);
+  context.device = device;
+  g->type = type;
+  for (int i = 0; i < g->count; i++)
+    if (g->nodes[i].params > 0) {
+      g->nodes[i].param[0].half_channels = (int)g->nodes[i].param[0].dim[1];
+      g->nodes[i].param[0].half_pixels = 1;
+    }
+  if (model_open(net, g, context, &optimizer_sgd_momentum, BATCH, MODEL_TRAIN, &err) != 0) die("%s", err.message);
+  model_init(net, 1);
+  net->hyper.lr = 0.125f;
+  net->hyper.momentum = 0.9f;
+  net->hyper.ema = 0.5;
+  net->clip_norm = net->clip_value = 1;
+  net->context.mixup = 0.5f;
+  model_average_open(net);
+}
+
+static int find_part(const StepParts *parts, const char *layer, const char *direction) {
+  for (int i = 0; i < parts->count; i++)
+    if (strcmp(parts->part[i].layer, layer) == 0 && strcmp(parts->part[i].direction, direction) == 0) return i;
+  return -1;
+}
+
+static void check_lowered(DType type, Device device) {
+  Model net;
+  StepParts parts;
+  open_lowered(&net, type, device);
+  step_parts_open(&parts, &task, &source, &net, BATCH, 1);
+  const int narrow = find_part(&parts, "weights", dtype_name(type)),
+            unscale = find_part(&parts, "gradients", "unscale");
+  assert_true(narrow == (device == DEVICE_GPU ? 2 : -1)); /* a CPU rounds where it multiplies */
+  if (narrow >= 0)
+    assert_true(parts.part[narrow].bytes == 4.0 * (19200 + 1000) + 2.0 * 2 * (104 * 192 + 16 * 104) &&
+                parts.part[narrow - 1].kind == PART_MIX && parts.part[narrow + 1].kind == PART_FORWARD);
+  assert_true((unscale >= 0) == (type == DTYPE_FP16));
+  if (unscale >= 0)
+    assert_true(parts.part[unscale].bytes == 4.0 * 2 * 20310 && parts.part[unscale - 1].kind == PART_BACKWARD &&
+                parts.part[unscale + 1].kind == PART_CLIP);
+  const float before = model_get_loss_scale(&net);
+  for (int i = 0; i < parts.count; i++) step_part_run(&parts, i);
+  assert_true(model_get_loss_scale(&net) == before);
+
+  if (device == DEVICE_GPU) { /* the products read weights, not zeros */
+    const size_t numbers = net.half_runs * HALF_RUN;
+    uint16_t *half = (uint16_t *)xmalloc(numbers * sizeof *half);
+    size_t zeros = 0;
+    device_download(device, half, net.half, numbers * sizeof *half);
+    for (size_t i = 0; i < numbers; i++) zeros += half[i] == 0;
+    assert_in_range(zeros, 0, numbers - 2 * (19200 + 1000) + 100);
+    free(half);
+  }
+  /* together they are a step: the same bits as those of one */
+  Model whole;
+  const size_t bytes = net.parameter_count * sizeof(float);
+  float *weights[2] = {(float *)xmalloc(bytes), (float *)xmalloc(bytes)};
+  open_lowered(&whole, type, device);
+  device_set_gather(&parts.set, &whole, 0, BATCH);
+  model_train_step(&whole, BATCH);
+  device_download(device, weights[0], net.parameters, bytes);
+  device_download(device, weights[1], whole.parameters, bytes);
+  assert_memory_equal(weights[0], weights[1], bytes);
+  free(weights[0]);
+  free(weights[1]);
+  step_parts_close(&parts);
+  model_close(&whole);
+  model_close(&net);
+}
+
+static void sixteen_bits_have_rows_cpu(void **state) {
+  (void)state;
+  check_lowered(DTYPE_BF16, DEVICE_CPU);
+  check_lowered(DTYPE_FP16, DEVICE_CPU);
+}
+
+static void sixteen_bits_have_rows_gpu(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_lowered(DTYPE_BF16, DEVICE_GPU);
+  check_lowered(DTYPE_FP16, DEVICE_GPU);
+}
+
 /* The loss of this network is not made for soft labels. */
 static void other_losses_refuse_soft_labels(void **state) {
   (void)state;
@@ -293,6 +383,7 @@ int main(void) {
       cmocka_unit_test(the_rows_are_the_operations_cpu), cmocka_unit_test(the_rows_are_the_operations_gpu),
       cmocka_unit_test(the_table_adds_up_cpu),           cmocka_unit_test(the_table_adds_up_gpu),
       cmocka_unit_test(the_file_has_the_rows),           cmocka_unit_test(regularizers_have_rows),
+      cmocka_unit_test(sixteen_bits_have_rows_cpu),      cmocka_unit_test(sixteen_bits_have_rows_gpu),
       cmocka_unit_test(other_losses_refuse_soft_labels)};
   return TEST_MAIN("profile", tests);
 }

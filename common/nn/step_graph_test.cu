@@ -1,6 +1,6 @@
 /* A training step as a CUDA graph: the same bits as kernel by kernel, while the batch, the learning rate and the place
  * in the data set change from step to step; recorded for each step, and recorded once. With gradients that are clipped,
- * and with batches in parts; what these compute. */
+ * with batches in parts, and with steps that fp16 skips; what these compute. */
 #include "common/nn/step_replay.h"
 
 #include "common/nn/optimizer.h"
@@ -25,7 +25,11 @@ static struct {
   float clip_norm, clip_value, mixup;
   double ema;
   int part;
+  float overflowing; /* the loss is multiplied by it, and has the scale of fp16; 0: neither */
 } extra;
+
+/* Of the last train_by() with a scale. */
+static LossScale end_scale;
 
 /* Every kind of change. */
 static const Augment everything = {"everything", {1, 1, 1u << 27, 1u << 26, 6554, 32768, 2, 13107, 13107, 0}};
@@ -49,8 +53,13 @@ static void train_by(const Optimizer *optimizer, Way way, StepGraph *graph, cons
   Context context;
   memset(&context, 0, sizeof context);
   context.device = DEVICE_GPU;
-  if (model_open(&net, test_net_graph(host.shape, CLASSES), context, optimizer, most, MODEL_TRAIN, &err) != 0)
-    fail_msg("%s", err.message);
+  Graph *g = test_net_graph(host.shape, CLASSES);
+  if (extra.overflowing > 0) {
+    g->type = DTYPE_FP16; /* no operation has 16 bits here */
+    g->losses[0].weight = extra.overflowing;
+  }
+  if (model_open(&net, g, context, optimizer, most, MODEL_TRAIN, &err) != 0) fail_msg("%s", err.message);
+  if (extra.overflowing > 0) model_set_loss_scale(&net, LOSS_SCALE_MOST);
   model_init(&net, 1);
   device_set_create(&set, DEVICE_GPU, &test_batches, &host, COUNT, &norm);
   device_set_augment(&set, augment);
@@ -96,6 +105,7 @@ static void train_by(const Optimizer *optimizer, Way way, StepGraph *graph, cons
   }
   device_download(DEVICE_GPU, parameters, net.parameters, FLOATS * sizeof *parameters);
   device_download(DEVICE_GPU, momentum, extra.ema > 0 ? net.average : net.slot[0], FLOATS * sizeof *momentum);
+  if (net.loss_scale) device_download(DEVICE_GPU, &end_scale, net.loss_scale, sizeof end_scale);
   device_set_destroy(&set);
   model_close(&net);
 }
@@ -204,15 +214,44 @@ static void mixed_and_averaged_steps_give_the_same_bits(void **state) {
   assert_memory_not_equal(bits[0], bits[3], sizeof bits[0]);
 }
 
+/* Of the first epoch's steps some overflow; those that are skipped do not count for Adam and the average, which only
+ * the GPU knows. */
+static void skipped_steps_give_the_same_bits(void **state) {
+  (void)state;
+  test_requires_gpu();
+  float bits[3][2][FLOATS];
+  LossScale scale[3];
+  StepGraph graph;
+  memset(&graph, 0, sizeof graph);
+  extra.overflowing = 1e33f;
+  extra.clip_value = 0.1f;
+  extra.ema = 0.75;
+  for (int way = PLAIN; way <= REPLAYED; way++) {
+    train_by(&optimizer_adam, (Way)way, &graph, &augment_none, 2, 4, bits[way][0], bits[way][1]);
+    scale[way] = end_scale;
+  }
+  memset(&extra, 0, sizeof extra);
+  step_graph_close(&graph);
+  if (!(scale[0].skipped >= 2 && scale[0].skipped < 16))
+    fail_msg("%d of %d steps were skipped; 2 to 15 are expected", scale[0].skipped, scale[0].steps);
+  assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+  assert_memory_equal(bits[0], bits[2], sizeof bits[0]);
+  assert_memory_equal(&scale[0], &scale[1], sizeof *scale);
+  assert_memory_equal(&scale[0], &scale[2], sizeof *scale);
+  for (int i = 0; i < FLOATS; i++) assert_true(isfinite(bits[0][0][i]) && isfinite(bits[0][1][i]));
+}
+
 /* ---- what is computed ---- */
 
-static void check_clipping(Device device, size_t n, float most_norm, float most_value) {
+/* size: of the gradients. */
+static void check_clipping(Device device, size_t n, float most_norm, float most_value, float size) {
   float *g = (float *)xmalloc(n * sizeof *g), *result = (float *)xmalloc(n * sizeof *g);
   float *on_device = (float *)device_alloc(device, n * sizeof *g);
   double *partial = (double *)device_alloc(device, (CLIP_BLOCKS + 1) * sizeof *partial), squares = 0;
   double norms[2] = {0.5, 0};
   device_upload(device, partial + CLIP_BLOCKS, norms, sizeof *norms);
   test_random_fill(g, n, 7);
+  for (size_t i = 0; i < n; i++) g[i] *= size;
   for (size_t i = 0; i < n; i++) squares += (double)g[i] * g[i];
   const double norm = sqrt(squares), factor = norm + 1e-6 > most_norm ? most_norm / (norm + 1e-6) : 1;
   for (int way = 0; way < 2; way++) {
@@ -242,8 +281,10 @@ static void check_clipping(Device device, size_t n, float most_norm, float most_
 static void gradients_are_clipped_on(Device device) {
   const size_t counts[] = {1, 3, 31, 255, 257, 5003, 300007};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-    check_clipping(device, counts[i], 0.25f, 0.125f);
-    check_clipping(device, counts[i], 1e6f, 1e6f); /* small enough: unchanged */
+    check_clipping(device, counts[i], 0.25f, 0.125f, 1);
+    check_clipping(device, counts[i], 1e6f, 1e6f, 1);        /* small enough: unchanged */
+    check_clipping(device, counts[i], 0.25f, 0.125f, 1e25f); /* their squares are no floats */
+    check_clipping(device, counts[i], 1e30f, 1e30f, 3e19f);
   }
   /* What is no number stays: the loss must say so. */
   float nan[3] = {NAN, 2, -2};
@@ -374,6 +415,7 @@ int main(void) {
                                      cmocka_unit_test(so_they_do_with_every_optimizer),
                                      cmocka_unit_test(clipped_steps_in_parts_give_the_same_bits),
                                      cmocka_unit_test(mixed_and_averaged_steps_give_the_same_bits),
+                                     cmocka_unit_test(skipped_steps_give_the_same_bits),
                                      cmocka_unit_test(gradients_are_clipped_cpu),
                                      cmocka_unit_test(gradients_are_clipped_gpu),
                                      cmocka_unit_test(parts_add_up_to_the_batch_cpu),

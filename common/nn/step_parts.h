@@ -22,16 +22,18 @@
 
 #include "common/nn/session.h"
 
-enum { STEP_PARTS_IMAGES = 8192 };
+enum { STEP_PARTS_IMAGES = 8192, STEP_PARTS_OTHERS = 9 }; /* parts that are no node's */
 
 typedef enum StepPartKind {
   PART_GATHER,
   PART_MIX,
+  PART_NARROW,
   PART_FORWARD,
   PART_LOSS,
   PART_LOSS_BACK,
   PART_LOSS_STEP,
   PART_BACKWARD,
+  PART_UNSCALE,
   PART_CLIP,
   PART_UPDATE,
   PART_AVERAGE
@@ -123,6 +125,23 @@ static inline double step_parts_gradient_bytes(const StepParts *s) {
   return bytes;
 }
 
+/* The weights that lowered operations multiply are read, their two copies are written (half_weights.h). */
+static inline double step_parts_narrow_bytes(const StepParts *s) {
+  int node = 0, index = 0;
+  double bytes = 0;
+  const Param *p;
+  while ((p = model_next_param(s->net, &node, &index)) != NULL)
+    if (p->half_channels > 0)
+      bytes += (double)p->count * sizeof(float) +
+               (double)half_weight_count((int)p->dim[0], p->half_channels, p->half_pixels) * sizeof(uint16_t);
+  return bytes;
+}
+
+/* Gradients are read and written. */
+static inline double step_parts_unscale_bytes(const StepParts *s) {
+  return (double)s->net->parameter_count * sizeof(float) * 2;
+}
+
 /* Parameters and slots are read and written, gradients read. */
 static inline double step_parts_update_bytes(const StepParts *s) {
   return (double)s->net->parameter_count * sizeof(float) * (3 + 2 * s->net->optimizer->slots);
@@ -186,13 +205,14 @@ static inline void step_parts_open(StepParts *s, const Task *task, const DataSou
   memset(s, 0, sizeof *s);
   s->net = net;
   s->batch = batch;
-  s->part = (StepPart *)xcalloc(2 * (size_t)g->count + 8, sizeof *s->part);
+  s->part = (StepPart *)xcalloc(2 * (size_t)g->count + STEP_PARTS_OTHERS, sizeof *s->part);
   step_parts_create_set(&s->set, net->context.device, task, source, STEP_PARTS_IMAGES, seed);
   const int trains = net->use == MODEL_TRAIN;
   net->context.training = trains;
   if (trains) step_parts_add(s, PART_GATHER, 0, "batch", "gather", step_parts_gather_bytes(s), 0);
   if (trains && net->context.mixup > 0)
     step_parts_add(s, PART_MIX, 0, "batch", "mix", 2.0 * s->set.pixels * batch * sizeof(float), 0);
+  if (net->half) step_parts_add(s, PART_NARROW, 0, "weights", dtype_name(g->type), step_parts_narrow_bytes(s), 0);
   for (int i = 0; i < g->count; i++)
     if (g->nodes[i].op)
       step_parts_add(s, PART_FORWARD, i, g->nodes[i].name, "forward", step_parts_forward_bytes(s, i),
@@ -208,6 +228,7 @@ static inline void step_parts_open(StepParts *s, const Task *task, const DataSou
     if (model_goes_back(net, i))
       step_parts_add(s, PART_BACKWARD, i, g->nodes[i].name, "backward", step_parts_backward_bytes(s, i),
                      step_parts_backward_flops(s, i));
+  if (net->loss_scale) step_parts_add(s, PART_UNSCALE, 0, "gradients", "unscale", step_parts_unscale_bytes(s), 0);
   if (net->clip_value > 0 || net->clip_norm > 0)
     step_parts_add(s, PART_CLIP, 0, "gradients", "clip", step_parts_clip_bytes(s), 0);
   step_parts_add(s, PART_UPDATE, 0, net->optimizer->name, "update", step_parts_update_bytes(s), 0);
@@ -237,6 +258,9 @@ static inline void step_part_run(StepParts *s, int i) {
     case PART_MIX:
       model_mix(net, s->batch);
       break;
+    case PART_NARROW:
+      model_narrow_weights(net);
+      break;
     case PART_FORWARD:
       model_forward_node(net, s->part[i].node, s->batch);
       break;
@@ -251,6 +275,9 @@ static inline void step_part_run(StepParts *s, int i) {
       break;
     case PART_BACKWARD:
       model_backward_node(net, s->part[i].node, s->batch);
+      break;
+    case PART_UNSCALE:
+      model_unscale(net);
       break;
     case PART_CLIP:
       model_clip(net);

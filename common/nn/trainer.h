@@ -108,12 +108,11 @@ static inline int trainer_check_loss(Trainer *t, long step, int epoch, double lo
                    state->best_epoch > 0 ? "The last checkpoint is kept" : "Nothing was saved", t->output_dir);
 }
 
-/* Steps of fp16 that were skipped since the last look, the last LOSS_SCALE_EVENTS of them one by one. -1 where all
- * `steps` steps were, and the scale is as small as it can be. */
+/* Steps of fp16 that were skipped between the last look and the one that is fetched, the last LOSS_SCALE_EVENTS of them
+ * one by one. -1 where all `steps` steps were, and the scale is as small as it can be. */
 static inline int trainer_tell_skipped(Trainer *t, long steps, Error *err) {
-  LossScale s;
-  if (t->net->loss_scale == NULL) return 0;
-  device_download(t->net->context.device, &s, t->net->loss_scale, sizeof s);
+  if (t->fetch.scale == NULL) return 0;
+  const LossScale s = *t->fetch.scale;
   const int before = t->skipped;
   t->skipped = s.skipped;
   t->state.loss_scale = s.scale;

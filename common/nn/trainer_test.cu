@@ -1,9 +1,10 @@
-/* The learning rate over a run; one epoch of a tiny network: what it logs, where it stops, why it fails; the range test
- * that finds a rate. */
+/* The learning rate over a run; one epoch of a tiny network: what it logs, where it stops, why it fails; what it tells
+ * of steps that fp16 skips; the range test that finds a rate. */
 #include "common/nn/find_lr.h"
 
 #include <sys/stat.h>
 
+#include "common/nn/optimizer.h"
 #include "common/nn/test_net.h"
 #include "common/test.h"
 
@@ -305,6 +306,63 @@ static void a_loss_that_is_not_finite_ends_the_run(void **unused) {
   }
 }
 
+/* ---- fp16 ---- */
+
+/* A network of `f` that has the scale of fp16, and float32 operations; its loss is multiplied by `weight`. */
+static void fixture_scale(Fixture *f, int batch, float weight, float scale) {
+  Error err;
+  Context context;
+  memset(&context, 0, sizeof context);
+  context.device = device;
+  Graph *g = test_net_graph(shape1(PIXELS), CLASSES);
+  g->type = DTYPE_FP16;
+  g->losses[0].weight = weight;
+  model_close(&f->net);
+  if (model_open(&f->net, g, context, &optimizer_sgd_momentum, batch, MODEL_TRAIN, &err) != 0)
+    fail_msg("%s", err.message);
+  model_init(&f->net, 1);
+  model_set_loss_scale(&f->net, scale);
+}
+
+/* While a look is fetched the device goes on, and what it skips then is told by the next look. With this
+ * loss all four steps overflow. */
+static void a_look_tells_what_was_skipped_before_it(void **unused) {
+  (void)unused;
+  test_requires_gpu();
+  for (int gpu = 0; gpu < 2; gpu++) {
+    Fixture f;
+    Error err;
+    TrainerInterval interval;
+    size_t count;
+    device = gpu ? DEVICE_GPU : DEVICE_CPU;
+    fixture_create(&f, gpu ? "skipped_gpu" : "skipped_cpu");
+    fixture_scale(&f, 2, 1e35f, LOSS_SCALE_MOST);
+    Trainer *t = &f.trainer;
+    t->lr = 0.02;
+    memset(&interval, 0, sizeof interval);
+    totals_fetch_open(&t->fetch, &f.net);
+    device_set_shuffle(&f.set, 11, 0);
+    const Totals none = {0, 0};
+    model_reset_totals(&f.net, 0, none);
+    for (int look = 1; look <= 2; look++) {
+      trainer_one_step(t, look, 1);
+      t->state.position = look;
+      t->interval = TRAINER_SHORT / 2; /* so that the look does not wait */
+      if (trainer_look(t, &interval, &err) != 0) fail_msg("%s", err.message);
+      assert_int_equal(interval.looking, gpu);
+      if (gpu) trainer_one_step(t, look + 2, 1); /* behind the look */
+      if (gpu && trainer_look_end(t, &interval, &err) != 0) fail_msg("%s", err.message);
+      const int skipped = gpu ? 2 * look - 1 : look;
+      assert_int_equal(t->state.skipped_steps, skipped);
+      assert_int_equal(t->skipped, skipped);
+      assert_true(t->state.loss_scale == LOSS_SCALE_MOST / (1 << skipped) && t->state.good_steps == 0);
+    }
+    assert_true(model_get_loss_scale(&f.net) == LOSS_SCALE_MOST / (gpu ? 16 : 4));
+    free(fixture_destroy(&f, &count));
+  }
+  device = DEVICE_CPU;
+}
+
 /* ---- the range test ---- */
 
 /* The average by its definition: weights (1 - beta) beta^k that are made to add up to 1. */
@@ -434,18 +492,57 @@ static void the_suggested_rate_is_a_good_one(void **unused) {
   model_close(&net);
 }
 
+/* Every pass of fp16 begins with the same scale: the same pass again has the same losses, and skips the same steps. */
+static void every_pass_begins_with_the_same_scale(void **unused) {
+  (void)unused;
+  Fixture f;
+  Progress progress;
+  size_t count;
+  FindLr test[2];
+  LossScale end[2];
+  fixture_create(&f, "find_lr_scale");
+  fixture_scale(&f, 1, 1e33f, LOSS_SCALE_MOST);
+  f.net.clip_value = 0.1f;
+  f.trainer.state.momentum = 0.9;
+  progress_begin(&progress, "find-lr", "step", 0, 40);
+  for (int pass = 0; pass < 2; pass++) {
+    find_lr_open(&test[pass], 20);
+    find_lr_pass(&test[pass], &f.trainer, 5, LOSS_SCALE_MOST, &progress, 20 * pass);
+    end[pass] = *f.net.loss_scale;
+  }
+  progress_end(&progress);
+  assert_in_range(end[0].skipped, 2, 15);
+  assert_memory_equal(&end[0], &end[1], sizeof *end);
+  assert_true(test[0].count > end[0].skipped);
+  assert_int_equal(test[0].count, test[1].count);
+  assert_memory_equal(test[0].loss, test[1].loss, (size_t)test[0].count * sizeof(double));
+  find_lr_close(&test[0]);
+  find_lr_close(&test[1]);
+
+  /* the scale that the network was opened with is that of the passes */
+  model_set_loss_scale(&f.net, 1024);
+  find_lr_open(&test[0], 20);
+  find_lr_run(&test[0], &f.trainer);
+  assert_true(f.net.loss_scale->skipped == 0 && f.net.loss_scale->scale == 1024);
+  assert_int_equal(f.net.loss_scale->steps, f.net.context.step);
+  find_lr_close(&test[0]);
+  free(fixture_destroy(&f, &count));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_learning_rate_rises_and_falls),
       cmocka_unit_test(the_log_holds_every_step_once),
       cmocka_unit_test(the_log_has_the_mean_norm_of_the_gradients),
       cmocka_unit_test(the_log_of_a_gpu_holds_every_step_once),
+      cmocka_unit_test(a_look_tells_what_was_skipped_before_it),
       cmocka_unit_test(an_interrupt_stops_after_its_step),
       cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
       cmocka_unit_test(the_average_is_that_of_its_weights),
       cmocka_unit_test(a_rate_below_the_best_is_suggested),
       cmocka_unit_test(no_rate_is_suggested_where_nothing_is_learned),
       cmocka_unit_test(the_suggested_rate_is_a_good_one),
+      cmocka_unit_test(every_pass_begins_with_the_same_scale),
   };
   return TEST_MAIN("trainer", tests);
 }

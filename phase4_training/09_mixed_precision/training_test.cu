@@ -1,5 +1,5 @@
 /* Training with 16 bits: the loss scale by hand, a step that overflows, the same on both devices and in a CUDA graph,
- * resuming, and what cannot be. */
+ * resuming with Adam and an average, too, and what cannot be. */
 #include "common/nn/checkpoint.h"
 #include "common/nn/optimizer.h"
 #include "common/nn/step_graph.h"
@@ -108,7 +108,7 @@ static void an_overflow_changes_nothing_but_the_scale(void **state) {
     float *after = copy_of(&net, net.parameters, n), *slot_after = copy_of(&net, net.slot[0], n);
     float *buffers = copy_of(&net, net.buffers, net.buffer_count);
     const LossScale s = scale_of(&net);
-    assert_true(s.skipped == 1 && s.scale == LOSS_SCALE_MOST / 2 && s.overflow == 0 && s.event[0].step == 1);
+    assert_true(s.skipped == 1 && s.scale == LOSS_SCALE_MOST / 2 && s.overflow == 0 && s.event[0].step == 2);
     assert_memory_equal(before, after, n * sizeof *before);
     assert_memory_equal(slot, slot_after, n * sizeof *slot);
     for (size_t i = 0; i < net.buffer_count; i++) assert_true(isfinite(buffers[i]));
@@ -201,8 +201,26 @@ static void a_recorded_step_gives_the_same_bits(void **state) {
 
 /* ------------------------------------------------------------------------------------------------------ checkpoints */
 
-static void a_resumed_run_has_the_same_bits_and_the_same_scale(void **state) {
-  (void)state;
+/* Adam and the average count the steps that were not skipped. */
+static void open_run(Model *net, const Optimizer *optimizer, Device device, float scale) {
+  const OptimizerSettings settings = optimizer_named("adam")->usual;
+  stripes_open(net, DTYPE_FP16, device, optimizer, BATCH, SEED);
+  net->hyper = optimizer_hyper(&settings);
+  net->hyper.momentum = 0.9f;
+  net->hyper.lr = 0.05f;
+  net->hyper.ema = 0.75;
+  model_average_open(net);
+  if (scale > 0) model_set_loss_scale(net, scale);
+}
+
+static void expect_equal(const Model *a, const Model *b, const float *x, const float *y, size_t count) {
+  float *mine = copy_of(a, x, count), *other = copy_of(b, y, count);
+  assert_memory_equal(mine, other, count * sizeof *mine);
+  free(mine), free(other);
+}
+
+/* A run of `steps` steps, saved after `half` of them. */
+static void check_resuming(const Optimizer *optimizer, Device device, int half, int steps) {
   Model whole, first, second;
   Error err;
   char path[512];
@@ -210,29 +228,43 @@ static void a_resumed_run_has_the_same_bits_and_the_same_scale(void **state) {
   memset(&saved, 0, sizeof saved);
   saved.mean[0] = saved.stddev[0] = 0.5;
   saved.epochs = saved.batch_size = saved.train_images = saved.test_images = 1;
-  saved.epoch = saved.step = 6;
+  saved.epoch = half;
+  saved.step = half;
   saved.lr = 0.05;
   snprintf(saved.precision, sizeof saved.precision, "fp16");
   test_path(path, sizeof path, "mixed.safetensors");
-  open_net(&whole, DTYPE_FP16, DEVICE_CPU, LOSS_SCALE_MOST);
-  open_net(&first, DTYPE_FP16, DEVICE_CPU, LOSS_SCALE_MOST);
-  open_net(&second, DTYPE_FP16, DEVICE_CPU, 0);
-  run_steps(&whole, 0, 10);
-  run_steps(&first, 0, 6);
+  open_run(&whole, optimizer, device, LOSS_SCALE_MOST);
+  open_run(&first, optimizer, device, LOSS_SCALE_MOST);
+  open_run(&second, optimizer, device, 0);
+  run_steps(&whole, 0, steps);
+  run_steps(&first, 0, half);
   if (checkpoint_save(path, CHECKPOINT_STATE, &first, &saved, &err) != 0) fail_msg("%s", err.message);
   if (checkpoint_load(path, CHECKPOINT_STATE, &second, &read, &err) != 0) fail_msg("%s", err.message);
   assert_string_equal(read.precision, "fp16");
   assert_true(read.loss_scale == scale_of(&first).scale && read.skipped_steps == scale_of(&first).skipped);
-  assert_true(read.skipped_steps > 0 && read.good_steps == 6 - read.skipped_steps);
-  run_steps(&second, 6, 10);
+  assert_true(read.skipped_steps > 0 && read.good_steps == half - read.skipped_steps);
+  run_steps(&second, half, steps);
   const LossScale a = scale_of(&whole), b = scale_of(&second);
   assert_true(a.scale == b.scale && a.good == b.good && a.skipped == b.skipped && a.steps == b.steps);
-  assert_memory_equal(whole.parameters, second.parameters, whole.parameter_count * sizeof(float));
-  assert_memory_equal(whole.slot[0], second.slot[0], whole.parameter_count * sizeof(float));
-  assert_memory_equal(whole.buffers, second.buffers, whole.buffer_count * sizeof(float));
+  assert_memory_equal(&a.values, &b.values, sizeof a.values);
+  expect_equal(&whole, &second, whole.parameters, second.parameters, whole.parameter_count);
+  for (int s = 0; s < optimizer->slots; s++)
+    expect_equal(&whole, &second, whole.slot[s], second.slot[s], whole.parameter_count);
+  expect_equal(&whole, &second, whole.buffers, second.buffers, whole.buffer_count);
+  expect_equal(&whole, &second, whole.average, second.average, whole.parameter_count);
+  expect_equal(&whole, &second, whole.average_buffers, second.average_buffers, whole.buffer_count);
+  const StepValues taken = step_values(0.05f, &whole.hyper, steps - 1 - a.skipped); /* of the last step */
+  assert_memory_equal(&a.values, &taken, sizeof taken);
   model_close(&whole);
   model_close(&first);
   model_close(&second);
+}
+
+static void a_resumed_run_has_the_same_bits_and_the_same_scale(void **state) {
+  (void)state;
+  check_resuming(&optimizer_sgd_momentum, DEVICE_CPU, 6, 10);
+  check_resuming(&optimizer_adam, DEVICE_CPU, 6, 10);
+  check_resuming(&optimizer_adam, DEVICE_GPU, 4, 6);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the graph

@@ -8,7 +8,8 @@
  * multiplies w by 1 - lr * weight_decay first: the decay is decoupled from the size of the gradients.
  *
  * Both means start at 0, so after t steps of equal gradients they hold (1 - beta^t) of the mean: the divisions by that
- * correct it. They depend on the step alone, so the host computes them, in double (step_values() of op.h).
+ * correct it. They depend on t alone, so the host computes them, in double (step_values() of op.h); in fp16, where the
+ * host does not know how many steps were skipped, one thread of the GPU does (loss_scale.h).
  *
  *   adam_update_cpu   the definition
  *   adam_update_gpu   all parameters in one launch (elementwise.cuh)

@@ -119,14 +119,14 @@ enum { OPTIMIZER_BLOCK = 256 };
 
 /* The first 4 quads parameters by fours, the rest one by one; quads is 0 where the arrays are not aligned. There are at
  * least as many threads as quads, and as parameters in the rest. `values`: in the GPU's memory, so that the launch can
- * be repeated when they have changed; NULL: `step` holds them. `scale`: where it says that a gradient is not finite,
- * nothing changes; NULL: it does not. */
+ * be repeated when they have changed; NULL: `step` holds them. `scale`: where it says that the step is skipped, nothing
+ * changes; NULL: it does not. */
 template <typename Rule, int SLOTS>
 static __global__ void optimizer_flat_kernel(OptimizerArrays<SLOTS> a, size_t n, size_t decayed, size_t quads,
                                              Rule rule, StepValues step, const StepValues *values,
                                              const LossScale *scale) {
   const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, rest = 4 * quads + i;
-  if (scale != NULL && scale->overflow) return;
+  if (scale != NULL && scale->skips) return;
   if (values != NULL) step = *values;
   if (i < quads) optimizer_quad(rule, step, a, i, decayed);
   if (rest < n) optimizer_single(rule, step, a, rest, rest < decayed ? rule.weight_decay : 0);
@@ -147,7 +147,8 @@ template <typename Rule, int SLOTS>
 static inline void optimizer_flat(const Context *context, float *w, float *const *slot, const float *grad, size_t n,
                                   size_t decayed, const Hyper *hyper, Rule rule) {
   const OptimizerArrays<SLOTS> a = optimizer_arrays<SLOTS>(w, slot, grad);
-  const StepValues step = step_values(hyper->lr, hyper, context->step);
+  const int given = context->device == DEVICE_CPU && context->values != NULL;
+  const StepValues step = given ? *context->values : step_values(hyper->lr, hyper, context->step);
   ON_DEVICE(context->device, optimizer_flat_gpu(a, n, decayed, rule, step, context->values, context->loss_scale),
             optimizer_flat_cpu_fast(a, n, decayed, rule, step));
 }
