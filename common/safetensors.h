@@ -15,8 +15,12 @@
  *     SafetensorsWriter out = {0};
  *     safetensors_add(&out, "fc1.weight", "F32", 2, shape, weight);    // keeps the pointer, not a copy
  *     safetensors_add_metadata(&out, "epoch", "3");
+ *     safetensors_add_checksum(&out);                                  // behind all tensors
  *     int status = safetensors_write(&out, "best.safetensors", &err);  // reports what the adds found wrong, too
  *     safetensors_writer_free(&out);
+ *
+ * The format has no checksum. safetensors_add_checksum() puts one of the tensors' bytes among the metadata, where other
+ * programs do not mind it, and safetensors_check() compares.
  *
  * Source: the format's description in huggingface/safetensors.
  */
@@ -30,6 +34,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "common/atomic_file.h"
 
@@ -37,7 +42,11 @@
 #error "safetensors files are little-endian and are read without conversion"
 #endif
 
-enum { SAFETENSORS_MAX_RANK = 8, SAFETENSORS_MAX_HEADER = 100000000 };
+enum { SAFETENSORS_MAX_RANK = 8, SAFETENSORS_MAX_HEADER = 100000000, SAFETENSORS_PIECE = 1 << 18 };
+
+/* Metadata: the CRC-32 (as in gzip and PNG, ISO 3309) of the bytes of all tensors in the order of their names, which a
+ * program that writes the same tensors in another order does not change. Eight hexadecimal digits. */
+#define SAFETENSORS_CHECKSUM "tensors_crc32"
 
 typedef struct SafetensorsTensor {
   const char *name;
@@ -46,7 +55,7 @@ typedef struct SafetensorsTensor {
   size_t shape[SAFETENSORS_MAX_RANK];
   size_t bytes;
   size_t offset;    /* from the start of the data */
-  const void *data; /* only in a writer */
+  const void *data; /* only in a writer, which has only this, the name and the bytes */
 } SafetensorsTensor;
 
 typedef struct SafetensorsFile {
@@ -298,6 +307,52 @@ static inline int safetensors_read_f32(const SafetensorsFile *file, const char *
   return safetensors_read(file, name, "F32", rank, shape, out, err);
 }
 
+static inline int safetensors_compare_names(const void *a, const void *b) {
+  return strcmp((*(const SafetensorsTensor *const *)a)->name, (*(const SafetensorsTensor *const *)b)->name);
+}
+
+/* Pointers to the tensors in the order of their names; memory for free(). */
+static inline const SafetensorsTensor **safetensors_by_name(const SafetensorsTensor *tensors, size_t count) {
+  const SafetensorsTensor **sorted = (const SafetensorsTensor **)xmalloc(count * sizeof *sorted);
+  for (size_t i = 0; i < count; i++) sorted[i] = &tensors[i];
+  qsort(sorted, count, sizeof *sorted, safetensors_compare_names);
+  return sorted;
+}
+
+/* The checksum of one more tensor of the file. */
+static inline int safetensors_sum_tensor(const SafetensorsFile *file, const SafetensorsTensor *tensor,
+                                         unsigned char *piece, uLong *sum, Error *err) {
+  for (size_t done = 0; done < tensor->bytes;) {
+    const size_t left = tensor->bytes - done, size = left < SAFETENSORS_PIECE ? left : (size_t)SAFETENSORS_PIECE;
+    if (safetensors_fetch(file, file->data_start + tensor->offset + done, piece, size, err) != 0) return -1;
+    *sum = crc32(*sum, piece, (uInt)size);
+    done += size;
+  }
+  return 0;
+}
+
+/* Reads all tensors, and compares with the checksum where the file has one: -1 where a byte has changed. */
+static inline int safetensors_check(const SafetensorsFile *file, Error *err) {
+  const char *expected = safetensors_metadata(file, SAFETENSORS_CHECKSUM);
+  char found[16];
+  if (expected == NULL) return 0;
+  const SafetensorsTensor **sorted = safetensors_by_name(file->tensors, file->count);
+  unsigned char *piece = (unsigned char *)xmalloc(SAFETENSORS_PIECE);
+  uLong sum = crc32(0, NULL, 0);
+  int status = 0;
+  for (size_t i = 0; i < file->count && status == 0; i++)
+    status = safetensors_sum_tensor(file, sorted[i], piece, &sum, err);
+  free(piece);
+  free(sorted);
+  if (status != 0) return -1;
+  snprintf(found, sizeof found, "%08lx", sum);
+  if (strcmp(expected, found) == 0) return 0;
+  return error_set(err,
+                   "%s is damaged: its tensors have the CRC-32 %s, and had %.30s when they were written; use a copy or "
+                   "an earlier checkpoint, or, where another program has changed them, take \"%s\" out of the metadata",
+                   file->path, found, expected, SAFETENSORS_CHECKSUM);
+}
+
 /* ---- writing ---- */
 
 /* Keeps the first failure for safetensors_write(), so that a list of adds needs no checks between them. */
@@ -333,6 +388,7 @@ static inline void safetensors_add(SafetensorsWriter *out, const char *name, con
     return;
   }
   tensor.data = data;
+  tensor.name = json_object_iter_key(json_object_iter_at(out->header, name)); /* the header's own */
   out->tensors = (SafetensorsTensor *)realloc(out->tensors, (out->count + 1) * sizeof tensor);
   if (out->tensors == NULL) die("out of memory");
   out->tensors[out->count++] = tensor;
@@ -344,6 +400,22 @@ static inline void safetensors_add_metadata(SafetensorsWriter *out, const char *
   if (out->metadata == NULL) out->metadata = json_object();
   if (json_object_set_new(out->metadata, key, json_string(value)) != 0)
     SAFETENSORS_FAIL(out, "metadata '%s': key or value is not UTF-8", key);
+}
+
+/* The checksum of the tensors that were added, whose data must be final. */
+static inline void safetensors_add_checksum(SafetensorsWriter *out) {
+  char text[16];
+  uLong sum = crc32(0, NULL, 0);
+  const SafetensorsTensor **sorted = safetensors_by_name(out->tensors, out->count);
+  for (size_t i = 0; i < out->count; i++)
+    for (size_t done = 0; done < sorted[i]->bytes;) { /* crc32() counts by 32 bits */
+      const size_t left = sorted[i]->bytes - done, size = left < 1 << 30 ? left : 1 << 30;
+      sum = crc32(sum, (const unsigned char *)sorted[i]->data + done, (uInt)size);
+      done += size;
+    }
+  free(sorted);
+  snprintf(text, sizeof text, "%08lx", sum);
+  safetensors_add_metadata(out, SAFETENSORS_CHECKSUM, text);
 }
 
 /* Replaces `path` in one step by a file with all that was added. The writer may be written again elsewhere. */

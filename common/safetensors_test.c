@@ -115,6 +115,56 @@ static void test_golden_bytes(void **state) {
   assert_memory_equal(bytes, golden, GOLDEN_SIZE);
 }
 
+/* Of files with two tensors, whose bytes are 1234 and 56789 in the order of their names. */
+static void test_checksum(void **state) {
+  (void)state;
+  const size_t four[] = {4}, five[] = {5};
+  const char *const orders[] = {"ab", "ba", "no sum"};
+  for (int i = 0; i < 4; i++) {
+    SafetensorsWriter out = {0};
+    SafetensorsFile in;
+    Error err;
+    if (i != 1) safetensors_add(&out, "a", "U8", 1, four, "1234");
+    safetensors_add(&out, "b", "U8", 1, five, i == 3 ? "56788" : "56789");
+    if (i == 1) safetensors_add(&out, "a", "U8", 1, four, "1234");
+    if (i < 2) safetensors_add_checksum(&out);
+    if (i == 3) safetensors_add_metadata(&out, SAFETENSORS_CHECKSUM, "cbf43926");
+    assert_int_equal(safetensors_write(&out, path, &err), 0);
+    safetensors_writer_free(&out);
+    if (safetensors_open(path, &in, &err) != 0) fail_msg("%s", err.message);
+    if (i < 2) assert_string_equal(safetensors_metadata(&in, SAFETENSORS_CHECKSUM), "cbf43926"); /* the standard's */
+    if (i < 3 && safetensors_check(&in, &err) != 0) fail_msg("%s: %s", orders[i], err.message);
+    if (i == 3) {
+      assert_int_equal(safetensors_check(&in, &err), -1);
+      if (!strstr(err.message, path) || !strstr(err.message, "and had cbf43926 when they were written"))
+        fail_msg("%s", err.message);
+    }
+    safetensors_close(&in);
+  }
+}
+
+/* Larger than what is read at once. */
+static void test_checksum_of_a_large_tensor(void **state) {
+  (void)state;
+  enum { SIZE = 3 * SAFETENSORS_PIECE + 5 };
+  const size_t shape[] = {SIZE};
+  uint8_t *bytes = (uint8_t *)xmalloc(SIZE);
+  for (size_t i = 0; i < SIZE; i++) bytes[i] = (uint8_t)(i * i >> 5);
+  SafetensorsWriter out = {0};
+  SafetensorsFile in;
+  Error err;
+  safetensors_add(&out, "x", "U8", 1, shape, bytes);
+  safetensors_add_checksum(&out);
+  for (int changed = 0; changed < 2; changed++) {
+    bytes[SIZE - 1] ^= (uint8_t)changed;
+    if (safetensors_write(&out, path, &err) != 0 || safetensors_open(path, &in, &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(safetensors_check(&in, &err), -changed);
+    safetensors_close(&in);
+  }
+  safetensors_writer_free(&out);
+  free(bytes);
+}
+
 static void test_nothing_but_metadata(void **state) {
   (void)state;
   SafetensorsWriter out = {0};
@@ -360,6 +410,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(test_round_trip, setup),
       cmocka_unit_test_setup(test_golden_bytes, setup),
+      cmocka_unit_test_setup(test_checksum, setup),
+      cmocka_unit_test_setup(test_checksum_of_a_large_tensor, setup),
       cmocka_unit_test_setup(test_nothing_but_metadata, setup),
       cmocka_unit_test_setup(test_read_names_what_differs, setup),
       cmocka_unit_test_setup(test_writer_refuses, setup),

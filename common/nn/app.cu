@@ -699,9 +699,13 @@ static void app_open_device(const Task *task, const TrainOptions *options, char 
   fflush(stdout);
 }
 
-void app_begin_program(const Task *task, TrainOptions *options, int argc, char **argv) {
+void app_begin_signals(void) {
   interrupt_begin();
   threads_begin();
+}
+
+void app_begin_program(const Task *task, TrainOptions *options, int argc, char **argv) {
+  app_begin_signals();
   app_options(task, options, argc, argv);
 }
 

@@ -12,6 +12,10 @@
 
 int app_main(const Task *task, int argc, char **argv);
 
+/* Ctrl-C and SIGTERM end the program from here on, which has nothing to save yet. app_begin_program() begins with it; a
+ * program that reads files before calls it first. */
+void app_begin_signals(void);
+
 /* Its two halves, for a program that looks at the options in between. First of all: what the command line says. */
 void app_begin_program(const Task *task, TrainOptions *options, int argc, char **argv);
 

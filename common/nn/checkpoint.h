@@ -7,7 +7,8 @@
  * Where the weights are averaged (average.h), the model is the average, and the state has both: average.fc1.weight, ...
  *
  * Each file is replaced in one step (common/atomic_file.h), and the state repeats the parameters, so that a kill
- * between the two files, or at any other moment, leaves both loadable and a resumed run exact.
+ * between the two files, or at any other moment, leaves both loadable and a resumed run exact. A checksum among the
+ * metadata tells bytes that have changed since; files without one, older or from PyTorch, are not checked.
  */
 #ifndef COMMON_NN_CHECKPOINT_H
 #define COMMON_NN_CHECKPOINT_H
@@ -517,6 +518,7 @@ static inline int checkpoint_save(const char *path, CheckpointKind kind, const M
   TrainState now = *state;
   checkpoint_take_loss_scale(net, &now);
   checkpoint_add_state(&out, &now);
+  if (status == 0) safetensors_add_checksum(&out);
   if (status == 0) status = safetensors_write(&out, path, err);
   safetensors_writer_free(&out);
   free(host);
@@ -537,6 +539,10 @@ static inline int checkpoint_peek(const char *path, CheckpointKind kind, TrainSt
 static inline int checkpoint_load(const char *path, CheckpointKind kind, Model *net, TrainState *state, Error *err) {
   SafetensorsFile file;
   if (safetensors_open(path, &file, err) != 0) return -1;
+  if (safetensors_check(&file, err) != 0) {
+    safetensors_close(&file);
+    return -1;
+  }
   const Device device = net->context.device;
   float *host = checkpoint_host(net), *average = checkpoint_host_average(net, host);
   TrainState read;

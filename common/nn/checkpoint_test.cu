@@ -330,6 +330,41 @@ static void wrong_metadata_is_named(void **unused) {
   }
 }
 
+/* Each byte of the tensors; what cannot be a checkpoint is refused and leaves the network alone. */
+static void a_changed_bit_is_noticed(void **unused) {
+  (void)unused;
+  Fixture f;
+  Error err;
+  TrainState read = TrainState();
+  SafetensorsFile file;
+  static unsigned char bytes[1 << 16];
+  float parameters[PARAMETERS];
+  fixture_create(&f, "bit.safetensors");
+  if (checkpoint_save(f.path, CHECKPOINT_STATE, &f.net, &f.state, &err) != 0 ||
+      safetensors_open(f.path, &file, &err) != 0)
+    fail_msg("%s", err.message);
+  const size_t start = file.data_start, size = test_read_file(f.path, bytes, sizeof bytes);
+  assert_int_equal(size, start + file.data_size);
+  char sum[16];
+  snprintf(sum, sizeof sum, "%s", safetensors_metadata(&file, SAFETENSORS_CHECKSUM));
+  assert_int_equal(strlen(sum), 8);
+  safetensors_close(&file);
+  memcpy(parameters, f.net.parameters, sizeof parameters);
+  for (size_t i = start; i < size; i += i % 4 == 0 ? 3 : 1) { /* the lowest and the highest bits of each number */
+    bytes[i] ^= 1;
+    test_write_file(f.path, bytes, size);
+    assert_int_equal(checkpoint_load(f.path, CHECKPOINT_STATE, &f.net, &read, &err), -1);
+    if (!strstr(err.message, f.path) || !strstr(err.message, "is damaged") || !strstr(err.message, sum) ||
+        !strstr(err.message, "use a copy or an earlier checkpoint"))
+      fail_msg("%s", err.message);
+    assert_memory_equal(f.net.parameters, parameters, sizeof parameters);
+    bytes[i] ^= 1;
+  }
+  test_write_file(f.path, bytes, size);
+  if (checkpoint_load(f.path, CHECKPOINT_STATE, &f.net, &read, &err) != 0) fail_msg("%s", err.message);
+  model_close(&f.net);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_state_comes_back),
@@ -339,6 +374,7 @@ int main(void) {
       cmocka_unit_test(a_diverged_network_is_neither_written_nor_read),
       cmocka_unit_test(a_model_needs_only_its_normalisation),
       cmocka_unit_test(wrong_metadata_is_named),
+      cmocka_unit_test(a_changed_bit_is_noticed),
   };
   return TEST_MAIN("checkpoint", tests);
 }

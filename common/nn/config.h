@@ -34,6 +34,7 @@
 
 enum { CONFIG_ROWS = 160, CONFIG_BYTES = 1 << 20 };
 #define CONFIG_LINE "\001" /* name of the hidden option: nobody types it */
+#define CONFIG_END "end"   /* its value behind options that are only to be looked at */
 
 /* An option of the program. */
 typedef struct ConfigRow {
@@ -87,10 +88,19 @@ static inline int config_find(const Config *config, const char *name) {
   return -1;
 }
 
+/* Whether an option takes whole numbers: its argument is called N. */
+static inline int config_is_whole(const ConfigRow *row) { return row->arg && strcmp(row->arg, "N") == 0; }
+
 /* NULL: not given, or there is no such option. */
 static inline const char *config_value(const Config *config, const char *name) {
   const int i = config_find(config, name);
   return i < 0 ? NULL : config->rows[i].value;
+}
+
+/* Whether the file says it, and nobody typed it. */
+static inline int config_is_from_file(const Config *config, const char *name) {
+  const int i = config ? config_find(config, name) : -1;
+  return i >= 0 && config->rows[i].line && !config->rows[i].typed && config->rows[i].value;
 }
 
 /* The value of an option; "" for one without argument, NULL takes it back. Of an unknown name nothing happens. */
@@ -155,20 +165,19 @@ static inline int config_line_of(const char *text, int n) {
   return line;
 }
 
-/* The whole text with a 0 behind it; NULL with a sentence. */
-static inline char *config_read_text(const char *path, size_t *size, Error *err) {
-  struct stat info;
-  const char *example = "a JSON file of options is expected, such as {\"lr\": 0.01, \"epochs\": 3}";
-  FILE *file = fopen(path, "rb");
-  if (file == NULL) {
-    error_set(err, "--config=%s: it cannot be opened: %s; %s", path, strerror(errno), example);
-    return NULL;
-  }
-  if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) {
-    error_set(err, "--config=%s: it is a folder; %s", path, example);
-    fclose(file);
-    return NULL;
-  }
+/* What a pipe or a terminal has said. It says it once, and //phase4_training:train looks twice. Weak: all files of a
+ * program share it. */
+typedef struct ConfigPipe {
+  char path[PATH_MAX]; /* "": none has been read */
+  char *text;          /* NULL: `why` says what was wrong */
+  size_t size;
+  Error why;
+} ConfigPipe;
+
+__attribute__((weak)) ConfigPipe config_pipe;
+
+/* The whole text of an open file with a 0 behind it; NULL with a sentence. */
+static inline char *config_read_file(FILE *file, const char *path, const char *example, size_t *size, Error *err) {
   char *text = (char *)xcalloc(CONFIG_BYTES + 2, 1);
   *size = fread(text, 1, CONFIG_BYTES + 1, file);
   int status = 0;
@@ -177,10 +186,47 @@ static inline char *config_read_text(const char *path, size_t *size, Error *err)
     status = error_set(err, "--config=%s: it has more than %d bytes; %s", path, (int)CONFIG_BYTES, example);
   if (status == 0 && strspn(text, " \t\r\n") == *size)
     status = error_set(err, "--config=%s: it is empty; %s", path, example);
-  fclose(file);
   if (status == 0) return text;
   free(text);
   return NULL;
+}
+
+/* A copy of what the pipe has said; NULL with its sentence. */
+static inline char *config_pipe_text(size_t *size, Error *err) {
+  *size = config_pipe.size;
+  if (config_pipe.text == NULL) {
+    if (err) *err = config_pipe.why;
+    return NULL;
+  }
+  char *copy = (char *)xcalloc(*size + 1, 1);
+  memcpy(copy, config_pipe.text, *size);
+  return copy;
+}
+
+/* The same of a path. A pipe without a writer is waited for, as by other programs; Ctrl-C ends that. */
+static inline char *config_read_text(const char *path, size_t *size, Error *err) {
+  struct stat info;
+  const char *example = "a JSON file of options is expected, such as {\"lr\": 0.01, \"epochs\": 3}";
+  if (config_pipe.path[0] && strcmp(config_pipe.path, path) == 0) return config_pipe_text(size, err);
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) {
+    error_set(err, "--config=%s: it cannot be opened: %s; %s", path, strerror(errno), example);
+    return NULL;
+  }
+  const int known = fstat(fileno(file), &info) == 0;
+  char *text = NULL;
+  if (known && S_ISDIR(info.st_mode))
+    error_set(err, "--config=%s: it is a folder; %s", path, example);
+  else if (known && !S_ISREG(info.st_mode) && strlen(path) < sizeof config_pipe.path) {
+    free(config_pipe.text);
+    config_pipe.text = config_read_file(file, path, example, &config_pipe.size, &config_pipe.why);
+    snprintf(config_pipe.path, sizeof config_pipe.path, "%s", path);
+    text = config_pipe_text(size, err);
+  } else {
+    text = config_read_file(file, path, example, size, err);
+  }
+  fclose(file);
+  return text;
 }
 
 /* The object in the text; NULL with a sentence. */
@@ -348,8 +394,10 @@ static inline void config_close(Config *config) {
   memset(config, 0, sizeof *config);
 }
 
-/* For the key of the hidden option: what comes next is of this line of the file; 0: it was typed. */
+/* For the key of the hidden option: what comes next is of this line of the file; 0: it was typed. CONFIG_END: the
+ * options before it are right, each by itself, and that was the question. */
 static inline void config_at(Config *config, const char *line, struct argp_state *state) {
+  if (strcmp(line, CONFIG_END) == 0) exit(0);
   config->line = atoi(line);
   if (config->line > 0 && config->said == NULL &&
       (config->said = open_memstream(&config->text, &config->size)) != NULL) {

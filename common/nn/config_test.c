@@ -177,6 +177,77 @@ static void a_file_that_is_not_right_is_refused(void **state) {
   expect_refused(file("{\"train-epochs\": 13}", 20), NULL, "sample: --train-epochs=13: another number");
 }
 
+/* A pipe says it once, and is asked twice. */
+static void a_pipe_is_kept(void **state) {
+  (void)state;
+  int ends[2];
+  char path[64];
+  size_t size;
+  Error err;
+  const char *text = "{\"lr\": 0.5}";
+  assert_int_equal(pipe(ends), 0);
+  assert_int_equal(write(ends[1], text, strlen(text)), (ssize_t)strlen(text));
+  close(ends[1]);
+  snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+  char *first = config_read_text(path, &size, &err);
+  close(ends[0]);
+  assert_non_null(first);
+  assert_string_equal(first, text);
+  assert_int_equal(size, strlen(text));
+  free(first);
+  read_options(path, NULL, NULL);
+  assert_true(options.lr == 0.5);
+  /* So is what is wrong with it; a file is read anew. */
+  assert_int_equal(pipe(ends), 0);
+  close(ends[1]);
+  snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
+  for (int i = 0; i < 2; i++) {
+    assert_null(config_read_text(path, &size, &err));
+    assert_non_null(strstr(err.message, "it is empty; a JSON file"));
+    if (i == 0) close(ends[0]);
+  }
+  with("{\"lr\": 2}", NULL, NULL);
+  with("{\"lr\": 3}", NULL, NULL);
+  assert_true(options.lr == 3);
+}
+
+/* Options that are only to be looked at: right ones end the program with success, wrong ones as ever. */
+static void values_can_be_looked_at(void **state) {
+  (void)state;
+  const char *const said[] = {"--lr=1", "--lr=1000"};
+  const int expected[] = {0, 2};
+  for (int i = 0; i < 2; i++) {
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      char log[PATH_MAX];
+      if (freopen(test_path(log, sizeof log, "stderr"), "w", stderr) == NULL) _exit(99);
+      with("{}", said[i], "--" CONFIG_LINE "=" CONFIG_END);
+      _exit(42);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), expected[i]);
+  }
+}
+
+static void the_file_and_the_user_are_told_apart(void **state) {
+  (void)state;
+  with("{\"lr\": 0.02, \"nesterov\": false, \"train-epochs\": 3, \"find-lr\": true}", "--epochs=5", NULL);
+  assert_true(config_is_from_file(&config, "lr"));
+  assert_true(config_is_from_file(&config, "find_lr"));
+  assert_false(config_is_from_file(&config, "train-epochs")); /* typed, too */
+  assert_false(config_is_from_file(&config, "nesterov"));     /* off */
+  assert_false(config_is_from_file(&config, "layers"));
+  assert_false(config_is_from_file(&config, "unknown"));
+  assert_false(config_is_from_file(NULL, "lr"));
+  assert_true(config_is_whole(&config.rows[config_find(&config, "epochs")]));
+  assert_false(config_is_whole(&config.rows[config_find(&config, "lr")]));
+  assert_false(config_is_whole(&config.rows[config_find(&config, "nesterov")]));
+  assert_false(config_is_whole(&config.rows[config_find(&config, "layers")]));
+}
+
 /* Written and read again it is the same, to the last bit. */
 static void what_is_written_is_read_again(void **state) {
   (void)state;
@@ -207,6 +278,9 @@ int main(void) {
       cmocka_unit_test(what_is_typed_comes_first),
       cmocka_unit_test(a_file_that_is_not_right_is_refused),
       cmocka_unit_test(what_is_written_is_read_again),
+      cmocka_unit_test(a_pipe_is_kept),
+      cmocka_unit_test(values_can_be_looked_at),
+      cmocka_unit_test(the_file_and_the_user_are_told_apart),
   };
   return TEST_MAIN("config", tests);
 }

@@ -102,26 +102,35 @@ static inline const DataSource *data_source_typed(const char *typed) {
   return data_source_named(name);
 }
 
+/* What was typed is no name. `path`: what it would be as a folder, which cannot be used for the reason `why`. */
+static inline int data_refuse(const char *typed, const char *path, int why, Error *err) {
+  const char *expected = "mnist, fashion_mnist, cifar10 or cifar100 is expected, or a folder of files in their formats";
+  const char *names[DATA_SOURCES], *nearest;
+  if (typed[0] == '\0') return error_set(err, "%s", expected);
+  if (why == ENOTDIR) return error_set(err, "%s is no folder; %s", path, expected);
+  if (why != ENOENT) return error_set(err, "%s: %s; %s", path, strerror(why), expected);
+  if (strchr(typed, '/')) return error_set(err, "the folder %s was not found; %s", path, expected);
+  error_set(err, "no data set has this name, and the folder %s was not found; %s", path, expected);
+  for (int i = 0; i < DATA_SOURCES; i++) names[i] = data_source_at(i)->name;
+  nearest = nearest_name(typed, names, DATA_SOURCES);
+  return nearest ? error_advise(err, "do you mean %s?", nearest) : -1;
+}
+
 /* `folder` stays as it is where a name was typed. -1 also where nothing of this name is known. */
 static inline int data_choose(const char *typed, const DataSource **data, char folder[PATH_MAX], Error *err) {
-  char path[PATH_MAX];
+  char path[PATH_MAX] = "";
   struct stat info;
-  const char *names[DATA_SOURCES], *nearest;
   const DataSource *named = data_source_typed(typed);
   if (named) {
     *data = named;
     return 0;
   }
   if (typed[0] && user_path(typed, path, sizeof path, err) != 0) return -1;
-  if (typed[0] && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
-    for (size_t end = strlen(path); end > 1 && path[end - 1] == '/'; end--) path[end - 1] = '\0';
-    memcpy(folder, path, sizeof path);
-    return data_recognise(path, data, err);
-  }
-  for (int i = 0; i < DATA_SOURCES; i++) names[i] = data_source_at(i)->name;
-  error_set(err, "mnist, fashion_mnist, cifar10 or cifar100 is expected, or a folder of files in their formats");
-  if ((nearest = nearest_name(typed, names, DATA_SOURCES)) != NULL) error_advise(err, "do you mean %s?", nearest);
-  return -1;
+  if (typed[0] == '\0' || stat(path, &info) != 0) return data_refuse(typed, path, errno, err);
+  if (!S_ISDIR(info.st_mode)) return data_refuse(typed, path, ENOTDIR, err);
+  for (size_t end = strlen(path); end > 1 && path[end - 1] == '/'; end--) path[end - 1] = '\0';
+  memcpy(folder, path, sizeof path);
+  return data_recognise(path, data, err);
 }
 
 #endif /* COMMON_NN_DATA_FOLDER_H */

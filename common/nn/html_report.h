@@ -97,6 +97,19 @@ static inline void html_report_chart(FILE *out, const char *title, const char *u
   for (int s = 0; s < splits; s++) free((double *)series[s].y);
 }
 
+/* Why the curve of the training loss may lie above the others; nothing where labels are as they are. */
+static inline void html_report_changed_labels(FILE *out, const TrainState *state) {
+  const int smoothed = state->label_smoothing > 0, mixed = state->mixup > 0;
+  if (!smoothed && !mixed) return;
+  fprintf(out,
+          "<p class=\"soft after\">The training losses are those of %s%s%s labels%s; the other losses are those of the "
+          "labels as they are. So the training loss can lie above them.</p>\n",
+          smoothed ? "smoothed" : "", smoothed && mixed ? " and " : "", mixed ? "mixed" : "",
+          smoothed && mixed ? " (--label-smoothing, --mixup)"
+          : smoothed        ? " (--label-smoothing)"
+                            : " (--mixup)");
+}
+
 /* From the log, up to the state's step. */
 static inline int html_report_curves(FILE *out, const HtmlReport *page, const TrainState *state, Error *err) {
   TrainRecord *records;
@@ -106,7 +119,10 @@ static inline int html_report_curves(FILE *out, const HtmlReport *page, const Tr
     double *epoch = (double *)xcalloc(count, sizeof *epoch);
     for (size_t i = 0; i < count; i++) epoch[i] = (double)records[i].step / checkpoint_steps_per_epoch(state);
     fputs("<h2>Curves</h2>\n<div class=\"charts\">\n", out);
+    fputs("<div>", out);
     html_report_chart(out, "Loss", "", records, count, epoch, HTML_REPORT_LOSS, 3);
+    html_report_changed_labels(out, state);
+    fputs("</div>\n", out);
     html_report_chart(out, "Accuracy", " %", records, count, epoch, HTML_REPORT_ACCURACY, 3);
     html_report_chart(out, "Learning rate", "", records, count, epoch, HTML_REPORT_LR, 1);
     html_report_chart(out, "Norm of the gradients, before clipping", "", records, count, epoch, HTML_REPORT_NORM, 1);

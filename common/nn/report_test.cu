@@ -266,6 +266,7 @@ static void each_curve_has_its_own_name(void **unused) {
 /* ---- the page ---- */
 
 static HtmlReport page;
+static double page_smoothing, page_mixup; /* of its run */
 
 /* Every element ends that must end, no attribute is cut, and nothing is loaded from elsewhere. */
 static void assert_page_is_whole(const char *html) {
@@ -312,6 +313,8 @@ static const char *page_of(const ReportAnswers *answers, int running) {
   state.batch_size = 1;
   state.train_images = 50;
   state.step = 100;
+  state.label_smoothing = page_smoothing;
+  state.mixup = page_mixup;
   if (train_log_open(&log, directory, -1, &err) != 0) fail_msg("%s", err.message);
   for (long step = 25; step <= 125; step += 25) {
     TrainRecord record = train_record();
@@ -387,6 +390,21 @@ static void the_page_of_a_run_says_all(void **unused) {
   const char *const absent[] = {"refresh", "validation", "Norm of", "epoch 2.5", NULL};
   assert_page(page_of(&answers, 0), there, absent);
   report_answers_free(&answers);
+}
+
+/* A training loss above the validation loss then needs a reason. */
+static void changed_labels_are_said_under_the_losses(void **unused) {
+  (void)unused;
+  const char *const said[] = {"The training losses are those of smoothed labels (--label-smoothing); the other losses",
+                              "those of mixed labels (--mixup);",
+                              "those of smoothed and mixed labels (--label-smoothing, --mixup);"};
+  for (int i = 0; i < 4; i++) {
+    page_smoothing = i == 0 || i == 2 ? 0.1 : 0;
+    page_mixup = i == 1 || i == 2 ? 0.2 : 0;
+    const char *const there[] = {i < 3 ? said[i] : "<b>Loss</b>", NULL};
+    const char *const absent[] = {i < 3 ? NULL : "The training losses are", NULL};
+    assert_page(page_of(NULL, 1), there, absent);
+  }
 }
 
 static void what_a_run_does_not_have_is_left_out(void **unused) {
@@ -477,6 +495,7 @@ int main(void) {
       cmocka_unit_test(each_curve_has_its_own_name),
       cmocka_unit_test(the_page_of_a_run_says_all),
       cmocka_unit_test(what_a_run_does_not_have_is_left_out),
+      cmocka_unit_test(changed_labels_are_said_under_the_losses),
       cmocka_unit_test(the_worst_mistakes_are_kept),
       cmocka_unit_test(a_prediction_names_the_three_likeliest),
   };

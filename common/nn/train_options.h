@@ -260,6 +260,21 @@ static inline const char *train_options_training(const TrainOptions *options) {
                                               : NULL;
 }
 
+/* Where nothing is trained, what a file says of training alone does not count: the file may be that of a run. What is
+ * typed stays, and is refused. */
+static inline void train_options_leave_out(TrainOptions *options) {
+  const Config *config = options->config;
+  static const char *const names[] = {"resume", "restart", "graph", "stream", "nvtx"};
+  int *const flags[] = {&options->resume, &options->restart, &options->graph, &options->stream, &options->nvtx};
+  if (train_options_mode(options) == NULL) return;
+  for (int i = 0; i < 5; i++)
+    if (config_is_from_file(config, names[i])) *flags[i] = 0;
+  if (options->excited && config_is_from_file(config, "hold-out")) options->hold_out = 0;
+  if (!options->predict && !train_options_shows(options)) return;
+  if (config_is_from_file(config, "precision")) options->precision = DTYPE_FLOAT32;
+  if (config_is_from_file(config, "loss-scale")) options->loss_scale = 0;
+}
+
 static inline void train_options_end(const TrainOptions *options, const struct argp_state *state) {
   const char *mode = train_options_mode(options), *training = train_options_training(options);
   Error err;
@@ -503,6 +518,7 @@ static inline error_t train_options_parse_one(int key, char *arg, struct argp_st
       options->file_count = state->argc - state->next;
       return 0;
     case ARGP_KEY_END:
+      train_options_leave_out(options);
       train_options_end(options, state);
       return 0;
     default:

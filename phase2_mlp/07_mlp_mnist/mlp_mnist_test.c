@@ -403,10 +403,13 @@ static void predict_refuses_an_answer_that_is_not_finite(void **state) {
     memcpy(file + size - 4 * (i + 1), &huge, 4);
   }
   test_write_file(path, file, size);
-  const char *argv[] = {
-      program, "--device=cpu", output_dir("huge"), "--predict", test_path((char[PATH_MAX]){0}, PATH_MAX, "dot.png"),
-      NULL};
+  const char *picture = test_path((char[PATH_MAX]){0}, PATH_MAX, "dot.png");
+  const char *argv[] = {program, "--device=cpu", output_dir("huge"), "--predict", picture, NULL};
   Subprocess run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 1, NULL, "best.safetensors is damaged: its tensors have the CRC-32 ");
+  subprocess_free(&run);
+  damage(path, "tensors_crc32", "another_crc32"); /* as of another program, which writes no checksum */
+  run = subprocess_run(argv, SECONDS);
   expect_run(&run, 1, NULL, "the network's answer is not finite");
   assert_null(strstr(run.out, "nan"));
   subprocess_free(&run);

@@ -141,6 +141,24 @@ static void what_goes_wrong_is_said(void **state) {
   subprocess_free(&run);
 }
 
+/* One bit of a weight or of its momentum, which would go on unnoticed. */
+static void a_changed_bit_is_noticed(void **state) {
+  (void)state;
+  static unsigned char bytes[1 << 20];
+  const char *path = in_dir("bit", "last.state.safetensors");
+  loop_must(output_dir("bit"), "--stop-after=1", NULL, NULL, "stopped after epoch 1");
+  const size_t size = test_read_file(path, bytes, sizeof bytes);
+  assert_true(size > 2 * 4 * (784 * 64 + 64 + 64 * 10 + 10) && size < sizeof bytes);
+  bytes[size - 1000] ^= 1;
+  test_write_file(path, bytes, size);
+  Subprocess run = run_loop(output_dir("bit"), "--resume", NULL, NULL);
+  expect_run(&run, 1, NULL, "last.state.safetensors is damaged: its tensors have the CRC-32 ");
+  subprocess_free(&run);
+  bytes[size - 1000] ^= 1;
+  test_write_file(path, bytes, size);
+  loop_must(output_dir("bit"), "--resume", "--epochs=2", NULL, "resuming after epoch 1");
+}
+
 /* Neither a new run nor one that fails loses what an earlier one has left. */
 static void an_earlier_run_is_kept(void **state) {
   (void)state;
@@ -162,6 +180,7 @@ int main(void) {
       cmocka_unit_test(ctrl_c_stops_it),
       cmocka_unit_test(what_goes_wrong_is_said),
       cmocka_unit_test(an_earlier_run_is_kept),
+      cmocka_unit_test(a_changed_bit_is_noticed),
   };
   return TEST_MAIN("training_loop", tests);
 }

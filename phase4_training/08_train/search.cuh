@@ -10,6 +10,7 @@
 
 #define SEARCH_VALIDATION "0.1" /* where no --validation was given */
 enum { SEARCH_ASK = 32 };       /* more trials need --yes */
+enum { SEARCH_LOOK = 300 };     /* seconds for a look at the values */
 
 /* Of the search, or of what is done with a run: a trial gets none of these, and they cannot be searched. */
 static const char *const search_without[] = {"search",        "yes",          "list",    "config",  "output-dir",
@@ -24,24 +25,33 @@ static inline int search_is_without(const char *name, int count) {
   return 0;
 }
 
-/* Each axis must be an option with a value that says how a run trains. */
+/* --search=TEXT: the option must be one with a value that says how a run trains. */
+static inline int search_take(SearchGrid *grid, const char *text, const Config *config, Error *err) {
+  char name[SEARCH_TEXT];
+  const char *nearest;
+  if (search_name(text, name, err) != 0) return -1;
+  const int i = config_find(config, name);
+  if (i < 0) {
+    error_set(err, "--search=%s: there is no such option", name);
+    nearest = config_nearest(config, name);
+    return nearest ? error_advise(err, "do you mean %s?", nearest) : error_advise(err, "--help lists them");
+  }
+  if (search_is_without(name, 1000) || config->rows[i].arg == NULL || !config_is_key(&config->rows[i]))
+    return error_set(err,
+                     "--search=%s: it cannot be searched; an option with a value that says how to train is expected, "
+                     "such as lr",
+                     name);
+  return search_add(grid, text, config_is_whole(&config->rows[i]), err);
+}
+
+/* Whether the options beside it allow a search. */
 static inline int search_check(const SearchGrid *grid, const TrainOptions *options, int yes, Error *err) {
   const Config *config = options->config;
-  const char *mode = train_options_mode(options), *nearest;
+  const char *mode = train_options_mode(options);
   for (int a = 0; a < grid->axes; a++) {
     const char *name = grid->axis[a].name;
-    const int i = config_find(config, name);
-    if (i < 0) {
-      error_set(err, "--search=%s: there is no such option", name);
-      nearest = config_nearest(config, name);
-      return nearest ? error_advise(err, "do you mean %s?", nearest) : error_advise(err, "--help lists them");
-    }
-    if (search_is_without(name, 1000) || config->rows[i].arg == NULL)
-      return error_set(err,
-                       "--search=%s: it cannot be searched; an option with a value that says how to train is "
-                       "expected, such as lr",
-                       name);
-    if (config->rows[i].typed) return error_set(err, "--%s and --search=%s: one of the two", name, name);
+    if (config->rows[config_find(config, name)].typed)
+      return error_set(err, "--%s and --search=%s: one of the two", name, name);
   }
   if (mode) return error_set(err, "--search and --%s: one of the two", mode);
   if (options->resume) return error_set(err, "--search goes on by itself where it was stopped; leave --resume out");
@@ -68,6 +78,32 @@ static inline json_t *search_arguments(const SearchGrid *grid, int trial, const 
     json_array_append_new(arguments, json_string(text));
   }
   return arguments;
+}
+
+/* Whether each value is one that its option can have, before the first trial: this program, started to read its options
+ * and to end, says so in the option's own words. What depends on the values of other options is for the trials. Returns
+ * an exit status. */
+static inline int search_check_values(const SearchGrid *grid, const Config *config, const char *program) {
+  char text[2 * SEARCH_TEXT + 16];
+  json_t *arguments = search_arguments(grid, -1, config), *argument;
+  size_t i;
+  for (int a = 0; a < grid->axes; a++)
+    for (int v = 0; v < grid->axis[a].count; v++) {
+      snprintf(text, sizeof text, "--%s=%s", grid->axis[a].name, grid->axis[a].value[v]);
+      json_array_append_new(arguments, json_string(text));
+    }
+  json_array_append_new(arguments, json_string("--" CONFIG_LINE "=" CONFIG_END));
+  const char **argv = (const char **)xcalloc(json_array_size(arguments) + 2, sizeof *argv);
+  argv[0] = program;
+  json_array_foreach(arguments, i, argument) argv[i + 1] = json_string_value(argument);
+  Subprocess run = subprocess_run(argv, SEARCH_LOOK);
+  const int wrong = run.status == 2;
+  if (wrong) fputs(run.err, stderr);
+  if (run.status != 0 && !wrong) die("%s, started to look at the values, ended with status %d", program, run.status);
+  subprocess_free(&run);
+  free(argv);
+  json_decref(arguments);
+  return wrong ? 2 : 0;
 }
 
 /* For a shell; what it would not understand as it is stands between ''. */
@@ -162,6 +198,7 @@ static inline int search_run(const SearchGrid *grid, TrainOptions *options, cons
   const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   if (length < 0) die("/proc/self/exe cannot be read: %s", strerror(errno));
   program[length] = '\0';
+  if (search_check_values(grid, options->config, program) != 0) return 2;
   if (config_value(options->config, "validation") == NULL) config_set(options->config, "validation", SEARCH_VALIDATION);
   if (make_directories(directory, &err) != 0 || run_folder_lock(directory, &err) != 0)
     die("--output-dir: %s", err.message);

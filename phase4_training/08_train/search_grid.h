@@ -3,12 +3,13 @@
  *     lr:1e-4..1e-1,log          from the first to the last, each the same factor from the one before: one per decade
  *     lr:1e-4..1e-1,log,7        seven of them
  *     momentum:0..0.9,4          0, 0.3, 0.6, 0.9: the same distance
- *     batch-size:32..256,log,4   whole numbers, as both bounds are
+ *     batch-size:32..256,log,4   32, 64, 128, 256: rounded, as the option takes whole numbers
  *     optimizer:sgd|adam         a list
  *
  *     SearchGrid grid;
  *     memset(&grid, 0, sizeof grid);
- *     if (search_add(&grid, "lr:1e-4..1e-1,log", &err) != 0) die("%s", err.message);
+ *     if (search_name("lr:1e-4..1e-1,log", name, &err) != 0) die("%s", err.message);       // lr
+ *     if (search_add(&grid, "lr:1e-4..1e-1,log", 0, &err) != 0) die("%s", err.message);    // 0: not of whole numbers
  *     search_value(&grid, trial, axis)       // the text of the option, in trial 0 to grid.trials - 1
  */
 #ifndef PHASE4_TRAINING_SEARCH_GRID_H
@@ -39,9 +40,6 @@ static inline double search_number(const char *text) {
   return end != text && *end == '\0' && (unsigned char)text[0] > ' ' && isfinite(number) ? number : NAN;
 }
 
-/* Whole numbers are written without a point and without an exponent. */
-static inline int search_whole(const char *text) { return text[strspn(text, "+-0123456789")] == '\0'; }
-
 /* -1 where the axis has it already. */
 static inline int search_add_value(SearchAxis *axis, const char *text, Error *err) {
   if (text[0] == '\0' || strlen(text) >= SEARCH_TEXT)
@@ -66,11 +64,16 @@ static inline void search_point(char text[SEARCH_TEXT], double a, double b, int 
     snprintf(text, SEARCH_TEXT, "%.6g", x);
 }
 
-/* "1e-4..1e-1,log,7"; `dots` is at the two dots. */
-static inline int search_parse_range(SearchAxis *axis, const char *text, const char *dots, Error *err) {
+/* "1e-4..1e-1,log,7"; `dots` is at the two dots. `whole`: the points are whole numbers. */
+static inline int search_parse_range(SearchAxis *axis, const char *text, const char *dots, int whole, Error *err) {
   char first[SEARCH_TEXT], last[SEARCH_TEXT], point[SEARCH_TEXT];
   const size_t before = (size_t)(dots - text), behind = strcspn(dots + 2, ",");
   const char *more = dots + 2 + behind;
+  if (dots[2] == '.') /* 1...2 could be 1. to 2 or 1 to .2 */
+    return error_set(err,
+                     "--search=%s:%.60s: two dots are expected between the bounds, as in lr:1e-4..1e-1, and digits on "
+                     "both sides of a point, as in 0.5",
+                     axis->name, text);
   if (before >= sizeof first || behind >= sizeof last)
     return error_set(err, "--search=%s:%.60s: the bounds are too long", axis->name, text);
   snprintf(first, sizeof first, "%.*s", (int)before, text);
@@ -78,6 +81,9 @@ static inline int search_parse_range(SearchAxis *axis, const char *text, const c
   const double a = search_number(first), b = search_number(last);
   if (isnan(a) || isnan(b))
     return error_set(err, "--search=%s:%.60s: two numbers are expected, as in lr:1e-4..1e-1,log", axis->name, text);
+  if (whole && (a != floor(a) || b != floor(b)))
+    return error_set(err, "--search=%s:%.60s: --%s takes whole numbers; give whole bounds", axis->name, text,
+                     axis->name);
   if (!(a < b))
     return error_set(err, "--search=%s:%.60s: the first bound must be lower than the last", axis->name, text);
   const int log_spaced = strncmp(more, ",log", 4) == 0 && (more[4] == ',' || more[4] == '\0');
@@ -95,7 +101,7 @@ static inline int search_parse_range(SearchAxis *axis, const char *text, const c
     return error_set(err, "--search=%s:%.60s: %d point%s; 2 to %d are expected", axis->name, text, n, n == 1 ? "" : "s",
                      SEARCH_POINTS);
   for (int i = 0; i < n; i++) {
-    search_point(point, a, b, i, n, log_spaced, search_whole(first) && search_whole(last));
+    search_point(point, a, b, i, n, log_spaced, whole);
     if (search_add_value(axis, point, err) != 0) return -1;
   }
   return 0;
@@ -117,21 +123,27 @@ static inline int search_parse_list(SearchAxis *axis, const char *text, Error *e
                    axis->name, text, axis->name, text, axis->name, text);
 }
 
-/* What --search=TEXT adds. Whether the program has such an option is for others to say. */
-static inline int search_add(SearchGrid *grid, const char *text, Error *err) {
-  const size_t name = strcspn(text, ":=");
-  SearchAxis axis;
-  memset(&axis, 0, sizeof axis);
-  if (name == 0 || name >= sizeof axis.name || text[name] == '\0')
+/* The option's name in --search=TEXT, with - between its words. Whether the program has it is for others to say. */
+static inline int search_name(const char *text, char name[SEARCH_TEXT], Error *err) {
+  const size_t length = strcspn(text, ":=");
+  if (length == 0 || length >= SEARCH_TEXT || text[length] == '\0')
     return error_set(err,
                      "--search=%.60s: an option and its values are expected, as in lr:1e-4..1e-1,log or "
                      "optimizer:sgd|adam",
                      text);
-  snprintf(axis.name, sizeof axis.name, "%.*s", (int)name, text);
-  for (char *c = axis.name; *c; c++)
+  snprintf(name, SEARCH_TEXT, "%.*s", (int)length, text);
+  for (char *c = name; *c; c++)
     if (*c == '_') *c = '-';
-  const char *values = text + name + 1, *dots = strstr(values, "..");
-  if ((dots && !strchr(values, '|') ? search_parse_range(&axis, values, dots, err)
+  return 0;
+}
+
+/* What --search=TEXT adds. `whole`: the option takes whole numbers. */
+static inline int search_add(SearchGrid *grid, const char *text, int whole, Error *err) {
+  SearchAxis axis;
+  memset(&axis, 0, sizeof axis);
+  if (search_name(text, axis.name, err) != 0) return -1;
+  const char *values = text + strcspn(text, ":=") + 1, *dots = strstr(values, "..");
+  if ((dots && !strchr(values, '|') ? search_parse_range(&axis, values, dots, whole, err)
                                     : search_parse_list(&axis, values, err)) != 0)
     return -1;
   for (int a = 0; a < grid->axes; a++)

@@ -19,6 +19,7 @@ enum { KEY_LIST = 0x101, KEY_SEARCH, KEY_YES };
 
 static int list, yes;
 static SearchGrid grid;
+static TrainOptions options;
 static const struct argp *own[TRAIN_NETWORKS]; /* the networks' own options; NULL: none */
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -32,7 +33,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       list = 1;
       return 0;
     case KEY_SEARCH:
-      if (search_add(&grid, arg, &err) != 0) argp_error(state, "%s", err.message);
+      if (search_take(&grid, arg, options.config, &err) != 0) argp_error(state, "%s", err.message);
       return 0;
     case KEY_YES:
       yes = 1;
@@ -150,12 +151,12 @@ static const Task *choose_task(int argc, char **argv) {
 }
 
 /* An option of another network would do nothing. */
-static void expect_own_options(const TrainOptions *options) {
+static void expect_own_options(void) {
   const TrainNetwork *n;
   for (int i = 0; (n = train_network_at(i)) != NULL; i++) {
     if (own[i] == NULL || n == train_choice.network) continue;
     for (const struct argp_option *o = own[i]->options; o->name; o++)
-      if (config_value(options->config, o->name)) {
+      if (config_value(options.config, o->name)) {
         fprintf(stderr, "%s: --%s is an option of --network=%s; here the network is %s\n",
                 program_invocation_short_name, o->name, n->name, train_choice.network->name);
         exit(2);
@@ -164,13 +165,13 @@ static void expect_own_options(const TrainOptions *options) {
 }
 
 int main(int argc, char **argv) {
-  static TrainOptions options;
   Error err;
   const double started = seconds_now();
+  app_begin_signals(); /* the file of --config may be a pipe that somebody has to wait for */
   const Task *task = choose_task(argc, argv);
   app_begin_program(task, &options, argc, argv);
   if (list) return train_list(&options);
-  expect_own_options(&options);
+  expect_own_options();
   const int saved = options.resume || options.predict || train_options_shows(&options);
   if (!saved && train_check_fit(options.data, &err) != 0) die("%s", err.message);
   if (yes && grid.axes == 0) die("--yes is for a large --search; leave it out");

@@ -163,6 +163,86 @@ static void a_run_goes_on_and_its_model_is_used(void **state) {
   assert_same_models("same_a", "same_b");
 }
 
+/* What a file says of training alone does not count where nothing is trained; typed it is refused. */
+static void settings_of_a_run_are_no_hindrance(void **state) {
+  (void)state;
+  char config[PATH_MAX + 16], picture[PATH_MAX], text[4096];
+  must(0, "epoch", NULL, "--network=mlp", data_option(idx8), "--precision=bf16", "--epochs=1", output_dir("half"));
+  text[test_read_file(in_dir("half", "config.json"), text, sizeof text - 1)] = '\0';
+  assert_non_null(strstr(text, "\"precision\": \"bf16\""));
+  snprintf(config, sizeof config, "--config=%s", in_dir("half", "config.json"));
+  snprintf(picture, sizeof picture, "%s", in_dir("half", "filters.png"));
+  must(0, "filters.png: ", NULL, config, output_dir("half"), "--predict", picture, NULL);
+  must(2, NULL, "--predict trains nothing; leave --precision out", config, output_dir("half"), "--precision=bf16",
+       "--predict", picture);
+  FILE *file = fopen(in_dir("half", "graph.json"), "w");
+  assert_non_null(file);
+  fputs("{\"network\": \"mlp\", \"graph\": true, \"stream\": true, \"nvtx\": true, \"restart\": true}", file);
+  fclose(file);
+  snprintf(config, sizeof config, "--config=%s", in_dir("half", "graph.json"));
+  must(0, "fc1 ", NULL, config, data_option(idx8), "--summary", NULL, NULL);
+  must(2, NULL, "--summary trains nothing; leave --graph out", config, data_option(idx8), "--summary", "--graph", NULL);
+  must(2, NULL, "--graph: a CUDA graph needs a GPU", config, data_option(idx8), output_dir("half"), NULL, NULL);
+}
+
+/* ------------------------------------------------------------------------------------------------ a file that waits */
+
+static Subprocess piped(const char *text, const char *folder) {
+  const char *argv[] = {"/bin/sh",
+                        "-c",
+                        "printf '%s' \"$1\" | \"$0\" --device=cpu --config=/dev/stdin \"$2\" \"$3\"",
+                        program,
+                        text,
+                        data_option(idx8),
+                        output_dir(folder),
+                        NULL};
+  return subprocess_run(argv, SECONDS);
+}
+
+/* As that of --config=<(...), which can be read once. */
+static void a_file_may_be_a_pipe(void **state) {
+  (void)state;
+  Subprocess run = piped("{\"network\": \"softmax\", \"epochs\": 1}", "pipe");
+  expect_run(&run, 0, "softmax: 195 parameters", NULL);
+  subprocess_free(&run);
+  run = piped("", "pipe_empty");
+  expect_run(&run, 2, NULL, "--config=/dev/stdin: it is empty; a JSON file of options is expected");
+  subprocess_free(&run);
+  run = piped("{\"network\": \"softmax\",\n\"epochs\": 0}", "pipe_wrong");
+  expect_run(&run, 2, NULL, "/dev/stdin, line 2: --epochs=0: a whole number from 1");
+  subprocess_free(&run);
+}
+
+/* Ctrl-C ends a program that waits for somebody to open the pipe, or to write into it. */
+static void waiting_for_a_file_can_be_stopped(void **state) {
+  (void)state;
+  const struct timespec nap = {0, 20 * 1000 * 1000};
+  char config[PATH_MAX + 16];
+  snprintf(config, sizeof config, "--config=%s", in_dir(".", "fifo"));
+  unlink(in_dir(".", "fifo"));
+  assert_int_equal(mkfifo(in_dir(".", "fifo"), 0600), 0);
+  const char *argv[] = {program, "--device=cpu", config, NULL};
+  Subprocess run = subprocess_start(argv, 0);
+  int fd = -1;
+  for (int i = 0; i < 3000 && fd < 0; i++) { /* until it opens the pipe */
+    nanosleep(&nap, NULL);
+    fd = open(in_dir(".", "fifo"), O_WRONLY | O_NONBLOCK);
+  }
+  assert_true(fd >= 0);
+  nanosleep(&nap, NULL);
+  kill(run.pid, SIGINT);
+  subprocess_wait(&run, 60);
+  expect_run(&run, 130, NULL, "stopped before the training began; no file was changed");
+  subprocess_free(&run);
+  close(fd);
+  run = subprocess_start(argv, 0);
+  for (int i = 0; i < 25; i++) nanosleep(&nap, NULL); /* it may still be on its way there */
+  kill(run.pid, SIGINT);
+  subprocess_wait(&run, 60);
+  expect_run(&run, 130, NULL, NULL);
+  subprocess_free(&run);
+}
+
 static void what_does_not_fit_is_refused(void **state) {
   (void)state;
   must(1, NULL,
@@ -178,6 +258,12 @@ static void what_does_not_fit_is_refused(void **state) {
   must(2, NULL, "--layers is an option of --network=mlp; here the network is lenet", "--network=lenet",
        "--layers=784,10", NULL, NULL, NULL);
   must(2, NULL, "or a folder of files in their formats; do you mean mnist?", "--data=mnits", NULL, NULL, NULL, NULL);
+  must(2, NULL, "no data set has this name, and the folder ", "--data=qqqqqqqq", NULL, NULL, NULL, NULL);
+  must(2, NULL, "--data=no/images: the folder ", "--data=no/images", NULL, NULL, NULL, NULL);
+  must(2, NULL, "no/images was not found; mnist, fashion_mnist, cifar10 or cifar100 is expected, or a folder",
+       "--data=no/images", NULL, NULL, NULL, NULL);
+  must(2, NULL, "/proc/version is no folder; mnist, fashion_mnist,", "--data=/proc/version", NULL, NULL, NULL, NULL);
+  must(2, NULL, "/proc/version/x is no folder; mnist", "--data=/proc/version/x", NULL, NULL, NULL, NULL);
   must(2, NULL, "holds no training images: train-images-idx3-ubyte (or .gz)", "--data=/proc", NULL, NULL, NULL, NULL);
   must(2, NULL, "and --data-dir: one of the two", data_option(idx8), "--data-dir=/tmp", NULL, NULL, NULL);
   must(1, NULL, "/proc/no: the folder cannot be made", "--network=softmax", data_option(idx8),
@@ -232,6 +318,22 @@ static void a_search_finds_the_lowest_validation_loss(void **state) {
   const char *files[] = {"search.csv", "search.json", "lr=0.001,optimizer=adam/config.json"};
   for (i = 0; i < 3; i++)
     if (!file_exists(in_dir("grid", files[i]))) fail_msg("%s is missing", files[i]);
+}
+
+/* Whole bounds of an option that takes any number are no wish for whole numbers; --config may be a pipe here, too. */
+static void only_whole_numbers_are_rounded(void **state) {
+  (void)state;
+  Subprocess run = search("halves", "--search=dampening:0..1,3", "--momentum=0.9", "--json", NULL);
+  expect_run(&run, 0, " 0.5 ", NULL);
+  json_t *result = expect_json(&run);
+  assert_int_equal(json_array_size(json_object_get(result, "rows")), 3);
+  json_decref(result);
+  subprocess_free(&run);
+  assert_true(file_exists(in_dir("halves", "dampening=0.5/config.json")));
+  run = piped("{\"network\": \"softmax\", \"epochs\": 1, \"search\": \"accumulate:1..1e1,log\"}", "whole");
+  expect_run(&run, 0, "Softmax regression on gray8: 3 trials", NULL);
+  subprocess_free(&run);
+  assert_true(file_exists(in_dir("whole", "accumulate=3/config.json"))); /* 3.16 */
 }
 
 /* Learning rates of which the highest ends in numbers that are none; adam takes no momentum. */
@@ -320,6 +422,14 @@ static void a_search_of_something_else_is_refused(void **state) {
       {"--search=lr", "an option and its values are expected, as in lr:1e-4..1e-1,log"},
       {"--search=bach-size:32|64", "--search=bach-size: there is no such option; do you mean batch-size?"},
       {"--search=qqqqqqqq:1|2", "there is no such option; --help lists them"},
+      {"--search=foo:1..2", "--search=foo: there is no such option; --help lists them"},
+      {"--search=momentm:0..1", "--search=momentm: there is no such option; do you mean momentum?"},
+      {"--search=lr:1e-4...1e-1", "--search=lr:1e-4...1e-1: two dots are expected between the bounds"},
+      {"--search=seed:1.5..4,3", "--search=seed:1.5..4,3: --seed takes whole numbers; give whole bounds"},
+      {"--search=lr:1e-3|1e7", "--lr=1e7: a number from 1e-09 to 1e+06 is expected"},
+      {"--search=momentum:0..1,3", "--momentum=1: a number from 0 to 0.9999 is expected"},
+      {"--search=optimizer:sgd|adm", "--optimizer=adm: sgd,"},
+      {"--search=seed:1|two", "--seed=two: a whole number from 0"},
       {"--search=output-dir:a|b", "--search=output-dir: it cannot be searched"},
       {"--search=nesterov:1|2", "--search=nesterov: it cannot be searched"},
       {"--search=lr:1e-1..1e-4,log", "the first bound must be lower than the last"},
@@ -363,8 +473,12 @@ int main(void) {
       cmocka_unit_test_setup(the_list_has_networks_and_data, make_sets),
       cmocka_unit_test_setup(a_summary_is_of_any_pair, make_sets),
       cmocka_unit_test_setup(a_run_goes_on_and_its_model_is_used, make_sets),
+      cmocka_unit_test_setup(settings_of_a_run_are_no_hindrance, make_sets),
+      cmocka_unit_test_setup(a_file_may_be_a_pipe, make_sets),
+      cmocka_unit_test(waiting_for_a_file_can_be_stopped),
       cmocka_unit_test_setup(what_does_not_fit_is_refused, make_sets),
       cmocka_unit_test_setup(a_search_finds_the_lowest_validation_loss, make_sets),
+      cmocka_unit_test_setup(only_whole_numbers_are_rounded, make_sets),
       cmocka_unit_test_setup(what_diverges_or_is_refused_is_a_row, make_sets),
       cmocka_unit_test(a_search_that_was_stopped_goes_on),
       cmocka_unit_test_setup(a_search_of_something_else_is_refused, make_sets),

@@ -5,6 +5,7 @@ import struct
 import torch
 
 KINDS = {"F32": torch.float32, "I64": torch.int64}
+CHECKSUM = "tensors_crc32"
 NAMES = {kind: name for name, kind in KINDS.items()}
 
 
@@ -23,6 +24,7 @@ def read(path):
 
 
 def write(path, tensors, metadata):
+    metadata = {key: value for key, value in metadata.items() if key != CHECKSUM}  # that of the tensors as they were
     header, data = {"__metadata__": metadata}, b""
     for name, tensor in tensors.items():
         content = tensor.detach().contiguous().numpy().tobytes()
