@@ -4,7 +4,6 @@
 
 #include "common/nn/train_options_values.h"
 
-
 typedef struct TrainOptionsHelp {
   struct argp_option rows[TRAIN_MAX_ROWS];
   char texts[TRAIN_MAX_ROWS][1024];
