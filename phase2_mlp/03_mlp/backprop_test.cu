@@ -3,6 +3,7 @@
 #include "phase2_mlp/03_mlp/backprop_lesson.cuh"
 
 #include "common/lesson/test_counts.h"
+#include "common/lesson/verify.h"
 
 /* The loss sum(r * (ReLU(z) w^T)) has dx and dw by z and by w as the references have them for dy = r, x = ReLU(z). */
 enum { BATCH = 5, IN = 7, OUT = 3, Z = 0, W = Z + BATCH * IN, R = W + OUT * IN, ALL = R + BATCH * OUT };
