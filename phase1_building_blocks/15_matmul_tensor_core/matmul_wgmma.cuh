@@ -27,10 +27,8 @@
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_WGMMA_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_WGMMA_CUH
 
-#include "phase1_building_blocks/15_matmul_tensor_core/matmul_mma.cuh"
-
-#ifndef SIMT_REWRITTEN
 #include "phase1_building_blocks/15_matmul_tensor_core/hopper.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_mma.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernel */
@@ -269,6 +267,9 @@ static inline const char *matmul_wgmma_refusal(void) {
   }
   CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+#ifdef SIMT_REWRITTEN
+  if (major != 9) return "wgmma and TMA need compute capability 9.0; the emulated GPU has 8.0 (SIMT_CAPABILITY=9.0)";
+#endif
   if (major != 9 || minor != 0) return "wgmma is an instruction of compute capability 9.0 (H100, H200) and no other";
   if (!known) {
     CUDA_CHECK(cudaMalloc((void **)&answer, sizeof *answer));
@@ -323,7 +324,7 @@ static inline void matmul_wgmma_launch(float *c, const __nv_bfloat16 *a, const _
   }
   CUtensorMap a_map = matmul_wgmma_map(a, m, k, MATMUL_WGMMA_ROWS),
               b_map = matmul_wgmma_map(b, k, n, MATMUL_WGMMA_DEPTH);
-  const void *kernel = (const void *)matmul_wgmma_kernel<CLUSTER, STAGES>;
+  auto *kernel = matmul_wgmma_kernel<CLUSTER, STAGES>;
   const int bytes = STAGES * MATMUL_WGMMA_STAGE_BYTES + 1024; /* so that the ring can begin at a multiple of 1024 */
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   int device, multiprocessors;
@@ -345,8 +346,7 @@ static inline void matmul_wgmma_launch(float *c, const __nv_bfloat16 *a, const _
   config.dynamicSmemBytes = (size_t)bytes;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  void *arguments[] = {&a_map, &b_map, &c, &m, &n, &k};
-  CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, a_map, b_map, c, m, n, k));
 }
 
 static inline void matmul_wgmma_one_stage(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n,
@@ -366,20 +366,5 @@ static inline void matmul_wgmma_persistent(float *c, const __nv_bfloat16 *a, con
 static inline void matmul_wgmma(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
   matmul_wgmma_launch<2, 4, true>(c, a, b, m, n, k);
 }
-#else
-
-static inline const char *matmul_wgmma_refusal(void) {
-  return "wgmma and TMA need compute capability 9.0; the emulated GPU has 8.0";
-}
-#define MATMUL_WGMMA_REFUSED(name)                                                                         \
-  static inline void name(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) { \
-    (void)c, (void)a, (void)b, (void)m, (void)n, (void)k;                                                  \
-    die("%s: %s", #name, matmul_wgmma_refusal());                                                          \
-  }
-MATMUL_WGMMA_REFUSED(matmul_wgmma_one_stage)
-MATMUL_WGMMA_REFUSED(matmul_wgmma_ring)
-MATMUL_WGMMA_REFUSED(matmul_wgmma_persistent)
-MATMUL_WGMMA_REFUSED(matmul_wgmma)
-#endif
 
 #endif /* PHASE1_BUILDING_BLOCKS_MATMUL_WGMMA_CUH */

@@ -30,6 +30,13 @@ const SimtHooks simt_hooks = {
     .freed = simt_inspect_freed,
     .host_wrote = simt_inspect_host_wrote,
     .held = simt_inspect_held,
+
+    .bulk_began = simt_inspect_bulk_began,
+    .bulk_arrived = simt_inspect_bulk_arrived,
+    .async_reads = simt_inspect_async_reads,
+    .async_fence = simt_inspect_async_fence,
+    .counted = simt_inspect_counted,
+
     .saw_outside = simt_inspect_saw_outside,
     .told = simt_inspect_told,
 };

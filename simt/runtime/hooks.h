@@ -47,6 +47,13 @@ typedef struct SimtHooks {
   void (*freed)(void *base, size_t size, SimtMemoryKind kind); /* it is about to be */
   void (*host_wrote)(void *base, size_t size);                 /* a copy, a memset or a library's function */
   void (*held)(void *shared, size_t bytes, int held);          /* by an asynchronous copy; 0: it has been waited for */
+  /* ---- mbarrier.c, wgmma.c: what is asynchronous; `owner` runs the block whose shared memory it is ---- */
+  void (*bulk_began)(struct Worker *owner, void *shared, size_t bytes);
+  void (*bulk_arrived)(struct Worker *owner, void *shared, size_t bytes);
+  void (*async_reads)(const void *pc, const void *shared, size_t bytes); /* wgmma, called at pc, reads a factor */
+  void (*async_fence)(void);                                             /* fence.proxy.async of the thread */
+  void (*counted)(const void *pc, int counter, uint64_t more);           /* SimtCounter of simt/inspector.h */
+
   int (*saw_outside)(void);       /* it has found accesses out of bounds, with their lines */
   void (*told)(const char *text); /* a diagnosis was printed: "=== simt: " and this */
 } SimtHooks;

@@ -233,6 +233,7 @@ static void let_other_blocks(void) {
 static int pick_patiently(Worker *w, int rank, int for_warp) {
   int next = pick(w, rank, for_warp);
   if (next != NOBODY || !w->conditions) return next;
+  if (w->conditions == w->own_conditions && !w->cluster) return next; /* no other block can help */
   double limit = w->job->blocks == 1 ? 0.2 : simt_settings.watchdog;
   unsigned long long start = simt_clock();
   while ((next = pick(w, rank, for_warp)) == NOBODY) {
@@ -636,7 +637,7 @@ static void reserve_dynamic_shared(Worker *w, size_t bytes) {
 /* As much as any kernel may ask for: one that asks for too little, or nothing, writes into that and not into tables of
  * ours. What lies on both sides may not be touched. */
 static void reserve_dynamic_shared(Worker *w, size_t bytes) {
-  enum { ALL = SIMT_OPT_IN_SHARED_LIMIT + 1024, GUARD = 1 << 20 };
+  enum { ALL = SIMT_OPT_IN_SHARED_MOST + 1024, GUARD = 1 << 20 };
   if (!w->dynamic_shared) {
     char *memory = mmap(NULL, ALL + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED || mprotect(memory + GUARD, ALL, PROT_READ | PROT_WRITE) != 0) {
@@ -644,7 +645,7 @@ static void reserve_dynamic_shared(Worker *w, size_t bytes) {
       abort();
     }
     w->dynamic_shared = memory + GUARD;
-    w->dynamic_shared_size = SIMT_OPT_IN_SHARED_LIMIT;
+    w->dynamic_shared_size = simt_shared_limit();
   }
   if (bytes <= w->dynamic_shared_set) return;
   memset(w->dynamic_shared + w->dynamic_shared_set, 0xA5, bytes - w->dynamic_shared_set);
@@ -674,12 +675,14 @@ void simt_run_block(Worker *w, Job *job, unsigned long long block) {
   w->job = job;
   simt_worker = w;
   simt_pipeline_begin();
+  simt_hopper_block_begin(w);
   TELL_INSPECTOR(block_begin(block));
   atomic_store_explicit(&w->blocks, atomic_load_explicit(&w->blocks, memory_order_relaxed) + 1, memory_order_relaxed);
   atomic_store_explicit(&w->in_block, 1, memory_order_relaxed);
   w->fibre = &w->scheduler;
   switch_to(w, take_idle(w));
   atomic_store_explicit(&w->in_block, 0, memory_order_relaxed);
+  simt_hopper_block_end(w);
   TELL_INSPECTOR(block_end());
   simt_worker = NULL;
   if (w->aborted) {
