@@ -1,4 +1,4 @@
-/* refuse_features.c - what cannot work on a CPU or is not supported: inline PTX, textures, clusters. */
+/* refuse_features.c - what cannot work on a CPU or is not supported: inline PTX, textures. */
 #include "refuse.h"
 
 #include <ctype.h>
@@ -109,10 +109,6 @@ void check_name(int i) {
        "cudaCreateSurfaceObject "
        "cudaDestroySurfaceObject cudaBindSurfaceToArray surfaceReference",
        "surfaces are not supported; write the array by its index (a[y * width + x])"},
-      {"__cluster_dims__ cluster_group this_cluster",
-       "thread block clusters are not supported (the emulated GPU has compute capability 8.0); let the blocks of the "
-       "grid "
-       "work together through global memory"},
       {"cudaLaunchCooperativeKernelMultiDevice multi_grid_group this_multi_grid",
        "a cooperative launch on several GPUs is not supported: the emulator has one; use "
        "cudaLaunchCooperativeKernel()"},

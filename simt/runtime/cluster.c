@@ -80,6 +80,8 @@ unsigned simt_cluster_rank(void) {
   return w->cluster ? (unsigned)w->cluster_rank : 0;
 }
 
+uint3 simt_cluster_shape(void) { return simt_worker->cluster ? simt_worker->job->kernel->cluster : (uint3){1, 1, 1}; }
+
 static void check_rank(unsigned rank, const char *file, int line) {
   if (rank >= simt_cluster_blocks())
     simt_kernel_fault(cudaErrorIllegalAddress, file, line,
@@ -109,6 +111,27 @@ void *simt_cluster_pointer(const void *pointer, unsigned rank, const char *file,
                       "%p is not in the shared memory of this block: there is no such place in block %u", pointer,
                       rank);
   return there;
+}
+
+unsigned simt_cluster_rank_of(const void *pointer, const char *file, int line) {
+  Worker *w = simt_worker;
+  const char *p = pointer;
+  ptrdiff_t low;
+  size_t bytes;
+  unsigned found = UINT32_MAX;
+  simt_need_hopper("whose shared memory it is", file, line);
+  simt_lock_cluster(w);
+  for (unsigned rank = 0; rank < simt_cluster_blocks(); rank++) {
+    const Worker *owner = simt_owner_of((rank + 1) << SIMT_RANK_SHIFT);
+    if (owner && ((p >= owner->dynamic_shared && p < owner->dynamic_shared + owner->dynamic_shared_size) ||
+                  simt_static_variable(p - owner->static_shared, &low, &bytes)))
+      found = rank;
+  }
+  simt_unlock_cluster(w);
+  if (found == UINT32_MAX)
+    simt_kernel_fault(cudaErrorInvalidAddressSpace, file, line,
+                      "%p is not in the shared memory of a block of the cluster", pointer);
+  return found;
 }
 
 /* ---- the barrier ---- */

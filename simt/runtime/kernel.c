@@ -415,6 +415,38 @@ cudaError_t simt_best_block_size(int *grid, int *block, const void *function,
   return cudaSuccess;
 }
 
+/* ---- __cluster_dims__ ---- */
+
+static struct {
+  const char *kernel;
+  uint3 blocks;
+} in_clusters[64];
+static int in_clusters_count;
+
+void simt_register_cluster(const char *kernel, unsigned x, unsigned y, unsigned z) {
+  enum { MOST = sizeof in_clusters / sizeof *in_clusters };
+  pthread_mutex_lock(&lock);
+  int i = 0;
+  while (i < in_clusters_count && strcmp(in_clusters[i].kernel, kernel) != 0) i++;
+  if (i < MOST) {
+    in_clusters[i].kernel = kernel;
+    in_clusters[i].blocks = (uint3){x, y, z};
+    if (i == in_clusters_count) in_clusters_count++;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+uint3 simt_cluster_by_name(const char *launch) {
+  uint3 blocks = {0, 0, 0};
+  size_t length;
+  if (!in_clusters_count) return blocks;
+  const char *base = launch_base(launch, &length);
+  for (int i = 0; i < in_clusters_count; i++)
+    if (strlen(in_clusters[i].kernel) == length && memcmp(in_clusters[i].kernel, base, length) == 0)
+      blocks = in_clusters[i].blocks;
+  return blocks;
+}
+
 /* ---- launches by address ---- */
 
 typedef struct Known {

@@ -387,6 +387,12 @@ static cudaError_t check_shape(const SimtKernel *k) {
         "%zu bytes of dynamic shared memory; this kernel may have %zu", k->shared_bytes, most);
   if (k->cluster.x) {
     uint3 c = k->cluster;
+    if (simt_capability() < 90) {
+      impossible(k, "SIMT_CAPABILITY=9.0 in the environment",
+                 "clusters need compute capability 9.0; the emulated GPU has 8.0");
+      return cudaErrorNotSupported;
+    }
+    if (!c.y || !c.z) return impossible(k, "at least 1 in each dimension", "a cluster of no blocks");
     if (c.x * c.y * c.z > 8) {
       impossible(k, "clusters of at most 8 blocks", "a cluster of %u blocks; at most 8", c.x * c.y * c.z);
       return cudaErrorInvalidClusterSize;
@@ -460,7 +466,8 @@ void simt_launch_in_clusters(uint3 blocks) { next_cluster = blocks; }
 
 cudaError_t simt_launch(const SimtKernel *asked) {
   SimtKernel placed = *asked, *kernel = &placed;
-  placed.cluster = next_cluster;
+  placed.cluster = next_cluster.x ? next_cluster : simt_cluster_by_name(kernel->name);
+  if (placed.cluster.x == 1 && placed.cluster.y == 1 && placed.cluster.z == 1) placed.cluster.x = 0;
   next_cluster = (uint3){0, 0, 0};
   placed.device = simt_current_device();
   if (simt_in_kernel()) /* by way of a __host__ __device__ function: the rest is refused by the rewriter */

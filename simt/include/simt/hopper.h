@@ -57,6 +57,8 @@ void simt_cluster_arrive(const char *file, int line);
 void simt_cluster_wait(const char *file, int line);
 unsigned simt_cluster_rank(void); /* of the block; 0 without a cluster */
 unsigned simt_cluster_blocks(void);
+uint3 simt_cluster_shape(void);
+unsigned simt_cluster_rank_of(const void *pointer, const char *file, int line); /* of whose shared memory it is */
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
 // What compute capability 9.0 brings: mbarriers, bulk and tensor copies, wgmma, clusters.
+#include <cooperative_groups.h>
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -293,6 +294,21 @@ __global__ void multicast_kernel(int *y, const __grid_constant__ CUtensorMap map
   simt::cluster_sync();
 }
 
+// Each block reads what the one opposite of it in its cluster of 2 x 2 blocks has in shared memory.
+__global__ void __cluster_dims__(2, 2) opposite_kernel(int *y) {
+  __shared__ int s[32];
+  cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
+  s[threadIdx.x] = 1000 * blockIdx.y + 100 * blockIdx.x + threadIdx.x;
+  cluster.sync();
+  const int *there = cluster.map_shared_rank(s, 3 - cluster.block_rank());
+  int value = there[31 - threadIdx.x];
+  bool right = cluster.query_shared_rank(there) == 3 - cluster.block_rank() && cluster.num_blocks() == 4 &&
+               cluster.thread_rank() == 32 * cluster.block_rank() + threadIdx.x &&
+               cluster.block_index().y == blockIdx.y % 2;
+  y[(blockIdx.y * gridDim.x + blockIdx.x) * 32 + threadIdx.x] = right ? value : -1;
+  cooperative_groups::thread_group(cluster).sync();  // so long the others' shared memory must stay
+}
+
 template <class... Parameters, class... Arguments>
 static void in_clusters(int blocks, int size, void (*kernel)(Parameters...), Arguments... arguments) {
   cudaLaunchAttribute attribute;
@@ -314,6 +330,11 @@ static void clusters() {
   fetch(y, dy, 256);
   for (int i = 0; i < 256; i++) right &= y[i] == 100 * ((i / 32 + 3) % 4) + i % 32;
   check("what blocks of a cluster store in each other's shared memory", right);
+  opposite_kernel<<<dim3(4, 2), 32>>>(dy);
+  fetch(y, dy, 256);
+  right = 1;
+  for (int i = 0; i < 256; i++) right &= y[i] == 1000 * (1 - i / 128) + 100 * (i / 32 % 4 ^ 1) + 31 - i % 32;
+  check("what they load from there", right);
   int *dx = to_device(x, 64);
   cuuint64_t size[] = {64, 1}, pitch[] = {256};
   cuuint32_t box[] = {32, 1};
