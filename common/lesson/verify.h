@@ -26,6 +26,7 @@ typedef struct LessonCounts {
   double launched_blocks, launched_threads;
   double working_blocks, working_warps, working_threads; /* that read or write device memory */
   double stream_steps; /* kernels and copies, those that may run side by side as one (simt/streams.h) */
+  double bulk_copies, bulk_bytes, wgmma_products; /* of compute capability 9.0: bytes that TMA reads; per warpgroup */
 } LessonCounts;
 
 typedef enum LessonFault {
@@ -165,6 +166,9 @@ static inline void lesson_inspect_end(LessonResult *result) {
   c->working_warps = (double)work.working_warps;
   c->working_threads = (double)work.working_threads;
   c->stream_steps = simt_steps();
+  c->bulk_copies = (double)count[SIMT_BULK_COPIES];
+  c->bulk_bytes = (double)count[SIMT_BULK_BYTES];
+  c->wgmma_products = (double)count[SIMT_WGMMA_PRODUCTS];
   if (simt_inspect_findings() == 0) return;
   const SimtInspectReport *report = simt_inspect_report();
   result->findings = report->finding_count;

@@ -197,12 +197,21 @@ static __device__ __forceinline__ void setmaxnreg_increase(void) {
 
 /* The matrix descriptor of an operand in shared memory with the 128-byte swizzle: rows of 128 bytes, in which the
  * 16-byte chunk c of row r is stored at position c ^ r % 8. Eight rows are a group of 1024 bytes. `group_bytes` is the
- * distance from one group to the next, `column_bytes` from 64 columns of the operand to the next 64. */
+ * distance from one group to the next, `column_bytes` from 64 columns of the operand to the next 64. Its fields, from
+ * bit 0, 16, 32 and 62 on:
+ *
+ *     address / 16 (14 bits)    column_bytes / 16 (14 bits)    group_bytes / 16 (14 bits)    swizzle: 1 is 128 bytes */
 static __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, int group_bytes, int column_bytes) {
   const uint64_t swizzle_128 = 1;
   uint32_t within = address & 0x3FFFF; /* in a cluster the bits above tell the block whose shared memory it is */
-  return (uint64_t)(within >> 4) | (uint64_t)(column_bytes >> 4) << 16 | (uint64_t)(group_bytes >> 4) << 32 |
-         swizzle_128 << 62;
+  uint64_t descriptor = 0;
+  // >>> exercise wgmma_descriptor: put the four fields together
+  // hint: each field is a number of 16-byte chunks, shifted to its first bit: x >> 4 is x / 16
+  // hint: (uint64_t)(group_bytes >> 4) << 32: first to 64 bits, then the shift; | joins the fields
+  descriptor = (uint64_t)(within >> 4) | (uint64_t)(column_bytes >> 4) << 16 | (uint64_t)(group_bytes >> 4) << 32 |
+               swizzle_128 << 62;
+  // <<< exercise
+  return descriptor;
 }
 
 #endif

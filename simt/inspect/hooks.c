@@ -11,6 +11,7 @@ const SimtHooks simt_hooks = {
     .inspecting = simt_inspect_inspecting,
     .next = simt_inspect_next,
     .pick = simt_inspect_pick,
+    .prefer = simt_inspect_prefer,
     .spins = simt_inspect_spins,
     .stack = simt_inspect_stack,
     .give_turn = simt_inspect_give_turn,

@@ -80,8 +80,8 @@ void simt_inspect_async_reads(const void *pc, const void *shared, size_t bytes) 
   if (!any_written(r, address, bytes) && !simt_found_before(SIMT_UNINITIALISED_READ, site, 0))
     simt_find(
         SIMT_UNINITIALISED_READ, 1, party, NULL, simt_memory_words(in, address),
-        "no copy and no thread of this block has written it so far: is the tile as large as the product, and does "
-        "the descriptor tell where its parts lie?");
+        "no copy has brought it and no thread of this block has written it: wait for the mbarrier of its copy; is "
+        "the tile as large as the product, and does the descriptor tell where its parts lie?");
   const Cell *cell = unfenced(in, r, address, bytes);
   if (!cell || simt_found_before(SIMT_DATA_RACE, site, trace_site(cell->write))) return;
   party[1] = (RaceParty){.site = trace_site(cell->write),

@@ -44,6 +44,7 @@ void simt_inspect_block_end(void);
 int simt_inspect_inspecting(void);
 int simt_inspect_next(void);
 int simt_inspect_pick(int yields);
+void simt_inspect_prefer(int rank);
 int simt_inspect_spins(void);
 void simt_inspect_stack(char *lowest);
 void simt_inspect_give_turn(void);

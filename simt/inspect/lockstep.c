@@ -196,6 +196,8 @@ static int choose(Inspector *in) {
     in->steps_in_warp = 0;
     first++;
   }
+  if (in->preferred) first = in->preferred - 1;
+  in->preferred = 0;
   if (++in->steps_in_turn > QUANTUM) {
     in->steps_in_turn = 0;
     if (takes_turns(in)) simt_inspect_give_turn(), simt_inspect_take_turn();
@@ -258,6 +260,8 @@ int simt_inspect_spins(void) {
   lane->spins_at = lane->last_atomic;
   return ++lane->spins >= SPIN_YIELDS;
 }
+
+void simt_inspect_prefer(int rank) { simt_inspector->preferred = 1 + rank / SIMT_WARP_SIZE; }
 
 int simt_inspect_pick(int yields) {
   Inspector *in = simt_inspector;
@@ -476,7 +480,7 @@ void simt_inspect_block_begin(unsigned long long block) {
   in->arguments_low = (uintptr_t)k->arguments;
   in->arguments_size = k->arguments_size;
   in->used = in->arrived = in->split = in->spun = in->progressed = in->futile = in->stuck = 0;
-  in->steps_in_warp = in->steps_in_turn = 0;
+  in->steps_in_warp = in->steps_in_turn = in->preferred = 0;
   in->pending_barrier = in->pending_syncs = 0;
   in->indexed = 0;
   in->fenced = in->fenced_for_all = in->async_fenced = 0;

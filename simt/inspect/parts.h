@@ -149,6 +149,7 @@ typedef struct Inspector {
   int spun, progressed; /* it read a flag or found a lock taken; it wrote something: TRIED | CHANGED */
   int futile;           /* steps in a row that only spun */
   int steps_in_warp, steps_in_turn;
+  int preferred;                   /* 1 + the warp to go on next; 0: none */
   int stuck;                       /* steps in a row without an effect */
   uint32_t fenced, fenced_for_all; /* lanes that did a fence in this step; one for other blocks, too */
   uint32_t async_fenced;           /* and fence_async_proxy() */

@@ -26,6 +26,7 @@ typedef struct SimtHooks {
   int (*inspecting)(void);       /* the running block is inspected; next(), pick() and spins() may be called */
   int (*next)(void);             /* who goes on when a thread has returned: as pick(); -2 also for "not inspected" */
   int (*pick)(int yields);       /* who goes on: a rank, -1 a thread that has not started, -2 nobody */
+  void (*prefer)(int rank);      /* its warp should go on next */
   int (*spins)(void);            /* the thread tries the same again and again */
   void (*stack)(char *lowest);   /* the stack that is about to run */
   void (*give_turn)(void);       /* another block may run ... */

@@ -65,6 +65,8 @@ typedef struct TensorMap {
 
 int simt_tensor_map_valid(const TensorMap *map);
 size_t simt_tensor_box_bytes(const TensorMap *map);
+/* Of the box at `place`, what lies inside of the tensor. */
+size_t simt_tensor_inside_bytes(const TensorMap *map, const int *place);
 /* Bytes from `address` to the end of the last element. */
 size_t simt_tensor_extent(const TensorMap *map);
 /* Fills the box at `place` in shared memory: address `at`, which is at `to` in memory. */

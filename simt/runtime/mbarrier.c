@@ -215,29 +215,6 @@ void simt_mbarrier_init(uint32_t barrier, int arrivals, const char *file, int li
   if (f != RIGHT) fault(f, barrier, b, "mbarrier_init()", file, line);
 }
 
-void simt_mbarrier_arrive(uint32_t barrier, int arrivals, int bytes, const char *file, int line) {
-  const char *what = bytes ? "mbarrier_arrive_expect()" : "mbarrier_arrive()";
-  Worker *owner;
-  Mbarrier *b;
-  simt_need_hopper(what, file, line);
-  simt_lock_cluster(simt_worker);
-  Fault f = find(barrier, &owner, &b);
-  if (f == RIGHT) {
-    bring(owner, b);
-    if (arrivals > b->pending)
-      f = TOO_MANY;
-    else if (bytes < 0 || b->bytes + bytes > MOST)
-      f = TOO_MANY_BYTES;
-  }
-  if (f == RIGHT) {
-    b->bytes += bytes;
-    b->pending -= arrivals;
-    settle(b);
-  }
-  simt_unlock_cluster(simt_worker);
-  if (f != RIGHT) fault(f, barrier, b, what, file, line);
-}
-
 static int complete(uint32_t barrier, unsigned parity, Fault *f, Mbarrier **b) {
   Worker *owner;
   simt_lock_cluster(simt_worker);
@@ -245,15 +222,6 @@ static int complete(uint32_t barrier, unsigned parity, Fault *f, Mbarrier **b) {
   if (*f == RIGHT && ((*b)->phase & 1) == (parity & 1)) bring(owner, *b);
   int done = *f == RIGHT && ((*b)->phase & 1) != (parity & 1);
   simt_unlock_cluster(simt_worker);
-  return done;
-}
-
-int simt_mbarrier_test(uint32_t barrier, unsigned parity, const char *file, int line) {
-  Fault f;
-  Mbarrier *b;
-  simt_need_hopper("mbarrier_try_wait()", file, line);
-  int done = complete(barrier, parity, &f, &b);
-  if (f != RIGHT) fault(f, barrier, b, "mbarrier_try_wait()", file, line);
   return done;
 }
 
@@ -270,6 +238,56 @@ static const char WAIT[] = "mbarrier_wait()";
 static int ready(void *context) {
   Wait *wait = context;
   return complete(wait->barrier, wait->parity, &wait->fault, &wait->found) || wait->fault != RIGHT;
+}
+
+/* Who waits for the phase that has just ended may go on at once: what this thread does after its arrival, as to read
+ * the stage that it has freed, comes later then. */
+static void let_waiter_run(const Mbarrier *b, unsigned ended) {
+  const Worker *w = simt_worker;
+  if (simt_happens_early(simt_worker)) return;
+  for (int r = 0; r < simt_threads.count && w->conditions; r++) {
+    const Thread *t = &w->threads[r];
+    if (w->state[r] != SIMT_AT_CONDITION || t->ready != ready) continue;
+    const Wait *wait = t->context;
+    if (wait->found != b || wait->parity != ended % 2) continue;
+    simt_let_run(r);
+    return;
+  }
+}
+
+void simt_mbarrier_arrive(uint32_t barrier, int arrivals, int bytes, const char *file, int line) {
+  const char *what = bytes ? "mbarrier_arrive_expect()" : "mbarrier_arrive()";
+  Worker *owner;
+  Mbarrier *b;
+  simt_need_hopper(what, file, line);
+  simt_lock_cluster(simt_worker);
+  Fault f = find(barrier, &owner, &b);
+  if (f == RIGHT) {
+    bring(owner, b);
+    if (arrivals > b->pending)
+      f = TOO_MANY;
+    else if (bytes < 0 || b->bytes + bytes > MOST)
+      f = TOO_MANY_BYTES;
+  }
+  unsigned phase = b ? b->phase : 0, ended = 0;
+  if (f == RIGHT) {
+    b->bytes += bytes;
+    b->pending -= arrivals;
+    settle(b);
+    ended = b->phase - phase;
+  }
+  simt_unlock_cluster(simt_worker);
+  if (f != RIGHT) fault(f, barrier, b, what, file, line);
+  if (ended && owner == simt_worker) let_waiter_run(b, phase);
+}
+
+int simt_mbarrier_test(uint32_t barrier, unsigned parity, const char *file, int line) {
+  Fault f;
+  Mbarrier *b;
+  simt_need_hopper("mbarrier_try_wait()", file, line);
+  int done = complete(barrier, parity, &f, &b);
+  if (f != RIGHT) fault(f, barrier, b, "mbarrier_try_wait()", file, line);
+  return done;
 }
 
 void simt_mbarrier_wait(uint32_t barrier, unsigned parity, const char *file, int line) {
@@ -458,7 +476,7 @@ void simt_tensor_load(uint32_t to, const void *map, int rank, const int *place, 
   copy.bytes = simt_tensor_box_bytes(&copy.map);
   memcpy(copy.place, place, (size_t)rank * sizeof *place);
   TELL_INSPECTOR(counted(__builtin_return_address(0), SIMT_BULK_COPIES, 1));
-  TELL_INSPECTOR(counted(__builtin_return_address(0), SIMT_BULK_BYTES, copy.bytes));
+  TELL_INSPECTOR(counted(__builtin_return_address(0), SIMT_BULK_BYTES, simt_tensor_inside_bytes(&copy.map, place)));
   start_all(&copy, to, barrier, blocks, what);
 }
 

@@ -155,6 +155,8 @@ uint64_t simt_mix(uint64_t number);                    /* a hash, for random ord
 /* For an inspector, which lets the threads of a warp run in step: the thread `rank` is READY, `next` (-1: one that has
  * not started) goes on; *stack_low becomes the lowest address of its stack. */
 void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low);
+/* The thread `rank`, which waits for a condition that holds now, goes first. */
+void simt_let_run(int rank);
 int simt_condition_holds(Worker *worker, int rank); /* of a thread in SIMT_AT_CONDITION */
 
 /* cluster.c: what a block needs that uses instructions of compute capability 9.0; a launch in clusters */

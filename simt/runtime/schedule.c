@@ -213,7 +213,11 @@ static int pick(Worker *w, int rank, int for_warp) {
 
 static void report_deadlock(Worker *w) {
   simt_report_block(
-      w->at_barrier && w->conditions == 0
+      w->own_conditions
+          ? "a phase of an mbarrier ends when all its arrivals and all announced bytes have come: compare them with "
+            "mbarrier_init() and the copies, see that each wait names the parity of its phase, and that a stage is "
+            "released in every round"
+      : w->at_barrier && w->conditions == 0
           ? "a barrier waits for every thread of the block that has not returned, a warp operation for every lane of "
             "its mask: take the barrier out of the branch, or give the warp operation the mask of the lanes that come"
           : "each group waits for another one, or for lanes that went elsewhere: see that all lanes of a mask reach "
@@ -520,6 +524,23 @@ void simt_yield(void) {
   if (simt_threads.count == 1 + simt_threads.finished || atomic_load_explicit(&w->job->crowded, memory_order_relaxed))
     let_other_blocks();
   wait_here(w, rank, SIMT_READY, 0);
+}
+
+void simt_let_run(int rank) {
+  Worker *w = simt_worker;
+  int self = simt_current_rank();
+  if (rank == self) return;
+  if (SIMT_INSPECTED && simt_hooks.inspecting()) {
+    simt_hooks.prefer(rank);
+    return;
+  }
+  w->state[self] = SIMT_READY;
+  w->threads[self].fibre = w->fibre;
+  w->used = 1;
+  simt_threads.waiting++;
+  resume(w, rank);
+  switch_to(w, w->threads[rank].fibre);
+  threadIdx = w->index_by_rank[self];
 }
 
 /* All threads of the block are at the grid barrier: the block waits for the other blocks. One that has returned will

@@ -110,6 +110,16 @@ size_t simt_tensor_box_bytes(const TensorMap *map) {
   return bytes;
 }
 
+size_t simt_tensor_inside_bytes(const TensorMap *map, const int *place) {
+  size_t bytes = map->element;
+  for (int i = 0; i < map->rank; i++) {
+    long long low = place[i] < 0 ? 0 : place[i], high = (long long)place[i] + map->box[i];
+    if (high > (long long)map->size[i] + 1) high = (long long)map->size[i] + 1;
+    bytes *= high > low ? (size_t)(high - low) : 0;
+  }
+  return bytes;
+}
+
 size_t simt_tensor_extent(const TensorMap *map) {
   size_t bytes = ((size_t)map->size[0] + 1) * map->element;
   for (int i = 1; i < map->rank; i++) bytes += (size_t)map->size[i] * map->stride[i - 1];

@@ -33,6 +33,8 @@ typedef struct Product {
 struct Warpgroup {
   Product *product; /* those from `done` on, in a ring */
   unsigned room, done, begun;
+  unsigned
+      warp_done[THREADS / SIMT_WARP_SIZE]; /* products whose part of this warp has been computed; `done`: the least */
   struct {
     unsigned started, committed, fences; /* products; groups */
     unsigned in_groups;                  /* products before the last commit */
@@ -50,6 +52,7 @@ void simt_wgmma_begin(Hopper *h) {
     Warpgroup *group = h->group[g];
     if (!group) continue;
     group->done = group->begun = 0;
+    memset(group->warp_done, 0, sizeof group->warp_done);
     memset(group->thread, 0, sizeof group->thread);
     for (int i = 0; i < SUM_SETS; i++)
       if (group->sums[i]) group->sums[i]->used = 0;
@@ -141,13 +144,14 @@ static float widen(uint16_t x, int half) {
   return wide;
 }
 
-/* As (DEPTH, outer). */
-static void read_factor(const Worker *w, const Factor *f, int half, float *out) {
+/* As (DEPTH, outer). Of a, the rows of one warp; -1: all. */
+static void read_factor(const Worker *w, const Factor *f, int half, int warp, float *out) {
   for (int i = 0; i < factor_chunks(f); i++) {
     int k, outer;
     uint16_t chunk[8];
-    const void *from = simt_shared_bytes(w, factor_chunk(f, i, &k, &outer), sizeof chunk);
-    memcpy(chunk, from, sizeof chunk);
+    uint32_t address = factor_chunk(f, i, &k, &outer);
+    if (warp >= 0 && outer / 16 != warp) continue;
+    memcpy(chunk, simt_shared_bytes(w, address, sizeof chunk), sizeof chunk);
     for (int e = 0; e < 8; e++)
       out[f->along_outer ? k * f->outer + outer + e : (k + e) * f->outer + outer] = widen(chunk[e], half);
   }
@@ -199,6 +203,7 @@ int simt_product_reads(const Worker *w, const char *to, size_t bytes, BulkSite *
           int k, outer;
           const char *chunk = simt_shared_bytes(w, factor_chunk(&factor[f], c, &k, &outer), 16);
           if (chunk + 16 <= to || chunk >= to + bytes) continue;
+          if (f == 0 && (int)(g->warp_done[outer / 16] - n) > 0) continue;
           *site = (BulkSite){p->file, p->line};
           return 1;
         }
@@ -211,16 +216,16 @@ int simt_product_reads(const Worker *w, const char *to, size_t bytes, BulkSite *
 
 /* Element i of a thread's sums is in row thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8 and in column i / 4 * 8 +
  * thread % 4 * 2 + i % 2 of 64 x columns. */
-static void compute(const Worker *w, const Product *p) {
+static void compute(const Worker *w, const Product *p, int warp) {
   static __thread float a[DEPTH * ROWS], b[DEPTH * 256], sum[256];
   int half = p->flags & SIMT_WGMMA_HALF, columns = p->columns;
   Factor left = factor_of(p->a, p->flags & SIMT_WGMMA_A_ALONG_M, ROWS);
   Factor right = factor_of(p->b, p->flags & SIMT_WGMMA_B_ALONG_N, columns);
-  read_factor(w, &left, half, a);
-  read_factor(w, &right, half, b);
-  for (int row = 0; row < ROWS; row++) {
+  read_factor(w, &left, half, warp, a);
+  read_factor(w, &right, half, -1, b);
+  for (int row = 16 * warp; row < 16 * warp + 16; row++) {
     /* The four threads that have the row: first + 0 .. 3, in their sums with the same i / 2 % 2. */
-    int first = row / 16 * 32 + row % 8 * 4, upper = row % 16 / 8 * 2;
+    int first = SIMT_WARP_SIZE * warp + row % 8 * 4, upper = row % 16 / 8 * 2;
     for (int j = 0; j < columns; j++) {
       const float *value = p->sums->value + (size_t)(first + j % 8 / 2) * MOST_SUMS * 2;
       sum[j] = p->flags & SIMT_WGMMA_ADD ? value[j / 8 * 4 + upper + j % 2] : 0;
@@ -237,13 +242,17 @@ static void compute(const Worker *w, const Product *p) {
   }
 }
 
-/* Computes the products before number `end` that all threads have started; 1: these are all. */
-static int compute_until(const Worker *w, Warpgroup *g, unsigned end) {
-  while (g->done != end && g->done != g->begun && product_at(g, g->done)->started == THREADS) {
-    compute(w, product_at(g, g->done));
-    g->done++;
-  }
-  return (int)(g->done - end) >= 0;
+/* Computes this warp's part of the products before number `end` that all threads have started; 1: these are all. Each
+ * warp by itself: on a GPU, too, one may be done while another is not. */
+static int compute_until(const Worker *w, Warpgroup *g, int warp, unsigned end) {
+  unsigned *done = &g->warp_done[warp];
+  while (*done != end && *done != g->begun && product_at(g, *done)->started == THREADS)
+    compute(w, product_at(g, (*done)++), warp);
+  unsigned least = g->warp_done[0];
+  for (int i = 1; i < THREADS / SIMT_WARP_SIZE; i++)
+    if ((int)(g->warp_done[i] - least) < 0) least = g->warp_done[i];
+  g->done = least;
+  return (int)(*done - end) >= 0;
 }
 
 /* ---- the thread's sums ---- */
@@ -301,7 +310,8 @@ static void take(Warpgroup *g, Sums *s, int thread, float *place, const char *fi
 static void give_back(Warpgroup *g, int thread, const char *file, int line) {
   for (int i = 0; i < SUM_SETS; i++) {
     Sums *s = g->sums[i];
-    if (!s || !s->used || !s->in_flight[thread] || (int)(g->done - s->last[thread]) < 0) continue;
+    if (!s || !s->used || !s->in_flight[thread] || (int)(g->warp_done[thread / SIMT_WARP_SIZE] - s->last[thread]) < 0)
+      continue;
     float *place = s->place[thread], *value = values_of(s, thread);
     for (int e = 0; e < s->count; e++)
       if (memcmp(&place[e], &IN_FLIGHT, sizeof IN_FLIGHT) != 0)
@@ -355,7 +365,8 @@ void simt_wgmma(float *sum, int columns, uint64_t a, uint64_t b, int flags, cons
                       "wgmma: the threads of the warpgroup use their arrays of sums in different order");
   if (!s->in_flight[thread]) take(g, s, thread, sum, file, line);
   s->last[thread] = number + 1;
-  if (++p->started == THREADS && simt_happens_early(simt_worker)) compute_until(simt_worker, g, number + 1);
+  if (++p->started < THREADS || !simt_happens_early(simt_worker)) return;
+  for (int warp = 0; warp < THREADS / SIMT_WARP_SIZE; warp++) compute_until(simt_worker, g, warp, number + 1);
 }
 
 void simt_wgmma_commit(const char *file, int line) {
@@ -368,12 +379,13 @@ void simt_wgmma_commit(const char *file, int line) {
 typedef struct Wait {
   Worker *worker;
   Warpgroup *group;
+  int warp;
   unsigned end; /* products before it */
 } Wait;
 
 static int ready(void *context) {
   Wait *wait = context;
-  return compute_until(wait->worker, wait->group, wait->end);
+  return compute_until(wait->worker, wait->group, wait->warp, wait->end);
 }
 
 void simt_wgmma_wait(unsigned pending, const char *file, int line) {
@@ -381,8 +393,8 @@ void simt_wgmma_wait(unsigned pending, const char *file, int line) {
   Warpgroup *g = own_group("wgmma_wait()", file, line);
   int thread = simt_current_rank() % THREADS;
   unsigned committed = g->thread[thread].committed, end = g->thread[thread].in_groups;
-  while (end != g->done && (int)(end - g->done) > 0 && product_at(g, end - 1)->group + pending >= committed) end--;
-  Wait wait = {w, g, end};
+  while ((int)(end - g->done) > 0 && product_at(g, end - 1)->group + pending >= committed) end--;
+  Wait wait = {w, g, thread / SIMT_WARP_SIZE, end};
   w->own_conditions++;
   simt_wait_until(ready, &wait, "wgmma_wait()", file, line);
   w->own_conditions--;
