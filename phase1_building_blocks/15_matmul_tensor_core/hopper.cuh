@@ -208,6 +208,7 @@ static __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, in
   // >>> exercise wgmma_descriptor: put the four fields together
   // hint: each field is a number of 16-byte chunks, shifted to its first bit: x >> 4 is x / 16
   // hint: (uint64_t)(group_bytes >> 4) << 32: first to 64 bits, then the shift; | joins the fields
+  // hint: the address is `within`, at bit 0; then column_bytes at bit 16, group_bytes at 32, swizzle_128 << 62
   descriptor = (uint64_t)(within >> 4) | (uint64_t)(column_bytes >> 4) << 16 | (uint64_t)(group_bytes >> 4) << 32 |
                swizzle_128 << 62;
   // <<< exercise

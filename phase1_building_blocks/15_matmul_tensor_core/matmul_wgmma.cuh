@@ -273,7 +273,7 @@ static inline const char *matmul_wgmma_refusal(void) {
   CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
 #ifdef SIMT_REWRITTEN
-  if (major != 9) return "wgmma and TMA need compute capability 9.0; the emulated GPU has 8.0 (SIMT_CAPABILITY=9.0)";
+  if (major != 9) return "wgmma and TMA need compute capability 9.0; the emulated GPU has 8.0";
 #endif
   if (major != 9 || minor != 0) return "wgmma is an instruction of compute capability 9.0 (H100, H200) and no other";
   if (!known) {

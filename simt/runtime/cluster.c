@@ -22,6 +22,7 @@ static void block_begin(Worker *w) {
   Hopper *h = w->hopper;
   if (h && h->used) {
     simt_mbarriers_begin(h);
+    simt_bulk_stores_begin(h);
     simt_wgmma_begin(h);
     memset(h->arrived, 0, sizeof h->arrived);
     h->passed = 0;
@@ -29,7 +30,7 @@ static void block_begin(Worker *w) {
     h->alone = (Cluster){.size = 1};
     h->used = 0;
   }
-  w->own_conditions = 0;
+  w->own_conditions = w->preferred = 0;
   w->static_shared = simt_above_shared;
   if (!w->cluster) return;
   simt_lock_cluster(w);
@@ -50,6 +51,7 @@ void simt_hopper_block_end(Worker *w) {
   }
   if (!w->hopper || !w->hopper->used || w->aborted) return;
   simt_mbarriers_end(w);
+  simt_bulk_stores_end(w);
   simt_wgmma_end(w);
 }
 

@@ -3,6 +3,7 @@
  *   shared_address.c  32-bit addresses of shared memory, also of another block of the cluster
  *   tensor_map.c      tensor maps, and the copy of a box
  *   mbarrier.c        mbarriers, and the copies whose bytes they count
+ *   bulk_store.c      copies from shared memory; barriers by number
  *   wgmma.c           products of a warpgroup
  *   cluster.c         clusters: blocks that run at the same time, barriers among them
  *
@@ -71,6 +72,8 @@ size_t simt_tensor_inside_bytes(const TensorMap *map, const int *place);
 size_t simt_tensor_extent(const TensorMap *map);
 /* Fills the box at `place` in shared memory: address `at`, which is at `to` in memory. */
 void simt_tensor_copy(const TensorMap *map, const int *place, char *to, uint32_t at);
+/* The way back: what lies inside of the tensor is written. */
+void simt_tensor_write(const TensorMap *map, const int *place, const char *from, uint32_t at);
 /* Where the byte at an address goes: the swizzle exchanges chunks of 16 bytes. */
 static inline uint32_t simt_swizzle(uint32_t address, unsigned width) {
   return width ? address ^ ((address >> 3) & (width - 16)) : address;
@@ -92,9 +95,18 @@ int simt_copy_under_way(const Worker *w, const void *shared, size_t bytes, BulkS
 /* Where a product began that reads some of the bytes of the own block, and for which nobody has waited. */
 int simt_product_reads(const Worker *w, const char *to, size_t bytes, BulkSite *site);
 
+/* What the CUtensorMap at `pointer` holds; ends the launch if it is none of this rank, or of memory that is none. */
+void simt_read_map(const void *pointer, int rank, TensorMap *map, const char *what, const char *file, int line);
+
 /* ---- a block ---- */
 
 typedef struct Warpgroup Warpgroup;
+
+enum { SIMT_NAMED_BARRIERS = 16 };
+typedef struct NamedBarrier {
+  int threads, arrived;
+  unsigned phase;
+} NamedBarrier;
 
 typedef struct Hopper { /* of a worker */
   int used;             /* something in it is not as a new block has it */
@@ -106,6 +118,10 @@ typedef struct Hopper { /* of a worker */
   int returned;                                  /* threads that the cluster knows to have returned */
   Cluster alone;                                 /* of a block that is in no cluster; its lock is not used */
   Warpgroup *group[SIMT_MAX_BLOCK_THREADS / 128];
+  struct BulkStore *stores, **last_store;        /* under way from this block */
+  unsigned store_groups[SIMT_MAX_BLOCK_THREADS]; /* of each thread, so far */
+  NamedBarrier named[SIMT_NAMED_BARRIERS];
+  const char *named_words; /* with the inspector: a word for each of them */
 } Hopper;
 
 /* The worker's own, made when it is first asked for. */
@@ -116,6 +132,8 @@ void simt_describe_products(Worker *w);
 
 void simt_mbarriers_begin(Hopper *h);
 void simt_mbarriers_end(Worker *w);
+void simt_bulk_stores_begin(Hopper *h);
+void simt_bulk_stores_end(Worker *w);
 void simt_wgmma_begin(Hopper *h);
 void simt_wgmma_end(Worker *w);
 

@@ -384,6 +384,23 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_shared);
 }
 
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *function, const cudaLaunchConfig_t *config) {
+  RETURN_IF_STICKY;
+  if (!clusters || !config || (config->numAttrs && !config->attrs)) return simt_error(cudaErrorInvalidValue);
+  if (!function) return simt_error(cudaErrorInvalidDeviceFunction);
+  if (simt_capability() < 90) return simt_error(cudaErrorNotSupported);
+  unsigned size = 1;
+  for (unsigned i = 0; i < config->numAttrs; i++) {
+    const cudaLaunchAttribute *a = &config->attrs[i];
+    if (a->id != cudaLaunchAttributeClusterDimension) continue;
+    size = a->val.clusterDim.x * a->val.clusterDim.y * a->val.clusterDim.z;
+  }
+  if (size < 1 || size > 8) return simt_error(cudaErrorInvalidClusterSize);
+  int threads = (int)(config->blockDim.x * config->blockDim.y * config->blockDim.z);
+  *clusters = simt_resident_blocks(threads, simt_static_shared(function) + config->dynamicSmemBytes) / (int)size;
+  return cudaSuccess;
+}
+
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *function, int blocks, int block_size) {
   RETURN_IF_STICKY;
   if (!bytes || !function || blocks < 1 || blocks_resident(block_size, 0) < blocks)

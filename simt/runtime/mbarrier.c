@@ -48,7 +48,11 @@ static Mbarrier *known(const Worker *owner, const void *at) {
   return NULL;
 }
 
-int simt_is_mbarrier(const Worker *w, const void *address) { return known(w, address) != NULL; }
+int simt_is_mbarrier(const Worker *w, const void *address) {
+  const char *named = w->hopper ? w->hopper->named_words : NULL;
+  return known(w, address) || (named && (const char *)address >= named &&
+                               (const char *)address < named + SIMT_NAMED_BARRIERS * sizeof(uint64_t));
+}
 
 static void free_copies(Mbarrier *b) {
   for (BulkCopy *c = b->first, *next; c; c = next) {
@@ -453,7 +457,7 @@ static void start_all(BulkCopy *copy, uint32_t to, uint32_t barrier, unsigned bl
   }
 }
 
-static void read_map(const void *pointer, int rank, TensorMap *map, const char *what, const char *file, int line) {
+void simt_read_map(const void *pointer, int rank, TensorMap *map, const char *what, const char *file, int line) {
   if ((uintptr_t)pointer % 64 == 0) memcpy(map, pointer, sizeof *map);
   if ((uintptr_t)pointer % 64 != 0 || !simt_tensor_map_valid(map))
     simt_kernel_fault(
@@ -472,7 +476,7 @@ void simt_tensor_load(uint32_t to, const void *map, int rank, const int *place, 
   const char *what = blocks ? "tma_load_multicast()" : "tma_load()";
   BulkCopy copy = {.file = file, .line = line};
   simt_need_hopper(what, file, line);
-  read_map(map, rank, &copy.map, what, file, line);
+  simt_read_map(map, rank, &copy.map, what, file, line);
   copy.bytes = simt_tensor_box_bytes(&copy.map);
   memcpy(copy.place, place, (size_t)rank * sizeof *place);
   TELL_INSPECTOR(counted(__builtin_return_address(0), SIMT_BULK_COPIES, 1));
@@ -500,5 +504,5 @@ void simt_async_proxy_fence(const char *file, int line) {
 void simt_tensor_prefetch(const void *map, int rank, const char *file, int line) {
   TensorMap read;
   simt_need_hopper("tma_prefetch()", file, line);
-  read_map(map, rank, &read, "tma_prefetch()", file, line);
+  simt_read_map(map, rank, &read, "tma_prefetch()", file, line);
 }

@@ -98,6 +98,7 @@ typedef struct Worker {
   int cluster_rank;
   void *inspector;     /* the inspector's view of the running block */
   char *static_shared; /* simt_above_shared of its OS thread */
+  int preferred;       /* 1 + the thread that goes on next; 0: as usual */
   int own_conditions;  /* threads whose condition only threads of the block can make true */
   int aborted;         /* the block is given up: its fibres are not to be continued */
   char *dynamic_shared;

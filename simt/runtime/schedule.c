@@ -235,7 +235,10 @@ static void let_other_blocks(void) {
 
 /* Waits for other blocks to make a condition true; in a launch of one block nobody will. */
 static int pick_patiently(Worker *w, int rank, int for_warp) {
-  int next = pick(w, rank, for_warp);
+  int next = w->preferred - 1;
+  w->preferred = 0;
+  if (next >= 0) return next;
+  next = pick(w, rank, for_warp);
   if (next != NOBODY || !w->conditions) return next;
   if (w->conditions == w->own_conditions && !w->cluster) return next; /* no other block can help */
   double limit = w->job->blocks == 1 ? 0.2 : simt_settings.watchdog;
@@ -534,13 +537,8 @@ void simt_let_run(int rank) {
     simt_hooks.prefer(rank);
     return;
   }
-  w->state[self] = SIMT_READY;
-  w->threads[self].fibre = w->fibre;
-  w->used = 1;
-  simt_threads.waiting++;
-  resume(w, rank);
-  switch_to(w, w->threads[rank].fibre);
-  threadIdx = w->index_by_rank[self];
+  w->preferred = 1 + rank;
+  wait_here(w, self, SIMT_READY, 0);
 }
 
 /* All threads of the block are at the grid barrier: the block waits for the other blocks. One that has returned will

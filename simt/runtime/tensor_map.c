@@ -128,25 +128,48 @@ size_t simt_tensor_extent(const TensorMap *map) {
 
 /* ---- a box ---- */
 
+/* The r-th row of the box at `place` in the tensor, from x = 0 on; NULL: it is outside. */
+static char *row_of(const TensorMap *map, const int *place, size_t r) {
+  char *row = map->address;
+  int inside = 1;
+  for (int i = 1; i < map->rank; i++, r /= map->box[i - 1]) {
+    long long index = place[i] + (long long)(r % map->box[i]);
+    inside &= index >= 0 && index <= (long long)map->size[i];
+    row += index * (long long)map->stride[i - 1];
+  }
+  return inside ? row : NULL;
+}
+
+void simt_tensor_write(const TensorMap *map, const int *place, const char *from, uint32_t at) {
+  char row[256 * 8];
+  size_t row_bytes = (size_t)map->box[0] * map->element, rows = simt_tensor_box_bytes(map) / row_bytes;
+  long long first = place[0], last = first + map->box[0];
+  long long low = first < 0 ? 0 : first, high = last > (long long)map->size[0] + 1 ? (long long)map->size[0] + 1 : last;
+  for (size_t r = 0; r < rows && low < high; r++) {
+    char *to = row_of(map, place, r);
+    if (!to) continue;
+    for (size_t i = 0; i < row_bytes; i += 16) {
+      uint32_t chunk = at + (uint32_t)(r * row_bytes + i);
+      memcpy(row + i, from + (int)(simt_swizzle(chunk, map->swizzle) - at), 16);
+    }
+    size_t bytes = (size_t)(high - low) * map->element;
+    memcpy(to + low * map->element, row + (low - first) * map->element, bytes);
+    TELL_INSPECTOR(host_wrote(to + low * map->element, bytes));
+  }
+}
+
 void simt_tensor_copy(const TensorMap *map, const int *place, char *to, uint32_t at) {
   char row[256 * 8];
   size_t row_bytes = (size_t)map->box[0] * map->element, rows = simt_tensor_box_bytes(map) / row_bytes;
   long long first = place[0], last = first + map->box[0]; /* of the row; inside of the tensor: low .. high */
   long long low = first < 0 ? 0 : first, high = last > (long long)map->size[0] + 1 ? (long long)map->size[0] + 1 : last;
   for (size_t r = 0; r < rows; r++) {
-    const char *from = map->address;
-    size_t rest = r;
-    int inside = low < high;
-    for (int i = 1; i < map->rank; i++, rest /= map->box[i - 1]) {
-      long long index = place[i] + (long long)(rest % map->box[i]);
-      inside &= index >= 0 && index <= (long long)map->size[i];
-      from += index * (long long)map->stride[i - 1];
-    }
-    if (inside && low == first && high == last) {
+    const char *from = low < high ? row_of(map, place, r) : NULL;
+    if (from && low == first && high == last) {
       memcpy(row, from + first * map->element, row_bytes);
     } else {
       memset(row, 0, row_bytes);
-      if (inside)
+      if (from)
         memcpy(row + (low - first) * map->element, from + low * map->element, (size_t)(high - low) * map->element);
     }
     for (size_t i = 0; i < row_bytes; i += 16) {

@@ -43,6 +43,10 @@ void simt_tensor_load(uint32_t to, const void *map, int rank, const int *place, 
 void simt_tensor_prefetch(const void *map, int rank, const char *file, int line);
 void simt_bulk_load(uint32_t to, const void *from, size_t bytes, uint32_t barrier, const char *file, int line);
 void simt_async_proxy_fence(const char *file, int line);
+void simt_tensor_store(const void *map, int rank, const int *place, uint32_t from, const char *file, int line);
+void simt_bulk_commit(const char *file, int line);
+void simt_bulk_wait(unsigned pending, const char *file, int line); /* of the groups of this thread */
+void simt_named_barrier(int number, int threads, const void *words, const char *file, int line);
 
 enum { SIMT_WGMMA_ADD = 1, SIMT_WGMMA_HALF = 2, SIMT_WGMMA_A_ALONG_M = 4, SIMT_WGMMA_B_ALONG_N = 8 };
 /* Starts sum (64,columns) = a (64,16) b (16,columns), + sum with SIMT_WGMMA_ADD; bfloat16 or half. The thread has
@@ -133,6 +137,11 @@ SIMT_INLINE void mbarrier_arrive_cluster(uint32_t barrier, uint32_t rank, SIMT_S
 
 /* ---- clusters ---- */
 
+/* The pointer to `address` in block `rank`. */
+template <class T>
+SIMT_INLINE T *cluster_pointer(uint32_t address, uint32_t rank, SIMT_SITE) {
+  return (T *)simt_cluster_pointer(simt_shared_pointer(address, 1), rank, SIMT_PASS_SITE);
+}
 SIMT_INLINE uint32_t cluster_rank() { return simt_cluster_rank(); }
 SIMT_INLINE void cluster_arrive(SIMT_SITE) { simt_cluster_arrive(SIMT_PASS_SITE); }
 SIMT_INLINE void cluster_wait(SIMT_SITE) { simt_cluster_wait(SIMT_PASS_SITE); }
@@ -176,6 +185,58 @@ SIMT_INLINE void bulk_load(uint32_t to, const void *from, size_t bytes, uint32_t
 
 /* What the thread wrote to shared memory is visible to TMA and to wgmma. */
 SIMT_INLINE void fence_async_proxy(SIMT_SITE) { simt_async_proxy_fence(SIMT_PASS_SITE); }
+
+/* Copies the box from shared memory to the tensor; what lies outside of the tensor is not written. */
+SIMT_INLINE void tma_store_4d(const void *map, int x, int y, int z, int w, uint32_t from, SIMT_SITE) {
+  const int place[] = {x, y, z, w};
+  simt_tensor_store(map, 4, place, from, SIMT_PASS_SITE);
+}
+SIMT_INLINE void tma_store_commit(SIMT_SITE) { simt_bulk_commit(SIMT_PASS_SITE); }
+/* Until all groups of the thread have read shared memory; until they are complete. */
+SIMT_INLINE void tma_store_wait_read(SIMT_SITE) { simt_bulk_wait(0, SIMT_PASS_SITE); }
+SIMT_INLINE void tma_store_wait(SIMT_SITE) { simt_bulk_wait(0, SIMT_PASS_SITE); }
+
+/* ---- what is older than compute capability 9.0, and in PTX only ---- */
+
+/* bar.sync: a barrier of `threads` threads of the block, one of 16 by number. */
+SIMT_INLINE void named_barrier(int number, int threads, SIMT_SITE) {
+#ifdef SIMT_INSPECT
+  static thread_local uint64_t word[16];
+  const uint64_t *words = word;
+  if (number >= 0 && number < 16) __atomic_store_n(&word[number], 1, __ATOMIC_RELEASE);
+#else
+  const uint64_t *words = NULL;
+#endif
+  simt_named_barrier(number, threads, words, SIMT_PASS_SITE);
+#ifdef SIMT_INSPECT
+  (void)__atomic_load_n(&word[number], __ATOMIC_ACQUIRE);
+#endif
+}
+
+/* stmatrix.trans: lane l has the address of row l % 8 of matrix l / 8, 16 bytes, and two neighbours of a row of each
+ * matrix; the transposes are written. */
+template <int MATRICES>
+SIMT_INLINE void store_transposed(uint32_t row, const uint32_t (&x)[MATRICES], SIMT_SITE) {
+  unsigned lane = simt_thread_rank() % SIMT_WARP_SIZE, group = lane / 4, member = lane % 4;
+  for (unsigned i = 0; i < MATRICES; i++)
+    for (unsigned half = 0; half < 2; half++) {
+      uint32_t to = __shfl_sync(0xffffffffu, row, (int)(8 * i + 2 * member + half), SIMT_WARP_SIZE, SIMT_PASS_SITE);
+      uint16_t *at = (uint16_t *)simt_shared_pointer(to + 2 * group, 2);
+      if (at == NULL)
+        simt_kernel_fault(cudaErrorIllegalAddress, SIMT_PASS_SITE,
+                          "stmatrix: 0x%x is not an address in the shared memory of the block", to);
+      *at = (uint16_t)(x[i] >> 16 * half);
+    }
+}
+SIMT_INLINE void store_matrices_transposed(uint32_t row, uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3,
+                                           SIMT_SITE) {
+  const uint32_t x[] = {x0, x1, x2, x3};
+  store_transposed(row, x, SIMT_PASS_SITE);
+}
+SIMT_INLINE void store_two_matrices_transposed(uint32_t row, uint32_t x0, uint32_t x1, SIMT_SITE) {
+  const uint32_t x[] = {x0, x1};
+  store_transposed(row, x, SIMT_PASS_SITE);
+}
 
 /* ---- wgmma ---- */
 
