@@ -83,6 +83,8 @@ COURSE = {
         "matmul_wmma_fragments",
         "matmul_tile_order",
         "matmul_swizzle",
+        "wgmma_descriptor",
+        "matmul_wgmma_consume",
     ],
     "phase2_mlp/01_perceptron": [
         "perceptron_forward",

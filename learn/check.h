@@ -407,6 +407,8 @@ static inline void check_print(const char *verdict, const LessonResult *result, 
   printf("launched_blocks %.17g\nlaunched_threads %.17g\n", c->launched_blocks, c->launched_threads);
   printf("working_blocks %.17g\nworking_warps %.17g\nworking_threads %.17g\n", c->working_blocks, c->working_warps,
          c->working_threads);
+  printf("bulk_copies %.17g\nbulk_bytes %.17g\nwgmma_products %.17g\n", c->bulk_copies, c->bulk_bytes,
+         c->wgmma_products);
   for (int i = 0; i < CHECK_PICTURES; i++)
     for (const char *line = check.reply.picture[i]; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n')
       printf("picture%d %.*s\n", i, (int)strcspn(line, "\n"), line);

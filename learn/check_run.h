@@ -9,7 +9,7 @@
 #include <math.h>
 #include <sys/socket.h>
 
-enum { COUNTS = 17, CHECK_SAMPLES = 64 /* as in check.h */ };
+enum { COUNTS = 20, CHECK_SAMPLES = 64 /* as in check.h */ };
 static const char *const count_names[COUNTS] = {"global_load_requests",
                                                 "global_load_sectors",
                                                 "global_store_requests",
@@ -26,7 +26,10 @@ static const char *const count_names[COUNTS] = {"global_load_requests",
                                                 "working_blocks",
                                                 "working_warps",
                                                 "working_threads",
-                                                "stream_steps"};
+                                                "stream_steps",
+                                                "bulk_copies",
+                                                "bulk_bytes",
+                                                "wgmma_products"};
 
 typedef struct Measured {
   double count[COUNTS]; /* by the inspector, on the lesson's `counted` shape */

@@ -619,6 +619,7 @@ typedef struct LessonCounts {
   double launched_blocks, launched_threads;
   double working_blocks, working_warps, working_threads; /* that read or write device memory */
   double stream_steps; /* kernels and copies, those that may run side by side as one (simt/streams.h) */
+  double bulk_copies, bulk_bytes, wgmma_products; /* of compute capability 9.0: bytes that TMA reads; per warpgroup */
 } LessonCounts;
 
 #endif /* COMMON_LESSON_H */

@@ -88,10 +88,16 @@ static inline void lesson_print_ratio(double cost, double requests) {
     printf(" %8s", "-");
 }
 
+/* Sectors of all kinds: what TMA copies has no lanes, and counts as the sectors that it fills. */
+static inline double lesson_sectors(const LessonCounts *c) {
+  return c->global_load_sectors + c->global_store_sectors + c->bulk_bytes / 32;
+}
+
 /* Sectors that carry what was asked for, were it packed: 12.5 % when each lane uses 4 of 32 bytes. */
 static inline double lesson_sectors_used(const LessonCounts *c) {
-  double sectors = c->global_load_sectors + c->global_store_sectors;
-  return sectors > 0 ? (c->global_load_ideal_sectors + c->global_store_ideal_sectors) / sectors : 1;
+  double sectors = lesson_sectors(c);
+  return sectors > 0 ? (c->global_load_ideal_sectors + c->global_store_ideal_sectors + c->bulk_bytes / 32) / sectors
+                     : 1;
 }
 
 static inline void lesson_print_counts(const Lesson *lesson, const LessonRow *rows, int count) {
@@ -109,7 +115,7 @@ static inline void lesson_print_counts(const Lesson *lesson, const LessonRow *ro
     printf("%-20s ", row->version->name);
     lesson_print_check(row);
     if (row->counted) {
-      printf(" | %9.0f %5.0f %%", c->global_load_sectors + c->global_store_sectors, 100 * lesson_sectors_used(c));
+      printf(" | %9.0f %5.0f %%", lesson_sectors(c), 100 * lesson_sectors_used(c));
       lesson_print_ratio(c->global_load_sectors, c->global_load_requests);
       lesson_print_ratio(c->global_store_sectors, c->global_store_requests);
       printf(" | %9.0f", c->shared_load_wavefronts + c->shared_store_wavefronts);
@@ -207,7 +213,7 @@ static inline void lesson_draw(LessonRun *run, const LessonTable *table, const L
     bar->name = row->version->name;
     bar->library = row->version->kind != LESSON_RUNG;
     bar->rate = row->rate;
-    bar->sectors = c->global_load_sectors + c->global_store_sectors;
+    bar->sectors = lesson_sectors(c);
     bar->wavefronts = c->shared_load_wavefronts + c->shared_store_wavefronts;
     bar->intensity = lesson_flops(lesson, shape->size) / lesson_bytes(lesson, shape->size);
     plot.timed |= row->seconds > 0;

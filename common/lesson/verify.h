@@ -152,6 +152,9 @@ static inline void lesson_inspect_end(LessonResult *result) {
   c->working_warps = (double)work.working_warps;
   c->working_threads = (double)work.working_threads;
   c->stream_steps = simt_steps();
+  c->bulk_copies = (double)count[SIMT_BULK_COPIES];
+  c->bulk_bytes = (double)count[SIMT_BULK_BYTES];
+  c->wgmma_products = (double)count[SIMT_WGMMA_PRODUCTS];
   if (simt_inspect_findings() == 0) return;
   const SimtInspectReport *report = simt_inspect_report();
   result->findings = report->finding_count;

@@ -9,7 +9,8 @@
  *   setmaxnreg_*   a warpgroup gives up registers, or takes those that another one has given up
  *
  * An address in shared memory is 32 bits: shared_address(). wgmma and setmaxnreg exist in code for sm_90a alone, which
- * is where HOPPER_COMPILED is defined. The PTX ISA documents each instruction under the name in its asm statement.
+ * is where HOPPER_COMPILED is defined. The PTX ISA documents each instruction under the name in its asm statement. The
+ * emulated GPU, which cannot run PTX, has functions of the same names; it needs SIMT_CAPABILITY=9.0.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_HOPPER_CUH
 #define PHASE1_BUILDING_BLOCKS_HOPPER_CUH
@@ -17,7 +18,26 @@
 #include <cuda.h>
 #include <stdint.h>
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if defined(SIMT_REWRITTEN)
+#define HOPPER_COMPILED
+#include "simt/hopper.h"
+using simt::cluster_sync;
+using simt::mbarrier_arrive_cluster;
+using simt::mbarrier_arrive_expect;
+using simt::mbarrier_init;
+using simt::mbarrier_init_fence;
+using simt::mbarrier_wait;
+using simt::setmaxnreg_decrease;
+using simt::setmaxnreg_increase;
+using simt::shared_address;
+using simt::tma_load;
+using simt::tma_load_multicast;
+using simt::tma_prefetch;
+using simt::wgmma_64x256x16;
+using simt::wgmma_commit;
+using simt::wgmma_fence;
+using simt::wgmma_wait;
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define HOPPER_COMPILED
 
 static __device__ __forceinline__ uint32_t shared_address(const void *in_shared_memory) {
@@ -111,16 +131,6 @@ static __device__ __forceinline__ void tma_prefetch(const CUtensorMap *map, int 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* wgmma */
 
-/* The matrix descriptor of an operand in shared memory with the 128-byte swizzle: rows of 128 bytes, in which the
- * 16-byte chunk c of row r is stored at position c ^ r % 8. Eight rows are a group of 1024 bytes. `group_bytes` is the
- * distance from one group to the next, `column_bytes` from 64 columns of the operand to the next 64. */
-static __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, int group_bytes, int column_bytes) {
-  const uint64_t swizzle_128 = 1;
-  uint32_t within = address & 0x3FFFF; /* in a cluster the bits above tell the block whose shared memory it is */
-  return (uint64_t)(within >> 4) | (uint64_t)(column_bytes >> 4) << 16 | (uint64_t)(group_bytes >> 4) << 32 |
-         swizzle_128 << 62;
-}
-
 /* Starts sum (64,256) = a (64,16) b (16,256) + `add` sum: bfloat16 factors, float32 sums. a's rows run along K; b's
  * rows run along N, so b is read transposed, which the last operand, 1, says. A thread has 128 of the sums. */
 static __device__ __forceinline__ void wgmma_64x256x16(float (&sum)[128], uint64_t a, uint64_t b, int add) {
@@ -178,6 +188,33 @@ static __device__ __forceinline__ void setmaxnreg_increase(void) {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-#endif /* __CUDA_ARCH_FEAT_SM90_ALL */
+#endif /* SIMT_REWRITTEN, __CUDA_ARCH_FEAT_SM90_ALL */
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Descriptors for wgmma */
+
+#ifdef HOPPER_COMPILED
+
+/* The matrix descriptor of an operand in shared memory with the 128-byte swizzle: rows of 128 bytes, in which the
+ * 16-byte chunk c of row r is stored at position c ^ r % 8. Eight rows are a group of 1024 bytes. `group_bytes` is the
+ * distance from one group to the next, `column_bytes` from 64 columns of the operand to the next 64. Its fields, from
+ * bit 0, 16, 32 and 62 on:
+ *
+ *     address / 16 (14 bits)    column_bytes / 16 (14 bits)    group_bytes / 16 (14 bits)    swizzle: 1 is 128 bytes */
+static __device__ __forceinline__ uint64_t wgmma_descriptor(uint32_t address, int group_bytes, int column_bytes) {
+  const uint64_t swizzle_128 = 1;
+  uint32_t within = address & 0x3FFFF; /* in a cluster the bits above tell the block whose shared memory it is */
+  uint64_t descriptor = 0;
+  // >>> exercise wgmma_descriptor: put the four fields together
+  // hint: each field is a number of 16-byte chunks, shifted to its first bit: x >> 4 is x / 16
+  // hint: (uint64_t)(group_bytes >> 4) << 32: first to 64 bits, then the shift; | joins the fields
+  // hint: the address is `within`, at bit 0; then column_bytes at bit 16, group_bytes at 32, swizzle_128 << 62
+  descriptor = (uint64_t)(within >> 4) | (uint64_t)(column_bytes >> 4) << 16 | (uint64_t)(group_bytes >> 4) << 32 |
+               swizzle_128 << 62;
+  // <<< exercise
+  return descriptor;
+}
+
+#endif
 
 #endif /* PHASE1_BUILDING_BLOCKS_HOPPER_CUH */

@@ -20,8 +20,11 @@
 /* Names the versions that this machine cannot run, and why. */
 static void say_what_is_left_out(void) {
   mma_require();
-  if (matmul_wgmma_refusal() != NULL)
-    fprintf(stderr, "The versions with wgmma are left out: %s.\n", matmul_wgmma_refusal());
+  if (matmul_wgmma_refusal() == NULL) return;
+  fprintf(stderr, "The versions with wgmma are left out: %s.\n", matmul_wgmma_refusal());
+#ifdef SIMT_REWRITTEN
+  fprintf(stderr, "SIMT_CAPABILITY=9.0 in the environment gives it 9.0.\n");
+#endif
 }
 
 int main(int argc, char **argv) {

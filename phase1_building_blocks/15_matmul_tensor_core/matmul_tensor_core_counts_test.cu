@@ -6,6 +6,7 @@
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_mma.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_tensor_core_lesson.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma.cuh"
 
 enum { M = 128, N = 256, K = 64, PRODUCTS = M / 16 * (N / 16) * (K / 16), A_REQUESTS = 4, B_REQUESTS = 8 };
 
@@ -58,12 +59,49 @@ static void swizzled_tiles_have_no_conflicts_without_padding(void **state) {
   assert_count(c.global_store_requests, M * N / 4 / 32); /* four floats per lane */
 }
 
+/* TMA copies each tile of A once per column of tiles, of B once per row. Warps load nothing from shared memory. */
+static void tma_copies_tiles_and_wgmma_reads_them(void **state) {
+  (void)state;
+  if (matmul_wgmma_refusal() != NULL) {
+    print_message("skipped: %s\n", matmul_wgmma_refusal());
+    skip();
+  }
+  LessonCounts c = counts(matmul_wgmma_ring);
+  counts_required();
+  assert_count(c.bulk_bytes, 2 * (N / 256 * M * K + M / 128 * K * N));
+  assert_count(c.bulk_copies, K / 64 * (M / 128 * (N / 256)) * 5);
+  assert_count(c.wgmma_products, M / 64 * (N / 256) * (K / 16));
+  assert_count(c.global_load_requests, 0);
+  assert_count(c.shared_load_requests, 0);
+  assert_count(c.global_store_sectors, M * N / 8);
+}
+
+/* Two rows of tiles: without clusters both blocks copy all of B's tile, in a cluster each copies half of it. */
+static void a_cluster_copies_b_once(void **state) {
+  (void)state;
+  if (matmul_wgmma_refusal() != NULL) {
+    print_message("skipped: %s\n", matmul_wgmma_refusal());
+    skip();
+  }
+  Lesson lesson = matmul_tensor_core_lesson();
+  LessonShape shape = lesson_shape(&lesson, 2 * M, N, K);
+  lesson.checks = 2;
+  LessonCounts alone = counts_of(&lesson, matmul_tensor_core_version("alone", matmul_wgmma_persistent, ""), shape);
+  LessonCounts both = counts_of(&lesson, matmul_tensor_core_version("cluster", matmul_wgmma, ""), shape);
+  counts_required();
+  assert_count(alone.bulk_bytes, 2 * (2 * M * K + 2 * K * N));
+  assert_count(both.bulk_bytes, 2 * (2 * M * K + K * N));
+  assert_count(both.wgmma_products, alone.wgmma_products);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(naive_fetches_two_fragments_for_a_product),
       cmocka_unit_test(tiles_fetch_from_shared_memory_what_naive_fetched_from_global),
       cmocka_unit_test(four_by_two_fragments_serve_eight_products),
       cmocka_unit_test(swizzled_tiles_have_no_conflicts_without_padding),
+      cmocka_unit_test(tma_copies_tiles_and_wgmma_reads_them),
+      cmocka_unit_test(a_cluster_copies_b_once),
   };
   return TEST_MAIN("matmul_tensor_core_counts", tests);
 }

@@ -27,10 +27,8 @@
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_WGMMA_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_WGMMA_CUH
 
-#include "phase1_building_blocks/15_matmul_tensor_core/matmul_mma.cuh"
-
-#ifndef SIMT_REWRITTEN
 #include "phase1_building_blocks/15_matmul_tensor_core/hopper.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_mma.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernel */
@@ -202,11 +200,16 @@ static __device__ __forceinline__ void matmul_wgmma_consume(const MatmulRing *ri
     for (int step = 0; step < work->steps; step++) {
       uint32_t a_tile = ring->tiles + stage * MATMUL_WGMMA_STAGE_BYTES, b_tile = a_tile + MATMUL_WGMMA_A_BYTES;
       a_tile += consumer * 64 * 128; /* its 64 rows of 128 bytes */
+      // >>> exercise matmul_wgmma_consume: wait for the stage, start its products, release the stage of the step before
+      // hint: the stage is full at the end of the phase of parity `phase`; matmul_wgmma_multiply() only starts products
+      // hint: wgmma_wait<1>() lets the latest products run on; the stage `last` was read by those before them
+      // hint: in step 0 nothing is to be added, and no stage to be released; with a single stage wait for all products
       mbarrier_wait(ring->full + 8 * stage, phase);
       matmul_wgmma_multiply(sum, a_tile, b_tile, step > 0);
       wgmma_wait<(STAGES > 1 ? 1 : 0)>();
       if (STAGES == 1) last = stage;
       if (STAGES == 1 || step > 0) matmul_wgmma_release<CLUSTER>(ring, last);
+      // <<< exercise
       last = stage;
       matmul_ring_advance<STAGES>(&stage, &phase);
     }
@@ -269,6 +272,9 @@ static inline const char *matmul_wgmma_refusal(void) {
   }
   CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+#ifdef SIMT_REWRITTEN
+  if (major != 9) return "wgmma and TMA need compute capability 9.0; the emulated GPU has 8.0";
+#endif
   if (major != 9 || minor != 0) return "wgmma is an instruction of compute capability 9.0 (H100, H200) and no other";
   if (!known) {
     CUDA_CHECK(cudaMalloc((void **)&answer, sizeof *answer));
@@ -314,16 +320,10 @@ static inline CUtensorMap matmul_wgmma_map(const __nv_bfloat16 *x, int rows, int
 }
 
 template <int CLUSTER, int STAGES, bool PERSISTENT>
-static inline void matmul_wgmma_launch(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
-  const char *refusal = matmul_wgmma_refusal();
-  if (refusal != NULL) die("matmul_wgmma: %s", refusal);
-  if (!matmul_rows_fit(a, b, n, k) || (uintptr_t)c % 16 != 0) {
-    matmul_mma(c, a, b, m, n, k);
-    return;
-  }
+static inline void matmul_wgmma_run(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
   CUtensorMap a_map = matmul_wgmma_map(a, m, k, MATMUL_WGMMA_ROWS),
               b_map = matmul_wgmma_map(b, k, n, MATMUL_WGMMA_DEPTH);
-  const void *kernel = (const void *)matmul_wgmma_kernel<CLUSTER, STAGES>;
+  auto *kernel = matmul_wgmma_kernel<CLUSTER, STAGES>;
   const int bytes = STAGES * MATMUL_WGMMA_STAGE_BYTES + 1024; /* so that the ring can begin at a multiple of 1024 */
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   int device, multiprocessors;
@@ -345,8 +345,17 @@ static inline void matmul_wgmma_launch(float *c, const __nv_bfloat16 *a, const _
   config.dynamicSmemBytes = (size_t)bytes;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  void *arguments[] = {&a_map, &b_map, &c, &m, &n, &k};
-  CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, a_map, b_map, c, m, n, k));
+}
+
+template <int CLUSTER, int STAGES, bool PERSISTENT>
+static inline void matmul_wgmma_launch(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
+  const char *refusal = matmul_wgmma_refusal();
+  if (refusal != NULL) die("matmul_wgmma: %s", refusal);
+  if (matmul_rows_fit(a, b, n, k) && (uintptr_t)c % 16 == 0)
+    matmul_wgmma_run<CLUSTER, STAGES, PERSISTENT>(c, a, b, m, n, k);
+  else
+    matmul_mma(c, a, b, m, n, k);
 }
 
 static inline void matmul_wgmma_one_stage(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n,
@@ -366,20 +375,5 @@ static inline void matmul_wgmma_persistent(float *c, const __nv_bfloat16 *a, con
 static inline void matmul_wgmma(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
   matmul_wgmma_launch<2, 4, true>(c, a, b, m, n, k);
 }
-#else
-
-static inline const char *matmul_wgmma_refusal(void) {
-  return "wgmma and TMA need compute capability 9.0; the emulated GPU has 8.0";
-}
-#define MATMUL_WGMMA_REFUSED(name)                                                                         \
-  static inline void name(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) { \
-    (void)c, (void)a, (void)b, (void)m, (void)n, (void)k;                                                  \
-    die("%s: %s", #name, matmul_wgmma_refusal());                                                          \
-  }
-MATMUL_WGMMA_REFUSED(matmul_wgmma_one_stage)
-MATMUL_WGMMA_REFUSED(matmul_wgmma_ring)
-MATMUL_WGMMA_REFUSED(matmul_wgmma_persistent)
-MATMUL_WGMMA_REFUSED(matmul_wgmma)
-#endif
 
 #endif /* PHASE1_BUILDING_BLOCKS_MATMUL_WGMMA_CUH */

@@ -163,8 +163,8 @@ static void mma_matches_reference(void **state) {
 static void wgmma_matches_reference(void **state) {
   (void)state;
   test_requires_gpu();
-  if (matmul_wgmma_refusal() != NULL) {
-    print_message("skipped: %s\n", matmul_wgmma_refusal());
+  if (conv2d_wgmma_refusal() != NULL) {
+    print_message("skipped: %s\n", conv2d_wgmma_refusal());
     skip();
   }
   for (int way = TAPS; way <= WGMMA; way++) {

@@ -6,7 +6,22 @@
 #include "phase3_cnn/03_conv2d_implicit_gemm/conv2d_nhwc.cuh"
 #include "phase3_cnn/03_conv2d_implicit_gemm/conv2d_nhwc_plan.cuh"
 
-#ifndef SIMT_REWRITTEN
+/* There are forty of these kernels. For the emulated GPU, whose compiler takes a minute for them, they are left out
+ * unless CONV2D_EMULATE_WGMMA is defined. */
+#if defined(SIMT_REWRITTEN) && !defined(CONV2D_EMULATE_WGMMA)
+#define CONV2D_WITHOUT_WGMMA
+#endif
+
+/* Why this GPU or this program cannot run them; NULL if it can. */
+static inline const char *conv2d_wgmma_refusal(void) {
+  const char *refusal = matmul_wgmma_refusal();
+#ifdef CONV2D_WITHOUT_WGMMA
+  if (refusal == NULL) refusal = "the program was compiled without them; -DCONV2D_EMULATE_WGMMA compiles them";
+#endif
+  return refusal;
+}
+
+#ifndef CONV2D_WITHOUT_WGMMA
 #include "phase3_cnn/03_conv2d_implicit_gemm/conv2d_tensor_hopper.cuh"
 
 typedef struct Conv2dNhwcMaps {
@@ -101,17 +116,6 @@ static __device__ __forceinline__ void conv2d_nhwc_produce_weights(const Conv2dN
   }
 }
 
-static __device__ __forceinline__ uint32_t conv2d_pack(__nv_bfloat16, float low, float high) {
-  uint32_t x;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
-  return x;
-}
-static __device__ __forceinline__ uint32_t conv2d_pack(__half, float low, float high) {
-  uint32_t x;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
-  return x;
-}
-
 /* The sums of a warpgroup, 64 filters x PIXELS, to `staging`: rows of 64 filters, swizzled as TMA expects them. */
 template <typename T, int PIXELS>
 static __device__ __forceinline__ void conv2d_nhwc_stage_outputs(uint32_t staging, float (&sum)[PIXELS / 2],
@@ -131,27 +135,26 @@ static __device__ __forceinline__ void conv2d_nhwc_stage_outputs(uint32_t stagin
 #pragma unroll
   for (int j = 0; j < PIXELS / 16; j++) {
     const float *x = sum + 8 * j;
-    store_matrices_transposed(row + j * 16 * CONV2D_NHWC_ROW, conv2d_pack(T(), x[0], x[1]),
-                              conv2d_pack(T(), x[2], x[3]), conv2d_pack(T(), x[4], x[5]), conv2d_pack(T(), x[6], x[7]));
+    store_matrices_transposed(row + j * 16 * CONV2D_NHWC_ROW, pack_two(T(), x[0], x[1]), pack_two(T(), x[2], x[3]),
+                              pack_two(T(), x[4], x[5]), pack_two(T(), x[6], x[7]));
   }
   if (PIXELS % 16 != 0) {
     const float *x = sum + PIXELS / 16 * 8;
     uint32_t last = row + PIXELS / 16 * 16 * CONV2D_NHWC_ROW - lane / 16 * 8 * CONV2D_NHWC_ROW;
-    store_two_matrices_transposed(last, conv2d_pack(T(), x[0], x[1]), conv2d_pack(T(), x[2], x[3]));
+    store_two_matrices_transposed(last, pack_two(T(), x[0], x[1]), pack_two(T(), x[2], x[3]));
   }
 }
 
 /* Rows of zeros to shared memory, by all threads of the block. */
 template <int THREADS>
 static __device__ __forceinline__ void conv2d_nhwc_clear(uint32_t at, int rows) {
-  for (int i = threadIdx.x; i < rows * CONV2D_NHWC_ROW / 16; i += THREADS)
-    asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at + i * 16), "r"(0) : "memory");
+  for (int i = threadIdx.x; i < rows * CONV2D_NHWC_ROW / 16; i += THREADS) store_four(at + i * 16, 0);
 }
 
 /* A warp has finished with a stage. */
 static __device__ __forceinline__ void conv2d_nhwc_release(uint32_t barrier) {
   __syncwarp();
-  if (threadIdx.x % 32 == 0) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+  if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
 }
 
 template <typename T, int PIXELS, int BLOCKS, bool BACKWARD>
@@ -388,7 +391,7 @@ static inline Conv2dShape conv2d_nhwc_flat(Conv2dShape s) {
 template <typename T>
 static inline void conv2d_forward_nhwc_boxes(T *y, const T *x, const T *w, const float *bias, Conv2dShape s, bool relu,
                                              Conv2dNhwcBoxes boxes) {
-  const char *refusal = matmul_wgmma_refusal();
+  const char *refusal = conv2d_wgmma_refusal();
   Conv2dNhwcPlan plan = {};
   Error err;
   Conv2dNhwcLimits limits = {boxes, 0, 0};
@@ -415,14 +418,13 @@ static inline void conv2d_forward_nhwc_wgmma(T *y, const T *x, const T *w, const
 
 #else
 
-/* The emulated GPU has no wgmma: matmul_wgmma_refusal() says so. */
 template <typename T>
 static inline void conv2d_forward_nhwc_wgmma_taps(T *, const T *, const T *, const float *, Conv2dShape, bool) {
-  die("conv2d_nhwc_wgmma: %s", matmul_wgmma_refusal());
+  die("conv2d_nhwc_wgmma: %s", conv2d_wgmma_refusal());
 }
 template <typename T>
 static inline void conv2d_forward_nhwc_wgmma(T *, const T *, const T *, const float *, Conv2dShape, bool) {
-  die("conv2d_nhwc_wgmma: %s", matmul_wgmma_refusal());
+  die("conv2d_nhwc_wgmma: %s", conv2d_wgmma_refusal());
 }
 #endif
 

@@ -18,8 +18,8 @@
 /* Names the versions that this machine cannot run, and why. */
 static void say_what_is_left_out(void) {
   mma_require();
-  if (matmul_wgmma_refusal() != NULL)
-    fprintf(stderr, "The versions with wgmma are left out: %s.\n", matmul_wgmma_refusal());
+  if (conv2d_wgmma_refusal() != NULL)
+    fprintf(stderr, "The versions with wgmma are left out: %s.\n", conv2d_wgmma_refusal());
 }
 
 int main(int argc, char **argv) {
@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
   versions[count++] =
       conv2d_bfloat16_version("mma", conv2d_forward_nhwc_mma<__nv_bfloat16>,
                               "Each number of x is copied once per tap, and fragments are loaded by the warps.");
-  if (matmul_wgmma_refusal() == NULL) {
+  if (conv2d_wgmma_refusal() == NULL) {
     versions[count++] = conv2d_bfloat16_version("wgmma_taps", conv2d_forward_nhwc_wgmma_taps<__nv_bfloat16>,
                                                 "One thread copies, for each tap anew: nine times the pixels from L2.");
     versions[count++] = conv2d_bfloat16_version("wgmma", conv2d_forward_nhwc_wgmma<__nv_bfloat16>,

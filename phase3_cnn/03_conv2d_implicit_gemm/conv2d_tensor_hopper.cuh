@@ -3,6 +3,9 @@
  *
  *   tma_load_3d, tma_load_4d   TMA copies of a box of a tensor of three or four dimensions to shared memory
  *   tma_store_4d               a box from shared memory to a tensor; what lies outside the tensor is not written
+ *   pack_two                   two floats, rounded to 16 bits
+ *   named_barrier              a barrier of some threads of the block
+ *   store_four, cluster_load   16 bytes to shared memory; 16 bytes from that of another block of the cluster
  *   store_matrices_transposed  stmatrix: four matrices of 8 x 8 from registers, each written as its transpose
  *   wgmma<COLS, ...>           sum (64,COLS) = a (64,16) b (16,COLS) + sum, for several COLS; a and b along K or not
  */
@@ -11,7 +14,38 @@
 
 #include "phase1_building_blocks/15_matmul_tensor_core/hopper.cuh"
 
-#ifdef HOPPER_COMPILED
+#ifdef SIMT_REWRITTEN
+using simt::fence_async_proxy;
+using simt::mbarrier_arrive;
+using simt::named_barrier;
+using simt::store_matrices_transposed;
+using simt::store_two_matrices_transposed;
+using simt::tma_load_3d;
+using simt::tma_load_4d;
+using simt::tma_store_4d;
+using simt::tma_store_commit;
+using simt::tma_store_wait;
+using simt::tma_store_wait_read;
+
+template <bool HALF, int TRANSPOSED_A, int TRANSPOSED_B, int SUMS>
+static __device__ __forceinline__ void wgmma(float (&sum)[SUMS], uint64_t a, uint64_t b, int add, SIMT_SITE) {
+  simt::wgmma(sum, a, b, add != 0, HALF, TRANSPOSED_A, TRANSPOSED_B, SIMT_PASS_SITE);
+}
+static __device__ __forceinline__ void store_four(uint32_t at, uint32_t x) {
+  *(uint4 *)simt_shared_pointer(at, 16) = make_uint4(x, x, x, x);
+}
+static __device__ __forceinline__ float4 cluster_load(uint32_t mine, int rank, SIMT_SITE) {
+  return *simt::cluster_pointer<float4>(mine, (uint32_t)rank, SIMT_PASS_SITE);
+}
+static __device__ __forceinline__ uint32_t pack_two(__nv_bfloat16, float low, float high) {
+  __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return *(uint32_t *)&pair;
+}
+static __device__ __forceinline__ uint32_t pack_two(__half, float low, float high) {
+  __half2 pair = __floats2half2_rn(low, high);
+  return *(uint32_t *)&pair;
+}
+#elif defined(HOPPER_COMPILED)
 
 /* The box at (x, y, z) to `to` in shared memory; its bytes count at `barrier`. Outside the tensor: zeros. */
 static __device__ __forceinline__ void tma_load_3d(uint32_t to, const CUtensorMap *map, int x, int y, int z,
@@ -53,9 +87,46 @@ static __device__ __forceinline__ void fence_async_proxy(void) {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/* One arrival at a barrier of this block. */
+static __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+/* The same 32 bits four times to shared memory. */
+static __device__ __forceinline__ void store_four(uint32_t at, uint32_t x) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at), "r"(x) : "memory");
+}
+
+/* Four neighbouring floats at the same place as `mine` in the shared memory of block `rank` of the cluster. */
+static __device__ __forceinline__ float4 cluster_load(uint32_t mine, int rank) {
+  float4 x;
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %4, %5;\n"
+      "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n"
+      "}\n"
+      : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+      : "r"(mine), "r"(rank)
+      : "memory");
+  return x;
+}
+
 /* A barrier of `threads` threads of the block, one of 15 by number; __syncthreads() is number 0. */
 static __device__ __forceinline__ void named_barrier(int number, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+/* Two floats as bfloat16, or as half. */
+static __device__ __forceinline__ uint32_t pack_two(__nv_bfloat16, float low, float high) {
+  uint32_t x;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
+  return x;
+}
+static __device__ __forceinline__ uint32_t pack_two(__half, float low, float high) {
+  uint32_t x;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
+  return x;
 }
 
 /* Lane l gives the address of row l % 8 of matrix l / 8, 16 bytes, and has two neighbours of a row of each matrix, as
@@ -125,6 +196,6 @@ WGMMA_COLS(256, WGMMA_REG32_0 WGMMA_REG32_1 WGMMA_REG32_2 WGMMA_REG8_12 WGMMA_RE
            "%128", "%129", "%130", "%131", "%132", WGMMA_SUM32(0), WGMMA_SUM32(32), WGMMA_SUM32(64), WGMMA_SUM8(96),
            WGMMA_SUM8(104), WGMMA_SUM8(112), WGMMA_SUM8(120))
 
-#endif /* HOPPER_COMPILED */
+#endif /* SIMT_REWRITTEN, HOPPER_COMPILED */
 
 #endif /* PHASE3_CNN_CONV2D_TENSOR_HOPPER_CUH */

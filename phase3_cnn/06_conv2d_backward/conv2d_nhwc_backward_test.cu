@@ -151,8 +151,8 @@ static void mma_matches_reference(void **state) {
 static void wgmma_matches_reference(void **state) {
   (void)state;
   test_requires_gpu();
-  if (matmul_wgmma_refusal() != NULL) {
-    print_message("skipped: %s\n", matmul_wgmma_refusal());
+  if (conv2d_wgmma_refusal() != NULL) {
+    print_message("skipped: %s\n", conv2d_wgmma_refusal());
     skip();
   }
   expect_shapes<__nv_bfloat16>(WGMMA, 60);

@@ -24,7 +24,7 @@
 #include "phase3_cnn/06_conv2d_backward/conv2d_nhwc_backward_mma.cuh"
 #include "phase3_cnn/06_conv2d_backward/conv2d_nhwc_weight_plan.cuh"
 
-#ifndef SIMT_REWRITTEN
+#ifndef CONV2D_WITHOUT_WGMMA
 
 enum {
   CONV2D_DW_WGMMA_THREADS = 512, /* producer and three consumers */
@@ -117,21 +117,6 @@ static __device__ __forceinline__ void conv2d_dw_consume(const Conv2dDwPlan &pla
   }
 }
 
-/* Four neighbouring floats at the same place as `mine` in the shared memory of block `rank` of the cluster. */
-static __device__ __forceinline__ float4 conv2d_cluster_load(uint32_t mine, int rank) {
-  float4 x;
-  asm volatile(
-      "{\n"
-      ".reg .b32 there;\n"
-      "mapa.shared::cluster.u32 there, %4, %5;\n"
-      "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n"
-      "}\n"
-      : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-      : "r"(mine), "r"(rank)
-      : "memory");
-  return x;
-}
-
 static __device__ __forceinline__ void conv2d_store_four(float *to, float4 x) { *(float4 *)to = x; }
 static __device__ __forceinline__ void conv2d_store_four(__nv_bfloat16 *to, float4 x) {
   __nv_bfloat162 pair[2] = {__floats2bfloat162_rn(x.x, x.y), __floats2bfloat162_rn(x.z, x.w)};
@@ -155,7 +140,7 @@ static __device__ __forceinline__ void conv2d_dw_add(T *out, const Conv2dDwPlan 
       int place = (number * CONV2D_NHWC_BLOCK + row) * CONV2D_DW_PITCH + i % (job.taps * quads) * 4;
       float4 sum = make_float4(0, 0, 0, 0);
       for (int rank = 0; rank < plan.cluster; rank++) {
-        float4 x = conv2d_cluster_load(shared_address(kept + place), rank);
+        float4 x = cluster_load(shared_address(kept + place), rank);
         sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
       }
       int filter = job.filter + tap * job.filter_step;
@@ -264,7 +249,7 @@ static inline void conv2d_dw_planned(T *dw, const T *dy, const T *x, Conv2dShape
     maps.x[i] = conv2d_nhwc_plane_map(x, half, s.n, s.h, s.w, s.c, s.stride_h, s.stride_w, i / s.stride_w,
                                       i % s.stride_w, x_box);
   maps.dy = conv2d_nhwc_plane_map(dy, half, s.n, conv2d_out_h(s), conv2d_out_w(s), s.k, 1, 1, 0, 0, dy_box);
-  const void *kernel = (const void *)conv2d_dw_wgmma_kernel<T>;
+  auto *kernel = conv2d_dw_wgmma_kernel<T>;
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, CONV2D_DW_WGMMA_BYTES));
   cudaLaunchAttribute attribute;
   attribute.id = cudaLaunchAttributeClusterDimension;
@@ -276,8 +261,7 @@ static inline void conv2d_dw_planned(T *dw, const T *dy, const T *x, Conv2dShape
   config.dynamicSmemBytes = CONV2D_DW_WGMMA_BYTES;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  void *arguments[] = {&maps, (void *)plan, &dw, &workspace};
-  CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, maps, *plan, dw, workspace));
   if (plan->splits != plan->cluster)
     conv2d_nhwc_add_splits(dw, workspace, conv2d_w_count(s), plan->splits / plan->cluster);
 }
@@ -323,18 +307,17 @@ static inline void conv2d_backward_weight_nhwc_wgmma(T *dw, float *dbias, const 
 
 #else
 
-/* The emulated GPU has no wgmma: matmul_wgmma_refusal() says so. */
 template <typename T>
 static inline size_t conv2d_dw_wgmma_floats(Conv2dShape s) {
   return conv2d_dw_floats(s);
 }
 template <typename T>
 static inline void conv2d_backward_input_nhwc_wgmma(T *, const T *, const T *, Conv2dShape, T *) {
-  die("conv2d_nhwc_wgmma: %s", matmul_wgmma_refusal());
+  die("conv2d_nhwc_wgmma: %s", conv2d_wgmma_refusal());
 }
 template <typename T>
 static inline void conv2d_backward_weight_nhwc_wgmma(T *, float *, const T *, const T *, Conv2dShape, float *) {
-  die("conv2d_nhwc_wgmma: %s", matmul_wgmma_refusal());
+  die("conv2d_nhwc_wgmma: %s", conv2d_wgmma_refusal());
 }
 #endif
 

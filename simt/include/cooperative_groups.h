@@ -4,8 +4,7 @@
  * the group in place of lanes. Every group is a thread_group, which knows its kind, so that a function which takes a
  * thread_group by value or by reference works with each of them.
  *
- * Not here: tiles of more than 32 threads, and clusters (a feature of GPUs of compute capability 9.0 and up; the
- * imaginary one has 8.0).
+ * Not here: tiles of more than 32 threads. Clusters need SIMT_CAPABILITY=9.0, unless they have one block.
  */
 #ifndef SIMT_COOPERATIVE_GROUPS_H
 #define SIMT_COOPERATIVE_GROUPS_H
@@ -17,6 +16,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "simt/hopper.h"
 #include "simt/warp.h"
 
 namespace cooperative_groups {
@@ -122,6 +122,62 @@ class grid_group : public thread_group {
 };
 
 SIMT_UNSEEN inline grid_group this_grid() { return grid_group(); }
+
+/* ---- the cluster: blocks of a grid that reach each other's shared memory ---- */
+
+class cluster_group : public thread_group {
+ public:
+  struct arrival_token {};
+
+  SIMT_UNSEEN static void sync(SIMT_SITE) {
+    simt_cluster_arrive(SIMT_PASS_SITE);
+    simt_cluster_wait(SIMT_PASS_SITE);
+  }
+  SIMT_UNSEEN static arrival_token barrier_arrive(SIMT_SITE) {
+    simt_cluster_arrive(SIMT_PASS_SITE);
+    return arrival_token();
+  }
+  SIMT_UNSEEN static void barrier_wait(SIMT_SITE) { simt_cluster_wait(SIMT_PASS_SITE); }
+  SIMT_UNSEEN static void barrier_wait(arrival_token &&, SIMT_SITE) { simt_cluster_wait(SIMT_PASS_SITE); }
+
+  /* The same variable in the shared memory of another block; whose shared memory it is. */
+  template <class T>
+  SIMT_UNSEEN static T *map_shared_rank(T *variable, int rank, SIMT_SITE) {
+    return (T *)simt_cluster_pointer((const void *)variable, (unsigned)rank, SIMT_PASS_SITE);
+  }
+  SIMT_UNSEEN static unsigned query_shared_rank(const void *address, SIMT_SITE) {
+    return simt_cluster_rank_of(address, SIMT_PASS_SITE);
+  }
+
+  SIMT_UNSEEN static dim3 dim_blocks() {
+    uint3 blocks = simt_cluster_shape();
+    return dim3(blocks.x, blocks.y, blocks.z);
+  }
+  SIMT_UNSEEN static dim3 block_index() {
+    uint3 blocks = simt_cluster_shape();
+    return dim3(blockIdx.x % blocks.x, blockIdx.y % blocks.y, blockIdx.z % blocks.z);
+  }
+  SIMT_UNSEEN static unsigned num_blocks() { return simt_cluster_blocks(); }
+  SIMT_UNSEEN static unsigned block_rank() { return simt_cluster_rank(); }
+  SIMT_UNSEEN static unsigned size() { return num_threads(); }
+  SIMT_UNSEEN static unsigned num_threads() { return simt_cluster_blocks() * details::block_size(); }
+  SIMT_UNSEEN static unsigned thread_rank() { return simt_cluster_rank() * details::block_size() + simt_thread_rank(); }
+  SIMT_UNSEEN static dim3 dim_threads() {
+    dim3 blocks = dim_blocks();
+    return dim3(blocks.x * blockDim.x, blocks.y * blockDim.y, blocks.z * blockDim.z);
+  }
+  SIMT_UNSEEN static dim3 thread_index() {
+    dim3 block = block_index();
+    return dim3(block.x * blockDim.x + threadIdx.x, block.y * blockDim.y + threadIdx.y,
+                block.z * blockDim.z + threadIdx.z);
+  }
+
+ private:
+  cluster_group() : thread_group(details::cluster_group_id) {}
+  friend cluster_group this_cluster();
+};
+
+SIMT_UNSEEN inline cluster_group this_cluster() { return cluster_group(); }
 
 /* ---- the block ---- */
 
@@ -360,15 +416,17 @@ SIMT_UNSEEN coalesced_group binary_partition(const Group &group, bool predicate,
 /* ---- a thread_group finds out what it is ---- */
 
 inline unsigned long long thread_group::size() const {
-  return kind_ == details::grid_group_id     ? grid_group::num_threads()
-         : kind_ == details::thread_block_id ? thread_block::num_threads()
-                                             : (unsigned)__builtin_popcount(mask_);
+  return kind_ == details::grid_group_id      ? grid_group::num_threads()
+         : kind_ == details::thread_block_id  ? thread_block::num_threads()
+         : kind_ == details::cluster_group_id ? cluster_group::num_threads()
+                                              : (unsigned)__builtin_popcount(mask_);
 }
 
 inline unsigned long long thread_group::thread_rank() const {
-  return kind_ == details::grid_group_id     ? grid_group::thread_rank()
-         : kind_ == details::thread_block_id ? thread_block::thread_rank()
-                                             : ((const coalesced_group *)this)->thread_rank();
+  return kind_ == details::grid_group_id      ? grid_group::thread_rank()
+         : kind_ == details::thread_block_id  ? thread_block::thread_rank()
+         : kind_ == details::cluster_group_id ? cluster_group::thread_rank()
+                                              : ((const coalesced_group *)this)->thread_rank();
 }
 
 inline void thread_group::sync(const char *file, int line) const {
@@ -376,6 +434,8 @@ inline void thread_group::sync(const char *file, int line) const {
     simt_grid_barrier(file, line);
   else if (kind_ == details::thread_block_id)
     simt_block_barrier(0, "thread_group::sync", file, line);
+  else if (kind_ == details::cluster_group_id)
+    cluster_group::sync(file, line);
   else
     simt_warp_rendezvous(mask_, NULL, NULL, "thread_group::sync", file, line);
 }
@@ -411,31 +471,6 @@ auto invoke_one_broadcast(const Group &group, Function &&function, Arguments &&.
   if (group.thread_rank() == 0) result = std::forward<Function>(function)(std::forward<Arguments>(arguments)...);
   return group.shfl(result, 0);
 }
-
-/* ---- clusters ---- */
-
-class cluster_group : public thread_group {
- public:
-  cluster_group() : thread_group(details::cluster_group_id) {}
-  void sync() const {}
-  void barrier_arrive() const {}
-  void barrier_wait() const {}
-  unsigned thread_rank() const { return 0; }
-  unsigned num_threads() const { return 0; }
-  unsigned block_rank() const { return 0; }
-  unsigned num_blocks() const { return 0; }
-  dim3 block_index() const { return dim3(); }
-  dim3 dim_blocks() const { return dim3(); }
-  template <class T>
-  T *map_shared_rank(T *address, int) const {
-    return address;
-  }
-};
-
-__attribute__((
-    error("clusters need a GPU of compute capability 9.0; the emulated one has 8.0. Let the program take its "
-          "other path, or run it on such a GPU"))) cluster_group
-this_cluster();
 
 }  // namespace cooperative_groups
 

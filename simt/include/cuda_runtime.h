@@ -299,6 +299,11 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
 }
 
 template <class T>
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, T *kernel, const cudaLaunchConfig_t *config) {
+  return cudaOccupancyMaxActiveClusters(clusters, simt::kernel_address(kernel), config);
+}
+
+template <class T>
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, T *kernel, int blocks, int block_size) {
   return cudaOccupancyAvailableDynamicSMemPerBlock(bytes, simt::kernel_address(kernel), blocks, block_size);
 }

@@ -244,6 +244,14 @@ static void print_kernel(FILE *out, const SimtKernelReport *k) {
   if (COUNT(k, LOCAL_LOADS) + COUNT(k, LOCAL_STORES))
     fprintf(out, "  %-14s %13s loads    %14s stores, of single lanes\n", "local memory",
             thousands(COUNT(k, LOCAL_LOADS), a), thousands(COUNT(k, LOCAL_STORES), b));
+  if (COUNT(k, BULK_COPIES))
+    fprintf(out, "  %-14s %13s copies   %14s bytes\n", "bulk copies", thousands(COUNT(k, BULK_COPIES), a),
+            thousands(COUNT(k, BULK_BYTES), b));
+  if (COUNT(k, MBARRIER_WAITS))
+    fprintf(out, "  %-14s %13s waits, of single threads\n", "mbarriers", thousands(COUNT(k, MBARRIER_WAITS), a));
+  if (COUNT(k, WGMMA_PRODUCTS))
+    fprintf(out, "  %-14s %13s products %14s FLOPs\n", "wgmma", thousands(COUNT(k, WGMMA_PRODUCTS), a),
+            thousands(COUNT(k, WGMMA_FLOPS), b));
   if (COUNT(k, STEPS))
     fprintf(out, "  %-14s %13s branches  %.1f %% uniform; %.1f of 32 lanes active\n", "control flow",
             thousands(COUNT(k, BRANCHES), a), 100 * branch_efficiency(k->count), lanes_per_step(k->count));

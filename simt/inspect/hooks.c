@@ -11,6 +11,7 @@ const SimtHooks simt_hooks = {
     .inspecting = simt_inspect_inspecting,
     .next = simt_inspect_next,
     .pick = simt_inspect_pick,
+    .prefer = simt_inspect_prefer,
     .spins = simt_inspect_spins,
     .stack = simt_inspect_stack,
     .give_turn = simt_inspect_give_turn,
@@ -30,6 +31,13 @@ const SimtHooks simt_hooks = {
     .freed = simt_inspect_freed,
     .host_wrote = simt_inspect_host_wrote,
     .held = simt_inspect_held,
+
+    .bulk_began = simt_inspect_bulk_began,
+    .bulk_arrived = simt_inspect_bulk_arrived,
+    .async_reads = simt_inspect_async_reads,
+    .async_fence = simt_inspect_async_fence,
+    .counted = simt_inspect_counted,
+
     .saw_outside = simt_inspect_saw_outside,
     .told = simt_inspect_told,
 };

@@ -12,6 +12,7 @@
  *   judge.c     whether an access is allowed: bounds, alignment, initialisation
  *   race.c      who touched a word before, and whether anything orders the two
  *   order.c     what fences and atomic operations order
+ *   hopper.c    what is asynchronous from compute capability 9.0 on: bulk copies, wgmma
  *   symbols.c   places in the program: file and line; names of shared arrays
  *   report.c    collects counts and findings
  *   formats.c   prints them: table, source, JSON, HTML
@@ -43,6 +44,7 @@ void simt_inspect_block_end(void);
 int simt_inspect_inspecting(void);
 int simt_inspect_next(void);
 int simt_inspect_pick(int yields);
+void simt_inspect_prefer(int rank);
 int simt_inspect_spins(void);
 void simt_inspect_stack(char *lowest);
 void simt_inspect_give_turn(void);
@@ -58,6 +60,11 @@ void simt_inspect_allocated(void *base, size_t size, SimtMemoryKind kind);
 void simt_inspect_freed(void *base, size_t size, SimtMemoryKind kind);
 void simt_inspect_host_wrote(void *base, size_t size);
 void simt_inspect_held(void *shared, size_t bytes, int held);
+void simt_inspect_bulk_began(Worker *owner, void *shared, size_t bytes);
+void simt_inspect_bulk_arrived(Worker *owner, void *shared, size_t bytes);
+void simt_inspect_async_reads(const void *pc, const void *shared, size_t bytes);
+void simt_inspect_async_fence(void);
+void simt_inspect_counted(const void *pc, int counter, uint64_t more);
 int simt_inspect_saw_outside(void);
 void simt_inspect_told(const char *text);
 

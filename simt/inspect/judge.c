@@ -123,8 +123,10 @@ static void judge_held(Inspector *in, const Row *row, Region *r, uint32_t lanes,
     }
     if (!any_bit(r->awaited, at, bytes) || simt_found_before(SIMT_UNINITIALISED_READ, row->site, 0)) continue;
     found(in, row, lane, SIMT_UNINITIALISED_READ, simt_memory_words(in, row->request.address[lane]),
-          "an asynchronous copy to it is under way: __pipeline_commit() it and wait for it (__pipeline_wait_prior()) "
-          "before, and for other threads' copies at a barrier after that");
+          r->bulk
+              ? "an asynchronous copy to it is under way: wait for the mbarrier at which it counts (mbarrier_wait())"
+              : "an asynchronous copy to it is under way: __pipeline_commit() it and wait for it "
+                "(__pipeline_wait_prior()) before, and for other threads' copies at a barrier after that");
   }
 }
 
@@ -199,6 +201,7 @@ static int count_shared(uint64_t *count, const SimtRequest *r, int lanes, int si
 static void count_lanes(Inspector *in, const Row *row, Space space, uint32_t lanes, int side_by_side) {
   SimtRequest part;
   const SimtRequest *r = &row->request;
+  if (space == SPACE_SHARED && simt_is_mbarrier(in->worker, (void *)r->address[__builtin_ctz(lanes)])) return;
   SiteCounts *counts = simt_site_counts(row->site);
   uint64_t *count = counts->count;
   int waste = 0;

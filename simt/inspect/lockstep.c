@@ -83,6 +83,12 @@ static void settle(Inspector *in) {
   if (in->fenced_for_all) simt_order_fence(in, in->fenced_for_all, OTHER_BLOCKS);
   if (in->fenced & ~in->fenced_for_all) simt_order_fence(in, in->fenced & ~in->fenced_for_all, OWN_BLOCK);
   in->fenced = in->fenced_for_all = 0;
+  if (in->async_fenced) {
+    simt_race_clock++;
+    for (uint32_t rest = in->async_fenced; rest; rest &= rest - 1)
+      in->lanes[in->warp * SIMT_WARP_SIZE + __builtin_ctz(rest)].async_fence = simt_race_clock;
+    in->async_fenced = 0;
+  }
   for (int i = 0; i < in->pending_syncs; i++) simt_race_warp(in, in->pending[i].warp, in->pending[i].lanes);
   in->pending_syncs = 0;
   if (in->pending_barrier) simt_race_barrier(in);
@@ -190,6 +196,8 @@ static int choose(Inspector *in) {
     in->steps_in_warp = 0;
     first++;
   }
+  if (in->preferred) first = in->preferred - 1;
+  in->preferred = 0;
   if (++in->steps_in_turn > QUANTUM) {
     in->steps_in_turn = 0;
     if (takes_turns(in)) simt_inspect_give_turn(), simt_inspect_take_turn();
@@ -240,6 +248,7 @@ static int next_lane(Inspector *in) {
   lane->fence[OWN_BLOCK].time = lane->fence[OTHER_BLOCKS].time = 0;
   lane->guess = lane->observed = lane->seen[OWN_BLOCK] = lane->seen[OTHER_BLOCKS] = 0;
   lane->spins_at = 0;
+  lane->async_fence = 0;
   return -1;
 }
 
@@ -251,6 +260,8 @@ int simt_inspect_spins(void) {
   lane->spins_at = lane->last_atomic;
   return ++lane->spins >= SPIN_YIELDS;
 }
+
+void simt_inspect_prefer(int rank) { simt_inspector->preferred = 1 + rank / SIMT_WARP_SIZE; }
 
 int simt_inspect_pick(int yields) {
   Inspector *in = simt_inspector;
@@ -380,6 +391,14 @@ void simt_inspect_fence(int other_blocks) {
   arrive(in);
 }
 
+void simt_inspect_async_fence(void) {
+  Inspector *in = simt_inspector;
+  if (!in) return;
+  in->async_fenced |= in->bit;
+  simt_inspect_sync_point();
+  arrive(in);
+}
+
 void simt_inspect_stack(char *lowest) {
   if (simt_inspector) simt_inspector->stack_low = (uintptr_t)lowest;
 }
@@ -451,18 +470,20 @@ void simt_inspect_block_begin(unsigned long long block) {
   pthread_mutex_unlock(&turn_lock);
   if (!in) abort();
   in->worker = w;
+  w->inspector = in;
+  if (k->cluster.x) simt_object_era++; /* an object may be in another block of the cluster */
   for (int i = 0; i < SIMT_MAX_BLOCK_THREADS && !w->threads[i].what; i++) w->threads[i].what = "its last step";
-  in->interleaved = k->cooperative;
+  in->interleaved = k->cooperative || k->cluster.x;
   in->block_number = block;
   in->threads = (int)(k->block.x * k->block.y * k->block.z);
   in->warps = (in->threads + SIMT_WARP_SIZE - 1) / SIMT_WARP_SIZE;
   in->arguments_low = (uintptr_t)k->arguments;
   in->arguments_size = k->arguments_size;
   in->used = in->arrived = in->split = in->spun = in->progressed = in->futile = in->stuck = 0;
-  in->steps_in_warp = in->steps_in_turn = 0;
+  in->steps_in_warp = in->steps_in_turn = in->preferred = 0;
   in->pending_barrier = in->pending_syncs = 0;
   in->indexed = 0;
-  in->fenced = in->fenced_for_all = 0;
+  in->fenced = in->fenced_for_all = in->async_fenced = 0;
   for (int i = 0; i < in->warps; i++) {
     in->warp_view[i].begun = 0;
     in->warp_view[i].working = 0;
@@ -481,6 +502,7 @@ void simt_inspect_block_end(void) {
   if (!in) return;
   end_step(in); /* of a block that was given up: what the fault was shows in its last accesses */
   simt_count_work(in);
+  in->worker->inspector = NULL;
   simt_inspect_give_turn();
   simt_inspector = NULL;
   pthread_mutex_lock(&turn_lock);

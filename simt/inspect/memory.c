@@ -328,6 +328,7 @@ int simt_find_object(Inspector *in, uintptr_t address, Object *o) {
     return 1;
   }
   if (address < 4096) return 0;
+  if (in->worker->cluster && simt_find_remote(in, address, o)) return 1;
   int live = simt_memory_find((void *)address, &memory);
   Region *region = address >= arena.low && address < arena.high ? &arena : NULL;
   switch (memory.kind) {

@@ -40,6 +40,7 @@ typedef struct Region {
   uint8_t *awaited; /* those of them whose copy has been judged: an earlier access in the same step may be before it */
   uint8_t *touched; /* whether cells of a chunk are in use, to bound their memory; NULL: too small to care */
   int shared;       /* by the threads of one block */
+  int bulk;         /* the last asynchronous copy was a bulk copy */
 } Region;
 enum { CHUNK_SHIFT = 16 };
 
@@ -101,7 +102,8 @@ typedef struct Lane {
   uint64_t seen[REACHES]; /* those of the own block, of others: happened before what it does now */
   uintptr_t guess;        /* where it read what others change atomically, without being ordered */
   unsigned guess_site;
-  int spins; /* yields in a row at the object of its last atomic operation */
+  uint32_t async_fence; /* accesses with a smaller time were before its last fence_async_proxy() */
+  int spins;            /* yields in a row at the object of its last atomic operation */
   uintptr_t spins_at, last_atomic;
 } Lane;
 
@@ -147,8 +149,10 @@ typedef struct Inspector {
   int spun, progressed; /* it read a flag or found a lock taken; it wrote something: TRIED | CHANGED */
   int futile;           /* steps in a row that only spun */
   int steps_in_warp, steps_in_turn;
+  int preferred;                   /* 1 + the warp to go on next; 0: none */
   int stuck;                       /* steps in a row without an effect */
   uint32_t fenced, fenced_for_all; /* lanes that did a fence in this step; one for other blocks, too */
+  uint32_t async_fenced;           /* and fence_async_proxy() */
   int pending_barrier, pending_syncs;
   struct {
     int warp;
@@ -174,6 +178,7 @@ typedef struct Inspector {
   uintptr_t observed_object[OBJECTS]; /* of the last atomic operations that read, or volatile reads; the latest first */
 
   Region fixed, dynamic; /* shared memory: static, dynamic */
+  Region remote[16][2];  /* of the other blocks of the cluster, by rank; without a look for races */
   Object *objects;       /* by site: what it touched last */
   unsigned object_count;
   WarpView warp_view[SIMT_MAX_WARPS];
@@ -275,7 +280,8 @@ void simt_memory_launch(const SimtKernel *kernel);
 void simt_memory_block(Inspector *in);
 int simt_is_reachable(const SimtMemory *memory); /* 1: the running kernel's device may use it */
 int simt_find_object(Inspector *in, uintptr_t address, Object *object);
-void simt_heap_add(uintptr_t address, size_t bytes); /* malloc() in a kernel */
+int simt_find_remote(Inspector *in, uintptr_t address, Object *object); /* hopper.c: in another block of the cluster */
+void simt_heap_add(uintptr_t address, size_t bytes);                    /* malloc() in a kernel */
 void simt_heap_remove(uintptr_t address);
 int simt_was_on_heap(uintptr_t address); /* and a kernel has freed it */
 /* Not in a __device__ or __constant__ variable, but between or behind them. */

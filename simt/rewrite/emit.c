@@ -19,6 +19,7 @@ static void rewrite_items(FILE *kernels) {
     const Item *item = &items[k];
     if (item->global && item->name >= 0) add_name(&kernel_names, name_of(item->name));
     if (item->global && item->name >= 0 && item->parameters >= 0) check_kernel(item);
+    if (item->global && item->name >= 0 && item->parameters >= 0 && !item->class_name) note_cluster(item);
     if (*option_launcher && item->global && item->name >= 0 && item->body >= 0 && !item->class_name)
       note_parameters(item);
     if (kernels && item->global && item->body >= 0 && item->name >= 0)

@@ -39,6 +39,16 @@ void note_parameters(const Item *item) {
           (int)(item - items), name_of(item->name), names.data);
 }
 
+void note_cluster(const Item *item) {
+  int i = item->start, end = item->body >= 0 ? tokens[item->body].match + 1 : item->end;
+  while (i < item->name && !is(i, "__cluster_dims__")) i++;
+  if (i >= item->name || !opens(i + 1)) return;
+  char *blocks = spell(i + 2, tokens[i + 1].match);
+  appendf(&tokens[end].before, " static const ::simt::ClusterDims simt_cluster_%d(\"%s\"%s%s); ", (int)(item - items),
+          name_of(item->name), *blocks ? ", " : "", blocks);
+  free(blocks);
+}
+
 /* ---- the list of functions for check_calls() ---- */
 
 /* Where a body includes a file, it lies in several pieces. */

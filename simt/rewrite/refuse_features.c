@@ -1,4 +1,4 @@
-/* refuse_features.c - what cannot work on a CPU or is not supported: inline PTX, textures, clusters. */
+/* refuse_features.c - what cannot work on a CPU or is not supported: inline PTX, textures. */
 #include "refuse.h"
 
 #include <ctype.h>
@@ -109,14 +109,9 @@ void check_name(int i) {
        "cudaCreateSurfaceObject "
        "cudaDestroySurfaceObject cudaBindSurfaceToArray surfaceReference",
        "surfaces are not supported; write the array by its index (a[y * width + x])"},
-      {"__cluster_dims__ cluster_group this_cluster cudaLaunchAttributeClusterDimension",
-       "thread block clusters are not supported (the emulated GPU has compute capability 8.0); let the blocks of the "
-       "grid "
-       "work together through global memory"},
       {"cudaLaunchCooperativeKernelMultiDevice multi_grid_group this_multi_grid",
        "a cooperative launch on several GPUs is not supported: the emulator has one; use "
        "cudaLaunchCooperativeKernel()"},
-      {"CUtensorMap cuTensorMapEncodeTiled", "tensor memory access (TMA) is not supported; use plain loads and stores"},
   };
   if (is_one_of(i - 1, ". ->")) return; /* a member of the program's own */
   for (size_t k = 0; k < sizeof unsupported / sizeof *unsupported; k++) {

@@ -20,10 +20,12 @@ extern "C" {
 /* The imaginary GPU: documented in device.c. */
 #define SIMT_MULTIPROCESSORS 16 /* unless the environment's SIMT_MULTIPROCESSORS says otherwise */
 int simt_multiprocessors(void);
+int simt_capability(void); /* 80 or, with SIMT_CAPABILITY=9.0, 90 */
 #define SIMT_THREADS_PER_MULTIPROCESSOR 2048
 #define SIMT_BLOCKS_PER_MULTIPROCESSOR 32
-#define SIMT_SHARED_PER_MULTIPROCESSOR (164 * 1024)
-#define SIMT_SHARED_RESERVED 1024 /* of it, for each block */
+#define SIMT_SHARED_RESERVED 1024 /* of a multiprocessor's shared memory, for each block */
+size_t simt_shared_per_multiprocessor(void);
+size_t simt_shared_limit(void); /* of a block that asks for it */
 #define SIMT_DEVICE_BYTES ((size_t)16 << 30)
 
 #define SIMT_DEVICES_MOST 8

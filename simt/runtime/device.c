@@ -1,10 +1,13 @@
 /* device.c - the imaginary GPU: what it is called, what it has, what it is set to.
  *
- *   compute capability 8.0, 16 multiprocessors of 2048 threads and 32 blocks, warps of 32
+ *   compute capability 8.0 (9.0 if SIMT_CAPABILITY says so), 16 multiprocessors of 2048 threads and 32 blocks, warps
+ *   of 32
  *   16 GiB of memory, 4 MiB of L2 cache, 64 KiB of constant memory
- *   shared memory 48 KiB a block, 163 KiB for kernels that ask (cudaFuncSetAttribute), 164 KiB a multiprocessor
+ *   shared memory 48 KiB a block, 163 KiB for kernels that ask (cudaFuncSetAttribute), 164 KiB a multiprocessor; with
+ *   capability 9.0 227 and 228 KiB
  *   65536 registers a block and a multiprocessor; clock64() ticks in nanoseconds, hence 1 GHz
- *   unified addressing, managed memory, cooperative launches, memory pools, graphs; no textures, no clusters
+ *   unified addressing, managed memory, cooperative launches, memory pools, graphs; no textures; clusters from
+ *   capability 9.0 on
  *   one of them, or SIMT_DEVICES (devices.c), which can all be peers
  *
  * It is of the size of a small GPU of the A100's generation, so that occupancy and limits come out as on real ones.
@@ -16,6 +19,9 @@
 
 #include <sched.h>
 #include <unistd.h>
+
+size_t simt_shared_per_multiprocessor(void) { return simt_capability() >= 90 ? 228 * 1024 : 164 * 1024; }
+size_t simt_shared_limit(void) { return simt_shared_per_multiprocessor() - SIMT_SHARED_RESERVED; }
 
 static int cores(void) {
   cpu_set_t set;
@@ -35,8 +41,8 @@ static void describe(struct cudaDeviceProp *p, int device) {
   p->pciBusID = device;
   p->totalGlobalMem = simt_memory_total();
   p->sharedMemPerBlock = SIMT_STATIC_SHARED_LIMIT;
-  p->sharedMemPerBlockOptin = SIMT_OPT_IN_SHARED_LIMIT;
-  p->sharedMemPerMultiprocessor = SIMT_SHARED_PER_MULTIPROCESSOR;
+  p->sharedMemPerBlockOptin = simt_shared_limit();
+  p->sharedMemPerMultiprocessor = simt_shared_per_multiprocessor();
   p->reservedSharedMemPerBlock = SIMT_SHARED_RESERVED;
   p->regsPerBlock = p->regsPerMultiprocessor = 65536;
   p->warpSize = SIMT_WARP_SIZE;
@@ -47,7 +53,8 @@ static void describe(struct cudaDeviceProp *p, int device) {
   p->maxGridSize[0] = 0x7fffffff;
   p->maxGridSize[1] = p->maxGridSize[2] = 65535;
   p->totalConstMem = 64 * 1024;
-  p->major = 8;
+  p->major = simt_capability() / 10;
+  p->clusterLaunch = simt_capability() >= 90;
   p->textureAlignment = 512;
   p->texturePitchAlignment = 32;
   p->surfaceAlignment = 512;

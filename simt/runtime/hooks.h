@@ -26,6 +26,7 @@ typedef struct SimtHooks {
   int (*inspecting)(void);       /* the running block is inspected; next(), pick() and spins() may be called */
   int (*next)(void);             /* who goes on when a thread has returned: as pick(); -2 also for "not inspected" */
   int (*pick)(int yields);       /* who goes on: a rank, -1 a thread that has not started, -2 nobody */
+  void (*prefer)(int rank);      /* its warp should go on next */
   int (*spins)(void);            /* the thread tries the same again and again */
   void (*stack)(char *lowest);   /* the stack that is about to run */
   void (*give_turn)(void);       /* another block may run ... */
@@ -47,6 +48,13 @@ typedef struct SimtHooks {
   void (*freed)(void *base, size_t size, SimtMemoryKind kind); /* it is about to be */
   void (*host_wrote)(void *base, size_t size);                 /* a copy, a memset or a library's function */
   void (*held)(void *shared, size_t bytes, int held);          /* by an asynchronous copy; 0: it has been waited for */
+  /* ---- mbarrier.c, wgmma.c: what is asynchronous; `owner` runs the block whose shared memory it is ---- */
+  void (*bulk_began)(struct Worker *owner, void *shared, size_t bytes);
+  void (*bulk_arrived)(struct Worker *owner, void *shared, size_t bytes);
+  void (*async_reads)(const void *pc, const void *shared, size_t bytes); /* wgmma, called at pc, reads a factor */
+  void (*async_fence)(void);                                             /* fence.proxy.async of the thread */
+  void (*counted)(const void *pc, int counter, uint64_t more);           /* SimtCounter of simt/inspector.h */
+
   int (*saw_outside)(void);       /* it has found accesses out of bounds, with their lines */
   void (*told)(const char *text); /* a diagnosis was printed: "=== simt: " and this */
 } SimtHooks;

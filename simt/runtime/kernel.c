@@ -35,6 +35,7 @@ typedef struct SymbolList {
 } SymbolList;
 
 static SymbolList functions, shared; /* functions: by address */
+static SymbolList variables;         /* as shared, but each by itself; the address is that from simt_above_shared */
 
 static void list_add(SymbolList *list, Symbol symbol) {
   if ((list->count & (list->count - 1)) == 0)
@@ -62,6 +63,8 @@ static int program_base(struct dl_phdr_info *info, size_t size, void *base) {
   return 1;
 }
 
+static uintptr_t above; /* of simt_above_shared in the block of thread-local variables */
+
 static void read_table(const char *file, const ElfW(Shdr) * table, const char *names) {
   uintptr_t base = 0;
   const ElfW(Sym) *symbols = (const void *)(file + table->sh_offset);
@@ -72,7 +75,11 @@ static void read_table(const char *file, const ElfW(Shdr) * table, const char *n
     int type = ELF64_ST_TYPE(s->st_info);
     if (s->st_shndx == SHN_UNDEF) continue;
     if (type == STT_FUNC) list_add(&functions, (Symbol){name, base + s->st_value, s->st_size});
-    if (type == STT_TLS && strncmp(name, "_ZZ", 3) == 0) add_shared((Symbol){name + 3, 0, s->st_size});
+    if (type == STT_TLS && strncmp(name, "_ZZ", 3) == 0) {
+      add_shared((Symbol){name + 3, 0, s->st_size});
+      list_add(&variables, (Symbol){name + 3, s->st_value, s->st_size});
+    }
+    if (type == STT_TLS && strcmp(name, "simt_above_shared") == 0) above = s->st_value;
   }
 }
 
@@ -90,12 +97,25 @@ static void read_program(void) {
   for (int i = 0; i < header->e_shnum; i++)
     if (sections[i].sh_type == SHT_SYMTAB)
       read_table(file, &sections[i], file + sections[sections[i].sh_link].sh_offset);
+  for (size_t i = 0; i < variables.count; i++) variables.symbols[i].address -= above;
   qsort(functions.symbols, functions.count, sizeof *functions.symbols, by_address);
 }
 
 static void begin_symbols(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, read_program);
+}
+
+int simt_static_variable(ptrdiff_t from_above, ptrdiff_t *low, size_t *bytes) {
+  begin_symbols();
+  for (size_t i = 0; i < variables.count; i++) {
+    const Symbol *s = &variables.symbols[i];
+    if ((size_t)from_above - s->address >= s->bytes) continue;
+    *low = (ptrdiff_t)s->address;
+    *bytes = s->bytes;
+    return 1;
+  }
+  return 0;
 }
 
 /* The mangled name of the function at an address, or NULL. */
@@ -278,7 +298,7 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
   pthread_mutex_lock(&lock);
   Attributes *a = attributes_of(function);
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
-    if (value < 0 || (size_t)value + simt_static_shared(function) > SIMT_OPT_IN_SHARED_LIMIT)
+    if (value < 0 || (size_t)value + simt_static_shared(function) > simt_shared_limit())
       error = cudaErrorInvalidValue;
     else
       a->dynamic_shared = value;
@@ -309,7 +329,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *found, const void *
   pthread_mutex_unlock(&lock);
   found->maxThreadsPerBlock = SIMT_MAX_BLOCK_THREADS;
   found->numRegs = 32; /* so few that registers never limit the occupancy */
-  found->ptxVersion = found->binaryVersion = 80;
+  found->ptxVersion = found->binaryVersion = simt_capability();
   return cudaSuccess;
 }
 
@@ -338,9 +358,9 @@ static size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * s
 
 /* Blocks of one multiprocessor: limited by its threads, its shared memory, and a fixed number. */
 static int blocks_resident(int threads, size_t shared_bytes) {
-  if (threads < 1 || threads > SIMT_MAX_BLOCK_THREADS || shared_bytes > SIMT_OPT_IN_SHARED_LIMIT) return 0;
+  if (threads < 1 || threads > SIMT_MAX_BLOCK_THREADS || shared_bytes > simt_shared_limit()) return 0;
   size_t by_threads = SIMT_THREADS_PER_MULTIPROCESSOR / round_up((size_t)threads, SIMT_WARP_SIZE);
-  size_t by_shared = SIMT_SHARED_PER_MULTIPROCESSOR / round_up(shared_bytes + SIMT_SHARED_RESERVED, 128);
+  size_t by_shared = simt_shared_per_multiprocessor() / round_up(shared_bytes + SIMT_SHARED_RESERVED, 128);
   size_t blocks = by_threads < by_shared ? by_threads : by_shared;
   return (int)(blocks < SIMT_BLOCKS_PER_MULTIPROCESSOR ? blocks : SIMT_BLOCKS_PER_MULTIPROCESSOR);
 }
@@ -364,13 +384,30 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_shared);
 }
 
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *function, const cudaLaunchConfig_t *config) {
+  RETURN_IF_STICKY;
+  if (!clusters || !config || (config->numAttrs && !config->attrs)) return simt_error(cudaErrorInvalidValue);
+  if (!function) return simt_error(cudaErrorInvalidDeviceFunction);
+  if (simt_capability() < 90) return simt_error(cudaErrorNotSupported);
+  unsigned size = 1;
+  for (unsigned i = 0; i < config->numAttrs; i++) {
+    const cudaLaunchAttribute *a = &config->attrs[i];
+    if (a->id != cudaLaunchAttributeClusterDimension) continue;
+    size = a->val.clusterDim.x * a->val.clusterDim.y * a->val.clusterDim.z;
+  }
+  if (size < 1 || size > 8) return simt_error(cudaErrorInvalidClusterSize);
+  int threads = (int)(config->blockDim.x * config->blockDim.y * config->blockDim.z);
+  *clusters = simt_resident_blocks(threads, simt_static_shared(function) + config->dynamicSmemBytes) / (int)size;
+  return cudaSuccess;
+}
+
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *function, int blocks, int block_size) {
   RETURN_IF_STICKY;
   if (!bytes || !function || blocks < 1 || blocks_resident(block_size, 0) < blocks)
     return simt_error(cudaErrorInvalidValue);
-  size_t each = SIMT_SHARED_PER_MULTIPROCESSOR / (size_t)blocks / 128 * 128 - SIMT_SHARED_RESERVED;
+  size_t each = simt_shared_per_multiprocessor() / (size_t)blocks / 128 * 128 - SIMT_SHARED_RESERVED;
   size_t fixed = simt_static_shared(function);
-  if (each > SIMT_OPT_IN_SHARED_LIMIT) each = SIMT_OPT_IN_SHARED_LIMIT;
+  if (each > simt_shared_limit()) each = simt_shared_limit();
   *bytes = each > fixed ? each - fixed : 0;
   return cudaSuccess;
 }
@@ -393,6 +430,38 @@ cudaError_t simt_best_block_size(int *grid, int *block, const void *function,
     *grid = blocks * simt_multiprocessors();
   }
   return cudaSuccess;
+}
+
+/* ---- __cluster_dims__ ---- */
+
+static struct {
+  const char *kernel;
+  uint3 blocks;
+} in_clusters[64];
+static int in_clusters_count;
+
+void simt_register_cluster(const char *kernel, unsigned x, unsigned y, unsigned z) {
+  enum { MOST = sizeof in_clusters / sizeof *in_clusters };
+  pthread_mutex_lock(&lock);
+  int i = 0;
+  while (i < in_clusters_count && strcmp(in_clusters[i].kernel, kernel) != 0) i++;
+  if (i < MOST) {
+    in_clusters[i].kernel = kernel;
+    in_clusters[i].blocks = (uint3){x, y, z};
+    if (i == in_clusters_count) in_clusters_count++;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+uint3 simt_cluster_by_name(const char *launch) {
+  uint3 blocks = {0, 0, 0};
+  size_t length;
+  if (!in_clusters_count) return blocks;
+  const char *base = launch_base(launch, &length);
+  for (int i = 0; i < in_clusters_count; i++)
+    if (strlen(in_clusters[i].kernel) == length && memcmp(in_clusters[i].kernel, base, length) == 0)
+      blocks = in_clusters[i].blocks;
+  return blocks;
 }
 
 /* ---- launches by address ---- */
@@ -508,17 +577,25 @@ cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 bl
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **arguments) {
   SimtSite site = SIMT_CALLER;
   int cooperative = 0;
+  uint3 cluster = {1, 1, 1};
   RETURN_IF_STICKY;
   if (!config || (config->numAttrs && !config->attrs)) return simt_error(cudaErrorInvalidValue);
   for (unsigned i = 0; i < config->numAttrs; i++) {
     const cudaLaunchAttribute *a = &config->attrs[i];
     if (a->id == cudaLaunchAttributeCooperative) cooperative = a->val.cooperative;
     if (a->id != cudaLaunchAttributeClusterDimension) continue;
-    if (a->val.clusterDim.x * a->val.clusterDim.y * a->val.clusterDim.z <= 1) continue;
-    simt_report_call("not supported", "cudaLaunchKernelEx", site,
-                     "thread block clusters are not emulated (compute capability 8.0 has none)");
+    cluster = (uint3){a->val.clusterDim.x, a->val.clusterDim.y, a->val.clusterDim.z};
+    if (!cluster.x || !cluster.y || !cluster.z) return simt_error(cudaErrorInvalidValue);
+    if (simt_capability() >= 90 || cluster.x * cluster.y * cluster.z == 1) continue;
+    simt_report_call(
+        "not supported", "cudaLaunchKernelEx", site,
+        "clusters need compute capability 9.0; the emulated GPU has 8.0\n    try: SIMT_CAPABILITY=9.0 in the "
+        "environment");
     return simt_error(cudaErrorNotSupported);
   }
-  return launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream,
-                cooperative, "cudaLaunchKernelEx", site);
+  if (cluster.x * cluster.y * cluster.z > 1) simt_launch_in_clusters(cluster);
+  cudaError_t error = launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes,
+                             config->stream, cooperative, "cudaLaunchKernelEx", site);
+  simt_launch_in_clusters((uint3){0, 0, 0}); /* where the launch came to nothing */
+  return error;
 }

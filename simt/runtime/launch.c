@@ -50,6 +50,10 @@ __attribute__((constructor)) static void read_settings(void) {
   simt_settings.watchdog = number_setting("SIMT_WATCHDOG", 10, 0, 1e9);
   simt_settings.multiprocessors = (int)number_setting("SIMT_MULTIPROCESSORS", SIMT_MULTIPROCESSORS, 1, 1024);
   simt_device_count();
+  const char *capability = getenv("SIMT_CAPABILITY");
+  simt_settings.capability = capability && strcmp(capability, "9.0") == 0 ? 90 : 80;
+  if (capability && *capability && simt_settings.capability == 80 && strcmp(capability, "8.0") != 0)
+    bad_setting("SIMT_CAPABILITY", capability, "8.0 or 9.0");
   simt_settings.strict = (int)number_setting("SIMT_STRICT", 0, 0, 1);
   const char *order = getenv("SIMT_ORDER");
   if (!order || !*order || strcmp(order, "forward") == 0) {
@@ -68,16 +72,22 @@ __attribute__((constructor)) static void read_settings(void) {
 
 int simt_multiprocessors(void) { return simt_settings.multiprocessors; }
 
+int simt_capability(void) { return simt_settings.capability; }
+
 /* ---- blocks to workers ---- */
 
 /* In a random order block b runs as number b * prime + offset, modulo their number. */
-static unsigned long long block_in_order(const Job *job, unsigned long long b) {
+unsigned long long simt_in_order(const Job *job, unsigned long long b, unsigned long long count) {
   if (simt_settings.order == SIMT_FORWARD) return b;
-  if (simt_settings.order == SIMT_REVERSE) return job->blocks - 1 - b;
+  if (simt_settings.order == SIMT_REVERSE) return count - 1 - b;
   static const unsigned long long primes[] = {2654435761u, 4294967291u};
-  unsigned long long prime = primes[job->blocks % primes[0] == 0];
-  unsigned long long offset = simt_mix(simt_settings.seed + job->number) % job->blocks;
-  return (unsigned long long)(((unsigned __int128)b * prime + offset) % job->blocks);
+  unsigned long long prime = primes[count % primes[0] == 0];
+  unsigned long long offset = simt_mix(simt_settings.seed + job->number) % count;
+  return (unsigned long long)(((unsigned __int128)b * prime + offset) % count);
+}
+
+static unsigned long long block_in_order(const Job *job, unsigned long long b) {
+  return simt_in_order(job, b, job->blocks);
 }
 
 static void run_blocks(Worker *w, Job *job) {
@@ -321,7 +331,10 @@ static void execute(const SimtKernel *kernel) {
   running_device = kernel->device;
   job.number = launches++;
   TELL_INSPECTOR(launch_begin(kernel));
-  if (kernel->cooperative)
+  simt_shared_launch(kernel);
+  if (kernel->cluster.x)
+    simt_run_clusters(&job);
+  else if (kernel->cooperative)
     run_cooperative(&job);
   else
     run_on_pool(&job);
@@ -366,12 +379,28 @@ static cudaError_t check_shape(const SimtKernel *k) {
     return impossible(k, "the large dimension in x, or several elements for each thread",
                       "a grid of %u x %u x %u blocks; at most 65535 in y and z", g.x, g.y, g.z);
   size_t fixed = simt_static_shared_by_name(k->name), most = simt_max_dynamic_shared_by_name(k->name);
-  if (k->shared_bytes > most || fixed + k->shared_bytes > SIMT_OPT_IN_SHARED_LIMIT)
+  if (k->shared_bytes > most || fixed + k->shared_bytes > simt_shared_limit())
     return impossible(
         k,
         "smaller tiles; or cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) "
-        "before the launch, for up to 163 KB",
+        "before the launch, for up to 163 KB (227 KB with SIMT_CAPABILITY=9.0)",
         "%zu bytes of dynamic shared memory; this kernel may have %zu", k->shared_bytes, most);
+  if (k->cluster.x) {
+    uint3 c = k->cluster;
+    if (simt_capability() < 90) {
+      impossible(k, "SIMT_CAPABILITY=9.0 in the environment",
+                 "clusters need compute capability 9.0; the emulated GPU has 8.0");
+      return cudaErrorNotSupported;
+    }
+    if (!c.y || !c.z) return impossible(k, "at least 1 in each dimension", "a cluster of no blocks");
+    if (c.x * c.y * c.z > 8) {
+      impossible(k, "clusters of at most 8 blocks", "a cluster of %u blocks; at most 8", c.x * c.y * c.z);
+      return cudaErrorInvalidClusterSize;
+    }
+    if (g.x % c.x || g.y % c.y || g.z % c.z)
+      return impossible(k, "round the grid up to a multiple of the cluster, in each dimension",
+                        "a grid that is no multiple of its clusters of (%u,%u,%u) blocks", c.x, c.y, c.z);
+  }
   if (k->cooperative) {
     int resident = simt_resident_blocks((int)threads, fixed + k->shared_bytes);
     unsigned long long blocks = (unsigned long long)g.x * g.y * g.z;
@@ -432,8 +461,14 @@ static cudaError_t check_pointers(const SimtKernel *k) {
   return cudaSuccess;
 }
 
+static __thread uint3 next_cluster; /* of this host thread's next launch */
+void simt_launch_in_clusters(uint3 blocks) { next_cluster = blocks; }
+
 cudaError_t simt_launch(const SimtKernel *asked) {
   SimtKernel placed = *asked, *kernel = &placed;
+  placed.cluster = next_cluster.x ? next_cluster : simt_cluster_by_name(kernel->name);
+  if (placed.cluster.x == 1 && placed.cluster.y == 1 && placed.cluster.z == 1) placed.cluster.x = 0;
+  next_cluster = (uint3){0, 0, 0};
   placed.device = simt_current_device();
   if (simt_in_kernel()) /* by way of a __host__ __device__ function: the rest is refused by the rewriter */
     simt_kernel_fault(cudaErrorNotSupported, kernel->file, kernel->line,

@@ -135,6 +135,7 @@ static void report(const char *running_at, const char *advice, const char *forma
             k->file, k->line, k->grid.x, k->grid.y, k->grid.z, k->block.x, k->block.y, k->block.z, blockIdx.x,
             blockIdx.y, blockIdx.z);
     print_threads(w, running_at);
+    simt_describe_waits(w);
     if (advice) fprintf(stderr, "    try: %s\n", advice);
   }
   pthread_mutex_unlock(&report_lock);

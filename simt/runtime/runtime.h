@@ -65,6 +65,8 @@ typedef struct Warp {
 } Warp;
 
 struct Job;
+struct Hopper;
+struct Cluster;
 
 /* An OS thread that runs blocks, one at a time. */
 typedef struct Worker {
@@ -91,7 +93,14 @@ typedef struct Worker {
   int fibre_count;
   Fibre scheduler; /* the OS thread's own stack */
   size_t scheduler_bytes;
-  int aborted; /* the block is given up: its fibres are not to be continued */
+  struct Hopper *hopper;   /* hopper.h; NULL: no block has used it */
+  struct Cluster *cluster; /* that the block belongs to; NULL: to none */
+  int cluster_rank;
+  void *inspector;     /* the inspector's view of the running block */
+  char *static_shared; /* simt_above_shared of its OS thread */
+  int preferred;       /* 1 + the thread that goes on next; 0: as usual */
+  int own_conditions;  /* threads whose condition only threads of the block can make true */
+  int aborted;         /* the block is given up: its fibres are not to be continued */
   char *dynamic_shared;
   size_t dynamic_shared_size; /* allocated */
   size_t dynamic_shared_set;  /* so many have got their first value, which is nothing useful */
@@ -133,6 +142,7 @@ typedef struct SimtSettings {
   double watchdog;     /* SIMT_WATCHDOG: seconds of processor time, 0 for never */
   int multiprocessors; /* SIMT_MULTIPROCESSORS: of the imaginary GPU */
   int devices;         /* SIMT_DEVICES: imaginary GPUs */
+  int capability;      /* SIMT_CAPABILITY=8.0|9.0: of them, times 10 */
   int strict;          /* SIMT_STRICT=1: what a GPU forgives is a fault, too */
 } SimtSettings;
 extern SimtSettings simt_settings;
@@ -146,9 +156,21 @@ uint64_t simt_mix(uint64_t number);                    /* a hash, for random ord
 /* For an inspector, which lets the threads of a warp run in step: the thread `rank` is READY, `next` (-1: one that has
  * not started) goes on; *stack_low becomes the lowest address of its stack. */
 void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low);
+/* The thread `rank`, which waits for a condition that holds now, goes first. */
+void simt_let_run(int rank);
 int simt_condition_holds(Worker *worker, int rank); /* of a thread in SIMT_AT_CONDITION */
 
+/* cluster.c: what a block needs that uses instructions of compute capability 9.0; a launch in clusters */
+void simt_hopper_block_begin(Worker *worker);
+void simt_hopper_block_end(Worker *worker);
+void simt_run_clusters(Job *job);
+void simt_describe_waits(Worker *worker); /* on stderr, of the threads that wait for them: mbarriers, products */
+void simt_shared_launch(const SimtKernel *kernel);
+int simt_is_mbarrier(const Worker *worker, const void *address);
+
 /* launch.c */
+/* The b-th of `count` blocks, or clusters, to run. */
+unsigned long long simt_in_order(const Job *job, unsigned long long b, unsigned long long count);
 void simt_no_block_ended(void); /* for a while: if the blocks wait for others, these need OS threads */
 void simt_ask_launch(int *failed, int *crowded);
 

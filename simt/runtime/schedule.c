@@ -213,7 +213,11 @@ static int pick(Worker *w, int rank, int for_warp) {
 
 static void report_deadlock(Worker *w) {
   simt_report_block(
-      w->at_barrier && w->conditions == 0
+      w->own_conditions
+          ? "a phase of an mbarrier ends when all its arrivals and all announced bytes have come: compare them with "
+            "mbarrier_init() and the copies, see that each wait names the parity of its phase, and that a stage is "
+            "released in every round"
+      : w->at_barrier && w->conditions == 0
           ? "a barrier waits for every thread of the block that has not returned, a warp operation for every lane of "
             "its mask: take the barrier out of the branch, or give the warp operation the mask of the lanes that come"
           : "each group waits for another one, or for lanes that went elsewhere: see that all lanes of a mask reach "
@@ -231,8 +235,12 @@ static void let_other_blocks(void) {
 
 /* Waits for other blocks to make a condition true; in a launch of one block nobody will. */
 static int pick_patiently(Worker *w, int rank, int for_warp) {
-  int next = pick(w, rank, for_warp);
+  int next = w->preferred - 1;
+  w->preferred = 0;
+  if (next >= 0) return next;
+  next = pick(w, rank, for_warp);
   if (next != NOBODY || !w->conditions) return next;
+  if (w->conditions == w->own_conditions && !w->cluster) return next; /* no other block can help */
   double limit = w->job->blocks == 1 ? 0.2 : simt_settings.watchdog;
   unsigned long long start = simt_clock();
   while ((next = pick(w, rank, for_warp)) == NOBODY) {
@@ -521,6 +529,18 @@ void simt_yield(void) {
   wait_here(w, rank, SIMT_READY, 0);
 }
 
+void simt_let_run(int rank) {
+  Worker *w = simt_worker;
+  int self = simt_current_rank();
+  if (rank == self) return;
+  if (SIMT_INSPECTED && simt_hooks.inspecting()) {
+    simt_hooks.prefer(rank);
+    return;
+  }
+  w->preferred = 1 + rank;
+  wait_here(w, self, SIMT_READY, 0);
+}
+
 /* All threads of the block are at the grid barrier: the block waits for the other blocks. One that has returned will
  * never come, and a GPU waits for it for ever. */
 static void meet_grid(Worker *w) {
@@ -636,7 +656,7 @@ static void reserve_dynamic_shared(Worker *w, size_t bytes) {
 /* As much as any kernel may ask for: one that asks for too little, or nothing, writes into that and not into tables of
  * ours. What lies on both sides may not be touched. */
 static void reserve_dynamic_shared(Worker *w, size_t bytes) {
-  enum { ALL = SIMT_OPT_IN_SHARED_LIMIT + 1024, GUARD = 1 << 20 };
+  enum { ALL = SIMT_OPT_IN_SHARED_MOST + 1024, GUARD = 1 << 20 };
   if (!w->dynamic_shared) {
     char *memory = mmap(NULL, ALL + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED || mprotect(memory + GUARD, ALL, PROT_READ | PROT_WRITE) != 0) {
@@ -644,7 +664,7 @@ static void reserve_dynamic_shared(Worker *w, size_t bytes) {
       abort();
     }
     w->dynamic_shared = memory + GUARD;
-    w->dynamic_shared_size = SIMT_OPT_IN_SHARED_LIMIT;
+    w->dynamic_shared_size = simt_shared_limit();
   }
   if (bytes <= w->dynamic_shared_set) return;
   memset(w->dynamic_shared + w->dynamic_shared_set, 0xA5, bytes - w->dynamic_shared_set);
@@ -674,12 +694,14 @@ void simt_run_block(Worker *w, Job *job, unsigned long long block) {
   w->job = job;
   simt_worker = w;
   simt_pipeline_begin();
+  simt_hopper_block_begin(w);
   TELL_INSPECTOR(block_begin(block));
   atomic_store_explicit(&w->blocks, atomic_load_explicit(&w->blocks, memory_order_relaxed) + 1, memory_order_relaxed);
   atomic_store_explicit(&w->in_block, 1, memory_order_relaxed);
   w->fibre = &w->scheduler;
   switch_to(w, take_idle(w));
   atomic_store_explicit(&w->in_block, 0, memory_order_relaxed);
+  simt_hopper_block_end(w);
   TELL_INSPECTOR(block_end());
   simt_worker = NULL;
   if (w->aborted) {

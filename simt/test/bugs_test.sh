@@ -24,7 +24,7 @@ work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/bugs.XXXXXX")
 if [ -n "${KEEP:-}" ]; then echo "kept in $work"; else trap 'rm -rf "$work"' EXIT; fi
 . "$here/cache.sh"
 . "$here/join.sh"
-unset SIMT_ORDER SIMT_STREAMS SIMT_LEAKS SIMT_REPORT SIMT_THREADS SIMT_STRICT SIMT_WATCHDOG
+unset SIMT_ORDER SIMT_STREAMS SIMT_LEAKS SIMT_REPORT SIMT_THREADS SIMT_STRICT SIMT_WATCHDOG SIMT_CAPABILITY
 
 field() { sed -n "s|^// $2: *||p" "$1"; } # file, name
 

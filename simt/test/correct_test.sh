@@ -14,6 +14,7 @@ work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/correct.XXXXXX")
 if [ -n "${KEEP:-}" ]; then echo "kept in $work"; else trap 'rm -rf "$work"' EXIT; fi
 . "$here/cache.sh"
 . "$here/join.sh"
+export SIMT_CAPABILITY=9.0 # of the imaginary GPU, for hopper.cu
 unset SIMT_ORDER SIMT_STREAMS SIMT_LEAKS SIMT_REPORT SIMT_THREADS SIMT_STRICT SIMT_WATCHDOG
 
 runs=(

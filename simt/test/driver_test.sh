@@ -283,7 +283,7 @@ test_dependencies() {
 test_output_that_is_no_file() {
   [ "$(id -u)" = 0 ] && mknod -m 666 null c 1 3 2>/dev/null || ln -s /dev/null null
   ok "$simtcc" -c one.cu -o null
-  bad "$simtcc" -c "$here/refuse/clusters.cu" -o null
+  bad "$simtcc" -c "$here/refuse/texture.cu" -o null
   [ -c null ] || fail "the device is gone"
 }
 

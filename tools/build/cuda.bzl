@@ -42,6 +42,7 @@ _SIMT_FLAGS = [
     "-ffp-contract=fast",
     "-g1",
     "-Wno-unknown-pragmas",
+    "-Wno-psabi",  # a tensor map as a kernel's parameter: its alignment was another matter in 2010
 ]
 
 _QUICK_FLAGS = [
@@ -384,7 +385,7 @@ def cuda_test(name, deps = [], needs_gpu = True, inspect = False, orders = [], *
             size = kwargs.get("size"),
             args = kwargs.get("args"),
             data = kwargs.get("data"),
-            env = {"SIMT_ORDER": order},
+            env = dict(kwargs.get("env", {}), SIMT_ORDER = order),
             linkstatic = True,
             tags = kwargs.get("tags", []) + ["emulated"],
             target_compatible_with = select({

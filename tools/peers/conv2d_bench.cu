@@ -166,7 +166,7 @@ static Candidate our_bias_relu(const Bench *b) {
 static Candidate our_bfloat16(const Bench *b) {
   Candidate best = {NULL, NULL, NULL};
   double seconds = 1e9;
-  if (matmul_wgmma_refusal() == NULL) consider(b, (Candidate){"wgmma", launch_wgmma, b}, &best, &seconds);
+  if (conv2d_wgmma_refusal() == NULL) consider(b, (Candidate){"wgmma", launch_wgmma, b}, &best, &seconds);
   consider(b, (Candidate){"mma", launch_mma, b}, &best, &seconds);
   return best;
 }

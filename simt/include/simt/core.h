@@ -25,7 +25,7 @@
 #define SIMT_WARP_SIZE 32
 #define SIMT_MAX_BLOCK_THREADS 1024
 #define SIMT_STATIC_SHARED_LIMIT (48 * 1024)
-#define SIMT_OPT_IN_SHARED_LIMIT (163 * 1024)
+#define SIMT_OPT_IN_SHARED_MOST (227 * 1024) /* of any capability; simt_shared_limit() is the present one's */
 
 #define SIMT_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 #define SIMT_PASS_SITE file, line
@@ -160,7 +160,11 @@ typedef struct SimtKernel {
   const size_t *places; /* argument_count + 1: where each begins in `arguments`, and the end; NULL without inspector */
   uint32_t submitted;   /* the inspector's time when it was queued; 0: it was not */
   int device;           /* that was current at the launch; simt_launch() sets it */
+  uint3 cluster;        /* its blocks; 0: the launch is not in clusters */
 } SimtKernel;
+
+/* A kernel of this name was declared with __cluster_dims__(x, y, z). */
+void simt_register_cluster(const char *kernel, unsigned x, unsigned y, unsigned z);
 
 /* Checks, then runs the grid, or queues it (lazy streams). The error is also kept for cudaGetLastError(). */
 cudaError_t simt_launch(const SimtKernel *kernel);

@@ -36,7 +36,8 @@ extern "C" {
  *   shared memory  It has 32 banks of 4 bytes. A wavefront serves each bank once; conflicts are the wavefronts beyond
  *                  those that would be needed if no two lanes met at a bank.
  *   constants      Different addresses of a request are served one after the other.
- *   local memory   Accesses of single lanes to arrays and spilled variables of a thread. */
+ *   local memory   Accesses of single lanes to arrays and spilled variables of a thread.
+ *   Hopper         What simt/hopper.h has: bulk copies, also of a box of a tensor; wgmma, once for each warpgroup. */
 // clang-format off
 #define SIMT_COUNTER_LIST(X) \
   X(SIMT_STEPS, "steps", NULL, "basic blocks executed by warps") \
@@ -82,7 +83,12 @@ extern "C" {
   X(SIMT_CONSTANT_LOAD_REQUESTS, "constant_load_requests", NULL, "constant load requests") \
   X(SIMT_CONSTANT_LOAD_WORDS, "constant_load_words", NULL, "different addresses in constant load requests") \
   X(SIMT_LOCAL_LOADS, "local_loads", NULL, "loads from a thread's own memory") \
-  X(SIMT_LOCAL_STORES, "local_stores", NULL, "stores to a thread's own memory")
+  X(SIMT_LOCAL_STORES, "local_stores", NULL, "stores to a thread's own memory") \
+  X(SIMT_BULK_COPIES, "bulk_copies", NULL, "bulk and tensor copies (TMA) started") \
+  X(SIMT_BULK_BYTES, "bulk_bytes", NULL, "bytes that they read") \
+  X(SIMT_MBARRIER_WAITS, "mbarrier_waits", NULL, "waits of single threads for an mbarrier") \
+  X(SIMT_WGMMA_PRODUCTS, "wgmma_products", NULL, "wgmma products of warpgroups") \
+  X(SIMT_WGMMA_FLOPS, "wgmma_flops", NULL, "multiplications and additions in them")
 // clang-format on
 
 #define SIMT_ENUMERATOR_OF(name, ...) name,

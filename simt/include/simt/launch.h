@@ -157,6 +157,13 @@ cudaError_t launch_pointer(void (*function)(Parameters...), const char *name, di
                         std::index_sequence_for<Parameters...>{});
 }
 
+/* Behind a kernel with __cluster_dims__: launches of that name are in clusters of so many blocks. */
+struct ClusterDims {
+  ClusterDims(const char *kernel, unsigned x, unsigned y = 1, unsigned z = 1) {
+    simt_register_cluster(kernel, x, y, z);
+  }
+};
+
 /* `extern __shared__ T name[];` at file scope. */
 template <class T>
 struct dynamic_shared {
