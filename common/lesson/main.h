@@ -19,6 +19,10 @@
  * same minute), against the vendor's version, against the rung before. Without one, where times would say nothing, it
  * has the inspector's counts. `--json` prints the same for programs, `--plot` draws it, and `--only=tiled` runs that
  * version alone, once, for a profiler; `--only=all` runs each version once.
+ *
+ * Without Bazel, main.cu is compiled with the program:
+ *
+ *     simt/simtcc --inspect -fopenmp -I. transpose.cu common/lesson/main.cu -o transpose -ljansson -lm
  */
 #ifndef COMMON_LESSON_MAIN_H
 #define COMMON_LESSON_MAIN_H

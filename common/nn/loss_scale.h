@@ -95,8 +95,9 @@ static inline void loss_scale_divide_cpu(float *g, size_t n, LossScale *s) {
   s->overflow |= overflow;
 }
 
-static inline void loss_scale_next_cpu(LossScale *s, const Hyper *hyper) {
-  loss_scale_values(s, hyper->lr, hyper);
+/* values: where the learning rate is; NULL: hyper has it. */
+static inline void loss_scale_next_cpu(LossScale *s, const Hyper *hyper, const StepValues *values) {
+  loss_scale_values(s, values != NULL ? values->lr : hyper->lr, hyper);
   loss_scale_next(s);
 }
 
@@ -124,7 +125,7 @@ static __global__ void loss_scale_divide_kernel(float *g, size_t n, LossScale *s
   // <<< hidden
 }
 
-/* values: where the learning rate is, in the GPU's memory, so that the launch can be repeated; NULL: hyper has it. */
+/* values: in the GPU's memory, so that the launch can be repeated. */
 static __global__ void loss_scale_next_kernel(LossScale *s, Hyper hyper, const StepValues *values) {
   loss_scale_values(s, values != NULL ? values->lr : hyper.lr, &hyper);
   loss_scale_next(s);

@@ -2,7 +2,7 @@
 #ifndef COMMON_NN_MODEL_STEP_H
 #define COMMON_NN_MODEL_STEP_H
 
-#include "common/nn/model_arrays.h"
+#include "common/nn/model_open.h"
 
 /* --------------------------------------------------------------------------------------------------------- kernels */
 
@@ -281,7 +281,7 @@ static inline void model_scale_next(Model *m) {
   const StepValues *values = m->context.values;
   if (m->loss_scale == NULL) return;
   ON_DEVICE(m->context.device, loss_scale_next_gpu(m->loss_scale, &m->hyper, values),
-            loss_scale_next_cpu(m->loss_scale, &m->hyper));
+            loss_scale_next_cpu(m->loss_scale, &m->hyper, values));
   m->context.values = &m->loss_scale->values;
 }
 

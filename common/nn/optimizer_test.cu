@@ -535,6 +535,7 @@ static void check_skipping(Device device, int recorded) {
 static void skipped_steps_leave_no_trace_cpu(void **state) {
   (void)state;
   check_skipping(DEVICE_CPU, 0);
+  check_skipping(DEVICE_CPU, 1);
 }
 
 static void skipped_steps_leave_no_trace_gpu(void **state) {

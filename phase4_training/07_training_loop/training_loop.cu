@@ -91,9 +91,10 @@ static int train_epoch(Loop *l, Error *err) {
     start += count;
     if (interrupt_requested()) {
       totals_fetch_close(&fetch);
-      return state->epoch == 0 ? error_set(err, "stopped in epoch 1; nothing is saved before its end")
-                               : error_set(err, "stopped in epoch %d; to go on after epoch %d say --resume",
-                                           state->epoch + 1, state->epoch);
+      return state->epoch == 0
+                 ? error_set_code(err, ERROR_INTERRUPTED, "stopped in epoch 1; nothing is saved before its end")
+                 : error_set_code(err, ERROR_INTERRUPTED, "stopped in epoch %d; to go on after epoch %d say --resume",
+                                  state->epoch + 1, state->epoch);
     }
     if (start < l->train.count && state->step % l->log_every != 0) continue;
     totals_fetch_begin(&fetch, &l->net);
@@ -142,18 +143,8 @@ static int finish_epoch(Loop *l, Error *err) {
 
 /* ---- a run ---- */
 
-/* The settings become those of the checkpoint, but for the number of epochs. One that was typed must be the same. */
-static int resume(Loop *l, const TrainOptions *options, Error *err) {
-  const CommonOptions *common = &options->common;
-  TrainState *state = &l->state;
-  if (checkpoint_load(l->last, CHECKPOINT_STATE, &l->net, state, err) != 0) return -1;
-  if (state->train_images != l->train.count || state->seed != common->seed ||
-      checkpoint_part(state) != common->batch_size)
-    return error_set(err,
-                     "%s is of %d training images in batches of %d with the seed %llu, here %d, %d and %llu; give the "
-                     "options with which the run was started",
-                     l->last, state->train_images, checkpoint_part(state), (unsigned long long)state->seed,
-                     l->train.count, common->batch_size, (unsigned long long)common->seed);
+/* A setting that was typed must be the checkpoint's. */
+static int same_settings(const TrainOptions *options, const TrainState *state, const char *path, Error *err) {
   const struct {
     const char *option;
     uint64_t bit;
@@ -166,10 +157,33 @@ static int resume(Loop *l, const TrainOptions *options, Error *err) {
                   {"clip-value", TRAIN_CLIP_VALUE, options->clip_value, state->clip_value},
                   {"accumulate", TRAIN_ACCUMULATE, (double)options->accumulate,
                    (double)(state->accumulate ? state->accumulate : 1)}};
-  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-    if (options->given & settings[i].bit && settings[i].typed != settings[i].saved)
-      return error_set(err, "--resume: %s was started with --%s=%g, here it is %g; leave the option out", l->last,
-                       settings[i].option, settings[i].saved, settings[i].typed);
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    char typed[64], saved[64];
+    if (!(options->given & settings[i].bit) || settings[i].typed == settings[i].saved) continue;
+    config_number(settings[i].typed, typed, sizeof typed);
+    config_number(settings[i].saved, saved, sizeof saved);
+    if (settings[i].bit == TRAIN_CLIP_VALUE && state->clip_value == 0)
+      return error_set(err, "--resume: %s was started without --clip-value, here it is %s; leave the option out", path,
+                       typed);
+    return error_set(err, "--resume: %s was started with --%s=%s, here it is %s; leave the option out", path,
+                     settings[i].option, saved, typed);
+  }
+  return 0;
+}
+
+/* The settings become those of the checkpoint, but for the number of epochs. */
+static int resume(Loop *l, const TrainOptions *options, Error *err) {
+  const CommonOptions *common = &options->common;
+  TrainState *state = &l->state;
+  if (checkpoint_load(l->last, CHECKPOINT_STATE, &l->net, state, err) != 0) return -1;
+  if (state->train_images != l->train.count || state->seed != common->seed ||
+      checkpoint_part(state) != common->batch_size)
+    return error_set(err,
+                     "%s is of %d training images in batches of %d with the seed %llu, here %d, %d and %llu; give the "
+                     "options with which the run was started",
+                     l->last, state->train_images, checkpoint_part(state), (unsigned long long)state->seed,
+                     l->train.count, common->batch_size, (unsigned long long)common->seed);
+  if (same_settings(options, state, l->last, err) != 0) return -1;
   state->epochs = common->epochs;
   return 0;
 }
@@ -333,7 +347,7 @@ int main(int argc, char **argv) {
   if (options.train.resume) printf("resuming after epoch %d, step %ld\n", l.state.epoch, l.state.step);
   if (run(&l, options.stop_after, &err) != 0) {
     if (!options.train.resume) run_folder_take_back(common->output_dir, l.moved);
-    if (!interrupt_requested()) die("%s", err.message);
+    if (err.code != ERROR_INTERRUPTED) die("%s", err.message);
     printf("\n%s\n", err.message);
     stdout_finish();
     return interrupt_status();

@@ -132,6 +132,12 @@ static void what_goes_wrong_is_said(void **state) {
   run = run_loop(output_dir("other"), "--resume", "--patience=7", "--lr=0.1");
   expect_run(&run, 1, NULL, "was started with --patience=3, here it is 7; leave the option out");
   subprocess_free(&run);
+  run = run_loop(output_dir("other"), "--resume", "--clip-norm=1.0000001", NULL);
+  expect_run(&run, 1, NULL, "was started with --clip-norm=1, here it is 1.0000001; leave the option out");
+  subprocess_free(&run);
+  run = run_loop(output_dir("other"), "--resume", "--clip-value=2", NULL);
+  expect_run(&run, 1, NULL, "was started without --clip-value, here it is 2; leave the option out");
+  subprocess_free(&run);
   run = run_loop("--help", NULL, NULL, NULL);
   expect_run(&run, 0, "up over 5 % of the run, then straight down to", NULL);
   expect_run(&run, 0, "(default: 25)", NULL);

@@ -41,6 +41,9 @@ static inline int search_take(SearchGrid *grid, const char *text, const Config *
                      "--search=%s: it cannot be searched; an option with a value that says how to train is expected, "
                      "such as lr",
                      name);
+  for (int a = 0; a < grid->axes; a++) /* by another of its names, too */
+    if (config_find(config, grid->axis[a].name) == i)
+      return error_set(err, "--search=%s is there twice; give all its values in one", name);
   return search_add(grid, text, config_is_whole(&config->rows[i]), err);
 }
 

@@ -137,7 +137,7 @@ static inline int search_name(const char *text, char name[SEARCH_TEXT], Error *e
   return 0;
 }
 
-/* What --search=TEXT adds. `whole`: the option takes whole numbers. */
+/* What --search=TEXT adds: an option that no axis has yet. `whole`: it takes whole numbers. */
 static inline int search_add(SearchGrid *grid, const char *text, int whole, Error *err) {
   SearchAxis axis;
   memset(&axis, 0, sizeof axis);
@@ -146,9 +146,6 @@ static inline int search_add(SearchGrid *grid, const char *text, int whole, Erro
   if ((dots && !strchr(values, '|') ? search_parse_range(&axis, values, dots, whole, err)
                                     : search_parse_list(&axis, values, err)) != 0)
     return -1;
-  for (int a = 0; a < grid->axes; a++)
-    if (strcmp(grid->axis[a].name, axis.name) == 0)
-      return error_set(err, "--search=%s is there twice; give all its values in one", axis.name);
   if (grid->axes == SEARCH_AXES) return error_set(err, "--search: up to %d options are searched at once", SEARCH_AXES);
   const int trials = (grid->trials ? grid->trials : 1) * axis.count;
   if (trials > SEARCH_TRIALS)

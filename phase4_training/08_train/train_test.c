@@ -450,6 +450,7 @@ static void a_search_of_something_else_is_refused(void **state) {
     subprocess_free(&run);
   }
   const char *two[][3] = {{"--search=lr:1|2", "--search=lr:3|4", "--search=lr is there twice"},
+                          {"--search=images:1|2", "--search=train_images:3|4", "--search=train-images is there twice"},
                           {"--search=lr:1|2", "--summary", "--search and --summary: one of the two"},
                           {"--search=lr:1|2", "--resume", "goes on by itself"}};
   for (size_t i = 0; i < sizeof two / sizeof *two; i++) {
