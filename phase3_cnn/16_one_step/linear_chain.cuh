@@ -126,10 +126,21 @@ static __device__ __forceinline__ float chain_dot(float sum, float4 a, float4 b)
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
 }
 
-/* `out` sums of a layer from its `in` inputs, which lie in shared memory: a warp computes CHAIN_OUTPUTS of them at a
- * time. */
+/* The sum of sum[lane / 8] over the lanes of a warp. Two lanes that exchange halves of what they have each go on with the
+ * other half: 2 + 1 + 3 shuffles, where one after the other the four sums would take 20. */
+static __device__ __forceinline__ float chain_total(const float sum[CHAIN_OUTPUTS], int lane) {
+  const bool upper = lane & 16, odd = lane & 8;
+  const float first = (upper ? sum[2] : sum[0]) + __shfl_xor_sync(0xffffffffu, upper ? sum[0] : sum[2], 16);
+  const float second = (upper ? sum[3] : sum[1]) + __shfl_xor_sync(0xffffffffu, upper ? sum[1] : sum[3], 16);
+  float total = (odd ? second : first) + __shfl_xor_sync(0xffffffffu, odd ? first : second, 8);
+  for (int step = 4; step > 0; step /= 2) total += __shfl_xor_sync(0xffffffffu, total, step);
+  return total;
+}
+
+/* `out` sums of a layer from its `in` inputs, which lie in shared memory, to shared memory and to y: a warp computes
+ * CHAIN_OUTPUTS of them at a time. */
 template <bool QUADS>
-static __device__ __forceinline__ void chain_layer_forward(float *to, const float *input, const float *w,
+static __device__ __forceinline__ void chain_layer_forward(float *to, float *y, const float *input, const float *w,
                                                            const float *bias, int in, int out, bool relu) {
   const int lane = threadIdx.x % 32, warps = CHAIN_THREADS / 32;
   for (int first = threadIdx.x / 32 * CHAIN_OUTPUTS; first < out; first += warps * CHAIN_OUTPUTS) {
@@ -146,14 +157,11 @@ static __device__ __forceinline__ void chain_layer_forward(float *to, const floa
         sum[j] = chain_dot(sum[j], chain_load<QUADS>(w + (size_t)min(first + j, out - 1) * in + i), four);
     }
     // <<< exercise
-#pragma unroll
-    for (int j = 0; j < CHAIN_OUTPUTS; j++)
-      for (int step = 16; step > 0; step /= 2) sum[j] += __shfl_xor_sync(0xffffffffu, sum[j], step);
-    for (int j = 0; j < CHAIN_OUTPUTS; j++) {
-      if (lane != j || first + j >= out) continue;
-      const float total = sum[j] + (bias != NULL ? bias[first + j] : 0.0f);
-      to[first + j] = relu && total < 0 ? 0.0f : total;
-    }
+    const int o = first + lane / 8; /* the eight lanes of a group have its total */
+    float total = chain_total(sum, lane);
+    if (lane % 8 != 0 || o >= out) continue;
+    if (bias != NULL) total += bias[o];
+    to[o] = y[o] = relu && total < 0 ? 0.0f : total;
   }
 }
 
@@ -169,11 +177,9 @@ static __global__ void __launch_bounds__(CHAIN_THREADS)
     if (l >= s.layers) break;
     const int out = s.width[l + 1];
     const bool last = l + 1 == s.layers;
-    __syncthreads();
-    chain_layer_forward<QUADS>(layer[(l + 1) % 2], layer[l % 2], s.w[l], s.bias[l], s.width[l], out, !last);
-    __syncthreads();
-    float *to = last ? y : hidden;
-    for (int i = threadIdx.x; i < out; i += CHAIN_THREADS) to[(size_t)b * out + i] = layer[(l + 1) % 2][i];
+    __syncthreads(); /* the layer before is there, and nobody reads the one before that */
+    chain_layer_forward<QUADS>(layer[(l + 1) % 2], (last ? y : hidden) + (size_t)b * out, layer[l % 2], s.w[l],
+                               s.bias[l], s.width[l], out, !last);
     hidden += (size_t)s.batch * out;
   }
 }
