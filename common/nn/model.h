@@ -12,6 +12,10 @@
  *
  * All trained parameters lie in one array, those with weight decay first, their gradients and the optimizer's slots in
  * arrays of the same layout: an update is one launch.
+ *
+ *     model_arrays.h   what a Model is, and where its arrays lie
+ *     model_open.h     its memory, its first parameters
+ *     model_step.h     what a step does; to be read first
  */
 #ifndef COMMON_NN_MODEL_H
 #define COMMON_NN_MODEL_H

@@ -349,6 +349,7 @@ int main(int argc, char **argv) {
     if (!options.train.resume) run_folder_take_back(common->output_dir, l.moved);
     if (err.code != ERROR_INTERRUPTED) die("%s", err.message);
     printf("\n%s\n", err.message);
+    if (common->json && l.state.epoch > 0 && print_json(&l, common, loss, accuracy, &err) != 0) die("%s", err.message);
     stdout_finish();
     return interrupt_status();
   }

@@ -90,6 +90,10 @@ static void ctrl_c_stops_it(void **state) {
   Subprocess run = start_loop(output_dir("stopped"), "--epochs=20000", "--patience=20000", "--log-every=1");
   signal_after_lines(&run, "stopped", SIGINT, 40);
   expect_run(&run, 130, "; to go on after epoch ", "stopping after this step");
+  json_t *result = expect_json(&run);
+  assert_true(json_integer_value(json_object_get(result, "epochs")) > 0);
+  assert_null(json_object_get(result, "test_accuracy")); /* not measured */
+  json_decref(result);
   subprocess_free(&run);
   loop_must(output_dir("stopped"), "--resume", "--epochs=3", NULL, "resuming after epoch");
   run = start_loop(output_dir("at_once"), "--log-every=1", "--batch-size=1", "--train-images=60000");
