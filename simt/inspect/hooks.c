@@ -34,6 +34,7 @@ const SimtHooks simt_hooks = {
 
     .bulk_began = simt_inspect_bulk_began,
     .bulk_arrived = simt_inspect_bulk_arrived,
+    .bulk_reads = simt_inspect_bulk_reads,
     .async_reads = simt_inspect_async_reads,
     .async_fence = simt_inspect_async_fence,
     .counted = simt_inspect_counted,

@@ -41,6 +41,20 @@ void simt_inspect_bulk_arrived(Worker *owner, void *shared, size_t bytes) {
   memset(&r->cells[(address - r->low) / 4], 0, bytes / 4 * sizeof(Cell));
 }
 
+void simt_inspect_bulk_reads(const void *pc, const void *global, size_t bytes) {
+  Inspector *in = simt_inspector;
+  Object o;
+  uintptr_t address = (uintptr_t)global;
+  if (!in || simt_writes_unseen || !simt_find_object(in, address, &o) || !o.region || !o.region->written) return;
+  unsigned site = simt_site_of((uintptr_t)pc);
+  if (any_written(o.region, address, bytes) || simt_found_before(SIMT_UNINITIALISED_READ, site, 0)) return;
+  RaceParty party[2] = {
+      {.site = site, .rank = in->rank, .access = SIMT_ACCESS_READ, .bytes = (int)bytes, .block = in->block_number}};
+  simt_find(
+      SIMT_UNINITIALISED_READ, 1, party, NULL, simt_memory_words(in, address),
+      "nobody has written it since it was allocated: does the tensor map describe the array, its rows and pitch?");
+}
+
 /* Who wrote there is known of the own block only: no look for races. */
 int simt_find_remote(Inspector *in, uintptr_t address, Object *o) {
   const Cluster *c = in->worker->cluster;

@@ -62,6 +62,7 @@ void simt_inspect_host_wrote(void *base, size_t size);
 void simt_inspect_held(void *shared, size_t bytes, int held);
 void simt_inspect_bulk_began(Worker *owner, void *shared, size_t bytes);
 void simt_inspect_bulk_arrived(Worker *owner, void *shared, size_t bytes);
+void simt_inspect_bulk_reads(const void *pc, const void *global, size_t bytes);
 void simt_inspect_async_reads(const void *pc, const void *shared, size_t bytes);
 void simt_inspect_async_fence(void);
 void simt_inspect_counted(const void *pc, int counter, uint64_t more);

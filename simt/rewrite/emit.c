@@ -19,7 +19,7 @@ static void rewrite_items(FILE *kernels) {
     const Item *item = &items[k];
     if (item->global && item->name >= 0) add_name(&kernel_names, name_of(item->name));
     if (item->global && item->name >= 0 && item->parameters >= 0) check_kernel(item);
-    if (item->global && item->name >= 0 && item->parameters >= 0 && !item->class_name) note_cluster(item);
+    note_cluster(item);
     if (*option_launcher && item->global && item->name >= 0 && item->body >= 0 && !item->class_name)
       note_parameters(item);
     if (kernels && item->global && item->body >= 0 && item->name >= 0)
@@ -58,6 +58,7 @@ static void rewrite_word(int i) {
 void rewrite(FILE *kernels) {
   for (int k = 0; k < item_count; k++)
     if (items[k].body >= 0 && is_kernel_or_device_only(&items[k])) check_lanes_in_step(&items[k]);
+  find_clusters();
   rewrite_items(kernels);
   for (int i = 0; i < token_count; i++) {
     if (is_launch(i)) {

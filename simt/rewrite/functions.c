@@ -5,6 +5,7 @@
 
 #include "calls.h"
 #include "edit.h"
+#include "errors.h"
 #include "options.h"
 
 void rewrite_device_function(const Item *item, const Names *friends) {
@@ -39,13 +40,54 @@ void note_parameters(const Item *item) {
           (int)(item - items), name_of(item->name), names.data);
 }
 
+Names cluster_kernels;
+
+/* The __cluster_dims__ of a kernel; -1: it has none. */
+static int cluster_dims(const Item *item) {
+  for (int i = item->start; i < item->name; i++)
+    if (is(i, "__cluster_dims__") && opens(i + 1)) return i;
+  return -1;
+}
+
+static bool is_kernel(const Item *item) {
+  return item->global && item->name >= 0 && item->parameters >= 0 && !item->class_name;
+}
+
+/* Of the declarations of the kernel in this scope: the one with __cluster_dims__, else the first. */
+static bool tells_cluster(const Item *item) {
+  const Item *first = NULL;
+  for (const Item *other = items; other < items + item_count; other++) {
+    if (!is_kernel(other) || !is_same(other->name, item->name) ||
+        tokens[other->start].parent != tokens[item->start].parent)
+      continue;
+    if (cluster_dims(other) >= 0) return other == item;
+    if (!first) first = other;
+  }
+  return first == item;
+}
+
+void find_clusters(void) {
+  for (int k = 0; k < item_count; k++)
+    if (is_kernel(&items[k]) && cluster_dims(&items[k]) >= 0) add_name(&cluster_kernels, name_of(items[k].name));
+}
+
 void note_cluster(const Item *item) {
-  int i = item->start, end = item->body >= 0 ? tokens[item->body].match + 1 : item->end;
-  while (i < item->name && !is(i, "__cluster_dims__")) i++;
-  if (i >= item->name || !opens(i + 1)) return;
-  char *blocks = spell(i + 2, tokens[i + 1].match);
-  appendf(&tokens[end].before, " static const ::simt::ClusterDims simt_cluster_%d(\"%s\"%s%s); ", (int)(item - items),
-          name_of(item->name), *blocks ? ", " : "", blocks);
+  if (!is_kernel(item) || !has_name(&cluster_kernels, name_of(item->name)) || !tells_cluster(item)) return;
+  int i = cluster_dims(item), end = item->body >= 0 ? tokens[item->body].match + 1 : item->end;
+  for (int d = i + 2; i >= 0 && item->is_template && d < tokens[i + 1].match; d++)
+    for (int p = item->start; p < i && !is(p, "__global__"); p++)
+      if (is_identifier(d) && is_same(d, p)) {
+        refuse(i,
+               "__cluster_dims__ with a parameter of the template is not supported; launch the kernel by "
+               "cudaLaunchKernelEx() with cudaLaunchAttributeClusterDimension");
+        return;
+      }
+  char *blocks = i >= 0 ? spell(i + 2, tokens[i + 1].match) : NULL;
+  appendf(&tokens[end].before, " [[maybe_unused]] static const ::simt::ClusterDims simt_cluster_of_%s{%s}; ",
+          name_of(item->name), blocks ? blocks : "");
+  if (blocks && !item->is_template && !item->is_specialisation) /* for launches by address */
+    appendf(&tokens[end].before, "static const ::simt::ClusterEntry simt_cluster_%d(%s, simt_cluster_of_%s); ",
+            (int)(item - items), name_of(item->name), name_of(item->name));
   free(blocks);
 }
 

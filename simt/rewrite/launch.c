@@ -7,6 +7,7 @@
 #include "launch.h"
 
 #include "edit.h"
+#include "functions.h"
 #include "options.h"
 #include "parse.h"
 
@@ -130,7 +131,11 @@ void rewrite_launch(int open) {
   /* By value: a lazy stream runs the kernel when the variables here may be gone. */
   appendf(&tokens[first].before, " ::simt::kern(%s, \"%s\", %d, [%s](%s) %s{ ", quote(spell(first, open)),
           tokens[first].file, tokens[first].line, in_function(first) ? "=" : "", parameters.data, option_launcher);
-  appendf(&tokens[open].before, "(%s); }).cfg(", call.data);
+  int name = is(open - 1, ">") ? angle_start(open - 1) - 1 : open - 1;
+  appendf(&tokens[open].before, "(%s); })", call.data);
+  if (is_identifier(name) && has_name(&cluster_kernels, name_of(name)))
+    appendf(&tokens[open].before, ".in(%ssimt_cluster_of_%s)", spell(first, name), name_of(name));
+  appendf(&tokens[open].before, ".cfg(");
   appendf(&tokens[close].before, ").run");
   leave_out_between(open, open + 3);
   leave_out_between(close, close + 3);

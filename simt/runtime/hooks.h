@@ -51,6 +51,7 @@ typedef struct SimtHooks {
   /* ---- mbarrier.c, wgmma.c: what is asynchronous; `owner` runs the block whose shared memory it is ---- */
   void (*bulk_began)(struct Worker *owner, void *shared, size_t bytes);
   void (*bulk_arrived)(struct Worker *owner, void *shared, size_t bytes);
+  void (*bulk_reads)(const void *pc, const void *global, size_t bytes);
   void (*async_reads)(const void *pc, const void *shared, size_t bytes); /* wgmma, called at pc, reads a factor */
   void (*async_fence)(void);                                             /* fence.proxy.async of the thread */
   void (*counted)(const void *pc, int counter, uint64_t more);           /* SimtCounter of simt/inspector.h */

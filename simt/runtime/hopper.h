@@ -72,6 +72,8 @@ size_t simt_tensor_inside_bytes(const TensorMap *map, const int *place);
 size_t simt_tensor_extent(const TensorMap *map);
 /* Fills the box at `place` in shared memory: address `at`, which is at `to` in memory. */
 void simt_tensor_copy(const TensorMap *map, const int *place, char *to, uint32_t at);
+/* Tells the inspector what a copy of the box reads. */
+void simt_tensor_tell_reads(const TensorMap *map, const int *place, const void *pc);
 /* The way back: what lies inside of the tensor is written. */
 void simt_tensor_write(const TensorMap *map, const int *place, const char *from, uint32_t at);
 /* Where the byte at an address goes: the swizzle exchanges chunks of 16 bytes. */

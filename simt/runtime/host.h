@@ -85,8 +85,6 @@ void simt_symbols_unlock(void);
 
 /* launch.c: this host thread's next launch is in clusters of so many blocks */
 void simt_launch_in_clusters(uint3 blocks);
-/* kernel.c: by __cluster_dims__, for the text of a launch; 0: the kernel has none. */
-uint3 simt_cluster_by_name(const char *launch);
 
 /* kernel.c */
 /* The __shared__ variable at a distance from simt_above_shared, which all OS threads have: where it begins, its size. 0

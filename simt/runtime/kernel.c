@@ -435,33 +435,25 @@ cudaError_t simt_best_block_size(int *grid, int *block, const void *function,
 /* ---- __cluster_dims__ ---- */
 
 static struct {
-  const char *kernel;
+  const void *kernel;
   uint3 blocks;
 } in_clusters[64];
 static int in_clusters_count;
 
-void simt_register_cluster(const char *kernel, unsigned x, unsigned y, unsigned z) {
+void simt_register_cluster(const void *kernel, unsigned x, unsigned y, unsigned z) {
   enum { MOST = sizeof in_clusters / sizeof *in_clusters };
   pthread_mutex_lock(&lock);
-  int i = 0;
-  while (i < in_clusters_count && strcmp(in_clusters[i].kernel, kernel) != 0) i++;
-  if (i < MOST) {
-    in_clusters[i].kernel = kernel;
-    in_clusters[i].blocks = (uint3){x, y, z};
-    if (i == in_clusters_count) in_clusters_count++;
+  if (in_clusters_count < MOST) {
+    in_clusters[in_clusters_count].kernel = kernel;
+    in_clusters[in_clusters_count++].blocks = (uint3){x, y, z};
   }
   pthread_mutex_unlock(&lock);
 }
 
-uint3 simt_cluster_by_name(const char *launch) {
-  uint3 blocks = {0, 0, 0};
-  size_t length;
-  if (!in_clusters_count) return blocks;
-  const char *base = launch_base(launch, &length);
+static uint3 cluster_of(const void *kernel) {
   for (int i = 0; i < in_clusters_count; i++)
-    if (strlen(in_clusters[i].kernel) == length && memcmp(in_clusters[i].kernel, base, length) == 0)
-      blocks = in_clusters[i].blocks;
-  return blocks;
+    if (in_clusters[i].kernel == kernel) return in_clusters[i].blocks;
+  return (uint3){0, 1, 1};
 }
 
 /* ---- launches by address ---- */
@@ -549,8 +541,10 @@ const char *simt_kernel_name(const void *function) {
   return found.name ? found.name : "kernel";
 }
 
+static const uint3 NO_CLUSTER = {0, 1, 1};
+
 static cudaError_t launch(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared_bytes,
-                          cudaStream_t stream, int cooperative, const char *call, SimtSite site) {
+                          cudaStream_t stream, int cooperative, uint3 cluster, const char *call, SimtSite site) {
   RETURN_IF_STICKY;
   Known k = function ? known_find(function) : (Known){0};
   if (!k.launcher) {
@@ -560,24 +554,27 @@ static cudaError_t launch(const void *function, dim3 grid, dim3 block, void **ar
                      function);
     return simt_error(cudaErrorInvalidDeviceFunction);
   }
+  if (!cluster.x) cluster = cluster_of(function);
+  if (cluster.x) simt_launch_in_clusters(cluster);
   return k.launcher(function, k.name, grid, block, arguments, shared_bytes, stream, cooperative,
                     site.file ? site.file : call, site.line);
 }
 
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared_bytes,
                              cudaStream_t stream) {
-  return launch(function, grid, block, arguments, shared_bytes, stream, 0, "cudaLaunchKernel", SIMT_CALLER);
+  return launch(function, grid, block, arguments, shared_bytes, stream, 0, NO_CLUSTER, "cudaLaunchKernel", SIMT_CALLER);
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block, void **arguments,
                                         size_t shared_bytes, cudaStream_t stream) {
-  return launch(function, grid, block, arguments, shared_bytes, stream, 1, "cudaLaunchCooperativeKernel", SIMT_CALLER);
+  return launch(function, grid, block, arguments, shared_bytes, stream, 1, NO_CLUSTER, "cudaLaunchCooperativeKernel",
+                SIMT_CALLER);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **arguments) {
   SimtSite site = SIMT_CALLER;
   int cooperative = 0;
-  uint3 cluster = {1, 1, 1};
+  uint3 cluster = NO_CLUSTER;
   RETURN_IF_STICKY;
   if (!config || (config->numAttrs && !config->attrs)) return simt_error(cudaErrorInvalidValue);
   for (unsigned i = 0; i < config->numAttrs; i++) {
@@ -593,9 +590,6 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
         "environment");
     return simt_error(cudaErrorNotSupported);
   }
-  if (cluster.x * cluster.y * cluster.z > 1) simt_launch_in_clusters(cluster);
-  cudaError_t error = launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes,
-                             config->stream, cooperative, "cudaLaunchKernelEx", site);
-  simt_launch_in_clusters((uint3){0, 0, 0}); /* where the launch came to nothing */
-  return error;
+  return launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream,
+                cooperative, cluster, "cudaLaunchKernelEx", site);
 }

@@ -466,7 +466,7 @@ void simt_launch_in_clusters(uint3 blocks) { next_cluster = blocks; }
 
 cudaError_t simt_launch(const SimtKernel *asked) {
   SimtKernel placed = *asked, *kernel = &placed;
-  placed.cluster = next_cluster.x ? next_cluster : simt_cluster_by_name(kernel->name);
+  if (next_cluster.x) placed.cluster = next_cluster;
   if (placed.cluster.x == 1 && placed.cluster.y == 1 && placed.cluster.z == 1) placed.cluster.x = 0;
   next_cluster = (uint3){0, 0, 0};
   placed.device = simt_current_device();

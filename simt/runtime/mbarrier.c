@@ -29,8 +29,9 @@ struct Mbarrier {
   int expected, pending; /* arrivals: of a phase; that are missing in the present one */
   long long bytes;       /* announced and not here */
   unsigned phase;
-  const char *file; /* of its initialisation */
-  int line;
+  const char *file;        /* of its initialisation */
+  int line, rank;          /* and the thread that did it */
+  int fenced;              /* that thread has done a mbarrier_init_fence() since */
   BulkCopy *first, **last; /* under way */
 };
 
@@ -177,6 +178,32 @@ int simt_happens_early(Worker *w) {
 
 /* ---- operations ---- */
 
+static void fence_barriers(void) {
+  const Hopper *h = simt_worker->hopper;
+  for (int i = 0; h && i < h->barrier_count; i++)
+    if (h->barriers[i]->rank == simt_current_rank()) h->barriers[i]->fenced = 1;
+}
+
+void simt_mbarrier_init_fence(const char *file, int line) {
+  simt_need_hopper("mbarrier_init_fence()", file, line);
+  fence_barriers();
+}
+
+/* Whether TMA and other blocks see the barrier as it is. */
+static void check_fenced(const Mbarrier *b, const char *what, const char *file, int line) {
+  char place[256];
+  if (b->fenced) return;
+  snprintf(place, sizeof place, "%s:%d", file, line);
+  simt_report_running(
+      place,
+      "mbarrier_init_fence() by the thread that has initialised the mbarriers, before the barrier at "
+      "which the others wait for it",
+      "mbarrier: %s at %s uses the mbarrier that was initialised at %s:%d, and no mbarrier_init_fence() "
+      "has come: TMA and other blocks may not see it",
+      what, place, b->file, b->line);
+  if (simt_settings.strict) simt_give_up(cudaErrorIllegalInstruction);
+}
+
 static Mbarrier *new_barrier(Hopper *h) {
   if (h->barrier_count == h->barrier_made) {
     h->barriers = realloc(h->barriers, (size_t)(h->barrier_made + 1) * sizeof *h->barriers);
@@ -206,7 +233,8 @@ void simt_mbarrier_init(uint32_t barrier, int arrivals, const char *file, int li
                     .expected = arrivals,
                     .pending = arrivals,
                     .file = file,
-                    .line = line};
+                    .line = line,
+                    .rank = simt_current_rank()};
     b->last = &b->first;
     *b->at = b->word = word_of(b);
   }
@@ -282,6 +310,7 @@ void simt_mbarrier_arrive(uint32_t barrier, int arrivals, int bytes, const char 
   }
   simt_unlock_cluster(simt_worker);
   if (f != RIGHT) fault(f, barrier, b, what, file, line);
+  if (owner != simt_worker) check_fenced(b, what, file, line);
   if (ended && owner == simt_worker) let_waiter_run(b, phase);
 }
 
@@ -449,6 +478,7 @@ static void start_all(BulkCopy *copy, uint32_t to, uint32_t barrier, unsigned bl
                         what, product.file, product.line);
     if (f == NO_BLOCK) fault(f, there, NULL, what, file, line);
     if (f != RIGHT) fault(f, barrier, b, what, file, line);
+    if (b) check_fenced(b, what, file, line);
     if (!copy->to)
       simt_kernel_fault(cudaErrorIllegalAddress, file, line,
                         "%s: %zu bytes at shared address 0x%x are not all in dynamic shared memory (%zu bytes) or in "
@@ -481,6 +511,7 @@ void simt_tensor_load(uint32_t to, const void *map, int rank, const int *place, 
   memcpy(copy.place, place, (size_t)rank * sizeof *place);
   TELL_INSPECTOR(counted(__builtin_return_address(0), SIMT_BULK_COPIES, 1));
   TELL_INSPECTOR(counted(__builtin_return_address(0), SIMT_BULK_BYTES, simt_tensor_inside_bytes(&copy.map, place)));
+  if (SIMT_INSPECTED) simt_tensor_tell_reads(&copy.map, place, __builtin_return_address(0));
   start_all(&copy, to, barrier, blocks, what);
 }
 
@@ -493,11 +524,13 @@ void simt_bulk_load(uint32_t to, const void *from, size_t bytes, uint32_t barrie
   check_memory(from, bytes, "bulk_load()", file, line);
   TELL_INSPECTOR(counted(__builtin_return_address(0), SIMT_BULK_COPIES, 1));
   TELL_INSPECTOR(counted(__builtin_return_address(0), SIMT_BULK_BYTES, bytes));
+  TELL_INSPECTOR(bulk_reads(__builtin_return_address(0), from, bytes));
   start_all(&copy, to, barrier, 0, "bulk_load()");
 }
 
 void simt_async_proxy_fence(const char *file, int line) {
   simt_need_hopper("fence_async_proxy()", file, line);
+  fence_barriers();
   TELL_INSPECTOR(async_fence());
 }
 

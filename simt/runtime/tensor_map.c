@@ -140,6 +140,17 @@ static char *row_of(const TensorMap *map, const int *place, size_t r) {
   return inside ? row : NULL;
 }
 
+void simt_tensor_tell_reads(const TensorMap *map, const int *place, const void *pc) {
+  long long low = place[0] < 0 ? 0 : place[0], high = (long long)place[0] + map->box[0];
+  size_t rows = simt_tensor_box_bytes(map) / ((size_t)map->box[0] * map->element);
+  if (high > (long long)map->size[0] + 1) high = (long long)map->size[0] + 1;
+  for (size_t r = 0; r < rows && low < high; r++) {
+    const char *row = row_of(map, place, r);
+    if (row) TELL_INSPECTOR(bulk_reads(pc, row + low * map->element, (size_t)(high - low) * map->element));
+  }
+  (void)pc;
+}
+
 void simt_tensor_write(const TensorMap *map, const int *place, const char *from, uint32_t at) {
   char row[256 * 8];
   size_t row_bytes = (size_t)map->box[0] * map->element, rows = simt_tensor_box_bytes(map) / row_bytes;

@@ -163,8 +163,8 @@ typedef struct SimtKernel {
   uint3 cluster;        /* its blocks; 0: the launch is not in clusters */
 } SimtKernel;
 
-/* A kernel of this name was declared with __cluster_dims__(x, y, z). */
-void simt_register_cluster(const char *kernel, unsigned x, unsigned y, unsigned z);
+/* The kernel was declared with __cluster_dims__(x, y, z). */
+void simt_register_cluster(const void *kernel, unsigned x, unsigned y, unsigned z);
 
 /* Checks, then runs the grid, or queues it (lazy streams). The error is also kept for cudaGetLastError(). */
 cudaError_t simt_launch(const SimtKernel *kernel);

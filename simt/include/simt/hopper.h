@@ -32,6 +32,7 @@ uint32_t simt_cluster_address(uint32_t address, unsigned rank, const char *file,
 void *simt_cluster_pointer(const void *pointer, unsigned rank, const char *file, int line);
 
 void simt_mbarrier_init(uint32_t barrier, int arrivals, const char *file, int line);
+void simt_mbarrier_init_fence(const char *file, int line);
 /* First `bytes` more are announced, then there are so many arrivals. */
 void simt_mbarrier_arrive(uint32_t barrier, int arrivals, int bytes, const char *file, int line);
 int simt_mbarrier_test(uint32_t barrier, unsigned parity, const char *file, int line);
@@ -105,7 +106,10 @@ SIMT_INLINE void mbarrier_init(uint32_t barrier, int arrivals, SIMT_SITE) {
   simt_mbarrier_init(barrier, arrivals, SIMT_PASS_SITE);
 }
 
-SIMT_INLINE void mbarrier_init_fence() { simt_inspect_fence(1); }
+SIMT_INLINE void mbarrier_init_fence(SIMT_SITE) {
+  simt_mbarrier_init_fence(SIMT_PASS_SITE);
+  simt_inspect_fence(1);
+}
 
 SIMT_INLINE void mbarrier_wait(uint32_t barrier, uint32_t parity, SIMT_SITE) {
   simt_mbarrier_wait(barrier, parity, SIMT_PASS_SITE);
@@ -123,6 +127,11 @@ SIMT_INLINE bool mbarrier_try_wait(uint32_t barrier, uint32_t parity, SIMT_SITE)
 SIMT_INLINE void mbarrier_arrive(uint32_t barrier, SIMT_SITE) {
   detail::tell(barrier);
   simt_mbarrier_arrive(barrier, 1, 0, SIMT_PASS_SITE);
+}
+
+/* So many bytes more in this phase; no arrival. */
+SIMT_INLINE void mbarrier_expect(uint32_t barrier, int bytes, SIMT_SITE) {
+  simt_mbarrier_arrive(barrier, 0, bytes, SIMT_PASS_SITE);
 }
 
 SIMT_INLINE void mbarrier_arrive_expect(uint32_t barrier, int bytes, SIMT_SITE) {

@@ -102,10 +102,26 @@ struct Call {
   }
 };
 
+/* Of a kernel with __cluster_dims__(x, y, z); x is 0 for one without. */
+struct ClusterDims {
+  unsigned x = 0, y = 1, z = 1;
+};
+struct ClusterEntry {
+  template <class Kernel>
+  ClusterEntry(Kernel *kernel, ClusterDims blocks) {
+    simt_register_cluster((const void *)kernel, blocks.x, blocks.y, blocks.z);
+  }
+};
+
 template <class Function>
 struct Launch {
   Function function;
   SimtKernel kernel;
+
+  Launch &in(ClusterDims blocks) {
+    kernel.cluster = {blocks.x, blocks.y, blocks.z};
+    return *this;
+  }
 
   Launch &cfg(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
     kernel.grid = {grid.x, grid.y, grid.z};
@@ -156,13 +172,6 @@ cudaError_t launch_pointer(void (*function)(Parameters...), const char *name, di
   return launch_pointer(function, name, grid, block, arguments, shared_bytes, stream, cooperative, file, line,
                         std::index_sequence_for<Parameters...>{});
 }
-
-/* Behind a kernel with __cluster_dims__: launches of that name are in clusters of so many blocks. */
-struct ClusterDims {
-  ClusterDims(const char *kernel, unsigned x, unsigned y = 1, unsigned z = 1) {
-    simt_register_cluster(kernel, x, y, z);
-  }
-};
 
 /* `extern __shared__ T name[];` at file scope. */
 template <class T>

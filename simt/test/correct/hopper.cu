@@ -171,6 +171,46 @@ static void tell() {
   TRY(cudaFree(dy));
 }
 
+// Threads write a tile, partly transposed; one thread copies it to a tensor of 60 columns.
+__global__ void store_kernel(const __grid_constant__ CUtensorMap map) {
+  __shared__ __align__(128) uint16_t tile[8][64];
+  int lane = threadIdx.x % 32, group = lane / 4, member = lane % 4;
+  uint32_t row = simt::shared_address(&tile[lane % 8][lane / 8 * 8 + (threadIdx.x < 32 ? 0 : 32)]), x[4];
+  for (int i = 0; i < 4; i++) x[i] = 100 * i + 10 * group + 2 * member | 100 * i + 10 * group + 2 * member + 1 << 16;
+  if (threadIdx.x < 32)
+    simt::store_matrices_transposed(row, x[0], x[1], x[2], x[3]);
+  else
+    simt::store_two_matrices_transposed(row, x[2], x[3]);
+  for (int i = threadIdx.x; i < 8 * 16; i += 64) tile[i / 16][48 + i % 16] = 7;
+  simt::fence_async_proxy();
+  simt::named_barrier(1, 64);
+  if (threadIdx.x == 0) {
+    simt::tma_store_4d(&map, 0, 1, 0, 0, simt::shared_address(tile));
+    simt::tma_store_commit();
+    simt::tma_store_wait_read();
+    for (int i = 0; i < 8; i++) tile[i][0] = 9;
+    simt::tma_store_wait();
+  }
+}
+
+static void store() {
+  uint16_t y[9 * 64];
+  uint16_t *dy = zeros_on_device<uint16_t>(9 * 64);
+  cuuint64_t size[] = {60, 9, 1, 1}, pitch[] = {128, 128 * 9, 128 * 9};
+  cuuint32_t box[] = {64, 8, 1, 1};
+  CUtensorMap map = make_map(CU_TENSOR_MAP_DATA_TYPE_UINT16, 4, dy, size, pitch, box, CU_TENSOR_MAP_SWIZZLE_NONE);
+  store_kernel<<<1, 64>>>(map);
+  fetch(y, dy, 9 * 64);
+  int right = 1;
+  for (int i = 0; i < 9 * 64; i++) {
+    int row = i / 64 - 1, col = i % 64, matrix = col / 8 < 4 ? col / 8 : col / 8 - 2;
+    int expected = row < 0 || col >= 60 ? 0 : col >= 48 ? 7 : 100 * matrix + 10 * (col % 8) + row;
+    right &= y[i] == expected;
+  }
+  check("a tensor copy from shared memory", right);
+  TRY(cudaFree(dy));
+}
+
 // ---- wgmma ----
 
 // Where the threads put element `along`, in the direction in which elements follow each other, of row `across`: chunks of
@@ -348,7 +388,28 @@ static void clusters() {
   TRY(cudaFree(dy));
 }
 
+static void device() {
+  cudaDeviceProp p;
+  cudaLaunchConfig_t config = {};
+  cudaLaunchAttribute attribute;
+  int clusters = 0;
+  TRY(cudaGetDeviceProperties(&p, 0));
+  check("capability 9.0", p.major == 9 && p.minor == 0 && p.clusterLaunch && p.sharedMemPerBlockOptin == 227 << 10);
+  TRY(cudaFuncSetAttribute(wgmma_kernel<4, __half>, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10));
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = 4;
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  config.gridDim = dim3(4);
+  config.blockDim = dim3(128);
+  config.dynamicSmemBytes = 100 << 10;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  TRY(cudaOccupancyMaxActiveClusters(&clusters, wgmma_kernel<4, __half>, &config));
+  check("two blocks on each of 16 multiprocessors", clusters == 8);
+}
+
 int main() {
+  device();
   boxes(CU_TENSOR_MAP_SWIZZLE_NONE, 12);
   boxes(CU_TENSOR_MAP_SWIZZLE_32B, 8);
   boxes(CU_TENSOR_MAP_SWIZZLE_64B, 16);
@@ -356,6 +417,7 @@ int main() {
   box_of_three_dimensions();
   ring();
   tell();
+  store();
   products<32, __nv_bfloat16>("wgmma of 64 columns, bfloat16");
   products<4, __half>("wgmma of 8 columns, half");
   clusters();
