@@ -126,8 +126,8 @@ static __device__ __forceinline__ float chain_dot(float sum, float4 a, float4 b)
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
 }
 
-/* The sum of sum[lane / 8] over the lanes of a warp. Two lanes that exchange halves of what they have each go on with the
- * other half: 2 + 1 + 3 shuffles, where one after the other the four sums would take 20. */
+/* The sum of sum[lane / 8] over the lanes of a warp. Two lanes that exchange halves of what they have each go on with
+ * the other half: 2 + 1 + 3 shuffles, where one after the other the four sums would take 20. */
 static __device__ __forceinline__ float chain_total(const float sum[CHAIN_OUTPUTS], int lane) {
   const bool upper = lane & 16, odd = lane & 8;
   const float first = (upper ? sum[2] : sum[0]) + __shfl_xor_sync(0xffffffffu, upper ? sum[0] : sum[2], 16);

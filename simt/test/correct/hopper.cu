@@ -213,8 +213,8 @@ static void store() {
 
 // ---- wgmma ----
 
-// Where the threads put element `along`, in the direction in which elements follow each other, of row `across`: chunks of
-// 8 elements; the parts lie one behind the other as the descriptor says.
+// Where the threads put element `along`, in the direction in which elements follow each other, of row `across`: chunks
+// of 8 elements; the parts lie one behind the other as the descriptor says.
 static __device__ int chunk_place(int swizzle, bool along_k, int along, int across, int leading, int stride) {
   int row = swizzle ? swizzle : 16, chunk = along / 8, place = across % 8 * row + along % 8 * 2;
   if (swizzle)
