@@ -153,6 +153,28 @@ static inline Subprocess three_epochs(const char *directory, const char *a, cons
   return run;
 }
 
+/* A lesson's program with --check-only on `shape`: all of its versions, less the device copy, are right. */
+static inline void expect_versions_right(const char *phase, const char *name, const char *shape, const char *title,
+                                         int versions) {
+  char found[PATH_MAX];
+  expect_program(phase, name, found, sizeof found);
+  const char *argv[] = {found, "--json", "--check-only", shape, NULL};
+  Subprocess run = subprocess_run(argv, SECONDS);
+  expect_run(&run, 0, title, NULL);
+  json_t *result = expect_json(&run), *row;
+  size_t i;
+  int checked = 0;
+  json_array_foreach(json_object_get(result, "rows"), i, row) {
+    if (json_object_get(row, "ok") == NULL) continue; /* the copy */
+    if (!json_is_true(json_object_get(row, "ok")))
+      fail_msg("%s is wrong", json_string_value(json_object_get(row, "version")));
+    checked++;
+  }
+  assert_int_equal(checked, versions);
+  json_decref(result);
+  subprocess_free(&run);
+}
+
 /* Sends the signal when the run's log.csv has so many lines, and waits for the run's end. */
 static inline void signal_after_lines(Subprocess *run, const char *directory, int signal, int lines) {
   char log[PATH_MAX];

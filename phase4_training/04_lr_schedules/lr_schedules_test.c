@@ -17,22 +17,7 @@ static Subprocess run_program(const char *a, const char *b, const char *c, const
 
 static void every_kernel_is_right(void **state) {
   (void)state;
-  char found[PATH_MAX];
-  expect_program("phase4_training", "lr_kernels", found, sizeof found);
-  const char *argv[] = {found, "--json", "--check-only", "--shape=4999", NULL};
-  Subprocess run = subprocess_run(argv, SECONDS);
-  expect_run(&run, 0, "Smoothed losses, 4999", NULL);
-  json_t *result = expect_json(&run), *row;
-  size_t i, checked = 0;
-  json_array_foreach(json_object_get(result, "rows"), i, row) {
-    if (json_object_get(row, "ok") == NULL) continue; /* a device copy */
-    if (!json_is_true(json_object_get(row, "ok")))
-      fail_msg("%s is wrong", json_string_value(json_object_get(row, "version")));
-    checked++;
-  }
-  assert_int_equal(checked, 5);
-  json_decref(result);
-  subprocess_free(&run);
+  expect_versions_right("phase4_training", "lr_kernels", "--shape=4999", "Smoothed losses, 4999", 5);
 }
 
 /* All of them: each has its row and its figures, and no two that differ in their rates have the same ones. */

@@ -27,30 +27,10 @@ static void loop_must(const char *a, const char *b, const char *c, const char *d
   subprocess_free(&run);
 }
 
-static void every_kernel_is_right_of(const char *name, const char *shape, const char *title, int versions) {
-  char found[PATH_MAX];
-  expect_program("phase4_training", name, found, sizeof found);
-  const char *argv[] = {found, "--json", "--check-only", shape, NULL};
-  Subprocess run = subprocess_run(argv, SECONDS);
-  expect_run(&run, 0, title, NULL);
-  json_t *result = expect_json(&run), *row;
-  size_t i;
-  int checked = 0;
-  json_array_foreach(json_object_get(result, "rows"), i, row) {
-    if (json_object_get(row, "ok") == NULL) continue; /* a device copy */
-    if (!json_is_true(json_object_get(row, "ok")))
-      fail_msg("%s is wrong", json_string_value(json_object_get(row, "version")));
-    checked++;
-  }
-  assert_int_equal(checked, versions);
-  json_decref(result);
-  subprocess_free(&run);
-}
-
 static void every_kernel_is_right(void **state) {
   (void)state;
-  every_kernel_is_right_of("gradient_clip", "--shape=7x4999", "Gradients clipped by their norm", 4);
-  every_kernel_is_right_of("confusion_matrix", "--shape=999x10", "Confusion matrix", 3);
+  expect_versions_right("phase4_training", "gradient_clip", "--shape=7x4999", "Gradients clipped by their norm", 4);
+  expect_versions_right("phase4_training", "confusion_matrix", "--shape=999x10", "Confusion matrix", 3);
 }
 
 static void a_run_learns_and_leaves_its_logs(void **state) {
