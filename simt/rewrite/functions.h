@@ -11,8 +11,8 @@ void rewrite_device_function(const Item *item, const Names *friends);
 /* For the inspector, which names memory by the parameter through which a kernel has it: "kernel,x,,out" in a section of
  * its own. */
 void note_parameters(const Item *item);
-/* __global__ void __cluster_dims__(2, 1, 1) k(..) {..}: behind it a constant, simt_cluster_of_k, that launches of k name.
- * Every kernel of such a name has one. */
+/* __global__ void __cluster_dims__(2, 1, 1) k(..) {..}: behind it a constant, simt_cluster_of_k, that launches of k
+ * name. Every kernel of such a name has one. */
 extern Names cluster_kernels;
 void find_clusters(void);
 void note_cluster(const Item *item);
