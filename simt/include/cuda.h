@@ -244,8 +244,13 @@ static inline CUresult cuMemsetD8(CUdeviceptr pointer, unsigned char value, size
 typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
 
+#ifdef __SANITIZE_ADDRESS__ /* its stack has no larger alignment */
+#define SIMT_MAP_ALIGNMENT 16
+#else
+#define SIMT_MAP_ALIGNMENT 64
+#endif
 typedef struct CUtensorMap_st {
-  cuuint64_t opaque[16] __attribute__((aligned(64)));
+  cuuint64_t opaque[16] __attribute__((aligned(SIMT_MAP_ALIGNMENT)));
 } CUtensorMap;
 
 typedef enum CUtensorMapDataType_enum {

@@ -100,7 +100,9 @@ uint32_t simt_cluster_address(uint32_t address, unsigned rank, const char *file,
 void *simt_cluster_pointer(const void *pointer, unsigned rank, const char *file, int line) {
   simt_need_hopper("an address in the cluster", file, line);
   check_rank(rank, file, line);
+  simt_lock_cluster(simt_worker);
   const Worker *owner = simt_owner_of((rank + 1) << SIMT_RANK_SHIFT);
+  simt_unlock_cluster(simt_worker);
   void *there = owner ? simt_shared_of(owner, pointer) : NULL;
   if (!owner)
     simt_kernel_fault(

@@ -52,7 +52,7 @@ void *simt_shared_of(const Worker *owner, const void *own);
 
 /* ---- tensor_map.c ---- */
 
-enum { TENSOR_RANKS = 5, SWIZZLE_WIDEST = 128 };
+enum { TENSOR_RANKS = 5 };
 
 /* What CUtensorMap holds. */
 typedef struct TensorMap {

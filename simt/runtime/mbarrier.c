@@ -9,6 +9,7 @@
  */
 #include "hopper.h"
 
+#include "cuda.h"
 #include "host.h"
 
 enum { MOST = (1 << 20) - 1 }; /* arrivals, bytes */
@@ -212,7 +213,7 @@ static Mbarrier *new_barrier(Hopper *h) {
   return h->barriers[h->barrier_count++];
 }
 
-void simt_mbarrier_init(uint32_t barrier, int arrivals, const char *file, int line) {
+uint64_t simt_mbarrier_init(uint32_t barrier, int arrivals, const char *file, int line) {
   Worker *owner;
   Mbarrier *b;
   simt_need_hopper("mbarrier_init()", file, line);
@@ -245,6 +246,7 @@ void simt_mbarrier_init(uint32_t barrier, int arrivals, const char *file, int li
                       "there (initialised at %s:%d)",
                       barrier, b->file, b->line);
   if (f != RIGHT) fault(f, barrier, b, "mbarrier_init()", file, line);
+  return b->word;
 }
 
 static int complete(uint32_t barrier, unsigned parity, Fault *f, Mbarrier **b) {
@@ -396,9 +398,8 @@ void simt_mbarriers_end(Worker *w) {
 int simt_copy_under_way(const Worker *w, const void *shared, size_t bytes, BulkSite *site) {
   const char *low = shared;
   int found = 0;
-  if (!w->hopper->copies) return 0;
   simt_lock_cluster(w);
-  for (int i = 0; i < w->hopper->barrier_count; i++)
+  for (int i = 0; w->hopper->copies && i < w->hopper->barrier_count; i++)
     for (const BulkCopy *c = w->hopper->barriers[i]->first; c && !found; c = c->next) {
       found = low < c->to + c->bytes && c->to < low + bytes;
       if (found) *site = (BulkSite){c->file, c->line};
@@ -488,8 +489,8 @@ static void start_all(BulkCopy *copy, uint32_t to, uint32_t barrier, unsigned bl
 }
 
 void simt_read_map(const void *pointer, int rank, TensorMap *map, const char *what, const char *file, int line) {
-  if ((uintptr_t)pointer % 64 == 0) memcpy(map, pointer, sizeof *map);
-  if ((uintptr_t)pointer % 64 != 0 || !simt_tensor_map_valid(map))
+  if ((uintptr_t)pointer % SIMT_MAP_ALIGNMENT == 0) memcpy(map, pointer, sizeof *map);
+  if ((uintptr_t)pointer % SIMT_MAP_ALIGNMENT != 0 || !simt_tensor_map_valid(map))
     simt_kernel_fault(
         cudaErrorIllegalInstruction, file, line,
         "%s: %p is no tensor map: cuTensorMapEncodeTiled() makes it on the host, and it is a parameter of "

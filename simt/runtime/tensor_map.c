@@ -76,8 +76,9 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
         site, CUDA_ERROR_NOT_SUPPORTED,
         "tensor maps need compute capability 9.0; the emulated GPU has 8.0\n    try: SIMT_CAPABILITY=9.0 in the "
         "environment");
-  if (!map || (uintptr_t)map % 64 != 0)
-    return wrong(site, CUDA_ERROR_INVALID_VALUE, "the map is at %p; expected a multiple of 64 bytes", (void *)map);
+  if (!map || (uintptr_t)map % SIMT_MAP_ALIGNMENT != 0)
+    return wrong(site, CUDA_ERROR_INVALID_VALUE, "the map is at %p; expected a multiple of %d bytes", (void *)map,
+                 SIMT_MAP_ALIGNMENT);
   if ((unsigned)swizzle > CU_TENSOR_MAP_SWIZZLE_128B || (unsigned)promotion > CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
     return wrong(site, CUDA_ERROR_INVALID_VALUE, "swizzle %d, promotion %d: expected 0 to 3", (int)swizzle,
                  (int)promotion);

@@ -31,7 +31,8 @@ void *simt_shared_pointer(uint32_t address, size_t bytes);
 uint32_t simt_cluster_address(uint32_t address, unsigned rank, const char *file, int line);
 void *simt_cluster_pointer(const void *pointer, unsigned rank, const char *file, int line);
 
-void simt_mbarrier_init(uint32_t barrier, int arrivals, const char *file, int line);
+/* Gives what the barrier's eight bytes hold now. */
+uint64_t simt_mbarrier_init(uint32_t barrier, int arrivals, const char *file, int line);
 void simt_mbarrier_init_fence(const char *file, int line);
 /* First `bytes` more are announced, then there are so many arrivals. */
 void simt_mbarrier_arrive(uint32_t barrier, int arrivals, int bytes, const char *file, int line);
@@ -99,11 +100,11 @@ SIMT_INLINE uint32_t shared_address(const void *in_shared_memory, SIMT_SITE) {
 /* ---- mbarriers ---- */
 
 SIMT_INLINE void mbarrier_init(uint32_t barrier, int arrivals, SIMT_SITE) {
+  uint64_t word = simt_mbarrier_init(barrier, arrivals, SIMT_PASS_SITE);
 #ifdef SIMT_INSPECT
-  uint64_t *word = (uint64_t *)simt_shared_pointer(barrier, 8);
-  if (word) *word = 0;
+  *(uint64_t *)simt_shared_pointer(barrier, 8) = word;
 #endif
-  simt_mbarrier_init(barrier, arrivals, SIMT_PASS_SITE);
+  (void)word;
 }
 
 SIMT_INLINE void mbarrier_init_fence(SIMT_SITE) {
