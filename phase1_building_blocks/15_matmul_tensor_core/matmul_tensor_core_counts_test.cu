@@ -66,7 +66,10 @@ static void tma_copies_tiles_and_wgmma_reads_them(void **state) {
     print_message("skipped: %s\n", matmul_wgmma_refusal());
     skip();
   }
-  LessonCounts c = counts(matmul_wgmma_ring);
+  Lesson lesson = matmul_tensor_core_lesson();
+  lesson.checks = 2;
+  LessonCounts c =
+      counts_of(&lesson, matmul_tensor_core_version("ring", matmul_wgmma_ring, ""), lesson_shape(&lesson, M, N, K));
   counts_required();
   assert_count(c.bulk_bytes, 2 * (N / 256 * M * K + M / 128 * K * N));
   assert_count(c.bulk_copies, K / 64 * (M / 128 * (N / 256)) * 5);

@@ -183,7 +183,7 @@ static void wgmma_matches_reference(void **state) {
   }
   expect_right_everywhere("wgmma_one_stage", matmul_wgmma_one_stage);
   expect_right_everywhere("wgmma", matmul_wgmma);
-#ifdef SIMT_REWRITTEN /* the other two share their kernel; the last shape has more tiles than there are multiprocessors */
+#ifdef SIMT_REWRITTEN /* the other two share their kernel; the last shape has more tiles than multiprocessors */
   expect_right("wgmma_ring", matmul_wgmma_ring, 64, 512, 328);
   expect_right("wgmma_persistent", matmul_wgmma_persistent, 2200, 8, 72);
 #else

@@ -37,13 +37,18 @@ void check_assembly(int i) {
   if (!is_ptx) return;
 
   static const char *const instead[][2] = {
-      {"cp.async.bulk", "plain loads and stores, or cuda::memcpy_async() (cuda/barrier)"},
+      {"cp.async.bulk", "simt::tma_load() and its kin (simt/hopper.h) where SIMT_REWRITTEN is defined"},
       {"cp.async", "__pipeline_memcpy_async() (cuda_pipeline.h), or cuda::memcpy_async()"},
-      {"wgmma", "nvcuda::wmma (mma.h)"},
+      {"wgmma", "simt::wgmma() and its kin (simt/hopper.h) where SIMT_REWRITTEN is defined"},
+      {"setmaxnreg", "nothing where SIMT_REWRITTEN is defined: it changes no result"},
       {"mma", "nvcuda::wmma (mma.h)"},
       {"ldmatrix", "nvcuda::wmma::load_matrix_sync() (mma.h)"},
       {"cvta", "__cvta_generic_to_shared(); with the instruction that used the address, the CUDA function for it"},
-      {"mbarrier", "cuda::barrier (cuda/barrier)"},
+      {"mbarrier",
+       "cuda::barrier, or simt::mbarrier_wait() and its kin (simt/hopper.h) where SIMT_REWRITTEN is defined"},
+      {"barrier.cluster", "cooperative_groups::this_cluster().sync()"},
+      {"mapa", "cooperative_groups::this_cluster().map_shared_rank()"},
+      {"fence.proxy.async", "simt::fence_async_proxy() (simt/hopper.h) where SIMT_REWRITTEN is defined"},
       {"laneid", "threadIdx.x % warpSize"},
       {"lanemask", "an expression of threadIdx.x % warpSize"},
       {"warpid", "threadIdx.x / warpSize"},

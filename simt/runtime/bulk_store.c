@@ -1,5 +1,5 @@
-/* bulk_store.c - tensor copies from shared to global memory, in groups of the thread that starts them; and the
- * barriers by number that their kernels use beside __syncthreads().
+/* bulk_store.c - tensor copies from shared to global memory, in groups of the thread that starts them; and
+ * barriers by number, which their kernels use beside __syncthreads().
  *
  * A store reads shared memory some time before its thread has waited for it: here at the wait (hopper.h says when
  * else).
