@@ -145,7 +145,7 @@ static __device__ __forceinline__ void conv2d_dw_add(T *out, const Conv2dDwPlan 
       }
       int filter = job.filter + tap * job.filter_step;
       size_t k = work.filter + row;
-      if (k < plan.filters && c < plan.channels)
+      if (k < (size_t)plan.filters && c < plan.channels)
         conv2d_store_four(out + (k * plan.taps + filter) * plan.channels + c, sum);
     }
   }
