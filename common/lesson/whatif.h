@@ -17,7 +17,7 @@
 /* With fewer wrong elements some change fits by chance. All runs of the reference together take at most this many
  * seconds of processor time, because a student waits for them. */
 enum { WHATIF_FEWEST = 4 };
-#define WHATIF_SECONDS 0.6
+#define WHATIF_SECONDS 1.5
 
 /* How the columns or rows of an array are changed; `by` is a number of them. */
 typedef enum WhatifLines {
