@@ -29,7 +29,7 @@ static inline json_t *expect_json(const Subprocess *run) {
   size_t begin = end;
   while (begin > 0 && run->out[begin - 1] != '\n') begin--;
   json_t *object = json_loadb(run->out + begin, end - begin, 0, NULL);
-  if (!json_is_object(object)) fail_msg("the last line is no JSON object:\n%s", run->out);
+  if (!json_is_object(object)) fail_msg("the last line is not a JSON object:\n%s", run->out);
   return object;
 }
 

@@ -145,7 +145,7 @@ def check_course(root):
                     yield "%s/README.md: it does not name the exercise `%s`" % (name, exercise)
     for name in course:
         if not os.path.isdir(os.path.join(root, name)):
-            yield "course.bzl: %s is no folder" % name
+            yield "course.bzl: %s is not a folder" % name
 
 
 def check_links(root):

@@ -9,6 +9,7 @@
 #ifndef COMMON_LESSON_TEST_COUNTS_H
 #define COMMON_LESSON_TEST_COUNTS_H
 
+#include "common/lesson/counts.h"
 #include "common/lesson/lesson.h"
 #include "common/test.h"
 

@@ -8,6 +8,7 @@
 #define COMMON_LESSON_VERIFY_H
 
 #include "common/check.h"
+#include "common/lesson/counts.h"
 #include "common/lesson/explain.h"
 
 #ifdef SIMT_INSPECT

@@ -163,7 +163,7 @@ static inline int augment_read_name(AugmentReader *r, char *item, Error *err) {
   if (name->standard) snprintf(standard, sizeof standard, "%d", name->standard);
   if (name->standard) return augment_read_number(r, &name->number[0], colon ? colon + 1 : standard, err);
   if (colon) return augment_read_key(r, colon + 1, err);
-  return augment_read_key(r, standard, err); /* which is no key */
+  return augment_read_key(r, standard, err); /* it is not a key: refused */
 }
 
 /* -1, and why, where the text says no augmentation. */

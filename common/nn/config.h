@@ -290,7 +290,7 @@ static inline int config_take(Config *config, const char *key, const json_t *val
   if (i < 0 || !config_is_key(row)) {
     const char *nearest = config_nearest(config, key);
     error_set(err, "%s, line %d: \"%.60s\" is %s", config->path, line, key,
-              i < 0 ? "no option of this program" : "no key of a file");
+              i < 0 ? "not an option of this program" : "not a key of a file");
     return nearest ? error_advise(err, "do you mean \"%s\"?", nearest) : error_advise(err, "--help lists them");
   }
   if (row->line)

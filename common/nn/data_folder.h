@@ -102,12 +102,13 @@ static inline const DataSource *data_source_typed(const char *typed) {
   return data_source_named(name);
 }
 
-/* What was typed is no name. `path`: what it would be as a folder, which cannot be used for the reason `why`. */
+/* What was typed is not the name of a data set. `path`: the folder that it could be, which cannot be used for the
+ * reason `why`, an errno. */
 static inline int data_refuse(const char *typed, const char *path, int why, Error *err) {
   const char *expected = "mnist, fashion_mnist, cifar10 or cifar100 is expected, or a folder of files in their formats";
   const char *names[DATA_SOURCES], *nearest;
   if (typed[0] == '\0') return error_set(err, "%s", expected);
-  if (why == ENOTDIR) return error_set(err, "%s is no folder; %s", path, expected);
+  if (why == ENOTDIR) return error_set(err, "%s is not a folder; %s", path, expected);
   if (why != ENOENT) return error_set(err, "%s: %s; %s", path, strerror(why), expected);
   if (strchr(typed, '/')) return error_set(err, "the folder %s was not found; %s", path, expected);
   error_set(err, "no data set has this name, and the folder %s was not found; %s", path, expected);

@@ -286,7 +286,7 @@ static void gradients_are_clipped_on(Device device) {
     check_clipping(device, counts[i], 0.25f, 0.125f, 1e25f); /* their squares are no floats */
     check_clipping(device, counts[i], 1e30f, 1e30f, 3e19f);
   }
-  /* What is no number stays: the loss must say so. */
+  /* What is not a number stays, so that the loss shows it. */
   float nan[3] = {NAN, 2, -2};
   double scratch[CLIP_BLOCKS];
   clip_norm_cpu(nan, 3, 1, scratch, NULL);

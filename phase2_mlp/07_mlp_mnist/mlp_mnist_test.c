@@ -488,7 +488,7 @@ static void settings_that_are_not_right_are_refused(void **state) {
   snprintf(config, sizeof config, "--config=%s", in_dir(".", "wrong.json"));
   Subprocess run = small("settings_d", config, NULL, NULL);
   expect_run(&run, 2, NULL,
-             "wrong.json, line 2: \"bach_size\" is no option of this program; do you mean \"batch-size\"?");
+             "wrong.json, line 2: \"bach_size\" is not an option of this program; do you mean \"batch-size\"?");
   subprocess_free(&run);
   assert_false(file_exists(in_dir("settings_d", "")));
   small_must("settings_e", "--epochs=1", "--clip-norm=3", NULL, "in epoch 1; ");

@@ -262,8 +262,8 @@ static void what_does_not_fit_is_refused(void **state) {
   must(2, NULL, "--data=no/images: the folder ", "--data=no/images", NULL, NULL, NULL, NULL);
   must(2, NULL, "no/images was not found; mnist, fashion_mnist, cifar10 or cifar100 is expected, or a folder",
        "--data=no/images", NULL, NULL, NULL, NULL);
-  must(2, NULL, "/proc/version is no folder; mnist, fashion_mnist,", "--data=/proc/version", NULL, NULL, NULL, NULL);
-  must(2, NULL, "/proc/version/x is no folder; mnist", "--data=/proc/version/x", NULL, NULL, NULL, NULL);
+  must(2, NULL, "/proc/version is not a folder; mnist, fashion_mnist,", "--data=/proc/version", NULL, NULL, NULL, NULL);
+  must(2, NULL, "/proc/version/x is not a folder; mnist", "--data=/proc/version/x", NULL, NULL, NULL, NULL);
   must(2, NULL, "holds no training images: train-images-idx3-ubyte (or .gz)", "--data=/proc", NULL, NULL, NULL, NULL);
   must(2, NULL, "and --data-dir: one of the two", data_option(idx8), "--data-dir=/tmp", NULL, NULL, NULL);
   must(1, NULL, "/proc/no: the folder cannot be made", "--network=softmax", data_option(idx8),

@@ -17,14 +17,15 @@ __global__ void load(const __grid_constant__ CUtensorMap map) {
 }
 
 int main(void) {
+  enum { SIDE = 24 };  // half precision: rows of 48 bytes
+  void *squares;
+  cudaMalloc(&squares, SIDE * SIDE * 2);
+  cuuint64_t elements[2] = {SIDE, SIDE}, row_bytes = SIDE * 2;
+  cuuint32_t box[2] = {8, 4}, every[2] = {1, 1};
   CUtensorMap map;
-  float *x;
-  cudaMalloc(&x, 4096);
-  cuuint64_t size[] = {32, 32}, pitch[] = {128};
-  cuuint32_t box[] = {4, 2}, step[] = {1, 1};
-  cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, x, size, pitch, box, step,
-                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  load<<<1, 1>>>(map);
+  CUresult made = cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, squares, elements, &row_bytes, box,
+                                         every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                         CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (made == CUDA_SUCCESS) load<<<1, 1>>>(map);
   printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
 }

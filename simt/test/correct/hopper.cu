@@ -100,16 +100,11 @@ static void box_of_three_dimensions() {
 // Two stages: one thread copies, a warp adds up, each waits for the other.
 __global__ void ring_kernel(int *sum, const int *x, int rounds) {
   __shared__ __align__(16) int stage[2][64];
-  __shared__ uint64_t full[2], empty[2];
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < 2; i++) {
-      simt::mbarrier_init(simt::shared_address(&full[i]), 1);
-      simt::mbarrier_init(simt::shared_address(&empty[i]), 32);
-    }
-    simt::mbarrier_init_fence();
-  }
+  __shared__ uint64_t barrier[4];  // of both stages: the copies have come; a warp has read them
+  const uint32_t first_full = simt::shared_address(barrier), first_empty = first_full + 16;
+  if (threadIdx.x < 4) simt::mbarrier_init(first_full + 8 * threadIdx.x, threadIdx.x < 2 ? 1 : 32);
+  if (threadIdx.x < 4) simt::mbarrier_init_fence();
   __syncthreads();
-  uint32_t first_full = simt::shared_address(full), first_empty = simt::shared_address(empty);
   if (threadIdx.x == 32) {
     for (int i = 0; i < rounds; i++) {
       uint32_t to = simt::shared_address(stage[i % 2]);
