@@ -45,17 +45,18 @@ static __device__ __forceinline__ void matmul_wgmma_store(float *buffers, const 
                                                           const float (&sum)[128], const float *bias, int row0,
                                                           int col0, int n) {
   int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4, consumer = threadIdx.x / 128 - 1;
-  bool issues = threadIdx.x % 128 == 0;
+  bool issues = threadIdx.x % 128 == 0, odd = row % 2;
 #pragma unroll
   for (int i = 0; i < MATMUL_WGMMA_COLS / MATMUL_STORE_COLS; i++) {
     float *box = buffers + i % MATMUL_STORE_BUFFERS * (MATMUL_STORE_BYTES / 4);
 #pragma unroll
     for (int j = 0; j < 4; j++) { /* a thread has four sums of each 8 columns: two in row `row`, two in row + 8 */
-      int col = 8 * j + lane % 4 * 2, c_col = col0 + i * MATMUL_STORE_COLS + col;
+      /* Odd rows take the columns in another order, so that the 16 lanes that write at a time use all banks. */
+      int col = 8 * (odd ? j ^ 2 : j) + lane % 4 * 2, c_col = col0 + i * MATMUL_STORE_COLS + col;
       float x[4];
 #pragma unroll
       for (int e = 0; e < 4; e++) {
-        x[e] = sum[16 * i + 4 * j + e];
+        x[e] = odd ? sum[16 * i + 4 * (j ^ 2) + e] : sum[16 * i + 4 * j + e];
         if (BIAS_RELU) x[e] = c_col < n ? fmaxf(x[e] + __ldg(&bias[c_col + e % 2]), 0.0f) : 0.0f;
       }
       matmul_store_pair(box, row, col, x[0], x[1]);
