@@ -46,11 +46,8 @@ static __host__ __device__ __forceinline__ uint8_t fp8_encode(float x) {
   bits &= 0x7FFFFFFF;
   if (bits > 0x7F800000) return (uint8_t)(sign | FP8_NAN);
   uint32_t code = 0;
-  // >>> exercise fp8_encode: the code of the e4m3 nearest to |x|, whose bits are `bits`; halves to even
-  // hint: below 2^-6 all e4m3 are multiples of 2^-9: rintf() of |x| times 512 counts them, and that is the code
-  // hint: from there on the code is the upper bits of a float, less 120 in the exponent: (127 - 7) << 3
-  // hint: round as bfloat16_round() does, 20 bits: (bits + 0x7FFFF + (bits >> 20 & 1)) >> 20, then subtract 120 << 3
-  // hint: what is larger than 0x7E then is too large: it becomes 0x7E
+  /* Below 2^-6 all e4m3 are multiples of 2^-9, and the code counts them. From there on the code is the upper bits of a
+   * float, rounded as bfloat16_round() does, less 127 - 7 in the exponent. */
   if (bits < (127 - 6) << 23) {
     float size;
     memcpy(&size, &bits, sizeof size);
@@ -59,7 +56,6 @@ static __host__ __device__ __forceinline__ uint8_t fp8_encode(float x) {
     code = ((bits + 0x7FFFF + (bits >> 20 & 1)) >> 20) - (120 << 3);
     if (code > FP8_LARGEST_CODE) code = FP8_LARGEST_CODE;
   }
-  // <<< exercise
   return (uint8_t)(sign | code);
 }
 

@@ -1,0 +1,198 @@
+/* matmul_split_wgmma.cuh - C (M,N) = A (M,K) B (K,N) in float32 by three products of Hopper's tensor cores. Row-major,
+ * sizes at least 1.
+ *
+ * matmul_split.cuh splits the floats into parts, which go to the ring of stages of matmul_rows.cuh: a stage has the high
+ * and the low parts of 16 (tf32) or 32 (float16) columns of A and of as many rows of B, and six wgmma multiply them.
+ *
+ * Two sets of sums. Tensor cores truncate what they add where float32 rounds, so that the error of a long sum grows with
+ * its length, not with the root of it. Here they add up the products of one stage only: a `part`, which ordinary
+ * additions then add to the sums. A consumer has registers for 64 x 256 sums and a part of 64 x 128, so it takes the
+ * left half of its columns and then the right one. While one consumer adds, the tensor cores multiply for the other.
+ *
+ *   matmul_split_tf32   3xTF32: the range of float32
+ *   matmul_split_half   float16 with a scale for each row of A and column of B: twice as many products per clock, and
+ *                       half the bytes
+ *
+ * Both need a workspace: matmul_split_workspace().
+ */
+#ifndef PHASE1_BUILDING_BLOCKS_MATMUL_SPLIT_WGMMA_CUH
+#define PHASE1_BUILDING_BLOCKS_MATMUL_SPLIT_WGMMA_CUH
+
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_rows.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_split.cuh"
+
+enum {
+  MATMUL_SPLIT_ROWS = 128, /* of C per block, 64 for each consumer */
+  MATMUL_SPLIT_COLS = 256,
+  MATMUL_SPLIT_PART = 128, /* columns of a part */
+  MATMUL_SPLIT_CLUSTER = 2,
+  MATMUL_SPLIT_STAGES = 4,
+  MATMUL_SPLIT_STAGE_BYTES = (MATMUL_SPLIT_ROWS + MATMUL_SPLIT_COLS) * MATMUL_ROWS_BYTES,
+};
+
+#ifdef HOPPER_COMPILED
+
+template <MatmulSplit SPLIT>
+static __device__ __forceinline__ void matmul_split_product(float (&sum)[64], uint32_t a_tile, int a_from,
+                                                            uint32_t b_tile, int b_from, int add) {
+  uint64_t a = matmul_rows_descriptor(a_tile, a_from), b = matmul_rows_descriptor(b_tile, b_from);
+  if (SPLIT == MATMUL_SPLIT_TF32)
+    wgmma_tf32(sum, a, b, add);
+  else
+    wgmma_half<WGMMA_K_MAJOR>(sum, a, b, add);
+}
+
+/* part (64,128) = the products of one stage, the small ones first. The high parts are the first 64 bytes of a row, the
+ * low parts the other 64; each wgmma takes 32 bytes of A's rows and of B's. */
+template <MatmulSplit SPLIT>
+static __device__ __forceinline__ void matmul_split_multiply(float (&part)[64], uint32_t a_tile, uint32_t b_tile) {
+  const int high = 0, low = 64;
+  wgmma_fence();
+#pragma unroll
+  for (int i = 0; i < 64; i += 32) {
+    matmul_split_product<SPLIT>(part, a_tile, low + i, b_tile, high + i, i > 0);
+    matmul_split_product<SPLIT>(part, a_tile, high + i, b_tile, low + i, 1);
+  }
+#pragma unroll
+  for (int i = 0; i < 64; i += 32) matmul_split_product<SPLIT>(part, a_tile, high + i, b_tile, high + i, 1);
+  wgmma_commit();
+}
+
+/* Four neighbouring sums to c (M,N); `exponent` is their row's, those of the columns are at column_exponent[col]. Both
+ * scales are taken back at once: exact, unless the result is subnormal. */
+template <MatmulSplit SPLIT>
+static __device__ __forceinline__ void matmul_split_write4(float *c, float4 sum, int exponent,
+                                                           const int *column_exponent, int row, int col, int n) {
+  float four[4] = {sum.x, sum.y, sum.z, sum.w};
+  c += (size_t)row * n + col;
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    if (SPLIT == MATMUL_SPLIT_HALF && col + i < n)
+      four[i] = scalbnf(four[i], -(exponent + __ldg(&column_exponent[col + i])));
+  if (n % 4 == 0 && (uintptr_t)c % 16 == 0) {
+    __stcs((float4 *)c, make_float4(four[0], four[1], four[2], four[3]));
+    return;
+  }
+  for (int i = 0; i < 4; i++)
+    if (col + i < n) c[i] = four[i];
+}
+
+/* The sums of a warpgroup to the 64 x 256 elements of C at (row0, col0), as far as they exist. As in matmul_mma_write(),
+ * lanes 2i and 2i + 1 exchange pairs, so that each has four floats of a row. */
+template <MatmulSplit SPLIT>
+static __device__ __forceinline__ void matmul_split_write(float *c, const float (&sum)[2][64], const int *row_exponent,
+                                                          const int *column_exponent, int row0, int col0, int m,
+                                                          int n) {
+  int lane = threadIdx.x % 32;
+  bool odd = lane % 2;
+  row0 += threadIdx.x / 32 % 4 * 16 + lane / 4;
+  col0 += lane % 2 * 8 + lane % 4 / 2 * 4;
+#pragma unroll
+  for (int i = 0; i < 4; i += 2) { /* this row, and the eighth below */
+    int row = row0 + i / 2 * 8, exponent = SPLIT == MATMUL_SPLIT_HALF && row < m ? row_exponent[row] : 0;
+#pragma unroll
+    for (int j = 0; j < 128; j += 8) {
+      const float *left = &sum[j / 64][j % 64 + i], *right = left + 4; /* 8 columns, and the 8 to their right */
+      float x = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[0] : right[0], 1);
+      float y = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[1] : right[1], 1);
+      float4 four = odd ? make_float4(x, y, right[0], right[1]) : make_float4(left[0], left[1], x, y);
+      int col = col0 + 2 * j;
+      if (row < m && col < n) matmul_split_write4<SPLIT>(c, four, exponent, column_exponent, row, col, n);
+    }
+  }
+}
+
+/* A consumer warpgroup: tile after tile, stage after stage. */
+template <MatmulSplit SPLIT>
+static __device__ __forceinline__ void matmul_split_consume(const MatmulRing *ring, const MatmulRowsWork *work,
+                                                            float *c, const int *row_exponent,
+                                                            const int *column_exponent, int m, int n) {
+  const int cluster = MATMUL_SPLIT_CLUSTER, part_bytes = MATMUL_SPLIT_PART * MATMUL_ROWS_BYTES;
+  int stage = 0, consumer = threadIdx.x / 128 - 1;
+  uint32_t phase = 0;
+  float sum[2][64], part[64];
+  for (int tile = blockIdx.x / cluster; tile < work->rows * work->cols; tile += work->clusters) {
+#pragma unroll
+    for (int i = 0; i < 128; i++) sum[i / 64][i % 64] = 0;
+    for (int step = 0; step < work->steps; step++) {
+      uint32_t a_tile = ring->tiles + stage * MATMUL_SPLIT_STAGE_BYTES;
+      uint32_t b_tile = a_tile + MATMUL_SPLIT_ROWS * MATMUL_ROWS_BYTES;
+      a_tile += consumer * 64 * MATMUL_ROWS_BYTES;
+      mbarrier_wait(ring->full + 8 * stage, phase);
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        matmul_split_multiply<SPLIT>(part, a_tile, b_tile + half * part_bytes);
+        wgmma_wait<0>();
+        if (half == 1) matmul_rows_release<cluster>(ring, stage);
+#pragma unroll
+        for (int i = 0; i < 64; i++) sum[half][i] += part[i];
+      }
+      matmul_ring_advance<MATMUL_SPLIT_STAGES>(&stage, &phase);
+    }
+    int row0, col0;
+    matmul_rows_place<MATMUL_SPLIT_ROWS, MATMUL_SPLIT_COLS, cluster>(work, tile, &row0, &col0);
+    matmul_split_write<SPLIT>(c, sum, row_exponent, column_exponent, row0 + 64 * consumer, col0, m, n);
+  }
+}
+#endif
+
+template <MatmulSplit SPLIT>
+static __global__ void __launch_bounds__(MATMUL_WGMMA_THREADS, 1)
+    matmul_split_kernel(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, float *c,
+                        const int *row_exponent, const int *column_exponent, int m, int n, int groups) {
+#ifdef HOPPER_COMPILED
+  constexpr int rows = MATMUL_SPLIT_ROWS, cols = MATMUL_SPLIT_COLS, cluster = MATMUL_SPLIT_CLUSTER;
+  constexpr int stages = MATMUL_SPLIT_STAGES;
+  extern __shared__ unsigned char matmul_split_shared[];
+  __shared__ __align__(8) uint64_t full_barrier[stages], empty_barrier[stages];
+  MatmulRing ring;
+  ring.tiles = (shared_address(matmul_split_shared) + 1023) & ~1023u; /* the swizzle repeats every 1024 bytes */
+  ring.full = shared_address(full_barrier);
+  ring.empty = shared_address(empty_barrier);
+  MatmulRowsWork work = matmul_rows_work<rows, cols, cluster>(m, n, groups);
+  matmul_rows_init_barriers<cluster, stages>(&ring, MATMUL_WGMMA_CONSUMER_WARPS);
+
+  if (threadIdx.x < 128) {
+    setmaxnreg_decrease<24>();
+    if (threadIdx.x == 0) matmul_rows_produce<rows, cols, cluster, stages, 0>(&ring, &work, &a_map, &b_map);
+    __syncwarp();
+  } else {
+    setmaxnreg_increase<240>();
+    matmul_split_consume<SPLIT>(&ring, &work, c, row_exponent, column_exponent, m, n);
+  }
+  cluster_sync(); /* no block exits while another may write to its shared memory */
+#endif
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Launchers. c (m,n) = a (m,k) b (k,n); the workspace has matmul_split_workspace() bytes and begins at a multiple of 16.
+ */
+
+template <MatmulSplit SPLIT>
+static inline void matmul_split_launch(float *c, const float *a, const float *b, int m, int n, int k, void *workspace) {
+  const char *refusal = matmul_wgmma_refusal();
+  if (refusal != NULL) die("matmul_split: %s", refusal);
+  MatmulSplitParts parts = matmul_split_both<SPLIT>(a, b, m, n, k, workspace);
+  size_t pitch = (size_t)parts.groups * MATMUL_ROWS_BYTES;
+  CUtensorMap a_map = matmul_rows_map(parts.a, m, pitch, MATMUL_SPLIT_ROWS),
+              b_map = matmul_rows_map(parts.b, n, pitch, MATMUL_SPLIT_COLS / MATMUL_SPLIT_CLUSTER);
+  auto *kernel = matmul_split_kernel<SPLIT>;
+  const int bytes = MATMUL_SPLIT_STAGES * MATMUL_SPLIT_STAGE_BYTES + 1024;
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  cudaLaunchAttribute attribute;
+  unsigned blocks = matmul_rows_blocks(m, n, MATMUL_SPLIT_ROWS, MATMUL_SPLIT_COLS, MATMUL_SPLIT_CLUSTER);
+  cudaLaunchConfig_t config =
+      matmul_rows_config(&attribute, blocks, MATMUL_WGMMA_THREADS, bytes, MATMUL_SPLIT_CLUSTER);
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, a_map, b_map, c, (const int *)parts.a_exponent,
+                                (const int *)parts.b_exponent, m, n, parts.groups));
+}
+
+static inline void matmul_split_tf32(float *c, const float *a, const float *b, int m, int n, int k, void *workspace) {
+  matmul_split_launch<MATMUL_SPLIT_TF32>(c, a, b, m, n, k, workspace);
+}
+
+static inline void matmul_split_half(float *c, const float *a, const float *b, int m, int n, int k, void *workspace) {
+  matmul_split_launch<MATMUL_SPLIT_HALF>(c, a, b, m, n, k, workspace);
+}
+
+#endif /* PHASE1_BUILDING_BLOCKS_MATMUL_SPLIT_WGMMA_CUH */
