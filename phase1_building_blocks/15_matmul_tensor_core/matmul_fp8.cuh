@@ -72,14 +72,6 @@ static inline void matmul_fp8_naive(__nv_bfloat16 *c, const uint8_t *a, const fl
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* wgmma */
 
-enum {
-  MATMUL_FP8_ROWS = 128, /* of C per block, 64 for each consumer */
-  MATMUL_FP8_COLS = 256, /* two tiles of W */
-  MATMUL_FP8_CLUSTER = 2,
-  MATMUL_FP8_STAGES = 4,
-  MATMUL_FP8_STAGE_BYTES = (MATMUL_FP8_ROWS + MATMUL_FP8_COLS) * MATMUL_ROWS_BYTES,
-};
-
 #ifdef HOPPER_COMPILED
 
 /* The scales that a thread needs: those of its two rows of A, and of both tiles of W. */
@@ -148,24 +140,23 @@ static __device__ __forceinline__ void matmul_fp8_write(__nv_bfloat16 *c, const 
 
 /* A consumer warpgroup: tile after tile, stage after stage; the left half of its columns and then the right one. The
  * scales of the next step are loaded while this one is multiplied. */
-static __device__ __forceinline__ void matmul_fp8_consume(const MatmulRing *ring, const MatmulRowsWork *work,
+static __device__ __forceinline__ void matmul_fp8_consume(const MatmulRing *ring, const MatmulWgmmaWork *work,
                                                           __nv_bfloat16 *c, const float *a_scale, const float *w_scale,
                                                           int m, int n) {
-  const int cluster = MATMUL_FP8_CLUSTER;
+  const int cluster = MATMUL_ROWS_CLUSTER;
   int stage = 0, consumer = threadIdx.x / 128 - 1;
   uint32_t phase = 0;
   float sum[2][64], part[64];
   for (int tile = blockIdx.x / cluster; tile < work->rows * work->cols; tile += work->clusters) {
     int row0, col0;
-    matmul_rows_place<MATMUL_FP8_ROWS, MATMUL_FP8_COLS, cluster>(work, tile, &row0, &col0);
+    matmul_wgmma_place<cluster>(work, tile, &row0, &col0);
     row0 += 64 * consumer;
     MatmulFp8Scales scales = matmul_fp8_scales(a_scale, w_scale, row0, col0, m, n, work->steps);
     float upper = *scales.upper, lower = *scales.lower, w[2] = {*scales.left, *scales.right};
 #pragma unroll
     for (int i = 0; i < 128; i++) sum[i / 64][i % 64] = 0;
     for (int step = 0; step < work->steps; step++) {
-      uint32_t a_tile = ring->tiles + stage * MATMUL_FP8_STAGE_BYTES;
-      uint32_t w_tile = a_tile + MATMUL_FP8_ROWS * MATMUL_ROWS_BYTES;
+      uint32_t a_tile = ring->tiles + stage * MATMUL_WGMMA_STAGE_BYTES, w_tile = a_tile + MATMUL_WGMMA_A_BYTES;
       a_tile += consumer * 64 * MATMUL_ROWS_BYTES;
       int next = min(step + 1, work->steps - 1);
       float next_upper = scales.upper[next], next_lower = scales.lower[next];
@@ -175,13 +166,13 @@ static __device__ __forceinline__ void matmul_fp8_consume(const MatmulRing *ring
       for (int half = 0; half < 2; half++) {
         matmul_fp8_multiply(part, a_tile, w_tile + half * FP8_TILE * MATMUL_ROWS_BYTES);
         wgmma_wait<0>();
-        if (half == 1) matmul_rows_release<cluster>(ring, stage);
+        if (half == 1) matmul_wgmma_release<cluster>(ring, stage);
 #pragma unroll
         for (int i = 0; i < 64; i++) sum[half][i] += part[i] * (i / 2 % 2 == 0 ? upper * w[half] : lower * w[half]);
       }
       upper = next_upper, lower = next_lower;
       w[0] = next_w[0], w[1] = next_w[1];
-      matmul_ring_advance<MATMUL_FP8_STAGES>(&stage, &phase);
+      matmul_ring_advance<MATMUL_ROWS_STAGES>(&stage, &phase);
     }
     matmul_fp8_write(c, sum, row0, col0, m, n);
   }
@@ -192,20 +183,14 @@ static __global__ void __launch_bounds__(MATMUL_WGMMA_THREADS, 1)
     matmul_fp8_kernel(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap w_map,
                       __nv_bfloat16 *c, const float *a_scale, const float *w_scale, int m, int n, int steps) {
 #ifdef HOPPER_COMPILED
-  constexpr int rows = MATMUL_FP8_ROWS, cols = MATMUL_FP8_COLS, cluster = MATMUL_FP8_CLUSTER;
-  constexpr int stages = MATMUL_FP8_STAGES;
   extern __shared__ unsigned char matmul_fp8_shared[];
-  __shared__ __align__(8) uint64_t full_barrier[stages], empty_barrier[stages];
-  MatmulRing ring;
-  ring.tiles = (shared_address(matmul_fp8_shared) + 1023) & ~1023u; /* the swizzle repeats every 1024 bytes */
-  ring.full = shared_address(full_barrier);
-  ring.empty = shared_address(empty_barrier);
-  MatmulRowsWork work = matmul_rows_work<rows, cols, cluster>(m, n, steps);
-  matmul_rows_init_barriers<cluster, stages>(&ring, MATMUL_WGMMA_CONSUMER_WARPS);
+  __shared__ __align__(8) uint64_t full_barrier[MATMUL_ROWS_STAGES], empty_barrier[MATMUL_ROWS_STAGES];
+  MatmulRing ring = matmul_rows_ring(matmul_fp8_shared, full_barrier, empty_barrier);
+  MatmulWgmmaWork work = matmul_rows_work(m, n, steps);
 
   if (threadIdx.x < 128) {
     setmaxnreg_decrease<24>();
-    if (threadIdx.x == 0) matmul_rows_produce<rows, cols, cluster, stages, 0>(&ring, &work, &a_map, &w_map);
+    if (threadIdx.x == 0) matmul_rows_produce(&ring, &work, &a_map, &w_map);
     __syncwarp();
   } else {
     setmaxnreg_increase<240>();
@@ -220,13 +205,10 @@ static inline void matmul_fp8_wgmma(__nv_bfloat16 *c, const uint8_t *a, const fl
                                     const float *w_scale, int m, int n, int k) {
   const char *refusal = matmul_wgmma_refusal();
   if (refusal != NULL) die("matmul_fp8: %s", refusal);
-  CUtensorMap a_map = matmul_rows_map(a, m, fp8_pitch(k), MATMUL_FP8_ROWS),
-              w_map = matmul_rows_map(w, n, fp8_pitch(k), MATMUL_FP8_COLS / MATMUL_FP8_CLUSTER);
-  const int bytes = MATMUL_FP8_STAGES * MATMUL_FP8_STAGE_BYTES + 1024;
-  CUDA_CHECK(cudaFuncSetAttribute(matmul_fp8_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  CUtensorMap a_map = matmul_rows_map(a, m, fp8_pitch(k), MATMUL_WGMMA_ROWS),
+              w_map = matmul_rows_map(w, n, fp8_pitch(k), MATMUL_ROWS_SHARE);
   cudaLaunchAttribute attribute;
-  unsigned blocks = matmul_rows_blocks(m, n, MATMUL_FP8_ROWS, MATMUL_FP8_COLS, MATMUL_FP8_CLUSTER);
-  cudaLaunchConfig_t config = matmul_rows_config(&attribute, blocks, MATMUL_WGMMA_THREADS, bytes, MATMUL_FP8_CLUSTER);
+  cudaLaunchConfig_t config = matmul_rows_config(&attribute, (const void *)matmul_fp8_kernel, m, n, 0);
   CUDA_CHECK(cudaLaunchKernelEx(&config, matmul_fp8_kernel, a_map, w_map, c, a_scale, w_scale, m, n,
                                 fp8_tile_count(k)));
 }

@@ -21,15 +21,6 @@
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_rows.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_split.cuh"
 
-enum {
-  MATMUL_SPLIT_ROWS = 128, /* of C per block, 64 for each consumer */
-  MATMUL_SPLIT_COLS = 256,
-  MATMUL_SPLIT_PART = 128, /* columns of a part */
-  MATMUL_SPLIT_CLUSTER = 2,
-  MATMUL_SPLIT_STAGES = 4,
-  MATMUL_SPLIT_STAGE_BYTES = (MATMUL_SPLIT_ROWS + MATMUL_SPLIT_COLS) * MATMUL_ROWS_BYTES,
-};
-
 #ifdef HOPPER_COMPILED
 
 template <MatmulSplit SPLIT>
@@ -104,10 +95,10 @@ static __device__ __forceinline__ void matmul_split_write(float *c, const float 
 
 /* A consumer warpgroup: tile after tile, stage after stage. */
 template <MatmulSplit SPLIT>
-static __device__ __forceinline__ void matmul_split_consume(const MatmulRing *ring, const MatmulRowsWork *work,
+static __device__ __forceinline__ void matmul_split_consume(const MatmulRing *ring, const MatmulWgmmaWork *work,
                                                             float *c, const int *row_exponent,
                                                             const int *column_exponent, int m, int n) {
-  const int cluster = MATMUL_SPLIT_CLUSTER, part_bytes = MATMUL_SPLIT_PART * MATMUL_ROWS_BYTES;
+  const int cluster = MATMUL_ROWS_CLUSTER, part_bytes = MATMUL_ROWS_PART * MATMUL_ROWS_BYTES;
   int stage = 0, consumer = threadIdx.x / 128 - 1;
   uint32_t phase = 0;
   float sum[2][64], part[64];
@@ -115,22 +106,21 @@ static __device__ __forceinline__ void matmul_split_consume(const MatmulRing *ri
 #pragma unroll
     for (int i = 0; i < 128; i++) sum[i / 64][i % 64] = 0;
     for (int step = 0; step < work->steps; step++) {
-      uint32_t a_tile = ring->tiles + stage * MATMUL_SPLIT_STAGE_BYTES;
-      uint32_t b_tile = a_tile + MATMUL_SPLIT_ROWS * MATMUL_ROWS_BYTES;
+      uint32_t a_tile = ring->tiles + stage * MATMUL_WGMMA_STAGE_BYTES, b_tile = a_tile + MATMUL_WGMMA_A_BYTES;
       a_tile += consumer * 64 * MATMUL_ROWS_BYTES;
       mbarrier_wait(ring->full + 8 * stage, phase);
 #pragma unroll
       for (int half = 0; half < 2; half++) {
         matmul_split_multiply<SPLIT>(part, a_tile, b_tile + half * part_bytes);
         wgmma_wait<0>();
-        if (half == 1) matmul_rows_release<cluster>(ring, stage);
+        if (half == 1) matmul_wgmma_release<cluster>(ring, stage);
 #pragma unroll
         for (int i = 0; i < 64; i++) sum[half][i] += part[i];
       }
-      matmul_ring_advance<MATMUL_SPLIT_STAGES>(&stage, &phase);
+      matmul_ring_advance<MATMUL_ROWS_STAGES>(&stage, &phase);
     }
     int row0, col0;
-    matmul_rows_place<MATMUL_SPLIT_ROWS, MATMUL_SPLIT_COLS, cluster>(work, tile, &row0, &col0);
+    matmul_wgmma_place<cluster>(work, tile, &row0, &col0);
     matmul_split_write<SPLIT>(c, sum, row_exponent, column_exponent, row0 + 64 * consumer, col0, m, n);
   }
 }
@@ -141,20 +131,14 @@ static __global__ void __launch_bounds__(MATMUL_WGMMA_THREADS, 1)
     matmul_split_kernel(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, float *c,
                         const int *row_exponent, const int *column_exponent, int m, int n, int groups) {
 #ifdef HOPPER_COMPILED
-  constexpr int rows = MATMUL_SPLIT_ROWS, cols = MATMUL_SPLIT_COLS, cluster = MATMUL_SPLIT_CLUSTER;
-  constexpr int stages = MATMUL_SPLIT_STAGES;
   extern __shared__ unsigned char matmul_split_shared[];
-  __shared__ __align__(8) uint64_t full_barrier[stages], empty_barrier[stages];
-  MatmulRing ring;
-  ring.tiles = (shared_address(matmul_split_shared) + 1023) & ~1023u; /* the swizzle repeats every 1024 bytes */
-  ring.full = shared_address(full_barrier);
-  ring.empty = shared_address(empty_barrier);
-  MatmulRowsWork work = matmul_rows_work<rows, cols, cluster>(m, n, groups);
-  matmul_rows_init_barriers<cluster, stages>(&ring, MATMUL_WGMMA_CONSUMER_WARPS);
+  __shared__ __align__(8) uint64_t full_barrier[MATMUL_ROWS_STAGES], empty_barrier[MATMUL_ROWS_STAGES];
+  MatmulRing ring = matmul_rows_ring(matmul_split_shared, full_barrier, empty_barrier);
+  MatmulWgmmaWork work = matmul_rows_work(m, n, groups);
 
   if (threadIdx.x < 128) {
     setmaxnreg_decrease<24>();
-    if (threadIdx.x == 0) matmul_rows_produce<rows, cols, cluster, stages, 0>(&ring, &work, &a_map, &b_map);
+    if (threadIdx.x == 0) matmul_rows_produce(&ring, &work, &a_map, &b_map);
     __syncwarp();
   } else {
     setmaxnreg_increase<240>();
@@ -174,15 +158,11 @@ static inline void matmul_split_launch(float *c, const float *a, const float *b,
   if (refusal != NULL) die("matmul_split: %s", refusal);
   MatmulSplitParts parts = matmul_split_both<SPLIT>(a, b, m, n, k, workspace);
   size_t pitch = (size_t)parts.groups * MATMUL_ROWS_BYTES;
-  CUtensorMap a_map = matmul_rows_map(parts.a, m, pitch, MATMUL_SPLIT_ROWS),
-              b_map = matmul_rows_map(parts.b, n, pitch, MATMUL_SPLIT_COLS / MATMUL_SPLIT_CLUSTER);
+  CUtensorMap a_map = matmul_rows_map(parts.a, m, pitch, MATMUL_WGMMA_ROWS),
+              b_map = matmul_rows_map(parts.b, n, pitch, MATMUL_ROWS_SHARE);
   auto *kernel = matmul_split_kernel<SPLIT>;
-  const int bytes = MATMUL_SPLIT_STAGES * MATMUL_SPLIT_STAGE_BYTES + 1024;
-  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   cudaLaunchAttribute attribute;
-  unsigned blocks = matmul_rows_blocks(m, n, MATMUL_SPLIT_ROWS, MATMUL_SPLIT_COLS, MATMUL_SPLIT_CLUSTER);
-  cudaLaunchConfig_t config =
-      matmul_rows_config(&attribute, blocks, MATMUL_WGMMA_THREADS, bytes, MATMUL_SPLIT_CLUSTER);
+  cudaLaunchConfig_t config = matmul_rows_config(&attribute, (const void *)kernel, m, n, 0);
   CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, a_map, b_map, c, (const int *)parts.a_exponent,
                                 (const int *)parts.b_exponent, m, n, parts.groups));
 }
