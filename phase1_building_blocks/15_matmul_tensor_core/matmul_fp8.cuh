@@ -5,8 +5,8 @@
  *
  * A has a scale for 1 x 128 numbers, W for 128 x 128. Tensor cores compute the inner sums, four wgmma for each, into a
  * `part`; then ordinary instructions multiply the part by both scales and add it to the sums. Tensor cores add products
- * of e4m3 with about 14 bits and truncate, so short inner sums are needed anyway: the same two sets of sums as in
- * matmul_split_wgmma.cuh serve both purposes.
+ * of e4m3 with about 14 bits and truncate, so short inner sums are needed anyway: the two sets of sums of
+ * matmul_rows.cuh serve both purposes.
  *
  *   matmul_fp8_cpu     the definition: sums in double
  *   matmul_fp8_naive   a thread decodes the numbers of its row of A and its row of W, on any GPU
@@ -74,25 +74,30 @@ static inline void matmul_fp8_naive(__nv_bfloat16 *c, const uint8_t *a, const fl
 
 #ifdef HOPPER_COMPILED
 
-/* The scales that a thread needs: those of its two rows of A, and of both tiles of W. */
+/* The scales that a thread needs at one step: those of its two rows of A, and of three times 64 columns of C, which begin
+ * and end in a tile of W. */
 typedef struct MatmulFp8Scales {
-  const float *upper, *lower, *left, *right; /* at the first step */
+  float upper, lower, w[3];
 } MatmulFp8Scales;
 
-/* Of C's tile at (row0, col0). What lies outside of C is multiplied by other scales, and not written. */
+/* For the 64 x 192 of C at (row0, col0). What lies outside of C is multiplied by other scales, and not written. */
 static __device__ __forceinline__ MatmulFp8Scales matmul_fp8_scales(const float *a_scale, const float *w_scale,
-                                                                    int row0, int col0, int m, int n, int steps) {
+                                                                    int row0, int col0, int m, int n, int step,
+                                                                    int steps) {
   MatmulFp8Scales scales;
-  int row = row0 + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4, tile = col0 / FP8_TILE;
-  scales.upper = a_scale + (size_t)min(row, m - 1) * steps;
-  scales.lower = a_scale + (size_t)min(row + 8, m - 1) * steps;
-  scales.left = w_scale + (size_t)tile * steps;
-  scales.right = w_scale + (size_t)min(tile + 1, (n - 1) / FP8_TILE) * steps;
+  int row = row0 + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
+  step = min(step, steps - 1);
+  scales.upper = __ldg(&a_scale[(size_t)min(row, m - 1) * steps + step]);
+  scales.lower = __ldg(&a_scale[(size_t)min(row + 8, m - 1) * steps + step]);
+#pragma unroll
+  for (int i = 0; i < 3; i++)
+    scales.w[i] = __ldg(&w_scale[(size_t)(min(col0 + 64 * i, n - 1) / FP8_TILE) * steps + step]);
   return scales;
 }
 
-/* part (64,128) = the products of one stage: 128 numbers along K, 32 per wgmma. */
-static __device__ __forceinline__ void matmul_fp8_multiply(float (&part)[64], uint32_t a_tile, uint32_t w_tile) {
+/* Starts part (64,192) = the products of one stage: 128 numbers along K, 32 per wgmma. */
+static __device__ __forceinline__ void matmul_fp8_multiply(float (&part)[MATMUL_ROWS_SUMS], uint32_t a_tile,
+                                                           uint32_t w_tile) {
   wgmma_fence();
 #pragma unroll
   for (int i = 0; i < FP8_TILE; i += 32)
@@ -116,65 +121,37 @@ static __device__ __forceinline__ void matmul_fp8_write4(__nv_bfloat16 *c, float
   if (col + 3 < n) c[3] = __high2bfloat16(pair[1]);
 }
 
-/* The sums of a warpgroup to the 64 x 256 elements of C at (row0, col0), as far as they exist. As in matmul_mma_write(),
- * lanes 2i and 2i + 1 exchange pairs, so that each has four elements of a row. */
-static __device__ __forceinline__ void matmul_fp8_write(__nv_bfloat16 *c, const float (&sum)[2][64], int row0, int col0,
-                                                        int m, int n) {
-  int lane = threadIdx.x % 32;
-  bool odd = lane % 2;
-  row0 += threadIdx.x / 32 % 4 * 16 + lane / 4;
-  col0 += lane % 2 * 8 + lane % 4 / 2 * 4;
-#pragma unroll
-  for (int j = 0; j < 128; j += 8)
-#pragma unroll
-    for (int i = 0; i < 4; i += 2) { /* this row, and the eighth below */
-      const float *left = &sum[j / 64][j % 64 + i], *right = left + 4; /* 8 columns, and the 8 to their right */
-      float x = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[0] : right[0], 1);
-      float y = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[1] : right[1], 1);
-      int row = row0 + i / 2 * 8, col = col0 + 2 * j;
-      if (row < m && col < n)
-        matmul_fp8_write4(c, odd ? make_float4(x, y, right[0], right[1]) : make_float4(left[0], left[1], x, y), row,
-                          col, n);
-    }
-}
-
-/* A consumer warpgroup: tile after tile, stage after stage; the left half of its columns and then the right one. The
- * scales of the next step are loaded while this one is multiplied. */
+/* A consumer warpgroup: tile after tile, stage after stage. The scales of the next step are loaded while this one is
+ * multiplied. */
 static __device__ __forceinline__ void matmul_fp8_consume(const MatmulRing *ring, const MatmulWgmmaWork *work,
                                                           __nv_bfloat16 *c, const float *a_scale, const float *w_scale,
                                                           int m, int n) {
-  const int cluster = MATMUL_ROWS_CLUSTER;
-  int stage = 0, consumer = threadIdx.x / 128 - 1;
+  int stage = 0, consumer = matmul_rows_consumer(), steps = work->steps;
   uint32_t phase = 0;
-  float sum[2][64], part[64];
-  for (int tile = blockIdx.x / cluster; tile < work->rows * work->cols; tile += work->clusters) {
+  float sum[MATMUL_ROWS_SUMS], part[MATMUL_ROWS_SUMS];
+  for (int tile = blockIdx.x / MATMUL_ROWS_CLUSTER; tile < work->rows * work->cols; tile += work->clusters) {
     int row0, col0;
-    matmul_wgmma_place<cluster>(work, tile, &row0, &col0);
+    matmul_rows_place(work, tile, &row0, &col0);
     row0 += 64 * consumer;
-    MatmulFp8Scales scales = matmul_fp8_scales(a_scale, w_scale, row0, col0, m, n, work->steps);
-    float upper = *scales.upper, lower = *scales.lower, w[2] = {*scales.left, *scales.right};
+    MatmulFp8Scales scales = matmul_fp8_scales(a_scale, w_scale, row0, col0, m, n, 0, steps);
 #pragma unroll
-    for (int i = 0; i < 128; i++) sum[i / 64][i % 64] = 0;
-    for (int step = 0; step < work->steps; step++) {
-      uint32_t a_tile = ring->tiles + stage * MATMUL_WGMMA_STAGE_BYTES, w_tile = a_tile + MATMUL_WGMMA_A_BYTES;
+    for (int i = 0; i < MATMUL_ROWS_SUMS; i++) sum[i] = 0;
+    for (int step = 0; step < steps; step++) {
+      uint32_t a_tile = ring->tiles + stage * MATMUL_ROWS_STAGE_BYTES, w_tile = a_tile + MATMUL_ROWS_A_BYTES;
       a_tile += consumer * 64 * MATMUL_ROWS_BYTES;
-      int next = min(step + 1, work->steps - 1);
-      float next_upper = scales.upper[next], next_lower = scales.lower[next];
-      float next_w[2] = {scales.left[next], scales.right[next]};
+      MatmulFp8Scales next = matmul_fp8_scales(a_scale, w_scale, row0, col0, m, n, step + 1, steps);
       mbarrier_wait(ring->full + 8 * stage, phase);
+      matmul_fp8_multiply(part, a_tile, w_tile);
+      wgmma_wait<0>();
+      matmul_wgmma_release<MATMUL_ROWS_CLUSTER>(ring, stage);
 #pragma unroll
-      for (int half = 0; half < 2; half++) {
-        matmul_fp8_multiply(part, a_tile, w_tile + half * FP8_TILE * MATMUL_ROWS_BYTES);
-        wgmma_wait<0>();
-        if (half == 1) matmul_wgmma_release<cluster>(ring, stage);
-#pragma unroll
-        for (int i = 0; i < 64; i++) sum[half][i] += part[i] * (i / 2 % 2 == 0 ? upper * w[half] : lower * w[half]);
-      }
-      upper = next_upper, lower = next_lower;
-      w[0] = next_w[0], w[1] = next_w[1];
+      for (int i = 0; i < MATMUL_ROWS_SUMS; i++)
+        sum[i] += part[i] * ((i / 2 % 2 == 0 ? scales.upper : scales.lower) * scales.w[i / 32]);
+      scales = next;
       matmul_ring_advance<MATMUL_ROWS_STAGES>(&stage, &phase);
     }
-    matmul_fp8_write(c, sum, row0, col0, m, n);
+    matmul_rows_write(sum, row0, col0, m, n,
+                      [&](int row, int col, float4 four) { matmul_fp8_write4(c, four, row, col, n); });
   }
 }
 #endif
@@ -208,7 +185,7 @@ static inline void matmul_fp8_wgmma(__nv_bfloat16 *c, const uint8_t *a, const fl
   CUtensorMap a_map = matmul_rows_map(a, m, fp8_pitch(k), MATMUL_WGMMA_ROWS),
               w_map = matmul_rows_map(w, n, fp8_pitch(k), MATMUL_ROWS_SHARE);
   cudaLaunchAttribute attribute;
-  cudaLaunchConfig_t config = matmul_rows_config(&attribute, (const void *)matmul_fp8_kernel, m, n, 0);
+  cudaLaunchConfig_t config = matmul_rows_config(&attribute, (const void *)matmul_fp8_kernel, m, n);
   CUDA_CHECK(cudaLaunchKernelEx(&config, matmul_fp8_kernel, a_map, w_map, c, a_scale, w_scale, m, n,
                                 fp8_tile_count(k)));
 }

@@ -4,10 +4,8 @@
  * matmul_split.cuh splits the floats into parts, which go to the ring of stages of matmul_rows.cuh: a stage has the high
  * and the low parts of 16 (tf32) or 32 (float16) columns of A and of as many rows of B, and six wgmma multiply them.
  *
- * Two sets of sums. Tensor cores truncate what they add where float32 rounds, so that the error of a long sum grows with
- * its length, not with the root of it. Here they add up the products of one stage only: a `part`, which ordinary
- * additions then add to the sums. A consumer has registers for 64 x 256 sums and a part of 64 x 128, so it takes the
- * left half of its columns and then the right one. While one consumer adds, the tensor cores multiply for the other.
+ * Tensor cores truncate what they add where float32 rounds, so that the error of a long sum grows with its length, not
+ * with the root of it. So they add up the products of one stage only, a part; ordinary additions do the rest.
  *
  *   matmul_split_tf32   3xTF32: the range of float32
  *   matmul_split_half   float16 with a scale for each row of A and column of B: twice as many products per clock, and
@@ -24,7 +22,7 @@
 #ifdef HOPPER_COMPILED
 
 template <MatmulSplit SPLIT>
-static __device__ __forceinline__ void matmul_split_product(float (&sum)[64], uint32_t a_tile, int a_from,
+static __device__ __forceinline__ void matmul_split_product(float (&sum)[MATMUL_ROWS_SUMS], uint32_t a_tile, int a_from,
                                                             uint32_t b_tile, int b_from, int add) {
   uint64_t a = matmul_rows_descriptor(a_tile, a_from), b = matmul_rows_descriptor(b_tile, b_from);
   if (SPLIT == MATMUL_SPLIT_TF32)
@@ -33,10 +31,11 @@ static __device__ __forceinline__ void matmul_split_product(float (&sum)[64], ui
     wgmma_half<WGMMA_K_MAJOR>(sum, a, b, add);
 }
 
-/* part (64,128) = the products of one stage, the small ones first. The high parts are the first 64 bytes of a row, the
- * low parts the other 64; each wgmma takes 32 bytes of A's rows and of B's. */
+/* Starts part (64,192) = the products of one stage, the small ones first. The high parts are the first 64 bytes of a
+ * row, the low parts the other 64; each wgmma takes 32 bytes of A's rows and of B's. */
 template <MatmulSplit SPLIT>
-static __device__ __forceinline__ void matmul_split_multiply(float (&part)[64], uint32_t a_tile, uint32_t b_tile) {
+static __device__ __forceinline__ void matmul_split_multiply(float (&part)[MATMUL_ROWS_SUMS], uint32_t a_tile,
+                                                             uint32_t b_tile) {
   const int high = 0, low = 64;
   wgmma_fence();
 #pragma unroll
@@ -68,60 +67,34 @@ static __device__ __forceinline__ void matmul_split_write4(float *c, float4 sum,
     if (col + i < n) c[i] = four[i];
 }
 
-/* The sums of a warpgroup to the 64 x 256 elements of C at (row0, col0), as far as they exist. As in matmul_mma_write(),
- * lanes 2i and 2i + 1 exchange pairs, so that each has four floats of a row. */
-template <MatmulSplit SPLIT>
-static __device__ __forceinline__ void matmul_split_write(float *c, const float (&sum)[2][64], const int *row_exponent,
-                                                          const int *column_exponent, int row0, int col0, int m,
-                                                          int n) {
-  int lane = threadIdx.x % 32;
-  bool odd = lane % 2;
-  row0 += threadIdx.x / 32 % 4 * 16 + lane / 4;
-  col0 += lane % 2 * 8 + lane % 4 / 2 * 4;
-#pragma unroll
-  for (int i = 0; i < 4; i += 2) { /* this row, and the eighth below */
-    int row = row0 + i / 2 * 8, exponent = SPLIT == MATMUL_SPLIT_HALF && row < m ? row_exponent[row] : 0;
-#pragma unroll
-    for (int j = 0; j < 128; j += 8) {
-      const float *left = &sum[j / 64][j % 64 + i], *right = left + 4; /* 8 columns, and the 8 to their right */
-      float x = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[0] : right[0], 1);
-      float y = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[1] : right[1], 1);
-      float4 four = odd ? make_float4(x, y, right[0], right[1]) : make_float4(left[0], left[1], x, y);
-      int col = col0 + 2 * j;
-      if (row < m && col < n) matmul_split_write4<SPLIT>(c, four, exponent, column_exponent, row, col, n);
-    }
-  }
-}
-
 /* A consumer warpgroup: tile after tile, stage after stage. */
 template <MatmulSplit SPLIT>
 static __device__ __forceinline__ void matmul_split_consume(const MatmulRing *ring, const MatmulWgmmaWork *work,
                                                             float *c, const int *row_exponent,
                                                             const int *column_exponent, int m, int n) {
-  const int cluster = MATMUL_ROWS_CLUSTER, part_bytes = MATMUL_ROWS_PART * MATMUL_ROWS_BYTES;
-  int stage = 0, consumer = threadIdx.x / 128 - 1;
+  int stage = 0, consumer = matmul_rows_consumer();
   uint32_t phase = 0;
-  float sum[2][64], part[64];
-  for (int tile = blockIdx.x / cluster; tile < work->rows * work->cols; tile += work->clusters) {
+  float sum[MATMUL_ROWS_SUMS], part[MATMUL_ROWS_SUMS];
+  for (int tile = blockIdx.x / MATMUL_ROWS_CLUSTER; tile < work->rows * work->cols; tile += work->clusters) {
 #pragma unroll
-    for (int i = 0; i < 128; i++) sum[i / 64][i % 64] = 0;
+    for (int i = 0; i < MATMUL_ROWS_SUMS; i++) sum[i] = 0;
     for (int step = 0; step < work->steps; step++) {
-      uint32_t a_tile = ring->tiles + stage * MATMUL_WGMMA_STAGE_BYTES, b_tile = a_tile + MATMUL_WGMMA_A_BYTES;
+      uint32_t a_tile = ring->tiles + stage * MATMUL_ROWS_STAGE_BYTES, b_tile = a_tile + MATMUL_ROWS_A_BYTES;
       a_tile += consumer * 64 * MATMUL_ROWS_BYTES;
       mbarrier_wait(ring->full + 8 * stage, phase);
+      matmul_split_multiply<SPLIT>(part, a_tile, b_tile);
+      wgmma_wait<0>();
+      matmul_wgmma_release<MATMUL_ROWS_CLUSTER>(ring, stage);
 #pragma unroll
-      for (int half = 0; half < 2; half++) {
-        matmul_split_multiply<SPLIT>(part, a_tile, b_tile + half * part_bytes);
-        wgmma_wait<0>();
-        if (half == 1) matmul_wgmma_release<cluster>(ring, stage);
-#pragma unroll
-        for (int i = 0; i < 64; i++) sum[half][i] += part[i];
-      }
+      for (int i = 0; i < MATMUL_ROWS_SUMS; i++) sum[i] += part[i];
       matmul_ring_advance<MATMUL_ROWS_STAGES>(&stage, &phase);
     }
     int row0, col0;
-    matmul_wgmma_place<cluster>(work, tile, &row0, &col0);
-    matmul_split_write<SPLIT>(c, sum, row_exponent, column_exponent, row0 + 64 * consumer, col0, m, n);
+    matmul_rows_place(work, tile, &row0, &col0);
+    matmul_rows_write(sum, row0 + 64 * consumer, col0, m, n, [&](int row, int col, float4 four) {
+      int exponent = SPLIT == MATMUL_SPLIT_HALF ? __ldg(&row_exponent[row]) : 0;
+      matmul_split_write4<SPLIT>(c, four, exponent, column_exponent, row, col, n);
+    });
   }
 }
 #endif
@@ -162,7 +135,7 @@ static inline void matmul_split_launch(float *c, const float *a, const float *b,
               b_map = matmul_rows_map(parts.b, n, pitch, MATMUL_ROWS_SHARE);
   auto *kernel = matmul_split_kernel<SPLIT>;
   cudaLaunchAttribute attribute;
-  cudaLaunchConfig_t config = matmul_rows_config(&attribute, (const void *)kernel, m, n, 0);
+  cudaLaunchConfig_t config = matmul_rows_config(&attribute, (const void *)kernel, m, n);
   CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, a_map, b_map, c, (const int *)parts.a_exponent,
                                 (const int *)parts.b_exponent, m, n, parts.groups));
 }

@@ -21,7 +21,7 @@ enum {
   MATMUL_SPLIT_WMMA_DEPTH = 32, /* along K per step */
   MATMUL_SPLIT_WMMA_WARPS = 4,  /* each has 32 x 32 of the tile: 2 x 2 fragments */
   MATMUL_SPLIT_A_PITCH = MATMUL_SPLIT_WMMA_DEPTH + 4,
-  MATMUL_SPLIT_B_PITCH = MATMUL_SPLIT_WMMA_TILE + 4,
+  MATMUL_SPLIT_B_PITCH = MATMUL_SPLIT_WMMA_TILE + 8,
 };
 
 typedef nvcuda::wmma::precision::tf32 MatmulTf32;
