@@ -19,8 +19,8 @@ static double number(const json_t *row, const char *key) {
   return json_number_value(value);
 }
 
-/* Every row of ours is right and has counts or times; there are at least `versions` rows, the last is called `last`, or NULL:
- * that depends on the GPU. */
+/* Every row of ours is right and has counts or times; there are at least `versions` rows, the last is called `last`
+ * (NULL: that depends on the GPU). */
 static void expect_ladder_with(const char *option, const char *name, const char *shape, size_t versions,
                                const char *last) {
   Subprocess run = run_lesson(name, "--json", option, shape);

@@ -106,8 +106,7 @@ static __device__ __forceinline__ float fp8_largest(const float (&four)[4]) {
   float largest = 0;
 #pragma unroll
   for (int i = 0; i < 4; i++) largest = fmaxf(largest, isfinite(four[i]) ? fabsf(four[i]) : 0.0f);
-  for (int lanes = 16; lanes > 0; lanes /= 2)
-    largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, lanes));
+  for (int lanes = 16; lanes > 0; lanes /= 2) largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, lanes));
   return largest;
 }
 

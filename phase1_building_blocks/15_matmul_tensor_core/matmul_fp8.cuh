@@ -74,8 +74,8 @@ static inline void matmul_fp8_naive(__nv_bfloat16 *c, const uint8_t *a, const fl
 
 #ifdef HOPPER_COMPILED
 
-/* The scales that a thread needs at one step: those of its two rows of A, and of three times 64 columns of C, which begin
- * and end in a tile of W. */
+/* The scales that a thread needs at one step: those of its two rows of A, and of three times 64 columns of C, each of
+ * which lie in one tile of W. */
 typedef struct MatmulFp8Scales {
   float upper, lower, w[3];
 } MatmulFp8Scales;
@@ -186,8 +186,8 @@ static inline void matmul_fp8_wgmma(__nv_bfloat16 *c, const uint8_t *a, const fl
               w_map = matmul_rows_map(w, n, fp8_pitch(k), MATMUL_ROWS_SHARE);
   cudaLaunchAttribute attribute;
   cudaLaunchConfig_t config = matmul_rows_config(&attribute, (const void *)matmul_fp8_kernel, m, n);
-  CUDA_CHECK(cudaLaunchKernelEx(&config, matmul_fp8_kernel, a_map, w_map, c, a_scale, w_scale, m, n,
-                                fp8_tile_count(k)));
+  CUDA_CHECK(
+      cudaLaunchKernelEx(&config, matmul_fp8_kernel, a_map, w_map, c, a_scale, w_scale, m, n, fp8_tile_count(k)));
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_MATMUL_FP8_CUH */

@@ -1,5 +1,5 @@
-/* matmul_fp8_lesson.cuh - arrays, shapes, workspace, reference and tolerance of a product of e4m3 with a scale per tile:
- * for the program and its test. A version quantises A and W, and multiplies. */
+/* matmul_fp8_lesson.cuh - arrays, shapes, workspace, reference and tolerance of a product of e4m3 with a scale per
+ * tile: for the program and its test. A version quantises A and W, and multiplies. */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_FP8_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_FP8_LESSON_CUH
 
@@ -108,9 +108,9 @@ static inline void matmul_fp8_reference_gpu(__nv_bfloat16 *c, const float *a, co
 
 static inline double matmul_fp8_flops(const int *size) { return 2.0 * size[0] * size[1] * size[2]; }
 
-/* C is rounded to bfloat16, by either side. Tensor cores cut off what is less than 2^-13 of the largest number that they
- * add, in 33 numbers at a time: half of that from each, and the numbers of a tile add up to 128 at most (a product is 1
- * in size). The emulated ones are exact. */
+/* C is rounded to bfloat16, by either side. Tensor cores cut off what is less than 2^-13 of the largest number that
+ * they add, in 33 numbers at a time: half of that from each, and the numbers of a tile add up to 128 at most (a product
+ * is 1 in size). The emulated ones are exact. */
 static inline Tolerance matmul_fp8_tolerance(const int *size) {
 #ifdef SIMT_REWRITTEN
   return tolerance_make(1.0 / 128, 4 * FLT_EPSILON * size[2]);
@@ -132,8 +132,8 @@ static inline Lesson matmul_fp8_lesson(void) {
   lesson.most = lesson_shape(&lesson, 65535 * 8, 65535 * 8, INT_MAX - FP8_TILE);
   lesson.timed = lesson_shape(&lesson, 8192, 8192, 8192);
   lesson.counted = lesson_shape(&lesson, 128, 256, 256);
-  /* the first shows faults best; a single element; edges of a tile, a fragment, a scale; rows of C that begin anywhere */
-  const int shapes[][3] = {{3, 31, 33},     {1, 1, 1},     {31, 3, 1},      {33, 127, 65},
+  /* the first shows faults best; a single element; edges of a tile, a scale; rows of C that begin anywhere */
+  const int shapes[][3] = {{3, 31, 33},    {1, 1, 1},     {31, 3, 1},      {33, 127, 65},
                            {17, 130, 129}, {65, 72, 256}, {130, 136, 260}, {1, 8, 264}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     lesson_check_shape(&lesson, lesson_shape(&lesson, shapes[i][0], shapes[i][1], shapes[i][2]));

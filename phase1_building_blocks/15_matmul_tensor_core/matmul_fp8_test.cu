@@ -1,5 +1,5 @@
-/* Numbers of 8 bits: all 256 codes, rounding, saturation, NaN. Quantisation on the GPU gives the codes and scales of the
- * CPU. Products: against the reference on ragged shapes, with tiles of very different size, with NaN. */
+/* Numbers of 8 bits: all 256 codes, rounding, saturation, NaN. Quantisation on the GPU gives the codes and scales of
+ * the CPU. Products: against the reference on ragged shapes, with tiles of very different size, with NaN. */
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_fp8.cuh"
 
 #include "common/lesson/verify.h"

@@ -15,8 +15,8 @@
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma.cuh"
 
 enum {
-  MATMUL_ROWS_BYTES = 128, /* of a row in a stage */
-  MATMUL_ROWS_COLS = 192,  /* of C per block; MATMUL_WGMMA_ROWS rows, 64 for each consumer */
+  MATMUL_ROWS_BYTES = 128,                 /* of a row in a stage */
+  MATMUL_ROWS_COLS = 192,                  /* of C per block; MATMUL_WGMMA_ROWS rows, 64 for each consumer */
   MATMUL_ROWS_SUMS = MATMUL_ROWS_COLS / 2, /* per thread: 64 x 192 by 128 threads */
   MATMUL_ROWS_CLUSTER = 2,
   MATMUL_ROWS_SHARE = MATMUL_ROWS_COLS / MATMUL_ROWS_CLUSTER, /* rows of B transposed that each block copies */
@@ -108,7 +108,7 @@ static __device__ __forceinline__ void matmul_rows_write(const float (&sum)[MATM
 #pragma unroll
   for (int j = 0; j < MATMUL_ROWS_SUMS; j += 8)
 #pragma unroll
-    for (int i = 0; i < 4; i += 2) { /* this row, and the eighth below */
+    for (int i = 0; i < 4; i += 2) {                      /* this row, and the eighth below */
       const float *left = &sum[j + i], *right = left + 4; /* of 8 columns, and of the 8 to their right */
       float x = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[0] : right[0], 1);
       float y = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[1] : right[1], 1);

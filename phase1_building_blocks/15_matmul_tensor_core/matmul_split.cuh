@@ -14,9 +14,9 @@
  *                      first multiplied by a power of two (exact) that brings its largest magnitude to 2^14 to 2^15.
  *                      low is then as precise as needed down to 2^-24, which is 2^-38 of the row's largest
  *
- * The parts of A (M,K) are stored in rows of A, those of B (K,N) in rows of B^T (N,K): 16 (tf32) or 32 (float16) numbers
- * along K give a group of 128 bytes, their high parts first, then their low parts. Rows are filled up with zeros to
- * whole groups. Infinities, and NaN, give NaN.
+ * The parts of A (M,K) are stored in rows of A, those of B (K,N) in rows of B^T (N,K): 16 (tf32) or 32 (float16)
+ * numbers along K give a group of 128 bytes, their high parts first, then their low parts. Rows are filled up with
+ * zeros to whole groups. Infinities, and NaN, give NaN.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_SPLIT_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_SPLIT_CUH
@@ -124,7 +124,7 @@ static __global__ void __launch_bounds__(MATMUL_SPLIT_THREADS)
 
 enum { MATMUL_SPLIT_SEGMENT = 128, MATMUL_SPLIT_TILE = 64 };
 
-/* largest (N), zeros before: of each column of b (K,N) the bits of its largest magnitude. A thread looks at 128 rows. */
+/* largest (N), zeros before: of each column of b (K,N) the bits of its largest magnitude. A thread has 128 rows. */
 static __global__ void __launch_bounds__(MATMUL_SPLIT_THREADS)
     matmul_split_largest_kernel(uint32_t *largest, const float *b, int k, int n) {
   int col = blockIdx.x * MATMUL_SPLIT_THREADS + threadIdx.x;
@@ -206,8 +206,7 @@ template <MatmulSplit SPLIT>
 static inline MatmulSplitParts matmul_split_both(const float *a, const float *b, int m, int n, int k, void *workspace) {
   MatmulSplitParts parts;
   matmul_split_layout(&parts, workspace, SPLIT, m, n, k);
-  matmul_split_rows_kernel<SPLIT>
-      <<<(unsigned)m, MATMUL_SPLIT_THREADS>>>(parts.a, parts.a_exponent, a, k, parts.groups);
+  matmul_split_rows_kernel<SPLIT><<<(unsigned)m, MATMUL_SPLIT_THREADS>>>(parts.a, parts.a_exponent, a, k, parts.groups);
   CUDA_CHECK_LAUNCH();
   if (SPLIT == MATMUL_SPLIT_HALF) {
     unsigned segments = (unsigned)((k + MATMUL_SPLIT_SEGMENT - 1) / MATMUL_SPLIT_SEGMENT);

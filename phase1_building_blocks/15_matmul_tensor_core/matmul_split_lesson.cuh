@@ -1,5 +1,5 @@
-/* matmul_split_lesson.cuh - arrays, shapes, workspace, reference and tolerance of a float32 product by tensor cores: for
- * the program and its test. */
+/* matmul_split_lesson.cuh - arrays, shapes, workspace, reference and tolerance of a float32 product by tensor cores:
+ * for the program and its test. */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_SPLIT_LESSON_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_SPLIT_LESSON_CUH
 

@@ -46,7 +46,8 @@ static void two_tf32_hold_22_bits(void **state) {
     if (matmul_split_bits(high) & 0x1FFF || matmul_split_bits(low) & 0x1FFF)
       fail_msg("%a: parts %a and %a have more than 11 bits", x, high, low);
     double error = fabs((double)x - high - low), unit = ldexp(1, (int)exponent - 127);
-    if (!(error <= ldexp(unit, -22) || error <= FLT_MIN)) fail_msg("%a: parts %a and %a err by %a", x, high, low, error);
+    if (!(error <= ldexp(unit, -22) || error <= FLT_MIN))
+      fail_msg("%a: parts %a and %a err by %a", x, high, low, error);
   }
 }
 
@@ -66,7 +67,8 @@ static void scaled_rows_fit_in_float16(void **state) {
   for (uint32_t bits = 0; bits < 0x7F800000; bits += 4099) {
     int exponent = matmul_split_exponent(bits);
     double scaled = ldexp(from_bits(bits), exponent);
-    if (exponent < -126 || exponent > 126 || scaled >= 32768) fail_msg("%a is scaled by 2^%d", from_bits(bits), exponent);
+    if (exponent < -126 || exponent > 126 || scaled >= 32768)
+      fail_msg("%a is scaled by 2^%d", from_bits(bits), exponent);
     if (scaled < 16384 && exponent < 126) fail_msg("%a is scaled by 2^%d, to %a", from_bits(bits), exponent, scaled);
   }
 }
@@ -89,7 +91,7 @@ static void expect_right_everywhere(const Version *version) {
   LessonVersion rung = matmul_split_version(version->name, version->launch, version->split, "");
   if (lesson_verify_all(&lesson, &rung, 3, &result) != 0) fail_msg("%s: %s", version->name, result.message);
   expect_right(version, 136, 200, 300); /* more steps than stages; several tiles */
-#ifndef SIMT_REWRITTEN /* minutes there */
+#ifndef SIMT_REWRITTEN                  /* minutes there */
   expect_right(version, 1025, 1032, 1033);
   expect_right(version, 2049, 2563, 520);
   expect_right(version, 4000, 4104, 64);

@@ -1,8 +1,9 @@
 /* matmul_split_wgmma.cuh - C (M,N) = A (M,K) B (K,N) in float32 by three products of Hopper's tensor cores. Row-major,
  * sizes at least 1.
  *
- * matmul_split.cuh splits the floats into parts, which go to the ring of stages of matmul_rows.cuh: a stage has the high
- * and the low parts of 16 (tf32) or 32 (float16) columns of A and of as many rows of B, and six wgmma multiply them.
+ * matmul_split.cuh splits the floats into parts, which go to the ring of stages of matmul_rows.cuh: a stage has the
+ * high and the low parts of 16 (tf32) or 32 (float16) columns of A and of as many rows of B, and six wgmma multiply
+ * them.
  *
  * Tensor cores truncate what they add where float32 rounds, so that the error of a long sum grows with its length, not
  * with the root of it. So they add up the products of one stage only, a part; ordinary additions do the rest.
@@ -122,8 +123,7 @@ static __global__ void __launch_bounds__(MATMUL_WGMMA_THREADS, 1)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
-/* Launchers. c (m,n) = a (m,k) b (k,n); the workspace has matmul_split_workspace() bytes and begins at a multiple of 16.
- */
+/* Launchers. c (m,n) = a (m,k) b (k,n); the workspace has matmul_split_workspace() bytes, from a multiple of 16 on. */
 
 template <MatmulSplit SPLIT>
 static inline void matmul_split_launch(float *c, const float *a, const float *b, int m, int n, int k, void *workspace) {

@@ -1,14 +1,13 @@
-/* fp8_gemm_bench.cu - the product of e4m3 with a scale per tile (lesson 15) beside cublasLt's product of e4m3, in one
- * run.
+/* fp8_gemm_bench.cu - e4m3 with a scale per tile (lesson 15) beside cublasLt's product of e4m3, in one run.
  *
  *     bazel run --config=cuda //tools/peers:fp8_gemm_bench -- 8192     # N, or MxNxK, multiples of 128
  *
- * Both compute C (M,N) = A (M,K) W^T from the same codes, C bfloat16. Ours has a scale for 1 x 128 of A and 128 x 128 of
- * W. cublasLt has one for each matrix, which is less work; its fast accumulation is off, as in torch._scaled_mm() with
- * use_fast_accum=False. It gets 64 MiB of workspace, and the fastest of the 20 algorithms that its heuristic proposes is
- * taken. A and W are N(0,1), quantised before anything is timed; the times of that are shown, too. An error is the root
- * mean square over 4096 elements against sums in float64 of the same codes, as a fraction of their own; C's rounding to
- * bfloat16 is a part of it. torch_fp8.py measures torch's products. */
+ * Both compute C (M,N) = A (M,K) W^T from the same codes, C bfloat16. Ours has a scale for 1 x 128 of A and 128 x 128
+ * of W. cublasLt has one for each matrix, which is less work; its fast accumulation is off, as in torch._scaled_mm()
+ * with use_fast_accum=False. It gets 64 MiB of workspace, and the fastest of the 20 algorithms that its heuristic
+ * proposes is taken. A and W are N(0,1), quantised before anything is timed; the times of that are shown, too. An error
+ * is the root mean square over 4096 elements against sums in float64 of the same codes, as a fraction of their own; C's
+ * rounding to bfloat16 is a part of it. torch_fp8.py measures torch's products. */
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_fp8.cuh"
 #include "tools/peers/gemm_bench.cuh"
 
@@ -65,8 +64,8 @@ static void lt_open(const Operands *x) {
   const cublasOperation_t transposed = CUBLAS_OP_T;
   CUBLAS_CHECK(cublasLtCreate(&lt.handle));
   CUBLAS_CHECK(cublasLtMatmulDescCreate(&lt.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-  CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(lt.operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
-                                              sizeof transposed));
+  CUBLAS_CHECK(
+      cublasLtMatmulDescSetAttribute(lt.operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed));
   CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(lt.operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast));
   CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&lt.w, CUDA_R_8F_E4M3, x->k, x->n, x->k));
   CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&lt.a, CUDA_R_8F_E4M3, x->k, x->m, x->k));
@@ -177,7 +176,8 @@ static int bench(int m, int n, int k) {
   printf("%-32s %10s %9s %14s %10s\n", "version", "us", "TFLOP/s", "x the peer", "error");
   for (int i = 0; i < 2; i++) {
     double median = timer_stats(seconds[i], BLOCKS).median;
-    printf("%-32s %10.1f %9.1f %14.3f %10.2e\n", name[i], 1e6 * median, 2e-12 * m * n * k / median, faster[i], error[i]);
+    printf("%-32s %10.1f %9.1f %14.3f %10.2e\n", name[i], 1e6 * median, 2e-12 * m * n * k / median, faster[i],
+           error[i]);
   }
   return !(error[0] <= 1.5 * error[1]); /* NaN too */
 }

@@ -3,7 +3,7 @@
  *     bazel run --config=cuda //tools/peers:split_gemm_bench -- 4096 8192     # N, or MxNxK
  *
  * The peer is cublasSgemm with CUBLAS_PEDANTIC_MATH: float32 throughout. Our times include the kernels that split A and
- * B. The second table has the errors for entries with random signs and magnitudes from 1e-4 to 1e4, all decades alike. */
+ * B. The second table has the errors for entries with random signs and sizes from 1e-4 to 1e4, all decades alike. */
 #include "phase1_building_blocks/03_matmul_naive/matmul_cublas.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_split_wgmma.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_split_wmma.cuh"

@@ -4,8 +4,8 @@
     python3 tools/peers/torch_fp8.py                  # on a GPU; 8192 x 8192 x 8192
     python3 tools/peers/torch_fp8.py 4096
 
-A (M,K) and W (N,K) are e4m3, C (M,N) bfloat16, use_fast_accum=False. Scales per tile are those of fp8_gemm_bench: 1 x 128
-of A, 128 x 128 of W. The median of 15 times; the kernels are named.
+A (M,K) and W (N,K) are e4m3, C (M,N) bfloat16, use_fast_accum=False. Scales per tile are those of fp8_gemm_bench: 1 x
+128 of A, 128 x 128 of W. The median of 15 times; the kernels are named.
 """
 import statistics
 import sys
