@@ -120,8 +120,8 @@ static const Version<__nv_bfloat16> sweep[] = {
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-static int bench(int m, int n, int k, const char *only, int blocks) {
-  Buffers<__nv_bfloat16> buffers = buffers_open<__nv_bfloat16>(m, n, k);
+static int bench(int m, int n, int k, int batch, const char *only, int blocks) {
+  Buffers<__nv_bfloat16> buffers = buffers_open<__nv_bfloat16>(m, n, k, batch);
   lt_open(&buffers);
   int chosen[MAX_VERSIONS], count = 0;
   for (int v = 0; v < version_count; v++)
