@@ -8,7 +8,7 @@
 #include "common/check.h"
 #include "phase1_building_blocks/02_transpose/float4_access.cuh"
 #include "phase1_building_blocks/03_matmul_naive/matmul.cuh"
-#include "phase1_building_blocks/03_matmul_naive/matmul_chunk.cuh"
+#include "phase1_building_blocks/06_matmul_tuned/matmul_vectorised.cuh"
 
 typedef void MatmulBatchLauncher(float *c, const float *a, const float *b, int m, int n, int k, int batch);
 
@@ -56,13 +56,6 @@ static __device__ __forceinline__ void matmul_batched_load(float *ring, const fl
   __pipeline_commit();
 }
 
-static __device__ __forceinline__ void matmul_batched_add(float *sum, float left, float4 right) {
-  sum[0] = fmaf(left, right.x, sum[0]);
-  sum[1] = fmaf(left, right.y, sum[1]);
-  sum[2] = fmaf(left, right.z, sum[2]);
-  sum[3] = fmaf(left, right.w, sum[3]);
-}
-
 /* total += sum; sum = 0: the end of a chunk (matmul_chunk.cuh). */
 template <int ROWS, int COLS>
 static __device__ __forceinline__ void matmul_batched_add_chunk(float (&total)[ROWS][COLS], float (&sum)[ROWS][COLS]) {
@@ -98,26 +91,25 @@ static __global__ void __launch_bounds__(BM / TM * (BN / TN) * SLICES, 2)
     matmul_batched_load<Shape, ALIGNED>(matmul_batched_ring, a, b, row0, col0, step + STAGES - 1, m, n, k);
     __pipeline_wait_prior(STAGES - 1);
     __syncthreads();
-    const float *a_tile = matmul_batched_ring + step % STAGES * Shape::stage, *b_tile = a_tile + BM * Shape::a_pitch;
-#pragma unroll 2
-    for (int i = slice * (BK / SLICES); i < (slice + 1) * (BK / SLICES); i += 4) {
-      float4 left[TM], right[4][TN / 4];
+    const float *a_tile = matmul_batched_ring + step % STAGES * Shape::stage + slice * (BK / SLICES);
+    const float *b_tile = matmul_batched_ring + step % STAGES * Shape::stage + BM * Shape::a_pitch +
+                          slice * (BK / SLICES) * Shape::b_pitch;
 #pragma unroll
-      for (int r = 0; r < TM; r++) left[r] = *(const float4 *)(a_tile + (row + r * Shape::down) * Shape::a_pitch + i);
+    for (int i = 0; i < BK / SLICES; i += 4) {
+      float left[TM][4], right[4][TN];
+#pragma unroll
+      for (int r = 0; r < TM; r++) matmul_fragment<4>(left[r], a_tile + (row + r * Shape::down) * Shape::a_pitch + i);
+#pragma unroll
+      for (int j = 0; j < 4; j++) matmul_fragment<4 * Shape::across>(right[j], b_tile + (i + j) * Shape::b_pitch + col);
 #pragma unroll
       for (int j = 0; j < 4; j++)
 #pragma unroll
-        for (int s = 0; s < TN / 4; s++)
-          right[j][s] = *(const float4 *)(b_tile + (i + j) * Shape::b_pitch + col + s * 4 * Shape::across);
+        for (int r = 0; r < TM; r++)
 #pragma unroll
-      for (int r = 0; r < TM; r++)
-#pragma unroll
-        for (int s = 0; s < TN / 4; s++) {
-          matmul_batched_add(&sum[r][4 * s], left[r].x, right[0][s]);
-          matmul_batched_add(&sum[r][4 * s], left[r].y, right[1][s]);
-          matmul_batched_add(&sum[r][4 * s], left[r].z, right[2][s]);
-          matmul_batched_add(&sum[r][4 * s], left[r].w, right[3][s]);
-        }
+          for (int q = 0; q < TN; q++) {
+            int s = r % 2 ? q : TN - 1 - q;
+            sum[r][s] = fmaf(left[r][j], right[j][s], sum[r][s]);
+          }
     }
     if (step + STAGES < steps) __syncthreads(); /* the next copies overwrite what others may be reading */
     if ((step + 1) % (MATMUL_CHUNK / BK) == 0 || step + 1 == steps) matmul_batched_add_chunk(total, sum);

@@ -103,11 +103,23 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32 * SLICES, 1)
   }
 }
 
+/* matmul_tuned_plan() for one block per multiprocessor. If it loses less than 1/24 of the blocks, each tile is divided
+ * among the same number of blocks: then no block has parts of two tiles, and waits twice for the first loads. */
+static inline MatmulPlan matmul_sliced_plan(int m, int n, int k, int bm, int bn, int bk) {
+  MatmulPlan plan = matmul_tuned_plan(m, n, k, bm, bn, bk, 1);
+  int each = plan.whole == 0 && plan.blocks > 0 ? plan.blocks / plan.streamed_tiles : 0; /* blocks per tile */
+  if (each > 0 && (plan.blocks - each * plan.streamed_tiles) * 24 < plan.blocks) {
+    plan.blocks = each * plan.streamed_tiles;
+    plan.joined = each > 1;
+  }
+  return plan;
+}
+
 template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int SLICES, int PREFETCH, bool ALIGNED>
 static inline void matmul_sliced_run(float *c, const float *a, const float *b, int m, int n, int k) {
   typedef MatmulTunedShape<BM, BN, BK, WM, WN, TM, TN, SLICES> Shape;
   const int tiles = 2 * SLICES * Shape::stage, sums = SLICES * BM * BN; /* floats of shared memory */
-  MatmulPlan plan = matmul_tuned_plan(m, n, k, BM, BN, BK, 1);
+  MatmulPlan plan = matmul_sliced_plan(m, n, k, BM, BN, BK);
   float *parts = NULL;
   if (plan.joined) parts = matmul_tuned_workspace((size_t)plan.blocks * 2 * BM * BN * sizeof *parts);
   bool chunks = (tiles + sums) * (int)sizeof(float) <= matmul_tuned_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
