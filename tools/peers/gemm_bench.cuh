@@ -47,6 +47,7 @@ struct Buffers {
   int batch; /* 0: a product, for launch; else so many products, for launch_batch */
   T *a[MAX_SETS], *b[MAX_SETS];
   float *c[MAX_SETS];
+  const float *bias; /* (n): C = max(0, A B + bias); NULL: C = A B */
 };
 
 static inline __device__ void element_set(float *x, float value) { *x = value; }
@@ -74,8 +75,8 @@ static T *normal_matrix(size_t n, uint64_t stream) {
 }
 
 template <typename T>
-static Buffers<T> buffers_open(int m, int n, int k, int batch) {
-  Buffers<T> buffers;
+static Buffers<T> buffers_open(int m, int n, int k, int batch = 0) {
+  Buffers<T> buffers = {};
   size_t products = batch > 0 ? batch : 1;
   size_t bytes = products * (((size_t)m * k + (size_t)k * n) * sizeof(T) + (size_t)m * n * sizeof(float));
   int sets = (int)(COLD_BYTES / bytes) + 1;
@@ -133,7 +134,7 @@ static cudaGraphExec_t version_graph(const Version<T> *version, const Buffers<T>
 /* Sample i is an element of C anywhere; expected[i] is its value in float64. */
 template <typename T>
 static __global__ void sample_kernel(double *expected, float *actual, const float *c, const T *a, const T *b,
-                                     size_t products, int m, int n, int k) {
+                                     const float *bias, size_t products, int m, int n, int k) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   PhiloxBlock block = philox4x32(2, 0, i);
   size_t place = (((uint64_t)block.word[0] << 32) | block.word[1]) % (products * m * n);
@@ -142,7 +143,7 @@ static __global__ void sample_kernel(double *expected, float *actual, const floa
   b += row / m * k * n;
   double sum = 0;
   for (int j = 0; j < k; j++) sum += element_get(a[row * k + j]) * element_get(b[(size_t)j * n + col]);
-  expected[i] = sum;
+  expected[i] = bias == NULL ? sum : fmax(sum + bias[col], 0.0);
 }
 
 /* Of C in the first set of buffers. */
@@ -157,7 +158,8 @@ static double largest_error(const Buffers<T> *buffers) {
     CUDA_CHECK(cudaMalloc((void **)&device_actual, SAMPLES * sizeof *actual));
   }
   sample_kernel<<<SAMPLES / 256, 256>>>(device_expected, device_actual, buffers->c[0], buffers->a[0], buffers->b[0],
-                                        buffers->batch > 0 ? buffers->batch : 1, buffers->m, buffers->n, buffers->k);
+                                        buffers->bias, buffers->batch > 0 ? buffers->batch : 1, buffers->m, buffers->n,
+                                        buffers->k);
   CUDA_CHECK_LAUNCH();
   CUDA_CHECK(cudaMemcpy(actual, device_actual, SAMPLES * sizeof *actual, cudaMemcpyDeviceToHost));
   CUDA_CHECK(cudaMemcpy(expected, device_expected, SAMPLES * sizeof *expected, cudaMemcpyDeviceToHost));
@@ -229,12 +231,13 @@ static int buffers_bench(const Buffers<T> *buffers, const Version<T> *versions, 
 }
 
 /* A program of it: the sizes of the command line one after the other. bench() does one, and returns how many versions
- * are wrong. --sweep is the caller's: gemm_bench_sweeps(). */
-typedef int Bench(int m, int n, int k, int batch, const char *only, int blocks);
+ * are wrong. --sweep and --bias-relu are the caller's: gemm_bench_option(). */
+typedef int Bench(int m, int n, int k, const char *only, int blocks);
+typedef int BatchBench(int batch, int m, int n, int k, const char *only, int blocks);
 
 template <typename T>
 static int gemm_bench_main(const char *program, int argc, char **argv, Bench *bench, const Version<T> *versions,
-                           int version_count) {
+                           int version_count, BatchBench *batch_bench = NULL) {
   const char *only = NULL;
   int blocks = BLOCKS, sizes = 0, wrong = 0;
   for (int i = 1; i < argc; i++) {
@@ -242,23 +245,23 @@ static int gemm_bench_main(const char *program, int argc, char **argv, Bench *be
     char rest;
     if (strncmp(argv[i], "--only=", 7) == 0) {
       only = argv[i] + 7;
-    } else if (strcmp(argv[i], "--sweep") == 0) {
+    } else if (strcmp(argv[i], "--sweep") == 0 || strcmp(argv[i], "--bias-relu") == 0) {
       continue;
     } else if (sscanf(argv[i], "--blocks=%d%c", &blocks, &rest) == 1 && blocks > 0 && blocks <= MAX_BLOCKS) {
       continue;
     } else if (sscanf(argv[i], "%dx%dx%dx%d%c", &batch, &m, &n, &k, &rest) == 4 && batch > 0 && m > 0 && n > 0 &&
-               k > 0 && versions[0].launch_batch != NULL) {
-      wrong += bench(m, n, k, batch, only, blocks);
+               k > 0 && batch_bench != NULL) {
+      wrong += batch_bench(batch, m, n, k, only, blocks);
       sizes++;
     } else if (sscanf(argv[i], "%dx%dx%d%c", &m, &n, &k, &rest) == 3 && m > 0 && n > 0 && k > 0) {
-      wrong += bench(m, n, k, 0, only, blocks);
+      wrong += bench(m, n, k, only, blocks);
       sizes++;
     } else if (sscanf(argv[i], "%d%c", &n, &rest) == 1 && n > 0) {
-      wrong += bench(n, n, n, 0, only, blocks);
+      wrong += bench(n, n, n, only, blocks);
       sizes++;
     } else {
       fprintf(stderr, "%s: %s: expected a size, N or MxNxK%s, --only=PART_OF_A_NAME, --sweep or --blocks=1..%d\n",
-              program, argv[i], versions[0].launch_batch != NULL ? " or BATCHxMxNxK" : "", MAX_BLOCKS);
+              program, argv[i], batch_bench != NULL ? " or BATCHxMxNxK" : "", MAX_BLOCKS);
       return 2;
     }
   }
@@ -273,10 +276,10 @@ static int gemm_bench_main(const char *program, int argc, char **argv, Bench *be
   return wrong > 0;
 }
 
-/* --sweep anywhere on the command line? */
-static inline bool gemm_bench_sweeps(int argc, char **argv) {
+/* Is the option anywhere on the command line? */
+static inline bool gemm_bench_option(int argc, char **argv, const char *option) {
   for (int i = 1; i < argc; i++)
-    if (strcmp(argv[i], "--sweep") == 0) return true;
+    if (strcmp(argv[i], option) == 0) return true;
   return false;
 }
 

@@ -36,7 +36,7 @@ static Version<float> versions[MAX_VERSIONS] = {
 static int version_count = 16;
 static int first = 1; /* of those beside the peer */
 
-static int bench(int m, int n, int k, int batch, const char *only, int blocks) {
+static int batch_bench(int batch, int m, int n, int k, const char *only, int blocks) {
   Buffers<float> buffers = buffers_open<float>(m, n, k, batch);
   int chosen[MAX_VERSIONS], count = 0;
   for (int v = 0; v < version_count; v++) {
@@ -48,13 +48,15 @@ static int bench(int m, int n, int k, int batch, const char *only, int blocks) {
   return wrong;
 }
 
+static int bench(int m, int n, int k, const char *only, int blocks) { return batch_bench(0, m, n, k, only, blocks); }
+
 int main(int argc, char **argv) {
-  if (gemm_bench_sweeps(argc, argv)) {
+  if (gemm_bench_option(argc, argv, "--sweep")) {
     first = version_count;
     for (size_t j = 0; j < sizeof matmul_tuned_configurations / sizeof *matmul_tuned_configurations; j++) {
       versions[version_count].name = matmul_tuned_configurations[j].name;
       versions[version_count++].launch = matmul_tuned_configurations[j].launch;
     }
   }
-  return gemm_bench_main("sgemm_bench", argc, argv, bench, versions, version_count);
+  return gemm_bench_main("sgemm_bench", argc, argv, bench, versions, version_count, batch_bench);
 }
