@@ -20,7 +20,7 @@
 #include <limits.h>
 
 #if defined(SIMT_REWRITTEN)
-#include "simt/hopper.h" /* named_barrier() */
+#include "simt/hopper.h" /* named_barrier_sync() */
 #endif
 
 #include "phase1_building_blocks/06_matmul_tuned/matmul_vectorised.cuh"
@@ -240,7 +240,7 @@ static __device__ __forceinline__ void matmul_tuned_barrier() {
     __syncthreads();
   else
 #if defined(SIMT_REWRITTEN)
-    simt::named_barrier(1 + threadIdx.y, Shape::threads);
+    simt::named_barrier_sync(1 + threadIdx.y, Shape::threads);
 #else
     asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.y), "r"(Shape::threads) : "memory");
 #endif
