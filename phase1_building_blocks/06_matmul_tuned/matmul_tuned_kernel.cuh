@@ -19,6 +19,10 @@
 
 #include <limits.h>
 
+#if defined(SIMT_REWRITTEN)
+#include "simt/hopper.h" /* named_barrier_sync() */
+#endif
+
 #include "phase1_building_blocks/06_matmul_tuned/matmul_vectorised.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -30,9 +34,9 @@
  *     a_tile[bk][pitch]   A's tile, transposed; a row is 4 floats longer than bm, which avoids bank conflicts
  *     b_tile[bk][bn]      B's tile
  */
-template <int BM, int BN, int BK, int WM, int WN, int TM, int TN>
+template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int SLICES = 1>
 struct MatmulTunedShape {
-  static const int bm = BM, bn = BN, bk = BK, wm = WM, wn = WN, tm = TM, tn = TN;
+  static const int bm = BM, bn = BN, bk = BK, wm = WM, wn = WN, tm = TM, tn = TN, slices = SLICES;
   static const int threads = BM / WM * (BN / WN) * 32;
   static const int across = WN / TN, down = WM / TM; /* lanes of a warp along N, along M */
   static const int row_step = down * 4, col_step = across * 4;
@@ -229,6 +233,19 @@ static __device__ __forceinline__ void matmul_outer_snake(float (&sum)[ROWS][COL
     }
 }
 
+/* A barrier of the threads that share a pair of tiles: the block, or the slice threadIdx.y of it (matmul_sliced.cuh). */
+template <typename Shape>
+static __device__ __forceinline__ void matmul_tuned_barrier() {
+  if (Shape::slices == 1)
+    __syncthreads();
+  else
+#if defined(SIMT_REWRITTEN)
+    simt::named_barrier_sync(1 + threadIdx.y, Shape::threads);
+#else
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.y), "r"(Shape::threads) : "memory");
+#endif
+}
+
 /* Software pipelining: the BK products of the pair of tiles at `now`, and meanwhile all that the next step needs.
  * Product i uses the operands that were read during product i - 1. The loads of the next pair of tiles from global
  * memory begin with product 1; at product BK - 2 they have arrived and are stored to `next`, which nobody reads. The
@@ -246,7 +263,7 @@ static __device__ __forceinline__ void matmul_tuned_step(float (&sum)[Shape::tm]
     if (i + 1 < bk) {
       matmul_tuned_operands<Shape>(left[(i + 1) % 2], right[(i + 1) % 2], now, i + 1, row, col);
     } else {
-      __syncthreads();
+      matmul_tuned_barrier<Shape>();
       matmul_tuned_operands<Shape>(left[0], right[0], next, 0, row, col);
     }
     matmul_outer_snake(sum, left[i % 2], right[i % 2]);
