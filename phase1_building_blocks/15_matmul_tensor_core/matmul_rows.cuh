@@ -1,10 +1,10 @@
 /* matmul_rows.cuh - the ring of stages of matmul_wgmma.cuh for factors that are not bfloat16, and for two sets of sums:
  * C (M,N) from rows of A and rows of B transposed.
  *
- * wgmma reads factors of 8 or of 32 bits only if their rows run along K. So B is stored transposed, (N,K). Then a stage
- * is 128 bytes of 128 rows of A and of 256 rows of B transposed, whatever the numbers are: 128 of 8 bits, 64 of 16, 32
- * of 32. Each is one box: 128 bytes are the longest row that is swizzled. The tiles of C, the clusters of two blocks and
- * the bytes of a stage are those of matmul_wgmma.cuh.
+ * wgmma reads factors of 8 or of 32 bits only if their rows run along K. So B is stored transposed, (N,K). Then a
+ * stage is 128 bytes of 128 rows of A and of 256 rows of B transposed, whatever the numbers are: 128 of 8 bits, 64 of
+ * 16, 32 of 32. Each is one box: 128 bytes are the longest row that is swizzled. The tiles of C, the clusters of two
+ * blocks and the bytes of a stage are those of matmul_wgmma.cuh.
  *
  * Two sets of sums. What the tensor cores add up in a stage is a part, which ordinary instructions then add to the sums:
  * they round, or scale, as tensor cores cannot. A consumer has registers for its 64 x 256 sums and for a part of 64 x
