@@ -6,9 +6,9 @@
  * 16, 32 of 32. Each is one box: 128 bytes are the longest row that is swizzled. The tiles of C, the clusters of two
  * blocks and the bytes of a stage are those of matmul_wgmma.cuh.
  *
- * Two sets of sums. What the tensor cores add up in a stage is a part, which ordinary instructions then add to the sums:
- * they round, or scale, as tensor cores cannot. A consumer has registers for its 64 x 256 sums and for a part of 64 x
- * 128, so it takes the left half of its columns and then the right one. While one consumer adds, the tensor cores
+ * Two sets of sums. What the tensor cores add up in a stage is a part, which ordinary instructions then add to the
+ * sums: they round, or scale, as tensor cores cannot. A consumer has registers for its 64 x 256 sums and for a part of
+ * 64 x 128, so it takes the left half of its columns and then the right one. While one consumer adds, the tensor cores
  * multiply for the other.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_ROWS_CUH
