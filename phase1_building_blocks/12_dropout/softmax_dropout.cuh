@@ -106,20 +106,23 @@ static __device__ __forceinline__ float4 dropout_quad_scale(float4 v, float fact
 
 /* The cipher's words do not depend on x. So they are computed right after the loads have been issued, and the loads
  * take their time meanwhile. Of a word one bit is kept, so that QUADS float4 need one register, and not 4 QUADS. The
- * empty asm statement keeps the compiler from moving the cipher behind the softmax. */
-template <int T, int QUADS, int ROWS>
-static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
+ * empty asm statement keeps the compiler from moving the cipher behind the softmax. WHOLE: a row is 4 T QUADS floats,
+ * so that no thread has to ask where it ends. */
+template <int T, int QUADS, int ROWS, bool WHOLE>
+static __global__ void __launch_bounds__(T *ROWS, 1280 / (T * ROWS))
     softmax_dropout_forward_early_kernel(float *__restrict__ y, const float *__restrict__ x, int rows, int cols,
                                          Dropout dropout) {
   const float4 none = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
   int t = threadIdx.x, r = blockIdx.x * ROWS + threadIdx.y;
   if (ROWS > 1 && r >= rows) return;
+  if (WHOLE) cols = 4 * T * QUADS; /* known to the compiler */
   size_t begin = (size_t)r * cols;
   Row row = row_split(x + begin, cols);
+  if (WHOLE) row.head = 0, row.quads = T * QUADS;
   size_t first = (begin + row.head) / 4;
   const float4 *in = (const float4 *)x + first;
   float4 *out = (float4 *)y + first, kept[QUADS];
-  int edge = row_edge(row, t);
+  int edge = WHOLE ? -1 : row_edge(row, t);
 #pragma unroll
   for (int i = 0; i < QUADS; i++) kept[i] = t + i * T < row.quads ? __ldcs(&in[t + i * T]) : none;
   float alone = edge >= 0 ? x[begin + edge] : -INFINITY, max = alone, sum = 0;
@@ -266,8 +269,11 @@ static inline void softmax_dropout_forward_fused(float *y, const float *x, int r
 
 template <int T, int QUADS, int ROWS>
 static inline void softmax_dropout_early_launch(float *y, const float *x, int rows, int cols, Dropout dropout) {
-  softmax_dropout_forward_early_kernel<T, QUADS, ROWS>
-      <<<(rows + ROWS - 1) / ROWS, dim3(T, ROWS)>>>(y, x, rows, cols, dropout);
+  dim3 grid((rows + ROWS - 1) / ROWS), block(T, ROWS);
+  if (cols == 4 * T * QUADS)
+    softmax_dropout_forward_early_kernel<T, QUADS, ROWS, true><<<grid, block>>>(y, x, rows, cols, dropout);
+  else
+    softmax_dropout_forward_early_kernel<T, QUADS, ROWS, false><<<grid, block>>>(y, x, rows, cols, dropout);
   CUDA_CHECK_LAUNCH();
 }
 
