@@ -316,8 +316,9 @@ static __device__ __forceinline__ void augment_frame_pixel(int value[CHANNELS], 
 
 /* out[c][j]: the normalised channels of four neighbours of a row, from column `left` on. */
 template <int CHANNELS, int MIXES, int RECOLOURS>
-static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], const uint32_t *frame, const AugmentNorm *norm,
-                                                    const AugmentDraw *draw, int row, int left, int height, int width) {
+static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], const uint32_t *frame,
+                                                    const AugmentNorm *norm, const AugmentDraw *draw, int row, int left,
+                                                    int height, int width) {
   const int x0 = draw->xx * left + draw->xy * row + draw->x0 + 128;
   const int y0 = draw->yx * left + draw->yy * row + draw->y0 + 128;
   const int sign = draw->flip ? -1 : 1, edge = draw->flip ? (width - 1) * 256 : 0;

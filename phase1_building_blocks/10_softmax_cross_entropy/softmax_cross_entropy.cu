@@ -23,8 +23,9 @@ int main(int argc, char **argv) {
       softmax_cross_entropy_version(
           "quads", softmax_cross_entropy_quads,
           "The L2 cache keeps the gradients, which nothing reads soon: use streaming stores."),
-      softmax_cross_entropy_version("fused", softmax_cross_entropy_fused,
-                                    "One read, one write. But 9 exp() for 4 logits: while a block computes, it loads nothing."),
+      softmax_cross_entropy_version(
+          "fused", softmax_cross_entropy_fused,
+          "One read, one write. But 9 exp() for 4 logits: while a block computes, it loads nothing."),
       softmax_cross_entropy_version("kept", softmax_cross_entropy_kept,
                                     "Each exponential is computed once, in few instructions: bandwidth is the limit."),
       lesson_copy_version("Copies the logits: an upper bound."),

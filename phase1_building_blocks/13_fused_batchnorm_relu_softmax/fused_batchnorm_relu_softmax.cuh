@@ -254,9 +254,8 @@ static __global__ void __launch_bounds__(T, 1024 / T)
   for (int i = 0; i < QUADS; i++) {
     if (t + i * T >= quads) continue;
     float4 m = mean[t + i * T], v = variance[t + i * T], g = gamma[t + i * T], b = beta[t + i * T];
-    BatchnormLine line[4] = {
-        batchnorm_fold_fast(m.x, v.x, g.x, b.x), batchnorm_fold_fast(m.y, v.y, g.y, b.y),
-        batchnorm_fold_fast(m.z, v.z, g.z, b.z), batchnorm_fold_fast(m.w, v.w, g.w, b.w)};
+    BatchnormLine line[4] = {batchnorm_fold_fast(m.x, v.x, g.x, b.x), batchnorm_fold_fast(m.y, v.y, g.y, b.y),
+                             batchnorm_fold_fast(m.z, v.z, g.z, b.z), batchnorm_fold_fast(m.w, v.w, g.w, b.w)};
 #pragma unroll
     for (int k = 0; k < BATCHNORM_PAIR; k++) {
       float4 u = kept[k][i];
@@ -362,9 +361,9 @@ template <int T, int QUADS>
 static inline void batchnorm_relu_softmax_pairs(float *y, const float *x, const float *mean, const float *variance,
                                                 const float *gamma, const float *beta, int rows, int cols) {
   unsigned grid = ((unsigned)rows + BATCHNORM_PAIR - 1) / BATCHNORM_PAIR;
-  batchnorm_relu_softmax_pairs_kernel<T, QUADS>
-      <<<grid, T>>>((float4 *)y, (const float4 *)x, (const float4 *)mean, (const float4 *)variance,
-                    (const float4 *)gamma, (const float4 *)beta, rows, cols / 4);
+  batchnorm_relu_softmax_pairs_kernel<T, QUADS><<<grid, T>>>((float4 *)y, (const float4 *)x, (const float4 *)mean,
+                                                             (const float4 *)variance, (const float4 *)gamma,
+                                                             (const float4 *)beta, rows, cols / 4);
   CUDA_CHECK_LAUNCH();
 }
 

@@ -12,10 +12,8 @@ static const struct {
   const char *name;
   Fused *fused;
 } versions[] = {
-    {"separate", batchnorm_relu_softmax_separate},
-    {"two", batchnorm_relu_softmax_two},
-    {"online", batchnorm_relu_softmax_online},
-    {"fused", batchnorm_relu_softmax_fused},
+    {"separate", batchnorm_relu_softmax_separate}, {"two", batchnorm_relu_softmax_two},
+    {"online", batchnorm_relu_softmax_online},     {"fused", batchnorm_relu_softmax_fused},
     {"gpu", batchnorm_relu_softmax_gpu},
 };
 
@@ -79,9 +77,9 @@ static void check(size_t version, const Problem *p, size_t offset, int apart, in
 static void every_version_is_the_definition(void **state) {
   (void)state;
   test_requires_gpu();
-  const int shapes[][2] = {{1, 1},   {5, 2},   {33, 3},   {31, 33},   {3, 127},  {700, 5},  {9, 128},  {5, 256},
-                           {4, 257}, {3, 509}, {2, 1024}, {40, 1031}, {3, 2052}, {1, 4099}, {2, 8192}, {1, 8196},
-                           {5, 512}, {2, 516},  {3, 2048}, {7, 4096}, {1, 4100}};
+  const int shapes[][2] = {{1, 1},    {5, 2},    {33, 3},  {31, 33},  {3, 127},   {700, 5},  {9, 128},
+                           {5, 256},  {4, 257},  {3, 509}, {2, 1024}, {40, 1031}, {3, 2052}, {1, 4099},
+                           {2, 8192}, {1, 8196}, {5, 512}, {2, 516},  {3, 2048},  {7, 4096}, {1, 4100}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     Problem p = problem_make(shapes[i][0], shapes[i][1], i);
     for (size_t v = 0; v < sizeof versions / sizeof *versions; v++) {
