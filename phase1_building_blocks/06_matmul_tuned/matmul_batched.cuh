@@ -1,173 +1,147 @@
-/* matmul_batched.cuh - many small products: C (batch,M,N) = A (batch,M,K) B (batch,K,N), as the attention heads or the
- * groups of a convolution need them. Row-major, float32 throughout, sizes at least 1. */
+/* matmul_batched.cuh - many small products, C (batch,M,N) = A (batch,M,K) B (batch,K,N): the heads of attention, the
+ * points of Winograd's convolution. Row-major, float32 throughout, sizes at least 1. The reference is
+ * matmul_batched_cpu().
+ *
+ * One launch computes all of them, a block per tile of 64 x 64. A small product is over before a pipeline of loads and
+ * products is filled. So the ring of tiles in shared memory is as deep as such a product, and all its copies start
+ * before the first multiplication: the memory has the requests of all blocks at once.
+ */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_BATCHED_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_BATCHED_CUH
 
 #include <cuda_pipeline_primitives.h>
 
-#include "common/check.h"
-#include "phase1_building_blocks/02_transpose/float4_access.cuh"
 #include "phase1_building_blocks/03_matmul_naive/matmul.cuh"
 #include "phase1_building_blocks/06_matmul_tuned/matmul_vectorised.cuh"
 
 typedef void MatmulBatchLauncher(float *c, const float *a, const float *b, int m, int n, int k, int batch);
 
-/* The reference: one product after the other. */
 static inline void matmul_batched_cpu(float *c, const float *a, const float *b, int m, int n, int k, int batch) {
   for (int i = 0; i < batch; i++)
     matmul_cpu(c + (size_t)i * m * n, a + (size_t)i * m * k, b + (size_t)i * k * n, m, n, k, false, false, false);
 }
 
-/* BM x BN of C per block, in steps of BK along K; a thread has TM x TN. STAGES pairs of tiles in shared memory. */
-template <int BM, int BN, int BK, int TM, int TN, int STAGES, int SLICES>
-struct MatmulBatchedShape {
-  static const int bm = BM, bn = BN, bk = BK, tm = TM, tn = TN, stages = STAGES;
-  static const int across = BN / TN >= 8 ? 8 : BN / TN, down = 32 / across; /* lanes of a warp */
-  static const int wm = down * TM, wn = across * TN;                        /* a warp's part of the tile */
-  static const int slice = BM / TM * (BN / TN), threads = slice * SLICES;
-  static const int a_pitch = BK + 4, b_pitch = BN, stage = BM * a_pitch + BK * b_pitch; /* floats */
-  static_assert(BM % wm == 0 && BN % wn == 0, "whole warps");
-  static_assert(BM * BK % (4 * threads) == 0 && BK * BN % (4 * threads) == 0, "the threads share a tile evenly");
-};
+/* A block of 128 threads computes 64 x 64 elements of C in steps of 16 along K, a warp 32 x 32 of them, a thread 8 x 4:
+ * rows 4 apart, columns side by side. A stage of the ring holds a pair of tiles:
+ *
+ *     a_tile[MATMUL_BATCHED_SIDE][MATMUL_BATCHED_PITCH]   not transposed: a thread reads four columns of a row at a time
+ *     b_tile[MATMUL_BATCHED_DEPTH][MATMUL_BATCHED_SIDE]
+ */
+enum { MATMUL_BATCHED_SIDE = 64, MATMUL_BATCHED_DEPTH = 16, MATMUL_BATCHED_THREADS = 128, MATMUL_BATCHED_STAGES = 4 };
+enum { MATMUL_BATCHED_ROWS = 8, MATMUL_BATCHED_COLS = 4, MATMUL_BATCHED_WARP = 32, MATMUL_BATCHED_DOWN = 4 };
+
+/* With 4 floats of padding the four rows that a warp reads at a time lie in different banks. */
+enum { MATMUL_BATCHED_PITCH = MATMUL_BATCHED_DEPTH + 4 };
+enum { MATMUL_BATCHED_A_TILE = MATMUL_BATCHED_SIDE * MATMUL_BATCHED_PITCH };
+enum { MATMUL_BATCHED_STAGE = MATMUL_BATCHED_A_TILE + MATMUL_BATCHED_DEPTH * MATMUL_BATCHED_SIDE }; /* floats */
 
 /* Starts the copies of ROWS x COLS floats at (row0,col0) of x (rows,cols) to a tile; zeros outside of x. */
-template <int ROWS, int COLS, int PITCH, int THREADS, bool ALIGNED>
+template <int ROWS, int COLS, int PITCH, bool ALIGNED>
 static __device__ __forceinline__ void matmul_batched_copy(float *tile, const float *x, int row0, int col0, int rows,
                                                            int cols) {
   const int width = ALIGNED ? 4 : 1; /* floats per copy */
+  static_assert(ROWS * COLS % (4 * MATMUL_BATCHED_THREADS) == 0, "the threads share a tile evenly");
 #pragma unroll
-  for (int i = 0; i < ROWS * COLS / width / THREADS; i++) {
-    int at = (i * THREADS + threadIdx.x) * width, row = at / COLS, col = at % COLS;
+  for (int i = 0; i < ROWS * COLS / width / MATMUL_BATCHED_THREADS; i++) {
+    int at = (i * MATMUL_BATCHED_THREADS + threadIdx.x) * width, row = at / COLS, col = at % COLS;
     bool inside = row0 + row < rows && col0 + col < cols;
     const float *from = inside ? x + (size_t)(row0 + row) * cols + col0 + col : x;
     __pipeline_memcpy_async(tile + row * PITCH + col, from, width * sizeof *x, inside ? 0 : width * sizeof *x);
   }
 }
 
-template <typename Shape, bool ALIGNED>
+/* Starts the copies of step `step` as one group; after the last step the group is empty. */
+template <bool ALIGNED>
 static __device__ __forceinline__ void matmul_batched_load(float *ring, const float *a, const float *b, int row0,
                                                            int col0, int step, int m, int n, int k) {
-  const int bm = Shape::bm, bn = Shape::bn, bk = Shape::bk, threads = Shape::threads;
-  float *a_tile = ring + step % Shape::stages * Shape::stage, *b_tile = a_tile + bm * Shape::a_pitch;
-  if (step * bk < k) {
-    matmul_batched_copy<bm, bk, Shape::a_pitch, threads, ALIGNED>(a_tile, a, row0, step * bk, m, k);
-    matmul_batched_copy<bk, bn, Shape::b_pitch, threads, ALIGNED>(b_tile, b, step * bk, col0, k, n);
+  const int side = MATMUL_BATCHED_SIDE, depth = MATMUL_BATCHED_DEPTH;
+  float *a_tile = ring + step % MATMUL_BATCHED_STAGES * MATMUL_BATCHED_STAGE, *b_tile = a_tile + MATMUL_BATCHED_A_TILE;
+  if (step * depth < k) {
+    matmul_batched_copy<side, depth, MATMUL_BATCHED_PITCH, ALIGNED>(a_tile, a, row0, step * depth, m, k);
+    matmul_batched_copy<depth, side, side, ALIGNED>(b_tile, b, step * depth, col0, k, n);
   }
   __pipeline_commit();
 }
 
-/* total += sum; sum = 0: the end of a chunk (matmul_chunk.cuh). */
-template <int ROWS, int COLS>
-static __device__ __forceinline__ void matmul_batched_add_chunk(float (&total)[ROWS][COLS], float (&sum)[ROWS][COLS]) {
+/* sum += the products of one stage, whose tiles are read from the thread's first row of A and first column of B on. */
+static __device__ __forceinline__ void matmul_batched_multiply(float (&sum)[MATMUL_BATCHED_ROWS][MATMUL_BATCHED_COLS],
+                                                               const float *a_tile, const float *b_tile) {
+  const int rows = MATMUL_BATCHED_ROWS, cols = MATMUL_BATCHED_COLS;
 #pragma unroll
-  for (int r = 0; r < ROWS; r++)
+  for (int i = 0; i < MATMUL_BATCHED_DEPTH; i += 4) {
+    float left[rows][4], right[4][cols];
 #pragma unroll
-    for (int s = 0; s < COLS; s++) {
+    for (int r = 0; r < rows; r++)
+      matmul_fragment<4>(left[r], a_tile + r * MATMUL_BATCHED_DOWN * MATMUL_BATCHED_PITCH + i);
+#pragma unroll
+    for (int j = 0; j < 4; j++) matmul_fragment<4>(right[j], b_tile + (i + j) * MATMUL_BATCHED_SIDE);
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+#pragma unroll
+      for (int r = 0; r < rows; r++)
+#pragma unroll
+        for (int q = 0; q < cols; q++) {
+          int s = r % 2 ? q : cols - 1 - q; /* each product keeps an operand of the one before */
+          sum[r][s] = fmaf(left[r][j], right[j][s], sum[r][s]);
+        }
+  }
+}
+
+/* total += sum; sum = 0: the end of a chunk (matmul_chunk.cuh) */
+static __device__ __forceinline__ void matmul_batched_add_chunk(
+    float (&total)[MATMUL_BATCHED_ROWS][MATMUL_BATCHED_COLS], float (&sum)[MATMUL_BATCHED_ROWS][MATMUL_BATCHED_COLS]) {
+#pragma unroll
+  for (int r = 0; r < MATMUL_BATCHED_ROWS; r++)
+#pragma unroll
+    for (int s = 0; s < MATMUL_BATCHED_COLS; s++) {
       total[r][s] += sum[r][s];
       sum[r][s] = 0.0f;
     }
 }
 
-template <int BM, int BN, int BK, int TM, int TN, int STAGES, int SLICES, bool ALIGNED>
-static __global__ void __launch_bounds__(BM / TM * (BN / TN) * SLICES, 2)
+template <bool ALIGNED>
+static __global__ void __launch_bounds__(MATMUL_BATCHED_THREADS, 2)
     matmul_batched_kernel(float *c, const float *a, const float *b, int m, int n, int k) {
-  typedef MatmulBatchedShape<BM, BN, BK, TM, TN, STAGES, SLICES> Shape;
-  extern __shared__ __align__(16) float matmul_batched_ring[];
-  int tile_rows = (m + BM - 1) / BM, tile_cols = (n + BN - 1) / BN, steps = (k + BK - 1) / BK;
+  const int side = MATMUL_BATCHED_SIDE, stages = MATMUL_BATCHED_STAGES, down = MATMUL_BATCHED_DOWN;
+  __shared__ __align__(16) float ring[stages * MATMUL_BATCHED_STAGE];
+  int tile_rows = (m + side - 1) / side, tile_cols = (n + side - 1) / side;
   int product = blockIdx.x / (tile_rows * tile_cols), tile = blockIdx.x % (tile_rows * tile_cols);
-  int row0 = tile / tile_cols * BM, col0 = tile % tile_cols * BN;
+  int row0 = tile / tile_cols * side, col0 = tile % tile_cols * side;
   a += (size_t)product * m * k;
   b += (size_t)product * k * n;
   c += (size_t)product * m * n;
 
-  int slice = threadIdx.x / Shape::slice, warp = threadIdx.x % Shape::slice / 32, lane = threadIdx.x % 32;
-  int row = warp / (BN / Shape::wn) * Shape::wm + lane / Shape::across; /* rows row + i * down */
-  int col = warp % (BN / Shape::wn) * Shape::wn + lane % Shape::across * 4;
-  float sum[TM][TN] = {}, total[TM][TN] = {};
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  int row = warp / 2 * MATMUL_BATCHED_WARP + lane / 8, col = warp % 2 * MATMUL_BATCHED_WARP + lane % 8 * 4;
+  float sum[MATMUL_BATCHED_ROWS][MATMUL_BATCHED_COLS] = {}, total[MATMUL_BATCHED_ROWS][MATMUL_BATCHED_COLS] = {};
+  int steps = (k + MATMUL_BATCHED_DEPTH - 1) / MATMUL_BATCHED_DEPTH;
 #pragma unroll
-  for (int s = 0; s < STAGES - 1; s++)
-    matmul_batched_load<Shape, ALIGNED>(matmul_batched_ring, a, b, row0, col0, s, m, n, k);
+  for (int s = 0; s < stages - 1; s++) matmul_batched_load<ALIGNED>(ring, a, b, row0, col0, s, m, n, k);
   for (int step = 0; step < steps; step++) {
-    matmul_batched_load<Shape, ALIGNED>(matmul_batched_ring, a, b, row0, col0, step + STAGES - 1, m, n, k);
-    __pipeline_wait_prior(STAGES - 1);
+    matmul_batched_load<ALIGNED>(ring, a, b, row0, col0, step + stages - 1, m, n, k);
+    __pipeline_wait_prior(stages - 1);
     __syncthreads();
-    const float *a_tile = matmul_batched_ring + step % STAGES * Shape::stage + slice * (BK / SLICES);
-    const float *b_tile = matmul_batched_ring + step % STAGES * Shape::stage + BM * Shape::a_pitch +
-                          slice * (BK / SLICES) * Shape::b_pitch;
-#pragma unroll
-    for (int i = 0; i < BK / SLICES; i += 4) {
-      float left[TM][4], right[4][TN];
-#pragma unroll
-      for (int r = 0; r < TM; r++) matmul_fragment<4>(left[r], a_tile + (row + r * Shape::down) * Shape::a_pitch + i);
-#pragma unroll
-      for (int j = 0; j < 4; j++) matmul_fragment<4 * Shape::across>(right[j], b_tile + (i + j) * Shape::b_pitch + col);
-#pragma unroll
-      for (int j = 0; j < 4; j++)
-#pragma unroll
-        for (int r = 0; r < TM; r++)
-#pragma unroll
-          for (int q = 0; q < TN; q++) {
-            int s = r % 2 ? q : TN - 1 - q;
-            sum[r][s] = fmaf(left[r][j], right[j][s], sum[r][s]);
-          }
-    }
-    if (step + STAGES < steps) __syncthreads(); /* the next copies overwrite what others may be reading */
-    if ((step + 1) % (MATMUL_CHUNK / BK) == 0 || step + 1 == steps) matmul_batched_add_chunk(total, sum);
-  }
-  if (SLICES > 1) {
-    __syncthreads();
-    float4 *sums = (float4 *)matmul_batched_ring;
-#pragma unroll
-    for (int r = 0; r < TM; r++)
-#pragma unroll
-      for (int s = 0; s < TN / 4; s++)
-        if (slice > 0)
-          sums[(((slice - 1) * TM + r) * (TN / 4) + s) * Shape::slice + threadIdx.x % Shape::slice] =
-              make_float4(total[r][4 * s], total[r][4 * s + 1], total[r][4 * s + 2], total[r][4 * s + 3]);
-    __syncthreads();
-    if (slice > 0) return;
-#pragma unroll
-    for (int r = 0; r < TM; r++)
-#pragma unroll
-      for (int s = 0; s < TN / 4; s++)
-#pragma unroll
-        for (int other = 0; other < SLICES - 1; other++) {
-          float4 v = sums[((other * TM + r) * (TN / 4) + s) * Shape::slice + threadIdx.x];
-          total[r][4 * s] += v.x, total[r][4 * s + 1] += v.y, total[r][4 * s + 2] += v.z, total[r][4 * s + 3] += v.w;
-        }
+    const float *a_tile = ring + step % stages * MATMUL_BATCHED_STAGE, *b_tile = a_tile + MATMUL_BATCHED_A_TILE;
+    matmul_batched_multiply(sum, a_tile + row * MATMUL_BATCHED_PITCH, b_tile + col);
+    if (step + stages < steps) __syncthreads(); /* the next copies overwrite what other threads may be reading */
+    if ((step + 1) % (MATMUL_CHUNK / MATMUL_BATCHED_DEPTH) == 0 || step + 1 == steps)
+      matmul_batched_add_chunk(total, sum);
   }
 #pragma unroll
-  for (int r = 0; r < TM; r++)
-#pragma unroll
-    for (int s = 0; s < TN / 4; s++)
-      quad_store<ALIGNED>(c,
-                          make_float4(total[r][4 * s], total[r][4 * s + 1], total[r][4 * s + 2], total[r][4 * s + 3]),
-                          row0 + row + r * Shape::down, col0 + col + s * 4 * Shape::across, m, n);
+  for (int r = 0; r < MATMUL_BATCHED_ROWS; r++)
+    quad_store<ALIGNED>(c, make_float4(total[r][0], total[r][1], total[r][2], total[r][3]), row0 + row + r * down,
+                        col0 + col, m, n);
 }
 
-template <int BM, int BN, int BK, int TM, int TN, int STAGES, int SLICES>
-static inline void matmul_batched_launch(float *c, const float *a, const float *b, int m, int n, int k, int batch) {
-  typedef MatmulBatchedShape<BM, BN, BK, TM, TN, STAGES, SLICES> Shape;
-  const int ring = STAGES * Shape::stage, sums = (SLICES - 1) * BM * BN;
-  const int shared = (ring > sums ? ring : sums) * (int)sizeof(float);
-  long long blocks = (long long)((m + BM - 1) / BM) * ((n + BN - 1) / BN) * batch;
-  bool aligned = quads_fit(a, k) && quads_fit(b, n) && quads_fit(c, n);
-  if (aligned) {
-    CUDA_CHECK(cudaFuncSetAttribute(matmul_batched_kernel<BM, BN, BK, TM, TN, STAGES, SLICES, true>,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-    matmul_batched_kernel<BM, BN, BK, TM, TN, STAGES, SLICES, true>
-        <<<(unsigned)blocks, Shape::threads, shared>>>(c, a, b, m, n, k);
-  } else {
-    CUDA_CHECK(cudaFuncSetAttribute(matmul_batched_kernel<BM, BN, BK, TM, TN, STAGES, SLICES, false>,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-    matmul_batched_kernel<BM, BN, BK, TM, TN, STAGES, SLICES, false>
-        <<<(unsigned)blocks, Shape::threads, shared>>>(c, a, b, m, n, k);
-  }
-  CUDA_CHECK_LAUNCH();
-}
-
+/* Blocks are numbered along x: batch times tiles below 2^31. */
 static inline void matmul_batched(float *c, const float *a, const float *b, int m, int n, int k, int batch) {
-  matmul_batched_launch<64, 64, 16, 8, 4, 4, 1>(c, a, b, m, n, k, batch);
+  const int side = MATMUL_BATCHED_SIDE;
+  long long blocks = (long long)((m + side - 1) / side) * ((n + side - 1) / side) * batch;
+  if (quads_fit(a, k) && quads_fit(b, n) && quads_fit(c, n))
+    matmul_batched_kernel<true><<<(unsigned)blocks, MATMUL_BATCHED_THREADS>>>(c, a, b, m, n, k);
+  else
+    matmul_batched_kernel<false><<<(unsigned)blocks, MATMUL_BATCHED_THREADS>>>(c, a, b, m, n, k);
+  CUDA_CHECK_LAUNCH();
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_MATMUL_BATCHED_CUH */

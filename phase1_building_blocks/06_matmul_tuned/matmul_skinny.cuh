@@ -1,5 +1,5 @@
-/* matmul_skinny.cuh - C (M,N) = A (M,K) B (K,N) for few rows: a vector, or up to 16 of them, times a matrix. Row-major,
- * float32 throughout, sizes at least 1; more rows go 16 at a time. The reference is matmul_cpu() of matmul.cuh.
+/* matmul_skinny.cuh - C (M,N) = A (M,K) B (K,N) for few rows: a vector, or up to 8 of them, times a matrix. Row-major,
+ * float32 throughout, sizes at least 1; more rows go 8 at a time. The reference is matmul_cpu() of matmul.cuh.
  *
  * Each element of B takes part in M products only, so the time for few rows is that of reading B once. A kernel with
  * tiles in shared memory loads a tile, waits at a barrier, multiplies for a moment and waits again. Here the elements of
@@ -19,7 +19,7 @@
 #include "common/check.h"
 #include "phase1_building_blocks/02_transpose/float4_access.cuh"
 
-enum { MATMUL_SKINNY_ROWS = 16 }; /* at a time */
+enum { MATMUL_SKINNY_ROWS = 8 }; /* at a time */
 
 /* Eight threads side by side own 32 columns: a row of them is one line of 128 bytes. */
 enum { MATMUL_SKINNY_ACROSS = 8, MATMUL_SKINNY_COLS = 4 * MATMUL_SKINNY_ACROSS };
@@ -122,14 +122,12 @@ static inline void matmul_skinny_launch(float *c, const float *a, const float *b
   CUDA_CHECK_LAUNCH();
 }
 
-/* The more rows, the more registers their sums take, and the fewer are left for loads on their way. */
+/* The sums of eight rows leave registers for fewer loads. */
 static inline void matmul_skinny(float *c, const float *a, const float *b, int m, int n, int k) {
   if (m == 1)
     matmul_skinny_launch<1, 512, 4>(c, a, b, m, n, k);
-  else if (m <= 8)
-    matmul_skinny_launch<8, 512, 1>(c, a, b, m, n, k);
   else
-    matmul_skinny_launch<MATMUL_SKINNY_ROWS, 384, 1>(c, a, b, m, n, k);
+    matmul_skinny_launch<MATMUL_SKINNY_ROWS, 512, 1>(c, a, b, m, n, k);
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_MATMUL_SKINNY_CUH */

@@ -38,11 +38,12 @@ static inline void matmul_tuned_tiled(float *c, const float *a, const float *b, 
     matmul_tuned_launch<128, 128, 8, 64, 64, 16, 8, 2>(c, a, b, m, n, k);
 }
 
-/* The same, and for few rows a kernel without tiles, or one that divides the steps of a tile among the warps. */
+/* The same; where a large B meets few rows, the kernels for those. (A block of matmul_skinny goes through all of K: that
+ * should not be long if there are few of them.) */
 static inline void matmul_tuned(float *c, const float *a, const float *b, int m, int n, int k) {
-  if (m <= MATMUL_SKINNY_ROWS)
+  if (m <= MATMUL_SKINNY_ROWS && (n >= 2048 || k <= 4096))
     matmul_skinny(c, a, b, m, n, k);
-  else if (m <= MATMUL_SLICED_ROWS && (long long)n * k >= 1000 * 1000)
+  else if (m <= MATMUL_SLICED_ROWS && (long long)n * k >= 2048 * 2048)
     matmul_sliced(c, a, b, m, n, k);
   else
     matmul_tuned_tiled(c, a, b, m, n, k);

@@ -19,10 +19,6 @@
 
 #include <limits.h>
 
-#if defined(SIMT_REWRITTEN)
-#include "simt/hopper.h" /* named_barrier_sync() */
-#endif
-
 #include "phase1_building_blocks/06_matmul_tuned/matmul_vectorised.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -34,9 +30,9 @@
  *     a_tile[bk][pitch]   A's tile, transposed; a row is 4 floats longer than bm, which avoids bank conflicts
  *     b_tile[bk][bn]      B's tile
  */
-template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int SLICES = 1>
+template <int BM, int BN, int BK, int WM, int WN, int TM, int TN>
 struct MatmulTunedShape {
-  static const int bm = BM, bn = BN, bk = BK, wm = WM, wn = WN, tm = TM, tn = TN, slices = SLICES;
+  static const int bm = BM, bn = BN, bk = BK, wm = WM, wn = WN, tm = TM, tn = TN;
   static const int threads = BM / WM * (BN / WN) * 32;
   static const int across = WN / TN, down = WM / TM; /* lanes of a warp along N, along M */
   static const int row_step = down * 4, col_step = across * 4;
@@ -233,17 +229,13 @@ static __device__ __forceinline__ void matmul_outer_snake(float (&sum)[ROWS][COL
     }
 }
 
-/* A barrier of the threads that share a pair of tiles: the block, or the slice threadIdx.y of it (matmul_sliced.cuh). */
+/* A barrier of the threads that share a pair of tiles: a block or, in matmul_sliced.cuh, a warp. */
 template <typename Shape>
 static __device__ __forceinline__ void matmul_tuned_barrier() {
-  if (Shape::slices == 1)
-    __syncthreads();
+  if (Shape::threads == 32)
+    __syncwarp();
   else
-#if defined(SIMT_REWRITTEN)
-    simt::named_barrier_sync(1 + threadIdx.y, Shape::threads);
-#else
-    asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.y), "r"(Shape::threads) : "memory");
-#endif
+    __syncthreads();
 }
 
 /* Software pipelining: the BK products of the pair of tiles at `now`, and meanwhile all that the next step needs.

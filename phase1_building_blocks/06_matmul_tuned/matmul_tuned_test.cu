@@ -57,7 +57,8 @@ static void matmul_sliced_matches_reference(void **state) {
   test_matmul_shape("matmul_sliced", matmul_sliced, 64, 700, 230);   /* parts of most tiles */
   test_matmul_shape("matmul_sliced", matmul_sliced, 257, 1300, 40);  /* more tiles than blocks, idle slices */
   test_matmul_shape("matmul_sliced", matmul_sliced, 31, 37, 3001);   /* one tile, many parts */
-  test_matmul_shape("matmul_sliced", matmul_sliced, 330, 516, 6200); /* whole tiles of several chunks per slice */
+  test_matmul_shape("matmul_sliced", matmul_sliced, 33, 516, 1100);  /* the same number of blocks for each tile */
+  test_matmul_shape("matmul_sliced", matmul_sliced, 30, 1000, 4700); /* with room for them: two chunks per slice */
 }
 
 static void matmul_skinny_matches_reference(void **state) {
