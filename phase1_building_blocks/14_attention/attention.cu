@@ -9,7 +9,8 @@
  *
  * The tables: the forward pass; the causal forward pass, in which a query sees only earlier keys; forward and backward
  * together, where p is computed again instead of being kept; and the forward pass in bfloat16 on tensor cores, where
- * the products are so fast that the exponentials and the data movement between the products limit the speed. */
+ * the products are so fast that the exponentials and the data movement between the products limit the speed; at last
+ * with the instructions of Hopper, where the two overlap. */
 #include "common/lesson/main.h"
 #include "phase1_building_blocks/14_attention/attention_backward_lesson.cuh"
 #include "phase1_building_blocks/14_attention/attention_cublas.cuh"
