@@ -177,7 +177,7 @@ static __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
       attention_mma_dots<D, TM, PART>(p, k_tile + warp_key * pitch, q_tile + part * pitch);
       attention_mma_dots<D, TM, PART>(ds, v_tile + warp_key * pitch, dout_tile + part * pitch);
       bool edge = key0 + keys > s || (causal && key0 + warp_key + warp_keys - 1 > query0 + part);
-      attention_backward_weights<TM, PART>(p, ds, lse_tile + part, delta_tile + part, key0 + warp_key, query0 + part, s,
+      attention_backward_weights<TM, PART, false>(p, ds, lse_tile + part, delta_tile + part, key0 + warp_key, query0 + part, s,
                                            scale, causal, edge);
       attention_mma_put<TM, PART>(ds_tile + warp_key * Shape::ds_pitch + part, Shape::ds_pitch, ds);
       attention_mma_add_weighted<D, TM, PART>(sum_v, p, dout_tile + part * pitch);

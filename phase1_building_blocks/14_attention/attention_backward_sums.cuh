@@ -87,8 +87,8 @@ static __global__ void attention_sums_finish_kernel(__nv_bfloat16 *dq, const flo
 /* A warp's p^T and ds^T from its scores and dp: in p (16 TM,QUERIES) scores become p = exp(scale * score - lse), in ds
  * dp becomes p (dp - delta). lse, delta: of these queries, in shared memory; beyond the last query they are infinite
  * and 0, so that p and ds are 0. key0, query0: of the warp's first row, first column. `edge`: some keys are beyond the
- * last one or, if causal, after the query. */
-template <int TM, int QUERIES>
+ * last one or, if causal, after the query. CAREFUL: scores may be huge (attention_coarse). */
+template <int TM, int QUERIES, bool CAREFUL>
 static __device__ __forceinline__ void attention_backward_weights(float (&p)[TM][QUERIES / 8][4],
                                                                   float (&ds)[TM][QUERIES / 8][4], const float *lse,
                                                                   const float *delta, int key0, int query0, int s,
@@ -98,7 +98,18 @@ static __device__ __forceinline__ void attention_backward_weights(float (&p)[TM]
 #pragma unroll
   for (int n = 0; n < QUERIES / 8; n++) {
     float2 two = *(const float2 *)&lse[8 * n + 2 * member], mean = *(const float2 *)&delta[8 * n + 2 * member];
-    const float offset[2] = {two.x * attention_log2_e, two.y * attention_log2_e}, minus[2] = {mean.x, mean.y};
+    const float row_lse[2] = {two.x, two.y}, minus[2] = {mean.x, mean.y};
+    float offset[2] = {two.x * attention_log2_e, two.y * attention_log2_e};
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+      if (CAREFUL && fabsf(offset[half]) > attention_coarse && fabsf(offset[half]) < INFINITY) { /* rare */
+#pragma unroll
+        for (int i = 0; i < TM; i++)
+#pragma unroll
+          for (int e = half; e < 4; e += 2)
+            p[i][n][e] = (attention_score(p[i][n][e], scale, row_lse[half]) - row_lse[half]) / scale;
+        offset[half] = 0;
+      }
 #pragma unroll
     for (int i = 0; i < TM; i++)
 #pragma unroll
