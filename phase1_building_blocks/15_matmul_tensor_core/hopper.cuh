@@ -5,6 +5,7 @@
  *   tma_*          the Tensor Memory Accelerator (TMA): one thread issues the copy of a whole box of a matrix; the
  *                  hardware computes the addresses, swizzles the rows, and fills with zeros outside the matrix
  *   cluster_*      a cluster: blocks on neighbouring multiprocessors that reach each other's shared memory
+ *   named_barrier_*  a barrier of some warps of the block
  *   wgmma_*        a product of a warpgroup (four warps) whose operands the tensor cores read from shared memory
  *   setmaxnreg_*   a warpgroup gives up registers, or takes those that another one has given up
  *
@@ -18,27 +19,51 @@
 #include <cuda.h>
 #include <stdint.h>
 
+/* Which way the rows of a factor of wgmma run in shared memory: along K, or along M of a, N of b. */
+enum { WGMMA_K_MAJOR = 0, WGMMA_M_MAJOR = 1, WGMMA_N_MAJOR = 1 };
+
 #if defined(SIMT_REWRITTEN)
 #define HOPPER_COMPILED
 #include "simt/hopper.h"
 using simt::cluster_sync;
+using simt::mbarrier_arrive;
 using simt::mbarrier_arrive_cluster;
 using simt::mbarrier_arrive_expect;
 using simt::mbarrier_init;
 using simt::mbarrier_init_fence;
 using simt::mbarrier_wait;
+using simt::named_barrier_arrive;
+using simt::named_barrier_sync;
 using simt::setmaxnreg_decrease;
 using simt::setmaxnreg_increase;
 using simt::shared_address;
 using simt::tma_load;
+using simt::tma_load_3d;
+using simt::tma_load_4d;
 using simt::tma_load_multicast;
 using simt::tma_prefetch;
+using simt::tma_proxy_fence;
+using simt::tma_store;
+using simt::tma_store_3d;
+using simt::tma_store_4d;
+using simt::tma_store_commit;
+using simt::tma_store_wait;
+using simt::tma_store_wait_read;
 using simt::wgmma_64x256x16;
+using simt::wgmma_bfloat16;
+using simt::wgmma_bfloat16_registers;
 using simt::wgmma_commit;
 using simt::wgmma_fence;
+using simt::wgmma_fp8;
+using simt::wgmma_fp8_registers;
+using simt::wgmma_half;
+using simt::wgmma_half_registers;
+using simt::wgmma_tf32;
+using simt::wgmma_tf32_registers;
 using simt::wgmma_wait;
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define HOPPER_COMPILED
+#include "phase1_building_blocks/15_matmul_tensor_core/hopper_wgmma.cuh"
 
 static __device__ __forceinline__ uint32_t shared_address(const void *in_shared_memory) {
   return (uint32_t)__cvta_generic_to_shared(in_shared_memory);
@@ -83,6 +108,10 @@ static __device__ __forceinline__ void mbarrier_arrive_expect(uint32_t barrier, 
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
+static __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
 /* One arrival at the barrier at the same place in the shared memory of block `rank` of the cluster. */
 static __device__ __forceinline__ void mbarrier_arrive_cluster(uint32_t barrier, uint32_t rank) {
   asm volatile(
@@ -112,7 +141,25 @@ static __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap *
       : "memory");
 }
 
-/* The same to each block of the cluster whose bit is set in `blocks`: to the same place in its shared memory, and
+/* The same of a tensor of three or four dimensions. */
+static __device__ __forceinline__ void tma_load_3d(uint32_t to, const CUtensorMap *map, int x, int y, int z,
+                                                   uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+      "[%5];" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+      : "memory");
+}
+static __device__ __forceinline__ void tma_load_4d(uint32_t to, const CUtensorMap *map, int x, int y, int z, int w,
+                                                   uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
+      "[%6];" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
+      : "memory");
+}
+
+/* As tma_load(), to each block of the cluster whose bit is set in `blocks`: to the same place in its shared memory, and
  * counted at its barrier. The L2 cache is read once. */
 static __device__ __forceinline__ void tma_load_multicast(uint32_t to, const CUtensorMap *map, int x, int y,
                                                           uint32_t barrier, uint16_t blocks) {
@@ -128,35 +175,66 @@ static __device__ __forceinline__ void tma_prefetch(const CUtensorMap *map, int 
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(x), "r"(y) : "memory");
 }
 
+/* What this thread wrote to shared memory is visible to tma_store() and to wgmma. A barrier of the threads that wrote
+ * comes next. */
+static __device__ __forceinline__ void tma_proxy_fence(void) {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Copies the box at `from` in shared memory to column x, row y of the matrix; what lies outside is not written. */
+static __device__ __forceinline__ void tma_store(const CUtensorMap *map, int x, int y, uint32_t from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x), "r"(y),
+               "r"(from)
+               : "memory");
+}
+static __device__ __forceinline__ void tma_store_3d(const CUtensorMap *map, int x, int y, int z, uint32_t from) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map), "r"(x),
+               "r"(y), "r"(z), "r"(from)
+               : "memory");
+}
+static __device__ __forceinline__ void tma_store_4d(const CUtensorMap *map, int x, int y, int z, int w, uint32_t from) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(map), "r"(x),
+               "r"(y), "r"(z), "r"(w), "r"(from)
+               : "memory");
+}
+
+/* This thread's stores since the last commit become a group. */
+static __device__ __forceinline__ void tma_store_commit(void) {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Waits until at most the PENDING latest groups of this thread still read shared memory ... */
+template <int PENDING = 0>
+static __device__ __forceinline__ void tma_store_wait_read(void) {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
+}
+
+/* ... or have not written all. */
+template <int PENDING = 0>
+static __device__ __forceinline__ void tma_store_wait(void) {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Barriers by number, 1 to 15, for some of a block's warps: __syncthreads() is barrier 0. */
+
+/* Waits until `threads` threads, a multiple of 32, have come or arrived; this thread is one of them. */
+static __device__ __forceinline__ void named_barrier_sync(int barrier, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+/* Arrives, and does not wait. */
+static __device__ __forceinline__ void named_barrier_arrive(int barrier, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* wgmma */
 
 /* Starts sum (64,256) = a (64,16) b (16,256) + `add` sum: bfloat16 factors, float32 sums. a's rows run along K; b's
- * rows run along N, so b is read transposed, which the last operand, 1, says. A thread has 128 of the sums. */
+ * rows run along N. A thread has 128 of the sums. */
 static __device__ __forceinline__ void wgmma_64x256x16(float (&sum)[128], uint64_t a, uint64_t b, int add) {
-#define SUM8(i)                                                                                           \
-  "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3]), "+f"(sum[i + 4]), "+f"(sum[i + 5]), \
-      "+f"(sum[i + 6]), "+f"(sum[i + 7])
-#define SUM32(i) SUM8(i), SUM8(i + 8), SUM8(i + 16), SUM8(i + 24)
-  asm volatile(
-      "{\n"
-      ".reg .pred add;\n"
-      "setp.ne.b32 add, %130, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
-      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
-      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127 "
-      "}, %128, %129, add, 1, 1, 0, 1;\n"
-      "}\n"
-      : SUM32(0), SUM32(32), SUM32(64), SUM32(96)
-      : "l"(a), "l"(b), "r"(add));
-#undef SUM32
-#undef SUM8
+  wgmma_bfloat16<WGMMA_N_MAJOR>(sum, a, b, add);
 }
 
 /* Before the first product: what this thread did to the registers of `sum` and to shared memory is visible to it. The

@@ -203,17 +203,17 @@ static __device__ __forceinline__ void conv2d_nhwc_consume(const Conv2dNhwcPlan 
                                    : ring.pixels + last_pixel * ring.pixel_bytes + own_pixels;
     int filter = place.filter + (BLOCKS == 2 ? consumer * CONV2D_NHWC_BLOCK : 0);
     if (first_thread) tma_store_wait_read();
-    named_barrier(1 + consumer, 128); /* the last outputs were read, and no warp multiplies any more */
+    named_barrier_sync(1 + consumer, 128); /* the last outputs were read, and no warp multiplies any more */
     conv2d_nhwc_stage_outputs<T, PIXELS>(staging, sum, bias, filter, plan.filters, relu);
-    fence_async_proxy();
-    named_barrier(1 + consumer, 128);
+    tma_proxy_fence();
+    named_barrier_sync(1 + consumer, 128);
     if (first_thread && filter < plan.filters && place.image < plan.images) {
       tma_store_4d(&maps.output[place.problem], filter, place.col, place.row, place.image, staging);
       tma_store_commit();
     }
     if (BLOCKS == 1) {
       if (first_thread) tma_store_wait_read();
-      named_barrier(1 + consumer, 128);
+      named_barrier_sync(1 + consumer, 128);
       conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
     }
   }
@@ -254,7 +254,7 @@ static __global__ void __launch_bounds__(CONV2D_NHWC_THREADS, 1)
   for (int buffer = 0; buffer < plan.pixel_stages * (BLOCKS == 1 ? 2 : 1); buffer++)
     conv2d_nhwc_clear<CONV2D_NHWC_THREADS>(ring.pixels + (buffer * plan.buffer_rows + box_rows) * CONV2D_NHWC_ROW,
                                            plan.buffer_rows - box_rows);
-  fence_async_proxy();
+  tma_proxy_fence();
   __syncthreads();
 
   if (threadIdx.x < 128) {

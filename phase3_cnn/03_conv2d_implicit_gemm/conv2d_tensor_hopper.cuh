@@ -1,10 +1,7 @@
 /* conv2d_tensor_hopper.cuh - instructions of compute capability 9.0 that convolution needs besides those of hopper.cuh,
  * one function for each.
  *
- *   tma_load_3d, tma_load_4d   TMA copies of a box of a tensor of three or four dimensions to shared memory
- *   tma_store_4d               a box from shared memory to a tensor; what lies outside the tensor is not written
  *   pack_two                   two floats, rounded to 16 bits
- *   named_barrier              a barrier of some threads of the block
  *   store_four, cluster_load   16 bytes to shared memory; 16 bytes from that of another block of the cluster
  *   store_matrices_transposed  stmatrix: four matrices of 8 x 8 from registers, each written as its transpose
  *   wgmma<COLS, ...>           sum (64,COLS) = a (64,16) b (16,COLS) + sum, for several COLS; a and b along K or not
@@ -15,17 +12,8 @@
 #include "phase1_building_blocks/15_matmul_tensor_core/hopper.cuh"
 
 #ifdef SIMT_REWRITTEN
-using simt::fence_async_proxy;
-using simt::mbarrier_arrive;
-using simt::named_barrier;
 using simt::store_matrices_transposed;
 using simt::store_two_matrices_transposed;
-using simt::tma_load_3d;
-using simt::tma_load_4d;
-using simt::tma_store_4d;
-using simt::tma_store_commit;
-using simt::tma_store_wait;
-using simt::tma_store_wait_read;
 
 template <bool HALF, int TRANSPOSED_A, int TRANSPOSED_B, int SUMS>
 static __device__ __forceinline__ void wgmma(float (&sum)[SUMS], uint64_t a, uint64_t b, int add, SIMT_SITE) {
@@ -47,51 +35,6 @@ static __device__ __forceinline__ uint32_t pack_two(__half, float low, float hig
 }
 #elif defined(HOPPER_COMPILED)
 
-/* The box at (x, y, z) to `to` in shared memory; its bytes count at `barrier`. Outside the tensor: zeros. */
-static __device__ __forceinline__ void tma_load_3d(uint32_t to, const CUtensorMap *map, int x, int y, int z,
-                                                   uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
-          "r"(to),
-      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
-      : "memory");
-}
-
-static __device__ __forceinline__ void tma_load_4d(uint32_t to, const CUtensorMap *map, int x, int y, int z, int n,
-                                                   uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
-      "[%6];" ::"r"(to),
-      "l"(map), "r"(x), "r"(y), "r"(z), "r"(n), "r"(barrier)
-      : "memory");
-}
-
-/* Starts the copy of a box from shared memory to the tensor. tma_store_wait() waits until `from` was read. */
-static __device__ __forceinline__ void tma_store_4d(const CUtensorMap *map, int x, int y, int z, int n, uint32_t from) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(map), "r"(x),
-               "r"(y), "r"(z), "r"(n), "r"(from)
-               : "memory");
-}
-static __device__ __forceinline__ void tma_store_commit(void) {
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-static __device__ __forceinline__ void tma_store_wait_read(void) {
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-static __device__ __forceinline__ void tma_store_wait(void) {
-  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-}
-
-/* Writes of this thread to shared memory become visible to TMA and to wgmma, which read it another way. */
-static __device__ __forceinline__ void fence_async_proxy(void) {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-/* One arrival at a barrier of this block. */
-static __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
 /* The same 32 bits four times to shared memory. */
 static __device__ __forceinline__ void store_four(uint32_t at, uint32_t x) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at), "r"(x) : "memory");
@@ -110,11 +53,6 @@ static __device__ __forceinline__ float4 cluster_load(uint32_t mine, int rank) {
       : "r"(mine), "r"(rank)
       : "memory");
   return x;
-}
-
-/* A barrier of `threads` threads of the block, one of 15 by number; __syncthreads() is number 0. */
-static __device__ __forceinline__ void named_barrier(int number, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
 /* Two floats as bfloat16, or as half. */

@@ -107,7 +107,7 @@ static __device__ __forceinline__ void conv2d_dw_consume(const Conv2dDwPlan &pla
     conv2d_ring_advance(plan.stages, &stage, &phase);
   }
   wgmma_wait<0>();
-  named_barrier(1, 128 * plan.set[work.set].jobs); /* no warpgroup reads the ring any more */
+  named_barrier_sync(1, 128 * plan.set[work.set].jobs); /* no warpgroup reads the ring any more */
   float *to = kept + (consumer * CONV2D_NHWC_BLOCK + threadIdx.x / 32 % 4 * 16 + lane / 4) * CONV2D_DW_PITCH;
 #pragma unroll
   for (int j = 0; j < TAPS * 8; j++) {
@@ -181,7 +181,7 @@ static __global__ void __launch_bounds__(CONV2D_DW_WGMMA_THREADS, 1)
     conv2d_nhwc_clear<CONV2D_DW_WGMMA_THREADS>(x + x_box * CONV2D_NHWC_ROW, plan.x_rows - x_box);
     conv2d_nhwc_clear<CONV2D_DW_WGMMA_THREADS>(dy + dy_box * CONV2D_NHWC_ROW, plan.dy_rows - dy_box);
   }
-  fence_async_proxy();
+  tma_proxy_fence();
   __syncthreads();
 
   if (threadIdx.x < 128) {

@@ -111,25 +111,27 @@ static int ready(void *context) {
   return wait->barrier->phase != wait->phase;
 }
 
-void simt_named_barrier(int number, int threads, const void *words, const char *file, int line) {
-  if (!simt_worker) simt_need_hopper("named_barrier()", file, line);
+void simt_named_barrier(int number, int threads, int wait, const void *words, const char *file, int line) {
+  const char *what = wait ? "named_barrier_sync" : "named_barrier_arrive";
+  if (!simt_worker) simt_need_hopper(what, file, line);
   Worker *w = simt_worker;
   Hopper *h = simt_hopper(w);
   if (number < 0 || number >= SIMT_NAMED_BARRIERS || threads < SIMT_WARP_SIZE || threads % SIMT_WARP_SIZE)
     simt_kernel_fault(cudaErrorIllegalInstruction, file, line,
-                      "named_barrier(%d, %d): expected a number from 0 to 15, and whole warps", number, threads);
+                      "%s(%d, %d): expected a number from 0 to 15, and whole warps", what, number, threads);
   NamedBarrier *b = &h->named[number];
   if (words) h->named_words = words;
   if (b->arrived && b->threads != threads)
-    simt_kernel_fault(cudaErrorIllegalInstruction, file, line,
-                      "named_barrier(%d, %d): others wait there for %d threads", number, threads, b->threads);
-  Wait wait = {b, b->phase};
+    simt_kernel_fault(cudaErrorIllegalInstruction, file, line, "%s(%d, %d): others wait there for %d threads", what,
+                      number, threads, b->threads);
+  Wait awaited = {b, b->phase};
   b->threads = threads;
   if (++b->arrived == threads) {
     b->arrived = 0;
     b->phase++;
   }
+  if (!wait) return;
   w->own_conditions++;
-  simt_wait_until(ready, &wait, "named_barrier()", file, line);
+  simt_wait_until(ready, &awaited, "named_barrier_sync()", file, line);
   w->own_conditions--;
 }

@@ -48,12 +48,15 @@ void simt_async_proxy_fence(const char *file, int line);
 void simt_tensor_store(const void *map, int rank, const int *place, uint32_t from, const char *file, int line);
 void simt_bulk_commit(const char *file, int line);
 void simt_bulk_wait(unsigned pending, const char *file, int line); /* of the groups of this thread */
-void simt_named_barrier(int number, int threads, const void *words, const char *file, int line);
+/* wait 0: the thread arrives only. */
+void simt_named_barrier(int number, int threads, int wait, const void *words, const char *file, int line);
 
-enum { SIMT_WGMMA_ADD = 1, SIMT_WGMMA_HALF = 2, SIMT_WGMMA_A_ALONG_M = 4, SIMT_WGMMA_B_ALONG_N = 8 };
-/* Starts sum (64,columns) = a (64,16) b (16,columns), + sum with SIMT_WGMMA_ADD; bfloat16 or half. The thread has
- * columns / 2 of the sums. */
-void simt_wgmma(float *sum, int columns, uint64_t a, uint64_t b, int flags, const char *file, int line);
+enum { SIMT_WGMMA_ADD = 1, SIMT_WGMMA_A_ALONG_M = 4, SIMT_WGMMA_B_ALONG_N = 8 };
+typedef enum SimtFactors { SIMT_WGMMA_BFLOAT16, SIMT_WGMMA_HALF, SIMT_WGMMA_TF32, SIMT_WGMMA_E4M3 } SimtFactors;
+/* Starts sum (64,columns) = a (64,K) b (K,columns), + sum with SIMT_WGMMA_ADD; K elements of a factor have 32 bytes. The
+ * thread has columns / 2 of the sums. a_registers: four, instead of the descriptor a; or NULL. */
+void simt_wgmma(float *sum, int columns, SimtFactors factors, uint64_t a, const uint32_t *a_registers, uint64_t b,
+                int flags, const char *file, int line);
 void simt_wgmma_fence(const char *file, int line);
 void simt_wgmma_commit(const char *file, int line);
 void simt_wgmma_wait(unsigned pending, const char *file, int line);
@@ -195,21 +198,36 @@ SIMT_INLINE void bulk_load(uint32_t to, const void *from, size_t bytes, uint32_t
 
 /* What the thread wrote to shared memory is visible to TMA and to wgmma. */
 SIMT_INLINE void fence_async_proxy(SIMT_SITE) { simt_async_proxy_fence(SIMT_PASS_SITE); }
+SIMT_INLINE void tma_proxy_fence(SIMT_SITE) { simt_async_proxy_fence(SIMT_PASS_SITE); }
 
 /* Copies the box from shared memory to the tensor; what lies outside of the tensor is not written. */
+SIMT_INLINE void tma_store(const void *map, int x, int y, uint32_t from, SIMT_SITE) {
+  const int place[] = {x, y};
+  simt_tensor_store(map, 2, place, from, SIMT_PASS_SITE);
+}
+SIMT_INLINE void tma_store_3d(const void *map, int x, int y, int z, uint32_t from, SIMT_SITE) {
+  const int place[] = {x, y, z};
+  simt_tensor_store(map, 3, place, from, SIMT_PASS_SITE);
+}
 SIMT_INLINE void tma_store_4d(const void *map, int x, int y, int z, int w, uint32_t from, SIMT_SITE) {
   const int place[] = {x, y, z, w};
   simt_tensor_store(map, 4, place, from, SIMT_PASS_SITE);
 }
 SIMT_INLINE void tma_store_commit(SIMT_SITE) { simt_bulk_commit(SIMT_PASS_SITE); }
-/* Until all groups of the thread have read shared memory; until they are complete. */
-SIMT_INLINE void tma_store_wait_read(SIMT_SITE) { simt_bulk_wait(0, SIMT_PASS_SITE); }
-SIMT_INLINE void tma_store_wait(SIMT_SITE) { simt_bulk_wait(0, SIMT_PASS_SITE); }
+/* Until all groups of the thread but the last PENDING have read shared memory; until they are complete. */
+template <int PENDING = 0>
+SIMT_INLINE void tma_store_wait_read(SIMT_SITE) {
+  simt_bulk_wait(PENDING, SIMT_PASS_SITE);
+}
+template <int PENDING = 0>
+SIMT_INLINE void tma_store_wait(SIMT_SITE) {
+  simt_bulk_wait(PENDING, SIMT_PASS_SITE);
+}
 
 /* ---- what is older than compute capability 9.0, and in PTX only ---- */
 
-/* bar.sync: a barrier of `threads` threads of the block, one of 16 by number. */
-SIMT_INLINE void named_barrier(int number, int threads, SIMT_SITE) {
+namespace detail {
+SIMT_INLINE void named_barrier(int number, int threads, bool wait, SIMT_SITE) {
 #ifdef SIMT_INSPECT
   static thread_local uint64_t word[16];
   const uint64_t *words = word;
@@ -217,10 +235,19 @@ SIMT_INLINE void named_barrier(int number, int threads, SIMT_SITE) {
 #else
   const uint64_t *words = NULL;
 #endif
-  simt_named_barrier(number, threads, words, SIMT_PASS_SITE);
+  simt_named_barrier(number, threads, wait, words, SIMT_PASS_SITE);
 #ifdef SIMT_INSPECT
-  (void)__atomic_load_n(&word[number], __ATOMIC_ACQUIRE);
+  if (wait) (void)__atomic_load_n(&word[number], __ATOMIC_ACQUIRE);
 #endif
+}
+}  // namespace detail
+
+/* bar.sync: a barrier of `threads` threads of the block, one of 16 by number. bar.arrive: the thread does not wait. */
+SIMT_INLINE void named_barrier_sync(int number, int threads, SIMT_SITE) {
+  detail::named_barrier(number, threads, true, SIMT_PASS_SITE);
+}
+SIMT_INLINE void named_barrier_arrive(int number, int threads, SIMT_SITE) {
+  detail::named_barrier(number, threads, false, SIMT_PASS_SITE);
 }
 
 /* stmatrix.trans: lane l has the address of row l % 8 of matrix l / 8, 16 bytes, and two neighbours of a row of each
@@ -250,19 +277,56 @@ SIMT_INLINE void store_two_matrices_transposed(uint32_t row, uint32_t x0, uint32
 
 /* ---- wgmma ---- */
 
+enum { K_MAJOR = 0, OTHER_MAJOR = 1 }; /* how a factor lies in shared memory: along K, or along M or N */
+
+namespace detail {
+template <int SUMS>
+SIMT_INLINE void wgmma(float (&sum)[SUMS], SimtFactors factors, uint64_t a, const uint32_t *a_registers, uint64_t b,
+                       bool add, bool a_along_m, bool b_along_n, SIMT_SITE) {
+  static_assert(SUMS % 4 == 0 && SUMS >= 4 && SUMS <= 128, "wgmma has 8, 16, 24 .. 256 columns: half as many sums");
+  int flags =
+      (add ? SIMT_WGMMA_ADD : 0) | (a_along_m ? SIMT_WGMMA_A_ALONG_M : 0) | (b_along_n ? SIMT_WGMMA_B_ALONG_N : 0);
+  simt_wgmma(sum, 2 * SUMS, factors, a, a_registers, b, flags, SIMT_PASS_SITE);
+}
+}  // namespace detail
+
 /* The sums of any of wgmma's widths; the factors run along K unless told otherwise. */
 template <int SUMS>
 SIMT_INLINE void wgmma(float (&sum)[SUMS], uint64_t a, uint64_t b, bool add, bool half = false, bool a_along_m = false,
                        bool b_along_n = false, SIMT_SITE) {
-  static_assert(SUMS % 4 == 0 && SUMS >= 4 && SUMS <= 128, "wgmma has 8, 16, 24 .. 256 columns: half as many sums");
-  int flags = (add ? SIMT_WGMMA_ADD : 0) | (half ? SIMT_WGMMA_HALF : 0) | (a_along_m ? SIMT_WGMMA_A_ALONG_M : 0) |
-              (b_along_n ? SIMT_WGMMA_B_ALONG_N : 0);
-  simt_wgmma(sum, 2 * SUMS, a, b, flags, SIMT_PASS_SITE);
+  detail::wgmma(sum, half ? SIMT_WGMMA_HALF : SIMT_WGMMA_BFLOAT16, a, NULL, b, add, a_along_m, b_along_n,
+                SIMT_PASS_SITE);
 }
+
+/* The same by types, and with a in registers: four of each thread, which keep their values until the wait. */
+#define SIMT_WGMMA_16_BITS(name, factors)                                                                       \
+  template <int B_MAJOR, int A_MAJOR = K_MAJOR, int SUMS>                                                       \
+  SIMT_INLINE void name(float(&sum)[SUMS], uint64_t a, uint64_t b, int add, SIMT_SITE) {                        \
+    detail::wgmma(sum, factors, a, NULL, b, add, A_MAJOR, B_MAJOR, SIMT_PASS_SITE);                             \
+  }                                                                                                             \
+  template <int B_MAJOR, int SUMS>                                                                              \
+  SIMT_INLINE void name##_registers(float(&sum)[SUMS], const uint32_t(&a)[4], uint64_t b, int add, SIMT_SITE) { \
+    detail::wgmma(sum, factors, 0, a, b, add, false, B_MAJOR, SIMT_PASS_SITE);                                  \
+  }
+#define SIMT_WGMMA_K_MAJOR(name, factors)                                                                       \
+  template <int SUMS>                                                                                           \
+  SIMT_INLINE void name(float(&sum)[SUMS], uint64_t a, uint64_t b, int add, SIMT_SITE) {                        \
+    detail::wgmma(sum, factors, a, NULL, b, add, false, false, SIMT_PASS_SITE);                                 \
+  }                                                                                                             \
+  template <int SUMS>                                                                                           \
+  SIMT_INLINE void name##_registers(float(&sum)[SUMS], const uint32_t(&a)[4], uint64_t b, int add, SIMT_SITE) { \
+    detail::wgmma(sum, factors, 0, a, b, add, false, false, SIMT_PASS_SITE);                                    \
+  }
+SIMT_WGMMA_16_BITS(wgmma_bfloat16, SIMT_WGMMA_BFLOAT16)
+SIMT_WGMMA_16_BITS(wgmma_half, SIMT_WGMMA_HALF)
+SIMT_WGMMA_K_MAJOR(wgmma_tf32, SIMT_WGMMA_TF32)
+SIMT_WGMMA_K_MAJOR(wgmma_fp8, SIMT_WGMMA_E4M3)
+#undef SIMT_WGMMA_16_BITS
+#undef SIMT_WGMMA_K_MAJOR
 
 /* bfloat16, b's rows along N. */
 SIMT_INLINE void wgmma_64x256x16(float (&sum)[128], uint64_t a, uint64_t b, int add, SIMT_SITE) {
-  wgmma(sum, a, b, add != 0, false, false, true, SIMT_PASS_SITE);
+  wgmma_bfloat16<OTHER_MAJOR>(sum, a, b, add, SIMT_PASS_SITE);
 }
 
 SIMT_INLINE void wgmma_fence(SIMT_SITE) { simt_wgmma_fence(SIMT_PASS_SITE); }

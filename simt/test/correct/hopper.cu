@@ -3,7 +3,10 @@
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <stdint.h>
+
+#include <initializer_list>
 
 #include "check.h"
 #include "simt/hopper.h"
@@ -178,7 +181,7 @@ __global__ void store_kernel(const __grid_constant__ CUtensorMap map) {
     simt::store_two_matrices_transposed(row, x[2], x[3]);
   for (int i = threadIdx.x; i < 8 * 16; i += 64) tile[i / 16][48 + i % 16] = 7;
   simt::fence_async_proxy();
-  simt::named_barrier(1, 64);
+  simt::named_barrier_sync(1, 64);
   if (threadIdx.x == 0) {
     simt::tma_store_4d(&map, 0, 1, 0, 0, simt::shared_address(tile));
     simt::tma_store_commit();
@@ -208,10 +211,11 @@ static void store() {
 
 // ---- wgmma ----
 
-// Where the threads put element `along`, in the direction in which elements follow each other, of row `across`: chunks
-// of 8 elements; the parts lie one behind the other as the descriptor says.
-static __device__ int chunk_place(int swizzle, bool along_k, int along, int across, int leading, int stride) {
-  int row = swizzle ? swizzle : 16, chunk = along / 8, place = across % 8 * row + along % 8 * 2;
+// Where the threads put element `along`, of `bytes`, in the direction in which elements follow each other, of row
+// `across`: chunks of 16 bytes; the parts lie one behind the other as the descriptor says.
+static __device__ int chunk_place(int bytes, int swizzle, bool along_k, int along, int across, int leading,
+                                  int stride) {
+  int row = swizzle ? swizzle : 16, chunk = along * bytes / 16, place = across % 8 * row + along * bytes % 16;
   if (swizzle)
     place += across / 8 * stride + chunk / (row / 16) * leading + chunk % (row / 16) * 16;
   else
@@ -224,69 +228,143 @@ static __device__ uint64_t descriptor(uint32_t address, int swizzle, int leading
   return (uint64_t)(address >> 4) | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 | mode << 62;
 }
 
-// d (64,2 SUMS) = a (64,32) b (32,2 SUMS) in two products, written by the threads; then all of it once more.
+// The forms of wgmma by the type of the factors; a in registers, or along M or not.
+enum AFrom { A_ALONG_K, A_ALONG_M, A_REGISTERS };
+#define WGMMA_OF(T, name)                                                                                    \
+  template <int SUMS>                                                                                        \
+  static __device__ void start(T, float(&sum)[SUMS], AFrom from, uint64_t a, const uint32_t(&registers)[4],  \
+                               uint64_t b, bool b_along_n, bool add) {                                       \
+    if (from == A_REGISTERS && b_along_n) simt::name##_registers<simt::OTHER_MAJOR>(sum, registers, b, add); \
+    if (from == A_REGISTERS && !b_along_n) simt::name##_registers<simt::K_MAJOR>(sum, registers, b, add);    \
+    if (from == A_ALONG_K && b_along_n) simt::name<simt::OTHER_MAJOR>(sum, a, b, add);                       \
+    if (from == A_ALONG_K && !b_along_n) simt::name<simt::K_MAJOR>(sum, a, b, add);                          \
+    if (from == A_ALONG_M && b_along_n) simt::name<simt::OTHER_MAJOR, simt::OTHER_MAJOR>(sum, a, b, add);    \
+    if (from == A_ALONG_M && !b_along_n) simt::name<simt::K_MAJOR, simt::OTHER_MAJOR>(sum, a, b, add);       \
+  }
+#define WGMMA_K_MAJOR_OF(T, name)                                                                           \
+  template <int SUMS>                                                                                       \
+  static __device__ void start(T, float(&sum)[SUMS], AFrom from, uint64_t a, const uint32_t(&registers)[4], \
+                               uint64_t b, bool, bool add) {                                                \
+    if (from == A_REGISTERS)                                                                                \
+      simt::name##_registers(sum, registers, b, add);                                                       \
+    else                                                                                                    \
+      simt::name(sum, a, b, add);                                                                           \
+  }
+WGMMA_OF(__nv_bfloat16, wgmma_bfloat16)
+WGMMA_OF(__half, wgmma_half)
+WGMMA_K_MAJOR_OF(float, wgmma_tf32)
+WGMMA_K_MAJOR_OF(__nv_fp8_e4m3, wgmma_fp8)
+
+// d (64,2 SUMS) = a (64,2 K) b (2 K,2 SUMS) in two products, written by the threads.
 template <int SUMS, class T>
-__global__ void wgmma_kernel(float *d, const T *a, const T *b, int swizzle, bool a_along_m, bool b_along_n) {
-  enum { COLS = 2 * SUMS, K = 16 };
+__global__ void wgmma_kernel(float *d, const T *a, const T *b, int swizzle, AFrom from, bool b_along_n) {
+  enum { COLS = 2 * SUMS, BYTES = sizeof(T), K = 32 / BYTES };
   extern __shared__ __align__(1024) unsigned char tiles[];
-  unsigned char *a_tile = tiles, *b_tile = tiles + 64 * K * 2 * 2 * 2;
+  unsigned char *a_tile = tiles, *b_tile = tiles + 64 * 16 * 2 * 2 * 2;
   const int part = swizzle ? 8 * swizzle : 128, a_parts = 64 / (swizzle ? swizzle / 2 : 8);
-  // Along K there is one chunk of 16 elements in a row; a part is 8 rows. Along M or N the parts of 8 rows come first.
+  const bool a_along_m = from == A_ALONG_M;
+  // Along K there are 32 bytes in a row; a part is 8 rows. Along M or N the parts of 8 rows come first.
   int a_leading = a_along_m ? (swizzle ? 2 * part : part * a_parts) : 64 / 8 * part, a_stride = part;
   int b_leading = b_along_n ? (swizzle ? 2 * part : part * (COLS / 8)) : COLS / 8 * part, b_stride = part;
-  bool half = sizeof(T) == 2 && __half2float(__float2half(1.0f)) == 1.0f && std::is_same<T, __half>::value;
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float sum[SUMS] = {};
   for (int step = 0; step < 2; step++) {
+    uint32_t registers[4] = {};
     for (int i = threadIdx.x; i < 64 * K; i += 128) {
       int row = i / K, k = i % K;
-      int place = a_along_m ? chunk_place(swizzle, false, row, k, a_leading, a_stride)
-                            : chunk_place(swizzle, true, k, row, a_leading, a_stride);
+      int place = a_along_m ? chunk_place(BYTES, swizzle, false, row, k, a_leading, a_stride)
+                            : chunk_place(BYTES, swizzle, true, k, row, a_leading, a_stride);
       *(T *)(a_tile + place) = a[row * 2 * K + step * K + k];
+    }
+    for (int i = 0; from == A_REGISTERS && i < 4; i++) {
+      int row = 16 * warp + lane / 4 + i % 2 * 8, k = (lane % 4 * 4 + i / 2 * 16) / BYTES;
+      memcpy(&registers[i], &a[row * 2 * K + step * K + k], 4);
     }
     for (int i = threadIdx.x; i < COLS * K; i += 128) {
       int col = i / K, k = i % K;
-      int place = b_along_n ? chunk_place(swizzle, false, col, k, b_leading, b_stride)
-                            : chunk_place(swizzle, true, k, col, b_leading, b_stride);
+      int place = b_along_n ? chunk_place(BYTES, swizzle, false, col, k, b_leading, b_stride)
+                            : chunk_place(BYTES, swizzle, true, k, col, b_leading, b_stride);
       *(T *)(b_tile + place) = b[(step * K + k) * COLS + col];
     }
-    simt::fence_async_proxy();
+    simt::tma_proxy_fence();
     __syncthreads();
     simt::wgmma_fence();
-    simt::wgmma(sum, descriptor(simt::shared_address(a_tile), swizzle, a_leading, a_stride),
-                descriptor(simt::shared_address(b_tile), swizzle, b_leading, b_stride), step > 0, half, a_along_m,
-                b_along_n);
+    start(T(), sum, from, descriptor(simt::shared_address(a_tile), swizzle, a_leading, a_stride), registers,
+          descriptor(simt::shared_address(b_tile), swizzle, b_leading, b_stride), b_along_n, step > 0);
     simt::wgmma_commit();
     simt::wgmma_wait<0>();
     __syncthreads();
   }
-  int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (int i = 0; i < SUMS; i++)
     d[(16 * warp + lane / 4 + i / 2 % 2 * 8) * COLS + i / 4 * 8 + lane % 4 * 2 + i % 2] = sum[i];
 }
 
 template <int SUMS, class T>
-static void products(const char *name) {
-  enum { COLS = 2 * SUMS, K = 32 };
+static void products(const char *name, std::initializer_list<int> swizzles) {
+  enum { COLS = 2 * SUMS, K = 64 / sizeof(T) };
   static T a[64 * K], b[K * COLS];
   static float d[64 * COLS], expected[64 * COLS];
-  for (int i = 0; i < 64 * K; i++) a[i] = (T)(float)small(i);
+  const bool half_factors = sizeof(T) == 2, ignored_bits = sizeof(T) == 4; /* of tf32: the last 13 */
+  for (int i = 0; i < 64 * K; i++) a[i] = (T)((float)small(i) + (ignored_bits ? 0x1p-20f : 0) * (small(i) > 0));
   for (int i = 0; i < K * COLS; i++) b[i] = (T)(float)small(i + 5);
   for (int i = 0; i < 64 * COLS; i++) {
     expected[i] = 0;
-    for (int k = 0; k < K; k++) expected[i] += (float)a[i / COLS * K + k] * (float)b[k * COLS + i % COLS];
+    for (int k = 0; k < K; k++) expected[i] += (float)small(i / COLS * K + k) * (float)b[k * COLS + i % COLS];
   }
   T *da = to_device(a, 64 * K), *db = to_device(b, K * COLS);
   float *dd = raw_on_device<float>(64 * COLS);
-  const int swizzles[] = {0, 32, 64, 128};
   for (int swizzle : swizzles)
-    for (int along = 0; along < 4; along++) {
-      if (along / 2 && COLS % (swizzle ? swizzle / 2 : 8)) continue;  // columns of whole rows
-      wgmma_kernel<SUMS, T><<<1, 128, 48 << 10>>>(dd, da, db, swizzle, along % 2, along / 2);
+    for (int along = 0; along < (half_factors ? 6 : 3); along++) {
+      if (along / 3 && COLS % (swizzle ? swizzle / 2 : 8)) continue;  // columns of whole rows
+      if (along % 3 == A_ALONG_M && !half_factors) continue;          // 16 bits only
+      wgmma_kernel<SUMS, T><<<1, 128, 48 << 10>>>(dd, da, db, swizzle, (AFrom)(along % 3), along / 3);
       fetch(d, dd, 64 * COLS);
       check(name, memcmp(d, expected, sizeof d) == 0);
     }
   TRY(cudaFree(da));
   TRY(cudaFree(db));
+  TRY(cudaFree(dd));
+}
+
+// Several products with a in registers at the same time, each of an array of its own.
+__global__ void in_flight_kernel(float *d) {
+  __shared__ __align__(1024) __nv_fp8_e4m3 b_tile[64 * 128];  // (N,K): 4 products of 32
+  for (int i = threadIdx.x; i < 64 * 128; i += 128)
+    b_tile[chunk_place(1, 128, true, i % 128, i / 128, 0, 1024)] = __nv_fp8_e4m3((float)(1 + i / 128 % 4));
+  float sum[32];
+  uint32_t a[4][4];
+  const uint32_t numbers[] = {0x38383838, 0x40404040, 0x44444444, 0x01010101};  // 1, 2, 3, 2^-9
+  for (int step = 0; step < 4; step++)
+    for (int i = 0; i < 4; i++) a[step][i] = numbers[step] | (i % 2) << 7;  // rows 8 .. 15: one of four is negative
+  simt::tma_proxy_fence();
+  if (threadIdx.x % 64 < 32) {  // warps 0 and 2 arrive; the others wait
+    simt::named_barrier_arrive(1 + threadIdx.x / 64, 64);
+  } else {
+    simt::named_barrier_sync(1 + threadIdx.x / 64, 64);
+  }
+  __syncthreads();
+  simt::wgmma_fence();
+  for (int step = 0; step < 4; step++) {
+    simt::wgmma_fp8_registers(sum, a[step], descriptor(simt::shared_address(b_tile) + 32 * step, 128, 0, 1024),
+                              step > 0);
+    simt::wgmma_commit();
+  }
+  simt::wgmma_wait<1>();
+  for (int i = 0; i < 4; i++) a[1][i] = 0;  // done
+  simt::wgmma_wait<0>();
+  for (int i = 0; i < 32; i++) d[32 * threadIdx.x + i] = sum[i];
+}
+
+static void in_flight() {
+  float d[128 * 32], *dd = raw_on_device<float>(128 * 32);
+  int right = 1;
+  in_flight_kernel<<<1, 128>>>(dd);
+  fetch(d, dd, 128 * 32);
+  for (int i = 0; i < 128 * 32; i++) {
+    int col = i % 32 / 4 * 8 + i / 32 % 4 * 2 + i % 2, ones = i / 2 % 2 ? 16 : 32;  // 8 of 32 are negative; none is
+    right &= d[i] == (float)(ones * (1 + col % 4)) * (1 + 2 + 3 + 0x1p-9f);
+  }
+  check("four products with a in registers", right);
   TRY(cudaFree(dd));
 }
 
@@ -413,8 +491,11 @@ int main() {
   ring();
   tell();
   store();
-  products<32, __nv_bfloat16>("wgmma of 64 columns, bfloat16");
-  products<4, __half>("wgmma of 8 columns, half");
+  products<32, __nv_bfloat16>("wgmma of 64 columns, bfloat16", {0, 32, 64, 128});
+  products<4, __half>("wgmma of 8 columns, half", {0, 32, 64, 128});
+  products<32, float>("wgmma of 64 columns, tf32", {0, 128});
+  products<8, __nv_fp8_e4m3>("wgmma of 16 columns, e4m3", {0, 128});
+  in_flight();
   clusters();
   return finish();
 }
