@@ -38,6 +38,7 @@ struct Buffers {
   int m, n, k, sets;
   T *a[MAX_SETS], *b[MAX_SETS];
   float *c[MAX_SETS];
+  const float *bias; /* (n): C = max(0, A B + bias); NULL: C = A B */
 };
 
 static inline __device__ void element_set(float *x, float value) { *x = value; }
@@ -66,7 +67,7 @@ static T *normal_matrix(size_t n, uint64_t stream) {
 
 template <typename T>
 static Buffers<T> buffers_open(int m, int n, int k) {
-  Buffers<T> buffers;
+  Buffers<T> buffers = {};
   size_t bytes = ((size_t)m * k + (size_t)k * n) * sizeof(T) + (size_t)m * n * sizeof(float);
   int sets = (int)(COLD_BYTES / bytes) + 1;
   if (sets < 2) sets = 2;
@@ -100,15 +101,15 @@ static void version_run(const Version<T> *version, const Buffers<T> *buffers, in
 
 /* Sample i is an element of C anywhere; expected[i] is its value in float64. */
 template <typename T>
-static __global__ void sample_kernel(double *expected, float *actual, const float *c, const T *a, const T *b, int m,
-                                     int n, int k) {
+static __global__ void sample_kernel(double *expected, float *actual, const float *c, const T *a, const T *b,
+                                     const float *bias, int m, int n, int k) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   PhiloxBlock block = philox4x32(2, 0, i);
   size_t place = (((uint64_t)block.word[0] << 32) | block.word[1]) % ((size_t)m * n), row = place / n, col = place % n;
   actual[i] = c[place];
   double sum = 0;
   for (int j = 0; j < k; j++) sum += element_get(a[row * k + j]) * element_get(b[(size_t)j * n + col]);
-  expected[i] = sum;
+  expected[i] = bias == NULL ? sum : fmax(sum + bias[col], 0.0);
 }
 
 /* Of C in the first set of buffers. */
@@ -123,7 +124,7 @@ static double largest_error(const Buffers<T> *buffers) {
     CUDA_CHECK(cudaMalloc((void **)&device_actual, SAMPLES * sizeof *actual));
   }
   sample_kernel<<<SAMPLES / 256, 256>>>(device_expected, device_actual, buffers->c[0], buffers->a[0], buffers->b[0],
-                                        buffers->m, buffers->n, buffers->k);
+                                        buffers->bias, buffers->m, buffers->n, buffers->k);
   CUDA_CHECK_LAUNCH();
   CUDA_CHECK(cudaMemcpy(actual, device_actual, SAMPLES * sizeof *actual, cudaMemcpyDeviceToHost));
   CUDA_CHECK(cudaMemcpy(expected, device_expected, SAMPLES * sizeof *expected, cudaMemcpyDeviceToHost));
@@ -188,7 +189,7 @@ static int buffers_bench(const Buffers<T> *buffers, const Version<T> *versions, 
 }
 
 /* A program of it: the sizes of the command line one after the other. bench() does one, and returns how many versions
- * are wrong. --sweep is the caller's: gemm_bench_sweeps(). */
+ * are wrong. --sweep and --bias-relu are the caller's: gemm_bench_option(). */
 typedef int Bench(int m, int n, int k, const char *only, int blocks);
 
 template <typename T>
@@ -201,7 +202,7 @@ static int gemm_bench_main(const char *program, int argc, char **argv, Bench *be
     char rest;
     if (strncmp(argv[i], "--only=", 7) == 0) {
       only = argv[i] + 7;
-    } else if (strcmp(argv[i], "--sweep") == 0) {
+    } else if (strcmp(argv[i], "--sweep") == 0 || strcmp(argv[i], "--bias-relu") == 0) {
       continue;
     } else if (sscanf(argv[i], "--blocks=%d%c", &blocks, &rest) == 1 && blocks > 0 && blocks <= MAX_BLOCKS) {
       continue;
@@ -228,10 +229,10 @@ static int gemm_bench_main(const char *program, int argc, char **argv, Bench *be
   return wrong > 0;
 }
 
-/* --sweep anywhere on the command line? */
-static inline bool gemm_bench_sweeps(int argc, char **argv) {
+/* Is the option anywhere on the command line? */
+static inline bool gemm_bench_option(int argc, char **argv, const char *option) {
   for (int i = 1; i < argc; i++)
-    if (strcmp(argv[i], "--sweep") == 0) return true;
+    if (strcmp(argv[i], option) == 0) return true;
   return false;
 }
 

@@ -41,7 +41,7 @@ static int bench(int m, int n, int k, const char *only, int blocks) {
 }
 
 int main(int argc, char **argv) {
-  if (gemm_bench_sweeps(argc, argv)) {
+  if (gemm_bench_option(argc, argv, "--sweep")) {
     first = version_count;
     for (size_t j = 0; j < sizeof matmul_tuned_configurations / sizeof *matmul_tuned_configurations; j++) {
       versions[version_count].name = matmul_tuned_configurations[j].name;
