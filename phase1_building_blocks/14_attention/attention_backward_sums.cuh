@@ -13,7 +13,7 @@
  * `dq_sums` need not be row-major. It is stored as the lanes hold it, so that an addition is 16 bytes per lane and 512
  * contiguous bytes per warp: tiles of 16 x 8, of each head row by row, and of each tile the four elements of lane 0,
  * then of lane 1 ... Lane l has group l / 4, member l % 4, and the elements of row group at columns 2 * member, + 1,
- * and of row group + 8 (mma.cuh). attention_sums_finish() brings them in order.
+ * and of row group + 8 (mma.cuh). A last kernel brings them in order.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_ATTENTION_BACKWARD_SUMS_CUH
 #define PHASE1_BUILDING_BLOCKS_ATTENTION_BACKWARD_SUMS_CUH
@@ -40,48 +40,6 @@ static __device__ __forceinline__ float *attention_sums_tile(float *dq_sums, int
                                                              int columns) {
   size_t tiles = (size_t)head * ((s + 15) / 16) + row16;
   return dq_sums + (tiles * (columns / 8) + col8) * 128;
-}
-
-/* delta (B*H*S) = the dot product of each row of dout and o; one warp per row. Clears dq_sums, too. */
-static __global__ void attention_bf16_delta_kernel(float *delta, float4 *dq_sums, size_t quads,
-                                                   const __nv_bfloat16 *dout, const __nv_bfloat16 *o, int rows, int d) {
-  size_t thread = (size_t)blockIdx.x * blockDim.x + threadIdx.x, all = (size_t)gridDim.x * blockDim.x;
-  for (size_t i = thread; i < quads; i += all) dq_sums[i] = make_float4(0, 0, 0, 0);
-  int lane = threadIdx.x % 32, row = (int)(thread / 32);
-  if (row >= rows) return;
-  dout += (size_t)row * d;
-  o += (size_t)row * d;
-  float sum = 0;
-  if (d % 2 == 0 && ((uintptr_t)dout | (uintptr_t)o) % 4 == 0)
-    for (int c = 2 * lane; c < d; c += 64) {
-      float2 gradient = __bfloat1622float2(*(const __nv_bfloat162 *)&dout[c]);
-      float2 value = __bfloat1622float2(*(const __nv_bfloat162 *)&o[c]);
-      sum += gradient.x * value.x + gradient.y * value.y;
-    }
-  else
-    for (int c = lane; c < d; c += 32) sum += __bfloat162float(dout[c]) * __bfloat162float(o[c]);
-  sum = attention_warp_sum(sum);
-  if (lane == 0) delta[row] = sum;
-}
-
-/* dq (B*H,s,d) = scale * dq_sums, rounded to bfloat16; one thread per four sums. */
-static __global__ void attention_sums_finish_kernel(__nv_bfloat16 *dq, const float4 *dq_sums, size_t quads, int s, int d,
-                                                    int columns, float scale) {
-  size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= quads) return;
-  int lane = i % 32, col = (int)(i / 32 % (columns / 8)) * 8 + lane % 4 * 2;
-  size_t row16 = i / 32 / (columns / 8), tiles = (s + 15) / 16;
-  int row = (int)(row16 % tiles) * 16 + lane / 4;
-  float4 sum = dq_sums[i];
-  const float four[4] = {sum.x, sum.y, sum.z, sum.w};
-  for (int half = 0; half < 2; half++) {
-    __nv_bfloat16 *to = dq + (row16 / tiles * s + row + 8 * half) * d + col;
-    if (row + 8 * half >= s) break;
-    if (d % 2 == 0 && col < d && (uintptr_t)dq % 4 == 0)
-      *(uint32_t *)to = attention_pack(scale * four[2 * half], scale * four[2 * half + 1]);
-    else
-      for (int e = 0; e < 2 && col + e < d; e++) to[e] = __float2bfloat16(scale * four[2 * half + e]);
-  }
 }
 
 /* A warp's p^T and ds^T from its scores and dp: in p (16 TM,QUERIES) scores become p = exp(scale * score - lse), in ds

@@ -41,14 +41,14 @@ struct AttentionBackwardWgmmaShape {
 /* The tensor cores write these registers between a product's start and the wait; reading them must not be moved
  * before the wait. */
 template <int N>
-static __device__ __forceinline__ void attention_settle(float (&x)[N]) {
+static __device__ __forceinline__ void attention_settle([[maybe_unused]] float (&x)[N]) {
 #ifndef SIMT_REWRITTEN
 #pragma unroll
   for (int i = 0; i < N; i++) asm volatile("" : "+f"(x[i]));
 #endif
 }
 template <int N>
-static __device__ __forceinline__ void attention_settle(uint32_t (&x)[N][4]) {
+static __device__ __forceinline__ void attention_settle([[maybe_unused]] uint32_t (&x)[N][4]) {
 #ifndef SIMT_REWRITTEN
 #pragma unroll
   for (int i = 0; i < 4 * N; i++) asm volatile("" : "+r"(x[i / 4][i % 4]));
@@ -242,14 +242,16 @@ static __device__ __forceinline__ void attention_backward_consume(unsigned char 
     mbarrier_wait(full + 8 * stage, phase);
     wgmma_fence();
     attention_start_dots<D, QUERIES>(score, mine, q_tile);
+    if (late) { /* dk of the tile before is complete */
+      wgmma_wait<1>();
+      attention_settle(ds);
+      if (query0 > begin) attention_backward_release(empty + 8 * (stage == 0 ? STAGES - 1 : stage - 1));
+    }
+    wgmma_fence();
     attention_start_dots<D, QUERIES>(dp, mine + Shape::v, dout_tile);
     bool edge = key0 + ATTENTION_BACKWARD_KEYS > s || (causal && key0 + 64 * me + 63 > query0);
     wgmma_wait<(early ? 1 : 0)>();
     attention_settle(score);
-    if (late) {
-      attention_settle(ds);
-      if (query0 > begin) attention_backward_release(empty + 8 * (stage == 0 ? STAGES - 1 : stage - 1));
-    }
     attention_wgmma_weights<QUERIES>(score, offset, key0 + 64 * me, query0, s, exponent_scale, causal, edge);
     attention_wgmma_pack(p, score);
     if (early) {
@@ -407,6 +409,8 @@ static inline void attention_backward_wgmma(__nv_bfloat16 *dq, __nv_bfloat16 *dk
                                             const __nv_bfloat16 *o, const float *lse, const __nv_bfloat16 *dout, int b,
                                             int h, int s, int d, bool causal, float *room) {
   float *dq_sums = room, *delta = room + attention_sums_floats(b, h, s, attention_backward_bf16_columns(d));
+  const char *refusal = matmul_wgmma_refusal();
+  if (refusal != NULL) die("attention_backward_wgmma: %s", refusal);
   if (d > 128) die("attention: a head of %d columns; at most 128 fit", d);
   if (!attention_bf16_aligned(q, k, v, dout, d) || !attention_bf16_aligned(dk, dv, dk, dv, d)) { /* TMA needs it */
     attention_backward_mma(dq, dk, dv, q, k, v, o, lse, dout, b, h, s, d, causal, room);
@@ -414,8 +418,8 @@ static inline void attention_backward_wgmma(__nv_bfloat16 *dq, __nv_bfloat16 *dk
   }
   attention_backward_bf16_begin(delta, dq_sums, dout, o, b, h, s, d);
   if (d <= 64)
-    attention_backward_wgmma_run<64, 128, 2, ATTENTION_EARLY>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d,
-                                                              causal);
+    attention_backward_wgmma_run<64, 128, 2, ATTENTION_EARLY | ATTENTION_LATE>(dq_sums, dk, dv, q, k, v, lse, delta,
+                                                                               dout, b, h, s, d, causal);
   else
     attention_backward_wgmma_run<128, 64, 2, ATTENTION_EARLY | ATTENTION_LATE>(dq_sums, dk, dv, q, k, v, lse, delta,
                                                                                dout, b, h, s, d, causal);

@@ -1,7 +1,7 @@
 /* Attention and its gradients: the definition against itself by differences, every version against the definition on
  * ragged shapes, unaligned arrays and extreme inputs; both against vectors from PyTorch. */
 #include "common/test_arrays.h"
-#include "phase1_building_blocks/14_attention/attention_backward.cuh"
+#include "phase1_building_blocks/14_attention/attention_backward_tf32.cuh"
 #include "phase1_building_blocks/14_attention/attention_cublas.cuh"
 #include "phase1_building_blocks/14_attention/attention_tensor_core.cuh"
 #include "phase1_building_blocks/14_attention/testdata/attention_golden.h"
@@ -75,7 +75,8 @@ static const struct {
   const char *name;
   AttentionGradients *launch;
 } gradients[] = {{"attention_gradients_naive", attention_gradients_naive},
-                 {"attention_gradients_flash", attention_gradients_flash}};
+                 {"attention_gradients_flash", attention_gradients_flash},
+                 {"attention_gradients_tf32", attention_gradients_tf32}};
 
 typedef struct Case {
   int b, h, s, d;
@@ -274,7 +275,7 @@ static void every_gradient_matches_the_definition(void **state) {
   test_requires_gpu();
   const int shapes[][5] = {{1, 1, 1, 1, 0},    {1, 2, 3, 16, 0},  {2, 1, 67, 64, 0}, {1, 1, 127, 32, 0},
                            {1, 1, 33, 128, 0}, {1, 1, 31, 63, 0}, {1, 1, 66, 64, 1}};
-  for (size_t g = 0; g < 2; g++)
+  for (size_t g = 0; g < sizeof gradients / sizeof *gradients; g++)
     for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
       const int *shape = shapes[i / 2];
       bool causal = i % 2;
