@@ -8,22 +8,29 @@
  * discarded. That is FlashAttention: the same operations with less memory traffic.
  *
  * The tables: the forward pass; the causal forward pass, in which a query sees only earlier keys; forward and backward
- * together, where p is computed again instead of being kept; and the forward pass in bfloat16 on tensor cores, where
+ * together, where p is computed again instead of being kept; and the same in bfloat16 on tensor cores, where
  * the products are so fast that the exponentials and the data movement between the products limit the speed. */
 #include "common/lesson/main.h"
 #include "phase1_building_blocks/14_attention/attention_backward_lesson.cuh"
+#include "phase1_building_blocks/14_attention/attention_backward_tensor_core_lesson.cuh"
+#include "phase1_building_blocks/14_attention/attention_backward_tf32.cuh"
+#include "phase1_building_blocks/14_attention/attention_backward_wgmma.cuh"
 #include "phase1_building_blocks/14_attention/attention_cublas.cuh"
 #include "phase1_building_blocks/14_attention/attention_lesson.cuh"
 #include "phase1_building_blocks/14_attention/attention_tensor_core_lesson.cuh"
 
 static void say_what_is_left_out(void) {
-  if (mma_refusal() != NULL) fprintf(stderr, "The tables of bfloat16 are left out: %s.\n", mma_refusal());
+  if (mma_refusal() != NULL)
+    fprintf(stderr, "The tables of bfloat16 are left out: %s.\n", mma_refusal());
+  else if (matmul_wgmma_refusal() != NULL)
+    fprintf(stderr, "The version with wgmma is left out: %s.\n", matmul_wgmma_refusal());
 }
 
 int main(int argc, char **argv) {
   Lesson forward = attention_lesson(false), causal = attention_lesson(true),
          gradients = attention_gradients_lesson(false);
   Lesson bf16 = attention_bf16_lesson(false), bf16_causal = attention_bf16_lesson(true);
+  Lesson bf16_gradients = attention_bf16_gradients_lesson(false);
   forward.before = say_what_is_left_out;
   const LessonVersion forward_versions[] = {
       attention_version("three_kernels", attention_three_kernels,
@@ -52,6 +59,9 @@ int main(int argc, char **argv) {
       attention_gradients_version(
           "gradients_flash", attention_gradients_flash,
           "7 products instead of 5, but each sum belongs to one block: the same bits every run."),
+      attention_gradients_version(
+          "gradients_tf32", attention_gradients_tf32,
+          "5 products, of 3 on tensor cores each; all blocks add to dq. Limit: the tensor cores."),
   };
   const LessonVersion bf16_versions[] = {
       attention_bf16_version("wmma", attention_wmma,
@@ -64,6 +74,14 @@ int main(int argc, char **argv) {
       attention_bf16_version("wmma_causal", attention_wmma, ""),
       attention_bf16_version("mma_causal", attention_mma, ""),
   };
+  const LessonVersion bf16_gradient_versions[] = {
+      attention_bf16_gradients_version(
+          "gradients_mma", attention_gradients_mma,
+          "p and ds stay in registers for dv and dk. Only ds goes through shared memory, for dq."),
+      attention_bf16_gradients_version(
+          "gradients_wgmma", attention_gradients_wgmma,
+          "Tiles by TMA, operands from shared memory; one warpgroup's products overlap the other's exponentials."),
+  };
   const LessonTable tables[] = {
       {"Attention, forward", forward_versions, sizeof forward_versions / sizeof *forward_versions},
       {"Causal", causal_versions, sizeof causal_versions / sizeof *causal_versions, &causal},
@@ -71,7 +89,9 @@ int main(int argc, char **argv) {
       {"bfloat16, forward", bf16_versions, sizeof bf16_versions / sizeof *bf16_versions, &bf16},
       {"bfloat16, causal", bf16_causal_versions, sizeof bf16_causal_versions / sizeof *bf16_causal_versions,
        &bf16_causal},
+      {"bfloat16, forward and backward", bf16_gradient_versions, matmul_wgmma_refusal() == NULL ? 2 : 1,
+       &bf16_gradients},
   };
   const int count = sizeof tables / sizeof *tables;
-  return lesson_main(argc, argv, &forward, tables, mma_refusal() == NULL ? count : count - 2);
+  return lesson_main(argc, argv, &forward, tables, mma_refusal() == NULL ? count : count - 3);
 }

@@ -33,8 +33,8 @@ static __global__ void attention_bf16_delta_kernel(float *delta, float4 *dq_sums
 }
 
 /* dq (B*H,s,d) = scale * dq_sums, rounded to bfloat16; one thread per four sums. */
-static __global__ void attention_sums_finish_kernel(__nv_bfloat16 *dq, const float4 *dq_sums, size_t quads, int s, int d,
-                                                    int columns, float scale) {
+static __global__ void attention_sums_finish_kernel(__nv_bfloat16 *dq, const float4 *dq_sums, size_t quads, int s,
+                                                    int d, int columns, float scale) {
   size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= quads) return;
   int lane = i % 32, col = (int)(i / 32 % (columns / 8)) * 8 + lane % 4 * 2;
@@ -56,7 +56,7 @@ static __global__ void attention_sums_finish_kernel(__nv_bfloat16 *dq, const flo
 template <int D, int TM, int WARPS, int QUERIES, int STAGES>
 struct AttentionBackwardMmaShape {
   static const int threads = 32 * WARPS, keys = 16 * TM * WARPS, pitch = D + 8, ds_pitch = QUERIES + 8;
-  static const int k = 0, v = keys * pitch;                       /* elements */
+  static const int k = 0, v = keys * pitch;                           /* elements */
   static const int q = 2 * keys * pitch, stage = 2 * QUERIES * pitch; /* q, dout; again for each stage */
   static const int ds = q + STAGES * stage;
   static const int lse = ds + keys * ds_pitch; /* STAGES times lse and delta, float */
@@ -122,8 +122,8 @@ static __device__ __forceinline__ void attention_mma_add_dq(float *dq_sums, cons
     uint32_t left[2][4];
 #pragma unroll
     for (int i = 0; i < 2; i++) /* ds_tile has the keys as rows: transposed */
-      mma_load_matrices<true>(
-          left[i], &ds_tile[(key + lane / 16 * 8 + lane % 8) * ds_pitch + row + 16 * i + lane / 8 % 2 * 8]);
+      mma_load_matrices<true>(left[i],
+                              &ds_tile[(key + lane / 16 * 8 + lane % 8) * ds_pitch + row + 16 * i + lane / 8 % 2 * 8]);
 #pragma unroll
     for (int n = 0; n < columns / 16; n++) {
       uint32_t right[4];
@@ -210,17 +210,16 @@ static __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
     const __nv_bfloat16 *q_tile = stages + now * Shape::stage, *dout_tile = q_tile + QUERIES * pitch;
     const float *lse_tile = rows + now * 2 * QUERIES, *delta_tile = lse_tile + QUERIES;
     if (STAGES == 2 && next < s)
-      attention_mma_load_stage<D, Shape::threads, QUERIES, ALIGNED>(stages + (now ^ 1) * Shape::stage,
-                                                                    rows + (now ^ 1) * 2 * QUERIES, q, dout, lse, delta,
-                                                                    next, s, d);
+      attention_mma_load_stage<D, Shape::threads, QUERIES, ALIGNED>(
+          stages + (now ^ 1) * Shape::stage, rows + (now ^ 1) * 2 * QUERIES, q, dout, lse, delta, next, s, d);
 #pragma unroll 1
     for (int part = 0; part < QUERIES; part += PART) {
       float p[TM][PART / 8][4], ds[TM][PART / 8][4];
       attention_mma_dots<D, TM, PART>(p, k_tile + warp_key * pitch, q_tile + part * pitch);
       attention_mma_dots<D, TM, PART>(ds, v_tile + warp_key * pitch, dout_tile + part * pitch);
       bool edge = key0 + keys > s || (causal && key0 + warp_key + warp_keys - 1 > query0 + part);
-      attention_backward_weights<TM, PART, false>(p, ds, lse_tile + part, delta_tile + part, key0 + warp_key, query0 + part, s,
-                                           scale, causal, edge);
+      attention_backward_weights<TM, PART, false>(p, ds, lse_tile + part, delta_tile + part, key0 + warp_key,
+                                                  query0 + part, s, scale, causal, edge);
       attention_mma_put<TM, PART>(ds_tile + warp_key * Shape::ds_pitch + part, Shape::ds_pitch, ds);
       attention_mma_add_weighted<D, TM, PART>(sum_v, p, dout_tile + part * pitch);
       attention_mma_add_weighted<D, TM, PART>(sum_k, ds, q_tile + part * pitch);

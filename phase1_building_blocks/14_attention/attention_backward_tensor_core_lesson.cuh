@@ -55,9 +55,9 @@ static inline Tolerance attention_bf16_gradients_tolerance(const int *size) {
 }
 
 static inline Lesson attention_bf16_gradients_lesson(bool causal) {
-  Lesson lesson = attention_lesson_make(
-      "attention gradients in bfloat16", causal ? attention_bf16_causal_gradients_call : attention_bf16_gradients_call,
-      (LessonLauncher)attention_bf16_gradients_cpu, causal);
+  Lesson lesson = attention_lesson_make("attention gradients in bfloat16",
+                                        causal ? attention_bf16_causal_gradients_call : attention_bf16_gradients_call,
+                                        (LessonLauncher)attention_bf16_gradients_cpu, causal);
   const char *const names[] = {"dq", "dk", "dv", "q", "k", "v", "dout"};
   for (int i = 0; i < 7; i++) {
     if (i < 3)

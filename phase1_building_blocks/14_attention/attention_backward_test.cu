@@ -50,8 +50,8 @@ static void check_bfloat16(size_t version, const int *size, int offset, bool cau
 }
 
 static void check_version(size_t version) {
-  const int shapes[][5] = {{1, 1, 1, 1, 0},   {1, 2, 3, 16, 0},   {2, 1, 67, 64, 0},  {1, 1, 127, 32, 0},
-                           {1, 1, 33, 128, 0}, {1, 1, 31, 63, 0},  {1, 1, 66, 64, 1},  {1, 2, 131, 40, 0},
+  const int shapes[][5] = {{1, 1, 1, 1, 0},    {1, 2, 3, 16, 0},    {2, 1, 67, 64, 0},  {1, 1, 127, 32, 0},
+                           {1, 1, 33, 128, 0}, {1, 1, 31, 63, 0},   {1, 1, 66, 64, 1},  {1, 2, 131, 40, 0},
                            {1, 1, 258, 64, 0}, {1, 1, 193, 128, 0}, {1, 2, 70, 104, 0}, {1, 1, 35, 128, 3}};
   if (versions[version].hopper && matmul_wgmma_refusal() != NULL) {
     print_message("skipped: %s\n", matmul_wgmma_refusal());

@@ -104,9 +104,8 @@ static __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
     const float *q_tile = stages + now * Shape::stage, *dout_tile = q_tile + QUERIES * pitch;
     const float *lse_tile = rows + now * 2 * QUERIES, *delta_tile = lse_tile + QUERIES;
     if (STAGES == 2 && next < s)
-      attention_tf32_load_stage<D, Shape::threads, QUERIES, ALIGNED>(stages + (now ^ 1) * Shape::stage,
-                                                                     rows + (now ^ 1) * 2 * QUERIES, q, dout, lse,
-                                                                     delta, next, s, d);
+      attention_tf32_load_stage<D, Shape::threads, QUERIES, ALIGNED>(
+          stages + (now ^ 1) * Shape::stage, rows + (now ^ 1) * 2 * QUERIES, q, dout, lse, delta, next, s, d);
     float p[1][QUERIES / 8][4], ds[1][QUERIES / 8][4];
     attention_tf32_dots<D, QUERIES>(p[0], k_tile + warp_key * pitch, q_tile);
     attention_tf32_dots<D, QUERIES>(ds[0], v_tile + warp_key * pitch, dout_tile);
@@ -152,19 +151,19 @@ static inline void attention_backward_tf32_launch(float *dq_sums, float *dk, flo
                                                   const float *v, const float *lse, const float *delta,
                                                   const float *dout, int b, int h, int s, int d, bool causal) {
   if (attention_aligned(q, k, v, dout, d) && attention_aligned(dk, dv, dk, dv, d))
-    attention_backward_tf32_run<D, WARPS, QUERIES, STAGES, RESIDENT, true>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h,
-                                                                           s, d, causal);
+    attention_backward_tf32_run<D, WARPS, QUERIES, STAGES, RESIDENT, true>(dq_sums, dk, dv, q, k, v, lse, delta, dout,
+                                                                           b, h, s, d, causal);
   else
-    attention_backward_tf32_run<D, WARPS, QUERIES, STAGES, RESIDENT, false>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h,
-                                                                            s, d, causal);
+    attention_backward_tf32_run<D, WARPS, QUERIES, STAGES, RESIDENT, false>(dq_sums, dk, dv, q, k, v, lse, delta, dout,
+                                                                            b, h, s, d, causal);
 }
 
 /* dq from dq_sums. */
 static inline void attention_backward_tf32_end(float *dq, const float *dq_sums, int b, int h, int s, int d,
                                                int columns) {
   size_t quads = attention_sums_floats(b, h, s, columns) / 4;
-  auto *kernel = attention_aligned(dq, dq, dq, dq, d) ? attention_tf32_finish_kernel<true>
-                                                      : attention_tf32_finish_kernel<false>;
+  auto *kernel =
+      attention_aligned(dq, dq, dq, dq, d) ? attention_tf32_finish_kernel<true> : attention_tf32_finish_kernel<false>;
   kernel<<<attention_blocks(quads, 256), 256>>>(dq, (const float4 *)dq_sums, quads, s, d, columns,
                                                 (float)attention_scale(d));
   CUDA_CHECK_LAUNCH();

@@ -33,7 +33,7 @@ struct AttentionBackwardWgmmaShape {
   static const int v = k_bytes, stages = 2 * k_bytes, stage = 2 * q_bytes; /* a stage: q, dout */
   static const int ds = stages + STAGES * stage, ds_bytes = ATTENTION_BACKWARD_KEYS * QUERIES * 2; /* twice */
   static const int rows = ds + 2 * ds_bytes, rows_bytes = 2 * QUERIES * 4; /* per stage: -lse log2(e), delta */
-  static const int bytes = rows + STAGES * rows_bytes + 1024;            /* to begin at a multiple of 1024 */
+  static const int bytes = rows + STAGES * rows_bytes + 1024;              /* to begin at a multiple of 1024 */
 };
 
 #ifdef HOPPER_COMPILED
@@ -60,9 +60,9 @@ template <int D, int QUERIES>
 static __device__ __forceinline__ void attention_start_dots(float (&sum)[QUERIES / 2], uint32_t left, uint32_t right) {
 #pragma unroll
   for (int c = 0; c < D; c += 16)
-    wgmma_bfloat16<WGMMA_K_MAJOR>(
-        sum, wgmma_descriptor(left + c / 64 * ATTENTION_BACKWARD_KEYS * 128 + c % 64 * 2, 1024, 0),
-        wgmma_descriptor(right + c / 64 * QUERIES * 128 + c % 64 * 2, 1024, 0), c > 0);
+    wgmma_bfloat16<WGMMA_K_MAJOR>(sum,
+                                  wgmma_descriptor(left + c / 64 * ATTENTION_BACKWARD_KEYS * 128 + c % 64 * 2, 1024, 0),
+                                  wgmma_descriptor(right + c / 64 * QUERIES * 128 + c % 64 * 2, 1024, 0), c > 0);
   wgmma_commit();
 }
 
@@ -74,7 +74,7 @@ static __device__ __forceinline__ void attention_start_weighted(float (&sum)[D /
 #pragma unroll
   for (int i = 0; i < QUERIES; i += 16)
     wgmma_bfloat16_registers<WGMMA_N_MAJOR>(sum, weight[i / 16], wgmma_descriptor(x + i * 128, 1024, QUERIES * 128),
-                                             add || i > 0);
+                                            add || i > 0);
   wgmma_commit();
 }
 
@@ -83,9 +83,9 @@ template <int COLUMNS, int KEYS>
 static __device__ __forceinline__ void attention_start_dq(float (&dq)[COLUMNS / 2], uint32_t ds, uint32_t k) {
 #pragma unroll
   for (int key = 0; key < KEYS; key += 16)
-    wgmma_bfloat16<WGMMA_N_MAJOR, WGMMA_N_MAJOR>(
-        dq, wgmma_descriptor(ds + key * 128, 1024, 0),
-        wgmma_descriptor(k + key * 128, 1024, ATTENTION_BACKWARD_KEYS * 128), key > 0);
+    wgmma_bfloat16<WGMMA_N_MAJOR, WGMMA_N_MAJOR>(dq, wgmma_descriptor(ds + key * 128, 1024, 0),
+                                                 wgmma_descriptor(k + key * 128, 1024, ATTENTION_BACKWARD_KEYS * 128),
+                                                 key > 0);
   wgmma_commit();
 }
 
@@ -177,10 +177,12 @@ static __device__ __forceinline__ void attention_wgmma_write_rows(__nv_bfloat16 
 
 /* One warp: lane 0 starts the copies, all lanes bring lse and delta. */
 template <int D, int QUERIES, int STAGES>
-static __device__ __forceinline__ void attention_backward_produce(
-    uint32_t tiles, float *rows, uint32_t full, uint32_t empty, uint32_t keys_full, const CUtensorMap *q_map,
-    const CUtensorMap *k_map, const CUtensorMap *v_map, const CUtensorMap *dout_map, const float *lse,
-    const float *delta, int head, int key0, int begin, int s) {
+static __device__ __forceinline__ void attention_backward_produce(uint32_t tiles, float *rows, uint32_t full,
+                                                                  uint32_t empty, uint32_t keys_full,
+                                                                  const CUtensorMap *q_map, const CUtensorMap *k_map,
+                                                                  const CUtensorMap *v_map, const CUtensorMap *dout_map,
+                                                                  const float *lse, const float *delta, int head,
+                                                                  int key0, int begin, int s) {
   typedef AttentionBackwardWgmmaShape<D, QUERIES, STAGES> Shape;
   int lane = threadIdx.x;
   if (lane == 0) {
@@ -270,7 +272,7 @@ static __device__ __forceinline__ void attention_backward_consume(unsigned char 
       wgmma_fence();
       attention_start_weighted<D, QUERIES>(sum_v, p, dout_tile, query0 > begin);
     }
-    tma_proxy_fence();                                     /* wgmma is to read ds */
+    tma_proxy_fence(); /* wgmma is to read ds */
     if (own)
       named_barrier_sync(1 + me, 128); /* ds is complete */
     else
@@ -317,7 +319,8 @@ static __device__ __forceinline__ void attention_backward_consume(unsigned char 
 /* One block per 128 keys and head; if causal, the first keys have the most queries, and come first. */
 template <int D, int QUERIES, int STAGES, int FLAGS>
 static __global__ void __launch_bounds__(ATTENTION_BACKWARD_THREADS, 1)
-    attention_backward_wgmma_kernel(const __grid_constant__ CUtensorMap q_map, const __grid_constant__ CUtensorMap k_map,
+    attention_backward_wgmma_kernel(const __grid_constant__ CUtensorMap q_map,
+                                    const __grid_constant__ CUtensorMap k_map,
                                     const __grid_constant__ CUtensorMap v_map,
                                     const __grid_constant__ CUtensorMap dout_map, float *dq_sums, __nv_bfloat16 *dk,
                                     __nv_bfloat16 *dv, const float *lse, const float *delta, int heads, int s, int d,

@@ -118,8 +118,8 @@ static __device__ __forceinline__ void attention_tf32_dots(float (&sum)[COLUMNS 
 
 /* The lane's elements of b's rows `row` and row + 1 of x, for the four b of 32 columns. */
 template <int D>
-static __device__ __forceinline__ void attention_tf32_load_rows(float (&x0)[4], float (&x1)[4], const float *x,
-                                                                int row, int col) {
+static __device__ __forceinline__ void attention_tf32_load_rows(float (&x0)[4], float (&x1)[4], const float *x, int row,
+                                                                int col) {
   float4 a = *(const float4 *)&x[row * (D + 4) + col], b = *(const float4 *)&x[(row + 1) * (D + 4) + col];
   x0[0] = a.x, x0[1] = a.y, x0[2] = a.z, x0[3] = a.w;
   x1[0] = b.x, x1[1] = b.y, x1[2] = b.z, x1[3] = b.w;

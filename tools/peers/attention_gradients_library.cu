@@ -8,10 +8,10 @@
 #include "phase1_building_blocks/14_attention/attention_backward_tf32.cuh"
 #include "phase1_building_blocks/14_attention/attention_backward_wgmma.cuh"
 
-#define GRADIENTS(type, name)                                                                                         \
-  extern "C" void library_##name(type *dq, type *dk, type *dv, const type *q, const type *k, const type *v,           \
-                                 const type *dout, int b, int h, int s, int d, int causal) {                          \
-    name(dq, dk, dv, q, k, v, dout, b, h, s, d, causal != 0);                                                         \
+#define GRADIENTS(type, name)                                                                               \
+  extern "C" void library_##name(type *dq, type *dk, type *dv, const type *q, const type *k, const type *v, \
+                                 const type *dout, int b, int h, int s, int d, int causal) {                \
+    name(dq, dk, dv, q, k, v, dout, b, h, s, d, causal != 0);                                               \
   }
 
 GRADIENTS(float, attention_gradients_flash)
