@@ -116,9 +116,11 @@ SIMD_INLINE void augment_run_recoloured(int value[][AUGMENT_RUN], const AugmentD
   }
 }
 
-/* One image; frame: NULL where nothing is mixed. */
+/* One image; frame: NULL where nothing is mixed. table (C,256): all that augment_normalized() can give, because a
+ * processor without the instruction takes long for fmaf(). */
 CPU_CLONES static void augment_image_cpu(float *y, const AugmentSource *source, const AugmentMost *most,
-                                         const AugmentDraw *draw, const uint8_t *image, const uint32_t *frame) {
+                                         const AugmentDraw *draw, const uint8_t *image, const uint32_t *frame,
+                                         const float *table) {
   const int channels = source->channels, height = source->height, width = source->width;
   const int recolours = augment_recolours(most);
   const size_t plane = (size_t)height * width;
@@ -132,10 +134,10 @@ CPU_CLONES static void augment_image_cpu(float *y, const AugmentSource *source, 
         augment_run_moved(value, image, draw, channels, height, width, row, start, n);
       if (recolours) augment_run_recoloured(value, draw, channels, n);
       for (int c = 0; c < channels; c++) {
-        const float *table = source->table + 256 * c;
+        const float *normalized = table + 256 * c;
         float *to = y + c * plane + start;
 #pragma omp simd
-        for (int i = 0; i < n; i++) to[i] = table[value[c][i]];
+        for (int i = 0; i < n; i++) to[i] = normalized[value[c][i]];
       }
     }
     const int left = draw->cut_left > 0 ? draw->cut_left : 0, right = draw->cut_right < width ? draw->cut_right : width;
@@ -147,6 +149,8 @@ CPU_CLONES static void augment_image_cpu(float *y, const AugmentSource *source, 
 static inline void augment_cpu_fast(float *y, const AugmentSource *source, const AugmentMost *most, int batch) {
   const size_t size = (size_t)source->channels * source->height * source->width;
   const int mixes = augment_mixes(most);
+  float table[AUGMENT_CHANNELS * 256];
+  for (int i = 0; i < 256 * source->channels; i++) table[i] = augment_normalized(&source->norm, i / 256, i % 256);
 #pragma omp parallel if (batch * size > AUGMENT_CPU_SERIAL)
   {
     const size_t words = mixes ? augment_frame_words(source->height, source->width) : 1;
@@ -156,7 +160,7 @@ static inline void augment_cpu_fast(float *y, const AugmentSource *source, const
       const AugmentDraw draw = augment_draw(most, source, b);
       const uint8_t *image = source->images + source->row[b] * size;
       if (mixes) augment_frame_cpu(frame, image, source->channels, source->height, source->width);
-      augment_image_cpu(y + b * size, source, most, &draw, image, mixes ? frame : NULL);
+      augment_image_cpu(y + b * size, source, most, &draw, image, mixes ? frame : NULL, table);
       if (source->labels) source->labels[b] = augment_label(source, b);
     }
     free(frame);
@@ -190,7 +194,8 @@ static __global__ void augment_pixels_kernel(float *y, AugmentSource source, Aug
     const int row = i / source.width, column = i % source.width, cut = augment_is_cut(&draw, row, column);
     int value[AUGMENT_CHANNELS];
     augment_pixel(value, &source, &draw, b, row, column);
-    for (int c = 0; c < source.channels; c++) y[(size_t)c * plane + i] = cut ? 0 : source.table[256 * c + value[c]];
+    for (int c = 0; c < source.channels; c++)
+      y[(size_t)c * plane + i] = cut ? 0 : augment_normalized(&source.norm, c, value[c]);
   }
 }
 
@@ -308,7 +313,7 @@ static __device__ __forceinline__ void augment_frame_pixel(int value[CHANNELS], 
 
 /* out[c][j]: the normalised channels of four neighbours of a row, from column `left` on. */
 template <int CHANNELS, int MIXES, int RECOLOURS>
-static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], const uint32_t *frame, const float *table,
+static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], const uint32_t *frame, const AugmentNorm *norm,
                                                     const AugmentDraw *draw, int row, int left, int height, int width) {
   const int x0 = draw->xx * left + draw->xy * row + draw->x0 + 128;
   const int y0 = draw->yx * left + draw->yy * row + draw->y0 + 128;
@@ -322,7 +327,7 @@ static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], cons
       const int luma = CHANNELS == 3 ? augment_luma(value[0], value[1 % CHANNELS], value[2 % CHANNELS]) : 0;
       for (int c = 0; c < CHANNELS; c++) value[c] = augment_recoloured(draw, value[c], luma);
     }
-    for (int c = 0; c < CHANNELS; c++) out[c][j] = table[256 * c + value[c]];
+    for (int c = 0; c < CHANNELS; c++) out[c][j] = augment_normalized(norm, c, value[c]);
   }
   if (row < draw->cut_top || row >= draw->cut_bottom || left + 3 < draw->cut_left || left >= draw->cut_right) return;
 #pragma unroll
@@ -336,11 +341,9 @@ static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], cons
 template <int CHANNELS, int MIXES, int RECOLOURS>
 static __global__ void __launch_bounds__(AUGMENT_BLOCK, 4)
     augment_kernel(float *y, AugmentSource source, AugmentMost most) {
-  extern __shared__ uint32_t augment_shared[]; /* the table, then the frame */
+  extern __shared__ uint32_t frame[];
   __shared__ PhiloxBlock random[AUGMENT_BLOCKS];
   __shared__ AugmentDraw drawn;
-  float *table = (float *)augment_shared;
-  uint32_t *frame = augment_shared + 256 * CHANNELS;
   const int b = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, height = source.height,
             width = source.width;
   const size_t plane = (size_t)height * width;
@@ -356,7 +359,6 @@ static __global__ void __launch_bounds__(AUGMENT_BLOCK, 4)
       if (source.labels) source.labels[b] = augment_label(&source, b);
     }
   }
-  for (int i = threadIdx.x; i < 256 * CHANNELS; i += AUGMENT_BLOCK) table[i] = source.table[i];
   augment_clear_border(frame, height, width);
   augment_store<CHANNELS>(frame, quad, &patches, warp, height, width);
   for (int p = warp + AUGMENT_AHEAD * AUGMENT_WARPS; p < patches.count; p += AUGMENT_AHEAD * AUGMENT_WARPS) {
@@ -372,7 +374,7 @@ static __global__ void __launch_bounds__(AUGMENT_BLOCK, 4)
     float out[CHANNELS][4];
     augment_patch(&patches, p, &row, &left);
     if (row >= height || left >= width) continue;
-    augment_quad<CHANNELS, MIXES, RECOLOURS>(out, frame, table, &draw, row, left, height, width);
+    augment_quad<CHANNELS, MIXES, RECOLOURS>(out, frame, &source.norm, &draw, row, left, height, width);
     for (int c = 0; c < CHANNELS; c++)
       *(float4 *)(y + c * plane + (size_t)row * width + left) = make_float4(out[c][0], out[c][1], out[c][2], out[c][3]);
   }
@@ -380,16 +382,16 @@ static __global__ void __launch_bounds__(AUGMENT_BLOCK, 4)
 
 /* -------------------------------------------------------------------------------------------------------- launcher */
 
-/* Bytes of shared memory for table and frame. */
-static inline size_t augment_shared_bytes(int channels, int height, int width) {
-  return (256 * channels + augment_frame_words(height, width)) * sizeof(uint32_t);
+/* Bytes of shared memory for the frame. */
+static inline size_t augment_shared_bytes(int height, int width) {
+  return augment_frame_words(height, width) * sizeof(uint32_t);
 }
 
 /* Are quads aligned to 4 bytes in the images and to 16 in y, and does the frame fit? */
 static inline int augment_fits(const float *y, const AugmentSource *source) {
   return (source->channels == 1 || source->channels == 3) && source->width % 4 == 0 &&
          (uintptr_t)source->images % 4 == 0 && (uintptr_t)y % sizeof(float4) == 0 &&
-         augment_shared_bytes(source->channels, source->height, source->width) <= AUGMENT_SHARED - 512;
+         augment_shared_bytes(source->height, source->width) <= AUGMENT_SHARED - 512;
 }
 
 static inline void augment_gpu(float *y, const AugmentSource *source, const AugmentMost *most, int batch) {
@@ -406,7 +408,7 @@ static inline void augment_gpu(float *y, const AugmentSource *source, const Augm
       {{augment_kernel<3, 0, 0>, augment_kernel<3, 0, 1>}, {augment_kernel<3, 1, 0>, augment_kernel<3, 1, 1>}}};
   void (*const kernel)(float *, AugmentSource, AugmentMost) =
       kernels[source->channels == 3][augment_mixes(most)][augment_recolours(most)];
-  const size_t shared = augment_shared_bytes(source->channels, source->height, source->width);
+  const size_t shared = augment_shared_bytes(source->height, source->width);
   kernel<<<batch, AUGMENT_BLOCK, shared>>>(y, *source, *most);
   CUDA_CHECK_LAUNCH();
 }

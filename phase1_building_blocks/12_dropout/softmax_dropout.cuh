@@ -13,7 +13,8 @@
  *   softmax_dropout_forward_separate    the two kernels; s is kept
  *   softmax_dropout_backward_separate   the two kernels, with s
  *   softmax_dropout_backward_passes     one kernel, three passes over a row, for rows of any length
- *   softmax_dropout_forward_gpu         one kernel, the row in registers
+ *   softmax_dropout_forward_fused       one kernel, the row in registers
+ *   softmax_dropout_forward_gpu         the cipher runs while the row is on its way
  *   softmax_dropout_backward_gpu        one kernel, both rows in registers
  */
 #ifndef PHASE1_BUILDING_BLOCKS_SOFTMAX_DROPOUT_CUH
@@ -88,6 +89,61 @@ static __global__ void __launch_bounds__(T *ROWS)
       __stcs(&out[t + i * T], dropout_quad(dropout, first + t + i * T, softmax_quad_scale(kept[i], factor)));
   if (edge >= 0) y[begin + edge] = dropout_apply(dropout, dropout_word(dropout, begin + edge), alone * factor);
   // <<< exercise
+}
+
+/* Bit j: element 4 i + j is kept. */
+static __device__ __forceinline__ unsigned dropout_quad_bits(Dropout dropout, size_t i) {
+  PhiloxBlock block = dropout_words(dropout, i);
+  unsigned bits = 0;
+  for (int j = 0; j < 4; j++) bits |= (unsigned)dropout_keeps(dropout, block.word[j]) << j;
+  return bits;
+}
+
+static __device__ __forceinline__ float4 dropout_quad_scale(float4 v, float factor, unsigned bits) {
+  return make_float4(bits & 1 ? v.x * factor : 0, bits & 2 ? v.y * factor : 0, bits & 4 ? v.z * factor : 0,
+                     bits & 8 ? v.w * factor : 0);
+}
+
+/* The cipher's words do not depend on x. So they are computed right after the loads have been issued, and the loads
+ * take their time meanwhile. Of a word one bit is kept, so that QUADS float4 need one register, and not 4 QUADS. The
+ * empty asm statement keeps the compiler from moving the cipher behind the softmax. */
+template <int T, int QUADS, int ROWS>
+static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
+    softmax_dropout_forward_early_kernel(float *__restrict__ y, const float *__restrict__ x, int rows, int cols,
+                                         Dropout dropout) {
+  const float4 none = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+  int t = threadIdx.x, r = blockIdx.x * ROWS + threadIdx.y;
+  if (ROWS > 1 && r >= rows) return;
+  size_t begin = (size_t)r * cols;
+  Row row = row_split(x + begin, cols);
+  size_t first = (begin + row.head) / 4;
+  const float4 *in = (const float4 *)x + first;
+  float4 *out = (float4 *)y + first, kept[QUADS];
+  int edge = row_edge(row, t);
+#pragma unroll
+  for (int i = 0; i < QUADS; i++) kept[i] = t + i * T < row.quads ? __ldcs(&in[t + i * T]) : none;
+  float alone = edge >= 0 ? x[begin + edge] : -INFINITY, max = alone, sum = 0;
+  unsigned bits = 0;
+#pragma unroll
+  for (int i = 0; i < QUADS; i++) bits |= dropout_quad_bits(dropout, first + t + i * T) << 4 * i;
+  asm volatile("" : "+r"(bits));
+#pragma unroll
+  for (int i = 0; i < QUADS; i++) max = fmaxf(max, softmax_quad_max(kept[i]));
+
+  float from = max == -INFINITY ? 0 : max;
+#pragma unroll
+  for (int i = 0; i < QUADS; i++) {
+    kept[i] = softmax_quad_exp(kept[i], from);
+    sum += softmax_quad_sum(kept[i]);
+  }
+  alone = expf(alone - from);
+  MaxSum all = row_max_sum<T>(max_sum_make(max, sum + alone));
+  float factor = expf(max - all.max) / all.sum; /* turns exp(x - max) into probabilities */
+#pragma unroll
+  for (int i = 0; i < QUADS; i++)
+    if (t + i * T < row.quads)
+      __stcs(&out[t + i * T], dropout_quad_scale(kept[i], factor * dropout.scale, bits >> 4 * i));
+  if (edge >= 0) y[begin + edge] = dropout_apply(dropout, dropout_word(dropout, begin + edge), alone * factor);
 }
 
 static __device__ __forceinline__ float softmax_dropout_quad_dot(float4 a, float4 b) {
@@ -191,8 +247,8 @@ static inline void softmax_dropout_forward_launch(float *y, const float *x, int 
 enum { SOFTMAX_DROPOUT_LONGEST = 4 * 8 * 1024, SOFTMAX_DROPOUT_BACKWARD_LONGEST = 4 * 4 * 1024 };
 
 /* Rows too long for the registers, and arrays that do not begin at a multiple of 16 bytes, use the two kernels. */
-static inline void softmax_dropout_forward_gpu(float *y, const float *x, int rows, int cols, float p, uint64_t seed,
-                                               uint32_t stream) {
+static inline void softmax_dropout_forward_fused(float *y, const float *x, int rows, int cols, float p, uint64_t seed,
+                                                 uint32_t stream) {
   Dropout dropout = dropout_make(p, seed, stream);
   if (!dropout_aligned(y, x) || cols > SOFTMAX_DROPOUT_LONGEST)
     softmax_dropout_forward_separate(y, y, x, rows, cols, p, seed, stream);
@@ -206,6 +262,31 @@ static inline void softmax_dropout_forward_gpu(float *y, const float *x, int row
     softmax_dropout_forward_launch<512, 8, 1>(y, x, rows, cols, dropout);
   else
     softmax_dropout_forward_launch<1024, 8, 1>(y, x, rows, cols, dropout);
+}
+
+template <int T, int QUADS, int ROWS>
+static inline void softmax_dropout_early_launch(float *y, const float *x, int rows, int cols, Dropout dropout) {
+  softmax_dropout_forward_early_kernel<T, QUADS, ROWS>
+      <<<(rows + ROWS - 1) / ROWS, dim3(T, ROWS)>>>(y, x, rows, cols, dropout);
+  CUDA_CHECK_LAUNCH();
+}
+
+/* The sizes are the fastest of a sweep on an H200. */
+static inline void softmax_dropout_forward_gpu(float *y, const float *x, int rows, int cols, float p, uint64_t seed,
+                                               uint32_t stream) {
+  Dropout dropout = dropout_make(p, seed, stream);
+  if (!dropout_aligned(y, x) || cols > SOFTMAX_DROPOUT_LONGEST)
+    softmax_dropout_forward_separate(y, y, x, rows, cols, p, seed, stream);
+  else if (cols <= 256)
+    softmax_dropout_early_launch<32, 2, 4>(y, x, rows, cols, dropout);
+  else if (cols <= 1024)
+    softmax_dropout_early_launch<64, 4, 1>(y, x, rows, cols, dropout);
+  else if (cols <= 4096)
+    softmax_dropout_early_launch<256, 4, 1>(y, x, rows, cols, dropout);
+  else if (cols <= 16384)
+    softmax_dropout_early_launch<512, 8, 1>(y, x, rows, cols, dropout);
+  else
+    softmax_dropout_early_launch<1024, 8, 1>(y, x, rows, cols, dropout);
 }
 
 template <int T, int QUADS, int ROWS>

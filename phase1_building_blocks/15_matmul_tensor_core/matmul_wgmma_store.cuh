@@ -24,6 +24,7 @@
 enum {
   MATMUL_STORE_COLS = 32, /* of C per box: 128 bytes, the longest row that is swizzled */
   MATMUL_STORE_BYTES = 64 * MATMUL_STORE_COLS * 4,
+  MATMUL_STORE_BOXES = MATMUL_WGMMA_COLS / MATMUL_STORE_COLS, /* per consumer and tile */
   MATMUL_STORE_BUFFERS = 3, /* per consumer */
   MATMUL_STORE_STAGES = 3,  /* of the ring */
   MATMUL_STORE_CLUSTER = 2,
@@ -38,17 +39,17 @@ static __device__ __forceinline__ void matmul_store_pair(float *box, int row, in
   *(float2 *)&box[row * MATMUL_STORE_COLS + 4 * chunk + col % 4] = make_float2(x0, x1);
 }
 
-/* The sums of a warpgroup to the 64 x 256 elements of C at (row0, col0), box after box of 32 columns. What lies outside
- * of C is not written. With BIAS_RELU max(0, sum + bias[column]). */
+/* The sums of a warpgroup to the 64 x 256 elements of C at (row0, col0), box after box of 32 columns, the first through
+ * buffer `first`. What lies outside of C is not written. With BIAS_RELU max(0, sum + bias[column]). */
 template <bool BIAS_RELU>
-static __device__ __forceinline__ void matmul_wgmma_store(float *buffers, const CUtensorMap *c_map,
+static __device__ __forceinline__ void matmul_wgmma_store(float *buffers, int first, const CUtensorMap *c_map,
                                                           const float (&sum)[128], const float *bias, int row0,
                                                           int col0, int n) {
   int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4, consumer = threadIdx.x / 128 - 1;
   bool issues = threadIdx.x % 128 == 0, odd = row % 2;
 #pragma unroll
-  for (int i = 0; i < MATMUL_WGMMA_COLS / MATMUL_STORE_COLS; i++) {
-    float *box = buffers + i % MATMUL_STORE_BUFFERS * (MATMUL_STORE_BYTES / 4);
+  for (int i = 0; i < MATMUL_STORE_BOXES; i++) {
+    float *box = buffers + (first + i) % MATMUL_STORE_BUFFERS * (MATMUL_STORE_BYTES / 4);
 #pragma unroll
     for (int j = 0; j < 4; j++) { /* a thread has four sums of each 8 columns: two in row `row`, two in row + 8 */
       /* Odd rows take the columns in another order, so that the 16 lanes that write at a time use all banks. */
@@ -78,7 +79,7 @@ template <bool BIAS_RELU>
 static __device__ __forceinline__ void matmul_wgmma_store_consume(const MatmulRing *ring, const MatmulWgmmaWork *work,
                                                                   float *buffers, const CUtensorMap *c_map,
                                                                   const float *bias, int n) {
-  int stage = 0, consumer = threadIdx.x / 128 - 1;
+  int stage = 0, consumer = threadIdx.x / 128 - 1, first = 0; /* the buffers are used in turn, across tiles, too */
   uint32_t phase = 0;
   float sum[128];
   buffers += consumer * MATMUL_STORE_BUFFERS * (MATMUL_STORE_BYTES / 4);
@@ -86,7 +87,8 @@ static __device__ __forceinline__ void matmul_wgmma_store_consume(const MatmulRi
     matmul_wgmma_sum<MATMUL_STORE_CLUSTER, MATMUL_STORE_STAGES>(sum, ring, work->steps, &stage, &phase);
     int row0, col0;
     matmul_wgmma_place<MATMUL_STORE_CLUSTER>(work, tile, &row0, &col0);
-    matmul_wgmma_store<BIAS_RELU>(buffers, c_map, sum, bias, row0 + 64 * consumer, col0, n);
+    matmul_wgmma_store<BIAS_RELU>(buffers, first, c_map, sum, bias, row0 + 64 * consumer, col0, n);
+    first = (first + MATMUL_STORE_BOXES) % MATMUL_STORE_BUFFERS;
   }
   if (threadIdx.x % 128 == 0) tma_store_wait<0>(); /* shared memory lives until all has been copied */
 }

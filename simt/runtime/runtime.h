@@ -30,7 +30,7 @@
 /* ---- fibres: a stack on which CUDA threads run ---- */
 
 typedef struct Fibre {
-  void *stack_pointer; /* where it goes on, while it is switched out */
+  void *stack_pointer; /* where it goes on, while no thread has it */
   struct Fibre *next;  /* in the list of idle ones */
   char *stack;         /* lowest address; SIMT_STACK_BYTES */
   int colour;          /* tops of stacks are moved apart, or they would all fall into the same cache sets */
@@ -42,14 +42,15 @@ typedef struct Fibre {
 
 /* ---- the threads of the block that a worker is running ---- */
 
-typedef struct Thread {
-  Fibre *fibre; /* where it waits */
+typedef struct Thread { /* a cache line */
+  void *stack_pointer;  /* where it goes on, when it waits */
+  Fibre *fibre;
   const char *what, *file;
   int line;
   unsigned mask;               /* SIMT_AT_WARP */
   int (*ready)(void *context); /* SIMT_AT_CONDITION */
   void *context;
-} Thread;
+} __attribute__((aligned(64))) Thread;
 
 /* Lanes that meet: those of `mask` in the same operation. */
 typedef struct Meeting {

@@ -128,12 +128,17 @@ static void reset_fibres(Worker *w) {
   }
 }
 
-static inline void switch_to(Worker *w, Fibre *to) {
+static inline void note_progress(Worker *w) {
+  atomic_store_explicit(&w->progress, atomic_load_explicit(&w->progress, memory_order_relaxed) + 1,
+                        memory_order_relaxed);
+}
+
+/* From the running fibre, which goes on where *here will be, to where another one was left. */
+static inline void switch_to(Worker *w, void **here, Fibre *to, void *there) {
   Fibre *from = w->fibre;
   w->fibre = to;
   TELL_INSPECTOR(stack(to->stack));
-  atomic_store_explicit(&w->progress, atomic_load_explicit(&w->progress, memory_order_relaxed) + 1,
-                        memory_order_relaxed);
+  note_progress(w);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&from->fake_stack, to->stack,
                                  to == &w->scheduler ? w->scheduler_bytes : SIMT_STACK_BYTES);
@@ -141,7 +146,8 @@ static inline void switch_to(Worker *w, Fibre *to) {
 #if defined(__SANITIZE_THREAD__)
   __tsan_switch_to_fiber(to->tsan, 0);
 #endif
-  simt_switch(&from->stack_pointer, to->stack_pointer);
+  (void)from;
+  simt_switch(here, there, w->barrier_result);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(from->fake_stack, NULL, NULL);
 #endif
@@ -256,39 +262,31 @@ static void resume(Worker *w, int rank) {
   w->state[rank] = SIMT_RUNNING;
   simt_threads.running = rank;
   simt_threads.waiting--;
+  threadIdx = w->index_by_rank[rank];
 }
 
 /* The stacks of a block's threads do not fit into the first cache, but mostly they go on in order: what the one after
  * the next will touch is fetched while the next one runs. */
 static inline void prefetch_after(Worker *w, int next) {
   enum { LINES = 4 };
-  if (next + 2 >= SIMT_MAX_BLOCK_THREADS || !w->threads[next + 1].fibre) return;
-  const char *top = w->threads[next + 1].fibre->stack_pointer;
+  if (next + 2 >= SIMT_MAX_BLOCK_THREADS) return;
+  const char *top = w->threads[next + 1].stack_pointer;
   for (int i = 0; i < LINES; i++) __builtin_prefetch(top + 64 * i, 1);
-  __builtin_prefetch(&w->threads[next + 2]);
-  __builtin_prefetch(w->threads[next + 2].fibre);
+  __builtin_prefetch(&w->threads[next + 2], 1);
 }
 
-/* What wait_here() mostly comes to, in a few instructions: the next thread in order can go on. */
-static inline __attribute__((always_inline)) int let_next_go_on(Worker *w, int rank, int state, int for_warp) {
-  int next = rank + 1;
-  if (!SIMT_INSPECTED && /* the inspector looks at every switch */
-      next < simt_threads.count && w->state[next] == SIMT_READY && simt_settings.order == SIMT_FORWARD &&
-      (!for_warp || next % SIMT_WARP_SIZE != 0)) {
-    w->state[rank] = (unsigned char)state;
-    w->threads[rank].fibre = w->fibre;
-    w->state[next] = SIMT_RUNNING;
-    simt_threads.running = next; /* known before that stack is read: the processor runs ahead */
-    prefetch_after(w, next);
-    switch_to(w, w->threads[next].fibre);
-    threadIdx = w->index_by_rank[rank];
-    return 1;
-  }
-  return 0;
+/* The stack that the next thread will start on, if one is to start. */
+static inline void prefetch_idle(const Worker *w) {
+  enum { LINES = 5 };
+  const Fibre *f = w->idle;
+  if (!f) return;
+  const char *top = f->stack_pointer;
+  for (int i = 0; i < LINES; i++) __builtin_prefetch(top + 64 - 64 * i, 1);
+  __builtin_prefetch(f->next);
 }
 
 /* The present thread waits; returns when it goes on. */
-static void wait_here(Worker *w, int rank, int state, int for_warp) {
+static __attribute__((noinline)) void wait_here(Worker *w, int rank, int state, int for_warp) {
   w->state[rank] = (unsigned char)state;
   w->threads[rank].fibre = w->fibre;
   w->used = 1;
@@ -300,9 +298,70 @@ static void wait_here(Worker *w, int rank, int state, int for_warp) {
     resume(w, next);
     prefetch_after(w, next);
   }
-  if (next != rank) switch_to(w, next == START_ONE ? take_idle(w) : w->threads[next].fibre);
-  threadIdx = w->index_by_rank[rank];
+  if (next == START_ONE) {
+    Fibre *fresh = take_idle(w);
+    switch_to(w, &w->threads[rank].stack_pointer, fresh, fresh->stack_pointer);
+  } else if (next != rank) {
+    switch_to(w, &w->threads[rank].stack_pointer, w->threads[next].fibre, w->threads[next].stack_pointer);
+  }
 }
+
+#if defined(SIMT_WAIT) && !defined(SIMT_INSPECT) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SIMT_QUICK /* nobody looks at every switch */
+
+/* What wait_here() mostly comes to, in a few instructions. The present thread will go on at `here`. */
+static inline __attribute__((always_inline)) void leave(Worker *w, int rank, int state, void *here) {
+  Thread *t = &w->threads[rank];
+  w->state[rank] = (unsigned char)state;
+  t->stack_pointer = here;
+  t->fibre = w->fibre;
+  note_progress(w);
+}
+
+/* The next thread in order goes on: where; NULL: it is not so simple. */
+static inline __attribute__((always_inline)) void *let_next_go_on(Worker *w, int rank, int state, int for_warp,
+                                                                  void *here) {
+  int next = rank + 1;
+  if (next >= simt_threads.count || w->state[next] != SIMT_READY || simt_settings.order != SIMT_FORWARD ||
+      (for_warp && next % SIMT_WARP_SIZE == 0))
+    return NULL;
+  leave(w, rank, state, here);
+  w->state[next] = SIMT_RUNNING;
+  w->fibre = w->threads[next].fibre;
+  simt_threads.running = next;
+  threadIdx = w->index_by_rank[next];
+  prefetch_after(w, next);
+  return w->threads[next].stack_pointer;
+}
+
+/* The next thread starts. */
+static inline __attribute__((always_inline)) void *let_next_start(Worker *w, int rank, int state, int for_warp,
+                                                                  void *here) {
+  Fibre *fresh = w->idle;
+  int next = simt_threads.next;
+  if (next >= simt_threads.count || !fresh ||
+      (for_warp && w->rank_by_start[next] / SIMT_WARP_SIZE != rank / SIMT_WARP_SIZE))
+    return NULL;
+  leave(w, rank, state, here);
+  w->used = 1;
+  w->fibre = fresh;
+  w->idle = fresh->next;
+  simt_threads.waiting++;
+  prefetch_idle(w);
+  return fresh->stack_pointer;
+}
+
+/* Where that is not enough. */
+static __attribute__((noinline)) SimtGoOn wait_slowly(Worker *w, int rank, int state, void *here) {
+  int for_warp = state == SIMT_AT_WARP;
+  void *there = let_next_start(w, rank, state, for_warp, here);
+  if (!there) {
+    wait_here(w, rank, state, for_warp);
+    there = here;
+  }
+  return (SimtGoOn){there, w->barrier_result};
+}
+#endif
 
 /* ---- what an inspector does with the threads ---- */
 
@@ -310,22 +369,25 @@ int simt_condition_holds(Worker *w, int rank) { return ask(w->threads[rank].read
 
 void simt_lockstep_switch(int rank, int next, uintptr_t *stack_low) {
   Worker *w = simt_worker;
-  Fibre *from = w->fibre, *to;
-  w->threads[rank].fibre = from;
+  Fibre *to;
+  void *there;
+  w->threads[rank].fibre = w->fibre;
   w->used = 1;
   if (next == START_ONE) {
     simt_threads.waiting++;
     to = take_idle(w);
+    there = to->stack_pointer;
   } else {
     if (w->state[next] == SIMT_AT_CONDITION) w->conditions--;
     w->state[next] = SIMT_RUNNING;
     simt_threads.running = next;
+    threadIdx = w->index_by_rank[next];
     to = w->threads[next].fibre;
+    there = w->threads[next].stack_pointer;
   }
   w->fibre = to;
   *stack_low = (uintptr_t)to->stack;
-  simt_switch(&from->stack_pointer, to->stack_pointer);
-  threadIdx = w->index_by_rank[rank];
+  simt_switch(&w->threads[rank].stack_pointer, there, w->barrier_result);
 }
 
 static void note_site(Thread *t, const char *what, const char *file, int line) {
@@ -340,6 +402,13 @@ static void release(Worker *w, int state) {
   for (int r = 0; r < simt_threads.count; r++) s[r] = s[r] == state ? SIMT_READY : s[r];
 }
 
+/* The thread after `rank`, where it is clear that pick() would take it. */
+static inline int next_in_order(const Worker *w, int rank) {
+  int clear =
+      simt_threads.next == simt_threads.count && rank + 1 < simt_threads.count && simt_settings.order == SIMT_FORWARD;
+  return clear && w->state[rank + 1] == SIMT_READY ? rank + 1 : NOBODY;
+}
+
 /* A loop over threads has none left to start: others go on, or the block is done. */
 static void fibre_main(void) {
 #if defined(__SANITIZE_ADDRESS__) /* the first switch to this stack; later ones end in switch_to() */
@@ -348,30 +417,37 @@ static void fibre_main(void) {
   for (;;) {
     Worker *w = simt_worker;
     w->job->kernel->run_threads(w->job->kernel->arguments);
-    Fibre *to = &w->scheduler;
+    Fibre *own = w->fibre, *to = &w->scheduler;
+    void *there = to->stack_pointer;
     int rank = simt_current_rank();
     if (SIMT_INSPECTED && (w->at_barrier | w->at_grid | (int)w->warps[rank / SIMT_WARP_SIZE].open))
       simt_thread_returned(rank);
     if (simt_threads.finished < simt_threads.count) {
-      int next = SIMT_INSPECTED ? simt_hooks.next() : NOBODY;
+      int next = SIMT_INSPECTED ? simt_hooks.next() : next_in_order(w, rank);
       if (next == NOBODY) next = pick_patiently(w, simt_current_rank(), 0);
       if (next == NOBODY) report_deadlock(w);
       if (next == START_ONE) continue; /* on this stack */
       resume(w, next);
       to = w->threads[next].fibre;
+      there = w->threads[next].stack_pointer;
     }
-    w->fibre->next = w->idle;
-    w->idle = w->fibre;
-    switch_to(w, to);
+    own->next = w->idle;
+    w->idle = own;
+    if (!SIMT_INSPECTED) prefetch_after(w, simt_current_rank());
+    switch_to(w, &own->stack_pointer, to, there);
   }
 }
 
 /* ---- the five ways to wait ---- */
 
-static Worker *worker_of_kernel(const char *what, const char *file, int line) {
-  if (simt_worker) return simt_worker;
+static __attribute__((noinline, noreturn)) void refuse_host(const char *what, const char *file, int line) {
   fprintf(stderr, "=== simt: %s called by host code, %s:%d: it exists only inside a kernel\n", what, file, line);
   abort();
+}
+
+static inline Worker *worker_of_kernel(const char *what, const char *file, int line) {
+  if (!simt_worker) refuse_host(what, file, line);
+  return simt_worker;
 }
 
 static void warn_divergence(const char *format, const char *what) {
@@ -392,33 +468,65 @@ static void open_barrier(Worker *w) {
   release(w, SIMT_AT_BARRIER);
 }
 
-int simt_block_barrier(int predicate, const char *what, const char *file, int line) {
-  Worker *w = worker_of_kernel(what, file, line);
-  int rank = simt_current_rank();
-  Thread *t = &w->threads[rank], *first = &w->threads[w->first_at_barrier];
-  note_site(t, what, file, line);
-  TELL_INSPECTOR(sync_point());
-  w->barrier_predicates += predicate != 0;
-  if (w->at_barrier++ == 0) {
-    w->first_at_barrier = rank;
-  } else if (first->line != line || (first->file != file && strcmp(first->file, file) != 0)) {
-    w->state[rank] = SIMT_AT_BARRIER; /* for the report */
-    warn_divergence("barrier divergence: threads of one block wait at different calls of %s", what);
-  }
-  if (w->at_barrier == simt_threads.count - simt_threads.finished) {
-    open_barrier(w);
-    w->state[rank] = SIMT_RUNNING;
-    TELL_INSPECTOR(passed());
-    return w->barrier_result;
-  }
-  if (!let_next_go_on(w, rank, SIMT_AT_BARRIER, 0)) wait_here(w, rank, SIMT_AT_BARRIER, 0);
+/* All have come; `rank` is the last. */
+static __attribute__((noinline)) int last_at_barrier(Worker *w, int rank) {
+  open_barrier(w);
+  w->state[rank] = SIMT_RUNNING;
+  TELL_INSPECTOR(passed());
   return w->barrier_result;
 }
 
+/* One that has come is not the first: is it at the same place? */
+static __attribute__((noinline)) void compare_barriers(Worker *w, int rank) {
+  const Thread *t = &w->threads[rank], *first = &w->threads[w->first_at_barrier];
+  if (first->line == t->line && (first->file == t->file || strcmp(first->file, t->file) == 0)) return;
+  w->state[rank] = SIMT_AT_BARRIER; /* for the report */
+  warn_divergence("barrier divergence: threads of one block wait at different calls of %s", t->what);
+}
+
+#if defined(SIMT_QUICK)
+static __attribute__((noinline)) SimtGoOn barrier_slowly(Worker *w, int rank, void *here) {
+  compare_barriers(w, rank);
+  if (w->at_barrier == simt_threads.count - simt_threads.finished) return (SimtGoOn){here, last_at_barrier(w, rank)};
+  return wait_slowly(w, rank, SIMT_AT_BARRIER, here);
+}
+
+static __attribute__((used)) SimtGoOn barrier_quickly(int predicate, const char *what, const char *file, int line,
+                                                      long unused, long unused_too, void *here) {
+  (void)unused, (void)unused_too;
+  Worker *w = worker_of_kernel(what, file, line);
+  int rank = simt_current_rank();
+  Thread *t = &w->threads[rank];
+  note_site(t, what, file, line);
+  w->barrier_predicates += predicate != 0;
+  if (w->at_barrier++ == 0) w->first_at_barrier = rank;
+  const Thread *first = &w->threads[w->first_at_barrier];
+  if (first->line != line || first->file != file || w->at_barrier == simt_threads.count - simt_threads.finished)
+    return barrier_slowly(w, rank, here);
+  void *there = let_next_go_on(w, rank, SIMT_AT_BARRIER, 0, here);
+  return there ? (SimtGoOn){there, w->barrier_result} : wait_slowly(w, rank, SIMT_AT_BARRIER, here);
+}
+SIMT_WAIT("simt_block_barrier", "barrier_quickly");
+#else
+int simt_block_barrier(int predicate, const char *what, const char *file, int line) {
+  Worker *w = worker_of_kernel(what, file, line);
+  int rank = simt_current_rank();
+  note_site(&w->threads[rank], what, file, line);
+  TELL_INSPECTOR(sync_point());
+  w->barrier_predicates += predicate != 0;
+  if (w->at_barrier++ == 0)
+    w->first_at_barrier = rank;
+  else
+    compare_barriers(w, rank);
+  if (w->at_barrier == simt_threads.count - simt_threads.finished) return last_at_barrier(w, rank);
+  wait_here(w, rank, SIMT_AT_BARRIER, 0);
+  return w->barrier_result;
+}
+#endif
+
 /* The lanes of a warp that have returned, or that the block does not have. */
-static unsigned exited_lanes(Worker *w, int warp) {
+static __attribute__((noinline)) unsigned find_exited_lanes(Worker *w, int warp) {
   Warp *state = &w->warps[warp];
-  if (state->exited_at == simt_threads.finished) return state->exited;
   int first = warp * SIMT_WARP_SIZE, lanes = simt_threads.count - first;
   unsigned exited = lanes < SIMT_WARP_SIZE ? ~0u << lanes : 0;
 #if defined(__SSE2__)
@@ -434,70 +542,115 @@ static unsigned exited_lanes(Worker *w, int warp) {
   return exited;
 }
 
+static inline unsigned exited_lanes(Worker *w, int warp) {
+  const Warp *state = &w->warps[warp];
+  return state->exited_at == simt_threads.finished ? state->exited : find_exited_lanes(w, warp);
+}
+
 /* All lanes of the meeting are here: compute, and let them go on. */
-static void close_meeting(Worker *w, int warp, int index) {
-  Meeting *m = &w->meetings[warp][index];
+static __attribute__((noinline)) void close_meeting(Worker *w, int warp, Meeting *m) {
   if (m->complete) {
     void *seen = SIMT_INSPECTED ? simt_hooks.pause() : NULL;
     m->complete(m->arrived, m->posts);
     TELL_INSPECTOR(resume(seen));
   }
   TELL_INSPECTOR(warp_meeting(warp, m->arrived, m->complete == NULL));
-  w->warps[warp].open &= ~(1u << index);
+  w->warps[warp].open &= ~(1u << (m - w->meetings[warp]));
   unsigned char *state = w->state + warp * SIMT_WARP_SIZE;
+  if (m->arrived == ~0u) { /* the usual case, in a few instructions */
+    for (int lane = 0; lane < SIMT_WARP_SIZE; lane++)
+      state[lane] = state[lane] == SIMT_AT_WARP ? SIMT_READY : state[lane];
+    return;
+  }
   for (unsigned left = m->arrived; left; left &= left - 1) {
     int lane = __builtin_ctz(left);
     if (state[lane] == SIMT_AT_WARP) state[lane] = SIMT_READY;
   }
 }
 
-static void fault_mask(Worker *w, int rank, const char *what, const char *file, int line, unsigned mask) {
-  note_site(&w->threads[rank], what, file, line);
+static __attribute__((noinline, noreturn)) void fault_mask(Worker *w, int rank, unsigned mask) {
   w->state[rank] = SIMT_AT_WARP;
-  w->threads[rank].mask = mask;
   simt_report_block(
       "a lane may call it only if its own bit is set: take the mask from __ballot_sync() or "
       "__activemask() of the lanes that come here, or 0xffffffff where the whole warp does",
-      "mask: lane %d calls %s with mask 0x%08x, which does not contain it", rank % SIMT_WARP_SIZE, what, mask);
+      "mask: lane %d calls %s with mask 0x%08x, which does not contain it", rank % SIMT_WARP_SIZE,
+      w->threads[rank].what, mask);
   simt_give_up(cudaErrorLaunchFailure);
 }
 
+/* The meeting of the lanes of `mask` for `complete`, which is a new one if none has come yet. */
+static Meeting *find_meeting(Worker *w, int warp, unsigned mask, SimtComplete *complete) {
+  Meeting *meetings = w->meetings[warp];
+  unsigned *all_open = &w->warps[warp].open;
+  for (unsigned open = *all_open; open; open &= open - 1) {
+    Meeting *m = &meetings[__builtin_ctz(open)];
+    if (m->mask == mask && m->complete == complete) return m;
+  }
+  int index = __builtin_ctz(~*all_open);
+  *all_open |= 1u << index;
+  meetings[index].mask = mask;
+  meetings[index].complete = complete;
+  meetings[index].arrived = 0;
+  return &meetings[index];
+}
+
+/* 1: all lanes have come. */
+static int arrive_at_meeting(Worker *w, int rank, unsigned mask, void *post, SimtComplete *complete) {
+  int warp = rank / SIMT_WARP_SIZE, lane = rank % SIMT_WARP_SIZE;
+  if (!(mask >> lane & 1)) fault_mask(w, rank, mask);
+  w->used = 1;
+  TELL_INSPECTOR(sync_point());
+  Meeting *m = find_meeting(w, warp, mask, complete);
+  m->posts[lane] = post;
+  m->arrived |= 1u << lane;
+  if (m->arrived != (mask & ~exited_lanes(w, warp))) return 0;
+  close_meeting(w, warp, m);
+  TELL_INSPECTOR(passed());
+  return 1;
+}
+
+#if defined(SIMT_QUICK)
+static __attribute__((noinline)) SimtGoOn last_at_meeting(Worker *w, int warp, Meeting *m, void *here) {
+  close_meeting(w, warp, m);
+  return (SimtGoOn){here, 0};
+}
+
+static __attribute__((noinline)) SimtGoOn meet_slowly(Worker *w, int rank, unsigned mask, void *post,
+                                                      SimtComplete *complete, void *here) {
+  if (arrive_at_meeting(w, rank, mask, post, complete)) return (SimtGoOn){here, 0};
+  void *there = let_next_go_on(w, rank, SIMT_AT_WARP, 1, here);
+  return there ? (SimtGoOn){there, w->barrier_result} : wait_slowly(w, rank, SIMT_AT_WARP, here);
+}
+
+/* Quick for a lane that is not the first to come, if no other meeting of the warp is under way. */
+static __attribute__((used)) SimtGoOn meet_quickly(unsigned mask, void *post, SimtComplete *complete, const char *what,
+                                                   const char *file, int line, void *here) {
+  Worker *w = worker_of_kernel(what, file, line);
+  unsigned rank = (unsigned)simt_current_rank(), warp = rank / SIMT_WARP_SIZE, lane = rank % SIMT_WARP_SIZE;
+  const Warp *state = &w->warps[warp];
+  Meeting *m = w->meetings[warp];
+  note_site(&w->threads[rank], what, file, line);
+  w->threads[rank].mask = mask;
+  if (!(state->open & 1) || m->mask != mask || m->complete != complete || !(mask >> lane & 1) ||
+      state->exited_at != simt_threads.finished)
+    return meet_slowly(w, (int)rank, mask, post, complete, here);
+  m->posts[lane] = post;
+  m->arrived |= 1u << lane;
+  if (m->arrived == (mask & ~state->exited)) return last_at_meeting(w, (int)warp, m, here);
+  void *there = let_next_go_on(w, (int)rank, SIMT_AT_WARP, 1, here);
+  return there ? (SimtGoOn){there, w->barrier_result} : wait_slowly(w, (int)rank, SIMT_AT_WARP, here);
+}
+SIMT_WAIT("simt_warp_rendezvous", "meet_quickly");
+#else
 void simt_warp_rendezvous(unsigned mask, void *post, SimtComplete *complete, const char *what, const char *file,
                           int line) {
   Worker *w = worker_of_kernel(what, file, line);
-  int rank = simt_current_rank(), warp = rank / SIMT_WARP_SIZE, lane = rank % SIMT_WARP_SIZE;
-  if (!(mask >> lane & 1)) fault_mask(w, rank, what, file, line, mask);
-  Warp *state = &w->warps[warp];
-  Meeting *meetings = w->meetings[warp];
-  w->used = 1;
-  TELL_INSPECTOR(sync_point());
-
-  int index = 0;
-  unsigned open = state->open;
-  for (; open; open &= open - 1) {
-    index = __builtin_ctz(open);
-    if (meetings[index].mask == mask && meetings[index].complete == complete) break;
-  }
-  if (!open) {
-    index = __builtin_ctz(~state->open);
-    state->open |= 1u << index;
-    meetings[index].mask = mask;
-    meetings[index].complete = complete;
-    meetings[index].arrived = 0;
-  }
-  Meeting *m = &meetings[index];
-  m->posts[lane] = post;
-  m->arrived |= 1u << lane;
-  Thread *t = &w->threads[rank];
-  note_site(t, what, file, line);
-  t->mask = mask;
-  if (m->arrived == (mask & ~exited_lanes(w, warp))) {
-    close_meeting(w, warp, index);
-    TELL_INSPECTOR(passed());
-  } else if (!let_next_go_on(w, rank, SIMT_AT_WARP, 1)) {
-    wait_here(w, rank, SIMT_AT_WARP, 1);
-  }
+  int rank = simt_current_rank();
+  note_site(&w->threads[rank], what, file, line);
+  w->threads[rank].mask = mask;
+  if (!arrive_at_meeting(w, rank, mask, post, complete)) wait_here(w, rank, SIMT_AT_WARP, 1);
 }
+#endif
 
 void simt_wait_until(int (*ready)(void *context), void *context, const char *what, const char *file, int line) {
   Worker *w = worker_of_kernel(what, file, line);
@@ -604,7 +757,7 @@ void simt_thread_returned(int rank) {
   for (unsigned open = w->warps[warp].open; open; open &= open - 1) {
     int index = __builtin_ctz(open);
     Meeting *m = &w->meetings[warp][index];
-    if (m->arrived && m->arrived == (m->mask & ~exited_lanes(w, warp))) close_meeting(w, warp, index);
+    if (m->arrived && m->arrived == (m->mask & ~exited_lanes(w, warp))) close_meeting(w, warp, m);
   }
   int left = simt_threads.count - simt_threads.finished;
   if (w->at_barrier && w->at_barrier == left) open_barrier(w);
@@ -699,7 +852,8 @@ void simt_run_block(Worker *w, Job *job, unsigned long long block) {
   atomic_store_explicit(&w->blocks, atomic_load_explicit(&w->blocks, memory_order_relaxed) + 1, memory_order_relaxed);
   atomic_store_explicit(&w->in_block, 1, memory_order_relaxed);
   w->fibre = &w->scheduler;
-  switch_to(w, take_idle(w));
+  Fibre *first = take_idle(w);
+  switch_to(w, &w->scheduler.stack_pointer, first, first->stack_pointer);
   atomic_store_explicit(&w->in_block, 0, memory_order_relaxed);
   simt_hopper_block_end(w);
   TELL_INSPECTOR(block_end());
@@ -720,7 +874,7 @@ void simt_give_up(cudaError_t error) {
 void simt_abort_block(void) {
   Worker *w = simt_worker;
   w->aborted = 1;
-  switch_to(w, &w->scheduler);
+  switch_to(w, &w->fibre->stack_pointer, &w->scheduler, w->scheduler.stack_pointer);
   __builtin_unreachable();
 }
 
@@ -735,8 +889,9 @@ Worker *simt_worker_open(void) {
   if (w) spare = w->next;
   pthread_mutex_unlock(&spare_lock);
   if (!w) {
-    w = calloc(1, sizeof *w);
+    w = aligned_alloc(_Alignof(Worker), sizeof *w);
     if (!w) abort();
+    memset(w, 0, sizeof *w);
     w->used = 1;
   } else {
     reset_fibres(w); /* they may hold addresses of the former OS thread's variables */

@@ -11,6 +11,8 @@ void *simt_new_stack(char *lowest, size_t bytes, void (*entry)(void)) {
   void **stack = (void **)top;
   *--stack = NULL;          /* the caller of entry(), if it returned: it does not. Keeps the ABI's alignment. */
   *--stack = (void *)entry; /* where the switch goes */
+  stack -= 6;               /* registers */
+  memset(stack, 0, 6 * sizeof *stack);
   return stack;
 }
 
@@ -26,7 +28,8 @@ void *simt_new_stack(char *lowest, size_t bytes, void (*entry)(void)) {
 #else
 #include <ucontext.h>
 
-void simt_switch(void **from, void *to) {
+void simt_switch(void **from, void *to, int result) {
+  (void)result;
   ucontext_t here;
   *from = &here;
   swapcontext(&here, to);
