@@ -40,6 +40,8 @@ int main(int argc, char **argv) {
           "Only q, k, v and o move. But each float of K is loaded for one product: use it for 8 queries."),
       attention_version("flash", attention_flash,
                         "16 floats from shared memory serve 64 products: the float32 multipliers are the limit."),
+      attention_version("tf32", attention_tf32,
+                        "Three products on tensor cores for each one of float32: the tensor cores are the limit."),
       lesson_library_version(
           attention_version("cuBLAS and softmax", attention_cublas,
                             "The vendor's products and our softmax, in three calls: the scores go to memory.")),
@@ -52,6 +54,7 @@ int main(int argc, char **argv) {
       attention_version(
           "flash_causal", attention_flash,
           "Blocks of the last queries have most work and start first. Half of each diagonal tile is wasted."),
+      attention_version("tf32_causal", attention_tf32, ""),
   };
   const LessonVersion gradient_versions[] = {
       attention_gradients_version("gradients_naive", attention_gradients_naive,

@@ -22,7 +22,15 @@
 #include "phase1_building_blocks/15_matmul_tensor_core/hopper.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma.cuh"
 
-enum { ATTENTION_EARLY = 1, ATTENTION_LATE = 2, ATTENTION_OWN = 4 };
+/* Choices of the kernel, for head 64 and head 128. */
+enum {
+  ATTENTION_EARLY = 1, /* dv is started before ds is computed */
+  ATTENTION_LATE = 2,  /* dk is waited for when the scores of the next tile have been started */
+  ATTENTION_OWN = 4,   /* each warpgroup adds up dq of its own keys: no barrier between them, but twice the additions */
+  ATTENTION_TURNS = 8, /* the warpgroups compute dq in turn: the other one goes ahead with its next scores */
+  ATTENTION_BACKWARD_64 = ATTENTION_EARLY | ATTENTION_LATE | ATTENTION_TURNS,
+  ATTENTION_BACKWARD_128 = ATTENTION_EARLY | ATTENTION_LATE
+};
 
 enum { ATTENTION_BACKWARD_KEYS = 128, ATTENTION_BACKWARD_THREADS = 3 * 128 };
 
@@ -41,14 +49,14 @@ struct AttentionBackwardWgmmaShape {
 /* The tensor cores write these registers between a product's start and the wait; reading them must not be moved
  * before the wait. */
 template <int N>
-static __device__ __forceinline__ void attention_settle([[maybe_unused]] float (&x)[N]) {
+static __device__ __forceinline__ void attention_backward_settle([[maybe_unused]] float (&x)[N]) {
 #ifndef SIMT_REWRITTEN
 #pragma unroll
   for (int i = 0; i < N; i++) asm volatile("" : "+f"(x[i]));
 #endif
 }
 template <int N>
-static __device__ __forceinline__ void attention_settle([[maybe_unused]] uint32_t (&x)[N][4]) {
+static __device__ __forceinline__ void attention_backward_settle([[maybe_unused]] uint32_t (&x)[N][4]) {
 #ifndef SIMT_REWRITTEN
 #pragma unroll
   for (int i = 0; i < 4 * N; i++) asm volatile("" : "+r"(x[i / 4][i % 4]));
@@ -57,7 +65,8 @@ static __device__ __forceinline__ void attention_settle([[maybe_unused]] uint32_
 
 /* Starts sum (64,QUERIES) = left (64 of the keys,D) right (QUERIES,D) transposed. */
 template <int D, int QUERIES>
-static __device__ __forceinline__ void attention_start_dots(float (&sum)[QUERIES / 2], uint32_t left, uint32_t right) {
+static __device__ __forceinline__ void attention_backward_start_dots(float (&sum)[QUERIES / 2], uint32_t left,
+                                                                     uint32_t right) {
 #pragma unroll
   for (int c = 0; c < D; c += 16)
     wgmma_bfloat16<WGMMA_K_MAJOR>(sum,
@@ -68,9 +77,9 @@ static __device__ __forceinline__ void attention_start_dots(float (&sum)[QUERIES
 
 /* Starts sum (64 keys,D) += weight (64 keys,QUERIES) x (QUERIES,D); without `add` it is overwritten. */
 template <int D, int QUERIES>
-static __device__ __forceinline__ void attention_start_weighted(float (&sum)[D / 2],
-                                                                const uint32_t (&weight)[QUERIES / 16][4], uint32_t x,
-                                                                int add) {
+static __device__ __forceinline__ void attention_backward_start_weighted(float (&sum)[D / 2],
+                                                                         const uint32_t (&weight)[QUERIES / 16][4],
+                                                                         uint32_t x, int add) {
 #pragma unroll
   for (int i = 0; i < QUERIES; i += 16)
     wgmma_bfloat16_registers<WGMMA_N_MAJOR>(sum, weight[i / 16], wgmma_descriptor(x + i * 128, 1024, QUERIES * 128),
@@ -80,7 +89,7 @@ static __device__ __forceinline__ void attention_start_weighted(float (&sum)[D /
 
 /* Starts dq (64 queries,COLUMNS) = ds (KEYS,64 queries) transposed, times k (KEYS,COLUMNS). */
 template <int COLUMNS, int KEYS>
-static __device__ __forceinline__ void attention_start_dq(float (&dq)[COLUMNS / 2], uint32_t ds, uint32_t k) {
+static __device__ __forceinline__ void attention_backward_start_dq(float (&dq)[COLUMNS / 2], uint32_t ds, uint32_t k) {
 #pragma unroll
   for (int key = 0; key < KEYS; key += 16)
     wgmma_bfloat16<WGMMA_N_MAJOR, WGMMA_N_MAJOR>(dq, wgmma_descriptor(ds + key * 128, 1024, 0),
@@ -91,9 +100,9 @@ static __device__ __forceinline__ void attention_start_dq(float (&dq)[COLUMNS / 
 
 /* Scores become p. offset: -lse log2(e) of the tile's queries. */
 template <int QUERIES>
-static __device__ __forceinline__ void attention_wgmma_weights(float (&score)[QUERIES / 2], const float *offset,
-                                                               int key0, int query0, int s, float exponent_scale,
-                                                               bool causal, bool edge) {
+static __device__ __forceinline__ void attention_backward_p(float (&score)[QUERIES / 2], const float *offset, int key0,
+                                                            int query0, int s, float exponent_scale, bool causal,
+                                                            bool edge) {
   int key = key0 + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4, member = threadIdx.x % 4;
 #pragma unroll
   for (int n = 0; n < QUERIES / 8; n++) {
@@ -111,15 +120,15 @@ static __device__ __forceinline__ void attention_wgmma_weights(float (&score)[QU
 }
 
 template <int N>
-static __device__ __forceinline__ void attention_wgmma_pack(uint32_t (&packed)[N / 8][4], const float (&x)[N]) {
+static __device__ __forceinline__ void attention_backward_pack(uint32_t (&packed)[N / 8][4], const float (&x)[N]) {
 #pragma unroll
   for (int i = 0; i < N / 2; i++) packed[i / 4][i % 4] = attention_pack(x[2 * i], x[2 * i + 1]);
 }
 
 /* dp becomes ds = p (dp - delta), with p rounded to bfloat16. */
 template <int QUERIES>
-static __device__ __forceinline__ void attention_wgmma_ds(float (&dp)[QUERIES / 2],
-                                                          const uint32_t (&p)[QUERIES / 16][4], const float *delta) {
+static __device__ __forceinline__ void attention_backward_ds(float (&dp)[QUERIES / 2],
+                                                             const uint32_t (&p)[QUERIES / 16][4], const float *delta) {
   int member = threadIdx.x % 4;
 #pragma unroll
   for (int n = 0; n < QUERIES / 8; n++) {
@@ -136,8 +145,8 @@ static __device__ __forceinline__ void attention_wgmma_ds(float (&dp)[QUERIES / 
 
 /* The warpgroup's 64 rows of ds^T to shared memory: panels of 64 queries, the 16 bytes c of row r at c ^ r % 8. */
 template <int QUERIES>
-static __device__ __forceinline__ void attention_wgmma_put(unsigned char *ds_tile, int key0,
-                                                           const uint32_t (&ds)[QUERIES / 16][4]) {
+static __device__ __forceinline__ void attention_backward_put(unsigned char *ds_tile, int key0,
+                                                              const uint32_t (&ds)[QUERIES / 16][4]) {
   int row = key0 + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4, member = threadIdx.x % 4;
 #pragma unroll
   for (int n = 0; n < QUERIES / 8; n++) {
@@ -149,8 +158,8 @@ static __device__ __forceinline__ void attention_wgmma_put(unsigned char *ds_til
 
 /* dq (64,COLUMNS) of a warpgroup to dq_sums: rows query0 ..., columns col0 ... */
 template <int COLUMNS>
-static __device__ __forceinline__ void attention_wgmma_add_dq(float *dq_sums, const float (&dq)[COLUMNS / 2], int head,
-                                                              int query0, int col0, int s, int columns) {
+static __device__ __forceinline__ void attention_backward_add_dq(float *dq_sums, const float (&dq)[COLUMNS / 2],
+                                                                 int head, int query0, int col0, int s, int columns) {
   int row16 = query0 / 16 + threadIdx.x / 32 % 4;
   if (16 * row16 >= s) return;
   float *to = attention_sums_tile(dq_sums, head, row16, col0 / 8, s, columns) + threadIdx.x % 32 * 4;
@@ -161,8 +170,8 @@ static __device__ __forceinline__ void attention_wgmma_add_dq(float *dq_sums, co
 
 /* x (s,d) = factor * sum (64,D), rows row0 ... */
 template <int D>
-static __device__ __forceinline__ void attention_wgmma_write_rows(__nv_bfloat16 *x, const float (&sum)[D / 2],
-                                                                  float factor, int row0, int s, int d) {
+static __device__ __forceinline__ void attention_backward_write(__nv_bfloat16 *x, const float (&sum)[D / 2],
+                                                                float factor, int row0, int s, int d) {
   int row = row0 + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
 #pragma unroll
   for (int half = 0; half < 2; half++, row += 8)
@@ -229,9 +238,11 @@ static __device__ __forceinline__ void attention_backward_consume(unsigned char 
                                                                   int s, int d, float scale, bool causal) {
   typedef AttentionBackwardWgmmaShape<D, QUERIES, STAGES> Shape;
   const bool early = FLAGS & ATTENTION_EARLY, late = FLAGS & ATTENTION_LATE, own = FLAGS & ATTENTION_OWN;
-  const int columns = own ? D : 64; /* of dq that the warpgroup computes, for 64 queries */
+  const bool turns = FLAGS & ATTENTION_TURNS;
+  static_assert(!turns || (QUERIES == 64 && !own), "in turns, a warpgroup computes all of dq");
+  const int columns = own || turns ? D : 64; /* of dq that the warpgroup computes, for 64 queries */
   const int keys = own ? 64 : ATTENTION_BACKWARD_KEYS;
-  int me = threadIdx.x / 128 - 1, stage = 0;
+  int me = __shfl_sync(0xFFFFFFFF, (int)threadIdx.x / 128 - 1, 0), stage = 0;
   uint32_t phase = 0, k_tile = shared_address(tiles), mine = k_tile + me * 64 * 128;
   float exponent_scale = scale * attention_log2_e;
   float sum_k[D / 2], sum_v[D / 2]; /* not cleared: no other instruction than wgmma may write them while one runs */
@@ -243,76 +254,89 @@ static __device__ __forceinline__ void attention_backward_consume(unsigned char 
     float score[QUERIES / 2], dp[QUERIES / 2];
     mbarrier_wait(full + 8 * stage, phase);
     wgmma_fence();
-    attention_start_dots<D, QUERIES>(score, mine, q_tile);
+    attention_backward_start_dots<D, QUERIES>(score, mine, q_tile);
+    bool my_turn = !turns || now == me;
     if (late) { /* dk of the tile before is complete */
       wgmma_wait<1>();
-      attention_settle(ds);
+      attention_backward_settle(p);
+      attention_backward_settle(ds);
       if (query0 > begin) attention_backward_release(empty + 8 * (stage == 0 ? STAGES - 1 : stage - 1));
     }
     wgmma_fence();
-    attention_start_dots<D, QUERIES>(dp, mine + Shape::v, dout_tile);
+    attention_backward_start_dots<D, QUERIES>(dp, mine + Shape::v, dout_tile);
     bool edge = key0 + ATTENTION_BACKWARD_KEYS > s || (causal && key0 + 64 * me + 63 > query0);
     wgmma_wait<(early ? 1 : 0)>();
-    attention_settle(score);
-    attention_wgmma_weights<QUERIES>(score, offset, key0 + 64 * me, query0, s, exponent_scale, causal, edge);
-    attention_wgmma_pack(p, score);
+    attention_backward_settle(score);
+    attention_backward_p<QUERIES>(score, offset, key0 + 64 * me, query0, s, exponent_scale, causal, edge);
+    attention_backward_pack(p, score);
     if (early) {
-      attention_settle(p);
+      attention_backward_settle(p);
       wgmma_fence();
-      attention_start_weighted<D, QUERIES>(sum_v, p, dout_tile, query0 > begin);
+      attention_backward_start_weighted<D, QUERIES>(sum_v, p, dout_tile, query0 > begin);
       wgmma_wait<1>();
     }
-    attention_settle(dp);
-    attention_wgmma_ds<QUERIES>(dp, p, offset + QUERIES);
-    attention_wgmma_pack(ds, dp);
+    attention_backward_settle(dp);
+    attention_backward_ds<QUERIES>(dp, p, offset + QUERIES);
+    attention_backward_pack(ds, dp);
     unsigned char *ds_tile = tiles + Shape::ds + now * Shape::ds_bytes;
-    attention_wgmma_put<QUERIES>(ds_tile, 64 * me, ds);
+    attention_backward_put<QUERIES>(ds_tile, 64 * me, ds);
     if (!early) {
-      attention_settle(p);
+      attention_backward_settle(p);
       wgmma_fence();
-      attention_start_weighted<D, QUERIES>(sum_v, p, dout_tile, query0 > begin);
+      attention_backward_start_weighted<D, QUERIES>(sum_v, p, dout_tile, query0 > begin);
     }
     tma_proxy_fence(); /* wgmma is to read ds */
     if (own)
       named_barrier_sync(1 + me, 128); /* ds is complete */
+    else if (my_turn)
+      named_barrier_sync(turns ? 1 + now : 1, 256);
     else
-      named_barrier_sync(1, 256);
-    attention_settle(ds);
+      named_barrier_arrive(1 + now, 256);
+    attention_backward_settle(ds);
     uint32_t ds_address = shared_address(ds_tile);
+    if (!my_turn) {
+      wgmma_fence();
+      attention_backward_start_weighted<D, QUERIES>(sum_k, ds, q_tile, query0 > begin);
+    }
 #pragma unroll
     for (int part = 0; part < (own ? QUERIES : 64); part += 64) {
+      if (!my_turn) continue;
+      const bool last = part + 64 == (own ? QUERIES : 64);
       float dq[columns / 2];
       wgmma_fence();
       if (own)
-        attention_start_dq<columns, keys>(dq, ds_address + part / 64 * ATTENTION_BACKWARD_KEYS * 128 + me * 64 * 128,
-                                          mine);
+        attention_backward_start_dq<columns, keys>(
+            dq, ds_address + part / 64 * ATTENTION_BACKWARD_KEYS * 128 + me * 64 * 128, mine);
+      else if (turns)
+        attention_backward_start_dq<columns, keys>(dq, ds_address, k_tile);
       else if (QUERIES == 128)
-        attention_start_dq<columns, keys>(dq, ds_address + me * ATTENTION_BACKWARD_KEYS * 128, k_tile);
+        attention_backward_start_dq<columns, keys>(dq, ds_address + me * ATTENTION_BACKWARD_KEYS * 128, k_tile);
       else
-        attention_start_dq<columns, keys>(dq, ds_address, k_tile + me * ATTENTION_BACKWARD_KEYS * 128);
-      if (part == (own ? QUERIES - 64 : 0)) attention_start_weighted<D, QUERIES>(sum_k, ds, q_tile, query0 > begin);
-      if (part == (own ? QUERIES - 64 : 0))
+        attention_backward_start_dq<columns, keys>(dq, ds_address, k_tile + me * ATTENTION_BACKWARD_KEYS * 128);
+      if (last) attention_backward_start_weighted<D, QUERIES>(sum_k, ds, q_tile, query0 > begin);
+      if (last)
         wgmma_wait<1>();
       else
         wgmma_wait<0>();
-      attention_settle(dq);
-      attention_settle(p);
-      int row0 = query0 + (own ? part : QUERIES == 128 ? 64 * me : 0), col0 = own || QUERIES == 128 ? 0 : 64 * me;
-      attention_wgmma_add_dq<columns>(dq_sums, dq, head, row0, col0, s, D);
+      attention_backward_settle(dq);
+      int row0 = query0 + (own ? part : QUERIES == 128 ? 64 * me : 0);
+      int col0 = own || turns || QUERIES == 128 ? 0 : 64 * me;
+      attention_backward_add_dq<columns>(dq_sums, dq, head, row0, col0, s, D);
     }
     if (!late) {
       wgmma_wait<0>();
-      attention_settle(ds);
+      attention_backward_settle(p);
+      attention_backward_settle(ds);
       attention_backward_release(empty + 8 * stage);
     }
     if (++stage == STAGES) stage = 0, phase ^= 1;
   }
   wgmma_wait<0>();
-  attention_settle(sum_k);
-  attention_settle(sum_v);
+  attention_backward_settle(sum_k);
+  attention_backward_settle(sum_v);
   size_t first = (size_t)head * s * d;
-  attention_wgmma_write_rows<D>(dv + first, sum_v, 1, key0 + 64 * me, s, d);
-  attention_wgmma_write_rows<D>(dk + first, sum_k, scale, key0 + 64 * me, s, d);
+  attention_backward_write<D>(dv + first, sum_v, 1, key0 + 64 * me, s, d);
+  attention_backward_write<D>(dk + first, sum_k, scale, key0 + 64 * me, s, d);
 }
 #endif
 
@@ -421,11 +445,11 @@ static inline void attention_backward_wgmma(__nv_bfloat16 *dq, __nv_bfloat16 *dk
   }
   attention_backward_bf16_begin(delta, dq_sums, dout, o, b, h, s, d);
   if (d <= 64)
-    attention_backward_wgmma_run<64, 128, 2, ATTENTION_EARLY | ATTENTION_LATE>(dq_sums, dk, dv, q, k, v, lse, delta,
-                                                                               dout, b, h, s, d, causal);
+    attention_backward_wgmma_run<64, 64, 2, ATTENTION_BACKWARD_64>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s,
+                                                                   d, causal);
   else
-    attention_backward_wgmma_run<128, 64, 2, ATTENTION_EARLY | ATTENTION_LATE>(dq_sums, dk, dv, q, k, v, lse, delta,
-                                                                               dout, b, h, s, d, causal);
+    attention_backward_wgmma_run<128, 64, 2, ATTENTION_BACKWARD_128>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h,
+                                                                     s, d, causal);
   attention_backward_bf16_end(dq, dq_sums, b, h, s, d);
 }
 

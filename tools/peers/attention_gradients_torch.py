@@ -6,7 +6,7 @@
     python3 tools/peers/attention_gradients_torch.py --ours=./attention_gradients.so
     python3 tools/peers/attention_gradients_torch.py --ours=./attention_gradients.so --type=bfloat16 --shapes=2x16x4096x128 --json
 
-All in one process and on the same normally distributed inputs; float32 with TF32 off. The calls take turns, 21 rounds, and each
+All in one process and on the same normally distributed inputs; float32 with TF32 off. The calls take turns, --rounds of them, and each
 gets its median, launches included. A backend is named with the kernel that took most of its time; `x best` is the speed
 relative to PyTorch's fastest backend for that shape. The errors are those of dq, dk and dv of two heads against the same in
 float64: the largest one, and the root of the mean square. SM clock: of nvidia-smi, while they ran.
@@ -22,7 +22,7 @@ import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-ROUNDS, CALLS, HEADS = 21, 2, ((0, 0), (-1, -1))
+CALLS, HEADS = 2, ((0, 0), (-1, -1))
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION,
             "efficient": SDPBackend.EFFICIENT_ATTENTION}
 TYPES = {"float32": (torch.float32, ["attention_gradients_flash", "attention_gradients_tf32"]),
@@ -86,7 +86,7 @@ def clock():
     return subprocess.run(query, capture_output=True, text=True).stdout.strip().splitlines()[0]
 
 
-def measure(shape, causal, dtype, ours, library):
+def measure(shape, causal, dtype, ours, library, rounds):
     inputs = [torch.randn(shape, device="cuda", dtype=dtype).requires_grad_() for _ in range(3)]
     dout = torch.randn(shape, device="cuda", dtype=dtype)
     calls = {}
@@ -103,7 +103,7 @@ def measure(shape, causal, dtype, ours, library):
     expected = exact(inputs, dout, causal)
     rows = {name: {"errors": errors(call(), expected), "kernel": kernel_of(call)} for name, call in calls.items()}
     samples = {name: [] for name in calls}
-    for round in range(-2, ROUNDS):
+    for round in range(-2, rounds):
         for name, call in calls.items():
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             call()
@@ -111,7 +111,7 @@ def measure(shape, causal, dtype, ours, library):
             for _ in range(CALLS):
                 call()
             end.record()
-            if round == ROUNDS - 1:
+            if round == rounds - 1:
                 rows[name]["clock"] = clock()
             end.synchronize()
             if round >= 0:
@@ -128,6 +128,7 @@ def main():
     parser.add_argument("--ours", help="the shared library of tools/peers/attention_gradients_library.cu")
     parser.add_argument("--type", choices=sorted(TYPES), help="only this one")
     parser.add_argument("--shapes", default="2x16x4096x64,2x16x4096x128", help="BxHxSxD, separated by commas")
+    parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--json", action="store_true", help="the last line is a JSON object")
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -141,7 +142,7 @@ def main():
             shape = tuple(int(size) for size in text.split("x"))
             for causal in (False, True):
                 print(f"\n{kind} {text}{', causal' if causal else ''}")
-                for name, row in measure(shape, causal, dtype, ours, library).items():
+                for name, row in measure(shape, causal, dtype, ours, library, options.rounds).items():
                     error = "  ".join("%.1e %.1e" % pair for pair in row["errors"])
                     print(f"{name:26} {row['time_us']:9.1f} us {row['x_best']:6.2f}x best  {row['clock']}  {error}  "
                           f"{row['kernel'][:60]}", flush=True)
