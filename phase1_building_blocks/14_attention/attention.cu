@@ -18,12 +18,18 @@
 #include "phase1_building_blocks/14_attention/attention_cublas.cuh"
 #include "phase1_building_blocks/14_attention/attention_lesson.cuh"
 #include "phase1_building_blocks/14_attention/attention_tensor_core_lesson.cuh"
+#include "phase1_building_blocks/14_attention/attention_wgmma.cuh"
 
 static void say_what_is_left_out(void) {
-  if (mma_refusal() != NULL)
+  if (mma_refusal() != NULL) {
     fprintf(stderr, "The tables of bfloat16 are left out: %s.\n", mma_refusal());
-  else if (matmul_wgmma_refusal() != NULL)
-    fprintf(stderr, "The version with wgmma is left out: %s.\n", matmul_wgmma_refusal());
+    return;
+  }
+  if (matmul_wgmma_refusal() == NULL) return;
+  fprintf(stderr, "The versions with wgmma are left out: %s.\n", matmul_wgmma_refusal());
+#ifdef SIMT_REWRITTEN
+  fprintf(stderr, "SIMT_CAPABILITY=9.0 in the environment gives it 9.0.\n");
+#endif
 }
 
 int main(int argc, char **argv) {
@@ -72,10 +78,19 @@ int main(int argc, char **argv) {
       attention_bf16_version(
           "mma", attention_mma,
           "All stay in registers. Each warp alternates between products and exponentials: the limit."),
+      attention_bf16_version("wgmma_alternate", attention_wgmma_alternate,
+                             "No warp loads or copies operands. But each warpgroup waits for each of its products."),
+      attention_bf16_version("wgmma_turns", attention_wgmma_turns,
+                             "One multiplies while others compute exponentials. But maxima and rescaling take time."),
+      attention_bf16_version("wgmma", attention_wgmma,
+                             "Keeps the first tile's maximum while that is safe. Exponentials and products remain."),
   };
   const LessonVersion bf16_causal_versions[] = {
       attention_bf16_version("wmma_causal", attention_wmma, ""),
       attention_bf16_version("mma_causal", attention_mma, ""),
+      attention_bf16_version("wgmma_alternate_causal", attention_wgmma_alternate, ""),
+      attention_bf16_version("wgmma_turns_causal", attention_wgmma_turns, ""),
+      attention_bf16_version("wgmma_causal", attention_wgmma, ""),
   };
   const LessonVersion bf16_gradient_versions[] = {
       attention_bf16_gradients_version(
@@ -85,15 +100,15 @@ int main(int argc, char **argv) {
           "gradients_wgmma", attention_gradients_wgmma,
           "Tiles by TMA, operands from shared memory; one warpgroup's products overlap the other's exponentials."),
   };
+  const int left_out = matmul_wgmma_refusal() == NULL ? 0 : 3; /* the versions with wgmma */
   const LessonTable tables[] = {
       {"Attention, forward", forward_versions, sizeof forward_versions / sizeof *forward_versions},
       {"Causal", causal_versions, sizeof causal_versions / sizeof *causal_versions, &causal},
       {"Forward and backward", gradient_versions, sizeof gradient_versions / sizeof *gradient_versions, &gradients},
-      {"bfloat16, forward", bf16_versions, sizeof bf16_versions / sizeof *bf16_versions, &bf16},
-      {"bfloat16, causal", bf16_causal_versions, sizeof bf16_causal_versions / sizeof *bf16_causal_versions,
-       &bf16_causal},
-      {"bfloat16, forward and backward", bf16_gradient_versions, matmul_wgmma_refusal() == NULL ? 2 : 1,
-       &bf16_gradients},
+      {"bfloat16, forward", bf16_versions, (int)(sizeof bf16_versions / sizeof *bf16_versions) - left_out, &bf16},
+      {"bfloat16, causal", bf16_causal_versions,
+       (int)(sizeof bf16_causal_versions / sizeof *bf16_causal_versions) - left_out, &bf16_causal},
+      {"bfloat16, forward and backward", bf16_gradient_versions, left_out ? 1 : 2, &bf16_gradients},
   };
   const int count = sizeof tables / sizeof *tables;
   return lesson_main(argc, argv, &forward, tables, mma_refusal() == NULL ? count : count - 3);

@@ -239,7 +239,8 @@ static __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 static inline int attention_backward_bf16_columns(int d) { return d <= 64 ? 64 : 128; }
 
 static inline size_t attention_backward_bf16_floats(int b, int h, int s, int d) {
-  return attention_sums_floats(b, h, s, attention_backward_bf16_columns(d)) + (size_t)b * h * s;
+  size_t rows = (size_t)b * h * s;
+  return attention_sums_floats(b, h, s, attention_backward_bf16_columns(d)) + (rows + 3) / 4 * 4;
 }
 
 /* Before the kernel: delta, and dq_sums are cleared. */

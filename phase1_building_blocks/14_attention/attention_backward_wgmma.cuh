@@ -19,17 +19,17 @@
 #define PHASE1_BUILDING_BLOCKS_ATTENTION_BACKWARD_WGMMA_CUH
 
 #include "phase1_building_blocks/14_attention/attention_backward_mma.cuh"
-#include "phase1_building_blocks/15_matmul_tensor_core/hopper.cuh"
-#include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma.cuh"
+#include "phase1_building_blocks/14_attention/attention_wgmma.cuh"
 
 /* Choices of the kernel, for head 64 and head 128. */
 enum {
-  ATTENTION_EARLY = 1, /* dv is started before ds is computed */
-  ATTENTION_LATE = 2,  /* dk is waited for when the scores of the next tile have been started */
-  ATTENTION_OWN = 4,   /* each warpgroup adds up dq of its own keys: no barrier between them, but twice the additions */
-  ATTENTION_TURNS = 8, /* the warpgroups compute dq in turn: the other one goes ahead with its next scores */
-  ATTENTION_BACKWARD_64 = ATTENTION_EARLY | ATTENTION_LATE | ATTENTION_TURNS,
-  ATTENTION_BACKWARD_128 = ATTENTION_EARLY | ATTENTION_LATE
+  ATTENTION_DV_EARLY = 1, /* dv is started before ds is computed */
+  ATTENTION_DK_LATE = 2,  /* dk is waited for when the scores of the next tile have been started */
+  ATTENTION_DQ_OWN =
+      4, /* each warpgroup adds up dq of its own keys: no barrier between them, but twice the additions */
+  ATTENTION_DQ_TURNS = 8, /* the warpgroups compute dq in turn: the other one goes ahead with its next scores */
+  ATTENTION_BACKWARD_64 = ATTENTION_DV_EARLY | ATTENTION_DK_LATE | ATTENTION_DQ_TURNS,
+  ATTENTION_BACKWARD_128 = ATTENTION_DV_EARLY | ATTENTION_DK_LATE
 };
 
 enum { ATTENTION_BACKWARD_KEYS = 128, ATTENTION_BACKWARD_THREADS = 3 * 128 };
@@ -45,23 +45,6 @@ struct AttentionBackwardWgmmaShape {
 };
 
 #ifdef HOPPER_COMPILED
-
-/* The tensor cores write these registers between a product's start and the wait; reading them must not be moved
- * before the wait. */
-template <int N>
-static __device__ __forceinline__ void attention_backward_settle([[maybe_unused]] float (&x)[N]) {
-#ifndef SIMT_REWRITTEN
-#pragma unroll
-  for (int i = 0; i < N; i++) asm volatile("" : "+f"(x[i]));
-#endif
-}
-template <int N>
-static __device__ __forceinline__ void attention_backward_settle([[maybe_unused]] uint32_t (&x)[N][4]) {
-#ifndef SIMT_REWRITTEN
-#pragma unroll
-  for (int i = 0; i < 4 * N; i++) asm volatile("" : "+r"(x[i / 4][i % 4]));
-#endif
-}
 
 /* Starts sum (64,QUERIES) = left (64 of the keys,D) right (QUERIES,D) transposed. */
 template <int D, int QUERIES>
@@ -237,8 +220,8 @@ static __device__ __forceinline__ void attention_backward_consume(unsigned char 
                                                                   __nv_bfloat16 *dv, int head, int key0, int begin,
                                                                   int s, int d, float scale, bool causal) {
   typedef AttentionBackwardWgmmaShape<D, QUERIES, STAGES> Shape;
-  const bool early = FLAGS & ATTENTION_EARLY, late = FLAGS & ATTENTION_LATE, own = FLAGS & ATTENTION_OWN;
-  const bool turns = FLAGS & ATTENTION_TURNS;
+  const bool early = FLAGS & ATTENTION_DV_EARLY, late = FLAGS & ATTENTION_DK_LATE, own = FLAGS & ATTENTION_DQ_OWN;
+  const bool turns = FLAGS & ATTENTION_DQ_TURNS;
   static_assert(!turns || (QUERIES == 64 && !own), "in turns, a warpgroup computes all of dq");
   const int columns = own || turns ? D : 64; /* of dq that the warpgroup computes, for 64 queries */
   const int keys = own ? 64 : ATTENTION_BACKWARD_KEYS;
@@ -258,30 +241,30 @@ static __device__ __forceinline__ void attention_backward_consume(unsigned char 
     bool my_turn = !turns || now == me;
     if (late) { /* dk of the tile before is complete */
       wgmma_wait<1>();
-      attention_backward_settle(p);
-      attention_backward_settle(ds);
+      attention_wgmma_settle(p);
+      attention_wgmma_settle(ds);
       if (query0 > begin) attention_backward_release(empty + 8 * (stage == 0 ? STAGES - 1 : stage - 1));
     }
     wgmma_fence();
     attention_backward_start_dots<D, QUERIES>(dp, mine + Shape::v, dout_tile);
     bool edge = key0 + ATTENTION_BACKWARD_KEYS > s || (causal && key0 + 64 * me + 63 > query0);
     wgmma_wait<(early ? 1 : 0)>();
-    attention_backward_settle(score);
+    attention_wgmma_settle(score);
     attention_backward_p<QUERIES>(score, offset, key0 + 64 * me, query0, s, exponent_scale, causal, edge);
     attention_backward_pack(p, score);
     if (early) {
-      attention_backward_settle(p);
+      attention_wgmma_settle(p);
       wgmma_fence();
       attention_backward_start_weighted<D, QUERIES>(sum_v, p, dout_tile, query0 > begin);
       wgmma_wait<1>();
     }
-    attention_backward_settle(dp);
+    attention_wgmma_settle(dp);
     attention_backward_ds<QUERIES>(dp, p, offset + QUERIES);
     attention_backward_pack(ds, dp);
     unsigned char *ds_tile = tiles + Shape::ds + now * Shape::ds_bytes;
     attention_backward_put<QUERIES>(ds_tile, 64 * me, ds);
     if (!early) {
-      attention_backward_settle(p);
+      attention_wgmma_settle(p);
       wgmma_fence();
       attention_backward_start_weighted<D, QUERIES>(sum_v, p, dout_tile, query0 > begin);
     }
@@ -292,7 +275,7 @@ static __device__ __forceinline__ void attention_backward_consume(unsigned char 
       named_barrier_sync(turns ? 1 + now : 1, 256);
     else
       named_barrier_arrive(1 + now, 256);
-    attention_backward_settle(ds);
+    attention_wgmma_settle(ds);
     uint32_t ds_address = shared_address(ds_tile);
     if (!my_turn) {
       wgmma_fence();
@@ -318,22 +301,22 @@ static __device__ __forceinline__ void attention_backward_consume(unsigned char 
         wgmma_wait<1>();
       else
         wgmma_wait<0>();
-      attention_backward_settle(dq);
+      attention_wgmma_settle(dq);
       int row0 = query0 + (own ? part : QUERIES == 128 ? 64 * me : 0);
       int col0 = own || turns || QUERIES == 128 ? 0 : 64 * me;
       attention_backward_add_dq<columns>(dq_sums, dq, head, row0, col0, s, D);
     }
     if (!late) {
       wgmma_wait<0>();
-      attention_backward_settle(p);
-      attention_backward_settle(ds);
+      attention_wgmma_settle(p);
+      attention_wgmma_settle(ds);
       attention_backward_release(empty + 8 * stage);
     }
     if (++stage == STAGES) stage = 0, phase ^= 1;
   }
   wgmma_wait<0>();
-  attention_backward_settle(sum_k);
-  attention_backward_settle(sum_v);
+  attention_wgmma_settle(sum_k);
+  attention_wgmma_settle(sum_v);
   size_t first = (size_t)head * s * d;
   attention_backward_write<D>(dv + first, sum_v, 1, key0 + 64 * me, s, d);
   attention_backward_write<D>(dk + first, sum_k, scale, key0 + 64 * me, s, d);
@@ -384,46 +367,16 @@ static __global__ void __launch_bounds__(ATTENTION_BACKWARD_THREADS, 1)
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launchers */
 
-/* The tensor map of x (heads,s,d) in bfloat16: boxes of 64 columns and box_rows rows of one head. */
-static inline CUtensorMap attention_backward_map(const __nv_bfloat16 *x, int heads, int s, int d, int box_rows) {
-  typedef CUresult Encode(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
-                          const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
-                          CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-  static Encode *encode;
-  if (encode == NULL) {
-    void *found = NULL;
-    cudaDriverEntryPointQueryResult status;
-#if CUDART_VERSION >= 12050
-    CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &status));
-#else
-    CUDA_CHECK(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &status));
-#endif
-    if (status != cudaDriverEntryPointSuccess || found == NULL)
-      die("attention_backward_wgmma: this driver has no cuTensorMapEncodeTiled(): it needs one for CUDA 12");
-    encode = (Encode *)found;
-  }
-  CUtensorMap map;
-  cuuint64_t size[3] = {(cuuint64_t)d, (cuuint64_t)s, (cuuint64_t)heads};
-  cuuint64_t pitch[2] = {(cuuint64_t)d * sizeof *x, (cuuint64_t)d * s * sizeof *x};
-  cuuint32_t box[3] = {64, (cuuint32_t)box_rows, 1}, step[3] = {1, 1, 1};
-  CUresult status = encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, (void *)x, size, pitch, box, step,
-                           CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                           CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (status != CUDA_SUCCESS)
-    die("attention_backward_wgmma: no tensor map of (%d,%d,%d) bfloat16: error %d", heads, s, d, (int)status);
-  return map;
-}
-
 template <int D, int QUERIES, int STAGES, int FLAGS>
 static inline void attention_backward_wgmma_run(float *dq_sums, __nv_bfloat16 *dk, __nv_bfloat16 *dv,
                                                 const __nv_bfloat16 *q, const __nv_bfloat16 *k, const __nv_bfloat16 *v,
                                                 const float *lse, const float *delta, const __nv_bfloat16 *dout, int b,
                                                 int h, int s, int d, bool causal) {
   const int keys = ATTENTION_BACKWARD_KEYS, bytes = AttentionBackwardWgmmaShape<D, QUERIES, STAGES>::bytes;
-  CUtensorMap q_map = attention_backward_map(q, b * h, s, d, QUERIES);
-  CUtensorMap k_map = attention_backward_map(k, b * h, s, d, keys);
-  CUtensorMap v_map = attention_backward_map(v, b * h, s, d, keys);
-  CUtensorMap dout_map = attention_backward_map(dout, b * h, s, d, QUERIES);
+  CUtensorMap q_map = attention_wgmma_map(q, b * h, s, d, QUERIES);
+  CUtensorMap k_map = attention_wgmma_map(k, b * h, s, d, keys);
+  CUtensorMap v_map = attention_wgmma_map(v, b * h, s, d, keys);
+  CUtensorMap dout_map = attention_wgmma_map(dout, b * h, s, d, QUERIES);
   auto *kernel = attention_backward_wgmma_kernel<D, QUERIES, STAGES, FLAGS>;
   shared_limit_ask((const void *)kernel, bytes);
   kernel<<<attention_blocks(s, keys) * b * h, ATTENTION_BACKWARD_THREADS, bytes>>>(
@@ -459,7 +412,7 @@ static inline void attention_gradients_wgmma(__nv_bfloat16 *dq, __nv_bfloat16 *d
   size_t rows = (size_t)b * h * s, room = attention_backward_bf16_floats(b, h, s, d), o_floats = (rows * d + 7) / 8 * 4;
   float *sums = attention_workspace(room + o_floats + rows), *lse = sums + room + o_floats;
   __nv_bfloat16 *o = (__nv_bfloat16 *)(sums + room);
-  attention_mma(o, lse, q, k, v, b, h, s, d, causal);
+  attention_wgmma(o, lse, q, k, v, b, h, s, d, causal);
   attention_backward_wgmma(dq, dk, dv, q, k, v, o, lse, dout, b, h, s, d, causal, sums);
   attention_memory = (room + o_floats + rows) * sizeof *sums;
 }

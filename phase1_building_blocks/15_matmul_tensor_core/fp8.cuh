@@ -97,6 +97,11 @@ static inline void fp8_tiles_cpu(uint8_t *codes, float *scales, const float *x, 
 /* On the GPU. A warp has 128 numbers of a row, a lane four. */
 
 static __device__ __forceinline__ void fp8_read4(float (&four)[4], const float *row, int col, int k) {
+  if (col + 4 <= k && (uintptr_t)&row[col] % 16 == 0) {
+    float4 x = *(const float4 *)&row[col];
+    four[0] = x.x, four[1] = x.y, four[2] = x.z, four[3] = x.w;
+    return;
+  }
 #pragma unroll
   for (int i = 0; i < 4; i++) four[i] = col + i < k ? row[col + i] : 0.0f;
 }

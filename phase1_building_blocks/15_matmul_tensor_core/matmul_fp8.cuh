@@ -74,13 +74,12 @@ static inline void matmul_fp8_naive(__nv_bfloat16 *c, const uint8_t *a, const fl
 
 #ifdef HOPPER_COMPILED
 
-/* The scales that a thread needs at one step: those of its two rows of A, and of three times 64 columns of C, each of
- * which lie in one tile of W. */
+/* The scales that a thread needs at one step: those of its two rows of A, and of the two tiles of W in a stage. */
 typedef struct MatmulFp8Scales {
-  float upper, lower, w[3];
+  float upper, lower, w[2];
 } MatmulFp8Scales;
 
-/* For the 64 x 192 of C at (row0, col0). What lies outside of C is multiplied by other scales, and not written. */
+/* For the 64 x 256 of C at (row0, col0). What lies outside of C is multiplied by other scales, and not written. */
 static __device__ __forceinline__ MatmulFp8Scales matmul_fp8_scales(const float *a_scale, const float *w_scale,
                                                                     int row0, int col0, int m, int n, int step,
                                                                     int steps) {
@@ -90,14 +89,13 @@ static __device__ __forceinline__ MatmulFp8Scales matmul_fp8_scales(const float 
   scales.upper = __ldg(&a_scale[(size_t)min(row, m - 1) * steps + step]);
   scales.lower = __ldg(&a_scale[(size_t)min(row + 8, m - 1) * steps + step]);
 #pragma unroll
-  for (int i = 0; i < 3; i++)
-    scales.w[i] = __ldg(&w_scale[(size_t)(min(col0 + 64 * i, n - 1) / FP8_TILE) * steps + step]);
+  for (int half = 0; half < 2; half++)
+    scales.w[half] = __ldg(&w_scale[(size_t)(min(col0 + half * FP8_TILE, n - 1) / FP8_TILE) * steps + step]);
   return scales;
 }
 
-/* Starts part (64,192) = the products of one stage: 128 numbers along K, 32 per wgmma. */
-static __device__ __forceinline__ void matmul_fp8_multiply(float (&part)[MATMUL_ROWS_SUMS], uint32_t a_tile,
-                                                           uint32_t w_tile) {
+/* Starts part (64,128) = the products of one stage: 128 numbers along K, 32 per wgmma. */
+static __device__ __forceinline__ void matmul_fp8_multiply(float (&part)[64], uint32_t a_tile, uint32_t w_tile) {
   wgmma_fence();
 #pragma unroll
   for (int i = 0; i < FP8_TILE; i += 32)
@@ -126,27 +124,31 @@ static __device__ __forceinline__ void matmul_fp8_write4(__nv_bfloat16 *c, float
 static __device__ __forceinline__ void matmul_fp8_consume(const MatmulRing *ring, const MatmulWgmmaWork *work,
                                                           __nv_bfloat16 *c, const float *a_scale, const float *w_scale,
                                                           int m, int n) {
+  const int cluster = MATMUL_ROWS_CLUSTER;
   int stage = 0, consumer = matmul_rows_consumer(), steps = work->steps;
   uint32_t phase = 0;
-  float sum[MATMUL_ROWS_SUMS], part[MATMUL_ROWS_SUMS];
-  for (int tile = blockIdx.x / MATMUL_ROWS_CLUSTER; tile < work->rows * work->cols; tile += work->clusters) {
+  float sum[2][64], part[64];
+  for (int tile = blockIdx.x / cluster; tile < work->rows * work->cols; tile += work->clusters) {
     int row0, col0;
-    matmul_rows_place(work, tile, &row0, &col0);
+    matmul_wgmma_place<cluster>(work, tile, &row0, &col0);
     row0 += 64 * consumer;
     MatmulFp8Scales scales = matmul_fp8_scales(a_scale, w_scale, row0, col0, m, n, 0, steps);
 #pragma unroll
-    for (int i = 0; i < MATMUL_ROWS_SUMS; i++) sum[i] = 0;
+    for (int i = 0; i < 128; i++) sum[i / 64][i % 64] = 0;
     for (int step = 0; step < steps; step++) {
-      uint32_t a_tile = ring->tiles + stage * MATMUL_ROWS_STAGE_BYTES, w_tile = a_tile + MATMUL_ROWS_A_BYTES;
+      uint32_t a_tile = ring->tiles + stage * MATMUL_WGMMA_STAGE_BYTES, w_tile = a_tile + MATMUL_WGMMA_A_BYTES;
       a_tile += consumer * 64 * MATMUL_ROWS_BYTES;
       MatmulFp8Scales next = matmul_fp8_scales(a_scale, w_scale, row0, col0, m, n, step + 1, steps);
       mbarrier_wait(ring->full + 8 * stage, phase);
-      matmul_fp8_multiply(part, a_tile, w_tile);
-      wgmma_wait<0>();
-      matmul_wgmma_release<MATMUL_ROWS_CLUSTER>(ring, stage);
 #pragma unroll
-      for (int i = 0; i < MATMUL_ROWS_SUMS; i++)
-        sum[i] += part[i] * ((i / 2 % 2 == 0 ? scales.upper : scales.lower) * scales.w[i / 32]);
+      for (int half = 0; half < 2; half++) {
+        matmul_fp8_multiply(part, a_tile, w_tile + half * MATMUL_ROWS_PART_BYTES);
+        wgmma_wait<0>();
+        if (half == 1) matmul_wgmma_release<cluster>(ring, stage);
+        float upper = scales.upper * scales.w[half], lower = scales.lower * scales.w[half];
+#pragma unroll
+        for (int i = 0; i < 64; i++) sum[half][i] += part[i] * (i / 2 % 2 == 0 ? upper : lower);
+      }
       scales = next;
       matmul_ring_advance<MATMUL_ROWS_STAGES>(&stage, &phase);
     }

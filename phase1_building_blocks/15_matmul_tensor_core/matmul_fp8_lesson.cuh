@@ -130,7 +130,7 @@ static inline Lesson matmul_fp8_lesson(void) {
   lesson.flops = matmul_fp8_flops;
   lesson.tolerance = matmul_fp8_tolerance;
   lesson.most = lesson_shape(&lesson, 65535 * 8, 65535 * 8, INT_MAX - FP8_TILE);
-  lesson.timed = lesson_shape(&lesson, 8192, 8192, 8192);
+  lesson.timed = lesson_shape(&lesson, 4096, 4096, 4096);
   lesson.counted = lesson_shape(&lesson, 128, 256, 256);
   /* the first shows faults best; a single element; edges of a tile, a scale; rows of C that begin anywhere */
   const int shapes[][3] = {{3, 31, 33},    {1, 1, 1},     {31, 3, 1},      {33, 127, 65},

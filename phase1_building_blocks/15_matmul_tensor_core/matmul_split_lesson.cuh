@@ -56,7 +56,7 @@ static inline Lesson matmul_split_lesson(void) {
   lesson.reference_gpu = (LessonLauncher)matmul_split_reference_gpu;
   lesson.workspace = matmul_split_lesson_workspace;
   lesson.tolerance = matmul_split_tolerance;
-  lesson.timed = lesson_shape(&lesson, 8192, 8192, 8192);
+  lesson.timed = lesson_shape(&lesson, 4096, 4096, 4096);
   lesson.counted = lesson_shape(&lesson, 128, 256, 64);
   return lesson;
 }

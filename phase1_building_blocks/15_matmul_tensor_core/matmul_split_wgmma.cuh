@@ -23,20 +23,19 @@
 #ifdef HOPPER_COMPILED
 
 template <MatmulSplit SPLIT>
-static __device__ __forceinline__ void matmul_split_product(float (&sum)[MATMUL_ROWS_SUMS], uint32_t a_tile, int a_from,
+static __device__ __forceinline__ void matmul_split_product(float (&part)[64], uint32_t a_tile, int a_from,
                                                             uint32_t b_tile, int b_from, int add) {
   uint64_t a = matmul_rows_descriptor(a_tile, a_from), b = matmul_rows_descriptor(b_tile, b_from);
   if (SPLIT == MATMUL_SPLIT_TF32)
-    wgmma_tf32(sum, a, b, add);
+    wgmma_tf32(part, a, b, add);
   else
-    wgmma_half<WGMMA_K_MAJOR>(sum, a, b, add);
+    wgmma_half<WGMMA_K_MAJOR>(part, a, b, add);
 }
 
-/* Starts part (64,192) = the products of one stage, the small ones first. The high parts are the first 64 bytes of a
+/* Starts part (64,128) = the products of one stage, the small ones first. The high parts are the first 64 bytes of a
  * row, the low parts the other 64; each wgmma takes 32 bytes of A's rows and of B's. */
 template <MatmulSplit SPLIT>
-static __device__ __forceinline__ void matmul_split_multiply(float (&part)[MATMUL_ROWS_SUMS], uint32_t a_tile,
-                                                             uint32_t b_tile) {
+static __device__ __forceinline__ void matmul_split_multiply(float (&part)[64], uint32_t a_tile, uint32_t b_tile) {
   const int high = 0, low = 64;
   wgmma_fence();
 #pragma unroll
@@ -73,25 +72,29 @@ template <MatmulSplit SPLIT>
 static __device__ __forceinline__ void matmul_split_consume(const MatmulRing *ring, const MatmulWgmmaWork *work,
                                                             float *c, const int *row_exponent,
                                                             const int *column_exponent, int m, int n) {
+  const int cluster = MATMUL_ROWS_CLUSTER;
   int stage = 0, consumer = matmul_rows_consumer();
   uint32_t phase = 0;
-  float sum[MATMUL_ROWS_SUMS], part[MATMUL_ROWS_SUMS];
-  for (int tile = blockIdx.x / MATMUL_ROWS_CLUSTER; tile < work->rows * work->cols; tile += work->clusters) {
+  float sum[2][64], part[64];
+  for (int tile = blockIdx.x / cluster; tile < work->rows * work->cols; tile += work->clusters) {
 #pragma unroll
-    for (int i = 0; i < MATMUL_ROWS_SUMS; i++) sum[i] = 0;
+    for (int i = 0; i < 128; i++) sum[i / 64][i % 64] = 0;
     for (int step = 0; step < work->steps; step++) {
-      uint32_t a_tile = ring->tiles + stage * MATMUL_ROWS_STAGE_BYTES, b_tile = a_tile + MATMUL_ROWS_A_BYTES;
+      uint32_t a_tile = ring->tiles + stage * MATMUL_WGMMA_STAGE_BYTES, b_tile = a_tile + MATMUL_WGMMA_A_BYTES;
       a_tile += consumer * 64 * MATMUL_ROWS_BYTES;
       mbarrier_wait(ring->full + 8 * stage, phase);
-      matmul_split_multiply<SPLIT>(part, a_tile, b_tile);
-      wgmma_wait<0>();
-      matmul_wgmma_release<MATMUL_ROWS_CLUSTER>(ring, stage);
 #pragma unroll
-      for (int i = 0; i < MATMUL_ROWS_SUMS; i++) sum[i] += part[i];
+      for (int half = 0; half < 2; half++) {
+        matmul_split_multiply<SPLIT>(part, a_tile, b_tile + half * MATMUL_ROWS_PART_BYTES);
+        wgmma_wait<0>();
+        if (half == 1) matmul_wgmma_release<cluster>(ring, stage);
+#pragma unroll
+        for (int i = 0; i < 64; i++) sum[half][i] += part[i];
+      }
       matmul_ring_advance<MATMUL_ROWS_STAGES>(&stage, &phase);
     }
     int row0, col0;
-    matmul_rows_place(work, tile, &row0, &col0);
+    matmul_wgmma_place<cluster>(work, tile, &row0, &col0);
     matmul_rows_write(sum, row0 + 64 * consumer, col0, m, n, [&](int row, int col, float4 four) {
       int exponent = SPLIT == MATMUL_SPLIT_HALF ? __ldg(&row_exponent[row]) : 0;
       matmul_split_write4<SPLIT>(c, four, exponent, column_exponent, row, col, n);
