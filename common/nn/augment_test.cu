@@ -372,12 +372,8 @@ static void run(Device device, const Augment *augment, const AugmentSource *host
   AugmentSource source = *host;
   float *y = (float *)device_alloc(device, (n + offset) * sizeof *y);
   void *from[] = {images, rows, samples, &key, all_labels, labels}, *to[6];
-  const size_t bytes[] = {n,
-                          batch * sizeof *rows,
-                          batch * sizeof *samples,
-                          sizeof key,
-                          batch * sizeof *all_labels,
-                          batch * sizeof *labels};
+  const size_t bytes[] = {n,          batch * sizeof *rows,       batch * sizeof *samples,
+                          sizeof key, batch * sizeof *all_labels, batch * sizeof *labels};
   for (int i = 0; i < 6; i++) {
     to[i] = device_alloc(device, bytes[i]);
     device_upload(device, to[i], from[i], bytes[i]);

@@ -104,29 +104,23 @@ static __device__ __forceinline__ float4 dropout_quad_scale(float4 v, float fact
                      bits & 8 ? v.w * factor : 0);
 }
 
-/* The cipher's words do not depend on x. So they are computed right after the loads have been issued, and the loads
- * take their time meanwhile. Of a word one bit is kept, so that QUADS float4 need one register, and not 4 QUADS. The
- * empty asm statement keeps the compiler from moving the cipher behind the softmax. */
+/* For rows of exactly 4 T QUADS floats. The cipher's words do not depend on x: they are computed right after the loads
+ * have been issued, and the loads take their time meanwhile. Of a word one bit is kept, so that QUADS float4 need one
+ * register, and not 4 QUADS. No thread has to ask where the row ends. */
 template <int T, int QUADS, int ROWS>
 static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
-    softmax_dropout_forward_early_kernel(float *__restrict__ y, const float *__restrict__ x, int rows, int cols,
+    softmax_dropout_forward_early_kernel(float4 *__restrict__ y, const float4 *__restrict__ x, int rows,
                                          Dropout dropout) {
-  const float4 none = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
-  int t = threadIdx.x, r = blockIdx.x * ROWS + threadIdx.y;
+  int r = blockIdx.x * ROWS + threadIdx.y;
   if (ROWS > 1 && r >= rows) return;
-  size_t begin = (size_t)r * cols;
-  Row row = row_split(x + begin, cols);
-  size_t first = (begin + row.head) / 4;
-  const float4 *in = (const float4 *)x + first;
-  float4 *out = (float4 *)y + first, kept[QUADS];
-  int edge = row_edge(row, t);
-#pragma unroll
-  for (int i = 0; i < QUADS; i++) kept[i] = t + i * T < row.quads ? __ldcs(&in[t + i * T]) : none;
-  float alone = edge >= 0 ? x[begin + edge] : -INFINITY, max = alone, sum = 0;
+  size_t first = (size_t)r * (T * QUADS) + threadIdx.x; /* the thread's first float4 in the matrix */
+  float4 kept[QUADS];
+  float max = -INFINITY, sum = 0;
   unsigned bits = 0;
 #pragma unroll
-  for (int i = 0; i < QUADS; i++) bits |= dropout_quad_bits(dropout, first + t + i * T) << 4 * i;
-  asm volatile("" : "+r"(bits));
+  for (int i = 0; i < QUADS; i++) kept[i] = __ldcs(&x[first + i * T]);
+#pragma unroll
+  for (int i = 0; i < QUADS; i++) bits |= dropout_quad_bits(dropout, first + i * T) << 4 * i;
 #pragma unroll
   for (int i = 0; i < QUADS; i++) max = fmaxf(max, softmax_quad_max(kept[i]));
 
@@ -136,14 +130,10 @@ static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
     kept[i] = softmax_quad_exp(kept[i], from);
     sum += softmax_quad_sum(kept[i]);
   }
-  alone = expf(alone - from);
-  MaxSum all = row_max_sum<T>(max_sum_make(max, sum + alone));
-  float factor = expf(max - all.max) / all.sum; /* turns exp(x - max) into probabilities */
+  MaxSum all = row_max_sum<T>(max_sum_make(max, sum));
+  float factor = expf(max - all.max) / all.sum * dropout.scale; /* turns exp(x - max) into scaled probabilities */
 #pragma unroll
-  for (int i = 0; i < QUADS; i++)
-    if (t + i * T < row.quads)
-      __stcs(&out[t + i * T], dropout_quad_scale(kept[i], factor * dropout.scale, bits >> 4 * i));
-  if (edge >= 0) y[begin + edge] = dropout_apply(dropout, dropout_word(dropout, begin + edge), alone * factor);
+  for (int i = 0; i < QUADS; i++) __stcs(&y[first + i * T], dropout_quad_scale(kept[i], factor, bits >> 4 * i));
 }
 
 static __device__ __forceinline__ float softmax_dropout_quad_dot(float4 a, float4 b) {
@@ -265,28 +255,30 @@ static inline void softmax_dropout_forward_fused(float *y, const float *x, int r
 }
 
 template <int T, int QUADS, int ROWS>
-static inline void softmax_dropout_early_launch(float *y, const float *x, int rows, int cols, Dropout dropout) {
+static inline void softmax_dropout_early_launch(float *y, const float *x, int rows, Dropout dropout) {
   softmax_dropout_forward_early_kernel<T, QUADS, ROWS>
-      <<<(rows + ROWS - 1) / ROWS, dim3(T, ROWS)>>>(y, x, rows, cols, dropout);
+      <<<(rows + ROWS - 1) / ROWS, dim3(T, ROWS)>>>((float4 *)y, (const float4 *)x, rows, dropout);
   CUDA_CHECK_LAUNCH();
 }
 
-/* The sizes are the fastest of a sweep on an H200. */
+/* Other rows as `fused`: with heads, tails and threads that have no float4 the cipher gains nothing by being first. */
 static inline void softmax_dropout_forward_gpu(float *y, const float *x, int rows, int cols, float p, uint64_t seed,
                                                uint32_t stream) {
   Dropout dropout = dropout_make(p, seed, stream);
-  if (!dropout_aligned(y, x) || cols > SOFTMAX_DROPOUT_LONGEST)
-    softmax_dropout_forward_separate(y, y, x, rows, cols, p, seed, stream);
-  else if (cols <= 256)
-    softmax_dropout_early_launch<32, 2, 4>(y, x, rows, cols, dropout);
-  else if (cols <= 1024)
-    softmax_dropout_early_launch<64, 4, 1>(y, x, rows, cols, dropout);
-  else if (cols <= 4096)
-    softmax_dropout_early_launch<256, 4, 1>(y, x, rows, cols, dropout);
-  else if (cols <= 16384)
-    softmax_dropout_early_launch<512, 8, 1>(y, x, rows, cols, dropout);
+  if (!dropout_aligned(y, x))
+    softmax_dropout_forward_fused(y, x, rows, cols, p, seed, stream);
+  else if (cols == 256)
+    softmax_dropout_early_launch<32, 2, 4>(y, x, rows, dropout);
+  else if (cols == 512)
+    softmax_dropout_early_launch<32, 4, 4>(y, x, rows, dropout);
+  else if (cols == 1024)
+    softmax_dropout_early_launch<64, 4, 1>(y, x, rows, dropout);
+  else if (cols == 2048)
+    softmax_dropout_early_launch<128, 4, 1>(y, x, rows, dropout);
+  else if (cols == 4096)
+    softmax_dropout_early_launch<256, 4, 1>(y, x, rows, dropout);
   else
-    softmax_dropout_early_launch<1024, 8, 1>(y, x, rows, cols, dropout);
+    softmax_dropout_forward_fused(y, x, rows, cols, p, seed, stream);
 }
 
 template <int T, int QUADS, int ROWS>

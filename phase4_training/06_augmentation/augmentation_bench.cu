@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
   for (int b = 0; b < BATCH; b++) order[b] = (uint32_t)b;
   const AugmentNorm norm = augment_norm(mean, stddev, CHANNELS);
   const AugmentSource source = {images,   order, order, &key, norm, 112 * AUGMENT_ONE,
-                                CHANNELS, SIDE,  SIDE,  NULL, NULL,  NULL};
+                                CHANNELS, SIDE,  SIDE,  NULL, NULL, NULL};
   const char *const texts[] = {"none", "crop", "crop,cutout:16", "affine:rotate=15,scale=0.1,shear=5,shift=2",
                                "affine:rotate=15,scale=0.1,shear=5,shift=2,flip,cutout:16,"
                                "colour:brightness=0.2,contrast=0.2,saturation=0.2"};

@@ -32,15 +32,15 @@ static void fused_writes_every_value_once(void **state) {
               (drawn.global_load_sectors + drawn.global_store_sectors) / 2);
 }
 
-/* Loads: each byte once, a word of four per lane; an image's place for each warp, its number for the one that
- * draws, and the key, 3 words. Stores: a float4 per lane. */
+/* Loads: each byte once, a word of four per lane; an image's place for each warp that loads, its number for the one
+ * that draws, and the key, 3 words. Stores: a float4 per lane. */
 static void the_frame_is_loaded_once(void **state) {
   (void)state;
   const LessonCounts c = counts(augmentation_frame_version(""));
   counts_required();
   assert_count(c.global_store_requests, VALUES / 4 / 32);
   assert_count(c.global_store_sectors, VALUES / 8);
-  const int image = VALUES / 4 / 32, few = N * (AUGMENT_WARPS + 1 + 3);
+  const int image = VALUES / 4 / 32, few = N * (AUGMENT_LOADERS + 1 + 3);
   assert_count(c.global_load_requests, image + few);
   assert_count(c.global_load_sectors, VALUES / 32 + few);
 }

@@ -97,7 +97,7 @@ int main(void) {
   lesson = fused_lesson();
   launch<FusedLauncher>(lesson,
                         {batchnorm_relu_softmax_separate, batchnorm_relu_softmax_two, batchnorm_relu_softmax_online,
-                         batchnorm_relu_softmax_gpu},
+                         batchnorm_relu_softmax_fused},
                         lesson_shape(&lesson, 19, 509));
 
   for (int causal = 0; causal < 2; causal++) {
