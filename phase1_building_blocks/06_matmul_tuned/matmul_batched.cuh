@@ -24,7 +24,7 @@ static inline void matmul_batched_cpu(float *c, const float *a, const float *b, 
 /* A block of 128 threads computes 64 x 64 elements of C in steps of 16 along K, a warp 32 x 32 of them, a thread 8 x 4:
  * rows 4 apart, columns side by side. A stage of the ring holds a pair of tiles:
  *
- *     a_tile[MATMUL_BATCHED_SIDE][MATMUL_BATCHED_PITCH]   not transposed: a thread reads four columns of a row at a time
+ *     a_tile[MATMUL_BATCHED_SIDE][MATMUL_BATCHED_PITCH]   not transposed: a thread reads four floats of a row at a time
  *     b_tile[MATMUL_BATCHED_DEPTH][MATMUL_BATCHED_SIDE]
  */
 enum { MATMUL_BATCHED_SIDE = 64, MATMUL_BATCHED_DEPTH = 16, MATMUL_BATCHED_THREADS = 128, MATMUL_BATCHED_STAGES = 4 };

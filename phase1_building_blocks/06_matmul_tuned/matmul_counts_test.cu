@@ -134,7 +134,7 @@ static LessonCounts counts_small(MatmulBatchLauncher *launch, int batch, int m, 
   return counts_of(&lesson, matmul_small_version("matmul", launch, ""), lesson_shape(&lesson, batch, m, n, k));
 }
 
-/* 8 rows: of B each element once, of A one request for the 8 threads with the same ones, in each block of 32 columns. */
+/* 8 rows. Each block of 32 columns loads its part of B once, and A, which 8 threads load with one request. */
 static void skinny_loads_b_once_and_shares_nothing(void **state) {
   (void)state;
   const int m = 8, n = 256, k = 512;

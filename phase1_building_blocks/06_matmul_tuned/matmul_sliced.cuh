@@ -2,9 +2,9 @@
  * float32 throughout, sizes at least 1. The reference is matmul_cpu() of matmul.cuh.
  *
  * Stream-K divides the steps of a tile among blocks, each of which writes its sums; a second kernel adds them up. With
- * few tiles that are many parts per tile. So here the warps of a block do not share a tile of C, they share its steps: a
- * warp computes the whole tile for its slice of K, with a pair of tiles of its own, and it never waits for another warp.
- * At the end the slices are added up in shared memory, and a multiprocessor writes one part, not four or eight.
+ * few tiles that are many parts per tile. So here the warps of a block do not share a tile of C, they share its steps:
+ * a warp computes the whole tile for its slice of K, with a pair of tiles of its own, and it never waits for another
+ * warp. At the end the slices are added up in shared memory, and a multiprocessor writes one part, not four or eight.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_SLICED_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_SLICED_CUH
@@ -25,7 +25,7 @@ static __device__ __forceinline__ void matmul_sliced_put(float4 *own, const floa
       own[(r * COLS + s) / 4 * 32 + threadIdx.x] = make_float4(sum[r][s], sum[r][s + 1], sum[r][s + 2], sum[r][s + 3]);
 }
 
-/* x (rows,cols) = the sums of the slices, added up in their order. The patch of the threads (i,...) begins at (row,col);
+/* x (rows,cols) = the sums of the slices, added up in their order. The patch of threads (i,...) begins at (row,col);
  * thread (i,slice) writes every SLICES-th float4 of it. */
 template <typename Shape, int SLICES, bool ALIGNED>
 static __device__ __forceinline__ void matmul_sliced_write(float *x, const float4 *sums, int row, int col, int rows,

@@ -1,23 +1,25 @@
-/* matmul_small.cu - products that large tiles do not suit: few rows, few tiles, many small products.
+/* matmul_small.cu - products that large tiles do not suit: of few rows, of few tiles, and many small ones.
  *
  *     bazel run //phase1_building_blocks:matmul_small
  *     bazel run --config=cuda //phase1_building_blocks:matmul_small -- \
  *         --shape=1x1x4096x4096,1x8x4096x4096,1x64x4096x4096,256x64x64x64     # batch x M x N x K
  *
- * Three kernels, each for one reason why a multiprocessor has nothing to do. Their sentences say which. */
+ * Each kernel removes one reason why multiprocessors wait, and is the fastest for one kind of product. On a GPU the
+ * tables of several shapes show which. */
 #include "common/lesson/main.h"
 #include "phase1_building_blocks/06_matmul_tuned/matmul_small_lesson.cuh"
 
 int main(int argc, char **argv) {
   Lesson lesson = matmul_small_lesson();
   const LessonVersion versions[] = {
-      matmul_small_version("tuned", matmul_each_of<matmul_tuned_tiled>,
-                           "Square tiles, products one after the other. Divide the steps among a block's warps."),
+      matmul_small_version("tiled", matmul_each_of<matmul_tuned_tiled>,
+                           "Square tiles: many parts per tile. Let each warp of a block have a slice of K."),
       matmul_small_version("sliced", matmul_each_of<matmul_sliced>,
-                           "A part of a tile per multiprocessor. For 8 rows, tiles are mostly empty: have none."),
+                           "One part per multiprocessor. With 8 rows most of a tile is empty: do without tiles."),
       matmul_small_version("skinny", matmul_each_of<matmul_skinny>,
-                           "B goes from memory to registers, once. Small products: launch all of them together."),
-      matmul_small_version("batched", matmul_batched, "A product per block, whose copies all start at the beginning."),
+                           "B goes to registers, once: memory is the limit. Many products: launch them together."),
+      matmul_small_version("batched", matmul_batched,
+                           "A tile of a product per block, and all its copies at once: latency is the limit."),
       lesson_library_version(
           matmul_small_version("cuBLAS", matmul_cublas_batched, "NVIDIA's library, in float32: the one to beat.")),
   };

@@ -38,8 +38,8 @@ static inline void matmul_tuned_tiled(float *c, const float *a, const float *b, 
     matmul_tuned_launch<128, 128, 8, 64, 64, 16, 8, 2>(c, a, b, m, n, k);
 }
 
-/* The same; where a large B meets few rows, the kernels for those. (A block of matmul_skinny goes through all of K: that
- * should not be long if there are few of them.) */
+/* The same; for few rows and a large B the kernels for those. (A block of matmul_skinny goes through all of K, which
+ * should not be long if there are few blocks.) */
 static inline void matmul_tuned(float *c, const float *a, const float *b, int m, int n, int k) {
   if (m <= MATMUL_SKINNY_ROWS && (n >= 2048 || k <= 4096))
     matmul_skinny(c, a, b, m, n, k);

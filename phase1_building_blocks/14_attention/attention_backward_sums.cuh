@@ -21,7 +21,7 @@
 #include "phase1_building_blocks/14_attention/attention_backward.cuh"
 #include "phase1_building_blocks/14_attention/attention_tensor_core.cuh"
 
-/* Adds x to the four floats at `to`, which is aligned to 16 bytes. Compute capability 9.0 does it in one instruction. */
+/* Adds x to the four floats at `to`, aligned to 16 bytes. Compute capability 9.0 does it in one instruction. */
 static __device__ __forceinline__ void attention_add_quad(float *to, float4 x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   atomicAdd((float4 *)to, x);
