@@ -276,19 +276,6 @@ static inline void attention_backward_mma_run(float *dq_sums, __nv_bfloat16 *dk,
   CUDA_CHECK_LAUNCH();
 }
 
-template <int D, int TM, int WARPS, int QUERIES, int PART, int STAGES, int RESIDENT>
-static inline void attention_backward_mma_launch(float *dq_sums, __nv_bfloat16 *dk, __nv_bfloat16 *dv,
-                                                 const __nv_bfloat16 *q, const __nv_bfloat16 *k, const __nv_bfloat16 *v,
-                                                 const float *lse, const float *delta, const __nv_bfloat16 *dout, int b,
-                                                 int h, int s, int d, bool causal) {
-  if (attention_bf16_aligned(q, k, v, dout, d) && attention_bf16_aligned(dk, dv, dk, dv, d))
-    attention_backward_mma_run<D, TM, WARPS, QUERIES, PART, STAGES, RESIDENT, true>(dq_sums, dk, dv, q, k, v, lse,
-                                                                                    delta, dout, b, h, s, d, causal);
-  else
-    attention_backward_mma_run<D, TM, WARPS, QUERIES, PART, STAGES, RESIDENT, false>(dq_sums, dk, dv, q, k, v, lse,
-                                                                                     delta, dout, b, h, s, d, causal);
-}
-
 static inline void attention_backward_mma(__nv_bfloat16 *dq, __nv_bfloat16 *dk, __nv_bfloat16 *dv,
                                           const __nv_bfloat16 *q, const __nv_bfloat16 *k, const __nv_bfloat16 *v,
                                           const __nv_bfloat16 *o, const float *lse, const __nv_bfloat16 *dout, int b,
@@ -296,15 +283,19 @@ static inline void attention_backward_mma(__nv_bfloat16 *dq, __nv_bfloat16 *dk, 
   float *dq_sums = room, *delta = room + attention_sums_floats(b, h, s, attention_backward_bf16_columns(d));
   mma_require();
   attention_backward_bf16_begin(delta, dq_sums, dout, o, b, h, s, d);
-  if (d <= 64)
-    attention_backward_mma_launch<64, 2, 4, 64, 32, 2, 2>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d,
-                                                          causal);
-  else if (d <= 128 && shared_limit() >= 160 << 10)
-    attention_backward_mma_launch<128, 1, 8, 64, 64, 2, 1>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d,
-                                                           causal);
+  bool aligned = attention_bf16_aligned(q, k, v, dout, d) && attention_bf16_aligned(dk, dv, dk, dv, d);
+  if (d <= 64 && aligned)
+    attention_backward_mma_run<64, 2, 4, 64, 32, 2, 2, true>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d,
+                                                             causal);
+  else if (d <= 64)
+    attention_backward_mma_run<64, 2, 4, 64, 32, 2, 2, false>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d,
+                                                              causal);
+  else if (d <= 128 && aligned && shared_limit() >= 160 << 10)
+    attention_backward_mma_run<128, 1, 8, 64, 64, 2, 1, true>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d,
+                                                              causal);
   else if (d <= 128)
-    attention_backward_mma_launch<128, 1, 4, 64, 32, 1, 1>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d,
-                                                           causal);
+    attention_backward_mma_run<128, 1, 4, 64, 32, 1, 1, false>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d,
+                                                               causal);
   else
     die("attention: a head of %d columns; at most 128 fit", d);
   attention_backward_bf16_end(dq, dq_sums, b, h, s, d);

@@ -146,18 +146,6 @@ static inline void attention_backward_tf32_run(float *dq_sums, float *dk, float 
   CUDA_CHECK_LAUNCH();
 }
 
-template <int D, int WARPS, int QUERIES, int STAGES, int RESIDENT>
-static inline void attention_backward_tf32_launch(float *dq_sums, float *dk, float *dv, const float *q, const float *k,
-                                                  const float *v, const float *lse, const float *delta,
-                                                  const float *dout, int b, int h, int s, int d, bool causal) {
-  if (attention_aligned(q, k, v, dout, d) && attention_aligned(dk, dv, dk, dv, d))
-    attention_backward_tf32_run<D, WARPS, QUERIES, STAGES, RESIDENT, true>(dq_sums, dk, dv, q, k, v, lse, delta, dout,
-                                                                           b, h, s, d, causal);
-  else
-    attention_backward_tf32_run<D, WARPS, QUERIES, STAGES, RESIDENT, false>(dq_sums, dk, dv, q, k, v, lse, delta, dout,
-                                                                            b, h, s, d, causal);
-}
-
 /* dq from dq_sums. */
 static inline void attention_backward_tf32_end(float *dq, const float *dq_sums, int b, int h, int s, int d,
                                                int columns) {
@@ -186,12 +174,16 @@ static inline void attention_backward_tf32(float *dq, float *dk, float *dv, cons
   attention_delta_kernel<<<attention_blocks(rows * 32, 256), 256>>>(delta, dout, o, (int)rows, d);
   CUDA_CHECK_LAUNCH();
   CUDA_CHECK(cudaMemsetAsync(dq_sums, 0, sums * sizeof *dq_sums, 0));
-  if (d <= 64)
-    attention_backward_tf32_launch<64, 4, 64, 1, 2>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
-  else if (d <= 128 && shared_limit() >= 112 << 10)
-    attention_backward_tf32_launch<128, 4, 32, 1, 2>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
+  bool aligned = attention_aligned(q, k, v, dout, d) && attention_aligned(dk, dv, dk, dv, d);
+  if (d <= 64 && aligned)
+    attention_backward_tf32_run<64, 4, 64, 1, 2, true>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
+  else if (d <= 64)
+    attention_backward_tf32_run<64, 4, 64, 1, 2, false>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
+  else if (d <= 128 && aligned && shared_limit() >= 112 << 10)
+    attention_backward_tf32_run<128, 4, 32, 1, 2, true>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
   else if (d <= 128)
-    attention_backward_tf32_launch<128, 2, 32, 1, 1>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
+    attention_backward_tf32_run<128, 2, 32, 1, 1, false>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d,
+                                                         causal);
   else
     die("attention: a head of %d columns; at most 128 fit into a thread's registers", d);
   attention_backward_tf32_end(dq, dq_sums, b, h, s, d, columns);

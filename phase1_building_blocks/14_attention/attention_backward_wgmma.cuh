@@ -21,17 +21,6 @@
 #include "phase1_building_blocks/14_attention/attention_backward_mma.cuh"
 #include "phase1_building_blocks/14_attention/attention_wgmma.cuh"
 
-/* Choices of the kernel, for head 64 and head 128. */
-enum {
-  ATTENTION_DV_EARLY = 1, /* dv is started before ds is computed */
-  ATTENTION_DK_LATE = 2,  /* dk is waited for when the scores of the next tile have been started */
-  ATTENTION_DQ_OWN =
-      4, /* each warpgroup adds up dq of its own keys: no barrier between them, but twice the additions */
-  ATTENTION_DQ_TURNS = 8, /* the warpgroups compute dq in turn: the other one goes ahead with its next scores */
-  ATTENTION_BACKWARD_64 = ATTENTION_DV_EARLY | ATTENTION_DK_LATE | ATTENTION_DQ_TURNS,
-  ATTENTION_BACKWARD_128 = ATTENTION_DV_EARLY | ATTENTION_DK_LATE
-};
-
 enum { ATTENTION_BACKWARD_KEYS = 128, ATTENTION_BACKWARD_THREADS = 3 * 128 };
 
 /* Tiles are panels of 64 columns: rows of 128 bytes with the 128-byte swizzle. Offsets and sizes in bytes. */
@@ -70,14 +59,12 @@ static __device__ __forceinline__ void attention_backward_start_weighted(float (
   wgmma_commit();
 }
 
-/* Starts dq (64 queries,COLUMNS) = ds (KEYS,64 queries) transposed, times k (KEYS,COLUMNS). */
-template <int COLUMNS, int KEYS>
-static __device__ __forceinline__ void attention_backward_start_dq(float (&dq)[COLUMNS / 2], uint32_t ds, uint32_t k) {
+/* Starts dq (64 queries,64) = ds (keys,64 queries) transposed, times k (keys,64). */
+static __device__ __forceinline__ void attention_backward_start_dq(float (&dq)[32], uint32_t ds, uint32_t k) {
 #pragma unroll
-  for (int key = 0; key < KEYS; key += 16)
+  for (int key = 0; key < ATTENTION_BACKWARD_KEYS; key += 16)
     wgmma_bfloat16<WGMMA_N_MAJOR, WGMMA_N_MAJOR>(dq, wgmma_descriptor(ds + key * 128, 1024, 0),
-                                                 wgmma_descriptor(k + key * 128, 1024, ATTENTION_BACKWARD_KEYS * 128),
-                                                 key > 0);
+                                                 wgmma_descriptor(k + key * 128, 1024, 0), key > 0);
   wgmma_commit();
 }
 
@@ -139,15 +126,14 @@ static __device__ __forceinline__ void attention_backward_put(unsigned char *ds_
   }
 }
 
-/* dq (64,COLUMNS) of a warpgroup to dq_sums: rows query0 ..., columns col0 ... */
-template <int COLUMNS>
-static __device__ __forceinline__ void attention_backward_add_dq(float *dq_sums, const float (&dq)[COLUMNS / 2],
-                                                                 int head, int query0, int col0, int s, int columns) {
+/* dq (64,64) of a warpgroup to dq_sums: rows query0 ..., columns col0 ... of `columns` */
+static __device__ __forceinline__ void attention_backward_add_dq(float *dq_sums, const float (&dq)[32], int head,
+                                                                 int query0, int col0, int s, int columns) {
   int row16 = query0 / 16 + threadIdx.x / 32 % 4;
   if (16 * row16 >= s) return;
   float *to = attention_sums_tile(dq_sums, head, row16, col0 / 8, s, columns) + threadIdx.x % 32 * 4;
 #pragma unroll
-  for (int n = 0; n < COLUMNS / 8; n++)
+  for (int n = 0; n < 8; n++)
     attention_add_quad(to + 128 * n, make_float4(dq[4 * n], dq[4 * n + 1], dq[4 * n + 2], dq[4 * n + 3]));
 }
 
@@ -214,104 +200,58 @@ static __device__ __forceinline__ void attention_backward_release(uint32_t barri
   if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
 }
 
-template <int D, int QUERIES, int STAGES, int FLAGS>
+/* A consumer warpgroup, with 64 of the keys. Products are started as early as possible: the tensor cores compute dp
+ * during the exponentials, dv during ds, and dk during the additions to dq and the next scores. */
+template <int D, int QUERIES, int STAGES>
 static __device__ __forceinline__ void attention_backward_consume(unsigned char *tiles, uint32_t full, uint32_t empty,
                                                                   uint32_t keys_full, float *dq_sums, __nv_bfloat16 *dk,
                                                                   __nv_bfloat16 *dv, int head, int key0, int begin,
                                                                   int s, int d, float scale, bool causal) {
   typedef AttentionBackwardWgmmaShape<D, QUERIES, STAGES> Shape;
-  const bool early = FLAGS & ATTENTION_DV_EARLY, late = FLAGS & ATTENTION_DK_LATE, own = FLAGS & ATTENTION_DQ_OWN;
-  const bool turns = FLAGS & ATTENTION_DQ_TURNS;
-  static_assert(!turns || (QUERIES == 64 && !own), "in turns, a warpgroup computes all of dq");
-  const int columns = own || turns ? D : 64; /* of dq that the warpgroup computes, for 64 queries */
-  const int keys = own ? 64 : ATTENTION_BACKWARD_KEYS;
-  int me = __shfl_sync(0xFFFFFFFF, (int)threadIdx.x / 128 - 1, 0), stage = 0;
+  int me = threadIdx.x / 128 - 1, stage = 0;
   uint32_t phase = 0, k_tile = shared_address(tiles), mine = k_tile + me * 64 * 128;
-  float exponent_scale = scale * attention_log2_e;
+  /* its part of dq, 64 x 64: of 128 queries the first or the last, of 64 queries the first columns or the last */
+  int dq_row = QUERIES == 128 ? 64 * me : 0, dq_col = QUERIES == 128 ? 0 : 64 * me;
   float sum_k[D / 2], sum_v[D / 2]; /* not cleared: no other instruction than wgmma may write them while one runs */
   uint32_t p[QUERIES / 16][4], ds[QUERIES / 16][4];
   mbarrier_wait(keys_full, 0);
   for (int query0 = begin, now = 0; query0 < s; query0 += QUERIES, now ^= 1) {
     uint32_t q_tile = k_tile + Shape::stages + stage * Shape::stage, dout_tile = q_tile + Shape::q_bytes;
     const float *offset = (const float *)(tiles + Shape::rows + stage * Shape::rows_bytes);
-    float score[QUERIES / 2], dp[QUERIES / 2];
+    float score[QUERIES / 2], dp[QUERIES / 2], dq[32];
     mbarrier_wait(full + 8 * stage, phase);
     wgmma_fence();
     attention_backward_start_dots<D, QUERIES>(score, mine, q_tile);
-    bool my_turn = !turns || now == me;
-    if (late) { /* dk of the tile before is complete */
-      wgmma_wait<1>();
-      attention_wgmma_settle(p);
-      attention_wgmma_settle(ds);
-      if (query0 > begin) attention_backward_release(empty + 8 * (stage == 0 ? STAGES - 1 : stage - 1));
-    }
+    wgmma_wait<1>(); /* dk of the tile before is complete: p, ds and its stage are free */
+    attention_wgmma_settle(p);
+    attention_wgmma_settle(ds);
+    if (query0 > begin) attention_backward_release(empty + 8 * (stage == 0 ? STAGES - 1 : stage - 1));
     wgmma_fence();
     attention_backward_start_dots<D, QUERIES>(dp, mine + Shape::v, dout_tile);
     bool edge = key0 + ATTENTION_BACKWARD_KEYS > s || (causal && key0 + 64 * me + 63 > query0);
-    wgmma_wait<(early ? 1 : 0)>();
+    wgmma_wait<1>();
     attention_wgmma_settle(score);
-    attention_backward_p<QUERIES>(score, offset, key0 + 64 * me, query0, s, exponent_scale, causal, edge);
+    attention_backward_p<QUERIES>(score, offset, key0 + 64 * me, query0, s, scale * attention_log2_e, causal, edge);
     attention_backward_pack(p, score);
-    if (early) {
-      attention_wgmma_settle(p);
-      wgmma_fence();
-      attention_backward_start_weighted<D, QUERIES>(sum_v, p, dout_tile, query0 > begin);
-      wgmma_wait<1>();
-    }
+    attention_wgmma_settle(p);
+    wgmma_fence();
+    attention_backward_start_weighted<D, QUERIES>(sum_v, p, dout_tile, query0 > begin);
+    wgmma_wait<1>();
     attention_wgmma_settle(dp);
     attention_backward_ds<QUERIES>(dp, p, offset + QUERIES);
     attention_backward_pack(ds, dp);
     unsigned char *ds_tile = tiles + Shape::ds + now * Shape::ds_bytes;
     attention_backward_put<QUERIES>(ds_tile, 64 * me, ds);
-    if (!early) {
-      attention_wgmma_settle(p);
-      wgmma_fence();
-      attention_backward_start_weighted<D, QUERIES>(sum_v, p, dout_tile, query0 > begin);
-    }
-    tma_proxy_fence(); /* wgmma is to read ds */
-    if (own)
-      named_barrier_sync(1 + me, 128); /* ds is complete */
-    else if (my_turn)
-      named_barrier_sync(turns ? 1 + now : 1, 256);
-    else
-      named_barrier_arrive(1 + now, 256);
+    tma_proxy_fence();          /* wgmma is to read ds */
+    named_barrier_sync(1, 256); /* both warpgroups' ds. The next one goes to the other tile: one barrier is enough */
     attention_wgmma_settle(ds);
-    uint32_t ds_address = shared_address(ds_tile);
-    if (!my_turn) {
-      wgmma_fence();
-      attention_backward_start_weighted<D, QUERIES>(sum_k, ds, q_tile, query0 > begin);
-    }
-#pragma unroll
-    for (int part = 0; part < (own ? QUERIES : 64); part += 64) {
-      if (!my_turn) continue;
-      const bool last = part + 64 == (own ? QUERIES : 64);
-      float dq[columns / 2];
-      wgmma_fence();
-      if (own)
-        attention_backward_start_dq<columns, keys>(
-            dq, ds_address + part / 64 * ATTENTION_BACKWARD_KEYS * 128 + me * 64 * 128, mine);
-      else if (turns)
-        attention_backward_start_dq<columns, keys>(dq, ds_address, k_tile);
-      else if (QUERIES == 128)
-        attention_backward_start_dq<columns, keys>(dq, ds_address + me * ATTENTION_BACKWARD_KEYS * 128, k_tile);
-      else
-        attention_backward_start_dq<columns, keys>(dq, ds_address, k_tile + me * ATTENTION_BACKWARD_KEYS * 128);
-      if (last) attention_backward_start_weighted<D, QUERIES>(sum_k, ds, q_tile, query0 > begin);
-      if (last)
-        wgmma_wait<1>();
-      else
-        wgmma_wait<0>();
-      attention_wgmma_settle(dq);
-      int row0 = query0 + (own ? part : QUERIES == 128 ? 64 * me : 0);
-      int col0 = own || turns || QUERIES == 128 ? 0 : 64 * me;
-      attention_backward_add_dq<columns>(dq_sums, dq, head, row0, col0, s, D);
-    }
-    if (!late) {
-      wgmma_wait<0>();
-      attention_wgmma_settle(p);
-      attention_wgmma_settle(ds);
-      attention_backward_release(empty + 8 * stage);
-    }
+    wgmma_fence();
+    attention_backward_start_dq(dq, shared_address(ds_tile) + dq_row / 64 * ATTENTION_BACKWARD_KEYS * 128,
+                                k_tile + dq_col / 64 * ATTENTION_BACKWARD_KEYS * 128);
+    attention_backward_start_weighted<D, QUERIES>(sum_k, ds, q_tile, query0 > begin);
+    wgmma_wait<1>();
+    attention_wgmma_settle(dq);
+    attention_backward_add_dq(dq_sums, dq, head, query0 + dq_row, dq_col, s, D);
     if (++stage == STAGES) stage = 0, phase ^= 1;
   }
   wgmma_wait<0>();
@@ -324,7 +264,7 @@ static __device__ __forceinline__ void attention_backward_consume(unsigned char 
 #endif
 
 /* One block per 128 keys and head; if causal, the first keys have the most queries, and come first. */
-template <int D, int QUERIES, int STAGES, int FLAGS>
+template <int D, int QUERIES, int STAGES>
 static __global__ void __launch_bounds__(ATTENTION_BACKWARD_THREADS, 1)
     attention_backward_wgmma_kernel(const __grid_constant__ CUtensorMap q_map,
                                     const __grid_constant__ CUtensorMap k_map,
@@ -358,8 +298,8 @@ static __global__ void __launch_bounds__(ATTENTION_BACKWARD_THREADS, 1)
                                                      delta + (size_t)head * s, head, key0, begin, s);
   } else {
     setmaxnreg_increase<240>();
-    attention_backward_consume<D, QUERIES, STAGES, FLAGS>(tiles_at, full, empty, keys_full, dq_sums, dk, dv, head, key0,
-                                                          begin, s, d, scale, causal);
+    attention_backward_consume<D, QUERIES, STAGES>(tiles_at, full, empty, keys_full, dq_sums, dk, dv, head, key0, begin,
+                                                   s, d, scale, causal);
   }
 #endif
 }
@@ -367,7 +307,7 @@ static __global__ void __launch_bounds__(ATTENTION_BACKWARD_THREADS, 1)
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launchers */
 
-template <int D, int QUERIES, int STAGES, int FLAGS>
+template <int D, int QUERIES, int STAGES>
 static inline void attention_backward_wgmma_run(float *dq_sums, __nv_bfloat16 *dk, __nv_bfloat16 *dv,
                                                 const __nv_bfloat16 *q, const __nv_bfloat16 *k, const __nv_bfloat16 *v,
                                                 const float *lse, const float *delta, const __nv_bfloat16 *dout, int b,
@@ -377,7 +317,7 @@ static inline void attention_backward_wgmma_run(float *dq_sums, __nv_bfloat16 *d
   CUtensorMap k_map = attention_wgmma_map(k, b * h, s, d, keys);
   CUtensorMap v_map = attention_wgmma_map(v, b * h, s, d, keys);
   CUtensorMap dout_map = attention_wgmma_map(dout, b * h, s, d, QUERIES);
-  auto *kernel = attention_backward_wgmma_kernel<D, QUERIES, STAGES, FLAGS>;
+  auto *kernel = attention_backward_wgmma_kernel<D, QUERIES, STAGES>;
   shared_limit_ask((const void *)kernel, bytes);
   kernel<<<attention_blocks(s, keys) * b * h, ATTENTION_BACKWARD_THREADS, bytes>>>(
       q_map, k_map, v_map, dout_map, dq_sums, dk, dv, lse, delta, b * h, s, d, (float)attention_scale(d), causal);
@@ -398,11 +338,9 @@ static inline void attention_backward_wgmma(__nv_bfloat16 *dq, __nv_bfloat16 *dk
   }
   attention_backward_bf16_begin(delta, dq_sums, dout, o, b, h, s, d);
   if (d <= 64)
-    attention_backward_wgmma_run<64, 64, 2, ATTENTION_BACKWARD_64>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s,
-                                                                   d, causal);
+    attention_backward_wgmma_run<64, 128, 2>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
   else
-    attention_backward_wgmma_run<128, 64, 2, ATTENTION_BACKWARD_128>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h,
-                                                                     s, d, causal);
+    attention_backward_wgmma_run<128, 64, 2>(dq_sums, dk, dv, q, k, v, lse, delta, dout, b, h, s, d, causal);
   attention_backward_bf16_end(dq, dq_sums, b, h, s, d);
 }
 
