@@ -340,8 +340,8 @@ static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], cons
 }
 
 /* One block per image of 1 or 3 channels, its width a multiple of 4. The last warp draws while the others load: a warp
- * that did both would keep all others waiting at the barrier. MIXES, RECOLOURS: augment_mixes() and augment_recolours(),
- * known to the compiler so that it loads the words of four pixels before it computes the first. */
+ * that did both would keep all others waiting at the barrier. MIXES, RECOLOURS: augment_mixes() and
+ * augment_recolours(), known to the compiler so that it loads the words of four pixels before it computes the first. */
 template <int CHANNELS, int MIXES, int RECOLOURS>
 static __global__ void __launch_bounds__(AUGMENT_BLOCK, 4)
     augment_kernel(float *y, AugmentSource source, AugmentMost most) {

@@ -1,4 +1,5 @@
-/* softmax_cross_entropy_kept.cuh - losses and gradients as in softmax_cross_entropy.cuh, each exponential computed once.
+/* softmax_cross_entropy_kept.cuh - losses and gradients as in softmax_cross_entropy.cuh, each exponential computed
+ * once.
  *
  *   logits, dlogits (B,C), labels (B), losses (B); dlogits may be the array of the logits
  *

@@ -9,8 +9,8 @@ enum { SEED = 7, STREAM = 3 };
 /* Of a probability: see softmax_dropout_lesson.cuh. */
 static double probability_error(int cols) { return (16 + fmin(cols, 4 * sqrt((double)cols))) * FLT_EPSILON; }
 
-/* Compares forward (kernels 0 and 1) and backward (2 and 3) on the GPU with the loops. Arrays begin `offset` floats past an aligned address; with
- * an offset only the fallback kernels can run. */
+/* Compares forward (kernels 0 and 1) and backward (2 and 3) on the GPU with the loops. Arrays begin `offset` floats
+ * past an aligned address; with an offset only the fallback kernels can run. */
 static void check(const float *x, const float *dy, int rows, int cols, size_t offset) {
   size_t n = (size_t)rows * cols;
   float *expected = arrays_poison(n), *actual = arrays_poison(n + offset), *padded = arrays_poison(n + offset);

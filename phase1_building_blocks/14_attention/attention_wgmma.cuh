@@ -1,24 +1,25 @@
-/* attention_wgmma.cuh - attention with the instructions of Hopper: wgmma, TMA, mbarriers. Arrays, results and limits are
- * those of attention_mma(), attention_tensor_core.cuh.
+/* attention_wgmma.cuh - attention with the instructions of Hopper: wgmma, TMA, mbarriers. Arrays, results and limits
+ * are those of attention_mma(), attention_tensor_core.cuh.
  *
- * The products of 64 queries and a tile of keys are a few wgmma instructions of a warpgroup, and the tensor cores read K
- * and V from shared memory. Scores and p stay in registers, as in attention_mma(): wgmma's sums lie as those of mma.sync,
- * so packed p are its left operand. K is stored by keys, which is K-major for the scores; V by keys is N-major for the
- * sums. Nothing is transposed.
+ * The products of 64 queries and a tile of keys are a few wgmma instructions of a warpgroup, and the tensor cores read
+ * K and V from shared memory. Scores and p stay in registers, as in attention_mma(): wgmma's sums lie as those of
+ * mma.sync, so packed p are its left operand. K is stored by keys, which is K-major for the scores; V by keys is
+ * N-major for the sums. Nothing is transposed.
  *
  *     producer   one thread copies the queries of a tile, and tiles of K and of V into a ring of stages (lesson 15)
  *     consumers  two or three warpgroups, 64 queries each
  *
- * A block computes tile after tile of queries, `rows` of them: it is persistent. The versions differ in a consumer's loop:
+ * A block computes tile after tile of queries, `rows` of them: it is persistent. The versions differ in a consumer's
+ * loop:
  *
  *   attention_wgmma_alternate   scores, softmax, sums, one after the other
- *   attention_wgmma_turns       the next scores are started together with the sums of this tile; and the warpgroups take
- *                               turns, so that one has the tensor cores while the others compute exponentials
- *   attention_wgmma             the maximum of the first tile of keys serves for all, as long as nothing grows too large
+ *   attention_wgmma_turns       the next scores are started together with the sums of this tile; and the warpgroups
+ *                               take turns, so that one has the tensor cores while the others compute exponentials
+ *   attention_wgmma             the maximum of the first tile of keys serves for all, unless something grows too large
  *
  * Why the last one may: exp(score - m) / sum of exp(score - m) is the same for every m. The maximum only prevents an
- * overflow, so any number not far below it does. If a row's sum of p over a tile exceeds attention_wgmma_large, the tile's
- * maxima are computed after all, and its p once more.
+ * overflow, so any number not far below it does. If a row's sum of p over a tile exceeds attention_wgmma_large, the
+ * tile's maxima are computed after all, and its p once more.
  *
  * wgmma is for heads of 64 or 128 columns and arrays at multiples of 16 bytes; others go to attention_mma().
  */

@@ -1,8 +1,8 @@
 /* attention_wgmma_tiles.cuh - what the versions of attention_wgmma.cuh share: which tile a block computes, the producer
  * that copies tiles, softmax of a warpgroup's scores, and how o is written. Arrays as there: q, k, v, o (B,H,S,D).
  *
- * Of a warpgroup's scores (64,KEYS), and of its sums (64,D), a thread has two rows, `half` 0 and 1, eight rows apart. Four
- * neighbouring lanes share them: element 4 j + 2 half + e is in column 8 j + 2 * (lane % 4) + e.
+ * Of a warpgroup's scores (64,KEYS), and of its sums (64,D), a thread has two rows, `half` 0 and 1, eight rows apart.
+ * Four neighbouring lanes share them: element 4 j + 2 half + e is in column 8 j + 2 * (lane % 4) + e.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_ATTENTION_WGMMA_TILES_CUH
 #define PHASE1_BUILDING_BLOCKS_ATTENTION_WGMMA_TILES_CUH
@@ -46,8 +46,9 @@ static __device__ __forceinline__ void attention_wgmma_advance(AttentionWgmmaSta
 }
 
 /* The tile of queries of this block in this round, and how many tiles of keys they see; false if there is none. Without
- * mask, neighbouring blocks have the same head: its K and V are in the L2 cache. If causal, the longest tiles come first;
- * every other round goes through the blocks backwards, so that the block with the longest tile has the shortest next. */
+ * mask, neighbouring blocks have the same head: its K and V are in the L2 cache. If causal, the longest tiles come
+ * first; every other round goes through the blocks backwards, so that the block with the longest tile has the shortest
+ * next. */
 template <class Shape>
 static __device__ __forceinline__ bool attention_wgmma_place(int round, int s, int heads, bool causal, int *head,
                                                              int *row0, int *key_tiles) {
@@ -109,7 +110,7 @@ static __device__ __forceinline__ void attention_wgmma_produce(const AttentionWg
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Softmax of a warpgroup's scores (64,KEYS) */
 
-/* The tensor cores own registers from a product's start to its end: the compiler must not move an access across here. */
+/* The tensor cores own registers from a product's start to its end: the compiler must not move an access across. */
 template <int N>
 static __device__ __forceinline__ void attention_wgmma_settle([[maybe_unused]] float (&x)[N]) {
 #ifndef SIMT_REWRITTEN
@@ -125,7 +126,7 @@ static __device__ __forceinline__ void attention_wgmma_settle([[maybe_unused]] u
 #endif
 }
 
-/* -inf for keys beyond the last one, and, if causal, for keys after the query. row0, key0: of the warpgroup's scores. */
+/* -inf for keys beyond the last one, and, if causal, for keys after the query. row0, key0: of these scores. */
 template <int KEYS>
 static __device__ __forceinline__ void attention_wgmma_mask(float (&score)[KEYS / 2], int row0, int key0, int s,
                                                             bool causal) {

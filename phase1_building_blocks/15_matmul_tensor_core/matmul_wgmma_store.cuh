@@ -25,8 +25,8 @@ enum {
   MATMUL_STORE_COLS = 32, /* of C per box: 128 bytes, the longest row that is swizzled */
   MATMUL_STORE_BYTES = 64 * MATMUL_STORE_COLS * 4,
   MATMUL_STORE_BOXES = MATMUL_WGMMA_COLS / MATMUL_STORE_COLS, /* per consumer and tile */
-  MATMUL_STORE_BUFFERS = 3, /* per consumer */
-  MATMUL_STORE_STAGES = 3,  /* of the ring */
+  MATMUL_STORE_BUFFERS = 3,                                   /* per consumer */
+  MATMUL_STORE_STAGES = 3,                                    /* of the ring */
   MATMUL_STORE_CLUSTER = 2,
 };
 

@@ -4,7 +4,8 @@
  *     augmentation_bench --threads=2
  *     augmentation_bench --augment=flip,cutout:8 --dump=DIR
  *
- * --dump writes images.u8 (batch, C,H,W), draws.i32 (batch, 14), norm.f32 (2,4: scale, shift) and y.f32 (batch, C,H,W) to DIR. */
+ * --dump writes images.u8 (batch, C,H,W), draws.i32 (batch, 14), norm.f32 (2,4: scale, shift) and y.f32 (batch, C,H,W)
+ * to DIR. */
 #include "common/nn/augment_fast.cuh"
 #include "common/nn/train_options.h"
 #include "common/threads_begin.h"

@@ -7,8 +7,8 @@
  * stream. */
 #include "phase1_building_blocks/14_attention/attention_wgmma.cuh"
 
-/* The launchers use the thread's default stream. It waits for `stream`, and `stream` then waits for it: the calls are in
- * order with what else the stream does, and a capture of the stream contains them. */
+/* The launchers use the thread's default stream. It waits for `stream`, and `stream` then waits for it: the calls are
+ * in order with what else the stream does, and a capture of the stream contains them. */
 static void in_stream(cudaStream_t stream, AttentionBf16Launcher *launch, __nv_bfloat16 *o, float *lse,
                       const __nv_bfloat16 *q, const __nv_bfloat16 *k, const __nv_bfloat16 *v, int b, int h, int s,
                       int d, bool causal) {
