@@ -53,8 +53,8 @@ void simt_named_barrier(int number, int threads, int wait, const void *words, co
 
 enum { SIMT_WGMMA_ADD = 1, SIMT_WGMMA_A_ALONG_M = 4, SIMT_WGMMA_B_ALONG_N = 8 };
 typedef enum SimtFactors { SIMT_WGMMA_BFLOAT16, SIMT_WGMMA_HALF, SIMT_WGMMA_TF32, SIMT_WGMMA_E4M3 } SimtFactors;
-/* Starts sum (64,columns) = a (64,K) b (K,columns), + sum with SIMT_WGMMA_ADD; K elements of a factor have 32 bytes. The
- * thread has columns / 2 of the sums. a_registers: four, instead of the descriptor a; or NULL. */
+/* Starts sum (64,columns) = a (64,K) b (K,columns), + sum with SIMT_WGMMA_ADD; K elements of a factor have 32 bytes.
+ * The thread has columns / 2 of the sums. a_registers: four, instead of the descriptor a; or NULL. */
 void simt_wgmma(float *sum, int columns, SimtFactors factors, uint64_t a, const uint32_t *a_registers, uint64_t b,
                 int flags, const char *file, int line);
 void simt_wgmma_fence(const char *file, int line);
