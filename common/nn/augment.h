@@ -11,7 +11,7 @@
  *     affine      shear and scale, rotation, shift; the four pixels around a place are mixed by bilinear weights
  *     colour      brightness b p, contrast c p + (1 - c) m, saturation s p + (1 - s) L; p is a pixel, m the grey of the
  *                 training set's mean, L = 0.299 R + 0.587 G + 0.114 B; as one formula: own p + grey L + add
- *     normalise   (p / 255 - mean) / stddev, by a table of 256 values per channel
+ *     normalise   (p / 255 - mean) / stddev, as one fused multiply-add: p scale + shift
  *     cutout      a square becomes 0, which is the mean (DeVries, Taylor, 2017); it may reach beyond the border
  *
  * Beyond the image's border all pixels are black.
@@ -20,9 +20,9 @@
  * samples, the size of the batch, the number of threads and a stop in between do not matter.
  *
  * CPU and GPU give the same bits. Some processors compute a * b + c with one rounding and others with two, and their
- * sines differ, too. So everything before the table is computed with integers: numbers are multiples of 2^-16 ("Q16")
- * or 2^-8 ("Q8"), angles are multiples of 2^-32 of a turn, pixels are whole numbers from 0 to 255 between the steps.
- * The floats of the table are computed once, on the host.
+ * sines differ, too. So everything before the last step is computed with integers: numbers are multiples of 2^-16
+ * ("Q16") or 2^-8 ("Q8"), angles are multiples of 2^-32 of a turn, pixels are whole numbers from 0 to 255 between the
+ * steps. The last step is fmaf(), which has one rounding everywhere.
  *
  *     augment_cpu        here: plain loops, the definition
  *     augment_cpu_fast   augment_fast.cuh: an image in a frame of black pixels, a row at a time, images among threads
@@ -86,6 +86,26 @@ static inline AugmentKey augment_key(uint64_t seed, uint32_t epoch) {
   return key;
 }
 
+/* A pixel p of channel c becomes p scale[c] + shift[c]. */
+typedef struct AugmentNorm {
+  float scale[AUGMENT_CHANNELS], shift[AUGMENT_CHANNELS];
+} AugmentNorm;
+
+/* (p / 255 - mean) / stddev; the two numbers are computed in double and rounded once. */
+static inline AugmentNorm augment_norm(const float *mean, const float *stddev, int channels) {
+  AugmentNorm norm = {{0}, {0}};
+  for (int c = 0; c < channels; c++) {
+    norm.scale[c] = (float)(1 / (255.0 * stddev[c]));
+    norm.shift[c] = (float)(-(double)mean[c] / stddev[c]);
+  }
+  return norm;
+}
+
+/* One rounding, on every processor. */
+PHILOX_FUNCTION float augment_normalized(const AugmentNorm *norm, int c, int value) {
+  return fmaf((float)value, norm->scale[c], norm->shift[c]);
+}
+
 /* What a batch is made from. All arrays are on the device; the key, too, so that a recorded CUDA graph serves all
  * epochs. */
 typedef struct AugmentSource {
@@ -93,8 +113,8 @@ typedef struct AugmentSource {
   const uint32_t *row;    /* (batch): which of `images` */
   const uint32_t *sample; /* (batch): its number in the data set, by which it is drawn */
   const AugmentKey *key;
-  const float *table; /* (C,256): a byte, normalised */
-  int middle;         /* Q16, 0 to 255: the grey around which contrast changes */
+  AugmentNorm norm;
+  int middle; /* Q16, 0 to 255: the grey around which contrast changes */
   int channels, height, width;
   const uint8_t *byte_labels; /* (count); NULL: int_labels has them */
   const int *int_labels;
@@ -289,7 +309,7 @@ static inline void augment_cpu(float *y, const AugmentSource *source, const Augm
         augment_pixel(value, source, &draw, b, row, column);
         for (int c = 0; c < source->channels; c++)
           y[c * plane + (size_t)row * source->width + column] =
-              augment_is_cut(&draw, row, column) ? 0 : source->table[c * 256 + value[c]];
+              augment_is_cut(&draw, row, column) ? 0 : augment_normalized(&source->norm, c, value[c]);
       }
     if (source->labels) source->labels[b] = augment_label(source, b);
   }

@@ -30,9 +30,11 @@ PHILOX_FUNCTION size_t augment_frame_words(int height, int width) {
   return (size_t)(height + 3) * augment_stride(width) + 1;
 }
 
-PHILOX_FUNCTION int augment_clamped(int at, int size) {
-  at = at < size * 256 ? at : size * 256;
-  return at > -256 ? at : -256;
+/* A place (Q8) of the image as one of the frame, which has one pixel before it; at most one pixel outside. A GPU of
+ * compute capability 9.0 has one instruction for a minimum and a maximum with 0. */
+PHILOX_FUNCTION int augment_framed(int at, int size) {
+  at = at + 256 < (size + 1) * 256 ? at + 256 : (size + 1) * 256;
+  return at > 0 ? at : 0;
 }
 
 /* ----------------------------------------------------------------------------------------------------- CPU threads */
@@ -61,9 +63,9 @@ SIMD_INLINE void augment_run_mixed(int value[][AUGMENT_RUN], const uint32_t *fra
   int at[AUGMENT_RUN], far_x[AUGMENT_RUN], far_y[AUGMENT_RUN];
 #pragma omp simd
   for (int i = 0; i < n; i++) {
-    const int x = augment_clamped(sign * ((draw->xx * (start + i) + x0) >> 8) + edge, width);
-    const int y = augment_clamped((draw->yx * (start + i) + y0) >> 8, height);
-    at[i] = ((y >> 8) + 1) * stride + (x >> 8) + 1;
+    const int x = augment_framed(sign * ((draw->xx * (start + i) + x0) >> 8) + edge, width);
+    const int y = augment_framed((draw->yx * (start + i) + y0) >> 8, height);
+    at[i] = (y >> 8) * stride + (x >> 8);
     far_x[i] = x & 255;
     far_y[i] = y & 255;
   }
@@ -116,9 +118,11 @@ SIMD_INLINE void augment_run_recoloured(int value[][AUGMENT_RUN], const AugmentD
   }
 }
 
-/* One image; frame: NULL where nothing is mixed. */
+/* One image; frame: NULL where nothing is mixed. table (C,256): all that augment_normalized() can give, because a
+ * processor without the instruction takes long for fmaf(). */
 CPU_CLONES static void augment_image_cpu(float *y, const AugmentSource *source, const AugmentMost *most,
-                                         const AugmentDraw *draw, const uint8_t *image, const uint32_t *frame) {
+                                         const AugmentDraw *draw, const uint8_t *image, const uint32_t *frame,
+                                         const float *table) {
   const int channels = source->channels, height = source->height, width = source->width;
   const int recolours = augment_recolours(most);
   const size_t plane = (size_t)height * width;
@@ -132,10 +136,10 @@ CPU_CLONES static void augment_image_cpu(float *y, const AugmentSource *source, 
         augment_run_moved(value, image, draw, channels, height, width, row, start, n);
       if (recolours) augment_run_recoloured(value, draw, channels, n);
       for (int c = 0; c < channels; c++) {
-        const float *table = source->table + 256 * c;
+        const float *normalized = table + 256 * c;
         float *to = y + c * plane + start;
 #pragma omp simd
-        for (int i = 0; i < n; i++) to[i] = table[value[c][i]];
+        for (int i = 0; i < n; i++) to[i] = normalized[value[c][i]];
       }
     }
     const int left = draw->cut_left > 0 ? draw->cut_left : 0, right = draw->cut_right < width ? draw->cut_right : width;
@@ -147,6 +151,8 @@ CPU_CLONES static void augment_image_cpu(float *y, const AugmentSource *source, 
 static inline void augment_cpu_fast(float *y, const AugmentSource *source, const AugmentMost *most, int batch) {
   const size_t size = (size_t)source->channels * source->height * source->width;
   const int mixes = augment_mixes(most);
+  float table[AUGMENT_CHANNELS * 256];
+  for (int i = 0; i < 256 * source->channels; i++) table[i] = augment_normalized(&source->norm, i / 256, i % 256);
 #pragma omp parallel if (batch * size > AUGMENT_CPU_SERIAL)
   {
     const size_t words = mixes ? augment_frame_words(source->height, source->width) : 1;
@@ -156,7 +162,7 @@ static inline void augment_cpu_fast(float *y, const AugmentSource *source, const
       const AugmentDraw draw = augment_draw(most, source, b);
       const uint8_t *image = source->images + source->row[b] * size;
       if (mixes) augment_frame_cpu(frame, image, source->channels, source->height, source->width);
-      augment_image_cpu(y + b * size, source, most, &draw, image, mixes ? frame : NULL);
+      augment_image_cpu(y + b * size, source, most, &draw, image, mixes ? frame : NULL, table);
       if (source->labels) source->labels[b] = augment_label(source, b);
     }
     free(frame);
@@ -170,9 +176,10 @@ static inline void augment_cpu_fast(float *y, const AugmentSource *source, const
 enum {
   AUGMENT_BLOCK = 256,
   AUGMENT_WARPS = AUGMENT_BLOCK / 32,
+  AUGMENT_LOADERS = AUGMENT_WARPS - 1, /* warps that load; the last one draws */
   AUGMENT_ROWS = 4,
   AUGMENT_LANES = 8,
-  AUGMENT_AHEAD = 4
+  AUGMENT_AHEAD = 5
 };
 enum { AUGMENT_SHARED = 48 << 10, AUGMENT_MOST_PIECES = 65535 };
 
@@ -190,7 +197,8 @@ static __global__ void augment_pixels_kernel(float *y, AugmentSource source, Aug
     const int row = i / source.width, column = i % source.width, cut = augment_is_cut(&draw, row, column);
     int value[AUGMENT_CHANNELS];
     augment_pixel(value, &source, &draw, b, row, column);
-    for (int c = 0; c < source.channels; c++) y[(size_t)c * plane + i] = cut ? 0 : source.table[256 * c + value[c]];
+    for (int c = 0; c < source.channels; c++)
+      y[(size_t)c * plane + i] = cut ? 0 : augment_normalized(&source.norm, c, value[c]);
   }
 }
 
@@ -232,8 +240,8 @@ static __device__ __forceinline__ void augment_patch(const AugmentPatches *patch
   *column = ((p - down * patches->across) * AUGMENT_LANES + lane % AUGMENT_LANES) * 4;
 }
 
-/* AUGMENT_AHEAD patches of a warp, from `first` on, each AUGMENT_WARPS further: the loads of all of them are under way
- * before the first is waited for. */
+/* AUGMENT_AHEAD patches of a warp, from `first` on, each AUGMENT_LOADERS further: the loads of all of them are under
+ * way before the first is waited for. */
 template <int CHANNELS>
 static __device__ __forceinline__ void augment_load(uint32_t quad[AUGMENT_AHEAD][CHANNELS], const uint8_t *image,
                                                     const AugmentPatches *patches, int first, int height, int width) {
@@ -241,7 +249,7 @@ static __device__ __forceinline__ void augment_load(uint32_t quad[AUGMENT_AHEAD]
 #pragma unroll
   for (int k = 0; k < AUGMENT_AHEAD; k++) {
     int row, column;
-    augment_patch(patches, first + k * AUGMENT_WARPS, &row, &column);
+    augment_patch(patches, first + k * AUGMENT_LOADERS, &row, &column);
     const int inside = row < height && column < width;
     for (int c = 0; c < CHANNELS; c++)
       quad[k][c] = inside ? *(const uint32_t *)(image + c * plane + (size_t)row * width + column) : 0;
@@ -255,7 +263,7 @@ static __device__ __forceinline__ void augment_store(uint32_t *frame, const uint
 #pragma unroll
   for (int k = 0; k < AUGMENT_AHEAD; k++) {
     int row, column;
-    augment_patch(patches, first + k * AUGMENT_WARPS, &row, &column);
+    augment_patch(patches, first + k * AUGMENT_LOADERS, &row, &column);
     if (row < height && column < width) {
       uint32_t word[4], *to = frame + (row + 1) * augment_stride(width) + column + 1;
       augment_pack<CHANNELS>(word, quad[k]);
@@ -264,35 +272,35 @@ static __device__ __forceinline__ void augment_store(uint32_t *frame, const uint
   }
 }
 
-/* The black pixels around it, by all threads. */
+/* The black pixels around it, by the warps that load. */
 static __device__ __forceinline__ void augment_clear_border(uint32_t *frame, int height, int width) {
-  const int stride = augment_stride(width);
-  for (int i = threadIdx.x; i < stride; i += AUGMENT_BLOCK) {
+  const int stride = augment_stride(width), threads = AUGMENT_LOADERS * 32;
+  for (int i = threadIdx.x; i < stride; i += threads) {
     frame[i] = 0;
     frame[(height + 1) * stride + i] = 0;
     frame[(height + 2) * stride + i] = 0;
   }
-  for (int row = threadIdx.x + 1; row <= height; row += AUGMENT_BLOCK) {
+  for (int row = threadIdx.x + 1; row <= height; row += threads) {
     frame[row * stride] = 0;
     for (int i = width + 1; i < stride; i++) frame[row * stride + i] = 0;
   }
   if (threadIdx.x == 0) frame[(height + 3) * stride] = 0;
 }
 
-/* value[c] of the pixel at a place (Q8) of the frame.
+/* value[c] of the pixel at a place (Q8) of the image.
  * An instruction __dp2a adds the products of two 16-bit weights with two bytes: the mean of two neighbours in a row. */
 template <int CHANNELS, int MIXES>
 static __device__ __forceinline__ void augment_frame_pixel(int value[CHANNELS], const uint32_t *frame, int x, int y,
                                                            int height, int width) {
   const int stride = augment_stride(width);
-  x = augment_clamped(x, width);
-  y = augment_clamped(y, height);
-  const uint32_t *at = frame + (y >> 8) * stride + (x >> 8) + stride + 1;
+  x = augment_framed(x, width);
+  y = augment_framed(y, height);
+  const uint32_t *at = frame + (y >> 8) * stride + (x >> 8);
   if (!MIXES) {
     for (int c = 0; c < CHANNELS; c++) value[c] = (int)(at[0] >> 8 * c & 255);
     return;
   }
-  const uint32_t far_y = y & 255, far_x = x & 255, weights = 256 - far_x + (far_x << 16);
+  const uint32_t far_y = y & 255, far_x = x & 255, weights = far_x * 65535u + 256;
   uint32_t row[2][4]; /* of channel c, Q8 */
   for (int j = 0; j < 2; j++) {
     const uint32_t left = at[j * stride], right = at[j * stride + 1];
@@ -303,13 +311,14 @@ static __device__ __forceinline__ void augment_frame_pixel(int value[CHANNELS], 
     row[j][2] = __dp2a_lo(weights, __byte_perm(left, right, 0x0062), 0u);
   }
   for (int c = 0; c < CHANNELS; c++)
-    value[c] = (int)((row[0][c] * (256 - far_y) + row[1][c] * far_y + AUGMENT_ONE / 2) >> 16);
+    value[c] = (int)((row[0][c] * (256 - far_y) + (row[1][c] * far_y + AUGMENT_ONE / 2)) >> 16);
 }
 
 /* out[c][j]: the normalised channels of four neighbours of a row, from column `left` on. */
 template <int CHANNELS, int MIXES, int RECOLOURS>
-static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], const uint32_t *frame, const float *table,
-                                                    const AugmentDraw *draw, int row, int left, int height, int width) {
+static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], const uint32_t *frame,
+                                                    const AugmentNorm *norm, const AugmentDraw *draw, int row, int left,
+                                                    int height, int width) {
   const int x0 = draw->xx * left + draw->xy * row + draw->x0 + 128;
   const int y0 = draw->yx * left + draw->yy * row + draw->y0 + 128;
   const int sign = draw->flip ? -1 : 1, edge = draw->flip ? (width - 1) * 256 : 0;
@@ -322,7 +331,7 @@ static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], cons
       const int luma = CHANNELS == 3 ? augment_luma(value[0], value[1 % CHANNELS], value[2 % CHANNELS]) : 0;
       for (int c = 0; c < CHANNELS; c++) value[c] = augment_recoloured(draw, value[c], luma);
     }
-    for (int c = 0; c < CHANNELS; c++) out[c][j] = table[256 * c + value[c]];
+    for (int c = 0; c < CHANNELS; c++) out[c][j] = augment_normalized(norm, c, value[c]);
   }
   if (row < draw->cut_top || row >= draw->cut_bottom || left + 3 < draw->cut_left || left >= draw->cut_right) return;
 #pragma unroll
@@ -330,38 +339,36 @@ static __device__ __forceinline__ void augment_quad(float out[CHANNELS][4], cons
     for (int c = 0; c < CHANNELS && augment_is_cut(draw, row, left + j); c++) out[c][j] = 0;
 }
 
-/* One block per image of 1 or 3 channels, its width a multiple of 4. The first warp draws while its bytes are on their
- * way. MIXES, RECOLOURS: augment_mixes() and augment_recolours(), known to the compiler so that it loads the words of
- * four pixels before it computes the first. */
+/* One block per image of 1 or 3 channels, its width a multiple of 4. The last warp draws while the others load: a warp
+ * that did both would keep all others waiting at the barrier. MIXES, RECOLOURS: augment_mixes() and augment_recolours(),
+ * known to the compiler so that it loads the words of four pixels before it computes the first. */
 template <int CHANNELS, int MIXES, int RECOLOURS>
 static __global__ void __launch_bounds__(AUGMENT_BLOCK, 4)
     augment_kernel(float *y, AugmentSource source, AugmentMost most) {
-  extern __shared__ uint32_t augment_shared[]; /* the table, then the frame */
+  extern __shared__ uint32_t frame[];
   __shared__ PhiloxBlock random[AUGMENT_BLOCKS];
   __shared__ AugmentDraw drawn;
-  float *table = (float *)augment_shared;
-  uint32_t *frame = augment_shared + 256 * CHANNELS;
   const int b = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, height = source.height,
             width = source.width;
   const size_t plane = (size_t)height * width;
   const AugmentPatches patches = augment_patches(height, width);
-  const uint8_t *image = source.images + source.row[b] * plane * CHANNELS;
-  uint32_t quad[AUGMENT_AHEAD][CHANNELS];
-  augment_load<CHANNELS>(quad, image, &patches, warp, height, width);
-  if (warp == 0) {
+  if (warp == AUGMENT_LOADERS) {
     if (lane < AUGMENT_BLOCKS) random[lane] = augment_block(*source.key, source.sample[b], lane);
     __syncwarp();
     if (lane == 0) {
       drawn = augment_draw_from(&most, random, source.middle, CHANNELS, height, width);
       if (source.labels) source.labels[b] = augment_label(&source, b);
     }
-  }
-  for (int i = threadIdx.x; i < 256 * CHANNELS; i += AUGMENT_BLOCK) table[i] = source.table[i];
-  augment_clear_border(frame, height, width);
-  augment_store<CHANNELS>(frame, quad, &patches, warp, height, width);
-  for (int p = warp + AUGMENT_AHEAD * AUGMENT_WARPS; p < patches.count; p += AUGMENT_AHEAD * AUGMENT_WARPS) {
-    augment_load<CHANNELS>(quad, image, &patches, p, height, width);
-    augment_store<CHANNELS>(frame, quad, &patches, p, height, width);
+  } else {
+    const uint8_t *image = source.images + source.row[b] * plane * CHANNELS;
+    uint32_t quad[AUGMENT_AHEAD][CHANNELS];
+    augment_load<CHANNELS>(quad, image, &patches, warp, height, width);
+    augment_clear_border(frame, height, width);
+    augment_store<CHANNELS>(frame, quad, &patches, warp, height, width);
+    for (int p = warp + AUGMENT_AHEAD * AUGMENT_LOADERS; p < patches.count; p += AUGMENT_AHEAD * AUGMENT_LOADERS) {
+      augment_load<CHANNELS>(quad, image, &patches, p, height, width);
+      augment_store<CHANNELS>(frame, quad, &patches, p, height, width);
+    }
   }
   __syncthreads();
 
@@ -372,24 +379,25 @@ static __global__ void __launch_bounds__(AUGMENT_BLOCK, 4)
     float out[CHANNELS][4];
     augment_patch(&patches, p, &row, &left);
     if (row >= height || left >= width) continue;
-    augment_quad<CHANNELS, MIXES, RECOLOURS>(out, frame, table, &draw, row, left, height, width);
+    augment_quad<CHANNELS, MIXES, RECOLOURS>(out, frame, &source.norm, &draw, row, left, height, width);
     for (int c = 0; c < CHANNELS; c++)
-      *(float4 *)(y + c * plane + (size_t)row * width + left) = make_float4(out[c][0], out[c][1], out[c][2], out[c][3]);
+      __stcs((float4 *)(y + c * plane + (size_t)row * width + left),
+             make_float4(out[c][0], out[c][1], out[c][2], out[c][3]));
   }
 }
 
 /* -------------------------------------------------------------------------------------------------------- launcher */
 
-/* Bytes of shared memory for table and frame. */
-static inline size_t augment_shared_bytes(int channels, int height, int width) {
-  return (256 * channels + augment_frame_words(height, width)) * sizeof(uint32_t);
+/* Bytes of shared memory for the frame. */
+static inline size_t augment_shared_bytes(int height, int width) {
+  return augment_frame_words(height, width) * sizeof(uint32_t);
 }
 
 /* Are quads aligned to 4 bytes in the images and to 16 in y, and does the frame fit? */
 static inline int augment_fits(const float *y, const AugmentSource *source) {
   return (source->channels == 1 || source->channels == 3) && source->width % 4 == 0 &&
          (uintptr_t)source->images % 4 == 0 && (uintptr_t)y % sizeof(float4) == 0 &&
-         augment_shared_bytes(source->channels, source->height, source->width) <= AUGMENT_SHARED - 512;
+         augment_shared_bytes(source->height, source->width) <= AUGMENT_SHARED - 512;
 }
 
 static inline void augment_gpu(float *y, const AugmentSource *source, const AugmentMost *most, int batch) {
@@ -406,7 +414,7 @@ static inline void augment_gpu(float *y, const AugmentSource *source, const Augm
       {{augment_kernel<3, 0, 0>, augment_kernel<3, 0, 1>}, {augment_kernel<3, 1, 0>, augment_kernel<3, 1, 1>}}};
   void (*const kernel)(float *, AugmentSource, AugmentMost) =
       kernels[source->channels == 3][augment_mixes(most)][augment_recolours(most)];
-  const size_t shared = augment_shared_bytes(source->channels, source->height, source->width);
+  const size_t shared = augment_shared_bytes(source->height, source->width);
   kernel<<<batch, AUGMENT_BLOCK, shared>>>(y, *source, *most);
   CUDA_CHECK_LAUNCH();
 }

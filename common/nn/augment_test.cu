@@ -114,23 +114,23 @@ static void images_that_do_not_suit_are_refused(void **unused) {
 /* ---- pixels, by hand ---- */
 
 static uint8_t images[MOST_VALUES];
-static float table[AUGMENT_CHANNELS * 256], defined[MOST_VALUES], computed[MOST_VALUES];
+static float defined[MOST_VALUES], computed[MOST_VALUES];
 static uint32_t rows[MOST_BATCH], samples[MOST_BATCH];
 static int all_labels[MOST_BATCH], labels[MOST_BATCH];
 static AugmentKey key;
 
-/* Random pixels; every channel has another table; rows of the batch are the images from behind. */
+/* Random pixels; every channel is normalised in another way; rows of the batch are the images from behind. */
 static AugmentSource make_source(Shape shape, int batch) {
   const size_t n = batch * shape_count(shape);
   for (size_t i = 0; i < n; i++) images[i] = (uint8_t)philox4x32(7, 0, i).word[0];
-  for (int i = 0; i < AUGMENT_CHANNELS * 256; i++) table[i] = 0.37f * i - 11;
   for (int b = 0; b < batch; b++) {
     rows[b] = (uint32_t)(batch - 1 - b);
     samples[b] = (uint32_t)(1000 - 7 * b);
     all_labels[b] = 300 + b;
   }
   key = augment_key(11, 3);
-  const AugmentSource source = {images,       rows,         samples,      &key, table,      120 * AUGMENT_ONE,
+  const AugmentNorm norm = {{0.37f, 0.41f, 0.29f, 0.53f}, {-11, 83.7f, 188.4f, -0.1f}};
+  const AugmentSource source = {images,       rows,         samples,      &key, norm,       120 * AUGMENT_ONE,
                                 shape.dim[0], shape.dim[1], shape.dim[2], NULL, all_labels, labels};
   return source;
 }
@@ -287,7 +287,7 @@ static void squares_are_cut_out(void **unused) {
     augment_cpu(defined, &source, &augment.most, 1);
     for (int k = 0; k < 2 * H * W; k++) {
       const int inside = abs(k / W % H - row) <= 2 && abs(k % W - column) <= 2;
-      assert_true(defined[k] == (inside ? 0 : table[256 * (k / (H * W)) + images[k]]));
+      assert_true(defined[k] == (inside ? 0 : augment_normalized(&source.norm, k / (H * W), images[k])));
     }
   }
   for (int i = 0; i < H * W; i++) assert_true(abs(middle[i] - DRAWS / (H * W)) < 50); /* five deviations of 10 */
@@ -315,7 +315,7 @@ static void moves_are_those_of_older_checkpoints(void **unused) {
                     inside = row >= 0 && row < h && column >= 0 && column < w;
           const int at = row * w + (flip ? w - 1 - column : column);
           const int value = inside ? images[((size_t)rows[b] * 3 + c) * h * w + at] : 0;
-          assert_true(defined[((size_t)b * 3 + c) * h * w + i] == table[256 * c + value]);
+          assert_true(defined[((size_t)b * 3 + c) * h * w + i] == augment_normalized(&source.norm, c, value));
         }
       assert_int_equal(labels[b], all_labels[rows[b]]);
     }
@@ -371,15 +371,10 @@ static void run(Device device, const Augment *augment, const AugmentSource *host
   const size_t size = (size_t)host->channels * host->height * host->width, n = batch * size;
   AugmentSource source = *host;
   float *y = (float *)device_alloc(device, (n + offset) * sizeof *y);
-  void *from[] = {images, rows, samples, &key, table, all_labels, labels}, *to[7];
-  const size_t bytes[] = {n,
-                          batch * sizeof *rows,
-                          batch * sizeof *samples,
-                          sizeof key,
-                          sizeof table,
-                          batch * sizeof *all_labels,
-                          batch * sizeof *labels};
-  for (int i = 0; i < 7; i++) {
+  void *from[] = {images, rows, samples, &key, all_labels, labels}, *to[6];
+  const size_t bytes[] = {n,          batch * sizeof *rows,       batch * sizeof *samples,
+                          sizeof key, batch * sizeof *all_labels, batch * sizeof *labels};
+  for (int i = 0; i < 6; i++) {
     to[i] = device_alloc(device, bytes[i]);
     device_upload(device, to[i], from[i], bytes[i]);
   }
@@ -387,15 +382,14 @@ static void run(Device device, const Augment *augment, const AugmentSource *host
   source.row = (const uint32_t *)to[1];
   source.sample = (const uint32_t *)to[2];
   source.key = (const AugmentKey *)to[3];
-  source.table = (const float *)to[4];
-  source.int_labels = (const int *)to[5];
-  source.labels = (int *)to[6];
+  source.int_labels = (const int *)to[4];
+  source.labels = (int *)to[5];
   for (size_t i = 0; i < n; i++) computed[i] = NAN;
   device_upload(device, y + offset, computed, n * sizeof *y);
   augment_apply(augment, device, y + offset, &source, batch);
   device_download(device, computed, y + offset, n * sizeof *y);
-  device_download(device, labels, to[6], batch * sizeof *labels);
-  for (int i = 0; i < 7; i++) device_free(device, to[i]);
+  device_download(device, labels, to[5], batch * sizeof *labels);
+  for (int i = 0; i < 6; i++) device_free(device, to[i]);
   device_free(device, y);
 }
 
@@ -449,7 +443,7 @@ static void far_places_are_black(void **unused) {
   augment_cpu(defined, &source, &augment.most, 3);
   run(DEVICE_CPU, &augment, &source, 3, 0);
   assert_memory_equal(computed, defined, 3 * 3 * W * sizeof *defined);
-  for (int i = 0; i < 3 * 3 * W; i++) black += defined[i] == table[0];
+  for (int i = 0; i < 3 * 3 * W; i++) black += defined[i] == source.norm.shift[0];
   assert_true(black > 3 * 3 * W / 2 && black < 3 * 3 * W);
 }
 

@@ -49,7 +49,6 @@ typedef struct DeviceSet {
   const Augment *augment;  /* NULL: the images as they are */
   AugmentKey host_key;     /* of the epoch */
   AugmentKey *augment_key; /* the same, on the device */
-  float *augment_table;    /* (C,256), on the device: a byte, normalised */
 } DeviceSet;
 
 /* Bytes on the device. */
@@ -134,7 +133,6 @@ static inline void device_set_destroy(DeviceSet *set) {
   if (!set->streamed) device_free(set->device, set->images);
   device_free(set->device, set->order);
   device_free(set->device, set->augment_key);
-  device_free(set->device, set->augment_table);
   free(set->host_order);
   memset(set, 0, sizeof *set);
 }
@@ -146,13 +144,8 @@ PHILOX_FUNCTION float device_set_normalize(uint8_t pixel, float mean, float stdd
 
 /* Batches are changed by `augment` from now on; it must live as long as the set. */
 static inline void device_set_augment(DeviceSet *set, const Augment *augment) {
-  float table[AUGMENT_CHANNELS * 256];
   set->augment = augment_changes(&augment->most) ? augment : NULL;
-  if (set->augment == NULL || set->augment_table) return;
-  for (int i = 0; i < 256 * set->norm.channels; i++)
-    table[i] = device_set_normalize((uint8_t)(i % 256), set->norm.mean[i / 256], set->norm.stddev[i / 256]);
-  set->augment_table = (float *)device_alloc(set->device, sizeof table);
-  device_upload(set->device, set->augment_table, table, 256 * set->norm.channels * sizeof *table);
+  if (set->augment == NULL || set->augment_key) return;
   set->augment_key = (AugmentKey *)device_alloc(set->device, sizeof *set->augment_key);
   device_upload(set->device, set->augment_key, &set->host_key, sizeof set->host_key);
 }
@@ -256,7 +249,7 @@ static inline void device_set_gather_augmented(const DeviceSet *set, float *x, i
   source.row = from.order;
   source.sample = set->order + start;
   source.key = set->augment_key;
-  source.table = set->augment_table;
+  source.norm = augment_norm(set->norm.mean, set->norm.stddev, set->norm.channels);
   source.middle = augment_middle(set->norm.mean, set->norm.channels);
   source.channels = set->shape.dim[0];
   source.height = set->shape.dim[1];

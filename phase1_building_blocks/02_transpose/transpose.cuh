@@ -130,15 +130,15 @@ static __global__ void __launch_bounds__(TRANSPOSE_QUADS *TRANSPOSE_QUADS, 8)
  * part of a sector is expensive: the memory may have to read the rest of it first. So the piece of a row of `out` that
  * a block writes begins up to 7 floats further left, at the beginning of a sector; the pieces of a row still join
  * without a gap. For that the block also reads the TRANSPOSE_SECTOR rows of `in` before its tile. */
-enum { TRANSPOSE_ROWS = 128, TRANSPOSE_COLS = 64, TRANSPOSE_THREADS = 512, TRANSPOSE_SECTOR = 8 };
+enum { TRANSPOSE_ROWS = 64, TRANSPOSE_COLS = 64, TRANSPOSE_THREADS = 256, TRANSPOSE_SECTOR = 8 };
 
-static __global__ void __launch_bounds__(TRANSPOSE_THREADS, 4)
+static __global__ void __launch_bounds__(TRANSPOSE_THREADS, 8)
     transpose_shifted_kernel(float *out, const float *in, int rows, int cols) {
   __shared__ float tile[TRANSPOSE_SECTOR + TRANSPOSE_ROWS][TRANSPOSE_COLS + 1];
   int row0 = blockIdx.x * TRANSPOSE_ROWS, col0 = blockIdx.y * TRANSPOSE_COLS;
   int x = threadIdx.x % TRANSPOSE_COLS;
-  /* With constant bounds the loop is unrolled and its 17 loads are in flight at once: 141 us for 8191 x 8193 on an
-   * H200. With a loop from threadIdx.x to 136 they are not: 209 us. */
+  /* With constant bounds the loop is unrolled and many of its 18 loads are in flight at once: 141 us for 8191 x 8193 on
+   * an H200. With a loop from threadIdx.x on they are not: 209 us. */
 #pragma unroll
   for (int i = 0; i < (TRANSPOSE_SECTOR + TRANSPOSE_ROWS) * TRANSPOSE_COLS / TRANSPOSE_THREADS; i++) {
     int y = threadIdx.x / TRANSPOSE_COLS + i * (TRANSPOSE_THREADS / TRANSPOSE_COLS);
@@ -146,12 +146,12 @@ static __global__ void __launch_bounds__(TRANSPOSE_THREADS, 4)
     if (row >= 0 && row < rows && col0 + x < cols) tile[y][x] = in[(size_t)row * cols + col0 + x];
   }
   __syncthreads();
-  /* A warp writes 8 float4 of each of 4 rows of `out`; 4 warps write 32 float4 of the same 4 rows. */
+  /* A warp writes 8 float4 of each of 4 rows of `out`; 2 warps write 16 float4 of the same 4 rows. */
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  int quad = warp % 4 * 8 + lane % 8;
+  int quad = warp % 2 * 8 + lane % 8;
 #pragma unroll
-  for (int i = 0; i < TRANSPOSE_COLS / (TRANSPOSE_THREADS / 32); i++) {
-    int y = warp / 4 * 4 + lane / 8 + i * (TRANSPOSE_THREADS / 32);
+  for (int i = 0; i < TRANSPOSE_COLS / (TRANSPOSE_THREADS / 16); i++) {
+    int y = warp / 2 * 4 + lane / 8 + i * (TRANSPOSE_THREADS / 16);
     float *line = out + (size_t)(col0 + y) * rows; /* a row of `out` */
     int shift = (int)((uintptr_t)(line + row0) / sizeof(float) % TRANSPOSE_SECTOR);
     int row = row0 + 4 * quad - shift, at = TRANSPOSE_SECTOR + 4 * quad - shift; /* in the matrix, in the tile */

@@ -7,6 +7,7 @@
 #include "phase1_building_blocks/03_matmul_naive/matmul_naive.cuh"
 #include "phase1_building_blocks/04_matmul_tiled/matmul_tiled.cuh"
 #include "phase1_building_blocks/05_matmul_register_tiled/matmul_register_tiled.cuh"
+#include "phase1_building_blocks/06_matmul_tuned/matmul_small_lesson.cuh"
 #include "phase1_building_blocks/06_matmul_tuned/matmul_tuned.cuh"
 
 enum { M = 128, N = 256, K = 32, W = M * N * K / 32 };
@@ -128,6 +129,48 @@ static void the_tuned_patch_needs_24_floats_for_128_products(void **state) {
   assert_count(c.global_load_sectors, 16 * c.global_load_requests);
 }
 
+static LessonCounts counts_small(MatmulBatchLauncher *launch, int batch, int m, int n, int k) {
+  Lesson lesson = matmul_small_lesson();
+  return counts_of(&lesson, matmul_small_version("matmul", launch, ""), lesson_shape(&lesson, batch, m, n, k));
+}
+
+/* 8 rows. Each block of 32 columns loads its part of B once, and A, which 8 threads load with one request. */
+static void skinny_loads_b_once_and_shares_nothing(void **state) {
+  (void)state;
+  const int m = 8, n = 256, k = 512;
+  LessonCounts c = counts_small(matmul_each_of<matmul_skinny>, 1, m, n, k);
+  counts_required();
+  assert_count(c.global_load_sectors, k * n / 8 + n / 32 * (m * k / 8));
+  assert_count(c.global_load_requests, k * n / 128 + n / 32 * (m * k / 16));
+  assert_count(c.global_store_sectors, m * n / 8);
+  assert_count(c.shared_load_requests + c.shared_store_requests, n / 32 * (16 * m + 8 * 16)); /* 16 warps' sums alone */
+  assert_count(c.shared_load_conflicts + c.shared_store_conflicts, 0);
+}
+
+/* One tile, whose steps the warps share: what a block of matmul_tuned loads, and every warp's sums through shared
+ * memory once. */
+static void sliced_loads_a_tile_once(void **state) {
+  (void)state;
+  const int m = 64, n = 64, k = 64, warps = 8, sums = 16 * 8 / 4; /* float4 of a thread */
+  LessonCounts c = counts_small(matmul_each_of<matmul_sliced>, 1, m, n, k);
+  counts_required();
+  assert_count(c.global_load_sectors, (m * k + k * n) / 8);
+  assert_count(c.global_store_sectors, m * n / 8);
+  assert_count(c.shared_load_requests, 24 / 4 * (m * n * k / 32) / 128 + warps * sums); /* a tuned patch's, and sums */
+  assert_count(c.shared_load_conflicts, 0);
+}
+
+static void batched_loads_each_product_once(void **state) {
+  (void)state;
+  const int batch = 3, m = 64, n = 64, k = 64;
+  LessonCounts c = counts_small(matmul_batched, batch, m, n, k);
+  counts_required();
+  assert_count(c.global_load_sectors, batch * (m * k + k * n) / 8);
+  assert_count(c.global_store_sectors, batch * m * n / 8);
+  assert_count(c.shared_load_requests, batch * (8 + 4) * (m * n * k / 32) / (4 * 32)); /* 12 for 8 x 4 x 4 products */
+  assert_count(c.shared_load_conflicts, 0);
+}
+
 static void every_configuration_is_right(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof matmul_tuned_configurations / sizeof *matmul_tuned_configurations; i++)
@@ -146,6 +189,9 @@ int main(void) {
       cmocka_unit_test(the_conflict_free_layout_has_none),
       cmocka_unit_test(warp_tiles_and_double_buffers_keep_it_so),
       cmocka_unit_test(the_tuned_patch_needs_24_floats_for_128_products),
+      cmocka_unit_test(skinny_loads_b_once_and_shares_nothing),
+      cmocka_unit_test(sliced_loads_a_tile_once),
+      cmocka_unit_test(batched_loads_each_product_once),
       cmocka_unit_test(every_configuration_is_right),
   };
   return TEST_MAIN("matmul_counts", tests);

@@ -7,6 +7,7 @@
  * move them six times. But training needs only the loss, one number per row, and the gradient, which is p - 1 at the
  * label and p elsewhere. Two times are enough if the multiprocessor keeps the row until its sum is known. */
 #include "common/lesson/main.h"
+#include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_kept.cuh"
 #include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_lesson.cuh"
 
 int main(int argc, char **argv) {
@@ -22,8 +23,11 @@ int main(int argc, char **argv) {
       softmax_cross_entropy_version(
           "quads", softmax_cross_entropy_quads,
           "The L2 cache keeps the gradients, which nothing reads soon: use streaming stores."),
-      softmax_cross_entropy_version("fused", softmax_cross_entropy_fused,
-                                    "One read, one write: memory bandwidth is the limit. Short rows: one warp each."),
+      softmax_cross_entropy_version(
+          "fused", softmax_cross_entropy_fused,
+          "One read, one write. But 9 exp() for 4 logits: while a block computes, it loads nothing."),
+      softmax_cross_entropy_version("kept", softmax_cross_entropy_kept,
+                                    "Each exponential is computed once, in few instructions: bandwidth is the limit."),
       lesson_copy_version("Copies the logits: an upper bound."),
   };
   const LessonTable table = {"Softmax and cross-entropy, forward and backward", versions,

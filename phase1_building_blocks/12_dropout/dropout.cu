@@ -34,8 +34,10 @@ int main(int argc, char **argv) {
   const LessonVersion fused_versions[] = {
       softmax_dropout_version("softmax, dropout", softmax_dropout_separate,
                               "The probabilities are written and read again, only to be dropped or scaled."),
-      softmax_dropout_version("softmax_dropout", softmax_dropout_forward_gpu,
-                              "Drops the probabilities while they are in registers: one read, one write."),
+      softmax_dropout_version("softmax_dropout", softmax_dropout_forward_fused,
+                              "One read, one write. But the cipher begins when the row has arrived: run it before."),
+      softmax_dropout_version("cipher_first", softmax_dropout_forward_gpu,
+                              "The cipher runs while the row is on its way: memory bandwidth is the limit."),
       lesson_copy_version("Copies the same number of bytes: an upper bound."),
   };
   const LessonVersion fused_step_versions[] = {

@@ -59,10 +59,13 @@ static void float4_asks_four_times_less_often(void **state) {
 /* Counted in passes over the matrix: one read and one write instead of two of each; five instead of nine in a step. */
 static void fused_moves_the_matrix_less_often(void **state) {
   (void)state;
-  LessonCounts one = fused(softmax_dropout_forward_gpu), two = fused(softmax_dropout_separate);
+  LessonCounts one = fused(softmax_dropout_forward_fused), first = fused(softmax_dropout_forward_gpu),
+               two = fused(softmax_dropout_separate);
   counts_required();
   assert_count(one.global_load_sectors, 4 * WARPS);
   assert_count(one.global_store_sectors, 4 * WARPS);
+  assert_count(first.global_load_sectors, 4 * WARPS);
+  assert_count(first.global_store_sectors, 4 * WARPS);
   assert_count(two.global_load_sectors, 2 * 4 * WARPS);
   assert_count(two.global_store_sectors, 2 * 4 * WARPS);
   one = fused_step(softmax_dropout_step_gpu);

@@ -13,7 +13,8 @@
  *   softmax_dropout_forward_separate    the two kernels; s is kept
  *   softmax_dropout_backward_separate   the two kernels, with s
  *   softmax_dropout_backward_passes     one kernel, three passes over a row, for rows of any length
- *   softmax_dropout_forward_gpu         one kernel, the row in registers
+ *   softmax_dropout_forward_fused       one kernel, the row in registers
+ *   softmax_dropout_forward_gpu         the cipher runs while the row is on its way
  *   softmax_dropout_backward_gpu        one kernel, both rows in registers
  */
 #ifndef PHASE1_BUILDING_BLOCKS_SOFTMAX_DROPOUT_CUH
@@ -88,6 +89,51 @@ static __global__ void __launch_bounds__(T *ROWS)
       __stcs(&out[t + i * T], dropout_quad(dropout, first + t + i * T, softmax_quad_scale(kept[i], factor)));
   if (edge >= 0) y[begin + edge] = dropout_apply(dropout, dropout_word(dropout, begin + edge), alone * factor);
   // <<< exercise
+}
+
+/* Bit j: element 4 i + j is kept. */
+static __device__ __forceinline__ unsigned dropout_quad_bits(Dropout dropout, size_t i) {
+  PhiloxBlock block = dropout_words(dropout, i);
+  unsigned bits = 0;
+  for (int j = 0; j < 4; j++) bits |= (unsigned)dropout_keeps(dropout, block.word[j]) << j;
+  return bits;
+}
+
+static __device__ __forceinline__ float4 dropout_quad_scale(float4 v, float factor, unsigned bits) {
+  return make_float4(bits & 1 ? v.x * factor : 0, bits & 2 ? v.y * factor : 0, bits & 4 ? v.z * factor : 0,
+                     bits & 8 ? v.w * factor : 0);
+}
+
+/* For rows of exactly 4 T QUADS floats. The cipher's words do not depend on x: they are computed right after the loads
+ * have been issued, and the loads take their time meanwhile. Of a word one bit is kept, so that QUADS float4 need one
+ * register, and not 4 QUADS. No thread has to ask where the row ends. */
+template <int T, int QUADS, int ROWS>
+static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
+    softmax_dropout_forward_early_kernel(float4 *__restrict__ y, const float4 *__restrict__ x, int rows,
+                                         Dropout dropout) {
+  int r = blockIdx.x * ROWS + threadIdx.y;
+  if (ROWS > 1 && r >= rows) return;
+  size_t first = (size_t)r * (T * QUADS) + threadIdx.x; /* the thread's first float4 in the matrix */
+  float4 kept[QUADS];
+  float max = -INFINITY, sum = 0;
+  unsigned bits = 0;
+#pragma unroll
+  for (int i = 0; i < QUADS; i++) kept[i] = __ldcs(&x[first + i * T]);
+#pragma unroll
+  for (int i = 0; i < QUADS; i++) bits |= dropout_quad_bits(dropout, first + i * T) << 4 * i;
+#pragma unroll
+  for (int i = 0; i < QUADS; i++) max = fmaxf(max, softmax_quad_max(kept[i]));
+
+  float from = max == -INFINITY ? 0 : max;
+#pragma unroll
+  for (int i = 0; i < QUADS; i++) {
+    kept[i] = softmax_quad_exp(kept[i], from);
+    sum += softmax_quad_sum(kept[i]);
+  }
+  MaxSum all = row_max_sum<T>(max_sum_make(max, sum));
+  float factor = expf(max - all.max) / all.sum * dropout.scale; /* turns exp(x - max) into scaled probabilities */
+#pragma unroll
+  for (int i = 0; i < QUADS; i++) __stcs(&y[first + i * T], dropout_quad_scale(kept[i], factor, bits >> 4 * i));
 }
 
 static __device__ __forceinline__ float softmax_dropout_quad_dot(float4 a, float4 b) {
@@ -191,8 +237,8 @@ static inline void softmax_dropout_forward_launch(float *y, const float *x, int 
 enum { SOFTMAX_DROPOUT_LONGEST = 4 * 8 * 1024, SOFTMAX_DROPOUT_BACKWARD_LONGEST = 4 * 4 * 1024 };
 
 /* Rows too long for the registers, and arrays that do not begin at a multiple of 16 bytes, use the two kernels. */
-static inline void softmax_dropout_forward_gpu(float *y, const float *x, int rows, int cols, float p, uint64_t seed,
-                                               uint32_t stream) {
+static inline void softmax_dropout_forward_fused(float *y, const float *x, int rows, int cols, float p, uint64_t seed,
+                                                 uint32_t stream) {
   Dropout dropout = dropout_make(p, seed, stream);
   if (!dropout_aligned(y, x) || cols > SOFTMAX_DROPOUT_LONGEST)
     softmax_dropout_forward_separate(y, y, x, rows, cols, p, seed, stream);
@@ -206,6 +252,33 @@ static inline void softmax_dropout_forward_gpu(float *y, const float *x, int row
     softmax_dropout_forward_launch<512, 8, 1>(y, x, rows, cols, dropout);
   else
     softmax_dropout_forward_launch<1024, 8, 1>(y, x, rows, cols, dropout);
+}
+
+template <int T, int QUADS, int ROWS>
+static inline void softmax_dropout_early_launch(float *y, const float *x, int rows, Dropout dropout) {
+  softmax_dropout_forward_early_kernel<T, QUADS, ROWS>
+      <<<(rows + ROWS - 1) / ROWS, dim3(T, ROWS)>>>((float4 *)y, (const float4 *)x, rows, dropout);
+  CUDA_CHECK_LAUNCH();
+}
+
+/* Other rows as `fused`: with heads, tails and threads that have no float4 the cipher gains nothing by being first. */
+static inline void softmax_dropout_forward_gpu(float *y, const float *x, int rows, int cols, float p, uint64_t seed,
+                                               uint32_t stream) {
+  Dropout dropout = dropout_make(p, seed, stream);
+  if (!dropout_aligned(y, x))
+    softmax_dropout_forward_fused(y, x, rows, cols, p, seed, stream);
+  else if (cols == 256)
+    softmax_dropout_early_launch<32, 2, 4>(y, x, rows, dropout);
+  else if (cols == 512)
+    softmax_dropout_early_launch<32, 4, 4>(y, x, rows, dropout);
+  else if (cols == 1024)
+    softmax_dropout_early_launch<64, 4, 1>(y, x, rows, dropout);
+  else if (cols == 2048)
+    softmax_dropout_early_launch<128, 4, 1>(y, x, rows, dropout);
+  else if (cols == 4096)
+    softmax_dropout_early_launch<256, 4, 1>(y, x, rows, dropout);
+  else
+    softmax_dropout_forward_fused(y, x, rows, cols, p, seed, stream);
 }
 
 template <int T, int QUADS, int ROWS>

@@ -19,8 +19,11 @@ int main(int argc, char **argv) {
                     "ReLU is free where its element is in a register. Fuse softmax, too, where the row is."),
       fused_version("online", batchnorm_relu_softmax_online,
                     "One kernel, but it loads the row and all parameters twice. Keep both on the chip."),
-      fused_version("fused", batchnorm_relu_softmax_gpu,
-                    "One read, one write, parameters folded once per block: memory bandwidth is the limit."),
+      fused_version("fused", batchnorm_relu_softmax_fused,
+                    "One read, one write. But each block folds all columns before its first row: begin with the rows."),
+      fused_version(
+          "pairs", batchnorm_relu_softmax_gpu,
+          "Parameters come from the L1 cache while the rows are on their way: memory bandwidth is the limit."),
       lesson_copy_version("Copies the same number of bytes without arithmetic: an upper bound."),
   };
   const LessonTable table = {"Batch normalisation, ReLU, softmax", versions, sizeof versions / sizeof *versions};

@@ -16,7 +16,8 @@
  *   batchnorm_relu_softmax_two        normalisation and ReLU in one kernel: 2 reads, 2 writes
  *   batchnorm_relu_softmax_online     one kernel, one block per row: 2 reads, 1 write, 8 loads of parameters per
  * element
- *   batchnorm_relu_softmax_gpu        the row in registers, the folded parameters in shared memory: 1 read, 1 write
+ *   batchnorm_relu_softmax_fused      the row in registers, the folded parameters in shared memory: 1 read, 1 write
+ *   batchnorm_relu_softmax_gpu        two rows per block, parameters from the L1 cache: nothing is done before the rows
  *
  * All may work in place (y == x).
  */
@@ -216,6 +217,76 @@ static __global__ void __launch_bounds__(T *ROWS, 1024 / (T * ROWS))
   }
 }
 
+/* As batchnorm_fold(), in a few instructions: rsqrtf() errs by up to 2 units in the last place. */
+static __device__ __forceinline__ BatchnormLine batchnorm_fold_fast(float mean, float variance, float gamma,
+                                                                    float beta) {
+  BatchnormLine line;
+  line.scale = gamma * rsqrtf(variance + BATCHNORM_EPSILON);
+  line.shift = fmaf(-mean, line.scale, beta);
+  return line;
+}
+
+enum { BATCHNORM_PAIR = 2 }; /* rows of a block */
+
+/* For rows that begin at a multiple of 16 bytes. A block of the kernel above folds the parameters of all columns before
+ * it asks for its first row, and many blocks do so at once: 34 MB from the L2 cache for 4096 x 4096 on an H200, while
+ * the memory waits. Here a block has two rows, asks for them first, and folds the parameters of a column where it needs
+ * them, for both rows: no shared memory, no barrier. The L1 cache has the parameters, because the blocks before on the
+ * same multiprocessor needed the same ones; x does not displace them (__ldcs). */
+template <int T, int QUADS>
+static __global__ void __launch_bounds__(T, 1024 / T)
+    batchnorm_relu_softmax_pairs_kernel(float4 *y, const float4 *x, const float4 *mean, const float4 *variance,
+                                        const float4 *gamma, const float4 *beta, int rows, int quads) {
+  __shared__ MaxSum part[BATCHNORM_PAIR][T / 32];
+  const int t = threadIdx.x, r = blockIdx.x * BATCHNORM_PAIR, here = min(BATCHNORM_PAIR, rows - r);
+  float4 kept[BATCHNORM_PAIR][QUADS];
+  MaxSum own[BATCHNORM_PAIR];
+  x += (size_t)r * quads;
+  y += (size_t)r * quads;
+#pragma unroll
+  for (int k = 0; k < BATCHNORM_PAIR; k++) {
+    own[k] = max_sum_make(0, 0); /* no z is below 0 */
+#pragma unroll
+    for (int i = 0; i < QUADS; i++)
+      kept[k][i] = k < here && t + i * T < quads ? __ldcs(&x[k * quads + t + i * T]) : make_float4(0, 0, 0, 0);
+  }
+#pragma unroll
+  for (int i = 0; i < QUADS; i++) {
+    if (t + i * T >= quads) continue;
+    float4 m = mean[t + i * T], v = variance[t + i * T], g = gamma[t + i * T], b = beta[t + i * T];
+    BatchnormLine line[4] = {batchnorm_fold_fast(m.x, v.x, g.x, b.x), batchnorm_fold_fast(m.y, v.y, g.y, b.y),
+                             batchnorm_fold_fast(m.z, v.z, g.z, b.z), batchnorm_fold_fast(m.w, v.w, g.w, b.w)};
+#pragma unroll
+    for (int k = 0; k < BATCHNORM_PAIR; k++) {
+      float4 u = kept[k][i];
+      kept[k][i] = make_float4(
+          batchnorm_relu_one(u.x, line[0].scale, line[0].shift), batchnorm_relu_one(u.y, line[1].scale, line[1].shift),
+          batchnorm_relu_one(u.z, line[2].scale, line[2].shift), batchnorm_relu_one(u.w, line[3].scale, line[3].shift));
+      own[k].max = fmaxf(own[k].max, softmax_quad_max(kept[k][i]));
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < BATCHNORM_PAIR; k++) {
+#pragma unroll
+    for (int i = 0; i < QUADS; i++) {
+      if (t + i * T >= quads) continue;
+      kept[k][i] = softmax_quad_exp(kept[k][i], own[k].max);
+      own[k].sum += softmax_quad_sum(kept[k][i]);
+    }
+    MaxSum warp = max_sum_lanes(own[k], 32);
+    if (t % 32 == 0) part[k][t / 32] = warp;
+  }
+  __syncthreads(); /* one for both rows */
+#pragma unroll
+  for (int k = 0; k < BATCHNORM_PAIR; k++) {
+    MaxSum all = max_sum_lanes(part[k][t % (T / 32)], T / 32);
+    float factor = expf(own[k].max - all.max) / all.sum;
+#pragma unroll
+    for (int i = 0; i < QUADS; i++)
+      if (k < here && t + i * T < quads) __stcs(&y[k * quads + t + i * T], softmax_quad_scale(kept[k][i], factor));
+  }
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launchers */
 
@@ -272,8 +343,8 @@ static inline void batchnorm_relu_softmax_launch(float *y, const float *x, const
   CUDA_CHECK_LAUNCH();
 }
 
-static inline void batchnorm_relu_softmax_gpu(float *y, const float *x, const float *mean, const float *variance,
-                                              const float *gamma, const float *beta, int rows, int cols) {
+static inline void batchnorm_relu_softmax_fused(float *y, const float *x, const float *mean, const float *variance,
+                                                const float *gamma, const float *beta, int rows, int cols) {
   if (!rows_alike(x, y) || cols > 8192)
     batchnorm_relu_softmax_online(y, x, mean, variance, gamma, beta, rows, cols);
   else if (cols <= 256)
@@ -284,6 +355,33 @@ static inline void batchnorm_relu_softmax_gpu(float *y, const float *x, const fl
     batchnorm_relu_softmax_launch<256, 4, 1>(y, x, mean, variance, gamma, beta, rows, cols);
   else
     batchnorm_relu_softmax_launch<512, 4, 1>(y, x, mean, variance, gamma, beta, rows, cols);
+}
+
+template <int T, int QUADS>
+static inline void batchnorm_relu_softmax_pairs(float *y, const float *x, const float *mean, const float *variance,
+                                                const float *gamma, const float *beta, int rows, int cols) {
+  unsigned grid = ((unsigned)rows + BATCHNORM_PAIR - 1) / BATCHNORM_PAIR;
+  batchnorm_relu_softmax_pairs_kernel<T, QUADS><<<grid, T>>>((float4 *)y, (const float4 *)x, (const float4 *)mean,
+                                                             (const float4 *)variance, (const float4 *)gamma,
+                                                             (const float4 *)beta, rows, cols / 4);
+  CUDA_CHECK_LAUNCH();
+}
+
+static inline void batchnorm_relu_softmax_gpu(float *y, const float *x, const float *mean, const float *variance,
+                                              const float *gamma, const float *beta, int rows, int cols) {
+  if (!quads_fit(x, cols) || !quads_fit(y, cols) || !quads_fit(mean, cols) || !quads_fit(variance, cols) ||
+      !quads_fit(gamma, cols) || !quads_fit(beta, cols) || cols > 8192)
+    batchnorm_relu_softmax_fused(y, x, mean, variance, gamma, beta, rows, cols);
+  else if (cols <= 512)
+    batchnorm_relu_softmax_pairs<64, 2>(y, x, mean, variance, gamma, beta, rows, cols);
+  else if (cols <= 1024)
+    batchnorm_relu_softmax_pairs<128, 2>(y, x, mean, variance, gamma, beta, rows, cols);
+  else if (cols <= 2048)
+    batchnorm_relu_softmax_pairs<256, 2>(y, x, mean, variance, gamma, beta, rows, cols);
+  else if (cols <= 4096)
+    batchnorm_relu_softmax_pairs<512, 2>(y, x, mean, variance, gamma, beta, rows, cols);
+  else
+    batchnorm_relu_softmax_pairs<512, 4>(y, x, mean, variance, gamma, beta, rows, cols);
 }
 
 #endif /* PHASE1_BUILDING_BLOCKS_FUSED_BATCHNORM_RELU_SOFTMAX_CUH */

@@ -37,9 +37,20 @@ static void online_loads_parameters_for_every_element(void **state) {
 /* A block takes 8 rows and folds the parameters once. */
 static void fused_reads_and_writes_once(void **state) {
   (void)state;
-  LessonCounts c = counts(batchnorm_relu_softmax_gpu);
+  LessonCounts c = counts(batchnorm_relu_softmax_fused);
   counts_required();
   assert_count(c.global_load_sectors, 4 * (WARPS + ROWS / 8 * PARAMETERS));
+  assert_count(c.global_store_sectors, 4 * WARPS);
+  assert_count(c.global_store_requests, WARPS / 4);
+  assert_count(c.shared_load_conflicts + c.shared_store_conflicts, 0);
+}
+
+/* A block takes two rows and loads the parameters once: most of these loads the L1 cache serves. */
+static void pairs_share_the_parameters(void **state) {
+  (void)state;
+  LessonCounts c = counts(batchnorm_relu_softmax_gpu);
+  counts_required();
+  assert_count(c.global_load_sectors, 4 * (WARPS + ROWS / BATCHNORM_PAIR * PARAMETERS));
   assert_count(c.global_store_sectors, 4 * WARPS);
   assert_count(c.global_store_requests, WARPS / 4);
   assert_count(c.shared_load_conflicts + c.shared_store_conflicts, 0);
@@ -51,6 +62,7 @@ int main(void) {
       cmocka_unit_test(two_reads_and_writes_twice),
       cmocka_unit_test(online_loads_parameters_for_every_element),
       cmocka_unit_test(fused_reads_and_writes_once),
+      cmocka_unit_test(pairs_share_the_parameters),
   };
   return TEST_MAIN("fused_batchnorm_relu_softmax_counts", tests);
 }

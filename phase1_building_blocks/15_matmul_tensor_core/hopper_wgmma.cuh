@@ -1,6 +1,6 @@
 /* hopper_wgmma.cuh - the forms of wgmma that hopper.cuh offers, which includes this file.
  *
- *     sum (64,N) = a (64,K) b (K,N) + `add` sum          N = 64, 128, 192 or 256
+ *     sum (64,N) = a (64,K) b (K,N) + `add` sum          N = 64, 96, 128, 192 or 256
  *
  * A warpgroup starts a product; a thread has N / 2 of its sums, which are float32. Element i of them is in row
  * thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8 and column i / 4 * 8 + thread % 4 * 2 + i % 2.
@@ -25,6 +25,9 @@
 #define WGMMA_NAMES_32                                                   \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WGMMA_NAMES_48 \
+  WGMMA_NAMES_32       \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define WGMMA_NAMES_64                                                               \
   WGMMA_NAMES_32                                                                     \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
@@ -41,6 +44,7 @@
   "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3]), "+f"(sum[i + 4]), "+f"(sum[i + 5]), \
       "+f"(sum[i + 6]), "+f"(sum[i + 7])
 #define WGMMA_SUMS_32 WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24)
+#define WGMMA_SUMS_48 WGMMA_SUMS_32, WGMMA_8(32), WGMMA_8(40)
 #define WGMMA_SUMS_64 WGMMA_SUMS_32, WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56)
 #define WGMMA_SUMS_96 WGMMA_SUMS_64, WGMMA_8(64), WGMMA_8(72), WGMMA_8(80), WGMMA_8(88)
 #define WGMMA_SUMS_128 WGMMA_SUMS_96, WGMMA_8(96), WGMMA_8(104), WGMMA_8(112), WGMMA_8(120)
@@ -86,6 +90,7 @@
   WGMMA_K_MAJOR_ONLY(wgmma_fp8, "k32.f32.e4m3.e4m3", __VA_ARGS__)
 
 WGMMA_FORMS("64", 32, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
+WGMMA_FORMS("96", 48, "%48", "%49", "%50", "%51", "%52", "%53", "%54")
 WGMMA_FORMS("128", 64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
 WGMMA_FORMS("192", 96, "%96", "%97", "%98", "%99", "%100", "%101", "%102")
 WGMMA_FORMS("256", 128, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
@@ -97,11 +102,13 @@ WGMMA_FORMS("256", 128, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
 #undef WGMMA_SUMS_128
 #undef WGMMA_SUMS_96
 #undef WGMMA_SUMS_64
+#undef WGMMA_SUMS_48
 #undef WGMMA_SUMS_32
 #undef WGMMA_8
 #undef WGMMA_NAMES_128
 #undef WGMMA_NAMES_96
 #undef WGMMA_NAMES_64
+#undef WGMMA_NAMES_48
 #undef WGMMA_NAMES_32
 
 #endif /* PHASE1_BUILDING_BLOCKS_HOPPER_WGMMA_CUH */

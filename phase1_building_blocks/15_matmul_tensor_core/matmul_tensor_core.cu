@@ -14,7 +14,7 @@
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_mma.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_tensor_core_lesson.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_tensor_roof.cuh"
-#include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma_store.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_wmma.cuh"
 
 /* Names the versions that this machine cannot run, and why. */
@@ -53,8 +53,11 @@ int main(int argc, char **argv) {
     versions[count++] =
         matmul_tensor_core_version("wgmma_persistent", matmul_wgmma_persistent,
                                    "Copies the next tile while C is written. Now L2 limits: share tiles in a cluster.");
+    versions[count++] =
+        matmul_tensor_core_version("wgmma_cluster", matmul_wgmma_cluster,
+                                   "Two blocks share their tiles of B. But tensor cores wait while C is written.");
     versions[count++] = matmul_tensor_core_version(
-        "wgmma", matmul_wgmma, "Two blocks share their tiles of B: tensor cores and power are the limit.");
+        "wgmma", matmul_wgmma, "TMA writes C during the next products: tensor cores and power are the limit.");
   }
   versions[count++] = lesson_library_version(
       matmul_tensor_core_version("cuBLAS", matmul_cublas_bfloat16, "The vendor's library on tensor cores."));

@@ -6,7 +6,7 @@
 #include "common/lesson/test_counts.h"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_mma.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_tensor_core_lesson.cuh"
-#include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma_store.cuh"
 
 enum { M = 128, N = 256, K = 64, PRODUCTS = M / 16 * (N / 16) * (K / 16), A_REQUESTS = 4, B_REQUESTS = 8 };
 
@@ -90,11 +90,31 @@ static void a_cluster_copies_b_once(void **state) {
   LessonShape shape = lesson_shape(&lesson, 2 * M, N, K);
   lesson.checks = 2;
   LessonCounts alone = counts_of(&lesson, matmul_tensor_core_version("alone", matmul_wgmma_persistent, ""), shape);
-  LessonCounts both = counts_of(&lesson, matmul_tensor_core_version("cluster", matmul_wgmma, ""), shape);
+  LessonCounts both = counts_of(&lesson, matmul_tensor_core_version("cluster", matmul_wgmma_cluster, ""), shape);
   counts_required();
   assert_count(alone.bulk_bytes, 2 * (2 * M * K + 2 * K * N));
   assert_count(both.bulk_bytes, 2 * (2 * M * K + K * N));
   assert_count(both.wgmma_products, alone.wgmma_products);
+}
+
+/* By registers each of 16 x 8 sums costs stores; by TMA warps write to shared memory only, without a bank conflict. */
+static void tma_writes_c(void **state) {
+  (void)state;
+  if (matmul_wgmma_refusal() != NULL) {
+    print_message("skipped: %s\n", matmul_wgmma_refusal());
+    skip();
+  }
+  Lesson lesson = matmul_tensor_core_lesson();
+  LessonShape shape = lesson_shape(&lesson, 2 * M, N, K);
+  lesson.checks = 2;
+  LessonCounts cluster = counts_of(&lesson, matmul_tensor_core_version("cluster", matmul_wgmma_cluster, ""), shape);
+  LessonCounts store = counts_of(&lesson, matmul_tensor_core_version("wgmma", matmul_wgmma, ""), shape);
+  counts_required();
+  assert_count(cluster.global_store_sectors, 2 * M * N / 8);
+  assert_count(store.global_store_sectors, 0);
+  assert_count(store.bulk_bytes, cluster.bulk_bytes + 4 * 2 * M * N);
+  assert_count(store.shared_store_requests, 2 * M * N / 2 / 32); /* two floats per lane */
+  assert_count(store.shared_store_conflicts, 0);
 }
 
 int main(void) {
@@ -105,6 +125,7 @@ int main(void) {
       cmocka_unit_test(swizzled_tiles_have_no_conflicts_without_padding),
       cmocka_unit_test(tma_copies_tiles_and_wgmma_reads_them),
       cmocka_unit_test(a_cluster_copies_b_once),
+      cmocka_unit_test(tma_writes_c),
   };
   return TEST_MAIN("matmul_tensor_core_counts", tests);
 }

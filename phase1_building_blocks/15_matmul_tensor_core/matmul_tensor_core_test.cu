@@ -1,7 +1,7 @@
 /* Rounding to bfloat16, and every version against the reference: on ragged shapes, on unaligned matrices, and where
  * several tiles and rounds of a ring are needed. */
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_mma.cuh"
-#include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma_store.cuh"
 
 #include "common/lesson/verify.h"
 #include "common/test_arrays.h"
@@ -183,12 +183,60 @@ static void wgmma_matches_reference(void **state) {
   }
   expect_right_everywhere("wgmma_one_stage", matmul_wgmma_one_stage);
   expect_right_everywhere("wgmma", matmul_wgmma);
-#ifdef SIMT_REWRITTEN /* the other two share their kernel; the last shape has more tiles than multiprocessors */
+#ifdef SIMT_REWRITTEN /* these share their kernel; the last shape has more tiles than multiprocessors */
+  expect_right("wgmma_cluster", matmul_wgmma_cluster, 300, 264, 72);
+  expect_right("wgmma, the buffers of the tile before", matmul_wgmma, 2100, 232, 16);
   expect_right("wgmma_ring", matmul_wgmma_ring, 64, 512, 328);
   expect_right("wgmma_persistent", matmul_wgmma_persistent, 2200, 8, 72);
 #else
+  expect_right_everywhere("wgmma_cluster", matmul_wgmma_cluster);
   expect_right_everywhere("wgmma_ring", matmul_wgmma_ring);
   expect_right_everywhere("wgmma_persistent", matmul_wgmma_persistent);
+#endif
+}
+
+/* c = max(0, a b + bias); bias_offset floats before bias are another array's. */
+static void expect_bias_relu(int m, int n, int k, int bias_offset) {
+  size_t a_count = (size_t)m * k, b_count = (size_t)k * n, count = (size_t)m * n;
+  __nv_bfloat16 *a = (__nv_bfloat16 *)xmalloc(a_count * sizeof *a), *b = (__nv_bfloat16 *)xmalloc(b_count * sizeof *b);
+  float *wide = arrays_random(a_count + b_count, 11), *bias = arrays_random(n + bias_offset, 12);
+  for (size_t i = 0; i < a_count; i++) a[i] = __float2bfloat16(wide[i]);
+  for (size_t i = 0; i < b_count; i++) b[i] = __float2bfloat16(wide[a_count + i]);
+  float *expected = arrays_poison(count), *c = arrays_poison(count);
+  matmul_bfloat16_cpu(expected, a, b, m, n, k);
+  for (size_t i = 0; i < count; i++) expected[i] = fmaxf(expected[i] + bias[bias_offset + i % n], 0.0f);
+  __nv_bfloat16 *device_a = (__nv_bfloat16 *)arrays_upload_bytes(DEVICE_GPU, a, a_count * sizeof *a);
+  __nv_bfloat16 *device_b = (__nv_bfloat16 *)arrays_upload_bytes(DEVICE_GPU, b, b_count * sizeof *b);
+  float *device_bias = (float *)arrays_upload_bytes(DEVICE_GPU, bias, (n + bias_offset) * sizeof *bias);
+  float *device_c = arrays_upload(DEVICE_GPU, c, count);
+  matmul_wgmma_bias_relu(device_c, device_a, device_b, device_bias + bias_offset, m, n, k);
+  arrays_download(DEVICE_GPU, c, device_c, count, "c");
+  device_free(DEVICE_GPU, device_a);
+  device_free(DEVICE_GPU, device_b);
+  device_free(DEVICE_GPU, device_bias);
+  Comparison result = compare_arrays(c, expected, m, n, tolerance_dot(k + 1, 1));
+  if (!result.ok) fail_msg("bias + ReLU (%d,%d) K %d, offset %d: %s", m, n, k, bias_offset, result.message);
+  free(a);
+  free(b);
+  free(wide);
+  free(bias);
+  free(expected);
+  free(c);
+}
+
+static void bias_and_relu_are_applied_to_the_sums(void **state) {
+  (void)state;
+  test_requires_gpu();
+  if (matmul_wgmma_refusal() != NULL) {
+    print_message("skipped: %s\n", matmul_wgmma_refusal());
+    skip();
+  }
+  expect_bias_relu(130, 264, 72, 0);
+  expect_bias_relu(70, 40, 136, 1);  /* a bias that is not aligned to 8 bytes */
+  expect_bias_relu(33, 127, 65, 0);  /* rows that TMA cannot copy */
+  expect_bias_relu(2200, 16, 64, 0); /* more tiles than multiprocessors of the emulated GPU */
+#ifndef SIMT_REWRITTEN
+  expect_bias_relu(1100, 2056, 520, 0);
 #endif
 }
 
@@ -221,6 +269,7 @@ int main(void) {
       cmocka_unit_test(wmma_fragments_matches_reference),
       cmocka_unit_test(mma_matches_reference),
       cmocka_unit_test(wgmma_matches_reference),
+      cmocka_unit_test(bias_and_relu_are_applied_to_the_sums),
   };
   return TEST_MAIN("matmul_tensor_core", tests);
 }

@@ -17,9 +17,11 @@
  *   matmul_wgmma_one_stage    one stage: copies and products take turns
  *   matmul_wgmma_ring         a ring of four stages: copies run up to three stages ahead
  *   matmul_wgmma_persistent   a block computes tile after tile: the copies of the next tile begin before C is written
- *   matmul_wgmma              two blocks with the same columns of C form a cluster: each loads half of B's tile and
+ *   matmul_wgmma_cluster      two blocks with the same columns of C form a cluster: each loads half of B's tile and
  *                             multicasts it to both, so that the L2 cache is read a third less; besides, TMA prefetches
  *                             bring tiles to the L2 cache eight stages ahead
+ *
+ * matmul_wgmma_store.cuh has the next step.
  *
  * hopper.cuh has one function per instruction. TMA requires rows that are multiples of 16 bytes, and M, N, K less than
  * 2^31; other arguments go to matmul_mma().
@@ -186,9 +188,37 @@ static __device__ __forceinline__ void matmul_wgmma_write(float *c, const float 
     matmul_mma_write(c, sum + j, sum + j + 4, row0 + threadIdx.x / 32 % 4 * 16, col0 + 2 * j, m, n);
 }
 
-/* A consumer warpgroup: multiplies stage after stage, and writes C after the last step of a tile. Products run
- * asynchronously: when those of one stage have been started, the consumer waits for those of the stage before, and
- * releases it. With a single stage there is no such overlap. */
+/* A consumer warpgroup sums up one tile of C: multiplies stage after stage. Products run asynchronously: when those of
+ * one stage have been started, the consumer waits for those of the stage before, and releases it. With a single stage
+ * there is no such overlap. */
+template <int CLUSTER, int STAGES>
+static __device__ __forceinline__ void matmul_wgmma_sum(float (&sum)[128], const MatmulRing *ring, int steps,
+                                                        int *stage_at, uint32_t *phase_at) {
+  int stage = *stage_at, last = 0, consumer = threadIdx.x / 128 - 1; /* last: the stage that is being read */
+  uint32_t phase = *phase_at;
+  for (int step = 0; step < steps; step++) {
+    uint32_t a_tile = ring->tiles + stage * MATMUL_WGMMA_STAGE_BYTES, b_tile = a_tile + MATMUL_WGMMA_A_BYTES;
+    a_tile += consumer * 64 * 128; /* its 64 rows of 128 bytes */
+    // >>> exercise matmul_wgmma_consume: wait for the stage, start its products, release the stage of the step before
+    // hint: the stage is full at the end of the phase of parity `phase`; matmul_wgmma_multiply() only starts products
+    // hint: wgmma_wait<1>() lets the latest products run on; the stage `last` was read by those before them
+    // hint: in step 0 nothing is to be added, and no stage to be released; with a single stage wait for all products
+    mbarrier_wait(ring->full + 8 * stage, phase);
+    matmul_wgmma_multiply(sum, a_tile, b_tile, step > 0);
+    wgmma_wait<(STAGES > 1 ? 1 : 0)>();
+    if (STAGES == 1) last = stage;
+    if (STAGES == 1 || step > 0) matmul_wgmma_release<CLUSTER>(ring, last);
+    // <<< exercise
+    last = stage;
+    matmul_ring_advance<STAGES>(&stage, &phase);
+  }
+  wgmma_wait<0>();
+  if (STAGES > 1) matmul_wgmma_release<CLUSTER>(ring, last);
+  *stage_at = stage;
+  *phase_at = phase;
+}
+
+/* A consumer warpgroup: tile after tile, its 64 rows of each. */
 template <int CLUSTER, int STAGES>
 static __device__ __forceinline__ void matmul_wgmma_consume(const MatmulRing *ring, const MatmulWgmmaWork *work,
                                                             float *c, int m, int n) {
@@ -196,25 +226,7 @@ static __device__ __forceinline__ void matmul_wgmma_consume(const MatmulRing *ri
   uint32_t phase = 0;
   float sum[128];
   for (int tile = blockIdx.x / CLUSTER; tile < work->rows * work->cols; tile += work->clusters) {
-    int last = 0; /* the stage that is being read */
-    for (int step = 0; step < work->steps; step++) {
-      uint32_t a_tile = ring->tiles + stage * MATMUL_WGMMA_STAGE_BYTES, b_tile = a_tile + MATMUL_WGMMA_A_BYTES;
-      a_tile += consumer * 64 * 128; /* its 64 rows of 128 bytes */
-      // >>> exercise matmul_wgmma_consume: wait for the stage, start its products, release the stage of the step before
-      // hint: the stage is full at the end of the phase of parity `phase`; matmul_wgmma_multiply() only starts products
-      // hint: wgmma_wait<1>() lets the latest products run on; the stage `last` was read by those before them
-      // hint: in step 0 nothing is to be added, and no stage to be released; with a single stage wait for all products
-      mbarrier_wait(ring->full + 8 * stage, phase);
-      matmul_wgmma_multiply(sum, a_tile, b_tile, step > 0);
-      wgmma_wait<(STAGES > 1 ? 1 : 0)>();
-      if (STAGES == 1) last = stage;
-      if (STAGES == 1 || step > 0) matmul_wgmma_release<CLUSTER>(ring, last);
-      // <<< exercise
-      last = stage;
-      matmul_ring_advance<STAGES>(&stage, &phase);
-    }
-    wgmma_wait<0>();
-    if (STAGES > 1) matmul_wgmma_release<CLUSTER>(ring, last);
+    matmul_wgmma_sum<CLUSTER, STAGES>(sum, ring, work->steps, &stage, &phase);
     int row0, col0;
     matmul_wgmma_place<CLUSTER>(work, tile, &row0, &col0);
     matmul_wgmma_write(c, sum, row0 + 64 * consumer, col0, m, n);
@@ -289,10 +301,11 @@ static inline const char *matmul_wgmma_refusal(void) {
              : "the program was compiled without wgmma: build it for 90a (nvcc -gencode=arch=compute_90a,code=sm_90a)";
 }
 
-/* The tensor map of a matrix of bfloat16 x (rows,cols) for TMA: boxes of 64 columns with the 128-byte swizzle, and
- * zeros outside the matrix. The driver makes it; its library need not be linked, since the runtime finds the
+/* The tensor map of a row-major matrix x (rows,cols) for TMA: boxes of box_rows x 128 bytes with the 128-byte swizzle,
+ * and zeros outside the matrix. The driver makes it; its library need not be linked, since the runtime finds the
  * function. */
-static inline CUtensorMap matmul_wgmma_map(const __nv_bfloat16 *x, int rows, int cols, int box_rows) {
+static inline CUtensorMap matmul_wgmma_map_of(const void *x, CUtensorMapDataType type, size_t element, int rows,
+                                              int cols, int box_rows) {
   typedef CUresult Encode(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
                           const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
                           CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
@@ -310,13 +323,50 @@ static inline CUtensorMap matmul_wgmma_map(const __nv_bfloat16 *x, int rows, int
     encode = (Encode *)found;
   }
   CUtensorMap map;
-  cuuint64_t size[2] = {(cuuint64_t)cols, (cuuint64_t)rows}, pitch[1] = {(cuuint64_t)cols * sizeof *x};
-  cuuint32_t box[2] = {64, (cuuint32_t)box_rows}, step[2] = {1, 1};
-  CUresult status = encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)x, size, pitch, box, step,
-                           CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                           CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (status != CUDA_SUCCESS) die("matmul_wgmma: no tensor map of (%d,%d) bfloat16: error %d", rows, cols, (int)status);
+  cuuint64_t size[2] = {(cuuint64_t)cols, (cuuint64_t)rows}, pitch[1] = {(cuuint64_t)cols * element};
+  cuuint32_t box[2] = {(cuuint32_t)(128 / element), (cuuint32_t)box_rows}, step[2] = {1, 1};
+  CUresult status =
+      encode(&map, type, 2, (void *)x, size, pitch, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (status != CUDA_SUCCESS)
+    die("matmul_wgmma: no tensor map of (%d,%d) with elements of %zu bytes: error %d", rows, cols, element,
+        (int)status);
   return map;
+}
+
+static inline CUtensorMap matmul_wgmma_map(const __nv_bfloat16 *x, int rows, int cols, int box_rows) {
+  return matmul_wgmma_map_of(x, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, sizeof *x, rows, cols, box_rows);
+}
+
+/* How a kernel of the ring is launched: clusters of CLUSTER blocks along x, `clusters` of them, or if the kernel is
+ * persistent the fewest that need no more rounds than all that run at a time. */
+template <int CLUSTER>
+static inline cudaLaunchConfig_t matmul_wgmma_config(cudaLaunchAttribute *attribute, int clusters, bool persistent,
+                                                     int bytes) {
+  int device, multiprocessors;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  if (persistent) {
+    int most = multiprocessors / CLUSTER, rounds = (clusters + most - 1) / most;
+    clusters = (clusters + rounds - 1) / rounds;
+  }
+  attribute->id = cudaLaunchAttributeClusterDimension;
+  attribute->val.clusterDim.x = CLUSTER;
+  attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3((unsigned)(clusters * CLUSTER));
+  config.blockDim = dim3(MATMUL_WGMMA_THREADS);
+  config.dynamicSmemBytes = (size_t)bytes;
+  config.attrs = attribute;
+  config.numAttrs = 1;
+  return config;
+}
+
+/* The tiles of C, CLUSTER x 128 rows and 256 columns each. */
+template <int CLUSTER>
+static inline int matmul_wgmma_clusters(int m, int n) {
+  return (m + CLUSTER * MATMUL_WGMMA_ROWS - 1) / (CLUSTER * MATMUL_WGMMA_ROWS) *
+         ((n + MATMUL_WGMMA_COLS - 1) / MATMUL_WGMMA_COLS);
 }
 
 template <int CLUSTER, int STAGES, bool PERSISTENT>
@@ -326,25 +376,9 @@ static inline void matmul_wgmma_run(float *c, const __nv_bfloat16 *a, const __nv
   auto *kernel = matmul_wgmma_kernel<CLUSTER, STAGES>;
   const int bytes = STAGES * MATMUL_WGMMA_STAGE_BYTES + 1024; /* so that the ring can begin at a multiple of 1024 */
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  int device, multiprocessors;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  int clusters = (m + CLUSTER * MATMUL_WGMMA_ROWS - 1) / (CLUSTER * MATMUL_WGMMA_ROWS) *
-                 ((n + MATMUL_WGMMA_COLS - 1) / MATMUL_WGMMA_COLS);
-  if (PERSISTENT) { /* the fewest rounds, then the fewest blocks that need no more rounds */
-    int most = multiprocessors / CLUSTER, rounds = (clusters + most - 1) / most;
-    clusters = (clusters + rounds - 1) / rounds;
-  }
   cudaLaunchAttribute attribute;
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = CLUSTER;
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3((unsigned)(clusters * CLUSTER));
-  config.blockDim = dim3(MATMUL_WGMMA_THREADS);
-  config.dynamicSmemBytes = (size_t)bytes;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
+  cudaLaunchConfig_t config =
+      matmul_wgmma_config<CLUSTER>(&attribute, matmul_wgmma_clusters<CLUSTER>(m, n), PERSISTENT, bytes);
   CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, a_map, b_map, c, m, n, k));
 }
 
@@ -372,7 +406,7 @@ static inline void matmul_wgmma_persistent(float *c, const __nv_bfloat16 *a, con
   matmul_wgmma_launch<1, 4, true>(c, a, b, m, n, k);
 }
 
-static inline void matmul_wgmma(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
+static inline void matmul_wgmma_cluster(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
   matmul_wgmma_launch<2, 4, true>(c, a, b, m, n, k);
 }
 

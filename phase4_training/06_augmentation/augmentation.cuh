@@ -125,7 +125,7 @@ static __global__ void augmentation_normalize_kernel(float *y, size_t n, Augment
   const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   const int c = augmentation_index(i, s).c;
-  y[i] = s.table[256 * c + (int)y[i]];
+  y[i] = augment_normalized(&s.norm, c, (int)y[i]);
 }
 
 /* In place, one thread per value of a square: n is batch * channels * cutout * cutout. */
@@ -165,7 +165,7 @@ static __global__ void augmentation_fused_kernel(float *y, size_t pixels, Augmen
   augment_pixel(value, &s, &draw, b, row, column);
   y += (size_t)b * s.channels * area + at;
   for (int c = 0; c < s.channels; c++)
-    y[(size_t)c * area] = augment_is_cut(&draw, row, column) ? 0 : s.table[256 * c + value[c]];
+    y[(size_t)c * area] = augment_is_cut(&draw, row, column) ? 0 : augment_normalized(&s.norm, c, value[c]);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

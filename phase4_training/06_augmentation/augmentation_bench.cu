@@ -4,7 +4,7 @@
  *     augmentation_bench --threads=2
  *     augmentation_bench --augment=flip,cutout:8 --dump=DIR
  *
- * --dump writes images.u8 (batch, C,H,W), draws.i32 (batch, 14), table.f32 (C,256) and y.f32 (batch, C,H,W) to DIR. */
+ * --dump writes images.u8 (batch, C,H,W), draws.i32 (batch, 14), norm.f32 (2,4: scale, shift) and y.f32 (batch, C,H,W) to DIR. */
 #include "common/nn/augment_fast.cuh"
 #include "common/nn/train_options.h"
 #include "common/threads_begin.h"
@@ -51,14 +51,15 @@ int main(int argc, char **argv) {
                       argc, argv);
   uint8_t *images = (uint8_t *)xmalloc(n);
   uint32_t order[BATCH];
-  float table[CHANNELS * 256], *y = (float *)xmalloc(n * sizeof *y);
+  const float mean[] = {0.45f, 0.45f, 0.45f}, stddev[] = {0.22f, 0.22f, 0.22f};
+  float *y = (float *)xmalloc(n * sizeof *y);
   AugmentDraw draws[BATCH];
   const AugmentKey key = augment_key(options.common.seed, 0);
   for (size_t i = 0; i < n; i++) images[i] = (uint8_t)(philox4x32(1, 0, i / 64).word[0] + 3 * i); /* some smooth */
-  for (int i = 0; i < CHANNELS * 256; i++) table[i] = ((float)(i % 256) / 255.0f - 0.45f) / 0.22f;
   for (int b = 0; b < BATCH; b++) order[b] = (uint32_t)b;
-  const AugmentSource source = {images,   order, order, &key, table, 112 * AUGMENT_ONE,
-                                CHANNELS, SIDE,  SIDE,  NULL, NULL,  NULL};
+  const AugmentNorm norm = augment_norm(mean, stddev, CHANNELS);
+  const AugmentSource source = {images,   order, order, &key, norm, 112 * AUGMENT_ONE,
+                                CHANNELS, SIDE,  SIDE,  NULL, NULL, NULL};
   const char *const texts[] = {"none", "crop", "crop,cutout:16", "affine:rotate=15,scale=0.1,shear=5,shift=2",
                                "affine:rotate=15,scale=0.1,shear=5,shift=2,flip,cutout:16,"
                                "colour:brightness=0.2,contrast=0.2,saturation=0.2"};
@@ -74,7 +75,7 @@ int main(int argc, char **argv) {
     if (directory[0] == '\0') break;
     dump(directory, "images.u8", images, n);
     dump(directory, "draws.i32", draws, sizeof draws);
-    dump(directory, "table.f32", table, sizeof table);
+    dump(directory, "norm.f32", &norm, sizeof norm);
     dump(directory, "y.f32", y, n * sizeof *y);
     break;
   }

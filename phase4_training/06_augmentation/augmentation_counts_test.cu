@@ -1,5 +1,5 @@
-/* What the versions load and store, by the inspector, on 4 images of 3 x 32 x 32: 12288 values, 4096 pixels. The order,
- * the key and the table are small. */
+/* What the versions load and store, by the inspector, on 4 images of 3 x 32 x 32: 12288 values, 4096 pixels. The order
+ * and the key are small. */
 #include "common/lesson/test_counts.h"
 #include "phase4_training/06_augmentation/augmentation_frame_lesson.cuh"
 
@@ -32,30 +32,30 @@ static void fused_writes_every_value_once(void **state) {
               (drawn.global_load_sectors + drawn.global_store_sectors) / 2);
 }
 
-/* Loads: each byte once, a word of four per lane; an image's place for each warp, its number for the one that
- * draws, and the key, 3 words; the table, a word per thread and channel. Stores: a float4 per lane. */
+/* Loads: each byte once, a word of four per lane; an image's place for each warp that loads, its number for the one
+ * that draws, and the key, 3 words. Stores: a float4 per lane. */
 static void the_frame_is_loaded_once(void **state) {
   (void)state;
   const LessonCounts c = counts(augmentation_frame_version(""));
   counts_required();
   assert_count(c.global_store_requests, VALUES / 4 / 32);
   assert_count(c.global_store_sectors, VALUES / 8);
-  const int image = VALUES / 4 / 32, table = N * C * AUGMENT_WARPS, few = N * (AUGMENT_WARPS + 1 + 3);
-  assert_count(c.global_load_requests, image + table + few);
-  assert_count(c.global_load_sectors, VALUES / 32 + N * C * 256 / 8 + few);
+  const int image = VALUES / 4 / 32, few = N * (AUGMENT_LOADERS + 1 + 3);
+  assert_count(c.global_load_requests, image + few);
+  assert_count(c.global_load_sectors, VALUES / 32 + few);
 }
 
-/* Only moved, the words that a warp reads and writes lie in 32 banks: what conflicts are left are those of the table,
- * whose entries are random. */
+/* Only moved, the words that a warp reads and writes lie in 32 banks. */
 static void rows_of_the_frame_have_no_conflicts(void **state) {
   (void)state;
   Lesson lesson = augmentation_lesson_alone<AUGMENTATION_FLIP>();
   const LessonCounts c = counts_of(&lesson, augmentation_frame_version(""), lesson_shape_of(&lesson, "4x3x32x32"));
   counts_required();
   assert_count(c.shared_store_conflicts, 0);
-  /* loads: a word per pixel, a float of the table per value; a draw per warp */
-  assert_true(c.shared_load_requests >= (PIXELS + VALUES) / 32);
-  assert_true(c.shared_load_requests <= (PIXELS + VALUES) / 32 + N * AUGMENT_WARPS * 32);
+  assert_count(c.shared_load_conflicts, 0);
+  /* loads: a word per pixel; a draw per warp */
+  assert_true(c.shared_load_requests >= PIXELS / 32);
+  assert_true(c.shared_load_requests <= PIXELS / 32 + N * AUGMENT_WARPS * 32);
 }
 
 int main(void) {

@@ -1,8 +1,7 @@
 /* augmentation_lesson.cuh - arrays, shapes and reference of augmentation.cuh: for the program, its tests and the
  * exercises. The tolerance is zero: every version has the bits of augment_cpu().
  *
- * Shapes are batch x channels x height x width, "nchw". The order is an input, and so are the key of (seed, epoch) and
- * the table of normalised bytes, of random numbers here. */
+ * Shapes are batch x channels x height x width, "nchw". The order is an input, and so is the key of (seed, epoch). */
 #ifndef PHASE4_TRAINING_AUGMENTATION_LESSON_CUH
 #define PHASE4_TRAINING_AUGMENTATION_LESSON_CUH
 
@@ -40,14 +39,15 @@ static inline AugmentMost augmentation_most(AugmentationCase which) {
   return most;
 }
 
-/* y, images, order, key, table. */
+/* y, images, order, key. Every channel is normalised in another way. */
 static inline AugmentSource augmentation_source(float *const *array, const int *size) {
+  static const AugmentNorm norm = {{0.0179f, 0.0175f, 0.0171f, 0.0163f}, {-2.1f, -2, -1.8f, -1.7f}};
   AugmentSource source;
   memset(&source, 0, sizeof source);
   source.images = (const uint8_t *)array[1];
   source.row = source.sample = (const uint32_t *)array[2];
   source.key = (const AugmentKey *)array[3];
-  source.table = array[4];
+  source.norm = norm;
   source.middle = 112 * AUGMENT_ONE;
   source.channels = size[1];
   source.height = size[2];
@@ -59,7 +59,7 @@ template <AugmentationCase which>
 static inline void augmentation_call(LessonLauncher launch, float *const *array, const int *size) {
   const AugmentSource source = augmentation_source(array, size);
   const AugmentMost most = augmentation_most(which);
-  ((AugmentationLauncher *)launch)(array[0], &source, &most, size[0], array[5]);
+  ((AugmentationLauncher *)launch)(array[0], &source, &most, size[0], array[4]);
 }
 
 static inline void augmentation_reference(float *y, const AugmentSource *source, const AugmentMost *most, int batch,
@@ -80,6 +80,7 @@ typedef enum AugmentationSlip {
   SLIP_CUT_OFF,   /* without rounding */
   SLIP_OWN,       /* the pixel for its grey */
   SLIP_NO_ADD,    /* without `add` */
+  SLIP_NO_LIMIT,  /* values below 0 and above 255 */
   SLIP_ONE_PLANE, /* the square is in the first channel only */
   SLIP_EXCHANGED  /* the square's row and column are exchanged */
 } AugmentationSlip;
@@ -130,8 +131,10 @@ static inline void augmentation_slip_call(LessonLauncher launch, float *const *a
       for (int c = 0; c < s.channels; c++) {
         AugmentDraw rounded = draw;
         if (slip == SLIP_CUT_OFF && which == AUGMENTATION_COLOUR) rounded.add -= AUGMENT_ONE / 2;
-        const int byte = augment_recoloured(&rounded, value[c], slip == SLIP_OWN ? value[c] : luma);
-        y[c * area + i] = cut && (slip != SLIP_ONE_PLANE || c == 0) ? 0 : s.table[256 * c + byte];
+        const int grey = slip == SLIP_OWN ? value[c] : luma;
+        const int unlimited = (draw.own * value[c] + draw.grey * grey + draw.add + AUGMENT_ONE / 2) >> 16;
+        const int byte = slip == SLIP_NO_LIMIT ? unlimited : augment_recoloured(&rounded, value[c], grey);
+        y[c * area + i] = cut && (slip != SLIP_ONE_PLANE || c == 0) ? 0 : augment_normalized(&s.norm, c, byte);
       }
     }
   }
@@ -142,10 +145,6 @@ static inline void augmentation_slip_call(LessonLauncher launch, float *const *a
 static inline int augmentation_three(const int *size) {
   (void)size;
   return 3;
-}
-static inline int augmentation_bytes(const int *size) {
-  (void)size;
-  return 256;
 }
 
 static inline int augmentation_shape_check(const int *size, Error *err) {
@@ -160,7 +159,7 @@ static inline int augmentation_shape_check(const int *size, Error *err) {
 /* What a version was made with is not NULL where it needs a workspace. */
 static inline size_t augmentation_lesson_workspace(const void *method, const int *size) {
   (void)method;
-  float *const none[5] = {NULL, NULL, NULL, NULL, NULL};
+  float *const none[4] = {NULL, NULL, NULL, NULL};
   const AugmentSource source = augmentation_source(none, size);
   return augmentation_workspace(&source, size[0]);
 }
@@ -175,7 +174,6 @@ static inline Lesson augmentation_lesson_of(const char *name,
   Lesson lesson = lesson_make(name, "nchw", call, (LessonLauncher)augmentation_reference);
   lesson.shape_check = augmentation_shape_check;
   lesson_derived(&lesson, 'k', augmentation_three);
-  lesson_derived(&lesson, 't', augmentation_bytes);
   lesson_output(&lesson, "y", "nchw");
   lesson_input(&lesson, "images", "nchw");
   lesson_element(&lesson, "images", LESSON_BYTE);
@@ -183,7 +181,6 @@ static inline Lesson augmentation_lesson_of(const char *name,
   lesson_input(&lesson, "key", "k");
   lesson_element(&lesson, "key", LESSON_INT);
   lesson_range(&lesson, "key", 0, 1000);
-  lesson_input(&lesson, "table", "ct");
   lesson.workspace = augmentation_lesson_workspace;
   lesson.most = lesson_shape_of(&lesson, "1x4x2048x2048");
   lesson.most.size[0] = 16384;

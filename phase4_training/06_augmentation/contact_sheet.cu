@@ -134,15 +134,13 @@ static void augment_row(const SheetOptions *options, Sheet *sheet, int row) {
   const Device device = options->train.common.device;
   const size_t size = shape_count(sheet->shape), plane = size / sheet->norm.channels;
   const uint32_t zero = 0, sample = (uint32_t)options->sample;
-  float table[AUGMENT_CHANNELS * 256], *y = (float *)xmalloc(size * sizeof *y);
-  for (int i = 0; i < 256 * sheet->norm.channels; i++)
-    table[i] = ((float)(i % 256) / 255.0f - sheet->norm.mean[i / 256]) / sheet->norm.stddev[i / 256];
+  float *y = (float *)xmalloc(size * sizeof *y);
   AugmentSource source;
   memset(&source, 0, sizeof source);
   source.images = (const uint8_t *)uploaded(device, sheet->pixels, size);
   source.row = (const uint32_t *)uploaded(device, &zero, sizeof zero);
   source.sample = (const uint32_t *)uploaded(device, &sample, sizeof sample);
-  source.table = (const float *)uploaded(device, table, sizeof table);
+  source.norm = augment_norm(sheet->norm.mean, sheet->norm.stddev, sheet->norm.channels);
   AugmentKey *key = (AugmentKey *)device_alloc(device, sizeof *key);
   float *to = (float *)device_alloc(device, size * sizeof *to);
   source.key = key;
@@ -161,8 +159,8 @@ static void augment_row(const SheetOptions *options, Sheet *sheet, int row) {
       tile[i] = (uint8_t)lrintf(255 * fminf(fmaxf(y[i] * sheet->norm.stddev[c] + sheet->norm.mean[c], 0), 1));
     }
   }
-  const void *arrays[] = {source.images, source.row, source.sample, source.table, key, to};
-  for (int i = 0; i < 6; i++) device_free(device, (void *)arrays[i]);
+  const void *arrays[] = {source.images, source.row, source.sample, key, to};
+  for (int i = 0; i < 5; i++) device_free(device, (void *)arrays[i]);
   free(y);
 }
 

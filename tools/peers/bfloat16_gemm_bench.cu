@@ -2,12 +2,13 @@
  *
  *     bazel run --config=cuda //tools/peers:bfloat16_gemm_bench -- 4096 8192     # N, or MxNxK
  *     bazel run --config=cuda //tools/peers:bfloat16_gemm_bench -- --only=wgmma --sweep 8192
+ *     bazel run --config=cuda //tools/peers:bfloat16_gemm_bench -- --bias-relu 4096 8192   # max(0, A B + bias)
  *
  * bfloat16 factors, float32 sums and C, for all. The peer is the fastest of the 20 algorithms that cublasLt's heuristic
  * proposes, each timed on this very shape, with 64 MiB of workspace. An error of more than 1e-4 is wrong (tensor cores
  * cut off what a float32 sum cannot hold). */
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_cublas_bfloat16.cuh"
-#include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/matmul_wgmma_store.cuh"
 #include "tools/peers/gemm_bench.cuh"
 
 #ifdef SIMT_REWRITTEN
@@ -39,14 +40,17 @@ static void lt_run(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int
                               lt.workspace, WORKSPACE, 0));
 }
 
+static void lt_create(void) {
+  if (lt.handle != NULL) return;
+  CUBLAS_CHECK(cublasLtCreate(&lt.handle));
+  CUBLAS_CHECK(cublasLtMatmulDescCreate(&lt.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  CUDA_CHECK(cudaMalloc(&lt.workspace, WORKSPACE));
+}
+
 /* By columns: C^T (n,m) = B^T (n,k) A^T (k,m). Chooses the fastest algorithm. */
 static void lt_open(const Buffers<__nv_bfloat16> *buffers) {
   const int m = buffers->m, n = buffers->n, k = buffers->k;
-  if (lt.handle == NULL) {
-    CUBLAS_CHECK(cublasLtCreate(&lt.handle));
-    CUBLAS_CHECK(cublasLtMatmulDescCreate(&lt.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    CUDA_CHECK(cudaMalloc(&lt.workspace, WORKSPACE));
-  }
+  lt_create();
   CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&lt.b, CUDA_R_16BF, n, k, n));
   CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&lt.a, CUDA_R_16BF, k, m, k));
   CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&lt.c, CUDA_R_32F, n, m, n));
@@ -103,9 +107,30 @@ static Version<__nv_bfloat16> versions[MAX_VERSIONS] = {
     {"wgmma_one_stage", matmul_wgmma_one_stage, matmul_wgmma_refusal},
     {"wgmma_ring", matmul_wgmma_ring, matmul_wgmma_refusal},
     {"wgmma_persistent", matmul_wgmma_persistent, matmul_wgmma_refusal},
+    {"wgmma_cluster", matmul_wgmma_cluster, matmul_wgmma_refusal},
     {"wgmma", matmul_wgmma, matmul_wgmma_refusal},
 };
-static int version_count = 10;
+static int version_count = 11;
+
+/* --bias-relu: max(0, A B + bias). The peer does it in its epilogue. */
+static float *bias;
+
+static void wgmma_bias_relu(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
+  matmul_wgmma_bias_relu(c, a, b, bias, m, n, k);
+}
+
+static void wgmma_then_bias_relu(float *c, const __nv_bfloat16 *a, const __nv_bfloat16 *b, int m, int n, int k) {
+  size_t count = (size_t)m * n;
+  matmul_wgmma(c, a, b, m, n, k);
+  matmul_bias_relu_kernel<<<(unsigned)((count + 255) / 256), 256>>>(c, bias, count, n);
+  CUDA_CHECK_LAUNCH();
+}
+
+static const Version<__nv_bfloat16> fused[] = {
+    {"cublasLt, epilogue RELU_BIAS", lt_run, NULL},
+    {"wgmma, then bias + ReLU", wgmma_then_bias_relu, matmul_wgmma_refusal},
+    {"wgmma_bias_relu", wgmma_bias_relu, matmul_wgmma_refusal},
+};
 
 static const Version<__nv_bfloat16> sweep[] = {
     {"mma 128x128x64 ring of 3", matmul_mma_launch<128, 128, 64, 64, 32, 3>, mma_refusal},
@@ -120,8 +145,18 @@ static const Version<__nv_bfloat16> sweep[] = {
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
+static bool bias_relu;
+
 static int bench(int m, int n, int k, const char *only, int blocks) {
   Buffers<__nv_bfloat16> buffers = buffers_open<__nv_bfloat16>(m, n, k);
+  if (bias_relu) {
+    buffers.bias = bias = normal_matrix<float>((size_t)n, 1000);
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_RELU_BIAS;
+    lt_create();
+    CUBLAS_CHECK(
+        cublasLtMatmulDescSetAttribute(lt.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+    CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(lt.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  }
   lt_open(&buffers);
   int chosen[MAX_VERSIONS], count = 0;
   for (int v = 0; v < version_count; v++)
@@ -129,6 +164,7 @@ static int bench(int m, int n, int k, const char *only, int blocks) {
   int wrong = buffers_bench(&buffers, versions, chosen, count, blocks, 1e-4);
   lt_close();
   buffers_close(&buffers);
+  if (bias_relu) CUDA_CHECK(cudaFree(bias));
   return wrong;
 }
 
@@ -146,7 +182,10 @@ static void refuse(void) {
 }
 
 int main(int argc, char **argv) {
-  for (size_t j = 0; j < sizeof sweep / sizeof *sweep && gemm_bench_sweeps(argc, argv); j++)
+  bias_relu = gemm_bench_option(argc, argv, "--bias-relu");
+  for (size_t j = 0; j < sizeof fused / sizeof *fused && bias_relu; j++) versions[j] = fused[j];
+  if (bias_relu) version_count = (int)(sizeof fused / sizeof *fused);
+  for (size_t j = 0; j < sizeof sweep / sizeof *sweep && gemm_bench_option(argc, argv, "--sweep"); j++)
     versions[version_count++] = sweep[j];
   refuse();
   return gemm_bench_main("bfloat16_gemm_bench", argc, argv, bench, versions, version_count);

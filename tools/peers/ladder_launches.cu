@@ -87,7 +87,7 @@ int main(void) {
   launch<DropoutStepLauncher>(lesson, {dropout_step_mask, dropout_step_one_each, dropout_step_gpu},
                               lesson_shape(&lesson, 3, 2741));
   lesson = softmax_dropout_lesson();
-  launch<SoftmaxDropoutLauncher>(lesson, {softmax_dropout_separate, softmax_dropout_forward_gpu},
+  launch<SoftmaxDropoutLauncher>(lesson, {softmax_dropout_separate, softmax_dropout_forward_fused},
                                  lesson_shape(&lesson, 31, 1021));
   lesson = softmax_dropout_step_lesson();
   launch<SoftmaxDropoutStepLauncher>(
@@ -97,7 +97,7 @@ int main(void) {
   lesson = fused_lesson();
   launch<FusedLauncher>(lesson,
                         {batchnorm_relu_softmax_separate, batchnorm_relu_softmax_two, batchnorm_relu_softmax_online,
-                         batchnorm_relu_softmax_gpu},
+                         batchnorm_relu_softmax_fused},
                         lesson_shape(&lesson, 19, 509));
 
   for (int causal = 0; causal < 2; causal++) {

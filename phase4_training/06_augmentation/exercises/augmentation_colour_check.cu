@@ -9,6 +9,8 @@ static inline Lesson augmentation_colour_lesson(void) {
                      augmentation_slip_call<AUGMENTATION_COLOUR, SLIP_CUT_OFF>);
   lesson_alternative(&lesson, "the pixel were its own grey", augmentation_slip_call<AUGMENTATION_COLOUR, SLIP_OWN>);
   lesson_alternative(&lesson, "add were 0", augmentation_slip_call<AUGMENTATION_COLOUR, SLIP_NO_ADD>);
+  lesson_alternative(&lesson, "values below 0 and above 255 were not limited",
+                     augmentation_slip_call<AUGMENTATION_COLOUR, SLIP_NO_LIMIT>);
   return lesson;
 }
 
