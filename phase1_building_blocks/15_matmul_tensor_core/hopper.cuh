@@ -5,8 +5,9 @@
  *   tma_*          the Tensor Memory Accelerator (TMA): one thread issues the copy of a whole box of a matrix; the
  *                  hardware computes the addresses, swizzles the rows, and fills with zeros outside the matrix
  *   cluster_*      a cluster: blocks on neighbouring multiprocessors that reach each other's shared memory
- *   named_barrier_*  a barrier of some warps of the block
- *   wgmma_*        a product of a warpgroup (four warps) whose operands the tensor cores read from shared memory
+ *   named_*        named_barrier_*, a barrier of some warps of the block
+ *   wgmma_*        a product of a warpgroup (four warps), whose operands the tensor cores read from shared memory, one
+ *                  also from registers: hopper_wgmma.cuh
  *   setmaxnreg_*   a warpgroup gives up registers, or takes those that another one has given up
  *
  * An address in shared memory is 32 bits: shared_address(). wgmma and setmaxnreg exist in code for sm_90a alone, which

@@ -37,6 +37,8 @@ def _arch_flags(archs, arch_specific):
 # What CUDA sources rely on: type punning by pointer, and a * b + c in one rounding where the processor can. Line tables,
 # for the place of a fault.
 _SIMT_FLAGS = [
+    "-ftls-model=local-exec",  # a __shared__ array is thread-local; without this, each use is a call of a function
+    "-fomit-frame-pointer",
     "-fno-strict-aliasing",
     "-fno-aggressive-loop-optimizations",  # a loop beyond its array is reported, not made endless
     "-ffp-contract=fast",
