@@ -4,7 +4,7 @@
  *
  * Each on the shape that its lesson counts and on a ragged one. With as many multiprocessors as the GPU has
  * (SIMT_MULTIPROCESSORS=132 for an H200) the emulator makes the same launches. The rungs with wgmma are left out: the
- * inspector knows no copy engine. */
+ * emulated GPU has compute capability 8.0 here. */
 #include "phase1_building_blocks/07_activations/activations_lesson.cuh"
 #include "phase1_building_blocks/08_softmax/softmax_lesson.cuh"
 #include "phase1_building_blocks/09_losses/losses_lesson.cuh"
