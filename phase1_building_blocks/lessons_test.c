@@ -96,6 +96,11 @@ static void matmul_split_and_matmul_fp8_climb(void **state) {
   expect_ladder("matmul_fp8", "--shape=64x65x33", 1, NULL);
 }
 
+static void matmul_small_climbs(void **state) {
+  (void)state;
+  expect_ladder_with("--shape-alone", "matmul_small", "--shape=2x9x65x70", 5, "cuBLAS");
+}
+
 static void matmul_tuned_climbs_and_sweeps(void **state) {
   (void)state;
   /* its ragged shapes take long, and its counts test and recorded_test have them */
@@ -271,6 +276,7 @@ int main(void) {
       cmocka_unit_test(matmul_tuned_climbs_and_sweeps),
       cmocka_unit_test(matmul_tensor_core_climbs),
       cmocka_unit_test(matmul_split_and_matmul_fp8_climb),
+      cmocka_unit_test(matmul_small_climbs),
       cmocka_unit_test(activations_climb),
       cmocka_unit_test(losses_climb),
       cmocka_unit_test(softmax_cross_entropy_climbs),
