@@ -122,11 +122,16 @@ static void matmul_batched_matches_reference(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(matmul_vectorised_matches_reference), cmocka_unit_test(matmul_conflict_free_matches_reference),
-      cmocka_unit_test(matmul_warp_tiled_matches_reference), cmocka_unit_test(matmul_double_buffered_matches_reference),
-      cmocka_unit_test(matmul_tuned_matches_reference),      cmocka_unit_test(every_configuration_matches_reference),
-      cmocka_unit_test(matmul_sliced_matches_reference),     cmocka_unit_test(matmul_skinny_matches_reference),
-      cmocka_unit_test(matmul_batched_matches_reference),    cmocka_unit_test(matmul_sliced_does_with_less_shared_memory),
+      cmocka_unit_test(matmul_vectorised_matches_reference),
+      cmocka_unit_test(matmul_conflict_free_matches_reference),
+      cmocka_unit_test(matmul_warp_tiled_matches_reference),
+      cmocka_unit_test(matmul_double_buffered_matches_reference),
+      cmocka_unit_test(matmul_tuned_matches_reference),
+      cmocka_unit_test(every_configuration_matches_reference),
+      cmocka_unit_test(matmul_sliced_matches_reference),
+      cmocka_unit_test(matmul_skinny_matches_reference),
+      cmocka_unit_test(matmul_batched_matches_reference),
+      cmocka_unit_test(matmul_sliced_does_with_less_shared_memory),
   };
   return TEST_MAIN("matmul_tuned", tests);
 }

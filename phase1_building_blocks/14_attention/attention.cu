@@ -108,8 +108,8 @@ int main(int argc, char **argv) {
   const LessonTable tables[] = {
       {"Attention, forward", forward_versions, forward_count},
       {"Causal", causal_versions, (int)(sizeof causal_versions / sizeof *causal_versions) - no_mma, &causal},
-      {"Forward and backward", gradient_versions,
-       (int)(sizeof gradient_versions / sizeof *gradient_versions) - no_mma, &gradients},
+      {"Forward and backward", gradient_versions, (int)(sizeof gradient_versions / sizeof *gradient_versions) - no_mma,
+       &gradients},
       {"bfloat16, forward", bf16_versions, (int)(sizeof bf16_versions / sizeof *bf16_versions) - left_out, &bf16},
       {"bfloat16, causal", bf16_causal_versions,
        (int)(sizeof bf16_causal_versions / sizeof *bf16_causal_versions) - left_out, &bf16_causal},
