@@ -9,6 +9,7 @@
 #ifndef PHASE1_BUILDING_BLOCKS_MATMUL_SLICED_CUH
 #define PHASE1_BUILDING_BLOCKS_MATMUL_SLICED_CUH
 
+#include "common/shared_memory_limit.cuh"
 #include "phase1_building_blocks/06_matmul_tuned/matmul_tuned_kernel.cuh"
 
 enum { MATMUL_SLICED_ROWS = 64, MATMUL_SLICED_DEPTH = 8 };
@@ -130,10 +131,9 @@ static inline void matmul_sliced_run(float *c, const float *a, const float *b, i
   MatmulPlan plan = matmul_sliced_plan(m, n, k, BM, BN);
   float *parts = NULL;
   if (plan.joined) parts = matmul_tuned_workspace((size_t)plan.blocks * 2 * BM * BN * sizeof *parts);
-  bool chunks = (tiles + sums) * (int)sizeof(float) <= matmul_tuned_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  bool chunks = (tiles + sums) * (int)sizeof(float) <= shared_limit();
   int shared = (chunks ? tiles + sums : tiles > sums ? tiles : sums) * (int)sizeof(float);
-  CUDA_CHECK(cudaFuncSetAttribute(matmul_sliced_kernel<BM, BN, TM, TN, SLICES, ALIGNED>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+  shared_limit_ask((const void *)matmul_sliced_kernel<BM, BN, TM, TN, SLICES, ALIGNED>, shared);
   matmul_sliced_kernel<BM, BN, TM, TN, SLICES, ALIGNED><<<plan.blocks, dim3(32, SLICES), shared>>>(
       c, parts, a, b, m, n, k, plan.whole, chunks ? MATMUL_CHUNK / MATMUL_SLICED_DEPTH : INT_MAX, chunks ? tiles : 0);
   CUDA_CHECK_LAUNCH();
@@ -152,9 +152,12 @@ static inline void matmul_sliced_launch(float *c, const float *a, const float *b
     matmul_sliced_run<BM, BN, TM, TN, SLICES, false>(c, a, b, m, n, k);
 }
 
-/* Eight warps with 16 x 8 sums per thread are all that the registers have room for, or twelve with 8 x 8. */
+/* Eight warps with 16 x 8 sums per thread are all that the registers have room for, or twelve with 8 x 8. Their sums
+ * are 128 and 96 KB of shared memory: many GPUs have 99, and some 64. */
 static inline void matmul_sliced(float *c, const float *a, const float *b, int m, int n, int k) {
-  if (m <= MATMUL_SLICED_ROWS / 2)
+  if (shared_limit() < 96 << 10)
+    matmul_tuned_launch<64, 64, 8, 32, 64, 8, 8, 4>(c, a, b, m, n, k);
+  else if (m <= MATMUL_SLICED_ROWS / 2 || shared_limit() < 128 << 10)
     matmul_sliced_launch<32, 64, 8, 8, 12>(c, a, b, m, n, k);
   else
     matmul_sliced_launch<64, 64, 16, 8, 8>(c, a, b, m, n, k);

@@ -2,6 +2,7 @@
  * divided in every way: whole tiles only, parts only, and both. */
 #include "phase1_building_blocks/06_matmul_tuned/matmul_tuned.cuh"
 
+#include "common/shared_memory_limit.cuh"
 #include "phase1_building_blocks/06_matmul_tuned/matmul_batched.cuh"
 #include "phase1_building_blocks/06_matmul_tuned/matmul_skinny.cuh"
 #include "phase1_building_blocks/06_matmul_tuned/matmul_sliced.cuh"
@@ -61,6 +62,21 @@ static void matmul_sliced_matches_reference(void **state) {
   test_matmul_shape("matmul_sliced", matmul_sliced, 30, 1000, 4700); /* with room for them: two chunks per slice */
 }
 
+/* Without room for the sums of eight slices of 64 x 64, as on GPUs of compute capability 8.6; for none; by
+ * matmul_tuned(), which finds out that A has few rows and B is large. */
+static void matmul_sliced_does_with_less_shared_memory(void **state) {
+  (void)state;
+  test_requires_gpu();
+  const int limits[] = {0, 99 << 10, 64 << 10};
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    shared_limit_pretended = limits[i];
+    test_matmul_shape("matmul_sliced", matmul_sliced, 64, 700, 230);
+    test_matmul_shape("matmul_sliced", matmul_sliced, 30, 132, 3100);
+    test_matmul_shape("matmul_tuned", matmul_tuned, 33, 2048, 2048);
+    shared_limit_pretended = 0;
+  }
+}
+
 static void matmul_skinny_matches_reference(void **state) {
   (void)state;
   test_requires_gpu();
@@ -106,11 +122,16 @@ static void matmul_batched_matches_reference(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(matmul_vectorised_matches_reference), cmocka_unit_test(matmul_conflict_free_matches_reference),
-      cmocka_unit_test(matmul_warp_tiled_matches_reference), cmocka_unit_test(matmul_double_buffered_matches_reference),
-      cmocka_unit_test(matmul_tuned_matches_reference),      cmocka_unit_test(every_configuration_matches_reference),
-      cmocka_unit_test(matmul_sliced_matches_reference),     cmocka_unit_test(matmul_skinny_matches_reference),
+      cmocka_unit_test(matmul_vectorised_matches_reference),
+      cmocka_unit_test(matmul_conflict_free_matches_reference),
+      cmocka_unit_test(matmul_warp_tiled_matches_reference),
+      cmocka_unit_test(matmul_double_buffered_matches_reference),
+      cmocka_unit_test(matmul_tuned_matches_reference),
+      cmocka_unit_test(every_configuration_matches_reference),
+      cmocka_unit_test(matmul_sliced_matches_reference),
+      cmocka_unit_test(matmul_skinny_matches_reference),
       cmocka_unit_test(matmul_batched_matches_reference),
+      cmocka_unit_test(matmul_sliced_does_with_less_shared_memory),
   };
   return TEST_MAIN("matmul_tuned", tests);
 }

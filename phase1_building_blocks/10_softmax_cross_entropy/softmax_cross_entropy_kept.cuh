@@ -45,7 +45,7 @@ static __global__ void __launch_bounds__(T)
   MaxSum row = row_max_sum<T>(own);
   if (threadIdx.x == 0) losses[blockIdx.x] = softmax_cross_entropy_loss(row, at_label);
 
-  float factor = expf(from - row.max) * (scale / row.sum);
+  float factor = expf(own.max - row.max) * (scale / row.sum); /* not `from`: its exp() may be infinite, times 0 */
 #pragma unroll 4
   for (int q = threadIdx.x; q < quads; q += T) {
     float4 v = softmax_quad_scale(softmax_row[q], factor);

@@ -313,6 +313,7 @@ static void every_fused_version_survives_extremes(void **state) {
       HUGE,
       FAR_APART,
       RULED_OUT,
+      LOW_AND_RULED_OUT, /* threads that have no other class than those ruled out */
       ALL_TINY,
       HAS_NAN,
       HAS_INFINITY,
@@ -329,6 +330,8 @@ static void every_fused_version_survives_extremes(void **state) {
       logits[HUGE * classes + c] = c == classes / 2 ? 1e4f : 0.75f;
       logits[FAR_APART * classes + c] = c % 2 ? 3e38f : -3e38f;
       logits[RULED_OUT * classes + c] = c % 3 == RULED_OUT % 3 || c == RULED_OUT % classes ? 1 : -INFINITY;
+      bool low = c / 4 % 64 < 32 || c == LOW_AND_RULED_OUT % classes;
+      logits[LOW_AND_RULED_OUT * classes + c] = low ? -1000 : -INFINITY;
       logits[ALL_TINY * classes + c] = -1e30f;
       logits[HAS_NAN * classes + c] = c == classes - 1 ? NAN : 1;
       logits[HAS_INFINITY * classes + c] = c == classes - 1 ? INFINITY : 1;

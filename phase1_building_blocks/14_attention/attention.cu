@@ -23,7 +23,7 @@
 
 static void say_what_is_left_out(void) {
   if (mma_refusal() != NULL) {
-    fprintf(stderr, "The tables of bfloat16 are left out: %s.\n", mma_refusal());
+    fprintf(stderr, "The versions with tensor cores are left out: %s.\n", mma_refusal());
     return;
   }
   if (matmul_wgmma_refusal() == NULL) return;
@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
   Lesson bf16 = attention_bf16_lesson(false), bf16_causal = attention_bf16_lesson(true);
   Lesson bf16_gradients = attention_bf16_gradients_lesson(false);
   forward.before = say_what_is_left_out;
-  const LessonVersion forward_versions[] = {
+  LessonVersion forward_versions[] = {
       attention_version("three_kernels", attention_three_kernels,
                         "S x S scores per head are written and read several times. Keep tiles of them in registers."),
       attention_version(
@@ -101,16 +101,20 @@ int main(int argc, char **argv) {
           "gradients_wgmma", attention_gradients_wgmma,
           "Tiles by TMA, operands from shared memory; one warpgroup's products overlap the other's exponentials."),
   };
+  const int no_mma = mma_refusal() != NULL; /* no tf32 either: in the first table the library's version moves up */
+  const int forward_count = (int)(sizeof forward_versions / sizeof *forward_versions) - no_mma;
+  if (no_mma) forward_versions[forward_count - 1] = forward_versions[forward_count];
   const int left_out = matmul_wgmma_refusal() == NULL ? 0 : 3; /* the versions with wgmma */
   const LessonTable tables[] = {
-      {"Attention, forward", forward_versions, sizeof forward_versions / sizeof *forward_versions},
-      {"Causal", causal_versions, sizeof causal_versions / sizeof *causal_versions, &causal},
-      {"Forward and backward", gradient_versions, sizeof gradient_versions / sizeof *gradient_versions, &gradients},
+      {"Attention, forward", forward_versions, forward_count},
+      {"Causal", causal_versions, (int)(sizeof causal_versions / sizeof *causal_versions) - no_mma, &causal},
+      {"Forward and backward", gradient_versions, (int)(sizeof gradient_versions / sizeof *gradient_versions) - no_mma,
+       &gradients},
       {"bfloat16, forward", bf16_versions, (int)(sizeof bf16_versions / sizeof *bf16_versions) - left_out, &bf16},
       {"bfloat16, causal", bf16_causal_versions,
        (int)(sizeof bf16_causal_versions / sizeof *bf16_causal_versions) - left_out, &bf16_causal},
       {"bfloat16, forward and backward", bf16_gradient_versions, left_out ? 1 : 2, &bf16_gradients},
   };
   const int count = sizeof tables / sizeof *tables;
-  return lesson_main(argc, argv, &forward, tables, mma_refusal() == NULL ? count : count - 3);
+  return lesson_main(argc, argv, &forward, tables, no_mma ? count - 3 : count);
 }

@@ -38,6 +38,7 @@ static void check_bfloat16(size_t version, const int *size, int offset, bool cau
       expected[i] = __bfloat162float(exact[a * n + i]);
     }
     Tolerance tolerance = attention_bf16_gradients_tolerance(size);
+    if (a == 1) tolerance.absolute *= fmax(1, factor); /* dk is a sum of q */
     Comparison c = compare_arrays(got, expected, n / (size_t)size[3], (size_t)size[3], tolerance);
     if (!c.ok)
       fail_msg("%s, (%d,%d,%d,%d), offset %d, causal %d, d%c: %s", versions[version].name, size[0], size[1], size[2],
@@ -86,8 +87,8 @@ static void large_scores_do_not_overflow(void **state) {
   const int size[] = {1, 1, 70, 64};
   for (size_t version = 0; version < 2; version++) {
     if (versions[version].hopper && matmul_wgmma_refusal() != NULL) continue;
-    check_bfloat16(version, size, 0, false, 1e-30f);
-    check_bfloat16(version, size, 0, true, 1e-30f);
+    check_bfloat16(version, size, 0, false, 30);
+    check_bfloat16(version, size, 0, true, 30);
   }
 }
 

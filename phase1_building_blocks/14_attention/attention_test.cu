@@ -457,6 +457,38 @@ static void bfloat16_needs_no_alignment(void **state) {
     }
 }
 
+/* NaN as a GPU's instructions make it: all bits but the sign are 1. Adding to them for rounding must not lose it. */
+static void nan_of_a_gpu_stays_nan(void **state) {
+  (void)state;
+  test_requires_gpu();
+  enum { KEYS = 70, COLS = 64, COUNT = KEYS * COLS, AT = 5 * COLS + 3 };
+  const uint32_t bits = 0x7FFFFFFF;
+  for (size_t version = 0; version < sizeof versions / sizeof *versions; version++)
+    for (int where = 0; where < 3; where++) { /* q, k, v */
+      float *host[3], *device[5], *o = arrays_poison(COUNT);
+      for (int a = 0; a < 3; a++) {
+        host[a] = arrays_random(COUNT, 51 + (uint64_t)a);
+        if (a == where) memcpy(&host[a][AT], &bits, sizeof bits);
+        device[a] = arrays_upload(DEVICE_GPU, host[a], COUNT);
+      }
+      device[3] = arrays_upload(DEVICE_GPU, o, COUNT);
+      device[4] = arrays_upload(DEVICE_GPU, o, KEYS);
+      versions[version].launch(device[3], device[4], device[0], device[1], device[2], 1, 1, KEYS, COLS, false);
+      arrays_download(DEVICE_GPU, o, device[3], COUNT, "o");
+      for (int i = 0; i < COUNT; i++) {
+        bool expected = where == 0 ? i / COLS == 5 : where == 1 || i % COLS == 3;
+        if (isnan(o[i]) != expected)
+          fail_msg("%s, NaN in %c: o[%d] is %g", versions[version].name, "qkv"[where], i, o[i]);
+      }
+      for (int a = 0; a < 3; a++) {
+        arrays_download(DEVICE_GPU, NULL, device[a], COUNT, "an input");
+        free(host[a]);
+      }
+      arrays_download(DEVICE_GPU, NULL, device[4], KEYS, "lse");
+      free(o);
+    }
+}
+
 /* GPUs of 163 KiB, and of 99 as GeForce RTX: kernels whose tiles do not fit have twins with smaller ones. */
 static void little_shared_memory_is_enough(void **state) {
   (void)state;
@@ -474,6 +506,7 @@ static void little_shared_memory_is_enough(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nan_of_a_gpu_stays_nan),
       cmocka_unit_test(gradients_are_slopes),
       cmocka_unit_test(the_definition_is_a_mean),
       cmocka_unit_test(the_definition_is_that_of_pytorch),

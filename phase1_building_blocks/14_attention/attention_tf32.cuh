@@ -28,10 +28,11 @@
 #include "phase1_building_blocks/14_attention/attention_flash.cuh"
 #include "phase1_building_blocks/14_attention/attention_tensor_core.cuh"
 
-/* x = big + small, both rounded to 11 bits. The tensor core truncates the bits that `small` still has beyond its 11. */
+/* x = big + small, both rounded to 11 bits. The tensor core truncates the bits that `small` still has beyond its 11.
+ * Rounding must not carry from NaN, of which a GPU sets all bits but the sign, into the sign: that would be -0. */
 static __device__ __forceinline__ void attention_split(uint32_t &big, uint32_t &small, float x) {
   big = (__float_as_uint(x) + 0x1000) & 0xFFFFE000;
-  small = __float_as_uint(x - __uint_as_float(big)) + 0x1000;
+  small = (uint32_t)min(__float_as_int(x - __uint_as_float(big)), 0x7FFFE000) + 0x1000;
 }
 
 /* mma.sync: d (16,8) += a (16,8) b (8,8), tf32 factors, float32 sums. */

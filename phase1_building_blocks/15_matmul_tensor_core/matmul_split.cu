@@ -10,7 +10,6 @@
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_split_lesson.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_split_wgmma.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_split_wmma.cuh"
-#include "phase1_building_blocks/15_matmul_tensor_core/matmul_tensor_roof.cuh"
 
 /* Names the versions that this machine cannot run, and why. */
 static void say_what_is_left_out(void) {
