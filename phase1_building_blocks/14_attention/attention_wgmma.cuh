@@ -21,7 +21,8 @@
  * overflow, so any number not far below it does. If a row's sum of p over a tile exceeds attention_wgmma_large, the
  * tile's maxima are computed after all, and its p once more.
  *
- * wgmma is for heads of 64 or 128 columns and arrays at multiples of 16 bytes; others go to attention_mma().
+ * wgmma is for heads of 64 or 128 columns and arrays at multiples of 16 bytes; others go to attention_mma(). Where p
+ * grows to 1e18, elements of v beyond some 1e20 overflow in attention_wgmma() though o would be finite.
  */
 #ifndef PHASE1_BUILDING_BLOCKS_ATTENTION_WGMMA_CUH
 #define PHASE1_BUILDING_BLOCKS_ATTENTION_WGMMA_CUH
