@@ -2,7 +2,7 @@
  * float32 throughout, sizes at least 1; more rows go 8 at a time. The reference is matmul_cpu() of matmul.cuh.
  *
  * Each element of B takes part in M products only, so the time for few rows is that of reading B once. A kernel with
- * tiles in shared memory loads a tile, waits at a barrier, multiplies for a moment and waits again. Here the elements
+ * tiles in shared memory loads a tile, waits at a barrier, multiplies briefly and waits again. Here the elements
  * of B go from memory to registers: a thread owns four columns of C and every so many rows of B, its loads do not
  * depend on each other, and a multiprocessor has tens of kilobytes on their way. A needs no shared memory either: a
  * thread uses each of its elements once, and the threads that use the same ones load them with one request.

@@ -74,7 +74,8 @@ static __device__ __forceinline__ void matmul_sliced_sum(float (&sum)[Shape::tm]
 }
 
 /* Blocks of 32 x SLICES threads, which take pieces of work as those of matmul_tuned_kernel do. `sums_at` is where the
- * sums begin in shared memory: after the tiles; or over them, if there is no room, and then sums have one chunk. */
+ * sums begin in shared memory: after the tiles, or in the place of the tiles if both do not fit; then each sum is
+ * computed in one chunk. */
 template <int BM, int BN, int TM, int TN, int SLICES, bool ALIGNED>
 static __global__ void __launch_bounds__(32 * SLICES, 1)
     matmul_sliced_kernel(float *c, float *parts, const float *a, const float *b, int m, int n, int k, int whole,

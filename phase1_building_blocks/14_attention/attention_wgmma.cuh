@@ -259,32 +259,10 @@ static __global__ void __launch_bounds__(Shape::threads, 1)
 /* The tensor map of x (heads,s,d), for TMA: boxes of box_rows rows of a head and 64 columns, with the 128-byte swizzle.
  * Three dimensions, so that a box ends with its head: the rows beyond are zeros, not those of the next head. */
 static inline CUtensorMap attention_wgmma_map(const __nv_bfloat16 *x, int heads, int s, int d, int box_rows) {
-  typedef CUresult Encode(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
-                          const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
-                          CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-  static Encode *encode;
-  if (encode == NULL) {
-    void *found = NULL;
-    cudaDriverEntryPointQueryResult status;
-#if CUDART_VERSION >= 12050
-    CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &status));
-#else
-    CUDA_CHECK(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &status));
-#endif
-    if (status != cudaDriverEntryPointSuccess || found == NULL)
-      die("attention_wgmma: this driver has no cuTensorMapEncodeTiled(): it needs one for CUDA 12");
-    encode = (Encode *)found;
-  }
-  CUtensorMap map;
-  cuuint64_t size[3] = {(cuuint64_t)d, (cuuint64_t)s, (cuuint64_t)heads};
-  cuuint64_t pitch[2] = {(cuuint64_t)d * sizeof *x, (cuuint64_t)d * s * sizeof *x};
-  cuuint32_t box[3] = {64, (cuuint32_t)box_rows, 1}, step[3] = {1, 1, 1};
-  CUresult status = encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, (void *)x, size, pitch, box, step,
-                           CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                           CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (status != CUDA_SUCCESS)
-    die("attention_wgmma: no tensor map of (%d,%d,%d) bfloat16: error %d", heads, s, d, (int)status);
-  return map;
+  const cuuint64_t size[3] = {(cuuint64_t)d, (cuuint64_t)s, (cuuint64_t)heads};
+  const cuuint64_t pitch[2] = {(cuuint64_t)d * sizeof *x, (cuuint64_t)d * s * sizeof *x};
+  const cuuint32_t box[3] = {64, (cuuint32_t)box_rows, 1};
+  return tensor_map(x, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, size, pitch, box);
 }
 
 template <class Shape, AttentionRung RUNG>

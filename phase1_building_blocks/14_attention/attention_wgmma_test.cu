@@ -87,8 +87,8 @@ static const double ROUNDED = 1.0 / 128;
 static void every_version_matches_the_definition(void **state) {
   (void)state;
   wgmma_required();
-  /* one query; tiles of queries and of keys that are not full; exactly full; several heads, whose rows a box of the
-   * tensor map must not mix; more tiles than the emulated GPU has multiprocessors */
+  /* one query; tiles of queries and of keys that are not full; tiles that are exactly full; several heads: a box of
+   * the tensor map must not contain rows of two; more tiles than the emulated GPU has multiprocessors */
   const int shapes[][4] = {{1, 1, 1, 64},  {2, 2, 31, 64},  {1, 1, 128, 64},  {1, 3, 257, 64},  {1, 1, 449, 64},
                            {1, 1, 1, 128}, {1, 2, 65, 128}, {1, 1, 256, 128}, {2, 1, 385, 128}, {3, 13, 33, 64}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {

@@ -31,6 +31,7 @@
 
 #include "phase1_building_blocks/15_matmul_tensor_core/hopper.cuh"
 #include "phase1_building_blocks/15_matmul_tensor_core/matmul_mma.cuh"
+#include "phase1_building_blocks/15_matmul_tensor_core/tensor_map.cuh"
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernel */
@@ -301,37 +302,12 @@ static inline const char *matmul_wgmma_refusal(void) {
              : "the program was compiled without wgmma: build it for 90a (nvcc -gencode=arch=compute_90a,code=sm_90a)";
 }
 
-/* The tensor map of a row-major matrix x (rows,cols) for TMA: boxes of box_rows x 128 bytes with the 128-byte swizzle,
- * and zeros outside the matrix. The driver makes it; its library need not be linked, since the runtime finds the
- * function. */
+/* The tensor map of a row-major matrix x (rows,cols): boxes of box_rows x 128 bytes. */
 static inline CUtensorMap matmul_wgmma_map_of(const void *x, CUtensorMapDataType type, size_t element, int rows,
                                               int cols, int box_rows) {
-  typedef CUresult Encode(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
-                          const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
-                          CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-  static Encode *encode;
-  if (encode == NULL) {
-    void *found = NULL;
-    cudaDriverEntryPointQueryResult status;
-#if CUDART_VERSION >= 12050
-    CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &status));
-#else
-    CUDA_CHECK(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &status));
-#endif
-    if (status != cudaDriverEntryPointSuccess || found == NULL)
-      die("matmul_wgmma: this driver has no cuTensorMapEncodeTiled(): it needs one for CUDA 12");
-    encode = (Encode *)found;
-  }
-  CUtensorMap map;
-  cuuint64_t size[2] = {(cuuint64_t)cols, (cuuint64_t)rows}, pitch[1] = {(cuuint64_t)cols * element};
-  cuuint32_t box[2] = {(cuuint32_t)(128 / element), (cuuint32_t)box_rows}, step[2] = {1, 1};
-  CUresult status =
-      encode(&map, type, 2, (void *)x, size, pitch, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (status != CUDA_SUCCESS)
-    die("matmul_wgmma: no tensor map of (%d,%d) with elements of %zu bytes: error %d", rows, cols, element,
-        (int)status);
-  return map;
+  const cuuint64_t size[2] = {(cuuint64_t)cols, (cuuint64_t)rows}, pitch[1] = {(cuuint64_t)cols * element};
+  const cuuint32_t box[2] = {(cuuint32_t)(128 / element), (cuuint32_t)box_rows};
+  return tensor_map(x, type, 2, size, pitch, box);
 }
 
 static inline CUtensorMap matmul_wgmma_map(const __nv_bfloat16 *x, int rows, int cols, int box_rows) {

@@ -276,38 +276,15 @@ static __global__ void __launch_bounds__(CONV2D_NHWC_THREADS, 1)
  * next along dimension i + 1. */
 static inline CUtensorMap conv2d_nhwc_map(const void *x, bool half, int rank, const size_t *size, const size_t *pitch,
                                           const int *box) {
-  typedef CUresult Encode(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
-                          const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
-                          CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-  static Encode *encode;
-  if (encode == NULL) {
-    void *found = NULL;
-    cudaDriverEntryPointQueryResult status;
-#if CUDART_VERSION >= 12050
-    CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &status));
-#else
-    CUDA_CHECK(cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &status));
-#endif
-    if (status != cudaDriverEntryPointSuccess || found == NULL)
-      die("conv2d_nhwc_wgmma: this driver has no cuTensorMapEncodeTiled(): it needs one for CUDA 12");
-    encode = (Encode *)found;
-  }
-  CUtensorMap map;
   cuuint64_t sizes[4], bytes[4];
-  cuuint32_t boxes[4], step[4] = {1, 1, 1, 1};
+  cuuint32_t boxes[4];
   for (int i = 0; i < rank; i++) {
     sizes[i] = size[i];
     boxes[i] = (cuuint32_t)box[i];
     if (i > 0) bytes[i - 1] = pitch[i - 1] * 2;
   }
-  CUresult status =
-      encode(&map, half ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, (cuuint32_t)rank,
-             (void *)x, sizes, bytes, boxes, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (status != CUDA_SUCCESS)
-    die("conv2d_nhwc_wgmma: no tensor map of %zu x %zu x %zu, boxes %d x %d x %d: error %d", size[0], size[1], size[2],
-        box[0], box[1], box[2], (int)status);
-  return map;
+  return tensor_map(x, half ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, rank, sizes, bytes,
+                    boxes);
 }
 
 /* Plane (a,b) of images (N,H,W,C): the pixels of rows a, a + stride, ... and columns b, b + stride, ... */
