@@ -34,8 +34,8 @@ template <typename T>
 struct Version {
   const char *name;
   void (*launch)(float *c, const T *a, const T *b, int m, int n, int k);
-  const char *(*refusal)(void);                                                           /* NULL: runs everywhere */
-  void (*launch_batch)(float *c, const T *a, const T *b, int m, int n, int k, int batch); /* NULL: only one product */
+  const char *(*refusal)(void); /* NULL: runs everywhere */
+  void (*launch_batch)(float *c, const T *a, const T *b, int m, int n, int k, int batch) = NULL; /* only one product */
 };
 
 /* ---------------------------------------------------------------------------------------------------------------- */
