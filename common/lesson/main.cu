@@ -17,6 +17,7 @@ static const LessonVersion *lesson_find(const LessonTable *tables, int count, co
   for (int t = 0; t < count; t++)
     for (int v = 0; v < tables[t].count; v++) fprintf(stderr, "  %s\n", tables[t].versions[v].name);
   fprintf(stderr, "  all: each of them, once\n");
+  if ((*lesson)->before) (*lesson)->before(); /* names those that this machine cannot run */
   exit(2);
 }
 
