@@ -19,8 +19,10 @@
  *   convolution.c   convolutions: the descriptor, the calls
  *   algorithms.c    their algorithms and workspaces
  *   onednn.c        convolutions of oneDNN
- *   graph.c         the graph API: descriptors and attributes
+ *   attributes.c    the graph API: descriptors and their attributes
  *   plan.c          the graph API: what a graph computes
+ *   execute.c       the graph API: pointwise operations, execution
+ *   graph.c         the graph API: engines, finalization, reading
  */
 #ifndef SIMT_DNN_H
 #define SIMT_DNN_H

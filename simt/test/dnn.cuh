@@ -164,7 +164,7 @@ static void compare(const char *what, Array &a, const std::vector<double> &expec
   size_t where = 0;
   for (size_t i = 0; i < got.size(); i++) {
     const double error = fabs(got[i] - expected[i]);
-    if (!(error <= worst)) worst = error, where = i;
+    if (!(error <= worst) && !isnan(worst)) worst = error, where = i;
   }
   if (!(worst <= tolerance))
     fail_msg("%s: element %zu of %zu is %g, expected %g: error %g, tolerance %g", what, where, got.size(), got[where],
