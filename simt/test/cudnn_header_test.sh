@@ -16,7 +16,8 @@ printf '#include <cudnn.h>\n' | "${CC:-gcc}" -E -P -x c "-I$include" - | tr '\n'
 functions=$(grep -oE '\bcudnn[A-Z][A-Za-z0-9_]* *\([^()]' "$work/text" | sed 's/ *(.*//' | sort -u)
 constants=$(grep -oE '\bCUDNN_[A-Za-z0-9_]+' "$work/text" | sort -u)
 macros="CUDNN_DIM_MAX CUDNN_BN_MIN_EPSILON CUDNN_MAJOR"
-structures="cudnnConvolutionFwdAlgoPerf_t cudnnConvolutionBwdDataAlgoPerf_t cudnnConvolutionBwdFilterAlgoPerf_t cudnnFraction_t"
+perf=cudnnConvolutionFwdAlgoPerf_t
+structures="$perf cudnnConvolutionBwdDataAlgoPerf_t cudnnConvolutionBwdFilterAlgoPerf_t cudnnFraction_t"
 {
   echo '#include <cudnn.h>'
   echo '#include <stdio.h>'
@@ -25,7 +26,7 @@ structures="cudnnConvolutionFwdAlgoPerf_t cudnnConvolutionBwdDataAlgoPerf_t cudn
   for name in $functions; do echo "  printf(\"%s %s\\n\", \"$name\", typeid(decltype(&::$name)).name());"; done
   for name in $constants $macros; do echo "  printf(\"%s %g\\n\", \"$name\", (double)$name);"; done
   for name in $structures; do echo "  printf(\"%s %zu\\n\", \"$name\", sizeof($name));"; done
-  echo '  printf("%zu %zu\n", offsetof(cudnnConvolutionFwdAlgoPerf_t, memory), offsetof(cudnnConvolutionFwdAlgoPerf_t, mathType));'
+  echo "  printf(\"%zu %zu\\n\", offsetof($perf, memory), offsetof($perf, mathType));"
   echo '}'
 } >"$work/names.cpp"
 [ "$(wc -w <<<"$functions")" -gt 100 ] && [ "$(wc -w <<<"$constants")" -gt 300 ] ||

@@ -1,5 +1,5 @@
-/* cudnn_refuse_test.cu - cuDNN: descriptors and calls that are wrong get a status of the right category, and a sentence;
- * and nothing is written. On a GPU: nvcc -lcudnn. */
+/* cudnn_refuse_test.cu - cuDNN: descriptors and calls that are wrong get a status of the right category, and a
+ * sentence; and nothing is written. On a GPU: nvcc -lcudnn. */
 #include "dnn.cuh"
 
 /* ---- the handle, errors ---- */
