@@ -18,7 +18,7 @@
  *   dropout.c       dropout
  *   convolution.c   convolutions: the descriptor, the calls
  *   algorithms.c    their algorithms and workspaces
- *   onednn.c        convolutions of oneDNN
+ *   onednn.c        convolutions of oneDNN; onednn.h: its versions 2 and 3
  *   attributes.c    the graph API: descriptors and their attributes
  *   plan.c          the graph API: what a graph computes
  *   execute.c       the graph API: pointwise operations, execution
