@@ -247,4 +247,9 @@ COURSE = {
         "loss_scale_check",
         "loss_scale_update",
     ],
+    "phase5_production/03_resnet18": [
+        "preprocess_triangle",
+        "preprocess_row_sum",
+        "preprocess_normalize",
+    ],
 }

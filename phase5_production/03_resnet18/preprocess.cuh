@@ -118,15 +118,17 @@ static inline __host__ __device__ uint8_t preprocess_round(int sum) {
   return (uint8_t)(value > 255 ? 255 : value);
 }
 
-/* A table of weights: for each output that is kept a row of first, count and `most` weights. */
+/* A table of weights (2 + most, crop): of each output that is kept a column of the first pixel, how many there are, and
+ * the weights. Threads of neighbouring outputs read neighbours. */
 static inline size_t preprocess_table_ints(PreprocessAxis a) { return (size_t)a.crop * (size_t)(2 + a.most); }
 
-static inline __host__ __device__ void preprocess_table_row(int *row, PreprocessAxis a, int kept) {
+static inline __host__ __device__ void preprocess_table_column(int *table, PreprocessAxis a, int kept) {
   const int i = a.first + kept;
   const PreprocessWindow window = preprocess_window(a, i);
-  row[0] = window.first;
-  row[1] = window.count;
-  for (int j = 0; j < window.count; j++) row[2 + j] = preprocess_weight(a, window, i, window.first + j);
+  int *to = table + kept;
+  to[0] = window.first;
+  to[a.crop] = window.count;
+  for (int j = 0; j < window.count; j++) to[(2 + j) * a.crop] = preprocess_weight(a, window, i, window.first + j);
 }
 
 /* Rows of the picture that the kept outputs look at. */
@@ -165,40 +167,42 @@ static inline PreprocessWork preprocess_work(void *workspace, PreprocessPlan pla
 
 static inline void preprocess_rows_cpu(PreprocessWork work, const uint8_t *picture, PreprocessPlan plan) {
   const PreprocessRows rows = preprocess_rows_needed(plan.y);
+  const int stride = plan.x.crop;
 #pragma omp parallel for schedule(static)
   for (int r = 0; r < rows.count; r++) {
     const uint8_t *line = picture + (size_t)(rows.first + r) * 3 * (size_t)plan.x.in;
-    for (int q = 0; q < plan.x.crop; q++)
+    for (int q = 0; q < stride; q++)
       for (int c = 0; c < 3; c++) {
-        const int *row = work.x + (size_t)q * (2 + plan.x.most);
+        const int *table = work.x + q;
         int sum = 0;
         // >>> hidden preprocess_row_sum
-        for (int j = 0; j < row[1]; j++) sum += row[2 + j] * line[3 * (row[0] + j) + c];
+        for (int j = 0; j < table[stride]; j++) sum += table[(2 + j) * stride] * line[3 * (table[0] + j) + c];
         // <<< hidden
-        work.rows[((size_t)r * plan.x.crop + q) * 3 + c] = preprocess_round(sum);
+        work.rows[((size_t)r * stride + q) * 3 + c] = preprocess_round(sum);
       }
   }
 }
 
 static inline void preprocess_columns_cpu(float *x, PreprocessWork work, PreprocessPlan plan) {
-  const int top = preprocess_rows_needed(plan.y).first;
+  const int top = preprocess_rows_needed(plan.y).first, width = plan.x.crop, stride = plan.y.crop;
 #pragma omp parallel for schedule(static)
   for (int p = 0; p < plan.y.crop; p++)
     for (int c = 0; c < 3; c++)
-      for (int q = 0; q < plan.x.crop; q++) {
-        const int *row = work.y + (size_t)p * (2 + plan.y.most);
-        const uint8_t *column = work.rows + ((size_t)(row[0] - top) * plan.x.crop + q) * 3 + c;
+      for (int q = 0; q < width; q++) {
+        const int *table = work.y + p;
+        const uint8_t *column = work.rows + ((size_t)(table[0] - top) * width + q) * 3 + c;
         int sum = 0;
-        for (int j = 0; j < row[1]; j++) sum += row[2 + j] * column[(size_t)j * 3 * plan.x.crop];
-        x[((size_t)c * plan.y.crop + p) * plan.x.crop + q] =
-            batch_normalize(preprocess_round(sum), plan.mean[c], plan.stddev[c]);
+        for (int j = 0; j < table[stride]; j++) sum += table[(2 + j) * stride] * column[(size_t)j * 3 * width];
+        // >>> hidden preprocess_normalize
+        x[((size_t)c * stride + p) * width + q] = batch_normalize(preprocess_round(sum), plan.mean[c], plan.stddev[c]);
+        // <<< hidden
       }
 }
 
 static inline void preprocess_cpu(float *x, const uint8_t *picture, void *workspace, PreprocessPlan plan) {
   const PreprocessWork work = preprocess_work(workspace, plan);
-  for (int i = 0; i < plan.x.crop; i++) preprocess_table_row(work.x + (size_t)i * (2 + plan.x.most), plan.x, i);
-  for (int i = 0; i < plan.y.crop; i++) preprocess_table_row(work.y + (size_t)i * (2 + plan.y.most), plan.y, i);
+  for (int i = 0; i < plan.x.crop; i++) preprocess_table_column(work.x, plan.x, i);
+  for (int i = 0; i < plan.y.crop; i++) preprocess_table_column(work.y, plan.y, i);
   preprocess_rows_cpu(work, picture, plan);
   preprocess_columns_cpu(x, work, plan);
 }
@@ -225,7 +229,9 @@ static __global__ void preprocess_direct_kernel(float *x, const uint8_t *picture
   for (int j = rows.first; j < rows.first + rows.count; j++)
     sum += preprocess_weight(plan.y, rows, p, j) *
            preprocess_row_pixel(picture + (size_t)j * 3 * plan.x.in, plan.x, columns, q, c);
+  // >>> hidden preprocess_normalize
   x[i] = batch_normalize(preprocess_round(sum), plan.mean[c], plan.stddev[c]);
+  // <<< hidden
 }
 
 static inline void preprocess_direct(float *x, const uint8_t *picture, void *workspace, PreprocessPlan plan) {
@@ -238,13 +244,13 @@ static inline void preprocess_direct(float *x, const uint8_t *picture, void *wor
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* A table of weights, then rows, then columns */
 
-/* One thread per row of the two tables. */
+/* One thread per column of the two tables. */
 static __global__ void preprocess_table_kernel(PreprocessWork work, PreprocessPlan plan) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x, kept = i - plan.x.crop;
   if (i < plan.x.crop)
-    preprocess_table_row(work.x + (size_t)i * (2 + plan.x.most), plan.x, i);
+    preprocess_table_column(work.x, plan.x, i);
   else if (kept < plan.y.crop)
-    preprocess_table_row(work.y + (size_t)kept * (2 + plan.y.most), plan.y, kept);
+    preprocess_table_column(work.y, plan.y, kept);
 }
 
 /* One thread per byte of work.rows (rows,S,3): neighbours are the channels of a pixel, then the next pixel. */
@@ -252,15 +258,15 @@ static __global__ void preprocess_rows_kernel(PreprocessWork work, const uint8_t
                                               PreprocessRows rows) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x, width = 3 * plan.x.crop;
   if (i >= rows.count * width) return;
-  const int r = i / width, q = i % width / 3, c = i % 3;
+  const int r = i / width, q = i % width / 3, c = i % 3, stride = plan.x.crop;
   const uint8_t *line = picture + (size_t)(rows.first + r) * 3 * plan.x.in; /* row r of those needed */
-  const int *row = work.x + (size_t)q * (2 + plan.x.most);                  /* first pixel, their number, weights */
-  // >>> exercise preprocess_row_sum: byte i of work.rows: the weighted sum of channel c of the pixels under the window
-  // hint: row[0] is the first pixel, row[1] how many there are, and the weights follow from row[2] on
+  const int *table = work.x + q, first = table[0], count = table[stride];   /* the window; its weights follow */
+  // >>> exercise preprocess_row_sum: byte i of work.rows: the weighted sum of channel c of `count` pixels from `first` on
+  // hint: the table has a column for each output: the weight of pixel first + j is table[(2 + j) * stride]
   // hint: the channels of a pixel lie side by side: channel c of pixel j is byte 3 * j + c of the line
-  // hint: sum row[2 + j] * line[3 * (row[0] + j) + c] over j in an int; work.rows[i] = preprocess_round(sum)
+  // hint: sum the products in an int, over j below `count`; then work.rows[i] = preprocess_round(sum)
   int sum = 0;
-  for (int j = 0; j < row[1]; j++) sum += row[2 + j] * line[3 * (row[0] + j) + c];
+  for (int j = 0; j < count; j++) sum += table[(2 + j) * stride] * line[3 * (first + j) + c];
   work.rows[i] = preprocess_round(sum);
   // <<< exercise
 }
@@ -269,11 +275,11 @@ static __global__ void preprocess_rows_kernel(PreprocessWork work, const uint8_t
 static __global__ void preprocess_columns_kernel(float *x, PreprocessWork work, PreprocessPlan plan, int top) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x, plane = plan.x.crop * plan.y.crop;
   if (i >= 3 * plane) return;
-  const int c = i / plane, p = i % plane / plan.x.crop, q = i % plan.x.crop;
-  const int *row = work.y + (size_t)p * (2 + plan.y.most);
-  const uint8_t *column = work.rows + ((size_t)(row[0] - top) * plan.x.crop + q) * 3 + c;
+  const int width = plan.x.crop, stride = plan.y.crop, c = i / plane, p = i % plane / width, q = i % width;
+  const int *table = work.y + p, count = table[stride];
+  const uint8_t *column = work.rows + ((size_t)(table[0] - top) * width + q) * 3 + c;
   int sum = 0;
-  for (int j = 0; j < row[1]; j++) sum += row[2 + j] * column[(size_t)j * 3 * plan.x.crop];
+  for (int j = 0; j < count; j++) sum += table[(2 + j) * stride] * column[(size_t)j * 3 * width];
   // >>> exercise preprocess_normalize: x[i]: the byte that `sum` rounds to, normalised as its channel is
   // hint: preprocess_round(sum) is the byte of the resized picture; batch_normalize(byte, mean, stddev) its number
   // hint: each channel has a mean and a deviation of its own: plan.mean[c], plan.stddev[c]

@@ -59,6 +59,15 @@ static inline void preprocess_same_mean_call(LessonLauncher launch, float *const
   preprocess_lesson_cpu(array[0], (const uint8_t *)array[1], NULL, plan);
 }
 
+static inline void preprocess_beside_call(LessonLauncher launch, float *const *array, const int *size) {
+  (void)launch;
+  const size_t plane = (size_t)size[3] * (size_t)size[3];
+  float *planes = (float *)xmalloc(3 * plane * sizeof *planes);
+  preprocess_lesson_cpu(planes, (const uint8_t *)array[1], NULL, preprocess_lesson_plan(size));
+  for (size_t i = 0; i < 3 * plane; i++) array[0][i] = planes[i % 3 * plane + i / 3];
+  free(planes);
+}
+
 static inline size_t preprocess_lesson_workspace(const void *method, const int *size) {
   (void)method;
   return preprocess_workspace_bytes(preprocess_lesson_plan(size));
@@ -75,6 +84,7 @@ static inline Lesson preprocess_lesson(void) {
   Lesson lesson = lesson_make("preprocess", "hwrs", preprocess_call, (LessonLauncher)preprocess_lesson_cpu);
   lesson.shape_check = preprocess_shape_check;
   lesson.workspace = preprocess_lesson_workspace;
+  lesson.method = "every version"; /* so that the workspace is asked for */
   lesson_derived(&lesson, 'c', preprocess_channels);
   lesson_derived(&lesson, 'l', preprocess_line);
   lesson_output(&lesson, "x", "css");
@@ -82,6 +92,7 @@ static inline Lesson preprocess_lesson(void) {
   lesson_element(&lesson, "picture", LESSON_BYTE);
   lesson_alternative(&lesson, "blue came first", preprocess_bgr_call);
   lesson_alternative(&lesson, "all channels had the mean and the deviation of red", preprocess_same_mean_call);
+  lesson_alternative(&lesson, "the channels of x lay side by side", preprocess_beside_call);
   lesson.timed = lesson_shape(&lesson, 1080, 1920, 256, 224);
   lesson.counted = lesson_shape(&lesson, 96, 128, 40, 32);
   const int shapes[][4] = {{23, 37, 11, 8},  {9, 7, 7, 7},     {5, 4, 13, 9},   {1, 1, 3, 2},
