@@ -70,7 +70,8 @@ static const struct argp *train_own_options(const OpChoice *const *choices, int 
   snprintf(text, sizeof text, "Network: %s (default: %s)", train_network_names(NULL, known, sizeof known),
            train_choice.network->name);
   for (int i = 0; (n = train_network_at(i)) != NULL; i++)
-    if (n->own && train_clash(n, choices, choice_count) == NULL) children[count++].argp = train_own[i] = n->own()->options;
+    if (n->own && train_clash(n, choices, choice_count) == NULL)
+      children[count++].argp = train_own[i] = n->own()->options;
   return &all;
 }
 
@@ -107,7 +108,8 @@ static const TrainNetwork *train_network_of_checkpoint(void) {
   char typed[PATH_MAX], path[PATH_MAX];
   Error none;
   const int resume = config_value(&train_early, "resume") != NULL;
-  const char *folder = config_value(&train_early, "output-dir"), *file = resume ? NULL : config_value(&train_early, "checkpoint");
+  const char *folder = config_value(&train_early, "output-dir"),
+             *file = resume ? NULL : config_value(&train_early, "checkpoint");
   if (!resume && !config_value(&train_early, "predict") && !config_value(&train_early, "show-features") &&
       !config_value(&train_early, "show-excited"))
     return NULL;

@@ -50,8 +50,8 @@ static inline void dnn_activation_open(DnnElements *e, const Dnn *dnn, Activatio
 static inline void dnn_sum_open(DnnElements *e, const Dnn *dnn, int batch, int count) {
   dnn_elements_open(e, dnn, batch, count);
   CUDNN_CHECK(dnn->api, dnn->api->cudnnCreateOpTensorDescriptor(&e->sum));
-  CUDNN_CHECK(dnn->api, dnn->api->cudnnSetOpTensorDescriptor(e->sum, CUDNN_OP_TENSOR_ADD, CUDNN_DATA_FLOAT,
-                                                             CUDNN_PROPAGATE_NAN));
+  CUDNN_CHECK(dnn->api,
+              dnn->api->cudnnSetOpTensorDescriptor(e->sum, CUDNN_OP_TENSOR_ADD, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN));
 }
 
 static inline void dnn_elements_close(DnnElements *e) {

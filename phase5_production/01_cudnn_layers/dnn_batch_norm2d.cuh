@@ -47,29 +47,29 @@ static inline void dnn_batch_norm2d_close(DnnBatchNorm2d *n) {
 static inline void dnn_batch_norm2d_forward(const DnnBatchNorm2d *n, const BatchNorm2d *b) {
   const Cudnn *api = n->dnn.api;
   const float one = 1, zero = 0;
-  CUDNN_CHECK(api, api->cudnnBatchNormalizationForwardTraining(
-                       n->dnn.handle, CUDNN_BATCHNORM_SPATIAL, &one, &zero, n->x, b->x, n->x, b->y, n->channel,
-                       b->gamma, b->beta, (double)BATCH_NORM_MOMENTUM, b->new_mean, b->new_var,
-                       (double)BATCH_NORM_EPSILON, b->mean, b->inv_std));
+  CUDNN_CHECK(api, api->cudnnBatchNormalizationForwardTraining(n->dnn.handle, CUDNN_BATCHNORM_SPATIAL, &one, &zero,
+                                                               n->x, b->x, n->x, b->y, n->channel, b->gamma, b->beta,
+                                                               (double)BATCH_NORM_MOMENTUM, b->new_mean, b->new_var,
+                                                               (double)BATCH_NORM_EPSILON, b->mean, b->inv_std));
 }
 
 /* By the running statistics. */
 static inline void dnn_batch_norm2d_evaluate(const DnnBatchNorm2d *n, const BatchNorm2d *b) {
   const Cudnn *api = n->dnn.api;
   const float one = 1, zero = 0;
-  CUDNN_CHECK(api, api->cudnnBatchNormalizationForwardInference(
-                       n->dnn.handle, CUDNN_BATCHNORM_SPATIAL, &one, &zero, n->x, b->x, n->x, b->y, n->channel,
-                       b->gamma, b->beta, b->old_mean, b->old_var, (double)BATCH_NORM_EPSILON));
+  CUDNN_CHECK(api, api->cudnnBatchNormalizationForwardInference(n->dnn.handle, CUDNN_BATCHNORM_SPATIAL, &one, &zero,
+                                                                n->x, b->x, n->x, b->y, n->channel, b->gamma, b->beta,
+                                                                b->old_mean, b->old_var, (double)BATCH_NORM_EPSILON));
 }
 
 /* All three of dx, dgamma and dbeta. It has two pairs of alpha and beta: for dx, and for the other two. */
 static inline void dnn_batch_norm2d_backward(const DnnBatchNorm2d *n, const BatchNorm2d *b) {
   const Cudnn *api = n->dnn.api;
   const float one = 1, zero = 0;
-  CUDNN_CHECK(api, api->cudnnBatchNormalizationBackward(n->dnn.handle, CUDNN_BATCHNORM_SPATIAL, &one, &zero, &one,
-                                                        &zero, n->x, b->x, n->x, b->dy, n->x, b->dx, n->channel,
-                                                        b->gamma, b->dgamma, b->dbeta, (double)BATCH_NORM_EPSILON,
-                                                        b->mean, b->inv_std));
+  CUDNN_CHECK(
+      api, api->cudnnBatchNormalizationBackward(n->dnn.handle, CUDNN_BATCHNORM_SPATIAL, &one, &zero, &one, &zero, n->x,
+                                                b->x, n->x, b->dy, n->x, b->dx, n->channel, b->gamma, b->dgamma,
+                                                b->dbeta, (double)BATCH_NORM_EPSILON, b->mean, b->inv_std));
 }
 
 #endif /* CUDNN_COMPILED */

@@ -47,8 +47,8 @@ static inline void dnn_conv2d_set_operation(const DnnConv2d *c) {
   const Cudnn *api = c->dnn.api;
   const Conv2dShape s = c->shape;
   const DnnConvolution d = dnn_convolution(s);
-  CUDNN_CHECK(api, api->cudnnSetFilter4dDescriptor(c->w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, s.k, s.c / s.groups, s.r,
-                                                   s.s));
+  CUDNN_CHECK(
+      api, api->cudnnSetFilter4dDescriptor(c->w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, s.k, s.c / s.groups, s.r, s.s));
   dnn_tensor_set(&c->dnn, c->bias, dnn_tensor_nchw(1, s.k, 1, 1));
   CUDNN_CHECK(api, api->cudnnSetConvolution2dDescriptor(
                        c->convolution, d.padding[0], d.padding[1], d.stride[0], d.stride[1], d.dilation[0],
@@ -58,14 +58,14 @@ static inline void dnn_conv2d_set_operation(const DnnConv2d *c) {
 }
 
 /* The three tables of algorithms have three types, of the same members. */
-#define DNN_ALGORITHMS_OF(found, count, perf)                                  \
-  for (int i = 0; i < (count); i++) {                                          \
-    (found)[i].number = (int)(perf)[i].algo;                                   \
-    (found)[i].works = (perf)[i].status == CUDNN_STATUS_SUCCESS;               \
-    (found)[i].deterministic = (perf)[i].determinism == CUDNN_DETERMINISTIC;   \
-    (found)[i].rounds = (perf)[i].mathType == CUDNN_TENSOR_OP_MATH ||          \
-                        (perf)[i].mathType == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION; \
-    (found)[i].memory = (unsigned long)(perf)[i].memory;                       \
+#define DNN_ALGORITHMS_OF(found, count, perf)                                                                      \
+  for (int i = 0; i < (count); i++) {                                                                              \
+    (found)[i].number = (int)(perf)[i].algo;                                                                       \
+    (found)[i].works = (perf)[i].status == CUDNN_STATUS_SUCCESS;                                                   \
+    (found)[i].deterministic = (perf)[i].determinism == CUDNN_DETERMINISTIC;                                       \
+    (found)[i].rounds =                                                                                            \
+        (perf)[i].mathType == CUDNN_TENSOR_OP_MATH || (perf)[i].mathType == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION; \
+    (found)[i].memory = (unsigned long)(perf)[i].memory;                                                           \
   }
 
 /* What cuDNN has for a pass, the fastest first by its heuristics; how many. */
@@ -102,8 +102,8 @@ static inline int dnn_conv2d_choose(DnnConv2d *c, Error *err) {
       return error_set(err,
                        "cuDNN has no algorithm for the %s pass of a convolution of %s that is deterministic, computes "
                        "in float32 and needs at most %.0f MiB of workspace; it proposed %d others",
-                       conv2d_pass_name((Conv2dPass)pass), conv2d_shape_text(c->shape).text,
-                       (double)c->room / 1048576, count);
+                       conv2d_pass_name((Conv2dPass)pass), conv2d_shape_text(c->shape).text, (double)c->room / 1048576,
+                       count);
     c->algorithm[pass] = found[best];
   }
   return 0;
@@ -168,9 +168,9 @@ static inline void dnn_conv2d_forward(const DnnConv2d *c, float *y, const float 
   const Cudnn *api = c->dnn.api;
   const DnnAlgorithm *a = &c->algorithm[CONV2D_FORWARD];
   const float one = 1, zero = 0;
-  CUDNN_CHECK(api, api->cudnnConvolutionForward(c->dnn.handle, &one, c->x, x, c->w, w, c->convolution,
-                                                (cudnnConvolutionFwdAlgo_t)a->number, workspace, a->memory, &zero, c->y,
-                                                y));
+  CUDNN_CHECK(api,
+              api->cudnnConvolutionForward(c->dnn.handle, &one, c->x, x, c->w, w, c->convolution,
+                                           (cudnnConvolutionFwdAlgo_t)a->number, workspace, a->memory, &zero, c->y, y));
   if (bias) CUDNN_CHECK(api, api->cudnnAddTensor(c->dnn.handle, &one, c->bias, bias, &one, c->y, y));
 }
 
@@ -192,8 +192,8 @@ static inline void dnn_conv2d_backward_weight(const DnnConv2d *c, float *dw, flo
                                                        (cudnnConvolutionBwdFilterAlgo_t)a->number, workspace, a->memory,
                                                        &scale.beta, c->w, dw));
   if (dbias)
-    CUDNN_CHECK(api, api->cudnnConvolutionBackwardBias(c->dnn.handle, &scale.alpha, c->y, dy, &scale.beta, c->bias,
-                                                       dbias));
+    CUDNN_CHECK(api,
+                api->cudnnConvolutionBackwardBias(c->dnn.handle, &scale.alpha, c->y, dy, &scale.beta, c->bias, dbias));
 }
 
 #endif /* CUDNN_COMPILED */

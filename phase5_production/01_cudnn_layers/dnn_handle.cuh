@@ -48,9 +48,9 @@ static inline void dnn_tensor_close(const Dnn *dnn, cudnnTensorDescriptor_t tens
 
 /* float32 */
 static inline void dnn_tensor_set(const Dnn *dnn, cudnnTensorDescriptor_t tensor, DnnTensor t) {
-  CUDNN_CHECK(dnn->api, dnn->api->cudnnSetTensor4dDescriptorEx(tensor, CUDNN_DATA_FLOAT, t.dim[0], t.dim[1], t.dim[2],
-                                                               t.dim[3], t.stride[0], t.stride[1], t.stride[2],
-                                                               t.stride[3]));
+  CUDNN_CHECK(dnn->api,
+              dnn->api->cudnnSetTensor4dDescriptorEx(tensor, CUDNN_DATA_FLOAT, t.dim[0], t.dim[1], t.dim[2], t.dim[3],
+                                                     t.stride[0], t.stride[1], t.stride[2], t.stride[3]));
 }
 
 #endif /* CUDNN_COMPILED */

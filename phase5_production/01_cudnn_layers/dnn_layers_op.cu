@@ -4,6 +4,7 @@
 #include "phase5_production/01_cudnn_layers/dnn_activation.cuh"
 #include "phase5_production/01_cudnn_layers/dnn_batch_norm2d.cuh"
 #include "phase5_production/01_cudnn_layers/dnn_conv2d.cuh"
+#include "phase5_production/01_cudnn_layers/dnn_softmax.cuh"
 
 /* What computes a node with --device=cpu, and what a gradient is computed by that cuDNN would not leave out. */
 static const Op *dnn_usual(const Node *node) {
@@ -57,6 +58,7 @@ typedef union DnnKept {
   DnnElements elements;
   DnnPool2d pool;
   DnnBatchNorm2d norm;
+  DnnSoftmax softmax;
 } DnnKept;
 
 /* Memory for it, on a GPU; *dnn is NULL on a CPU, where nothing is kept. */
@@ -109,8 +111,7 @@ static void dnn_conv2d_op_backward(const Context *context, const Node *node, con
     return;
   }
   dnn_conv2d_batch(c, a->batch);
-  if (a->grad[0])
-    dnn_conv2d_backward_weight(c, a->grad[0], a->grad[1], a->dy, a->x[0], dnn_replace(), a->workspace);
+  if (a->grad[0]) dnn_conv2d_backward_weight(c, a->grad[0], a->grad[1], a->dy, a->x[0], dnn_replace(), a->workspace);
   if (a->dx[0]) dnn_conv2d_backward_input(c, a->dx[0], a->dy, a->param[0], dnn_replace(), a->workspace);
 }
 
@@ -179,7 +180,7 @@ static void dnn_add_op_forward(const Context *context, const Node *node, const O
 static DnnPool dnn_pool2d_kind(const Node *node) {
   if (node->op == &dnn_max_pool2d_op.op) return DNN_POOL_MAX;
   return node->op == &dnn_avg_pool2d_op.op && avg_pool2d_op_include_pad(node) ? DNN_POOL_MEAN_WITH_PADDING
-                                                                             : DNN_POOL_MEAN;
+                                                                              : DNN_POOL_MEAN;
 }
 
 static Pool2dShape dnn_pool2d_shape(const Node *node, int batch) {
@@ -202,9 +203,7 @@ static void dnn_pool2d_op_close(void *kept) {
 }
 
 /* Ours keeps which element was the largest. */
-static size_t dnn_pool2d_op_saved(const Node *node, int batch) {
-  return node->kept ? 0 : dnn_usual_saved(node, batch);
-}
+static size_t dnn_pool2d_op_saved(const Node *node, int batch) { return node->kept ? 0 : dnn_usual_saved(node, batch); }
 
 static void dnn_pool2d_op_forward(const Context *context, const Node *node, const OpArrays *a) {
   DnnPool2d *p = (DnnPool2d *)node->kept;
@@ -289,10 +288,45 @@ static void dnn_batch_norm2d_op_backward(const Context *context, const Node *nod
   dnn_batch_norm2d_backward(n, &b);
 }
 
-#define DNN_OP(name, needs, flags, saved, workspace, kind, backward)                                     \
-  {                                                                                                      \
+/* ---------------------------------------------------------------------------------------------------------- softmax */
+
+static int dnn_softmax_op_open(Context *context, const Node *node, int batch, int trains, void **kept, Error *err) {
+  const Dnn *dnn;
+  (void)trains;
+  if (dnn_keep(context, &dnn, kept, err) != 0) return -1;
+  if (dnn) dnn_softmax_open((DnnSoftmax *)*kept, dnn, 0, batch, (int)shape_count(node->shape));
+  return 0;
+}
+
+static void dnn_softmax_op_close(void *kept) {
+  dnn_softmax_close((DnnSoftmax *)kept);
+  free(kept);
+}
+
+static void dnn_softmax_op_forward(const Context *context, const Node *node, const OpArrays *a) {
+  DnnSoftmax *s = (DnnSoftmax *)node->kept;
+  if (s == NULL) {
+    dnn_usual_forward(context, node, a);
+    return;
+  }
+  dnn_softmax_batch(s, a->batch);
+  dnn_softmax_forward(s, a->y, a->x[0]);
+}
+
+static void dnn_softmax_op_backward(const Context *context, const Node *node, const OpArrays *a) {
+  DnnSoftmax *s = (DnnSoftmax *)node->kept;
+  if (s == NULL) {
+    dnn_usual_backward(context, node, a);
+    return;
+  }
+  dnn_softmax_batch(s, a->batch);
+  if (a->dx[0]) dnn_softmax_backward(s, a->dx[0], a->dy, a->y);
+}
+
+#define DNN_OP(name, needs, flags, saved, workspace, kind, backward)                                              \
+  {                                                                                                               \
     {name, needs, (flags) | OP_KEEPS, saved, workspace, dnn_##kind##_op_forward, backward}, dnn_##kind##_op_open, \
-        dnn_##kind##_op_close                                                                            \
+        dnn_##kind##_op_close                                                                                     \
   }
 #define dnn_activation_op_close dnn_elements_op_close
 #define dnn_add_op_close dnn_elements_op_close
@@ -312,10 +346,10 @@ static int dnn_none_open(Context *context, const Node *node, int batch, int trai
 }
 static void dnn_none_close(void *kept) { (void)kept; }
 
-#define DNN_OP(name, needs, flags, saved, workspace, kind, backward)                                                 \
-  {                                                                                                                  \
-    {name, needs, (flags) | OP_KEEPS, dnn_usual_saved, dnn_usual_workspace, dnn_usual_forward, dnn_usual_backward},  \
-        dnn_none_open, dnn_none_close                                                                                \
+#define DNN_OP(name, needs, flags, saved, workspace, kind, backward)                                                \
+  {                                                                                                                 \
+    {name, needs, (flags) | OP_KEEPS, dnn_usual_saved, dnn_usual_workspace, dnn_usual_forward, dnn_usual_backward}, \
+        dnn_none_open, dnn_none_close                                                                               \
   }
 
 #endif /* CUDNN_COMPILED */
@@ -330,12 +364,10 @@ const OpKeeping dnn_tanh_op =
     DNN_OP("Tanh", BACKWARD_NEEDS_Y, OP_IN_PLACE, NULL, NULL, activation, dnn_activation_op_backward);
 const OpKeeping dnn_max_pool2d_op = DNN_OP("MaxPool", BACKWARD_NEEDS_X | BACKWARD_NEEDS_Y, 0, dnn_pool2d_op_saved, NULL,
                                            pool2d, dnn_pool2d_op_backward);
-const OpKeeping dnn_avg_pool2d_op =
-    DNN_OP("AveragePool", 0, 0, NULL, NULL, pool2d, dnn_pool2d_op_backward);
+const OpKeeping dnn_avg_pool2d_op = DNN_OP("AveragePool", 0, 0, NULL, NULL, pool2d, dnn_pool2d_op_backward);
 const OpKeeping dnn_global_avg_pool2d_op =
     DNN_OP("GlobalAveragePool", 0, 0, NULL, NULL, pool2d, dnn_pool2d_op_backward);
-const OpKeeping dnn_batch_norm2d_op =
-    DNN_OP(BATCH_NORM_OP_NAME, BACKWARD_NEEDS_X, OP_STATISTICS, dnn_usual_saved, dnn_usual_workspace, batch_norm2d,
-           dnn_batch_norm2d_op_backward);
-const OpKeeping dnn_add_op =
-    DNN_OP("Add", 0, OP_IN_PLACE | OP_SAME_GRADIENT, NULL, NULL, add, dnn_usual_backward);
+const OpKeeping dnn_batch_norm2d_op = DNN_OP(BATCH_NORM_OP_NAME, BACKWARD_NEEDS_X, OP_STATISTICS, dnn_usual_saved,
+                                             dnn_usual_workspace, batch_norm2d, dnn_batch_norm2d_op_backward);
+const OpKeeping dnn_add_op = DNN_OP("Add", 0, OP_IN_PLACE | OP_SAME_GRADIENT, NULL, NULL, add, dnn_usual_backward);
+const OpKeeping dnn_softmax_op = DNN_OP("Softmax", BACKWARD_NEEDS_Y, 0, NULL, NULL, softmax, dnn_softmax_op_backward);

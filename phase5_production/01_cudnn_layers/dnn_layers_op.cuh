@@ -3,7 +3,7 @@
  *     static const OpChoice *const choices[] = {&dnn_conv2d_choice, &dnn_layer_choice};     // of a Task
  *
  *     --layers=cudnn                  every operation that cuDNN has: convolution, ReLU, sigmoid, tanh, max and average
- *                                     pooling, batch norm, sums
+ *                                     pooling, batch norm, sums, softmax
  *     --layers=cudnn,conv1:ours       but for one node
  *     --layers=auto                   each by the faster of the two, measured
  *     --conv=cudnn                    convolutions alone; --conv has all names of phase 3 besides
@@ -28,13 +28,14 @@
 #include "phase3_cnn/10_batch_norm/batch_norm2d_op.cuh"
 #include "phase3_cnn/11_residual/add_op.cuh"
 #include "phase5_production/01_cudnn_layers/dnn_pool2d.cuh"
+#include "phase5_production/01_cudnn_layers/softmax_op.cuh"
 
 /* Bytes of workspace that a convolution may use at most; networks plan what it really asks for. */
 #define DNN_WORKSPACE_MOST ((size_t)256 << 20)
 
 /* In dnn_layers_op.cu. */
 extern const OpKeeping dnn_conv2d_op, dnn_relu_op, dnn_sigmoid_op, dnn_tanh_op, dnn_max_pool2d_op, dnn_avg_pool2d_op,
-    dnn_global_avg_pool2d_op, dnn_batch_norm2d_op, dnn_add_op;
+    dnn_global_avg_pool2d_op, dnn_batch_norm2d_op, dnn_add_op, dnn_softmax_op;
 
 static const OpPair dnn_pairs[] = {
     {&conv2d_op, &dnn_conv2d_op.op},
@@ -46,6 +47,7 @@ static const OpPair dnn_pairs[] = {
     {&global_avg_pool2d_op, &dnn_global_avg_pool2d_op.op},
     {&batch_norm2d_op, &dnn_batch_norm2d_op.op},
     {&add_op, &dnn_add_op.op},
+    {&softmax_op, &dnn_softmax_op.op},
 };
 
 enum { DNN_PAIRS = sizeof dnn_pairs / sizeof *dnn_pairs };

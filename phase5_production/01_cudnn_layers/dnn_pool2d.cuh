@@ -18,7 +18,8 @@ static inline int dnn_pool2d_check(Pool2dShape s, Error *err) {
   if (s.dilation_h != 1 || s.dilation_w != 1)
     return error_set(err, "cuDNN pools windows without dilation alone, and these have %d x %d", s.dilation_h,
                      s.dilation_w);
-  if (s.ceil_mode) return error_set(err, "cuDNN has no ceil_mode: its pooling leaves out a last window that is not full");
+  if (s.ceil_mode)
+    return error_set(err, "cuDNN has no ceil_mode: its pooling leaves out a last window that is not full");
   return 0;
 }
 
@@ -59,9 +60,8 @@ static inline void dnn_pool2d_open(DnnPool2d *p, const Dnn *dnn, DnnPool kind, P
   p->x = dnn_tensor(dnn);
   p->y = dnn_tensor(dnn);
   CUDNN_CHECK(dnn->api, dnn->api->cudnnCreatePoolingDescriptor(&p->pooling));
-  CUDNN_CHECK(dnn->api,
-              dnn->api->cudnnSetPooling2dDescriptor(p->pooling, mode, CUDNN_PROPAGATE_NAN, s.kernel_h, s.kernel_w,
-                                                    s.pad_h, s.pad_w, s.stride_h, s.stride_w));
+  CUDNN_CHECK(dnn->api, dnn->api->cudnnSetPooling2dDescriptor(p->pooling, mode, CUDNN_PROPAGATE_NAN, s.kernel_h,
+                                                              s.kernel_w, s.pad_h, s.pad_w, s.stride_h, s.stride_w));
   dnn_pool2d_batch(p, s.n);
 }
 
@@ -76,8 +76,7 @@ static inline void dnn_pool2d_close(DnnPool2d *p) {
 
 static inline void dnn_pool2d_forward(const DnnPool2d *p, float *y, const float *x) {
   const float one = 1, zero = 0;
-  CUDNN_CHECK(p->dnn.api,
-              p->dnn.api->cudnnPoolingForward(p->dnn.handle, p->pooling, &one, p->x, x, &zero, p->y, y));
+  CUDNN_CHECK(p->dnn.api, p->dnn.api->cudnnPoolingForward(p->dnn.handle, p->pooling, &one, p->x, x, &zero, p->y, y));
 }
 
 /* x and y: of averages NULL. */

@@ -18,16 +18,25 @@
 
 typedef struct DnnSoftmax {
   Dnn dnn;
+  int rows, cols;
   cudnnTensorDescriptor_t tensor;
   cudnnSoftmaxAlgorithm_t algorithm;
 } DnnSoftmax;
 
+static inline void dnn_softmax_batch(DnnSoftmax *s, int rows) {
+  if (s->rows == rows) return;
+  s->rows = rows;
+  dnn_tensor_set(&s->dnn, s->tensor, dnn_tensor_nchw(rows, s->cols, 1, 1));
+}
+
 /* logarithm: y = log(softmax(x)) */
 static inline void dnn_softmax_open(DnnSoftmax *s, const Dnn *dnn, int logarithm, int rows, int cols) {
+  memset(s, 0, sizeof *s);
   s->dnn = *dnn;
+  s->cols = cols;
   s->tensor = dnn_tensor(dnn);
   s->algorithm = logarithm ? CUDNN_SOFTMAX_LOG : CUDNN_SOFTMAX_ACCURATE;
-  dnn_tensor_set(dnn, s->tensor, dnn_tensor_nchw(rows, cols, 1, 1));
+  dnn_softmax_batch(s, rows);
 }
 
 static inline void dnn_softmax_close(DnnSoftmax *s) {
@@ -43,9 +52,8 @@ static inline void dnn_softmax_forward(const DnnSoftmax *s, float *y, const floa
 
 static inline void dnn_softmax_backward(const DnnSoftmax *s, float *dx, const float *dy, const float *y) {
   const float one = 1, zero = 0;
-  CUDNN_CHECK(s->dnn.api,
-              s->dnn.api->cudnnSoftmaxBackward(s->dnn.handle, s->algorithm, CUDNN_SOFTMAX_MODE_CHANNEL, &one, s->tensor,
-                                               y, s->tensor, dy, &zero, s->tensor, dx));
+  CUDNN_CHECK(s->dnn.api, s->dnn.api->cudnnSoftmaxBackward(s->dnn.handle, s->algorithm, CUDNN_SOFTMAX_MODE_CHANNEL,
+                                                           &one, s->tensor, y, s->tensor, dy, &zero, s->tensor, dx));
 }
 
 #endif /* CUDNN_COMPILED */
