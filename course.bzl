@@ -253,5 +253,7 @@ COURSE = {
         "dnn_scale",
         "dnn_algorithm",
     ],
-    "phase5_production/02_cudnn_duel": [],
+    "phase5_production/02_cudnn_duel": [
+        "memory_peak",
+    ],
 }
