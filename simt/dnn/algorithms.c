@@ -92,6 +92,18 @@ cudnnStatus_t algorithm_bytes(const Convolution *c, int algorithm, size_t *bytes
   return CUDNN_STATUS_SUCCESS;
 }
 
+int algorithm_count(Pass pass) { return counts[pass]; }
+
+int proposed_algorithm(Pass pass, int i) { return order[pass][i]; }
+
+int algorithm_notes(Pass pass, int algorithm, cudnnBackendNumericalNote_t note[2]) {
+  const Kind kind = kinds[pass][algorithm];
+  if (kind == FFT || kind == FFT_TILES) note[0] = CUDNN_NUMERICAL_NOTE_FFT;
+  if (kind == WINOGRAD || kind == WINOGRAD_APART) note[0] = CUDNN_NUMERICAL_NOTE_WINOGRAD;
+  if (kind == WINOGRAD_APART) note[1] = CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4;
+  return kind == WINOGRAD_APART ? 2 : kind >= FFT;
+}
+
 /* ---- questions ---- */
 
 /* From descriptors; a question gets no report. */

@@ -95,13 +95,14 @@ typedef struct Operand {
   int written; /* for the inspector */
 } Operand;
 
-/* A pointwise operation of a graph: out = f(alpha1 * in, alpha2 * b). */
+/* A pointwise operation of a graph on the value before it: value = f(alpha1 * value, alpha2 * other). */
 typedef struct Pointwise {
   cudnnPointwiseMode_t mode;
-  int in, b, out; /* numbers of operands; -1: none, or the value before, which is virtual */
-  float alpha1, alpha2;
+  int other, out; /* numbers of operands; -1: none, or the result is virtual */
+  int swapped;    /* the value before is the second argument, and `other` the first */
+  int by_value;   /* `other` is a number, which came with the pointers */
+  float value, alpha1, alpha2;
   double lower, upper, slope, elu_alpha, softplus_beta, swish_beta;
-  int nan;
 } Pointwise;
 
 enum { CALL_OPERANDS = 12, CALL_STEPS = 8 };
@@ -123,7 +124,7 @@ struct Call {
   Convolution convolution;
   struct cudnnActivationStruct activation;
   struct cudnnPoolingStruct pooling;
-  int steps; /* of a graph, after the convolution */
+  int x, w, y, steps; /* of a graph: operands, -1 for none; pointwise operations after the convolution */
   Pointwise step[CALL_STEPS];
 };
 
@@ -207,6 +208,10 @@ const float *dense(Call *call, int i, float **made);
 float *result(Call *call, int i, float alpha, float beta, float **made);
 /* Brings them into the result. */
 void deliver(Call *call, int i, const float *from, float alpha, float beta);
+/* Where row `row` of `dims` begins in t, whose dimensions are those or 1; a row is the last dimension. */
+long long row_begin(const Tensor *dims, const Tensor *t, long long row);
+/* From one element of a row to the next. */
+long long row_step(const Tensor *t);
 /* Tells the inspector. */
 void wrote(const Operand *o);
 
@@ -226,6 +231,10 @@ cudnnStatus_t check_convolution(const Call *call, const Convolution *c, int quie
 cudnnStatus_t algorithm_bytes(const Convolution *c, int algorithm, size_t *bytes, const char **why);
 /* Of float tensors of any strides, by oneDNN. 0, or -1 where it cannot, or has no memory: *why is a sentence. */
 int onednn_convolve(const Convolution *c, const float *x, const float *w, const float *y, const char **why);
+/* How many algorithms a pass has; the one that is proposed as number i; what they are, as the graph API says. */
+int algorithm_count(Pass pass);
+int proposed_algorithm(Pass pass, int i);
+int algorithm_notes(Pass pass, int algorithm, cudnnBackendNumericalNote_t note[2]);
 /* The convolution of operands x, w, y of a call: alpha, beta. */
 void convolve(Call *call, int x, int w, int y, float alpha, float beta);
 

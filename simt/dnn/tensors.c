@@ -45,16 +45,14 @@ void store_float(cudnnDataType_t type, void *array, long long i, float value) {
   }
 }
 
-/* Where row `row` of `dims` begins in t, whose dimensions are those or 1; a row is the last dimension. */
-static long long row_begin(const Tensor *dims, const Tensor *t, long long row) {
+long long row_begin(const Tensor *dims, const Tensor *t, long long row) {
   long long at = 0;
   for (int i = dims->rank - 2; i >= 0; row /= dims->dim[i--])
     if (t->dim[i] > 1) at += row % dims->dim[i] * t->stride[i];
   return at;
 }
 
-/* From one element of a row to the next. */
-static long long row_step(const Tensor *t) { return t->dim[t->rank - 1] > 1 ? t->stride[t->rank - 1] : 0; }
+long long row_step(const Tensor *t) { return t->dim[t->rank - 1] > 1 ? t->stride[t->rank - 1] : 0; }
 
 static int is_plain(const Tensor *t) { return t->type == CUDNN_DATA_FLOAT && is_packed(t); }
 

@@ -161,11 +161,170 @@ static void test_modes(void **state) {
   }
 }
 
+/* ---- algorithms ---- */
+
+static void test_algorithms(void **state) {
+  (void)state;
+  Conv c = conv_of(SHAPES[6], NCHW, NCHW, NCHW, CUDNN_DATA_FLOAT); /* 3 x 3, stride 1: each has a chance */
+  cudnnConvolutionFwdAlgoPerf_t perf[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
+  cudnnConvolutionBwdDataAlgoPerf_t data[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT];
+  cudnnConvolutionBwdFilterAlgoPerf_t filter[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT];
+  int count, some, works = 0;
+  DNN(cudnnGetConvolutionForwardAlgorithmMaxCount(handle, &count));
+  assert_true(count >= CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
+  DNN(cudnnGetConvolutionForwardAlgorithm_v7(handle, c.x.desc, c.w.filter, c.desc, c.y.desc, 3, &some, perf));
+  assert_int_equal(some, 3);
+  for (int i = 0; i < some; i++) {
+    size_t bytes;
+    assert_int_equal(perf[i].status, CUDNN_STATUS_SUCCESS);
+    DNN(cudnnGetConvolutionForwardWorkspaceSize(handle, c.x.desc, c.w.filter, c.desc, c.y.desc, perf[i].algo, &bytes));
+    assert_true(bytes <= perf[i].memory);
+    forward(c, perf[i].algo, 1, 0);
+    send(c.y);
+  }
+  DNN(cudnnFindConvolutionForwardAlgorithm(handle, c.x.desc, c.w.filter, c.desc, c.y.desc,
+                                           CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &some, perf));
+  for (int i = 0; i < some; i++) {
+    if (perf[i].status == CUDNN_STATUS_SUCCESS && perf[i].memory > 0) works++;
+    if (i > 0 && perf[i].status == CUDNN_STATUS_SUCCESS) {
+      assert_int_equal(perf[i - 1].status, CUDNN_STATUS_SUCCESS); /* those that work come first, the fastest before */
+      assert_true(perf[i - 1].time <= perf[i].time);
+    }
+  }
+  assert_true(works >= 2);
+  DNN(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, c.w.filter, c.y.desc, c.desc, c.x.desc, 1, &some, data));
+  assert_true(some == 1 && data[0].status == CUDNN_STATUS_SUCCESS);
+  backward_data(c, data[0].algo, 1, 0);
+  send(c.x);
+  DNN(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, c.x.desc, c.y.desc, c.desc, c.w.filter, 1, &some, filter));
+  assert_true(some == 1 && filter[0].status == CUDNN_STATUS_SUCCESS);
+  backward_filter(c, filter[0].algo, 1, 0);
+  done(c);
+}
+
+/* ---- bias ---- */
+
+static void test_bias(void **state) {
+  (void)state;
+  for (Layout layout : {NCHW, NHWC}) {
+    Array dy = array_of(3, 5, 7, 2, layout), db = array_of(1, 5, 1, 1);
+    const float alpha = 0.5f, beta = 2;
+    std::vector<double> expected(5);
+    for (int k = 0; k < 5; k++) {
+      for (int n = 0; n < 3; n++)
+        for (int h = 0; h < 7; h++)
+          for (int w = 0; w < 2; w++) expected[k] += alpha * dy.at(n, k, h, w);
+      expected[k] += beta * db.v[k];
+    }
+    DNN(cudnnConvolutionBackwardBias(handle, &alpha, dy.desc, dy.d, &beta, db.desc, db.d));
+    compare("backward bias", db, expected, 42 * 0x1p-24 * 8);
+    done(dy);
+    done(db);
+  }
+}
+
+static void fused(const Shape &s, Layout layout, cudnnActivationMode_t mode, float alpha2) {
+  Conv c = conv_of(s, layout, layout, layout, CUDNN_DATA_FLOAT);
+  Array z = array_of(s.n, s.k, out_of(s, 0), out_of(s, 1), layout), bias = array_of(1, s.k, 1, 1, layout);
+  cudnnActivationDescriptor_t activation;
+  const float alpha1 = 1.5f;
+  size_t bytes;
+  void *workspace = NULL;
+  DNN(cudnnCreateActivationDescriptor(&activation));
+  DNN(cudnnSetActivationDescriptor(activation, mode, CUDNN_NOT_PROPAGATE_NAN, 0));
+  const cudnnConvolutionFwdAlgo_t algorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+  DNN(cudnnGetConvolutionForwardWorkspaceSize(handle, c.x.desc, c.w.filter, c.desc, c.y.desc, algorithm, &bytes));
+  if (bytes) CHECK(cudaMalloc(&workspace, bytes));
+  std::vector<double> expected(c.y.count(), 0);
+  c.each([&](int x, int w, int y) { expected[y] += alpha1 * c.x.v[x] * c.w.v[w]; });
+  const int plane = out_of(s, 0) * out_of(s, 1);
+  for (size_t i = 0; i < expected.size(); i++) {
+    expected[i] += alpha2 * z.v[i] + bias.v[i / plane % s.k];
+    if (mode == CUDNN_ACTIVATION_RELU && expected[i] < 0) expected[i] = 0;
+  }
+  DNN(cudnnConvolutionBiasActivationForward(handle, &alpha1, c.x.desc, c.x.d, c.w.filter, c.w.d, c.desc, algorithm,
+                                            workspace, bytes, &alpha2, z.desc, z.d, bias.desc, bias.d, activation,
+                                            c.y.desc, c.y.d));
+  compare("convolution, bias, activation", c.y, expected, 2 * tolerance(CUDNN_DATA_FLOAT, s.c * s.r * s.s));
+  CHECK(cudaFree(workspace));
+  DNN(cudnnDestroyActivationDescriptor(activation));
+  done(z);
+  done(bias);
+  done(c);
+}
+
+static void test_fused(void **state) {
+  (void)state;
+  fused(SHAPES[0], NCHW, CUDNN_ACTIVATION_RELU, 0.5f);
+  fused(SHAPES[3], NHWC, CUDNN_ACTIVATION_RELU, 0);
+  fused(SHAPES[5], NCHW, CUDNN_ACTIVATION_IDENTITY, 1);
+}
+
+/* ---- streams and graphs ---- */
+
+static __global__ void add_one(float *array, int n) {
+  const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) array[i] += 1;
+}
+
+/* A kernel, cuDNN, a kernel, in a stream: captured, then launched twice. Nothing runs while it is captured. */
+static void test_graph(void **state) {
+  (void)state;
+  Conv c = conv_of(SHAPES[0], NCHW, NCHW, NCHW, CUDNN_DATA_FLOAT);
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  const int in = (int)c.x.count(), out = (int)c.y.count();
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  DNN(cudnnSetStream(handle, stream));
+  cudaStream_t kept;
+  DNN(cudnnGetStream(handle, &kept));
+  assert_ptr_equal(kept, stream);
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  add_one<<<(in + 63) / 64, 64, 0, stream>>>((float *)c.x.d, in);
+  DNN(cudnnConvolutionForward(handle, &ONE, c.x.desc, c.x.d, c.w.filter, c.w.d, c.desc,
+                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0, &ZERO, c.y.desc, c.y.d));
+  add_one<<<(out + 63) / 64, 64, 0, stream>>>((float *)c.y.d, out);
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(cudaGraphInstantiate(&executable, graph, 0));
+  compare("nothing ran", c.y, c.y.v, 0);
+  for (int i = 0; i < 2; i++) CHECK(cudaGraphLaunch(executable, stream));
+  std::vector<double> expected(c.y.count(), 1);
+  c.each([&](int x, int w, int y) { expected[y] += (c.x.v[x] + 2) * c.w.v[w]; });
+  compare("graph", c.y, expected, 4 * tolerance(CUDNN_DATA_FLOAT, 27));
+  CHECK(cudaGraphExecDestroy(executable));
+  CHECK(cudaGraphDestroy(graph));
+  DNN(cudnnSetStream(handle, NULL));
+  CHECK(cudaStreamDestroy(stream));
+  done(c);
+}
+
+/* Twice the same: not one bit differs. */
+static void test_deterministic(void **state) {
+  (void)state;
+  Conv c = conv_of(SHAPES[6], NCHW, NCHW, NCHW, CUDNN_DATA_FLOAT);
+  std::vector<double> first;
+  for (int i = 0; i < 2; i++) {
+    void *workspace;
+    size_t bytes;
+    const cudnnConvolutionBwdFilterAlgo_t algorithm = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
+    DNN(cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, c.x.desc, c.y.desc, c.desc, c.w.filter, algorithm,
+                                                       &bytes));
+    CHECK(cudaMalloc(&workspace, bytes ? bytes : 1));
+    DNN(cudnnConvolutionBackwardFilter(handle, &ONE, c.x.desc, c.x.d, c.y.desc, c.y.d, c.desc, algorithm, workspace,
+                                       bytes, &ZERO, c.w.filter, c.w.d));
+    if (i == 0) first = receive(c.w);
+    CHECK(cudaFree(workspace));
+  }
+  compare("again", c.w, first, 0);
+  done(c);
+}
+
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(test_convolutions),
-      cmocka_unit_test(test_layouts),
-      cmocka_unit_test(test_modes),
+      cmocka_unit_test(test_convolutions), cmocka_unit_test(test_layouts),       cmocka_unit_test(test_modes),
+      cmocka_unit_test(test_algorithms),   cmocka_unit_test(test_bias),          cmocka_unit_test(test_fused),
+      cmocka_unit_test(test_graph),        cmocka_unit_test(test_deterministic),
   };
   return cmocka_run_group_tests(tests, open_handle, close_handle);
 }
