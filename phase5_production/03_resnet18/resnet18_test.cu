@@ -3,6 +3,7 @@
  * network against torchvision itself. */
 #include "common/nn/golden.h"
 #include "phase5_production/03_resnet18/resnet18.cuh"
+#include "phase5_production/03_resnet18/resnet18_weights.h"
 
 enum { SMALL_STEPS = 2 }; /* of 20 convolutions each: enough for an emulated GPU */
 
@@ -145,6 +146,33 @@ static void it_begins_as_torchvision_does(void **state) {
   model_close(&m);
 }
 
+/* A file says for which width and how many classes it is; for another network it is refused, with both shapes. */
+static void weights_say_what_they_are_for(void **state) {
+  (void)state;
+  Error err;
+  Model m, other;
+  Resnet18Weights weights;
+  char path[PATH_MAX];
+  const Resnet18Shape wider = {64, 8, 12};
+  thin_open(&m, DEVICE_CPU);
+  golden_begin(&m);
+  if (state_dict_save(&m, test_path(path, sizeof path, "thin.safetensors"), &err) != 0) fail_msg("%s", err.message);
+  if (resnet18_weights_open(path, &weights, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(weights.width, thin.width);
+  assert_int_equal(weights.classes, thin.classes);
+  thin_open(&other, DEVICE_CPU);
+  if (resnet18_weights_load(&weights, &other, &err) != 0) fail_msg("%s", err.message);
+  assert_memory_equal(other.parameters, m.parameters, m.parameter_count * sizeof(float));
+  assert_memory_equal(other.buffers, m.buffers, m.buffer_count * sizeof(float));
+  model_close(&other);
+  sgd_model_open(&other, resnet18_fused(wider), DEVICE_CPU, 2);
+  assert_int_equal(resnet18_weights_load(&weights, &other, &err), -1);
+  assert_non_null(strstr(err.message, "tensor 'fc.weight' is F32 (10, 64), expected F32 (12, 64)"));
+  resnet18_weights_close(&weights);
+  model_close(&other);
+  model_close(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(it_trains_as_pytorch_does_on_the_cpu),
                                      cmocka_unit_test(it_trains_as_pytorch_does_on_the_gpu),
@@ -152,6 +180,7 @@ int main(void) {
                                      cmocka_unit_test(folded_agrees_on_the_cpu),
                                      cmocka_unit_test(folded_agrees_on_the_gpu),
                                      cmocka_unit_test(the_loss_falls),
-                                     cmocka_unit_test(it_begins_as_torchvision_does)};
+                                     cmocka_unit_test(it_begins_as_torchvision_does),
+                                     cmocka_unit_test(weights_say_what_they_are_for)};
   return TEST_MAIN("resnet18", tests);
 }
