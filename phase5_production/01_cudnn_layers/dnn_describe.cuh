@@ -149,8 +149,7 @@ static __host__ __device__ inline void dnn_tables_pick(int *picked, const int *w
 
 /* Output i of a convolution of one group, by what the descriptor says; P and Q are the shape's. */
 static __host__ __device__ inline void dnn_described_output(float *y, const float *x, const float *w, const float *bias,
-                                                            Conv2dShape s, int i) {
-  const DnnConvolution d = dnn_convolution(s);
+                                                            Conv2dShape s, DnnConvolution d, int i) {
   const int p_count = conv2d_out_h(s), q_count = conv2d_out_w(s), q = i % q_count, p = i / q_count % p_count;
   const int k = i / q_count / p_count % s.k, n = i / q_count / p_count / s.k;
   float sum = bias[k];
@@ -194,7 +193,7 @@ static __global__ void dnn_tables_pick_kernel(int *picked, const int *works, con
 static __global__ void dnn_described_kernel(float *y, const float *x, const float *w, const float *bias, Conv2dShape s,
                                             int count) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) dnn_described_output(y, x, w, bias, s, i);
+  if (i < count) dnn_described_output(y, x, w, bias, s, dnn_convolution(s), i);
 }
 
 enum { DNN_BLOCK = 128 };
