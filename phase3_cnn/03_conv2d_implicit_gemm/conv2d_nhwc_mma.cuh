@@ -320,7 +320,7 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 
 template <typename T, int BM, int BN, int WM, int WN, int STAGES, bool VECTOR, bool BACKWARD>
 static inline void conv2d_nhwc_mma_run(T *y, const T *x, const T *w, const float *bias, const Conv2dGather *g,
-                                       bool relu, const T *add) {
+                                       bool relu, const T *add = NULL) {
   const int bytes = STAGES * (BM + BN) * CONV2D_TILE_ROW;
   shared_limit_ask((const void *)conv2d_nhwc_mma_kernel<T, BM, BN, WM, WN, STAGES, VECTOR, BACKWARD>, bytes);
   long long pixels = (long long)g->images * g->p_count * g->q_count;

@@ -158,21 +158,56 @@ static inline Conv2dShape conv2d_nhwc_flat(Conv2dShape s) {
   return s;
 }
 
+/* A plan is the best of hundreds, and a network asks for the same ones in every step: each host thread keeps the last
+ * that it has asked for. */
+enum { CONV2D_NHWC_KEPT = 32 };
+
+typedef struct Conv2dNhwcKept {
+  bool asked, fits;
+  Conv2dShape s;
+  Conv2dNhwcLimits limits;
+  int multiprocessors;
+  Conv2dNhwcPlan plan;
+} Conv2dNhwcKept;
+
+static inline bool conv2d_nhwc_is_kept(const Conv2dNhwcKept *kept, Conv2dShape s, Conv2dNhwcLimits limits, int count) {
+  const Conv2dNhwcLimits *own = &kept->limits;
+  return kept->asked && memcmp(&kept->s, &s, sizeof s) == 0 && kept->multiprocessors == count &&
+         own->boxes == limits.boxes && own->floats == limits.floats && own->added == limits.added &&
+         own->added_channels == limits.added_channels;
+}
+
+/* The best forward plan; NULL: wgmma does not take the shape. */
+static inline const Conv2dNhwcPlan *conv2d_nhwc_kept_plan(Conv2dShape s, Conv2dNhwcLimits limits) {
+  static thread_local Conv2dNhwcKept kept[CONV2D_NHWC_KEPT];
+  static thread_local int next;
+  const int count = matmul_mma_multiprocessors();
+  Error err;
+  for (int i = 0; i < CONV2D_NHWC_KEPT; i++)
+    if (conv2d_nhwc_is_kept(&kept[i], s, limits, count)) return kept[i].fits ? &kept[i].plan : NULL;
+  Conv2dNhwcKept *own = &kept[next];
+  next = (next + 1) % CONV2D_NHWC_KEPT;
+  own->asked = true;
+  own->s = s;
+  own->limits = limits;
+  own->multiprocessors = count;
+  own->fits = conv2d_nhwc_plan(&own->plan, s, false, limits, count, &err) == 0;
+  return own->fits ? &own->plan : NULL;
+}
+
 /* x (N,H,W,C), w (K,R,S,C), bias (K) or NULL -> y (N,P,Q,K), less than 0 replaced by 0 if relu. One box of x for all
  * taps, or one for each. Shapes that wgmma does not take go to conv2d_forward_nhwc_mma(). */
 template <typename T>
 static inline void conv2d_forward_nhwc_boxes(T *y, const T *x, const T *w, const float *bias, Conv2dShape s, bool relu,
                                              Conv2dNhwcBoxes boxes) {
   const char *refusal = conv2d_wgmma_refusal();
-  Conv2dNhwcPlan plan = {};
-  Error err;
   Conv2dNhwcLimits limits = {boxes, 0, 0};
   limits.floats = sizeof(T) == sizeof(float);
   if (refusal != NULL) die("conv2d_nhwc_wgmma: %s", refusal);
   Conv2dShape flat = conv2d_nhwc_flat(s);
-  if (((uintptr_t)x | (uintptr_t)w | (uintptr_t)y) % 16 == 0 &&
-      conv2d_nhwc_plan(&plan, flat, false, limits, matmul_mma_multiprocessors(), &err) == 0)
-    conv2d_nhwc_wgmma_planned<T, false>(y, x, w, bias, flat, relu, &plan);
+  const Conv2dNhwcPlan *plan = conv2d_nhwc_kept_plan(flat, limits);
+  if (((uintptr_t)x | (uintptr_t)w | (uintptr_t)y) % 16 == 0 && plan != NULL)
+    conv2d_nhwc_wgmma_planned<T, false>(y, x, w, bias, flat, relu, plan);
   else
     conv2d_forward_nhwc_mma(y, x, w, bias, s, relu);
 }
@@ -193,13 +228,12 @@ template <typename T>
 static inline void conv2d_forward_nhwc_wgmma_add(T *y, const T *x, const T *w, const float *bias, Conv2dShape s,
                                                  bool relu, Conv2dNhwcAdd<T> add) {
   const char *refusal = conv2d_wgmma_refusal();
-  Conv2dNhwcPlan plan = {};
-  Error err;
   const uintptr_t all = (uintptr_t)x | (uintptr_t)w | (uintptr_t)y | (uintptr_t)add.x | (uintptr_t)add.w;
   if (refusal != NULL) die("conv2d_nhwc_wgmma: %s", refusal);
-  if ((all | (uintptr_t)add.identity) % 16 == 0 &&
-      conv2d_nhwc_plan(&plan, s, false, conv2d_nhwc_add_limits(add), matmul_mma_multiprocessors(), &err) == 0)
-    conv2d_nhwc_wgmma_planned<T, false>(y, x, w, bias, s, relu, &plan, add);
+  const Conv2dShape flat = add.x == NULL ? conv2d_nhwc_flat(s) : s;
+  const Conv2dNhwcPlan *plan = conv2d_nhwc_kept_plan(flat, conv2d_nhwc_add_limits(add));
+  if ((all | (uintptr_t)add.identity) % 16 == 0 && plan != NULL)
+    conv2d_nhwc_wgmma_planned<T, false>(y, x, w, bias, flat, relu, plan, add);
   else
     conv2d_forward_nhwc_mma_add(y, x, w, bias, s, relu, add);
 }
