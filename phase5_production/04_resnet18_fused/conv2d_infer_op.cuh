@@ -86,7 +86,7 @@ static inline void residual_end_finish(Graph *g, int i) {
     graph_param(g, i, identity);
   }
   node->param[node->params++] = bias;
-  memcpy(node->attributes.bytes, &end, sizeof end);
+  *(ResidualEnd *)node->attributes.bytes = end;
 }
 
 static inline void residual_ends_finish(Graph *g) {

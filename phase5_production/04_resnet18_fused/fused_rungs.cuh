@@ -245,8 +245,8 @@ static inline void fused_infer(Fused *f) {
     fused_launch(f);
 }
 
-/* Kernels of one inference. */
-static inline int fused_kernels(Fused *f) {
+/* Kernels of one inference: nodes of its graph. */
+static inline int fused_kernels(const Fused *f) {
   cudaGraph_t recorded;
   size_t nodes = 0;
   int kernels = 0;
@@ -268,19 +268,22 @@ static inline int fused_kernels(Fused *f) {
   return kernels;
 }
 
-/* Bytes of what operations read and write, if each array passes once: arrays between operations, and parameters. What
- * an operation keeps for itself, such as Winograd's transforms, is not among them. */
-static inline double fused_bytes(const Fused *f) {
+/* Bytes that node i reads and writes, if each array passes once: arrays between operations, and parameters. What an
+ * operation keeps for itself, such as Winograd's transforms, is not among them. */
+static inline double fused_node_bytes(const Fused *f, int i) {
   const Graph *g = f->model.graph;
+  const Node *node = &g->nodes[i];
+  if (node->op == NULL || (node->op->flags & (OP_PASSED | OP_ABSORBED))) return 0;
+  double bytes = (double)node_bytes(node) * f->batch;
+  for (int k = 0; k < node->inputs; k++) bytes += (double)node_bytes(&g->nodes[node->input[k]]) * f->batch;
+  for (int k = 0; k < node->params; k++)
+    bytes += (double)node->param[k].count * (node->param[k].half_channels > 0 ? 2 : 4);
+  return bytes;
+}
+
+static inline double fused_bytes(const Fused *f) {
   double bytes = 0;
-  for (int i = 0; i < g->count; i++) {
-    const Node *node = &g->nodes[i];
-    if (node->op == NULL || (node->op->flags & (OP_PASSED | OP_ABSORBED))) continue;
-    bytes += (double)node_bytes(node) * f->batch;
-    for (int k = 0; k < node->inputs; k++) bytes += (double)node_bytes(&g->nodes[node->input[k]]) * f->batch;
-    for (int k = 0; k < node->params; k++)
-      bytes += (double)node->param[k].count * (node->param[k].half_channels > 0 ? 2 : 4);
-  }
+  for (int i = 0; i < f->model.graph->count; i++) bytes += fused_node_bytes(f, i);
   return bytes;
 }
 

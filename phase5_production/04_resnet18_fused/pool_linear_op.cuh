@@ -28,7 +28,7 @@ static inline PoolLinear pool_linear_of(const Node *node) { return *(const PoolL
 static inline void pool_linear_attributes(Node *last, const Graph *g, const int *node, int count) {
   const PoolLinear own = {global_avg_pool2d_op_pixels(&g->nodes[node[0]]), DTYPE_FLOAT32};
   (void)count;
-  memcpy(last->attributes.bytes, &own, sizeof own);
+  memcpy(&last->attributes, &own, sizeof own);
 }
 
 static const ChainFusion pool_linear_chain = {
@@ -40,7 +40,7 @@ static inline void pool_linear_read_half(Graph *g) {
     if (node->op != &pool_linear_op || g->nodes[node->input[0]].op != &cast_op) continue;
     PoolLinear own = pool_linear_of(node);
     own.type = g->type;
-    memcpy(node->attributes.bytes, &own, sizeof own);
+    memcpy(&node->attributes, &own, sizeof own);
     graph_skip_cast(g, i);
     node->op = &pool_linear_half_op;
   }

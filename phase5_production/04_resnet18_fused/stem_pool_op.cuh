@@ -33,7 +33,7 @@ int stem_pool_chain_fits(const Graph *g, const int *node, int count); /* in stem
 static inline void stem_pool_attributes(Node *last, const Graph *g, const int *node, int count) {
   const StemPool stem = {*(const Conv2dShape *)g->nodes[node[0]].attributes.bytes,
                          *(const Pool2dShape *)g->nodes[node[count - 1]].attributes.bytes};
-  memcpy(last->attributes.bytes, &stem, sizeof stem);
+  memcpy(&last->attributes, &stem, sizeof stem);
 }
 
 static const ChainFusion stem_pool_chain = {{&conv2d_op, &activation_ops[ACTIVATION_RELU], &max_pool2d_op, NULL, NULL},
