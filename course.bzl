@@ -247,4 +247,13 @@ COURSE = {
         "loss_scale_check",
         "loss_scale_update",
     ],
+    "phase5_production/01_cudnn_layers": [
+        "dnn_tensor",
+        "dnn_convolution",
+        "dnn_scale",
+        "dnn_algorithm",
+    ],
+    "phase5_production/02_cudnn_duel": [
+        "memory_peak",
+    ],
 }

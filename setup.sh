@@ -18,6 +18,7 @@ pkg-config                     finds libraries
 python3                        scripts around the build
 git                            the formatter asks it which files are ours
 libopenblas-dev                matrix products on the CPU
+libdnnl-dev                    convolutions on the CPU
 libkissfft-dev                 Fourier transforms on the CPU
 zlib1g-dev                     .gz files
 libstb-dev                     PNG images
