@@ -256,4 +256,9 @@ COURSE = {
     "phase5_production/02_cudnn_duel": [
         "memory_peak",
     ],
+    "phase5_production/03_resnet18": [
+        "preprocess_triangle",
+        "preprocess_row_sum",
+        "preprocess_normalize",
+    ],
 }

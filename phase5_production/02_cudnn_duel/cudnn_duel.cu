@@ -285,7 +285,7 @@ static void measure_library(Options *options) {
   if (duel_open(&m, &c, "cudnn", &err) != 0) return;
   duel_time(&p, &m, &c, 0);
   options->library = duel_memory_in_use() - options->context - model_bytes(&m) -
-                     device_set_bytes(p.parts.set.shape, STEP_PARTS_IMAGES);
+                     device_set_bytes(p.parts.set.shape, p.parts.images);
   close_side(&p, &m);
   printf("memory of the GPU in use before the first model: %.0f MiB; by cuDNN's handle and kernels: %.0f MiB\n",
          mib(options->context), mib(options->library));

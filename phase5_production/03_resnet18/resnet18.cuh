@@ -1,6 +1,6 @@
 /* resnet18.cuh - torchvision's ResNet-18 as a Graph: the network of 18 layers with weights (He, Zhang, Ren, Sun: "Deep
- * residual learning for image recognition", 2015, table 1), with torchvision's names, so that a state dict of torchvision
- * fits it tensor by tensor.
+ * residual learning for image recognition", 2015, table 1), with torchvision's names, so that a state dict of
+ * torchvision fits it tensor by tensor.
  *
  *     layer       output          parameters
  *     x             3 x 224 x 224
