@@ -2,6 +2,7 @@
 #include "phase5_production/04_resnet18_fused/fused_train_op.cuh"
 
 #include "phase3_cnn/06_conv2d_backward/conv2d_nhwc_backward_wgmma.cuh"
+#include "phase5_production/04_resnet18_fused/conv2d_infer_op.cuh"
 
 enum { CONV2D_TRAIN_FEW = 32 }; /* channels */
 
@@ -24,12 +25,6 @@ static inline size_t conv2d_train_workspace(const Context *context, const Node *
 }
 
 template <typename T>
-static inline void conv2d_train_forward_gpu(const Node *node, const OpArrays *a) {
-  conv2d_forward_nhwc_wgmma((T *)a->y, (const T *)a->x[0], (const T *)a->half[0], a->param[1],
-                            conv2d_op_shape(node, a->batch), false);
-}
-
-template <typename T>
 static inline void conv2d_train_backward_gpu(const Node *node, const OpArrays *a) {
   const Conv2dShape s = conv2d_op_shape(node, a->batch);
   T *gradient = (T *)a->workspace;
@@ -41,18 +36,16 @@ static inline void conv2d_train_backward_gpu(const Node *node, const OpArrays *a
   if (a->dx[0]) conv2d_backward_input_nhwc_wgmma((T *)a->dx[0], (const T *)a->dy, (const T *)a->half[0], s, gradient);
 }
 
-static inline void conv2d_train_forward(const Context *context, const Node *node, const OpArrays *a) {
-  if (conv2d_train_by_wgmma(context, node))
-    HALF_CALL(node->type, conv2d_train_forward_gpu, node, a);
-  else
-    conv2d_half_op.forward(context, node, a);
-}
-
 static inline void conv2d_train_backward(const Context *context, const Node *node, const OpArrays *a) {
   if (conv2d_train_by_wgmma(context, node))
     HALF_CALL(node->type, conv2d_train_backward_gpu, node, a);
   else
     conv2d_half_op.backward(context, node, a);
+}
+
+/* The kernels of inference, which has no other convolution. */
+static inline void conv2d_train_forward(const Context *context, const Node *node, const OpArrays *a) {
+  conv2d_infer_half_op.forward(context, node, a);
 }
 
 const Op conv2d_train_half_op = {
