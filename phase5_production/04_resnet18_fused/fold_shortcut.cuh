@@ -43,8 +43,8 @@ static inline __host__ __device__ void fold_shortcut_filter(FoldShortcut f, int 
   for (int i = 0; i < f.weights; i++) f.new_w[first + i] = scale * f.w[first + i];
   for (int i = 0; i < f.channels; i++)
     f.new_w_shortcut[first_shortcut + i] = scale_shortcut * f.w_shortcut[first_shortcut + i];
-  f.bias[k] =
-      f.norm.beta[k] - scale * f.norm.mean[k] + f.norm_shortcut.beta[k] - scale_shortcut * f.norm_shortcut.mean[k];
+  const float own = f.norm.beta[k] - scale * f.norm.mean[k];
+  f.bias[k] = own + f.norm_shortcut.beta[k] - scale_shortcut * f.norm_shortcut.mean[k];
   // <<< exercise
 }
 

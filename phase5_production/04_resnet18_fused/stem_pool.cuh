@@ -259,9 +259,12 @@ static __device__ __forceinline__ void stem_pool_windows(T *y, const T *out, int
     // >>> exercise stem_pool_window: the largest outputs of window (row, col) of the tile, of filters k to k + 7
     // hint: output (a,b) of the tile's STEM_OUT_ROWS x STEM_OUT_COLS begins at out + (a * STEM_OUT_COLS + b) * pitch
     // hint: window (row, col) covers 3 x 3 outputs from (2 row, 2 col) on; stem_larger(most, from) takes eight numbers
-    // hint: for a and b from 0 to 2: stem_larger(most, out + ((2 * row + a) * STEM_OUT_COLS + 2 * col + b) * pitch + k);
+    // hint: for a and b from 0 to 2: at = (2 * row + a) * STEM_OUT_COLS + 2 * col + b; stem_larger(most, out + at * pitch + k)
     for (int a = 0; a < 3; a++)
-      for (int b = 0; b < 3; b++) stem_larger(most, out + ((2 * row + a) * STEM_OUT_COLS + 2 * col + b) * pitch + k);
+      for (int b = 0; b < 3; b++) {
+        const int at = (2 * row + a) * STEM_OUT_COLS + 2 * col + b;
+        stem_larger(most, out + at * pitch + k);
+      }
     // <<< exercise
     T *to = y + (((size_t)place.image * s.pool_h + p) * s.pool_w + q) * s.k + filter0 + k;
 #pragma unroll
