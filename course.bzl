@@ -261,4 +261,10 @@ COURSE = {
         "preprocess_row_sum",
         "preprocess_normalize",
     ],
+    "phase5_production/04_resnet18_fused": [
+        "add_relu_half",
+        "fold_shortcut",
+        "stem_pool_window",
+        "pool_linear_product",
+    ],
 }

@@ -68,7 +68,7 @@ def recorded_test(documents, programs = {}, name = "recorded_test", **kwargs):
         **kwargs
     )
 
-def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], defines = [], targets = {}):
+def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], op_arch_specific = False, defines = [], targets = {}):
     """The targets of a lesson's folder.
 
     Args:
@@ -77,6 +77,7 @@ def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], define
       lesson_deps: of NAME_lesson, beside NAME_cuh and //common/lesson.
       op_deps: of NAME_op, beside NAME_cuh and //common/nn:graph.
       op_hdrs: headers of NAME_op that are not called *_op.cuh, such as a network.
+      op_arch_specific: whether NAME_op has Hopper's own instructions (wgmma).
       defines: of NAME_cuh and all that use it.
       targets: by the name of a program or test, attributes beside the usual ones. "harness": False is a program that
         does not use //common/lesson:main.
@@ -102,6 +103,7 @@ def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], define
             name = name + "_op",
             srcs = native.glob(["*_op.cu"]),
             hdrs = ops,
+            arch_specific = op_arch_specific,
             local_defines = ["CUDA_API_PER_THREAD_DEFAULT_STREAM=1"],
             unroll = False,
             deps = own + ["//common/nn:graph"] + op_deps,
