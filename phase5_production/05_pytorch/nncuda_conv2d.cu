@@ -122,8 +122,9 @@ static inline void conv2d_forward_run_cpu(float *y, const float *x, const float 
 static inline size_t conv2d_workspace_bytes(int device, Conv2dShape s) {
   Call call = call_begin(__func__, device, NULL);
   size_t floats = 0;
-  CALL_RUN(call, floats = conv2d_larger(conv2d_method_for(s)->workspace_floats(s),
-                                        conv2d_is_dense(s) ? conv2d_workspace_floats_gpu(s) : 0),
+  CALL_RUN(call,
+           floats = conv2d_larger(conv2d_method_for(s)->workspace_floats(s),
+                                  conv2d_is_dense(s) ? conv2d_workspace_floats_gpu(s) : 0),
            floats = conv2d_workspace_floats_cpu(s));
   return floats * sizeof(float);
 }
@@ -178,10 +179,10 @@ int nncuda_conv2d_backward_input(int device, void *stream, int dtype, void *dx, 
   CALL_ARRAY(call, dy);
   CALL_ARRAY(call, w);
   const Conv2dShape s = call_conv2d_with(&call, dtype, shape, workspace, workspace_bytes);
-  CALL_RUN(call,
-           conv2d_method_for(s)->backward_input((float *)dx, (const float *)dy, (const float *)w, s,
-                                                (float *)workspace),
-           conv2d_backward_input_cpu_fast((float *)dx, (const float *)dy, (const float *)w, s, (float *)workspace));
+  CALL_RUN(
+      call,
+      conv2d_method_for(s)->backward_input((float *)dx, (const float *)dy, (const float *)w, s, (float *)workspace),
+      conv2d_backward_input_cpu_fast((float *)dx, (const float *)dy, (const float *)w, s, (float *)workspace));
   return call.status;
 }
 
@@ -219,9 +220,10 @@ int nncuda_conv2d_fold_batch_norm(int device, void *stream, int dtype, void *new
   CALL_ARRAY(call, mean);
   CALL_ARRAY(call, var);
   const size_t bytes = (size_t)filters * sizeof(float);
-  const BatchNorm2dFold f = {(float *)new_w, (float *)new_bias, (const float *)w,
-                             (const float *)(bias != NULL ? bias : new_bias), (const float *)gamma, (const float *)beta,
-                             (const float *)mean, (const float *)var, (int)filters, (int)weights};
+  const BatchNorm2dFold f = {
+      (float *)new_w,       (float *)new_bias,   (const float *)w,    (const float *)(bias != NULL ? bias : new_bias),
+      (const float *)gamma, (const float *)beta, (const float *)mean, (const float *)var,
+      (int)filters,         (int)weights};
   CALL_RUN(
       call,
       {

@@ -138,7 +138,8 @@ static void linear_case(int64_t batch, int64_t in, int64_t out, int bias, int re
   Twice c = twice_random((size_t)out, 13), y = twice_poison((size_t)(batch * out));
   Twice dy = twice_random((size_t)(batch * out), 14), dx = twice_poison((size_t)(batch * in));
   Twice dw = twice_poison((size_t)(out * in)), dc = twice_poison((size_t)out);
-  Scratch s = scratch_open(nncuda_linear_workspace(NNCUDA_CPU, batch, in, out), nncuda_linear_workspace(0, batch, in, out));
+  Scratch s =
+      scratch_open(nncuda_linear_workspace(NNCUDA_CPU, batch, in, out), nncuda_linear_workspace(0, batch, in, out));
   Scratch t = scratch_open(nncuda_linear_backward_workspace(NNCUDA_CPU, batch, in, out, relu),
                            nncuda_linear_backward_workspace(0, batch, in, out, relu));
   BOTH(nncuda_linear_forward(device, NULL, F32, y.at[on], x.at[on], w.at[on], bias ? c.at[on] : NULL, batch, in, out,
@@ -190,11 +191,11 @@ static void conv_case(const nncuda_conv2d_shape *shape, int bias, int residual, 
 
 static void convolutions(void **state) {
   (void)state;
-  const nncuda_conv2d_shape shapes[] = {
-      {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1},     {2, 3, 9, 7, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},
-      {2, 17, 9, 11, 19, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* Winograd */
-      {3, 20, 7, 8, 24, 3, 3, 2, 2, 1, 1, 1, 1, 1}, /* implicit GEMM */
-      {2, 8, 9, 9, 12, 3, 3, 1, 1, 2, 2, 2, 2, 4}};
+  const nncuda_conv2d_shape shapes[] = {{1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1},
+                                        {2, 3, 9, 7, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+                                        {2, 17, 9, 11, 19, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* Winograd */
+                                        {3, 20, 7, 8, 24, 3, 3, 2, 2, 1, 1, 1, 1, 1},  /* implicit GEMM */
+                                        {2, 8, 9, 9, 12, 3, 3, 1, 1, 2, 2, 2, 2, 4}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     for (int j = 0; j < 4; j++) conv_case(&shapes[i], j & 1, j >> 1, (j ^ j >> 1) & 1);
 }
@@ -329,7 +330,8 @@ static void attention(void **state) {
     const int64_t b = sizes[i / 2][0], h = sizes[i / 2][1], s = sizes[i / 2][2], d = sizes[i / 2][3];
     const size_t rows = (size_t)(b * h * s), n = rows * (size_t)d;
     Twice q = twice_random(n, 60), k = twice_random(n, 61), v = twice_random(n, 62), dout = twice_random(n, 63);
-    Twice o = twice_poison(n), lse = twice_poison(rows), dq = twice_poison(n), dk = twice_poison(n), dv = twice_poison(n);
+    Twice o = twice_poison(n), lse = twice_poison(rows), dq = twice_poison(n), dk = twice_poison(n),
+          dv = twice_poison(n);
     Scratch w = scratch_open(0, nncuda_attention_backward_workspace(0, F32, b, h, s, d));
     BOTH(nncuda_attention_forward(device, NULL, F32, o.at[on], lse.at[on], q.at[on], k.at[on], v.at[on], b, h, s, d,
                                   i % 2));
@@ -364,11 +366,10 @@ static void optimizer_steps(void **state) {
           weights[i] = w.at[on] + at, first[i] = m.at[on] + at, second[i] = v.at[on] + at;
           gradients[i] = grad.at[on] + at;
         }
-        const int status =
-            kind < 2 ? nncuda_sgd_step(on - 1, NULL, TENSORS, weights, gradients, kind ? first : NULL, length, 0.1,
-                                       kind ? 0.9 : 0, 0, kind, 0.01, step == 1)
-                     : nncuda_adam_step(on - 1, NULL, TENSORS, weights, gradients, first, second, length, 0.01, 0.9,
-                                        0.999, 1e-8, 0.01, kind == 3, step);
+        const int status = kind < 2 ? nncuda_sgd_step(on - 1, NULL, TENSORS, weights, gradients, kind ? first : NULL,
+                                                      length, 0.1, kind ? 0.9 : 0, 0, kind, 0.01, step == 1)
+                                    : nncuda_adam_step(on - 1, NULL, TENSORS, weights, gradients, first, second, length,
+                                                       0.01, 0.9, 0.999, 1e-8, 0.01, kind == 3, step);
         if (status != NNCUDA_OK) fail_msg("%s", nncuda_last_error());
       }
     Twice *const all[] = {&w, &m, &v};
@@ -379,13 +380,19 @@ static void optimizer_steps(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(softmax_rows),  cmocka_unit_test(cross_entropy_options),
+      cmocka_unit_test(softmax_rows),
+      cmocka_unit_test(cross_entropy_options),
       cmocka_unit_test(cross_entropy_wrong_label),
-      cmocka_unit_test(elements),      cmocka_unit_test(products),
-      cmocka_unit_test(linear_layers), cmocka_unit_test(convolutions),
-      cmocka_unit_test(fold),          cmocka_unit_test(pooling),
-      cmocka_unit_test(layer_norm),    cmocka_unit_test(batch_norm),
-      cmocka_unit_test(attention),     cmocka_unit_test(optimizer_steps),
+      cmocka_unit_test(elements),
+      cmocka_unit_test(products),
+      cmocka_unit_test(linear_layers),
+      cmocka_unit_test(convolutions),
+      cmocka_unit_test(fold),
+      cmocka_unit_test(pooling),
+      cmocka_unit_test(layer_norm),
+      cmocka_unit_test(batch_norm),
+      cmocka_unit_test(attention),
+      cmocka_unit_test(optimizer_steps),
   };
   return TEST_MAIN("nncuda", tests);
 }
