@@ -247,4 +247,6 @@ COURSE = {
         "loss_scale_check",
         "loss_scale_update",
     ],
+    "phase5_production/01_cudnn_layers": [],
+    "phase5_production/02_cudnn_duel": [],
 }
