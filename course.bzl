@@ -249,4 +249,9 @@ COURSE = {
     ],
     "phase5_production/01_cudnn_layers": [],
     "phase5_production/02_cudnn_duel": [],
+    "phase5_production/05_pytorch": [
+        "nncuda_events",
+        "nncuda_label",
+        "nncuda_workspace",
+    ],
 }

@@ -69,7 +69,7 @@ static inline Lesson label_lesson(void) {
   lesson_element(&lesson, "counts", LESSON_INT);
   lesson_labels(&lesson, "labels", "n", 'v');
   lesson.counted = lesson_shape(&lesson, 1024, 10);
-  lesson_check_shape(&lesson, 127, 10);
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 127, 10));
   lesson_check_shape(&lesson, lesson_shape_of(&lesson, "129x10:ignored=5")); /* a class */
   lesson_check_shape(&lesson, lesson_shape_of(&lesson, "33x3:ignored=1"));   /* -1 */
   lesson_check_shape(&lesson, lesson_shape_of(&lesson, "2049x1:ignored=9"));

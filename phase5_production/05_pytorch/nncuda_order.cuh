@@ -97,8 +97,6 @@ static inline void order_open(Order *o, float *out, const float *in, int n) {
   o->n = n;
   CUDA_CHECK(cudaMalloc((void **)&o->x, (size_t)n * sizeof *o->x));
   CUDA_CHECK(cudaMalloc((void **)&o->y, (size_t)n * sizeof *o->y));
-  CUDA_CHECK(cudaMemset(o->x, 0, (size_t)n * sizeof *o->x));
-  CUDA_CHECK(cudaMemset(o->y, 0, (size_t)n * sizeof *o->y));
   CUDA_CHECK(cudaStreamCreateWithFlags(&o->program, cudaStreamNonBlocking));
   CUDA_CHECK(cudaStreamCreateWithFlags(&o->library, cudaStreamNonBlocking));
   CUDA_CHECK(cudaEventCreateWithFlags(&o->written, cudaEventDisableTiming));

@@ -31,9 +31,9 @@ static inline Lesson order_lesson(void) {
   lesson_range(&lesson, "in", 2, 9);
   lesson.tolerance = order_tolerance;
   lesson.counted = lesson_shape(&lesson, ORDER_PROGRAMS, 512);
-  lesson_check_shape(&lesson, 3, 31);
-  lesson_check_shape(&lesson, 1, 1);
-  lesson_check_shape(&lesson, ORDER_PROGRAMS, 1027);
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 3, 31));
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 1, 1));
+  lesson_check_shape(&lesson, lesson_shape(&lesson, ORDER_PROGRAMS, 1027));
   return lesson;
 }
 

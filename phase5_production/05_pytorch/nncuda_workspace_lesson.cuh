@@ -39,10 +39,10 @@ static inline Lesson workspace_lesson(void) {
   lesson_element(&lesson, "bytes", LESSON_INT);
   lesson_labels(&lesson, "count", "pa", 'm');
   lesson.counted = lesson_shape(&lesson, 256, 300);
-  lesson_check_shape(&lesson, 5, 700);
-  lesson_check_shape(&lesson, 127, 2);
-  lesson_check_shape(&lesson, 129, 65);
-  lesson_check_shape(&lesson, 33, 5000);
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 5, 700));
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 127, 2));
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 129, 65));
+  lesson_check_shape(&lesson, lesson_shape(&lesson, 33, 5000));
   return lesson;
 }
 
