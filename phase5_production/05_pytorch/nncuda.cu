@@ -160,11 +160,11 @@ void call_close(Call *call) {
 }
 
 void call_dtype(Call *call, int dtype, int also) {
-  static const char *const names[] = {"float32", "float16", "bfloat16"};
+  static const char *const names[] = {"float32", "float16", "bfloat16", "tf32"};
   if (call->status != NNCUDA_OK || dtype == NNCUDA_FLOAT32 || dtype == also) return;
-  if (dtype < 0 || dtype > NNCUDA_BFLOAT16)
+  if (dtype < 0 || dtype > NNCUDA_TF32)
     call->status = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, "dtype",
-                               "dtype is %d; expected 0 (float32), 1 (float16) or 2 (bfloat16)", dtype);
+                               "dtype is %d; expected 0 (float32), 1 (float16), 2 (bfloat16) or 3 (tf32)", dtype);
   else
     call->status = nncuda_fail(NNCUDA_UNSUPPORTED, call->function, "dtype", "dtype is %s; there are kernels for %s%s%s",
                                names[dtype], names[0], also ? " and " : " alone", also ? names[also] : "");

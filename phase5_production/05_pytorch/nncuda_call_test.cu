@@ -24,7 +24,7 @@ static void arguments(void **state) {
   expect(nncuda_softmax_forward(-1, NULL, F32, x, x, 3, (int64_t)1 << 32), NNCUDA_BAD_ARGUMENT, "cols",
          "nncuda_softmax_forward: cols is 4294967296; expected 1 to 2147483647");
   expect(nncuda_softmax_forward(-1, NULL, 7, x, x, 3, 4), NNCUDA_BAD_ARGUMENT, "dtype",
-         "nncuda_softmax_forward: dtype is 7; expected 0 (float32), 1 (float16) or 2 (bfloat16)");
+         "nncuda_softmax_forward: dtype is 7; expected 0 (float32), 1 (float16), 2 (bfloat16) or 3 (tf32)");
   expect(nncuda_softmax_forward(-1, NULL, NNCUDA_FLOAT16, x, x, 3, 4), NNCUDA_UNSUPPORTED, "dtype",
          "nncuda_softmax_forward: dtype is float16; there are kernels for float32 alone");
   expect(nncuda_attention_forward(-1, NULL, NNCUDA_FLOAT16, x, x, x, x, x, 1, 1, 1, 1, 0), NNCUDA_UNSUPPORTED, "dtype",

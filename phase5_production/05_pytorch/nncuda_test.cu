@@ -200,6 +200,51 @@ static void convolutions(void **state) {
     for (int j = 0; j < 4; j++) conv_case(&shapes[i], j & 1, j >> 1, (j ^ j >> 1) & 1);
 }
 
+/* Channels last. Factors of tf32 have 11 bits, sums of up to 162 products of up to 4 here. */
+static void convolutions_by_tensor_cores(void **state) {
+  (void)state;
+  const nncuda_conv2d_shape s = {2, 18, 7, 9, 19, 3, 3, 2, 1, 1, 1, 1, 1, 1};
+  int64_t p = 0, q = 0;
+  assert_int_equal(nncuda_conv2d_output(&s, &p, &q), NNCUDA_OK);
+  const size_t out = (size_t)(s.n * p * q * s.k);
+  for (int i = 0; i < 4; i++) {
+    Twice x = twice_random((size_t)(s.n * s.c * s.h * s.w), 25), w = twice_random((size_t)(s.k * s.c * 9), 26);
+    Twice b = twice_random((size_t)s.k, 27), z = twice_random(out, 28), y = twice_poison(out);
+    Scratch scratch = scratch_open(0, nncuda_conv2d_nhwc_workspace(0, NNCUDA_TF32));
+    BOTH(nncuda_conv2d_nhwc_forward(device, NULL, NNCUDA_TF32, y.at[on], x.at[on], w.at[on], i & 1 ? b.at[on] : NULL,
+                                    i >> 1 ? z.at[on] : NULL, i & 1, &s, scratch.at[on], scratch.bytes[on]));
+    twice_compare(&y, out / (size_t)s.k, (size_t)s.k, 2e-3, 0.08, "y");
+    Twice *const all[] = {&x, &w, &b, &z};
+    for (int j = 0; j < 4; j++) twice_same(all[j], "an input");
+    scratch_close(&scratch);
+  }
+}
+
+/* Numbers of 16 bits that a float's upper half holds exactly, so that both devices compute the same sums. */
+static void convolution_of_bfloat16(void **state) {
+  (void)state;
+  const nncuda_conv2d_shape s = {1, 8, 5, 5, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1};
+  uint16_t x[200], w[576], y[2][200];
+  for (int i = 0; i < 576; i++) {
+    const float values[2] = {(float)(i % 7) - 3, (float)(i % 5) - 1};
+    uint32_t bits[2];
+    memcpy(bits, values, sizeof bits);
+    if (i < 200) x[i] = (uint16_t)(bits[0] >> 16);
+    w[i] = (uint16_t)(bits[1] >> 16);
+  }
+  void *gpu[3] = {arrays_upload_bytes(DEVICE_GPU, x, sizeof x), arrays_upload_bytes(DEVICE_GPU, w, sizeof w),
+                  device_alloc(DEVICE_GPU, sizeof y[1])};
+  assert_int_equal(
+      nncuda_conv2d_nhwc_forward(NNCUDA_CPU, NULL, NNCUDA_BFLOAT16, y[0], x, w, NULL, NULL, 1, &s, NULL, 0), NNCUDA_OK);
+  assert_int_equal(
+      nncuda_conv2d_nhwc_forward(0, NULL, NNCUDA_BFLOAT16, gpu[2], gpu[0], gpu[1], NULL, NULL, 1, &s, NULL, 0),
+      NNCUDA_OK);
+  CUDA_CHECK(cudaDeviceSynchronize());
+  device_download(DEVICE_GPU, y[1], gpu[2], sizeof y[1]);
+  assert_memory_equal(y[0], y[1], sizeof y[0]);
+  for (int i = 0; i < 3; i++) device_free(DEVICE_GPU, gpu[i]);
+}
+
 static void fold(void **state) {
   (void)state;
   for (int bias = 0; bias < 2; bias++) {
@@ -387,6 +432,8 @@ int main(void) {
       cmocka_unit_test(products),
       cmocka_unit_test(linear_layers),
       cmocka_unit_test(convolutions),
+      cmocka_unit_test(convolutions_by_tensor_cores),
+      cmocka_unit_test(convolution_of_bfloat16),
       cmocka_unit_test(fold),
       cmocka_unit_test(pooling),
       cmocka_unit_test(layer_norm),
