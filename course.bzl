@@ -267,4 +267,9 @@ COURSE = {
         "stem_pool_window",
         "pool_linear_product",
     ],
+    "phase5_production/05_pytorch": [
+        "nncuda_events",
+        "nncuda_label",
+        "nncuda_workspace",
+    ],
 }
