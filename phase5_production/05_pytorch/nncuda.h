@@ -95,6 +95,12 @@ NNCUDA_API int nncuda_device_count(void);
 /* "NVIDIA H200", "emulated GPU", "CPU" into text, always ended by '\0'. */
 NNCUDA_API int nncuda_device_name(int device, char *text, size_t size);
 
+/* For callers that have no CUDA of their own: a stream that does not wait for the legacy one, and waiting for all work
+ * of a stream (NULL: the legacy one). On NNCUDA_CPU the stream is NULL. */
+NNCUDA_API int nncuda_stream_create(int device, void **stream);
+NNCUDA_API int nncuda_stream_destroy(int device, void *stream);
+NNCUDA_API int nncuda_stream_synchronize(int device, void *stream);
+
 /* Checks that cost more than a launch, of all threads: each pointer is looked up (memory of the device? of the host?),
  * each stream is asked for its device, and after each call the stream is waited for, so that a fault in a kernel is
  * reported by the call that launched it. Off unless the environment has NNCUDA_CHECKS=1. Gives the old setting. */

@@ -5,4 +5,4 @@
  * can be reported. */
 #include "runtime.h"
 
-__thread char simt_above_shared[8192] __attribute__((tls_model("local-exec"), aligned(64)));
+__thread char simt_above_shared[8192] SIMT_TLS __attribute__((aligned(64)));

@@ -7,6 +7,7 @@
  * in each file that includes it, and the names of all copies are the same: they count as one.
  */
 #include "host.h"
+#include "lines.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -57,18 +58,11 @@ static int by_address(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static int program_base(struct dl_phdr_info *info, size_t size, void *base) {
-  (void)size;
-  *(uintptr_t *)base = info->dlpi_addr; /* the first object is the program */
-  return 1;
-}
-
 static uintptr_t above; /* of simt_above_shared in the block of thread-local variables */
 
 static void read_table(const char *file, const ElfW(Shdr) * table, const char *names) {
-  uintptr_t base = 0;
+  const uintptr_t base = simt_program_base();
   const ElfW(Sym) *symbols = (const void *)(file + table->sh_offset);
-  dl_iterate_phdr(program_base, &base);
   for (size_t i = 0; i < table->sh_size / sizeof *symbols; i++) {
     const ElfW(Sym) *s = &symbols[i];
     const char *name = names + s->st_name;
@@ -86,7 +80,7 @@ static void read_table(const char *file, const ElfW(Shdr) * table, const char *n
 /* The file stays mapped: the names are in it. */
 static void read_program(void) {
   struct stat status;
-  int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  int fd = open(simt_program_file(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
   const char *file =
       fstat(fd, &status) == 0 ? mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;

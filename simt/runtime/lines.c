@@ -10,6 +10,7 @@
 #endif
 #include "lines.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -21,6 +22,36 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- the file ---- */
+
+#ifdef SIMT_SHARED_LIBRARY
+static Dl_info own_file(void) {
+  Dl_info info = {0};
+  dladdr((const void *)simt_program_file, &info);
+  return info;
+}
+
+const char *simt_program_file(void) { return own_file().dli_fname; /* the loader's, which stays */ }
+
+uintptr_t simt_program_base(void) { return (uintptr_t)own_file().dli_fbase; }
+
+#else
+
+const char *simt_program_file(void) { return "/proc/self/exe"; }
+
+static int first_object(struct dl_phdr_info *info, size_t size, void *base) {
+  (void)size;
+  *(uintptr_t *)base = info->dlpi_addr; /* the first object is the program */
+  return 1;
+}
+
+uintptr_t simt_program_base(void) {
+  uintptr_t base = 0;
+  dl_iterate_phdr(first_object, &base);
+  return base;
+}
+#endif
 
 /* ---- the sections ---- */
 
@@ -514,7 +545,7 @@ static int by_address(const void *a, const void *b) {
 
 static void read_program(void) {
   struct stat status;
-  int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  int fd = open(simt_program_file(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
   void *file = fstat(fd, &status) == 0 ? mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
   close(fd);

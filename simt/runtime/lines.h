@@ -14,4 +14,8 @@ typedef struct SimtFrame {
  * the line that it has come to. Gives how many, at most `most`; 0: the program has no debugging information for it. */
 int simt_frames(uintptr_t address, SimtFrame *frame, int most);
 
+/* The file that holds this code, and where it lies: the program, or the shared library the runtime was linked into. */
+const char *simt_program_file(void);
+uintptr_t simt_program_base(void);
+
 #endif /* SIMT_LINES_H */

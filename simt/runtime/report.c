@@ -2,8 +2,6 @@
  * the block is, and what to try. */
 #include "runtime.h"
 
-#include <link.h>
-
 #include "api.h"
 #include "hooks.h"
 #include "lines.h"
@@ -35,19 +33,11 @@ static int is_ours(const char *line) {
   return strstr(line, "/simt/include/") || strstr(line, "/simt/runtime/") || strstr(line, "/simt/inspect/");
 }
 
-static int program_base(struct dl_phdr_info *info, size_t size, void *base) {
-  (void)size;
-  *(uintptr_t *)base = info->dlpi_addr; /* the first object is the program */
-  return 1;
-}
-
 const char *simt_where(const void *address, char *text, size_t size) {
   enum { MOST = 16 };
   static __thread SimtFrame frame[MOST];
-  uintptr_t base = 0;
-  dl_iterate_phdr(program_base, &base);
   snprintf(text, size, "%p", address);
-  int frames = simt_frames((uintptr_t)address - base, frame, MOST);
+  int frames = simt_frames((uintptr_t)address - simt_program_base(), frame, MOST);
   for (int i = 0; i < frames; i++) {
     const char *file = frame[i].file, *function = frame[i].function;
     if (!frame[i].line || file[0] == '?' || is_ours(file)) continue;

@@ -115,7 +115,7 @@ typedef struct Worker {
 } Worker;
 
 extern __thread Worker *simt_worker; /* NULL outside a kernel */
-extern __thread SimtThreads simt_threads __attribute__((tls_model("local-exec")));
+extern __thread SimtThreads simt_threads SIMT_TLS;
 extern __thread uint3 threadIdx, blockIdx;
 extern __thread dim3 blockDim, gridDim;
 

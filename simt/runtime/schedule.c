@@ -30,11 +30,11 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-__thread uint3 threadIdx __attribute__((tls_model("local-exec")));
-__thread uint3 blockIdx __attribute__((tls_model("local-exec")));
-__thread dim3 blockDim __attribute__((tls_model("local-exec")));
-__thread dim3 gridDim __attribute__((tls_model("local-exec")));
-__thread SimtThreads simt_threads __attribute__((tls_model("local-exec")));
+__thread uint3 threadIdx SIMT_TLS;
+__thread uint3 blockIdx SIMT_TLS;
+__thread dim3 blockDim SIMT_TLS;
+__thread dim3 gridDim SIMT_TLS;
+__thread SimtThreads simt_threads SIMT_TLS;
 __thread Worker *simt_worker;
 
 enum { START_ONE = -1, NOBODY = -2 }; /* pick() */

@@ -36,8 +36,12 @@ def _arch_flags(archs, arch_specific):
 
 # What CUDA sources rely on: type punning by pointer, and a * b + c in one rounding where the processor can. Line tables,
 # for the place of a fault.
+_TLS_FLAGS = {
+    "inspect": ["-ftls-model=local-exec"],
+    "plain": ["-ftls-model=local-exec"],  # a __shared__ array is thread-local; without this, its address is looked up
+    "shared": ["-ftls-model=local-dynamic"],
+}
 _SIMT_FLAGS = [
-    "-ftls-model=local-exec",  # a __shared__ array is thread-local; without this, each use is a call of a function
     "-fomit-frame-pointer",
     "-fno-strict-aliasing",
     "-fno-aggressive-loop-optimizations",  # a loop beyond its array is reported, not made endless
@@ -207,7 +211,7 @@ def _cuda_library_impl(ctx):
         inspect = ctx.attr._simt[FlagInfo].value == "inspect"
         quick = not ctx.attr.optimize and ctx.var["COMPILATION_MODE"] == "opt" and not inspect
         common["user_compile_flags"] = ([] if inspect else SIMT_COPTS) + ctx.attr.host_copts + [_simt_standard(ctx)] + (
-            _SIMT_FLAGS + (_INSPECT_FLAGS if inspect else []) + (_QUICK_FLAGS if quick else [])
+            _TLS_FLAGS[ctx.attr._simt[FlagInfo].value] + _SIMT_FLAGS + (_INSPECT_FLAGS if inspect else []) + (_QUICK_FLAGS if quick else [])
         )
         rewritten = [_to_cpp(ctx, src, compile_ctx, cc_toolchain) for src in by_kind["cu"]]
         additional = []
@@ -396,3 +400,62 @@ def cuda_test(name, deps = [], needs_gpu = True, inspect = False, orders = [], *
             }),
             deps = libraries,
         )
+
+def _shared_impl(_settings, _attr):
+    return {"//tools/build:simt": "shared"}
+
+_shared = transition(
+    implementation = _shared_impl,
+    inputs = [],
+    outputs = ["//tools/build:simt"],
+)
+
+def _in_shared_impl(ctx):
+    return [cc_common.merge_cc_infos(cc_infos = [library[CcInfo] for library in ctx.attr.libraries])]
+
+# Libraries and all below them as a shared library needs them.
+_in_shared = rule(
+    implementation = _in_shared_impl,
+    attrs = {
+        "libraries": attr.label_list(cfg = _shared, providers = [CcInfo]),
+        "_allowlist_function_transition": attr.label(
+            default = "@bazel_tools//tools/allowlists/function_transition_allowlist",
+        ),
+    },
+    provides = [CcInfo],
+)
+
+def cuda_shared_library(name, soname, version_script, deps, wrap = [], **kwargs):
+    """A shared library that any program can load.
+
+    Args:
+      name: of the file, libNAME.so.1.
+      soname: the name by which programs ask for it.
+      version_script: the linker's list of what it exports.
+      deps: cuda_library targets with alwayslink; all that they need is linked into it.
+      wrap: functions whose calls go to __wrap_FUNCTION instead, by the linker.
+      **kwargs: of cc_binary.
+    """
+    _in_shared(
+        name = name + "_parts",
+        libraries = deps,
+        tags = ["manual"],
+        visibility = ["//visibility:private"],
+    )
+    native.cc_binary(
+        name = name,
+        additional_linker_inputs = [version_script],
+        linkopts = [
+            "-Wl,-soname,%s" % soname,
+            "-Wl,--version-script=$(location %s)" % version_script,
+            "-Wl,-z,defs",  # all that it calls is there
+            "-Wl,-z,nodelete",  # threads of it may run until the program ends
+        ] + ["-Wl,--wrap=%s" % function for function in wrap],
+        linkshared = True,
+        linkstatic = True,
+        deps = select({
+            "//tools/build:cuda": deps,
+            "//conditions:default": [":%s_parts" % name],
+        }),
+        **kwargs
+    )

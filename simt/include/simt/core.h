@@ -34,6 +34,14 @@
 extern "C" {
 #endif
 
+/* Where thread-local variables are, __shared__ arrays among them: in a program at a fixed distance from the thread's
+ * register, which is fast; in a shared library, which is loaded later, the place has to be looked up. */
+#ifdef SIMT_SHARED_LIBRARY
+#define SIMT_TLS __attribute__((tls_model("local-dynamic"), visibility("hidden")))
+#else
+#define SIMT_TLS __attribute__((tls_model("local-exec")))
+#endif
+
 /* Where the running thread is. The names are CUDA's. The inspector's compiler pass skips what is const. */
 #ifdef SIMT_INSPECT
 #define SIMT_COORDINATE extern __thread const
@@ -41,14 +49,14 @@ extern "C" {
 #define SIMT_COORDINATE extern __thread
 #endif
 #ifndef SIMT_RUNTIME
-SIMT_COORDINATE uint3 threadIdx __attribute__((tls_model("local-exec")));
-SIMT_COORDINATE uint3 blockIdx __attribute__((tls_model("local-exec")));
+SIMT_COORDINATE uint3 threadIdx SIMT_TLS;
+SIMT_COORDINATE uint3 blockIdx SIMT_TLS;
 #ifdef SIMT_INSPECT /* gcc instruments reads of constants of a class with constructors, as dim3 is */
-SIMT_COORDINATE uint3 blockDim __attribute__((tls_model("local-exec")));
-SIMT_COORDINATE uint3 gridDim __attribute__((tls_model("local-exec")));
+SIMT_COORDINATE uint3 blockDim SIMT_TLS;
+SIMT_COORDINATE uint3 gridDim SIMT_TLS;
 #else
-SIMT_COORDINATE dim3 blockDim __attribute__((tls_model("local-exec")));
-SIMT_COORDINATE dim3 gridDim __attribute__((tls_model("local-exec")));
+SIMT_COORDINATE dim3 blockDim SIMT_TLS;
+SIMT_COORDINATE dim3 gridDim SIMT_TLS;
 #endif
 #endif
 
@@ -137,9 +145,9 @@ enum {
 };
 
 /* Linked above the __shared__ arrays (above.c). */
-extern __thread char simt_above_shared[8192] __attribute__((tls_model("local-exec")));
+extern __thread char simt_above_shared[8192] SIMT_TLS;
 
-extern __thread SimtThreads simt_threads __attribute__((tls_model("local-exec")));
+extern __thread SimtThreads simt_threads SIMT_TLS;
 
 /* A thread has returned while others of its block wait: it may be the one they wait for. */
 void simt_thread_returned(int rank);
