@@ -87,7 +87,7 @@ def labels(op, name, x, rows, first, first_name):
 
 def label_range(op, name, x, classes, ignore_index):
     """For labels on the CPU, where looking at them costs no wait."""
-    if x.is_cuda or not x.numel():
+    if x.device.type != "cpu" or not x.numel():
         return
     wrong = (x < 0) | (x >= classes)
     wrong &= x != ignore_index

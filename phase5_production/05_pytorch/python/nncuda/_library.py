@@ -177,7 +177,7 @@ listeners = []  # the extension: functions that are told (host device, stream's 
 
 def _changed():
     for listener in listeners:
-        listener(host_device() if _thread.host else None, _thread.stream_device)
+        listener(None if _thread.host is None else host_device(), _thread.stream_device)
 
 
 def _environment_host():
