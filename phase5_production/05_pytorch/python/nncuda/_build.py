@@ -25,13 +25,13 @@ def settings():
     }
 
 
-def compile_now(verbose=False, build_directory=None):
+def compile_now(verbose=False, build_directory=None, flags=()):
     """The module nncuda_extension, compiled where it is not up to date."""
     from torch.utils import cpp_extension
     options = settings()
     if build_directory:
         os.makedirs(build_directory, exist_ok=True)
     return cpp_extension.load(
-        "nncuda_extension", [os.path.join(_HERE, "csrc", "extension.cpp")], extra_cflags=options["cflags"],
+        "nncuda_extension", [os.path.join(_HERE, "csrc", "extension.cpp")], extra_cflags=options["cflags"] + list(flags),
         extra_ldflags=["-l" + name for name in options["libraries"]], extra_include_paths=options["include_dirs"],
         with_cuda=options["with_cuda"], verbose=verbose, build_directory=build_directory)

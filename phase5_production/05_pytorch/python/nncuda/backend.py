@@ -72,12 +72,12 @@ def set_backend(chosen):
     return name
 
 
-def build_extension(verbose=False, build_directory=None):
+def build_extension(verbose=False, build_directory=None, flags=()):
     """Compiles csrc/extension.cpp for this PyTorch (some 20 seconds the first time; kept in PyTorch's folder for
-    extensions), and uses it."""
+    extensions), and uses it. flags: more options for the compiler."""
     global _extension
     from ._build import compile_now
-    module = compile_now(verbose, build_directory)
+    module = compile_now(verbose, build_directory, flags)
     with _lock:
         _extension = module
     return set_backend("extension")

@@ -73,7 +73,7 @@ class SGD(_Fused):
                 continue
             if first:
                 for i in chosen:
-                    self.state[weights[i]]["momentum_buffer"] = torch.empty_like(weights[i])
+                    self.state[weights[i]]["momentum_buffer"] = torch.zeros_like(weights[i])
             part = [weights[i] for i in chosen]
             backend.ops.sgd_step(part, [gradients[i] for i in chosen], [self.state[p]["momentum_buffer"] for p in part], *arguments, first)
 

@@ -98,7 +98,7 @@ def main():
         os.environ["NNCUDA_TEST_FOLDER"] = folder
         if options.extension:
             import nncuda
-            nncuda.build_extension(build_directory=os.path.join(folder, "extension"))
+            nncuda.build_extension(build_directory=os.path.join(folder, "extension"), flags=["-O1", "-Werror"])
         suite = unittest.defaultTestLoader.loadTestsFromNames(options.tests)
         result = unittest.TextTestRunner(verbosity=2, resultclass=Result, stream=sys.stdout).run(suite)
     if report:

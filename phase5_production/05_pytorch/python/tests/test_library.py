@@ -4,11 +4,13 @@ import shutil
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 import header
 import nncuda
+import torch
 from nncuda import _build, _library
-from places import Case, needs
+from places import Case, extension_built, needs
 
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMPILER = shutil.which("gcc") or shutil.which("cc")
@@ -44,7 +46,7 @@ class Header(unittest.TestCase):
 
 
 @needs(COMPILER, "no C compiler")
-class OtherLibraries(unittest.TestCase):
+class OtherLibraries(Case):
     """Libraries in miniature: what a user with an old or a wrong file sees."""
 
     def library(self, name, source):
@@ -53,12 +55,10 @@ class OtherLibraries(unittest.TestCase):
         return path
 
     def refusal(self, path):
-        """The text of the RuntimeError of the first operation."""
-        status, said = python("try: nncuda.softmax(torch.zeros(2, 3))\nexcept RuntimeError as error: print('said:', error)",
-                              NNCUDA_LIBRARY=path)
-        self.assertEqual(status, 0, said)
-        self.assertIn("said:", said)
-        return said
+        """The text of the RuntimeError: of opening the library, or of its first use."""
+        with unittest.mock.patch.dict(os.environ, NNCUDA_LIBRARY=path), self.assertRaises(RuntimeError) as seen:
+            _library.Library().softmax_forward(-1, None, 0, None, None, 1, 1)
+        return str(seen.exception)
 
     def test_an_older_version_is_named(self):
         said = self.refusal(self.library("old.so", "int nncuda_version(void) { return 903; }"))
@@ -81,12 +81,21 @@ class OtherLibraries(unittest.TestCase):
         self.assertIn("cannot be loaded", self.refusal(text))
         self.assertIn("there is no such file", self.refusal(text + ".missing"))
 
+    @needs(extension_built(), "the extension is not built")
+    def test_the_extension_refuses_an_old_library(self):
+        old = self.library("old2.so", "int nncuda_version(void) { return 903; }")
+        with self.assertRaisesRegex(RuntimeError, "old2.so"):
+            nncuda.backend._extension.open(old, 10000, -1)
+        nncuda.set_backend("extension")  # the good one is still there
+        self.addCleanup(nncuda.set_backend, "ctypes")
+        self.close(nncuda.softmax(torch.zeros(1, 2)), torch.full((1, 2), 0.5), 0)
+
     def test_a_wrong_environment_is_refused(self):
         status, said = python("", NNCUDA_BACKEND="ctype")
         self.assertNotEqual(status, 0)
         self.assertIn("NNCUDA_BACKEND=ctype: expected ctypes, extension or auto", said)
-        status, said = python("nncuda.softmax(torch.zeros(2, 3))", NNCUDA_DEVICE="gpu")
-        self.assertIn("NNCUDA_DEVICE=gpu: expected cpu (C functions) or emulated", said)
+        with unittest.mock.patch.dict(os.environ, NNCUDA_DEVICE="gpu"), self.assertRaisesRegex(ValueError, "NNCUDA_DEVICE=gpu: expected cpu"):
+            nncuda.softmax(torch.zeros(2, 3))
 
 
 class Places(Case):

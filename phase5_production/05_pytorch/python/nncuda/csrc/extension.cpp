@@ -10,20 +10,28 @@ namespace {
 using Sizes = std::vector<int64_t>;
 constexpr int F32 = NNCUDA_FLOAT32;
 
+// Functions of the library at `path`; one that does not fit leaves those that are there.
 void open(const std::string &path, int needed, int host) {
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw std::runtime_error(text("libnncuda.so.1 cannot be loaded: ", dlerror()));
+  Functions found;
+  const char *missing = nullptr;
 #define FIND(name)                                                                                                     \
-  nn.name = (decltype(nn.name))dlsym(handle, "nncuda_" #name);                                                         \
-  if (!nn.name) throw std::runtime_error(text(path, " has no function nncuda_" #name "; build it again with `bazel build //phase5_production:nncuda`"));
+  found.name = (decltype(found.name))dlsym(handle, "nncuda_" #name);                                                   \
+  if (!found.name) missing = #name;
   NNCUDA_FUNCTIONS(FIND)
 #undef FIND
-  const int found = nn.version();
-  if (found < needed || found / 10000 != needed / 10000)
-    throw std::runtime_error(text(path, " has version number ", found, "; expected ", needed, " or newer of the same major version"));
-  nn.path = path;
-  nn.text = nn.version_text();
-  nn.emulated = nn.text.find("emulated") != std::string::npos;
+  if (missing)
+    throw std::runtime_error(text(path, " has no function nncuda_", missing,
+                                  ": build it again with `bazel build //phase5_production:nncuda`"));
+  const int version = found.version();
+  if (version < needed || version / 10000 != needed / 10000)
+    throw std::runtime_error(text(path, " has version number ", version, "; expected ", needed,
+                                  " or newer of the same major version"));
+  found.path = path;
+  found.text = found.version_text();
+  found.emulated = found.text.find("emulated") != std::string::npos;
+  nn = found;
   usual_host = host;
 }
 
