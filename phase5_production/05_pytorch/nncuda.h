@@ -14,7 +14,7 @@
  *            PyTorch's default stream, never the thread's own one. On NNCUDA_CPU it is ignored.
  * memory     belongs to the caller. The library allocates none on a device. An operation that needs scratch memory has
  *            a function NAME_workspace(), which gives its size in bytes; the memory must begin at a multiple of 256
- *            bytes, may be used again by the next operation of the same stream, and must not be freed before the
+ *            bytes (64 on NNCUDA_CPU), may be used again by the next operation of the same stream, and must not be freed before the
  *            stream is done with it. Where the size is 0 the pointer may be NULL.
  * arrays     are contiguous, row-major. Sizes are int64_t, and those beyond what the kernels count are refused. In
  *            place (output == input) only where a comment allows it. Outputs are overwritten unless "adds".
@@ -191,8 +191,7 @@ NNCUDA_API int nncuda_conv2d_output(const nncuda_conv2d_shape *shape, int64_t *p
 /* One workspace serves forward and both backward functions; a smaller batch needs no more. */
 NNCUDA_API size_t nncuda_conv2d_workspace(int device, const nncuda_conv2d_shape *shape);
 
-/* y = conv(x, w) + bias + residual, then ReLU where relu is 1. bias and residual (N,K,P,Q) may be NULL; residual may be
- * y. */
+/* y = conv(x, w) + bias + residual, then ReLU where relu is 1. bias and residual (N,K,P,Q) may be NULL. */
 NNCUDA_API int nncuda_conv2d_forward(int device, void *stream, int dtype, void *y, const void *x, const void *w,
                                      const void *bias, const void *residual, int relu, const nncuda_conv2d_shape *shape,
                                      void *workspace, size_t workspace_bytes);
@@ -242,13 +241,14 @@ NNCUDA_API int nncuda_global_avg_pool2d_backward(int device, void *stream, int d
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Norms */
 
-/* x, y (rows,cols), weight and bias (cols): each row with mean 0 and variance 1, times weight, plus bias. saved
- * (rows,2): mean and 1 / standard deviation, for backward. epsilon must be 1e-5, a constant of the kernels. */
+/* x, y (rows,cols), weight and bias (cols; each may be NULL): each row with mean 0 and variance 1, times weight, plus
+ * bias. saved (2,rows): the means, then 1 / standard deviation, for backward. epsilon must be 1e-5, a constant of the
+ * kernels. */
 NNCUDA_API int nncuda_layer_norm_forward(int device, void *stream, int dtype, void *y, void *saved, const void *x,
                                          const void *weight, const void *bias, double epsilon, int64_t rows,
                                          int64_t cols);
 NNCUDA_API size_t nncuda_layer_norm_backward_workspace(int device, int64_t rows, int64_t cols);
-/* dx may be NULL; dweight and dbias may both be NULL. */
+/* dx, dweight, dbias: each may be NULL. */
 NNCUDA_API int nncuda_layer_norm_backward(int device, void *stream, int dtype, void *dx, void *dweight, void *dbias,
                                           const void *dy, const void *x, const void *weight, const void *saved,
                                           int64_t rows, int64_t cols, void *workspace, size_t workspace_bytes);
@@ -271,7 +271,7 @@ NNCUDA_API int nncuda_batch_norm_evaluate(int device, void *stream, int dtype, v
                                           const void *gamma, const void *beta, const void *running_mean,
                                           const void *running_var, int after, double epsilon, int64_t n, int64_t c,
                                           int64_t pixels);
-/* Of training. dx, dz may be NULL; dgamma and dbeta may both be NULL. beta is read with NNCUDA_THEN_RELU. */
+/* Of training. dx, dz may be NULL; dgamma and dbeta may both be NULL. */
 NNCUDA_API int nncuda_batch_norm_backward(int device, void *stream, int dtype, void *dx, void *dz, void *dgamma,
                                           void *dbeta, const void *dy, const void *x, const void *gamma,
                                           const void *beta, const void *saved_mean, const void *saved_inv_std,
@@ -300,7 +300,7 @@ NNCUDA_API int nncuda_attention_backward(int device, void *stream, int dtype, vo
  * tensors: how many there are. The arrays w, grad, ... of that many pointers, and `length` of that many element counts,
  * lie on the host and are read before the function returns. Weights and state are updated in place. */
 
-/* momentum_buffer: NULL where momentum is 0. first_step: momentum_buffer is written and not read. */
+/* momentum_buffer: NULL where momentum is 0. first_step: it holds zeros, and the gradient is added without dampening. */
 NNCUDA_API int nncuda_sgd_step(int device, void *stream, int64_t tensors, float *const *w, const float *const *grad,
                                float *const *momentum_buffer, const int64_t *length, double lr, double momentum,
                                double dampening, int nesterov, double weight_decay, int first_step);

@@ -149,15 +149,16 @@ static inline void call_real(Call *call, const char *name, double value, double 
 void call_dtype(Call *call, int dtype, int also);
 
 static inline void call_workspace(Call *call, const void *workspace, size_t bytes, size_t needed) {
+  const size_t align = call->device == NNCUDA_CPU ? 64 : 256;
   if (call->status != NNCUDA_OK || needed == 0) return;
   if (bytes < needed)
     call->status = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, "workspace_bytes",
                                "workspace_bytes is %zu; expected %zu or more: ask the _workspace() function for the "
                                "same device and sizes",
                                bytes, needed);
-  else if (workspace == NULL || (uintptr_t)workspace % 256 != 0)
+  else if (workspace == NULL || (uintptr_t)workspace % align != 0)
     call->status = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, "workspace",
-                               "workspace is %p; expected memory that begins at a multiple of 256", workspace);
+                               "workspace is %p; expected memory that begins at a multiple of %zu", workspace, align);
   else if (nncuda_checks)
     call_look_up(call, "workspace", workspace);
 }
@@ -171,6 +172,12 @@ static inline void call_workspace(Call *call, const void *workspace, size_t byte
 #define CALL_OPTIONAL(call, array)                     \
   do {                                                 \
     if ((array) != NULL) CALL_ARRAY(call, array);      \
+  } while (0)
+
+/* One that may be NULL where it has no elements. */
+#define CALL_ELEMENTS(call, array, n)             \
+  do {                                            \
+    if ((array) != NULL || (n) != 0) CALL_ARRAY(call, array); \
   } while (0)
 
 /* One of the two statements, if all arguments were right. */

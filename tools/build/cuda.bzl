@@ -425,7 +425,7 @@ _in_shared = rule(
     provides = [CcInfo],
 )
 
-def cuda_shared_library(name, soname, version_script, deps, wrap = [], **kwargs):
+def cuda_shared_library(name, soname, version_script, deps, linkopts = [], **kwargs):
     """A shared library that any program can load.
 
     Args:
@@ -433,7 +433,7 @@ def cuda_shared_library(name, soname, version_script, deps, wrap = [], **kwargs)
       soname: the name by which programs ask for it.
       version_script: the linker's list of what it exports.
       deps: cuda_library targets with alwayslink; all that they need is linked into it.
-      wrap: functions whose calls go to __wrap_FUNCTION instead, by the linker.
+      linkopts: more of them.
       **kwargs: of cc_binary.
     """
     _in_shared(
@@ -450,7 +450,7 @@ def cuda_shared_library(name, soname, version_script, deps, wrap = [], **kwargs)
             "-Wl,--version-script=$(location %s)" % version_script,
             "-Wl,-z,defs",  # all that it calls is there
             "-Wl,-z,nodelete",  # threads of it may run until the program ends
-        ] + ["-Wl,--wrap=%s" % function for function in wrap],
+        ] + linkopts,
         linkshared = True,
         linkstatic = True,
         deps = select({

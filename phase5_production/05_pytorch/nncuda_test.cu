@@ -1,0 +1,391 @@
+/* nncuda_test.cu - through the ABI of libnncuda.so.1: the kernels against the CPU's versions. The CPU's are compared
+ * with PyTorch in python/. */
+#include "phase5_production/05_pytorch/test_nncuda.h"
+
+enum { F32 = NNCUDA_FLOAT32 };
+
+static void softmax_rows(void **state) {
+  (void)state;
+  const int64_t sizes[][2] = {{1, 1}, {3, 31}, {33, 127}, {5, 2003}};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    const int64_t rows = sizes[i][0], cols = sizes[i][1];
+    const size_t n = (size_t)(rows * cols);
+    Twice x = twice_random(n, 1), y = twice_poison(n), dy = twice_random(n, 2), dx = twice_poison(n);
+    BOTH(nncuda_softmax_forward(device, NULL, F32, y.at[on], x.at[on], rows, cols));
+    BOTH(nncuda_softmax_backward(device, NULL, F32, dx.at[on], dy.at[on], y.at[on], rows, cols));
+    twice_compare(&dx, rows, cols, 1e-5, 1e-6, "dx");
+    twice_compare(&y, rows, cols, 1e-5, 1e-7, "y");
+    twice_same(&x, "x");
+    twice_same(&dy, "dy");
+  }
+}
+
+/* Every third label is ignore_index, here a class; `wide`: of 64 bits. */
+static void cross_entropy_case(int64_t rows, int64_t classes, int reduction, double smoothing, int wide, int gradient) {
+  const size_t n = (size_t)(rows * classes);
+  int64_t *labels = (int64_t *)xcalloc((size_t)rows, sizeof *labels), ignored = classes > 1 ? 1 : -7;
+  for (int64_t row = 0; row < rows; row++) {
+    const int64_t label = row % 3 == 1 ? ignored : row * 7919 % classes;
+    if (wide)
+      labels[row] = label;
+    else
+      ((int32_t *)labels)[row] = (int32_t)label;
+  }
+  const void *label[2] = {labels, arrays_upload_bytes(DEVICE_GPU, labels, (size_t)rows * sizeof *labels)};
+  Twice logits = twice_random(n, 3), d = twice_poison(n), loss = twice_poison(1), report = twice_bytes(24);
+  Scratch s = scratch_open(nncuda_cross_entropy_workspace(NNCUDA_CPU, rows, classes),
+                           nncuda_cross_entropy_workspace(0, rows, classes));
+  BOTH(nncuda_cross_entropy(device, NULL, F32, loss.at[on], gradient ? d.at[on] : NULL, (int64_t *)report.at[on],
+                            logits.at[on], label[on], wide ? NNCUDA_INT64 : NNCUDA_INT32, rows, classes, reduction,
+                            ignored, smoothing, s.at[on], s.bytes[on]));
+  if (gradient)
+    twice_compare(&d, rows, classes, 1e-5, 1e-6, "dlogits");
+  else
+    twice_free(&d);
+  twice_compare(&loss, 1, 1, 1e-5, 1e-6, "loss");
+  twice_same(&report, "report");
+  twice_same(&logits, "logits");
+  scratch_close(&s);
+  device_free(DEVICE_GPU, (void *)label[1]);
+  free(labels);
+}
+
+static void cross_entropy_options(void **state) {
+  (void)state;
+  for (int i = 0; i < 16; i++)
+    cross_entropy_case(33, i % 2 ? 10 : 1100, i / 2 % 2 ? NNCUDA_SUM : NNCUDA_MEAN, i / 4 % 2 ? 0.1 : 0, i % 3 != 0,
+                       i / 8);
+  cross_entropy_case(1, 1, NNCUDA_MEAN, 0, 1, 1);
+  cross_entropy_case(2, 5003, NNCUDA_MEAN, 0.25, 0, 1);
+}
+
+/* The host of a GPU does not see the labels: the report names the row. */
+static void cross_entropy_wrong_label(void **state) {
+  (void)state;
+  const int32_t labels[] = {0, -100, 4, 5, -1};
+  Twice logits = twice_random(5 * 5, 4), d = twice_poison(5 * 5), loss = twice_poison(1), report = twice_bytes(24);
+  int32_t *gpu_labels = (int32_t *)arrays_upload_bytes(DEVICE_GPU, labels, sizeof labels);
+  Scratch s = scratch_open(nncuda_cross_entropy_workspace(NNCUDA_CPU, 5, 5), nncuda_cross_entropy_workspace(0, 5, 5));
+  assert_int_equal(nncuda_cross_entropy(NNCUDA_CPU, NULL, F32, loss.at[0], d.at[0], NULL, logits.at[0], labels,
+                                        NNCUDA_INT32, 5, 5, NNCUDA_MEAN, -100, 0, s.at[0], s.bytes[0]),
+                   NNCUDA_BAD_ARGUMENT);
+  assert_string_equal(nncuda_last_error(),
+                      "nncuda_cross_entropy: labels[3] is 5; expected 0 to 4, or ignore_index, which is -100");
+  assert_string_equal(nncuda_last_argument(), "labels");
+  assert_int_equal(nncuda_cross_entropy(0, NULL, F32, loss.at[1], d.at[1], (int64_t *)report.at[1], logits.at[1],
+                                        gpu_labels, NNCUDA_INT32, 5, 5, NNCUDA_MEAN, -100, 0, s.at[1], s.bytes[1]),
+                   NNCUDA_OK);
+  float got_loss = 0;
+  int64_t got[3];
+  CUDA_CHECK(cudaDeviceSynchronize());
+  CUDA_CHECK(cudaMemcpy(&got_loss, loss.at[1], sizeof got_loss, cudaMemcpyDeviceToHost));
+  CUDA_CHECK(cudaMemcpy(got, report.at[1], sizeof got, cudaMemcpyDeviceToHost));
+  assert_true(isnan(got_loss));
+  assert_int_equal(got[0], 4);
+  assert_int_equal(got[1], 2);
+  assert_int_equal(got[2], 3);
+  device_free(DEVICE_GPU, gpu_labels);
+  Twice *const all[] = {&logits, &d, &loss, &report};
+  for (int i = 0; i < 4; i++) twice_free(all[i]);
+  scratch_close(&s);
+}
+
+static void elements(void **state) {
+  (void)state;
+  const int64_t sizes[] = {1, 3, 31, 127, 4099};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    const int64_t n = sizes[i];
+    Twice x = twice_random((size_t)n, 5), b = twice_random((size_t)n, 6), half = twice_random(1, 7);
+    for (int kind = NNCUDA_RELU; kind <= NNCUDA_TANH; kind++) {
+      Twice y = twice_poison((size_t)n), dx = twice_poison((size_t)n);
+      BOTH(nncuda_activation_forward(device, NULL, F32, kind, y.at[on], x.at[on], n));
+      BOTH(nncuda_activation_backward(device, NULL, F32, kind, dx.at[on], b.at[on], y.at[on], n));
+      twice_compare(&y, 1, (size_t)n, 1e-5, 1e-6, "y");
+      twice_compare(&dx, 1, (size_t)n, 1e-5, 1e-6, "dx");
+    }
+    Twice y = twice_poison((size_t)n), d = twice_poison((size_t)n);
+    BOTH(nncuda_add_relu_forward(device, NULL, F32, y.at[on], x.at[on], b.at[on], n));
+    BOTH(nncuda_add_relu_backward(device, NULL, F32, d.at[on], b.at[on], y.at[on], n));
+    twice_same(&y, "add + ReLU");
+    twice_same(&d, "its gradient");
+    Twice z = twice_poison((size_t)n), dropped = twice_poison((size_t)n);
+    BOTH(nncuda_scale(device, NULL, F32, z.at[on], x.at[on], half.at[on], n));
+    BOTH(nncuda_dropout(device, NULL, F32, dropped.at[on], x.at[on], n, 0.3, 42, 7));
+    twice_same(&z, "scaled");
+    twice_same(&dropped, "dropped");
+    twice_same(&x, "x");
+    twice_same(&b, "b");
+    twice_free(&half);
+  }
+  assert_int_equal(nncuda_dropout(0, NULL, F32, NULL, NULL, 0, 0.5, 1, 1), NNCUDA_OK); /* nothing to do */
+}
+
+static void products(void **state) {
+  (void)state;
+  for (int i = 0; i < 8; i++) {
+    const int64_t m = 17, n = 35, k = 67;
+    Twice a = twice_random((size_t)(m * k), 8), b = twice_random((size_t)(k * n), 9);
+    Twice c = twice_random((size_t)(m * n), 10);
+    BOTH(nncuda_matmul(device, NULL, F32, c.at[on], a.at[on], b.at[on], m, n, k, i & 1, i >> 1 & 1, i >> 2));
+    twice_compare(&c, (size_t)m, (size_t)n, 1e-5, 1e-4, "c");
+    twice_same(&a, "a");
+    twice_same(&b, "b");
+  }
+}
+
+static void linear_case(int64_t batch, int64_t in, int64_t out, int bias, int relu) {
+  Twice x = twice_random((size_t)(batch * in), 11), w = twice_random((size_t)(out * in), 12);
+  Twice c = twice_random((size_t)out, 13), y = twice_poison((size_t)(batch * out));
+  Twice dy = twice_random((size_t)(batch * out), 14), dx = twice_poison((size_t)(batch * in));
+  Twice dw = twice_poison((size_t)(out * in)), dc = twice_poison((size_t)out);
+  Scratch s = scratch_open(nncuda_linear_workspace(NNCUDA_CPU, batch, in, out), nncuda_linear_workspace(0, batch, in, out));
+  Scratch t = scratch_open(nncuda_linear_backward_workspace(NNCUDA_CPU, batch, in, out, relu),
+                           nncuda_linear_backward_workspace(0, batch, in, out, relu));
+  BOTH(nncuda_linear_forward(device, NULL, F32, y.at[on], x.at[on], w.at[on], bias ? c.at[on] : NULL, batch, in, out,
+                             relu, s.at[on], s.bytes[on]));
+  BOTH(nncuda_linear_backward(device, NULL, F32, dx.at[on], dw.at[on], dc.at[on], dy.at[on], y.at[on], x.at[on],
+                              w.at[on], batch, in, out, relu, t.at[on], t.bytes[on]));
+  const double sum = 4e-7 * (double)in + 1e-5;
+  twice_compare(&y, (size_t)batch, (size_t)out, 1e-5, sum, "y");
+  twice_compare(&dx, (size_t)batch, (size_t)in, 1e-5, 1e-4, "dx");
+  twice_compare(&dw, (size_t)out, (size_t)in, 1e-5, 1e-4, "dw");
+  twice_compare(&dc, 1, (size_t)out, 1e-5, 1e-5, "dbias");
+  Twice *const all[] = {&x, &w, &c, &dy};
+  for (int i = 0; i < 4; i++) twice_same(all[i], "an input");
+  scratch_close(&s);
+  scratch_close(&t);
+}
+
+static void linear_layers(void **state) {
+  (void)state;
+  for (int i = 0; i < 4; i++) {
+    linear_case(1, 1, 1, i & 1, i >> 1);
+    linear_case(33, 127, 10, i & 1, i >> 1);
+  }
+  linear_case(3, 90001, 3, 1, 1); /* sums in parts, and no fused backward */
+}
+
+static void conv_case(const nncuda_conv2d_shape *shape, int bias, int residual, int relu) {
+  int64_t p = 0, q = 0;
+  assert_int_equal(nncuda_conv2d_output(shape, &p, &q), NNCUDA_OK);
+  const size_t in = (size_t)(shape->n * shape->c * shape->h * shape->w), out = (size_t)(shape->n * shape->k * p * q);
+  const size_t weights = (size_t)(shape->k * shape->c / shape->groups * shape->r * shape->s);
+  Twice x = twice_random(in, 15), w = twice_random(weights, 16), b = twice_random((size_t)shape->k, 17);
+  Twice z = twice_random(out, 18), y = twice_poison(out), dx = twice_poison(in), dw = twice_poison(weights);
+  Twice db = twice_poison((size_t)shape->k);
+  Scratch s = scratch_open(nncuda_conv2d_workspace(NNCUDA_CPU, shape), nncuda_conv2d_workspace(0, shape));
+  BOTH(nncuda_conv2d_forward(device, NULL, F32, y.at[on], x.at[on], w.at[on], bias ? b.at[on] : NULL,
+                             residual ? z.at[on] : NULL, relu, shape, s.at[on], s.bytes[on]));
+  BOTH(nncuda_conv2d_backward_input(device, NULL, F32, dx.at[on], z.at[on], w.at[on], shape, s.at[on], s.bytes[on]));
+  BOTH(nncuda_conv2d_backward_weight(device, NULL, F32, dw.at[on], db.at[on], z.at[on], x.at[on], shape, s.at[on],
+                                     s.bytes[on]));
+  twice_compare(&y, (size_t)(shape->n * shape->k), (size_t)(p * q), 1e-4, 1e-4, "y");
+  twice_compare(&dx, (size_t)(shape->n * shape->c), (size_t)(shape->h * shape->w), 1e-4, 1e-4, "dx");
+  twice_compare(&dw, (size_t)shape->k, weights / (size_t)shape->k, 1e-4, 3e-4, "dw");
+  twice_compare(&db, 1, (size_t)shape->k, 1e-4, 1e-4, "dbias");
+  Twice *const all[] = {&x, &w, &b, &z};
+  for (int i = 0; i < 4; i++) twice_same(all[i], "an input");
+  scratch_close(&s);
+}
+
+static void convolutions(void **state) {
+  (void)state;
+  const nncuda_conv2d_shape shapes[] = {
+      {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1},     {2, 3, 9, 7, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+      {2, 17, 9, 11, 19, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* Winograd */
+      {3, 20, 7, 8, 24, 3, 3, 2, 2, 1, 1, 1, 1, 1}, /* implicit GEMM */
+      {2, 8, 9, 9, 12, 3, 3, 1, 1, 2, 2, 2, 2, 4}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (int j = 0; j < 4; j++) conv_case(&shapes[i], j & 1, j >> 1, (j ^ j >> 1) & 1);
+}
+
+static void fold(void **state) {
+  (void)state;
+  for (int bias = 0; bias < 2; bias++) {
+    Twice w = twice_random(5 * 27, 19), v = twice_poison(5 * 27), c = twice_poison(5), a[5];
+    for (int i = 0; i < 5; i++) a[i] = twice_random(5, 20 + (uint64_t)i);
+    for (int i = 0; i < 5; i++) a[4].at[0][i] = fabsf(a[4].at[0][i]) + 0.1f; /* the variance */
+    CUDA_CHECK(cudaMemcpy(a[4].at[1], a[4].at[0], 5 * sizeof(float), cudaMemcpyHostToDevice));
+    BOTH(nncuda_conv2d_fold_batch_norm(device, NULL, F32, v.at[on], c.at[on], w.at[on], bias ? a[0].at[on] : NULL,
+                                       a[1].at[on], a[2].at[on], a[3].at[on], a[4].at[on], 1e-5, 5, 27));
+    twice_compare(&v, 5, 27, 1e-6, 1e-7, "new_w");
+    twice_compare(&c, 1, 5, 1e-6, 1e-6, "new_bias");
+    twice_same(&w, "w");
+    for (int i = 0; i < 5; i++) twice_same(&a[i], "an input");
+  }
+}
+
+static void pool_case(const nncuda_pool2d_shape *shape, int option) {
+  int64_t p = 0, q = 0;
+  assert_int_equal(nncuda_pool2d_output(shape, &p, &q), NNCUDA_OK);
+  const size_t planes = (size_t)(shape->n * shape->c), pixels = (size_t)(shape->h * shape->w), out = (size_t)(p * q);
+  Twice x = twice_random(planes * pixels, 30), dy = twice_random(planes * out, 31), y = twice_poison(planes * out);
+  Twice places = twice_bytes(planes * out), dx = twice_poison(planes * pixels);
+  BOTH(nncuda_max_pool2d_forward(device, NULL, F32, y.at[on], (uint8_t *)places.at[on], x.at[on], option, shape));
+  BOTH(nncuda_max_pool2d_backward(device, NULL, F32, dx.at[on], dy.at[on], (uint8_t *)places.at[on], shape));
+  twice_same(&y, "max");
+  twice_same(&places, "argmax");
+  twice_compare(&dx, planes, pixels, 1e-6, 1e-6, "the gradient of max");
+  Twice mean = twice_poison(planes * out), dmean = twice_poison(planes * pixels);
+  BOTH(nncuda_avg_pool2d_forward(device, NULL, F32, mean.at[on], x.at[on], option, shape));
+  BOTH(nncuda_avg_pool2d_backward(device, NULL, F32, dmean.at[on], dy.at[on], option, shape));
+  twice_compare(&mean, planes, out, 1e-6, 1e-6, "mean");
+  twice_compare(&dmean, planes, pixels, 1e-6, 1e-6, "the gradient of mean");
+  Twice all = twice_poison(planes), dall = twice_poison(planes * pixels);
+  BOTH(nncuda_global_avg_pool2d_forward(device, NULL, F32, all.at[on], x.at[on], (int64_t)planes, (int64_t)pixels));
+  BOTH(nncuda_global_avg_pool2d_backward(device, NULL, F32, dall.at[on], all.at[on], (int64_t)planes, (int64_t)pixels));
+  twice_compare(&dall, planes, pixels, 1e-6, 1e-6, "the gradient of the global mean");
+  twice_compare(&all, 1, planes, 1e-6, 1e-6, "global mean");
+  twice_same(&x, "x");
+  twice_same(&dy, "dy");
+}
+
+static void pooling(void **state) {
+  (void)state;
+  const nncuda_pool2d_shape shapes[] = {{1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0},
+                                        {2, 3, 8, 10, 2, 2, 2, 2, 0, 0, 1, 1, 0},
+                                        {2, 5, 13, 11, 3, 3, 2, 2, 1, 1, 1, 1, 1},
+                                        {1, 2, 9, 7, 4, 3, 3, 2, 2, 1, 1, 1, 0}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (int option = 0; option < 2; option++) pool_case(&shapes[i], option);
+}
+
+static void layer_norm(void **state) {
+  (void)state;
+  const int64_t sizes[][2] = {{1, 3}, {3, 31}, {33, 127}, {2, 4999}};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    const int64_t rows = sizes[i][0], cols = sizes[i][1];
+    const size_t n = (size_t)(rows * cols);
+    Twice x = twice_random(n, 40), w = twice_random((size_t)cols, 41), b = twice_random((size_t)cols, 42);
+    Twice y = twice_poison(n), saved = twice_poison(2 * (size_t)rows), dy = twice_random(n, 43), dx = twice_poison(n);
+    Twice dw = twice_poison((size_t)cols), db = twice_poison((size_t)cols);
+    Scratch s = scratch_open(0, nncuda_layer_norm_backward_workspace(0, rows, cols));
+    BOTH(nncuda_layer_norm_forward(device, NULL, F32, y.at[on], saved.at[on], x.at[on], w.at[on], b.at[on], 1e-5, rows,
+                                   cols));
+    BOTH(nncuda_layer_norm_backward(device, NULL, F32, dx.at[on], dw.at[on], db.at[on], dy.at[on], x.at[on], w.at[on],
+                                    saved.at[on], rows, cols, s.at[on], s.bytes[on]));
+    twice_compare(&y, (size_t)rows, (size_t)cols, 1e-4, 1e-5, "y");
+    twice_compare(&dx, (size_t)rows, (size_t)cols, 1e-4, 2e-5, "dx");
+    twice_compare(&dw, 1, (size_t)cols, 1e-4, 2e-5, "dweight");
+    twice_compare(&db, 1, (size_t)cols, 1e-4, 2e-5, "dbias");
+    twice_compare(&saved, 2, (size_t)rows, 1e-4, 1e-6, "saved");
+    Twice *const all[] = {&x, &w, &b, &dy};
+    for (int j = 0; j < 4; j++) twice_same(all[j], "an input");
+    scratch_close(&s);
+  }
+}
+
+static void batch_norm_case(int64_t n, int64_t c, int64_t pixels, int after) {
+  const size_t count = (size_t)(n * c * pixels), channels = (size_t)c;
+  const int add = after == NNCUDA_THEN_ADD_RELU;
+  Twice x = twice_random(count, 50), z = twice_random(count, 51), dy = twice_random(count, 52);
+  Twice gamma = twice_random(channels, 53), beta = twice_random(channels, 54), y = twice_poison(count);
+  Twice mean = twice_random(channels, 55), var = twice_random(channels, 56), dx = twice_poison(count);
+  Twice own = twice_poison(channels), inverse = twice_poison(channels), dz = twice_poison(count);
+  Twice dgamma = twice_poison(channels), dbeta = twice_poison(channels), e = twice_poison(count);
+  Twice passed = twice_bytes(nncuda_batch_norm_passed(n, c, pixels));
+  Scratch s = scratch_open(0, nncuda_batch_norm_workspace(0, n, c, pixels));
+  for (size_t i = 0; i < channels; i++) var.at[0][i] = fabsf(var.at[0][i]) + 0.5f;
+  CUDA_CHECK(cudaMemcpy(var.at[1], var.at[0], channels * sizeof(float), cudaMemcpyHostToDevice));
+  BOTH(nncuda_batch_norm_evaluate(device, NULL, F32, e.at[on], x.at[on], add ? z.at[on] : NULL, gamma.at[on],
+                                  beta.at[on], mean.at[on], var.at[on], after, 1e-5, n, c, pixels));
+  BOTH(nncuda_batch_norm_forward(device, NULL, F32, y.at[on], own.at[on], inverse.at[on], add ? passed.at[on] : NULL,
+                                 mean.at[on], var.at[on], x.at[on], add ? z.at[on] : NULL, gamma.at[on], beta.at[on],
+                                 after, 0.1, 1e-5, n, c, pixels, s.at[on], s.bytes[on]));
+  /* from the GPU's statistics on both devices: a value next to 0 passes the ReLU on both or on none */
+  CUDA_CHECK(cudaDeviceSynchronize());
+  CUDA_CHECK(cudaMemcpy(own.at[0], own.at[1], channels * sizeof(float), cudaMemcpyDeviceToHost));
+  CUDA_CHECK(cudaMemcpy(inverse.at[0], inverse.at[1], channels * sizeof(float), cudaMemcpyDeviceToHost));
+  CUDA_CHECK(cudaMemcpy(passed.at[0], passed.at[1], passed.n * sizeof(float), cudaMemcpyDeviceToHost));
+  BOTH(nncuda_batch_norm_backward(device, NULL, F32, dx.at[on], add ? dz.at[on] : NULL, dgamma.at[on], dbeta.at[on],
+                                  dy.at[on], x.at[on], gamma.at[on], beta.at[on], own.at[on], inverse.at[on],
+                                  add ? passed.at[on] : NULL, after, n, c, pixels, s.at[on], s.bytes[on]));
+  Twice *const results[] = {&e, &y, &dx};
+  for (int i = 0; i < 3; i++) twice_compare(results[i], (size_t)(n * c), (size_t)pixels, 1e-4, 5e-5, "y or dx");
+  if (add)
+    twice_same(&dz, "dz");
+  else
+    twice_free(&dz);
+  Twice *const sums[] = {&dgamma, &dbeta, &mean, &var};
+  for (int i = 0; i < 4; i++) twice_compare(sums[i], 1, channels, 1e-4, 1e-4, "dgamma, dbeta, or a running statistic");
+  Twice *const inputs[] = {&x, &z, &dy, &gamma, &beta, &own, &inverse, &passed};
+  for (int i = 0; i < 8; i++) twice_same(inputs[i], "an input");
+  scratch_close(&s);
+}
+
+static void batch_norm(void **state) {
+  (void)state;
+  for (int after = NNCUDA_ALONE; after <= NNCUDA_THEN_ADD_RELU; after++) {
+    batch_norm_case(2, 3, 5 * 7, after);
+    batch_norm_case(3, 4, 64, after);
+    batch_norm_case(1, 2, 150 * 151, after); /* slices: a cooperative launch */
+  }
+}
+
+static void attention(void **state) {
+  (void)state;
+  const int64_t sizes[][4] = {{1, 1, 1, 1}, {2, 3, 33, 17}, {1, 1, 70, 100}};
+  for (int i = 0; i < 6; i++) {
+    const int64_t b = sizes[i / 2][0], h = sizes[i / 2][1], s = sizes[i / 2][2], d = sizes[i / 2][3];
+    const size_t rows = (size_t)(b * h * s), n = rows * (size_t)d;
+    Twice q = twice_random(n, 60), k = twice_random(n, 61), v = twice_random(n, 62), dout = twice_random(n, 63);
+    Twice o = twice_poison(n), lse = twice_poison(rows), dq = twice_poison(n), dk = twice_poison(n), dv = twice_poison(n);
+    Scratch w = scratch_open(0, nncuda_attention_backward_workspace(0, F32, b, h, s, d));
+    BOTH(nncuda_attention_forward(device, NULL, F32, o.at[on], lse.at[on], q.at[on], k.at[on], v.at[on], b, h, s, d,
+                                  i % 2));
+    BOTH(nncuda_attention_backward(device, NULL, F32, dq.at[on], dk.at[on], dv.at[on], dout.at[on], q.at[on], k.at[on],
+                                   v.at[on], o.at[on], lse.at[on], b, h, s, d, i % 2, w.at[on], w.bytes[on]));
+    Twice *const results[] = {&o, &dq, &dk, &dv};
+    for (int j = 0; j < 4; j++) twice_compare(results[j], rows, (size_t)d, 1e-4, 5e-5, "o, dq, dk or dv");
+    twice_compare(&lse, 1, rows, 1e-5, 1e-5, "lse");
+    Twice *const inputs[] = {&q, &k, &v, &dout};
+    for (int j = 0; j < 4; j++) twice_same(inputs[j], "an input");
+    scratch_close(&w);
+  }
+}
+
+enum { TENSORS = 50 }; /* more than the table of one emulated launch */
+
+/* All tensors lie in one array, at odd places; the first is empty. */
+static void optimizer_steps(void **state) {
+  (void)state;
+  int64_t length[TENSORS];
+  size_t n = 1;
+  for (int i = 0; i < TENSORS; i++) n += (size_t)(length[i] = i == 1 ? 5003 : i * 7 % 31);
+  for (int kind = 0; kind < 4; kind++) {
+    Twice w = twice_random(n, 70), grad = twice_random(n, 71), m = twice_of((float *)xcalloc(n, 4), n);
+    Twice v = twice_of((float *)xcalloc(n, 4), n);
+    for (int step = 1; step <= 2; step++)
+      for (int on = 0; on < 2; on++) {
+        float *weights[TENSORS], *first[TENSORS], *second[TENSORS];
+        const float *gradients[TENSORS];
+        size_t at = 1;
+        for (int i = 0; i < TENSORS; at += (size_t)length[i++]) {
+          weights[i] = w.at[on] + at, first[i] = m.at[on] + at, second[i] = v.at[on] + at;
+          gradients[i] = grad.at[on] + at;
+        }
+        const int status =
+            kind < 2 ? nncuda_sgd_step(on - 1, NULL, TENSORS, weights, gradients, kind ? first : NULL, length, 0.1,
+                                       kind ? 0.9 : 0, 0, kind, 0.01, step == 1)
+                     : nncuda_adam_step(on - 1, NULL, TENSORS, weights, gradients, first, second, length, 0.01, 0.9,
+                                        0.999, 1e-8, 0.01, kind == 3, step);
+        if (status != NNCUDA_OK) fail_msg("%s", nncuda_last_error());
+      }
+    Twice *const all[] = {&w, &m, &v};
+    for (int i = 0; i < 3; i++) twice_compare(all[i], 1, n, 1e-5, 1e-6, "w or its state");
+    twice_same(&grad, "grad");
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(softmax_rows),  cmocka_unit_test(cross_entropy_options),
+      cmocka_unit_test(cross_entropy_wrong_label),
+      cmocka_unit_test(elements),      cmocka_unit_test(products),
+      cmocka_unit_test(linear_layers), cmocka_unit_test(convolutions),
+      cmocka_unit_test(fold),          cmocka_unit_test(pooling),
+      cmocka_unit_test(layer_norm),    cmocka_unit_test(batch_norm),
+      cmocka_unit_test(attention),     cmocka_unit_test(optimizer_steps),
+  };
+  return TEST_MAIN("nncuda", tests);
+}
