@@ -47,8 +47,8 @@ def _pointer(x):
 
 
 class Workspace:
-    """Scratch memory: PyTorch's allocator gives it out again to later work of the same stream. The library wants a multiple
-    of 256 bytes, which the allocator of CUDA gives and that of the CPU does not."""
+    """Scratch memory: PyTorch's allocator gives it out again to later work of the same stream. The library's kernels want it at
+    a multiple of 256 bytes, where PyTorch's allocator of a GPU begins; that of the CPU gives 64."""
     __slots__ = ("memory", "pointer", "bytes")
 
     def __init__(self, x, size):

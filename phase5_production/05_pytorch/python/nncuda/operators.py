@@ -68,7 +68,7 @@ def _layer_norm(x, weight, bias, epsilon):
 
 def _batch_norm(x, z, gamma, beta, running_mean, running_var, after, momentum, epsilon):
     n, c, pixels = x.shape[0], x.shape[1], x.shape[2] * x.shape[3]
-    bits = n * c * ((pixels + 31) // 32) * 4 if after == 2 else 0
+    bits = c * ((n * pixels + 31) // 32) * 4 if after == 2 else 0  # nncuda_batch_norm_passed()
     return _same(x), _same(gamma), _same(gamma), _new(x, bits, dtype=torch.uint8)
 
 
@@ -181,8 +181,9 @@ def _register_autograd(library, name, setup, backward):
     class Operation(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *inputs):
-            with torch._C._AutoDispatchBelowAutograd():
-                output = getattr(torch.ops.nncuda, name)(*inputs)
+            below = torch._C._AutoDispatchBelowAutograd()  # as long as it lives, autograd's own kernel is passed over
+            output = getattr(torch.ops.nncuda, name)(*inputs)
+            del below
             setup(ctx, inputs, output)
             return output
 

@@ -93,7 +93,7 @@ def main():
             write_report(report, [{"id": "nncuda.python", "seconds": 0.0, "ends": [("skipped", reason)]}])
         return 0
     import torch
-    torch.set_num_threads(min(2, os.cpu_count() or 1))
+    torch.set_num_threads(1)  # small arrays; threads that wait for work cost more than they do
     with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as folder:
         os.environ["NNCUDA_TEST_FOLDER"] = folder
         if options.extension:

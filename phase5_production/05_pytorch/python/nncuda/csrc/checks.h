@@ -190,7 +190,7 @@ struct Workspace {
   void *pointer = nullptr;
   size_t bytes;
 
-  // 256 bytes is the library's unit; PyTorch's allocator of the CPU gives 64.
+  // The library's kernels want a multiple of 256 bytes, where PyTorch's allocator of a GPU begins; that of the CPU gives 64.
   Workspace(const Tensor &x, size_t size) : bytes(size) {
     if (!size) return;
     memory = at::empty({(int64_t)size + 255}, x.options().dtype(at::kByte));
