@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Does optimize_resnet18() leave the results the same? Runs torchvision's ResNet-18 and each stage of fusion on the same pictures,
-and compares the logits.
+"""Does optimize_resnet18() leave the results the same? Runs torchvision's ResNet-18 and each stage of fusion on the
+same pictures, and compares the logits.
 
     python3 compare_outputs.py --tolerance 1e-5
     python3 compare_outputs.py --tolerance 1e-5 --device=cpu --batch-size=2 --side=64
     python3 compare_outputs.py --weights=resnet18.pth --images=DIR    # pictures of a folder, scaled to --side
 
-The error is the largest difference of a logit, divided by the largest logit of the original. Beside it, for both, the error
-against the same network in float64: two float32 results may differ from each other by as much as each does from the truth.
-Exit status 1 if an error is above the tolerance, or if the class with the largest logit differs where it is not a tie.
+The error is the largest difference of a logit, divided by the largest logit of the original. Beside it, for both, the
+error against the same network in float64: two float32 results may differ from each other by as much as each does from
+the truth. Exit status 1 if an error is above the tolerance, or if the class with the largest logit differs where it is
+not a tie.
 """
 import argparse
 import copy
@@ -21,7 +22,8 @@ import torch
 try:
     import torchvision
 except ImportError:
-    sys.exit("compare_outputs.py: torchvision is not installed; expected it beside PyTorch: apt install python3-torchvision")
+    sys.exit("compare_outputs.py: torchvision is not installed; expected it beside PyTorch: apt install "
+             "python3-torchvision")
 
 import nncuda
 from nncuda.data import DataError, _picture, _pictures_of
@@ -34,7 +36,8 @@ STAGES = [("add_relu",), ("add_relu", "conv_relu"), FUSIONS]
 def pictures(options):
     """(N,3,side,side), normalised as torchvision's weights expect."""
     if not options.images:
-        return torch.randn(options.batch_size, 3, options.side, options.side, generator=torch.Generator().manual_seed(options.seed))
+        return torch.randn(options.batch_size, 3, options.side, options.side,
+                           generator=torch.Generator().manual_seed(options.seed))
     if not os.path.isdir(options.images):
         raise DataError("%s: no such directory; expected one with pictures" % options.images)
     files = _pictures_of(options.images)[:options.batch_size]
@@ -45,8 +48,8 @@ def pictures(options):
 
 
 def settle(model, x):
-    """Initial weights have the running statistics 0 and 1, with which a batch norm that is folded wrongly may pass: training mode
-    on other pictures gives real ones."""
+    """Initial weights have the running statistics 0 and 1, with which a batch norm that is folded wrongly may pass:
+    training mode on other pictures gives real ones."""
     model.train()
     with torch.no_grad():
         for _ in range(3):
@@ -69,7 +72,8 @@ def main():
     if not 0 < options.tolerance < 1:
         parser.error("--tolerance is %g; expected more than 0 and less than 1" % options.tolerance)
     if options.batch_size < 1 or options.side < 32:
-        parser.error("--batch-size is %d, --side is %d; expected at least 1 and 32" % (options.batch_size, options.side))
+        parser.error("--batch-size is %d, --side is %d; expected at least 1 and 32"
+                     % (options.batch_size, options.side))
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     try:
         device = pick_device(options.device)
@@ -90,7 +94,8 @@ def main():
         largest = float(exact.abs().max())
         def error_of(a, b):
             return float((a - b).abs().max()) / largest
-        print("%s, %d pictures of %d x %d, on %s; largest logit %.3f" % (options.model, len(x), options.side, options.side, device, largest))
+        print("%s, %d pictures of %d x %d, on %s; largest logit %.3f"
+              % (options.model, len(x), options.side, options.side, device, largest))
         print("%-32s%14s%14s%10s" % ("", "to original", "to float64", "top-1"))
         print("%-32s%14s%14.2e" % ("original", "", error_of(original, exact)))
         rows, failed = [], False
@@ -100,13 +105,16 @@ def main():
             two = original.topk(2).values
             clear = (two[:, 0] - two[:, 1]) > 2 * options.tolerance * largest  # not a tie
             agree = (logits.argmax(1) == original.argmax(1)) | ~clear
-            rows.append({"fuse": list(fuse), "error": error, "error_float64": error_of(logits, exact), "top1": float(agree.float().mean())})
+            rows.append({"fuse": list(fuse), "error": error, "error_float64": error_of(logits, exact),
+                         "top1": float(agree.float().mean())})
             good = error <= options.tolerance and bool(agree.all())  # NaN is not good
             failed |= not good
-            print("%-32s%14.2e%14.2e%9.1f%%%s" % (", ".join(fuse), error, rows[-1]["error_float64"], 100 * rows[-1]["top1"], "" if good else "  FAILED"))
+            print("%-32s%14.2e%14.2e%9.1f%%%s" % (", ".join(fuse), error, rows[-1]["error_float64"],
+                                                  100 * rows[-1]["top1"], "" if good else "  FAILED"))
     print("%s: tolerance %g" % ("the results differ" if failed else "the results are the same", options.tolerance))
     if options.json:
-        print(json.dumps({"program": "compare_outputs", "device": str(device), "tolerance": options.tolerance, "ok": not failed, "rows": rows}))
+        print(json.dumps({"program": "compare_outputs", "device": str(device), "tolerance": options.tolerance,
+                          "ok": not failed, "rows": rows}))
     return 1 if failed else 0
 
 

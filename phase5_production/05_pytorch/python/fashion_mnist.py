@@ -18,7 +18,8 @@ def main():
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--lr", type=float, help="default: 0.05 for sgd, 0.001 for adam and adamw")
     parser.add_argument("--optimizer", choices=["sgd", "adam", "adamw"], default="sgd")
-    parser.add_argument("--data-dir", help="with the four IDX files; default: NN_FASHION_MNIST_DIR, then Debian's dataset-fashion-mnist")
+    parser.add_argument("--data-dir", help="with the four IDX files; default: NN_FASHION_MNIST_DIR, then Debian's "
+                        "dataset-fashion-mnist")
     parser.add_argument("--train-images", type=int, help="only so many")
     parser.add_argument("--test-images", type=int, help="only so many")
     parser.add_argument("--device", help="cuda, cuda:1 or cpu; default: the GPU where there is one")
@@ -35,16 +36,19 @@ def main():
             result = {"test_accuracy": nncuda.evaluate_accuracy(model, test)}
         else:
             model, history = nncuda.train_fashion_mnist_cuda(
-                options.epochs, options.batch_size, options.lr, options.data_dir, options.device, options.seed, options.optimizer,
+                options.epochs, options.batch_size, options.lr, options.data_dir, options.device, options.seed,
+                options.optimizer,
                 train_images=options.train_images, test_images=options.test_images, checkpoint=options.checkpoint)
             device = next(model.parameters()).device
-            result = {name: history[name][-1] for name in ("test_accuracy", "test_loss", "train_loss", "images_per_second")}
+            result = {name: history[name][-1] for name in ("test_accuracy", "test_loss", "train_loss",
+                                                           "images_per_second")}
             result["seconds"] = sum(history["seconds"])
     except (ValueError, TypeError, RuntimeError, OSError) as error:
         sys.exit("fashion_mnist.py: %s" % error)
     print("test accuracy %.2f %%" % (100 * result["test_accuracy"]))
     if options.json:
-        print(json.dumps({"program": "fashion_mnist", "device": str(device), "seed": options.seed, "epochs": options.epochs, **result,
+        print(json.dumps({"program": "fashion_mnist", "device": str(device), "seed": options.seed,
+                          "epochs": options.epochs, **result,
                           "checkpoint": options.checkpoint}))
 
 

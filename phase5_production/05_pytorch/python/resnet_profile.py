@@ -11,9 +11,9 @@ standard      the model as torchvision makes it
 + conv-ReLU   convolutions by our kernels; where ReLU follows, batch norm and ReLU are one kernel
 + conv-bn     batch norm is folded into the convolution, which also adds and applies ReLU
 
-CPU time and CUDA time are torch.profiler's, for one inference: the time that the host spends in it, and the sum of its kernels'
-times on the GPU. "one inference" is measured without the profiler, by CUDA events or the clock: the median. The weights are
-torchvision's initial ones, or --weights=FILE.pth.
+CPU time and CUDA time are torch.profiler's, for one inference: the time that the host spends in it, and the sum of its
+kernels' times on the GPU. "one inference" is measured without the profiler, by CUDA events or the clock: the median.
+The weights are torchvision's initial ones, or --weights=FILE.pth.
 """
 import argparse
 import json
@@ -26,7 +26,8 @@ import torch
 try:
     import torchvision
 except ImportError:
-    sys.exit("resnet_profile.py: torchvision is not installed; expected it beside PyTorch: apt install python3-torchvision")
+    sys.exit("resnet_profile.py: torchvision is not installed; expected it beside PyTorch: apt install "
+             "python3-torchvision")
 
 import nncuda
 from nncuda.ops.fused_ops import optimize_resnet18
@@ -98,7 +99,8 @@ def measure(model, x, repeats, trace):
 
 
 LINES = [("CPU time, ms", "cpu_us", 1e3), ("CUDA time, ms", "cuda_us", 1e3), ("one inference, ms", "inference_us", 1e3),
-         ("of it launching, ms", "launch_us", 1e3), ("kernels and copies", "kernels", 1), ("peak memory, MB", "peak_bytes", 1e6)]
+         ("of it launching, ms", "launch_us", 1e3), ("kernels and copies", "kernels", 1),
+         ("peak memory, MB", "peak_bytes", 1e6)]
 
 
 def main():
@@ -135,15 +137,18 @@ def main():
     rows = []
     for i, (name, fuse) in enumerate(COLUMNS):
         fast = optimize_resnet18(model, fuse=fuse) if fuse else model
-        rows.append({"column": name, **measure(fast, x, options.repeats, options.trace and "%s/%d.json" % (options.trace, i))})
+        rows.append({"column": name, **measure(fast, x, options.repeats,
+                                               options.trace and "%s/%d.json" % (options.trace, i))})
         del fast
     print("%-22s" % "" + "".join("%14s" % row["column"] for row in rows))
     for title, key, unit in LINES:
         if key in rows[0]:
             print("%-22s" % title + "".join("%14.3f" % (row[key] / unit) for row in rows))
-    print("%-22s" % "against standard" + "".join("%13.2fx" % (rows[0]["inference_us"] / row["inference_us"]) for row in rows))
+    print("%-22s" % "against standard" + "".join("%13.2fx" % (rows[0]["inference_us"] / row["inference_us"])
+                                                 for row in rows))
     if options.json:
-        print(json.dumps({"program": "resnet_profile", "device": str(device), "batch_size": options.batch_size, "tf32": options.tf32, "rows": rows}))
+        print(json.dumps({"program": "resnet_profile", "device": str(device), "batch_size": options.batch_size,
+                          "tf32": options.tf32, "rows": rows}))
 
 
 if __name__ == "__main__":

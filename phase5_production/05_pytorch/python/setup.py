@@ -3,8 +3,8 @@
     pip install -e . --no-build-isolation       # in this folder; uses the installed PyTorch
     NNCUDA_NO_EXTENSION=1 pip install -e .      # without a compiler: calls go through ctypes
 
-The library itself is not built here: `bazel build //phase5_production:nncuda`, then NNCUDA_LIBRARY=.../libnncuda.so.1, or a
-copy beside the package.
+The library itself is not built here: `bazel build //phase5_production:nncuda`, then NNCUDA_LIBRARY=.../libnncuda.so.1,
+or a copy beside the package.
 """
 import os
 import runpy
@@ -26,7 +26,7 @@ def extension():
     options = runpy.run_path(os.path.join(HERE, "nncuda", "_build.py"))["settings"]()
     kind = cpp_extension.CUDAExtension if options["with_cuda"] else cpp_extension.CppExtension
     return {
-        "ext_modules": [kind("nncuda._C", ["nncuda/csrc/extension.cpp"], include_dirs=options["include_dirs"],
+        "ext_modules": [kind("nncuda._C", ["nncuda/csrc/extension.cc"], include_dirs=options["include_dirs"],
                              libraries=options["libraries"], extra_compile_args=options["cflags"])],
         "cmdclass": {"build_ext": cpp_extension.BuildExtension},
     }

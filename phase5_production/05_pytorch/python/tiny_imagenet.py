@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Trains a convolutional network with our kernels and our softmax on Tiny-ImageNet, or on a folder of pictures in its layout.
+"""Trains a convolutional network with our kernels and our softmax on Tiny-ImageNet, or on a folder of pictures in its
+layout.
 
-    python3 tiny_imagenet.py --generate=/tmp/waves --epochs=3           # writes a small data set there, and trains on it
-    python3 tiny_imagenet.py --data-dir=/data/tiny-imagenet-200 --epochs=10 --device=cuda
+    python3 tiny_imagenet.py --generate=/tmp/waves --epochs=3           # writes a small data set there, and trains on
+    it python3 tiny_imagenet.py --data-dir=/data/tiny-imagenet-200 --epochs=10 --device=cuda
 
 The layout: train/CLASS/images/*.JPEG (or train/CLASS/*.JPEG), and val/images/*.JPEG with val/val_annotations.txt (or
-val/CLASS/*.JPEG). Tiny-ImageNet has 200 classes of 500 pictures, 64 x 64; it is yours to download (Stanford's CS231n). A
-generated data set has 4 classes of striped pictures.
+val/CLASS/*.JPEG). Tiny-ImageNet has 200 classes of 500 pictures, 64 x 64; it is yours to download (Stanford's CS231n).
+A generated data set has 4 classes of striped pictures.
 """
 import argparse
 import json
@@ -44,16 +45,16 @@ def main():
         device = training.pick_device(options.device)
         directory = options.data_dir
         if options.generate:
-            directory = data.generate_image_folder(options.generate, options.classes, options.images, max(1, options.images // 4), options.side,
-                                                   options.seed)
+            directory = data.generate_image_folder(options.generate, options.classes, options.images,
+                                                   max(1, options.images // 4), options.side, options.seed)
         train, val = data.image_folder(directory, options.side, options.limit)
         torch.manual_seed(options.seed)
         model = nncuda.TinyImageNetCNN(train.classes, options.side, options.width).to(device)
         print("%s: %d training and %d validation pictures of %d classes; %d parameters; on %s; %s" % (
-            os.path.basename(os.path.abspath(directory)), len(train), len(val), train.classes, sum(p.numel() for p in model.parameters()),
-            device, nncuda.library().text))
-        history = training.train(model, optim.AdamW(model.parameters(), lr=options.lr), train, val, options.epochs, options.batch_size, options.seed,
-                                 device, sys.stderr)
+            os.path.basename(os.path.abspath(directory)), len(train), len(val), train.classes,
+            sum(p.numel() for p in model.parameters()), device, nncuda.library().text))
+        history = training.train(model, optim.AdamW(model.parameters(), lr=options.lr), train, val, options.epochs,
+                                 options.batch_size, options.seed, device, sys.stderr)
         images, labels = next(val.to(device).batches(5))
         with torch.no_grad():
             model.eval()
@@ -67,9 +68,12 @@ def main():
         sys.exit("tiny_imagenet.py: %s" % error)
     print("validation accuracy %.2f %%" % (100 * history["test_accuracy"][-1]))
     if options.json:
-        print(json.dumps({"program": "tiny_imagenet", "device": str(device), "seed": options.seed, "epochs": options.epochs,
-                          "test_accuracy": history["test_accuracy"][-1], "test_loss": history["test_loss"][-1], "train_loss": history["train_loss"][-1],
-                          "images_per_second": history["images_per_second"][-1], "seconds": sum(history["seconds"]), "checkpoint": options.checkpoint}))
+        print(json.dumps({"program": "tiny_imagenet", "device": str(device), "seed": options.seed,
+                          "epochs": options.epochs,
+                          "test_accuracy": history["test_accuracy"][-1], "test_loss": history["test_loss"][-1],
+                          "train_loss": history["train_loss"][-1],
+                          "images_per_second": history["images_per_second"][-1], "seconds": sum(history["seconds"]),
+                          "checkpoint": options.checkpoint}))
 
 
 if __name__ == "__main__":

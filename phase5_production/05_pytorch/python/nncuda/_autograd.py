@@ -1,7 +1,7 @@
 """Operations that autograd knows: for each what forward keeps, and which of our backward functions to call.
 
-A rule is two functions, as torch.library wants them: setup(ctx, inputs, output) and backward(ops, ctx, *gradients), where
-`ops` is the level below: backend.ops when PyTorch runs eagerly, torch.ops.nncuda in a graph of torch.compile
+A rule is two functions, as torch.library wants them: setup(ctx, inputs, output) and backward(ops, ctx, *gradients),
+where `ops` is the level below: backend.ops when PyTorch runs eagerly, torch.ops.nncuda in a graph of torch.compile
 (operators.py). Gradients of gradients are not supported: our backward kernels have none, and PyTorch says so.
 """
 import torch
@@ -196,10 +196,12 @@ def _attention(ops, ctx, do, _):
 
 
 class CrossEntropy(torch.autograd.Function):
-    """Loss and gradient are computed in one pass over the logits, in forward. Backward has only to multiply the gradient by
-    what comes from above, and nncuda_scale() leaves it alone where that is 1, without asking the GPU for the number.
+    """Loss and gradient are computed in one pass over the logits, in forward. Backward has only to multiply the
+    gradient by what comes from above, and nncuda_scale() leaves it alone where that is 1, without asking the GPU for
+    the number.
 
-    Backward gives the gradient away, so a second backward pass (retain_graph=True) computes it again from the logits."""
+    Backward gives the gradient away, so a second backward pass (retain_graph=True) computes it again from the
+    logits."""
 
     @staticmethod
     def forward(ctx, logits, labels, reduction, ignore_index, label_smoothing):

@@ -6,20 +6,24 @@ _HERE = os.path.dirname(os.path.realpath(__file__))
 
 def header_folder():
     """Where nncuda.h is: the lesson's folder in a checkout, csrc/ in an archive."""
-    folders = [os.environ.get("NNCUDA_INCLUDE", ""), os.path.dirname(os.path.dirname(_HERE)), os.path.join(_HERE, "csrc")]
+    folders = [os.environ.get("NNCUDA_INCLUDE", ""), os.path.dirname(os.path.dirname(_HERE)),
+               os.path.join(_HERE, "csrc")]
     for folder in folders:
         if folder and os.path.exists(os.path.join(folder, "nncuda.h")):
             return folder
-    raise RuntimeError("nncuda.h is not here: looked in %s; set NNCUDA_INCLUDE to its folder" % ", ".join(filter(None, folders)))
+    raise RuntimeError("nncuda.h is not here: looked in %s; set NNCUDA_INCLUDE to its folder"
+                       % ", ".join(filter(None, folders)))
 
 
 def settings():
-    """Keyword arguments that setup.py and compile_now() share. CUDA's headers are needed for one thing: the current stream."""
+    """Keyword arguments that setup.py and compile_now() share. CUDA's headers are needed for one thing: the current
+    stream."""
     import torch
     with_cuda = torch.version.cuda is not None
     return {
         "include_dirs": [header_folder(), os.path.join(_HERE, "csrc")],
-        "cflags": ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter"] + (["-DNNCUDA_WITH_CUDA"] if with_cuda else []),
+        "cflags": ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+        + (["-DNNCUDA_WITH_CUDA"] if with_cuda else []),
         "libraries": ["c10_cuda"] if with_cuda else [],
         "with_cuda": with_cuda,
     }
@@ -32,6 +36,6 @@ def compile_now(verbose=False, build_directory=None, flags=()):
     if build_directory:
         os.makedirs(build_directory, exist_ok=True)
     return cpp_extension.load(
-        "nncuda_extension", [os.path.join(_HERE, "csrc", "extension.cpp")], extra_cflags=options["cflags"] + list(flags),
+        "nncuda_extension", [os.path.join(_HERE, "csrc", "extension.cc")], extra_cflags=options["cflags"] + list(flags),
         extra_ldflags=["-l" + name for name in options["libraries"]], extra_include_paths=options["include_dirs"],
         with_cuda=options["with_cuda"], verbose=verbose, build_directory=build_directory)

@@ -1,8 +1,8 @@
 """What every operation asks of its arguments before a pointer leaves Python.
 
-A kernel that gets a wrong pointer does not raise an exception: it reads what lies there. So each tensor is checked for its
-type, layout, shape and device, and the message names the operation, the argument, what it is, what was expected, and what
-to try. TypeError: not a tensor, or the wrong dtype. ValueError: the wrong shape, device or value.
+A kernel that gets a wrong pointer does not raise an exception: it reads what lies there. So each tensor is checked for
+its type, layout, shape and device, and the message names the operation, the argument, what it is, what was expected,
+and what to try. TypeError: not a tensor, or the wrong dtype. ValueError: the wrong shape, device or value.
 
 A tensor that is not contiguous (a transpose, a slice, channels last) is copied into a contiguous one, as PyTorch's own
 operators do where they have to; the result is contiguous NCHW. Where an operation writes into an argument (optimizers,
@@ -77,10 +77,13 @@ def labels(op, name, x, rows, first, first_name):
     if not isinstance(x, torch.Tensor):
         raise TypeError("%s: %s is %s; expected a torch.Tensor of class numbers" % (op, name, kind(x)))
     if x.dtype is not LONG:
-        hint = "probabilities as targets are not supported" if x.is_floating_point() else "convert it with %s.long()" % name
+        hint = "convert it with %s.long()" % name
+        if x.is_floating_point():
+            hint = "probabilities as targets are not supported"
         raise TypeError("%s: %s has dtype %s; expected torch.int64: %s" % (op, name, x.dtype, hint))
     if x.dim() != 1 or x.shape[0] != rows:
-        raise ValueError("%s: %s has shape %s; expected (%d,), one class for each row" % (op, name, shape_text(x.shape), rows))
+        raise ValueError("%s: %s has shape %s; expected (%d,), one class for each row"
+                         % (op, name, shape_text(x.shape), rows))
     same_device(op, name, x, first, first_name)
     return x if x.is_contiguous() else x.contiguous()
 
@@ -93,7 +96,8 @@ def label_range(op, name, x, classes, ignore_index):
     wrong &= x != ignore_index
     if bool(wrong.any()):
         i = int(wrong.nonzero()[0])
-        raise ValueError("%s: %s[%d] is %d; expected 0 to %d, or ignore_index=%d" % (op, name, i, int(x[i]), classes - 1, ignore_index))
+        raise ValueError("%s: %s[%d] is %d; expected 0 to %d, or ignore_index=%d"
+                         % (op, name, i, int(x[i]), classes - 1, ignore_index))
 
 
 def pair(op, name, value, lowest):

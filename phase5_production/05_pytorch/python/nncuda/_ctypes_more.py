@@ -29,8 +29,8 @@ def layer_norm(x, weight, bias, epsilon):
     y, saved = torch.empty_like(x), _empty((rows, 2), device=x.device)
     lib = library()
     device, stream = where(op, x)
-    lib.check(lib.layer_norm_forward(device, stream, FLOAT32, y.data_ptr(), saved.data_ptr(), x.data_ptr(), weight.data_ptr(),
-                                     bias.data_ptr(), epsilon, rows, cols))
+    lib.check(lib.layer_norm_forward(device, stream, FLOAT32, y.data_ptr(), saved.data_ptr(), x.data_ptr(),
+                                     weight.data_ptr(), bias.data_ptr(), epsilon, rows, cols))
     return y, saved
 
 
@@ -45,7 +45,8 @@ def layer_norm_backward(dy, x, weight, saved, need_x, need_weight):
     lib = library()
     device, stream = where(op, x)
     work = Workspace(x, lib.layer_norm_backward_workspace(device, rows, cols))
-    lib.check(lib.layer_norm_backward(device, stream, FLOAT32, _pointer(dx), _pointer(dw), _pointer(db), dy.data_ptr(), x.data_ptr(),
+    lib.check(lib.layer_norm_backward(device, stream, FLOAT32, _pointer(dx), _pointer(dw), _pointer(db), dy.data_ptr(),
+                                      x.data_ptr(),
                                       weight.data_ptr(), saved.data_ptr(), rows, cols, work.pointer, work.bytes))
     return dx, dw, db
 
@@ -63,8 +64,8 @@ def _batch_norm_arguments(op, x, z, gamma, beta, after):
 
 
 def batch_norm(x, z, gamma, beta, running_mean, running_var, after, momentum, epsilon):
-    """In training: (y, mean, inv_std, passed), the last three for backward; the running statistics are updated, or None.
-    after: ALONE, THEN_RELU, or THEN_ADD_RELU: y = relu(y + z)."""
+    """In training: (y, mean, inv_std, passed), the last three for backward; the running statistics are updated, or
+    None. after: ALONE, THEN_RELU, or THEN_ADD_RELU: y = relu(y + z)."""
     op = "batch_norm"
     x, z, gamma, beta = _batch_norm_arguments(op, x, z, gamma, beta, after)
     n, c, pixels = x.shape[0], x.shape[1], x.shape[2] * x.shape[3]
@@ -79,8 +80,8 @@ def batch_norm(x, z, gamma, beta, running_mean, running_var, after, momentum, ep
     work = Workspace(x, lib.batch_norm_workspace(device, n, c, pixels))
     lib.check(lib.batch_norm_forward(
         device, stream, FLOAT32, y.data_ptr(), mean.data_ptr(), inv_std.data_ptr(), passed.data_ptr() if bits else None,
-        _pointer(running_mean), _pointer(running_var), x.data_ptr(), _pointer(z), gamma.data_ptr(), beta.data_ptr(), after,
-        momentum, epsilon, n, c, pixels, work.pointer, work.bytes))
+        _pointer(running_mean), _pointer(running_var), x.data_ptr(), _pointer(z), gamma.data_ptr(), beta.data_ptr(),
+        after, momentum, epsilon, n, c, pixels, work.pointer, work.bytes))
     return y, mean, inv_std, passed
 
 
@@ -94,7 +95,8 @@ def batch_norm_evaluate(x, z, gamma, beta, running_mean, running_var, after, eps
     device, stream = where(op, x)
     lib.check(lib.batch_norm_evaluate(
         device, stream, FLOAT32, y.data_ptr(), x.data_ptr(), _pointer(z), gamma.data_ptr(), beta.data_ptr(),
-        running_mean.data_ptr(), running_var.data_ptr(), after, epsilon, x.shape[0], x.shape[1], x.shape[2] * x.shape[3]))
+        running_mean.data_ptr(), running_var.data_ptr(), after, epsilon, x.shape[0], x.shape[1],
+        x.shape[2] * x.shape[3]))
     return y
 
 
@@ -111,9 +113,9 @@ def batch_norm_backward(dy, x, gamma, beta, mean, inv_std, passed, after, need_z
     device, stream = where(op, x)
     work = Workspace(x, lib.batch_norm_workspace(device, n, c, pixels))
     lib.check(lib.batch_norm_backward(
-        device, stream, FLOAT32, dx.data_ptr(), _pointer(dz), dgamma.data_ptr(), dbeta.data_ptr(), dy.data_ptr(), x.data_ptr(),
-        gamma.data_ptr(), beta.data_ptr(), mean.data_ptr(), inv_std.data_ptr(), passed.data_ptr() if passed.numel() else None, after,
-        n, c, pixels, work.pointer, work.bytes))
+        device, stream, FLOAT32, dx.data_ptr(), _pointer(dz), dgamma.data_ptr(), dbeta.data_ptr(), dy.data_ptr(),
+        x.data_ptr(), gamma.data_ptr(), beta.data_ptr(), mean.data_ptr(), inv_std.data_ptr(),
+        passed.data_ptr() if passed.numel() else None, after, n, c, pixels, work.pointer, work.bytes))
     return dx, dz, dgamma, dbeta
 
 
@@ -130,8 +132,8 @@ def attention(q, k, v, causal):
     o, lse = torch.empty_like(q), _empty(q.shape[:3], device=q.device)
     lib = library()
     device, stream = where(op, q, "query")
-    lib.check(lib.attention_forward(device, stream, _DTYPES[dtype], o.data_ptr(), lse.data_ptr(), q.data_ptr(), k.data_ptr(),
-                                    v.data_ptr(), *q.shape, causal))
+    lib.check(lib.attention_forward(device, stream, _DTYPES[dtype], o.data_ptr(), lse.data_ptr(), q.data_ptr(),
+                                    k.data_ptr(), v.data_ptr(), *q.shape, causal))
     return o, lse
 
 
@@ -147,8 +149,8 @@ def attention_backward(do, q, k, v, o, lse, causal):
     dtype = _DTYPES[q.dtype]
     work = Workspace(q, lib.attention_backward_workspace(device, dtype, *q.shape))
     lib.check(lib.attention_backward(
-        device, stream, dtype, dq.data_ptr(), dk.data_ptr(), dv.data_ptr(), do.data_ptr(), q.data_ptr(), k.data_ptr(), v.data_ptr(),
-        o.data_ptr(), lse.data_ptr(), *q.shape, causal, work.pointer, work.bytes))
+        device, stream, dtype, dq.data_ptr(), dk.data_ptr(), dv.data_ptr(), do.data_ptr(), q.data_ptr(), k.data_ptr(),
+        v.data_ptr(), o.data_ptr(), lse.data_ptr(), *q.shape, causal, work.pointer, work.bytes))
     return dq, dk, dv
 
 
@@ -169,12 +171,13 @@ def sgd_step(weights, gradients, momentum_buffers, lr, momentum, dampening, nest
     lib = library()
     device, stream = where("SGD", weights[0], "a parameter")
     buffers = _pointers(momentum_buffers) if momentum else None
-    lib.check(lib.sgd_step(device, stream, len(weights), _pointers(weights), _pointers(gradients), buffers, _lengths(weights),
-                           lr, momentum, dampening, nesterov, weight_decay, first_step))
+    lib.check(lib.sgd_step(device, stream, len(weights), _pointers(weights), _pointers(gradients), buffers,
+                           _lengths(weights), lr, momentum, dampening, nesterov, weight_decay, first_step))
 
 
 def adam_step(weights, gradients, exp_avgs, exp_avg_sqs, lr, beta1, beta2, epsilon, weight_decay, decoupled, step):
     lib = library()
     device, stream = where("Adam", weights[0], "a parameter")
     lib.check(lib.adam_step(device, stream, len(weights), _pointers(weights), _pointers(gradients), _pointers(exp_avgs),
-                            _pointers(exp_avg_sqs), _lengths(weights), lr, beta1, beta2, epsilon, weight_decay, decoupled, step))
+                            _pointers(exp_avg_sqs), _lengths(weights), lr, beta1, beta2, epsilon, weight_decay,
+                            decoupled, step))

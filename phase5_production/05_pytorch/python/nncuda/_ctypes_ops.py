@@ -1,12 +1,12 @@
 """The operations through ctypes: check the tensors, allocate what comes out, call libnncuda.
 
-Each function here has a twin of the same name and arguments in csrc/extension.cpp; backend.py chooses. There is no autograd
-on this level (functional.py).
+Each function here has a twin of the same name and arguments in csrc/extension.cc; backend.py chooses. There is no
+autograd on this level (functional.py).
 
-Why a pointer is enough: x.data_ptr() is the address of the first element in the memory of x's device, a contiguous tensor
-is a C array, and the library launches on the stream that PyTorch would have used, so the kernel runs after what PyTorch has
-put there and before what comes next. Memory from torch.empty() may be freed by Python before the kernel has run:
-PyTorch's allocator hands it out again only to work of the same stream, which comes later.
+Why a pointer is enough: x.data_ptr() is the address of the first element in the memory of x's device, a contiguous
+tensor is a C array, and the library launches on the stream that PyTorch would have used, so the kernel runs after what
+PyTorch has put there and before what comes next. Memory from torch.empty() may be freed by Python before the kernel has
+run: PyTorch's allocator hands it out again only to work of the same stream, which comes later.
 
 ctypes releases the GIL during a call: two Python threads launch at the same time.
 """
@@ -37,8 +37,8 @@ def where(op, x, name="x"):
                            % (op, name, index, library().path, library().text))
     chosen = _library.stream_device()
     if chosen is not None and chosen != index:
-        raise ValueError("%s: %s is on cuda:%d, but the stream of `with nncuda.stream()` belongs to cuda:%d; expected a "
-                         "stream of the tensor's device" % (op, name, index, chosen))
+        raise ValueError("%s: %s is on cuda:%d, but the stream of `with nncuda.stream()` belongs to cuda:%d; expected "
+                         "a stream of the tensor's device" % (op, name, index, chosen))
     return index, _raw_stream(index)
 
 
@@ -47,8 +47,8 @@ def _pointer(x):
 
 
 class Workspace:
-    """Scratch memory: PyTorch's allocator gives it out again to later work of the same stream. The library's kernels want it at
-    a multiple of 256 bytes, where PyTorch's allocator of a GPU begins; that of the CPU gives 64."""
+    """Scratch memory: PyTorch's allocator gives it out again to later work of the same stream. The library's kernels
+    want it at a multiple of 256 bytes, where PyTorch's allocator of a GPU begins; that of the CPU gives 64."""
     __slots__ = ("memory", "pointer", "bytes")
 
     def __init__(self, x, size):
@@ -103,8 +103,8 @@ def cross_entropy(logits, labels, reduction, ignore_index, label_smoothing, grad
     lib = library()
     device, stream = where(op, logits, "input")
     work = Workspace(logits, lib.cross_entropy_workspace(device, rows, classes))
-    lib.check(lib.cross_entropy(device, stream, FLOAT32, loss.data_ptr(), dlogits.data_ptr() if gradient else None, None,
-                                logits.data_ptr(), labels.data_ptr(), 1, rows, classes, reduction, ignore_index,
+    lib.check(lib.cross_entropy(device, stream, FLOAT32, loss.data_ptr(), dlogits.data_ptr() if gradient else None,
+                                None, logits.data_ptr(), labels.data_ptr(), 1, rows, classes, reduction, ignore_index,
                                 label_smoothing, work.pointer, work.bytes))
     return loss, dlogits
 
@@ -137,7 +137,8 @@ def activation_backward(dy, y, kind):
     dx = torch.empty_like(y)
     lib = library()
     device, stream = where("activation_backward", y, "y")
-    lib.check(lib.activation_backward(device, stream, FLOAT32, kind, dx.data_ptr(), dy.data_ptr(), y.data_ptr(), y.numel()))
+    lib.check(lib.activation_backward(device, stream, FLOAT32, kind, dx.data_ptr(), dy.data_ptr(), y.data_ptr(),
+                                      y.numel()))
     return dx
 
 
@@ -186,7 +187,8 @@ def matmul(a, b, transpose_a, transpose_b):
     c = _empty((m, n), device=a.device)
     lib = library()
     device, stream = where("matmul", a, "a")
-    lib.check(lib.matmul(device, stream, FLOAT32, c.data_ptr(), a.data_ptr(), b.data_ptr(), m, n, k, transpose_a, transpose_b, 0))
+    lib.check(lib.matmul(device, stream, FLOAT32, c.data_ptr(), a.data_ptr(), b.data_ptr(), m, n, k, transpose_a,
+                         transpose_b, 0))
     return c
 
 
@@ -228,8 +230,8 @@ def linear_backward(dy, y, x, weight, need_x, need_weight, need_bias, relu):
     device, stream = where(op, x)
     work = Workspace(x, lib.linear_backward_workspace(device, batch, ins, outs, relu))
     lib.check(lib.linear_backward(device, stream, FLOAT32, _pointer(dx), _pointer(dw), _pointer(db), dy.data_ptr(),
-                                  y.data_ptr() if relu else None, x.data_ptr(), weight.data_ptr(), batch, ins, outs, relu,
-                                  work.pointer, work.bytes))
+                                  y.data_ptr() if relu else None, x.data_ptr(), weight.data_ptr(), batch, ins, outs,
+                                  relu, work.pointer, work.bytes))
     return dx, dw, db
 
 
@@ -248,8 +250,8 @@ def _conv2d_shape(device, sizes, _path):
 
 def _conv2d(op, device, x_shape, w_shape, stride, padding, dilation, groups):
     if x_shape[1] != w_shape[1] * groups:
-        raise ValueError("%s: x has shape %s, weight %s, groups is %d; expected %d channels in x (weight's second size times "
-                         "groups)" % (op, shape_text(x_shape), shape_text(w_shape), groups, w_shape[1] * groups))
+        raise ValueError("%s: x has shape %s, weight %s, groups is %d; expected %d channels in x (weight's second size "
+                         "times groups)" % (op, shape_text(x_shape), shape_text(w_shape), groups, w_shape[1] * groups))
     sizes = (*x_shape, w_shape[0], w_shape[2], w_shape[3], *stride, *padding, *dilation, groups)
     return _conv2d_shape(device, sizes, library().path)
 
@@ -269,8 +271,8 @@ def conv2d(x, weight, bias, residual, relu, stride, padding, dilation, groups):
     if residual is not None:
         residual = like(op, "residual", residual, y.shape, x, "x")
     work = Workspace(x, size)
-    lib.check(lib.conv2d_forward(device, cuda_stream, FLOAT32, y.data_ptr(), x.data_ptr(), weight.data_ptr(), _pointer(bias),
-                                 _pointer(residual), relu, address, work.pointer, size))
+    lib.check(lib.conv2d_forward(device, cuda_stream, FLOAT32, y.data_ptr(), x.data_ptr(), weight.data_ptr(),
+                                 _pointer(bias), _pointer(residual), relu, address, work.pointer, size))
     return y
 
 
@@ -283,8 +285,8 @@ def conv2d_backward_input(dy, weight, x_shape, stride, padding, dilation, groups
     dy = like(op, "dy", dy, (x_shape[0], weight.shape[0], p, q), weight, "weight")
     dx = _empty(tuple(x_shape), device=dy.device)
     work = Workspace(dy, size)
-    lib.check(lib.conv2d_backward_input(device, cuda_stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), weight.data_ptr(), address,
-                                        work.pointer, size))
+    lib.check(lib.conv2d_backward_input(device, cuda_stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), weight.data_ptr(),
+                                        address, work.pointer, size))
     return dx
 
 
@@ -299,8 +301,8 @@ def conv2d_backward_weight(dy, x, weight_shape, need_bias, stride, padding, dila
     dw = _empty(tuple(weight_shape), device=x.device)
     db = _empty(weight_shape[0], device=x.device) if need_bias else None
     work = Workspace(x, size)
-    lib.check(lib.conv2d_backward_weight(device, cuda_stream, FLOAT32, dw.data_ptr(), _pointer(db), dy.data_ptr(), x.data_ptr(),
-                                         address, work.pointer, size))
+    lib.check(lib.conv2d_backward_weight(device, cuda_stream, FLOAT32, dw.data_ptr(), _pointer(db), dy.data_ptr(),
+                                         x.data_ptr(), address, work.pointer, size))
     return dw, db
 
 
@@ -318,7 +320,8 @@ def fold_batch_norm(weight, bias, gamma, beta, mean, var, epsilon):
     device, stream = where(op, weight, "weight")
     lib.check(lib.conv2d_fold_batch_norm(
         device, stream, FLOAT32, new_weight.data_ptr(), new_bias.data_ptr(), weight.data_ptr(), _pointer(bias),
-        gamma.data_ptr(), beta.data_ptr(), mean.data_ptr(), var.data_ptr(), epsilon, filters, weight.numel() // filters))
+        gamma.data_ptr(), beta.data_ptr(), mean.data_ptr(), var.data_ptr(), epsilon, filters,
+        weight.numel() // filters))
     return new_weight, new_bias
 
 
@@ -345,7 +348,8 @@ def max_pool2d(x, kernel, stride, padding, dilation, ceil_mode, relu):
     argmax = _empty(y.shape, dtype=torch.uint8, device=x.device)
     lib = library()
     device, cuda_stream = where("max_pool2d", x)
-    lib.check(lib.max_pool2d_forward(device, cuda_stream, FLOAT32, y.data_ptr(), argmax.data_ptr(), x.data_ptr(), relu, address))
+    lib.check(lib.max_pool2d_forward(device, cuda_stream, FLOAT32, y.data_ptr(), argmax.data_ptr(), x.data_ptr(), relu,
+                                     address))
     return y, argmax
 
 
@@ -356,7 +360,8 @@ def max_pool2d_backward(dy, argmax, x_shape, kernel, stride, padding, dilation, 
     dx = _empty(tuple(x_shape), device=dy.device)
     lib = library()
     device, cuda_stream = where("max_pool2d_backward", dy, "dy")
-    lib.check(lib.max_pool2d_backward(device, cuda_stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), argmax.data_ptr(), address))
+    lib.check(lib.max_pool2d_backward(device, cuda_stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), argmax.data_ptr(),
+                                      address))
     return dx
 
 
@@ -366,7 +371,8 @@ def avg_pool2d(x, kernel, stride, padding, ceil_mode, count_include_pad):
     y = _empty((x.shape[0], x.shape[1], p, q), device=x.device)
     lib = library()
     device, cuda_stream = where("avg_pool2d", x)
-    lib.check(lib.avg_pool2d_forward(device, cuda_stream, FLOAT32, y.data_ptr(), x.data_ptr(), count_include_pad, address))
+    lib.check(lib.avg_pool2d_forward(device, cuda_stream, FLOAT32, y.data_ptr(), x.data_ptr(), count_include_pad,
+                                     address))
     return y
 
 
@@ -377,7 +383,8 @@ def avg_pool2d_backward(dy, x_shape, kernel, stride, padding, ceil_mode, count_i
     dx = _empty(tuple(x_shape), device=dy.device)
     lib = library()
     device, cuda_stream = where("avg_pool2d_backward", dy, "dy")
-    lib.check(lib.avg_pool2d_backward(device, cuda_stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), count_include_pad, address))
+    lib.check(lib.avg_pool2d_backward(device, cuda_stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), count_include_pad,
+                                      address))
     return dx
 
 
@@ -387,7 +394,8 @@ def global_avg_pool2d(x):
     y = _empty((x.shape[0], x.shape[1], 1, 1), device=x.device)
     lib = library()
     device, stream = where("global_avg_pool2d", x)
-    lib.check(lib.global_avg_pool2d_forward(device, stream, FLOAT32, y.data_ptr(), x.data_ptr(), y.numel(), x.shape[2] * x.shape[3]))
+    lib.check(lib.global_avg_pool2d_forward(device, stream, FLOAT32, y.data_ptr(), x.data_ptr(), y.numel(),
+                                            x.shape[2] * x.shape[3]))
     return y
 
 
@@ -396,5 +404,6 @@ def global_avg_pool2d_backward(dy, x_shape):
     dx = _empty(tuple(x_shape), device=dy.device)
     lib = library()
     device, stream = where("global_avg_pool2d_backward", dy, "dy")
-    lib.check(lib.global_avg_pool2d_backward(device, stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), dy.numel(), x_shape[2] * x_shape[3]))
+    lib.check(lib.global_avg_pool2d_backward(device, stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), dy.numel(),
+                                             x_shape[2] * x_shape[3]))
     return dx

@@ -7,9 +7,9 @@ The library is opened when the first operation needs it, from the first of these
     the lesson's folder, then bazel-bin  in a checkout: `bazel build //phase5_production:nncuda`
     the loader's own search              LD_LIBRARY_PATH, /usr/lib
 
-Where the library is older than this package, or of another major version, the first operation raises a RuntimeError that
-names both versions. nncuda.h documents every function; _SIGNATURES says the same in one letter for each argument, and a
-test compares the two.
+Where the library is older than this package, or of another major version, the first operation raises a RuntimeError
+that names both versions. nncuda.h documents every function; _SIGNATURES says the same in one letter for each argument,
+and a test compares the two.
 """
 import contextlib
 import ctypes
@@ -96,8 +96,8 @@ def _open():
         except OSError as error:
             reasons.append(str(error))
     hint = "" if wanted else " (looked beside the package, in bazel-bin, and where the loader looks)"
-    raise RuntimeError("libnncuda.so.1 cannot be loaded%s: %s; build it with `bazel build //phase5_production:nncuda`, or set "
-                       "NNCUDA_LIBRARY to its path" % (hint, "; ".join(reasons)))
+    raise RuntimeError("libnncuda.so.1 cannot be loaded%s: %s; build it with `bazel build //phase5_production:nncuda`, "
+                       "or set NNCUDA_LIBRARY to its path" % (hint, "; ".join(reasons)))
 
 
 def version_text(version):
@@ -138,8 +138,9 @@ class Library:
 
     def _lacks(self, name):
         def raises(*_):
-            raise RuntimeError("%s (version %s) has no function nncuda_%s, which this operation needs: build it again with "
-                               "`bazel build //phase5_production:nncuda`" % (self.path, version_text(self.version()), name))
+            raise RuntimeError("%s (version %s) has no function nncuda_%s, which this operation needs: build it again "
+                               "with `bazel build //phase5_production:nncuda`"
+                               % (self.path, version_text(self.version()), name))
         return raises
 
     def check(self, status):
@@ -187,9 +188,17 @@ def _environment_host():
     return name
 
 
+def usual_host():
+    """What the environment says of all threads, as host_device() gives it."""
+    return _host(_environment_host())
+
+
 def host_device():
     """The library's device for tensors on the CPU: -1, its C functions, or 0, its emulated GPU."""
-    name = _thread.host or _environment_host()
+    return _host(_thread.host or _environment_host())
+
+
+def _host(name):
     if name == "emulated" and not library().emulated:
         raise RuntimeError("%s is %s, which has no emulated GPU; expected a library of the cpu backend: "
                            "`bazel build --config=cpu //phase5_production:nncuda`" % (library().path, library().text))
@@ -217,8 +226,8 @@ def stream(value, device=None):
     if isinstance(value, int) and isinstance(device, int):
         value = torch.cuda.ExternalStream(value, device="cuda:%d" % device)
     if not isinstance(value, torch.cuda.Stream):
-        raise TypeError("stream: %r with device %r; expected a torch.cuda.Stream, or a cudaStream_t as an int with the index of its "
-                        "device" % (value, device))
+        raise TypeError("stream: %r with device %r; expected a torch.cuda.Stream, or a cudaStream_t as an int with the "
+                        "index of its device" % (value, device))
     before, _thread.stream_device = _thread.stream_device, value.device.index
     try:
         _changed()

@@ -1,5 +1,5 @@
-"""Which of the two ways to libnncuda is taken: ctypes, which needs no compiler, or the torch extension, which costs less per
-call.
+"""Which of the two ways to libnncuda is taken: ctypes, which needs no compiler, or the torch extension, which costs
+less per call.
 
     NNCUDA_BACKEND=ctypes|extension|auto     in the environment; auto, the default: the extension where it is installed
     nncuda.set_backend("extension")          at any time
@@ -40,7 +40,7 @@ def _use(chosen, *sources):
 
 def _connect(module):
     """Gives the extension the same library that ctypes uses."""
-    module.open(_library.library().path, _library.NEEDED, _library.host_device())
+    module.open(_library.library().path, _library.NEEDED, _library.usual_host())
     if module.told not in _library.listeners:
         _library.listeners.append(module.told)
     return module
@@ -63,8 +63,8 @@ def set_backend(chosen):
         if chosen != "ctypes" and _extension is None:
             _extension = _installed()
         if chosen == "extension" and _extension is None:
-            raise RuntimeError("the torch extension is not installed; build it with `pip install -e .` in the folder of "
-                               "setup.py, or with nncuda.build_extension()")
+            raise RuntimeError("the torch extension is not installed; build it with `pip install -e .` in the folder "
+                               "of setup.py, or with nncuda.build_extension()")
         if chosen != "ctypes" and _extension is not None:
             _use("extension", _connect(_extension))
         else:
@@ -73,7 +73,7 @@ def set_backend(chosen):
 
 
 def build_extension(verbose=False, build_directory=None, flags=()):
-    """Compiles csrc/extension.cpp for this PyTorch (some 20 seconds the first time; kept in PyTorch's folder for
+    """Compiles csrc/extension.cc for this PyTorch (some 20 seconds the first time; kept in PyTorch's folder for
     extensions), and uses it. flags: more options for the compiler."""
     global _extension
     from ._build import compile_now

@@ -19,23 +19,27 @@ class DataError(ValueError):
 
 
 def read_idx(path):
-    """A uint8 tensor from an IDX file, packed by gzip or not. The format: 00 00 08 RANK, RANK sizes of 4 bytes, bytes."""
+    """A uint8 tensor from an IDX file, packed by gzip or not. The format: 00 00 08 RANK, RANK sizes of 4 bytes,
+    bytes."""
     try:
         with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
             content = bytearray(file.read())
     except (OSError, EOFError, zlib.error) as error:
         raise DataError("%s: cannot be read: %s" % (path, error)) from None
     if len(content) < 4 or content[:3] != b"\0\0\x08" or not 1 <= content[3] <= 4:
-        raise DataError("%s: starts with %s; expected 00 00 08 and the rank, an IDX file of bytes" % (path, content[:4].hex(" ")))
+        raise DataError("%s: starts with %s; expected 00 00 08 and the rank, an IDX file of bytes"
+                        % (path, content[:4].hex(" ")))
     begin = 4 + 4 * content[3]
     if len(content) < begin:
-        raise DataError("%s: has %d bytes; the header alone needs %d: the file is truncated" % (path, len(content), begin))
+        raise DataError("%s: has %d bytes; the header alone needs %d: the file is truncated"
+                        % (path, len(content), begin))
     shape = struct.unpack(">%dI" % content[3], content[4:begin])
     count = 1
     for size in shape:
         count *= size
     if len(content) - begin != count:
-        raise DataError("%s: holds %d bytes of data; expected %d for shape %s" % (path, len(content) - begin, count, shape))
+        raise DataError("%s: holds %d bytes of data; expected %d for shape %s"
+                        % (path, len(content) - begin, count, shape))
     if not count:
         raise DataError("%s: is empty (shape %s)" % (path, shape))
     return torch.frombuffer(content, dtype=torch.uint8, offset=begin).reshape(shape)
@@ -63,8 +67,8 @@ def channel_statistics(images):
 
 
 class Images:
-    """Images (N,C,H,W) as bytes and labels (N) as int64, in memory. A batch is scaled to 0..1 and normalised with mean and
-    std, one of each per channel, where the images lie: on the GPU after to("cuda")."""
+    """Images (N,C,H,W) as bytes and labels (N) as int64, in memory. A batch is scaled to 0..1 and normalised with mean
+    and std, one of each per channel, where the images lie: on the GPU after to("cuda")."""
 
     def __init__(self, images, labels, classes, mean, std):
         if len(images) != len(labels):
@@ -131,7 +135,8 @@ def _picture(path, side):
 
 def _pictures_of(folder):
     names = sorted(os.listdir(folder))
-    return [os.path.join(folder, name) for name in names if name.lower().endswith((".jpeg", ".jpg", ".png", ".ppm", ".bmp"))]
+    return [os.path.join(folder, name) for name in names if name.lower().endswith((".jpeg", ".jpg", ".png", ".ppm",
+                                                                                   ".bmp"))]
 
 
 def _validation_of_tiny_imagenet(folder, classes):
@@ -155,7 +160,8 @@ def image_folder(directory, side=64, limit=None):
     train, val = os.path.join(directory, "train"), os.path.join(directory, "val")
     for folder in (train, val):
         if not os.path.isdir(folder):
-            raise DataError("%s: no such directory; expected train/ and val/ in %s, as in Tiny-ImageNet or an ImageFolder" % (folder, directory))
+            raise DataError("%s: no such directory; expected train/ and val/ in %s, as in Tiny-ImageNet or an "
+                            "ImageFolder" % (folder, directory))
     classes = sorted(name for name in os.listdir(train) if os.path.isdir(os.path.join(train, name)))
     if not classes:
         raise DataError("%s: holds no folders; expected one for each class" % train)
@@ -168,7 +174,8 @@ def image_folder(directory, side=64, limit=None):
             inner = deeper if os.path.isdir(deeper) else inner
             pictures = _pictures_of(inner) if os.path.isdir(inner) else []
             if not pictures:
-                raise DataError("%s: no pictures of class %s here; expected .JPEG, .jpg, .png, .ppm or .bmp" % (inner, name))
+                raise DataError("%s: no pictures of class %s here; expected .JPEG, .jpg, .png, .ppm or .bmp"
+                                % (inner, name))
             files += [(path, label) for path in pictures[:limit]]
         return files
 
@@ -181,8 +188,8 @@ def image_folder(directory, side=64, limit=None):
 
 
 def generate_image_folder(directory, classes=4, train=40, val=10, side=64, seed=1):
-    """Writes a folder in Tiny-ImageNet's layout: each class is a wave of its own direction and colour under noise, which a
-    small network learns in a few epochs, and a linear one does not, because the phase is random."""
+    """Writes a folder in Tiny-ImageNet's layout: each class is a wave of its own direction and colour under noise,
+    which a small network learns in a few epochs, and a linear one does not, because the phase is random."""
     from PIL import Image
     if os.path.exists(directory):
         raise DataError("%s: exists already; expected a name for a new directory: nothing was written" % directory)

@@ -1,8 +1,8 @@
 """The operations as functions, with the names and arguments of torch.nn.functional where it has the same one.
 
-float32, on a GPU or on the CPU; gradients by our backward kernels. What an operation cannot do it refuses by an exception
-that names the argument: TypeError (dtype, not a tensor), ValueError (shape, device, value), NotImplementedError (there is
-no kernel), RuntimeError (the library, CUDA).
+float32, on a GPU or on the CPU; gradients by our backward kernels. What an operation cannot do it refuses by an
+exception that names the argument: TypeError (dtype, not a tensor), ValueError (shape, device, value),
+NotImplementedError (there is no kernel), RuntimeError (the library, CUDA).
 """
 import math
 
@@ -24,19 +24,21 @@ def _do(name, *inputs):
 
 
 def softmax(x, dim=-1):
-    """exp(x - max) / sum along `dim`. The kernels walk along the last dimension; for another one x is transposed, a copy."""
+    """exp(x - max) / sum along `dim`. The kernels walk along the last dimension; for another one x is transposed, a
+    copy."""
     if not isinstance(x, torch.Tensor):
         raise TypeError("softmax: x is %s; expected a torch.Tensor" % _checks.kind(x))
     if dim == -1 or dim == x.dim() - 1:
         return _do("softmax", x)
     if not -x.dim() <= dim < x.dim():
-        raise ValueError("softmax: dim is %r; expected %d to %d for shape %s" % (dim, -x.dim(), x.dim() - 1, _checks.shape_text(x.shape)))
+        raise ValueError("softmax: dim is %r; expected %d to %d for shape %s"
+                         % (dim, -x.dim(), x.dim() - 1, _checks.shape_text(x.shape)))
     return _do("softmax", x.transpose(dim, -1)).transpose(dim, -1)
 
 
 def cross_entropy(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-    """The loss of logits `input` (rows, classes) for classes `target` (rows), int64. Where there are gradients, they are
-    computed in the same pass. On a GPU a wrong class makes the loss NaN; on the CPU it is a ValueError."""
+    """The loss of logits `input` (rows, classes) for classes `target` (rows), int64. Where there are gradients, they
+    are computed in the same pass. On a GPU a wrong class makes the loss NaN; on the CPU it is a ValueError."""
     if reduction not in _REDUCTIONS:
         raise ValueError("cross_entropy: reduction is %r; expected 'mean' or 'sum'" % (reduction,))
     label_smoothing = _checks.between("cross_entropy", "label_smoothing", label_smoothing, 0.0, 1.0)
@@ -113,15 +115,16 @@ def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=Fal
     """The largest of each window; of max(0, x) if `relu`, in the same kernel."""
     pair = _checks.pair
     return _do("max_pool2d", x, pair("max_pool2d", "kernel_size", kernel_size, 1),
-               pair("max_pool2d", "stride", kernel_size if stride is None else stride, 1), pair("max_pool2d", "padding", padding, 0),
+               pair("max_pool2d", "stride", kernel_size if stride is None else stride, 1),
+               pair("max_pool2d", "padding", padding, 0),
                pair("max_pool2d", "dilation", dilation, 1), bool(ceil_mode), bool(relu))[0]
 
 
 def avg_pool2d(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     pair = _checks.pair
     return _do("avg_pool2d", x, pair("avg_pool2d", "kernel_size", kernel_size, 1),
-               pair("avg_pool2d", "stride", kernel_size if stride is None else stride, 1), pair("avg_pool2d", "padding", padding, 0),
-               bool(ceil_mode), bool(count_include_pad))
+               pair("avg_pool2d", "stride", kernel_size if stride is None else stride, 1),
+               pair("avg_pool2d", "padding", padding, 0), bool(ceil_mode), bool(count_include_pad))
 
 
 def global_avg_pool2d(x):
@@ -141,12 +144,14 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     return _do("layer_norm", x, weight, bias, eps)[0]
 
 
-def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5, *, relu=False,
-               residual=None):
-    """Each channel of x (N,C,H,W) with mean 0 and variance 1, times weight, plus bias. In training by the batch's statistics,
-    towards which the running ones move; else by those. With `relu` also max(0, . + residual), in the same kernel."""
+def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5, *,
+               relu=False, residual=None):
+    """Each channel of x (N,C,H,W) with mean 0 and variance 1, times weight, plus bias. In training by the batch's
+    statistics, towards which the running ones move; else by those. With `relu` also max(0, . + residual), in the same
+    kernel."""
     if residual is not None and not relu:
-        raise ValueError("batch_norm: residual is given without relu; expected relu=True: the kernel is relu(norm(x) + residual)")
+        raise ValueError("batch_norm: residual is given without relu; expected relu=True: the kernel is relu(norm(x) + "
+                         "residual)")
     channels = x.shape[1:2] if isinstance(x, torch.Tensor) and x.dim() > 1 else (0,)
     weight = torch.ones(channels, device=x.device) if weight is None else weight
     bias = torch.zeros(channels, device=x.device) if bias is None else bias
@@ -155,7 +160,8 @@ def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=Fa
         if compiling():
             return batch_norm_in_graph(x, residual, running_mean, running_var, weight, bias, after, momentum, eps)
         return call("batch_norm", x, residual, weight, bias, running_mean, running_var, after, momentum, eps)[0]
-    if torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in (x, weight, bias, residual)):
+    if torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad
+                                       for t in (x, weight, bias, residual)):
         # Fine-tuning with frozen statistics: an affine function, by PyTorch's operators.
         scale = weight * torch.rsqrt(running_var + eps)
         y = x * scale[:, None, None] + (bias - running_mean * scale)[:, None, None]
@@ -167,7 +173,9 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     """softmax(query key^T / sqrt(depth)) value; (batch,heads,length,depth), float32 or bfloat16, depth up to 128."""
     for name, given, usual in (("attn_mask", attn_mask, None), ("dropout_p", dropout_p, 0.0)):
         if given is not usual and given != usual:
-            raise NotImplementedError("scaled_dot_product_attention: %s is given; expected %r: the kernels have none" % (name, usual))
+            raise NotImplementedError("scaled_dot_product_attention: %s is given; expected %r: the kernels have none"
+                                      % (name, usual))
     if scale is not None and not math.isclose(scale, 1 / math.sqrt(query.shape[-1]), rel_tol=1e-6):
-        raise NotImplementedError("scaled_dot_product_attention: scale is %r; expected None, which is 1/sqrt(depth)" % (scale,))
+        raise NotImplementedError("scaled_dot_product_attention: scale is %r; expected None, which is 1/sqrt(depth)"
+                                  % (scale,))
     return _do("attention", query, key, value, bool(is_causal))[0]

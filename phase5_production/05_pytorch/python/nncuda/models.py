@@ -1,5 +1,5 @@
-"""Networks of the course as PyTorch modules on our operations. Parameter names are those of the C programs' checkpoints, and of
-the same network in torch.nn."""
+"""Networks of the course as PyTorch modules on our operations. Parameter names are those of the C programs'
+checkpoints, and of the same network in torch.nn."""
 import json
 import math
 import struct
@@ -12,8 +12,8 @@ from .modules import BatchNorm2d, Conv2d, Dropout, Linear, load_state
 
 
 class FashionMNISTCNN(nn.Module):
-    """The Fashion CNN of phase 3, 896,522 parameters: (N,1,28,28) -> logits (N,10). Max pooling and ReLU are one kernel, and so
-    are fc1 and its ReLU."""
+    """The Fashion CNN of phase 3, 896,522 parameters: (N,1,28,28) -> logits (N,10). Max pooling and ReLU are one
+    kernel, and so are fc1 and its ReLU."""
     image, classes = (1, 28, 28), 10
 
     def __init__(self, classes=10):
@@ -31,8 +31,8 @@ class FashionMNISTCNN(nn.Module):
 
 
 class TinyImageNetCNN(nn.Module):
-    """Three blocks of convolution, batch norm, ReLU and max pooling, then two linear layers: (N,3,side,side) -> logits, or
-    probabilities by our softmax with probabilities=True."""
+    """Three blocks of convolution, batch norm, ReLU and max pooling, then two linear layers: (N,3,side,side) -> logits,
+    or probabilities by our softmax with probabilities=True."""
 
     def __init__(self, classes=200, side=64, width=64, dropout=0.5):
         super().__init__()
@@ -50,7 +50,8 @@ class TinyImageNetCNN(nn.Module):
         for conv, bn in ((self.conv1, self.bn1), (self.conv2, self.bn2), (self.conv3, self.bn3)):
             if bn.training:
                 bn.num_batches_tracked.add_(1)
-            x = functional.batch_norm(conv(x), bn.running_mean, bn.running_var, bn.weight, bn.bias, bn.training, relu=True)
+            x = functional.batch_norm(conv(x), bn.running_mean, bn.running_var, bn.weight, bn.bias, bn.training,
+                                      relu=True)
             x = functional.max_pool2d(x, 2)
         x = functional.linear(x.flatten(1), self.fc1.weight, self.fc1.bias, relu=True)
         logits = self.fc2(self.dropout(x))
@@ -61,7 +62,8 @@ _TYPES = {"F32": (torch.float32, 4), "I64": (torch.int64, 8)}
 
 
 def read_safetensors(path):
-    """A checkpoint of the C programs (runs/NAME/model.safetensors): name -> tensor. Every size is checked before it is used."""
+    """A checkpoint of the C programs (runs/NAME/model.safetensors): name -> tensor. Every size is checked before it is
+    used."""
     def wrong(what):
         return ValueError("%s: %s; expected a .safetensors file" % (path, what))
 
@@ -88,9 +90,11 @@ def read_safetensors(path):
         except (KeyError, TypeError, ValueError):
             raise wrong("tensor %s has no dtype F32 or I64, shape and data_offsets" % name) from None
         if not good or first > last or last > len(content) - begin or last - first != size * math.prod(shape):
-            raise wrong("tensor %s of shape %s lies at %s to %s of %d bytes" % (name, shape, first, last, len(content) - begin))
+            raise wrong("tensor %s of shape %s lies at %s to %s of %d bytes"
+                        % (name, shape, first, last, len(content) - begin))
         count = math.prod(shape)
-        data = torch.frombuffer(content, dtype=torch.uint8, offset=begin + first, count=last - first) if count else torch.empty(0, dtype=torch.uint8)
+        data = torch.frombuffer(content, dtype=torch.uint8, offset=begin + first,
+                                count=last - first) if count else torch.empty(0, dtype=torch.uint8)
         tensors[name] = torch.empty(shape, dtype=dtype)
         tensors[name].view(-1).view(torch.uint8).copy_(data) if count else None
     return tensors

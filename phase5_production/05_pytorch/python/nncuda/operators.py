@@ -1,9 +1,9 @@
-"""The operations as operators of torch.library, torch.ops.nncuda.softmax and so on, so that torch.compile keeps them in its
-graph and does not break it: for each a schema, the shapes of its outputs ("fake": no data), and the autograd rule of
-_autograd.py.
+"""The operations as operators of torch.library, torch.ops.nncuda.softmax and so on, so that torch.compile keeps them in
+its graph and does not break it: for each a schema, the shapes of its outputs ("fake": no data), and the autograd rule
+of _autograd.py.
 
-Registered at import where PyTorch is 2.4 or newer. In eager mode nobody calls them: an operator of Python costs more per
-call than a function. register() also works with PyTorch 1.13, which has no torch.compile; tests use that.
+Registered at import where PyTorch is 2.4 or newer. In eager mode nobody calls them: an operator of Python costs more
+per call than a function. register() also works with PyTorch 1.13, which has no torch.compile; tests use that.
 """
 import torch
 
@@ -77,7 +77,8 @@ SCHEMAS = {
     "softmax": ("Tensor x", "Tensor", _same),
     "softmax_backward": ("Tensor dy, Tensor y", "Tensor", lambda dy, y: _same(y)),
     "cross_entropy": (
-        "Tensor logits, Tensor labels, int reduction, int ignore_index, float label_smoothing, bool gradient", "(Tensor, Tensor)",
+        "Tensor logits, Tensor labels, int reduction, int ignore_index, float label_smoothing, bool gradient",
+        "(Tensor, Tensor)",
         lambda logits, labels, reduction, ignore, smoothing, gradient: (
             _new(logits), _same(logits) if gradient else _nothing(logits))),
     "activation": ("Tensor x, int kind", "Tensor", _same),
@@ -107,7 +108,9 @@ SCHEMAS = {
         lambda dy, argmax, x_shape, *_: _new(dy, *x_shape)),
     "avg_pool2d": (
         "Tensor x, %s, bool ceil_mode, bool count_include_pad" % _POOL, "Tensor",
-        lambda x, kernel, stride, padding, ceil_mode, count: _new(x, *_pooled(x, kernel, stride, padding, (1, 1), ceil_mode))),
+        lambda x, kernel, stride, padding, ceil_mode, count: _new(x,
+                                                                  *_pooled(x, kernel, stride, padding, (1, 1),
+                                                                           ceil_mode))),
     "avg_pool2d_backward": (
         "Tensor dy, %s x_shape, %s, bool ceil_mode, bool count_include_pad" % (_SHAPE, _POOL), "Tensor",
         lambda dy, x_shape, *_: _new(dy, *x_shape)),
@@ -117,15 +120,18 @@ SCHEMAS = {
     "layer_norm_backward": (
         "Tensor dy, Tensor x, Tensor weight, Tensor saved, bool need_x, bool need_weight", "(Tensor, Tensor, Tensor)",
         lambda dy, x, weight, saved, need_x, need_weight: (
-            _same(x) if need_x else _nothing(x), *((_same(weight), _same(weight)) if need_weight else (_nothing(x), _nothing(x))))),
+            _same(x) if need_x else _nothing(x), *((_same(weight), _same(weight)) if need_weight
+                                                   else (_nothing(x), _nothing(x))))),
     "batch_norm": (
-        "Tensor x, Tensor? z, Tensor gamma, Tensor beta, Tensor? running_mean, Tensor? running_var, int after, float momentum, "
-        "float epsilon", "(Tensor, Tensor, Tensor, Tensor)", _batch_norm),
+        "Tensor x, Tensor? z, Tensor gamma, Tensor beta, Tensor? running_mean, Tensor? running_var, int after, float "
+        "momentum, float epsilon", "(Tensor, Tensor, Tensor, Tensor)", _batch_norm),
     "batch_norm_evaluate": (
-        "Tensor x, Tensor? z, Tensor gamma, Tensor beta, Tensor running_mean, Tensor running_var, int after, float epsilon",
+        "Tensor x, Tensor? z, Tensor gamma, Tensor beta, Tensor running_mean, Tensor running_var, int after, float "
+        "epsilon",
         "Tensor", _same),
     "batch_norm_backward": (
-        "Tensor dy, Tensor x, Tensor gamma, Tensor beta, Tensor mean, Tensor inv_std, Tensor passed, int after, bool need_z",
+        "Tensor dy, Tensor x, Tensor gamma, Tensor beta, Tensor mean, Tensor inv_std, Tensor passed, int after, bool "
+        "need_z",
         "(Tensor, Tensor, Tensor, Tensor)",
         lambda dy, x, gamma, beta, mean, inv_std, passed, after, need_z: (
             _same(x), _same(x) if need_z else _nothing(x), _same(gamma), _same(beta))),
@@ -165,7 +171,8 @@ def _fake(name, shapes):
         first = inputs[0]
         allowed = (torch.float32, torch.bfloat16) if name.startswith("attention") else (torch.float32,)
         if first.dtype not in allowed:
-            raise TypeError("nncuda::%s: the first argument has dtype %s; expected torch.float32: convert it with float()" % (name, first.dtype))
+            raise TypeError("nncuda::%s: the first argument has dtype %s; expected torch.float32: convert it with "
+                            "float()" % (name, first.dtype))
         return shapes(*inputs)
     return run
 
@@ -214,8 +221,8 @@ def register():
 
 
 def batch_norm_in_graph(x, z, running_mean, running_var, gamma, beta, after, momentum, epsilon):
-    """Batch norm in training for torch.compile: an operator with a gradient may not write into an argument, so the graph
-    updates the running statistics by PyTorch's own operators."""
+    """Batch norm in training for torch.compile: an operator with a gradient may not write into an argument, so the
+    graph updates the running statistics by PyTorch's own operators."""
     y, mean, inv_std, _ = torch.ops.nncuda.batch_norm(x, z, gamma, beta, None, None, after, momentum, epsilon)
     if running_mean is not None:
         with torch.no_grad():

@@ -1,7 +1,7 @@
 """Optimizers: one launch for all tensors of a model (csrc: nncuda_sgd_step, nncuda_adam_step).
 
-Arguments, the names of what is kept for each parameter, and the results are those of torch.optim's SGD, Adam and AdamW: a
-state_dict() of one is loaded by the other.
+Arguments, the names of what is kept for each parameter, and the results are those of torch.optim's SGD, Adam and AdamW:
+a state_dict() of one is loaded by the other.
 """
 import torch
 
@@ -13,7 +13,9 @@ def _number(op, name, value, low, high=float("inf"), open_end=False):
     if isinstance(value, torch.Tensor):
         raise TypeError("%s: %s is a torch.Tensor; expected a number" % (op, name))
     if not low <= value <= high or open_end and value == high:
-        raise ValueError("%s: %s is %r; expected %s" % (op, name, value, "%g to %g" % (low, high) if high < float("inf") else "at least %g" % low))
+        raise ValueError("%s: %s is %r; expected %s" % (op, name, value,
+                                                        "%g to %g" % (low, high) if high < float("inf")
+                                                        else "at least %g" % low))
     return value
 
 
@@ -31,10 +33,12 @@ class _Fused(torch.optim.Optimizer):
                 raise TypeError("%s: a parameter of shape %s has dtype %s, its gradient %s; expected torch.float32"
                                 % (op, shape_text(p.shape), p.dtype, g.dtype))
             if g.is_sparse:
-                raise TypeError("%s: the gradient of a parameter of shape %s is sparse; expected a dense one" % (op, shape_text(p.shape)))
+                raise TypeError("%s: the gradient of a parameter of shape %s is sparse; expected a dense one"
+                                % (op, shape_text(p.shape)))
             if not p.is_contiguous():
-                raise ValueError("%s: a parameter of shape %s is not contiguous (strides %s); expected a contiguous one, because it "
-                                 "is written into: model.to(memory_format=torch.contiguous_format)" % (op, shape_text(p.shape), p.stride()))
+                raise ValueError("%s: a parameter of shape %s is not contiguous (strides %s); expected a contiguous "
+                                 "one, because it is written into: model.to(memory_format=torch.contiguous_format)"
+                                 % (op, shape_text(p.shape), p.stride()))
             if p.numel():
                 weights, gradients = devices.setdefault(p.device, ([], []))
                 weights.append(p)
@@ -58,11 +62,14 @@ class SGD(_Fused):
         for name, value in (("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)):
             _number("SGD", name, value, 0)
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("SGD: nesterov with momentum %r and dampening %r; expected a momentum above 0 and no dampening" % (momentum, dampening))
-        super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov))
+            raise ValueError("SGD: nesterov with momentum %r and dampening %r; expected a momentum above 0 and no "
+                             "dampening" % (momentum, dampening))
+        super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
+                                      nesterov=nesterov))
 
     def _step(self, group, weights, gradients):
-        arguments = [float(group[name]) for name in ("lr", "momentum", "dampening")] + [bool(group["nesterov"]), float(group["weight_decay"])]
+        arguments = [float(group[name]) for name in ("lr", "momentum", "dampening")] + [bool(group["nesterov"]),
+                                                                                        float(group["weight_decay"])]
         if not group["momentum"]:
             backend.ops.sgd_step(weights, gradients, [], *arguments, True)
             return
@@ -75,7 +82,8 @@ class SGD(_Fused):
                 for i in chosen:
                     self.state[weights[i]]["momentum_buffer"] = torch.zeros_like(weights[i])
             part = [weights[i] for i in chosen]
-            backend.ops.sgd_step(part, [gradients[i] for i in chosen], [self.state[p]["momentum_buffer"] for p in part], *arguments, first)
+            backend.ops.sgd_step(part, [gradients[i] for i in chosen], [self.state[p]["momentum_buffer"] for p in part],
+                                 *arguments, first)
 
 
 class Adam(_Fused):
@@ -101,8 +109,8 @@ class Adam(_Fused):
             state["step"] += 1
             by_step.setdefault(int(state["step"]), []).append((p, g, state["exp_avg"], state["exp_avg_sq"]))
         for step, entries in by_step.items():
-            backend.ops.adam_step(*map(list, zip(*entries)), float(group["lr"]), *map(float, group["betas"]), float(group["eps"]),
-                                  float(group["weight_decay"]), self.decoupled, step)
+            backend.ops.adam_step(*map(list, zip(*entries)), float(group["lr"]), *map(float, group["betas"]),
+                                  float(group["eps"]), float(group["weight_decay"]), self.decoupled, step)
 
 
 class AdamW(Adam):

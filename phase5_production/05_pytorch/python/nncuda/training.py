@@ -66,14 +66,16 @@ def evaluate_accuracy(model, test_data=None, batch_size=1000, device=None, data_
 
 
 def train(model, optimizer, training, test, epochs, batch_size, seed=1, device=None, log=None):
-    """Trains with cross-entropy; gives the history, lists of one value for each epoch. The loss stays on the device until the
-    epoch's end: reading it after each step would make Python wait for the GPU. log: a file for a line per epoch, or None."""
+    """Trains with cross-entropy; gives the history, lists of one value for each epoch. The loss stays on the device
+    until the epoch's end: reading it after each step would make Python wait for the GPU. log: a file for a line per
+    epoch, or None."""
     if batch_size < 1 or epochs < 1:
         raise ValueError("train: epochs is %r, batch_size is %r; expected at least 1" % (epochs, batch_size))
     device = pick_device(device)
     training, test = training.to(device), test.to(device)
     order = torch.Generator().manual_seed(seed)
-    history = {name: [] for name in ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "images_per_second", "seconds")}
+    history = {name: [] for name in ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "images_per_second",
+                                     "seconds")}
     for epoch in range(epochs):
         model.train()
         begin = time.perf_counter()
@@ -93,16 +95,19 @@ def train(model, optimizer, training, test, epochs, batch_size, seed=1, device=N
             raise RuntimeError("train: the loss of epoch %d is %r; the weights are of no use any more: try a smaller lr"
                                % (epoch + 1, train_loss))
         test_loss, test_accuracy = evaluate(model, test, device=device)
-        for name, value in zip(history, (train_loss, train_accuracy, test_loss, test_accuracy, len(training) / seconds, seconds)):
+        for name, value in zip(history, (train_loss, train_accuracy, test_loss, test_accuracy, len(training) / seconds,
+                                         seconds)):
             history[name].append(value)
         if log:
-            print("epoch %2d  train loss %.4f  train accuracy %5.2f %%  test loss %.4f  test accuracy %5.2f %%  %.0f images/s"
-                  % (epoch + 1, train_loss, 100 * train_accuracy, test_loss, 100 * test_accuracy, len(training) / seconds), file=log, flush=True)
+            print("epoch %2d  train loss %.4f  train accuracy %5.2f %%  test loss %.4f  test accuracy %5.2f %%  %.0f "
+                  "images/s"
+                  % (epoch + 1, train_loss, 100 * train_accuracy, test_loss, 100 * test_accuracy,
+                     len(training) / seconds), file=log, flush=True)
     return history
 
 
-def train_fashion_mnist_cuda(epochs=5, batch_size=64, lr=None, data_dir=None, device=None, seed=1, optimizer="sgd", model=None,
-                             train_images=None, test_images=None, checkpoint=None, verbose=True):
+def train_fashion_mnist_cuda(epochs=5, batch_size=64, lr=None, data_dir=None, device=None, seed=1, optimizer="sgd",
+                             model=None, train_images=None, test_images=None, checkpoint=None, verbose=True):
     """Trains FashionMNISTCNN on Fashion-MNIST with our kernels; gives (model, history).
 
     lr           the learning rate; None: 0.05 with SGD (momentum 0.9, weight decay 0.0005), 0.001 with Adam and AdamW
@@ -124,8 +129,8 @@ def train_fashion_mnist_cuda(epochs=5, batch_size=64, lr=None, data_dir=None, de
             model = FashionMNISTCNN()
     model = model.to(device)
     rate = RATES[optimizer] if lr is None else lr
-    history = train(model, _OPTIMIZERS[optimizer](model.parameters(), rate), training, test, epochs, batch_size, seed, device,
-                    sys.stderr if verbose else None)
+    history = train(model, _OPTIMIZERS[optimizer](model.parameters(), rate), training, test, epochs, batch_size, seed,
+                    device, sys.stderr if verbose else None)
     if checkpoint:
         torch.save(model.state_dict(), checkpoint)
     return model, history

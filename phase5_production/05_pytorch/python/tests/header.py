@@ -25,6 +25,7 @@ def signatures(text):
 def structures(text):
     """name -> names of the members, all int64_t."""
     found = {}
-    for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\}", re.sub(r"/\*.*?\*/", "", text, flags=re.S), flags=re.S):
+    for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\}", re.sub(r"/\*.*?\*/", "", text, flags=re.S),
+                                 flags=re.S):
         found[name] = [member.strip() for line in re.findall(r"int64_t ([^;]*);", body) for member in line.split(",")]
     return found

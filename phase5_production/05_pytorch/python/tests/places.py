@@ -1,7 +1,8 @@
 """What the tests share: where operations run, and how results are compared with PyTorch's in double.
 
-A place is (device of the tensors, how the CPU computes, backend). Without a GPU: the library's C functions through ctypes and
-through the extension, and, at small sizes, the emulated kernels. With a GPU and a library for CUDA: its kernels.
+A place is (device of the tensors, how the CPU computes, backend). Without a GPU: the library's C functions, and, at small
+sizes, the emulated kernels. With a GPU and a library for CUDA: its kernels, too. Where the extension is built, everything
+goes through it, else through ctypes: run.py --extension is the second run.
 """
 import contextlib
 import os
@@ -20,14 +21,12 @@ def extension_built():
 
 def places(small=False):
     """Where to run. small: also on the emulated GPU, which is slow."""
-    found = [("cpu", "cpu", "ctypes")]
-    if extension_built():
-        found.append(("cpu", "cpu", "extension"))
+    backend = "extension" if extension_built() else "ctypes"
+    found = [("cpu", "cpu", backend)]
     if nncuda.library().emulated:
-        if small:
-            found.append(("cpu", "emulated", "ctypes"))
+        found += [("cpu", "emulated", backend)] * small
     elif torch.cuda.is_available():
-        found += [("cuda", "cpu", backend) for backend in ("ctypes", "extension")[:1 + extension_built()]]
+        found.append(("cuda", "cpu", backend))
     return found
 
 
@@ -72,12 +71,14 @@ class Case(unittest.TestCase):
         if not worst <= tolerance:
             i = int(torch.where(error.isnan(), torch.full_like(error, float("inf")), error).argmax())
             self.fail("%s: element %d of shape %s is %g; expected %g: the error %.3g is above %.3g"
-                      % (what, i, tuple(ours.shape), ours.flatten()[i], reference.flatten()[i], float(error.flatten()[i]), tolerance))
+                      % (what, i, tuple(ours.shape), ours.flatten()[i], reference.flatten()[i],
+                         float(error.flatten()[i]), tolerance))
 
     def same_as(self, ours, theirs, inputs, terms, device, magnitude=None):
-        """ours(*inputs) in float32 and theirs(*inputs) in double: results, and the gradients of sum(g * y) for a random g.
-        terms: how many products an element sums up, in forward and backward; each is rounded, so the bound of the error is
-        terms * EPS * (the sum of the products' absolute values), for which the largest element times `magnitude` stands."""
+        """ours(*inputs) in float32 and theirs(*inputs) in double: results, and the gradients of sum(g * y) for a random
+        g. terms: how many products an element sums up, in forward and backward; each is rounded, so the bound of the
+        error is terms * EPS * (the sum of the products' absolute values), for which the largest element times
+        `magnitude` stands."""
         mine = [x.to(device).requires_grad_(x.is_floating_point()) for x in (x.clone() for x in inputs)]
         reference = [x.double().requires_grad_() if x.is_floating_point() else x for x in (x.clone() for x in inputs)]
         y, z = ours(*mine), theirs(*reference)
@@ -88,7 +89,8 @@ class Case(unittest.TestCase):
         self.close(y, z, 2 * terms ** 0.5 * scale * EPS * max(1.0, float(z.abs().max())), "forward")
         for i, (a, b) in enumerate(zip(mine, reference)):
             if a.requires_grad:
-                self.close(a.grad, b.grad, 2 * terms ** 0.5 * scale * EPS * max(1.0, float(b.grad.abs().max())), "gradient of input %d" % i)
+                self.close(a.grad, b.grad, 2 * terms ** 0.5 * scale * EPS * max(1.0, float(b.grad.abs().max())),
+                           "gradient of input %d" % i)
         return y
 
 

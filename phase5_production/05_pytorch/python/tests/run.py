@@ -5,8 +5,8 @@
     tests/run.py test_modules             # some
     tests/run.py test_operations.Gradcheck
 
-Without PyTorch everything is skipped, with the reason. --library=FILE: the libnncuda.so.1 to test; --extension: build the
-torch extension first, so that each operation is tested through it, too.
+Without PyTorch everything is skipped, with the reason. --library=FILE: the libnncuda.so.1 to test; --extension: build
+the torch extension first, so that each operation is tested through it, too.
 """
 import argparse
 import importlib.util
@@ -18,7 +18,8 @@ import unittest
 import xml.etree.ElementTree as xml
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODULES = ["test_library", "test_operations", "test_bad_input", "test_modules", "test_training", "test_fused_ops", "test_operators"]
+MODULES = ["test_library", "test_operations", "test_bad_input", "test_modules", "test_training", "test_fused_ops",
+           "test_operators"]
 
 
 class Result(unittest.TextTestResult):
@@ -75,6 +76,16 @@ def write_report(path, cases):
     xml.ElementTree(suites).write(path)
 
 
+def cannot_compile():
+    """Why the extension cannot be compiled here, or None."""
+    from torch.utils import cpp_extension
+    folders = cpp_extension.include_paths() + ["/usr/include"]
+    for header, package in (("torch/csrc/utils/pybind.h", "libtorch-dev"), ("pybind11/pybind11.h", "pybind11-dev")):
+        if not any(os.path.exists(os.path.join(folder, header)) for folder in folders):
+            return "%s is not here (apt install %s)" % (header, package)
+    return None if cpp_extension.is_ninja_available() else "ninja is not installed (apt install ninja-build)"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", help="the libnncuda.so.1 to test")
@@ -92,6 +103,13 @@ def main():
         if report:
             write_report(report, [{"id": "nncuda.python", "seconds": 0.0, "ends": [("skipped", reason)]}])
         return 0
+    if options.extension:
+        reason = cannot_compile()
+        if reason:
+            print("skipped: " + reason)
+            if report:
+                write_report(report, [{"id": "nncuda.extension", "seconds": 0.0, "ends": [("skipped", reason)]}])
+            return 0
     import torch
     torch.set_num_threads(1)  # small arrays; threads that wait for work cost more than they do
     with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as folder:

@@ -1,4 +1,5 @@
-"""Finding, opening and checking libnncuda: old libraries, missing ones, and the header against the table of signatures."""
+"""Finding, opening and checking libnncuda: old libraries, missing ones, and the header against the table of
+signatures."""
 import os
 import shutil
 import subprocess
@@ -70,7 +71,8 @@ class OtherLibraries(Case):
 
     def test_a_newer_minor_version_will_do(self):
         said = self.refusal(self.library(
-            "newer.so", 'int nncuda_version(void) { return 10200; } const char *nncuda_version_text(void) { return "nncuda"; }'))
+            "newer.so", 'int nncuda_version(void) { return 10200; } const char *nncuda_version_text(void) { return '
+            '"nncuda"; }'))
         self.assertIn("has no function nncuda_softmax_forward", said)
 
     def test_something_else_is_refused(self):
@@ -94,13 +96,17 @@ class OtherLibraries(Case):
         status, said = python("", NNCUDA_BACKEND="ctype")
         self.assertNotEqual(status, 0)
         self.assertIn("NNCUDA_BACKEND=ctype: expected ctypes, extension or auto", said)
-        with unittest.mock.patch.dict(os.environ, NNCUDA_DEVICE="gpu"), self.assertRaisesRegex(ValueError, "NNCUDA_DEVICE=gpu: expected cpu"):
+        self.addCleanup(nncuda.set_backend, nncuda.backend.name)
+        nncuda.set_backend("ctypes")
+        with unittest.mock.patch.dict(os.environ, NNCUDA_DEVICE="gpu"), \
+                self.assertRaisesRegex(ValueError, "NNCUDA_DEVICE=gpu: expected cpu"):
             nncuda.softmax(torch.zeros(2, 3))
 
 
 class Places(Case):
     def test_importing_opens_no_library(self):
-        status, said = python("print(nncuda._library._library)", NNCUDA_LIBRARY="/nonexistent/libnncuda.so.1", NNCUDA_BACKEND="ctypes")
+        status, said = python("print(nncuda._library._library)", NNCUDA_LIBRARY="/nonexistent/libnncuda.so.1",
+                              NNCUDA_BACKEND="ctypes")
         self.assertEqual((status, said.splitlines()[-1]), (0, "None"), said)
 
     def test_host_is_refused_and_restored(self):
@@ -112,5 +118,6 @@ class Places(Case):
         self.assertEqual(_library.host_device(), -1)
 
     def test_stream_is_refused(self):
-        with self.assertRaisesRegex(TypeError, "expected a torch.cuda.Stream, or a cudaStream_t as an int"), nncuda.stream("s"):
+        with self.assertRaisesRegex(TypeError,
+                                    "expected a torch.cuda.Stream, or a cudaStream_t as an int"), nncuda.stream("s"):
             pass

@@ -1,4 +1,5 @@
-"""Layers and optimizers against torch.nn and torch.optim: names, initial values, results, states that go back and forth."""
+"""Layers and optimizers against torch.nn and torch.optim: names, initial values, results, states that go back and
+forth."""
 import copy
 import json
 import os
@@ -32,9 +33,10 @@ def twin_of_fashion():
 def small():
     """One of each layer that convert() knows."""
     return nn.Sequential(
-        nn.Conv2d(2, 4, 3, padding="same"), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 6, 3, bias=False), nn.LeakyReLU(),
-        nn.AvgPool2d(2), nn.Sigmoid(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 5), nn.LayerNorm(5), nn.Tanh(), nn.Dropout(0.0),
-        nn.Softmax(dim=1))
+        nn.Conv2d(2, 4, 3, padding="same"), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(4, 6, 3, bias=False), nn.LeakyReLU(),
+        nn.AvgPool2d(2), nn.Sigmoid(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 5), nn.LayerNorm(5),
+        nn.Tanh(), nn.Dropout(0.0), nn.Softmax(dim=1))
 
 
 class Layers(Case):
@@ -44,7 +46,8 @@ class Layers(Case):
         torch.manual_seed(3)
         ours = nncuda.FashionMNISTCNN()
         self.assertEqual(sum(p.numel() for p in ours.parameters()), 896522)
-        self.assertEqual([(n, tuple(p.shape)) for n, p in ours.state_dict().items()], [(n, tuple(p.shape)) for n, p in theirs.state_dict().items()])
+        self.assertEqual([(n, tuple(p.shape)) for n, p in ours.state_dict().items()],
+                         [(n, tuple(p.shape)) for n, p in theirs.state_dict().items()])
         for a, b in zip(ours.parameters(), theirs.parameters()):
             self.assertTrue(torch.equal(a, b))
 
@@ -133,7 +136,8 @@ class States(Case):
         slots = {"momentum_buffer." + name: value for name, value in source.state_dict().items()}
         for name, value in {**source.state_dict(), **slots}.items():
             content = value.numpy().tobytes()
-            header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [len(data), len(data) + len(content)]}
+            header[name] = {"dtype": "F32", "shape": list(value.shape),
+                            "data_offsets": [len(data), len(data) + len(content)]}
             data += content
         text = json.dumps(header).encode()
         good = struct.pack("<Q", len(text)) + text + data
@@ -145,8 +149,10 @@ class States(Case):
             return nncuda.load_checkpoint(nncuda.FashionMNISTCNN(), path)
 
         self.assertTrue(torch.equal(load(good).conv2.weight, source.conv2.weight))
-        for content, sentence in ((good[:-1], "lies at"), (b"\1", "has 1 bytes"), (struct.pack("<Q", 1 << 60) + text, "says that its header has"),
-                                  (struct.pack("<Q", 5) + b"hello", "not JSON"), (struct.pack("<Q", 2) + b"[]", "not an object"),
+        for content, sentence in ((good[:-1], "lies at"), (b"\1", "has 1 bytes"),
+                                  (struct.pack("<Q", 1 << 60) + text, "says that its header has"),
+                                  (struct.pack("<Q", 5) + b"hello", "not JSON"),
+                                  (struct.pack("<Q", 2) + b"[]", "not an object"),
                                   (struct.pack("<Q", 8) + b'{"a":{}}', "tensor a has no dtype")):
             with self.assertRaisesRegex(ValueError, sentence):
                 load(content)
@@ -161,7 +167,8 @@ class States(Case):
             state = {name: value.double() for name, value in model.state_dict().items()}
             for i in "123":
                 h = F.conv2d(h, state["conv%s.weight" % i], padding=1)
-                h = F.batch_norm(h, *(state["bn%s.%s" % (i, n)] for n in ("running_mean", "running_var", "weight", "bias")))
+                h = F.batch_norm(h, *(state["bn%s.%s" % (i, n)]
+                                      for n in ("running_mean", "running_var", "weight", "bias")))
                 h = F.max_pool2d(h.relu(), 2)
             h = F.linear(h.flatten(1), state["fc1.weight"], state["fc1.bias"]).relu()
             self.close(model(x), F.linear(h, state["fc2.weight"], state["fc2.bias"]), 1e-5)

@@ -1,6 +1,7 @@
 """Every operation and its gradients against PyTorch in double, at each place; gradcheck; threads; memory layouts.
 
-Inputs are random and asymmetric, sizes ragged: 1, 3, 31, 33, 127, primes. The bounds are those of places.Case.same_as()."""
+Inputs are random and asymmetric, sizes ragged: 1, 3, 31, 33, 127, primes. The bounds are those of
+places.Case.same_as()."""
 import threading
 import unittest
 
@@ -19,7 +20,8 @@ class Rows(Case):
             for shape in ROWS:
                 self.same_as(nncuda.softmax, lambda x: torch.softmax(x, -1), [4 * torch.randn(shape)], 8, device)
             for dim in (0, 1, -3):
-                self.same_as(lambda x: nncuda.softmax(x, dim), lambda x: torch.softmax(x, dim), [torch.randn(5, 3, 7)], 8, device)
+                self.same_as(lambda x: nncuda.softmax(x, dim), lambda x: torch.softmax(x, dim), [torch.randn(5, 3, 7)],
+                             8, device)
 
     def test_softmax_of_large_and_masked_values(self):
         for device in self.each():
@@ -39,7 +41,8 @@ class Rows(Case):
                     if rows > 1:
                         target[1] = -100
                     def ours(x):
-                        return nncuda.cross_entropy(x, target.to(device), reduction=reduction, label_smoothing=smoothing)
+                        return nncuda.cross_entropy(x, target.to(device), reduction=reduction,
+                                                    label_smoothing=smoothing)
                     def theirs(x):
                         return F.cross_entropy(x, target, reduction=reduction, label_smoothing=smoothing)
                     self.same_as(ours, theirs, [3 * torch.randn(rows, classes)], classes, device)
@@ -62,20 +65,23 @@ class Rows(Case):
         for device in self.each(small=True):
             for shape, normalized in (((3, 33), (33,)), ((31, 127), (127,)), ((2, 5, 12), (5, 12))):
                 inputs = [torch.randn(shape) + 0.5, torch.randn(normalized), torch.randn(normalized)]
-                self.same_as(lambda x, w, b: nncuda.layer_norm(x, normalized, w, b), lambda x, w, b: F.layer_norm(x, normalized, w, b),
+                self.same_as(lambda x, w, b: nncuda.layer_norm(x, normalized, w, b), lambda x, w,
+                             b: F.layer_norm(x, normalized, w, b),
                              inputs, 127, device)
 
 
 class Elementwise(Case):
     def test_activations(self):
-        pairs = ((nncuda.relu, torch.relu), (nncuda.leaky_relu, F.leaky_relu), (nncuda.sigmoid, torch.sigmoid), (nncuda.tanh, torch.tanh))
+        pairs = ((nncuda.relu, torch.relu), (nncuda.leaky_relu, F.leaky_relu), (nncuda.sigmoid, torch.sigmoid),
+                 (nncuda.tanh, torch.tanh))
         for device in self.each(small=True):
             for ours, theirs in pairs:
                 self.same_as(ours, theirs, [torch.randn(3, 331)], 8, device)
 
     def test_add_relu(self):
         for device in self.each(small=True):
-            self.same_as(nncuda.add_relu, lambda a, b: torch.relu(a + b), [torch.randn(7, 127), torch.randn(7, 127)], 4, device)
+            self.same_as(nncuda.add_relu, lambda a, b: torch.relu(a + b), [torch.randn(7, 127), torch.randn(7, 127)], 4,
+                         device)
 
     def test_dropout(self):
         for device in self.each(small=True):
@@ -84,7 +90,8 @@ class Elementwise(Case):
             y = nncuda.dropout(x, 0.3, seed=5)
             kept = y != 0
             self.close(y, torch.where(kept, x / 0.7, torch.zeros_like(x)), 4 * EPS)
-            self.assertLess(abs(float(kept.float().mean()) - 0.7), 5 * (0.21 / 10000) ** 0.5)  # five standard deviations
+            self.assertLess(abs(float(kept.float().mean()) - 0.7),
+                            5 * (0.21 / 10000) ** 0.5)  # five standard deviations
             y.backward(torch.ones_like(y))
             self.close(x.grad, kept.float() / 0.7, 4 * EPS)
             self.assertTrue(torch.equal(y, nncuda.dropout(x, 0.3, seed=5)))
@@ -109,7 +116,8 @@ class Products(Case):
                     a, b = torch.randn((31, 17) if ta else (17, 31)), torch.randn((7, 31) if tb else (31, 7))
                     def product(a, b, multiply):
                         return multiply(a.t() if ta else a, b.t() if tb else b)
-                    self.same_as(lambda a, b: product(a, b, nncuda.matmul), lambda a, b: product(a, b, torch.matmul), [a, b], 31, device)
+                    self.same_as(lambda a, b: product(a, b, nncuda.matmul), lambda a, b: product(a, b, torch.matmul),
+                                 [a, b], 31, device)
 
     def test_linear(self):
         for device in self.each(small=True):
@@ -117,7 +125,8 @@ class Products(Case):
                 for bias in (True, False):
                     inputs = [torch.randn(shape), torch.randn(outs, shape[-1])] + ([torch.randn(outs)] if bias else [])
                     self.same_as(nncuda.linear, F.linear, inputs, shape[-1] + 10, device)
-                    self.same_as(lambda *t: nncuda.linear(*(t + (None,))[:3], relu=True), lambda *t: F.linear(*t).relu(), inputs, shape[-1] + 10, device)
+                    self.same_as(lambda *t: nncuda.linear(*(t + (None,))[:3], relu=True),
+                                 lambda *t: F.linear(*t).relu(), inputs, shape[-1] + 10, device)
 
 
 CONVOLUTIONS = [  # x, filters, kernel, options
@@ -134,15 +143,18 @@ class Convolution(Case):
         for device in self.each(small=True):
             for x, filters, kernel, options in CONVOLUTIONS:
                 inputs = [torch.randn(x), torch.randn(filters, x[1], *kernel), torch.randn(filters)]
-                self.same_as(lambda *t: nncuda.conv2d(*t, **options), lambda *t: F.conv2d(*t, **options), inputs, x[0] * x[2] * x[3], device)
+                self.same_as(lambda *t: nncuda.conv2d(*t, **options), lambda *t: F.conv2d(*t, **options), inputs,
+                             x[0] * x[2] * x[3], device)
 
     def test_conv2d_with_residual_and_relu(self):
         for device in self.each(small=True):
             x, w, b = torch.randn(2, 3, 9, 8), torch.randn(5, 3, 3, 3), torch.randn(5)
             residual = torch.randn(2, 5, 9, 8)
             self.same_as(lambda x, w, b, r: nncuda.conv2d(x, w, b, padding=1, residual=r, relu=True),
-                         lambda x, w, b, r: torch.relu(F.conv2d(x, w, b, padding=1) + r), [x, w, b, residual], 144, device)
-            self.same_as(lambda x, w: nncuda.conv2d(x, w, padding=1, relu=True), lambda x, w: torch.relu(F.conv2d(x, w, padding=1)), [x, w], 144, device)
+                         lambda x, w, b, r: torch.relu(F.conv2d(x, w, b, padding=1) + r), [x, w, b, residual], 144,
+                         device)
+            self.same_as(lambda x, w: nncuda.conv2d(x, w, padding=1, relu=True), lambda x,
+                         w: torch.relu(F.conv2d(x, w, padding=1)), [x, w], 144, device)
 
     def test_only_the_gradients_that_are_wanted(self):
         for device in self.each():
@@ -154,10 +166,14 @@ class Convolution(Case):
     def test_fold_batch_norm(self):
         for device in self.each(small=True):
             w, x = torch.randn(5, 3, 3, 3), torch.randn(2, 3, 7, 9)
-            bias, gamma, beta, mean, var = (torch.randn(5), torch.rand(5) + 0.5, torch.randn(5), torch.randn(5), torch.rand(5) + 0.1)
-            folded = nncuda.backend.ops.fold_batch_norm(*(t.to(device) for t in (w, bias, gamma, beta, mean, var)), 1e-5)
-            apart = F.batch_norm(F.conv2d(x.double(), w.double(), bias.double()), mean.double(), var.double(), gamma.double(), beta.double())
-            self.close(F.conv2d(x.double(), *(t.cpu().double() for t in folded)), apart, 64 * EPS * float(apart.abs().max()))
+            bias, gamma, beta, mean, var = (torch.randn(5), torch.rand(5) + 0.5, torch.randn(5), torch.randn(5),
+                                            torch.rand(5) + 0.1)
+            folded = nncuda.backend.ops.fold_batch_norm(*(t.to(device) for t in (w, bias, gamma, beta, mean, var)),
+                                                        1e-5)
+            apart = F.batch_norm(F.conv2d(x.double(), w.double(), bias.double()), mean.double(), var.double(),
+                                 gamma.double(), beta.double())
+            self.close(F.conv2d(x.double(), *(t.cpu().double() for t in folded)), apart,
+                       64 * EPS * float(apart.abs().max()))
 
 
 class Pooling(Case):
@@ -166,18 +182,22 @@ class Pooling(Case):
     def test_max_pool2d(self):
         for device in self.each(small=True):
             for options in self.OPTIONS + [dict(kernel_size=3, stride=2, ceil_mode=True)]:
-                self.same_as(lambda x: nncuda.max_pool2d(x, **options), lambda x: F.max_pool2d(x, **options), [torch.randn(2, 3, 9, 11)], 9, device)
-                self.same_as(lambda x: nncuda.max_pool2d(x, **options, relu=True), lambda x: F.max_pool2d(x, **options).relu(),
+                self.same_as(lambda x: nncuda.max_pool2d(x, **options), lambda x: F.max_pool2d(x, **options),
+                             [torch.randn(2, 3, 9, 11)], 9, device)
+                self.same_as(lambda x: nncuda.max_pool2d(x, **options, relu=True),
+                             lambda x: F.max_pool2d(x, **options).relu(),
                              [torch.randn(2, 3, 9, 11)], 9, device)
 
     def test_avg_pool2d(self):
         for device in self.each(small=True):
             for options in self.OPTIONS + [dict(kernel_size=3, stride=2, padding=1, count_include_pad=False)]:
-                self.same_as(lambda x: nncuda.avg_pool2d(x, **options), lambda x: F.avg_pool2d(x, **options), [torch.randn(2, 3, 9, 11)], 9, device)
+                self.same_as(lambda x: nncuda.avg_pool2d(x, **options), lambda x: F.avg_pool2d(x, **options),
+                             [torch.randn(2, 3, 9, 11)], 9, device)
 
     def test_global_avg_pool2d(self):
         for device in self.each(small=True):
-            self.same_as(nncuda.global_avg_pool2d, lambda x: F.adaptive_avg_pool2d(x, 1), [torch.randn(3, 5, 7, 9)], 63, device)
+            self.same_as(nncuda.global_avg_pool2d, lambda x: F.adaptive_avg_pool2d(x, 1), [torch.randn(3, 5, 7, 9)], 63,
+                         device)
 
 
 class BatchNorm(Case):
@@ -208,21 +228,23 @@ class BatchNorm(Case):
 
     def test_evaluation(self):
         for device in self.each(small=True):
-            x, z, w, b, mean = torch.randn(3, 5, 7, 9), torch.randn(3, 5, 7, 9), torch.randn(5), torch.randn(5), torch.randn(5)
+            x, z, w, b, mean = torch.randn(3, 5, 7, 9), torch.randn(3, 5, 7,
+                                                                    9), torch.randn(5), torch.randn(5), torch.randn(5)
             var = torch.rand(5) + 0.1
             mine = [t.to(device) for t in (mean, var, w, b)]
             plain = F.batch_norm(x.double(), *(t.double() for t in (mean, var, w, b)))
             bound = 32 * EPS * float(plain.abs().max())
             self.close(nncuda.batch_norm(x.to(device), *mine), plain, bound)
             self.close(nncuda.batch_norm(x.to(device), *mine, relu=True), plain.relu(), bound)
-            self.close(nncuda.batch_norm(x.to(device), *mine, relu=True, residual=z.to(device)), (plain + z).relu(), bound)
+            self.close(nncuda.batch_norm(x.to(device), *mine, relu=True, residual=z.to(device)), (plain + z).relu(),
+                       bound)
 
     def test_gradients_with_frozen_statistics(self):
         for device in self.each():
             mean, var = torch.randn(5), torch.rand(5) + 0.1
             self.same_as(lambda x, w, b: nncuda.batch_norm(x, mean.to(device), var.to(device), w, b),
-                         lambda x, w, b: F.batch_norm(x, mean.double(), var.double(), w, b), [torch.randn(2, 5, 3, 4), torch.randn(5), torch.randn(5)],
-                         64, device)
+                         lambda x, w, b: F.batch_norm(x, mean.double(), var.double(), w, b),
+                         [torch.randn(2, 5, 3, 4), torch.randn(5), torch.randn(5)], 64, device)
 
 
 def attention_reference(q, k, v, causal):
@@ -238,25 +260,25 @@ class Attention(Case):
             for shape in ((1, 1, 1, 4), (2, 3, 33, 16), (1, 2, 17, 64)):
                 for causal in (False, True):
                     self.same_as(lambda q, k, v: nncuda.scaled_dot_product_attention(q, k, v, is_causal=causal),
-                                 lambda q, k, v: attention_reference(q, k, v, causal), [torch.randn(shape) for _ in range(3)], shape[2] * 4, device)
+                                 lambda q, k, v: attention_reference(q, k, v, causal),
+                                 [torch.randn(shape) for _ in range(3)], shape[2] * 4, device)
 
 
 class Gradcheck(Case):
     """torch.autograd.gradcheck wants double, and our kernels are float32: the function between rounds what comes in and
     returns double. A central difference with step h then has the error  (EPS |y| + EPS |x| |y'|) / h  of rounding, and
-    h^2 |y'''| / 6 of the step; all values here are below 4, so that h = 2^-7 and a bound of 3e-3 hold, and a wrong factor in a
-    gradient of order 1 does not pass."""
+    h^2 |y'''| / 6 of the step; all values here are below 4, so that h = 2^-7 and a bound of 3e-3 hold, and a wrong
+    factor in a gradient of order 1 does not pass."""
     STEP, BOUND = 2.0 ** -7, 3e-3
 
     def check(self, function, *inputs, device):
         inputs = [x.to(device).double().requires_grad_() for x in inputs]
-        self.assertTrue(torch.autograd.gradcheck(lambda *t: function(*(x.float() for x in t)).double(), inputs, eps=self.STEP, atol=self.BOUND,
+        self.assertTrue(torch.autograd.gradcheck(lambda *t: function(*(x.float() for x in t)).double(), inputs,
+                                                 eps=self.STEP, atol=self.BOUND,
                                                  rtol=self.BOUND, check_undefined_grad=False))
 
     def test_gradcheck(self):
         for device in self.each():
-            if self.place[2] == "extension":
-                continue  # it calls the same functions, as the tests above show
             x = torch.linspace(-1, 1, 24).reshape(2, 3, 4) + 0.02  # away from 0, where ReLU has no gradient
             self.check(nncuda.softmax, x, device=device)
             self.check(nncuda.sigmoid, x, device=device)
@@ -267,13 +289,16 @@ class Gradcheck(Case):
             self.check(lambda x: nncuda.cross_entropy(x, target, label_smoothing=0.1), torch.randn(4, 3), device=device)
             self.check(nncuda.linear, torch.randn(3, 4), torch.randn(2, 4), torch.randn(2), device=device)
             self.check(nncuda.matmul, torch.randn(3, 4), torch.randn(4, 2), device=device)
-            self.check(lambda x, w, b: nncuda.layer_norm(x, 5, w, b), torch.randn(3, 5), torch.randn(5), torch.randn(5), device=device)
+            self.check(lambda x, w, b: nncuda.layer_norm(x, 5, w, b), torch.randn(3, 5), torch.randn(5), torch.randn(5),
+                       device=device)
             image = (torch.randperm(72).float() / 36 - 1).reshape(2, 2, 3, 6)  # no two values closer than two steps
             self.check(lambda x: nncuda.max_pool2d(x, 2), image, device=device)
             self.check(lambda x: nncuda.avg_pool2d(x, 3, 2, 1), image, device=device)
             self.check(nncuda.global_avg_pool2d, image, device=device)
-            self.check(lambda x, w, b: nncuda.conv2d(x, w, b, padding=1), image, torch.randn(2, 2, 3, 3), torch.randn(2), device=device)
-            self.check(lambda x, w, b: nncuda.batch_norm(x, None, None, w, b, training=True), image, torch.rand(2) + 0.5, torch.randn(2), device=device)
+            self.check(lambda x, w, b: nncuda.conv2d(x, w, b, padding=1), image, torch.randn(2, 2, 3, 3),
+                       torch.randn(2), device=device)
+            self.check(lambda x, w, b: nncuda.batch_norm(x, None, None, w, b, training=True), image,
+                       torch.rand(2) + 0.5, torch.randn(2), device=device)
             self.check(nncuda.scaled_dot_product_attention, *(torch.randn(1, 2, 3, 4) for _ in range(3)), device=device)
 
 
@@ -281,14 +306,17 @@ class Layouts(Case):
     def test_tensors_that_are_not_contiguous_are_copied(self):
         for device in self.each():
             x = torch.randn(2, 8, 7, 6)
-            self.same_as(lambda x: nncuda.softmax(x.transpose(1, 3)[:, ::2]), lambda x: torch.softmax(x.transpose(1, 3)[:, ::2], -1), [x], 8, device)
+            self.same_as(lambda x: nncuda.softmax(x.transpose(1, 3)[:, ::2]),
+                         lambda x: torch.softmax(x.transpose(1, 3)[:, ::2], -1), [x], 8, device)
             w, options = torch.randn(4, 8, 3, 3), dict(padding=1)
             last = torch.channels_last
             y = self.same_as(lambda x, w: nncuda.conv2d(x.to(memory_format=last), w.to(memory_format=last), **options),
                              lambda x, w: F.conv2d(x, w, **options), [x, w], 100, device)
             self.assertTrue(y.is_contiguous())
-            self.same_as(lambda x: nncuda.max_pool2d(x.to(memory_format=last), 2), lambda x: F.max_pool2d(x, 2), [x], 4, device)
-            self.same_as(lambda x: nncuda.relu(x.permute(0, 2, 3, 1)), lambda x: torch.relu(x.permute(0, 2, 3, 1)), [x], 1, device)
+            self.same_as(lambda x: nncuda.max_pool2d(x.to(memory_format=last), 2), lambda x: F.max_pool2d(x, 2), [x], 4,
+                         device)
+            self.same_as(lambda x: nncuda.relu(x.permute(0, 2, 3, 1)), lambda x: torch.relu(x.permute(0, 2, 3, 1)), [x],
+                         1, device)
 
     def test_a_gradient_that_is_expanded(self):
         for device in self.each():
@@ -338,7 +366,8 @@ class Threads(Case):
                 self.assertEqual([len(r) for r in results], [10, 10])
 
     def test_errors_stay_in_their_thread(self):
-        """The library keeps the last error of each thread: 200 wrong calls in two threads, each with its own sentence."""
+        """The library keeps the last error of each thread: 200 wrong calls in two threads, each with its own
+        sentence."""
         wrong = []
 
         def work(cols):
@@ -393,7 +422,8 @@ class Streams(Case):
     def test_a_stream_of_another_device_is_refused(self):
         for device in self.each():
             if device == "cuda":
-                with nncuda.stream(torch.cuda.Stream(device="cuda:1")), self.assertRaisesRegex(ValueError, "belongs to cuda:1"):
+                with nncuda.stream(torch.cuda.Stream(device="cuda:1")), self.assertRaisesRegex(ValueError,
+                                                                                               "belongs to cuda:1"):
                     nncuda.softmax(torch.zeros(2, 3, device="cuda:0"))
                 self.assertEqual(nncuda.softmax(torch.zeros(2, 3, device="cuda:1")).device.index, 1)
 

@@ -1,4 +1,5 @@
-"""The operators of torch.library: schemas, shapes without data, results and gradients; torch.compile where PyTorch has it."""
+"""The operators of torch.library: schemas, shapes without data, results and gradients; torch.compile where PyTorch has
+it."""
 import torch
 from torch.nn import functional as F
 
@@ -27,13 +28,17 @@ def examples(device="cpu"):
     out, lse = ops.attention(q, q, q, True)
     seven = torch.rand(7, device=device)
     return {
-        "softmax": (rows,), "softmax_backward": (rows, torch.softmax(rows, 1)), "cross_entropy": (rows, label, 0, -100, 0.1, True),
-        "activation": (rows, 0), "activation_backward": (rows, rows, 0), "add_relu": (image, other), "add_relu_backward": (image, other),
+        "softmax": (rows,), "softmax_backward": (rows, torch.softmax(rows, 1)),
+        "cross_entropy": (rows, label, 0, -100, 0.1, True),
+        "activation": (rows, 0), "activation_backward": (rows, rows, 0), "add_relu": (image, other),
+        "add_relu_backward": (image, other),
         "matmul": (rows, weight, False, True), "linear": (rows, weight, None, True),
         "linear_backward": (rows @ matrix, rows @ matrix, rows, weight, True, True, False, True),
         "conv2d": (image, filters, None, None, False, *CONV), "conv2d_backward_input": (y, filters, image.shape, *CONV),
-        "conv2d_backward_weight": (y, image, filters.shape, True, *CONV), "max_pool2d": (image, *POOL, (1, 1), True, False),
-        "max_pool2d_backward": (pooled, argmax, image.shape, *POOL, (1, 1), True), "avg_pool2d": (image, *POOL, False, True),
+        "conv2d_backward_weight": (y, image, filters.shape, True, *CONV),
+        "max_pool2d": (image, *POOL, (1, 1), True, False),
+        "max_pool2d_backward": (pooled, argmax, image.shape, *POOL, (1, 1), True),
+        "avg_pool2d": (image, *POOL, False, True),
         "avg_pool2d_backward": (ops.avg_pool2d(image, *POOL, False, True), image.shape, *POOL, False, True),
         "global_avg_pool2d": (image,), "global_avg_pool2d_backward": (image[:, :, :1, :1].contiguous(), image.shape),
         "layer_norm": (rows, seven, seven, 1e-5),
@@ -69,7 +74,8 @@ class Operators(Case):
         for name, inputs in examples().items():
             real = tensors(getattr(torch.ops.nncuda, name)(*inputs))
             with torch.inference_mode():  # PyTorch 1.13 has no way past autograd for this device
-                meta = tensors(getattr(torch.ops.nncuda, name)(*(x.to("meta") if isinstance(x, torch.Tensor) else x for x in inputs)))
+                meta = tensors(getattr(torch.ops.nncuda, name)(*(x.to("meta") if isinstance(x, torch.Tensor) else x
+                                                                 for x in inputs)))
             for a, b in zip(real, meta):
                 self.assertEqual((tuple(a.shape), a.dtype, a.stride()), (tuple(b.shape), b.dtype, b.stride()), name)
 
@@ -85,13 +91,16 @@ class Operators(Case):
                             x = torch.zeros(1, 1, size, size)
                             expected = F.max_pool2d(x, kernel, stride, padding, 1, ceil_mode).shape[2]
                             self.assertEqual(operators._window(size, kernel, stride, padding, 1, ceil_mode), expected)
-                            self.assertEqual(nncuda.max_pool2d(x, kernel, stride, padding, 1, ceil_mode).shape[2], expected)
+                            self.assertEqual(nncuda.max_pool2d(x, kernel, stride, padding, 1, ceil_mode).shape[2],
+                                             expected)
 
     def test_gradients(self):
-        for name in ("softmax", "activation", "add_relu", "matmul", "linear", "conv2d", "max_pool2d", "avg_pool2d", "global_avg_pool2d",
+        for name in ("softmax", "activation", "add_relu", "matmul", "linear", "conv2d", "max_pool2d", "avg_pool2d",
+                     "global_avg_pool2d",
                      "layer_norm", "batch_norm", "attention", "cross_entropy"):
             def gradients(call):
-                inputs = [x.clone().requires_grad_() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in examples()[name]]
+                inputs = [x.clone().requires_grad_() if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+                          for x in examples()[name]]
                 output = tensors(call(inputs))[0]
                 torch.manual_seed(1)
                 output.backward(torch.randn(output.shape))
@@ -131,7 +140,8 @@ class Compile(Case):
 
     def test_no_graph_break_and_the_same_results(self):
         for device in self.each():
-            for model, shape in ((nncuda.FashionMNISTCNN(), (4, 1, 28, 28)), (nncuda.TinyImageNetCNN(5, 16, 4, dropout=0.0), (4, 3, 16, 16))):
+            for model, shape in ((nncuda.FashionMNISTCNN(), (4, 1, 28, 28)),
+                                 (nncuda.TinyImageNetCNN(5, 16, 4, dropout=0.0), (4, 3, 16, 16))):
                 model = model.to(device)
                 x, target = torch.randn(shape, device=device), torch.tensor([1, 0, 3, 4], device=device)
                 torch._dynamo.reset()
@@ -149,5 +159,7 @@ class Compile(Case):
                     self.close(p.grad, g, 1e-4 * max(1.0, float(g.abs().max())))
 
     def test_opcheck(self):
-        for name, inputs in examples("cuda" if torch.cuda.is_available() and not nncuda.library().emulated else "cpu").items():
-            torch.library.opcheck(getattr(torch.ops.nncuda, name).default, inputs, test_utils=("test_schema", "test_faketensor"))
+        for name, inputs in examples("cuda" if torch.cuda.is_available() and not nncuda.library().emulated
+                                     else "cpu").items():
+            torch.library.opcheck(getattr(torch.ops.nncuda, name).default, inputs,
+                                  test_utils=("test_schema", "test_faketensor"))

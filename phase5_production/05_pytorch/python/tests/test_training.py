@@ -22,7 +22,8 @@ NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3
 
 
 def idx(array):
-    return b"\0\0\x08" + bytes([array.dim()]) + struct.pack(">%dI" % array.dim(), *array.shape) + array.numpy().tobytes()
+    return b"\0\0\x08" + bytes([array.dim()]) + struct.pack(">%dI" % array.dim(),
+                                                            *array.shape) + array.numpy().tobytes()
 
 
 def fashion_folder(name, train=300, test=60):
@@ -48,10 +49,13 @@ def fashion_folder(name, train=300, test=60):
 
 
 def script(name, *options):
-    """Exit status, standard output and error output of a script, run in this process: importing PyTorch takes seconds."""
+    """Exit status, standard output and error output of a script, run in this process: importing PyTorch takes
+    seconds."""
     out, error = io.StringIO(), io.StringIO()
     status = 0
-    with unittest.mock.patch.object(sys, "argv", [name, *options]), contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+    with unittest.mock.patch.object(sys, "argv",
+                                    [name,
+                                     *options]), contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
         try:
             runpy.run_path(os.path.join(FOLDER, name), run_name="__main__")
         except SystemExit as end:
@@ -66,8 +70,10 @@ class Files(Case):
         folder = fashion_folder("wrong", 5, 5)
         path = os.path.join(folder, NAMES[1])
         good = open(path, "rb").read()
-        for content, sentence in ((good[:-1], "holds 4 bytes of data; expected 5"), (good[:6], "the file is truncated"), (b"", "starts with"),
-                                  (b"\0\0\x0d" + good[3:], "starts with 00 00 0d 01"), (b"\0\0\x08\x01\0\0\0\0", "is empty"),
+        for content, sentence in ((good[:-1], "holds 4 bytes of data; expected 5"), (good[:6], "the file is truncated"),
+                                  (b"", "starts with"),
+                                  (b"\0\0\x0d" + good[3:], "starts with 00 00 0d 01"),
+                                  (b"\0\0\x08\x01\0\0\0\0", "is empty"),
                                   (good[:8] + b"\x0a" + good[9:], "a label is 10; expected 0 to 9"),
                                   (b"\0\0\x08\x01\0\0\0\4" + good[8:12], "5 images, but 4 labels"),
                                   (b"\0\0\x08\x02\0\0\0\5\0\0\0\1" + good[8:], "has 2 dimensions; expected 1"),
@@ -109,7 +115,8 @@ class Files(Case):
     def test_folders_of_pictures(self):
         folder = data.generate_image_folder(os.path.join(os.environ["NNCUDA_TEST_FOLDER"], "pictures"), 3, 4, 2, 16)
         train, val = data.image_folder(folder, 16)
-        self.assertEqual((tuple(train.images.shape), tuple(val.images.shape), train.classes), ((12, 3, 16, 16), (6, 3, 16, 16), 3))
+        self.assertEqual((tuple(train.images.shape), tuple(val.images.shape), train.classes),
+                         ((12, 3, 16, 16), (6, 3, 16, 16), 3))
         self.assertEqual(val.labels.tolist(), [0, 1, 2, 0, 1, 2])
         self.assertEqual(len(data.image_folder(folder, 8, limit=2)[0]), 6)
         with self.assertRaisesRegex(data.DataError, "exists already"):
@@ -120,7 +127,8 @@ class Files(Case):
             for name in os.listdir(os.path.join(folder, "train")):
                 os.makedirs(os.path.join(plain, part, name))
                 for i in range(count):
-                    shutil.copy(os.path.join(folder, "train", name, "images", "%s_%d.JPEG" % (name, i)), os.path.join(plain, part, name))
+                    shutil.copy(os.path.join(folder, "train", name, "images", "%s_%d.JPEG" % (name, i)),
+                                os.path.join(plain, part, name))
         self.assertEqual([len(part) for part in data.image_folder(plain, 16)], [9, 3])
         victim = os.path.join(folder, "train", sorted(os.listdir(os.path.join(folder, "train")))[0], "images")
         path = os.path.join(victim, sorted(os.listdir(victim))[0])
@@ -133,7 +141,8 @@ class Files(Case):
             data.image_folder(folder, 16)
         with open(os.path.join(plain, "val", "val_annotations.txt"), "w", encoding="utf-8") as file:
             file.write("val_0.JPEG\tn9\t0\t0\t1\t1\n")
-        with self.assertRaisesRegex(data.DataError, "val_annotations.txt:1: .*expected a picture and one of the 3 classes"):
+        with self.assertRaisesRegex(data.DataError, "val_annotations.txt:1: .*expected a picture and one of the 3 "
+                                    "classes"):
             data.image_folder(plain, 16)
         with self.assertRaisesRegex(data.DataError, "train: no such directory"):
             data.image_folder(folder + "-nowhere")
@@ -143,14 +152,15 @@ class Training(Case):
     def test_fashion_cnn_learns_and_is_reproducible(self):
         folder = fashion_folder("learn")
         checkpoint = os.path.join(folder, "model.pth")
-        model, history = nncuda.train_fashion_mnist_cuda(epochs=2, batch_size=32, data_dir=folder, device="cpu", optimizer="adam", verbose=False,
-                                                         checkpoint=checkpoint)
+        model, history = nncuda.train_fashion_mnist_cuda(epochs=2, batch_size=32, data_dir=folder, device="cpu",
+                                                         optimizer="adam", verbose=False, checkpoint=checkpoint)
         self.assertEqual([len(values) for values in history.values()], [2] * 6)
         self.assertGreater(history["test_accuracy"][-1], 0.9)
         test = data.fashion_mnist(folder)[1]
         self.assertEqual(nncuda.evaluate_accuracy(model, test), history["test_accuracy"][-1])
         loaded = nncuda.load_checkpoint(nncuda.FashionMNISTCNN(), checkpoint)
-        loader = torch.utils.data.DataLoader(list(zip(torch.cat([x for x, _ in test.batches(7)]), test.labels)), batch_size=25)
+        loader = torch.utils.data.DataLoader(list(zip(torch.cat([x for x, _ in test.batches(7)]), test.labels)),
+                                             batch_size=25)
         self.assertEqual(nncuda.evaluate_accuracy(loaded, loader), history["test_accuracy"][-1])
 
     def test_the_same_steps_as_with_torch(self):
@@ -162,7 +172,8 @@ class Training(Case):
         b = torch.optim.SGD(theirs.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
         for _ in range(3):
             x, target = torch.randn(4, 1, 28, 28), torch.randint(0, 10, (4,))
-            for model, optimizer, loss, images in ((ours, a, nncuda.cross_entropy, x), (theirs, b, torch.nn.functional.cross_entropy, x.double())):
+            for model, optimizer, loss, images in ((ours, a, nncuda.cross_entropy, x),
+                                                   (theirs, b, torch.nn.functional.cross_entropy, x.double())):
                 optimizer.zero_grad()
                 loss(model(images), target).backward()
                 optimizer.step()
@@ -175,8 +186,10 @@ class Training(Case):
         for options, kind, sentence in (
                 (dict(optimizer="rmsprop"), ValueError, "optimizer is 'rmsprop'; expected 'sgd', 'adam' or 'adamw'"),
                 (dict(epochs=0), ValueError, "epochs is 0"), (dict(batch_size=0), ValueError, "batch_size is 0"),
-                (dict(lr=1e30, optimizer="sgd", epochs=2, batch_size=5), RuntimeError, "the weights are of no use any more: try a smaller lr"),
-                (dict(device="tpu"), ValueError, "device is 'tpu'; expected"), (dict(device="meta"), ValueError, "device is meta; expected")):
+                (dict(lr=1e30, optimizer="sgd", epochs=2, batch_size=5), RuntimeError,
+                 "the weights are of no use any more: try a smaller lr"),
+                (dict(device="tpu"), ValueError, "device is 'tpu'; expected"),
+                (dict(device="meta"), ValueError, "device is meta; expected")):
             with self.assertRaisesRegex(kind, sentence):
                 nncuda.train_fashion_mnist_cuda(**{**common, **options})
         if not torch.cuda.is_available():
@@ -193,13 +206,15 @@ class Scripts(unittest.TestCase):
         self.assertEqual(status, 0, out + error)
         result = json.loads(out.splitlines()[-1])
         self.assertTrue(result["ok"])
-        self.assertEqual([row["fuse"] for row in result["rows"]], [["add_relu"], ["add_relu", "conv_relu"], ["add_relu", "conv_relu", "conv_bn"]])
+        self.assertEqual([row["fuse"] for row in result["rows"]],
+                         [["add_relu"], ["add_relu", "conv_relu"], ["add_relu", "conv_relu", "conv_bn"]])
         self.assertGreater(result["rows"][2]["error"], 0)
         status, out, error = script("compare_outputs.py", "--tolerance=1e-9", *common)
         self.assertEqual((status, "FAILED" in out), (1, True), out + error)
 
     def test_resnet_profile(self):
-        status, out, error = script("resnet_profile.py", "--device=cpu", "--batch-size=1", "--side=32", "--repeats=1", "--json")
+        status, out, error = script("resnet_profile.py", "--device=cpu", "--batch-size=1", "--side=32", "--repeats=1",
+                                    "--json")
         self.assertEqual(status, 0, out + error)
         rows = json.loads(out.splitlines()[-1])["rows"]
         self.assertEqual([row["column"] for row in rows], ["standard", "+ add-ReLU", "+ conv-ReLU", "+ conv-bn"])
@@ -209,7 +224,8 @@ class Scripts(unittest.TestCase):
 
     def test_tiny_imagenet(self):
         folder = os.path.join(os.environ["NNCUDA_TEST_FOLDER"], "waves")
-        status, out, error = script("tiny_imagenet.py", "--generate=" + folder, "--images=40", "--epochs=3", "--side=32", "--width=8", "--batch-size=16",
+        status, out, error = script("tiny_imagenet.py", "--generate=" + folder, "--images=40", "--epochs=3",
+                                    "--side=32", "--width=8", "--batch-size=16",
                                     "--device=cpu", "--json")
         self.assertEqual(status, 0, out + error)
         self.assertGreater(json.loads(out.splitlines()[-1])["test_accuracy"], 0.6)  # chance is 0.25
@@ -218,8 +234,10 @@ class Scripts(unittest.TestCase):
 
     def test_fashion_mnist(self):
         folder = fashion_folder("script", 60, 20)
-        status, out, error = script("fashion_mnist.py", "--data-dir=" + folder, "--epochs=1", "--device=cpu", "--json", "--checkpoint=%s/a.pth" % folder)
+        status, out, error = script("fashion_mnist.py", "--data-dir=" + folder, "--epochs=1", "--device=cpu", "--json",
+                                    "--checkpoint=%s/a.pth" % folder)
         self.assertEqual(status, 0, out + error)
         accuracy = json.loads(out.splitlines()[-1])["test_accuracy"]
-        status, out, error = script("fashion_mnist.py", "--data-dir=" + folder, "--evaluate=%s/a.pth" % folder, "--json", "--device=cpu")
+        status, out, error = script("fashion_mnist.py", "--data-dir=" + folder, "--evaluate=%s/a.pth" % folder,
+                                    "--json", "--device=cpu")
         self.assertEqual((status, json.loads(out.splitlines()[-1])["test_accuracy"]), (0, accuracy), error)

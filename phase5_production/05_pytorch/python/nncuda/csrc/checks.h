@@ -1,4 +1,5 @@
-// checks.h - what extension.cpp asks of its arguments, and how it calls libnncuda: the C++ twin of _checks.py and _library.py.
+// checks.h - what extension.cc asks of its arguments, and how it calls libnncuda: the C++ twin of _checks.py and
+// _library.py.
 //
 // Exceptions are those of Python, with the same sentences: TypeError (not a tensor, dtype), ValueError (shape, device),
 // NotImplementedError (no kernel), RuntimeError (library, CUDA).
@@ -24,19 +25,24 @@
 
 namespace py = pybind11;
 using at::Tensor;
-using Object = const py::object &; // a tensor, unchecked
+using Object = const py::object &;  // a tensor, unchecked
 
 // Every function of the library that the extension calls, found when Python gives us its path.
+// clang-format off
 #define NNCUDA_FUNCTIONS(F)                                                                                            \
-  F(version) F(version_text) F(last_error) F(softmax_forward) F(softmax_backward) F(cross_entropy_workspace)           \
-  F(cross_entropy) F(scale) F(activation_forward) F(activation_backward) F(add_relu_forward) F(add_relu_backward)      \
-  F(dropout) F(matmul) F(linear_workspace) F(linear_forward) F(linear_backward_workspace) F(linear_backward)           \
-  F(conv2d_output) F(conv2d_workspace) F(conv2d_forward) F(conv2d_backward_input) F(conv2d_backward_weight)            \
-  F(conv2d_fold_batch_norm) F(pool2d_output) F(max_pool2d_forward) F(max_pool2d_backward) F(avg_pool2d_forward)        \
-  F(avg_pool2d_backward) F(global_avg_pool2d_forward) F(global_avg_pool2d_backward) F(layer_norm_forward)              \
-  F(layer_norm_backward_workspace) F(layer_norm_backward) F(batch_norm_passed) F(batch_norm_workspace)                 \
-  F(batch_norm_forward) F(batch_norm_evaluate) F(batch_norm_backward) F(attention_forward)                             \
-  F(attention_backward_workspace) F(attention_backward) F(sgd_step) F(adam_step)
+  F(version)                                                                                                           \
+  F(version_text) F(last_error) F(softmax_forward) F(softmax_backward) F(cross_entropy_workspace) F(cross_entropy)     \
+      F(scale) F(activation_forward) F(activation_backward) F(add_relu_forward) F(add_relu_backward) F(dropout)        \
+          F(matmul) F(linear_workspace) F(linear_forward) F(linear_backward_workspace) F(linear_backward)              \
+              F(conv2d_output) F(conv2d_workspace) F(conv2d_forward) F(conv2d_backward_input)                          \
+                  F(conv2d_backward_weight) F(conv2d_fold_batch_norm) F(pool2d_output) F(max_pool2d_forward)           \
+                      F(max_pool2d_backward) F(avg_pool2d_forward) F(avg_pool2d_backward) F(global_avg_pool2d_forward) \
+                          F(global_avg_pool2d_backward) F(layer_norm_forward) F(layer_norm_backward_workspace)         \
+                              F(layer_norm_backward) F(batch_norm_passed) F(batch_norm_workspace)                      \
+                                  F(batch_norm_forward) F(batch_norm_evaluate) F(batch_norm_backward)                  \
+                                      F(attention_forward) F(attention_backward_workspace) F(attention_backward)       \
+                                          F(sgd_step) F(adam_step)
+// clang-format on
 
 struct Functions {
 #define MEMBER(name) decltype(&nncuda_##name) name = nullptr;
@@ -88,7 +94,10 @@ inline Tensor tensor(const char *op, const char *name, py::handle object, int di
                      at::ScalarType dtype = at::kFloat) {
   Tensor x = unpack(op, name, object);
   if (x.scalar_type() != dtype) {
-    const std::string expected = text("torch.", dtype == at::kFloat ? "float32" : dtype == at::kLong ? "int64" : dtype == at::kByte ? "uint8" : "bfloat16");
+    const std::string expected = text("torch.", dtype == at::kFloat  ? "float32"
+                                                : dtype == at::kLong ? "int64"
+                                                : dtype == at::kByte ? "uint8"
+                                                                     : "bfloat16");
     throw py::type_error(text(op, ": ", name, " has dtype ", dtype_text(x), "; expected ", expected,
                               ": convert it with ", name, ".", convert_text(dtype), "()"));
   }
@@ -101,7 +110,8 @@ inline Tensor tensor(const char *op, const char *name, py::handle object, int di
   return x.is_contiguous() ? x : x.contiguous();
 }
 
-inline void same_device(const char *op, const char *name, const Tensor &x, const Tensor &first, const char *first_name) {
+inline void same_device(const char *op, const char *name, const Tensor &x, const Tensor &first,
+                        const char *first_name) {
   if (x.device() != first.device())
     throw py::value_error(text(op, ": ", name, " is on ", device_text(x), ", but ", first_name, " is on ",
                                device_text(first), "; expected one device: move it with ", name, ".to(", first_name,
@@ -144,21 +154,24 @@ struct Place {
 inline Place where(const char *op, const Tensor &x, const char *name = "x") {
   if (!x.is_cuda()) {
     if (!x.is_cpu())
-      throw py::value_error(text(op, ": ", name, " is on device ", device_text(x), "; expected a CUDA device or the CPU"));
+      throw py::value_error(
+          text(op, ": ", name, " is on device ", device_text(x), "; expected a CUDA device or the CPU"));
     return {thread_host.value_or(usual_host), nullptr};
   }
 #ifdef NNCUDA_WITH_CUDA
   const int index = x.get_device();
   if (nn.emulated)
-    throw std::runtime_error(text(op, ": ", name, " is on cuda:", index, ", but ", nn.path, " is ", nn.text,
-                                  "; expected a library built for CUDA: `bazel build --config=cuda //phase5_production:nncuda`"));
+    throw std::runtime_error(
+        text(op, ": ", name, " is on cuda:", index, ", but ", nn.path, " is ", nn.text,
+             "; expected a library built for CUDA: `bazel build --config=cuda //phase5_production:nncuda`"));
   if (thread_stream_device && *thread_stream_device != index)
     throw py::value_error(text(op, ": ", name, " is on cuda:", index,
                                ", but the stream of `with nncuda.stream()` belongs to cuda:", *thread_stream_device,
                                "; expected a stream of the tensor's device"));
   return {index, (void *)c10::cuda::getCurrentCUDAStream((c10::DeviceIndex)index).stream()};
 #else
-  throw std::runtime_error(text(op, ": ", name, " is on ", device_text(x), ", but this extension was built without CUDA; ",
+  throw std::runtime_error(text(op, ": ", name, " is on ", device_text(x),
+                                ", but this extension was built without CUDA; ",
                                 "build it again beside a PyTorch with CUDA, or use nncuda.set_backend('ctypes')"));
 #endif
 }
@@ -182,7 +195,7 @@ void run(Function function, const Place &place, Arguments... arguments) {
     py::gil_scoped_release release;
     status = function(place.device, place.stream, arguments...);
   }
-  check(status); // the same thread, so the error is ours
+  check(status);  // the same thread, so the error is ours
 }
 
 struct Workspace {
@@ -190,7 +203,8 @@ struct Workspace {
   void *pointer = nullptr;
   size_t bytes;
 
-  // The library's kernels want a multiple of 256 bytes, where PyTorch's allocator of a GPU begins; that of the CPU gives 64.
+  // The library's kernels want a multiple of 256 bytes, where PyTorch's allocator of a GPU begins; that of the CPU
+  // gives 64.
   Workspace(const Tensor &x, size_t size) : bytes(size) {
     if (!size) return;
     memory = at::empty({(int64_t)size + 255}, x.options().dtype(at::kByte));

@@ -5,14 +5,15 @@
 
 A basic block is  h = relu(bn1(conv1(x)));  y = relu(bn2(conv2(h)) + shortcut(x)). What each fusion replaces:
 
-    add_relu     y = relu(a + b): one kernel reads both and writes once; apart, the sum is written, read and written again
-    conv_relu    the ReLU behind a convolution. In these networks batch norm stands between the two: the convolution by our
-                 kernel, then batch norm and ReLU in one kernel
-    conv_bn      batch norm in evaluation is y = scale x + shift: it disappears into the convolution's weights and bias, and
-                 bias, addition and ReLU are done by the convolution on its results, before they are written
+    add_relu     y = relu(a + b): one kernel reads both and writes once; apart, the sum is written, read and written
+                 again
+    conv_relu    the ReLU behind a convolution. In these networks batch norm stands between the two: the convolution by
+                 our kernel, then batch norm and ReLU in one kernel
+    conv_bn      batch norm in evaluation is y = scale x + shift: it disappears into the convolution's weights and bias,
+                 and bias, addition and ReLU are done by the convolution on its results, before they are written
 
-conv_bn without add_relu or conv_relu leaves that operation as PyTorch has it. Results differ from the original's by rounding
-alone: sums are made in another order, and folding rounds the weights once more.
+conv_bn without add_relu or conv_relu leaves that operation as PyTorch has it. Results differ from the original's by
+rounding alone: sums are made in another order, and folding rounds the weights once more.
 """
 import copy
 
@@ -31,7 +32,8 @@ class FusedConv2d(nn.Module):
     def __init__(self, conv, bn, relu):
         super().__init__()
         with torch.no_grad():
-            weight, bias = backend.ops.fold_batch_norm(conv.weight, conv.bias, bn.weight, bn.bias, bn.running_mean, bn.running_var, bn.eps)
+            weight, bias = backend.ops.fold_batch_norm(conv.weight, conv.bias, bn.weight, bn.bias, bn.running_mean,
+                                                       bn.running_var, bn.eps)
         self.weight, self.bias = nn.Parameter(weight, requires_grad=False), nn.Parameter(bias, requires_grad=False)
         self.arguments = (conv.stride, conv.padding, conv.dilation, conv.groups)
         self.relu = relu
@@ -106,35 +108,40 @@ def _block(block, fuse):
 def _check(model, fuse):
     from torchvision.models.resnet import BasicBlock, ResNet
     if not isinstance(model, ResNet):
-        raise TypeError("optimize_resnet18: model is %s; expected a torchvision.models.resnet.ResNet, as resnet18() gives%s" % (
+        raise TypeError("optimize_resnet18: model is %s; expected a torchvision.models.resnet.ResNet, as resnet18() "
+                        "gives%s" % (
             kind(model), ": it has been optimized already" if getattr(model, "fused_by_nncuda", None) else ""))
     if getattr(model, "fused_by_nncuda", None):
-        raise ValueError("optimize_resnet18: model has been optimized already (%s); expected the original" % ", ".join(model.fused_by_nncuda))
+        raise ValueError("optimize_resnet18: model has been optimized already (%s); expected the original"
+                         % ", ".join(model.fused_by_nncuda))
     if model.training:
-        raise ValueError("optimize_resnet18: model is in training mode, where batch norm needs the batch's statistics; expected "
-                         "evaluation mode: call model.eval() first")
+        raise ValueError("optimize_resnet18: model is in training mode, where batch norm needs the batch's statistics; "
+                         "expected evaluation mode: call model.eval() first")
     for name, layer in model.named_children():
         for i, block in enumerate(layer if name.startswith("layer") else ()):
             if not isinstance(block, BasicBlock):
-                raise NotImplementedError("optimize_resnet18: %s.%d is %s; expected a BasicBlock: only resnet18 and resnet34 have them "
-                                          "alone" % (name, i, kind(block)))
+                raise NotImplementedError("optimize_resnet18: %s.%d is %s; expected a BasicBlock: only resnet18 and "
+                                          "resnet34 have them alone" % (name, i, kind(block)))
     for name, layer in model.named_modules():
-        if isinstance(layer, nn.modules.batchnorm._NormBase) and (not isinstance(layer, nn.BatchNorm2d) or layer.running_mean is None):
-            raise NotImplementedError("optimize_resnet18: %s is %s without running statistics; expected a BatchNorm2d with them"
+        if isinstance(layer, nn.modules.batchnorm._NormBase) and (not isinstance(layer, nn.BatchNorm2d)
+                                                                  or layer.running_mean is None):
+            raise NotImplementedError("optimize_resnet18: %s is %s without running statistics; expected a BatchNorm2d "
+                                      "with them"
                                       % (name, kind(layer)))
         if name.endswith(("bn1", "bn2")) and not isinstance(layer, nn.BatchNorm2d):
             raise NotImplementedError("optimize_resnet18: %s is %s; expected a BatchNorm2d" % (name, kind(layer)))
     for name, p in model.named_parameters():
         if p.dtype is not torch.float32:
-            raise TypeError("optimize_resnet18: %s has dtype %s; expected torch.float32: convert the model with model.float()" % (name, p.dtype))
+            raise TypeError("optimize_resnet18: %s has dtype %s; expected torch.float32: convert the model with "
+                            "model.float()" % (name, p.dtype))
     unknown = sorted(set(fuse) - set(FUSIONS))
     if unknown:
         raise ValueError("optimize_resnet18: fuse has %r; expected some of %s" % (unknown[0], ", ".join(FUSIONS)))
 
 
 def optimize_resnet18(model, inplace=False, fuse=FUSIONS):
-    """The same network with fused operations, for inference. inplace: changes `model`, which costs no second copy of the
-    weights. fuse: some of FUSIONS; none of them gives a copy that computes as the original."""
+    """The same network with fused operations, for inference. inplace: changes `model`, which costs no second copy of
+    the weights. fuse: some of FUSIONS; none of them gives a copy that computes as the original."""
     fuse = (fuse,) if isinstance(fuse, str) else tuple(fuse)
     _check(model, fuse)
     if not inplace:

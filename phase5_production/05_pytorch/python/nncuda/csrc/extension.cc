@@ -1,8 +1,8 @@
-// extension.cpp - the operations of _ctypes_ops.py and _ctypes_more.py, by their names and arguments, without ctypes: checks
-// the tensors, allocates what comes out, and calls the same functions of libnncuda. There are no kernels here.
+// extension.cc - the operations of _ctypes_ops.py and _ctypes_more.py, by their names and arguments, without ctypes:
+// checks the tensors, allocates what comes out, and calls the same functions of libnncuda. There are no kernels here.
 //
-// Built by `pip install -e .` (setup.py) or by nncuda.build_extension(). Only the parts of PyTorch's headers that are needed
-// are included: <torch/extension.h> takes three times as long to compile.
+// Built by `pip install -e .` (setup.py) or by nncuda.build_extension(). Only the parts of PyTorch's headers that are
+// needed are included: <torch/extension.h> takes three times as long to compile.
 #include "checks.h"
 
 namespace {
@@ -16,8 +16,8 @@ void open(const std::string &path, int needed, int host) {
   if (!handle) throw std::runtime_error(text("libnncuda.so.1 cannot be loaded: ", dlerror()));
   Functions found;
   const char *missing = nullptr;
-#define FIND(name)                                                                                                     \
-  found.name = (decltype(found.name))dlsym(handle, "nncuda_" #name);                                                   \
+#define FIND(name)                                                   \
+  found.name = (decltype(found.name))dlsym(handle, "nncuda_" #name); \
   if (!found.name) missing = #name;
   NNCUDA_FUNCTIONS(FIND)
 #undef FIND
@@ -26,8 +26,8 @@ void open(const std::string &path, int needed, int host) {
                                   ": build it again with `bazel build //phase5_production:nncuda`"));
   const int version = found.version();
   if (version < needed || version / 10000 != needed / 10000)
-    throw std::runtime_error(text(path, " has version number ", version, "; expected ", needed,
-                                  " or newer of the same major version"));
+    throw std::runtime_error(
+        text(path, " has version number ", version, "; expected ", needed, " or newer of the same major version"));
   found.path = path;
   found.text = found.version_text();
   found.emulated = found.text.find("emulated") != std::string::npos;
@@ -71,9 +71,9 @@ std::tuple<Tensor, Tensor> cross_entropy(Object logits_, Object labels_, int red
   Tensor logits = tensor(op, "input", logits_, 2, "rows, classes"), labels = unpack(op, "target", labels_);
   const int64_t rows = logits.size(0), classes = logits.size(1);
   if (labels.scalar_type() != at::kLong)
-    throw py::type_error(text(op, ": target has dtype ", dtype_text(labels), "; expected torch.int64: ",
-                              labels.is_floating_point() ? "probabilities as targets are not supported"
-                                                         : "convert it with target.long()"));
+    throw py::type_error(text(
+        op, ": target has dtype ", dtype_text(labels), "; expected torch.int64: ",
+        labels.is_floating_point() ? "probabilities as targets are not supported" : "convert it with target.long()"));
   if (labels.dim() != 1 || labels.size(0) != rows)
     throw py::value_error(text(op, ": target has shape ", shape_text(labels.sizes()), "; expected (", rows,
                                ",), one class for each row"));
@@ -82,8 +82,9 @@ std::tuple<Tensor, Tensor> cross_entropy(Object logits_, Object labels_, int red
   Tensor loss = empty({}, logits), dlogits = gradient ? empty_like(logits) : empty({0}, logits);
   const Place place = where(op, logits, "input");
   Workspace work(logits, nn.cross_entropy_workspace(place.device, rows, classes));
-  run(nn.cross_entropy, place, F32, pointer(loss), gradient ? pointer(dlogits) : nullptr, (int64_t *)nullptr, pointer(logits),
-      pointer(labels), NNCUDA_INT64, rows, classes, reduction, ignore_index, label_smoothing, work.pointer, work.bytes);
+  run(nn.cross_entropy, place, F32, pointer(loss), gradient ? pointer(dlogits) : nullptr, (int64_t *)nullptr,
+      pointer(logits), pointer(labels), NNCUDA_INT64, rows, classes, reduction, ignore_index, label_smoothing,
+      work.pointer, work.bytes);
   return {loss, dlogits};
 }
 
@@ -138,10 +139,11 @@ Tensor matmul(Object a_, Object b_, bool transpose_a, bool transpose_b) {
   const char *op = "matmul";
   Tensor a = tensor(op, "a", a_, 2), b = tensor(op, "b", b_, 2);
   same_device(op, "b", b, a, "a");
-  const int64_t m = a.size(transpose_a), k = a.size(!transpose_a), inner = b.size(transpose_b), n = b.size(!transpose_b);
+  const int64_t m = a.size(transpose_a), k = a.size(!transpose_a), inner = b.size(transpose_b),
+                n = b.size(!transpose_b);
   if (k != inner)
-    throw py::value_error(text("matmul: a is ", shape_text(a.sizes()), " and b is ", shape_text(b.sizes()), "; the inner sizes ", k,
-                               " and ", inner, " differ; expected equal ones"));
+    throw py::value_error(text("matmul: a is ", shape_text(a.sizes()), " and b is ", shape_text(b.sizes()),
+                               "; the inner sizes ", k, " and ", inner, " differ; expected equal ones"));
   Tensor c = empty({m, n}, a);
   run(nn.matmul, where(op, a, "a"), F32, pointer(c), pointer(a), pointer(b), m, n, k, transpose_a, transpose_b, 0);
   return c;
@@ -159,22 +161,22 @@ Tensor linear(Object x_, Object weight_, Object bias_, bool relu) {
   same_device(op, "weight", weight, x, "x");
   const int64_t outs = weight.size(0), ins = weight.size(1);
   if (x.dim() == 0 || x.size(-1) != ins)
-    throw py::value_error(text("linear: x has shape ", shape_text(x.sizes()), "; expected (..., ", ins, "), because weight is ",
-                               shape_text(weight.sizes()), " (out, in)"));
+    throw py::value_error(text("linear: x has shape ", shape_text(x.sizes()), "; expected (..., ", ins,
+                               "), because weight is ", shape_text(weight.sizes()), " (out, in)"));
   Tensor bias = maybe(op, "bias", bias_, {outs}, x), y = empty(linear_shape(x, outs), x);
   const int64_t batch = ins ? x.numel() / ins : 0;
   const Place place = where(op, x);
   Workspace work(x, nn.linear_workspace(place.device, batch, ins, outs));
-  run(nn.linear_forward, place, F32, pointer(y), pointer(x), pointer(weight), pointer(bias), batch, ins, outs, relu, work.pointer,
-      work.bytes);
+  run(nn.linear_forward, place, F32, pointer(y), pointer(x), pointer(weight), pointer(bias), batch, ins, outs, relu,
+      work.pointer, work.bytes);
   return y;
 }
 
 using Maybe = std::optional<Tensor>;
 Maybe result(const Tensor &x) { return x.defined() ? Maybe(x) : Maybe(); }
 
-std::tuple<Maybe, Maybe, Maybe> linear_backward(Object dy_, Object y_, Object x_, Object weight_, bool need_x, bool need_weight,
-                                                bool need_bias, bool relu) {
+std::tuple<Maybe, Maybe, Maybe> linear_backward(Object dy_, Object y_, Object x_, Object weight_, bool need_x,
+                                                bool need_weight, bool need_bias, bool relu) {
   const char *op = "linear_backward";
   Tensor x = tensor(op, "x", x_), weight = tensor(op, "weight", weight_), y, dx, dw, db;
   const int64_t outs = weight.size(0), ins = weight.size(1), batch = x.numel() / ins;
@@ -185,8 +187,8 @@ std::tuple<Maybe, Maybe, Maybe> linear_backward(Object dy_, Object y_, Object x_
   if (need_bias) db = empty({outs}, x);
   const Place place = where(op, x);
   Workspace work(x, nn.linear_backward_workspace(place.device, batch, ins, outs, relu));
-  run(nn.linear_backward, place, F32, pointer(dx), pointer(dw), pointer(db), pointer(dy), pointer(y), pointer(x), pointer(weight),
-      batch, ins, outs, relu, work.pointer, work.bytes);
+  run(nn.linear_backward, place, F32, pointer(dx), pointer(dw), pointer(db), pointer(dy), pointer(y), pointer(x),
+      pointer(weight), batch, ins, outs, relu, work.pointer, work.bytes);
   return {result(dx), result(dw), result(db)};
 }
 
@@ -197,46 +199,51 @@ struct Conv {
   nncuda_conv2d_shape shape;
   int64_t p, q;
 
-  Conv(const char *op, at::IntArrayRef x, at::IntArrayRef w, const Sizes &stride, const Sizes &padding, const Sizes &dilation,
-       int64_t groups) {
+  Conv(const char *op, at::IntArrayRef x, at::IntArrayRef w, const Sizes &stride, const Sizes &padding,
+       const Sizes &dilation, int64_t groups) {
     if (x[1] != w[1] * groups)
-      throw py::value_error(text(op, ": x has shape ", shape_text(x), ", weight ", shape_text(w), ", groups is ", groups, "; expected ",
-                                 w[1] * groups, " channels in x (weight's second size times groups)"));
-    shape = {x[0],      x[1],       x[2],       x[3],        w[0],        w[2],  w[3], stride[0], stride[1],
-             padding[0], padding[1], dilation[0], dilation[1], groups};
+      throw py::value_error(text(op, ": x has shape ", shape_text(x), ", weight ", shape_text(w), ", groups is ",
+                                 groups, "; expected ", w[1] * groups,
+                                 " channels in x (weight's second size times groups)"));
+    shape = {x[0],      x[1],      x[2],       x[3],       w[0],        w[2],        w[3],
+             stride[0], stride[1], padding[0], padding[1], dilation[0], dilation[1], groups};
     check(nn.conv2d_output(&shape, &p, &q));
   }
 };
 
-Tensor conv2d(Object x_, Object weight_, Object bias_, Object residual_, bool relu, const Sizes &stride, const Sizes &padding,
-              const Sizes &dilation, int64_t groups) {
+Tensor conv2d(Object x_, Object weight_, Object bias_, Object residual_, bool relu, const Sizes &stride,
+              const Sizes &padding, const Sizes &dilation, int64_t groups) {
   const char *op = "conv2d";
   Tensor x = tensor(op, "x", x_, 4, "N, C, H, W"), weight = tensor(op, "weight", weight_, 4, "K, C/groups, R, S");
   same_device(op, "weight", weight, x, "x");
   const Place place = where(op, x);
   Conv conv(op, x.sizes(), weight.sizes(), stride, padding, dilation, groups);
-  Tensor y = empty({x.size(0), weight.size(0), conv.p, conv.q}, x), bias = maybe(op, "bias", bias_, {weight.size(0)}, x);
+  Tensor y = empty({x.size(0), weight.size(0), conv.p, conv.q}, x),
+         bias = maybe(op, "bias", bias_, {weight.size(0)}, x);
   Tensor residual = maybe(op, "residual", residual_, y.sizes(), x);
   Workspace work(x, nn.conv2d_workspace(place.device, &conv.shape));
-  run(nn.conv2d_forward, place, F32, pointer(y), pointer(x), pointer(weight), pointer(bias), pointer(residual), relu, &conv.shape,
-      work.pointer, work.bytes);
+  run(nn.conv2d_forward, place, F32, pointer(y), pointer(x), pointer(weight), pointer(bias), pointer(residual), relu,
+      &conv.shape, work.pointer, work.bytes);
   return y;
 }
 
-Tensor conv2d_backward_input(Object dy_, Object weight_, const Sizes &x_shape, const Sizes &stride, const Sizes &padding,
-                             const Sizes &dilation, int64_t groups) {
+Tensor conv2d_backward_input(Object dy_, Object weight_, const Sizes &x_shape, const Sizes &stride,
+                             const Sizes &padding, const Sizes &dilation, int64_t groups) {
   const char *op = "conv2d_backward_input";
   Tensor weight = tensor(op, "weight", weight_, 4);
   Conv conv(op, x_shape, weight.sizes(), stride, padding, dilation, groups);
-  Tensor dy = like(op, "dy", dy_, {x_shape[0], weight.size(0), conv.p, conv.q}, weight, "weight"), dx = empty(x_shape, dy);
+  Tensor dy = like(op, "dy", dy_, {x_shape[0], weight.size(0), conv.p, conv.q}, weight, "weight"),
+         dx = empty(x_shape, dy);
   const Place place = where(op, dy, "dy");
   Workspace work(dy, nn.conv2d_workspace(place.device, &conv.shape));
-  run(nn.conv2d_backward_input, place, F32, pointer(dx), pointer(dy), pointer(weight), &conv.shape, work.pointer, work.bytes);
+  run(nn.conv2d_backward_input, place, F32, pointer(dx), pointer(dy), pointer(weight), &conv.shape, work.pointer,
+      work.bytes);
   return dx;
 }
 
-std::tuple<Tensor, Maybe> conv2d_backward_weight(Object dy_, Object x_, const Sizes &weight_shape, bool need_bias, const Sizes &stride,
-                                                 const Sizes &padding, const Sizes &dilation, int64_t groups) {
+std::tuple<Tensor, Maybe> conv2d_backward_weight(Object dy_, Object x_, const Sizes &weight_shape, bool need_bias,
+                                                 const Sizes &stride, const Sizes &padding, const Sizes &dilation,
+                                                 int64_t groups) {
   const char *op = "conv2d_backward_weight";
   Tensor x = tensor(op, "x", x_, 4), db;
   Conv conv(op, x.sizes(), weight_shape, stride, padding, dilation, groups);
@@ -244,12 +251,13 @@ std::tuple<Tensor, Maybe> conv2d_backward_weight(Object dy_, Object x_, const Si
   if (need_bias) db = empty({weight_shape[0]}, x);
   const Place place = where(op, x);
   Workspace work(x, nn.conv2d_workspace(place.device, &conv.shape));
-  run(nn.conv2d_backward_weight, place, F32, pointer(dw), pointer(db), pointer(dy), pointer(x), &conv.shape, work.pointer, work.bytes);
+  run(nn.conv2d_backward_weight, place, F32, pointer(dw), pointer(db), pointer(dy), pointer(x), &conv.shape,
+      work.pointer, work.bytes);
   return {dw, result(db)};
 }
 
-std::tuple<Tensor, Tensor> fold_batch_norm(Object weight_, Object bias_, Object gamma_, Object beta_, Object mean_, Object var_,
-                                           double epsilon) {
+std::tuple<Tensor, Tensor> fold_batch_norm(Object weight_, Object bias_, Object gamma_, Object beta_, Object mean_,
+                                           Object var_, double epsilon) {
   const char *op = "fold_batch_norm";
   Tensor weight = tensor(op, "weight", weight_, 4, "K, C/groups, R, S");
   const int64_t filters = weight.size(0);
@@ -257,8 +265,9 @@ std::tuple<Tensor, Tensor> fold_batch_norm(Object weight_, Object bias_, Object 
   Tensor bias = bias_.is_none() ? Tensor() : one("bias", bias_);
   Tensor gamma = one("gamma", gamma_), beta = one("beta", beta_), mean = one("mean", mean_), var = one("var", var_);
   Tensor new_weight = empty_like(weight), new_bias = empty({filters}, weight);
-  run(nn.conv2d_fold_batch_norm, where(op, weight, "weight"), F32, pointer(new_weight), pointer(new_bias), pointer(weight), pointer(bias),
-      pointer(gamma), pointer(beta), pointer(mean), pointer(var), epsilon, filters, weight.numel() / filters);
+  run(nn.conv2d_fold_batch_norm, where(op, weight, "weight"), F32, pointer(new_weight), pointer(new_bias),
+      pointer(weight), pointer(bias), pointer(gamma), pointer(beta), pointer(mean), pointer(var), epsilon, filters,
+      weight.numel() / filters);
   return {new_weight, new_bias};
 }
 
@@ -269,34 +278,40 @@ struct Pool {
   nncuda_pool2d_shape shape;
   Sizes y;
 
-  Pool(at::IntArrayRef x, const Sizes &kernel, const Sizes &stride, const Sizes &padding, const Sizes &dilation, bool ceil_mode) {
-    shape = {x[0], x[1], x[2], x[3], kernel[0], kernel[1], stride[0], stride[1], padding[0], padding[1], dilation[0], dilation[1], ceil_mode};
+  Pool(at::IntArrayRef x, const Sizes &kernel, const Sizes &stride, const Sizes &padding, const Sizes &dilation,
+       bool ceil_mode) {
+    shape = {x[0],      x[1],       x[2],       x[3],        kernel[0],   kernel[1], stride[0],
+             stride[1], padding[0], padding[1], dilation[0], dilation[1], ceil_mode};
     int64_t p, q;
     check(nn.pool2d_output(&shape, &p, &q));
     y = {x[0], x[1], p, q};
   }
 };
 
-std::tuple<Tensor, Tensor> max_pool2d(Object x_, const Sizes &kernel, const Sizes &stride, const Sizes &padding, const Sizes &dilation,
-                                      bool ceil_mode, bool relu) {
+std::tuple<Tensor, Tensor> max_pool2d(Object x_, const Sizes &kernel, const Sizes &stride, const Sizes &padding,
+                                      const Sizes &dilation, bool ceil_mode, bool relu) {
   Tensor x = tensor("max_pool2d", "x", x_, 4, "N, C, H, W");
   Pool pool(x.sizes(), kernel, stride, padding, dilation, ceil_mode);
   Tensor y = empty(pool.y, x), argmax = at::empty(pool.y, x.options().dtype(at::kByte));
-  run(nn.max_pool2d_forward, where("max_pool2d", x), F32, pointer(y), (uint8_t *)pointer(argmax), pointer(x), relu, &pool.shape);
+  run(nn.max_pool2d_forward, where("max_pool2d", x), F32, pointer(y), (uint8_t *)pointer(argmax), pointer(x), relu,
+      &pool.shape);
   return {y, argmax};
 }
 
 Tensor max_pool2d_backward(Object dy_, Object argmax_, const Sizes &x_shape, const Sizes &kernel, const Sizes &stride,
                            const Sizes &padding, const Sizes &dilation, bool ceil_mode) {
   const char *op = "max_pool2d_backward";
-  Tensor argmax = tensor(op, "argmax", argmax_, -1, "", at::kByte), dy = like(op, "dy", dy_, argmax.sizes(), argmax, "argmax");
+  Tensor argmax = tensor(op, "argmax", argmax_, -1, "", at::kByte),
+         dy = like(op, "dy", dy_, argmax.sizes(), argmax, "argmax");
   Pool pool(x_shape, kernel, stride, padding, dilation, ceil_mode);
   Tensor dx = empty(x_shape, dy);
-  run(nn.max_pool2d_backward, where(op, dy, "dy"), F32, pointer(dx), pointer(dy), (const uint8_t *)pointer(argmax), &pool.shape);
+  run(nn.max_pool2d_backward, where(op, dy, "dy"), F32, pointer(dx), pointer(dy), (const uint8_t *)pointer(argmax),
+      &pool.shape);
   return dx;
 }
 
-Tensor avg_pool2d(Object x_, const Sizes &kernel, const Sizes &stride, const Sizes &padding, bool ceil_mode, bool count_include_pad) {
+Tensor avg_pool2d(Object x_, const Sizes &kernel, const Sizes &stride, const Sizes &padding, bool ceil_mode,
+                  bool count_include_pad) {
   Tensor x = tensor("avg_pool2d", "x", x_, 4, "N, C, H, W");
   Pool pool(x.sizes(), kernel, stride, padding, {1, 1}, ceil_mode);
   Tensor y = empty(pool.y, x);
@@ -304,8 +319,8 @@ Tensor avg_pool2d(Object x_, const Sizes &kernel, const Sizes &stride, const Siz
   return y;
 }
 
-Tensor avg_pool2d_backward(Object dy_, const Sizes &x_shape, const Sizes &kernel, const Sizes &stride, const Sizes &padding,
-                           bool ceil_mode, bool count_include_pad) {
+Tensor avg_pool2d_backward(Object dy_, const Sizes &x_shape, const Sizes &kernel, const Sizes &stride,
+                           const Sizes &padding, bool ceil_mode, bool count_include_pad) {
   const char *op = "avg_pool2d_backward";
   Tensor dy = tensor(op, "dy", dy_, 4);
   Pool pool(x_shape, kernel, stride, padding, {1, 1}, ceil_mode);
@@ -317,7 +332,8 @@ Tensor avg_pool2d_backward(Object dy_, const Sizes &x_shape, const Sizes &kernel
 
 Tensor global_avg_pool2d(Object x_) {
   Tensor x = tensor("global_avg_pool2d", "x", x_, 4, "N, C, H, W"), y = empty({x.size(0), x.size(1), 1, 1}, x);
-  run(nn.global_avg_pool2d_forward, where("global_avg_pool2d", x), F32, pointer(y), pointer(x), y.numel(), x.size(2) * x.size(3));
+  run(nn.global_avg_pool2d_forward, where("global_avg_pool2d", x), F32, pointer(y), pointer(x), y.numel(),
+      x.size(2) * x.size(3));
   return y;
 }
 
@@ -326,11 +342,12 @@ Tensor global_avg_pool2d_backward(Object dy_, const Sizes &x_shape) {
   Tensor dy = tensor(op, "dy", dy_, 4);
   dy = like(op, "dy", dy_, {x_shape[0], x_shape[1], 1, 1}, dy, "dy");
   Tensor dx = empty(x_shape, dy);
-  run(nn.global_avg_pool2d_backward, where(op, dy, "dy"), F32, pointer(dx), pointer(dy), dy.numel(), x_shape[2] * x_shape[3]);
+  run(nn.global_avg_pool2d_backward, where(op, dy, "dy"), F32, pointer(dx), pointer(dy), dy.numel(),
+      x_shape[2] * x_shape[3]);
   return dx;
 }
 
-} // namespace
+}  // namespace
 
 #include "norms_attention_optim.h"
 
