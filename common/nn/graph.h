@@ -59,12 +59,13 @@ static inline void graph_destroy(Graph *g) {
   free(g);
 }
 
-/* A copy, owned by the caller. */
+/* A copy, owned by the caller; what operations keep stays with the original. */
 static inline Graph *graph_copy(const Graph *g) {
   Graph *copy = graph_create();
   *copy = *g;
   copy->nodes = (Node *)xmalloc((size_t)(g->capacity ? g->capacity : 1) * sizeof *copy->nodes);
   if (g->count) memcpy(copy->nodes, g->nodes, (size_t)g->count * sizeof *copy->nodes);
+  for (int i = 0; i < copy->count; i++) copy->nodes[i].kept = NULL;
   return copy;
 }
 

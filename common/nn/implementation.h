@@ -14,12 +14,23 @@
  *
  * A kernel of your own runs in a network in the same way: an Op around it, and a line in a table.
  *
+ * A library computes many operations. Its table pairs each of its Ops with ours, and the choice is between tables:
+ *
+ *     static const OpPair pairs[] = {{&conv2d_op, &library_conv2d_op}, {&max_pool2d_op, &library_pool_op}};
+ *     static const OpTable ours = {{"ours", 0, OP_TABLE, ...}, NULL, 0}, library = {{"library", 0, OP_TABLE, ...}, pairs, 2};
+ *     static const Implementation layers[] = {{"ours", &ours.op, NULL}, {"library", &library.op, fits}};
+ *     static const OpChoice layer_choice = {"layers", layers, 2};      // --layers=library,conv1:ours
+ *
+ * Operations that are computed together (fuse.h) are separated where one of them gets an Op of the library; auto compares
+ * the library with all of a group.
+ *
  * What was chosen is a text, "conv1:tiled,conv2:naive": a run keeps it in its checkpoint, so that a resumed run
  * computes the same.
  */
 #ifndef COMMON_NN_IMPLEMENTATION_H
 #define COMMON_NN_IMPLEMENTATION_H
 
+#include "common/nn/fuse.h"
 #include "common/nn/model.h"
 #include "common/philox.h"
 #include "common/timer.h"
@@ -48,11 +59,61 @@ static inline int implementation_find(const OpChoice *choice, const char *name, 
   return -1;
 }
 
+/* What computed the node before it was computed together with others (fuse.h). */
+static inline const Op *implementation_plain(const Node *node) { return node->plain ? node->plain : node->op; }
+
+/* The Op of `table` for this node, which one of ours or the table's own computes now; NULL: it has none. */
+static inline const Op *implementation_pair(const OpTable *table, const Node *node) {
+  for (int i = 0; i < table->count; i++)
+    if (implementation_plain(node) == table->pairs[i].ours || node->op == table->pairs[i].other)
+      return table->pairs[i].other;
+  return NULL;
+}
+
+/* The Op of ours that an Op of the table stands for; NULL: it is none of the table's. */
+static inline const Op *implementation_ours(const OpTable *table, const Op *op) {
+  for (int i = 0; i < table->count; i++)
+    if (op == table->pairs[i].other) return table->pairs[i].ours;
+  return NULL;
+}
+
+/* NULL: the implementation is one Op. */
+static inline const OpTable *implementation_table(const Implementation *implementation) {
+  return implementation->op->flags & OP_TABLE ? (const OpTable *)implementation->op : NULL;
+}
+
 /* Which implementation computes this node; -1: the choice is not about its operation. */
 static inline int implementation_of(const OpChoice *choice, const Node *node) {
-  for (int i = 0; i < choice->count; i++)
-    if (node->op == choice->list[i].op) return i;
-  return -1;
+  int known = -1;
+  for (int i = 0; i < choice->count && node->op; i++) {
+    const OpTable *table = implementation_table(&choice->list[i]);
+    if (table == NULL && node->op == choice->list[i].op) return i;
+    if (table == NULL || implementation_pair(table, node) == NULL) continue;
+    if (implementation_ours(table, node->op)) return i;
+    known = 0;
+  }
+  return known;
+}
+
+/* The node gets implementation k, which fits. */
+static inline void implementation_place(const OpChoice *choice, int k, Graph *g, int i) {
+  const OpTable *table = implementation_table(&choice->list[k]);
+  Node *node = &g->nodes[i];
+  if (table == NULL) {
+    node->op = choice->list[k].op;
+    return;
+  }
+  const Op *other = implementation_pair(table, node);
+  if (other) {
+    graph_unfuse_group(g, i);
+    node->op = other;
+    return;
+  }
+  for (int j = 0; j < choice->count; j++) { /* ours again */
+    const OpTable *now = implementation_table(&choice->list[j]);
+    const Op *ours = now ? implementation_ours(now, node->op) : NULL;
+    if (ours) node->op = ours;
+  }
 }
 
 /* -1 where it cannot compute the node; the message says why. */
@@ -130,7 +191,7 @@ static inline int implementation_apply_word(const OpChoice *choice, const Implem
       return error_set(err, "--%s: unknown implementation \"%.*s\"; expected %s or auto", choice->option,
                        (int)word->name_length, word->name, implementation_names(choice).text);
     if (implementation_fits(&choice->list[k], node, &why) == 0) {
-      node->op = choice->list[k].op;
+      implementation_place(choice, k, g, i);
       fitted = 1;
     } else if (word->node || !refused) {
       refused = error_set(err, "--%s=%s:%s: %.600s", choice->option, node->name, choice->list[k].name, why.message);
@@ -138,6 +199,11 @@ static inline int implementation_apply_word(const OpChoice *choice, const Implem
   }
   if (found && !fitted) return refused;
   if (found || word->node == NULL) return 0;
+  for (int i = 0; i < g->count; i++)
+    if (g->nodes[i].op && strlen(g->nodes[i].name) == word->node_length &&
+        strncmp(g->nodes[i].name, word->node, word->node_length) == 0)
+      return error_set(err, "--%s=%s:%.*s: of %s there is one implementation here; leave the word out", choice->option,
+                       g->nodes[i].name, (int)word->name_length, word->name, g->nodes[i].op->name);
   return error_set(err, "--%s=%.*s:%.*s: the network has no such node; --summary lists them", choice->option,
                    (int)word->node_length, word->node, (int)word->name_length, word->name);
 }
@@ -193,6 +259,25 @@ static inline double implementation_time(const Model *m, int i) {
   return timer_stats(samples, IMPLEMENTATION_ROUNDS).median;
 }
 
+/* Whether node i is computed together with others, of which the choice is about one. */
+static inline int implementation_group(const OpChoice *choice, const Graph *g, int i) {
+  for (int j = 0; j < g->count && g->nodes[i].group; j++)
+    if (g->nodes[j].group == g->nodes[i].group && implementation_of(choice, &g->nodes[j]) >= 0) return 1;
+  return 0;
+}
+
+/* Of what is computed together the whole time counts: seconds (nodes, implementations). */
+static inline void implementation_add_groups(const OpChoice *choice, const Graph *g, double *seconds) {
+  double *sum = (double *)xcalloc((size_t)g->count * (size_t)choice->count, sizeof *sum);
+  for (int i = 0; i < g->count; i++)
+    for (int j = 0; j < g->count; j++)
+      for (int k = 0; k < choice->count; k++)
+        if (i == j || (g->nodes[i].group && g->nodes[i].group == g->nodes[j].group))
+          sum[i * choice->count + k] += seconds[j * choice->count + k];
+  memcpy(seconds, sum, (size_t)g->count * (size_t)choice->count * sizeof *sum);
+  free(sum);
+}
+
 /* fastest[node] for every node of the operation, and a line about each on `out`. Opens the model once for each
  * implementation; one that needs more memory than there is takes no part. */
 static inline int implementation_measure(const OpChoice *choice, const Graph *g, Context context,
@@ -207,7 +292,7 @@ static inline int implementation_measure(const OpChoice *choice, const Graph *g,
     for (int i = 0; i < copy->count; i++)
       if (implementation_of(choice, &g->nodes[i]) >= 0 &&
           implementation_fits(&choice->list[k], &g->nodes[i], err) == 0) {
-        copy->nodes[i].op = choice->list[k].op;
+        implementation_place(choice, k, copy, i);
         nodes++;
       }
     if (nodes == 0) {
@@ -224,10 +309,11 @@ static inline int implementation_measure(const OpChoice *choice, const Graph *g,
     implementation_fill(&m);
     model_forward(&m, batch); /* every node has read what the one before it wrote */
     for (int i = 0; i < g->count; i++)
-      if (implementation_of(choice, &m.graph->nodes[i]) == k)
+      if (implementation_of(choice, &m.graph->nodes[i]) == k || implementation_group(choice, g, i))
         seconds[(size_t)i * choice->count + k] = implementation_time(&m, i);
     model_close(&m);
   }
+  implementation_add_groups(choice, g, seconds);
   for (int i = 0; i < g->count && status == 0; i++) {
     fastest[i] = -1;
     if (implementation_of(choice, &g->nodes[i]) < 0) continue;

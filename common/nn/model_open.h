@@ -74,9 +74,30 @@ static inline void model_use_device(const Model *m) {
   ON_DEVICE(m->context.device, CUDA_CHECK(cudaSetDevice(m->context.gpu)), (void)0);
 }
 
+/* What operations keep with their nodes, and what they share. -1 where one of them cannot be opened. */
+static inline int model_open_ops(Model *m, Error *err) {
+  for (int i = 0; i < m->graph->count; i++) {
+    Node *node = &m->graph->nodes[i];
+    if (node->op == NULL || !(node->op->flags & OP_KEEPS)) continue;
+    const OpKeeping *op = (const OpKeeping *)node->op;
+    if (op->open(&m->context, node, m->max_batch, m->use == MODEL_TRAIN, &node->kept, err) != 0) return -1;
+  }
+  return 0;
+}
+
+static inline void model_close_ops(Model *m) {
+  for (int i = 0; m->graph && i < m->graph->count; i++) {
+    Node *node = &m->graph->nodes[i];
+    if (node->kept) ((const OpKeeping *)node->op)->close(node->kept);
+    node->kept = NULL;
+  }
+  op_close_shared(&m->context);
+}
+
 static inline void model_close(Model *m) {
   model_use_device(m);
   const Device device = m->context.device;
+  model_close_ops(m);
   device_free(device, m->arena);
   device_free(device, m->totals);
   device_free(device, m->parameters);
@@ -151,10 +172,15 @@ static inline int model_prepare(Model *m, Graph *graph, Context context, const O
   }
   m->graph = graph;
   m->context = context;
+  m->context.shared = NULL;
   m->use = use;
   m->max_batch = max_batch;
   m->optimizer = use == MODEL_TRAIN ? optimizer : NULL;
   model_use_device(m); /* operations may ask it what scratch they need */
+  if (model_open_ops(m, err) != 0) {
+    model_close(m);
+    return -1;
+  }
   plan_create(&m->plan, graph, &context, max_batch, use);
   model_keep_unused(m);
   model_lay_out(m);

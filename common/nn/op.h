@@ -140,6 +140,14 @@ typedef struct LossScale {
   } event[LOSS_SCALE_EVENTS]; /* skipped step i is event i % LOSS_SCALE_EVENTS */
 } LossScale;
 
+/* What all operations of one model share, made by the first that asks for it: the handle of a library, for example. */
+typedef struct OpShared {
+  const void *key; /* an address of the library's own */
+  void *state;
+  void (*close)(void *state);
+  struct OpShared *next;
+} OpShared;
+
 /* Where and how a model runs. Launchers get it instead of keeping state of their own. */
 typedef struct Context {
   Device device;
@@ -154,8 +162,35 @@ typedef struct Context {
   int ranges;               /* each operation is an NVTX range of its name: for profilers (common/nvtx.h) */
   const StepValues *values; /* on the device, to be read instead of Hyper and step; NULL: take those */
   const LossScale
-      *loss_scale; /* on the device: optimizers change nothing where it says that it skips; NULL: there is none */
+      *loss_scale;  /* on the device: optimizers change nothing where it says that it skips; NULL: there is none */
+  OpShared *shared; /* the model's own: op_share() */
 } Context;
+
+/* NULL: nobody has made it yet. */
+static inline void *op_shared(const Context *context, const void *key) {
+  const OpShared *shared = context->shared;
+  while (shared && shared->key != key) shared = shared->next;
+  return shared ? shared->state : NULL;
+}
+
+/* In OpKeeping.open(): closed with the model. */
+static inline void op_share(Context *context, const void *key, void *state, void (*close)(void *state)) {
+  OpShared *shared = (OpShared *)xcalloc(1, sizeof *shared);
+  shared->key = key;
+  shared->state = state;
+  shared->close = close;
+  shared->next = context->shared;
+  context->shared = shared;
+}
+
+static inline void op_close_shared(Context *context) {
+  while (context->shared) {
+    OpShared *first = context->shared;
+    context->shared = first->next;
+    first->close(first->state);
+    free(first);
+  }
+}
 
 /* What forward() and backward() work on. Arrays are on the device; x[i] is (batch, shape of input i). */
 typedef struct OpArrays {
@@ -187,6 +222,10 @@ enum { OP_STATISTICS = 8 };
 enum { OP_DRAWS = 16 };
 /* It reads nothing, writes nothing and has no parameters any more: a node further on computes it (fuse.h). */
 enum { OP_ABSORBED = 32 };
+/* It is the first member of an OpKeeping. */
+enum { OP_KEEPS = 64 };
+/* It computes nothing: it is the first member of an OpTable. */
+enum { OP_TABLE = 128 };
 
 struct Node;
 
@@ -199,11 +238,31 @@ typedef struct Op {
   void (*backward)(const Context *context, const struct Node *node, const OpArrays *arrays);
 } Op;
 
+/* An operation that keeps something with its node which is no array: descriptors of a library, for example. */
+typedef struct OpKeeping {
+  Op op; /* with the flag OP_KEEPS */
+  /* When a model is opened, before its memory is planned: *kept is node->kept from then on, until the model is closed.
+   * trains: backward will run. -1 with a sentence. */
+  int (*open)(Context *context, const struct Node *node, int max_batch, int trains, void **kept, Error *err);
+  void (*close)(void *kept);
+} OpKeeping;
+
+/* The operations of a library, each in the place of one of ours: an implementation of many operations at once. */
+typedef struct OpPair {
+  const Op *ours, *other;
+} OpPair;
+
+typedef struct OpTable {
+  Op op; /* with the flag OP_TABLE */
+  const OpPair *pairs;
+  int count; /* 0: ours, as they are */
+} OpTable;
+
 /* The implementations of one operation, the usual one first: which of them computes a node is an option of programs,
  * --conv=NAME for example (implementation.h). They take the same nodes and the same parameters. */
 typedef struct Implementation {
   const char *name;
-  const Op *op;
+  const Op *op; /* with OP_TABLE: one of many operations, by the node (implementation_op()) */
   /* NULL: it computes every node. -1: not this one; the message says why, and names one that can. */
   int (*fits)(const struct Implementation *implementation, const struct Node *node, Error *err);
 } Implementation;
@@ -224,6 +283,7 @@ typedef struct Node {
   const Op *op;    /* NULL: an input of the graph */
   const Op *plain; /* what computed it before graph_fuse() (fuse.h); NULL: the same */
   int joined;      /* by graph_fuse(): its second input is that of its first one */
+  int group;       /* by graph_fuse(): nodes of the same number are computed together; 0: it is computed alone */
   char name[NODE_NAME];
   int input[NODE_MAX_INPUTS], inputs;
   Shape shape;    /* of y, one sample */
@@ -234,6 +294,7 @@ typedef struct Node {
   uint32_t order; /* operations before it: the stream of its random numbers */
   Param param[NODE_MAX_PARAMS];
   int params;
+  void *kept;   /* by OpKeeping.open(); of a model */
   double flops; /* of forward, one sample; a multiplication and an addition are two */
   /* What the operation needs to know besides: a struct of its own. */
   union {

@@ -50,8 +50,8 @@ static inline void run_config_optimizer(Config *config, const TrainOptions *opti
  * was asked for also decides what is computed together (session_fuse()), so the usual one is named, too. */
 static inline void run_config_choices(Config *config, const TrainOptions *options, const TrainState *state) {
   for (int c = 0; c < options->choice_count; c++) {
-    if (options->chosen[c][0] == '\0' && state->implementations[0] == '\0') continue;
     const int one = options->choice_count == 1;
+    if (options->chosen[c][0] == '\0' && (state->implementations[0] == '\0' || !one)) continue;
     config_set(config, options->choices[c]->option,
                one && state->implementations[0] ? state->implementations
                : one                            ? options->choices[c]->list[0].name

@@ -173,21 +173,26 @@ static inline void session_regularize(const TrainOptions *options, Model *m) {
   m->accumulates = options->accumulate > 1;
 }
 
-/* The words of a checkpoint's text, which may be about nodes of several operations. */
-static inline int session_recall_implementations(const Task *task, const char *text, Graph *g, Error *err) {
+/* The words of a checkpoint's text, which may be about nodes of several operations. To infer, those that this program
+ * does not know are passed over: the usual implementation gives the same answers but for rounding. */
+static inline int session_recall_implementations(const Task *task, const char *text, ModelUse use, Graph *g,
+                                                 Error *err) {
   ImplementationWord word;
   for (const char *at = text; implementation_next(&at, &word);) {
     const OpChoice *choice = NULL;
     for (int i = 0; i < g->count && word.node; i++)
       if (strlen(g->nodes[i].name) == word.node_length && strncmp(g->nodes[i].name, word.node, word.node_length) == 0)
         for (int c = 0; c < task->choice_count; c++)
-          if (implementation_of(task->choices[c], &g->nodes[i]) >= 0) choice = task->choices[c];
+          if (implementation_of(task->choices[c], &g->nodes[i]) >= 0 &&
+              (choice == NULL || implementation_find(task->choices[c], word.name, word.name_length) >= 0))
+            choice = task->choices[c];
+    if (choice == NULL && use == MODEL_INFER) continue;
     if (choice == NULL)
       return error_set(err, "the checkpoint's implementation \"%.*s\" is of no node of this network",
                        (int)(word.name + word.name_length - (word.node ? word.node : word.name)),
                        word.node ? word.node : word.name);
     Error why;
-    if (implementation_apply_word(choice, &word, g, NULL, &why) != 0)
+    if (implementation_apply_word(choice, &word, g, NULL, &why) != 0 && use != MODEL_INFER)
       return error_set(err, "the checkpoint's implementations are not those of a training program: %.700s",
                        why.message);
   }
@@ -208,7 +213,7 @@ static inline int session_measured_batch(const TrainState *state, int max_batch,
 static inline int session_choose(const Task *task, const TrainOptions *options, Context context, int max_batch,
                                  ModelUse use, Graph *g, TrainState *state, Error *err) {
   if (g->failed) return 0;
-  if (session_recall_implementations(task, state->implementations, g, err) != 0) return -1;
+  if (session_recall_implementations(task, state->implementations, use, g, err) != 0) return -1;
   const int batch = session_measured_batch(state, max_batch, use);
   for (int c = 0; c < task->choice_count; c++)
     if (implementation_choose(task->choices[c], options->chosen[c], g, context, session_optimizer(task, options), batch,
@@ -226,6 +231,7 @@ static inline int session_choose(const Task *task, const TrainOptions *options, 
       if (used >= sizeof state->implementations)
         return error_set(err, "the names of the chosen implementations need more than %zu characters of a checkpoint",
                          sizeof state->implementations);
+      break;
     }
   if (state->implementations[0]) printf("implementations %s\n", state->implementations);
   return 0;

@@ -22,7 +22,8 @@
 
 #include "common/nn/session.h"
 
-enum { STEP_PARTS_IMAGES = 8192, STEP_PARTS_OTHERS = 9 }; /* parts that are no node's */
+/* Images of the data set, fewer where they are large; parts that are no node's. */
+enum { STEP_PARTS_IMAGES = 8192, STEP_PARTS_BYTES = 1 << 28, STEP_PARTS_OTHERS = 9 };
 
 typedef enum StepPartKind {
   PART_GATHER,
@@ -49,7 +50,7 @@ typedef struct StepPart {
 typedef struct StepParts {
   Model *net;
   DeviceSet set;
-  int batch, step;
+  int batch, images, step;
   StepPart *part;
   int count;
 } StepParts;
@@ -206,7 +207,9 @@ static inline void step_parts_open(StepParts *s, const Task *task, const DataSou
   s->net = net;
   s->batch = batch;
   s->part = (StepPart *)xcalloc(2 * (size_t)g->count + STEP_PARTS_OTHERS, sizeof *s->part);
-  step_parts_create_set(&s->set, net->context.device, task, source, STEP_PARTS_IMAGES, seed);
+  s->images = STEP_PARTS_IMAGES;
+  while (s->images / 2 >= batch && (size_t)s->images * shape_count(source->shape) > STEP_PARTS_BYTES) s->images /= 2;
+  step_parts_create_set(&s->set, net->context.device, task, source, s->images, seed);
   const int trains = net->use == MODEL_TRAIN;
   net->context.training = trains;
   if (trains) step_parts_add(s, PART_GATHER, 0, "batch", "gather", step_parts_gather_bytes(s), 0);
@@ -243,7 +246,7 @@ static inline void step_parts_close(StepParts *s) {
 
 /* Another batch of the set each time. */
 static inline void step_parts_gather(StepParts *s) {
-  const size_t start = (size_t)s->step++ * s->batch % (STEP_PARTS_IMAGES - s->batch + 1);
+  const size_t start = (size_t)s->step++ * s->batch % (s->images - s->batch + 1);
   model_range_begin(s->net, "batch", "gather");
   device_set_gather(&s->set, s->net, (int)start, s->batch);
   model_range_end(s->net);

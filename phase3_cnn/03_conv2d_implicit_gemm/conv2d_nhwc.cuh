@@ -10,6 +10,7 @@
  *   conv2d_to_nhwc, conv2d_to_nchw   from float32 NCHW to T NHWC and back; filters (K,C,R,S) to (K,R,S,C) likewise:
  *                                    K images of R S pixels
  *   conv2d_forward_nhwc_cpu          the loops of the formula, summed in double
+ *   conv2d_forward_nhwc_add_cpu      the end of a residual block: the same, and what the block adds before ReLU
  *   conv2d_forward_nhwc_naive        one thread per output, neighbours in the filters; no tensor cores
  *
  * conv2d_nhwc_mma.cuh has the tensor cores of every GPU from compute capability 8.0 on, conv2d_nhwc_wgmma.cuh those of
@@ -42,6 +43,15 @@ static __host__ __device__ __forceinline__ float conv2d_widen(__half x) { return
 static __host__ __device__ __forceinline__ void conv2d_narrow(float *to, float x) { *to = x; }
 static __host__ __device__ __forceinline__ void conv2d_narrow(__nv_bfloat16 *to, float x) { *to = __float2bfloat16(x); }
 static __host__ __device__ __forceinline__ void conv2d_narrow(__half *to, float x) { *to = __float2half(x); }
+
+/* What the end of a residual block adds to a convolution of `shape` before ReLU. x NULL: nothing. w NULL: x itself,
+ * (N,P,Q,K), which wgmma multiplies by `identity`, a matrix of CONV2D_NHWC_IDENTITY rows. Otherwise x (N,h,w_count,
+ * channels) through a convolution of 1 x 1 with `stride` and w (K,channels), whose outputs are (N,P,Q,K), too. */
+template <typename T>
+struct Conv2dNhwcAdd {
+  const T *x = NULL, *w = NULL, *identity = NULL;
+  int channels = 0, h = 0, w_count = 0, stride = 1;
+};
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Layouts. Image by image a matrix (C, pixels) becomes (pixels, C), through tiles in shared memory, as in transpose. */
@@ -147,6 +157,24 @@ static inline void conv2d_forward_nhwc_cpu(T *y, const T *x, const T *w, const f
         for (int k = 0; k < shape.k; k++) {
           double sum = conv2d_nhwc_output<double>(x, w, shape, n, p, q, k) + (bias != NULL ? bias[k] : 0);
           conv2d_narrow(y++, (float)(relu && sum < 0 ? 0 : sum));
+        }
+}
+
+/* The same with what a residual block adds. */
+template <typename T>
+static inline void conv2d_forward_nhwc_add_cpu(T *y, const T *x, const T *w, const float *bias, Conv2dShape shape,
+                                               bool relu, Conv2dNhwcAdd<T> add) {
+  const int p_count = conv2d_out_h(shape), q_count = conv2d_out_w(shape);
+  const Conv2dShape one = conv2d_shape(shape.n, add.channels, add.h, add.w_count, shape.k, 1, 1, add.stride, 0);
+  for (int n = 0; n < shape.n; n++)
+    for (int p = 0; p < p_count; p++)
+      for (int q = 0; q < q_count; q++)
+        for (int k = 0; k < shape.k; k++, y++) {
+          double sum = conv2d_nhwc_output<double>(x, w, shape, n, p, q, k) + (bias != NULL ? bias[k] : 0);
+          const size_t at = (((size_t)n * p_count + p) * q_count + q) * shape.k + k;
+          if (add.x != NULL)
+            sum += add.w != NULL ? conv2d_nhwc_output<double>(add.x, add.w, one, n, p, q, k) : conv2d_widen(add.x[at]);
+          conv2d_narrow(y, (float)(relu && sum < 0 ? 0 : sum));
         }
 }
 

@@ -14,6 +14,7 @@
  *
  *   conv2d_forward_nhwc_mma         every shape. Where C / groups is no multiple of 16 bytes, A is copied number by
  *                                   number
+ *   conv2d_forward_nhwc_mma_add     the end of a residual block: the kernel adds another image before ReLU
  *   conv2d_backward_input_nhwc_mma  dx: the same kernel gathers dy; `workspace` gets the filters as (C,R,S,K)
  *
  * Needs compute capability 8.0.
@@ -261,7 +262,7 @@ static __device__ __forceinline__ void conv2d_nhwc_write(T *y, float a, float b,
 /* A block computes BM pixels of BN filters, a warp WM x WN of them; blockIdx.z is the group. */
 template <typename T, int BM, int BN, int WM, int WN, int STAGES, bool VECTOR, bool BACKWARD>
 static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
-    conv2d_nhwc_mma_kernel(T *y, const T *x, const T *w, const float *bias, Conv2dGather g, bool relu) {
+    conv2d_nhwc_mma_kernel(T *y, const T *x, const T *w, const float *bias, Conv2dGather g, bool relu, const T *add) {
   const int threads = BM / WM * (BN / WN) * 32, stage_bytes = (BM + BN) * CONV2D_TILE_ROW;
   const int step_numbers = CONV2D_TILE_ROW / (int)sizeof(T), rows = BM * CONV2D_TILE_CHUNKS / threads;
   extern __shared__ __align__(128) unsigned char conv2d_nhwc_tiles[];
@@ -301,12 +302,15 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       long long m = pixel0 + warp_row + 16 * r + 8 * i + lane / 4;
-      T *row = y + (m < pixels ? m : 0) * filters + group * g.filters;
+      const long long first = (m < pixels ? m : 0) * filters + group * g.filters;
+      T *row = y + first;
 #pragma unroll
       for (int s = 0; s < WN / 8; s++) {
         int k = filter0 + warp_col + 8 * s + lane % 4 * 2;
-        if (m < pixels)
-          conv2d_nhwc_write(row, sum[r][s][2 * i], sum[r][s][2 * i + 1], bias, g.biases, k, g.filters, relu, pairs);
+        float a = sum[r][s][2 * i], b = sum[r][s][2 * i + 1];
+        if (add != NULL && m < pixels && k < g.filters) a += conv2d_widen(add[first + k]);
+        if (add != NULL && m < pixels && k + 1 < g.filters) b += conv2d_widen(add[first + k + 1]);
+        if (m < pixels) conv2d_nhwc_write(row, a, b, bias, g.biases, k, g.filters, relu, pairs);
       }
     }
 }
@@ -316,42 +320,53 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 
 template <typename T, int BM, int BN, int WM, int WN, int STAGES, bool VECTOR, bool BACKWARD>
 static inline void conv2d_nhwc_mma_run(T *y, const T *x, const T *w, const float *bias, const Conv2dGather *g,
-                                       bool relu) {
+                                       bool relu, const T *add = NULL) {
   const int bytes = STAGES * (BM + BN) * CONV2D_TILE_ROW;
   shared_limit_ask((const void *)conv2d_nhwc_mma_kernel<T, BM, BN, WM, WN, STAGES, VECTOR, BACKWARD>, bytes);
   long long pixels = (long long)g->images * g->p_count * g->q_count;
   dim3 grid((unsigned)((pixels + BM - 1) / BM), (unsigned)(g->filters + BN - 1) / BN, (unsigned)g->groups);
   conv2d_nhwc_mma_kernel<T, BM, BN, WM, WN, STAGES, VECTOR, BACKWARD>
-      <<<grid, BM / WM *(BN / WN) * 32, bytes>>>(y, x, w, bias, *g, relu);
+      <<<grid, BM / WM *(BN / WN) * 32, bytes>>>(y, x, w, bias, *g, relu, add);
   CUDA_CHECK_LAUNCH();
 }
 
 template <typename T, bool VECTOR, bool BACKWARD>
 static inline void conv2d_nhwc_mma_tiles(T *y, const T *x, const T *w, const float *bias, const Conv2dGather *g,
-                                         bool relu) {
+                                         bool relu, const T *add) {
   double sums = (double)g->images * g->p_count * g->q_count * g->filters * g->groups;
   if (VECTOR && g->filters > 64 && sums >= 128.0 * 128 * matmul_mma_multiprocessors() && shared_limit() >= 96 << 10)
-    conv2d_nhwc_mma_run<T, 128, 128, 64, 32, 3, VECTOR, BACKWARD>(y, x, w, bias, g, relu);
+    conv2d_nhwc_mma_run<T, 128, 128, 64, 32, 3, VECTOR, BACKWARD>(y, x, w, bias, g, relu, add);
   else
-    conv2d_nhwc_mma_run<T, 64, 64, 32, 32, 3, VECTOR, BACKWARD>(y, x, w, bias, g, relu);
+    conv2d_nhwc_mma_run<T, 64, 64, 32, 32, 3, VECTOR, BACKWARD>(y, x, w, bias, g, relu, add);
 }
 
 template <typename T, bool BACKWARD>
-static inline void conv2d_nhwc_mma_launch(T *y, const T *x, const T *w, const float *bias, Conv2dShape s, bool relu) {
+static inline void conv2d_nhwc_mma_launch(T *y, const T *x, const T *w, const float *bias, Conv2dShape s, bool relu,
+                                          const T *add = NULL) {
   mma_require();
   Conv2dGather g = conv2d_gather(s, BACKWARD);
   bool aligned = ((uintptr_t)x | (uintptr_t)w) % CONV2D_CHUNK_BYTES == 0;
   if (g.groups > 65535) die("conv2d_nhwc_mma: %d groups; at most 65535: use depthwise", g.groups);
   if (aligned && g.channels * sizeof(T) % CONV2D_CHUNK_BYTES == 0)
-    conv2d_nhwc_mma_tiles<T, true, BACKWARD>(y, x, w, bias, &g, relu);
+    conv2d_nhwc_mma_tiles<T, true, BACKWARD>(y, x, w, bias, &g, relu, add);
   else
-    conv2d_nhwc_mma_tiles<T, false, BACKWARD>(y, x, w, bias, &g, relu);
+    conv2d_nhwc_mma_tiles<T, false, BACKWARD>(y, x, w, bias, &g, relu, add);
 }
 
 /* x (N,H,W,C), w (K,R,S,C/groups), bias (K) or NULL -> y (N,P,Q,K), less than 0 replaced by 0 if relu */
 template <typename T>
 static inline void conv2d_forward_nhwc_mma(T *y, const T *x, const T *w, const float *bias, Conv2dShape s, bool relu) {
   conv2d_nhwc_mma_launch<T, false>(y, x, w, bias, s, relu);
+}
+
+/* The same and what a residual block adds before ReLU; y may be add.x where that is added as it is. Where it takes a
+ * convolution of 1 x 1 first, that is a launch of its own, and y holds its outputs in between. */
+template <typename T>
+static inline void conv2d_forward_nhwc_mma_add(T *y, const T *x, const T *w, const float *bias, Conv2dShape s,
+                                               bool relu, Conv2dNhwcAdd<T> add) {
+  const Conv2dShape one = conv2d_shape(s.n, add.channels, add.h, add.w_count, s.k, 1, 1, add.stride, 0);
+  if (add.w != NULL) conv2d_nhwc_mma_launch<T, false>(y, add.x, add.w, NULL, one, false);
+  conv2d_nhwc_mma_launch<T, false>(y, x, w, bias, s, relu, add.w != NULL ? y : add.x);
 }
 
 /* w (K,R,S,C/groups) -> to (C,R,S,K/groups): filters of the gradient of x. One thread per number of `to`. */

@@ -11,6 +11,8 @@
  *            rows and columns, and a tap reads one of them as with stride 1
  *   phases   the gradient of x with stride 2: even and odd rows and columns of dx are four problems with filters of
  *            their own, the taps that reach them
+ *   added    what a residual block adds is one more tap, of another image: its box is copied and multiplied by weights
+ *            of its own, those of the block's convolution of 1 x 1, or those of an identity, and no array is added later
  */
 #ifndef PHASE3_CNN_CONV2D_NHWC_PLAN_CUH
 #define PHASE3_CNN_CONV2D_NHWC_PLAN_CUH
@@ -20,16 +22,26 @@
 enum {
   CONV2D_NHWC_TAPS = 64,           /* of a filter, at most */
   CONV2D_NHWC_PLANES = 4,          /* stride 2 x 2 */
-  CONV2D_NHWC_ROW = 128,           /* bytes of 64 channels */
+  CONV2D_NHWC_ROW = 128,           /* bytes of 64 channels of 16 bits, or of 32 floats */
   CONV2D_NHWC_BLOCK = 64,          /* channels or filters */
+  CONV2D_NHWC_IDENTITY = 128,      /* rows and columns of the matrix that an added image is multiplied by */
   CONV2D_NHWC_SHARED = 225 * 1024, /* a block may have 227 KiB, with its barriers */
 };
 
 /* A box of pixels and the taps that read it. */
 typedef struct Conv2dNhwcChunk {
-  int plane, row, col; /* of the input; where the box begins, from the tile's first pixel */
+  int plane, row,
+      col; /* of the input, plan->planes: the added image; where the box begins, from the tile's first pixel */
   int first_tap, taps, channels;
 } Conv2dNhwcChunk;
+
+/* What is added to the sums of a convolution of stride 1, before ReLU: nothing, an image of the outputs' shape, or an
+ * image through a convolution of 1 x 1. */
+typedef enum Conv2dNhwcAdded {
+  CONV2D_NHWC_ADDS_NOTHING,
+  CONV2D_NHWC_ADDS_IMAGE,
+  CONV2D_NHWC_ADDS_PRODUCT,
+} Conv2dNhwcAdded;
 
 typedef struct Conv2dNhwcTap {
   int shift;  /* in pixels, from the box's first */
@@ -39,6 +51,8 @@ typedef struct Conv2dNhwcTap {
 typedef struct Conv2dNhwcPlan {
   /* the convolution: GEMM of `filters` rows, depth `channels` x taps */
   int channels, filters, images, rows, cols; /* rows, cols: of the output, of the largest problem */
+  int row_channels;                          /* of a row of 128 bytes: 64, or 32 floats */
+  Conv2dNhwcAdded added;
   int problems, planes;
   int first_chunk[CONV2D_NHWC_PLANES + 1]; /* of each problem, and the end */
   Conv2dNhwcChunk chunk[CONV2D_NHWC_TAPS + CONV2D_NHWC_PLANES];
@@ -86,7 +100,7 @@ typedef struct Conv2dNhwcReach {
 } Conv2dNhwcReach;
 
 static inline int conv2d_nhwc_plan_taps(Conv2dNhwcPlan *plan, Conv2dNhwcReach *reach, Conv2dShape s, bool backward,
-                                        bool shared_box) {
+                                        bool shared_box, int added_channels) {
   int chunks = 0, taps = 0, phases_h = backward ? s.stride_h : 1, phases_w = backward ? s.stride_w : 1;
   int planes_h = backward ? 1 : s.stride_h, planes_w = backward ? 1 : s.stride_w;
   plan->problems = phases_h * phases_w;
@@ -122,11 +136,17 @@ static inline int conv2d_nhwc_plan_taps(Conv2dNhwcPlan *plan, Conv2dNhwcReach *r
       plan->tap[taps++] = {-(1 << 14) * 65536 | (-(1 << 14) & 0xFFFF), 0};
     }
   }
+  if (plan->added != CONV2D_NHWC_ADDS_NOTHING) { /* of an identity a block of filters needs its own channels alone */
+    if (plan->problems != 1 || plan->planes != 1 || taps >= CONV2D_NHWC_TAPS) return -1;
+    plan->chunk[chunks] = {plan->planes, 0, 0, taps, 1, added_channels};
+    reach[chunks++] = {0, 0, 0, 0};
+    plan->tap[taps++] = {0, 0};
+  }
   plan->first_chunk[plan->problems] = chunks;
   return 0;
 }
 
-/* Clocks of an H200, roughly: for each step of 64 channels and a tap the products, or the copies if these take longer,
+/* Clocks of an H200, roughly: for each step of a row of channels and a tap the products, or the copies if these take longer,
  * at 50 bytes per clock and multiprocessor. */
 static inline double conv2d_nhwc_cost(const Conv2dNhwcPlan *plan, int multiprocessors) {
   double box = (double)plan->box_rows * plan->tile_images * plan->pitch * CONV2D_NHWC_ROW * (plan->blocks == 1 ? 2 : 1);
@@ -136,7 +156,7 @@ static inline double conv2d_nhwc_cost(const Conv2dNhwcPlan *plan, int multiproce
     for (int c = plan->first_chunk[problem]; c < plan->first_chunk[problem + 1]; c++) {
       int taps = plan->chunk[c].taps;
       double products = 4.0 * plan->pixels * taps, weights = plan->blocks * 8192.0 * taps;
-      double steps = (plan->chunk[c].channels + CONV2D_NHWC_BLOCK - 1) / CONV2D_NHWC_BLOCK;
+      double steps = (plan->chunk[c].channels + plan->row_channels - 1) / plan->row_channels;
       clocks += steps * (products * 50 > box + weights ? products : (box + weights) / 50);
     }
     total += clocks * (plan->tiles / plan->problems);
@@ -151,6 +171,7 @@ static inline double conv2d_nhwc_cost(const Conv2dNhwcPlan *plan, int multiproce
 static inline int conv2d_nhwc_plan_tile(Conv2dNhwcPlan *plan, const Conv2dNhwcReach *reach, int plane_rows,
                                         int plane_cols, int multiprocessors) {
   int chunks = plan->first_chunk[plan->problems], pitch = 0, image_rows = 0, high = 0, most_shift = 0;
+  if (plan->added == CONV2D_NHWC_ADDS_IMAGE) plan->chunk[chunks - 1].channels = CONV2D_NHWC_BLOCK * plan->blocks;
   bool whole = plan->tile_cols == plan->cols, several = plan->tile_images > 1;
   for (int i = 0; i < chunks; i++) {
     const Conv2dNhwcReach *r = &reach[i];
@@ -174,7 +195,7 @@ static inline int conv2d_nhwc_plan_tile(Conv2dNhwcPlan *plan, const Conv2dNhwcRe
   }
   if (most_shift + plan->pixels > rows) rows = most_shift + plan->pixels;
   int store = plan->tile_images * plan->image_rows * pitch, staging = store > plan->pixels ? store : plan->pixels;
-  staging = (staging + 7) / 8 * 8;
+  staging = plan->row_channels == CONV2D_NHWC_BLOCK ? (staging + 7) / 8 * 8 : 0; /* floats are stored by the threads */
   if (plan->blocks == 1) { /* outputs are written from where the pixels were */
     if (most_shift > 0 && staging > box) return -1;
     if (staging > rows) rows = staging;
@@ -211,6 +232,9 @@ typedef enum Conv2dNhwcBoxes {
 typedef struct Conv2dNhwcLimits {
   Conv2dNhwcBoxes boxes;
   int pixels, blocks;
+  bool floats = false; /* of the types: 32 bits, not 16 */
+  Conv2dNhwcAdded added = CONV2D_NHWC_ADDS_NOTHING;
+  int added_channels = 0; /* of CONV2D_NHWC_ADDS_PRODUCT */
 } Conv2dNhwcLimits;
 
 /* Shifts, now that the pitch is known. */
@@ -234,12 +258,14 @@ static inline void conv2d_nhwc_plan_boxes(Conv2dNhwcPlan *best, Conv2dShape s, b
   int in_w = backward ? conv2d_out_w(s) : conv2d_nhwc_plane_size(s.w, s.stride_w, 0);
   Conv2dNhwcPlan base = {};
   Conv2dNhwcReach reach[CONV2D_NHWC_TAPS + CONV2D_NHWC_PLANES];
+  base.row_channels = limits.floats ? CONV2D_NHWC_BLOCK / 2 : CONV2D_NHWC_BLOCK;
+  base.added = limits.added;
   base.channels = backward ? s.k : s.c;
   base.filters = backward ? s.c : s.k;
   base.images = s.n;
   base.rows = backward ? conv2d_nhwc_plane_size(s.h, s.stride_h, 0) : conv2d_out_h(s);
   base.cols = backward ? conv2d_nhwc_plane_size(s.w, s.stride_w, 0) : conv2d_out_w(s);
-  if (conv2d_nhwc_plan_taps(&base, reach, s, backward, shared_box) != 0) return;
+  if (conv2d_nhwc_plan_taps(&base, reach, s, backward, shared_box, limits.added_channels) != 0) return;
   int halo = 0; /* columns of a box beside those of the outputs */
   for (int c = 0; c < base.first_chunk[base.problems]; c++)
     if (reach[c].col_high - reach[c].col_low > halo) halo = reach[c].col_high - reach[c].col_low;
@@ -273,8 +299,12 @@ static inline int conv2d_nhwc_plan(Conv2dNhwcPlan *best, Conv2dShape s, bool bac
   Conv2dShapeText text = conv2d_shape_text(s);
   if (s.groups != 1)
     return error_set(err, "the wgmma convolution computes one group; this one is %s: use nhwc_mma", text.text);
-  if (s.c % 8 != 0 || s.k % 8 != 0)
-    return error_set(err, "TMA copies channels in multiples of 8; this one is %s: use nhwc_mma", text.text);
+  const int run = limits.floats ? 4 : 8;
+  if (s.c % run != 0 || s.k % run != 0 || limits.added_channels % run != 0)
+    return error_set(err, "TMA copies channels in multiples of %d; this one is %s: use nhwc_mma", run, text.text);
+  if (limits.added != CONV2D_NHWC_ADDS_NOTHING && (backward || s.stride_h != 1 || s.stride_w != 1))
+    return error_set(err, "only a convolution of stride 1 can add another image; this one is %s: use nhwc_mma",
+                     text.text);
   if (s.stride_h > 2 || s.stride_w > 2 || s.r * s.s > CONV2D_NHWC_TAPS - CONV2D_NHWC_PLANES || s.padding_h > 1000 ||
       s.padding_w > 1000)
     return error_set(err,

@@ -5,6 +5,7 @@
  *   store_four, cluster_load   16 bytes to shared memory; 16 bytes from that of another block of the cluster
  *   store_matrices_transposed  stmatrix: four matrices of 8 x 8 from registers, each written as its transpose
  *   wgmma<COLS, ...>           sum (64,COLS) = a (64,16) b (16,COLS) + sum, for several COLS; a and b along K or not
+ *   wgmma_floats               the same of (64,8) and (8,COLS), TF32, both along K
  */
 #ifndef PHASE3_CNN_CONV2D_TENSOR_HOPPER_CUH
 #define PHASE3_CNN_CONV2D_TENSOR_HOPPER_CUH
@@ -18,6 +19,10 @@ using simt::store_two_matrices_transposed;
 template <bool HALF, int TRANSPOSED_A, int TRANSPOSED_B, int SUMS>
 static __device__ __forceinline__ void wgmma(float (&sum)[SUMS], uint64_t a, uint64_t b, int add, SIMT_SITE) {
   simt::wgmma(sum, a, b, add != 0, HALF, TRANSPOSED_A, TRANSPOSED_B, SIMT_PASS_SITE);
+}
+template <int SUMS>
+static __device__ __forceinline__ void wgmma_floats(float (&sum)[SUMS], uint64_t a, uint64_t b, int add, SIMT_SITE) {
+  simt::wgmma_tf32(sum, a, b, add, SIMT_PASS_SITE);
 }
 static __device__ __forceinline__ void store_four(uint32_t at, uint32_t x) {
   *(uint4 *)simt_shared_pointer(at, 16) = make_uint4(x, x, x, x);
@@ -110,13 +115,25 @@ static __device__ __forceinline__ void store_two_matrices_transposed(uint32_t ro
                : __VA_ARGS__                                                                                    \
                : "l"(a), "l"(b), "r"(add), "n"(TRANSPOSED_A), "n"(TRANSPOSED_B))
 
-#define WGMMA_COLS(COLS, REGISTERS, A, B, ADD, TA, TB, ...)                                              \
-  template <bool HALF, int TRANSPOSED_A, int TRANSPOSED_B>                                               \
-  static __device__ __forceinline__ void wgmma(float(&sum)[COLS / 2], uint64_t a, uint64_t b, int add) { \
-    if (HALF)                                                                                            \
-      WGMMA_ASM(COLS, "f16", REGISTERS, A, B, ADD, TA, TB, __VA_ARGS__);                                 \
-    else                                                                                                 \
-      WGMMA_ASM(COLS, "bf16", REGISTERS, A, B, ADD, TA, TB, __VA_ARGS__);                                \
+#define WGMMA_FLOATS_ASM(COLS, REGISTERS, A, B, ADD, ...)                                              \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " ADD                                             \
+               ", 0;\n"                                                                                \
+               "wgmma.mma_async.sync.aligned.m64n" #COLS "k8.f32.tf32.tf32 {" REGISTERS "}, " A ", " B \
+               ", add, 1, 1;\n}\n"                                                                     \
+               : __VA_ARGS__                                                                           \
+               : "l"(a), "l"(b), "r"(add))
+
+#define WGMMA_COLS(COLS, REGISTERS, A, B, ADD, TA, TB, ...)                                                           \
+  [[maybe_unused]] static __device__ __forceinline__ void wgmma_floats(float(&sum)[COLS / 2], uint64_t a, uint64_t b, \
+                                                                       int add) {                                     \
+    WGMMA_FLOATS_ASM(COLS, REGISTERS, A, B, ADD, __VA_ARGS__);                                                        \
+  }                                                                                                                   \
+  template <bool HALF, int TRANSPOSED_A, int TRANSPOSED_B>                                                            \
+  static __device__ __forceinline__ void wgmma(float(&sum)[COLS / 2], uint64_t a, uint64_t b, int add) {              \
+    if (HALF)                                                                                                         \
+      WGMMA_ASM(COLS, "f16", REGISTERS, A, B, ADD, TA, TB, __VA_ARGS__);                                              \
+    else                                                                                                              \
+      WGMMA_ASM(COLS, "bf16", REGISTERS, A, B, ADD, TA, TB, __VA_ARGS__);                                             \
   }
 
 WGMMA_COLS(64, WGMMA_REG32_0, "%32", "%33", "%34", "%35", "%36", WGMMA_SUM32(0))

@@ -66,7 +66,8 @@ static const char *advice_about(cudaError_t error) {
     case cudaErrorInvalidResourceHandle:
       return "the stream belongs to another device than the call's, or is destroyed";
     case cudaErrorIllegalAddress:
-      return "a pointer is not memory of this device, or an array is shorter than its sizes say: NNCUDA_CHECKS=1 in the "
+      return "a pointer is not memory of this device, or an array is shorter than its sizes say: NNCUDA_CHECKS=1 in "
+             "the "
              "environment names the call";
     default:
       return cuda_error_advice(error);
@@ -108,8 +109,8 @@ static int no_device(const char *function, int device, cudaError_t error) {
                        "device is %d, and there is no usable GPU (%s); expected %d (NNCUDA_CPU), or look at nvidia-smi",
                        device, cudaGetErrorString(error), NNCUDA_CPU);
   if (device < count && device >= 0)
-    return nncuda_fail(NNCUDA_NO_DEVICE, function, "device", "device is %d, which cannot be used: %s; look at nvidia-smi",
-                       device, cudaGetErrorString(error));
+    return nncuda_fail(NNCUDA_NO_DEVICE, function, "device",
+                       "device is %d, which cannot be used: %s; look at nvidia-smi", device, cudaGetErrorString(error));
   return nncuda_fail(NNCUDA_NO_DEVICE, function, "device", "device is %d; expected 0 to %d, or %d (NNCUDA_CPU)", device,
                      count - 1, NNCUDA_CPU);
 }
@@ -159,11 +160,11 @@ void call_close(Call *call) {
 }
 
 void call_dtype(Call *call, int dtype, int also) {
-  static const char *const names[] = {"float32", "float16", "bfloat16"};
+  static const char *const names[] = {"float32", "float16", "bfloat16", "tf32"};
   if (call->status != NNCUDA_OK || dtype == NNCUDA_FLOAT32 || dtype == also) return;
-  if (dtype < 0 || dtype > NNCUDA_BFLOAT16)
+  if (dtype < 0 || dtype > NNCUDA_TF32)
     call->status = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, "dtype",
-                               "dtype is %d; expected 0 (float32), 1 (float16) or 2 (bfloat16)", dtype);
+                               "dtype is %d; expected 0 (float32), 1 (float16), 2 (bfloat16) or 3 (tf32)", dtype);
   else
     call->status = nncuda_fail(NNCUDA_UNSUPPORTED, call->function, "dtype", "dtype is %s; there are kernels for %s%s%s",
                                names[dtype], names[0], also ? " and " : " alone", also ? names[also] : "");
@@ -238,9 +239,7 @@ int nncuda_stream_create(int device, void **stream) {
 
 int nncuda_stream_destroy(int device, void *stream) {
   Call call = call_begin(__func__, device, stream);
-  CALL_RUN(
-      call,
-      if (stream != NULL) CUDA_CHECK(cudaStreamDestroy((cudaStream_t)stream)), (void)0);
+  CALL_RUN(call, if (stream != NULL) CUDA_CHECK(cudaStreamDestroy((cudaStream_t)stream)), (void)0);
   return call.status;
 }
 

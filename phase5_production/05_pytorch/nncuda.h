@@ -63,7 +63,8 @@ typedef enum nncuda_status {
   NNCUDA_VERSION_MISMATCH = 5,
 } nncuda_status;
 
-typedef enum nncuda_dtype { NNCUDA_FLOAT32 = 0, NNCUDA_FLOAT16 = 1, NNCUDA_BFLOAT16 = 2 } nncuda_dtype;
+/* NNCUDA_TF32: arrays of float32, whose products tensor cores compute of factors rounded to 11 bits. */
+typedef enum nncuda_dtype { NNCUDA_FLOAT32 = 0, NNCUDA_FLOAT16 = 1, NNCUDA_BFLOAT16 = 2, NNCUDA_TF32 = 3 } nncuda_dtype;
 typedef enum nncuda_index { NNCUDA_INT32 = 0, NNCUDA_INT64 = 1 } nncuda_index; /* of labels */
 typedef enum nncuda_reduction { NNCUDA_MEAN = 0, NNCUDA_SUM = 1 } nncuda_reduction;
 typedef enum nncuda_activation {
@@ -202,6 +203,15 @@ NNCUDA_API int nncuda_conv2d_backward_input(int device, void *stream, int dtype,
 NNCUDA_API int nncuda_conv2d_backward_weight(int device, void *stream, int dtype, void *dw, void *dbias, const void *dy,
                                              const void *x, const nncuda_conv2d_shape *shape, void *workspace,
                                              size_t workspace_bytes);
+
+/* The same forward pass by tensor cores, in PyTorch's channels_last format: x (N,H,W,C), w (K,R,S,C/groups), residual
+ * and y (N,P,Q,K), of float16, bfloat16 or tf32; bias (K) is float32. There is no float32, and no backward pass. Without
+ * a residual the workspace may be NULL. The first call of a process asks the GPU what the kernels were compiled for,
+ * which waits: make one before a capture. */
+NNCUDA_API size_t nncuda_conv2d_nhwc_workspace(int device, int dtype);
+NNCUDA_API int nncuda_conv2d_nhwc_forward(int device, void *stream, int dtype, void *y, const void *x, const void *w,
+                                          const float *bias, const void *residual, int relu,
+                                          const nncuda_conv2d_shape *shape, void *workspace, size_t workspace_bytes);
 
 /* Batch norm in evaluation becomes part of the convolution before it: new_w (filters,weights) and new_bias (filters)
  * from w, bias (NULL: 0), and batch norm's gamma, beta, mean, var (filters each). weights: C/groups R S. new_w may be w,

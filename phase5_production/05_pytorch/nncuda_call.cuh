@@ -61,19 +61,18 @@ __attribute__((noreturn)) void nncuda_die_cuda(cudaError_t error, const char *ca
 #define die nncuda_die
 
 #undef CUDA_CHECK
-#define CUDA_CHECK(call)                                                                                   \
-  do {                                                                                                     \
-    const cudaError_t nncuda_status_of_call = (call);                                                      \
-    if (nncuda_status_of_call != cudaSuccess)                                                              \
-      nncuda_die_cuda(nncuda_status_of_call, #call, __FILE__, __LINE__);                                   \
+#define CUDA_CHECK(call)                                                                                         \
+  do {                                                                                                           \
+    const cudaError_t nncuda_status_of_call = (call);                                                            \
+    if (nncuda_status_of_call != cudaSuccess) nncuda_die_cuda(nncuda_status_of_call, #call, __FILE__, __LINE__); \
   } while (0)
 
 #undef CUDA_CHECK_LAUNCH
-#define CUDA_CHECK_LAUNCH()                                                                                \
-  do {                                                                                                     \
-    const cudaError_t nncuda_status_of_launch = cudaGetLastError();                                        \
-    if (nncuda_status_of_launch != cudaSuccess)                                                            \
-      nncuda_die_cuda(nncuda_status_of_launch, "the kernel launch", __FILE__, __LINE__);                   \
+#define CUDA_CHECK_LAUNCH()                                                              \
+  do {                                                                                   \
+    const cudaError_t nncuda_status_of_launch = cudaGetLastError();                      \
+    if (nncuda_status_of_launch != cudaSuccess)                                          \
+      nncuda_die_cuda(nncuda_status_of_launch, "the kernel launch", __FILE__, __LINE__); \
   } while (0)
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -101,14 +100,9 @@ void call_look_up(Call *call, const char *name, const void *pointer);
 
 static inline void call_size(Call *call, const char *name, int64_t value, int64_t least, int64_t most) {
   if (call->status != NNCUDA_OK) return;
-  // >>> exercise nncuda_size: refuses a value that is not least to most, naming the argument, the value and the range
-  // hint: nncuda_fail() stores the sentence "FUNCTION: ..." and returns the status that call->status is to become
-  // hint: the sentence is "NAME is VALUE; expected LEAST to MOST"; an int64_t is printed as %lld, cast to long long
-  // hint: if (value < least || value > most) call->status = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, name, ...)
   if (value < least || value > most)
     call->status = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, name, "%s is %lld; expected %lld to %lld", name,
                                (long long)value, (long long)least, (long long)most);
-  // <<< exercise
 }
 
 /* `align`: bytes of an element. */
@@ -141,8 +135,8 @@ static inline void call_constant(Call *call, const char *name, double value, dou
 /* Also false for NaN. */
 static inline void call_real(Call *call, const char *name, double value, double least, double most) {
   if (call->status == NNCUDA_OK && !(value >= least && value <= most))
-    call->status = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, name, "%s is %g; expected %g to %g", name, value,
-                               least, most);
+    call->status =
+        nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, name, "%s is %g; expected %g to %g", name, value, least, most);
 }
 
 /* `also`: NNCUDA_FLOAT32, or another one that there are kernels for, too. */
@@ -169,29 +163,29 @@ static inline void call_workspace(Call *call, const void *workspace, size_t byte
 #define CALL_REAL(call, x, least, most) call_real(&(call), #x, x, least, most)
 #define CALL_DTYPE(call, dtype) call_dtype(&(call), dtype, NNCUDA_FLOAT32)
 /* An array that may be NULL. */
-#define CALL_OPTIONAL(call, array)                     \
-  do {                                                 \
-    if ((array) != NULL) CALL_ARRAY(call, array);      \
+#define CALL_OPTIONAL(call, array)                \
+  do {                                            \
+    if ((array) != NULL) CALL_ARRAY(call, array); \
   } while (0)
 
 /* One that may be NULL where it has no elements. */
-#define CALL_ELEMENTS(call, array, n)             \
-  do {                                            \
+#define CALL_ELEMENTS(call, array, n)                         \
+  do {                                                        \
     if ((array) != NULL || (n) != 0) CALL_ARRAY(call, array); \
   } while (0)
 
 /* One of the two statements, if all arguments were right. */
-#define CALL_RUN(call, gpu_call, cpu_call)                                        \
-  do {                                                                            \
-    if ((call).status != NNCUDA_OK || call_open(&(call)) != 0) break;             \
-    if (_setjmp(nncuda_thread.caught) == 0) {                                     \
-      if ((call).device == NNCUDA_CPU) {                                          \
-        cpu_call;                                                                 \
-      } else {                                                                    \
-        gpu_call;                                                                 \
-      }                                                                           \
-    }                                                                             \
-    call_close(&(call));                                                          \
+#define CALL_RUN(call, gpu_call, cpu_call)                            \
+  do {                                                                \
+    if ((call).status != NNCUDA_OK || call_open(&(call)) != 0) break; \
+    if (_setjmp(nncuda_thread.caught) == 0) {                         \
+      if ((call).device == NNCUDA_CPU) {                              \
+        cpu_call;                                                     \
+      } else {                                                        \
+        gpu_call;                                                     \
+      }                                                               \
+    }                                                                 \
+    call_close(&(call));                                              \
   } while (0)
 
 #endif /* PHASE5_PRODUCTION_NNCUDA_CALL_CUH */

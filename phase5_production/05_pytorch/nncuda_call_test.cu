@@ -24,7 +24,7 @@ static void arguments(void **state) {
   expect(nncuda_softmax_forward(-1, NULL, F32, x, x, 3, (int64_t)1 << 32), NNCUDA_BAD_ARGUMENT, "cols",
          "nncuda_softmax_forward: cols is 4294967296; expected 1 to 2147483647");
   expect(nncuda_softmax_forward(-1, NULL, 7, x, x, 3, 4), NNCUDA_BAD_ARGUMENT, "dtype",
-         "nncuda_softmax_forward: dtype is 7; expected 0 (float32), 1 (float16) or 2 (bfloat16)");
+         "nncuda_softmax_forward: dtype is 7; expected 0 (float32), 1 (float16), 2 (bfloat16) or 3 (tf32)");
   expect(nncuda_softmax_forward(-1, NULL, NNCUDA_FLOAT16, x, x, 3, 4), NNCUDA_UNSUPPORTED, "dtype",
          "nncuda_softmax_forward: dtype is float16; there are kernels for float32 alone");
   expect(nncuda_attention_forward(-1, NULL, NNCUDA_FLOAT16, x, x, x, x, x, 1, 1, 1, 1, 0), NNCUDA_UNSUPPORTED, "dtype",
@@ -39,10 +39,11 @@ static void arguments(void **state) {
          "nncuda_dropout: p is nan; expected 0 to 1");
   expect(nncuda_layer_norm_forward(-1, NULL, F32, x, x, x, x, x, 1e-3, 2, 2), NNCUDA_UNSUPPORTED, "epsilon",
          "nncuda_layer_norm_forward: epsilon is 0.001; expected 1e-05, which is a constant of the kernels");
-  expect(nncuda_linear_backward(-1, NULL, F32, x, x, x, x, x, x, x, 4, 2, 3, 1, x, 8), NNCUDA_BAD_ARGUMENT,
-         "workspace_bytes",
-         "nncuda_linear_backward: workspace_bytes is 8; expected 48 or more: ask the _workspace() function for the same "
-         "device and sizes");
+  expect(
+      nncuda_linear_backward(-1, NULL, F32, x, x, x, x, x, x, x, 4, 2, 3, 1, x, 8), NNCUDA_BAD_ARGUMENT,
+      "workspace_bytes",
+      "nncuda_linear_backward: workspace_bytes is 8; expected 48 or more: ask the _workspace() function for the same "
+      "device and sizes");
   expect(nncuda_batch_norm_forward(-1, NULL, F32, x, x, x, x, x, x, x, x, x, x, 0, 0.1, 1e-5, 1, 3, 1, NULL, 0),
          NNCUDA_BAD_ARGUMENT, "n",
          "nncuda_batch_norm_forward: batch norm in training got the shape (1,3,1,1), which is 1 value per channel; "
@@ -54,14 +55,16 @@ static void shapes(void **state) {
   nncuda_conv2d_shape conv = {1, 4, 3, 3, 4, 5, 5, 1, 1, 0, 0, 1, 1, 1};
   nncuda_pool2d_shape pool = {1, 1, 4, 4, 2, 2, 2, 2, 2, 0, 1, 1, 0};
   int64_t p, q;
-  expect(nncuda_conv2d_output(&conv, &p, &q), NNCUDA_BAD_ARGUMENT, "shape",
-         "nncuda_conv2d_output: shape: convolution of (1,4,3,3) with (4,4,5,5), stride 1 x 1, padding 0 x 0: the filter "
-         "spans 5 x 5, and the padded image is 3 x 3; use a smaller filter, less dilation or more padding");
+  expect(
+      nncuda_conv2d_output(&conv, &p, &q), NNCUDA_BAD_ARGUMENT, "shape",
+      "nncuda_conv2d_output: shape: convolution of (1,4,3,3) with (4,4,5,5), stride 1 x 1, padding 0 x 0: the filter "
+      "spans 5 x 5, and the padded image is 3 x 3; use a smaller filter, less dilation or more padding");
   conv.r = conv.s = 3;
   conv.groups = 3;
-  expect(nncuda_conv2d_forward(-1, NULL, F32, x, x, x, NULL, NULL, 0, &conv, NULL, 0), NNCUDA_BAD_ARGUMENT, "shape",
-         "nncuda_conv2d_forward: shape: convolution of (1,4,3,3) with (4,1,3,3), stride 1 x 1, padding 0 x 0, 3 groups: "
-         "groups must divide the 4 channels and the 4 filters");
+  expect(
+      nncuda_conv2d_forward(-1, NULL, F32, x, x, x, NULL, NULL, 0, &conv, NULL, 0), NNCUDA_BAD_ARGUMENT, "shape",
+      "nncuda_conv2d_forward: shape: convolution of (1,4,3,3) with (4,1,3,3), stride 1 x 1, padding 0 x 0, 3 groups: "
+      "groups must divide the 4 channels and the 4 filters");
   conv.c = (int64_t)1 << 40;
   expect(nncuda_conv2d_output(&conv, &p, &q), NNCUDA_BAD_ARGUMENT, "shape.c",
          "nncuda_conv2d_output: shape.c is 1099511627776; expected 1 to 536870911");
@@ -165,11 +168,18 @@ static void two_threads(void **state) {
   pthread_barrier_t together;
   pthread_barrier_init(&together, NULL, 2);
   for (int i = 0; i < 2; i++) {
-    w[i] = (Worker){(uint64_t)i + 1, i, 0, twice_random(ROWS * COLS, (uint64_t)i + 1), twice_poison(ROWS * COLS),
-                    twice_poison(1), twice_poison(ROWS * COLS),
-                    scratch_open(nncuda_cross_entropy_workspace(-1, ROWS, COLS),
-                                 nncuda_cross_entropy_workspace(0, ROWS, COLS)),
-                    gpu_labels, NULL, &together};
+    w[i] = (Worker){
+        (uint64_t)i + 1,
+        i,
+        0,
+        twice_random(ROWS * COLS, (uint64_t)i + 1),
+        twice_poison(ROWS * COLS),
+        twice_poison(1),
+        twice_poison(ROWS * COLS),
+        scratch_open(nncuda_cross_entropy_workspace(-1, ROWS, COLS), nncuda_cross_entropy_workspace(0, ROWS, COLS)),
+        gpu_labels,
+        NULL,
+        &together};
     assert_int_equal(nncuda_stream_create(0, &w[i].stream), NNCUDA_OK);
     CUDA_CHECK(cudaDeviceSynchronize()); /* the inputs are there */
   }
@@ -179,10 +189,10 @@ static void two_threads(void **state) {
     assert_int_equal(w[i].wrong, 0);
     assert_int_equal(nncuda_stream_destroy(0, w[i].stream), NNCUDA_OK);
     assert_int_equal(nncuda_softmax_forward(-1, NULL, F32, w[i].y.at[0], w[i].logits.at[0], ROWS, COLS), NNCUDA_OK);
-    assert_int_equal(nncuda_cross_entropy(-1, NULL, F32, w[i].loss.at[0], w[i].dlogits.at[0], NULL, w[i].logits.at[0],
-                                          labels, NNCUDA_INT32, ROWS, COLS, NNCUDA_MEAN, -100, 0, w[i].scratch.at[0],
-                                          w[i].scratch.bytes[0]),
-                     NNCUDA_OK);
+    assert_int_equal(
+        nncuda_cross_entropy(-1, NULL, F32, w[i].loss.at[0], w[i].dlogits.at[0], NULL, w[i].logits.at[0], labels,
+                             NNCUDA_INT32, ROWS, COLS, NNCUDA_MEAN, -100, 0, w[i].scratch.at[0], w[i].scratch.bytes[0]),
+        NNCUDA_OK);
     twice_compare(&w[i].y, ROWS, COLS, 1e-5, 1e-7, "y");
     twice_compare(&w[i].dlogits, ROWS, COLS, 1e-5, 1e-7, "dlogits");
     twice_compare(&w[i].loss, 1, 1, 1e-5, 1e-6, "loss");
@@ -195,8 +205,12 @@ static void two_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(arguments), cmocka_unit_test(shapes),      cmocka_unit_test(tensors), cmocka_unit_test(devices_and_versions),
-      cmocka_unit_test(checks_can_be_switched), cmocka_unit_test(two_threads),
+      cmocka_unit_test(arguments),
+      cmocka_unit_test(shapes),
+      cmocka_unit_test(tensors),
+      cmocka_unit_test(devices_and_versions),
+      cmocka_unit_test(checks_can_be_switched),
+      cmocka_unit_test(two_threads),
   };
   return TEST_MAIN("nncuda_call", tests);
 }

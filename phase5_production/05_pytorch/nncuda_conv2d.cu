@@ -6,41 +6,9 @@
 #include "phase3_cnn/06_conv2d_backward/conv2d_backward_winograd.cuh"
 #include "phase3_cnn/10_batch_norm/batch_norm2d_fold_filter.cuh"
 #include "phase3_cnn/11_residual/residual.cuh"
+#include "phase5_production/05_pytorch/nncuda_conv2d_shape.cuh"
 
 enum { WINOGRAD_CHANNELS_LEAST = 16 }; /* fewer are padded to tiles that are mostly empty */
-
-/* The lesson's shape of the caller's, with every size checked before it becomes an int. */
-static inline Conv2dShape call_conv2d(Call *call, const nncuda_conv2d_shape *shape) {
-  Conv2dShape s = {};
-  Error err;
-  call_array(call, "shape", shape, sizeof(int64_t));
-  if (call->status != NNCUDA_OK) return s;
-  const struct {
-    const char *name;
-    int64_t value, least;
-    int *to;
-  } sizes[] = {{"shape.n", shape->n, 1, &s.n},
-               {"shape.c", shape->c, 1, &s.c},
-               {"shape.h", shape->h, 1, &s.h},
-               {"shape.w", shape->w, 1, &s.w},
-               {"shape.k", shape->k, 1, &s.k},
-               {"shape.r", shape->r, 1, &s.r},
-               {"shape.s", shape->s, 1, &s.s},
-               {"shape.stride_h", shape->stride_h, 1, &s.stride_h},
-               {"shape.stride_w", shape->stride_w, 1, &s.stride_w},
-               {"shape.padding_h", shape->padding_h, 0, &s.padding_h},
-               {"shape.padding_w", shape->padding_w, 0, &s.padding_w},
-               {"shape.dilation_h", shape->dilation_h, 1, &s.dilation_h},
-               {"shape.dilation_w", shape->dilation_w, 1, &s.dilation_w},
-               {"shape.groups", shape->groups, 1, &s.groups}};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    call_size(call, sizes[i].name, sizes[i].value, sizes[i].least, INT_MAX / 4);
-    *sizes[i].to = (int)sizes[i].value;
-  }
-  if (call->status == NNCUDA_OK && conv2d_shape_check(s, &err) != 0)
-    call->status = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, "shape", "shape: %s", err.message);
-  return s;
-}
 
 int nncuda_conv2d_output(const nncuda_conv2d_shape *shape, int64_t *p, int64_t *q) {
   Call call = call_begin(__func__, NNCUDA_CPU, NULL);
@@ -122,8 +90,9 @@ static inline void conv2d_forward_run_cpu(float *y, const float *x, const float 
 static inline size_t conv2d_workspace_bytes(int device, Conv2dShape s) {
   Call call = call_begin(__func__, device, NULL);
   size_t floats = 0;
-  CALL_RUN(call, floats = conv2d_larger(conv2d_method_for(s)->workspace_floats(s),
-                                        conv2d_is_dense(s) ? conv2d_workspace_floats_gpu(s) : 0),
+  CALL_RUN(call,
+           floats = conv2d_larger(conv2d_method_for(s)->workspace_floats(s),
+                                  conv2d_is_dense(s) ? conv2d_workspace_floats_gpu(s) : 0),
            floats = conv2d_workspace_floats_cpu(s));
   return floats * sizeof(float);
 }
@@ -178,10 +147,10 @@ int nncuda_conv2d_backward_input(int device, void *stream, int dtype, void *dx, 
   CALL_ARRAY(call, dy);
   CALL_ARRAY(call, w);
   const Conv2dShape s = call_conv2d_with(&call, dtype, shape, workspace, workspace_bytes);
-  CALL_RUN(call,
-           conv2d_method_for(s)->backward_input((float *)dx, (const float *)dy, (const float *)w, s,
-                                                (float *)workspace),
-           conv2d_backward_input_cpu_fast((float *)dx, (const float *)dy, (const float *)w, s, (float *)workspace));
+  CALL_RUN(
+      call,
+      conv2d_method_for(s)->backward_input((float *)dx, (const float *)dy, (const float *)w, s, (float *)workspace),
+      conv2d_backward_input_cpu_fast((float *)dx, (const float *)dy, (const float *)w, s, (float *)workspace));
   return call.status;
 }
 
@@ -219,9 +188,10 @@ int nncuda_conv2d_fold_batch_norm(int device, void *stream, int dtype, void *new
   CALL_ARRAY(call, mean);
   CALL_ARRAY(call, var);
   const size_t bytes = (size_t)filters * sizeof(float);
-  const BatchNorm2dFold f = {(float *)new_w, (float *)new_bias, (const float *)w,
-                             (const float *)(bias != NULL ? bias : new_bias), (const float *)gamma, (const float *)beta,
-                             (const float *)mean, (const float *)var, (int)filters, (int)weights};
+  const BatchNorm2dFold f = {
+      (float *)new_w,       (float *)new_bias,   (const float *)w,    (const float *)(bias != NULL ? bias : new_bias),
+      (const float *)gamma, (const float *)beta, (const float *)mean, (const float *)var,
+      (int)filters,         (int)weights};
   CALL_RUN(
       call,
       {

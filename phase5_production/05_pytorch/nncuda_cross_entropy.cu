@@ -27,11 +27,11 @@ static inline void cross_entropy_cpu_checked(Call *call, const CrossEntropy *e) 
     cross_entropy_cpu(e, counts);
     return;
   }
-  const int64_t label = e->index == NNCUDA_INT64 ? ((const int64_t *)e->labels)[counts.first]
-                                                 : ((const int32_t *)e->labels)[counts.first];
-  nncuda_thread.failed = nncuda_fail(
-      NNCUDA_BAD_ARGUMENT, call->function, "labels", "labels[%d] is %lld; expected 0 to %d, or ignore_index, which is %lld",
-      counts.first, (long long)label, e->classes - 1, (long long)e->ignored);
+  const int64_t label =
+      e->wide ? ((const int64_t *)e->labels)[counts.first] : ((const int32_t *)e->labels)[counts.first];
+  nncuda_thread.failed = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, "labels",
+                                     "labels[%d] is %lld; expected 0 to %d, or ignore_index, which is %lld",
+                                     counts.first, (long long)label, e->classes - 1, (long long)e->ignored);
 }
 
 int nncuda_cross_entropy(int device, void *stream, int dtype, void *loss, void *dlogits, int64_t *report,
@@ -51,8 +51,20 @@ int nncuda_cross_entropy(int device, void *stream, int dtype, void *loss, void *
   CALL_ARRAY(call, logits);
   call_array(&call, "labels", labels, index == NNCUDA_INT64 ? sizeof(int64_t) : sizeof(int32_t));
   call_workspace(&call, workspace, workspace_bytes, nncuda_cross_entropy_workspace(device, rows, classes));
-  CrossEntropy e = {(float *)loss, (float *)dlogits, report, (const float *)logits, labels, index, (int)rows,
-                    (int)classes, reduction == NNCUDA_MEAN, ignore_index, (float)label_smoothing, NULL, NULL, NULL,
+  CrossEntropy e = {(float *)loss,
+                    (float *)dlogits,
+                    report,
+                    (const float *)logits,
+                    labels,
+                    index == NNCUDA_INT64,
+                    (int)rows,
+                    (int)classes,
+                    reduction == NNCUDA_MEAN,
+                    ignore_index,
+                    (float)label_smoothing,
+                    NULL,
+                    NULL,
+                    NULL,
                     NULL};
   if (call.status == NNCUDA_OK) cross_entropy_place(&e, workspace, device, rows, classes);
   CALL_RUN(call, cross_entropy_gpu(&e), cross_entropy_cpu_checked(&call, &e));

@@ -12,6 +12,8 @@
 #ifndef PHASE5_PRODUCTION_NNCUDA_CROSS_ENTROPY_CUH
 #define PHASE5_PRODUCTION_NNCUDA_CROSS_ENTROPY_CUH
 
+#include <stdint.h>
+
 #include "phase1_building_blocks/10_softmax_cross_entropy/soft_labels.cuh"
 #include "phase1_building_blocks/10_softmax_cross_entropy/softmax_cross_entropy_kept.cuh"
 
@@ -25,8 +27,17 @@ typedef struct LabelCounts {
 
 template <typename Index>
 static __host__ __device__ __forceinline__ int label_of(Index label, int64_t ignored, int classes) {
-  if (label == ignored) return LABEL_IGNORED;
-  return label >= 0 && label < classes ? (int)label : LABEL_WRONG;
+  int known = LABEL_WRONG;
+  // >>> exercise nncuda_label: `known` is the class, LABEL_IGNORED for the label `ignored`, LABEL_WRONG for no class
+  // hint: `ignored` may be any number: -100 is PyTorch's, but also a class, whose rows do not count then
+  // hint: so it is looked at first; a class is 0 to classes - 1
+  // hint: if (label == ignored) known = LABEL_IGNORED; else if (label >= 0 && label < classes) known = (int)label;
+  if (label == ignored)
+    known = LABEL_IGNORED;
+  else if (label >= 0 && label < classes)
+    known = (int)label;
+  // <<< exercise
+  return known;
 }
 
 /* One block: labels are few beside logits. */
@@ -59,6 +70,13 @@ static __global__ void __launch_bounds__(LABELS_BLOCK)
     counts->wrong = wrong;
     counts->first = first;
   }
+}
+
+template <typename Index>
+static inline void cross_entropy_labels(int *to, LabelCounts *counts, const Index *labels, int64_t ignored, int rows,
+                                        int classes) {
+  cross_entropy_labels_kernel<<<1, LABELS_BLOCK>>>(to, counts, labels, ignored, rows, classes);
+  CUDA_CHECK_LAUNCH();
 }
 
 /* The losses alone, where no gradient is wanted. Block b takes row b. */
@@ -118,7 +136,7 @@ typedef struct CrossEntropy {
   int64_t *report;
   const float *logits;
   const void *labels;
-  int index, rows, classes, mean;
+  int wide, rows, classes, mean; /* wide: labels of 64 bits */
   int64_t ignored;
   float smoothing;
   /* workspace */
@@ -131,13 +149,10 @@ typedef struct CrossEntropy {
 static inline void cross_entropy_gpu(const CrossEntropy *e) {
   const SoftLabels soft = soft_labels(e->smoothing, 0);
   const float scale = e->mean ? 1.0f / e->rows : 1;
-  if (e->index == NNCUDA_INT64)
-    cross_entropy_labels_kernel<<<1, LABELS_BLOCK>>>(e->known, e->counts, (const int64_t *)e->labels, e->ignored,
-                                                     e->rows, e->classes);
+  if (e->wide)
+    cross_entropy_labels(e->known, e->counts, (const int64_t *)e->labels, e->ignored, e->rows, e->classes);
   else
-    cross_entropy_labels_kernel<<<1, LABELS_BLOCK>>>(e->known, e->counts, (const int32_t *)e->labels, e->ignored,
-                                                     e->rows, e->classes);
-  CUDA_CHECK_LAUNCH();
+    cross_entropy_labels(e->known, e->counts, (const int32_t *)e->labels, e->ignored, e->rows, e->classes);
   if (e->dlogits == NULL) {
     cross_entropy_loss_kernel<<<e->rows, LOSS_BLOCK>>>(e->losses, e->logits, e->known, soft, e->classes);
     CUDA_CHECK_LAUNCH();
@@ -159,8 +174,7 @@ static inline void cross_entropy_gpu(const CrossEntropy *e) {
 static inline LabelCounts cross_entropy_labels_cpu(const CrossEntropy *e) {
   LabelCounts counts = {0, 0, e->rows};
   for (int row = 0; row < e->rows; row++) {
-    const int64_t label =
-        e->index == NNCUDA_INT64 ? ((const int64_t *)e->labels)[row] : ((const int32_t *)e->labels)[row];
+    const int64_t label = e->wide ? ((const int64_t *)e->labels)[row] : ((const int32_t *)e->labels)[row];
     e->known[row] = label_of(label, e->ignored, e->classes);
     counts.counted += e->known[row] != LABEL_IGNORED;
     if (e->known[row] == LABEL_WRONG && counts.wrong++ == 0) counts.first = row;

@@ -72,10 +72,10 @@ int nncuda_activation_backward(int device, void *stream, int dtype, int activati
   CALL_ELEMENTS(call, dx, n);
   CALL_ELEMENTS(call, dy, n);
   CALL_ELEMENTS(call, y, n);
-  CALL_RUN(
-      call,
-      activation_backward_gpu((Activation)activation, (float *)dx, (const float *)dy, (const float *)y, (size_t)n),
-      activation_backward_cpu_fast((Activation)activation, (float *)dx, (const float *)dy, (const float *)y, (size_t)n));
+  CALL_RUN(call,
+           activation_backward_gpu((Activation)activation, (float *)dx, (const float *)dy, (const float *)y, (size_t)n),
+           activation_backward_cpu_fast((Activation)activation, (float *)dx, (const float *)dy, (const float *)y,
+                                        (size_t)n));
   return call.status;
 }
 

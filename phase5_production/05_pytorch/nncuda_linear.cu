@@ -63,8 +63,7 @@ typedef struct Linear {
 } Linear;
 
 static inline int linear_parts(const Linear *l) {
-  return linear_relu_fits(l->batch, l->in, l->out) || l->bias == NULL ? 1
-                                                                      : linear_relu_splits(l->batch, l->in, l->out);
+  return linear_relu_fits(l->batch, l->in, l->out) || l->bias == NULL ? 1 : linear_relu_splits(l->batch, l->in, l->out);
 }
 
 static inline void linear_forward_run_gpu(const Linear *l) {
@@ -102,8 +101,7 @@ int nncuda_linear_forward(int device, void *stream, int dtype, void *y, const vo
   CALL_ARRAY(call, x);
   CALL_ARRAY(call, w);
   CALL_OPTIONAL(call, bias);
-  call_workspace(&call, workspace, workspace_bytes,
-                 bias != NULL ? nncuda_linear_workspace(device, batch, in, out) : 0);
+  call_workspace(&call, workspace, workspace_bytes, bias != NULL ? nncuda_linear_workspace(device, batch, in, out) : 0);
   Linear l = {};
   l.y = (float *)y, l.x = (const float *)x, l.w = (const float *)w, l.bias = (const float *)bias;
   l.batch = (int)batch, l.in = (int)in, l.out = (int)out, l.relu = relu, l.workspace = (float *)workspace;

@@ -48,13 +48,12 @@ int nncuda_layer_norm_backward(int device, void *stream, int dtype, void *dx, vo
   CALL_ARRAY(call, saved);
   call_workspace(&call, workspace, workspace_bytes,
                  dweight != NULL || dbias != NULL ? nncuda_layer_norm_backward_workspace(device, rows, cols) : 0);
-  CALL_RUN(call,
-           layer_norm_backward_gpu((float *)dx, (float *)dweight, (float *)dbias, (const float *)dy, (const float *)x,
-                                   (const float *)weight, (const float *)saved, (int)rows, (int)cols,
-                                   (float *)workspace),
-           layer_norm_backward_cpu_fast((float *)dx, (float *)dweight, (float *)dbias, (const float *)dy,
-                                        (const float *)x, (const float *)weight, (const float *)saved, (int)rows,
-                                        (int)cols));
+  CALL_RUN(
+      call,
+      layer_norm_backward_gpu((float *)dx, (float *)dweight, (float *)dbias, (const float *)dy, (const float *)x,
+                              (const float *)weight, (const float *)saved, (int)rows, (int)cols, (float *)workspace),
+      layer_norm_backward_cpu_fast((float *)dx, (float *)dweight, (float *)dbias, (const float *)dy, (const float *)x,
+                                   (const float *)weight, (const float *)saved, (int)rows, (int)cols));
   return call.status;
 }
 

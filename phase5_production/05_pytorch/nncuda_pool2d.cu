@@ -60,15 +60,16 @@ int nncuda_max_pool2d_forward(int device, void *stream, int dtype, void *y, uint
   CALL_FLAG(call, relu);
   const Pool2dShape s = call_pool2d(&call, shape, max_pool2d_shape_check);
   if (relu && call.status == NNCUDA_OK && s.kernel_h * s.kernel_w > POOL2D_NOTHING)
-    call.status = nncuda_fail(NNCUDA_UNSUPPORTED, __func__, "relu", "relu is 1 with windows of %d elements; expected 0, "
-                              "or windows of at most %d", s.kernel_h * s.kernel_w, POOL2D_NOTHING);
+    call.status = nncuda_fail(NNCUDA_UNSUPPORTED, __func__, "relu",
+                              "relu is 1 with windows of %d elements; expected 0, "
+                              "or windows of at most %d",
+                              s.kernel_h * s.kernel_w, POOL2D_NOTHING);
   CALL_ARRAY(call, y);
   call_array(&call, "argmax", argmax, 1);
   CALL_ARRAY(call, x);
-  CALL_RUN(call,
-           (relu ? relu_max_pool2d_forward_gpu : max_pool2d_forward_gpu)((float *)y, argmax, (const float *)x, s),
-           (relu ? relu_max_pool2d_forward_cpu_fast : max_pool2d_forward_cpu_fast)((float *)y, argmax,
-                                                                                    (const float *)x, s));
+  CALL_RUN(
+      call, (relu ? relu_max_pool2d_forward_gpu : max_pool2d_forward_gpu)((float *)y, argmax, (const float *)x, s),
+      (relu ? relu_max_pool2d_forward_cpu_fast : max_pool2d_forward_cpu_fast)((float *)y, argmax, (const float *)x, s));
   return call.status;
 }
 

@@ -138,7 +138,8 @@ static void linear_case(int64_t batch, int64_t in, int64_t out, int bias, int re
   Twice c = twice_random((size_t)out, 13), y = twice_poison((size_t)(batch * out));
   Twice dy = twice_random((size_t)(batch * out), 14), dx = twice_poison((size_t)(batch * in));
   Twice dw = twice_poison((size_t)(out * in)), dc = twice_poison((size_t)out);
-  Scratch s = scratch_open(nncuda_linear_workspace(NNCUDA_CPU, batch, in, out), nncuda_linear_workspace(0, batch, in, out));
+  Scratch s =
+      scratch_open(nncuda_linear_workspace(NNCUDA_CPU, batch, in, out), nncuda_linear_workspace(0, batch, in, out));
   Scratch t = scratch_open(nncuda_linear_backward_workspace(NNCUDA_CPU, batch, in, out, relu),
                            nncuda_linear_backward_workspace(0, batch, in, out, relu));
   BOTH(nncuda_linear_forward(device, NULL, F32, y.at[on], x.at[on], w.at[on], bias ? c.at[on] : NULL, batch, in, out,
@@ -190,13 +191,58 @@ static void conv_case(const nncuda_conv2d_shape *shape, int bias, int residual, 
 
 static void convolutions(void **state) {
   (void)state;
-  const nncuda_conv2d_shape shapes[] = {
-      {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1},     {2, 3, 9, 7, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},
-      {2, 17, 9, 11, 19, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* Winograd */
-      {3, 20, 7, 8, 24, 3, 3, 2, 2, 1, 1, 1, 1, 1}, /* implicit GEMM */
-      {2, 8, 9, 9, 12, 3, 3, 1, 1, 2, 2, 2, 2, 4}};
+  const nncuda_conv2d_shape shapes[] = {{1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1},
+                                        {2, 3, 9, 7, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+                                        {2, 17, 9, 11, 19, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* Winograd */
+                                        {3, 20, 7, 8, 24, 3, 3, 2, 2, 1, 1, 1, 1, 1},  /* implicit GEMM */
+                                        {2, 8, 9, 9, 12, 3, 3, 1, 1, 2, 2, 2, 2, 4}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     for (int j = 0; j < 4; j++) conv_case(&shapes[i], j & 1, j >> 1, (j ^ j >> 1) & 1);
+}
+
+/* Channels last. Factors of tf32 have 11 bits, sums of up to 162 products of up to 4 here. */
+static void convolutions_by_tensor_cores(void **state) {
+  (void)state;
+  const nncuda_conv2d_shape s = {2, 18, 7, 9, 19, 3, 3, 2, 1, 1, 1, 1, 1, 1};
+  int64_t p = 0, q = 0;
+  assert_int_equal(nncuda_conv2d_output(&s, &p, &q), NNCUDA_OK);
+  const size_t out = (size_t)(s.n * p * q * s.k);
+  for (int i = 0; i < 4; i++) {
+    Twice x = twice_random((size_t)(s.n * s.c * s.h * s.w), 25), w = twice_random((size_t)(s.k * s.c * 9), 26);
+    Twice b = twice_random((size_t)s.k, 27), z = twice_random(out, 28), y = twice_poison(out);
+    Scratch scratch = scratch_open(0, nncuda_conv2d_nhwc_workspace(0, NNCUDA_TF32));
+    BOTH(nncuda_conv2d_nhwc_forward(device, NULL, NNCUDA_TF32, y.at[on], x.at[on], w.at[on], i & 1 ? b.at[on] : NULL,
+                                    i >> 1 ? z.at[on] : NULL, i & 1, &s, scratch.at[on], scratch.bytes[on]));
+    twice_compare(&y, out / (size_t)s.k, (size_t)s.k, 2e-3, 0.08, "y");
+    Twice *const all[] = {&x, &w, &b, &z};
+    for (int j = 0; j < 4; j++) twice_same(all[j], "an input");
+    scratch_close(&scratch);
+  }
+}
+
+/* Numbers of 16 bits that a float's upper half holds exactly, so that both devices compute the same sums. */
+static void convolution_of_bfloat16(void **state) {
+  (void)state;
+  const nncuda_conv2d_shape s = {1, 8, 5, 5, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1};
+  uint16_t x[200], w[576], y[2][200];
+  for (int i = 0; i < 576; i++) {
+    const float values[2] = {(float)(i % 7) - 3, (float)(i % 5) - 1};
+    uint32_t bits[2];
+    memcpy(bits, values, sizeof bits);
+    if (i < 200) x[i] = (uint16_t)(bits[0] >> 16);
+    w[i] = (uint16_t)(bits[1] >> 16);
+  }
+  void *gpu[3] = {arrays_upload_bytes(DEVICE_GPU, x, sizeof x), arrays_upload_bytes(DEVICE_GPU, w, sizeof w),
+                  device_alloc(DEVICE_GPU, sizeof y[1])};
+  assert_int_equal(
+      nncuda_conv2d_nhwc_forward(NNCUDA_CPU, NULL, NNCUDA_BFLOAT16, y[0], x, w, NULL, NULL, 1, &s, NULL, 0), NNCUDA_OK);
+  assert_int_equal(
+      nncuda_conv2d_nhwc_forward(0, NULL, NNCUDA_BFLOAT16, gpu[2], gpu[0], gpu[1], NULL, NULL, 1, &s, NULL, 0),
+      NNCUDA_OK);
+  CUDA_CHECK(cudaDeviceSynchronize());
+  device_download(DEVICE_GPU, y[1], gpu[2], sizeof y[1]);
+  assert_memory_equal(y[0], y[1], sizeof y[0]);
+  for (int i = 0; i < 3; i++) device_free(DEVICE_GPU, gpu[i]);
 }
 
 static void fold(void **state) {
@@ -329,7 +375,8 @@ static void attention(void **state) {
     const int64_t b = sizes[i / 2][0], h = sizes[i / 2][1], s = sizes[i / 2][2], d = sizes[i / 2][3];
     const size_t rows = (size_t)(b * h * s), n = rows * (size_t)d;
     Twice q = twice_random(n, 60), k = twice_random(n, 61), v = twice_random(n, 62), dout = twice_random(n, 63);
-    Twice o = twice_poison(n), lse = twice_poison(rows), dq = twice_poison(n), dk = twice_poison(n), dv = twice_poison(n);
+    Twice o = twice_poison(n), lse = twice_poison(rows), dq = twice_poison(n), dk = twice_poison(n),
+          dv = twice_poison(n);
     Scratch w = scratch_open(0, nncuda_attention_backward_workspace(0, F32, b, h, s, d));
     BOTH(nncuda_attention_forward(device, NULL, F32, o.at[on], lse.at[on], q.at[on], k.at[on], v.at[on], b, h, s, d,
                                   i % 2));
@@ -364,11 +411,10 @@ static void optimizer_steps(void **state) {
           weights[i] = w.at[on] + at, first[i] = m.at[on] + at, second[i] = v.at[on] + at;
           gradients[i] = grad.at[on] + at;
         }
-        const int status =
-            kind < 2 ? nncuda_sgd_step(on - 1, NULL, TENSORS, weights, gradients, kind ? first : NULL, length, 0.1,
-                                       kind ? 0.9 : 0, 0, kind, 0.01, step == 1)
-                     : nncuda_adam_step(on - 1, NULL, TENSORS, weights, gradients, first, second, length, 0.01, 0.9,
-                                        0.999, 1e-8, 0.01, kind == 3, step);
+        const int status = kind < 2 ? nncuda_sgd_step(on - 1, NULL, TENSORS, weights, gradients, kind ? first : NULL,
+                                                      length, 0.1, kind ? 0.9 : 0, 0, kind, 0.01, step == 1)
+                                    : nncuda_adam_step(on - 1, NULL, TENSORS, weights, gradients, first, second, length,
+                                                       0.01, 0.9, 0.999, 1e-8, 0.01, kind == 3, step);
         if (status != NNCUDA_OK) fail_msg("%s", nncuda_last_error());
       }
     Twice *const all[] = {&w, &m, &v};
@@ -379,13 +425,21 @@ static void optimizer_steps(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(softmax_rows),  cmocka_unit_test(cross_entropy_options),
+      cmocka_unit_test(softmax_rows),
+      cmocka_unit_test(cross_entropy_options),
       cmocka_unit_test(cross_entropy_wrong_label),
-      cmocka_unit_test(elements),      cmocka_unit_test(products),
-      cmocka_unit_test(linear_layers), cmocka_unit_test(convolutions),
-      cmocka_unit_test(fold),          cmocka_unit_test(pooling),
-      cmocka_unit_test(layer_norm),    cmocka_unit_test(batch_norm),
-      cmocka_unit_test(attention),     cmocka_unit_test(optimizer_steps),
+      cmocka_unit_test(elements),
+      cmocka_unit_test(products),
+      cmocka_unit_test(linear_layers),
+      cmocka_unit_test(convolutions),
+      cmocka_unit_test(convolutions_by_tensor_cores),
+      cmocka_unit_test(convolution_of_bfloat16),
+      cmocka_unit_test(fold),
+      cmocka_unit_test(pooling),
+      cmocka_unit_test(layer_norm),
+      cmocka_unit_test(batch_norm),
+      cmocka_unit_test(attention),
+      cmocka_unit_test(optimizer_steps),
   };
   return TEST_MAIN("nncuda", tests);
 }

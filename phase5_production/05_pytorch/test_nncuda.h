@@ -17,9 +17,9 @@ typedef struct Twice {
 } Twice;
 
 /* The call for NNCUDA_CPU, then for GPU 0. */
-#define BOTH(call)                                                      \
-  for (int on = 0; on < 2; on++) {                                      \
-    const int device = on - 1;                                          \
+#define BOTH(call)                                                           \
+  for (int on = 0; on < 2; on++) {                                           \
+    const int device = on - 1;                                               \
     if ((call) != NNCUDA_OK) fail_msg("%s: %s", #call, nncuda_last_error()); \
   }
 

@@ -202,9 +202,9 @@ static bool is_host_header(const char *file) {
   const char *name = file + strlen(option_ours);
   name += strspn(name, "/");
   return begins(name, "cuda_runtime") || strcmp(name, "cuda.h") == 0 || begins(name, "cublas") ||
-         begins(name, "cufft") || strcmp(name, "curand.h") == 0 || begins(name, "cuda_profiler") ||
-         begins(name, "nvToolsExt") || begins(name, "nvtx3/") || begins(name, "cub/device/") ||
-         begins(name, "cub/util_allocator") || begins(name, "thrust/simt_vector.h") ||
+         begins(name, "cudnn") || begins(name, "cufft") || strcmp(name, "curand.h") == 0 ||
+         begins(name, "cuda_profiler") || begins(name, "nvToolsExt") || begins(name, "nvtx3/") ||
+         begins(name, "cub/device/") || begins(name, "cub/util_allocator") || begins(name, "thrust/simt_vector.h") ||
          begins(name, "thrust/device_vector.h") || begins(name, "thrust/host_vector.h");
 }
 

@@ -111,7 +111,7 @@ const char *instead_of_standard(const char *name, bool *is_constexpr) {
 
 /* A function of CUDA's libraries for the host: cudaMemcpy, cuInit, cublasSgemm. */
 static bool is_host_api(const char *name) {
-  static const char *const prefixes[] = {"cuda", "cublas", "cufft", "curand", "cu", "nvtx"};
+  static const char *const prefixes[] = {"cuda", "cublas", "cudnn", "cufft", "curand", "cu", "nvtx"};
   for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
     if (begins(name, prefixes[i]) && isupper((unsigned char)name[strlen(prefixes[i])])) return true;
   return false;

@@ -68,7 +68,7 @@ def recorded_test(documents, programs = {}, name = "recorded_test", **kwargs):
         **kwargs
     )
 
-def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], defines = [], targets = {}):
+def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], defines = [], libraries = [], targets = {}):
     """The targets of a lesson's folder.
 
     Args:
@@ -78,6 +78,7 @@ def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], define
       op_deps: of NAME_op, beside NAME_cuh and //common/nn:graph.
       op_hdrs: headers of NAME_op that are not called *_op.cuh, such as a network.
       defines: of NAME_cuh and all that use it.
+      libraries: .cu files that are no programs: of a library that the BUILD file declares itself.
       targets: by the name of a program or test, attributes beside the usual ones. "harness": False is a program that
         does not use //common/lesson:main.
     """
@@ -85,7 +86,7 @@ def lesson(name, deps = [], lesson_deps = [], op_deps = [], op_hdrs = [], define
     yardsticks = native.glob(_YARDSTICKS)
     helpers = native.glob(["test_*.h"])
     headers = native.glob(["*.cuh", "*.h"], exclude = ops + yardsticks + helpers)
-    programs = native.glob(["*.cu"], exclude = ["*_test.cu", "*_bench.cu", "*_op.cu"])
+    programs = native.glob(["*.cu"], exclude = ["*_test.cu", "*_bench.cu", "*_op.cu"] + libraries)
     tests = native.glob(["*_test.cu"])
     visible = {"visibility": ["//visibility:public"]}
 

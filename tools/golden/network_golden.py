@@ -4,6 +4,7 @@
     python3 tools/golden/network_golden.py fashion phase3_cnn/13_fashion_mnist/testdata/fashion_golden.safetensors
     python3 tools/golden/network_golden.py lenet phase3_cnn/15_cifar10/testdata/lenet_golden.safetensors
     python3 tools/golden/network_golden.py resnet phase3_cnn/15_cifar10/testdata/resnet_golden.safetensors
+    python3 tools/golden/network_golden.py resnet18 phase5_production/03_resnet18/testdata/thin_golden.safetensors
 
 (needs python3-torch). In float64, stored as float32: logits, loss and every gradient of the first step; the losses of ten
 steps of SGD with momentum; after two and after ten steps every parameter and buffer, and the logits in evaluation mode.
@@ -24,7 +25,7 @@ from networks import NETWORKS
 
 BATCH, STEPS, MOMENTUM, SEED, SAMPLES = 6, 10, 0.9, 2026, 256
 SHOWN = (2, STEPS)  # after so many steps
-LR = {"fashion": 0.001, "lenet": 0.003, "lenet_mnist": 0.003, "resnet": 0.01}  # the loss falls from step to step
+LR = {"fashion": 0.001, "lenet": 0.003, "lenet_mnist": 0.003, "resnet": 0.01, "resnet18": 0.02}  # the loss falls from step to step
 
 
 def stream_of(name):

@@ -1,4 +1,5 @@
-"""The networks of phase3_cnn's lessons 12, 13 and 15 in PyTorch, with the names that ours have."""
+"""The networks of phase3_cnn's lessons 12, 13 and 15, and of phase5_production's lesson 3, in PyTorch, with the names
+that ours have."""
 from torch import nn
 from torch.nn import functional
 
@@ -81,4 +82,24 @@ class ResNet(nn.Module):
         return self.fc1(x.mean((2, 3)))
 
 
-NETWORKS = {"fashion": Fashion, "lenet": LeNet, "lenet_mnist": LeNetMnist, "resnet": ResNet}
+class ResNet18Thin(nn.Module):
+    """phase5_production/03_resnet18/resnet18.cuh with 8 channels where torchvision has 64, so that a test is quick."""
+    image, classes = (3, 64, 64), 10
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, width, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        for stage in range(4):
+            channels, filters = width << max(stage - 1, 0), width << stage
+            blocks = nn.Sequential(Block(channels, filters, 1 if stage == 0 else 2), Block(filters, filters, 1))
+            setattr(self, "layer%d" % (stage + 1), blocks)
+        self.fc = nn.Linear(width << 3, self.classes)
+
+    def forward(self, x):
+        x = functional.max_pool2d(self.bn1(self.conv1(x)).relu(), 3, 2, 1)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(x.mean((2, 3)))
+
+
+NETWORKS = {"fashion": Fashion, "lenet": LeNet, "lenet_mnist": LeNetMnist, "resnet": ResNet, "resnet18": ResNet18Thin}

@@ -1,0 +1,41 @@
+/* nncuda_conv2d_shape.cuh - the shape of a convolution, from a caller. Behind nncuda_call.cuh. */
+#ifndef PHASE5_PRODUCTION_NNCUDA_CONV2D_SHAPE_CUH
+#define PHASE5_PRODUCTION_NNCUDA_CONV2D_SHAPE_CUH
+
+#include "phase3_cnn/01_conv2d_naive/conv2d_shape.cuh"
+#include "phase5_production/05_pytorch/nncuda_call.cuh"
+
+/* The lesson's shape of the caller's, with every size checked before it becomes an int. */
+static inline Conv2dShape call_conv2d(Call *call, const nncuda_conv2d_shape *shape) {
+  Conv2dShape s = {};
+  Error err;
+  call_array(call, "shape", shape, sizeof(int64_t));
+  if (call->status != NNCUDA_OK) return s;
+  const struct {
+    const char *name;
+    int64_t value, least;
+    int *to;
+  } sizes[] = {{"shape.n", shape->n, 1, &s.n},
+               {"shape.c", shape->c, 1, &s.c},
+               {"shape.h", shape->h, 1, &s.h},
+               {"shape.w", shape->w, 1, &s.w},
+               {"shape.k", shape->k, 1, &s.k},
+               {"shape.r", shape->r, 1, &s.r},
+               {"shape.s", shape->s, 1, &s.s},
+               {"shape.stride_h", shape->stride_h, 1, &s.stride_h},
+               {"shape.stride_w", shape->stride_w, 1, &s.stride_w},
+               {"shape.padding_h", shape->padding_h, 0, &s.padding_h},
+               {"shape.padding_w", shape->padding_w, 0, &s.padding_w},
+               {"shape.dilation_h", shape->dilation_h, 1, &s.dilation_h},
+               {"shape.dilation_w", shape->dilation_w, 1, &s.dilation_w},
+               {"shape.groups", shape->groups, 1, &s.groups}};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    call_size(call, sizes[i].name, sizes[i].value, sizes[i].least, INT_MAX / 4);
+    *sizes[i].to = (int)sizes[i].value;
+  }
+  if (call->status == NNCUDA_OK && conv2d_shape_check(s, &err) != 0)
+    call->status = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, "shape", "shape: %s", err.message);
+  return s;
+}
+
+#endif /* PHASE5_PRODUCTION_NNCUDA_CONV2D_SHAPE_CUH */
