@@ -11,7 +11,7 @@ running statistics), a copy would lose the result, so such a tensor is refused.
 import torch
 
 FLOAT, LONG, BYTE = torch.float32, torch.int64, torch.uint8
-_CONVERT = {FLOAT: "float", LONG: "long", BYTE: "byte"}
+_CONVERT = {FLOAT: "float", LONG: "long", BYTE: "byte", torch.float16: "half", torch.bfloat16: "bfloat16"}
 CPU = -1  # the library's word for "C functions on host memory"
 
 
@@ -33,8 +33,8 @@ def place(op, name, x):
     raise ValueError("%s: %s is on device %s; expected a CUDA device or the CPU" % (op, name, x.device))
 
 
-def tensor(op, name, x, dtype=FLOAT, dims=None, letters=""):
-    """x itself, or a contiguous copy. dims: how many dimensions; letters: their names."""
+def _dense(op, name, x, dtype):
+    """Refuses what is not a dense tensor of this dtype."""
     if not isinstance(x, torch.Tensor):
         raise TypeError("%s: %s is %s; expected a torch.Tensor" % (op, name, kind(x)))
     if x.dtype is not dtype:
@@ -43,15 +43,29 @@ def tensor(op, name, x, dtype=FLOAT, dims=None, letters=""):
     if x.layout is not torch.strided:
         raise TypeError("%s: %s has layout %s; expected a dense tensor: convert it with %s.to_dense()"
                         % (op, name, x.layout, name))
+
+
+def tensor(op, name, x, dtype=FLOAT, dims=None, letters=""):
+    """x itself, or a contiguous copy. dims: how many dimensions; letters: their names."""
+    _dense(op, name, x, dtype)
     if dims is not None and x.dim() != dims:
         raise ValueError("%s: %s has shape %s; expected %d dimensions%s"
                          % (op, name, shape_text(x.shape), dims, letters and " (%s)" % letters))
     return x if x.is_contiguous() else x.contiguous()
 
 
-def like(op, name, x, shape, first, first_name, dtype=FLOAT):
+def channels_last(op, name, x, dtype):
+    """x itself, or a copy in the memory format channels_last: (N,C,H,W) whose elements lie as (N,H,W,C)."""
+    _dense(op, name, x, dtype)
+    if x.dim() != 4:
+        raise ValueError("%s: %s has shape %s; expected 4 dimensions" % (op, name, shape_text(x.shape)))
+    return x.contiguous(memory_format=torch.channels_last)
+
+
+def like(op, name, x, shape, first, first_name, dtype=FLOAT, contiguous=True):
     """A second tensor: of this shape, on the device of the first."""
-    x = tensor(op, name, x, dtype)
+    if contiguous:
+        x = tensor(op, name, x, dtype)
     if x.shape != shape:
         raise ValueError("%s: %s has shape %s; expected %s" % (op, name, shape_text(x.shape), shape_text(shape)))
     same_device(op, name, x, first, first_name)

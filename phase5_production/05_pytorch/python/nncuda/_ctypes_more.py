@@ -1,14 +1,99 @@
-"""The rest of _ctypes_ops.py: norms, attention, steps of optimizers."""
+"""The rest of _ctypes_ops.py: pooling, norms, attention, steps of optimizers."""
 import ctypes
+import functools
 
 import torch
 
-from . import _checks
+from . import _checks, _library
 from ._checks import like, shape_text, tensor, written
 from ._ctypes_ops import _DTYPES, FLOAT32, Workspace, _empty, _pointer, where
 from ._library import library
 
 ALONE, THEN_RELU, THEN_ADD_RELU = range(3)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Pooling
+
+@functools.lru_cache(maxsize=512)
+def _pool2d_shape(sizes, _path):
+    lib = library()
+    shape, p, q = _library.Pool2dShape(*sizes), ctypes.c_int64(), ctypes.c_int64()
+    lib.check(lib.pool2d_output(ctypes.addressof(shape), ctypes.addressof(p), ctypes.addressof(q)))
+    return shape, ctypes.addressof(shape), p.value, q.value
+
+
+def _pool2d(x_shape, kernel, stride, padding, dilation, ceil_mode):
+    return _pool2d_shape((*x_shape, *kernel, *stride, *padding, *dilation, int(ceil_mode)), library().path)
+
+
+def max_pool2d(x, kernel, stride, padding, dilation, ceil_mode, relu):
+    """(y, argmax): argmax says which element of the window it was, one byte each."""
+    x = tensor("max_pool2d", "x", x, dims=4, letters="N, C, H, W")
+    shape, address, p, q = _pool2d(x.shape, kernel, stride, padding, dilation, ceil_mode)
+    y = _empty((x.shape[0], x.shape[1], p, q), device=x.device)
+    argmax = _empty(y.shape, dtype=torch.uint8, device=x.device)
+    lib = library()
+    device, cuda_stream = where("max_pool2d", x)
+    lib.check(lib.max_pool2d_forward(device, cuda_stream, FLOAT32, y.data_ptr(), argmax.data_ptr(), x.data_ptr(), relu,
+                                     address))
+    return y, argmax
+
+
+def max_pool2d_backward(dy, argmax, x_shape, kernel, stride, padding, dilation, ceil_mode):
+    argmax = tensor("max_pool2d_backward", "argmax", argmax, torch.uint8)
+    dy = like("max_pool2d_backward", "dy", dy, argmax.shape, argmax, "argmax")
+    shape, address, p, q = _pool2d(x_shape, kernel, stride, padding, dilation, ceil_mode)
+    dx = _empty(tuple(x_shape), device=dy.device)
+    lib = library()
+    device, cuda_stream = where("max_pool2d_backward", dy, "dy")
+    lib.check(lib.max_pool2d_backward(device, cuda_stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), argmax.data_ptr(),
+                                      address))
+    return dx
+
+
+def avg_pool2d(x, kernel, stride, padding, ceil_mode, count_include_pad):
+    x = tensor("avg_pool2d", "x", x, dims=4, letters="N, C, H, W")
+    shape, address, p, q = _pool2d(x.shape, kernel, stride, padding, (1, 1), ceil_mode)
+    y = _empty((x.shape[0], x.shape[1], p, q), device=x.device)
+    lib = library()
+    device, cuda_stream = where("avg_pool2d", x)
+    lib.check(lib.avg_pool2d_forward(device, cuda_stream, FLOAT32, y.data_ptr(), x.data_ptr(), count_include_pad,
+                                     address))
+    return y
+
+
+def avg_pool2d_backward(dy, x_shape, kernel, stride, padding, ceil_mode, count_include_pad):
+    dy = tensor("avg_pool2d_backward", "dy", dy, dims=4)
+    shape, address, p, q = _pool2d(x_shape, kernel, stride, padding, (1, 1), ceil_mode)
+    dy = like("avg_pool2d_backward", "dy", dy, (x_shape[0], x_shape[1], p, q), dy, "dy")
+    dx = _empty(tuple(x_shape), device=dy.device)
+    lib = library()
+    device, cuda_stream = where("avg_pool2d_backward", dy, "dy")
+    lib.check(lib.avg_pool2d_backward(device, cuda_stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), count_include_pad,
+                                      address))
+    return dx
+
+
+def global_avg_pool2d(x):
+    """(N,C,H,W) -> (N,C,1,1)"""
+    x = tensor("global_avg_pool2d", "x", x, dims=4, letters="N, C, H, W")
+    y = _empty((x.shape[0], x.shape[1], 1, 1), device=x.device)
+    lib = library()
+    device, stream = where("global_avg_pool2d", x)
+    lib.check(lib.global_avg_pool2d_forward(device, stream, FLOAT32, y.data_ptr(), x.data_ptr(), y.numel(),
+                                            x.shape[2] * x.shape[3]))
+    return y
+
+
+def global_avg_pool2d_backward(dy, x_shape):
+    dy = like("global_avg_pool2d_backward", "dy", dy, (x_shape[0], x_shape[1], 1, 1), dy, "dy")
+    dx = _empty(tuple(x_shape), device=dy.device)
+    lib = library()
+    device, stream = where("global_avg_pool2d_backward", dy, "dy")
+    lib.check(lib.global_avg_pool2d_backward(device, stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), dy.numel(),
+                                             x_shape[2] * x_shape[3]))
+    return dx
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from . import _checks, _library
 from ._checks import like, shape_text, tensor, written
 from ._library import library
 
-FLOAT32, FLOAT16, BFLOAT16 = range(3)
+FLOAT32, FLOAT16, BFLOAT16, TF32 = range(4)
+_NHWC = {torch.float32: TF32, torch.float16: FLOAT16, torch.bfloat16: BFLOAT16}
 _DTYPES = {torch.float32: FLOAT32, torch.bfloat16: BFLOAT16}
 _empty = torch.empty
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
@@ -306,6 +307,31 @@ def conv2d_backward_weight(dy, x, weight_shape, need_bias, stride, padding, dila
     return dw, db
 
 
+def conv2d_nhwc(x, weight, bias, residual, relu, stride, padding, dilation, groups):
+    """The same by tensor cores, in the memory format torch.channels_last: float16, bfloat16, or float32, whose factors
+    are rounded to TF32. bias is float32. For inference: there is no backward."""
+    op = "conv2d_nhwc"
+    dtype = x.dtype if isinstance(x, torch.Tensor) and x.dtype in _NHWC else torch.float32
+    x = _checks.channels_last(op, "x", x, dtype)
+    weight = _checks.channels_last(op, "weight", weight, dtype)
+    _checks.same_device(op, "weight", weight, x, "x")
+    lib = library()
+    device, cuda_stream = where(op, x)
+    shape, address, p, q, _ = _conv2d(op, device, x.shape, weight.shape, stride, padding, dilation, groups)
+    y = _empty((x.shape[0], weight.shape[0], p, q), dtype=dtype, device=x.device, memory_format=torch.channels_last)
+    if bias is not None:
+        bias = like(op, "bias", bias, weight.shape[:1], x, "x")
+    size = 0
+    if residual is not None:
+        residual = _checks.channels_last(op, "residual", residual, dtype)
+        like(op, "residual", residual, y.shape, x, "x", dtype, False)
+        size = lib.conv2d_nhwc_workspace(device, _NHWC[dtype])
+    work = Workspace(x, size)
+    lib.check(lib.conv2d_nhwc_forward(device, cuda_stream, _NHWC[dtype], y.data_ptr(), x.data_ptr(), weight.data_ptr(),
+                                      _pointer(bias), _pointer(residual), relu, address, work.pointer, size))
+    return y
+
+
 def fold_batch_norm(weight, bias, gamma, beta, mean, var, epsilon):
     """(weight, bias) of a convolution that does batch norm's work in evaluation, too."""
     op = "fold_batch_norm"
@@ -323,87 +349,3 @@ def fold_batch_norm(weight, bias, gamma, beta, mean, var, epsilon):
         gamma.data_ptr(), beta.data_ptr(), mean.data_ptr(), var.data_ptr(), epsilon, filters,
         weight.numel() // filters))
     return new_weight, new_bias
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Pooling
-
-@functools.lru_cache(maxsize=512)
-def _pool2d_shape(sizes, _path):
-    lib = library()
-    shape, p, q = _library.Pool2dShape(*sizes), ctypes.c_int64(), ctypes.c_int64()
-    lib.check(lib.pool2d_output(ctypes.addressof(shape), ctypes.addressof(p), ctypes.addressof(q)))
-    return shape, ctypes.addressof(shape), p.value, q.value
-
-
-def _pool2d(x_shape, kernel, stride, padding, dilation, ceil_mode):
-    return _pool2d_shape((*x_shape, *kernel, *stride, *padding, *dilation, int(ceil_mode)), library().path)
-
-
-def max_pool2d(x, kernel, stride, padding, dilation, ceil_mode, relu):
-    """(y, argmax): argmax says which element of the window it was, one byte each."""
-    x = tensor("max_pool2d", "x", x, dims=4, letters="N, C, H, W")
-    shape, address, p, q = _pool2d(x.shape, kernel, stride, padding, dilation, ceil_mode)
-    y = _empty((x.shape[0], x.shape[1], p, q), device=x.device)
-    argmax = _empty(y.shape, dtype=torch.uint8, device=x.device)
-    lib = library()
-    device, cuda_stream = where("max_pool2d", x)
-    lib.check(lib.max_pool2d_forward(device, cuda_stream, FLOAT32, y.data_ptr(), argmax.data_ptr(), x.data_ptr(), relu,
-                                     address))
-    return y, argmax
-
-
-def max_pool2d_backward(dy, argmax, x_shape, kernel, stride, padding, dilation, ceil_mode):
-    argmax = tensor("max_pool2d_backward", "argmax", argmax, torch.uint8)
-    dy = like("max_pool2d_backward", "dy", dy, argmax.shape, argmax, "argmax")
-    shape, address, p, q = _pool2d(x_shape, kernel, stride, padding, dilation, ceil_mode)
-    dx = _empty(tuple(x_shape), device=dy.device)
-    lib = library()
-    device, cuda_stream = where("max_pool2d_backward", dy, "dy")
-    lib.check(lib.max_pool2d_backward(device, cuda_stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), argmax.data_ptr(),
-                                      address))
-    return dx
-
-
-def avg_pool2d(x, kernel, stride, padding, ceil_mode, count_include_pad):
-    x = tensor("avg_pool2d", "x", x, dims=4, letters="N, C, H, W")
-    shape, address, p, q = _pool2d(x.shape, kernel, stride, padding, (1, 1), ceil_mode)
-    y = _empty((x.shape[0], x.shape[1], p, q), device=x.device)
-    lib = library()
-    device, cuda_stream = where("avg_pool2d", x)
-    lib.check(lib.avg_pool2d_forward(device, cuda_stream, FLOAT32, y.data_ptr(), x.data_ptr(), count_include_pad,
-                                     address))
-    return y
-
-
-def avg_pool2d_backward(dy, x_shape, kernel, stride, padding, ceil_mode, count_include_pad):
-    dy = tensor("avg_pool2d_backward", "dy", dy, dims=4)
-    shape, address, p, q = _pool2d(x_shape, kernel, stride, padding, (1, 1), ceil_mode)
-    dy = like("avg_pool2d_backward", "dy", dy, (x_shape[0], x_shape[1], p, q), dy, "dy")
-    dx = _empty(tuple(x_shape), device=dy.device)
-    lib = library()
-    device, cuda_stream = where("avg_pool2d_backward", dy, "dy")
-    lib.check(lib.avg_pool2d_backward(device, cuda_stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), count_include_pad,
-                                      address))
-    return dx
-
-
-def global_avg_pool2d(x):
-    """(N,C,H,W) -> (N,C,1,1)"""
-    x = tensor("global_avg_pool2d", "x", x, dims=4, letters="N, C, H, W")
-    y = _empty((x.shape[0], x.shape[1], 1, 1), device=x.device)
-    lib = library()
-    device, stream = where("global_avg_pool2d", x)
-    lib.check(lib.global_avg_pool2d_forward(device, stream, FLOAT32, y.data_ptr(), x.data_ptr(), y.numel(),
-                                            x.shape[2] * x.shape[3]))
-    return y
-
-
-def global_avg_pool2d_backward(dy, x_shape):
-    dy = like("global_avg_pool2d_backward", "dy", dy, (x_shape[0], x_shape[1], 1, 1), dy, "dy")
-    dx = _empty(tuple(x_shape), device=dy.device)
-    lib = library()
-    device, stream = where("global_avg_pool2d_backward", dy, "dy")
-    lib.check(lib.global_avg_pool2d_backward(device, stream, FLOAT32, dx.data_ptr(), dy.data_ptr(), dy.numel(),
-                                             x_shape[2] * x_shape[3]))
-    return dx

@@ -37,7 +37,7 @@ _SIGNATURES = {
     "linear_backward_workspace": "z>illli", "linear_backward": "i>:ppppppplllipz",
     "conv2d_output": "i>ppp", "conv2d_workspace": "z>ip", "conv2d_forward": "i>:pppppippz",
     "conv2d_backward_input": "i>:ppp" + "ppz", "conv2d_backward_weight": "i>:pppp" + "ppz",
-    "conv2d_fold_batch_norm": "i>:ppppppppdll",
+    "conv2d_nhwc_workspace": "z>ii", "conv2d_nhwc_forward": "i>:pppppippz", "conv2d_fold_batch_norm": "i>:ppppppppdll",
     "pool2d_output": "i>ppp", "max_pool2d_forward": "i>:pppip", "max_pool2d_backward": "i>:pppp",
     "avg_pool2d_forward": "i>:ppip", "avg_pool2d_backward": "i>:ppip",
     "global_avg_pool2d_forward": "i>:ppll", "global_avg_pool2d_backward": "i>:ppll",

@@ -111,6 +111,18 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, r
                pair("conv2d", "padding", padding, 0), pair("conv2d", "dilation", dilation, 1), groups)
 
 
+def conv2d_nhwc(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, residual=None, relu=False):
+    """conv2d() by tensor cores, for inference: x, weight, residual and the result are in the memory format
+    torch.channels_last (others are copied), of float16, bfloat16, or float32 whose factors are rounded to TF32; bias is
+    float32. There is no gradient."""
+    if torch.is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in (x, weight, bias, residual)):
+        raise NotImplementedError("conv2d_nhwc: an input requires a gradient, and there is no backward; expected "
+                                  "torch.no_grad() or inference_mode(); nncuda.conv2d has gradients")
+    pair = _checks.pair
+    return _do("conv2d_nhwc", x, weight, bias, residual, bool(relu), pair("conv2d_nhwc", "stride", stride, 1),
+               pair("conv2d_nhwc", "padding", padding, 0), pair("conv2d_nhwc", "dilation", dilation, 1), groups)
+
+
 def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *, relu=False):
     """The largest of each window; of max(0, x) if `relu`, in the same kernel."""
     pair = _checks.pair

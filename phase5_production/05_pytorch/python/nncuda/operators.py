@@ -47,6 +47,10 @@ def _conv2d(x, weight, bias, residual, relu, stride, padding, dilation, groups):
         _window(x.shape[2 + i], weight.shape[2 + i], stride[i], padding[i], dilation[i]) for i in (0, 1)))
 
 
+def _conv2d_nhwc(x, weight, *rest):
+    return _conv2d(x, weight, *rest).to(memory_format=torch.channels_last)
+
+
 def _pooled(x, kernel, stride, padding, dilation, ceil_mode):
     return (*x.shape[:2], *(
         _window(x.shape[2 + i], kernel[i], stride[i], padding[i], dilation[i], ceil_mode) for i in (0, 1)))
@@ -95,6 +99,8 @@ SCHEMAS = {
         "Tensor dy, Tensor? y, Tensor x, Tensor weight, bool need_x, bool need_weight, bool need_bias, bool relu",
         "(Tensor, Tensor, Tensor)", _linear_backward),
     "conv2d": ("Tensor x, Tensor weight, Tensor? bias, Tensor? residual, bool relu, " + _CONV, "Tensor", _conv2d),
+    "conv2d_nhwc": (
+        "Tensor x, Tensor weight, Tensor? bias, Tensor? residual, bool relu, " + _CONV, "Tensor", _conv2d_nhwc),
     "conv2d_backward_input": (
         "Tensor dy, Tensor weight, %s x_shape, %s" % (_SHAPE, _CONV), "Tensor",
         lambda dy, weight, x_shape, *_: _new(dy, *x_shape)),
@@ -169,7 +175,9 @@ def _fake(name, shapes):
     """Refuses where the kernel would: types are wrong in a graph, too."""
     def run(*inputs):
         first = inputs[0]
-        allowed = (torch.float32, torch.bfloat16) if name.startswith("attention") else (torch.float32,)
+        allowed = [torch.float32]
+        if name == "conv2d_nhwc" or name.startswith("attention"):
+            allowed += [torch.bfloat16, torch.float16]
         if first.dtype not in allowed:
             raise TypeError("nncuda::%s: the first argument has dtype %s; expected torch.float32: convert it with "
                             "float()" % (name, first.dtype))

@@ -156,6 +156,27 @@ class Convolution(Case):
             self.same_as(lambda x, w: nncuda.conv2d(x, w, padding=1, relu=True), lambda x,
                          w: torch.relu(F.conv2d(x, w, padding=1)), [x, w], 144, device)
 
+    def test_conv2d_nhwc(self):
+        """Factors are exact in each type, so that only sums are rounded, and results to the type."""
+        for device in self.each(small=True):
+            for dtype, bits in ((torch.float32, 2.0 ** -11), (torch.float16, 2.0 ** -11), (torch.bfloat16, 2.0 ** -8)):
+                for (n, c, h), k, size, stride, padding in (((2, 3, 9), 8, 7, 2, 3), ((1, 16, 6), 24, 3, 1, 1)):
+                    x, w, bias = torch.randn(n, c, h, h + 1), torch.randn(k, c, size, size), torch.randn(k)
+                    x, w = x.bfloat16().float(), w.bfloat16().float()
+                    arguments = dict(stride=stride, padding=padding)
+                    plain = F.conv2d(x.double(), w.double(), bias.double(), **arguments)
+                    z = torch.randn(plain.shape).bfloat16().float()
+                    mine = [t.to(device, dtype) for t in (x, w)] + [bias.to(device)]
+                    magnitude = F.conv2d(x.abs().double(), w.abs().double(), **arguments)
+                    bound = float(bits * plain.abs().max() + c * size * size * EPS * magnitude.max()) + bits * 4
+                    y = nncuda.conv2d_nhwc(*mine, **arguments)
+                    self.assertEqual((y.dtype, y.is_contiguous(memory_format=torch.channels_last)), (dtype, True))
+                    self.close(y, plain, bound, dtype)
+                    y = nncuda.conv2d_nhwc(*mine, **arguments, residual=z.to(device, dtype), relu=True)
+                    self.close(y, (plain + z).relu(), bound, dtype)
+        with self.assertRaisesRegex(NotImplementedError, "an input requires a gradient"):
+            nncuda.conv2d_nhwc(torch.zeros(1, 3, 8, 8, requires_grad=True), torch.zeros(4, 3, 3, 3))
+
     def test_only_the_gradients_that_are_wanted(self):
         for device in self.each():
             x, w = torch.randn(2, 3, 9, 8, device=device), torch.randn(5, 3, 3, 3, device=device, requires_grad=True)

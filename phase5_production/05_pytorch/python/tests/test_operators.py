@@ -34,6 +34,7 @@ def examples(device="cpu"):
         "add_relu_backward": (image, other),
         "matmul": (rows, weight, False, True), "linear": (rows, weight, None, True),
         "linear_backward": (rows @ matrix, rows @ matrix, rows, weight, True, True, False, True),
+        "conv2d_nhwc": (image.half(), filters.half(), None, None, True, *CONV),
         "conv2d": (image, filters, None, None, False, *CONV), "conv2d_backward_input": (y, filters, image.shape, *CONV),
         "conv2d_backward_weight": (y, image, filters.shape, True, *CONV),
         "max_pool2d": (image, *POOL, (1, 1), True, False),

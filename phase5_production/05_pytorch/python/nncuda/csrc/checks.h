@@ -35,7 +35,7 @@ using Object = const py::object &;  // a tensor, unchecked
       F(scale) F(activation_forward) F(activation_backward) F(add_relu_forward) F(add_relu_backward) F(dropout)        \
           F(matmul) F(linear_workspace) F(linear_forward) F(linear_backward_workspace) F(linear_backward)              \
               F(conv2d_output) F(conv2d_workspace) F(conv2d_forward) F(conv2d_backward_input)                          \
-                  F(conv2d_backward_weight) F(conv2d_fold_batch_norm) F(pool2d_output) F(max_pool2d_forward)           \
+                  F(conv2d_backward_weight) F(conv2d_nhwc_workspace) F(conv2d_nhwc_forward) F(conv2d_fold_batch_norm) F(pool2d_output) F(max_pool2d_forward)           \
                       F(max_pool2d_backward) F(avg_pool2d_forward) F(avg_pool2d_backward) F(global_avg_pool2d_forward) \
                           F(global_avg_pool2d_backward) F(layer_norm_forward) F(layer_norm_backward_workspace)         \
                               F(layer_norm_backward) F(batch_norm_passed) F(batch_norm_workspace)                      \
@@ -85,29 +85,54 @@ inline Tensor unpack(const char *op, const char *name, py::handle x) {
   return THPVariable_Unpack(x.ptr());
 }
 
-inline const char *convert_text(at::ScalarType dtype) {
-  return dtype == at::kFloat ? "float" : dtype == at::kLong ? "long" : dtype == at::kByte ? "byte" : "bfloat16";
+struct DtypeNames {
+  const char *name, *convert;
+};
+
+inline DtypeNames names_of(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kLong:
+      return {"torch.int64", "long"};
+    case at::kByte:
+      return {"torch.uint8", "byte"};
+    case at::kHalf:
+      return {"torch.float16", "half"};
+    case at::kBFloat16:
+      return {"torch.bfloat16", "bfloat16"};
+    default:
+      return {"torch.float32", "float"};
+  }
+}
+
+// Refuses what is not a dense tensor of this dtype.
+inline Tensor dense(const char *op, const char *name, py::handle object, at::ScalarType dtype) {
+  Tensor x = unpack(op, name, object);
+  const DtypeNames expected = names_of(dtype);
+  if (x.scalar_type() != dtype)
+    throw py::type_error(text(op, ": ", name, " has dtype ", dtype_text(x), "; expected ", expected.name,
+                              ": convert it with ", name, ".", expected.convert, "()"));
+  if (x.layout() != at::kStrided)
+    throw py::type_error(text(op, ": ", name, " has layout ", python_text(object, "layout"),
+                              "; expected a dense tensor: convert it with ", name, ".to_dense()"));
+  return x;
 }
 
 // The tensor, or a contiguous copy.
 inline Tensor tensor(const char *op, const char *name, py::handle object, int dims = -1, const char *letters = "",
                      at::ScalarType dtype = at::kFloat) {
-  Tensor x = unpack(op, name, object);
-  if (x.scalar_type() != dtype) {
-    const std::string expected = text("torch.", dtype == at::kFloat  ? "float32"
-                                                : dtype == at::kLong ? "int64"
-                                                : dtype == at::kByte ? "uint8"
-                                                                     : "bfloat16");
-    throw py::type_error(text(op, ": ", name, " has dtype ", dtype_text(x), "; expected ", expected,
-                              ": convert it with ", name, ".", convert_text(dtype), "()"));
-  }
-  if (x.layout() != at::kStrided)
-    throw py::type_error(text(op, ": ", name, " has layout ", python_text(object, "layout"),
-                              "; expected a dense tensor: convert it with ", name, ".to_dense()"));
+  Tensor x = dense(op, name, object, dtype);
   if (dims >= 0 && x.dim() != dims)
     throw py::value_error(text(op, ": ", name, " has shape ", shape_text(x.sizes()), "; expected ", dims, " dimensions",
                                *letters ? text(" (", letters, ")") : std::string()));
   return x.is_contiguous() ? x : x.contiguous();
+}
+
+// The tensor, or a copy, with shape (N,C,H,W) and elements that lie as (N,H,W,C).
+inline Tensor channels_last(const char *op, const char *name, py::handle object, at::ScalarType dtype) {
+  Tensor x = dense(op, name, object, dtype);
+  if (x.dim() != 4)
+    throw py::value_error(text(op, ": ", name, " has shape ", shape_text(x.sizes()), "; expected 4 dimensions"));
+  return x.contiguous(at::MemoryFormat::ChannelsLast);
 }
 
 inline void same_device(const char *op, const char *name, const Tensor &x, const Tensor &first,

@@ -256,6 +256,31 @@ std::tuple<Tensor, Maybe> conv2d_backward_weight(Object dy_, Object x_, const Si
   return {dw, result(db)};
 }
 
+Tensor conv2d_nhwc(Object x_, Object weight_, Object bias_, Object residual_, bool relu, const Sizes &stride,
+                   const Sizes &padding, const Sizes &dilation, int64_t groups) {
+  const char *op = "conv2d_nhwc";
+  const at::ScalarType given = unpack(op, "x", x_).scalar_type();
+  const at::ScalarType dtype = given == at::kHalf || given == at::kBFloat16 ? given : at::kFloat;
+  const int number = dtype == at::kHalf ? NNCUDA_FLOAT16 : dtype == at::kBFloat16 ? NNCUDA_BFLOAT16 : NNCUDA_TF32;
+  Tensor x = channels_last(op, "x", x_, dtype), weight = channels_last(op, "weight", weight_, dtype), residual;
+  same_device(op, "weight", weight, x, "x");
+  const Place place = where(op, x);
+  Conv conv(op, x.sizes(), weight.sizes(), stride, padding, dilation, groups);
+  Tensor y = at::empty({x.size(0), weight.size(0), conv.p, conv.q}, x.options(), at::MemoryFormat::ChannelsLast);
+  Tensor bias = maybe(op, "bias", bias_, {weight.size(0)}, x);
+  if (!residual_.is_none()) {
+    residual = channels_last(op, "residual", residual_, dtype);
+    if (residual.sizes() != y.sizes())
+      throw py::value_error(
+          text(op, ": residual has shape ", shape_text(residual.sizes()), "; expected ", shape_text(y.sizes())));
+    same_device(op, "residual", residual, x, "x");
+  }
+  Workspace work(x, residual.defined() ? nn.conv2d_nhwc_workspace(place.device, number) : 0);
+  run(nn.conv2d_nhwc_forward, place, number, pointer(y), pointer(x), pointer(weight), (const float *)pointer(bias),
+      pointer(residual), relu, &conv.shape, work.pointer, work.bytes);
+  return y;
+}
+
 std::tuple<Tensor, Tensor> fold_batch_norm(Object weight_, Object bias_, Object gamma_, Object beta_, Object mean_,
                                            Object var_, double epsilon) {
   const char *op = "fold_batch_norm";
@@ -370,6 +395,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   DEFINE(conv2d)
   DEFINE(conv2d_backward_input)
   DEFINE(conv2d_backward_weight)
+  DEFINE(conv2d_nhwc)
   DEFINE(fold_batch_norm)
   DEFINE(max_pool2d)
   DEFINE(max_pool2d_backward)
