@@ -177,11 +177,12 @@ def resnet18(clock, options):
         return
     torch.manual_seed(1)
     model = torchvision.models.resnet18().to(clock.device).eval()
-    fast = optimize_resnet18(model)
+    optimized = {tf32: optimize_resnet18(model, precision="tf32" if tf32 else "float32") for tf32 in (False, True)}
     for batch in (1,) if options.quick else (1, 32, 64, 128):
         x = torch.randn(batch, 3, *((32, 32) if options.quick else (224, 224)), device=clock.device)
         for tf32 in (False, True):
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
+            fast = optimized[tf32]
             with torch.inference_mode():
                 calls = {"torch": lambda: model(x), "nncuda": lambda: fast(x)}
                 name = "inference, batch %d%s" % (batch, ", tf32" if tf32 else "")

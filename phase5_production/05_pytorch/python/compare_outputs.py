@@ -65,6 +65,8 @@ def main():
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--side", type=int, default=224)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--precision", choices=["float32", "tf32", "float16", "bfloat16"], default="float32",
+                        help="of the last stage: tensor cores need another --tolerance, such as 5e-3")
     parser.add_argument("--weights", help="a .pth file of torchvision's state_dict; default: initial weights")
     parser.add_argument("--images", metavar="DIR", help="pictures; default: random ones")
     parser.add_argument("--json", action="store_true", help="the last line is JSON")
@@ -100,7 +102,8 @@ def main():
         print("%-32s%14s%14.2e" % ("original", "", error_of(original, exact)))
         rows, failed = [], False
         for fuse in STAGES:
-            logits = optimize_resnet18(model, fuse=fuse)(x).double()
+            precision = options.precision if fuse == FUSIONS else "float32"
+            logits = optimize_resnet18(model, fuse=fuse, precision=precision)(x).double()
             error = error_of(logits, original)
             two = original.topk(2).values
             clear = (two[:, 0] - two[:, 1]) > 2 * options.tolerance * largest  # not a tie

@@ -136,7 +136,7 @@ def main():
         nncuda.library().text, nncuda.backend.name))
     rows = []
     for i, (name, fuse) in enumerate(COLUMNS):
-        fast = optimize_resnet18(model, fuse=fuse) if fuse else model
+        fast = optimize_resnet18(model, fuse=fuse) if fuse else model  # the last one in TF32 if PyTorch may use it
         rows.append({"column": name, **measure(fast, x, options.repeats,
                                                options.trace and "%s/%d.json" % (options.trace, i))})
         del fast

@@ -1,8 +1,8 @@
 """What the tests share: where operations run, and how results are compared with PyTorch's in double.
 
-A place is (device of the tensors, how the CPU computes, backend). Without a GPU: the library's C functions, and, at small
-sizes, the emulated kernels. With a GPU and a library for CUDA: its kernels, too. Where the extension is built, everything
-goes through it, else through ctypes: run.py --extension is the second run.
+A place is (device of the tensors, how the CPU computes, backend). Without a GPU: the library's C functions, and, at
+small sizes, the emulated kernels. With a GPU and a library for CUDA: its kernels, too. Where the extension is built,
+everything goes through it, else through ctypes: run.py --extension is the second run.
 """
 import contextlib
 import os

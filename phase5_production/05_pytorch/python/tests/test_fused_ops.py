@@ -43,7 +43,7 @@ class Fusion(Case):
         model, x = narrow(), torch.randn(2, 3, 40, 48)
         for device in self.each():
             for fuse in COMBINATIONS:
-                fast = optimize_resnet18(copy.deepcopy(model).to(device), fuse=fuse)
+                fast = optimize_resnet18(copy.deepcopy(model).to(device), fuse=fuse, precision="float32")
                 self.near(fast, model, x.to(device))
 
     def test_resnet18_and_what_is_left(self):
@@ -60,6 +60,26 @@ class Fusion(Case):
         for name, value in model.state_dict().items():
             self.assertTrue(torch.equal(value, before[name]), name)
         self.assertFalse(any(a.data_ptr() == b.data_ptr() for a in model.parameters() for b in fast.parameters()))
+
+    def test_tensor_cores(self):
+        """A factor is rounded to 11 bits in tf32 and float16 and to 8 in bfloat16; through 9 layers the errors add up
+        like a random walk, and relative to the largest logit stay within 16 times that."""
+        model, x = narrow(), torch.randn(2, 3, 40, 48)
+        expected = copy.deepcopy(model).double()(x.double())
+        for device in self.each():
+            for precision, bits in (("tf32", 2.0 ** -11), ("bfloat16", 2.0 ** -8), ("float16", 2.0 ** -11)):
+                if precision == "float16" and device == "cpu":
+                    continue  # PyTorch has no max pooling of float16 there
+                fast = optimize_resnet18(copy.deepcopy(model).to(device), precision=precision)
+                y = fast(x.to(device))
+                self.assertEqual(y.dtype, torch.float32)
+                self.close(y, expected, 16 * bits * float(expected.abs().max()), precision)
+                self.assertIn(precision, repr(fast))
+        self.assertNotIn("tf32", repr(optimize_resnet18(model)))
+        with self.assertRaisesRegex(ValueError, "precision is 'int8'; expected None or one of float32, tf32, float16"):
+            optimize_resnet18(model, precision="int8")
+        with self.assertRaisesRegex(ValueError, "precision is 'tf32' with fuse=.*expected all of add_relu"):
+            optimize_resnet18(model, fuse="add_relu", precision="tf32")
 
     def test_inplace(self):
         model = narrow()

@@ -296,85 +296,9 @@ std::tuple<Tensor, Tensor> fold_batch_norm(Object weight_, Object bias_, Object 
   return {new_weight, new_bias};
 }
 
-// --------------------------------------------------------------------------------------------------------------------
-// Pooling
-
-struct Pool {
-  nncuda_pool2d_shape shape;
-  Sizes y;
-
-  Pool(at::IntArrayRef x, const Sizes &kernel, const Sizes &stride, const Sizes &padding, const Sizes &dilation,
-       bool ceil_mode) {
-    shape = {x[0],      x[1],       x[2],       x[3],        kernel[0],   kernel[1], stride[0],
-             stride[1], padding[0], padding[1], dilation[0], dilation[1], ceil_mode};
-    int64_t p, q;
-    check(nn.pool2d_output(&shape, &p, &q));
-    y = {x[0], x[1], p, q};
-  }
-};
-
-std::tuple<Tensor, Tensor> max_pool2d(Object x_, const Sizes &kernel, const Sizes &stride, const Sizes &padding,
-                                      const Sizes &dilation, bool ceil_mode, bool relu) {
-  Tensor x = tensor("max_pool2d", "x", x_, 4, "N, C, H, W");
-  Pool pool(x.sizes(), kernel, stride, padding, dilation, ceil_mode);
-  Tensor y = empty(pool.y, x), argmax = at::empty(pool.y, x.options().dtype(at::kByte));
-  run(nn.max_pool2d_forward, where("max_pool2d", x), F32, pointer(y), (uint8_t *)pointer(argmax), pointer(x), relu,
-      &pool.shape);
-  return {y, argmax};
-}
-
-Tensor max_pool2d_backward(Object dy_, Object argmax_, const Sizes &x_shape, const Sizes &kernel, const Sizes &stride,
-                           const Sizes &padding, const Sizes &dilation, bool ceil_mode) {
-  const char *op = "max_pool2d_backward";
-  Tensor argmax = tensor(op, "argmax", argmax_, -1, "", at::kByte),
-         dy = like(op, "dy", dy_, argmax.sizes(), argmax, "argmax");
-  Pool pool(x_shape, kernel, stride, padding, dilation, ceil_mode);
-  Tensor dx = empty(x_shape, dy);
-  run(nn.max_pool2d_backward, where(op, dy, "dy"), F32, pointer(dx), pointer(dy), (const uint8_t *)pointer(argmax),
-      &pool.shape);
-  return dx;
-}
-
-Tensor avg_pool2d(Object x_, const Sizes &kernel, const Sizes &stride, const Sizes &padding, bool ceil_mode,
-                  bool count_include_pad) {
-  Tensor x = tensor("avg_pool2d", "x", x_, 4, "N, C, H, W");
-  Pool pool(x.sizes(), kernel, stride, padding, {1, 1}, ceil_mode);
-  Tensor y = empty(pool.y, x);
-  run(nn.avg_pool2d_forward, where("avg_pool2d", x), F32, pointer(y), pointer(x), count_include_pad, &pool.shape);
-  return y;
-}
-
-Tensor avg_pool2d_backward(Object dy_, const Sizes &x_shape, const Sizes &kernel, const Sizes &stride,
-                           const Sizes &padding, bool ceil_mode, bool count_include_pad) {
-  const char *op = "avg_pool2d_backward";
-  Tensor dy = tensor(op, "dy", dy_, 4);
-  Pool pool(x_shape, kernel, stride, padding, {1, 1}, ceil_mode);
-  dy = like(op, "dy", dy_, pool.y, dy, "dy");
-  Tensor dx = empty(x_shape, dy);
-  run(nn.avg_pool2d_backward, where(op, dy, "dy"), F32, pointer(dx), pointer(dy), count_include_pad, &pool.shape);
-  return dx;
-}
-
-Tensor global_avg_pool2d(Object x_) {
-  Tensor x = tensor("global_avg_pool2d", "x", x_, 4, "N, C, H, W"), y = empty({x.size(0), x.size(1), 1, 1}, x);
-  run(nn.global_avg_pool2d_forward, where("global_avg_pool2d", x), F32, pointer(y), pointer(x), y.numel(),
-      x.size(2) * x.size(3));
-  return y;
-}
-
-Tensor global_avg_pool2d_backward(Object dy_, const Sizes &x_shape) {
-  const char *op = "global_avg_pool2d_backward";
-  Tensor dy = tensor(op, "dy", dy_, 4);
-  dy = like(op, "dy", dy_, {x_shape[0], x_shape[1], 1, 1}, dy, "dy");
-  Tensor dx = empty(x_shape, dy);
-  run(nn.global_avg_pool2d_backward, where(op, dy, "dy"), F32, pointer(dx), pointer(dy), dy.numel(),
-      x_shape[2] * x_shape[3]);
-  return dx;
-}
-
 }  // namespace
 
-#include "norms_attention_optim.h"
+#include "more.h"
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("open", &open);

@@ -2,6 +2,7 @@
 
     fast = optimize_resnet18(model)                 # the original is untouched
     fast = optimize_resnet18(model, fuse=("add_relu",))
+    fast = optimize_resnet18(model, precision="float16")    # tensor cores, channels last
 
 A basic block is  h = relu(bn1(conv1(x)));  y = relu(bn2(conv2(h)) + shortcut(x)). What each fusion replaces:
 
@@ -26,23 +27,41 @@ from .._checks import kind
 FUSIONS = ("add_relu", "conv_relu", "conv_bn")
 
 
-class FusedConv2d(nn.Module):
-    """A convolution with batch norm folded in: relu?(conv(x) + bias + residual)."""
+PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
-    def __init__(self, conv, bn, relu):
+
+class FusedConv2d(nn.Module):
+    """A convolution with batch norm folded in: relu?(conv(x) + bias + residual). In float32 it is NCHW and has
+    float32's precision; in the others it runs on tensor cores, channels last, and the bias stays float32."""
+
+    def __init__(self, conv, bn, relu, precision="float32"):
         super().__init__()
         with torch.no_grad():
             weight, bias = backend.ops.fold_batch_norm(conv.weight, conv.bias, bn.weight, bn.bias, bn.running_mean,
                                                        bn.running_var, bn.eps)
+        self.tensor_cores, self.dtype = precision != "float32", PRECISIONS[precision]
+        if self.tensor_cores:
+            weight = weight.to(self.dtype).contiguous(memory_format=torch.channels_last)
         self.weight, self.bias = nn.Parameter(weight, requires_grad=False), nn.Parameter(bias, requires_grad=False)
         self.arguments = (conv.stride, conv.padding, conv.dilation, conv.groups)
-        self.relu = relu
+        self.relu, self.precision = relu, precision
 
     def forward(self, x, residual=None):
+        if self.tensor_cores:
+            x = x if x.dtype is self.dtype else x.to(self.dtype)
+            return functional.conv2d_nhwc(x, self.weight, self.bias, *self.arguments, residual=residual, relu=self.relu)
         return functional.conv2d(x, self.weight, self.bias, *self.arguments, residual=residual, relu=self.relu)
 
     def extra_repr(self):
-        return "%s, stride=%r, padding=%r, relu=%r" % (tuple(self.weight.shape), *self.arguments[:2], self.relu)
+        return "%s, stride=%r, padding=%r, relu=%r, %s" % (tuple(self.weight.shape), *self.arguments[:2], self.relu,
+                                                           self.precision)
+
+
+class MeanInFloat32(nn.Module):
+    """Global average pooling whose result is float32 whatever comes in: the linear layer behind it stays in float32."""
+
+    def forward(self, x):
+        return torch.mean(x, (2, 3), keepdim=True, dtype=torch.float32)
 
 
 class ConvNormRelu(nn.Module):
@@ -83,25 +102,29 @@ class AddThenRelu(nn.Module):
         return torch.relu_(a + b)
 
 
-def _conv_bn_relu(conv, bn, fuse):
+def _conv_bn_relu(conv, bn, fuse, precision):
     if "conv_bn" in fuse and "conv_relu" in fuse:
-        return FusedConv2d(conv, bn, True)
+        return FusedConv2d(conv, bn, True, precision)
     if "conv_bn" in fuse:
         return nn.Sequential(FusedConv2d(conv, bn, False), nn.ReLU())
     return ConvNormRelu(conv, bn) if "conv_relu" in fuse else nn.Sequential(conv, bn, nn.ReLU())
 
 
-def _conv_bn(conv, bn, fuse):
-    return FusedConv2d(conv, bn, False) if "conv_bn" in fuse else nn.Sequential(conv, bn)
+def _conv_bn(conv, bn, fuse, precision):
+    return FusedConv2d(conv, bn, False, precision) if "conv_bn" in fuse else nn.Sequential(conv, bn)
 
 
-def _block(block, fuse):
-    downsample = None if block.downsample is None else _conv_bn(block.downsample[0], block.downsample[1], fuse)
-    first = _conv_bn_relu(block.conv1, block.bn1, fuse)
+def _block(block, fuse, precision):
+    downsample = None
+    if block.downsample is not None:
+        downsample = _conv_bn(block.downsample[0], block.downsample[1], fuse, precision)
+    first = _conv_bn_relu(block.conv1, block.bn1, fuse, precision)
     if "conv_bn" in fuse and "add_relu" in fuse:
-        second, join = FusedConv2d(block.conv2, block.bn2, True), None
+        second, join = FusedConv2d(block.conv2, block.bn2, True, precision), None
     else:
-        second, join = _conv_bn(block.conv2, block.bn2, fuse), AddRelu() if "add_relu" in fuse else AddThenRelu()
+        second, join = _conv_bn(block.conv2, block.bn2, fuse, precision), AddThenRelu()
+        if "add_relu" in fuse:
+            join = AddRelu()
     return FusedBasicBlock(first, second, join, downsample)
 
 
@@ -139,17 +162,41 @@ def _check(model, fuse):
         raise ValueError("optimize_resnet18: fuse has %r; expected some of %s" % (unknown[0], ", ".join(FUSIONS)))
 
 
-def optimize_resnet18(model, inplace=False, fuse=FUSIONS):
-    """The same network with fused operations, for inference. inplace: changes `model`, which costs no second copy of
-    the weights. fuse: some of FUSIONS; none of them gives a copy that computes as the original."""
+def _precision(model, fuse, wanted):
+    """float32 or what was asked for; None: what PyTorch itself would use for this model."""
+    whole = set(fuse) == set(FUSIONS)
+    if wanted is None:
+        return "tf32" if whole and model.conv1.weight.is_cuda and torch.backends.cudnn.allow_tf32 else "float32"
+    if wanted not in PRECISIONS:
+        raise ValueError("optimize_resnet18: precision is %r; expected None or one of %s"
+                         % (wanted, ", ".join(PRECISIONS)))
+    if wanted != "float32" and not whole:
+        raise ValueError("optimize_resnet18: precision is %r with fuse=%r; expected all of %s: the convolution by "
+                         "tensor cores does all of it" % (wanted, fuse, ", ".join(FUSIONS)))
+    return wanted
+
+
+def optimize_resnet18(model, inplace=False, fuse=FUSIONS, precision=None):
+    """The same network with fused operations, for inference.
+
+    inplace    changes `model`, which costs no second copy of the weights
+    fuse       some of FUSIONS; none of them gives a copy that computes as the original
+    precision  of the convolutions: "float32"; "tf32", "float16", "bfloat16" by tensor cores. None: "tf32" where the
+               model is on a GPU and torch.backends.cudnn.allow_tf32 is True, as PyTorch's own convolutions then, else
+               "float32"
+    """
     fuse = (fuse,) if isinstance(fuse, str) else tuple(fuse)
     _check(model, fuse)
+    precision = _precision(model, fuse, precision)
     if not inplace:
         model = copy.deepcopy(model)
     if fuse:
-        model.conv1, model.bn1, model.relu = _conv_bn_relu(model.conv1, model.bn1, fuse), nn.Identity(), nn.Identity()
+        model.conv1 = _conv_bn_relu(model.conv1, model.bn1, fuse, precision)
+        model.bn1, model.relu = nn.Identity(), nn.Identity()
         for name, layer in list(model.named_children()):
             if name.startswith("layer"):
-                setattr(model, name, nn.Sequential(*(_block(block, fuse) for block in layer)))
+                setattr(model, name, nn.Sequential(*(_block(block, fuse, precision) for block in layer)))
+        if precision in ("float16", "bfloat16"):
+            model.avgpool = MeanInFloat32()
     model.fused_by_nncuda = fuse
     return model.eval().requires_grad_(False)
