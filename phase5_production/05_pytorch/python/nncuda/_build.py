@@ -20,9 +20,11 @@ def settings():
     stream."""
     import torch
     with_cuda = torch.version.cuda is not None
+    # PyTorch 1 compiles extensions as C++14; later ones choose a standard that their headers need.
+    standard = ["-std=c++17"] if torch.__version__.startswith("1.") else []
     return {
         "include_dirs": [header_folder(), os.path.join(_HERE, "csrc")],
-        "cflags": ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+        "cflags": standard + ["-O2", "-Wall", "-Wextra", "-Wno-unused-parameter"]
         + (["-DNNCUDA_WITH_CUDA"] if with_cuda else []),
         "libraries": ["c10_cuda"] if with_cuda else [],
         "with_cuda": with_cuda,
