@@ -34,8 +34,8 @@
 #include "common/shared_memory_limit.cuh"
 #include "phase1_building_blocks/02_transpose/float4_access.cuh"
 
-/* Bytes of GPU memory that the last launcher used besides the arrays it was given. */
-static size_t attention_memory;
+/* Bytes of GPU memory that the last launcher of this thread used besides the arrays it was given. */
+static __thread size_t attention_memory;
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* CPU reference. T is float, or double for tests of gradients. */

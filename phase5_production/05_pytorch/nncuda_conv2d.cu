@@ -27,6 +27,7 @@ int nncuda_conv2d_output(const nncuda_conv2d_shape *shape, int64_t *p, int64_t *
 /* 3 x 3 filters with stride 1. It computes 2.25 to 4 products instead of 9. */
 static inline bool conv2d_takes_winograd(Conv2dShape s) {
   Error err;
+  if (s.r != 3 || s.s != 3 || s.stride_h != 1 || s.stride_w != 1) return false; /* without a sentence of why not */
   return s.c >= WINOGRAD_CHANNELS_LEAST && s.k >= WINOGRAD_CHANNELS_LEAST && winograd_fits(s, &err) == 0;
 }
 

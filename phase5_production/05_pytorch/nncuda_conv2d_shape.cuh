@@ -5,12 +5,28 @@
 #include "phase3_cnn/01_conv2d_naive/conv2d_shape.cuh"
 #include "phase5_production/05_pytorch/nncuda_call.cuh"
 
+/* The last shapes of this thread that were right: the check takes longer than a launch, mostly to have a text ready. */
+enum { CONV2D_KNOWN = 16 };
+typedef struct Conv2dKnown {
+  nncuda_conv2d_shape asked;
+  Conv2dShape shape;
+} Conv2dKnown;
+
+static inline Conv2dKnown *conv2d_known(const nncuda_conv2d_shape *shape) {
+  static __thread Conv2dKnown known[CONV2D_KNOWN]; /* n is 0 where there is none yet */
+  const uint64_t c = (uint64_t)shape->c, k = (uint64_t)shape->k,
+                 mixed = 31 * c + 7 * k + (uint64_t)shape->h + 3 * (uint64_t)shape->r + (uint64_t)shape->stride_h;
+  return &known[mixed % CONV2D_KNOWN];
+}
+
 /* The lesson's shape of the caller's, with every size checked before it becomes an int. */
 static inline Conv2dShape call_conv2d(Call *call, const nncuda_conv2d_shape *shape) {
   Conv2dShape s = {};
   Error err;
   call_array(call, "shape", shape, sizeof(int64_t));
   if (call->status != NNCUDA_OK) return s;
+  Conv2dKnown *known = conv2d_known(shape);
+  if (shape->n > 0 && memcmp(&known->asked, shape, sizeof *shape) == 0) return known->shape;
   const struct {
     const char *name;
     int64_t value, least;
@@ -35,6 +51,10 @@ static inline Conv2dShape call_conv2d(Call *call, const nncuda_conv2d_shape *sha
   }
   if (call->status == NNCUDA_OK && conv2d_shape_check(s, &err) != 0)
     call->status = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, "shape", "shape: %s", err.message);
+  if (call->status == NNCUDA_OK) {
+    known->asked = *shape;
+    known->shape = s;
+  }
   return s;
 }
 

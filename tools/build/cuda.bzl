@@ -453,6 +453,11 @@ def cuda_shared_library(name, soname, version_script, deps, linkopts = [], **kwa
         ] + linkopts,
         linkshared = True,
         linkstatic = True,
+        # A sanitizer belongs to the program: a shared library has none of its own, and Python is none.
+        target_compatible_with = select({
+            "//tools/build:sanitized": ["//tools/build:nvidia_gpu"],
+            "//conditions:default": [],
+        }),
         deps = select({
             "//tools/build:cuda": deps,
             "//conditions:default": [":%s_parts" % name],
