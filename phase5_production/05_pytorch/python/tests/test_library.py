@@ -65,6 +65,11 @@ class OtherLibraries(Case):
         said = self.refusal(self.library("old.so", "int nncuda_version(void) { return 903; }"))
         self.assertIn("is version 0.9.3, older than this package, which needs 1.0.0", said)
 
+    def test_an_older_minor_version_is_named(self):
+        path = self.library("minor.so", "int nncuda_version(void) { return 10005; }")
+        with unittest.mock.patch.object(_library, "NEEDED", 10100):
+            self.assertIn("is version 1.0.5, older than this package, which needs 1.1.0", self.refusal(path))
+
     def test_another_major_version_is_named(self):
         said = self.refusal(self.library("new.so", "int nncuda_version(void) { return 20100; }"))
         self.assertIn("is version 2.1.0, of another major version than this package, which needs 1.0.0", said)
