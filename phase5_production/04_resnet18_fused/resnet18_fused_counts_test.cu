@@ -18,8 +18,8 @@ static void one_kernel_moves_three_arrays_of_five(void **state) {
   assert_count(one.global_load_sectors + one.global_store_sectors, 3 * 2048);
 }
 
-/* One picture of 28 x 32: 7 x 8 windows of 64 filters, 56 x 64 numbers of 2 bytes, are written once, and nothing else is:
- * the 14 x 16 outputs of the convolution are not. */
+/* One picture of 28 x 32: 7 x 8 windows of 64 filters, 56 x 64 numbers of 2 bytes, are written once, and nothing else
+ * is: the 14 x 16 outputs of the convolution are not. */
 static void the_stem_writes_its_windows_alone(void **state) {
   (void)state;
   const Lesson lesson = stem_pool_lesson();

@@ -1,5 +1,5 @@
-/* Every rung: its logits against float64, on the CPU and by its kernels; how many kernels it launches, and how many bytes
- * pass between operations. */
+/* Every rung: its logits against float64, on the CPU and by its kernels; how many kernels it launches, and how many
+ * bytes pass between operations. */
 #include "common/test.h"
 #include "common/test_arrays.h"
 #include "phase5_production/04_resnet18_fused/fused_measure.cuh"
@@ -96,8 +96,8 @@ static int kernels_of(const char *name, const Model *trained) {
   return kernels;
 }
 
-/* 68 operations: 20 convolutions, 20 batch norms, 17 ReLUs, 8 sums, two poolings and a linear layer. In 16 bits, pictures
- * and logits are cast. A shortcut's convolution is a launch of its own where mma.sync computes it. */
+/* 68 operations: 20 convolutions, 20 batch norms, 17 ReLUs, 8 sums, two poolings and a linear layer. In 16 bits,
+ * pictures and logits are cast. A shortcut's convolution is a launch of its own where mma.sync computes it. */
 static void each_rung_launches_fewer_kernels(void **state) {
   (void)state;
   test_requires_gpu();
@@ -173,7 +173,8 @@ static void bytes_become_fewer(void **state) {
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-/* The three shortcuts of 1 x 1 are part of the convolutions that add them, with their weights; others have an identity. */
+/* The three shortcuts of 1 x 1 are part of the convolutions that add them, with their weights; others have an
+ * identity. */
 static void shortcuts_join_the_convolutions(void **state) {
   (void)state;
   Graph *plain = resnet18_layers(thin), *g = fused_graph(plain, fused_rung("fp16_residual"));
