@@ -42,7 +42,7 @@ typedef struct Fault {
   int64_t counter;            /* 0: 7 */
 } Fault;
 
-static const size_t weight_shape[] = {2, 3}, two[] = {2};
+static const size_t two[] = {2};
 
 static void add_named(SafetensorsWriter *out, const Fault *f, const char *name, const char *dtype, int rank,
                       const size_t *shape, const void *data) {

@@ -43,6 +43,7 @@ static __host__ __device__ inline DnnTensor dnn_tensor_nchw(int n, int c, int h,
   // >>> exercise dnn_tensor: the sizes of (n,c,h,w) in t.dim, and in t.stride how far apart neighbours along each lie
   // hint: The last size varies fastest: a step along w is one element.
   // hint: A step along h is a row of w elements, one along c a plane, one along n an image.
+  // hint: t.stride[1] = h * w, and t.stride[0] is c times as much. t.dim[2] is the height.
   t.dim[0] = n, t.dim[1] = c, t.dim[2] = h, t.dim[3] = w;
   t.stride[3] = 1;
   t.stride[2] = w;
@@ -65,6 +66,7 @@ static __host__ __device__ inline DnnConvolution dnn_convolution(Conv2dShape s) 
   // >>> exercise dnn_convolution: rows first, then columns; the filter is not turned
   // hint: cudnnSetConvolution2dDescriptor() takes pad_h, pad_w, u (the stride of rows), v, dilation_h, dilation_w, mode.
   // hint: c.turned = 0 is CUDNN_CROSS_CORRELATION.
+  // hint: c.padding[0] = s.padding_h, c.padding[1] = s.padding_w; and so on for stride and dilation.
   c.padding[0] = s.padding_h, c.padding[1] = s.padding_w;
   c.stride[0] = s.stride_h, c.stride[1] = s.stride_w;
   c.dilation[0] = s.dilation_h, c.dilation[1] = s.dilation_w;
@@ -80,6 +82,7 @@ static __host__ __device__ inline DnnScale dnn_gradient_scale(int part, float we
   // >>> exercise dnn_scale: output = alpha * this part's gradient + beta * output
   // hint: alpha is the same in every part.
   // hint: beta = 0 does not read the output: 0 * NaN would be NaN. beta = 1 adds.
+  // hint: The first part, and only that, has the number 0.
   scale.alpha = weight;
   scale.beta = part == 0 ? 0 : 1;
   // <<< exercise
@@ -98,7 +101,9 @@ static __host__ __device__ inline DnnScale dnn_replace(void) {
  * time, rounds nothing and needs at most `room` bytes; -1: none. */
 static __host__ __device__ inline int dnn_algorithm_pick(const DnnAlgorithm *algorithm, int count, unsigned long room) {
   // >>> exercise dnn_algorithm: return the index of the first that fulfils all four, or -1
-  // hint: A loop from the first on. The workspace may fill the room to the last byte.
+  // hint: A loop from the first on.
+  // hint: The workspace may fill the room to the last byte.
+  // hint: if (algorithm[i].works && algorithm[i].deterministic && ...) return i;
   for (int i = 0; i < count; i++)
     if (algorithm[i].works && algorithm[i].deterministic && !algorithm[i].rounds && algorithm[i].memory <= room)
       return i;
@@ -149,8 +154,7 @@ static __host__ __device__ inline void dnn_tables_pick(int *picked, const int *w
 
 /* Output i of a convolution of one group, by what the descriptor says; P and Q are the shape's. */
 static __host__ __device__ inline void dnn_described_output(float *y, const float *x, const float *w, const float *bias,
-                                                            Conv2dShape s, int i) {
-  const DnnConvolution d = dnn_convolution(s);
+                                                            Conv2dShape s, DnnConvolution d, int i) {
   const int p_count = conv2d_out_h(s), q_count = conv2d_out_w(s), q = i % q_count, p = i / q_count % p_count;
   const int k = i / q_count / p_count % s.k, n = i / q_count / p_count / s.k;
   float sum = bias[k];
@@ -194,7 +198,7 @@ static __global__ void dnn_tables_pick_kernel(int *picked, const int *works, con
 static __global__ void dnn_described_kernel(float *y, const float *x, const float *w, const float *bias, Conv2dShape s,
                                             int count) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) dnn_described_output(y, x, w, bias, s, i);
+  if (i < count) dnn_described_output(y, x, w, bias, s, dnn_convolution(s), i);
 }
 
 enum { DNN_BLOCK = 128 };

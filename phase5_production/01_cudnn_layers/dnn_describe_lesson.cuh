@@ -23,6 +23,42 @@ static inline void dnn_pick_call(LessonLauncher launch, float *const *array, con
                               (const int *)array[4], (const int *)array[5], size[0], size[1]);
 }
 
+/* What else could have been described, for diagnoses: the array as the other layout has it. */
+static inline void dnn_tensor_last_call(LessonLauncher launch, float *const *array, const int *size) {
+  const int n = size[0], c = size[1], h = size[2], w = size[3];
+  float *moved = (float *)xmalloc((size_t)n * c * h * w * sizeof *moved);
+  const DnnTensor t = dnn_tensor_nhwc(n, c, h, w);
+  for (int i = 0; i < n * c * h * w; i++)
+    moved[i] = array[2][i / w / h / c * t.stride[0] + i / w / h % c * t.stride[1] + i / w % h * t.stride[2] +
+                        i % w * t.stride[3]];
+  ((DnnTensorLauncher *)launch)(array[0], (int *)array[1], moved, n, c, h, w);
+  free(moved);
+}
+/* Of a table: `array` (0: works, 1: deterministic, 3: memory, 4: room) holds other numbers. */
+static inline void dnn_pick_with(LessonLauncher launch, float *const *array, const int *size, int which, int times,
+                                 int plus) {
+  const size_t count = (size_t)size[0] * (size_t)(which == 4 ? 1 : size[1]);
+  int *other = (int *)xmalloc(count * sizeof *other);
+  float *arrays[6];
+  memcpy(arrays, array, sizeof arrays);
+  for (size_t i = 0; i < count; i++) other[i] = times * ((const int *)array[1 + which])[i] + plus;
+  arrays[1 + which] = (float *)other;
+  dnn_pick_call(launch, arrays, size);
+  free(other);
+}
+static inline void dnn_pick_works_call(LessonLauncher launch, float *const *array, const int *size) {
+  dnn_pick_with(launch, array, size, 0, 0, 1);
+}
+static inline void dnn_pick_atomic_call(LessonLauncher launch, float *const *array, const int *size) {
+  dnn_pick_with(launch, array, size, 1, 0, 1);
+}
+static inline void dnn_pick_less_call(LessonLauncher launch, float *const *array, const int *size) {
+  dnn_pick_with(launch, array, size, 3, 1, 1);
+}
+static inline void dnn_pick_room_call(LessonLauncher launch, float *const *array, const int *size) {
+  dnn_pick_with(launch, array, size, 4, 0, 1 << 20);
+}
+
 /* The last size is 4: of the sizes themselves. */
 static inline Lesson dnn_tensor_lesson(void) {
   static const int shapes[][4] = {{2, 3, 5, 7}, {1, 1, 1, 4}, {3, 1, 4, 3}, {1, 5, 1, 3}, {2, 2, 6, 1}};
@@ -31,6 +67,7 @@ static inline Lesson dnn_tensor_lesson(void) {
   lesson_output(&lesson, "sizes", "d");
   lesson_element(&lesson, "sizes", LESSON_INT);
   lesson_input(&lesson, "x", "nchw");
+  lesson_alternative(&lesson, "x were NHWC: its strides are those of the other layout", dnn_tensor_last_call);
   for (int i = 0; i < 5; i++)
     lesson_check_shape(&lesson, lesson_shape(&lesson, shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], 4));
   lesson.counted = lesson_shape(&lesson, 4, 8, 16, 16, 4);
@@ -65,6 +102,10 @@ static inline Lesson dnn_pick_lesson(void) {
   lesson_labels(&lesson, "rounds", "ta", 'b');
   lesson_labels(&lesson, "memory", "ta", 'm');
   lesson_labels(&lesson, "room", "t", 'm');
+  lesson_alternative(&lesson, "there were room for any workspace", dnn_pick_room_call);
+  lesson_alternative(&lesson, "a workspace had to be smaller than the room", dnn_pick_less_call);
+  lesson_alternative(&lesson, "all were deterministic: atomic additions are let in", dnn_pick_atomic_call);
+  lesson_alternative(&lesson, "all of them worked", dnn_pick_works_call);
   for (int i = 0; i < 4; i++) lesson_check_shape(&lesson, lesson_shape(&lesson, shapes[i][0], shapes[i][1], 2, 5));
   lesson.counted = lesson_shape(&lesson, 512, 8, 2, 5);
   lesson.timed = lesson_shape(&lesson, 1 << 16, 8, 2, 5);

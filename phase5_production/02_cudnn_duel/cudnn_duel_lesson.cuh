@@ -35,6 +35,7 @@ static inline const char *duel_use_name(ModelUse use) { return use == MODEL_TRAI
 /* `how`: "ours", all that we can compute together; or words of --layers. "pairs": ours as --layers=... compares it. */
 static inline int duel_graph(Graph **graph, const Contest *c, const char *how, Error *err) {
   const DataSource *data = c->network->data;
+  if (c->network->own) c->network->own(); /* its options get their defaults */
   Graph *g = c->network->graph(data->shape, data->classes);
   int status = g->failed ? error_set(err, "%s", g->error.message) : 0;
   if (status == 0 && strcmp(how, "ours") == 0 && g->fuse)

@@ -36,7 +36,7 @@ static void memory_is_what_is_planned(void **unused) {
       if (!have) continue;
       const MemoryCount theirs = check_memory(&c, "cudnn");
       assert_int_equal(ours.at_peak[MEMORY_WEIGHTS], theirs.at_peak[MEMORY_WEIGHTS]);
-      if (use == MODEL_TRAIN) assert_true(theirs.peak > ours.peak); /* x and y of the pooling, sums between calls */
+      if (use == MODEL_TRAIN && n < 2) assert_true(theirs.peak > ours.peak); /* x and y of the pooling */
     }
 }
 

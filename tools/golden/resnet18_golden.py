@@ -124,7 +124,7 @@ def make(folder):
                folder + "/old.pth", _use_new_zipfile_serialization=False)
     torch.save({name: value.half() if value.is_floating_point() else value for name, value in state.items()},
                folder + "/half.pth")
-    torch.save(model, folder + "/whole.pth")
+    torch.save(model.layer1[0], folder + "/whole.pth")  # a module, not its state dict
     images, labels = inputs(100), torch.tensor([281, 7])
     tensors = {"input": images, "evaluated": model(images).detach()}
     for size, images in (("", images), ("small.", small_inputs(state))):
