@@ -7,7 +7,7 @@
 #   ./setup.sh --dev     also that, PyTorch with torchvision (golden vectors) and the Fashion-MNIST data set
 #
 # The CUDA toolkit and the driver are yours to install: developer.nvidia.com/cuda-downloads. So is cuDNN 9, which is
-# optional: some lessons compare their kernels with it where it is there.
+# optional: some lessons compare their kernels with it, and phase 5 has layers of it, where it is beside the toolkit.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -164,6 +164,26 @@ find_gpu() {
     say "/dev/nvidia0"
   fi
 }
+# The version of cuDNN whose header is in a toolkit; nothing where there is none, or not its library.
+find_cudnn() {
+  local header=$1/include/cudnn_version.h library
+  for library in "$1"/lib64/libcudnn.so* "$1"/lib/libcudnn.so* /usr/lib/*/libcudnn.so*; do
+    [ -e "$library" ] && [ -e "$header" ] || continue
+    awk '/^#define CUDNN_(MAJOR|MINOR|PATCHLEVEL) / { version = version dot $3; dot = "." } END { print version }' "$header"
+    return
+  done
+}
+say_cudnn() { # toolkit or nothing
+  local version=''
+  [ -z "$1" ] || version=$(find_cudnn "$1")
+  if [ -n "$version" ]; then
+    say "cuDNN: $version, beside the CUDA toolkit."
+  elif [ -n "$1" ]; then
+    say "cuDNN: none beside the CUDA toolkit. Lessons that compare with it leave its rows out and say so;" \
+      "developer.nvidia.com/cudnn-downloads has it."
+  fi
+  say "On the CPU oneDNN stands in for it."
+}
 say_backend() {
   local toolkit gpu
   toolkit=$(find_toolkit)
@@ -177,6 +197,7 @@ say_backend() {
   else
     say "Backend: cpu, because there are neither a GPU nor a CUDA toolkit. Everything trains on the CPU."
   fi
+  say_cudnn "$toolkit"
 }
 
 if ! has_apt; then

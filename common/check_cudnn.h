@@ -199,13 +199,20 @@ static inline const char *cudnn_error_advice(cudnnStatus_t status) {
   }
 }
 
-#define CUDNN_CHECK(dnn, call)                                                                     \
-  do {                                                                                             \
-    cudnnStatus_t cudnn_check_status = (call);                                                     \
-    if (cudnn_check_status != CUDNN_STATUS_SUCCESS)                                                \
-      die("%s:%d: %s failed: %s\n  try: %s", __FILE__, __LINE__, #call,                            \
-          (dnn)->cudnnGetErrorString(cudnn_check_status), cudnn_error_advice(cudnn_check_status)); \
-  } while (0)
+/* The sentence that cuDNN kept about the last refusal, after ": "; "" where it has none. The CPU's always has one. */
+static inline const char *cudnn_reason(const Cudnn *dnn, char *text, size_t size) {
+  snprintf(text, size, ": ");
+  dnn->cudnnGetLastErrorString(text + 2, size - 2);
+  return text[2] != '\0' ? text : "";
+}
+
+static inline void cudnn_check(const Cudnn *dnn, cudnnStatus_t status, const char *file, int line, const char *call) {
+  char reason[512];
+  if (status != CUDNN_STATUS_SUCCESS)
+    die("%s:%d: %s failed: %s%s\n  try: %s", file, line, call, dnn->cudnnGetErrorString(status),
+        cudnn_reason(dnn, reason, sizeof reason), cudnn_error_advice(status));
+}
+#define CUDNN_CHECK(dnn, call) cudnn_check(dnn, call, __FILE__, __LINE__, #call)
 
 /* A new handle: cudnnDestroy() ends it. Its kernels go to the stream that <<<...>>> launches to when none is named. */
 static inline cudnnHandle_t cudnn_handle(const Cudnn *dnn) {

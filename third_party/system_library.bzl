@@ -1,4 +1,4 @@
-"""Libraries of the distribution, found by pkg-config; or, where they do not come with a file for it, by the compiler."""
+"""Libraries of the distribution, found by pkg-config; where it does not know one, by the compiler."""
 
 _BUILD = """
 cc_library(

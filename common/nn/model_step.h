@@ -43,9 +43,9 @@ static inline OpArrays model_arrays(const Model *m, int i, int batch, int backwa
   OpArrays a;
   memset(&a, 0, sizeof a);
   a.batch = batch;
-  const int x = !backward || (node->op->backward_needs & BACKWARD_NEEDS_X);
   const int y = !backward || (node->op->backward_needs & BACKWARD_NEEDS_Y);
-  for (int k = 0; k < node->inputs && x; k++) a.x[k] = model_output(m, node->input[k]);
+  for (int k = 0; k < node->inputs; k++)
+    if (!backward || op_backward_reads(node->op, k)) a.x[k] = model_output(m, node->input[k]);
   if (y) a.y = model_output(m, i);
   for (int k = 0; k < node->params; k++) {
     a.param[k] = model_param(m, &node->param[k]);

@@ -208,7 +208,7 @@ typedef struct OpArrays {
 } OpArrays;
 
 /* Which arrays backward() reads besides dy: they are kept until then. The others are not, and are NULL. */
-enum { BACKWARD_NEEDS_X = 1, BACKWARD_NEEDS_Y = 2 };
+enum { BACKWARD_NEEDS_X = 1, BACKWARD_NEEDS_Y = 2, BACKWARD_NEEDS_FIRST_X = 4 }; /* the last: x[0] alone */
 /* Element by element: y may be x[0], dx[0] may be dy. Whether they are follows from what is still needed. */
 enum { OP_IN_PLACE = 1 };
 /* With OP_IN_PLACE: y is x[0] and dx[0] is dy, always, and both functions do nothing: another node computes it
@@ -237,6 +237,11 @@ typedef struct Op {
   void (*forward)(const Context *context, const struct Node *node, const OpArrays *arrays); /* y from x */
   void (*backward)(const Context *context, const struct Node *node, const OpArrays *arrays);
 } Op;
+
+/* Whether backward() reads the output of its k-th input. */
+static inline int op_backward_reads(const Op *op, int k) {
+  return (op->backward_needs & BACKWARD_NEEDS_X) || (k == 0 && (op->backward_needs & BACKWARD_NEEDS_FIRST_X));
+}
 
 /* An operation that keeps something with its node which is no array: descriptors of a library, for example. */
 typedef struct OpKeeping {

@@ -98,8 +98,7 @@ static inline int plan_last_reader(const Plan *plan, const Graph *g, int p, int 
       if (g->nodes[j].input[k] != p) continue;
       int moment = plan_forward_moment(j);
       if (j == except) moment = 0;
-      if (plan->node[j].trains && (g->nodes[j].op->backward_needs & BACKWARD_NEEDS_X))
-        moment = plan_backward_moment(plan, j);
+      if (plan->node[j].trains && op_backward_reads(g->nodes[j].op, k)) moment = plan_backward_moment(plan, j);
       if (moment > last) last = moment;
     }
   if (plan->node[p].trains && g->nodes[p].op && (g->nodes[p].op->backward_needs & BACKWARD_NEEDS_Y))

@@ -87,7 +87,7 @@ static inline double step_parts_backward_bytes(const StepParts *s, int i) {
   if (node->op->backward_needs & BACKWARD_NEEDS_Y) bytes += step_parts_output_bytes(s, i);
   for (int k = 0; k < node->inputs; k++) {
     const double input = step_parts_output_bytes(s, node->input[k]);
-    if (node->op->backward_needs & BACKWARD_NEEDS_X) bytes += input;
+    if (op_backward_reads(node->op, k)) bytes += input;
     if (plan->writes[k]) bytes += plan->extra[k] == PLAN_NONE ? input : 4 * input; /* added to what is there: 3 more */
   }
   for (int k = 0; k < node->params; k++)

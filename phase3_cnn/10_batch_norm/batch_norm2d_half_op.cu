@@ -113,7 +113,7 @@ const Op batch_norm2d_relu_half_op = {BATCH_NORM_OP_NAME,
                                       batch_norm2d_relu_half_op_forward,
                                       batch_norm2d_relu_half_op_backward};
 const Op batch_norm2d_add_relu_half_op = {BATCH_NORM_OP_NAME,
-                                          BACKWARD_NEEDS_X,
+                                          BACKWARD_NEEDS_FIRST_X,
                                           OP_STATISTICS,
                                           batch_norm2d_add_relu_half_op_saved,
                                           batch_norm2d_half_op_workspace,

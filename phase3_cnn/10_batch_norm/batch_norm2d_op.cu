@@ -91,7 +91,7 @@ const Op batch_norm2d_relu_op = {BATCH_NORM_OP_NAME,           BACKWARD_NEEDS_X,
                                  batch_norm2d_op_saved,        batch_norm2d_op_workspace, batch_norm2d_relu_op_forward,
                                  batch_norm2d_relu_op_backward};
 const Op batch_norm2d_add_relu_op = {BATCH_NORM_OP_NAME,
-                                     BACKWARD_NEEDS_X,
+                                     BACKWARD_NEEDS_FIRST_X,
                                      OP_STATISTICS,
                                      batch_norm2d_add_relu_op_saved,
                                      batch_norm2d_op_workspace,

@@ -120,7 +120,8 @@ static inline void layer_close_arrays(LayerArrays *l, Device device) {
 /* Backward gets what its Op asks for. */
 static inline OpArrays layer_backward_arrays(const LayerArrays *l, const Op *op) {
   OpArrays a = l->all;
-  for (int k = 0; k < NODE_MAX_INPUTS && !(op->backward_needs & BACKWARD_NEEDS_X); k++) a.x[k] = NULL;
+  for (int k = 0; k < NODE_MAX_INPUTS; k++)
+    if (!op_backward_reads(op, k)) a.x[k] = NULL;
   if (!(op->backward_needs & BACKWARD_NEEDS_Y)) a.y = NULL;
   return a;
 }
@@ -169,8 +170,8 @@ static inline void layer_compute(LayerRun *r, const Graph *g, const Node *node, 
   }
   r->workspace = node->op->workspace_floats ? node->op->workspace_floats(&context, node, batch) * sizeof(float) : 0;
   r->saved = node->op->saved_bytes ? node->op->saved_bytes(node, batch) : 0;
-  r->kept = sizeof(float) * ((node->op->backward_needs & BACKWARD_NEEDS_X ? l.x[0] : 0) +
-                             (node->op->backward_needs & BACKWARD_NEEDS_Y ? l.y : 0));
+  r->kept = sizeof(float) *
+            ((op_backward_reads(node->op, 0) ? l.x[0] : 0) + (node->op->backward_needs & BACKWARD_NEEDS_Y ? l.y : 0));
   for (int pass = 0; pass < 3; pass++) r->algorithm[pass] = dnn_algorithm_name(node, pass);
   if (with_time) {
     r->forward = layer_time(&context, node, &l.all, 0);

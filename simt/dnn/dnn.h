@@ -1,12 +1,12 @@
 /* dnn.h - what the files of cuDNN have in common.
  *
- * A call is described by a Call: its tensors, with their descriptors and pointers, its factors, and what the operation
- * needs besides. It is checked, copied into the stream's queue, and done by a function of type Work: at once, or when the
- * stream is waited for.
+ * A call is described by a Call: its tensors, with their descriptors and pointers, its factors, and what the
+ * operation needs besides. It is checked, copied into the stream's queue, and done by a function of type Work: at
+ * once, or when the stream is waited for.
  *
- * An operation computes on packed floats, in the order of the dimensions (n,c,h,w). dense() gives a tensor in this form,
- * result() a place for a result, and deliver() puts that where it belongs: alpha * result + beta * what is there,
- * whatever the layout and type. Where a tensor is packed floats already, both are the tensor itself.
+ * An operation computes on packed floats, in the order of the dimensions (n,c,h,w). dense() gives a tensor in this
+ * form, result() a place for a result, and deliver() puts that where it belongs: alpha * result + beta * what is
+ * there, whatever the layout and type. Where a tensor is packed floats already, both are the tensor itself.
  *
  *   handle.c        the handle, errors
  *   descriptors.c   tensors, filters, activations, pooling
@@ -18,9 +18,11 @@
  *   dropout.c       dropout
  *   convolution.c   convolutions: the descriptor, the calls
  *   algorithms.c    their algorithms and workspaces
- *   onednn.c        convolutions of oneDNN
- *   graph.c         the graph API: descriptors and attributes
+ *   onednn.c        convolutions of oneDNN; onednn.h: its versions 2 and 3
+ *   attributes.c    the graph API: descriptors and their attributes
  *   plan.c          the graph API: what a graph computes
+ *   execute.c       the graph API: pointwise operations, execution
+ *   graph.c         the graph API: engines, finalization, reading
  */
 #ifndef SIMT_DNN_H
 #define SIMT_DNN_H

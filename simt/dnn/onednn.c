@@ -2,9 +2,8 @@
  *
  * oneDNN chooses in which order its kernel wants each array; where the tensor has another, it is reordered before or
  * after. To choose, and to generate the code, takes milliseconds: what was made for a convolution is kept. */
-#include "dnn.h"
+#include "onednn.h"
 
-#include <dnnl.h>
 #include <omp.h>
 #include <pthread.h>
 
@@ -32,7 +31,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- descriptions ---- */
 
-static void describe(dnnl_memory_desc_t *desc, const Tensor *t, int groups) {
+/* Its strides and, where `any` is given, the same shape in the order that oneDNN likes. */
+static dnnl_status_t describe(dnnl_memory_desc_t *desc, dnnl_memory_desc_t *any, const Tensor *t, int groups) {
   dnnl_dims_t dims, strides;
   int rank = 0;
   if (groups > 1) {
@@ -43,28 +43,18 @@ static void describe(dnnl_memory_desc_t *desc, const Tensor *t, int groups) {
     dims[rank] = i == 0 ? t->dim[0] / groups : t->dim[i];
     strides[rank] = t->stride[i];
   }
-  dnnl_memory_desc_init_by_strides(desc, rank, dims, dnnl_f32, strides);
+  const dnnl_status_t status = describe_strided(desc, rank, dims, dnnl_f32, strides);
+  return status == dnnl_success ? describe_tagged(any, rank, dims, dnnl_f32, dnnl_format_tag_any) : status;
 }
 
-/* The same shape, in the order that oneDNN likes. */
-static dnnl_memory_desc_t any_order(const dnnl_memory_desc_t *desc) {
-  dnnl_memory_desc_t any;
-  dnnl_memory_desc_init_by_tag(&any, desc->ndims, desc->dims, dnnl_f32, dnnl_format_tag_any);
-  return any;
-}
-
-static dnnl_status_t describe_convolution(dnnl_convolution_desc_t *desc, const Convolution *c, const Side *side) {
-  const dnnl_dims_t stride = {c->c.stride[0], c->c.stride[1]}, padding = {c->c.padding[0], c->c.padding[1]};
-  const dnnl_dims_t gaps = {c->c.dilation[0] - 1, c->c.dilation[1] - 1};
-  dnnl_memory_desc_t x = any_order(&side[0].ours), w = any_order(&side[1].ours), y = any_order(&side[2].ours);
-  if (c->pass == FORWARD)
-    return dnnl_dilated_convolution_forward_desc_init(desc, dnnl_forward_training, dnnl_convolution_direct, &x, &w,
-                                                      NULL, &y, stride, gaps, padding, padding);
-  if (c->pass == BACKWARD_DATA)
-    return dnnl_dilated_convolution_backward_data_desc_init(desc, dnnl_convolution_direct, &x, &w, &y, stride, gaps,
-                                                            padding, padding);
-  return dnnl_dilated_convolution_backward_weights_desc_init(desc, dnnl_convolution_direct, &x, &w, NULL, &y, stride,
-                                                             gaps, padding, padding);
+static Window2d window_of(const Convolution *c) {
+  Window2d w = {{0}, {0}, {0}};
+  for (int i = 0; i < 2; i++) {
+    w.stride[i] = c->c.stride[i];
+    w.gaps[i] = c->c.dilation[i] - 1;
+    w.padding[i] = c->c.padding[i];
+  }
+  return w;
 }
 
 /* ---- making ---- */
@@ -79,11 +69,11 @@ static dnnl_primitive_attr_t attributes(void) {
 }
 
 static dnnl_status_t make_reorder(Side *side, int is_result) {
-  const dnnl_memory_desc_t *from = is_result ? &side->theirs : &side->ours;
-  const dnnl_memory_desc_t *to = is_result ? &side->ours : &side->theirs;
-  if (dnnl_memory_desc_equal(from, to)) return dnnl_success;
+  dnnl_memory_desc_t *from = is_result ? &side->theirs : &side->ours;
+  dnnl_memory_desc_t *to = is_result ? &side->ours : &side->theirs;
+  if (dnnl_memory_desc_equal(MEMORY(*from), MEMORY(*to))) return dnnl_success;
   dnnl_primitive_desc_t desc;
-  dnnl_status_t status = dnnl_reorder_primitive_desc_create(&desc, from, engine, to, engine, NULL);
+  dnnl_status_t status = dnnl_reorder_primitive_desc_create(&desc, MEMORY(*from), engine, MEMORY(*to), engine, NULL);
   if (status != dnnl_success) return status;
   status = dnnl_primitive_create(&side->reorder, desc);
   dnnl_primitive_desc_destroy(desc);
@@ -91,8 +81,11 @@ static dnnl_status_t make_reorder(Side *side, int is_result) {
 }
 
 static void unmake(Kept *k) {
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 3; i++) {
     if (k->side[i].reorder) dnnl_primitive_destroy(k->side[i].reorder);
+    forget(&k->side[i].ours);
+    forget(&k->side[i].theirs);
+  }
   if (k->convolution) dnnl_primitive_destroy(k->convolution);
   free(k);
 }
@@ -106,26 +99,24 @@ static dnnl_status_t make(Kept *k) {
                                      {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
   const Convolution *c = &k->of;
   const Tensor *tensor[3] = {&c->x, &c->w, &c->y};
-  dnnl_convolution_desc_t operation;
-  dnnl_primitive_desc_t desc, hint = NULL;
-  for (int i = 0; i < 3; i++) describe(&k->side[i].ours, tensor[i], i == 1 ? c->c.groups : 1);
+  const Window2d window = window_of(c);
+  dnnl_memory_desc_t any[3] = {0};
+  dnnl_primitive_desc_t desc = NULL, hint = NULL;
+  dnnl_status_t status = dnnl_success;
+  for (int i = 0; i < 3 && status == dnnl_success; i++)
+    status = describe(&k->side[i].ours, &any[i], tensor[i], i == 1 ? c->c.groups : 1);
   dnnl_primitive_attr_t attr = attributes();
-  dnnl_status_t status = describe_convolution(&operation, c, k->side);
-  if (status == dnnl_success && c->pass != FORWARD) { /* a backward pass is asked for with its forward pass */
-    dnnl_convolution_desc_t forward;
-    Convolution f = *c;
-    f.pass = FORWARD;
-    status = describe_convolution(&forward, &f, k->side);
-    if (status == dnnl_success) status = dnnl_primitive_desc_create(&hint, &forward, attr, engine, NULL);
-  }
-  if (status == dnnl_success) status = dnnl_primitive_desc_create(&desc, &operation, attr, engine, hint);
+  if (status == dnnl_success && c->pass != FORWARD) /* a backward pass is asked for with its forward pass */
+    status = describe_convolution(&hint, FORWARD, engine, any, &window, NULL, attr);
+  if (status == dnnl_success) status = describe_convolution(&desc, c->pass, engine, any, &window, hint, attr);
   dnnl_primitive_attr_destroy(attr);
   if (hint) dnnl_primitive_desc_destroy(hint);
+  for (int i = 0; i < 3; i++) forget(&any[i]);
   if (status != dnnl_success) return status;
   for (int i = 0; i < 3 && status == dnnl_success; i++) {
-    k->side[i].theirs = *dnnl_primitive_desc_query_md(desc, query[c->pass][i], 0);
     k->side[i].argument = argument[c->pass][i];
-    status = make_reorder(&k->side[i], i == written_side(c->pass));
+    status = describe_as_asked(&k->side[i].theirs, desc, query[c->pass][i]);
+    if (status == dnnl_success) status = make_reorder(&k->side[i], i == written_side(c->pass));
   }
   k->scratch = dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0));
   if (status == dnnl_success) status = dnnl_primitive_create(&k->convolution, desc);
@@ -175,15 +166,17 @@ static dnnl_status_t execute(const Kept *k, float *const data[3]) {
   dnnl_stream_t stream = NULL;
   dnnl_memory_desc_t bytes;
   const dnnl_dims_t size = {(dnnl_dim_t)(k->scratch ? k->scratch : 1)};
-  dnnl_memory_desc_init_by_tag(&bytes, 1, size, dnnl_u8, dnnl_a);
-  dnnl_status_t status = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
-  if (status == dnnl_success) status = dnnl_memory_create(&scratch, &bytes, engine, DNNL_MEMORY_ALLOCATE);
+  dnnl_status_t status = describe_tagged(&bytes, 1, size, dnnl_u8, dnnl_a);
+  if (status != dnnl_success) return status;
+  status = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
+  if (status == dnnl_success) status = dnnl_memory_create(&scratch, MEMORY(bytes), engine, DNNL_MEMORY_ALLOCATE);
+  forget(&bytes);
   arguments[3] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, scratch};
   for (int i = 0; i < 3 && status == dnnl_success; i++) {
     const Side *side = &k->side[i];
-    status = dnnl_memory_create(&ours[i], &side->ours, engine, data[i]);
+    status = dnnl_memory_create(&ours[i], MEMORY(side->ours), engine, data[i]);
     if (status == dnnl_success && side->reorder)
-      status = dnnl_memory_create(&theirs[i], &side->theirs, engine, DNNL_MEMORY_ALLOCATE);
+      status = dnnl_memory_create(&theirs[i], MEMORY(side->theirs), engine, DNNL_MEMORY_ALLOCATE);
     if (status == dnnl_success && side->reorder && i != written) status = reorder(side, stream, ours[i], theirs[i]);
     arguments[i] = (dnnl_exec_arg_t){side->argument, side->reorder ? theirs[i] : ours[i]};
   }

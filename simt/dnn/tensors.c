@@ -10,7 +10,7 @@ int dnn_threads(void) {
 #ifdef __SANITIZE_THREAD__
   return 1; /* ThreadSanitizer does not see how OpenMP's threads wait */
 #else
-  static int threads;
+  static _Atomic int threads; /* whoever asks first finds the same */
   if (!threads) {
     const char *text = getenv("SIMT_THREADS");
     int asked = text ? atoi(text) : 0;

@@ -2,8 +2,8 @@
  *
  * Offered, in float32, half and bfloat16, in NCHW, NHWC and any other strides: convolution forward and backward, with
  * groups, strides, dilation and both modes; convolution + bias + activation; activations, pooling, softmax, batch
- * normalization, forward and backward; dropout; sums, products, scaling, filling, copying and reducing of tensors; of the
- * graph API, a convolution with what cuDNN fuses behind it (cudnn_graph.h).
+ * normalization, forward and backward; dropout; sums, products, scaling, filling, copying and reducing of tensors; of
+ * the graph API, a convolution with what cuDNN fuses behind it (cudnn_graph.h).
  *
  * All is computed in float32, sums of statistics in double, and rounded once to the type of the result. All algorithms
  * of a convolution give the same numbers here. Their workspaces have the sizes that such an algorithm needs, so that a

@@ -1,8 +1,8 @@
 /* cudnn_ops.h - cuDNN's tensors and filters, and the operations that are no convolutions.
  *
  * Results are alpha * operation + beta * what the result held; with beta 0 that is not read. alpha and beta lie in the
- * host's memory: floats for tensors of float, half and bfloat16. Descriptors are read when a function is called, and may
- * then be changed or destroyed at once; data is read and written in the order of the handle's stream.
+ * host's memory: floats for tensors of float, half and bfloat16. Descriptors are read when a function is called,
+ * and may then be changed or destroyed at once; data is read and written in the order of the handle's stream.
  */
 #ifndef CUDNN_OPS_H_
 #define CUDNN_OPS_H_

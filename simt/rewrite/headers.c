@@ -18,7 +18,7 @@
 static const Header HEADERS[] = {
     {"thrust/", "thrust/version.h", "this part of Thrust is not supported; write the loop as a kernel, or use"},
     {"cudnn_frontend", ALWAYS, "cuDNN's frontend in C++ is not supported; cudnn.h has the graph API that it calls"},
-    {"cudnn", MISSING, "this part of cuDNN is not supported; cudnn.h, cudnn_graph.h, cudnn_ops.h and cudnn_cnn.h are"},
+    {"cudnn", ALWAYS, "this part of cuDNN is not supported; cudnn.h, cudnn_graph.h, cudnn_ops.h and cudnn_cnn.h are"},
     {"cusparse", ALWAYS, "cuSPARSE is not supported; write the sparse product as a kernel"},
     {"cusolver", ALWAYS, "cuSOLVER is not supported; use LAPACK on the host"},
     {"nccl.h", ALWAYS, "NCCL is not supported: the emulator has one GPU; copy with cudaMemcpy()"},

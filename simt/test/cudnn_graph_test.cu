@@ -1,5 +1,5 @@
-/* cudnn_graph_test.cu - cuDNN's graph API: convolutions alone, with what is fused behind them, and what is refused. On a
- * GPU: nvcc -lcudnn. */
+/* cudnn_graph_test.cu - cuDNN's graph API: convolutions alone, with what is fused behind them, and what is refused. On
+ * a GPU: nvcc -lcudnn. */
 #include "dnn.cuh"
 
 typedef cudnnBackendDescriptor_t Desc;

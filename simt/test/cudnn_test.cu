@@ -1,5 +1,7 @@
 /* cudnn_test.cu - cuDNN: its operations against plain loops in double, for ragged sizes, types, layouts, alpha and
  * beta; streams and graphs. On a GPU: nvcc -lcudnn. cudnn_refuse_test.cu has what it refuses. */
+#include <thread>
+
 #include "dnn.cuh"
 
 /* ---- convolutions ---- */
@@ -299,6 +301,40 @@ static void test_graph(void **state) {
   done(c);
 }
 
+/* Threads of the host with handles and streams of their own: each gets what it gets alone. */
+static void test_threads(void **state) {
+  (void)state;
+  enum { THREADS = 4, ROUNDS = 6 };
+  std::vector<Conv> convs;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < THREADS; t++) convs.push_back(conv_of(SHAPES[t / 2], NCHW, NCHW, NCHW, CUDNN_DATA_FLOAT));
+  int failures[THREADS] = {0};
+  for (int t = 0; t < THREADS; t++)
+    threads.emplace_back([&convs, &failures, t] {
+      cudnnHandle_t own;
+      cudaStream_t stream;
+      Conv &c = convs[t];
+      failures[t] += cudnnCreate(&own) != CUDNN_STATUS_SUCCESS;
+      failures[t] += cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess;
+      failures[t] += cudnnSetStream(own, stream) != CUDNN_STATUS_SUCCESS;
+      for (int i = 0; i < ROUNDS; i++)
+        failures[t] += cudnnConvolutionForward(own, &ONE, c.x.desc, c.x.d, c.w.filter, c.w.d, c.desc,
+                                               CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, NULL, 0, &ZERO, c.y.desc,
+                                               c.y.d) != CUDNN_STATUS_SUCCESS;
+      failures[t] += cudaStreamSynchronize(stream) != cudaSuccess;
+      failures[t] += cudnnDestroy(own) != CUDNN_STATUS_SUCCESS;
+      failures[t] += cudaStreamDestroy(stream) != cudaSuccess;
+    });
+  for (std::thread &thread : threads) thread.join();
+  for (int t = 0; t < THREADS; t++) {
+    std::vector<double> expected(convs[t].y.count(), 0);
+    assert_int_equal(failures[t], 0);
+    convs[t].each([&](int x, int w, int y) { expected[y] += convs[t].x.v[x] * convs[t].w.v[w]; });
+    compare("a thread's convolution", convs[t].y, expected, tolerance(CUDNN_DATA_FLOAT, 27));
+    done(convs[t]);
+  }
+}
+
 /* Twice the same: not one bit differs. */
 static void test_deterministic(void **state) {
   (void)state;
@@ -322,9 +358,9 @@ static void test_deterministic(void **state) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(test_convolutions), cmocka_unit_test(test_layouts),       cmocka_unit_test(test_modes),
-      cmocka_unit_test(test_algorithms),   cmocka_unit_test(test_bias),          cmocka_unit_test(test_fused),
-      cmocka_unit_test(test_graph),        cmocka_unit_test(test_deterministic),
+      cmocka_unit_test(test_convolutions), cmocka_unit_test(test_layouts), cmocka_unit_test(test_modes),
+      cmocka_unit_test(test_algorithms),   cmocka_unit_test(test_bias),    cmocka_unit_test(test_fused),
+      cmocka_unit_test(test_graph),        cmocka_unit_test(test_threads), cmocka_unit_test(test_deterministic),
   };
   return cmocka_run_group_tests(tests, open_handle, close_handle);
 }

@@ -349,9 +349,9 @@ EOF
   printf '#include "not_there.h"\nint main() {}\n' >include.cu
   bad "$simtcc" include.cu
   says err 'include.cu:1:10: fatal error: not_there.h: No such file or directory'
-  printf '#include <cstdio>\n#include <cudnn.h>\nint main() {}\n' >include.cpp
+  printf '#include <cstdio>\n#include <cusparse.h>\nint main() {}\n' >include.cpp
   bad "$simtcc" include.cpp
-  says err 'include.cpp:2: error: simt: #include <cudnn.h>: cuDNN is not supported'
+  says err 'include.cpp:2: error: simt: #include <cusparse.h>: cuSPARSE is not supported'
   printf '#error "stop"\n' >stop.cu
   bad "$simtcc" stop.cu
   says err 'stop.cu:1:2: error: #error "stop"'
@@ -414,8 +414,22 @@ EOF
   ok ./light
   bad "$simtcc" light.cu -o light
   says err 'cublasLtCreate: add -lcublasLt'
-  bad "$simtcc" one.cu -lcudnn
-  says err '-lcudnn: cuDNN is not supported'
+  bad "$simtcc" one.cu -lcusparse
+  says err '-lcusparse: cuSPARSE is not supported'
+  cat >layer.cu <<'EOF'
+#include <cudnn.h>
+int main() {
+  cudnnHandle_t handle;
+  return cudnnCreate(&handle) || cudnnDestroy(handle);
+}
+EOF
+  ok "$simtcc" layer.cu -lcudnn -o layer
+  ok ./layer
+  bad "$simtcc" layer.cu -o layer
+  says err 'cudnnCreate: add -lcudnn'
+  printf '#include <cudnn.h>\nint main() { cudnnCreateRNNDescriptor(0); }\n' >recurrent.cu
+  bad "$simtcc" recurrent.cu -lcudnn -o recurrent
+  says err "cudnnCreateRNNDescriptor: the emulation's cuDNN has no recurrent networks"
   cat >fourier.cu <<'EOF'
 #include <cufft.h>
 int main() {

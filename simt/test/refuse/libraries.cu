@@ -1,7 +1,7 @@
 // Libraries that are not there: each #include with its own reason, and the rest of the file is judged as well.
 #include <cuda_gl_interop.h>           // REFUSED: OpenGL interoperation is not supported
 #include <cuda_fp4.h>                  // REFUSED: numbers of 4 bits belong to compute capability 10.0
-#include <cudnn.h>                     // REFUSED: cuDNN is not supported
+#include <cudnn_adv.h>                 // REFUSED: this part of cuDNN is not supported
 #include <cusolverDn.h>                // REFUSED: cuSOLVER is not supported
 #include <cusparse.h>                  // REFUSED: cuSPARSE is not supported
 #include <cutlass/gemm/device/gemm.h>  // REFUSED: CUTLASS is not supported
