@@ -128,6 +128,29 @@ static void checks_can_be_switched(void **state) {
   assert_int_equal(nncuda_set_checks(0), 1);
 }
 
+/* A call makes its device current, and the caller's again; a stream belongs to one device. */
+static void two_devices(void **state) {
+  (void)state;
+  void *other = NULL, *own = NULL;
+  int current = -1;
+  if (nncuda_device_count() < 2) skip();
+  CUDA_CHECK(cudaSetDevice(0));
+  assert_int_equal(nncuda_stream_create(1, &other), NNCUDA_OK);
+  assert_int_equal(nncuda_stream_create(0, &own), NNCUDA_OK);
+  CUDA_CHECK(cudaGetDevice(&current));
+  assert_int_equal(current, 0);
+  float *y = (float *)device_alloc(DEVICE_GPU, N * sizeof *y), *from = (float *)device_alloc(DEVICE_GPU, N * sizeof *y);
+  assert_int_equal(nncuda_softmax_forward(0, other, F32, y, from, 3, 4), NNCUDA_CUDA);
+  assert_string_equal(nncuda_last_argument(), "stream");
+  assert_non_null(strstr(nncuda_last_error(), "the stream belongs to another device than the call's"));
+  assert_int_equal(nncuda_softmax_forward(0, own, F32, y, from, 3, 4), NNCUDA_OK);
+  assert_int_equal(nncuda_stream_synchronize(0, own), NNCUDA_OK);
+  assert_int_equal(nncuda_stream_destroy(1, other), NNCUDA_OK);
+  assert_int_equal(nncuda_stream_destroy(0, own), NNCUDA_OK);
+  device_free(DEVICE_GPU, y);
+  device_free(DEVICE_GPU, from);
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Two threads, each with its own stream, at the same time; one of them also makes mistakes */
 
@@ -210,6 +233,7 @@ int main(void) {
       cmocka_unit_test(tensors),
       cmocka_unit_test(devices_and_versions),
       cmocka_unit_test(checks_can_be_switched),
+      cmocka_unit_test(two_devices),
       cmocka_unit_test(two_threads),
   };
   return TEST_MAIN("nncuda_call", tests);
