@@ -51,9 +51,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* What an emulated GPU can do in a second. */
 static LayerCase scaled(LayerCase c, const Options *options) {
-  if (options->common.given & OPTIONS_BATCH_SIZE) c.batch = options->common.batch_size;
+  c.batch = options->common.batch_size;
 #ifdef SIMT_REWRITTEN
-  if (!(options->common.given & OPTIONS_BATCH_SIZE)) c.batch = 2;
   if (c.in.dim[0] > 8) c.in.dim[0] = c.in.rank == 1 ? 100 : 8;
   for (int i = 1; i < 3; i++)
     if (c.in.dim[i] > 14) c.in.dim[i] = 14;
@@ -301,6 +300,9 @@ int main(int argc, char **argv) {
   memset(&options, 0, sizeof options);
   options.common = options_default(OPTIONS_DEVICE | OPTIONS_JSON | OPTIONS_BATCH_SIZE);
   options.common.device = DEVICE_GPU;
+#ifdef SIMT_REWRITTEN
+  options.common.batch_size = 2;
+#endif
   options_parse(&options.common, &own, &options, argc, argv);
   if (options.common.device != DEVICE_GPU) die("cuDNN computes on GPUs alone; leave --device=cpu out");
   if (device_open(DEVICE_GPU, description, sizeof description, &err) != 0) die("%s", err.message);
