@@ -223,15 +223,55 @@ class Optimizers(Case):
                     for p, q in zip(parameters, first.param_groups[0]["params"]):
                         p.copy_(q)
                 second = second(parameters, **options)
-                groups = first.state_dict()
-                groups["param_groups"] = second.state_dict()["param_groups"]  # torch.optim has more options
-                second.load_state_dict(groups)
+                second.load_state_dict(first.state_dict())
                 third = copy.deepcopy(first)
                 for number in (3, 4):
                     self.step(second, parameters, number)
                     self.step(third, third.param_groups[0]["params"], number)
                 for p, q in zip(parameters, third.param_groups[0]["params"]):
                     self.close(p, q, 4 * 8 * EPS * 4, theirs.__name__)
+
+    def test_a_state_that_does_not_fit(self):
+        for ours, name in ((optim.SGD, "momentum_buffer"), (optim.AdamW, "exp_avg_sq")):
+            p = nn.Parameter(torch.ones(3, 4))
+            optimizer = ours([p], **(dict(momentum=0.9) if ours is optim.SGD else {}))
+            p.grad = torch.ones(3, 4)
+            optimizer.step()
+            before = optimizer.state[p][name].clone()
+            for wrong, sentence in ((torch.zeros(1), "is \\(1,\\), torch.float32; expected \\(3, 4\\)"),
+                                    ([1.0], "is a list; expected \\(3, 4\\)")):
+                state = copy.deepcopy(optimizer.state_dict())
+                state["state"][0][name] = wrong
+                with self.assertRaisesRegex(ValueError, name + " of a parameter of shape \\(3, 4\\) " + sentence):
+                    optimizer.load_state_dict(state)
+                self.assertTrue(torch.equal(optimizer.state[p][name], before))
+            expected = torch.arange(12.0).view(3, 4)
+            state = copy.deepcopy(optimizer.state_dict())
+            state["state"][0][name] = expected.t().contiguous().t()  # of a parameter that was not contiguous
+            optimizer.load_state_dict(state)
+            optimizer.step()
+            self.close(optimizer.state[p][name], 0.9 * expected + 1 if ours is optim.SGD else 0.999 * expected + 0.001,
+                       1e-5)
+
+    def test_options_without_a_kernel(self):
+        for ours, theirs, option in ((optim.SGD, torch.optim.SGD, "maximize"),
+                                     (optim.Adam, torch.optim.Adam, "amsgrad")):
+            p = nn.Parameter(torch.ones(3))
+            optimizer = ours([p], lr=0.25)
+            with self.assertRaisesRegex(NotImplementedError, "%s is True; expected False" % option):
+                optimizer.load_state_dict(theirs([p], lr=0.1, **{option: True}).state_dict())
+            self.assertEqual(optimizer.param_groups[0]["lr"], 0.25)
+
+    def test_a_step_is_a_change_that_autograd_sees(self):
+        for device in self.each():
+            for ours in (optim.SGD, optim.AdamW):
+                p = nn.Parameter(torch.ones(3, 3, device=device))
+                optimizer, x = ours([p], lr=0.1), torch.ones(2, 3, device=device, requires_grad=True)
+                loss = (x @ p).square().sum()
+                loss.backward(retain_graph=True)
+                optimizer.step()
+                with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                    loss.backward()
 
     def test_closure(self):
         p = nn.Parameter(torch.ones(3))
