@@ -84,6 +84,13 @@ class Layers(Case):
         _, count, left = nncuda.convert(model)
         self.assertEqual((count, left, type(model[0]), type(model[1])), (1, ["0", "2"], nn.Conv2d, nncuda.ReLU))
 
+    def test_softmax_without_dim(self):
+        for shape in ((5,), (3, 4), (2, 3, 4), (2, 3, 4, 5)):
+            x = torch.randn(shape)
+            with self.assertWarns(UserWarning):
+                expected = nn.Softmax()(x.double())
+            self.close(nncuda.Softmax()(x), expected, 8 * EPS, str(shape))
+
     def test_a_converted_resnet18_trains_as_torchvisions(self):
         torch.manual_seed(5)
         theirs = torchvision.models.ResNet(torchvision.models.resnet.BasicBlock, [1, 1, 1, 1], num_classes=7)
@@ -131,6 +138,19 @@ class States(Case):
         torch.save(source.state_dict(), folder + "/a.pth")
         nncuda.load_checkpoint(model, folder + "/a.pth")
         self.assertTrue(torch.equal(model.fc1.weight, source.fc1.weight))
+
+        with open(folder + "/a.pth", "rb") as file:
+            good = file.read()
+        for content, sentence in ((b"", "EOFError"), (good[:1000], "RuntimeError"), (b"no checkpoint", "cannot be"),
+                                  (b"cposix\nsystem\n(S'false'\ntR.", "cannot be read")):
+            with open(folder + "/wrong.pth", "wb") as file:
+                file.write(content)
+            with self.assertRaisesRegex(ValueError, "wrong.pth: .*%s.*expected a file of torch.save"
+                                        % sentence) as seen:
+                nncuda.load_checkpoint(model, folder + "/wrong.pth")
+            self.assertNotIn("weights_only", str(seen.exception))
+        with self.assertRaisesRegex(RuntimeError, "it has 3, which the model has not"):
+            nncuda.load_state(model, {**source.state_dict(), 3: torch.zeros(1)})
 
         header, data = {"__metadata__": {"epoch": "3"}}, b""
         slots = {"momentum_buffer." + name: value for name, value in source.state_dict().items()}
