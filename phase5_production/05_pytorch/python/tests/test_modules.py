@@ -84,6 +84,16 @@ class Layers(Case):
         _, count, left = nncuda.convert(model)
         self.assertEqual((count, left, type(model[0]), type(model[1])), (1, ["0", "2"], nn.Conv2d, nncuda.ReLU))
 
+    def test_backward_fills_no_arrays_of_zeros(self):
+        """PyTorch would make them as gradients of what has none: argmax, the statistics of a batch."""
+        layer, x = nncuda.BatchNorm2d(3), torch.randn(2, 3, 8, 8, requires_grad=True)
+        loss = nncuda.max_pool2d(nncuda.layer_norm(layer(x), 8), 2).sum()
+        with torch.autograd.profiler.profile() as seen:
+            loss.backward()
+        names = [event.key for event in seen.key_averages()]
+        self.assertIn("aten::empty", names)
+        self.assertNotIn("aten::zeros", names)
+
     def test_softmax_without_dim(self):
         for shape in ((5,), (3, 4), (2, 3, 4), (2, 3, 4, 5)):
             x = torch.randn(shape)
