@@ -14,6 +14,7 @@ STORAGES = {
     "BoolStorage": ("BOOL", 1, "B"), "ComplexFloatStorage": ("C64", 8, "q"),
 }
 MOST_RANK = 8
+MOST_BYTES = 1 << 36  # of a storage
 
 
 class Refused(Exception):
@@ -267,6 +268,8 @@ class Machine:
             raise Refused("its pickle has a storage without a dtype or a key")
         if not is_count(count):
             raise Refused("storage %s has %s elements" % (key[:80], show(count)))
+        if count * STORAGES[kind.name[6:]][1] > MOST_BYTES:
+            raise Refused("storage %s has %d elements; up to %d bytes are read" % (key[:80], count, MOST_BYTES))
         found = self.storages.setdefault(key, Storage(kind.name[6:], key, count))
         if (found.kind, found.count) != (kind.name[6:], count):
             raise Refused("storage %s is named with two types or sizes" % key)

@@ -111,13 +111,13 @@ def write_zip(path, value, protocol=2, raw=None, compression=zipfile.ZIP_STORED,
             archive.writestr("archive/" + name, data)
 
 
-def write_legacy(path, value, system=None):
+def write_legacy(path, value, system=None, keys=None):
     storages = []
     parts = [pickle.dumps(0x1950A86A20F9469CFC6C, 2), pickle.dumps(1001, 2),
              pickle.dumps(system or {"protocol_version": 1001, "little_endian": True, "type_sizes": {}}, 2),
-             pickled(value, storages, legacy=True), pickle.dumps([storage.key for storage in storages], 2)]
+             pickled(value, storages, legacy=True), pickle.dumps(keys or [storage.key for storage in storages], 2)]
     for storage in storages:
-        parts.append(struct.pack("<q", storage.count) + storage.data)
+        parts.append(struct.pack("<Q", storage.count % (1 << 64)) + storage.data)
     with open(path, "wb") as file:
         file.write(b"".join(parts))
 
@@ -273,7 +273,14 @@ class PthTest(unittest.TestCase):
         with open(self.pth, "wb") as file:
             file.write(good[:at] + b"\1" + good[at + 1:])
         self.refused("CRC-32")
-        for count, word in ((5, "16 bytes"), (-1, "elements")):
+        write_zip(self.pth, state, extra=[("\u00e9", b"")])
+        with open(self.pth, "rb") as file:
+            named = file.read()
+        at = named.rindex("\u00e9".encode())
+        with open(self.pth, "wb") as file:
+            file.write(named[:at] + b"\xff" + named[at + 1:])  # a name that is no UTF-8
+        self.refused("zip archive is damaged")
+        for count, word in ((5, "16 bytes"), (-1, "elements"), (1 << 62, "up to 68719476736 bytes are read")):
             write_zip(self.pth, {"a": Tensor(Storage("Float", range(4), count), 0, (2,), (1,))})
             self.refused(word)
         write_zip(self.pth, {"a": vector("Float", [1])}, drop=["0"])
@@ -295,6 +302,11 @@ class PthTest(unittest.TestCase):
             self.refused("a.pth: ")
         write_legacy(self.pth, {"a": vector("Float", [1])}, {"little_endian": False})
         self.refused("big-endian")
+        for count, word in ((1 << 30, "cut short"), (1 << 62, "up to 68719476736 bytes"), (1 << 70, "up to 6871947")):
+            write_legacy(self.pth, {"a": Tensor(Storage("Float", [1], count), 0, (1,), (1,))})
+            self.refused(word)
+        write_legacy(self.pth, {"a": vector("Float", [1])}, keys=[0])
+        self.refused("list of storages")
         for raw in (b"", b".", b"\x80\x02.", b"\x80\x02h\x05.", b"\x80\x02K\x01u.", b"\x80\x02}K\x01.", b"\x80\x02(.",
                     b"\x80\x02]K\x01s.", b"\x80\x02}}K\x01s.", b"\x80\x02)Q.", b"\x80\x02K\x01K\x02R.", b"\x80\x02e.",
                     b"\x80\x02(K\x01K\x02Q.", b"\x80\x02K\x01"):

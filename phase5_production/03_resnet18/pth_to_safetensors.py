@@ -23,10 +23,9 @@ import struct
 import sys
 import zipfile
 
-from pth_pickle import STORAGES, Machine, Refused, Tensor, show
+from pth_pickle import MOST_BYTES, STORAGES, Machine, Refused, Tensor, show
 
 LEGACY_MAGIC, LEGACY_PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
-MOST_BYTES = 1 << 36  # of a storage
 MOST_VIEWS = 16  # times the bytes of the storages may all tensors have: strides of 0 may claim any size
 MOST_PICKLE = 1 << 28
 
@@ -71,7 +70,7 @@ def read_zip(path):
                 check_storage_size(storage, archive.getinfo(name).file_size)
                 storage.data = read_member(archive, name, MOST_BYTES)
             return root
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, struct.error) as error:
         raise Refused("its zip archive is damaged or cut short: %s; fetch it again" % error)
 
 
@@ -86,15 +85,17 @@ def read_legacy(file):
     if not isinstance(machine, dict) or machine.get("little_endian") is not True:
         raise Refused("its numbers are big-endian; save it again on a little-endian machine")
     root, keys = Machine(storages).run(file), Machine({}).run(file)
-    if not isinstance(keys, list) or sorted(map(str, keys)) != sorted(storages):
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or sorted(keys) != sorted(storages):
         raise Refused("its list of storages is not that of its tensors")
     for key in keys:
         count = file.read(8)
         if count != struct.pack("<q", storages[key].count):
             raise Refused("storage %s does not begin with its number of elements, %d; the file is damaged or cut short"
                           % (key, storages[key].count))
-        storages[key].data = file.read(storages[key].count * STORAGES[storages[key].kind][1])
-        check_storage_size(storages[key], len(storages[key].data))
+        size = storages[key].count * STORAGES[storages[key].kind][1]
+        left = os.fstat(file.fileno()).st_size - file.tell()
+        check_storage_size(storages[key], min(size, left))  # before memory is asked for
+        storages[key].data = file.read(size)
     return root
 
 

@@ -14,8 +14,8 @@
  *            PyTorch's default stream, never the thread's own one. On NNCUDA_CPU it is ignored.
  * memory     belongs to the caller. The library allocates none on a device. An operation that needs scratch memory has
  *            a function NAME_workspace(), which gives its size in bytes; the memory must begin at a multiple of 256
- *            bytes (64 on NNCUDA_CPU), may be used again by the next operation of the same stream, and must not be freed before the
- *            stream is done with it. Where the size is 0 the pointer may be NULL.
+ *            bytes (64 on NNCUDA_CPU), may be used again by the next operation of the same stream, and must not be
+ *            freed before the stream is done with it. Where the size is 0 the pointer may be NULL.
  * arrays     are contiguous, row-major. Sizes are int64_t, and those beyond what the kernels count are refused. In
  *            place (output == input) only where a comment allows it. Outputs are overwritten unless "adds".
  * result     NNCUDA_OK, or another nncuda_status, and then nothing was launched unless it is NNCUDA_CUDA. The reason
@@ -63,7 +63,7 @@ typedef enum nncuda_status {
   NNCUDA_VERSION_MISMATCH = 5,
 } nncuda_status;
 
-/* NNCUDA_TF32: arrays of float32, whose products tensor cores compute of factors rounded to 11 bits. */
+/* NNCUDA_TF32: arrays of float32, whose products tensor cores compute of factors with 11 bits. */
 typedef enum nncuda_dtype { NNCUDA_FLOAT32 = 0, NNCUDA_FLOAT16 = 1, NNCUDA_BFLOAT16 = 2, NNCUDA_TF32 = 3 } nncuda_dtype;
 typedef enum nncuda_index { NNCUDA_INT32 = 0, NNCUDA_INT64 = 1 } nncuda_index; /* of labels */
 typedef enum nncuda_reduction { NNCUDA_MEAN = 0, NNCUDA_SUM = 1 } nncuda_reduction;
@@ -103,8 +103,8 @@ NNCUDA_API int nncuda_stream_destroy(int device, void *stream);
 NNCUDA_API int nncuda_stream_synchronize(int device, void *stream);
 
 /* Checks that cost more than a launch, of all threads: each pointer is looked up (memory of the device? of the host?),
- * each stream is asked for its device, and after each call the stream is waited for, so that a fault in a kernel is
- * reported by the call that launched it. Off unless the environment has NNCUDA_CHECKS=1. Gives the old setting. */
+ * and after each call the stream is waited for, unless it is being captured, so that a fault in a kernel is reported by
+ * the call that launched it. Off unless the environment has NNCUDA_CHECKS=1. Gives the old setting. */
 NNCUDA_API int nncuda_set_checks(int on);
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -207,7 +207,11 @@ NNCUDA_API int nncuda_conv2d_backward_weight(int device, void *stream, int dtype
 /* The same forward pass by tensor cores, in PyTorch's channels_last format: x (N,H,W,C), w (K,R,S,C/groups), residual
  * and y (N,P,Q,K), of float16, bfloat16 or tf32; bias (K) is float32. There is no float32, and no backward pass. Without
  * a residual the workspace may be NULL. The first call of a process asks the GPU what the kernels were compiled for,
- * which waits: make one before a capture. */
+ * which waits: make one before a capture.
+ *
+ * tf32: products are of factors with 11 bits, sums are float32. mma.sync rounds the factors. wgmma (H100, H200) cuts the
+ * other bits of x, w and residual off, and stores y rounded to 11 bits, so that the y of one call loses nothing as the x
+ * or residual of the next: round weights and pictures beforehand where the last bit counts. */
 NNCUDA_API size_t nncuda_conv2d_nhwc_workspace(int device, int dtype);
 NNCUDA_API int nncuda_conv2d_nhwc_forward(int device, void *stream, int dtype, void *y, const void *x, const void *w,
                                           const float *bias, const void *residual, int relu,

@@ -87,7 +87,7 @@ int nncuda_conv2d_nhwc_forward(int device, void *stream, int dtype, void *y, con
     call.status =
         nncuda_fail(NNCUDA_UNSUPPORTED, __func__, "dtype",
                     "dtype is float32; there are kernels for float16, bfloat16, and tf32, which takes the same "
-                    "arrays and rounds factors to 11 bits");
+                    "arrays and multiplies factors of 11 bits");
   CALL_SIZE(call, dtype, NNCUDA_FLOAT16, NNCUDA_TF32);
   CALL_FLAG(call, relu);
   const size_t align = nhwc_bytes(dtype);

@@ -4,7 +4,7 @@
 #include "phase1_building_blocks/12_dropout/dropout.cuh"
 #include "phase3_cnn/11_residual/residual.cuh"
 
-#define ELEMENTS_MOST ((int64_t)1 << 40)
+#define ELEMENTS_MOST ((int64_t)1 << 38) /* one each for the threads of 2^30 blocks: a grid has up to 2^31 - 1 */
 
 enum { SCALE_BLOCK = 256, SCALE_BLOCKS = 2112 }; /* 16 for each of an H200's multiprocessors */
 

@@ -8,12 +8,20 @@
 #define OPERAND_MOST ((double)INT_MAX) /* elements of an operand: the kernels count them with an int */
 
 /* matmul_cpu_fast() tells OpenBLAS at its first call to use one thread, since it has its own. In a program that loads
- * this library OpenBLAS may be PyTorch's, too: it gets its threads back. */
+ * this library OpenBLAS may be PyTorch's, too: it gets its threads back, by the one host thread that makes this call. */
+static inline bool product_cpu_begin(void) {
+  const int threads = openblas_get_num_threads();
+  float c, one = 1;
+  matmul_cpu_fast(&c, &one, &one, 1, 1, 1, false, false, false);
+  openblas_set_num_threads(threads);
+  return true;
+}
+
 static inline void product_cpu(float *c, const float *a, const float *b, int m, int n, int k, bool transpose_a,
                                bool transpose_b, bool accumulate) {
-  const int threads = openblas_get_num_threads();
+  static const bool begun = product_cpu_begin(); /* once; other threads wait */
+  (void)begun;
   matmul_cpu_fast(c, a, b, m, n, k, transpose_a, transpose_b, accumulate);
-  if (openblas_get_num_threads() != threads) openblas_set_num_threads(threads);
 }
 
 static inline void call_products(Call *call, const char *m_name, int64_t m, const char *n_name, int64_t n,

@@ -87,7 +87,7 @@ def main():
             model.eval()
         else:
             settle(model, x)
-    except (ValueError, RuntimeError, OSError) as error:
+    except (TypeError, ValueError, RuntimeError, OSError) as error:
         sys.exit("compare_outputs.py: %s" % error)
 
     with torch.inference_mode():

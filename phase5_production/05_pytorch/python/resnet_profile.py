@@ -17,6 +17,7 @@ The weights are torchvision's initial ones, or --weights=FILE.pth.
 """
 import argparse
 import json
+import os
 import statistics
 import sys
 import time
@@ -118,16 +119,18 @@ def main():
     for name in ("batch_size", "side", "repeats"):
         if getattr(options, name) < 1:
             parser.error("--%s is %d; expected at least 1" % (name.replace("_", "-"), getattr(options, name)))
-    try:
-        device = pick_device(options.device)
-    except (ValueError, RuntimeError) as error:
-        sys.exit("resnet_profile.py: %s" % error)
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = options.tf32
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(1)
     model = getattr(torchvision.models, options.model)()
-    if options.weights:
-        nncuda.load_checkpoint(model, options.weights)
+    try:
+        device = pick_device(options.device)
+        if options.weights:
+            nncuda.load_checkpoint(model, options.weights)
+        if options.trace:
+            os.makedirs(options.trace, exist_ok=True)
+    except (TypeError, ValueError, RuntimeError, OSError) as error:
+        sys.exit("resnet_profile.py: %s" % error)
     model = model.to(device).eval()
     x = torch.randn(options.batch_size, 3, options.side, options.side, device=device)
     print("%s, batch %d, %d x %d, float32%s, on %s; %s, %s" % (

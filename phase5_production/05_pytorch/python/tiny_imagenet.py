@@ -2,8 +2,8 @@
 """Trains a convolutional network with our kernels and our softmax on Tiny-ImageNet, or on a folder of pictures in its
 layout.
 
-    python3 tiny_imagenet.py --generate=/tmp/waves --epochs=3           # writes a small data set there, and trains on
-    it python3 tiny_imagenet.py --data-dir=/data/tiny-imagenet-200 --epochs=10 --device=cuda
+    python3 tiny_imagenet.py --generate=/tmp/waves --epochs=3      # writes a small data set there, and trains on it
+    python3 tiny_imagenet.py --data-dir=/data/tiny-imagenet-200 --epochs=10 --device=cuda
 
 The layout: train/CLASS/images/*.JPEG (or train/CLASS/*.JPEG), and val/images/*.JPEG with val/val_annotations.txt (or
 val/CLASS/*.JPEG). Tiny-ImageNet has 200 classes of 500 pictures, 64 x 64; it is yours to download (Stanford's CS231n).
@@ -38,8 +38,10 @@ def main():
     parser.add_argument("--checkpoint", help="write the weights there (.pth)")
     parser.add_argument("--json", action="store_true", help="the last line is JSON")
     options = parser.parse_args()
-    for name in ("classes", "images", "epochs", "batch_size", "side", "width"):
-        if getattr(options, name) < 1:
+    if options.side % 8:
+        parser.error("--side is %d; expected a multiple of 8" % options.side)
+    for name in ("classes", "images", "epochs", "batch_size", "side", "width", "limit"):
+        if getattr(options, name) is not None and getattr(options, name) < 1:
             parser.error("--%s is %d; expected at least 1" % (name.replace("_", "-"), getattr(options, name)))
     try:
         device = training.pick_device(options.device)
@@ -64,7 +66,7 @@ def main():
             print("class %d: %5.1f %% for class %d" % (int(label), 100 * float(probability[best]), best))
         if options.checkpoint:
             torch.save(model.state_dict(), options.checkpoint)
-    except (ValueError, RuntimeError, OSError) as error:
+    except (TypeError, ValueError, RuntimeError, OSError) as error:
         sys.exit("tiny_imagenet.py: %s" % error)
     print("validation accuracy %.2f %%" % (100 * history["test_accuracy"][-1]))
     if options.json:

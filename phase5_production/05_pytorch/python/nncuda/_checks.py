@@ -36,7 +36,7 @@ def place(op, name, x):
 def _dense(op, name, x, dtype):
     """Refuses what is not a dense tensor of this dtype."""
     if not isinstance(x, torch.Tensor):
-        raise TypeError("%s: %s is %s; expected a torch.Tensor" % (op, name, kind(x)))
+        is_tensor(op, name, x)  # raises
     if x.dtype is not dtype:
         raise TypeError("%s: %s has dtype %s; expected %s: convert it with %s.%s()"
                         % (op, name, x.dtype, dtype, name, _CONVERT[dtype]))
@@ -49,9 +49,17 @@ def tensor(op, name, x, dtype=FLOAT, dims=None, letters=""):
     """x itself, or a contiguous copy. dims: how many dimensions; letters: their names."""
     _dense(op, name, x, dtype)
     if dims is not None and x.dim() != dims:
+        is_tensor(op, name, x, dims, letters)  # raises
+    return x if x.is_contiguous() else x.contiguous()
+
+
+def is_tensor(op, name, x, dims=None, letters=""):
+    """Before anything is asked of x; its dtype and layout are looked at later."""
+    if not isinstance(x, torch.Tensor):
+        raise TypeError("%s: %s is %s; expected a torch.Tensor" % (op, name, kind(x)))
+    if dims is not None and x.dim() != dims:
         raise ValueError("%s: %s has shape %s; expected %d dimensions%s"
                          % (op, name, shape_text(x.shape), dims, letters and " (%s)" % letters))
-    return x if x.is_contiguous() else x.contiguous()
 
 
 def channels_last(op, name, x, dtype):
@@ -122,6 +130,14 @@ def pair(op, name, value, lowest):
     if min(both) < lowest:
         raise ValueError("%s: %s is %r; expected at least %d" % (op, name, value, lowest))
     return tuple(both)
+
+
+def whole(op, name, value, lowest):
+    if type(value) is not int:
+        raise TypeError("%s: %s is %r; expected an int" % (op, name, value))
+    if value < lowest:
+        raise ValueError("%s: %s is %r; expected at least %d" % (op, name, value, lowest))
+    return value
 
 
 def between(op, name, value, low, high):

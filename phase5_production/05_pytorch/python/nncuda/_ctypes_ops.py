@@ -205,7 +205,7 @@ def linear(x, weight, bias, relu):
                          % (shape_text(x.shape), ins, shape_text(weight.shape)))
     if bias is not None:
         bias = like(op, "bias", bias, (outs,), x, "x")
-    batch = x.numel() // ins
+    batch = x.numel() // max(ins, 1)
     y = _empty(x.shape[:-1] + (outs,), device=x.device)
     lib = library()
     device, stream = where(op, x)
@@ -221,7 +221,7 @@ def linear_backward(dy, y, x, weight, need_x, need_weight, need_bias, relu):
     x, weight = tensor(op, "x", x), tensor(op, "weight", weight)
     outs, ins = weight.shape
     dy = like(op, "dy", dy, x.shape[:-1] + (outs,), x, "x")
-    batch = x.numel() // ins
+    batch = x.numel() // max(ins, 1)
     if relu:
         y = like(op, "y", y, dy.shape, x, "x")
     dx = torch.empty_like(x) if need_x else None
@@ -347,5 +347,5 @@ def fold_batch_norm(weight, bias, gamma, beta, mean, var, epsilon):
     lib.check(lib.conv2d_fold_batch_norm(
         device, stream, FLOAT32, new_weight.data_ptr(), new_bias.data_ptr(), weight.data_ptr(), _pointer(bias),
         gamma.data_ptr(), beta.data_ptr(), mean.data_ptr(), var.data_ptr(), epsilon, filters,
-        weight.numel() // filters))
+        weight.numel() // max(filters, 1)))
     return new_weight, new_bias

@@ -25,6 +25,7 @@ NAMES = ("softmax", "softmax_backward", "cross_entropy", "scale_", "activation",
 ops = types.SimpleNamespace()  # what functional.py calls; its members are exchanged by set_backend()
 name = None
 _extension = None
+_reason = ""  # why one that is there cannot be loaded
 _lock = threading.Lock()
 
 
@@ -48,9 +49,13 @@ def _connect(module):
 
 def _installed():
     """The extension that `pip install .` built, or None."""
+    global _reason
     try:
         return importlib.import_module("nncuda._C")
-    except ImportError:
+    except ModuleNotFoundError:
+        return None
+    except ImportError as error:  # built for another PyTorch, for example
+        _reason = " for this PyTorch (%s)" % error
         return None
 
 
@@ -63,8 +68,8 @@ def set_backend(chosen):
         if chosen != "ctypes" and _extension is None:
             _extension = _installed()
         if chosen == "extension" and _extension is None:
-            raise RuntimeError("the torch extension is not installed; build it with `pip install -e .` in the folder "
-                               "of setup.py, or with nncuda.build_extension()")
+            raise RuntimeError("the torch extension is not installed%s; build it with `pip install -e .` in the folder "
+                               "of setup.py, or with nncuda.build_extension()" % _reason)
         if chosen != "ctypes" and _extension is not None:
             _use("extension", _connect(_extension))
         else:

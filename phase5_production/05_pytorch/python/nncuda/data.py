@@ -86,7 +86,9 @@ class Images:
 
     def first(self, count):
         """The first `count`; all of them where count is None or larger."""
-        if not count or count >= len(self):
+        if count is not None and count < 1:
+            raise ValueError("%d images are wanted; expected at least 1" % count)
+        if count is None or count >= len(self):
             return self
         return Images(self.images[:count], self.labels[:count], self.classes, self.mean, self.std)
 
@@ -122,13 +124,15 @@ def _picture(path, side):
     """A picture as bytes (3,side,side)."""
     from PIL import Image  # torchvision brings it
     import numpy
+    damaged = (OSError, ValueError, SyntaxError, EOFError, IndexError, TypeError, struct.error, zlib.error,
+               Image.DecompressionBombError)
     try:
         with Image.open(path) as image:
             image = image.convert("RGB")
             if image.size != (side, side):
                 image = image.resize((side, side), Image.BILINEAR)
             pixels = numpy.asarray(image)
-    except (OSError, ValueError, SyntaxError) as error:
+    except damaged as error:
         raise DataError("%s: is not a picture that can be read: %s" % (path, error)) from None
     return torch.from_numpy(pixels.copy()).permute(2, 0, 1)
 
@@ -150,6 +154,8 @@ def _validation_of_tiny_imagenet(folder, classes):
                 raise DataError("%s:%d: %r; expected a picture and one of the %d classes of train/" %
                                 (annotations, number, line.strip()[:60], len(classes)))
             files.append((os.path.join(folder, "images", fields[0]), classes.index(fields[1])))
+    if not files:
+        raise DataError("%s: has no lines; expected a picture in each" % annotations)
     return files
 
 
@@ -157,6 +163,8 @@ def image_folder(directory, side=64, limit=None):
     """Training and validation set of `directory`: train/CLASS/*.JPEG or train/CLASS/images/*.JPEG, and val/ with
     val_annotations.txt (Tiny-ImageNet's layout) or val/CLASS/*.JPEG (torchvision's ImageFolder).
     limit: at most so many pictures of each class."""
+    if limit is not None and limit < 1:
+        raise ValueError("image_folder: limit is %r; expected at least 1" % (limit,))
     train, val = os.path.join(directory, "train"), os.path.join(directory, "val")
     for folder in (train, val):
         if not os.path.isdir(folder):

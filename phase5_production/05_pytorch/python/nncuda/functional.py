@@ -26,8 +26,7 @@ def _do(name, *inputs):
 def softmax(x, dim=-1):
     """exp(x - max) / sum along `dim`. The kernels walk along the last dimension; for another one x is transposed, a
     copy."""
-    if not isinstance(x, torch.Tensor):
-        raise TypeError("softmax: x is %s; expected a torch.Tensor" % _checks.kind(x))
+    _checks.is_tensor("softmax", "x", x)
     if dim == -1 or dim == x.dim() - 1:
         return _do("softmax", x)
     if not -x.dim() <= dim < x.dim():
@@ -108,7 +107,8 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, r
     """conv(x, weight) + bias + residual, then max(0, .) if `relu`, in one kernel. NCHW."""
     pair = _checks.pair
     return _do("conv2d", x, weight, bias, residual, bool(relu), pair("conv2d", "stride", stride, 1),
-               pair("conv2d", "padding", padding, 0), pair("conv2d", "dilation", dilation, 1), groups)
+               pair("conv2d", "padding", padding, 0), pair("conv2d", "dilation", dilation, 1),
+               _checks.whole("conv2d", "groups", groups, 1))
 
 
 def conv2d_nhwc(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, residual=None, relu=False):
@@ -120,7 +120,8 @@ def conv2d_nhwc(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1,
                                   "torch.no_grad() or inference_mode(); nncuda.conv2d has gradients")
     pair = _checks.pair
     return _do("conv2d_nhwc", x, weight, bias, residual, bool(relu), pair("conv2d_nhwc", "stride", stride, 1),
-               pair("conv2d_nhwc", "padding", padding, 0), pair("conv2d_nhwc", "dilation", dilation, 1), groups)
+               pair("conv2d_nhwc", "padding", padding, 0), pair("conv2d_nhwc", "dilation", dilation, 1),
+               _checks.whole("conv2d_nhwc", "groups", groups, 1))
 
 
 def max_pool2d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *, relu=False):
@@ -145,6 +146,7 @@ def global_avg_pool2d(x):
 
 
 def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
+    _checks.is_tensor("layer_norm", "x", x)
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if weight is None:
         weight = torch.ones(shape, device=x.device)
@@ -164,7 +166,8 @@ def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=Fa
     if residual is not None and not relu:
         raise ValueError("batch_norm: residual is given without relu; expected relu=True: the kernel is relu(norm(x) + "
                          "residual)")
-    channels = x.shape[1:2] if isinstance(x, torch.Tensor) and x.dim() > 1 else (0,)
+    _checks.is_tensor("batch_norm", "x", x, 4, "N, C, H, W")
+    channels = x.shape[1:2]
     weight = torch.ones(channels, device=x.device) if weight is None else weight
     bias = torch.zeros(channels, device=x.device) if bias is None else bias
     after = 2 if residual is not None else 1 if relu else 0
@@ -183,6 +186,7 @@ def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=Fa
 
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None):
     """softmax(query key^T / sqrt(depth)) value; (batch,heads,length,depth), float32 or bfloat16, depth up to 128."""
+    _checks.is_tensor("scaled_dot_product_attention", "query", query)
     for name, given, usual in (("attn_mask", attn_mask, None), ("dropout_p", dropout_p, 0.0)):
         if given is not usual and given != usual:
             raise NotImplementedError("scaled_dot_product_attention: %s is given; expected %r: the kernels have none"

@@ -107,5 +107,14 @@ def load_checkpoint(model, path):
         state = {name: value for name, value in read_safetensors(path).items()
                  if name in own or name.partition(".")[2] not in own}
     else:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except OSError:  # its sentence has the path
+            raise
+        except Exception as error:  # of a damaged file, any: EOFError, KeyError, RuntimeError, UnpicklingError
+            # Without PyTorch's advice to load the file with weights_only=False, which runs what the file says.
+            reason = str(error).rpartition("WeightsUnpickler error: ")[2].partition("\n")[0]
+            reason = reason.partition(" Please ")[0][:200]
+            raise ValueError("%s: cannot be read (%s: %s); expected a file of torch.save(model.state_dict()) with "
+                             "tensors alone" % (path, type(error).__name__, reason)) from None
     return load_state(model, state)

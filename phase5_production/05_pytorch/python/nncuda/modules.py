@@ -132,7 +132,9 @@ class Dropout(Layer, nn.Dropout):
 
 class Softmax(Layer, nn.Softmax):
     def forward(self, x):
-        return functional.softmax(x, -1 if self.dim is None else self.dim)
+        if self.dim is not None:
+            return functional.softmax(x, self.dim)
+        return functional.softmax(x, 0 if x.dim() in (0, 1, 3) else 1)  # torch.nn's choice, which warns of it
 
 
 class CrossEntropyLoss(Layer, nn.CrossEntropyLoss):
@@ -177,7 +179,7 @@ def load_state(model, state):
         raise TypeError("load_state: state is a %s; expected a dict of tensors by name, as state_dict() gives"
                         % type(state).__name__)
     own = model.state_dict()
-    missing, surplus = sorted(set(own) - set(state)), sorted(set(state) - set(own))
+    missing, surplus = sorted(set(own) - set(state)), sorted(str(name) for name in set(state) - set(own))
 
     def some(names):
         return ", ".join(names[:3]) + (" and %d more" % (len(names) - 3) if len(names) > 3 else "")

@@ -48,7 +48,8 @@ def _conv2d(x, weight, bias, residual, relu, stride, padding, dilation, groups):
 
 
 def _conv2d_nhwc(x, weight, *rest):
-    return _conv2d(x, weight, *rest).to(memory_format=torch.channels_last)
+    return torch.empty(_conv2d(x, weight, *rest).shape, dtype=x.dtype, device=x.device,
+                       memory_format=torch.channels_last)
 
 
 def _pooled(x, kernel, stride, padding, dilation, ceil_mode):

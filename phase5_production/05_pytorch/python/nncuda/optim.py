@@ -6,7 +6,7 @@ a state_dict() of one is loaded by the other.
 import torch
 
 from . import backend
-from ._checks import shape_text
+from ._checks import kind, shape_text
 
 
 def _number(op, name, value, low, high=float("inf"), open_end=False):
@@ -19,8 +19,48 @@ def _number(op, name, value, low, high=float("inf"), open_end=False):
     return value
 
 
+def _changed_in_place(weights):
+    """Autograd counts the changes of a tensor: a backward pass that needs the weights as they were before the step then
+    raises an exception, and does not compute with the new ones. It does not see what a library writes."""
+    increment = getattr(torch.autograd.graph, "increment_version", None)  # PyTorch 2
+    for p in weights:
+        increment(p) if increment else p.view(-1)[:0].zero_()
+
+
 class _Fused(torch.optim.Optimizer):
     """What they have in common: which parameters take part in a step, by device."""
+
+    kept = ()  # names of what the state has for a parameter, of its shape
+
+    def load_state_dict(self, state_dict):
+        """Of this class or of its twin in torch.optim. One that does not fit raises, and leaves all as it was."""
+        before = {"state": self.state, "param_groups": self.param_groups}
+        super().load_state_dict(state_dict)
+        try:
+            self._check_loaded()
+        except (ValueError, NotImplementedError):
+            self.__setstate__(before)
+            raise
+
+    def _check_loaded(self):
+        """torch.optim checks no shapes, and the kernel would write behind the end of a tensor that is too small."""
+        op = type(self).__name__
+        for group in self.param_groups:
+            for name in ("maximize", "amsgrad"):
+                if group.get(name):
+                    raise NotImplementedError("%s: %s is %r; expected False: there is no kernel for it; use "
+                                              "torch.optim.%s" % (op, name, group[name], op))
+        for p, state in self.state.items():
+            for name in self.kept:
+                x = state.get(name)
+                if x is None and "momentum_buffer" in self.kept:  # before its first step
+                    continue
+                if not isinstance(x, torch.Tensor) or x.shape != p.shape or x.dtype is not p.dtype:
+                    seen = "%s, %s" % (shape_text(x.shape), x.dtype) if isinstance(x, torch.Tensor) else kind(x)
+                    raise ValueError("%s: %s of a parameter of shape %s is %s; expected %s, %s: is the state of "
+                                     "another model?" % (op, name, shape_text(p.shape), seen, shape_text(p.shape),
+                                                         p.dtype))
+                state[name] = x.contiguous()
 
     def _tensors(self, group):
         """device -> (parameters, gradients), those that have a gradient."""
@@ -54,10 +94,13 @@ class _Fused(torch.optim.Optimizer):
         for group in self.param_groups:
             for weights, gradients in self._tensors(group).values():
                 self._step(group, weights, gradients)
+                _changed_in_place(weights)
         return loss
 
 
 class SGD(_Fused):
+    kept = ("momentum_buffer",)
+
     def __init__(self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False):
         for name, value in (("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)):
             _number("SGD", name, value, 0)
@@ -89,6 +132,7 @@ class SGD(_Fused):
 class Adam(_Fused):
     """weight_decay is added to the gradient (L2)."""
     decoupled = False
+    kept = ("exp_avg", "exp_avg_sq")
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
         op = type(self).__name__

@@ -5,6 +5,7 @@ import torch
 import torchvision
 from torch import nn
 
+import nncuda
 from nncuda.ops import fused_ops
 from nncuda.ops.fused_ops import optimize_resnet18
 from places import Case
@@ -75,6 +76,13 @@ class Fusion(Case):
                 self.assertEqual(y.dtype, torch.float32)
                 self.close(y, expected, 16 * bits * float(expected.abs().max()), precision)
                 self.assertIn(precision, repr(fast))
+                if precision == "tf32":  # wgmma would cut off what is not rounded
+                    weight = fast.conv1.weight
+                    exact, _ = nncuda.backend.ops.fold_batch_norm(
+                        model.conv1.weight, None, model.bn1.weight, model.bn1.bias, model.bn1.running_mean,
+                        model.bn1.running_var, 1e-5)
+                    self.assertEqual(int((weight.contiguous().view(torch.int32) & 0x1FFF).abs().max()), 0)
+                    self.assertLessEqual(float(((weight.cpu() - exact).abs() / exact.abs()).max()), bits)
         self.assertNotIn("tf32", repr(optimize_resnet18(model)))
         with self.assertRaisesRegex(ValueError, "precision is 'int8'; expected None or one of float32, tf32, float16"):
             optimize_resnet18(model, precision="int8")

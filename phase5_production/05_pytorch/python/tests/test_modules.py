@@ -84,6 +84,23 @@ class Layers(Case):
         _, count, left = nncuda.convert(model)
         self.assertEqual((count, left, type(model[0]), type(model[1])), (1, ["0", "2"], nn.Conv2d, nncuda.ReLU))
 
+    def test_backward_fills_no_arrays_of_zeros(self):
+        """PyTorch would make them as gradients of what has none: argmax, the statistics of a batch."""
+        layer, x = nncuda.BatchNorm2d(3), torch.randn(2, 3, 8, 8, requires_grad=True)
+        loss = nncuda.max_pool2d(nncuda.layer_norm(layer(x), 8), 2).sum()
+        with torch.autograd.profiler.profile() as seen:
+            loss.backward()
+        names = [event.key for event in seen.key_averages()]
+        self.assertIn("aten::empty", names)
+        self.assertNotIn("aten::zeros", names)
+
+    def test_softmax_without_dim(self):
+        for shape in ((5,), (3, 4), (2, 3, 4), (2, 3, 4, 5)):
+            x = torch.randn(shape)
+            with self.assertWarns(UserWarning):
+                expected = nn.Softmax()(x.double())
+            self.close(nncuda.Softmax()(x), expected, 8 * EPS, str(shape))
+
     def test_a_converted_resnet18_trains_as_torchvisions(self):
         torch.manual_seed(5)
         theirs = torchvision.models.ResNet(torchvision.models.resnet.BasicBlock, [1, 1, 1, 1], num_classes=7)
@@ -131,6 +148,19 @@ class States(Case):
         torch.save(source.state_dict(), folder + "/a.pth")
         nncuda.load_checkpoint(model, folder + "/a.pth")
         self.assertTrue(torch.equal(model.fc1.weight, source.fc1.weight))
+
+        with open(folder + "/a.pth", "rb") as file:
+            good = file.read()
+        for content, sentence in ((b"", "EOFError"), (good[:1000], "RuntimeError"), (b"no checkpoint", "cannot be"),
+                                  (b"cposix\nsystem\n(S'false'\ntR.", "cannot be read")):
+            with open(folder + "/wrong.pth", "wb") as file:
+                file.write(content)
+            with self.assertRaisesRegex(ValueError, "wrong.pth: .*%s.*expected a file of torch.save"
+                                        % sentence) as seen:
+                nncuda.load_checkpoint(model, folder + "/wrong.pth")
+            self.assertNotIn("weights_only", str(seen.exception))
+        with self.assertRaisesRegex(RuntimeError, "it has 3, which the model has not"):
+            nncuda.load_state(model, {**source.state_dict(), 3: torch.zeros(1)})
 
         header, data = {"__metadata__": {"epoch": "3"}}, b""
         slots = {"momentum_buffer." + name: value for name, value in source.state_dict().items()}
@@ -223,15 +253,55 @@ class Optimizers(Case):
                     for p, q in zip(parameters, first.param_groups[0]["params"]):
                         p.copy_(q)
                 second = second(parameters, **options)
-                groups = first.state_dict()
-                groups["param_groups"] = second.state_dict()["param_groups"]  # torch.optim has more options
-                second.load_state_dict(groups)
+                second.load_state_dict(first.state_dict())
                 third = copy.deepcopy(first)
                 for number in (3, 4):
                     self.step(second, parameters, number)
                     self.step(third, third.param_groups[0]["params"], number)
                 for p, q in zip(parameters, third.param_groups[0]["params"]):
                     self.close(p, q, 4 * 8 * EPS * 4, theirs.__name__)
+
+    def test_a_state_that_does_not_fit(self):
+        for ours, name in ((optim.SGD, "momentum_buffer"), (optim.AdamW, "exp_avg_sq")):
+            p = nn.Parameter(torch.ones(3, 4))
+            optimizer = ours([p], **(dict(momentum=0.9) if ours is optim.SGD else {}))
+            p.grad = torch.ones(3, 4)
+            optimizer.step()
+            before = optimizer.state[p][name].clone()
+            for wrong, sentence in ((torch.zeros(1), "is \\(1,\\), torch.float32; expected \\(3, 4\\)"),
+                                    ([1.0], "is a list; expected \\(3, 4\\)")):
+                state = copy.deepcopy(optimizer.state_dict())
+                state["state"][0][name] = wrong
+                with self.assertRaisesRegex(ValueError, name + " of a parameter of shape \\(3, 4\\) " + sentence):
+                    optimizer.load_state_dict(state)
+                self.assertTrue(torch.equal(optimizer.state[p][name], before))
+            expected = torch.arange(12.0).view(3, 4)
+            state = copy.deepcopy(optimizer.state_dict())
+            state["state"][0][name] = expected.t().contiguous().t()  # of a parameter that was not contiguous
+            optimizer.load_state_dict(state)
+            optimizer.step()
+            self.close(optimizer.state[p][name], 0.9 * expected + 1 if ours is optim.SGD else 0.999 * expected + 0.001,
+                       1e-5)
+
+    def test_options_without_a_kernel(self):
+        for ours, theirs, option in ((optim.SGD, torch.optim.SGD, "maximize"),
+                                     (optim.Adam, torch.optim.Adam, "amsgrad")):
+            p = nn.Parameter(torch.ones(3))
+            optimizer = ours([p], lr=0.25)
+            with self.assertRaisesRegex(NotImplementedError, "%s is True; expected False" % option):
+                optimizer.load_state_dict(theirs([p], lr=0.1, **{option: True}).state_dict())
+            self.assertEqual(optimizer.param_groups[0]["lr"], 0.25)
+
+    def test_a_step_is_a_change_that_autograd_sees(self):
+        for device in self.each():
+            for ours in (optim.SGD, optim.AdamW):
+                p = nn.Parameter(torch.ones(3, 3, device=device))
+                optimizer, x = ours([p], lr=0.1), torch.ones(2, 3, device=device, requires_grad=True)
+                loss = (x @ p).square().sum()
+                loss.backward(retain_graph=True)
+                optimizer.step()
+                with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                    loss.backward()
 
     def test_closure(self):
         p = nn.Parameter(torch.ones(3))

@@ -136,6 +136,12 @@ class Files(Case):
             file.write(b"no picture")
         with self.assertRaisesRegex(data.DataError, "is not a picture that can be read"):
             data.image_folder(folder, 16)
+        with open(path, "wb") as file:  # 100000 x 100000 pixels, which would want 30 GB of memory
+            file.write(b"P6 100000 100000 255 ")
+        with self.assertRaisesRegex(data.DataError, "is not a picture that can be read"):
+            data.image_folder(folder, 16)
+        with self.assertRaisesRegex(ValueError, "limit is 0; expected at least 1"):
+            data.image_folder(folder, 16, limit=0)
         shutil.rmtree(victim)
         with self.assertRaisesRegex(data.DataError, "no pictures of class"):
             data.image_folder(folder, 16)
@@ -185,6 +191,7 @@ class Training(Case):
         common = dict(data_dir=folder, verbose=False, device="cpu")
         for options, kind, sentence in (
                 (dict(optimizer="rmsprop"), ValueError, "optimizer is 'rmsprop'; expected 'sgd', 'adam' or 'adamw'"),
+                (dict(train_images=-5), ValueError, "-5 images are wanted; expected at least 1"),
                 (dict(epochs=0), ValueError, "epochs is 0"), (dict(batch_size=0), ValueError, "batch_size is 0"),
                 (dict(lr=1e30, optimizer="sgd", epochs=2, batch_size=5), RuntimeError,
                  "the weights are of no use any more: try a smaller lr"),
@@ -219,6 +226,8 @@ class Scripts(unittest.TestCase):
         rows = json.loads(out.splitlines()[-1])["rows"]
         self.assertEqual([row["column"] for row in rows], ["standard", "+ add-ReLU", "+ conv-ReLU", "+ conv-bn"])
         self.assertTrue(all(row["cpu_us"] > 0 and row["inference_us"] > 0 for row in rows))
+        status, out, error = script("resnet_profile.py", "--device=cpu", "--weights=nowhere.pth")
+        self.assertEqual((status, "nowhere.pth" in error, "Traceback" in error), (1, True, False), error)
         status, out, error = script("resnet_profile.py", "--batch-size=0")
         self.assertEqual((status, "--batch-size is 0; expected at least 1" in error), (2, True), error)
 

@@ -179,7 +179,7 @@ std::tuple<Maybe, Maybe, Maybe> linear_backward(Object dy_, Object y_, Object x_
                                                 bool need_weight, bool need_bias, bool relu) {
   const char *op = "linear_backward";
   Tensor x = tensor(op, "x", x_), weight = tensor(op, "weight", weight_), y, dx, dw, db;
-  const int64_t outs = weight.size(0), ins = weight.size(1), batch = x.numel() / ins;
+  const int64_t outs = weight.size(0), ins = weight.size(1), batch = ins ? x.numel() / ins : 0;
   Tensor dy = like(op, "dy", dy_, linear_shape(x, outs), x, "x");
   if (relu) y = like(op, "y", y_, dy.sizes(), x, "x");
   if (need_x) dx = empty_like(x);
@@ -201,6 +201,8 @@ struct Conv {
 
   Conv(const char *op, at::IntArrayRef x, at::IntArrayRef w, const Sizes &stride, const Sizes &padding,
        const Sizes &dilation, int64_t groups) {
+    if (x.size() != 4 || w.size() != 4 || stride.size() != 2 || padding.size() != 2 || dilation.size() != 2)
+      throw py::value_error(text(op, ": a shape of 4 sizes, and stride, padding and dilation of 2 are expected"));
     if (x[1] != w[1] * groups)
       throw py::value_error(text(op, ": x has shape ", shape_text(x), ", weight ", shape_text(w), ", groups is ",
                                  groups, "; expected ", w[1] * groups,
@@ -292,7 +294,7 @@ std::tuple<Tensor, Tensor> fold_batch_norm(Object weight_, Object bias_, Object 
   Tensor new_weight = empty_like(weight), new_bias = empty({filters}, weight);
   run(nn.conv2d_fold_batch_norm, where(op, weight, "weight"), F32, pointer(new_weight), pointer(new_bias),
       pointer(weight), pointer(bias), pointer(gamma), pointer(beta), pointer(mean), pointer(var), epsilon, filters,
-      weight.numel() / filters);
+      filters ? weight.numel() / filters : 0);
   return {new_weight, new_bias};
 }
 

@@ -12,6 +12,8 @@ struct Pool {
 
   Pool(at::IntArrayRef x, const Sizes &kernel, const Sizes &stride, const Sizes &padding, const Sizes &dilation,
        bool ceil_mode) {
+    if (x.size() != 4 || kernel.size() != 2 || stride.size() != 2 || padding.size() != 2 || dilation.size() != 2)
+      throw py::value_error("pooling: a shape of 4 sizes, and kernel, stride, padding and dilation of 2 are expected");
     shape = {x[0],      x[1],       x[2],       x[3],        kernel[0],   kernel[1], stride[0],
              stride[1], padding[0], padding[1], dilation[0], dilation[1], ceil_mode};
     int64_t p, q;
@@ -71,6 +73,7 @@ Tensor global_avg_pool2d(Object x_) {
 
 Tensor global_avg_pool2d_backward(Object dy_, const Sizes &x_shape) {
   const char *op = "global_avg_pool2d_backward";
+  if (x_shape.size() != 4) throw py::value_error(text(op, ": x_shape has ", x_shape.size(), " sizes; expected 4"));
   Tensor dy = tensor(op, "dy", dy_, 4);
   dy = like(op, "dy", dy_, {x_shape[0], x_shape[1], 1, 1}, dy, "dy");
   Tensor dx = empty(x_shape, dy);

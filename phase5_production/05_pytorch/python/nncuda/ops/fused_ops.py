@@ -30,6 +30,12 @@ FUSIONS = ("add_relu", "conv_relu", "conv_bn")
 PRECISIONS = {"float32": torch.float32, "tf32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
+def _round_tf32(x):
+    """The nearest numbers of 11 bits. wgmma cuts the other bits off, which makes every weight smaller."""
+    bits = (x.view(torch.int32) + 0x1000) & ~0x1FFF
+    return torch.where(x.isfinite(), bits.view(torch.float32), x)
+
+
 class FusedConv2d(nn.Module):
     """A convolution with batch norm folded in: relu?(conv(x) + bias + residual). In float32 it is NCHW and has
     float32's precision; in the others it runs on tensor cores, channels last, and the bias stays float32."""
@@ -40,6 +46,8 @@ class FusedConv2d(nn.Module):
             weight, bias = backend.ops.fold_batch_norm(conv.weight, conv.bias, bn.weight, bn.bias, bn.running_mean,
                                                        bn.running_var, bn.eps)
         self.tensor_cores, self.dtype = precision != "float32", PRECISIONS[precision]
+        if precision == "tf32":
+            weight = _round_tf32(weight)
         if self.tensor_cores:
             weight = weight.to(self.dtype).contiguous(memory_format=torch.channels_last)
         self.weight, self.bias = nn.Parameter(weight, requires_grad=False), nn.Parameter(bias, requires_grad=False)
