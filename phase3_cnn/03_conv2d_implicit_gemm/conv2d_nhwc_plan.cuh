@@ -12,7 +12,7 @@
  *   phases   the gradient of x with stride 2: even and odd rows and columns of dx are four problems with filters of
  *            their own, the taps that reach them
  *   added    what a residual block adds is one more tap, of another image: its box is copied and multiplied by weights
- *            of its own, those of the block's convolution of 1 x 1, or those of an identity, and no array is added later
+ *            of its own, those of the block's convolution of 1 x 1 or those of an identity. No array is added later
  */
 #ifndef PHASE3_CNN_CONV2D_NHWC_PLAN_CUH
 #define PHASE3_CNN_CONV2D_NHWC_PLAN_CUH
@@ -146,8 +146,8 @@ static inline int conv2d_nhwc_plan_taps(Conv2dNhwcPlan *plan, Conv2dNhwcReach *r
   return 0;
 }
 
-/* Clocks of an H200, roughly: for each step of a row of channels and a tap the products, or the copies if these take longer,
- * at 50 bytes per clock and multiprocessor. */
+/* Clocks of an H200, roughly: for each step of a row of channels and a tap the products, or the copies if these take
+ * longer, at 50 bytes per clock and multiprocessor. */
 static inline double conv2d_nhwc_cost(const Conv2dNhwcPlan *plan, int multiprocessors) {
   double box = (double)plan->box_rows * plan->tile_images * plan->pitch * CONV2D_NHWC_ROW * (plan->blocks == 1 ? 2 : 1);
   double total = 0, longest = 0;

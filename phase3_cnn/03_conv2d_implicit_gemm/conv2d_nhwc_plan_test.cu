@@ -60,8 +60,10 @@ static void write_box(const double *sum, const Conv2dNhwcPlan *plan, int problem
   }
 }
 
+/* added: the image of the chunk behind the planes, whose tap is a convolution of 1 x 1 with the weights `one`; or
+ * NULL */
 static void follow(const Conv2dNhwcPlan *plan, const Images *out, const Images *in, const double *w, int taps,
-                   bool backward) {
+                   bool backward, const Images *added, const double *one) {
   double *buffer = (double *)xmalloc((size_t)plan->buffer_rows * CHANNELS * sizeof *buffer);
   double *sum = (double *)xmalloc((size_t)plan->pixels * CHANNELS * sizeof *sum);
   int count = plan->tiles_images * plan->tiles_rows * plan->tiles_cols;
@@ -71,9 +73,13 @@ static void follow(const Conv2dNhwcPlan *plan, const Images *out, const Images *
     int image0 = tile % count / plan->tiles_cols / plan->tiles_rows * plan->tile_images;
     memset(sum, 0, (size_t)plan->pixels * CHANNELS * sizeof *sum);
     for (int c = plan->first_chunk[problem]; c < plan->first_chunk[problem + 1]; c++) {
-      copy_box(buffer, plan, &plan->chunk[c], in, image0, row0, col0);
+      const bool is_added = plan->chunk[c].plane == plan->planes;
+      Conv2dNhwcChunk chunk = plan->chunk[c];
+      if (is_added) chunk.plane = 0;
+      copy_box(buffer, plan, &chunk, is_added ? added : in, image0, row0, col0);
       for (int t = 0; t < plan->chunk[c].taps; t++)
-        add_tap(sum, buffer, plan, &plan->tap[plan->chunk[c].first_tap + t], w, taps, backward);
+        add_tap(sum, buffer, plan, &plan->tap[plan->chunk[c].first_tap + t], is_added ? one : w, is_added ? 1 : taps,
+                backward);
     }
     write_box(sum, plan, problem, out, image0, row0, col0);
   }
@@ -122,7 +128,7 @@ static void expect_plan(Conv2dShape s, bool backward, Conv2dNhwcBoxes boxes, int
   else
     conv2d_forward_cpu<double>(expected, in_first, w_first, NULL, s);
   for (size_t i = 0; i < count; i++) out->x[i] = NAN;
-  follow(&plan, out, in, w, s.r * s.s, backward);
+  follow(&plan, out, in, w, s.r * s.s, backward, NULL, NULL);
   double *actual = channels_first(out->x, s.n, out->h * out->w);
   for (size_t i = 0; i < count; i++)
     if (!(fabs(actual[i] - expected[i]) <= 1e-9 * (1 + fabs(expected[i]))))
@@ -154,6 +160,48 @@ static void plans_give_the_convolution(void **state) {
     }
 }
 
+/* y = conv(x) + a convolution of 1 x 1 with this stride of another image, as one plan. */
+static void expect_sum(Conv2dShape s, Conv2dNhwcBoxes boxes, bool floats, int stride) {
+  Conv2dNhwcPlan plan = {};
+  Conv2dNhwcLimits limits = {boxes, 0, 0};
+  Error err;
+  limits.floats = floats;
+  limits.added = CONV2D_NHWC_ADDS_PRODUCT;
+  limits.added_channels = CHANNELS;
+  if (conv2d_nhwc_plan(&plan, s, false, limits, 132, &err) != 0) fail_msg("%s", err.message);
+  const int p = conv2d_out_h(s), q = conv2d_out_w(s);
+  const Conv2dShape one = conv2d_shape(s.n, CHANNELS, p * stride, q * stride - stride + 1, CHANNELS, 1, 1, stride, 0);
+  Images x = {random_doubles(conv2d_x_count(s), 1), s.n, s.h, s.w, 1, 1};
+  Images y = {random_doubles(conv2d_y_count(s), 2), s.n, p, q, 1, 1};
+  Images added = {random_doubles(conv2d_x_count(one), 4), s.n, one.h, one.w, stride, stride};
+  double *w = random_doubles(conv2d_w_count(s), 3), *v = random_doubles(conv2d_w_count(one), 5);
+  double *x_first = channels_first(x.x, s.n, s.h * s.w), *w_first = channels_first(w, s.k, s.r * s.s);
+  double *added_first = channels_first(added.x, s.n, one.h * one.w);
+  const size_t count = conv2d_y_count(s);
+  double *expected = (double *)xmalloc(count * sizeof *expected), *more = (double *)xmalloc(count * sizeof *more);
+  conv2d_forward_cpu<double>(expected, x_first, w_first, NULL, s);
+  conv2d_forward_cpu<double>(more, added_first, v, NULL, one);
+  for (size_t i = 0; i < count; i++) y.x[i] = NAN;
+  follow(&plan, &y, &x, w, s.r * s.s, false, &added, v);
+  double *actual = channels_first(y.x, s.n, p * q);
+  for (size_t i = 0; i < count; i++)
+    if (!(fabs(actual[i] - expected[i] - more[i]) <= 1e-9 * (1 + fabs(expected[i]))))
+      fail_msg("%s and a shortcut of stride %d: element %zu is %g, expected %g", conv2d_shape_text(s).text, stride, i,
+               actual[i], expected[i] + more[i]);
+  double *all[] = {x.x, y.x, added.x, w, v, x_first, w_first, added_first, expected, more, actual};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
+static void an_added_image_is_one_more_tap(void **state) {
+  (void)state;
+  const Conv2dShape shapes[] = {conv2d_shape(7, 8, 7, 7, 8, 3, 3, 1, 1),   conv2d_shape(2, 8, 14, 14, 8, 3, 3, 1, 1),
+                                conv2d_shape(1, 8, 9, 56, 8, 3, 3, 1, 1),  conv2d_shape(3, 8, 5, 6, 8, 1, 1, 1, 0),
+                                conv2d_shape(1, 8, 3, 300, 8, 3, 3, 1, 1), conv2d_shape(2, 8, 9, 8, 8, 5, 5, 1, 2)};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (int variant = 0; variant < 12; variant++)
+      expect_sum(shapes[i], (Conv2dNhwcBoxes)(variant % 3), variant / 3 % 2, 1 + variant / 6);
+}
+
 static void expect_refusal(Conv2dShape s, const char *why) {
   Conv2dNhwcPlan plan = {};
   Conv2dNhwcLimits any = {CONV2D_NHWC_BEST, 0, 0};
@@ -181,6 +229,7 @@ static void what_does_not_fit_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plans_give_the_convolution),
+      cmocka_unit_test(an_added_image_is_one_more_tap),
       cmocka_unit_test(what_does_not_fit_is_refused),
   };
   return TEST_MAIN("conv2d_nhwc_plan", tests);

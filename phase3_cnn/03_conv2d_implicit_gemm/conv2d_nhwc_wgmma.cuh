@@ -4,9 +4,9 @@
  *   conv2d_forward_nhwc_wgmma       y = conv(x) + bias, with ReLU or without
  *   conv2d_forward_nhwc_wgmma_add   the end of a residual block: y = relu(conv(x) + bias + added), in the same launch
  *
- * wgmma ignores the last 13 bits of a float. So floats are rounded when they are stored: outputs here, and weights where
- * they are made. Floats have 32 channels in a row of 128 bytes, and the threads store them themselves: 8 lanes write the
- * 32 bytes of a sector. */
+ * wgmma ignores the last 13 bits of a float. So floats are rounded when they are stored: outputs here, and weights
+ * where they are made. Floats have 32 channels in a row of 128 bytes, and the threads store them themselves: 8 lanes
+ * write the 32 bytes of a sector. */
 #ifndef PHASE3_CNN_CONV2D_NHWC_WGMMA_CUH
 #define PHASE3_CNN_CONV2D_NHWC_WGMMA_CUH
 
@@ -35,8 +35,8 @@ static inline const char *conv2d_wgmma_refusal(void) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launchers */
 
-/* The tensor map of `rank` dimensions, the first one contiguous; pitch[i]: elements from one to the next along dimension
- * i + 1. */
+/* The tensor map of `rank` dimensions, the first one contiguous; pitch[i]: elements from one to the next along
+ * dimension i + 1. */
 static inline CUtensorMap conv2d_nhwc_map_of(const void *x, CUtensorMapDataType type, int rank, const size_t *size,
                                              const size_t *pitch, const int *box) {
   cuuint64_t sizes[4], bytes[4];

@@ -157,8 +157,8 @@ static __device__ __forceinline__ void conv2d_nhwc_stage_outputs(uint32_t stagin
   }
 }
 
-/* The same to y (N,P,Q,K) in memory, as TF32. Lane l has filters low = l / 4 and low + 8 of pixels l % 4 * 2, + 1, and 8
- * further: so 8 lanes write 32 neighbouring bytes. */
+/* The same to y (N,P,Q,K) in memory, as TF32. Lane l has filters low = l / 4 and low + 8 of pixels l % 4 * 2, + 1,
+ * and 8 further: so 8 lanes write 32 neighbouring bytes. */
 template <int PIXELS>
 static __device__ __forceinline__ void conv2d_nhwc_store_floats(float *y, const Conv2dNhwcPlan &plan,
                                                                 const Conv2dNhwcPlace &place, float (&sum)[PIXELS / 2],

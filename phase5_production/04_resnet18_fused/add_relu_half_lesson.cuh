@@ -1,5 +1,5 @@
-/* add_relu_half_lesson.cuh - arrays, shapes, reference and tolerance of add_relu_half.cuh on bfloat16: for tests and the
- * exercise. */
+/* add_relu_half_lesson.cuh - arrays, shapes, reference and tolerance of add_relu_half.cuh on bfloat16: for tests and
+ * the exercise. */
 #ifndef PHASE5_PRODUCTION_ADD_RELU_HALF_LESSON_CUH
 #define PHASE5_PRODUCTION_ADD_RELU_HALF_LESSON_CUH
 
@@ -16,6 +16,11 @@ static inline void add_relu_half_call(LessonLauncher launch, float *const *array
 
 static inline LessonVersion add_relu_half_version(const char *name, AddReluHalf *launch, const char *limit) {
   return lesson_version(name, (LessonLauncher)launch, limit);
+}
+
+/* For the check of the exercise. */
+static inline void add_relu_half_bf16(uint16_t *y, const uint16_t *a, const uint16_t *b, size_t n) {
+  add_relu_half<__nv_bfloat16>(y, a, b, n);
 }
 
 static inline void add_relu_half_reference(uint16_t *y, const uint16_t *a, const uint16_t *b, size_t n) {

@@ -1,5 +1,5 @@
-/* conv2d_infer.cuh - the launcher that conv2d_infer_half_op.cu and conv2d_tf32_op.cu share: wgmma where the GPU has it and
- * the layer enough channels, else mma.sync. */
+/* conv2d_infer.cuh - the launcher that conv2d_infer_half_op.cu and conv2d_tf32_op.cu share: wgmma where the GPU has
+ * it and the layer enough channels, else mma.sync. */
 #ifndef PHASE5_PRODUCTION_CONV2D_INFER_CUH
 #define PHASE5_PRODUCTION_CONV2D_INFER_CUH
 

@@ -1,18 +1,18 @@
-/* conv2d_infer_op.cuh - convolutions of a trained network as Ops of common/nn, with what is computed in the same launch.
- * They have no backward pass: for models that are opened to infer.
+/* conv2d_infer_op.cuh - convolutions of a trained network as Ops of common/nn, with what is computed in the same
+ * launch. They have no backward pass: for models that are opened to infer.
  *
- *     float32, NCHW               16 bits (common/nn/lower.h)   TF32: float32, NHWC      y =
- *     conv2d_op                   conv2d_infer_half_op          conv2d_tf32_op           conv(x) + bias
- *     conv2d_relu_op              conv2d_relu_half_op           conv2d_relu_tf32_op      relu(conv(x) + bias)
- *     residual_end_op             residual_end_half_op          residual_end_tf32_op     relu(conv(x) + bias + shortcut)
- *     add_relu_op                 add_relu_one_half_op          add_relu_op              relu(a + b)
+ *     float32, NCHW             16 bits (common/nn/lower.h)   TF32: float32, NHWC     y =
+ *     conv2d_op                 conv2d_infer_half_op          conv2d_tf32_op          conv(x) + bias
+ *     conv2d_relu_op            conv2d_relu_half_op           conv2d_relu_tf32_op     relu(conv(x) + bias)
+ *     residual_end_op           residual_end_half_op          residual_end_tf32_op    relu(conv(x) + bias + shortcut)
+ *     add_relu_op               add_relu_one_half_op          add_relu_op             relu(a + b)
  *
  * conv2d_relu_gemm_op and conv2d_relu_winograd_op are conv2d_relu_op by the kernels of lessons 3 and 4 of phase 3.
  *
- * The end of a residual block. It reads h, and the shortcut: what the block adds, or, where that is a convolution of 1 x 1
- * of the block's input, this input. So the convolution of the shortcut is no launch of its own, and its output is never
- * stored. Parameters: weight, that of the shortcut, bias, the sum of both. Where the shortcut is added as it is, its
- * weight is an identity, which the wgmma kernel multiplies by (conv2d_nhwc_plan.cuh).
+ * The end of a residual block. It reads h, and the shortcut: what the block adds, or, where that is a convolution of
+ * 1 x 1 of the block's input, this input. So the convolution of the shortcut is no launch of its own, and its output
+ * is never stored. Parameters: weight, that of the shortcut, bias, the sum of both. Where the shortcut is added as it
+ * is, its weight is an identity, which the wgmma kernel multiplies by (conv2d_nhwc_plan.cuh).
  *
  * TF32: nodes are float32, but their arrays are (N,H,W,C), and so are the weights (K,R,S,C), rounded to TF32. Common/nn
  * knows nothing of it, so all nodes between the pictures and the logits must be of this column.

@@ -1,4 +1,5 @@
-/* fold_shortcut_lesson.cuh - arrays, shapes, reference and tolerance of fold_shortcut.cuh: for tests and the exercise. */
+/* fold_shortcut_lesson.cuh - arrays, shapes, reference and tolerance of fold_shortcut.cuh: for tests and the
+ * exercise. */
 #ifndef PHASE5_PRODUCTION_FOLD_SHORTCUT_LESSON_CUH
 #define PHASE5_PRODUCTION_FOLD_SHORTCUT_LESSON_CUH
 

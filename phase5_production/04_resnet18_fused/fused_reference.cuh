@@ -1,5 +1,5 @@
-/* fused_reference.cuh - ResNet-18 in float64 on the CPU, operation by operation: what the rungs are compared with. And a
- * network whose batch norms are not trivial, where there is no trained one. */
+/* fused_reference.cuh - ResNet-18 in float64 on the CPU, operation by operation: what the rungs are compared with.
+ * And a network whose batch norms are not trivial, where there is no trained one. */
 #ifndef PHASE5_PRODUCTION_FUSED_REFERENCE_CUH
 #define PHASE5_PRODUCTION_FUSED_REFERENCE_CUH
 

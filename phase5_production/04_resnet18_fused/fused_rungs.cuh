@@ -1,5 +1,5 @@
-/* fused_rungs.cuh - ResNet-18 for inference, rung by rung: each rung is a graph of common/nn in which other operations are
- * computed together, and a model that holds the parameters of the trained one.
+/* fused_rungs.cuh - ResNet-18 for inference, rung by rung: each rung is a graph of common/nn in which other
+ * operations are computed together, and a model that holds the parameters of the trained one.
  *
  *     Fused fused;
  *     if (fused_open(&fused, fused_rung("fp16_graph"), &trained, batch, &err) != 0) die("%s", err.message);

@@ -1,7 +1,7 @@
 /* fused_train_op.cuh - convolution of 16 bits for training on Hopper: all three products by wgmma, as an Op that
- * graph_lower() (common/nn/lower.h) puts in the place of conv2d_op. Layers with few channels, GPUs without wgmma, and the
- * CPU go to conv2d_half_op. The gradient of the weights is rounded to 16 bits before it becomes float32, as PyTorch's
- * autocast does. */
+ * graph_lower() (common/nn/lower.h) puts in the place of conv2d_op. Layers with few channels, GPUs without wgmma, and
+ * the CPU go to conv2d_half_op. The gradient of the weights is rounded to 16 bits before it becomes float32, as
+ * PyTorch's autocast does. */
 #ifndef PHASE5_PRODUCTION_FUSED_TRAIN_OP_CUH
 #define PHASE5_PRODUCTION_FUSED_TRAIN_OP_CUH
 

@@ -1,5 +1,5 @@
-/* Training with the convolutions of fused_train_op.cuh: the same gradients as with those of phase 3, on the CPU bit by bit;
- * on a GPU but for what bf16 rounds. */
+/* Training with the convolutions of fused_train_op.cuh: the same gradients as with those of phase 3, on the CPU bit
+ * by bit; on a GPU but for what bf16 rounds. */
 #include "common/test.h"
 #include "common/test_arrays.h"
 #include "phase5_production/03_resnet18/resnet18.cuh"

@@ -3,8 +3,8 @@
  *     x (N,pixels,pitch) T, C channels of each pixel   w (classes,C) float   bias (classes)   y (N,classes) float
  *
  *   pool_linear_forward_cpu   the loops of the formula, summed in double
- *   pool_linear_forward_gpu   a block computes 128 classes of 4 images: it first takes the means of their channels, which
- *                             stay in shared memory. T is __half, __nv_bfloat16 or float
+ *   pool_linear_forward_gpu   a block computes 128 classes of 4 images: it first takes the means of their channels,
+ *                             which stay in shared memory. T is __half, __nv_bfloat16 or float
  */
 #ifndef PHASE5_PRODUCTION_POOL_LINEAR_CUH
 #define PHASE5_PRODUCTION_POOL_LINEAR_CUH
@@ -74,8 +74,8 @@ static __global__ void __launch_bounds__(POOL_LINEAR_THREADS)
     float sum[POOL_LINEAR_IMAGES] = {};
     // >>> exercise pool_linear_product: sum[i] = this lane's share of the product of row k of w and mean[i]
     // hint: row k of w has s.c floats; the lanes of the warp share them, and read neighbours at the same time
-    // hint: each weight is loaded once and serves the POOL_LINEAR_IMAGES means; those behind the last image do not exist
-    // hint: for (int c = lane; c < s.c; c += 32) { float v = w[(size_t)k * s.c + c]; for i < images: sum[i] += v * mean[i][c]; }
+    // hint: each weight is loaded once, for all POOL_LINEAR_IMAGES means; those behind the last do not exist
+    // hint: for (c = lane; c < s.c; c += 32): v = w[(size_t)k * s.c + c]; for i < images: sum[i] += v * mean[i][c]
 #pragma unroll 4
     for (int c = lane; c < s.c; c += 32) {
       const float v = w[(size_t)k * s.c + c];

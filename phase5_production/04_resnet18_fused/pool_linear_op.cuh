@@ -1,5 +1,5 @@
-/* pool_linear_op.cuh - pool_linear.cuh as Ops of common/nn that take the place of the mean of each channel and the linear
- * layer behind it, for inference. The logits are float32, whatever the arrays before them are.
+/* pool_linear_op.cuh - pool_linear.cuh as Ops of common/nn that take the place of the mean of each channel and the
+ * linear layer behind it, for inference. The logits are float32, whatever the arrays before them are.
  *
  *     graph_fuse_chains(g, &pool_linear_chain, 1);
  *     graph_lower(g, DTYPE_FP16);

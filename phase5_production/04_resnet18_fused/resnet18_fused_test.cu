@@ -1,9 +1,11 @@
-/* Every rung: its logits against float64, on the CPU and by its kernels; how many kernels it launches, and how many bytes
- * pass between operations. */
+/* Every rung: its logits against float64, on the CPU and by its kernels; how many kernels it launches, and how many
+ * bytes pass between operations. */
+#include "common/lesson/verify.h"
 #include "common/test.h"
 #include "common/test_arrays.h"
 #include "phase5_production/04_resnet18_fused/fused_measure.cuh"
 #include "phase5_production/04_resnet18_fused/fused_reference.cuh"
+#include "phase5_production/04_resnet18_fused/stem_pool_lesson.cuh"
 
 /* A thin network and small, odd pictures; the last stage has one pixel. */
 enum { WIDTH = 8, SIDE = 19, CLASSES = 10, BATCH = 3 };
@@ -96,8 +98,8 @@ static int kernels_of(const char *name, const Model *trained) {
   return kernels;
 }
 
-/* 68 operations: 20 convolutions, 20 batch norms, 17 ReLUs, 8 sums, two poolings and a linear layer. In 16 bits, pictures
- * and logits are cast. A shortcut's convolution is a launch of its own where mma.sync computes it. */
+/* 68 operations: 20 convolutions, 20 batch norms, 17 ReLUs, 8 sums, two poolings and a linear layer. In 16 bits,
+ * pictures and logits are cast. A shortcut's convolution is a launch of its own where mma.sync computes it. */
 static void each_rung_launches_fewer_kernels(void **state) {
   (void)state;
   test_requires_gpu();
@@ -173,7 +175,8 @@ static void bytes_become_fewer(void **state) {
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-/* The three shortcuts of 1 x 1 are part of the convolutions that add them, with their weights; others have an identity. */
+/* The three shortcuts of 1 x 1 are part of the convolutions that add them, with their weights; others have an
+ * identity. */
 static void shortcuts_join_the_convolutions(void **state) {
   (void)state;
   Graph *plain = resnet18_layers(thin), *g = fused_graph(plain, fused_rung("fp16_residual"));
@@ -211,12 +214,23 @@ static void a_missing_parameter_is_named(void **state) {
   model_close(&trained);
 }
 
+/* Several tiles along each axis, several pictures, more filters than a block has. */
+static void the_stem_is_right_on_ragged_shapes(void **state) {
+  (void)state;
+  test_requires_gpu();
+  static LessonResult result; /* large */
+  const Lesson lesson = stem_pool_lesson();
+  const LessonVersion version = stem_pool_version("stem", stem_pool_forward_bf16, "");
+  if (lesson_verify_all(&lesson, &version, 1, &result) != 0) fail_msg("%s", result.message);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(rungs_on_the_cpu),
                                      cmocka_unit_test(rungs_by_their_kernels),
                                      cmocka_unit_test(each_rung_launches_fewer_kernels),
                                      cmocka_unit_test(a_graph_computes_the_same),
                                      cmocka_unit_test(bytes_become_fewer),
+                                     cmocka_unit_test(the_stem_is_right_on_ragged_shapes),
                                      cmocka_unit_test(shortcuts_join_the_convolutions),
                                      cmocka_unit_test(a_missing_parameter_is_named)};
   return TEST_MAIN("resnet18_fused", tests);

@@ -5,13 +5,14 @@
  *     R = S = 7, stride 2, padding 3: (P,Q) outputs; windows of 3 x 3, stride 2, padding 1: (P',Q') of them
  *
  *   stem_pool_forward_cpu    the loops of the formula
- *   stem_pool_forward_gpu    a block computes STEM_ROWS x STEM_COLS windows of 64 filters, T is __half, __nv_bfloat16 or
- *                            float; K is a multiple of 8
+ *   stem_pool_forward_gpu    a block computes STEM_ROWS x STEM_COLS windows of 64 filters. T is __half,
+ *                            __nv_bfloat16 or float; K is a multiple of 8
  *
- * x is read as pictures come, float32 and channel by channel, so nobody converts it before. In shared memory a pixel has
- * four numbers, the channels and a zero. The taps of a row of the filter are neighbours there, 7 times 4 numbers, filled
- * up to 8 times 4: for output q they begin at pixel 2 q. So the operand of the tensor cores, a row of 32 factors for
- * each output and row of taps, is the picture itself, and ldmatrix reads it in place: rows overlap, nothing is copied.
+ * x is read as pictures come, float32 and channel by channel, so nobody converts it before. In shared memory a pixel
+ * has four numbers, the channels and a zero. The taps of a row of the filter are neighbours there, 7 times 4 numbers,
+ * filled up to 8 times 4: for output q they begin at pixel 2 q. So the operand of the tensor cores, a row of 32
+ * factors for each output and row of taps, is the picture itself, and ldmatrix reads it in place: rows overlap,
+ * nothing is copied.
  *
  * With T float the factors are __half: their fraction has 10 bits, as that of TF32 has, and the sums are float32. What
  * half cannot hold is a number above 65504; weights and pixels are far below (stem_pool_fits()).
@@ -259,7 +260,7 @@ static __device__ __forceinline__ void stem_pool_windows(T *y, const T *out, int
     // >>> exercise stem_pool_window: the largest outputs of window (row, col) of the tile, of filters k to k + 7
     // hint: output (a,b) of the tile's STEM_OUT_ROWS x STEM_OUT_COLS begins at out + (a * STEM_OUT_COLS + b) * pitch
     // hint: window (row, col) covers 3 x 3 outputs from (2 row, 2 col) on; stem_larger(most, from) takes eight numbers
-    // hint: for a and b from 0 to 2: at = (2 * row + a) * STEM_OUT_COLS + 2 * col + b; stem_larger(most, out + at * pitch + k)
+    // hint: at = (2 * row + a) * STEM_OUT_COLS + 2 * col + b; stem_larger(most, out + at * pitch + k)
     for (int a = 0; a < 3; a++)
       for (int b = 0; b < 3; b++) {
         const int at = (2 * row + a) * STEM_OUT_COLS + 2 * col + b;

@@ -1,5 +1,5 @@
-/* stem_pool_op.cuh - stem_pool.cuh as Ops of common/nn that take the place of the first convolution of a ResNet, its ReLU
- * and its pooling, for inference:
+/* stem_pool_op.cuh - stem_pool.cuh as Ops of common/nn that take the place of the first convolution of a ResNet, its
+ * ReLU and its pooling, for inference:
  *
  *     graph_fuse_chains(g, &stem_pool_chain, 1);        // before other fusions
  *     graph_lower(g, DTYPE_FP16);                       // with LOWER_STEM_POOL among the lowerings

@@ -25,13 +25,15 @@ def read(path):
 
 def write(path, tensors, metadata):
     metadata = {key: value for key, value in metadata.items() if key != CHECKSUM}  # that of the tensors as they were
-    header, data = {"__metadata__": metadata}, b""
+    header, pieces, end = {"__metadata__": metadata}, [], 0
     for name, tensor in tensors.items():
         content = tensor.detach().contiguous().numpy().tobytes()
         header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape),
-                        "data_offsets": [len(data), len(data) + len(content)]}
-        data += content
+                        "data_offsets": [end, end + len(content)]}
+        pieces.append(content)
+        end += len(content)
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.writelines(pieces)

@@ -3,7 +3,7 @@
 
     python3 fashion_mnist.py                                  # 5 epochs, on the GPU where there is one
     python3 fashion_mnist.py --epochs=1 --train-images=2000 --device=cpu
-    python3 fashion_mnist.py --evaluate=runs/fashion_mnist/model.safetensors     # of the C program, or a .pth
+    python3 fashion_mnist.py --evaluate=runs/fashion_mnist/best.safetensors     # of the C program, or a .pth
 """
 import argparse
 import json

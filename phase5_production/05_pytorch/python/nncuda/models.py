@@ -62,7 +62,7 @@ _TYPES = {"F32": (torch.float32, 4), "I64": (torch.int64, 8)}
 
 
 def read_safetensors(path):
-    """A checkpoint of the C programs (runs/NAME/model.safetensors): name -> tensor. Every size is checked before it is
+    """A checkpoint of the C programs (runs/NAME/best.safetensors): name -> tensor. Every size is checked before it is
     used."""
     def wrong(what):
         return ValueError("%s: %s; expected a .safetensors file" % (path, what))

@@ -21,7 +21,7 @@
 #include <c10/cuda/CUDAStream.h>
 #endif
 
-#include "nncuda.h"
+#include <nncuda.h>
 
 namespace py = pybind11;
 using at::Tensor;

@@ -3,7 +3,7 @@
 //
 // Built by `pip install -e .` (setup.py) or by nncuda.build_extension(). Only the parts of PyTorch's headers that are
 // needed are included: <torch/extension.h> takes three times as long to compile.
-#include "checks.h"
+#include <checks.h>  // search path: this folder and that of nncuda.h (_build.py), because pip knows no workspace
 
 namespace {
 
@@ -298,7 +298,7 @@ std::tuple<Tensor, Tensor> fold_batch_norm(Object weight_, Object bias_, Object 
 
 }  // namespace
 
-#include "more.h"
+#include <more.h>
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("open", &open);
