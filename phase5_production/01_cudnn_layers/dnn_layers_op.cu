@@ -268,11 +268,16 @@ static void dnn_batch_norm2d_op_forward(const Context *context, const Node *node
     return;
   }
   const BatchNorm2d b = dnn_batch_norm2d_arrays(node, a);
+  const BatchNorm2dShape shape = {a->batch, n->channels, n->pixels};
+  Error err;
   dnn_batch_norm2d_batch(n, a->batch);
-  if (context->training)
-    dnn_batch_norm2d_forward(n, &b);
-  else
+  if (!context->training) {
     dnn_batch_norm2d_evaluate(n, &b);
+    return;
+  }
+  /* cuDNN would divide by 0 without a word, as in the last batch of an epoch */
+  if (batch_norm2d_shape_check(shape, &err) != 0) die("%s: %s", node->name, err.message);
+  dnn_batch_norm2d_forward(n, &b);
 }
 
 /* cuDNN's call wants all three gradients. Where one is not asked for, ours computes the others from what cuDNN has
