@@ -8,7 +8,7 @@
 #define OPERAND_MOST ((double)INT_MAX) /* elements of an operand: the kernels count them with an int */
 
 /* matmul_cpu_fast() tells OpenBLAS at its first call to use one thread, since it has its own. In a program that loads
- * this library OpenBLAS may be PyTorch's, too: it gets its threads back, by the one host thread that makes this call. */
+ * this library OpenBLAS may be PyTorch's, too: it gets its threads back, by the one host thread that makes the call. */
 static inline bool product_cpu_begin(void) {
   const int threads = openblas_get_num_threads();
   float c, one = 1;
