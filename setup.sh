@@ -164,12 +164,15 @@ find_gpu() {
     say "/dev/nvidia0"
   fi
 }
-# The version of cuDNN whose header is in a toolkit; nothing where there is none, or not its library.
+# The version of cuDNN whose header the compiler finds, in a toolkit or in the system's folders, as the build does;
+# nothing where there is none, or not its library.
 find_cudnn() {
-  local header=$1/include/cudnn_version.h library
+  local library
   for library in "$1"/lib64/libcudnn.so* "$1"/lib/libcudnn.so* /usr/lib/*/libcudnn.so*; do
-    [ -e "$library" ] && [ -e "$header" ] || continue
-    awk '/^#define CUDNN_(MAJOR|MINOR|PATCHLEVEL) / { version = version dot $3; dot = "." } END { print version }' "$header"
+    [ -e "$library" ] || continue
+    { echo '#include <cudnn.h>' | "${CC:-gcc}" -E -dM -x c "-I$1/include" - 2> /dev/null || true; } |
+      awk '$2 ~ /^CUDNN_(MAJOR|MINOR|PATCHLEVEL)$/ { part[$2] = $3 }
+           END { if (part["CUDNN_MAJOR"]) print part["CUDNN_MAJOR"] "." part["CUDNN_MINOR"] "." part["CUDNN_PATCHLEVEL"] }'
     return
   done
 }
@@ -177,9 +180,9 @@ say_cudnn() { # toolkit or nothing
   local version=''
   [ -z "$1" ] || version=$(find_cudnn "$1")
   if [ -n "$version" ]; then
-    say "cuDNN: $version, beside the CUDA toolkit."
+    say "cuDNN: $version."
   elif [ -n "$1" ]; then
-    say "cuDNN: none beside the CUDA toolkit. Lessons that compare with it leave its rows out and say so;" \
+    say "cuDNN: none that the compiler finds. Lessons that compare with it leave its rows out and say so;" \
       "developer.nvidia.com/cudnn-downloads has it."
   fi
   say "On the CPU oneDNN stands in for it."

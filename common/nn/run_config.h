@@ -46,16 +46,31 @@ static inline void run_config_optimizer(Config *config, const TrainOptions *opti
   config_set(config, "centered", options->centered ? "" : NULL);
 }
 
+/* What of the state's implementations a choice knows by name; where that is nothing, its usual one. */
+static inline const char *run_config_words(const OpChoice *choice, const TrainState *state,
+                                           char text[CHECKPOINT_IMPLEMENTATIONS]) {
+  ImplementationWord word;
+  size_t used = 0;
+  for (const char *at = state->implementations; implementation_next(&at, &word);) {
+    if (implementation_find(choice, word.name, word.name_length) < 0) continue;
+    const char *begin = word.node ? word.node : word.name;
+    used += (size_t)snprintf(text + used, CHECKPOINT_IMPLEMENTATIONS - used, "%s%.*s", used ? "," : "",
+                             (int)(word.name + word.name_length - begin), begin);
+  }
+  return used ? text : choice->list[0].name;
+}
+
 /* --conv=auto measures, and may choose something else the next time: what it has chosen is kept. An implementation that
  * was asked for also decides what is computed together (session_fuse()), so the usual one is named, too. */
 static inline void run_config_choices(Config *config, const TrainOptions *options, const TrainState *state) {
+  char text[CHECKPOINT_IMPLEMENTATIONS];
   for (int c = 0; c < options->choice_count; c++) {
     const int one = options->choice_count == 1;
     if (options->chosen[c][0] == '\0' && (state->implementations[0] == '\0' || !one)) continue;
     config_set(config, options->choices[c]->option,
-               one && state->implementations[0] ? state->implementations
-               : one                            ? options->choices[c]->list[0].name
-                                                : options->chosen[c]);
+               one || implementation_wants_measuring(options->chosen[c])
+                   ? run_config_words(options->choices[c], state, text)
+                   : options->chosen[c]);
   }
 }
 

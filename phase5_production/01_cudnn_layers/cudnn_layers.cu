@@ -51,9 +51,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* What an emulated GPU can do in a second. */
 static LayerCase scaled(LayerCase c, const Options *options) {
-  if (options->common.given & OPTIONS_BATCH_SIZE) c.batch = options->common.batch_size;
+  c.batch = options->common.batch_size;
 #ifdef SIMT_REWRITTEN
-  if (!(options->common.given & OPTIONS_BATCH_SIZE)) c.batch = 2;
   if (c.in.dim[0] > 8) c.in.dim[0] = c.in.rank == 1 ? 100 : 8;
   for (int i = 1; i < 3; i++)
     if (c.in.dim[i] > 14) c.in.dim[i] = 14;
@@ -88,8 +87,8 @@ static void print_pair(const char *name, const LayerRun *ours, const LayerRun *t
   const double difference = theirs ? layer_difference(theirs, ours) : NAN;
   snprintf(shape, sizeof shape, "%d x %s", c->batch, shape_text(c->in).text);
   printf("%-10s %-18s", name, shape);
-  json_t *row = json_pack("{s:s, s:s, s:i, s:i}", "version", name, "shape", shape, "kept_bytes",
-                          (int)(ours->kept + ours->saved), "workspace_bytes", (int)ours->workspace);
+  json_t *row = json_pack("{s:s, s:s, s:I, s:I}", "version", name, "shape", shape, "kept_bytes",
+                          (json_int_t)(ours->kept + ours->saved), "workspace_bytes", (json_int_t)ours->workspace);
   for (int back = 0; back < 2 && has_times; back++) {
     const double us = 1e6 * (back ? ours->backward : ours->forward);
     json_object_set_new(row, back ? "backward_us" : "time_us", json_real(us));
@@ -152,6 +151,7 @@ typedef struct Fused {
   DnnConv2d conv;
   DnnConv2dGraph graph;
   DnnElements relu;
+  cudnnActivationDescriptor_t fused_relu; /* of the one call, which takes no other than CUDNN_NOT_PROPAGATE_NAN */
 } Fused;
 
 static void fused_ours(const Fused *f) { conv2d_relu_forward_gpu(f->y, f->x, f->w, f->bias, f->shape); }
@@ -168,7 +168,7 @@ static void fused_one_call(const Fused *f) {
   CUDNN_CHECK(api, api->cudnnConvolutionBiasActivationForward(
                        f->conv.dnn.handle, &one, f->conv.x, f->x, f->conv.w, f->w, f->conv.convolution,
                        CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, f->workspace, DNN_WORKSPACE_MOST, &zero,
-                       f->conv.y, f->y, f->conv.bias, f->bias, f->relu.activation, f->conv.y, f->y));
+                       f->conv.y, f->y, f->conv.bias, f->bias, f->fused_relu, f->conv.y, f->y));
 }
 
 static void fused_graph(const Fused *f) {
@@ -251,6 +251,9 @@ static int compare_fused(const Options *options, json_t *rows) {
   if (dnn_open(&dnn, &err) != 0) return 0; /* said before */
   if (dnn_conv2d_open(&f.conv, &dnn, f.shape, 0, DNN_WORKSPACE_MOST, &err) != 0) die("%s", err.message);
   dnn_activation_open(&f.relu, &dnn, ACTIVATION_RELU, c.batch, (int)(conv2d_y_count(f.shape) / (size_t)c.batch));
+  CUDNN_CHECK(dnn.api, dnn.api->cudnnCreateActivationDescriptor(&f.fused_relu));
+  CUDNN_CHECK(dnn.api,
+              dnn.api->cudnnSetActivationDescriptor(f.fused_relu, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0));
   f.x = layer_array(DEVICE_GPU, conv2d_x_count(f.shape), 1);
   f.w = layer_array(DEVICE_GPU, conv2d_w_count(f.shape), 2);
   f.bias = layer_array(DEVICE_GPU, (size_t)f.shape.k, 3);
@@ -269,6 +272,7 @@ static int compare_fused(const Options *options, json_t *rows) {
   dnn_conv2d_graph_close(&f.graph);
   dnn_conv2d_close(&f.conv);
   dnn_elements_close(&f.relu);
+  CUDNN_CHECK(dnn.api, dnn.api->cudnnDestroyActivationDescriptor(f.fused_relu));
   dnn_close(&dnn);
   float *const arrays[] = {f.x, f.w, f.bias, f.y, (float *)f.workspace};
   for (int i = 0; i < 5; i++) device_free(DEVICE_GPU, arrays[i]);
@@ -296,6 +300,9 @@ int main(int argc, char **argv) {
   memset(&options, 0, sizeof options);
   options.common = options_default(OPTIONS_DEVICE | OPTIONS_JSON | OPTIONS_BATCH_SIZE);
   options.common.device = DEVICE_GPU;
+#ifdef SIMT_REWRITTEN
+  options.common.batch_size = 2;
+#endif
   options_parse(&options.common, &own, &options, argc, argv);
   if (options.common.device != DEVICE_GPU) die("cuDNN computes on GPUs alone; leave --device=cpu out");
   if (device_open(DEVICE_GPU, description, sizeof description, &err) != 0) die("%s", err.message);

@@ -12,7 +12,8 @@
  * Before the first call five descriptors are made: of x, w and y, of the bias, and of the operation. Then cuDNN is asked
  * which of its algorithms it takes to be fastest for this shape on this GPU (the _v7 calls: a table of heuristics,
  * nothing is run), and dnn_algorithm_pick() takes the first that computes in float32 throughout and gives the same bits
- * each time. A call neither allocates nor waits; another batch size sets N in two descriptors and asks again.
+ * each time. A call neither allocates nor waits; another batch size sets N in two descriptors and asks again, and has to
+ * do with the workspace that is there (dnn_conv2d_batch()).
  *
  * The math type of the operation is CUDNN_FMA_MATH: float32 multiplied as float32. CUDNN_DEFAULT_MATH would let cuDNN
  * round the inputs to TF32 (10 bits) for tensor cores, without a word. */
@@ -92,12 +93,17 @@ static inline int dnn_conv2d_algorithms(const DnnConv2d *c, Conv2dPass pass, Dnn
   return count;
 }
 
-/* For the batch of the descriptors. -1 where no algorithm will do. */
-static inline int dnn_conv2d_choose(DnnConv2d *c, Error *err) {
+/* For the batch of the descriptors. atomics: where no deterministic algorithm fits into the room, one with atomic
+ * additions will do. -1: none will. */
+static inline int dnn_conv2d_choose(DnnConv2d *c, int atomics, Error *err) {
   for (int pass = 0; pass < c->passes; pass++) {
     DnnAlgorithm found[DNN_ALGORITHMS];
     const int count = dnn_conv2d_algorithms(c, (Conv2dPass)pass, found);
-    const int best = dnn_algorithm_pick(found, count, c->room);
+    int best = dnn_algorithm_pick(found, count, c->room);
+    if (best < 0 && atomics) {
+      for (int i = 0; i < count; i++) found[i].deterministic = 1;
+      best = dnn_algorithm_pick(found, count, c->room);
+    }
     if (best < 0)
       return error_set(err,
                        "cuDNN has no algorithm for the %s pass of a convolution of %s that is deterministic, computes "
@@ -144,7 +150,7 @@ static inline int dnn_conv2d_open(DnnConv2d *c, const Dnn *dnn, Conv2dShape shap
   CUDNN_CHECK(api, api->cudnnCreateConvolutionDescriptor(&c->convolution));
   dnn_conv2d_set_batch(c);
   dnn_conv2d_set_operation(c);
-  if (dnn_conv2d_choose(c, err) != 0) {
+  if (dnn_conv2d_choose(c, 0, err) != 0) {
     dnn_conv2d_close(c);
     return -1;
   }
@@ -152,13 +158,14 @@ static inline int dnn_conv2d_open(DnnConv2d *c, const Dnn *dnn, Conv2dShape shap
   return 0;
 }
 
-/* Of the calls that follow: at most that of the first shape. */
+/* Of the calls that follow: at most that of the first shape. The workspace is as large as that one needed. A smaller
+ * batch may want more for its deterministic algorithms; it then gets one with atomic additions, which needs none. */
 static inline void dnn_conv2d_batch(DnnConv2d *c, int batch) {
   Error err;
   if (c->shape.n == batch) return;
   c->shape.n = batch;
   dnn_conv2d_set_batch(c);
-  if (dnn_conv2d_choose(c, &err) != 0) die("%s", err.message);
+  if (dnn_conv2d_choose(c, 1, &err) != 0) die("%s", err.message);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ calls */

@@ -53,7 +53,12 @@ static void cudnn_learns_as_ours_does(void **state) {
   assert_true(fabs(theirs - ours) < 1e-3 * ours);
   assert_true(fabs(convolutions - ours) < 1e-3 * ours);
   assert_true(fabs(mixed - ours) < 1e-3 * ours);
+  /* recorded in a graph: the first of all calls of cuDNN in this process, too */
+  assert_true(fabs(test_loss(program, "graph", "--layers=cudnn", "--graph") - ours) < 1e-3 * ours);
   assert_true(fabs(test_loss(program, "auto", "--layers=auto", NULL) - ours) < 1e-3 * ours);
+  char text[8192]; /* what was chosen, and not that it is to be measured again */
+  text[test_read_file(in_dir("auto", "config.json"), text, sizeof text - 1)] = '\0';
+  if (strstr(text, "\"layers\"") == NULL || strstr(text, "auto\"")) fail_msg("config.json of an auto run: %s", text);
 }
 
 static void expect_prediction(const char *which, const char *folder, const char *digit, const char *device) {

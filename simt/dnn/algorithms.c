@@ -19,6 +19,11 @@ static const int counts[3] = {CUDNN_CONVOLUTION_FWD_ALGO_COUNT, CUDNN_CONVOLUTIO
 static const int order[3][CUDNN_CONVOLUTION_FWD_ALGO_COUNT] = {
     {1, 0, 6, 7, 2, 5, 4, 3}, {1, 0, 4, 5, 3, 2}, {1, 0, 3, 5, 6, 2, 4}};
 
+/* Whether an algorithm adds atomically on a GPU: the same numbers give other bits each time. Here none does. */
+static int adds_atomically(Pass pass, Kind kind) {
+  return pass == FORWARD ? 0 : kind == NO_SPACE || kind == PARTIAL_SUMS; /* ALGO_0, and ALGO_3 of the filter */
+}
+
 /* Why this kind cannot, NULL where it can. */
 static const char *obstacle(const Convolution *c, Kind kind) {
   const int r = c->w.dim[2], s = c->w.dim[3];
@@ -98,6 +103,10 @@ int proposed_algorithm(Pass pass, int i) { return order[pass][i]; }
 
 int algorithm_notes(Pass pass, int algorithm, cudnnBackendNumericalNote_t note[2]) {
   const Kind kind = kinds[pass][algorithm];
+  if (adds_atomically(pass, kind)) {
+    note[0] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    return 1;
+  }
   if (kind == FFT || kind == FFT_TILES) note[0] = CUDNN_NUMERICAL_NOTE_FFT;
   if (kind == WINOGRAD || kind == WINOGRAD_APART) note[0] = CUDNN_NUMERICAL_NOTE_WINOGRAD;
   if (kind == WINOGRAD_APART) note[1] = CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4;
@@ -138,7 +147,9 @@ static cudnnStatus_t list(const char *function, const Convolution *c, int asked,
   for (int can = 1; can >= 0; can--) {
     for (int i = 0; i < counts[c->pass] && count < asked; i++) {
       const char *why;
-      Perf p = {.algo = (cudnnConvolutionFwdAlgo_t)order[c->pass][i], .time = -1, .determinism = CUDNN_DETERMINISTIC};
+      const int atomic = adds_atomically(c->pass, kinds[c->pass][order[c->pass][i]]);
+      Perf p = {.algo = (cudnnConvolutionFwdAlgo_t)order[c->pass][i], .time = -1};
+      p.determinism = atomic ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
       p.status = algorithm_bytes(c, (int)p.algo, &p.memory, &why);
       if (p.status == CUDNN_STATUS_SUCCESS && p.memory > room) p.status = CUDNN_STATUS_ALLOC_FAILED;
       if ((p.status == CUDNN_STATUS_SUCCESS) != can) continue;

@@ -392,6 +392,8 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     return not_supported(&call, "the activation must be CUDNN_ACTIVATION_RELU or CUDNN_ACTIVATION_IDENTITY");
   if (activation->mode == CUDNN_ACTIVATION_IDENTITY && algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)
     return not_supported(&call, "CUDNN_ACTIVATION_IDENTITY needs CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM");
+  if (activation->nan != CUDNN_NOT_PROPAGATE_NAN)
+    return not_supported(&call, "reluNanOpt of the activation must be CUDNN_NOT_PROPAGATE_NAN in this call");
   call.activation = *activation;
   TRY(set_call(&call, FORWARD, desc, (int)algorithm, workspace, bytes));
   return submit(&call, work_fused);

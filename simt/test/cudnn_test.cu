@@ -201,6 +201,14 @@ static void test_algorithms(void **state) {
   DNN(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, c.x.desc, c.y.desc, c.desc, c.w.filter, 1, &some, filter));
   assert_true(some == 1 && filter[0].status == CUDNN_STATUS_SUCCESS);
   backward_filter(c, filter[0].algo, 1, 0);
+  DNN(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, c.x.desc, c.y.desc, c.desc, c.w.filter,
+                                                    CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, &some, filter));
+  for (int i = 0; i < some; i++) { /* which of them add atomically */
+    const bool adds =
+        filter[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 || filter[i].algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
+    if (filter[i].status == CUDNN_STATUS_SUCCESS)
+      assert_int_equal(filter[i].determinism, adds ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC);
+  }
   done(c);
 }
 
@@ -244,6 +252,13 @@ static void fused(const Shape &s, Layout layout, cudnnActivationMode_t mode, flo
     expected[i] += alpha2 * z.v[i] + bias.v[i / plane % s.k];
     if (mode == CUDNN_ACTIVATION_RELU && expected[i] < 0) expected[i] = 0;
   }
+#ifdef SIMT_REWRITTEN /* NVIDIA's manual says so; a version may be more generous */
+  DNN(cudnnSetActivationDescriptor(activation, mode, CUDNN_PROPAGATE_NAN, 0));
+  DNN_REFUSES(NOT_SUPPORTED, cudnnConvolutionBiasActivationForward(
+                                 handle, &alpha1, c.x.desc, c.x.d, c.w.filter, c.w.d, c.desc, algorithm, workspace,
+                                 bytes, &alpha2, z.desc, z.d, bias.desc, bias.d, activation, c.y.desc, c.y.d));
+  DNN(cudnnSetActivationDescriptor(activation, mode, CUDNN_NOT_PROPAGATE_NAN, 0));
+#endif
   DNN(cudnnConvolutionBiasActivationForward(handle, &alpha1, c.x.desc, c.x.d, c.w.filter, c.w.d, c.desc, algorithm,
                                             workspace, bytes, &alpha2, z.desc, z.d, bias.desc, bias.d, activation,
                                             c.y.desc, c.y.d));
