@@ -1,6 +1,6 @@
-/* Names and shapes of the parameters; ResNet-18 with 8 channels where torchvision has 64, against PyTorch (common/nn/golden.h), with batch norm folded, and
- * in training. testdata/thin_golden.safetensors is of tools/golden/network_golden.py; resnet18_torch_test has the whole
- * network against torchvision itself. */
+/* Names and shapes of the parameters; ResNet-18 with 8 channels where torchvision has 64, against PyTorch
+ * (common/nn/golden.h), with batch norm folded, and in training. testdata/thin_golden.safetensors is of
+ * tools/golden/network_golden.py; resnet18_torch_test has the whole network against torchvision itself. */
 #include "common/nn/golden.h"
 #include "phase5_production/03_resnet18/resnet18.cuh"
 #include "phase5_production/03_resnet18/resnet18_weights.h"

@@ -154,7 +154,7 @@ NNCUDA_API int nncuda_add_relu_forward(int device, void *stream, int dtype, void
 NNCUDA_API int nncuda_add_relu_backward(int device, void *stream, int dtype, void *d, const void *dy, const void *y,
                                         int64_t n);
 /* Each element is dropped with probability p (0 to 1), the others are multiplied by 1 / (1 - p). Which ones is a
- * function of (seed, offset, position) alone, by Philox4x32-10: the backward pass is the same call on dy. y may be x. */
+ * function of (seed, offset, position) alone, by Philox4x32-10: backward is the same call on dy. y may be x. */
 NNCUDA_API int nncuda_dropout(int device, void *stream, int dtype, void *y, const void *x, int64_t n, double p,
                               uint64_t seed, uint32_t offset);
 
@@ -205,21 +205,21 @@ NNCUDA_API int nncuda_conv2d_backward_weight(int device, void *stream, int dtype
                                              size_t workspace_bytes);
 
 /* The same forward pass by tensor cores, in PyTorch's channels_last format: x (N,H,W,C), w (K,R,S,C/groups), residual
- * and y (N,P,Q,K), of float16, bfloat16 or tf32; bias (K) is float32. There is no float32, and no backward pass. Without
- * a residual the workspace may be NULL. The first call of a process asks the GPU what the kernels were compiled for,
- * which waits: make one before a capture.
+ * and y (N,P,Q,K), of float16, bfloat16 or tf32; bias (K) is float32. There is no float32, and no backward pass.
+ * Without a residual the workspace may be NULL. The first call of a process asks the GPU what the kernels were compiled
+ * for, which waits: make one before a capture.
  *
- * tf32: products are of factors with 11 bits, sums are float32. mma.sync rounds the factors. wgmma (H100, H200) cuts the
- * other bits of x, w and residual off, and stores y rounded to 11 bits, so that the y of one call loses nothing as the x
- * or residual of the next: round weights and pictures beforehand where the last bit counts. */
+ * tf32: products are of factors with 11 bits, sums are float32. mma.sync rounds the factors. wgmma (H100, H200) cuts
+ * the other bits of x, w and residual off, and stores y rounded to 11 bits, so that the y of one call loses nothing as
+ * the x or residual of the next: round weights and pictures beforehand where the last bit counts. */
 NNCUDA_API size_t nncuda_conv2d_nhwc_workspace(int device, int dtype);
 NNCUDA_API int nncuda_conv2d_nhwc_forward(int device, void *stream, int dtype, void *y, const void *x, const void *w,
                                           const float *bias, const void *residual, int relu,
                                           const nncuda_conv2d_shape *shape, void *workspace, size_t workspace_bytes);
 
 /* Batch norm in evaluation becomes part of the convolution before it: new_w (filters,weights) and new_bias (filters)
- * from w, bias (NULL: 0), and batch norm's gamma, beta, mean, var (filters each). weights: C/groups R S. new_w may be w,
- * new_bias may be bias. */
+ * from w, bias (NULL: 0), and batch norm's gamma, beta, mean, var (filters each). weights: C/groups R S. new_w may be
+ * w, new_bias may be bias. */
 NNCUDA_API int nncuda_conv2d_fold_batch_norm(int device, void *stream, int dtype, void *new_w, void *new_bias,
                                              const void *w, const void *bias, const void *gamma, const void *beta,
                                              const void *mean, const void *var, double epsilon, int64_t filters,
@@ -314,7 +314,7 @@ NNCUDA_API int nncuda_attention_backward(int device, void *stream, int dtype, vo
  * tensors: how many there are. The arrays w, grad, ... of that many pointers, and `length` of that many element counts,
  * lie on the host and are read before the function returns. Weights and state are updated in place. */
 
-/* momentum_buffer: NULL where momentum is 0. first_step: it holds zeros, and the gradient is added without dampening. */
+/* momentum_buffer: NULL where momentum is 0. first_step: it holds zeros; the gradient is added without dampening. */
 NNCUDA_API int nncuda_sgd_step(int device, void *stream, int64_t tensors, float *const *w, const float *const *grad,
                                float *const *momentum_buffer, const int64_t *length, double lr, double momentum,
                                double dampening, int nesterov, double weight_decay, int first_step);

@@ -1,5 +1,5 @@
-/* nncuda_call.cuh - what every function of nncuda.h does before and after its kernels. Include it first: it changes what
- * the launchers of the other lessons do when something fails.
+/* nncuda_call.cuh - what every function of nncuda.h does before and after its kernels. Include it first: it changes
+ * what the launchers of the other lessons do when something fails.
  *
  *     int nncuda_softmax_forward(int device, void *stream, int dtype, void *y, const void *x, int64_t rows, ...) {
  *       Call call = call_begin(__func__, device, stream);

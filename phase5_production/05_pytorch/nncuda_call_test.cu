@@ -1,6 +1,9 @@
 /* nncuda_call_test.cu - what every function does beside computing: arguments that are wrong, each with its sentence;
  * versions; threads. */
 #include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "phase5_production/05_pytorch/test_nncuda.h"
 
@@ -226,8 +229,38 @@ static void two_threads(void **state) {
   device_free(DEVICE_GPU, gpu_labels);
 }
 
+/* ---------------------------------------------------------------------------------------------------------------- */
+
+/* What is prepared once, and fails, is tried again by the next call: nothing is left half done. In its own process,
+ * with 60 MiB of address space left, where OpenBLAS wants 128 for each thread. */
+static void memory_that_is_missing(void **state) {
+  (void)state;
+  int status = -1;
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    float a[4] = {1, 2, 3, 4}, c[4];
+    long pages = 0;
+    int wrong = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%ld", &pages) != 1) _exit(100);
+    fclose(file);
+    const rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (60 << 20);
+    const struct rlimit limit = {bytes, bytes};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(101);
+    alarm(20);
+    for (int i = 0; i < 2; i++)
+      wrong += nncuda_matmul(NNCUDA_CPU, NULL, F32, c, a, a, 2, 2, 2, 0, 0, 0) != NNCUDA_UNSUPPORTED ||
+               strstr(nncuda_last_error(), "MiB of address space") == NULL;
+    _exit(wrong);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(memory_that_is_missing), /* before any product */
       cmocka_unit_test(arguments),
       cmocka_unit_test(shapes),
       cmocka_unit_test(tensors),

@@ -31,8 +31,8 @@ static inline Conv2dNhwcAdd<T> nhwc_add(const ConvNhwc *c) {
   return add;
 }
 
-/* Whether the GPU has wgmma is asked once, by a kernel and a copy that waits for it in the default stream: so the kernel
- * must be there, too, and not in the caller's stream, which the copy does not wait for. */
+/* Whether the GPU has wgmma is asked once, by a kernel and a copy that waits for it in the default stream. So the
+ * kernel must be there, too, and not in the caller's stream, which the copy does not wait for. */
 static inline void nhwc_ask(void) {
   const cudaStream_t stream = nncuda_thread.stream;
   nncuda_thread.stream = NULL;

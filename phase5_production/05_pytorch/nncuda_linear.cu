@@ -8,7 +8,7 @@
 #define OPERAND_MOST ((double)INT_MAX) /* elements of an operand: the kernels count them with an int */
 
 /* matmul_cpu_fast() tells OpenBLAS at its first call to use one thread, since it has its own. In a program that loads
- * this library OpenBLAS may be PyTorch's, too: it gets its threads back, by the one host thread that makes this call. */
+ * this library OpenBLAS may be PyTorch's, too: it gets its threads back, by the one host thread that makes the call. */
 static inline bool product_cpu_begin(void) {
   const int threads = openblas_get_num_threads();
   float c, one = 1;
@@ -19,6 +19,11 @@ static inline bool product_cpu_begin(void) {
 
 static inline void product_cpu(float *c, const float *a, const float *b, int m, int n, int k, bool transpose_a,
                                bool transpose_b, bool accumulate) {
+  static int enough; /* memory; looked at here, as a jump out of an initializer would leave it unfinished for ever */
+  const int threads = threads_most() < MATMUL_CPU_SLICES ? threads_most() : MATMUL_CPU_SLICES;
+  if (!__atomic_load_n(&enough, __ATOMIC_RELAXED))
+    threads_expect_memory((size_t)threads * 128, "matrix products on the CPU (OpenBLAS)");
+  __atomic_store_n(&enough, 1, __ATOMIC_RELAXED);
   static const bool begun = product_cpu_begin(); /* once; other threads wait */
   (void)begun;
   matmul_cpu_fast(c, a, b, m, n, k, transpose_a, transpose_b, accumulate);

@@ -1,5 +1,5 @@
-/* nncuda_optimizer.cu - optimizer steps on all tensors of a model, with the kernels of phase4_training/01_sgd: the table
- * of the tensors is an argument of the kernel, as many tensors at a time as it has room for. */
+/* nncuda_optimizer.cu - optimizer steps on all tensors of a model, with the kernels of phase4_training/01_sgd: the
+ * table of the tensors is an argument of the kernel, as many tensors at a time as it has room for. */
 #include "phase5_production/05_pytorch/nncuda_call.cuh"
 
 #include "common/nn/optimizers/adam.cuh"

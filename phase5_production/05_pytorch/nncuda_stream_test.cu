@@ -1,5 +1,5 @@
-/* nncuda_stream_test.cu - launches of the library go to the caller's stream. Linked with the library's objects, not with
- * the library itself, so that the streams of the emulator are the same for both. */
+/* nncuda_stream_test.cu - launches of the library go to the caller's stream. Linked with the library's objects, not
+ * with the library itself, so that the streams of the emulator are the same for both. */
 #include "common/test_arrays.h"
 #include "phase5_production/05_pytorch/nncuda.h"
 

@@ -1,4 +1,4 @@
-/* pytorch.cu - a library's kernels in the order of the program that calls it, and how libnncuda.so.1 speaks to a caller.
+/* pytorch.cu - a library's kernels in the order of the program that calls it, and what libnncuda.so.1 says to a caller.
  *
  *     bazel run //phase5_production:pytorch
  *

@@ -1,4 +1,4 @@
-/* test_nncuda.h - arrays that lie twice: in the host's memory for NNCUDA_CPU, and in that of GPU 0, between guard bands.
+/* test_nncuda.h - arrays that lie twice: in the host's memory for NNCUDA_CPU, in that of GPU 0, between guard bands.
  *
  *     Twice x = twice_random(n, 1), y = twice_poison(n);
  *     BOTH(nncuda_activation_forward(device, NULL, NNCUDA_FLOAT32, NNCUDA_RELU, y.at[on], x.at[on], n));

@@ -76,7 +76,7 @@ def read_safetensors(path):
         raise wrong("says that its header has %d bytes, but only %d follow" % (length, len(content) - 8))
     try:
         header = json.loads(content[8:8 + length])
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise wrong("its header is not JSON (%s)" % error) from None
     if not isinstance(header, dict):
         raise wrong("its header is not an object")
@@ -86,7 +86,7 @@ def read_safetensors(path):
             continue
         try:
             (dtype, size), shape, (first, last) = _TYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
-            good = all(type(n) is int and n >= 0 for n in [first, last, *shape])
+            good = all(type(n) is int and 0 <= n < 1 << 62 for n in [first, last, *shape])
         except (KeyError, TypeError, ValueError):
             raise wrong("tensor %s has no dtype F32 or I64, shape and data_offsets" % name) from None
         if not good or first > last or last > len(content) - begin or last - first != size * math.prod(shape):

@@ -113,6 +113,8 @@ class Fusion(Case):
                 (nn.Linear(2, 3).eval(), TypeError, "model is a Linear; expected a torchvision.models.resnet.ResNet"),
                 (None, TypeError, "model is None"),
                 (narrow().double(), TypeError, "conv1.weight has dtype torch.float64"),
+                (resnet18(norm_layer=lambda c: nn.BatchNorm2d(c, eps=1e-3)).eval(), NotImplementedError,
+                 "bn1 has affine=True and eps=0.001; expected True and 1e-05"),
                 (resnet18(norm_layer=lambda c: nn.GroupNorm(1, c)).eval(), NotImplementedError,
                  "bn1 is a GroupNorm; expected a BatchNorm2d")):
             with self.assertRaisesRegex(kind, sentence):

@@ -183,6 +183,9 @@ class States(Case):
                                   (struct.pack("<Q", 1 << 60) + text, "says that its header has"),
                                   (struct.pack("<Q", 5) + b"hello", "not JSON"),
                                   (struct.pack("<Q", 2) + b"[]", "not an object"),
+                                  (struct.pack("<Q", 99999) + b"[" * 99999, "not JSON"),
+                                  (struct.pack("<Q", 76) + b'{"a":{"dtype":"F32","shape":[0,%d],"data_offsets":[0,0]}}'
+                                   % 10 ** 20, "lies at"),
                                   (struct.pack("<Q", 8) + b'{"a":{}}', "tensor a has no dtype")):
             with self.assertRaisesRegex(ValueError, sentence):
                 load(content)

@@ -159,6 +159,9 @@ def _check(model, fuse):
             raise NotImplementedError("optimize_resnet18: %s is %s without running statistics; expected a BatchNorm2d "
                                       "with them"
                                       % (name, kind(layer)))
+        if isinstance(layer, nn.BatchNorm2d) and (layer.weight is None or layer.eps != 1e-5):
+            raise NotImplementedError("optimize_resnet18: %s has affine=%r and eps=%r; expected True and 1e-05, a "
+                                      "constant of the kernels" % (name, layer.affine, layer.eps))
         if name.endswith(("bn1", "bn2")) and not isinstance(layer, nn.BatchNorm2d):
             raise NotImplementedError("optimize_resnet18: %s is %s; expected a BatchNorm2d" % (name, kind(layer)))
     for name, p in model.named_parameters():
