@@ -1,5 +1,5 @@
-/* train_cudnn as its users meet it: two short epochs by cuDNN give the losses of ours, a checkpoint serves both sides, a
- * mixture is kept and resumed, and what is wrong is said in a sentence. Where the GPU has no cuDNN the rest is refused. */
+/* train_cudnn as its users meet it: two short epochs by cuDNN give the losses of ours, a checkpoint serves both sides,
+ * a mixture is kept and resumed, and what is wrong is said in a sentence. Where the GPU has no cuDNN the rest is refused. */
 #include <math.h>
 
 #include "common/program_test.h"
@@ -88,7 +88,7 @@ static void checkpoints_serve_both_sides(void **state) {
   expect_prediction(program, "theirs", digit, "--device=gpu");
 }
 
-/* A run of two epochs that goes on to a third computes each layer as it did; in a program without cuDNN it is refused. */
+/* A run of two epochs that goes on to a third computes each layer as it did; without cuDNN it is refused. */
 static void a_mixture_is_resumed(void **state) {
   (void)state;
   if (!have_cudnn()) skip();

@@ -1,7 +1,7 @@
-/* cudnn_duel.cu - the networks of phase 3 by our kernels, by cuDNN, and by the faster of the two in each layer: time and
- * memory of a training step and of inference.
+/* cudnn_duel.cu - the networks of phase 3 by our kernels, by cuDNN, and by the faster of the two in each layer: time
+ * and memory of a training step and of inference.
  *
- *     bazel run //phase5_production:cudnn_duel                                 all networks, batches of 1, 16, 64 and 256
+ *     bazel run //phase5_production:cudnn_duel                               all networks, batches of 1, 16, 64 and 256
  *     bazel run //phase5_production:cudnn_duel -- --network=lenet --batch-size=64 --use=training
  *     bazel run //phase5_production:cudnn_duel -- --network=resnet_cifar --batch-size=64 --by-layer
  *
@@ -48,7 +48,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-/* ------------------------------------------------------------------------------------------------------------ the rows */
+/* --------------------------------------------------------------------------------------------------------- the rows */
 
 typedef struct DuelRow {
   const char *network;
@@ -140,7 +140,7 @@ static json_t *row_json(const DuelRow *row) {
   return json;
 }
 
-/* --------------------------------------------------------------------------------------------------------- a contest */
+/* -------------------------------------------------------------------------------------------------------- a contest */
 
 /* Where cuDNN takes a node, its algorithm of this direction. */
 static const char *algorithm_of(const Model *m, const StepPart *part) {
@@ -230,7 +230,7 @@ static void contest(const Contest *c, const Options *options) {
   for (int i = first; i < row_count; i++) print_row(&rows[i]);
 }
 
-/* --------------------------------------------------------------------------------------------------------- the picture */
+/* ------------------------------------------------------------------------------------------------------ the picture */
 
 /* A bar for each contest of the largest batch: time where there is one, else memory. */
 static void print_picture(FILE *script, const void *what, int png) {
@@ -274,7 +274,7 @@ static void draw(const Options *options) {
   }
 }
 
-/* ------------------------------------------------------------------------------------------------------------ the duel */
+/* --------------------------------------------------------------------------------------------------------- the duel */
 
 /* What CUDA itself and cuDNN take of the GPU's memory: the difference of what is in use around a first model. */
 static void measure_library(Options *options) {

@@ -47,7 +47,7 @@ static __host__ __device__ inline MemoryCount memory_count_none(void) {
 }
 
 static __host__ __device__ inline void memory_take(MemoryCount *count, int kind, long bytes) {
-  // >>> exercise memory_peak: count the bytes; where there have never been as many, keep how many of each kind there are
+  // >>> exercise memory_peak: count the bytes; at a new peak, keep how many of each kind there are
   // hint: count->now[kind] and count->sum grow first.
   // hint: A new peak is a sum above count->peak. At an equal one the first stays.
   // hint: Copy all of now[] to at_peak[], not that of this kind alone.

@@ -261,7 +261,7 @@ static __global__ void preprocess_rows_kernel(PreprocessWork work, const uint8_t
   const int r = i / width, q = i % width / 3, c = i % 3, stride = plan.x.crop;
   const uint8_t *line = picture + (size_t)(rows.first + r) * 3 * plan.x.in; /* row r of those needed */
   const int *table = work.x + q, first = table[0], count = table[stride];   /* the window; its weights follow */
-  // >>> exercise preprocess_row_sum: byte i of work.rows: the weighted sum of channel c of `count` pixels from `first` on
+  // >>> exercise preprocess_row_sum: byte i of work.rows: the weighted sum of channel c of `count` pixels from `first`
   // hint: the table has a column for each output: the weight of pixel first + j is table[(2 + j) * stride]
   // hint: the channels of a pixel lie side by side: channel c of pixel j is byte 3 * j + c of the line
   // hint: sum the products in an int, over j below `count`; then work.rows[i] = preprocess_round(sum)

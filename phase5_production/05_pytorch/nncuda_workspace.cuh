@@ -31,7 +31,8 @@ static __host__ __device__ inline void *workspace_take(Workspace *w, size_t coun
   // >>> exercise nncuda_workspace: the array, and w->bytes grows so that the next one begins at a multiple of 256
   // hint: the array begins at w->memory + w->bytes, unless w->memory is NULL or nothing is wanted
   // hint: count * size bytes are taken, rounded up to a multiple of 256
-  // hint: if (w->memory != NULL && count > 0) array = w->memory + w->bytes; w->bytes += (count * size + 255) / 256 * 256;
+  // hint: if (w->memory != NULL && count > 0) array = w->memory + w->bytes;
+  // hint: w->bytes += (count * size + 255) / 256 * 256;
   if (w->memory != NULL && count > 0) array = w->memory + w->bytes;
   w->bytes += (count * size + 255) / 256 * 256;
   // <<< exercise
