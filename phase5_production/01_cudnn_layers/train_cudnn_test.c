@@ -1,5 +1,5 @@
 /* train_cudnn as its users meet it: two short epochs by cuDNN give the losses of ours, a checkpoint serves both sides,
- * a mixture is kept and resumed, and what is wrong is said in a sentence. Without cuDNN on the GPU the rest is refused. */
+ * a mixture is kept and resumed, what is wrong is said in a sentence. Without cuDNN on the GPU the rest is refused. */
 #include <math.h>
 
 #include "common/program_test.h"
