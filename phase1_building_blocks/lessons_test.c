@@ -249,6 +249,16 @@ static void what_is_typed_wrong_is_explained(void **state) {
   }
 }
 
+/* A version is in the list, or it is said why this machine cannot run it. */
+static void a_version_that_is_left_out_is_explained(void **state) {
+  (void)state;
+  Subprocess run = run_lesson("matmul_split", "--only=fastest", NULL, NULL);
+  expect_run(&run, 2, "", "--only=fastest: there is no such version; there are\n  wmma_tf32\n");
+  if (strstr(run.err, "\n  wgmma_half\n") == NULL)
+    expect_run(&run, 2, "", "The versions with wgmma are left out: wgmma and TMA need compute capability 9.0");
+  subprocess_free(&run);
+}
+
 /* Sizes that are too large for the grid or an int of some version. */
 static void what_no_version_reaches_is_refused(void **state) {
   (void)state;
@@ -292,6 +302,7 @@ int main(void) {
       cmocka_unit_test(a_profiler_gets_one_launch),
       cmocka_unit_test(the_cpu_has_the_definition),
       cmocka_unit_test(what_is_typed_wrong_is_explained),
+      cmocka_unit_test(a_version_that_is_left_out_is_explained),
       cmocka_unit_test(what_no_version_reaches_is_refused),
   };
   return TEST_MAIN("lessons", tests);

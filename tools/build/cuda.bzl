@@ -24,7 +24,7 @@ _MODE_FLAGS = {
 # Compiles a kernel in half the time, and slow ones: to see that it compiles.
 _NVCC_CHECK_FLAGS = ["-Xcicc=-O0", "-Xptxas=-O0"]
 
-def _arch_flags(archs, arch_specific, ptx):
+def _arch_flags(archs, arch_specific):
     """"80,90" -> code for both, and PTX of the last for GPUs to come. Specific to an architecture: for 90a, not 90."""
     numbers = archs.split(",")
     for number in numbers:
@@ -32,7 +32,7 @@ def _arch_flags(archs, arch_specific, ptx):
             fail("--//tools/build:archs: '%s' is not a list of compute capabilities like 80,90" % archs)
     exact = [number + "a" if arch_specific and number == "90" else number for number in numbers]
     flags = ["-gencode=arch=compute_%s,code=sm_%s" % (number, number) for number in exact]
-    return flags + (["-gencode=arch=compute_%s,code=compute_%s" % (numbers[-1], numbers[-1])] if ptx else [])
+    return flags + ["-gencode=arch=compute_%s,code=compute_%s" % (numbers[-1], numbers[-1])]
 
 # What CUDA sources rely on: type punning by pointer, and a * b + c in one rounding where the processor can. Line tables,
 # for the place of a fault.
@@ -91,11 +91,9 @@ def _nvcc(ctx, src, compile_ctx, cc_toolchain):
     host_flags = [f for f in ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts if not f.startswith("-std=")]
     args = ctx.actions.args()
     args.add_all(["-c", src.path, "-o", obj.path, "-ccbin", cc_toolchain.compiler_executable, "-std=c++17"])
-    check = ctx.attr._nvcc[FlagInfo].value == "check"
-    ptx = not (check and ctx.attr.arch_specific)  # nvcc would compile a second time, for 90 and not for 90a
-    args.add_all(_arch_flags(ctx.attr._archs[FlagInfo].value, ctx.attr.arch_specific, ptx))
+    args.add_all(_arch_flags(ctx.attr._archs[FlagInfo].value, ctx.attr.arch_specific))
     args.add_all(_MODE_FLAGS[mode])
-    if check and not ctx.attr.arch_specific:  # wgmma wants the registers of -O3
+    if ctx.attr._nvcc[FlagInfo].value == "check" and not ctx.attr.arch_specific:  # wgmma wants the registers of -O3
         args.add_all(_NVCC_CHECK_FLAGS)
     args.add("-Werror=all-warnings")
     args.add("-objtemp")  # two sandboxes share /tmp and number their processes alike: so would nvcc its files there

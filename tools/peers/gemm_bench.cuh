@@ -35,7 +35,7 @@ struct Version {
   const char *name;
   void (*launch)(float *c, const T *a, const T *b, int m, int n, int k);
   const char *(*refusal)(void); /* NULL: runs everywhere */
-  void (*launch_batch)(float *c, const T *a, const T *b, int m, int n, int k, int batch) = NULL; /* only one product */
+  void (*launch_batch)(float *c, const T *a, const T *b, int m, int n, int k, int batch) = NULL; /* NULL: one product */
 };
 
 /* ---------------------------------------------------------------------------------------------------------------- */
