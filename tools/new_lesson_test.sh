@@ -13,7 +13,7 @@ mkdir -p "$XDG_CACHE_HOME"
 tar xf simt/simtcc_cache.tar -C "$XDG_CACHE_HOME"
 course=$TEST_TMPDIR/course
 mkdir "$course"
-(cd "$repository" && cp -r WORKSPACE .bazelignore course.bzl common learn simt tools docs phase?_* "$course")
+(cd "$repository" && cp -r WORKSPACE .bazelignore course.bzl common learn simt third_party tools docs phase?_* "$course")
 cd "$course"
 
 fails() {  # fails STATUS WORDS ARGUMENT...: one sentence with these words

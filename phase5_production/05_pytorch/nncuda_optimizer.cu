@@ -18,7 +18,7 @@ typedef struct Tensors {
 /* "w[3]" is what a message names. */
 static inline void call_tensor(Call *call, const char *name, int64_t i, const void *pointer) {
   if (pointer != NULL && (uintptr_t)pointer % sizeof(float) == 0 && !nncuda_checks) return; /* no text for each */
-  char text[32];
+  char text[48];
   snprintf(text, sizeof text, "%s[%lld]", name, (long long)i);
   call_array(call, text, pointer, sizeof(float));
 }

@@ -5,7 +5,7 @@
     tests/run.py test_modules             # some
     tests/run.py test_operations.Gradcheck
 
-Without PyTorch everything is skipped, with the reason. --library=FILE: the libnncuda.so.1 to test; --extension: build
+Without PyTorch or torchvision everything is skipped, with the reason. --library=FILE: the libnncuda.so.1 to test; --extension: build
 the torch extension first, so that each operation is tested through it, too.
 """
 import argparse
@@ -97,8 +97,9 @@ def main():
     sys.path[:0] = [os.path.dirname(HERE), HERE]
     report = os.environ.get("XML_OUTPUT_FILE")
 
-    if importlib.util.find_spec("torch") is None:
-        reason = "PyTorch is not installed (apt install python3-torch python3-torchvision)"
+    missing = [name for name in ("torch", "torchvision") if importlib.util.find_spec(name) is None]
+    if missing:
+        reason = "%s is not installed (apt install python3-torch python3-torchvision)" % missing[0]
         print("skipped: " + reason)
         if report:
             write_report(report, [{"id": "nncuda.python", "seconds": 0.0, "ends": [("skipped", reason)]}])
