@@ -113,8 +113,9 @@ def load_checkpoint(model, path):
             raise
         except Exception as error:  # of a damaged file, any: EOFError, KeyError, RuntimeError, UnpicklingError
             # Without PyTorch's advice to load the file with weights_only=False, which runs what the file says.
-            reason = str(error).rpartition("WeightsUnpickler error: ")[2].partition("\n")[0]
-            reason = reason.partition(" Please ")[0][:200]
+            line = str(error).rpartition("WeightsUnpickler error: ")[2].partition("\n")[0]
+            sentences = line.partition(" Please ")[0].split(". ")
+            reason = ". ".join(part for part in sentences if "weights_only" not in part)[:200]
             raise ValueError("%s: cannot be read (%s: %s); expected a file of torch.save(model.state_dict()) with "
                              "tensors alone" % (path, type(error).__name__, reason)) from None
     return load_state(model, state)

@@ -5,10 +5,13 @@
     tests/run.py test_modules             # some
     tests/run.py test_operations.Gradcheck
 
-Without PyTorch or torchvision everything is skipped, with the reason. --library=FILE: the libnncuda.so.1 to test; --extension: build
-the torch extension first, so that each operation is tested through it, too.
+Without PyTorch or torchvision everything is skipped, with the reason. --library=FILE: the libnncuda.so.1 to test;
+--extension: build the torch extension first, so that each operation is tested through it, too; --folder=DIR: there, where
+it stays for the next run; --trace: each wrong call is printed before it is made, so that a crash has a name (where it
+happened is printed in any case); --inductor: torch.compile generates kernels, too, which takes minutes.
 """
 import argparse
+import faulthandler
 import importlib.util
 import os
 import sys
@@ -90,10 +93,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", help="the libnncuda.so.1 to test")
     parser.add_argument("--extension", action="store_true", help="build the torch extension, and test it, too")
+    parser.add_argument("--folder", help="where the extension is built and kept; default: one that is deleted again")
+    parser.add_argument("--trace", action="store_true", help="print each wrong call before it is made")
+    parser.add_argument("--inductor", action="store_true", help="torch.compile with its usual backend, too")
     parser.add_argument("tests", nargs="*", default=MODULES)
     options = parser.parse_args()
     if options.library:
         os.environ["NNCUDA_LIBRARY"] = os.path.abspath(options.library)
+    for option, variable in ((options.trace, "NNCUDA_TEST_TRACE"), (options.inductor, "NNCUDA_TEST_INDUCTOR")):
+        if option:
+            os.environ[variable] = "1"
+    faulthandler.enable()
     sys.path[:0] = [os.path.dirname(HERE), HERE]
     report = os.environ.get("XML_OUTPUT_FILE")
 
@@ -117,9 +127,12 @@ def main():
         os.environ["NNCUDA_TEST_FOLDER"] = folder
         if options.extension:
             import nncuda
-            nncuda.build_extension(build_directory=os.path.join(folder, "extension"), flags=["-O1", "-Werror"])
+            nncuda.build_extension(build_directory=os.path.abspath(options.folder or os.path.join(folder, "extension")),
+                                    flags=["-O1", "-Werror"])
         suite = unittest.defaultTestLoader.loadTestsFromNames(options.tests)
         result = unittest.TextTestRunner(verbosity=2, resultclass=Result, stream=sys.stdout).run(suite)
+    slowest = sorted(result.cases, key=lambda case: case["seconds"], reverse=True)[:5]
+    print("slowest: " + ", ".join("%s %.1f s" % (case["id"], case["seconds"]) for case in slowest))
     if report:
         write_report(report, result.cases)
     return 0 if result.wasSuccessful() and result.testsRun else 1

@@ -1,5 +1,7 @@
 """What is wrong is refused by an exception that names the argument, the value seen and what was expected, the same
 through ctypes and through the extension; nothing crashes."""
+import os
+
 import torch
 
 import nncuda
@@ -105,6 +107,8 @@ class BadInput(Case):
     def test_each_is_refused(self):
         for _ in self.each():
             for i, (call, kind, part) in enumerate(WRONG):
+                if os.environ.get("NNCUDA_TEST_TRACE"):  # where a call crashes, its number is the last line
+                    print("%s: %d, %r" % (self.place, i, part), flush=True)
                 with self.subTest(number=i, expected=part):
                     with self.assertRaises(kind) as seen:
                         call()

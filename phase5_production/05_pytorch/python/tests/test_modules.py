@@ -151,14 +151,15 @@ class States(Case):
 
         with open(folder + "/a.pth", "rb") as file:
             good = file.read()
-        for content, sentence in ((b"", "EOFError"), (good[:1000], "RuntimeError"), (b"no checkpoint", "cannot be"),
-                                  (b"cposix\nsystem\n(S'false'\ntR.", "cannot be read")):
+        # Which exception PyTorch raises differs between its versions. Ours is the same one for all.
+        for content in (b"", good[:1000], b"no checkpoint", b"cposix\nsystem\n(S'false'\ntR."):
             with open(folder + "/wrong.pth", "wb") as file:
                 file.write(content)
-            with self.assertRaisesRegex(ValueError, "wrong.pth: .*%s.*expected a file of torch.save"
-                                        % sentence) as seen:
-                nncuda.load_checkpoint(model, folder + "/wrong.pth")
-            self.assertNotIn("weights_only", str(seen.exception))
+            with self.subTest(content=content[:20]):
+                with self.assertRaisesRegex(ValueError, "wrong.pth: cannot be read \\(.*Error.*expected a file of "
+                                                        "torch.save") as seen:
+                    nncuda.load_checkpoint(model, folder + "/wrong.pth")
+                self.assertNotIn("weights_only", str(seen.exception))
         with self.assertRaisesRegex(RuntimeError, "it has 3, which the model has not"):
             nncuda.load_state(model, {**source.state_dict(), 3: torch.zeros(1)})
 

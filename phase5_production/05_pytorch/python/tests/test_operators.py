@@ -1,5 +1,7 @@
 """The operators of torch.library: schemas, shapes without data, results and gradients; torch.compile where PyTorch has
 it."""
+import os
+
 import torch
 from torch.nn import functional as F
 
@@ -140,9 +142,18 @@ class Compile(Case):
         return loss, [p.grad.clone() for p in model.parameters()]
 
     def test_no_graph_break_and_the_same_results(self):
+        """Tracing, shapes and gradients are ours to get right: "aot_eager" does all of that, and runs the graph as it
+        is."""
+        self.compiled("aot_eager", ((nncuda.FashionMNISTCNN(), (4, 1, 28, 28)),
+                                    (nncuda.TinyImageNetCNN(5, 16, 4, dropout=0.0), (4, 3, 16, 16))))
+
+    @needs(os.environ.get("NNCUDA_TEST_INDUCTOR"), "run.py --inductor: it compiles kernels for minutes")
+    def test_the_usual_backend(self):
+        self.compiled("inductor", ((nncuda.FashionMNISTCNN(), (4, 1, 28, 28)),))
+
+    def compiled(self, backend, models):
         for device in self.each():
-            for model, shape in ((nncuda.FashionMNISTCNN(), (4, 1, 28, 28)),
-                                 (nncuda.TinyImageNetCNN(5, 16, 4, dropout=0.0), (4, 3, 16, 16))):
+            for model, shape in models:
                 model = model.to(device)
                 x, target = torch.randn(shape, device=device), torch.tensor([1, 0, 3, 4], device=device)
                 torch._dynamo.reset()
@@ -151,7 +162,7 @@ class Compile(Case):
                 state = {name: value.clone() for name, value in model.state_dict().items()}
                 loss, gradients = self.step(model, x, target)
                 model.load_state_dict(state)
-                compiled = torch.compile(model, fullgraph=True)
+                compiled = torch.compile(model, fullgraph=True, backend=backend)
                 model.zero_grad()
                 loss2 = nncuda.cross_entropy(compiled(x), target)
                 loss2.backward()

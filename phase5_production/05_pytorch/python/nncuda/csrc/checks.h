@@ -23,6 +23,10 @@
 
 #include <nncuda.h>
 
+// Nothing of this file has a name outside of the extension: an inline function or variable would, and then the loader
+// takes the first one of that name, which may be another library's. PyTorch loads dozens.
+namespace {
+
 namespace py = pybind11;
 using at::Tensor;
 using Object = const py::object &;  // a tensor, unchecked
@@ -72,8 +76,7 @@ std::string shape_text(const Sizes &sizes) {
 }
 
 inline std::string python_text(py::handle x, const char *attribute) { return py::str(x.attr(attribute)); }
-inline std::string dtype_text(const Tensor &x) { return python_text(py::cast(x), "dtype"); }
-inline std::string device_text(const Tensor &x) { return python_text(py::cast(x), "device"); }
+inline std::string device_text(const Tensor &x) { return x.device().str(); }
 
 inline Tensor unpack(const char *op, const char *name, py::handle x) {
   if (!THPVariable_Check(x.ptr())) {
@@ -107,7 +110,7 @@ inline Tensor dense(const char *op, const char *name, py::handle object, at::Sca
   Tensor x = unpack(op, name, object);
   const DtypeNames expected = names_of(dtype);
   if (x.scalar_type() != dtype)
-    throw py::type_error(text(op, ": ", name, " has dtype ", dtype_text(x), "; expected ", expected.name,
+    throw py::type_error(text(op, ": ", name, " has dtype ", python_text(object, "dtype"), "; expected ", expected.name,
                               ": convert it with ", name, ".", expected.convert, "()"));
   if (x.layout() != at::kStrided)
     throw py::type_error(text(op, ": ", name, " has layout ", python_text(object, "layout"),
@@ -237,3 +240,5 @@ struct Workspace {
 
 inline Tensor empty(at::IntArrayRef shape, const Tensor &x) { return at::empty(shape, x.options()); }
 inline Tensor empty_like(const Tensor &x) { return at::empty(x.sizes(), x.options()); }
+
+}  // namespace

@@ -51,9 +51,11 @@ std::pair<int64_t, int64_t> rows_of(const char *op, const Tensor &x) {
 
 Tensor softmax(Object x_) {
   const char *op = "softmax";
-  Tensor x = tensor(op, "x", x_), y = empty_like(x);
+  Tensor x = tensor(op, "x", x_);
+  const Place place = where(op, x);
   auto [rows, cols] = rows_of(op, x);
-  if (rows) run(nn.softmax_forward, where(op, x), F32, pointer(y), pointer(x), rows, cols);
+  Tensor y = empty_like(x);
+  if (rows) run(nn.softmax_forward, place, F32, pointer(y), pointer(x), rows, cols);
   return y;
 }
 
@@ -72,15 +74,15 @@ std::tuple<Tensor, Tensor> cross_entropy(Object logits_, Object labels_, int red
   const int64_t rows = logits.size(0), classes = logits.size(1);
   if (labels.scalar_type() != at::kLong)
     throw py::type_error(text(
-        op, ": target has dtype ", dtype_text(labels), "; expected torch.int64: ",
+        op, ": target has dtype ", python_text(labels_, "dtype"), "; expected torch.int64: ",
         labels.is_floating_point() ? "probabilities as targets are not supported" : "convert it with target.long()"));
   if (labels.dim() != 1 || labels.size(0) != rows)
     throw py::value_error(text(op, ": target has shape ", shape_text(labels.sizes()), "; expected (", rows,
                                ",), one class for each row"));
   same_device(op, "target", labels, logits, "input");
+  const Place place = where(op, logits, "input");
   labels = labels.contiguous();
   Tensor loss = empty({}, logits), dlogits = gradient ? empty_like(logits) : empty({0}, logits);
-  const Place place = where(op, logits, "input");
   Workspace work(logits, nn.cross_entropy_workspace(place.device, rows, classes));
   run(nn.cross_entropy, place, F32, pointer(loss), gradient ? pointer(dlogits) : nullptr, (int64_t *)nullptr,
       pointer(logits), pointer(labels), NNCUDA_INT64, rows, classes, reduction, ignore_index, label_smoothing,
@@ -100,8 +102,10 @@ py::object scale_(Object y_, Object factor_) {
 // Element by element
 
 Tensor activation(Object x_, int kind) {
-  Tensor x = tensor("activation", "x", x_), y = empty_like(x);
-  run(nn.activation_forward, where("activation", x), F32, kind, pointer(y), pointer(x), x.numel());
+  Tensor x = tensor("activation", "x", x_);
+  const Place place = where("activation", x);
+  Tensor y = empty_like(x);
+  run(nn.activation_forward, place, F32, kind, pointer(y), pointer(x), x.numel());
   return y;
 }
 
@@ -114,8 +118,10 @@ Tensor activation_backward(Object dy_, Object y_, int kind) {
 
 Tensor add_relu(Object a_, Object b_) {
   const char *op = "add_relu";
-  Tensor a = tensor(op, "a", a_), b = like(op, "b", b_, a.sizes(), a, "a"), y = empty_like(a);
-  run(nn.add_relu_forward, where(op, a, "a"), F32, pointer(y), pointer(a), pointer(b), a.numel());
+  Tensor a = tensor(op, "a", a_), b = like(op, "b", b_, a.sizes(), a, "a");
+  const Place place = where(op, a, "a");
+  Tensor y = empty_like(a);
+  run(nn.add_relu_forward, place, F32, pointer(y), pointer(a), pointer(b), a.numel());
   return y;
 }
 
@@ -127,8 +133,10 @@ Tensor add_relu_backward(Object dy_, Object y_) {
 }
 
 Tensor dropout(Object x_, double p, uint64_t seed, uint32_t offset) {
-  Tensor x = tensor("dropout", "x", x_), y = empty_like(x);
-  run(nn.dropout, where("dropout", x), F32, pointer(y), pointer(x), x.numel(), p, seed, offset);
+  Tensor x = tensor("dropout", "x", x_);
+  const Place place = where("dropout", x);
+  Tensor y = empty_like(x);
+  run(nn.dropout, place, F32, pointer(y), pointer(x), x.numel(), p, seed, offset);
   return y;
 }
 
@@ -144,8 +152,9 @@ Tensor matmul(Object a_, Object b_, bool transpose_a, bool transpose_b) {
   if (k != inner)
     throw py::value_error(text("matmul: a is ", shape_text(a.sizes()), " and b is ", shape_text(b.sizes()),
                                "; the inner sizes ", k, " and ", inner, " differ; expected equal ones"));
+  const Place place = where(op, a, "a");
   Tensor c = empty({m, n}, a);
-  run(nn.matmul, where(op, a, "a"), F32, pointer(c), pointer(a), pointer(b), m, n, k, transpose_a, transpose_b, 0);
+  run(nn.matmul, place, F32, pointer(c), pointer(a), pointer(b), m, n, k, transpose_a, transpose_b, 0);
   return c;
 }
 
@@ -163,9 +172,10 @@ Tensor linear(Object x_, Object weight_, Object bias_, bool relu) {
   if (x.dim() == 0 || x.size(-1) != ins)
     throw py::value_error(text("linear: x has shape ", shape_text(x.sizes()), "; expected (..., ", ins,
                                "), because weight is ", shape_text(weight.sizes()), " (out, in)"));
-  Tensor bias = maybe(op, "bias", bias_, {outs}, x), y = empty(linear_shape(x, outs), x);
-  const int64_t batch = ins ? x.numel() / ins : 0;
+  Tensor bias = maybe(op, "bias", bias_, {outs}, x);
   const Place place = where(op, x);
+  Tensor y = empty(linear_shape(x, outs), x);
+  const int64_t batch = ins ? x.numel() / ins : 0;
   Workspace work(x, nn.linear_workspace(place.device, batch, ins, outs));
   run(nn.linear_forward, place, F32, pointer(y), pointer(x), pointer(weight), pointer(bias), batch, ins, outs, relu,
       work.pointer, work.bytes);
