@@ -7,8 +7,9 @@
     python3 bench.py --device=cpu --quick      # does everything run?
 
 The two take turns, and medians are compared: a machine that changes its speed changes both. Times on a GPU are by CUDA
-events, with the host's launches in between, as a user sees them; with --graph those of resnet18 and fashion are
-captured in one CUDA graph each. "overhead" is the host's time for one call on a tensor so small that the kernel does
+events, with the host's launches in between, as a user sees them; softmax and cross-entropy are called 10 times in a
+row, as a program that trains calls them: it launches the next while the GPU computes, and does not wait for each. With
+--graph resnet18 and fashion are captured in one CUDA graph each. "overhead" is the host's time for one call on a tensor so small that the kernel does
 not matter, under torch.no_grad(). float32; TF32 off unless a line says tf32. The last line is JSON.
 """
 import argparse
@@ -27,26 +28,29 @@ from nncuda.ops.fused_ops import optimize_resnet18
 from nncuda.training import pick_device
 
 ROUNDS = 15
+IN_A_ROW = 10  # calls of one operation between two events
 
 
 class Clock:
     def __init__(self, device, rounds):
         self.device, self.rounds = device, rounds
 
-    def once(self, call):
-        """Microseconds."""
+    def once(self, call, repeats=1):
+        """Microseconds of one of `repeats` calls in a row."""
         if self.device.type != "cuda":
             began = time.perf_counter()
-            call()
-            return 1e6 * (time.perf_counter() - began)
+            for _ in range(repeats):
+                call()
+            return 1e6 * (time.perf_counter() - began) / repeats
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        call()
+        for _ in range(repeats):
+            call()
         end.record()
         end.synchronize()
-        return 1e3 * start.elapsed_time(end)
+        return 1e3 * start.elapsed_time(end) / repeats
 
-    def turns(self, calls):
+    def turns(self, calls, repeats=1):
         """name -> median; A B A B ..."""
         for call in calls.values():
             for _ in range(3):
@@ -54,7 +58,7 @@ class Clock:
         times = {name: [] for name in calls}
         for _ in range(self.rounds):
             for name, call in calls.items():
-                times[name].append(self.once(call))
+                times[name].append(self.once(call, repeats))
         return {name: statistics.median(values) for name, values in times.items()}
 
     def host(self, calls, repeats):
@@ -76,11 +80,13 @@ class Clock:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def peak(self, call):
-        """Bytes of the device that PyTorch's allocator has given out at most, less what was there before."""
+    def peak(self, call, prepare):
+        """Bytes of the device that PyTorch's allocator has given out at most, less what was there before: after
+        `prepare`, which lets go of what an earlier call has left."""
         if self.device.type != "cuda":
             return None
         call()
+        prepare()
         self.wait()
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
@@ -144,7 +150,7 @@ def softmax(clock, options):
     for shape in [rows_and_columns(options)] + ([] if options.quick else [(4096, 4096), (65536, 1024)]):
         x = torch.randn(shape, device=clock.device)
         with torch.no_grad():
-            times = clock.turns({"torch": lambda: torch.softmax(x, -1), "nncuda": lambda: nncuda.softmax(x)})
+            times = clock.turns({"torch": lambda: torch.softmax(x, -1), "nncuda": lambda: nncuda.softmax(x)}, IN_A_ROW)
         row("softmax", "%d x %d" % shape, times["torch"], times["nncuda"], gbps=8e-3 * x.numel() / times["nncuda"])
 
 
@@ -158,13 +164,13 @@ def cross_entropy(clock, options):
         loss(x, target).backward()
 
     calls = {"torch": lambda: step(F.cross_entropy), "nncuda": lambda: step(nncuda.cross_entropy)}
-    times = clock.turns(calls)
+    times = clock.turns(calls, IN_A_ROW)
     row("cross", "forward and backward, %d x %d" % shape, times["torch"], times["nncuda"])
-    memory(clock, "cross", "peak memory", calls)
+    memory(clock, "cross", "peak memory", calls, lambda: setattr(x, "grad", None))
 
 
-def memory(clock, benchmark, what, calls):
-    peaks = {name: clock.peak(call) for name, call in calls.items()}
+def memory(clock, benchmark, what, calls, prepare=lambda: None):
+    peaks = {name: clock.peak(call, prepare) for name, call in calls.items()}
     if peaks["torch"] is not None:
         row(benchmark, what, peaks["torch"] / 1e6, peaks["nncuda"] / 1e6, "MB")
 
