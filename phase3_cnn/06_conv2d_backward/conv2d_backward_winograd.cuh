@@ -190,15 +190,19 @@ static __global__ void __launch_bounds__((MH + 2) * (MW + 2) * 32)
 /* The tiles in slices, so that there are about as many blocks as multiprocessors, or a multiple. */
 typedef struct WinogradSlices {
   int slices, tiles, c_padded;
-  size_t floats; /* for any number of tiles */
+  size_t floats; /* for this number of tiles and every smaller one */
 } WinogradSlices;
 
-static inline WinogradSlices winograd_slices(Winograd s, int points, int step) {
+/* `space`: floats that all slices together may have, but one slice there is in any case. */
+static inline WinogradSlices winograd_slices(Winograd s, int points, int step, size_t space) {
   WinogradSlices p = {1, 0, winograd_round_up(s.c, 32), 0};
   long long processors = conv2d_multiprocessors(), blocks = (long long)p.c_padded / 32 * (s.k_padded / 64);
   long long steps = (winograd_tiles(s) + step - 1) / step, least = LLONG_MAX;
-  int most = (int)((2 * processors + blocks - 1) / blocks);
-  for (int slices = 1; slices <= most && slices <= steps; slices++) {
+  const size_t slice_floats = (size_t)points * s.k_padded * p.c_padded;
+  long long most = (2 * processors + blocks - 1) / blocks;
+  if (most > steps) most = steps;
+  if ((size_t)most > space / slice_floats) most = space >= slice_floats ? (long long)(space / slice_floats) : 1;
+  for (int slices = 1; slices <= most; slices++) {
     /* rounds of blocks on all multiprocessors, times the steps of a block: 8 are added for its beginning and end */
     long long cost = (blocks * slices + processors - 1) / processors * ((steps + slices - 1) / slices + 8);
     if (cost >= least) continue;
@@ -207,13 +211,16 @@ static inline WinogradSlices winograd_slices(Winograd s, int points, int step) {
   }
   p.tiles = (int)((steps + p.slices - 1) / p.slices) * step;
   p.slices = (winograd_tiles(s) + p.tiles - 1) / p.tiles;
-  p.floats = (size_t)most * points * s.k_padded * p.c_padded;
+  p.floats = (size_t)most * slice_floats;
   return p;
 }
 
+static const size_t winograd_any_space = (size_t)-1;
+
 template <typename F>
-static inline void winograd_weight_run(float *dw, const float *dy, const float *x, Winograd s, float *parts) {
-  WinogradSlices p = winograd_slices(s, F::points, F::tiles);
+static inline void winograd_weight_run_within(float *dw, const float *dy, const float *x, Winograd s, float *parts,
+                                              size_t space) {
+  WinogradSlices p = winograd_slices(s, F::points, F::tiles, space);
   dim3 grid(p.c_padded / F::channels, s.k_padded / F::filters, p.slices);
   shared_limit_ask((const void *)winograd_weight_kernel<F>, F::bytes);
   winograd_weight_kernel<F><<<grid, F::threads, F::bytes>>>(parts, dy, x, s, p.c_padded, p.tiles);
@@ -221,6 +228,11 @@ static inline void winograd_weight_run(float *dw, const float *dy, const float *
   winograd_weight_join_kernel<F::mh, F::mw>
       <<<p.c_padded / 32 * s.k, dim3(32, F::points)>>>(dw, parts, s, p.c_padded, p.slices);
   CUDA_CHECK_LAUNCH();
+}
+
+template <typename F>
+static inline void winograd_weight_run(float *dw, const float *dy, const float *x, Winograd s, float *parts) {
+  winograd_weight_run_within<F>(dw, dy, x, s, parts, winograd_any_space);
 }
 
 /* dx is a convolution of dy: as forward, with other filters. */
@@ -233,29 +245,36 @@ static inline void conv2d_backward_input_winograd(float *dx, const float *dy, co
 typedef WinogradWeight<2, 4, 4> WinogradWeightLarge; /* 93 KiB of shared memory */
 typedef WinogradWeight<2, 2, 4> WinogradWeightSmall; /* 61 */
 
-static inline void conv2d_backward_weight_winograd(float *dw, float *dbias, const float *dy, const float *x,
-                                                   Conv2dShape s, float *workspace) {
+/* With `space` floats for the parts, or those of one slice. */
+static inline void conv2d_backward_weight_winograd_within(float *dw, float *dbias, const float *dy, const float *x,
+                                                          Conv2dShape s, float *workspace, size_t space) {
   if (dbias != NULL) conv2d_backward_bias(dbias, dy, s, workspace);
   if (shared_limit() >= WinogradWeightLarge::bytes)
-    winograd_weight_run<WinogradWeightLarge>(dw, dy, x, winograd_forward_shape<2, 4>(s), workspace);
+    winograd_weight_run_within<WinogradWeightLarge>(dw, dy, x, winograd_forward_shape<2, 4>(s), workspace, space);
   else
-    winograd_weight_run<WinogradWeightSmall>(dw, dy, x, winograd_forward_shape<2, 2>(s), workspace);
+    winograd_weight_run_within<WinogradWeightSmall>(dw, dy, x, winograd_forward_shape<2, 2>(s), workspace, space);
+}
+
+static inline void conv2d_backward_weight_winograd(float *dw, float *dbias, const float *dy, const float *x,
+                                                   Conv2dShape s, float *workspace) {
+  conv2d_backward_weight_winograd_within(dw, dbias, dy, x, s, workspace, winograd_any_space);
 }
 
 static inline size_t conv2d_backward_input_winograd_floats(Conv2dShape s) {
   return winograd_fastest_floats(winograd_backward_input_shape<4, 4>(s), winograd_backward_input_shape<2, 4>(s));
 }
 
-static inline size_t conv2d_backward_weight_winograd_floats(Conv2dShape s) {
-  size_t large = winograd_slices(winograd_forward_shape<2, 4>(s), WinogradWeightLarge::points, 4).floats;
-  size_t small = winograd_slices(winograd_forward_shape<2, 2>(s), WinogradWeightSmall::points, 4).floats;
+static inline size_t conv2d_backward_weight_winograd_floats(Conv2dShape s, size_t space) {
+  size_t large = winograd_slices(winograd_forward_shape<2, 4>(s), WinogradWeightLarge::points, 4, space).floats;
+  size_t small = winograd_slices(winograd_forward_shape<2, 2>(s), WinogradWeightSmall::points, 4, space).floats;
   return conv2d_larger(conv2d_bias_floats(s), conv2d_larger(large, small));
 }
 
 /* Of forward and both gradients, of this or a smaller batch. */
 static inline size_t conv2d_winograd_method_floats(Conv2dShape s) {
-  return conv2d_larger(conv2d_winograd_floats(s), conv2d_larger(conv2d_backward_input_winograd_floats(s),
-                                                                conv2d_backward_weight_winograd_floats(s)));
+  return conv2d_larger(conv2d_winograd_floats(s),
+                       conv2d_larger(conv2d_backward_input_winograd_floats(s),
+                                     conv2d_backward_weight_winograd_floats(s, winograd_any_space)));
 }
 
 static const Conv2dMethod conv2d_winograd_method = {"winograd",

@@ -1,14 +1,13 @@
 /* nncuda_conv2d.cu - convolution, with the kernels of phase3_cnn/01_conv2d_naive to 06_conv2d_backward. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "phase5_production/05_pytorch/nncuda_call.cuh"
 
-#include "phase3_cnn/01_conv2d_naive/conv2d.cuh"
-#include "phase3_cnn/06_conv2d_backward/conv2d_backward.cuh"
-#include "phase3_cnn/06_conv2d_backward/conv2d_backward_winograd.cuh"
 #include "phase3_cnn/10_batch_norm/batch_norm2d_fold_filter.cuh"
 #include "phase3_cnn/11_residual/residual.cuh"
 #include "phase5_production/05_pytorch/nncuda_conv2d_shape.cuh"
-
-enum { WINOGRAD_CHANNELS_LEAST = 16 }; /* fewer are padded to tiles that are mostly empty */
+#include "phase5_production/05_pytorch/nncuda_conv2d_ways.cuh"
 
 int nncuda_conv2d_output(const nncuda_conv2d_shape *shape, int64_t *p, int64_t *q) {
   Call call = call_begin(__func__, NNCUDA_CPU, NULL);
@@ -19,34 +18,6 @@ int nncuda_conv2d_output(const nncuda_conv2d_shape *shape, int64_t *p, int64_t *
   *p = conv2d_out_h(s);
   *q = conv2d_out_w(s);
   return call.status;
-}
-
-/* ---------------------------------------------------------------------------------------------------------------- */
-/* On a GPU: which kernels */
-
-/* 3 x 3 filters with stride 1. It computes 2.25 to 4 products instead of 9. */
-static inline bool conv2d_takes_winograd(Conv2dShape s) {
-  Error err;
-  if (s.r != 3 || s.s != 3 || s.stride_h != 1 || s.stride_w != 1) return false; /* without a sentence of why not */
-  return s.c >= WINOGRAD_CHANNELS_LEAST && s.k >= WINOGRAD_CHANNELS_LEAST && winograd_fits(s, &err) == 0;
-}
-
-/* Of 16 filters most of a matrix product's tile is empty. */
-static inline bool conv2d_takes_direct(Conv2dShape s) { return conv2d_is_dense(s) && s.k <= CONV2D_FEW_FILTERS; }
-
-static inline const Conv2dMethod *conv2d_method_for(Conv2dShape s) {
-  return conv2d_takes_winograd(s) ? &conv2d_winograd_method : &conv2d_gemm_method;
-}
-
-static inline void conv2d_forward_run_gpu(float *y, const float *x, const float *w, const float *bias,
-                                          const float *residual, int relu, Conv2dShape s, float *workspace) {
-  const int within = relu && residual == NULL; /* ReLU in the convolution's own kernel */
-  if (conv2d_takes_direct(s))
-    conv2d_forward_least_gpu(y, x, w, bias, s, within ? 0 : -INFINITY);
-  else if (conv2d_takes_winograd(s))
-    (within ? conv2d_bias_relu_forward_winograd : conv2d_forward_winograd)(y, x, w, bias, s, workspace);
-  else
-    (within ? conv2d_bias_relu_forward_implicit_gemm : conv2d_forward_implicit_gemm)(y, x, w, bias, s, workspace);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -87,36 +58,68 @@ static inline void conv2d_forward_run_cpu(float *y, const float *x, const float 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* The functions of nncuda.h */
 
+enum { FORWARD, WITH_GRADIENTS };
+
+static int convolution_of_environment(void) {
+  static const char *const names[] = {"chosen", "direct", "winograd", "gemm"};
+  const char *wanted = getenv("NNCUDA_CONVOLUTION");
+  for (int i = 0; wanted != NULL && i < (int)(sizeof names / sizeof *names); i++)
+    if (strcmp(wanted, names[i]) == 0) return i;
+  return NNCUDA_CHOSEN;
+}
+
+int nncuda_convolution = convolution_of_environment();
+
+int nncuda_set_convolution(int way) {
+  Call call = call_begin(__func__, NNCUDA_CPU, NULL);
+  CALL_SIZE(call, way, NNCUDA_CHOSEN, NNCUDA_GEMM);
+  if (call.status == NNCUDA_OK) __atomic_store_n(&nncuda_convolution, way, __ATOMIC_RELAXED);
+  return call.status;
+}
+
+static inline size_t conv2d_workspace_floats_of(Conv2dShape s, int gradients) {
+  const size_t forward = conv2d_forward_way_floats(s);
+  if (gradients == FORWARD) return forward;
+  return conv2d_larger(forward,
+                       conv2d_larger(conv2d_backward_input_way_floats(s), conv2d_backward_weight_way_floats(s)));
+}
+
 /* Of a shape that is right. The device's number of multiprocessors is asked for: so the device must be current. */
-static inline size_t conv2d_workspace_bytes(int device, const nncuda_conv2d_shape *shape) {
+static inline size_t conv2d_workspace_bytes(int device, const nncuda_conv2d_shape *shape, int gradients) {
   Call call = call_begin(__func__, device, NULL);
   Conv2dKnown *known = conv2d_known(shape);
   const Conv2dShape s = known->shape;
+  const int way = __atomic_load_n(&nncuda_convolution, __ATOMIC_RELAXED);
   size_t floats = 0;
-  if (known->measured && known->device == device) return known->bytes;
-  CALL_RUN(call,
-           floats = conv2d_larger(conv2d_method_for(s)->workspace_floats(s),
-                                  conv2d_is_dense(s) ? conv2d_workspace_floats_gpu(s) : 0),
-           floats = conv2d_workspace_floats_cpu(s));
-  known->bytes = floats * sizeof(float);
-  known->device = device;
-  known->measured = call.status == NNCUDA_OK;
-  return known->bytes;
+  if (known->measured[gradients] && known->device[gradients] == device && known->way[gradients] == way)
+    return known->bytes[gradients];
+  CALL_RUN(call, floats = conv2d_workspace_floats_of(s, gradients), floats = conv2d_workspace_floats_cpu(s));
+  known->bytes[gradients] = floats * sizeof(float);
+  known->device[gradients] = device;
+  known->way[gradients] = way;
+  known->measured[gradients] = call.status == NNCUDA_OK;
+  return known->bytes[gradients];
 }
 
 size_t nncuda_conv2d_workspace(int device, const nncuda_conv2d_shape *shape) {
   Call call = call_begin(__func__, device, NULL);
   call_conv2d(&call, shape);
-  return call.status == NNCUDA_OK ? conv2d_workspace_bytes(device, shape) : 0;
+  return call.status == NNCUDA_OK ? conv2d_workspace_bytes(device, shape, WITH_GRADIENTS) : 0;
+}
+
+size_t nncuda_conv2d_forward_workspace(int device, const nncuda_conv2d_shape *shape) {
+  Call call = call_begin(__func__, device, NULL);
+  call_conv2d(&call, shape);
+  return call.status == NNCUDA_OK ? conv2d_workspace_bytes(device, shape, FORWARD) : 0;
 }
 
 /* What the three functions have in common. */
 static inline Conv2dShape call_conv2d_with(Call *call, int dtype, const nncuda_conv2d_shape *shape, void *workspace,
-                                           size_t workspace_bytes) {
+                                           size_t workspace_bytes, int gradients) {
   call_dtype(call, dtype, NNCUDA_FLOAT32);
   const Conv2dShape s = call_conv2d(call, shape);
   if (call->status == NNCUDA_OK)
-    call_workspace(call, workspace, workspace_bytes, conv2d_workspace_bytes(call->device, shape));
+    call_workspace(call, workspace, workspace_bytes, conv2d_workspace_bytes(call->device, shape, gradients));
   return s;
 }
 
@@ -130,7 +133,7 @@ int nncuda_conv2d_forward(int device, void *stream, int dtype, void *y, const vo
   CALL_ARRAY(call, w);
   CALL_OPTIONAL(call, bias);
   CALL_OPTIONAL(call, residual);
-  const Conv2dShape s = call_conv2d_with(&call, dtype, shape, workspace, workspace_bytes);
+  const Conv2dShape s = call_conv2d_with(&call, dtype, shape, workspace, workspace_bytes, FORWARD);
   if (residual == y && residual != NULL && call.status == NNCUDA_OK)
     call.status = nncuda_fail(NNCUDA_BAD_ARGUMENT, __func__, "residual",
                               "residual is the array of y, which is overwritten before residual is read; expected "
@@ -138,8 +141,8 @@ int nncuda_conv2d_forward(int device, void *stream, int dtype, void *y, const vo
   CALL_RUN(
       call,
       {
-        conv2d_forward_run_gpu((float *)y, (const float *)x, (const float *)w, (const float *)bias,
-                               (const float *)residual, relu, s, (float *)workspace);
+        conv2d_forward_way_gpu((float *)y, (const float *)x, (const float *)w, (const float *)bias,
+                               relu && residual == NULL, s, (float *)workspace);
         if (residual != NULL) residual_add_gpu((float *)y, (const float *)residual, relu, conv2d_y_count(s));
       },
       conv2d_forward_run_cpu((float *)y, (const float *)x, (const float *)w, (const float *)bias,
@@ -153,11 +156,9 @@ int nncuda_conv2d_backward_input(int device, void *stream, int dtype, void *dx, 
   CALL_ARRAY(call, dx);
   CALL_ARRAY(call, dy);
   CALL_ARRAY(call, w);
-  const Conv2dShape s = call_conv2d_with(&call, dtype, shape, workspace, workspace_bytes);
-  CALL_RUN(
-      call,
-      conv2d_method_for(s)->backward_input((float *)dx, (const float *)dy, (const float *)w, s, (float *)workspace),
-      conv2d_backward_input_cpu_fast((float *)dx, (const float *)dy, (const float *)w, s, (float *)workspace));
+  const Conv2dShape s = call_conv2d_with(&call, dtype, shape, workspace, workspace_bytes, WITH_GRADIENTS);
+  CALL_RUN(call, conv2d_backward_input_way_gpu((float *)dx, (const float *)dy, (const float *)w, s, (float *)workspace),
+           conv2d_backward_input_cpu_fast((float *)dx, (const float *)dy, (const float *)w, s, (float *)workspace));
   return call.status;
 }
 
@@ -169,10 +170,10 @@ int nncuda_conv2d_backward_weight(int device, void *stream, int dtype, void *dw,
   CALL_OPTIONAL(call, dbias);
   CALL_ARRAY(call, dy);
   CALL_ARRAY(call, x);
-  const Conv2dShape s = call_conv2d_with(&call, dtype, shape, workspace, workspace_bytes);
+  const Conv2dShape s = call_conv2d_with(&call, dtype, shape, workspace, workspace_bytes, WITH_GRADIENTS);
   CALL_RUN(call,
-           conv2d_method_for(s)->backward_weight((float *)dw, (float *)dbias, (const float *)dy, (const float *)x, s,
-                                                 (float *)workspace),
+           conv2d_backward_weight_way_gpu((float *)dw, (float *)dbias, (const float *)dy, (const float *)x, s,
+                                          (float *)workspace),
            conv2d_backward_weight_cpu_fast((float *)dw, (float *)dbias, (const float *)dy, (const float *)x, s,
                                            (float *)workspace));
   return call.status;

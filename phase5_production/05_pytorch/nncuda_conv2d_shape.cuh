@@ -10,9 +10,9 @@ enum { CONV2D_KNOWN = 16 };
 typedef struct Conv2dKnown {
   nncuda_conv2d_shape asked;
   Conv2dShape shape;
-  int measured; /* bytes is right, for this device: nncuda_conv2d_workspace() */
-  int device;
-  size_t bytes;
+  int measured[2];       /* bytes are right, for this device: of forward, and with gradients */
+  int device[2], way[2]; /* nncuda_convolution then */
+  size_t bytes[2];
 } Conv2dKnown;
 
 static inline Conv2dKnown *conv2d_known(const nncuda_conv2d_shape *shape) {
@@ -57,7 +57,7 @@ static inline Conv2dShape call_conv2d(Call *call, const nncuda_conv2d_shape *sha
   if (call->status == NNCUDA_OK) {
     known->asked = *shape;
     known->shape = s;
-    known->measured = 0;
+    known->measured[0] = known->measured[1] = 0;
   }
   return s;
 }

@@ -33,8 +33,85 @@ static void convolutions(void **state) {
                                         {2, 17, 9, 11, 19, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* Winograd */
                                         {3, 20, 7, 8, 24, 3, 3, 2, 2, 1, 1, 1, 1, 1},  /* implicit GEMM */
                                         {2, 8, 9, 9, 12, 3, 3, 1, 1, 2, 2, 2, 2, 4}};
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+  const int count = sizeof shapes / sizeof *shapes;
+  for (int i = 0; i < count; i++)
     for (int j = 0; j < 4; j++) conv_case(&shapes[i], j & 1, j >> 1, (j ^ j >> 1) & 1);
+  for (int way = NNCUDA_DIRECT; way <= NNCUDA_GEMM; way++) { /* shapes that are so small go to the direct kernels */
+    assert_int_equal(nncuda_set_convolution(way), NNCUDA_OK);
+    for (int i = 0; i < count; i++) conv_case(&shapes[i], i & 1, way & 1, i >> 1 & 1);
+  }
+  assert_int_equal(nncuda_set_convolution(NNCUDA_CHOSEN), NNCUDA_OK);
+  assert_int_equal(nncuda_set_convolution(NNCUDA_GEMM + 1), NNCUDA_BAD_ARGUMENT);
+  assert_string_equal(nncuda_last_argument(), "way");
+}
+
+/* y is what convolution, ReLU and pooling give apart. */
+static void stem_by_two(const float *y, const float *x, const float *w, const float *bias,
+                        const nncuda_conv2d_shape *conv, const nncuda_pool2d_shape *pool, size_t n) {
+  const size_t bytes = nncuda_conv2d_workspace(NNCUDA_CPU, conv);
+  float *out = (float *)xmalloc((size_t)(pool->n * pool->c * pool->h * pool->w) * sizeof *out);
+  float *expected = (float *)xmalloc(n * sizeof *expected);
+  uint8_t *argmax = (uint8_t *)xmalloc(n);
+  Scratch s = scratch_open(bytes, 0);
+  assert_int_equal(nncuda_conv2d_forward(NNCUDA_CPU, NULL, F32, out, x, w, bias, NULL, 1, conv, s.at[0], bytes),
+                   NNCUDA_OK);
+  assert_int_equal(nncuda_max_pool2d_forward(NNCUDA_CPU, NULL, F32, expected, argmax, out, 0, pool), NNCUDA_OK);
+  const Comparison c = compare_arrays(y, expected, 1, n, tolerance_make(1e-6, 1e-6));
+  if (!c.ok) fail_msg("convolution, then pooling: %s", c.message);
+  scratch_close(&s);
+  free(out);
+  free(expected);
+  free(argmax);
+}
+
+/* Forward alone needs no more than all three; one picture of a large layer needs little. */
+static void workspaces_of_convolutions(void **state) {
+  (void)state;
+  const nncuda_conv2d_shape shapes[] = {{64, 128, 28, 28, 128, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* Winograd, in two parts */
+                                        {64, 64, 13, 13, 128, 3, 3, 1, 1, 0, 0, 1, 1, 1},
+                                        {256, 1, 28, 28, 64, 3, 3, 1, 1, 0, 0, 1, 1, 1},
+                                        {1, 512, 7, 7, 512, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+                                        {1, 3, 224, 224, 64, 7, 7, 2, 2, 3, 3, 1, 1, 1}};
+  const size_t forward_most[] = {56 << 20, 1 << 20, 0, 0, 0},
+               all_most[] = {56 << 20, 24 << 20, 1 << 20, 1 << 20, 40 << 20};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    const size_t forward = nncuda_conv2d_forward_workspace(0, &shapes[i]), all = nncuda_conv2d_workspace(0, &shapes[i]);
+    if (forward > forward_most[i] || forward > all || all > all_most[i])
+      fail_msg("shape %zu: %zu bytes for forward, %zu with gradients", i, forward, all);
+  }
+}
+
+/* The oracle is the two operations, in float32, or what the rounding of the factors leaves of it. */
+static void stem(void **state) {
+  (void)state;
+  const nncuda_conv2d_shape conv = {2, 3, 21, 18, 16, 7, 7, 2, 2, 3, 3, 1, 1, 1};
+  nncuda_pool2d_shape pool = {2, 16, 11, 9, 3, 3, 2, 2, 1, 1, 1, 1, 0};
+  const size_t out = 2 * 16 * 6 * 5;
+  for (int dtype = NNCUDA_FLOAT32; dtype <= NNCUDA_TF32; dtype += NNCUDA_TF32) {
+    Twice x = twice_random(2 * 3 * 21 * 18, 40), w = twice_random(16 * 147, 41), b = twice_random(16, 42);
+    Twice y = twice_poison(out);
+    Scratch s = scratch_open(nncuda_stem_pool2d_workspace(NNCUDA_CPU, dtype, &conv, &pool),
+                             nncuda_stem_pool2d_workspace(0, dtype, &conv, &pool));
+    BOTH(nncuda_stem_pool2d_forward(device, NULL, dtype, y.at[on], x.at[on], w.at[on], (const float *)b.at[on], &conv,
+                                    &pool, s.at[on], s.bytes[on]));
+    if (dtype == NNCUDA_FLOAT32) stem_by_two(y.at[0], x.at[0], w.at[0], b.at[0], &conv, &pool, out);
+    /* 147 products of up to 1, whose factors are rounded to 11 bits */
+    twice_compare(&y, out / 16, 16, dtype == NNCUDA_TF32 ? 2e-3 : 1e-5, dtype == NNCUDA_TF32 ? 0.04 : 1e-5, "y");
+    Twice *const all[] = {&x, &w, &b};
+    for (int i = 0; i < 3; i++) twice_same(all[i], "an input");
+    scratch_close(&s);
+  }
+  float few[4];
+  pool.h = 12;
+  assert_int_equal(nncuda_stem_pool2d_forward(0, NULL, NNCUDA_FLOAT32, few, few, few, few, &conv, &pool, NULL, 0),
+                   NNCUDA_BAD_ARGUMENT);
+  assert_string_equal(nncuda_last_error(),
+                      "nncuda_stem_pool2d_forward: pool is of 2 x 16 x 12 x 9; expected 2 x 16 x "
+                      "11 x 9, what the convolution gives");
+  pool.h = 11, pool.stride_h = 1;
+  assert_int_equal(nncuda_stem_pool2d_forward(0, NULL, NNCUDA_FLOAT16, few, few, few, few, &conv, &pool, NULL, 0),
+                   NNCUDA_UNSUPPORTED);
+  assert_string_equal(nncuda_last_argument(), "conv");
 }
 
 /* Channels last. Factors of tf32 have 11 bits, sums of up to 162 products of up to 4 here. */
@@ -231,6 +308,8 @@ static void attention(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(convolutions),
+      cmocka_unit_test(workspaces_of_convolutions),
+      cmocka_unit_test(stem),
       cmocka_unit_test(convolutions_by_tensor_cores),
       cmocka_unit_test(convolution_of_bfloat16),
       cmocka_unit_test(fold),

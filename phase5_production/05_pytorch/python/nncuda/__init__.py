@@ -16,7 +16,7 @@ from ._library import host, library, stream
 from .backend import build_extension, set_backend
 from .functional import (add_relu, avg_pool2d, batch_norm, conv2d, conv2d_nhwc, cross_entropy, dropout,
                          global_avg_pool2d, layer_norm, leaky_relu, linear, matmul, max_pool2d, relu,
-                         scaled_dot_product_attention, sigmoid, softmax, tanh)
+                         scaled_dot_product_attention, sigmoid, softmax, stem_pool2d, tanh)
 from .models import FashionMNISTCNN, TinyImageNetCNN, load_checkpoint
 from .modules import (AdaptiveAvgPool2d, AvgPool2d, BatchNorm2d, Conv2d, CrossEntropyLoss, Dropout, LayerNorm,
                       LeakyReLU, Linear, MaxPool2d, ReLU, Sigmoid, Softmax, Tanh, convert, load_state)

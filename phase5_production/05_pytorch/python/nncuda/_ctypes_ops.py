@@ -16,7 +16,7 @@ import functools
 import torch
 
 from . import _checks, _library
-from ._checks import like, shape_text, tensor, written
+from ._checks import is_tensor, like, shape_text, tensor, written
 from ._library import library
 
 FLOAT32, FLOAT16, BFLOAT16, TF32 = range(4)
@@ -241,12 +241,14 @@ def linear_backward(dy, y, x, weight, need_x, need_weight, need_bias, relu):
 
 @functools.lru_cache(maxsize=512)
 def _conv2d_shape(device, sizes, _path):
-    """The structure, (P, Q) and the bytes of workspace, which a network asks for again and again."""
+    """The structure, (P, Q) and the bytes of workspace, of all and of forward, which a network asks for again and
+    again."""
     lib = library()
     shape, p, q = _library.Conv2dShape(*sizes), ctypes.c_int64(), ctypes.c_int64()
     lib.check(lib.conv2d_output(ctypes.addressof(shape), ctypes.addressof(p), ctypes.addressof(q)))
     address = ctypes.addressof(shape)
-    return shape, address, p.value, q.value, lib.conv2d_workspace(device, address)
+    return (shape, address, p.value, q.value, lib.conv2d_workspace(device, address),
+            lib.conv2d_forward_workspace(device, address))
 
 
 def _conv2d(op, device, x_shape, w_shape, stride, padding, dilation, groups):
@@ -265,7 +267,7 @@ def conv2d(x, weight, bias, residual, relu, stride, padding, dilation, groups):
     _checks.same_device(op, "weight", weight, x, "x")
     lib = library()
     device, cuda_stream = where(op, x)
-    shape, address, p, q, size = _conv2d(op, device, x.shape, weight.shape, stride, padding, dilation, groups)
+    shape, address, p, q, _, size = _conv2d(op, device, x.shape, weight.shape, stride, padding, dilation, groups)
     y = _empty((x.shape[0], weight.shape[0], p, q), device=x.device)
     if bias is not None:
         bias = like(op, "bias", bias, weight.shape[:1], x, "x")
@@ -282,7 +284,7 @@ def conv2d_backward_input(dy, weight, x_shape, stride, padding, dilation, groups
     dy, weight = tensor(op, "dy", dy, dims=4), tensor(op, "weight", weight)
     lib = library()
     device, cuda_stream = where(op, dy, "dy")
-    shape, address, p, q, size = _conv2d(op, device, x_shape, weight.shape, stride, padding, dilation, groups)
+    shape, address, p, q, size, _ = _conv2d(op, device, x_shape, weight.shape, stride, padding, dilation, groups)
     dy = like(op, "dy", dy, (x_shape[0], weight.shape[0], p, q), weight, "weight")
     dx = _empty(tuple(x_shape), device=dy.device)
     work = Workspace(dy, size)
@@ -297,7 +299,7 @@ def conv2d_backward_weight(dy, x, weight_shape, need_bias, stride, padding, dila
     x = tensor(op, "x", x, dims=4)
     lib = library()
     device, cuda_stream = where(op, x)
-    shape, address, p, q, size = _conv2d(op, device, x.shape, weight_shape, stride, padding, dilation, groups)
+    shape, address, p, q, size, _ = _conv2d(op, device, x.shape, weight_shape, stride, padding, dilation, groups)
     dy = like(op, "dy", dy, (x.shape[0], weight_shape[0], p, q), x, "x")
     dw = _empty(tuple(weight_shape), device=x.device)
     db = _empty(weight_shape[0], device=x.device) if need_bias else None
@@ -317,7 +319,7 @@ def conv2d_nhwc(x, weight, bias, residual, relu, stride, padding, dilation, grou
     _checks.same_device(op, "weight", weight, x, "x")
     lib = library()
     device, cuda_stream = where(op, x)
-    shape, address, p, q, _ = _conv2d(op, device, x.shape, weight.shape, stride, padding, dilation, groups)
+    shape, address, p, q, _, _ = _conv2d(op, device, x.shape, weight.shape, stride, padding, dilation, groups)
     y = _empty((x.shape[0], weight.shape[0], p, q), dtype=dtype, device=x.device, memory_format=torch.channels_last)
     if bias is not None:
         bias = like(op, "bias", bias, weight.shape[:1], x, "x")
@@ -330,6 +332,40 @@ def conv2d_nhwc(x, weight, bias, residual, relu, stride, padding, dilation, grou
     lib.check(lib.conv2d_nhwc_forward(device, cuda_stream, _NHWC[dtype], y.data_ptr(), x.data_ptr(), weight.data_ptr(),
                                       _pointer(bias), _pointer(residual), relu, address, work.pointer, size))
     return y
+
+
+def stem_pool2d(x, weight, bias, tensor_cores, stride, padding, kernel, pool_stride, pool_padding):
+    """max_pool(relu(conv(x, weight) + bias)). Of tensor_cores, weight and the result are channels last, of float16,
+    bfloat16, or float32, whose factors are rounded to 11 bits; x is float32 and (N,C,H,W) in any case."""
+    op = "stem_pool2d"
+    x = tensor(op, "x", x, dims=4, letters="N, C, H, W")
+    is_tensor(op, "weight", weight, 4, "K, C, R, S")
+    dtype = weight.dtype if tensor_cores and weight.dtype in _NHWC else torch.float32
+    weight = (_checks.channels_last if tensor_cores else tensor)(op, "weight", weight, dtype)
+    _checks.same_device(op, "weight", weight, x, "x")
+    bias = like(op, "bias", bias, weight.shape[:1], x, "x")
+    lib = library()
+    device, stream = where(op, x)
+    number = _NHWC[dtype] if tensor_cores else FLOAT32
+    shape, address, p, q, _, _ = _conv2d(op, device, x.shape, weight.shape, stride, padding, (1, 1), 1)
+    pool, pool_address, out, size = _stem_pool2d(device, number, address, (x.shape[0], weight.shape[0], p, q), kernel,
+                                                 pool_stride, pool_padding, library().path)
+    y = _empty(out, dtype=dtype, device=x.device,
+               memory_format=torch.channels_last if tensor_cores else torch.contiguous_format)
+    work = Workspace(x, size)
+    lib.check(lib.stem_pool2d_forward(device, stream, number, y.data_ptr(), x.data_ptr(), weight.data_ptr(),
+                                      bias.data_ptr(), address, pool_address, work.pointer, size))
+    return y
+
+
+def _stem_pool2d(device, number, address, sizes, kernel, stride, padding, _path):
+    """The structure of pooling, the shape of what it gives, and the bytes of workspace."""
+    lib = library()
+    pool, p, q = _library.Pool2dShape(*sizes, *kernel, *stride, *padding, 1, 1, 0), ctypes.c_int64(), ctypes.c_int64()
+    pool_address = ctypes.addressof(pool)
+    lib.check(lib.pool2d_output(pool_address, ctypes.addressof(p), ctypes.addressof(q)))
+    return pool, pool_address, (*sizes[:2], p.value, q.value), lib.stem_pool2d_workspace(device, number, address,
+                                                                                        pool_address)
 
 
 def fold_batch_norm(weight, bias, gamma, beta, mean, var, epsilon):

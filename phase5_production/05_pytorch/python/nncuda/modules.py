@@ -4,6 +4,8 @@ options are those of torch.nn, so that weights go back and forth; convert() turn
 What our kernels cannot do (padding_mode="reflect", a momentum that is not 0.1, ...) raises when the layer is made, not
 in the middle of training.
 """
+import sys
+
 import torch
 from torch import nn
 
@@ -93,11 +95,11 @@ class BatchNorm2d(Layer, nn.BatchNorm2d):
     def check_options(self):
         _only(self, eps=1e-5, momentum=0.1, track_running_stats=True)
 
-    def forward(self, x):
+    def forward(self, x, relu=False, residual=None):
         if self.training:
             self.num_batches_tracked.add_(1)
         return functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.training,
-                                     self.momentum, self.eps)
+                                     self.momentum, self.eps, relu=relu, residual=residual)
 
 
 class ReLU(Layer, nn.ReLU):
@@ -153,10 +155,23 @@ _LAYERS = (Conv2d, Linear, MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, LayerNorm, B
 _OURS = {base: ours for ours in _LAYERS for base in ours.__bases__ if base is not Layer}  # by the class of torch.nn
 
 
+def _fuse_residual(model):
+    """torchvision's ResNets where all norms and ReLUs of a block have become ours."""
+    if "torchvision.models.resnet" not in sys.modules:  # then no layer is of a class that is defined there
+        return
+    from ._residual import CLASSES
+    for layer in model.modules():
+        ours = CLASSES.get(type(layer))
+        if ours and all(type(norm) is BatchNorm2d for norm in (layer.bn1, getattr(layer, "bn2", layer.bn1))) and (
+                type(layer.relu) is ReLU):
+            layer.__class__ = ours
+
+
 def convert(model):
     """Turns every layer of exactly these types of torch.nn into ours, in place; parameters, buffers and hooks stay.
     Layers with options that have no kernel stay as they are. Gives (the model, how many were converted, the names of
-    those that were not)."""
+    those that were not). In torchvision's ResNets, whose norms and ReLUs become one operation, the ReLUs are not called
+    any more, nor are their hooks."""
     converted, left = 0, []
     for name, layer in model.named_modules():
         ours = _OURS.get(type(layer))
@@ -170,6 +185,7 @@ def convert(model):
         except NotImplementedError:
             layer.__class__ = original
             left.append(name)
+    _fuse_residual(model)
     return model, converted, left
 
 

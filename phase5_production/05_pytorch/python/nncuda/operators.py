@@ -62,6 +62,12 @@ def _max_pool2d(x, kernel, stride, padding, dilation, ceil_mode, relu):
     return _new(x, *shape), _new(x, *shape, dtype=torch.uint8)
 
 
+def _stem_pool2d(x, weight, bias, tensor_cores, stride, padding, kernel, pool_stride, pool_padding):
+    y = _conv2d(x, weight, bias, None, True, stride, padding, (1, 1), 1)
+    return torch.empty(_pooled(y, kernel, pool_stride, pool_padding, (1, 1), False), dtype=weight.dtype,
+                       device=x.device, memory_format=torch.channels_last if tensor_cores else torch.contiguous_format)
+
+
 def _linear_backward(dy, y, x, weight, need_x, need_weight, need_bias, relu):
     return (_same(x) if need_x else _nothing(x), _same(weight) if need_weight else _nothing(x),
             _new(x, weight.shape[0]) if need_bias else _nothing(x))
@@ -102,6 +108,9 @@ SCHEMAS = {
     "conv2d": ("Tensor x, Tensor weight, Tensor? bias, Tensor? residual, bool relu, " + _CONV, "Tensor", _conv2d),
     "conv2d_nhwc": (
         "Tensor x, Tensor weight, Tensor? bias, Tensor? residual, bool relu, " + _CONV, "Tensor", _conv2d_nhwc),
+    "stem_pool2d": (
+        "Tensor x, Tensor weight, Tensor bias, bool tensor_cores, int[] stride, int[] padding, int[] kernel, int[] "
+        "pool_stride, int[] pool_padding", "Tensor", _stem_pool2d),
     "conv2d_backward_input": (
         "Tensor dy, Tensor weight, %s x_shape, %s" % (_SHAPE, _CONV), "Tensor",
         lambda dy, weight, x_shape, *_: _new(dy, *x_shape)),

@@ -177,6 +177,30 @@ class Convolution(Case):
         with self.assertRaisesRegex(NotImplementedError, "an input requires a gradient"):
             nncuda.conv2d_nhwc(torch.zeros(1, 3, 8, 8, requires_grad=True), torch.zeros(4, 3, 3, 3))
 
+    def test_stem_pool2d(self):
+        """Factors are exact in each type, as above. In float32 every shape is taken."""
+        for device in self.each(small=True):
+            x, w, bias = torch.randn(2, 3, 21, 18), torch.randn(16, 3, 7, 7), torch.randn(16)
+            x, w = x.bfloat16().float(), w.bfloat16().float()
+            plain = F.max_pool2d(F.conv2d(x.double(), w.double(), bias.double(), 2, 3).relu(), 3, 2, 1)
+            rounding = 147 * EPS * float(F.conv2d(x.abs(), w.abs(), None, 2, 3).max())
+            for dtype, cores, bits in ((torch.float32, False, EPS), (torch.float32, True, 2.0 ** -11),
+                                       (torch.float16, True, 2.0 ** -11), (torch.bfloat16, True, 2.0 ** -8)):
+                y = nncuda.stem_pool2d(x.to(device), w.to(device, dtype), bias.to(device), tensor_cores=cores)
+                self.assertEqual(y.dtype, dtype)
+                self.assertTrue(y.is_contiguous(
+                    memory_format=torch.channels_last if cores else torch.contiguous_format))
+                self.close(y, plain, bits * float(plain.max()) + rounding, (dtype, cores))
+            x, w = torch.randn(3, 2, 9, 11), torch.randn(5, 2, 3, 2)
+            y = nncuda.stem_pool2d(x.to(device), w.to(device), bias[:5].to(device), (2, 1), (1, 0), 2, (1, 2), 0)
+            self.close(y, F.max_pool2d(F.conv2d(x, w, bias[:5], (2, 1), (1, 0)).relu(), 2, (1, 2)), 1e-5)
+        with self.assertRaisesRegex(NotImplementedError, "conv has 2 channels and 5 filters of 3 x 2; tensor cores"):
+            nncuda.stem_pool2d(x, w, bias[:5], tensor_cores=True)
+        with self.assertRaisesRegex(NotImplementedError, "an input requires a gradient"):
+            nncuda.stem_pool2d(x, w.requires_grad_(), bias[:5])
+        with self.assertRaisesRegex(ValueError, "bias has shape \\(4,\\); expected \\(5,\\)"):
+            nncuda.stem_pool2d(x, w.detach(), bias[:4])
+
     def test_only_the_gradients_that_are_wanted(self):
         for device in self.each():
             x, w = torch.randn(2, 3, 9, 8, device=device), torch.randn(5, 3, 3, 3, device=device, requires_grad=True)

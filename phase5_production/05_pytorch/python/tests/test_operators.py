@@ -36,6 +36,8 @@ def examples(device="cpu"):
         "add_relu_backward": (image, other),
         "matmul": (rows, weight, False, True), "linear": (rows, weight, None, True),
         "linear_backward": (rows @ matrix, rows @ matrix, rows, weight, True, True, False, True),
+        "stem_pool2d": (torch.randn(2, 3, 21, 18, device=device), torch.randn(8, 3, 7, 7, device=device).half(),
+                        torch.rand(8, device=device), True, (2, 2), (3, 3), (3, 3), (2, 2), (1, 1)),
         "conv2d_nhwc": (image.half(), filters.half(), None, None, True, *CONV),
         "conv2d": (image, filters, None, None, False, *CONV), "conv2d_backward_input": (y, filters, image.shape, *CONV),
         "conv2d_backward_weight": (y, image, filters.shape, True, *CONV),

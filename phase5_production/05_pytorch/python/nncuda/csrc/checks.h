@@ -35,14 +35,14 @@ using Object = const py::object &;  // a tensor, unchecked
 // clang-format off
 #define NNCUDA_FUNCTIONS(F)                                                                                            \
   F(version) F(version_text) F(last_error) F(softmax_forward) F(softmax_backward) F(cross_entropy_workspace)           \
-  F(cross_entropy) F(scale) F(activation_forward) F(activation_backward) F(add_relu_forward)                           \
-  F(add_relu_backward) F(dropout) F(matmul) F(linear_workspace) F(linear_forward) F(linear_backward_workspace)         \
-  F(linear_backward) F(conv2d_output) F(conv2d_workspace) F(conv2d_forward) F(conv2d_backward_input)                   \
+  F(cross_entropy) F(scale) F(activation_forward) F(activation_backward) F(add_relu_forward) F(add_relu_backward)      \
+  F(dropout) F(matmul) F(linear_workspace) F(linear_forward) F(linear_backward_workspace) F(linear_backward)           \
+  F(conv2d_output) F(conv2d_workspace) F(conv2d_forward_workspace) F(conv2d_forward) F(conv2d_backward_input)          \
   F(conv2d_backward_weight) F(conv2d_nhwc_workspace) F(conv2d_nhwc_forward) F(conv2d_fold_batch_norm)                  \
-  F(pool2d_output) F(max_pool2d_forward) F(max_pool2d_backward) F(avg_pool2d_forward) F(avg_pool2d_backward)           \
-  F(global_avg_pool2d_forward) F(global_avg_pool2d_backward) F(layer_norm_forward)                                     \
-  F(layer_norm_backward_workspace) F(layer_norm_backward) F(batch_norm_passed) F(batch_norm_workspace)                 \
-  F(batch_norm_forward) F(batch_norm_evaluate) F(batch_norm_backward) F(attention_forward)                             \
+  F(stem_pool2d_workspace) F(stem_pool2d_forward) F(pool2d_output) F(max_pool2d_forward) F(max_pool2d_backward)        \
+  F(avg_pool2d_forward) F(avg_pool2d_backward) F(global_avg_pool2d_forward) F(global_avg_pool2d_backward)              \
+  F(layer_norm_forward) F(layer_norm_backward_workspace) F(layer_norm_backward) F(batch_norm_passed)                   \
+  F(batch_norm_workspace) F(batch_norm_forward) F(batch_norm_evaluate) F(batch_norm_backward) F(attention_forward)     \
   F(attention_backward_workspace) F(attention_backward) F(sgd_step) F(adam_step)
 // clang-format on
 

@@ -233,7 +233,7 @@ Tensor conv2d(Object x_, Object weight_, Object bias_, Object residual_, bool re
   Tensor y = empty({x.size(0), weight.size(0), conv.p, conv.q}, x),
          bias = maybe(op, "bias", bias_, {weight.size(0)}, x);
   Tensor residual = maybe(op, "residual", residual_, y.sizes(), x);
-  Workspace work(x, nn.conv2d_workspace(place.device, &conv.shape));
+  Workspace work(x, nn.conv2d_forward_workspace(place.device, &conv.shape));
   run(nn.conv2d_forward, place, F32, pointer(y), pointer(x), pointer(weight), pointer(bias), pointer(residual), relu,
       &conv.shape, work.pointer, work.bytes);
   return y;
@@ -333,6 +333,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   DEFINE(conv2d_backward_weight)
   DEFINE(conv2d_nhwc)
   DEFINE(fold_batch_norm)
+  DEFINE(stem_pool2d)
   DEFINE(max_pool2d)
   DEFINE(max_pool2d_backward)
   DEFINE(avg_pool2d)

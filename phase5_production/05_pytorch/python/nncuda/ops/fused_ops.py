@@ -13,6 +13,8 @@ A basic block is  h = relu(bn1(conv1(x)));  y = relu(bn2(conv2(h)) + shortcut(x)
     conv_bn      batch norm in evaluation is y = scale x + shift: it disappears into the convolution's weights and bias,
                  and bias, addition and ReLU are done by the convolution on its results, before they are written
 
+conv_bn and conv_relu together also take the max pooling behind the first convolution into one call with it.
+
 conv_bn without add_relu or conv_relu leaves that operation as PyTorch has it. Results differ from the original's by
 rounding alone: sums are made in another order, and folding rounds the weights once more.
 """
@@ -21,7 +23,7 @@ import copy
 import torch
 from torch import nn
 
-from .. import backend, functional
+from .. import backend, functional, modules
 from .._checks import kind
 
 FUSIONS = ("add_relu", "conv_relu", "conv_bn")
@@ -63,6 +65,34 @@ class FusedConv2d(nn.Module):
     def extra_repr(self):
         return "%s, stride=%r, padding=%r, relu=%r, %s" % (tuple(self.weight.shape), *self.arguments[:2], self.relu,
                                                            self.precision)
+
+
+class FusedStem(FusedConv2d):
+    """The beginning of a ResNet: convolution, batch norm, ReLU and max pooling. What the convolution gives, the largest
+    array of the network, is never in memory as a whole. On tensor cores it takes pictures as they come, float32 and
+    NCHW."""
+
+    def __init__(self, conv, bn, pool, precision):
+        super().__init__(conv, bn, True, precision)
+        self.stride, self.padding = conv.stride, conv.padding
+        self.windows = [(n, n) if isinstance(n, int) else tuple(n)
+                        for n in (pool.kernel_size, pool.stride, pool.padding)]
+
+    def forward(self, x):
+        return functional.stem_pool2d(x.float(), self.weight, self.bias, self.stride, self.padding, *self.windows,
+                                      tensor_cores=self.tensor_cores)
+
+
+def _stem_fits(conv, pool, precision):
+    """Whether stem_pool2d() has a kernel. In float32 it takes two, for every shape."""
+    if type(pool) not in (nn.MaxPool2d, modules.MaxPool2d) or pool.ceil_mode or pool.return_indices or (
+            pool.dilation not in (1, (1, 1))):
+        return False
+    if conv.groups != 1 or conv.dilation != (1, 1):
+        return False
+    sizes = (conv.in_channels, conv.kernel_size, conv.stride, conv.padding, conv.out_channels % 8)
+    windows = [(n, n) if isinstance(n, int) else tuple(n) for n in (pool.kernel_size, pool.stride, pool.padding)]
+    return precision == "float32" or (sizes == (3, (7, 7), (2, 2), (3, 3), 0) and windows == [(3, 3), (2, 2), (1, 1)])
 
 
 class MeanInFloat32(nn.Module):
@@ -202,7 +232,11 @@ def optimize_resnet18(model, inplace=False, fuse=FUSIONS, precision=None):
     if not inplace:
         model = copy.deepcopy(model)
     if fuse:
-        model.conv1 = _conv_bn_relu(model.conv1, model.bn1, fuse, precision)
+        if {"conv_bn", "conv_relu"} <= set(fuse) and _stem_fits(model.conv1, model.maxpool, precision):
+            model.conv1 = FusedStem(model.conv1, model.bn1, model.maxpool, precision)
+            model.maxpool = nn.Identity()
+        else:
+            model.conv1 = _conv_bn_relu(model.conv1, model.bn1, fuse, precision)
         model.bn1, model.relu = nn.Identity(), nn.Identity()
         for name, layer in list(model.named_children()):
             if name.startswith("layer"):
