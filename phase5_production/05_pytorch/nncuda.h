@@ -189,12 +189,12 @@ typedef struct nncuda_conv2d_shape {
 /* P and Q; also checks the shape. */
 NNCUDA_API int nncuda_conv2d_output(const nncuda_conv2d_shape *shape, int64_t *p, int64_t *q);
 
-/* One workspace serves forward and both backward functions. Forward alone needs less. Ask for each shape: a smaller batch
- * may take other kernels, which need more. */
+/* One workspace serves forward and both backward functions. Forward alone needs less. Ask for each shape: a smaller
+ * batch may take other kernels, which need more. */
 NNCUDA_API size_t nncuda_conv2d_workspace(int device, const nncuda_conv2d_shape *shape);
 NNCUDA_API size_t nncuda_conv2d_forward_workspace(int device, const nncuda_conv2d_shape *shape);
-/* The kernels that float32 convolutions of all threads take on a GPU, to compare them; where there is none of these for a
- * shape, NNCUDA_GEMM. NNCUDA_CONVOLUTION=direct, winograd or gemm in the environment does the same. Not while other
+/* The kernels that float32 convolutions of all threads take on a GPU, to compare them; where there is none of these for
+ * a shape, NNCUDA_GEMM. NNCUDA_CONVOLUTION=direct, winograd or gemm in the environment does the same. Not while other
  * threads convolve: their workspace is of the kernels before. */
 typedef enum nncuda_way { NNCUDA_CHOSEN = 0, NNCUDA_DIRECT = 1, NNCUDA_WINOGRAD = 2, NNCUDA_GEMM = 3 } nncuda_way;
 NNCUDA_API int nncuda_set_convolution(int way);
@@ -262,12 +262,12 @@ NNCUDA_API int nncuda_global_avg_pool2d_backward(int device, void *stream, int d
 /* Convolution, bias, ReLU and max pooling in one call, for inference: the beginning of a ResNet. `pool` is of what the
  * convolution of `conv` gives. x (N,C,H,W) is float32 for every dtype, bias (K) too.
  *
- *     NNCUDA_FLOAT32   w (K,C/groups,R,S), y (N,K,P,Q): every shape. The workspace holds the convolution's outputs of a few
- *                      pictures at a time: 26 MiB where one has less
+ *     NNCUDA_FLOAT32   w (K,C/groups,R,S), y (N,K,P,Q): every shape. The workspace holds the convolution's outputs of a
+ *                      few pictures at a time: 26 MiB where one has less
  *     the others       w (K,R,S,3) and y (N,P,Q,K) of this dtype (tf32: float32), for nncuda_conv2d_nhwc_forward(). One
  *                      kernel, for 3 channels, filters of 7 x 7 (stride 2, padding 3), a multiple of 8 of them, and
- *                      windows of 3 x 3 (stride 2, padding 1). tf32: factors become float16, which has its 11 bits but not
- *                      its range: pixels and weights must be below 65504; y is rounded to 11 bits */
+ *                      windows of 3 x 3 (stride 2, padding 1). tf32: factors become float16, which has its 11 bits but
+ *                      not its range: pixels and weights must be below 65504; y is rounded to 11 bits */
 NNCUDA_API size_t nncuda_stem_pool2d_workspace(int device, int dtype, const nncuda_conv2d_shape *conv,
                                                const nncuda_pool2d_shape *pool);
 NNCUDA_API int nncuda_stem_pool2d_forward(int device, void *stream, int dtype, void *y, const void *x, const void *w,

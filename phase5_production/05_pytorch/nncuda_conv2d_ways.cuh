@@ -5,9 +5,10 @@
  *     winograd   04_conv2d_winograd and 06_conv2d_backward: 3 x 3 filters with stride 1 of many channels and pixels
  *     gemm       03_conv2d_implicit_gemm and 06_conv2d_backward: all others
  *
- * A program of this course has one workspace, which all layers use; that of the largest layer decides. PyTorch allocates
- * each one beside the activations, so what a workspace costs here is the peak of the memory. Winograd's transforms of a
- * whole batch are three times as large as x and y together: here they are made for some images after the others. */
+ * A program of this course has one workspace, which all layers use; that of the largest layer decides. PyTorch
+ * allocates each one beside the activations, so what a workspace costs here is the peak of the memory. Winograd's
+ * transforms of a whole batch are two to three times as large as x and y together: here they are made for some images
+ * after the others. */
 #ifndef PHASE5_PRODUCTION_NNCUDA_CONV2D_WAYS_CUH
 #define PHASE5_PRODUCTION_NNCUDA_CONV2D_WAYS_CUH
 
@@ -89,9 +90,13 @@ static inline size_t winograd_bounded_floats(Winograd s4, Winograd s2x4) {
                                   : winograd_kernels_floats<4, 4>(s4, winograd_transforms(s4));
 }
 
-/* Of the gradient of the filters, whose parts one block for each multiprocessor writes: up to 25 MB. Not much more than
- * x and y have, which at that time are in memory. */
-static inline size_t winograd_parts_space(Conv2dShape s) { return 3 * (conv2d_x_count(s) + conv2d_y_count(s)); }
+/* Of the gradient of the filters: parts of as many blocks as there are multiprocessors, of 24 points of 64 x 32 weights
+ * each, 26 MB of an H200. But not much more than x and y have, which at that time are in memory. */
+static inline size_t winograd_parts_space(Conv2dShape s) {
+  const size_t blocks = (size_t)conv2d_multiprocessors() * 24 * 64 * 32,
+               most = 3 * (conv2d_x_count(s) + conv2d_y_count(s));
+  return blocks < most ? blocks : most;
+}
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Forward */

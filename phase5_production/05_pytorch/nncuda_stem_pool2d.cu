@@ -1,8 +1,8 @@
 /* nncuda_stem_pool2d.cu - the first operations of a ResNet: convolution, bias, ReLU and the largest of each window.
  *
- * float32: the two kernels one after the other, for some pictures at a time. What the convolution of a whole batch gives
- * is the largest array of the network, 205 MB for 64 pictures of 224 x 224; of 8 pictures it stays in an H200's L2 cache
- * until pooling reads it.
+ * float32: the two kernels one after the other, for some pictures at a time. What the convolution of a whole batch
+ * gives is the largest array of the network, 205 MB for 64 pictures of 224 x 224; of 8 pictures it is smaller than an
+ * H200's L2 cache, from which pooling can read it.
  *
  * By tensor cores: the one kernel of phase5_production/04_resnet18_fused/stem_pool.cuh, which never writes it. */
 #include "phase5_production/05_pytorch/nncuda_call.cuh"

@@ -17,10 +17,10 @@ from . import _ctypes_more, _ctypes_ops, _library
 # Every operation of this level, by name. The extension has each of them.
 NAMES = ("softmax", "softmax_backward", "cross_entropy", "scale_", "activation", "activation_backward", "add_relu",
          "add_relu_backward", "dropout", "matmul", "linear", "linear_backward", "conv2d", "conv2d_backward_input",
-         "conv2d_backward_weight", "conv2d_nhwc", "fold_batch_norm", "stem_pool2d", "max_pool2d", "max_pool2d_backward", "avg_pool2d",
-         "avg_pool2d_backward", "global_avg_pool2d", "global_avg_pool2d_backward", "layer_norm", "layer_norm_backward",
-         "batch_norm", "batch_norm_evaluate", "batch_norm_backward", "attention", "attention_backward", "sgd_step",
-         "adam_step")
+         "conv2d_backward_weight", "conv2d_nhwc", "fold_batch_norm", "stem_pool2d", "max_pool2d", "max_pool2d_backward",
+         "avg_pool2d", "avg_pool2d_backward", "global_avg_pool2d", "global_avg_pool2d_backward", "layer_norm",
+         "layer_norm_backward", "batch_norm", "batch_norm_evaluate", "batch_norm_backward", "attention",
+         "attention_backward", "sgd_step", "adam_step")
 
 ops = types.SimpleNamespace()  # what functional.py calls; its members are exchanged by set_backend()
 name = None

@@ -126,9 +126,9 @@ def conv2d_nhwc(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1,
 
 def stem_pool2d(x, weight, bias, stride=2, padding=3, kernel_size=3, pool_stride=2, pool_padding=1, *,
                 tensor_cores=False):
-    """max_pool2d(relu(conv2d(x, weight, bias))), the beginning of a ResNet, for inference: what the convolution gives is
-    in memory for a few pictures at a time, or not at all. With tensor_cores as conv2d_nhwc(), but x is float32, NCHW.
-    There is no gradient."""
+    """max_pool2d(relu(conv2d(x, weight, bias))), the beginning of a ResNet, for inference: what the convolution gives
+    is in memory for a few pictures at a time, or not at all. With tensor_cores as conv2d_nhwc(), but x is float32,
+    NCHW. There is no gradient."""
     if torch.is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in (x, weight, bias)):
         raise NotImplementedError("stem_pool2d: an input requires a gradient, and there is no backward; expected "
                                   "torch.no_grad() or inference_mode(); conv2d and max_pool2d have gradients")

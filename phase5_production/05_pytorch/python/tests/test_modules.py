@@ -119,8 +119,7 @@ class Layers(Case):
 
 
     def test_a_converted_resnet18_keeps_less_for_backward(self):
-        """Of torchvision's stem the norm's result and the pool's positions are 2.5 times as large as ours; in a block
-        both keep four arrays, which are most of what there is."""
+        """torchvision's stem keeps the norm's result and positions of 8 bytes, and a block four arrays: ours three."""
         def kept(model):
             storages = {}
 
@@ -137,7 +136,7 @@ class Layers(Case):
         ours = nncuda.convert(copy.deepcopy(theirs))[0]
         (y, ours_kept), (z, theirs_kept) = kept(ours), kept(theirs)
         self.assertEqual(y.shape, z.shape)
-        self.assertLess(ours_kept, 0.8 * theirs_kept)
+        self.assertLess(ours_kept, 0.7 * theirs_kept)
         again = pickle.loads(pickle.dumps(ours))
         self.assertIs(type(again), type(ours))
         self.assertIsInstance(again, torchvision.models.ResNet)
