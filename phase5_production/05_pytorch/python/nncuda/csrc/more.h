@@ -38,20 +38,20 @@ Tensor stem_pool2d(Object x_, Object weight_, Object bias_, bool tensor_cores, c
   Tensor x = tensor(op, "x", x_, 4, "N, C, H, W");
   const at::ScalarType given = unpack(op, "weight", weight_).scalar_type();
   const at::ScalarType dtype = tensor_cores && (given == at::kHalf || given == at::kBFloat16) ? given : at::kFloat;
-  const int number = !tensor_cores           ? NNCUDA_FLOAT32
+  const int number = !tensor_cores            ? NNCUDA_FLOAT32
                      : dtype == at::kHalf     ? NNCUDA_FLOAT16
                      : dtype == at::kBFloat16 ? NNCUDA_BFLOAT16
                                               : NNCUDA_TF32;
-  Tensor weight = tensor_cores ? channels_last(op, "weight", weight_, dtype)
-                               : tensor(op, "weight", weight_, 4, "K, C, R, S");
+  Tensor weight =
+      tensor_cores ? channels_last(op, "weight", weight_, dtype) : tensor(op, "weight", weight_, 4, "K, C, R, S");
   same_device(op, "weight", weight, x, "x");
   const Place place = where(op, x);
   Conv conv(op, x.sizes(), weight.sizes(), stride, padding, {1, 1}, 1);
   const Sizes out = {x.size(0), weight.size(0), conv.p, conv.q};
   Pool pool(out, kernel, pool_stride, pool_padding, {1, 1}, false);
   Tensor bias = like(op, "bias", bias_, {weight.size(0)}, x, "x");
-  Tensor y = at::empty(pool.y, weight.options(),
-                       tensor_cores ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
+  Tensor y =
+      at::empty(pool.y, weight.options(), tensor_cores ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
   Workspace work(x, nn.stem_pool2d_workspace(place.device, number, &conv.shape, &pool.shape));
   run(nn.stem_pool2d_forward, place, number, pointer(y), pointer(x), pointer(weight), (const float *)pointer(bias),
       &conv.shape, &pool.shape, work.pointer, work.bytes);
