@@ -27,8 +27,7 @@ static void the_stem_writes_its_windows_alone(void **state) {
   const LessonCounts c =
       counts_alone_of(&lesson, stem_pool_version("stem", stem_pool_forward_gpu<__nv_bfloat16>, ""), lesson.counted);
   counts_required();
-  assert_true(c.global_store_sectors >= 56 * 64 * 2 / 32);
-  assert_true(c.global_store_sectors <= 4 * 56 * 64 * 2 / 32); /* a lane stores its 16 bytes in pairs */
+  assert_count(c.global_store_sectors, 56 * 64 * 2 / 32);
 }
 
 /* 8 images of 4 x 512 numbers: without clusters both blocks of 64 classes read them, in a cluster each reads half of them; the
