@@ -122,8 +122,7 @@ static __device__ __forceinline__ void pool_linear_means(float *mean, float *par
       float sum = 0;
       if (exists)
         for (int part = 0; part < parts; part++) sum += partial[part * s.pitch + c];
-      for (int rank = 0; rank < Team::count(); rank++)
-        Team::at(mean, rank)[image * s.c + c] = sum / (float)s.pixels;
+      for (int rank = 0; rank < Team::count(); rank++) Team::at(mean, rank)[image * s.c + c] = sum / (float)s.pixels;
     }
     __syncthreads(); /* the next image takes the place of `partial` */
   }
@@ -225,7 +224,8 @@ template <typename T>
 static inline void pool_linear_forward_gpu(float *y, const T *x, const float *w, const float *bias, PoolLinearShape s) {
   const int run = 16 / (int)sizeof(T);
   if (!pool_linear_fits(s.c))
-    die("pool_linear: %d channels; a multiple of 4 up to %d is expected: use the mean and the linear layer by themselves",
+    die("pool_linear: %d channels; a multiple of 4 up to %d is expected: use the mean and the linear layer by "
+        "themselves",
         s.c, POOL_LINEAR_CHANNELS);
   if (s.pitch % run != 0)
     die("pool_linear: a pixel of %d numbers; a multiple of %d, 16 bytes, is expected", s.pitch, run);

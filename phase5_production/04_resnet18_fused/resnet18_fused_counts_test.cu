@@ -30,8 +30,8 @@ static void the_stem_writes_its_windows_alone(void **state) {
   assert_count(c.global_store_sectors, 56 * 64 * 2 / 32);
 }
 
-/* 8 images of 4 x 512 numbers: without clusters both blocks of 64 classes read them, in a cluster each reads half of them; the
- * weights are read once for 8 images. */
+/* 8 images of 4 x 512 numbers: without clusters both blocks of 64 classes read them, in a cluster each reads half of
+ * them; the weights are read once for 8 images. */
 static void means_are_not_stored(void **state) {
   (void)state;
   const Lesson lesson = pool_linear_lesson();

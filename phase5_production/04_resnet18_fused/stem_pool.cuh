@@ -5,8 +5,8 @@
  *     R = S = 7, stride 2, padding 3: (P,Q) outputs; windows of 3 x 3, stride 2, padding 1: (P',Q') of them
  *
  *   stem_pool_forward_cpu    the loops of the formula
- *   stem_pool_forward_gpu    a block computes STEM_ROWS rows of 56 windows, of 64 filters. T is __half, __nv_bfloat16 or
- *                            float; K is a multiple of 8
+ *   stem_pool_forward_gpu    a block computes STEM_ROWS rows of 56 windows, of 64 filters. T is __half, __nv_bfloat16
+ *                            or float; K is a multiple of 8
  *
  * x is read as pictures come, float32 and channel by channel, so nobody converts it before. The filter is filled up to
  * 8 x 8 taps by a row and a column of zeros before it. So the product has 3 * 64 factors, 16 of which are two rows of
@@ -14,7 +14,7 @@
  * neighbours in shared memory, and begin at an even pixel: the tensor cores' operand is the picture itself, of which a
  * lane reads two pixels, 4 bytes, at a time. Nothing is copied per output.
  *
- *     mma.sync.m16n8k16:  sum (16 filters, 8 outputs of a row) += w (16 filters, 16 taps) picture (16 pixels, 8 outputs)
+ *     mma.sync.m16n8k16: sum (16 filters, 8 outputs of a row) += w (16 filters, 16 taps) pixels (16 taps, 8 outputs)
  *
  * A warp has 32 filters. All their weights stay in its registers, 96 of each lane. It goes down the picture by two rows
  * of outputs, which share most of their pixels, and along these rows by 8 columns. Then a lane has the outputs of a
@@ -43,12 +43,12 @@ enum {
   STEM_FILTERS = 64,
   STEM_WARP_FILTERS = 32,
   STEM_THREADS = STEM_FILTERS,
-  STEM_PAIRS = STEM_PADDED / 2,            /* of rows of taps */
-  STEM_PITCH = 2 * STEM_OUT_COLS + 8,      /* of a row of pixels in shared memory */
-  STEM_PIXEL_ROW = 3 * STEM_PITCH,         /* one of each channel */
-  STEM_RING = 16,                          /* rows of pixels: four groups of four */
-  STEM_QUADS = STEM_PITCH / 4,             /* of neighbouring pixels */
-  STEM_GROUP = 4 * 3 * STEM_QUADS,         /* quads of four rows */
+  STEM_PAIRS = STEM_PADDED / 2,       /* of rows of taps */
+  STEM_PITCH = 2 * STEM_OUT_COLS + 8, /* of a row of pixels in shared memory */
+  STEM_PIXEL_ROW = 3 * STEM_PITCH,    /* one of each channel */
+  STEM_RING = 16,                     /* rows of pixels: four groups of four */
+  STEM_QUADS = STEM_PITCH / 4,        /* of neighbouring pixels */
+  STEM_GROUP = 4 * 3 * STEM_QUADS,    /* quads of four rows */
   STEM_LOADS = (STEM_GROUP + STEM_THREADS - 1) / STEM_THREADS,
   STEM_DEPTH = 3 * STEM_PADDED * STEM_PADDED,
   STEM_FILTER_PITCH = STEM_DEPTH + 2 /* 97 times 4 bytes: no bank conflicts */
@@ -65,10 +65,10 @@ struct StemFactor<float> {
 };
 
 typedef struct StemShape {
-  int n, h, w, k;              /* pictures (N,3,H,W), filters */
-  int out_h, out_w;            /* of the convolution */
-  int pool_h, pool_w;          /* windows */
-  int pitch;                   /* numbers of a tap in w: its channels come first */
+  int n, h, w, k;                 /* pictures (N,3,H,W), filters */
+  int out_h, out_w;               /* of the convolution */
+  int pool_h, pool_w;             /* windows */
+  int pitch;                      /* numbers of a tap in w: its channels come first */
   int blocks_h, blocks_w, blocks; /* of windows */
 } StemShape;
 
@@ -322,8 +322,7 @@ static __device__ __forceinline__ void stem_row(T *y, const F *ring, float4 *abo
   const int lane = threadIdx.x % 32;
   const F *pixels[STEM_PAIRS + 1];
 #pragma unroll
-  for (int i = 0; i <= STEM_PAIRS; i++)
-    pixels[i] = ring + stem_slot(4 * p - 4 + 2 * i) + 2 * (lane / 4 + lane % 4);
+  for (int i = 0; i <= STEM_PAIRS; i++) pixels[i] = ring + stem_slot(4 * p - 4 + 2 * i) + 2 * (lane / 4 + lane % 4);
   float before[2][4] = {};
 #pragma unroll 1
   for (int tile0 = 0; tile0 < STEM_TILES && place.col + 8 * tile0 < s.out_w; tile0 += STEM_AT_ONCE) {
@@ -385,7 +384,8 @@ template <bool QUADS, typename T>
 static inline void stem_pool_launch(T *y, const float *x, const T *w, const float *bias, StemShape s) {
   typedef typename StemFactor<T>::type F;
   const int ring = STEM_RING * STEM_PIXEL_ROW, filters = STEM_FILTERS * STEM_FILTER_PITCH;
-  const int bytes = STEM_TILES * STEM_THREADS * (int)sizeof(float4) + (ring > filters ? ring : filters) * (int)sizeof(F);
+  const int bytes =
+      STEM_TILES * STEM_THREADS * (int)sizeof(float4) + (ring > filters ? ring : filters) * (int)sizeof(F);
   shared_limit_ask((const void *)stem_pool_kernel<QUADS, T>, bytes);
   const dim3 grid((unsigned)s.blocks, (unsigned)(s.k + STEM_FILTERS - 1) / STEM_FILTERS);
   stem_pool_kernel<QUADS, T><<<grid, STEM_THREADS, bytes>>>(y, x, w, bias, s);
