@@ -155,7 +155,7 @@ static bool backward_filter(Conv &c, int algorithm, float alpha, float beta) {
   return true;
 }
 
-/* By the first of some algorithms that cuDNN has. Those of Winograd and Fourier round otherwise, and have no place here.
+/* By the first of some algorithms that cuDNN has. Those of Winograd and Fourier round otherwise, and are not asked.
  * Packed floats in the order NCHW, and the emulation, must have the very first. */
 static void first_of(bool (*pass)(Conv &, int, float, float), const char *name, bool must, Conv &c,
                      std::vector<int> algorithms, float alpha, float beta) {
