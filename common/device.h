@@ -85,7 +85,8 @@ static inline void device_expect_memory(Device device, double bytes, const char 
 /* What device_alloc() takes for so many bytes. */
 static inline size_t device_alloc_bytes(size_t bytes) { return bytes ? (bytes + 63) / 64 * 64 : 64; }
 
-/* `bytes` zeroed bytes on the device, aligned to at least 64; device_allocated() (device_count.h) counts them. Ends the program with a sentence when memory is full. */
+/* `bytes` zeroed bytes on the device, aligned to at least 64; device_allocated() (device_count.h) counts them. Ends the
+ * program with a sentence when memory is full. */
 static inline void *device_alloc(Device device, size_t bytes) {
   void *memory = NULL;
   bytes = device_alloc_bytes(bytes);

@@ -3,9 +3,9 @@
  *     bazel run //phase5_production:cudnn_layers                        on a GPU: times; else emulated: memory, errors
  *     bazel run //phase5_production:cudnn_layers -- --only=conv3x3 --batch-size=256
  *
- * Each line is one layer of a network, forward and backward, as common/nn calls it; of our convolutions it is the fastest,
- * as --conv=auto chooses. Behind them convolution + bias + ReLU: as three calls of cuDNN's older interface, as its one
- * fused call, as one graph of the new interface, and as ours.
+ * Each line is one layer of a network, forward and backward, as common/nn calls it; of our convolutions it is the
+ * fastest, as --conv=auto chooses. Behind them convolution + bias + ReLU: as three calls of cuDNN's older interface, as
+ * its one fused call, as one graph of the new interface, and as ours.
  */
 #include "common/options.h"
 #include "common/train_log.h"
@@ -61,7 +61,7 @@ static LayerCase scaled(LayerCase c, const Options *options) {
   return c;
 }
 
-/* ----------------------------------------------------------------------------------------------------- layer by layer */
+/* --------------------------------------------------------------------------------------------------- layer by layer */
 
 static void print_header(int has_times) {
   printf("%-10s %-18s", "layer", "shape");

@@ -5,9 +5,9 @@
  *     bazel run //phase5_production:cudnn_duel -- --network=lenet --batch-size=64 --use=training
  *     bazel run //phase5_production:cudnn_duel -- --network=resnet_cifar --batch-size=64 --by-layer
  *
- * Times are those of a step as one CUDA graph, on a GPU; ours is then the faster of what `train` runs by default and with
- * --conv=auto. An emulated GPU has none: there the table has memory, which is the same as on a GPU but for workspaces:
- * cuDNN's, and ours, which follow the number of multiprocessors.
+ * Times are those of a step as one CUDA graph, on a GPU; ours is then the faster of what `train` runs by default and
+ * with --conv=auto. An emulated GPU has none: there the table has memory, which is the same as on a GPU but for
+ * workspaces: cuDNN's, and ours, which follow the number of multiprocessors.
  */
 #include "common/options.h"
 #include "phase5_production/02_cudnn_duel/cudnn_duel_lesson.cuh"

@@ -126,8 +126,8 @@ static inline int duel_array_kind(const Plan *plan, int array) {
   return MEMORY_LOSS;
 }
 
-/* All that a step of the model takes and gives back, moment by moment, but for one kind (MEMORY_KINDS: none is left out).
- * What outlives a step is taken before. */
+/* All that a step of the model takes and gives back, moment by moment, but for one kind (MEMORY_KINDS: none is left
+ * out). What outlives a step is taken before. */
 static inline MemoryCount duel_memory_without(const Model *m, int kind) {
   const Plan *plan = &m->plan;
   const long weights = (long)(m->parameter_count * sizeof(float));
@@ -148,8 +148,8 @@ static inline MemoryCount duel_memory_without(const Model *m, int kind) {
 
 static inline MemoryCount duel_memory(const Model *m) { return duel_memory_without(m, MEMORY_KINDS); }
 
-/* Bytes that an opened model has of device_alloc(), by its plan: what duel_memory() counts, with the gaps between arrays,
- * and two small arrays of sums. */
+/* Bytes that an opened model has of device_alloc(), by its plan: what duel_memory() counts, with the gaps between
+ * arrays, and two small arrays of sums. */
 static inline size_t duel_allocation(const Model *m) {
   const size_t weights = device_alloc_bytes(m->parameter_count * sizeof(float));
   const size_t workspace = model_workspace_floats(m) * sizeof(float);
@@ -221,8 +221,8 @@ static inline double duel_node_seconds(const Profile *p, const Graph *grouped, i
   return sum;
 }
 
-/* The words that take for each node, or for what ours computes together, the faster of two profiles of the same network;
- * `grouped` is the graph of ours, which `how` has made. */
+/* The words that take for each node, or for what ours computes together, the faster of two profiles of the same
+ * network; `grouped` is the graph of ours, which `how` has made. */
 static inline void duel_mix(const Profile *ours, const Profile *theirs, const Graph *grouped, const char *how,
                             char text[IMPLEMENTATION_TEXT]) {
   size_t used = (size_t)snprintf(text, IMPLEMENTATION_TEXT, "%s", strcmp(how, "pairs") == 0 ? "ours" : how);

@@ -7,8 +7,8 @@ static long kept(const Model *m) {
   return m->use == MODEL_TRAIN ? weights * (2 + m->optimizer->slots) + buffers : weights + buffers;
 }
 
-/* Without scratch memory: how much of that there is depends on the GPU, on its multiprocessors by ours, on its algorithms
- * by cuDNN's. */
+/* Without scratch memory: how much of that there is depends on the GPU, on its multiprocessors by ours, on its
+ * algorithms by cuDNN's. */
 static MemoryCount check_memory(const Contest *c, const char *how) {
   Model m;
   Error err;
