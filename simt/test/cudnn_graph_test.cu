@@ -174,7 +174,9 @@ typedef enum Offer { OPTIONAL, REQUIRED } Offer;
 static bool execute(const char *what, Offer offer, Desc graph, cudnnDataType_t type, std::vector<int64_t> ids,
                     std::vector<void *> pointers) {
   int counting = 0;
-  const std::vector<Desc> configs = proposals(graph);
+  const cudnnStatus_t whole = cudnnBackendFinalize(graph);
+  if (CUDNN_STATUS_CATEGORY(whole) != NOT_SUPPORTED || offer == REQUIRED || HAS_REASONS) DNN(whole);
+  const std::vector<Desc> configs = whole == CUDNN_STATUS_SUCCESS ? proposals(graph) : std::vector<Desc>();
   for (Desc config : configs) {
     const int64_t engine = engine_of(config, type);
     if (engine < 0) continue;
@@ -242,7 +244,7 @@ static void test_convolution(void **state) {
     Desc op =
         conv_forward(convolution(TWO_ONES, TWO_ONES, TWO_ONES), tensor('x', f.x), tensor('w', f.w), tensor('y', f.y));
     if (execute(layout == NCHW ? "convolution" : "convolution, channels last", layout == NCHW ? REQUIRED : OPTIONAL,
-                finalized(graph_of({op})), CUDNN_DATA_FLOAT, {'x', 'w', 'y'}, {f.x.d, f.w.d, f.y.d}))
+                graph_of({op}), CUDNN_DATA_FLOAT, {'x', 'w', 'y'}, {f.x.d, f.w.d, f.y.d}))
       compare("convolution", f.y, f.sums, tolerance(CUDNN_DATA_FLOAT));
     done(f);
   }
@@ -263,11 +265,11 @@ static void bias_relu(Offer offer, Layout layout, cudnnDataType_t type, bool res
   }
   std::vector<int64_t> ids = {'x', 'w', 'c', 'y'};
   std::vector<void *> pointers = {f.x.d, f.w.d, f.bias.d, f.y.d};
-  if (residual) ids.push_back('z'), pointers.push_back(f.z.d); /* no others: cuDNN goes through the pack by place */
+  if (residual) ids.push_back('z'), pointers.push_back(f.z.d); /* of the graph's tensors alone */
   char what[80];
   snprintf(what, sizeof what, "convolution, bias%s, ReLU, %s, type %d", residual ? ", sum" : "",
            layout == NCHW ? "NCHW" : "NHWC", (int)type);
-  if (execute(what, offer, finalized(graph_of(ops)), type, ids, pointers)) compare(what, f.y, f.sums, tolerance(type));
+  if (execute(what, offer, graph_of(ops), type, ids, pointers)) compare(what, f.y, f.sums, tolerance(type));
   done(f);
 }
 
@@ -291,7 +293,7 @@ static void test_pointwise(void **state) {
   Desc tanh_op = finalized(pointwise(CUDNN_POINTWISE_TANH_FWD, difference, NULL, tensor(5, y)));
   std::vector<double> expected(x.count());
   for (size_t i = 0; i < expected.size(); i++) expected[i] = tanh(z.v[i] - 0.75 * x.v[i]);
-  if (execute("pointwise", OPTIONAL, finalized(graph_of({mul, sub, tanh_op})), CUDNN_DATA_FLOAT, {1, 7, 3, 5},
+  if (execute("pointwise", OPTIONAL, graph_of({mul, sub, tanh_op}), CUDNN_DATA_FLOAT, {1, 7, 3, 5},
               {x.d, &scale, z.d, y.d})) /* no lesson needs a graph without a convolution */
     compare("pointwise", y, expected, 0x1p-20);
   close_all();
@@ -372,9 +374,11 @@ static void test_refusals(void **state) {
   Desc pack = pack_of({'x', 'w'}, {f.x.d, f.w.d}, NULL);
   DNN_REFUSES(BAD_PARAM, cudnnBackendExecute(handle, plan, pack)); /* the plan is not finalized */
   DNN(cudnnBackendFinalize(plan));
-  /* no pointer for y. cuDNN 9 calls that an internal error, "vars.get_user_ptrs()[idx] != nullptr", as does the
-   * emulation */
-  DNN_REFUSES(CUDNN_STATUS_INTERNAL_ERROR, cudnnBackendExecute(handle, plan, pack));
+  /* no pointer for y. cuDNN 9 on an H200 has called such a thing an internal error, "vars.get_user_ptrs()[idx] !=
+   * nullptr", and so does the emulation; another engine may look earlier. */
+  const cudnnStatus_t status = cudnnBackendExecute(handle, plan, pack);
+  assert_true(CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_INTERNAL_ERROR ||
+              CUDNN_STATUS_CATEGORY(status) == BAD_PARAM);
   close_all();
   done(f);
 }
