@@ -37,7 +37,7 @@ enum {
   STEM_PADDED = 8,  /* with the zeros before them */
   STEM_ROWS = 7,    /* of windows of a block */
   STEM_TILES = 14,  /* of 8 columns of outputs */
-  STEM_AT_ONCE = 2, /* tiles of a product */
+  STEM_AT_ONCE = 1, /* tiles of a product; 2 need more registers than there are */
   STEM_OUT_COLS = 8 * STEM_TILES,
   STEM_COLS = STEM_OUT_COLS / 2 - 1, /* windows of a block, and in the first of a row one more: it lacks no column */
   STEM_FILTERS = 64,
