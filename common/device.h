@@ -13,6 +13,8 @@
 
 #include <unistd.h>
 
+#include "common/device_count.h"
+
 #ifdef __CUDACC__
 #include "common/check.h"
 #define ON_DEVICE(device, gpu_call, cpu_call) \
@@ -80,10 +82,14 @@ static inline void device_expect_memory(Device device, double bytes, const char 
         device == DEVICE_GPU ? "GPU" : "machine", memory / gib, advice);
 }
 
-/* `bytes` zeroed bytes on the device, aligned to at least 64. Ends the program with a sentence when memory is full. */
+/* What device_alloc() takes for so many bytes. */
+static inline size_t device_alloc_bytes(size_t bytes) { return bytes ? (bytes + 63) / 64 * 64 : 64; }
+
+/* `bytes` zeroed bytes on the device, aligned to at least 64; device_allocated() (device_count.h) counts them. Ends the
+ * program with a sentence when memory is full. */
 static inline void *device_alloc(Device device, size_t bytes) {
   void *memory = NULL;
-  bytes = (bytes + 63) / 64 * 64 + (bytes == 0 ? 64 : 0);
+  bytes = device_alloc_bytes(bytes);
   ON_DEVICE(
       device,
       {
@@ -94,10 +100,12 @@ static inline void *device_alloc(Device device, size_t bytes) {
         if (posix_memalign(&memory, 64, bytes) != 0) die("out of memory: %zu bytes were asked for", bytes);
         memset(memory, 0, bytes);
       });
+  device_count_take(device, memory, bytes);
   return memory;
 }
 
 static inline void device_free(Device device, void *memory) {
+  device_count_give(device, memory);
   ON_DEVICE(device, CUDA_CHECK(cudaFree(memory)), free(memory));
 }
 

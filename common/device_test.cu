@@ -1,5 +1,7 @@
 #include "common/device.h"
 
+#include <pthread.h>
+
 #include "common/test.h"
 
 static void check_memory(Device device) {
@@ -29,6 +31,42 @@ static void check_memory(Device device) {
     free(y);
     free(zeros);
   }
+}
+
+/* Sizes are rounded up to 64 bytes; what is given back in another order counts by its own size. */
+static void check_count(Device device) {
+  const DeviceBytes before = device_allocated(device);
+  void *first = device_alloc(device, 1), *second = device_alloc(device, 1000), *third = device_alloc(device, 0);
+  assert_int_equal(device_allocated(device).now - before.now, 64 + 1024 + 64);
+  device_free(device, second);
+  assert_int_equal(device_allocated(device).now - before.now, 128);
+  device_free(device, NULL);
+  device_free(device, first);
+  device_free(device, third);
+  assert_int_equal(device_allocated(device).now, before.now);
+  assert_true(device_allocated(device).most >= before.now + 1152);
+}
+
+static void *allocate_and_free(void *unused) {
+  for (size_t i = 0; i < 500; i++) device_free(DEVICE_CPU, device_alloc(DEVICE_CPU, i));
+  return unused;
+}
+
+static void what_is_allocated_is_counted(void **state) {
+  (void)state;
+  enum { THREADS = 4 };
+  check_count(DEVICE_CPU);
+  const size_t before = device_allocated(DEVICE_CPU).now;
+  pthread_t thread[THREADS];
+  for (int t = 0; t < THREADS; t++) assert_int_equal(pthread_create(&thread[t], NULL, allocate_and_free, NULL), 0);
+  for (int t = 0; t < THREADS; t++) assert_int_equal(pthread_join(thread[t], NULL), 0);
+  assert_int_equal(device_allocated(DEVICE_CPU).now, before);
+}
+
+static void what_is_allocated_is_counted_gpu(void **state) {
+  (void)state;
+  test_requires_gpu();
+  check_count(DEVICE_GPU);
 }
 
 static void memory_cpu(void **state) {
@@ -72,6 +110,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(memory_cpu),
       cmocka_unit_test(memory_gpu),
+      cmocka_unit_test(what_is_allocated_is_counted),
+      cmocka_unit_test(what_is_allocated_is_counted_gpu),
       cmocka_unit_test(operations_follow_the_device),
       cmocka_unit_test(open_describes_or_advises),
   };

@@ -278,11 +278,12 @@ int network_bench_main(const Task *task, int argc, char **argv) {
 
   json_t *rows = json_array();
   if (options.rounds > 1) bench_print_operations(&bench, options.rounds, step, rows);
-  if (common->json && json_result(json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:O}", "program",
-                                            program_invocation_short_name, "device", device_name(device), "description",
-                                            description, "batch_size", batch, "threads", options.train.threads,
-                                            "step_us", step * 1e6, "images_per_second", batch / step, "rows", rows),
-                                  &err) != 0)
+  if (common->json &&
+      json_result(json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:O}", "program", program_invocation_short_name,
+                            "device", device_name(device), "description", description, "batch_size", batch, "threads",
+                            options.train.threads, "step_us", step * 1e6, "images_per_second", batch / step,
+                            "memory_bytes", model_bytes(&bench.net), "rows", rows),
+                  &err) != 0)
     die("%s", err.message);
   json_decref(rows);
   if (options.in_graph) step_graph_close(&bench.graph);

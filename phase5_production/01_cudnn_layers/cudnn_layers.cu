@@ -3,8 +3,9 @@
  *     bazel run //phase5_production:cudnn_layers                        on a GPU: times; else emulated: memory, errors
  *     bazel run //phase5_production:cudnn_layers -- --only=conv3x3 --batch-size=256
  *
- * Each line is one layer of a network, forward and backward, as common/nn calls it. Behind them convolution + bias + ReLU:
- * as three calls of cuDNN's older interface, as its one fused call, as one graph of the new interface, and as ours.
+ * Each line is one layer of a network, forward and backward, as common/nn calls it; of our convolutions it is the
+ * fastest, as --conv=auto chooses. Behind them convolution + bias + ReLU: as three calls of cuDNN's older interface, as
+ * its one fused call, as one graph of the new interface, and as ours.
  */
 #include "common/options.h"
 #include "common/train_log.h"
@@ -60,7 +61,7 @@ static LayerCase scaled(LayerCase c, const Options *options) {
   return c;
 }
 
-/* ----------------------------------------------------------------------------------------------------- layer by layer */
+/* --------------------------------------------------------------------------------------------------- layer by layer */
 
 static void print_header(int has_times) {
   printf("%-10s %-18s", "layer", "shape");
@@ -80,8 +81,11 @@ static const char *difference_text(double difference, char text[16]) {
   return text;
 }
 
-static void print_pair(const char *name, const LayerRun *ours, const LayerRun *theirs, const LayerCase *c,
+/* best: what ours is, where it was chosen; else "ours". */
+static void print_pair(const char *best, const LayerRun *ours, const LayerRun *theirs, const LayerCase *c,
                        json_t *rows) {
+  const char *const name = c->name;
+  const int chosen = strcmp(best, "ours") != 0;
   const int has_times = ours->forward > 0;
   char shape[96], text[16];
   const double difference = theirs ? layer_difference(theirs, ours) : NAN;
@@ -89,6 +93,7 @@ static void print_pair(const char *name, const LayerRun *ours, const LayerRun *t
   printf("%-10s %-18s", name, shape);
   json_t *row = json_pack("{s:s, s:s, s:I, s:I}", "version", name, "shape", shape, "kept_bytes",
                           (json_int_t)(ours->kept + ours->saved), "workspace_bytes", (json_int_t)ours->workspace);
+  if (chosen) json_object_set_new(row, "ours", json_string(best));
   for (int back = 0; back < 2 && has_times; back++) {
     const double us = 1e6 * (back ? ours->backward : ours->forward);
     json_object_set_new(row, back ? "backward_us" : "time_us", json_real(us));
@@ -104,10 +109,11 @@ static void print_pair(const char *name, const LayerRun *ours, const LayerRun *t
   }
   printf(" %12.1f %12.1f", kilobytes(ours->kept + ours->saved), kilobytes(ours->workspace));
   if (theirs == NULL) {
-    printf(" %12s %12s %9s\n", "-", "-", "-");
+    printf(" %12s %12s %9s%s%s\n", "-", "-", "-", chosen ? "  " : "", chosen ? best : "");
   } else {
     printf(" %12.1f %12.1f %9s", kilobytes(theirs->kept + theirs->saved), kilobytes(theirs->workspace),
            difference_text(difference, text));
+    if (chosen) printf("  %s |", best);
     for (int pass = 0; pass < 3; pass++)
       if (theirs->algorithm[pass]) printf("%s %s", pass ? "," : " ", theirs->algorithm[pass]);
     putchar('\n');
@@ -127,12 +133,13 @@ static int compare_layers(const Options *options, json_t *rows) {
     if (options->only && strcmp(options->only, cases[i].name) != 0) continue;
     const LayerCase c = scaled(cases[i], options);
     LayerRun ours, theirs;
-    if (layer_run(&ours, &c, "ours", DEVICE_GPU, 0, 1, &err) != 0) die("%s", err.message);
-    const int have = layer_run(&theirs, &c, "cudnn", DEVICE_GPU, 0, 1, &err) == 0;
+    const char *const best = layer_best(&c);
+    if (layer_run(&ours, &c, best, DEVICE_GPU, 0, LAYER_LAUNCHES, &err) != 0) die("%s", err.message);
+    const int have = layer_run(&theirs, &c, "cudnn", DEVICE_GPU, 0, LAYER_LAUNCHES, &err) == 0;
     if (first && !have) printf("%s\n\n", err.message);
     if (first) print_header(ours.forward > 0);
     first = 0;
-    print_pair(c.name, &ours, have ? &theirs : NULL, &c, rows);
+    print_pair(best, &ours, have ? &theirs : NULL, &c, rows);
     if (have && !(layer_difference(&theirs, &ours) <= 1e-4)) wrong = 1;
     layer_free(&ours);
     if (have) layer_free(&theirs);
@@ -146,6 +153,7 @@ static int compare_layers(const Options *options, json_t *rows) {
 
 typedef struct Fused {
   Conv2dShape shape;
+  const Conv2dMethod *method; /* of ours, with ReLU behind it; NULL: one kernel does all */
   float *x, *w, *bias, *y;
   void *workspace;
   DnnConv2d conv;
@@ -154,7 +162,14 @@ typedef struct Fused {
   cudnnActivationDescriptor_t fused_relu; /* of the one call, which takes no other than CUDNN_NOT_PROPAGATE_NAN */
 } Fused;
 
-static void fused_ours(const Fused *f) { conv2d_relu_forward_gpu(f->y, f->x, f->w, f->bias, f->shape); }
+static void fused_ours(const Fused *f) {
+  if (f->method == NULL) {
+    conv2d_relu_forward_gpu(f->y, f->x, f->w, f->bias, f->shape);
+    return;
+  }
+  f->method->forward(f->y, f->x, f->w, f->bias, f->shape, (float *)f->workspace);
+  relu_forward_gpu(f->y, f->y, conv2d_y_count(f->shape));
+}
 
 static void fused_three_calls(const Fused *f) {
   dnn_conv2d_forward(&f->conv, f->y, f->x, f->w, f->bias, f->workspace);
@@ -192,6 +207,23 @@ static double fused_time(const Fused *f, void (*launch)(const Fused *)) {
   gpu_timer_close(&timer);
   return timer_stats(samples, LAYER_ROUNDS).median;
 #endif
+}
+
+/* The fastest of ours: a method of --conv with ReLU behind it may be faster than the usual one with ReLU in it. */
+static void fused_choose(Fused *f) {
+  double least = fused_time(f, fused_ours);
+  const Conv2dMethod *best = NULL;
+  for (int k = 0; k < conv2d_choice.count && least > 0; k++) {
+    if (conv2d_choice.list[k].fits != conv2d_method_fits) continue; /* the usual one, and the naive one */
+    Error why;
+    f->method = ((const Conv2dMethodOp *)conv2d_choice.list[k].op)->method;
+    const size_t floats = f->method->workspace_floats ? f->method->workspace_floats(f->shape) : 0;
+    if ((f->method->fits && f->method->fits(f->shape, &why) != 0) || floats > DNN_WORKSPACE_MOST / sizeof(float))
+      continue;
+    const double seconds = fused_time(f, fused_ours);
+    if (seconds < least) least = seconds, best = f->method;
+  }
+  f->method = best;
 }
 
 /* The largest difference to the definition, of the largest value. */
@@ -261,7 +293,10 @@ static int compare_fused(const Options *options, json_t *rows) {
   f.workspace = device_alloc(DEVICE_GPU, DNN_WORKSPACE_MOST);
   float *expected = fused_expected(&f);
   printf("\nconvolution + bias + ReLU of %s\n", conv2d_shape_text(f.shape).text);
-  int wrong = fused_row(&f, "ours", fused_ours, expected, "one kernel", rows);
+  char note[64] = "one kernel";
+  fused_choose(&f);
+  if (f.method) snprintf(note, sizeof note, "%s, then ReLU in its place", f.method->name);
+  int wrong = fused_row(&f, "ours", fused_ours, expected, note, rows);
   wrong |=
       fused_row(&f, "three calls", fused_three_calls, expected, "y is written, read, written, read, written", rows);
   wrong |= fused_row(&f, "one call", fused_one_call, expected, "cudnnConvolutionBiasActivationForward", rows);
@@ -313,7 +348,9 @@ int main(int argc, char **argv) {
   if (options.only == NULL || strcmp(options.only, "fused") == 0) wrong |= compare_fused(&options, rows);
   printf(
       "\nours kB, cuDNN kB: x, y and what is saved that stay in memory from forward to backward; scratch: workspace of "
-      "one call;\ndiffer by: the largest difference of all outputs, of the largest value of each\n");
+      "one call;\ndiffer by: the largest difference of all outputs, of the largest value of each; ours of a "
+      "convolution, "
+      "on a GPU: the\nfastest way of --conv, as auto chooses it, by its name before cuDNN's algorithms\n");
   json_object_set_new(result, "rows", rows);
   if (options.common.json && json_result(result, &err) != 0) die("%s", err.message);
   if (!options.common.json) json_decref(result);

@@ -3,8 +3,8 @@
  *
  *     const LayerCase c = {"conv 3x3", layer_conv3x3, {3, {64, 28, 28, 0}}, 16};
  *     LayerRun ours, theirs;
- *     if (layer_run(&ours, &c, "ours", DEVICE_GPU, 0, &err) != 0) ...
- *     if (layer_run(&theirs, &c, "cudnn", DEVICE_GPU, 0, &err) != 0) ...     // no cuDNN: the sentence says so
+ *     if (layer_run(&ours, &c, layer_best(&c), DEVICE_GPU, 0, LAYER_LAUNCHES, &err) != 0) ...
+ *     if (layer_run(&theirs, &c, "cudnn", DEVICE_GPU, 0, 0, &err) != 0) ...     // no cuDNN: the sentence says so
  *     printf("%g\n", layer_difference(&theirs, &ours));
  *     layer_free(&ours); ...
  *
@@ -17,7 +17,7 @@
 #include "common/nn/profile.h"
 #include "phase5_production/01_cudnn_layers/dnn_layers_op.cuh"
 
-enum { LAYER_OUTPUTS = 8, LAYER_ROUNDS = 15 };
+enum { LAYER_OUTPUTS = 8, LAYER_ROUNDS = 15, LAYER_LAUNCHES = 20 };
 
 typedef struct LayerCase {
   const char *name;
@@ -127,23 +127,22 @@ static inline OpArrays layer_backward_arrays(const LayerArrays *l, const Op *op)
 }
 
 /* Seconds of one of many launches in one CUDA graph; 0 where there is no GPU. */
-static inline double layer_time(const Context *context, const Node *node, const OpArrays *a, int back) {
+static inline double layer_time(const Context *context, const Node *node, const OpArrays *a, int back, int launches) {
 #ifdef SIMT_REWRITTEN
-  (void)context, (void)node, (void)a, (void)back;
+  (void)context, (void)node, (void)a, (void)back, (void)launches;
   return 0;
 #else
-  enum { REPEATS = 20 };
   double samples[LAYER_ROUNDS];
   if (context->device != DEVICE_GPU) return 0;
   GpuTimer timer = gpu_timer_open();
   StepGraph graph = {NULL, 0, 0};
   step_graph_begin(&graph);
-  for (int i = 0; i < REPEATS; i++) (back ? node->op->backward : node->op->forward)(context, node, a);
+  for (int i = 0; i < launches; i++) (back ? node->op->backward : node->op->forward)(context, node, a);
   step_graph_end(&graph);
   for (int round = -1; round < LAYER_ROUNDS; round++) {
     gpu_timer_start(&timer);
     step_graph_run(&graph);
-    const double seconds = gpu_timer_stop(&timer) / REPEATS;
+    const double seconds = gpu_timer_stop(&timer) / launches;
     if (round >= 0) samples[round] = seconds;
   }
   step_graph_close(&graph);
@@ -153,7 +152,7 @@ static inline double layer_time(const Context *context, const Node *node, const 
 }
 
 static inline void layer_compute(LayerRun *r, const Graph *g, const Node *node, Context context, int batch,
-                                 int with_time) {
+                                 int launches) {
   const Device device = context.device;
   LayerArrays l;
   layer_open_arrays(&l, g, node, context, batch);
@@ -173,15 +172,22 @@ static inline void layer_compute(LayerRun *r, const Graph *g, const Node *node, 
   r->kept = sizeof(float) *
             ((op_backward_reads(node->op, 0) ? l.x[0] : 0) + (node->op->backward_needs & BACKWARD_NEEDS_Y ? l.y : 0));
   for (int pass = 0; pass < 3; pass++) r->algorithm[pass] = dnn_algorithm_name(node, pass);
-  if (with_time) {
-    r->forward = layer_time(&context, node, &l.all, 0);
-    r->backward = layer_time(&context, node, &back, 1);
+  if (launches > 0) {
+    r->forward = layer_time(&context, node, &l.all, 0, launches);
+    r->backward = layer_time(&context, node, &back, 1, launches);
   }
   layer_close_arrays(&l, device);
 }
 
-/* name: of --layers. larger: the operation is opened for so many samples more than it gets. -1 with a sentence. */
-static inline int layer_run(LayerRun *r, const LayerCase *c, const char *name, Device device, int larger, int with_time,
+/* The choice that has an implementation of this name: of --layers, or of --conv. */
+static inline const OpChoice *layer_choice(const char *name) {
+  const int is_layer = implementation_find(&dnn_layer_choice, name, strlen(name)) >= 0;
+  return is_layer ? &dnn_layer_choice : &conv2d_choice;
+}
+
+/* name: of --layers or, of a convolution, of --conv. larger: the operation is opened for so many samples more than it
+ * gets. launches: in one graph that is timed; 0: none is. -1 with a sentence. */
+static inline int layer_run(LayerRun *r, const LayerCase *c, const char *name, Device device, int larger, int launches,
                             Error *err) {
   Context context;
   memset(r, 0, sizeof *r);
@@ -191,15 +197,35 @@ static inline int layer_run(LayerRun *r, const LayerCase *c, const char *name, D
   Graph *g = graph_create();
   const int i = c->build(g, graph_input(g, "x", c->in));
   int status = g->failed ? error_set(err, "%s", g->error.message) : 0;
-  if (status == 0) status = implementation_apply(&dnn_layer_choice, name, g, NULL, err);
+  if (status == 0 && implementation_of(layer_choice(name), &g->nodes[i]) < 0)
+    status = error_set(err, "%s cannot be computed by %s", c->name, name);
+  if (status == 0) status = implementation_apply(layer_choice(name), name, g, NULL, err);
   Node *node = status == 0 ? &g->nodes[i] : NULL;
   const OpKeeping *keeping = node && (node->op->flags & OP_KEEPS) ? (const OpKeeping *)node->op : NULL;
   if (keeping) status = keeping->open(&context, node, c->batch + larger, 1, &node->kept, err);
-  if (status == 0) layer_compute(r, g, node, context, c->batch, with_time);
+  if (status == 0) layer_compute(r, g, node, context, c->batch, launches);
   if (status == 0 && node->kept) keeping->close(node->kept);
   op_close_shared(&context);
   graph_destroy(g);
   return status;
+}
+
+/* What --conv=auto would take for a convolution: the fastest of its implementations, forward and backward together. Of
+ * other layers there is one, "ours"; so it is of all where nothing can be measured. */
+static inline const char *layer_best(const LayerCase *c) {
+  const char *best = "ours";
+  double least = INFINITY;
+  for (int k = 0; k < conv2d_choice.count && profile_has_times(DEVICE_GPU); k++) {
+    LayerRun r;
+    Error why;
+    if (layer_run(&r, c, conv2d_choice.list[k].name, DEVICE_GPU, 0, 1, &why) != 0) continue; /* not this layer */
+    if (r.forward + r.backward < least) {
+      least = r.forward + r.backward;
+      best = conv2d_choice.list[k].name;
+    }
+    layer_free(&r);
+  }
+  return best;
 }
 
 /* The largest difference of two runs' outputs, of the largest value of each output; NAN where one is NaN. */

@@ -4,8 +4,8 @@
  *     y = a + b                   cudnnOpTensor
  *
  * cudnnActivationBackward() asks for x, y and dy. The derivative of each of the three follows from y alone, and y may
- * be passed in the place of x: where x > 0, y > 0, so ReLU's does, too. So x need not be kept, and forward may overwrite
- * it. cuDNN has no leaky ReLU. */
+ * be passed in the place of x: where x > 0, y > 0, so ReLU's does, too. So x need not be kept, and forward may
+ * overwrite it. cuDNN has no leaky ReLU. */
 #ifndef PHASE5_PRODUCTION_DNN_ACTIVATION_CUH
 #define PHASE5_PRODUCTION_DNN_ACTIVATION_CUH
 

@@ -1,10 +1,10 @@
 /* dnn_batch_norm2d.cuh - batch norm by cuDNN, in training, in evaluation, and its gradients. The arrays are those of
  * BatchNorm2d (phase3_cnn/10_batch_norm/batch_norm2d.cuh), so that it takes the place of ours.
  *
- * The mode SPATIAL has one mean per channel, as layers of a convolutional network want it; PER_ACTIVATION would have one
- * per channel and pixel. The statistics have a descriptor of their own, (1,C,1,1), which cuDNN derives from that of x.
- * What cuDNN saves is what ours saves: the mean, and 1 / sqrt(variance + epsilon). Its running variance is that of the
- * sample, m / (m - 1) times the batch's, as PyTorch's and ours. ReLU and a sum behind it are calls of their own. */
+ * The mode SPATIAL has one mean per channel, as layers of a convolutional network want it; PER_ACTIVATION would have
+ * one per channel and pixel. The statistics have a descriptor of their own, (1,C,1,1), which cuDNN derives from that of
+ * x. What cuDNN saves is what ours saves: the mean, and 1 / sqrt(variance + epsilon). Its running variance is that of
+ * the sample, m / (m - 1) times the batch's, as PyTorch's and ours. ReLU and a sum behind it are calls of their own. */
 #ifndef PHASE5_PRODUCTION_DNN_BATCH_NORM2D_CUH
 #define PHASE5_PRODUCTION_DNN_BATCH_NORM2D_CUH
 

@@ -9,11 +9,11 @@
  *     dnn_conv2d_backward_weight(&c, dw, dbias, dy, x, dnn_replace(), workspace);
  *     dnn_conv2d_close(&c);
  *
- * Before the first call five descriptors are made: of x, w and y, of the bias, and of the operation. Then cuDNN is asked
- * which of its algorithms it takes to be fastest for this shape on this GPU (the _v7 calls: a table of heuristics,
- * nothing is run), and dnn_algorithm_pick() takes the first that computes in float32 throughout and gives the same bits
- * each time. A call neither allocates nor waits; another batch size sets N in two descriptors and asks again, and has to
- * do with the workspace that is there (dnn_conv2d_batch()).
+ * Before the first call five descriptors are made: of x, w and y, of the bias, and of the operation. Then cuDNN is
+ * asked which of its algorithms it takes to be fastest for this shape on this GPU (the _v7 calls: a table of
+ * heuristics, nothing is run), and dnn_algorithm_pick() takes the first that computes in float32 throughout and gives
+ * the same bits each time. A call neither allocates nor waits; another batch size sets N in two descriptors and asks
+ * again, and has to do with the workspace that is there (dnn_conv2d_batch()).
  *
  * The math type of the operation is CUDNN_FMA_MATH: float32 multiplied as float32. CUDNN_DEFAULT_MATH would let cuDNN
  * round the inputs to TF32 (10 bits) for tensor cores, without a word. */

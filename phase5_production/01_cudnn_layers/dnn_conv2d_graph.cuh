@@ -3,10 +3,10 @@
  *     x, w -> convolution -> (virtual) -> + bias -> (virtual) -> max(0, .) -> y
  *
  * The older interface has a function for each operation, and one more for each chain that somebody asked for:
- * cudnnConvolutionBiasActivationForward(). With the graph API a program describes the chain. A tensor in it has a number,
- * by which its pointer is given later, or is virtual: it has none, and is never stored. For the whole graph cuDNN
- * proposes engines, of which some are compiled at run time; an engine with its settings becomes a plan, which knows its
- * workspace, and a plan is executed with a variant pack: the pointers.
+ * cudnnConvolutionBiasActivationForward(). With the graph API a program describes the chain. A tensor in it has a
+ * number, by which its pointer is given later, or is virtual: it has none, and is never stored. For the whole graph
+ * cuDNN proposes engines, of which some are compiled at run time; an engine with its settings becomes a plan, which
+ * knows its workspace, and a plan is executed with a variant pack: the pointers.
  *
  *     descriptor                          what it says
  *     TENSOR                              sizes, strides, type, number, virtual or not
@@ -16,8 +16,8 @@
  *     ENGINEHEUR, ENGINECFG, ENGINE       what could compute it
  *     EXECUTION_PLAN, VARIANT_PACK        what does, and on which memory
  *
- * All of them are opaque, and have attributes that are set by name; Finalize() checks them. Engines that round inputs for
- * tensor cores do not count here, as in conv2d_cudnn.cuh of phase 3, whose helpers this header uses. */
+ * All of them are opaque, and have attributes that are set by name; Finalize() checks them. Engines that round inputs
+ * for tensor cores do not count here, as in conv2d_cudnn.cuh of phase 3, whose helpers this header uses. */
 #ifndef PHASE5_PRODUCTION_DNN_CONV2D_GRAPH_CUH
 #define PHASE5_PRODUCTION_DNN_CONV2D_GRAPH_CUH
 

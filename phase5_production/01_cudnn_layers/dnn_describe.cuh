@@ -64,7 +64,7 @@ static __host__ __device__ inline DnnTensor dnn_tensor_nhwc(int n, int c, int h,
 static __host__ __device__ inline DnnConvolution dnn_convolution(Conv2dShape s) {
   DnnConvolution c;
   // >>> exercise dnn_convolution: rows first, then columns; the filter is not turned
-  // hint: cudnnSetConvolution2dDescriptor() takes pad_h, pad_w, u (the stride of rows), v, dilation_h, dilation_w, mode.
+  // hint: cudnnSetConvolution2dDescriptor() takes pad_h, pad_w, u (stride of rows), v, dilation_h, dilation_w, mode.
   // hint: c.turned = 0 is CUDNN_CROSS_CORRELATION.
   // hint: c.padding[0] = s.padding_h, c.padding[1] = s.padding_w; and so on for stride and dilation.
   c.padding[0] = s.padding_h, c.padding[1] = s.padding_w;

@@ -121,7 +121,7 @@ const char *dnn_algorithm_name(const Node *node, int pass) {
   return pass < c->passes ? cudnn_conv2d_algorithm_name((Conv2dPass)pass, c->algorithm[pass].number) : NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------ element by element */
+/* ----------------------------------------------------------------------------------------------- element by element */
 
 static int dnn_activation_op_open(Context *context, const Node *node, int batch, int trains, void **kept, Error *err) {
   const Dnn *dnn;

@@ -52,8 +52,8 @@ static const OpPair dnn_pairs[] = {
 
 enum { DNN_PAIRS = sizeof dnn_pairs / sizeof *dnn_pairs };
 
-/* "IMPLICIT_PRECOMP_GEMM" and the like: what a convolution of an opened model is computed by, in a pass (0 forward, 1 the
- * input's gradient, 2 the filter's); NULL: it is not cuDNN's, or not on a GPU. */
+/* "IMPLICIT_PRECOMP_GEMM" and the like: what a convolution of an opened model is computed by, in a pass (0 forward, 1
+ * the input's gradient, 2 the filter's); NULL: it is not cuDNN's, or not on a GPU. */
 const char *dnn_algorithm_name(const Node *node, int pass);
 
 /* -1: there is no cuDNN, or it cannot compute this node. */

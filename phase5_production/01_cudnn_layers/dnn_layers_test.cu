@@ -1,5 +1,6 @@
-/* cuDNN's layers against ours on the CPU: each operation forward and backward, ragged sizes, a smaller batch than it was
- * opened for; networks, their gradients, training; and what is refused. Where there is no cuDNN the tests are skipped. */
+/* cuDNN's layers against ours on the CPU: each operation forward and backward, ragged sizes, a smaller batch than it
+ * was opened for; networks, their gradients, training; and what is refused. Where there is no cuDNN the tests are
+ * skipped. */
 #include "common/test.h"
 #include "phase3_cnn/12_lenet_mnist/lenet.cuh"
 #include "phase3_cnn/14_resnet_mnist/resnet.cuh"
@@ -272,7 +273,7 @@ static void two_threads_do_not_meet(void **unused) {
   trained_free(&alone);
 }
 
-/* -------------------------------------------------------------------------------------------------- words and tables */
+/* ------------------------------------------------------------------------------------------------- words and tables */
 
 /* What of a graph is cuDNN's, "conv1 relu1"; and that what is left is computed together as before. */
 static void expect_cudnn(Graph *g, const char *layers, const char *expected) {

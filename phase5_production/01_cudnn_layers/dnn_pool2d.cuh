@@ -1,9 +1,9 @@
 /* dnn_pool2d.cuh - max and average pooling by cuDNN: x (N,C,H,W) -> y (N,C,P,Q).
  *
- * cuDNN keeps no argmax: cudnnPoolingBackward() reads x, y and dy, and looks for the largest element again. So a network
- * that pools by cuDNN keeps x and y from forward to backward, where ours keeps a byte per output. For averages both are
- * arguments that it does not look at: dx and dy stand in their place. CUDNN_POOLING_MAX_DETERMINISTIC gives the gradient
- * of overlapping windows without atomic additions.
+ * cuDNN keeps no argmax: cudnnPoolingBackward() reads x, y and dy, and looks for the largest element again. So a
+ * network that pools by cuDNN keeps x and y from forward to backward, where ours keeps a byte per output. For averages
+ * both are arguments that it does not look at: dx and dy stand in their place. CUDNN_POOLING_MAX_DETERMINISTIC gives
+ * the gradient of overlapping windows without atomic additions.
  *
  * It has no dilation and no ceil_mode. */
 #ifndef PHASE5_PRODUCTION_DNN_POOL2D_CUH

@@ -1,5 +1,5 @@
-/* softmax_op.cuh - softmax.cuh of phase 1 as an Op of common/nn: of all numbers of a sample, y = exp(x) / sum exp(x). In
- * training it is part of the loss; a network that is used may end with it. */
+/* softmax_op.cuh - softmax.cuh of phase 1 as an Op of common/nn: of all numbers of a sample, y = exp(x) / sum exp(x).
+ * In training it is part of the loss; a network that is used may end with it. */
 #ifndef PHASE5_PRODUCTION_SOFTMAX_OP_CUH
 #define PHASE5_PRODUCTION_SOFTMAX_OP_CUH
 

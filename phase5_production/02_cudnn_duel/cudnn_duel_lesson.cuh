@@ -3,8 +3,8 @@
  *
  *     Contest c = {train_network_named("lenet", 5), MODEL_TRAIN, 64};
  *     Model m;
- *     duel_prepare(&m, &c, "cudnn", &err);                 // planned: its memory is known, and none is allocated
- *     const MemoryCount memory = duel_memory(&m);
+ *     duel_open(&m, &c, "cudnn", &err);
+ *     const MemoryCount memory = duel_memory(&m); // as it is planned
  */
 #ifndef PHASE5_PRODUCTION_CUDNN_DUEL_LESSON_CUH
 #define PHASE5_PRODUCTION_CUDNN_DUEL_LESSON_CUH
@@ -32,7 +32,26 @@ static inline const char *duel_use_name(ModelUse use) { return use == MODEL_TRAI
 
 /* ------------------------------------------------------------------------------------------------------ contestants */
 
-/* `how`: "ours", all that we can compute together; or words of --layers. "pairs": ours as --layers=... compares it. */
+/* --conv's table for a word about a convolution that is computed by itself; else --layers'. */
+static inline const OpChoice *duel_choice(const Graph *g, const ImplementationWord *word) {
+  for (int i = 0; i < g->count && word->node; i++)
+    if (strlen(g->nodes[i].name) == word->node_length &&
+        strncmp(g->nodes[i].name, word->node, word->node_length) == 0 &&
+        implementation_of(&dnn_conv2d_choice, &g->nodes[i]) >= 0)
+      return implementation_find(&dnn_conv2d_choice, word->name, word->name_length) >= 0 ? &dnn_conv2d_choice
+                                                                                         : &dnn_layer_choice;
+  return &dnn_layer_choice;
+}
+
+static inline int duel_apply(Graph *g, const char *words, Error *err) {
+  ImplementationWord word;
+  for (const char *at = words; implementation_next(&at, &word);)
+    if (implementation_apply_word(duel_choice(g, &word), &word, g, NULL, err) != 0) return -1;
+  return 0;
+}
+
+/* `how`: "ours", all that we can compute together; or words of --layers and of --conv. "pairs": ours as those compare
+ * it. */
 static inline int duel_graph(Graph **graph, const Contest *c, const char *how, Error *err) {
   const DataSource *data = c->network->data;
   if (c->network->own) c->network->own(); /* its options get their defaults */
@@ -41,22 +60,47 @@ static inline int duel_graph(Graph **graph, const Contest *c, const char *how, E
   if (status == 0 && strcmp(how, "ours") == 0 && g->fuse)
     g->fuse(g);
   else if (status == 0)
-    status = implementation_apply(&dnn_layer_choice, strcmp(how, "pairs") == 0 ? "ours" : how, g, NULL, err);
+    status = duel_apply(g, strcmp(how, "pairs") == 0 ? "ours" : how, err);
   *graph = g;
   return status;
 }
 
-/* -1: a word does not fit, or there is no cuDNN. */
-static inline int duel_prepare(Model *m, const Contest *c, const char *how, Error *err) {
+static inline Context duel_context(void) {
   Context context;
-  Graph *g;
   memset(&context, 0, sizeof context);
   context.device = DEVICE_GPU;
+  return context;
+}
+
+/* What `train --conv=auto` chooses for the convolutions, measured: "ours,conv1:winograd,conv2:tiled". "pairs" where it
+ * is the usual one for all. */
+static inline void duel_auto(const Contest *c, char words[IMPLEMENTATION_TEXT]) {
+  Error err;
+  Graph *g;
+  char text[IMPLEMENTATION_TEXT];
+  FILE *out = fopen("/dev/null", "w"); /* a line about each convolution of each contest would drown the table */
+  if (out == NULL) die("/dev/null: %s", strerror(errno));
+  if (duel_graph(&g, c, "pairs", &err) != 0 ||
+      implementation_choose(&conv2d_choice, IMPLEMENTATION_AUTO, g, duel_context(), &sgd, c->batch, c->use, out,
+                            &err) != 0)
+    die("%s", err.message);
+  fclose(out);
+  implementation_text(&conv2d_choice, g, text);
+  int unusual = 0;
+  for (int i = 0; i < g->count; i++) unusual |= implementation_of(&conv2d_choice, &g->nodes[i]) > 0;
+  snprintf(words, IMPLEMENTATION_TEXT, "%s%.*s", unusual ? "ours," : "pairs", unusual ? IMPLEMENTATION_TEXT - 6 : 0,
+           text);
+  graph_destroy(g);
+}
+
+/* -1: a word does not fit, or there is no cuDNN. */
+static inline int duel_prepare(Model *m, const Contest *c, const char *how, Error *err) {
+  Graph *g;
   if (duel_graph(&g, c, how, err) != 0) {
     graph_destroy(g);
     return -1;
   }
-  return model_prepare(m, g, context, c->use == MODEL_TRAIN ? &sgd : NULL, c->batch, c->use, err);
+  return model_prepare(m, g, duel_context(), c->use == MODEL_TRAIN ? &sgd : NULL, c->batch, c->use, err);
 }
 
 static inline int duel_open(Model *m, const Contest *c, const char *how, Error *err) {
@@ -82,8 +126,9 @@ static inline int duel_array_kind(const Plan *plan, int array) {
   return MEMORY_LOSS;
 }
 
-/* All that a step of the model takes and gives back, moment by moment. What outlives a step is taken before. */
-static inline MemoryCount duel_memory(const Model *m) {
+/* All that a step of the model takes and gives back, moment by moment, but for one kind (MEMORY_KINDS: none is left
+ * out). What outlives a step is taken before. */
+static inline MemoryCount duel_memory_without(const Model *m, int kind) {
   const Plan *plan = &m->plan;
   const long weights = (long)(m->parameter_count * sizeof(float));
   MemoryCount count = memory_count_none();
@@ -92,11 +137,28 @@ static inline MemoryCount duel_memory(const Model *m) {
   if (m->use == MODEL_TRAIN) memory_take(&count, MEMORY_OPTIMIZER, m->optimizer->slots * weights);
   for (int moment = 0; moment <= plan_end(plan); moment++) {
     for (int i = 0; i < plan->count; i++)
-      if (plan->arrays[i].first == moment) memory_take(&count, duel_array_kind(plan, i), (long)plan->arrays[i].bytes);
+      if (plan->arrays[i].first == moment && duel_array_kind(plan, i) != kind)
+        memory_take(&count, duel_array_kind(plan, i), (long)plan->arrays[i].bytes);
     for (int i = 0; i < plan->count; i++)
-      if (plan->arrays[i].last == moment) memory_give(&count, duel_array_kind(plan, i), (long)plan->arrays[i].bytes);
+      if (plan->arrays[i].last == moment && duel_array_kind(plan, i) != kind)
+        memory_give(&count, duel_array_kind(plan, i), (long)plan->arrays[i].bytes);
   }
   return count;
+}
+
+static inline MemoryCount duel_memory(const Model *m) { return duel_memory_without(m, MEMORY_KINDS); }
+
+/* Bytes that an opened model has of device_alloc(), by its plan: what duel_memory() counts, with the gaps between
+ * arrays, and two small arrays of sums. */
+static inline size_t duel_allocation(const Model *m) {
+  const size_t weights = device_alloc_bytes(m->parameter_count * sizeof(float));
+  const size_t workspace = model_workspace_floats(m) * sizeof(float);
+  size_t bytes = weights + device_alloc_bytes(m->buffer_count * sizeof(float)) +
+                 device_alloc_bytes(m->plan.arena_bytes) + device_alloc_bytes(MODEL_TOTALS * sizeof(double));
+  if (workspace > 0) bytes += device_alloc_bytes(workspace);
+  if (m->use == MODEL_TRAIN)
+    bytes += (size_t)(1 + m->optimizer->slots) * weights + device_alloc_bytes(CLIP_BLOCKS * sizeof(double));
+  return bytes;
 }
 
 /* Bytes of GPU memory in use, by whomever. */
@@ -159,13 +221,14 @@ static inline double duel_node_seconds(const Profile *p, const Graph *grouped, i
   return sum;
 }
 
-/* The words of --layers that take for each node, or for what ours computes together, the faster of two profiles of the
- * same network; `grouped` is the graph of ours. */
-static inline void duel_mix(const Profile *ours, const Profile *theirs, const Graph *grouped,
+/* The words that take for each node, or for what ours computes together, the faster of two profiles of the same
+ * network; `grouped` is the graph of ours, which `how` has made. */
+static inline void duel_mix(const Profile *ours, const Profile *theirs, const Graph *grouped, const char *how,
                             char text[IMPLEMENTATION_TEXT]) {
-  size_t used = (size_t)snprintf(text, IMPLEMENTATION_TEXT, "ours");
+  size_t used = (size_t)snprintf(text, IMPLEMENTATION_TEXT, "%s", strcmp(how, "pairs") == 0 ? "ours" : how);
   for (int i = 0; i < grouped->count && used < IMPLEMENTATION_TEXT; i++) {
-    if (implementation_of(&dnn_layer_choice, &grouped->nodes[i]) < 0) continue;
+    const Node *node = &grouped->nodes[i];
+    if (implementation_of(&dnn_layer_choice, node) < 0 && implementation_of(&dnn_conv2d_choice, node) < 0) continue;
     if (duel_node_seconds(theirs, grouped, i) < duel_node_seconds(ours, grouped, i))
       used += (size_t)snprintf(text + used, IMPLEMENTATION_TEXT - used, ",%s:cudnn", grouped->nodes[i].name);
   }

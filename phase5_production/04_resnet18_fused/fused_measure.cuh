@@ -11,10 +11,11 @@ enum { FUSED_ROUNDS = 15, FUSED_INFERENCES = 10, FUSED_LAUNCHED = 4 };
 typedef struct FusedResult {
   const FusedRung *rung;
   int kernels;
-  double bytes, error;
-  double gpu;  /* its kernels, without waiting for the host: recorded in a graph */
-  double wall; /* from one inference to the next, launched as the rung does */
-  double host; /* what the host needs to launch it */
+  double bytes, error; /* bytes: what passes between operations */
+  double memory;       /* bytes: parameters, arrays, scratch */
+  double gpu;          /* its kernels, without waiting for the host: recorded in a graph */
+  double wall;         /* from one inference to the next, launched as the rung does */
+  double host;         /* what the host needs to launch it */
 } FusedResult;
 
 /* The largest difference of `n` logits to float64, as a part of the largest of them. */

@@ -3,6 +3,10 @@
 
 #include "phase5_production/04_resnet18_fused/pool_linear.cuh"
 
+int pool_linear_chain_fits(const Graph *g, const int *node, int count) {
+  return pool_linear_fits(linear_in(&g->nodes[node[count - 1]]));
+}
+
 static inline void pool_linear_backward(const Context *context, const Node *node, const OpArrays *a) {
   (void)context;
   (void)a;

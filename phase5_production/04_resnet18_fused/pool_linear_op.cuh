@@ -25,14 +25,19 @@ typedef struct PoolLinear {
 
 static inline PoolLinear pool_linear_of(const Node *node) { return *(const PoolLinear *)node->attributes.bytes; }
 
+int pool_linear_chain_fits(const Graph *g, const int *node, int count); /* in pool_linear_op.cu, which has the kernel */
+
 static inline void pool_linear_attributes(Node *last, const Graph *g, const int *node, int count) {
   const PoolLinear own = {global_avg_pool2d_op_pixels(&g->nodes[node[0]]), DTYPE_FLOAT32};
   (void)count;
   memcpy(&last->attributes, &own, sizeof own);
 }
 
-static const ChainFusion pool_linear_chain = {
-    {&global_avg_pool2d_op, &linear_op, NULL, NULL, NULL}, 2, NULL, pool_linear_attributes, &pool_linear_op};
+static const ChainFusion pool_linear_chain = {{&global_avg_pool2d_op, &linear_op, NULL, NULL, NULL},
+                                              2,
+                                              pool_linear_chain_fits,
+                                              pool_linear_attributes,
+                                              &pool_linear_op};
 
 static inline void pool_linear_read_half(Graph *g) {
   for (int i = 0; i < g->count; i++) {

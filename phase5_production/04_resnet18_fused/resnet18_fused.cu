@@ -100,7 +100,7 @@ static FusedResult climb(const FusedRung *rung, const Model *trained, const floa
   const Device device = options->common.device;
   const size_t numbers = (size_t)options->common.batch_size * 3 * options->shape.side * options->shape.side;
   const size_t checked = (size_t)options->checked * options->shape.classes;
-  FusedResult result = {rung, 0, 0, NAN, NAN, NAN, NAN};
+  FusedResult result = {rung, 0, 0, NAN, 0, NAN, NAN, NAN};
   if (fused_open(&f, rung, trained, options->common.batch_size, &err) != 0) die("%s: %s", rung->name, err.message);
   device_upload(device, model_input(&f.model, 0), pictures, numbers * sizeof *pictures);
   fused_infer(&f);
@@ -111,6 +111,7 @@ static FusedResult climb(const FusedRung *rung, const Model *trained, const floa
     free(logits);
   }
   result.bytes = fused_bytes(&f);
+  result.memory = model_bytes(&f.model);
   if (device == DEVICE_GPU) result.kernels = fused_kernels(&f);
 #ifndef SIMT_REWRITTEN
   if (device == DEVICE_GPU) fused_measure_times(&result, &f);
@@ -128,8 +129,8 @@ static void print_number(double x, double factor, int width, int digits) {
 }
 
 static json_t *row_of(const FusedResult *r, const FusedResult *first, int batch, int ok) {
-  json_t *row = json_pack("{s:s, s:s, s:s, s:b, s:f}", "version", r->rung->name, "title", r->rung->title, "type",
-                          fused_type_name(r->rung->type), "ok", ok, "bytes", r->bytes);
+  json_t *row = json_pack("{s:s, s:s, s:s, s:b, s:f, s:f}", "version", r->rung->name, "title", r->rung->title, "type",
+                          fused_type_name(r->rung->type), "ok", ok, "bytes", r->bytes, "memory_bytes", r->memory);
   if (r->kernels > 0) json_object_set_new(row, "kernels", json_integer(r->kernels));
   if (!isnan(r->error)) json_object_set_new(row, "error", json_real(r->error));
   if (isnan(r->wall)) return row;
@@ -145,14 +146,14 @@ static json_t *row_of(const FusedResult *r, const FusedResult *first, int batch,
 static int print_row(const FusedResult *r, const FusedResult *first, json_t *rows, const Options *options) {
   const int ok = options->checked == 0 || r->error <= fused_tolerance(r->rung->type);
   if (r == first)
-    printf("\n%-6s%-28s%8s%10s%10s%10s%10s%8s%10s\n", fused_type_name(r->rung->type), "", "kernels", "MB", "GPU us",
-           "wall us", "host us", "gain", "error");
+    printf("\n%-6s%-28s%8s%10s%8s%10s%10s%10s%8s%10s\n", fused_type_name(r->rung->type), "", "kernels", "MB", "MiB",
+           "GPU us", "wall us", "host us", "gain", "error");
   printf("      %-28s", r->rung->title);
   if (r->kernels > 0)
     printf("%8d", r->kernels);
   else
     printf("%8s", "-");
-  printf("%10.2f", r->bytes * 1e-6);
+  printf("%10.2f%8.1f", r->bytes * 1e-6, r->memory / 1048576);
   print_number(r->gpu, 1e6, 10, 1);
   print_number(r->wall, 1e6, 10, 1);
   print_number(r->host, 1e6, 10, 1);

@@ -64,8 +64,8 @@ static inline Tolerance stem_lesson_tolerance(const int *size) {
 }
 
 static inline Lesson stem_pool_lesson(void) {
-  /* one tile with all edges; one pixel; several tiles along each axis, filled or not */
-  static const char *const shapes[] = {"1x21x19x8", "1x1x1x8", "2x9x34x16", "1x30x6x72"};
+  /* one block with all edges; one pixel; aligned rows of two pictures; several blocks along each axis and of filters */
+  static const char *const shapes[] = {"1x21x19x8", "1x1x1x8", "2x9x36x16", "1x30x6x72", "1x3x233x8"};
   Lesson lesson = lesson_make("stem_pool", "nhwk", stem_pool_call, (LessonLauncher)stem_pool_reference);
   lesson.shape_check = stem_lesson_check;
   lesson_derived(&lesson, 'c', stem_lesson_c);

@@ -262,6 +262,7 @@ int is_operation(cudnnBackendDescriptorType_t type) {
          type <= CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
 }
 
+/* As with NVIDIA's they may be finalized later; cudnnBackendFinalize() asks. */
 static cudnnStatus_t check_children(const Attribute *a, int64_t count, const void *values) {
   static const char function[] = "cudnnBackendSetAttribute";
   for (int64_t i = 0; a->type == CUDNN_TYPE_BACKEND_DESCRIPTOR && i < count; i++) {
@@ -273,10 +274,6 @@ static cudnnStatus_t check_children(const Attribute *a, int64_t count, const voi
       return refuse_plainly(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, function, "attribute %d must be a %s, but is a %s",
                             (int)a->name, a->holds == ANY_OPERATION ? "operation" : descriptor_name(a->holds),
                             descriptor_name(child->type));
-    if (!child->finalized)
-      return refuse_plainly(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, function,
-                            "the %s that attribute %d is given was not finalized", descriptor_name(child->type),
-                            (int)a->name);
   }
   return CUDNN_STATUS_SUCCESS;
 }

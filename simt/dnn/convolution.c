@@ -128,7 +128,7 @@ cudnnStatus_t check_convolution(const Call *call, const Convolution *c, int quie
                  "%s has %d dimensions; the emulation's cuDNN convolves in 2, of tensors of 4", names[i],
                  tensors[i]->rank);
     if (tensors[i]->type != c->x.type)
-      return SAY(CUDNN_STATUS_BAD_PARAM, "x is of type %s, but %s of type %s", dnn_type_name(c->x.type), names[i],
+      return SAY(CUDNN_STATUS_NOT_SUPPORTED, "x is of type %s, but %s of type %s", dnn_type_name(c->x.type), names[i],
                  dnn_type_name(tensors[i]->type));
   }
   if (c->x.type != CUDNN_DATA_FLOAT && c->x.type != CUDNN_DATA_HALF && c->x.type != CUDNN_DATA_BFLOAT16)

@@ -163,7 +163,7 @@ static cudnnStatus_t add_operands(Call *call, const Program *p, const Descriptor
   for (int i = 0; i < p->operands; i++) {
     const ProgramOperand *o = &p->operand[i];
     void *data = pointer_for(pack, o->id);
-    if (!data) return bad(call, "the variant pack has no pointer for %s", o->name);
+    if (!data) return refuse(call, CUDNN_STATUS_INTERNAL_ERROR, "the variant pack has no pointer for %s", o->name);
     call->o[call->operands++] = (Operand){.name = o->name, .t = o->t, .data = data, .written = o->written};
     if (!o->by_value) continue;
     if (!simt_memory_host_may_use(data))

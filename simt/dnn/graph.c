@@ -68,6 +68,18 @@ static int propose(const Descriptor *heuristic, int64_t engine, Descriptor *conf
 
 /* ---- finalize ---- */
 
+static cudnnStatus_t check_finalized(const Descriptor *d) {
+  for (const Slot *s = d->slots; s; s = s->next)
+    for (int i = 0; s->type == CUDNN_TYPE_BACKEND_DESCRIPTOR && i < s->count; i++) {
+      const Descriptor *child = pointer(d, s->name, i);
+      if (!child->finalized)
+        return refuse_plainly(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, FINALIZE,
+                              "the %s that attribute %d is given was not finalized", descriptor_name(child->type),
+                              (int)s->name);
+    }
+  return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   Descriptor *d = descriptor;
   cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
@@ -77,6 +89,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     if (dnn_attributes[i].of == d->type && dnn_attributes[i].use & NEEDED && !slot_of(d, dnn_attributes[i].name))
       return bad_here("the %s lacks attribute %d (see cudnnBackendAttributeName_t)", descriptor_name(d->type),
                       (int)dnn_attributes[i].name);
+  TRY(check_finalized(d));
   switch (d->type) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
       status = finalize_tensor(d);

@@ -109,7 +109,7 @@ static double joined(int op, double sum, double a, int propagates_nan) {
   }
 }
 
-/* Operands A, C. Each element of C walks over its part of A. */
+/* Operands A, C: C = alpha * op(A) + beta * C. Each element of C walks over its part of A. */
 static void work_reduce(Call *call) {
   float *made, *owned;
   const float *a = dense(call, 0, &made);
@@ -127,11 +127,11 @@ static void work_reduce(Call *call) {
           at += *rest % from->dim[i] * step;
           *rest /= from->dim[i];
         }
-        sum = joined(call->op, sum, (double)call->alpha * a[at], call->mode);
+        sum = joined(call->op, sum, a[at], call->mode);
       }
       if (call->op == CUDNN_REDUCE_TENSOR_AVG) sum /= (double)parts;
       if (call->op == CUDNN_REDUCE_TENSOR_NORM2) sum = sqrt(sum);
-      c[r] = (float)sum;
+      c[r] = (float)(call->alpha * sum);
     }
     deliver(call, 1, c, 1, call->beta);
   }

@@ -350,13 +350,13 @@ static void test_reduce(void **state) {
              nonzero = 1;
       for (int n = 0; n < 2; n++)
         for (int h = 0; h < 5; h++) {
-          const double v = alpha * a.at(n, (int)i / 7, h, (int)i % 7);
+          const double v = a.at(n, (int)i / 7, h, (int)i % 7);
           sum += v, product *= v, absolute += fabs(v), squares += v * v;
           least = fmin(least, v), most = fmax(most, v), largest = fmax(largest, fabs(v));
           if (v != 0) nonzero *= v;
         }
       const double all[] = {sum, product, least, most, largest, sum / 10, absolute, sqrt(squares), nonzero};
-      expected[i] = all[op] + beta * c.v[i];
+      expected[i] = alpha * all[op] + beta * c.v[i]; /* alpha once, for a product too */
     }
     DNN(cudnnReduceTensor(handle, desc, NULL, 0, workspace, bytes, &alpha, a.desc, a.d, &beta, c.desc, c.d));
     compare("reduce", c, expected, 0x1p-19);

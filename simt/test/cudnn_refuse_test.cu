@@ -14,8 +14,10 @@ static void test_handle(void **state) {
   assert_string_equal(cudnnGetErrorString(CUDNN_STATUS_SUCCESS), "CUDNN_STATUS_SUCCESS");
   assert_string_equal(cudnnGetErrorString(CUDNN_STATUS_BAD_PARAM), "CUDNN_STATUS_BAD_PARAM");
   assert_string_equal(cudnnGetErrorString(CUDNN_STATUS_NOT_SUPPORTED_SHAPE), "CUDNN_STATUS_NOT_SUPPORTED_SHAPE");
+#ifdef SIMT_REWRITTEN /* cuDNN 9 writes to the place without a look at it: a segmentation fault */
   DNN_REFUSES(BAD_PARAM, cudnnCreate(NULL));
   DNN_REFUSES(BAD_PARAM, cudnnGetStream(handle, NULL));
+#endif
   DNN(cudnnGetStream(handle, &stream));
   assert_null(stream);
 }
@@ -121,8 +123,8 @@ static void test_convolutions(void **state) {
   cudnnConvolutionForward(handle, &ONE, (X).desc, (X).d, (W).filter, (W).d, C, algorithm, space, size, &ZERO, \
                           (Y).desc, (Y).d)
   DNN_REFUSES(BAD_PARAM, FORWARD(x, w, c, small, implicit, NULL, 0));
-  DNN_REFUSES(BAD_PARAM, FORWARD(x, three, c, y, implicit, NULL, 0)); /* 3 channels instead of 4 */
-  DNN_REFUSES(BAD_PARAM, FORWARD(half, w, c, y, implicit, NULL, 0));
+  DNN_REFUSES(BAD_PARAM, FORWARD(x, three, c, y, implicit, NULL, 0));    /* 3 channels instead of 4 */
+  DNN_REFUSES(NOT_SUPPORTED, FORWARD(half, w, c, y, implicit, NULL, 0)); /* of two types */
   DNN_REFUSES(BAD_PARAM, FORWARD(x, w, (cudnnConvolutionDescriptor_t)NULL, y, implicit, NULL, 0));
   DNN_REFUSES(BAD_PARAM, cudnnConvolutionForward(handle, NULL, x.desc, x.d, w.filter, w.d, c, implicit, NULL, 0, &ZERO,
                                                  y.desc, y.d));
@@ -216,5 +218,6 @@ int main() {
       cmocka_unit_test(test_last_error),   cmocka_unit_test(test_pointers),
 #endif
   };
-  return cmocka_run_group_tests(tests, open_handle, close_handle);
+  const int failed = cmocka_run_group_tests(tests, open_handle, close_handle);
+  return failed + other_answers;
 }

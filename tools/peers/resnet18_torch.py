@@ -9,8 +9,8 @@
 Inference, pictures on the device: eager in float32, TF32 and fp16 (channels last), torch.compile (max-autotune without and
 with its own CUDA graphs), and each as a CUDA graph. A training step (forward, cross entropy, backward, SGD with momentum)
 in bf16 autocast, channels last, eager and in a graph. Of each: microseconds from one run to the next, what the host needs
-to launch it, and the most memory that was allocated. With --ours, our program runs once before and once after, so that a
-machine that changes its speed shows; its rows stand below. The last line is JSON.
+to launch it, and the most memory that was allocated while it ran (of ours: MiB). With --ours, our program runs once
+before and once after, so that a machine that changes its speed shows; its rows stand below. The last line is JSON.
 """
 import argparse
 import json
@@ -127,9 +127,10 @@ class Way:
         cuda = self.options.device == "cuda"
         if cuda:
             torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
         try:
             self.set_up()
+            if cuda:  # what choosing kernels took is not counted
+                torch.cuda.reset_peak_memory_stats()
             wall, host = self.times()
         except Exception as error:  # a way that this version of torch lacks is a row that says so
             print("%-44s %s" % (self.name, str(error).splitlines()[0][:90] if str(error) else type(error).__name__))
