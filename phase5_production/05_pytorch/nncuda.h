@@ -266,8 +266,9 @@ NNCUDA_API int nncuda_global_avg_pool2d_backward(int device, void *stream, int d
  *                      few pictures at a time: 26 MiB where one has less
  *     the others       w (K,R,S,3) and y (N,P,Q,K) of this dtype (tf32: float32), for nncuda_conv2d_nhwc_forward(). One
  *                      kernel, for 3 channels, filters of 7 x 7 (stride 2, padding 3), a multiple of 8 of them, and
- *                      windows of 3 x 3 (stride 2, padding 1). tf32: factors become float16, which has its 11 bits but
- *                      not its range: pixels and weights must be below 65504; y is rounded to 11 bits */
+ *                      windows of 3 x 3 (stride 2, padding 1). y begins at a multiple of 16 bytes. tf32: factors become
+ *                      float16, which has its 11 bits but not its range: pixels and weights must be below 65504; y is
+ *                      rounded to 11 bits */
 NNCUDA_API size_t nncuda_stem_pool2d_workspace(int device, int dtype, const nncuda_conv2d_shape *conv,
                                                const nncuda_pool2d_shape *pool);
 NNCUDA_API int nncuda_stem_pool2d_forward(int device, void *stream, int dtype, void *y, const void *x, const void *w,

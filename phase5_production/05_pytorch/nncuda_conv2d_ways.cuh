@@ -20,6 +20,8 @@
 
 extern int nncuda_convolution; /* of nncuda_set_convolution() */
 
+/* These bounds are counted, in blocks for 132 multiprocessors and in bytes: NNCUDA_CONVOLUTION=direct, winograd or gemm
+ * in the environment measures what else there is. */
 enum {
   WINOGRAD_CHANNELS_LEAST = 16,  /* fewer are padded to tiles that are mostly empty */
   WINOGRAD_PIXELS_LEAST = 1024,  /* for fewer, transforming the filters takes longer than all products */

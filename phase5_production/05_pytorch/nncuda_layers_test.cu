@@ -108,7 +108,12 @@ static void stem(void **state) {
   assert_string_equal(nncuda_last_error(),
                       "nncuda_stem_pool2d_forward: pool is of 2 x 16 x 12 x 9; expected 2 x 16 x "
                       "11 x 9, what the convolution gives");
-  pool.h = 11, pool.stride_h = 1;
+  pool.h = 11;
+  assert_int_equal(nncuda_stem_pool2d_forward(0, NULL, NNCUDA_TF32, few + ((uintptr_t)few % 16 == 0), few, few, few,
+                                              &conv, &pool, NULL, 0),
+                   NNCUDA_BAD_ARGUMENT);
+  assert_string_equal(nncuda_last_argument(), "y");
+  pool.stride_h = 1;
   assert_int_equal(nncuda_stem_pool2d_forward(0, NULL, NNCUDA_FLOAT16, few, few, few, few, &conv, &pool, NULL, 0),
                    NNCUDA_UNSUPPORTED);
   assert_string_equal(nncuda_last_argument(), "conv");

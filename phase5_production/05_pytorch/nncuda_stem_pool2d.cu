@@ -15,6 +15,7 @@
 #include "phase5_production/05_pytorch/nncuda_workspace.cuh"
 
 enum { STEM_SLICE = 26 << 20 }; /* bytes of the convolution's outputs at a time */
+enum { STEM_ALIGN = 16 };       /* of y, by tensor cores */
 
 /* Of one call. */
 typedef struct Stem {
@@ -166,6 +167,10 @@ int nncuda_stem_pool2d_forward(int device, void *stream, int dtype, void *y, con
   call_stem(&call, &s, dtype, conv, pool);
   const size_t align = dtype == NNCUDA_FLOAT16 || dtype == NNCUDA_BFLOAT16 ? sizeof(uint16_t) : sizeof(float);
   call_array(&call, "y", y, align);
+  if (!stem_is_float32(dtype) && call.status == NNCUDA_OK && (uintptr_t)y % STEM_ALIGN != 0)
+    call.status =
+        nncuda_fail(NNCUDA_BAD_ARGUMENT, __func__, "y",
+                    "y is %p; expected a multiple of %d, since four numbers are stored at once", y, STEM_ALIGN);
   CALL_ARRAY(call, x);
   call_array(&call, "w", w, align);
   CALL_ARRAY(call, bias);
