@@ -14,7 +14,6 @@
 
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <string>
 
 #ifdef NNCUDA_WITH_CUDA
@@ -60,19 +59,24 @@ inline Functions nn;
 inline int usual_host = NNCUDA_CPU;
 inline thread_local std::optional<int> thread_host, thread_stream_device;
 
+// No iostreams: they format numbers by facets of the locale, of which a process with several copies of the C++ library
+// may find the wrong ones.
+inline void append(std::string &to, const char *part) { to += part; }
+inline void append(std::string &to, const std::string &part) { to += part; }
+inline void append(std::string &to, int64_t part) { to += std::to_string(part); }
+
 template <typename... Parts>
 std::string text(const Parts &...parts) {
-  std::ostringstream stream;
-  (stream << ... << parts);
-  return stream.str();
+  std::string all;
+  (append(all, parts), ...);
+  return all;
 }
 
 template <typename Sizes>
 std::string shape_text(const Sizes &sizes) {
-  std::ostringstream stream;
-  for (size_t i = 0; i < sizes.size(); i++) stream << (i ? ", " : "(") << sizes[i];
-  stream << (sizes.size() == 0 ? "()" : sizes.size() == 1 ? ",)" : ")");
-  return stream.str();
+  std::string all = "(";
+  for (size_t i = 0; i < sizes.size(); i++) all += (i ? ", " : "") + std::to_string(sizes[i]);
+  return all + (sizes.size() == 1 ? ",)" : ")");
 }
 
 inline std::string python_text(py::handle x, const char *attribute) { return py::str(x.attr(attribute)); }
