@@ -1,5 +1,5 @@
-/* course_counts.h - for a phase's test: as many lessons and exercises as course.bzl lists are in the tables of README.md
- * and of the phase's README.
+/* course_counts.h - for a phase's test: as many lessons and exercises as course.bzl lists are in the tables of
+ * README.md and of the phase's README.
  *
  *     expect_course_counts("phase4_training", 4);      // data: //:README.md, //:course.bzl, README.md
  */

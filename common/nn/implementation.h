@@ -17,12 +17,13 @@
  * A library computes many operations. Its table pairs each of its Ops with ours, and the choice is between tables:
  *
  *     static const OpPair pairs[] = {{&conv2d_op, &library_conv2d_op}, {&max_pool2d_op, &library_pool_op}};
- *     static const OpTable ours = {{"ours", 0, OP_TABLE, ...}, NULL, 0}, library = {{"library", 0, OP_TABLE, ...}, pairs, 2};
+ *     static const OpTable ours = {{"ours", 0, OP_TABLE, ...}, NULL, 0};
+ *     static const OpTable library = {{"library", 0, OP_TABLE, ...}, pairs, 2};
  *     static const Implementation layers[] = {{"ours", &ours.op, NULL}, {"library", &library.op, fits}};
  *     static const OpChoice layer_choice = {"layers", layers, 2};      // --layers=library,conv1:ours
  *
- * Operations that are computed together (fuse.h) are separated where one of them gets an Op of the library; auto compares
- * the library with all of a group.
+ * Operations that are computed together (fuse.h) are separated where one of them gets an Op of the library; auto
+ * compares the library with all of a group.
  *
  * What was chosen is a text, "conv1:tiled,conv2:naive": a run keeps it in its checkpoint, so that a resumed run
  * computes the same.

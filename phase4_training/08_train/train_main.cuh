@@ -1,4 +1,5 @@
-/* train_main.cuh - the program around train_networks.cuh: its options, which network is meant, and what is done with it.
+/* train_main.cuh - the program around train_networks.cuh: its options, which network is meant, and what is done
+ * with it.
  *
  *     int main(int argc, char **argv) {
  *       static const OpChoice *const choices[] = {&conv2d_choice};
