@@ -169,7 +169,7 @@ def ways(options):
 
 def ours(options):
     command = [options.ours, "--json", "--batch-size=%d" % options.batch_size]
-    command += ["--precision=bf16", "--graph", "--resident", "--rounds=1"] if options.train else []
+    command += ["--precision=bf16", "--graph", "--resident", "--rounds=1"] if options.train else ["--checked=0"]
     if options.device == "cuda":
         command.append("--device=gpu")
     result = subprocess.run(command, check=True, capture_output=True, text=True).stdout
