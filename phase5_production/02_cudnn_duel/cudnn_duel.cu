@@ -204,7 +204,10 @@ static void measure_mixture(const Contest *c, const Options *options, const char
   if (duel_open(&m, c, chosen, &err) != 0) die("%s", err.message);
   duel_time(&pairs, &m, c, 1);
   duel_mix(&pairs, theirs, m.graph, chosen, words);
-  if (options->by_layer) print_layers(c, &pairs, theirs, library);
+  if (options->by_layer) {
+    theirs->roof = roof_measure(DEVICE_GPU);
+    print_layers(c, &pairs, theirs, library);
+  }
   close_side(&pairs, &m);
   if (measure_side(c, MIXED, words, 0, &mixed, &m, &err) != 0) die("%s", err.message);
   close_side(&mixed, &m);
