@@ -71,6 +71,7 @@ static double mib(double bytes) { return bytes / 1048576; }
 
 static DuelRow *new_row(const Contest *c, Side side) {
   DuelRow *row = &rows[row_count++];
+  memset(row, 0, sizeof *row); /* another one may have stood there: measure_best_of_ours() */
   row->network = c->network->name;
   row->use = c->use;
   row->batch = c->batch;

@@ -22,7 +22,8 @@
  * row are left from the step above. So windows need no shared memory but what is left, and no barrier.
  *
  * With T float the factors are __half: their fraction has 10 bits, as that of TF32 has, and the sums are float32. What
- * half cannot hold is a number above 65504; weights and pixels are far below (stem_pool_fits()).
+ * half cannot hold is a number above 65504; weights and pixels are far below. With every T a pixel that is not finite
+ * also makes NaN of outputs one row or column away from those that read it: the zeros of the filters times it.
  */
 #ifndef PHASE5_PRODUCTION_STEM_POOL_CUH
 #define PHASE5_PRODUCTION_STEM_POOL_CUH

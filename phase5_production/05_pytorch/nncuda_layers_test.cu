@@ -12,8 +12,10 @@ static void conv_case(const nncuda_conv2d_shape *shape, int bias, int residual, 
   Twice z = twice_random(out, 18), y = twice_poison(out), dx = twice_poison(in), dw = twice_poison(weights);
   Twice db = twice_poison((size_t)shape->k);
   Scratch s = scratch_open(nncuda_conv2d_workspace(NNCUDA_CPU, shape), nncuda_conv2d_workspace(0, shape));
+  Scratch alone =
+      scratch_open(nncuda_conv2d_forward_workspace(NNCUDA_CPU, shape), nncuda_conv2d_forward_workspace(0, shape));
   BOTH(nncuda_conv2d_forward(device, NULL, F32, y.at[on], x.at[on], w.at[on], bias ? b.at[on] : NULL,
-                             residual ? z.at[on] : NULL, relu, shape, s.at[on], s.bytes[on]));
+                             residual ? z.at[on] : NULL, relu, shape, alone.at[on], alone.bytes[on]));
   BOTH(nncuda_conv2d_backward_input(device, NULL, F32, dx.at[on], z.at[on], w.at[on], shape, s.at[on], s.bytes[on]));
   BOTH(nncuda_conv2d_backward_weight(device, NULL, F32, dw.at[on], db.at[on], z.at[on], x.at[on], shape, s.at[on],
                                      s.bytes[on]));
@@ -24,6 +26,7 @@ static void conv_case(const nncuda_conv2d_shape *shape, int bias, int residual, 
   Twice *const all[] = {&x, &w, &b, &z};
   for (int i = 0; i < 4; i++) twice_same(all[i], "an input");
   scratch_close(&s);
+  scratch_close(&alone);
 }
 
 static void convolutions(void **state) {

@@ -35,24 +35,33 @@ static inline Twice twice_poison(size_t n) { return twice_of(arrays_poison(n), n
 
 static inline Twice twice_bytes(size_t bytes) { return twice_poison((bytes + 3) / 4); }
 
-/* A workspace. cudaMalloc() aligns to 256 bytes. */
+/* A workspace, and behind it bytes that nobody may write. cudaMalloc() aligns to 256 bytes. */
 typedef struct Scratch {
   void *at[2];
   size_t bytes[2];
 } Scratch;
 
+enum { SCRATCH_GUARD = 256, SCRATCH_BYTE = 0xA5 };
+
 static inline Scratch scratch_open(size_t cpu_bytes, size_t gpu_bytes) {
   Scratch s = {{NULL, NULL}, {cpu_bytes, gpu_bytes}};
-  if (cpu_bytes > 0) s.at[0] = device_alloc(DEVICE_CPU, cpu_bytes);
-  if (gpu_bytes > 0) s.at[1] = device_alloc(DEVICE_GPU, gpu_bytes);
-  if (cpu_bytes > 0) memset(s.at[0], 0xA5, cpu_bytes);
-  if (gpu_bytes > 0) CUDA_CHECK(cudaMemset(s.at[1], 0xA5, gpu_bytes));
+  if (cpu_bytes > 0) s.at[0] = device_alloc(DEVICE_CPU, cpu_bytes + SCRATCH_GUARD);
+  if (gpu_bytes > 0) s.at[1] = device_alloc(DEVICE_GPU, gpu_bytes + SCRATCH_GUARD);
+  if (cpu_bytes > 0) memset(s.at[0], SCRATCH_BYTE, cpu_bytes + SCRATCH_GUARD);
+  if (gpu_bytes > 0) CUDA_CHECK(cudaMemset(s.at[1], SCRATCH_BYTE, gpu_bytes + SCRATCH_GUARD));
   return s;
 }
 
 static inline void scratch_close(Scratch *s) {
-  device_free(DEVICE_CPU, s->at[0]);
-  if (s->at[1] != NULL) device_free(DEVICE_GPU, s->at[1]);
+  for (int on = 0; on < 2; on++) {
+    const Device device = on == 1 ? DEVICE_GPU : DEVICE_CPU;
+    unsigned char guard[SCRATCH_GUARD];
+    if (s->at[on] == NULL) continue;
+    device_download(device, guard, (const char *)s->at[on] + s->bytes[on], sizeof guard);
+    for (int i = 0; i < SCRATCH_GUARD; i++)
+      if (guard[i] != SCRATCH_BYTE) fail_msg("byte %d behind a workspace of %zu bytes was written", i, s->bytes[on]);
+    device_free(device, s->at[on]);
+  }
 }
 
 static inline float *twice_fetch(Twice *t, const char *name) {

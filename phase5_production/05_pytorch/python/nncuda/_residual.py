@@ -1,17 +1,18 @@
 """torchvision's ResNet and its basic block, each with a forward that hands ReLU and the addition to batch norm: one
-kernel, and backward needs the convolution's result alone, not the norm's. Imported where a model has such blocks."""
+kernel, and backward needs the convolution's result alone, not the norm's. Imported where a model has such blocks. Where
+somebody has put other layers in the place of the norms since, as optimize_resnet18() does, forward is torchvision's."""
 import torch
 from torch.autograd.function import once_differentiable
 from torchvision.models import resnet
 
 from . import backend
-from .modules import Conv2d
+from .modules import BatchNorm2d, Conv2d
 from .operators import compiling
 
 
 class NormReluConv(torch.autograd.Function):
-    """conv(relu(batch_norm(x))) in training. What lies between is not kept for backward, which computes it again from x:
-    one more pass over an array, and a quarter less memory for a block."""
+    """conv(relu(batch_norm(x))) in training. What lies between is not kept for backward, which computes it again from
+    x: one more pass over an array, and a quarter less memory for a block."""
 
     @staticmethod
     def forward(ctx, x, gamma, beta, running_mean, running_var, momentum, epsilon, weight, *arguments):
@@ -33,10 +34,12 @@ class NormReluConv(torch.autograd.Function):
         return (dx, dgamma, dbeta) + (None,) * 4 + (dw,) + (None,) * len(ctx.arguments)
 
 
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")  # the last: PyTorch 2.0
+
+
 def _in_one(norm, conv):
     """Whether the two layers are what NormReluConv computes, and nobody looks at what lies between."""
-    hooks = (norm._forward_hooks, norm._forward_pre_hooks, conv._forward_hooks, conv._forward_pre_hooks,
-             norm._backward_hooks, conv._backward_hooks)
+    hooks = [getattr(layer, kind, None) for layer in (norm, conv) for kind in _HOOKS]
     wanted = (norm.weight, norm.bias, conv.weight)
     return (norm.training and torch.is_grad_enabled() and not compiling() and not any(hooks)
             and type(conv) is Conv2d and conv.bias is None and norm.affine
@@ -45,6 +48,8 @@ def _in_one(norm, conv):
 
 class BasicBlock(resnet.BasicBlock):
     def forward(self, x):
+        if type(self.bn1) is not BatchNorm2d or type(self.bn2) is not BatchNorm2d:
+            return super().forward(x)
         shortcut = x if self.downsample is None else self.downsample(x)
         norm, conv = self.bn1, self.conv2
         x = self.conv1(x)
@@ -59,6 +64,8 @@ class BasicBlock(resnet.BasicBlock):
 
 class ResNet(resnet.ResNet):
     def _forward_impl(self, x):
+        if type(self.bn1) is not BatchNorm2d:
+            return super()._forward_impl(x)
         x = self.maxpool(self.bn1(self.conv1(x), relu=True))
         for layer in (self.layer1, self.layer2, self.layer3, self.layer4):
             x = layer(x)

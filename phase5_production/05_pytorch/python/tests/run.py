@@ -7,8 +7,8 @@
 
 Without PyTorch or torchvision everything is skipped, with the reason. --library=FILE: the libnncuda.so.1 to test;
 --extension: build the torch extension first, so that each operation is tested through it, too; --folder=DIR: there,
-where it stays for the next run; --trace: each wrong call is printed before it is made, so that a crash has a name (where
-it happened is printed in any case); --inductor: torch.compile generates kernels, too, which takes minutes.
+where it stays for the next run; --trace: each wrong call is printed before it is made, so that a crash has a name
+(where it happened is printed in any case); --inductor: torch.compile generates kernels, too, which takes minutes.
 """
 import argparse
 import faulthandler

@@ -47,6 +47,19 @@ class Fusion(Case):
                 fast = optimize_resnet18(copy.deepcopy(model).to(device), fuse=fuse, precision="float32")
                 self.near(fast, model, x.to(device))
 
+    def test_a_converted_model(self):
+        """convert() gives the blocks a forward that calls batch norm with ReLU: what takes its place has none."""
+        model, x = narrow(), torch.randn(2, 3, 40, 48)
+        converted = nncuda.convert(copy.deepcopy(model))[0]
+        for fuse in (("add_relu",), ("conv_relu",), fused_ops.FUSIONS):
+            self.near(optimize_resnet18(converted, fuse=fuse, precision="float32"), model, x)
+
+    def test_the_gradient_of_a_picture(self):
+        model, x = narrow(), torch.randn(2, 3, 40, 48, requires_grad=True)
+        wanted = torch.autograd.grad(model(x).square().sum(), x)[0]
+        got = torch.autograd.grad(optimize_resnet18(model, precision="float32")(x).square().sum(), x)[0]
+        self.close(got, wanted, 1e-4 * float(wanted.abs().max()))
+
     def test_resnet18_and_what_is_left(self):
         model, x = with_statistics(torchvision.models.resnet18()), torch.randn(1, 3, 64, 64)
         self.assertEqual(sum(p.numel() for p in model.parameters()), 11689512)

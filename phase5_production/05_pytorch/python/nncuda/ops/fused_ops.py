@@ -79,6 +79,9 @@ class FusedStem(FusedConv2d):
                         for n in (pool.kernel_size, pool.stride, pool.padding)]
 
     def forward(self, x):
+        if not self.tensor_cores and torch.is_grad_enabled() and x.requires_grad:  # float32 has gradients
+            x = functional.conv2d(x, self.weight, self.bias, self.stride, self.padding, relu=True)
+            return functional.max_pool2d(x, *self.windows)
         return functional.stem_pool2d(x.float(), self.weight, self.bias, self.stride, self.padding, *self.windows,
                                       tensor_cores=self.tensor_cores)
 
