@@ -65,6 +65,9 @@ static int convolution_of_environment(void) {
   const char *wanted = getenv("NNCUDA_CONVOLUTION");
   for (int i = 0; wanted != NULL && i < (int)(sizeof names / sizeof *names); i++)
     if (strcmp(wanted, names[i]) == 0) return i;
+  if (wanted != NULL)
+    fprintf(stderr, "libnncuda: NNCUDA_CONVOLUTION is %s; expected chosen, direct, winograd or gemm; it is ignored\n",
+            wanted);
   return NNCUDA_CHOSEN;
 }
 
