@@ -217,7 +217,11 @@ void convolve(Call *call, int x, int w, int y, float alpha, float beta) {
     data[i] = side_of(call, index[i], t[i], direct, i == written, &made[i]);
     ready = ready && data[i];
   }
-  if (ready && turns && written != 1) ready = (data[1] = turn = turned(call, &c.w, data[1])) != NULL;
+  if (ready && turns && written != 1) {
+    turn = turned(call, &c.w, data[1]);
+    data[1] = turn;
+    ready = turn != NULL;
+  }
   if (ready && onednn_convolve(&c, data[0], data[1], data[2], &why) != 0) {
     simt_report_host("%s: %s", call->name, why);
     simt_error_sticky(cudaErrorLaunchFailure);
