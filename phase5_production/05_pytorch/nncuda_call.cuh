@@ -105,6 +105,20 @@ static inline void call_size(Call *call, const char *name, int64_t value, int64_
                                (long long)value, (long long)least, (long long)most);
 }
 
+/* A size of a shape: what the caller gives, and where it goes once it is known to be an int. */
+typedef struct CallSize {
+  const char *name;
+  int64_t value, least;
+  int *to;
+} CallSize;
+
+static inline void call_sizes(Call *call, const CallSize *sizes, size_t count, int most) {
+  for (size_t i = 0; i < count; i++) {
+    call_size(call, sizes[i].name, sizes[i].value, sizes[i].least, most);
+    *sizes[i].to = (int)sizes[i].value;
+  }
+}
+
 /* `align`: bytes of an element. */
 static inline void call_array(Call *call, const char *name, const void *pointer, size_t align) {
   if (call->status != NNCUDA_OK) return;

@@ -30,28 +30,21 @@ static inline Conv2dShape call_conv2d(Call *call, const nncuda_conv2d_shape *sha
   if (call->status != NNCUDA_OK) return s;
   Conv2dKnown *known = conv2d_known(shape);
   if (shape->n > 0 && memcmp(&known->asked, shape, sizeof *shape) == 0) return known->shape;
-  const struct {
-    const char *name;
-    int64_t value, least;
-    int *to;
-  } sizes[] = {{"shape.n", shape->n, 1, &s.n},
-               {"shape.c", shape->c, 1, &s.c},
-               {"shape.h", shape->h, 1, &s.h},
-               {"shape.w", shape->w, 1, &s.w},
-               {"shape.k", shape->k, 1, &s.k},
-               {"shape.r", shape->r, 1, &s.r},
-               {"shape.s", shape->s, 1, &s.s},
-               {"shape.stride_h", shape->stride_h, 1, &s.stride_h},
-               {"shape.stride_w", shape->stride_w, 1, &s.stride_w},
-               {"shape.padding_h", shape->padding_h, 0, &s.padding_h},
-               {"shape.padding_w", shape->padding_w, 0, &s.padding_w},
-               {"shape.dilation_h", shape->dilation_h, 1, &s.dilation_h},
-               {"shape.dilation_w", shape->dilation_w, 1, &s.dilation_w},
-               {"shape.groups", shape->groups, 1, &s.groups}};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    call_size(call, sizes[i].name, sizes[i].value, sizes[i].least, INT_MAX / 4);
-    *sizes[i].to = (int)sizes[i].value;
-  }
+  const CallSize sizes[] = {{"shape.n", shape->n, 1, &s.n},
+                            {"shape.c", shape->c, 1, &s.c},
+                            {"shape.h", shape->h, 1, &s.h},
+                            {"shape.w", shape->w, 1, &s.w},
+                            {"shape.k", shape->k, 1, &s.k},
+                            {"shape.r", shape->r, 1, &s.r},
+                            {"shape.s", shape->s, 1, &s.s},
+                            {"shape.stride_h", shape->stride_h, 1, &s.stride_h},
+                            {"shape.stride_w", shape->stride_w, 1, &s.stride_w},
+                            {"shape.padding_h", shape->padding_h, 0, &s.padding_h},
+                            {"shape.padding_w", shape->padding_w, 0, &s.padding_w},
+                            {"shape.dilation_h", shape->dilation_h, 1, &s.dilation_h},
+                            {"shape.dilation_w", shape->dilation_w, 1, &s.dilation_w},
+                            {"shape.groups", shape->groups, 1, &s.groups}};
+  call_sizes(call, sizes, sizeof sizes / sizeof *sizes, INT_MAX / 4);
   if (call->status == NNCUDA_OK && conv2d_shape_check(s, &err) != 0)
     call->status = nncuda_fail(NNCUDA_BAD_ARGUMENT, call->function, "shape", "shape: %s", err.message);
   if (call->status == NNCUDA_OK) {

@@ -13,26 +13,19 @@ static inline Pool2dShape call_pool2d(Call *call, const nncuda_pool2d_shape *sha
   Error err;
   call_array(call, "shape", shape, sizeof(int64_t));
   if (call->status != NNCUDA_OK) return s;
-  const struct {
-    const char *name;
-    int64_t value, least;
-    int *to;
-  } sizes[] = {{"shape.n", shape->n, 1, &s.n},
-               {"shape.c", shape->c, 1, &s.c},
-               {"shape.h", shape->h, 1, &s.h},
-               {"shape.w", shape->w, 1, &s.w},
-               {"shape.kernel_h", shape->kernel_h, 1, &s.kernel_h},
-               {"shape.kernel_w", shape->kernel_w, 1, &s.kernel_w},
-               {"shape.stride_h", shape->stride_h, 1, &s.stride_h},
-               {"shape.stride_w", shape->stride_w, 1, &s.stride_w},
-               {"shape.padding_h", shape->padding_h, 0, &s.pad_h},
-               {"shape.padding_w", shape->padding_w, 0, &s.pad_w},
-               {"shape.dilation_h", shape->dilation_h, 1, &s.dilation_h},
-               {"shape.dilation_w", shape->dilation_w, 1, &s.dilation_w}};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    call_size(call, sizes[i].name, sizes[i].value, sizes[i].least, INT_MAX);
-    *sizes[i].to = (int)sizes[i].value;
-  }
+  const CallSize sizes[] = {{"shape.n", shape->n, 1, &s.n},
+                            {"shape.c", shape->c, 1, &s.c},
+                            {"shape.h", shape->h, 1, &s.h},
+                            {"shape.w", shape->w, 1, &s.w},
+                            {"shape.kernel_h", shape->kernel_h, 1, &s.kernel_h},
+                            {"shape.kernel_w", shape->kernel_w, 1, &s.kernel_w},
+                            {"shape.stride_h", shape->stride_h, 1, &s.stride_h},
+                            {"shape.stride_w", shape->stride_w, 1, &s.stride_w},
+                            {"shape.padding_h", shape->padding_h, 0, &s.pad_h},
+                            {"shape.padding_w", shape->padding_w, 0, &s.pad_w},
+                            {"shape.dilation_h", shape->dilation_h, 1, &s.dilation_h},
+                            {"shape.dilation_w", shape->dilation_w, 1, &s.dilation_w}};
+  call_sizes(call, sizes, sizeof sizes / sizeof *sizes, INT_MAX);
   call_size(call, "shape.ceil_mode", shape->ceil_mode, 0, 1);
   s.ceil_mode = (int)shape->ceil_mode;
   if (call->status == NNCUDA_OK && check(s, &err) != 0)

@@ -311,7 +311,7 @@ def conv2d_backward_weight(dy, x, weight_shape, need_bias, stride, padding, dila
 
 def conv2d_nhwc(x, weight, bias, residual, relu, stride, padding, dilation, groups):
     """The same by tensor cores, in the memory format torch.channels_last: float16, bfloat16, or float32, whose factors
-    are rounded to TF32. bias is float32. For inference: there is no backward."""
+    are rounded to TF32. bias is float32. For inference: it has no backward pass."""
     op = "conv2d_nhwc"
     dtype = x.dtype if isinstance(x, torch.Tensor) and x.dtype in _NHWC else torch.float32
     x = _checks.channels_last(op, "x", x, dtype)

@@ -114,10 +114,10 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, r
 def conv2d_nhwc(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, residual=None, relu=False):
     """conv2d() by tensor cores, for inference: x, weight, residual and the result are in the memory format
     torch.channels_last (others are copied), of float16, bfloat16, or float32 whose factors are rounded to TF32; bias is
-    float32. There is no gradient."""
+    float32. It computes no gradients."""
     if torch.is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in (x, weight, bias, residual)):
-        raise NotImplementedError("conv2d_nhwc: an input requires a gradient, and there is no backward; expected "
-                                  "torch.no_grad() or inference_mode(); nncuda.conv2d has gradients")
+        raise NotImplementedError("conv2d_nhwc: an input requires a gradient, which this operation does not compute; "
+                                  "expected torch.no_grad() or inference_mode(); nncuda.conv2d has gradients")
     pair = _checks.pair
     return _do("conv2d_nhwc", x, weight, bias, residual, bool(relu), pair("conv2d_nhwc", "stride", stride, 1),
                pair("conv2d_nhwc", "padding", padding, 0), pair("conv2d_nhwc", "dilation", dilation, 1),
@@ -128,10 +128,10 @@ def stem_pool2d(x, weight, bias, stride=2, padding=3, kernel_size=3, pool_stride
                 tensor_cores=False):
     """max_pool2d(relu(conv2d(x, weight, bias))), the beginning of a ResNet, for inference: what the convolution gives
     is in memory for a few pictures at a time, or not at all. With tensor_cores as conv2d_nhwc(), but x is float32,
-    NCHW. There is no gradient."""
+    NCHW. It computes no gradients."""
     if torch.is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in (x, weight, bias)):
-        raise NotImplementedError("stem_pool2d: an input requires a gradient, and there is no backward; expected "
-                                  "torch.no_grad() or inference_mode(); conv2d and max_pool2d have gradients")
+        raise NotImplementedError("stem_pool2d: an input requires a gradient, which this operation does not compute; "
+                                  "expected torch.no_grad() or inference_mode(); conv2d and max_pool2d have gradients")
 
     def pair(name, value, lowest):
         return _checks.pair("stem_pool2d", name, value, lowest)
