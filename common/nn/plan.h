@@ -336,7 +336,8 @@ static inline void plan_arena(Plan *plan) {
 
 /* ----------------------------------------------------------------------------------------------------------- plans */
 
-/* The context says on which device; operations may need other scratch there. */
+/* The context says on which device; operations may need other scratch there. Their workspace_floats() gets it with
+ * `training` set where backward will run: what only backward needs is not reserved to infer. */
 static inline void plan_create(Plan *plan, const Graph *g, const Context *context, int max_batch, ModelUse use) {
   memset(plan, 0, sizeof *plan);
   plan->use = use;
@@ -352,7 +353,9 @@ static inline void plan_create(Plan *plan, const Graph *g, const Context *contex
   }
   for (int l = 0; l < GRAPH_MAX_LOSSES; l++) plan->loss_saved[l] = plan->loss_each[l] = plan->targets[l] = PLAN_NONE;
   plan_training(plan, g);
-  plan_forward_arrays(plan, g, context);
+  Context asked = *context;
+  asked.training = use == MODEL_TRAIN;
+  plan_forward_arrays(plan, g, &asked);
   plan_loss_arrays(plan, g);
   plan_gradient_arrays(plan, g);
   plan_arena(plan);
