@@ -64,14 +64,12 @@ static __device__ __forceinline__ void conv2d_int8_multiply(int (&sum)[WM / 16][
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Outputs */
 
-/* What lanes do with two neighbouring outputs; `pairs`: their address allows one store. */
-static __device__ __forceinline__ void int8_store_pair(int8_t *to, float a, float b) {
+/* As the types of 16 bits have it: two neighbours in one store. */
+static __device__ __forceinline__ void conv2d_store_pair(int8_t *to, float a, float b) {
   *(char2 *)to = make_char2(int8_round(a), int8_round(b));
 }
-static __device__ __forceinline__ void int8_store_pair(float *to, float a, float b) {
-  *(float2 *)to = make_float2(a, b);
-}
 
+/* Two neighbouring outputs; `pairs`: their address allows one store. */
 template <typename T>
 static __device__ __forceinline__ void conv2d_int8_write(T *y, size_t at, int k, int a, int b, bool both, bool pairs,
                                                          const Int8End &end) {
@@ -83,8 +81,8 @@ static __device__ __forceinline__ void conv2d_int8_write(T *y, size_t at, int k,
   const bool adds = end.added != NULL;
   const char2 added = adds ? *(const char2 *)(end.added + at) : make_char2(0, 0);
   if (end.bias != NULL) a += end.bias[k], b += end.bias[k + 1];
-  int8_store_pair(&y[at], int8_end(a, end.scale[k], added.x, end.middle, end.added_scale, adds, end.relu != 0),
-                  int8_end(b, end.scale[k + 1], added.y, end.middle, end.added_scale, adds, end.relu != 0));
+  conv2d_store_pair(&y[at], int8_end(a, end.scale[k], added.x, end.middle, end.added_scale, adds, end.relu != 0),
+                    int8_end(b, end.scale[k + 1], added.y, end.middle, end.added_scale, adds, end.relu != 0));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
