@@ -45,10 +45,10 @@ static inline void onnx_set_preprocessing(OnnxModel *m, const OnnxPreprocessing 
     json_array_append_new(mean, json_real((double)p->mean[c]));
     json_array_append_new(stddev, json_real((double)p->stddev[c]));
   }
-  onnx_set_metadata_json(m, ONNX_PREPROCESSING,
-                         json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o}", "layout", "NCHW", "channels",
-                                   p->channels == 1 ? "gray" : "rgb", "height", p->height, "width", p->width, "resize",
-                                   p->resize, "mean", mean, "stddev", stddev));
+  onnx_set_metadata_json(
+      m, ONNX_PREPROCESSING,
+      json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o}", "layout", "NCHW", "channels", p->channels == 1 ? "gray" : "rgb",
+                "height", p->height, "width", p->width, "resize", p->resize, "mean", mean, "stddev", stddev));
 }
 
 /* Names of the classes, in the order of the logits. */
@@ -131,7 +131,8 @@ static inline int onnx_get_class_names(const OnnxModel *m, int classes, json_t *
     status = error_set(err, "%s: its metadata " ONNX_CLASS_NAMES " has %zu names, and the model %d classes", m->path,
                        count, classes);
   if (!good)
-    status = error_set(err, "%s: its metadata " ONNX_CLASS_NAMES " is no list of 1 to %d texts", m->path, ONNX_MAX_CLASSES);
+    status =
+        error_set(err, "%s: its metadata " ONNX_CLASS_NAMES " is no list of 1 to %d texts", m->path, ONNX_MAX_CLASSES);
   if (status == 0) return 0;
   json_decref(*names);
   *names = NULL;

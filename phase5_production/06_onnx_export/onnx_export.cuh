@@ -56,8 +56,8 @@ typedef struct OnnxExport {
   OnnxModel *onnx;
   const Graph *graph; /* unfused */
   const Model *net;
-  const float *host;             /* its parameters, then its buffers */
-  char (*value)[2 * NODE_NAME];  /* what the output of each node is called in the file */
+  const float *host;            /* its parameters, then its buffers */
+  char (*value)[2 * NODE_NAME]; /* what the output of each node is called in the file */
   const OnnxExportOptions *options;
   Error *err;
 } OnnxExport;
@@ -237,15 +237,17 @@ static inline int onnx_export_instance_norm(OnnxExport *e, int i) {
     onnx_export_constant(e, made, "weight", node->shape.dim[0], 1);
     onnx_export_constant(e, made, "bias", node->shape.dim[0], 0);
   }
-  onnx_set_float(e->onnx, made, "epsilon", INSTANCE_NORM_EPSILON);
+  onnx_set_float(e->onnx, made, "epsilon", LAYER_NORM_EPSILON);
   return 0;
 }
 
 static inline int onnx_export_layer_norm(OnnxExport *e, int i) {
   const Node *node = &e->graph->nodes[i];
   if (e->options->any_size && node->shape.rank == 3)
-    return error_set(e->err, "%s has a weight for every pixel, so that the size of the pictures is fixed; leave "
-                     "--any-size out", node->name);
+    return error_set(e->err,
+                     "%s has a weight for every pixel, so that the size of the pictures is fixed; leave "
+                     "--any-size out",
+                     node->name);
   Onnx__NodeProto *made = onnx_export_node(e, i, "LayerNormalization");
   onnx_export_params(e, made, node);
   onnx_set_int(e->onnx, made, "axis", -node->param[0].rank); /* the last dimensions */
@@ -361,7 +363,7 @@ static inline int onnx_export(OnnxModel *onnx, const Model *net, const OnnxExpor
   onnx_model_create(onnx, options->name);
   onnx_set_producer(onnx, "nncuda", NN_VERSION);
   OnnxExport e = {onnx, plain, net, host, NULL, options, err};
-  e.value = (char(*)[2 * NODE_NAME])xcalloc((size_t)plain->count, sizeof *e.value);
+  e.value = (char(*)[2 * NODE_NAME]) xcalloc((size_t)plain->count, sizeof *e.value);
   int status = plain->failed ? error_set(err, "%s", plain->error.message) : onnx_export_nodes(&e);
   if (status == 0) onnx_export_output(&e);
   if (status != 0) onnx_model_close(onnx);
