@@ -11,6 +11,7 @@
 #include "phase5_production/06_onnx_export/export_test_data.h"
 #include "phase5_production/06_onnx_export/export_weights.cuh"
 #include "phase5_production/06_onnx_export/onnx_export.cuh"
+#include "phase5_production/06_onnx_export/onnx_print.h"
 
 enum {
   TEST_BATCH = 3,
@@ -21,6 +22,7 @@ enum {
   KEY_ANY,
   KEY_PROBABILITIES,
   KEY_TEST,
+  KEY_NODES,
   KEY_LIST
 };
 
@@ -28,7 +30,7 @@ typedef struct Options {
   CommonOptions common;
   char weights[PATH_MAX], output[PATH_MAX], classes[PATH_MAX], test_data[PATH_MAX], network[CHECKPOINT_NETWORK];
   const char *data;
-  int side, any_size, probabilities, list;
+  int side, any_size, probabilities, nodes, list;
 } Options;
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -59,6 +61,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       return 0;
     case KEY_TEST:
       option_path(state, arg, "--test-data", o->test_data);
+      return 0;
+    case KEY_NODES:
+      o->nodes = 1;
       return 0;
     case KEY_LIST:
       o->list = 1;
@@ -91,6 +96,7 @@ static void options_read(Options *o, int argc, char **argv) {
        "End with a Softmax (of one logit: a Sigmoid): probabilities instead of logits", 0},
       {"test-data", KEY_TEST, "DIR", 0,
        "Also write the model with random inputs and our answers to them, in the layout of ONNX's tests", 0},
+      {"nodes", KEY_NODES, NULL, 0, "Print every node of the file", 0},
       {"list", KEY_LIST, NULL, 0, "Export nothing: list the networks", 0},
       OPTION_END};
   static const struct argp own = {
@@ -174,6 +180,7 @@ int main(int argc, char **argv) {
   output_path(&o, &source);
   if (onnx_model_write(onnx.proto, o.output, &err) != 0) die("%s", err.message);
   print_result(&o, &source, &onnx);
+  if (o.nodes) onnx_print_nodes(stdout, onnx.proto->graph);
   if (o.test_data[0]) {
     if (test_data_write(o.test_data, &source.net, &onnx, o.common.seed, TEST_BATCH, &err) != 0) die("%s", err.message);
     printf("%s: the model, %d random inputs and our answers\n", o.test_data, TEST_BATCH);
