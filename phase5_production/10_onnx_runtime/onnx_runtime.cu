@@ -67,7 +67,7 @@ static error_t parse_recipe(int key, char *arg, struct argp_state *state) {
       parse_numbers(state, arg, "--stddev", o->wishes.stddev);
       return 0;
     case RESIZE:
-      o->wishes.resize = (int)option_int(state, arg, "--resize", 1, RECIPE_LARGEST);
+      o->wishes.resize = (int)option_int(state, arg, "--resize", 0, RECIPE_LARGEST);
       return 0;
     case CROP:
       o->wishes.crop = (int)option_int(state, arg, "--crop", 1, RECIPE_LARGEST);
@@ -148,7 +148,8 @@ static void options_read(Options *o, int argc, char **argv) {
       {"classes", CLASSES, "FILE", 0, "Names of the classes, one in each line (default: the model's)", 0},
       {"mean", MEAN, "M[,M,M]", 0, "x = (pixel / 255 - mean) / stddev (default: the model's, else ImageNet's)", 0},
       {"stddev", STDDEV, "S[,S,S]", 0, "The same", 0},
-      {"resize", RESIZE, "N", 0, "The shorter side becomes N pixels (default: the model's, else crop * 256 / 224)", 0},
+      {"resize", RESIZE, "N", 0,
+       "The shorter side becomes N pixels; 0: scale to fit (default: the model's, else 256 for 224)", 0},
       {"crop", CROP, "N", 0, "N x N pixels of the middle are kept (default: the model's size, else 224)", 0},
       {"range", RANGE, "R", 0, "White, in networks that make pictures (default: the model's, else 1)", 0},
       OPTION_END};
@@ -181,10 +182,13 @@ static void options_read(Options *o, int argc, char **argv) {
 
 static void print_recipe(const PictureRecipe *r) {
   if (r->height > 0)
-    printf("pictures: %d x %d pixels, %d channel%s; the shorter side is resized to %d\n", r->width, r->height,
-           r->channels, r->channels > 1 ? "s" : "", r->resize);
+    printf("pictures: %d x %d pixels, %d channel%s\n", r->width, r->height, r->channels, r->channels > 1 ? "s" : "");
   else
     printf("pictures: of any size, %d channel%s\n", r->channels, r->channels > 1 ? "s" : "");
+  if (r->resize > 0)
+    printf("the shorter side is resized to %d, and the middle kept\n", r->resize);
+  else if (r->height > 0)
+    printf("scaled to fit\n");
   printf("x = (pixel / 255 - mean) / stddev, mean %g %g %g, stddev %g %g %g\n", (double)r->mean[0], (double)r->mean[1],
          (double)r->mean[2], (double)r->stddev[0], (double)r->stddev[1], (double)r->stddev[2]);
 }
@@ -211,8 +215,9 @@ static void show(const Options *o, Runner *runner, const PictureRecipe *r) {
   printf(placement.on_cpu[0] && placement.cuda > 0 ? ": %s\n" : "\n", placement.on_cpu);
 }
 
-static void classes_open(const Options *o, Pipeline *p) {
+static void classes_open(const Options *o, Pipeline *p, const OnnxModel *model) {
   Error err;
+  json_t *names = NULL;
   int rank = 0;
   int64_t dim[ORT_RANK];
   if (p->runner->shape(p->runner, p->recipe.height, p->recipe.width, &rank, dim, &err) != 0) die("%s", err.message);
@@ -220,14 +225,14 @@ static void classes_open(const Options *o, Pipeline *p) {
   for (int i = 1; i < rank; i++) p->recipe.classes *= (int)dim[i];
   if (p->recipe.classes < 1) die("%s: its output has no classes", o->model);
   if (p->top > p->recipe.classes) p->top = p->recipe.classes;
-  char *names = o->classes[0] ? NULL : p->runner->metadata(p->runner, "classes");
-  results_metadata_names(&p->results.names, names, p->recipe.classes);
-  free(names);
+  if (!o->classes[0] && onnx_get_class_names(model, p->recipe.classes, &names, &err) != 0) die("%s", err.message);
+  if (names) results_model_names(&p->results.names, names);
+  json_decref(names);
   if (p->results.names.count == 0 && class_names_open(o->classes, p->recipe.classes, &p->results.names, &err) != 0)
     die("--classes: %s", err.message);
 }
 
-static void pipeline_open(Pipeline *p, const Options *o, Runner *runner, PictureList *list) {
+static void pipeline_open(Pipeline *p, const Options *o, const OnnxModel *model, Runner *runner, PictureList *list) {
   Error err;
   p->runner = runner;
   p->list = list;
@@ -243,7 +248,7 @@ static void pipeline_open(Pipeline *p, const Options *o, Runner *runner, Picture
     p->results.format = RESULT_CSV;
     p->results.out = stdout;
   } else {
-    classes_open(o, p);
+    classes_open(o, p, model);
     if (results_open(&p->results, o->format, o->output, &err) != 0) die("--output: %s", err.message);
   }
   for (int i = 0; i < PIPELINE_BATCHES; i++) batch_open(&p->batch[i], p);
@@ -280,11 +285,12 @@ static json_t *summary_json(const Options *o, const Pipeline *p, double seconds)
 }
 
 /* The exit status. */
-static int run(const Options *o, Runner *runner, const PictureRecipe *recipe, PictureList *list) {
+static int run(const Options *o, const OnnxModel *model, Runner *runner, const PictureRecipe *recipe,
+               PictureList *list) {
   static Pipeline p;
   Error err;
   p.recipe = *recipe;
-  pipeline_open(&p, o, runner, list);
+  pipeline_open(&p, o, model, runner, list);
   interrupt_install();
   progress_begin(&p.progress, "pictures", "images", 0, list->count);
   const double start = seconds_now();
@@ -315,14 +321,16 @@ static int run(const Options *o, Runner *runner, const PictureRecipe *recipe, Pi
 int main(int argc, char **argv) {
   static Options options;
   static Runner runner;
+  static OnnxModel model;
   PictureRecipe recipe;
   PictureList list = {NULL, 0, 0, 0};
   Error err;
   int status = 0;
   threads_begin();
   options_read(&options, argc, argv);
+  if (onnx_model_read(&model, options.model, &err) != 0) die("%s", err.message);
   if (runner_open_ort(&runner, options.model, &options.net, &err) != 0) die("%s", err.message);
-  if (recipe_open(&recipe, &runner.input, &runner.output, runner.metadata, &runner, &options.wishes, &err) != 0)
+  if (recipe_open(&recipe, &runner.input, &runner.output, &model, &options.wishes, &err) != 0)
     die("%s: %s", options.model, err.message);
   if (options.show) show(&options, &runner, &recipe);
   for (int i = 0; i < options.typed_count; i++)
@@ -330,9 +338,10 @@ int main(int argc, char **argv) {
   if (options.typed_count > 0 && list.count == 0)
     die("%s: there is no picture in it; .png, .jpg and .jpeg files were expected (%ld other files)", options.typed[0],
         list.others);
-  if (list.count > 0) status = run(&options, &runner, &recipe, &list);
+  if (list.count > 0) status = run(&options, &model, &runner, &recipe, &list);
   picture_list_free(&list);
   runner.close(&runner);
+  onnx_model_close(&model);
   stdout_finish();
   return status;
 }

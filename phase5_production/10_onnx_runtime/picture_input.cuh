@@ -112,13 +112,19 @@ static inline int picture_decode(PictureIn *p, const char *path, const PictureRe
 
 static inline int picture_is_resized(const PictureRecipe *r) { return r->height > 0 && r->channels == 3; }
 
+/* Resized and cropped; or, where resize is 0, scaled to fit. */
 static inline PreprocessPlan picture_plan(const PictureRecipe *r, const Image *image) {
   PreprocessRecipe recipe;
-  recipe.resize = r->resize;
+  recipe.resize = r->resize ? r->resize : r->height;
   recipe.crop = r->height;
   memcpy(recipe.mean, r->mean, sizeof recipe.mean);
   memcpy(recipe.stddev, r->stddev, sizeof recipe.stddev);
-  return preprocess_plan(image->width, image->height, recipe);
+  PreprocessPlan plan = preprocess_plan(image->width, image->height, recipe);
+  if (r->resize == 0 || r->height != r->width) {
+    plan.x = preprocess_axis(image->width, r->resize ? plan.x.out : r->width, r->width);
+    plan.y = preprocess_axis(image->height, r->resize ? plan.y.out : r->height, r->height);
+  }
+  return plan;
 }
 
 /* x (C,height,width) of the host; the decoded bytes are given back. */

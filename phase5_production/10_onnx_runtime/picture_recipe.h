@@ -1,16 +1,12 @@
 /* picture_recipe.h - what a model wants pictures to be, and what its answer is: from its inputs and outputs, from its
- * metadata, from the command line, in that order.
+ * metadata, from the command line.
  *
  *     PictureRecipe recipe;
- *     if (recipe_open(&recipe, &input, &output, lookup, model, &wishes, &err) != 0) die("%s", err.message);
+ *     if (recipe_open(&recipe, &input, &output, &model, &wishes, &err) != 0) die("%s", err.message);
  *
  * A classifier has an output (N,classes), or (N,classes,1,1). A network that makes pictures has an output (N,C,H,W) with
- * 1, 3 or 4 channels. Metadata, as onnx_export of lesson 6 writes it:
- *
- *   classes         names, one in each line
- *   mean, stddev    of the channels, "0.485,0.456,0.406": x = (pixel / 255 - mean) / stddev
- *   resize, crop    the shorter side, "256"; what is kept of the middle, "224"
- *   range           of a picture that goes in or comes out: 1 or 255 is white
+ * 1, 3 or 4 channels. The metadata is what onnx_export of lesson 6 writes (common/onnx/metadata.h), and for networks that
+ * make pictures `range`: 1 or 255 is white, in what goes in and in what comes out.
  *
  * What nobody says is usual: for a classifier torchvision's recipe for ImageNet where there are 3 channels, for pictures
  * range 1 and any size.
@@ -18,6 +14,7 @@
 #ifndef PHASE5_PRODUCTION_PICTURE_RECIPE_H
 #define PHASE5_PRODUCTION_PICTURE_RECIPE_H
 
+#include "common/onnx/metadata.h"
 #include "phase5_production/10_onnx_runtime/ort_session.h"
 
 enum { RECIPE_LARGEST = 8192 };
@@ -42,9 +39,6 @@ typedef struct PictureRecipe {
   int classes, out_channels; /* of the output; 0: it has none */
 } PictureRecipe;
 
-/* What a model's metadata says under a key: to be freed, or NULL. */
-typedef char *RecipeLookup(void *model, const char *key);
-
 static inline RecipeWishes recipe_no_wishes(void) {
   const RecipeWishes wishes = {-1, -1, NAN, {NAN, NAN, NAN}, {NAN, NAN, NAN}};
   return wishes;
@@ -67,32 +61,6 @@ static inline int recipe_numbers(const char *text, float number[3]) {
   if (count == 2 || (count == 3 && strchr(last + 1, ',') != NULL)) return -1;
   for (int c = 0; c < 3; c++) number[c] = read[count == 1 ? 0 : c];
   return 0;
-}
-
-static inline int recipe_metadata_numbers(RecipeLookup *lookup, void *model, const char *key, float number[3],
-                                          Error *err) {
-  char *text = lookup(model, key);
-  if (text == NULL) return 0;
-  const int status = recipe_numbers(text, number);
-  if (status != 0)
-    error_set(err, "the model's metadata says %s=%.60s; one number, or one for each of three channels, was expected",
-              key, text);
-  free(text);
-  return status;
-}
-
-static inline int recipe_metadata_int(RecipeLookup *lookup, void *model, const char *key, int *number, Error *err) {
-  char *text = lookup(model, key), *end;
-  if (text == NULL) return 0;
-  const long value = strtol(text, &end, 10);
-  const int right = end != text && *end == '\0' && value >= 1 && value <= RECIPE_LARGEST;
-  if (right)
-    *number = (int)value;
-  else
-    error_set(err, "the model's metadata says %s=%.60s; a whole number from 1 to %d was expected", key, text,
-              (int)RECIPE_LARGEST);
-  free(text);
-  return right ? 0 : -1;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -133,53 +101,69 @@ static inline int recipe_output(PictureRecipe *r, const OrtPort *out, Error *err
   return 0;
 }
 
-/* The sizes: as the model fixes them, else as is said, else usual. */
-static inline int recipe_sizes(PictureRecipe *r, int crop, Error *err) {
-  if (r->height > 0 && crop > 0 && (crop != r->height || crop != r->width))
-    return error_set(err, "the model takes pictures of %d x %d pixels, and not of %d x %d; leave --crop away", r->width,
-                     r->height, crop, crop);
-  if (r->height == 0 && crop <= 0 && r->task == RECIPE_CLASSES) crop = r->channels == 3 ? 224 : 28;
-  if (r->height == 0 && crop > 0) r->height = r->width = crop;
-  if (r->height != r->width && r->channels == 3)
-    return error_set(err, "the model takes pictures of %d x %d pixels; a square was expected", r->width, r->height);
-  if (r->resize <= 0) /* 256 for 224 */
-    r->resize = r->task == RECIPE_CLASSES ? (r->height * 256 + 112) / 224 : r->height;
-  if (r->height > 0 && r->resize < r->height)
-    return error_set(err, "a picture of %d pixels on its shorter side cannot be cropped to %d; give a larger --resize",
-                     r->resize, r->height);
+/* What the metadata says of pictures goes before what is usual. *crop: the side that it wants, 0 where it says nothing. */
+static inline int recipe_metadata(PictureRecipe *r, const OnnxModel *model, int *crop, Error *err) {
+  OnnxPreprocessing p;
+  float range[3];
+  const char *text = onnx_metadata(model, "range");
+  const int found = onnx_get_preprocessing(model, &p, err);
+  if (found < 0) return -1;
+  if (text && recipe_numbers(text, range) != 0)
+    return error_set(err, "%s: its metadata range is \"%.60s\"; a number was expected", model->path, text);
+  if (text) r->range = range[0];
+  if (found == 0) return 0;
+  if (p.channels != r->channels || (r->height > 0 && (p.height != r->height || p.width != r->width)))
+    return error_set(err, "%s: its metadata speaks of %d channels and %d x %d pixels, its input of %d and %d x %d",
+                     model->path, p.channels, p.width, p.height, r->channels, r->width, r->height);
+  memcpy(r->mean, p.mean, sizeof r->mean);
+  memcpy(r->stddev, p.stddev, sizeof r->stddev);
+  r->resize = p.resize;
+  if (r->height == 0 && p.height == p.width) *crop = p.height;
   return 0;
 }
 
-static inline int recipe_open(PictureRecipe *r, const OrtPort *in, const OrtPort *out, RecipeLookup *lookup,
-                              void *model, const RecipeWishes *wishes, Error *err) {
+/* The sizes: as the model fixes them, else as is said, else usual. resize -1: nobody said. */
+static inline int recipe_sizes(PictureRecipe *r, int wished, int crop, Error *err) {
+  if (r->height > 0 && wished > 0 && (wished != r->height || wished != r->width))
+    return error_set(err, "the model takes pictures of %d x %d pixels, and not of %d x %d; leave --crop away", r->width,
+                     r->height, wished, wished);
+  if (wished > 0) crop = wished;
+  if (crop == 0 && r->task == RECIPE_CLASSES) crop = r->channels == 3 ? 224 : 28;
+  if (r->height == 0 && crop > 0) r->height = r->width = crop;
+  if (r->resize < 0) /* 256 for 224; for pictures, and where the middle is no square, all is kept */
+    r->resize =
+        r->task == RECIPE_CLASSES && r->channels == 3 && r->height == r->width ? (r->height * 256 + 112) / 224 : 0;
+  if (r->resize > 0 && (r->resize < r->height || r->resize < r->width))
+    return error_set(err,
+                     "a picture of %d pixels on its shorter side cannot be cropped to %d x %d; give a larger --resize",
+                     r->resize, r->width, r->height);
+  return 0;
+}
+
+static inline int recipe_open(PictureRecipe *r, const OrtPort *in, const OrtPort *out, const OnnxModel *model,
+                              const RecipeWishes *wishes, Error *err) {
   static const float mean[] = {0.485f, 0.456f, 0.406f}, stddev[] = {0.229f, 0.224f, 0.225f};
-  float range[3] = {1, 1, 1};
   int crop = 0;
   memset(r, 0, sizeof *r);
   if (recipe_input(r, in, err) != 0 || recipe_output(r, out, err) != 0) return -1;
-  if (recipe_metadata_numbers(lookup, model, "range", range, err) != 0 ||
-      recipe_metadata_int(lookup, model, "resize", &r->resize, err) != 0 ||
-      recipe_metadata_int(lookup, model, "crop", &crop, err) != 0)
-    return -1;
-  r->range = isfinite(wishes->range) ? (float)wishes->range : range[0];
+  r->range = 1;
+  r->resize = -1;
   for (int c = 0; c < 3; c++) {
     const int imagenet = r->task == RECIPE_CLASSES && r->channels == 3;
     r->mean[c] = imagenet ? mean[c] : 0;
     r->stddev[c] = imagenet ? stddev[c] : 1;
   }
-  if (recipe_metadata_numbers(lookup, model, "mean", r->mean, err) != 0 ||
-      recipe_metadata_numbers(lookup, model, "stddev", r->stddev, err) != 0)
-    return -1;
+  if (recipe_metadata(r, model, &crop, err) != 0) return -1;
+  if (isfinite(wishes->range)) r->range = (float)wishes->range;
+  if (wishes->resize >= 0) r->resize = wishes->resize;
   for (int c = 0; c < 3; c++) {
     if (isfinite(wishes->mean[c])) r->mean[c] = wishes->mean[c];
     if (isfinite(wishes->stddev[c])) r->stddev[c] = wishes->stddev[c];
     if (r->task == RECIPE_PICTURES) r->stddev[c] /= r->range;
-    if (!(r->stddev[c] > 0))
+    if (!(r->stddev[c] > 0) && c < r->channels)
       return error_set(err, "a standard deviation of %g; a number above 0 was expected", (double)r->stddev[c]);
   }
-  if (!(r->range > 0)) return error_set(err, "a range of %g; a number above 0 was expected", (double)r->range);
-  if (wishes->resize > 0) r->resize = wishes->resize;
-  return recipe_sizes(r, wishes->crop > 0 ? wishes->crop : r->height > 0 ? 0 : crop, err);
+  return recipe_sizes(r, wishes->crop, crop, err);
 }
 
 #endif /* PHASE5_PRODUCTION_PICTURE_RECIPE_H */

@@ -22,20 +22,14 @@ typedef struct PictureResults {
   ClassNames names;
 } PictureResults;
 
-/* Names out of a model's metadata: a line for each class. 0 also where there are none, or as many as there should not
- * be. */
-static inline void results_metadata_names(ClassNames *names, const char *text, int classes) {
+/* Names out of a model's metadata, a JSON array of texts. */
+static inline void results_model_names(ClassNames *names, const json_t *list) {
   memset(names, 0, sizeof *names);
-  int lines = text != NULL && text[0] != '\0';
-  for (const char *at = text; at && *at; at++) lines += *at == '\n' && at[1] != '\0';
-  if (lines != classes) return;
-  names->name = (char **)xcalloc((size_t)classes, sizeof *names->name);
-  for (const char *at = text; names->count < classes;) {
-    const size_t length = strcspn(at, "\n");
-    char *name = strndup(at, length < (size_t)CLASSES_NAME ? length : (size_t)CLASSES_NAME);
+  names->name = (char **)xcalloc(json_array_size(list), sizeof *names->name);
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    char *name = strndup(json_string_value(json_array_get(list, i)), CLASSES_NAME);
     class_name_clean(name);
     names->name[names->count++] = name;
-    at += length + (at[length] == '\n');
   }
 }
 

@@ -20,7 +20,6 @@ typedef struct Runner {
   int (*infer)(struct Runner *r, float *x, int n, int height, int width, float *y, size_t y_floats, Error *err);
   /* Sizes of the output for one picture: dim[0] is 1. Computes one, whose values are nothing. */
   int (*shape)(struct Runner *r, int height, int width, int *rank, int64_t dim[ORT_RANK], Error *err);
-  char *(*metadata)(void *r, const char *key);
   void (*close)(struct Runner *r);
   int batch; /* that the model demands; 0: any */
   Ort ort;
@@ -81,8 +80,6 @@ static inline int runner_shape_ort(Runner *r, int height, int width, int *rank, 
   return 0;
 }
 
-static inline char *runner_metadata_ort(void *r, const char *key) { return ort_metadata(&((Runner *)r)->net, key); }
-
 static inline void runner_close_ort(Runner *r) {
   ort_session_close(&r->net);
   ort_close(&r->ort);
@@ -92,7 +89,6 @@ static inline int runner_open_ort(Runner *r, const char *model, const OrtNetOpti
   memset(r, 0, sizeof *r);
   r->infer = runner_infer_ort;
   r->shape = runner_shape_ort;
-  r->metadata = runner_metadata_ort;
   r->close = runner_close_ort;
 #ifndef SIMT_REWRITTEN
   r->device = options->cuda ? DEVICE_GPU : DEVICE_CPU;

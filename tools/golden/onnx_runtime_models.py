@@ -7,6 +7,7 @@ colours.onnx    (N,3,8,8) -> the mean of each channel, and of all three: classes
 twice.onnx      (N,3,H,W) -> (N,3,2H,2W), each pixel four times
 logarithm.onnx  (2,3,8,8), a fixed batch -> the logarithm of the mean of each channel: -inf where it is black
 """
+import json
 import os
 import sys
 
@@ -25,17 +26,22 @@ def save(folder, name, nodes, x, y, constants=(), metadata=()):
     onnx.save(model, os.path.join(folder, name + ".onnx"))
 
 
+def plain(resize):
+    return json.dumps({"layout": "NCHW", "channels": "rgb", "height": 8, "width": 8, "resize": resize,
+                       "mean": [0, 0, 0], "stddev": [1, 1, 1]})
+
+
 def main(folder):
     means = [helper.make_node("GlobalAveragePool", ["x"], ["mean"]), helper.make_node("Flatten", ["mean"], ["means"])]
     third = 1 / 3 + 0.01
     save(folder, "colours", means + [helper.make_node("Gemm", ["means", "w"], ["y"])], ["N", 3, 8, 8], ["N", 4],
          [("w", [3, 4], [20, 0, 0, 20 * third, 0, 20, 0, 20 * third, 0, 0, 20, 20 * third])],
-         {"classes": "red\ngreen\nblue\nbright, or \"white\"", "mean": "0", "stddev": "1", "resize": "8"})
+         {"class_names": json.dumps(["red", "green", "blue", 'bright, or "white"']), "preprocessing": plain(8)})
     save(folder, "twice", [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest",
                                             coordinate_transformation_mode="asymmetric", nearest_mode="floor")],
          ["N", 3, "H", "W"], ["N", 3, "H2", "W2"], [("scales", [4], [1, 1, 2, 2])])
     save(folder, "logarithm", means + [helper.make_node("Log", ["means"], ["y"])], [2, 3, 8, 8], [2, 3], (),
-         {"mean": "0", "stddev": "1", "resize": "8"})
+         {"preprocessing": plain(0)})
 
 
 if __name__ == "__main__":
