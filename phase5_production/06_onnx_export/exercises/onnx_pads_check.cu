@@ -1,11 +1,11 @@
-/* Checks the exercise of onnx_pads.cuh (learn/check.h): pairs of random paddings. */
+/* Checks the exercise of onnx_pads.cuh (learn/check.h): pairs of random paddings, of up to 255. */
 #include "common/lesson/lesson.h"
 #include "phase5_production/06_onnx_export/onnx_pads.cuh"
 
-typedef void OnnxPads(int *pads, const int *padding, int n);
+typedef void OnnxPads(int *pads, const uint8_t *padding, int n);
 
 static inline void onnx_pads_call(LessonLauncher launch, float *const *array, const int *size) {
-  ((OnnxPads *)launch)((int *)array[0], (const int *)array[1], size[0]);
+  ((OnnxPads *)launch)((int *)array[0], (const uint8_t *)array[1], size[0]);
 }
 
 static inline Lesson onnx_pads_lesson(void) {
@@ -13,7 +13,7 @@ static inline Lesson onnx_pads_lesson(void) {
   lesson_output(&lesson, "pads", "ns");
   lesson_element(&lesson, "pads", LESSON_INT);
   lesson_input(&lesson, "padding", "np");
-  lesson_element(&lesson, "padding", LESSON_INT);
+  lesson_element(&lesson, "padding", LESSON_BYTE);
   lesson_check_shape(&lesson, lesson_shape(&lesson, 19, 4, 2)); /* shows faults best */
   lesson_check_shape(&lesson, lesson_shape(&lesson, 1, 4, 2));
   lesson_check_shape(&lesson, lesson_shape(&lesson, 300, 4, 2));
