@@ -57,7 +57,7 @@ static inline int engine_choose(EngineState *e, Graph *g, int first, EnginePasse
       engine_measure_convolutions(g, o, e->context, batch, o->log ? o->log : stderr, err) != 0)
     return -1;
   engine_pass_done(passes, g, "kernels chosen", "%s, %s", engine_precision_name(o->precision),
-                   chosen                ? "as the plan says"
+                   chosen                  ? "as the plan says"
                    : engine_can_measure(o) ? "measured"
                                            : "by rules");
   if (first) engine_choices_text(g, recipe, e->choices, sizeof e->choices);
@@ -70,8 +70,8 @@ static inline int engine_choose(EngineState *e, Graph *g, int first, EnginePasse
 static inline void engine_open_groups(const EngineState *e, EngineShape *shape) {
   const Graph *g = shape->model.graph;
   for (int i = 0; i < e->inputs; i++)
-    shape->x[i] = (float *)device_alloc(e->options.device,
-                                        engine_floats(g, engine_input_node(g, i), e->options.max_batch) * sizeof(float));
+    shape->x[i] = (float *)device_alloc(
+        e->options.device, engine_floats(g, engine_input_node(g, i), e->options.max_batch) * sizeof(float));
   for (int i = 0; i < e->outputs; i++)
     shape->y[i] = (float *)device_alloc(
         e->options.device, engine_floats(g, engine_output_node(g, i), e->options.max_batch) * sizeof(float));
@@ -81,8 +81,8 @@ static inline void engine_open_groups(const EngineState *e, EngineShape *shape) 
 static inline int engine_give_memory(EngineState *e, EngineShape *shape, const EngineWeights *weights, Error *err) {
   const EngineShape *owner = e->shapes > 0 ? e->shape[0] : NULL;
   Model *m = &shape->model;
-  shape->borrows = owner && m->plan.arena_bytes <= owner->model.plan.arena_bytes &&
-                   engine_same_parameters(m, &owner->model);
+  shape->borrows =
+      owner && m->plan.arena_bytes <= owner->model.plan.arena_bytes && engine_same_parameters(m, &owner->model);
   if (shape->borrows)
     engine_borrow(m, &owner->model);
   else if (model_allocate(m, 0, err) != 0)
@@ -99,6 +99,28 @@ static inline int engine_check_outputs(const EngineState *e, const Graph *g, Err
                    outputs, ENGINE_MAX_VALUES);
 }
 
+/* What a caller knows the input or output by; a free height or width is -1. */
+static inline EngineNamed engine_named(const EngineState *e, const Node *node) {
+  EngineNamed named;
+  memset(&named, 0, sizeof named);
+  snprintf(named.name, sizeof named.name, "%s", node->name);
+  named.value.rank = 1 + (node->shape.rank < ENGINE_MAX_RANK ? node->shape.rank : ENGINE_MAX_RANK - 1);
+  named.value.dim[0] = node->whole > 0 ? node->whole : -1;
+  for (int i = 1; i < named.value.rank; i++) named.value.dim[i] = node->shape.dim[i - 1];
+  if (node->shape.rank == 3 && e->source.free_height) named.value.dim[2] = -1;
+  if (node->shape.rank == 3 && e->source.free_width) named.value.dim[3] = -1;
+  return named;
+}
+
+static inline void engine_name_values(EngineState *e, const Graph *g) {
+  e->inputs = engine_graph_inputs(g);
+  e->outputs = engine_graph_outputs(g);
+  for (int i = 0; i < e->inputs && i < ENGINE_MAX_VALUES; i++)
+    e->x[i] = engine_named(e, &g->nodes[engine_input_node(g, i)]);
+  for (int i = 0; i < e->outputs && i < ENGINE_MAX_VALUES; i++)
+    e->y[i] = engine_named(e, &g->nodes[engine_output_node(g, i)]);
+}
+
 /* The network for pictures of this size joins the engine's shapes. -1 with a sentence. */
 static inline int engine_open_shape(EngineState *e, int height, int width, EngineShape **out, Error *err) {
   const int first = e->shapes == 0;
@@ -113,6 +135,7 @@ static inline int engine_open_shape(EngineState *e, int height, int width, Engin
   if (g == NULL) return -1;
   int status = e->source.weights(e->source.state, &weights, err);
   if (status == 0) status = engine_check_outputs(e, g, err);
+  if (status == 0 && first) engine_name_values(e, g);
   if (status == 0) status = engine_simplify(&g, &weights, &e->context, passes, err);
   if (status == 0) status = engine_choose(e, g, first, passes, err);
   if (status != 0) {
@@ -123,7 +146,8 @@ static inline int engine_open_shape(EngineState *e, int height, int width, Engin
   EngineShape *shape = (EngineShape *)xcalloc(1, sizeof *shape);
   shape->height = height;
   shape->width = width;
-  if (e->options.batch_invariant) shape->group = e->options.max_batch < ENGINE_GROUP ? e->options.max_batch : ENGINE_GROUP;
+  if (e->options.batch_invariant)
+    shape->group = e->options.max_batch < ENGINE_GROUP ? e->options.max_batch : ENGINE_GROUP;
   status = model_prepare(&shape->model, g, e->context, NULL, shape->group ? shape->group : e->options.max_batch,
                          MODEL_INFER, err);
   if (status == 0) status = engine_give_memory(e, shape, &weights, err);

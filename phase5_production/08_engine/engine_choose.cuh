@@ -186,7 +186,8 @@ static inline EngineRecipe engine_measure_recipe(const Graph *g, const EngineOpt
     }
     engine_lower(copy, o);
     const double seconds = engine_time_graph(copy, context, batch);
-    if (o->log) fprintf(o->log, "recipe %s: %.1f us for %d samples\n", engine_recipe_name((EngineRecipe)r), seconds * 1e6, batch);
+    if (o->log)
+      fprintf(o->log, "recipe %s: %.1f us for %d samples\n", engine_recipe_name((EngineRecipe)r), seconds * 1e6, batch);
     if (!isnan(seconds) && !(seconds >= least)) {
       least = seconds;
       best = (EngineRecipe)r;

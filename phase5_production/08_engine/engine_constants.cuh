@@ -36,9 +36,7 @@ typedef struct EngineEvaluation {
   void **value; /* of each node, on the device; NULL: not computed */
 } EngineEvaluation;
 
-static inline size_t engine_value_bytes(const Node *node) {
-  return node_bytes(node) * (size_t)node_samples(node, 1);
-}
+static inline size_t engine_value_bytes(const Node *node) { return node_bytes(node) * (size_t)node_samples(node, 1); }
 
 /* A parameter on the device; NULL: the weights have none of this name. */
 static inline float *engine_upload_weight(const EngineEvaluation *e, const Param *p) {
@@ -65,8 +63,8 @@ static inline int engine_evaluate(EngineEvaluation *e, int i, Error *err) {
   if (status != 0) return -1;
   for (int k = 0; k < node->params; k++)
     if (node->param[k].count > 0 && (a.param[k] = engine_upload_weight(e, &node->param[k])) == NULL)
-      status = error_set(err, "the network has no parameter %s of %zu numbers", node->param[k].name,
-                         node->param[k].count);
+      status =
+          error_set(err, "the network has no parameter %s of %zu numbers", node->param[k].name, node->param[k].count);
   if (status == 0 && (node->op->flags & OP_CONSTANT)) {
     e->value[i] = a.param[0];
     a.param[0] = NULL;

@@ -39,28 +39,6 @@ static int engine_check_options(const EngineOptions *o, const EngineSource *sour
 
 /* --------------------------------------------------------------------------------------------------------- open, close */
 
-/* What a caller knows the input or output by; a free height or width is -1. */
-static EngineNamed engine_named(const EngineState *e, const Node *node) {
-  EngineNamed named;
-  memset(&named, 0, sizeof named);
-  snprintf(named.name, sizeof named.name, "%s", node->name);
-  named.value.rank = 1 + (node->shape.rank < ENGINE_MAX_RANK ? node->shape.rank : ENGINE_MAX_RANK - 1);
-  named.value.dim[0] = node->whole > 0 ? node->whole : -1;
-  for (int i = 1; i < named.value.rank; i++) named.value.dim[i] = node->shape.dim[i - 1];
-  if (node->shape.rank == 3 && e->source.free_height) named.value.dim[2] = -1;
-  if (node->shape.rank == 3 && e->source.free_width) named.value.dim[3] = -1;
-  return named;
-}
-
-static void engine_name_values(EngineState *e, const Graph *g) {
-  e->inputs = engine_graph_inputs(g);
-  e->outputs = engine_graph_outputs(g);
-  for (int i = 0; i < e->inputs && i < ENGINE_MAX_VALUES; i++)
-    e->x[i] = engine_named(e, &g->nodes[engine_input_node(g, i)]);
-  for (int i = 0; i < e->outputs && i < ENGINE_MAX_VALUES; i++)
-    e->y[i] = engine_named(e, &g->nodes[engine_output_node(g, i)]);
-}
-
 static void engine_state_close(EngineState *e) {
   for (int i = e->shapes - 1; i >= 0; i--) engine_shape_close(e->shape[i]);
   if (e->source.close) e->source.close(e->source.state);
@@ -88,10 +66,7 @@ static int engine_open_source(Engine *engine, EngineSource source, const EngineO
   e->context.device = o->device;
   e->context.gpu = o->gpu;
   e->context.seed = 1;
-  Graph *g = source.graph(source.state, o->max_height, o->max_width, err);
-  if (g != NULL) engine_name_values(e, g);
-  graph_destroy(g);
-  if (g == NULL || engine_open_shape(e, o->max_height, o->max_width, &shape, err) != 0) {
+  if (engine_open_shape(e, o->max_height, o->max_width, &shape, err) != 0) {
     engine_state_close(e);
     return -1;
   }
@@ -117,12 +92,13 @@ static EngineShape *engine_called(EngineState *e, int batch, int height, int wid
   if (height == 0) height = o->max_height;
   if (width == 0) width = o->max_width;
   if (batch < 1 || batch > o->max_batch) {
-    error_set(err, "a batch of %d for an engine of at most %d samples; declare more with max_batch (--max-batch)", batch,
-              o->max_batch);
+    error_set(err, "a batch of %d for an engine of at most %d samples; declare more with max_batch (--max-batch)",
+              batch, o->max_batch);
     return NULL;
   }
   if (height > o->max_height || width > o->max_width || height < 0 || width < 0) {
-    error_set(err, "a picture of %d x %d for an engine of at most %d x %d; declare more with --max-height and --max-width",
+    error_set(err,
+              "a picture of %d x %d for an engine of at most %d x %d; declare more with --max-height and --max-width",
               height, width, o->max_height, o->max_width);
     return NULL;
   }
@@ -131,7 +107,9 @@ static EngineShape *engine_called(EngineState *e, int batch, int height, int wid
               width);
     return NULL;
   }
-  if (o->device == DEVICE_CPU && o->threads > 0) threads_set(o->threads);
+#ifdef _OPENMP
+  if (o->device == DEVICE_CPU && o->threads > 0) omp_set_num_threads(o->threads);
+#endif
   return engine_find_shape(e, height, width, err);
 }
 

@@ -62,9 +62,7 @@ __attribute__((format(printf, 4, 5))) static inline void engine_pass_done(Engine
 /* ------------------------------------------------------------------------------------------------ dead nodes removed */
 
 /* Whether the node's output is that of its first input, where a model infers. */
-static inline int engine_passes_on(const Node *node) {
-  return node->op == &dropout_op || node->op == &dropout_none_op;
-}
+static inline int engine_passes_on(const Node *node) { return node->op == &dropout_op || node->op == &dropout_none_op; }
 
 /* A linear layer reads all numbers of a sample, whatever shape they have. */
 static inline int engine_sees_through(const Graph *g, const Node *reader, int k) {

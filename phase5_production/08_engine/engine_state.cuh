@@ -20,9 +20,9 @@ typedef struct EngineRecorded {
 typedef struct EngineShape {
   int height, width;
   long used;
-  Model model;       /* of max_batch samples; with batch_invariant of `group` */
-  int borrows;       /* its arena and its trained parameters belong to another shape */
-  int group;         /* samples of a launch; 0: all of a batch */
+  Model model;                                        /* of max_batch samples; with batch_invariant of `group` */
+  int borrows;                                        /* its arena and its trained parameters belong to another shape */
+  int group;                                          /* samples of a launch; 0: all of a batch */
   float *x[ENGINE_MAX_VALUES], *y[ENGINE_MAX_VALUES]; /* with a group: (max_batch, ...) on the device */
   EngineRecorded recorded[ENGINE_RECORDED];
   int recordings;
