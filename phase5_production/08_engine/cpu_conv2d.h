@@ -2,7 +2,7 @@
  *
  *     CpuConv2d *conv;
  *     if (cpu_conv2d_open(&conv, shape, x_shape, y_shape, w, bias, CPU_RELU, &err) != 0) ...   // packs the weights
- *     cpu_conv2d_run(conv, y, x, added, n, threads);           // y = relu(conv(x) + bias + added)
+ *     cpu_conv2d_run(conv, y, x, added, workspace, n, threads);   // y = relu(conv(x) + bias + added)
  *     cpu_conv2d_close(conv);
  *
  * A convolution of 2 C R S multiplications per output is bound by how many of them the processor does in a cycle, not by
@@ -45,15 +45,19 @@ typedef struct CpuActivation {
 typedef struct CpuConv2d CpuConv2d;
 
 /* Plans the convolution `shape` (its n does not matter) from x to y: their channels, heights and widths are the shape's;
- * x's border is at least the padding. x.border -1: x is plain (N,C,H,W), as the first layer of a network finds it, and
- * is copied into blocks first, in a buffer of the plan's own (not for two calls at once).
+ * x's border is at least the padding. x.border -1: x is plain (N,C,H,W), as the first layer of a network finds it.
  * w (K,C/groups,R,S) and bias (K, or NULL) are packed: they need not be kept. -1 with a sentence. */
 int cpu_conv2d_open(CpuConv2d **conv, Conv2dShape shape, CpuShape x, CpuShape y, const float *w, const float *bias,
                     CpuActivation activation, Error *err);
 
-/* n images. added: NULL, or an array of y's shape that is added before the activation; it may be y itself. All threads
- * come from OpenMP; small layers use fewer. Called in a parallel region it runs in the calling thread. */
-void cpu_conv2d_run(const CpuConv2d *conv, float *y, const float *x, const float *added, int n, int threads);
+/* n images. added: NULL, or an array of y's shape that is added before the activation; it may be y itself. threads: at
+ * most so many of OpenMP's work; small layers use one. A plan serves several threads at once, each with arrays and a
+ * workspace of its own. */
+void cpu_conv2d_run(const CpuConv2d *conv, float *y, const float *x, const float *added, float *workspace, int n,
+                    int threads);
+
+/* Floats of workspace for n images; 0 for most. */
+size_t cpu_conv2d_workspace(const CpuConv2d *conv, int n);
 
 void cpu_conv2d_close(CpuConv2d *conv);
 
