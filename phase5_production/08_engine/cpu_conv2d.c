@@ -38,8 +38,10 @@ struct CpuConv2d {
   double flops; /* of an image */
 };
 
-enum { CPU_DIRECT, CPU_DEPTHWISE_METHOD, CPU_LINEAR };
-static const char *const cpu_method_names[] = {"direct", "depthwise", "linear"};
+enum { CPU_DIRECT, CPU_DEPTHWISE_METHOD, CPU_LINEAR, CPU_WINOGRAD };
+static const char *const cpu_method_names[] = {"direct", "depthwise", "linear", "winograd"};
+
+#define CPU_WINOGRAD_GROWTH 32.0
 
 static void *cpu_alloc(size_t floats) {
   void *p = NULL;
@@ -244,7 +246,12 @@ void cpu_conv2d_close(CpuConv2d *conv) {
 
 size_t cpu_conv2d_bytes(const CpuConv2d *conv) { return conv->w_count * sizeof *conv->w; }
 const char *cpu_conv2d_method(const CpuConv2d *conv) { return cpu_method_names[conv->method]; }
-size_t cpu_conv2d_workspace(const CpuConv2d *conv, int n) { return conv->padded * (size_t)n; }
+double cpu_conv2d_growth(const CpuConv2d *conv) { return conv->method == CPU_WINOGRAD ? CPU_WINOGRAD_GROWTH : 1; }
+
+size_t cpu_conv2d_workspace(const CpuConv2d *conv, int n, int threads) {
+  (void)threads;
+  return conv->padded * (size_t)n;
+}
 
 /* ------------------------------------------------------------------------------------------------------- running */
 

@@ -56,13 +56,16 @@ int cpu_conv2d_open(CpuConv2d **conv, Conv2dShape shape, CpuShape x, CpuShape y,
 void cpu_conv2d_run(const CpuConv2d *conv, float *y, const float *x, const float *added, float *workspace, int n,
                     int threads);
 
-/* Floats of workspace for n images; 0 for most. */
-size_t cpu_conv2d_workspace(const CpuConv2d *conv, int n);
+/* Floats of workspace for n images and at most so many threads; 0 for most. */
+size_t cpu_conv2d_workspace(const CpuConv2d *conv, int n, int threads);
 
 void cpu_conv2d_close(CpuConv2d *conv);
 
 size_t cpu_conv2d_bytes(const CpuConv2d *conv);      /* of packed weights */
 const char *cpu_conv2d_method(const CpuConv2d *conv); /* "direct", "depthwise", "winograd" */
+
+/* By what factor its rounding errors may be larger than those of the plain sum: 1 but for Winograd's method. */
+double cpu_conv2d_growth(const CpuConv2d *conv);
 
 /* y (N,K) = x W^T + bias: w (K,C*H*W) as ONNX's Gemm after Flatten has it, x in blocks with its border (its features are
  * found in x where the layout has them). y's shape is cpu_shape(K, 1, 1, 0). Run and close as a convolution. */
