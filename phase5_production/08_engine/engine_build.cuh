@@ -40,18 +40,22 @@ static inline EngineRecipe engine_choose_recipe(EngineState *e, const Graph *g, 
   const int chosen = engine_choice_recipe(e->choices);
   if (chosen >= 0) return (EngineRecipe)chosen;
   if (o->device == DEVICE_GPU && engine_can_measure(o)) return engine_measure_recipe(g, o, e->context, batch);
-  return o->device == DEVICE_GPU ? ENGINE_CHAINS : ENGINE_LAYERS;
+  return o->device == DEVICE_GPU ? ENGINE_CHAINS : ENGINE_BLOCKED;
 }
 
 /* Fused and lowered. Of the first shape what is chosen is kept. */
-static inline int engine_choose(EngineState *e, Graph *g, int first, EnginePasses *passes, Error *err) {
+static inline int engine_choose(EngineState *e, Graph *g, const EngineWeights *weights, EnginePlans *plans, int first,
+                                EnginePasses *passes, Error *err) {
   const EngineOptions *o = &e->options;
   const int batch = o->batch_invariant && o->max_batch > ENGINE_GROUP ? ENGINE_GROUP : o->max_batch;
   const int chosen = engine_choice_recipe(e->choices) >= 0;
   const EngineRecipe recipe = engine_choose_recipe(e, g, batch);
+  if (recipe == ENGINE_BLOCKED && o->device == DEVICE_GPU)
+    return error_set(err, "the recipe blocks is for a CPU; expected layers or chains");
   if (engine_fuse(g, o, recipe, err) != 0) return -1;
+  if (recipe == ENGINE_BLOCKED && engine_blocks(g, weights, plans, err) != 0) return -1;
   engine_pass_done(passes, g, "fused", "recipe %s", engine_recipe_name(recipe));
-  engine_lower(g, o);
+  if (recipe != ENGINE_BLOCKED) engine_lower(g, o);
   if (engine_apply_choices(g, e->choices, err) != 0) return -1;
   if (!chosen && o->device == DEVICE_GPU && engine_can_measure(o) &&
       engine_measure_convolutions(g, o, e->context, batch, o->log ? o->log : stderr, err) != 0)
@@ -66,6 +70,8 @@ static inline int engine_choose(EngineState *e, Graph *g, int first, EnginePasse
 
 /* ------------------------------------------------------------------------------------------------------------- shapes */
 
+enum { ENGINE_CACHED_WEIGHTS = 8 << 20, ENGINE_CACHED_ARRAYS = 512 << 10 }; /* bytes */
+
 /* The arrays of all samples, beside a model that takes a group of them. */
 static inline void engine_open_groups(const EngineState *e, EngineShape *shape) {
   const Graph *g = shape->model.graph;
@@ -75,6 +81,36 @@ static inline void engine_open_groups(const EngineState *e, EngineShape *shape) 
   for (int i = 0; i < e->outputs; i++)
     shape->y[i] = (float *)device_alloc(
         e->options.device, engine_floats(g, engine_output_node(g, i), e->options.max_batch) * sizeof(float));
+}
+
+/* Samples of a launch; 0: all of a batch. On a CPU, where the weights of a network fit into a cache, as many as let their
+ * arrays be there, too. */
+static inline int engine_group(const EngineState *e, const EnginePlans *plans, const Graph *g) {
+  const EngineOptions *o = &e->options;
+  if (o->batch_invariant) return o->device == DEVICE_CPU || o->max_batch < ENGINE_GROUP ? 1 : ENGINE_GROUP;
+  if (plans->count == 0 || o->max_batch < 2 || plans->bytes > ENGINE_CACHED_WEIGHTS) return 0;
+  double each = 0;
+  for (int i = 0; i < g->count; i++) each = fmax(each, (double)node_bytes(&g->nodes[i]));
+  const double fits = ENGINE_CACHED_ARRAYS / (2 * each);
+  const int most = fits < 1 ? 1 : fits > ENGINE_GROUP ? ENGINE_GROUP : (int)fits;
+  return most < o->max_batch ? most : o->max_batch;
+}
+
+/* A model for each further thread, with the weights of the first. */
+static inline int engine_open_lanes(const EngineState *e, EngineShape *shape, Error *err) {
+  const int threads = e->options.threads > 0 ? e->options.threads : threads_most();
+  const int groups = shape->group > 0 ? (e->options.max_batch + shape->group - 1) / shape->group : 1;
+  const int most = threads < ENGINE_LANES ? threads : ENGINE_LANES;
+  for (int i = 1; i < most && groups >= most; i++) {
+    Model *m = &shape->lane[i - 1];
+    if (model_prepare(m, graph_copy(shape->model.graph), e->context, NULL, shape->group, MODEL_INFER, err) != 0)
+      return -1;
+    m->arena = (unsigned char *)device_alloc(DEVICE_CPU, m->plan.arena_bytes);
+    m->parameters = shape->model.parameters;
+    m->buffers = shape->model.buffers;
+    shape->lanes = i;
+  }
+  return 0;
 }
 
 /* A prepared model gets memory: its own, or that of the first shape where it suffices. */
@@ -89,7 +125,7 @@ static inline int engine_give_memory(EngineState *e, EngineShape *shape, const E
     return -1;
   if (engine_fill(e, m, weights, !shape->borrows, err) != 0) return -1;
   if (shape->group > 0) engine_open_groups(e, shape);
-  return 0;
+  return shape->plans.count > 0 ? engine_open_lanes(e, shape, err) : 0;
 }
 
 static inline int engine_check_outputs(const EngineState *e, const Graph *g, Error *err) {
@@ -137,17 +173,17 @@ static inline int engine_open_shape(EngineState *e, int height, int width, Engin
   if (status == 0) status = engine_check_outputs(e, g, err);
   if (status == 0 && first) engine_name_values(e, g);
   if (status == 0) status = engine_simplify(&g, &weights, &e->context, passes, err);
-  if (status == 0) status = engine_choose(e, g, first, passes, err);
+  EngineShape *shape = (EngineShape *)xcalloc(1, sizeof *shape);
+  if (status == 0) status = engine_choose(e, g, &weights, &shape->plans, first, passes, err);
   if (status != 0) {
     graph_destroy(g);
+    engine_shape_close(shape);
     engine_weights_free(&weights);
     return -1;
   }
-  EngineShape *shape = (EngineShape *)xcalloc(1, sizeof *shape);
   shape->height = height;
   shape->width = width;
-  if (e->options.batch_invariant)
-    shape->group = e->options.max_batch < ENGINE_GROUP ? e->options.max_batch : ENGINE_GROUP;
+  shape->group = engine_group(e, &shape->plans, g);
   status = model_prepare(&shape->model, g, e->context, NULL, shape->group ? shape->group : e->options.max_batch,
                          MODEL_INFER, err);
   if (status == 0) status = engine_give_memory(e, shape, &weights, err);

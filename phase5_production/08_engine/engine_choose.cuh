@@ -5,6 +5,7 @@
  *     layers    operation by operation, with epilogues: fused_rewrite.cuh of lesson 4
  *     chains    as layers, but small convolutions with their pooling, and small linear layers in a row, are one kernel
  *               each: lesson 16 of phase 3
+ *     blocks    on a CPU: arrays in blocks of 16 channels (engine_blocks.cuh)
  *
  * Within it each convolution of float32 is computed by one of its implementations. Which is best is measured, on the
  * device, with the largest batch; the choice is a text that a plan keeps:
@@ -18,10 +19,10 @@
 #include "phase5_production/08_engine/engine_extension.cuh"
 #include "phase5_production/08_engine/engine_state.cuh"
 
-typedef enum EngineRecipe { ENGINE_LAYERS, ENGINE_CHAINS, ENGINE_RECIPES } EngineRecipe;
+typedef enum EngineRecipe { ENGINE_LAYERS, ENGINE_CHAINS, ENGINE_BLOCKED, ENGINE_RECIPES } EngineRecipe;
 
 static inline const char *engine_recipe_name(EngineRecipe recipe) {
-  static const char *const names[] = {"layers", "chains"};
+  static const char *const names[] = {"layers", "chains", "blocks"};
   return names[recipe];
 }
 
@@ -77,6 +78,7 @@ static inline FusedType engine_fused_type(EnginePrecision precision) {
 }
 
 static inline int engine_fuse(Graph *g, const EngineOptions *o, EngineRecipe recipe, Error *err) {
+  if (recipe == ENGINE_BLOCKED) return 0; /* engine_blocks() does */
   engine_relu_before_pool(g);
   if (o->extension && o->extension->rewrite && o->extension->rewrite(o->extension->state, g, err) != 0) return -1;
   static const Fusion linear[] = {FUSE_LINEAR_RELU};
@@ -178,7 +180,7 @@ static inline EngineRecipe engine_measure_recipe(const Graph *g, const EngineOpt
   EngineRecipe best = ENGINE_LAYERS;
   double least = NAN;
   Error err;
-  for (int r = 0; r < ENGINE_RECIPES; r++) {
+  for (int r = 0; r < ENGINE_BLOCKED; r++) {
     Graph *copy = graph_copy(g);
     if (engine_fuse(copy, o, (EngineRecipe)r, &err) != 0) {
       graph_destroy(copy);

@@ -5,10 +5,11 @@
 
 #include "common/nn/implementation.h"
 #include "common/nn/step_graph.h"
+#include "phase5_production/08_engine/engine_blocks.cuh"
 #include "phase5_production/08_engine/engine_passes.cuh"
 #include "phase5_production/08_engine/engine_source.cuh"
 
-enum { ENGINE_SHAPES = 8, ENGINE_RECORDED = 32, ENGINE_GROUP = 8 };
+enum { ENGINE_SHAPES = 8, ENGINE_RECORDED = 32, ENGINE_GROUP = 8, ENGINE_LANES = 64 };
 
 /* An inference of so many samples as one CUDA graph. */
 typedef struct EngineRecorded {
@@ -20,9 +21,12 @@ typedef struct EngineRecorded {
 typedef struct EngineShape {
   int height, width;
   long used;
-  Model model;                                        /* of max_batch samples; with batch_invariant of `group` */
-  int borrows;                                        /* its arena and its trained parameters belong to another shape */
-  int group;                                          /* samples of a launch; 0: all of a batch */
+  Model model;              /* of max_batch samples, or of `group` */
+  int borrows;              /* its arena and its trained parameters belong to another shape */
+  EnginePlans plans;        /* on a CPU */
+  int group;                /* samples of a launch; 0: all of a batch */
+  Model lane[ENGINE_LANES]; /* on a CPU: one for each further thread, which computes other groups */
+  int lanes;
   float *x[ENGINE_MAX_VALUES], *y[ENGINE_MAX_VALUES]; /* with a group: (max_batch, ...) on the device */
   EngineRecorded recorded[ENGINE_RECORDED];
   int recordings;
@@ -99,6 +103,10 @@ static inline void engine_borrow(Model *m, const Model *owner) {
 static inline void engine_shape_close(EngineShape *shape) {
   const Device device = shape->model.context.device;
   for (int i = 0; i < shape->recordings; i++) step_graph_close(&shape->recorded[i].graph);
+  for (int i = 0; i < shape->lanes; i++) {
+    shape->lane[i].parameters = shape->lane[i].buffers = NULL; /* the model's */
+    model_close(&shape->lane[i]);
+  }
   for (int i = 0; i < ENGINE_MAX_VALUES; i++) {
     if (shape->x[i]) device_free(device, shape->x[i]);
     if (shape->y[i]) device_free(device, shape->y[i]);
@@ -111,10 +119,20 @@ static inline void engine_shape_close(EngineShape *shape) {
     shape->model.totals = NULL;
   }
   if (shape->model.graph) model_close(&shape->model);
+  engine_plans_free(&shape->plans);
   free(shape);
 }
 
 /* -------------------------------------------------------------------------------------------------------- an inference */
+
+/* In a parallel region. */
+static inline int engine_thread(void) {
+#ifdef _OPENMP
+  return omp_get_thread_num();
+#else
+  return 0;
+#endif
+}
 
 static inline void engine_launch_nodes(const Model *m, int batch) {
   for (int i = 0; i < m->graph->count; i++)
@@ -123,8 +141,8 @@ static inline void engine_launch_nodes(const Model *m, int batch) {
 
 /* Samples first ... first + group - 1 of input or output `node` between the model and the arrays of all samples. What is
  * no multiple of the group is filled up with samples that are there: nobody reads their answers. */
-static inline void engine_copy_group(const EngineShape *shape, int node, float *all, int first, int batch, int in) {
-  const Model *m = &shape->model;
+static inline void engine_copy_group(const EngineShape *shape, const Model *m, int node, float *all, int first,
+                                     int batch, int in) {
   const size_t each = shape_count(m->graph->nodes[node].shape);
   const int most = batch - first < shape->group ? batch - first : shape->group;
   float *own = model_output(m, node);
@@ -132,16 +150,28 @@ static inline void engine_copy_group(const EngineShape *shape, int node, float *
   if (!in) device_copy(m->context.device, all + (size_t)first * each, own, (size_t)most * each * sizeof(float));
 }
 
-/* Group after group, each as large as the others. */
+static inline void engine_launch_group(const EngineShape *shape, const Model *m, int first, int batch) {
+  const Graph *g = m->graph;
+  for (int i = 0; engine_input_node(g, i) >= 0; i++)
+    engine_copy_group(shape, m, engine_input_node(g, i), shape->x[i], first, batch, 1);
+  engine_launch_nodes(m, shape->group);
+  for (int i = 0; i < engine_graph_outputs(g); i++)
+    engine_copy_group(shape, m, engine_output_node(g, i), shape->y[i], first, batch, 0);
+}
+
+/* Groups of the same size. On a CPU each thread takes whole groups, through all layers, if there are enough of them; else
+ * all threads work on one. */
 static inline void engine_launch_groups(const EngineShape *shape, int batch) {
-  const Graph *g = shape->model.graph;
-  for (int first = 0; first < batch; first += shape->group) {
-    for (int i = 0; engine_input_node(g, i) >= 0; i++)
-      engine_copy_group(shape, engine_input_node(g, i), shape->x[i], first, batch, 1);
-    engine_launch_nodes(&shape->model, shape->group);
-    for (int i = 0; i < engine_graph_outputs(g); i++)
-      engine_copy_group(shape, engine_output_node(g, i), shape->y[i], first, batch, 0);
+  const int groups = (batch + shape->group - 1) / shape->group;
+  if (shape->lanes > 0 && groups > shape->lanes) {
+#pragma omp parallel for schedule(dynamic) num_threads(shape->lanes + 1)
+    for (int i = 0; i < groups; i++) {
+      const int thread = engine_thread();
+      engine_launch_group(shape, thread > 0 ? &shape->lane[thread - 1] : &shape->model, i * shape->group, batch);
+    }
+    return;
   }
+  for (int i = 0; i < groups; i++) engine_launch_group(shape, &shape->model, i * shape->group, batch);
 }
 
 static inline void engine_launch(const EngineShape *shape, int batch) {

@@ -9,7 +9,7 @@
 #include "phase5_production/08_engine/engine_open.cuh"
 #include "phase5_production/08_engine/engine_passes.cuh"
 
-enum { SIDE = 19, CLASSES = 10, BATCH = 5 };
+enum { SIDE = 19, CLASSES = 10, BATCH = 3 };
 static const Resnet18Shape thin = {SIDE, 8, CLASSES};
 
 static Model open_network(Graph *g, Device device, int batch) {
@@ -228,7 +228,7 @@ static void no_scratch_for_gradients(void **state) {
   plan_create(&train, g, &context, 16, MODEL_TRAIN);
   const size_t conv1 = 64 * 26 * 26 * 16 * sizeof(float), conv2 = 128 * 11 * 11 * 16 * sizeof(float);
   assert_true(infer.arena_bytes < 2 * (conv1 + conv2)); /* the largest arrays that are alive at once */
-  assert_true(train.arena_bytes > 3 * infer.arena_bytes);
+  assert_true(train.arena_bytes > infer.arena_bytes + conv1);
   plan_destroy(&infer);
   plan_destroy(&train);
   graph_destroy(g);
