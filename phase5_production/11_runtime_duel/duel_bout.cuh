@@ -15,7 +15,7 @@ typedef struct DuelRow {
   const DuelContender *contender;
   DuelProcess process;
   int fights; /* 0: reason says why not */
-  char reason[300], runtime[80];
+  char reason[1024], runtime[80];
   double first; /* seconds from its start to its first answer */
   double p50, p99, batch_seconds;
   double host_bytes, gpu_bytes, disk_bytes;
