@@ -91,7 +91,7 @@ typedef struct Int8Choice {
                      pattern that it knows: int8 in, int8 out */
 } Int8Choice;
 
-enum { INT8_FEW_CHANNELS = 8 };
+enum { INT8_FEW_CHANNELS = 4 };
 
 /* Whether node i is a product that becomes int8. */
 static inline int int8_wanted(const Graph *g, int i, const Int8Choice *choice) {
