@@ -17,6 +17,7 @@ struct CpuInt8 {
   Int8Method method;
   int rows, pixels; /* of y; of a linear layer one row, whose pixels are the images */
   int two_rows, step;
+  bool few; /* a pixel of x has one word */
   CpuGroup *group;
   int groups;
   CpuInt8Tile tile;        /* what is the same in all tiles */
@@ -103,6 +104,7 @@ static void int8_finish_plan(CpuInt8 *conv, const int8_t *w, CpuInt8End end) {
     group->w_offset = conv->w_count;
     conv->w_count += (conv->method == INT8_DEPTHWISE ? 1 : words) * conv->shape.r * conv->shape.s * group->count * CPU_BLOCK;
   }
+  conv->tile.x_word = 1;
   conv->w = (int32_t *)cpu_alloc(conv->w_count);
   int8_pack_weights(conv, w);
   int8_pack_end(conv, w, end);
@@ -143,6 +145,11 @@ int cpu_int8_conv2d_open(CpuInt8 **result, Conv2dShape s, CpuShape x, CpuShape y
   conv->tile.r = s.r;
   conv->tile.s = s.s;
   int8_finish_plan(conv, w, end);
+  conv->few = conv->method == INT8_DIRECT && int8_words(conv, s.c) == 1;
+  if (conv->few) { /* a picture: the taps of a row of a filter are what the words of a pixel are else */
+    conv->tile.x_word = conv->tile.x_tap;
+    conv->tile.s = 1;
+  }
   *result = conv;
   return 0;
 }
@@ -233,7 +240,7 @@ static void int8_run_task(const Int8Call *call, int image, int g, int band) {
   tile.bias = conv->bias + group->first * CPU_BLOCK;
   tile.scale = conv->scale + group->first * CPU_BLOCK;
   tile.blocks = group->x_blocks;
-  tile.last = int8_words(conv, group->last);
+  tile.last = conv->few ? s->s : int8_words(conv, group->last);
   const size_t y_first = image * conv->y_image + group->first * tile.y_plane;
   size_t x_first = image * conv->x_image + group->x_first * tile.x_plane;
   if (!linear)

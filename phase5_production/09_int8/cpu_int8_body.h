@@ -15,6 +15,7 @@
 typedef int32_t I __attribute__((vector_size(4 * CPU_LANES), aligned(4), may_alias));
 typedef float F __attribute__((vector_size(4 * CPU_LANES), aligned(4), may_alias));
 typedef INT8_ELEMENT E __attribute__((vector_size(sizeof(INT8_ELEMENT) * CPU_LANES), aligned(1), may_alias));
+typedef INT8_ELEMENT B __attribute__((vector_size(sizeof(INT8_ELEMENT) * CPU_BLOCK), aligned(1), may_alias));
 
 enum { INT8_VECTORS = CPU_BLOCK / CPU_LANES, INT8_WORDS = CPU_BLOCK * sizeof(INT8_ELEMENT) / 4 };
 
@@ -83,7 +84,7 @@ SIMD_INLINE void int8_tile_sums(const CpuInt8Tile *t, I *done, const int kv, con
     for (int r = 0; r < t->r; r++)
       for (int s = 0; s < t->s; s++) {
         const int32_t *x = t->x + b * t->x_plane + r * t->x_row + s * t->x_tap;
-        for (int c = 0; c < words; c++, x++, w += kv * CPU_BLOCK) {
+        for (int c = 0; c < words; c++, x += t->x_word, w += kv * CPU_BLOCK) {
           __asm__("" : "+r"(x)); /* cpu_conv2d_body.h says why */
           I weight[MOST];
 #pragma GCC unroll 16
@@ -148,6 +149,17 @@ static void int8_depthwise(const CpuInt8Tile *t) {
   }
 }
 
+/* Elements are in the order of their numbers, so the largest needs no conversion. */
+SIMD_INLINE void int8_largest(INT8_ELEMENT *y, const INT8_ELEMENT *x, size_t row, int h, int w) {
+  B result = (B){0} + (INT8_ELEMENT)(INT8_ZERO - 128);
+  for (int a = 0; a < h; a++)
+    for (int b = 0; b < w; b++) {
+      const B next = *(const B *)(x + a * row + (size_t)b * CPU_BLOCK), larger = (B)(next > result);
+      result = (larger & next) | (~larger & result);
+    }
+  *(B *)y = result;
+}
+
 SIMD_INLINE void int8_pool_row(const CpuInt8PoolRow *row, const bool mean) {
   INT8_ELEMENT *y = (INT8_ELEMENT *)row->y;
   for (int q = 0; q < row->width; q++, y += CPU_BLOCK) {
@@ -155,15 +167,12 @@ SIMD_INLINE void int8_pool_row(const CpuInt8PoolRow *row, const bool mean) {
     const int from = left < 0 ? 0 : left, columns = (right < row->x_width ? right : row->x_width) - from;
     const INT8_ELEMENT *x = (const INT8_ELEMENT *)row->x + (size_t)from * CPU_BLOCK;
     const float factor = row->unit / (float)(row->counted ? row->counted : row->rows * columns);
-    for (int i = 0; i < CPU_BLOCK; i += CPU_LANES) {
-      I result = (I){0} + (mean ? 0 : -128);
+    if (!mean) int8_largest(y, x, row->x_row, row->rows, columns);
+    for (int i = 0; i < CPU_BLOCK && mean; i += CPU_LANES) {
+      I sum = {0};
       for (int a = 0; a < row->rows; a++)
-        for (int b = 0; b < columns; b++) {
-          const I next = int8_elements(x + a * row->x_row + (size_t)b * CPU_BLOCK + i);
-          const I larger = next > result;
-          result = mean ? result + next : (larger & next) | (~larger & result);
-        }
-      int8_store_elements(y + i, mean ? int8_nearest(__builtin_convertvector(result, F) * factor) : result);
+        for (int b = 0; b < columns; b++) sum += int8_elements(x + a * row->x_row + (size_t)b * CPU_BLOCK + i);
+      int8_store_elements(y + i, int8_nearest(__builtin_convertvector(sum, F) * factor));
     }
   }
 }

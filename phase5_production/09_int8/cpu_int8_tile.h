@@ -28,6 +28,7 @@ typedef struct CpuInt8Tile {
   const float *scale;
   size_t y_plane, y_step, y_down;
   size_t x_plane, x_row, x_tap, x_step, x_down;
+  size_t x_word; /* from a word to the next: 1, or, where a pixel has one word, that of the next tap */
   int r, s, blocks, words, last; /* words of a block, and of the last one */
   float middle, added_scale;
   bool relu, to_float;
