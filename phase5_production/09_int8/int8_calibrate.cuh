@@ -3,7 +3,7 @@
  *     Graph *g = int8_prepare(trained.graph);                     // without batch norms, not fused
  *     Int8Calibration c = int8_calibration(g);
  *     for (pass = 0; pass < 2; pass++) for (each batch) { fill the input; int8_observe(&c, &model, batch, pass); }
- *     int8_scales(scale, &c, g, CALIBRATE_ENTROPY, options);
+ *     int8_scales(scale, &c, g, &choice);
  *     Graph *q = int8_lower(g, scale, ...);
  *
  * Which arrays are int8: what a convolution or linear layer reads and writes, behind its ReLU if there is one, and what
@@ -125,8 +125,14 @@ static inline int int8_unrounded(const Graph *g, int sum) {
   return INT8_NONE;
 }
 
-/* scale (nodes of g); 0: float32. */
-static inline void int8_scales(float *scale, const Int8Calibration *c, const Graph *g, const Int8Choice *choice) {
+/* Whether no number of node i can be below 0: behind a ReLU, and what pools make of it. */
+static inline int int8_positive(const Graph *g, int i) {
+  while (g->nodes[i].op != NULL && int8_is_pool(&g->nodes[i])) i = g->nodes[i].input[0];
+  return g->nodes[i].op != NULL && int8_is_relu(&g->nodes[i]);
+}
+
+/* scale (nodes of g) */
+static inline void int8_scales(Int8Scale *scale, const Int8Calibration *c, const Graph *g, const Int8Choice *choice) {
   unsigned char *marked = (unsigned char *)xcalloc((size_t)g->count + 1, 1);
   for (int i = 0; i < g->count; i++)
     if (int8_wanted(g, i, choice)) int8_mark(g, marked, g->nodes[i].input[0]);
@@ -134,14 +140,22 @@ static inline void int8_scales(float *scale, const Int8Calibration *c, const Gra
     if (g->nodes[i].op == &add_op && choice->sums_whole && int8_unrounded(g, i) >= 0) marked[int8_unrounded(g, i)] = 0;
     if (graph_is_output(g, i) || (g->nodes[i].op == NULL && !choice->first)) marked[i] = 0;
   }
-  for (int i = 0; i < g->count; i++)
-    scale[i] = marked[i] ? int8_scale(calibrate_most(&c->range[i], choice->method, choice->share)) : 0;
-  for (int i = g->count - 1; i >= 0; i--) /* the largest of a window has the scale of the window */
-    if (marked[i] && g->nodes[i].op == &max_pool2d_op && marked[g->nodes[i].input[0]])
-      scale[g->nodes[i].input[0]] = scale[i];
-  for (int i = 0; i < g->count; i++)
-    if (marked[i] && g->nodes[i].op == &max_pool2d_op && marked[g->nodes[i].input[0]])
-      scale[i] = scale[g->nodes[i].input[0]];
+  for (int i = 0; i < g->count; i++) {
+    const Int8Scale none = {0, 0};
+    scale[i] = none;
+    if (!marked[i]) continue;
+    scale[i].positive = int8_positive(g, i);
+    scale[i].step = int8_scale(calibrate_most(&c->range[i], choice->method, choice->share), scale[i].positive != 0);
+  }
+  for (int pass = 0; pass < 2; pass++) /* the largest of a window has the scale of the window */
+    for (int k = 0; k < g->count; k++) {
+      const int i = pass == 0 ? g->count - 1 - k : k;
+      if (!marked[i] || g->nodes[i].op != &max_pool2d_op || !marked[g->nodes[i].input[0]]) continue;
+      if (pass == 0)
+        scale[g->nodes[i].input[0]] = scale[i];
+      else
+        scale[i] = scale[g->nodes[i].input[0]];
+    }
   free(marked);
 }
 
@@ -174,7 +188,7 @@ static inline void int8_copy_parameters(Model *m, const Model *source) {
 }
 
 /* A model that infers with int8, of a float32 one whose graph is int8_prepare()'s. -1 as model_open(). */
-static inline int int8_open(Model *m, const Model *whole, const float *scale, int max_batch, Error *err) {
+static inline int int8_open(Model *m, const Model *whole, const Int8Scale *scale, int max_batch, Error *err) {
   Int8Store store = {};
   const Int8ModelWeights from = {whole, batch_norm2d_fold_host(whole)};
   const Int8Weights weights = {int8_find_in_model, &from};

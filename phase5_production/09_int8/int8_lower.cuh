@@ -1,6 +1,6 @@
 /* int8_lower.cuh - a graph of float32 operations becomes one that computes with int8 wherever a scale is known.
  *
- *     float scale[nodes];              // of each node's output: 0 where it stays float32 (int8_calibrate.cuh makes them, or
+ *     Int8Scale scale[nodes];          // of each node's output: 0 where it stays float32 (int8_calibrate.cuh makes them, or
  *     Int8Store store = {};            // int8_rewrite.cuh takes them from a quantised ONNX file)
  *     Graph *q = int8_lower(g, scale, weights, device, &store, &err);
  *     ... model_open(&m, q, ...), the parameters of what stays float32 by their names ...
@@ -27,6 +27,12 @@
 #include "phase5_production/09_int8/int8_weights.h"
 
 enum { INT8_NONE = -1 };
+
+/* Of the output of a node: step 0 is float32, else int8, or uint8 if positive. */
+typedef struct Int8Scale {
+  float step;
+  int positive;
+} Int8Scale;
 
 /* ----------------------------------------------------------------------------------------------------- what is what */
 
@@ -61,15 +67,17 @@ typedef struct Int8Chain {
   int relu;
 } Int8Chain;
 
-static inline Int8Chain int8_chain(const Graph *g, const float *scale, int product) {
+static inline Int8Chain int8_chain(const Graph *g, const Int8Scale *scale, int product) {
   Int8Chain chain = {product, INT8_NONE, INT8_NONE, product, 0};
   const int reader = int8_reader(g, product);
   if (reader >= 0 && g->nodes[reader].op == &add_op) {
     const Node *sum = &g->nodes[reader];
     const int first = sum->input[0] == product, other = sum->input[first], end = int8_behind_relu(g, reader);
     /* Of two products the first one adds the other. */
-    const int own = first || !int8_is_product(&g->nodes[other]) || scale[other] == 0 || int8_reader(g, other) != reader;
-    if (own && other != product && scale[other] > 0 && scale[end] > 0 && (end == reader || scale[reader] == 0)) {
+    const int own =
+        first || !int8_is_product(&g->nodes[other]) || scale[other].step == 0 || int8_reader(g, other) != reader;
+    if (own && other != product && scale[other].step > 0 && scale[end].step > 0 &&
+        (end == reader || scale[reader].step == 0)) {
       chain.add = reader;
       chain.added = other;
       chain.end = end;
@@ -77,7 +85,7 @@ static inline Int8Chain int8_chain(const Graph *g, const float *scale, int produ
       return chain;
     }
   }
-  if (scale[product] == 0 && reader >= 0 && int8_is_relu(&g->nodes[reader])) {
+  if (scale[product].step == 0 && reader >= 0 && int8_is_relu(&g->nodes[reader])) {
     chain.end = reader;
     chain.relu = 1;
   }
@@ -85,10 +93,10 @@ static inline Int8Chain int8_chain(const Graph *g, const float *scale, int produ
 }
 
 /* Whether the chain can be int8: it reads int8, and writes it, or logits. */
-static inline int int8_chain_fits(const Graph *g, const float *scale, Int8Chain c) {
+static inline int int8_chain_fits(const Graph *g, const Int8Scale *scale, Int8Chain c) {
   const Node *n = &g->nodes[c.product];
-  if (!int8_product_fits(n) || scale[n->input[0]] == 0) return 0;
-  return scale[c.end] > 0 || (n->op == &linear_op && c.end == c.product);
+  if (!int8_product_fits(n) || scale[n->input[0]].step == 0) return 0;
+  return scale[c.end].step > 0 || (n->op == &linear_op && c.end == c.product);
 }
 
 /* --------------------------------------------------------------------------------------------------------- lowering */
@@ -96,7 +104,7 @@ static inline int int8_chain_fits(const Graph *g, const float *scale, Int8Chain 
 typedef struct Int8Lower {
   const Graph *from;
   Graph *to;
-  const float *scale; /* of each node of `from` */
+  const Int8Scale *scale; /* of each node of `from` */
   Int8Weights weights;
   Device device;
   Int8Store *store;
@@ -104,8 +112,9 @@ typedef struct Int8Lower {
   Error *err;
 } Int8Lower;
 
-static inline int int8_add_node(Int8Lower *l, Node node, int narrow) {
-  node.type = narrow ? DTYPE_INT8 : DTYPE_FLOAT32;
+/* of: the node of `from` whose output it has. */
+static inline int int8_add_node(Int8Lower *l, Node node, int of, int narrow) {
+  node.type = !narrow ? DTYPE_FLOAT32 : l->scale[of].positive ? DTYPE_UINT8 : DTYPE_INT8;
   node.layout = narrow ? LAYOUT_CHANNELS_LAST : LAYOUT_OF_TYPE;
   return graph_add(l->to, &node);
 }
@@ -113,7 +122,7 @@ static inline int int8_add_node(Int8Lower *l, Node node, int narrow) {
 /* The conversion of node i to int8 or to float32. */
 static inline int int8_convert(Int8Lower *l, int i, int narrow) {
   Node node;
-  const Int8Quantize own = {l->scale[i]};
+  const Int8Quantize own = {l->scale[i].step, l->scale[i].positive};
   memset(&node, 0, sizeof node);
   node.op = narrow ? &int8_quantize_op : &int8_dequantize_op;
   node.inputs = 1;
@@ -121,7 +130,7 @@ static inline int int8_convert(Int8Lower *l, int i, int narrow) {
   node.shape = l->from->nodes[i].shape;
   memcpy(node.attributes.bytes, &own, sizeof own);
   snprintf(node.name, sizeof node.name, "%.50s.%s", l->from->nodes[i].name, narrow ? "int8" : "float32");
-  return int8_add_node(l, node, narrow);
+  return int8_add_node(l, node, i, narrow);
 }
 
 static inline int int8_narrow(Int8Lower *l, int i) {
@@ -181,7 +190,7 @@ static inline Int8Sizes int8_sizes(const Int8Lower *l, const Node *n, int narrow
 
 /* Weights, factors and bias of `node`, which computes the product `n`. unit: of the sums' target. */
 static inline int int8_lower_weights(Int8Lower *l, Node *node, const Node *n, Int8Sizes s, float unit) {
-  const float *given = NULL, *none = NULL, scale_x = l->scale[n->input[0]];
+  const float *given = NULL, *none = NULL, scale_x = l->scale[n->input[0]].step;
   const float *w = int8_find(l, &n->param[0], &given), *b = n->params > 1 ? int8_find(l, &n->param[1], &none) : NULL;
   if (w == NULL || (n->params > 1 && b == NULL)) return -1;
   float *own = (float *)xmalloc((size_t)s.k * sizeof *own);
@@ -205,8 +214,8 @@ static inline int int8_lower_weights(Int8Lower *l, Node *node, const Node *n, In
 
 static inline int int8_lower_chain(Int8Lower *l, Int8Chain c) {
   const Node *n = &l->from->nodes[c.product];
-  const int narrow = l->scale[c.end] > 0;
-  const float scale_y = narrow ? l->scale[c.end] : 1, middle = c.add >= 0 ? l->scale[c.product] : 0;
+  const int narrow = l->scale[c.end].step > 0;
+  const float scale_y = narrow ? l->scale[c.end].step : 1, middle = c.add >= 0 ? l->scale[c.product].step : 0;
   const Int8Sizes s = int8_sizes(l, n, narrow);
   Int8Conv own;
   Node node = *n;
@@ -215,7 +224,9 @@ static inline int int8_lower_chain(Int8Lower *l, Int8Chain c) {
   own.relu = c.relu;
   own.adds = c.add >= 0;
   own.middle = middle / scale_y;
-  if (own.adds) own.added_scale = l->scale[c.added] / scale_y;
+  own.x_positive = l->scale[n->input[0]].positive;
+  if (own.adds) own.added_scale = l->scale[c.added].step / scale_y;
+  if (own.adds) own.added_positive = l->scale[c.added].positive;
   node.op = &int8_conv_op;
   node.shape = l->from->nodes[c.end].shape;
   node.inputs = 1 + own.adds;
@@ -224,37 +235,38 @@ static inline int int8_lower_chain(Int8Lower *l, Int8Chain c) {
   node.params = 0;
   memcpy(node.attributes.bytes, &own, sizeof own);
   if (int8_lower_weights(l, &node, n, s, middle > 0 ? middle : scale_y) != 0) return -1;
-  (narrow ? l->narrow : l->whole)[c.end] = int8_add_node(l, node, narrow);
+  (narrow ? l->narrow : l->whole)[c.end] = int8_add_node(l, node, c.end, narrow);
   return 0;
 }
 
 /* Pooling of int8, where node i is one; 0: it is none. */
 static inline int int8_lower_pool(Int8Lower *l, int i) {
   const Node *n = &l->from->nodes[i];
-  if (n->op == NULL || n->inputs != 1 || l->scale[i] == 0 || l->scale[n->input[0]] == 0) return 0;
+  if (n->op == NULL || n->inputs != 1 || l->scale[i].step == 0 || l->scale[n->input[0]].step == 0) return 0;
   const Shape x = l->from->nodes[n->input[0]].shape;
-  const float scale_x = l->scale[n->input[0]];
+  const float scale_x = l->scale[n->input[0]].step;
   Int8Pool own;
   memset(&own, 0, sizeof own);
   if (n->op == &max_pool2d_op) {
-    if (scale_x != l->scale[i]) return 0;
+    if (scale_x != l->scale[i].step || l->scale[n->input[0]].positive != l->scale[i].positive) return 0;
     own.shape = max_pool2d_op_shape(n, 1);
   } else if (n->op == &avg_pool2d_op) {
     own.shape = avg_pool2d_op_shape(n, 1);
     own.include_pad = avg_pool2d_op_include_pad(n);
-    own.unit = scale_x / l->scale[i];
+    own.unit = scale_x / l->scale[i].step;
   } else if (n->op == &global_avg_pool2d_op) {
     own.shape = pool2d_shape_of(1, x.dim[0], x.dim[1], x.dim[2], (Pool2dWindow){x.dim[1], x.dim[2], 1, 1, 0, 0});
-    own.unit = scale_x / l->scale[i];
+    own.unit = scale_x / l->scale[i].step;
   } else {
     return 0;
   }
   own.shape.c = int8_channels(x.dim[0]);
+  own.x_positive = l->scale[n->input[0]].positive;
   Node node = *n;
   node.op = &int8_pool_op;
   node.input[0] = int8_narrow(l, n->input[0]);
   memcpy(node.attributes.bytes, &own, sizeof own);
-  l->narrow[i] = int8_add_node(l, node, 1);
+  l->narrow[i] = int8_add_node(l, node, i, 1);
   return 1;
 }
 
@@ -263,14 +275,15 @@ static inline int int8_lower_add(Int8Lower *l, int end) {
   const Graph *g = l->from;
   const int relu = int8_is_relu(&g->nodes[end]), sum = relu ? g->nodes[end].input[0] : end;
   const Node *n = &g->nodes[sum];
-  if (n->op != &add_op || l->scale[end] == 0 || (relu && int8_behind_relu(g, sum) != end)) return 0;
-  if (l->scale[n->input[0]] == 0 || l->scale[n->input[1]] == 0 || (relu && l->scale[sum] > 0)) return 0;
-  const Int8Add own = {l->scale[n->input[0]] / l->scale[end], l->scale[n->input[1]] / l->scale[end], relu};
+  if (n->op != &add_op || l->scale[end].step == 0 || (relu && int8_behind_relu(g, sum) != end)) return 0;
+  if (l->scale[n->input[0]].step == 0 || l->scale[n->input[1]].step == 0 || (relu && l->scale[sum].step > 0)) return 0;
+  const Int8Add own = {l->scale[n->input[0]].step / l->scale[end].step, l->scale[n->input[1]].step / l->scale[end].step,
+                       relu, l->scale[n->input[0]].positive, l->scale[n->input[1]].positive};
   Node node = *n;
   node.op = &int8_add_op;
   for (int k = 0; k < 2; k++) node.input[k] = int8_narrow(l, n->input[k]);
   memcpy(node.attributes.bytes, &own, sizeof own);
-  l->narrow[end] = int8_add_node(l, node, 1);
+  l->narrow[end] = int8_add_node(l, node, end, 1);
   return 1;
 }
 
@@ -279,12 +292,14 @@ static inline int int8_lower_stem(Int8Lower *l, int i, int *status) {
   static const Op *const ops[3] = {&conv2d_op, &activation_ops[ACTIVATION_RELU], &max_pool2d_op};
   const ChainFusion chain = {{ops[0], ops[1], ops[2], NULL, NULL}, 3, stem_pool_chain_fits, NULL, NULL};
   int at[CHAIN_MOST];
-  if (l->device != DEVICE_GPU || l->scale[i] == 0 || !graph_find_chain(l->from, &chain, i, at)) return 0;
+  if (l->device != DEVICE_GPU || l->scale[i].step == 0 || !l->scale[i].positive ||
+      !graph_find_chain(l->from, &chain, i, at))
+    return 0;
   const Node *conv = &l->from->nodes[at[0]];
   const float *none = NULL, *w = int8_find(l, &conv->param[0], &none), *b = int8_find(l, &conv->param[1], &none);
   const int input = conv->input[0], k = conv->shape.dim[0];
-  if (l->scale[input] > 0) return 0;
-  Int8Stem own = {conv2d_op_shape(conv, 1), max_pool2d_op_shape(&l->from->nodes[i], 1), l->scale[i]};
+  if (l->scale[input].step > 0) return 0;
+  Int8Stem own = {conv2d_op_shape(conv, 1), max_pool2d_op_shape(&l->from->nodes[i], 1), l->scale[i].step};
   Node node = *conv;
   node.op = &int8_stem_op;
   node.shape = l->from->nodes[i].shape;
@@ -301,7 +316,7 @@ static inline int int8_lower_stem(Int8Lower *l, int i, int *status) {
       for (int c = 0; c < 3; c++)
         narrow[((size_t)f * taps + t) * pitch + c] = fp16_narrow(w[((size_t)f * 3 + c) * taps + t] / own.scale);
   }
-  l->narrow[i] = int8_add_node(l, node, 1);
+  l->narrow[i] = int8_add_node(l, node, i, 1);
   return 1;
 }
 
@@ -313,7 +328,7 @@ static inline void int8_keep(Int8Lower *l, int i) {
 }
 
 /* Which chain ends at each node; nodes that lie within one are `inner`. */
-static inline void int8_chains(const Graph *g, const float *scale, Int8Chain *ends, unsigned char *inner) {
+static inline void int8_chains(const Graph *g, const Int8Scale *scale, Int8Chain *ends, unsigned char *inner) {
   for (int i = 0; i < g->count; i++) ends[i].product = INT8_NONE;
   for (int i = 0; i < g->count; i++) {
     if (!int8_is_product(&g->nodes[i])) continue;
@@ -330,8 +345,8 @@ static inline int int8_lower_later(const Int8Lower *l, int i) {
   const Graph *g = l->from;
   const int relu = int8_behind_relu(g, i);
   const Node *n = &g->nodes[i];
-  if (n->op == &add_op && relu != i && l->scale[i] == 0 && l->scale[relu] > 0)
-    return l->scale[n->input[0]] > 0 && l->scale[n->input[1]] > 0;
+  if (n->op == &add_op && relu != i && l->scale[i].step == 0 && l->scale[relu].step > 0)
+    return l->scale[n->input[0]].step > 0 && l->scale[n->input[1]].step > 0;
   return 0;
 }
 
@@ -359,7 +374,7 @@ static inline void int8_drop_unread(Graph *g) {
 }
 
 /* g stays; `store` gets the arrays of the new graph's int8 parameters. NULL and a sentence where a weight is missing. */
-static inline Graph *int8_lower(const Graph *g, const float *scale, Int8Weights weights, Device device,
+static inline Graph *int8_lower(const Graph *g, const Int8Scale *scale, Int8Weights weights, Device device,
                                 Int8Store *store, Error *err) {
   const size_t n = (size_t)g->count;
   Int8Lower l = {g,

@@ -4,7 +4,12 @@
 #include "phase5_production/09_int8/linear_int8.cuh"
 #include "phase5_production/09_int8/pool_int8.cuh"
 
-#include "phase5_production/04_resnet18_fused/stem_pool.cuh" /* after those: it stores what they know how to store */
+/* As the types of 16 bits have it, for the stem, whose outputs are behind a ReLU. */
+static __device__ __forceinline__ void conv2d_store_pair(int8_t *to, float a, float b) {
+  *(char2 *)to = make_char2(int8_byte(a, true), int8_byte(b, true));
+}
+
+#include "phase5_production/04_resnet18_fused/stem_pool.cuh" /* which calls it */
 
 static inline void int8_backward(const Context *context, const Node *node, const OpArrays *a) {
   (void)context, (void)a;
@@ -16,25 +21,27 @@ static inline void int8_backward(const Context *context, const Node *node, const
 static inline void int8_quantize_forward(const Context *context, const Node *node, const OpArrays *a) {
   const int c = node->shape.dim[0], pixels = shape_pixels(node->shape), pitch = int8_channels(c);
   const float scale = INT8_OF(Int8Quantize, node)->scale;
-  ON_DEVICE(context->device, int8_from_nchw((int8_t *)a->y, a->x[0], scale, a->batch, c, pixels, pitch),
-            int8_from_nchw_cpu((int8_t *)a->y, a->x[0], scale, a->batch, c, pixels, pitch));
+  const bool positive = INT8_OF(Int8Quantize, node)->positive != 0;
+  ON_DEVICE(context->device, int8_from_nchw((int8_t *)a->y, a->x[0], scale, positive, a->batch, c, pixels, pitch),
+            int8_from_nchw_cpu((int8_t *)a->y, a->x[0], scale, positive, a->batch, c, pixels, pitch));
 }
 
 static inline void int8_dequantize_forward(const Context *context, const Node *node, const OpArrays *a) {
   const int c = node->shape.dim[0], pixels = shape_pixels(node->shape), pitch = int8_channels(c);
   const float scale = INT8_OF(Int8Quantize, node)->scale;
+  const bool positive = INT8_OF(Int8Quantize, node)->positive != 0;
   const int8_t *x = (const int8_t *)a->x[0];
-  ON_DEVICE(context->device, int8_to_nchw(a->y, x, scale, a->batch, c, pixels, pitch),
-            int8_to_nchw_cpu(a->y, x, scale, a->batch, c, pixels, pitch));
+  ON_DEVICE(context->device, int8_to_nchw(a->y, x, scale, positive, a->batch, c, pixels, pitch),
+            int8_to_nchw_cpu(a->y, x, scale, positive, a->batch, c, pixels, pitch));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-/* A layer of 1 x 1 images is a product: one row of pixels. */
+/* 1 x 1 filters on images of one pixel are a product: one row of pixels. */
 static inline Conv2dShape int8_conv_shape(const Node *node, int batch) {
   Conv2dShape s = INT8_OF(Int8Conv, node)->shape;
   s.n = batch;
-  if (s.h != 1 || s.w != 1 || s.groups != 1) return s;
+  if (s.h != 1 || s.w != 1 || s.r != 1 || s.s != 1 || s.groups != 1) return s;
   return linear_int8_shape(batch, s.c, s.k);
 }
 
@@ -44,6 +51,9 @@ static inline Int8End int8_conv_end(const Node *node, const OpArrays *a) {
   end.added = own->adds ? (const int8_t *)a->x[1] : NULL;
   end.middle = own->middle;
   end.added_scale = own->added_scale;
+  end.x_positive = own->x_positive;
+  end.y_positive = node->type == DTYPE_UINT8;
+  end.added_positive = own->added_positive;
   return end;
 }
 
@@ -51,7 +61,7 @@ static inline void int8_conv_forward(const Context *context, const Node *node, c
   const Conv2dShape s = int8_conv_shape(node, a->batch);
   const Int8End end = int8_conv_end(node, a);
   const int8_t *x = (const int8_t *)a->x[0], *w = (const int8_t *)a->param[INT8_CONV_WEIGHT];
-  if (node->type == DTYPE_INT8)
+  if (node->type != DTYPE_FLOAT32)
     ON_DEVICE(context->device, conv2d_int8_best((int8_t *)a->y, x, w, s, end),
               conv2d_int8_cpu((int8_t *)a->y, x, w, s, end));
   else
@@ -62,21 +72,23 @@ static inline void int8_conv_forward(const Context *context, const Node *node, c
 
 static inline void int8_pool_forward(const Context *context, const Node *node, const OpArrays *a) {
   const Int8Pool *own = INT8_OF(Int8Pool, node);
-  const PoolInt8Mean mean = {own->unit, own->include_pad}, *given = own->unit != 0 ? &mean : NULL;
+  const PoolInt8Mean mean = {own->unit, own->include_pad, node->type == DTYPE_UINT8},
+                     *given = own->unit != 0 ? &mean : NULL;
   const int8_t *x = (const int8_t *)a->x[0];
   Pool2dShape s = own->shape;
   s.n = a->batch;
-  ON_DEVICE(context->device, pool2d_int8_gpu((int8_t *)a->y, x, s, given),
-            pool2d_int8_cpu((int8_t *)a->y, x, s, given));
+  ON_DEVICE(context->device, pool2d_int8_gpu((int8_t *)a->y, x, own->x_positive != 0, s, given),
+            pool2d_int8_cpu((int8_t *)a->y, x, own->x_positive != 0, s, given));
 }
 
 static inline void int8_add_forward(const Context *context, const Node *node, const OpArrays *a) {
   const Int8Add *own = INT8_OF(Int8Add, node);
   const size_t count = int8_count(node->shape) * (size_t)a->batch;
   const int8_t *left = (const int8_t *)a->x[0], *right = (const int8_t *)a->x[1];
-  int8_t *y = (int8_t *)a->y;
-  ON_DEVICE(context->device, add_int8_gpu(y, left, right, own->scale_a, own->scale_b, own->relu != 0, count),
-            add_int8_cpu(y, left, right, own->scale_a, own->scale_b, own->relu != 0, count));
+  const AddInt8 add = {own->scale_a,    own->scale_b,    own->relu,
+                       own->a_positive, own->b_positive, node->type == DTYPE_UINT8};
+  ON_DEVICE(context->device, add_int8_gpu((int8_t *)a->y, left, right, add, count),
+            add_int8_cpu((int8_t *)a->y, left, right, add, count));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
@@ -96,7 +108,7 @@ static inline void int8_stem_cpu(const Node *node, const OpArrays *a) {
   float *w = a->workspace, *y = w + weights;
   for (size_t i = 0; i < weights; i++) w[i] = fp16_widen(((const uint16_t *)a->param[0])[i]);
   stem_pool_forward_cpu(y, a->x[0], w, a->param[1], int8_stem_shape(node, a->batch));
-  for (size_t i = 0; i < outputs; i++) ((int8_t *)a->y)[i] = int8_round(y[i]);
+  for (size_t i = 0; i < outputs; i++) ((int8_t *)a->y)[i] = int8_byte(y[i], true);
 }
 
 static inline void int8_stem_forward(const Context *context, const Node *node, const OpArrays *a) {

@@ -1,6 +1,6 @@
 /* int8_op.cuh - the kernels of this lesson as Ops of common/nn, for inference. int8_lower.h makes a graph of them.
  *
- *   int8_quantize_op     float32 (N,C,H,W) -> int8, the channels last, filled up with zeros to a multiple of 16
+ *   int8_quantize_op     float32 (N,C,H,W) -> int8 or uint8 (node->type), the channels last, filled up with zeros to a multiple of 16
  *   int8_dequantize_op   the way back
  *   int8_conv_op         convolution or linear layer, with bias, what a residual block adds, ReLU: y int8; or float32 of a
  *                        linear layer
@@ -28,12 +28,14 @@ static inline size_t int8_count(Shape s) { return (size_t)int8_channels(s.dim[0]
 /* Attributes. `scale`: of y, or of x where y is float32. */
 typedef struct Int8Quantize {
   float scale;
+  int positive; /* uint8 */
 } Int8Quantize;
 
 typedef struct Int8Conv {
   Conv2dShape shape; /* of one sample, with the channels as they lie in memory; y float32: filters are not filled up */
   float middle, added_scale; /* as Int8End has them */
   int relu, adds;            /* adds: input 1, of y's shape */
+  int x_positive, added_positive;
 } Int8Conv;
 
 enum { INT8_CONV_WEIGHT, INT8_CONV_SCALE, INT8_CONV_BIAS };
@@ -41,18 +43,18 @@ enum { INT8_CONV_WEIGHT, INT8_CONV_SCALE, INT8_CONV_BIAS };
 typedef struct Int8Pool {
   Pool2dShape shape;
   float unit; /* mean pooling: scale_x / scale_y; 0: the largest */
-  int include_pad;
+  int include_pad, x_positive;
 } Int8Pool;
 
 typedef struct Int8Add {
   float scale_a, scale_b; /* in units of y */
-  int relu;
+  int relu, a_positive, b_positive;
 } Int8Add;
 
 typedef struct Int8Stem {
   Conv2dShape conv;
   Pool2dShape pool;
-  float scale; /* of y; weights and bias are divided by it */
+  float scale; /* of y, uint8; weights and bias are divided by it */
 } Int8Stem;
 
 extern const Op int8_quantize_op, int8_dequantize_op, int8_conv_op, int8_pool_op, int8_add_op, int8_stem_op;

@@ -77,7 +77,7 @@ static inline void int8_filter_scales(float *scale, const float *w, int k, size_
   for (int i = 0; i < k; i++) {
     float most = 0;
     for (size_t j = 0; j < weights; j++) most = fmaxf(most, fabsf(w[i * weights + j]));
-    scale[i] = int8_scale(most);
+    scale[i] = int8_scale(most, false);
   }
 }
 
@@ -86,7 +86,7 @@ static inline void int8_filters(int8_t *q, const float *w, const float *scale, i
   for (int i = 0; i < k; i++)
     for (int p = 0; p < pixels; p++)
       for (int j = 0; j < c; j++)
-        q[((size_t)i * pixels + p) * pitch + j] = int8_quantize(w[((size_t)i * c + j) * pixels + p], scale[i]);
+        q[((size_t)i * pixels + p) * pitch + j] = int8_quantize(w[((size_t)i * c + j) * pixels + p], scale[i], false);
 }
 
 /* In units of scale_x scale_w; beyond the range of int32 its end. */
