@@ -272,4 +272,8 @@ COURSE = {
         "nncuda_label",
         "nncuda_workspace",
     ],
+    "phase5_production/08_engine": [
+        "depthwise_run",
+        "concat_runs",
+    ],
 }
