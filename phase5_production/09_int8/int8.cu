@@ -347,7 +347,7 @@ int main(int argc, char **argv) {
   int method = 0;
   while (strcmp(names[method], rung[best].name) != 0) method++;
   if (o.layers) {
-    if (int8_open(&other, &whole, scale[method], batch, &err) != 0) die("%s", err.message);
+    if (int8_open_model(&other, &whole, scale[method], batch, false, &err) != 0) die("%s", err.message);
     Int8Layer *layers = (Int8Layer *)xmalloc((size_t)other.graph->count * sizeof *layers);
     upload(&test, &whole, 0, batch);
     upload(&test, &other, 0, batch);
