@@ -89,7 +89,8 @@ static void bench_run(Bench *b, int version) {
       onednn_run(&b->onednn);
       break;
     default:
-      cpu_conv2d_run(b->conv, b->y_blocks, b->x_blocks ? b->x_blocks : b->x, NULL, b->workspace, b->shape.n, b->threads);
+      cpu_conv2d_run(b->conv, b->y_blocks, b->x_blocks ? b->x_blocks : b->x, NULL, b->workspace, b->shape.n,
+                     b->threads);
   }
 }
 
@@ -150,9 +151,9 @@ int main(int argc, char **argv) {
       {"rounds", OPTION_ROUNDS, "N", 0, "The fastest of so many counts (default: 20)", 0},
       {"kernels", OPTION_KERNELS, "NAME", 0, "Ours for avx512, avx2 or portable (default: the best)", 0},
       OPTION_END};
-  static const struct argp own = {options_help, parse, NULL,
-                                  "Times the convolutions of three networks on the CPU, beside OpenBLAS and oneDNN.",
-                                  NULL,         NULL,  NULL};
+  static const struct argp own = {
+      options_help, parse, NULL, "Times the convolutions of three networks on the CPU, beside OpenBLAS and oneDNN.",
+      NULL,         NULL,  NULL};
   static Options o;
   threads_begin();
   o.common = options_default(OPTIONS_BATCH_SIZE | OPTIONS_JSON);

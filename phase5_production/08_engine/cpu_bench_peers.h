@@ -48,9 +48,9 @@ static inline void bench_openblas(float *y, const float *x, const float *w, cons
 
 /* ----------------------------------------------------------------------------------------------------------- oneDNN */
 
-#define ONEDNN_CHECK(call)                                                                      \
-  do {                                                                                          \
-    const dnnl_status_t onednn_status = (call);                                                 \
+#define ONEDNN_CHECK(call)                                                                         \
+  do {                                                                                             \
+    const dnnl_status_t onednn_status = (call);                                                    \
     if (onednn_status != dnnl_success) die("%s failed: oneDNN's status %d", #call, onednn_status); \
   } while (0)
 
