@@ -272,4 +272,16 @@ COURSE = {
         "nncuda_label",
         "nncuda_workspace",
     ],
+    "phase5_production/06_onnx_export": [
+        "onnx_varint",
+        "onnx_pads",
+    ],
+    "phase5_production/10_onnx_runtime": [
+        "top_k_before",
+        "picture_bytes",
+    ],
+    "phase5_production/11_runtime_duel": [
+        "duel_cosine",
+        "duel_top1",
+    ],
 }

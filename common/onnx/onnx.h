@@ -100,7 +100,7 @@ static inline int onnx_model_parse(OnnxModel *m, const void *bytes, size_t size,
 /* All bytes of a file; *bytes to be freed. */
 static inline int onnx_file_read(const char *path, unsigned char **bytes, size_t *size, Error *err) {
   struct stat info;
-  *bytes = NULL;
+  *bytes = NULL, *size = 0;
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block before it is refused */
   if (file < 0) return error_set(err, "cannot open %s: %s", path, strerror(errno));
   int status = 0;
@@ -130,7 +130,7 @@ static inline int onnx_file_read(const char *path, unsigned char **bytes, size_t
 /* Reads and checks a file. After 0, end with onnx_model_close(). */
 static inline int onnx_model_read(OnnxModel *m, const char *path, Error *err) {
   unsigned char *bytes;
-  size_t size;
+  size_t size = 0;
   char folder[PATH_MAX];
   memset(m, 0, sizeof *m);
   if (onnx_file_read(path, &bytes, &size, err) != 0) return -1;
@@ -189,7 +189,7 @@ static inline int onnx_tensor_parse(OnnxTensor *t, const char *path, const void 
 
 static inline int onnx_tensor_read(OnnxTensor *t, const char *path, Error *err) {
   unsigned char *bytes;
-  size_t size;
+  size_t size = 0;
   memset(t, 0, sizeof *t);
   if (onnx_file_read(path, &bytes, &size, err) != 0) return -1;
   const int status = onnx_tensor_parse(t, path, bytes, size, err);
