@@ -163,10 +163,12 @@ class UNet(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A picture as 16 patches, one layer of attention: LayerNorm, MatMul of four axes, GELU."""
+    """A picture as 16 patches, one layer of attention: LayerNorm, MatMul of four axes, GELU. With `turns` the three
+    parts of the product become the first axis, and the batch the second."""
 
-    def __init__(self, width=24, heads=3):
+    def __init__(self, turns, width=24, heads=3):
         super().__init__()
+        self.turns = turns
         self.patch = nn.Conv2d(3, width, 8, 8)
         self.position = nn.Parameter(torch.randn(1, 16, width) * 0.1)
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width, eps=1e-6)
@@ -177,7 +179,11 @@ class Transformer(nn.Module):
     def forward(self, x):
         x = self.patch(x).flatten(2).transpose(1, 2) + self.position
         n, t, c = x.shape
-        q, k, v = self.qkv(self.norm1(x)).reshape(n, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+        qkv = self.qkv(self.norm1(x))
+        if self.turns:
+            q, k, v = qkv.reshape(n, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+        else:
+            q, k, v = (part.reshape(n, t, self.heads, c // self.heads).transpose(1, 2) for part in qkv.chunk(3, -1))
         a = ((q @ k.transpose(-2, -1)) * (c // self.heads) ** -0.5).softmax(-1)
         x = x + self.out((a @ v).transpose(1, 2).reshape(n, t, c))
         return self.head((x + self.mlp(self.norm2(x))).mean(1))
@@ -200,7 +206,8 @@ SMALL = {
     "super_resolution": (SuperResolution, (1, 20, 17), {"dynamic"}),
     "fast_style": (FastStyle, (3, 24, 32), {"dynamic"}),
     "unet": (UNet, (3, 20, 24), set()),
-    "transformer": (Transformer, (3, 32, 32), set()),
+    "transformer": (lambda: Transformer(False), (3, 32, 32), set()),
+    "transformer_fixed": (lambda: Transformer(True), (3, 32, 32), {"fixed"}),
 }
 FULL = {
     "resnet18": (lambda: models.resnet18(), (3, 224, 224), set()),
