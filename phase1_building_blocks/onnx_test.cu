@@ -31,7 +31,7 @@ static void ran(const char *test, int versions) {
   print_message("  %s: %d version%s\n", test, versions, versions > 1 ? "s" : "");
 }
 
-static void check(const char *test, const char *version, const float *got, const OnnxTensor *expected,
+static void check(const char *test, const char *version, const float *got, const OnnxTestTensor *expected,
                   double tolerance) {
   size_t cols = expected->rank > 0 ? expected->shape[expected->rank - 1] : 1;
   Comparison c =
@@ -42,7 +42,7 @@ static void check(const char *test, const char *version, const float *got, const
 /* The tensors of one test, and memory for our result. */
 typedef struct Data {
   const char *test;
-  OnnxTensor in[3], out[2];
+  OnnxTestTensor in[3], out[2];
   float *y; /* as many elements as out[0] has */
 } Data;
 
@@ -60,8 +60,8 @@ static Data load(const char *test, int inputs, int outputs) {
 }
 
 static void unload(Data *data) {
-  for (int i = 0; i < 3; i++) onnx_tensor_free(&data->in[i]);
-  for (int i = 0; i < 2; i++) onnx_tensor_free(&data->out[i]);
+  for (int i = 0; i < 3; i++) onnx_test_tensor_free(&data->in[i]);
+  for (int i = 0; i < 2; i++) onnx_test_tensor_free(&data->out[i]);
   free(data->y);
 }
 
@@ -95,7 +95,7 @@ static void activations(void **state) {
       {"tanh_example", tanh_forward_cpu, activation_forward_scalar<ACTIVATION_TANH>, tanh_forward_gpu, rounding}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Data data = load(cases[i].test, 1, 1);
-    const OnnxTensor *x = &data.in[0], *y = &data.out[0];
+    const OnnxTestTensor *x = &data.in[0], *y = &data.out[0];
     cases[i].cpu(data.y, x->floats, x->count);
     check(data.test, "the definition", data.y, y, cases[i].tolerance);
     unary_on_gpu(cases[i].scalar, data.y, x->floats, x->count);
@@ -133,7 +133,7 @@ static void sums(void **state) {
 /* ---------------------------------------------------------------------------------------------------------------- */
 
 /* x (outer,length,inner) with length = x's size `axis`, as rows (outer * inner,length). To be freed. */
-static float *rows_of(const OnnxTensor *x, int axis, int *rows, int *cols) {
+static float *rows_of(const OnnxTestTensor *x, int axis, int *rows, int *cols) {
   size_t length = x->shape[axis], inner = 1;
   for (int i = axis + 1; i < x->rank; i++) inner *= x->shape[i];
   float *out = (float *)xmalloc(x->count * sizeof *out);
@@ -160,7 +160,7 @@ static void softmax(void **state) {
     int rows, cols;
     float *x = rows_of(&data.in[0], cases[i].axis, &rows, &cols),
           *expected = rows_of(&data.out[0], cases[i].axis, &rows, &cols);
-    OnnxTensor y = {2, ONNX_FLOAT, {(size_t)rows, (size_t)cols}, data.out[0].count, expected};
+    OnnxTestTensor y = {2, ONNX_FLOAT, {(size_t)rows, (size_t)cols}, data.out[0].count, expected};
     softmax_forward_cpu(data.y, x, rows, cols);
     check(data.test, "the definition", data.y, &y, rounding);
     for (int v = 0; v < 6; v++) {
@@ -306,7 +306,7 @@ static void matmul(void **state) {
   const char *const tests[] = {"matmul_2d", "matmul_3d", "matmul_4d"};
   for (size_t i = 0; i < 3; i++) {
     Data data = load(tests[i], 2, 1);
-    const OnnxTensor *a = &data.in[0], *b = &data.in[1], *c = &data.out[0];
+    const OnnxTestTensor *a = &data.in[0], *b = &data.in[1], *c = &data.out[0];
     int m = (int)a->shape[a->rank - 2], k = (int)a->shape[a->rank - 1], n = (int)b->shape[b->rank - 1];
     size_t batch = a->count / (size_t)(m * k);
     for (size_t j = 0; j < batch; j++)
@@ -344,7 +344,7 @@ static void gemm(void **state) {
                {"gemm_transposeA", 3, true, false},           {"gemm_transposeB", 3, false, true}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Data data = load(cases[i].test, cases[i].inputs, 1);
-    const OnnxTensor *a = &data.in[0], *b = &data.in[1], *c = &data.in[2], *y = &data.out[0];
+    const OnnxTestTensor *a = &data.in[0], *b = &data.in[1], *c = &data.in[2], *y = &data.out[0];
     bool transpose_a = cases[i].transpose_a, transpose_b = cases[i].transpose_b;
     int m = (int)y->shape[0], n = (int)y->shape[1], k = (int)a->shape[transpose_a ? 0 : 1];
     bool matrix = c->count == y->count;
@@ -439,7 +439,7 @@ static void dropout_in_use(void **state) {
       "dropout_default_ratio", "dropout_random_old",   "training_dropout_zero_ratio"};
   for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
     Data data = load(tests[i], 1, 1);
-    const OnnxTensor *x = &data.in[0];
+    const OnnxTestTensor *x = &data.in[0];
     dropout_cpu(data.y, x->floats, x->count, 0, 1, 1);
     check(data.test, "the definition", data.y, &data.out[0], 0);
     for (int one = 0; one < 2; one++) {

@@ -43,15 +43,15 @@ static int used[CONV2D_METHODS]; /* how many tests each method took */
 
 typedef struct Data {
   const char *test;
-  OnnxNode node;
-  OnnxTensor file[3], y;
-  const OnnxTensor *x, *w, *bias; /* bias: NULL where there is none */
-  int first[2], more[2];          /* padding above and left, and what is more of it below and to the right */
+  OnnxTestNode node;
+  OnnxTestTensor file[3], y;
+  const OnnxTestTensor *x, *w, *bias; /* bias: NULL where there is none */
+  int first[2], more[2];              /* padding above and left, and what is more of it below and to the right */
   Conv2dShape shape;
 } Data;
 
 static int number(const Data *data, const char *attribute, int i, int standard) {
-  const OnnxAttribute *a = onnx_attribute(&data->node, attribute);
+  const OnnxTestAttribute *a = onnx_test_attribute(&data->node, attribute);
   if (a == NULL) return standard;
   if (i >= a->ints) fail_msg("%s: %s has %d numbers", data->test, attribute, a->ints);
   return (int)a->value[i];
@@ -63,7 +63,7 @@ static void read_axis(Data *data, int axis, int dimensions, int size, int kernel
   *stride = i < 0 ? 1 : number(data, "strides", i, 1);
   *dilation = i < 0 ? 1 : number(data, "dilations", i, 1);
   int before = i < 0 ? 0 : number(data, "pads", i, 0), after = i < 0 ? 0 : number(data, "pads", i + dimensions, 0);
-  const OnnxAttribute *automatic = onnx_attribute(&data->node, "auto_pad");
+  const OnnxTestAttribute *automatic = onnx_test_attribute(&data->node, "auto_pad");
   if (i >= 0 && automatic != NULL && strncmp(automatic->text, "SAME", 4) == 0) {
     const int outputs = (size + *stride - 1) / *stride, span = *dilation * (kernel - 1) + 1;
     const int all = outputs > 0 && (outputs - 1) * *stride + span > size ? (outputs - 1) * *stride + span - size : 0;
@@ -81,7 +81,7 @@ static Data load(const char *test) {
   onnx_testdata_load_node(test, &data.node);
   assert_string_equal(data.node.op, "Conv");
   assert_true(data.node.inputs == 2 || data.node.inputs == 3);
-  const OnnxTensor *input[3] = {NULL, NULL, NULL};
+  const OnnxTestTensor *input[3] = {NULL, NULL, NULL};
   for (int i = 0; i < data.node.inputs; i++) {
     char name[32];
     snprintf(name, sizeof name, "input_%d", i);
@@ -93,7 +93,7 @@ static Data load(const char *test) {
   data.w = input[1];
   data.bias = input[2];
 
-  const OnnxTensor *x = data.x, *w = data.w;
+  const OnnxTestTensor *x = data.x, *w = data.w;
   const int dimensions = x->rank - 2, lines = dimensions == 1;
   if (x->rank != w->rank || (dimensions != 1 && dimensions != 2)) fail_msg("%s: x has %d sizes", test, x->rank);
   Conv2dShape *s = &data.shape;
@@ -107,9 +107,9 @@ static Data load(const char *test) {
 }
 
 static void unload(Data *data) {
-  onnx_node_free(&data->node);
-  for (int i = 0; i < 3; i++) onnx_tensor_free(&data->file[i]);
-  onnx_tensor_free(&data->y);
+  onnx_test_node_free(&data->node);
+  for (int i = 0; i < 3; i++) onnx_test_tensor_free(&data->file[i]);
+  onnx_test_tensor_free(&data->y);
 }
 
 /* The image, and the shape: with the padding that both sides have in common as the shape's own, and the rest round the
@@ -230,12 +230,12 @@ static void every_method_agrees(void **state) {
 static void found(const char *test, void *volumes) {
   for (int i = 0; i < ONNX_TESTS; i++)
     if (strcmp(test, onnx_tests[i]) == 0) return;
-  OnnxTensor x;
+  OnnxTestTensor x;
   onnx_testdata_load(test, "input_0", &x);
   if (x.rank != 5) fail_msg("%s is a convolution of %d dimensions that this test leaves out", test, x.rank - 2);
   print_message("  %s: a volume\n", test);
   ++*(int *)volumes;
-  onnx_tensor_free(&x);
+  onnx_test_tensor_free(&x);
 }
 
 /* Of the tests that are installed: another version of the package may have more. */

@@ -324,7 +324,7 @@ static inline void features_put_section(Image *image, int y, const FeatureCard *
                                         const FeatureSearch *search, int l, const DataSet *set) {
   const FeatureLayer *layer = &search->layer[l];
   const Node *node = &m->graph->nodes[layer->node];
-  char text[256];
+  char text[384];
   int field[2];
   features_field(m->graph, layer->node, field);
   snprintf(text, sizeof text, "%s  %s %s: each value sees %d x %d pixels%s", node->name, node->op->name,

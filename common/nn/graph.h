@@ -23,7 +23,7 @@
 
 #include "common/nn/op.h"
 
-enum { GRAPH_ERROR = -1, GRAPH_MAX_LOSSES = 4, GRAPH_MAX_OUTPUTS = 8, GRAPH_MAX_SCOPES = 8 };
+enum { GRAPH_ERROR = -1, GRAPH_MAX_LOSSES = 4, GRAPH_MAX_OUTPUTS = 16, GRAPH_MAX_SCOPES = 8 };
 
 typedef struct GraphLoss {
   const Loss *loss;
@@ -147,21 +147,25 @@ static inline int graph_expect_node(Graph *g, const char *what, int x) {
   return graph_fail(g, "%s reads node %d; only the %d nodes before it can be read", what, x, g->count);
 }
 
-/* Launchers take the sizes of one sample as int. */
-static inline int graph_expect_shape(Graph *g, const char *name, Shape shape) {
-  int good = shape.rank >= 1 && shape.rank <= SHAPE_MAX_RANK;
+/* Launchers take the sizes of one sample as int. least: 1, or 0 of a node without elements, as ONNX allows. */
+static inline int graph_expect_sizes(Graph *g, const char *name, Shape shape, int least) {
+  int good = shape.rank >= 0 && shape.rank <= SHAPE_MAX_RANK;
   double count = 1;
   for (int i = 0; good && i < shape.rank; i++) {
-    good = shape.dim[i] >= 1;
+    good = shape.dim[i] >= least;
     count *= shape.dim[i];
   }
   if (!good)
-    return graph_fail(g, "%s has the shape %s; 1 to %d dimensions of at least 1 are expected", name,
-                      shape_text(shape).text, SHAPE_MAX_RANK);
+    return graph_fail(g, "%s has the shape %s; up to %d dimensions of at least %d are expected", name,
+                      shape_text(shape).text, SHAPE_MAX_RANK, least);
   if (count > INT_MAX)
     return graph_fail(g, "%s has the shape %s; at most %d elements of one sample are possible", name,
                       shape_text(shape).text, INT_MAX);
   return 0;
+}
+
+static inline int graph_expect_shape(Graph *g, const char *name, Shape shape) {
+  return graph_expect_sizes(g, name, shape, 1);
 }
 
 static inline int graph_add(Graph *g, const Node *node) {
@@ -181,6 +185,44 @@ static inline int graph_input(Graph *g, const char *name, Shape shape) {
   node.shape = shape;
   if (g->failed || graph_set_name(graph_name(g, name), &node, name) != 0) return GRAPH_ERROR;
   if (graph_expect_shape(g, node.name, shape) != 0) return GRAPH_ERROR;
+  return graph_add(g, &node);
+}
+
+/* The node has another type, in plain order, and `whole` samples however large the batch is (0: as many as the batch).
+ * Returns it. */
+static inline int graph_typed(Graph *g, int node, DType type, int whole) {
+  if (node < 0) return node;
+  g->nodes[node].type = type;
+  g->nodes[node].layout = dtype_is_half(type) ? LAYOUT_PLAIN : LAYOUT_OF_TYPE;
+  g->nodes[node].whole = whole;
+  return node;
+}
+
+static inline void op_constant(const Context *context, const Node *node, const OpArrays *arrays) {
+  (void)context, (void)node, (void)arrays;
+}
+
+static const Op constant_op = {"Constant", 0, OP_CONSTANT, NULL, NULL, op_constant, op_constant};
+
+/* An array that is no weight: (shape) of `type`, the same for every batch and sample. Its bytes are those of parameter
+ * 0, a buffer, zero until somebody fills it (model_param()). */
+static inline int graph_constant(Graph *g, const char *name, DType type, Shape shape) {
+  Node node;
+  memset(&node, 0, sizeof node);
+  node.op = &constant_op;
+  node.shape = shape;
+  node.type = type;
+  node.layout = dtype_is_half(type) ? LAYOUT_PLAIN : LAYOUT_OF_TYPE;
+  node.whole = 1;
+  if (g->failed || graph_set_name(graph_name(g, name), &node, name) != 0) return GRAPH_ERROR;
+  if (graph_expect_sizes(g, node.name, shape, 0) != 0) return GRAPH_ERROR;
+  Param *p = &node.param[node.params++];
+  snprintf(p->name, sizeof p->name, "%s.value", node.name);
+  p->rank = 1;
+  p->bytes = node_bytes(&node);
+  p->dim[0] = p->count = (p->bytes + 15) / 16 * 4;
+  p->fan_in = p->fan_out = 1;
+  p->init = &init_zero;
   return graph_add(g, &node);
 }
 

@@ -236,8 +236,9 @@ static inline void implementation_text(const OpChoice *choice, const Graph *g, c
 /* Every input a random sample, every label 0: what the kernels read has the size and the spread of what they will. */
 static inline void implementation_fill(const Model *m) {
   for (int i = 0; i < m->graph->count; i++) {
-    if (m->graph->nodes[i].op) continue;
-    const size_t n = shape_count(m->graph->nodes[i].shape) * (size_t)m->max_batch;
+    const Node *node = &m->graph->nodes[i];
+    if (node->op || node->type != DTYPE_FLOAT32) continue;
+    const size_t n = shape_count(node->shape) * (size_t)node_samples(node, m->max_batch);
     float *host = (float *)xmalloc(n * sizeof *host);
     for (size_t j = 0; j < n; j++) host[j] = 2 * philox_uniform(philox4x32(1, (uint32_t)i, j).word[0]) - 1;
     device_upload(m->context.device, model_output(m, i), host, n * sizeof *host);

@@ -167,7 +167,7 @@ typedef struct Lower {
 static inline int lower_read(Lower *l, int i, int half) {
   Graph *g = l->g;
   const Node source = g->nodes[l->place[i]];
-  if ((source.type != DTYPE_FLOAT32) == half) return l->place[i];
+  if (node_channels_last(&source) == half) return l->place[i];
   if (l->other[i] != GRAPH_ERROR) return l->other[i];
   Node cast;
   memset(&cast, 0, sizeof cast);
@@ -175,6 +175,7 @@ static inline int lower_read(Lower *l, int i, int half) {
   cast.inputs = 1;
   cast.input[0] = l->place[i];
   cast.shape = source.shape;
+  cast.whole = source.whole;
   cast.type = half ? l->type : DTYPE_FLOAT32;
   memcpy(cast.attributes.bytes, &source.type, sizeof source.type);
   snprintf(cast.name, sizeof cast.name, "%.50s.%s", source.name, dtype_name(cast.type));
@@ -186,7 +187,7 @@ static inline const Lowering *lower_find(const Lower *l, const Node *node) {
   for (int i = 0; i < g->lowering_count; i++) {
     const Lowering *lowering = &g->lowerings[i];
     if (lowering->full != node->op || node->inputs > NODE_LOWER_INPUTS) continue;
-    if (lowering->follows && g->nodes[l->place[node->input[0]]].type == DTYPE_FLOAT32) continue;
+    if (lowering->follows && !node_channels_last(&g->nodes[l->place[node->input[0]]])) continue;
     if (lowering->fits == NULL || lowering->fits(node)) return lowering;
   }
   return NULL;

@@ -54,8 +54,15 @@ static inline void *model_array(const Model *m, int array) {
   return array == PLAN_NONE ? NULL : m->arena + m->plan.arrays[array].offset;
 }
 
+static inline float *model_param(const Model *m, const Param *p) {
+  return (p->trained ? m->parameters : m->buffers) + p->offset;
+}
+
 /* The output of a node, (batch, shape); valid as long as the plan keeps it. */
 static inline float *model_output(const Model *m, int node) {
+  const Node *n = &m->graph->nodes[node];
+  if (n->op && (n->op->flags & OP_VIEW)) return model_output(m, n->input[0]);
+  if (n->op && (n->op->flags & OP_CONSTANT)) return model_param(m, &n->param[0]);
   return (float *)model_array(m, m->plan.node[node].output);
 }
 
@@ -81,9 +88,6 @@ static inline int model_classes(const Model *m) {
 static inline float *model_logits(const Model *m, int l) { return model_output(m, m->graph->losses[l].node); }
 static inline float *model_loss_saved(const Model *m, int l) { return (float *)model_array(m, m->plan.loss_saved[l]); }
 
-static inline float *model_param(const Model *m, const Param *p) {
-  return (p->trained ? m->parameters : m->buffers) + p->offset;
-}
 static inline float *model_gradient(const Model *m, const Param *p) {
   return p->trained && m->gradients ? m->gradients + p->offset : NULL;
 }

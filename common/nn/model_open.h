@@ -23,6 +23,7 @@ static inline void model_lay_out(Model *m) {
         const int group = !p->trained ? 2 : p->decayed ? 0 : 1;
         if (group != pass) continue;
         size_t *end = p->trained ? &m->parameter_count : &m->buffer_count;
+        if (p->bytes) *end = (*end + 15) / 16 * 16; /* of any type: 64 bytes */
         p->offset = *end;
         *end += p->count;
       }
@@ -80,7 +81,8 @@ static inline int model_open_ops(Model *m, Error *err) {
     Node *node = &m->graph->nodes[i];
     if (node->op == NULL || !(node->op->flags & OP_KEEPS)) continue;
     const OpKeeping *op = (const OpKeeping *)node->op;
-    if (op->open(&m->context, node, m->max_batch, m->use == MODEL_TRAIN, &node->kept, err) != 0) return -1;
+    const int samples = node_samples(node, m->max_batch);
+    if (op->open(&m->context, node, samples, m->use == MODEL_TRAIN, &node->kept, err) != 0) return -1;
   }
   return 0;
 }

@@ -42,7 +42,7 @@ static inline OpArrays model_arrays(const Model *m, int i, int batch, int backwa
   const PlanNode *plan = &m->plan.node[i];
   OpArrays a;
   memset(&a, 0, sizeof a);
-  a.batch = batch;
+  a.batch = node_samples(node, batch);
   const int y = !backward || (node->op->backward_needs & BACKWARD_NEEDS_Y);
   for (int k = 0; k < node->inputs; k++)
     if (!backward || op_backward_reads(node->op, k)) a.x[k] = model_output(m, node->input[k]);
@@ -86,6 +86,7 @@ static inline void model_forward_node(const Model *m, int i, int batch) {
 static inline void model_add_gradient(const Model *m, int i, float *sum, const float *more, int batch) {
   const Node *node = &m->graph->nodes[i];
   const Device device = m->context.device;
+  batch = node_samples(node, batch);
   const size_t n = shape_count(node->shape) * (size_t)batch;
   if (node->type == DTYPE_FLOAT32) {
     ON_DEVICE(device, add_gpu(sum, sum, more, n), add_cpu(sum, sum, more, n));

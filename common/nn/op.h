@@ -16,12 +16,12 @@
 #include "common/device.h"
 #include "common/half.h"
 
-enum { SHAPE_MAX_RANK = 4, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 6, NODE_ATTRIBUTE_BYTES = 128, NODE_NAME = 64 };
+enum { SHAPE_MAX_RANK = 8, NODE_MAX_INPUTS = 8, NODE_MAX_PARAMS = 6, NODE_ATTRIBUTE_BYTES = 512, NODE_NAME = 64 };
 enum { NODE_LOWER_INPUTS = 2 }; /* of an operation of 16 bits */
 
 /* ----------------------------------------------------------------------------------------------------------- shape */
 
-/* Of one sample: (features), (C,H,W). The batch is not part of it. */
+/* Of one sample: (features), (C,H,W). The batch is not part of it. Rank 0 is one number. */
 typedef struct Shape {
   int rank, dim[SHAPE_MAX_RANK];
 } Shape;
@@ -59,7 +59,7 @@ static inline int shape_equal(Shape a, Shape b) {
 
 /* "(64,28,28)" */
 typedef struct ShapeText {
-  char text[64];
+  char text[128];
 } ShapeText;
 
 static inline ShapeText shape_text(Shape shape) {
@@ -94,6 +94,7 @@ typedef struct Param {
   int64_t counted; /* by it before this model's first step */
   uint32_t stream;
   size_t offset; /* floats, in Model.parameters or, where it is not trained, in Model.buffers */
+  size_t bytes;  /* of a constant node: of its array, which `count` floats hold; 0: they are floats */
   /* Of a weight that a lowered operation multiplies (lower.h): its copy of 16 bits, (dim[0], pixels, channels), each
    * axis of channels filled up. channels 0: it has none. */
   int half_channels, half_pixels;
@@ -226,6 +227,10 @@ enum { OP_ABSORBED = 32 };
 enum { OP_KEEPS = 64 };
 /* It computes nothing: it is the first member of an OpTable. */
 enum { OP_TABLE = 128 };
+/* y is x[0] under another shape, always: forward() does nothing. */
+enum { OP_VIEW = 256 };
+/* It reads nothing, and y is its parameter: forward() does nothing (graph_constant()). */
+enum { OP_CONSTANT = 512 };
 
 struct Node;
 
@@ -284,6 +289,13 @@ typedef struct NodeWindow {
   int size[2], stride[2], padding[2];
 } NodeWindow;
 
+/* In which order the numbers of a node lie. */
+typedef enum NodeLayout {
+  LAYOUT_OF_TYPE,      /* of 16 bits the channels last, else plain */
+  LAYOUT_PLAIN,        /* (batch, shape), the last index fastest: as ONNX has them */
+  LAYOUT_CHANNELS_LAST /* (batch,H,W,C), the channels filled up to 16 bytes */
+} NodeLayout;
+
 typedef struct Node {
   const Op *op;    /* NULL: an input of the graph */
   const Op *plain; /* what computed it before graph_fuse() (fuse.h); NULL: the same */
@@ -291,9 +303,11 @@ typedef struct Node {
   int group;       /* by graph_fuse(): nodes of the same number are computed together; 0: it is computed alone */
   char name[NODE_NAME];
   int input[NODE_MAX_INPUTS], inputs;
-  Shape shape;    /* of y, one sample */
-  DType type;     /* of y and of its gradient: float32, or 16 bits with the channels last (common/half.h) */
-  const Op *full; /* the float32 operation that a lowered one stands for (lower.h); NULL: it is not lowered */
+  Shape shape;       /* of y, one sample */
+  int whole;         /* 0: y is (batch, shape); else (whole, shape), however large the batch is */
+  DType type;        /* of y and of its gradient */
+  NodeLayout layout; /* of y: 16 bits lie with the channels last (common/half.h), if it says nothing else */
+  const Op *full;    /* the float32 operation that a lowered one stands for (lower.h); NULL: it is not lowered */
   Shape from[NODE_LOWER_INPUTS]; /* shapes of its inputs */
   NodeWindow window;
   uint32_t order; /* operations before it: the stream of its random numbers */
@@ -308,11 +322,20 @@ typedef struct Node {
   } attributes;
 } Node;
 
+/* Whether its output has the channels last, filled up to a multiple of 16 bytes. */
+static inline int node_channels_last(const Node *node) {
+  return node->layout == LAYOUT_CHANNELS_LAST || (node->layout == LAYOUT_OF_TYPE && dtype_is_half(node->type));
+}
+
 /* Bytes of its output, one sample. */
 static inline size_t node_bytes(const Node *node) {
-  return node->type == DTYPE_FLOAT32 ? shape_count(node->shape) * sizeof(float)
-                                     : shape_half_count(node->shape) * sizeof(uint16_t);
+  const size_t each = dtype_bytes(node->type);
+  if (!node_channels_last(node)) return shape_count(node->shape) * each;
+  return ((size_t)node->shape.dim[0] * each + 15) / 16 * 16 * (size_t)shape_pixels(node->shape);
 }
+
+/* So many samples are in its arrays in a batch of `batch`: what its operation is called with. */
+static inline int node_samples(const Node *node, int batch) { return node->whole > 0 ? node->whole : batch; }
 
 /* ---------------------------------------------------------------------------------------------------------- losses */
 

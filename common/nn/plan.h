@@ -67,9 +67,14 @@ static inline void plan_until(Plan *plan, int array, int moment) {
   if (array != PLAN_NONE && plan->arrays[array].last < moment) plan->arrays[array].last = moment;
 }
 
-/* Node i's output in bytes, for the largest batch. */
+/* Samples of node i in the largest batch. */
+static inline int plan_samples(const Plan *plan, const Graph *g, int i) {
+  return node_samples(&g->nodes[i], plan->max_batch);
+}
+
+/* Its output in bytes. */
 static inline size_t plan_output_bytes(const Plan *plan, const Graph *g, int i) {
-  return node_bytes(&g->nodes[i]) * (size_t)plan->max_batch;
+  return node_bytes(&g->nodes[i]) * (size_t)plan_samples(plan, g, i);
 }
 
 /* ------------------------------------------------------------------------------------------------------- lifetimes */
@@ -90,6 +95,11 @@ static inline void plan_training(Plan *plan, const Graph *g) {
   }
 }
 
+/* Whether node i's output is the array of its first input. */
+static inline int plan_is_same_array(const Graph *g, int i) {
+  return g->nodes[i].op && (g->nodes[i].op->flags & (OP_PASSED | OP_VIEW));
+}
+
 /* The last moment at which somebody but `except` reads node p's output as it was written. */
 static inline int plan_last_reader(const Plan *plan, const Graph *g, int p, int except) {
   int last = plan_forward_moment(p);
@@ -106,7 +116,7 @@ static inline int plan_last_reader(const Plan *plan, const Graph *g, int p, int 
   for (int l = 0; l < g->loss_count; l++)
     if (g->losses[l].node == p && last < plan_loss_moment(plan)) last = plan_loss_moment(plan);
   if (graph_is_output(g, p) || g->nodes[p].op == NULL) last = plan_end(plan); /* what people fill and read stays */
-  if (g->nodes[p].op && (g->nodes[p].op->flags & OP_PASSED)) {                /* it is the array of its input */
+  if (plan_is_same_array(g, p)) {
     const int input = plan_last_reader(plan, g, g->nodes[p].input[0], p);
     if (input > last) last = input;
   }
@@ -116,16 +126,37 @@ static inline int plan_last_reader(const Plan *plan, const Graph *g, int p, int 
 /* Whether node i works element by element on its first input: y may lie over it, and dx over dy. */
 static inline int plan_element_by_element(const Graph *g, int i) {
   const Node *node = &g->nodes[i];
-  return node->op && (node->op->flags & OP_IN_PLACE) && shape_equal(node->shape, g->nodes[node->input[0]].shape);
+  if (node->op == NULL || !(node->op->flags & OP_IN_PLACE)) return 0;
+  const Node *x = &g->nodes[node->input[0]];
+  return shape_equal(node->shape, x->shape) && node->whole == x->whole && node_bytes(node) == node_bytes(x);
+}
+
+/* Of which node node i's output is the array, perhaps under another name. */
+static inline int plan_array_owner(const Graph *g, int i) {
+  while (plan_is_same_array(g, i)) i = g->nodes[i].input[0];
+  return i;
+}
+
+/* The last moment at which somebody but `except` reads the array of node p, by whatever name. */
+static inline int plan_last_array_reader(const Plan *plan, const Graph *g, int p, int except) {
+  const int owner = plan_array_owner(g, p);
+  int last = 0;
+  for (int i = owner; i < except; i++) {
+    if (i != owner && !(plan_is_same_array(g, i) && plan_array_owner(g, i) == owner)) continue;
+    const int reader = plan_last_reader(plan, g, i, except);
+    if (reader > last) last = reader;
+  }
+  return last;
 }
 
 /* Whether node i may write its output over that of its first input. */
 static inline int plan_may_overwrite(const Plan *plan, const Graph *g, int i) {
+  if (plan_is_same_array(g, i)) return (g->nodes[i].op->flags & OP_VIEW) || plan_element_by_element(g, i);
   if (!plan_element_by_element(g, i)) return 0;
-  if (g->nodes[i].op->flags & OP_PASSED) return 1;
   const int p = g->nodes[i].input[0];
+  if (plan->node[p].output == PLAN_NONE) return 0; /* a constant */
   /* Two names for one array: what reads p after i is written would read i. */
-  return plan_last_reader(plan, g, p, i) < plan_forward_moment(i);
+  return plan_last_array_reader(plan, g, p, i) < plan_forward_moment(i);
 }
 
 static inline void plan_forward_arrays(Plan *plan, const Graph *g, const Context *context) {
@@ -133,14 +164,15 @@ static inline void plan_forward_arrays(Plan *plan, const Graph *g, const Context
     const Node *node = &g->nodes[i];
     PlanNode *n = &plan->node[i];
     const int moment = plan_forward_moment(i);
-    if (node->op && (node->op->flags & OP_ABSORBED)) continue;
+    if (node->op && (node->op->flags & (OP_ABSORBED | OP_CONSTANT))) continue;
     n->in_place = plan_may_overwrite(plan, g, i);
     n->output = n->in_place ? plan->node[node->input[0]].output
                             : plan_array(plan, plan_output_bytes(plan, g, i), node->op ? moment : 0, moment);
     plan_until(plan, n->output, plan_last_reader(plan, g, i, PLAN_NONE));
     if (node->op == NULL) continue;
-    const size_t saved = node->op->saved_bytes ? node->op->saved_bytes(node, plan->max_batch) : 0;
-    const size_t work = node->op->workspace_floats ? node->op->workspace_floats(context, node, plan->max_batch) : 0;
+    const int samples = plan_samples(plan, g, i);
+    const size_t saved = node->op->saved_bytes ? node->op->saved_bytes(node, samples) : 0;
+    const size_t work = node->op->workspace_floats ? node->op->workspace_floats(context, node, samples) : 0;
     const int kept = n->trains ? plan_backward_moment(plan, i) : moment;
     if (saved) n->saved = plan_array(plan, saved, moment, kept);
     if (work) n->forward_work = plan_array(plan, work * sizeof(float), moment, moment);
@@ -304,7 +336,8 @@ static inline void plan_arena(Plan *plan) {
 
 /* ----------------------------------------------------------------------------------------------------------- plans */
 
-/* The context says on which device; operations may need other scratch there. */
+/* The context says on which device; operations may need other scratch there. Their workspace_floats() gets it with
+ * `training` set where backward will run: what only backward needs is not reserved to infer. */
 static inline void plan_create(Plan *plan, const Graph *g, const Context *context, int max_batch, ModelUse use) {
   memset(plan, 0, sizeof *plan);
   plan->use = use;
@@ -320,7 +353,9 @@ static inline void plan_create(Plan *plan, const Graph *g, const Context *contex
   }
   for (int l = 0; l < GRAPH_MAX_LOSSES; l++) plan->loss_saved[l] = plan->loss_each[l] = plan->targets[l] = PLAN_NONE;
   plan_training(plan, g);
-  plan_forward_arrays(plan, g, context);
+  Context asked = *context;
+  asked.training = use == MODEL_TRAIN;
+  plan_forward_arrays(plan, g, &asked);
   plan_loss_arrays(plan, g);
   plan_gradient_arrays(plan, g);
   plan_arena(plan);

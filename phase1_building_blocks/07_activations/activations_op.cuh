@@ -22,8 +22,9 @@ static inline void activation_op_backward(const Context *context, const Node *no
             activation_backward_cpu_fast(kind, a->dx[0], a->dy, a->y, n));
 }
 
-/* Backward needs only y, so forward may overwrite x. */
-static const Op activation_ops[] = {
+/* Backward needs only y, so forward may overwrite x. `inline`: one address in a program of several files, by which
+ * fusions know them. */
+inline const Op activation_ops[] = {
     {"Relu", BACKWARD_NEEDS_Y, OP_IN_PLACE, NULL, NULL, activation_op_forward, activation_op_backward},
     {"LeakyRelu", BACKWARD_NEEDS_Y, OP_IN_PLACE, NULL, NULL, activation_op_forward, activation_op_backward},
     {"Sigmoid", BACKWARD_NEEDS_Y, OP_IN_PLACE, NULL, NULL, activation_op_forward, activation_op_backward},
@@ -31,7 +32,7 @@ static const Op activation_ops[] = {
 };
 
 /* A ReLU that the node before or behind it computes (common/nn/fuse.h). */
-static const Op relu_passed_op = {"Relu", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
+inline const Op relu_passed_op = {"Relu", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
 
 static inline int activation(Graph *g, int x, Activation kind) {
   return graph_node(g, &activation_ops[kind], activation_name(kind), &x, 1, graph_shape(g, x), &kind, sizeof kind);

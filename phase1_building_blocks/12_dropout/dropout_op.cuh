@@ -36,7 +36,7 @@ static inline void dropout_op_backward(const Context *context, const Node *node,
   if (a->dx[0]) dropout_op_apply(context, node, a->dx[0], a->dy, a->batch);
 }
 
-static const Op dropout_op = {"Dropout",          0, OP_IN_PLACE | OP_DRAWS, NULL, NULL, dropout_op_forward,
+inline const Op dropout_op = {"Dropout",          0, OP_IN_PLACE | OP_DRAWS, NULL, NULL, dropout_op_forward,
                               dropout_op_backward};
 
 /* p = 0: y is x, and no random numbers are drawn. So all steps have the same launches (OP_DRAWS). */
@@ -50,7 +50,7 @@ static inline void dropout_none_op_backward(const Context *context, const Node *
     device_copy(context->device, a->dx[0], a->dy, (size_t)a->batch * shape_count(node->shape) * sizeof(float));
 }
 
-static const Op dropout_none_op = {
+inline const Op dropout_none_op = {
     "Dropout", 0, OP_IN_PLACE, NULL, NULL, dropout_none_op_forward, dropout_none_op_backward};
 
 /* Drops each element with probability p in [0, 1]. */

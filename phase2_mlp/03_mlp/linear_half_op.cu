@@ -11,7 +11,7 @@ static inline int linear_half_out(const Node *node) { return half_channels(linea
 /* GPU: dy where y > 0. */
 static inline size_t linear_half_op_workspace(const Context *context, const Node *node, int batch) {
   if (context->device == DEVICE_CPU) return lowered_workspace_cpu(context, node, batch);
-  return ((size_t)batch * linear_half_out(node) + 1) / 2;
+  return context->training ? ((size_t)batch * linear_half_out(node) + 1) / 2 : 0;
 }
 
 template <typename T>

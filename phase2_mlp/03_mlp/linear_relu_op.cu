@@ -20,7 +20,7 @@ static inline int linear_relu_op_splits(const Context *context, const Node *node
 /* Forward: parts of divided sums. Backward: dy where y > 0, for the two operations. A smaller batch may be divided into
  * more parts, which are smaller. */
 static inline size_t linear_relu_op_workspace(const Context *context, const Node *node, int batch) {
-  const size_t open = (size_t)batch * linear_out(node);
+  const size_t open = context->training ? (size_t)batch * linear_out(node) : 0;
   size_t parts = 0;
   for (int b = 1; b <= batch && context->device == DEVICE_GPU; b++) {
     const int splits = linear_relu_op_splits(context, node, b);

@@ -25,6 +25,13 @@ typedef struct Conv2dMethod {
   Conv2dForward *forward;
   Conv2dBackwardInput *backward_input; /* NULL: it has none; networks use the usual one */
   Conv2dBackwardWeight *backward_weight;
+  size_t (*forward_floats)(Conv2dShape s) = NULL; /* of forward alone; NULL: workspace_floats */
 } Conv2dMethod;
+
+/* Of a method whose forward() needs no workspace. */
+static inline size_t conv2d_no_floats(Conv2dShape s) {
+  (void)s;
+  return 0;
+}
 
 #endif /* PHASE3_CNN_CONV2D_METHOD_CUH */

@@ -58,6 +58,7 @@ static const Conv2dMethod conv2d_tiled_method = {"tiled",
                                                  conv2d_workspace_floats_gpu,
                                                  conv2d_tiled_forward,
                                                  conv2d_tiled_backward_input,
-                                                 conv2d_tiled_backward_weight};
+                                                 conv2d_tiled_backward_weight,
+                                                 conv2d_no_floats};
 
 #endif /* PHASE3_CNN_CONV2D_NAIVE_METHOD_CUH */

@@ -12,7 +12,9 @@ static inline Conv2dShape conv2d_op_shape(const Node *node, int batch) {
   return shape;
 }
 
+/* On a GPU only the gradient of the weights needs it. */
 static inline size_t conv2d_op_workspace(const Context *context, const Node *node, int batch) {
+  if (context->device == DEVICE_GPU && !context->training) return 0;
   return conv2d_workspace_floats(context->device, conv2d_op_shape(node, batch));
 }
 

@@ -294,6 +294,10 @@ static inline size_t conv2d_fft_workspace_floats(Conv2dShape s) {
   return weight > floats ? weight : floats;
 }
 
+static inline size_t conv2d_fft_forward_floats(Conv2dShape s) {
+  return conv2d_fft_floats(s, conv2d_fft_forward_tiling(s), false, false);
+}
+
 /* ---- launchers ---- */
 
 /* y[n][k] = sum over c of the correlation of x[n][c] with w[k][c]: conj(W) X. */
@@ -392,6 +396,7 @@ static const Conv2dMethod conv2d_fft_method = {
     conv2d_forward_fft_tiled,
     conv2d_backward_input_fft_tiled,
     conv2d_backward_weight_fft_tiled,
+    conv2d_fft_forward_floats,
 };
 
 #endif /* PHASE3_CNN_CONV2D_FFT_CUH */

@@ -387,6 +387,7 @@ static const Conv2dMethod conv2d_gemm_method = {"implicit_gemm",
                                                 conv2d_gemm_method_floats,
                                                 conv2d_forward_implicit_gemm,
                                                 conv2d_method_backward_input,
-                                                conv2d_method_backward_weight};
+                                                conv2d_method_backward_weight,
+                                                conv2d_implicit_gemm_workspace_floats};
 
 #endif /* PHASE3_CNN_CONV2D_BACKWARD_CUH */

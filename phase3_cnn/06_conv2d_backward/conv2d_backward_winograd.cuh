@@ -282,6 +282,7 @@ static const Conv2dMethod conv2d_winograd_method = {"winograd",
                                                     conv2d_winograd_method_floats,
                                                     conv2d_forward_winograd,
                                                     conv2d_backward_input_winograd,
-                                                    conv2d_backward_weight_winograd};
+                                                    conv2d_backward_weight_winograd,
+                                                    conv2d_winograd_floats};
 
 #endif /* PHASE3_CNN_CONV2D_BACKWARD_WINOGRAD_CUH */

@@ -3,9 +3,10 @@
 
 #include "phase3_cnn/06_conv2d_backward/conv2d_half.cuh"
 
-/* A smaller batch may be divided into as many parts. */
+/* Of the gradient of the weights; a smaller batch may be divided into as many parts. */
 static inline size_t conv2d_half_op_workspace(const Context *context, const Node *node, int batch) {
   if (context->device == DEVICE_CPU) return lowered_workspace_cpu(context, node, batch);
+  if (!context->training) return 0;
   return conv2d_half_floats(conv2d_op_shape(node, batch));
 }
 

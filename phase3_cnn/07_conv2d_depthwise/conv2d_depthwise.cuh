@@ -346,6 +346,7 @@ static const Conv2dMethod conv2d_depthwise_method = {"depthwise",
                                                      conv2d_depthwise_workspace_floats,
                                                      conv2d_depthwise_forward,
                                                      conv2d_depthwise_backward_input,
-                                                     conv2d_depthwise_backward_weight};
+                                                     conv2d_depthwise_backward_weight,
+                                                     conv2d_no_floats};
 
 #endif /* PHASE3_CNN_CONV2D_DEPTHWISE_CUH */

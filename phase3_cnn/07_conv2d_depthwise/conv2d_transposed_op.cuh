@@ -31,7 +31,7 @@ static inline void conv2d_transposed_op_backward(const Context *context, const N
   if (a->dx[0]) conv2d_transposed_backward_input(context->device, a->dx[0], a->dy, a->param[0], mirror, a->workspace);
 }
 
-static const Op conv2d_transposed_op = {"ConvTranspose",
+inline const Op conv2d_transposed_op = {"ConvTranspose",
                                         BACKWARD_NEEDS_X,
                                         0,
                                         NULL,

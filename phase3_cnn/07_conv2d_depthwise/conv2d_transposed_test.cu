@@ -243,8 +243,8 @@ static const char *const onnx_tests[] = {
 enum { ONNX_TESTS = sizeof onnx_tests / sizeof *onnx_tests };
 
 /* Number i of an attribute; of one-dimensional images there are no numbers for rows, i < 0. */
-static int onnx_number(const OnnxNode *node, const char *name, int i, int standard) {
-  const OnnxAttribute *a = onnx_attribute(node, name);
+static int onnx_number(const OnnxTestNode *node, const char *name, int i, int standard) {
+  const OnnxTestAttribute *a = onnx_test_attribute(node, name);
   if (a == NULL || i < 0) return standard;
   if (i >= a->ints) fail_msg("%s has %d numbers", name, a->ints);
   return (int)a->value[i];
@@ -252,7 +252,7 @@ static int onnx_number(const OnnxNode *node, const char *name, int i, int standa
 
 /* The case of a test whose output has (rows, cols): output_padding is what the formula lacks of them. Where ONNX cuts
  * off a last row or column (auto_pad SAME_UPPER), ours has it. */
-static Case onnx_case(const OnnxNode *node, const OnnxTensor *x, const OnnxTensor *w, int rows, int cols) {
+static Case onnx_case(const OnnxTestNode *node, const OnnxTestTensor *x, const OnnxTestTensor *w, int rows, int cols) {
   const int lines = x->rank == 3, down = lines ? -1 : 0, across = lines ? 0 : 1, dimensions = lines ? 1 : 2;
   const int groups = onnx_number(node, "group", 0, 1);
   Case t = case_make((int)x->shape[0], (int)x->shape[1], lines ? 1 : (int)x->shape[2], (int)x->shape[lines ? 2 : 3],
@@ -273,8 +273,8 @@ static Case onnx_case(const OnnxNode *node, const OnnxTensor *x, const OnnxTenso
 }
 
 static void check_onnx(const char *test) {
-  OnnxNode node;
-  OnnxTensor file[2], y;
+  OnnxTestNode node;
+  OnnxTestTensor file[2], y;
   memset(file, 0, sizeof file);
   onnx_testdata_load_node(test, &node);
   assert_string_equal(node.op, "ConvTranspose");
@@ -282,7 +282,7 @@ static void check_onnx(const char *test) {
   if (node.input[1].floats == NULL) onnx_testdata_load(test, "input_1", &file[1]);
   if (node.inputs > 2) assert_non_null(node.input[2].floats);
   onnx_testdata_load(test, "output_0", &y);
-  const OnnxTensor *x = &file[0], *w = node.input[1].floats != NULL ? &node.input[1] : &file[1];
+  const OnnxTestTensor *x = &file[0], *w = node.input[1].floats != NULL ? &node.input[1] : &file[1];
   const float *bias = node.inputs > 2 ? node.input[2].floats : NULL;
   const int lines = x->rank == 3; /* one-dimensional: one row */
   const int rows = lines ? 1 : (int)y.shape[2], cols = (int)y.shape[lines ? 2 : 3];
@@ -308,10 +308,10 @@ static void check_onnx(const char *test) {
   print_message("  %s: %d versions\n", test, VERSIONS + 1);
   free(got);
   free(cut);
-  onnx_tensor_free(&file[0]);
-  onnx_tensor_free(&file[1]);
-  onnx_tensor_free(&y);
-  onnx_node_free(&node);
+  onnx_test_tensor_free(&file[0]);
+  onnx_test_tensor_free(&file[1]);
+  onnx_test_tensor_free(&y);
+  onnx_test_node_free(&node);
 }
 
 static void onnx_agrees(void **state) {
@@ -324,12 +324,12 @@ static void onnx_agrees(void **state) {
 static void onnx_found(const char *test, void *volumes) {
   for (int i = 0; i < ONNX_TESTS; i++)
     if (strcmp(test, onnx_tests[i]) == 0) return;
-  OnnxTensor x;
+  OnnxTestTensor x;
   onnx_testdata_load(test, "input_0", &x);
   if (x.rank != 5) fail_msg("%s: %d dimensions, and this test leaves it out", test, x.rank - 2);
   print_message("  %s: a volume\n", test);
   ++*(int *)volumes;
-  onnx_tensor_free(&x);
+  onnx_test_tensor_free(&x);
 }
 
 static void of_onnx_none_but_volumes_is_left_out(void **state) {

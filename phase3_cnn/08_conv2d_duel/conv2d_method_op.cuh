@@ -14,6 +14,7 @@ static inline const Conv2dMethod *conv2d_method_of(const Node *node) {
 static inline size_t conv2d_method_workspace(const Context *context, const Node *node, int batch) {
   const Conv2dMethod *method = conv2d_method_of(node);
   const Conv2dShape s = conv2d_op_shape(node, batch);
+  if (context->device == DEVICE_GPU && !context->training && method->forward_floats) return method->forward_floats(s);
   const int all = method->backward_input && method->backward_weight;
   size_t usual = context->device == DEVICE_CPU || !all ? conv2d_workspace_floats(context->device, s) : 0, own = 0;
   if (context->device == DEVICE_GPU && method->workspace_floats) own = method->workspace_floats(s);

@@ -559,6 +559,7 @@ static const Conv2dMethod conv2d_small_method = {
     conv2d_forward_small,
     conv2d_backward_input_small,
     conv2d_backward_weight_small,
+    conv2d_no_floats,
 };
 
 #endif /* PHASE3_CNN_CONV2D_SMALL_CUH */

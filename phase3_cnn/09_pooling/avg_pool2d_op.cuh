@@ -35,7 +35,7 @@ static inline void avg_pool2d_op_backward(const Context *context, const Node *no
             avg_pool2d_backward_cpu_fast(a->dx[0], a->dy, shape, include_pad));
 }
 
-static const Op avg_pool2d_op = {"AveragePool", 0, 0, NULL, NULL, avg_pool2d_op_forward, avg_pool2d_op_backward};
+inline const Op avg_pool2d_op = {"AveragePool", 0, 0, NULL, NULL, avg_pool2d_op_forward, avg_pool2d_op_backward};
 
 /* The mean of each window of a plane: (C,H,W) becomes (C,P,Q). n, c, h and w of `shape` follow from x.
  * count_include_pad: zeros in the padding count. */

@@ -21,7 +21,7 @@ static inline void global_avg_pool2d_op_backward(const Context *context, const N
             global_avg_pool2d_backward_cpu_fast(a->dx[0], a->dy, planes, pixels));
 }
 
-static const Op global_avg_pool2d_op = {"GlobalAveragePool",          0, 0, NULL, NULL, global_avg_pool2d_op_forward,
+inline const Op global_avg_pool2d_op = {"GlobalAveragePool",          0, 0, NULL, NULL, global_avg_pool2d_op_forward,
                                         global_avg_pool2d_op_backward};
 
 /* The mean of each channel: (C,H,W) becomes (C). */

@@ -52,15 +52,15 @@ static const char *const global_tests[] = {"globalaveragepool", "globalaveragepo
 
 typedef struct Data {
   const char *test;
-  OnnxNode node;
-  OnnxTensor x, y;
+  OnnxTestNode node;
+  OnnxTestTensor x, y;
   Pool2dShape shape;
   int first[2], count[2]; /* the windows of the shape, down and across, that ONNX has, too */
   bool include_pad;
 } Data;
 
 static int number(const Data *data, const char *attribute, int i, int standard) {
-  const OnnxAttribute *a = onnx_attribute(&data->node, attribute);
+  const OnnxTestAttribute *a = onnx_test_attribute(&data->node, attribute);
   if (a == NULL) return standard;
   if (i >= a->ints) fail_msg("%s: %s has %d numbers", data->test, attribute, a->ints);
   return (int)a->value[i];
@@ -75,7 +75,7 @@ static void read_axis(Data *data, int axis, int dimensions, int size, int *kerne
   *dilation = given ? number(data, "dilations", i, 1) : 1;
   int before = given ? number(data, "pads", i, 0) : 0, after = given ? number(data, "pads", i + dimensions, 0) : 0;
   const int span = *dilation * (*kernel - 1) + 1;
-  const OnnxAttribute *automatic = onnx_attribute(&data->node, "auto_pad");
+  const OnnxTestAttribute *automatic = onnx_test_attribute(&data->node, "auto_pad");
   if (given && automatic != NULL && strncmp(automatic->text, "SAME", 4) == 0) {
     const int outputs = (size + *stride - 1) / *stride;
     const int all = (outputs - 1) * *stride + span > size ? (outputs - 1) * *stride + span - size : 0;
@@ -115,9 +115,9 @@ static Data load(const char *test, const char *op) {
 }
 
 static void unload(Data *data) {
-  onnx_node_free(&data->node);
-  onnx_tensor_free(&data->x);
-  onnx_tensor_free(&data->y);
+  onnx_test_node_free(&data->node);
+  onnx_test_tensor_free(&data->x);
+  onnx_test_tensor_free(&data->y);
 }
 
 /* Output o of ONNX is this one of ours. */
@@ -138,7 +138,7 @@ static void check(const Data *data, const char *version, const float *y, size_t 
 /* ONNX counts the elements of the whole tensor; with storage_order 1 those of a plane column by column. */
 static void check_indices(const Data *data, const char *version, const uint8_t *argmax) {
   const Pool2dShape s = data->shape;
-  OnnxTensor indices;
+  OnnxTestTensor indices;
   onnx_testdata_load(data->test, "output_1", &indices);
   for (size_t o = 0; o < data->y.count; o++) {
     const size_t at = ours(data, o), outputs = (size_t)pool2d_out_h(s) * pool2d_out_w(s), plane = at / outputs;
@@ -149,7 +149,7 @@ static void check_indices(const Data *data, const char *version, const uint8_t *
     if ((float)(plane * s.h * s.w + place) != indices.floats[o])
       fail_msg("%s, %s: index %zu is %d, expected %g", data->test, version, o, place, (double)indices.floats[o]);
   }
-  onnx_tensor_free(&indices);
+  onnx_test_tensor_free(&indices);
 }
 
 /* Some tests have more padding than PyTorch allows, but no window in it alone; one has windows of more elements than a

@@ -20,7 +20,7 @@ static inline size_t batch_norm2d_add_relu_half_op_saved(const Node *node, int b
 
 static inline size_t batch_norm2d_half_op_workspace(const Context *context, const Node *node, int batch) {
   if (context->device == DEVICE_CPU) return lowered_workspace_cpu(context, node, batch);
-  return batch_norm_half_floats(batch_norm2d_half_rows(node, batch), node->shape.dim[0]);
+  return !context->training ? 0 : batch_norm_half_floats(batch_norm2d_half_rows(node, batch), node->shape.dim[0]);
 }
 
 template <typename T>

@@ -21,7 +21,7 @@
 extern const Op batch_norm2d_op, batch_norm2d_relu_op, batch_norm2d_add_relu_op;
 
 /* A sum that batch norm computes as well. */
-static const Op batch_norm2d_add_passed_op = {"Add", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
+inline const Op batch_norm2d_add_passed_op = {"Add", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
 
 #define FUSE_BATCH_NORM_RELU \
   { &batch_norm2d_op, &activation_ops[ACTIVATION_RELU], &batch_norm2d_relu_op, &relu_passed_op, NULL }

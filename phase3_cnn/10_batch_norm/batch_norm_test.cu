@@ -412,7 +412,7 @@ static void onnx_agrees(void **state) {
   static const char *const tests[] = {"batchnorm_example", "batchnorm_epsilon", "batchnorm_example_training_mode"};
   for (int t = 0; t < 3; t++) {
     const int training = strstr(tests[t], "training") != NULL;
-    OnnxTensor in[5], y;
+    OnnxTestTensor in[5], y;
     for (int i = 0; i < 5; i++) {
       char name[16];
       snprintf(name, sizeof name, "input_%d", i);
@@ -438,8 +438,8 @@ static void onnx_agrees(void **state) {
       if (!c.ok) fail_msg("%s, %s: %s", tests[t], versions[v].name, c.message);
       arrays_free(&host);
     }
-    for (int i = 0; i < 5; i++) onnx_tensor_free(&in[i]);
-    onnx_tensor_free(&y);
+    for (int i = 0; i < 5; i++) onnx_test_tensor_free(&in[i]);
+    onnx_test_tensor_free(&y);
   }
 }
 

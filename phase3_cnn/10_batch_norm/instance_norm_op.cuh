@@ -37,7 +37,7 @@ static inline void instance_norm_op_backward(const Context *context, const Node 
                                       a->workspace));
 }
 
-static const Op instance_norm_op = {"InstanceNormalization",  BACKWARD_NEEDS_X,           0,
+inline const Op instance_norm_op = {"InstanceNormalization",  BACKWARD_NEEDS_X,           0,
                                     instance_norm_op_saved,   instance_norm_op_workspace, instance_norm_op_forward,
                                     instance_norm_op_backward};
 

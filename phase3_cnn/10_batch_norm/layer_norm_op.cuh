@@ -38,7 +38,7 @@ static inline void layer_norm_op_backward(const Context *context, const Node *no
       layer_norm_backward_cpu_fast(a->dx[0], a->grad[0], a->grad[1], a->dy, a->x[0], a->param[0], saved, rows, cols));
 }
 
-static const Op layer_norm_op = {"LayerNormalization",  BACKWARD_NEEDS_X,        0,
+inline const Op layer_norm_op = {"LayerNormalization",  BACKWARD_NEEDS_X,        0,
                                  layer_norm_op_saved,   layer_norm_op_workspace, layer_norm_op_forward,
                                  layer_norm_op_backward};
 

@@ -388,14 +388,14 @@ static void the_definitions_are_those_of_pytorch(void **state) {
 /* y, and of layer norm mean and 1 / deviation, against what numpy computed for the standard. Tests with another epsilon
  * are left out. */
 static void check_onnx(const char *test, Device device) {
-  OnnxNode node;
-  OnnxTensor in[3], out[3];
+  OnnxTestNode node;
+  OnnxTestTensor in[3], out[3];
   onnx_testdata_load_node(test, &node);
   const int layer = strcmp(node.op, "LayerNormalization") == 0;
   const char *const input[] = {"input_0", "input_1", "input_2"}, *const output[] = {"output_0", "output_1", "output_2"};
   for (int i = 0; i < 3; i++) onnx_testdata_load(test, input[i], &in[i]);
   for (int i = 0; i < (layer ? 3 : 1); i++) onnx_testdata_load(test, output[i], &out[i]);
-  const OnnxAttribute *attribute = onnx_attribute(&node, "axis");
+  const OnnxTestAttribute *attribute = onnx_test_attribute(&node, "axis");
   int axis = layer ? attribute ? (int)attribute->value[0] : -1 : 2, rows = 1;
   if (axis < 0) axis += in[0].rank;
   for (int i = 0; i < axis; i++) rows *= (int)in[0].shape[i];
@@ -413,9 +413,9 @@ static void check_onnx(const char *test, Device device) {
   for (int v = 0; v < (layer ? VERSIONS : 2); v++)
     if (versions[v].device == device) check(&p, &versions[v], 0);
   problem_free(&p);
-  onnx_node_free(&node);
-  for (int i = 0; i < 3; i++) onnx_tensor_free(&in[i]);
-  for (int i = 0; i < (layer ? 3 : 1); i++) onnx_tensor_free(&out[i]);
+  onnx_test_node_free(&node);
+  for (int i = 0; i < 3; i++) onnx_test_tensor_free(&in[i]);
+  for (int i = 0; i < (layer ? 3 : 1); i++) onnx_test_tensor_free(&out[i]);
 }
 
 static void every_version_passes_onnx(void **state) {

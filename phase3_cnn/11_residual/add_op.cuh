@@ -17,7 +17,7 @@ static inline void add_op_backward(const Context *context, const Node *node, con
       device_copy(context->device, a->dx[k], a->dy, bytes);
 }
 
-static const Op add_op = {"Add", 0, OP_IN_PLACE | OP_SAME_GRADIENT, NULL, NULL, add_op_forward, add_op_backward};
+inline const Op add_op = {"Add", 0, OP_IN_PLACE | OP_SAME_GRADIENT, NULL, NULL, add_op_forward, add_op_backward};
 
 static inline int add(Graph *g, int a, int b) {
   const int inputs[] = {a, b};

@@ -26,7 +26,7 @@ static inline void add_relu_op_backward(const Context *context, const Node *node
             add_relu_backward_cpu_fast(a->dx[0], a->dx[1], a->dy, a->y, n));
 }
 
-static const Op add_relu_op = {
+inline const Op add_relu_op = {
     "Add", BACKWARD_NEEDS_Y, OP_IN_PLACE | OP_SAME_GRADIENT, NULL, NULL, add_relu_op_forward, add_relu_op_backward};
 
 #define FUSE_ADD_RELU \

@@ -18,6 +18,7 @@ static inline size_t conv_pool_op_in_turn_floats(Device device, ConvPool s) {
 
 static inline size_t conv_pool_op_workspace(const Context *context, const Node *node, int batch) {
   const ConvPool s = conv_pool_op_shape(node, batch);
+  if (context->device == DEVICE_GPU && !context->training) return 0;
   const size_t in_turn = conv_pool_op_in_turn_floats(context->device, s), fused = conv_pool_workspace_floats(s);
   return context->device == DEVICE_CPU || in_turn > fused ? in_turn : fused;
 }
@@ -98,7 +99,7 @@ static inline size_t chain_op_saved(const Node *node, int batch) {
 }
 
 static inline size_t chain_op_workspace(const Context *context, const Node *node, int batch) {
-  (void)context;
+  if (!context->training) return 0;
   return chain_op_saved(node, batch) / sizeof(float);
 }
 

@@ -48,8 +48,9 @@ const Op conv2d_relu_winograd_op = {"Conv",
 
 static inline size_t residual_end_workspace(const Context *context, const Node *node, int batch) {
   const ResidualEnd end = residual_end_of(node, batch);
-  const size_t own = conv2d_workspace_floats(context->device, end.shape);
-  const size_t one = end.added.k > 0 ? conv2d_workspace_floats(context->device, end.added) : 0;
+  const int scratch = context->device == DEVICE_CPU; /* forward alone: on a GPU none */
+  const size_t own = scratch ? conv2d_workspace_floats(context->device, end.shape) : 0;
+  const size_t one = scratch && end.added.k > 0 ? conv2d_workspace_floats(context->device, end.added) : 0;
   return (own > one ? own : one) + (end.added.k > 0 ? conv2d_y_count(end.shape) : 0);
 }
 

@@ -30,7 +30,7 @@ extern const Op conv2d_infer_half_op, conv2d_relu_half_op, residual_end_half_op,
 extern const Op conv2d_tf32_op, conv2d_relu_tf32_op, residual_end_tf32_op; /* conv2d_tf32_op.cu */
 
 /* A sum that the convolution computes as well. */
-static const Op residual_add_passed_op = {"Add", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
+inline const Op residual_add_passed_op = {"Add", 0, OP_IN_PLACE | OP_PASSED, NULL, NULL, op_passed, op_passed};
 
 #define FUSE_CONV2D_ADD_RELU \
   { &conv2d_op, &add_relu_op, &residual_end_op, &residual_add_passed_op, conv2d_relu_op_fits }

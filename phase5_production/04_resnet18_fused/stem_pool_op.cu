@@ -26,7 +26,8 @@ static inline StemShape stem_pool_shape(const Node *node, int batch, int pitch) 
 static inline size_t stem_pool_workspace(const Context *context, const Node *node, int batch) {
   const StemPool stem = stem_pool_of(node, batch);
   const size_t largest = shape_count(node->shape) * (size_t)batch / sizeof(float) + 1; /* a byte for each output */
-  return conv2d_y_count(stem.conv) + largest + conv2d_workspace_floats(context->device, stem.conv);
+  const size_t scratch = context->device == DEVICE_CPU ? conv2d_workspace_floats(context->device, stem.conv) : 0;
+  return conv2d_y_count(stem.conv) + largest + scratch;
 }
 
 static inline void stem_pool_forward(const Context *context, const Node *node, const OpArrays *a) {
