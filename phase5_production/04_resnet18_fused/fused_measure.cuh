@@ -102,8 +102,8 @@ static inline void fused_print_operations(FILE *out, const Fused *f) {
   fprintf(out, "\n%-24s%-20s%-14s%10s%10s%10s\n", f->rung->name, "operation", "output", "us", "TFLOP/s", "GB/s");
   for (int i = 0; i < f->model.graph->count; i++) {
     const Node *node = &f->model.graph->nodes[i];
-    if (node->op == NULL || (node->op->flags & (OP_PASSED | OP_ABSORBED))) continue;
-    const double seconds = fused_node_time(f, i), bytes = fused_node_bytes(f, i);
+    if (!fused_node_runs(node)) continue;
+    const double seconds = fused_node_time(f, i), bytes = fused_node_bytes(f->model.graph, i, f->batch);
     fprintf(out, "%-24s%-20s%-14s%10.2f", node->name, node->op->name, shape_text(node->shape).text, seconds * 1e6);
     fprintf(out, "%10.1f%10.0f\n", node->flops * f->batch / seconds * 1e-12, bytes / seconds * 1e-9);
     sum += seconds;

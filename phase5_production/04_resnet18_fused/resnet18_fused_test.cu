@@ -227,7 +227,7 @@ static void a_missing_parameter_is_named(void **state) {
   const Resnet18Shape wider = {SIDE, 2 * WIDTH, CLASSES};
   Graph *plain = resnet18_layers(wider);
   assert_int_equal(model_open(&other, fused_graph(plain, fused_rung("none")), context, NULL, 1, MODEL_INFER, &err), 0);
-  assert_int_equal(fused_parameters(&other, &trained, FUSED_FP32, &err), -1);
+  assert_int_equal(fused_parameters(&other, &trained, &err), -1);
   assert_non_null(strstr(err.message, "conv1.weight"));
   graph_destroy(plain);
   model_close(&other);

@@ -1,0 +1,357 @@
+/* cpu_conv2d.c - plans of cpu_conv2d.h: weights are packed, an output is divided into tiles, tiles are shared out. */
+#include "phase5_production/08_engine/cpu_conv2d.h"
+
+#include <string.h>
+
+#include "common/threads.h"
+#include "phase5_production/08_engine/cpu_conv2d_tile.h"
+
+enum {
+  CPU_ALIGN = 64,
+  CPU_SMALL = 200000, /* FLOPs: less is done before a second thread has begun */
+};
+
+/* Filters that a task computes together: blocks of 16, and the blocks of channels that they read. */
+typedef struct CpuGroup {
+  int first, count;
+  int x_first, x_blocks;
+  int last;        /* channels of the last one */
+  size_t w_offset; /* floats */
+} CpuGroup;
+
+struct CpuConv2d {
+  Conv2dShape shape;
+  CpuShape x, y;
+  CpuActivation activation;
+  const CpuTileKernels *kernels;
+  int method;      /* index in cpu_method_names */
+  int pixels;      /* of a row of y; of a linear layer: images */
+  int rows;
+  CpuGroup *group;
+  int groups;
+  CpuTile tile; /* what is the same in all tiles */
+  size_t x_image, y_image; /* floats from an image to the next */
+  size_t padded;           /* floats of an image that is copied with its padding first, or 0 */
+  int step;                /* index of cpu_tile_steps */
+  float *w, *bias;
+  size_t w_count;
+  double flops; /* of an image */
+};
+
+enum { CPU_DIRECT, CPU_DEPTHWISE_METHOD, CPU_LINEAR, CPU_WINOGRAD };
+static const char *const cpu_method_names[] = {"direct", "depthwise", "linear", "winograd"};
+
+#define CPU_WINOGRAD_GROWTH 32.0
+
+static void *cpu_alloc(size_t floats) {
+  void *p = NULL;
+  if (posix_memalign(&p, CPU_ALIGN, (floats ? floats : 1) * sizeof(float)) != 0) die("out of memory: %zu floats", floats);
+  return p;
+}
+
+/* -------------------------------------------------------------------------------------------------------- plans */
+
+/* Cycles of a row of q pixels with tiles of so many blocks: two products per cycle, two loads per cycle, and a sum that
+ * waits four cycles for itself. */
+static double cpu_row_cost(const CpuTileKernels *kernels, int blocks, int q) {
+  const int vectors = strcmp(kernels->name, "avx512") == 0 ? 1 : strcmp(kernels->name, "avx2") == 0 ? 2 : 4;
+  const int tiles = (q + kernels->pixels[blocks] - 1) / kernels->pixels[blocks];
+  double cost = 0;
+  for (int i = 0; i < tiles; i++) {
+    const int pixels = q * (i + 1) / tiles - q * i / tiles, sums = blocks * vectors * pixels;
+    double cycles = sums / 2.0, loads = (blocks * vectors + pixels) / 2.0;
+    cycles = cycles > loads ? cycles : loads;
+    cost += cycles > 4 ? cycles : 4;
+  }
+  return cost;
+}
+
+/* How many of `left` blocks of filters to take together: the least cost per block. */
+static int cpu_choose_blocks(const CpuTileKernels *kernels, int left, int q) {
+  int best = 1;
+  double least = INFINITY;
+  for (int blocks = 1; blocks <= CPU_TILE_BLOCKS && blocks <= left; blocks++) {
+    if (kernels->pixels[blocks] == 0) continue;
+    const double cost = cpu_row_cost(kernels, blocks, q) / blocks;
+    if (cost <= least) best = blocks, least = cost;
+  }
+  return best;
+}
+
+/* Groups of filters, and for each the channels that at least one of its filters reads. */
+static void cpu_plan_groups(CpuConv2d *conv, int most_channels) {
+  const Conv2dShape *s = &conv->shape;
+  const int blocks = (s->k + CPU_BLOCK - 1) / CPU_BLOCK, channels = s->c / s->groups, filters = s->k / s->groups;
+  conv->group = (CpuGroup *)xcalloc((size_t)blocks, sizeof *conv->group);
+  size_t offset = 0;
+  for (int first = 0; first < blocks;) {
+    CpuGroup *group = &conv->group[conv->groups++];
+    group->first = first;
+    group->count = conv->method == CPU_DEPTHWISE_METHOD ? 1 : cpu_choose_blocks(conv->kernels, blocks - first, conv->pixels);
+    first += group->count;
+    const int last_filter = first * CPU_BLOCK < s->k ? first * CPU_BLOCK - 1 : s->k - 1;
+    const int from = group->first * CPU_BLOCK / filters * channels, to = (last_filter / filters + 1) * channels;
+    group->x_first = from / most_channels;
+    group->x_blocks = (to - 1) / most_channels + 1 - group->x_first;
+    group->last = to - (group->x_first + group->x_blocks - 1) * most_channels;
+    group->w_offset = offset;
+    const size_t read = (size_t)(group->x_blocks - 1) * most_channels + group->last;
+    offset += (conv->method == CPU_DEPTHWISE_METHOD ? 1 : read) * s->r * s->s * group->count * CPU_BLOCK;
+  }
+  conv->w_count = offset;
+}
+
+static float cpu_weight(const Conv2dShape *s, const float *w, int k, int c, int r, int tap) {
+  const int channels = s->c / s->groups, in = c - k / (s->k / s->groups) * channels;
+  if (in < 0 || in >= channels) return 0; /* of another of the shape's groups */
+  return w[(((size_t)k * channels + in) * s->r + r) * s->s + tap];
+}
+
+/* w (K,C/groups,R,S) -> for each group (blocks of x, R, S, channels, filters), as a kernel reads it. */
+static void cpu_pack_weights(CpuConv2d *conv, const float *w, int most_channels) {
+  const Conv2dShape *s = &conv->shape;
+  for (int g = 0; g < conv->groups; g++) {
+    const CpuGroup *group = &conv->group[g];
+    float *to = conv->w + group->w_offset;
+    for (int b = 0; b < group->x_blocks; b++) {
+      const int channels = b + 1 < group->x_blocks ? most_channels : group->last;
+      for (int r = 0; r < s->r; r++)
+        for (int tap = 0; tap < s->s; tap++)
+          for (int i = 0; i < (conv->method == CPU_DEPTHWISE_METHOD ? 1 : channels); i++)
+            for (int f = 0; f < group->count * CPU_BLOCK; f++, to++) {
+              const int k = group->first * CPU_BLOCK + f;
+              const int c = conv->method == CPU_DEPTHWISE_METHOD ? k : (group->x_first + b) * most_channels + i;
+              *to = k < s->k ? cpu_weight(s, w, k, c, r, tap) : 0;
+            }
+    }
+  }
+}
+
+static int cpu_step_index(size_t step) {
+  for (int i = 0; i < CPU_TILE_STEPS - 1; i++)
+    if (cpu_tile_steps[i] == step) return i;
+  return CPU_TILE_STEPS - 1;
+}
+
+/* What convolutions and linear layers have in common, once shape, x, y, method, rows, pixels and tile are known. */
+static void cpu_finish(CpuConv2d *conv, const float *w, const float *bias, int most_channels) {
+  const int blocks = cpu_blocks(conv->y);
+  conv->kernels = cpu_tile_kernels();
+  conv->step = cpu_step_index(conv->tile.x_step);
+  if (conv->method == CPU_DEPTHWISE_METHOD && conv->step >= 2) conv->step = CPU_TILE_STEPS - 1;
+  conv->tile.channels = most_channels;
+  conv->tile.least = conv->activation.least;
+  conv->tile.most = conv->activation.most;
+  cpu_plan_groups(conv, most_channels);
+  conv->w = (float *)cpu_alloc(conv->w_count);
+  conv->bias = (float *)cpu_alloc((size_t)blocks * CPU_BLOCK);
+  memset(conv->bias, 0, (size_t)blocks * CPU_BLOCK * sizeof *conv->bias);
+  if (bias) memcpy(conv->bias, bias, conv->shape.k * sizeof *bias);
+  cpu_pack_weights(conv, w, most_channels);
+}
+
+static int cpu_conv2d_check(Conv2dShape s, CpuShape x, CpuShape y, Error *err) {
+  const Conv2dShapeText text = conv2d_shape_text(s);
+  if (conv2d_shape_check(s, err) != 0) return -1;
+  if (x.c != s.c || x.h != s.h || x.w != s.w || y.c != s.k || y.h != conv2d_out_h(s) || y.w != conv2d_out_w(s))
+    return error_set(err, "convolution of %s: x is an array of (%d,%d,%d) and y one of (%d,%d,%d); expected (%d,%d,%d)",
+                     text.text, x.c, x.h, x.w, y.c, y.h, y.w, s.k, conv2d_out_h(s), conv2d_out_w(s));
+  const int padding = s.padding_h > s.padding_w ? s.padding_h : s.padding_w;
+  if ((x.border >= 0 && x.border < padding) || y.border < 0)
+    return error_set(err, "convolution of %s: x has a border of %d, y one of %d; x needs one of at least its padding, %d",
+                     text.text, x.border, y.border, padding);
+  return 0;
+}
+
+int cpu_conv2d_open(CpuConv2d **result, Conv2dShape s, CpuShape x, CpuShape y, const float *w, const float *bias,
+                    CpuActivation activation, Error *err) {
+  *result = NULL;
+  s.n = 1;
+  if (cpu_conv2d_check(s, x, y, err) != 0) return -1;
+  s = conv2d_bounded_stride(s);
+  CpuConv2d *conv = (CpuConv2d *)xcalloc(1, sizeof *conv);
+  conv->shape = s;
+  conv->x = x;
+  conv->y = y;
+  conv->activation = activation;
+  conv->rows = y.h;
+  conv->pixels = y.w;
+  conv->flops = conv2d_flops(s);
+  conv->y_image = cpu_count(y);
+  const bool plain = x.border < 0;
+  conv->method = !plain && s.groups == s.c && s.k == s.c && s.c > 1 ? CPU_DEPTHWISE_METHOD : CPU_DIRECT;
+  const size_t pixel = plain ? 1 : CPU_BLOCK, row = plain ? (size_t)s.w + 2 * s.padding_w : cpu_row(x);
+  if (plain && (s.padding_h > 0 || s.padding_w > 0)) conv->padded = s.c * (s.h + 2 * (size_t)s.padding_h) * row;
+  conv->x_image = plain ? (size_t)s.c * s.h * s.w : cpu_count(x);
+  conv->tile.y_plane = cpu_plane(y);
+  conv->tile.y_step = CPU_BLOCK;
+  conv->tile.x_plane = plain ? (s.h + 2 * (size_t)s.padding_h) * row : cpu_plane(x);
+  conv->tile.x_row = s.dilation_h * row;
+  conv->tile.x_tap = s.dilation_w * pixel;
+  conv->tile.x_step = s.stride_w * pixel;
+  conv->tile.r = s.r;
+  conv->tile.s = s.s;
+  cpu_finish(conv, w, bias, plain ? 1 : CPU_BLOCK);
+  if (plain && s.dilation_w == 1) { /* the taps of a row of a filter lie side by side, as the channels of a block do */
+    conv->tile.channels = s.s;
+    conv->tile.s = 1;
+  }
+  *result = conv;
+  return 0;
+}
+
+int cpu_linear_open(CpuConv2d **result, CpuShape x, int k, const float *w, const float *bias, CpuActivation activation,
+                    Error *err) {
+  *result = NULL;
+  if (x.c < 1 || x.h < 1 || x.w < 1 || x.border < 0 || k < 1)
+    return error_set(err, "linear layer of (%d,%d,%d) to %d features: every size must be at least 1", x.c, x.h, x.w, k);
+  /* As a convolution of 1 x 1 whose channels are all numbers of x's array, and whose pixels are the images. */
+  const int features = (int)cpu_count(x), row = x.w + 2 * x.border;
+  float *wide = (float *)xcalloc((size_t)k * features, sizeof *wide);
+  for (int f = 0; f < k; f++)
+    for (int c = 0; c < x.c; c++)
+      for (int h = 0; h < x.h; h++)
+        for (int i = 0; i < x.w; i++)
+          wide[(size_t)f * features + c / CPU_BLOCK * cpu_plane(x) +
+               ((size_t)(h + x.border) * row + i + x.border) * CPU_BLOCK + c % CPU_BLOCK] =
+              w[(((size_t)f * x.c + c) * x.h + h) * x.w + i];
+  CpuConv2d *conv = (CpuConv2d *)xcalloc(1, sizeof *conv);
+  conv->shape = conv2d_shape(1, features, 1, 1, k, 1, 1, 1, 0);
+  conv->x = x;
+  conv->y = cpu_shape(k, 1, 1, 0);
+  conv->activation = activation;
+  conv->method = CPU_LINEAR;
+  conv->rows = 1;
+  conv->pixels = 1;
+  conv->flops = 2.0 * k * x.c * x.h * x.w;
+  conv->x_image = (size_t)features;
+  conv->y_image = cpu_count(conv->y);
+  conv->tile.y_plane = conv->tile.x_plane = CPU_BLOCK;
+  conv->tile.y_step = conv->y_image;
+  conv->tile.x_step = conv->x_image;
+  conv->tile.r = conv->tile.s = 1;
+  cpu_finish(conv, wide, bias, CPU_BLOCK);
+  free(wide);
+  *result = conv;
+  return 0;
+}
+
+void cpu_conv2d_close(CpuConv2d *conv) {
+  if (conv == NULL) return;
+  free(conv->w);
+  free(conv->bias);
+  free(conv->group);
+  free(conv);
+}
+
+size_t cpu_conv2d_bytes(const CpuConv2d *conv) { return conv->w_count * sizeof *conv->w; }
+const char *cpu_conv2d_method(const CpuConv2d *conv) { return cpu_method_names[conv->method]; }
+double cpu_conv2d_growth(const CpuConv2d *conv) { return conv->method == CPU_WINOGRAD ? CPU_WINOGRAD_GROWTH : 1; }
+
+size_t cpu_conv2d_workspace(const CpuConv2d *conv, int n, int threads) {
+  (void)threads;
+  return conv->padded * (size_t)n;
+}
+
+/* ------------------------------------------------------------------------------------------------------- running */
+
+/* A row of y, from its first pixel on, in tiles of nearly equal width. */
+static void cpu_run_row(const CpuConv2d *conv, CpuTile *tile, int blocks, int pixels) {
+  const bool depthwise = conv->method == CPU_DEPTHWISE_METHOD;
+  const int widest = depthwise ? CPU_DEPTHWISE_PIXELS : conv->kernels->pixels[blocks];
+  const CpuTileKernel *kernel =
+      depthwise ? conv->kernels->depthwise[conv->step] : conv->kernels->kernel[conv->step][blocks];
+  const int tiles = (pixels + widest - 1) / widest;
+  for (int i = 0, at = 0; i < tiles; i++) {
+    const int end = pixels * (i + 1) / tiles, width = end - at;
+    kernel[width](tile);
+    tile->x += width * tile->x_step;
+    tile->y += width * tile->y_step;
+    if (tile->added) tile->added += width * tile->y_step;
+    at = end;
+  }
+}
+
+/* The border beside rows [from, to) of y, and above the first and below the last row. */
+static void cpu_clear_border(float *y, CpuShape s, int from, int to) {
+  const size_t row = cpu_row(s), side = (size_t)s.border * CPU_BLOCK;
+  if (s.border == 0) return;
+  if (from == 0) memset(y, 0, s.border * row * sizeof *y);
+  if (to == s.h) memset(y + (s.border + (size_t)s.h) * row, 0, s.border * row * sizeof *y);
+  for (int h = from; h < to; h++) {
+    float *at = y + (s.border + (size_t)h) * row;
+    memset(at, 0, side * sizeof *at);
+    memset(at + row - side, 0, side * sizeof *at);
+  }
+}
+
+typedef struct CpuCall {
+  const CpuConv2d *conv;
+  float *y;
+  const float *x, *added;
+  int n, bands;
+} CpuCall;
+
+/* Some rows of some filters of an image. */
+static void cpu_run_task(const CpuCall *call, int image, int g, int band) {
+  const CpuConv2d *conv = call->conv;
+  const CpuGroup *group = &conv->group[g];
+  const Conv2dShape *s = &conv->shape;
+  const bool linear = conv->method == CPU_LINEAR, plain = conv->x.border < 0;
+  const int from = (int)((long)conv->rows * band / call->bands), to = (int)((long)conv->rows * (band + 1) / call->bands);
+  CpuTile tile = conv->tile;
+  const size_t y_first = image * conv->y_image + group->first * conv->tile.y_plane;
+  const float *x = call->x + image * (conv->padded ? conv->padded : conv->x_image) + group->x_first * tile.x_plane;
+  size_t x_row = tile.x_row / (size_t)s->dilation_h;
+  if (!plain && !linear)
+    x += (size_t)(conv->x.border - s->padding_h) * x_row + (size_t)(conv->x.border - s->padding_w) * CPU_BLOCK;
+  tile.w = conv->w + group->w_offset;
+  tile.bias = conv->bias + group->first * CPU_BLOCK;
+  tile.blocks = group->x_blocks;
+  tile.last = plain ? tile.channels : group->last;
+  for (int b = 0; b < group->count && !linear; b++)
+    cpu_clear_border(call->y + y_first + b * tile.y_plane, conv->y, from, to);
+  for (int p = from; p < to; p++) {
+    const size_t y_row = linear ? 0 : cpu_first(conv->y) + p * cpu_row(conv->y);
+    tile.x = x + (size_t)p * s->stride_h * x_row;
+    tile.y = call->y + y_first + y_row;
+    tile.added = call->added ? call->added + y_first + y_row : NULL;
+    cpu_run_row(conv, &tile, group->count, linear ? call->n : conv->pixels);
+  }
+}
+
+/* Plain x (N,C,H,W) -> with zeros around each plane. */
+static const float *cpu_copy_padded(const CpuConv2d *conv, float *to, const float *x, int n, int threads) {
+  const Conv2dShape *s = &conv->shape;
+  const size_t row = (size_t)s->w + 2 * s->padding_w, plane = (s->h + 2 * (size_t)s->padding_h) * row;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+  for (int i = 0; i < n * s->c; i++) {
+    float *at = to + i * plane;
+    memset(at, 0, plane * sizeof *at);
+    at += s->padding_h * row + s->padding_w;
+    for (int h = 0; h < s->h; h++) memcpy(at + h * row, x + ((size_t)i * s->h + h) * s->w, s->w * sizeof *x);
+  }
+  return to;
+}
+
+void cpu_conv2d_run(const CpuConv2d *conv, float *y, const float *x, const float *added, float *workspace, int n,
+                    int threads) {
+  const bool linear = conv->method == CPU_LINEAR;
+  const int images = linear ? 1 : n;
+  CpuCall call = {conv, y, x, added, n, 1};
+  if (n * conv->flops < CPU_SMALL) threads = 1;
+  if (conv->padded) call.x = cpu_copy_padded(conv, workspace, x, n, threads);
+  const int parts = images * conv->groups, wanted = threads > 1 ? 4 * threads : 1;
+  call.bands = parts >= wanted ? 1 : (wanted + parts - 1) / parts;
+  if (call.bands > conv->rows) call.bands = conv->rows;
+  /* What is larger is read once: the weights, or an image. */
+  const bool weights_first = conv->w_count > conv->x_image;
+  const long tasks = (long)parts * call.bands;
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
+  for (long task = 0; task < tasks; task++) {
+    const int band = (int)(task % call.bands), rest = (int)(task / call.bands);
+    const int image = weights_first ? rest % images : rest / conv->groups;
+    const int g = weights_first ? rest / images : rest % conv->groups;
+    cpu_run_task(&call, image, g, band);
+  }
+}

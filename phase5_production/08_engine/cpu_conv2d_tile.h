@@ -1,0 +1,73 @@
+/* cpu_conv2d_tile.h - one tile of a convolution's outputs (cpu_conv2d.h): what a kernel is told, and the table of kernels.
+ *
+ * The kernels stand in cpu_conv2d_body.h, which cpu_conv2d_avx512.c, ..._avx2.c and ..._portable.c compile for their
+ * vectors.
+ */
+#ifndef PHASE5_PRODUCTION_CPU_CONV2D_TILE_H
+#define PHASE5_PRODUCTION_CPU_CONV2D_TILE_H
+
+#include <stdbool.h>
+
+#include "phase5_production/08_engine/cpu_layout.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CPU_TILE_BLOCKS = 4, CPU_TILE_PIXELS = 14, CPU_TILE_STEPS = 5, CPU_DEPTHWISE_PIXELS = 7 };
+
+/* KV blocks of 16 filters, PT pixels of a row of y. Steps are in floats. */
+typedef struct CpuTile {
+  float *y;           /* first block of filters, first pixel */
+  const float *added; /* of y's shape, or NULL */
+  const float *x;     /* what the first tap of the first pixel reads */
+  const float *w;     /* (blocks of x, R, S, channels, KV, 16) */
+  const float *bias;  /* (KV,16) */
+  size_t y_plane;     /* from a block of filters to the next */
+  size_t y_step;      /* from a pixel to the next: 16, or, of a linear layer, the features of an image */
+  size_t x_plane;     /* from a block of channels to the next */
+  size_t x_row, x_tap; /* from a tap to the next, down and right */
+  size_t x_step;      /* from a pixel to the next: the stride */
+  int r, s, blocks, channels, last; /* channels of a block, and of the last one */
+  float least, most;
+} CpuTile;
+
+typedef void (*CpuTileKernel)(const CpuTile *tile);
+
+/* The steps that have kernels of their own, because a constant step makes each pixel's address a constant offset; last,
+ * those for any step. */
+static const size_t cpu_tile_steps[CPU_TILE_STEPS - 1] = {CPU_BLOCK, 2 * CPU_BLOCK, 1, 2};
+
+/* A row of y, in one block of channels, from the rows of x that its windows have in the image. */
+typedef struct CpuPoolRow {
+  float *y;
+  const float *x; /* pixel 0 of the first row */
+  size_t x_row;
+  int rows, width, x_width;
+  int kernel, stride, padding; /* of columns */
+  int counted;                 /* what a mean divides by; 0: the pixels that the window has in the image */
+} CpuPoolRow;
+
+typedef struct CpuTileKernels {
+  const char *name;
+  int pixels[CPU_TILE_BLOCKS + 1]; /* by the number of blocks: the widest tile; 0: none */
+  CpuTileKernel kernel[CPU_TILE_STEPS][CPU_TILE_BLOCKS + 1][CPU_TILE_PIXELS + 1];
+  CpuTileKernel depthwise[CPU_TILE_STEPS][CPU_DEPTHWISE_PIXELS + 1]; /* one block, w (R,S,16) */
+  void (*max_row)(const CpuPoolRow *row);
+  void (*average_row)(const CpuPoolRow *row);
+  void (*add)(float *y, const float *a, const float *b, size_t count, float least, float most); /* whole blocks */
+} CpuTileKernels;
+
+extern const CpuTileKernels cpu_tile_portable;
+#if defined(__x86_64__)
+extern const CpuTileKernels cpu_tile_avx2, cpu_tile_avx512;
+#endif
+
+/* The chosen ones (cpu_kernels()). */
+const CpuTileKernels *cpu_tile_kernels(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,245 @@
+/* engine_lib.cu - the functions of engine.h, compiled once. */
+#include "common/threads.h"
+#include "phase5_production/08_engine/engine_build.cuh"
+#include "phase5_production/08_engine/engine_open.cuh"
+
+/* ------------------------------------------------------------------------------------------------------------ options */
+
+EngineOptions engine_options(void) {
+  EngineOptions o;
+  memset(&o, 0, sizeof o);
+  o.cuda_graphs = o.measure = 1;
+  return o;
+}
+
+static const char *const engine_precisions[] = {"fp32", "tf32", "fp16", "bf16"};
+
+const char *engine_precision_name(EnginePrecision precision) { return engine_precisions[precision]; }
+
+int engine_precision_find(const char *name, EnginePrecision *precision) {
+  for (int i = 0; i < 4; i++)
+    if (strcmp(engine_precisions[i], name) == 0) {
+      *precision = (EnginePrecision)i;
+      return 0;
+    }
+  return -1;
+}
+
+static int engine_check_options(const EngineOptions *o, const EngineSource *source, Error *err) {
+  if (o->device == DEVICE_CPU && o->precision != ENGINE_FP32)
+    return error_set(err, "--precision=%s on a CPU: its kernels are of fp32; take fp32, or --device=gpu",
+                     engine_precision_name(o->precision));
+  if (o->max_batch < 1) return error_set(err, "a batch of %d; at least 1 is expected", o->max_batch);
+  if ((o->max_height > 0 && o->max_height != source->height && !source->free_height) ||
+      (o->max_width > 0 && o->max_width != source->width && !source->free_width))
+    return error_set(err, "%s takes pictures of %d x %d, and %d x %d are asked for; its sizes are fixed", source->name,
+                     source->height, source->width, o->max_height, o->max_width);
+  return 0;
+}
+
+/* --------------------------------------------------------------------------------------------------------- open, close */
+
+static void engine_state_close(EngineState *e) {
+  for (int i = e->shapes - 1; i >= 0; i--) engine_shape_close(e->shape[i]);
+  if (e->source.close) e->source.close(e->source.state);
+  free(e);
+}
+
+/* The source is the engine's from now on, also on failure. */
+static int engine_open_source(Engine *engine, EngineSource source, const EngineOptions *options, Error *err) {
+  char description[256];
+  EngineState *e = (EngineState *)xcalloc(1, sizeof *e);
+  EngineShape *shape;
+  memset(engine, 0, sizeof *engine);
+  e->source = source;
+  e->options = *options;
+  EngineOptions *o = &e->options;
+  if (o->max_batch == 0) o->max_batch = 1;
+  if (engine_check_options(o, &source, err) != 0 || device_open(o->device, description, sizeof description, err) != 0) {
+    engine_state_close(e);
+    return -1;
+  }
+  if (o->max_height == 0) o->max_height = source.height;
+  if (o->max_width == 0) o->max_width = source.width;
+  if (o->choices) snprintf(e->choices, sizeof e->choices, "%s", o->choices);
+  o->choices = NULL;
+  e->context.device = o->device;
+  e->context.gpu = o->gpu;
+  e->context.seed = 1;
+  if (engine_open_shape(e, o->max_height, o->max_width, &shape, err) != 0) {
+    engine_state_close(e);
+    return -1;
+  }
+  e->options.log = NULL;
+  engine->state = e;
+  return 0;
+}
+
+int engine_open_model(Engine *e, const Model *model, const EngineOptions *options, Error *err) {
+  return engine_open_source(e, engine_model_source(model), options, err);
+}
+
+void engine_close(Engine *e) {
+  if (e->state) engine_state_close(e->state);
+  memset(e, 0, sizeof *e);
+}
+
+/* --------------------------------------------------------------------------------------------------------------- runs */
+
+/* The shape of a call; NULL with a sentence. */
+static EngineShape *engine_called(EngineState *e, int batch, int height, int width, Error *err) {
+  const EngineOptions *o = &e->options;
+  if (height == 0) height = o->max_height;
+  if (width == 0) width = o->max_width;
+  if (batch < 1 || batch > o->max_batch) {
+    error_set(err, "a batch of %d for an engine of at most %d samples; declare more with max_batch (--max-batch)",
+              batch, o->max_batch);
+    return NULL;
+  }
+  if (height > o->max_height || width > o->max_width || height < 0 || width < 0) {
+    error_set(err,
+              "a picture of %d x %d for an engine of at most %d x %d; declare more with --max-height and --max-width",
+              height, width, o->max_height, o->max_width);
+    return NULL;
+  }
+  if ((height != o->max_height && !e->source.free_height) || (width != o->max_width && !e->source.free_width)) {
+    error_set(err, "%s takes pictures of %d x %d, not of %d x %d", e->source.name, o->max_height, o->max_width, height,
+              width);
+    return NULL;
+  }
+#ifdef _OPENMP
+  if (o->device == DEVICE_CPU && o->threads > 0) omp_set_num_threads(o->threads);
+#endif
+  return engine_find_shape(e, height, width, err);
+}
+
+static float *engine_shape_input(const EngineShape *shape, int i) {
+  if (shape->group > 0) return shape->x[i];
+  return model_output(&shape->model, engine_input_node(shape->model.graph, i));
+}
+
+static float *engine_shape_output(const EngineShape *shape, int i) {
+  if (shape->group > 0) return shape->y[i];
+  return model_output(&shape->model, engine_output_node(shape->model.graph, i));
+}
+
+int engine_run_all(Engine *engine, const float *const *x, int batch, int height, int width, float *const *y,
+                   Error *err) {
+  EngineState *e = engine->state;
+  const Device device = e->options.device;
+  EngineShape *shape = engine_called(e, batch, height, width, err);
+  if (shape == NULL) return -1;
+  const Graph *g = shape->model.graph;
+  model_use_device(&shape->model);
+  for (int i = 0; i < e->inputs; i++)
+    device_upload(device, engine_shape_input(shape, i), x[i],
+                  engine_floats(g, engine_input_node(g, i), batch) * sizeof(float));
+  engine_infer(e, shape, batch);
+  device_synchronize(device);
+  for (int i = 0; i < e->outputs; i++)
+    if (y[i])
+      device_download(device, y[i], engine_shape_output(shape, i),
+                      engine_floats(g, engine_output_node(g, i), batch) * sizeof(float));
+  return 0;
+}
+
+int engine_run(Engine *e, const float *x, int batch, int height, int width, float *y, Error *err) {
+  const float *const inputs[] = {x};
+  float *outputs[ENGINE_MAX_VALUES] = {y};
+  if (e->state->inputs != 1)
+    return error_set(err, "%s has %d inputs; give all of them to engine_run_all()", e->state->source.name,
+                     e->state->inputs);
+  return engine_run_all(e, inputs, batch, height, width, outputs, err);
+}
+
+int engine_run_device(Engine *engine, const float *const *x, int batch, int height, int width, float *const *y,
+                      Error *err) {
+  EngineState *e = engine->state;
+  const Device device = e->options.device;
+  EngineShape *shape = engine_called(e, batch, height, width, err);
+  if (shape == NULL) return -1;
+  const Graph *g = shape->model.graph;
+  model_use_device(&shape->model);
+  for (int i = 0; i < e->inputs; i++)
+    if (x && x[i] && x[i] != engine_shape_input(shape, i))
+      device_copy(device, engine_shape_input(shape, i), x[i],
+                  engine_floats(g, engine_input_node(g, i), batch) * sizeof(float));
+  engine_infer(e, shape, batch);
+  for (int i = 0; i < e->outputs; i++)
+    if (y && y[i])
+      device_copy(device, y[i], engine_shape_output(shape, i),
+                  engine_floats(g, engine_output_node(g, i), batch) * sizeof(float));
+  return 0;
+}
+
+float *engine_device_input(Engine *e, int i, int height, int width, Error *err) {
+  EngineShape *shape = engine_called(e->state, 1, height, width, err);
+  return shape ? engine_shape_input(shape, i) : NULL;
+}
+
+const float *engine_device_output(Engine *e, int i, int height, int width, Error *err) {
+  EngineShape *shape = engine_called(e->state, 1, height, width, err);
+  return shape ? engine_shape_output(shape, i) : NULL;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- questions */
+
+int engine_inputs(const Engine *e) { return e->state->inputs; }
+int engine_outputs(const Engine *e) { return e->state->outputs; }
+
+static EngineValue engine_value_of(const EngineNamed *named) {
+  EngineValue value = named->value;
+  value.name = named->name;
+  return value;
+}
+
+EngineValue engine_input(const Engine *e, int i) { return engine_value_of(&e->state->x[i]); }
+EngineValue engine_output(const Engine *e, int i) { return engine_value_of(&e->state->y[i]); }
+
+static int engine_shape_of(Engine *e, int i, int is_output, int height, int width, EngineValue *value, size_t *floats,
+                           Error *err) {
+  EngineShape *shape = engine_called(e->state, 1, height, width, err);
+  if (shape == NULL) return -1;
+  const Graph *g = shape->model.graph;
+  const Node *node = &g->nodes[is_output ? engine_output_node(g, i) : engine_input_node(g, i)];
+  *value = is_output ? engine_output(e, i) : engine_input(e, i);
+  value->rank = 1 + node->shape.rank;
+  for (int k = 1; k < value->rank; k++) value->dim[k] = node->shape.dim[k - 1];
+  *floats = shape_count(node->shape);
+  return 0;
+}
+
+int engine_output_shape(Engine *e, int i, int height, int width, EngineValue *value, size_t *floats, Error *err) {
+  return engine_shape_of(e, i, 1, height, width, value, floats, err);
+}
+int engine_input_shape(Engine *e, int i, int height, int width, EngineValue *value, size_t *floats, Error *err) {
+  return engine_shape_of(e, i, 0, height, width, value, floats, err);
+}
+
+const char *engine_metadata(const Engine *e, const char *key) {
+  const EngineSource *source = &e->state->source;
+  return source->metadata ? source->metadata(source->state, key) : NULL;
+}
+
+EngineMemory engine_memory(const Engine *e) {
+  EngineMemory memory = {0, 0, 0};
+  for (int i = 0; i < e->state->shapes; i++) {
+    const EngineShape *shape = e->state->shape[i];
+    const Model *m = &shape->model;
+    memory.weights += m->buffer_count * sizeof(float);
+    if (!shape->borrows) {
+      memory.weights += m->parameter_count * sizeof(float) + m->half_runs * HALF_RUN * sizeof(uint16_t);
+      memory.arena += m->plan.arena_bytes;
+    }
+    for (int k = 0; shape->group > 0 && k < e->state->inputs; k++)
+      memory.total += engine_floats(m->graph, engine_input_node(m->graph, k), e->state->options.max_batch) * 4;
+    for (int k = 0; shape->group > 0 && k < e->state->outputs; k++)
+      memory.total += engine_floats(m->graph, engine_output_node(m->graph, k), e->state->options.max_batch) * 4;
+  }
+  memory.total += memory.weights + memory.arena;
+  return memory;
+}
+
+EngineOptions engine_get_options(const Engine *e) { return e->state->options; }
+const char *engine_choices(const Engine *e) { return e->state->choices; }
+const Model *engine_model(const Engine *e) { return &e->state->shape[0]->model; }
