@@ -1,51 +1,28 @@
 /* cpu_conv2d.c - plans of cpu_conv2d.h: weights are packed, an output is divided into tiles, tiles are shared out. */
-#include "phase5_production/08_engine/cpu_conv2d.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/threads.h"
-#include "phase5_production/08_engine/cpu_conv2d_tile.h"
+#include "phase5_production/08_engine/cpu_conv2d_plan.h"
 
 enum {
   CPU_ALIGN = 64,
+  CPU_HUGE = 2 << 20,
   CPU_SMALL = 200000, /* FLOPs: less is done before a second thread has begun */
 };
 
-/* Filters that a task computes together: blocks of 16, and the blocks of channels that they read. */
-typedef struct CpuGroup {
-  int first, count;
-  int x_first, x_blocks;
-  int last;        /* channels of the last one */
-  size_t w_offset; /* floats */
-} CpuGroup;
-
-struct CpuConv2d {
-  Conv2dShape shape;
-  CpuShape x, y;
-  CpuActivation activation;
-  const CpuTileKernels *kernels;
-  int method;      /* index in cpu_method_names */
-  int pixels;      /* of a row of y; of a linear layer: images */
-  int rows;
-  CpuGroup *group;
-  int groups;
-  CpuTile tile; /* what is the same in all tiles */
-  size_t x_image, y_image; /* floats from an image to the next */
-  size_t padded;           /* floats of an image that is copied with its padding first, or 0 */
-  int step;                /* index of cpu_tile_steps */
-  float *w, *bias;
-  size_t w_count;
-  double flops; /* of an image */
-};
-
-enum { CPU_DIRECT, CPU_DEPTHWISE_METHOD, CPU_LINEAR, CPU_WINOGRAD };
 static const char *const cpu_method_names[] = {"direct", "depthwise", "linear", "winograd"};
 
-#define CPU_WINOGRAD_GROWTH 32.0
+#define CPU_WINOGRAD_GROWTH 40.0 /* as in the lesson on Winograd's algorithm */
 
-static void *cpu_alloc(size_t floats) {
+/* Large arrays begin at a huge page, if the system has them: weights are read once, and each small page that they lie on
+ * costs a walk through the page tables. */
+void *cpu_alloc(size_t floats) {
   void *p = NULL;
-  if (posix_memalign(&p, CPU_ALIGN, (floats ? floats : 1) * sizeof(float)) != 0) die("out of memory: %zu floats", floats);
+  const size_t bytes = (floats ? floats : 1) * sizeof(float), align = bytes >= CPU_HUGE ? CPU_HUGE : CPU_ALIGN;
+  if (posix_memalign(&p, align, bytes) != 0) die("out of memory: %zu bytes for weights", bytes);
+  if (align == CPU_HUGE) madvise(p, bytes, MADV_HUGEPAGE);
   return p;
 }
 
@@ -73,7 +50,7 @@ static int cpu_choose_blocks(const CpuTileKernels *kernels, int left, int q) {
   for (int blocks = 1; blocks <= CPU_TILE_BLOCKS && blocks <= left; blocks++) {
     if (kernels->pixels[blocks] == 0) continue;
     const double cost = cpu_row_cost(kernels, blocks, q) / blocks;
-    if (cost <= least) best = blocks, least = cost;
+    if (cost < least) best = blocks, least = cost;
   }
   return best;
 }
@@ -83,11 +60,14 @@ static void cpu_plan_groups(CpuConv2d *conv, int most_channels) {
   const Conv2dShape *s = &conv->shape;
   const int blocks = (s->k + CPU_BLOCK - 1) / CPU_BLOCK, channels = s->c / s->groups, filters = s->k / s->groups;
   conv->group = (CpuGroup *)xcalloc((size_t)blocks, sizeof *conv->group);
+  const int width = conv->method == CPU_WINOGRAD ? CPU_TILE_PIXELS : conv->pixels;
   size_t offset = 0;
   for (int first = 0; first < blocks;) {
     CpuGroup *group = &conv->group[conv->groups++];
     group->first = first;
-    group->count = conv->method == CPU_DEPTHWISE_METHOD ? 1 : cpu_choose_blocks(conv->kernels, blocks - first, conv->pixels);
+    group->count = conv->method == CPU_DEPTHWISE                        ? 1
+                   : conv->two_rows && blocks - first >= conv->two_rows ? conv->two_rows
+                                                                        : cpu_choose_blocks(conv->kernels, blocks - first, width);
     first += group->count;
     const int last_filter = first * CPU_BLOCK < s->k ? first * CPU_BLOCK - 1 : s->k - 1;
     const int from = group->first * CPU_BLOCK / filters * channels, to = (last_filter / filters + 1) * channels;
@@ -96,7 +76,7 @@ static void cpu_plan_groups(CpuConv2d *conv, int most_channels) {
     group->last = to - (group->x_first + group->x_blocks - 1) * most_channels;
     group->w_offset = offset;
     const size_t read = (size_t)(group->x_blocks - 1) * most_channels + group->last;
-    offset += (conv->method == CPU_DEPTHWISE_METHOD ? 1 : read) * s->r * s->s * group->count * CPU_BLOCK;
+    offset += (conv->method == CPU_DEPTHWISE ? 1 : read) * s->r * s->s * group->count * CPU_BLOCK;
   }
   conv->w_count = offset;
 }
@@ -110,6 +90,7 @@ static float cpu_weight(const Conv2dShape *s, const float *w, int k, int c, int 
 /* w (K,C/groups,R,S) -> for each group (blocks of x, R, S, channels, filters), as a kernel reads it. */
 static void cpu_pack_weights(CpuConv2d *conv, const float *w, int most_channels) {
   const Conv2dShape *s = &conv->shape;
+  conv->w = (float *)cpu_alloc(conv->w_count);
   for (int g = 0; g < conv->groups; g++) {
     const CpuGroup *group = &conv->group[g];
     float *to = conv->w + group->w_offset;
@@ -117,10 +98,10 @@ static void cpu_pack_weights(CpuConv2d *conv, const float *w, int most_channels)
       const int channels = b + 1 < group->x_blocks ? most_channels : group->last;
       for (int r = 0; r < s->r; r++)
         for (int tap = 0; tap < s->s; tap++)
-          for (int i = 0; i < (conv->method == CPU_DEPTHWISE_METHOD ? 1 : channels); i++)
+          for (int i = 0; i < (conv->method == CPU_DEPTHWISE ? 1 : channels); i++)
             for (int f = 0; f < group->count * CPU_BLOCK; f++, to++) {
               const int k = group->first * CPU_BLOCK + f;
-              const int c = conv->method == CPU_DEPTHWISE_METHOD ? k : (group->x_first + b) * most_channels + i;
+              const int c = conv->method == CPU_DEPTHWISE ? k : (group->x_first + b) * most_channels + i;
               *to = k < s->k ? cpu_weight(s, w, k, c, r, tap) : 0;
             }
     }
@@ -128,9 +109,10 @@ static void cpu_pack_weights(CpuConv2d *conv, const float *w, int most_channels)
 }
 
 static int cpu_step_index(size_t step) {
-  for (int i = 0; i < CPU_TILE_STEPS - 1; i++)
-    if (cpu_tile_steps[i] == step) return i;
-  return CPU_TILE_STEPS - 1;
+  static const size_t steps[CPU_STEP_ANY] = {CPU_BLOCK, 2 * CPU_BLOCK, 1, 2};
+  for (int i = 0; i < CPU_STEP_ANY; i++)
+    if (steps[i] == step) return i;
+  return CPU_STEP_ANY;
 }
 
 /* What convolutions and linear layers have in common, once shape, x, y, method, rows, pixels and tile are known. */
@@ -138,16 +120,21 @@ static void cpu_finish(CpuConv2d *conv, const float *w, const float *bias, int m
   const int blocks = cpu_blocks(conv->y);
   conv->kernels = cpu_tile_kernels();
   conv->step = cpu_step_index(conv->tile.x_step);
-  if (conv->method == CPU_DEPTHWISE_METHOD && conv->step >= 2) conv->step = CPU_TILE_STEPS - 1;
+  if (conv->method == CPU_DEPTHWISE && conv->step > CPU_STEP_BLOCKS) conv->step = CPU_STEP_ANY;
+  if (conv->method == CPU_DIRECT && conv->step <= CPU_STEP_BLOCKS && conv->rows > 1 &&
+      2 * conv->pixels <= conv->kernels->pixels[conv->kernels->two_rows])
+    conv->two_rows = conv->kernels->two_rows;
   conv->tile.channels = most_channels;
   conv->tile.least = conv->activation.least;
   conv->tile.most = conv->activation.most;
   cpu_plan_groups(conv, most_channels);
-  conv->w = (float *)cpu_alloc(conv->w_count);
   conv->bias = (float *)cpu_alloc((size_t)blocks * CPU_BLOCK);
   memset(conv->bias, 0, (size_t)blocks * CPU_BLOCK * sizeof *conv->bias);
   if (bias) memcpy(conv->bias, bias, conv->shape.k * sizeof *bias);
-  cpu_pack_weights(conv, w, most_channels);
+  if (conv->method == CPU_WINOGRAD)
+    cpu_winograd_pack(conv, w);
+  else
+    cpu_pack_weights(conv, w, most_channels);
 }
 
 static int cpu_conv2d_check(Conv2dShape s, CpuShape x, CpuShape y, Error *err) {
@@ -166,6 +153,7 @@ static int cpu_conv2d_check(Conv2dShape s, CpuShape x, CpuShape y, Error *err) {
 int cpu_conv2d_open(CpuConv2d **result, Conv2dShape s, CpuShape x, CpuShape y, const float *w, const float *bias,
                     CpuActivation activation, Error *err) {
   *result = NULL;
+  const int images = s.n;
   s.n = 1;
   if (cpu_conv2d_check(s, x, y, err) != 0) return -1;
   s = conv2d_bounded_stride(s);
@@ -179,7 +167,8 @@ int cpu_conv2d_open(CpuConv2d **result, Conv2dShape s, CpuShape x, CpuShape y, c
   conv->flops = conv2d_flops(s);
   conv->y_image = cpu_count(y);
   const bool plain = x.border < 0;
-  conv->method = !plain && s.groups == s.c && s.k == s.c && s.c > 1 ? CPU_DEPTHWISE_METHOD : CPU_DIRECT;
+  conv->method = !plain && s.groups == s.c && s.k == s.c && s.c > 1 ? CPU_DEPTHWISE : CPU_DIRECT;
+  if (cpu_winograd_fits(conv, images)) conv->method = CPU_WINOGRAD;
   const size_t pixel = plain ? 1 : CPU_BLOCK, row = plain ? (size_t)s.w + 2 * s.padding_w : cpu_row(x);
   if (plain && (s.padding_h > 0 || s.padding_w > 0)) conv->padded = s.c * (s.h + 2 * (size_t)s.padding_h) * row;
   conv->x_image = plain ? (size_t)s.c * s.h * s.w : cpu_count(x);
@@ -187,6 +176,8 @@ int cpu_conv2d_open(CpuConv2d **result, Conv2dShape s, CpuShape x, CpuShape y, c
   conv->tile.y_step = CPU_BLOCK;
   conv->tile.x_plane = plain ? (s.h + 2 * (size_t)s.padding_h) * row : cpu_plane(x);
   conv->tile.x_row = s.dilation_h * row;
+  conv->tile.x_down = s.stride_h * row;
+  conv->tile.y_down = cpu_row(y);
   conv->tile.x_tap = s.dilation_w * pixel;
   conv->tile.x_step = s.stride_w * pixel;
   conv->tile.r = s.r;
@@ -249,15 +240,14 @@ const char *cpu_conv2d_method(const CpuConv2d *conv) { return cpu_method_names[c
 double cpu_conv2d_growth(const CpuConv2d *conv) { return conv->method == CPU_WINOGRAD ? CPU_WINOGRAD_GROWTH : 1; }
 
 size_t cpu_conv2d_workspace(const CpuConv2d *conv, int n, int threads) {
-  (void)threads;
-  return conv->padded * (size_t)n;
+  return conv->method == CPU_WINOGRAD ? cpu_winograd_workspace(conv, n, threads) : conv->padded * (size_t)n;
 }
 
 /* ------------------------------------------------------------------------------------------------------- running */
 
 /* A row of y, from its first pixel on, in tiles of nearly equal width. */
 static void cpu_run_row(const CpuConv2d *conv, CpuTile *tile, int blocks, int pixels) {
-  const bool depthwise = conv->method == CPU_DEPTHWISE_METHOD;
+  const bool depthwise = conv->method == CPU_DEPTHWISE;
   const int widest = depthwise ? CPU_DEPTHWISE_PIXELS : conv->kernels->pixels[blocks];
   const CpuTileKernel *kernel =
       depthwise ? conv->kernels->depthwise[conv->step] : conv->kernels->kernel[conv->step][blocks];
@@ -273,7 +263,7 @@ static void cpu_run_row(const CpuConv2d *conv, CpuTile *tile, int blocks, int pi
 }
 
 /* The border beside rows [from, to) of y, and above the first and below the last row. */
-static void cpu_clear_border(float *y, CpuShape s, int from, int to) {
+void cpu_clear_border_rows(float *y, CpuShape s, int from, int to) {
   const size_t row = cpu_row(s), side = (size_t)s.border * CPU_BLOCK;
   if (s.border == 0) return;
   if (from == 0) memset(y, 0, s.border * row * sizeof *y);
@@ -289,7 +279,7 @@ typedef struct CpuCall {
   const CpuConv2d *conv;
   float *y;
   const float *x, *added;
-  int n, bands;
+  int n, bands, threads;
 } CpuCall;
 
 /* Some rows of some filters of an image. */
@@ -310,13 +300,25 @@ static void cpu_run_task(const CpuCall *call, int image, int g, int band) {
   tile.blocks = group->x_blocks;
   tile.last = plain ? tile.channels : group->last;
   for (int b = 0; b < group->count && !linear; b++)
-    cpu_clear_border(call->y + y_first + b * tile.y_plane, conv->y, from, to);
+    cpu_clear_border_rows(call->y + y_first + b * tile.y_plane, conv->y, from, to);
+  const CpuGroup *after = g + call->threads < conv->groups ? group + call->threads : NULL; /* likely this thread's next */
+  const float *next = after ? conv->w + after->w_offset : NULL;
+  const size_t count = (g + 1 < conv->groups ? group[1].w_offset : conv->w_count) - group->w_offset;
+  int pass = 0;
+  const bool two_rows = conv->two_rows == group->count;
   for (int p = from; p < to; p++) {
     const size_t y_row = linear ? 0 : cpu_first(conv->y) + p * cpu_row(conv->y);
     tile.x = x + (size_t)p * s->stride_h * x_row;
     tile.y = call->y + y_first + y_row;
     tile.added = call->added ? call->added + y_first + y_row : NULL;
-    cpu_run_row(conv, &tile, group->count, linear ? call->n : conv->pixels);
+    tile.next = cpu_next(tile.w, next, count, group->count, pass);
+    if (two_rows && p + 1 < to) {
+      conv->kernels->kernel[conv->step + CPU_STEP_ROWS][group->count][2 * conv->pixels](&tile);
+      p++;
+    } else {
+      cpu_run_row(conv, &tile, group->count, linear ? call->n : conv->pixels);
+    }
+    pass++;
   }
 }
 
@@ -336,10 +338,14 @@ static const float *cpu_copy_padded(const CpuConv2d *conv, float *to, const floa
 
 void cpu_conv2d_run(const CpuConv2d *conv, float *y, const float *x, const float *added, float *workspace, int n,
                     int threads) {
+  if (conv->method == CPU_WINOGRAD) {
+    cpu_winograd_run(conv, y, x, added, workspace, n, threads);
+    return;
+  }
   const bool linear = conv->method == CPU_LINEAR;
   const int images = linear ? 1 : n;
-  CpuCall call = {conv, y, x, added, n, 1};
   if (n * conv->flops < CPU_SMALL) threads = 1;
+  CpuCall call = {conv, y, x, added, n, 1, threads};
   if (conv->padded) call.x = cpu_copy_padded(conv, workspace, x, n, threads);
   const int parts = images * conv->groups, wanted = threads > 1 ? 4 * threads : 1;
   call.bands = parts >= wanted ? 1 : (wanted + parts - 1) / parts;

@@ -44,7 +44,7 @@ typedef struct CpuActivation {
 
 typedef struct CpuConv2d CpuConv2d;
 
-/* Plans the convolution `shape` (its n does not matter) from x to y: their channels, heights and widths are the shape's;
+/* Plans the convolution `shape` (its n: how many images are usual, which the choice of the method depends on) from x to y: their channels, heights and widths are the shape's;
  * x's border is at least the padding. x.border -1: x is plain (N,C,H,W), as the first layer of a network finds it.
  * w (K,C/groups,R,S) and bias (K, or NULL) are packed: they need not be kept. -1 with a sentence. */
 int cpu_conv2d_open(CpuConv2d **conv, Conv2dShape shape, CpuShape x, CpuShape y, const float *w, const float *bias,

@@ -24,21 +24,24 @@ SIMD_INLINE V cpu_clip(V v, V least, V most) {
   return (V)((above & (M)most) | (~above & (M)v));
 }
 
-SIMD_INLINE void cpu_tile(const CpuTile *t, const int kv, const int pt, const size_t step) {
+/* rows: 1, or 2 of pt / 2 pixels each. */
+SIMD_INLINE void cpu_tile(const CpuTile *t, const int kv, const int pt, const size_t step, const int rows) {
   enum { MOST = CPU_TILE_BLOCKS * CPU_VECTORS };
-  const int vectors = kv * CPU_VECTORS;
+  const int vectors = kv * CPU_VECTORS, width = pt / rows;
   V sum[MOST][CPU_TILE_PIXELS];
 #pragma GCC unroll 16
   for (int i = 0; i < vectors; i++)
 #pragma GCC unroll 16
     for (int j = 0; j < pt; j++) sum[i][j] = cpu_load(t->bias + i * CPU_LANES);
-  const float *w = t->w;
+  const float *w = t->w, *next = t->next;
+  const size_t down = rows == 1 ? 0 : t->x_down;
   for (int b = 0; b < t->blocks; b++) {
     const int channels = b + 1 < t->blocks ? t->channels : t->last;
     for (int r = 0; r < t->r; r++)
       for (int s = 0; s < t->s; s++) {
         const float *x = t->x + b * t->x_plane + r * t->x_row + s * t->x_tap;
-        for (int c = 0; c < channels; c++, x++, w += kv * CPU_BLOCK) {
+        for (int c = 0; c < channels; c++, x++, w += kv * CPU_BLOCK, next += CPU_BLOCK) {
+          __builtin_prefetch(next, 0, 2);
           __asm__("" : "+r"(x)); /* or GCC keeps what the next tap reads again, and has no registers left for the sums */
           V weight[MOST];
 #pragma GCC unroll 16
@@ -46,7 +49,7 @@ SIMD_INLINE void cpu_tile(const CpuTile *t, const int kv, const int pt, const si
 #pragma GCC unroll 16
           for (int j = 0; j < pt; j++)
 #pragma GCC unroll 16
-            for (int i = 0; i < vectors; i++) sum[i][j] += weight[i] * x[j * step];
+            for (int i = 0; i < vectors; i++) sum[i][j] += weight[i] * x[j / width * down + j % width * step];
         }
       }
   }
@@ -54,11 +57,12 @@ SIMD_INLINE void cpu_tile(const CpuTile *t, const int kv, const int pt, const si
 #pragma GCC unroll 16
   for (int i = 0; i < vectors; i++) {
     const size_t to = i / CPU_VECTORS * t->y_plane + i % CPU_VECTORS * CPU_LANES;
-    if (t->added)
 #pragma GCC unroll 16
-      for (int j = 0; j < pt; j++) sum[i][j] += cpu_load(t->added + to + j * t->y_step);
-#pragma GCC unroll 16
-    for (int j = 0; j < pt; j++) cpu_store(t->y + to + j * t->y_step, cpu_clip(sum[i][j], least, most));
+    for (int j = 0; j < pt; j++) {
+      const size_t pixel = to + j / width * t->y_down + j % width * t->y_step;
+      if (t->added) sum[i][j] += cpu_load(t->added + pixel);
+      cpu_store(t->y + pixel, cpu_clip(sum[i][j], least, most));
+    }
   }
 }
 
@@ -130,35 +134,51 @@ static void cpu_add(float *y, const float *a, const float *b, size_t count, floa
     cpu_store(y + i, cpu_clip(cpu_load(a + i) + cpu_load(b + i), (V){0} + least, (V){0} + most));
 }
 
-/* A kernel for each tile and each of cpu_tile_steps. */
-#define CPU_KERNEL(kv, pt)                                                                       \
-  static void cpu_tile_##kv##_##pt##_0(const CpuTile *t) { cpu_tile(t, kv, pt, CPU_BLOCK); }     \
-  static void cpu_tile_##kv##_##pt##_1(const CpuTile *t) { cpu_tile(t, kv, pt, 2 * CPU_BLOCK); } \
-  static void cpu_tile_##kv##_##pt##_2(const CpuTile *t) { cpu_tile(t, kv, pt, 1); }             \
-  static void cpu_tile_##kv##_##pt##_3(const CpuTile *t) { cpu_tile(t, kv, pt, 2); }             \
-  static void cpu_tile_##kv##_##pt##_4(const CpuTile *t) { cpu_tile(t, kv, pt, t->x_step); }
+#include "phase5_production/08_engine/cpu_winograd_body.h"
+
+/* A kernel for each tile and each step. */
+#define CPU_KERNEL(kv, pt)                                                                          \
+  static void cpu_tile_##kv##_##pt##_0(const CpuTile *t) { cpu_tile(t, kv, pt, CPU_BLOCK, 1); }     \
+  static void cpu_tile_##kv##_##pt##_1(const CpuTile *t) { cpu_tile(t, kv, pt, 2 * CPU_BLOCK, 1); } \
+  static void cpu_tile_##kv##_##pt##_2(const CpuTile *t) { cpu_tile(t, kv, pt, 1, 1); }             \
+  static void cpu_tile_##kv##_##pt##_3(const CpuTile *t) { cpu_tile(t, kv, pt, 2, 1); }             \
+  static void cpu_tile_##kv##_##pt##_4(const CpuTile *t) { cpu_tile(t, kv, pt, t->x_step, 1); }
+#define CPU_KERNEL_ROWS(kv, pt)                                                                     \
+  static void cpu_tile_##kv##_##pt##_5(const CpuTile *t) { cpu_tile(t, kv, pt, CPU_BLOCK, 2); }     \
+  static void cpu_tile_##kv##_##pt##_6(const CpuTile *t) { cpu_tile(t, kv, pt, 2 * CPU_BLOCK, 2); }
 #define CPU_DEPTHWISES(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
-#define CPU_DEPTHWISE(pt)                                                                          \
-  static void cpu_depthwise_##pt##_0(const CpuTile *t) { cpu_depthwise(t, pt, CPU_BLOCK); }        \
-  static void cpu_depthwise_##pt##_1(const CpuTile *t) { cpu_depthwise(t, pt, 2 * CPU_BLOCK); }    \
+#define CPU_DEPTHWISE(pt)                                                                        \
+  static void cpu_depthwise_##pt##_0(const CpuTile *t) { cpu_depthwise(t, pt, CPU_BLOCK); }      \
+  static void cpu_depthwise_##pt##_1(const CpuTile *t) { cpu_depthwise(t, pt, 2 * CPU_BLOCK); }  \
   static void cpu_depthwise_##pt##_4(const CpuTile *t) { cpu_depthwise(t, pt, t->x_step); }
 
 CPU_KERNELS(CPU_KERNEL)
+CPU_KERNELS_ROWS(CPU_KERNEL_ROWS)
 CPU_DEPTHWISES(CPU_DEPTHWISE)
 
-#define CPU_KERNEL_NAMES(kv, pt)                                                              \
-  [0][kv][pt] = cpu_tile_##kv##_##pt##_0, [1][kv][pt] = cpu_tile_##kv##_##pt##_1,             \
-  [2][kv][pt] = cpu_tile_##kv##_##pt##_2, [3][kv][pt] = cpu_tile_##kv##_##pt##_3,             \
-  [4][kv][pt] = cpu_tile_##kv##_##pt##_4,
-#define CPU_DEPTHWISE_NAMES(pt)                                                               \
-  [0][pt] = cpu_depthwise_##pt##_0, [1][pt] = cpu_depthwise_##pt##_1, [4][pt] = cpu_depthwise_##pt##_4,
+#define CPU_NAMES(kv, pt)                                                                      \
+  [CPU_STEP_BLOCK][kv][pt] = cpu_tile_##kv##_##pt##_0,                                         \
+  [CPU_STEP_BLOCKS][kv][pt] = cpu_tile_##kv##_##pt##_1,                                        \
+  [CPU_STEP_PLAIN][kv][pt] = cpu_tile_##kv##_##pt##_2,                                         \
+  [CPU_STEP_PLAIN_TWO][kv][pt] = cpu_tile_##kv##_##pt##_3,                                     \
+  [CPU_STEP_ANY][kv][pt] = cpu_tile_##kv##_##pt##_4,
+#define CPU_NAMES_ROWS(kv, pt)                                                                 \
+  [CPU_STEP_ROWS][kv][pt] = cpu_tile_##kv##_##pt##_5,                                          \
+  [CPU_STEP_ROWS_TWO][kv][pt] = cpu_tile_##kv##_##pt##_6,
+#define CPU_NAMES_DEPTHWISE(pt)                                                                \
+  [CPU_STEP_BLOCK][pt] = cpu_depthwise_##pt##_0,                                               \
+  [CPU_STEP_BLOCKS][pt] = cpu_depthwise_##pt##_1,                                              \
+  [CPU_STEP_ANY][pt] = cpu_depthwise_##pt##_4,
 
 const CpuTileKernels CPU_TABLE = {
     .name = CPU_TABLE_NAME,
     .pixels = CPU_WIDEST,
-    .kernel = {CPU_KERNELS(CPU_KERNEL_NAMES)},
+    .two_rows = CPU_TWO_ROWS,
+    .kernel = {CPU_KERNELS(CPU_NAMES) CPU_KERNELS_ROWS(CPU_NAMES_ROWS)},
+    .depthwise = {CPU_DEPTHWISES(CPU_NAMES_DEPTHWISE)},
+    .winograd_input = cpu_winograd_input,
+    .winograd_output = cpu_winograd_output,
     .max_row = cpu_max_row,
     .average_row = cpu_average_row,
     .add = cpu_add,
-    .depthwise = {CPU_DEPTHWISES(CPU_DEPTHWISE_NAMES)},
 };

@@ -4,4 +4,6 @@
 #define CPU_TABLE_NAME "portable"
 #define CPU_WIDEST {0, 2, 0, 0, 0}
 #define CPU_KERNELS(X) X(1, 1) X(1, 2)
+#define CPU_TWO_ROWS 0
+#define CPU_KERNELS_ROWS(X)
 #include "phase5_production/08_engine/cpu_conv2d_body.h"
