@@ -272,4 +272,8 @@ COURSE = {
         "nncuda_label",
         "nncuda_workspace",
     ],
+    "phase5_production/10_onnx_runtime": [
+        "top_k_before",
+        "picture_bytes",
+    ],
 }
