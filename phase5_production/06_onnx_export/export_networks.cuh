@@ -222,6 +222,7 @@ static inline const char *export_network_names(char *text, size_t size) {
 typedef struct ExportChoice {
   const ExportNetwork *network;
   ExportShape shape;
+  int own; /* the text says more than the name: the widths of an MLP */
 } ExportChoice;
 
 /* The network in the lesson's own shape. */
@@ -255,7 +256,12 @@ static inline int export_choose_text(ExportChoice *c, const char *text, Error *e
   }
   export_choose(c, network);
   if (own[0] == '\0') return 0;
-  if (strcmp(network->name, "mlp") == 0) return mlp_parse(&c->shape.mlp, own, err);
+  c->own = 1;
+  if (strcmp(network->name, "mlp") == 0) {
+    if (mlp_parse(&c->shape.mlp, own, err) != 0) return -1;
+    c->shape.classes = c->shape.mlp.width[c->shape.mlp.count - 1];
+    return 0;
+  }
   if (strcmp(network->name, "resnet_mnist") == 0 && resnet_parse(own, &c->shape.resnet) == 0) return 0;
   return error_set(err, "\"%.80s\" behind the network %s cannot be understood", own, network->name);
 }
@@ -263,11 +269,16 @@ static inline int export_choose_text(ExportChoice *c, const char *text, Error *e
 /* The images of a data set, and its classes. */
 static inline void export_choose_data(ExportChoice *c, const DataSource *data) {
   c->shape.images = data->shape;
-  c->shape.classes = data->classes;
-  if (strcmp(c->network->name, "mlp") == 0) {
+  if (!c->own || strcmp(c->network->name, "mlp") != 0) c->shape.classes = data->classes;
+  if (strcmp(c->network->name, "mlp") == 0 && !c->own) {
     c->shape.mlp.width[0] = (int)shape_count(data->shape);
     c->shape.mlp.width[c->shape.mlp.count - 1] = data->classes;
   }
+}
+
+/* Numbers of one sample. */
+static inline size_t export_inputs(const ExportChoice *c) {
+  return strcmp(c->network->name, "mlp") == 0 ? (size_t)c->shape.mlp.width[0] : shape_count(c->shape.images);
 }
 
 /* The last parameter: the bias of the layer that makes the logits. */

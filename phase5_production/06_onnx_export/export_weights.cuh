@@ -54,14 +54,12 @@ static inline int export_choose_all(ExportSource *s, const ExportRequest *r, con
   if (text[0] != '\0' && export_choose_text(c, text, &why) != 0)
     return error_set(err, "%s%.900s", r->network[0] ? "--network: " : "the checkpoint: ", why.message);
   if (text[0] == '\0' && export_recognise(c, file, err) != 0) return -1;
-  if (data[0] == '\0') data = c->network->data;
-  s->data = data_source_named(data);
-  if (r->data[0] && s->data == NULL)
-    return error_set(err, "--data=%.60s: one of mnist, fashion_mnist, cifar10 and cifar100 is expected", r->data);
-  if (s->data && c->shape.images.rank == 3) export_choose_data(c, s->data);
-  if (file) export_choose_sizes(c, file);
-  if (s->data && (size_t)s->data->classes != (size_t)c->shape.classes) s->data = NULL;
+  s->data = data_source_named(data[0] ? data : c->network->data);
+  if (data[0] && s->data && c->shape.images.rank == 3) export_choose_data(c, s->data);
   if (r->side > 0 && c->shape.images.rank == 3) c->shape.images.dim[1] = c->shape.images.dim[2] = r->side;
+  if (file) export_choose_sizes(c, file);
+  if (s->data && (s->data->classes != c->shape.classes || shape_count(s->data->shape) != export_inputs(c)))
+    s->data = NULL; /* the network is of another one */
   return 0;
 }
 
@@ -144,10 +142,11 @@ static inline void export_describe_classes(const ExportSource *s, OnnxModel *onn
 /* Mean and deviation are the checkpoint's, those of ImageNet for a ResNet-18, else 0 and 1. The MLP takes pictures, too,
  * whose pixels are its features. */
 static inline void export_describe_pictures(const ExportSource *s, OnnxModel *onnx) {
-  const Shape shape = s->data && s->choice.shape.images.rank == 1 ? s->data->shape : s->choice.shape.images;
+  const int is_row = graph_shape(s->net.graph, model_input_node(&s->net, 0)).rank == 1;
+  const Shape shape = s->data ? s->data->shape : s->choice.shape.images;
   const int image_net = strcmp(s->choice.network->name, "resnet18") == 0;
   OnnxPreprocessing p;
-  if (shape.rank != 3 || (shape.dim[0] != 1 && shape.dim[0] != 3)) return;
+  if ((is_row && s->data == NULL) || shape.rank != 3 || (shape.dim[0] != 1 && shape.dim[0] != 3)) return;
   memset(&p, 0, sizeof p);
   p.channels = shape.dim[0];
   p.height = shape.dim[1];

@@ -8,27 +8,32 @@
 #include "common/options.h"
 #include "common/threads_begin.h"
 #include "common/train_log.h"
+#include "phase5_production/06_onnx_export/export_config.h"
 #include "phase5_production/06_onnx_export/export_test_data.h"
 #include "phase5_production/06_onnx_export/export_weights.cuh"
 #include "phase5_production/06_onnx_export/onnx_export.cuh"
+#include "phase5_production/06_onnx_export/onnx_print.h"
 
 enum {
   TEST_BATCH = 3,
   KEY_NETWORK = 'N',
-  KEY_DATA = 1,
+  KEY_CONFIG = 1,
+  KEY_DATA,
   KEY_CLASSES,
   KEY_SIDE,
   KEY_ANY,
   KEY_PROBABILITIES,
   KEY_TEST,
+  KEY_NODES,
   KEY_LIST
 };
 
 typedef struct Options {
   CommonOptions common;
-  char weights[PATH_MAX], output[PATH_MAX], classes[PATH_MAX], test_data[PATH_MAX], network[CHECKPOINT_NETWORK];
-  const char *data;
-  int side, any_size, probabilities, list;
+  char weights[PATH_MAX], output[PATH_MAX], classes[PATH_MAX], test_data[PATH_MAX], config[PATH_MAX];
+  char shown[PATH_MAX]; /* the output as typed */
+  char network[CHECKPOINT_NETWORK], data[CHECKPOINT_NAME];
+  int side, any_size, probabilities, nodes, list;
 } Options;
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -42,8 +47,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'o':
       option_path(state, arg, "--output", o->output);
       return 0;
+    case KEY_CONFIG:
+      option_path(state, arg, "--config", o->config);
+      return 0;
     case KEY_DATA:
-      o->data = arg;
+      if (data_source_named(arg) == NULL)
+        argp_error(state, "--data=%s: one of mnist, fashion_mnist, cifar10 and cifar100 is expected", arg);
+      snprintf(o->data, sizeof o->data, "%s", arg);
       return 0;
     case KEY_CLASSES:
       option_path(state, arg, "--classes", o->classes);
@@ -60,6 +70,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_TEST:
       option_path(state, arg, "--test-data", o->test_data);
       return 0;
+    case KEY_NODES:
+      o->nodes = 1;
+      return 0;
     case KEY_LIST:
       o->list = 1;
       return 0;
@@ -68,9 +81,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       option_path(state, arg, "WEIGHTS", o->weights);
       return 0;
     case ARGP_KEY_END:
-      if (!o->list && !o->weights[0] && !o->network[0])
+      if (!o->list && !o->weights[0] && !o->network[0] && !o->config[0])
         argp_error(state,
-                   "a file of weights, or --network=NAME for random ones, is expected; --list names the networks");
+                   "a file of weights, or --network=NAME or --config=FILE for random ones, is expected; --list names "
+                   "the networks");
       return 0;
     default:
       return ARGP_ERR_UNKNOWN;
@@ -82,6 +96,7 @@ static void options_read(Options *o, int argc, char **argv) {
       {"output", 'o', "FILE", 0, "The ONNX file (default: NETWORK.onnx)", 0},
       {"network", KEY_NETWORK, "NAME", 0,
        "Which network the weights are of (default: what the file says); without a file: its random weights", 0},
+      {"config", KEY_CONFIG, "FILE", 0, "Network and data set of this config.json of a training run", 0},
       {"data", KEY_DATA, "NAME", 0,
        "Data set that the classes are of: mnist, fashion_mnist, cifar10 or cifar100 (default: what the file says)", 0},
       {"classes", KEY_CLASSES, "FILE", 0, "Names of the classes, one in each line", 0},
@@ -91,6 +106,7 @@ static void options_read(Options *o, int argc, char **argv) {
        "End with a Softmax (of one logit: a Sigmoid): probabilities instead of logits", 0},
       {"test-data", KEY_TEST, "DIR", 0,
        "Also write the model with random inputs and our answers to them, in the layout of ONNX's tests", 0},
+      {"nodes", KEY_NODES, NULL, 0, "Print every node of the file", 0},
       {"list", KEY_LIST, NULL, 0, "Export nothing: list the networks", 0},
       OPTION_END};
   static const struct argp own = {
@@ -104,14 +120,24 @@ static void options_read(Options *o, int argc, char **argv) {
       NULL};
   memset(o, 0, sizeof *o);
   o->common = options_default(OPTIONS_SEED | OPTIONS_JSON);
-  o->data = "";
   options_parse(&o->common, &own, o, argc, argv);
   Error err;
-  char typed[PATH_MAX], *paths[] = {o->weights, o->output, o->classes, o->test_data};
-  for (int i = 0; i < 4; i++) {
+  memcpy(o->shown, o->output, sizeof o->shown);
+  char typed[PATH_MAX], *paths[] = {o->weights, o->output, o->classes, o->test_data, o->config};
+  for (int i = 0; i < 5; i++) {
     memcpy(typed, paths[i], sizeof typed);
     if (typed[0] && user_path(typed, paths[i], PATH_MAX, &err) != 0) die("%s", err.message);
   }
+}
+
+/* What the command line does not say, the file of --config says. */
+static void config_read(Options *o) {
+  Error err;
+  ExportConfig config;
+  if (o->config[0] == '\0') return;
+  if (export_config_read(o->config, &config, &err) != 0) die("%s", err.message);
+  if (o->network[0] == '\0') memcpy(o->network, config.network, sizeof o->network);
+  if (o->data[0] == '\0' && data_source_named(config.data)) memcpy(o->data, config.data, sizeof o->data);
 }
 
 static void list_networks(void) {
@@ -137,13 +163,14 @@ static void output_path(Options *o, const ExportSource *source) {
   char name[64];
   if (o->output[0]) return;
   snprintf(name, sizeof name, "%s.onnx", source->choice.network->name);
+  snprintf(o->shown, sizeof o->shown, "%s", name);
   if (user_path(name, o->output, sizeof o->output, &err) != 0) die("%s", err.message);
 }
 
 static void print_result(const Options *o, const ExportSource *source, const OnnxModel *onnx) {
   const Onnx__GraphProto *g = onnx->proto->graph;
   const Shape in = graph_shape(source->net.graph, model_input_node(&source->net, 0));
-  printf("%s: %s, %zu nodes, %zu tensors of %zu trained parameters, input %s of %s\n", o->output,
+  printf("%s: %s, %zu nodes, %zu tensors of %zu trained parameters, input %s of %s\n", o->shown,
          source->choice.network->title, g->n_node, g->n_initializer, source->net.parameter_count, g->input[0]->name,
          shape_text(in).text);
   if (!o->weights[0])
@@ -166,6 +193,7 @@ int main(int argc, char **argv) {
     stdout_finish();
     return 0;
   }
+  config_read(&o);
   const ExportRequest request = {o.weights, o.network, o.data, o.classes, o.side, o.common.seed, TEST_BATCH};
   if (export_open(&source, &request, &err) != 0) die("%s", err.message);
   const OnnxExportOptions options = {source.choice.network->name, o.probabilities, o.any_size};
@@ -174,6 +202,7 @@ int main(int argc, char **argv) {
   output_path(&o, &source);
   if (onnx_model_write(onnx.proto, o.output, &err) != 0) die("%s", err.message);
   print_result(&o, &source, &onnx);
+  if (o.nodes) onnx_print_nodes(stdout, onnx.proto->graph);
   if (o.test_data[0]) {
     if (test_data_write(o.test_data, &source.net, &onnx, o.common.seed, TEST_BATCH, &err) != 0) die("%s", err.message);
     printf("%s: the model, %d random inputs and our answers\n", o.test_data, TEST_BATCH);

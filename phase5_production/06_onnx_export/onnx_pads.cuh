@@ -6,6 +6,8 @@
 #ifndef PHASE5_PRODUCTION_ONNX_PADS_CUH
 #define PHASE5_PRODUCTION_ONNX_PADS_CUH
 
+#include <stdint.h>
+
 #include "common/check.h"
 
 /* pads (4) of the padding (h, w). */
@@ -24,16 +26,16 @@ static inline __host__ __device__ void onnx_pads(int *pads, int h, int w) {
 /* ------------------------------------------------------------------------------------------------------- for checks */
 
 /* pads (n,4) of padding (n,2). */
-static inline void onnx_pads_cpu(int *pads, const int *padding, int n) {
+static inline void onnx_pads_cpu(int *pads, const uint8_t *padding, int n) {
   for (int i = 0; i < n; i++) onnx_pads(pads + 4 * i, padding[2 * i], padding[2 * i + 1]);
 }
 
-static __global__ void onnx_pads_kernel(int *pads, const int *padding, int n) {
+static __global__ void onnx_pads_kernel(int *pads, const uint8_t *padding, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) onnx_pads(pads + 4 * i, padding[2 * i], padding[2 * i + 1]);
 }
 
-static inline void onnx_pads_gpu(int *pads, const int *padding, int n) {
+static inline void onnx_pads_gpu(int *pads, const uint8_t *padding, int n) {
   onnx_pads_kernel<<<(n + 127) / 128, 128>>>(pads, padding, n);
   CUDA_CHECK_LAUNCH();
 }
