@@ -1,7 +1,7 @@
 /* engine_blocks.cuh - layouts and kernels on a CPU: arrays in blocks of 16 channels (cpu_layout.h), computed by
  * cpu_conv2d.h, and nodes Pack and Unpack wherever a node without such a kernel is read or reads.
  *
- *     engine_blocks(g, &weights, &plans, &err);       // of a simplified graph of float32, every operation by itself
+ *     engine_blocks(g, &weights, &plans, 8, &err);    // of a simplified graph of float32, every operation by itself
  *
  * Convolutions take a sum and a ReLU or Clip behind them into their kernel. Their weights are packed here, once, and are
  * no parameters of the graph any more: `plans` owns them.
@@ -137,6 +137,7 @@ typedef struct EngineBlocks {
   int *place, *other;        /* in the new graph; `other`: its Pack or Unpack, GRAPH_ERROR: none yet */
   const EngineWeights *weights;
   EnginePlans *plans;
+  int images; /* of a call: kernels are chosen for so many */
 } EngineBlocks;
 
 static inline int engine_block_family(const EngineBlocks *b, int i) {
@@ -284,9 +285,9 @@ static inline int engine_block_layer(EngineBlocks *b, Node *node, EngineBlock *b
   const float *w = engine_block_weight(b, node, 0), *bias = engine_block_weight(b, node, 1);
   if (w == NULL || (node->params > 1 && bias == NULL))
     return error_set(err, "the network has no numbers for the parameters of %s", node->name);
-  const int status =
-      linear ? cpu_linear_open(&plan, block->x, linear_out(node), w, bias, block->activation, err)
-             : cpu_conv2d_open(&plan, conv2d_op_shape(node, 1), block->x, block->y, w, bias, block->activation, err);
+  const int status = linear ? cpu_linear_open(&plan, block->x, linear_out(node), w, bias, block->activation, err)
+                            : cpu_conv2d_open(&plan, conv2d_op_shape(node, b->images), block->x, block->y, w, bias,
+                                              block->activation, err);
   if (status != 0) return -1;
   engine_plans_add(b->plans, plan);
   block->plan = plan;
@@ -341,24 +342,15 @@ static inline int engine_blocks_build(EngineBlocks *b, Graph *g, Error *err) {
 }
 
 /* -1 with a sentence, and the graph is as it was but for sums. */
-static inline int engine_blocks(Graph *g, const EngineWeights *weights, EnginePlans *plans, Error *err) {
+static inline int engine_blocks(Graph *g, const EngineWeights *weights, EnginePlans *plans, int images, Error *err) {
   static const Fusion sums[] = {ENGINE_FUSE_CONV_ADD};
   graph_fuse(g, sums, 1);
   Graph *old = graph_copy(g);
   const size_t n = (size_t)old->count + 1;
   int *numbers = (int *)xcalloc(6 * n, sizeof *numbers);
   CpuActivation *activation = (CpuActivation *)xcalloc(n, sizeof *activation);
-  EngineBlocks b = {old,
-                    old->nodes,
-                    numbers,
-                    numbers + n,
-                    numbers + 2 * n,
-                    numbers + 3 * n,
-                    activation,
-                    numbers + 4 * n,
-                    numbers + 5 * n,
-                    weights,
-                    plans};
+  EngineBlocks b = {old,        old->nodes,      numbers,         numbers + n, numbers + 2 * n, numbers + 3 * n,
+                    activation, numbers + 4 * n, numbers + 5 * n, weights,     plans,           images};
   engine_block_activations(&b);
   for (int i = 0; i < old->count; i++) b.blocked[i] = engine_block_takes(&b, i);
   engine_block_borders(&b);

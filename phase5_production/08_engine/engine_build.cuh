@@ -43,6 +43,14 @@ static inline EngineRecipe engine_choose_recipe(EngineState *e, const Graph *g, 
   return o->device == DEVICE_GPU ? ENGINE_CHAINS : ENGINE_BLOCKED;
 }
 
+/* Samples of a launch; 0: all of a batch. On a CPU as many as a cache holds with the weights of a layer. */
+static inline int engine_group(const EngineState *e, int blocks) {
+  const EngineOptions *o = &e->options;
+  if (o->batch_invariant) return o->device == DEVICE_CPU || o->max_batch < ENGINE_GROUP ? 1 : ENGINE_GROUP;
+  if (!blocks || o->max_batch < 2) return 0;
+  return o->max_batch < ENGINE_GROUP ? o->max_batch : ENGINE_GROUP;
+}
+
 /* Fused and lowered. Of the first shape what is chosen is kept. */
 static inline int engine_choose(EngineState *e, Graph *g, const EngineWeights *weights, EnginePlans *plans, int first,
                                 EnginePasses *passes, Error *err) {
@@ -53,7 +61,8 @@ static inline int engine_choose(EngineState *e, Graph *g, const EngineWeights *w
   if (recipe == ENGINE_BLOCKED && o->device == DEVICE_GPU)
     return error_set(err, "the recipe blocks is for a CPU; expected layers or chains");
   if (engine_fuse(g, o, recipe, err) != 0) return -1;
-  if (recipe == ENGINE_BLOCKED && engine_blocks(g, weights, plans, err) != 0) return -1;
+  const int group = engine_group(e, 1);
+  if (recipe == ENGINE_BLOCKED && engine_blocks(g, weights, plans, group > 0 ? group : 1, err) != 0) return -1;
   engine_pass_done(passes, g, "fused", "recipe %s", engine_recipe_name(recipe));
   if (recipe != ENGINE_BLOCKED) engine_lower(g, o);
   if (engine_apply_choices(g, e->choices, err) != 0) return -1;
@@ -70,7 +79,7 @@ static inline int engine_choose(EngineState *e, Graph *g, const EngineWeights *w
 
 /* ------------------------------------------------------------------------------------------------------------- shapes */
 
-enum { ENGINE_CACHED_WEIGHTS = 8 << 20, ENGINE_CACHED_ARRAYS = 512 << 10 }; /* bytes */
+enum { ENGINE_CACHED_WEIGHTS = 8 << 20 }; /* bytes */
 
 /* The arrays of all samples, beside a model that takes a group of them. */
 static inline void engine_open_groups(const EngineState *e, EngineShape *shape) {
@@ -83,23 +92,11 @@ static inline void engine_open_groups(const EngineState *e, EngineShape *shape) 
         e->options.device, engine_floats(g, engine_output_node(g, i), e->options.max_batch) * sizeof(float));
 }
 
-/* Samples of a launch; 0: all of a batch. On a CPU, where the weights of a network fit into a cache, as many as let their
- * arrays be there, too. */
-static inline int engine_group(const EngineState *e, const EnginePlans *plans, const Graph *g) {
-  const EngineOptions *o = &e->options;
-  if (o->batch_invariant) return o->device == DEVICE_CPU || o->max_batch < ENGINE_GROUP ? 1 : ENGINE_GROUP;
-  if (plans->count == 0 || o->max_batch < 2 || plans->bytes > ENGINE_CACHED_WEIGHTS) return 0;
-  double each = 0;
-  for (int i = 0; i < g->count; i++) each = fmax(each, (double)node_bytes(&g->nodes[i]));
-  const double fits = ENGINE_CACHED_ARRAYS / (2 * each);
-  const int most = fits < 1 ? 1 : fits > ENGINE_GROUP ? ENGINE_GROUP : (int)fits;
-  return most < o->max_batch ? most : o->max_batch;
-}
-
 /* A model for each further thread, with the weights of the first. */
 static inline int engine_open_lanes(const EngineState *e, EngineShape *shape, Error *err) {
   const int threads = e->options.threads > 0 ? e->options.threads : threads_most();
   const int groups = shape->group > 0 ? (e->options.max_batch + shape->group - 1) / shape->group : 1;
+  if (shape->plans.bytes > ENGINE_CACHED_WEIGHTS) return 0; /* all threads share a layer's weights */
   const int most = threads < ENGINE_LANES ? threads : ENGINE_LANES;
   for (int i = 1; i < most && groups >= most; i++) {
     Model *m = &shape->lane[i - 1];
@@ -136,10 +133,11 @@ static inline int engine_check_outputs(const EngineState *e, const Graph *g, Err
 }
 
 /* What a caller knows the input or output by; a free height or width is -1. */
-static inline EngineNamed engine_named(const EngineState *e, const Node *node) {
+static inline EngineNamed engine_named(const EngineState *e, const Node *node, int is_output, int i) {
   EngineNamed named;
   memset(&named, 0, sizeof named);
-  snprintf(named.name, sizeof named.name, "%s", node->name);
+  const char *name = e->source.value ? e->source.value(e->source.state, is_output, i) : node->name;
+  snprintf(named.name, sizeof named.name, "%s", name);
   named.value.rank = 1 + (node->shape.rank < ENGINE_MAX_RANK ? node->shape.rank : ENGINE_MAX_RANK - 1);
   named.value.dim[0] = node->whole > 0 ? node->whole : -1;
   for (int i = 1; i < named.value.rank; i++) named.value.dim[i] = node->shape.dim[i - 1];
@@ -152,9 +150,9 @@ static inline void engine_name_values(EngineState *e, const Graph *g) {
   e->inputs = engine_graph_inputs(g);
   e->outputs = engine_graph_outputs(g);
   for (int i = 0; i < e->inputs && i < ENGINE_MAX_VALUES; i++)
-    e->x[i] = engine_named(e, &g->nodes[engine_input_node(g, i)]);
+    e->x[i] = engine_named(e, &g->nodes[engine_input_node(g, i)], 0, i);
   for (int i = 0; i < e->outputs && i < ENGINE_MAX_VALUES; i++)
-    e->y[i] = engine_named(e, &g->nodes[engine_output_node(g, i)]);
+    e->y[i] = engine_named(e, &g->nodes[engine_output_node(g, i)], 1, i);
 }
 
 /* The network for pictures of this size joins the engine's shapes. -1 with a sentence. */
@@ -183,7 +181,8 @@ static inline int engine_open_shape(EngineState *e, int height, int width, Engin
   }
   shape->height = height;
   shape->width = width;
-  shape->group = engine_group(e, &shape->plans, g);
+  shape->whole = e->options.batch_invariant;
+  shape->group = engine_group(e, shape->plans.count > 0);
   status = model_prepare(&shape->model, g, e->context, NULL, shape->group ? shape->group : e->options.max_batch,
                          MODEL_INFER, err);
   if (status == 0) status = engine_give_memory(e, shape, &weights, err);

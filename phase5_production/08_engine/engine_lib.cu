@@ -1,4 +1,4 @@
-/* engine_lib.cu - the functions of engine.h, compiled once. */
+/* engine_lib.cu - the functions of engine.h, compiled once; those that read and write files are in engine_file.cu. */
 #include "common/threads.h"
 #include "phase5_production/08_engine/engine_build.cuh"
 #include "phase5_production/08_engine/engine_open.cuh"
@@ -45,8 +45,7 @@ static void engine_state_close(EngineState *e) {
   free(e);
 }
 
-/* The source is the engine's from now on, also on failure. */
-static int engine_open_source(Engine *engine, EngineSource source, const EngineOptions *options, Error *err) {
+int engine_open_source(Engine *engine, EngineSource source, const EngineOptions *options, Error *err) {
   char description[256];
   EngineState *e = (EngineState *)xcalloc(1, sizeof *e);
   EngineShape *shape;
@@ -243,3 +242,38 @@ EngineMemory engine_memory(const Engine *e) {
 EngineOptions engine_get_options(const Engine *e) { return e->state->options; }
 const char *engine_choices(const Engine *e) { return e->state->choices; }
 const Model *engine_model(const Engine *e) { return &e->state->shape[0]->model; }
+
+/* ------------------------------------------------------------------------------------------- for the program and tests */
+
+Graph *engine_imported(Engine *e, Error *err) {
+  const EngineOptions *o = &e->state->options;
+  return e->state->source.graph(e->state->source.state, o->max_height, o->max_width, err);
+}
+
+double engine_node_seconds(const Engine *e, int i, int rounds) {
+  enum { MOST = 64, REPEATS = 10 };
+  double samples[MOST];
+  const Model *m = engine_model(e);
+  const Device device = m->context.device;
+#ifdef SIMT_REWRITTEN
+  if (device == DEVICE_GPU) return NAN;
+#endif
+  if (rounds > MOST) rounds = MOST;
+  for (int round = -1; round < rounds; round++) { /* the first warms up */
+    device_synchronize(device);
+    const double start = seconds_now();
+    for (int k = 0; k < REPEATS; k++) model_forward_node(m, i, m->max_batch);
+    device_synchronize(device);
+    if (round >= 0) samples[round] = (seconds_now() - start) / REPEATS;
+  }
+  return timer_stats(samples, (size_t)rounds).median;
+}
+
+int engine_kernels(const Engine *e) {
+  const EngineShape *shape = e->state->shape[0];
+  if (shape->model.context.device != DEVICE_GPU) return 0;
+  const int batch = e->state->options.max_batch;
+  engine_launch(shape, batch); /* kernels are loaded, which no recording permits */
+  device_synchronize(DEVICE_GPU);
+  return engine_recorded_kernels(shape, batch);
+}

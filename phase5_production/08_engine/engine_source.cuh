@@ -18,9 +18,14 @@ typedef struct EngineSource {
   Graph *(*graph)(void *state, int height, int width, Error *err);
   /* The parameters of the graph that was asked for last, into `weights`; NULL: they are there already. */
   int (*weights)(void *state, EngineWeights *weights, Error *err);
-  const char *(*metadata)(const void *state, const char *key); /* NULL: there is none */
+  const char *(*metadata)(const void *state, const char *key);   /* NULL: there is none */
+  const char *(*value)(const void *state, int is_output, int i); /* what the file calls it; NULL: as the node */
+  int (*bytes)(void *state, unsigned char **bytes, size_t *size, Error *err); /* the model as a file; NULL: none */
   void (*close)(void *state);
 } EngineSource;
+
+/* In engine_lib.cu. The source is the engine's from now on, also on failure. -1 as engine_open(). */
+int engine_open_source(Engine *engine, EngineSource source, const EngineOptions *options, Error *err);
 
 /* ------------------------------------------------------------------------------------------- a Model of this course */
 

@@ -24,7 +24,8 @@ typedef struct EngineShape {
   Model model;              /* of max_batch samples, or of `group` */
   int borrows;              /* its arena and its trained parameters belong to another shape */
   EnginePlans plans;        /* on a CPU */
-  int group;                /* samples of a launch; 0: all of a batch */
+  int group;                /* samples of a launch, at most; 0: all of a batch */
+  int whole;                /* groups are always full: batch_invariant */
   Model lane[ENGINE_LANES]; /* on a CPU: one for each further thread, which computes other groups */
   int lanes;
   float *x[ENGINE_MAX_VALUES], *y[ENGINE_MAX_VALUES]; /* with a group: (max_batch, ...) on the device */
@@ -139,8 +140,8 @@ static inline void engine_launch_nodes(const Model *m, int batch) {
     if (fused_node_runs(&m->graph->nodes[i])) model_forward_node(m, i, batch);
 }
 
-/* Samples first ... first + group - 1 of input or output `node` between the model and the arrays of all samples. What is
- * no multiple of the group is filled up with samples that are there: nobody reads their answers. */
+/* Samples first ... first + group - 1 of input or output `node` between the model and the arrays of all samples. Where a
+ * group must be full, what is there from the last one fills it up: nobody reads the answers. */
 static inline void engine_copy_group(const EngineShape *shape, const Model *m, int node, float *all, int first,
                                      int batch, int in) {
   const size_t each = shape_count(m->graph->nodes[node].shape);
@@ -154,12 +155,12 @@ static inline void engine_launch_group(const EngineShape *shape, const Model *m,
   const Graph *g = m->graph;
   for (int i = 0; engine_input_node(g, i) >= 0; i++)
     engine_copy_group(shape, m, engine_input_node(g, i), shape->x[i], first, batch, 1);
-  engine_launch_nodes(m, shape->group);
+  engine_launch_nodes(m, shape->whole || batch - first > shape->group ? shape->group : batch - first);
   for (int i = 0; i < engine_graph_outputs(g); i++)
     engine_copy_group(shape, m, engine_output_node(g, i), shape->y[i], first, batch, 0);
 }
 
-/* Groups of the same size. On a CPU each thread takes whole groups, through all layers, if there are enough of them; else
+/* On a CPU each thread takes whole groups, through all layers, if there are enough of them; else
  * all threads work on one. */
 static inline void engine_launch_groups(const EngineShape *shape, int batch) {
   const int groups = (batch + shape->group - 1) / shape->group;
@@ -180,6 +181,27 @@ static inline void engine_launch(const EngineShape *shape, int batch) {
     engine_launch_groups(shape, batch);
   else
     engine_launch_nodes(&shape->model, batch);
+}
+
+/* Kernels among the nodes of a recording of one inference. */
+static inline int engine_recorded_kernels(const EngineShape *shape, int batch) {
+  cudaGraph_t recorded;
+  size_t nodes = 0;
+  int kernels = 0;
+  CUDA_CHECK(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeThreadLocal));
+  engine_launch(shape, batch);
+  CUDA_CHECK(cudaStreamEndCapture(cudaStreamPerThread, &recorded));
+  CUDA_CHECK(cudaGraphGetNodes(recorded, NULL, &nodes));
+  cudaGraphNode_t *node = (cudaGraphNode_t *)xmalloc((nodes + 1) * sizeof *node);
+  CUDA_CHECK(cudaGraphGetNodes(recorded, node, &nodes));
+  for (size_t i = 0; i < nodes; i++) {
+    enum cudaGraphNodeType type;
+    CUDA_CHECK(cudaGraphNodeGetType(node[i], &type));
+    kernels += type == cudaGraphNodeTypeKernel;
+  }
+  free(node);
+  CUDA_CHECK(cudaGraphDestroy(recorded));
+  return kernels;
 }
 
 /* The recording of this batch, empty where there is none; the one that was used longest ago goes. */
