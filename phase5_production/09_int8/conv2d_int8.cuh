@@ -20,8 +20,8 @@
 /* Reference and naive kernel */
 
 /* The sum of one output: all taps, all channels of its filter's group. */
-static __host__ __device__ __forceinline__ int32_t conv2d_int8_sum(const int8_t *x, const int8_t *w, Conv2dShape shape,
-                                                                   size_t n, int p, int q, int k) {
+static __host__ __device__ __forceinline__ int32_t conv2d_int8_sum(const int8_t *x, const int8_t *w, bool positive,
+                                                                   Conv2dShape shape, size_t n, int p, int q, int k) {
   const int channels = shape.c / shape.groups, first = k / (shape.k / shape.groups) * channels;
   int32_t sum = 0;
   for (int r = 0; r < shape.r; r++)
@@ -31,7 +31,7 @@ static __host__ __device__ __forceinline__ int32_t conv2d_int8_sum(const int8_t 
       if (h < 0 || h >= shape.h || v < 0 || v >= shape.w) continue; /* the padding is zero */
       const int8_t *pixel = x + ((n * shape.h + h) * shape.w + v) * shape.c + first;
       const int8_t *tap = w + (((size_t)k * shape.r + r) * shape.s + s) * channels;
-      for (int c = 0; c < channels; c++) sum += (int32_t)pixel[c] * tap[c];
+      for (int c = 0; c < channels; c++) sum += int8_value(pixel[c], positive) * tap[c];
     }
   return sum;
 }
@@ -44,7 +44,7 @@ static inline void conv2d_int8_cpu(T *y, const int8_t *x, const int8_t *w, Conv2
       for (int q = 0; q < q_count; q++)
         for (int k = 0; k < s.k; k++) {
           const size_t at = (((size_t)n * p_count + p) * q_count + q) * s.k + k;
-          int8_finish(y, at, k, conv2d_int8_sum(x, w, s, n, p, q, k), end);
+          int8_finish(y, at, k, conv2d_int8_sum(x, w, end.x_positive != 0, s, n, p, q, k), end);
         }
 }
 
@@ -55,7 +55,7 @@ static __global__ void conv2d_int8_naive_kernel(T *y, const int8_t *x, const int
   if (i >= (size_t)s.n * p_count * q_count * s.k) return;
   const int k = i % s.k, q = i / s.k % q_count, p = i / ((size_t)s.k * q_count) % p_count;
   const size_t n = i / ((size_t)s.k * q_count * p_count);
-  int8_finish(y, i, k, conv2d_int8_sum(x, w, s, n, p, q, k), end);
+  int8_finish(y, i, k, conv2d_int8_sum(x, w, end.x_positive != 0, s, n, p, q, k), end);
 }
 
 template <typename T>
@@ -112,7 +112,20 @@ static __device__ __forceinline__ int4 conv2d_int8_row_of_filters(const int8_t *
   return all;
 }
 
+/* __dp4a(), or, if POSITIVE, of the uint8 of `a` and the int8 of `b`, which CUDA C has no function for. */
+template <bool POSITIVE>
+static __device__ __forceinline__ int int8_dp4a(int a, int b, int c) {
+  if (!POSITIVE) return __dp4a(a, b, c);
+#ifdef SIMT_REWRITTEN
+  for (int i = 0; i < 32; i += 8) c += (uint8_t)(a >> i) * (int8_t)(b >> i);
+#else
+  asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(c) : "r"(a), "r"(b));
+#endif
+  return c;
+}
+
 /* sum[i][j] += 64 bytes of pixel 4 row + i times those of filter 4 col + j: tiles (words of depth, rows). */
+template <bool POSITIVE>
 static __device__ __forceinline__ void conv2d_int8_dp4a_step(int (&sum)[4][4], const int (*a)[INT8_DP4A_PITCH],
                                                              const int (*b)[INT8_DP4A_PITCH], int row, int col) {
 #pragma unroll
@@ -120,16 +133,16 @@ static __device__ __forceinline__ void conv2d_int8_dp4a_step(int (&sum)[4][4], c
     const int4 left = *(const int4 *)&a[word][4 * row], right = *(const int4 *)&b[word][4 * col];
     // >>> exercise int8_dp4a: sum[i][j] += the four products of word i of `left` and word j of `right`
     // hint: an int4 has four words, .x .y .z .w, and a word four numbers of 8 bits
-    // hint: __dp4a(a, b, c) is c and the four products of the bytes of a and b
-    // hint: 16 sums, each one __dp4a: const int l[] = {left.x, left.y, left.z, left.w}, and r[] likewise
+    // hint: int8_dp4a<POSITIVE>(a, b, c) is c and the four products of the bytes of a and b
+    // hint: 16 sums, each one int8_dp4a: const int l[] = {left.x, left.y, left.z, left.w}, and r[] likewise
     const int l[] = {left.x, left.y, left.z, left.w}, r[] = {right.x, right.y, right.z, right.w};
 #pragma unroll
-    for (int i = 0; i < 16; i++) sum[i / 4][i % 4] = __dp4a(l[i / 4], r[i % 4], sum[i / 4][i % 4]);
+    for (int i = 0; i < 16; i++) sum[i / 4][i % 4] = int8_dp4a<POSITIVE>(l[i / 4], r[i % 4], sum[i / 4][i % 4]);
     // <<< exercise
   }
 }
 
-template <typename T, bool VECTOR>
+template <typename T, bool VECTOR, bool POSITIVE>
 static __global__ void __launch_bounds__(INT8_DP4A_THREADS)
     conv2d_int8_dp4a_kernel(T *y, const int8_t *x, const int8_t *w, Conv2dGather g, Int8End end) {
   __shared__ __align__(16) int a[INT8_DP4A_WORDS][INT8_DP4A_PITCH], b[INT8_DP4A_WORDS][INT8_DP4A_PITCH];
@@ -150,7 +163,7 @@ static __global__ void __launch_bounds__(INT8_DP4A_THREADS)
       b[4 * chunk + i][load_row] = r[i];
     }
     __syncthreads();
-    conv2d_int8_dp4a_step(sum, a, b, row, col);
+    conv2d_int8_dp4a_step<POSITIVE>(sum, a, b, row, col);
   }
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -167,18 +180,26 @@ static inline bool conv2d_int8_vectors(const int8_t *x, const int8_t *w, const C
   return ((uintptr_t)x | (uintptr_t)w) % 16 == 0 && g->channels % 16 == 0;
 }
 
+template <typename T, bool POSITIVE>
+static inline void conv2d_int8_dp4a_launch(T *y, const int8_t *x, const int8_t *w, const Conv2dGather *g, Int8End end) {
+  const long long pixels = (long long)g->images * g->p_count * g->q_count;
+  const dim3 grid((unsigned)((pixels + INT8_DP4A_TILE - 1) / INT8_DP4A_TILE),
+                  (unsigned)(g->filters + INT8_DP4A_TILE - 1) / INT8_DP4A_TILE, (unsigned)g->groups);
+  if (conv2d_int8_vectors(x, w, g))
+    conv2d_int8_dp4a_kernel<T, true, POSITIVE><<<grid, INT8_DP4A_THREADS>>>(y, x, w, *g, end);
+  else
+    conv2d_int8_dp4a_kernel<T, false, POSITIVE><<<grid, INT8_DP4A_THREADS>>>(y, x, w, *g, end);
+  CUDA_CHECK_LAUNCH();
+}
+
 template <typename T>
 static inline void conv2d_int8_dp4a(T *y, const int8_t *x, const int8_t *w, Conv2dShape s, Int8End end) {
   const Conv2dGather g = conv2d_gather(s, false);
-  const long long pixels = (long long)g.images * g.p_count * g.q_count;
   if (g.groups > 65535) die("conv2d_int8_dp4a: %d groups; at most 65535", g.groups);
-  const dim3 grid((unsigned)((pixels + INT8_DP4A_TILE - 1) / INT8_DP4A_TILE),
-                  (unsigned)(g.filters + INT8_DP4A_TILE - 1) / INT8_DP4A_TILE, (unsigned)g.groups);
-  if (conv2d_int8_vectors(x, w, &g))
-    conv2d_int8_dp4a_kernel<T, true><<<grid, INT8_DP4A_THREADS>>>(y, x, w, g, end);
+  if (end.x_positive)
+    conv2d_int8_dp4a_launch<T, true>(y, x, w, &g, end);
   else
-    conv2d_int8_dp4a_kernel<T, false><<<grid, INT8_DP4A_THREADS>>>(y, x, w, g, end);
-  CUDA_CHECK_LAUNCH();
+    conv2d_int8_dp4a_launch<T, false>(y, x, w, &g, end);
 }
 
 #endif /* PHASE5_PRODUCTION_CONV2D_INT8_CUH */

@@ -18,6 +18,8 @@
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Products */
 
+/* POSITIVE: a has uint8. */
+template <bool POSITIVE>
 static __device__ MMA_INLINE void mma_16x8x32(int (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
 #ifdef SIMT_REWRITTEN
   const int group = threadIdx.x % 32 / 4, member = threadIdx.x % 4;
@@ -27,18 +29,25 @@ static __device__ MMA_INLINE void mma_16x8x32(int (&d)[4], const uint32_t (&a)[4
       left[i] = (int)__shfl_sync(0xFFFFFFFF, a[i + word / 4 * 2], 4 * group + word % 4);
       right[i] = (int)__shfl_sync(0xFFFFFFFF, word / 4 ? b1 : b0, 4 * (2 * member + i) + word % 4);
     }
-    for (int i = 0; i < 4; i++) d[i] = __dp4a(left[i / 2], right[i % 2], d[i]);
+    for (int i = 0; i < 4; i++) d[i] = int8_dp4a<POSITIVE>(left[i / 2], right[i % 2], d[i]);
   }
 #elif defined MMA_BFLOAT16
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#define MMA_16X8X32(TYPE)                                      \
+  asm("mma.sync.aligned.m16n8k32.row.col.s32." TYPE            \
+      ".s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, " \
+      "{%0, %1, %2, %3};"                                      \
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])         \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+  if (POSITIVE)
+    MMA_16X8X32("u8");
+  else
+    MMA_16X8X32("s8");
+#undef MMA_16X8X32
 #endif
 }
 
 /* sum (WM,WN) += A (WM, 128 bytes) B (WN, 128 bytes)^T for the warp at (warp_row, warp_col) of the tile. */
-template <int WM, int WN>
+template <bool POSITIVE, int WM, int WN>
 static __device__ __forceinline__ void conv2d_int8_multiply(int (&sum)[WM / 16][WN / 8][4], unsigned char *a_tile,
                                                             unsigned char *b_tile, int warp_row, int warp_col) {
   const int lane = threadIdx.x % 32;
@@ -57,18 +66,18 @@ static __device__ __forceinline__ void conv2d_int8_multiply(int (&sum)[WM / 16][
     for (int r = 0; r < WM / 16; r++)
 #pragma unroll
       for (int s = 0; s < WN / 8; s++)
-        mma_16x8x32(sum[r][s], left[r], right[s / 2][s % 2 * 2], right[s / 2][s % 2 * 2 + 1]);
+        mma_16x8x32<POSITIVE>(sum[r][s], left[r], right[s / 2][s % 2 * 2], right[s / 2][s % 2 * 2 + 1]);
   }
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Outputs */
 
-/* What lanes do with two neighbouring outputs; `pairs`: their address allows one store. */
-static __device__ __forceinline__ void int8_store_pair(int8_t *to, float a, float b) {
-  *(char2 *)to = make_char2(int8_round(a), int8_round(b));
+/* Two neighbouring outputs; `pairs`: their address allows one store. */
+static __device__ __forceinline__ void int8_store_pair(int8_t *to, float a, float b, bool positive) {
+  *(char2 *)to = make_char2(int8_byte(a, positive), int8_byte(b, positive));
 }
-static __device__ __forceinline__ void int8_store_pair(float *to, float a, float b) {
+static __device__ __forceinline__ void int8_store_pair(float *to, float a, float b, bool) {
   *(float2 *)to = make_float2(a, b);
 }
 
@@ -80,18 +89,20 @@ static __device__ __forceinline__ void conv2d_int8_write(T *y, size_t at, int k,
     if (both) int8_finish(y, at + 1, k + 1, b, end);
     return;
   }
-  const bool adds = end.added != NULL;
+  const bool adds = end.added != NULL, positive = end.added_positive != 0, relu = end.relu != 0;
   const char2 added = adds ? *(const char2 *)(end.added + at) : make_char2(0, 0);
   if (end.bias != NULL) a += end.bias[k], b += end.bias[k + 1];
-  int8_store_pair(&y[at], int8_end(a, end.scale[k], added.x, end.middle, end.added_scale, adds, end.relu != 0),
-                  int8_end(b, end.scale[k + 1], added.y, end.middle, end.added_scale, adds, end.relu != 0));
+  int8_store_pair(&y[at],
+                  int8_end(a, end.scale[k], int8_value(added.x, positive), end.middle, end.added_scale, adds, relu),
+                  int8_end(b, end.scale[k + 1], int8_value(added.y, positive), end.middle, end.added_scale, adds, relu),
+                  end.y_positive != 0);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Kernel */
 
 /* A block computes BM pixels of BN filters, a warp WM x WN of them; blockIdx.z is the group. */
-template <typename T, int BM, int BN, int WM, int WN, int STAGES, bool VECTOR>
+template <typename T, int BM, int BN, int WM, int WN, int STAGES, bool VECTOR, bool POSITIVE>
 static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
     conv2d_int8_mma_kernel(T *y, const int8_t *x, const int8_t *w, Conv2dGather g, Int8End end) {
   const int threads = BM / WM * (BN / WN) * 32, stage_bytes = (BM + BN) * CONV2D_TILE_ROW;
@@ -122,7 +133,7 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
     }
     __pipeline_commit();
     unsigned char *tiles = conv2d_int8_tiles + (step + STAGES) % STAGES * stage_bytes;
-    if (step >= 0) conv2d_int8_multiply<WM, WN>(sum, tiles, tiles + BM * CONV2D_TILE_ROW, warp_row, warp_col);
+    if (step >= 0) conv2d_int8_multiply<POSITIVE, WM, WN>(sum, tiles, tiles + BM * CONV2D_TILE_ROW, warp_row, warp_col);
   }
 
   const int lane = threadIdx.x % 32, filters = g.groups * g.filters;
@@ -145,23 +156,32 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 /* ---------------------------------------------------------------------------------------------------------------- */
 /* Launchers */
 
-template <typename T, int BM, int BN, int WM, int WN, int STAGES, bool VECTOR>
+template <typename T, int BM, int BN, int WM, int WN, int STAGES, bool VECTOR, bool POSITIVE>
 static inline void conv2d_int8_mma_run(T *y, const int8_t *x, const int8_t *w, const Conv2dGather *g, Int8End end) {
   const int bytes = STAGES * (BM + BN) * CONV2D_TILE_ROW;
-  shared_limit_ask((const void *)conv2d_int8_mma_kernel<T, BM, BN, WM, WN, STAGES, VECTOR>, bytes);
+  shared_limit_ask((const void *)conv2d_int8_mma_kernel<T, BM, BN, WM, WN, STAGES, VECTOR, POSITIVE>, bytes);
   const long long pixels = (long long)g->images * g->p_count * g->q_count;
   const dim3 grid((unsigned)((pixels + BM - 1) / BM), (unsigned)(g->filters + BN - 1) / BN, (unsigned)g->groups);
-  conv2d_int8_mma_kernel<T, BM, BN, WM, WN, STAGES, VECTOR><<<grid, BM / WM *(BN / WN) * 32, bytes>>>(y, x, w, *g, end);
+  conv2d_int8_mma_kernel<T, BM, BN, WM, WN, STAGES, VECTOR, POSITIVE>
+      <<<grid, BM / WM *(BN / WN) * 32, bytes>>>(y, x, w, *g, end);
   CUDA_CHECK_LAUNCH();
 }
 
-template <typename T, bool VECTOR>
+template <typename T, bool VECTOR, bool POSITIVE>
 static inline void conv2d_int8_mma_tiles(T *y, const int8_t *x, const int8_t *w, const Conv2dGather *g, Int8End end) {
   const double sums = (double)g->images * g->p_count * g->q_count * g->filters * g->groups;
   if (VECTOR && g->filters > 64 && sums >= 128.0 * 128 * matmul_mma_multiprocessors() && shared_limit() >= 96 << 10)
-    conv2d_int8_mma_run<T, 128, 128, 64, 32, 3, VECTOR>(y, x, w, g, end);
+    conv2d_int8_mma_run<T, 128, 128, 64, 32, 3, VECTOR, POSITIVE>(y, x, w, g, end);
   else
-    conv2d_int8_mma_run<T, 64, 64, 32, 32, 3, VECTOR>(y, x, w, g, end);
+    conv2d_int8_mma_run<T, 64, 64, 32, 32, 3, VECTOR, POSITIVE>(y, x, w, g, end);
+}
+
+template <typename T, bool POSITIVE>
+static inline void conv2d_int8_mma_launch(T *y, const int8_t *x, const int8_t *w, const Conv2dGather *g, Int8End end) {
+  if (conv2d_int8_vectors(x, w, g))
+    conv2d_int8_mma_tiles<T, true, POSITIVE>(y, x, w, g, end);
+  else
+    conv2d_int8_mma_tiles<T, false, POSITIVE>(y, x, w, g, end);
 }
 
 /* x (N,H,W,C), w (K,R,S,C/groups) -> y (N,P,Q,K); every shape. Where C / groups is no multiple of 16, A is copied number
@@ -171,10 +191,10 @@ static inline void conv2d_int8_mma(T *y, const int8_t *x, const int8_t *w, Conv2
   mma_require();
   const Conv2dGather g = conv2d_gather(s, false);
   if (g.groups > 65535) die("conv2d_int8_mma: %d groups; at most 65535", g.groups);
-  if (conv2d_int8_vectors(x, w, &g))
-    conv2d_int8_mma_tiles<T, true>(y, x, w, &g, end);
+  if (end.x_positive)
+    conv2d_int8_mma_launch<T, true>(y, x, w, &g, end);
   else
-    conv2d_int8_mma_tiles<T, false>(y, x, w, &g, end);
+    conv2d_int8_mma_launch<T, false>(y, x, w, &g, end);
 }
 
 #endif /* PHASE5_PRODUCTION_CONV2D_INT8_MMA_CUH */

@@ -72,9 +72,9 @@ static void expect_shapes(Way way, int count) {
   for (int i = 0; i < count; i++) {
     const Conv2dShape s = random_shape(way, &counter);
     if (way != WGMMA && i % 4 == 3)
-      expect_forward<float>(way, s, i % 6);
+      expect_forward<float>(way, s, i % 6 + i / 4 % 2 * 16);
     else
-      expect_forward<int8_t>(way, s, i % 16);
+      expect_forward<int8_t>(way, s, (i * 37 + 5) % 128);
   }
 }
 
@@ -88,7 +88,7 @@ static void dp4a_has_the_bits(void **state) {
   (void)state;
   test_requires_gpu();
   expect_shapes(DP4A, 24);
-  expect_forward<int8_t>(DP4A, conv2d_shape(1, 64, 5, 16, 80, 3, 3, 1, 1), 7); /* several steps, several blocks */
+  expect_forward<int8_t>(DP4A, conv2d_shape(1, 64, 5, 16, 80, 3, 3, 1, 1), 7 + 64); /* several steps, several blocks */
 }
 
 static void mma_has_the_bits(void **state) {
@@ -115,10 +115,11 @@ static void wgmma_has_the_bits(void **state) {
 #ifdef SIMT_REWRITTEN
   expect_shapes(WGMMA, 6);
   expect_forward<int8_t>(WGMMA, conv2d_shape(3, 64, 13, 11, 80, 3, 3, 1, 1), 7);
+  expect_forward<int8_t>(WGMMA, conv2d_shape(3, 64, 13, 11, 80, 3, 3, 1, 1), 2 + 8 + 16 + 32 + 64);
   expect_forward<int8_t>(WGMMA, conv2d_shape(2, 144, 9, 10, 64, 3, 3, 2, 1), 5);
 #else
   expect_shapes(WGMMA, 200);
-  for (int kind = 0; kind < 16; kind++) {
+  for (int kind = 0; kind < 128; kind += kind < 16 ? 1 : 5) {
     expect_forward<int8_t>(WGMMA, conv2d_shape(9, 64, 56, 56, 64, 3, 3, 1, 1), kind);
     expect_forward<int8_t>(WGMMA, conv2d_shape(9, 128, 28, 28, 144, 3, 3, 2, 1), kind);
     expect_forward<int8_t>(WGMMA, conv2d_shape(33, 144, 7, 7, 272, 3, 3, 1, 1), kind);

@@ -11,8 +11,8 @@
 #include "phase5_production/09_int8/conv2d_int8_mma.cuh"
 #include "phase5_production/09_int8/conv2d_int8_wgmma_kernel.cuh"
 
-/* There are ten of these kernels. For the emulated GPU they are left out unless INT8_EMULATE_WGMMA is defined; then there
- * are two, of 128 pixels. */
+/* There are twenty of these kernels. For the emulated GPU they are left out unless INT8_EMULATE_WGMMA is defined; then there
+ * are four, of 128 pixels. */
 #if defined(SIMT_REWRITTEN) && !defined(INT8_EMULATE_WGMMA)
 #define INT8_WITHOUT_WGMMA
 #endif
@@ -59,7 +59,7 @@ static inline CUtensorMap conv2d_int8_weight_map(const int8_t *w, Conv2dShape s,
   return conv2d_int8_map(w, 4, size, pitch, box);
 }
 
-template <int ROW, int PIXELS>
+template <int ROW, int PIXELS, bool POSITIVE>
 static inline void conv2d_int8_wgmma_run(int8_t *y, const int8_t *x, const int8_t *w, Conv2dShape s, Int8End end,
                                          const Conv2dNhwcPlan *plan) {
   const int p = conv2d_out_h(s), q = conv2d_out_w(s);
@@ -74,23 +74,24 @@ static inline void conv2d_int8_wgmma_run(int8_t *y, const int8_t *x, const int8_
   maps.output = conv2d_int8_plane_map(y, s.n, p, q, s.k, 1, 1, 0, 0, out_box);
   if (end.added != NULL) maps.added = conv2d_int8_plane_map(end.added, s.n, p, q, s.k, 1, 1, 0, 0, out_box);
   const int bytes = CONV2D_NHWC_SHARED + 1024, added_bytes = out_box[0] * out_box[1] * out_box[2] * out_box[3];
-  CUDA_CHECK(cudaFuncSetAttribute((const void *)conv2d_int8_wgmma_kernel<ROW, PIXELS>,
+  CUDA_CHECK(cudaFuncSetAttribute((const void *)conv2d_int8_wgmma_kernel<ROW, PIXELS, POSITIVE>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   int blocks = matmul_mma_multiprocessors();
   if (plan->tiles < blocks) blocks = plan->tiles;
-  conv2d_int8_wgmma_kernel<ROW, PIXELS>
+  conv2d_int8_wgmma_kernel<ROW, PIXELS, POSITIVE>
       <<<blocks, CONV2D_INT8_THREADS, bytes>>>(maps, *plan, end, conv2d_int8_staging(plan), added_bytes);
   CUDA_CHECK_LAUNCH();
 }
 
+template <bool POSITIVE>
 static inline void conv2d_int8_wgmma_planned(int8_t *y, const int8_t *x, const int8_t *w, Conv2dShape s, Int8End end,
                                              const Conv2dNhwcPlan *plan) {
-#define CONV2D_INT8_CASE(PIXELS)                                 \
-  case PIXELS:                                                   \
-    if (plan->row_channels == 64)                                \
-      conv2d_int8_wgmma_run<64, PIXELS>(y, x, w, s, end, plan);  \
-    else                                                         \
-      conv2d_int8_wgmma_run<128, PIXELS>(y, x, w, s, end, plan); \
+#define CONV2D_INT8_CASE(PIXELS)                                           \
+  case PIXELS:                                                             \
+    if (plan->row_channels == 64)                                          \
+      conv2d_int8_wgmma_run<64, PIXELS, POSITIVE>(y, x, w, s, end, plan);  \
+    else                                                                   \
+      conv2d_int8_wgmma_run<128, PIXELS, POSITIVE>(y, x, w, s, end, plan); \
     break;
   switch (plan->pixels) {
     CONV2D_INT8_CASE(128)
@@ -153,10 +154,12 @@ static inline void conv2d_int8_wgmma(int8_t *y, const int8_t *x, const int8_t *w
   const Conv2dShape flat = conv2d_int8_flat(s);
   const bool aligned = ((uintptr_t)x | (uintptr_t)w | (uintptr_t)y | (uintptr_t)end.added) % 16 == 0;
   const Conv2dNhwcPlan *plan = aligned && (end.middle == 0 || end.added != NULL) ? conv2d_int8_kept_plan(flat) : NULL;
-  if (plan != NULL)
-    conv2d_int8_wgmma_planned(y, x, w, flat, end, plan);
-  else
+  if (plan == NULL)
     conv2d_int8_mma(y, x, w, s, end);
+  else if (end.x_positive)
+    conv2d_int8_wgmma_planned<true>(y, x, w, flat, end, plan);
+  else
+    conv2d_int8_wgmma_planned<false>(y, x, w, flat, end, plan);
 }
 
 #else

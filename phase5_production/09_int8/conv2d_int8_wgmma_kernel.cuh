@@ -144,34 +144,46 @@ static __device__ __forceinline__ Conv2dInt8Filters conv2d_int8_filters(const In
  * integer. */
 #define INT8_SHIFT 12582912.0f
 
-/* int8_round() of a finite y that is at least `least`, in the last byte. */
-static __device__ __forceinline__ uint32_t int8_last_byte(float y, float least) {
-  return __float_as_uint(__fadd_rn(fminf(fmaxf(y, least), INT8_MOST), INT8_SHIFT));
+/* The integer nearest to a finite y, from `least` to `most`, in the last byte. */
+static __device__ __forceinline__ uint32_t int8_last_byte(float y, float least, float most) {
+  return __float_as_uint(__fadd_rn(fminf(fmaxf(y, least), most), INT8_SHIFT));
 }
 
-/* What int8_end() and int8_round() give of one sum. ReLU is the least value, 0 instead of -128. */
+/* What is the same for all outputs. ReLU is the least value. sign: 128 where what is added has one: (byte ^ sign) - sign. */
+typedef struct Conv2dInt8Limits {
+  float least, most;
+  int sign;
+} Conv2dInt8Limits;
+
+static __device__ __forceinline__ Conv2dInt8Limits conv2d_int8_limits(const Int8End &end) {
+  const Conv2dInt8Limits limits = {end.relu || end.y_positive ? 0.0f : (float)INT8_LEAST,
+                                   end.y_positive ? (float)UINT8_MOST : (float)INT8_MOST, end.added_positive ? 0 : 128};
+  return limits;
+}
+
+/* What int8_end() and int8_byte() give of one sum. */
 template <bool ADDS>
-static __device__ __forceinline__ uint32_t int8_end_byte(int32_t sum, float scale, int8_t added, const Int8End &end,
-                                                         float least) {
+static __device__ __forceinline__ uint32_t int8_end_byte(int32_t sum, float scale, int added, const Int8End &end,
+                                                         Conv2dInt8Limits limits) {
   float y = __fmul_rn((float)sum, scale);
   if (ADDS) {
     if (end.middle != 0)
-      y = __fmul_rn(__fsub_rn(__uint_as_float(int8_last_byte(y, INT8_LEAST)), INT8_SHIFT), end.middle);
-    y = fmaf((float)added, end.added_scale, y);
+      y = __fmul_rn(__fsub_rn(__uint_as_float(int8_last_byte(y, INT8_LEAST, INT8_MOST)), INT8_SHIFT), end.middle);
+    y = fmaf((float)((added ^ limits.sign) - limits.sign), end.added_scale, y);
   }
-  return int8_last_byte(y, least);
+  return int8_last_byte(y, limits.least, limits.most);
 }
 
 /* Four sums: filters 2 i and 2 i + 1 of one pixel, then of the next; `added` likewise. */
 template <bool ADDS>
 static __device__ __forceinline__ uint32_t int8_end_word(const int *sum, const Conv2dInt8Filters &own, uint32_t added,
-                                                         const Int8End &end, float least) {
+                                                         const Int8End &end, Conv2dInt8Limits limits) {
   uint32_t byte[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) { /* sum has the pixels of one filter, then of the other */
     const int filter = i % 2, pixel = i / 2;
     byte[i] = int8_end_byte<ADDS>(sum[2 * filter + pixel] + own.bias[filter], own.scale[filter],
-                                  (int8_t)(added >> 8 * i), end, least);
+                                  (int)(added >> 8 * i & 255), end, limits);
   }
   return __byte_perm(__byte_perm(byte[0], byte[1], 0x0040), __byte_perm(byte[2], byte[3], 0x0040), 0x5410);
 }
@@ -182,7 +194,7 @@ static __device__ __forceinline__ void conv2d_int8_stage_outputs(uint32_t stagin
                                                                  const Conv2dInt8Filters &own, const Int8End &end) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
   const uint32_t row = staging + lane * CONV2D_INT8_STORE + (warp ^ lane / 2 % 4) * 16;
-  const float least = end.relu ? 0 : INT8_LEAST;
+  const Conv2dInt8Limits limits = conv2d_int8_limits(end);
 #pragma unroll
   for (int j = 0; j < PIXELS / 8; j += 4) { /* 32 pixels, at last perhaps 16 */
     const bool all = j + 4 <= PIXELS / 8;
@@ -192,7 +204,7 @@ static __device__ __forceinline__ void conv2d_int8_stage_outputs(uint32_t stagin
 #pragma unroll
     for (int i = 0; i < 4; i++)
       word[i] = j + i < PIXELS / 8
-                    ? int8_end_word<ADDS>(&sum[4 * (j + i < PIXELS / 8 ? j + i : 0)], own, added[i], end, least)
+                    ? int8_end_word<ADDS>(&sum[4 * (j + i < PIXELS / 8 ? j + i : 0)], own, added[i], end, limits)
                     : 0;
     if (all)
       store_matrices_transposed(own_row, word[0], word[1], word[2], word[3]);
@@ -205,12 +217,12 @@ static __device__ __forceinline__ void conv2d_int8_stage_outputs(uint32_t stagin
 /* Products */
 
 /* sum (64 filters, PIXELS) += a row of channels of `a`, the weights, times that of `b`, the pixels: 32 in each step. */
-template <int ROW, int SUMS>
+template <int ROW, bool POSITIVE, int SUMS>
 static __device__ __forceinline__ void conv2d_int8_products(int (&sum)[SUMS], uint32_t a, uint32_t b, bool first) {
   const uint64_t a_matrix = int8_descriptor<ROW>(a), b_matrix = int8_descriptor<ROW>(b);
   wgmma_fence();
 #pragma unroll
-  for (int i = 0; i < ROW / 32; i++) wgmma_int8(sum, a_matrix + 2 * i, b_matrix + 2 * i, !first || i > 0);
+  for (int i = 0; i < ROW / 32; i++) wgmma_int8<POSITIVE>(sum, a_matrix + 2 * i, b_matrix + 2 * i, !first || i > 0);
   wgmma_commit();
 }
 
@@ -222,7 +234,7 @@ static __device__ __forceinline__ void conv2d_int8_release_staging(uint32_t empt
 }
 
 /* A group's tiles: every second one of the block. */
-template <int ROW, int PIXELS>
+template <int ROW, int PIXELS, bool POSITIVE>
 static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
                                                            const Conv2dInt8Maps &maps, const Int8End &end) {
   const int group = threadIdx.x / 128 - 1, rows = (plan.channels + ROW - 1) / ROW;
@@ -245,8 +257,9 @@ static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan 
         mbarrier_wait(ring.pixel_full + 8 * pixel.stage, pixel.phase);
         for (int t = 0; t < plan.chunk[c].taps; t++) {
           mbarrier_wait(ring.weight_full + 8 * weight.stage, weight.phase);
-          conv2d_int8_products<ROW>(sum, ring.weights + weight.stage * ring.weight_bytes,
-                                    pixels + plan.tap[plan.chunk[c].first_tap + t].shift * ROW, last_weight < 0);
+          conv2d_int8_products<ROW, POSITIVE>(sum, ring.weights + weight.stage * ring.weight_bytes,
+                                              pixels + plan.tap[plan.chunk[c].first_tap + t].shift * ROW,
+                                              last_weight < 0);
           wgmma_wait<1>();
           if (last_weight >= 0) conv2d_nhwc_release(ring.weight_empty + 8 * last_weight);
           if (last_pixel >= 0) conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
@@ -283,7 +296,7 @@ static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan 
 }
 #endif
 
-template <int ROW, int PIXELS>
+template <int ROW, int PIXELS, bool POSITIVE>
 static __global__ void __launch_bounds__(CONV2D_INT8_THREADS, 1)
     conv2d_int8_wgmma_kernel(const __grid_constant__ Conv2dInt8Maps maps, const __grid_constant__ Conv2dNhwcPlan plan,
                              const __grid_constant__ Int8End end, int staging_bytes, int added_bytes) {
@@ -329,7 +342,7 @@ static __global__ void __launch_bounds__(CONV2D_INT8_THREADS, 1)
     __syncwarp();
   } else {
     setmaxnreg_increase<232>();
-    conv2d_int8_consume<ROW, PIXELS>(plan, ring, maps, end);
+    conv2d_int8_consume<ROW, PIXELS, POSITIVE>(plan, ring, maps, end);
   }
 #endif
 }

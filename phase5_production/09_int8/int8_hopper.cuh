@@ -1,8 +1,8 @@
 /* int8_hopper.cuh - instructions of compute capability 9.0 for products of int8, besides those of hopper.cuh and
  * conv2d_tensor_hopper.cuh.
  *
- *   wgmma_int8               sum (64,COLS) = a (64,32) b (32,COLS) + sum, int8 factors along K, int32 sums. COLS: 8, 16,
- *                            24, 32, then multiples of 16: here 128, 208, 224, 240, 256
+ *   wgmma_int8<POSITIVE>     sum (64,COLS) = a (64,32) b (32,COLS) + sum, int8 factors along K, those of b uint8 if
+ *                            POSITIVE; int32 sums. COLS: 8, 16, 24, 32, then multiples of 16; here 128, 208, 224, 240, 256
  *   int8_descriptor          of a factor whose rows have 64 or 128 bytes, swizzled
  *   load_matrices_transposed ldmatrix.trans by an address in shared memory
  */
@@ -13,7 +13,13 @@
 #include "phase3_cnn/03_conv2d_implicit_gemm/conv2d_tensor_hopper.cuh"
 
 #ifdef SIMT_REWRITTEN
-using simt::wgmma_int8;
+template <bool POSITIVE, int SUMS>
+static __device__ __forceinline__ void wgmma_int8(int (&sum)[SUMS], uint64_t a, uint64_t b, int add, SIMT_SITE) {
+  if (POSITIVE)
+    simt::wgmma_int8_uint8(sum, a, b, add, SIMT_PASS_SITE);
+  else
+    simt::wgmma_int8(sum, a, b, add, SIMT_PASS_SITE);
+}
 
 static __device__ __forceinline__ void load_matrices_transposed(uint32_t (&x)[4], uint32_t row) {
   mma_load_matrices<true>(x, (const __nv_bfloat16 *)simt_shared_pointer(row, 16));
@@ -30,13 +36,20 @@ static __device__ __forceinline__ void load_matrices_transposed(uint32_t (&x)[4]
 #define WGMMA_INT8_4(i) "+r"(sum[i]), "+r"(sum[i + 1]), "+r"(sum[i + 2]), "+r"(sum[i + 3])
 #define WGMMA_INT8_8(i) WGMMA_INT8_4(i), WGMMA_INT8_4(i + 4)
 #define WGMMA_INT8_32(i) WGMMA_INT8_8(i), WGMMA_INT8_8(i + 8), WGMMA_INT8_8(i + 16), WGMMA_INT8_8(i + 24)
-#define WGMMA_INT8(COLS, REGISTERS, A, B, ADD, ...)                                                                 \
-  static __device__ __forceinline__ void wgmma_int8(int(&sum)[COLS / 2], uint64_t a, uint64_t b, int add) {         \
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " ADD                                                        \
-                 ", 0;\n"                                                                                           \
-                 "wgmma.mma_async.sync.aligned.m64n" #COLS "k32.s32.s8.s8 {" REGISTERS "}, " A ", " B ", add;\n}\n" \
-                 : __VA_ARGS__                                                                                      \
-                 : "l"(a), "l"(b), "r"(add));                                                                       \
+#define WGMMA_INT8_ASM(COLS, TYPE, REGISTERS, A, B, ADD, ...)                                             \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " ADD                                                \
+               ", 0;\n"                                                                                   \
+               "wgmma.mma_async.sync.aligned.m64n" #COLS "k32.s32.s8." TYPE " {" REGISTERS "}, " A ", " B \
+               ", add;\n}\n"                                                                              \
+               : __VA_ARGS__                                                                              \
+               : "l"(a), "l"(b), "r"(add))
+#define WGMMA_INT8(COLS, REGISTERS, A, B, ADD, ...)                                                         \
+  template <bool POSITIVE>                                                                                  \
+  static __device__ __forceinline__ void wgmma_int8(int(&sum)[COLS / 2], uint64_t a, uint64_t b, int add) { \
+    if (POSITIVE)                                                                                           \
+      WGMMA_INT8_ASM(COLS, "u8", REGISTERS, A, B, ADD, __VA_ARGS__);                                        \
+    else                                                                                                    \
+      WGMMA_INT8_ASM(COLS, "s8", REGISTERS, A, B, ADD, __VA_ARGS__);                                        \
   }
 
 WGMMA_INT8(128, WGMMA_REG32_0 WGMMA_REG32_1, "%64", "%65", "%66", WGMMA_INT8_32(0), WGMMA_INT8_32(32))

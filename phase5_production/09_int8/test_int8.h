@@ -28,7 +28,7 @@ static inline void download_bytes(void *host, void *device, size_t count, size_t
 }
 
 /* The end of K filters with `outputs` outputs in all, as a convolution of `depth` has it. Bit 1 of `kind`: bias, 2: adds,
- * 4: ReLU, 8: a middle. The sums of random factors have about 5400 sqrt(depth): y covers the range and leaves it. */
+ * 4: ReLU, 8: a middle, 16, 32, 64: x, y, what is added are uint8. The sums of random factors have about 5400 sqrt(depth): y covers the range and leaves it. */
 typedef struct TestEnd {
   Int8End host, device;
   int k;
@@ -53,6 +53,9 @@ static inline TestEnd test_end(int k, size_t outputs, int depth, int kind, uint3
     t.host.added_scale = 0.37f;
   }
   if (kind & 8) t.host.middle = 0.7f;
+  t.host.x_positive = kind & 16;
+  t.host.y_positive = kind & 32;
+  t.host.added_positive = kind & 64;
   t.device = t.host;
   t.device.scale = (float *)upload_bytes(scale, k, sizeof *scale);
   if (kind & 1) t.device.bias = (int32_t *)upload_bytes(bias, k, sizeof *bias);

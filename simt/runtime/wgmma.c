@@ -8,7 +8,7 @@
  * taken at the start.
  *
  * Products are exact, and added up in float, one after the other. Tensor cores add in another order, and truncate.
- * Those of int8 are added up in int32_t, which has the place of the float; beyond its range they wrap around, as on a
+ * Those of integers are added up in int32_t, which has the place of the float; beyond its range they wrap around, as on a
  * GPU without .satfinite.
  */
 #include "hopper.h"
@@ -140,8 +140,9 @@ typedef struct Factor {
   int along_outer, outer; /* outer: rows of a, columns of b */
 } Factor;
 
+static int is_integer(SimtFactors type) { return type == SIMT_WGMMA_INT8 || type == SIMT_WGMMA_INT8_UINT8; }
 static int bytes_of(SimtFactors type) {
-  return type == SIMT_WGMMA_TF32 ? 4 : type == SIMT_WGMMA_E4M3 || type == SIMT_WGMMA_INT8 ? 1 : 2;
+  return type == SIMT_WGMMA_TF32 ? 4 : type == SIMT_WGMMA_E4M3 || is_integer(type) ? 1 : 2;
 }
 static int depth_of(SimtFactors type) { return ROW_BYTES / bytes_of(type); }
 
@@ -184,6 +185,8 @@ static float widen(uint32_t bits, SimtFactors type) {
       break;
     case SIMT_WGMMA_INT8:
       return (float)(int8_t)bits;
+    case SIMT_WGMMA_INT8_UINT8:
+      return (float)(uint8_t)bits;
   }
   memcpy(&wide, &bits, sizeof wide);
   return wide;
@@ -214,7 +217,8 @@ static Factor factor_of(uint64_t descriptor, SimtFactors type, int along_outer, 
   return (Factor){read_descriptor(descriptor), type, along_outer, outer};
 }
 static Factor left_factor(const Product *p) {
-  return factor_of(p->a, p->factors, p->flags & SIMT_WGMMA_A_ALONG_M, ROWS);
+  const SimtFactors type = p->factors == SIMT_WGMMA_INT8_UINT8 ? SIMT_WGMMA_INT8 : p->factors;
+  return factor_of(p->a, type, p->flags & SIMT_WGMMA_A_ALONG_M, ROWS);
 }
 static Factor right_factor(const Product *p) {
   return factor_of(p->b, p->factors, p->flags & SIMT_WGMMA_B_ALONG_N, p->columns);
@@ -301,10 +305,10 @@ static void add_integers(float *sum, float products, int add) {
 static void compute(const Worker *w, const Warpgroup *g, unsigned number, int warp) {
   static __thread float a[MOST_DEPTH * ROWS], b[MOST_DEPTH * 256], sum[256];
   const Product *p = product_at(g, number);
-  int columns = p->columns, depth = depth_of(p->factors), integers = p->factors == SIMT_WGMMA_INT8;
+  int columns = p->columns, depth = depth_of(p->factors), integers = is_integer(p->factors);
   Factor left = left_factor(p), right = right_factor(p);
   if (p->registers)
-    read_registers(g, p->factors, number, warp, a);
+    read_registers(g, left.type, number, warp, a);
   else
     read_factor(w, &left, warp, a);
   read_factor(w, &right, -1, b);
@@ -469,9 +473,10 @@ void simt_wgmma(void *sum, int columns, SimtFactors factors, uint64_t a, const u
   Warpgroup *g = own_group("wgmma", file, line);
   int thread = simt_current_rank() % THREADS, registers = a_registers != NULL;
   unsigned number = g->thread[thread].started++, committed = g->thread[thread].committed;
-  if (factors == SIMT_WGMMA_INT8 && columns > 32 && columns % 16 != 0)
+  if (is_integer(factors) && columns > 32 && columns % 16 != 0)
     simt_kernel_fault(cudaErrorIllegalInstruction, file, line,
-                      "wgmma: %d columns; of int8 there are 8, 16, 24, 32, 48, 64, 80 and so on up to 256", columns);
+                      "wgmma: %d columns; of integers there are 8, 16, 24, 32, 48, 64, 80 and so on up to 256",
+                      columns);
   if (number == g->begun) {
     Product product = {NULL, a, b, factors, columns, flags, 0, registers, committed, file, line};
     Factor left = left_factor(&product), right = right_factor(&product);

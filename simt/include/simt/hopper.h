@@ -57,10 +57,11 @@ typedef enum SimtFactors {
   SIMT_WGMMA_HALF,
   SIMT_WGMMA_TF32,
   SIMT_WGMMA_E4M3,
-  SIMT_WGMMA_INT8
+  SIMT_WGMMA_INT8,
+  SIMT_WGMMA_INT8_UINT8 /* a, b */
 } SimtFactors;
 /* Starts sum (64,columns) = a (64,K) b (K,columns), + sum with SIMT_WGMMA_ADD; K elements of a factor have 32 bytes.
- * The thread has columns / 2 of the sums: float, or int32_t of SIMT_WGMMA_INT8. a_registers: four, instead of the
+ * The thread has columns / 2 of the sums: float, or int32_t of integers. a_registers: four, instead of the
  * descriptor a; or NULL. */
 void simt_wgmma(void *sum, int columns, SimtFactors factors, uint64_t a, const uint32_t *a_registers, uint64_t b,
                 int flags, const char *file, int line);
@@ -328,7 +329,9 @@ SIMT_WGMMA_16_BITS(wgmma_bfloat16, SIMT_WGMMA_BFLOAT16)
 SIMT_WGMMA_16_BITS(wgmma_half, SIMT_WGMMA_HALF)
 SIMT_WGMMA_K_MAJOR(wgmma_tf32, SIMT_WGMMA_TF32, float)
 SIMT_WGMMA_K_MAJOR(wgmma_fp8, SIMT_WGMMA_E4M3, float)
-SIMT_WGMMA_K_MAJOR(wgmma_int8, SIMT_WGMMA_INT8, int) /* 8, 16, 24, 32, then multiples of 16 columns */
+/* 8, 16, 24, 32, then multiples of 16 columns. */
+SIMT_WGMMA_K_MAJOR(wgmma_int8, SIMT_WGMMA_INT8, int)
+SIMT_WGMMA_K_MAJOR(wgmma_int8_uint8, SIMT_WGMMA_INT8_UINT8, int)
 #undef SIMT_WGMMA_16_BITS
 #undef SIMT_WGMMA_K_MAJOR
 
