@@ -172,6 +172,7 @@ CPU_DEPTHWISES(CPU_DEPTHWISE)
 
 const CpuTileKernels CPU_TABLE = {
     .name = CPU_TABLE_NAME,
+    .lanes = CPU_LANES,
     .pixels = CPU_WIDEST,
     .two_rows = CPU_TWO_ROWS,
     .kernel = {CPU_KERNELS(CPU_NAMES) CPU_KERNELS_ROWS(CPU_NAMES_ROWS)},

@@ -75,6 +75,7 @@ typedef struct CpuWinogradTile {
 
 typedef struct CpuTileKernels {
   const char *name;
+  int lanes; /* floats of a vector */
   int pixels[CPU_TILE_BLOCKS + 1]; /* by the number of blocks: the widest tile; 0: none */
   int two_rows;                    /* how many blocks the tiles of two rows have; 0: there are none */
   CpuTileKernel kernel[CPU_TILE_STEPS][CPU_TILE_BLOCKS + 1][CPU_TILE_PIXELS + 1];

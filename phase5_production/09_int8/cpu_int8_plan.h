@@ -1,0 +1,22 @@
+/* cpu_int8_plan.h - what the .c files of cpu_conv2d_int8.h share. */
+#ifndef PHASE5_PRODUCTION_CPU_INT8_PLAN_H
+#define PHASE5_PRODUCTION_CPU_INT8_PLAN_H
+
+#include "phase5_production/09_int8/cpu_conv2d_int8.h"
+#include "phase5_production/09_int8/cpu_int8_tile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+const CpuInt8Kernels *cpu_int8_table(void); /* the chosen one */
+
+/* Of a plane of y with elements of so many bytes: the border beside rows [from, to), above row 0, below the last, is
+ * filled with `zero`. */
+void cpu_int8_clear_border(void *y, CpuShape s, int from, int to, size_t bytes, int zero);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PHASE5_PRODUCTION_CPU_INT8_PLAN_H */
