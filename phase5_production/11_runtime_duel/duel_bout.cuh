@@ -8,7 +8,7 @@
 #include "phase5_production/11_runtime_duel/duel_compare.cuh"
 #include "phase5_production/11_runtime_duel/duel_contenders.cuh"
 
-enum { DUEL_START_SECONDS = 600, DUEL_SAMPLES = 20000, DUEL_STARTS = 2 };
+enum { DUEL_START_SECONDS = 600, DUEL_SAMPLES = 20000 };
 
 /* One contender on one model. What was not measured is NAN. */
 typedef struct DuelRow {
@@ -28,7 +28,7 @@ typedef struct DuelRow {
 } DuelRow;
 
 typedef struct DuelPlan {
-  int batch, rounds;
+  int batch, rounds, starts;
   double seconds; /* of a round, for each contender */
 } DuelPlan;
 
@@ -81,12 +81,12 @@ static inline void duel_build(const DuelBout *b, DuelRow *row) {
   duel_process_end(&p);
 }
 
-/* From the start of the process to its first answer. Twice, because the first one reads files from the disk; what
- * compiles for minutes, once. */
+/* From the start of the process to its first answer. More than once, because the first one reads files from the disk;
+ * what compiles for minutes, once. */
 static inline void duel_begin(DuelBout *b, DuelRow *row) {
   Error err;
   const DuelContender *c = row->contender;
-  const int starts = c->way && strcmp(c->way, "compiled") == 0 ? 1 : DUEL_STARTS;
+  const int starts = c->way && strcmp(c->way, "compiled") == 0 ? 1 : b->plan.starts;
   duel_build(b, row);
   for (int i = 0; i < starts; i++) {
     const double used = duel_gpu_used(b->device), start = seconds_now();

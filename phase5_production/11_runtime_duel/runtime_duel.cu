@@ -19,11 +19,11 @@ typedef struct Options {
   CommonOptions common;
   const char *only, *python, *be, *folder;
   const char *models[DUEL_MODELS];
-  int model_count, threads, gpu, rounds, side, most, build;
+  int model_count, threads, gpu, rounds, starts, side, most, build;
   double seconds;
 } Options;
 
-enum { ONLY = 1, PYTHON, THREADS, GPU, ROUNDS, SECONDS, SIDE, BE, FOLDER, MOST, BUILD, FIGHT };
+enum { ONLY = 1, PYTHON, THREADS, GPU, ROUNDS, STARTS, SECONDS, SIDE, BE, FOLDER, MOST, BUILD, FIGHT };
 
 static error_t parse_contender(int key, char *arg, struct argp_state *state) {
   Options *o = (Options *)state->input;
@@ -97,6 +97,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ROUNDS:
       o->rounds = (int)option_int(state, arg, "--rounds", 1, 100);
       return 0;
+    case STARTS:
+      o->starts = (int)option_int(state, arg, "--starts", 1, 100);
+      return 0;
     case SECONDS:
       o->seconds = option_float(state, arg, "--seconds", 0.001, 60);
       return 0;
@@ -114,6 +117,7 @@ static void options_read(Options *o, int argc, char **argv) {
       {"threads", THREADS, "N", 0, "Of the contenders on the CPU (default: one per core)", 0},
       {"gpu", GPU, "N", 0, "Which GPU, from 0 (default: 0)", 0},
       {"rounds", ROUNDS, "N", 0, "How often each is measured, in turns (default: 5)", 0},
+      {"starts", STARTS, "N", 0, "How often each is started; the last start counts (default: 2)", 0},
       {"seconds", SECONDS, "S", 0, "How long, each time (default: 0.5)", 0},
       {"side", SIDE, "N", 0, "Height and width of pictures where the model leaves them open (default: 224)", 0},
       {"python", PYTHON, "FILE", 0, "The Python that has PyTorch (default: python3)", 0},
@@ -130,6 +134,7 @@ static void options_read(Options *o, int argc, char **argv) {
   o->common = options_default(OPTIONS_DEVICE | OPTIONS_SEED | OPTIONS_BATCH_SIZE | OPTIONS_OUTPUT_DIR | OPTIONS_JSON);
   o->python = "python3";
   o->rounds = 5;
+  o->starts = 2;
   o->seconds = 0.5;
   o->side = 224;
   options_parse(&o->common, &own, o, argc, argv);
@@ -256,6 +261,7 @@ static int fight(const Options *o, const char *typed, json_t *rows) {
   setting_fill(&b.setting, o, typed);
   b.plan.batch = o->common.batch_size;
   b.plan.rounds = o->rounds;
+  b.plan.starts = o->starts;
   b.plan.seconds = o->seconds;
   b.device = o->common.device;
   b.log = stderr;
