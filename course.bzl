@@ -284,4 +284,8 @@ COURSE = {
         "top_k_before",
         "picture_bytes",
     ],
+    "phase5_production/11_runtime_duel": [
+        "duel_cosine",
+        "duel_top1",
+    ],
 }

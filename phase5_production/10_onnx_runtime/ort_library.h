@@ -112,6 +112,19 @@ static inline int ort_load(Ort *ort, Error *err) {
                         folder[0] ? folder : "the home folder (HOME is not set)", folder[0] ? "/lib" : "");
 }
 
+/* Which file the system's loader has found: its providers lie beside it. */
+static inline void ort_loaded_path(char path[PATH_MAX]) {
+  char line[PATH_MAX + 128];
+  FILE *maps = fopen("/proc/self/maps", "r");
+  while (maps && fgets(line, sizeof line, maps)) {
+    const char *at = strchr(line, '/');
+    if (at == NULL || strstr(at, "/libonnxruntime.so") == NULL) continue;
+    snprintf(path, PATH_MAX, "%.*s", (int)strcspn(at, "\n"), at);
+    break;
+  }
+  if (maps) fclose(maps);
+}
+
 /* Opens the library. ERROR_NOT_INSTALLED: there is none; then the sentence says where it was looked for. */
 static inline int ort_open(Ort *ort, Error *err) {
   memset(ort, 0, sizeof *ort);
@@ -126,9 +139,7 @@ static inline int ort_open(Ort *ort, Error *err) {
                      "%.400s is ONNX Runtime %s, which lacks version %d of its interface; 1.%d or later is expected",
                      ort->path, ort->version, ORT_ABI_VERSION, ORT_ABI_VERSION);
   ort->f = ort_functions(api);
-  Dl_info place;
-  if (ort->path[0] != '/' && dladdr(*(void **)&base, &place) && place.dli_fname)
-    snprintf(ort->path, sizeof ort->path, "%s", place.dli_fname);
+  if (ort->path[0] != '/') ort_loaded_path(ort->path);
   if (ort_check(ort, ort->f.CreateEnv(ORT_LOGGING_LEVEL_ERROR, "nn", &ort->env), err, "ONNX Runtime") != 0) return -1;
   if (ort_check(ort, ort->f.GetAllocatorWithDefaultOptions(&ort->allocator), err, "ONNX Runtime") != 0) return -1;
   return ort_check(ort, ort->f.CreateMemoryInfo("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault, &ort->host), err,

@@ -1,0 +1,273 @@
+/* The program onnx_runtime, as its users meet it. What computes is skipped where ONNX Runtime is not there. */
+#include "common/program_test.h"
+#include "phase5_production/10_onnx_runtime/test_ort.h"
+
+enum { PICTURES = 12 };
+
+static char photos[PATH_MAX], onnx_model[PATH_MAX + 16];
+
+static const unsigned char colours[4][3] = {{255, 0, 0}, {0, 255, 0}, {0, 0, 255}, {255, 255, 255}};
+static const char *const names[4] = {"red", "green", "blue", "\"bright, or \"\"white\"\"\""};
+
+static void need_ort(void) {
+  Ort ort;
+  ort_required(&ort);
+  ort_close(&ort);
+}
+
+/* --model= of testdata/. */
+static const char *model(const char *name) {
+  char file[128], path[PATH_MAX];
+  Error err;
+  snprintf(file, sizeof file, "phase5_production/10_onnx_runtime/testdata/%s.onnx", name);
+  if (runfiles_find(file, path, sizeof path, &err) != 0) fail_msg("%s", err.message);
+  snprintf(onnx_model, sizeof onnx_model, "--model=%s", path);
+  return onnx_model;
+}
+
+/* With the arguments that are not NULL. */
+static Subprocess run(const char *name, const char *a, const char *b, const char *c, const char *d, const char *e) {
+  const char *argv[8] = {program, model(name)}, *more[] = {a, b, c, d, e};
+  for (int i = 0, n = 2; i < 5; i++)
+    if (more[i]) argv[n++] = more[i];
+  return subprocess_run(argv, SECONDS);
+}
+
+/* A folder with PICTURES pictures of one colour, two of them in a folder of their own, a text, and a picture that is
+ * none. */
+static void make_photos(void) {
+  char path[2 * PATH_MAX];
+  Error err;
+  test_path(photos, sizeof photos, "photos");
+  snprintf(path, sizeof path, "%s/more", photos);
+  if (make_directories(path, &err) != 0) die("%s", err.message);
+  for (int i = 0; i < PICTURES; i++) {
+    Image image = image_new(20 + 3 * i, 40 - i, 3);
+    for (int p = 0; p < image.width * image.height; p++) memcpy(image.pixels + 3 * p, colours[i % 4], 3);
+    snprintf(path, sizeof path, "%s/%s%02d.png", photos, i < 2 ? "more/" : "p", i);
+    if (image_write_png(path, &image, &err) != 0) die("%s", err.message);
+    image_free(&image);
+  }
+  snprintf(path, sizeof path, "%s/p05.jpg", photos);
+  FILE *file = fopen(path, "w");
+  fputs("no picture", file);
+  fclose(file);
+  snprintf(path, sizeof path, "%s/notes.txt", photos);
+  file = fopen(path, "w");
+  fclose(file);
+}
+
+/* Of the pictures in the order of their names: more/00, more/01, p02 ... */
+static void expect_table(const char *out) {
+  const char *const head = "file,width,height,rank,class,name,probability\n";
+  char line[256];
+  for (int i = 0; i < PICTURES; i++) {
+    snprintf(line, sizeof line, "%s%02d.png,%d,%d,1,%d,%s,", i < 2 ? "more/" : "p", i, 20 + 3 * i, 40 - i, i % 4,
+             names[i % 4]);
+    const char *at = strstr(out, line);
+    if (at == NULL) fail_msg("there is no line \"%s\" in\n%s", line, out);
+  }
+  assert_int_equal(strncmp(out, head, strlen(head)), 0);
+}
+
+static void classes_come_as_a_table(void **state) {
+  (void)state;
+  need_ort();
+  Subprocess said = run("colours", photos, "--top=1", "--batch-size=5", "--readers=3", NULL);
+  expect_run(&said, 1, NULL, "p05.jpg is not an image this program reads");
+  expect_run(&said, 1, NULL, "12 pictures in");
+  expect_run(&said, 1, NULL, "; 1 failed; 1 other files left out");
+  expect_table(said.out);
+  subprocess_free(&said);
+}
+
+/* Threads and batches change nothing but the time. */
+static void results_do_not_depend_on_threads(void **state) {
+  (void)state;
+  need_ort();
+  static const char *const ways[][2] = {
+      {"--readers=1", "--batch-size=1"}, {"--readers=8", "--batch-size=64"}, {"--sequential", "--batch-size=5"}};
+  Subprocess first = run("colours", photos, "--readers=4", "--batch-size=3", NULL, NULL);
+  for (int i = 0; i < 3; i++) {
+    Subprocess said = run("colours", photos, ways[i][0], ways[i][1], NULL, NULL);
+    assert_int_equal(said.status, 1);
+    assert_string_equal(said.out, first.out);
+    subprocess_free(&said);
+  }
+  subprocess_free(&first);
+}
+
+static void lines_of_json_have_the_errors_too(void **state) {
+  (void)state;
+  char output[PATH_MAX + 16], path[PATH_MAX];
+  need_ort();
+  snprintf(output, sizeof output, "--output=%s", test_path(path, sizeof path, "classes.jsonl"));
+  Subprocess said = run("colours", photos, "--format=jsonl", output, "--json", NULL);
+  json_t *result = expect_json(&said);
+  assert_int_equal(json_integer_value(json_object_get(result, "pictures")), PICTURES);
+  assert_int_equal(json_integer_value(json_object_get(result, "failed")), 1);
+  assert_string_equal(json_string_value(json_object_get(result, "provider")), "cpu");
+  json_decref(result);
+  subprocess_free(&said);
+  FILE *file = fopen(path, "r");
+  char line[4096];
+  int lines = 0, errors = 0;
+  assert_non_null(file);
+  for (; fgets(line, sizeof line, file); lines++) {
+    json_t *object = json_loads(line, 0, NULL), *top = json_object_get(object, "top");
+    assert_true(json_is_string(json_object_get(object, "file")));
+    errors += json_is_string(json_object_get(object, "error"));
+    if (top) assert_int_equal(json_array_size(top), 4);
+    json_decref(object);
+  }
+  fclose(file);
+  assert_int_equal(lines, PICTURES + 1);
+  assert_int_equal(errors, 1);
+}
+
+/* twice.onnx doubles each pixel: any size, and results beside each other as the pictures are. */
+static void pictures_come_out(void **state) {
+  (void)state;
+  char path[PATH_MAX];
+  Error err;
+  Image image;
+  need_ort();
+  Subprocess said = run("twice", photos, output_dir("doubled"), "--batch-size=4", NULL, NULL);
+  expect_run(&said, 1, NULL, "12 pictures in");
+  subprocess_free(&said);
+  for (int i = 0; i < PICTURES; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "doubled/%s%02d.png", i < 2 ? "more/" : "p", i);
+    if (i == 5) snprintf(name, sizeof name, "doubled/p05.png.png"); /* there is a p05.jpg, too */
+    if (image_read_rgb(test_path(path, sizeof path, name), &image, &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(image.width, 2 * (20 + 3 * i));
+    assert_int_equal(image.height, 2 * (40 - i));
+    for (int p = 0; p < image.width * image.height; p++) assert_memory_equal(image.pixels + 3 * p, colours[i % 4], 3);
+    image_free(&image);
+  }
+}
+
+static void a_picture_is_never_overwritten_by_its_result(void **state) {
+  (void)state;
+  char output[PATH_MAX + 16], path[2 * PATH_MAX];
+  Error err;
+  Image image;
+  need_ort();
+  snprintf(output, sizeof output, "--output-dir=%s", photos);
+  snprintf(path, sizeof path, "%s/p02.png", photos);
+  Subprocess said = run("twice", path, output, NULL, NULL, NULL);
+  expect_run(&said, 1, NULL, "would be overwritten by its result");
+  subprocess_free(&said);
+  if (image_read_rgb(path, &image, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(image.width, 26);
+  image_free(&image);
+}
+
+/* logarithm.onnx has a batch of 2, and gives -inf where a channel is black. */
+static void answers_that_are_not_finite_are_named(void **state) {
+  (void)state;
+  need_ort();
+  Subprocess said = run("logarithm", photos, "--top=1", NULL, NULL, NULL);
+  expect_run(&said, 1, "p03.png,29,37,1,", "p02.png: the network's answer is not finite");
+  expect_run(&said, 1, NULL, "3 pictures in");
+  assert_null(strstr(said.out, "p02.png"));
+  subprocess_free(&said);
+}
+
+static void a_model_is_shown(void **state) {
+  (void)state;
+  need_ort();
+  Subprocess said = run("colours", "--show", NULL, NULL, NULL, NULL);
+  expect_run(&said, 0, "input   x float (N,3,8,8)\noutput  y float (N,4)\n", NULL);
+  expect_run(&said, 0, "0 operators were computed by the CUDA provider and 3 by the CPU provider", NULL);
+  subprocess_free(&said);
+}
+
+static void refused(const char *name, const char *a, const char *b, int status, const char *sentence) {
+  Subprocess said = run(name, a, b, NULL, NULL, NULL);
+  expect_run(&said, status, NULL, sentence);
+  subprocess_free(&said);
+}
+
+static void wrong_options_are_refused(void **state) {
+  (void)state;
+  refused("colours", NULL, NULL, 2, "pictures, or folders of them, are expected");
+  refused("colours", photos, "--provider=rocm", 2, "--provider=rocm: cpu or cuda is expected");
+  refused("colours", photos, "--mean=1,2", 2, "a number, or one for each of three channels, is expected");
+  refused("colours", photos, "--top=0", 2, "a whole number from 1 to 100 is expected");
+}
+
+static void bad_files_are_a_sentence(void **state) {
+  (void)state;
+  need_ort();
+  refused("colours", "/nowhere.png", NULL, 1, "cannot open /nowhere.png: No such file");
+  refused("colours", photos, "--crop=9", 1, "the model takes pictures of 8 x 8 pixels, and not of 9 x 9");
+  refused("colours", photos, "--classes=/etc/passwd", 1, "--classes: ");
+  refused("colours", photos, "--model=/nowhere.onnx", 1, "cannot open /nowhere.onnx: No such file");
+  char empty[PATH_MAX];
+  Error err;
+  if (make_directories(test_path(empty, sizeof empty, "empty"), &err) != 0) fail_msg("%s", err.message);
+  refused("colours", empty, NULL, 1, "there is no picture in it");
+}
+
+/* Without the library the program says where it looked. */
+static void without_it_the_program_says_how_to_get_it(void **state) {
+  (void)state;
+  const char *before = getenv("ORT_HOME");
+  char *kept = before ? strdup(before) : NULL;
+  setenv("ORT_HOME", "/nowhere", 1);
+  Subprocess said = run("colours", photos, NULL, NULL, NULL, NULL);
+  expect_run(&said, 1, NULL, "ORT_HOME=/nowhere: neither this folder nor its lib/ has libonnxruntime.so.1");
+  expect_run(&said, 1, NULL, "third_party/onnxruntime/fetch.sh");
+  subprocess_free(&said);
+  if (kept)
+    setenv("ORT_HOME", kept, 1);
+  else
+    unsetenv("ORT_HOME");
+  free(kept);
+}
+
+/* Ctrl-C: what is on its way comes out, and the file is whole. */
+static void an_interrupt_keeps_what_is_done(void **state) {
+  (void)state;
+  char output[PATH_MAX + 16], path[PATH_MAX];
+  need_ort();
+  const char *argv[600] = {program, model("colours"), "--batch-size=1", "--readers=1", "--top=1"};
+  snprintf(output, sizeof output, "--output=%s", test_path(path, sizeof path, "some.csv"));
+  argv[5] = output;
+  for (int i = 6; i < 599; i++) argv[i] = photos;
+  Subprocess said = subprocess_start(argv, 0);
+  usleep(150000);
+  kill(said.pid, SIGINT);
+  subprocess_wait(&said, SECONDS);
+  if (said.status != 130) { /* a fast machine was done before, and a slow one had not begun */
+    assert_true(said.status == 1);
+  } else if (strstr(said.err, "pictures were done, and their results are written")) {
+    FILE *file = fopen(path, "r");
+    char line[4096] = "";
+    long lines = -1, done = 0;
+    assert_non_null(file);
+    for (; fgets(line, sizeof line, file); lines++) assert_int_equal(line[strlen(line) - 1], '\n');
+    fclose(file);
+    sscanf(strstr(said.err, "stopped; "), "stopped; %ld of", &done);
+    assert_true(lines >= 0 && lines <= done);
+  }
+  subprocess_free(&said);
+}
+
+int main(void) {
+  expect_program("phase5_production", "onnx_runtime", program, sizeof program);
+  make_photos();
+  const struct CMUnitTest tests[] = {cmocka_unit_test(classes_come_as_a_table),
+                                     cmocka_unit_test(results_do_not_depend_on_threads),
+                                     cmocka_unit_test(lines_of_json_have_the_errors_too),
+                                     cmocka_unit_test(pictures_come_out),
+                                     cmocka_unit_test(a_picture_is_never_overwritten_by_its_result),
+                                     cmocka_unit_test(answers_that_are_not_finite_are_named),
+                                     cmocka_unit_test(a_model_is_shown),
+                                     cmocka_unit_test(wrong_options_are_refused),
+                                     cmocka_unit_test(bad_files_are_a_sentence),
+                                     cmocka_unit_test(without_it_the_program_says_how_to_get_it),
+                                     cmocka_unit_test(an_interrupt_keeps_what_is_done)};
+  return TEST_MAIN("onnx_runtime", tests);
+}
