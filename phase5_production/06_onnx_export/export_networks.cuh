@@ -1,7 +1,7 @@
 /* export_networks.cuh - the networks of this course in one table, each built for the file of weights at hand.
  *
- * What a network is follows, in this order, from --network, from what its checkpoint says of it ("784,128,10 relu"), and
- * from the tensors of the file: their names and shapes tell LeNet-5 from the Fashion CNN. The number of classes is that
+ * What a network is follows, in this order, from --network, from what its checkpoint says of it ("784,128,10 relu"),
+ * and from the tensors of the file: their names and shapes tell LeNet-5 from the Fashion CNN. The number of classes is that
  * of the last layer, the widths of a ResNet-18 or an MLP are those of its weights.
  */
 #ifndef PHASE5_PRODUCTION_EXPORT_NETWORKS_CUH
