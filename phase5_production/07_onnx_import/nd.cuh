@@ -33,7 +33,7 @@ static inline NdCompute nd_compute(DType type) {
   return type == DTYPE_FLOAT32 || dtype_is_half(type) ? ND_FLOAT : ND_INT;
 }
 
-/* ---------------------------------------------------------------------------------------------- load, store, convert */
+/* --------------------------------------------------------------------------------------------- load, store, convert */
 
 template <typename T>
 static __host__ __device__ inline T nd_load(const void *from, DType type, size_t i) {
@@ -137,7 +137,7 @@ static __host__ __device__ inline void nd_move(void *to, size_t i, const void *f
     ((uint8_t *)to)[i] = ((const uint8_t *)from)[j];
 }
 
-/* ------------------------------------------------------------------------------------------------------------ indices */
+/* ---------------------------------------------------------------------------------------------------------- indices */
 
 typedef struct NdAxes {
   int rank;
@@ -208,7 +208,7 @@ static inline void nd_collapse(NdAxes *axes, NdStrides *const *strides, int coun
   }
 }
 
-/* ------------------------------------------------------------------------------------------------------- both devices */
+/* ----------------------------------------------------------------------------------------------------- both devices */
 
 /* Element i of an operation; each has one of these for its own arguments. This one lets the templates below be read. */
 typedef struct NdNothing {

@@ -109,11 +109,11 @@ static __host__ __device__ inline void nd_one(const NdTriangle &o, size_t i) {
     nd_move(o.y, i, &zero, 0, o.bytes);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- gather */
+/* ----------------------------------------------------------------------------------------------------------- gather */
 
 /* Index i of `indices`, int32 or int64, into an axis of n elements. */
 static __host__ __device__ inline long long nd_index(const void *indices, DType type, size_t i, long long n) {
-  // >>> exercise nd_index: read index i of `indices`, count from the end where it is negative, and keep it within 0..n-1
+  // >>> exercise nd_index: read index i of `indices`; negative ones count from the end; keep it within 0..n-1
   // hint: nd_load<int64_t>(indices, type, i) reads an index of either type
   // hint: index -1 is the last of n elements, n - 1; one below 0 after that becomes 0, one above n - 1 becomes n - 1
   // hint: long long at = ...; if (at < 0) at += n; then two more comparisons, in this order
@@ -124,7 +124,7 @@ static __host__ __device__ inline long long nd_index(const void *indices, DType 
   // <<< exercise
 }
 
-/* x (outer, n, inner), indices (count) -> y (outer, count, inner). batched: `count` indices for each sample, outer 1. */
+/* x (outer, n, inner), indices (count) -> y (outer, count, inner). batched: `count` indices per sample, and outer 1. */
 typedef struct NdGather {
   int bytes, batched;
   unsigned n, inner, count;
@@ -194,7 +194,7 @@ static __host__ __device__ inline void nd_one(const NdGatherNd &o, size_t i) {
   nd_move(o.y, i, o.x, nd_tuple_place(o.tuples, t) + r, o.bytes);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- scatter */
+/* ---------------------------------------------------------------------------------------------------------- scatter */
 
 typedef enum NdScatterKind {
   ND_SCATTER_SET,

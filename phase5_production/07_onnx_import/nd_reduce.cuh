@@ -108,7 +108,7 @@ static __device__ T nd_reduce_block(NdReduceKind kind, T mine, T *shared) {
     // >>> exercise nd_reduce_tree: the first `half` threads join their number with that of the thread `half` further
     // hint: shared[threadIdx.x] is a thread's own number, nd_reduce_join<T>(kind, a, b) joins two
     // hint: a thread must not read what another has not written yet: a barrier ends the round, for all threads
-    // hint: if ((int)threadIdx.x < half) shared[threadIdx.x] = nd_reduce_join<T>(kind, ..., shared[threadIdx.x + half]);
+    // hint: if ((int)threadIdx.x < half) shared[threadIdx.x] = nd_reduce_join<T>(kind, own, its); then __syncthreads()
     if ((int)threadIdx.x < half)
       shared[threadIdx.x] = nd_reduce_join<T>(kind, shared[threadIdx.x], shared[threadIdx.x + half]);
     __syncthreads();
@@ -143,7 +143,7 @@ static inline void nd_reduce_launch(const NdReduce &o, size_t n) {
   CUDA_CHECK_LAUNCH();
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- lines */
+/* ------------------------------------------------------------------------------------------------------------ lines */
 
 typedef enum NdLineKind {
   ND_LINE_SOFTMAX,
