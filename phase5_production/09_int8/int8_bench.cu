@@ -7,6 +7,7 @@
  */
 #include "common/options.h"
 #include "common/threads_begin.h"
+#include "common/train_log.h"
 #include "phase5_production/04_resnet18_fused/fused_measure.cuh"
 #include "phase5_production/04_resnet18_fused/fused_reference.cuh"
 #include "phase5_production/09_int8/int8_calibrate.cuh"
