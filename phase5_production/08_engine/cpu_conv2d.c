@@ -83,7 +83,8 @@ static void cpu_plan_weights(CpuConv2d *conv, int most_channels) {
     CpuGroup *group = &conv->group[g];
     const size_t read = (size_t)(group->x_blocks - 1) * most_channels + group->last;
     group->w_offset = conv->w_count;
-    conv->w_count += (conv->method == CPU_DEPTHWISE ? 1 : read) * conv->shape.r * conv->shape.s * group->count * CPU_BLOCK;
+    conv->w_count +=
+        (conv->method == CPU_DEPTHWISE ? 1 : read) * conv->shape.r * conv->shape.s * group->count * CPU_BLOCK;
   }
 }
 
@@ -151,7 +152,8 @@ int cpu_conv2d_check(Conv2dShape s, CpuShape x, CpuShape y, Error *err) {
                      text.text, x.c, x.h, x.w, y.c, y.h, y.w, s.k, conv2d_out_h(s), conv2d_out_w(s));
   const int padding = s.padding_h > s.padding_w ? s.padding_h : s.padding_w;
   if ((x.border >= 0 && x.border < padding) || y.border < 0)
-    return error_set(err, "convolution of %s: x has a border of %d, y one of %d; x needs one of at least its padding, %d",
+    return error_set(err,
+                     "convolution of %s: x has a border of %d, y one of %d; x needs one of at least its padding, %d",
                      text.text, x.border, y.border, padding);
   return 0;
 }
@@ -294,7 +296,8 @@ static void cpu_run_task(const CpuCall *call, int image, int g, int band) {
   const CpuGroup *group = &conv->group[g];
   const Conv2dShape *s = &conv->shape;
   const bool linear = conv->method == CPU_LINEAR, plain = conv->x.border < 0;
-  const int from = (int)((long)conv->rows * band / call->bands), to = (int)((long)conv->rows * (band + 1) / call->bands);
+  const int from = (int)((long)conv->rows * band / call->bands),
+            to = (int)((long)conv->rows * (band + 1) / call->bands);
   CpuTile tile = conv->tile;
   const size_t y_first = image * conv->y_image + group->first * conv->tile.y_plane;
   const float *x = call->x + image * (conv->padded ? conv->padded : conv->x_image) + group->x_first * tile.x_plane;
@@ -307,7 +310,8 @@ static void cpu_run_task(const CpuCall *call, int image, int g, int band) {
   tile.last = plain ? tile.channels : group->last;
   for (int b = 0; b < group->count && !linear; b++)
     cpu_clear_border_rows(call->y + y_first + b * tile.y_plane, conv->y, from, to);
-  const CpuGroup *after = g + call->threads < conv->groups ? group + call->threads : NULL; /* likely this thread's next */
+  const CpuGroup *after =
+      g + call->threads < conv->groups ? group + call->threads : NULL; /* likely this thread's next */
   const float *next = after ? conv->w + after->w_offset : NULL;
   const size_t count = (g + 1 < conv->groups ? group[1].w_offset : conv->w_count) - group->w_offset;
   int pass = 0;

@@ -79,8 +79,9 @@ static inline const float *cpu_next(const float *at_hand, const float *from, siz
   return from && pass < blocks ? from + count / blocks * pass : at_hand;
 }
 
-void *cpu_alloc(size_t floats);                                        /* at a cache line; ends the program without memory */
-void cpu_clear_border_rows(float *y, CpuShape s, int from, int to);    /* of a plane: beside these rows, above 0, below h */
+void *cpu_alloc(size_t floats); /* at a cache line; ends the program without memory */
+void cpu_clear_border_rows(float *y, CpuShape s, int from,
+                           int to); /* of a plane: beside these rows, above 0, below h */
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,7 @@ struct CpuInt8 {
   Int8Method method;
   int rows, pixels; /* of y; of a linear layer one row, whose pixels are the images */
   int two_rows, step;
+  bool few; /* a pixel of x has one word */
   CpuGroup *group;
   int groups;
   CpuInt8Tile tile;        /* what is the same in all tiles */
@@ -76,7 +77,7 @@ static void int8_pack_end(CpuInt8 *conv, const int8_t *w, CpuInt8End end) {
   const size_t filters = (size_t)cpu_blocks(conv->y) * CPU_BLOCK;
   conv->bias = (int32_t *)cpu_alloc(filters);
   conv->scale = (float *)cpu_alloc(filters);
-  const int zero = conv->method == INT8_DEPTHWISE ? 0 : conv->kernels->zero; /* which depthwise kernels take off */
+  const int zero = conv->method == INT8_DEPTHWISE ? 0 : conv->tile.x_kind.zero; /* which depthwise kernels take off */
   for (size_t k = 0; k < filters; k++) {
     uint32_t sum = 0;
     const bool filter = k < (size_t)conv->shape.k;
@@ -93,6 +94,9 @@ static void int8_finish_plan(CpuInt8 *conv, const int8_t *w, CpuInt8End end) {
   conv->tile.added_scale = end.added_scale;
   conv->tile.relu = end.relu;
   conv->tile.to_float = end.to_float;
+  conv->tile.x_kind = cpu_int8_kind(end.x_positive);
+  conv->tile.y_kind = cpu_int8_kind(end.y_positive);
+  conv->tile.added_kind = cpu_int8_kind(end.added_positive);
   conv->tile.words = int8_words(conv, CPU_BLOCK);
   const CpuTiling tiling = {conv->kernels->pixels, CPU_BLOCK / conv->kernels->lanes, conv->pixels,
                             conv->method == INT8_DEPTHWISE ? 1 : conv->two_rows, CPU_BLOCK};
@@ -101,8 +105,10 @@ static void int8_finish_plan(CpuInt8 *conv, const int8_t *w, CpuInt8End end) {
     CpuGroup *group = &conv->group[g];
     const size_t words = (size_t)(group->x_blocks - 1) * conv->tile.words + int8_words(conv, group->last);
     group->w_offset = conv->w_count;
-    conv->w_count += (conv->method == INT8_DEPTHWISE ? 1 : words) * conv->shape.r * conv->shape.s * group->count * CPU_BLOCK;
+    conv->w_count +=
+        (conv->method == INT8_DEPTHWISE ? 1 : words) * conv->shape.r * conv->shape.s * group->count * CPU_BLOCK;
   }
+  conv->tile.x_word = 1;
   conv->w = (int32_t *)cpu_alloc(conv->w_count);
   int8_pack_weights(conv, w);
   int8_pack_end(conv, w, end);
@@ -143,6 +149,11 @@ int cpu_int8_conv2d_open(CpuInt8 **result, Conv2dShape s, CpuShape x, CpuShape y
   conv->tile.r = s.r;
   conv->tile.s = s.s;
   int8_finish_plan(conv, w, end);
+  conv->few = conv->method == INT8_DIRECT && int8_words(conv, s.c) == 1;
+  if (conv->few) { /* a picture: the taps of a row of a filter are what the words of a pixel are else */
+    conv->tile.x_word = conv->tile.x_tap;
+    conv->tile.s = 1;
+  }
   *result = conv;
   return 0;
 }
@@ -225,7 +236,8 @@ static void int8_run_task(const Int8Call *call, int image, int g, int band) {
   const CpuGroup *group = &conv->group[g];
   const Conv2dShape *s = &conv->shape;
   const bool linear = conv->method == INT8_LINEAR;
-  const int from = (int)((long)conv->rows * band / call->bands), to = (int)((long)conv->rows * (band + 1) / call->bands);
+  const int from = (int)((long)conv->rows * band / call->bands),
+            to = (int)((long)conv->rows * (band + 1) / call->bands);
   const size_t x_bytes = conv->method == INT8_DEPTHWISE ? conv->kernels->bytes : sizeof *conv->w;
   const size_t y_bytes = conv->tile.to_float ? sizeof(float) : conv->kernels->bytes;
   CpuInt8Tile tile = conv->tile;
@@ -233,7 +245,7 @@ static void int8_run_task(const Int8Call *call, int image, int g, int band) {
   tile.bias = conv->bias + group->first * CPU_BLOCK;
   tile.scale = conv->scale + group->first * CPU_BLOCK;
   tile.blocks = group->x_blocks;
-  tile.last = int8_words(conv, group->last);
+  tile.last = conv->few ? s->s : int8_words(conv, group->last);
   const size_t y_first = image * conv->y_image + group->first * tile.y_plane;
   size_t x_first = image * conv->x_image + group->x_first * tile.x_plane;
   if (!linear)
@@ -241,7 +253,7 @@ static void int8_run_task(const Int8Call *call, int image, int g, int band) {
                (conv->x.border - s->padding_w) * (tile.x_tap / s->dilation_w);
   for (int b = 0; b < group->count && !linear; b++)
     cpu_int8_clear_border(call->y + (y_first + b * tile.y_plane) * y_bytes, conv->y, from, to, y_bytes,
-                          conv->tile.to_float ? 0 : conv->kernels->zero);
+                          conv->tile.to_float ? 0 : conv->tile.y_kind.zero);
   for (int p = from; p < to; p++) {
     const size_t at = y_first + (linear ? 0 : cpu_first(conv->y) + p * cpu_row(conv->y));
     tile.x = (const int32_t *)(call->x + (x_first + (size_t)p * tile.x_down) * x_bytes);

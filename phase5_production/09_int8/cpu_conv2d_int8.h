@@ -10,20 +10,22 @@
  * the products are added to a sum of 32 bits, exactly.
  *
  *     kernels      an element of x is                     the product                    of a vector
- *     avx512vnni   1 byte: x + 128, 0 to 255; border 128  vpdpbusd: 4 of u8 times s8     64 products
+ *     avx512vnni   1 byte: x of 0 to 255 (uint8), or      vpdpbusd: 4 of u8 times s8     64 products
+ *                  x + 128 of -128 to 127 (int8)
  *     avxvnni      the same                               the same                       32
  *     avx512       2 bytes                                vpmaddwd: 2 of s16 times s16   32
  *     avx2         2 bytes                                the same                       16
  *     portable     2 bytes                                the same, or shifts            8
  *
- * vpdpbusd wants its first factors unsigned. x + 128 are: sum of (x + 128) w = sum of x w + 128 sum of w, and the second
- * term is a constant of each filter, which the bias takes off again. The border holds 128, the number zero.
+ * vpdpbusd wants its first factors unsigned, as what comes out of a ReLU is. Of int8, x + 128 are: sum of (x + 128) w = sum
+ * of x w + 128 sum of w, and the second term is a constant of each filter, which the bias takes off again. The border
+ * then holds 128, the number zero.
  *
  * AVX2 has vpmaddubsw, too, which multiplies 32 pairs u8 times s8 at once. But it adds two products in 16 bits, and
  * saturates: 255 * 127 * 2 = 64770 is more than 32767. It is exact only if weights have 7 bits (255 * 64 * 2 = 32640),
- * or if it multiplies |w| with x * sign(w) (127 * 127 * 2 = 32258), which takes an instruction more, and x = -128 must not
- * occur. With the instruction that adds its pairs and the sum itself that is four per 32 products; vpmaddwd takes two
- * per 16, has no such conditions, and its sums, 2 * 128 * 128 at most, are exact. So x has 16 bits there.
+ * or, of int8, if it multiplies |w| with x * sign(w) (128 * 127 * 2 = 32512), which takes an instruction more, and x = -128
+ * must not occur. With the instruction that adds its pairs and the sum itself that is four per 32 products; vpmaddwd
+ * takes two per 16, has no such conditions, and its sums, 2 * 255 * 128 at most, are exact. So x has 16 bits there.
  */
 #ifndef PHASE5_PRODUCTION_CPU_CONV2D_INT8_H
 #define PHASE5_PRODUCTION_CPU_CONV2D_INT8_H
@@ -46,7 +48,8 @@ typedef struct CpuInt8End {
   const int32_t *bias;       /* (K), or NULL */
   float middle, added_scale; /* as Int8End */
   bool relu;
-  bool to_float; /* y is float32, in blocks of cpu_layout.h */
+  bool to_float;                               /* y is float32, in blocks of cpu_layout.h */
+  bool x_positive, y_positive, added_positive; /* these arrays are uint8 */
 } CpuInt8End;
 
 typedef struct CpuInt8 CpuInt8;
@@ -63,25 +66,37 @@ void cpu_int8_run(const CpuInt8 *conv, void *y, const void *x, const void *added
 void cpu_int8_close(CpuInt8 *conv);
 size_t cpu_int8_weight_bytes(const CpuInt8 *conv);
 
-/* x (N,C,H,W) float32 -> y, as int8_quantize() rounds; and back. */
-void cpu_int8_quantize(void *y, const float *x, float scale, CpuShape shape, int n, int threads);
-void cpu_int8_dequantize(float *x, const void *y, float scale, CpuShape shape, int n, int threads);
+/* `positive` is said of each array: it is uint8, not int8.
+ * x (N,C,H,W) float32 -> y, as int8_quantize() rounds; and back. */
+void cpu_int8_quantize(void *y, const float *x, float scale, bool positive, CpuShape shape, int n, int threads);
+void cpu_int8_dequantize(float *x, const void *y, float scale, bool positive, CpuShape shape, int n, int threads);
 
 /* The same from float32 in blocks; the borders of the two may differ. */
-void cpu_int8_quantize_blocks(void *y, CpuShape y_shape, const float *x, CpuShape x_shape, float scale, int n,
-                              int threads);
+void cpu_int8_quantize_blocks(void *y, CpuShape y_shape, const float *x, CpuShape x_shape, float scale, bool positive,
+                              int n, int threads);
 
-/* int8 numbers with the channels last, (N,H,W,pitch), as the GPU has them; pitch >= C. */
-void cpu_int8_pack(void *y, const int8_t *x, CpuShape shape, int pitch, int n, int threads);
-void cpu_int8_unpack(int8_t *x, const void *y, CpuShape shape, int pitch, int n, int threads);
+/* Numbers of 8 bits with the channels last, (N,H,W,pitch), as the GPU has them; pitch >= C. */
+void cpu_int8_pack(void *y, const int8_t *x, bool positive, CpuShape shape, int pitch, int n, int threads);
+void cpu_int8_unpack(int8_t *x, const void *y, bool positive, CpuShape shape, int pitch, int n, int threads);
 
-/* The largest of each window, or the mean: the exact sum times `unit` / elements, scale_x / scale_y, rounded. */
-void cpu_int8_pool2d_run(void *y, CpuShape y_shape, const void *x, CpuShape x_shape, CpuPool2d pool, float unit, int n,
+/* The largest of each window, which has x's kind; or the mean: the exact sum times `unit` / elements, scale_x / scale_y,
+ * rounded. */
+typedef struct CpuInt8Pool {
+  CpuPool2d window;
+  float unit;
+  bool x_positive, y_positive; /* y: of a mean */
+} CpuInt8Pool;
+
+void cpu_int8_pool2d_run(void *y, CpuShape y_shape, const void *x, CpuShape x_shape, CpuInt8Pool pool, int n,
                          int threads);
 
 /* y = round(a scale_a + b scale_b), all of one shape; relu: or 0. */
-void cpu_int8_add_run(void *y, const void *a, const void *b, CpuShape shape, float scale_a, float scale_b, bool relu,
-                      int n, int threads);
+typedef struct CpuInt8Add {
+  float scale_a, scale_b;
+  bool relu, a_positive, b_positive, y_positive;
+} CpuInt8Add;
+
+void cpu_int8_add_run(void *y, const void *a, const void *b, CpuShape shape, CpuInt8Add add, int n, int threads);
 
 #ifdef __cplusplus
 }

@@ -30,10 +30,10 @@ static void blocks_free(char *x, CpuShape s, int n, size_t bytes) {
 }
 
 /* What lies in the border is the number zero: read as a larger image without border. */
-static void check_border(const char *y, CpuShape s, int n, const char *kernels) {
+static void check_border(const char *y, bool positive, CpuShape s, int n, const char *kernels) {
   const CpuShape whole = cpu_shape(s.c, s.h + 2 * s.border, s.w + 2 * s.border, 0);
   int8_t *all = (int8_t *)xmalloc((size_t)n * whole.h * whole.w * s.c);
-  cpu_int8_unpack(all, y, whole, s.c, n, 1);
+  cpu_int8_unpack(all, y, positive, whole, s.c, n, 1);
   for (size_t i = 0; i < (size_t)n * whole.h * whole.w * s.c; i++) {
     const int w = (int)(i / s.c) % whole.w, h = (int)(i / s.c / whole.w) % whole.h;
     const bool inside = h >= s.border && h < s.border + s.h && w >= s.border && w < s.border + s.w;
@@ -46,6 +46,7 @@ typedef struct Case {
   Conv2dShape shape;
   int more_border, y_border, threads, bias, adds, relu, to_float;
   float middle;
+  int positive; /* which arrays are uint8: 1 x, 2 y, 4 added */
 } Case;
 
 typedef struct Numbers {
@@ -66,9 +67,7 @@ static Numbers numbers_create(const Case *t, int depth, uint32_t seed) {
   return a;
 }
 
-static void numbers_free(Numbers a) {
-  free(a.x), free(a.w), free(a.added), free(a.scale), free(a.bias);
-}
+static void numbers_free(Numbers a) { free(a.x), free(a.w), free(a.added), free(a.scale), free(a.bias); }
 
 template <typename T>
 static void check_equal(const T *y, const T *expected, size_t rows, size_t cols, const char *what,
@@ -89,13 +88,24 @@ static void check_case(const Case *t, bool linear, const char *kernels, uint32_t
   end.added = t->adds ? a.added : NULL;
   end.added_scale = 0.37f;
   end.middle = t->middle;
-  const CpuInt8End cpu_end = {a.scale, end.bias, end.middle, end.added_scale, t->relu != 0, t->to_float != 0};
+  end.x_positive = t->positive & 1;
+  end.y_positive = t->positive & 2;
+  end.added_positive = t->positive & 4;
+  const CpuInt8End cpu_end = {a.scale,
+                              end.bias,
+                              end.middle,
+                              end.added_scale,
+                              t->relu != 0,
+                              t->to_float != 0,
+                              end.x_positive != 0,
+                              end.y_positive != 0,
+                              end.added_positive != 0};
   const CpuShape x_shape = cpu_shape(s.c, s.h, s.w, padding + t->more_border);
   const CpuShape y_shape = cpu_shape(s.k, conv2d_out_h(s), conv2d_out_w(s), t->y_border);
   char *x = blocks_create(x_shape, s.n, cpu_int8_bytes()), *y = blocks_create(y_shape, s.n, bytes);
   char *added = blocks_create(y_shape, s.n, cpu_int8_bytes());
-  cpu_int8_pack(x, a.x, x_shape, s.c, s.n, t->threads);
-  cpu_int8_pack(added, a.added, y_shape, s.k, s.n, 1);
+  cpu_int8_pack(x, a.x, cpu_end.x_positive, x_shape, s.c, s.n, t->threads);
+  cpu_int8_pack(added, a.added, cpu_end.added_positive, y_shape, s.k, s.n, 1);
   CpuInt8 *conv;
   Error err;
   if ((linear ? cpu_int8_linear_open(&conv, x_shape, s.k, a.w, cpu_end, &err)
@@ -115,9 +125,9 @@ static void check_case(const Case *t, bool linear, const char *kernels, uint32_t
   } else {
     int8_t *expected = (int8_t *)xmalloc(y_count), *nhwc = (int8_t *)xmalloc(y_count);
     conv2d_int8_cpu(expected, a.x, a.w, s, end);
-    cpu_int8_unpack(nhwc, y, y_shape, s.k, s.n, 1);
+    cpu_int8_unpack(nhwc, y, cpu_end.y_positive, y_shape, s.k, s.n, 1);
     check_equal(nhwc, expected, y_count / s.k, s.k, conv2d_shape_text(s).text, kernels);
-    check_border(y, y_shape, s.n, kernels);
+    check_border(y, cpu_end.y_positive, y_shape, s.n, kernels);
     free(expected), free(nhwc);
   }
   cpu_int8_close(conv);
@@ -138,18 +148,18 @@ static void check_all(const Case *cases, size_t count, bool linear) {
 static void convolutions_have_the_bits_of_the_loops(void **state) {
   (void)state;
   const Case cases[] = {
-      /*   n  c  h  w   k   r  s  stride pad  dilation groups  border y, threads, bias, adds, relu, float, middle */
-      {{1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1}, 0, 0, 1, 0, 0, 0, 0, 0},
-      {{2, 3, 9, 17, 33, 7, 7, 2, 2, 3, 3, 1, 1, 1}, 0, 1, 2, 1, 0, 1, 0, 0},
-      {{1, 33, 9, 15, 80, 3, 3, 1, 1, 1, 1, 1, 1, 1}, 1, 1, 2, 1, 1, 1, 0, 0},
-      {{1, 64, 7, 7, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1}, 0, 2, 2, 1, 1, 1, 0, 0.7f},
-      {{3, 18, 5, 6, 17, 1, 1, 1, 1, 0, 0, 1, 1, 1}, 0, 0, 1, 0, 1, 0, 0, 0},
-      {{1, 20, 13, 11, 48, 1, 1, 2, 2, 0, 0, 1, 1, 1}, 0, 0, 1, 1, 0, 0, 1, 0},
-      {{1, 5, 12, 17, 31, 5, 3, 3, 3, 2, 1, 1, 1, 1}, 0, 1, 1, 1, 0, 1, 0, 0},
-      {{1, 7, 15, 19, 16, 3, 2, 1, 2, 2, 0, 2, 3, 1}, 0, 0, 2, 1, 0, 0, 0, 0},
-      {{1, 32, 6, 9, 64, 3, 3, 1, 1, 1, 1, 1, 1, 2}, 0, 0, 2, 1, 1, 1, 0, 0},
-      {{1, 12, 6, 9, 30, 3, 3, 1, 1, 1, 1, 1, 1, 3}, 0, 0, 1, 1, 0, 0, 0, 0},
-      {{2, 35, 9, 10, 35, 3, 3, 2, 1, 1, 1, 1, 1, 35}, 0, 1, 2, 1, 1, 1, 0, 0},
+      /*   n  c  h  w   k   r  s  stride pad  dilation groups  border y, threads, bias, adds, relu, float, middle, positive */
+      {{1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1}, 0, 0, 1, 0, 0, 0, 0, 0, 0},
+      {{2, 3, 9, 17, 33, 7, 7, 2, 2, 3, 3, 1, 1, 1}, 0, 1, 2, 1, 0, 1, 0, 0, 1},
+      {{1, 33, 9, 15, 80, 3, 3, 1, 1, 1, 1, 1, 1, 1}, 1, 1, 2, 1, 1, 1, 0, 0, 3},
+      {{1, 64, 7, 7, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1}, 0, 2, 2, 1, 1, 1, 0, 0.7f, 7},
+      {{3, 18, 5, 6, 17, 1, 1, 1, 1, 0, 0, 1, 1, 1}, 0, 0, 1, 0, 1, 0, 0, 0, 2},
+      {{1, 20, 13, 11, 48, 1, 1, 2, 2, 0, 0, 1, 1, 1}, 0, 0, 1, 1, 0, 0, 1, 0, 1},
+      {{1, 5, 12, 17, 31, 5, 3, 3, 3, 2, 1, 1, 1, 1}, 0, 1, 1, 1, 0, 1, 0, 0, 2},
+      {{1, 7, 15, 19, 16, 3, 2, 1, 2, 2, 0, 2, 3, 1}, 0, 0, 2, 1, 0, 0, 0, 0, 3},
+      {{1, 32, 6, 9, 64, 3, 3, 1, 1, 1, 1, 1, 1, 2}, 0, 0, 2, 1, 1, 1, 0, 0, 6},
+      {{1, 12, 6, 9, 30, 3, 3, 1, 1, 1, 1, 1, 1, 3}, 0, 0, 1, 1, 0, 0, 0, 0, 5},
+      {{2, 35, 9, 10, 35, 3, 3, 2, 1, 1, 1, 1, 1, 35}, 0, 1, 2, 1, 1, 1, 0, 0, 3},
   };
   check_all(cases, sizeof cases / sizeof *cases, false);
 }
@@ -160,22 +170,26 @@ static void the_largest_sums_are_exact(void **state) {
   const Conv2dShape s = conv2d_shape(1, 64, 4, 4, 16, 3, 3, 1, 1);
   for (size_t k = 0; k < sizeof all_kernels / sizeof *all_kernels; k++) {
     if (cpu_int8_kernels(all_kernels[k]) == NULL) continue;
-    for (int signs = 0; signs < 4; signs++) {
+    for (int signs = 0; signs < 6; signs++) { /* x -128, 127, 255; w the same but for 255 */
       int8_t x[64 * 16], w[64 * 9 * 16], y[16 * 16], expected[16 * 16];
-      memset(x, signs & 1 ? 127 : -128, sizeof x);
-      memset(w, signs & 2 ? 127 : -128, sizeof w);
+      memset(x, signs / 2 == 0 ? -128 : signs / 2 == 1 ? 127 : 255, sizeof x);
+      memset(w, signs % 2 ? 127 : -128, sizeof w);
+      const bool positive = signs / 2 == 2;
       float scale[16];
-      for (int i = 0; i < 16; i++) scale[i] = 1.2e-5f;
-      const CpuInt8End end = {scale, NULL, 0, 0, false, false};
+      for (int i = 0; i < 16; i++) scale[i] = 6e-6f;
+      const CpuInt8End end = {scale, NULL, 0, 0, false, false, positive, false, false};
+      Int8End loops = int8_end_of(scale, NULL, 0);
+      loops.x_positive = positive;
       const CpuShape x_shape = cpu_shape(64, 4, 4, 1), y_shape = cpu_shape(16, 4, 4, 0);
-      char *x_blocks = blocks_create(x_shape, 1, cpu_int8_bytes()), *y_blocks = blocks_create(y_shape, 1, cpu_int8_bytes());
-      cpu_int8_pack(x_blocks, x, x_shape, 64, 1, 1);
+      char *x_blocks = blocks_create(x_shape, 1, cpu_int8_bytes()),
+           *y_blocks = blocks_create(y_shape, 1, cpu_int8_bytes());
+      cpu_int8_pack(x_blocks, x, positive, x_shape, 64, 1, 1);
       CpuInt8 *conv;
       Error err;
       if (cpu_int8_conv2d_open(&conv, s, x_shape, y_shape, w, end, &err) != 0) fail_msg("%s", err.message);
       cpu_int8_run(conv, y_blocks, x_blocks, NULL, 1, 1);
-      cpu_int8_unpack(y, y_blocks, y_shape, 16, 1, 1);
-      conv2d_int8_cpu(expected, x, w, s, int8_end_of(scale, NULL, 0));
+      cpu_int8_unpack(y, y_blocks, false, y_shape, 16, 1, 1);
+      conv2d_int8_cpu(expected, x, w, s, loops);
       check_equal(y, expected, 16, 16, "all x and all w at an end of their range", all_kernels[k]);
       cpu_int8_close(conv);
       blocks_free(x_blocks, x_shape, 1, cpu_int8_bytes());
@@ -189,9 +203,9 @@ static void the_largest_sums_are_exact(void **state) {
 static void linear_layers_have_the_bits_of_the_loops(void **state) {
   (void)state;
   const Case cases[] = {
-      {{1, 400, 1, 1, 120, 1, 1, 1, 1, 0, 0, 1, 1, 1}, 0, 0, 1, 1, 0, 1, 0, 0},
-      {{17, 16, 5, 5, 84, 5, 5, 1, 1, 0, 0, 1, 1, 1}, 0, 0, 2, 1, 0, 1, 0, 0},
-      {{3, 33, 2, 3, 10, 2, 3, 1, 1, 0, 0, 1, 1, 1}, 1, 0, 1, 1, 0, 0, 1, 0},
+      {{1, 400, 1, 1, 120, 1, 1, 1, 1, 0, 0, 1, 1, 1}, 0, 0, 1, 1, 0, 1, 0, 0, 1},
+      {{17, 16, 5, 5, 84, 5, 5, 1, 1, 0, 0, 1, 1, 1}, 0, 0, 2, 1, 0, 1, 0, 0, 2},
+      {{3, 33, 2, 3, 10, 2, 3, 1, 1, 0, 0, 1, 1, 1}, 1, 0, 1, 1, 0, 0, 1, 0, 1},
   };
   check_all(cases, sizeof cases / sizeof *cases, true);
 }
@@ -214,7 +228,7 @@ static void pools_and_sums_have_the_bits_of_the_loops(void **state) {
       const CpuShape s = cases[i].x;
       const CpuPool2d pool = cases[i].pool;
       const int n = cases[i].n;
-      const Pool2dWindow window = {pool.kernel_h, pool.kernel_w, pool.stride_h,
+      const Pool2dWindow window = {pool.kernel_h, pool.kernel_w,  pool.stride_h,
                                    pool.stride_w, pool.padding_h, pool.padding_w};
       const Pool2dShape shape = pool2d_shape_of(n, s.c, s.h, s.w, window);
       const CpuShape to = cpu_shape(s.c, pool2d_out_h(shape), pool2d_out_w(shape), cases[i].y_border);
@@ -223,20 +237,24 @@ static void pools_and_sums_have_the_bits_of_the_loops(void **state) {
       int8_t *y = (int8_t *)xmalloc(x_count + y_count), *expected = (int8_t *)xmalloc(x_count + y_count);
       char *x_blocks = blocks_create(s, n, bytes), *y_blocks = blocks_create(to, n, bytes);
       char *other_blocks = blocks_create(s, n, bytes);
-      const PoolInt8Mean mean = {1.7f, pool.count_padding};
-      cpu_int8_pack(x_blocks, x, s, s.c, n, 1);
-      cpu_int8_pack(other_blocks, other, s, s.c, n, 2);
-      pool2d_int8_cpu(expected, x, shape, pool.average ? &mean : NULL);
-      cpu_int8_pool2d_run(y_blocks, to, x_blocks, s, pool, mean.unit, n, 2);
-      cpu_int8_unpack(y, y_blocks, to, s.c, n, 1);
+      const bool x_positive = i % 2 == 0, y_positive = pool.average ? i % 3 == 0 : x_positive;
+      const PoolInt8Mean mean = {1.7f, pool.count_padding, y_positive};
+      const CpuInt8Pool cpu_pool = {pool, mean.unit, x_positive, y_positive};
+      const AddInt8 add = {0.61f, 0.83f, (int)i % 2, x_positive, i % 3 == 0, i > 2};
+      const CpuInt8Add cpu_add = {add.scale_a, add.scale_b, add.relu != 0, x_positive, i % 3 == 0, i > 2};
+      cpu_int8_pack(x_blocks, x, x_positive, s, s.c, n, 1);
+      cpu_int8_pack(other_blocks, other, add.b_positive != 0, s, s.c, n, 2);
+      pool2d_int8_cpu(expected, x, x_positive, shape, pool.average ? &mean : NULL);
+      cpu_int8_pool2d_run(y_blocks, to, x_blocks, s, cpu_pool, n, 2);
+      cpu_int8_unpack(y, y_blocks, y_positive, to, s.c, n, 1);
       check_equal(y, expected, y_count / s.c, s.c, pool.average ? "mean" : "largest", all_kernels[k]);
-      check_border(y_blocks, to, n, all_kernels[k]);
+      check_border(y_blocks, y_positive, to, n, all_kernels[k]);
 
-      add_int8_cpu(expected, x, other, 0.61f, 0.83f, i % 2, x_count);
-      cpu_int8_add_run(x_blocks, x_blocks, other_blocks, s, 0.61f, 0.83f, i % 2, n, 2);
-      cpu_int8_unpack(y, x_blocks, s, s.c, n, 1);
+      add_int8_cpu(expected, x, other, add, x_count);
+      cpu_int8_add_run(x_blocks, x_blocks, other_blocks, s, cpu_add, n, 2);
+      cpu_int8_unpack(y, x_blocks, add.y_positive != 0, s, s.c, n, 1);
       check_equal(y, expected, x_count / s.c, s.c, "sum", all_kernels[k]);
-      check_border(x_blocks, s, n, all_kernels[k]);
+      check_border(x_blocks, add.y_positive != 0, s, n, all_kernels[k]);
       blocks_free(x_blocks, s, n, bytes);
       blocks_free(other_blocks, s, n, bytes);
       blocks_free(y_blocks, to, n, bytes);
@@ -254,25 +272,27 @@ static void quantizes_as_the_loops_do(void **state) {
   for (int i = 0; i < COUNT; i++) x[i] = (philox_uniform(philox4x32(1, 2, i).word[0]) - 0.5f) * 3;
   const float ends[] = {NAN, INFINITY, -INFINITY, 0.05f, 0.15f, -0.05f, -0.25f, 12.7f, 12.75f, -12.85f, 1e30f};
   memcpy(x, ends, sizeof ends);
-  for (size_t k = 0; k < sizeof all_kernels / sizeof *all_kernels; k++) {
-    if (cpu_int8_kernels(all_kernels[k]) == NULL) continue;
+  for (size_t k = 0; k < 2 * sizeof all_kernels / sizeof *all_kernels; k++) {
+    const bool positive = k % 2;
+    const char *const kernels = all_kernels[k / 2];
+    if (cpu_int8_kernels(kernels) == NULL) continue;
     int8_t expected[COUNT], y[COUNT];
     float expected_back[COUNT];
-    int8_from_nchw_cpu(expected, x, 0.1f, N, C, H * W, C);
-    int8_to_nchw_cpu(expected_back, expected, 0.1f, N, C, H * W, C);
+    int8_from_nchw_cpu(expected, x, 0.1f, positive, N, C, H * W, C);
+    int8_to_nchw_cpu(expected_back, expected, 0.1f, positive, N, C, H * W, C);
     char *blocks = blocks_create(s, N, cpu_int8_bytes());
-    cpu_int8_quantize(blocks, x, 0.1f, s, N, 2);
-    cpu_int8_unpack(y, blocks, s, C, N, 1);
-    check_equal(y, expected, N * H * W, C, "quantised", all_kernels[k]);
-    check_border(blocks, s, N, all_kernels[k]);
-    cpu_int8_dequantize(back, blocks, 0.1f, s, N, 1);
-    check_equal(back, expected_back, N * C, H * W, "and back", all_kernels[k]);
+    cpu_int8_quantize(blocks, x, 0.1f, positive, s, N, 2);
+    cpu_int8_unpack(y, blocks, positive, s, C, N, 1);
+    check_equal(y, expected, N * H * W, C, "quantised", kernels);
+    check_border(blocks, positive, s, N, kernels);
+    cpu_int8_dequantize(back, blocks, 0.1f, positive, s, N, 1);
+    check_equal(back, expected_back, N * C, H * W, "and back", kernels);
     float *floats = (float *)xmalloc(N * cpu_count(other) * sizeof *floats);
     cpu_pack(floats, x, other, N, 1);
-    cpu_int8_quantize_blocks(blocks, s, floats, other, 0.1f, N, 2);
-    cpu_int8_unpack(y, blocks, s, C, N, 1);
-    check_equal(y, expected, N * H * W, C, "from blocks", all_kernels[k]);
-    check_border(blocks, s, N, all_kernels[k]);
+    cpu_int8_quantize_blocks(blocks, s, floats, other, 0.1f, positive, N, 2);
+    cpu_int8_unpack(y, blocks, positive, s, C, N, 1);
+    check_equal(y, expected, N * H * W, C, "from blocks", kernels);
+    check_border(blocks, positive, s, N, kernels);
     blocks_free(blocks, s, N, cpu_int8_bytes());
     free(floats);
   }

@@ -2,7 +2,7 @@
  * the processor by a pragma, and defines
  *
  *     INT8_ELEMENT           what an element of x is: uint8_t or int16_t
- *     INT8_ZERO              which of them stands for 0
+ *     INT8_ZERO              which of them stands for the 0 of int8
  *     INT8_DOT(sum, w, x)    sum + the products of the elements of each lane; vectors of 32 bits
  *     INT8_FMA(a, b, c)      a b + c, rounded once; vectors of floats
  */
@@ -15,6 +15,7 @@
 typedef int32_t I __attribute__((vector_size(4 * CPU_LANES), aligned(4), may_alias));
 typedef float F __attribute__((vector_size(4 * CPU_LANES), aligned(4), may_alias));
 typedef INT8_ELEMENT E __attribute__((vector_size(sizeof(INT8_ELEMENT) * CPU_LANES), aligned(1), may_alias));
+typedef INT8_ELEMENT B __attribute__((vector_size(sizeof(INT8_ELEMENT) * CPU_BLOCK), aligned(1), may_alias));
 
 enum { INT8_VECTORS = CPU_BLOCK / CPU_LANES, INT8_WORDS = CPU_BLOCK * sizeof(INT8_ELEMENT) / 4 };
 
@@ -22,10 +23,8 @@ SIMD_INLINE I int8_load(const int32_t *from) { return *(const I *)from; }
 SIMD_INLINE F int8_select(I mask, F yes, F no) { return (F)((mask & (I)yes) | (~mask & (I)no)); }
 
 /* Elements as numbers, and back. */
-SIMD_INLINE I int8_elements(const void *from) {
-  return __builtin_convertvector(*(const E *)from, I) - INT8_ZERO;
-}
-SIMD_INLINE void int8_store_elements(void *to, I q) { *(E *)to = __builtin_convertvector(q + INT8_ZERO, E); }
+SIMD_INLINE I int8_elements(const void *from, int zero) { return __builtin_convertvector(*(const E *)from, I) - zero; }
+SIMD_INLINE void int8_store_elements(void *to, I q, int zero) { *(E *)to = __builtin_convertvector(q + zero, E); }
 
 /* The compiler may not join what was computed to here with what follows: a product is rounded, and then the sum. */
 #if defined(__x86_64__)
@@ -34,10 +33,10 @@ SIMD_INLINE void int8_store_elements(void *to, I q) { *(E *)to = __builtin_conve
 #define INT8_ROUNDED(v) __asm__("" : "+w"(v))
 #endif
 
-/* The nearest int8, halves to even; NaN is 0: int8_round(). Numbers of this size have no fraction left once 1.5 * 2^23 is
+/* The nearest integer of least to most, halves to even; NaN is 0: int8_byte(). Numbers of this size have no fraction left once 1.5 * 2^23 is
  * added, and the sum is rounded as every sum is. */
-SIMD_INLINE I int8_nearest(F x) {
-  const F most = (F){0} + 127, least = (F){0} - 128, large = (F){0} + 12582912.0f;
+SIMD_INLINE I int8_nearest(F x, CpuInt8Kind kind) {
+  const F most = (F){0} + (float)kind.most, least = (F){0} + (float)kind.least, large = (F){0} + 12582912.0f;
   x = int8_select(x > most, most, x);
   x = int8_select(x < least, least, x);
   x = (F)((I)x & (x == x));
@@ -51,10 +50,11 @@ SIMD_INLINE F int8_scaled(const CpuInt8Tile *t, I sum, F scale, const void *adde
   F y = __builtin_convertvector(sum, F) * scale;
   INT8_ROUNDED(y);
   if (t->middle != 0) {
-    y = __builtin_convertvector(int8_nearest(y), F) * t->middle;
+    y = __builtin_convertvector(int8_nearest(y, (CpuInt8Kind){0, -128, 127}), F) * t->middle;
     INT8_ROUNDED(y);
   }
-  if (added) y = INT8_FMA(__builtin_convertvector(int8_elements(added), F), (F){0} + t->added_scale, y);
+  if (added)
+    y = INT8_FMA(__builtin_convertvector(int8_elements(added, t->added_kind.zero), F), (F){0} + t->added_scale, y);
   return t->relu ? int8_select(y < 0, (F){0}, y) : y;
 }
 
@@ -63,7 +63,7 @@ SIMD_INLINE void int8_finish(const CpuInt8Tile *t, size_t to, I sum, F scale) {
   if (t->to_float)
     *(F *)((float *)t->y + to) = y;
   else
-    int8_store_elements((INT8_ELEMENT *)t->y + to, int8_nearest(y));
+    int8_store_elements((INT8_ELEMENT *)t->y + to, int8_nearest(y, t->y_kind), t->y_kind.zero);
 }
 
 /* rows: 1, or 2 of pt / 2 pixels each. */
@@ -83,7 +83,7 @@ SIMD_INLINE void int8_tile_sums(const CpuInt8Tile *t, I *done, const int kv, con
     for (int r = 0; r < t->r; r++)
       for (int s = 0; s < t->s; s++) {
         const int32_t *x = t->x + b * t->x_plane + r * t->x_row + s * t->x_tap;
-        for (int c = 0; c < words; c++, x++, w += kv * CPU_BLOCK) {
+        for (int c = 0; c < words; c++, x += t->x_word, w += kv * CPU_BLOCK) {
           __asm__("" : "+r"(x)); /* cpu_conv2d_body.h says why */
           I weight[MOST];
 #pragma GCC unroll 16
@@ -143,9 +143,21 @@ static void int8_depthwise(const CpuInt8Tile *t) {
     const int32_t *w = t->w + i;
     for (int r = 0; r < t->r; r++)
       for (int s = 0; s < t->s; s++, w += CPU_BLOCK)
-        sum += int8_elements((const INT8_ELEMENT *)t->x + r * t->x_row + s * t->x_tap + i) * int8_load(w);
+        sum +=
+            int8_elements((const INT8_ELEMENT *)t->x + r * t->x_row + s * t->x_tap + i, t->x_kind.zero) * int8_load(w);
     int8_finish(t, i, sum, *(const F *)(t->scale + i));
   }
+}
+
+/* Elements are in the order of their numbers, so the largest needs no conversion. */
+SIMD_INLINE void int8_largest(INT8_ELEMENT *y, const INT8_ELEMENT *x, size_t row, int h, int w, CpuInt8Kind kind) {
+  B result = (B){0} + (INT8_ELEMENT)(kind.least + kind.zero);
+  for (int a = 0; a < h; a++)
+    for (int b = 0; b < w; b++) {
+      const B next = *(const B *)(x + a * row + (size_t)b * CPU_BLOCK), larger = (B)(next > result);
+      result = (larger & next) | (~larger & result);
+    }
+  *(B *)y = result;
 }
 
 SIMD_INLINE void int8_pool_row(const CpuInt8PoolRow *row, const bool mean) {
@@ -155,15 +167,13 @@ SIMD_INLINE void int8_pool_row(const CpuInt8PoolRow *row, const bool mean) {
     const int from = left < 0 ? 0 : left, columns = (right < row->x_width ? right : row->x_width) - from;
     const INT8_ELEMENT *x = (const INT8_ELEMENT *)row->x + (size_t)from * CPU_BLOCK;
     const float factor = row->unit / (float)(row->counted ? row->counted : row->rows * columns);
-    for (int i = 0; i < CPU_BLOCK; i += CPU_LANES) {
-      I result = (I){0} + (mean ? 0 : -128);
+    if (!mean) int8_largest(y, x, row->x_row, row->rows, columns, row->x_kind);
+    for (int i = 0; i < CPU_BLOCK && mean; i += CPU_LANES) {
+      I sum = {0};
       for (int a = 0; a < row->rows; a++)
-        for (int b = 0; b < columns; b++) {
-          const I next = int8_elements(x + a * row->x_row + (size_t)b * CPU_BLOCK + i);
-          const I larger = next > result;
-          result = mean ? result + next : (larger & next) | (~larger & result);
-        }
-      int8_store_elements(y + i, mean ? int8_nearest(__builtin_convertvector(result, F) * factor) : result);
+        for (int b = 0; b < columns; b++)
+          sum += int8_elements(x + a * row->x_row + (size_t)b * CPU_BLOCK + i, row->x_kind.zero);
+      int8_store_elements(y + i, int8_nearest(__builtin_convertvector(sum, F) * factor, row->y_kind), row->y_kind.zero);
     }
   }
 }
@@ -171,23 +181,24 @@ SIMD_INLINE void int8_pool_row(const CpuInt8PoolRow *row, const bool mean) {
 static void int8_max_row(const CpuInt8PoolRow *row) { int8_pool_row(row, false); }
 static void int8_mean_row(const CpuInt8PoolRow *row) { int8_pool_row(row, true); }
 
-static void int8_add(void *y, const void *a, const void *b, size_t count, float scale_a, float scale_b, bool relu) {
+static void int8_add(void *y, const void *a, const void *b, size_t count, const CpuInt8Sum *t) {
   for (size_t i = 0; i < count; i += CPU_LANES) {
-    F sum = __builtin_convertvector(int8_elements((const INT8_ELEMENT *)a + i), F) * scale_a;
+    F sum = __builtin_convertvector(int8_elements((const INT8_ELEMENT *)a + i, t->a_kind.zero), F) * t->scale_a;
     INT8_ROUNDED(sum);
-    sum = INT8_FMA(__builtin_convertvector(int8_elements((const INT8_ELEMENT *)b + i), F), (F){0} + scale_b, sum);
-    if (relu) sum = int8_select(sum < 0, (F){0}, sum);
-    int8_store_elements((INT8_ELEMENT *)y + i, int8_nearest(sum));
+    const F other = __builtin_convertvector(int8_elements((const INT8_ELEMENT *)b + i, t->b_kind.zero), F);
+    sum = INT8_FMA(other, (F){0} + t->scale_b, sum);
+    if (t->relu) sum = int8_select(sum < 0, (F){0}, sum);
+    int8_store_elements((INT8_ELEMENT *)y + i, int8_nearest(sum, t->y_kind), t->y_kind.zero);
   }
 }
 
-static void int8_quantize(void *y, const float *x, size_t count, float scale) {
+static void int8_quantize(void *y, const float *x, size_t count, float scale, CpuInt8Kind kind) {
   for (size_t i = 0; i < count; i += CPU_LANES)
-    int8_store_elements((INT8_ELEMENT *)y + i, int8_nearest(*(const F *)(x + i) / scale));
+    int8_store_elements((INT8_ELEMENT *)y + i, int8_nearest(*(const F *)(x + i) / scale, kind), kind.zero);
 }
 
 /* A kernel for each tile and each step. */
-#define INT8_KERNEL(kv, pt)                                                                             \
+#define INT8_KERNEL(kv, pt)                                                                                \
   static void int8_tile_##kv##_##pt##_0(const CpuInt8Tile *t) { int8_tile(t, kv, pt, INT8_WORDS, 1); }     \
   static void int8_tile_##kv##_##pt##_1(const CpuInt8Tile *t) { int8_tile(t, kv, pt, 2 * INT8_WORDS, 1); } \
   static void int8_tile_##kv##_##pt##_2(const CpuInt8Tile *t) { int8_tile(t, kv, pt, t->x_step, 1); }
@@ -197,9 +208,8 @@ static void int8_quantize(void *y, const float *x, size_t count, float scale) {
 INT8_KERNELS(INT8_KERNEL)
 INT8_KERNELS_ROWS(INT8_KERNEL_ROWS)
 
-#define INT8_NAMES(kv, pt)                                                                  \
-  [INT8_STEP_ONE][kv][pt] = int8_tile_##kv##_##pt##_0,                                      \
-  [INT8_STEP_TWO][kv][pt] = int8_tile_##kv##_##pt##_1,                                      \
+#define INT8_NAMES(kv, pt)                                                                                  \
+  [INT8_STEP_ONE][kv][pt] = int8_tile_##kv##_##pt##_0, [INT8_STEP_TWO][kv][pt] = int8_tile_##kv##_##pt##_1, \
   [INT8_STEP_ANY][kv][pt] = int8_tile_##kv##_##pt##_2,
 #define INT8_NAMES_ROWS(kv, pt) [INT8_STEP_ROWS][kv][pt] = int8_tile_##kv##_##pt##_3,
 

@@ -24,7 +24,8 @@ static inline Int8Four int8_fma_portable(Int8Four a, Int8Four b, Int8Four c) {
   return (Int8Four){fmaf(a[0], b[0], c[0]), fmaf(a[1], b[1], c[1]), fmaf(a[2], b[2], c[2]), fmaf(a[3], b[3], c[3])};
 }
 
-#define INT8_WIDEST {0, 2, 0, 0, 0}
+#define INT8_WIDEST \
+  { 0, 2, 0, 0, 0 }
 #define INT8_TWO_ROWS 0
 #define INT8_KERNELS(X) X(1, 1) X(1, 2)
 #define INT8_KERNELS_ROWS(X)
