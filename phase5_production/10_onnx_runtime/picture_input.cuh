@@ -1,11 +1,11 @@
 /* picture_input.cuh - a file becomes a network's input, in two steps that different threads do.
  *
  *   picture_decode     reads the file: bytes (H,W,C). By the threads that read, several at once.
- *   picture_prepare    bytes -> x (C,height,width), resized, cropped and normalised as the recipe says: on the CPU by the
- *                      threads that read, on a GPU where the batch is put together
+ *   picture_prepare    bytes -> x (C,height,width), resized, cropped and normalised as the recipe says: on the CPU by
+ *                      the threads that read, on a GPU where the batch is put together
  *
- * Three channels of a fixed size go through preprocess.cuh, as torchvision does it. A picture that keeps its own size is
- * only normalised (picture_planes). One of one channel is scaled to the fixed size while it is decoded.
+ * Three channels of a fixed size go through preprocess.cuh, as torchvision does it. A picture that keeps its own size
+ * is only normalised (picture_planes). One of one channel is scaled to the fixed size while it is decoded.
  */
 #ifndef PHASE5_PRODUCTION_PICTURE_INPUT_CUH
 #define PHASE5_PRODUCTION_PICTURE_INPUT_CUH
