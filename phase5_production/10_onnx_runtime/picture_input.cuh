@@ -103,9 +103,9 @@ static inline int picture_decode(PictureIn *p, const char *path, const PictureRe
   if (!p->failed && r->height > 0 && r->channels == 3 && longer > PICTURE_NARROWEST * shorter)
     p->failed = error_set(&p->error, "%s is %d x %d pixels; one side may be up to %d times as long as the other", path,
                           p->width, p->height, (int)PICTURE_NARROWEST) != 0;
-  if (!p->failed && r->height == 0 && longer > RECIPE_LARGEST)
+  if (!p->failed && r->height == 0 && longer > r->largest)
     p->failed = error_set(&p->error, "%s is %d x %d pixels; up to %d are possible here, scale the image down", path,
-                          p->width, p->height, (int)RECIPE_LARGEST) != 0;
+                          p->width, p->height, r->largest) != 0;
   if (!p->failed && r->height > 0 && r->channels == 1) picture_scale_gray(&p->image, r->width, r->height);
   return p->failed ? -1 : 0;
 }

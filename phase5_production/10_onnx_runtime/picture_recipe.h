@@ -36,6 +36,7 @@ typedef struct PictureRecipe {
   int resize;                /* the shorter side, before the middle of height x width is kept */
   float mean[3], stddev[3];  /* of pixels in 0..1 */
   float range;               /* of the pictures that come out */
+  int largest;               /* height and width of pictures that keep their own size */
   int classes, out_channels; /* of the output; 0: it has none */
 } PictureRecipe;
 
@@ -148,6 +149,7 @@ static inline int recipe_open(PictureRecipe *r, const OrtPort *in, const OrtPort
   memset(r, 0, sizeof *r);
   if (recipe_input(r, in, err) != 0 || recipe_output(r, out, err) != 0) return -1;
   r->range = 1;
+  r->largest = RECIPE_LARGEST;
   r->resize = -1;
   for (int c = 0; c < 3; c++) {
     const int imagenet = r->task == RECIPE_CLASSES && r->channels == 3;
