@@ -172,6 +172,8 @@ static inline int fused_fill_one(float *values, const Node *node, int k, FusedSo
   const float *same = source.find(source.state, p->name, &count);
   if (end && k == RESIDUAL_END_ADDED && same == NULL) {
     for (size_t i = 0; i < p->count; i++) values[i] = i % (RESIDUAL_END_IDENTITY + 1) == 0;
+  } else if (same != NULL && p->bytes > 0 && count >= (p->bytes + sizeof *values - 1) / sizeof *values) {
+    memcpy(values, same, p->bytes); /* a constant of any type */
   } else if (same == NULL || count != p->count) {
     return error_set(err, "the trained network has no parameter %s of %zu numbers", p->name, p->count);
   } else {

@@ -14,6 +14,7 @@
 
 #include "common/threads.h"
 #include "phase3_cnn/09_pooling/avg_pool2d_op.cuh"
+#include "phase5_production/07_onnx_import/nd_op.cuh"
 #include "phase5_production/08_engine/cpu_conv2d.h"
 #include "phase5_production/08_engine/engine_weights.cuh"
 
@@ -197,15 +198,24 @@ static inline int engine_block_reader(const EngineBlocks *b, int i) {
   }
 }
 
-/* The ReLU behind a convolution, a linear layer or a sum is computed by its kernel. */
+/* Clip of constant bounds: its attributes begin with them. */
+static inline int engine_block_is_clip(const Node *node) { return node->op == &nd_clip_op; }
+
+static inline CpuActivation engine_block_activation(const Node *node) {
+  CpuActivation clip = CPU_RELU;
+  if (engine_block_is_clip(node)) memcpy(&clip, node->attributes.bytes, sizeof clip);
+  return clip;
+}
+
+/* The ReLU or Clip behind a convolution, a linear layer or a sum is computed by its kernel. */
 static inline void engine_block_activations(EngineBlocks *b) {
   for (int i = 0; i < b->g->count; i++) {
     Node *node = &b->node[i];
     b->activation[i] = CPU_NO_ACTIVATION;
     if (!engine_block_is_conv(node) && node->op != &linear_op && node->op != &add_op) continue;
     const int reader = engine_block_reader(b, i);
-    if (reader < 0 || !engine_block_is_relu(&b->node[reader])) continue;
-    b->activation[i] = CPU_RELU;
+    if (reader < 0 || !(engine_block_is_relu(&b->node[reader]) || engine_block_is_clip(&b->node[reader]))) continue;
+    b->activation[i] = engine_block_activation(&b->node[reader]);
     b->node[reader].op = &relu_passed_op;
   }
 }

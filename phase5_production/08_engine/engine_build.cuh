@@ -127,6 +127,12 @@ static inline int engine_give_memory(EngineState *e, EngineShape *shape, const E
 
 static inline int engine_check_outputs(const EngineState *e, const Graph *g, Error *err) {
   const int outputs = engine_graph_outputs(g), inputs = engine_graph_inputs(g);
+  for (int i = 0; i < inputs + outputs; i++) {
+    const Node *node = &g->nodes[i < inputs ? engine_input_node(g, i) : engine_output_node(g, i - inputs)];
+    if (node->type != DTYPE_FLOAT32)
+      return error_set(err, "%s: %s is %s; inputs and outputs of float32 are possible", e->source.name, node->name,
+                       dtype_name(node->type));
+  }
   if (outputs >= 1 && outputs <= ENGINE_MAX_VALUES && inputs >= 1 && inputs <= ENGINE_MAX_VALUES) return 0;
   return error_set(err, "%s has %d inputs and %d outputs; 1 to %d of each are possible", e->source.name, inputs,
                    outputs, ENGINE_MAX_VALUES);
