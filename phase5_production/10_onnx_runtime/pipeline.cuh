@@ -4,15 +4,15 @@
  *                    several threads      in order                                          |
  *                                                        <-------- empty batches ------------+
  *
- * All stages work at the same time, each on other pictures, and each hand-over has a limit (bounded_queue.h): memory does
- * not grow with the number of pictures, and the slowest stage is the only one that does not wait. Three batches go round:
- * one is filled, one is computed, one is written.
+ * All stages work at the same time, each on other pictures, and each hand-over has a limit (bounded_queue.h): memory
+ * does not grow with the number of pictures, and the slowest stage is the only one that does not wait. Three batches
+ * go round: one is filled, one is computed, one is written.
  *
- * The batcher takes pictures in the order of the list, whoever read them first; so a batch holds the same pictures, and a
- * result has the same bytes, with any number of threads, and with none (pipeline_run_sequential).
+ * The batcher takes pictures in the order of the list, whoever read them first; so a batch holds the same pictures,
+ * and a result has the same bytes, with any number of threads, and with none (pipeline_run_sequential).
  *
- * A picture that cannot be read takes a place in its batch without pixels: the writer reports it in its turn. After Ctrl-C
- * no picture is begun, and those that are on their way come out.
+ * A picture that cannot be read takes a place in its batch without pixels: the writer reports it in its turn. After
+ * Ctrl-C no picture is begun, and those that are on their way come out.
  */
 #ifndef PHASE5_PRODUCTION_PIPELINE_CUH
 #define PHASE5_PRODUCTION_PIPELINE_CUH

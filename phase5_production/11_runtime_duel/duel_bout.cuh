@@ -223,8 +223,8 @@ static inline void duel_round_stream(DuelBout *b, DuelRow *row, int runs) {
   json_decref(answer);
 }
 
-/* All on one batch: prepared, compared, then measured in turns, so that a machine that changes its speed does it to all.
- * `round` takes the figures. */
+/* All on one batch: prepared, compared, then measured in turns, so that a machine that changes its speed does it to
+ * all. `round` takes the figures. */
 static inline void duel_measure(DuelBout *b, int batch, void round(DuelBout *, DuelRow *, int runs)) {
   char question[64];
   double each[DUEL_CONTENDERS];

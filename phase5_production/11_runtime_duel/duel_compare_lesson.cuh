@@ -1,4 +1,5 @@
-/* duel_compare_lesson.cuh - arrays and shapes of duel_compare.cuh, for its tests and exercises: rows and classes, "nc". */
+/* duel_compare_lesson.cuh - arrays and shapes of duel_compare.cuh, for its tests and exercises: rows and classes,
+ * "nc". */
 #ifndef PHASE5_PRODUCTION_DUEL_COMPARE_LESSON_CUH
 #define PHASE5_PRODUCTION_DUEL_COMPARE_LESSON_CUH
 

@@ -1,5 +1,5 @@
-/* duel_engine.cuh - our engine as a contender. It opens the model, or the plan that a run before has written: then nothing
- * is measured at the start. */
+/* duel_engine.cuh - our engine as a contender. It opens the model, or the plan that a run before has written: then
+ * nothing is measured at the start. */
 #ifndef PHASE5_PRODUCTION_DUEL_ENGINE_CUH
 #define PHASE5_PRODUCTION_DUEL_ENGINE_CUH
 

@@ -4,8 +4,9 @@
  *     bazel run --config=cuda //phase5_production:runtime_duel -- --device=gpu resnet18.onnx
  *     bazel run //phase5_production:runtime_duel -- --only=ort_cpu,engine_cpu --threads=2 resnet18.onnx
  *
- * One command, one table and one chart for each model. First all answer the same samples, and their answers are compared:
- * who is wrong is not measured. Then they are measured in turns. Who is not installed has a row that says why it is empty.
+ * One command, one table and one chart for each model. First all answer the same samples, and their answers are
+ * compared: who is wrong is not measured. Then they are measured in turns. Who is not installed has a row that says
+ * why it is empty.
  */
 #include "common/options.h"
 #include "common/plot.h"

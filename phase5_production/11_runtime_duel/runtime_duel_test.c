@@ -1,5 +1,5 @@
-/* The program runtime_duel, as its users meet it: contenders that are missing, wrong, mute or gone are rows with a reason.
- * The contender of PyTorch is replaced by scripts of the test with --python. */
+/* The program runtime_duel, as its users meet it: contenders that are missing, wrong, mute or gone are rows with a
+ * reason. The contender of PyTorch is replaced by scripts of the test with --python. */
 #include "common/program_test.h"
 #include "phase5_production/10_onnx_runtime/test_ort.h"
 

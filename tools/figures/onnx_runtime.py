@@ -1,6 +1,7 @@
 """Figure of onnx_runtime: the stages of the pipeline, what stands between them, and when each is at work."""
 from svg import Figure
 
+WINDOW = (("8", "9", "10", "11"), ("4", "5", "", ""))
 READ, NET, WRITE = 118, 78, 22  # widths of a batch's work, in pixels
 
 
@@ -8,9 +9,8 @@ def stages(f):
     for i in range(3):
         f.rect(20, 52 + 34 * i, 96, 28, fill="blue", label="reader %d" % i, size=12)
         f.arrow(116, 66 + 34 * i, 146, 84 + 14 * (i - 1))
-    g = f.grid(150, 72, rows=2, columns=4, cell=(30, 24), fill=lambda r, c: None if (r, c) in ((1, 2), (1, 3)) else "grey",
-               label=lambda r, c: {(0, 0): "8", (0, 1): "9", (0, 2): "10", (0, 3): "11", (1, 0): "4", (1, 1): "5",
-                                   (1, 2): "", (1, 3): ""}[(r, c)])
+    g = f.grid(150, 72, rows=2, columns=4, cell=(30, 24), fill=lambda r, c: "grey" if WINDOW[r][c] else None,
+               label=lambda r, c: WINDOW[r][c])
     f.text(150, 62, "window: picture i at i mod 8", size=11)
     f.text(150, 138, "6 and 7: being read", size=11)
     f.arrow(g.x + g.width + 2, 96, 300, 96)
@@ -35,9 +35,9 @@ def lane(f, y, name, pieces):
 
 
 def draw():
-    f = Figure(706, 420, "Readers fill a window in any order, the batcher takes pictures in their order, and three batches go "
-                         "round between batcher, network and writer. Below: one stage after the other takes longer than all "
-                         "stages at once, where the network never waits.")
+    f = Figure(706, 420, "Readers fill a window in any order, the batcher takes pictures in their order, and three "
+               "batches go round between batcher, network and writer. Below: one stage after the other takes longer "
+               "than all stages at once, where the network never waits.")
     f.text(20, 26, "Each hand-over has a limit, and the fast stages wait", bold=True)
     stages(f)
     f.text(20, 218, "One after the other", bold=True, size=12)

@@ -5,8 +5,8 @@ NAMES = (("ONNX Runtime", "blue"), ("PyTorch", "orange"), ("our engine", "green"
 
 
 def draw():
-    f = Figure(706, 330, "The duel starts its contenders one after the other, each a process of its own; compares their answers "
-                         "to the same samples; and measures those that are right in turns, round by round")
+    f = Figure(706, 330, "The duel starts its contenders one after the other, each a process of its own; compares "
+               "their answers to the same samples; and measures those that are right in turns, round by round")
     f.text(20, 26, "Contenders are processes that wait for a question", bold=True)
     columns = [(126, 136, "1. start"), (272, 128, "2. compare"), (412, 278, "3. measure in turns")]
     for x, width, name in columns:
@@ -27,7 +27,8 @@ def draw():
     f.line(405, 76, 405, 236, colour="strong grey", dash=True)
     f.arrow(126, 252, 690, 252)
     f.text(126, 270, "time", size=12)
-    f.text(20, 296, "From the start of a process to its first answer: \"first s\". An answer that differs too much: the row says so, and",
+    f.text(20, 296, "From the start of a process to its first answer: \"first s\". An answer that differs too much: "
+           "the row says so, and", size=11)
+    f.text(20, 314, "nothing of it is measured. 1, 2, 3: rounds of half a second each; all the others wait meanwhile.",
            size=11)
-    f.text(20, 314, "nothing of it is measured. 1, 2, 3: rounds of half a second each; all the others wait meanwhile.", size=11)
     return f
