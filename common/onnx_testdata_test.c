@@ -1,4 +1,4 @@
-/* ONNX's test tensors as floats: by hand, and the package's own where it is there. common/onnx has the tests of reading. */
+/* ONNX's test tensors as floats: by hand, and the package's own where it is there. Reading is tested in common/onnx. */
 #include "common/onnx_testdata.h"
 #include "common/onnx/build.h"
 

@@ -119,7 +119,7 @@ static inline int export_open(ExportSource *s, const ExportRequest *r, Error *er
   return status;
 }
 
-/* ------------------------------------------------------------------------------------------ what the file says of it */
+/* ----------------------------------------------------------------------------------------- what the file says of it */
 
 static inline const char *export_class_name(const ExportSource *s, int i, char text[CLASSES_NAME + 1]) {
   if (i < s->names.count) return s->names.name[i];

@@ -1,8 +1,8 @@
 /* onnx_wire.cuh - numbers in a protobuf file: varints.
  *
  * An ONNX file is one message of protobuf: fields one after the other, each a key, number * 8 + coding, and a value.
- * Keys, lengths and whole numbers are varints: seven bits in each byte, the lowest first; the highest bit of a byte says that
- * another one follows. Small numbers need one byte, 2^64 - 1 needs ten.
+ * Keys, lengths and whole numbers are varints: seven bits in each byte, the lowest first; the highest bit of a byte
+ * says that another one follows. Small numbers need one byte, 2^64 - 1 needs ten.
  *
  *     ac 02     0101100 and then 0000010: 44 + 2 * 128 = 300
  *

@@ -3,7 +3,8 @@
     python3 tools/golden/onnx_check.py DIR...     DIR/model.onnx, DIR/test_data_set_0/input_0.pb and output_0.pb
 
 A line for each folder: the output's name and shape, and the largest difference from output_0.pb, in shares of its
-largest number. Exit status 77: python3-onnx is not installed; without python3-torch nothing is computed, and the line says so.
+largest number. Exit status 77: python3-onnx is not installed; without python3-torch nothing is computed, and the
+line says so.
 The semantics of the operators are written here from their definitions, so that they are an opinion of their own.
 """
 import sys
