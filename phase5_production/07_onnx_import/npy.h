@@ -61,7 +61,7 @@ static inline int npy_parse_text(OnnxTensor *t, const char *path, const char *te
 /* To be freed with onnx_tensor_free(). */
 static inline int npy_read(const char *path, OnnxTensor *t, Error *err) {
   unsigned char *bytes;
-  size_t size;
+  size_t size = 0;
   memset(t, 0, sizeof *t);
   if (onnx_file_read(path, &bytes, &size, err) != 0) return -1;
   int status = 0;

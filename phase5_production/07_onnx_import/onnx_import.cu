@@ -154,7 +154,8 @@ static json_t *report(const OnnxModel *file, const OnnxRun *run, const Options *
   const OnnxImport *import = &run->import;
   int fates[4] = {0, 0, 0, 0}, computing = 0;
   double flops = 0;
-  printf("%s: %s %s, version %lld of the operators, %zu nodes\n", o->model,
+  const char *slash = strrchr(o->model, '/');
+  printf("%s: %s %s, version %lld of the operators, %zu nodes\n", slash ? slash + 1 : o->model,
          p->producer_name ? p->producer_name : "unknown", p->producer_version ? p->producer_version : "",
          (long long)onnx_model_opset(file), p->graph->n_node);
   for (int i = 0; i < import->input_count; i++) print_value("input", &import->inputs[i]);

@@ -57,9 +57,8 @@ static inline int engine_command_demo(const EngineCommand *c, Error *err) {
     wrong += !engine_demo_one(&trained, c, (EnginePrecision)p, x, expected, rows);
   int status = 0;
   if (c->common.json)
-    status = json_result(json_pack("{s:s, s:s, s:O}", "lesson", "engine", "device", device_name(c->options.device),
-                                   "rows", rows),
-                         err);
+    status = json_result(
+        json_pack("{s:s, s:s, s:O}", "lesson", "engine", "device", device_name(c->options.device), "rows", rows), err);
   json_decref(rows);
   free(expected);
   free(x);

@@ -40,8 +40,7 @@ static inline void clip_half_gpu(const Node *node, const OpArrays *a) {
   const float *bounds = (const float *)node->attributes.bytes;
   const size_t runs = (size_t)a->batch * shape_half_count(node->shape) / HALF_RUN;
   if (runs == 0) return;
-  clip_half_kernel<T>
-      <<<half_blocks(runs), HALF_BLOCK>>>((T *)a->y, (const T *)a->x[0], runs, bounds[0], bounds[1]);
+  clip_half_kernel<T><<<half_blocks(runs), HALF_BLOCK>>>((T *)a->y, (const T *)a->x[0], runs, bounds[0], bounds[1]);
   CUDA_CHECK_LAUNCH();
 }
 

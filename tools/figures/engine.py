@@ -14,7 +14,7 @@ def box(f, x, y, width, text, colour):
 def draw():
     f = Figure(680, 330, "A model of ONNX goes through six passes and becomes a plan; a call finds its shape and its graph")
     f.text(20, 24, "built once", bold=True)
-    box(f, 20, 36, 120, "model.onnx", "light grey")
+    box(f, 20, 36, 120, "model.onnx", "grey")
     for i, (name, colour, note) in enumerate(PASSES):
         y = 36 + 38 * i
         box(f, 190, y, 160, name, colour)
@@ -22,7 +22,7 @@ def draw():
         if i:
             f.line(270, y - 8, 270, y, colour="strong grey")
     f.line(140, 51, 190, 51, colour="strong grey")
-    box(f, 190, 36 + 38 * 6 + 6, 160, "model.nnplan", "light grey")
+    box(f, 190, 36 + 38 * 6 + 6, 160, "model.nnplan", "grey")
     f.line(270, 36 + 38 * 5 + 30, 270, 36 + 38 * 6 + 6, colour="strong grey")
     f.text(500, 24, "for every call", bold=True)
     for i, (name, colour) in enumerate([("height and width: a Model", "purple"), ("batch: a CUDA graph", "teal"),
