@@ -90,14 +90,9 @@ SIMD_INLINE void int8_tile_sums(const CpuInt8Tile *t, I *done, const int kv, con
           for (int i = 0; i < vectors; i++) weight[i] = int8_load(w + i * CPU_LANES);
 #pragma GCC unroll 16
           for (int j = 0; j < pt; j++) {
-            // >>> exercise cpu_int8_tile: add the products of pixel j's word of x to the sums of all filters
-            // hint: x points to the word of pixel 0; pixel j of a row is j * step words further on
-            // hint: a tile of two rows has `width` pixels in each, and the second row lies `down` words further on
-            // hint: const I word = (I){0} + x[...]; then sum[i][j] = INT8_DOT(sum[i][j], weight[i], word) for each vector i
             const I word = (I){0} + x[j / width * down + j % width * step];
 #pragma GCC unroll 16
             for (int i = 0; i < vectors; i++) sum[i][j] = INT8_DOT(sum[i][j], weight[i], word);
-            // <<< exercise
           }
         }
       }
