@@ -204,6 +204,7 @@ static inline int pipeline_infer(Pipeline *p, Batch *b, Error *err) {
                      b->width, b->height, rank, (long long)(rank > 1 ? dim[1] : 0));
   if (!pictures) p->recipe.classes = (int)each;
   b->y = (float *)batch_grow(p->runner->device, b->y, &b->y_room, each * (size_t)p->batch_size, sizeof *b->y);
+  pipeline_wait_device(p); /* a new array is zeroed in this thread's stream, and the network may run in another */
   if (p->runner->infer(p->runner, b->x, n, b->height, b->width, b->y, b->y_room, err) != 0) return -1;
   b->out_channels = pictures ? (int)dim[1] : 0;
   b->out_height = pictures ? (int)dim[2] : 0;

@@ -84,6 +84,7 @@ static inline void duel_engine_open(DuelEngine *d, const DuelModel *model, const
                              duel_engine_outputs,
                              duel_engine_close,
                              duel_model_floats(model),
+                             0,
                              0};
   d->runner = runner;
 }
