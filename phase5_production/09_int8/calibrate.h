@@ -80,11 +80,6 @@ static inline double calibrate_divergence(const double *bin, int end, double bey
   if (all_q <= 0) return INFINITY;
   for (int step = 0; step < CALIBRATE_STEPS; step++) {
     const int first = (int)((long)step * end / CALIBRATE_STEPS), last = (int)((long)(step + 1) * end / CALIBRATE_STEPS);
-    // >>> exercise calibrate_divergence: sum += p log(p / q) of the bins from `first` up to, but without, `last`
-    // hint: the step holds the sum of its bins; each of its bins that is not empty gets an equal part of it in q
-    // hint: p of bin i is bin[i] / all_p; the last bin of all, end - 1, also has what lies beyond
-    // hint: q is the step's equal part / all_q; a bin with p = 0 adds nothing. An empty last bin with numbers beyond it
-    // has a q of 0: the logarithm would be infinite. Let the smallest q be 1e-9
     double held = 0;
     int filled = 0;
     for (int i = first; i < last; i++) held += bin[i], filled += bin[i] > 0;
@@ -93,7 +88,6 @@ static inline double calibrate_divergence(const double *bin, int end, double bey
       const double q = bin[i] > 0 ? held / filled / all_q : 0;
       if (p > 0) sum += p * log(p / (q > 1e-9 ? q : 1e-9));
     }
-    // <<< exercise
   }
   return sum;
 }

@@ -15,6 +15,7 @@
 
 #include "phase3_cnn/10_batch_norm/batch_norm2d_fold.cuh"
 #include "phase5_production/09_int8/calibrate.h"
+#include "phase5_production/09_int8/cpu_int8_blocks.cuh"
 #include "phase5_production/09_int8/int8_lower.cuh"
 
 /* Max pooling and the ReLU behind it change places, which changes nothing: a convolution's ReLU is then part of it. */
@@ -91,7 +92,7 @@ typedef struct Int8Choice {
                      pattern that it knows: int8 in, int8 out */
 } Int8Choice;
 
-enum { INT8_FEW_CHANNELS = 8 };
+enum { INT8_FEW_CHANNELS = 4 };
 
 /* Whether node i is a product that becomes int8. */
 static inline int int8_wanted(const Graph *g, int i, const Int8Choice *choice) {
@@ -187,8 +188,10 @@ static inline void int8_copy_parameters(Model *m, const Model *source) {
   }
 }
 
-/* A model that infers with int8, of a float32 one whose graph is int8_prepare()'s. -1 as model_open(). */
-static inline int int8_open(Model *m, const Model *whole, const Int8Scale *scale, int max_batch, Error *err) {
+/* A model that infers with int8, of a float32 one whose graph is int8_prepare()'s. -1 as model_open(). fast: on a CPU with
+ * the kernels of cpu_int8_blocks.cuh, whose arrays only they can read; on a GPU always. */
+static inline int int8_open_model(Model *m, const Model *whole, const Int8Scale *scale, int max_batch, bool fast,
+                                  Error *err) {
   Int8Store store = {};
   const Int8ModelWeights from = {whole, batch_norm2d_fold_host(whole)};
   const Int8Weights weights = {int8_find_in_model, &from};
@@ -197,6 +200,7 @@ static inline int int8_open(Model *m, const Model *whole, const Int8Scale *scale
   context.shared = NULL;
   Graph *g = int8_lower(whole->graph, scale, weights, context.device, &store, err);
   free(from.host);
+  if (g != NULL && fast && context.device == DEVICE_CPU) cpu_int8_blocks(g);
   int status = g == NULL ? -1 : model_open(m, g, context, NULL, max_batch, MODEL_INFER, err);
   if (status == 0) {
     int8_copy_parameters(m, whole);
@@ -205,6 +209,10 @@ static inline int int8_open(Model *m, const Model *whole, const Int8Scale *scale
   }
   int8_store_free(&store);
   return status;
+}
+
+static inline int int8_open(Model *m, const Model *whole, const Int8Scale *scale, int max_batch, Error *err) {
+  return int8_open_model(m, whole, scale, max_batch, true, err);
 }
 
 #endif /* PHASE5_PRODUCTION_INT8_CALIBRATE_CUH */
