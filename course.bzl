@@ -276,6 +276,10 @@ COURSE = {
         "onnx_varint",
         "onnx_pads",
     ],
+    "phase5_production/07_onnx_import": [
+        "nd_place",
+        "nd_reduce_tree",
+    ],
     "phase5_production/08_engine": [
         "depthwise_run",
         "concat_runs",
@@ -283,6 +287,7 @@ COURSE = {
     "phase5_production/09_int8": [
         "int8_round",
         "int8_dp4a",
+        "vnni_signed",
     ],
     "phase5_production/10_onnx_runtime": [
         "top_k_before",

@@ -1,6 +1,6 @@
-/* import_window.cuh - builders of convolutions and pooling. Those of phase 3 compute what has two axes, float32, constant
- * weights and as much padding before as after; of one axis the picture has one row. Other padding becomes a node Pad in
- * front. Everything else is computed by nd_window.cuh. */
+/* import_window.cuh - builders of convolutions and pooling. Those of phase 3 compute what has two axes, float32,
+ * constant weights and as much padding before as after; of one axis the picture has one row. Other padding becomes a
+ * node Pad in front. Everything else is computed by nd_window.cuh. */
 #ifndef PHASE5_PRODUCTION_IMPORT_WINDOW_CUH
 #define PHASE5_PRODUCTION_IMPORT_WINDOW_CUH
 
@@ -140,7 +140,7 @@ static inline ImportValue *import_pad_window(Import *im, ImportValue *x, NdWindo
   return padded;
 }
 
-/* --------------------------------------------------------------------------------------------------------- convolution */
+/* ------------------------------------------------------------------------------------------------------ convolution */
 
 static inline int import_conv_ours(Import *im, ImportValue *x, ImportValue *w, ImportValue *bias, ImportWindow *o) {
   const ImportShape s = import_window_shape(x, o, o->w.filters);
@@ -288,7 +288,7 @@ static inline int build_conv_transpose(Import *im) {
       im, 0, import_add(im, &nd_conv_transpose_op, inputs, bias ? 3 : 2, x->type, &s, &args, sizeof args), x->type, &s);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- pooling */
+/* ---------------------------------------------------------------------------------------------------------- pooling */
 
 static inline Pool2dShape import_pool_shape(const ImportWindow *o, int ceil_mode) {
   const Pool2dWindow window = {o->w.kernel[1], o->w.kernel[2], o->w.stride[1],

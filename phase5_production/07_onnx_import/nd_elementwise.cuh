@@ -1,4 +1,5 @@
-/* nd_elementwise.cuh - operations element by element: of one array, of two with broadcasting, and the choice between two.
+/* nd_elementwise.cuh - operations element by element: of one array, of two with broadcasting, and the choice between
+ * two.
  *
  *     unary     y = f(x), the types of x and y may differ (Cast)
  *     binary    y = f(a, b), axes of size 1 and missing axes are repeated: their stride is 0
@@ -81,7 +82,7 @@ typedef enum NdBinaryKind {
   ND_XOR
 } NdBinaryKind;
 
-/* -------------------------------------------------------------------------------------------------------------- unary */
+/* ------------------------------------------------------------------------------------------------------------ unary */
 
 typedef struct NdUnary {
   float least, most; /* of ND_CLIP of float32 */
@@ -222,7 +223,7 @@ static __host__ __device__ inline void nd_one(const NdUnary &u, size_t i) {
     nd_store<uint64_t>(u.y, u.to, i, nd_unary_whole<uint64_t>(u, nd_load<uint64_t>(u.x, u.from, i)));
 }
 
-/* ------------------------------------------------------------------------------------------------------------- binary */
+/* ----------------------------------------------------------------------------------------------------------- binary */
 
 typedef struct NdBinary {
   NdBinaryKind kind;
@@ -340,7 +341,7 @@ static __host__ __device__ inline void nd_one(const NdBinary &o, size_t i) {
                                                  nd_load<uint64_t>(o.b, o.b_type, (size_t)b)));
 }
 
-/* -------------------------------------------------------------------------------------------------------------- where */
+/* ------------------------------------------------------------------------------------------------------------ where */
 
 typedef struct NdWhere {
   int bytes; /* of an element of a, b and y */
