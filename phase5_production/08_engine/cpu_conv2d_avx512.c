@@ -3,6 +3,8 @@
 #if defined(__x86_64__)
 #pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")
 
+#include <immintrin.h>
+
 #define CPU_LANES 16
 #define CPU_TABLE cpu_tile_avx512
 #define CPU_TABLE_NAME "avx512"
@@ -15,5 +17,7 @@
       X(2, 2) X(2, 3) X(2, 4) X(2, 5) X(2, 6) X(2, 7) X(2, 8) X(2, 9) X(2, 10) X(2, 11) X(2, 12) X(2, 13) X(2, 14)     \
           X(4, 1) X(4, 2) X(4, 3) X(4, 4) X(4, 5) X(4, 6)
 #define CPU_KERNELS_ROWS(X) X(2, 2) X(2, 4) X(2, 6) X(2, 8) X(2, 10) X(2, 12) X(2, 14)
+#define CPU_CLIP(v, least, most) \
+  (V) _mm512_min_ps((__m512)(most), _mm512_max_ps((__m512)(least), (__m512)(v)))
 #include "phase5_production/08_engine/cpu_conv2d_body.h"
 #endif

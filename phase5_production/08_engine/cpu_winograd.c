@@ -18,7 +18,7 @@ enum {
   CHUNK = 56,            /* tiles */
   CHUNK_BYTES = 1 << 20, /* of v and m, but no fewer tiles than */
   CHUNK_LEAST = 28,
-  TILES_LEAST = 12, /* or the weights, four times as many as those of the sum, are read for too little */
+  TILES_LEAST = 8, /* or the weights, four times as many as those of the sum, are read for too little */
   CHANNELS_LEAST = 32,
 };
 
