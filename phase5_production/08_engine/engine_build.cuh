@@ -21,6 +21,7 @@ static inline int engine_fill(const EngineState *e, Model *m, const EngineWeight
       filled = extension->fill(extension->state, owner, p, values, engine_weights_find, weights, err);
     if (filled < 0) status = -1;
     if (filled == 0) status = fused_fill_one(values, owner, index - 1, engine_weights_source(weights), err);
+    if (status == 0 && owner->op == &depthwise_half_op && index == 1) half_infer_turn(values, p);
   }
   if (status == 0) {
     const Device device = m->context.device;
@@ -70,9 +71,9 @@ static inline int engine_choose(EngineState *e, Graph *g, const EngineWeights *w
       engine_measure_convolutions(g, o, e->context, batch, o->log ? o->log : stderr, err) != 0)
     return -1;
   engine_pass_done(passes, g, "kernels chosen", "%s, %s", engine_precision_name(o->precision),
-                   chosen                  ? "as the plan says"
-                   : engine_can_measure(o) ? "measured"
-                                           : "by rules");
+                   chosen                                             ? "as the plan says"
+                   : o->device == DEVICE_GPU && engine_can_measure(o) ? "measured"
+                                                                      : "by rules");
   if (first) engine_choices_text(g, recipe, e->choices, sizeof e->choices);
   return 0;
 }
@@ -127,6 +128,12 @@ static inline int engine_give_memory(EngineState *e, EngineShape *shape, const E
 
 static inline int engine_check_outputs(const EngineState *e, const Graph *g, Error *err) {
   const int outputs = engine_graph_outputs(g), inputs = engine_graph_inputs(g);
+  for (int i = 0; i < inputs + outputs; i++) {
+    const Node *node = &g->nodes[i < inputs ? engine_input_node(g, i) : engine_output_node(g, i - inputs)];
+    if (node->type != DTYPE_FLOAT32)
+      return error_set(err, "%s: %s is %s; inputs and outputs of float32 are possible", e->source.name, node->name,
+                       dtype_name(node->type));
+  }
   if (outputs >= 1 && outputs <= ENGINE_MAX_VALUES && inputs >= 1 && inputs <= ENGINE_MAX_VALUES) return 0;
   return error_set(err, "%s has %d inputs and %d outputs; 1 to %d of each are possible", e->source.name, inputs,
                    outputs, ENGINE_MAX_VALUES);

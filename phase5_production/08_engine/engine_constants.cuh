@@ -41,9 +41,10 @@ static inline size_t engine_value_bytes(const Node *node) { return node_bytes(no
 /* A parameter on the device; NULL: the weights have none of this name. */
 static inline float *engine_upload_weight(const EngineEvaluation *e, const Param *p) {
   const EngineWeight *weight = engine_weight(e->weights, p->name);
-  if (weight == NULL || weight->count != p->count) return NULL;
-  float *to = (float *)device_alloc(e->context->device, p->count * sizeof *to);
-  device_upload(e->context->device, to, weight->values, p->count * sizeof *to);
+  const size_t bytes = p->bytes > 0 ? p->bytes : p->count * sizeof(float);
+  if (weight == NULL || weight->count < (bytes + sizeof(float) - 1) / sizeof(float)) return NULL;
+  float *to = (float *)device_alloc(e->context->device, bytes);
+  device_upload(e->context->device, to, weight->values, bytes);
   return to;
 }
 

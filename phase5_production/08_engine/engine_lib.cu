@@ -1,7 +1,6 @@
-/* engine_lib.cu - the functions of engine.h, compiled once. */
+/* engine_lib.cu - the functions of engine.h, compiled once; those that read and write files are in engine_file.cu. */
 #include "common/threads.h"
 #include "phase5_production/08_engine/engine_build.cuh"
-#include "phase5_production/08_engine/engine_onnx.cuh"
 #include "phase5_production/08_engine/engine_open.cuh"
 
 /* ------------------------------------------------------------------------------------------------------------ options */
@@ -46,8 +45,7 @@ static void engine_state_close(EngineState *e) {
   free(e);
 }
 
-/* The source is the engine's from now on, also on failure. */
-static int engine_open_source(Engine *engine, EngineSource source, const EngineOptions *options, Error *err) {
+int engine_open_source(Engine *engine, EngineSource source, const EngineOptions *options, Error *err) {
   char description[256];
   EngineState *e = (EngineState *)xcalloc(1, sizeof *e);
   EngineShape *shape;
@@ -78,78 +76,6 @@ static int engine_open_source(Engine *engine, EngineSource source, const EngineO
 
 int engine_open_model(Engine *e, const Model *model, const EngineOptions *options, Error *err) {
   return engine_open_source(e, engine_model_source(model), options, err);
-}
-
-/* What a plan says holds: its precision and ranges; smaller ranges may be asked for. Its choices are those of the device
- * that it was made on. */
-static int engine_take_plan(EngineOptions *o, const EnginePlanFile *plan, const char *path, const char *description,
-                            Error *err) {
-  FILE *log = o->log ? o->log : stderr;
-  if (plan->version != ENGINE_PLAN_VERSION) {
-    fprintf(log, "%s has the format %u, and this engine reads %d: it is built again; engine build writes a new one\n",
-            path, plan->version, ENGINE_PLAN_VERSION);
-    return 0;
-  }
-  if (engine_precision_find(plan->precision, &o->precision) != 0)
-    return error_set(err, "%s: unknown precision \"%s\"; expected fp32, tf32, fp16 or bf16", path, plan->precision);
-  if (o->max_batch == 0) o->max_batch = plan->max_batch;
-  if (o->max_height == 0) o->max_height = plan->max_height;
-  if (o->max_width == 0) o->max_width = plan->max_width;
-  if (plan->batch_invariant) o->batch_invariant = 1;
-  if (!plan->cuda_graphs) o->cuda_graphs = 0;
-  if (strcmp(plan->device, description) == 0) {
-    if (o->choices == NULL) o->choices = plan->choices;
-  } else {
-    fprintf(log, "%s was made on %s, and this is %s: it is built again; engine build writes a new one\n", path,
-            plan->device, description);
-  }
-  return 0;
-}
-
-/* What a plan calls the device. */
-static int engine_describe_device(const EngineOptions *o, char *text, size_t size, Error *err) {
-  if (device_open(o->device, text, size, err) != 0) return -1;
-  if (o->device == DEVICE_CPU) snprintf(text, size, "CPU %s", cpu_kernels(NULL));
-  return 0;
-}
-
-int engine_open(Engine *e, const char *path, const EngineOptions *options, Error *err) {
-  char description[256];
-  EngineOptions o = *options;
-  EngineSource source;
-  const EnginePlanFile *plan;
-  memset(e, 0, sizeof *e);
-  if (engine_describe_device(&o, description, sizeof description, err) != 0) return -1;
-  if (engine_onnx_source(&source, path, &plan, err) != 0) return -1;
-  if (plan && engine_take_plan(&o, plan, path, description, err) != 0) {
-    source.close(source.state);
-    return -1;
-  }
-  return engine_open_source(e, source, &o, err);
-}
-
-int engine_save(const Engine *engine, const char *path, Error *err) {
-  const EngineState *e = engine->state;
-  const EngineOptions *o = &e->options;
-  EnginePlanFile *plan = (EnginePlanFile *)xcalloc(1, sizeof *plan);
-  unsigned char *bytes = NULL;
-  int status = e->source.bytes ? 0 : error_set(err, "%s is no file of ONNX; a plan is made of one", e->source.name);
-  if (status == 0) status = engine_describe_device(o, plan->device, sizeof plan->device, err);
-  if (status == 0) status = e->source.bytes(e->source.state, &bytes, &plan->model_size, err);
-  if (status == 0) {
-    plan->model = bytes;
-    plan->max_batch = o->max_batch;
-    plan->max_height = o->max_height;
-    plan->max_width = o->max_width;
-    plan->batch_invariant = o->batch_invariant;
-    plan->cuda_graphs = o->cuda_graphs;
-    snprintf(plan->precision, sizeof plan->precision, "%s", engine_precision_name(o->precision));
-    snprintf(plan->choices, sizeof plan->choices, "%s", e->choices);
-    status = engine_plan_write(plan, path, err);
-  }
-  free(bytes);
-  free(plan);
-  return status;
 }
 
 void engine_close(Engine *e) {
@@ -299,7 +225,8 @@ EngineMemory engine_memory(const Engine *e) {
   for (int i = 0; i < e->state->shapes; i++) {
     const EngineShape *shape = e->state->shape[i];
     const Model *m = &shape->model;
-    memory.weights += m->buffer_count * sizeof(float);
+    memory.weights += m->buffer_count * sizeof(float) + shape->plans.bytes;
+    for (int k = 0; k < shape->lanes; k++) memory.arena += shape->lane[k].plan.arena_bytes;
     if (!shape->borrows) {
       memory.weights += m->parameter_count * sizeof(float) + m->half_runs * HALF_RUN * sizeof(uint16_t);
       memory.arena += m->plan.arena_bytes;
@@ -322,11 +249,6 @@ const Model *engine_model(const Engine *e) { return &e->state->shape[0]->model; 
 Graph *engine_imported(Engine *e, Error *err) {
   const EngineOptions *o = &e->state->options;
   return e->state->source.graph(e->state->source.state, o->max_height, o->max_width, err);
-}
-
-const OnnxModel *engine_onnx_model(const Engine *e) {
-  const EngineSource *source = &e->state->source;
-  return source->graph == engine_onnx_graph ? &((const EngineOnnx *)source->state)->model : NULL;
 }
 
 double engine_node_seconds(const Engine *e, int i, int rounds) {

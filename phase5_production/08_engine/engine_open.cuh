@@ -3,7 +3,6 @@
 #define PHASE5_PRODUCTION_ENGINE_OPEN_CUH
 
 #include "common/nn/model.h"
-#include "common/onnx/onnx.h"
 #include "phase5_production/08_engine/engine.h"
 
 /* Of a network of this course with its parameters, which may be on any device. The model stays with the caller, until the
@@ -16,8 +15,9 @@ const Model *engine_model(const Engine *e);
 /* The network as it was imported, for the largest size; owned by the caller. NULL with a sentence. */
 Graph *engine_imported(Engine *e, Error *err);
 
-/* The file of ONNX that it was made of, with its metadata; NULL: it was made of a Model. */
-const OnnxModel *engine_onnx_model(const Engine *e);
+/* The file of ONNX that it was made of, with its metadata (common/onnx/onnx.h); NULL: it was made of a Model. In
+ * engine_file.cu. */
+const struct OnnxModel *engine_onnx_model(const Engine *e);
 
 /* Seconds of node i of engine_model() alone, for one group of samples or the largest batch; NAN on an emulated GPU. */
 double engine_node_seconds(const Engine *e, int i, int rounds);

@@ -60,7 +60,7 @@ static inline void engine_plan_put(unsigned char *to, uint64_t value, int bytes)
 }
 
 static inline int engine_plan_write(const EnginePlanFile *plan, const char *path, Error *err) {
-  static const char zeros[64];
+  static const char zeros[64] = {0};
   unsigned char header[ENGINE_PLAN_HEADER] = {0};
   AtomicFile file;
   char *text = NULL;

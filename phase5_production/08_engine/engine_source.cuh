@@ -24,6 +24,9 @@ typedef struct EngineSource {
   void (*close)(void *state);
 } EngineSource;
 
+/* In engine_lib.cu. The source is the engine's from now on, also on failure. -1 as engine_open(). */
+int engine_open_source(Engine *engine, EngineSource source, const EngineOptions *options, Error *err);
+
 /* ------------------------------------------------------------------------------------------- a Model of this course */
 
 typedef struct EngineModelSource {
