@@ -276,13 +276,13 @@ COURSE = {
         "onnx_varint",
         "onnx_pads",
     ],
-    "phase5_production/08_engine": [
-        "depthwise_run",
-        "concat_runs",
-    ],
     "phase5_production/07_onnx_import": [
         "nd_place",
         "nd_reduce_tree",
+    ],
+    "phase5_production/08_engine": [
+        "depthwise_run",
+        "concat_runs",
     ],
     "phase5_production/10_onnx_runtime": [
         "top_k_before",
