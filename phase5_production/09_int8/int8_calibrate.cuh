@@ -32,10 +32,22 @@ static inline void int8_swap_relu(Graph *g) {
   }
 }
 
+/* Dropout passes its input on where nothing is trained: whoever reads it reads that. */
+static inline void int8_without_dropout(Graph *g) {
+  for (int i = 0; i < g->count; i++) {
+    if (g->nodes[i].op == NULL || strcmp(g->nodes[i].op->name, "Dropout") != 0 || graph_is_output(g, i)) continue;
+    for (int j = i + 1; j < g->count; j++)
+      for (int k = 0; k < g->nodes[j].inputs; k++)
+        if (g->nodes[j].input[k] == i) g->nodes[j].input[k] = g->nodes[i].input[0];
+  }
+  int8_drop_unread(g);
+}
+
 /* What is calibrated and lowered: a graph of its own. */
 static inline Graph *int8_prepare(const Graph *trained) {
   Graph *g = batch_norm2d_fold_graph(trained);
   graph_unfuse(g);
+  int8_without_dropout(g);
   int8_swap_relu(g);
   g->lowering_count = 0;
   return g;
@@ -146,7 +158,8 @@ static inline void int8_scales(Int8Scale *scale, const Int8Calibration *c, const
     scale[i] = none;
     if (!marked[i]) continue;
     scale[i].positive = int8_positive(g, i);
-    scale[i].step = int8_scale(calibrate_most(&c->range[i], choice->method, choice->share), scale[i].positive != 0);
+    const float most = calibrate_most(&c->range[i], choice->method, choice->share, scale[i].positive ? 256 : 128);
+    scale[i].step = int8_scale(most, scale[i].positive != 0);
   }
   for (int pass = 0; pass < 2; pass++) /* the largest of a window has the scale of the window */
     for (int k = 0; k < g->count; k++) {
