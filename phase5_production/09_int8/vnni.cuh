@@ -1,5 +1,5 @@
-/* vnni.cuh - what a processor's vpdpbusd computes in one of its lanes, and how signed numbers go through an instruction that
- * wants unsigned ones: the idea of cpu_conv2d_int8.h, in loops to read and to write.
+/* vnni.cuh - what a processor's vpdpbusd computes in one of its lanes, and how signed numbers go through an
+ * instruction that wants unsigned ones: the idea of cpu_conv2d_int8.h, in loops to read and to write.
  *
  *   vnni_dot         a sum of 32 bits + four products, of bytes without a sign times bytes with one
  *   vnni_product     the product of two rows of int8 numbers by it
@@ -27,7 +27,7 @@ static inline __host__ __device__ int32_t vnni_product(const int8_t *x, const in
   int32_t sum = 0, weights = 0;
   for (int i = 0; i < d; i += 4) {
     const uint32_t x_word = vnni_word(x + i), w_word = vnni_word(w + i);
-    // >>> exercise vnni_signed: add to `sum` and to `weights`, so that sum - 128 weights is the product of signed numbers
+    // >>> exercise vnni_signed: add to `sum` and `weights`, so that sum - 128 weights is the product of signed numbers
     // hint: vnni_dot() takes its second operand for 0 to 255; x is -128 to 127, and x + 128 is in that range
     // hint: adding 128 to a byte is to change its highest bit: x_word ^ 0x80808080 does so with four
     // hint: sum = vnni_dot(sum, x_word ^ 0x80808080u, w_word); and weights: the same with four bytes that are 1
