@@ -1,5 +1,5 @@
-/* onnx_fuzz.c - no bytes can make the reader of ONNX files crash or leak; of an accepted model every tensor of the file can
- * be loaded, all metadata be read, and the model be packed, read again and found the same. */
+/* onnx_fuzz.c - no bytes can make the reader of ONNX files crash or leak; of an accepted model every tensor of the file
+ * can be loaded, all metadata be read, and the model be packed, read again and found the same. */
 #include "common/fuzz_file.h"
 
 #include "common/onnx/metadata.h"

@@ -1,6 +1,6 @@
-/* ONNX's test tensors as floats: by hand, and the package's own where it is there. common/onnx has the tests of reading. */
-#include "common/onnx/build.h"
+/* ONNX's test tensors as floats: by hand, and the package's own where it is there. Reading is tested in common/onnx. */
 #include "common/onnx_testdata.h"
+#include "common/onnx/build.h"
 
 static void numbers_of(OnnxTensor *t, int type, int rank, const int64_t *dim, const void *data) {
   memset(t, 0, sizeof *t);

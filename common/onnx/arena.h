@@ -1,7 +1,7 @@
 /* arena.h - the memory of one ONNX model: counted, limited, and freed as a whole.
  *
- * protobuf-c allocates by it while it reads, build.h while a model is made. A hostile file can ask for much memory in few
- * bytes (an empty message is two bytes in a file and 200 in memory); `limit` bounds that.
+ * protobuf-c allocates by it while it reads, build.h while a model is made. A hostile file can ask for much memory in
+ * few bytes (an empty message is two bytes in a file and 200 in memory); `limit` bounds that.
  */
 #ifndef COMMON_ONNX_ARENA_H
 #define COMMON_ONNX_ARENA_H

@@ -1,8 +1,8 @@
 /* check.h - whether a model that was read makes sense: what every reader of ONNX files may then rely on.
  *
  * - The version of the format and the sets of operators are declared, and every node's operator belongs to one of them.
- * - Every name that a node reads is defined before it: by a graph input, an initializer or an earlier node; so there is no
- *   cycle. No name is defined twice. A body of If or Loop also sees the names of the graphs around it.
+ * - Every name that a node reads is defined before it: by a graph input, an initializer or an earlier node; so there is
+ *   no cycle. No name is defined twice. A body of If or Loop also sees the names of the graphs around it.
  * - Inputs and outputs are tensors with types and sizes that make sense; initializers hold what their shapes say.
  * - An attribute has one value, of the type that it declares.
  *
@@ -163,7 +163,7 @@ static inline int onnx_check_read(const OnnxScope *scope, const char *reader, co
 
 /* ---- types ---- */
 
-/* The declared type of a graph input or output, or of a value between. `strict`: it must be a tensor of a known type. */
+/* The declared type of a graph input or output, or of a value between. `strict`: a tensor of a known type. */
 static inline int onnx_check_value(const char *path, const char *what, const Onnx__ValueInfoProto *value, int strict,
                                    Error *err) {
   char name[160];

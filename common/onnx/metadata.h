@@ -3,8 +3,8 @@
  *
  *     preprocessing   {"layout": "NCHW", "channels": "rgb", "height": 224, "width": 224, "resize": 256,
  *                      "mean": [0.485, 0.456, 0.406], "stddev": [0.229, 0.224, 0.225]}
- *                     x = (pixel / 255 - mean) / stddev for each channel; resize: the shorter side of a picture before the
- *                     middle is cut out, 0: the picture is scaled to fit
+ *                     x = (pixel / 255 - mean) / stddev for each channel; resize: the shorter side of a picture
+ *                     before the middle is cut out, 0: the picture is scaled to fit
  *     class_names     ["t-shirt", "trouser", ...]       in the order of the logits
  *
  * Both are JSON, because a value of metadata_props is a text. Onnx__ModelProto has no field of its own for either.

@@ -1,4 +1,4 @@
-/* Reading and writing ONNX files: what is right is read back; what is wrong is refused in one sentence that names it. */
+/* Reading and writing ONNX files: what is right is read back; what is wrong is refused in a sentence that names it. */
 #include "common/onnx/test_model.h"
 
 static void a_model_is_read_back(void **state) {

@@ -1,10 +1,10 @@
 /* scan.h - looks over the bytes of a protobuf message before protobuf-c unpacks them.
  *
- * protobuf-c checks lengths, but it follows messages inside messages as deep as a file wants them, which ends in a stack
- * overflow, it cuts a text at its first zero byte, and where a file is wrong it does not say. This pass bounds the depth
- * and names the byte, the message and the field. The format, from protobuf's encoding guide: fields one after the
- * other, each a varint (number * 8 + coding), then a varint (coding 0), 8 bytes (1), a length and that many bytes (2),
- * or 4 bytes (5).
+ * protobuf-c checks lengths, but it follows messages inside messages as deep as a file wants them, which ends in a
+ * stack overflow, it cuts a text at its first zero byte, and where a file is wrong it does not say. This pass bounds
+ * the depth and names the byte, the message and the field. The format, from protobuf's encoding guide: fields one after
+ * the other, each a varint (number * 8 + coding), then a varint (coding 0), 8 bytes (1), a length and that many bytes
+ * (2), or 4 bytes (5).
  */
 #ifndef COMMON_ONNX_SCAN_H
 #define COMMON_ONNX_SCAN_H

@@ -1,7 +1,7 @@
-/* export_config.h - the network of a config.json, as training programs write it into their run folder and as --config of
- * //phase4_training:train reads it: its own text for export_choose_text(), and its data set.
+/* export_config.h - the network of a config.json, as training programs write it into their run folder and as --config
+ * of //phase4_training:train reads it: its own text for export_choose_text(), and its data set.
  *
- *     {"network": "mlp", "layers": "784,300,10", "activation": "tanh", "data": "fashion_mnist"}      mlp 784,300,10 tanh
+ *     {"network": "mlp", "layers": "784,300,10", "activation": "tanh", "data": "mnist"}      mlp 784,300,10 tanh
  *
  * Other settings are those of training, and are passed over.
  */

@@ -1,8 +1,8 @@
 /* export_networks.cuh - the networks of this course in one table, each built for the file of weights at hand.
  *
- * What a network is follows, in this order, from --network, from what its checkpoint says of it ("784,128,10 relu"), and
- * from the tensors of the file: their names and shapes tell LeNet-5 from the Fashion CNN. The number of classes is that
- * of the last layer, the widths of a ResNet-18 or an MLP are those of its weights.
+ * What a network is follows, in this order, from --network, from what its checkpoint says of it ("784,128,10 relu"),
+ * and from the tensors of the file: their names and shapes tell LeNet-5 from the Fashion CNN. The number of classes is
+ * that of the last layer, the widths of a ResNet-18 or an MLP are those of its weights.
  */
 #ifndef PHASE5_PRODUCTION_EXPORT_NETWORKS_CUH
 #define PHASE5_PRODUCTION_EXPORT_NETWORKS_CUH
@@ -18,7 +18,13 @@
 #include "phase4_training/09_mixed_precision/stripes.cuh"
 #include "phase5_production/03_resnet18/resnet18.cuh"
 
-enum { EXPORT_TINY_SIDE = 64, EXPORT_TINY_WIDTH = 64, EXPORT_TINY_HIDDEN = 256, EXPORT_TINY_CLASSES = 200 };
+enum {
+  EXPORT_TINY_SIDE = 64,
+  EXPORT_TINY_WIDTH = 64,
+  EXPORT_TINY_HIDDEN = 256,
+  EXPORT_TINY_CLASSES = 200,
+  EXPORT_DEPTH_MOST = 200
+};
 
 /* All that distinguishes two networks of one kind. */
 typedef struct ExportShape {
@@ -27,6 +33,7 @@ typedef struct ExportShape {
   int width;             /* of ResNet-18 and the Tiny-ImageNet CNN: channels of conv1; hidden neurons of `points` */
   MlpShape mlp;          /* of the MLP */
   ResnetShape resnet;    /* of resnet_mnist */
+  DepthNetwork depth;    /* of residual_depth */
   Activation activation; /* of `points` */
 } ExportShape;
 
@@ -66,6 +73,7 @@ static inline Graph *export_stripes_graph(const ExportShape *s) {
   (void)s;
   return stripes_graph(DTYPE_FLOAT32);
 }
+static inline Graph *export_depth_graph(const ExportShape *s) { return depth_graph(s->depth); }
 
 /* TinyImageNetCNN of lesson 5's Python package: three blocks of convolution, batch norm, ReLU and max pooling, then
  * two linear layers. */
@@ -107,6 +115,11 @@ static inline void export_cifar_standard(ExportShape *s) {
 static inline void export_stripes_standard(ExportShape *s) {
   s->images = shape3(1, STRIPES_SIDE, STRIPES_SIDE);
   s->classes = STRIPES_CLASSES;
+}
+static inline void export_depth_standard(ExportShape *s) {
+  const DepthNetwork depth = {20, 8, 1, 1, &he_normal};
+  export_mnist_standard(s);
+  s->depth = depth;
 }
 static inline void export_tiny_standard(ExportShape *s) {
   s->images = shape3(3, EXPORT_TINY_SIDE, EXPORT_TINY_SIDE);
@@ -167,13 +180,23 @@ static inline void export_tiny_measure(ExportShape *s, const SafetensorsFile *fi
   s->width = width;
   if (side > 0 && side <= 4096) s->images = shape3(3, side, side);
 }
+/* Whether it has shortcuts its tensors do not say: it has. */
+static inline void export_depth_measure(ExportShape *s, const SafetensorsFile *file) {
+  char name[32];
+  int layers = 0;
+  do snprintf(name, sizeof name, "conv%d.weight", layers + 1);
+  while (export_size(file, name, 0) > 0 && layers++ < EXPORT_DEPTH_MOST);
+  export_measure(&s->depth.channels, export_size(file, "conv1.weight", 0));
+  s->depth.batch_norm = export_size(file, "bn1.weight", 0) > 0;
+  if (layers > 2 && layers % 2 == 1) s->depth.layers = layers - 1; /* the first is the stem */
+}
 static inline void export_resnet18_measure(ExportShape *s, const SafetensorsFile *file) {
   export_measure(&s->width, export_size(file, "bn1.weight", 0));
 }
 
 /* -------------------------------------------------------------------------------------------------------- the table */
 
-enum { EXPORT_NETWORKS = 10 };
+enum { EXPORT_NETWORKS = 11 };
 
 static inline const ExportNetwork *export_network_at(int i) {
   static const ExportNetwork table[EXPORT_NETWORKS] = {
@@ -183,6 +206,8 @@ static inline const ExportNetwork *export_network_at(int i) {
        export_softmax_measure},
       {"mlp", "Multi-layer perceptron", "phase2_mlp/07_mlp_mnist", "mnist", export_mlp_graph, export_mnist_standard,
        export_mlp_measure},
+      {"residual_depth", "Deep network with shortcuts", "phase3_cnn/11_residual", "mnist", export_depth_graph,
+       export_depth_standard, export_depth_measure},
       {"lenet", "LeNet-5", "phase3_cnn/12_lenet_mnist", "mnist", export_lenet_graph, export_mnist_standard,
        export_images_measure},
       {"fashion_cnn", "Fashion CNN", "phase3_cnn/13_fashion_mnist", "fashion_mnist", export_fashion_graph,

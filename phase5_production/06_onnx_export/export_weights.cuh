@@ -1,5 +1,5 @@
-/* export_weights.cuh - from a file of weights, or from none, to a Model, and to what its ONNX file says besides the graph:
- * how pictures are prepared, what the classes are called, how well the network did.
+/* export_weights.cuh - from a file of weights, or from none, to a Model, and to what its ONNX file says besides the
+ * graph: how pictures are prepared, what the classes are called, how well the network did.
  *
  *     ExportSource source;
  *     if (export_open(&source, &request, &err) != 0) die("%s", err.message);
@@ -119,7 +119,7 @@ static inline int export_open(ExportSource *s, const ExportRequest *r, Error *er
   return status;
 }
 
-/* ------------------------------------------------------------------------------------------- what the file says of it */
+/* ----------------------------------------------------------------------------------------- what the file says of it */
 
 static inline const char *export_class_name(const ExportSource *s, int i, char text[CLASSES_NAME + 1]) {
   if (i < s->names.count) return s->names.name[i];
@@ -139,8 +139,8 @@ static inline void export_describe_classes(const ExportSource *s, OnnxModel *onn
   free(names);
 }
 
-/* Mean and deviation are the checkpoint's, those of ImageNet for a ResNet-18, else 0 and 1. The MLP takes pictures, too,
- * whose pixels are its features. */
+/* Mean and deviation are the checkpoint's, those of ImageNet for a ResNet-18, else 0 and 1. The MLP takes pictures,
+ * too, whose pixels are its features. */
 static inline void export_describe_pictures(const ExportSource *s, OnnxModel *onnx) {
   const int is_row = graph_shape(s->net.graph, model_input_node(&s->net, 0)).rank == 1;
   const Shape shape = s->data ? s->data->shape : s->choice.shape.images;

@@ -17,7 +17,7 @@
  *     batch norm: momentum is the new value's share  momentum is the old value's: 1 - 0.1
  *     dropout                                        nothing: it passes its input on where nothing is trained
  *     the transposed convolution's mirror            ConvTranspose with output_padding
- *     fused operations (common/nn/fuse.h)            each by itself: fusing is the work of the program that runs the file
+ *     fused operations (common/nn/fuse.h)            each by itself: fusing is the work of whoever runs the file
  *
  * One rule for each operation; an operation without one is refused by name.
  */

@@ -1,5 +1,5 @@
-/* Every network of the course as ONNX: what is in the file, and what programs from outside make of it: ONNX's checker and
- * shape inference, PyTorch by the operators' definitions (tools/golden/onnx_check.py), ONNX Runtime. */
+/* Every network of the course as ONNX: what is in the file, and what programs from outside make of it: ONNX's checker
+ * and shape inference, PyTorch by the operators' definitions (tools/golden/onnx_check.py), ONNX Runtime. */
 #include "common/subprocess.h"
 #include "phase5_production/06_onnx_export/export_weights.cuh"
 #include "phase5_production/06_onnx_export/onnx_print.h"

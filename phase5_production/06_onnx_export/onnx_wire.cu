@@ -92,7 +92,7 @@ static void print_text(const uint8_t *from, size_t size) {
   printf(size > SHOWN_LETTERS ? "...\n" : "\"\n");
 }
 
-/* The fields of a message, each on a line, and those of messages within it. The bytes have passed onnx_scan_message(). */
+/* The fields of a message, each on a line, and those of messages within it. onnx_scan_message() has seen the bytes. */
 static void walk_message(Walk *walk, const ProtobufCMessageDescriptor *message, const uint8_t *at, const uint8_t *end,
                          int depth) {
   while (at < end && walk->left > 0) {

@@ -1,14 +1,14 @@
 /* onnx_wire.cuh - numbers in a protobuf file: varints.
  *
- * An ONNX file is one message of protobuf: fields one after the other, each a key, number * 8 + coding, and a value. Keys,
- * lengths and whole numbers are varints: seven bits in each byte, the lowest first; the highest bit of a byte says that
- * another one follows. Small numbers need one byte, 2^64 - 1 needs ten.
+ * An ONNX file is one message of protobuf: fields one after the other, each a key, number * 8 + coding, and a value.
+ * Keys, lengths and whole numbers are varints: seven bits in each byte, the lowest first; the highest bit of a byte
+ * says that another one follows. Small numbers need one byte, 2^64 - 1 needs ten.
  *
  *     ac 02     0101100 and then 0000010: 44 + 2 * 128 = 300
  *
  *   onnx_varint        the number, and how many bytes it has
- *   onnx_varints_cpu   parts (n,5) = four times 16 bits of each number, the lowest first, and its bytes: parts, because the
- *                      check compares floats, which have 24 bits
+ *   onnx_varints_cpu   parts (n,5) = four times 16 bits of each number, the lowest first, and its bytes: parts, because
+ *                      the check compares floats, which have 24 bits
  *   onnx_varints       the same, one thread for each number
  */
 #ifndef PHASE5_PRODUCTION_ONNX_WIRE_CUH

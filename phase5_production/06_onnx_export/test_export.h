@@ -9,8 +9,8 @@
 
 enum { TEST_EXPORT_BATCH = 3, TEST_EXPORT_STREAM = 0xe7 };
 
-/* Every parameter and buffer gets random numbers, so that one in another's place shows: fresh batch norms would all have
- * mean 0 and variance 1. Weights are small enough that no activation saturates; variances lie in 0.5 to 1.5. */
+/* Every parameter and buffer gets random numbers, so that one in another's place shows: fresh batch norms would all
+ * have mean 0 and variance 1. Weights are small enough that no activation saturates; variances lie in 0.5 to 1.5. */
 static inline void test_export_fill(Model *m, uint64_t seed) {
   const Param *p;
   uint32_t stream = TEST_EXPORT_STREAM;

@@ -1,8 +1,8 @@
 """Figure of onnx_export: a network here and in the file; the bytes of a number; the order of four paddings."""
 from svg import Figure
 
-HERE = (("x", "(1,28,28)", "grey"), ("conv1", "(6,28,28)", "orange"), ("relu1", "", "yellow"), ("pool1", "(6,14,14)", "yellow"),
-        ("fc1", "(120)", "orange"))
+HERE = (("x", "(1,28,28)", "grey"), ("conv1", "(6,28,28)", "orange"), ("relu1", "", "yellow"),
+        ("pool1", "(6,14,14)", "yellow"), ("fc1", "(120)", "orange"))
 FILE = (("x", "(N,1,28,28)", "grey"), ("Conv", "pads 2,2,2,2", "orange"), ("Relu", "", "yellow"),
         ("MaxPool", "kernel_shape 2,2", "yellow"), ("Flatten", "axis 1", "green"), ("Gemm", "transB 1", "orange"))
 
@@ -39,9 +39,9 @@ def padding(f, x, y):
 
 
 def draw():
-    f = Figure(700, 270, "LeNet-5, shortened, here and in an ONNX file: the batch becomes the axis N, and a Flatten comes before "
-                         "the linear layer. 300 as a varint is the bytes ac 02, seven bits in each, the lowest first. The four "
-                         "paddings stand in the order top, left, bottom, right.")
+    f = Figure(700, 270, "LeNet-5, shortened, here and in an ONNX file: the batch becomes the axis N, and a Flatten "
+                         "comes before the linear layer. 300 as a varint is the bytes ac 02, seven bits in each, the "
+                         "lowest first. The four paddings stand in the order top, left, bottom, right.")
     chain(f, 20, 36, HERE, "a Graph of common/nn")
     chain(f, 200, 36, FILE, "the ONNX graph")
     varint(f, 400, 36)

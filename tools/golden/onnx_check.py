@@ -2,8 +2,9 @@
 
     python3 tools/golden/onnx_check.py DIR...     DIR/model.onnx, DIR/test_data_set_0/input_0.pb and output_0.pb
 
-A line for each folder: the output's name and shape, and the largest difference from output_0.pb, in shares of its largest
-number. Exit status 77: python3-onnx is not installed; without python3-torch nothing is computed, and the line says so.
+A line for each folder: the output's name and shape, and the largest difference from output_0.pb, in shares of its
+largest number. Exit status 77: python3-onnx is not installed; without python3-torch nothing is computed, and the
+line says so.
 The semantics of the operators are written here from their definitions, so that they are an opinion of their own.
 """
 import sys
@@ -62,7 +63,8 @@ def channels(v):
 
 def compute(op, x, a):
     if op == "Conv":
-        return F.conv2d(padded(x[0], a["pads"], 0.0), *x[1:], stride=a["strides"], dilation=a["dilations"], groups=a["group"])
+        return F.conv2d(padded(x[0], a["pads"], 0.0), *x[1:], stride=a["strides"], dilation=a["dilations"],
+                        groups=a["group"])
     if op == "ConvTranspose":
         y = F.conv_transpose2d(*x, stride=a["strides"], dilation=a["dilations"], groups=a["group"],
                                output_padding=a["output_padding"])

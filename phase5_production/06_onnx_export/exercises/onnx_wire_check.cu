@@ -8,8 +8,8 @@ static inline void onnx_wire_call(LessonLauncher launch, float *const *array, co
   ((OnnxVarints *)launch)((int *)array[0], (const uint8_t *)array[1], size[0]);
 }
 
-/* What wrong readings of the same bytes give: the parts of a number whose byte k counts 2^(bits k), and keeps the bits of
- * `mask`; or the first byte counts most. */
+/* What wrong readings of the same bytes give: the parts of a number whose byte k counts 2^(bits k), and keeps the bits
+ * of `mask`; or the first byte counts most. */
 static inline void onnx_wire_other(float *const *array, int n, int bits, int mask, int first_is_highest) {
   const uint8_t *bytes = (const uint8_t *)array[1];
   int *parts = (int *)array[0];
