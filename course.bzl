@@ -280,6 +280,10 @@ COURSE = {
         "depthwise_run",
         "concat_runs",
     ],
+    "phase5_production/07_onnx_import": [
+        "nd_place",
+        "nd_reduce_tree",
+    ],
     "phase5_production/10_onnx_runtime": [
         "top_k_before",
         "picture_bytes",

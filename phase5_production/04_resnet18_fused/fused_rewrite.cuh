@@ -64,18 +64,24 @@ static inline int fused_half_takes(const Node *conv) {
   return conv2d_is_dense(s) && s.k % HALF_RUN == 0;
 }
 
-/* In the place of phase 3's where they do the same. */
-static inline void fused_half_kernels(Graph *g, DType type) {
-  static Lowering lowerings[8 + sizeof cnn_lowerings / sizeof *cnn_lowerings] = {
-      {&conv2d_op, &conv2d_infer_half_op, 1, 0, fused_half_takes},
-      LOWER_CONV2D_RELU,
-      LOWER_RESIDUAL_END,
-      LOWER_ADD_RELU_ONE,
-      LOWER_STEM_POOL};
-  memcpy(lowerings + 5, cnn_lowerings, sizeof cnn_lowerings);
-  g->lowerings = lowerings;
-  g->lowering_count = 5 + (int)(sizeof cnn_lowerings / sizeof *cnn_lowerings);
+/* In the place of phase 3's where they do the same. `more` (count) come before all of them. */
+static inline void fused_half_kernels(Graph *g, DType type, const Lowering *more, int count) {
+  enum { OWN = 5, CNN = sizeof cnn_lowerings / sizeof *cnn_lowerings };
+  const Lowering own[OWN] = {{&conv2d_op, &conv2d_infer_half_op, 1, 0, fused_half_takes},
+                             LOWER_CONV2D_RELU,
+                             LOWER_RESIDUAL_END,
+                             LOWER_ADD_RELU_ONE,
+                             LOWER_STEM_POOL};
+  Lowering *all = (Lowering *)xmalloc((size_t)(count + OWN + CNN) * sizeof *all);
+  if (count > 0) memcpy(all, more, (size_t)count * sizeof *all);
+  memcpy(all + count, own, sizeof own);
+  memcpy(all + count + OWN, cnn_lowerings, sizeof cnn_lowerings);
+  g->lowerings = all;
+  g->lowering_count = count + OWN + CNN;
   graph_lower(g, type);
+  g->lowerings = NULL;
+  g->lowering_count = 0;
+  free(all);
   stem_pool_read_pictures(g);
   pool_linear_read_half(g);
 }
@@ -116,15 +122,16 @@ static inline void fused_together(Graph *g, FusedType type, unsigned fused) {
 }
 
 /* In which layout and by which kernels. */
-static inline void fused_kernels_of(Graph *g, FusedType type, unsigned fused) {
+static inline void fused_kernels_with(Graph *g, FusedType type, unsigned fused, const Lowering *more, int count) {
   if (type == FUSED_FP32) fused_float_kernels(g, fused);
   if (type == FUSED_TF32) graph_channels_last(g);
-  if (type == FUSED_FP16 || type == FUSED_BF16) fused_half_kernels(g, type == FUSED_FP16 ? DTYPE_FP16 : DTYPE_BF16);
+  if (type == FUSED_FP16 || type == FUSED_BF16)
+    fused_half_kernels(g, type == FUSED_FP16 ? DTYPE_FP16 : DTYPE_BF16, more, count);
 }
 
 static inline void fused_rewrite(Graph *g, FusedType type, unsigned fused) {
   fused_together(g, type, fused);
-  fused_kernels_of(g, type, fused);
+  fused_kernels_with(g, type, fused, NULL, 0);
 }
 
 /* ------------------------------------------------------------------------------------------------------- parameters */

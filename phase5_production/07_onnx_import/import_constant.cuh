@@ -93,6 +93,7 @@ static inline int build_constant_of_shape(Import *im) {
     memcpy(value, &number, bytes);
     return import_expand(im, 0, import_literal(im, "value", type, &one, value), &s);
   }
+  if (import_check_constant(im, &s, type) != 0) return -1;
   unsigned char *data = (unsigned char *)import_buffer(im, count * bytes);
   for (size_t i = 0; i < count && number != 0; i++) memcpy(data + i * bytes, &number, bytes);
   return import_constant(im, 0, type, &s, data, 0);
@@ -130,8 +131,7 @@ static inline int build_eye_like(Import *im) {
   return import_constant(im, 0, type, &x->shape, data, 0);
 }
 
-/* HannWindow, HammingWindow, BlackmanWindow: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n); n - 1 where it is symmetric.
- * pi is 3.1415, as ONNX's definition of these operators has it. */
+/* HannWindow, HammingWindow, BlackmanWindow: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n); n - 1 if it is symmetric. */
 static inline int build_window(Import *im) {
   static const double weights[3][3] = {{0.5, 0.5, 0}, {25.0 / 46, 1 - 25.0 / 46, 0}, {0.42, 0.5, 0.08}};
   ImportValue *size = import_expect(im, 0);
@@ -144,7 +144,7 @@ static inline int build_window(Import *im) {
   const double n = (double)(import_attribute(im, "periodic", 1) ? s.dim[0] : s.dim[0] - 1), *a = weights[im->kind];
   void *data = import_buffer(im, (size_t)s.dim[0] * dtype_bytes(type));
   for (int64_t i = 0; i < s.dim[0]; i++) {
-    const double angle = n > 0 ? 2 * 3.1415 * (double)i / n : 0;
+    const double angle = n > 0 ? 2 * 3.14159265358979323846 * (double)i / n : 0;
     nd_store<double>(data, type, (size_t)i, a[0] - a[1] * cos(angle) + a[2] * cos(2 * angle));
   }
   return import_constant(im, 0, type, &s, data, 0);

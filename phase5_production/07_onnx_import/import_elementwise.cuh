@@ -6,7 +6,7 @@
 #include "phase3_cnn/11_residual/add_op.cuh"
 #include "phase5_production/07_onnx_import/import_graph.h"
 
-/* -------------------------------------------------------------------------------------------------------------- unary */
+/* ------------------------------------------------------------------------------------------------------------ unary */
 
 /* A node of this kind on v. */
 static inline int import_unary_node(Import *im, ImportValue *v, NdUnary args, DType to) {
@@ -123,7 +123,7 @@ static inline int build_identity(Import *im) {
   return x ? import_alias(im, 0, x) : -1;
 }
 
-/* -------------------------------------------------------------------------------------------------------- broadcasting */
+/* ----------------------------------------------------------------------------------------------------- broadcasting */
 
 /* The shape of a and b together, as ONNX and numpy say. */
 static inline int import_broadcast(Import *im, const ImportShape *a, const ImportShape *b, ImportShape *out) {
@@ -141,7 +141,7 @@ static inline int import_broadcast(Import *im, const ImportShape *a, const Impor
   return 0;
 }
 
-/* Before version 7 b is put along a from `axis` on, where `broadcast` is set: axes of 1 behind it say the same today. */
+/* Before version 7 b is put along a from `axis` on, where `broadcast` is set: axes of 1 behind it say the same now. */
 static inline ImportValue *import_old_broadcast(Import *im, ImportValue *a, ImportValue *b) {
   if (im->opset >= 7 || !import_attribute(im, "broadcast", 0)) return b;
   const int axis = (int)import_attribute(im, "axis", a->shape.rank - b->shape.rank);

@@ -4,7 +4,7 @@
 
 #include "phase5_production/07_onnx_import/import_state.h"
 
-/* -------------------------------------------------------------------------------------------------------------- names */
+/* ------------------------------------------------------------------------------------------------------------ names */
 
 /* "layer1.0.relu" of "/layer1/layer1.0/relu/Relu", as PyTorch's exporter calls what a module's function calls; other
  * names stay. */
@@ -53,7 +53,7 @@ static inline void import_name(Import *im, const ImportValue *weight) {
   graph_name(im->g, tried);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- parameters */
+/* ------------------------------------------------------------------------------------------------------- parameters */
 
 /* Parameter k of a node of the graph gets these bytes; `source` is the value that they come from, or NULL. */
 static inline int import_bind(Import *im, int node, int k, const void *data, size_t bytes, DType type,
@@ -93,15 +93,15 @@ static inline int import_bind_value(Import *im, int node, int k, ImportValue *v)
   return 0;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- nodes */
+/* ------------------------------------------------------------------------------------------------------------ nodes */
 
-/* The graph's node of a value; of a constant a constant node, made now. GRAPH_ERROR and a sentence where it cannot be. */
+/* The graph's node of a value; of a constant a constant node, made now. GRAPH_ERROR and a sentence on failure. */
 static inline int import_node_of(Import *im, ImportValue *v) {
   int whole;
   if (v->node >= 0) return v->node;
   const void *data = import_data(im, v);
   if (data == NULL) return GRAPH_ERROR;
-  if (v->symbolic) {
+  if (v->symbolic && !im->folds) {
     import_fail(im,
                 "'%.100s' depends on the size of the batch, and is computed with; fix the batch: give the inputs a "
                 "first size that is a number",
@@ -131,25 +131,40 @@ static inline int import_node_of(Import *im, ImportValue *v) {
   return v->node;
 }
 
+/* A constant that is computed now must have a size that a network can mean. */
+static inline int import_check_constant(Import *im, const ImportShape *shape, DType type) {
+  if (!im->folds || (double)import_count(shape) * (double)dtype_bytes(type) <= IMPORT_MOST_CONSTANT) return 0;
+  return import_fail(im, "a constant of the shape %s is computed; at most 1 GiB is", import_shape_text(shape).text);
+}
+
 /* A node of `op` that reads values; its result has the shape and the type. GRAPH_ERROR and a sentence on failure. */
 static inline int import_add(Import *im, const Op *op, ImportValue *const *inputs, int count, DType type,
                              const ImportShape *shape, const void *attributes, size_t bytes) {
   int nodes[NODE_MAX_INPUTS], whole;
-  if (import_check_shape(im, shape) != 0) return GRAPH_ERROR;
+  if (import_check_shape(im, shape) != 0 || import_check_constant(im, shape, type) != 0) return GRAPH_ERROR;
   if (count > NODE_MAX_INPUTS) {
     import_fail(im, "%d inputs; at most %d are possible", count, NODE_MAX_INPUTS);
     return GRAPH_ERROR;
   }
   for (int i = 0; i < count; i++)
     if ((nodes[i] = import_node_of(im, inputs[i])) < 0) return GRAPH_ERROR;
-  const Shape s = import_graph_shape(shape, &whole);
+  const Shape s = import_graph_shape(shape, &whole), none = {0, {0}};
+  const int empty = im->folds && import_count(shape) == 0; /* it is not computed, and will be a constant */
   import_name(im, NULL);
-  const int node = graph_typed(im->g, graph_node(im->g, op, im->base, nodes, count, s, attributes, bytes), type, whole);
+  const int node = graph_typed(
+      im->g, graph_node(im->g, op, im->base, nodes, count, empty ? none : s, attributes, bytes), type, whole);
   if (node < 0) import_check_graph(im);
+  if (node >= 0 && empty) im->g->nodes[node].shape = s;
   return node;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- outputs */
+/* Each of its results takes so many multiplications and additions. Returns the node. */
+static inline int import_products(Import *im, int node, double each) {
+  if (node >= 0) im->g->nodes[node].flops = 2 * each * (double)shape_count(im->g->nodes[node].shape);
+  return node;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- outputs */
 
 /* Whether anybody reads output k of the node. */
 static inline ImportValue *import_wanted(Import *im, int k) {
@@ -225,7 +240,7 @@ static inline ImportValue *import_number(Import *im, DType type, double x) {
   return import_literal(im, "number", type, &none, data);
 }
 
-/* ------------------------------------------------------------------------------------------------------ other shapes */
+/* ----------------------------------------------------------------------------------------------------- other shapes */
 
 /* The same elements as another shape: the value itself where the graph has it so, else a view, which costs nothing. */
 static inline ImportValue *import_view(Import *im, ImportValue *v, const ImportShape *shape) {
@@ -262,7 +277,7 @@ static inline int import_unflattened(const Import *im, int node) {
   return im->g->nodes[node].op == &nd_view_op ? im->g->nodes[node].input[0] : node;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- strides */
+/* ---------------------------------------------------------------------------------------------------------- strides */
 
 /* Of an array that is read from end to end, axis by axis; the last axes of `out`, size 1 repeated. */
 static inline NdStrides import_strides(const ImportShape *s, int rank) {

@@ -200,7 +200,7 @@ static inline int build_one_hot(Import *im) {
   return import_two(im, &nd_one_hot_op, indices, values, values->type, &s, &args, sizeof args);
 }
 
-/* ------------------------------------------------------------------------------------------------------- Pad and Trilu */
+/* ---------------------------------------------------------------------------------------------------- Pad and Trilu */
 
 /* x with before[i] and after[i] elements more along axis i, by `mode`; `value` may be NULL. */
 static inline ImportValue *import_pad(Import *im, ImportValue *x, NdPadMode mode, const int64_t *before,

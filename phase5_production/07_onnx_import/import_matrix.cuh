@@ -1,5 +1,5 @@
-/* import_matrix.cuh - builders of matrix products. x times a constant matrix of float32 is linear_op, or nd_linear_op on the
- * last of several axes; the sum with a constant list that follows is its bias (import_add_bias()). */
+/* import_matrix.cuh - builders of matrix products. x times a constant matrix of float32 is linear_op, or nd_linear_op
+ * on the last of several axes; the sum with a constant list that follows is its bias (import_add_bias()). */
 #ifndef PHASE5_PRODUCTION_IMPORT_MATRIX_CUH
 #define PHASE5_PRODUCTION_IMPORT_MATRIX_CUH
 
@@ -29,7 +29,7 @@ static inline int import_transposed_quantized(Import *im, int quantized, int64_t
   return import_add_quantized(im, &q);
 }
 
-/* The bias of `features` numbers that c, (features), (1,features) or one number, means; NULL: it means something else. */
+/* The bias of `features` numbers that c, (features), (1,features) or one number, means; NULL: it is something else. */
 static inline const float *import_row_bias(Import *im, ImportValue *c, int64_t features) {
   const size_t count = import_count(&c->shape);
   const int row = c->shape.rank == 0 || c->shape.dim[c->shape.rank - 1] == (int64_t)count;
@@ -41,8 +41,8 @@ static inline const float *import_row_bias(Import *im, ImportValue *c, int64_t f
   return all;
 }
 
-/* Output 0 is x (..., in) times w: (in,out), or (out,in) where it is turned already. bias may be NULL: zeros, which a sum
- * that follows may replace. */
+/* Output 0 is x (..., in) times w: (in,out), or (out,in) where it is turned already. bias may be NULL: zeros, which a
+ * sum that follows may replace. */
 static inline int import_linear(Import *im, ImportValue *x, ImportValue *w, int turned, const float *bias,
                                 ImportValue *bias_value) {
   const int64_t in = w->shape.dim[turned], out = w->shape.dim[1 - turned];
@@ -129,8 +129,8 @@ static inline int build_gemm(Import *im) {
     m->c_row = strides.step[0], m->c_column = strides.step[1];
   }
   ImportValue *inputs[] = {a, b, c};
-  return import_output(im, 0, import_add(im, &nd_gemm_op, inputs, c ? 3 : 2, a->type, &s, &args, sizeof args), a->type,
-                       &s);
+  const int node = import_add(im, &nd_gemm_op, inputs, c ? 3 : 2, a->type, &s, &args, sizeof args);
+  return import_output(im, 0, import_products(im, node, m->k), a->type, &s);
 }
 
 /* Shapes and strides of MatMul; a list is a row or a column, whose axis then vanishes from y. */
@@ -174,7 +174,8 @@ static inline int build_matmul(Import *im) {
   NdMatmulInputs args = import_matmul_inputs(a, b, a->type);
   if (import_matmul_shapes(im, a, b, &args.matmul, &s) != 0) return -1;
   ImportValue *inputs[] = {a, b};
-  return import_output(im, 0, import_add(im, &nd_matmul_op, inputs, 2, a->type, &s, &args, sizeof args), a->type, &s);
+  const int node = import_add(im, &nd_matmul_op, inputs, 2, a->type, &s, &args, sizeof args);
+  return import_output(im, 0, import_products(im, node, args.matmul.k), a->type, &s);
 }
 
 #endif /* PHASE5_PRODUCTION_IMPORT_MATRIX_CUH */

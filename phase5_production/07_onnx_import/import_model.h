@@ -5,7 +5,7 @@
 #include "phase5_production/07_onnx_import/import_fold.h"
 #include "phase5_production/07_onnx_import/import_table.cuh"
 
-/* --------------------------------------------------------------------------------------------------------------- names */
+/* ------------------------------------------------------------------------------------------------------------ names */
 
 static inline int import_compare_values(const void *a, const void *b) {
   return strcmp(((const ImportValue *)a)->name, ((const ImportValue *)b)->name);
@@ -55,7 +55,7 @@ static inline int import_initializers(Import *im) {
   return 0;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- inputs */
+/* ----------------------------------------------------------------------------------------------------------- inputs */
 
 static inline const OnnxImportInput *import_given(const OnnxImportInput *inputs, int count, const char *name) {
   const OnnxImportInput *any = NULL;
@@ -146,7 +146,7 @@ static inline int import_inputs(Import *im, const OnnxImportInput *inputs, int c
   return 0;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- nodes */
+/* ------------------------------------------------------------------------------------------------------------ nodes */
 
 /* All operators that are missing, in one sentence. */
 static inline int import_check_operators(Import *im) {
@@ -190,19 +190,19 @@ static inline int import_node(Import *im, size_t index) {
   const ImportOperator *o = import_operator(im, node);
   OnnxImportRow *row = &im->out->rows[im->out->row_count++];
   const int first = im->g->count, bound = im->out->constant_count;
-  int folds = 1;
   char base[NODE_NAME];
   im->node = node;
   im->index = index;
   im->kind = o->kind;
   im->named = 0;
+  im->folds = 1;
   if (node->n_input > IMPORT_INPUTS)
     return import_fail(im, "%zu inputs; at most %d are possible", node->n_input, IMPORT_INPUTS);
   im->inputs = (int)node->n_input;
   for (int k = 0; k < im->inputs; k++) {
     im->in[k] = node->input[k][0] != '\0' ? import_find(im, node->input[k]) : NULL;
     if (im->in[k] && !im->in[k]->ready) return import_fail(im, "'%.100s' is not computed here", node->input[k]);
-    folds &= im->in[k] == NULL || import_is_constant(im->in[k]);
+    im->folds &= im->in[k] == NULL || import_is_constant(im->in[k]);
   }
   while (im->inputs > 0 && im->in[im->inputs - 1] == NULL) im->inputs--;
   snprintf(base, sizeof base, "%s", o->name);
@@ -210,21 +210,22 @@ static inline int import_node(Import *im, size_t index) {
   im->base = base;
   row->name = node->name ? node->name : "";
   row->op = node->op_type;
-  for (int k = 0; k < im->inputs && folds; k++)
+  for (int k = 0; k < im->inputs && im->folds; k++)
     if (im->in[k] && import_data(im, im->in[k]) == NULL) return -1;
   if (o->build(im) != 0) return -1;
   if (import_check_graph(im) != 0) return -1;
-  import_report(im, row, first, folds);
-  if (folds) import_fold(im, first, bound);
+  import_report(im, row, first, im->folds);
+  if (im->folds) import_fold(im, first, bound);
   im->g->next_name[0] = '\0';
   return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- outputs */
+/* ---------------------------------------------------------------------------------------------------------- outputs */
 
 static inline int import_outputs(Import *im) {
   const Onnx__GraphProto *graph = im->model->proto->graph;
   im->node = NULL;
+  im->folds = 0;
   for (size_t i = 0; i < graph->n_output; i++) {
     ImportValue *v = import_find(im, graph->output[i]->name);
     if (im->out->output_count == ONNX_IMPORT_VALUES || im->g->output_count == GRAPH_MAX_OUTPUTS)

@@ -26,7 +26,7 @@ static inline int import_copy(Import *im, int k, NdCopyKind kind, ImportValue *x
   return import_output(im, k, import_copy_node(im, kind, x, shape, axes, strides), x->type, shape);
 }
 
-/* ------------------------------------------------------------------------------------------------------- other shapes */
+/* ----------------------------------------------------------------------------------------------------- other shapes */
 
 /* The one size that is -1 follows from the others. Of what has the batch first, the batch stays first: as N, as 0 (that
  * of x), as -1, or as the 1 that an exporter wrote for the batch that it was called with. */
@@ -117,7 +117,7 @@ static inline int build_squeeze(Import *im) {
   return import_output_view(im, 0, x, &s);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- copies */
+/* ----------------------------------------------------------------------------------------------------------- copies */
 
 static inline int build_transpose(Import *im) {
   ImportValue *x = import_expect(im, 0);
@@ -343,7 +343,7 @@ static inline int build_depth_to_space(Import *im) {
   return import_copy(im, 0, im->kind ? ND_SPACE_TO_DEPTH : ND_DEPTH_TO_SPACE, x, &s, axes, strides);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- concat */
+/* ----------------------------------------------------------------------------------------------------------- concat */
 
 /* Values first..first+count-1 of `list`, at most 8. */
 static inline ImportValue *import_concat(Import *im, ImportValue **list, int count, int axis) {

@@ -8,7 +8,7 @@
 #include "phase5_production/07_onnx_import/import_index.cuh"
 #include "phase5_production/07_onnx_import/import_reduce.cuh"
 
-/* ---------------------------------------------------------------------------------------------------------- batch norm */
+/* ------------------------------------------------------------------------------------------------------- batch norm */
 
 /* x as pictures (N,C,H,W), whose channels stay. */
 static inline ImportValue *import_as_channels(Import *im, ImportValue *x) {
@@ -105,7 +105,7 @@ static inline int build_batch_norm(Import *im) {
                        x->type, &x->shape);
 }
 
-/* ------------------------------------------------------------------------------------------------------- rows and others */
+/* -------------------------------------------------------------------------------------------------- rows and others */
 
 static inline int build_instance_norm(Import *im) {
   ImportValue *x = import_expect(im, 0), *scale = x ? import_expect(im, 1) : NULL,
@@ -216,7 +216,7 @@ static inline int build_lrn(Import *im) {
                        &x->shape);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- Resize */
+/* ----------------------------------------------------------------------------------------------------------- Resize */
 
 /* The index of a text in a list; a sentence where it is not there. */
 static inline int import_choice(Import *im, const char *attribute, const char *otherwise, const char *const *names,

@@ -3,6 +3,7 @@
 #define PHASE5_PRODUCTION_IMPORT_QUANTIZE_CUH
 
 #include "phase5_production/07_onnx_import/import_matrix.cuh"
+#include "phase5_production/07_onnx_import/import_reduce.cuh"
 #include "phase5_production/07_onnx_import/import_window.cuh"
 
 /* Remembers the integers that a constant was made of. */
@@ -107,8 +108,8 @@ static inline int build_matmul_integer(Import *im) {
                        DTYPE_INT32, &s);
 }
 
-/* The 8 inputs of QLinearMatMul and QLinearConv, in their order: a, its scale and zero point, b, ..., y's scale and zero
- * point. -1 where one is missing. The nodes here have a and b first. */
+/* The 8 inputs of QLinearMatMul and QLinearConv, in their order: a, its scale and zero point, b, ..., y's scale and
+ * zero point. -1 where one is missing. The nodes here have a and b first. */
 static inline int import_quantized_inputs(Import *im, ImportValue *inputs[NODE_MAX_INPUTS]) {
   static const int order[] = {0, 3, 1, 2, 4, 5, 6, 7};
   for (int i = 0; i < 8; i++)

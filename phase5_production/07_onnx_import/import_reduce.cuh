@@ -65,7 +65,7 @@ static inline void import_choose_space(const ImportShape *s, int *chosen) {
   for (int i = 0; i < s->rank; i++) chosen[i] = i >= 2;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- lines */
+/* ------------------------------------------------------------------------------------------------------------ lines */
 
 /* Arguments for the axis of x. -1: the axis is the batch. */
 static inline int import_line(Import *im, NdLine *args, NdLineKind kind, const ImportValue *x, int axis) {

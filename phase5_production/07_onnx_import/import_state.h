@@ -1,7 +1,7 @@
 /* import_state.h - what the importer knows while it goes through a model: the values by name, constants, the graph.
  *
- * A value of the file is an array that is computed when the model runs, and then a node of the graph, or it is a constant:
- * then its bytes are here, on the host. In a constant that is computed from a shape the batch is the number
+ * A value of the file is an array that is computed when the model runs, and then a node of the graph, or it is a
+ * constant: then its bytes are here, on the host. In a constant that is computed from a shape the batch is the number
  * IMPORT_BATCH. It is a power of two, so that float32 has it exactly, and larger than any size: a multiple of it in a
  * shape is the batch times something.
  */
@@ -12,6 +12,7 @@
 #include "phase5_production/07_onnx_import/onnx_import.cuh"
 
 #define IMPORT_BATCH ((int64_t)1 << 30)
+#define IMPORT_MOST_CONSTANT 1073741824.0
 enum { IMPORT_INPUTS = 64, IMPORT_TEXT = 600 };
 
 /* dim[0] of what has the batch first is ONNX_IMPORT_BATCH. */
@@ -49,12 +50,14 @@ typedef struct Import {
   const Onnx__NodeProto *node;
   size_t index;
   ImportValue *in[IMPORT_INPUTS];
-  int inputs, kind, named; /* kind: of the table of operators; named: a node of the graph has got its name */
-  const char *base;        /* of names */
+  int inputs, kind, named,
+      folds;        /* kind: of the table of operators; named: a node of the graph has got its name; folds: all
+                                     its inputs are constants */
+  const char *base; /* of names */
   Error *err;
 } Import;
 
-/* ------------------------------------------------------------------------------------------------------------- errors */
+/* ----------------------------------------------------------------------------------------------------------- errors */
 
 /* "resnet.onnx: node 'conv1' (Conv): ..." Returns -1. */
 __attribute__((format(printf, 2, 3))) static inline int import_fail(Import *im, const char *format, ...) {
@@ -73,7 +76,7 @@ static inline int import_check_graph(Import *im) {
   return im->g->failed ? import_fail(im, "%.500s", im->g->error.message) : 0;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- types */
+/* ------------------------------------------------------------------------------------------------------------ types */
 
 /* -1: no type of a graph. */
 static inline int import_dtype(int onnx_type) {
@@ -94,7 +97,7 @@ static inline int import_type(Import *im, int64_t onnx_type, DType *type) {
   return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- shapes */
+/* ----------------------------------------------------------------------------------------------------------- shapes */
 
 static inline int import_batched(const ImportShape *s) { return s->rank > 0 && s->dim[0] == ONNX_IMPORT_BATCH; }
 
@@ -190,7 +193,7 @@ static inline int import_axis(Import *im, int64_t axis, int rank, int *result) {
   return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- values */
+/* ----------------------------------------------------------------------------------------------------------- values */
 
 static inline ImportValue *import_find(Import *im, const char *name) {
   int low = 0, high = im->count;

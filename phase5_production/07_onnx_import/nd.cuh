@@ -33,7 +33,7 @@ static inline NdCompute nd_compute(DType type) {
   return type == DTYPE_FLOAT32 || dtype_is_half(type) ? ND_FLOAT : ND_INT;
 }
 
-/* ---------------------------------------------------------------------------------------------- load, store, convert */
+/* --------------------------------------------------------------------------------------------- load, store, convert */
 
 template <typename T>
 static __host__ __device__ inline T nd_load(const void *from, DType type, size_t i) {
@@ -137,7 +137,7 @@ static __host__ __device__ inline void nd_move(void *to, size_t i, const void *f
     ((uint8_t *)to)[i] = ((const uint8_t *)from)[j];
 }
 
-/* ------------------------------------------------------------------------------------------------------------ indices */
+/* ---------------------------------------------------------------------------------------------------------- indices */
 
 typedef struct NdAxes {
   int rank;
@@ -166,21 +166,33 @@ static __host__ __device__ inline unsigned nd_split(size_t *i, unsigned d) {
 /* Where element i of `axes` is in an array of these strides. */
 static __host__ __device__ inline long long nd_place(const NdAxes *axes, const NdStrides *strides, size_t i) {
   long long place = strides->offset;
+  // >>> exercise nd_place: add to `place` the index along each axis of `axes` times the step of `strides` for this axis
+  // hint: nd_split(&i, d) gives the index along an axis of d elements and leaves in i the number of the rest
+  // hint: the last axis runs fastest, so it comes off first; what is left in i is the index along the first axis
+  // hint: for (int k = axes->rank - 1; k > 0; k--) place += nd_split(&i, axes->dim[k]) * strides->step[k]; then axis 0
   for (int k = axes->rank - 1; k > 0; k--) place += nd_split(&i, axes->dim[k]) * strides->step[k];
-  return place + (axes->rank > 0 ? (long long)i * strides->step[0] : 0);
+  if (axes->rank > 0) place += (long long)i * strides->step[0];
+  // <<< exercise
+  return place;
 }
 
 /* The same for two arrays. */
 static __host__ __device__ inline void nd_places(const NdAxes *axes, const NdStrides *a, const NdStrides *b, size_t i,
                                                  long long *place_a, long long *place_b) {
   long long pa = a->offset, pb = b->offset;
+  // >>> hidden nd_place
   for (int k = axes->rank - 1; k > 0; k--) {
     const unsigned at = nd_split(&i, axes->dim[k]);
     pa += at * a->step[k];
     pb += at * b->step[k];
   }
-  *place_a = pa + (axes->rank > 0 ? (long long)i * a->step[0] : 0);
-  *place_b = pb + (axes->rank > 0 ? (long long)i * b->step[0] : 0);
+  if (axes->rank > 0) {
+    pa += (long long)i * a->step[0];
+    pb += (long long)i * b->step[0];
+  }
+  // <<< hidden
+  *place_a = pa;
+  *place_b = pb;
 }
 
 /* Axis k joins the one before it. */
@@ -208,7 +220,7 @@ static inline void nd_collapse(NdAxes *axes, NdStrides *const *strides, int coun
   }
 }
 
-/* ------------------------------------------------------------------------------------------------------- both devices */
+/* ----------------------------------------------------------------------------------------------------- both devices */
 
 /* Element i of an operation; each has one of these for its own arguments. This one lets the templates below be read. */
 typedef struct NdNothing {

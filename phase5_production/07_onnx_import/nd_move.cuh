@@ -29,6 +29,22 @@ static __host__ __device__ inline void nd_one(const NdCopy &o, size_t i) {
   nd_move(o.y, i, o.x, (size_t)nd_place(&o.axes, &o.strides, i), F32 ? 4 : o.bytes);
 }
 
+/* y (columns, pixels, rows) of x (rows, columns, pixels), whose rows are turned round: a Transpose and a Slice with the
+ * step -1 in one copy. For the exercise. */
+static inline void nd_flip_gpu(float *y, const float *x, int rows, int columns, int pixels) {
+  const long long row = (long long)columns * pixels;
+  NdCopy args = {
+      4, {3, {(unsigned)columns, (unsigned)pixels, (unsigned)rows}}, {(rows - 1) * row, {pixels, 1, -row}}, x, y};
+  nd_launch<true>(args, (size_t)rows * columns * pixels);
+}
+
+static inline void nd_flip_cpu(float *y, const float *x, int rows, int columns, int pixels) {
+  for (int c = 0; c < columns; c++)
+    for (int p = 0; p < pixels; p++)
+      for (int r = 0; r < rows; r++)
+        y[((size_t)c * pixels + p) * rows + r] = x[((size_t)(rows - 1 - r) * columns + c) * pixels + p];
+}
+
 /* y (outer, all); x[k] (outer, start[k+1] - start[k]) fills the columns from start[k] on. */
 typedef struct NdConcat {
   int bytes, inputs;
@@ -109,22 +125,17 @@ static __host__ __device__ inline void nd_one(const NdTriangle &o, size_t i) {
     nd_move(o.y, i, &zero, 0, o.bytes);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- gather */
+/* ----------------------------------------------------------------------------------------------------------- gather */
 
 /* Index i of `indices`, int32 or int64, into an axis of n elements. */
 static __host__ __device__ inline long long nd_index(const void *indices, DType type, size_t i, long long n) {
-  // >>> exercise nd_index: read index i of `indices`, count from the end where it is negative, and keep it within 0..n-1
-  // hint: nd_load<int64_t>(indices, type, i) reads an index of either type
-  // hint: index -1 is the last of n elements, n - 1; one below 0 after that becomes 0, one above n - 1 becomes n - 1
-  // hint: long long at = ...; if (at < 0) at += n; then two more comparisons, in this order
   long long at = nd_load<int64_t>(indices, type, i);
   if (at < 0) at += n;
   if (at >= n) at = n - 1;
   return at < 0 ? 0 : at;
-  // <<< exercise
 }
 
-/* x (outer, n, inner), indices (count) -> y (outer, count, inner). batched: `count` indices for each sample, outer 1. */
+/* x (outer, n, inner), indices (count) -> y (outer, count, inner). batched: `count` indices per sample, and outer 1. */
 typedef struct NdGather {
   int bytes, batched;
   unsigned n, inner, count;
@@ -194,7 +205,7 @@ static __host__ __device__ inline void nd_one(const NdGatherNd &o, size_t i) {
   nd_move(o.y, i, o.x, nd_tuple_place(o.tuples, t) + r, o.bytes);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- scatter */
+/* ---------------------------------------------------------------------------------------------------------- scatter */
 
 typedef enum NdScatterKind {
   ND_SCATTER_SET,

@@ -68,8 +68,8 @@ typedef struct NdMatmulInputs {
 } NdMatmulInputs;
 extern const Op nd_matmul_op, nd_gemm_op, nd_matmul_integer_op, nd_matmul_quantized_op;
 
-/* nd_linear_op.cu. x (..., in) -> y (..., out) by weight (out,in) and bias (out), its parameters: linear_op of each row.
- * No attributes. */
+/* nd_linear_op.cu. x (..., in) -> y (..., out) by weight (out,in) and bias (out), its parameters: linear_op of each
+ * row. No attributes. */
 extern const Op nd_linear_op;
 
 /* nd_resize_op.cu. NdResize: x; NdGridSample: x, grid */

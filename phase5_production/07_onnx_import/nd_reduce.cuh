@@ -108,7 +108,7 @@ static __device__ T nd_reduce_block(NdReduceKind kind, T mine, T *shared) {
     // >>> exercise nd_reduce_tree: the first `half` threads join their number with that of the thread `half` further
     // hint: shared[threadIdx.x] is a thread's own number, nd_reduce_join<T>(kind, a, b) joins two
     // hint: a thread must not read what another has not written yet: a barrier ends the round, for all threads
-    // hint: if ((int)threadIdx.x < half) shared[threadIdx.x] = nd_reduce_join<T>(kind, ..., shared[threadIdx.x + half]);
+    // hint: if ((int)threadIdx.x < half) shared[threadIdx.x] = nd_reduce_join<T>(kind, own, its); then __syncthreads()
     if ((int)threadIdx.x < half)
       shared[threadIdx.x] = nd_reduce_join<T>(kind, shared[threadIdx.x], shared[threadIdx.x + half]);
     __syncthreads();
@@ -143,7 +143,31 @@ static inline void nd_reduce_launch(const NdReduce &o, size_t n) {
   CUDA_CHECK_LAUNCH();
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- lines */
+/* sums (rows) of x (rows, columns). For the exercise. */
+static inline void nd_reduce_rows_gpu(float *sums, const float *x, int rows, int columns) {
+  const NdReduce args = {ND_REDUCE_SUM,
+                         ND_FLOAT,
+                         DTYPE_FLOAT32,
+                         DTYPE_FLOAT32,
+                         {1, {(unsigned)rows}},
+                         {1, {(unsigned)columns}},
+                         {0, {columns}},
+                         {0, {1}},
+                         (size_t)columns,
+                         x,
+                         sums};
+  nd_reduce_launch<true, float>(args, (size_t)rows);
+}
+
+static inline void nd_reduce_rows_cpu(float *sums, const float *x, int rows, int columns) {
+  for (int r = 0; r < rows; r++) {
+    double sum = 0;
+    for (int c = 0; c < columns; c++) sum += x[(size_t)r * columns + c];
+    sums[r] = (float)sum;
+  }
+}
+
+/* ------------------------------------------------------------------------------------------------------------ lines */
 
 typedef enum NdLineKind {
   ND_LINE_SOFTMAX,

@@ -1,5 +1,5 @@
-/* nd_window.cuh - convolution, its transpose and pooling along 1, 2 or 3 axes, of any type and any padding: for what the
- * kernels of phase 3 do not compute. One thread per output.
+/* nd_window.cuh - convolution, its transpose and pooling along 1, 2 or 3 axes, of any type and any padding: for what
+ * the kernels of phase 3 do not compute. One thread per output.
  *
  *     x (N,C,D,H,W)   w (K,C/groups,kd,kh,kw)   bias (K)   y (N,K,od,oh,ow)
  *
@@ -27,8 +27,8 @@ static __host__ __device__ inline float nd_saturate(float x, DType type) {
   return x < low ? low : x > high ? high : x;
 }
 
-/* Zero points and scales of an integer product; NULL: 0, 1. Those of b, the weights, may be one for each of its `b_many`
- * filters or columns; those of a one for each of a_many rows. */
+/* Zero points and scales of an integer product; NULL: 0, 1. Those of b, the weights, may be one for each of its
+ * `b_many` filters or columns; those of a one for each of a_many rows. */
 typedef struct NdQuantized {
   int is; /* 1: exact integers; 2: scaled to the type of y */
   int a_many, b_many;
@@ -122,7 +122,7 @@ static __host__ __device__ inline void nd_one(const NdConv &o, size_t i) {
     nd_store_quantized(o.quantized, o.y, o.y_type, i, nd_conv_sum<false, int64_t>(o, n, k, at), 0, k);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- pooling */
+/* ---------------------------------------------------------------------------------------------------------- pooling */
 
 typedef enum NdPoolKind { ND_POOL_MAX, ND_POOL_MAX_INDEX, ND_POOL_AVERAGE, ND_POOL_LP } NdPoolKind;
 

@@ -1,4 +1,5 @@
-/* onnx_import.cuh - a model of ONNX becomes a Graph of common/nn: what PyTorch and TensorFlow export runs on our kernels.
+/* onnx_import.cuh - a model of ONNX becomes a Graph of common/nn: what PyTorch and TensorFlow export runs on our
+ * kernels.
  *
  *     OnnxModel file;
  *     OnnxImport import;

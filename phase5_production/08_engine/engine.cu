@@ -5,12 +5,13 @@
  *     bazel run //phase5_production:engine -- bench model.nnplan --max-batch=64 --json
  *     bazel run //phase5_production:engine -- show model.onnx -o model.svg
  *
- * build prints what each pass changes. Wherever a plan is expected, a file of ONNX is taken, too.
+ * Without arguments it shows the passes on a thin ResNet-18. build prints what each pass changes. Wherever a plan is expected, a file of ONNX is taken, too.
  */
 #include "common/options.h"
 #include "common/threads_begin.h"
 #include "phase5_production/08_engine/engine_bench.cuh"
 #include "phase5_production/08_engine/engine_command.cuh"
+#include "phase5_production/08_engine/engine_demo.cuh"
 #include "phase5_production/08_engine/engine_show.cuh"
 
 enum { BUILD = 1, GPU, PRECISION, MAX_BATCH, MAX_HEIGHT, MAX_WIDTH, INVARIANT, THREADS, CHOICES, TOP, RANDOM, ROUNDS };
@@ -20,7 +21,7 @@ static void parse_command(EngineCommand *c, struct argp_state *state, const char
   static const char *const names[] = {"build", "run", "bench", "show"};
   for (int i = 0; i < 4; i++)
     if (strcmp(arg, names[i]) == 0) {
-      c->verb = (EngineVerb)i;
+      c->verb = (EngineVerb)(i + 1);
       return;
     }
   argp_error(state, "\"%.80s\": build, run, bench or show is expected first", arg);
@@ -38,6 +39,7 @@ static void parse_argument(EngineCommand *c, struct argp_state *state, char *arg
 }
 
 static void parse_end(const EngineCommand *c, struct argp_state *state) {
+  if (state->arg_num == 0) return; /* the demonstration */
   if (state->arg_num < 2)
     argp_error(state, "a command and a model are expected: build, run, bench or show, and FILE.onnx");
   if (c->file_count > 0 && c->verb != ENGINE_RUN)
@@ -128,7 +130,7 @@ static void read_command(EngineCommand *c, int argc, char **argv) {
       OPTION_END};
   static const struct argp own = {rows,
                                   parse,
-                                  "build|run|bench|show MODEL [FILE...]",
+                                  "[build|run|bench|show MODEL [FILE...]]",
                                   "Optimises a model of ONNX for this machine, and runs it.",
                                   NULL,
                                   NULL,
@@ -152,6 +154,11 @@ int main(int argc, char **argv) {
   threads_begin();
   read_command(&command, argc, argv);
   command.start = start;
+  if (command.verb == ENGINE_DEMO) {
+    if (engine_command_demo(&command, &err) != 0) die("%s", err.message);
+    stdout_finish();
+    return 0;
+  }
   if (user_path(command.model, path, sizeof path, &err) != 0) die("%s", err.message);
   snprintf(command.model, sizeof command.model, "%s", path);
   if (command.output[0] && user_path(command.output, path, sizeof path, &err) != 0) die("%s", err.message);

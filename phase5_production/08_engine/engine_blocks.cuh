@@ -107,20 +107,33 @@ static inline void engine_block_backward(const Context *context, const Node *nod
   die("%s has no backward pass; open the model for MODEL_INFER", node->name);
 }
 
-static const Op engine_block_conv_op = {
+inline const Op engine_block_conv_op = {
     "Conv", 0, 0, NULL, engine_block_conv_floats, engine_block_conv, engine_block_backward};
-static const Op engine_block_linear_op = {
+inline const Op engine_block_linear_op = {
     "Gemm", 0, 0, NULL, engine_block_conv_floats, engine_block_conv, engine_block_backward};
-static const Op engine_block_max_pool_op = {"MaxPool", 0, 0, NULL, NULL, engine_block_pool, engine_block_backward};
-static const Op engine_block_avg_pool_op = {"AveragePool", 0, 0, NULL, NULL, engine_block_pool, engine_block_backward};
-static const Op engine_block_global_pool_op = {"GlobalAveragePool",  0, 0, NULL, NULL, engine_block_global_pool,
+inline const Op engine_block_max_pool_op = {"MaxPool", 0, 0, NULL, NULL, engine_block_pool, engine_block_backward};
+inline const Op engine_block_avg_pool_op = {"AveragePool", 0, 0, NULL, NULL, engine_block_pool, engine_block_backward};
+inline const Op engine_block_global_pool_op = {"GlobalAveragePool",  0, 0, NULL, NULL, engine_block_global_pool,
                                                engine_block_backward};
-static const Op engine_block_add_op = {"Add", 0, OP_IN_PLACE, NULL, NULL, engine_block_add, engine_block_backward};
-static const Op engine_block_pack_op = {"Pack", 0, 0, NULL, NULL, engine_block_pack, engine_block_backward};
-static const Op engine_block_unpack_op = {"Unpack", 0, 0, NULL, NULL, engine_block_unpack, engine_block_backward};
+inline const Op engine_block_add_op = {"Add", 0, OP_IN_PLACE, NULL, NULL, engine_block_add, engine_block_backward};
+inline const Op engine_block_pack_op = {"Pack", 0, 0, NULL, NULL, engine_block_pack, engine_block_backward};
+inline const Op engine_block_unpack_op = {"Unpack", 0, 0, NULL, NULL, engine_block_unpack, engine_block_backward};
+
+/* Bytes that node i reads and writes in one inference, packed weights included (fused_node_bytes()). */
+static inline double engine_node_bytes(const Graph *g, int i, int batch) {
+  const Node *node = &g->nodes[i];
+  const int packed = node->op == &engine_block_conv_op || node->op == &engine_block_linear_op;
+  return fused_node_bytes(g, i, batch) + (packed ? (double)cpu_conv2d_bytes(engine_block(node)->plan) : 0);
+}
+
+static inline double engine_graph_bytes(const Graph *g, int batch) {
+  double bytes = 0;
+  for (int i = 0; i < g->count; i++) bytes += engine_node_bytes(g, i, batch);
+  return bytes;
+}
 
 /* A convolution that also adds its second input: during the pass alone. */
-static const Op engine_block_sum_op = {"Conv", 0, 0, NULL, NULL, engine_block_backward, engine_block_backward};
+inline const Op engine_block_sum_op = {"Conv", 0, 0, NULL, NULL, engine_block_backward, engine_block_backward};
 
 #define ENGINE_FUSE_CONV_ADD \
   { &conv2d_op, &add_op, &engine_block_sum_op, &residual_add_passed_op, NULL }

@@ -21,6 +21,7 @@ static inline int engine_fill(const EngineState *e, Model *m, const EngineWeight
       filled = extension->fill(extension->state, owner, p, values, engine_weights_find, weights, err);
     if (filled < 0) status = -1;
     if (filled == 0) status = fused_fill_one(values, owner, index - 1, engine_weights_source(weights), err);
+    if (status == 0 && owner->op == &depthwise_half_op && index == 1) half_infer_turn(values, p);
   }
   if (status == 0) {
     const Device device = m->context.device;
@@ -70,9 +71,9 @@ static inline int engine_choose(EngineState *e, Graph *g, const EngineWeights *w
       engine_measure_convolutions(g, o, e->context, batch, o->log ? o->log : stderr, err) != 0)
     return -1;
   engine_pass_done(passes, g, "kernels chosen", "%s, %s", engine_precision_name(o->precision),
-                   chosen                  ? "as the plan says"
-                   : engine_can_measure(o) ? "measured"
-                                           : "by rules");
+                   chosen                                             ? "as the plan says"
+                   : o->device == DEVICE_GPU && engine_can_measure(o) ? "measured"
+                                                                      : "by rules");
   if (first) engine_choices_text(g, recipe, e->choices, sizeof e->choices);
   return 0;
 }

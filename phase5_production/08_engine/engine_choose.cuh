@@ -18,6 +18,7 @@
 #include "phase3_cnn/16_one_step/one_step_op.cuh"
 #include "phase5_production/08_engine/engine_extension.cuh"
 #include "phase5_production/08_engine/engine_state.cuh"
+#include "phase5_production/08_engine/half_infer_op.cuh"
 
 typedef enum EngineRecipe { ENGINE_LAYERS, ENGINE_CHAINS, ENGINE_BLOCKED, ENGINE_RECIPES } EngineRecipe;
 
@@ -89,7 +90,9 @@ static inline int engine_fuse(Graph *g, const EngineOptions *o, EngineRecipe rec
 }
 
 static inline void engine_lower(Graph *g, const EngineOptions *o) {
-  fused_kernels_of(g, engine_fused_type(o->precision), engine_fusions(o->precision));
+  fused_kernels_with(g, engine_fused_type(o->precision), engine_fusions(o->precision), half_infer_lowerings,
+                     HALF_INFER_LOWERINGS);
+  half_infer_absorb(g);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- choices */

@@ -10,7 +10,7 @@
 
 enum { ENGINE_MOST_FILES = 4096 };
 
-typedef enum EngineVerb { ENGINE_BUILD, ENGINE_RUN, ENGINE_BENCH, ENGINE_SHOW } EngineVerb;
+typedef enum EngineVerb { ENGINE_DEMO, ENGINE_BUILD, ENGINE_RUN, ENGINE_BENCH, ENGINE_SHOW } EngineVerb;
 
 typedef struct EngineCommand {
   CommonOptions common;

@@ -225,7 +225,8 @@ EngineMemory engine_memory(const Engine *e) {
   for (int i = 0; i < e->state->shapes; i++) {
     const EngineShape *shape = e->state->shape[i];
     const Model *m = &shape->model;
-    memory.weights += m->buffer_count * sizeof(float);
+    memory.weights += m->buffer_count * sizeof(float) + shape->plans.bytes;
+    for (int k = 0; k < shape->lanes; k++) memory.arena += shape->lane[k].plan.arena_bytes;
     if (!shape->borrows) {
       memory.weights += m->parameter_count * sizeof(float) + m->half_runs * HALF_RUN * sizeof(uint16_t);
       memory.arena += m->plan.arena_bytes;

@@ -17,6 +17,7 @@
 #define PHASE5_PRODUCTION_ENGINE_PASSES_CUH
 
 #include "phase1_building_blocks/12_dropout/dropout_op.cuh"
+#include "phase5_production/08_engine/engine_blocks.cuh"
 #include "phase5_production/08_engine/engine_constants.cuh"
 
 enum { ENGINE_MAX_PASSES = 16 };
@@ -52,7 +53,7 @@ __attribute__((format(printf, 4, 5))) static inline void engine_pass_done(Engine
   snprintf(pass->name, sizeof pass->name, "%s", name);
   pass->nodes = engine_nodes(g);
   pass->launches = fused_runs(g);
-  pass->bytes = fused_graph_bytes(g, passes->batch);
+  pass->bytes = engine_graph_bytes(g, passes->batch);
   if (passes->log == NULL) return;
   if (passes->count == 1) fprintf(passes->log, "%-22s%8s%10s%10s\n", "pass", "nodes", "launches", "MB");
   fprintf(passes->log, "%-22s%8d%10d%10.2f  %s\n", pass->name, pass->nodes, pass->launches, pass->bytes * 1e-6,

@@ -10,7 +10,7 @@ enum { ENGINE_SHOW_ROUNDS = 15 };
 
 static inline void engine_print_node(const Graph *g, int i, int batch, double seconds, json_t *rows) {
   const Node *node = &g->nodes[i];
-  const double bytes = fused_node_bytes(g, i, batch);
+  const double bytes = engine_node_bytes(g, i, batch);
   printf("%-28s %-20s %-16s %10.3f %12.3f", node->name, node->op->name, shape_text(node->shape).text, bytes * 1e-6,
          node->flops * batch * 1e-6);
   if (isfinite(seconds))

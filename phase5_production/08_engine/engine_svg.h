@@ -5,7 +5,7 @@
 #define PHASE5_PRODUCTION_ENGINE_SVG_H
 
 #include "common/atomic_file.h"
-#include "phase5_production/04_resnet18_fused/fused_rewrite.cuh"
+#include "phase5_production/08_engine/engine_blocks.cuh"
 
 enum { ENGINE_BOX_W = 236, ENGINE_BOX_H = 46, ENGINE_GAP_X = 16, ENGINE_GAP_Y = 16, ENGINE_TOP = 64 };
 
@@ -91,7 +91,7 @@ static inline void engine_svg_box(FILE *out, const EngineDrawing *d, int i, int 
   snprintf(text, sizeof text, "%.24s  %.24s", node->name, node->op ? node->op->name : "input");
   engine_svg_label(out, x + 8, y + 17, "font-weight=\"bold\"", text);
   int length = snprintf(text, sizeof text, "%.60s", shape_text(node->shape).text);
-  const double bytes = fused_node_bytes(d->g, i, d->batch);
+  const double bytes = engine_node_bytes(d->g, i, d->batch);
   if (node->op) length += snprintf(text + length, sizeof text - (size_t)length, "  %.2f MB", bytes * 1e-6);
   if (d->seconds && isfinite(d->seconds[i]) && node->op)
     snprintf(text + length, sizeof text - (size_t)length, "  %.1f us", d->seconds[i] * 1e6);
@@ -122,8 +122,8 @@ static inline void engine_svg_title(FILE *out, const EngineDrawing *d, const cha
   int measured = 0;
   for (int i = 0; i < d->g->count; i++)
     if (d->seconds && fused_node_runs(&d->g->nodes[i]) && isfinite(d->seconds[i])) sum += d->seconds[i], measured = 1;
-  int length =
-      snprintf(text, sizeof text, "%d operations, %.2f MB", fused_runs(d->g), fused_graph_bytes(d->g, d->batch) * 1e-6);
+  int length = snprintf(text, sizeof text, "%d operations, %.2f MB", fused_runs(d->g),
+                        engine_graph_bytes(d->g, d->batch) * 1e-6);
   if (measured) snprintf(text + length, sizeof text - (size_t)length, ", %.1f us", sum * 1e6);
   engine_svg_label(out, left + ENGINE_GAP_X, 26, "font-size=\"16\" font-weight=\"bold\"", title);
   engine_svg_label(out, left + ENGINE_GAP_X, 48, "fill=\"#333333\"", text);

@@ -5,6 +5,8 @@ python3-torchvision).
     onnx_models.py make FOLDER [NAME...]      small ones with random weights: FOLDER/NAME.onnx, and in
                                               FOLDER/NAME.safetensors the inputs "input_0" and outputs "output_0" ...
     onnx_models.py full FOLDER [NAME...]      the networks in their own sizes
+    onnx_models.py torch FILE.onnx NAME FOLDER   computes a model of a few operators by PyTorch in float64 (needs
+                                              python3-onnx): FOLDER/NAME.safetensors with a random input
     onnx_models.py list                       the names
 
 Exit status 77 where torch or torchvision is not installed.
@@ -20,6 +22,11 @@ try:
     from torchvision import models
 except ImportError:
     sys.exit(77)
+try:
+    import onnx
+    import onnx.numpy_helper
+except ImportError:
+    onnx = None
 
 from safetensors_files import write
 
@@ -163,10 +170,12 @@ class UNet(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A picture as 16 patches, one layer of attention: LayerNorm, MatMul of four axes, GELU."""
+    """A picture as 16 patches, one layer of attention: LayerNorm, MatMul of four axes, GELU. With `turns` the three
+    parts of the product become the first axis, and the batch the second."""
 
-    def __init__(self, width=24, heads=3):
+    def __init__(self, turns, width=24, heads=3):
         super().__init__()
+        self.turns = turns
         self.patch = nn.Conv2d(3, width, 8, 8)
         self.position = nn.Parameter(torch.randn(1, 16, width) * 0.1)
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width, eps=1e-6)
@@ -177,7 +186,11 @@ class Transformer(nn.Module):
     def forward(self, x):
         x = self.patch(x).flatten(2).transpose(1, 2) + self.position
         n, t, c = x.shape
-        q, k, v = self.qkv(self.norm1(x)).reshape(n, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+        qkv = self.qkv(self.norm1(x))
+        if self.turns:
+            q, k, v = qkv.reshape(n, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+        else:
+            q, k, v = (part.reshape(n, t, self.heads, c // self.heads).transpose(1, 2) for part in qkv.chunk(3, -1))
         a = ((q @ k.transpose(-2, -1)) * (c // self.heads) ** -0.5).softmax(-1)
         x = x + self.out((a @ v).transpose(1, 2).reshape(n, t, c))
         return self.head((x + self.mlp(self.norm2(x))).mean(1))
@@ -200,7 +213,8 @@ SMALL = {
     "super_resolution": (SuperResolution, (1, 20, 17), {"dynamic"}),
     "fast_style": (FastStyle, (3, 24, 32), {"dynamic"}),
     "unet": (UNet, (3, 20, 24), set()),
-    "transformer": (Transformer, (3, 32, 32), set()),
+    "transformer": (lambda: Transformer(False), (3, 32, 32), set()),
+    "transformer_fixed": (lambda: Transformer(True), (3, 32, 32), {"fixed"}),
 }
 FULL = {
     "resnet18": (lambda: models.resnet18(), (3, 224, 224), set()),
@@ -245,8 +259,43 @@ def export(folder, name, entry, opset):
     write(os.path.join(folder, name + ".safetensors"), {"input_0": x, "output_0": y}, {})
 
 
+def compute(node, x):
+    """One node, by PyTorch's functions; x: its inputs."""
+    a = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+    functional = nn.functional
+    if node.op_type == "Conv":
+        top, left, bottom, right = a.get("pads", [0] * 4)
+        return functional.conv2d(functional.pad(x[0], (left, right, top, bottom)), *x[1:], stride=a["strides"],
+                                 dilation=a["dilations"], groups=a.get("group", 1))
+    if node.op_type == "MaxPool":
+        return functional.max_pool2d(x[0], a["kernel_shape"], a["strides"])
+    if node.op_type == "ConstantOfShape":
+        return torch.zeros([int(size) for size in x[0]], dtype=torch.float64)
+    simple = {"Relu": lambda: x[0].relu(), "Add": lambda: x[0] + x[1], "Concat": lambda: torch.cat(x, a["axis"]),
+              "Transpose": lambda: x[0].permute(a["perm"]), "Reshape": lambda: x[0].reshape([int(n) for n in x[1]])}
+    return simple[node.op_type]()
+
+
+def by_torch(file, name, folder):
+    graph = onnx.load(file).graph
+    values = {t.name: torch.tensor(onnx.numpy_helper.to_array(t)) for t in graph.initializer}
+    values = {key: t.double() if t.is_floating_point() else t for key, t in values.items()}
+    first = graph.input[0]
+    torch.manual_seed(7)
+    x = torch.rand([d.dim_value for d in first.type.tensor_type.shape.dim]) * 2 - 1
+    values[first.name] = x.double()
+    for node in graph.node:
+        values[node.output[0]] = compute(node, [values[key] for key in node.input])
+    outputs = {"output_%d" % i: values[out.name].float() for i, out in enumerate(graph.output)}
+    write(os.path.join(folder, name + ".safetensors"), {"input_0": x, **outputs}, {})
+
+
 def main():
     warnings.filterwarnings("ignore")
+    if len(sys.argv) == 5 and sys.argv[1] == "torch":
+        if onnx is None:
+            sys.exit(77)
+        return by_torch(*sys.argv[2:])
     if len(sys.argv) >= 3 and sys.argv[1] in ("make", "full"):
         table = SMALL if sys.argv[1] == "make" else FULL
         os.makedirs(sys.argv[2], exist_ok=True)
