@@ -276,10 +276,15 @@ COURSE = {
         "onnx_varint",
         "onnx_pads",
     ],
+    "phase5_production/07_onnx_import": [
+        "nd_place",
+        "nd_reduce_tree",
+    ],
     "phase5_production/08_engine": [
         "depthwise_run",
         "concat_runs",
     ],
+<<<<<<< HEAD
 <<<<<<< HEAD
     "phase5_production/07_onnx_import": [
         "nd_place",
@@ -289,6 +294,12 @@ COURSE = {
         "int8_round",
         "int8_dp4a",
 >>>>>>> 497d95dfe6bec106a82f3942477acf7dd372b0e1
+=======
+    "phase5_production/09_int8": [
+        "int8_round",
+        "int8_dp4a",
+        "vnni_signed",
+>>>>>>> 2fd8a25702bb01c50ac3c63de6527bf94ffcd968
     ],
     "phase5_production/10_onnx_runtime": [
         "top_k_before",

@@ -16,8 +16,8 @@ static const char *const cpu_method_names[] = {"direct", "depthwise", "linear", 
 
 #define CPU_WINOGRAD_GROWTH 40.0 /* as in the lesson on Winograd's algorithm */
 
-/* Large arrays begin at a huge page, if the system has them: weights are read once, and each small page that they lie on
- * costs a walk through the page tables. */
+/* Large arrays begin at a huge page, if the system has them: weights are read once, and each small page that they
+ * lie on costs a walk through the page tables. */
 void *cpu_alloc(size_t floats) {
   void *p = NULL;
   const size_t bytes = (floats ? floats : 1) * sizeof(float), align = bytes >= CPU_HUGE ? CPU_HUGE : CPU_ALIGN;

@@ -6,7 +6,7 @@
 
 #include "phase5_production/08_engine/cpu_conv2d_tile.h"
 
-/* ----------------------------------------------------------------------------------------------- the processor's kernels */
+/* ---------------------------------------------------------------------------------------- the processor's kernels */
 
 static const CpuTileKernels *chosen; /* by cpu_kernels(), before others read it */
 

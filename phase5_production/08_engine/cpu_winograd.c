@@ -1,5 +1,5 @@
-/* cpu_winograd.c - convolutions of 3 x 3 with stride 1 by Winograd's F(4x4,3x3): 36 products for 16 outputs, where the sum
- * has 144.
+/* cpu_winograd.c - convolutions of 3 x 3 with stride 1 by Winograd's F(4x4,3x3): 36 products for 16 outputs, where
+ * the sum has 144.
  *
  *     u (36, blocks of filters, C, 16)     the weights, transformed once
  *     v (36, blocks of channels, tiles, 16)  a chunk of tiles of x, transformed
@@ -18,7 +18,7 @@ enum {
   CHUNK = 56,            /* tiles */
   CHUNK_BYTES = 1 << 20, /* of v and m, but no fewer tiles than */
   CHUNK_LEAST = 28,
-  TILES_LEAST = 12, /* or the weights, four times as many as those of the sum, are read for too little */
+  TILES_LEAST = 8, /* or the weights, four times as many as those of the sum, are read for too little */
   CHANNELS_LEAST = 32,
 };
 
