@@ -284,22 +284,10 @@ COURSE = {
         "depthwise_run",
         "concat_runs",
     ],
-<<<<<<< HEAD
-<<<<<<< HEAD
-    "phase5_production/07_onnx_import": [
-        "nd_place",
-        "nd_reduce_tree",
-=======
-    "phase5_production/09_int8": [
-        "int8_round",
-        "int8_dp4a",
->>>>>>> 497d95dfe6bec106a82f3942477acf7dd372b0e1
-=======
     "phase5_production/09_int8": [
         "int8_round",
         "int8_dp4a",
         "vnni_signed",
->>>>>>> 2fd8a25702bb01c50ac3c63de6527bf94ffcd968
     ],
     "phase5_production/10_onnx_runtime": [
         "top_k_before",
