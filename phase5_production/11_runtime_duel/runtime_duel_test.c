@@ -129,6 +129,10 @@ static void a_contender_that_is_wrong_is_not_measured(void **state) {
   expect_reason(
       python("wrong", "echo '{\"first\":1}'\nread\nhead -c 16 /dev/zero > \"$y\"\necho '{\"ready\":1}'\nread\n"), 1,
       "its answers differ from ONNX Runtime, CPU by ");
+  expect_reason(python("nan",
+                       "echo '{\"first\":1}'\nread\nprintf '\\0\\0\\300\\177%.0s' 1 2 3 4 > \"$y\"\n"
+                       "echo '{\"ready\":1}'\nread\n"),
+                1, "its answers differ from ONNX Runtime, CPU by nan");
   expect_reason(
       python("short", "echo '{\"first\":1}'\nread\nhead -c 8 /dev/zero > \"$y\"\necho '{\"ready\":1}'\nread\n"), 0,
       "its output has another size than the reference's");
