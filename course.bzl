@@ -294,6 +294,6 @@ COURSE = {
     ],
     "phase5_production/11_runtime_duel": [
         "duel_cosine",
-        "duel_top1",
+        "duel_worse",
     ],
 }
