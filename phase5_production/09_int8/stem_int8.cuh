@@ -234,7 +234,7 @@ static __device__ __forceinline__ void stem_int8_row(int8_t *y, const uint32_t *
 
 /* As stem_pool_kernel(): the next four rows of pixels come while a row of windows is computed. */
 template <bool QUADS>
-static __global__ void __launch_bounds__(STEM_THREADS, 6)
+static __global__ void __launch_bounds__(STEM_THREADS, 5)
     stem_int8_kernel(int8_t *y, const float *x, StemInt8 stem, StemShape s) {
   extern __shared__ __align__(128) unsigned char stem_int8_shared[];
   int4 *above = (int4 *)stem_int8_shared + threadIdx.x;
