@@ -4,6 +4,8 @@
 
 #include "phase5_production/08_engine/engine_choose.cuh"
 
+#define ENGINE_CPU_FLOPS 2e8 /* a network is measured that needs no more for one group of samples */
+
 /* ----------------------------------------------------------------------------------------------------------- weights */
 
 /* The numbers of a prepared model. owned: all of them; else only its buffers: the rest is another shape's. */
@@ -32,12 +34,21 @@ static inline int engine_fill(const EngineState *e, Model *m, const EngineWeight
 
 /* ------------------------------------------------------------------------------------------------------------ choices */
 
+/* A CPU would measure a large network for longer than it takes to answer: there the rule is good enough. */
+static inline int engine_measures(const EngineState *e, const Graph *g, int batch) {
+  double flops = 0;
+  for (int i = 0; i < g->count; i++) flops += g->nodes[i].flops;
+  if (e->options.device == DEVICE_CPU && flops * batch > ENGINE_CPU_FLOPS) return 0;
+  return engine_can_measure(&e->options);
+}
+
 /* The recipe of the first shape: that of the choices, or measured, or by a rule. */
-static inline EngineRecipe engine_choose_recipe(EngineState *e, const Graph *g, int batch) {
+static inline EngineRecipe engine_choose_recipe(EngineState *e, const Graph *g, const EngineWeights *weights,
+                                                int batch) {
   const EngineOptions *o = &e->options;
   const int chosen = engine_choice_recipe(e->choices);
   if (chosen >= 0) return (EngineRecipe)chosen;
-  if (o->device == DEVICE_GPU && engine_can_measure(o)) return engine_measure_recipe(g, o, e->context, batch);
+  if (engine_measures(e, g, batch)) return engine_measure_recipe(g, o, weights, e->context, batch);
   return o->device == DEVICE_GPU ? ENGINE_CHAINS : ENGINE_BLOCKED;
 }
 
@@ -70,13 +81,15 @@ static inline int engine_choose(EngineState *e, Graph **graph, const EngineWeigh
   const int batch = o->batch_invariant && o->max_batch > ENGINE_GROUP ? ENGINE_GROUP : o->max_batch;
   if (engine_extend(e, graph, passes, err) != 0) return -1;
   Graph *g = *graph;
+  const int group = engine_group(e, 1) > 0 ? engine_group(e, 1) : 1;
   const int chosen = engine_choice_recipe(e->choices) >= 0;
-  const EngineRecipe recipe = engine_choose_recipe(e, g, batch);
-  if (recipe == ENGINE_BLOCKED && o->device == DEVICE_GPU)
-    return error_set(err, "the recipe blocks is for a CPU; expected layers or chains");
+  const int measured = !chosen && engine_measures(e, g, e->options.device == DEVICE_CPU ? group : batch);
+  const EngineRecipe recipe = engine_choose_recipe(e, g, weights, o->device == DEVICE_CPU ? group : batch);
+  if (!engine_recipe_is_for(recipe, o->device))
+    return error_set(err, "the recipe %s is not for a %s; expected %s", engine_recipe_name(recipe),
+                     device_name(o->device), o->device == DEVICE_GPU ? "layers or chains" : "layers or blocks");
   engine_fuse(g, o, recipe);
-  const int group = engine_group(e, 1);
-  if (recipe == ENGINE_BLOCKED && engine_blocks(g, weights, plans, group > 0 ? group : 1, err) != 0) return -1;
+  if (recipe == ENGINE_BLOCKED && engine_blocks(g, weights, plans, group, err) != 0) return -1;
   engine_pass_done(passes, g, "fused", "recipe %s", engine_recipe_name(recipe));
   if (recipe != ENGINE_BLOCKED) engine_lower(g, o);
   if (engine_apply_choices(g, e->choices, err) != 0) return -1;
@@ -84,9 +97,9 @@ static inline int engine_choose(EngineState *e, Graph **graph, const EngineWeigh
       engine_measure_convolutions(g, o, e->context, batch, o->log ? o->log : stderr, err) != 0)
     return -1;
   engine_pass_done(passes, g, "kernels chosen", "%s, %s", engine_precision_name(o->precision),
-                   chosen                                             ? "as the plan says"
-                   : o->device == DEVICE_GPU && engine_can_measure(o) ? "measured"
-                                                                      : "by rules");
+                   chosen     ? "as the plan says"
+                   : measured ? "measured"
+                              : "by rules");
   if (first) engine_choices_text(g, recipe, e->choices, sizeof e->choices);
   return 0;
 }
