@@ -9,11 +9,12 @@
 #include "common/error.h"
 
 /* The tensor map of x, `rank` dimensions (at most 5), the contiguous one first: size[i] elements along dimension i,
- * pitch[i] bytes from one to the next along dimension i + 1, boxes of box[i] elements. Boxes have the 128-byte swizzle,
- * and are zero outside of the array. x and the pitches are multiples of 16 bytes. The driver makes the map; its library
+ * pitch[i] bytes from one to the next along dimension i + 1, boxes of box[i] elements. Boxes have the 128-byte swizzle
+ * unless told otherwise, and are zero outside of the array. x and the pitches are multiples of 16 bytes. The driver makes the map; its library
  * need not be linked, since the runtime finds the function. */
 static inline CUtensorMap tensor_map(const void *x, CUtensorMapDataType type, int rank, const cuuint64_t *size,
-                                     const cuuint64_t *pitch, const cuuint32_t *box) {
+                                     const cuuint64_t *pitch, const cuuint32_t *box,
+                                     CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B) {
   typedef CUresult Encode(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
                           const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
                           CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
@@ -33,8 +34,8 @@ static inline CUtensorMap tensor_map(const void *x, CUtensorMapDataType type, in
   CUtensorMap map;
   const cuuint32_t step[5] = {1, 1, 1, 1, 1};
   CUresult status =
-      encode(&map, type, (cuuint32_t)rank, (void *)x, size, pitch, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      encode(&map, type, (cuuint32_t)rank, (void *)x, size, pitch, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) {
     char sizes[160] = "";
     for (int i = 0, at = 0; i < rank; i++)

@@ -345,9 +345,9 @@ static __device__ __forceinline__ void stem_row(T *y, const F *ring, float4 *abo
 
 /* The next four rows of pixels come to shared memory while a row of windows is computed. That reads three groups, and
  * the fourth is written after it: one barrier for each row is enough. */
-template <bool QUADS, typename T>
+template <bool QUADS, typename O, typename T>
 static __global__ void __launch_bounds__(STEM_THREADS, 4)
-    stem_pool_kernel(T *y, const float *x, const T *w, const float *bias, StemShape s) {
+    stem_pool_kernel(O *y, const float *x, const T *w, const float *bias, StemShape s) {
   typedef typename StemFactor<T>::type F;
   extern __shared__ __align__(128) unsigned char stem_shared[];
   float4 *above = (float4 *)stem_shared + threadIdx.x;
@@ -381,20 +381,21 @@ static __global__ void __launch_bounds__(STEM_THREADS, 4)
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
-template <bool QUADS, typename T>
-static inline void stem_pool_launch(T *y, const float *x, const T *w, const float *bias, StemShape s) {
+template <bool QUADS, typename O, typename T>
+static inline void stem_pool_launch(O *y, const float *x, const T *w, const float *bias, StemShape s) {
   typedef typename StemFactor<T>::type F;
   const int ring = STEM_RING * STEM_PIXEL_ROW, filters = STEM_FILTERS * STEM_FILTER_PITCH;
   const int bytes =
       STEM_TILES * STEM_THREADS * (int)sizeof(float4) + (ring > filters ? ring : filters) * (int)sizeof(F);
-  shared_limit_ask((const void *)stem_pool_kernel<QUADS, T>, bytes);
+  shared_limit_ask((const void *)stem_pool_kernel<QUADS, O, T>, bytes);
   const dim3 grid((unsigned)s.blocks, (unsigned)(s.k + STEM_FILTERS - 1) / STEM_FILTERS);
-  stem_pool_kernel<QUADS, T><<<grid, STEM_THREADS, bytes>>>(y, x, w, bias, s);
+  stem_pool_kernel<QUADS, O, T><<<grid, STEM_THREADS, bytes>>>(y, x, w, bias, s);
   CUDA_CHECK_LAUNCH();
 }
 
-template <typename T>
-static inline void stem_pool_forward_gpu(T *y, const float *x, const T *w, const float *bias, StemShape s) {
+/* Outputs of another type than the weights need a conv2d_store_pair() that is declared before this header. */
+template <typename O, typename T>
+static inline void stem_pool_forward_gpu(O *y, const float *x, const T *w, const float *bias, StemShape s) {
   mma_require();
   if (s.w % 4 == 0 && (uintptr_t)x % sizeof(float4) == 0)
     stem_pool_launch<true>(y, x, w, bias, s);

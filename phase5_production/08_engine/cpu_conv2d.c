@@ -28,57 +28,64 @@ void *cpu_alloc(size_t floats) {
 
 /* -------------------------------------------------------------------------------------------------------- plans */
 
-/* Cycles of a row of q pixels with tiles of so many blocks: two products per cycle, two loads per cycle, and a sum that
- * waits four cycles for itself. */
-static double cpu_row_cost(const CpuTileKernels *kernels, int blocks, int q) {
-  const int vectors = strcmp(kernels->name, "avx512") == 0 ? 1 : strcmp(kernels->name, "avx2") == 0 ? 2 : 4;
-  const int tiles = (q + kernels->pixels[blocks] - 1) / kernels->pixels[blocks];
+/* Cycles of a row with tiles of so many blocks: two products per cycle, two loads per cycle, and a sum that waits four
+ * cycles for itself. */
+static double cpu_row_cost(CpuTiling t, int blocks) {
+  const int tiles = (t.width + t.pixels[blocks] - 1) / t.pixels[blocks];
   double cost = 0;
   for (int i = 0; i < tiles; i++) {
-    const int pixels = q * (i + 1) / tiles - q * i / tiles, sums = blocks * vectors * pixels;
-    double cycles = sums / 2.0, loads = (blocks * vectors + pixels) / 2.0;
-    cycles = cycles > loads ? cycles : loads;
-    cost += cycles > 4 ? cycles : 4;
+    const int pixels = t.width * (i + 1) / tiles - t.width * i / tiles;
+    const double cycles = blocks * t.vectors * pixels / 2.0, loads = (blocks * t.vectors + pixels) / 2.0;
+    cost += fmax(fmax(cycles, loads), 4);
   }
   return cost;
 }
 
-/* How many of `left` blocks of filters to take together: the least cost per block. */
-static int cpu_choose_blocks(const CpuTileKernels *kernels, int left, int q) {
+/* How many of `left` blocks of filters to take together. */
+static int cpu_choose_blocks(CpuTiling t, int left) {
   int best = 1;
   double least = INFINITY;
+  if (t.blocks > 0 && t.blocks <= left) return t.blocks;
   for (int blocks = 1; blocks <= CPU_TILE_BLOCKS && blocks <= left; blocks++) {
-    if (kernels->pixels[blocks] == 0) continue;
-    const double cost = cpu_row_cost(kernels, blocks, q) / blocks;
+    if (t.pixels[blocks] == 0) continue;
+    const double cost = cpu_row_cost(t, blocks) / blocks;
     if (cost < least) best = blocks, least = cost;
   }
   return best;
 }
 
-/* Groups of filters, and for each the channels that at least one of its filters reads. */
-static void cpu_plan_groups(CpuConv2d *conv, int most_channels) {
-  const Conv2dShape *s = &conv->shape;
+int cpu_plan_groups(CpuGroup **groups, const Conv2dShape *s, CpuTiling t) {
   const int blocks = (s->k + CPU_BLOCK - 1) / CPU_BLOCK, channels = s->c / s->groups, filters = s->k / s->groups;
-  conv->group = (CpuGroup *)xcalloc((size_t)blocks, sizeof *conv->group);
-  const int width = conv->method == CPU_WINOGRAD ? CPU_TILE_PIXELS : conv->pixels;
-  size_t offset = 0;
+  int count = 0;
+  *groups = (CpuGroup *)xcalloc((size_t)blocks, sizeof **groups);
   for (int first = 0; first < blocks;) {
-    CpuGroup *group = &conv->group[conv->groups++];
+    CpuGroup *group = &(*groups)[count++];
     group->first = first;
-    group->count = conv->method == CPU_DEPTHWISE                        ? 1
-                   : conv->two_rows && blocks - first >= conv->two_rows ? conv->two_rows
-                                                                        : cpu_choose_blocks(conv->kernels, blocks - first, width);
+    group->count = cpu_choose_blocks(t, blocks - first);
     first += group->count;
     const int last_filter = first * CPU_BLOCK < s->k ? first * CPU_BLOCK - 1 : s->k - 1;
     const int from = group->first * CPU_BLOCK / filters * channels, to = (last_filter / filters + 1) * channels;
-    group->x_first = from / most_channels;
-    group->x_blocks = (to - 1) / most_channels + 1 - group->x_first;
-    group->last = to - (group->x_first + group->x_blocks - 1) * most_channels;
-    group->w_offset = offset;
-    const size_t read = (size_t)(group->x_blocks - 1) * most_channels + group->last;
-    offset += (conv->method == CPU_DEPTHWISE ? 1 : read) * s->r * s->s * group->count * CPU_BLOCK;
+    group->x_first = from / t.most_channels;
+    group->x_blocks = (to - 1) / t.most_channels + 1 - group->x_first;
+    group->last = to - (group->x_first + group->x_blocks - 1) * t.most_channels;
   }
-  conv->w_count = offset;
+  return count;
+}
+
+/* Of the groups of a convolution in float32, where their weights lie. */
+static void cpu_plan_weights(CpuConv2d *conv, int most_channels) {
+  const CpuTileKernels *kernels = conv->kernels;
+  const CpuTiling tiling = {kernels->pixels, CPU_BLOCK / kernels->lanes,
+                            conv->method == CPU_WINOGRAD ? CPU_TILE_PIXELS : conv->pixels,
+                            conv->method == CPU_DEPTHWISE ? 1 : conv->two_rows, most_channels};
+  conv->groups = cpu_plan_groups(&conv->group, &conv->shape, tiling);
+  for (int g = 0; g < conv->groups; g++) {
+    CpuGroup *group = &conv->group[g];
+    const size_t read = (size_t)(group->x_blocks - 1) * most_channels + group->last;
+    group->w_offset = conv->w_count;
+    conv->w_count +=
+        (conv->method == CPU_DEPTHWISE ? 1 : read) * conv->shape.r * conv->shape.s * group->count * CPU_BLOCK;
+  }
 }
 
 static float cpu_weight(const Conv2dShape *s, const float *w, int k, int c, int r, int tap) {
@@ -127,7 +134,7 @@ static void cpu_finish(CpuConv2d *conv, const float *w, const float *bias, int m
   conv->tile.channels = most_channels;
   conv->tile.least = conv->activation.least;
   conv->tile.most = conv->activation.most;
-  cpu_plan_groups(conv, most_channels);
+  cpu_plan_weights(conv, most_channels);
   conv->bias = (float *)cpu_alloc((size_t)blocks * CPU_BLOCK);
   memset(conv->bias, 0, (size_t)blocks * CPU_BLOCK * sizeof *conv->bias);
   if (bias) memcpy(conv->bias, bias, conv->shape.k * sizeof *bias);
@@ -137,7 +144,7 @@ static void cpu_finish(CpuConv2d *conv, const float *w, const float *bias, int m
     cpu_pack_weights(conv, w, most_channels);
 }
 
-static int cpu_conv2d_check(Conv2dShape s, CpuShape x, CpuShape y, Error *err) {
+int cpu_conv2d_check(Conv2dShape s, CpuShape x, CpuShape y, Error *err) {
   const Conv2dShapeText text = conv2d_shape_text(s);
   if (conv2d_shape_check(s, err) != 0) return -1;
   if (x.c != s.c || x.h != s.h || x.w != s.w || y.c != s.k || y.h != conv2d_out_h(s) || y.w != conv2d_out_w(s))
@@ -145,7 +152,8 @@ static int cpu_conv2d_check(Conv2dShape s, CpuShape x, CpuShape y, Error *err) {
                      text.text, x.c, x.h, x.w, y.c, y.h, y.w, s.k, conv2d_out_h(s), conv2d_out_w(s));
   const int padding = s.padding_h > s.padding_w ? s.padding_h : s.padding_w;
   if ((x.border >= 0 && x.border < padding) || y.border < 0)
-    return error_set(err, "convolution of %s: x has a border of %d, y one of %d; x needs one of at least its padding, %d",
+    return error_set(err,
+                     "convolution of %s: x has a border of %d, y one of %d; x needs one of at least its padding, %d",
                      text.text, x.border, y.border, padding);
   return 0;
 }
@@ -288,7 +296,8 @@ static void cpu_run_task(const CpuCall *call, int image, int g, int band) {
   const CpuGroup *group = &conv->group[g];
   const Conv2dShape *s = &conv->shape;
   const bool linear = conv->method == CPU_LINEAR, plain = conv->x.border < 0;
-  const int from = (int)((long)conv->rows * band / call->bands), to = (int)((long)conv->rows * (band + 1) / call->bands);
+  const int from = (int)((long)conv->rows * band / call->bands),
+            to = (int)((long)conv->rows * (band + 1) / call->bands);
   CpuTile tile = conv->tile;
   const size_t y_first = image * conv->y_image + group->first * conv->tile.y_plane;
   const float *x = call->x + image * (conv->padded ? conv->padded : conv->x_image) + group->x_first * tile.x_plane;
@@ -301,7 +310,8 @@ static void cpu_run_task(const CpuCall *call, int image, int g, int band) {
   tile.last = plain ? tile.channels : group->last;
   for (int b = 0; b < group->count && !linear; b++)
     cpu_clear_border_rows(call->y + y_first + b * tile.y_plane, conv->y, from, to);
-  const CpuGroup *after = g + call->threads < conv->groups ? group + call->threads : NULL; /* likely this thread's next */
+  const CpuGroup *after =
+      g + call->threads < conv->groups ? group + call->threads : NULL; /* likely this thread's next */
   const float *next = after ? conv->w + after->w_offset : NULL;
   const size_t count = (g + 1 < conv->groups ? group[1].w_offset : conv->w_count) - group->w_offset;
   int pass = 0;

@@ -61,7 +61,7 @@ size_t cpu_conv2d_workspace(const CpuConv2d *conv, int n, int threads);
 
 void cpu_conv2d_close(CpuConv2d *conv);
 
-size_t cpu_conv2d_bytes(const CpuConv2d *conv);      /* of packed weights */
+size_t cpu_conv2d_bytes(const CpuConv2d *conv);       /* of packed weights */
 const char *cpu_conv2d_method(const CpuConv2d *conv); /* "direct", "depthwise", "winograd" */
 
 /* By what factor its rounding errors may be larger than those of the plain sum: 1 but for Winograd's method. */

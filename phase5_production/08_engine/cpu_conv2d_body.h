@@ -42,7 +42,8 @@ SIMD_INLINE void cpu_tile(const CpuTile *t, const int kv, const int pt, const si
         const float *x = t->x + b * t->x_plane + r * t->x_row + s * t->x_tap;
         for (int c = 0; c < channels; c++, x++, w += kv * CPU_BLOCK, next += CPU_BLOCK) {
           __builtin_prefetch(next, 0, 2);
-          __asm__("" : "+r"(x)); /* or GCC keeps what the next tap reads again, and has no registers left for the sums */
+          __asm__(""
+                  : "+r"(x)); /* or GCC keeps what the next tap reads again, and has no registers left for the sums */
           V weight[MOST];
 #pragma GCC unroll 16
           for (int i = 0; i < vectors; i++) weight[i] = cpu_load(w + i * CPU_LANES);
@@ -143,35 +144,32 @@ static void cpu_add(float *y, const float *a, const float *b, size_t count, floa
   static void cpu_tile_##kv##_##pt##_2(const CpuTile *t) { cpu_tile(t, kv, pt, 1, 1); }             \
   static void cpu_tile_##kv##_##pt##_3(const CpuTile *t) { cpu_tile(t, kv, pt, 2, 1); }             \
   static void cpu_tile_##kv##_##pt##_4(const CpuTile *t) { cpu_tile(t, kv, pt, t->x_step, 1); }
-#define CPU_KERNEL_ROWS(kv, pt)                                                                     \
-  static void cpu_tile_##kv##_##pt##_5(const CpuTile *t) { cpu_tile(t, kv, pt, CPU_BLOCK, 2); }     \
+#define CPU_KERNEL_ROWS(kv, pt)                                                                 \
+  static void cpu_tile_##kv##_##pt##_5(const CpuTile *t) { cpu_tile(t, kv, pt, CPU_BLOCK, 2); } \
   static void cpu_tile_##kv##_##pt##_6(const CpuTile *t) { cpu_tile(t, kv, pt, 2 * CPU_BLOCK, 2); }
 #define CPU_DEPTHWISES(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
-#define CPU_DEPTHWISE(pt)                                                                        \
-  static void cpu_depthwise_##pt##_0(const CpuTile *t) { cpu_depthwise(t, pt, CPU_BLOCK); }      \
-  static void cpu_depthwise_##pt##_1(const CpuTile *t) { cpu_depthwise(t, pt, 2 * CPU_BLOCK); }  \
+#define CPU_DEPTHWISE(pt)                                                                       \
+  static void cpu_depthwise_##pt##_0(const CpuTile *t) { cpu_depthwise(t, pt, CPU_BLOCK); }     \
+  static void cpu_depthwise_##pt##_1(const CpuTile *t) { cpu_depthwise(t, pt, 2 * CPU_BLOCK); } \
   static void cpu_depthwise_##pt##_4(const CpuTile *t) { cpu_depthwise(t, pt, t->x_step); }
 
 CPU_KERNELS(CPU_KERNEL)
 CPU_KERNELS_ROWS(CPU_KERNEL_ROWS)
 CPU_DEPTHWISES(CPU_DEPTHWISE)
 
-#define CPU_NAMES(kv, pt)                                                                      \
-  [CPU_STEP_BLOCK][kv][pt] = cpu_tile_##kv##_##pt##_0,                                         \
-  [CPU_STEP_BLOCKS][kv][pt] = cpu_tile_##kv##_##pt##_1,                                        \
-  [CPU_STEP_PLAIN][kv][pt] = cpu_tile_##kv##_##pt##_2,                                         \
-  [CPU_STEP_PLAIN_TWO][kv][pt] = cpu_tile_##kv##_##pt##_3,                                     \
+#define CPU_NAMES(kv, pt)                                                                                       \
+  [CPU_STEP_BLOCK][kv][pt] = cpu_tile_##kv##_##pt##_0, [CPU_STEP_BLOCKS][kv][pt] = cpu_tile_##kv##_##pt##_1,    \
+  [CPU_STEP_PLAIN][kv][pt] = cpu_tile_##kv##_##pt##_2, [CPU_STEP_PLAIN_TWO][kv][pt] = cpu_tile_##kv##_##pt##_3, \
   [CPU_STEP_ANY][kv][pt] = cpu_tile_##kv##_##pt##_4,
-#define CPU_NAMES_ROWS(kv, pt)                                                                 \
-  [CPU_STEP_ROWS][kv][pt] = cpu_tile_##kv##_##pt##_5,                                          \
-  [CPU_STEP_ROWS_TWO][kv][pt] = cpu_tile_##kv##_##pt##_6,
-#define CPU_NAMES_DEPTHWISE(pt)                                                                \
-  [CPU_STEP_BLOCK][pt] = cpu_depthwise_##pt##_0,                                               \
-  [CPU_STEP_BLOCKS][pt] = cpu_depthwise_##pt##_1,                                              \
+#define CPU_NAMES_ROWS(kv, pt) \
+  [CPU_STEP_ROWS][kv][pt] = cpu_tile_##kv##_##pt##_5, [CPU_STEP_ROWS_TWO][kv][pt] = cpu_tile_##kv##_##pt##_6,
+#define CPU_NAMES_DEPTHWISE(pt)                                                                  \
+  [CPU_STEP_BLOCK][pt] = cpu_depthwise_##pt##_0, [CPU_STEP_BLOCKS][pt] = cpu_depthwise_##pt##_1, \
   [CPU_STEP_ANY][pt] = cpu_depthwise_##pt##_4,
 
 const CpuTileKernels CPU_TABLE = {
     .name = CPU_TABLE_NAME,
+    .lanes = CPU_LANES,
     .pixels = CPU_WIDEST,
     .two_rows = CPU_TWO_ROWS,
     .kernel = {CPU_KERNELS(CPU_NAMES) CPU_KERNELS_ROWS(CPU_NAMES_ROWS)},

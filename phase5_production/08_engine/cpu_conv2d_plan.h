@@ -42,6 +42,21 @@ struct CpuConv2d {
   double flops; /* of an image */
 };
 
+/* What the division of a convolution depends on: tiles of at most pixels[blocks] pixels of a row of `width`. */
+typedef struct CpuTiling {
+  const int *pixels; /* by blocks of filters; 0: there are no such tiles */
+  int vectors;       /* of sums in a block */
+  int width;
+  int blocks;        /* that each tile has, if so many are left; 0: the least cost */
+  int most_channels; /* of a block of x */
+} CpuTiling;
+
+/* Groups of filters, and for each the channels that at least one of its filters reads; w_offset is left 0. */
+int cpu_plan_groups(CpuGroup **groups, const Conv2dShape *s, CpuTiling tiling);
+
+/* -1 where x and y are not what the shape says. */
+int cpu_conv2d_check(Conv2dShape s, CpuShape x, CpuShape y, Error *err);
+
 /* F(4x4,3x3), in cpu_winograd.c. */
 bool cpu_winograd_fits(const CpuConv2d *conv, int n);
 void cpu_winograd_pack(CpuConv2d *conv, const float *w);
@@ -64,8 +79,9 @@ static inline const float *cpu_next(const float *at_hand, const float *from, siz
   return from && pass < blocks ? from + count / blocks * pass : at_hand;
 }
 
-void *cpu_alloc(size_t floats);                                        /* at a cache line; ends the program without memory */
-void cpu_clear_border_rows(float *y, CpuShape s, int from, int to);    /* of a plane: beside these rows, above 0, below h */
+void *cpu_alloc(size_t floats); /* at a cache line; ends the program without memory */
+void cpu_clear_border_rows(float *y, CpuShape s, int from,
+                           int to); /* of a plane: beside these rows, above 0, below h */
 
 #ifdef __cplusplus
 }

@@ -2,7 +2,8 @@
 #define CPU_LANES 4
 #define CPU_TABLE cpu_tile_portable
 #define CPU_TABLE_NAME "portable"
-#define CPU_WIDEST {0, 2, 0, 0, 0}
+#define CPU_WIDEST \
+  { 0, 2, 0, 0, 0 }
 #define CPU_KERNELS(X) X(1, 1) X(1, 2)
 #define CPU_TWO_ROWS 0
 #define CPU_KERNELS_ROWS(X)

@@ -67,8 +67,7 @@ static void check_conv2d(const Case *t, const char *kernels, uint64_t seed) {
   test_random_fill(bias, s.k, seed + 2);
   test_random_fill(added, y_count, seed + 3);
   conv2d_forward_cpu(expected, x, w, t->with_bias ? bias : NULL, s);
-  for (size_t i = 0; i < y_count; i++)
-    expected[i] = clip(expected[i] + (t->with_added ? added[i] : 0), t->activation);
+  for (size_t i = 0; i < y_count; i++) expected[i] = clip(expected[i] + (t->with_added ? added[i] : 0), t->activation);
 
   float *y_blocks = blocks_create(y_shape, s.n), *added_blocks = blocks_create(y_shape, s.n);
   float *x_blocks = t->plain ? NULL : blocks_create(x_shape, s.n);
@@ -166,7 +165,10 @@ static void linear_layers(void **state) {
   const struct {
     CpuShape x;
     int k, n, threads;
-  } cases[] = {{{400, 1, 1, 0}, 120, 1, 1}, {{5, 3, 2, 1}, 10, 3, 1}, {{16, 5, 5, 0}, 84, 17, 2}, {{1, 1, 1, 0}, 1, 1, 1},
+  } cases[] = {{{400, 1, 1, 0}, 120, 1, 1},
+               {{5, 3, 2, 1}, 10, 3, 1},
+               {{16, 5, 5, 0}, 84, 17, 2},
+               {{1, 1, 1, 0}, 1, 1, 1},
                {{33, 2, 3, 0}, 130, 2, 2}};
   for (size_t k = 0; k < sizeof all_kernels / sizeof *all_kernels; k++) {
     if (cpu_kernels(all_kernels[k]) == NULL) continue;
@@ -309,10 +311,14 @@ static void refuses_shapes_that_do_not_match(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(convolutions_of_ragged_sizes), cmocka_unit_test(the_first_layer_reads_plain_images),
-      cmocka_unit_test(groups_and_depthwise),         cmocka_unit_test(convolutions_of_networks),
-      cmocka_unit_test(linear_layers),                cmocka_unit_test(pools),
-      cmocka_unit_test(sums_are_clipped_and_nan_stays), cmocka_unit_test(refuses_shapes_that_do_not_match),
+      cmocka_unit_test(convolutions_of_ragged_sizes),
+      cmocka_unit_test(the_first_layer_reads_plain_images),
+      cmocka_unit_test(groups_and_depthwise),
+      cmocka_unit_test(convolutions_of_networks),
+      cmocka_unit_test(linear_layers),
+      cmocka_unit_test(pools),
+      cmocka_unit_test(sums_are_clipped_and_nan_stays),
+      cmocka_unit_test(refuses_shapes_that_do_not_match),
   };
   return TEST_MAIN("cpu_conv2d", tests);
 }

@@ -23,13 +23,13 @@ typedef struct CpuTile {
   const float *x;     /* what the first tap of the first pixel reads */
   const float *w;     /* (blocks of x, R, S, channels, KV, 16) */
   const float *bias;  /* (KV,16) */
-  const float *next;  /* what comes after w: a line of 16 floats is fetched into the L2 cache for each channel and tap */
-  size_t y_plane;     /* from a block of filters to the next */
-  size_t y_step;      /* from a pixel to the next: 16, or, of a linear layer, the features of an image */
-  size_t x_plane;     /* from a block of channels to the next */
-  size_t x_row, x_tap; /* from a tap to the next, down and right */
-  size_t x_step;      /* from a pixel to the next: the stride */
-  size_t x_down, y_down; /* from a row of y to the next */
+  const float *next; /* what comes after w: a line of 16 floats is fetched into the L2 cache for each channel and tap */
+  size_t y_plane;    /* from a block of filters to the next */
+  size_t y_step;     /* from a pixel to the next: 16, or, of a linear layer, the features of an image */
+  size_t x_plane;    /* from a block of channels to the next */
+  size_t x_row, x_tap;              /* from a tap to the next, down and right */
+  size_t x_step;                    /* from a pixel to the next: the stride */
+  size_t x_down, y_down;            /* from a row of y to the next */
   int r, s, blocks, channels, last; /* channels of a block, and of the last one */
   float least, most;
 } CpuTile;
@@ -44,8 +44,8 @@ enum {
   CPU_STEP_PLAIN,     /* 1: stride 1, plain (N,C,H,W) */
   CPU_STEP_PLAIN_TWO, /* 2 */
   CPU_STEP_ANY,
-  CPU_STEP_ROWS,      /* two rows: 16 */
-  CPU_STEP_ROWS_TWO,  /* two rows: 32 */
+  CPU_STEP_ROWS,     /* two rows: 16 */
+  CPU_STEP_ROWS_TWO, /* two rows: 32 */
 };
 
 /* A row of y, in one block of channels, from the rows of x that its windows have in the image. */
@@ -75,6 +75,7 @@ typedef struct CpuWinogradTile {
 
 typedef struct CpuTileKernels {
   const char *name;
+  int lanes;                       /* floats of a vector */
   int pixels[CPU_TILE_BLOCKS + 1]; /* by the number of blocks: the widest tile; 0: none */
   int two_rows;                    /* how many blocks the tiles of two rows have; 0: there are none */
   CpuTileKernel kernel[CPU_TILE_STEPS][CPU_TILE_BLOCKS + 1][CPU_TILE_PIXELS + 1];

@@ -36,9 +36,9 @@ static inline CpuShape cpu_shape(int c, int h, int w, int border) {
 }
 
 static inline int cpu_blocks(CpuShape s) { return (s.c + CPU_BLOCK - 1) / CPU_BLOCK; }
-static inline size_t cpu_row(CpuShape s) { return (size_t)(s.w + 2 * s.border) * CPU_BLOCK; }           /* elements */
-static inline size_t cpu_plane(CpuShape s) { return (size_t)(s.h + 2 * s.border) * cpu_row(s); }        /* elements */
-static inline size_t cpu_count(CpuShape s) { return (size_t)cpu_blocks(s) * cpu_plane(s); }             /* elements */
+static inline size_t cpu_row(CpuShape s) { return (size_t)(s.w + 2 * s.border) * CPU_BLOCK; }      /* elements */
+static inline size_t cpu_plane(CpuShape s) { return (size_t)(s.h + 2 * s.border) * cpu_row(s); }   /* elements */
+static inline size_t cpu_count(CpuShape s) { return (size_t)cpu_blocks(s) * cpu_plane(s); }        /* elements */
 static inline size_t cpu_first(CpuShape s) { return (size_t)s.border * (cpu_row(s) + CPU_BLOCK); } /* pixel (0,0) */
 
 /* x (N,C,H,W) -> y in blocks, and back. threads: at most so many work. */

@@ -15,7 +15,7 @@
 #include "phase5_production/08_engine/cpu_conv2d_plan.h"
 
 enum {
-  CHUNK = 56,          /* tiles */
+  CHUNK = 56,            /* tiles */
   CHUNK_BYTES = 1 << 20, /* of v and m, but no fewer tiles than */
   CHUNK_LEAST = 28,
   TILES_LEAST = 12, /* or the weights, four times as many as those of the sum, are read for too little */
@@ -23,9 +23,9 @@ enum {
 };
 
 typedef struct Chunks {
-  int across, down; /* tiles of an image */
-  int tiles, count; /* of a chunk; chunks */
-  int parts;        /* of the groups of filters, each for a thread */
+  int across, down;                 /* tiles of an image */
+  int tiles, count;                 /* of a chunk; chunks */
+  int parts;                        /* of the groups of filters, each for a thread */
   size_t v_plane, v_point, m_point; /* floats: from a block to the next, from a point to the next */
   size_t floats;                    /* of workspace, per task that runs at a time */
 } Chunks;
@@ -58,7 +58,8 @@ bool cpu_winograd_fits(const CpuConv2d *conv, int n) {
   const Conv2dShape *s = &conv->shape;
   const int tiles = n * up(conv->y.w, CPU_WINOGRAD_TILE) * up(conv->y.h, CPU_WINOGRAD_TILE);
   return conv->method == CPU_DIRECT && conv->x.border >= 0 && conv2d_is_dense(*s) && s->r == 3 && s->s == 3 &&
-         s->stride_h == 1 && s->stride_w == 1 && s->c >= CHANNELS_LEAST && s->k >= CHANNELS_LEAST && tiles >= TILES_LEAST;
+         s->stride_h == 1 && s->stride_w == 1 && s->c >= CHANNELS_LEAST && s->k >= CHANNELS_LEAST &&
+         tiles >= TILES_LEAST;
 }
 
 /* G w Gt of one filter and channel: in double, as it happens once. */
@@ -123,8 +124,8 @@ static void winograd_input(const CpuConv2d *conv, const Chunks *c, float *v, con
     CpuWinogradTile tile = {.x_row = cpu_row(conv->x), .point = c->v_point};
     tile.rows = conv->x.h + 2 * conv->x.border - corner - place.row;
     tile.columns = conv->x.w + 2 * conv->x.border - side - place.column;
-    tile.x = x + place.image * conv->x_image + (corner + place.row) * tile.x_row +
-             (size_t)(side + place.column) * CPU_BLOCK;
+    tile.x =
+        x + place.image * conv->x_image + (corner + place.row) * tile.x_row + (size_t)(side + place.column) * CPU_BLOCK;
     tile.points = v + (t - from) * CPU_BLOCK;
     for (int b = 0; b < cpu_blocks(conv->x); b++, tile.x += cpu_plane(conv->x), tile.points += c->v_plane)
       conv->kernels->winograd_input(&tile);
@@ -136,7 +137,8 @@ static void winograd_product(const CpuConv2d *conv, const Chunks *c, float *m, c
                              int tiles) {
   static const float zeros[CPU_TILE_BLOCKS * CPU_BLOCK];
   const size_t point = conv->w_count / CPU_WINOGRAD_POINTS;
-  CpuTile tile = {.bias = zeros, .y_plane = c->v_plane, .y_step = CPU_BLOCK, .x_plane = c->v_plane, .x_step = CPU_BLOCK};
+  CpuTile tile = {
+      .bias = zeros, .y_plane = c->v_plane, .y_step = CPU_BLOCK, .x_plane = c->v_plane, .x_step = CPU_BLOCK};
   tile.r = tile.s = 1;
   tile.channels = CPU_BLOCK;
   tile.least = -INFINITY;
@@ -169,8 +171,8 @@ static void winograd_output(const CpuConv2d *conv, const Chunks *c, float *y, co
     tile.most = conv->activation.most;
     tile.rows = conv->y.h - place.row;
     tile.columns = conv->y.w - place.column;
-    const size_t first = place.image * conv->y_image + cpu_first(conv->y) + place.row * tile.y_row +
-                         (size_t)place.column * CPU_BLOCK;
+    const size_t first =
+        place.image * conv->y_image + cpu_first(conv->y) + place.row * tile.y_row + (size_t)place.column * CPU_BLOCK;
     for (int b = block_from; b < block_to; b++) {
       tile.points = m + b * c->v_plane + (t - from) * CPU_BLOCK;
       tile.bias = conv->bias + b * CPU_BLOCK;

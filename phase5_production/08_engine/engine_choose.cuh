@@ -2,7 +2,8 @@
  *
  * A recipe is how a whole network is computed:
  *
- *     layers    operation by operation, with epilogues: fused_rewrite.cuh of lesson 4
+ *     layers    operation by operation, with epilogues: fused_rewrite.cuh of lesson 4; on a CPU by the kernels' twins,
+ *               linear layers by OpenBLAS
  *     chains    as layers, but small convolutions with their pooling, and small linear layers in a row, are one kernel
  *               each: lesson 16 of phase 3
  *     blocks    on a CPU: arrays in blocks of 16 channels (engine_blocks.cuh)
@@ -78,15 +79,14 @@ static inline FusedType engine_fused_type(EnginePrecision precision) {
   return types[precision];
 }
 
-static inline int engine_fuse(Graph *g, const EngineOptions *o, EngineRecipe recipe, Error *err) {
-  if (recipe == ENGINE_BLOCKED) return 0; /* engine_blocks() does */
+static inline void engine_fuse(Graph *g, const EngineOptions *o, EngineRecipe recipe) {
+  if (recipe == ENGINE_BLOCKED) return; /* engine_blocks() does */
   engine_relu_before_pool(g);
-  if (o->extension && o->extension->rewrite && o->extension->rewrite(o->extension->state, g, err) != 0) return -1;
+
   static const Fusion linear[] = {FUSE_LINEAR_RELU};
   if (recipe == ENGINE_CHAINS) graph_fuse_chains(g, one_step_fusions, ONE_STEP_FUSIONS);
   graph_fuse(g, linear, 1);
   fused_together(g, engine_fused_type(o->precision), engine_fusions(o->precision));
-  return 0;
 }
 
 static inline void engine_lower(Graph *g, const EngineOptions *o) {
@@ -158,7 +158,8 @@ static inline int engine_can_measure(const EngineOptions *o) {
 #endif
 }
 
-/* Seconds of an inference of `batch` samples of the graph, which is taken; NAN: it cannot be opened. */
+/* Seconds of an inference of `batch` samples of the graph, which is taken; NAN: it cannot be opened. The weights are
+ * random. */
 static inline double engine_time_graph(Graph *g, Context context, int batch) {
   double samples[IMPLEMENTATION_ROUNDS];
   Model m;
@@ -178,19 +179,36 @@ static inline double engine_time_graph(Graph *g, Context context, int batch) {
   return timer_stats(samples, IMPLEMENTATION_ROUNDS).median;
 }
 
-/* The faster recipe for a simplified graph, which stays. */
-static inline EngineRecipe engine_measure_recipe(const Graph *g, const EngineOptions *o, Context context, int batch) {
-  EngineRecipe best = ENGINE_LAYERS;
-  double least = NAN;
+static inline int engine_recipe_is_for(EngineRecipe recipe, Device device) {
+  return recipe == ENGINE_LAYERS || (recipe == ENGINE_CHAINS) == (device == DEVICE_GPU);
+}
+
+/* Seconds of the recipe for a simplified graph, which stays; NAN: it cannot be opened. */
+static inline double engine_time_recipe(const Graph *g, const EngineOptions *o, const EngineWeights *weights,
+                                        EngineRecipe recipe, Context context, int batch) {
   Error err;
-  for (int r = 0; r < ENGINE_BLOCKED; r++) {
-    Graph *copy = graph_copy(g);
-    if (engine_fuse(copy, o, (EngineRecipe)r, &err) != 0) {
-      graph_destroy(copy);
-      continue;
-    }
-    engine_lower(copy, o);
-    const double seconds = engine_time_graph(copy, context, batch);
+  EnginePlans plans;
+  Graph *copy = graph_copy(g);
+  memset(&plans, 0, sizeof plans);
+  engine_fuse(copy, o, recipe);
+  if (recipe != ENGINE_BLOCKED) engine_lower(copy, o);
+  double seconds = NAN;
+  if (recipe == ENGINE_BLOCKED && engine_blocks(copy, weights, &plans, batch, &err) != 0)
+    graph_destroy(copy);
+  else
+    seconds = engine_time_graph(copy, context, batch);
+  engine_plans_free(&plans);
+  return seconds;
+}
+
+/* The fastest recipe for a simplified graph, which stays. */
+static inline EngineRecipe engine_measure_recipe(const Graph *g, const EngineOptions *o, const EngineWeights *weights,
+                                                 Context context, int batch) {
+  EngineRecipe best = o->device == DEVICE_GPU ? ENGINE_LAYERS : ENGINE_BLOCKED;
+  double least = NAN;
+  for (int r = 0; r < ENGINE_RECIPES; r++) {
+    if (!engine_recipe_is_for((EngineRecipe)r, o->device)) continue;
+    const double seconds = engine_time_recipe(g, o, weights, (EngineRecipe)r, context, batch);
     if (o->log)
       fprintf(o->log, "recipe %s: %.1f us for %d samples\n", engine_recipe_name((EngineRecipe)r), seconds * 1e6, batch);
     if (!isnan(seconds) && !(seconds >= least)) {

@@ -8,6 +8,8 @@
  * taken at the start.
  *
  * Products are exact, and added up in float, one after the other. Tensor cores add in another order, and truncate.
+ * Those of integers are added up in int32_t, which has the place of the float; beyond its range they wrap around, as on a
+ * GPU without .satfinite.
  */
 #include "hopper.h"
 
@@ -138,7 +140,10 @@ typedef struct Factor {
   int along_outer, outer; /* outer: rows of a, columns of b */
 } Factor;
 
-static int bytes_of(SimtFactors type) { return type == SIMT_WGMMA_TF32 ? 4 : type == SIMT_WGMMA_E4M3 ? 1 : 2; }
+static int is_integer(SimtFactors type) { return type == SIMT_WGMMA_INT8 || type == SIMT_WGMMA_INT8_UINT8; }
+static int bytes_of(SimtFactors type) {
+  return type == SIMT_WGMMA_TF32 ? 4 : type == SIMT_WGMMA_E4M3 || is_integer(type) ? 1 : 2;
+}
 static int depth_of(SimtFactors type) { return ROW_BYTES / bytes_of(type); }
 
 /* The chunks of 16 bytes, one after the other. */
@@ -178,6 +183,10 @@ static float widen(uint32_t bits, SimtFactors type) {
     case SIMT_WGMMA_BFLOAT16:
       bits <<= 16;
       break;
+    case SIMT_WGMMA_INT8:
+      return (float)(int8_t)bits;
+    case SIMT_WGMMA_INT8_UINT8:
+      return (float)(uint8_t)bits;
   }
   memcpy(&wide, &bits, sizeof wide);
   return wide;
@@ -208,7 +217,8 @@ static Factor factor_of(uint64_t descriptor, SimtFactors type, int along_outer, 
   return (Factor){read_descriptor(descriptor), type, along_outer, outer};
 }
 static Factor left_factor(const Product *p) {
-  return factor_of(p->a, p->factors, p->flags & SIMT_WGMMA_A_ALONG_M, ROWS);
+  const SimtFactors type = p->factors == SIMT_WGMMA_INT8_UINT8 ? SIMT_WGMMA_INT8 : p->factors;
+  return factor_of(p->a, type, p->flags & SIMT_WGMMA_A_ALONG_M, ROWS);
 }
 static Factor right_factor(const Product *p) {
   return factor_of(p->b, p->factors, p->flags & SIMT_WGMMA_B_ALONG_N, p->columns);
@@ -282,15 +292,23 @@ static void read_registers(const Warpgroup *g, SimtFactors type, unsigned number
   }
 }
 
+/* An int32_t at `sum`, plus 32 products of int8, which a float holds exactly. */
+static void add_integers(float *sum, float products, int add) {
+  uint32_t bits = 0;
+  if (add) memcpy(&bits, sum, sizeof bits);
+  bits += (uint32_t)(int32_t)products;
+  memcpy(sum, &bits, sizeof bits);
+}
+
 /* Element i of a thread's sums is in row thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8 and in column i / 4 * 8 +
  * thread % 4 * 2 + i % 2 of 64 x columns. */
 static void compute(const Worker *w, const Warpgroup *g, unsigned number, int warp) {
   static __thread float a[MOST_DEPTH * ROWS], b[MOST_DEPTH * 256], sum[256];
   const Product *p = product_at(g, number);
-  int columns = p->columns, depth = depth_of(p->factors);
+  int columns = p->columns, depth = depth_of(p->factors), integers = is_integer(p->factors);
   Factor left = left_factor(p), right = right_factor(p);
   if (p->registers)
-    read_registers(g, p->factors, number, warp, a);
+    read_registers(g, left.type, number, warp, a);
   else
     read_factor(w, &left, warp, a);
   read_factor(w, &right, -1, b);
@@ -299,7 +317,7 @@ static void compute(const Worker *w, const Warpgroup *g, unsigned number, int wa
     int first = SIMT_WARP_SIZE * warp + row % 8 * 4, upper = row % 16 / 8 * 2;
     for (int j = 0; j < columns; j++) {
       const float *value = p->sums->value + (size_t)(first + j % 8 / 2) * MOST_SUMS * 2;
-      sum[j] = p->flags & SIMT_WGMMA_ADD ? value[j / 8 * 4 + upper + j % 2] : 0;
+      sum[j] = p->flags & SIMT_WGMMA_ADD && !integers ? value[j / 8 * 4 + upper + j % 2] : 0;
     }
     for (int k = 0; k < depth; k++) {
       float x = a[k * ROWS + row];
@@ -308,7 +326,11 @@ static void compute(const Worker *w, const Warpgroup *g, unsigned number, int wa
     }
     for (int j = 0; j < columns; j++) {
       float *value = p->sums->value + (size_t)(first + j % 8 / 2) * MOST_SUMS * 2;
-      value[j / 8 * 4 + upper + j % 2] = sum[j];
+      float *own = &value[j / 8 * 4 + upper + j % 2];
+      if (integers)
+        add_integers(own, sum[j], p->flags & SIMT_WGMMA_ADD);
+      else
+        *own = sum[j];
     }
   }
 }
@@ -446,11 +468,15 @@ void simt_wgmma_fence(const char *file, int line) {
   g->thread[simt_current_rank() % THREADS].fences++;
 }
 
-void simt_wgmma(float *sum, int columns, SimtFactors factors, uint64_t a, const uint32_t *a_registers, uint64_t b,
+void simt_wgmma(void *sum, int columns, SimtFactors factors, uint64_t a, const uint32_t *a_registers, uint64_t b,
                 int flags, const char *file, int line) {
   Warpgroup *g = own_group("wgmma", file, line);
   int thread = simt_current_rank() % THREADS, registers = a_registers != NULL;
   unsigned number = g->thread[thread].started++, committed = g->thread[thread].committed;
+  if (is_integer(factors) && columns > 32 && columns % 16 != 0)
+    simt_kernel_fault(cudaErrorIllegalInstruction, file, line,
+                      "wgmma: %d columns; of integers there are 8, 16, 24, 32, 48, 64, 80 and so on up to 256",
+                      columns);
   if (number == g->begun) {
     Product product = {NULL, a, b, factors, columns, flags, 0, registers, committed, file, line};
     Factor left = left_factor(&product), right = right_factor(&product);

@@ -52,10 +52,18 @@ void simt_bulk_wait(unsigned pending, const char *file, int line); /* of the gro
 void simt_named_barrier(int number, int threads, int wait, const void *words, const char *file, int line);
 
 enum { SIMT_WGMMA_ADD = 1, SIMT_WGMMA_A_ALONG_M = 4, SIMT_WGMMA_B_ALONG_N = 8 };
-typedef enum SimtFactors { SIMT_WGMMA_BFLOAT16, SIMT_WGMMA_HALF, SIMT_WGMMA_TF32, SIMT_WGMMA_E4M3 } SimtFactors;
+typedef enum SimtFactors {
+  SIMT_WGMMA_BFLOAT16,
+  SIMT_WGMMA_HALF,
+  SIMT_WGMMA_TF32,
+  SIMT_WGMMA_E4M3,
+  SIMT_WGMMA_INT8,
+  SIMT_WGMMA_INT8_UINT8 /* a, b */
+} SimtFactors;
 /* Starts sum (64,columns) = a (64,K) b (K,columns), + sum with SIMT_WGMMA_ADD; K elements of a factor have 32 bytes.
- * The thread has columns / 2 of the sums. a_registers: four, instead of the descriptor a; or NULL. */
-void simt_wgmma(float *sum, int columns, SimtFactors factors, uint64_t a, const uint32_t *a_registers, uint64_t b,
+ * The thread has columns / 2 of the sums: float, or int32_t of integers. a_registers: four, instead of the
+ * descriptor a; or NULL. */
+void simt_wgmma(void *sum, int columns, SimtFactors factors, uint64_t a, const uint32_t *a_registers, uint64_t b,
                 int flags, const char *file, int line);
 void simt_wgmma_fence(const char *file, int line);
 void simt_wgmma_commit(const char *file, int line);
@@ -280,8 +288,8 @@ SIMT_INLINE void store_two_matrices_transposed(uint32_t row, uint32_t x0, uint32
 enum { K_MAJOR = 0, OTHER_MAJOR = 1 }; /* how a factor lies in shared memory: along K, or along M or N */
 
 namespace detail {
-template <int SUMS>
-SIMT_INLINE void wgmma(float (&sum)[SUMS], SimtFactors factors, uint64_t a, const uint32_t *a_registers, uint64_t b,
+template <int SUMS, class T>
+SIMT_INLINE void wgmma(T (&sum)[SUMS], SimtFactors factors, uint64_t a, const uint32_t *a_registers, uint64_t b,
                        bool add, bool a_along_m, bool b_along_n, SIMT_SITE) {
   static_assert(SUMS % 4 == 0 && SUMS >= 4 && SUMS <= 128, "wgmma has 8, 16, 24 .. 256 columns: half as many sums");
   int flags =
@@ -308,19 +316,22 @@ SIMT_INLINE void wgmma(float (&sum)[SUMS], uint64_t a, uint64_t b, bool add, boo
   SIMT_INLINE void name##_registers(float(&sum)[SUMS], const uint32_t(&a)[4], uint64_t b, int add, SIMT_SITE) { \
     detail::wgmma(sum, factors, 0, a, b, add, false, B_MAJOR, SIMT_PASS_SITE);                                  \
   }
-#define SIMT_WGMMA_K_MAJOR(name, factors)                                                                       \
-  template <int SUMS>                                                                                           \
-  SIMT_INLINE void name(float(&sum)[SUMS], uint64_t a, uint64_t b, int add, SIMT_SITE) {                        \
-    detail::wgmma(sum, factors, a, NULL, b, add, false, false, SIMT_PASS_SITE);                                 \
-  }                                                                                                             \
-  template <int SUMS>                                                                                           \
-  SIMT_INLINE void name##_registers(float(&sum)[SUMS], const uint32_t(&a)[4], uint64_t b, int add, SIMT_SITE) { \
-    detail::wgmma(sum, factors, 0, a, b, add, false, false, SIMT_PASS_SITE);                                    \
+#define SIMT_WGMMA_K_MAJOR(name, factors, T)                                                                \
+  template <int SUMS>                                                                                       \
+  SIMT_INLINE void name(T(&sum)[SUMS], uint64_t a, uint64_t b, int add, SIMT_SITE) {                        \
+    detail::wgmma(sum, factors, a, NULL, b, add, false, false, SIMT_PASS_SITE);                             \
+  }                                                                                                         \
+  template <int SUMS>                                                                                       \
+  SIMT_INLINE void name##_registers(T(&sum)[SUMS], const uint32_t(&a)[4], uint64_t b, int add, SIMT_SITE) { \
+    detail::wgmma(sum, factors, 0, a, b, add, false, false, SIMT_PASS_SITE);                                \
   }
 SIMT_WGMMA_16_BITS(wgmma_bfloat16, SIMT_WGMMA_BFLOAT16)
 SIMT_WGMMA_16_BITS(wgmma_half, SIMT_WGMMA_HALF)
-SIMT_WGMMA_K_MAJOR(wgmma_tf32, SIMT_WGMMA_TF32)
-SIMT_WGMMA_K_MAJOR(wgmma_fp8, SIMT_WGMMA_E4M3)
+SIMT_WGMMA_K_MAJOR(wgmma_tf32, SIMT_WGMMA_TF32, float)
+SIMT_WGMMA_K_MAJOR(wgmma_fp8, SIMT_WGMMA_E4M3, float)
+/* 8, 16, 24, 32, then multiples of 16 columns. */
+SIMT_WGMMA_K_MAJOR(wgmma_int8, SIMT_WGMMA_INT8, int)
+SIMT_WGMMA_K_MAJOR(wgmma_int8_uint8, SIMT_WGMMA_INT8_UINT8, int)
 #undef SIMT_WGMMA_16_BITS
 #undef SIMT_WGMMA_K_MAJOR
 

@@ -228,6 +228,15 @@ static __device__ uint64_t descriptor(uint32_t address, int swizzle, int leading
   return (uint64_t)(address >> 4) | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 | mode << 62;
 }
 
+template <class T>
+struct SumOf {
+  typedef float type;
+};
+template <>
+struct SumOf<int8_t> {
+  typedef int type;
+};
+
 // The forms of wgmma by the type of the factors; a in registers, or along M or not.
 enum AFrom { A_ALONG_K, A_ALONG_M, A_REGISTERS };
 #define WGMMA_OF(T, name)                                                                                    \
@@ -241,19 +250,20 @@ enum AFrom { A_ALONG_K, A_ALONG_M, A_REGISTERS };
     if (from == A_ALONG_M && b_along_n) simt::name<simt::OTHER_MAJOR, simt::OTHER_MAJOR>(sum, a, b, add);    \
     if (from == A_ALONG_M && !b_along_n) simt::name<simt::K_MAJOR, simt::OTHER_MAJOR>(sum, a, b, add);       \
   }
-#define WGMMA_K_MAJOR_OF(T, name)                                                                           \
-  template <int SUMS>                                                                                       \
-  static __device__ void start(T, float(&sum)[SUMS], AFrom from, uint64_t a, const uint32_t(&registers)[4], \
-                               uint64_t b, bool, bool add) {                                                \
-    if (from == A_REGISTERS)                                                                                \
-      simt::name##_registers(sum, registers, b, add);                                                       \
-    else                                                                                                    \
-      simt::name(sum, a, b, add);                                                                           \
+#define WGMMA_K_MAJOR_OF(T, name)                                                              \
+  template <int SUMS>                                                                          \
+  static __device__ void start(T, typename SumOf<T>::type(&sum)[SUMS], AFrom from, uint64_t a, \
+                               const uint32_t(&registers)[4], uint64_t b, bool, bool add) {    \
+    if (from == A_REGISTERS)                                                                   \
+      simt::name##_registers(sum, registers, b, add);                                          \
+    else                                                                                       \
+      simt::name(sum, a, b, add);                                                              \
   }
 WGMMA_OF(__nv_bfloat16, wgmma_bfloat16)
 WGMMA_OF(__half, wgmma_half)
 WGMMA_K_MAJOR_OF(float, wgmma_tf32)
 WGMMA_K_MAJOR_OF(__nv_fp8_e4m3, wgmma_fp8)
+WGMMA_K_MAJOR_OF(int8_t, wgmma_int8)
 
 // d (64,2 SUMS) = a (64,2 K) b (2 K,2 SUMS) in two products, written by the threads.
 template <int SUMS, class T>
@@ -267,7 +277,7 @@ __global__ void wgmma_kernel(float *d, const T *a, const T *b, int swizzle, AFro
   int a_leading = a_along_m ? (swizzle ? 2 * part : part * a_parts) : 64 / 8 * part, a_stride = part;
   int b_leading = b_along_n ? (swizzle ? 2 * part : part * (COLS / 8)) : COLS / 8 * part, b_stride = part;
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  float sum[SUMS] = {};
+  typename SumOf<T>::type sum[SUMS] = {};
   for (int step = 0; step < 2; step++) {
     uint32_t registers[4] = {};
     for (int i = threadIdx.x; i < 64 * K; i += 128) {
@@ -296,7 +306,7 @@ __global__ void wgmma_kernel(float *d, const T *a, const T *b, int swizzle, AFro
     __syncthreads();
   }
   for (int i = 0; i < SUMS; i++)
-    d[(16 * warp + lane / 4 + i / 2 % 2 * 8) * COLS + i / 4 * 8 + lane % 4 * 2 + i % 2] = sum[i];
+    d[(16 * warp + lane / 4 + i / 2 % 2 * 8) * COLS + i / 4 * 8 + lane % 4 * 2 + i % 2] = (float)sum[i];
 }
 
 template <int SUMS, class T>
@@ -495,6 +505,8 @@ int main() {
   products<4, __half>("wgmma of 8 columns, half", {0, 32, 64, 128});
   products<32, float>("wgmma of 64 columns, tf32", {0, 128});
   products<8, __nv_fp8_e4m3>("wgmma of 16 columns, e4m3", {0, 128});
+  products<8, int8_t>("wgmma of 16 columns, int8", {0, 64, 128});
+  products<112, int8_t>("wgmma of 224 columns, int8", {128});
   in_flight();
   clusters();
   return finish();

@@ -1,0 +1,147 @@
+/* conv2d_int8_plan.cuh - how conv2d_int8_wgmma.cuh cuts a convolution into tiles and copies.
+ *
+ * Boxes, pitches, planes and taps are those of conv2d_nhwc_plan.cuh. What differs:
+ *
+ *   rows     a pixel's row in shared memory has 128 channels of 1 byte; where the input has at most 64, a row has 64 bytes
+ *   tiles    one tile is 64 filters of `pixels` sums. The two groups of four warps that multiply have a tile each, in
+ *            turns: while one rounds and stores its sums, the other one has the tensor cores
+ *   widths   wgmma has 8, 16, 24, 32, and then multiples of 16 columns of integers
+ *   staging  outputs leave through shared memory, 64 bytes for each pixel; what is added comes in the same way
+ */
+#ifndef PHASE5_PRODUCTION_CONV2D_INT8_PLAN_CUH
+#define PHASE5_PRODUCTION_CONV2D_INT8_PLAN_CUH
+
+#include "phase3_cnn/03_conv2d_implicit_gemm/conv2d_nhwc_plan.cuh"
+
+enum {
+  CONV2D_INT8_RUN = 16,    /* channels and filters are multiples of it: TMA copies 16 bytes */
+  CONV2D_INT8_STAGES = 12, /* of a ring, at most */
+  CONV2D_INT8_STORE = 64,  /* bytes of a pixel's outputs in shared memory: one for each filter of a tile */
+};
+
+/* Bytes of one staging buffer; there are two. */
+static inline int conv2d_int8_staging(const Conv2dNhwcPlan *plan) {
+  const int store = plan->tile_images * plan->image_rows * plan->pitch;
+  return ((store > plan->pixels ? store : plan->pixels) + 15) / 16 * 16 * CONV2D_INT8_STORE;
+}
+
+/* Clocks of an H200, roughly: of each row of channels and tap the products, or its copies if these take longer, at 50
+ * bytes per clock and multiprocessor; and once a tile's rounding. */
+static inline double conv2d_int8_cost(const Conv2dNhwcPlan *plan, int multiprocessors) {
+  const double box = (double)plan->box_rows * plan->tile_images * plan->pitch * plan->row_channels;
+  double clocks = 200;
+  for (int c = 0; c < plan->first_chunk[1]; c++) {
+    const int taps = plan->chunk[c].taps, steps = (plan->channels + plan->row_channels - 1) / plan->row_channels;
+    const double products = plan->row_channels / 32 * plan->pixels / 2.0 * taps;
+    const double copies = (box + (double)CONV2D_NHWC_BLOCK * plan->row_channels * taps) / 50;
+    clocks += steps * (products > copies ? products : copies);
+  }
+  return (plan->tiles + multiprocessors - 1) / multiprocessors * clocks + 9.0 * plan->pixels;
+}
+
+/* Completes a plan whose tile is chosen. -1: it does not fit. */
+static inline int conv2d_int8_plan_tile(Conv2dNhwcPlan *plan, const Conv2dNhwcReach *reach, int plane_rows,
+                                        int plane_cols, int multiprocessors) {
+  const bool whole = plan->tile_cols == plan->cols, several = plan->tile_images > 1;
+  int pitch = 0, image_rows = 0, high = 0, most_shift = 0;
+  for (int i = 0; i < plan->first_chunk[1]; i++) {
+    const Conv2dNhwcReach *r = &reach[i];
+    const int p = whole ? conv2d_nhwc_pitch(plan->tile_cols, r->col_low, r->col_high, plane_cols)
+                        : plan->tile_cols + r->col_high - r->col_low;
+    const int h = conv2d_nhwc_pitch(plan->tile_rows, r->row_low, r->row_high, plane_rows);
+    if (p > pitch) pitch = p;
+    if (h > image_rows) image_rows = h;
+    if (r->row_high - r->row_low > high) high = r->row_high - r->row_low;
+  }
+  plan->pitch = pitch;
+  plan->image_rows = several ? image_rows : plan->tile_rows;
+  plan->box_rows = several ? image_rows : plan->tile_rows + high;
+  const int sums = ((plan->tile_images - 1) * plan->image_rows + plan->tile_rows - 1) * pitch + plan->tile_cols;
+  if (pitch > 256 || plan->box_rows > 256 || sums > plan->pixels) return -1;
+  for (int i = 0; i < plan->first_chunk[1]; i++) {
+    const int shift = (reach[i].row_high - reach[i].row_low) * pitch + reach[i].col_high - reach[i].col_low;
+    if (shift > most_shift) most_shift = shift;
+  }
+  const int box = plan->box_rows * plan->tile_images * pitch, read = most_shift + plan->pixels;
+  plan->buffer_rows = ((read > box ? read : box) + 15) / 16 * 16; /* the swizzle repeats every 8 rows */
+  const int buffer = plan->buffer_rows * plan->row_channels, weights = CONV2D_NHWC_BLOCK * plan->row_channels;
+  int rest = CONV2D_NHWC_SHARED - 2 * conv2d_int8_staging(plan);
+  plan->pixel_stages = plan->chunk[0].taps == 1 ? 6 : 3;
+  while (plan->pixel_stages > 2 && rest - plan->pixel_stages * buffer < 4 * weights) plan->pixel_stages--;
+  rest -= plan->pixel_stages * buffer;
+  plan->weight_stages = rest / weights < CONV2D_INT8_STAGES ? rest / weights : CONV2D_INT8_STAGES;
+  if (rest < 0 || plan->weight_stages < 2) return -1;
+
+  plan->tiles_filters = (plan->filters + CONV2D_NHWC_BLOCK - 1) / CONV2D_NHWC_BLOCK;
+  plan->tiles_images = (plan->images + plan->tile_images - 1) / plan->tile_images;
+  plan->tiles_rows = (plan->rows + plan->tile_rows - 1) / plan->tile_rows;
+  plan->tiles_cols = (plan->cols + plan->tile_cols - 1) / plan->tile_cols;
+  plan->tiles = plan->tiles_filters * plan->tiles_images * plan->tiles_rows * plan->tiles_cols;
+  plan->cost = conv2d_int8_cost(plan, multiprocessors);
+  return 0;
+}
+
+/* Tries all tiles with one box for all taps of a plane, or with one for each tap. `best` has the best plan so far, or
+ * cost 0. pixels: only so many sums; 0: any. */
+static inline void conv2d_int8_plan_boxes(Conv2dNhwcPlan *best, Conv2dShape s, bool shared_box, int pixels,
+                                          int multiprocessors) {
+  static const int widths[] = {128, 208, 224, 240, 256};
+  const int in_h = conv2d_nhwc_plane_size(s.h, s.stride_h, 0), in_w = conv2d_nhwc_plane_size(s.w, s.stride_w, 0);
+  Conv2dNhwcPlan base = {};
+  Conv2dNhwcReach reach[CONV2D_NHWC_TAPS + CONV2D_NHWC_PLANES];
+  base.row_channels = s.c <= 64 ? 64 : 128;
+  base.added = CONV2D_NHWC_ADDS_NOTHING;
+  base.channels = s.c;
+  base.filters = s.k;
+  base.images = s.n;
+  base.rows = conv2d_out_h(s);
+  base.cols = conv2d_out_w(s);
+  base.blocks = 1;
+  if (conv2d_nhwc_plan_taps(&base, reach, s, false, shared_box, 0) != 0) return;
+  int halo = 0; /* columns of a box beside those of the outputs */
+  for (int c = 0; c < base.first_chunk[1]; c++)
+    if (reach[c].col_high - reach[c].col_low > halo) halo = reach[c].col_high - reach[c].col_low;
+  for (int i = 0; i < 5; i++) {
+    base.pixels = widths[i];
+    if (pixels != 0 && base.pixels != pixels) continue;
+    for (int tile = 1; tile <= base.rows + s.n - 1; tile++) { /* image rows, then several images */
+      Conv2dNhwcPlan plan = base;
+      plan.tile_images = tile <= base.rows ? 1 : tile - base.rows + 1;
+      plan.tile_rows = tile <= base.rows ? tile : base.rows;
+      plan.tile_cols = base.cols;
+      if (base.cols + halo > 256 || base.cols > base.pixels) { /* a part of a row */
+        plan.tile_cols = base.pixels + halo > 256 ? 256 - halo : base.pixels;
+        if (tile > 1) break;
+      } else if ((long long)plan.tile_images * plan.tile_rows * base.cols > base.pixels) {
+        break;
+      }
+      if (conv2d_int8_plan_tile(&plan, reach, in_h, in_w, multiprocessors) != 0) continue;
+      if (best->cost > 0 && plan.cost >= best->cost) continue;
+      conv2d_nhwc_plan_finish(&plan, reach);
+      *best = plan;
+    }
+  }
+}
+
+/* The best plan. -1 and a sentence where wgmma does not take the shape. */
+static inline int conv2d_int8_plan(Conv2dNhwcPlan *best, Conv2dShape s, int pixels, int multiprocessors, Error *err) {
+  const Conv2dShapeText text = conv2d_shape_text(s);
+  best->cost = 0;
+  if (s.groups != 1 || s.c % CONV2D_INT8_RUN != 0 || s.k % CONV2D_INT8_RUN != 0)
+    return error_set(err,
+                     "wgmma of int8 takes one group, channels and filters in multiples of %d; this one is %s: use mma",
+                     CONV2D_INT8_RUN, text.text);
+  if (s.stride_h > 2 || s.stride_w > 2 || s.r * s.s > CONV2D_NHWC_TAPS - CONV2D_NHWC_PLANES || s.padding_h > 1000 ||
+      s.padding_w > 1000 || conv2d_span_h(s) > SHRT_MAX || conv2d_span_w(s) > SHRT_MAX)
+    return error_set(err, "wgmma of int8 takes a stride of 1 or 2 and up to %d taps; this one is %s: use mma",
+                     CONV2D_NHWC_TAPS - CONV2D_NHWC_PLANES, text.text);
+  if (s.h < s.stride_h || s.w < s.stride_w) /* a plane without rows or columns, which no tensor map can describe */
+    return error_set(err, "wgmma of int8 takes images at least as large as the stride; this one is %s: use mma",
+                     text.text);
+  conv2d_int8_plan_boxes(best, s, true, pixels, multiprocessors);
+  conv2d_int8_plan_boxes(best, s, false, pixels, multiprocessors);
+  if (best->cost == 0) return error_set(err, "no tile of %s fits into shared memory: use mma", text.text);
+  return 0;
+}
+
+#endif /* PHASE5_PRODUCTION_CONV2D_INT8_PLAN_CUH */

@@ -1,0 +1,350 @@
+/* conv2d_int8_wgmma_kernel.cuh - the kernel of conv2d_int8_wgmma.cuh, which includes it.
+ *
+ * One block per multiprocessor, three groups of four warps. Of the first one, three threads copy: boxes of pixels, tiles of
+ * weights, and what is added. The other two multiply, each every second tile of the block. The copies of all tiles go
+ * through the same two rings, one tile after the other, so a group skips the stages of the other one's tiles.
+ *
+ * A tile is 64 filters x ROW PIXELS. Tensor cores leave in a lane the sums of rows l / 4 and l / 4 + 8 of its warp's 16,
+ * of two neighbouring pixels. The tensor map of the weights gives row i filter 2 i, and row i + 8 filter 2 i + 1: so the
+ * lane has two neighbouring filters of a pixel, which become two neighbouring bytes. Those of two pixels are the 32 bits
+ * that stmatrix.trans takes, and one such instruction writes 16 filters of 32 pixels. ldmatrix.trans reads what is added
+ * from the same places.
+ */
+#ifndef PHASE5_PRODUCTION_CONV2D_INT8_WGMMA_KERNEL_CUH
+#define PHASE5_PRODUCTION_CONV2D_INT8_WGMMA_KERNEL_CUH
+
+#include "phase3_cnn/03_conv2d_implicit_gemm/conv2d_nhwc_wgmma_kernel.cuh"
+#include "phase5_production/09_int8/conv2d_int8_plan.cuh"
+#include "phase5_production/09_int8/int8.cuh"
+#include "phase5_production/09_int8/int8_hopper.cuh"
+
+typedef struct Conv2dInt8Maps {
+  CUtensorMap input[CONV2D_NHWC_PLANES], weights, output, added;
+} Conv2dInt8Maps;
+
+enum { CONV2D_INT8_THREADS = 384 };
+
+#ifdef HOPPER_COMPILED
+
+typedef struct Conv2dInt8Ring {
+  uint32_t pixels, weights, staging;                           /* addresses in shared memory */
+  uint32_t pixel_full, pixel_empty, weight_full, weight_empty; /* first of the mbarriers */
+  uint32_t added_full, added_empty;                            /* one for each group */
+  int pixel_bytes, weight_bytes, staging_bytes;
+} Conv2dInt8Ring;
+
+/* Where a group or a thread is in a ring. */
+typedef struct Conv2dInt8Stage {
+  int stage;
+  uint32_t phase;
+} Conv2dInt8Stage;
+
+static __device__ __forceinline__ void conv2d_int8_advance(int stages, Conv2dInt8Stage *at, int steps) {
+  at->stage += steps;
+  at->phase ^= at->stage / stages & 1;
+  at->stage %= stages;
+}
+
+typedef struct Conv2dInt8Place {
+  int filter, image, row, col;
+} Conv2dInt8Place;
+
+/* Filters first, so that blocks that run at a time share pixels. */
+static __device__ __forceinline__ Conv2dInt8Place conv2d_int8_place(const Conv2dNhwcPlan &plan, int tile) {
+  Conv2dInt8Place place;
+  place.filter = tile % plan.tiles_filters * CONV2D_NHWC_BLOCK;
+  tile /= plan.tiles_filters;
+  place.col = tile % plan.tiles_cols * plan.tile_cols;
+  tile /= plan.tiles_cols;
+  place.row = tile % plan.tiles_rows * plan.tile_rows;
+  place.image = tile / plan.tiles_rows * plan.tile_images;
+  return place;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Copies */
+
+/* One thread: boxes of pixels. */
+template <int ROW>
+static __device__ __forceinline__ void conv2d_int8_copy_pixels(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
+                                                               const Conv2dInt8Maps &maps) {
+  const int bytes = plan.box_rows * plan.tile_images * plan.pitch * ROW;
+  Conv2dInt8Stage at = {0, 0};
+  for (int tile = blockIdx.x; tile < plan.tiles; tile += gridDim.x) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+    for (int c = 0; c < plan.first_chunk[1]; c++)
+      for (int channel = 0; channel < plan.channels; channel += ROW) {
+        const uint32_t full = ring.pixel_full + 8 * at.stage;
+        mbarrier_wait(ring.pixel_empty + 8 * at.stage, at.phase ^ 1);
+        mbarrier_arrive_expect(full, bytes);
+        tma_load_4d(ring.pixels + at.stage * ring.pixel_bytes, &maps.input[plan.chunk[c].plane], channel,
+                    place.col + plan.chunk[c].col, place.row + plan.chunk[c].row, place.image, full);
+        conv2d_int8_advance(plan.pixel_stages, &at, 1);
+      }
+  }
+}
+
+/* Another thread: the weights of one tap and a row of channels. They run along r, s, c without a gap: what a row has of
+ * the next tap is multiplied by zeros, since the box of pixels ends at the last channel. */
+template <int ROW>
+static __device__ __forceinline__ void conv2d_int8_copy_weights(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
+                                                                const Conv2dInt8Maps &maps) {
+  Conv2dInt8Stage at = {0, 0};
+  for (int tile = blockIdx.x; tile < plan.tiles; tile += gridDim.x) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+    for (int c = 0; c < plan.first_chunk[1]; c++)
+      for (int channel = 0; channel < plan.channels; channel += ROW)
+        for (int t = 0; t < plan.chunk[c].taps; t++) {
+          const uint32_t full = ring.weight_full + 8 * at.stage;
+          const int tap = plan.tap[plan.chunk[c].first_tap + t].filter;
+          mbarrier_wait(ring.weight_empty + 8 * at.stage, at.phase ^ 1);
+          mbarrier_arrive_expect(full, ring.weight_bytes);
+          tma_load_4d(ring.weights + at.stage * ring.weight_bytes, &maps.weights, tap * plan.channels + channel, 0, 0,
+                      place.filter / 16, full);
+          conv2d_int8_advance(plan.weight_stages, &at, 1);
+        }
+  }
+}
+
+/* A third one: what is added, to where the outputs will be. */
+static __device__ __forceinline__ void conv2d_int8_copy_added(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
+                                                              const Conv2dInt8Maps &maps, int bytes) {
+  uint32_t phase = 1;
+  for (int tile = blockIdx.x, group = 0; tile < plan.tiles; tile += gridDim.x, group ^= 1) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+    mbarrier_wait(ring.added_empty + 8 * group, phase);
+    mbarrier_arrive_expect(ring.added_full + 8 * group, bytes);
+    tma_load_4d(ring.staging + group * ring.staging_bytes, &maps.added, place.filter, place.col, place.row, place.image,
+                ring.added_full + 8 * group);
+    phase ^= group;
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Rounding */
+
+/* Of a lane: filters 2 i and 2 i + 1 of its warp's 16. */
+typedef struct Conv2dInt8Filters {
+  float scale[2];
+  int32_t bias[2];
+} Conv2dInt8Filters;
+
+static __device__ __forceinline__ Conv2dInt8Filters conv2d_int8_filters(const Int8End &end, int first, int count) {
+  Conv2dInt8Filters own = {{0, 0}, {0, 0}};
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    if (first + i >= count) continue;
+    own.scale[i] = end.scale[first + i];
+    if (end.bias != NULL) own.bias[i] = end.bias[first + i];
+  }
+  return own;
+}
+
+/* 1.5 * 2^23: a float of this size has no fraction, so adding it rounds, halves to even. Its last byte is then that of the
+ * integer. */
+#define INT8_SHIFT 12582912.0f
+
+/* The integer nearest to a finite y, from `least` to `most`, in the last byte. */
+static __device__ __forceinline__ uint32_t int8_last_byte(float y, float least, float most) {
+  return __float_as_uint(__fadd_rn(fminf(fmaxf(y, least), most), INT8_SHIFT));
+}
+
+/* What is the same for all outputs. ReLU is the least value. sign: 128 where what is added has one: (byte ^ sign) - sign. */
+typedef struct Conv2dInt8Limits {
+  float least, most;
+  int sign;
+} Conv2dInt8Limits;
+
+static __device__ __forceinline__ Conv2dInt8Limits conv2d_int8_limits(const Int8End &end) {
+  const Conv2dInt8Limits limits = {end.relu || end.y_positive ? 0.0f : (float)INT8_LEAST,
+                                   end.y_positive ? (float)UINT8_MOST : (float)INT8_MOST, end.added_positive ? 0 : 128};
+  return limits;
+}
+
+/* What int8_end() and int8_byte() give of one sum. */
+template <bool ADDS>
+static __device__ __forceinline__ uint32_t int8_end_byte(int32_t sum, float scale, int added, const Int8End &end,
+                                                         Conv2dInt8Limits limits) {
+  float y = __fmul_rn((float)sum, scale);
+  if (ADDS) {
+    if (end.middle != 0)
+      y = __fmul_rn(__fsub_rn(__uint_as_float(int8_last_byte(y, INT8_LEAST, INT8_MOST)), INT8_SHIFT), end.middle);
+    y = fmaf((float)((added ^ limits.sign) - limits.sign), end.added_scale, y);
+  }
+  return int8_last_byte(y, limits.least, limits.most);
+}
+
+/* Four sums: filters 2 i and 2 i + 1 of one pixel, then of the next; `added` likewise. */
+template <bool ADDS>
+static __device__ __forceinline__ uint32_t int8_end_word(const int *sum, const Conv2dInt8Filters &own, uint32_t added,
+                                                         const Int8End &end, Conv2dInt8Limits limits) {
+  uint32_t byte[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) { /* sum has the pixels of one filter, then of the other */
+    const int filter = i % 2, pixel = i / 2;
+    byte[i] = int8_end_byte<ADDS>(sum[2 * filter + pixel] + own.bias[filter], own.scale[filter],
+                                  (int)(added >> 8 * i & 255), end, limits);
+  }
+  return __byte_perm(__byte_perm(byte[0], byte[1], 0x0040), __byte_perm(byte[2], byte[3], 0x0040), 0x5410);
+}
+
+/* The sums of a group, 64 filters x PIXELS, to `staging`: rows of 64 bytes, swizzled as TMA expects them. */
+template <int PIXELS, bool ADDS>
+static __device__ __forceinline__ void conv2d_int8_stage_outputs(uint32_t staging, const int (&sum)[PIXELS / 2],
+                                                                 const Conv2dInt8Filters &own, const Int8End &end) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+  const uint32_t row = staging + lane * CONV2D_INT8_STORE + (warp ^ lane / 2 % 4) * 16;
+  const Conv2dInt8Limits limits = conv2d_int8_limits(end);
+#pragma unroll
+  for (int j = 0; j < PIXELS / 8; j += 4) { /* 32 pixels, at last perhaps 16 */
+    const bool all = j + 4 <= PIXELS / 8;
+    const uint32_t own_row = row + j * 8 * CONV2D_INT8_STORE - (all ? 0 : lane / 16 * 16 * CONV2D_INT8_STORE);
+    uint32_t added[4] = {}, word[4];
+    if (ADDS) load_matrices_transposed(added, own_row);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      word[i] = j + i < PIXELS / 8
+                    ? int8_end_word<ADDS>(&sum[4 * (j + i < PIXELS / 8 ? j + i : 0)], own, added[i], end, limits)
+                    : 0;
+    if (all)
+      store_matrices_transposed(own_row, word[0], word[1], word[2], word[3]);
+    else
+      store_two_matrices_transposed(own_row, word[0], word[1]);
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+/* Products */
+
+/* sum (64 filters, PIXELS) += a row of channels of `a`, the weights, times that of `b`, the pixels: 32 in each step. */
+template <int ROW, bool POSITIVE, int SUMS>
+static __device__ __forceinline__ void conv2d_int8_products(int (&sum)[SUMS], uint32_t a, uint32_t b, bool first) {
+  const uint64_t a_matrix = int8_descriptor<ROW>(a), b_matrix = int8_descriptor<ROW>(b);
+  wgmma_fence();
+#pragma unroll
+  for (int i = 0; i < ROW / 32; i++) wgmma_int8<POSITIVE>(sum, a_matrix + 2 * i, b_matrix + 2 * i, !first || i > 0);
+  wgmma_commit();
+}
+
+/* The outputs of the last tile were read from `staging`: what is added may come there. */
+static __device__ __forceinline__ void conv2d_int8_release_staging(uint32_t empty) {
+  if (threadIdx.x % 128 != 0) return;
+  tma_store_wait_read();
+  mbarrier_arrive(empty);
+}
+
+/* A group's tiles: every second one of the block. */
+template <int ROW, int PIXELS, bool POSITIVE>
+static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
+                                                           const Conv2dInt8Maps &maps, const Int8End &end) {
+  const int group = threadIdx.x / 128 - 1, rows = (plan.channels + ROW - 1) / ROW;
+  const bool first_thread = threadIdx.x % 128 == 0, adds = end.added != NULL;
+  const uint32_t staging = ring.staging + group * ring.staging_bytes;
+  int boxes = plan.first_chunk[1] * rows, tiles = 0, taps = 0; /* taps: of a tile, with every row of channels */
+  for (int c = 0; c < plan.first_chunk[1]; c++) taps += plan.chunk[c].taps * rows;
+  Conv2dInt8Stage pixel = {0, 0}, weight = {0, 0};
+  conv2d_int8_advance(plan.pixel_stages, &pixel, group * boxes);
+  conv2d_int8_advance(plan.weight_stages, &weight, group * taps);
+  int sum[PIXELS / 2];
+  for (int tile = blockIdx.x + group * gridDim.x; tile < plan.tiles; tile += 2 * gridDim.x, tiles++) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+    const int first = place.filter + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 * 2;
+    const Conv2dInt8Filters own = conv2d_int8_filters(end, first, plan.filters);
+    int last_weight = -1, last_pixel = -1;
+    for (int c = 0; c < plan.first_chunk[1]; c++)
+      for (int row = 0; row < rows; row++) {
+        const uint32_t pixels = ring.pixels + pixel.stage * ring.pixel_bytes;
+        mbarrier_wait(ring.pixel_full + 8 * pixel.stage, pixel.phase);
+        for (int t = 0; t < plan.chunk[c].taps; t++) {
+          mbarrier_wait(ring.weight_full + 8 * weight.stage, weight.phase);
+          conv2d_int8_products<ROW, POSITIVE>(sum, ring.weights + weight.stage * ring.weight_bytes,
+                                              pixels + plan.tap[plan.chunk[c].first_tap + t].shift * ROW,
+                                              last_weight < 0);
+          wgmma_wait<1>();
+          if (last_weight >= 0) conv2d_nhwc_release(ring.weight_empty + 8 * last_weight);
+          if (last_pixel >= 0) conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
+          if (last_weight < 0 && tiles > 0 && adds) conv2d_int8_release_staging(ring.added_empty + 8 * group);
+          last_pixel = -1;
+          last_weight = weight.stage;
+          conv2d_int8_advance(plan.weight_stages, &weight, 1);
+        }
+        last_pixel = pixel.stage;
+        conv2d_int8_advance(plan.pixel_stages, &pixel, 1);
+      }
+    wgmma_wait<0>();
+    conv2d_nhwc_release(ring.weight_empty + 8 * last_weight);
+    conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
+    conv2d_int8_advance(plan.pixel_stages, &pixel, boxes);
+    conv2d_int8_advance(plan.weight_stages, &weight, taps);
+
+    if (adds) {
+      mbarrier_wait(ring.added_full + 8 * group, tiles & 1);
+      conv2d_int8_stage_outputs<PIXELS, true>(staging, sum, own, end);
+    } else {
+      if (first_thread) tma_store_wait_read();
+      named_barrier_sync(1 + group, 128); /* the last outputs were read */
+      conv2d_int8_stage_outputs<PIXELS, false>(staging, sum, own, end);
+    }
+    tma_proxy_fence();
+    named_barrier_sync(1 + group, 128);
+    if (first_thread) {
+      tma_store_4d(&maps.output, place.filter, place.col, place.row, place.image, staging);
+      tma_store_commit();
+    }
+  }
+  if (first_thread) tma_store_wait();
+}
+#endif
+
+template <int ROW, int PIXELS, bool POSITIVE>
+static __global__ void __launch_bounds__(CONV2D_INT8_THREADS, 1)
+    conv2d_int8_wgmma_kernel(const __grid_constant__ Conv2dInt8Maps maps, const __grid_constant__ Conv2dNhwcPlan plan,
+                             const __grid_constant__ Int8End end, int staging_bytes, int added_bytes) {
+#ifdef HOPPER_COMPILED
+  extern __shared__ unsigned char conv2d_int8_shared[];
+  __shared__ __align__(8) uint64_t barriers[4][CONV2D_INT8_STAGES], added_barriers[2][2];
+  Conv2dInt8Ring ring;
+  ring.weights = (shared_address(conv2d_int8_shared) + 1023) & ~1023u;
+  ring.weight_bytes = CONV2D_NHWC_BLOCK * ROW;
+  ring.pixels = ring.weights + plan.weight_stages * ring.weight_bytes;
+  ring.pixel_bytes = plan.buffer_rows * ROW;
+  ring.staging = ring.pixels + plan.pixel_stages * ring.pixel_bytes;
+  ring.staging_bytes = staging_bytes;
+  ring.pixel_full = shared_address(barriers[0]);
+  ring.pixel_empty = shared_address(barriers[1]);
+  ring.weight_full = shared_address(barriers[2]);
+  ring.weight_empty = shared_address(barriers[3]);
+  ring.added_full = shared_address(added_barriers[0]);
+  ring.added_empty = shared_address(added_barriers[1]);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < CONV2D_INT8_STAGES; i++) {
+      mbarrier_init(ring.pixel_full + 8 * i, 1);
+      mbarrier_init(ring.pixel_empty + 8 * i, 4); /* warps of a group */
+      mbarrier_init(ring.weight_full + 8 * i, 1);
+      mbarrier_init(ring.weight_empty + 8 * i, 4);
+    }
+    for (int i = 0; i < 4; i++) mbarrier_init(ring.added_full + 8 * i, 1);
+    mbarrier_init_fence();
+  }
+  /* Rows behind the boxes are padding: zero, once for all. */
+  const int box_rows = plan.box_rows * plan.tile_images * plan.pitch;
+  for (int buffer = 0; buffer < plan.pixel_stages; buffer++)
+    for (int i = threadIdx.x; i < (plan.buffer_rows - box_rows) * ROW / 16; i += CONV2D_INT8_THREADS)
+      store_four(ring.pixels + (buffer * plan.buffer_rows + box_rows) * ROW + i * 16, 0);
+  tma_proxy_fence();
+  __syncthreads();
+
+  if (threadIdx.x < 128) {
+    setmaxnreg_decrease<40>();
+    if (threadIdx.x == 0) conv2d_int8_copy_pixels<ROW>(plan, ring, maps);
+    if (threadIdx.x == 32) conv2d_int8_copy_weights<ROW>(plan, ring, maps);
+    if (threadIdx.x == 64 && end.added != NULL) conv2d_int8_copy_added(plan, ring, maps, added_bytes);
+    __syncwarp();
+  } else {
+    setmaxnreg_increase<232>();
+    conv2d_int8_consume<ROW, PIXELS, POSITIVE>(plan, ring, maps, end);
+  }
+#endif
+}
+
+#endif /* PHASE5_PRODUCTION_CONV2D_INT8_WGMMA_KERNEL_CUH */
