@@ -284,12 +284,16 @@ COURSE = {
         "depthwise_run",
         "concat_runs",
     ],
+    "phase5_production/09_int8": [
+        "int8_round",
+        "int8_dp4a",
+    ],
     "phase5_production/10_onnx_runtime": [
         "top_k_before",
         "picture_bytes",
     ],
     "phase5_production/11_runtime_duel": [
         "duel_cosine",
-        "duel_top1",
+        "duel_worse",
     ],
 }
