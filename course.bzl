@@ -276,13 +276,17 @@ COURSE = {
         "onnx_varint",
         "onnx_pads",
     ],
+    "phase5_production/07_onnx_import": [
+        "nd_place",
+        "nd_reduce_tree",
+    ],
     "phase5_production/08_engine": [
         "depthwise_run",
         "concat_runs",
     ],
-    "phase5_production/07_onnx_import": [
-        "nd_place",
-        "nd_reduce_tree",
+    "phase5_production/09_int8": [
+        "int8_round",
+        "int8_dp4a",
     ],
     "phase5_production/10_onnx_runtime": [
         "top_k_before",
@@ -290,6 +294,6 @@ COURSE = {
     ],
     "phase5_production/11_runtime_duel": [
         "duel_cosine",
-        "duel_top1",
+        "duel_worse",
     ],
 }

@@ -1,5 +1,5 @@
-/* cpu_bench.cu - how long the layers of three networks take on the CPU: ours (cpu_conv2d.h) beside im2col with OpenBLAS,
- * oneDNN, and what trains (phase3_cnn/01_conv2d_naive/conv2d_cpu_fast.cuh).
+/* cpu_bench.cu - how long the layers of three networks take on the CPU: ours (cpu_conv2d.h) beside im2col with
+ * OpenBLAS, oneDNN, and what trains (phase3_cnn/01_conv2d_naive/conv2d_cpu_fast.cuh).
  *
  *     bazel run //phase5_production:cpu_bench -- --batch-size=1 --threads=2
  *

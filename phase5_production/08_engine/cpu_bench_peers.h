@@ -54,8 +54,8 @@ static inline void bench_openblas(float *y, const float *x, const float *w, cons
     if (onednn_status != dnnl_success) die("%s failed: oneDNN's status %d", #call, onednn_status); \
   } while (0)
 
-/* A convolution with bias and ReLU, in the layouts that oneDNN likes best: its arrays stay in them from layer to layer, as
- * ours do, so their conversion is not timed. */
+/* A convolution with bias and ReLU, in the layouts that oneDNN likes best: its arrays stay in them from layer to
+ * layer, as ours do, so their conversion is not timed. */
 typedef struct OnednnConv {
   dnnl_engine_t engine;
   dnnl_stream_t stream;

@@ -5,10 +5,10 @@
  *     cpu_conv2d_run(conv, y, x, added, workspace, n, threads);   // y = relu(conv(x) + bias + added)
  *     cpu_conv2d_close(conv);
  *
- * A convolution of 2 C R S multiplications per output is bound by how many of them the processor does in a cycle, not by
- * memory. A kernel keeps a tile of outputs in registers: some vectors of 16 filters times some neighbouring pixels of a
- * row. For each tap it loads the filters' weights once, and each pixel's number once for all of them. Nothing is copied
- * before (no im2col): the layout has the border that the padding needs.
+ * A convolution of 2 C R S multiplications per output is bound by how many of them the processor does in a cycle,
+ * not by memory. A kernel keeps a tile of outputs in registers: some vectors of 16 filters times some neighbouring
+ * pixels of a row. For each tap it loads the filters' weights once, and each pixel's number once for all of them.
+ * Nothing is copied before (no im2col): the layout has the border that the padding needs.
  *
  *     AVX-512   2 x 14 or 4 x 7 vectors of sums of 32 registers
  *     AVX2      2 x 6 vectors of 8 floats, of 16 registers
@@ -44,9 +44,10 @@ typedef struct CpuActivation {
 
 typedef struct CpuConv2d CpuConv2d;
 
-/* Plans the convolution `shape` (its n: how many images are usual, which the choice of the method depends on) from x to y: their channels, heights and widths are the shape's;
- * x's border is at least the padding. x.border -1: x is plain (N,C,H,W), as the first layer of a network finds it.
- * w (K,C/groups,R,S) and bias (K, or NULL) are packed: they need not be kept. -1 with a sentence. */
+/* Plans the convolution `shape` (its n: how many images are usual, which the choice of the method depends on) from x
+ * to y: their channels, heights and widths are the shape's; x's border is at least the padding. x.border -1: x is
+ * plain (N,C,H,W), as the first layer of a network finds it. w (K,C/groups,R,S) and bias (K, or NULL) are packed:
+ * they need not be kept. -1 with a sentence. */
 int cpu_conv2d_open(CpuConv2d **conv, Conv2dShape shape, CpuShape x, CpuShape y, const float *w, const float *bias,
                     CpuActivation activation, Error *err);
 
@@ -67,8 +68,8 @@ const char *cpu_conv2d_method(const CpuConv2d *conv); /* "direct", "depthwise", 
 /* By what factor its rounding errors may be larger than those of the plain sum: 1 but for Winograd's method. */
 double cpu_conv2d_growth(const CpuConv2d *conv);
 
-/* y (N,K) = x W^T + bias: w (K,C*H*W) as ONNX's Gemm after Flatten has it, x in blocks with its border (its features are
- * found in x where the layout has them). y's shape is cpu_shape(K, 1, 1, 0). Run and close as a convolution. */
+/* y (N,K) = x W^T + bias: w (K,C*H*W) as ONNX's Gemm after Flatten has it, x in blocks with its border (its features
+ * are found in x where the layout has them). y's shape is cpu_shape(K, 1, 1, 0). Run and close as a convolution. */
 int cpu_linear_open(CpuConv2d **linear, CpuShape x, int k, const float *w, const float *bias, CpuActivation activation,
                     Error *err);
 

@@ -16,13 +16,16 @@ enum { CPU_VECTORS = CPU_BLOCK / CPU_LANES }; /* in a block of channels */
 SIMD_INLINE V cpu_load(const float *from) { return *(const V *)from; }
 SIMD_INLINE void cpu_store(float *to, V v) { *(V *)to = v; }
 
-/* min(max(v, least), most); a NaN fails both comparisons and stays. */
+/* min(max(v, least), most); a NaN stays, as the instructions return their second operand then. */
+#ifndef CPU_CLIP
 SIMD_INLINE V cpu_clip(V v, V least, V most) {
   const M below = v < least;
   v = (V)((below & (M)least) | (~below & (M)v));
   const M above = v > most;
   return (V)((above & (M)most) | (~above & (M)v));
 }
+#define CPU_CLIP(v, least, most) cpu_clip(v, least, most)
+#endif
 
 /* rows: 1, or 2 of pt / 2 pixels each. */
 SIMD_INLINE void cpu_tile(const CpuTile *t, const int kv, const int pt, const size_t step, const int rows) {
@@ -62,7 +65,7 @@ SIMD_INLINE void cpu_tile(const CpuTile *t, const int kv, const int pt, const si
     for (int j = 0; j < pt; j++) {
       const size_t pixel = to + j / width * t->y_down + j % width * t->y_step;
       if (t->added) sum[i][j] += cpu_load(t->added + pixel);
-      cpu_store(t->y + pixel, cpu_clip(sum[i][j], least, most));
+      cpu_store(t->y + pixel, CPU_CLIP(sum[i][j], least, most));
     }
   }
 }
@@ -88,7 +91,7 @@ SIMD_INLINE void cpu_depthwise(const CpuTile *t, const int pt, const size_t step
 #pragma GCC unroll 16
       for (int j = 0; j < pt; j++) sum[j] += cpu_load(t->added + i + j * t->y_step);
 #pragma GCC unroll 16
-    for (int j = 0; j < pt; j++) cpu_store(t->y + i + j * t->y_step, cpu_clip(sum[j], least, most));
+    for (int j = 0; j < pt; j++) cpu_store(t->y + i + j * t->y_step, CPU_CLIP(sum[j], least, most));
   }
 }
 
@@ -132,7 +135,7 @@ static void cpu_average_row(const CpuPoolRow *row) { cpu_pool_row(row, true); }
 
 static void cpu_add(float *y, const float *a, const float *b, size_t count, float least, float most) {
   for (size_t i = 0; i < count; i += CPU_LANES)
-    cpu_store(y + i, cpu_clip(cpu_load(a + i) + cpu_load(b + i), (V){0} + least, (V){0} + most));
+    cpu_store(y + i, CPU_CLIP(cpu_load(a + i) + cpu_load(b + i), (V){0} + least, (V){0} + most));
 }
 
 #include "phase5_production/08_engine/cpu_winograd_body.h"

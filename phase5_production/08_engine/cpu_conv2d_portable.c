@@ -1,4 +1,5 @@
-/* cpu_conv2d_portable.c - the kernels of cpu_conv2d_body.h for vectors of four floats: 8 sums, 4 weights and a number of x. */
+/* cpu_conv2d_portable.c - the kernels of cpu_conv2d_body.h for vectors of four floats: 8 sums, 4 weights and a
+ * number of x. */
 #define CPU_LANES 4
 #define CPU_TABLE cpu_tile_portable
 #define CPU_TABLE_NAME "portable"

@@ -1,4 +1,5 @@
-/* cpu_conv2d_tile.h - one tile of a convolution's outputs (cpu_conv2d.h): what a kernel is told, and the table of kernels.
+/* cpu_conv2d_tile.h - one tile of a convolution's outputs (cpu_conv2d.h): what a kernel is told, and the table of
+ * kernels.
  *
  * The kernels stand in cpu_conv2d_body.h, which cpu_conv2d_avx512.c, ..._avx2.c and ..._portable.c compile for their
  * vectors.
@@ -33,6 +34,12 @@ typedef struct CpuTile {
   int r, s, blocks, channels, last; /* channels of a block, and of the last one */
   float least, most;
 } CpuTile;
+
+/* Lists of kernels: X(blocks, pixels) for each width. */
+#define CPU_TILES_6(X, kv) X(kv, 1) X(kv, 2) X(kv, 3) X(kv, 4) X(kv, 5) X(kv, 6)
+#define CPU_TILES_14(X, kv) \
+  CPU_TILES_6(X, kv) X(kv, 7) X(kv, 8) X(kv, 9) X(kv, 10) X(kv, 11) X(kv, 12) X(kv, 13) X(kv, 14)
+#define CPU_TILES_TWO_ROWS(X, kv) X(kv, 2) X(kv, 4) X(kv, 6) X(kv, 8) X(kv, 10) X(kv, 12) X(kv, 14)
 
 typedef void (*CpuTileKernel)(const CpuTile *tile);
 

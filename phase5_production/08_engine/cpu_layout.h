@@ -2,11 +2,11 @@
  *
  *     x (N, blocks, H + 2 border, W + 2 border, 16)     blocks = ceil(C / 16)
  *
- * The 16 channels of a pixel lie side by side. They are one vector of AVX-512, two of AVX2, four of SSE: a kernel loads,
- * pools and stores whole vectors whatever the width of an image is. The pixels of a row follow each other, and so do the
- * rows of a block, so a window of an image is read in nearly the order in which it lies in memory. (N,H,W,C) has the
- * channels of a pixel together as well, but there neighbouring pixels are C floats apart: for the usual powers of two
- * they fall into the same few sets of the cache.
+ * The 16 channels of a pixel lie side by side. They are one vector of AVX-512, two of AVX2, four of SSE: a kernel
+ * loads, pools and stores whole vectors whatever the width of an image is. The pixels of a row follow each other,
+ * and so do the rows of a block, so a window of an image is read in nearly the order in which it lies in memory.
+ * (N,H,W,C) has the channels of a pixel together as well, but there neighbouring pixels are C floats apart: for the
+ * usual powers of two they fall into the same few sets of the cache.
  *
  * The border is the padding of the convolution that reads the array: no kernel asks whether a tap lies in the image.
  * Who writes an array writes zeros there. Channels beyond C are zeros, too, and stay zeros: the weights for them are.

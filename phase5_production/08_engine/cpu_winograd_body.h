@@ -75,7 +75,7 @@ static void cpu_winograd_output(const CpuWinogradTile *t) {
         const size_t to = h * t->y_row + w * CPU_BLOCK + i;
         V sum = y[h * CPU_WINOGRAD_TILE + w] + bias;
         if (t->added) sum += cpu_load(t->added + to);
-        cpu_store(t->y + to, cpu_clip(sum, least, most));
+        cpu_store(t->y + to, CPU_CLIP(sum, least, most));
       }
   }
 }

@@ -2,14 +2,14 @@
  *
  *   min-max      the largest |x| that was seen. Nothing is cut off; one outlier makes all steps large
  *   percentile   all but the largest 0.01 % of |x| (or another share)
- *   entropy      the range whose 128 steps lose least information: the histogram of |x|, cut off there, and the same one
- *                as 128 steps can tell it, differ least in the sense of Kullback and Leibler (Migacz, 8-bit inference
+ *   entropy      the range whose 128 steps (of uint8: 256) lose least information: the histogram of |x|, cut off there, and the same one
+ *                as these steps can tell it, differ least in the sense of Kullback and Leibler (Migacz, 8-bit inference
  *                with TensorRT, 2017)
  *
  *     CalibrateRange range = {};
  *     for (each batch) calibrate_largest(&range, x, count);        // first all batches once
  *     for (each batch) calibrate_count(&range, x, count);          // then again: the histogram has that range
- *     float scale = calibrate_most(&range, CALIBRATE_ENTROPY, 0) / 127;
+ *     float scale = calibrate_most(&range, CALIBRATE_ENTROPY, 0, 128) / 127;
  */
 #ifndef PHASE5_PRODUCTION_CALIBRATE_H
 #define PHASE5_PRODUCTION_CALIBRATE_H
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { CALIBRATE_BINS = 2048, CALIBRATE_STEPS = 128, CALIBRATE_STRIDE = 8 /* bins from one end to the next tried */ };
+enum { CALIBRATE_BINS = 2048, CALIBRATE_STRIDE = 8 /* bins from one end to the next tried */ };
 
 typedef enum CalibrateMethod { CALIBRATE_MIN_MAX, CALIBRATE_PERCENTILE, CALIBRATE_ENTROPY } CalibrateMethod;
 
@@ -72,19 +72,14 @@ static inline float calibrate_percentile(const CalibrateRange *range, double sha
 }
 
 /* How much information about the numbers is lost when int8 ends after `end` bins: sum of p log(p / q). p: the histogram,
- * with what lies beyond in the last bin. q: the same without that, as CALIBRATE_STEPS steps tell it: a step knows how many
+ * with what lies beyond in the last bin. q: the same without that, as `steps` steps tell it: a step knows how many
  * numbers it holds, spread evenly over those of its bins that hold any. */
-static inline double calibrate_divergence(const double *bin, int end, double beyond) {
+static inline double calibrate_divergence(const double *bin, int end, double beyond, int steps) {
   double all_p = beyond, all_q = 0, sum = 0;
   for (int i = 0; i < end; i++) all_p += bin[i], all_q += bin[i];
   if (all_q <= 0) return INFINITY;
-  for (int step = 0; step < CALIBRATE_STEPS; step++) {
-    const int first = (int)((long)step * end / CALIBRATE_STEPS), last = (int)((long)(step + 1) * end / CALIBRATE_STEPS);
-    // >>> exercise calibrate_divergence: sum += p log(p / q) of the bins from `first` up to, but without, `last`
-    // hint: the step holds the sum of its bins; each of its bins that is not empty gets an equal part of it in q
-    // hint: p of bin i is bin[i] / all_p; the last bin of all, end - 1, also has what lies beyond
-    // hint: q is the step's equal part / all_q; a bin with p = 0 adds nothing. An empty last bin with numbers beyond it
-    // has a q of 0: the logarithm would be infinite. Let the smallest q be 1e-9
+  for (int step = 0; step < steps; step++) {
+    const int first = (int)((long)step * end / steps), last = (int)((long)(step + 1) * end / steps);
     double held = 0;
     int filled = 0;
     for (int i = first; i < last; i++) held += bin[i], filled += bin[i] > 0;
@@ -93,19 +88,18 @@ static inline double calibrate_divergence(const double *bin, int end, double bey
       const double q = bin[i] > 0 ? held / filled / all_q : 0;
       if (p > 0) sum += p * log(p / (q > 1e-9 ? q : 1e-9));
     }
-    // <<< exercise
   }
   return sum;
 }
 
 /* Zeros are left out: every range has them, and behind a ReLU they would be half of all. */
-static inline float calibrate_entropy(const CalibrateRange *range) {
+static inline float calibrate_entropy(const CalibrateRange *range, int steps) {
   double bin[CALIBRATE_BINS], beyond = 0, least = INFINITY;
   int best = CALIBRATE_BINS;
   for (int i = 0; i < CALIBRATE_BINS; i++) bin[i] = (double)range->bin[i];
   bin[0] -= (double)range->zeros;
-  for (int end = CALIBRATE_BINS; end >= CALIBRATE_STEPS; end -= CALIBRATE_STRIDE) {
-    const double divergence = calibrate_divergence(bin, end, beyond);
+  for (int end = CALIBRATE_BINS; end >= steps; end -= CALIBRATE_STRIDE) {
+    const double divergence = calibrate_divergence(bin, end, beyond, steps);
     if (divergence < least) {
       least = divergence;
       best = end;
@@ -115,10 +109,10 @@ static inline float calibrate_entropy(const CalibrateRange *range) {
   return range->most * ((float)best + (best < CALIBRATE_BINS ? 0.5f : 0)) / CALIBRATE_BINS;
 }
 
-/* share: of CALIBRATE_PERCENTILE; 0: the usual one. */
-static inline float calibrate_most(const CalibrateRange *range, CalibrateMethod method, double share) {
+/* share: of CALIBRATE_PERCENTILE; 0: the usual one. steps: sizes that the numbers will have, 128 or 256. */
+static inline float calibrate_most(const CalibrateRange *range, CalibrateMethod method, double share, int steps) {
   if (method == CALIBRATE_PERCENTILE) return calibrate_percentile(range, share > 0 ? share : CALIBRATE_USUAL_SHARE);
-  return method == CALIBRATE_ENTROPY ? calibrate_entropy(range) : range->most;
+  return method == CALIBRATE_ENTROPY ? calibrate_entropy(range, steps) : range->most;
 }
 
 #endif /* PHASE5_PRODUCTION_CALIBRATE_H */

@@ -1,4 +1,5 @@
-/* cpu_conv2d_int8.h - convolution, linear layer, pooling and sums of int8 numbers on the CPU: the bits of int8.cuh's loops.
+/* cpu_conv2d_int8.h - convolution, linear layer, pooling and sums of int8 numbers on the CPU: the bits of int8.cuh's
+ * loops.
  *
  *     CpuInt8 *conv;
  *     if (cpu_int8_conv2d_open(&conv, shape, x_shape, y_shape, w, end, &err) != 0) ...
@@ -6,8 +7,8 @@
  *     cpu_int8_close(conv);
  *
  * Activations lie in blocks of 16 channels with a border (cpu_layout.h), an element of cpu_int8_bytes() bytes each. A
- * kernel is that of cpu_conv2d_body.h with another product: 32 bits of x are multiplied with 32 bits of each filter, and
- * the products are added to a sum of 32 bits, exactly.
+ * kernel is that of cpu_conv2d_body.h with another product: 32 bits of x are multiplied with 32 bits of each filter,
+ * and the products are added to a sum of 32 bits, exactly.
  *
  *     kernels      an element of x is                     the product                    of a vector
  *     avx512vnni   1 byte: x of 0 to 255 (uint8), or      vpdpbusd: 4 of u8 times s8     64 products
@@ -17,15 +18,16 @@
  *     avx2         2 bytes                                the same                       16
  *     portable     2 bytes                                the same, or shifts            8
  *
- * vpdpbusd wants its first factors unsigned, as what comes out of a ReLU is. Of int8, x + 128 are: sum of (x + 128) w = sum
- * of x w + 128 sum of w, and the second term is a constant of each filter, which the bias takes off again. The border
- * then holds 128, the number zero.
+ * vpdpbusd wants its first factors unsigned, as what comes out of a ReLU is. Of int8, x + 128 are: sum of (x + 128)
+ * w = sum of x w + 128 sum of w, and the second term is a constant of each filter, which the bias takes off again.
+ * The border then holds 128, the number zero.
  *
  * AVX2 has vpmaddubsw, too, which multiplies 32 pairs u8 times s8 at once. But it adds two products in 16 bits, and
  * saturates: 255 * 127 * 2 = 64770 is more than 32767. It is exact only if weights have 7 bits (255 * 64 * 2 = 32640),
- * or, of int8, if it multiplies |w| with x * sign(w) (128 * 127 * 2 = 32512), which takes an instruction more, and x = -128
- * must not occur. With the instruction that adds its pairs and the sum itself that is four per 32 products; vpmaddwd
- * takes two per 16, has no such conditions, and its sums, 2 * 255 * 128 at most, are exact. So x has 16 bits there.
+ * or, of int8, if it multiplies |w| with x * sign(w) (128 * 127 * 2 = 32512), which takes an instruction more, and x
+ * = -128 must not occur. With the instruction that adds its pairs and the sum itself that is four per 32 products;
+ * vpmaddwd takes two per 16, has no such conditions, and its sums, 2 * 255 * 128 at most, are exact. So x has 16
+ * bits there.
  */
 #ifndef PHASE5_PRODUCTION_CPU_CONV2D_INT8_H
 #define PHASE5_PRODUCTION_CPU_CONV2D_INT8_H
@@ -79,8 +81,8 @@ void cpu_int8_quantize_blocks(void *y, CpuShape y_shape, const float *x, CpuShap
 void cpu_int8_pack(void *y, const int8_t *x, bool positive, CpuShape shape, int pitch, int n, int threads);
 void cpu_int8_unpack(int8_t *x, const void *y, bool positive, CpuShape shape, int pitch, int n, int threads);
 
-/* The largest of each window, which has x's kind; or the mean: the exact sum times `unit` / elements, scale_x / scale_y,
- * rounded. */
+/* The largest of each window, which has x's kind; or the mean: the exact sum times `unit` / elements, scale_x /
+ * scale_y, rounded. */
 typedef struct CpuInt8Pool {
   CpuPool2d window;
   float unit;

@@ -1,5 +1,5 @@
-/* cpu_conv2d_int8_test.cu - the CPU's kernels of int8 have the bits of the loops of the formula, for every processor that
- * this machine can stand in for.
+/* cpu_conv2d_int8_test.cu - the CPU's kernels of int8 have the bits of the loops of the formula, for every processor
+ * that this machine can stand in for.
  */
 #include "common/philox.h"
 #include "common/test.h"
@@ -148,7 +148,8 @@ static void check_all(const Case *cases, size_t count, bool linear) {
 static void convolutions_have_the_bits_of_the_loops(void **state) {
   (void)state;
   const Case cases[] = {
-      /*   n  c  h  w   k   r  s  stride pad  dilation groups  border y, threads, bias, adds, relu, float, middle, positive */
+      /*   n  c  h  w   k   r  s  stride pad  dilation groups  border y, threads, bias, adds, relu, float, middle,
+       * positive */
       {{1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1}, 0, 0, 1, 0, 0, 0, 0, 0, 0},
       {{2, 3, 9, 17, 33, 7, 7, 2, 2, 3, 3, 1, 1, 1}, 0, 1, 2, 1, 0, 1, 0, 0, 1},
       {{1, 33, 9, 15, 80, 3, 3, 1, 1, 1, 1, 1, 1, 1}, 1, 1, 2, 1, 1, 1, 0, 0, 3},

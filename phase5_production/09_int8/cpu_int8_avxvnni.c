@@ -1,4 +1,5 @@
-/* cpu_int8_avxvnni.c - the kernels of cpu_int8_body.h for AVX2 with VNNI: vpdpbusd adds four products to each of 8 sums. */
+/* cpu_int8_avxvnni.c - the kernels of cpu_int8_body.h for AVX2 with VNNI: vpdpbusd adds four products to each of 8
+ * sums. */
 #if defined(__x86_64__)
 #pragma GCC target("arch=x86-64-v3,avxvnni")
 
@@ -15,7 +16,7 @@
 #define INT8_WIDEST \
   { 0, 6, 0, 0, 0 }
 #define INT8_TWO_ROWS 0
-#define INT8_KERNELS(X) X(1, 1) X(1, 2) X(1, 3) X(1, 4) X(1, 5) X(1, 6)
+#define INT8_KERNELS(X) CPU_TILES_6(X, 1)
 #define INT8_KERNELS_ROWS(X)
 #include "phase5_production/09_int8/cpu_int8_body.h"
 #endif

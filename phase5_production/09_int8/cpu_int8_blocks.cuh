@@ -1,12 +1,13 @@
-/* cpu_int8_blocks.cuh - a graph of int8 operations (int8_lower.cuh) computes on a CPU by the kernels of cpu_conv2d_int8.h.
+/* cpu_int8_blocks.cuh - a graph of int8 operations (int8_lower.cuh) computes on a CPU by the kernels of
+ * cpu_conv2d_int8.h.
  *
  *     Graph *q = int8_lower(g, scale, weights, DEVICE_CPU, &store, &err);
  *     cpu_int8_blocks(q);                  // before model_open(); parameters keep their names and their order
  *
  * Int8 arrays are only read by int8 operations, between QuantizeLinear and DequantizeLinear. So all of them change
- * their layout at once, to blocks of 16 channels, and no node is added: QuantizeLinear writes blocks, DequantizeLinear and
- * the last linear layer write plain float32. An array has a border as wide as the largest padding of the convolutions that
- * read it; arrays that are added to each other have one border.
+ * their layout at once, to blocks of 16 channels, and no node is added: QuantizeLinear writes blocks,
+ * DequantizeLinear and the last linear layer write plain float32. An array has a border as wide as the largest
+ * padding of the convolutions that read it; arrays that are added to each other have one border.
  *
  * Weights are packed when a node computes for the first time: then its parameters are filled.
  */
@@ -49,7 +50,8 @@ static inline void cpu_int8_no_backward(const Context *context, const Node *node
   die("%s computes with int8 and has no backward pass; open the model for MODEL_INFER", node->name);
 }
 
-/* ------------------------------------------------------------------------------------------------------ convolutions */
+/* ------------------------------------------------------------------------------------------------------
+ * convolutions */
 
 /* With a node of a model. */
 typedef struct CpuInt8Kept {
@@ -139,7 +141,8 @@ static inline size_t cpu_int8_conv_floats(const Context *, const Node *node, int
   return node->type == DTYPE_FLOAT32 ? cpu_count(cpu_int8_block(node)->y) * (size_t)batch : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ others */
+/* ------------------------------------------------------------------------------------------------------------
+ * others */
 
 static inline void cpu_int8_quantize_forward(const Context *, const Node *node, const OpArrays *a) {
   const CpuInt8Block *b = cpu_int8_block(node);
@@ -183,7 +186,8 @@ inline const Op cpu_int8_dequantize_op = {"DequantizeLinear",  0, 0, NULL, NULL,
 inline const Op cpu_int8_pool_op = {"QLinearPool", 0, 0, NULL, NULL, cpu_int8_pool_forward, cpu_int8_no_backward};
 inline const Op cpu_int8_add_op = {"QLinearAdd", 0, 0, NULL, NULL, cpu_int8_add_forward, cpu_int8_no_backward};
 
-/* ---------------------------------------------------------------------------------------------------------- the pass */
+/* ---------------------------------------------------------------------------------------------------------- the
+ * pass */
 
 static inline const Op *cpu_int8_op_of(const Node *node) {
   return node->op == &int8_conv_op         ? &cpu_int8_conv_op.op

@@ -1,5 +1,5 @@
-/* cpu_int8_body.h - the kernels of cpu_int8_tile.h for vectors of CPU_LANES sums. Each .c file that includes this has set
- * the processor by a pragma, and defines
+/* cpu_int8_body.h - the kernels of cpu_int8_tile.h for vectors of CPU_LANES sums. Each .c file that includes this
+ * has set the processor by a pragma, and defines
  *
  *     INT8_ELEMENT           what an element of x is: uint8_t or int16_t
  *     INT8_ZERO              which of them stands for the 0 of int8
@@ -33,8 +33,8 @@ SIMD_INLINE void int8_store_elements(void *to, I q, int zero) { *(E *)to = __bui
 #define INT8_ROUNDED(v) __asm__("" : "+w"(v))
 #endif
 
-/* The nearest integer of least to most, halves to even; NaN is 0: int8_byte(). Numbers of this size have no fraction left once 1.5 * 2^23 is
- * added, and the sum is rounded as every sum is. */
+/* The nearest integer of least to most, halves to even; NaN is 0: int8_byte(). Numbers of this size have no fraction
+ * left once 1.5 * 2^23 is added, and the sum is rounded as every sum is. */
 SIMD_INLINE I int8_nearest(F x, CpuInt8Kind kind) {
   const F most = (F){0} + (float)kind.most, least = (F){0} + (float)kind.least, large = (F){0} + 12582912.0f;
   x = int8_select(x > most, most, x);

@@ -1,5 +1,5 @@
-/* cpu_int8_network_test.cu - a network of int8 operations gives the same logits by the loops and by the CPU's kernels in
- * blocks, to the bit, on every kind of processor that this machine can stand in for.
+/* cpu_int8_network_test.cu - a network of int8 operations gives the same logits by the loops and by the CPU's
+ * kernels in blocks, to the bit, on every kind of processor that this machine can stand in for.
  */
 #include "common/test_arrays.h"
 #include "phase3_cnn/12_lenet_mnist/lenet.cuh"

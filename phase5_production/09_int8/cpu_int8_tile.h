@@ -1,5 +1,6 @@
-/* cpu_int8_tile.h - one tile of a convolution of int8 numbers (cpu_conv2d_int8.h): what a kernel is told, and the table of
- * kernels. They stand in cpu_int8_body.h, which cpu_int8_avx512vnni.c and its neighbours compile for their vectors.
+/* cpu_int8_tile.h - one tile of a convolution of int8 numbers (cpu_conv2d_int8.h): what a kernel is told, and the
+ * table of kernels. They stand in cpu_int8_body.h, which cpu_int8_avx512vnni.c and its neighbours compile for their
+ * vectors.
  */
 #ifndef PHASE5_PRODUCTION_CPU_INT8_TILE_H
 #define PHASE5_PRODUCTION_CPU_INT8_TILE_H
@@ -7,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "phase5_production/08_engine/cpu_layout.h"
+#include "phase5_production/08_engine/cpu_conv2d_tile.h"
 
 #ifdef __cplusplus
 extern "C" {

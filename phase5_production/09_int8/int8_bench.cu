@@ -144,7 +144,8 @@ int main(int argc, char **argv) {
   memset(&narrow, 0, sizeof narrow);
   narrow.rung = &int8_rung;
   narrow.batch = batch;
-  if (int8_open(&narrow.model, &whole, scale, batch, &err) != 0) die("int8: %s", err.message);
+  if (int8_open_model(&narrow.model, &whole, scale, batch, options.layers == 0, &err) != 0)
+    die("int8: %s", err.message);
   if (device == DEVICE_GPU) fused_record(&narrow);
   const FusedResult result = measure(&narrow, pictures, numbers, y[2], options.operations);
   print_result(&result, int8_difference(y[0], y[2], logits).cosine, first.gpu);

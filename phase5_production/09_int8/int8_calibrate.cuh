@@ -15,6 +15,7 @@
 
 #include "phase3_cnn/10_batch_norm/batch_norm2d_fold.cuh"
 #include "phase5_production/09_int8/calibrate.h"
+#include "phase5_production/09_int8/cpu_int8_blocks.cuh"
 #include "phase5_production/09_int8/int8_lower.cuh"
 
 /* Max pooling and the ReLU behind it change places, which changes nothing: a convolution's ReLU is then part of it. */
@@ -31,10 +32,22 @@ static inline void int8_swap_relu(Graph *g) {
   }
 }
 
+/* Dropout passes its input on where nothing is trained: whoever reads it reads that. */
+static inline void int8_without_dropout(Graph *g) {
+  for (int i = 0; i < g->count; i++) {
+    if (g->nodes[i].op == NULL || strcmp(g->nodes[i].op->name, "Dropout") != 0 || graph_is_output(g, i)) continue;
+    for (int j = i + 1; j < g->count; j++)
+      for (int k = 0; k < g->nodes[j].inputs; k++)
+        if (g->nodes[j].input[k] == i) g->nodes[j].input[k] = g->nodes[i].input[0];
+  }
+  int8_drop_unread(g);
+}
+
 /* What is calibrated and lowered: a graph of its own. */
 static inline Graph *int8_prepare(const Graph *trained) {
   Graph *g = batch_norm2d_fold_graph(trained);
   graph_unfuse(g);
+  int8_without_dropout(g);
   int8_swap_relu(g);
   g->lowering_count = 0;
   return g;
@@ -91,7 +104,7 @@ typedef struct Int8Choice {
                      pattern that it knows: int8 in, int8 out */
 } Int8Choice;
 
-enum { INT8_FEW_CHANNELS = 8 };
+enum { INT8_FEW_CHANNELS = 4 };
 
 /* Whether node i is a product that becomes int8. */
 static inline int int8_wanted(const Graph *g, int i, const Int8Choice *choice) {
@@ -145,7 +158,8 @@ static inline void int8_scales(Int8Scale *scale, const Int8Calibration *c, const
     scale[i] = none;
     if (!marked[i]) continue;
     scale[i].positive = int8_positive(g, i);
-    scale[i].step = int8_scale(calibrate_most(&c->range[i], choice->method, choice->share), scale[i].positive != 0);
+    const float most = calibrate_most(&c->range[i], choice->method, choice->share, scale[i].positive ? 256 : 128);
+    scale[i].step = int8_scale(most, scale[i].positive != 0);
   }
   for (int pass = 0; pass < 2; pass++) /* the largest of a window has the scale of the window */
     for (int k = 0; k < g->count; k++) {
@@ -187,8 +201,10 @@ static inline void int8_copy_parameters(Model *m, const Model *source) {
   }
 }
 
-/* A model that infers with int8, of a float32 one whose graph is int8_prepare()'s. -1 as model_open(). */
-static inline int int8_open(Model *m, const Model *whole, const Int8Scale *scale, int max_batch, Error *err) {
+/* A model that infers with int8, of a float32 one whose graph is int8_prepare()'s. -1 as model_open(). fast: on a CPU with
+ * the kernels of cpu_int8_blocks.cuh, whose arrays only they can read; on a GPU always. */
+static inline int int8_open_model(Model *m, const Model *whole, const Int8Scale *scale, int max_batch, bool fast,
+                                  Error *err) {
   Int8Store store = {};
   const Int8ModelWeights from = {whole, batch_norm2d_fold_host(whole)};
   const Int8Weights weights = {int8_find_in_model, &from};
@@ -197,6 +213,7 @@ static inline int int8_open(Model *m, const Model *whole, const Int8Scale *scale
   context.shared = NULL;
   Graph *g = int8_lower(whole->graph, scale, weights, context.device, &store, err);
   free(from.host);
+  if (g != NULL && fast && context.device == DEVICE_CPU) cpu_int8_blocks(g);
   int status = g == NULL ? -1 : model_open(m, g, context, NULL, max_batch, MODEL_INFER, err);
   if (status == 0) {
     int8_copy_parameters(m, whole);
@@ -205,6 +222,10 @@ static inline int int8_open(Model *m, const Model *whole, const Int8Scale *scale
   }
   int8_store_free(&store);
   return status;
+}
+
+static inline int int8_open(Model *m, const Model *whole, const Int8Scale *scale, int max_batch, Error *err) {
+  return int8_open_model(m, whole, scale, max_batch, true, err);
 }
 
 #endif /* PHASE5_PRODUCTION_INT8_CALIBRATE_CUH */

@@ -1,0 +1,155 @@
+/* The way of a quantised network through an ONNX file: written, imported by lesson 7, rewritten to integers, it has the bits
+ * that it had before; ONNX Runtime reads it, and is as close as rounding allows. */
+#include "common/options.h"
+#include "common/philox.h"
+#include "common/test_arrays.h"
+#include "phase5_production/03_resnet18/resnet18.cuh"
+#include "phase5_production/06_onnx_export/onnx_export.cuh"
+#include "phase5_production/09_int8/int8_calibrate.cuh"
+#include "phase5_production/09_int8/int8_compare.cuh"
+#include "phase5_production/09_int8/int8_onnx.cuh"
+#include "phase5_production/09_int8/int8_rewrite.cuh"
+#include "phase5_production/10_onnx_runtime/test_ort.h"
+
+static const Resnet18Shape thin = {32, 16, 10};
+enum { BATCH = 4, LOGITS = BATCH * 10 };
+
+typedef struct Networks {
+  Model whole;
+  Int8Scale *scale;
+  float *x, whole_logits[LOGITS], logits[LOGITS]; /* of int8, before there is a file */
+  char path[64];
+} Networks;
+
+static Context cpu_context(void) {
+  Context context;
+  memset(&context, 0, sizeof context);
+  context.device = DEVICE_CPU;
+  return context;
+}
+
+static void infer(const Model *m, const float *x, float *logits) {
+  const int node = m->graph->loss_count > 0 ? m->graph->losses[0].node : m->graph->outputs[0];
+  memcpy(model_input(m, 0), x, (size_t)BATCH * model_input_width(m, 0) * sizeof *x);
+  for (int i = 0; i < m->graph->count; i++)
+    if (m->graph->nodes[i].op) model_forward_node(m, i, BATCH);
+  memcpy(logits, model_output(m, node), LOGITS * sizeof *logits);
+}
+
+static void open_networks(Networks *n, Int8Choice choice) {
+  Error err;
+  Model narrow;
+  OnnxModel onnx;
+  if (model_open(&n->whole, int8_prepare(resnet18_layers(thin)), cpu_context(), NULL, BATCH, MODEL_INFER, &err) != 0)
+    fail_msg("%s", err.message);
+  model_init(&n->whole, 3);
+  n->x = arrays_random((size_t)BATCH * model_input_width(&n->whole, 0), 5);
+  n->scale = (Int8Scale *)xmalloc((size_t)n->whole.graph->count * sizeof *n->scale);
+  Int8Calibration c = int8_calibration(n->whole.graph);
+  for (int pass = 0; pass < 2; pass++) {
+    infer(&n->whole, n->x, n->whole_logits);
+    int8_observe(&c, &n->whole, BATCH, pass);
+  }
+  int8_scales(n->scale, &c, n->whole.graph, &choice);
+  int8_calibration_free(&c);
+  if (int8_open_model(&narrow, &n->whole, n->scale, BATCH, false, &err) != 0) fail_msg("%s", err.message);
+  infer(&narrow, n->x, n->logits);
+  model_close(&narrow);
+
+  const OnnxExportOptions options = {"thin", 0, 0};
+  const Int8ModelWeights from = {&n->whole, batch_norm2d_fold_host(&n->whole)};
+  const Int8Weights weights = {int8_find_in_model, &from};
+  snprintf(n->path, sizeof n->path, "/tmp/int8_onnx_test.%d.onnx", (int)getpid());
+  if (onnx_export(&onnx, &n->whole, &options, &err) != 0 ||
+      int8_onnx_write(&onnx, n->whole.graph, n->scale, weights, &err) != 0 ||
+      onnx_model_write(onnx.proto, n->path, &err) != 0)
+    fail_msg("%s", err.message);
+  onnx_model_close(&onnx);
+  free(from.host);
+}
+
+static void close_networks(Networks *n) {
+  unlink(n->path);
+  model_close(&n->whole);
+  free(n->scale);
+  free(n->x);
+}
+
+/* The file's network with integers. */
+static void infer_file(const char *path, const float *x, float *logits, int products) {
+  Error err;
+  OnnxModel file;
+  OnnxImport import;
+  Model m;
+  Int8Store store = {};
+  if (onnx_model_read(&file, path, &err) != 0 || onnx_import(&import, &file, NULL, 0, &err) != 0)
+    fail_msg("%s", err.message);
+  Graph *g = int8_rewrite(import.graph, &import, DEVICE_CPU, &store, &err);
+  if (g == NULL) fail_msg("%s", err.message);
+  int count = 0, pairs = 0;
+  for (int i = 0; i < g->count; i++) {
+    count += g->nodes[i].op == &int8_conv_op;
+    pairs += g->nodes[i].op == &onnx_quantize_linear_op || g->nodes[i].op == &onnx_dequantize_linear_op;
+  }
+  assert_int_equal(count, products);
+  assert_int_equal(pairs, 0);
+  if (model_open(&m, g, cpu_context(), NULL, BATCH, MODEL_INFER, &err) != 0 ||
+      int8_rewrite_parameters(&import, &store, &m, &err) != 0)
+    fail_msg("%s", err.message);
+  infer(&m, x, logits);
+  model_close(&m);
+  int8_store_free(&store);
+  onnx_import_drop(&import);
+  onnx_model_close(&file);
+}
+
+static void expect_the_same_bits(Int8Choice choice, int products) {
+  Networks n;
+  float again[LOGITS];
+  open_networks(&n, choice);
+  infer_file(n.path, n.x, again, products);
+  Comparison c = compare_arrays(again, n.logits, BATCH, 10, tolerance_make(0, 0));
+  if (!c.ok) fail_msg("%s", c.message);
+  const double similar = int8_difference(n.whole_logits, n.logits, LOGITS).cosine;
+  if (!(similar > 0.995)) fail_msg("the cosine beside float32 is %.5f", similar);
+  close_networks(&n);
+}
+
+static void a_file_has_the_bits_of_the_network(void **state) {
+  (void)state;
+  expect_the_same_bits((Int8Choice){CALIBRATE_MIN_MAX, 0, 0, 0}, 20);
+  expect_the_same_bits((Int8Choice){CALIBRATE_PERCENTILE, 0, 0, 1}, 20);
+  expect_the_same_bits((Int8Choice){CALIBRATE_ENTROPY, 0, 1, 0}, 21);
+}
+
+/* It adds, multiplies and rounds as we do: what remains is the order of the first convolution's sums, in float32. There a tie
+ * may fall on the other side, which is one step of one number. */
+static void onnx_runtime_agrees(void **state) {
+  (void)state;
+  Ort ort;
+  OrtNet net;
+  Error err;
+  Networks n;
+  float y[LOGITS];
+  ort_required(&ort);
+  open_networks(&n, (Int8Choice){CALIBRATE_MIN_MAX, 0, 0, 0});
+  OrtNetOptions options = ort_net_options();
+  if (ort_session(&net, &ort, n.path, &options, &err) != 0) fail_msg("%s", err.message);
+  const OrtArray x = ort_floats(n.x, 4, BATCH, 3, thin.side, thin.side);
+  OrtArray out = ort_floats(y, 2, BATCH, 10);
+  if (ort_run(&net, &x, &out, &err) != 0) fail_msg("%s", err.message);
+  const Int8Difference d = int8_difference(n.logits, y, LOGITS);
+  print_message("beside ONNX Runtime: cosine %.7f, largest difference %g, SQNR %.1f dB\n", d.cosine, d.largest, d.sqnr);
+  if (!(d.cosine > 0.99999)) fail_msg("the cosine beside ONNX Runtime is %.7f", d.cosine);
+  ort_session_close(&net);
+  ort_close(&ort);
+  close_networks(&n);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_file_has_the_bits_of_the_network),
+      cmocka_unit_test(onnx_runtime_agrees),
+  };
+  return TEST_MAIN("int8_onnx", tests);
+}
