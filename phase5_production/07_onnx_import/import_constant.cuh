@@ -93,6 +93,7 @@ static inline int build_constant_of_shape(Import *im) {
     memcpy(value, &number, bytes);
     return import_expand(im, 0, import_literal(im, "value", type, &one, value), &s);
   }
+  if (import_check_constant(im, &s, type) != 0) return -1;
   unsigned char *data = (unsigned char *)import_buffer(im, count * bytes);
   for (size_t i = 0; i < count && number != 0; i++) memcpy(data + i * bytes, &number, bytes);
   return import_constant(im, 0, type, &s, data, 0);

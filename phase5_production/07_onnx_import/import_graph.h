@@ -131,21 +131,36 @@ static inline int import_node_of(Import *im, ImportValue *v) {
   return v->node;
 }
 
+/* A constant that is computed now must have a size that a network can mean. */
+static inline int import_check_constant(Import *im, const ImportShape *shape, DType type) {
+  if (!im->folds || (double)import_count(shape) * (double)dtype_bytes(type) <= IMPORT_MOST_CONSTANT) return 0;
+  return import_fail(im, "a constant of the shape %s is computed; at most 1 GiB is", import_shape_text(shape).text);
+}
+
 /* A node of `op` that reads values; its result has the shape and the type. GRAPH_ERROR and a sentence on failure. */
 static inline int import_add(Import *im, const Op *op, ImportValue *const *inputs, int count, DType type,
                              const ImportShape *shape, const void *attributes, size_t bytes) {
   int nodes[NODE_MAX_INPUTS], whole;
-  if (import_check_shape(im, shape) != 0) return GRAPH_ERROR;
+  if (import_check_shape(im, shape) != 0 || import_check_constant(im, shape, type) != 0) return GRAPH_ERROR;
   if (count > NODE_MAX_INPUTS) {
     import_fail(im, "%d inputs; at most %d are possible", count, NODE_MAX_INPUTS);
     return GRAPH_ERROR;
   }
   for (int i = 0; i < count; i++)
     if ((nodes[i] = import_node_of(im, inputs[i])) < 0) return GRAPH_ERROR;
-  const Shape s = import_graph_shape(shape, &whole);
+  const Shape s = import_graph_shape(shape, &whole), none = {0, {0}};
+  const int empty = im->folds && import_count(shape) == 0; /* it is not computed, and will be a constant */
   import_name(im, NULL);
-  const int node = graph_typed(im->g, graph_node(im->g, op, im->base, nodes, count, s, attributes, bytes), type, whole);
+  const int node = graph_typed(
+      im->g, graph_node(im->g, op, im->base, nodes, count, empty ? none : s, attributes, bytes), type, whole);
   if (node < 0) import_check_graph(im);
+  if (node >= 0 && empty) im->g->nodes[node].shape = s;
+  return node;
+}
+
+/* Each of its results takes so many multiplications and additions. Returns the node. */
+static inline int import_products(Import *im, int node, double each) {
+  if (node >= 0) im->g->nodes[node].flops = 2 * each * (double)shape_count(im->g->nodes[node].shape);
   return node;
 }
 

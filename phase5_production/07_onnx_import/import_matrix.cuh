@@ -129,8 +129,8 @@ static inline int build_gemm(Import *im) {
     m->c_row = strides.step[0], m->c_column = strides.step[1];
   }
   ImportValue *inputs[] = {a, b, c};
-  return import_output(im, 0, import_add(im, &nd_gemm_op, inputs, c ? 3 : 2, a->type, &s, &args, sizeof args), a->type,
-                       &s);
+  const int node = import_add(im, &nd_gemm_op, inputs, c ? 3 : 2, a->type, &s, &args, sizeof args);
+  return import_output(im, 0, import_products(im, node, m->k), a->type, &s);
 }
 
 /* Shapes and strides of MatMul; a list is a row or a column, whose axis then vanishes from y. */
@@ -174,7 +174,8 @@ static inline int build_matmul(Import *im) {
   NdMatmulInputs args = import_matmul_inputs(a, b, a->type);
   if (import_matmul_shapes(im, a, b, &args.matmul, &s) != 0) return -1;
   ImportValue *inputs[] = {a, b};
-  return import_output(im, 0, import_add(im, &nd_matmul_op, inputs, 2, a->type, &s, &args, sizeof args), a->type, &s);
+  const int node = import_add(im, &nd_matmul_op, inputs, 2, a->type, &s, &args, sizeof args);
+  return import_output(im, 0, import_products(im, node, args.matmul.k), a->type, &s);
 }
 
 #endif /* PHASE5_PRODUCTION_IMPORT_MATRIX_CUH */

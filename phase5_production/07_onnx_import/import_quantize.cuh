@@ -3,6 +3,7 @@
 #define PHASE5_PRODUCTION_IMPORT_QUANTIZE_CUH
 
 #include "phase5_production/07_onnx_import/import_matrix.cuh"
+#include "phase5_production/07_onnx_import/import_reduce.cuh"
 #include "phase5_production/07_onnx_import/import_window.cuh"
 
 /* Remembers the integers that a constant was made of. */

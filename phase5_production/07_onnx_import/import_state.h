@@ -12,6 +12,7 @@
 #include "phase5_production/07_onnx_import/onnx_import.cuh"
 
 #define IMPORT_BATCH ((int64_t)1 << 30)
+#define IMPORT_MOST_CONSTANT 1073741824.0
 enum { IMPORT_INPUTS = 64, IMPORT_TEXT = 600 };
 
 /* dim[0] of what has the batch first is ONNX_IMPORT_BATCH. */

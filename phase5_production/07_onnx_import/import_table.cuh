@@ -7,6 +7,7 @@
 #include "phase5_production/07_onnx_import/import_index.cuh"
 #include "phase5_production/07_onnx_import/import_matrix.cuh"
 #include "phase5_production/07_onnx_import/import_normalize.cuh"
+#include "phase5_production/07_onnx_import/import_pool.cuh"
 #include "phase5_production/07_onnx_import/import_quantize.cuh"
 #include "phase5_production/07_onnx_import/import_reduce.cuh"
 #include "phase5_production/07_onnx_import/import_window.cuh"

@@ -235,6 +235,11 @@ typedef struct NdBinary {
   void *y;
 } NdBinary;
 
+static __host__ __device__ inline bool nd_negative(float x) { return x < 0; }
+static __host__ __device__ inline bool nd_negative(double x) { return x < 0; }
+static __host__ __device__ inline bool nd_negative(int64_t x) { return x < 0; }
+static __host__ __device__ inline bool nd_negative(uint64_t) { return false; }
+
 /* What all types have. */
 template <typename T>
 static __host__ __device__ inline T nd_binary_common(NdBinaryKind kind, T a, T b) {
@@ -262,7 +267,7 @@ static __host__ __device__ inline T nd_binary_common(NdBinaryKind kind, T a, T b
     case ND_OR:
       return a != 0 || b != 0;
     case ND_PRELU:
-      return a < 0 ? a * b : a;
+      return nd_negative(a) ? a * b : a;
     case ND_SUB:
       return a - b;
     case ND_XOR:
@@ -287,7 +292,7 @@ static __host__ __device__ inline T nd_binary_real(NdBinaryKind kind, T a, T b) 
 /* a to the power b, exact modulo 2^64. */
 template <typename T>
 static __host__ __device__ inline T nd_power(T a, T b) {
-  if (b < 0) return a == 1 ? 1 : a == (T)-1 ? (b % 2 == 0 ? (T)1 : a) : 0;
+  if (nd_negative(b)) return a == 1 ? 1 : a == (T)-1 ? (b % 2 == 0 ? (T)1 : a) : 0;
   uint64_t result = 1, base = (uint64_t)a;
   for (uint64_t left = (uint64_t)b; left > 0; left /= 2) {
     if (left % 2 == 1) result *= base;
@@ -306,7 +311,7 @@ static __host__ __device__ inline T nd_binary_whole(NdBinaryKind kind, T a, T b)
     case ND_FMOD: {
       if (b == 0 || minus_one) return 0;
       const T rest = a % b;
-      return kind == ND_MOD && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+      return kind == ND_MOD && rest != 0 && nd_negative(rest) != nd_negative(b) ? rest + b : rest;
     }
     case ND_POW:
       return nd_power<T>(a, b);

@@ -238,8 +238,7 @@ int main(int argc, char **argv) {
   printf("%s\n", description);
   if (onnx_model_read(&file, o.model, &err) != 0) die("%s", err.message);
   if (onnx_inputs_load(&inputs, &o.inputs, &file, &err) != 0) die("%s", err.message);
-  if (onnx_run_open(&run, &file, inputs.given, inputs.count, o.common.device, o.common.batch_size, &err) != 0)
-    die("%s", err.message);
+  if (onnx_inputs_open(&inputs, &run, &file, o.common.device, o.common.batch_size, &err) != 0) die("%s", err.message);
   json_t *result = report(&file, &run, &o), *rows = json_array();
   const int batch = onnx_inputs_fill(&inputs, &run, o.common.batch_size, o.common.seed, &err);
   if (batch < 0) die("%s", err.message);

@@ -118,6 +118,19 @@ static inline int onnx_inputs_load(OnnxInputs *in, const OnnxInputOptions *o, co
   return 0;
 }
 
+/* Imports the model. What must be known for that is taken from the files of inputs, as constants. */
+static inline int onnx_inputs_open(OnnxInputs *in, OnnxRun *run, const OnnxModel *file, Device device, int batch,
+                                   Error *err) {
+  for (int tries = 0;; tries++) {
+    if (onnx_run_open(run, file, in->given, in->count, device, batch, err) == 0) return 0;
+    int i = 0;
+    while (i < in->count && strcmp(in->names[i], run->import.needs) != 0) i++;
+    if (i == in->count || in->tensors[i].data == NULL || in->given[i].value || tries == ONNX_IMPORT_VALUES) return -1;
+    in->given[i].value = in->tensors[i].data;
+    memcpy(in->given[i].dim, in->tensors[i].dim, sizeof in->given[i].dim);
+  }
+}
+
 /* A picture as (3,H,W) of numbers from 0 to 1, or normalised; each pixel is the mean of what it covers. */
 static inline int onnx_inputs_picture(const OnnxInputs *in, const Image *image, const OnnxImportValue *v, float *x,
                                       Error *err) {

@@ -7,8 +7,8 @@
  *     queue_put(&q, batch);                     // 0; -1: the queue was closed
  *     while ((batch = queue_take(&q)) != NULL)  // NULL: closed, and nothing is left
  *
- * A window over numbered items, which several producers prepare in any order and one consumer takes in order. Item i has
- * a place of its own, i % window, from window_begin() to window_release():
+ * A window over numbered items, which several producers prepare in any order and one consumer takes in order. Item i
+ * has a place of its own, i % window, from window_begin() to window_release():
  *
  *     while ((i = window_begin(&w)) >= 0) {     // -1: no more
  *       read_picture(i, &place[i % SIZE]);

@@ -29,6 +29,13 @@ static void entries_come_in_their_order(void **state) {
   queue_destroy(&q);
 }
 
+static int queue_length(BoundedQueue *q) {
+  pthread_mutex_lock(&q->lock);
+  const int count = q->count;
+  pthread_mutex_unlock(&q->lock);
+  return count;
+}
+
 /* Who puts into a full queue waits, and is woken by its end. */
 static void a_closed_queue_takes_no_more(void **state) {
   (void)state;
@@ -37,7 +44,7 @@ static void a_closed_queue_takes_no_more(void **state) {
   void *result = NULL;
   queue_open(&q, 2);
   assert_int_equal(pthread_create(&thread, NULL, put_all, &q), 0);
-  for (int i = 0; i < 1000 && q.count < 2; i++) usleep(1000);
+  for (int i = 0; i < 1000 && queue_length(&q) < 2; i++) usleep(1000);
   queue_close(&q);
   pthread_join(thread, &result);
   assert_ptr_equal(result, &q);

@@ -1,4 +1,5 @@
-/* fake_ort.c - a library that says it is ONNX Runtime 1.2.3 and has no interface that this course knows; for ort_test. */
+/* fake_ort.c - a library that says it is ONNX Runtime 1.2.3 and has no interface that this course knows; for
+ * ort_test. */
 #include <stddef.h>
 
 #include "phase5_production/10_onnx_runtime/ort_abi.h"

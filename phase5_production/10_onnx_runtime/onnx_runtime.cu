@@ -4,6 +4,7 @@
  *     bazel run //phase5_production:onnx_runtime -- --model=resnet18.onnx photos/ --format=jsonl --output=classes.jsonl
  *     bazel run //phase5_production:onnx_runtime -- --model=mosaic.onnx photos/ --output-dir=mosaics     pictures
  *     bazel run //phase5_production:onnx_runtime -- --model=resnet18.onnx --show                     what the model is
+ *     bazel run //phase5_production:onnx_runtime -- --model=resnet18.onnx --runtime=engine photos/   ours computes
  *     bazel run --config=cuda //phase5_production:onnx_runtime -- --model=resnet18.onnx --provider=cuda photos/
  *
  * ONNX Runtime computes, found when the program starts (ort_library.h). Where it is not there, the program says what it
@@ -11,6 +12,7 @@
  */
 #include "common/options.h"
 #include "common/threads_begin.h"
+#include "phase5_production/10_onnx_runtime/picture_runner_engine.cuh"
 #include "phase5_production/10_onnx_runtime/pipeline.cuh"
 
 typedef struct Options {
@@ -19,12 +21,16 @@ typedef struct Options {
   RecipeWishes wishes;
   ResultFormat format;
   char model[PATH_MAX], output[PATH_MAX], classes[PATH_MAX];
-  int top, readers, sequential, show, typed_count;
+  EnginePrecision precision;
+  int engine, max_side, top, readers, sequential, show, typed_count;
   char **typed;
 } Options;
 
 enum {
   MODEL = 1,
+  RUNTIME,
+  PRECISION,
+  MAX_SIDE,
   PROVIDER,
   GPU,
   THREADS,
@@ -97,6 +103,16 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case MODEL:
       option_path(state, arg, "--model", o->model);
       return 0;
+    case RUNTIME:
+      o->engine = parse_word(state, arg, "--runtime", "onnxruntime", "engine");
+      return 0;
+    case PRECISION:
+      if (engine_precision_find(arg, &o->precision) != 0)
+        argp_error(state, "--precision=%s: fp32, tf32, fp16 or bf16 is expected", arg);
+      return 0;
+    case MAX_SIDE:
+      o->max_side = (int)option_int(state, arg, "--max-side", 1, RECIPE_LARGEST);
+      return 0;
     case PROVIDER:
       o->net.cuda = parse_word(state, arg, "--provider", "cpu", "cuda");
       return 0;
@@ -136,10 +152,13 @@ static void options_read(Options *o, int argc, char **argv) {
   static const struct argp_option rows[] = {
       {"model", MODEL, "FILE", 0, "The network, an .onnx file", 0},
       {"show", SHOW, NULL, 0, "Print the model's inputs and outputs, and which provider computes it", 0},
-      {"provider", PROVIDER, "cpu|cuda", 0, "Who computes in ONNX Runtime (default: cpu)", 0},
+      {"runtime", RUNTIME, "NAME", 0, "onnxruntime, or engine, ours (default: onnxruntime)", 0},
+      {"provider", PROVIDER, "cpu|cuda", 0, "Where is computed (default: cpu)", 0},
       {"gpu", GPU, "N", 0, "Which GPU, from 0 (default: 0)", 0},
-      {"threads", THREADS, "N", 0, "Threads of the CPU provider (default: one per core)", 0},
+      {"threads", THREADS, "N", 0, "Threads of the network on a CPU (default: one per core)", 0},
       {"optimization", OPTIMIZATION, "0..3", 0, "How much ONNX Runtime changes the graph (default: 3, all)", 0},
+      {"precision", PRECISION, "TYPE", 0, "Of the engine: fp32, tf32, fp16 or bf16 (default: fp32)", 0},
+      {"max-side", MAX_SIDE, "N", 0, "Of the engine: the largest picture that keeps its size (default: 512)", 0},
       {"readers", READERS, "N", 0, "Threads that decode pictures (default: half of the cores)", 0},
       {"sequential", SEQUENTIAL, NULL, 0, "One stage after the other, to compare", 0},
       {"top", TOP, "N", 0, "How many classes of each picture (default: 5)", 0},
@@ -168,6 +187,7 @@ static void options_read(Options *o, int argc, char **argv) {
   o->net = ort_net_options();
   o->wishes = recipe_no_wishes();
   o->top = 5;
+  o->max_side = 512;
   options_parse(&o->common, &own, o, argc, argv);
   if (o->common.batch_size > PIPELINE_BATCH_MOST) die("--batch-size: up to %d are possible", (int)PIPELINE_BATCH_MOST);
   for (int i = 0; i < 3; i++) {
@@ -193,18 +213,40 @@ static void print_recipe(const PictureRecipe *r) {
          (double)r->mean[2], (double)r->stddev[0], (double)r->stddev[1], (double)r->stddev[2]);
 }
 
+/* Memory is planned for the largest pictures: of a model whose height and width are open, those of its metadata, or of
+ * --crop, or of --max-side. */
+static int open_engine(const Options *o, const OnnxModel *model, Runner *runner, Error *err) {
+  OnnxPreprocessing p;
+  EngineOptions options = engine_options();
+  options.device = o->net.cuda ? DEVICE_GPU : DEVICE_CPU;
+  options.gpu = o->net.gpu;
+  options.precision = o->precision;
+  options.threads = o->net.threads;
+  options.max_batch = o->common.batch_size;
+  const int said = onnx_get_preprocessing(model, &p, err);
+  if (said < 0) return -1;
+  options.max_height = options.max_width = o->wishes.crop > 0 ? o->wishes.crop : o->max_side;
+  if (said > 0 && o->wishes.crop <= 0) {
+    options.max_height = p.height;
+    options.max_width = p.width;
+  }
+  return runner_open_engine(runner, o->model, &options, err);
+}
+
 /* --show: inputs, outputs, and who computes what. */
 static void show(const Options *o, Runner *runner, const PictureRecipe *r) {
   Error err;
   char text[256];
   OrtPlacement placement;
   const int side = r->height > 0 ? 0 : 64;
-  printf("%s\n%s\n", runner->name, runner->ort.path);
-  for (int i = 0; i < runner->net.inputs; i++)
-    printf("input   %s\n", ort_port_text(&runner->net.input[i], text, sizeof text));
-  for (int i = 0; i < runner->net.outputs; i++)
-    printf("output  %s\n", ort_port_text(&runner->net.output[i], text, sizeof text));
+  printf("%s\n", runner->name);
+  if (!o->engine) printf("%s\n", runner->ort.path);
+  printf("input   %s\n", ort_port_text(&runner->input, text, sizeof text));
+  printf("output  %s\n", ort_port_text(&runner->output, text, sizeof text));
+  for (int i = 1; i < runner->net.outputs; i++)
+    printf("output  %s, not used\n", ort_port_text(&runner->net.output[i], text, sizeof text));
   print_recipe(r);
+  if (o->engine) return;
   OrtArray in = ort_floats(NULL, 4, runner->batch ? runner->batch : 1, r->channels, side ? side : r->height,
                            side ? side : r->width);
   in.data = xcalloc(in.bytes, 1);
@@ -329,9 +371,12 @@ int main(int argc, char **argv) {
   threads_begin();
   options_read(&options, argc, argv);
   if (onnx_model_read(&model, options.model, &err) != 0) die("%s", err.message);
-  if (runner_open_ort(&runner, options.model, &options.net, &err) != 0) die("%s", err.message);
+  status = options.engine ? open_engine(&options, &model, &runner, &err)
+                          : runner_open_ort(&runner, options.model, &options.net, &err);
+  if (status != 0) die("%s", err.message);
   if (recipe_open(&recipe, &runner.input, &runner.output, &model, &options.wishes, &err) != 0)
     die("%s: %s", options.model, err.message);
+  if (options.engine && recipe.height == 0) recipe.largest = options.max_side;
   if (options.show) show(&options, &runner, &recipe);
   for (int i = 0; i < options.typed_count; i++)
     if (picture_list_typed(&list, options.typed[i], &err) != 0) die("%s", err.message);

@@ -11,9 +11,9 @@
  *     ort_session_close(&net);
  *     ort_close(&ort);
  *
- * Every function that can fail returns -1 and leaves a sentence; err.code is ERROR_NOT_INSTALLED where ONNX Runtime, or
- * its CUDA provider, is not there. An Ort may be used by many threads; an OrtNet by many in ort_run(), by one with bound
- * arrays.
+ * Every function that can fail returns -1 and leaves a sentence; err.code is ERROR_NOT_INSTALLED where ONNX Runtime,
+ * or its CUDA provider, is not there. An Ort may be used by many threads; an OrtNet by many in ort_run(), by one with
+ * bound arrays.
  *
  *   ort_abi.h       the functions of the library, by their positions in its table
  *   ort_library.h   where the library is looked for

@@ -1,5 +1,5 @@
-/* ort_abi.h - the part of ONNX Runtime's C interface that this course calls, so that a program needs none of its headers
- * to be compiled.
+/* ort_abi.h - the part of ONNX Runtime's C interface that this course calls, so that a program needs none of its
+ * headers to be compiled.
  *
  * The library exports one function, OrtGetApiBase(). It gives a table of function pointers for the version of the
  * interface that one asks for. Later versions append to the table and change nothing before: entry 9 is Run() for ever.

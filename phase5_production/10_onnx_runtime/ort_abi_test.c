@@ -1,5 +1,5 @@
-/* ort_abi_test.c - ort_abi.h against ONNX Runtime's own header: position and type of each function. Most of it is done by
- * the compiler. Skipped where the header is not there (third_party/onnxruntime). */
+/* ort_abi_test.c - ort_abi.h against ONNX Runtime's own header: position and type of each function. Most of it is done
+ * by the compiler. Skipped where the header is not there (third_party/onnxruntime). */
 #include <onnxruntime_c_api.h>
 
 #include "common/test.h"

@@ -9,6 +9,10 @@
  *   4. the folders of the system
  *
  * The library finds its providers (CUDA's, for one) in its own folder.
+ *
+ * As published, ONNX Runtime sends its maker what it is used for, and on the way it looks at the program's command line
+ * with a recursion that overflows the stack where many files are named (1.29.0). Neither happens here: ort_open() sets
+ * ORT_DISABLE_TELEMETRY, unless the user has set it.
  */
 #ifndef PHASE5_PRODUCTION_ORT_LIBRARY_H
 #define PHASE5_PRODUCTION_ORT_LIBRARY_H
@@ -125,9 +129,11 @@ static inline void ort_loaded_path(char path[PATH_MAX]) {
   if (maps) fclose(maps);
 }
 
-/* Opens the library. ERROR_NOT_INSTALLED: there is none; then the sentence says where it was looked for. */
+/* Opens the library. ERROR_NOT_INSTALLED: there is none; then the sentence says where it was looked for. Changes the
+ * environment: call it before there are other threads. */
 static inline int ort_open(Ort *ort, Error *err) {
   memset(ort, 0, sizeof *ort);
+  setenv("ORT_DISABLE_TELEMETRY", "1", 0);
   if (ort_load(ort, err) != 0) return -1;
   const OrtApiBase *(*base)(void);
   *(void **)&base = dlsym(ort->library, "OrtGetApiBase");

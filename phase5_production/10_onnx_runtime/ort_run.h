@@ -1,4 +1,5 @@
-/* ort_run.h - a model's run: with arrays of the host, or with arrays that are bound, of the host or of a GPU. See ort.h. */
+/* ort_run.h - a model's run: with arrays of the host, or with arrays that are bound, of the host or of a GPU. See
+ * ort.h. */
 #ifndef PHASE5_PRODUCTION_ORT_RUN_H
 #define PHASE5_PRODUCTION_ORT_RUN_H
 

@@ -110,6 +110,15 @@ static void close_all(OrtNet *net, Ort *ort) {
   ort_close(ort);
 }
 
+static void nothing_is_sent_to_its_maker(void **state) {
+  (void)state;
+  Ort ort;
+  unsetenv("ORT_DISABLE_TELEMETRY");
+  ort_required(&ort);
+  assert_string_equal(getenv("ORT_DISABLE_TELEMETRY"), "1");
+  ort_close(&ort);
+}
+
 static void a_model_is_described(void **state) {
   (void)state;
   Ort ort;
@@ -253,6 +262,7 @@ int main(void) {
                                      cmocka_unit_test(a_version_without_our_interface_is_refused),
                                      cmocka_unit_test(messages_lose_their_places_in_the_source),
                                      cmocka_unit_test(types_have_names_and_sizes),
+                                     cmocka_unit_test(nothing_is_sent_to_its_maker),
                                      cmocka_unit_test(a_model_is_described),
                                      cmocka_unit_test(a_run_gives_the_numbers),
                                      cmocka_unit_test(bound_arrays_give_the_same),

@@ -1,11 +1,11 @@
 /* picture_input.cuh - a file becomes a network's input, in two steps that different threads do.
  *
  *   picture_decode     reads the file: bytes (H,W,C). By the threads that read, several at once.
- *   picture_prepare    bytes -> x (C,height,width), resized, cropped and normalised as the recipe says: on the CPU by the
- *                      threads that read, on a GPU where the batch is put together
+ *   picture_prepare    bytes -> x (C,height,width), resized, cropped and normalised as the recipe says: on the CPU by
+ *                      the threads that read, on a GPU where the batch is put together
  *
- * Three channels of a fixed size go through preprocess.cuh, as torchvision does it. A picture that keeps its own size is
- * only normalised (picture_planes). One of one channel is scaled to the fixed size while it is decoded.
+ * Three channels of a fixed size go through preprocess.cuh, as torchvision does it. A picture that keeps its own size
+ * is only normalised (picture_planes). One of one channel is scaled to the fixed size while it is decoded.
  */
 #ifndef PHASE5_PRODUCTION_PICTURE_INPUT_CUH
 #define PHASE5_PRODUCTION_PICTURE_INPUT_CUH
@@ -103,9 +103,9 @@ static inline int picture_decode(PictureIn *p, const char *path, const PictureRe
   if (!p->failed && r->height > 0 && r->channels == 3 && longer > PICTURE_NARROWEST * shorter)
     p->failed = error_set(&p->error, "%s is %d x %d pixels; one side may be up to %d times as long as the other", path,
                           p->width, p->height, (int)PICTURE_NARROWEST) != 0;
-  if (!p->failed && r->height == 0 && longer > RECIPE_LARGEST)
+  if (!p->failed && r->height == 0 && longer > r->largest)
     p->failed = error_set(&p->error, "%s is %d x %d pixels; up to %d are possible here, scale the image down", path,
-                          p->width, p->height, (int)RECIPE_LARGEST) != 0;
+                          p->width, p->height, r->largest) != 0;
   if (!p->failed && r->height > 0 && r->channels == 1) picture_scale_gray(&p->image, r->width, r->height);
   return p->failed ? -1 : 0;
 }

@@ -4,12 +4,12 @@
  *     PictureRecipe recipe;
  *     if (recipe_open(&recipe, &input, &output, &model, &wishes, &err) != 0) die("%s", err.message);
  *
- * A classifier has an output (N,classes), or (N,classes,1,1). A network that makes pictures has an output (N,C,H,W) with
- * 1, 3 or 4 channels. The metadata is what onnx_export of lesson 6 writes (common/onnx/metadata.h), and for networks that
- * make pictures `range`: 1 or 255 is white, in what goes in and in what comes out.
+ * A classifier has an output (N,classes), or (N,classes,1,1). A network that makes pictures has an output (N,C,H,W)
+ * with 1, 3 or 4 channels. The metadata is what onnx_export of lesson 6 writes (common/onnx/metadata.h), and for
+ * networks that make pictures `range`: 1 or 255 is white, in what goes in and in what comes out.
  *
- * What nobody says is usual: for a classifier torchvision's recipe for ImageNet where there are 3 channels, for pictures
- * range 1 and any size.
+ * What nobody says is usual: for a classifier torchvision's recipe for ImageNet where there are 3 channels, for
+ * pictures range 1 and any size.
  */
 #ifndef PHASE5_PRODUCTION_PICTURE_RECIPE_H
 #define PHASE5_PRODUCTION_PICTURE_RECIPE_H
@@ -36,6 +36,7 @@ typedef struct PictureRecipe {
   int resize;                /* the shorter side, before the middle of height x width is kept */
   float mean[3], stddev[3];  /* of pixels in 0..1 */
   float range;               /* of the pictures that come out */
+  int largest;               /* height and width of pictures that keep their own size */
   int classes, out_channels; /* of the output; 0: it has none */
 } PictureRecipe;
 
@@ -101,7 +102,8 @@ static inline int recipe_output(PictureRecipe *r, const OrtPort *out, Error *err
   return 0;
 }
 
-/* What the metadata says of pictures goes before what is usual. *crop: the side that it wants, 0 where it says nothing. */
+/* What the metadata says of pictures goes before what is usual. *crop: the side that it wants, 0 where it says
+ * nothing. */
 static inline int recipe_metadata(PictureRecipe *r, const OnnxModel *model, int *crop, Error *err) {
   OnnxPreprocessing p;
   float range[3];
@@ -147,6 +149,7 @@ static inline int recipe_open(PictureRecipe *r, const OrtPort *in, const OrtPort
   memset(r, 0, sizeof *r);
   if (recipe_input(r, in, err) != 0 || recipe_output(r, out, err) != 0) return -1;
   r->range = 1;
+  r->largest = RECIPE_LARGEST;
   r->resize = -1;
   for (int c = 0; c < 3; c++) {
     const int imagenet = r->task == RECIPE_CLASSES && r->channels == 3;

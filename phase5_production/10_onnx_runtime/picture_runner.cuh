@@ -4,8 +4,8 @@
  *     if (runner_open_ort(&runner, "resnet18.onnx", &options, &err) != 0) die("%s", err.message);
  *     runner.infer(&runner, x, 8, 224, 224, y, &err)
  *
- * x and y lie on runner.device. That is the GPU with the CUDA provider: its inputs and outputs are bound, and nothing is
- * copied. (On an emulated GPU there is no CUDA provider.)
+ * x and y lie on runner.device. That is the GPU with the CUDA provider: its inputs and outputs are bound, and nothing
+ * is copied. (On an emulated GPU there is no CUDA provider.)
  */
 #ifndef PHASE5_PRODUCTION_PICTURE_RUNNER_CUH
 #define PHASE5_PRODUCTION_PICTURE_RUNNER_CUH

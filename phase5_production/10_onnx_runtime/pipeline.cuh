@@ -4,15 +4,15 @@
  *                    several threads      in order                                          |
  *                                                        <-------- empty batches ------------+
  *
- * All stages work at the same time, each on other pictures, and each hand-over has a limit (bounded_queue.h): memory does
- * not grow with the number of pictures, and the slowest stage is the only one that does not wait. Three batches go round:
- * one is filled, one is computed, one is written.
+ * All stages work at the same time, each on other pictures, and each hand-over has a limit (bounded_queue.h): memory
+ * does not grow with the number of pictures, and the slowest stage is the only one that does not wait. Three batches
+ * go round: one is filled, one is computed, one is written.
  *
- * The batcher takes pictures in the order of the list, whoever read them first; so a batch holds the same pictures, and a
- * result has the same bytes, with any number of threads, and with none (pipeline_run_sequential).
+ * The batcher takes pictures in the order of the list, whoever read them first; so a batch holds the same pictures,
+ * and a result has the same bytes, with any number of threads, and with none (pipeline_run_sequential).
  *
- * A picture that cannot be read takes a place in its batch without pixels: the writer reports it in its turn. After Ctrl-C
- * no picture is begun, and those that are on their way come out.
+ * A picture that cannot be read takes a place in its batch without pixels: the writer reports it in its turn. After
+ * Ctrl-C no picture is begun, and those that are on their way come out.
  */
 #ifndef PHASE5_PRODUCTION_PIPELINE_CUH
 #define PHASE5_PRODUCTION_PIPELINE_CUH
@@ -204,6 +204,7 @@ static inline int pipeline_infer(Pipeline *p, Batch *b, Error *err) {
                      b->width, b->height, rank, (long long)(rank > 1 ? dim[1] : 0));
   if (!pictures) p->recipe.classes = (int)each;
   b->y = (float *)batch_grow(p->runner->device, b->y, &b->y_room, each * (size_t)p->batch_size, sizeof *b->y);
+  pipeline_wait_device(p); /* a new array is zeroed in this thread's stream, and the network may run in another */
   if (p->runner->infer(p->runner, b->x, n, b->height, b->width, b->y, b->y_room, err) != 0) return -1;
   b->out_channels = pictures ? (int)dim[1] : 0;
   b->out_height = pictures ? (int)dim[2] : 0;

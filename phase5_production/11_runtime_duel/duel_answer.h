@@ -21,6 +21,7 @@ typedef struct DuelRunner {
   int (*outputs)(void *self, float *y, Error *err);  /* (batch,classes) of the last run */
   void (*close)(void *self);
   size_t sample_floats, output_floats; /* of one sample; output_floats is known after the first run */
+  double own_bytes;                    /* files that are mapped because of this program, and not of the runtime */
 } DuelRunner;
 
 static inline void duel_say(json_t *answer) {
@@ -118,7 +119,7 @@ static inline int duel_answer(DuelRunner *r, const char *name, const char *y_pat
       status = duel_answer_stream(r, number, err);
     else if (strncmp(line, "facts", 5) == 0)
       duel_say(json_pack("{s:s, s:f, s:f}", "name", name, "host_bytes", duel_status_bytes("VmHWM:"), "loaded_bytes",
-                         duel_loaded_bytes()));
+                         duel_loaded_bytes() - r->own_bytes));
     else
       break;
     if (status != 0) return -1;

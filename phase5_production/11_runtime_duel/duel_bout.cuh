@@ -8,7 +8,7 @@
 #include "phase5_production/11_runtime_duel/duel_compare.cuh"
 #include "phase5_production/11_runtime_duel/duel_contenders.cuh"
 
-enum { DUEL_START_SECONDS = 600, DUEL_SAMPLES = 20000, DUEL_STARTS = 2 };
+enum { DUEL_START_SECONDS = 600, DUEL_SAMPLES = 20000 };
 
 /* One contender on one model. What was not measured is NAN. */
 typedef struct DuelRow {
@@ -28,7 +28,7 @@ typedef struct DuelRow {
 } DuelRow;
 
 typedef struct DuelPlan {
-  int batch, rounds;
+  int batch, rounds, starts;
   double seconds; /* of a round, for each contender */
 } DuelPlan;
 
@@ -81,12 +81,12 @@ static inline void duel_build(const DuelBout *b, DuelRow *row) {
   duel_process_end(&p);
 }
 
-/* From the start of the process to its first answer. Twice, because the first one reads files from the disk; what
- * compiles for minutes, once. */
+/* From the start of the process to its first answer. More than once, because the first one reads files from the disk;
+ * what compiles for minutes, once. */
 static inline void duel_begin(DuelBout *b, DuelRow *row) {
   Error err;
   const DuelContender *c = row->contender;
-  const int starts = c->way && strcmp(c->way, "compiled") == 0 ? 1 : DUEL_STARTS;
+  const int starts = c->way && strcmp(c->way, "compiled") == 0 ? 1 : b->plan.starts;
   duel_build(b, row);
   for (int i = 0; i < starts; i++) {
     const double used = duel_gpu_used(b->device), start = seconds_now();
@@ -127,39 +127,36 @@ static inline float *duel_read_outputs(const DuelBout *b, const DuelRow *row, in
   return NULL;
 }
 
-/* Puts the worst of the rows into the contender's row. */
-static inline void duel_compare_rows(DuelRow *row, const float *cosine, const float *difference, const float *largest,
-                                     const int *first, const int *second, int n) {
-  for (int i = 0; i < n; i++) {
-    const double relative = (double)difference[i] / fmax((double)largest[i], 1e-30);
-    if (!(relative <= row->difference)) row->difference = relative; /* NaN stays */
-    if (!((double)cosine[i] >= row->cosine)) row->cosine = (double)cosine[i];
-    row->same += first[i] == second[i] && isfinite(cosine[i]);
-  }
-  row->samples += n;
-}
-
-/* a, b (n,classes) of the host, on the duel's device. */
+/* a, b (n,classes) of the host, compared on the duel's device. The worst of all rows goes into the contender's row. */
 static inline void duel_compare_outputs(const DuelBout *b, DuelRow *row, const float *a, const float *reference, int n,
                                         int classes) {
   const size_t rows = (size_t)n, bytes = rows * (size_t)classes * sizeof(float);
   const Device device = b->device;
-  float *x = (float *)device_alloc(device, 2 * bytes), *y = x + rows * (size_t)classes;
-  float *floats = (float *)device_alloc(device, 3 * rows * sizeof *floats),
-        *got = (float *)xmalloc(3 * rows * sizeof *got);
-  int *ints = (int *)device_alloc(device, 2 * rows * sizeof *ints),
-      *columns = (int *)xmalloc(2 * rows * sizeof *columns);
+  float *x = (float *)device_alloc(device, 2 * bytes), *y = x + rows * (size_t)classes, worst;
+  float *cosine = (float *)device_alloc(device, (3 * rows + 1) * sizeof *cosine), *difference = cosine + n;
+  float *got = (float *)xmalloc(rows * sizeof *got);
+  int *first = (int *)device_alloc(device, (2 * rows + 1) * sizeof *first);
+  int *columns = (int *)xmalloc(2 * rows * sizeof *columns);
   device_upload(device, x, a, bytes);
   device_upload(device, y, reference, bytes);
-  ON_DEVICE(device, duel_agreement_gpu(floats, floats + n, floats + 2 * n, x, y, n, classes),
-            duel_agreement_cpu(floats, floats + n, floats + 2 * n, x, y, n, classes));
-  ON_DEVICE(device, duel_top1_gpu(ints, ints + n, x, y, n, classes), duel_top1_cpu(ints, ints + n, x, y, n, classes));
-  device_download(device, got, floats, 3 * rows * sizeof *got);
-  device_download(device, columns, ints, 2 * rows * sizeof *columns);
-  duel_compare_rows(row, got, got + n, got + 2 * n, columns, columns + n, n);
+  ON_DEVICE(device, duel_agreement_gpu(cosine, difference, cosine + 2 * n, x, y, n, classes),
+            duel_agreement_cpu(cosine, difference, cosine + 2 * n, x, y, n, classes));
+  ON_DEVICE(device, duel_top1_gpu(first, first + n, x, y, n, classes),
+            duel_top1_cpu(first, first + n, x, y, n, classes));
+  ON_DEVICE(device, duel_worst_gpu(cosine + 3 * n, first + 2 * n, difference, cosine + 2 * n, 1, n),
+            duel_worst_cpu(cosine + 3 * n, first + 2 * n, difference, cosine + 2 * n, 1, n));
+  device_download(device, got, cosine, rows * sizeof *got);
+  device_download(device, &worst, cosine + 3 * n, sizeof worst);
+  device_download(device, columns, first, 2 * rows * sizeof *columns);
+  if (!((double)worst <= row->difference)) row->difference = (double)worst; /* NaN stays */
+  for (int i = 0; i < n; i++) {
+    if (!((double)got[i] >= row->cosine)) row->cosine = (double)got[i];
+    row->same += columns[i] == columns[n + i];
+  }
+  row->samples += n;
   device_free(device, x);
-  device_free(device, floats);
-  device_free(device, ints);
+  device_free(device, cosine);
+  device_free(device, first);
   free(got);
   free(columns);
 }
@@ -223,8 +220,8 @@ static inline void duel_round_stream(DuelBout *b, DuelRow *row, int runs) {
   json_decref(answer);
 }
 
-/* All on one batch: prepared, compared, then measured in turns, so that a machine that changes its speed does it to all.
- * `round` takes the figures. */
+/* All on one batch: prepared, compared, then measured in turns, so that a machine that changes its speed does it to
+ * all. `round` takes the figures. */
 static inline void duel_measure(DuelBout *b, int batch, void round(DuelBout *, DuelRow *, int runs)) {
   char question[64];
   double each[DUEL_CONTENDERS];

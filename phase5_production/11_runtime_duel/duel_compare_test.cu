@@ -19,6 +19,21 @@ static void a_warp_per_row_finds_the_largest(void **state) {
   verify(duel_top1_lesson(), duel_top1_version("warp", duel_top1_gpu, NULL));
 }
 
+static void a_warp_per_group_finds_the_worst(void **state) {
+  (void)state;
+  verify(duel_worst_lesson(), duel_worst_version("warp", duel_worst_gpu, NULL));
+}
+
+static void a_nan_is_worse_than_all_numbers(void **state) {
+  (void)state;
+  const float difference[] = {1, 2, 0, 3, NAN, INFINITY, 0, 0, 4, 4, 1, 4},
+              ones[] = {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  float worst[3];
+  int row[3];
+  duel_worst_cpu(worst, row, difference, ones, 3, 4);
+  assert_true(worst[0] == 3 && row[0] == 3 && isnan(worst[1]) && row[1] == 0 && worst[2] == 4 && row[2] == 0);
+}
+
 static void angles_are_those_of_geometry(void **state) {
   (void)state;
   const float a[] = {1, 0, 3, 4, 1, 1, 0, 0, NAN, 1}, b[] = {0, 2, 6, 8, -1, -1, 0, 0, 1, 1};
@@ -40,7 +55,8 @@ static void of_equal_numbers_the_first_is_the_largest(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(angles_are_those_of_geometry), cmocka_unit_test(of_equal_numbers_the_first_is_the_largest),
-      cmocka_unit_test(a_warp_per_row_finds_the_angle), cmocka_unit_test(a_warp_per_row_finds_the_largest)};
+      cmocka_unit_test(angles_are_those_of_geometry),    cmocka_unit_test(of_equal_numbers_the_first_is_the_largest),
+      cmocka_unit_test(a_nan_is_worse_than_all_numbers), cmocka_unit_test(a_warp_per_group_finds_the_worst),
+      cmocka_unit_test(a_warp_per_row_finds_the_angle),  cmocka_unit_test(a_warp_per_row_finds_the_largest)};
   return TEST_MAIN("duel_compare", tests);
 }

@@ -136,7 +136,8 @@ static inline int duel_be(const DuelContender *c, const DuelSetting *s) {
   return status != 0;
 }
 
-/* Starts the process. The answer to its start is waited for by the caller. build: it writes the engine's plan, no more. */
+/* Starts the process. The answer to its start is waited for by the caller. build: it writes the engine's plan, no
+ * more. */
 static inline int duel_start(DuelProcess *p, const DuelContender *c, const DuelSetting *s, int build, Error *err) {
   char text[10][PATH_MAX + 32], script[PATH_MAX], y[PATH_MAX], x[PATH_MAX], self[PATH_MAX] = "";
   const char *argv[16] = {NULL};

@@ -1,5 +1,5 @@
-/* duel_engine.cuh - our engine as a contender. It opens the model, or the plan that a run before has written: then nothing
- * is measured at the start. */
+/* duel_engine.cuh - our engine as a contender. It opens the model, or the plan that a run before has written: then
+ * nothing is measured at the start. */
 #ifndef PHASE5_PRODUCTION_DUEL_ENGINE_CUH
 #define PHASE5_PRODUCTION_DUEL_ENGINE_CUH
 
@@ -84,6 +84,7 @@ static inline void duel_engine_open(DuelEngine *d, const DuelModel *model, const
                              duel_engine_outputs,
                              duel_engine_close,
                              duel_model_floats(model),
+                             0,
                              0};
   d->runner = runner;
 }

@@ -108,7 +108,8 @@ static inline int duel_ort_open(DuelOrt *d, const DuelModel *model, const float 
   d->options = options;
   d->device = options.cuda ? DEVICE_GPU : DEVICE_CPU;
   const DuelRunner runner = {
-      d, duel_ort_prepare, duel_ort_run, duel_ort_wait, duel_ort_outputs, duel_ort_close, duel_model_floats(model), 0};
+      d, duel_ort_prepare,   duel_ort_run, duel_ort_wait, duel_ort_outputs, duel_ort_close, duel_model_floats(model),
+      0, duel_loaded_bytes()};
   d->runner = runner;
   return ort_open(&d->ort, err);
 }

@@ -3,7 +3,7 @@
  *     const char *argv[] = {"/usr/bin/python3", "duel_torch.py", ..., NULL};
  *     DuelProcess p;
  *     if (duel_process_start(&p, argv, &err) != 0) ...
- *     json_t *answer = duel_process_ask(&p, "times 100", 60, &err);     // NULL: a sentence, with what it said on stderr
+ *     json_t *answer = duel_process_ask(&p, "times 100", 60, &err);   // NULL: a sentence, with what it said on stderr
  *     duel_process_end(&p);
  *
  * A process of its own for each contender: one start to measure, memory that is nobody else's, no library that meets

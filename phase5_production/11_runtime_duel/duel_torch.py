@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """PyTorch as a contender of runtime_duel: answers questions as duel_process.h says.
 
-    duel_torch.py --model=FILE --shape=3,224,224 --x=FILE --y=FILE --way=eager|compiled|graph --precision=fp32|tf32|fp16|bf16 --device=cpu|cuda
+    duel_torch.py --model=FILE --shape=3,224,224 --x=FILE --y=FILE --way=eager|compiled|graph
+        --precision=fp32|tf32|fp16|bf16 --device=cpu|cuda
 """
 import argparse
 import json

