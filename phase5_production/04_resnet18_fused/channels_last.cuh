@@ -92,6 +92,7 @@ static inline int channels_last_read(ChannelsLastPass *pass, int i, int last) {
   turn.op = &channels_last_op;
   turn.inputs = 1;
   turn.input[0] = pass->place[i];
+  turn.whole = source.whole;
   turn.shape = source.shape;
   turn.attributes.bytes[0] = (unsigned char)last;
   snprintf(turn.name, sizeof turn.name, "%.50s.%s", source.name, last ? "nhwc" : "nchw");
@@ -106,7 +107,7 @@ static inline int channels_last_takes(const Node *node) {
 static inline const ChannelsLast *channels_last_find(const ChannelsLastPass *pass, const Node *node) {
   int count;
   const ChannelsLast *table = channels_last_table(&count);
-  if (node->whole > 0 || node->type != DTYPE_FLOAT32) return NULL;
+  if (node->type != DTYPE_FLOAT32) return NULL;
   for (int t = 0; t < count; t++)
     if (table[t].plain == node->op && channels_last_takes(node) && (!table[t].follows || pass->last[node->input[0]]))
       return &table[t];

@@ -27,6 +27,7 @@
 #include "common/nn/checkpoint.h"
 #include "common/nn/fuse.h"
 #include "common/onnx/metadata.h"
+#include "common/options.h"
 #include "phase1_building_blocks/07_activations/activations_op.cuh"
 #include "phase1_building_blocks/12_dropout/dropout_op.cuh"
 #include "phase2_mlp/03_mlp/linear_op.cuh"

@@ -287,7 +287,9 @@ typedef struct CpuCall {
   const CpuConv2d *conv;
   float *y;
   const float *x, *added;
-  int n, bands, threads;
+  float *padded;                 /* where x is copied to */
+  int n, images, bands, threads; /* images: 1 of a linear layer, whose pixels they are */
+  bool weights_first;            /* tasks of one group of filters follow each other, and not those of one image */
 } CpuCall;
 
 /* Some rows of some filters of an image. */
@@ -333,17 +335,25 @@ static void cpu_run_task(const CpuCall *call, int image, int g, int band) {
 }
 
 /* Plain x (N,C,H,W) -> with zeros around each plane. */
-static const float *cpu_copy_padded(const CpuConv2d *conv, float *to, const float *x, int n, int threads) {
-  const Conv2dShape *s = &conv->shape;
+static void cpu_copy_plane(void *arg, long i, int thread) {
+  const CpuCall *call = (const CpuCall *)arg;
+  const Conv2dShape *s = &call->conv->shape;
   const size_t row = (size_t)s->w + 2 * s->padding_w, plane = (s->h + 2 * (size_t)s->padding_h) * row;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-  for (int i = 0; i < n * s->c; i++) {
-    float *at = to + i * plane;
-    memset(at, 0, plane * sizeof *at);
-    at += s->padding_h * row + s->padding_w;
-    for (int h = 0; h < s->h; h++) memcpy(at + h * row, x + ((size_t)i * s->h + h) * s->w, s->w * sizeof *x);
-  }
-  return to;
+  float *at = call->padded + i * plane;
+  (void)thread;
+  memset(at, 0, plane * sizeof *at);
+  at += s->padding_h * row + s->padding_w;
+  for (int h = 0; h < s->h; h++) memcpy(at + h * row, call->x + ((size_t)i * s->h + h) * s->w, s->w * sizeof *at);
+}
+
+static void cpu_run_numbered(void *arg, long task, int thread) {
+  const CpuCall *call = (const CpuCall *)arg;
+  const int band = (int)(task % call->bands), rest = (int)(task / call->bands), groups = call->conv->groups;
+  (void)thread;
+  if (call->weights_first)
+    cpu_run_task(call, rest % call->images, rest / call->images, band);
+  else
+    cpu_run_task(call, rest / groups, rest % groups, band);
 }
 
 void cpu_conv2d_run(const CpuConv2d *conv, float *y, const float *x, const float *added, float *workspace, int n,
@@ -352,22 +362,15 @@ void cpu_conv2d_run(const CpuConv2d *conv, float *y, const float *x, const float
     cpu_winograd_run(conv, y, x, added, workspace, n, threads);
     return;
   }
-  const bool linear = conv->method == CPU_LINEAR;
-  const int images = linear ? 1 : n;
   if (n * conv->flops < CPU_SMALL) threads = 1;
-  CpuCall call = {conv, y, x, added, n, 1, threads};
-  if (conv->padded) call.x = cpu_copy_padded(conv, workspace, x, n, threads);
-  const int parts = images * conv->groups, wanted = threads > 1 ? 4 * threads : 1;
+  CpuCall call = {conv, y, x, added, workspace, n, conv->method == CPU_LINEAR ? 1 : n, 1, threads, false};
+  if (conv->padded) {
+    cpu_parallel((long)n * conv->shape.c, threads, cpu_copy_plane, &call);
+    call.x = workspace;
+  }
+  const int parts = call.images * conv->groups, wanted = threads > 1 ? 4 * threads : 1;
   call.bands = parts >= wanted ? 1 : (wanted + parts - 1) / parts;
   if (call.bands > conv->rows) call.bands = conv->rows;
-  /* What is larger is read once: the weights, or an image. */
-  const bool weights_first = conv->w_count > conv->x_image;
-  const long tasks = (long)parts * call.bands;
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
-  for (long task = 0; task < tasks; task++) {
-    const int band = (int)(task % call.bands), rest = (int)(task / call.bands);
-    const int image = weights_first ? rest % images : rest / conv->groups;
-    const int g = weights_first ? rest / images : rest % conv->groups;
-    cpu_run_task(&call, image, g, band);
-  }
+  call.weights_first = conv->w_count > conv->x_image; /* what is larger is read once */
+  cpu_parallel((long)parts * call.bands, threads, cpu_run_numbered, &call);
 }

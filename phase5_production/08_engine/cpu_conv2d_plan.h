@@ -2,12 +2,9 @@
 #ifndef PHASE5_PRODUCTION_CPU_CONV2D_PLAN_H
 #define PHASE5_PRODUCTION_CPU_CONV2D_PLAN_H
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "phase5_production/08_engine/cpu_conv2d.h"
 #include "phase5_production/08_engine/cpu_conv2d_tile.h"
+#include "phase5_production/08_engine/cpu_threads.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,15 +60,6 @@ void cpu_winograd_pack(CpuConv2d *conv, const float *w);
 size_t cpu_winograd_workspace(const CpuConv2d *conv, int n, int threads);
 void cpu_winograd_run(const CpuConv2d *conv, float *y, const float *x, const float *added, float *workspace, int n,
                       int threads);
-
-/* Of a parallel region: which of its threads this is. */
-static inline int cpu_thread(void) {
-#ifdef _OPENMP
-  return omp_get_thread_num();
-#else
-  return 0;
-#endif
-}
 
 /* The weights that a pass over `count` of them fetches: the pass-th part of those at `from`, or none, which are those
  * at hand. */

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "phase5_production/08_engine/cpu_conv2d_tile.h"
+#include "phase5_production/08_engine/cpu_threads.h"
+
+enum { PACK_SMALL = 50000 }; /* numbers: less is done before a second thread has begun */
 
 /* ---------------------------------------------------------------------------------------- the processor's kernels */
 
@@ -58,37 +61,55 @@ void cpu_border_clear(float *y, CpuShape s, int n) {
     }
 }
 
-void cpu_pack(float *y, const float *x, CpuShape s, int n, int threads) {
-  const int blocks = cpu_blocks(s);
+typedef struct PackCall {
+  float *to;
+  const float *from;
+  CpuShape shape;
+} PackCall;
+
+/* A block of an image. */
+static void pack_plane(void *arg, long task, int thread) {
+  const PackCall *call = (const PackCall *)arg;
+  const CpuShape s = call->shape;
+  const int first = (int)(task % cpu_blocks(s)) * CPU_BLOCK,
+            channels = s.c - first < CPU_BLOCK ? s.c - first : CPU_BLOCK;
   const size_t plane = (size_t)s.h * s.w;
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-  for (int task = 0; task < n * blocks; task++) {
-    const int image = task / blocks, first = task % blocks * CPU_BLOCK;
-    const int channels = s.c - first < CPU_BLOCK ? s.c - first : CPU_BLOCK;
-    const float *from = x + ((size_t)image * s.c + first) * plane;
-    float *to = y + (size_t)task * cpu_plane(s);
-    for (int h = 0; h < s.h; h++) {
-      float *at = to + (h + s.border) * cpu_row(s) + s.border * CPU_BLOCK;
-      for (int w = 0; w < s.w; w++, at += CPU_BLOCK, from++)
-        for (int c = 0; c < CPU_BLOCK; c++) at[c] = c < channels ? from[c * plane] : 0;
-    }
+  const float *from = call->from + (task / cpu_blocks(s) * s.c + first) * plane;
+  float *to = call->to + task * cpu_plane(s);
+  (void)thread;
+  for (int h = 0; h < s.h; h++) {
+    float *at = to + cpu_first(s) + h * cpu_row(s);
+    for (int w = 0; w < s.w; w++, at += CPU_BLOCK, from++)
+      for (int c = 0; c < CPU_BLOCK; c++) at[c] = c < channels ? from[c * plane] : 0;
   }
+}
+
+static void unpack_plane(void *arg, long task, int thread) {
+  const PackCall *call = (const PackCall *)arg;
+  const CpuShape s = call->shape;
+  const int first = (int)(task % cpu_blocks(s)) * CPU_BLOCK,
+            channels = s.c - first < CPU_BLOCK ? s.c - first : CPU_BLOCK;
+  const size_t plane = (size_t)s.h * s.w;
+  float *to = call->to + (task / cpu_blocks(s) * s.c + first) * plane;
+  const float *from = call->from + task * cpu_plane(s);
+  (void)thread;
+  for (int h = 0; h < s.h; h++) {
+    const float *at = from + cpu_first(s) + h * cpu_row(s);
+    for (int w = 0; w < s.w; w++, at += CPU_BLOCK, to++)
+      for (int c = 0; c < channels; c++) to[c * plane] = at[c];
+  }
+}
+
+static void pack_run(CpuTask run, float *to, const float *from, CpuShape shape, int n, int threads) {
+  PackCall call = {to, from, shape};
+  cpu_parallel((long)n * cpu_blocks(shape), n * cpu_count(shape) < PACK_SMALL ? 1 : threads, run, &call);
+}
+
+void cpu_pack(float *y, const float *x, CpuShape s, int n, int threads) {
+  pack_run(pack_plane, y, x, s, n, threads);
   cpu_border_clear(y, s, n);
 }
 
 void cpu_unpack(float *x, const float *y, CpuShape s, int n, int threads) {
-  const int blocks = cpu_blocks(s);
-  const size_t plane = (size_t)s.h * s.w;
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-  for (int task = 0; task < n * blocks; task++) {
-    const int image = task / blocks, first = task % blocks * CPU_BLOCK;
-    const int channels = s.c - first < CPU_BLOCK ? s.c - first : CPU_BLOCK;
-    float *to = x + ((size_t)image * s.c + first) * plane;
-    const float *from = y + (size_t)task * cpu_plane(s);
-    for (int h = 0; h < s.h; h++) {
-      const float *at = from + (h + s.border) * cpu_row(s) + s.border * CPU_BLOCK;
-      for (int w = 0; w < s.w; w++, at += CPU_BLOCK, to++)
-        for (int c = 0; c < channels; c++) to[c * plane] = at[c];
-    }
-  }
+  pack_run(unpack_plane, x, y, s, n, threads);
 }

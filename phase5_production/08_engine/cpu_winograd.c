@@ -185,20 +185,32 @@ static void winograd_output(const CpuConv2d *conv, const Chunks *c, float *y, co
   }
 }
 
+typedef struct WinogradCall {
+  const CpuConv2d *conv;
+  Chunks chunks;
+  float *y, *workspace;
+  const float *x, *added;
+  int all; /* tiles */
+} WinogradCall;
+
+/* Some groups of filters of a chunk of tiles, from x to y. */
+static void winograd_task(void *arg, long task, int thread) {
+  const WinogradCall *call = (const WinogradCall *)arg;
+  const CpuConv2d *conv = call->conv;
+  const Chunks *c = &call->chunks;
+  const int chunk = (int)(task / c->parts), part = (int)(task % c->parts);
+  const int from = chunk * c->tiles, to = from + c->tiles < call->all ? from + c->tiles : call->all;
+  const int g_from = conv->groups * part / c->parts, g_to = conv->groups * (part + 1) / c->parts;
+  const CpuGroup *last = &conv->group[g_to - 1];
+  float *v = call->workspace + c->floats * thread, *m = v + CPU_WINOGRAD_POINTS * c->v_point;
+  winograd_input(conv, c, v, call->x, from, to);
+  winograd_product(conv, c, m, v, g_from, g_to, to - from);
+  winograd_output(conv, c, call->y, call->added, m, from, to, conv->group[g_from].first, last->first + last->count);
+}
+
 void cpu_winograd_run(const CpuConv2d *conv, float *y, const float *x, const float *added, float *workspace, int n,
                       int threads) {
-  const Chunks c = winograd_chunks(conv, n, threads);
-  const int all = n * c.across * c.down, tasks = c.count * c.parts;
-  if (threads > tasks) threads = tasks; /* as many as have a part of the workspace */
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
-  for (int task = 0; task < tasks; task++) {
-    const int chunk = task / c.parts, part = task % c.parts;
-    const int from = chunk * c.tiles, to = from + c.tiles < all ? from + c.tiles : all;
-    const int g_from = conv->groups * part / c.parts, g_to = conv->groups * (part + 1) / c.parts;
-    const CpuGroup *last = &conv->group[g_to - 1];
-    float *v = workspace + c.floats * cpu_thread(), *m = v + CPU_WINOGRAD_POINTS * c.v_point;
-    winograd_input(conv, &c, v, x, from, to);
-    winograd_product(conv, &c, m, v, g_from, g_to, to - from);
-    winograd_output(conv, &c, y, added, m, from, to, conv->group[g_from].first, last->first + last->count);
-  }
+  WinogradCall call = {conv, winograd_chunks(conv, n, threads), y, workspace, x, added, 0};
+  call.all = n * call.chunks.across * call.chunks.down;
+  cpu_parallel((long)call.chunks.count * call.chunks.parts, threads, winograd_task, &call);
 }

@@ -67,9 +67,10 @@ static inline int engine_bench_rows(Engine *e, const EngineCommand *c, EngineTim
   const int most = engine_get_options(e).max_batch;
   int status = engine_bench_arrays(e, most, x, y, err);
   printf("%8s %12s %12s %12s %12s %14s\n", "batch", "p50 us", "p99 us", "host p50 us", "host p99 us", "per second");
-  *count = most > 1 ? 2 : 1;
+  const int fixed = engine_input(e, 0).dim[0] > 0;
+  *count = most > 1 && !fixed ? 2 : 1;
   for (int i = 0; i < *count && status == 0; i++) {
-    status = engine_bench_batch(e, i ? most : 1, c->rounds, x, y, &times[i], err);
+    status = engine_bench_batch(e, i || fixed ? most : 1, c->rounds, x, y, &times[i], err);
     if (status == 0) json_array_append_new(rows, engine_bench_row(&times[i]));
   }
   for (int i = 0; i < ENGINE_MAX_VALUES; i++) {
@@ -119,7 +120,8 @@ static inline int engine_command_bench(Engine *e, const EngineCommand *c, Error 
   int count = 0;
   if (!engine_has_speed(c))
     return error_set(err, "bench: an emulated GPU has no speed; take --device=cpu, or a machine with a GPU");
-  if (engine_bench_arrays(e, 1, x, y, err) != 0 || engine_run_all(e, (const float *const *)x, 1, 0, 0, y, err) != 0)
+  const int one = engine_input(e, 0).dim[0] > 0 ? (int)engine_input(e, 0).dim[0] : 1;
+  if (engine_bench_arrays(e, one, x, y, err) != 0 || engine_run_all(e, (const float *const *)x, one, 0, 0, y, err) != 0)
     return -1;
   const double first = seconds_now() - c->start;
   for (int i = 0; i < ENGINE_MAX_VALUES; i++) {

@@ -184,7 +184,9 @@ static inline int engine_block_reads_plain(const EngineBlocks *b, int i) {
 /* Whether a kernel of blocks computes node i; those before it are decided. */
 static inline int engine_block_takes(const EngineBlocks *b, int i) {
   const Node *node = &b->node[i];
-  if (node->op == NULL || node->whole > 0 || node->type != DTYPE_FLOAT32) return 0;
+  if (node->op == NULL || node->type != DTYPE_FLOAT32 || (node->op->flags & OP_CONSTANT)) return 0;
+  for (int k = 0; k < node->inputs; k++)
+    if (b->node[node->input[k]].whole != node->whole) return 0;
   const int follows = node->inputs > 0 && b->blocked[node->input[0]];
   if (engine_block_is_conv(node) || node->op == &linear_op) return 1;
   if (node->op == &max_pool2d_op || node->op == &avg_pool2d_op) {
@@ -280,6 +282,7 @@ static inline int engine_block_turn(EngineBlocks *b, Graph *g, int i, int packs,
   turn.op = packs ? &engine_block_pack_op : &engine_block_unpack_op;
   turn.inputs = 1;
   turn.input[0] = b->place[i];
+  turn.whole = b->g->nodes[i].whole;
   turn.shape = packs ? engine_block_array(shape) : b->g->nodes[i].shape;
   memcpy(turn.attributes.bytes, &block, sizeof block);
   snprintf(turn.name, sizeof turn.name, "%.40s.%s%d", b->g->nodes[i].name, packs ? "blocks" : "plain", g->count);
@@ -309,8 +312,8 @@ static inline int engine_block_layer(EngineBlocks *b, Node *node, EngineBlock *b
   if (w == NULL || (node->params > 1 && bias == NULL))
     return error_set(err, "the network has no numbers for the parameters of %s", node->name);
   const int status = linear ? cpu_linear_open(&plan, block->x, linear_out(node), w, bias, block->activation, err)
-                            : cpu_conv2d_open(&plan, conv2d_op_shape(node, b->images), block->x, block->y, w, bias,
-                                              block->activation, err);
+                            : cpu_conv2d_open(&plan, conv2d_op_shape(node, node_samples(node, b->images)), block->x,
+                                              block->y, w, bias, block->activation, err);
   if (status != 0) return -1;
   engine_plans_add(b->plans, plan);
   block->plan = plan;

@@ -16,11 +16,8 @@ static inline int engine_fill(const EngineState *e, Model *m, const EngineWeight
     float *values = batch_norm2d_fold_at(m, host, p);
     const Node *owner = &m->graph->nodes[node];
     if (p->count == 0 || (p->trained && !owned)) continue;
-    int filled = 0;
-    if (extension && extension->fill)
-      filled = extension->fill(extension->state, owner, p, values, engine_weights_find, weights, err);
-    if (filled < 0) status = -1;
-    if (filled == 0) status = fused_fill_one(values, owner, index - 1, engine_weights_source(weights), err);
+    if (extension && engine_weight(weights, p->name) == NULL) continue; /* it fills its own */
+    status = fused_fill_one(values, owner, index - 1, engine_weights_source(weights), err);
     if (status == 0 && owner->op == &depthwise_half_op && index == 1) half_infer_turn(values, p);
   }
   if (status == 0) {
@@ -30,7 +27,7 @@ static inline int engine_fill(const EngineState *e, Model *m, const EngineWeight
     if (owned) model_narrow_weights(m); /* once: nobody changes them any more */
   }
   free(host);
-  return status;
+  return status == 0 && extension ? extension->fill(extension->state, m, err) : status;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ choices */
@@ -47,21 +44,37 @@ static inline EngineRecipe engine_choose_recipe(EngineState *e, const Graph *g, 
 /* Samples of a launch; 0: all of a batch. On a CPU as many as a cache holds with the weights of a layer. */
 static inline int engine_group(const EngineState *e, int blocks) {
   const EngineOptions *o = &e->options;
+  if (e->fixed_batch > 0) return 0;
   if (o->batch_invariant) return o->device == DEVICE_CPU || o->max_batch < ENGINE_GROUP ? 1 : ENGINE_GROUP;
   if (!blocks || o->max_batch < 2) return 0;
   return o->max_batch < ENGINE_GROUP ? o->max_batch : ENGINE_GROUP;
 }
 
+/* The pass of an extension. */
+static inline int engine_extend(const EngineState *e, Graph **g, EnginePasses *passes, Error *err) {
+  const EngineExtension *extension = e->options.extension;
+  if (extension == NULL) return 0;
+  const struct OnnxImport *import = e->source.import ? e->source.import(e->source.state) : NULL;
+  Graph *after = extension->rewrite(extension->state, *g, import, e->options.device, err);
+  if (after == NULL) return -1;
+  graph_destroy(*g);
+  *g = after;
+  engine_pass_done(passes, *g, extension->name, "operations of its own");
+  return 0;
+}
+
 /* Fused and lowered. Of the first shape what is chosen is kept. */
-static inline int engine_choose(EngineState *e, Graph *g, const EngineWeights *weights, EnginePlans *plans, int first,
-                                EnginePasses *passes, Error *err) {
+static inline int engine_choose(EngineState *e, Graph **graph, const EngineWeights *weights, EnginePlans *plans,
+                                int first, EnginePasses *passes, Error *err) {
   const EngineOptions *o = &e->options;
   const int batch = o->batch_invariant && o->max_batch > ENGINE_GROUP ? ENGINE_GROUP : o->max_batch;
+  if (engine_extend(e, graph, passes, err) != 0) return -1;
+  Graph *g = *graph;
   const int chosen = engine_choice_recipe(e->choices) >= 0;
   const EngineRecipe recipe = engine_choose_recipe(e, g, batch);
   if (recipe == ENGINE_BLOCKED && o->device == DEVICE_GPU)
     return error_set(err, "the recipe blocks is for a CPU; expected layers or chains");
-  if (engine_fuse(g, o, recipe, err) != 0) return -1;
+  engine_fuse(g, o, recipe);
   const int group = engine_group(e, 1);
   if (recipe == ENGINE_BLOCKED && engine_blocks(g, weights, plans, group > 0 ? group : 1, err) != 0) return -1;
   engine_pass_done(passes, g, "fused", "recipe %s", engine_recipe_name(recipe));
@@ -154,6 +167,8 @@ static inline EngineNamed engine_named(const EngineState *e, const Node *node, i
 }
 
 static inline void engine_name_values(EngineState *e, const Graph *g) {
+  e->fixed_batch = g->nodes[engine_input_node(g, 0)].whole;
+  if (e->fixed_batch > 0) e->options.max_batch = e->fixed_batch;
   e->inputs = engine_graph_inputs(g);
   e->outputs = engine_graph_outputs(g);
   for (int i = 0; i < e->inputs && i < ENGINE_MAX_VALUES; i++)
@@ -179,7 +194,7 @@ static inline int engine_open_shape(EngineState *e, int height, int width, Engin
   if (status == 0 && first) engine_name_values(e, g);
   if (status == 0) status = engine_simplify(&g, &weights, &e->context, passes, err);
   EngineShape *shape = (EngineShape *)xcalloc(1, sizeof *shape);
-  if (status == 0) status = engine_choose(e, g, &weights, &shape->plans, first, passes, err);
+  if (status == 0) status = engine_choose(e, &g, &weights, &shape->plans, first, passes, err);
   if (status != 0) {
     graph_destroy(g);
     engine_shape_close(shape);

@@ -78,15 +78,14 @@ static inline FusedType engine_fused_type(EnginePrecision precision) {
   return types[precision];
 }
 
-static inline int engine_fuse(Graph *g, const EngineOptions *o, EngineRecipe recipe, Error *err) {
-  if (recipe == ENGINE_BLOCKED) return 0; /* engine_blocks() does */
+static inline void engine_fuse(Graph *g, const EngineOptions *o, EngineRecipe recipe) {
+  if (recipe == ENGINE_BLOCKED) return; /* engine_blocks() does */
   engine_relu_before_pool(g);
-  if (o->extension && o->extension->rewrite && o->extension->rewrite(o->extension->state, g, err) != 0) return -1;
+
   static const Fusion linear[] = {FUSE_LINEAR_RELU};
   if (recipe == ENGINE_CHAINS) graph_fuse_chains(g, one_step_fusions, ONE_STEP_FUSIONS);
   graph_fuse(g, linear, 1);
   fused_together(g, engine_fused_type(o->precision), engine_fusions(o->precision));
-  return 0;
 }
 
 static inline void engine_lower(Graph *g, const EngineOptions *o) {
@@ -182,13 +181,9 @@ static inline double engine_time_graph(Graph *g, Context context, int batch) {
 static inline EngineRecipe engine_measure_recipe(const Graph *g, const EngineOptions *o, Context context, int batch) {
   EngineRecipe best = ENGINE_LAYERS;
   double least = NAN;
-  Error err;
   for (int r = 0; r < ENGINE_BLOCKED; r++) {
     Graph *copy = graph_copy(g);
-    if (engine_fuse(copy, o, (EngineRecipe)r, &err) != 0) {
-      graph_destroy(copy);
-      continue;
-    }
+    engine_fuse(copy, o, (EngineRecipe)r);
     engine_lower(copy, o);
     const double seconds = engine_time_graph(copy, context, batch);
     if (o->log)

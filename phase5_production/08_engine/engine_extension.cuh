@@ -1,7 +1,8 @@
-/* engine_extension.cuh - what a later lesson adds to the engine: operations that a pass puts in the place of others. INT8
- * (lesson 9) is one. The engine knows it by this table alone.
+/* engine_extension.cuh - what a later lesson adds to the engine: a pass that puts its operations in the place of others.
+ * INT8 (lesson 9) is one. The engine knows it by this table alone.
  *
- *     static const EngineExtension int8 = {"int8", NULL, int8_rewrite_engine, int8_fill_engine};
+ *     Int8Store store = {};
+ *     const EngineExtension int8 = {"int8", &store, int8_engine_rewrite, int8_engine_fill};
  *     options.extension = &int8;
  */
 #ifndef PHASE5_PRODUCTION_ENGINE_EXTENSION_CUH
@@ -9,17 +10,17 @@
 
 #include "common/nn/model.h"
 
+struct OnnxImport;
+
 typedef struct EngineExtension {
   const char *name;
   void *state;
-  /* Behind the passes that need no device, before operations are computed together: nodes get other Ops, or go. -1 with a
-   * sentence. */
-  int (*rewrite)(void *state, Graph *g, Error *err);
-  /* A parameter that no file has: `values` of a node of the rewritten graph, on the host; find() gives those of the
-   * network by their names, as floats (NULL: none). 1: filled, 0: it is not the extension's. -1 with a sentence. */
-  int (*fill)(void *state, const Node *node, const Param *param, float *values,
-              const float *(*find)(const void *weights, const char *name, size_t *count), const void *weights,
-              Error *err);
+  /* Behind the passes that need no device, once for each height and width: the graph that takes g's place; g stays.
+   * import: what g was imported with; NULL: it is no file's. NULL with a sentence. */
+  Graph *(*rewrite)(void *state, const Graph *g, const struct OnnxImport *import, Device device, Error *err);
+  /* The parameters that rewrite() has added, into a model that has memory, of the graph that came last; the engine has
+   * filled those that the file has. -1 with a sentence. */
+  int (*fill)(void *state, Model *m, Error *err);
 } EngineExtension;
 
 #endif /* PHASE5_PRODUCTION_ENGINE_EXTENSION_CUH */

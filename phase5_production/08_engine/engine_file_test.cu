@@ -66,12 +66,12 @@ static void add_norm(OnnxModel *m, const char *name, const char *x, int64_t chan
 }
 
 /* Pictures of any size: convolution, batch norm, Clip; depthwise; a residual sum; Concat; a constant that is computed;
- * the mean of each channel, Gemm. `fixed`: the size is a number. */
+ * the mean of each channel, Gemm. `fixed`: the size is a number; 2: the batch is, too. */
 static void write_model(const char *path, int fixed) {
   Error err;
   OnnxModel m;
-  const OnnxDim x[] = {{0, "N"}, {3, NULL}, {HIGH, fixed ? NULL : "H"}, {WIDE, fixed ? NULL : "W"}};
-  const OnnxDim y[] = {{0, "N"}, {7, NULL}};
+  const OnnxDim x[] = {{2, fixed == 2 ? NULL : "N"}, {3, NULL}, {HIGH, fixed ? NULL : "H"}, {WIDE, fixed ? NULL : "W"}};
+  const OnnxDim y[] = {{2, fixed == 2 ? NULL : "N"}, {7, NULL}};
   const int64_t gemm[] = {7, 2 * CHANNELS}, seven[] = {7}, channels[] = {1, CHANNELS, 1, 1}, none = 0;
   const float zero = 0, six = 6;
   onnx_model_create(&m, "example");
@@ -109,7 +109,7 @@ static void plain(const char *path, const float *x, int batch, int height, int w
   Error err;
   OnnxModel m;
   OnnxRun run;
-  const OnnxImportInput input = {"picture", 4, {ONNX_IMPORT_BATCH, 3, height, width}, NULL};
+  const OnnxImportInput input = {"picture", 4, {ONNX_IMPORT_AS_FILE, 3, height, width}, NULL};
   if (onnx_model_read(&m, path, &err) != 0) fail_msg("%s", err.message);
   if (onnx_run_open(&run, &m, &input, 1, DEVICE_CPU, batch, &err) != 0) fail_msg("%s", err.message);
   onnx_run_set(&run, 0, x, batch);
@@ -174,6 +174,31 @@ static void every_precision_and_size(void **state) {
       expect_answers(&e, path, 1, 13, 17, o.precision);
       expect_answers(&e, path, 2, HIGH, WIDE, o.precision); /* the first size again, in the memory that was borrowed */
       if (device) assert_int_equal(engine_memory(&e).arena, before.arena);
+      engine_close(&e);
+    }
+}
+
+/* The first size is a number: batches of that size, by the same kernels. */
+static void a_batch_may_be_fixed(void **state) {
+  (void)state;
+  Error err;
+  float x[3 * HIGH * WIDE], y[7];
+  const char *path = path_of("fixed.onnx");
+  write_model(path, 2);
+  for (int device = 0; device < 2; device++)
+    for (int p = 0; p < (device ? 3 : 1); p++) {
+      EngineOptions o = options_for((Device)device, (EnginePrecision)p);
+      Engine e = opened(path, &o);
+      assert_int_equal(engine_input(&e, 0).dim[0], 2);
+      assert_int_equal(engine_get_options(&e).max_batch, 2);
+      assert_int_equal(engine_run(&e, x, 1, HIGH, WIDE, y, &err), -1);
+      assert_non_null(strstr(err.message, "takes batches of 2"));
+      float *two = arrays_random((size_t)2 * 3 * HIGH * WIDE, 9), answers[14], expected[14];
+      plain(path, two, 2, HIGH, WIDE, expected);
+      if (engine_run(&e, two, 2, HIGH, WIDE, answers, &err) != 0) fail_msg("%s", err.message);
+      for (int i = 0; i < 14; i++)
+        if (!(fabsf(answers[i] - expected[i]) <= 0.05F)) fail_msg("%d: %g, %g is expected", i, answers[i], expected[i]);
+      free(two);
       engine_close(&e);
     }
 }
@@ -352,9 +377,13 @@ static int remove_folder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_precision_and_size),      cmocka_unit_test(imported_operations_have_kernels_of_16_bits),
-      cmocka_unit_test(a_plan_is_what_was_saved),      cmocka_unit_test(another_device_or_version_is_built_again),
-      cmocka_unit_test(damaged_files_are_refused),     cmocka_unit_test(refuses_sizes_that_were_not_declared),
+      cmocka_unit_test(every_precision_and_size),
+      cmocka_unit_test(a_batch_may_be_fixed),
+      cmocka_unit_test(imported_operations_have_kernels_of_16_bits),
+      cmocka_unit_test(a_plan_is_what_was_saved),
+      cmocka_unit_test(another_device_or_version_is_built_again),
+      cmocka_unit_test(damaged_files_are_refused),
+      cmocka_unit_test(refuses_sizes_that_were_not_declared),
       cmocka_unit_test(the_picture_has_both_networks),
   };
   return cmocka_run_group_tests_name("engine_file", tests, make_folder, remove_folder);

@@ -95,6 +95,12 @@ static EngineShape *engine_called(EngineState *e, int batch, int height, int wid
               batch, o->max_batch);
     return NULL;
   }
+  if (e->fixed_batch > 0 && batch != e->fixed_batch) {
+    error_set(err,
+              "a batch of %d, and %s takes batches of %d: its first size is a number; export it with a dynamic batch",
+              batch, e->source.name, e->fixed_batch);
+    return NULL;
+  }
   if (height > o->max_height || width > o->max_width || height < 0 || width < 0) {
     error_set(err,
               "a picture of %d x %d for an engine of at most %d x %d; declare more with --max-height and --max-width",
@@ -172,12 +178,14 @@ int engine_run_device(Engine *engine, const float *const *x, int batch, int heig
 }
 
 float *engine_device_input(Engine *e, int i, int height, int width, Error *err) {
-  EngineShape *shape = engine_called(e->state, 1, height, width, err);
+  EngineShape *shape =
+      engine_called(e->state, e->state->fixed_batch > 0 ? e->state->fixed_batch : 1, height, width, err);
   return shape ? engine_shape_input(shape, i) : NULL;
 }
 
 const float *engine_device_output(Engine *e, int i, int height, int width, Error *err) {
-  EngineShape *shape = engine_called(e->state, 1, height, width, err);
+  EngineShape *shape =
+      engine_called(e->state, e->state->fixed_batch > 0 ? e->state->fixed_batch : 1, height, width, err);
   return shape ? engine_shape_output(shape, i) : NULL;
 }
 
@@ -197,7 +205,8 @@ EngineValue engine_output(const Engine *e, int i) { return engine_value_of(&e->s
 
 static int engine_shape_of(Engine *e, int i, int is_output, int height, int width, EngineValue *value, size_t *floats,
                            Error *err) {
-  EngineShape *shape = engine_called(e->state, 1, height, width, err);
+  EngineShape *shape =
+      engine_called(e->state, e->state->fixed_batch > 0 ? e->state->fixed_batch : 1, height, width, err);
   if (shape == NULL) return -1;
   const Graph *g = shape->model.graph;
   const Node *node = &g->nodes[is_output ? engine_output_node(g, i) : engine_input_node(g, i)];

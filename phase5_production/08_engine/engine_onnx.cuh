@@ -15,7 +15,7 @@ typedef struct EngineOnnx {
   int imported;
   EnginePlanFile plan; /* where the model came out of a plan */
   char name[PATH_MAX];
-  int fixed_batch; /* the first size of the first input, where it is a number: not a batch of ours */
+
 } EngineOnnx;
 
 static inline void engine_onnx_close(void *state) {
@@ -75,6 +75,8 @@ static inline const char *engine_onnx_value(const void *state, int is_output, in
   const OnnxImport *import = &((const EngineOnnx *)state)->import;
   return is_output ? import->outputs[i].name : import->inputs[i].name;
 }
+
+static inline const OnnxImport *engine_onnx_import(const void *state) { return &((const EngineOnnx *)state)->import; }
 
 /* Every tensor of the model lies in it from now on. */
 static inline int engine_onnx_embed(OnnxModel *m, Error *err) {
@@ -149,6 +151,7 @@ static inline int engine_onnx_source(EngineSource *source, const char *path, con
   source->weights = engine_onnx_weights;
   source->metadata = engine_onnx_metadata;
   source->value = engine_onnx_value;
+  source->import = engine_onnx_import;
   source->bytes = engine_onnx_bytes;
   source->close = engine_onnx_close;
   engine_onnx_describe(own, source);

@@ -32,7 +32,7 @@ static inline int engine_command_show(Engine *e, const EngineCommand *c, Error *
   json_t *rows = json_array();
   Error why;
   EngineOptions o = engine_get_options(e);
-  if (engine_run_device(e, NULL, 1, 0, 0, NULL, &why) != 0) die("%s", why.message); /* kernels are loaded */
+  if (engine_run_device(e, NULL, o.max_batch, 0, 0, NULL, &why) != 0) die("%s", why.message); /* kernels are loaded */
   printf("%-28s %-20s %-16s %10s %12s %10s\n", "node", "operation", "output", "MB", "MFLOP", "us");
   for (int i = 0; i < g->count; i++) {
     seconds[i] = NAN;

@@ -20,6 +20,7 @@ typedef struct EngineSource {
   int (*weights)(void *state, EngineWeights *weights, Error *err);
   const char *(*metadata)(const void *state, const char *key);   /* NULL: there is none */
   const char *(*value)(const void *state, int is_output, int i); /* what the file calls it; NULL: as the node */
+  const struct OnnxImport *(*import)(const void *state); /* of the graph that was asked for last; NULL: there is none */
   int (*bytes)(void *state, unsigned char **bytes, size_t *size, Error *err); /* the model as a file; NULL: none */
   void (*close)(void *state);
 } EngineSource;

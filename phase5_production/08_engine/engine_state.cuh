@@ -49,6 +49,7 @@ struct EngineState {
   int shapes;
   EngineNamed x[ENGINE_MAX_VALUES], y[ENGINE_MAX_VALUES];
   int inputs, outputs;
+  int fixed_batch; /* of a model whose first size is a number; 0: any */
   long runs;
   EnginePasses passes; /* of the first shape */
   char name[PATH_MAX];

@@ -41,11 +41,11 @@ static inline int concat_half_channels(const Node *node, int k) {
 }
 
 static inline int concat_half_takes(const Node *node) {
-  return node->whole == 0 && node->type == DTYPE_FLOAT32 && node->inputs == 2 && concat_half_channels(node, 0) > 0 &&
+  return node->type == DTYPE_FLOAT32 && node->inputs == 2 && concat_half_channels(node, 0) > 0 &&
          concat_half_channels(node, 1) > 0;
 }
 
-static inline int clip_half_takes(const Node *node) { return node->whole == 0 && node->type == DTYPE_FLOAT32; }
+static inline int clip_half_takes(const Node *node) { return node->type == DTYPE_FLOAT32; }
 
 enum { HALF_INFER_LOWERINGS = 3 };
 static const Lowering half_infer_lowerings[HALF_INFER_LOWERINGS] = {

@@ -227,7 +227,8 @@ typedef struct Int8Call {
   const CpuInt8 *conv;
   char *y;
   const char *x, *added;
-  int n, bands;
+  int n, images, bands; /* images: 1 of a linear layer, whose pixels they are */
+  bool weights_first;   /* tasks of one group of filters follow each other, and not those of one image */
 } Int8Call;
 
 /* Some rows of some filters of an image. */
@@ -268,20 +269,23 @@ static void int8_run_task(const Int8Call *call, int image, int g, int band) {
   }
 }
 
+static void int8_run_numbered(void *arg, long task, int thread) {
+  const Int8Call *call = (const Int8Call *)arg;
+  const int band = (int)(task % call->bands), rest = (int)(task / call->bands), groups = call->conv->groups;
+  (void)thread;
+  if (call->weights_first)
+    int8_run_task(call, rest % call->images, rest / call->images, band);
+  else
+    int8_run_task(call, rest / groups, rest % groups, band);
+}
+
 void cpu_int8_run(const CpuInt8 *conv, void *y, const void *x, const void *added, int n, int threads) {
-  const int images = conv->method == INT8_LINEAR ? 1 : n;
-  Int8Call call = {conv, (char *)y, (const char *)x, (const char *)added, n, 1};
+  Int8Call call = {conv, (char *)y, (const char *)x, (const char *)added, n, conv->method == INT8_LINEAR ? 1 : n,
+                   1,    false};
   if (n * conv->flops < INT8_SMALL) threads = 1;
-  const int parts = images * conv->groups, wanted = threads > 1 ? 4 * threads : 1;
+  const int parts = call.images * conv->groups, wanted = threads > 1 ? 4 * threads : 1;
   call.bands = parts >= wanted ? 1 : (wanted + parts - 1) / parts;
   if (call.bands > conv->rows) call.bands = conv->rows;
-  const bool weights_first = conv->w_count > conv->x_image; /* what is larger is read once */
-  const long tasks = (long)parts * call.bands;
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
-  for (long task = 0; task < tasks; task++) {
-    const int band = (int)(task % call.bands), rest = (int)(task / call.bands);
-    const int image = weights_first ? rest % images : rest / conv->groups;
-    const int g = weights_first ? rest / images : rest % conv->groups;
-    int8_run_task(&call, image, g, band);
-  }
+  call.weights_first = conv->w_count > conv->x_image; /* what is larger is read once */
+  cpu_parallel((long)parts * call.bands, threads, int8_run_numbered, &call);
 }

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "phase5_production/08_engine/cpu_threads.h"
 #include "phase5_production/09_int8/cpu_int8_plan.h"
 
 enum {
@@ -88,30 +89,51 @@ static void int8_plane_border(void *y, CpuShape s, size_t plane, int zero) {
   cpu_int8_clear_border((char *)y + plane * cpu_plane(s) * kernels->bytes, s, 0, s.h, kernels->bytes, zero);
 }
 
+/* Of all functions below; each takes what it needs. */
+typedef struct LayoutCall {
+  void *y;
+  const void *x, *other;
+  CpuShape y_shape, x_shape;
+  CpuInt8Kind kind;
+  int pitch;
+  float scale;
+  CpuInt8Pool pool;
+  CpuInt8Kind x_kind;
+  CpuInt8Sum sum;
+} LayoutCall;
+
+static void pack_plane(void *arg, long plane, int thread) {
+  const LayoutCall *call = (const LayoutCall *)arg;
+  const CpuShape s = call->y_shape;
+  const int i = (int)(plane / cpu_blocks(s)), first = (int)(plane % cpu_blocks(s)) * CPU_BLOCK;
+  const int8_t *x = (const int8_t *)call->x;
+  (void)thread;
+  for (int h = 0; h < s.h; h++)
+    for (int w = 0; w < s.w; w++)
+      for (int c = first; c < first + CPU_BLOCK; c++)
+        int8_put(call->y, int8_at(s, i, c, h, w), c < s.c ? x[(((size_t)i * s.h + h) * s.w + w) * call->pitch + c] : 0,
+                 call->kind);
+  int8_plane_border(call->y, s, plane, call->kind.zero);
+}
+
 void cpu_int8_pack(void *y, const int8_t *x, bool positive, CpuShape s, int pitch, int n, int threads) {
-  const int blocks = cpu_blocks(s);
-  const CpuInt8Kind kind = cpu_int8_kind(positive);
-  threads = int8_threads(s, n, threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-  for (int plane = 0; plane < n * blocks; plane++) {
-    const int i = plane / blocks, first = plane % blocks * CPU_BLOCK;
-    for (int h = 0; h < s.h; h++)
-      for (int w = 0; w < s.w; w++)
-        for (int c = first; c < first + CPU_BLOCK; c++)
-          int8_put(y, int8_at(s, i, c, h, w), c < s.c ? x[(((size_t)i * s.h + h) * s.w + w) * pitch + c] : 0, kind);
-    int8_plane_border(y, s, plane, kind.zero);
-  }
+  LayoutCall call = {.y = y, .x = x, .y_shape = s, .kind = cpu_int8_kind(positive), .pitch = pitch};
+  cpu_parallel((long)n * cpu_blocks(s), int8_threads(s, n, threads), pack_plane, &call);
+}
+
+static void unpack_row(void *arg, long row, int thread) {
+  const LayoutCall *call = (const LayoutCall *)arg;
+  const CpuShape s = call->x_shape;
+  (void)thread;
+  for (int w = 0; w < s.w; w++)
+    for (int c = 0; c < call->pitch; c++)
+      ((int8_t *)call->y)[((size_t)row * s.w + w) * call->pitch + c] =
+          c < s.c ? int8_get(call->x, int8_at(s, row / s.h, c, (int)(row % s.h), w), call->kind.zero) : 0;
 }
 
 void cpu_int8_unpack(int8_t *x, const void *y, bool positive, CpuShape s, int pitch, int n, int threads) {
-  const int zero = cpu_int8_kind(positive).zero;
-  threads = int8_threads(s, n, threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-  for (int row = 0; row < n * s.h; row++)
-    for (int w = 0; w < s.w; w++)
-      for (int c = 0; c < pitch; c++)
-        x[((size_t)row * s.w + w) * pitch + c] =
-            c < s.c ? int8_get(y, int8_at(s, row / s.h, c, row % s.h, w), zero) : 0;
+  LayoutCall call = {.y = x, .x = y, .x_shape = s, .kind = cpu_int8_kind(positive), .pitch = pitch};
+  cpu_parallel((long)n * s.h, int8_threads(s, n, threads), unpack_row, &call);
 }
 
 /* A row of at most PIECE pixels and 16 channels: quantised along the pixels, and then exchanged. */
@@ -134,94 +156,113 @@ static void int8_quantize_piece(const CpuInt8Kernels *kernels, char *to, const f
         ((int16_t *)to)[w * CPU_BLOCK + c] = row[c][w];
 }
 
-void cpu_int8_quantize(void *y, const float *x, float scale, bool positive, CpuShape s, int n, int threads) {
-  const CpuInt8Kind kind = cpu_int8_kind(positive);
+static void quantize_row(void *arg, long task, int thread) {
+  const LayoutCall *call = (const LayoutCall *)arg;
   const CpuInt8Kernels *kernels = cpu_int8_table();
-  const int blocks = cpu_blocks(s), tasks = n * blocks * s.h;
-  const size_t pixels = (size_t)s.h * s.w;
-  threads = int8_threads(s, n, threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-  for (int task = 0; task < tasks; task++) {
-    const int i = task / s.h / blocks, first = task / s.h % blocks * CPU_BLOCK, h = task % s.h;
-    const int channels = s.c - first < CPU_BLOCK ? s.c - first : CPU_BLOCK;
-    for (int w = 0; w < s.w; w += PIECE)
-      int8_quantize_piece(kernels, (char *)y + int8_at(s, i, first, h, w) * kernels->bytes,
-                          x + ((size_t)i * s.c + first) * pixels + (size_t)h * s.w + w, pixels, channels,
-                          s.w - w < PIECE ? s.w - w : PIECE, scale, kind);
-    cpu_int8_clear_border((char *)y + (i * cpu_count(s) + first / CPU_BLOCK * cpu_plane(s)) * kernels->bytes, s, h,
-                          h + 1, kernels->bytes, kind.zero);
-  }
+  const CpuShape s = call->y_shape;
+  const size_t pixels = (size_t)s.h * s.w, i = task / s.h / cpu_blocks(s);
+  const int first = (int)(task / s.h % cpu_blocks(s)) * CPU_BLOCK, h = (int)(task % s.h);
+  const int channels = s.c - first < CPU_BLOCK ? s.c - first : CPU_BLOCK;
+  (void)thread;
+  for (int w = 0; w < s.w; w += PIECE)
+    int8_quantize_piece(kernels, (char *)call->y + int8_at(s, i, first, h, w) * kernels->bytes,
+                        (const float *)call->x + (i * s.c + first) * pixels + (size_t)h * s.w + w, pixels, channels,
+                        s.w - w < PIECE ? s.w - w : PIECE, call->scale, call->kind);
+  cpu_int8_clear_border((char *)call->y + (i * cpu_count(s) + first / CPU_BLOCK * cpu_plane(s)) * kernels->bytes, s, h,
+                        h + 1, kernels->bytes, call->kind.zero);
+}
+
+void cpu_int8_quantize(void *y, const float *x, float scale, bool positive, CpuShape s, int n, int threads) {
+  LayoutCall call = {.y = y, .x = x, .y_shape = s, .kind = cpu_int8_kind(positive), .scale = scale};
+  cpu_parallel((long)n * cpu_blocks(s) * s.h, int8_threads(s, n, threads), quantize_row, &call);
+}
+
+static void dequantize_plane(void *arg, long plane, int thread) {
+  const LayoutCall *call = (const LayoutCall *)arg;
+  const CpuShape s = call->x_shape;
+  float *y = (float *)call->y + plane * s.h * s.w;
+  (void)thread;
+  for (int h = 0; h < s.h; h++)
+    for (int w = 0; w < s.w; w++) {
+      const int8_t byte = int8_get(call->x, int8_at(s, plane / s.c, (int)(plane % s.c), h, w), call->kind.zero);
+      *y++ = (float)int8_number(byte, call->kind.least == 0) * call->scale;
+    }
 }
 
 void cpu_int8_dequantize(float *x, const void *y, float scale, bool positive, CpuShape s, int n, int threads) {
-  const int zero = cpu_int8_kind(positive).zero;
-  threads = int8_threads(s, n, threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-  for (int plane = 0; plane < n * s.c; plane++)
-    for (int h = 0; h < s.h; h++)
-      for (int w = 0; w < s.w; w++)
-        x[((size_t)plane * s.h + h) * s.w + w] =
-            (float)int8_number(int8_get(y, int8_at(s, plane / s.c, plane % s.c, h, w), zero), positive) * scale;
+  LayoutCall call = {.y = x, .x = y, .x_shape = s, .kind = cpu_int8_kind(positive), .scale = scale};
+  cpu_parallel((long)n * s.c, int8_threads(s, n, threads), dequantize_plane, &call);
+}
+
+static void quantize_block(void *arg, long plane, int thread) {
+  const LayoutCall *call = (const LayoutCall *)arg;
+  const CpuInt8Kernels *kernels = cpu_int8_table();
+  const CpuShape to = call->y_shape, from = call->x_shape;
+  (void)thread;
+  for (int h = 0; h < to.h; h++)
+    kernels->quantize((char *)call->y + (plane * cpu_plane(to) + cpu_first(to) + h * cpu_row(to)) * kernels->bytes,
+                      (const float *)call->x + plane * cpu_plane(from) + cpu_first(from) + h * cpu_row(from),
+                      (size_t)to.w * CPU_BLOCK, call->scale, call->kind);
+  int8_plane_border(call->y, to, plane, call->kind.zero);
 }
 
 void cpu_int8_quantize_blocks(void *y, CpuShape y_shape, const float *x, CpuShape x_shape, float scale, bool positive,
                               int n, int threads) {
-  const CpuInt8Kind kind = cpu_int8_kind(positive);
-  const CpuInt8Kernels *kernels = cpu_int8_table();
-  threads = int8_threads(y_shape, n, threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-  for (int plane = 0; plane < n * cpu_blocks(y_shape); plane++) {
-    for (int h = 0; h < y_shape.h; h++)
-      kernels->quantize(
-          (char *)y + (plane * cpu_plane(y_shape) + cpu_first(y_shape) + h * cpu_row(y_shape)) * kernels->bytes,
-          x + plane * cpu_plane(x_shape) + cpu_first(x_shape) + h * cpu_row(x_shape), (size_t)y_shape.w * CPU_BLOCK,
-          scale, kind);
-    int8_plane_border(y, y_shape, plane, kind.zero);
-  }
+  LayoutCall call = {
+      .y = y, .x = x, .y_shape = y_shape, .x_shape = x_shape, .kind = cpu_int8_kind(positive), .scale = scale};
+  cpu_parallel((long)n * cpu_blocks(y_shape), int8_threads(y_shape, n, threads), quantize_block, &call);
 }
 
 /* ---------------------------------------------------------------------------------------------------- pooling, sums */
 
+/* A row of y in a block of channels. */
+static void pool_row(void *arg, long task, int thread) {
+  const LayoutCall *call = (const LayoutCall *)arg;
+  const CpuInt8Kernels *kernels = cpu_int8_table();
+  const CpuPool2d *t = &call->pool.window;
+  const CpuShape to = call->y_shape, from = call->x_shape;
+  const size_t plane = task / to.h;
+  const int p = (int)(task % to.h), top = p * t->stride_h - t->padding_h, bottom = top + t->kernel_h;
+  const int first = top < 0 ? 0 : top;
+  CpuInt8PoolRow row = {.x_row = cpu_row(from), .width = to.w, .x_width = from.w, .unit = call->pool.unit};
+  (void)thread;
+  row.y = (char *)call->y + (plane * cpu_plane(to) + cpu_first(to) + p * cpu_row(to)) * kernels->bytes;
+  row.x = (const char *)call->x + (plane * cpu_plane(from) + cpu_first(from) + first * cpu_row(from)) * kernels->bytes;
+  row.rows = (bottom < from.h ? bottom : from.h) - first;
+  row.kernel = t->kernel_w;
+  row.stride = t->stride_w;
+  row.padding = t->padding_w;
+  row.counted = t->count_padding ? t->kernel_h * t->kernel_w : 0;
+  row.x_kind = call->x_kind;
+  row.y_kind = call->kind;
+  (t->average ? kernels->mean_row : kernels->max_row)(&row);
+  cpu_int8_clear_border((char *)call->y + plane * cpu_plane(to) * kernels->bytes, to, p, p + 1, kernels->bytes,
+                        call->kind.zero);
+}
+
 void cpu_int8_pool2d_run(void *y, CpuShape y_shape, const void *x, CpuShape x_shape, CpuInt8Pool pool, int n,
                          int threads) {
+  LayoutCall call = {.y = y, .x = x, .y_shape = y_shape, .x_shape = x_shape, .pool = pool};
+  call.x_kind = cpu_int8_kind(pool.x_positive);
+  call.kind = cpu_int8_kind(pool.window.average ? pool.y_positive : pool.x_positive);
+  cpu_parallel((long)n * cpu_blocks(x_shape) * y_shape.h, int8_threads(x_shape, n, threads), pool_row, &call);
+}
+
+static void add_plane(void *arg, long plane, int thread) {
+  const LayoutCall *call = (const LayoutCall *)arg;
   const CpuInt8Kernels *kernels = cpu_int8_table();
-  const CpuPool2d t = pool.window;
-  const CpuInt8Kind x_kind = cpu_int8_kind(pool.x_positive);
-  const CpuInt8Kind y_kind = cpu_int8_kind(t.average ? pool.y_positive : pool.x_positive);
-  threads = int8_threads(x_shape, n, threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-  for (int plane = 0; plane < n * cpu_blocks(x_shape); plane++) {
-    const size_t from = plane * cpu_plane(x_shape) + cpu_first(x_shape);
-    const size_t to = plane * cpu_plane(y_shape) + cpu_first(y_shape);
-    for (int p = 0; p < y_shape.h; p++) {
-      const int top = p * t.stride_h - t.padding_h, bottom = top + t.kernel_h, first = top < 0 ? 0 : top;
-      CpuInt8PoolRow row = {.x_row = cpu_row(x_shape), .width = y_shape.w, .x_width = x_shape.w, .unit = pool.unit};
-      row.y = (char *)y + (to + p * cpu_row(y_shape)) * kernels->bytes;
-      row.x = (const char *)x + (from + first * cpu_row(x_shape)) * kernels->bytes;
-      row.rows = (bottom < x_shape.h ? bottom : x_shape.h) - first;
-      row.kernel = t.kernel_w;
-      row.stride = t.stride_w;
-      row.padding = t.padding_w;
-      row.counted = t.count_padding ? t.kernel_h * t.kernel_w : 0;
-      row.x_kind = x_kind;
-      row.y_kind = y_kind;
-      (t.average ? kernels->mean_row : kernels->max_row)(&row);
-    }
-    int8_plane_border(y, y_shape, plane, y_kind.zero);
-  }
+  const size_t count = cpu_plane(call->y_shape), at = plane * count * kernels->bytes;
+  (void)thread;
+  kernels->add((char *)call->y + at, (const char *)call->x + at, (const char *)call->other + at, count, &call->sum);
 }
 
 void cpu_int8_add_run(void *y, const void *a, const void *b, CpuShape s, CpuInt8Add add, int n, int threads) {
-  const CpuInt8Kernels *kernels = cpu_int8_table();
-  const CpuInt8Sum sum = {add.scale_a,
+  LayoutCall call = {.y = y, .x = a, .other = b, .y_shape = s};
+  call.sum = (CpuInt8Sum){add.scale_a,
                           add.scale_b,
                           add.relu,
                           cpu_int8_kind(add.a_positive),
                           cpu_int8_kind(add.b_positive),
                           cpu_int8_kind(add.y_positive)};
-  const size_t plane = cpu_plane(s), bytes = plane * kernels->bytes;
-  threads = int8_threads(s, n, threads);
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-  for (int i = 0; i < n * cpu_blocks(s); i++)
-    kernels->add((char *)y + i * bytes, (const char *)a + i * bytes, (const char *)b + i * bytes, plane, &sum);
+  cpu_parallel((long)n * cpu_blocks(s), int8_threads(s, n, threads), add_plane, &call);
 }

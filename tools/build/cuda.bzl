@@ -21,18 +21,18 @@ _MODE_FLAGS = {
     "opt": ["-O3", "-lineinfo", "-DNDEBUG"],
 }
 
-# Compiles a kernel in half the time, and slow ones: to see that it compiles.
-_NVCC_CHECK_FLAGS = ["-Xcicc=-O0", "-Xptxas=-O0"]
+# To see that it compiles: kernels in half the time, and slow ones; what runs on the host in two thirds.
+_NVCC_CHECK_FLAGS = ["-O1", "-DNDEBUG", "-Xcicc=-O0", "-Xptxas=-O0"]
 
 def _arch_flags(archs, arch_specific):
-    """"80,90" -> code for both, and PTX of the last for GPUs to come. Specific to an architecture: for 90a, not 90."""
+    """"80,90" -> code for both; and PTX of the last for GPUs to come. Specific to an architecture: for 90a, not 90."""
     numbers = archs.split(",")
     for number in numbers:
         if not number.rstrip("af").isdigit():
             fail("--//tools/build:archs: '%s' is not a list of compute capabilities like 80,90" % archs)
     exact = [number + "a" if arch_specific and number == "90" else number for number in numbers]
     flags = ["-gencode=arch=compute_%s,code=sm_%s" % (number, number) for number in exact]
-    return flags + ["-gencode=arch=compute_%s,code=compute_%s" % (numbers[-1], numbers[-1])]
+    return flags, ["-gencode=arch=compute_%s,code=compute_%s" % (numbers[-1], numbers[-1])]
 
 # What CUDA sources rely on: type punning by pointer, and a * b + c in one rounding where the processor can. Line tables,
 # for the place of a fault.
@@ -84,17 +84,11 @@ _INSPECT_FLAGS = [
     "-Wno-maybe-uninitialized",  # false with all these hooks
 ] + (["-mstringop-strategy=libcall"] if SIMT_COPTS else []) + INSPECT_COPTS  # x86-64
 
-def _nvcc(ctx, src, compile_ctx, cc_toolchain):
-    """Compiles one .cu file for the GPU; returns the object."""
-    obj = ctx.actions.declare_file("_cuda/%s/%s.o" % (ctx.label.name, src.basename))
-    mode = ctx.var["COMPILATION_MODE"]
-    host_flags = [f for f in ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts if not f.startswith("-std=")]
+def _nvcc_run(ctx, src, compile_ctx, cc_toolchain, output, first_flags, host_flags, inputs = []):
+    """nvcc of one .cu file: all flags but the first are the same, whatever it makes of it."""
     args = ctx.actions.args()
-    args.add_all(["-c", src.path, "-o", obj.path, "-ccbin", cc_toolchain.compiler_executable, "-std=c++17"])
-    args.add_all(_arch_flags(ctx.attr._archs[FlagInfo].value, ctx.attr.arch_specific))
-    args.add_all(_MODE_FLAGS[mode])
-    if ctx.attr._nvcc[FlagInfo].value == "check" and not ctx.attr.arch_specific:  # wgmma wants the registers of -O3
-        args.add_all(_NVCC_CHECK_FLAGS)
+    args.add_all([src.path, "-o", output.path, "-ccbin", cc_toolchain.compiler_executable, "-std=c++17"])
+    args.add_all(first_flags)
     args.add("-Werror=all-warnings")
     args.add("-objtemp")  # two sandboxes share /tmp and number their processes alike: so would nvcc its files there
     args.add_all(["-fPIC"] + host_flags + ctx.attr.host_copts, format_each = "-Xcompiler=%s")
@@ -110,12 +104,33 @@ def _nvcc(ctx, src, compile_ctx, cc_toolchain):
     ctx.actions.run(
         executable = NVCC,
         arguments = [args],
-        inputs = depset([src, ctx.file._cuda_version], transitive = [compile_ctx.headers, cc_toolchain.all_files]),
-        outputs = [obj],
+        inputs = depset([src, ctx.file._cuda_version] + inputs, transitive = [compile_ctx.headers, cc_toolchain.all_files]),
+        outputs = [output],
         mnemonic = "CudaCompile",
         progress_message = "Compiling %s with nvcc" % src.short_path,
-        env = {"PATH": "/usr/bin:/bin", "TMPDIR": obj.dirname},  # as -objtemp: what it asks gcc is still kept in /tmp
+        env = {"PATH": "/usr/bin:/bin", "TMPDIR": output.dirname},  # as -objtemp: what it asks gcc is still kept in /tmp
     )
+
+def _nvcc(ctx, src, compile_ctx, cc_toolchain):
+    """Compiles one .cu file for the GPU; returns the object."""
+    name = "_cuda/%s/%s." % (ctx.label.name, src.basename)
+    obj = ctx.actions.declare_file(name + "o")
+    check = ctx.attr._nvcc[FlagInfo].value == "check"
+    mode = _MODE_FLAGS[ctx.var["COMPILATION_MODE"]]
+    host_flags = [f for f in ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts if not f.startswith("-std=")]
+    code, ptx = _arch_flags(ctx.attr._archs[FlagInfo].value, ctx.attr.arch_specific)
+    common = [ctx, src, compile_ctx, cc_toolchain]
+    if check and ctx.attr.arch_specific:
+        # wgmma wants the registers of -O3. What other GPUs get instead compiles with less, by itself: as PTX, which the
+        # object waits for and does not contain.
+        other = ctx.actions.declare_file(name + "ptx")
+        _nvcc_run(*(common + [other, ["-ptx"] + ptx + _NVCC_CHECK_FLAGS, host_flags]))
+        _nvcc_run(*(common + [obj, ["-c"] + code + mode, host_flags, [other]]))
+    elif check:
+        less = [f for f in host_flags if not f.startswith("-O")]
+        _nvcc_run(*(common + [obj, ["-c"] + code + ptx + _NVCC_CHECK_FLAGS, less]))
+    else:
+        _nvcc_run(*(common + [obj, ["-c"] + code + ptx + mode, host_flags]))
     return obj
 
 def _simt_standard(ctx):
