@@ -149,7 +149,7 @@ static void refused(const char *argument, int status, const char *sentence) {
 
 static void wrong_arguments_are_refused(void **state) {
   (void)state;
-  refused("--only=ort", 2, "there is no contender \"ort\"; there are ort_cpu, torch_cpu");
+  refused("--only=ort", 2, "there is no contender \"ort\"; there are ort_cpu, ort_cpu_int8");
   refused("--rounds=2", 2, "the .onnx files of models are expected");
   refused("/nowhere.onnx", 1, "cannot open /nowhere.onnx");
   refused("/etc/passwd", 1, "/etc/passwd is no ONNX file");
