@@ -196,7 +196,7 @@ static void print_table(const DuelBout *b) {
 
 enum { PERCENTILES = 101 };
 
-/* The share of runs (batch 1) that took at most so long, a line for each contender of a model: out of the JSON, so that a
+/* The share of runs (batch 1) that took at most so long, a line for each contender of a model: from the JSON, so that a
  * machine without gnuplot can leave it to another. */
 static void draw(const json_t *rows, const char *model, const char *folder) {
   static double x[DUEL_CONTENDERS][PERCENTILES], y[PERCENTILES];
