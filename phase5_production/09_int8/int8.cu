@@ -338,9 +338,10 @@ int main(int argc, char **argv) {
     if (int8_open(&other, &whole, scale[method], batch, &err) != 0) die("%s", err.message);
     rung[count] = judge(names[method], &other, &test, expected);
     print_rung(&rung[count], &rung[0]);
+    /* A tenth of a point is chance; within it the logits decide. */
+    const double ahead = best < 0 || isnan(rung[count].accuracy) ? 0 : rung[count].accuracy - rung[best].accuracy;
     const int better =
-        best < 0 || rung[count].accuracy > rung[best].accuracy ||
-        (!(rung[count].accuracy < rung[best].accuracy) && rung[count].difference.cosine > rung[best].difference.cosine);
+        best < 0 || ahead > 0.001 || (ahead >= -0.001 && rung[count].difference.cosine > rung[best].difference.cosine);
     if (better) best = count, o.choice.method = (CalibrateMethod)method;
     count++;
     model_close(&other);
