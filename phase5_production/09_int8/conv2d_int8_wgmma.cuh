@@ -11,7 +11,7 @@
 #include "phase5_production/09_int8/conv2d_int8_mma.cuh"
 #include "phase5_production/09_int8/conv2d_int8_wgmma_kernel.cuh"
 
-/* There are twenty of these kernels. For the emulated GPU they are left out unless INT8_EMULATE_WGMMA is defined; then there
+/* There are 24 of these kernels. For the emulated GPU they are left out unless INT8_EMULATE_WGMMA is defined; then there
  * are four, of 128 pixels. */
 #if defined(SIMT_REWRITTEN) && !defined(INT8_EMULATE_WGMMA)
 #define INT8_WITHOUT_WGMMA
@@ -76,8 +76,7 @@ static inline void conv2d_int8_wgmma_run(int8_t *y, const int8_t *x, const int8_
   const int bytes = CONV2D_NHWC_SHARED + 1024, added_bytes = out_box[0] * out_box[1] * out_box[2] * out_box[3];
   CUDA_CHECK(cudaFuncSetAttribute((const void *)conv2d_int8_wgmma_kernel<ROW, PIXELS, POSITIVE>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  int blocks = matmul_mma_multiprocessors();
-  if (plan->tiles < blocks) blocks = plan->tiles;
+  const int blocks = conv2d_int8_blocks(plan, matmul_mma_multiprocessors());
   conv2d_int8_wgmma_kernel<ROW, PIXELS, POSITIVE>
       <<<blocks, CONV2D_INT8_THREADS, bytes>>>(maps, *plan, end, conv2d_int8_staging(plan), added_bytes);
   CUDA_CHECK_LAUNCH();
@@ -96,6 +95,7 @@ static inline void conv2d_int8_wgmma_planned(int8_t *y, const int8_t *x, const i
   switch (plan->pixels) {
     CONV2D_INT8_CASE(128)
 #ifndef SIMT_REWRITTEN
+    CONV2D_INT8_CASE(112)
     CONV2D_INT8_CASE(208)
     CONV2D_INT8_CASE(224)
     CONV2D_INT8_CASE(240)

@@ -41,7 +41,14 @@ typedef struct Conv2dInt8Stage {
   uint32_t phase;
 } Conv2dInt8Stage;
 
-static __device__ __forceinline__ void conv2d_int8_advance(int stages, Conv2dInt8Stage *at, int steps) {
+static __device__ __forceinline__ void conv2d_int8_next(int stages, Conv2dInt8Stage *at) {
+  if (++at->stage < stages) return;
+  at->stage = 0;
+  at->phase ^= 1;
+}
+
+/* Once per tile: a division takes longer than the products of a stage. */
+static __device__ __forceinline__ void conv2d_int8_skip(int stages, Conv2dInt8Stage *at, int steps) {
   at->stage += steps;
   at->phase ^= at->stage / stages & 1;
   at->stage %= stages;
@@ -81,7 +88,7 @@ static __device__ __forceinline__ void conv2d_int8_copy_pixels(const Conv2dNhwcP
         mbarrier_arrive_expect(full, bytes);
         tma_load_4d(ring.pixels + at.stage * ring.pixel_bytes, &maps.input[plan.chunk[c].plane], channel,
                     place.col + plan.chunk[c].col, place.row + plan.chunk[c].row, place.image, full);
-        conv2d_int8_advance(plan.pixel_stages, &at, 1);
+        conv2d_int8_next(plan.pixel_stages, &at);
       }
   }
 }
@@ -91,8 +98,9 @@ static __device__ __forceinline__ void conv2d_int8_copy_pixels(const Conv2dNhwcP
 template <int ROW>
 static __device__ __forceinline__ void conv2d_int8_copy_weights(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
                                                                 const Conv2dInt8Maps &maps) {
+  const int end = conv2d_int8_stays(&plan) ? (int)blockIdx.x + 1 : plan.tiles; /* those that stay are copied once */
   Conv2dInt8Stage at = {0, 0};
-  for (int tile = blockIdx.x; tile < plan.tiles; tile += gridDim.x) {
+  for (int tile = blockIdx.x; tile < end; tile += gridDim.x) {
     const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
     for (int c = 0; c < plan.first_chunk[1]; c++)
       for (int channel = 0; channel < plan.channels; channel += ROW)
@@ -103,7 +111,7 @@ static __device__ __forceinline__ void conv2d_int8_copy_weights(const Conv2dNhwc
           mbarrier_arrive_expect(full, ring.weight_bytes);
           tma_load_4d(ring.weights + at.stage * ring.weight_bytes, &maps.weights, tap * plan.channels + channel, 0, 0,
                       place.filter / 16, full);
-          conv2d_int8_advance(plan.weight_stages, &at, 1);
+          conv2d_int8_next(plan.weight_stages, &at);
         }
   }
 }
@@ -238,62 +246,90 @@ static __device__ __forceinline__ void conv2d_int8_release_staging(uint32_t empt
 /* Named barriers: of each group, and of its turn to multiply, at which the other one arrives. */
 enum { CONV2D_INT8_GROUP = 1, CONV2D_INT8_TURN = 3 };
 
+/* What a group knows of its way through the tiles. */
+typedef struct Conv2dInt8Way {
+  int group, rows, boxes, taps; /* rows of channels; boxes and stages of weights of a tile */
+  bool stays;                   /* the weights do */
+  int tiles;                    /* of this group, so far */
+  Conv2dInt8Stage pixel, weight;
+  int last_pixel, last_weight; /* stages that the last products read */
+} Conv2dInt8Way;
+
+static __device__ __forceinline__ Conv2dInt8Way conv2d_int8_way(const Conv2dNhwcPlan &plan) {
+  Conv2dInt8Way way = {};
+  way.group = threadIdx.x / 128 - 1;
+  way.rows = conv2d_int8_rows(&plan);
+  way.boxes = plan.first_chunk[1] * way.rows;
+  way.taps = conv2d_int8_tile_stages(&plan);
+  way.stays = conv2d_int8_stays(&plan);
+  conv2d_int8_skip(plan.pixel_stages, &way.pixel, way.group * way.boxes);
+  conv2d_int8_skip(plan.weight_stages, &way.weight, way.group * way.taps);
+  return way;
+}
+
+/* The sums of a tile. Products run while those of the stage before are waited for, and that is released. */
+template <int ROW, bool POSITIVE, int SUMS>
+static __device__ __forceinline__ void conv2d_int8_sum(int (&sum)[SUMS], const Conv2dNhwcPlan &plan,
+                                                       const Conv2dInt8Ring &ring, Conv2dInt8Way *way, bool adds) {
+  Conv2dInt8Stage pixel = way->pixel, weight = way->weight;
+  const bool waits = !way->stays || way->tiles == 0;
+  int last_weight = -1, last_pixel = -1;
+  if (way->stays) weight.stage = 0, weight.phase = 0;
+  for (int c = 0; c < plan.first_chunk[1]; c++)
+    for (int row = 0; row < way->rows; row++) {
+      const uint32_t pixels = ring.pixels + pixel.stage * ring.pixel_bytes;
+      mbarrier_wait(ring.pixel_full + 8 * pixel.stage, pixel.phase);
+      for (int t = 0; t < plan.chunk[c].taps; t++) {
+        if (waits) mbarrier_wait(ring.weight_full + 8 * weight.stage, weight.phase);
+        conv2d_int8_products<ROW, POSITIVE>(sum, ring.weights + weight.stage * ring.weight_bytes,
+                                            pixels + plan.tap[plan.chunk[c].first_tap + t].shift * ROW,
+                                            last_weight < 0);
+        wgmma_wait<1>();
+        if (last_weight >= 0 && !way->stays) conv2d_nhwc_release(ring.weight_empty + 8 * last_weight);
+        if (last_pixel >= 0) conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
+        if (last_weight < 0 && way->tiles > 0 && adds) conv2d_int8_release_staging(ring.added_empty + 8 * way->group);
+        last_pixel = -1;
+        last_weight = weight.stage;
+        conv2d_int8_next(plan.weight_stages, &weight);
+      }
+      last_pixel = pixel.stage;
+      conv2d_int8_next(plan.pixel_stages, &pixel);
+    }
+  way->pixel = pixel, way->weight = weight;
+  way->last_pixel = last_pixel, way->last_weight = last_weight;
+}
+
 /* A group's tiles: every second one of the block. */
 template <int ROW, int PIXELS, bool POSITIVE>
 static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
                                                            const Conv2dInt8Maps &maps, const Int8End &end) {
-  const int group = threadIdx.x / 128 - 1, rows = (plan.channels + ROW - 1) / ROW;
+  Conv2dInt8Way way = conv2d_int8_way(plan);
   const bool first_thread = threadIdx.x % 128 == 0, adds = end.added != NULL;
-  const uint32_t staging = ring.staging + group * ring.staging_bytes;
-  int boxes = plan.first_chunk[1] * rows, tiles = 0, taps = 0; /* taps: of a tile, with every row of channels */
-  for (int c = 0; c < plan.first_chunk[1]; c++) taps += plan.chunk[c].taps * rows;
-  Conv2dInt8Stage pixel = {0, 0}, weight = {0, 0};
-  conv2d_int8_advance(plan.pixel_stages, &pixel, group * boxes);
-  conv2d_int8_advance(plan.weight_stages, &weight, group * taps);
+  const uint32_t staging = ring.staging + way.group * ring.staging_bytes;
   int sum[PIXELS / 2];
-  for (int tile = blockIdx.x + group * gridDim.x; tile < plan.tiles; tile += 2 * gridDim.x, tiles++) {
+  for (int tile = blockIdx.x + way.group * gridDim.x; tile < plan.tiles; tile += 2 * gridDim.x, way.tiles++) {
     const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
     const int first = place.filter + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 * 2;
     const Conv2dInt8Filters own = conv2d_int8_filters(end, first, plan.filters);
-    int last_weight = -1, last_pixel = -1;
-    if (tile != (int)blockIdx.x) named_barrier_sync(CONV2D_INT8_TURN + group, 256);
-    for (int c = 0; c < plan.first_chunk[1]; c++)
-      for (int row = 0; row < rows; row++) {
-        const uint32_t pixels = ring.pixels + pixel.stage * ring.pixel_bytes;
-        mbarrier_wait(ring.pixel_full + 8 * pixel.stage, pixel.phase);
-        for (int t = 0; t < plan.chunk[c].taps; t++) {
-          mbarrier_wait(ring.weight_full + 8 * weight.stage, weight.phase);
-          conv2d_int8_products<ROW, POSITIVE>(sum, ring.weights + weight.stage * ring.weight_bytes,
-                                              pixels + plan.tap[plan.chunk[c].first_tap + t].shift * ROW,
-                                              last_weight < 0);
-          wgmma_wait<1>();
-          if (last_weight >= 0) conv2d_nhwc_release(ring.weight_empty + 8 * last_weight);
-          if (last_pixel >= 0) conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
-          if (last_weight < 0 && tiles > 0 && adds) conv2d_int8_release_staging(ring.added_empty + 8 * group);
-          last_pixel = -1;
-          last_weight = weight.stage;
-          conv2d_int8_advance(plan.weight_stages, &weight, 1);
-        }
-        last_pixel = pixel.stage;
-        conv2d_int8_advance(plan.pixel_stages, &pixel, 1);
-      }
-    if (tile + (int)gridDim.x < plan.tiles) named_barrier_arrive(CONV2D_INT8_TURN + (group ^ 1), 256);
+    if (tile != (int)blockIdx.x) named_barrier_sync(CONV2D_INT8_TURN + way.group, 256);
+    conv2d_int8_sum<ROW, POSITIVE>(sum, plan, ring, &way, adds);
+    if (tile + (int)gridDim.x < plan.tiles) named_barrier_arrive(CONV2D_INT8_TURN + (way.group ^ 1), 256);
     wgmma_wait<0>();
-    conv2d_nhwc_release(ring.weight_empty + 8 * last_weight);
-    conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
-    conv2d_int8_advance(plan.pixel_stages, &pixel, boxes);
-    conv2d_int8_advance(plan.weight_stages, &weight, taps);
+    if (!way.stays) conv2d_nhwc_release(ring.weight_empty + 8 * way.last_weight);
+    conv2d_nhwc_release(ring.pixel_empty + 8 * way.last_pixel);
+    conv2d_int8_skip(plan.pixel_stages, &way.pixel, way.boxes);
+    conv2d_int8_skip(plan.weight_stages, &way.weight, way.taps);
 
     if (adds) {
-      mbarrier_wait(ring.added_full + 8 * group, tiles & 1);
+      mbarrier_wait(ring.added_full + 8 * way.group, way.tiles & 1);
       conv2d_int8_stage_outputs<PIXELS, true>(staging, sum, own, end);
     } else {
       if (first_thread) tma_store_wait_read();
-      named_barrier_sync(CONV2D_INT8_GROUP + group, 128); /* the last outputs were read */
+      named_barrier_sync(CONV2D_INT8_GROUP + way.group, 128); /* the last outputs were read */
       conv2d_int8_stage_outputs<PIXELS, false>(staging, sum, own, end);
     }
     tma_proxy_fence();
-    named_barrier_sync(CONV2D_INT8_GROUP + group, 128);
+    named_barrier_sync(CONV2D_INT8_GROUP + way.group, 128);
     if (first_thread) {
       tma_store_4d(&maps.output, place.filter, place.col, place.row, place.image, staging);
       tma_store_commit();
