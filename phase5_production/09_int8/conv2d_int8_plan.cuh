@@ -6,8 +6,9 @@
  *   tiles    one tile is 64 filters of `pixels` sums. The two groups of four warps that multiply have a tile each, in
  *            turns: while one rounds and stores its sums, the other one has the tensor cores
  *   weights  where those of 64 filters fit beside the rest they stay in shared memory, all of them: a block computes tiles
- *            of these filters alone, and only pixels are copied. Otherwise they pass through a ring. With all
- *            multiprocessors at work an H200's L2 cache gives each some 20 bytes per clock, and int8 products want more
+ *            of these filters alone, and only pixels are copied. Otherwise they pass through a ring, and two blocks, a
+ *            cluster, have tiles of the same filters: each copies half of the weights, to both. With all multiprocessors at
+ *            work an H200's L2 cache gives each some 20 bytes per clock, and int8 products want more
  *   widths   wgmma has 8, 16, 24, 32, and then multiples of 16 columns of integers
  *   staging  outputs leave through shared memory, 64 bytes for each pixel; what is added comes in the same way
  */
@@ -44,9 +45,23 @@ static inline __host__ __device__ bool conv2d_int8_stays(const Conv2dNhwcPlan *p
   return plan->weight_stages == conv2d_int8_tile_stages(plan);
 }
 
+/* Blocks that share the weights that pass: 1 or 2. */
+static inline __host__ __device__ int conv2d_int8_team(const Conv2dNhwcPlan *plan) {
+  return conv2d_int8_stays(plan) || plan->tiles < 2 * plan->tiles_filters ? 1 : 2;
+}
+
+/* Tiles of a team: those of both blocks, one tile of pixels beside the other, perhaps beyond the last. */
+static inline __host__ __device__ int conv2d_int8_team_tiles(const Conv2dNhwcPlan *plan) {
+  const int team = conv2d_int8_team(plan), pixel_tiles = plan->tiles / plan->tiles_filters;
+  return (pixel_tiles + team - 1) / team * plan->tiles_filters;
+}
+
 /* Blocks of the grid. Where weights stay, a multiple of the blocks of filters: then a block's tiles have the same ones. */
 static inline int conv2d_int8_blocks(const Conv2dNhwcPlan *plan, int multiprocessors) {
-  if (!conv2d_int8_stays(plan)) return plan->tiles < multiprocessors ? plan->tiles : multiprocessors;
+  if (!conv2d_int8_stays(plan)) {
+    const int team = conv2d_int8_team(plan), tiles = conv2d_int8_team_tiles(plan), most = multiprocessors / team;
+    return (tiles < most ? tiles : most) * team;
+  }
   const int each = multiprocessors / plan->tiles_filters, pixel_tiles = plan->tiles / plan->tiles_filters;
   return (each < pixel_tiles ? each : pixel_tiles) * plan->tiles_filters;
 }
@@ -64,7 +79,7 @@ static inline double conv2d_int8_cost(const Conv2dNhwcPlan *plan, int multiproce
     const int taps = plan->chunk[c].taps;
     const double products = plan->row_channels / 32 * plan->pixels / 2.0 * taps;
     const double weights = conv2d_int8_stays(plan) ? 0 : (double)CONV2D_NHWC_BLOCK * plan->row_channels * taps;
-    const double copies = (box + weights) / CONV2D_INT8_L2_BYTES;
+    const double copies = (box + weights / conv2d_int8_team(plan)) / CONV2D_INT8_L2_BYTES;
     clocks += conv2d_int8_rows(plan) * (products > copies ? products : copies);
   }
   const double rounds = (plan->tiles + blocks - 1) / blocks, turn = clocks > end ? clocks : (clocks + end) / 2;

@@ -58,11 +58,27 @@ typedef struct Conv2dInt8Place {
   int filter, image, row, col;
 } Conv2dInt8Place;
 
-/* Filters first, so that blocks that run at a time share pixels. */
-static __device__ __forceinline__ Conv2dInt8Place conv2d_int8_place(const Conv2dNhwcPlan &plan, int tile) {
+/* The tiles of a block: number `first`, + step and so on, below `end`. In a team they are numbers of pairs of tiles. */
+typedef struct Conv2dInt8Tiles {
+  int team, rank, first, step, end;
+} Conv2dInt8Tiles;
+
+static __device__ __forceinline__ Conv2dInt8Tiles conv2d_int8_tiles(const Conv2dNhwcPlan &plan) {
+  Conv2dInt8Tiles tiles;
+  tiles.team = conv2d_int8_team(&plan);
+  tiles.rank = (int)blockIdx.x % tiles.team;
+  tiles.first = (int)blockIdx.x / tiles.team;
+  tiles.step = (int)gridDim.x / tiles.team;
+  tiles.end = conv2d_int8_team_tiles(&plan);
+  return tiles;
+}
+
+/* Filters first, so that blocks that run at a time share pixels. image >= plan.images: nothing is there. */
+static __device__ __forceinline__ Conv2dInt8Place conv2d_int8_place(const Conv2dNhwcPlan &plan,
+                                                                    const Conv2dInt8Tiles &tiles, int tile) {
   Conv2dInt8Place place;
   place.filter = tile % plan.tiles_filters * CONV2D_NHWC_BLOCK;
-  tile /= plan.tiles_filters;
+  tile = tile / plan.tiles_filters * tiles.team + tiles.rank;
   place.col = tile % plan.tiles_cols * plan.tile_cols;
   tile /= plan.tiles_cols;
   place.row = tile % plan.tiles_rows * plan.tile_rows;
@@ -78,9 +94,10 @@ template <int ROW>
 static __device__ __forceinline__ void conv2d_int8_copy_pixels(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
                                                                const Conv2dInt8Maps &maps) {
   const int bytes = plan.box_rows * plan.tile_images * plan.pitch * ROW;
+  const Conv2dInt8Tiles tiles = conv2d_int8_tiles(plan);
   Conv2dInt8Stage at = {0, 0};
-  for (int tile = blockIdx.x; tile < plan.tiles; tile += gridDim.x) {
-    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+  for (int tile = tiles.first; tile < tiles.end; tile += tiles.step) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tiles, tile);
     for (int c = 0; c < plan.first_chunk[1]; c++)
       for (int channel = 0; channel < plan.channels; channel += ROW) {
         const uint32_t full = ring.pixel_full + 8 * at.stage;
@@ -94,23 +111,28 @@ static __device__ __forceinline__ void conv2d_int8_copy_pixels(const Conv2dNhwcP
 }
 
 /* Another thread: the weights of one tap and a row of channels. They run along r, s, c without a gap: what a row has of
- * the next tap is multiplied by zeros, since the box of pixels ends at the last channel. */
+ * the next tap is multiplied by zeros, since the box of pixels ends at the last channel. Of a team each block copies half of
+ * the filters, to both: when a stage is empty in both, and each has announced all of it. */
 template <int ROW>
 static __device__ __forceinline__ void conv2d_int8_copy_weights(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
                                                                 const Conv2dInt8Maps &maps) {
-  const int end = conv2d_int8_stays(&plan) ? (int)blockIdx.x + 1 : plan.tiles; /* those that stay are copied once */
+  const Conv2dInt8Tiles tiles = conv2d_int8_tiles(plan);
+  const int end = conv2d_int8_stays(&plan) ? tiles.first + 1 : tiles.end; /* those that stay are copied once */
   Conv2dInt8Stage at = {0, 0};
-  for (int tile = blockIdx.x; tile < end; tile += gridDim.x) {
-    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+  for (int tile = tiles.first; tile < end; tile += tiles.step) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tiles, tile);
     for (int c = 0; c < plan.first_chunk[1]; c++)
       for (int channel = 0; channel < plan.channels; channel += ROW)
         for (int t = 0; t < plan.chunk[c].taps; t++) {
-          const uint32_t full = ring.weight_full + 8 * at.stage;
-          const int tap = plan.tap[plan.chunk[c].first_tap + t].filter;
+          const uint32_t full = ring.weight_full + 8 * at.stage, to = ring.weights + at.stage * ring.weight_bytes;
+          const int x = plan.tap[plan.chunk[c].first_tap + t].filter * plan.channels + channel;
           mbarrier_wait(ring.weight_empty + 8 * at.stage, at.phase ^ 1);
           mbarrier_arrive_expect(full, ring.weight_bytes);
-          tma_load_4d(ring.weights + at.stage * ring.weight_bytes, &maps.weights, tap * plan.channels + channel, 0, 0,
-                      place.filter / 16, full);
+          if (tiles.team == 1)
+            tma_load_4d(to, &maps.weights, x, 0, 0, place.filter / 16, full);
+          else
+            tma_load_multicast_4d(to + tiles.rank * ring.weight_bytes / 2, &maps.weights, x, 0, 0,
+                                  place.filter / 16 + 2 * tiles.rank, full, 3);
           conv2d_int8_next(plan.weight_stages, &at);
         }
   }
@@ -119,9 +141,10 @@ static __device__ __forceinline__ void conv2d_int8_copy_weights(const Conv2dNhwc
 /* A third one: what is added, to where the outputs will be. */
 static __device__ __forceinline__ void conv2d_int8_copy_added(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
                                                               const Conv2dInt8Maps &maps, int bytes) {
+  const Conv2dInt8Tiles tiles = conv2d_int8_tiles(plan);
   uint32_t phase = 1;
-  for (int tile = blockIdx.x, group = 0; tile < plan.tiles; tile += gridDim.x, group ^= 1) {
-    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+  for (int tile = tiles.first, group = 0; tile < tiles.end; tile += tiles.step, group ^= 1) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tiles, tile);
     mbarrier_wait(ring.added_empty + 8 * group, phase);
     mbarrier_arrive_expect(ring.added_full + 8 * group, bytes);
     tma_load_4d(ring.staging + group * ring.staging_bytes, &maps.added, place.filter, place.col, place.row, place.image,
@@ -246,11 +269,22 @@ static __device__ __forceinline__ void conv2d_int8_release_staging(uint32_t empt
 /* Named barriers: of each group, and of its turn to multiply, at which the other one arrives. */
 enum { CONV2D_INT8_GROUP = 1, CONV2D_INT8_TURN = 3 };
 
+/* A warp has finished with a stage of weights; in a team both blocks want to know. */
+static __device__ __forceinline__ void conv2d_int8_release_weights(uint32_t empty, int team) {
+  __syncwarp();
+  if (team == 1) {
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(empty);
+  } else if (threadIdx.x % 32 < 2) {
+    mbarrier_arrive_cluster(empty, threadIdx.x % 32);
+  }
+}
+
 /* What a group knows of its way through the tiles. */
 typedef struct Conv2dInt8Way {
   int group, rows, boxes, taps; /* rows of channels; boxes and stages of weights of a tile */
   bool stays;                   /* the weights do */
-  int tiles;                    /* of this group, so far */
+  int team;
+  int tiles; /* of this group, so far */
   Conv2dInt8Stage pixel, weight;
   int last_pixel, last_weight; /* stages that the last products read */
 } Conv2dInt8Way;
@@ -262,6 +296,7 @@ static __device__ __forceinline__ Conv2dInt8Way conv2d_int8_way(const Conv2dNhwc
   way.boxes = plan.first_chunk[1] * way.rows;
   way.taps = conv2d_int8_tile_stages(&plan);
   way.stays = conv2d_int8_stays(&plan);
+  way.team = conv2d_int8_team(&plan);
   conv2d_int8_skip(plan.pixel_stages, &way.pixel, way.group * way.boxes);
   conv2d_int8_skip(plan.weight_stages, &way.weight, way.group * way.taps);
   return way;
@@ -285,7 +320,8 @@ static __device__ __forceinline__ void conv2d_int8_sum(int (&sum)[SUMS], const C
                                             pixels + plan.tap[plan.chunk[c].first_tap + t].shift * ROW,
                                             last_weight < 0);
         wgmma_wait<1>();
-        if (last_weight >= 0 && !way->stays) conv2d_nhwc_release(ring.weight_empty + 8 * last_weight);
+        if (last_weight >= 0 && !way->stays)
+          conv2d_int8_release_weights(ring.weight_empty + 8 * last_weight, way->team);
         if (last_pixel >= 0) conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
         if (last_weight < 0 && way->tiles > 0 && adds) conv2d_int8_release_staging(ring.added_empty + 8 * way->group);
         last_pixel = -1;
@@ -306,16 +342,17 @@ static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan 
   Conv2dInt8Way way = conv2d_int8_way(plan);
   const bool first_thread = threadIdx.x % 128 == 0, adds = end.added != NULL;
   const uint32_t staging = ring.staging + way.group * ring.staging_bytes;
+  const Conv2dInt8Tiles tiles = conv2d_int8_tiles(plan);
   int sum[PIXELS / 2];
-  for (int tile = blockIdx.x + way.group * gridDim.x; tile < plan.tiles; tile += 2 * gridDim.x, way.tiles++) {
-    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+  for (int tile = tiles.first + way.group * tiles.step; tile < tiles.end; tile += 2 * tiles.step, way.tiles++) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tiles, tile);
     const int first = place.filter + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 * 2;
     const Conv2dInt8Filters own = conv2d_int8_filters(end, first, plan.filters);
-    if (tile != (int)blockIdx.x) named_barrier_sync(CONV2D_INT8_TURN + way.group, 256);
+    if (tile != tiles.first) named_barrier_sync(CONV2D_INT8_TURN + way.group, 256);
     conv2d_int8_sum<ROW, POSITIVE>(sum, plan, ring, &way, adds);
-    if (tile + (int)gridDim.x < plan.tiles) named_barrier_arrive(CONV2D_INT8_TURN + (way.group ^ 1), 256);
+    if (tile + tiles.step < tiles.end) named_barrier_arrive(CONV2D_INT8_TURN + (way.group ^ 1), 256);
     wgmma_wait<0>();
-    if (!way.stays) conv2d_nhwc_release(ring.weight_empty + 8 * way.last_weight);
+    if (!way.stays) conv2d_int8_release_weights(ring.weight_empty + 8 * way.last_weight, way.team);
     conv2d_nhwc_release(ring.pixel_empty + 8 * way.last_pixel);
     conv2d_int8_skip(plan.pixel_stages, &way.pixel, way.boxes);
     conv2d_int8_skip(plan.weight_stages, &way.weight, way.taps);
@@ -330,7 +367,7 @@ static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan 
     }
     tma_proxy_fence();
     named_barrier_sync(CONV2D_INT8_GROUP + way.group, 128);
-    if (first_thread) {
+    if (first_thread && place.image < plan.images) {
       tma_store_4d(&maps.output, place.filter, place.col, place.row, place.image, staging);
       tma_store_commit();
     }
@@ -359,12 +396,13 @@ static __global__ void __launch_bounds__(CONV2D_INT8_THREADS, 1)
   ring.weight_empty = shared_address(barriers[3]);
   ring.added_full = shared_address(added_barriers[0]);
   ring.added_empty = shared_address(added_barriers[1]);
+  const int team = conv2d_int8_team(&plan);
   if (threadIdx.x == 0) {
     for (int i = 0; i < CONV2D_INT8_STAGES; i++) {
       mbarrier_init(ring.pixel_full + 8 * i, 1);
       mbarrier_init(ring.pixel_empty + 8 * i, 4); /* warps of a group */
       mbarrier_init(ring.weight_full + 8 * i, 1);
-      mbarrier_init(ring.weight_empty + 8 * i, 4);
+      mbarrier_init(ring.weight_empty + 8 * i, 4 * team);
     }
     for (int i = 0; i < 4; i++) mbarrier_init(ring.added_full + 8 * i, 1);
     mbarrier_init_fence();
@@ -376,6 +414,7 @@ static __global__ void __launch_bounds__(CONV2D_INT8_THREADS, 1)
       store_four(ring.pixels + (buffer * plan.buffer_rows + box_rows) * ROW + i * 16, 0);
   tma_proxy_fence();
   __syncthreads();
+  if (team > 1) cluster_sync(); /* both blocks' barriers are there */
 
   if (threadIdx.x < 128) {
     setmaxnreg_decrease<40>();
@@ -387,6 +426,7 @@ static __global__ void __launch_bounds__(CONV2D_INT8_THREADS, 1)
     setmaxnreg_increase<232>();
     conv2d_int8_consume<ROW, PIXELS, POSITIVE>(plan, ring, maps, end);
   }
+  if (team > 1) cluster_sync(); /* no block ends while the other one copies to it */
 #endif
 }
 

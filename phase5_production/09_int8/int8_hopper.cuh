@@ -5,6 +5,7 @@
  *                            POSITIVE; int32 sums. COLS: 8, 16, 24, 32, then multiples of 16; here 112, 128, 208, 224, 240, 256
  *   int8_descriptor          of a factor whose rows have 64 or 128 bytes, swizzled
  *   load_matrices_transposed ldmatrix.trans by an address in shared memory
+ *   tma_load_multicast_4d    a box to the same place in the shared memory of several blocks of the cluster
  */
 #ifndef PHASE5_PRODUCTION_INT8_HOPPER_CUH
 #define PHASE5_PRODUCTION_INT8_HOPPER_CUH
@@ -24,7 +25,21 @@ static __device__ __forceinline__ void wgmma_int8(int (&sum)[SUMS], uint64_t a, 
 static __device__ __forceinline__ void load_matrices_transposed(uint32_t (&x)[4], uint32_t row) {
   mma_load_matrices<true>(x, (const __nv_bfloat16 *)simt_shared_pointer(row, 16));
 }
+static __device__ __forceinline__ void tma_load_multicast_4d(uint32_t to, const CUtensorMap *map, int x, int y, int z,
+                                                             int w, uint32_t barrier, uint16_t blocks, SIMT_SITE) {
+  const int place[] = {x, y, z, w};
+  simt_tensor_load(to, map, 4, place, barrier, blocks, SIMT_PASS_SITE);
+}
 #elif defined(HOPPER_COMPILED)
+
+static __device__ __forceinline__ void tma_load_multicast_4d(uint32_t to, const CUtensorMap *map, int x, int y, int z,
+                                                             int w, uint32_t barrier, uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, "
+      "%3, %4, %5}], [%6], %7;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier), "h"(blocks)
+      : "memory");
+}
 
 static __device__ __forceinline__ void load_matrices_transposed(uint32_t (&x)[4], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
