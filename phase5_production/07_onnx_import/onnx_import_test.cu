@@ -55,7 +55,7 @@ static void close_both(OnnxRun *run, OnnxModel *m) {
 
 static const OnnxDim batch_of_3[] = {{0, "N"}, {3, NULL}}, pictures[] = {{0, "N"}, {2, NULL}, {3, NULL}, {4, NULL}};
 
-/* ------------------------------------------------------------------------------------------------------------ mistakes */
+/* --------------------------------------------------------------------------------------------------------- mistakes */
 
 static void missing_operators_are_named_with_their_nodes(void **state) {
   (void)state;
@@ -152,7 +152,7 @@ static void a_value_that_must_be_known_is_named(void **state) {
   onnx_model_close(&m);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- folding */
+/* ---------------------------------------------------------------------------------------------------------- folding */
 
 /* x.view(x.shape[0], -1), as PyTorch writes it: five nodes, of which nothing is left. */
 static void arithmetic_on_shapes_leaves_nothing(void **state) {
@@ -220,7 +220,7 @@ static void the_batch_cannot_be_computed_with(void **state) {
   expect_refused(&m, "node 'mean' (Div)", "'elements' depends on the size of the batch");
 }
 
-/* ------------------------------------------------------------------------------------------------------------- our Ops */
+/* ---------------------------------------------------------------------------------------------------------- our Ops */
 
 /* MatMul and Add by constants are one linear layer with the name of its weight; a flatten in front costs nothing. */
 static void a_product_and_a_sum_are_a_linear_layer(void **state) {

@@ -203,7 +203,7 @@ static void resnet18_becomes_our_resnet18(void **state) {
   onnx_model_close(&file);
 }
 
-/* In their own sizes, ResNet-50 among them, where NN_ONNX_MODELS names a folder that `onnx_models.py full` has filled. */
+/* In their own sizes, ResNet-50 among them, where NN_ONNX_MODELS names a folder that `onnx_models.py full` filled. */
 static void full_networks_answer_as_pytorch(void **state) {
   static const Network full[] = {{"detector", 0, 0, 53},  {"fast_style", 256, 256, 12},     {"mobilenet_v2", 0, 0, 35},
                                  {"resnet18", 0, 0, 0},   {"resnet18_norm", 0, 0, 0},       {"resnet50", 0, 0, 0},

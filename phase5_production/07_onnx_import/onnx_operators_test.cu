@@ -5,8 +5,8 @@
  * type.
  *
  * An operator passes where all cases pass in which it appears, none of those is left out that are about it alone, and
- * there is one. What is left out is printed with the reason. With NN_ONNX_CASE=resize only cases with this in their name
- * run. */
+ * there is one. What is left out is printed with the reason. With NN_ONNX_CASE=resize only cases with this in their
+ * name run. */
 #include <dirent.h>
 
 #include "common/test.h"
