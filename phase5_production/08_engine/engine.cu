@@ -15,7 +15,7 @@
 #include "phase5_production/08_engine/engine_show.cuh"
 
 enum { BUILD = 1, GPU, PRECISION, MAX_BATCH, MAX_HEIGHT, MAX_WIDTH, INVARIANT, THREADS, CHOICES, TOP, RANDOM, ROUNDS };
-enum { NO_GRAPHS = 100, NO_MEASURING };
+enum { NO_GRAPHS = 0x200, NO_MEASURING }; /* no letters */
 
 static void parse_command(EngineCommand *c, struct argp_state *state, const char *arg) {
   static const char *const names[] = {"build", "run", "bench", "show"};
