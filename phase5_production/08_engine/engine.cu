@@ -5,7 +5,8 @@
  *     bazel run //phase5_production:engine -- bench model.nnplan --max-batch=64 --json
  *     bazel run //phase5_production:engine -- show model.onnx -o model.svg
  *
- * Without arguments it shows the passes on a thin ResNet-18. build prints what each pass changes. Wherever a plan is expected, a file of ONNX is taken, too.
+ * Without arguments it shows the passes on a thin ResNet-18. build prints what each pass changes. Wherever a plan is
+ * expected, a file of ONNX is taken, too.
  */
 #include "common/options.h"
 #include "common/threads_begin.h"

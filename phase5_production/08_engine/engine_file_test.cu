@@ -221,7 +221,7 @@ static void imported_operations_have_kernels_of_16_bits(void **state) {
   engine_close(&e);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- plans */
+/* ------------------------------------------------------------------------------------------------------------ plans */
 
 /* The bytes of a file; *size. To be freed. */
 static unsigned char *read_file(const char *path, size_t *size) {
