@@ -333,6 +333,7 @@ static void damaged_bytes_are_refused(void **state) {
       "\x12\x03"
       "a\0b",
       5, "its ModelProto.producer_name at byte 0 is a text with a zero byte in it");
+  refused_bytes("\x3a\x02\x0a\0\x3a\x02\x0a\0", 8, "its ModelProto.graph is there a second time at byte 4");
 }
 
 /* A type of a sequence of a sequence of ...: 70 messages inside each other. */

@@ -326,8 +326,9 @@ static void ort_agrees_on(Ort *ort, const char *name) {
   double most = 0, difference = 0;
   for (size_t i = 0; i < y.count; i++) {
     const double error = fabs((double)((float *)out.data)[i] - (double)((float *)y.data)[i]);
+    if (!isfinite(error)) fail_msg("%s: number %zu is not finite", name, i);
     most = fmax(most, fabs((double)((float *)y.data)[i]));
-    if (!(error <= difference)) difference = error; /* NaN, too */
+    difference = fmax(difference, error);
   }
   print_message("  %-20s %.1e of the largest output, 1e-5 is allowed\n", name, difference / most);
   if (!(difference <= 1e-5 * most)) fail_msg("%s: %g of %g", name, difference, most);
