@@ -51,6 +51,7 @@ template <typename T>
 struct Conv2dNhwcAdd {
   const T *x = NULL, *w = NULL, *identity = NULL;
   int channels = 0, h = 0, w_count = 0, stride = 1;
+  bool one_order = false; /* each sum in the same order, however many images there are */
 };
 
 /* ---------------------------------------------------------------------------------------------------------------- */

@@ -231,7 +231,13 @@ static inline void conv2d_forward_nhwc_wgmma_add(T *y, const T *x, const T *w, c
   const uintptr_t all = (uintptr_t)x | (uintptr_t)w | (uintptr_t)y | (uintptr_t)add.x | (uintptr_t)add.w;
   if (refusal != NULL) die("conv2d_nhwc_wgmma: %s", refusal);
   const Conv2dShape flat = add.x == NULL ? conv2d_nhwc_flat(s) : s;
-  const Conv2dNhwcPlan *plan = conv2d_nhwc_kept_plan(flat, conv2d_nhwc_add_limits(add));
+  Conv2dNhwcLimits limits = conv2d_nhwc_add_limits(add);
+  if (add.one_order) limits.boxes = CONV2D_NHWC_SHARED_BOX; /* which kind of boxes is best depends on the images */
+  const Conv2dNhwcPlan *plan = conv2d_nhwc_kept_plan(flat, limits);
+  if (plan == NULL && add.one_order) {
+    limits.boxes = CONV2D_NHWC_BOX_PER_TAP;
+    plan = conv2d_nhwc_kept_plan(flat, limits);
+  }
   if ((all | (uintptr_t)add.identity) % 16 == 0 && plan != NULL)
     conv2d_nhwc_wgmma_planned<T, false>(y, x, w, bias, flat, relu, plan, add);
   else

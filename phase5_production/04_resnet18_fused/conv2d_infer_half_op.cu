@@ -30,9 +30,11 @@ static inline void conv2d_infer_expect_filters(const Node *node, Conv2dShape s) 
 template <typename T>
 static inline void conv2d_infer_half_gpu(const Node *node, const OpArrays *a, bool relu) {
   const Conv2dShape s = conv2d_op_shape(node, a->batch);
+  Conv2dNhwcAdd<T> nothing;
+  nothing.one_order = conv2d_infer_one_order(node);
   conv2d_infer_expect_filters(node, s);
   conv2d_infer_forward((T *)a->y, (const T *)a->x[0], (const T *)a->half[0], a->param[1], conv2d_infer_shape(s), relu,
-                       Conv2dNhwcAdd<T>());
+                       nothing);
 }
 
 /* Few channels are what conv2d_half_op is for. */
@@ -53,6 +55,7 @@ static inline void residual_end_half_gpu(const Node *node, const OpArrays *a) {
   const ResidualEnd end = residual_end_of(node, a->batch);
   const T *added = (const T *)a->half[RESIDUAL_END_ADDED];
   Conv2dNhwcAdd<T> add;
+  add.one_order = conv2d_infer_one_order(node);
   add.x = (const T *)a->x[1];
   if (end.added.k > 0) {
     add.w = added;

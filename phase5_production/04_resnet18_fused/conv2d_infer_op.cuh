@@ -35,6 +35,13 @@ inline const Op residual_add_passed_op = {"Add", 0, OP_IN_PLACE | OP_PASSED, NUL
 #define FUSE_CONV2D_ADD_RELU \
   { &conv2d_op, &add_relu_op, &residual_end_op, &residual_add_passed_op, conv2d_relu_op_fits }
 
+/* A byte of the attributes of these nodes: each sum in the same order, however large the batch is. */
+enum { CONV2D_INFER_ONE_ORDER = NODE_ATTRIBUTE_BYTES - 1 };
+
+static inline bool conv2d_infer_one_order(const Node *node) {
+  return node->attributes.bytes[CONV2D_INFER_ONE_ORDER] != 0;
+}
+
 /* Parameters of the end of a residual block. */
 enum { RESIDUAL_END_WEIGHT, RESIDUAL_END_ADDED, RESIDUAL_END_BIAS, RESIDUAL_END_IDENTITY = 128 };
 

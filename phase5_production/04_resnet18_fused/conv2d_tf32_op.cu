@@ -14,16 +14,23 @@ static inline void conv2d_tf32_run(const Context *context, const OpArrays *a, co
             conv2d_forward_nhwc_add_cpu(a->y, a->x[0], (const float *)a->param[0], bias, s, relu, add));
 }
 
+static inline void conv2d_tf32_alone(const Context *context, const Node *node, const OpArrays *a, bool relu) {
+  Conv2dNhwcAdd<float> nothing;
+  nothing.one_order = conv2d_infer_one_order(node);
+  conv2d_tf32_run(context, a, a->param[1], conv2d_op_shape(node, a->batch), relu, nothing);
+}
+
 static inline void conv2d_tf32_forward(const Context *context, const Node *node, const OpArrays *a) {
-  conv2d_tf32_run(context, a, a->param[1], conv2d_op_shape(node, a->batch), false, Conv2dNhwcAdd<float>());
+  conv2d_tf32_alone(context, node, a, false);
 }
 static inline void conv2d_relu_tf32_forward(const Context *context, const Node *node, const OpArrays *a) {
-  conv2d_tf32_run(context, a, a->param[1], conv2d_op_shape(node, a->batch), true, Conv2dNhwcAdd<float>());
+  conv2d_tf32_alone(context, node, a, true);
 }
 
 static inline void residual_end_tf32_forward(const Context *context, const Node *node, const OpArrays *a) {
   const ResidualEnd end = residual_end_of(node, a->batch);
   Conv2dNhwcAdd<float> add;
+  add.one_order = conv2d_infer_one_order(node);
   add.x = a->x[1];
   if (end.added.k > 0) {
     add.w = a->param[RESIDUAL_END_ADDED];

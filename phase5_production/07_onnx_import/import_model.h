@@ -185,6 +185,15 @@ static inline void import_report(Import *im, OnnxImportRow *row, int first, int 
   }
 }
 
+/* Whether constants became as many as the batch: by Expand, or ConstantOfShape. Then it is no constant. */
+static inline int import_gives_batch(Import *im) {
+  for (size_t k = 0; k < im->node->n_output; k++) {
+    const ImportValue *v = import_wanted(im, (int)k);
+    if (v && v->ready && import_batched(&v->shape)) return 1;
+  }
+  return 0;
+}
+
 static inline int import_node(Import *im, size_t index) {
   const Onnx__NodeProto *node = im->model->proto->graph->node[index];
   const ImportOperator *o = import_operator(im, node);
@@ -214,6 +223,7 @@ static inline int import_node(Import *im, size_t index) {
     if (im->in[k] && import_data(im, im->in[k]) == NULL) return -1;
   if (o->build(im) != 0) return -1;
   if (import_check_graph(im) != 0) return -1;
+  if (import_gives_batch(im)) im->folds = 0;
   import_report(im, row, first, im->folds);
   if (im->folds) import_fold(im, first, bound);
   im->g->next_name[0] = '\0';

@@ -155,6 +155,29 @@ static void arithmetic_on_shapes_leaves_nothing(void **state) {
   close_both(&run, &m);
 }
 
+/* A row that is expanded to the batch, as class tokens are: a node, and no constant. */
+static void a_constant_is_expanded_to_the_batch(void **state) {
+  (void)state;
+  static const float row[] = {1, 2, 3};
+  OnnxModel m;
+  OnnxRun run;
+  begin(&m, 2, batch_of_3);
+  floats(&m, "row", 2, 1, 3, row);
+  node(&m, "Shape", "", "x", NULL, NULL, "shape");
+  node(&m, "Expand", "", "row", "shape", NULL, "rows");
+  node(&m, "ConstantOfShape", "", "shape", NULL, NULL, "zeros");
+  node(&m, "Sum", "", "x", "rows", "zeros", "sum");
+  onnx_set_int(&m, node(&m, "Concat", "", "sum", "rows", NULL, "y"), "axis", 1);
+  open_or_fail(&run, &m, 2);
+  const float x[] = {10, 20, 30, 40, 50, 60}, expected[] = {11, 22, 33, 1, 2, 3, 41, 52, 63, 1, 2, 3};
+  float y[12];
+  onnx_run_set(&run, 0, x, 2);
+  model_forward(&run.net, 2);
+  onnx_run_get(&run, 0, y, 2);
+  assert_memory_equal(y, expected, sizeof y);
+  close_both(&run, &m);
+}
+
 /* A constant that depends on the batch is no number. */
 static void the_batch_cannot_be_computed_with(void **state) {
   (void)state;
@@ -382,6 +405,7 @@ int main(void) {
       cmocka_unit_test(mistakes_name_the_node),
       cmocka_unit_test(a_value_that_must_be_known_is_named),
       cmocka_unit_test(arithmetic_on_shapes_leaves_nothing),
+      cmocka_unit_test(a_constant_is_expanded_to_the_batch),
       cmocka_unit_test(the_batch_cannot_be_computed_with),
       cmocka_unit_test(a_product_and_a_sum_are_a_linear_layer),
       cmocka_unit_test(a_product_that_others_read_keeps_its_zeros),

@@ -16,6 +16,7 @@
 #include "phase3_cnn/09_pooling/avg_pool2d_op.cuh"
 #include "phase5_production/07_onnx_import/nd_op.cuh"
 #include "phase5_production/08_engine/cpu_conv2d.h"
+#include "phase5_production/08_engine/cpu_threads.h"
 #include "phase5_production/08_engine/engine_weights.cuh"
 
 /* Packed convolutions and linear layers of a graph. */
@@ -53,14 +54,8 @@ typedef struct EngineBlock {
 
 static inline const EngineBlock *engine_block(const Node *node) { return (const EngineBlock *)node->attributes.bytes; }
 
-/* One within a parallel region: there other threads have the other samples. */
-static inline int engine_block_threads(void) {
-#ifdef _OPENMP
-  return omp_in_parallel() ? 1 : omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
+/* A layer that is called in a task of cpu_parallel() computes alone, whatever this is. */
+static inline int engine_block_threads(void) { return threads_most(); }
 
 static inline void engine_block_conv(const Context *context, const Node *node, const OpArrays *a) {
   (void)context;
@@ -152,7 +147,21 @@ typedef struct EngineBlocks {
   const EngineWeights *weights;
   EnginePlans *plans;
   int images; /* of a call: kernels are chosen for so many */
+  struct EnginePacking *packing;
+  int packings;
 } EngineBlocks;
+
+/* A layer whose weights are to be packed: several at once. */
+typedef struct EnginePacking {
+  int node, linear; /* node: of the new graph */
+  Conv2dShape shape;
+  int outputs; /* of a linear layer */
+  EngineBlock block;
+  const float *w, *bias;
+  CpuConv2d *plan;
+  int status;
+  Error err;
+} EnginePacking;
 
 static inline int engine_block_family(const EngineBlocks *b, int i) {
   while (b->family[i] != i) i = b->family[i];
@@ -307,16 +316,16 @@ static inline const float *engine_block_weight(const EngineBlocks *b, const Node
 }
 
 static inline int engine_block_layer(EngineBlocks *b, Node *node, EngineBlock *block, int linear, Error *err) {
-  CpuConv2d *plan;
   const float *w = engine_block_weight(b, node, 0), *bias = engine_block_weight(b, node, 1);
   if (w == NULL || (node->params > 1 && bias == NULL))
     return error_set(err, "the network has no numbers for the parameters of %s", node->name);
-  const int status = linear ? cpu_linear_open(&plan, block->x, linear_out(node), w, bias, block->activation, err)
-                            : cpu_conv2d_open(&plan, conv2d_op_shape(node, node_samples(node, b->images)), block->x,
-                                              block->y, w, bias, block->activation, err);
-  if (status != 0) return -1;
-  engine_plans_add(b->plans, plan);
-  block->plan = plan;
+  EnginePacking *packing = &b->packing[b->packings++];
+  packing->linear = linear;
+  packing->shape = linear ? packing->shape : conv2d_op_shape(node, node_samples(node, b->images));
+  packing->outputs = linear ? linear_out(node) : 0;
+  packing->block = *block;
+  packing->w = w;
+  packing->bias = bias;
   node->op = linear ? &engine_block_linear_op : &engine_block_conv_op;
   node->params = 0;
   return 0;
@@ -344,6 +353,7 @@ static inline int engine_block_node(EngineBlocks *b, Graph *g, int i, Node *node
   node->shape = engine_block_array(block.y);
   node->plain = NULL;
   if ((linear || conv) && engine_block_layer(b, node, &block, linear, err) != 0) return -1;
+  if (linear || conv) b->packing[b->packings - 1].node = g->count; /* where the caller puts it */
   if (old.op == &add_op) node->op = &engine_block_add_op;
   if (old.op == &global_avg_pool2d_op) node->op = &engine_block_global_pool_op;
   if (old.op == &max_pool2d_op || old.op == &avg_pool2d_op) engine_block_set_pool(node, &block);
@@ -367,6 +377,33 @@ static inline int engine_blocks_build(EngineBlocks *b, Graph *g, Error *err) {
   return 0;
 }
 
+static inline void engine_blocks_pack_one(void *arg, long task, int thread) {
+  EnginePacking *p = (EnginePacking *)arg + task;
+  const EngineBlock *block = &p->block;
+  (void)thread;
+  p->status = p->linear
+                  ? cpu_linear_open(&p->plan, block->x, p->outputs, p->w, p->bias, block->activation, &p->err)
+                  : cpu_conv2d_open(&p->plan, p->shape, block->x, block->y, p->w, p->bias, block->activation, &p->err);
+}
+
+/* Every layer's weights, by all threads. -1: one of them cannot be computed. */
+static inline int engine_blocks_pack(EngineBlocks *b, Graph *g, Error *err) {
+  cpu_parallel(b->packings, threads_most(), engine_blocks_pack_one, b->packing);
+  int status = 0;
+  for (int i = 0; i < b->packings; i++) {
+    EnginePacking *p = &b->packing[i];
+    if (p->status != 0) {
+      if (status == 0) *err = p->err;
+      status = -1;
+      continue;
+    }
+    engine_plans_add(b->plans, p->plan);
+    p->block.plan = p->plan;
+    memcpy(g->nodes[p->node].attributes.bytes, &p->block, sizeof p->block);
+  }
+  return status;
+}
+
 /* -1 with a sentence, and the graph is as it was but for sums. */
 static inline int engine_blocks(Graph *g, const EngineWeights *weights, EnginePlans *plans, int images, Error *err) {
   static const Fusion sums[] = {ENGINE_FUSE_CONV_ADD};
@@ -375,13 +412,28 @@ static inline int engine_blocks(Graph *g, const EngineWeights *weights, EnginePl
   const size_t n = (size_t)old->count + 1;
   int *numbers = (int *)xcalloc(6 * n, sizeof *numbers);
   CpuActivation *activation = (CpuActivation *)xcalloc(n, sizeof *activation);
-  EngineBlocks b = {old,        old->nodes,      numbers,         numbers + n, numbers + 2 * n, numbers + 3 * n,
-                    activation, numbers + 4 * n, numbers + 5 * n, weights,     plans,           images};
+  EngineBlocks b = {old,
+                    old->nodes,
+                    numbers,
+                    numbers + n,
+                    numbers + 2 * n,
+                    numbers + 3 * n,
+                    activation,
+                    numbers + 4 * n,
+                    numbers + 5 * n,
+                    weights,
+                    plans,
+                    images,
+                    NULL,
+                    0};
   engine_block_activations(&b);
   for (int i = 0; i < old->count; i++) b.blocked[i] = engine_block_takes(&b, i);
   engine_block_borders(&b);
   g->count = 0;
-  const int status = engine_blocks_build(&b, g, err);
+  b.packing = (EnginePacking *)xcalloc(n, sizeof *b.packing);
+  int status = engine_blocks_build(&b, g, err);
+  if (status == 0) status = engine_blocks_pack(&b, g, err);
+  free(b.packing);
   free(numbers);
   free(activation);
   graph_destroy(old);

@@ -3,41 +3,70 @@
 #define PHASE5_PRODUCTION_ENGINE_BUILD_CUH
 
 #include "phase5_production/08_engine/engine_choose.cuh"
+#include "phase5_production/08_engine/engine_invariant.cuh"
+
+#define ENGINE_CPU_FLOPS 2e8 /* a network is measured that needs no more for one group of samples */
 
 /* ----------------------------------------------------------------------------------------------------------- weights */
 
-/* The numbers of a prepared model. owned: all of them; else only its buffers: the rest is another shape's. */
+/* Whether parameter k of the node is what the file has, number by number. */
+static inline int engine_is_as_in_file(const Node *node, int k, const EngineWeight *weight) {
+  const Param *p = &node->param[k];
+  const int end =
+      node->op == &residual_end_op || node->op == &residual_end_tf32_op || node->op == &residual_end_half_op;
+  return weight && weight->count == p->count && p->bytes == 0 && !(end && k != RESIDUAL_END_WEIGHT) &&
+         !(p->rank == 4 && graph_is_channels_last(node)) && node->op != &depthwise_half_op;
+}
+
+/* A parameter that has to be made of others, or turned. */
+static inline int engine_fill_made(const Model *m, const Node *owner, int k, const EngineWeights *weights, Error *err) {
+  const Param *p = &owner->param[k];
+  float *values = (float *)xcalloc(p->count + 1, sizeof *values);
+  const int status = fused_fill_one(values, owner, k, engine_weights_source(weights), err);
+  if (status == 0 && owner->op == &depthwise_half_op && k == 0) half_infer_turn(values, p);
+  if (status == 0) device_upload(m->context.device, model_param(m, p), values, p->count * sizeof *values);
+  free(values);
+  return status;
+}
+
+/* The numbers of a model with memory. owned: all of them; else only its buffers: the rest is another shape's. Most go
+ * from the file's memory to the device without a copy in between. */
 static inline int engine_fill(const EngineState *e, Model *m, const EngineWeights *weights, int owned, Error *err) {
-  float *host = (float *)xcalloc(m->parameter_count + m->buffer_count + 1, sizeof *host);
   const EngineExtension *extension = e->options.extension;
   int node = 0, index = 0, status = 0;
   const Param *p;
   while (status == 0 && (p = model_next_param(m, &node, &index)) != NULL) {
-    float *values = batch_norm2d_fold_at(m, host, p);
     const Node *owner = &m->graph->nodes[node];
     if (p->count == 0 || (p->trained && !owned)) continue;
-    if (extension && engine_weight(weights, p->name) == NULL) continue; /* it fills its own */
-    status = fused_fill_one(values, owner, index - 1, engine_weights_source(weights), err);
-    if (status == 0 && owner->op == &depthwise_half_op && index == 1) half_infer_turn(values, p);
+    const EngineWeight *weight = engine_weight(weights, p->name);
+    if (extension && weight == NULL) continue; /* it fills its own */
+    if (engine_is_as_in_file(owner, index - 1, weight))
+      device_upload(m->context.device, model_param(m, p), weight->values, p->count * sizeof(float));
+    else
+      status = engine_fill_made(m, owner, index - 1, weights, err);
   }
-  if (status == 0) {
-    const Device device = m->context.device;
-    if (owned) device_upload(device, m->parameters, host, m->parameter_count * sizeof *host);
-    device_upload(device, m->buffers, host + m->parameter_count, m->buffer_count * sizeof *host);
-    if (owned) model_narrow_weights(m); /* once: nobody changes them any more */
-  }
-  free(host);
+  if (status == 0 && owned) model_narrow_weights(m); /* once: nobody changes them any more */
   return status == 0 && extension ? extension->fill(extension->state, m, err) : status;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ choices */
 
+/* A CPU would measure a large network for longer than it takes to answer: there the rule is good enough. */
+static inline int engine_measures(const EngineState *e, const Graph *g, int batch) {
+  double flops = 0;
+  for (int i = 0; i < g->count; i++) flops += g->nodes[i].flops;
+  if (e->options.device == DEVICE_CPU && flops * batch > ENGINE_CPU_FLOPS) return 0;
+  return engine_can_measure(&e->options);
+}
+
 /* The recipe of the first shape: that of the choices, or measured, or by a rule. */
-static inline EngineRecipe engine_choose_recipe(EngineState *e, const Graph *g, int batch) {
+static inline EngineRecipe engine_choose_recipe(EngineState *e, const Graph *g, const EngineWeights *weights,
+                                                int batch) {
   const EngineOptions *o = &e->options;
   const int chosen = engine_choice_recipe(e->choices);
   if (chosen >= 0) return (EngineRecipe)chosen;
-  if (o->device == DEVICE_GPU && engine_can_measure(o)) return engine_measure_recipe(g, o, e->context, batch);
+  if (o->batch_invariant && o->device == DEVICE_GPU && o->precision != ENGINE_FP32) return ENGINE_LAYERS;
+  if (engine_measures(e, g, batch)) return engine_measure_recipe(g, o, weights, e->context, batch);
   return o->device == DEVICE_GPU ? ENGINE_CHAINS : ENGINE_BLOCKED;
 }
 
@@ -70,23 +99,26 @@ static inline int engine_choose(EngineState *e, Graph **graph, const EngineWeigh
   const int batch = o->batch_invariant && o->max_batch > ENGINE_GROUP ? ENGINE_GROUP : o->max_batch;
   if (engine_extend(e, graph, passes, err) != 0) return -1;
   Graph *g = *graph;
+  const int group = engine_group(e, 1) > 0 ? engine_group(e, 1) : 1;
   const int chosen = engine_choice_recipe(e->choices) >= 0;
-  const EngineRecipe recipe = engine_choose_recipe(e, g, batch);
-  if (recipe == ENGINE_BLOCKED && o->device == DEVICE_GPU)
-    return error_set(err, "the recipe blocks is for a CPU; expected layers or chains");
+  const int measured = !chosen && engine_measures(e, g, e->options.device == DEVICE_CPU ? group : batch);
+  const EngineRecipe recipe = engine_choose_recipe(e, g, weights, o->device == DEVICE_CPU ? group : batch);
+  if (!engine_recipe_is_for(recipe, o))
+    return error_set(err, "the recipe %s is not for a %s; expected %s", engine_recipe_name(recipe),
+                     device_name(o->device), o->device == DEVICE_GPU ? "layers or chains" : "layers or blocks");
   engine_fuse(g, o, recipe);
-  const int group = engine_group(e, 1);
-  if (recipe == ENGINE_BLOCKED && engine_blocks(g, weights, plans, group > 0 ? group : 1, err) != 0) return -1;
+  if (recipe == ENGINE_BLOCKED && engine_blocks(g, weights, plans, group, err) != 0) return -1;
   engine_pass_done(passes, g, "fused", "recipe %s", engine_recipe_name(recipe));
-  if (recipe != ENGINE_BLOCKED) engine_lower(g, o);
+  if (recipe != ENGINE_BLOCKED) engine_lower(g, o, recipe);
   if (engine_apply_choices(g, e->choices, err) != 0) return -1;
   if (!chosen && o->device == DEVICE_GPU && engine_can_measure(o) &&
-      engine_measure_convolutions(g, o, e->context, batch, o->log ? o->log : stderr, err) != 0)
+      engine_recipe_precision(o, recipe) == ENGINE_FP32 &&
+      engine_measure_convolutions(g, e->context, batch, o->log ? o->log : stderr, err) != 0)
     return -1;
   engine_pass_done(passes, g, "kernels chosen", "%s, %s", engine_precision_name(o->precision),
-                   chosen                                             ? "as the plan says"
-                   : o->device == DEVICE_GPU && engine_can_measure(o) ? "measured"
-                                                                      : "by rules");
+                   chosen     ? "as the plan says"
+                   : measured ? "measured"
+                              : "by rules");
   if (first) engine_choices_text(g, recipe, e->choices, sizeof e->choices);
   return 0;
 }
@@ -185,6 +217,7 @@ static inline int engine_open_shape(EngineState *e, int height, int width, Engin
   memset(&quiet, 0, sizeof quiet);
   memset(&weights, 0, sizeof weights);
   EnginePasses *passes = first ? &e->passes : &quiet;
+  passes->count = 0;
   passes->batch = e->options.max_batch;
   passes->log = first ? e->options.log : NULL;
   Graph *g = e->source.graph(e->source.state, height, width, err);
@@ -203,8 +236,10 @@ static inline int engine_open_shape(EngineState *e, int height, int width, Engin
   }
   shape->height = height;
   shape->width = width;
-  shape->whole = e->options.batch_invariant;
-  shape->group = engine_group(e, shape->plans.count > 0);
+  const int ordered = e->options.batch_invariant && e->options.device == DEVICE_GPU && e->fixed_batch == 0 &&
+                      !e->needs_groups && engine_fix_order(g);
+  shape->whole = e->options.batch_invariant && !ordered;
+  shape->group = ordered ? 0 : engine_group(e, shape->plans.count > 0);
   status = model_prepare(&shape->model, g, e->context, NULL, shape->group ? shape->group : e->options.max_batch,
                          MODEL_INFER, err);
   if (status == 0) status = engine_give_memory(e, shape, &weights, err);
@@ -213,6 +248,14 @@ static inline int engine_open_shape(EngineState *e, int height, int width, Engin
     engine_shape_close(shape);
     return -1;
   }
+  if (first && ordered && !engine_order_holds(shape)) {
+    e->needs_groups = 1;
+    engine_shape_close(shape);
+    return engine_open_shape(e, height, width, out, err);
+  }
+  if (first && e->options.batch_invariant)
+    engine_pass_done(passes, shape->model.graph, "batch invariant", "%s",
+                     ordered ? "one order of summation in every kernel" : "the same kernels for groups of samples");
   if (first)
     engine_pass_done(passes, shape->model.graph, "memory planned", "one arena of %.2f MiB; %.2f MiB are alive at once",
                      model_mib(shape->model.plan.arena_bytes), model_mib(shape->model.plan.live_bytes));

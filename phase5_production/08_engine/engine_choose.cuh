@@ -2,9 +2,11 @@
  *
  * A recipe is how a whole network is computed:
  *
- *     layers    operation by operation, with epilogues: fused_rewrite.cuh of lesson 4
+ *     layers    operation by operation, with epilogues: fused_rewrite.cuh of lesson 4; on a CPU by the kernels' twins,
+ *               linear layers by OpenBLAS
  *     chains    as layers, but small convolutions with their pooling, and small linear layers in a row, are one kernel
  *               each: lesson 16 of phase 3
+ *     layers_fp32, chains_fp32    the same in float32, where another precision is allowed: a small network may be faster
  *     blocks    on a CPU: arrays in blocks of 16 channels (engine_blocks.cuh)
  *
  * Within it each convolution of float32 is computed by one of its implementations. Which is best is measured, on the
@@ -20,10 +22,17 @@
 #include "phase5_production/08_engine/engine_state.cuh"
 #include "phase5_production/08_engine/half_infer_op.cuh"
 
-typedef enum EngineRecipe { ENGINE_LAYERS, ENGINE_CHAINS, ENGINE_BLOCKED, ENGINE_RECIPES } EngineRecipe;
+typedef enum EngineRecipe {
+  ENGINE_LAYERS,
+  ENGINE_CHAINS,
+  ENGINE_LAYERS_FP32,
+  ENGINE_CHAINS_FP32,
+  ENGINE_BLOCKED,
+  ENGINE_RECIPES
+} EngineRecipe;
 
 static inline const char *engine_recipe_name(EngineRecipe recipe) {
-  static const char *const names[] = {"layers", "chains", "blocks"};
+  static const char *const names[] = {"layers", "chains", "layers_fp32", "chains_fp32", "blocks"};
   return names[recipe];
 }
 
@@ -78,18 +87,25 @@ static inline FusedType engine_fused_type(EnginePrecision precision) {
   return types[precision];
 }
 
+/* What the recipe computes in. */
+static inline EnginePrecision engine_recipe_precision(const EngineOptions *o, EngineRecipe recipe) {
+  return recipe == ENGINE_LAYERS_FP32 || recipe == ENGINE_CHAINS_FP32 ? ENGINE_FP32 : o->precision;
+}
+
 static inline void engine_fuse(Graph *g, const EngineOptions *o, EngineRecipe recipe) {
+  const EnginePrecision precision = engine_recipe_precision(o, recipe);
   if (recipe == ENGINE_BLOCKED) return; /* engine_blocks() does */
   engine_relu_before_pool(g);
 
   static const Fusion linear[] = {FUSE_LINEAR_RELU};
-  if (recipe == ENGINE_CHAINS) graph_fuse_chains(g, one_step_fusions, ONE_STEP_FUSIONS);
+  if (recipe == ENGINE_CHAINS || recipe == ENGINE_CHAINS_FP32) graph_fuse_chains(g, one_step_fusions, ONE_STEP_FUSIONS);
   graph_fuse(g, linear, 1);
-  fused_together(g, engine_fused_type(o->precision), engine_fusions(o->precision));
+  fused_together(g, engine_fused_type(precision), engine_fusions(precision));
 }
 
-static inline void engine_lower(Graph *g, const EngineOptions *o) {
-  fused_kernels_with(g, engine_fused_type(o->precision), engine_fusions(o->precision), half_infer_lowerings,
+static inline void engine_lower(Graph *g, const EngineOptions *o, EngineRecipe recipe) {
+  const EnginePrecision precision = engine_recipe_precision(o, recipe);
+  fused_kernels_with(g, engine_fused_type(precision), engine_fusions(precision), half_infer_lowerings,
                      HALF_INFER_LOWERINGS);
   half_infer_absorb(g);
 }
@@ -157,50 +173,100 @@ static inline int engine_can_measure(const EngineOptions *o) {
 #endif
 }
 
-/* Seconds of an inference of `batch` samples of the graph, which is taken; NAN: it cannot be opened. */
-static inline double engine_time_graph(Graph *g, Context context, int batch) {
+/* Seconds of an inference of `batch` samples, the median; on a GPU as one CUDA graph, as the engine runs it. */
+static inline double engine_time_batch(const Model *m, int batch) {
+  enum { REPEATS = 4 };
   double samples[IMPLEMENTATION_ROUNDS];
-  Model m;
-  Error err;
-  if (model_open(&m, g, context, NULL, batch, MODEL_INFER, &err) != 0) return NAN;
-  model_init(&m, 1);
-  model_narrow_weights(&m);
-  implementation_fill(&m);
-  for (int round = -1; round < IMPLEMENTATION_ROUNDS; round++) { /* the first warms up */
-    device_synchronize(context.device);
-    const double start = seconds_now();
-    engine_launch_nodes(&m, batch);
-    device_synchronize(context.device);
-    if (round >= 0) samples[round] = seconds_now() - start;
+  StepGraph graph;
+  const Device device = m->context.device;
+  memset(&graph, 0, sizeof graph);
+  engine_launch_nodes(m, batch);
+  device_synchronize(device);
+  if (device == DEVICE_GPU) {
+    step_graph_begin(&graph);
+    engine_launch_nodes(m, batch);
+    step_graph_end(&graph);
   }
-  model_close(&m);
+  for (int round = -1; round < IMPLEMENTATION_ROUNDS; round++) { /* the first warms up */
+    const double start = seconds_now();
+    for (int i = 0; i < REPEATS; i++) {
+      if (device == DEVICE_GPU)
+        step_graph_run(&graph);
+      else
+        engine_launch_nodes(m, batch);
+    }
+    device_synchronize(device);
+    if (round >= 0) samples[round] = (seconds_now() - start) / REPEATS;
+  }
+  step_graph_close(&graph);
   return timer_stats(samples, IMPLEMENTATION_ROUNDS).median;
 }
 
-/* The faster recipe for a simplified graph, which stays. */
-static inline EngineRecipe engine_measure_recipe(const Graph *g, const EngineOptions *o, Context context, int batch) {
-  EngineRecipe best = ENGINE_LAYERS;
-  double least = NAN;
-  for (int r = 0; r < ENGINE_BLOCKED; r++) {
-    Graph *copy = graph_copy(g);
-    engine_fuse(copy, o, (EngineRecipe)r);
-    engine_lower(copy, o);
-    const double seconds = engine_time_graph(copy, context, batch);
+/* Of one sample and of `batch`, of the graph, which is taken; NAN: it cannot be opened. The weights are random. */
+static inline void engine_time_graph(Graph *g, Context context, int batch, double seconds[2]) {
+  Model m;
+  Error err;
+  seconds[0] = seconds[1] = NAN;
+  if (model_open(&m, g, context, NULL, batch, MODEL_INFER, &err) != 0) return;
+  model_init(&m, 1);
+  model_narrow_weights(&m);
+  implementation_fill(&m);
+  seconds[0] = engine_time_batch(&m, 1);
+  seconds[1] = batch > 1 ? engine_time_batch(&m, batch) : seconds[0];
+  model_close(&m);
+}
+
+static inline int engine_recipe_is_for(EngineRecipe recipe, const EngineOptions *o) {
+  if (recipe == ENGINE_LAYERS) return 1;
+  if (recipe == ENGINE_BLOCKED) return o->device == DEVICE_CPU;
+  return o->device == DEVICE_GPU && (recipe == ENGINE_CHAINS || o->precision != ENGINE_FP32);
+}
+
+/* The same of the recipe for a simplified graph, which stays. */
+static inline void engine_time_recipe(const Graph *g, const EngineOptions *o, const EngineWeights *weights,
+                                      EngineRecipe recipe, Context context, int batch, double seconds[2]) {
+  Error err;
+  EnginePlans plans;
+  Graph *copy = graph_copy(g);
+  memset(&plans, 0, sizeof plans);
+  engine_fuse(copy, o, recipe);
+  if (recipe != ENGINE_BLOCKED) engine_lower(copy, o, recipe);
+  seconds[0] = seconds[1] = NAN;
+  if (recipe == ENGINE_BLOCKED && engine_blocks(copy, weights, &plans, batch, &err) != 0)
+    graph_destroy(copy);
+  else
+    engine_time_graph(copy, context, batch, seconds);
+  engine_plans_free(&plans);
+}
+
+/* The fastest recipe for a simplified graph, which stays: the one that loses least to the best of each, for one sample and
+ * for a batch. */
+static inline EngineRecipe engine_measure_recipe(const Graph *g, const EngineOptions *o, const EngineWeights *weights,
+                                                 Context context, int batch) {
+  EngineRecipe best = o->device == DEVICE_GPU ? ENGINE_LAYERS : ENGINE_BLOCKED;
+  double seconds[ENGINE_RECIPES][2], least[2] = {INFINITY, INFINITY}, score = INFINITY;
+  for (int r = 0; r < ENGINE_RECIPES; r++) {
+    seconds[r][0] = seconds[r][1] = NAN;
+    if (!engine_recipe_is_for((EngineRecipe)r, o)) continue;
+    engine_time_recipe(g, o, weights, (EngineRecipe)r, context, batch, seconds[r]);
     if (o->log)
-      fprintf(o->log, "recipe %s: %.1f us for %d samples\n", engine_recipe_name((EngineRecipe)r), seconds * 1e6, batch);
-    if (!isnan(seconds) && !(seconds >= least)) {
-      least = seconds;
-      best = (EngineRecipe)r;
-    }
+      fprintf(o->log, "recipe %s: %.1f us for 1 sample, %.1f us for %d\n", engine_recipe_name((EngineRecipe)r),
+              seconds[r][0] * 1e6, seconds[r][1] * 1e6, batch);
+    for (int k = 0; k < 2; k++)
+      if (seconds[r][k] < least[k]) least[k] = seconds[r][k];
+  }
+  for (int r = 0; r < ENGINE_RECIPES; r++) {
+    const double own = seconds[r][0] / least[0] + seconds[r][1] / least[1];
+    if (!(own < score)) continue;
+    score = own;
+    best = (EngineRecipe)r;
   }
   return best;
 }
 
 /* Each convolution of float32 by the fastest of its implementations. */
-static inline int engine_measure_convolutions(Graph *g, const EngineOptions *o, Context context, int batch, FILE *log,
-                                              Error *err) {
+static inline int engine_measure_convolutions(Graph *g, Context context, int batch, FILE *log, Error *err) {
   int status = 0;
-  if (o->precision != ENGINE_FP32) return 0;
   for (int c = 0; c < ENGINE_CHOICES && status == 0; c++) {
     int nodes = 0;
     for (int i = 0; i < g->count; i++) nodes += implementation_of(engine_choice_tables[c], &g->nodes[i]) >= 0;

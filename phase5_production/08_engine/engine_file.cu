@@ -1,4 +1,6 @@
 /* engine_file.cu - engines of files: engine_open() and engine_save() of engine.h. */
+#include <pthread.h>
+
 #include "phase5_production/08_engine/engine_onnx.cuh"
 #include "phase5_production/08_engine/engine_open.cuh"
 #include "phase5_production/08_engine/engine_state.cuh"
@@ -36,15 +38,50 @@ static int engine_describe_device(const EngineOptions *o, char *text, size_t siz
   return 0;
 }
 
-int engine_open(Engine *e, const char *path, const EngineOptions *options, Error *err) {
+/* A GPU needs a fifth of a second before it can do anything; meanwhile the file is read. */
+typedef struct EngineStart {
+  EngineOptions o;
   char description[256];
+  Error err;
+  int status, threaded;
+  pthread_t thread;
+} EngineStart;
+
+static void *engine_start_device(void *argument) {
+  EngineStart *start = (EngineStart *)argument;
+  start->status = engine_describe_device(&start->o, start->description, sizeof start->description, &start->err);
+  return NULL;
+}
+
+static void engine_start_begin(EngineStart *start, const EngineOptions *o) {
+  memset(start, 0, sizeof *start);
+  start->o = *o;
+  start->threaded = pthread_create(&start->thread, NULL, engine_start_device, start) == 0;
+  if (!start->threaded) engine_start_device(start);
+}
+
+static int engine_start_end(EngineStart *start, Error *err) {
+  if (start->threaded) pthread_join(start->thread, NULL);
+  if (start->status != 0) *err = start->err;
+  return start->status;
+}
+
+int engine_open(Engine *e, const char *path, const EngineOptions *options, Error *err) {
+  EngineStart start;
   EngineOptions o = *options;
   EngineSource source;
   const EnginePlanFile *plan;
   memset(e, 0, sizeof *e);
-  if (engine_describe_device(&o, description, sizeof description, err) != 0) return -1;
-  if (engine_onnx_source(&source, path, &plan, err) != 0) return -1;
-  if (plan && engine_take_plan(&o, plan, path, description, err) != 0) {
+  engine_start_begin(&start, &o);
+  const int status = engine_onnx_source(&source, path, &plan, err);
+  Error device;
+  if (engine_start_end(&start, &device) != 0) {
+    if (status == 0) source.close(source.state);
+    *err = device;
+    return -1;
+  }
+  if (status != 0) return -1;
+  if (plan && engine_take_plan(&o, plan, path, start.description, err) != 0) {
     source.close(source.state);
     return -1;
   }

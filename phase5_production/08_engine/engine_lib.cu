@@ -30,6 +30,11 @@ static int engine_check_options(const EngineOptions *o, const EngineSource *sour
     return error_set(err, "--precision=%s on a CPU: its kernels are of fp32; take fp32, or --device=gpu",
                      engine_precision_name(o->precision));
   if (o->max_batch < 1) return error_set(err, "a batch of %d; at least 1 is expected", o->max_batch);
+  if ((source->free_height && o->max_height == 0) || (source->free_width && o->max_width == 0))
+    return error_set(err,
+                     "%s takes pictures of any size; declare the largest with --max-height and --max-width "
+                     "(max_height, max_width)",
+                     source->name);
   if ((o->max_height > 0 && o->max_height != source->height && !source->free_height) ||
       (o->max_width > 0 && o->max_width != source->width && !source->free_width))
     return error_set(err, "%s takes pictures of %d x %d, and %d x %d are asked for; its sizes are fixed", source->name,

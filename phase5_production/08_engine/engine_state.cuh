@@ -49,7 +49,8 @@ struct EngineState {
   int shapes;
   EngineNamed x[ENGINE_MAX_VALUES], y[ENGINE_MAX_VALUES];
   int inputs, outputs;
-  int fixed_batch; /* of a model whose first size is a number; 0: any */
+  int needs_groups; /* batch_invariant: some kernel's order depends on the batch */
+  int fixed_batch;  /* of a model whose first size is a number; 0: any */
   long runs;
   EnginePasses passes; /* of the first shape */
   char name[PATH_MAX];
@@ -127,15 +128,6 @@ static inline void engine_shape_close(EngineShape *shape) {
 
 /* -------------------------------------------------------------------------------------------------------- an inference */
 
-/* In a parallel region. */
-static inline int engine_thread(void) {
-#ifdef _OPENMP
-  return omp_get_thread_num();
-#else
-  return 0;
-#endif
-}
-
 static inline void engine_launch_nodes(const Model *m, int batch) {
   for (int i = 0; i < m->graph->count; i++)
     if (fused_node_runs(&m->graph->nodes[i])) model_forward_node(m, i, batch);
@@ -161,16 +153,26 @@ static inline void engine_launch_group(const EngineShape *shape, const Model *m,
     engine_copy_group(shape, m, engine_output_node(g, i), shape->y[i], first, batch, 0);
 }
 
+typedef struct EngineGroups {
+  const EngineShape *shape;
+  int batch;
+} EngineGroups;
+
+/* Group `task`, by a thread in the model of its own. */
+static inline void engine_launch_lane(void *arg, long task, int thread) {
+  const EngineGroups *all = (const EngineGroups *)arg;
+  const EngineShape *shape = all->shape;
+  const Model *m = thread > 0 ? &shape->lane[thread - 1] : &shape->model;
+  engine_launch_group(shape, m, (int)task * shape->group, all->batch);
+}
+
 /* On a CPU each thread takes whole groups, through all layers, if there are enough of them; else
  * all threads work on one. */
 static inline void engine_launch_groups(const EngineShape *shape, int batch) {
   const int groups = (batch + shape->group - 1) / shape->group;
   if (shape->lanes > 0 && groups > shape->lanes) {
-#pragma omp parallel for schedule(dynamic) num_threads(shape->lanes + 1)
-    for (int i = 0; i < groups; i++) {
-      const int thread = engine_thread();
-      engine_launch_group(shape, thread > 0 ? &shape->lane[thread - 1] : &shape->model, i * shape->group, batch);
-    }
+    EngineGroups all = {shape, batch};
+    cpu_parallel(groups, shape->lanes + 1, engine_launch_lane, &all);
     return;
   }
   for (int i = 0; i < groups; i++) engine_launch_group(shape, &shape->model, i * shape->group, batch);

@@ -172,6 +172,8 @@ static inline void conv2d_int8_mma_tiles(T *y, const int8_t *x, const int8_t *w,
   const double sums = (double)g->images * g->p_count * g->q_count * g->filters * g->groups;
   if (VECTOR && g->filters > 64 && sums >= 128.0 * 128 * matmul_mma_multiprocessors() && shared_limit() >= 96 << 10)
     conv2d_int8_mma_run<T, 128, 128, 64, 32, 3, VECTOR, POSITIVE>(y, x, w, g, end);
+  else if (VECTOR && g->filters > 16 && sums <= 64.0 * 64 / 4 * matmul_mma_multiprocessors())
+    conv2d_int8_mma_run<T, 64, 16, 16, 16, 3, VECTOR, POSITIVE>(y, x, w, g, end); /* more blocks: a linear layer */
   else
     conv2d_int8_mma_run<T, 64, 64, 32, 32, 3, VECTOR, POSITIVE>(y, x, w, g, end);
 }

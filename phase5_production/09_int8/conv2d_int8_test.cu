@@ -117,6 +117,8 @@ static void wgmma_has_the_bits(void **state) {
   expect_forward<int8_t>(WGMMA, conv2d_shape(3, 64, 13, 11, 80, 3, 3, 1, 1), 7);
   expect_forward<int8_t>(WGMMA, conv2d_shape(3, 64, 13, 11, 80, 3, 3, 1, 1), 2 + 8 + 16 + 32 + 64);
   expect_forward<int8_t>(WGMMA, conv2d_shape(2, 144, 9, 10, 64, 3, 3, 2, 1), 5);
+  expect_forward<int8_t>(WGMMA, conv2d_shape(24, 64, 14, 14, 64, 3, 3, 1, 1), 7 + 112); /* three tiles in a block */
+  expect_forward<int8_t>(WGMMA, conv2d_shape(33, 144, 7, 14, 48, 1, 1, 1, 0), 5);
 #else
   expect_shapes(WGMMA, 200);
   for (int kind = 0; kind < 128; kind += kind < 16 ? 1 : 5) {
@@ -125,6 +127,11 @@ static void wgmma_has_the_bits(void **state) {
     expect_forward<int8_t>(WGMMA, conv2d_shape(33, 144, 7, 7, 272, 3, 3, 1, 1), kind);
     expect_forward<int8_t>(WGMMA, conv2d_shape(3, 80, 31, 33, 144, 1, 1, 1, 0), kind); /* one row */
     expect_forward<int8_t>(WGMMA, conv2d_shape(1, 16, 5, 700, 16, 3, 3, 1, 1), kind);  /* parts of rows */
+  }
+  for (int kind = 0; kind < 128; kind += 17) { /* many tiles in a block */
+    expect_forward<int8_t>(WGMMA, conv2d_shape(64, 64, 56, 56, 64, 3, 3, 1, 1), kind);
+    expect_forward<int8_t>(WGMMA, conv2d_shape(64, 128, 28, 28, 256, 3, 3, 2, 1), kind);
+    expect_forward<int8_t>(WGMMA, conv2d_shape(128, 256, 14, 14, 512, 1, 1, 2, 0), kind);
   }
 #endif
   expect_forward<int8_t>(WGMMA, conv2d_shape(2, 3, 9, 9, 8, 3, 3, 1, 1), 7); /* goes to mma */

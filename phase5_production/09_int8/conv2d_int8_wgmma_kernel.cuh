@@ -2,7 +2,9 @@
  *
  * One block per multiprocessor, three groups of four warps. Of the first one, three threads copy: boxes of pixels, tiles of
  * weights, and what is added. The other two multiply, each every second tile of the block. The copies of all tiles go
- * through the same two rings, one tile after the other, so a group skips the stages of the other one's tiles.
+ * through the same two rings, one tile after the other, so a group skips the stages of the other one's tiles. It may begin
+ * only when that one has waited for all of its own: an mbarrier tells a phase from the one before by its parity, but not
+ * from the one before that.
  *
  * A tile is 64 filters x ROW PIXELS. Tensor cores leave in a lane the sums of rows l / 4 and l / 4 + 8 of its warp's 16,
  * of two neighbouring pixels. The tensor map of the weights gives row i filter 2 i, and row i + 8 filter 2 i + 1: so the
@@ -233,6 +235,9 @@ static __device__ __forceinline__ void conv2d_int8_release_staging(uint32_t empt
   mbarrier_arrive(empty);
 }
 
+/* Named barriers: of each group, and of its turn to multiply, at which the other one arrives. */
+enum { CONV2D_INT8_GROUP = 1, CONV2D_INT8_TURN = 3 };
+
 /* A group's tiles: every second one of the block. */
 template <int ROW, int PIXELS, bool POSITIVE>
 static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
@@ -251,6 +256,7 @@ static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan 
     const int first = place.filter + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 * 2;
     const Conv2dInt8Filters own = conv2d_int8_filters(end, first, plan.filters);
     int last_weight = -1, last_pixel = -1;
+    if (tile != (int)blockIdx.x) named_barrier_sync(CONV2D_INT8_TURN + group, 256);
     for (int c = 0; c < plan.first_chunk[1]; c++)
       for (int row = 0; row < rows; row++) {
         const uint32_t pixels = ring.pixels + pixel.stage * ring.pixel_bytes;
@@ -271,6 +277,7 @@ static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan 
         last_pixel = pixel.stage;
         conv2d_int8_advance(plan.pixel_stages, &pixel, 1);
       }
+    if (tile + (int)gridDim.x < plan.tiles) named_barrier_arrive(CONV2D_INT8_TURN + (group ^ 1), 256);
     wgmma_wait<0>();
     conv2d_nhwc_release(ring.weight_empty + 8 * last_weight);
     conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
@@ -282,11 +289,11 @@ static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan 
       conv2d_int8_stage_outputs<PIXELS, true>(staging, sum, own, end);
     } else {
       if (first_thread) tma_store_wait_read();
-      named_barrier_sync(1 + group, 128); /* the last outputs were read */
+      named_barrier_sync(CONV2D_INT8_GROUP + group, 128); /* the last outputs were read */
       conv2d_int8_stage_outputs<PIXELS, false>(staging, sum, own, end);
     }
     tma_proxy_fence();
-    named_barrier_sync(1 + group, 128);
+    named_barrier_sync(CONV2D_INT8_GROUP + group, 128);
     if (first_thread) {
       tma_store_4d(&maps.output, place.filter, place.col, place.row, place.image, staging);
       tma_store_commit();

@@ -65,7 +65,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       o->choice.share = option_float(state, arg, "--share", 50, 100) / 100;
       return 0;
     case FIRST:
-      o->choice.first = 1;
+      o->choice.first = 0;
       return 0;
     case WHOLE_SUMS:
       o->choice.sums_whole = 1;
@@ -99,7 +99,7 @@ static void read_options(Options *o, int argc, char **argv) {
       {"test-images", TEST, "N", 0, "Pictures that the accuracy is measured with (default: all)", 0},
       {"calibrator", CALIBRATOR, "NAME", 0, "minmax, percentile, entropy or all (default: all)", 0},
       {"share", SHARE, "P", 0, "Of the percentile, in per cent (default: 99.99)", 0},
-      {"first", FIRST, NULL, 0, "The first convolution is int8, too", 0},
+      {"float-first", FIRST, NULL, 0, "A first convolution that reads few channels stays float32", 0},
       {"whole-sums", WHOLE_SUMS, NULL, 0, "Do not round a convolution before a residual block's sum", 0},
       {"layers", LAYERS, NULL, 0, "Print how far each layer is from float32", 0},
       OPTION_END};
@@ -119,6 +119,7 @@ static void read_options(Options *o, int argc, char **argv) {
   o->common.batch_size = 128;
   o->calibration = 512;
   o->only = -1;
+  o->choice.first = 1;
   options_parse(&o->common, &own, o, argc, argv);
   memcpy(o->shown, o->output, sizeof o->shown);
   for (int i = 0; i < 3; i++) {

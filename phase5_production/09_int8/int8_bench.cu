@@ -20,7 +20,7 @@ typedef struct Options {
   Int8Choice choice;
 } Options;
 
-enum { SIDE = 1, WIDTH, OPERATIONS, LAYERS, WHOLE_SUMS };
+enum { SIDE = 1, WIDTH, OPERATIONS, LAYERS, FIRST, WHOLE_SUMS };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   Options *options = (Options *)state->input;
@@ -38,6 +38,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case LAYERS:
       options->layers = 1;
       return 0;
+    case FIRST:
+      options->choice.first = 0;
+      return 0;
     case WHOLE_SUMS:
       options->choice.sums_whole = 1;
       return 0;
@@ -52,6 +55,7 @@ static Options read_options(int argc, char **argv) {
       {"width", WIDTH, "N", 0, "Channels of the first convolution (default: 64; on an emulated GPU 16)", 0},
       {"operations", OPERATIONS, NULL, 0, "Time each operation (on a GPU)", 0},
       {"layers", LAYERS, NULL, 0, "Print how far each layer is from float32", 0},
+      {"first-fp16", FIRST, NULL, 0, "The first convolution is fp16", 0},
       {"whole-sums", WHOLE_SUMS, NULL, 0, "Do not round a convolution before a residual block's sum", 0},
       OPTION_END};
   static const struct argp own = {rows, parse, NULL, "Times ResNet-18 with int8 beside fp16.", NULL, NULL, NULL};
@@ -59,7 +63,7 @@ static Options read_options(int argc, char **argv) {
                      resnet18_imagenet,
                      0,
                      0,
-                     {CALIBRATE_MIN_MAX, 0, 0, 0}};
+                     {CALIBRATE_MIN_MAX, 0, 1, 0}};
   options.common.device = DEVICE_GPU;
 #ifdef SIMT_REWRITTEN
   options.common.batch_size = 2;

@@ -7,8 +7,8 @@
  *     Graph *q = int8_lower(g, scale, ...);
  *
  * Which arrays are int8: what a convolution or linear layer reads and writes, behind its ReLU if there is one, and what
- * pools and sums between them read and write. The logits stay float32. So does the first convolution, if it reads few
- * channels: it has few products, and the pictures' fine steps are kept.
+ * pools and sums between them read and write. The logits stay float32. So does, if the choice says so, a first convolution
+ * that reads few channels: it has few products, and the pictures' fine steps are kept.
  */
 #ifndef PHASE5_PRODUCTION_INT8_CALIBRATE_CUH
 #define PHASE5_PRODUCTION_INT8_CALIBRATE_CUH

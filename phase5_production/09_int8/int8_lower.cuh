@@ -14,90 +14,11 @@
 #ifndef PHASE5_PRODUCTION_INT8_LOWER_CUH
 #define PHASE5_PRODUCTION_INT8_LOWER_CUH
 
-#include "phase1_building_blocks/07_activations/activations_op.cuh"
-#include "phase2_mlp/03_mlp/linear_op.cuh"
-#include "phase3_cnn/01_conv2d_naive/conv2d_op.cuh"
-#include "phase3_cnn/09_pooling/avg_pool2d_op.cuh"
-#include "phase3_cnn/09_pooling/global_avg_pool2d_op.cuh"
-#include "phase3_cnn/09_pooling/max_pool2d_op.cuh"
-#include "phase3_cnn/11_residual/add_op.cuh"
-#include "phase3_cnn/11_residual/residual.cuh"
 #include "phase5_production/04_resnet18_fused/stem_pool_op.cuh"
+#include "phase5_production/09_int8/int8_chain.cuh"
 #include "phase5_production/09_int8/int8_op.cuh"
 #include "phase5_production/09_int8/int8_weights.h"
-
-enum { INT8_NONE = -1 };
-
-/* Of the output of a node: step 0 is float32, else int8, or uint8 if positive. */
-typedef struct Int8Scale {
-  float step;
-  int positive;
-} Int8Scale;
-
-/* ----------------------------------------------------------------------------------------------------- what is what */
-
-static inline int int8_is_relu(const Node *n) { return n->op == &activation_ops[ACTIVATION_RELU]; }
-static inline int int8_is_product(const Node *n) { return n->op == &conv2d_op || n->op == &linear_op; }
-
-/* The only reader of node i; INT8_NONE: there are others, or people read it. */
-static inline int int8_reader(const Graph *g, int i) {
-  if (graph_readers(g, i) != 1) return INT8_NONE;
-  for (int j = i + 1; j < g->count; j++)
-    for (int k = 0; k < g->nodes[j].inputs; k++)
-      if (g->nodes[j].input[k] == i) return j;
-  return INT8_NONE;
-}
-
-/* The ReLU that alone reads node i; else i. */
-static inline int int8_behind_relu(const Graph *g, int i) {
-  const int reader = int8_reader(g, i);
-  return reader >= 0 && int8_is_relu(&g->nodes[reader]) ? reader : i;
-}
-
-/* Products with filters in groups need whole runs of channels. */
-static inline int int8_product_fits(const Node *n) {
-  if (n->op != &conv2d_op) return 1;
-  const Conv2dShape s = conv2d_op_shape(n, 1);
-  return s.groups == 1 || (s.c % INT8_RUN == 0 && s.k % INT8_RUN == 0);
-}
-
-/* What one int8_conv_op computes: from node `product` on to node `end`. */
-typedef struct Int8Chain {
-  int product, add, added, end; /* add: INT8_NONE, or the sum; added: the other node that it reads */
-  int relu;
-} Int8Chain;
-
-static inline Int8Chain int8_chain(const Graph *g, const Int8Scale *scale, int product) {
-  Int8Chain chain = {product, INT8_NONE, INT8_NONE, product, 0};
-  const int reader = int8_reader(g, product);
-  if (reader >= 0 && g->nodes[reader].op == &add_op) {
-    const Node *sum = &g->nodes[reader];
-    const int first = sum->input[0] == product, other = sum->input[first], end = int8_behind_relu(g, reader);
-    /* Of two products the first one adds the other. */
-    const int own =
-        first || !int8_is_product(&g->nodes[other]) || scale[other].step == 0 || int8_reader(g, other) != reader;
-    if (own && other != product && scale[other].step > 0 && scale[end].step > 0 &&
-        (end == reader || scale[reader].step == 0)) {
-      chain.add = reader;
-      chain.added = other;
-      chain.end = end;
-      chain.relu = end != reader;
-      return chain;
-    }
-  }
-  if (scale[product].step == 0 && reader >= 0 && int8_is_relu(&g->nodes[reader])) {
-    chain.end = reader;
-    chain.relu = 1;
-  }
-  return chain;
-}
-
-/* Whether the chain can be int8: it reads int8, and writes it, or logits. */
-static inline int int8_chain_fits(const Graph *g, const Int8Scale *scale, Int8Chain c) {
-  const Node *n = &g->nodes[c.product];
-  if (!int8_product_fits(n) || scale[n->input[0]].step == 0) return 0;
-  return scale[c.end].step > 0 || (n->op == &linear_op && c.end == c.product);
-}
+#include "phase5_production/09_int8/stem_int8.cuh"
 
 /* --------------------------------------------------------------------------------------------------------- lowering */
 
@@ -188,27 +109,40 @@ static inline Int8Sizes int8_sizes(const Int8Lower *l, const Node *n, int narrow
   return s;
 }
 
-/* Weights, factors and bias of `node`, which computes the product `n`. unit: of the sums' target. */
-static inline int int8_lower_weights(Int8Lower *l, Node *node, const Node *n, Int8Sizes s, float unit) {
-  const float *given = NULL, *none = NULL, scale_x = l->scale[n->input[0]].step;
-  const float *w = int8_find(l, &n->param[0], &given), *b = n->params > 1 ? int8_find(l, &n->param[1], &none) : NULL;
-  if (w == NULL || (n->params > 1 && b == NULL)) return -1;
-  float *own = (float *)xmalloc((size_t)s.k * sizeof *own);
-  if (given != NULL)
-    memcpy(own, given, (size_t)s.k * sizeof *own);
-  else
-    int8_filter_scales(own, w, s.k, n->param[0].count / (size_t)s.k);
-  const size_t k = (size_t)s.shape.k;
-  int8_filters((int8_t *)int8_param(l, node, "weight.int8", k * s.pixels * s.pitch), w, own, s.k, s.c, s.pixels,
-               s.pitch);
-  float *factor = (float *)int8_param(l, node, "factor", k * sizeof(float));
-  int32_t *bias = (int32_t *)int8_param(l, node, "bias.int32", k * sizeof(int32_t));
-  for (int i = 0; i < s.k; i++) {
-    const float sum_unit = scale_x * own[i];
+/* Factor and bias of `filters` filters, of which k exist: a sum's unit becomes `unit`. */
+static inline void int8_lower_ends(Int8Lower *l, Node *node, size_t filters, int k, const float *scale, float scale_x,
+                                   const float *b, float unit) {
+  float *factor = (float *)int8_param(l, node, "factor", filters * sizeof(float));
+  int32_t *bias = (int32_t *)int8_param(l, node, "bias.int32", filters * sizeof(int32_t));
+  for (int i = 0; i < k; i++) {
+    const float sum_unit = scale_x * scale[i];
     factor[i] = sum_unit / unit;
     bias[i] = b != NULL ? int8_bias(b[i], sum_unit) : 0;
   }
-  free(own);
+}
+
+/* The scales of n's filters: the file's, or the weights' own. To be freed. */
+static inline float *int8_lower_scales(const Node *n, const float *w, const float *given) {
+  const int k = n->shape.dim[0];
+  float *scale = (float *)xmalloc((size_t)k * sizeof *scale);
+  if (given != NULL)
+    memcpy(scale, given, (size_t)k * sizeof *scale);
+  else
+    int8_filter_scales(scale, w, k, n->param[0].count / (size_t)k);
+  return scale;
+}
+
+/* Weights, factors and bias of `node`, which computes the product `n`. unit: of the sums' target. */
+static inline int int8_lower_weights(Int8Lower *l, Node *node, const Node *n, Int8Sizes s, float unit) {
+  const float *given = NULL, *none = NULL;
+  const float *w = int8_find(l, &n->param[0], &given), *b = n->params > 1 ? int8_find(l, &n->param[1], &none) : NULL;
+  if (w == NULL || (n->params > 1 && b == NULL)) return -1;
+  float *scale = int8_lower_scales(n, w, given);
+  const size_t k = (size_t)s.shape.k;
+  int8_filters((int8_t *)int8_param(l, node, "weight.int8", k * s.pixels * s.pitch), w, scale, s.k, s.c, s.pixels,
+               s.pitch);
+  int8_lower_ends(l, node, k, s.k, scale, l->scale[n->input[0]].step, b, unit);
+  free(scale);
   return 0;
 }
 
@@ -273,6 +207,7 @@ static inline int int8_lower_pool(Int8Lower *l, int i) {
 /* The sum that ends at node `end`, a ReLU behind it or itself; 0: it is none of int8. */
 static inline int int8_lower_add(Int8Lower *l, int end) {
   const Graph *g = l->from;
+  if (g->nodes[end].op == NULL) return 0;
   const int relu = int8_is_relu(&g->nodes[end]), sum = relu ? g->nodes[end].input[0] : end;
   const Node *n = &g->nodes[sum];
   if (n->op != &add_op || l->scale[end].step == 0 || (relu && int8_behind_relu(g, sum) != end)) return 0;
@@ -287,37 +222,54 @@ static inline int int8_lower_add(Int8Lower *l, int end) {
   return 1;
 }
 
-/* The first layers of a ResNet on a GPU, up to the pooling i; 0: it is something else. */
-static inline int int8_lower_stem(Int8Lower *l, int i, int *status) {
-  static const Op *const ops[3] = {&conv2d_op, &activation_ops[ACTIVATION_RELU], &max_pool2d_op};
-  const ChainFusion chain = {{ops[0], ops[1], ops[2], NULL, NULL}, 3, stem_pool_chain_fits, NULL, NULL};
-  int at[CHAIN_MOST];
-  if (l->device != DEVICE_GPU || l->scale[i].step == 0 || !l->scale[i].positive ||
-      !graph_find_chain(l->from, &chain, i, at))
-    return 0;
+/* The first layers of a ResNet on a GPU, up to the pooling: the nodes; 0: it is something else. */
+static inline int int8_find_stem(const Int8Lower *l, int pool, int at[CHAIN_MOST]) {
+  static const ChainFusion chain = {
+      {&conv2d_op, &activation_ops[ACTIVATION_RELU], &max_pool2d_op, NULL, NULL}, 3, stem_pool_chain_fits, NULL, NULL};
+  if (l->device != DEVICE_GPU || l->scale[pool].step == 0 || !l->scale[pool].positive) return 0;
+  if (!graph_find_chain(l->from, &chain, pool, at)) return 0;
   const Node *conv = &l->from->nodes[at[0]];
-  const float *none = NULL, *w = int8_find(l, &conv->param[0], &none), *b = int8_find(l, &conv->param[1], &none);
+  const Int8Scale x = l->scale[conv->input[0]];
+  return x.step == 0 || (!x.positive && conv->shape.dim[0] % INT8_RUN == 0);
+}
+
+/* Of fp16: (K,49,8), in units of y. */
+static inline void int8_stem_half(Int8Lower *l, Node *node, const float *w, const float *b, int k, float scale) {
+  const size_t pitch = half_channels(3), taps = 49;
+  uint16_t *narrow = (uint16_t *)int8_param(l, node, "weight.fp16", (size_t)k * taps * pitch * sizeof *narrow);
+  float *bias = (float *)int8_param(l, node, "bias.scaled", (size_t)k * sizeof *bias);
+  for (int f = 0; f < k; f++) {
+    bias[f] = b[f] / scale;
+    for (size_t t = 0; t < taps; t++)
+      for (int c = 0; c < 3; c++)
+        narrow[((size_t)f * taps + t) * pitch + c] = fp16_narrow(w[((size_t)f * 3 + c) * taps + t] / scale);
+  }
+}
+
+static inline int int8_lower_stem(Int8Lower *l, const int *at, int pool) {
+  const Node *conv = &l->from->nodes[at[0]];
+  const float *given = NULL, *none = NULL;
+  const float *w = int8_find(l, &conv->param[0], &given), *b = int8_find(l, &conv->param[1], &none);
   const int input = conv->input[0], k = conv->shape.dim[0];
-  if (l->scale[input].step > 0) return 0;
-  Int8Stem own = {conv2d_op_shape(conv, 1), max_pool2d_op_shape(&l->from->nodes[i], 1), l->scale[i].step};
+  if (w == NULL || b == NULL) return -1;
+  const Int8Stem own = {conv2d_op_shape(conv, 1), max_pool2d_op_shape(&l->from->nodes[pool], 1), l->scale[pool].step,
+                        l->scale[input].step};
   Node node = *conv;
   node.op = &int8_stem_op;
-  node.shape = l->from->nodes[i].shape;
+  node.shape = l->from->nodes[pool].shape;
   node.input[0] = int8_whole(l, input);
   node.params = 0;
   memcpy(node.attributes.bytes, &own, sizeof own);
-  const size_t pitch = half_channels(3), taps = 49;
-  uint16_t *narrow = (uint16_t *)int8_param(l, &node, "weight.fp16", (size_t)k * taps * pitch * sizeof *narrow);
-  float *bias = (float *)int8_param(l, &node, "bias.scaled", (size_t)k * sizeof *bias);
-  *status = w == NULL || b == NULL ? -1 : 0;
-  for (int f = 0; f < k && *status == 0; f++) {
-    bias[f] = b[f] / own.scale;
-    for (size_t t = 0; t < taps; t++)
-      for (int c = 0; c < 3; c++)
-        narrow[((size_t)f * taps + t) * pitch + c] = fp16_narrow(w[((size_t)f * 3 + c) * taps + t] / own.scale);
+  if (own.scale_x > 0) {
+    float *scale = int8_lower_scales(conv, w, given);
+    stem_int8_filters((int8_t *)int8_param(l, &node, "weight.int8", (size_t)k * STEM_INT8_FILTER), w, scale, k);
+    int8_lower_ends(l, &node, (size_t)k, k, scale, own.scale_x, b, own.scale);
+    free(scale);
+  } else {
+    int8_stem_half(l, &node, w, b, k, own.scale);
   }
-  l->narrow[i] = int8_add_node(l, node, i, 1);
-  return 1;
+  l->narrow[pool] = int8_add_node(l, node, pool, 1);
+  return 0;
 }
 
 /* As it was, from float32. */
@@ -328,10 +280,16 @@ static inline void int8_keep(Int8Lower *l, int i) {
 }
 
 /* Which chain ends at each node; nodes that lie within one are `inner`. */
-static inline void int8_chains(const Graph *g, const Int8Scale *scale, Int8Chain *ends, unsigned char *inner) {
-  for (int i = 0; i < g->count; i++) ends[i].product = INT8_NONE;
+static inline void int8_chains(const Int8Lower *l, Int8Chain *ends, unsigned char *inner) {
+  const Graph *g = l->from;
+  const Int8Scale *scale = l->scale;
+  int stem[CHAIN_MOST];
   for (int i = 0; i < g->count; i++) {
-    if (!int8_is_product(&g->nodes[i])) continue;
+    ends[i].product = INT8_NONE;
+    if (int8_find_stem(l, i, stem)) inner[stem[0]] = inner[stem[1]] = 1;
+  }
+  for (int i = 0; i < g->count; i++) {
+    if (!int8_is_product(&g->nodes[i]) || inner[i]) continue;
     const Int8Chain c = int8_chain(g, scale, i);
     if (!int8_chain_fits(g, scale, c) || ends[c.end].product >= 0) continue;
     ends[c.end] = c;
@@ -351,12 +309,11 @@ static inline int int8_lower_later(const Int8Lower *l, int i) {
 }
 
 static inline int int8_lower_node(Int8Lower *l, int i, const Int8Chain *ends, const unsigned char *inner) {
-  int status = 0;
+  int stem[CHAIN_MOST];
   if (inner[i] || int8_lower_later(l, i)) return 0;
   if (ends[i].product >= 0) return int8_lower_chain(l, ends[i]);
-  if (l->from->nodes[i].op != NULL && (int8_lower_stem(l, i, &status) || int8_lower_pool(l, i) || int8_lower_add(l, i)))
-    return status;
-  int8_keep(l, i);
+  if (int8_find_stem(l, i, stem)) return int8_lower_stem(l, stem, i);
+  if (!int8_lower_pool(l, i) && !int8_lower_add(l, i)) int8_keep(l, i);
   return 0;
 }
 
@@ -391,7 +348,7 @@ static inline Graph *int8_lower(const Graph *g, const Int8Scale *scale, Int8Weig
   int status = 0;
   l.to->count = 0;
   for (size_t i = 0; i < n; i++) l.whole[i] = l.narrow[i] = INT8_NONE;
-  int8_chains(g, scale, ends, inner);
+  int8_chains(&l, ends, inner);
   for (int i = 0; i < g->count && status == 0; i++) status = int8_lower_node(&l, i, ends, inner);
   for (int k = 0; k < g->loss_count && status == 0; k++) l.to->losses[k].node = int8_whole(&l, g->losses[k].node);
   for (int k = 0; k < g->output_count && status == 0; k++) l.to->outputs[k] = int8_whole(&l, g->outputs[k]);

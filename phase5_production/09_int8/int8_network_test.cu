@@ -93,7 +93,9 @@ static void resnet18_on_the_gpu(void **state) {
   (void)state;
   test_requires_gpu();
   const Int8Choice usual = {CALIBRATE_MIN_MAX, 0, 0, 0};
+  const Int8Choice first = {CALIBRATE_MIN_MAX, 0, 1, 0};
   expect_network(DEVICE_GPU, usual, 1, 20, 0.998);
+  expect_network(DEVICE_GPU, first, 1, 20, 0.998);
 }
 
 int main(void) {

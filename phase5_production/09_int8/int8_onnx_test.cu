@@ -5,8 +5,10 @@
 #include "common/test_arrays.h"
 #include "phase5_production/03_resnet18/resnet18.cuh"
 #include "phase5_production/06_onnx_export/onnx_export.cuh"
+#include "phase5_production/08_engine/engine.h"
 #include "phase5_production/09_int8/int8_calibrate.cuh"
 #include "phase5_production/09_int8/int8_compare.cuh"
+#include "phase5_production/09_int8/int8_engine.cuh"
 #include "phase5_production/09_int8/int8_onnx.cuh"
 #include "phase5_production/09_int8/int8_rewrite.cuh"
 #include "phase5_production/10_onnx_runtime/test_ort.h"
@@ -122,6 +124,29 @@ static void a_file_has_the_bits_of_the_network(void **state) {
   expect_the_same_bits((Int8Choice){CALIBRATE_ENTROPY, 0, 1, 0}, 21);
 }
 
+/* By its first convolution, in float32, which another kernel computes: as ONNX Runtime, below. */
+static void the_engine_agrees(void **state) {
+  (void)state;
+  Networks n;
+  Error err;
+  Engine e;
+  float y[LOGITS];
+  Int8Store store = {};
+  const EngineExtension int8 = int8_engine(&store);
+  open_networks(&n, (Int8Choice){CALIBRATE_MIN_MAX, 0, 0, 0});
+  EngineOptions options = engine_options();
+  options.device = DEVICE_CPU;
+  options.max_batch = BATCH;
+  options.extension = &int8;
+  if (engine_open(&e, n.path, &options, &err) != 0) fail_msg("%s", err.message);
+  if (engine_run(&e, n.x, BATCH, thin.side, thin.side, y, &err) != 0) fail_msg("%s", err.message);
+  const Int8Difference d = int8_difference(n.logits, y, LOGITS);
+  if (!(d.cosine > 0.99999)) fail_msg("the cosine of the engine is %.7f", d.cosine);
+  engine_close(&e);
+  int8_store_free(&store);
+  close_networks(&n);
+}
+
 /* It adds, multiplies and rounds as we do: what remains is the order of the first convolution's sums, in float32. There a tie
  * may fall on the other side, which is one step of one number. */
 static void onnx_runtime_agrees(void **state) {
@@ -149,6 +174,7 @@ static void onnx_runtime_agrees(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_file_has_the_bits_of_the_network),
+      cmocka_unit_test(the_engine_agrees),
       cmocka_unit_test(onnx_runtime_agrees),
   };
   return TEST_MAIN("int8_onnx", tests);

@@ -9,7 +9,7 @@ static __device__ __forceinline__ void conv2d_store_pair(int8_t *to, float a, fl
   *(char2 *)to = make_char2(int8_byte(a, true), int8_byte(b, true));
 }
 
-#include "phase5_production/04_resnet18_fused/stem_pool.cuh" /* which calls it */
+#include "phase5_production/09_int8/stem_int8.cuh" /* which includes stem_pool.cuh, which calls it */
 
 static inline void int8_backward(const Context *context, const Node *node, const OpArrays *a) {
   (void)context, (void)a;
@@ -98,12 +98,20 @@ static inline StemShape int8_stem_shape(const Node *node, int batch) {
   return stem_shape(batch, c.h, c.w, c.k, half_channels(3));
 }
 
+/* Of int8: the parameters are in the order of every product. */
+static inline StemInt8 int8_stem_of(const Node *node, const OpArrays *a) {
+  const StemInt8 stem = {(const int8_t *)a->param[INT8_CONV_WEIGHT], a->param[INT8_CONV_SCALE],
+                         (const int32_t *)a->param[INT8_CONV_BIAS], INT8_OF(Int8Stem, node)->scale_x};
+  return stem;
+}
+
 static inline size_t int8_stem_workspace(const Context *context, const Node *node, int batch) {
-  return context->device == DEVICE_GPU ? 0 : shape_count(node->shape) * (size_t)batch + node->param[0].bytes / 2;
+  if (context->device == DEVICE_GPU || INT8_OF(Int8Stem, node)->scale_x > 0) return 0;
+  return shape_count(node->shape) * (size_t)batch + node->param[0].bytes / 2;
 }
 
 /* Weights (K,49,8) are fp16 on both. */
-static inline void int8_stem_cpu(const Node *node, const OpArrays *a) {
+static inline void int8_stem_half_cpu(const Node *node, const OpArrays *a) {
   const size_t weights = node->param[0].bytes / 2, outputs = shape_count(node->shape) * (size_t)a->batch;
   float *w = a->workspace, *y = w + weights;
   for (size_t i = 0; i < weights; i++) w[i] = fp16_widen(((const uint16_t *)a->param[0])[i]);
@@ -112,10 +120,14 @@ static inline void int8_stem_cpu(const Node *node, const OpArrays *a) {
 }
 
 static inline void int8_stem_forward(const Context *context, const Node *node, const OpArrays *a) {
-  ON_DEVICE(context->device,
-            stem_pool_forward_gpu((int8_t *)a->y, a->x[0], (const __half *)a->param[0], a->param[1],
-                                  int8_stem_shape(node, a->batch)),
-            int8_stem_cpu(node, a));
+  const StemShape s = int8_stem_shape(node, a->batch);
+  int8_t *y = (int8_t *)a->y;
+  if (INT8_OF(Int8Stem, node)->scale_x > 0)
+    ON_DEVICE(context->device, stem_int8_gpu(y, a->x[0], int8_stem_of(node, a), s),
+              stem_int8_cpu(y, a->x[0], int8_stem_of(node, a), s));
+  else
+    ON_DEVICE(context->device, stem_pool_forward_gpu(y, a->x[0], (const __half *)a->param[0], a->param[1], s),
+              int8_stem_half_cpu(node, a));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
  *                        linear layer
  *   int8_pool_op         max pooling, mean pooling, the mean of each channel
  *   int8_add_op          the sum of two arrays, with ReLU or without
- *   int8_stem_op         the first layers of a ResNet, from float32 pictures: their products are fp16 on a GPU
+ *   int8_stem_op         the first layers of a ResNet on a GPU, from float32 pictures, with int8 or fp16
  *
  * Parameters are buffers that int8_lower.h fills: int8 weights in the order of the kernels, one scale and one int32 bias for
  * each filter.
@@ -54,7 +54,8 @@ typedef struct Int8Add {
 typedef struct Int8Stem {
   Conv2dShape conv;
   Pool2dShape pool;
-  float scale; /* of y, uint8; weights and bias are divided by it */
+  float scale;   /* of y, uint8; of fp16: weights and bias are divided by it */
+  float scale_x; /* of the pictures; 0: they are not rounded, and products are fp16 */
 } Int8Stem;
 
 extern const Op int8_quantize_op, int8_dequantize_op, int8_conv_op, int8_pool_op, int8_add_op, int8_stem_op;

@@ -26,7 +26,7 @@ typedef struct PoolInt8Mean {
 
 /* What a sum of `count` numbers is multiplied by. */
 static __host__ __device__ __forceinline__ float pool_int8_factor(PoolInt8Mean mean, int count) {
-#if defined(__CUDA_ARCH__) || defined(SIMT_REWRITTEN)
+#ifdef __CUDA_ARCH__
   return __fdiv_rn(mean.unit, (float)count);
 #else
   return mean.unit / (float)count;
@@ -153,6 +153,30 @@ static __global__ void avg_pool2d_int8_kernel(int8_t *y, const int8_t *x, bool p
   *(uint4 *)(y + i * POOL_INT8_RUN) = make_uint4(word[0], word[1], word[2], word[3]);
 }
 
+/* The mean of each channel, of images (pixels, c): eight threads share the pixels of four channels. */
+enum { MEAN_INT8_WORDS = 32, MEAN_INT8_PARTS = 8 };
+
+static __global__ void mean_int8_kernel(int8_t *y, const int8_t *x, bool positive, int pixels, int c, float factor,
+                                        bool y_positive) {
+  __shared__ int part[MEAN_INT8_PARTS][4][MEAN_INT8_WORDS];
+  const int word = blockIdx.x * MEAN_INT8_WORDS + threadIdx.x;
+  const size_t image = blockIdx.y;
+  int sum[4] = {};
+  for (int p = threadIdx.y; p < pixels && 4 * word < c; p += MEAN_INT8_PARTS) {
+    const uint32_t own = *(const uint32_t *)(x + (image * pixels + p) * c + 4 * word);
+#pragma unroll
+    for (int e = 0; e < 4; e++) sum[e] += int8_value((int8_t)(own >> 8 * e), positive);
+  }
+#pragma unroll
+  for (int e = 0; e < 4; e++) part[threadIdx.y][e][threadIdx.x] = sum[e];
+  __syncthreads();
+  if (threadIdx.y >= 4 || 4 * word >= c) return;
+  int all = 0; /* of channel 4 word + threadIdx.y */
+#pragma unroll
+  for (int i = 0; i < MEAN_INT8_PARTS; i++) all += part[i][threadIdx.y][threadIdx.x];
+  y[image * c + 4 * word + threadIdx.y] = int8_byte(__fmul_rn((float)all, factor), y_positive);
+}
+
 static __device__ __forceinline__ uint32_t add_int8_word(uint32_t a, uint32_t b, const AddInt8 &add) {
   uint32_t y = 0;
 #pragma unroll
@@ -175,7 +199,13 @@ static inline void pool2d_int8_gpu(int8_t *y, const int8_t *x, bool positive, Po
   const int p = pool2d_out_h(s), q = pool2d_out_w(s), threads = 128;
   if (s.c % POOL_INT8_RUN != 0) die("pool2d_int8: %d channels; a multiple of %d is expected", s.c, POOL_INT8_RUN);
   const unsigned blocks = (unsigned)(((size_t)s.n * p * q * (s.c / POOL_INT8_RUN) + threads - 1) / threads);
-  if (mean)
+  if (mean && p == 1 && q == 1 && s.kernel_h == s.h && s.kernel_w == s.w && s.pad_h == 0 && s.pad_w == 0 &&
+      s.n <= 65535) {
+    const float factor = pool_int8_factor(*mean, s.h * s.w);
+    const dim3 grid((unsigned)(s.c / 4 + MEAN_INT8_WORDS - 1) / MEAN_INT8_WORDS, (unsigned)s.n);
+    mean_int8_kernel<<<grid, dim3(MEAN_INT8_WORDS, MEAN_INT8_PARTS)>>>(y, x, positive, s.h * s.w, s.c, factor,
+                                                                       mean->y_positive != 0);
+  } else if (mean)
     avg_pool2d_int8_kernel<<<blocks, threads>>>(y, x, positive, s, *mean, p, q);
   else
     max_pool2d_int8_kernel<<<blocks, threads>>>(y, x, positive, s, p, q);
