@@ -13,7 +13,7 @@
 #include "common/options.h"
 #include "common/threads_begin.h"
 #include "phase5_production/10_onnx_runtime/picture_runner_engine.cuh"
-#include "phase5_production/10_onnx_runtime/pipeline.cuh"
+#include "phase5_production/10_onnx_runtime/pipeline_run.cuh"
 
 typedef struct Options {
   CommonOptions common;
@@ -213,6 +213,16 @@ static void print_recipe(const PictureRecipe *r) {
          (double)r->mean[2], (double)r->stddev[0], (double)r->stddev[1], (double)r->stddev[2]);
 }
 
+/* Whether the height of its pictures is open. */
+static int model_is_open(const OnnxModel *model) {
+  const Onnx__GraphProto *g = model->proto->graph;
+  const char *symbol[ONNX_MAX_RANK];
+  int64_t dim[ONNX_MAX_RANK];
+  for (size_t i = 0; i < g->n_input; i++)
+    if (onnx_is_input(model, i)) return onnx_value_shape(g->input[i], dim, symbol) == 4 && dim[2] < 0;
+  return 0;
+}
+
 /* Memory is planned for the largest pictures: of a model whose height and width are open, those of its metadata, or of
  * --crop, or of --max-side. */
 static int open_engine(const Options *o, const OnnxModel *model, Runner *runner, Error *err) {
@@ -225,10 +235,10 @@ static int open_engine(const Options *o, const OnnxModel *model, Runner *runner,
   options.max_batch = o->common.batch_size;
   const int said = onnx_get_preprocessing(model, &p, err);
   if (said < 0) return -1;
-  options.max_height = options.max_width = o->wishes.crop > 0 ? o->wishes.crop : o->max_side;
-  if (said > 0 && o->wishes.crop <= 0) {
-    options.max_height = p.height;
-    options.max_width = p.width;
+  if (model_is_open(model)) {
+    options.max_height = said > 0 ? p.height : o->max_side;
+    options.max_width = said > 0 ? p.width : o->max_side;
+    if (o->wishes.crop > 0) options.max_height = options.max_width = o->wishes.crop;
   }
   return runner_open_engine(runner, o->model, &options, err);
 }

@@ -151,6 +151,27 @@ static void pictures_come_out(void **state) {
   check_doubled("doubled", NULL);
 }
 
+/* A network of one channel gets the luma, and its answer the colours again. */
+static void colours_survive_a_network_of_one_channel(void **state) {
+  (void)state;
+  char path[PATH_MAX];
+  Error err;
+  Image image;
+  need_ort();
+  Subprocess said = run("twice_luma", photos, output_dir("luma"), "--batch-size=4", NULL, NULL);
+  expect_run(&said, 1, NULL, "12 pictures in");
+  subprocess_free(&said);
+  for (int i = 2; i < PICTURES; i += 3) {
+    char name[64];
+    snprintf(name, sizeof name, i == 5 ? "luma/p%02d.png.png" : "luma/p%02d.png", i);
+    if (image_read_rgb(test_path(path, sizeof path, name), &image, &err) != 0) fail_msg("%s", err.message);
+    assert_true(image.width == 2 * (20 + 3 * i) && image.height == 2 * (40 - i));
+    for (int p = 0; p < 3 * image.width * image.height; p++)
+      assert_true(abs(image.pixels[p] - colours[i % 4][p % 3]) <= 1); /* the luma is rounded to a byte */
+    image_free(&image);
+  }
+}
+
 /* Ours instead of ONNX Runtime, which need not be there. */
 static void the_engine_computes_too(void **state) {
   (void)state;
@@ -293,6 +314,7 @@ int main(void) {
                                      cmocka_unit_test(results_do_not_depend_on_threads),
                                      cmocka_unit_test(lines_of_json_have_the_errors_too),
                                      cmocka_unit_test(pictures_come_out),
+                                     cmocka_unit_test(colours_survive_a_network_of_one_channel),
                                      cmocka_unit_test(the_engine_computes_too),
                                      cmocka_unit_test(a_picture_is_never_overwritten_by_its_result),
                                      cmocka_unit_test(answers_that_are_not_finite_are_named),

@@ -14,6 +14,7 @@
 
 #include "common/device.h"
 #include "phase5_production/03_resnet18/preprocess.cuh"
+#include "phase5_production/10_onnx_runtime/picture_luma.h"
 #include "phase5_production/10_onnx_runtime/picture_recipe.h"
 
 enum { PICTURE_NARROWEST = 64 }; /* sides of a picture that is cropped may differ by this factor */
@@ -21,6 +22,7 @@ enum { PICTURE_NARROWEST = 64 }; /* sides of a picture that is cropped may diffe
 /* One picture on its way. */
 typedef struct PictureIn {
   Image image;       /* decoded; pixels NULL: not any more, or not at all */
+  Image colour;      /* of a picture that goes through the network as its luma; else pixels are NULL */
   float *x;          /* of the host, where the CPU prepares it; NULL: not yet */
   int width, height; /* of the file */
   int failed;
@@ -36,6 +38,7 @@ typedef struct PictureStaging {
 
 static inline void picture_in_free(PictureIn *p) {
   image_free(&p->image);
+  image_free(&p->colour);
   free(p->x);
   memset(p, 0, sizeof *p);
 }
@@ -93,10 +96,16 @@ static inline void picture_scale_gray(Image *image, int width, int height) {
   *image = scaled;
 }
 
+/* Whether a colour picture goes through as its luma (picture_luma.h): one channel in, a picture out. */
+static inline int picture_is_luma(const PictureRecipe *r) {
+  return r->task == RECIPE_PICTURES && r->channels == 1 && r->height == 0 &&
+         (r->out_channels == 1 || r->out_channels < 0);
+}
+
 /* -1: the file is no picture that can be used; p->failed and p->error say so, too. */
 static inline int picture_decode(PictureIn *p, const char *path, const PictureRecipe *r) {
   memset(p, 0, sizeof *p);
-  p->failed = image_read(path, r->channels, &p->image, &p->error) != 0;
+  p->failed = image_read(path, picture_is_luma(r) ? 3 : r->channels, &p->image, &p->error) != 0;
   p->width = p->image.width;
   p->height = p->image.height;
   const int longer = p->width > p->height ? p->width : p->height, shorter = p->width + p->height - longer;
@@ -106,6 +115,10 @@ static inline int picture_decode(PictureIn *p, const char *path, const PictureRe
   if (!p->failed && r->height == 0 && longer > r->largest)
     p->failed = error_set(&p->error, "%s is %d x %d pixels; up to %d are possible here, scale the image down", path,
                           p->width, p->height, r->largest) != 0;
+  if (!p->failed && picture_is_luma(r)) {
+    p->colour = p->image;
+    p->image = picture_luma(&p->colour);
+  }
   if (!p->failed && r->height > 0 && r->channels == 1) picture_scale_gray(&p->image, r->width, r->height);
   return p->failed ? -1 : 0;
 }

@@ -34,6 +34,7 @@ typedef struct BatchEntry {
   long item;         /* in the list */
   int at;            /* its place in x; -1: it could not be read */
   int width, height; /* of the file */
+  Image colour;      /* where only its luma is in x; else pixels are NULL */
   Error error;
 } BatchEntry;
 
@@ -94,7 +95,13 @@ static inline void batch_open(Batch *b, const Pipeline *p) {
   b->strange = (int *)device_alloc(device, size * sizeof *b->strange);
 }
 
+static inline void batch_reset(Batch *b) {
+  for (int i = 0; i < b->entries; i++) image_free(&b->entry[i].colour);
+  b->entries = b->pictures = 0;
+}
+
 static inline void batch_close(Batch *b, Device device) {
+  batch_reset(b);
   void *arrays[] = {b->x, b->y, b->label, b->probability, b->strange, b->bytes};
   for (int i = 0; i < 6; i++)
     if (arrays[i]) device_free(device, arrays[i]);
@@ -116,6 +123,8 @@ static inline void batch_add(Batch *b, Pipeline *p, PictureIn *in, long item) {
   e->width = in->width;
   e->height = in->height;
   e->error = in->error;
+  e->colour = in->colour;
+  in->colour.pixels = NULL; /* the entry has it now */
   e->at = in->failed ? -1 : b->pictures;
   if (!in->failed) {
     const Device device = p->runner->device;
@@ -229,6 +238,12 @@ static inline int pipeline_write_picture(Pipeline *p, const Batch *b, const Batc
   if (make_directories(folder, err) != 0) return -1;
   if (realpath(path, same[0]) && realpath(listed->path, same[1]) && strcmp(same[0], same[1]) == 0)
     return error_set(err, "%s would be overwritten by its result; choose another folder with --output-dir", path);
+  if (e->colour.pixels && b->out_channels == 1) {
+    Image joined = picture_join_luma(bytes, b->out_width, b->out_height, &e->colour);
+    const int status = image_write_png(path, &joined, err);
+    image_free(&joined);
+    return status;
+  }
   Image image = {b->out_width, b->out_height, b->out_channels, NULL};
   image.pixels = (unsigned char *)(uintptr_t)bytes; /* only read */
   return image_write_png(path, &image, err);
@@ -276,123 +291,6 @@ static inline void pipeline_write(Pipeline *p, Batch *b) {
   free(probability);
   free(bytes);
   p->times.write += seconds_now() - start;
-}
-
-static inline void batch_reset(Batch *b) { b->entries = b->pictures = 0; }
-
-/* ---------------------------------------------------------------------------------------------------------------- */
-/* One stage after the other, in one thread */
-
-static inline void pipeline_finish_batch(Pipeline *p, Batch *b) {
-  pipeline_wait_device(p);
-  if (pipeline_infer(p, b, &p->fatal) == 0) pipeline_write(p, b);
-  batch_reset(b);
-}
-
-static inline void pipeline_run_sequential(Pipeline *p) {
-  Batch *b = &p->batch[0];
-  PictureIn in;
-  for (long item = 0; item < p->list->count && !interrupt_requested() && p->fatal.code == ERROR_NONE; item++) {
-    pipeline_read(p, item, &in);
-    if (!batch_takes(b, p, &in)) pipeline_finish_batch(p, b);
-    batch_add(b, p, &in, item);
-  }
-  if (p->fatal.code == ERROR_NONE && b->entries > 0) pipeline_finish_batch(p, b);
-}
-
-/* ---------------------------------------------------------------------------------------------------------------- */
-/* All stages at once */
-
-static inline void *pipeline_reader(void *pipeline) {
-  Pipeline *p = (Pipeline *)pipeline;
-#ifdef _OPENMP
-  omp_set_num_threads(1); /* the readers are the threads */
-#endif
-  for (long item; (item = window_begin(&p->window)) >= 0;) {
-    pipeline_read(p, item, &p->place[item % p->window_size]);
-    window_ready(&p->window, item);
-    if (interrupt_requested()) window_stop(&p->window);
-  }
-  window_leave(&p->window);
-  return NULL;
-}
-
-/* Passes a batch on, and takes an empty one; NULL: the pipeline was stopped. */
-static inline Batch *pipeline_next_batch(Pipeline *p, Batch *full) {
-  pipeline_wait_device(p);
-  if (queue_put(&p->full, full) != 0) return NULL;
-  Batch *b = (Batch *)queue_take(&p->empty);
-  if (b) batch_reset(b);
-  return b;
-}
-
-static inline void *pipeline_batcher(void *pipeline) {
-  Pipeline *p = (Pipeline *)pipeline;
-  Batch *b = (Batch *)queue_take(&p->empty);
-  for (long item; (item = window_take(&p->window)) >= 0; window_release(&p->window)) {
-    PictureIn *in = &p->place[item % p->window_size];
-    if (b && !batch_takes(b, p, in)) b = pipeline_next_batch(p, b);
-    if (b)
-      batch_add(b, p, in, item);
-    else
-      picture_in_free(in);
-  }
-  if (b && b->entries > 0) {
-    pipeline_wait_device(p);
-    queue_put(&p->full, b);
-  }
-  queue_close(&p->full);
-  return NULL;
-}
-
-static inline void *pipeline_writer(void *pipeline) {
-  Pipeline *p = (Pipeline *)pipeline;
-  for (Batch *b; (b = (Batch *)queue_take(&p->done)) != NULL;) {
-    pipeline_write(p, b);
-    queue_put(&p->empty, b);
-  }
-  return NULL;
-}
-
-/* Nothing is begun any more; who waits is woken. */
-static inline void pipeline_stop(Pipeline *p) {
-  window_stop(&p->window);
-  queue_close(&p->empty);
-  queue_close(&p->full);
-}
-
-static inline void pipeline_start(pthread_t *thread, void *(*work)(void *), Pipeline *p) {
-  const int why = pthread_create(thread, NULL, work, p);
-  if (why != 0) die("a thread cannot be started: %s; use fewer --readers", strerror(why));
-}
-
-static inline void pipeline_run_overlapped(Pipeline *p) {
-  pthread_t reader[PIPELINE_READERS], batcher, writer;
-  p->window_size = 2 * p->batch_size > 4 * p->readers ? 2 * p->batch_size : 4 * p->readers;
-  p->place = (PictureIn *)xcalloc((size_t)p->window_size, sizeof *p->place);
-  window_open(&p->window, p->list->count, p->window_size, p->readers);
-  queue_open(&p->empty, PIPELINE_BATCHES);
-  queue_open(&p->full, PIPELINE_BATCHES);
-  queue_open(&p->done, PIPELINE_BATCHES);
-  for (int i = 0; i < PIPELINE_BATCHES; i++) queue_put(&p->empty, &p->batch[i]);
-  for (int i = 0; i < p->readers; i++) pipeline_start(&reader[i], pipeline_reader, p);
-  pipeline_start(&batcher, pipeline_batcher, p);
-  pipeline_start(&writer, pipeline_writer, p);
-  for (Batch *b; (b = (Batch *)queue_take(&p->full)) != NULL;) {
-    if (p->fatal.code == ERROR_NONE && pipeline_infer(p, b, &p->fatal) == 0)
-      queue_put(&p->done, b);
-    else
-      pipeline_stop(p);
-  }
-  queue_close(&p->done);
-  for (int i = 0; i < p->readers; i++) pthread_join(reader[i], NULL);
-  pthread_join(batcher, NULL);
-  pthread_join(writer, NULL);
-  queue_destroy(&p->empty);
-  queue_destroy(&p->full);
-  queue_destroy(&p->done);
-  window_close(&p->window);
-  free(p->place);
 }
 
 #endif /* PHASE5_PRODUCTION_PIPELINE_CUH */

@@ -77,7 +77,8 @@ static inline int duel_write_outputs(DuelRunner *r, int batch, const char *path,
 
 static inline int duel_answer_batch(DuelRunner *r, int batch, const char *y_path, Error *err) {
   if (r->prepare(r->self, batch, err) != 0) return -1;
-  for (int i = 0; i < 3; i++)
+  const double start = seconds_now();
+  for (int i = 0; i < 3 && (i == 0 || seconds_now() - start < 1); i++) /* what is slow is warm sooner */
     if (r->run(r->self, err) != 0 || r->wait(r->self, err) != 0) return -1;
   if (duel_write_outputs(r, batch, y_path, err) != 0) return -1;
   duel_say(json_pack("{s:i}", "ready", batch));

@@ -89,8 +89,8 @@ static inline void duel_begin(DuelBout *b, DuelRow *row) {
   const int starts = c->way && strcmp(c->way, "compiled") == 0 ? 1 : b->plan.starts;
   duel_build(b, row);
   for (int i = 0; i < starts; i++) {
-    const double used = duel_gpu_used(b->device), start = seconds_now();
     if (i > 0) duel_process_end(&row->process);
+    const double used = duel_gpu_used(b->device), start = seconds_now();
     if (duel_start(&row->process, c, &b->setting, 0, &err) != 0) {
       duel_drop(row, err.message);
       return;
@@ -196,7 +196,7 @@ static inline double *duel_grow(double *values, size_t count) {
 /* So many runs fit into a round. */
 static inline int duel_runs(const DuelBout *b, double each) {
   const double runs = b->plan.seconds / fmax(each, 1e-7);
-  return runs < 3 ? 3 : runs > DUEL_SAMPLES / b->plan.rounds ? DUEL_SAMPLES / b->plan.rounds : (int)runs;
+  return runs < 1 ? 1 : runs > DUEL_SAMPLES / b->plan.rounds ? DUEL_SAMPLES / b->plan.rounds : (int)runs;
 }
 
 static inline void duel_round_times(DuelBout *b, DuelRow *row, int runs) {
@@ -226,12 +226,13 @@ static inline void duel_measure(DuelBout *b, int batch, void round(DuelBout *, D
   char question[64];
   double each[DUEL_CONTENDERS];
   snprintf(question, sizeof question, "batch %d", batch);
-  for (int i = 0; i < b->rows; i++)
+  for (int i = 0; i < b->rows && !interrupt_requested(); i++)
     if (b->row[i].fights) json_decref(duel_ask(&b->row[i], question, DUEL_START_SECONDS));
+  if (interrupt_requested()) return;
   duel_compare(b, batch);
   for (int i = 0; i < b->rows; i++) {
-    json_t *answer = b->row[i].fights ? duel_ask(&b->row[i], "stream 3", DUEL_START_SECONDS) : NULL;
-    each[i] = json_number_value(json_object_get(answer, "seconds")) / 3;
+    json_t *answer = b->row[i].fights ? duel_ask(&b->row[i], "stream 1", DUEL_START_SECONDS) : NULL;
+    each[i] = json_number_value(json_object_get(answer, "seconds"));
     json_decref(answer);
   }
   for (int r = 0; r < b->plan.rounds && !interrupt_requested(); r++)
@@ -252,9 +253,8 @@ static inline void duel_facts(DuelBout *b, DuelRow *row) {
   if (facts) {
     row->host_bytes = json_get_number(facts, "host_bytes");
     duel_file(path, &b->setting, row->contender, ".nnplan");
-    const double model = row->contender->kind == DUEL_ENGINE && stat(path, &info) == 0 ? (double)info.st_size
-                                                                                       : b->setting.model.file_bytes;
-    row->disk_bytes = json_get_number(facts, "loaded_bytes") + model;
+    if (row->contender->kind != DUEL_ENGINE || access(path, R_OK) != 0) duel_path(path, &b->setting, row->contender);
+    row->disk_bytes = json_get_number(facts, "loaded_bytes") + (stat(path, &info) == 0 ? (double)info.st_size : NAN);
     snprintf(row->runtime, sizeof row->runtime, "%s", json_string_value(json_object_get(facts, "name")));
   }
   json_decref(facts);
@@ -293,11 +293,39 @@ static inline void duel_folder_remove(const DuelSetting *s) {
   char path[PATH_MAX];
   duel_file(path, s, NULL, ".bin");
   unlink(path);
+  duel_file(path, s, NULL, ".fp16.onnx");
+  unlink(path);
   for (int i = 0; i < 2 * DUEL_CONTENDERS; i++) {
     duel_file(path, s, &duel_contenders[i / 2], ends[i % 2]);
     unlink(path);
   }
   rmdir(s->folder);
+}
+
+/* The model in float16, where a contender wants it. One that cannot be made is seen when it is opened. */
+static inline void duel_make_half(const DuelBout *b) {
+  char path[PATH_MAX];
+  Error err;
+  for (int i = 0; i < b->rows; i++) {
+    const DuelContender *c = b->row[i].contender;
+    if (c->kind != DUEL_ORT || !duel_is(c, "fp16")) continue;
+    duel_path(path, &b->setting, c);
+    if (duel_write_half(b->setting.model.path, path, &err) != 0) fprintf(b->log, "float16: %s\n", err.message);
+    return;
+  }
+}
+
+/* What each has shown so far, for whoever waits. */
+static inline void duel_say_times(const DuelBout *b, int batch) {
+  for (int i = 0; i < b->rows; i++) {
+    const DuelRow *row = &b->row[i];
+    const size_t count = batch == 1 ? row->count : row->stream_count;
+    double each = 0;
+    for (size_t k = 0; k < count; k++) each += (batch == 1 ? row->times[k] : row->streams[k]) / (double)count;
+    if (count > 0)
+      fprintf(b->log, "%s, %s, batch %d: %.1f us\n", row->contender->title, row->contender->precision, batch,
+              1e6 * each);
+  }
 }
 
 static inline void duel_say_state(const DuelBout *b, const DuelRow *row) {
@@ -312,6 +340,7 @@ static inline void duel_say_state(const DuelBout *b, const DuelRow *row) {
 static inline void duel_fight(DuelBout *b, uint64_t seed) {
   duel_folder_make(&b->setting);
   duel_write_samples(&b->setting, seed);
+  duel_make_half(b);
   for (int i = 0; i < b->rows && !interrupt_requested(); i++) {
     DuelRow *row = &b->row[i];
     row->first = row->p50 = row->p99 = row->batch_seconds = row->host_bytes = row->gpu_bytes = row->disk_bytes = NAN;
@@ -325,7 +354,9 @@ static inline void duel_fight(DuelBout *b, uint64_t seed) {
   }
   b->reference = duel_reference(b);
   duel_measure(b, 1, duel_round_times);
+  duel_say_times(b, 1);
   if (b->plan.batch > 1) duel_measure(b, b->plan.batch, duel_round_stream);
+  if (b->plan.batch > 1) duel_say_times(b, b->plan.batch);
   for (int i = 0; i < b->rows; i++) {
     duel_facts(b, &b->row[i]);
     duel_process_end(&b->row[i].process);

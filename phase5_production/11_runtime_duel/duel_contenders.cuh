@@ -3,7 +3,9 @@
 #define PHASE5_PRODUCTION_DUEL_CONTENDERS_CUH
 
 #include "common/runfiles.h"
+#include "phase5_production/09_int8/int8_engine.cuh"
 #include "phase5_production/11_runtime_duel/duel_engine.cuh"
+#include "phase5_production/11_runtime_duel/duel_half.h"
 #include "phase5_production/11_runtime_duel/duel_ort.cuh"
 #include "phase5_production/11_runtime_duel/duel_process.h"
 
@@ -14,17 +16,22 @@ typedef struct DuelContender {
   const char *title; /* for people */
   DuelKind kind;
   Device device;
-  const char *precision; /* fp32, tf32, fp16, bf16 */
+  const char *precision; /* fp32, tf32, fp16, bf16, int8 */
   const char *way;       /* of PyTorch: eager, compiled, graph; of ONNX Runtime: "graph" or NULL */
 } DuelContender;
 
 static const DuelContender duel_contenders[] = {
     {"ort_cpu", "ONNX Runtime, CPU", DUEL_ORT, DEVICE_CPU, "fp32", NULL},
+    {"ort_cpu_int8", "ONNX Runtime, CPU", DUEL_ORT, DEVICE_CPU, "int8", NULL},
     {"torch_cpu", "PyTorch eager, CPU", DUEL_TORCH, DEVICE_CPU, "fp32", "eager"},
     {"torch_cpu_compiled", "PyTorch compiled, CPU", DUEL_TORCH, DEVICE_CPU, "fp32", "compiled"},
     {"engine_cpu", "our engine, CPU", DUEL_ENGINE, DEVICE_CPU, "fp32", NULL},
+    {"engine_cpu_int8", "our engine, CPU", DUEL_ENGINE, DEVICE_CPU, "int8", NULL},
     {"ort_cuda", "ONNX Runtime, CUDA", DUEL_ORT, DEVICE_GPU, "tf32", NULL},
     {"ort_cuda_graph", "ONNX Runtime, CUDA, in a graph", DUEL_ORT, DEVICE_GPU, "tf32", "graph"},
+    {"ort_cuda_fp16", "ONNX Runtime, CUDA", DUEL_ORT, DEVICE_GPU, "fp16", NULL},
+    {"ort_cuda_fp16_graph", "ONNX Runtime, CUDA, in a graph", DUEL_ORT, DEVICE_GPU, "fp16", "graph"},
+    {"ort_cuda_int8", "ONNX Runtime, CUDA", DUEL_ORT, DEVICE_GPU, "int8", NULL},
     {"torch", "PyTorch eager", DUEL_TORCH, DEVICE_GPU, "tf32", "eager"},
     {"torch_graph", "PyTorch in a graph", DUEL_TORCH, DEVICE_GPU, "tf32", "graph"},
     {"torch_fp16", "PyTorch eager", DUEL_TORCH, DEVICE_GPU, "fp16", "eager"},
@@ -33,6 +40,7 @@ static const DuelContender duel_contenders[] = {
     {"engine", "our engine", DUEL_ENGINE, DEVICE_GPU, "fp32", NULL},
     {"engine_tf32", "our engine", DUEL_ENGINE, DEVICE_GPU, "tf32", NULL},
     {"engine_fp16", "our engine", DUEL_ENGINE, DEVICE_GPU, "fp16", NULL},
+    {"engine_int8", "our engine", DUEL_ENGINE, DEVICE_GPU, "int8", NULL},
     {"tensorrt", "TensorRT", DUEL_RESERVED, DEVICE_GPU, "fp16", NULL},
 };
 
@@ -44,9 +52,14 @@ static inline const DuelContender *duel_contender_named(const char *name) {
   return NULL;
 }
 
+static inline int duel_is(const DuelContender *c, const char *precision) {
+  return strcmp(c->precision, precision) == 0;
+}
+
 /* How far from float32's answer it may be: |a - b| in units of the row's largest number. A sum of products in fp16 or
- * TF32 has 11 bits in each factor, in bf16 8; a network of tens of layers loses some three more. */
+ * TF32 has 11 bits in each factor, in bf16 8, in int8 7; a network of tens of layers loses some three more. */
 static inline double duel_tolerance(const char *precision) {
+  if (strcmp(precision, "int8") == 0) return 0.25;
   if (strcmp(precision, "bf16") == 0) return 0.1;
   return strcmp(precision, "fp32") == 0 ? 1e-4 : 0.02;
 }
@@ -58,11 +71,22 @@ typedef struct DuelSetting {
   int most;              /* samples in x, and the largest batch */
   int threads, gpu;
   const char *python;
+  char int8[PATH_MAX]; /* the model with QuantizeLinear and DequantizeLinear, of lesson 9; "": there is none */
 } DuelSetting;
 
 static inline void duel_file(char path[PATH_MAX], const DuelSetting *s, const DuelContender *c, const char *end) {
   if ((size_t)snprintf(path, PATH_MAX, "%s/%s%s", s->folder, c ? c->name : "x", end) >= PATH_MAX)
     die("%.80s...: the path of the folder is too long", s->folder);
+}
+
+/* The file that the contender opens: the model; quantised; or in float16, which the parent has written. */
+static inline void duel_path(char path[PATH_MAX], const DuelSetting *s, const DuelContender *c) {
+  if (duel_is(c, "int8"))
+    snprintf(path, PATH_MAX, "%s", s->int8);
+  else if (c->kind == DUEL_ORT && duel_is(c, "fp16"))
+    duel_file(path, s, NULL, ".fp16.onnx");
+  else
+    snprintf(path, PATH_MAX, "%s", s->model.path);
 }
 
 static inline EngineOptions duel_engine_options(const DuelContender *c, const DuelSetting *s) {
@@ -74,7 +98,15 @@ static inline EngineOptions duel_engine_options(const DuelContender *c, const Du
   options.cuda_graphs = 1;
   options.measure = 1;
   options.log = NULL;
-  if (engine_precision_find(c->precision, &options.precision) != 0) die("the engine knows no %s", c->precision);
+  if (duel_is(c, "int8")) { /* what is not quantised is computed in float32 on a CPU, and in fp16 on a GPU */
+    static Int8Store store;
+    static EngineExtension extension;
+    extension = int8_engine(&store);
+    options.extension = &extension;
+    options.precision = c->device == DEVICE_GPU ? ENGINE_FP16 : ENGINE_FP32;
+  } else if (engine_precision_find(c->precision, &options.precision) != 0) {
+    die("the engine knows no %s", c->precision);
+  }
   return options;
 }
 
@@ -139,7 +171,7 @@ static inline int duel_be(const DuelContender *c, const DuelSetting *s) {
 /* Starts the process. The answer to its start is waited for by the caller. build: it writes the engine's plan, no
  * more. */
 static inline int duel_start(DuelProcess *p, const DuelContender *c, const DuelSetting *s, int build, Error *err) {
-  char text[10][PATH_MAX + 32], script[PATH_MAX], y[PATH_MAX], x[PATH_MAX], self[PATH_MAX] = "";
+  char text[10][PATH_MAX + 32], script[PATH_MAX], y[PATH_MAX], x[PATH_MAX], path[PATH_MAX], self[PATH_MAX] = "";
   const char *argv[16] = {NULL};
   int n = 0;
   duel_file(x, s, NULL, ".bin");
@@ -168,7 +200,8 @@ static inline int duel_start(DuelProcess *p, const DuelContender *c, const DuelS
     snprintf(text[4], sizeof text[4], "--side=%lld", (long long)(s->model.rank == 4 ? s->model.dim[2] : 1));
     snprintf(text[5], sizeof text[5], build ? "--build" : "--fight");
   }
-  snprintf(text[6], sizeof text[6], c->kind == DUEL_TORCH ? "--model=%s" : "%s", s->model.path);
+  duel_path(path, s, c);
+  snprintf(text[6], sizeof text[6], c->kind == DUEL_TORCH ? "--model=%s" : "%s", path);
   snprintf(text[7], sizeof text[7], "--threads=%d", s->threads);
   for (int i = 0; i < 8; i++) argv[n++] = text[i];
   return duel_process_start(p, argv, err);

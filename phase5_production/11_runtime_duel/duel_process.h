@@ -30,6 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/interrupt.h"
 #include "common/timer.h"
 
 enum { DUEL_LINE = 1 << 20 };
@@ -121,6 +122,10 @@ static inline json_t *duel_process_answer(DuelProcess *p, double seconds, Error 
     struct pollfd ready = {p->from, POLLIN, 0};
     const double left = until - seconds_now();
     const int status = left > 0 ? poll(&ready, 1, (int)(left * 1000) + 1) : 0;
+    if (interrupt_requested()) {
+      error_set_code(err, ERROR_INTERRUPTED, "stopped");
+      return NULL;
+    }
     if (status < 0 && errno == EINTR) continue;
     if (status <= 0) {
       error_set(err, "no answer within %.0f s", seconds);

@@ -18,13 +18,13 @@ enum { DUEL_MODELS = 64 };
 
 typedef struct Options {
   CommonOptions common;
-  const char *only, *python, *be, *folder;
+  const char *only, *python, *int8, *draw, *be, *folder;
   const char *models[DUEL_MODELS];
   int model_count, threads, gpu, rounds, starts, side, most, build;
   double seconds;
 } Options;
 
-enum { ONLY = 1, PYTHON, THREADS, GPU, ROUNDS, STARTS, SECONDS, SIDE, BE, FOLDER, MOST, BUILD, FIGHT };
+enum { ONLY = 1, PYTHON, INT8, DRAW, THREADS, GPU, ROUNDS, STARTS, SECONDS, SIDE, BE, FOLDER, MOST, BUILD, FIGHT };
 
 static error_t parse_contender(int key, char *arg, struct argp_state *state) {
   Options *o = (Options *)state->input;
@@ -49,7 +49,9 @@ static error_t parse_contender(int key, char *arg, struct argp_state *state) {
       o->models[o->model_count++] = arg;
       return 0;
     case ARGP_KEY_END:
-      if (o->model_count == 0) argp_error(state, "the .onnx files of models are expected");
+      if (o->int8 && o->model_count > 1)
+        argp_error(state, "--int8=%s: of one model; there are %d", o->int8, o->model_count);
+      if (o->model_count == 0 && o->draw == NULL) argp_error(state, "the .onnx files of models are expected");
       return 0;
     default:
       return ARGP_ERR_UNKNOWN;
@@ -89,6 +91,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case PYTHON:
       o->python = arg;
       return 0;
+    case INT8:
+      o->int8 = arg;
+      return 0;
+    case DRAW:
+      o->draw = arg;
+      return 0;
     case THREADS:
       o->threads = (int)option_int(state, arg, "--threads", 0, 1024);
       return 0;
@@ -119,9 +127,11 @@ static void options_read(Options *o, int argc, char **argv) {
       {"gpu", GPU, "N", 0, "Which GPU, from 0 (default: 0)", 0},
       {"rounds", ROUNDS, "N", 0, "How often each is measured, in turns (default: 5)", 0},
       {"starts", STARTS, "N", 0, "How often each is started; the last start counts (default: 2)", 0},
-      {"seconds", SECONDS, "S", 0, "How long, each time (default: 0.5)", 0},
+      {"seconds", SECONDS, "S", 0, "How long, each time (default: 0.3)", 0},
       {"side", SIDE, "N", 0, "Height and width of pictures where the model leaves them open (default: 224)", 0},
       {"python", PYTHON, "FILE", 0, "The Python that has PyTorch (default: python3)", 0},
+      {"int8", INT8, "FILE", 0, "The one model, quantised by lesson 9 (default: NAME.int8.onnx beside NAME.onnx)", 0},
+      {"draw", DRAW, "FILE", 0, "Only draw the charts of what another machine has printed with --json", 0},
       {"be", BE, "NAME", OPTION_HIDDEN, "", 0},
       {"folder", FOLDER, "DIR", OPTION_HIDDEN, "", 0},
       {"most", MOST, "N", OPTION_HIDDEN, "", 0},
@@ -136,7 +146,7 @@ static void options_read(Options *o, int argc, char **argv) {
   o->python = "python3";
   o->rounds = 5;
   o->starts = 2;
-  o->seconds = 0.5;
+  o->seconds = 0.3;
   o->side = 224;
   options_parse(&o->common, &own, o, argc, argv);
 #ifdef SIMT_REWRITTEN
@@ -184,26 +194,67 @@ static void print_table(const DuelBout *b) {
   for (int i = 0; i < b->rows; i++) print_row(b, &b->row[i]);
 }
 
-/* The share of runs (batch 1) that took at most so long, a line for each contender. */
-static void draw(const DuelBout *b, const char *folder) {
-  enum { POINTS = 101 };
-  static double x[DUEL_CONTENDERS][POINTS], y[POINTS];
+enum { PERCENTILES = 101 };
+
+/* The share of runs (batch 1) that took at most so long, a line for each contender of a model: from the JSON, so that a
+ * machine without gnuplot can leave it to another. */
+static void draw(const json_t *rows, const char *model, const char *folder) {
+  static double x[DUEL_CONTENDERS][PERCENTILES], y[PERCENTILES];
   static char names[DUEL_CONTENDERS][64], title[128], path[2 * PATH_MAX];
   PlotSeries series[DUEL_CONTENDERS];
-  size_t count = 0;
-  for (int k = 0; k < POINTS; k++) y[k] = k;
-  for (int i = 0; i < b->rows; i++) {
-    const DuelRow *row = &b->row[i];
-    if (row->count == 0) continue;
-    for (int k = 0; k < POINTS; k++) x[count][k] = 1e6 * timer_percentile(row->times, row->count, k / 100.0);
-    snprintf(names[count], sizeof names[0], "%s, %s", row->contender->title, row->contender->precision);
-    const PlotSeries one = {names[count], x[count], y, POINTS, 0};
+  size_t count = 0, i;
+  json_t *row;
+  for (int k = 0; k < PERCENTILES; k++) y[k] = k;
+  json_array_foreach(rows, i, row) {
+    const json_t *times = json_object_get(row, "batch1_percentiles_us");
+    const char *of = json_string_value(json_object_get(row, "model"));
+    if (of == NULL || strcmp(of, model) != 0 || json_array_size(times) != PERCENTILES || count == DUEL_CONTENDERS)
+      continue;
+    for (int k = 0; k < PERCENTILES; k++) x[count][k] = json_number_value(json_array_get(times, (size_t)k));
+    snprintf(names[count], sizeof names[0], "%.50s, %.10s", json_string_value(json_object_get(row, "title")),
+             json_string_value(json_object_get(row, "precision")));
+    const PlotSeries one = {names[count], x[count], y, PERCENTILES, 0};
     series[count++] = one;
   }
-  snprintf(title, sizeof title, "%s, one sample", b->setting.model.name);
-  snprintf(path, sizeof path, "%s/%s.svg", folder, b->setting.model.name);
+  snprintf(title, sizeof title, "%.60s, one sample", model);
+  snprintf(path, sizeof path, "%s/%.60s.svg", folder, model);
   const Plot plot = {title, "microseconds", "% of the runs", NULL, 1, 0, series, count};
   if (count > 0) plot_or_note(&plot, path);
+}
+
+static json_t *percentiles_json(const DuelRow *row) {
+  json_t *times = json_array();
+  for (int k = 0; k < PERCENTILES; k++)
+    json_array_append_new(times, json_real(round(1e9 * timer_percentile(row->times, row->count, k / 100.0)) / 1e3));
+  return times;
+}
+
+/* --draw: the last line of the file. */
+static int draw_file(const Options *o) {
+  char path[PATH_MAX], *line = NULL, *last = NULL;
+  size_t room = 0, i;
+  Error err;
+  if (user_path(o->draw, path, sizeof path, &err) != 0) die("--draw: %s", err.message);
+  FILE *file = fopen(path, "r");
+  if (file == NULL) die("cannot open %s: %s", path, strerror(errno));
+  for (; getline(&line, &room, file) > 0;)
+    if (line[0] == '{') {
+      free(last);
+      last = strdup(line);
+    }
+  fclose(file);
+  json_t *result = last ? json_loads(last, 0, NULL) : NULL, *rows = json_object_get(result, "rows"), *row;
+  if (!json_is_array(rows)) die("%s: a line of JSON that runtime_duel has printed was expected", path);
+  json_array_foreach(rows, i, row) {
+    const char *model = json_string_value(json_object_get(row, "model"));
+    const char *before = i > 0 ? json_string_value(json_object_get(json_array_get(rows, i - 1), "model")) : NULL;
+    if (model && (before == NULL || strcmp(before, model) != 0)) draw(rows, model, o->common.output_dir);
+  }
+  printf("charts in %s\n", o->common.output_dir);
+  json_decref(result);
+  free(line);
+  free(last);
+  return 0;
 }
 
 static void json_add(json_t *object, const char *key, double value) {
@@ -225,10 +276,26 @@ static json_t *row_json(const DuelBout *b, const DuelRow *row) {
   json_add(o, "disk_bytes", row->disk_bytes);
   json_add(o, "difference", row->difference);
   json_add(o, "cosine", row->cosine);
+  if (row->count > 0) json_object_set_new(o, "batch1_percentiles_us", percentiles_json(row));
   json_object_set_new(o, "same_class", json_integer(row->same));
   json_object_set_new(o, "samples", json_integer(row->samples));
   json_object_set_new(o, "runtime", json_text(row->runtime));
   return o;
+}
+
+/* --int8, or NAME.int8.onnx beside NAME.onnx. */
+static void setting_int8(DuelSetting *s, const char *typed) {
+  Error err;
+  if (typed) {
+    if (user_path(typed, s->int8, sizeof s->int8, &err) != 0) die("--int8: %s", err.message);
+    if (access(s->int8, R_OK) != 0) die("--int8: cannot open %s: %s", s->int8, strerror(errno));
+    return;
+  }
+  const size_t length = strlen(s->model.path), stem = length > 5 ? length - 5 : 0;
+  if (strcmp(s->model.path + stem, ".onnx") != 0) return;
+  if ((size_t)snprintf(s->int8, sizeof s->int8, "%.*s.int8.onnx", (int)stem, s->model.path) >= sizeof s->int8 ||
+      access(s->int8, R_OK) != 0)
+    s->int8[0] = '\0';
 }
 
 static void setting_fill(DuelSetting *s, const Options *o, const char *typed) {
@@ -236,6 +303,7 @@ static void setting_fill(DuelSetting *s, const Options *o, const char *typed) {
   char path[PATH_MAX];
   if (user_path(typed, path, sizeof path, &err) != 0 || duel_model_open(&s->model, path, o->side, &err) != 0)
     die("%s", err.message);
+  setting_int8(s, o->int8);
   s->threads = o->threads;
   s->gpu = o->gpu;
   s->python = o->python;
@@ -269,16 +337,17 @@ static int fight(const Options *o, const char *typed, json_t *rows) {
   for (int i = 0; i < DUEL_CONTENDERS; i++) {
     const DuelContender *c = &duel_contenders[i];
     const int wanted = o->only ? listed(o->only, c->name) : c->kind == DUEL_RESERVED || c->device == b.device || i == 0;
+    if (duel_is(c, "int8") && b.setting.int8[0] == '\0') continue;
     if (wanted && (c->device == DEVICE_CPU || b.device == DEVICE_GPU || c->kind == DUEL_RESERVED))
       b.row[b.rows++].contender = c;
   }
   duel_fight(&b, o->common.seed);
   print_table(&b);
-  draw(&b, o->common.output_dir);
   for (int i = 0; i < b.rows; i++) {
     json_array_append_new(rows, row_json(&b, &b.row[i]));
     failed |= !b.row[i].fights && b.row[i].samples > 0; /* it has answered, and wrongly, or not to the end */
   }
+  draw(rows, b.setting.model.name, o->common.output_dir);
   duel_free(&b);
   return failed;
 }
@@ -292,8 +361,10 @@ int main(int argc, char **argv) {
   options_read(&options, argc, argv);
   if (options.be) return be(&options);
   signal(SIGPIPE, SIG_IGN); /* a contender that has ended is a row of the table */
-  if (device_open(options.common.device, description, sizeof description, &err) != 0) die("%s", err.message);
+  if (!options.draw && device_open(options.common.device, description, sizeof description, &err) != 0)
+    die("%s", err.message);
   if (make_directories(options.common.output_dir, &err) != 0) die("%s", err.message);
+  if (options.draw) return draw_file(&options);
   interrupt_install();
   printf("Runtimes on %s\n", description);
   json_t *rows = json_array();

@@ -50,8 +50,11 @@ static json_t *row_of(const json_t *result, const char *contender) {
   return NULL;
 }
 
-static void expect_reason(const char *option, int status, const char *words) {
-  Subprocess said = duel("--only=ort_cpu,torch_cpu", option, NULL);
+/* The row of PyTorch, in a duel with another, has this reason. */
+static void expect_reason_beside(const char *other, const char *option, int status, const char *words) {
+  char only[64];
+  snprintf(only, sizeof only, "--only=%s,torch_cpu", other);
+  Subprocess said = duel(only, option, NULL);
   if (said.status != status) fail_msg("exit status %d (expected %d)\n%s%s", said.status, status, said.out, said.err);
   json_t *result = expect_json(&said), *row = row_of(result, "torch_cpu");
   const char *reason = json_string_value(json_object_get(row, "reason"));
@@ -59,6 +62,10 @@ static void expect_reason(const char *option, int status, const char *words) {
   assert_null(json_object_get(row, "batch1_p50_us")); /* what was not measured is absent */
   json_decref(result);
   subprocess_free(&said);
+}
+
+static void expect_reason(const char *option, int status, const char *words) {
+  expect_reason_beside("engine_cpu", option, status, words);
 }
 
 static void need_ort(void) {
@@ -90,8 +97,7 @@ static void a_duel_has_a_table_and_a_chart(void **state) {
 /* Debian's PyTorch, if it is there, reads the same file and gives the same numbers. */
 static void pytorch_agrees(void **state) {
   (void)state;
-  need_ort();
-  Subprocess said = duel("--only=ort_cpu,torch_cpu", NULL, NULL);
+  Subprocess said = duel("--only=engine_cpu,torch_cpu", NULL, NULL);
   json_t *result = expect_json(&said), *row = row_of(result, "torch_cpu");
   const char *reason = json_string_value(json_object_get(row, "reason"));
   if (reason && strstr(reason, "No module named")) {
@@ -106,16 +112,27 @@ static void pytorch_agrees(void **state) {
   subprocess_free(&said);
 }
 
-static void a_python_that_is_missing_is_a_reason(void **state) {
+/* Ours and ONNX Runtime. */
+static void the_engine_agrees(void **state) {
   (void)state;
   need_ort();
+  Subprocess said = duel("--only=ort_cpu,engine_cpu", NULL, NULL);
+  expect_run(&said, 0, "answers are compared with those of ONNX Runtime, CPU", NULL);
+  json_t *result = expect_json(&said), *row = row_of(result, "engine_cpu");
+  assert_true(json_number_value(json_object_get(row, "difference")) < 1e-5);
+  assert_int_equal(json_integer_value(json_object_get(row, "same_class")), 4);
+  json_decref(result);
+  subprocess_free(&said);
+}
+
+static void a_python_that_is_missing_is_a_reason(void **state) {
+  (void)state;
   expect_reason("--python=/nowhere/python", 0, "/nowhere/python cannot be started: No such file");
   expect_reason(python("without", "echo '{\"missing\": \"there is no torch\"}'\n"), 0, "there is no torch");
 }
 
 static void a_contender_that_ends_is_a_reason(void **state) {
   (void)state;
-  need_ort();
   expect_reason(python("ends", "echo some words >&2; exit 3\n"), 0, "some words");
   expect_reason(python("mute", "exit 3\n"), 0, "it ended without a word");
   expect_reason(python("talks", "echo hello\n"), 0, "it answered \"hello\"");
@@ -125,19 +142,22 @@ static void a_contender_that_ends_is_a_reason(void **state) {
 /* Another output than the reference's: never measured, and the duel has failed. */
 static void a_contender_that_is_wrong_is_not_measured(void **state) {
   (void)state;
-  need_ort();
-  expect_reason(
+  need_ort(); /* the reference */
+  expect_reason_beside(
+      "ort_cpu",
       python("wrong", "echo '{\"first\":1}'\nread\nhead -c 16 /dev/zero > \"$y\"\necho '{\"ready\":1}'\nread\n"), 1,
       "its answers differ from ONNX Runtime, CPU by ");
-  expect_reason(python("nan",
-                       "echo '{\"first\":1}'\nread\nprintf '\\0\\0\\300\\177%.0s' 1 2 3 4 > \"$y\"\n"
-                       "echo '{\"ready\":1}'\nread\n"),
-                1, "its answers differ from ONNX Runtime, CPU by nan");
-  expect_reason(
+  expect_reason_beside("ort_cpu",
+                       python("nan",
+                              "echo '{\"first\":1}'\nread\nprintf '\\0\\0\\300\\177%.0s' 1 2 3 4 > \"$y\"\n"
+                              "echo '{\"ready\":1}'\nread\n"),
+                       1, "its answers differ from ONNX Runtime, CPU by nan");
+  expect_reason_beside(
+      "ort_cpu",
       python("short", "echo '{\"first\":1}'\nread\nhead -c 8 /dev/zero > \"$y\"\necho '{\"ready\":1}'\nread\n"), 0,
       "its output has another size than the reference's");
-  expect_reason(python("none", "echo '{\"first\":1}'\nread\necho '{\"ready\":1}'\nread\n"), 0,
-                "its output has another size than the reference's");
+  expect_reason_beside("ort_cpu", python("none", "echo '{\"first\":1}'\nread\necho '{\"ready\":1}'\nread\n"), 0,
+                       "its output has another size than the reference's");
 }
 
 static void refused(const char *argument, int status, const char *sentence) {
@@ -149,7 +169,7 @@ static void refused(const char *argument, int status, const char *sentence) {
 
 static void wrong_arguments_are_refused(void **state) {
   (void)state;
-  refused("--only=ort", 2, "there is no contender \"ort\"; there are ort_cpu, torch_cpu");
+  refused("--only=ort", 2, "there is no contender \"ort\"; there are ort_cpu, ort_cpu_int8");
   refused("--rounds=2", 2, "the .onnx files of models are expected");
   refused("/nowhere.onnx", 1, "cannot open /nowhere.onnx");
   refused("/etc/passwd", 1, "/etc/passwd is no ONNX file");
@@ -161,6 +181,7 @@ int main(void) {
   if (runfiles_find("phase5_production/10_onnx_runtime/testdata/colours.onnx", colours, sizeof colours, &err) != 0)
     die("%s", err.message);
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_duel_has_a_table_and_a_chart),
+                                     cmocka_unit_test(the_engine_agrees),
                                      cmocka_unit_test(pytorch_agrees),
                                      cmocka_unit_test(a_python_that_is_missing_is_a_reason),
                                      cmocka_unit_test(a_contender_that_ends_is_a_reason),

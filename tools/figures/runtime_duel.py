@@ -29,6 +29,6 @@ def draw():
     f.text(126, 270, "time", size=12)
     f.text(20, 296, "From the start of a process to its first answer: \"first s\". An answer that differs too much: "
            "the row says so, and", size=11)
-    f.text(20, 314, "nothing of it is measured. 1, 2, 3: rounds of half a second each; all the others wait meanwhile.",
+    f.text(20, 314, "nothing of it is measured. 1, 2, 3: rounds of a third of a second each; all the others wait meanwhile.",
            size=11)
     return f

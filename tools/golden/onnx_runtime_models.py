@@ -5,6 +5,7 @@
 
 colours.onnx    (N,3,8,8) -> the mean of each channel, and of all three: classes red, green, blue, bright
 twice.onnx      (N,3,H,W) -> (N,3,2H,2W), each pixel four times
+twice_luma.onnx (N,1,H,W) -> (N,1,2H,2W), the same for one channel
 logarithm.onnx  (2,3,8,8), a fixed batch -> the logarithm of the mean of each channel: -inf where it is black
 """
 import json
@@ -37,9 +38,10 @@ def main(folder):
     save(folder, "colours", means + [helper.make_node("Gemm", ["means", "w"], ["y"])], ["N", 3, 8, 8], ["N", 4],
          [("w", [3, 4], [20, 0, 0, 20 * third, 0, 20, 0, 20 * third, 0, 0, 20, 20 * third])],
          {"class_names": json.dumps(["red", "green", "blue", 'bright, or "white"']), "preprocessing": plain(8)})
-    save(folder, "twice", [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest",
-                                            coordinate_transformation_mode="asymmetric", nearest_mode="floor")],
-         ["N", 3, "H", "W"], ["N", 3, "H2", "W2"], [("scales", [4], [1, 1, 2, 2])])
+    for name, channels in (("twice", 3), ("twice_luma", 1)):
+        save(folder, name, [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest",
+                                             coordinate_transformation_mode="asymmetric", nearest_mode="floor")],
+             ["N", channels, "H", "W"], ["N", channels, "H2", "W2"], [("scales", [4], [1, 1, 2, 2])])
     save(folder, "logarithm", means + [helper.make_node("Log", ["means"], ["y"])], [2, 3, 8, 8], [2, 3], (),
          {"preprocessing": plain(0)})
 
