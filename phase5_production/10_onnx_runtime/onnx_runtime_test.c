@@ -227,6 +227,23 @@ static void probabilities_are_known_by_finite_answers(void **state) {
   }
 }
 
+/* The network fails at the second picture: all threads end, and what was done before is kept. */
+static void a_network_that_fails_ends_the_run(void **state) {
+  (void)state;
+  static const char *const ways[] = {"--readers=1", "--readers=8", "--sequential"};
+  need_ort();
+  for (int i = 0; i < 3; i++) {
+    char folder[32], path[PATH_MAX];
+    snprintf(folder, sizeof folder, "failed%d", i);
+    Subprocess said = run("one_width", photos, output_dir(folder), "--batch-size=1", ways[i], NULL);
+    expect_run(&said, 1, NULL, "error: ONNX Runtime (CPU provider): ");
+    expect_run(&said, 1, NULL, "; 1 of 13 pictures were done before");
+    subprocess_free(&said);
+    snprintf(folder, sizeof folder, "failed%d/more/00.png", i);
+    assert_true(file_exists(test_path(path, sizeof path, folder)));
+  }
+}
+
 /* A link to the folder that holds it is no folder of its own. */
 static void folders_that_hold_themselves_are_read_once(void **state) {
   (void)state;
@@ -355,6 +372,7 @@ int main(void) {
                                      cmocka_unit_test(a_picture_is_never_overwritten_by_its_result),
                                      cmocka_unit_test(answers_that_are_not_finite_are_named),
                                      cmocka_unit_test(probabilities_are_known_by_finite_answers),
+                                     cmocka_unit_test(a_network_that_fails_ends_the_run),
                                      cmocka_unit_test(folders_that_hold_themselves_are_read_once),
                                      cmocka_unit_test(a_model_is_shown),
                                      cmocka_unit_test(wrong_options_are_refused),

@@ -18,6 +18,7 @@ typedef struct DuelRow {
   int began;  /* its first answer was there */
   char reason[1024], runtime[80];
   double first; /* seconds from its start to its first answer */
+  double build; /* of the engine: seconds for its plan, before */
   double p50, p99, batch_seconds;
   double host_bytes, gpu_bytes, disk_bytes;
   double difference, cosine; /* the worst of all samples: |a - b| in units of the row's largest; of the angle */
@@ -77,8 +78,10 @@ static inline void duel_build(const DuelBout *b, DuelRow *row) {
   char plan[PATH_MAX];
   if (c->kind != DUEL_ENGINE) return;
   duel_file(plan, &b->setting, c, ".nnplan");
+  const double start = seconds_now();
   if (duel_start(&p, c, &b->setting, 1, &err) != 0) return;
   json_decref(duel_process_answer(&p, DUEL_START_SECONDS, &err));
+  row->build = seconds_now() - start;
   duel_process_end(&p);
 }
 
@@ -338,7 +341,10 @@ static inline void duel_say_times(DuelBout *b, int batch) {
 }
 
 static inline void duel_say_state(const DuelBout *b, const DuelRow *row) {
-  if (row->fights)
+  if (row->fights && isfinite(row->build))
+    fprintf(b->log, "%s, %s: plan after %.2f s; with it the first answer after %.2f s\n", row->contender->title,
+            row->contender->precision, row->build, row->first);
+  else if (row->fights)
     fprintf(b->log, "%s, %s: first answer after %.2f s\n", row->contender->title, row->contender->precision,
             row->first);
   else
@@ -361,7 +367,8 @@ static inline void duel_fight(DuelBout *b, uint64_t seed) {
   duel_make_half(b);
   for (int i = 0; i < b->rows && !interrupt_requested(); i++) {
     DuelRow *row = &b->row[i];
-    row->first = row->p50 = row->p99 = row->batch_seconds = row->host_bytes = row->gpu_bytes = row->disk_bytes = NAN;
+    row->build = row->first = row->p50 = row->p99 = row->batch_seconds = row->host_bytes = row->gpu_bytes =
+        row->disk_bytes = NAN;
     row->difference = 0;
     row->cosine = 1;
     const char *absent = duel_absent(b, row->contender);

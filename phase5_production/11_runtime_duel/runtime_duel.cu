@@ -294,6 +294,7 @@ static json_t *row_json(const DuelBout *b, const DuelRow *row) {
   json_add(o, "batch_us", 1e6 * row->batch_seconds);
   json_add(o, "images_per_second", b->plan.batch / row->batch_seconds);
   json_add(o, "first_answer_seconds", row->first);
+  json_add(o, "build_seconds", row->build);
   json_add(o, "host_bytes", row->host_bytes);
   json_add(o, "gpu_bytes", row->gpu_bytes);
   json_add(o, "disk_bytes", row->disk_bytes);
