@@ -60,8 +60,8 @@ static inline int runner_infer_ort(Runner *r, float *x, int n, int height, int w
   return ort_run_bound(&r->net, err);
 }
 
-/* ONNX Runtime says how large an output is by computing it: that of x, which is kept for runner_infer_ort(), or, where x
- * is not known or lies on the GPU, that of a picture of zeros. */
+/* ONNX Runtime says how large an output is by computing it: that of x, which is kept for runner_infer_ort(), or that of
+ * a picture of zeros, where x is not known or lies on the GPU. */
 static inline int runner_try_shape(Runner *r, float *x, int pictures, int height, int width, Error *err) {
   const int ahead = x != NULL && r->device == DEVICE_CPU, n = ahead ? pictures : r->batch ? r->batch : 1;
   OrtArray in = ort_floats(x, 4, n, (int)r->input.dim[1], height, width), out;
