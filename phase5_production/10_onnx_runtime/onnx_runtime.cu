@@ -235,6 +235,7 @@ static int open_engine(const Options *o, const OnnxModel *model, Runner *runner,
   options.gpu = o->net.gpu;
   options.precision = o->precision;
   options.threads = o->net.threads;
+  options.measure = o->net.cuda; /* on a CPU kernels are chosen by a rule: the pictures would wait for the measuring */
   options.max_batch = o->common.batch_size;
   const int said = onnx_get_preprocessing(model, &p, err);
   if (said < 0) return -1;
