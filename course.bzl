@@ -287,6 +287,7 @@ COURSE = {
     "phase5_production/09_int8": [
         "int8_round",
         "int8_dp4a",
+        "vnni_signed",
     ],
     "phase5_production/10_onnx_runtime": [
         "top_k_before",

@@ -39,11 +39,21 @@ static inline void onnx_set_metadata_json(OnnxModel *m, const char *key, json_t 
   json_decref(json);
 }
 
+/* The number with the fewest digits that is this float: 0.485, not 0.485000014. */
+static inline json_t *onnx_json_float(float x) {
+  char text[32];
+  for (int digits = 6; digits <= 9; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, (double)x);
+    if (strtof(text, NULL) == x) break;
+  }
+  return json_real(strtod(text, NULL));
+}
+
 static inline void onnx_set_preprocessing(OnnxModel *m, const OnnxPreprocessing *p) {
   json_t *mean = json_array(), *stddev = json_array();
   for (int c = 0; c < p->channels; c++) {
-    json_array_append_new(mean, json_real((double)p->mean[c]));
-    json_array_append_new(stddev, json_real((double)p->stddev[c]));
+    json_array_append_new(mean, onnx_json_float(p->mean[c]));
+    json_array_append_new(stddev, onnx_json_float(p->stddev[c]));
   }
   onnx_set_metadata_json(
       m, ONNX_PREPROCESSING,

@@ -18,6 +18,7 @@ static void both_are_read_back(void **state) {
   assert_null(names);
   onnx_set_preprocessing(&m, &p);
   onnx_set_class_names(&m, three, 3);
+  assert_non_null(strstr(onnx_metadata(&m, ONNX_PREPROCESSING), "\"mean\":[0.485,"));
   assert_int_equal(onnx_get_preprocessing(&m, &back, &err), 1);
   assert_memory_equal(&p, &back, sizeof p); /* the floats, too: bit by bit */
   assert_int_equal(onnx_get_class_names(&m, 3, &names, &err), 0);

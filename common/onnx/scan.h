@@ -1,8 +1,9 @@
 /* scan.h - looks over the bytes of a protobuf message before protobuf-c unpacks them.
  *
  * protobuf-c checks lengths, but it follows messages inside messages as deep as a file wants them, which ends in a
- * stack overflow, it cuts a text at its first zero byte, and where a file is wrong it does not say. This pass bounds
- * the depth and names the byte, the message and the field. The format, from protobuf's encoding guide: fields one after
+ * stack overflow, it cuts a text at its first zero byte, it joins a graph that is given in many parts in time that
+ * grows with their square, and where a file is wrong it does not say. This pass bounds the depth, wants such a message
+ * in one part, and names the byte, the message and the field. The format, from protobuf's encoding guide: fields one after
  * the other, each a varint (number * 8 + coding), then a varint (coding 0), 8 bytes (1), a length and that many bytes
  * (2), or 4 bytes (5).
  */
@@ -85,6 +86,7 @@ static inline int onnx_scan_packed(const OnnxScan *scan, OnnxBytes in, unsigned 
 static inline int onnx_scan_message(const OnnxScan *scan, const ProtobufCMessageDescriptor *message, OnnxBytes in,
                                     int depth, Error *err) {
   char what[160];
+  uint64_t seen = 0; /* a bit for each field */
   if (depth > ONNX_MAX_DEPTH)
     return error_set(err, "%s has messages nested deeper than %d levels; it is damaged or hostile", scan->path,
                      ONNX_MAX_DEPTH);
@@ -121,6 +123,13 @@ static inline int onnx_scan_message(const OnnxScan *scan, const ProtobufCMessage
     if (field->type == PROTOBUF_C_TYPE_STRING && memchr(part.at, 0, (size_t)value) != NULL)
       return error_set(err, "%s is damaged: its %s at byte %zu is a text with a zero byte in it", scan->path, what,
                        offset);
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE && field->label != PROTOBUF_C_LABEL_REPEATED) {
+      const uint64_t bit = UINT64_C(1) << ((field - message->fields) & 63);
+      if (seen & bit)
+        return error_set(err, "%s is damaged: its %s is there a second time at byte %zu; one was expected", scan->path,
+                         what, offset);
+      seen |= bit;
+    }
     if (field->type == PROTOBUF_C_TYPE_MESSAGE &&
         onnx_scan_message(scan, (const ProtobufCMessageDescriptor *)field->descriptor, part, depth + 1, err) != 0)
       return -1;

@@ -201,14 +201,15 @@ static inline int onnx_external_open(const char *folder, const char *location, c
   char rest[PATH_MAX];
   snprintf(rest, sizeof rest, "%s", location);
   int at = open(folder[0] == '\0' ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), last = 0;
-  for (char *part = rest, *slash; at >= 0 && !last; part = slash + 1) {
-    slash = strchr(part, '/');
+  for (char *part = rest; at >= 0 && !last;) {
+    char *slash = strchr(part, '/');
     last = slash == NULL;
     if (!last) *slash = '\0';
     const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
     const int next = openat(at, part, flags), reason = errno;
     close(at);
     at = next;
+    if (!last) part = slash + 1;
     if (at < 0 && reason == ELOOP)
       return error_set(err, "%s: %s has its data in '%.200s', which is a link or behind one; put the file itself there",
                        path, where, location);

@@ -301,11 +301,6 @@ static inline void export_choose_data(ExportChoice *c, const DataSource *data) {
   }
 }
 
-/* Numbers of one sample. */
-static inline size_t export_inputs(const ExportChoice *c) {
-  return strcmp(c->network->name, "mlp") == 0 ? (size_t)c->shape.mlp.width[0] : shape_count(c->shape.images);
-}
-
 /* The last parameter: the bias of the layer that makes the logits. */
 static inline const Param *export_last_param(const Graph *g) {
   for (int i = g->count - 1; i >= 0; i--)

@@ -68,7 +68,7 @@ static inline int test_data_write(const char *folder, Model *net, const OnnxMode
   const Shape out = graph_shape(net->graph, onnx_export_last(net->graph));
   if ((size_t)snprintf(set, sizeof set, "%s/test_data_set_0", folder) >= sizeof set - 16)
     return error_set(err, "%.60s...: the path is too long", folder);
-  if (make_directories(set, err) != 0) return -1;
+  if (make_directories(set, err) != 0) return error_advise(err, "choose another with --test-data");
   snprintf(path, sizeof path, "%.*s/model.onnx", (int)strlen(folder), folder);
   if (onnx_model_write(onnx->proto, path, err) != 0) return -1;
   float *x = (float *)xmalloc((size_t)batch * shape_count(in) * sizeof *x);

@@ -17,6 +17,7 @@
 #include "phase5_production/03_resnet18/preprocess.cuh"
 #include "phase5_production/03_resnet18/pth.h"
 #include "phase5_production/06_onnx_export/export_networks.cuh"
+#include "phase5_production/06_onnx_export/onnx_export.cuh"
 
 /* What the user wants. "": not said. */
 typedef struct ExportRequest {
@@ -58,8 +59,23 @@ static inline int export_choose_all(ExportSource *s, const ExportRequest *r, con
   if (data[0] && s->data && c->shape.images.rank == 3) export_choose_data(c, s->data);
   if (r->side > 0 && c->shape.images.rank == 3) c->shape.images.dim[1] = c->shape.images.dim[2] = r->side;
   if (file) export_choose_sizes(c, file);
-  if (s->data && (s->data->classes != c->shape.classes || shape_count(s->data->shape) != export_inputs(c)))
-    s->data = NULL; /* the network is of another one */
+  return 0;
+}
+
+/* Whether the network that was built takes the pictures that the user speaks of. A data set that nobody asked for is
+ * dropped where it is another's. */
+static inline int export_check_pictures(ExportSource *s, const ExportRequest *r, const Graph *g, Error *err) {
+  const Shape in = graph_shape(g, 0);
+  const int classes = (int)shape_count(graph_shape(g, onnx_export_last(g)));
+  if (r->side > 0 && (in.rank != 3 || in.dim[1] != r->side || in.dim[2] != r->side))
+    return error_set(err, "--side=%d: %s takes %s and nothing else; leave --side out", r->side,
+                     s->choice.network->title, shape_text(in).text);
+  if (s->data == NULL || (s->data->classes == classes && shape_count(s->data->shape) == shape_count(in))) return 0;
+  if (r->data[0])
+    return error_set(err, "--data=%s has %d classes of %s, and this %s has %d of %s; leave --data out", r->data,
+                     s->data->classes, shape_text(s->data->shape).text, s->choice.network->title, classes,
+                     shape_text(in).text);
+  s->data = NULL;
   return 0;
 }
 
@@ -72,6 +88,10 @@ static inline int export_open_net(ExportSource *s, const ExportRequest *r, const
   if (g->failed) {
     error_set(err, "%s cannot be built for pictures of %s: %.800s", s->choice.network->title,
               shape_text(s->choice.shape.images).text, g->error.message);
+    graph_destroy(g);
+    return -1;
+  }
+  if (export_check_pictures(s, r, g, err) != 0) {
     graph_destroy(g);
     return -1;
   }

@@ -92,6 +92,11 @@ static void bad_input_is_refused(void **state) {
   expect_refusal(export_program, 1, "the network \"lenett\" is unknown", "--network=lenett", NULL);
   expect_refusal(export_program, 1, "leave --any-size out", "--network=lenet", "--any-size");
   expect_refusal(export_program, 1, "cannot be built for pictures of (1,4,4)", "--network=fashion_cnn", "--side=4");
+  expect_refusal(export_program, 1, "--side=14: Multi-layer perceptron takes (784) and nothing else", "--network=mlp",
+                 "--side=14");
+  expect_refusal(export_program, 1, "--data=cifar10 has 10 classes of (3,32,32)", "--network=stripes",
+                 "--data=cifar10");
+  expect_refusal(export_program, 1, "--data=mnist has 10 classes of (1,28,28)", "--network=points", "--data=mnist");
   expect_refusal(export_program, 1, "/nowhere/x.onnx", "--network=points", "--output=/nowhere/x.onnx");
   write_file(damaged, "\xff\0\0\0\0\0\0\0{", 9);
   expect_refusal(export_program, 1, "is cut short", damaged, NULL);
@@ -120,13 +125,21 @@ static void nothing_is_lost(void **state) {
 
 static void bytes_are_shown(void **state) {
   (void)state;
-  Subprocess run = run_program(wire_program, "--lines=60", NULL, NULL, NULL);
+  Subprocess run = run_program(wire_program, NULL, NULL, NULL, NULL);
   expect_run(&run, 0, "    61: 12 05 73 6d 61 6c 6c         GraphProto.name                        \"small\"", NULL);
   expect_run(&run, 0, "Gemm", NULL);
   subprocess_free(&run);
   run = run_program(wire_program, "--lines=3", NULL, NULL, NULL);
   expect_run(&run, 0, "... --lines=N prints more", NULL);
   subprocess_free(&run);
+  run = run_program(wire_program, "--lines=48", NULL, NULL, NULL); /* as many as there are */
+  assert_null(strstr(run.out, "prints more"));
+  subprocess_free(&run);
+  run = run_program(wire_program, "--lines=47", NULL, NULL, NULL);
+  expect_run(&run, 0, "... --lines=N prints more", NULL);
+  subprocess_free(&run);
+  write_file(in_tmp("cut.onnx"), "", 0);
+  expect_refusal(wire_program, 1, "cut.onnx is empty", in_tmp("cut.onnx"), NULL);
   write_file(in_tmp("cut.onnx"), "\x08\x08\x3a\x7f", 4);
   expect_refusal(wire_program, 1, "its ModelProto.graph at byte 4 declares 127 bytes, 0 are left", in_tmp("cut.onnx"),
                  NULL);

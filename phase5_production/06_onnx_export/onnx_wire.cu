@@ -1,7 +1,7 @@
 /* onnx_wire.cu - the bytes of an ONNX file, field by field, with the names that ONNX's messages give them.
  *
  *     bazel run //phase5_production:onnx_wire                                a small model of its own
- *     bazel run //phase5_production:onnx_wire -- lenet.onnx --lines=60
+ *     bazel run //phase5_production:onnx_wire -- lenet.onnx --lines=200
  */
 #include "common/onnx/build.h"
 #include "common/options.h"
@@ -19,6 +19,7 @@ typedef struct Options {
 typedef struct Walk {
   const uint8_t *begin; /* of the file */
   int left;             /* lines to print */
+  int more;             /* there are more fields than lines */
 } Walk;
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -38,12 +39,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 static void options_read(Options *o, int argc, char **argv) {
   static const struct argp_option rows[] = {
-      {"lines", 'n', "N", 0, "How many fields to print, at most (default: 40)", 0}, OPTION_END};
+      {"lines", 'n', "N", 0, "How many fields to print, at most (default: 60)", 0}, OPTION_END};
   static const struct argp own = {rows, parse, "[FILE]", "Prints the bytes of an ONNX file, field by field.",
                                   NULL, NULL,  NULL};
   memset(o, 0, sizeof *o);
   o->common = options_default(0);
-  o->lines = 40;
+  o->lines = 60;
   options_parse(&o->common, &own, o, argc, argv);
   Error err;
   char typed[PATH_MAX];
@@ -95,7 +96,9 @@ static void print_text(const uint8_t *from, size_t size) {
 /* The fields of a message, each on a line, and those of messages within it. onnx_scan_message() has seen the bytes. */
 static void walk_message(Walk *walk, const ProtobufCMessageDescriptor *message, const uint8_t *at, const uint8_t *end,
                          int depth) {
-  while (at < end && walk->left > 0) {
+  while (at < end) {
+    if (walk->left == 0) walk->more = 1;
+    if (walk->more) return;
     const uint8_t *from = at;
     uint64_t key, value = 0;
     char name[128];
@@ -136,13 +139,14 @@ int main(int argc, char **argv) {
     bytes = small_model(&size);
   else if (onnx_file_read(o.file, &bytes, &size, &err) != 0)
     die("%s", err.message);
+  if (size == 0) die("%s is empty; a file of ONNX was expected", o.file);
   const OnnxScan scan = {o.file[0] ? o.file : "the small model", bytes};
   const OnnxBytes all = {bytes, bytes + size};
   if (onnx_scan_message(&scan, &onnx__model_proto__descriptor, all, 0, &err) != 0) die("%s", err.message);
   printf("%zu bytes\n\n  byte                             field\n", size);
-  Walk walk = {bytes, o.lines};
+  Walk walk = {bytes, o.lines, 0};
   walk_message(&walk, &onnx__model_proto__descriptor, bytes, bytes + size, 0);
-  if (walk.left == 0) printf("... --lines=N prints more\n");
+  if (walk.more) printf("... --lines=N prints more\n");
   free(bytes);
   stdout_finish();
   return 0;

@@ -2,8 +2,8 @@
  *
  *     ticket   job << 32 | threads << 24 | tasks that nobody has taken yet
  *
- * A compare-and-swap of the whole number takes a task of this job and no other. From then on the caller waits for it, so
- * what `run` and `arg` are stays. A thread that comes late finds no tasks, or those of the next job.
+ * A compare-and-swap of the whole number takes a task of this job and no other. From then on the caller waits for
+ * it, so what `run` and `arg` are stays. A thread that comes late finds no tasks, or those of the next job.
  */
 #define _GNU_SOURCE
 #include "phase5_production/08_engine/cpu_threads.h"

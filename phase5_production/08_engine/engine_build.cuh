@@ -7,7 +7,7 @@
 
 #define ENGINE_CPU_FLOPS 2e8 /* a network is measured that needs no more for one group of samples */
 
-/* ----------------------------------------------------------------------------------------------------------- weights */
+/* ---------------------------------------------------------------------------------------------------------- weights */
 
 /* Whether parameter k of the node is what the file has, number by number. */
 static inline int engine_is_as_in_file(const Node *node, int k, const EngineWeight *weight) {
@@ -49,7 +49,7 @@ static inline int engine_fill(const EngineState *e, Model *m, const EngineWeight
   return status == 0 && extension ? extension->fill(extension->state, m, err) : status;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ choices */
+/* ---------------------------------------------------------------------------------------------------------- choices */
 
 /* A CPU would measure a large network for longer than it takes to answer: there the rule is good enough. */
 static inline int engine_measures(const EngineState *e, const Graph *g, int batch) {
@@ -123,7 +123,7 @@ static inline int engine_choose(EngineState *e, Graph **graph, const EngineWeigh
   return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- shapes */
+/* ----------------------------------------------------------------------------------------------------------- shapes */
 
 enum { ENGINE_CACHED_WEIGHTS = 8 << 20 }; /* bytes */
 

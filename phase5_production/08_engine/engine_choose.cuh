@@ -6,7 +6,7 @@
  *               linear layers by OpenBLAS
  *     chains    as layers, but small convolutions with their pooling, and small linear layers in a row, are one kernel
  *               each: lesson 16 of phase 3
- *     layers_fp32, chains_fp32    the same in float32, where another precision is allowed: a small network may be faster
+ *     layers_fp32, chains_fp32    the same in float32, where another precision is allowed: small networks need no cast
  *     blocks    on a CPU: arrays in blocks of 16 channels (engine_blocks.cuh)
  *
  * Within it each convolution of float32 is computed by one of its implementations. Which is best is measured, on the
@@ -36,7 +36,7 @@ static inline const char *engine_recipe_name(EngineRecipe recipe) {
   return names[recipe];
 }
 
-/* ------------------------------------------------------------------------------------------------------ convolutions */
+/* ----------------------------------------------------------------------------------------------------- convolutions */
 
 static inline int engine_conv_relu_fits(const Implementation *implementation, const Node *node, Error *err) {
   const Conv2dShape s = conv2d_op_shape(node, 1);
@@ -54,7 +54,7 @@ static const OpChoice engine_conv_relu_choice = {"conv", engine_conv_relu_implem
 static const OpChoice *const engine_choice_tables[] = {&conv2d_choice, &engine_conv_relu_choice};
 enum { ENGINE_CHOICES = 2 };
 
-/* ------------------------------------------------------------------------------------------------------------- rules */
+/* ------------------------------------------------------------------------------------------------------------ rules */
 
 /* max_pool(x) and then ReLU becomes ReLU and then max_pool, which are the same numbers: convolutions have an epilogue
  * for the first order. */
@@ -112,8 +112,8 @@ static inline void engine_lower(Graph *g, const EngineOptions *o, EngineRecipe r
 
 /* ---------------------------------------------------------------------------------------------------------- choices */
 
-/* The words of `text` that begin with a node of the graph that the choice is about: "conv1:winograd,...". Other words are
- * of other choices. */
+/* The words of `text` that begin with a node of the graph that the choice is about: "conv1:winograd,...". Other words
+ * are of other choices. */
 static inline void engine_choice_words(const OpChoice *choice, const Graph *g, const char *text,
                                        char words[IMPLEMENTATION_TEXT]) {
   ImplementationWord word;
@@ -239,8 +239,8 @@ static inline void engine_time_recipe(const Graph *g, const EngineOptions *o, co
   engine_plans_free(&plans);
 }
 
-/* The fastest recipe for a simplified graph, which stays: the one that loses least to the best of each, for one sample and
- * for a batch. */
+/* The fastest recipe for a simplified graph, which stays: the one that loses least to the best of each, for one sample
+ * and for a batch. */
 static inline EngineRecipe engine_measure_recipe(const Graph *g, const EngineOptions *o, const EngineWeights *weights,
                                                  Context context, int batch) {
   EngineRecipe best = o->device == DEVICE_GPU ? ENGINE_LAYERS : ENGINE_BLOCKED;

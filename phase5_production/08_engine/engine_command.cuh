@@ -39,7 +39,7 @@ static inline int engine_command_build(const Engine *e, const EngineCommand *c, 
                      err);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- run */
+/* -------------------------------------------------------------------------------------------------------------- run */
 
 /* The numbers of largest values, the largest first; of equal ones the first. */
 static inline void engine_top(const float *y, int count, int *top, int most) {

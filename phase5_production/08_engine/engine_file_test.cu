@@ -5,6 +5,7 @@
 #include "common/test.h"
 #include "common/test_arrays.h"
 #include "phase5_production/07_onnx_import/onnx_run.cuh"
+#include "phase5_production/08_engine/engine_extension.cuh"
 #include "phase5_production/08_engine/engine_open.cuh"
 #include "phase5_production/08_engine/engine_picture.cuh"
 #include "phase5_production/08_engine/engine_plan.h"
@@ -203,6 +204,41 @@ static void a_batch_may_be_fixed(void **state) {
     }
 }
 
+/* An extension gets the simplified graph and what it was imported with, once for each size, and its graph is what runs. */
+typedef struct Counted {
+  int graphs, fills;
+} Counted;
+
+static Graph *takes_a_copy(void *state, const Graph *g, const OnnxImport *import, Device device, Error *err) {
+  (void)err;
+  ((Counted *)state)->graphs++;
+  assert_non_null(import);
+  assert_non_null(onnx_import_constant(import, "fc.weight"));
+  assert_int_equal(device, DEVICE_GPU);
+  assert_int_equal(graph_find(g, "norm1"), GRAPH_ERROR); /* batch norm is folded */
+  return graph_copy(g);
+}
+
+static int counts_fill(void *state, Model *m, Error *err) {
+  (void)m, (void)err;
+  ((Counted *)state)->fills++;
+  return 0;
+}
+
+static void an_extension_is_a_pass(void **state) {
+  (void)state;
+  Counted counted = {0, 0};
+  const EngineExtension extension = {"nothing", &counted, takes_a_copy, counts_fill};
+  EngineOptions o = options_for(DEVICE_GPU, ENGINE_FP32);
+  o.extension = &extension;
+  Engine e = opened(path_of("any.onnx"), &o);
+  expect_answers(&e, path_of("any.onnx"), 1, HIGH, WIDE, ENGINE_FP32);
+  expect_answers(&e, path_of("any.onnx"), 1, 9, 9, ENGINE_FP32);
+  assert_int_equal(counted.graphs, 2);
+  assert_int_equal(counted.fills, 2);
+  engine_close(&e);
+}
+
 /* Depthwise with its Clip, Clip, Concat and the end of the block: of 16 bits, so that two casts are left. */
 static void imported_operations_have_kernels_of_16_bits(void **state) {
   (void)state;
@@ -221,7 +257,7 @@ static void imported_operations_have_kernels_of_16_bits(void **state) {
   engine_close(&e);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- plans */
+/* ------------------------------------------------------------------------------------------------------------ plans */
 
 /* The bytes of a file; *size. To be freed. */
 static unsigned char *read_file(const char *path, size_t *size) {
@@ -377,13 +413,10 @@ static int remove_folder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_precision_and_size),
-      cmocka_unit_test(a_batch_may_be_fixed),
-      cmocka_unit_test(imported_operations_have_kernels_of_16_bits),
-      cmocka_unit_test(a_plan_is_what_was_saved),
-      cmocka_unit_test(another_device_or_version_is_built_again),
-      cmocka_unit_test(damaged_files_are_refused),
-      cmocka_unit_test(refuses_sizes_that_were_not_declared),
+      cmocka_unit_test(every_precision_and_size),      cmocka_unit_test(a_batch_may_be_fixed),
+      cmocka_unit_test(an_extension_is_a_pass),        cmocka_unit_test(imported_operations_have_kernels_of_16_bits),
+      cmocka_unit_test(a_plan_is_what_was_saved),      cmocka_unit_test(another_device_or_version_is_built_again),
+      cmocka_unit_test(damaged_files_are_refused),     cmocka_unit_test(refuses_sizes_that_were_not_declared),
       cmocka_unit_test(the_picture_has_both_networks),
   };
   return cmocka_run_group_tests_name("engine_file", tests, make_folder, remove_folder);

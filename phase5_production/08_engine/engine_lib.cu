@@ -3,7 +3,7 @@
 #include "phase5_production/08_engine/engine_build.cuh"
 #include "phase5_production/08_engine/engine_open.cuh"
 
-/* ------------------------------------------------------------------------------------------------------------ options */
+/* ---------------------------------------------------------------------------------------------------------- options */
 
 EngineOptions engine_options(void) {
   EngineOptions o;
@@ -42,7 +42,7 @@ static int engine_check_options(const EngineOptions *o, const EngineSource *sour
   return 0;
 }
 
-/* --------------------------------------------------------------------------------------------------------- open, close */
+/* ------------------------------------------------------------------------------------------------------ open, close */
 
 static void engine_state_close(EngineState *e) {
   for (int i = e->shapes - 1; i >= 0; i--) engine_shape_close(e->shape[i]);
@@ -88,7 +88,7 @@ void engine_close(Engine *e) {
   memset(e, 0, sizeof *e);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- runs */
+/* ------------------------------------------------------------------------------------------------------------- runs */
 
 /* The shape of a call; NULL with a sentence. */
 static EngineShape *engine_called(EngineState *e, int batch, int height, int width, Error *err) {
@@ -194,7 +194,7 @@ const float *engine_device_output(Engine *e, int i, int height, int width, Error
   return shape ? engine_shape_output(shape, i) : NULL;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- questions */
+/* -------------------------------------------------------------------------------------------------------- questions */
 
 int engine_inputs(const Engine *e) { return e->state->inputs; }
 int engine_outputs(const Engine *e) { return e->state->outputs; }
@@ -258,7 +258,7 @@ EngineOptions engine_get_options(const Engine *e) { return e->state->options; }
 const char *engine_choices(const Engine *e) { return e->state->choices; }
 const Model *engine_model(const Engine *e) { return &e->state->shape[0]->model; }
 
-/* ------------------------------------------------------------------------------------------- for the program and tests */
+/* ---------------------------------------------------------------------------------------- for the program and tests */
 
 Graph *engine_imported(Engine *e, Error *err) {
   const EngineOptions *o = &e->state->options;

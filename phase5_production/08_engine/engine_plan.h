@@ -53,7 +53,7 @@ static inline void engine_plan_close(EnginePlanFile *plan) {
   memset(plan, 0, sizeof *plan);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ writing */
+/* ---------------------------------------------------------------------------------------------------------- writing */
 
 static inline void engine_plan_put(unsigned char *to, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; i++) to[i] = (unsigned char)(value >> 8 * i);
@@ -93,7 +93,7 @@ static inline int engine_plan_write(const EnginePlanFile *plan, const char *path
   return atomic_file_commit(&file, err);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ reading */
+/* ---------------------------------------------------------------------------------------------------------- reading */
 
 static inline uint64_t engine_plan_get(const unsigned char *from, int bytes) {
   uint64_t value = 0;

@@ -14,10 +14,8 @@
 #include "phase3_cnn/half_ops.cuh"
 #include "phase5_production/06_onnx_export/export_weights.cuh"
 #include "phase5_production/06_onnx_export/onnx_export.cuh"
-#include "phase5_production/09_int8/int8_calibrate.cuh"
-#include "phase5_production/09_int8/int8_compare.cuh"
+#include "phase5_production/09_int8/int8_judge.cuh"
 #include "phase5_production/09_int8/int8_onnx.cuh"
-#include "phase5_production/09_int8/int8_pictures.cuh"
 
 typedef struct Options {
   CommonOptions common;
@@ -160,101 +158,6 @@ static void open_pictures(const Options *o, const ExportSource *source, Pictures
   if (status != 0) die("%s", err.message);
 }
 
-static void upload(const Pictures *p, const Model *m, int first, int count) {
-  Error err;
-  const size_t n = (size_t)count * shape_count(p->shape);
-  float *x = (float *)xmalloc(n * sizeof *x);
-  if (pictures_read(p, first, count, x, &err) != 0) die("%s", err.message);
-  device_upload(m->context.device, model_input(m, 0), x, n * sizeof *x);
-  free(x);
-}
-
-static int logits_node(const Model *m) {
-  return m->graph->loss_count > 0 ? m->graph->losses[0].node : m->graph->outputs[0];
-}
-
-/* The logits of all test pictures, (count, classes). */
-static float *logits_of(const Model *m, const Pictures *test) {
-  const size_t classes = shape_count(graph_shape(m->graph, logits_node(m)));
-  float *y = (float *)xmalloc((size_t)test->count * classes * sizeof *y);
-  for (int first = 0; first < test->count; first += m->max_batch) {
-    const int count = test->count - first < m->max_batch ? test->count - first : m->max_batch;
-    upload(test, m, first, count);
-    for (int i = 0; i < m->graph->count; i++)
-      if (m->graph->nodes[i].op) model_forward_node(m, i, count);
-    device_download(m->context.device, y + first * classes, model_output(m, logits_node(m)),
-                    (size_t)count * classes * sizeof *y);
-  }
-  return y;
-}
-
-static Int8Calibration calibrate(const Model *whole, const Pictures *p) {
-  Int8Calibration c = int8_calibration(whole->graph);
-  for (int pass = 0; pass < 2; pass++)
-    for (int first = 0; first < p->count; first += whole->max_batch) {
-      const int count = p->count - first < whole->max_batch ? p->count - first : whole->max_batch;
-      upload(p, whole, first, count);
-      int8_observe(&c, whole, count, pass);
-    }
-  return c;
-}
-
-/* ---------------------------------------------------------------------------------------------------------------- */
-
-typedef struct Rung {
-  const char *name;
-  double accuracy, agreement; /* NaN without labels; with the answers of float32 */
-  Int8Difference difference;  /* of the logits to float32's */
-  double weight_bytes;
-} Rung;
-
-static int largest(const float *y, size_t n) {
-  int best = 0;
-  for (size_t i = 1; i < n; i++)
-    if (y[i] > y[best]) best = (int)i;
-  return best;
-}
-
-static double weight_bytes(const Model *m) {
-  double bytes = 0;
-  for (int i = 0; i < m->graph->count; i++)
-    for (int k = 0; k < m->graph->nodes[i].params; k++) {
-      const Param *p = &m->graph->nodes[i].param[k];
-      bytes += p->bytes ? (double)p->bytes : (double)p->count * (p->half_channels > 0 ? 2 : 4);
-    }
-  return bytes;
-}
-
-static Rung judge(const char *name, const Model *m, const Pictures *test, const float *expected) {
-  const size_t classes = shape_count(graph_shape(m->graph, logits_node(m)));
-  float *y = logits_of(m, test);
-  int right = 0, same = 0;
-  for (int i = 0; i < test->count; i++) {
-    const int answer = largest(y + i * classes, classes);
-    if (pictures_have_labels(test)) right += answer == test->set.labels[i];
-    if (expected != NULL) same += answer == largest(expected + i * classes, classes);
-  }
-  Rung rung = {name, NAN, 1, {1, 0, INFINITY}, weight_bytes(m)};
-  if (pictures_have_labels(test)) rung.accuracy = (double)right / test->count;
-  if (expected != NULL) {
-    rung.agreement = (double)same / test->count;
-    rung.difference = int8_difference(expected, y, (size_t)test->count * classes);
-  }
-  free(y);
-  return rung;
-}
-
-static void print_rung(const Rung *r, const Rung *whole) {
-  printf("%-12s", r->name);
-  if (isnan(r->accuracy))
-    printf("%12s%10s", "-", "-");
-  else
-    printf("%11.2f%%%+10.2f", 100 * r->accuracy, 100 * (r->accuracy - whole->accuracy));
-  printf("%11.2f%%%12.6f%10.1f%12.3f\n", 100 * r->agreement, r->difference.cosine, r->difference.sqnr,
-         r->weight_bytes * 1e-6);
-  fflush(stdout);
-}
-
 static void open_half(Model *m, const Model *whole, DType type, int batch) {
   Error err;
   Context context = whole->context;
@@ -283,103 +186,154 @@ static void write_onnx(const Options *o, const ExportSource *source, const Model
   free(from.host);
 }
 
-static json_t *rung_json(const Rung *r) {
-  json_t *row = json_pack("{s:s, s:f, s:f, s:f}", "version", r->name, "agreement", r->agreement, "cosine",
-                          r->difference.cosine, "weight_bytes", r->weight_bytes);
-  if (!isnan(r->accuracy)) json_object_set_new(row, "test_accuracy", json_real(r->accuracy));
-  if (isfinite(r->difference.sqnr)) json_object_set_new(row, "sqnr_db", json_real(r->difference.sqnr));
-  return row;
+/* ---------------------------------------------------------------------------------------------------------------- */
+
+/* All rungs of one network. */
+typedef struct Climb {
+  Options *o;
+  ExportSource source;
+  Pictures scales, test;
+  Model whole; /* float32, without batch norms */
+  int batch;
+  float *expected; /* its logits */
+  JudgedRung rung[3 + CALIBRATE_METHODS];
+  int count, best;          /* best: of the int8 rungs; -1: there is none yet */
+  Int8Scale *scale, *tried; /* of the best one; of the one at work */
+  char description[512];    /* of the device */
+} Climb;
+
+static void open_climb(Climb *climb, Options *o) {
+  Error err;
+  Context context;
+  const ExportRequest request = {o->weights, o->network, o->data, "", o->side, o->common.seed, 1};
+  memset(climb, 0, sizeof *climb);
+  memset(&context, 0, sizeof context);
+  climb->o = o;
+  climb->best = -1;
+  context.device = o->common.device;
+  if (device_open(context.device, climb->description, sizeof climb->description, &err) != 0) die("%s", err.message);
+  if (export_open(&climb->source, &request, &err) != 0) die("%s", err.message);
+  open_pictures(o, &climb->source, &climb->scales, &climb->test);
+  climb->batch = o->common.batch_size < climb->test.count ? o->common.batch_size : climb->test.count;
+  if (model_open(&climb->whole, int8_prepare(climb->source.net.graph), context, NULL, climb->batch, MODEL_INFER,
+                 &err) != 0 ||
+      batch_norm2d_fold_parameters(&climb->whole, &climb->source.net, &err) != 0)
+    die("%s", err.message);
+  const size_t nodes = (size_t)climb->whole.graph->count;
+  climb->scale = (Int8Scale *)xcalloc(nodes, sizeof *climb->scale);
+  climb->tried = (Int8Scale *)xcalloc(nodes, sizeof *climb->tried);
+}
+
+static void close_climb(Climb *climb) {
+  free(climb->scale);
+  free(climb->tried);
+  free(climb->expected);
+  pictures_close(&climb->scales);
+  pictures_close(&climb->test);
+  model_close(&climb->whole);
+  export_close(&climb->source);
+}
+
+/* The next line of the table. */
+static const JudgedRung *add_rung(Climb *climb, const char *name, const Model *m) {
+  JudgedRung *rung = &climb->rung[climb->count++];
+  *rung = judge_rung(name, m, &climb->test, climb->expected);
+  judge_print(rung, &climb->rung[0]);
+  return rung;
+}
+
+static void climb_floats(Climb *climb) {
+  Model half;
+  printf("%s, %d pictures for the scales, %d to test\n\n", climb->source.choice.network->title, climb->scales.count,
+         climb->test.count);
+  printf("%-12s%12s%10s%12s%12s%10s%12s\n", "", "accuracy", "points", "as float32", "cosine", "SQNR, dB",
+         "weights, MB");
+  add_rung(climb, "float32", &climb->whole);
+  climb->expected = judge_logits(&climb->whole, &climb->test);
+  for (int type = 0; type < 2; type++) {
+    open_half(&half, &climb->whole, type ? DTYPE_BF16 : DTYPE_FP16, climb->batch);
+    add_rung(climb, type ? "bf16" : "fp16", &half);
+    model_close(&half);
+  }
+}
+
+/* A tenth of a point is chance; within it the logits decide. */
+static int is_better(const JudgedRung *rung, const JudgedRung *best) {
+  const double ahead = isnan(rung->accuracy) ? 0 : rung->accuracy - best->accuracy;
+  return ahead > 0.001 || (ahead >= -0.001 && rung->difference.cosine > best->difference.cosine);
+}
+
+static void climb_int8(Climb *climb) {
+  static const char *const names[] = {"int8 minmax", "int8 perc.", "int8 entropy"};
+  Error err;
+  Model narrow;
+  Int8Choice choice = climb->o->choice;
+  Int8Calibration c = judge_calibrate(&climb->whole, &climb->scales);
+  for (int method = 0; method < CALIBRATE_METHODS; method++) {
+    if (climb->o->only >= 0 && method != climb->o->only) continue;
+    choice.method = (CalibrateMethod)method;
+    int8_scales(climb->tried, &c, climb->whole.graph, &choice);
+    if (int8_open(&narrow, &climb->whole, climb->tried, climb->batch, &err) != 0) die("%s", err.message);
+    const JudgedRung *rung = add_rung(climb, names[method], &narrow);
+    model_close(&narrow);
+    if (climb->best >= 0 && !is_better(rung, &climb->rung[climb->best])) continue;
+    climb->best = climb->count - 1;
+    memcpy(climb->scale, climb->tried, (size_t)climb->whole.graph->count * sizeof *climb->scale);
+  }
+  int8_calibration_free(&c);
+}
+
+static void print_layers(const Climb *climb) {
+  Error err;
+  Model narrow;
+  if (int8_open_model(&narrow, &climb->whole, climb->scale, climb->batch, false, &err) != 0) die("%s", err.message);
+  Int8Layer *layers = (Int8Layer *)xmalloc((size_t)narrow.graph->count * sizeof *layers);
+  judge_upload(&climb->test, &climb->whole, 0, climb->batch);
+  judge_upload(&climb->test, &narrow, 0, climb->batch);
+  printf("\n%s, the first %d test pictures\n", climb->rung[climb->best].name, climb->batch);
+  int8_print_layers(stdout, &narrow, layers, int8_compare(layers, &climb->whole, &narrow, climb->scale, climb->batch));
+  free(layers);
+  model_close(&narrow);
+}
+
+/* NETWORK.int8.onnx in the folder where the command was typed, unless the user says where. */
+static void write_best(const Climb *climb) {
+  Error err;
+  char name[128];
+  Options *o = climb->o;
+  if (!o->output[0]) {
+    snprintf(name, sizeof name, "%.100s.int8.onnx", climb->source.choice.network->name);
+    snprintf(o->shown, sizeof o->shown, "%s", name);
+    if (user_path(name, o->output, sizeof o->output, &err) != 0) die("%s", err.message);
+  }
+  write_onnx(o, &climb->source, &climb->whole, climb->scale, o->output);
+  printf("\n%s: %s\n", o->shown, climb->rung[climb->best].name);
+}
+
+static void print_json(const Climb *climb) {
+  Error err;
+  json_t *rows = json_array();
+  for (int i = 0; i < climb->count; i++) json_array_append_new(rows, judge_json(&climb->rung[i]));
+  if (json_result(json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "program", "int8", "device",
+                            device_name(climb->o->common.device), "gpu", climb->description, "network",
+                            climb->source.choice.network->name, "written", climb->rung[climb->best].name, "file",
+                            climb->o->shown, "rows", rows),
+                  &err) != 0)
+    die("%s", err.message);
 }
 
 int main(int argc, char **argv) {
   static Options o;
-  static ExportSource source;
-  static const char *const names[] = {"int8 minmax", "int8 perc.", "int8 entropy"};
-  Error err;
-  Model whole, other;
-  Pictures scales, test;
-  char description[512], file[128];
+  static Climb climb;
   threads_begin();
   read_options(&o, argc, argv);
-  if (device_open(o.common.device, description, sizeof description, &err) != 0) die("%s", err.message);
-  const ExportRequest request = {o.weights, o.network, o.data, "", o.side, o.common.seed, 1};
-  if (export_open(&source, &request, &err) != 0) die("%s", err.message);
-  open_pictures(&o, &source, &scales, &test);
-  int batch = o.common.batch_size < test.count ? o.common.batch_size : test.count;
-  source.net.context.device = DEVICE_CPU;
-  Context context;
-  memset(&context, 0, sizeof context);
-  context.device = o.common.device;
-  if (model_open(&whole, int8_prepare(source.net.graph), context, NULL, batch, MODEL_INFER, &err) != 0 ||
-      batch_norm2d_fold_parameters(&whole, &source.net, &err) != 0)
-    die("%s", err.message);
-  printf("%s, %d pictures for the scales, %d to test\n\n", source.choice.network->title, scales.count, test.count);
-  printf("%-12s%12s%10s%12s%12s%10s%12s\n", "", "accuracy", "points", "as float32", "cosine", "SQNR, dB",
-         "weights, MB");
-
-  Rung rung[3 + CALIBRATE_METHODS];
-  int count = 0, best = -1;
-  float *expected = logits_of(&whole, &test);
-  rung[count++] = judge("float32", &whole, &test, NULL);
-  print_rung(&rung[0], &rung[0]);
-  for (int type = 0; type < 2; type++) {
-    open_half(&other, &whole, type ? DTYPE_BF16 : DTYPE_FP16, batch);
-    rung[count] = judge(type ? "bf16" : "fp16", &other, &test, expected);
-    print_rung(&rung[count++], &rung[0]);
-    model_close(&other);
-  }
-  Int8Calibration c = calibrate(&whole, &scales);
-  Int8Scale *scale[CALIBRATE_METHODS];
-  for (int method = 0; method < CALIBRATE_METHODS; method++) {
-    scale[method] = (Int8Scale *)xmalloc((size_t)whole.graph->count * sizeof *scale[method]);
-    if (o.only >= 0 && method != o.only) continue;
-    o.choice.method = (CalibrateMethod)method;
-    int8_scales(scale[method], &c, whole.graph, &o.choice);
-    if (int8_open(&other, &whole, scale[method], batch, &err) != 0) die("%s", err.message);
-    rung[count] = judge(names[method], &other, &test, expected);
-    print_rung(&rung[count], &rung[0]);
-    const int better =
-        best < 0 || rung[count].accuracy > rung[best].accuracy ||
-        (!(rung[count].accuracy < rung[best].accuracy) && rung[count].difference.cosine > rung[best].difference.cosine);
-    if (better) best = count, o.choice.method = (CalibrateMethod)method;
-    count++;
-    model_close(&other);
-  }
-  int method = 0;
-  while (strcmp(names[method], rung[best].name) != 0) method++;
-  if (o.layers) {
-    if (int8_open_model(&other, &whole, scale[method], batch, false, &err) != 0) die("%s", err.message);
-    Int8Layer *layers = (Int8Layer *)xmalloc((size_t)other.graph->count * sizeof *layers);
-    upload(&test, &whole, 0, batch);
-    upload(&test, &other, 0, batch);
-    printf("\n%s, the first %d test pictures\n", rung[best].name, batch);
-    int8_print_layers(stdout, &other, layers, int8_compare(layers, &whole, &other, scale[method], batch));
-    free(layers);
-    model_close(&other);
-  }
-  if (!o.output[0]) {
-    snprintf(file, sizeof file, "%.100s.int8.onnx", source.choice.network->name);
-    snprintf(o.shown, sizeof o.shown, "%s", file);
-    if (user_path(file, o.output, sizeof o.output, &err) != 0) die("%s", err.message);
-  }
-  write_onnx(&o, &source, &whole, scale[method], o.output);
-  printf("\n%s: %s\n", o.shown, rung[best].name);
-  if (o.common.json) {
-    json_t *rows = json_array();
-    for (int i = 0; i < count; i++) json_array_append_new(rows, rung_json(&rung[i]));
-    if (json_result(json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "program", "int8", "device",
-                              device_name(o.common.device), "network", source.choice.network->name, "written",
-                              rung[best].name, "file", o.shown, "rows", rows),
-                    &err) != 0)
-      die("%s", err.message);
-  }
-  for (int i = 0; i < CALIBRATE_METHODS; i++) free(scale[i]);
-  free(expected);
-  int8_calibration_free(&c);
-  pictures_close(&scales);
-  pictures_close(&test);
-  model_close(&whole);
-  export_close(&source);
+  open_climb(&climb, &o);
+  climb_floats(&climb);
+  climb_int8(&climb);
+  if (o.layers) print_layers(&climb);
+  write_best(&climb);
+  if (o.common.json) print_json(&climb);
+  close_climb(&climb);
   stdout_finish();
   return 0;
 }

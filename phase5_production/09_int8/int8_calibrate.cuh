@@ -158,7 +158,9 @@ static inline void int8_scales(Int8Scale *scale, const Int8Calibration *c, const
     scale[i] = none;
     if (!marked[i]) continue;
     scale[i].positive = int8_positive(g, i);
-    const float most = calibrate_most(&c->range[i], choice->method, choice->share, scale[i].positive ? 256 : 128);
+    /* Pictures have ends that are no outliers: black and white. */
+    const CalibrateMethod method = g->nodes[i].op == NULL ? CALIBRATE_MIN_MAX : choice->method;
+    const float most = calibrate_most(&c->range[i], method, choice->share, scale[i].positive ? 256 : 128);
     scale[i].step = int8_scale(most, scale[i].positive != 0);
   }
   for (int pass = 0; pass < 2; pass++) /* the largest of a window has the scale of the window */

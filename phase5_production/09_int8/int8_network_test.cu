@@ -6,7 +6,7 @@
 #include "phase5_production/09_int8/int8_compare.cuh"
 
 static const Resnet18Shape thin = {32, 16, 10};
-enum { BATCH = 4, BATCHES = 16 /* for the scales */ };
+enum { BATCH = 4, BATCHES = 8 /* for the scales */ };
 
 static Context context_of(Device device) {
   Context context;

@@ -48,7 +48,7 @@ static void a_network_becomes_a_file(void **state) {
   json_decref(object);
   subprocess_free(&run);
   if (onnx_model_read(&m, path, &err) != 0) fail_msg("%s", err.message);
-  assert_int_equal(count_nodes(&m, "QuantizeLinear"), 6);    /* pool1, relu2, pool2, relu3, relu4, relu1 */
+  assert_int_equal(count_nodes(&m, "QuantizeLinear"), 7);    /* x, and behind four ReLUs and two pools */
   assert_int_equal(count_nodes(&m, "DequantizeLinear"), 17); /* and weights and biases of five layers */
   assert_non_null(onnx_metadata(&m, "quantization"));
   onnx_model_close(&m);
@@ -63,7 +63,7 @@ static void bad_input_is_refused(void **state) {
   expect_refusal(2, "a file of weights", NULL, NULL, NULL);
   expect_refusal(2, "minmax, percentile, entropy or all is expected", "--network=lenet", "--calibrator=best", NULL);
   expect_refusal(1, "cannot open", "nowhere.safetensors", output, NULL);
-  expect_refusal(1, "unknown network", "--network=lenat", output, NULL);
+  expect_refusal(1, "is unknown", "--network=lenat", output, NULL);
   expect_refusal(1, "it must read colour pictures", "--network=lenet", images, output);
   expect_refusal(1, "cannot open the folder", "--network=resnet18", images, output);
   assert_int_equal(mkdir(folder, 0700), 0);
