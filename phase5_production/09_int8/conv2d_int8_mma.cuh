@@ -107,7 +107,7 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
     conv2d_int8_mma_kernel(T *y, const int8_t *x, const int8_t *w, Conv2dGather g, Int8End end) {
   const int threads = BM / WM * (BN / WN) * 32, stage_bytes = (BM + BN) * CONV2D_TILE_ROW;
   const int rows = BM * CONV2D_TILE_CHUNKS / threads;
-  extern __shared__ __align__(128) unsigned char conv2d_int8_tiles[];
+  extern __shared__ __align__(128) unsigned char conv2d_int8_mma_ring[];
   const int group = blockIdx.z, filter0 = blockIdx.y * BN;
   const long long pixels = (long long)g.images * g.p_count * g.q_count, pixel0 = (long long)blockIdx.x * BM;
   const int steps = (g.taps * g.channels + CONV2D_TILE_ROW - 1) / CONV2D_TILE_ROW;
@@ -126,13 +126,13 @@ static __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
     }
     const int next = step + STAGES - 1;
     if (next < steps) {
-      unsigned char *tiles = conv2d_int8_tiles + next % STAGES * stage_bytes;
+      unsigned char *tiles = conv2d_int8_mma_ring + next % STAGES * stage_bytes;
       conv2d_load_pixels<int8_t, BM, threads, VECTOR, false>(tiles, x, g, pixel, group, next * CONV2D_TILE_ROW);
       conv2d_load_filters_nhwc<int8_t, BN, threads, VECTOR>(tiles + BM * CONV2D_TILE_ROW, w, g, group, filter0,
                                                             next * CONV2D_TILE_ROW);
     }
     __pipeline_commit();
-    unsigned char *tiles = conv2d_int8_tiles + (step + STAGES) % STAGES * stage_bytes;
+    unsigned char *tiles = conv2d_int8_mma_ring + (step + STAGES) % STAGES * stage_bytes;
     if (step >= 0) conv2d_int8_multiply<POSITIVE, WM, WN>(sum, tiles, tiles + BM * CONV2D_TILE_ROW, warp_row, warp_col);
   }
 

@@ -5,6 +5,10 @@
  *   rows     a pixel's row in shared memory has 128 channels of 1 byte; where the input has at most 64, a row has 64 bytes
  *   tiles    one tile is 64 filters of `pixels` sums. The two groups of four warps that multiply have a tile each, in
  *            turns: while one rounds and stores its sums, the other one has the tensor cores
+ *   weights  where those of 64 filters fit beside the rest they stay in shared memory, all of them: a block computes tiles
+ *            of these filters alone, and only pixels are copied. Otherwise they pass through a ring, and two blocks, a
+ *            cluster, have tiles of the same filters: each copies half of the weights, to both. With all multiprocessors at
+ *            work an H200's L2 cache gives each some 20 bytes per clock, and int8 products want more
  *   widths   wgmma has 8, 16, 24, 32, and then multiples of 16 columns of integers
  *   staging  outputs leave through shared memory, 64 bytes for each pixel; what is added comes in the same way
  */
@@ -15,7 +19,8 @@
 
 enum {
   CONV2D_INT8_RUN = 16,    /* channels and filters are multiples of it: TMA copies 16 bytes */
-  CONV2D_INT8_STAGES = 12, /* of a ring, at most */
+  CONV2D_INT8_STAGES = 24, /* of weights or pixels, at most */
+  CONV2D_INT8_RING = 12,   /* of weights that pass */
   CONV2D_INT8_STORE = 64,  /* bytes of a pixel's outputs in shared memory: one for each filter of a tile */
 };
 
@@ -25,18 +30,79 @@ static inline int conv2d_int8_staging(const Conv2dNhwcPlan *plan) {
   return ((store > plan->pixels ? store : plan->pixels) + 15) / 16 * 16 * CONV2D_INT8_STORE;
 }
 
-/* Clocks of an H200, roughly: of each row of channels and tap the products, or its copies if these take longer, at 50
- * bytes per clock and multiprocessor; and once a tile's rounding. */
+/* Rows of channels of a tap; stages of weights of a tile. */
+static inline __host__ __device__ int conv2d_int8_rows(const Conv2dNhwcPlan *plan) {
+  return (plan->channels + plan->row_channels - 1) / plan->row_channels;
+}
+static inline __host__ __device__ int conv2d_int8_tile_stages(const Conv2dNhwcPlan *plan) {
+  int taps = 0;
+  for (int c = 0; c < plan->first_chunk[1]; c++) taps += plan->chunk[c].taps;
+  return taps * conv2d_int8_rows(plan);
+}
+
+/* Whether the weights stay. */
+static inline __host__ __device__ bool conv2d_int8_stays(const Conv2dNhwcPlan *plan) {
+  return plan->weight_stages == conv2d_int8_tile_stages(plan);
+}
+
+/* Blocks that share the weights that pass: 1 or 2. */
+static inline __host__ __device__ int conv2d_int8_team(const Conv2dNhwcPlan *plan) {
+  return conv2d_int8_stays(plan) || plan->tiles < 2 * plan->tiles_filters ? 1 : 2;
+}
+
+/* Tiles of a team: those of both blocks, one tile of pixels beside the other, perhaps beyond the last. */
+static inline __host__ __device__ int conv2d_int8_team_tiles(const Conv2dNhwcPlan *plan) {
+  const int team = conv2d_int8_team(plan), pixel_tiles = plan->tiles / plan->tiles_filters;
+  return (pixel_tiles + team - 1) / team * plan->tiles_filters;
+}
+
+/* Blocks of the grid. Where weights stay, a multiple of the blocks of filters: then a block's tiles have the same ones. */
+static inline int conv2d_int8_blocks(const Conv2dNhwcPlan *plan, int multiprocessors) {
+  if (!conv2d_int8_stays(plan)) {
+    const int team = conv2d_int8_team(plan), tiles = conv2d_int8_team_tiles(plan), most = multiprocessors / team;
+    return (tiles < most ? tiles : most) * team;
+  }
+  const int each = multiprocessors / plan->tiles_filters, pixel_tiles = plan->tiles / plan->tiles_filters;
+  return (each < pixel_tiles ? each : pixel_tiles) * plan->tiles_filters;
+}
+
+enum { CONV2D_INT8_L2_BYTES = 20, CONV2D_INT8_END = 600, CONV2D_INT8_SUM = 10 }; /* per clock; clocks of a tile's end */
+
+/* Clocks of an H200, roughly: of each row of channels and tap the products, or its copies if these take longer. Two groups in
+ * turns hide the end of a tile behind the products of the next, unless it takes longer than these. */
 static inline double conv2d_int8_cost(const Conv2dNhwcPlan *plan, int multiprocessors) {
   const double box = (double)plan->box_rows * plan->tile_images * plan->pitch * plan->row_channels;
-  double clocks = 200;
+  const double end = CONV2D_INT8_END + CONV2D_INT8_SUM * plan->pixels;
+  const int blocks = conv2d_int8_blocks(plan, multiprocessors);
+  double clocks = 100;
   for (int c = 0; c < plan->first_chunk[1]; c++) {
-    const int taps = plan->chunk[c].taps, steps = (plan->channels + plan->row_channels - 1) / plan->row_channels;
+    const int taps = plan->chunk[c].taps;
     const double products = plan->row_channels / 32 * plan->pixels / 2.0 * taps;
-    const double copies = (box + (double)CONV2D_NHWC_BLOCK * plan->row_channels * taps) / 50;
-    clocks += steps * (products > copies ? products : copies);
+    const double weights = conv2d_int8_stays(plan) ? 0 : (double)CONV2D_NHWC_BLOCK * plan->row_channels * taps;
+    const double copies = (box + weights / conv2d_int8_team(plan)) / CONV2D_INT8_L2_BYTES;
+    clocks += conv2d_int8_rows(plan) * (products > copies ? products : copies);
   }
-  return (plan->tiles + multiprocessors - 1) / multiprocessors * clocks + 9.0 * plan->pixels;
+  const double rounds = (plan->tiles + blocks - 1) / blocks, turn = clocks > end ? clocks : (clocks + end) / 2;
+  return (rounds - 1) * turn + clocks + end;
+}
+
+/* Stages in what shared memory has left. -1: it does not fit. */
+static inline int conv2d_int8_plan_stages(Conv2dNhwcPlan *plan, int multiprocessors) {
+  const int buffer = plan->buffer_rows * plan->row_channels, weights = CONV2D_NHWC_BLOCK * plan->row_channels;
+  const int rest = CONV2D_NHWC_SHARED - 2 * conv2d_int8_staging(plan), all = conv2d_int8_tile_stages(plan);
+  const int most = plan->chunk[0].taps == 1 ? 6 : 4;
+  for (plan->pixel_stages = most; plan->pixel_stages >= 2; plan->pixel_stages--) {
+    if (plan->tiles_filters > multiprocessors || all > CONV2D_INT8_STAGES) break;
+    if (rest - plan->pixel_stages * buffer < all * weights) continue;
+    plan->weight_stages = all;
+    return 0;
+  }
+  plan->pixel_stages = most > 3 ? most - 1 : most;
+  while (plan->pixel_stages > 2 && rest - plan->pixel_stages * buffer < 4 * weights) plan->pixel_stages--;
+  const int left = (rest - plan->pixel_stages * buffer) / weights;
+  plan->weight_stages = left < CONV2D_INT8_RING ? left : CONV2D_INT8_RING;
+  if (plan->weight_stages >= all) plan->weight_stages = all - 1; /* these do not stay */
+  return rest < plan->pixel_stages * buffer || plan->weight_stages < 2 ? -1 : 0;
 }
 
 /* Completes a plan whose tile is chosen. -1: it does not fit. */
@@ -64,19 +130,13 @@ static inline int conv2d_int8_plan_tile(Conv2dNhwcPlan *plan, const Conv2dNhwcRe
   }
   const int box = plan->box_rows * plan->tile_images * pitch, read = most_shift + plan->pixels;
   plan->buffer_rows = ((read > box ? read : box) + 15) / 16 * 16; /* the swizzle repeats every 8 rows */
-  const int buffer = plan->buffer_rows * plan->row_channels, weights = CONV2D_NHWC_BLOCK * plan->row_channels;
-  int rest = CONV2D_NHWC_SHARED - 2 * conv2d_int8_staging(plan);
-  plan->pixel_stages = plan->chunk[0].taps == 1 ? 6 : 3;
-  while (plan->pixel_stages > 2 && rest - plan->pixel_stages * buffer < 4 * weights) plan->pixel_stages--;
-  rest -= plan->pixel_stages * buffer;
-  plan->weight_stages = rest / weights < CONV2D_INT8_STAGES ? rest / weights : CONV2D_INT8_STAGES;
-  if (rest < 0 || plan->weight_stages < 2) return -1;
 
   plan->tiles_filters = (plan->filters + CONV2D_NHWC_BLOCK - 1) / CONV2D_NHWC_BLOCK;
   plan->tiles_images = (plan->images + plan->tile_images - 1) / plan->tile_images;
   plan->tiles_rows = (plan->rows + plan->tile_rows - 1) / plan->tile_rows;
   plan->tiles_cols = (plan->cols + plan->tile_cols - 1) / plan->tile_cols;
   plan->tiles = plan->tiles_filters * plan->tiles_images * plan->tiles_rows * plan->tiles_cols;
+  if (conv2d_int8_plan_stages(plan, multiprocessors) != 0) return -1;
   plan->cost = conv2d_int8_cost(plan, multiprocessors);
   return 0;
 }
@@ -85,7 +145,7 @@ static inline int conv2d_int8_plan_tile(Conv2dNhwcPlan *plan, const Conv2dNhwcRe
  * cost 0. pixels: only so many sums; 0: any. */
 static inline void conv2d_int8_plan_boxes(Conv2dNhwcPlan *best, Conv2dShape s, bool shared_box, int pixels,
                                           int multiprocessors) {
-  static const int widths[] = {128, 208, 224, 240, 256};
+  static const int widths[] = {112, 128, 208, 224, 240, 256};
   const int in_h = conv2d_nhwc_plane_size(s.h, s.stride_h, 0), in_w = conv2d_nhwc_plane_size(s.w, s.stride_w, 0);
   Conv2dNhwcPlan base = {};
   Conv2dNhwcReach reach[CONV2D_NHWC_TAPS + CONV2D_NHWC_PLANES];
@@ -101,7 +161,7 @@ static inline void conv2d_int8_plan_boxes(Conv2dNhwcPlan *best, Conv2dShape s, b
   int halo = 0; /* columns of a box beside those of the outputs */
   for (int c = 0; c < base.first_chunk[1]; c++)
     if (reach[c].col_high - reach[c].col_low > halo) halo = reach[c].col_high - reach[c].col_low;
-  for (int i = 0; i < 5; i++) {
+  for (int i = 0; i < 6; i++) {
     base.pixels = widths[i];
     if (pixels != 0 && base.pixels != pixels) continue;
     for (int tile = 1; tile <= base.rows + s.n - 1; tile++) { /* image rows, then several images */

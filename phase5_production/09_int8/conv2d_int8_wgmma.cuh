@@ -11,7 +11,7 @@
 #include "phase5_production/09_int8/conv2d_int8_mma.cuh"
 #include "phase5_production/09_int8/conv2d_int8_wgmma_kernel.cuh"
 
-/* There are twenty of these kernels. For the emulated GPU they are left out unless INT8_EMULATE_WGMMA is defined; then there
+/* There are 24 of these kernels. For the emulated GPU they are left out unless INT8_EMULATE_WGMMA is defined; then there
  * are four, of 128 pixels. */
 #if defined(SIMT_REWRITTEN) && !defined(INT8_EMULATE_WGMMA)
 #define INT8_WITHOUT_WGMMA
@@ -52,10 +52,10 @@ static inline CUtensorMap conv2d_int8_plane_map(const int8_t *x, int n, int h, i
 }
 
 /* Row i of 16 has filter 2 i, row i + 8 filter 2 i + 1: dimensions depth, i, which of the two, sixteen. */
-static inline CUtensorMap conv2d_int8_weight_map(const int8_t *w, Conv2dShape s, int row) {
+static inline CUtensorMap conv2d_int8_weight_map(const int8_t *w, Conv2dShape s, int row, int team) {
   const size_t depth = (size_t)s.r * s.s * s.c, size[4] = {depth, 8, 2, (size_t)s.k / 16};
   const size_t pitch[3] = {2 * depth, depth, 16 * depth};
-  const int box[4] = {row, 8, 2, CONV2D_NHWC_BLOCK / 16};
+  const int box[4] = {row, 8, 2, CONV2D_NHWC_BLOCK / 16 / team};
   return conv2d_int8_map(w, 4, size, pitch, box);
 }
 
@@ -70,17 +70,25 @@ static inline void conv2d_int8_wgmma_run(int8_t *y, const int8_t *x, const int8_
   for (int i = 0; i < plan->planes; i++)
     maps.input[i] =
         conv2d_int8_plane_map(x, s.n, s.h, s.w, s.c, s.stride_h, s.stride_w, i / s.stride_w, i % s.stride_w, in_box);
-  maps.weights = conv2d_int8_weight_map(w, s, ROW);
+  const int team = conv2d_int8_team(plan);
+  maps.weights = conv2d_int8_weight_map(w, s, ROW, team);
   maps.output = conv2d_int8_plane_map(y, s.n, p, q, s.k, 1, 1, 0, 0, out_box);
   if (end.added != NULL) maps.added = conv2d_int8_plane_map(end.added, s.n, p, q, s.k, 1, 1, 0, 0, out_box);
   const int bytes = CONV2D_NHWC_SHARED + 1024, added_bytes = out_box[0] * out_box[1] * out_box[2] * out_box[3];
   CUDA_CHECK(cudaFuncSetAttribute((const void *)conv2d_int8_wgmma_kernel<ROW, PIXELS, POSITIVE>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  int blocks = matmul_mma_multiprocessors();
-  if (plan->tiles < blocks) blocks = plan->tiles;
-  conv2d_int8_wgmma_kernel<ROW, PIXELS, POSITIVE>
-      <<<blocks, CONV2D_INT8_THREADS, bytes>>>(maps, *plan, end, conv2d_int8_staging(plan), added_bytes);
-  CUDA_CHECK_LAUNCH();
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = (unsigned)team;
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3((unsigned)conv2d_int8_blocks(plan, matmul_mma_multiprocessors()));
+  config.blockDim = dim3(CONV2D_INT8_THREADS);
+  config.dynamicSmemBytes = (size_t)bytes;
+  config.attrs = &attribute;
+  config.numAttrs = team > 1 ? 1 : 0;
+  CUDA_CHECK(cudaLaunchKernelEx(&config, conv2d_int8_wgmma_kernel<ROW, PIXELS, POSITIVE>, maps, *plan, end,
+                                conv2d_int8_staging(plan), added_bytes));
 }
 
 template <bool POSITIVE>
@@ -96,6 +104,7 @@ static inline void conv2d_int8_wgmma_planned(int8_t *y, const int8_t *x, const i
   switch (plan->pixels) {
     CONV2D_INT8_CASE(128)
 #ifndef SIMT_REWRITTEN
+    CONV2D_INT8_CASE(112)
     CONV2D_INT8_CASE(208)
     CONV2D_INT8_CASE(224)
     CONV2D_INT8_CASE(240)

@@ -41,7 +41,14 @@ typedef struct Conv2dInt8Stage {
   uint32_t phase;
 } Conv2dInt8Stage;
 
-static __device__ __forceinline__ void conv2d_int8_advance(int stages, Conv2dInt8Stage *at, int steps) {
+static __device__ __forceinline__ void conv2d_int8_next(int stages, Conv2dInt8Stage *at) {
+  if (++at->stage < stages) return;
+  at->stage = 0;
+  at->phase ^= 1;
+}
+
+/* Once per tile: a division takes longer than the products of a stage. */
+static __device__ __forceinline__ void conv2d_int8_skip(int stages, Conv2dInt8Stage *at, int steps) {
   at->stage += steps;
   at->phase ^= at->stage / stages & 1;
   at->stage %= stages;
@@ -51,11 +58,27 @@ typedef struct Conv2dInt8Place {
   int filter, image, row, col;
 } Conv2dInt8Place;
 
-/* Filters first, so that blocks that run at a time share pixels. */
-static __device__ __forceinline__ Conv2dInt8Place conv2d_int8_place(const Conv2dNhwcPlan &plan, int tile) {
+/* The tiles of a block: number `first`, + step and so on, below `end`. In a team they are numbers of pairs of tiles. */
+typedef struct Conv2dInt8Tiles {
+  int team, rank, first, step, end;
+} Conv2dInt8Tiles;
+
+static __device__ __forceinline__ Conv2dInt8Tiles conv2d_int8_tiles(const Conv2dNhwcPlan &plan) {
+  Conv2dInt8Tiles tiles;
+  tiles.team = conv2d_int8_team(&plan);
+  tiles.rank = (int)blockIdx.x % tiles.team;
+  tiles.first = (int)blockIdx.x / tiles.team;
+  tiles.step = (int)gridDim.x / tiles.team;
+  tiles.end = conv2d_int8_team_tiles(&plan);
+  return tiles;
+}
+
+/* Filters first, so that blocks that run at a time share pixels. image >= plan.images: nothing is there. */
+static __device__ __forceinline__ Conv2dInt8Place conv2d_int8_place(const Conv2dNhwcPlan &plan,
+                                                                    const Conv2dInt8Tiles &tiles, int tile) {
   Conv2dInt8Place place;
   place.filter = tile % plan.tiles_filters * CONV2D_NHWC_BLOCK;
-  tile /= plan.tiles_filters;
+  tile = tile / plan.tiles_filters * tiles.team + tiles.rank;
   place.col = tile % plan.tiles_cols * plan.tile_cols;
   tile /= plan.tiles_cols;
   place.row = tile % plan.tiles_rows * plan.tile_rows;
@@ -71,9 +94,10 @@ template <int ROW>
 static __device__ __forceinline__ void conv2d_int8_copy_pixels(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
                                                                const Conv2dInt8Maps &maps) {
   const int bytes = plan.box_rows * plan.tile_images * plan.pitch * ROW;
+  const Conv2dInt8Tiles tiles = conv2d_int8_tiles(plan);
   Conv2dInt8Stage at = {0, 0};
-  for (int tile = blockIdx.x; tile < plan.tiles; tile += gridDim.x) {
-    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+  for (int tile = tiles.first; tile < tiles.end; tile += tiles.step) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tiles, tile);
     for (int c = 0; c < plan.first_chunk[1]; c++)
       for (int channel = 0; channel < plan.channels; channel += ROW) {
         const uint32_t full = ring.pixel_full + 8 * at.stage;
@@ -81,29 +105,35 @@ static __device__ __forceinline__ void conv2d_int8_copy_pixels(const Conv2dNhwcP
         mbarrier_arrive_expect(full, bytes);
         tma_load_4d(ring.pixels + at.stage * ring.pixel_bytes, &maps.input[plan.chunk[c].plane], channel,
                     place.col + plan.chunk[c].col, place.row + plan.chunk[c].row, place.image, full);
-        conv2d_int8_advance(plan.pixel_stages, &at, 1);
+        conv2d_int8_next(plan.pixel_stages, &at);
       }
   }
 }
 
 /* Another thread: the weights of one tap and a row of channels. They run along r, s, c without a gap: what a row has of
- * the next tap is multiplied by zeros, since the box of pixels ends at the last channel. */
+ * the next tap is multiplied by zeros, since the box of pixels ends at the last channel. Of a team each block copies half of
+ * the filters, to both: when a stage is empty in both, and each has announced all of it. */
 template <int ROW>
 static __device__ __forceinline__ void conv2d_int8_copy_weights(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
                                                                 const Conv2dInt8Maps &maps) {
+  const Conv2dInt8Tiles tiles = conv2d_int8_tiles(plan);
+  const int end = conv2d_int8_stays(&plan) ? tiles.first + 1 : tiles.end; /* those that stay are copied once */
   Conv2dInt8Stage at = {0, 0};
-  for (int tile = blockIdx.x; tile < plan.tiles; tile += gridDim.x) {
-    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+  for (int tile = tiles.first; tile < end; tile += tiles.step) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tiles, tile);
     for (int c = 0; c < plan.first_chunk[1]; c++)
       for (int channel = 0; channel < plan.channels; channel += ROW)
         for (int t = 0; t < plan.chunk[c].taps; t++) {
-          const uint32_t full = ring.weight_full + 8 * at.stage;
-          const int tap = plan.tap[plan.chunk[c].first_tap + t].filter;
+          const uint32_t full = ring.weight_full + 8 * at.stage, to = ring.weights + at.stage * ring.weight_bytes;
+          const int x = plan.tap[plan.chunk[c].first_tap + t].filter * plan.channels + channel;
           mbarrier_wait(ring.weight_empty + 8 * at.stage, at.phase ^ 1);
           mbarrier_arrive_expect(full, ring.weight_bytes);
-          tma_load_4d(ring.weights + at.stage * ring.weight_bytes, &maps.weights, tap * plan.channels + channel, 0, 0,
-                      place.filter / 16, full);
-          conv2d_int8_advance(plan.weight_stages, &at, 1);
+          if (tiles.team == 1)
+            tma_load_4d(to, &maps.weights, x, 0, 0, place.filter / 16, full);
+          else
+            tma_load_multicast_4d(to + tiles.rank * ring.weight_bytes / 2, &maps.weights, x, 0, 0,
+                                  place.filter / 16 + 2 * tiles.rank, full, 3);
+          conv2d_int8_next(plan.weight_stages, &at);
         }
   }
 }
@@ -111,9 +141,10 @@ static __device__ __forceinline__ void conv2d_int8_copy_weights(const Conv2dNhwc
 /* A third one: what is added, to where the outputs will be. */
 static __device__ __forceinline__ void conv2d_int8_copy_added(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
                                                               const Conv2dInt8Maps &maps, int bytes) {
+  const Conv2dInt8Tiles tiles = conv2d_int8_tiles(plan);
   uint32_t phase = 1;
-  for (int tile = blockIdx.x, group = 0; tile < plan.tiles; tile += gridDim.x, group ^= 1) {
-    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+  for (int tile = tiles.first, group = 0; tile < tiles.end; tile += tiles.step, group ^= 1) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tiles, tile);
     mbarrier_wait(ring.added_empty + 8 * group, phase);
     mbarrier_arrive_expect(ring.added_full + 8 * group, bytes);
     tma_load_4d(ring.staging + group * ring.staging_bytes, &maps.added, place.filter, place.col, place.row, place.image,
@@ -238,63 +269,105 @@ static __device__ __forceinline__ void conv2d_int8_release_staging(uint32_t empt
 /* Named barriers: of each group, and of its turn to multiply, at which the other one arrives. */
 enum { CONV2D_INT8_GROUP = 1, CONV2D_INT8_TURN = 3 };
 
+/* A warp has finished with a stage of weights; in a team both blocks want to know. */
+static __device__ __forceinline__ void conv2d_int8_release_weights(uint32_t empty, int team) {
+  __syncwarp();
+  if (team == 1) {
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(empty);
+  } else if (threadIdx.x % 32 < 2) {
+    mbarrier_arrive_cluster(empty, threadIdx.x % 32);
+  }
+}
+
+/* What a group knows of its way through the tiles. */
+typedef struct Conv2dInt8Way {
+  int group, rows, boxes, taps; /* rows of channels; boxes and stages of weights of a tile */
+  bool stays;                   /* the weights do */
+  int team;
+  int tiles; /* of this group, so far */
+  Conv2dInt8Stage pixel, weight;
+  int last_pixel, last_weight; /* stages that the last products read */
+} Conv2dInt8Way;
+
+static __device__ __forceinline__ Conv2dInt8Way conv2d_int8_way(const Conv2dNhwcPlan &plan) {
+  Conv2dInt8Way way = {};
+  way.group = threadIdx.x / 128 - 1;
+  way.rows = conv2d_int8_rows(&plan);
+  way.boxes = plan.first_chunk[1] * way.rows;
+  way.taps = conv2d_int8_tile_stages(&plan);
+  way.stays = conv2d_int8_stays(&plan);
+  way.team = conv2d_int8_team(&plan);
+  conv2d_int8_skip(plan.pixel_stages, &way.pixel, way.group * way.boxes);
+  conv2d_int8_skip(plan.weight_stages, &way.weight, way.group * way.taps);
+  return way;
+}
+
+/* The sums of a tile. Products run while those of the stage before are waited for, and that is released. */
+template <int ROW, bool POSITIVE, int SUMS>
+static __device__ __forceinline__ void conv2d_int8_sum(int (&sum)[SUMS], const Conv2dNhwcPlan &plan,
+                                                       const Conv2dInt8Ring &ring, Conv2dInt8Way *way, bool adds) {
+  Conv2dInt8Stage pixel = way->pixel, weight = way->weight;
+  const bool waits = !way->stays || way->tiles == 0;
+  int last_weight = -1, last_pixel = -1;
+  if (way->stays) weight.stage = 0, weight.phase = 0;
+  for (int c = 0; c < plan.first_chunk[1]; c++)
+    for (int row = 0; row < way->rows; row++) {
+      const uint32_t pixels = ring.pixels + pixel.stage * ring.pixel_bytes;
+      mbarrier_wait(ring.pixel_full + 8 * pixel.stage, pixel.phase);
+      for (int t = 0; t < plan.chunk[c].taps; t++) {
+        if (waits) mbarrier_wait(ring.weight_full + 8 * weight.stage, weight.phase);
+        conv2d_int8_products<ROW, POSITIVE>(sum, ring.weights + weight.stage * ring.weight_bytes,
+                                            pixels + plan.tap[plan.chunk[c].first_tap + t].shift * ROW,
+                                            last_weight < 0);
+        wgmma_wait<1>();
+        if (last_weight >= 0 && !way->stays)
+          conv2d_int8_release_weights(ring.weight_empty + 8 * last_weight, way->team);
+        if (last_pixel >= 0) conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
+        if (last_weight < 0 && way->tiles > 0 && adds) conv2d_int8_release_staging(ring.added_empty + 8 * way->group);
+        last_pixel = -1;
+        last_weight = weight.stage;
+        conv2d_int8_next(plan.weight_stages, &weight);
+      }
+      last_pixel = pixel.stage;
+      conv2d_int8_next(plan.pixel_stages, &pixel);
+    }
+  way->pixel = pixel, way->weight = weight;
+  way->last_pixel = last_pixel, way->last_weight = last_weight;
+}
+
 /* A group's tiles: every second one of the block. */
 template <int ROW, int PIXELS, bool POSITIVE>
 static __device__ __forceinline__ void conv2d_int8_consume(const Conv2dNhwcPlan &plan, const Conv2dInt8Ring &ring,
                                                            const Conv2dInt8Maps &maps, const Int8End &end) {
-  const int group = threadIdx.x / 128 - 1, rows = (plan.channels + ROW - 1) / ROW;
+  Conv2dInt8Way way = conv2d_int8_way(plan);
   const bool first_thread = threadIdx.x % 128 == 0, adds = end.added != NULL;
-  const uint32_t staging = ring.staging + group * ring.staging_bytes;
-  int boxes = plan.first_chunk[1] * rows, tiles = 0, taps = 0; /* taps: of a tile, with every row of channels */
-  for (int c = 0; c < plan.first_chunk[1]; c++) taps += plan.chunk[c].taps * rows;
-  Conv2dInt8Stage pixel = {0, 0}, weight = {0, 0};
-  conv2d_int8_advance(plan.pixel_stages, &pixel, group * boxes);
-  conv2d_int8_advance(plan.weight_stages, &weight, group * taps);
+  const uint32_t staging = ring.staging + way.group * ring.staging_bytes;
+  const Conv2dInt8Tiles tiles = conv2d_int8_tiles(plan);
   int sum[PIXELS / 2];
-  for (int tile = blockIdx.x + group * gridDim.x; tile < plan.tiles; tile += 2 * gridDim.x, tiles++) {
-    const Conv2dInt8Place place = conv2d_int8_place(plan, tile);
+  for (int tile = tiles.first + way.group * tiles.step; tile < tiles.end; tile += 2 * tiles.step, way.tiles++) {
+    const Conv2dInt8Place place = conv2d_int8_place(plan, tiles, tile);
     const int first = place.filter + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 * 2;
     const Conv2dInt8Filters own = conv2d_int8_filters(end, first, plan.filters);
-    int last_weight = -1, last_pixel = -1;
-    if (tile != (int)blockIdx.x) named_barrier_sync(CONV2D_INT8_TURN + group, 256);
-    for (int c = 0; c < plan.first_chunk[1]; c++)
-      for (int row = 0; row < rows; row++) {
-        const uint32_t pixels = ring.pixels + pixel.stage * ring.pixel_bytes;
-        mbarrier_wait(ring.pixel_full + 8 * pixel.stage, pixel.phase);
-        for (int t = 0; t < plan.chunk[c].taps; t++) {
-          mbarrier_wait(ring.weight_full + 8 * weight.stage, weight.phase);
-          conv2d_int8_products<ROW, POSITIVE>(sum, ring.weights + weight.stage * ring.weight_bytes,
-                                              pixels + plan.tap[plan.chunk[c].first_tap + t].shift * ROW,
-                                              last_weight < 0);
-          wgmma_wait<1>();
-          if (last_weight >= 0) conv2d_nhwc_release(ring.weight_empty + 8 * last_weight);
-          if (last_pixel >= 0) conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
-          if (last_weight < 0 && tiles > 0 && adds) conv2d_int8_release_staging(ring.added_empty + 8 * group);
-          last_pixel = -1;
-          last_weight = weight.stage;
-          conv2d_int8_advance(plan.weight_stages, &weight, 1);
-        }
-        last_pixel = pixel.stage;
-        conv2d_int8_advance(plan.pixel_stages, &pixel, 1);
-      }
-    if (tile + (int)gridDim.x < plan.tiles) named_barrier_arrive(CONV2D_INT8_TURN + (group ^ 1), 256);
+    if (tile != tiles.first) named_barrier_sync(CONV2D_INT8_TURN + way.group, 256);
+    conv2d_int8_sum<ROW, POSITIVE>(sum, plan, ring, &way, adds);
+    if (tile + tiles.step < tiles.end) named_barrier_arrive(CONV2D_INT8_TURN + (way.group ^ 1), 256);
     wgmma_wait<0>();
-    conv2d_nhwc_release(ring.weight_empty + 8 * last_weight);
-    conv2d_nhwc_release(ring.pixel_empty + 8 * last_pixel);
-    conv2d_int8_advance(plan.pixel_stages, &pixel, boxes);
-    conv2d_int8_advance(plan.weight_stages, &weight, taps);
+    if (!way.stays) conv2d_int8_release_weights(ring.weight_empty + 8 * way.last_weight, way.team);
+    conv2d_nhwc_release(ring.pixel_empty + 8 * way.last_pixel);
+    conv2d_int8_skip(plan.pixel_stages, &way.pixel, way.boxes);
+    conv2d_int8_skip(plan.weight_stages, &way.weight, way.taps);
 
     if (adds) {
-      mbarrier_wait(ring.added_full + 8 * group, tiles & 1);
+      mbarrier_wait(ring.added_full + 8 * way.group, way.tiles & 1);
       conv2d_int8_stage_outputs<PIXELS, true>(staging, sum, own, end);
     } else {
       if (first_thread) tma_store_wait_read();
-      named_barrier_sync(CONV2D_INT8_GROUP + group, 128); /* the last outputs were read */
+      named_barrier_sync(CONV2D_INT8_GROUP + way.group, 128); /* the last outputs were read */
       conv2d_int8_stage_outputs<PIXELS, false>(staging, sum, own, end);
     }
     tma_proxy_fence();
-    named_barrier_sync(CONV2D_INT8_GROUP + group, 128);
-    if (first_thread) {
+    named_barrier_sync(CONV2D_INT8_GROUP + way.group, 128);
+    if (first_thread && place.image < plan.images) {
       tma_store_4d(&maps.output, place.filter, place.col, place.row, place.image, staging);
       tma_store_commit();
     }
@@ -323,12 +396,13 @@ static __global__ void __launch_bounds__(CONV2D_INT8_THREADS, 1)
   ring.weight_empty = shared_address(barriers[3]);
   ring.added_full = shared_address(added_barriers[0]);
   ring.added_empty = shared_address(added_barriers[1]);
+  const int team = conv2d_int8_team(&plan);
   if (threadIdx.x == 0) {
     for (int i = 0; i < CONV2D_INT8_STAGES; i++) {
       mbarrier_init(ring.pixel_full + 8 * i, 1);
       mbarrier_init(ring.pixel_empty + 8 * i, 4); /* warps of a group */
       mbarrier_init(ring.weight_full + 8 * i, 1);
-      mbarrier_init(ring.weight_empty + 8 * i, 4);
+      mbarrier_init(ring.weight_empty + 8 * i, 4 * team);
     }
     for (int i = 0; i < 4; i++) mbarrier_init(ring.added_full + 8 * i, 1);
     mbarrier_init_fence();
@@ -340,6 +414,7 @@ static __global__ void __launch_bounds__(CONV2D_INT8_THREADS, 1)
       store_four(ring.pixels + (buffer * plan.buffer_rows + box_rows) * ROW + i * 16, 0);
   tma_proxy_fence();
   __syncthreads();
+  if (team > 1) cluster_sync(); /* both blocks' barriers are there */
 
   if (threadIdx.x < 128) {
     setmaxnreg_decrease<40>();
@@ -351,6 +426,7 @@ static __global__ void __launch_bounds__(CONV2D_INT8_THREADS, 1)
     setmaxnreg_increase<232>();
     conv2d_int8_consume<ROW, PIXELS, POSITIVE>(plan, ring, maps, end);
   }
+  if (team > 1) cluster_sync(); /* no block ends while the other one copies to it */
 #endif
 }
 

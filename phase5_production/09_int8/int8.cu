@@ -286,7 +286,7 @@ static void climb_int8(Climb *climb) {
 static void print_layers(const Climb *climb) {
   Error err;
   Model narrow;
-  if (int8_open_model(&narrow, &climb->whole, climb->scale, climb->batch, false, &err) != 0) die("%s", err.message);
+  if (int8_open_model(&narrow, &climb->whole, climb->scale, climb->batch, false, 0, &err) != 0) die("%s", err.message);
   Int8Layer *layers = (Int8Layer *)xmalloc((size_t)narrow.graph->count * sizeof *layers);
   judge_upload(&climb->test, &climb->whole, 0, climb->batch);
   judge_upload(&climb->test, &narrow, 0, climb->batch);

@@ -16,11 +16,11 @@
 typedef struct Options {
   CommonOptions common;
   Resnet18Shape shape;
-  int operations, layers;
+  int operations, layers, stem_int8;
   Int8Choice choice;
 } Options;
 
-enum { SIDE = 1, WIDTH, OPERATIONS, LAYERS, FIRST, WHOLE_SUMS };
+enum { SIDE = 1, WIDTH, OPERATIONS, LAYERS, STEM_INT8, WHOLE_SUMS };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   Options *options = (Options *)state->input;
@@ -38,8 +38,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case LAYERS:
       options->layers = 1;
       return 0;
-    case FIRST:
-      options->choice.first = 0;
+    case STEM_INT8:
+      options->stem_int8 = 1;
       return 0;
     case WHOLE_SUMS:
       options->choice.sums_whole = 1;
@@ -55,12 +55,13 @@ static Options read_options(int argc, char **argv) {
       {"width", WIDTH, "N", 0, "Channels of the first convolution (default: 64; on an emulated GPU 16)", 0},
       {"operations", OPERATIONS, NULL, 0, "Time each operation (on a GPU)", 0},
       {"layers", LAYERS, NULL, 0, "Print how far each layer is from float32", 0},
-      {"first-fp16", FIRST, NULL, 0, "The first convolution is fp16", 0},
+      {"stem-int8", STEM_INT8, NULL, 0, "The first layers have products of int8, not fp16", 0},
       {"whole-sums", WHOLE_SUMS, NULL, 0, "Do not round a convolution before a residual block's sum", 0},
       OPTION_END};
   static const struct argp own = {rows, parse, NULL, "Times ResNet-18 with int8 beside fp16.", NULL, NULL, NULL};
   Options options = {options_default(OPTIONS_DEVICE | OPTIONS_BATCH_SIZE | OPTIONS_SEED),
                      resnet18_imagenet,
+                     0,
                      0,
                      0,
                      {CALIBRATE_MIN_MAX, 0, 1, 0}};
@@ -148,7 +149,7 @@ int main(int argc, char **argv) {
   memset(&narrow, 0, sizeof narrow);
   narrow.rung = &int8_rung;
   narrow.batch = batch;
-  if (int8_open_model(&narrow.model, &whole, scale, batch, options.layers == 0, &err) != 0)
+  if (int8_open_model(&narrow.model, &whole, scale, batch, options.layers == 0, options.stem_int8, &err) != 0)
     die("int8: %s", err.message);
   if (device == DEVICE_GPU) fused_record(&narrow);
   const FusedResult result = measure(&narrow, pictures, numbers, y[2], options.operations);

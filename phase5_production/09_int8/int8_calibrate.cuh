@@ -204,16 +204,16 @@ static inline void int8_copy_parameters(Model *m, const Model *source) {
 }
 
 /* A model that infers with int8, of a float32 one whose graph is int8_prepare()'s. -1 as model_open(). fast: on a CPU with
- * the kernels of cpu_int8_blocks.cuh, whose arrays only they can read; on a GPU always. */
+ * the kernels of cpu_int8_blocks.cuh, whose arrays only they can read; on a GPU always. stem_int8: see int8_lower_with(). */
 static inline int int8_open_model(Model *m, const Model *whole, const Int8Scale *scale, int max_batch, bool fast,
-                                  Error *err) {
+                                  int stem_int8, Error *err) {
   Int8Store store = {};
   const Int8ModelWeights from = {whole, batch_norm2d_fold_host(whole)};
   const Int8Weights weights = {int8_find_in_model, &from};
   Context context = whole->context;
   context.training = 0;
   context.shared = NULL;
-  Graph *g = int8_lower(whole->graph, scale, weights, context.device, &store, err);
+  Graph *g = int8_lower_with(whole->graph, scale, weights, context.device, stem_int8, &store, err);
   free(from.host);
   if (g != NULL && fast && context.device == DEVICE_CPU) cpu_int8_blocks(g);
   int status = g == NULL ? -1 : model_open(m, g, context, NULL, max_batch, MODEL_INFER, err);
@@ -227,7 +227,7 @@ static inline int int8_open_model(Model *m, const Model *whole, const Int8Scale 
 }
 
 static inline int int8_open(Model *m, const Model *whole, const Int8Scale *scale, int max_batch, Error *err) {
-  return int8_open_model(m, whole, scale, max_batch, true, err);
+  return int8_open_model(m, whole, scale, max_batch, true, 0, err);
 }
 
 #endif /* PHASE5_PRODUCTION_INT8_CALIBRATE_CUH */

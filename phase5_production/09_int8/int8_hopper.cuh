@@ -2,9 +2,10 @@
  * conv2d_tensor_hopper.cuh.
  *
  *   wgmma_int8<POSITIVE>     sum (64,COLS) = a (64,32) b (32,COLS) + sum, int8 factors along K, those of b uint8 if
- *                            POSITIVE; int32 sums. COLS: 8, 16, 24, 32, then multiples of 16; here 128, 208, 224, 240, 256
+ *                            POSITIVE; int32 sums. COLS: 8, 16, 24, 32, then multiples of 16; here 112, 128, 208, 224, 240, 256
  *   int8_descriptor          of a factor whose rows have 64 or 128 bytes, swizzled
  *   load_matrices_transposed ldmatrix.trans by an address in shared memory
+ *   tma_load_multicast_4d    a box to the same place in the shared memory of several blocks of the cluster
  */
 #ifndef PHASE5_PRODUCTION_INT8_HOPPER_CUH
 #define PHASE5_PRODUCTION_INT8_HOPPER_CUH
@@ -24,7 +25,21 @@ static __device__ __forceinline__ void wgmma_int8(int (&sum)[SUMS], uint64_t a, 
 static __device__ __forceinline__ void load_matrices_transposed(uint32_t (&x)[4], uint32_t row) {
   mma_load_matrices<true>(x, (const __nv_bfloat16 *)simt_shared_pointer(row, 16));
 }
+static __device__ __forceinline__ void tma_load_multicast_4d(uint32_t to, const CUtensorMap *map, int x, int y, int z,
+                                                             int w, uint32_t barrier, uint16_t blocks, SIMT_SITE) {
+  const int place[] = {x, y, z, w};
+  simt_tensor_load(to, map, 4, place, barrier, blocks, SIMT_PASS_SITE);
+}
 #elif defined(HOPPER_COMPILED)
+
+static __device__ __forceinline__ void tma_load_multicast_4d(uint32_t to, const CUtensorMap *map, int x, int y, int z,
+                                                             int w, uint32_t barrier, uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, "
+      "%3, %4, %5}], [%6], %7;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier), "h"(blocks)
+      : "memory");
+}
 
 static __device__ __forceinline__ void load_matrices_transposed(uint32_t (&x)[4], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -52,6 +67,11 @@ static __device__ __forceinline__ void load_matrices_transposed(uint32_t (&x)[4]
       WGMMA_INT8_ASM(COLS, "s8", REGISTERS, A, B, ADD, __VA_ARGS__);                                        \
   }
 
+#define WGMMA_REG24_1                                                                                                \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, " \
+  "%54, %55"
+WGMMA_INT8(112, WGMMA_REG32_0 WGMMA_REG24_1, "%56", "%57", "%58", WGMMA_INT8_32(0), WGMMA_INT8_8(32), WGMMA_INT8_8(40),
+           WGMMA_INT8_8(48))
 WGMMA_INT8(128, WGMMA_REG32_0 WGMMA_REG32_1, "%64", "%65", "%66", WGMMA_INT8_32(0), WGMMA_INT8_32(32))
 WGMMA_INT8(208, WGMMA_REG32_0 WGMMA_REG32_1 WGMMA_REG32_2 WGMMA_REG8_12, "%104", "%105", "%106", WGMMA_INT8_32(0),
            WGMMA_INT8_32(32), WGMMA_INT8_32(64), WGMMA_INT8_8(96))

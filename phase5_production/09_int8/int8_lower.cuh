@@ -29,6 +29,7 @@ typedef struct Int8Lower {
   Int8Weights weights;
   Device device;
   Int8Store *store;
+  int stem_int8;       /* the first layers of a ResNet on a GPU: products of int8, not fp16 */
   int *whole, *narrow; /* of each node of `from`: the node of `to` with its float32, its int8; INT8_NONE: not yet */
   Error *err;
 } Int8Lower;
@@ -229,8 +230,8 @@ static inline int int8_find_stem(const Int8Lower *l, int pool, int at[CHAIN_MOST
   if (l->device != DEVICE_GPU || l->scale[pool].step == 0 || !l->scale[pool].positive) return 0;
   if (!graph_find_chain(l->from, &chain, pool, at)) return 0;
   const Node *conv = &l->from->nodes[at[0]];
-  const Int8Scale x = l->scale[conv->input[0]];
-  return x.step == 0 || (!x.positive && conv->shape.dim[0] % INT8_RUN == 0);
+  return !l->stem_int8 || l->scale[conv->input[0]].step == 0 ||
+         (!l->scale[conv->input[0]].positive && conv->shape.dim[0] % INT8_RUN == 0);
 }
 
 /* Of fp16: (K,49,8), in units of y. */
@@ -253,7 +254,7 @@ static inline int int8_lower_stem(Int8Lower *l, const int *at, int pool) {
   const int input = conv->input[0], k = conv->shape.dim[0];
   if (w == NULL || b == NULL) return -1;
   const Int8Stem own = {conv2d_op_shape(conv, 1), max_pool2d_op_shape(&l->from->nodes[pool], 1), l->scale[pool].step,
-                        l->scale[input].step};
+                        l->stem_int8 ? l->scale[input].step : 0};
   Node node = *conv;
   node.op = &int8_stem_op;
   node.shape = l->from->nodes[pool].shape;
@@ -330,19 +331,15 @@ static inline void int8_drop_unread(Graph *g) {
   }
 }
 
-/* g stays; `store` gets the arrays of the new graph's int8 parameters. NULL and a sentence where a weight is missing. */
-static inline Graph *int8_lower(const Graph *g, const Int8Scale *scale, Int8Weights weights, Device device,
-                                Int8Store *store, Error *err) {
+/* g stays; `store` gets the arrays of the new graph's int8 parameters. NULL and a sentence where a weight is missing.
+ * stem_int8: on a GPU the first layers of a ResNet have products of int8, too. Otherwise fp16, and their pictures are not
+ * rounded, which is more than a file with a scale for them asks for. */
+static inline Graph *int8_lower_with(const Graph *g, const Int8Scale *scale, Int8Weights weights, Device device,
+                                     int stem_int8, Int8Store *store, Error *err) {
   const size_t n = (size_t)g->count;
-  Int8Lower l = {g,
-                 graph_copy(g),
-                 scale,
-                 weights,
-                 device,
-                 store,
-                 (int *)xmalloc((n + 1) * sizeof(int)),
-                 (int *)xmalloc((n + 1) * sizeof(int)),
-                 err};
+  Int8Lower l = {g, graph_copy(g), scale, weights, device, store, stem_int8, NULL, NULL, err};
+  l.whole = (int *)xmalloc((n + 1) * sizeof *l.whole);
+  l.narrow = (int *)xmalloc((n + 1) * sizeof *l.narrow);
   Int8Chain *ends = (Int8Chain *)xmalloc((n + 1) * sizeof *ends);
   unsigned char *inner = (unsigned char *)xcalloc(n + 1, 1);
   int status = 0;
@@ -360,6 +357,11 @@ static inline Graph *int8_lower(const Graph *g, const Int8Scale *scale, Int8Weig
   if (status == 0) return l.to;
   graph_destroy(l.to);
   return NULL;
+}
+
+static inline Graph *int8_lower(const Graph *g, const Int8Scale *scale, Int8Weights weights, Device device,
+                                Int8Store *store, Error *err) {
+  return int8_lower_with(g, scale, weights, device, 0, store, err);
 }
 
 #endif /* PHASE5_PRODUCTION_INT8_LOWER_CUH */

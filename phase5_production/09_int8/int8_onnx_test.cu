@@ -54,7 +54,7 @@ static void open_networks(Networks *n, Int8Choice choice) {
   }
   int8_scales(n->scale, &c, n->whole.graph, &choice);
   int8_calibration_free(&c);
-  if (int8_open_model(&narrow, &n->whole, n->scale, BATCH, false, &err) != 0) fail_msg("%s", err.message);
+  if (int8_open_model(&narrow, &n->whole, n->scale, BATCH, false, 0, &err) != 0) fail_msg("%s", err.message);
   infer(&narrow, n->x, n->logits);
   model_close(&narrow);
 
