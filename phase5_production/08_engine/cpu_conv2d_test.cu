@@ -323,12 +323,13 @@ static void workspace_suffices_for_smaller_batches(void **state) {
     assert_string_equal(cpu_conv2d_method(conv), "winograd");
     for (int n = 1; n <= 8; n++)
       for (int threads = 1; threads <= 16; threads *= 2) {
-        const size_t floats = cpu_conv2d_workspace(conv, 8, 16), guards = 4096;
+        const size_t floats = cpu_conv2d_workspace(conv, 8, threads), guards = 4096;
         float *workspace = (float *)xmalloc((floats + guards) * sizeof *workspace);
         float *x_blocks = blocks_create(x, n), *y_blocks = blocks_create(y, n);
         for (size_t k = 0; k < floats + guards; k++) workspace[k] = 7;
-        if (cpu_conv2d_workspace(conv, n, threads) > floats)
-          fail_msg("%d x %d: %d images and %d threads need more than 8 and 16", s.h, s.w, n, threads);
+        for (int fewer = 1; fewer <= threads; fewer++)
+          if (cpu_conv2d_workspace(conv, n, fewer) > floats)
+            fail_msg("%d x %d: %d images, %d threads need more than 8 and %d", s.h, s.w, n, fewer, threads);
         cpu_conv2d_run(conv, y_blocks, x_blocks, NULL, workspace, n, threads);
         for (size_t k = floats; k < floats + guards; k++) assert_true(workspace[k] == 7);
         blocks_free(x_blocks, x, n);
