@@ -173,29 +173,39 @@ static inline int engine_can_measure(const EngineOptions *o) {
 #endif
 }
 
+#define ENGINE_CPU_SECONDS 0.02 /* what a CPU is measured for, of a recipe and a batch */
+
+/* On a CPU as often as fits into ENGINE_CPU_SECONDS, but at least once. OpenMP's threads spin at the end of each loop:
+ * where other programs want their processors a layer takes milliseconds, and so many rounds as on a GPU a minute. */
+static inline double engine_time_on_cpu(const Model *m, int batch) {
+  enum { MOST = 20 };
+  double samples[MOST], spent = 0;
+  size_t runs = 0;
+  while (runs < MOST && spent < ENGINE_CPU_SECONDS) {
+    const double start = seconds_now();
+    engine_launch_nodes(m, batch);
+    samples[runs] = seconds_now() - start;
+    spent += samples[runs++];
+  }
+  return timer_stats(samples, runs).median;
+}
+
 /* Seconds of an inference of `batch` samples, the median; on a GPU as one CUDA graph, as the engine runs it. */
 static inline double engine_time_batch(const Model *m, int batch) {
   enum { REPEATS = 4 };
   double samples[IMPLEMENTATION_ROUNDS];
   StepGraph graph;
-  const Device device = m->context.device;
+  if (m->context.device == DEVICE_CPU) return engine_time_on_cpu(m, batch);
   memset(&graph, 0, sizeof graph);
+  engine_launch_nodes(m, batch); /* kernels are loaded, which no recording permits */
+  device_synchronize(DEVICE_GPU);
+  step_graph_begin(&graph);
   engine_launch_nodes(m, batch);
-  device_synchronize(device);
-  if (device == DEVICE_GPU) {
-    step_graph_begin(&graph);
-    engine_launch_nodes(m, batch);
-    step_graph_end(&graph);
-  }
+  step_graph_end(&graph);
   for (int round = -1; round < IMPLEMENTATION_ROUNDS; round++) { /* the first warms up */
     const double start = seconds_now();
-    for (int i = 0; i < REPEATS; i++) {
-      if (device == DEVICE_GPU)
-        step_graph_run(&graph);
-      else
-        engine_launch_nodes(m, batch);
-    }
-    device_synchronize(device);
+    for (int i = 0; i < REPEATS; i++) step_graph_run(&graph);
+    device_synchronize(DEVICE_GPU);
     if (round >= 0) samples[round] = (seconds_now() - start) / REPEATS;
   }
   step_graph_close(&graph);
@@ -212,7 +222,8 @@ static inline void engine_time_graph(Graph *g, Context context, int batch, doubl
   model_narrow_weights(&m);
   implementation_fill(&m);
   seconds[0] = engine_time_batch(&m, 1);
-  seconds[1] = batch > 1 ? engine_time_batch(&m, batch) : seconds[0];
+  const int slow = context.device == DEVICE_CPU && seconds[0] > ENGINE_CPU_SECONDS; /* a batch would be slower still */
+  seconds[1] = batch > 1 && !slow ? engine_time_batch(&m, batch) : seconds[0];
   model_close(&m);
 }
 
